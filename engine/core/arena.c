@@ -1,0 +1,151 @@
+#include "engine/core/arena.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef QG_HOSTILE /* one object per block, so that sanitizers see every overrun */
+enum { FIRST_BLOCK = 64, LARGEST_BLOCK = 64 };
+#else
+enum { FIRST_BLOCK = 1 << 12, LARGEST_BLOCK = 1 << 20 };
+#endif
+
+typedef struct block {
+    struct block *next;
+    size_t size, used; /* of data, which begins at the first aligned address */
+    unsigned char *data;
+} block;
+
+struct qg_arena {
+    qg_alloc alloc;
+    block *first, *current;
+    size_t next_size, bytes;
+};
+
+static void *libc_get(void *ud, size_t size)
+{
+    (void)ud;
+    return malloc(size);
+}
+
+static void libc_drop(void *ud, void *p)
+{
+    (void)ud;
+    free(p);
+}
+
+const qg_alloc qg_alloc_libc = { libc_get, libc_drop, NULL };
+
+qg_arena *qg_arena_new(qg_alloc alloc)
+{
+    assert(alloc.get && alloc.drop);
+    qg_arena *a = alloc.get(alloc.ud, sizeof *a);
+    if (a)
+        *a = (qg_arena){ .alloc = alloc, .next_size = FIRST_BLOCK };
+    return a;
+}
+
+void qg_arena_free(qg_arena *a)
+{
+    if (!a)
+        return;
+    for (block *b = a->first, *next; b; b = next) {
+        next = b->next;
+        a->alloc.drop(a->alloc.ud, b);
+    }
+    a->alloc.drop(a->alloc.ud, a);
+}
+
+void qg_arena_reset(qg_arena *a)
+{
+    for (block *b = a->first; b; b = b->next)
+        b->used = 0;
+    a->current = a->first;
+}
+
+static block *block_new(qg_arena *a, size_t need)
+{
+    size_t size = need > a->next_size ? need : a->next_size;
+    size_t room = sizeof(block) + QG_ARENA_ALIGN + size;
+    block *b = room < size ? NULL : a->alloc.get(a->alloc.ud, room);
+    if (!b)
+        return NULL;
+    uintptr_t at = (uintptr_t)(b + 1);
+    at = (at + QG_ARENA_ALIGN - 1) & ~(uintptr_t)(QG_ARENA_ALIGN - 1);
+    *b = (block){ .size = size, .data = (unsigned char *)at };
+    a->bytes += room;
+    if (a->next_size < LARGEST_BLOCK)
+        a->next_size *= 2;
+    return b;
+}
+
+/* Where `need` bytes would start in b, or SIZE_MAX when they do not fit. */
+static size_t place(const block *b, size_t need, size_t align)
+{
+    size_t at = (b->used + align - 1) & ~(align - 1);
+    return at <= b->size && need <= b->size - at ? at : SIZE_MAX;
+}
+
+void *qg_arena_raw(qg_arena *a, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / 2 / size)
+        return NULL;
+    size_t product = count * size, need = product ? product : 1;
+    size_t align = need >= QG_ARENA_ALIGN ? QG_ARENA_ALIGN : 16;
+    size_t at = SIZE_MAX;
+    while (a->current && (at = place(a->current, need, align)) == SIZE_MAX &&
+           a->current->next)
+        a->current = a->current->next;
+    if (at == SIZE_MAX) {
+        block *b = block_new(a, need);
+        if (!b)
+            return NULL;
+        if (a->current)
+            a->current->next = b;
+        else
+            a->first = b;
+        a->current = b;
+        at = 0;
+    }
+    a->current->used = at + need;
+    return a->current->data + at;
+}
+
+void *qg_arena_get(qg_arena *a, size_t count, size_t size)
+{
+    void *p = qg_arena_raw(a, count, size);
+    return p ? memset(p, 0, count * size) : NULL;
+}
+
+char *qg_arena_strndup(qg_arena *a, const char *s, size_t n)
+{
+    char *copy = n < SIZE_MAX ? qg_arena_raw(a, n + 1, 1) : NULL;
+    if (!copy)
+        return NULL;
+    memcpy(copy, s, n);
+    copy[n] = '\0';
+    return copy;
+}
+
+char *qg_arena_strdup(qg_arena *a, const char *s)
+{
+    return qg_arena_strndup(a, s, strlen(s));
+}
+
+char *qg_arena_printf(qg_arena *a, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    char *s = n < 0 ? NULL : qg_arena_raw(a, (size_t)n + 1, 1);
+    if (s)
+        (void)vsnprintf(s, (size_t)n + 1, fmt, again);
+    va_end(again);
+    return s;
+}
+
+size_t qg_arena_bytes(const qg_arena *a) { return a->bytes; }

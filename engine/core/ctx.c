@@ -1,0 +1,83 @@
+#include "engine/core/ctx.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static qg_ctx *ctx_make(qg_alloc alloc, qg_ctx *parent)
+{
+    qg_ctx *ctx = alloc.get(alloc.ud, sizeof *ctx);
+    if (!ctx)
+        return NULL;
+    *ctx = (qg_ctx){ .alloc = alloc, .parent = parent };
+    ctx->arena = qg_arena_new(alloc);
+    ctx->names = parent ? parent->names : ctx->arena ? qg_names_new(alloc) : NULL;
+    if (ctx->arena && ctx->names)
+        return ctx;
+    qg_ctx_free(ctx);
+    return NULL;
+}
+
+qg_ctx *qg_ctx_new(qg_alloc alloc) { return ctx_make(alloc, NULL); }
+
+qg_ctx *qg_ctx_fork(qg_ctx *parent)
+{
+    qg_ctx *ctx = ctx_make(parent->alloc, parent);
+    if (ctx) {
+        ctx->log = parent->log;
+        ctx->registry = parent->registry;
+    }
+    return ctx;
+}
+
+void qg_ctx_free(qg_ctx *ctx)
+{
+    if (!ctx)
+        return;
+    if (!ctx->parent)
+        qg_names_free(ctx->names);
+    qg_arena_free(ctx->arena);
+    ctx->alloc.drop(ctx->alloc.ud, ctx);
+}
+
+qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
+{
+    assert(s != QG_OK);
+    if (!ctx)
+        return s;
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(ctx->message, sizeof ctx->message, fmt, args);
+    va_end(args);
+    return s;
+}
+
+qg_status qg_nomem(qg_ctx *ctx) { return qg_fail(ctx, QG_ENOMEM, "out of memory"); }
+
+const char *qg_ctx_message(const qg_ctx *ctx) { return ctx ? ctx->message : ""; }
+
+const char *qg_internn(qg_ctx *ctx, const char *s, size_t n)
+{
+    assert(!ctx->parent); /* workers share the table and must not grow it */
+    uint32_t id;
+    return qg_names_add(ctx->names, s, n, &id) == QG_OK ? qg_names_text(ctx->names, id)
+                                                        : NULL;
+}
+
+const char *qg_intern(qg_ctx *ctx, const char *s)
+{
+    return qg_internn(ctx, s, strlen(s));
+}
+
+void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
+{
+    char text[1024];
+    if (!ctx->log.write || level > ctx->log.level)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    ctx->log.write(ctx->log.ud, level, text);
+}

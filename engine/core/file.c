@@ -1,0 +1,215 @@
+#define _POSIX_C_SOURCE 200809L
+#include "engine/core/file.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "engine/core/vec.h"
+
+static qg_status refuse(qg_ctx *ctx, const char *doing, const char *path,
+                        const char *what)
+{
+    return qg_fail(ctx, QG_EIO, "%s: %s: %s", doing, path, what);
+}
+
+static qg_status map_file(qg_ctx *ctx, const char *doing, const char *path, int fd,
+                          size_t limit, qg_file *out)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return refuse(ctx, doing, path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return refuse(ctx, doing, path, "is a directory, expected a file");
+    if (!S_ISREG(st.st_mode))
+        return refuse(ctx, doing, path, "is not a regular file");
+    if ((size_t)st.st_size > limit)
+        return qg_fail(ctx, QG_EIO, "%s: %s: has %zu bytes, expected at most %zu", doing,
+                       path, (size_t)st.st_size, limit);
+    *out = (qg_file){ .bytes = (const unsigned char *)"", .size = (size_t)st.st_size };
+    if (st.st_size == 0)
+        return QG_OK;
+    out->map = mmap(NULL, out->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (out->map == MAP_FAILED)
+        return refuse(ctx, doing, path, strerror(errno));
+    out->bytes = out->map;
+    return QG_OK;
+}
+
+qg_status qg_file_open(qg_ctx *ctx, const char *doing, const char *path, size_t limit,
+                       qg_file *out)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return refuse(ctx, doing, path, strerror(errno));
+    qg_file f = { 0 };
+    qg_status s = map_file(ctx, doing, path, fd, limit, &f);
+    (void)close(fd);
+    if (s == QG_OK)
+        *out = f;
+    return s;
+}
+
+void qg_file_close(qg_file *f)
+{
+    if (f->map)
+        (void)munmap(f->map, f->size);
+    *f = (qg_file){ 0 };
+}
+
+qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, const char *doing, const char *path,
+                       size_t limit, char **text, size_t *size)
+{
+    qg_file f;
+    QG_TRY(qg_file_open(ctx, doing, path, limit, &f));
+    char *copy = qg_arena_strndup(a, (const char *)f.bytes, f.size);
+    size_t n = f.size;
+    qg_file_close(&f);
+    if (!copy)
+        return qg_nomem(ctx);
+    *text = copy;
+    *size = n;
+    return QG_OK;
+}
+
+qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
+{
+    size_t n = strlen(path);
+    qg_writer w = { .ctx = ctx, .target = malloc(n + 1), .temporary = malloc(n + 12) };
+    if (!w.target || !w.temporary) {
+        free(w.target);
+        free(w.temporary);
+        return qg_nomem(ctx);
+    }
+    memcpy(w.target, path, n + 1);
+    memcpy(w.temporary, path, n);
+    memcpy(w.temporary + n, ".tmpXXXXXX", 11);
+    int fd = qg_is_directory(path) ? (errno = EISDIR, -1) : mkstemp(w.temporary);
+    if (fd >= 0) {
+        (void)fchmod(fd, 0644);
+        w.stream = fdopen(fd, "wb");
+    }
+    if (!w.stream) {
+        qg_status s = refuse(ctx, "write", path, strerror(errno));
+        if (fd >= 0) {
+            (void)close(fd);
+            (void)unlink(w.temporary);
+        }
+        free(w.target);
+        free(w.temporary);
+        return s;
+    }
+    *out = w;
+    return QG_OK;
+}
+
+void qg_writer_abandon(qg_writer *w)
+{
+    if (w->stream) {
+        (void)fclose(w->stream);
+        (void)unlink(w->temporary);
+    }
+    free(w->target);
+    free(w->temporary);
+    *w = (qg_writer){ 0 };
+}
+
+qg_status qg_writer_commit(qg_writer *w)
+{
+    assert(w->stream);
+    errno = 0;
+    bool ok = !ferror(w->stream) && fflush(w->stream) == 0;
+    ok = fclose(w->stream) == 0 && ok;
+    w->stream = NULL;
+    ok = ok && rename(w->temporary, w->target) == 0;
+    qg_status s = QG_OK;
+    if (!ok) {
+        s = refuse(w->ctx, "write", w->target,
+                   errno ? strerror(errno) : "an earlier write failed");
+        (void)unlink(w->temporary);
+    }
+    qg_writer_abandon(w);
+    return s;
+}
+
+qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *bytes, size_t size)
+{
+    qg_writer w;
+    QG_TRY(qg_writer_open(ctx, path, &w));
+    (void)fwrite(bytes, 1, size, w.stream);
+    return qg_writer_commit(&w);
+}
+
+bool qg_is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+qg_status qg_directory_make(qg_ctx *ctx, const char *path)
+{
+    size_t n = strlen(path);
+    char *part = malloc(n + 1);
+    if (!part)
+        return qg_nomem(ctx);
+    qg_status s = QG_OK;
+    for (size_t i = 1; i <= n && s == QG_OK; i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        if (mkdir(part, 0755) != 0 && errno != EEXIST)
+            s = refuse(ctx, "make directory", part, strerror(errno));
+    }
+    free(part);
+    if (s == QG_OK && !qg_is_directory(path))
+        s = refuse(ctx, "make directory", path, "exists and is not a directory");
+    return s;
+}
+
+char *qg_path_join(qg_arena *a, const char *directory, const char *name)
+{
+    size_t n = strlen(directory);
+    const char *slash = n == 0 || directory[n - 1] == '/' ? "" : "/";
+    return qg_arena_printf(a, "%s%s%s", directory, slash, name);
+}
+
+const char *qg_path_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+qg_status qg_directory_list(qg_ctx *ctx, qg_arena *a, const char *path,
+                            const char ***names, size_t *count)
+{
+    DIR *d = opendir(path);
+    if (!d)
+        return refuse(ctx, "list directory", path, strerror(errno));
+    QG_VEC(const char *) v = { 0 };
+    qg_status s = QG_OK;
+    for (struct dirent *e; s == QG_OK && (e = readdir(d));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        const char *copy = qg_arena_strdup(a, e->d_name);
+        s = copy ? qg_vec_push(ctx, a, &v, copy) : qg_nomem(ctx);
+    }
+    (void)closedir(d);
+    QG_TRY(s);
+    if (v.n)
+        qsort(v.at, v.n, sizeof *v.at, by_bytes);
+    *names = v.at;
+    *count = v.n;
+    return QG_OK;
+}

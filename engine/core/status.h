@@ -1,0 +1,68 @@
+/* status.h -- how every fallible function reports failure.
+ *
+ * A function that can fail returns qg_status and writes its result through its
+ * LAST parameter, which it leaves untouched on failure.
+ *
+ * The message is written once, where the fault is found, by qg_fail().  Callers
+ * only pass the status up with QG_TRY().  Message grammar, so it can be grepped:
+ *
+ *     <what we were doing>: <which object>: <what is wrong>, expected <what>
+ *     import: node 'conv1' (Conv): strides has 64 values, expected 2
+ *
+ * Bad input (model, YAML, data, command line) is a status, never an assert.
+ * A broken invariant of our own is an assert, never a status.
+ */
+#ifndef QG_ENGINE_CORE_STATUS_H
+#define QG_ENGINE_CORE_STATUS_H
+
+/* clang-format off */
+#define QG_STATUS_MAP(X)                                                       \
+    X(OK,           "ok")                                                      \
+    X(ENOMEM,       "out of memory")                                           \
+    X(EIO,          "cannot read or write a file")                             \
+    X(EPARSE,       "malformed file")                                          \
+    X(EMODEL,       "well-formed file, invalid model")                         \
+    X(EUNSUPPORTED, "valid model, not implemented here")                       \
+    X(ECONFIG,      "backend, pipeline or option is wrong")                    \
+    X(EDATA,        "input data does not fit the model")                       \
+    X(ESTATE,       "quantization state does not allow this")                  \
+    X(ENUMERIC,     "a number that must be finite is not")
+/* clang-format on */
+
+typedef enum qg_status {
+#define X(id, text) QG_##id,
+    QG_STATUS_MAP(X)
+#undef X
+    QG_NSTATUS
+} qg_status;
+
+#if defined(__GNUC__)
+#define QG_NODISCARD __attribute__((warn_unused_result))
+#define QG_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define QG_NODISCARD
+#define QG_PRINTF(fmt, args)
+#endif
+
+/* A condition that we believe is false but still handle; debug builds stop. */
+#define QG_NEVER(x) (assert(!(x)), (x))
+
+typedef struct qg_ctx qg_ctx;
+
+/* Records a message on ctx and returns s, so that a fault is one statement:
+ *     return qg_fail(ctx, QG_EMODEL, "infer: %s: rank %d, expected 4", ...);
+ * ctx may be NULL: then only the status survives. */
+qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...) QG_PRINTF(3, 4);
+
+const char *qg_status_name(qg_status s);       /* "QG_EMODEL"; never NULL */
+const char *qg_status_text(qg_status s);       /* "well-formed file, ..."; never NULL */
+const char *qg_ctx_message(const qg_ctx *ctx); /* last message; never NULL */
+
+#define QG_TRY(expr)                                                                   \
+    do {                                                                               \
+        qg_status qg_try_ = (expr);                                                    \
+        if (qg_try_ != QG_OK)                                                          \
+            return qg_try_;                                                            \
+    } while (0)
+
+#endif

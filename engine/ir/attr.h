@@ -1,0 +1,81 @@
+/* attr.h -- ONNX attributes: typed, counted, bounded, defaulted readers.
+ *
+ * Stored attributes lie in the graph's arena.  A reader returns the default when the
+ * attribute is absent, and QG_EMODEL naming node and attribute when type, count or
+ * bounds are wrong.  Operators read theirs in `prepare`, once. */
+#ifndef QG_ENGINE_IR_ATTR_H
+#define QG_ENGINE_IR_ATTR_H
+
+#include "engine/ir/tensor.h"
+
+/* clang-format off */
+#define QG_ATTR_MAP(X)  /* id, text, AttributeProto.AttributeType */            \
+    X(FLOAT,   "float",   1)                                                   \
+    X(INT,     "int",     2)                                                   \
+    X(STRING,  "string",  3)                                                   \
+    X(TENSOR,  "tensor",  4)                                                   \
+    X(GRAPH,   "graph",   5)                                                   \
+    X(FLOATS,  "floats",  6)                                                   \
+    X(INTS,    "ints",    7)                                                   \
+    X(STRINGS, "strings", 8)                                                   \
+    X(GRAPHS,  "graphs", 10)
+/* clang-format on */
+
+typedef enum qg_attr_type {
+#define X(id, text, onnx) QG_ATTR_##id,
+    QG_ATTR_MAP(X)
+#undef X
+    QG_NATTR
+} qg_attr_type;
+
+typedef struct qg_graph qg_graph;
+typedef struct qg_node qg_node;
+
+typedef struct qg_attr {
+    const char *name; /* interned */
+    qg_attr_type type;
+    size_t count; /* 1 for the scalar types */
+    union {
+        const int64_t *ints;
+        const float *floats;
+        const char *const *strings; /* each ends with a zero */
+        const qg_tensor *tensor;
+        qg_graph *const *graphs;
+    };
+} qg_attr;
+
+const char *qg_attr_type_name(qg_attr_type t); /* "INTS", as ONNX spells it */
+
+/* The attribute, or NULL. */
+const qg_attr *qg_attr_find(const qg_node *n, const char *name);
+bool qg_attr_has(const qg_node *n, const char *name);
+
+QG_NODISCARD qg_status qg_attr_int(qg_ctx *ctx, const qg_node *n, const char *name,
+                                   int64_t preset, int64_t *out);
+QG_NODISCARD qg_status qg_attr_float(qg_ctx *ctx, const qg_node *n, const char *name,
+                                     float preset, float *out);
+QG_NODISCARD qg_status qg_attr_string(qg_ctx *ctx, const qg_node *n, const char *name,
+                                      const char *preset, const char **out);
+
+/* INTS or FLOATS or STRINGS or TENSOR or GRAPH, borrowed: NULL and 0 when absent. */
+QG_NODISCARD qg_status qg_attr_ints(qg_ctx *ctx, const qg_node *n, const char *name,
+                                    const int64_t **out, size_t *count);
+QG_NODISCARD qg_status qg_attr_floats(qg_ctx *ctx, const qg_node *n, const char *name,
+                                      const float **out, size_t *count);
+QG_NODISCARD qg_status qg_attr_strings(qg_ctx *ctx, const qg_node *n, const char *name,
+                                       const char *const **out, size_t *count);
+QG_NODISCARD qg_status qg_attr_tensor(qg_ctx *ctx, const qg_node *n, const char *name,
+                                      const qg_tensor **out);
+QG_NODISCARD qg_status qg_attr_graph(qg_ctx *ctx, const qg_node *n, const char *name,
+                                     qg_graph **out);
+
+/* Exactly `count` ints copied to out, each within [low, high]; all `preset` if absent. */
+QG_NODISCARD qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char *name,
+                                      size_t count, int64_t preset, int64_t low,
+                                      int64_t high, int64_t *out);
+
+/* One of `choices` (ends with NULL): its index in *out; `preset` is an index. */
+QG_NODISCARD qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
+                                      const char *const *choices, int preset, int *out);
+
+#endif

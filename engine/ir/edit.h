@@ -1,0 +1,43 @@
+/* edit.h -- the only functions that change the topology of a finished graph.
+ *
+ * Each leaves use lists right.  Ids have gaps (node->dead) until qg_graph_normalize. */
+#ifndef QG_ENGINE_IR_EDIT_H
+#define QG_ENGINE_IR_EDIT_H
+
+#include "engine/ir/graph.h"
+
+/* node->in[slot] = v (NULL: absent), use lists updated. */
+QG_NODISCARD qg_status qg_edit_set_input(qg_graph *g, qg_node *n, uint32_t slot,
+                                         qg_value *v);
+
+/* Grows n_in to at least `count`, new slots absent. */
+QG_NODISCARD qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count);
+
+/* Every use of `from` now reads `to`; when `from` is a graph output, `to` takes its
+ * place in the output list AND its name, so that the interface keeps its names.  When
+ * `to` is a graph input or output itself, QG_ESTATE: the caller must keep the node. */
+QG_NODISCARD qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_value *to);
+
+/* Unlinks the node and marks it dead; its outputs must have no watchers (asserted). */
+void qg_edit_remove_node(qg_graph *g, qg_node *n);
+
+/* v becomes a constant with this tensor (in the arena); its producer's slot is cleared. */
+QG_NODISCARD qg_status qg_edit_make_constant(qg_graph *g, qg_value *v,
+                                             const qg_tensor *t);
+
+/* A new constant value named after `prefix`. */
+QG_NODISCARD qg_status qg_edit_add_constant(qg_graph *g, const char *prefix,
+                                            const qg_tensor *t, qg_value **out);
+
+/* Moves the output slot of one node to another: `to`->out[slot] = v. */
+void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot);
+
+/* Topological order (file order among ready nodes, iterative), dead nodes dropped, ids
+ * dense again.  QG_EMODEL names two nodes of a cycle. */
+QG_NODISCARD qg_status qg_graph_normalize(qg_graph *g);
+
+/* Removes nodes and values that no graph output needs; graph inputs stay.  The number
+ * removed goes to *removed.  Ends normalized. */
+QG_NODISCARD qg_status qg_graph_sweep(qg_graph *g, size_t *removed);
+
+#endif

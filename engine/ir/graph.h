@@ -1,0 +1,147 @@
+/* graph.h -- nodes, values, dense ids, use lists.
+ *
+ * A value has at most one producer (def) and any number of uses.  Ids are positions in
+ * graph->value and graph->node: dense, stable while no edit happens, and renumbered only
+ * by qg_graph_normalize (edit.h), which also puts nodes in topological order: file order
+ * among ready nodes.  Order is always by id, so two runs give the same bytes.
+ *
+ * Owner    everything lies in graph->arena and dies with it.  Names are interned in the
+ *          context.  Constants may point into a mapped file that the graph holds open.
+ * Bodies   a node owns its body graphs (If, Loop, Scan): attributes of type GRAPH.  A
+ *          body shares the arena of its owner.  Outer values that a body reads are
+ *          explicit extra inputs of the node, after its own, listed by name in
+ *          node->capture in the same order. */
+#ifndef QG_ENGINE_IR_GRAPH_H
+#define QG_ENGINE_IR_GRAPH_H
+
+#include "engine/core/vec.h"
+#include "engine/ir/op.h"
+
+typedef struct qg_tqc qg_tqc; /* quant/tqc.h; ir never looks inside */
+typedef struct qg_value qg_value;
+
+typedef struct qg_use {
+    qg_node *node;
+    uint32_t slot; /* node->in[slot] == the value */
+} qg_use;
+
+struct qg_value {
+    uint32_t id;
+    const char *name;  /* interned, unique in its graph, never empty */
+    qg_tensor type;    /* dtype and dims as far as known; data is always NULL */
+    const char *dim_name[QG_MAX_RANK]; /* symbolic extents ("N"); NULL elsewhere */
+    const qg_tensor *constant; /* initializer or folded value, plain; else NULL */
+    qg_node *def;      /* producer; NULL for inputs, initializers */
+    uint32_t def_slot; /* def->out[def_slot] == this */
+    QG_VEC(qg_use) use;
+    bool is_input, is_output; /* of the graph */
+};
+
+/* Where a node runs.  Written by dispatch; QG_PLATFORM_NONE before. */
+enum qg_platform { QG_PLATFORM_NONE, QG_PLATFORM_QUANTIZED, QG_PLATFORM_FP32,
+                   QG_PLATFORM_SOI };
+
+struct qg_node {
+    uint32_t id;
+    const char *name;    /* interned, unique, never empty ("Conv_3" when made up) */
+    const qg_op *op;     /* never NULL after import */
+    int64_t opset;       /* version the node was written for, in the domain of op */
+    qg_value **in;       /* [n_in], NULL: absent */
+    qg_value **out;      /* [n_out], NULL: absent */
+    uint32_t n_in, n_out;
+    const qg_attr *attr; /* [n_attr], file order */
+    size_t n_attr;
+    void *param;         /* what op->prepare wrote; NULL until prepared */
+    const char *const *capture; /* names of outer values in bodies; see above */
+    uint32_t n_capture;
+    enum qg_platform platform;
+    const char *reason;  /* why it has that platform; arena text, NULL before */
+    qg_tqc **tin, **tout; /* [n_in], [n_out]; NULL before attach; entries may be NULL */
+    bool dead;           /* removed; dropped by normalize */
+};
+
+typedef struct qg_opset_import {
+    const char *domain; /* "" is ai.onnx */
+    int64_t version;
+} qg_opset_import;
+
+struct qg_graph {
+    qg_ctx *ctx;
+    qg_arena *arena;   /* owned unless `owner` is set */
+    qg_node *owner;    /* node of the outer graph, for a body; else NULL */
+    qg_graph *outer;   /* graph of the owner */
+    const char *name;
+    QG_VEC(qg_node *) node;   /* by id */
+    QG_VEC(qg_value *) value; /* by id */
+    QG_VEC(qg_value *) input; /* run-time inputs, declared order */
+    QG_VEC(qg_value *) output;
+    qg_names *value_names, *node_names; /* name -> index into by_name arrays */
+    QG_VEC(qg_value *) value_by_name;
+    QG_VEC(qg_node *) node_by_name;
+    QG_VEC(qg_opset_import) opset;
+    int64_t ir_version;
+    uint32_t next_name; /* counter for made-up names */
+    struct qg_graph_file { /* mapped files that constants point into */
+        struct qg_graph_file *next;
+        void *file;           /* a qg_file */
+    } *files;
+};
+
+/* A graph with its own arena; free with qg_graph_free.  `outer` NULL except for bodies. */
+QG_NODISCARD qg_status qg_graph_new(qg_ctx *ctx, const char *name, qg_graph **out);
+QG_NODISCARD qg_status qg_graph_new_body(qg_graph *outer, const char *name,
+                                         qg_graph **out);
+void qg_graph_free(qg_graph *g); /* NULL is fine; bodies go with their outer graph */
+
+qg_value *qg_graph_value(const qg_graph *g, const char *name); /* NULL: no such value */
+qg_node *qg_graph_node(const qg_graph *g, const char *name);
+
+/* The version of a domain ("" for ai.onnx) that the model imports; 0: not imported. */
+int64_t qg_graph_opset(const qg_graph *g, const char *domain);
+
+/* Building.  Names are interned here; a taken name is QG_EMODEL.  name NULL or "" asks
+ * for a made-up one ("<prefix>_<k>"). */
+QG_NODISCARD qg_status qg_graph_add_value(qg_graph *g, const char *name, qg_value **out);
+
+/* The value of that name, made when there is none. */
+QG_NODISCARD qg_status qg_graph_need_value(qg_graph *g, const char *name,
+                                           qg_value **out);
+
+/* A node with its slots linked: uses are entered, def is set.  QG_EMODEL when an output
+ * already has a producer, is a graph input or a constant.  The arrays are copied;
+ * attr is borrowed and must lie in the arena.  prepare() is called. */
+typedef struct qg_node_spec {
+    const char *name; /* NULL: made up from op->name */
+    const qg_op *op;
+    int64_t opset;
+    qg_value *const *in, *const *out;
+    uint32_t n_in, n_out;
+    const qg_attr *attr;
+    size_t n_attr;
+} qg_node_spec;
+QG_NODISCARD qg_status qg_graph_add_node(qg_graph *g, const qg_node_spec *spec,
+                                         qg_node **out);
+
+QG_NODISCARD qg_status qg_graph_mark_input(qg_graph *g, qg_value *v);
+QG_NODISCARD qg_status qg_graph_mark_output(qg_graph *g, qg_value *v);
+
+/* "node 'conv1' (Conv)": begins every message about a node. */
+enum { QG_NODE_TEXT = 160 };
+const char *qg_node_text(const qg_node *n, char text[QG_NODE_TEXT]);
+
+/* Fails with "<doing>: node 'x' (Op): <message>". */
+qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n,
+                       const char *fmt, ...) QG_PRINTF(5, 6);
+
+static inline bool qg_node_has(const qg_node *n, uint32_t traits)
+{
+    return (n->op->traits & traits) != 0;
+}
+
+/* Number of uses plus one when the value is a graph output: who else would notice. */
+static inline size_t qg_value_watchers(const qg_value *v)
+{
+    return v->use.n + (v->is_output ? 1u : 0u);
+}
+
+#endif

@@ -1,0 +1,128 @@
+/* op.h -- what the engine knows about an operator.  ops/ fills these in; the engine,
+ * the passes and the exporters never compare an operator's name.
+ *
+ * Passes ask for TRAITS ("is this a compute operator?") and slot ROLES ("which input is
+ * the weight?"), never for identities, so a new operator takes part in fusion and
+ * alignment without touching any pass.
+ *
+ * Life of a node   prepare (attributes, once) -> infer (shapes; at compile time, and
+ *                  again at run time when shapes depend on data) -> run.
+ *
+ * To add an operator: see "How to add an operator" in DESIGN.md. */
+#ifndef QG_ENGINE_IR_OP_H
+#define QG_ENGINE_IR_OP_H
+
+#include "engine/ir/attr.h"
+
+/* clang-format off */
+#define QG_TRAIT_MAP(X)                                                        \
+    X(COMPUTE,     "compute",     "accumulates products: Conv, Gemm, MatMul")  \
+    X(ACTIVATION,  "activation",  "element-wise with one data input, fused behind compute") \
+    X(ELEMENTWISE, "elementwise", "output element i depends on element i of each (broadcast) input") \
+    X(PASSIVE,     "passive",     "moves values, changes none: Reshape, MaxPool") \
+    X(JOIN,        "join",        "several data inputs of one kind: Add, Concat") \
+    X(POOLING,     "pooling",     "windowed reduction: MaxPool, AveragePool")  \
+    X(SHAPE,       "shape",       "its output is a shape or an index, never quantized") \
+    X(MONOTONE,    "monotone",    "x <= y implies f(x) <= f(y): zero and order survive") \
+    X(NORMALIZE,   "normalize",   "BatchNormalization and kin: affine() answers") \
+    X(PURE,        "pure",        "same inputs, same outputs: may be folded")  \
+    X(CONTROL,     "control",     "owns bodies: If, Loop, Scan")               \
+    X(QUANTIZER,   "quantizer",   "rounds by itself: QuantizeLinear, FakeQuantize") \
+    X(BATCH_FIRST, "batch-first", "dim 0 of the first input is dim 0 of the output")
+/* clang-format on */
+
+enum {
+#define X(id, text, meaning) QG_TRAIT_BIT_##id,
+    QG_TRAIT_MAP(X)
+#undef X
+    QG_NTRAIT
+};
+#define X(id, text, meaning) QG_OP_##id = 1u << QG_TRAIT_BIT_##id,
+enum qg_op_trait { QG_TRAIT_MAP(X) };
+#undef X
+
+/* One letter per slot; the last letter repeats for variadic slots.
+ *   d data     w weight     b bias (passive: scale is input x weight)
+ *   p bound (passive: borrows the scale of input 0: Clip limits, Pad value)
+ *   g gain, slope and other small parameters that backends treat as data (PRelu slope)
+ *   f float that is never quantized (normalization statistics, scales, thresholds)
+ *   s shape or index (never quantized)
+ * Conv "dwb", Clip "dpp", Reshape "ds", Pad "dsps", Concat "d", TopK "ds" -> "ds". */
+typedef struct qg_call qg_call;
+typedef struct qg_compile qg_compile; /* ir/kernel.h */
+typedef struct qg_kernel qg_kernel;
+
+typedef struct qg_op {
+    const char *name;   /* ONNX op_type, exact case */
+    const char *domain; /* NULL: the default domain "ai.onnx" */
+    int16_t since;      /* first opset this entry implements */
+    int16_t until;      /* last opset, 0: still current.  Gone operators only. */
+    uint8_t min_in, max_in, min_out, max_out; /* 255: any number */
+    const char *in_roles, *out_roles;         /* out_roles NULL: all "d" */
+    uint32_t traits;
+    size_t param_size;
+
+    /* Reads attributes into param (zeroed, param_size bytes).  NULL: none to read. */
+    qg_status (*prepare)(qg_ctx *ctx, const qg_node *node, void *param);
+
+    /* Sets type and dims of every non-NULL call->out from the inputs.  An input's data
+     * is there when it is constant (compile time) or always (run time).  May leave dims
+     * -1 (rank -1) when they depend on data that is not there; at run time it must not. */
+    qg_status (*infer)(const qg_call *call);
+
+    /* Computes.  Inputs and outputs are plain, known, with data; outputs never overlap
+     * inputs unless `in_place` allows it. */
+    qg_status (*run)(const qg_call *call);
+
+    /* Output 0 may use the memory of input k, k < 8, for each set bit k (same type and
+     * dims; run reads element i of that input before it writes element i). */
+    uint8_t in_place;
+
+    /* Optional.  A faster kernel for fixed shapes: ir/kernel.h explains when the plan
+     * asks.  QG_OK with *out == NULL: none for this case, use run. */
+    qg_status (*compile)(qg_compile *c, qg_kernel **out);
+
+    /* Optional.  y = scale[c] * x + shift[c] per channel of axis 1, from constants; for
+     * NORMALIZE operators.  n is the number of channels. */
+    qg_status (*affine)(qg_ctx *ctx, const qg_node *node, size_t n, double *scale,
+                        double *shift);
+
+    /* Optional, COMPUTE operators.  The axis of input `weight` that counts output
+     * channels, and whether a BatchNormalization can be multiplied in. */
+    int (*weight_axis)(const qg_node *node); /* axis, >= 0; -1: has none */
+} qg_op;
+
+/* One invocation; all pointers borrowed. */
+struct qg_call {
+    qg_ctx *ctx;
+    const qg_node *node;
+    const void *param; /* what prepare wrote; NULL if param_size == 0 */
+    size_t n_in, n_out;
+    const qg_tensor *const *in; /* NULL: absent optional input */
+    qg_tensor *const *out;      /* NULL: absent optional output */
+    qg_arena *scratch;          /* reset after the node; keeps its blocks */
+    void *run_ctx;              /* executor's, for CONTROL operators; else ignore */
+};
+
+/* What the executor may ask a registry for. */
+typedef struct qg_registry {
+    const qg_op *const *family; /* each ends with a row whose name is NULL */
+    size_t n_family;
+} qg_registry;
+
+/* The entry with the highest since <= opset (and opset <= until); NULL when there is
+ * none.  domain NULL, "" and "ai.onnx" are the same. */
+const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *name,
+                        int64_t opset);
+
+/* The role letter of an input (output) slot. */
+char qg_op_in_role(const qg_op *op, size_t slot);
+char qg_op_out_role(const qg_op *op, size_t slot);
+
+/* The first input slot with this role letter; -1 when the operator has none. */
+int qg_op_slot_of(const qg_op *op, char role);
+
+const char *qg_trait_name(unsigned bit); /* "compute" */
+uint32_t qg_trait_named(const char *text); /* its mask; 0 when unknown */
+
+#endif

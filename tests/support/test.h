@@ -1,0 +1,39 @@
+/* test.h -- cmocka with what it wants included first, and a one-line main. */
+#ifndef QG_TESTS_SUPPORT_TEST_H
+#define QG_TESTS_SUPPORT_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "engine/core/ctx.h"
+
+#define QG_TEST_MAIN(...)                                                              \
+    int main(void)                                                                     \
+    {                                                                                  \
+        const struct CMUnitTest tests[] = { __VA_ARGS__ };                             \
+        return cmocka_run_group_tests(tests, NULL, NULL);                              \
+    }
+
+/* Asserts QG_OK and prints the context's message otherwise. */
+#define assert_ok(ctx, expr)                                                           \
+    do {                                                                               \
+        qg_status got_ = (expr);                                                       \
+        if (got_ != QG_OK)                                                             \
+            fail_msg("%s: %s: %s", #expr, qg_status_name(got_), qg_ctx_message(ctx));  \
+    } while (0)
+
+/* Asserts this status and that the message contains the text. */
+#define assert_fails(ctx, expr, status, text)                                          \
+    do {                                                                               \
+        assert_int_equal((expr), (status));                                            \
+        if (!strstr(qg_ctx_message(ctx), (text)))                                      \
+            fail_msg("message '%s' lacks '%s'", qg_ctx_message(ctx), (text));          \
+    } while (0)
+
+#endif

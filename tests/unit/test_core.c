@@ -1,0 +1,108 @@
+/* Core: arenas, names, vectors, exact float text, files. */
+#include "tests/support/test.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/core/file.h"
+#include "engine/core/num.h"
+#include "engine/core/rng.h"
+#include "engine/core/vec.h"
+
+static void float_text_reads_back(void **state)
+{
+    (void)state;
+    qg_rng rng = { 7 };
+    char text[QG_NUM_TEXT];
+    for (int i = 0; i < 20000; i++) {
+        uint32_t bits = (uint32_t)qg_rng_next(&rng);
+        float x;
+        memcpy(&x, &bits, sizeof x);
+        if (x - x != 0)
+            continue;
+        qg_num_f32(text, x);
+        double back = 0;
+        assert_true(qg_num_parse_f64(text, strlen(text), &back));
+        assert_true((float)back == x);
+    }
+    qg_num_f32(text, 0.1f);
+    assert_string_equal(text, "0.1");
+    qg_num_f32(text, 1e-30f);
+    assert_string_equal(text, "1e-30");
+    qg_num_f32(text, -128.0f);
+    assert_string_equal(text, "-128.0");
+}
+
+static void names_are_dense_and_found(void **state)
+{
+    (void)state;
+    qg_names *t = qg_names_new(qg_alloc_libc);
+    for (uint32_t i = 0; i < 1000; i++) {
+        char s[16];
+        uint32_t id;
+        int n = snprintf(s, sizeof s, "n%u", i % 500);
+        assert_int_equal(qg_names_add(t, s, (size_t)n, &id), QG_OK);
+        assert_int_equal(id, i % 500);
+    }
+    assert_int_equal(qg_names_count(t), 500);
+    assert_int_equal(qg_names_find(t, "n7", 2), 7);
+    assert_int_equal(qg_names_find(t, "n7x", 3), QG_NONE);
+    qg_names_free(t);
+}
+
+static void vectors_grow(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    QG_VEC(int) v = { 0 };
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(qg_vec_push(ctx, ctx->arena, &v, i), QG_OK);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(v.at[i], i);
+    qg_ctx_free(ctx);
+}
+
+static void reset_arena_allocates_nothing(void **state)
+{
+    (void)state;
+    qg_arena *a = qg_arena_new(qg_alloc_libc);
+    for (int i = 0; i < 100; i++)
+        assert_non_null(qg_arena_get(a, 100, 37));
+    size_t bytes = qg_arena_bytes(a);
+    qg_arena_reset(a);
+    for (int i = 0; i < 100; i++)
+        assert_non_null(qg_arena_get(a, 100, 37));
+    assert_int_equal(qg_arena_bytes(a), bytes);
+    assert_null(qg_arena_get(a, SIZE_MAX / 2, 4));
+    qg_arena_free(a);
+}
+
+static void writer_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    char dir[] = "/tmp/qg_core_XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    const char *path = qg_path_join(ctx->arena, dir, "f");
+    qg_writer w;
+    assert_int_equal(qg_writer_open(ctx, path, &w), QG_OK);
+    fputs("half", w.stream);
+    qg_writer_abandon(&w);
+    const char **names;
+    size_t n;
+    assert_int_equal(qg_directory_list(ctx, ctx->arena, dir, &names, &n), QG_OK);
+    assert_int_equal(n, 0);
+    assert_int_equal(qg_file_write(ctx, path, "whole", 5), QG_OK);
+    char *text;
+    assert_int_equal(qg_file_text(ctx, ctx->arena, "read", path, 99, &text, &n), QG_OK);
+    assert_string_equal(text, "whole");
+    assert_int_equal(qg_file_write(ctx, dir, "x", 1), QG_EIO);
+    unlink(path);
+    rmdir(dir);
+    qg_ctx_free(ctx);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(float_text_reads_back),
+             cmocka_unit_test(names_are_dense_and_found), cmocka_unit_test(vectors_grow),
+             cmocka_unit_test(reset_arena_allocates_nothing),
+             cmocka_unit_test(writer_leaves_nothing_behind))
