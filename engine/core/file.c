@@ -1,4 +1,3 @@
-#define _POSIX_C_SOURCE 200809L
 #include "engine/core/file.h"
 
 #include <assert.h>
