@@ -1,0 +1,41 @@
+/* round.h -- rounding to integers: the one implementation that everyone calls.
+ *
+ * Source   spec/ppq.md 1.3 and 2.2; values 0..6 are PPQ's enum, DOWN is our eighth.
+ *          Ties are decided on the exact value: x + 0.5 is never formed in float32, so
+ *          0.49999997 rounds to 0 and 8388609 to itself in every half mode. */
+#ifndef QG_ENGINE_NUMBER_ROUND_H
+#define QG_ENGINE_NUMBER_ROUND_H
+
+#include <stdint.h>
+
+/* clang-format off */
+#define QG_ROUNDING_MAP(X)                                                     \
+    /* id               text                   on a tie, or always        */   \
+    X(HALF_EVEN,        "half-even",           "to the even neighbour")        \
+    X(HALF_UP,          "half-up",             "toward +infinity")             \
+    X(HALF_DOWN,        "half-down",           "toward -infinity")             \
+    X(HALF_TOWARD_ZERO, "half-toward-zero",    "toward zero")                  \
+    X(HALF_AWAY,        "half-away-from-zero", "away from zero")               \
+    X(NEAR_INT,         "near-int",            "away from zero (C round, PPQ's legacy name)") \
+    X(UP,               "up",                  "always ceil")                  \
+    X(DOWN,             "down",                "always floor")
+/* clang-format on */
+
+typedef enum qg_rounding {
+#define X(id, text, meaning) QG_ROUND_##id,
+    QG_ROUNDING_MAP(X)
+#undef X
+    QG_NROUNDING
+} qg_rounding;
+
+const char *qg_rounding_name(qg_rounding r);       /* "half-even" */
+int qg_rounding_named(const char *text);           /* the mode, or -1 */
+
+/* NaN, infinities and -0 pass through. */
+float qg_round_f32(qg_rounding r, float x);
+double qg_round_f64(qg_rounding r, double x);
+
+/* Rounds v / 2^shift, 0 <= shift <= 62, exactly. */
+int64_t qg_round_shift(qg_rounding r, int64_t v, unsigned shift);
+
+#endif
