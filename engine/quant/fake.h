@@ -1,0 +1,56 @@
+/* fake.h -- quantize and dequantize arrays.
+ *
+ *     t  = x / scale[c]                       (true division)
+ *     q  = clamp(round(t) + offset[c], qmin, qmax)
+ *     x' = (q - offset[c]) * scale[c]
+ *
+ * c      0 under PER_TENSOR; the index along scheme.axis under PER_CHANNEL; under BLOCK
+ *        parameters are laid out like x with dim[axis] replaced by ceil(dim / block)
+ * NaN    stays NaN; infinities saturate
+ * Source spec/ppq.md 2.1, 2.4, 2.5; ONNX QuantizeLinear (y_zero_point == offset)
+ *
+ * The kernels for AVX2 and AVX-512 give the bits of the plain C definition (kernel table
+ * in fake_kernel.h; proven by tests/unit/test_fake.c). */
+#ifndef QG_ENGINE_QUANT_FAKE_H
+#define QG_ENGINE_QUANT_FAKE_H
+
+#include "engine/ir/tensor.h"
+#include "engine/quant/policy.h"
+
+/* scale and offset hold n entries; offset NULL means all zero. */
+typedef struct qg_qparam {
+    size_t n;
+    const float *scale;
+    const int32_t *offset;
+} qg_qparam;
+
+/* x and y: float32, same dims, any strides without gaps (plain or channels-last); they
+ * may be the same tensor.  A DYNAMIC scheme ignores p.  QG_ESTATE when p->n does not fit
+ * scheme and dims (message begins with `what`). */
+QG_NODISCARD qg_status qg_fake_quantize(qg_ctx *ctx, const char *what,
+                                        const qg_scheme *s, const qg_qparam *p,
+                                        const qg_tensor *x, qg_tensor *y);
+
+/* Codes instead of values: y is an integer tensor wide enough for [qmin, qmax]. */
+QG_NODISCARD qg_status qg_quantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                                   const qg_qparam *p, const qg_tensor *x,
+                                   qg_tensor *y);
+QG_NODISCARD qg_status qg_dequantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                                     const qg_qparam *p, const qg_tensor *x,
+                                     qg_tensor *y);
+
+/* Scale and offset of a range (spec/ppq.md 3.2, defects D01 and D02 mended; quirks bring
+ * them back).  low <= high, finite; the range is widened to hold 0.  Arithmetic in
+ * double, one rounding to float32.  scale is at least min_scale. */
+enum qg_range_quirk {
+    QG_RANGE_PPQ_OFFSET = 1,      /* D01: offset without qmin and clamp */
+    QG_RANGE_PPQ_POW2_OFFSET = 2, /* D02: offset from the unrounded scale */
+};
+void qg_scheme_from_range(const qg_scheme *s, double low, double high, double min_scale,
+                          unsigned quirks, float *scale, int32_t *offset);
+
+/* Number of parameters that a scheme needs for a tensor of these dims; -1: axis or
+ * block does not fit. */
+int64_t qg_scheme_param_count(const qg_scheme *s, const qg_tensor *x);
+
+#endif

@@ -1,0 +1,57 @@
+/* policy.h -- which kind of grid: the policy bitmap, and the scheme built on it.
+ *
+ * Source   spec/ppq.md 1.2: 18 legal bitmaps; BLOCK is ours, beside them. */
+#ifndef QG_ENGINE_QUANT_POLICY_H
+#define QG_ENGINE_QUANT_POLICY_H
+
+#include <stdbool.h>
+
+#include "engine/core/ctx.h"
+#include "engine/number/round.h"
+
+/* clang-format off */
+#define QG_POLICY_MAP(X)                                                       \
+    X(PER_TENSOR,  0x001, "per-tensor",  "one scale and offset")               \
+    X(PER_CHANNEL, 0x002, "per-channel", "one scale and offset per index of the axis") \
+    X(LINEAR,      0x004, "linear",      "uniform integer grid")               \
+    X(FLOATING,    0x008, "floating",    "low-bit floating point grid")        \
+    X(SYMMETRIC,   0x010, "symmetric",   "offset is 0")                        \
+    X(ASYMMETRIC,  0x020, "asymmetric",  "offset in use")                      \
+    X(POWER_OF_2,  0x040, "power-of-2",  "scale is 2^k")                       \
+    X(DYNAMIC,     0x080, "dynamic",     "scale from each tensor at run time") \
+    X(BLOCK,       0x100, "block",       "one scale and offset per block along the axis")
+/* clang-format on */
+
+enum qg_policy_bit {
+#define X(id, bit, text, meaning) QG_##id = bit,
+    QG_POLICY_MAP(X)
+#undef X
+};
+
+/* What decides the grid apart from the parameters themselves.  Two endpoints with equal
+ * schemes round the same value the same way (PPQ's is_same_scheme). */
+typedef struct qg_scheme {
+    uint16_t policy;       /* sum of qg_policy_bit */
+    uint8_t rounding;      /* qg_rounding */
+    uint8_t bits;          /* 2..32 */
+    uint8_t exponent_bits; /* 0..8; 0 unless FLOATING */
+    int16_t axis;          /* >= 0 under PER_CHANNEL and BLOCK, else -1 */
+    int32_t block;         /* elements per block along axis; 0 unless BLOCK */
+    int64_t qmin, qmax;    /* steps, inclusive; FLOATING: limits of x / scale */
+} qg_scheme;
+
+/* QG_ECONFIG with the broken rule and its field: "range [-128, 128] does not fit 8
+ * bits, expected within [-128, 127]".  `what` begins the message. */
+QG_NODISCARD qg_status qg_scheme_check(qg_ctx *ctx, const char *what,
+                                       const qg_scheme *s);
+bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b);
+bool qg_policy_legal(uint32_t policy);
+
+const char *qg_policy_bit_name(uint32_t bit);   /* "per-tensor" */
+uint32_t qg_policy_bit_named(const char *text); /* 0 when unknown */
+
+/* "per-tensor linear symmetric": bits in table order. */
+enum { QG_POLICY_TEXT = 96 };
+const char *qg_policy_text(uint32_t policy, char text[QG_POLICY_TEXT]);
+
+#endif

@@ -1,0 +1,160 @@
+/* tqc.h -- TensorQuantizationConfig: how ONE endpoint (an input or output slot of one
+ * node) is quantized, and with whom it shares its scale.
+ *
+ * Arithmetic   see quant/fake.h; a TQC holds the scheme and its parameters
+ * Units        scale: the tensor's own unit per step, finite and > 0
+ *              offset, qmin, qmax: steps (integers)
+ * Sharing      union-find: `up` leads to the root, the dominator.  An endpoint that
+ *              does not own its scale is seen through its root (qg_tqc_param).
+ * Writes       state, scheme, parameters and sharing change only through the functions
+ *              here; every change is appended to the journal with who caused it.
+ * Owner        the qg_quant's arena; a TQC dies with its graph, never before
+ * Source       design 4 (states, legal moves), spec/ppq.md 1 */
+#ifndef QG_ENGINE_QUANT_TQC_H
+#define QG_ENGINE_QUANT_TQC_H
+
+#include "engine/ir/graph.h"
+#include "engine/quant/fake.h"
+#include "engine/quant/policy.h"
+
+/* clang-format off */
+/* rounds: at run time.  own: scale belongs to this endpoint (PASSIVE: borrowed unless
+ * derived).  out: exported (OVERLAPPED only on request).  Append only.  (ORDER STATE) */
+#define QG_TQC_STATE_MAP(X)                                                    \
+    /* id            text             rounds own out meaning */                \
+    X(INITIAL,       "initial",       0, 0, 0, "made by a rule, not calibrated yet") \
+    X(ACTIVATED,     "activated",     1, 1, 1, "calibrated, rounds on every run") \
+    X(BAKED,         "baked",         0, 1, 1, "constant already on the grid") \
+    X(OVERLAPPED,    "overlapped",    0, 0, 0, "silent: its dominator rounds this value") \
+    X(PASSIVE_INIT,  "passive-init",  0, 0, 0, "will borrow or derive, lender not calibrated yet") \
+    X(PASSIVE,       "passive",       1, 0, 1, "rounds with a borrowed or derived scale") \
+    X(PASSIVE_BAKED, "passive-baked", 0, 0, 1, "constant rounded with a borrowed or derived scale") \
+    X(FP32,          "fp32",          0, 0, 0, "never quantized")              \
+    X(SOI,           "soi",           0, 0, 0, "shape or index data, must stay exact") \
+    X(DEACTIVATED,   "deactivated",   0, 1, 0, "switched off by the user, keeps its scale") \
+    X(DEQUANTIZED,   "dequantized",   0, 1, 0, "switched off by dequantize, remembers its state")
+/* clang-format on */
+
+typedef enum qg_tqc_state {
+#define X(id, text, rounds, own, out, meaning) QG_TQC_##id,
+    QG_TQC_STATE_MAP(X)
+#undef X
+    QG_NTQC_STATE
+} qg_tqc_state;
+
+typedef enum qg_visibility {
+    QG_EXPORT_WHEN_ACTIVE,
+    QG_EXPORT_FORCED,
+    QG_EXPORT_INTERNAL
+} qg_visibility;
+
+/* How a PASSIVE endpoint with its own root gets its scale. */
+typedef enum qg_derive {
+    QG_DERIVE_NONE,
+    QG_DERIVE_BIAS, /* scale[c] = lender0 scale * lender1 scale[c], offset 0 (7.7) */
+} qg_derive;
+
+typedef struct qg_observer_setting {
+    const char *name;  /* "percentile"; NULL: none (constants of a borrowed scale) */
+    double percentile; /* 0 < p <= 1; 0: the observer's own default */
+    double min_scale;  /* 0: default 1e-8 */
+    int32_t bins;      /* 0: default */
+} qg_observer_setting;
+
+struct qg_tqc {
+    uint32_t id; /* dense, in order of creation: by node id, inputs then outputs */
+    qg_tqc_state state;
+    qg_tqc_state saved; /* state to return to from DEACTIVATED, DEQUANTIZED */
+    qg_scheme scheme;
+    qg_observer_setting observer;
+    qg_visibility visibility;
+    qg_derive derive;
+    uint32_t nparam;    /* 0 until calibrated */
+    float *scale;       /* [nparam] own parameters; NULL until calibrated */
+    int32_t *offset;    /* [nparam] */
+    qg_tqc *up;         /* union-find parent; a root points to itself */
+    qg_tqc *lender[2];  /* of a derived scale; else NULL */
+    uint32_t rule;      /* index into the backend's rules; QG_NONE: defaults */
+    qg_node *node;      /* the endpoint: node->tin[slot] or node->tout[slot] == this */
+    uint32_t slot;
+    bool is_output;
+};
+
+/* One change of one field.  Values are texts in the arena ("initial", "0.0235"). */
+typedef struct qg_journal_entry {
+    uint32_t seq, tqc;
+    const char *field, *old_value, *new_value;
+    const char *by; /* rule id or "pass" or "pass/pattern" */
+} qg_journal_entry;
+
+typedef struct qg_backend qg_backend;
+
+/* Every TQC of one graph.  Immutable while workers run. */
+typedef struct qg_quant {
+    qg_ctx *ctx;
+    qg_arena *arena; /* the graph's */
+    qg_graph *graph;
+    const qg_backend *backend;
+    QG_VEC(qg_tqc *) tqc; /* by id */
+    QG_VEC(qg_journal_entry) journal;
+    const char *author; /* who is at work: stamped into journal entries */
+    uint32_t quirks;    /* mask of qg_quirk (quant/quirk.h) */
+} qg_quant;
+
+QG_NODISCARD qg_status qg_quant_new(qg_graph *g, const qg_backend *b, qg_quant **out);
+
+/* A new root TQC in state INITIAL for the endpoint, linked into node->tin or tout. */
+QG_NODISCARD qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output,
+                                    uint32_t slot, const qg_scheme *s, qg_tqc **out);
+
+/* The value at the endpoint (NULL: absent slot). */
+qg_value *qg_tqc_value(const qg_tqc *t);
+bool qg_tqc_is_constant(const qg_tqc *t);
+
+/* The dominator; t itself when it is a root.  Does not write, so workers may call it. */
+const qg_tqc *qg_tqc_root(const qg_tqc *t);
+
+/* Parameters as seen through the root (own ones when the state owns or derives them);
+ * n == 0 when there are none yet. */
+qg_qparam qg_tqc_param(const qg_tqc *t);
+
+bool qg_tqc_rounds(const qg_tqc *t); /* by its state */
+bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too);
+const char *qg_tqc_state_name(qg_tqc_state s);
+int qg_tqc_state_named(const char *text); /* -1 when unknown */
+
+/* "Conv_3.in1" */
+enum { QG_ENDPOINT_TEXT = 160 };
+const char *qg_tqc_text(const qg_tqc *t, char text[QG_ENDPOINT_TEXT]);
+
+/* The one way to change a state; QG_ESTATE names endpoint, both states and q->author
+ * when the move is not in the legality table, and nothing has changed. */
+QG_NODISCARD qg_status qg_tqc_set_state(qg_quant *q, qg_tqc *t, qg_tqc_state to);
+
+/* Parameters of a root (copied); finite scales > 0, QG_ENUMERIC otherwise. */
+QG_NODISCARD qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n,
+                                        const float *scale, const int32_t *offset);
+QG_NODISCARD qg_status qg_tqc_set_scheme(qg_quant *q, qg_tqc *t, const qg_scheme *s);
+QG_NODISCARD qg_status qg_tqc_set_observer(qg_quant *q, qg_tqc *t,
+                                           const qg_observer_setting *o);
+QG_NODISCARD qg_status qg_tqc_set_visibility(qg_quant *q, qg_tqc *t, qg_visibility v);
+
+/* Sharing.  All walk to roots, refuse cycles before they touch anything (QG_ESTATE),
+ * and move whole groups.
+ * join    t's group goes silent under dominator's root (OVERLAPPED).  No-op when they
+ *         share a root already.
+ * lend    t's group rounds with lender's scale: PASSIVE, or PASSIVE_INIT while the
+ *         lender has none.
+ * derive  t becomes its own root whose scale comes from several lenders by a formula.
+ * detach  t returns to its own root, INITIAL. */
+QG_NODISCARD qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator);
+QG_NODISCARD qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender);
+QG_NODISCARD qg_status qg_tqc_derive(qg_quant *q, qg_tqc *t, qg_derive how,
+                                     qg_tqc *lender0, qg_tqc *lender1);
+QG_NODISCARD qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t);
+
+/* Switches t off and on again (DEQUANTIZED, or DEACTIVATED when `keep`). */
+QG_NODISCARD qg_status qg_tqc_switch_off(qg_quant *q, qg_tqc *t, bool keep);
+QG_NODISCARD qg_status qg_tqc_switch_on(qg_quant *q, qg_tqc *t);
+
+#endif
