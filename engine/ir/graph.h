@@ -81,6 +81,8 @@ struct qg_graph {
     QG_VEC(qg_opset_import) opset;
     int64_t ir_version;
     uint32_t next_name; /* counter for made-up names */
+    qg_graph *bodies;   /* of the outermost graph: every body below it, to free them */
+    qg_graph *next_body;
     struct qg_graph_file { /* mapped files that constants point into */
         struct qg_graph_file *next;
         void *file;           /* a qg_file */
@@ -107,9 +109,15 @@ QG_NODISCARD qg_status qg_graph_add_value(qg_graph *g, const char *name, qg_valu
 QG_NODISCARD qg_status qg_graph_need_value(qg_graph *g, const char *name,
                                            qg_value **out);
 
+/* Renames v; name is interned.  QG_EMODEL when another value has it. */
+QG_NODISCARD qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name);
+
 /* A node with its slots linked: uses are entered, def is set.  QG_EMODEL when an output
  * already has a producer, is a graph input or a constant.  The arrays are copied;
- * attr is borrowed and must lie in the arena.  prepare() is called. */
+ * attr is borrowed and must lie in the arena; bodies among them now belong to the node.
+ * The slots are counted against op (and those it requires must be there, except that a
+ * CONTROL operator may leave any input absent); prepare() is called.  After a failure
+ * the graph is as before. */
 typedef struct qg_node_spec {
     const char *name; /* NULL: made up from op->name */
     const qg_op *op;
@@ -118,12 +126,26 @@ typedef struct qg_node_spec {
     uint32_t n_in, n_out;
     const qg_attr *attr;
     size_t n_attr;
+    const char *const *capture; /* borrowed: interned, in the arena; see qg_node */
+    uint32_t n_capture;         /* these inputs come last and count in n_in */
 } qg_node_spec;
 QG_NODISCARD qg_status qg_graph_add_node(qg_graph *g, const qg_node_spec *spec,
                                          qg_node **out);
 
+/* QG_EMODEL when v is one already, or (input) has a producer or a constant. */
 QG_NODISCARD qg_status qg_graph_mark_input(qg_graph *g, qg_value *v);
 QG_NODISCARD qg_status qg_graph_mark_output(qg_graph *g, qg_value *v);
+
+/* A graph of its own with the same ids, names, shapes and platforms; constants are
+ * copied, prepare() is called again.  TQCs are not copied (tin and tout are NULL).  A
+ * body cannot be cloned alone. */
+QG_NODISCARD qg_status qg_graph_clone(const qg_graph *g, qg_graph **out);
+
+/* Counts the slots of a node against its operator, as qg_graph_add_node does. */
+QG_NODISCARD qg_status qg_node_check_arity(qg_ctx *ctx, const qg_node *n);
+
+/* Fresh n->param from the attributes: after a pass changed them. */
+QG_NODISCARD qg_status qg_node_prepare(qg_graph *g, qg_node *n);
 
 /* "node 'conv1' (Conv)": begins every message about a node. */
 enum { QG_NODE_TEXT = 160 };

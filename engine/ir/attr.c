@@ -1,0 +1,136 @@
+#include "engine/ir/attr.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/ir/graph.h"
+
+static const char *const type_names[QG_NATTR] = {
+#define X(id, text, onnx) #id,
+    QG_ATTR_MAP(X)
+#undef X
+};
+
+const char *qg_attr_type_name(qg_attr_type t) { return type_names[t]; }
+
+const qg_attr *qg_attr_find(const qg_node *n, const char *name)
+{
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (strcmp(n->attr[i].name, name) == 0)
+            return &n->attr[i];
+    return NULL;
+}
+
+bool qg_attr_has(const qg_node *n, const char *name) { return qg_attr_find(n, name); }
+
+/* The attribute of this type; *found NULL when absent. */
+static qg_status find_typed(qg_ctx *ctx, const qg_node *n, const char *name,
+                            qg_attr_type type, const qg_attr **found)
+{
+    const qg_attr *a = qg_attr_find(n, name);
+    if (a && a->type != type)
+        return qg_node_fail(ctx, QG_EMODEL, "attributes", n, "%s is %s, expected %s",
+                            name, type_names[a->type], type_names[type]);
+    *found = a;
+    return QG_OK;
+}
+
+qg_status qg_attr_int(qg_ctx *ctx, const qg_node *n, const char *name, int64_t preset,
+                      int64_t *out)
+{
+    const qg_attr *a;
+    QG_TRY(find_typed(ctx, n, name, QG_ATTR_INT, &a));
+    *out = a ? a->ints[0] : preset;
+    return QG_OK;
+}
+
+qg_status qg_attr_float(qg_ctx *ctx, const qg_node *n, const char *name, float preset,
+                        float *out)
+{
+    const qg_attr *a;
+    QG_TRY(find_typed(ctx, n, name, QG_ATTR_FLOAT, &a));
+    *out = a ? a->floats[0] : preset;
+    return QG_OK;
+}
+
+qg_status qg_attr_string(qg_ctx *ctx, const qg_node *n, const char *name,
+                         const char *preset, const char **out)
+{
+    const qg_attr *a;
+    QG_TRY(find_typed(ctx, n, name, QG_ATTR_STRING, &a));
+    *out = a ? a->strings[0] : preset;
+    return QG_OK;
+}
+
+/* A reader of a list: pointer and count, NULL and 0 when absent. */
+#define LIST_READER(function, ID, member, element)                                     \
+    qg_status function(qg_ctx *ctx, const qg_node *n, const char *name, element **out, \
+                       size_t *count)                                                  \
+    {                                                                                  \
+        const qg_attr *a;                                                              \
+        QG_TRY(find_typed(ctx, n, name, QG_ATTR_##ID, &a));                            \
+        *out = a ? a->member : NULL;                                                   \
+        *count = a ? a->count : 0;                                                     \
+        return QG_OK;                                                                  \
+    }
+
+LIST_READER(qg_attr_ints, INTS, ints, const int64_t)
+LIST_READER(qg_attr_floats, FLOATS, floats, const float)
+LIST_READER(qg_attr_strings, STRINGS, strings, const char *const)
+
+qg_status qg_attr_tensor(qg_ctx *ctx, const qg_node *n, const char *name,
+                         const qg_tensor **out)
+{
+    const qg_attr *a;
+    QG_TRY(find_typed(ctx, n, name, QG_ATTR_TENSOR, &a));
+    *out = a ? a->tensor : NULL;
+    return QG_OK;
+}
+
+qg_status qg_attr_graph(qg_ctx *ctx, const qg_node *n, const char *name, qg_graph **out)
+{
+    const qg_attr *a;
+    QG_TRY(find_typed(ctx, n, name, QG_ATTR_GRAPH, &a));
+    *out = a ? a->graphs[0] : NULL;
+    return QG_OK;
+}
+
+qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char *name, size_t count,
+                         int64_t preset, int64_t low, int64_t high, int64_t *out)
+{
+    const int64_t *at;
+    size_t have;
+    QG_TRY(qg_attr_ints(ctx, n, name, &at, &have));
+    if (qg_attr_has(n, name) && have != count)
+        return qg_node_fail(ctx, QG_EMODEL, "attributes", n,
+                            "%s has %zu values, expected %zu", name, have, count);
+    for (size_t i = 0; i < have; i++)
+        if (at[i] < low || at[i] > high)
+            return qg_node_fail(ctx, QG_EMODEL, "attributes", n,
+                                "%s[%zu] is %lld, expected within [%lld, %lld]", name,
+                                i, (long long)at[i], (long long)low, (long long)high);
+    for (size_t i = 0; i < count; i++)
+        out[i] = have ? at[i] : preset;
+    return QG_OK;
+}
+
+qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
+                         const char *const *choices, int preset, int *out)
+{
+    const char *text;
+    char known[256] = "";
+    size_t length = 0;
+    QG_TRY(qg_attr_string(ctx, n, name, choices[preset], &text));
+    for (int i = 0; choices[i]; i++) {
+        if (strcmp(text, choices[i]) == 0) {
+            *out = i;
+            return QG_OK;
+        }
+        int more = snprintf(known + length, sizeof known - length, "%s'%s'",
+                            i ? ", " : "", choices[i]);
+        if (more > 0 && (size_t)more < sizeof known - length)
+            length += (size_t)more;
+    }
+    return qg_node_fail(ctx, QG_EMODEL, "attributes", n,
+                        "%s is '%.80s', expected one of %s", name, text, known);
+}

@@ -1,0 +1,360 @@
+#include "engine/ir/graph.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/core/file.h"
+
+static qg_status fill(qg_graph *g, qg_ctx *ctx, const char *name)
+{
+    g->ctx = ctx;
+    g->name = qg_intern(ctx, name ? name : "");
+    g->value_names = qg_names_new(ctx->alloc);
+    g->node_names = qg_names_new(ctx->alloc);
+    return g->name && g->value_names && g->node_names ? QG_OK : qg_nomem(ctx);
+}
+
+qg_status qg_graph_new(qg_ctx *ctx, const char *name, qg_graph **out)
+{
+    qg_arena *arena = qg_arena_new(ctx->alloc);
+    qg_graph *g = arena ? QG_NEW(arena, qg_graph) : NULL;
+    if (!g) {
+        qg_arena_free(arena);
+        return qg_nomem(ctx);
+    }
+    g->arena = arena;
+    qg_status s = fill(g, ctx, name);
+    if (s == QG_OK)
+        *out = g;
+    else
+        qg_graph_free(g);
+    return s;
+}
+
+qg_status qg_graph_new_body(qg_graph *outer, const char *name, qg_graph **out)
+{
+    qg_graph *g = QG_NEW(outer->arena, qg_graph), *root = outer;
+    if (!g)
+        return qg_nomem(outer->ctx);
+    while (root->outer)
+        root = root->outer;
+    g->arena = outer->arena;
+    g->outer = outer;
+    g->next_body = root->bodies;
+    root->bodies = g; /* from here on freed with the root, complete or not */
+    QG_TRY(fill(g, outer->ctx, name));
+    *out = g;
+    return QG_OK;
+}
+
+static void drop_names(qg_graph *g)
+{
+    qg_names_free(g->value_names);
+    qg_names_free(g->node_names);
+}
+
+void qg_graph_free(qg_graph *g)
+{
+    if (!g)
+        return;
+    assert(!g->outer); /* bodies go with their outer graph */
+    for (qg_graph *body = g->bodies; body; body = body->next_body)
+        drop_names(body);
+    for (struct qg_graph_file *f = g->files; f; f = f->next)
+        qg_file_close(f->file);
+    drop_names(g);
+    qg_arena_free(g->arena);
+}
+
+qg_value *qg_graph_value(const qg_graph *g, const char *name)
+{
+    uint32_t id = qg_names_find(g->value_names, name, strlen(name));
+    return id == QG_NONE ? NULL : g->value_by_name.at[id];
+}
+
+qg_node *qg_graph_node(const qg_graph *g, const char *name)
+{
+    uint32_t id = qg_names_find(g->node_names, name, strlen(name));
+    return id == QG_NONE ? NULL : g->node_by_name.at[id];
+}
+
+int64_t qg_graph_opset(const qg_graph *g, const char *domain)
+{
+    static const char *const plain = "ai.onnx";
+    while (g->outer)
+        g = g->outer;
+    for (size_t i = 0; i < g->opset.n; i++) {
+        const char *have = g->opset.at[i].domain;
+        if (strcmp(*have ? have : plain, domain && *domain ? domain : plain) == 0)
+            return g->opset.at[i].version;
+    }
+    return 0;
+}
+
+/* Interns `name`, or prefix_<k> with the first free k when it is NULL or empty. */
+static qg_status pick_name(qg_graph *g, const qg_names *taken, const char *name,
+                           const char *prefix, const char **out)
+{
+    char text[128];
+    if (!name || !*name) {
+        do
+            (void)snprintf(text, sizeof text, "%.100s_%u", prefix, g->next_name++);
+        while (qg_names_find(taken, text, strlen(text)) != QG_NONE);
+        name = text;
+    }
+    *out = qg_intern(g->ctx, name);
+    return *out ? QG_OK : qg_nomem(g->ctx);
+}
+
+/* The id of a name in a table of value or node names. */
+static qg_status enter(qg_graph *g, qg_names *names, const char *name, uint32_t *id)
+{
+    return qg_names_add(names, name, strlen(name), id) == QG_OK ? QG_OK
+                                                                : qg_nomem(g->ctx);
+}
+
+static qg_status taken(qg_graph *g, const char *what, const char *name)
+{
+    return qg_fail(g->ctx, QG_EMODEL, "graph '%s': %s '%s' exists, expected a new name",
+                   g->name, what, name);
+}
+
+qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name)
+{
+    uint32_t id;
+    const char *old = v->name;
+    QG_TRY(qg_vec_reserve(g->ctx, g->arena, &g->value_by_name));
+    QG_TRY(enter(g, g->value_names, name, &id));
+    if (id == g->value_by_name.n)
+        g->value_by_name.at[g->value_by_name.n++] = NULL;
+    if (g->value_by_name.at[id])
+        return taken(g, "value", name);
+    g->value_by_name.at[id] = v;
+    v->name = name;
+    if (old)
+        g->value_by_name.at[qg_names_find(g->value_names, old, strlen(old))] = NULL;
+    return QG_OK;
+}
+
+static qg_status name_node(qg_graph *g, qg_node *n)
+{
+    uint32_t id;
+    QG_TRY(qg_vec_reserve(g->ctx, g->arena, &g->node_by_name));
+    QG_TRY(enter(g, g->node_names, n->name, &id));
+    if (id == g->node_by_name.n)
+        g->node_by_name.at[g->node_by_name.n++] = NULL;
+    if (g->node_by_name.at[id])
+        return taken(g, "node", n->name);
+    g->node_by_name.at[id] = n;
+    return QG_OK;
+}
+
+qg_status qg_graph_add_value(qg_graph *g, const char *name, qg_value **out)
+{
+    qg_value *v = QG_NEW(g->arena, qg_value);
+    if (!v)
+        return qg_nomem(g->ctx);
+    QG_TRY(pick_name(g, g->value_names, name, "value", &name));
+    QG_TRY(qg_vec_reserve(g->ctx, g->arena, &g->value));
+    QG_TRY(qg_value_set_name(g, v, name));
+    v->id = (uint32_t)g->value.n;
+    qg_tensor_unknown(&v->type, QG_NODTYPE);
+    g->value.at[g->value.n++] = v;
+    *out = v;
+    return QG_OK;
+}
+
+qg_status qg_graph_need_value(qg_graph *g, const char *name, qg_value **out)
+{
+    qg_value *v = qg_graph_value(g, name);
+    if (!v)
+        return qg_graph_add_value(g, name, out);
+    *out = v;
+    return QG_OK;
+}
+
+static qg_status check_count(qg_ctx *ctx, const qg_node *n, const char *what,
+                             uint32_t have, unsigned low, unsigned high)
+{
+    if (have >= low && (high == 255 || have <= high))
+        return QG_OK;
+    char most[16] = "any number";
+    if (high != 255)
+        (void)snprintf(most, sizeof most, "%u", high);
+    return qg_node_fail(ctx, QG_EMODEL, "graph", n, "%u %s, expected %u to %s", have,
+                        what, low, most);
+}
+
+qg_status qg_node_check_arity(qg_ctx *ctx, const qg_node *n)
+{
+    const qg_op *op = n->op;
+    QG_TRY(
+        check_count(ctx, n, "inputs", n->n_in - n->n_capture, op->min_in, op->max_in));
+    QG_TRY(check_count(ctx, n, "outputs", n->n_out, op->min_out, op->max_out));
+    for (uint32_t i = 0; i < op->min_in && !(op->traits & QG_OP_CONTROL); i++)
+        if (!n->in[i])
+            return qg_node_fail(ctx, QG_EMODEL, "graph", n,
+                                "input %u is absent, expected a value", i);
+    for (uint32_t i = 0; i < op->min_out; i++)
+        if (!n->out[i])
+            return qg_node_fail(ctx, QG_EMODEL, "graph", n,
+                                "output %u is absent, expected a value", i);
+    return QG_OK;
+}
+
+/* Copies the description of a node; links nothing. */
+static qg_status make_node(qg_graph *g, const qg_node_spec *spec, qg_node *n)
+{
+    *n = (qg_node){ .id = (uint32_t)g->node.n,
+                    .op = spec->op,
+                    .opset = spec->opset,
+                    .n_in = spec->n_in,
+                    .n_out = spec->n_out,
+                    .attr = spec->attr,
+                    .n_attr = spec->n_attr,
+                    .capture = spec->capture,
+                    .n_capture = spec->n_capture };
+    QG_TRY(pick_name(g, g->node_names, spec->name, spec->op->name, &n->name));
+    n->in = QG_NEWN(g->arena, spec->n_in, qg_value *);
+    n->out = QG_NEWN(g->arena, spec->n_out, qg_value *);
+    if (!n->in || !n->out)
+        return qg_nomem(g->ctx);
+    if (spec->n_in)
+        memcpy(n->in, spec->in, spec->n_in * sizeof *n->in);
+    if (spec->n_out)
+        memcpy(n->out, spec->out, spec->n_out * sizeof *n->out);
+    return qg_node_check_arity(g->ctx, n);
+}
+
+static void adopt_bodies(qg_node *n)
+{
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (n->attr[i].type == QG_ATTR_GRAPH || n->attr[i].type == QG_ATTR_GRAPHS)
+            for (size_t k = 0; k < n->attr[i].count; k++)
+                n->attr[i].graphs[k]->owner = n;
+}
+
+qg_status qg_node_prepare(qg_graph *g, qg_node *n)
+{
+    void *param = NULL;
+    if (n->op->param_size && !(param = qg_arena_get(g->arena, 1, n->op->param_size)))
+        return qg_nomem(g->ctx);
+    if (n->op->prepare)
+        QG_TRY(n->op->prepare(g->ctx, n, param));
+    n->param = param;
+    return QG_OK;
+}
+
+static void unlink_outputs(qg_node *n)
+{
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && n->out[i]->def == n)
+            n->out[i]->def = NULL;
+}
+
+static qg_status link_outputs(qg_graph *g, qg_node *n)
+{
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        qg_value *v = n->out[i];
+        if (!v)
+            continue;
+        if (v->def || v->is_input || v->constant) {
+            qg_status s = qg_node_fail(g->ctx, QG_EMODEL, "graph", n,
+                                       "output '%s' is %s already, expected a value "
+                                       "without producer",
+                                       v->name,
+                                       v->is_input   ? "a graph input"
+                                       : v->constant ? "a constant"
+                                                     : "produced");
+            unlink_outputs(n);
+            return s;
+        }
+        v->def = n;
+        v->def_slot = i;
+    }
+    return QG_OK;
+}
+
+static qg_status link_inputs(qg_graph *g, qg_node *n)
+{
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i])
+            QG_TRY(qg_vec_reserve(g->ctx, g->arena, &n->in[i]->use));
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i])
+            QG_TRY(qg_vec_push(g->ctx, g->arena, &n->in[i]->use,
+                               (qg_use){ .node = n, .slot = i }));
+    return QG_OK;
+}
+
+static void unlink_inputs(qg_node *n)
+{
+    for (uint32_t i = 0; i < n->n_in; i++)
+        while (n->in[i] && n->in[i]->use.n && /* ours are the last ones */
+               n->in[i]->use.at[n->in[i]->use.n - 1].node == n)
+            n->in[i]->use.n--;
+}
+
+qg_status qg_graph_add_node(qg_graph *g, const qg_node_spec *spec, qg_node **out)
+{
+    assert(spec->op && spec->n_capture <= spec->n_in);
+    qg_node *n = QG_NEW(g->arena, qg_node);
+    if (!n)
+        return qg_nomem(g->ctx);
+    QG_TRY(make_node(g, spec, n));
+    adopt_bodies(n);
+    QG_TRY(qg_node_prepare(g, n));
+    QG_TRY(qg_vec_reserve(g->ctx, g->arena, &g->node));
+    QG_TRY(link_outputs(g, n));
+    qg_status s = link_inputs(g, n);
+    if (s == QG_OK)
+        s = name_node(g, n);
+    if (s != QG_OK) {
+        unlink_inputs(n);
+        unlink_outputs(n);
+        return s;
+    }
+    g->node.at[g->node.n++] = n;
+    *out = n;
+    return QG_OK;
+}
+
+qg_status qg_graph_mark_input(qg_graph *g, qg_value *v)
+{
+    if (v->is_input || v->def || v->constant)
+        return qg_fail(g->ctx, QG_EMODEL,
+                       "graph '%s': input '%s' is %s already, expected a new value",
+                       g->name, v->name, v->is_input ? "an input" : "computed");
+    QG_TRY(qg_vec_push(g->ctx, g->arena, &g->input, v));
+    v->is_input = true;
+    return QG_OK;
+}
+
+qg_status qg_graph_mark_output(qg_graph *g, qg_value *v)
+{
+    if (v->is_output)
+        return qg_fail(g->ctx, QG_EMODEL,
+                       "graph '%s': output '%s' is listed twice, expected once",
+                       g->name, v->name);
+    QG_TRY(qg_vec_push(g->ctx, g->arena, &g->output, v));
+    v->is_output = true;
+    return QG_OK;
+}
+
+const char *qg_node_text(const qg_node *n, char text[QG_NODE_TEXT])
+{
+    (void)snprintf(text, QG_NODE_TEXT, "node '%.100s' (%.40s)", n->name, n->op->name);
+    return text;
+}
+
+qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n,
+                       const char *fmt, ...)
+{
+    char text[QG_NODE_TEXT], message[768];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    return qg_fail(ctx, s, "%s: %s: %s", doing, qg_node_text(n, text), message);
+}

@@ -1,0 +1,64 @@
+#include "engine/ir/op.h"
+
+#include <assert.h>
+#include <string.h>
+
+static const char *const trait_names[QG_NTRAIT] = {
+#define X(id, text, meaning) text,
+    QG_TRAIT_MAP(X)
+#undef X
+};
+
+static const char *plain_domain(const char *domain)
+{
+    return !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
+}
+
+const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *name,
+                        int64_t opset)
+{
+    const qg_op *best = NULL;
+    domain = plain_domain(domain);
+    for (size_t f = 0; r && f < r->n_family; f++)
+        for (const qg_op *op = r->family[f]; op->name; op++)
+            if (op->name[0] == name[0] && strcmp(op->name, name) == 0 &&
+                op->since <= opset && (!op->until || opset <= op->until) &&
+                (!best || op->since > best->since) &&
+                strcmp(plain_domain(op->domain), domain) == 0)
+                best = op;
+    return best;
+}
+
+static const char *roles_of(const char *letters)
+{
+    return letters && *letters ? letters : "d";
+}
+
+static char role(const char *letters, size_t slot)
+{
+    size_t n = strlen(roles_of(letters));
+    return roles_of(letters)[slot < n ? slot : n - 1];
+}
+
+char qg_op_in_role(const qg_op *op, size_t slot) { return role(op->in_roles, slot); }
+char qg_op_out_role(const qg_op *op, size_t slot) { return role(op->out_roles, slot); }
+
+int qg_op_slot_of(const qg_op *op, char letter)
+{
+    const char *letters = roles_of(op->in_roles), *at = strchr(letters, letter);
+    return at && *at ? (int)(at - letters) : -1;
+}
+
+const char *qg_trait_name(unsigned bit)
+{
+    assert(bit < QG_NTRAIT);
+    return trait_names[bit];
+}
+
+uint32_t qg_trait_named(const char *text)
+{
+    for (unsigned bit = 0; bit < QG_NTRAIT; bit++)
+        if (strcmp(trait_names[bit], text) == 0)
+            return 1u << bit;
+    return 0;
+}

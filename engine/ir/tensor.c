@@ -1,0 +1,312 @@
+#include "engine/ir/tensor.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/core/num.h"
+
+void qg_tensor_init(qg_tensor *t, qg_dtype dtype, int32_t rank, const int64_t *dim)
+{
+    assert(rank >= 0 && rank <= QG_MAX_RANK);
+    *t = (qg_tensor){ .dtype = dtype, .rank = rank };
+    if (rank)
+        memcpy(t->dim, dim, (size_t)rank * sizeof *dim);
+    qg_tensor_set_plain(t);
+}
+
+void qg_tensor_scalar(qg_tensor *t, qg_dtype dtype)
+{
+    *t = (qg_tensor){ .dtype = dtype };
+}
+
+void qg_tensor_unknown(qg_tensor *t, qg_dtype dtype)
+{
+    *t = (qg_tensor){ .dtype = dtype, .rank = -1 };
+}
+
+/* Strides for memory that runs through the axes order[rank - 1] (fastest) to order[0].
+ * An unknown or overflowing extent makes the strides of all slower axes 0. */
+static void set_strides(qg_tensor *t, const int32_t *order)
+{
+    int64_t step = 1;
+    for (int32_t k = t->rank - 1; k >= 0; k--) {
+        int32_t axis = order[k];
+        t->stride[axis] = step;
+        if (t->dim[axis] < 0 || !qg_mul_i64(step, t->dim[axis], &step))
+            step = 0;
+    }
+}
+
+void qg_tensor_set_plain(qg_tensor *t)
+{
+    static const int32_t order[QG_MAX_RANK] = { 0, 1, 2, 3, 4, 5, 6, 7 };
+    set_strides(t, order);
+}
+
+void qg_tensor_set_channels_last(qg_tensor *t)
+{
+    if (t->rank < 3) {
+        qg_tensor_set_plain(t);
+        return;
+    }
+    int32_t order[QG_MAX_RANK] = { 0 };
+    for (int32_t k = 1; k < t->rank - 1; k++)
+        order[k] = k + 1;
+    order[t->rank - 1] = 1;
+    set_strides(t, order);
+}
+
+bool qg_tensor_is_plain(const qg_tensor *t)
+{
+    qg_tensor plain = *t;
+    qg_tensor_set_plain(&plain);
+    for (int32_t k = 0; k < t->rank; k++)
+        if (t->dim[k] != 1 && t->stride[k] != plain.stride[k])
+            return qg_tensor_count(t) == 0;
+    return true;
+}
+
+bool qg_tensor_known(const qg_tensor *t)
+{
+    for (int32_t k = 0; k < t->rank; k++)
+        if (t->dim[k] < 0)
+            return false;
+    return t->rank >= 0;
+}
+
+int64_t qg_tensor_count(const qg_tensor *t)
+{
+    return qg_tensor_known(t) ? qg_dims_product(t, 0, t->rank) : -1;
+}
+
+int64_t qg_dims_product(const qg_tensor *t, int32_t from, int32_t to)
+{
+    int64_t n = 1;
+    assert(from >= 0 && to <= t->rank);
+    for (int32_t k = from; k < to; k++)
+        if (t->dim[k] == 0)
+            return 0;
+    for (int32_t k = from; k < to; k++)
+        if (t->dim[k] < 0 || !qg_mul_i64(n, t->dim[k], &n))
+            return -1;
+    return n;
+}
+
+qg_status qg_tensor_bytes(qg_ctx *ctx, const char *what, const qg_tensor *t,
+                          size_t *bytes)
+{
+    char text[QG_SHAPE_TEXT];
+    int64_t n = qg_tensor_count(t);
+    if (n >= 0 && qg_dtype_bytes(t->dtype, (uint64_t)n, bytes))
+        return QG_OK;
+    return qg_fail(ctx, QG_EMODEL, "%s: %s has no size, expected one that fits memory",
+                   what, qg_tensor_text(t, text));
+}
+
+qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t)
+{
+    size_t bytes;
+    QG_TRY(qg_tensor_bytes(ctx, "allocate", t, &bytes));
+    void *data = qg_arena_get(a, bytes, 1);
+    if (!data)
+        return qg_nomem(ctx);
+    qg_tensor_set_plain(t);
+    t->data = data;
+    return QG_OK;
+}
+
+qg_status qg_tensor_clone(qg_ctx *ctx, qg_arena *a, const qg_tensor *t, qg_tensor **out)
+{
+    qg_tensor *copy = QG_NEW(a, qg_tensor);
+    if (!copy)
+        return qg_nomem(ctx);
+    *copy = *t;
+    QG_TRY(qg_tensor_alloc(ctx, a, copy));
+    qg_tensor_copy(t, copy);
+    *out = copy;
+    return QG_OK;
+}
+
+/* Adds one to the index over the axes 0 .. rank - 2, the last of them fastest. */
+static void next_row(const qg_tensor *t, int64_t *index)
+{
+    for (int32_t k = t->rank - 2; k >= 0; k--) {
+        if (++index[k] < t->dim[k])
+            return;
+        index[k] = 0;
+    }
+}
+
+/* Elements before the row that `index` selects; the last axis counts nothing. */
+static int64_t row_start(const qg_tensor *t, const int64_t *index)
+{
+    int64_t at = 0;
+    for (int32_t k = 0; k < t->rank - 1; k++)
+        at += index[k] * t->stride[k];
+    return at;
+}
+
+static void copy_rows(const qg_tensor *from, qg_tensor *to, int64_t count)
+{
+    int64_t index[QG_MAX_RANK] = { 0 }, width = from->dim[from->rank - 1];
+    int64_t size = qg_dtype_bits(from->dtype) / 8;
+    int64_t step = from->stride[from->rank - 1] * size;
+    int64_t step_to = to->stride[to->rank - 1] * size;
+    for (int64_t done = 0; done < count; done += width) {
+        const char *p = (const char *)from->data + row_start(from, index) * size;
+        char *q = (char *)to->data + row_start(to, index) * size;
+        for (int64_t i = 0; i < width; i++)
+            memcpy(q + i * step_to, p + i * step, (size_t)size);
+        next_row(from, index);
+    }
+}
+
+void qg_tensor_copy(const qg_tensor *from, qg_tensor *to)
+{
+    int64_t count = qg_tensor_count(from);
+    size_t bytes = 0;
+    assert(from->dtype == to->dtype && qg_same_dims(from, to) && count >= 0);
+    if (count == 0)
+        return;
+    if (qg_tensor_is_plain(from) && qg_tensor_is_plain(to)) {
+        bool fits = qg_dtype_bytes(from->dtype, (uint64_t)count, &bytes);
+        assert(fits);
+        memcpy(to->data, from->data, fits ? bytes : 0);
+        return;
+    }
+    assert(qg_dtype_bits(from->dtype) >= 8); /* packed types are always plain */
+    copy_rows(from, to, count);
+}
+
+bool qg_same_dims(const qg_tensor *a, const qg_tensor *b)
+{
+    return a->rank == b->rank &&
+           (a->rank <= 0 ||
+            memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0);
+}
+
+/* Where element i of plain order lies, in elements. */
+static int64_t offset_of(const qg_tensor *t, int64_t i)
+{
+    int64_t at = 0;
+    assert(i >= 0 && t->data);
+    for (int32_t k = t->rank - 1; k >= 0; k--) {
+        at += i % t->dim[k] * t->stride[k];
+        i /= t->dim[k];
+    }
+    assert(i == 0);
+    return at;
+}
+
+/* Packed element `at` of `bits` bits, with its sign when there is one. */
+static int64_t packed_i64(const qg_tensor *t, int64_t at, unsigned bits)
+{
+    uint64_t place = (uint64_t)at * bits;
+    int64_t x = (t->u8[place / 8] >> place % 8) & ((1 << bits) - 1);
+    bool negative = qg_dtype_kind_of(t->dtype) == QG_KIND_INT && x >> (bits - 1);
+    return negative ? x - (1 << bits) : x;
+}
+
+int64_t qg_tensor_i64(const qg_tensor *t, int64_t i)
+{
+    int64_t at = offset_of(t, i);
+    switch (t->dtype) {
+    case QG_I64:
+        return t->i64[at];
+    case QG_I32:
+        return t->i32[at];
+    case QG_I16:
+        return t->i16[at];
+    case QG_I8:
+        return t->i8[at];
+    case QG_U64:
+        return (int64_t)t->u64[at];
+    case QG_U32:
+        return t->u32[at];
+    case QG_U16:
+        return t->u16[at];
+    case QG_U8:
+        return t->u8[at];
+    case QG_BOOL:
+        return t->u8[at] != 0;
+    default:
+        assert(qg_dtype_kind_of(t->dtype) >= QG_KIND_INT);
+        return packed_i64(t, at, qg_dtype_bits(t->dtype));
+    }
+}
+
+/* Small floats: 1 sign bit unless E8M0, then exponent, then fraction bits.
+ * Source: IEEE 754-2008 (F16), ONNX "Float stored in 8 bits", OCP MX 1.0. */
+enum special { IEEE, FN, FNUZ, FINITE }; /* how NaN and infinity are spelled */
+static const struct small_float {
+    int exponent, fraction, bias;
+    enum special special;
+} small_floats[QG_NDTYPE] = {
+    [QG_F16] = {5,  10, 15,  IEEE  },
+      [QG_BF16] = { 8, 7,  127, IEEE  },
+    [QG_F8E4M3FN] = { 4, 3,  7,   FN    },
+      [QG_F8E4M3FNUZ] = { 4, 3,  8,   FNUZ  },
+    [QG_F8E5M2] = { 5, 2,  15,  IEEE  },
+      [QG_F8E5M2FNUZ] = { 5, 2,  16,  FNUZ  },
+    [QG_F4E2M1] = { 2, 1,  1,   FINITE},
+};
+
+static double small_f64(qg_dtype dtype, uint32_t code)
+{
+    const struct small_float *f = &small_floats[dtype];
+    uint32_t top = (1u << f->exponent) - 1, sign = 1u << (f->exponent + f->fraction);
+    uint32_t exponent = code >> f->fraction & top;
+    uint32_t fraction = code & ((1u << f->fraction) - 1);
+    if (f->special == IEEE && exponent == top)
+        return fraction ? NAN : code & sign ? -INFINITY : INFINITY;
+    if ((f->special == FN && (code & (sign - 1)) == sign - 1) ||
+        (f->special == FNUZ && code == sign))
+        return NAN;
+    uint32_t whole = fraction + (exponent ? 1u << f->fraction : 0);
+    double x = ldexp(whole, (int)(exponent ? exponent : 1) - f->bias - f->fraction);
+    return code & sign ? -x : x;
+}
+
+double qg_tensor_f64(const qg_tensor *t, int64_t i)
+{
+    enum qg_dtype_kind kind = qg_dtype_kind_of(t->dtype);
+    assert(kind != QG_KIND_NOTHING);
+    int64_t at = offset_of(t, i);
+    switch (t->dtype) {
+    case QG_F32:
+        return t->f32[at];
+    case QG_F64:
+        return t->f64[at];
+    case QG_F8E8M0:
+        return t->u8[at] == 255 ? NAN : ldexp(1, t->u8[at] - 127);
+    case QG_U64:
+        return (double)t->u64[at];
+    default:
+        break;
+    }
+    if (kind != QG_KIND_FLOAT)
+        return (double)qg_tensor_i64(t, i);
+    unsigned bits = qg_dtype_bits(t->dtype);
+    if (bits < 8)
+        return small_f64(t->dtype, (uint32_t)packed_i64(t, at, bits));
+    return small_f64(t->dtype, bits == 16 ? t->u16[at] : t->u8[at]);
+}
+
+const char *qg_tensor_text(const qg_tensor *t, char text[QG_SHAPE_TEXT])
+{
+    static const char *const between[] = { "[", "," };
+    size_t n = (size_t)snprintf(text, QG_SHAPE_TEXT, "%s",
+                                t->dtype ? qg_dtype_name(t->dtype) : "?");
+    if (t->rank < 0)
+        return strcat(text, "[...]");
+    for (int32_t k = 0; k < t->rank; k++) {
+        n += (size_t)snprintf(text + n, QG_SHAPE_TEXT - n, "%s", between[k > 0]);
+        n += t->dim[k] < 0 ? (size_t)snprintf(text + n, QG_SHAPE_TEXT - n, "?")
+                           : (size_t)snprintf(text + n, QG_SHAPE_TEXT - n, "%lld",
+                                              (long long)t->dim[k]);
+    }
+    assert(n + 2 < QG_SHAPE_TEXT); /* 8 dims of 19 digits and a type name fit */
+    return strcat(text, t->rank ? "]" : "[]");
+}
