@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# Every check of tools/check.sh passes on a small clean tree and fails, with the message
+# that names the place, on each violation planted in a copy of it.
+set -u
+tools=$PWD/tools
+tools/python.sh -c 'import yaml' || exit 77
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+mkdir -p "$work"/clean/{engine/{core,ir},ops,passes,configs/backends,tests/{ops,passes,unit}}
+cd "$work/clean" || exit 1
+cat >engine/core/a.h <<'EOF'
+/* a.h -- a number.
+ * Units: none. */
+#ifndef QG_ENGINE_CORE_A_H
+#define QG_ENGINE_CORE_A_H
+
+int qg_a(int x); /* x, doubled */
+
+#endif
+EOF
+cat >engine/core/a.c <<'EOF'
+#include "engine/core/a.h"
+
+#include <assert.h>
+
+int qg_a(int x)
+{
+    assert(x < 1000);
+    return 2 * x;
+}
+EOF
+cat >engine/ir/check.c <<'EOF'
+/* What holds between passes. */
+static const char *const rule[] = { "one-producer" };
+const char *qg_rule(void)
+{
+    return rule[0];
+}
+EOF
+echo 'const char *const op[] = { .name = "Relu" };' >ops/unary.c
+printf 'op Relu 13\n' >tests/ops/relu.case
+echo 'PASS(fuse_batchnorm)' >passes/passes.def
+echo 'graph' >tests/passes/fuse-batchnorm.qgt
+echo '/* breaks one-producer; loads tiny-int8 */' >tests/unit/test_ir.c
+cat >configs/backends/tiny-int8.yaml <<'EOF'
+name: tiny-int8
+rules:
+  - {id: weights, match: {slot: weight}, why: one scale per channel, source: a page}
+EOF
+printf '# Title\n\nSee [title](#title) and `engine/core/a.h`.\n' >README.md
+
+run() { # CHECK: in the current folder
+    "$tools/python.sh" "$tools/check_$1.py" 2>&1
+}
+
+passes() {
+    local out
+    out=$(cd "$work/clean" && run "$1") && return
+    echo "check_$1 fails on the clean tree:" "$out"
+    failures=$((failures + 1))
+}
+
+# fails CHECK TEXT COMMAND: after COMMAND in a copy, CHECK fails and says TEXT.
+fails() {
+    local out rc
+    rm -rf "$work/copy" && cp -r "$work/clean" "$work/copy"
+    out=$(cd "$work/copy" && eval "$3" && run "$1")
+    rc=$?
+    [ $rc -eq 1 ] && [[ $out == *"$2"* ]] && return
+    printf 'check_%s after: %s\n  exit %d, expected 1 and "%s", got:\n%s\n' \
+        "$1" "$3" $rc "$2" "$out"
+    failures=$((failures + 1))
+}
+
+lines() { # N: a function of N lines
+    echo 'int qg_long(void)'
+    echo '{'
+    for ((i = 0; i < $1 - 4; i++)); do echo "    qg_a($i);"; done
+    echo '    return 0;'
+    echo '}'
+}
+
+for check in layers calls headers budget evidence text; do passes $check; done
+
+fails layers 'engine/core/a.c:10: engine/core may not include engine/ir' \
+    "echo '#include \"engine/ir/graph.h\"' >>engine/core/a.c"
+fails layers 'yaml.h is for engine/io/yaml.c only' \
+    "echo '#include <yaml.h>' >>engine/core/a.c"
+fails layers 'written from the repository root' \
+    "echo '#include \"a.h\"' >>engine/core/a.c"
+fails layers 'tools may not include engine/core' \
+    "mkdir tools && echo '#include \"engine/core/a.h\"' >tools/qg.c"
+
+fails calls 'engine/core/a.c:10: the library never prints' \
+    "echo 'void qg_b(void) { printf(\"b\"); }' >>engine/core/a.c"
+fails calls 'the library never exits' "echo 'void qg_b(void) { abort(); }' >>ops/unary.c"
+fails calls 'from arenas' "echo 'void qg_b(void *p) { free(p); }' >passes/b.c"
+fails calls "never compares an operator's name" \
+    "echo 'int qg_b(void) { return !strcmp(n->op->name, x); }' >passes/b.c"
+
+fails headers 'does not compile alone' "sed -i 's/int qg_a(int x)/size_t qg_a(int x)/' engine/core/a.h"
+fails headers 'guard is not QG_ENGINE_CORE_A_H' "sed -i 's/CORE_A_H/A_H/' engine/core/a.h"
+fails headers 'no file comment' "sed -i 1,2d engine/core/a.h"
+
+fails budget 'engine/core/a.c:10: qg_long has 81 lines, at most 80' \
+    'lines 81 >>engine/core/a.c'
+fails budget 'functions, median lines: 15, budget <= 14' \
+    'lines 15 >ops/b.c; lines 15 >ops/c.c; lines 15 >ops/d.c'
+fails budget 'functions, p90 lines: 41, budget <= 40' 'lines 41 >ops/b.c'
+fails budget 'qg_b has 7 parameters' \
+    "echo 'int qg_b(int a, int b, int c, int d, int e, int (*f)(int, int), int g) { return a; }' >ops/b.c"
+fails budget '601 lines, at most 600' 'yes "int a;" | head -601 >ops/b.c'
+fails budget '89 columns' 'printf "/*%085d*/\n" 0 >ops/b.c'
+fails budget 'comment share: 3%, budget 15-30%' 'yes "int a;" | head -110 >ops/b.c'
+fails budget 'of it in headers: 38%' 'yes "/* a */" | head -4 >ops/b.c'
+fails budget 'asserts per 1000 lines: 0' 'sed -i "s/assert(x.*;/;/" engine/core/a.c'
+fails budget 'unmatched brace' 'echo "}" >>ops/unary.c'
+
+fails evidence 'tiny-int8.yaml:3: rule weights has no why' \
+    "sed -i 's/why: [^,]*, //' configs/backends/tiny-int8.yaml"
+fails evidence 'tiny-int8.yaml:3: rule weights has no source' \
+    "sed -i 's/source: a page/source: \"\"/' configs/backends/tiny-int8.yaml"
+fails evidence 'tiny-int8.yaml:4: rule id weights is taken by line 3' \
+    'sed -n 3p configs/backends/tiny-int8.yaml >line && cat line >>configs/backends/tiny-int8.yaml'
+fails evidence 'verifier rule one-producer: no test names it' \
+    "sed -i 's/one-producer/one-producers/' tests/unit/test_ir.c"
+fails evidence 'no tests/passes/fuse-batchnorm*.qgt' 'rm tests/passes/*'
+fails evidence "operator Relu: no 'op Relu'" 'echo "op Relu6 1" >tests/ops/relu.case'
+fails evidence 'no test names this backend' "sed -i 's/tiny-int8//' tests/unit/test_ir.c"
+
+fails text 'README.md:4: path of one machine' "echo 'cd /ho''me/me' >>README.md"
+fails text 'address of a registry' "echo 'pip --index''-url x' >>README.md"
+fails text 'README.md:4: link to x.md: no such file' "echo '[x](x.md)' >>README.md"
+fails text 'link to #nothing: no such heading' "echo '[x](#nothing)' >>README.md"
+fails text '`engine/core/b.h`: no such file' "echo '\`engine/core/b.h\`' >>README.md"
+fails text 'a.c:10: write TO''DO(name, issue)' "echo '// TO''DO later' >>engine/core/a.c"
+fails text 'white space at the end' "printf 'a \n' >>README.md"
+fails text 'conflict marker' "printf '<<<<''<<< main\n' >>README.md"
+
+[ $failures -eq 0 ] || { echo "$failures checks are not what they should be"; exit 1; }
+echo "every check passes on the clean tree and fails on each of its violations"

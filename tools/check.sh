@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# check.sh [--quick] -- everything that is checked without running the program.
+#   --quick   only what needs no build: format, layers, calls, headers, budgets,
+#             evidence, text.  Under 20 seconds.
+# Without it also: gcc and clang build everything without a warning, and a C program
+# compiles and runs against an installed copy.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+case "${1:-}" in
+'' | --quick) ;;
+*)
+    echo "usage: tools/check.sh [--quick]" >&2
+    exit 2
+    ;;
+esac
+
+failed=0
+# step NAME COMMAND...: one line when it passes, then what it has to say.
+step() {
+    local name=$1 out rc start=$SECONDS
+    shift
+    out=$("$@" 2>&1)
+    rc=$?
+    [ $rc -eq 0 ] && verdict=ok || verdict=FAILED failed=1
+    printf '%-10s %-7s %2d s\n' "$name" "$verdict" $((SECONDS - start))
+    [ -z "$out" ] || printf '%s\n' "$out" | sed 's/^/    /'
+}
+
+format() {
+    python3 tools/check_source.py | xargs -d '\n' -P"$(nproc)" -n 20 \
+        clang-format --dry-run --Werror
+}
+
+# builds DIR [CMAKE-OPTION...]
+builds() {
+    local log
+    log=$(mktemp)
+    cmake -S . -B "$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DQG_TESTS=ON \
+        -DQG_WERROR=ON "${@:2}" >"$log" 2>&1 && cmake --build "$1" >>"$log" 2>&1
+    local rc=$?
+    [ $rc -eq 0 ] || grep -Ei 'error|warning|FAILED' -A3 "$log" | head -40
+    rm "$log"
+    return $rc
+}
+
+step format format
+step layers python3 tools/check_layers.py
+step calls python3 tools/check_calls.py
+step headers python3 tools/check_headers.py
+step budget python3 tools/check_budget.py
+step evidence tools/python.sh tools/check_evidence.py
+step text python3 tools/check_text.py
+if [ "${1:-}" != --quick ]; then
+    step gcc builds build
+    step clang builds build-clang -DCMAKE_C_COMPILER=clang
+    step install tools/check_install.sh build
+fi
+[ $failed -eq 0 ] || echo "check: failed"
+exit $failed

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+"""check_headers.py -- every header compiles alone, twice, and its guard names its path."""
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+
+import check_source
+
+FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-D_POSIX_C_SOURCE=200809L", "-I.", "-Wall",
+         "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"]
+
+
+def complaints(path):
+    text = path.read_text()
+    guard = "QG_" + re.sub(r"\W", "_", str(path)).upper()
+    if str(path) == "engine/api/qg.h":
+        guard = "QG_H"  # the installed one
+    if f"#ifndef {guard}\n#define {guard}\n" not in text:
+        yield f"{path}: include guard is not {guard}"
+    if not text.startswith("/*"):
+        yield f"{path}: no file comment"
+    twice = f'#include "{path}"\n' * 2
+    run = subprocess.run([os.environ.get("CC", "cc"), *FLAGS], input=twice, text=True,
+                         capture_output=True)
+    if run.returncode:
+        yield f"{path}: does not compile alone\n{run.stderr[:2000]}"
+
+
+def main():
+    headers = check_source.files(".h")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = [c for cs in pool.map(lambda p: list(complaints(p)), headers) for c in cs]
+    for line in found:
+        print(line)
+    return bool(found)
+
+
+sys.exit(main())

@@ -1,0 +1,107 @@
+"""check_source.py -- what the checks share: the project's files and a scanner for C.
+
+Run as a program it prints the C files, for clang-format.  Every check works on the
+folder it is started in, so that tests can run it on a throw-away tree."""
+import dataclasses
+import pathlib
+import re
+import subprocess
+
+
+def files(*suffixes):
+    """Tracked and new files, sorted; all of them when no suffix is given."""
+    try:
+        listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"],
+                                capture_output=True, text=True, check=True).stdout
+        names = listed.splitlines()
+    except (OSError, subprocess.CalledProcessError):  # an unpacked archive
+        names = [str(p) for p in pathlib.Path(".").rglob("*")
+                 if not re.match(r"build|\.venv|\.git/", str(p))]
+    return [p for p in map(pathlib.Path, sorted(set(names)))
+            if (not suffixes or p.suffix in suffixes) and p.is_file()]
+
+
+TOKEN = re.compile(r'''/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' ''',
+                   re.S | re.X)
+
+
+def blank(match):
+    """Spaces of the same shape, so that lines and columns stay."""
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def without_comments(text):
+    return TOKEN.sub(lambda m: m.group() if m.group()[0] in "\"'" else blank(m), text)
+
+
+def only_code(text):
+    """Without comments and the contents of literals."""
+    return TOKEN.sub(lambda m: '"' + blank(m)[1:-1] + '"' if m.group()[0] in "\"'"
+                     else blank(m), text)
+
+
+def without_directives(code):
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, code, flags=re.M)
+
+
+@dataclasses.dataclass
+class Function:
+    name: str
+    line: int        # of the name
+    length: int      # from there to the closing brace
+    parameters: int
+
+
+def closing(code, at):
+    """Index after the bracket that closes the one at `at`."""
+    depth = 0
+    for i in range(at, len(code)):
+        depth += (code[i] in "({[") - (code[i] in ")}]")
+        if depth == 0:
+            return i + 1
+    return len(code)
+
+
+def signature(head):
+    """(name, offset of the name, number of parameters) or None.  head is what stands
+    before a brace at file level: the last group in brackets holds the parameters,
+    attributes aside."""
+    found, i = None, 0
+    while (m := re.compile(r"\b([A-Za-z_]\w*)\s*\(").search(head, i)):
+        i = closing(head, m.end() - 1)
+        if not re.match(r"QG_[A-Z]+$|__attribute__$|_Static_assert$", m[1]):
+            found = (m[1], m.start(1), head[m.end():i - 1])
+    if not found or "=" in head[:found[1]]:
+        return None
+    inside = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", found[2])).strip()
+    return found[0], found[1], 0 if inside in ("", "void") else inside.count(",") + 1
+
+
+def functions(text):
+    """Every function defined in a C file.  Raises ValueError when the braces of the
+    file do not balance, which means that this scanner does not understand it."""
+    code = without_directives(only_code(text))
+    found, start, i = [], 0, 0
+    while i < len(code):
+        c = code[i]
+        if c in "([":
+            i = closing(code, i)
+        elif c == "{":
+            end = closing(code, i)
+            if (s := signature(code[start:i])):
+                line = code.count("\n", 0, start + s[1]) + 1
+                found.append(Function(s[0], line, code.count("\n", 0, end) + 2 - line, s[2]))
+                start = end
+            i = end
+        else:
+            if c == "}":
+                raise ValueError(f"line {code.count(chr(10), 0, i) + 1}: unmatched brace")
+            i += 1
+            if c == ";":
+                start = i
+    return found
+
+
+if __name__ == "__main__":
+    for path in files(".c", ".h"):
+        print(path)

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""check_text.py -- what holds for every text file, and links in the documentation.
+
+No path of one machine, no address of a registry, no conflict marker, no white space at
+line ends, no open task without a name and an issue.  In *.md every relative link and
+every path in back quotes that begins with a folder of the project leads somewhere."""
+import pathlib
+import re
+import sys
+
+import check_source
+
+BINARY = {".onnx", ".npy", ".npz", ".pb", ".qgs", ".png", ".jpg", ".bin", ".gz"}
+TASK = "TO" + "DO"  # in two pieces, so that this file passes its own check
+RULES = [
+    (r"(?<![\w.~*})-])/(home|root|work|opt|Users|mnt|srv)/", "path of one machine"),
+    (r"pypi\.|pythonhosted|deb\.debian|index-url|trusted-" + "host|extra-index",
+     "address of a registry: leave it to the environment"),
+    (r"^(<{7} |>{7} |={7}$)", "conflict marker"),
+    (r"[ \t]+$", "white space at the end of the line"),
+    (rf"\b{TASK}\b(?!\([a-z][\w-]*, *#?\d+\))", f"write {TASK}(name, issue)"),
+    (r"\bFIX" + r"ME\b|\bX" + r"XX\b", f"write {TASK}(name, issue)"),
+]
+FOLDERS = r"engine|ops|passes|configs|tests|tools"
+EXEMPT = {"tools/check_text.py"}  # spells out what it looks for
+
+
+def slug(title):
+    """The anchor of a heading, as forges make it."""
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", title.strip().lower()))
+
+
+def anchors(path):
+    return {slug(t) for t in re.findall(r"^#+\s+(.*)$", path.read_text(), re.M)}
+
+
+def link_complaint(path, target):
+    name, _, anchor = target.partition("#")
+    if re.match(r"[a-z]+:", target):
+        return None
+    there = path.parent / name if name else path
+    if not there.exists():
+        return f"link to {target}: no such file"
+    if anchor and there.suffix == ".md" and anchor not in anchors(there):
+        return f"link to {target}: no such heading"
+    return None
+
+
+def doc_complaints(path, line):
+    for target in re.findall(r"\]\(([^)\s]+)\)", line):
+        if (why := link_complaint(path, target)):
+            yield why
+    for name in re.findall(rf"`((?:{FOLDERS})/[\w./-]+)`", line):
+        if not pathlib.Path(name).exists():
+            yield f"`{name}`: no such file"
+
+
+def complaints(path, text):
+    for number, line in enumerate(text.splitlines(), 1):
+        if str(path) not in EXEMPT:
+            for pattern, why in RULES:
+                if re.search(pattern, line):
+                    yield f"{path}:{number}: {why}"
+        if path.suffix == ".md":
+            for why in doc_complaints(path, line):
+                yield f"{path}:{number}: {why}"
+
+
+def main():
+    bad = 0
+    for path in check_source.files():
+        if path.suffix in BINARY:
+            continue
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            print(f"{path}: not UTF-8; if it is binary, give it a suffix of check_text.py")
+            bad += 1
+            continue
+        for line in complaints(path, text):
+            print(line)
+            bad += 1
+    return bad > 0
+
+
+sys.exit(main())
