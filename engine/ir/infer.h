@@ -25,4 +25,11 @@ QG_NODISCARD qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t
  * until the graph is edited.  fold-constants reads this. */
 QG_NODISCARD qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known);
 
+/* The walk itself, without touching the graph: type[value id] and known[value id] in the
+ * arena.  `input` NULL: the declared shapes; else [graph inputs].  Plans are built on
+ * this for the shapes they are compiled for. */
+QG_NODISCARD qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g,
+                                       const qg_tensor *input, qg_arena *a,
+                                       qg_tensor **type, const qg_tensor ***known);
+
 #endif

@@ -1,0 +1,49 @@
+#include "engine/exec/plan.h"
+
+#include <assert.h>
+
+static qg_status plan_alloc(qg_ctx *ctx, const qg_graph *g, const qg_plan_options *o,
+                            qg_plan **out)
+{
+    qg_arena *a = qg_arena_new(ctx->alloc);
+    qg_plan *p = a ? QG_NEW(a, qg_plan) : NULL;
+    if (!p) {
+        qg_arena_free(a);
+        return qg_nomem(ctx);
+    }
+    p->ctx = ctx;
+    p->arena = a;
+    p->graph = g;
+    p->options = *o;
+    *out = p;
+    return QG_OK;
+}
+
+qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g, const qg_plan_options *o,
+                      qg_plan **out)
+{
+    assert(o->mode == QG_MODE_FLOAT || o->quant);
+    qg_plan *p;
+    QG_TRY(plan_alloc(ctx, g, o, &p));
+    qg_status s = qg_plan_build(p);
+    if (s == QG_OK)
+        s = qg_plan_pack(p);
+    if (s != QG_OK) {
+        qg_plan_free(p);
+        return s;
+    }
+    *out = p;
+    return QG_OK;
+}
+
+void qg_plan_free(qg_plan *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->kernel.n; i++)
+        if (p->kernel.at[i]->destroy)
+            p->kernel.at[i]->destroy(p->kernel.at[i]);
+    for (size_t i = 0; i < p->n_body; i++)
+        qg_plan_free(p->body[i]);
+    qg_arena_free(p->arena);
+}

@@ -1,0 +1,106 @@
+/* plan.h -- a graph compiled for fixed input shapes: a list of steps over tensors that
+ * share one block of memory.
+ *
+ *     qg_plan_new     graph x shapes x mode x mute x watch -> steps, kernels, offsets
+ *     qg_run_new      a run context: all mutable memory; one per worker
+ *     qg_run_execute  one sample
+ *
+ * Steps    NODE     an operator's run, or the kernel it compiled
+ *          REORDER  a copy of a value in the other layout
+ *          ROUND    fake quantization at one endpoint, usually in place, right after the
+ *                   value was written
+ *          WATCH    the hooks see a tensor
+ * Tensors  INPUT (the caller's memory), CONSTANT (graph or plan memory), ARENA (an offset
+ *          in the run's block), DYNAMIC (shape known at run time only: allocated then)
+ * Values whose shape depends on data are DYNAMIC, and so is all that follows from them.
+ *
+ * A plan is immutable and shared by workers.  A fusion (a kernel that absorbs its
+ * followers) is used only where it gives the bits of the separate nodes, so watching,
+ * muting and rounding never change what is computed elsewhere.
+ *
+ * Owner    the plan's own arena; graph and quant must outlive it and stay unchanged. */
+#ifndef QG_ENGINE_EXEC_PLAN_H
+#define QG_ENGINE_EXEC_PLAN_H
+
+#include "engine/exec/hook.h"
+#include "engine/ir/kernel.h"
+
+enum qg_mode { QG_MODE_FLOAT, QG_MODE_SIMULATE };
+
+typedef struct qg_plan_options {
+    enum qg_mode mode;
+    const qg_quant *quant; /* for SIMULATE */
+    const uint8_t *mute;   /* [TQCs] 1: this endpoint does not round; NULL: none */
+    const uint8_t *watch;  /* [nodes] 1: hooks see this node; NULL: none */
+    bool watch_all;
+    bool reference;         /* op->run only: the same bytes on every machine */
+    const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
+} qg_plan_options;
+
+enum qg_tensor_kind {
+    QG_TENSOR_ABSENT,
+    QG_TENSOR_INPUT,
+    QG_TENSOR_CONSTANT,
+    QG_TENSOR_ARENA,
+    QG_TENSOR_DYNAMIC
+};
+
+typedef struct qg_plan_tensor {
+    qg_tensor type; /* strides of its layout; data only for constants */
+    enum qg_tensor_kind kind;
+    uint32_t storage; /* ARENA: index into plan->storage; INPUT: graph input index */
+} qg_plan_tensor;
+
+/* A piece of the run's block, in use from the step that writes it to its last reader. */
+typedef struct qg_storage {
+    size_t bytes, offset;
+    uint32_t first, last; /* step indices; last UINT32_MAX: until the end */
+    uint32_t same_as;     /* another storage whose memory it takes over, or QG_NONE */
+} qg_storage;
+
+enum qg_step_kind { QG_STEP_NODE, QG_STEP_REORDER, QG_STEP_ROUND, QG_STEP_WATCH };
+
+typedef struct qg_step {
+    enum qg_step_kind kind;
+    const qg_node *node;
+    const qg_kernel *kernel; /* NODE: NULL means node->op->run */
+    bool dynamic;            /* NODE: infer and allocate at run time */
+    uint32_t n_in, n_out;
+    uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */
+    qg_endpoint at; /* ROUND, WATCH */
+} qg_step;
+
+typedef struct qg_plan_report {
+    uint32_t nodes, steps, kernels, absorbed, rounds, reorders;
+    size_t bytes;       /* activation block of a run context */
+    size_t lower_bound; /* largest sum of what is alive at one step */
+    size_t rounded;     /* bytes rounded per run */
+} qg_plan_report;
+
+typedef struct qg_plan {
+    qg_ctx *ctx;
+    qg_arena *arena;
+    const qg_graph *graph;
+    qg_plan_options options;
+    QG_VEC(qg_plan_tensor) tensor;
+    QG_VEC(qg_storage) storage;
+    QG_VEC(qg_step) step;
+    QG_VEC(uint32_t) slot; /* tensor indices; QG_NONE: absent */
+    QG_VEC(qg_kernel *) kernel;
+    struct qg_plan **body; /* [body graphs, by discovery] of control-flow nodes */
+    size_t n_body;
+    uint32_t *output; /* [graph outputs] tensor index */
+    qg_plan_report report;
+} qg_plan;
+
+QG_NODISCARD qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g,
+                                   const qg_plan_options *o, qg_plan **out);
+void qg_plan_free(qg_plan *p); /* NULL is fine */
+
+/* --- parts of the compiler, one file each --- */
+
+/* plan_build.c: tensors and steps.  plan_memory.c: who may share memory, and offsets. */
+QG_NODISCARD qg_status qg_plan_build(qg_plan *p);
+QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);
+
+#endif

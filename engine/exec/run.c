@@ -1,0 +1,198 @@
+#include "engine/exec/run.h"
+
+#include <assert.h>
+
+struct qg_run {
+    qg_ctx *ctx;
+    const qg_plan *plan;
+    qg_arena *arena; /* everything below */
+    qg_arena *scratch, *dynamic;
+    unsigned char *block; /* activations */
+    qg_tensor *tensor;    /* [plan tensors] */
+    qg_tensor **slot;     /* [plan slots] into tensor; NULL: absent */
+    const qg_hook *hook;  /* of the current run */
+    size_t n_hook, sample;
+};
+
+static void bind_tensor(qg_run *r, size_t i)
+{
+    const qg_plan_tensor *t = &r->plan->tensor.at[i];
+    r->tensor[i] = t->type;
+    if (t->kind == QG_TENSOR_ARENA)
+        r->tensor[i].data = r->block + r->plan->storage.at[t->storage].offset;
+}
+
+static qg_status bind_tensors(qg_run *r)
+{
+    const qg_plan *p = r->plan;
+    r->block = qg_arena_raw(r->arena, p->report.bytes, 1);
+    r->tensor = QG_NEWN(r->arena, p->tensor.n, qg_tensor);
+    r->slot = QG_NEWN(r->arena, p->slot.n, qg_tensor *);
+    if (!r->block || !r->tensor || !r->slot)
+        return qg_nomem(r->ctx);
+    for (size_t i = 0; i < p->tensor.n; i++)
+        bind_tensor(r, i);
+    for (size_t i = 0; i < p->slot.n; i++)
+        r->slot[i] = p->slot.at[i] == QG_NONE ? NULL : &r->tensor[p->slot.at[i]];
+    return QG_OK;
+}
+
+qg_status qg_run_new(qg_ctx *ctx, const qg_plan *p, qg_run **out)
+{
+    qg_arena *a = qg_arena_new(ctx->alloc);
+    qg_run *r = a ? QG_NEW(a, qg_run) : NULL;
+    if (!r) {
+        qg_arena_free(a);
+        return qg_nomem(ctx);
+    }
+    *r = (qg_run){ .ctx = ctx, .plan = p, .arena = a };
+    r->scratch = qg_arena_new(ctx->alloc);
+    r->dynamic = qg_arena_new(ctx->alloc);
+    qg_status s = r->scratch && r->dynamic ? bind_tensors(r) : qg_nomem(ctx);
+    if (s != QG_OK) {
+        qg_run_free(r);
+        return s;
+    }
+    *out = r;
+    return QG_OK;
+}
+
+void qg_run_free(qg_run *r)
+{
+    if (!r)
+        return;
+    qg_arena_free(r->scratch);
+    qg_arena_free(r->dynamic);
+    qg_arena_free(r->arena);
+}
+
+/* --- steps --- */
+
+static qg_status allocate_dynamic(qg_run *r, const qg_node *n, qg_tensor *t)
+{
+    if (!qg_tensor_known(t))
+        return qg_node_fail(r->ctx, QG_EMODEL, "run", n,
+                            "the output shape is still unknown after inference");
+    return qg_tensor_alloc(r->ctx, r->dynamic, t);
+}
+
+static bool is_dynamic(const qg_run *r, const qg_tensor *t)
+{
+    return r->plan->tensor.at[t - r->tensor].kind == QG_TENSOR_DYNAMIC;
+}
+
+/* Shapes from the data that is there now; outputs of static shape keep their memory. */
+static qg_status infer_now(qg_run *r, const qg_step *s, const qg_call *call)
+{
+    QG_TRY(s->node->op->infer(call));
+    for (size_t i = 0; i < call->n_out; i++) {
+        qg_tensor *y = call->out[i];
+        if (y && is_dynamic(r, y))
+            QG_TRY(allocate_dynamic(r, s->node, y));
+        else if (y)
+            bind_tensor(r, (size_t)(y - r->tensor));
+    }
+    return QG_OK;
+}
+
+static qg_status run_node(qg_run *r, const qg_step *s)
+{
+    qg_tensor **slot = r->slot + s->first;
+    qg_call call = { .ctx = r->ctx,
+                     .node = s->node,
+                     .param = s->node->param,
+                     .n_in = s->n_in,
+                     .n_out = s->n_out,
+                     .in = (const qg_tensor *const *)slot,
+                     .out = slot + s->n_in,
+                     .scratch = r->scratch,
+                     .run_ctx = r };
+    qg_arena_reset(r->scratch);
+    if (s->kernel)
+        return s->kernel->run(s->kernel, &call);
+    if (s->dynamic)
+        QG_TRY(infer_now(r, s, &call));
+    return s->node->op->run(&call);
+}
+
+static qg_status round_at(qg_run *r, const qg_step *s)
+{
+    const qg_tqc *t = s->at.tqc;
+    const qg_tensor *x = r->slot[s->first];
+    qg_tensor *y = r->slot[s->first + 1];
+    qg_qparam param = qg_tqc_param(t);
+    if (y != x && is_dynamic(r, y)) {
+        *y = *x;
+        QG_TRY(allocate_dynamic(r, s->node, y));
+    }
+    char what[QG_ENDPOINT_TEXT];
+    return qg_fake_quantize(r->ctx, qg_tqc_text(t, what), &t->scheme, &param, x, y);
+}
+
+static qg_status show(qg_run *r, const qg_step *s)
+{
+    for (size_t i = 0; i < r->n_hook; i++)
+        QG_TRY(r->hook[i].see(r->hook[i].ud, r->ctx, r->sample, &s->at,
+                              r->slot[s->first]));
+    return QG_OK;
+}
+
+static qg_status take(qg_run *r, const qg_step *s)
+{
+    switch (s->kind) {
+    case QG_STEP_NODE:
+        return run_node(r, s);
+    case QG_STEP_REORDER:
+        qg_tensor_copy(r->slot[s->first], r->slot[s->first + 1]);
+        return QG_OK;
+    case QG_STEP_ROUND:
+        return round_at(r, s);
+    case QG_STEP_WATCH:
+        return show(r, s);
+    }
+    assert(!"unknown step");
+    return QG_OK;
+}
+
+/* --- one sample --- */
+
+static qg_status feed(qg_run *r, const qg_tensor *const *in)
+{
+    const qg_plan *p = r->plan;
+    for (size_t i = 0; i < p->tensor.n; i++) {
+        const qg_plan_tensor *t = &p->tensor.at[i];
+        if (t->kind == QG_TENSOR_DYNAMIC)
+            r->tensor[i] = t->type;
+        if (t->kind != QG_TENSOR_INPUT)
+            continue;
+        const qg_tensor *x = in[t->storage];
+        char want[QG_SHAPE_TEXT], have[QG_SHAPE_TEXT];
+        bool fits = x->dtype == t->type.dtype && qg_tensor_known(x) &&
+                    (!qg_tensor_known(&t->type) || qg_same_dims(x, &t->type));
+        if (!fits)
+            return qg_fail(r->ctx, QG_EDATA, "run: input '%s': is %s, expected %s",
+                           p->graph->input.at[t->storage]->name,
+                           qg_tensor_text(x, have), qg_tensor_text(&t->type, want));
+        r->tensor[i] = *x;
+    }
+    return QG_OK;
+}
+
+qg_status qg_run_execute(qg_run *r, const qg_tensor *const *in, const qg_hook *hook,
+                         size_t n_hook, size_t sample)
+{
+    r->hook = hook;
+    r->n_hook = n_hook;
+    r->sample = sample;
+    qg_arena_reset(r->dynamic);
+    QG_TRY(feed(r, in));
+    for (size_t i = 0; i < r->plan->step.n; i++)
+        QG_TRY(take(r, &r->plan->step.at[i]));
+    return QG_OK;
+}
+
+const qg_tensor *qg_run_output(const qg_run *r, size_t i)
+{
+    assert(i < r->plan->graph->output.n);
+    return &r->tensor[r->plan->output[i]];
+}
