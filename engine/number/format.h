@@ -1,0 +1,48 @@
+/* format.h -- float16, bfloat16, float8, float4 and the float8 exponent, one value at a
+ * time, to float32 and back.
+ *
+ * To float32 every value is exact.  From float32 the result is rounded half to even,
+ * also into the subnormal range.
+ * Source: IEEE 754 binary16; OCP 8-bit floating point specification 1.0; Graphcore and
+ * AMD, "8-bit numerical formats" (FNUZ); OCP microscaling formats 1.0 (E2M1, E8M0);
+ * ONNX Cast-25 for what happens to values that do not fit. */
+#ifndef QG_ENGINE_NUMBER_FORMAT_H
+#define QG_ENGINE_NUMBER_FORMAT_H
+
+#include <string.h>
+
+#include "engine/number/dtype.h"
+
+static inline float qg_bf16_to_f32(uint16_t h)
+{
+    uint32_t bits = (uint32_t)h << 16;
+    float f;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* Overflow gives infinity; a NaN stays a NaN, made quiet. */
+static inline uint16_t qg_f32_to_bf16(float f)
+{
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+float qg_f16_to_f32(uint16_t h);
+uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
+
+/* The formats of at most 8 bits: F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1 (in the
+ * low four bits) and F8E8M0; any other type is asserted against.
+ *
+ * From float32, what is too large (infinity too) gives the largest finite value when
+ * `saturate` is set, else infinity where the format has one, else NaN.  F4E2M1 has
+ * neither: it always saturates and takes NaN to its largest value.  F8E8M0 holds powers
+ * of two only: it rounds up; zero and what is too small give 2^-127 when saturating,
+ * else NaN, and so do negative values. */
+float qg_small_to_f32(qg_dtype d, uint8_t v);
+uint8_t qg_small_of_f32(qg_dtype d, float f, bool saturate);
+
+#endif

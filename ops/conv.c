@@ -1,0 +1,97 @@
+/* conv.c -- Conv and ConvTranspose: x [N, C, space], w, optional b.
+ *
+ * Conv           w [M, C / group, kernel]   y [N, M, out]
+ * ConvTranspose  w [C, M / group, kernel]   y [N, M, out]
+ * float16 and bfloat16 are computed in float32, float64 in float64.
+ * Source: ONNX Conv-1, 11, 22; ConvTranspose-1, 11, 22 (they differ in types only). */
+#include "ops/families.h"
+
+#include "engine/accel/accel.h"
+#include "ops/util_cast.h"
+#include "ops/util_check.h"
+#include "ops/util_conv.h"
+
+static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    return qg_conv_read(ctx, node, param);
+}
+
+static qg_status infer_conv(const qg_call *k)
+{
+    for (size_t i = 0; i < 3; i++)
+        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
+    QG_TRY(qg_check_same_type(k, 1, 2));
+    return qg_conv_infer(k, k->param, (qg_conv_slots){ 0, 1, 2, false },
+                         k->in[0]->dtype);
+}
+
+static qg_status infer_deconv(const qg_call *k)
+{
+    for (size_t i = 0; i < 3; i++)
+        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
+    QG_TRY(qg_check_same_type(k, 1, 2));
+    return qg_conv_infer(k, k->param, (qg_conv_slots){ 0, 1, 2, true },
+                         k->in[0]->dtype);
+}
+
+static qg_status conv_f32(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0], *w = k->in[1], *b = qg_in(k, 2);
+    qg_conv_problem p;
+    QG_TRY(qg_conv_problem_of(k, k->param, (qg_conv_slots){ 0, 1, 2, false }, &p));
+    if (x->dtype == QG_F64)
+        qg_ref_conv_f64(&p, x->f64, w->f64, b ? b->f64 : NULL, k->out[0]->f64);
+    else
+        qg_ref_conv_f32(&p, x->f32, w->f32, b ? b->f32 : NULL, k->out[0]->f32);
+    return QG_OK;
+}
+
+static qg_status deconv_f32(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0], *w = k->in[1], *b = qg_in(k, 2);
+    qg_conv_problem p;
+    QG_TRY(qg_conv_problem_of(k, k->param, (qg_conv_slots){ 0, 1, 2, true }, &p));
+    if (x->dtype == QG_F64)
+        qg_ref_deconv_f64(&p, x->f64, w->f64, b ? b->f64 : NULL, k->out[0]->f64);
+    else
+        qg_ref_deconv_f32(&p, x->f32, w->f32, b ? b->f32 : NULL, k->out[0]->f32);
+    return QG_OK;
+}
+
+static qg_status run_conv(const qg_call *k)
+{
+    return qg_run_as(k, QG_DT(F16) | QG_DT(BF16), QG_F32, conv_f32);
+}
+
+static qg_status run_deconv(const qg_call *k)
+{
+    return qg_run_as(k, QG_DT(F16) | QG_DT(BF16), QG_F32, deconv_f32);
+}
+
+static int conv_weight_axis(const qg_node *node)
+{
+    (void)node;
+    return 0;
+}
+
+static int deconv_weight_axis(const qg_node *node)
+{
+    (void)node;
+    return 1;
+}
+
+#define ROW(onnx, opset, kind)                                                         \
+    { .name = onnx, .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1,          \
+      .max_out = 1, .in_roles = "dwb",                                                 \
+      .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                        \
+      .param_size = sizeof(qg_conv_param), .prepare = prepare, .infer = infer_##kind,  \
+      .run = run_##kind, .weight_axis = kind##_weight_axis }
+const qg_op qg_ops_conv[] = {
+    ROW("Conv", 1, conv),
+    ROW("Conv", 11, conv),
+    ROW("Conv", 22, conv),
+    ROW("ConvTranspose", 1, deconv),
+    ROW("ConvTranspose", 11, deconv),
+    ROW("ConvTranspose", 22, deconv),
+    { 0 },
+};

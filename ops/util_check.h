@@ -1,0 +1,92 @@
+/* util_check.h -- what operators refuse, in one grammar.
+ *
+ * All checks work on a call: at compile time (shapes may be unknown, rank -1 or dim -1,
+ * which passes) and at run time.  A type that an operator does not take is
+ * QG_EUNSUPPORTED, a shape that contradicts ONNX is QG_EMODEL; both name node, opset and
+ * what is accepted.  Absent inputs pass. */
+#ifndef QG_OPS_UTIL_CHECK_H
+#define QG_OPS_UTIL_CHECK_H
+
+#include "engine/ir/graph.h"
+
+/* Sets of types for the checks below. */
+#define QG_DT_FLOATS (QG_DT(F32) | QG_DT(F16) | QG_DT(BF16) | QG_DT(F64))
+#define QG_DT_UINTS  (QG_DT(U8) | QG_DT(U16) | QG_DT(U32) | QG_DT(U64))
+#define QG_DT_SINTS  (QG_DT(I8) | QG_DT(I16) | QG_DT(I32) | QG_DT(I64))
+#define QG_DT_BYTES  (QG_DT(U8) | QG_DT(I8))
+#define QG_DT_INDEX  (QG_DT(I32) | QG_DT(I64))
+#define QG_DT_PLAIN  (QG_DT_FLOATS | QG_DT_UINTS | QG_DT_SINTS | QG_DT(BOOL))
+
+#define QG_DT_INTS (QG_DT_UINTS | QG_DT_SINTS)
+#define QG_DT_NUMBERS (QG_DT_FLOATS | QG_DT_INTS)
+#define QG_DT_FLOAT8                                                                   \
+    (QG_DT(F8E4M3FN) | QG_DT(F8E4M3FNUZ) | QG_DT(F8E5M2) | QG_DT(F8E5M2FNUZ) |         \
+     QG_DT(F8E8M0))
+#define QG_DT_PACKED (QG_DT(U4) | QG_DT(I4) | QG_DT(F4E2M1) | QG_DT(U2) | QG_DT(I2))
+#define QG_DT_ADDRESSED (QG_DT_PLAIN | QG_DT_FLOAT8) /* elements of whole bytes */
+#define QG_DT_ANY (QG_DT_ADDRESSED | QG_DT_PACKED)
+
+/* return qg_infer_fail(k, QG_EMODEL, "rank %d, expected 4", rank); names the node. */
+#define qg_infer_fail(k, status, ...)                                                  \
+    qg_node_fail((k)->ctx, (status), "infer", (k)->node, __VA_ARGS__)
+#define qg_run_fail(k, status, ...)                                                    \
+    qg_node_fail((k)->ctx, (status), "run", (k)->node, __VA_ARGS__)
+
+/* The largest extent that shape arithmetic accepts; sums and products of two such
+ * numbers with 16-bit factors fit int64_t. */
+#define QG_MAX_EXTENT (INT64_C(1) << 46)
+
+/* Input `slot` (when present) has a type of the mask. */
+QG_NODISCARD qg_status qg_check_type(const qg_call *k, size_t slot, uint64_t mask);
+
+/* Inputs first..last (those present) have the type of input 0. */
+QG_NODISCARD qg_status qg_check_same_type(const qg_call *k, size_t first, size_t last);
+
+/* Input `slot` has low <= rank <= high and every known dim within QG_MAX_EXTENT. */
+QG_NODISCARD qg_status qg_check_rank(const qg_call *k, size_t slot, int32_t low,
+                                     int32_t high);
+
+/* Dim `axis` of input `slot` is `expected`; an unknown one on either side passes. */
+QG_NODISCARD qg_status qg_check_dim(const qg_call *k, size_t slot, int32_t axis,
+                                    int64_t expected);
+
+/* Input `slot` is a vector of `n` elements (n -1: of any number). */
+QG_NODISCARD qg_status qg_check_vector(const qg_call *k, size_t slot, int64_t n);
+
+/* The input, or NULL when the slot is absent or beyond the last one given. */
+static inline const qg_tensor *qg_in(const qg_call *k, size_t slot)
+{
+    return slot < k->n_in ? k->in[slot] : NULL;
+}
+
+/* The output, or NULL when nobody asked for it. */
+static inline qg_tensor *qg_out(const qg_call *k, size_t slot)
+{
+    return slot < k->n_out ? k->out[slot] : NULL;
+}
+
+/* The rank of an input, -1 when it is absent or not known. */
+static inline int32_t qg_in_rank(const qg_call *k, size_t slot)
+{
+    const qg_tensor *t = qg_in(k, slot);
+    return t ? t->rank : -1;
+}
+
+/* Dim of an input whose rank may be unknown: -1 then. */
+static inline int64_t qg_in_dim(const qg_call *k, size_t slot, int32_t axis)
+{
+    return axis < qg_in_rank(k, slot) ? k->in[slot]->dim[axis] : -1;
+}
+
+/* Sets an output's type and dims when somebody wants that output; rank -1: unknown. */
+void qg_set_out(const qg_call *k, size_t slot, qg_dtype d, int32_t rank,
+                const int64_t *dim);
+
+/* Output 0 is like input 0: the infer of many operators. */
+QG_NODISCARD qg_status qg_infer_same(const qg_call *k);
+
+/* An axis of `rank` dims, counted from the end when negative, made non-negative. */
+QG_NODISCARD qg_status qg_check_axis(const qg_call *k, int64_t axis, int32_t rank,
+                                     int32_t *out);
+
+#endif
