@@ -81,11 +81,13 @@ static int deconv_weight_axis(const qg_node *node)
 }
 
 #define ROW(onnx, opset, kind)                                                         \
-    { .name = onnx, .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1,          \
-      .max_out = 1, .in_roles = "dwb",                                                 \
-      .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                        \
-      .param_size = sizeof(qg_conv_param), .prepare = prepare, .infer = infer_##kind,  \
-      .run = run_##kind, .weight_axis = kind##_weight_axis }
+    {                                                                                  \
+        .name = onnx, .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1,        \
+        .max_out = 1, .in_roles = "dwb",                                               \
+        .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
+        .param_size = sizeof(qg_conv_param), .prepare = prepare,                       \
+        .infer = infer_##kind, .run = run_##kind, .weight_axis = kind##_weight_axis    \
+    }
 const qg_op qg_ops_conv[] = {
     ROW("Conv", 1, conv),
     ROW("Conv", 11, conv),

@@ -59,10 +59,10 @@ qg_status qg_check_rank(const qg_call *k, size_t slot, int32_t low, int32_t high
                                           slot, (int)t->rank, (int)low, (int)high);
     for (int32_t i = 0; i < t->rank; i++)
         if (t->dim[i] > QG_MAX_EXTENT)
-            return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
-                                "input %zu: dimension %d is %lld, expected at most %lld",
-                                slot, (int)i, (long long)t->dim[i],
-                                (long long)QG_MAX_EXTENT);
+            return qg_node_fail(
+                k->ctx, QG_EMODEL, "infer", k->node,
+                "input %zu: dimension %d is %lld, expected at most %lld", slot, (int)i,
+                (long long)t->dim[i], (long long)QG_MAX_EXTENT);
     return QG_OK;
 }
 

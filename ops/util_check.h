@@ -17,14 +17,14 @@
 #define QG_DT_INDEX  (QG_DT(I32) | QG_DT(I64))
 #define QG_DT_PLAIN  (QG_DT_FLOATS | QG_DT_UINTS | QG_DT_SINTS | QG_DT(BOOL))
 
-#define QG_DT_INTS (QG_DT_UINTS | QG_DT_SINTS)
+#define QG_DT_INTS    (QG_DT_UINTS | QG_DT_SINTS)
 #define QG_DT_NUMBERS (QG_DT_FLOATS | QG_DT_INTS)
 #define QG_DT_FLOAT8                                                                   \
     (QG_DT(F8E4M3FN) | QG_DT(F8E4M3FNUZ) | QG_DT(F8E5M2) | QG_DT(F8E5M2FNUZ) |         \
      QG_DT(F8E8M0))
-#define QG_DT_PACKED (QG_DT(U4) | QG_DT(I4) | QG_DT(F4E2M1) | QG_DT(U2) | QG_DT(I2))
+#define QG_DT_PACKED    (QG_DT(U4) | QG_DT(I4) | QG_DT(F4E2M1) | QG_DT(U2) | QG_DT(I2))
 #define QG_DT_ADDRESSED (QG_DT_PLAIN | QG_DT_FLOAT8) /* elements of whole bytes */
-#define QG_DT_ANY (QG_DT_ADDRESSED | QG_DT_PACKED)
+#define QG_DT_ANY       (QG_DT_ADDRESSED | QG_DT_PACKED)
 
 /* return qg_infer_fail(k, QG_EMODEL, "rank %d, expected 4", rank); names the node. */
 #define qg_infer_fail(k, status, ...)                                                  \

@@ -28,10 +28,11 @@ static qg_status check_channels(const qg_call *k, const qg_conv_param *p,
     int64_t c = qg_in_dim(k, s.x, 1), c_per_group = c < 0 ? -1 : c / p->group;
     int64_t m = channels_of(p, k->in[s.weight], s.transposed);
     if ((c >= 0 && c % p->group) || (m >= 0 && m % p->group))
-        return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
-                            "%lld input and %lld output channels, expected multiples of "
-                            "group %lld",
-                            (long long)c, (long long)m, (long long)p->group);
+        return qg_node_fail(
+            k->ctx, QG_EMODEL, "infer", k->node,
+            "%lld input and %lld output channels, expected multiples of "
+            "group %lld",
+            (long long)c, (long long)m, (long long)p->group);
     if (s.transposed)
         QG_TRY(qg_check_dim(k, s.weight, 0, c));
     else
@@ -42,9 +43,8 @@ static qg_status check_channels(const qg_call *k, const qg_conv_param *p,
 static qg_status resolve(const qg_call *k, const qg_conv_param *p, qg_conv_slots s,
                          qg_space *space)
 {
-    return (s.transposed ? qg_window_resolve_transpose
-                         : qg_window_resolve)(k, &p->window, k->in[s.x],
-                                              k->in[s.weight], space);
+    return (s.transposed ? qg_window_resolve_transpose : qg_window_resolve)(
+        k, &p->window, k->in[s.x], k->in[s.weight], space);
 }
 
 qg_status qg_conv_infer(const qg_call *k, const qg_conv_param *p, qg_conv_slots s,

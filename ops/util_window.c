@@ -20,8 +20,9 @@ static qg_status read_list(qg_ctx *ctx, const qg_node *n, const char *name, size
     for (size_t i = 0; i < got; i++) {
         if (at[i] < low || at[i] > INT32_MAX)
             return qg_node_fail(ctx, QG_EMODEL, "import", n,
-                                "%s[%zu] is %lld, expected within [%lld, %lld]", name, i,
-                                (long long)at[i], (long long)low, (long long)INT32_MAX);
+                                "%s[%zu] is %lld, expected within [%lld, %lld]", name,
+                                i, (long long)at[i], (long long)low,
+                                (long long)INT32_MAX);
         out[i] = at[i];
     }
     *count = (uint32_t)got;
@@ -57,8 +58,8 @@ static qg_status check_count(const qg_call *k, const char *name, uint32_t got,
 }
 
 /* Kernel of one axis: from the weight's shape (which kernel_shape must agree with). */
-static qg_status kernel_of(const qg_call *k, const qg_window *w, const qg_tensor *weight,
-                           int32_t axis, int64_t *out)
+static qg_status kernel_of(const qg_call *k, const qg_window *w,
+                           const qg_tensor *weight, int32_t axis, int64_t *out)
 {
     int64_t given = w->n_kernel ? w->kernel[axis] : -1;
     int64_t real = weight && weight->rank > axis + 2 ? weight->dim[axis + 2] : given;
@@ -88,9 +89,14 @@ static qg_status begin(const qg_call *k, const qg_window *w, const qg_tensor *x,
     if (!weight && !w->n_kernel)
         return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
                             "kernel_shape is absent, expected %d values", (int)n);
-    *s = (qg_space){ .axes = n, .in = { 1, 1, 1 }, .out = { 1, 1, 1 },
-                     .kernel = { 1, 1, 1 }, .stride = { 1, 1, 1 },
-                     .dilation = { 1, 1, 1 } };
+    *s = (qg_space){
+        .axes = n,
+        .in = {1,  1, 1},
+        .out = { 1, 1, 1},
+        .kernel = { 1, 1, 1},
+        .stride = { 1, 1, 1},
+        .dilation = { 1, 1, 1}
+    };
     for (int32_t i = 0; i < n; i++) {
         int32_t at = skip + i;
         s->in[at] = x->dim[i + 2];
@@ -113,7 +119,8 @@ static int64_t reach_of(const qg_space *s, int a)
 }
 
 /* total padding divided over both ends; the odd one goes where auto_pad says. */
-static void share_pads(int auto_pad, int64_t total, int64_t *begin_pad, int64_t *end_pad)
+static void share_pads(int auto_pad, int64_t total, int64_t *begin_pad,
+                       int64_t *end_pad)
 {
     int64_t half = total / 2, rest = total - half;
     *begin_pad = auto_pad == QG_PAD_SAME_LOWER ? rest : half;
@@ -164,7 +171,8 @@ qg_status qg_window_resolve(const qg_call *k, const qg_window *w, const qg_tenso
     return QG_OK;
 }
 
-static qg_status transpose_axis(const qg_call *k, const qg_window *w, qg_space *s, int a)
+static qg_status transpose_axis(const qg_call *k, const qg_window *w, qg_space *s,
+                                int a)
 {
     int i = a - (QG_SPACE - s->axes);
     int64_t extra = w->n_output_pad ? w->output_pad[i] : 0;

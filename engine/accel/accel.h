@@ -66,7 +66,8 @@ typedef struct qg_gemm_problem {
     double alpha, beta;
 } qg_gemm_problem;
 
-void qg_ref_gemm_f32(const qg_gemm_problem *p, const float *a, const float *b, float *c);
+void qg_ref_gemm_f32(const qg_gemm_problem *p, const float *a, const float *b,
+                     float *c);
 void qg_ref_gemm_f64(const qg_gemm_problem *p, const double *a, const double *b,
                      double *c);
 /* alpha and beta must be 1 or 0 here; sums modulo 2^64. */
@@ -89,7 +90,8 @@ typedef struct qg_pool_problem {
 /* x [batch][channels][in], y [batch][channels][out].  A NaN in the window of a maximum
  * is ignored unless it comes first, a window of padding alone gives -infinity (max) or 0.
  * index, for max, NULL or as y: position of the maximum in all of x. */
-void qg_ref_pool_f32(const qg_pool_problem *p, const float *x, float *y, int64_t *index);
+void qg_ref_pool_f32(const qg_pool_problem *p, const float *x, float *y,
+                     int64_t *index);
 void qg_ref_pool_f64(const qg_pool_problem *p, const double *x, double *y,
                      int64_t *index);
 

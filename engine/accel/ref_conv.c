@@ -87,8 +87,7 @@ static void add_plane_i32(const qg_conv_problem *p, int32_t x_zero, int32_t w_ze
                         add_row_i32(y + (od * p->out[1] + oh) * p->out[2] + c.begin,
                                     x + (id * p->in[1] + ih) * p->in[2] +
                                         c.begin * p->stride[2] + c.shift,
-                                    p->stride[2], x_zero, *w - w_zero,
-                                    c.end - c.begin);
+                                    p->stride[2], x_zero, *w - w_zero, c.end - c.begin);
                     }
             }
 }

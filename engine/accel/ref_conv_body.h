@@ -34,8 +34,8 @@ static void NAME(add_plane)(const qg_conv_problem *p, const REAL *x, const REAL 
                         int64_t ih = oh * p->stride[1] + h.shift;
                         NAME(add_row)
                         (y + (od * p->out[1] + oh) * p->out[2] + c.begin,
-                         x + (id * p->in[1] + ih) * p->in[2] +
-                             c.begin * p->stride[2] + c.shift,
+                         x + (id * p->in[1] + ih) * p->in[2] + c.begin * p->stride[2] +
+                             c.shift,
                          p->stride[2], *w, c.end - c.begin);
                     }
             }

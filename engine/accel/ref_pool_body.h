@@ -22,9 +22,9 @@ static REAL NAME(mean_at)(const qg_pool_problem *p, const REAL *x, const window 
 {
     REAL sum = 0;
     /* A product of pads may exceed int64_t: count in double. */
-    double taps = !p->count_pad ? 0
-                                : (double)w[0].padded * (double)w[1].padded *
-                                      (double)w[2].padded;
+    double taps = !p->count_pad
+                      ? 0
+                      : (double)w[0].padded * (double)w[1].padded * (double)w[2].padded;
     for (int64_t d = w[0].begin; d < w[0].end; d += p->dilation[0])
         for (int64_t h = w[1].begin; h < w[1].end; h += p->dilation[1])
             for (int64_t c = w[2].begin; c < w[2].end; c += p->dilation[2]) {

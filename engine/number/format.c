@@ -83,8 +83,9 @@ float qg_small_to_f32(qg_dtype d, uint8_t v)
         return v == 0xff ? NAN : ldexpf(1, v - 127);
     const small_format *s = format_of(d);
     unsigned code = v & (s->sign - 1);
-    if (s->unsigned_zero ? v == s->sign : s->nan >= 0 && (int)code > (int)s->largest &&
-                                              (int)code != s->infinity)
+    if (s->unsigned_zero
+            ? v == s->sign
+            : s->nan >= 0 && (int)code > (int)s->largest && (int)code != s->infinity)
         return NAN;
     float f = (int)code == s->infinity ? INFINITY : magnitude(s, code);
     return v & s->sign ? -f : f;
