@@ -186,6 +186,7 @@ static qg_status constant_of(builder *b, const qg_node *n, uint32_t slot,
 typedef struct node_types {
     const qg_tensor **in;
     const qg_tensor **out;
+    enum qg_layout *layout; /* [n_in] where the value is now */
     bool all_known;
 } node_types;
 
@@ -194,13 +195,17 @@ static qg_status types_of(builder *b, const qg_node *n, node_types *t)
     qg_ctx *ctx = b->p->ctx;
     t->in = QG_NEWN(b->scratch, n->n_in, const qg_tensor *);
     t->out = QG_NEWN(b->scratch, n->n_out, const qg_tensor *);
-    if (!t->in || !t->out)
+    t->layout = QG_NEWN(b->scratch, n->n_in, enum qg_layout);
+    if (!t->in || !t->out || !t->layout)
         return qg_nomem(ctx);
     t->all_known = true;
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (!n->in[i])
             continue;
         t->in[i] = &b->type[n->in[i]->id];
+        if (b->at[n->in[i]->id].tensor[QG_LAYOUT_PLAIN] == QG_NONE &&
+            !b->known[n->in[i]->id])
+            t->layout[i] = QG_LAYOUT_CHANNELS_LAST;
         if (b->known[n->in[i]->id])
             QG_TRY(constant_of(b, n, i, &t->in[i]));
         t->all_known = t->all_known && qg_tensor_known(t->in[i]);
@@ -239,8 +244,8 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
                      .node = n,
                      .in = t->in,
                      .out = t->out,
-                     .chain = chain,
-                     .reference = p->options.reference };
+                     .in_layout = t->layout,
+                     .chain = chain };
     *out = NULL;
     if (!n->op->compile || !t->all_known || p->options.reference)
         return QG_OK;
@@ -341,7 +346,11 @@ static enum qg_layout in_layout(const emission *e, uint32_t slot)
 {
     if (e->view)
         return QG_LAYOUT_CHANNELS_LAST;
-    return e->kernel && slot < 4 ? e->kernel->in_layout[slot] : QG_LAYOUT_PLAIN;
+    if (!e->kernel)
+        return QG_LAYOUT_PLAIN;
+    if (e->kernel->all_in_alike)
+        return e->kernel->in_layout[0];
+    return slot < 8 ? e->kernel->in_layout[slot] : QG_LAYOUT_PLAIN;
 }
 
 static qg_status emit_input(builder *b, emission *e, uint32_t i)
@@ -404,7 +413,8 @@ static qg_status emit_run(builder *b, emission *e)
                   .node = n,
                   .kernel = e->kernel,
                   .n_in = n->n_in,
-                  .n_out = n->n_out };
+                  .n_out = n->n_out,
+                  .kernel_index = (uint32_t)b->p->kernel.n - 1 };
     for (uint32_t i = 0; i < n->n_out; i++) {
         e->out[i] = QG_NONE;
         if (!e->last->out[i])

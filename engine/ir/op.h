@@ -90,6 +90,10 @@ typedef struct qg_op {
     /* Optional, COMPUTE operators.  The axis of input `weight` that counts output
      * channels, and whether a BatchNormalization can be multiplied in. */
     int (*weight_axis)(const qg_node *node); /* axis, >= 0; -1: has none */
+
+    /* Optional, ACTIVATION operators.  True when the node is y = min(max(x, low), high)
+     * with constant limits (Relu: 0, +infinity). */
+    bool (*clamp)(const qg_node *node, float *low, float *high);
 } qg_op;
 
 /* One invocation; all pointers borrowed. */
@@ -102,6 +106,7 @@ struct qg_call {
     qg_tensor *const *out;      /* NULL: absent optional output */
     qg_arena *scratch;          /* reset after the node; keeps its blocks */
     void *run_ctx;              /* executor's, for CONTROL operators; else ignore */
+    void *local;                /* kernels only: see ir/kernel.h */
 };
 
 /* What the executor may ask a registry for. */
