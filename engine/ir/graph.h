@@ -83,6 +83,7 @@ struct qg_graph {
     uint32_t next_name; /* counter for made-up names */
     qg_graph *bodies;   /* of the outermost graph: every body below it, to free them */
     qg_graph *next_body;
+    struct qg_inferred *inferred; /* what qg_infer keeps (infer.c); NULL before */
     struct qg_graph_file { /* mapped files that constants point into */
         struct qg_graph_file *next;
         void *file;           /* a qg_file */
@@ -109,8 +110,17 @@ QG_NODISCARD qg_status qg_graph_add_value(qg_graph *g, const char *name, qg_valu
 QG_NODISCARD qg_status qg_graph_need_value(qg_graph *g, const char *name,
                                            qg_value **out);
 
+/* A value with a made-up name that begins with prefix. */
+QG_NODISCARD qg_status qg_graph_add_prefixed(qg_graph *g, const char *prefix,
+                                             qg_value **out);
+
 /* Renames v; name is interned.  QG_EMODEL when another value has it. */
 QG_NODISCARD qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name);
+void qg_value_swap_names(qg_graph *g, qg_value *a, qg_value *b);
+
+/* Frees the name of what leaves the graph (edit.h); it keeps its text for messages. */
+void qg_value_free_name(qg_graph *g, const qg_value *v);
+void qg_node_free_name(qg_graph *g, const qg_node *n);
 
 /* A node with its slots linked: uses are entered, def is set.  QG_EMODEL when an output
  * already has a producer, is a graph input or a constant.  The arrays are copied;

@@ -28,7 +28,8 @@
     X(PURE,        "pure",        "same inputs, same outputs: may be folded")  \
     X(CONTROL,     "control",     "owns bodies: If, Loop, Scan")               \
     X(QUANTIZER,   "quantizer",   "rounds by itself: QuantizeLinear, FakeQuantize") \
-    X(BATCH_FIRST, "batch-first", "dim 0 of the first input is dim 0 of the output")
+    X(BATCH_FIRST, "batch-first", "dim 0 of the first input is dim 0 of the output") \
+    X(DIMS_ONLY,   "dims-only",   "reads only the dims of its inputs: Shape, Size")
 /* clang-format on */
 
 enum {
