@@ -14,13 +14,13 @@ qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
     assert(q->author); /* nobody works anonymously */
     if (!before || !after || q->journal.n >= UINT32_MAX)
         return qg_nomem(q->ctx);
-    return qg_vec_push(q->ctx, q->arena, &q->journal,
-                       (qg_journal_entry){ .seq = (uint32_t)q->journal.n,
-                                           .tqc = t->id,
-                                           .field = field,
-                                           .old_value = before,
-                                           .new_value = after,
-                                           .by = q->author });
+    qg_journal_entry e = { .seq = (uint32_t)q->journal.n,
+                           .tqc = t->id,
+                           .field = field,
+                           .old_value = before,
+                           .new_value = after,
+                           .by = q->author };
+    return qg_vec_push(q->ctx, q->arena, &q->journal, e);
 }
 
 qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *field,

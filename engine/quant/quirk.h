@@ -40,7 +40,7 @@ typedef enum qg_quirk {
 #define X(id, text, meaning) QG_QUIRK_##id,
     QG_QUIRK_MAP(X)
 #undef X
-    QG_NQUIRK
+        QG_NQUIRK
 } qg_quirk;
 
 #define QG_QUIRK(id) (UINT64_C(1) << QG_QUIRK_##id)
