@@ -277,6 +277,30 @@ static qg_status clip_run(const qg_call *k)
     return QG_OK;
 }
 
+static bool relu_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
+                       float *high)
+{
+    (void)n, (void)constant;
+    *low = 0;
+    *high = INFINITY;
+    return true;
+}
+
+static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
+                       float *high)
+{
+    const clip_param *p = n->param;
+    *low = p->from_attributes ? p->low : -INFINITY;
+    *high = p->from_attributes ? p->high : INFINITY;
+    for (uint32_t i = 1; i < n->n_in; i++) {
+        if (n->in[i] && (!constant[i] || constant[i]->dtype != QG_F32))
+            return false;
+        if (n->in[i])
+            *(i == 1 ? low : high) = constant[i]->f32[0];
+    }
+    return *low <= *high;
+}
+
 #define PLAIN (QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_BATCH_FIRST)
 #define ACT   (PLAIN | QG_OP_ACTIVATION)
 #define MONO  QG_OP_MONOTONE
@@ -299,12 +323,14 @@ static qg_status clip_run(const qg_call *k)
         .name = "Clip", .since = opset, .until = last, .min_in = 1, .max_in = inputs,  \
         .min_out = 1, .max_out = 1, .in_roles = "dpp", .traits = ACT | MONO,           \
         .param_size = sizeof(clip_param), .prepare = clip_prepare,                     \
-        .infer = clip_infer, .run = clip_run, .in_place = 1                            \
+        .infer = clip_infer, .run = clip_run, .in_place = 1, .clamp = clip_clamp       \
     }
 
 /* clang-format off */
 const qg_op qg_ops_unary[] = {
-    ROW("Relu",             1, relu,         ACT | MONO),
+    { .name = "Relu", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
+      .in_roles = "d", .traits = ACT | MONO, .infer = relu_infer, .run = relu_run,
+      .in_place = 1, .clamp = relu_clamp },
     ROWCLIP(1, 10, 1),
     ROWCLIP(11, 0, 3),
     ROW("Sigmoid",          1, sigmoid,      ACT | MONO),

@@ -221,7 +221,7 @@ static qg_status make_attributes(qg_compile *c, uint32_t *absorbed,
     for (*absorbed = 0; *absorbed < c->n_chain && s == dnnl_success; ++*absorbed) {
         const qg_node *n = c->chain[*absorbed];
         float low, high;
-        if (!n->op->clamp || !n->op->clamp(n, &low, &high))
+        if (!n->op->clamp || !n->op->clamp(n, c->chain_in[*absorbed], &low, &high))
             break;
         bool relu = low == 0 && isinf(high);
         s = dnnl_post_ops_append_eltwise(

@@ -217,6 +217,20 @@ static qg_status types_of(builder *b, const qg_node *n, node_types *t)
     return QG_OK;
 }
 
+/* What a follower's inputs hold, rounded as they would be; NULL for the chain's own. */
+static qg_status constants_of(builder *b, const qg_node *n,
+                              const qg_tensor *const **out)
+{
+    const qg_tensor **in = QG_NEWN(b->scratch, n->n_in, const qg_tensor *);
+    if (!in)
+        return qg_nomem(b->p->ctx);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] && b->known[n->in[i]->id])
+            QG_TRY(constant_of(b, n, i, &in[i]));
+    *out = in;
+    return QG_OK;
+}
+
 /* The node that alone consumes n's output 0 with nothing in between and whose other
  * inputs are constants; NULL when there is none. */
 static const qg_node *follower(const builder *b, const qg_node *n)
@@ -239,13 +253,15 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
 {
     qg_plan *p = b->p;
     const qg_node *chain[QG_MAX_ABSORBED];
+    const qg_tensor *const *chain_in[QG_MAX_ABSORBED];
     qg_compile c = { .ctx = p->ctx,
                      .arena = p->arena,
                      .node = n,
                      .in = t->in,
                      .out = t->out,
                      .in_layout = t->layout,
-                     .chain = chain };
+                     .chain = chain,
+                     .chain_in = chain_in };
     *out = NULL;
     if (!n->op->compile || !t->all_known || p->options.reference)
         return QG_OK;
@@ -255,6 +271,7 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
         if (!at)
             break;
         chain[c.n_chain] = at;
+        QG_TRY(constants_of(b, at, &chain_in[c.n_chain]));
     }
     QG_TRY(n->op->compile(&c, out));
     if (!*out)

@@ -47,7 +47,21 @@ struct qg_compile {
     /* Nodes that may be absorbed, in order: each alone consumes the output before it, its
      * other inputs are constants, no rounding and no hook stands between. */
     const qg_node *const *chain;
+    const qg_tensor *const *const *chain_in; /* constants of each, as op->clamp wants */
     size_t n_chain;
 };
+
+/* The call that run would get, without data but for constants: lets an operator use the
+ * helpers it has for running while it compiles.  Outputs must not be written. */
+static inline qg_call qg_compile_call(const qg_compile *c)
+{
+    return (qg_call){ .ctx = c->ctx,
+                      .node = c->node,
+                      .param = c->node->param,
+                      .n_in = c->node->n_in,
+                      .n_out = c->node->n_out,
+                      .in = c->in,
+                      .out = (qg_tensor *const *)(uintptr_t)c->out };
+}
 
 #endif

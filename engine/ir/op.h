@@ -36,7 +36,7 @@ enum {
 #define X(id, text, meaning) QG_TRAIT_BIT_##id,
     QG_TRAIT_MAP(X)
 #undef X
-    QG_NTRAIT
+        QG_NTRAIT
 };
 #define X(id, text, meaning) QG_OP_##id = 1u << QG_TRAIT_BIT_##id,
 enum qg_op_trait { QG_TRAIT_MAP(X) };
@@ -93,8 +93,10 @@ typedef struct qg_op {
     int (*weight_axis)(const qg_node *node); /* axis, >= 0; -1: has none */
 
     /* Optional, ACTIVATION operators.  True when the node is y = min(max(x, low), high)
-     * with constant limits (Relu: 0, +infinity). */
-    bool (*clamp)(const qg_node *node, float *low, float *high);
+     * with constant limits (Relu: 0, +infinity).  constant[i]: what input i holds, NULL
+     * when it is not constant or absent; [n_in]. */
+    bool (*clamp)(const qg_node *node, const qg_tensor *const *constant, float *low,
+                  float *high);
 } qg_op;
 
 /* One invocation; all pointers borrowed. */
@@ -128,7 +130,7 @@ char qg_op_out_role(const qg_op *op, size_t slot);
 /* The first input slot with this role letter; -1 when the operator has none. */
 int qg_op_slot_of(const qg_op *op, char role);
 
-const char *qg_trait_name(unsigned bit); /* "compute" */
+const char *qg_trait_name(unsigned bit);   /* "compute" */
 uint32_t qg_trait_named(const char *text); /* its mask; 0 when unknown */
 
 #endif
