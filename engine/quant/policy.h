@@ -1,6 +1,7 @@
 /* policy.h -- which kind of grid: the policy bitmap, and the scheme built on it.
  *
- * Source   spec/ppq.md 1.2: 18 legal bitmaps; BLOCK is ours, beside them. */
+ * Source   spec/ppq.md 1.2: 18 legal bitmaps; BLOCK is ours, a third granularity with the
+ *          same rules, which adds nine. */
 #ifndef QG_ENGINE_QUANT_POLICY_H
 #define QG_ENGINE_QUANT_POLICY_H
 
@@ -28,16 +29,25 @@ enum qg_policy_bit {
 #undef X
 };
 
+/* Variants of FLOATING; 0 is the OCP reading of E and M, rounded half-even as IEEE does. */
+enum qg_float_variant {
+    QG_FLOAT_FNUZ = 1,     /* exponent bias one higher, one zero: E4M3FNUZ, E5M2FNUZ */
+    QG_FLOAT_PPQ_TIES = 2, /* quirk: PPQ rounds the unsigned rest of the mantissa alone,
+                            * so half-even sends every tie toward zero (ppq.md 2.5) */
+};
+
 /* What decides the grid apart from the parameters themselves.  Two endpoints with equal
  * schemes round the same value the same way (PPQ's is_same_scheme). */
 typedef struct qg_scheme {
     uint16_t policy;       /* sum of qg_policy_bit */
     uint8_t rounding;      /* qg_rounding */
     uint8_t bits;          /* 2..32 */
-    uint8_t exponent_bits; /* 0..8; 0 unless FLOATING */
+    uint8_t exponent_bits; /* 1..8 under FLOATING (at most 23 bits of mantissa), else 0 */
+    uint8_t variant;       /* of qg_float_variant; 0 unless FLOATING */
     int16_t axis;          /* >= 0 under PER_CHANNEL and BLOCK, else -1 */
     int32_t block;         /* elements per block along axis; 0 unless BLOCK */
-    int64_t qmin, qmax;    /* steps, inclusive; FLOATING: limits of x / scale */
+    int64_t qmin, qmax;    /* steps, inclusive; FLOATING: limits of x / scale, +-INT64_MAX: none
+                         * but those of the format */
 } qg_scheme;
 
 /* QG_ECONFIG with the broken rule and its field: "range [-128, 128] does not fit 8

@@ -1,0 +1,89 @@
+#include "engine/number/round.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+/* What is left behind the integer part of |x|, and whether that part is odd. */
+enum { BELOW, TIE_EVEN, TIE_ODD, ABOVE };
+
+#define B(c) (1u << (c))
+#define TIE  (B(TIE_EVEN) | B(TIE_ODD))
+#define ALL  (B(BELOW) | TIE | B(ABOVE))
+
+/* The eight modes: for positive and negative x, the remainders that make the result
+ * step away from zero.  Everything below asks this table. */
+static const struct {
+    uint8_t away[2]; /* [x < 0] */
+} rule[QG_NROUNDING] = {
+    [QG_ROUND_HALF_EVEN] = { { B(TIE_ODD) | B(ABOVE), B(TIE_ODD) | B(ABOVE) } },
+    [QG_ROUND_HALF_UP] = { { TIE | B(ABOVE), B(ABOVE) } },
+    [QG_ROUND_HALF_DOWN] = { { B(ABOVE), TIE | B(ABOVE) } },
+    [QG_ROUND_HALF_TOWARD_ZERO] = { { B(ABOVE), B(ABOVE) } },
+    [QG_ROUND_HALF_AWAY] = { { TIE | B(ABOVE), TIE | B(ABOVE) } },
+    [QG_ROUND_NEAR_INT] = { { TIE | B(ABOVE), TIE | B(ABOVE) } },
+    [QG_ROUND_UP] = { { ALL, 0 } },
+    [QG_ROUND_DOWN] = { { 0, ALL } },
+};
+
+static const char *const text[QG_NROUNDING] = {
+#define X(id, name, meaning) [QG_ROUND_##id] = name,
+    QG_ROUNDING_MAP(X)
+#undef X
+};
+
+const char *qg_rounding_name(qg_rounding r)
+{
+    assert(r < QG_NROUNDING);
+    return text[r];
+}
+
+int qg_rounding_named(const char *name)
+{
+    for (int r = 0; r < QG_NROUNDING; r++)
+        if (strcmp(text[r], name) == 0)
+            return r;
+    return -1;
+}
+
+static bool away(qg_rounding r, bool negative, int rest)
+{
+    assert(r < QG_NROUNDING);
+    return rule[r].away[negative] >> rest & 1u;
+}
+
+/* x - trunc(x) is exact: both have the sign of x and the second is the nearer to 0. */
+double qg_round_f64(qg_rounding r, double x)
+{
+    double whole = trunc(x), part = fabs(x - whole);
+    if (!(part > 0)) /* integers, infinities (their part is NaN), NaN */
+        return whole;
+    int rest = part < 0.5                  ? BELOW
+               : part > 0.5                ? ABOVE
+               : ((int64_t)whole & 1) != 0 ? TIE_ODD
+                                           : TIE_EVEN;
+    return away(r, x < 0, rest) ? whole + copysign(1.0, x) : whole;
+}
+
+/* A float is a double, and an integer next to a float is a float: nothing is lost. */
+float qg_round_f32(qg_rounding r, float x) { return (float)qg_round_f64(r, x); }
+
+int64_t qg_round_shift(qg_rounding r, int64_t v, unsigned shift)
+{
+    assert(shift <= 62);
+    if (shift == 0)
+        return v;
+    uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+    uint64_t half = UINT64_C(1) << (shift - 1), part = size & (2 * half - 1);
+    int64_t whole = (int64_t)(size >> shift);
+    if (part != 0) {
+        int rest = part < half        ? BELOW
+                   : part > half      ? ABOVE
+                   : (whole & 1) != 0 ? TIE_ODD
+                                      : TIE_EVEN;
+        whole += away(r, v < 0, rest);
+    }
+    return v < 0 ? -whole : whole;
+}

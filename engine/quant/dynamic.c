@@ -1,0 +1,119 @@
+/* dynamic.c -- scale and offset from the tensor itself.  Source: spec/ppq.md 2.4.
+ *
+ * Memory without gaps is [outer][dim of axis][inner]; the elements of one parameter are
+ * a slab of it: everything, one channel of each outer index, or one block of one. */
+#include "engine/quant/fake_tensor.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "engine/quant/fake_kernel.h"
+
+enum { COLUMNS = 256 }; /* parameters found in one sweep over memory */
+
+/* Rows of `columns` runs of `run` elements; a column has one parameter. */
+typedef struct slab {
+    size_t rows, stride, columns, run;
+} slab;
+
+/* Finite elements only: NaN stays NaN and infinities saturate whatever the range. */
+static void widen(const float *x, size_t n, float *low, float *high)
+{
+    float least = *low, most = *high;
+    for (size_t i = 0; i < n; i++) {
+        float v = isfinite(x[i]) ? x[i] : 0.0f; /* the range holds 0 anyway */
+        least = v < least ? v : least;
+        most = v > most ? v : most;
+    }
+    *low = least;
+    *high = most;
+}
+
+static void ranges(const slab *b, const float *x, float *low, float *high)
+{
+    for (size_t c = 0; c < b->columns; c++)
+        low[c] = high[c] = 0;
+    for (size_t r = 0; r < b->rows; r++)
+        for (size_t c = 0; c < b->columns; c++)
+            widen(x + r * b->stride + c * b->run, b->run, &low[c], &high[c]);
+}
+
+typedef struct columns {
+    float scale[COLUMNS];
+    int32_t offset[COLUMNS];
+    bool narrow; /* all of them */
+} columns;
+
+static void choose(const qg_scheme *s, const slab *b, const float *x, columns *p)
+{
+    float low[COLUMNS], high[COLUMNS];
+    assert(b->columns <= COLUMNS);
+    ranges(b, x, low, high);
+    p->narrow = true;
+    for (size_t c = 0; c < b->columns; c++) {
+        qg_scheme_from_range(s, low[c], high[c], 0, 0, &p->scale[c], &p->offset[c]);
+        p->narrow &= qg_linear_narrow(s, p->offset[c]);
+    }
+}
+
+static void apply(const qg_scheme *s, const slab *b, const float *x, float *y)
+{
+    columns p;
+    qg_linear one;
+    choose(s, b, x, &p);
+    for (size_t c = 0; c < b->columns; c++) {
+        qg_linear_init(&one, s, p.scale[c], p.offset[c]);
+        if (b->run == 1 && p.narrow)
+            break;
+        for (size_t r = 0; r < b->rows; r++) {
+            size_t at = r * b->stride + c * b->run;
+            qg_fake_linear(&one, x + at, y + at, b->run);
+        }
+    }
+    for (size_t r = 0; b->run == 1 && p.narrow && r < b->rows; r++)
+        one.row->each[s->rounding](&one, p.scale, p.offset, x + r * b->stride,
+                                   y + r * b->stride, b->columns);
+}
+
+/* Columns in sweeps of COLUMNS. */
+static void sweep(const qg_scheme *s, slab b, const float *x, float *y)
+{
+    if (b.columns == 1 && b.stride == b.run)
+        b = (slab){ 1, b.rows * b.run, 1, b.rows * b.run };
+    size_t all = b.columns;
+    for (size_t c = 0; c < all; c += COLUMNS) {
+        b.columns = all - c < COLUMNS ? all - c : COLUMNS;
+        apply(s, &b, x + c * b.run, y + c * b.run);
+    }
+}
+
+qg_status qg_fake_dynamic(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                          const qg_tensor *x, qg_tensor *y)
+{
+    char text[QG_SHAPE_TEXT];
+    if (qg_scheme_param_count(s, x) < 0)
+        return qg_fail(ctx, QG_ESTATE, "%s: axis %d and block %d do not fit %s", what,
+                       s->axis, (int)s->block, qg_tensor_text(x, text));
+    size_t count = (size_t)qg_tensor_count(x);
+    if (count == 0)
+        return QG_OK;
+    if (s->policy & QG_PER_TENSOR) {
+        sweep(s, (slab){ 1, count, 1, count }, x->f32, y->f32);
+        return QG_OK;
+    }
+    size_t dim = (size_t)x->dim[s->axis];
+    size_t inner = dim == 1 ? 1 : (size_t)x->stride[s->axis];
+    size_t outer = count / dim / inner, slice = dim * inner;
+    if (s->policy & QG_PER_CHANNEL) {
+        sweep(s, (slab){ outer, slice, dim, inner }, x->f32, y->f32);
+        return QG_OK;
+    }
+    for (size_t o = 0; o < outer; o++)
+        for (size_t first = 0; first < dim; first += (size_t)s->block) {
+            size_t rows =
+                dim - first < (size_t)s->block ? dim - first : (size_t)s->block;
+            size_t at = o * slice + first * inner;
+            sweep(s, (slab){ rows, inner, inner, 1 }, x->f32 + at, y->f32 + at);
+        }
+    return QG_OK;
+}

@@ -1,0 +1,121 @@
+#include "engine/quant/fake.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "engine/quant/fake_kernel.h"
+#include "engine/quant/fake_tensor.h"
+#include "engine/quant/walk.h"
+
+qg_status qg_check_params(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                          const qg_qparam *p, const qg_tensor *x)
+{
+    char text[QG_SHAPE_TEXT];
+    int64_t need = qg_scheme_param_count(s, x);
+    if (need < 0)
+        return qg_fail(ctx, QG_ESTATE, "%s: axis %d and block %d do not fit %s", what,
+                       s->axis, (int)s->block, qg_tensor_text(x, text));
+    if (p->n != (size_t)need)
+        return qg_fail(ctx, QG_ESTATE, "%s: %zu parameters for %s, expected %lld", what,
+                       p->n, qg_tensor_text(x, text), (long long)need);
+    for (size_t c = 0; c < p->n; c++)
+        if (!(p->scale[c] > 0 && isfinite(p->scale[c])))
+            return qg_fail(ctx, QG_ENUMERIC,
+                           "%s: scale[%zu] is %g, expected finite and above 0", what, c,
+                           (double)p->scale[c]);
+    return QG_OK;
+}
+
+static bool all_narrow(const qg_scheme *s, const qg_qparam *p)
+{
+    for (size_t c = 0; p->offset && c < p->n; c++)
+        if (!qg_linear_narrow(s, p->offset[c]))
+            return false;
+    return p->offset || qg_linear_narrow(s, 0);
+}
+
+static int32_t offset_at(const qg_qparam *p, size_t c)
+{
+    return p->offset ? p->offset[c] : 0;
+}
+
+static void linear(const qg_scheme *s, const qg_qparam *p, qg_walk *w, const float *x,
+                   float *y)
+{
+    qg_linear one;
+    qg_span span;
+    const qg_fake_row *row = qg_fake_row_best();
+    bool narrow = all_narrow(s, p);
+    qg_linear_init(&one, s, p->scale[0], offset_at(p, 0));
+    for (size_t current = 0; qg_walk_next(w, &span);) {
+        if (span.each && narrow) {
+            const int32_t *offset = p->offset ? p->offset + span.param : NULL;
+            row->each[s->rounding](&one, p->scale + span.param, offset, x + span.at,
+                                   y + span.at, span.n);
+            continue;
+        }
+        size_t length = span.each ? 1 : span.n;
+        for (size_t i = 0; i < span.n; i += length) {
+            size_t c = span.param + i;
+            if (c != current)
+                qg_linear_init(&one, s, p->scale[c], offset_at(p, c));
+            current = c;
+            qg_fake_linear(&one, x + span.at + i, y + span.at + i, length);
+        }
+    }
+}
+
+static void floating(const qg_scheme *s, const qg_qparam *p, qg_walk *w, const float *x,
+                     float *y)
+{
+    qg_span span;
+    while (qg_walk_next(w, &span)) {
+        size_t length = span.each ? 1 : span.n;
+        for (size_t i = 0; i < span.n; i += length) {
+            qg_floating one;
+            qg_floating_init(&one, s, p->scale[span.param + i]);
+            qg_fake_floating(&one, x + span.at + i, y + span.at + i, length);
+        }
+    }
+}
+
+qg_status qg_check_floats(qg_ctx *ctx, const char *what, const qg_tensor *x,
+                          const qg_tensor *y)
+{
+    char text[QG_SHAPE_TEXT], other[QG_SHAPE_TEXT];
+    if (x->dtype != QG_F32 || y->dtype != QG_F32 || !qg_same_dims(x, y))
+        return qg_fail(ctx, QG_ESTATE,
+                       "%s: %s into %s, expected two of float32 and equal "
+                       "dims",
+                       what, qg_tensor_text(x, text), qg_tensor_text(y, other));
+    return QG_OK;
+}
+
+qg_status qg_fake_quantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                           const qg_qparam *p, const qg_tensor *x, qg_tensor *y)
+{
+    qg_walk w;
+    char text[QG_SHAPE_TEXT];
+    QG_TRY(qg_check_floats(ctx, what, x, y));
+    if (!qg_walk_start(&w, s, x))
+        return qg_fail(ctx, QG_ESTATE,
+                       "%s: the strides of %s leave gaps, expected none", what,
+                       qg_tensor_text(x, text));
+    if (!qg_same_layout(x, y)) {
+        assert(x->data != y->data);
+        qg_tensor_copy(x, y);
+        x = y;
+        if (!qg_walk_start(&w, s, x))
+            return qg_fail(ctx, QG_ESTATE,
+                           "%s: the strides of the result leave gaps, "
+                           "expected none",
+                           what);
+    }
+    if (s->policy & QG_DYNAMIC)
+        return qg_fake_dynamic(ctx, what, s, x, y);
+    QG_TRY(qg_check_params(ctx, what, s, p, x));
+    if (qg_tensor_count(x) == 0)
+        return QG_OK;
+    (s->policy & QG_FLOATING ? floating : linear)(s, p, &w, x->f32, y->f32);
+    return QG_OK;
+}

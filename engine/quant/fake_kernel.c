@@ -1,0 +1,92 @@
+#include "engine/quant/fake_kernel.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "engine/quant/fake_rows.h"
+
+static const qg_fake_row *const rows[] = {
+    &qg_fake_row_plain,
+#if defined(__x86_64__)
+    &qg_fake_row_avx2,
+    &qg_fake_row_avx512,
+#endif
+};
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+const qg_fake_row *const *qg_fake_rows(size_t *n)
+{
+    *n = N_ROWS;
+    return rows;
+}
+
+/* __builtin_cpu_supports is a load: the C library asked the CPU at start-up. */
+const qg_fake_row *qg_fake_row_best(void)
+{
+    size_t i = N_ROWS - 1;
+    while (!rows[i]->supported())
+        i--;
+    return rows[i];
+}
+
+/* Beyond 2^22 the kernels' way of rounding ends, beyond 2^24 float32 has gaps. */
+static bool within(const qg_scheme *s, int32_t offset, int64_t limit)
+{
+    return s->qmin - offset >= -limit && s->qmax - offset <= limit;
+}
+
+bool qg_linear_narrow(const qg_scheme *s, int32_t offset)
+{
+    return s->bits <= 24 && within(s, offset, INT64_C(1) << 22);
+}
+
+bool qg_linear_fusable(const qg_linear *p)
+{
+    return p->scale >= 0x1p-100f && p->scale <= 0x1p100f &&
+           p->rounding != QG_ROUND_UP && p->rounding != QG_ROUND_DOWN;
+}
+
+static void defined(const qg_linear *p, const float *x, float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = qg_linear_define(p, x[i]);
+}
+
+void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offset)
+{
+    assert((s->policy & QG_LINEAR) && s->rounding < QG_NROUNDING);
+    assert(scale > 0 && isfinite(scale));
+    double low = (double)(s->qmin - offset), high = (double)(s->qmax - offset);
+    *p = (qg_linear){
+        .scale = scale,
+        .inverse = 1.0f / scale,
+        .low = (float)low,
+        .high = (float)high,
+        .x_low = (float)low * scale,
+        .x_high = (float)high * scale,
+        .wide_low = low,
+        .wide_high = high,
+        .qmin = s->qmin,
+        .qmax = s->qmax,
+        .rounding = (qg_rounding)s->rounding,
+        .wide = s->bits > 24 || !within(s, offset, INT64_C(1) << 24),
+        .run = defined,
+        .row = qg_fake_row_best(),
+    };
+    if (qg_linear_narrow(s, offset))
+        p->run = (qg_linear_fusable(p) ? p->row->fused : p->row->divided)[p->rounding];
+}
+
+/* Comparisons are false for NaN; adding 0 turns -0 into +0. */
+float qg_linear_define(const qg_linear *p, float x)
+{
+    if (p->wide) {
+        double t = qg_round_f64(p->rounding, (double)x / (double)p->scale);
+        t = t < p->wide_low ? p->wide_low : t > p->wide_high ? p->wide_high : t;
+        return (float)((t + 0.0) * (double)p->scale);
+    }
+    float t = qg_round_f32(p->rounding, x / p->scale);
+    t = t < p->low ? p->low : t > p->high ? p->high : t;
+    return (t + 0.0f) * p->scale;
+}

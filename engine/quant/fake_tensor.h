@@ -1,0 +1,19 @@
+/* fake_tensor.h -- what fake.c, code.c and dynamic.c share.  Private to engine/quant. */
+#ifndef QG_ENGINE_QUANT_FAKE_TENSOR_H
+#define QG_ENGINE_QUANT_FAKE_TENSOR_H
+
+#include "engine/quant/fake.h"
+
+/* QG_ESTATE: their number does not fit; QG_ENUMERIC: a scale is not finite and > 0. */
+QG_NODISCARD qg_status qg_check_params(qg_ctx *ctx, const char *what,
+                                       const qg_scheme *s, const qg_qparam *p,
+                                       const qg_tensor *x);
+QG_NODISCARD qg_status qg_check_floats(qg_ctx *ctx, const char *what,
+                                       const qg_tensor *x, const qg_tensor *y);
+
+/* A DYNAMIC scheme; x and y have one layout without gaps. */
+QG_NODISCARD qg_status qg_fake_dynamic(qg_ctx *ctx, const char *what,
+                                       const qg_scheme *s, const qg_tensor *x,
+                                       qg_tensor *y);
+
+#endif

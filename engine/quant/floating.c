@@ -1,0 +1,78 @@
+/* floating.c -- low-bit floating point grids.  Source: spec/ppq.md 2.5; OCP 8-bit
+ * floating point and microscaling (MX) formats, revision 1.0. */
+#include <assert.h>
+#include <math.h>
+
+#include "engine/quant/fake_rows.h"
+
+/* The kernel forms 1.5 * 2^(23 - mantissa) * 2^exponent, which must be finite. */
+bool qg_floating_quick(const qg_floating *p)
+{
+    int highest = ilogbf(fmaxf(-p->low, p->high));
+    return p->rounding == QG_ROUND_HALF_EVEN && !p->ppq_ties && p->mantissa <= 20 &&
+           highest + 24 - p->mantissa <= 127 && p->least >= -126;
+}
+
+static void defined(const qg_floating *p, const float *x, float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = qg_floating_define(p, x[i]);
+}
+
+/* The largest number has all exponent and mantissa bits set; what a format reserves for
+ * infinity and NaN is kept out by qmin and qmax.  exponent_bits 8 is bfloat16's, whose
+ * top exponent float32 lacks as well. */
+void qg_floating_init(qg_floating *p, const qg_scheme *s, float scale)
+{
+    assert((s->policy & QG_FLOATING) && s->exponent_bits >= 1 && s->exponent_bits <= 8);
+    assert(s->exponent_bits < s->bits && scale > 0 && isfinite(scale));
+    int mantissa = s->bits - s->exponent_bits - 1, half = 1 << (s->exponent_bits - 1);
+    bool fnuz = (s->variant & QG_FLOAT_FNUZ) != 0;
+    int most = fnuz ? half - 1 : half;
+    most = most > 127 ? 127 : most;
+    double top = ldexp(2 - ldexp(1, -mantissa), most);
+    *p = (qg_floating){
+        .scale = scale,
+        .low = (float)fmax((double)s->qmin, -top),
+        .high = (float)fmin((double)s->qmax, top),
+        .mantissa = mantissa,
+        .least = fnuz ? 1 - half : 2 - half,
+        .rounding = (qg_rounding)s->rounding,
+        .ppq_ties = (s->variant & QG_FLOAT_PPQ_TIES) != 0,
+        .run = defined,
+    };
+    if (s->qmin <= -INT64_MAX)
+        p->low = (float)-top;
+    if (s->qmax == INT64_MAX)
+        p->high = (float)top;
+    if (qg_floating_quick(p))
+        p->run = qg_fake_row_best()->floating;
+}
+
+/* u counted in steps of 2^(exponent - mantissa), every operation but the rounding being
+ * exact in double. */
+float qg_floating_code(const qg_floating *p, float x)
+{
+    float u = x / p->scale;
+    u = u < p->low ? p->low : u > p->high ? p->high : u;
+    if (isnan(u) || u == 0)
+        return u + 0.0f;
+    int exponent = ilogbf(u);
+    bool normal = exponent >= p->least;
+    int step = (normal ? exponent : p->least) - p->mantissa;
+    double t = ldexp((double)u, -step);
+    if (p->ppq_ties && normal) {
+        double size = fabs(t), whole = floor(size);
+        t = copysign(whole + qg_round_f64(p->rounding, size - whole), t);
+    } else {
+        t = qg_round_f64(p->rounding, t);
+    }
+    float v = (float)ldexp(t, step);
+    v = v < p->low ? p->low : v > p->high ? p->high : v;
+    return v + 0.0f;
+}
+
+float qg_floating_define(const qg_floating *p, float x)
+{
+    return qg_floating_code(p, x) * p->scale;
+}

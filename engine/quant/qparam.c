@@ -1,0 +1,58 @@
+/* qparam.c -- scales and offsets: how many a tensor needs, and which a range gives. */
+#include "engine/quant/fake.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+
+/* The smallest power of two that is not below v > 0.  Exact, unlike ceil(log2(v)). */
+static double power_of_2_above(double v)
+{
+    int exponent;
+    double mantissa = frexp(v, &exponent); /* [0.5, 1) */
+    return ldexp(1.0, mantissa == 0.5 ? exponent - 1 : exponent);
+}
+
+static int32_t offset_of(const qg_scheme *s, double low, double scale, unsigned quirks)
+{
+    double steps = rint(-low / scale);
+    if (quirks & QG_RANGE_PPQ_OFFSET)
+        return (int32_t)fmin(fmax(steps, INT32_MIN), INT32_MAX);
+    double offset =
+        fmin(fmax(steps + (double)s->qmin, (double)s->qmin), (double)s->qmax);
+    return (int32_t)fmin(offset, INT32_MAX); /* unsigned 32-bit ranges */
+}
+
+void qg_scheme_from_range(const qg_scheme *s, double low, double high, double min_scale,
+                          unsigned quirks, float *scale, int32_t *offset)
+{
+    assert(low <= high && isfinite(low) && isfinite(high));
+    low = fmin(low, 0);
+    high = fmax(high, 0);
+    bool symmetric = (s->policy & QG_SYMMETRIC) != 0;
+    double width = symmetric ? 2 * fmax(-low, high) : high - low;
+    double unrounded = width / ((double)s->qmax - (double)s->qmin);
+    unrounded = fmin(fmax(unrounded, min_scale > 0 ? min_scale : 1e-8), FLT_MAX);
+    double chosen = unrounded;
+    if (s->policy & QG_POWER_OF_2)
+        chosen = fmin(power_of_2_above(unrounded), 0x1p127);
+    double divisor = quirks & QG_RANGE_PPQ_POW2_OFFSET ? unrounded : chosen;
+    *scale = (float)chosen;
+    *offset = symmetric ? 0 : offset_of(s, low, divisor, quirks);
+}
+
+int64_t qg_scheme_param_count(const qg_scheme *s, const qg_tensor *x)
+{
+    if (s->policy & QG_PER_TENSOR)
+        return 1;
+    if (s->axis < 0 || s->axis >= x->rank)
+        return -1;
+    if (s->policy & QG_PER_CHANNEL)
+        return x->dim[s->axis];
+    if (s->block < 1)
+        return -1;
+    qg_tensor blocks = *x;
+    blocks.dim[s->axis] =
+        x->dim[s->axis] / s->block + (x->dim[s->axis] % s->block != 0);
+    return qg_tensor_count(&blocks);
+}

@@ -1,0 +1,154 @@
+/* quant/policy.h: the legal bitmaps, and which rule an illegal scheme breaks. */
+#include "tests/support/test.h"
+
+#include "engine/quant/policy.h"
+
+/* Source: spec/ppq.md 1.2. */
+static const uint32_t legal[] = {
+    0x15, 0x16, 0x25, 0x26, 0x55, 0x56, 0x65, 0x66, 0x59,
+    0x5A, 0x95, 0x96, 0xA5, 0xA6, 0xD5, 0xD6, 0xE5, 0xE6
+};
+enum { N_LEGAL = sizeof legal / sizeof legal[0] };
+
+/* A BLOCK bitmap is legal when PER_TENSOR in its place would be. */
+static bool listed(uint32_t policy)
+{
+    for (int i = 0; i < N_LEGAL; i++)
+        if (policy == legal[i] ||
+            ((legal[i] & QG_PER_TENSOR) &&
+             policy == ((legal[i] & ~(uint32_t)QG_PER_TENSOR) | QG_BLOCK)))
+            return true;
+    return false;
+}
+
+static void exactly_the_listed_policies_are_legal(void **state)
+{
+    (void)state;
+    int count = 0;
+    for (uint32_t p = 0; p < 0x800; p++) {
+        assert_int_equal(qg_policy_legal(p), listed(p));
+        count += qg_policy_legal(p);
+    }
+    assert_int_equal(count, 18 + 9);
+}
+
+static void names_read_back(void **state)
+{
+    (void)state;
+    char text[QG_POLICY_TEXT];
+    assert_string_equal(qg_policy_text(0x15, text), "per-tensor linear symmetric");
+    assert_string_equal(qg_policy_text(0, text), "");
+    qg_policy_text(0x1ff, text); /* fits */
+    for (uint32_t bit = 1; bit <= QG_BLOCK; bit <<= 1)
+        assert_int_equal(qg_policy_bit_named(qg_policy_bit_name(bit)), bit);
+    assert_int_equal(qg_policy_bit_named("per-row"), 0);
+}
+
+static qg_scheme int8(void)
+{
+    return (qg_scheme){ .policy = QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
+                        .bits = 8,
+                        .axis = -1,
+                        .qmin = -128,
+                        .qmax = 127 };
+}
+
+static qg_scheme fp8(void)
+{
+    qg_scheme s = int8();
+    s.policy = QG_PER_TENSOR | QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2;
+    s.exponent_bits = 4;
+    s.qmin = -448;
+    s.qmax = 448;
+    return s;
+}
+
+static void good_schemes_pass(void **state)
+{
+    qg_ctx *ctx = *state;
+    qg_scheme s = int8();
+    assert_ok(ctx, qg_scheme_check(ctx, "t", &s));
+    s.bits = 32;
+    s.qmin = INT32_MIN;
+    s.qmax = INT32_MAX;
+    assert_ok(ctx, qg_scheme_check(ctx, "t", &s));
+    s.qmin = 0;
+    s.qmax = UINT32_MAX;
+    assert_ok(ctx, qg_scheme_check(ctx, "t", &s));
+    s = fp8();
+    assert_ok(ctx, qg_scheme_check(ctx, "t", &s));
+    s.variant = QG_FLOAT_FNUZ | QG_FLOAT_PPQ_TIES;
+    s.policy ^= QG_PER_TENSOR | QG_BLOCK;
+    s.axis = 1;
+    s.block = 32;
+    assert_ok(ctx, qg_scheme_check(ctx, "t", &s));
+}
+
+#define BROKEN(make, change, text)                                                     \
+    do {                                                                               \
+        qg_scheme s = make();                                                          \
+        change;                                                                        \
+        assert_fails(ctx, qg_scheme_check(ctx, "rule 'r'", &s), QG_ECONFIG, text);     \
+    } while (0)
+
+static void the_broken_rule_is_named(void **state)
+{
+    qg_ctx *ctx = *state;
+    BROKEN(
+        int8, s.qmax = 128,
+        "rule 'r': range [-128, 128] does not fit 8 bits, expected within [-128, 127]");
+    BROKEN(int8, (s.qmin = 0, s.qmax = 256),
+           "range [0, 256] does not fit 8 bits, expected within [0, 255]");
+    BROKEN(int8, s.qmin = 127, "range [127, 127] is empty, expected qmin below qmax");
+    BROKEN(int8, s.qmin = INT64_MIN, "does not fit 8 bits");
+    BROKEN(int8, s.bits = 1, "bits 1, expected 2 to 32");
+    BROKEN(int8, s.bits = 33, "bits 33, expected 2 to 32");
+    BROKEN(int8, s.rounding = 8, "rounding 8, expected 0 to 7");
+    BROKEN(int8, s.exponent_bits = 4,
+           "exponent_bits 4 with 8 bits, expected 0 without");
+    BROKEN(int8, s.variant = 1, "variant 1, expected 0 without floating");
+    BROKEN(int8, s.axis = 0, "axis 0, expected -1 under per-tensor");
+    BROKEN(int8, s.block = 32, "block 32, expected 0 unless the policy is block");
+    BROKEN(int8, s.policy = 0x16, "axis -1, expected 0 to 7");
+    BROKEN(int8, (s.policy = 0x114, s.axis = 0), "block 0, expected 1 or more");
+    BROKEN(int8, s.policy = 0x17,
+           "policy 'per-tensor per-channel linear symmetric' (0x17) "
+           "is not legal, expected exactly one of per-tensor, per-channel, block");
+    BROKEN(int8, s.policy = 0x11, "expected exactly one of linear, floating");
+    BROKEN(int8, s.policy = 0x35, "expected exactly one of symmetric, asymmetric");
+    BROKEN(int8, s.policy = 0x215, "expected no unknown bits");
+    BROKEN(fp8, s.policy |= QG_DYNAMIC,
+           "expected floating with symmetric and power-of-2");
+    BROKEN(fp8, s.exponent_bits = 8, "exponent_bits 8 with 8 bits, expected 1 to 8");
+    BROKEN(fp8, s.exponent_bits = 0, "exponent_bits 0 with 8 bits");
+    BROKEN(fp8, s.bits = 32, "expected at most 23 bits of mantissa");
+    BROKEN(fp8, s.variant = 4, "variant 4, expected fnuz, ppq-ties or both");
+}
+
+static void schemes_differ_in_any_field(void **state)
+{
+    (void)state;
+    qg_scheme a = fp8(), b[9];
+    for (int i = 0; i < 9; i++)
+        b[i] = a;
+    assert_true(qg_scheme_same(&a, &b[0]));
+    b[0].policy ^= 1, b[1].rounding++, b[2].bits++, b[3].exponent_bits++;
+    b[4].variant++, b[5].axis++, b[6].block++, b[7].qmin++, b[8].qmax++;
+    for (int i = 0; i < 9; i++)
+        assert_false(qg_scheme_same(&a, &b[i]));
+}
+
+static int setup(void **state) { return (*state = qg_ctx_new(qg_alloc_libc)) == NULL; }
+
+static int teardown(void **state)
+{
+    qg_ctx_free(*state);
+    return 0;
+}
+
+#define WITH_CTX(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+QG_TEST_MAIN(cmocka_unit_test(exactly_the_listed_policies_are_legal),
+             cmocka_unit_test(names_read_back), WITH_CTX(good_schemes_pass),
+             WITH_CTX(the_broken_rule_is_named),
+             cmocka_unit_test(schemes_differ_in_any_field))
