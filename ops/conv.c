@@ -6,7 +6,7 @@
  * Source: ONNX Conv-1, 11, 22; ConvTranspose-1, 11, 22 (they differ in types only). */
 #include "ops/families.h"
 
-#include "engine/accel/accel.h"
+#include "engine/accel/kernels.h"
 #include "ops/util_cast.h"
 #include "ops/util_check.h"
 #include "ops/util_conv.h"
@@ -68,6 +68,24 @@ static qg_status run_deconv(const qg_call *k)
     return qg_run_as(k, QG_DT(F16) | QG_DT(BF16), QG_F32, deconv_f32);
 }
 
+static qg_status compile_as(qg_compile *c, bool transposed, qg_kernel **out)
+{
+    qg_conv_problem p;
+    qg_call k = qg_compile_call(c);
+    QG_TRY(qg_conv_problem_of(&k, k.param, (qg_conv_slots){ 0, 1, 2, transposed }, &p));
+    return qg_accel_conv(c, &p, transposed, out);
+}
+
+static qg_status compile_conv(qg_compile *c, qg_kernel **out)
+{
+    return compile_as(c, false, out);
+}
+
+static qg_status compile_deconv(qg_compile *c, qg_kernel **out)
+{
+    return compile_as(c, true, out);
+}
+
 static int conv_weight_axis(const qg_node *node)
 {
     (void)node;
@@ -86,7 +104,8 @@ static int deconv_weight_axis(const qg_node *node)
         .max_out = 1, .in_roles = "dwb",                                               \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .param_size = sizeof(qg_conv_param), .prepare = prepare,                       \
-        .infer = infer_##kind, .run = run_##kind, .weight_axis = kind##_weight_axis    \
+        .infer = infer_##kind, .run = run_##kind, .compile = compile_##kind,           \
+        .weight_axis = kind##_weight_axis                                              \
     }
 const qg_op qg_ops_conv[] = {
     ROW("Conv", 1, conv),

@@ -1,4 +1,378 @@
-/* unary.c -- y[i] = f(x[i]).  Any shape, shape(y) == shape(x). */
+/* unary.c -- y[i] = f(x[i]).  Any shape, shape(y) == shape(x), type(y) == type(x).
+ *
+ * f is written once, as an expression in x, a and b (the operator's attributes, 0 when
+ * it has none) of type `real`, and compiled per element type; tgmath.h chooses expf for
+ * float and exp for double.  float16 and bfloat16 compute in float.
+ *
+ * To add one: an OP line, a ROW line, tests/ops/<name>.case.
+ * Source: the ONNX operator page of the same name. */
 #include "ops/families.h"
 
-const qg_op qg_ops_unary[] = { { 0 } };
+#include <tgmath.h>
+
+#include "ops/util_broadcast.h"
+#include "ops/util_cast.h"
+
+typedef struct unary_param {
+    float a, b;
+} unary_param;
+
+typedef void (*span)(const void *x, void *y, size_t n, const unary_param *p);
+
+/* Element types of a table of spans; the halves ride on float32. */
+static uint64_t types_of(const span *spans)
+{
+    uint64_t mask = spans[QG_F32] ? QG_DT_HALVES : 0;
+    for (int d = 0; d < QG_NDTYPE; d++)
+        if (spans[d])
+            mask |= UINT64_C(1) << d;
+    return mask;
+}
+
+static qg_status infer_map(const qg_call *k, const span *spans)
+{
+    QG_TRY(qg_check_type(k, 0, types_of(spans)));
+    return qg_infer_same(k);
+}
+
+static qg_status run_map(const qg_call *k, const span *spans)
+{
+    static const unary_param none = { 0 };
+    const qg_tensor *x = k->in[0];
+    if (QG_DT_HAS(QG_DT_HALVES, x->dtype))
+        return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
+    spans[x->dtype](x->data, k->out[0]->data, qg_elements(x),
+                    k->param ? k->param : &none);
+    return QG_OK;
+}
+
+#define SPAN(id, suffix, T, expr)                                                      \
+    static void id##_##suffix(const void *px, void *py, size_t n,                      \
+                              const unary_param *p)                                    \
+    {                                                                                  \
+        typedef T real;                                                                \
+        const T *in = px;                                                              \
+        T *out = py;                                                                   \
+        const real a = (real)p->a, b = (real)p->b;                                     \
+        (void)a, (void)b;                                                              \
+        QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
+        {                                                                              \
+            const T x = in[i];                                                         \
+            out[i] = (T)(expr);                                                        \
+        }                                                                              \
+    }
+
+#define SPANS_FLOAT(id, expr)                                                          \
+    SPAN(id, f32, float, expr)                                                         \
+    SPAN(id, f64, double, expr)
+#define SPANS_SIGNED(id, expr)                                                         \
+    SPAN(id, i8, int8_t, expr)                                                         \
+    SPAN(id, i16, int16_t, expr)                                                       \
+    SPAN(id, i32, int32_t, expr)                                                       \
+    SPAN(id, i64, int64_t, expr)
+#define SPANS_UNSIGNED(id, expr)                                                       \
+    SPAN(id, u8, uint8_t, expr)                                                        \
+    SPAN(id, u16, uint16_t, expr)                                                      \
+    SPAN(id, u32, uint32_t, expr)                                                      \
+    SPAN(id, u64, uint64_t, expr)
+
+#define ENTRIES_FLOAT(id) [QG_F32] = id##_f32, [QG_F64] = id##_f64
+#define ENTRIES_SIGNED(id)                                                             \
+    [QG_I8] = id##_i8, [QG_I16] = id##_i16, [QG_I32] = id##_i32, [QG_I64] = id##_i64
+#define ENTRIES_UNSIGNED(id)                                                           \
+    [QG_U8] = id##_u8, [QG_U16] = id##_u16, [QG_U32] = id##_u32, [QG_U64] = id##_u64
+
+#define TABLE(id, ...)                                                                 \
+    static const span id##_spans[QG_NDTYPE] = { __VA_ARGS__ };                         \
+    static qg_status id##_infer(const qg_call *k) { return infer_map(k, id##_spans); } \
+    static qg_status id##_run(const qg_call *k) { return run_map(k, id##_spans); }
+
+#define OP(id, expr)                                                                   \
+    SPANS_FLOAT(id, expr)                                                              \
+    TABLE(id, ENTRIES_FLOAT(id))
+
+/* clang-format off */
+OP(sigmoid,     1 / (1 + exp(-x)))
+OP(tanh_,       tanh(x))
+OP(exp_,        exp(x))
+OP(log_,        log(x))
+OP(sqrt_,       sqrt(x))
+OP(floor_,      floor(x))
+OP(ceil_,       ceil(x))
+OP(round_,      rint(x))                    /* half to even */
+OP(reciprocal,  1 / x)
+OP(erf_,        erf(x))
+OP(sin_,        sin(x))
+OP(cos_,        cos(x))
+OP(tan_,        tan(x))
+OP(asin_,       asin(x))
+OP(acos_,       acos(x))
+OP(atan_,       atan(x))
+OP(sinh_,       sinh(x))
+OP(cosh_,       cosh(x))
+OP(asinh_,      asinh(x))
+OP(acosh_,      acosh(x))
+OP(atanh_,      atanh(x))
+OP(softsign,    x / (1 + fabs(x)))
+OP(softplus,    x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
+OP(elu,         x < 0 ? a * expm1(x) : x)
+OP(celu,        x < 0 ? a * expm1(x / a) : x)
+OP(selu,        b * (x > 0 ? x : a * expm1(x)))
+OP(leaky,       x < 0 ? a * x : x)
+OP(thresholded, x > a ? x : 0)
+OP(mish,        x * tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))))
+OP(swish,       x / (1 + exp(-a * x)))
+OP(gelu,        (real)0.5 * x * (1 + (a > 0 ? tanh((real)0.79788456080286535588 *
+                                           (x + (real)0.044715 * x * x * x))
+                                           : erf(x * (real)0.70710678118654752440))))
+/* clang-format on */
+
+/* Comparisons are false for NaN, so NaN stays NaN. */
+#define UNIT(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v))
+OP(hard_sigmoid, UNIT(a *x + b))
+OP(hard_swish, x *UNIT(x / 6 + (real)0.5))
+
+#define RELU (x < 0 ? 0 : x)
+SPANS_FLOAT(relu, RELU)
+SPANS_SIGNED(relu, RELU)
+TABLE(relu, ENTRIES_FLOAT(relu), ENTRIES_SIGNED(relu))
+
+/* Two's complement wraps: the most negative integer is its own absolute value. */
+SPANS_FLOAT(abs_, fabs(x))
+SPANS_SIGNED(abs_, x < 0 ? (real)(0 - (uint64_t)x) : x)
+SPANS_UNSIGNED(abs_, x)
+TABLE(abs_, ENTRIES_FLOAT(abs_), ENTRIES_SIGNED(abs_), ENTRIES_UNSIGNED(abs_))
+
+SPANS_FLOAT(neg, -x)
+SPANS_SIGNED(neg, 0 - (uint64_t)x)
+TABLE(neg, ENTRIES_FLOAT(neg), ENTRIES_SIGNED(neg))
+
+SPANS_FLOAT(sign, x > 0 ? 1 : x < 0 ? -1 : x)
+SPANS_SIGNED(sign, x > 0 ? 1 : x < 0 ? -1 : 0)
+SPANS_UNSIGNED(sign, x > 0)
+TABLE(sign, ENTRIES_FLOAT(sign), ENTRIES_SIGNED(sign), ENTRIES_UNSIGNED(sign))
+
+/* a: lambd, b: bias.  Integers are compared and moved as double, then cut. */
+#define SHRINK(T) ((T)x < -(T)a ? (T)x + (T)b : (T)x > (T)a ? (T)x - (T)b : 0)
+SPANS_FLOAT(shrink, SHRINK(real))
+SPANS_SIGNED(shrink, SHRINK(double))
+SPANS_UNSIGNED(shrink, SHRINK(double))
+TABLE(shrink, ENTRIES_FLOAT(shrink), ENTRIES_SIGNED(shrink), ENTRIES_UNSIGNED(shrink))
+
+static qg_status read_two(qg_ctx *ctx, const qg_node *n, const char *name_a,
+                          const char *name_b, unary_param *p)
+{
+    QG_TRY(qg_attr_float(ctx, n, name_a, p->a, &p->a));
+    return name_b ? qg_attr_float(ctx, n, name_b, p->b, &p->b) : QG_OK;
+}
+
+#define ATTRS(id, name_a, preset_a, name_b, preset_b)                                  \
+    static qg_status id##_prepare(qg_ctx *ctx, const qg_node *n, void *param)          \
+    {                                                                                  \
+        *(unary_param *)param = (unary_param){ preset_a, preset_b };                   \
+        return read_two(ctx, n, name_a, name_b, param);                                \
+    }
+ATTRS(elu, "alpha", 1, NULL, 0)
+ATTRS(leaky, "alpha", 0.01f, NULL, 0)
+ATTRS(selu, "alpha", 1.67326319217681884765625f, "gamma", 1.05070102214813232421875f)
+ATTRS(selu_1, "alpha", 1.6732f, "gamma", 1.0507f)
+ATTRS(hard_sigmoid, "alpha", 0.2f, "beta", 0.5f)
+ATTRS(thresholded, "alpha", 1, NULL, 0)
+ATTRS(swish, "alpha", 1, NULL, 0)
+ATTRS(shrink, "lambd", 0.5f, "bias", 0)
+
+static qg_status celu_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    QG_TRY(elu_prepare(ctx, n, param));
+    if (((unary_param *)param)->a == 0)
+        return qg_node_fail(ctx, QG_EMODEL, "prepare", n,
+                            "alpha is 0, expected another");
+    return QG_OK;
+}
+
+/* approximate: "none" or "tanh"; a is 1 for tanh. */
+static qg_status gelu_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    static const char *const choices[] = { "none", "tanh", NULL };
+    int choice;
+    QG_TRY(qg_attr_choice(ctx, n, "approximate", choices, 0, &choice));
+    ((unary_param *)param)->a = (float)choice;
+    return QG_OK;
+}
+
+/* Clip: y = min(max(x, low), high), so that high wins when they cross. */
+typedef struct clip_param {
+    bool from_attributes; /* opsets 1 and 6 */
+    float low, high;
+} clip_param;
+
+static qg_status clip_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    clip_param *p = param;
+    p->from_attributes = n->op->since < 11;
+    if (!p->from_attributes)
+        return QG_OK;
+    QG_TRY(qg_attr_float(ctx, n, "min", -0x1.fffffep127f, &p->low));
+    return qg_attr_float(ctx, n, "max", 0x1.fffffep127f, &p->high);
+}
+
+static qg_status clip_infer(const qg_call *k)
+{
+    const clip_param *p = k->param;
+    QG_TRY(qg_check_type(k, 0, p->from_attributes ? QG_DT_FLOATS : QG_DT_NUMBERS));
+    QG_TRY(qg_check_same_type(k, 1, 2));
+    for (size_t i = 1; i < k->n_in; i++) {
+        const qg_tensor *t = k->in[i];
+        if (t && qg_tensor_known(t) && qg_tensor_count(t) != 1)
+            return qg_infer_fail(k, QG_EMODEL, "input %zu has %lld values, expected 1",
+                                 i, (long long)qg_tensor_count(t));
+    }
+    return qg_infer_same(k);
+}
+
+#define CLIP(suffix, T, lowest, highest)                                               \
+    static void clip_##suffix(const qg_call *k)                                        \
+    {                                                                                  \
+        const clip_param *p = k->param;                                                \
+        const qg_tensor *lo = qg_in(k, 1), *hi = qg_in(k, 2);                          \
+        const T *in = k->in[0]->data;                                                  \
+        T *out = k->out[0]->data;                                                      \
+        const size_t n = qg_elements(k->in[0]);                                        \
+        T low = lo ? *(const T *)lo->data : lowest;                                    \
+        T high = hi ? *(const T *)hi->data : highest;                                  \
+        if (p->from_attributes) {                                                      \
+            low = (T)p->low;                                                           \
+            high = (T)p->high;                                                         \
+        }                                                                              \
+        QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
+        {                                                                              \
+            T v = in[i] < low ? low : in[i];                                           \
+            out[i] = v > high ? high : v;                                              \
+        }                                                                              \
+    }
+
+/* clang-format off */
+#define CLIP_MAP(X)                                                                    \
+    X(f32, F32, float, -INFINITY, INFINITY) X(f64, F64, double, -INFINITY, INFINITY)   \
+    X(i8, I8, int8_t, INT8_MIN, INT8_MAX)   X(i16, I16, int16_t, INT16_MIN, INT16_MAX) \
+    X(i32, I32, int32_t, INT32_MIN, INT32_MAX)                                         \
+    X(i64, I64, int64_t, INT64_MIN, INT64_MAX)                                         \
+    X(u8, U8, uint8_t, 0, UINT8_MAX)        X(u16, U16, uint16_t, 0, UINT16_MAX)       \
+    X(u32, U32, uint32_t, 0, UINT32_MAX)    X(u64, U64, uint64_t, 0, UINT64_MAX)
+#define X(suffix, id, T, lowest, highest) CLIP(suffix, T, lowest, highest)
+CLIP_MAP(X)
+#undef X
+/* clang-format on */
+
+static qg_status clip_run(const qg_call *k)
+{
+    static void (*const kernel[QG_NDTYPE])(const qg_call *) = {
+#define X(suffix, id, T, lowest, highest) [QG_##id] = clip_##suffix,
+        CLIP_MAP(X)
+#undef X
+    };
+    if (QG_DT_HAS(QG_DT_HALVES, k->in[0]->dtype))
+        return qg_run_as(k, QG_DT_HALVES, QG_F32, clip_run);
+    kernel[k->in[0]->dtype](k);
+    return QG_OK;
+}
+
+static bool relu_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
+                       float *high)
+{
+    (void)n, (void)constant;
+    *low = 0;
+    *high = INFINITY;
+    return true;
+}
+
+static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
+                       float *high)
+{
+    const clip_param *p = n->param;
+    *low = p->from_attributes ? p->low : -INFINITY;
+    *high = p->from_attributes ? p->high : INFINITY;
+    for (uint32_t i = 1; i < n->n_in; i++) {
+        if (n->in[i] && (!constant[i] || constant[i]->dtype != QG_F32))
+            return false;
+        if (n->in[i])
+            *(i == 1 ? low : high) = constant[i]->f32[0];
+    }
+    return *low <= *high;
+}
+
+#define PLAIN (QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_BATCH_FIRST)
+#define ACT   (PLAIN | QG_OP_ACTIVATION)
+#define MONO  QG_OP_MONOTONE
+
+#define ROW(onnx, opset, id, t)                                                        \
+    {                                                                                  \
+        .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
+        .max_out = 1, .in_roles = "d", .traits = (t), .infer = id##_infer,             \
+        .run = id##_run, .in_place = 1                                                 \
+    }
+#define ROWA(onnx, opset, id, prep, t)                                                 \
+    {                                                                                  \
+        .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
+        .max_out = 1, .in_roles = "d", .traits = (t),                                  \
+        .param_size = sizeof(unary_param), .prepare = prep##_prepare,                  \
+        .infer = id##_infer, .run = id##_run, .in_place = 1                            \
+    }
+#define ROWCLIP(opset, last, inputs)                                                   \
+    {                                                                                  \
+        .name = "Clip", .since = opset, .until = last, .min_in = 1, .max_in = inputs,  \
+        .min_out = 1, .max_out = 1, .in_roles = "dpp", .traits = ACT | MONO,           \
+        .param_size = sizeof(clip_param), .prepare = clip_prepare,                     \
+        .infer = clip_infer, .run = clip_run, .in_place = 1, .clamp = clip_clamp       \
+    }
+
+/* clang-format off */
+const qg_op qg_ops_unary[] = {
+    { .name = "Relu", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
+      .in_roles = "d", .traits = ACT | MONO, .infer = relu_infer, .run = relu_run,
+      .in_place = 1, .clamp = relu_clamp },
+    ROWCLIP(1, 10, 1),
+    ROWCLIP(11, 0, 3),
+    ROW("Sigmoid",          1, sigmoid,      ACT | MONO),
+    ROW("Tanh",             1, tanh_,        ACT | MONO),
+    ROW("HardSwish",       14, hard_swish,   ACT),
+    ROW("Softplus",         1, softplus,     ACT | MONO),
+    ROW("Softsign",         1, softsign,     ACT | MONO),
+    ROW("Mish",            18, mish,         ACT),
+    ROWA("Elu",             1, elu, elu,     ACT),
+    ROWA("Celu",           12, celu, celu,   ACT),
+    ROWA("Selu",            1, selu, selu_1, ACT),
+    ROWA("Selu",            6, selu, selu,   ACT),
+    ROWA("LeakyRelu",       1, leaky, leaky, ACT),
+    ROWA("ThresholdedRelu", 1, thresholded, thresholded, ACT),
+    ROWA("HardSigmoid",     1, hard_sigmoid, hard_sigmoid, ACT),
+    ROWA("Swish",          24, swish, swish, ACT),
+    { .name = "Gelu", .since = 20, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
+      .in_roles = "d", .traits = ACT, .param_size = sizeof(unary_param),
+      .prepare = gelu_prepare, .infer = gelu_infer, .run = gelu_run, .in_place = 1 },
+    ROWA("Shrink",          9, shrink, shrink, PLAIN),
+    ROW("Abs",              1, abs_,         PLAIN),
+    ROW("Neg",              1, neg,          PLAIN),
+    ROW("Sign",             9, sign,         PLAIN | MONO),
+    ROW("Exp",              1, exp_,         PLAIN | MONO),
+    ROW("Log",              1, log_,         PLAIN | MONO),
+    ROW("Sqrt",             1, sqrt_,        PLAIN | MONO),
+    ROW("Floor",            1, floor_,       PLAIN | MONO),
+    ROW("Ceil",             1, ceil_,        PLAIN | MONO),
+    ROW("Round",           11, round_,       PLAIN | MONO),
+    ROW("Reciprocal",       1, reciprocal,   PLAIN),
+    ROW("Erf",              9, erf_,         PLAIN | MONO),
+    ROW("Sin",              7, sin_,         PLAIN),
+    ROW("Cos",              7, cos_,         PLAIN),
+    ROW("Tan",              7, tan_,         PLAIN),
+    ROW("Asin",             7, asin_,        PLAIN | MONO),
+    ROW("Acos",             7, acos_,        PLAIN),
+    ROW("Atan",             7, atan_,        PLAIN | MONO),
+    ROW("Sinh",             9, sinh_,        PLAIN | MONO),
+    ROW("Cosh",             9, cosh_,        PLAIN),
+    ROW("Asinh",            9, asinh_,       PLAIN | MONO),
+    ROW("Acosh",            9, acosh_,       PLAIN | MONO),
+    ROW("Atanh",            9, atanh_,       PLAIN | MONO),
+    { 0 },
+};
+/* clang-format on */

@@ -17,6 +17,7 @@
 #define QG_DT_INDEX  (QG_DT(I32) | QG_DT(I64))
 #define QG_DT_PLAIN  (QG_DT_FLOATS | QG_DT_UINTS | QG_DT_SINTS | QG_DT(BOOL))
 
+#define QG_DT_HALVES  (QG_DT(F16) | QG_DT(BF16))
 #define QG_DT_INTS    (QG_DT_UINTS | QG_DT_SINTS)
 #define QG_DT_NUMBERS (QG_DT_FLOATS | QG_DT_INTS)
 #define QG_DT_FLOAT8                                                                   \
@@ -25,6 +26,9 @@
 #define QG_DT_PACKED    (QG_DT(U4) | QG_DT(I4) | QG_DT(F4E2M1) | QG_DT(U2) | QG_DT(I2))
 #define QG_DT_ADDRESSED (QG_DT_PLAIN | QG_DT_FLOAT8) /* elements of whole bytes */
 #define QG_DT_ANY       (QG_DT_ADDRESSED | QG_DT_PACKED)
+
+/* True when the type is in the mask. */
+#define QG_DT_HAS(mask, dtype) ((mask) >> (dtype)&1)
 
 /* return qg_infer_fail(k, QG_EMODEL, "rank %d, expected 4", rank); names the node. */
 #define qg_infer_fail(k, status, ...)                                                  \

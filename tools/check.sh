@@ -27,8 +27,14 @@ step() {
 }
 
 format() {
-    python3 tools/check_source.py | xargs -d '\n' -P"$(nproc)" -n 20 \
-        clang-format --dry-run --Werror
+    local places
+    clang-format --version >/dev/null || return 1
+    places=$(python3 tools/check_source.py | xargs -d '\n' -P"$(nproc)" -n 20 \
+        clang-format --dry-run 2>&1 | grep -E '^[^ ]+:[0-9]+:[0-9]+:')
+    [ -z "$places" ] && return
+    echo "$places" | cut -d: -f1,2 | sort -t: -k1,1 -k2,2n -u |
+        awk -F: '!seen[$1]++ { print $1 ":" $2 ": not as clang-format -i writes it" }'
+    return 1
 }
 
 # builds DIR [CMAKE-OPTION...]

@@ -21,7 +21,7 @@ RULES = [  # where, not there, what, why
      "not repeatable or not safe in threads"),
     (LIBRARY, r"engine/core/num\.c", r"\b(strtod|strtof|atof|sscanf)\s*\(",
      "depends on the locale: use engine/core/num.h"),
-    (LIBRARY, None, r"\b(strcpy|strcat|sprintf|vsprintf|gets|alloca)\s*\(",
+    (LIBRARY, None, r"\b(sprintf|vsprintf|gets|alloca)\s*\(",
      "unbounded: use snprintf or an arena"),
     (PLUGINS, None, r"\b(malloc|calloc|realloc|free)\s*\(",
      "operators and passes take memory from arenas"),

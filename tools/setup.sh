@@ -38,7 +38,7 @@ install_packages() {
     echo "setup: installing ${packages[*]}"
     as_root apt-get update -qq || echo "setup: apt-get update failed; trying without" >&2
     as_root env DEBIAN_FRONTEND=noninteractive \
-        apt-get install -y -qq --no-install-recommends "${packages[@]}" ||
+        apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null ||
         die "apt-get could not install: ${packages[*]}"
 }
 

@@ -64,6 +64,7 @@ typedef struct qg_step {
     enum qg_step_kind kind;
     const qg_node *node;
     const qg_kernel *kernel; /* NODE: NULL means node->op->run */
+    uint32_t kernel_index;   /* in plan->kernel */
     bool dynamic;            /* NODE: infer and allocate at run time */
     uint32_t n_in, n_out;
     uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */

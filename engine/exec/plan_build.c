@@ -186,6 +186,7 @@ static qg_status constant_of(builder *b, const qg_node *n, uint32_t slot,
 typedef struct node_types {
     const qg_tensor **in;
     const qg_tensor **out;
+    enum qg_layout *layout; /* [n_in] where the value is now */
     bool all_known;
 } node_types;
 
@@ -194,13 +195,17 @@ static qg_status types_of(builder *b, const qg_node *n, node_types *t)
     qg_ctx *ctx = b->p->ctx;
     t->in = QG_NEWN(b->scratch, n->n_in, const qg_tensor *);
     t->out = QG_NEWN(b->scratch, n->n_out, const qg_tensor *);
-    if (!t->in || !t->out)
+    t->layout = QG_NEWN(b->scratch, n->n_in, enum qg_layout);
+    if (!t->in || !t->out || !t->layout)
         return qg_nomem(ctx);
     t->all_known = true;
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (!n->in[i])
             continue;
         t->in[i] = &b->type[n->in[i]->id];
+        if (b->at[n->in[i]->id].tensor[QG_LAYOUT_PLAIN] == QG_NONE &&
+            !b->known[n->in[i]->id])
+            t->layout[i] = QG_LAYOUT_CHANNELS_LAST;
         if (b->known[n->in[i]->id])
             QG_TRY(constant_of(b, n, i, &t->in[i]));
         t->all_known = t->all_known && qg_tensor_known(t->in[i]);
@@ -209,6 +214,20 @@ static qg_status types_of(builder *b, const qg_node *n, node_types *t)
         t->out[i] = n->out[i] ? &b->type[n->out[i]->id] : NULL;
         t->all_known = t->all_known && (!t->out[i] || qg_tensor_known(t->out[i]));
     }
+    return QG_OK;
+}
+
+/* What a follower's inputs hold, rounded as they would be; NULL for the chain's own. */
+static qg_status constants_of(builder *b, const qg_node *n,
+                              const qg_tensor *const **out)
+{
+    const qg_tensor **in = QG_NEWN(b->scratch, n->n_in, const qg_tensor *);
+    if (!in)
+        return qg_nomem(b->p->ctx);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] && b->known[n->in[i]->id])
+            QG_TRY(constant_of(b, n, i, &in[i]));
+    *out = in;
     return QG_OK;
 }
 
@@ -234,13 +253,15 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
 {
     qg_plan *p = b->p;
     const qg_node *chain[QG_MAX_ABSORBED];
+    const qg_tensor *const *chain_in[QG_MAX_ABSORBED];
     qg_compile c = { .ctx = p->ctx,
                      .arena = p->arena,
                      .node = n,
                      .in = t->in,
                      .out = t->out,
+                     .in_layout = t->layout,
                      .chain = chain,
-                     .reference = p->options.reference };
+                     .chain_in = chain_in };
     *out = NULL;
     if (!n->op->compile || !t->all_known || p->options.reference)
         return QG_OK;
@@ -250,6 +271,7 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
         if (!at)
             break;
         chain[c.n_chain] = at;
+        QG_TRY(constants_of(b, at, &chain_in[c.n_chain]));
     }
     QG_TRY(n->op->compile(&c, out));
     if (!*out)
@@ -341,7 +363,11 @@ static enum qg_layout in_layout(const emission *e, uint32_t slot)
 {
     if (e->view)
         return QG_LAYOUT_CHANNELS_LAST;
-    return e->kernel && slot < 4 ? e->kernel->in_layout[slot] : QG_LAYOUT_PLAIN;
+    if (!e->kernel)
+        return QG_LAYOUT_PLAIN;
+    if (e->kernel->all_in_alike)
+        return e->kernel->in_layout[0];
+    return slot < 8 ? e->kernel->in_layout[slot] : QG_LAYOUT_PLAIN;
 }
 
 static qg_status emit_input(builder *b, emission *e, uint32_t i)
@@ -404,7 +430,8 @@ static qg_status emit_run(builder *b, emission *e)
                   .node = n,
                   .kernel = e->kernel,
                   .n_in = n->n_in,
-                  .n_out = n->n_out };
+                  .n_out = n->n_out,
+                  .kernel_index = (uint32_t)b->p->kernel.n - 1 };
     for (uint32_t i = 0; i < n->n_out; i++) {
         e->out[i] = QG_NONE;
         if (!e->last->out[i])

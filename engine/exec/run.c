@@ -9,6 +9,7 @@ struct qg_run {
     qg_arena *scratch, *dynamic;
     unsigned char *block; /* activations */
     qg_tensor *tensor;    /* [plan tensors] */
+    void **local;         /* [plan kernels] what kernel->open gave */
     qg_tensor **slot;     /* [plan slots] into tensor; NULL: absent */
     const qg_hook *hook;  /* of the current run */
     size_t n_hook, sample;
@@ -37,6 +38,18 @@ static qg_status bind_tensors(qg_run *r)
     return QG_OK;
 }
 
+static qg_status open_kernels(qg_run *r)
+{
+    const qg_plan *p = r->plan;
+    r->local = QG_NEWN(r->arena, p->kernel.n, void *);
+    if (!r->local)
+        return qg_nomem(r->ctx);
+    for (size_t i = 0; i < p->kernel.n; i++)
+        if (p->kernel.at[i]->open)
+            QG_TRY(p->kernel.at[i]->open(p->kernel.at[i], r->ctx, &r->local[i]));
+    return QG_OK;
+}
+
 qg_status qg_run_new(qg_ctx *ctx, const qg_plan *p, qg_run **out)
 {
     qg_arena *a = qg_arena_new(ctx->alloc);
@@ -49,6 +62,8 @@ qg_status qg_run_new(qg_ctx *ctx, const qg_plan *p, qg_run **out)
     r->scratch = qg_arena_new(ctx->alloc);
     r->dynamic = qg_arena_new(ctx->alloc);
     qg_status s = r->scratch && r->dynamic ? bind_tensors(r) : qg_nomem(ctx);
+    if (s == QG_OK)
+        s = open_kernels(r);
     if (s != QG_OK) {
         qg_run_free(r);
         return s;
@@ -61,6 +76,9 @@ void qg_run_free(qg_run *r)
 {
     if (!r)
         return;
+    for (size_t i = 0; r->local && i < r->plan->kernel.n; i++)
+        if (r->local[i] && r->plan->kernel.at[i]->close)
+            r->plan->kernel.at[i]->close(r->plan->kernel.at[i], r->local[i]);
     qg_arena_free(r->scratch);
     qg_arena_free(r->dynamic);
     qg_arena_free(r->arena);
@@ -106,7 +124,8 @@ static qg_status run_node(qg_run *r, const qg_step *s)
                      .in = (const qg_tensor *const *)slot,
                      .out = slot + s->n_in,
                      .scratch = r->scratch,
-                     .run_ctx = r };
+                     .run_ctx = r,
+                     .local = s->kernel ? r->local[s->kernel_index] : NULL };
     qg_arena_reset(r->scratch);
     if (s->kernel)
         return s->kernel->run(s->kernel, &call);

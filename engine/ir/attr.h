@@ -25,7 +25,7 @@ typedef enum qg_attr_type {
 #define X(id, text, onnx) QG_ATTR_##id,
     QG_ATTR_MAP(X)
 #undef X
-    QG_NATTR
+        QG_NATTR
 } qg_attr_type;
 
 typedef struct qg_graph qg_graph;

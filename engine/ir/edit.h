@@ -14,14 +14,17 @@ QG_NODISCARD qg_status qg_edit_set_input(qg_graph *g, qg_node *n, uint32_t slot,
 QG_NODISCARD qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count);
 
 /* Every use of `from` now reads `to`; when `from` is a graph output, `to` takes its
- * place in the output list AND its name, so that the interface keeps its names.  When
- * `to` is a graph input or output itself, QG_ESTATE: the caller must keep the node. */
+ * place in the output list AND its name, so that the interface keeps its names (`from`
+ * gets the old name of `to`).  When `to` is a graph input or output itself as well,
+ * QG_ESTATE and nothing is changed: the caller must keep the node. */
 QG_NODISCARD qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_value *to);
 
-/* Unlinks the node and marks it dead; its outputs must have no watchers (asserted). */
+/* Unlinks the node and marks it dead, its name is free again; its outputs must have no
+ * watchers (asserted).  Linear in the uses of its inputs. */
 void qg_edit_remove_node(qg_graph *g, qg_node *n);
 
-/* v becomes a constant with this tensor (in the arena); its producer's slot is cleared. */
+/* v becomes a constant with this tensor (in the arena, known, with data); its producer's
+ * slot is cleared.  QG_ESTATE for a graph input. */
 QG_NODISCARD qg_status qg_edit_make_constant(qg_graph *g, qg_value *v,
                                              const qg_tensor *t);
 
@@ -29,15 +32,19 @@ QG_NODISCARD qg_status qg_edit_make_constant(qg_graph *g, qg_value *v,
 QG_NODISCARD qg_status qg_edit_add_constant(qg_graph *g, const char *prefix,
                                             const qg_tensor *t, qg_value **out);
 
-/* Moves the output slot of one node to another: `to`->out[slot] = v. */
+/* Moves the output slot of one node to another: `to`->out[slot] = v.  v has a producer
+ * and the slot is free (asserted). */
 void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot);
 
 /* Topological order (file order among ready nodes, iterative), dead nodes dropped, ids
- * dense again.  QG_EMODEL names two nodes of a cycle. */
+ * dense again, use lists in order of node id and slot.  Values without producer, use,
+ * constant or place in the interface are dropped as well.  QG_EMODEL names two nodes of
+ * a cycle and changes nothing.  Linear when the graph is in order already, else
+ * O(n log n). */
 QG_NODISCARD qg_status qg_graph_normalize(qg_graph *g);
 
-/* Removes nodes and values that no graph output needs; graph inputs stay.  The number
- * removed goes to *removed.  Ends normalized. */
+/* Removes nodes and values (constants too) that no graph output needs; graph inputs
+ * stay.  The number of nodes and values removed goes to *removed.  Ends normalized. */
 QG_NODISCARD qg_status qg_graph_sweep(qg_graph *g, size_t *removed);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/core/file.h"
+#include "engine/ir/infer.h"
 
 static qg_status fill(qg_graph *g, qg_ctx *ctx, const char *name)
 {
@@ -48,10 +49,12 @@ qg_status qg_graph_new_body(qg_graph *outer, const char *name, qg_graph **out)
     return QG_OK;
 }
 
-static void drop_names(qg_graph *g)
+/* What a graph or body holds outside the arena. */
+static void drop_parts(qg_graph *g)
 {
     qg_names_free(g->value_names);
     qg_names_free(g->node_names);
+    qg_inferred_free(g->inferred);
 }
 
 void qg_graph_free(qg_graph *g)
@@ -60,10 +63,10 @@ void qg_graph_free(qg_graph *g)
         return;
     assert(!g->outer); /* bodies go with their outer graph */
     for (qg_graph *body = g->bodies; body; body = body->next_body)
-        drop_names(body);
+        drop_parts(body);
     for (struct qg_graph_file *f = g->files; f; f = f->next)
         qg_file_close(f->file);
-    drop_names(g);
+    drop_parts(g);
     qg_arena_free(g->arena);
 }
 
@@ -120,6 +123,14 @@ static qg_status taken(qg_graph *g, const char *what, const char *name)
                    g->name, what, name);
 }
 
+/* Where the value of an entered name stands. */
+static qg_value **value_place(qg_graph *g, const char *name)
+{
+    uint32_t id = qg_names_find(g->value_names, name, strlen(name));
+    assert(id != QG_NONE);
+    return &g->value_by_name.at[id];
+}
+
 qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name)
 {
     uint32_t id;
@@ -133,8 +144,29 @@ qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name)
     g->value_by_name.at[id] = v;
     v->name = name;
     if (old)
-        g->value_by_name.at[qg_names_find(g->value_names, old, strlen(old))] = NULL;
+        *value_place(g, old) = NULL;
     return QG_OK;
+}
+
+void qg_value_swap_names(qg_graph *g, qg_value *a, qg_value *b)
+{
+    const char *name = a->name;
+    a->name = b->name;
+    b->name = name;
+    *value_place(g, a->name) = a;
+    *value_place(g, b->name) = b;
+}
+
+void qg_value_free_name(qg_graph *g, const qg_value *v)
+{
+    *value_place(g, v->name) = NULL;
+}
+
+void qg_node_free_name(qg_graph *g, const qg_node *n)
+{
+    uint32_t id = qg_names_find(g->node_names, n->name, strlen(n->name));
+    assert(id != QG_NONE && g->node_by_name.at[id] == n);
+    g->node_by_name.at[id] = NULL;
 }
 
 static qg_status name_node(qg_graph *g, qg_node *n)
@@ -150,12 +182,14 @@ static qg_status name_node(qg_graph *g, qg_node *n)
     return QG_OK;
 }
 
-qg_status qg_graph_add_value(qg_graph *g, const char *name, qg_value **out)
+/* `name`, or a made-up one from `prefix` when it is NULL or empty. */
+static qg_status add_value(qg_graph *g, const char *name, const char *prefix,
+                           qg_value **out)
 {
     qg_value *v = QG_NEW(g->arena, qg_value);
     if (!v)
         return qg_nomem(g->ctx);
-    QG_TRY(pick_name(g, g->value_names, name, "value", &name));
+    QG_TRY(pick_name(g, g->value_names, name, prefix, &name));
     QG_TRY(qg_vec_reserve(g->ctx, g->arena, &g->value));
     QG_TRY(qg_value_set_name(g, v, name));
     v->id = (uint32_t)g->value.n;
@@ -163,6 +197,16 @@ qg_status qg_graph_add_value(qg_graph *g, const char *name, qg_value **out)
     g->value.at[g->value.n++] = v;
     *out = v;
     return QG_OK;
+}
+
+qg_status qg_graph_add_value(qg_graph *g, const char *name, qg_value **out)
+{
+    return add_value(g, name, "value", out);
+}
+
+qg_status qg_graph_add_prefixed(qg_graph *g, const char *prefix, qg_value **out)
+{
+    return add_value(g, NULL, prefix, out);
 }
 
 qg_status qg_graph_need_value(qg_graph *g, const char *name, qg_value **out)

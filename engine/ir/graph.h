@@ -27,37 +27,41 @@ typedef struct qg_use {
 
 struct qg_value {
     uint32_t id;
-    const char *name;  /* interned, unique in its graph, never empty */
-    qg_tensor type;    /* dtype and dims as far as known; data is always NULL */
+    const char *name; /* interned, unique in its graph, never empty */
+    qg_tensor type;   /* dtype and dims as far as known; data is always NULL */
     const char *dim_name[QG_MAX_RANK]; /* symbolic extents ("N"); NULL elsewhere */
     const qg_tensor *constant; /* initializer or folded value, plain; else NULL */
-    qg_node *def;      /* producer; NULL for inputs, initializers */
-    uint32_t def_slot; /* def->out[def_slot] == this */
+    qg_node *def;              /* producer; NULL for inputs, initializers */
+    uint32_t def_slot;         /* def->out[def_slot] == this */
     QG_VEC(qg_use) use;
     bool is_input, is_output; /* of the graph */
 };
 
 /* Where a node runs.  Written by dispatch; QG_PLATFORM_NONE before. */
-enum qg_platform { QG_PLATFORM_NONE, QG_PLATFORM_QUANTIZED, QG_PLATFORM_FP32,
-                   QG_PLATFORM_SOI };
+enum qg_platform {
+    QG_PLATFORM_NONE,
+    QG_PLATFORM_QUANTIZED,
+    QG_PLATFORM_FP32,
+    QG_PLATFORM_SOI
+};
 
 struct qg_node {
     uint32_t id;
-    const char *name;    /* interned, unique, never empty ("Conv_3" when made up) */
-    const qg_op *op;     /* never NULL after import */
-    int64_t opset;       /* version the node was written for, in the domain of op */
-    qg_value **in;       /* [n_in], NULL: absent */
-    qg_value **out;      /* [n_out], NULL: absent */
+    const char *name; /* interned, unique, never empty ("Conv_3" when made up) */
+    const qg_op *op;  /* never NULL after import */
+    int64_t opset;    /* version the node was written for, in the domain of op */
+    qg_value **in;    /* [n_in], NULL: absent */
+    qg_value **out;   /* [n_out], NULL: absent */
     uint32_t n_in, n_out;
     const qg_attr *attr; /* [n_attr], file order */
     size_t n_attr;
-    void *param;         /* what op->prepare wrote; NULL until prepared */
+    void *param;                /* what op->prepare wrote; NULL until prepared */
     const char *const *capture; /* names of outer values in bodies; see above */
     uint32_t n_capture;
     enum qg_platform platform;
-    const char *reason;  /* why it has that platform; arena text, NULL before */
+    const char *reason;   /* why it has that platform; arena text, NULL before */
     qg_tqc **tin, **tout; /* [n_in], [n_out]; NULL before attach; entries may be NULL */
-    bool dead;           /* removed; dropped by normalize */
+    bool dead;            /* removed; dropped by normalize */
 };
 
 typedef struct qg_opset_import {
@@ -67,9 +71,9 @@ typedef struct qg_opset_import {
 
 struct qg_graph {
     qg_ctx *ctx;
-    qg_arena *arena;   /* owned unless `owner` is set */
-    qg_node *owner;    /* node of the outer graph, for a body; else NULL */
-    qg_graph *outer;   /* graph of the owner */
+    qg_arena *arena; /* owned unless `owner` is set */
+    qg_node *owner;  /* node of the outer graph, for a body; else NULL */
+    qg_graph *outer; /* graph of the owner */
     const char *name;
     QG_VEC(qg_node *) node;   /* by id */
     QG_VEC(qg_value *) value; /* by id */
@@ -83,10 +87,11 @@ struct qg_graph {
     uint32_t next_name; /* counter for made-up names */
     qg_graph *bodies;   /* of the outermost graph: every body below it, to free them */
     qg_graph *next_body;
-    struct qg_graph_file { /* mapped files that constants point into */
+    struct qg_inferred *inferred; /* what qg_infer keeps (infer.c); NULL before */
+    struct qg_graph_file {        /* mapped files that constants point into */
         struct qg_graph_file *next;
-        void *file;           /* a qg_file */
-    } *files;
+        void *file; /* a qg_file */
+    } * files;
 };
 
 /* A graph with its own arena; free with qg_graph_free.  `outer` NULL except for bodies. */
@@ -103,14 +108,24 @@ int64_t qg_graph_opset(const qg_graph *g, const char *domain);
 
 /* Building.  Names are interned here; a taken name is QG_EMODEL.  name NULL or "" asks
  * for a made-up one ("<prefix>_<k>"). */
-QG_NODISCARD qg_status qg_graph_add_value(qg_graph *g, const char *name, qg_value **out);
+QG_NODISCARD qg_status qg_graph_add_value(qg_graph *g, const char *name,
+                                          qg_value **out);
 
 /* The value of that name, made when there is none. */
 QG_NODISCARD qg_status qg_graph_need_value(qg_graph *g, const char *name,
                                            qg_value **out);
 
+/* A value with a made-up name that begins with prefix. */
+QG_NODISCARD qg_status qg_graph_add_prefixed(qg_graph *g, const char *prefix,
+                                             qg_value **out);
+
 /* Renames v; name is interned.  QG_EMODEL when another value has it. */
 QG_NODISCARD qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name);
+void qg_value_swap_names(qg_graph *g, qg_value *a, qg_value *b);
+
+/* Frees the name of what leaves the graph (edit.h); it keeps its text for messages. */
+void qg_value_free_name(qg_graph *g, const qg_value *v);
+void qg_node_free_name(qg_graph *g, const qg_node *n);
 
 /* A node with its slots linked: uses are entered, def is set.  QG_EMODEL when an output
  * already has a producer, is a graph input or a constant.  The arrays are copied;

@@ -1,33 +1,39 @@
 /* kernel.h -- a node compiled for fixed shapes, with a say in memory layouts.
  *
  * The plan asks op->compile once per node with every shape known.  The operator answers
- * with a kernel: what it runs, in which layout it wants its first input and gives its
- * first output, and how many of the following nodes it absorbed.
+ * with a kernel: what it runs, in which layout it wants its inputs and gives its first
+ * output, and how many of the following nodes it absorbed.
  *
  * Layouts   PLAIN          dense row-major, what op->run takes
  *           CHANNELS_LAST  N, spatial..., C in memory; the tensor's strides say so
- *           BLOCKED        known to the kernel library only (format below), padded
- *           ANY            element-wise kernels: whatever comes in goes out
- * The plan reorders where a producer's layout differs from what a consumer takes. */
+ * The plan reorders where a producer's layout differs from what a consumer takes.
+ * Kernel libraries' own blocked layouts stay inside a kernel (its weights). */
 #ifndef QG_ENGINE_IR_KERNEL_H
 #define QG_ENGINE_IR_KERNEL_H
 
 #include "engine/ir/graph.h"
 
-enum qg_layout { QG_LAYOUT_PLAIN, QG_LAYOUT_CHANNELS_LAST, QG_LAYOUT_BLOCKED,
-                 QG_LAYOUT_ANY };
+enum qg_layout { QG_LAYOUT_PLAIN, QG_LAYOUT_CHANNELS_LAST };
 
 enum { QG_MAX_ABSORBED = 3 }; /* nodes that one kernel may take over behind its own */
 
 struct qg_kernel {
+    /* call->local is what open gave for this run context; NULL without open. */
     qg_status (*run)(const qg_kernel *k, const qg_call *call);
-    void (*destroy)(qg_kernel *k); /* releases handles of other libraries; may be NULL */
-    void *state;                   /* in the plan's arena, read-only while running */
-    enum qg_layout in_layout[4];   /* of inputs 0..3; the rest and constants are plain */
-    enum qg_layout out_layout;     /* of output 0; the rest are plain */
-    uint32_t in_place;             /* as in qg_op */
-    uint32_t absorbed;             /* how many of compile->chain it computes as well */
-    const char *name;              /* "dnnl:brgconv", for reports */
+
+    /* Mutable state of one run context, made once; both may be NULL. */
+    qg_status (*open)(const qg_kernel *k, qg_ctx *ctx, void **local);
+    void (*close)(const qg_kernel *k, void *local);
+
+    void (*destroy)(
+        qg_kernel *k);           /* releases handles of other libraries; may be NULL */
+    void *state;                 /* in the plan's arena, read-only while running */
+    enum qg_layout in_layout[8]; /* of inputs 0..7, constants excepted; others plain */
+    bool all_in_alike;           /* variadic: in_layout[0] holds for every input */
+    enum qg_layout out_layout;   /* of output 0; the rest are plain */
+    uint32_t in_place;           /* as in qg_op */
+    uint32_t absorbed;           /* how many of compile->chain it computes as well */
+    const char *name;            /* "dnnl brgconv:avx512_core", for reports */
 };
 
 /* What the operator may use while compiling. */
@@ -37,12 +43,25 @@ struct qg_compile {
     const qg_node *node;
     const qg_tensor *const *in; /* shapes; data only for constants */
     const qg_tensor *const *out;
-    /* Nodes that may be absorbed, in order: each consumes the output before it (nobody
-     * else does) and no rounding and no hook stands between.  extra[i] is the slot of
-     * chain[i] that is NOT fed by the chain (the other operand of an Add), or -1. */
+    const enum qg_layout *in_layout; /* [n_in] how each input lies in memory now */
+    /* Nodes that may be absorbed, in order: each alone consumes the output before it, its
+     * other inputs are constants, no rounding and no hook stands between. */
     const qg_node *const *chain;
+    const qg_tensor *const *const *chain_in; /* constants of each, as op->clamp wants */
     size_t n_chain;
-    bool reference; /* --kernels reference: the caller wants op->run; answer NULL */
 };
+
+/* The call that run would get, without data but for constants: lets an operator use the
+ * helpers it has for running while it compiles.  Outputs must not be written. */
+static inline qg_call qg_compile_call(const qg_compile *c)
+{
+    return (qg_call){ .ctx = c->ctx,
+                      .node = c->node,
+                      .param = c->node->param,
+                      .n_in = c->node->n_in,
+                      .n_out = c->node->n_out,
+                      .in = c->in,
+                      .out = (qg_tensor *const *)(uintptr_t)c->out };
+}
 
 #endif

@@ -28,14 +28,15 @@
     X(PURE,        "pure",        "same inputs, same outputs: may be folded")  \
     X(CONTROL,     "control",     "owns bodies: If, Loop, Scan")               \
     X(QUANTIZER,   "quantizer",   "rounds by itself: QuantizeLinear, FakeQuantize") \
-    X(BATCH_FIRST, "batch-first", "dim 0 of the first input is dim 0 of the output")
+    X(BATCH_FIRST, "batch-first", "dim 0 of the first input is dim 0 of the output") \
+    X(DIMS_ONLY,   "dims-only",   "reads only the dims of its inputs: Shape, Size")
 /* clang-format on */
 
 enum {
 #define X(id, text, meaning) QG_TRAIT_BIT_##id,
     QG_TRAIT_MAP(X)
 #undef X
-    QG_NTRAIT
+        QG_NTRAIT
 };
 #define X(id, text, meaning) QG_OP_##id = 1u << QG_TRAIT_BIT_##id,
 enum qg_op_trait { QG_TRAIT_MAP(X) };
@@ -90,6 +91,12 @@ typedef struct qg_op {
     /* Optional, COMPUTE operators.  The axis of input `weight` that counts output
      * channels, and whether a BatchNormalization can be multiplied in. */
     int (*weight_axis)(const qg_node *node); /* axis, >= 0; -1: has none */
+
+    /* Optional, ACTIVATION operators.  True when the node is y = min(max(x, low), high)
+     * with constant limits (Relu: 0, +infinity).  constant[i]: what input i holds, NULL
+     * when it is not constant or absent; [n_in]. */
+    bool (*clamp)(const qg_node *node, const qg_tensor *const *constant, float *low,
+                  float *high);
 } qg_op;
 
 /* One invocation; all pointers borrowed. */
@@ -102,6 +109,7 @@ struct qg_call {
     qg_tensor *const *out;      /* NULL: absent optional output */
     qg_arena *scratch;          /* reset after the node; keeps its blocks */
     void *run_ctx;              /* executor's, for CONTROL operators; else ignore */
+    void *local;                /* kernels only: see ir/kernel.h */
 };
 
 /* What the executor may ask a registry for. */
@@ -122,7 +130,7 @@ char qg_op_out_role(const qg_op *op, size_t slot);
 /* The first input slot with this role letter; -1 when the operator has none. */
 int qg_op_slot_of(const qg_op *op, char role);
 
-const char *qg_trait_name(unsigned bit); /* "compute" */
+const char *qg_trait_name(unsigned bit);   /* "compute" */
 uint32_t qg_trait_named(const char *text); /* its mask; 0 when unknown */
 
 #endif

@@ -102,6 +102,7 @@ fails calls "never compares an operator's name" \
 
 fails headers 'does not compile alone' "sed -i 's/int qg_a(int x)/size_t qg_a(int x)/' engine/core/a.h"
 fails headers 'guard is not QG_ENGINE_CORE_A_H' "sed -i 's/CORE_A_H/A_H/' engine/core/a.h"
+fails headers 'b_body.h: no file comment' 'echo "REAL x;" >ops/b_body.h'
 fails headers 'no file comment' "sed -i 1,2d engine/core/a.h"
 
 fails budget 'engine/core/a.c:10: qg_long has 81 lines, at most 80' \
@@ -127,7 +128,8 @@ fails evidence 'tiny-int8.yaml:4: rule id weights is taken by line 3' \
 fails evidence 'verifier rule one-producer: no test names it' \
     "sed -i 's/one-producer/one-producers/' tests/unit/test_ir.c"
 fails evidence 'no tests/passes/fuse-batchnorm*.qgt' 'rm tests/passes/*'
-fails evidence "operator Relu: no 'op Relu'" 'echo "op Relu6 1" >tests/ops/relu.case'
+fails evidence 'operator Relu: no test names it' 'echo "op Relu6 1" >tests/ops/relu.case'
+fails evidence 'operator Elu: no test names it' "echo 'ROW(\"Elu\", 6, elu)' >>ops/unary.c"
 fails evidence 'no test names this backend' "sed -i 's/tiny-int8//' tests/unit/test_ir.c"
 
 fails text 'README.md:4: path of one machine' "echo 'cd /ho''me/me' >>README.md"

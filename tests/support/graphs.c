@@ -107,7 +107,7 @@ static const qg_op toys[] = {
     { .name = "Reshape", .since = 5, .min_in = 2, .max_in = 2, .min_out = 1,
       .max_out = 1, .in_roles = "ds", .infer = infer_reshape, .traits = QG_OP_PASSIVE },
     { .name = "Shape", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-      .traits = QG_OP_SHAPE | QG_OP_PURE, .infer = infer_shape, .run = run_shape },
+      .traits = QG_OP_SHAPE | QG_OP_PURE | QG_OP_DIMS_ONLY, .infer = infer_shape, .run = run_shape },
     { .name = "Split", .since = 2, .min_in = 1, .max_in = 2, .min_out = 1,
       .max_out = 255, .in_roles = "ds", .traits = QG_OP_PASSIVE, .infer = infer_unknown },
     { .name = "If", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 255,

@@ -1,0 +1,578 @@
+/* dnnl.c -- kernels of oneDNN; the one file that sees its header.
+ *
+ * Written for the 2.x C API (2.6 is what Debian 12 has).  Where 3.x differs, the call is
+ * in the section "what changed in 3.x". */
+#include "engine/accel/kernels.h"
+
+#include <stdio.h>
+
+#if QG_HAVE_DNNL
+
+#include <assert.h>
+#include <math.h>
+#include <oneapi/dnnl/dnnl.h>
+
+#if DNNL_VERSION_MAJOR != 2
+#error "oneDNN 2.x expected: port the section 'what changed in 3.x'"
+#endif
+
+/* libgomp's switch; oneDNN parallelizes with OpenMP and workers want one thread each. */
+extern void omp_set_num_threads(int n);
+
+/* What all workers share. */
+typedef struct program {
+    dnnl_engine_t engine;
+    dnnl_primitive_t primitive;
+    dnnl_memory_desc_t src, dst, other, scratch;
+    dnnl_memory_t weights, bias; /* NULL: none */
+    bool has_other;              /* the second operand comes at run time */
+    size_t scratch_bytes;
+} program;
+
+/* What one run context owns. */
+typedef struct binding {
+    dnnl_stream_t stream;
+    dnnl_memory_t src, dst, other, scratch;
+} binding;
+
+static qg_status broken(qg_ctx *ctx, const char *what, dnnl_status_t s)
+{
+    if (s == dnnl_out_of_memory)
+        return qg_nomem(ctx);
+    return qg_fail(ctx, QG_EUNSUPPORTED, "compile: oneDNN: %s gave status %d", what,
+                   (int)s);
+}
+
+#define DNNL(ctx, call)                                                                \
+    do {                                                                               \
+        dnnl_status_t dnnl_ = (call);                                                  \
+        if (dnnl_ != dnnl_success)                                                     \
+            return broken((ctx), #call, dnnl_);                                        \
+    } while (0)
+
+/* --- running --- */
+
+static void binding_free(binding *b)
+{
+    dnnl_memory_t memory[] = { b->src, b->dst, b->other, b->scratch };
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++)
+        if (memory[i])
+            (void)dnnl_memory_destroy(memory[i]);
+    if (b->stream)
+        (void)dnnl_stream_destroy(b->stream);
+}
+
+static qg_status binding_make(qg_ctx *ctx, const program *p, binding *b)
+{
+    DNNL(ctx, dnnl_stream_create(&b->stream, p->engine, dnnl_stream_default_flags));
+    DNNL(ctx, dnnl_memory_create(&b->src, &p->src, p->engine, DNNL_MEMORY_NONE));
+    DNNL(ctx, dnnl_memory_create(&b->dst, &p->dst, p->engine, DNNL_MEMORY_NONE));
+    DNNL(ctx,
+         dnnl_memory_create(&b->scratch, &p->scratch, p->engine, DNNL_MEMORY_NONE));
+    if (p->has_other)
+        DNNL(ctx,
+             dnnl_memory_create(&b->other, &p->other, p->engine, DNNL_MEMORY_NONE));
+    return QG_OK;
+}
+
+static void kernel_close(const qg_kernel *k, void *local)
+{
+    (void)k;
+    binding_free(local);
+}
+
+static qg_status kernel_open(const qg_kernel *k, qg_ctx *ctx, void **local)
+{
+    binding *b = QG_NEW(ctx->arena, binding);
+    if (!b)
+        return qg_nomem(ctx);
+    qg_status s = binding_make(ctx, k->state, b);
+    if (s != QG_OK) {
+        binding_free(b);
+        return s;
+    }
+    *local = b;
+    return QG_OK;
+}
+
+static qg_status kernel_run(const qg_kernel *k, const qg_call *call)
+{
+    const program *p = k->state;
+    binding *b = call->local;
+    dnnl_exec_arg_t arg[5];
+    int n = 0;
+    void *scratch = qg_arena_raw(call->scratch, p->scratch_bytes, 1);
+    if (!scratch)
+        return qg_nomem(call->ctx);
+    omp_set_num_threads(1);
+    DNNL(call->ctx, dnnl_memory_set_data_handle(b->src, call->in[0]->data));
+    DNNL(call->ctx, dnnl_memory_set_data_handle(b->dst, call->out[0]->data));
+    DNNL(call->ctx, dnnl_memory_set_data_handle(b->scratch, scratch));
+    arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_SRC, b->src };
+    arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_DST, b->dst };
+    arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_SCRATCHPAD, b->scratch };
+    if (p->has_other) {
+        DNNL(call->ctx, dnnl_memory_set_data_handle(b->other, call->in[1]->data));
+        arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_WEIGHTS, b->other };
+    } else if (p->weights) {
+        arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_WEIGHTS, p->weights };
+    }
+    if (p->bias)
+        arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_BIAS, p->bias };
+    DNNL(call->ctx, dnnl_primitive_execute(p->primitive, b->stream, n, arg));
+    return QG_OK;
+}
+
+static void program_free(program *p)
+{
+    if (p->weights)
+        (void)dnnl_memory_destroy(p->weights);
+    if (p->bias)
+        (void)dnnl_memory_destroy(p->bias);
+    if (p->primitive)
+        (void)dnnl_primitive_destroy(p->primitive);
+    if (p->engine)
+        (void)dnnl_engine_destroy(p->engine);
+}
+
+static void kernel_destroy(qg_kernel *k) { program_free(k->state); }
+
+/* --- memory --- */
+
+/* dims and strides of a 4-d (5-d when the depth counts) activation. */
+static void describe(dnnl_memory_desc_t *md, int rank, const dnnl_dims_t dims,
+                     const dnnl_dims_t strides)
+{
+    dnnl_status_t s =
+        dnnl_memory_desc_init_by_strides(md, rank, dims, dnnl_f32, strides);
+    assert(s == dnnl_success);
+    (void)s;
+}
+
+static void describe_activation(dnnl_memory_desc_t *md, int64_t batch, int64_t channels,
+                                const int64_t space[QG_SPACE], enum qg_layout layout)
+{
+    int axes = space[0] > 1 ? 3 : 2, rank = axes + 2;
+    dnnl_dims_t dims = { batch, channels }, strides;
+    const int64_t *extent = space + QG_SPACE - axes;
+    bool last = layout == QG_LAYOUT_CHANNELS_LAST;
+    int64_t step = last ? channels : 1;
+    for (int i = axes; i-- > 0;) {
+        dims[2 + i] = extent[i];
+        strides[2 + i] = step;
+        step *= extent[i];
+    }
+    strides[1] = last ? 1 : step;
+    strides[0] = last ? step : step * channels;
+    describe(md, rank, dims, strides);
+}
+
+/* Memory of the primitive's own layout, filled from plain data; lies in the arena. */
+static qg_status pack(qg_compile *c, program *p, const dnnl_memory_desc_t *from,
+                      const void *data, const dnnl_memory_desc_t *to,
+                      dnnl_memory_t *out)
+{
+    void *room = qg_arena_get(c->arena, dnnl_memory_desc_get_size(to), 1);
+    if (!room)
+        return qg_nomem(c->ctx);
+    dnnl_memory_t plain = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_t reorder = NULL;
+    dnnl_stream_t stream = NULL;
+    dnnl_status_t s = dnnl_memory_create(out, to, p->engine, room);
+    if (s == dnnl_success)
+        s = dnnl_memory_create(&plain, from, p->engine, (void *)(uintptr_t)data);
+    if (s == dnnl_success)
+        s = dnnl_reorder_primitive_desc_create(&pd, from, p->engine, to, p->engine,
+                                               NULL);
+    if (s == dnnl_success)
+        s = dnnl_primitive_create(&reorder, pd);
+    if (s == dnnl_success)
+        s = dnnl_stream_create(&stream, p->engine, dnnl_stream_default_flags);
+    if (s == dnnl_success) {
+        dnnl_exec_arg_t arg[] = {
+            {DNNL_ARG_FROM, plain},
+            { DNNL_ARG_TO,  *out }
+        };
+        s = dnnl_primitive_execute(reorder, stream, 2, arg);
+    }
+    if (stream)
+        (void)dnnl_stream_destroy(stream);
+    if (reorder)
+        (void)dnnl_primitive_destroy(reorder);
+    if (pd)
+        (void)dnnl_primitive_desc_destroy(pd);
+    if (plain)
+        (void)dnnl_memory_destroy(plain);
+    return s == dnnl_success ? QG_OK : broken(c->ctx, "packing of weights", s);
+}
+
+/* --- attributes: scratchpad by the caller, clamps absorbed --- */
+
+static qg_status make_attributes(qg_compile *c, uint32_t *absorbed,
+                                 dnnl_primitive_attr_t *out)
+{
+    dnnl_post_ops_t ops = NULL;
+    DNNL(c->ctx, dnnl_primitive_attr_create(out));
+    DNNL(c->ctx,
+         dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user));
+    DNNL(c->ctx, dnnl_post_ops_create(&ops));
+    dnnl_status_t s = dnnl_success;
+    for (*absorbed = 0; *absorbed < c->n_chain && s == dnnl_success; ++*absorbed) {
+        const qg_node *n = c->chain[*absorbed];
+        float low, high;
+        if (!n->op->clamp || !n->op->clamp(n, c->chain_in[*absorbed], &low, &high))
+            break;
+        bool relu = low == 0 && isinf(high);
+        s = dnnl_post_ops_append_eltwise(
+            ops, 1, relu ? dnnl_eltwise_relu : dnnl_eltwise_clip, relu ? 0 : low, high);
+    }
+    if (s == dnnl_success)
+        s = dnnl_primitive_attr_set_post_ops(*out, ops);
+    (void)dnnl_post_ops_destroy(ops);
+    return s == dnnl_success ? QG_OK : broken(c->ctx, "post-ops", s);
+}
+
+/* --- what changed in 3.x: descriptors of operations --- */
+
+typedef struct request {
+    dnnl_op_desc_t desc; /* one of the dnnl_*_desc_t below */
+    dnnl_memory_desc_t src, weights, bias, dst;
+    bool has_weights, has_bias;
+} request;
+
+/* The implementation oneDNN chose; *pd NULL when it has none. */
+static qg_status choose(qg_compile *c, program *p, const request *r, uint32_t *absorbed,
+                        dnnl_primitive_desc_t *pd)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    qg_status s = make_attributes(c, absorbed, &attr);
+    if (s == QG_OK &&
+        dnnl_primitive_desc_create(pd, r->desc, attr, p->engine, NULL) != dnnl_success)
+        *pd = NULL;
+    if (attr)
+        (void)dnnl_primitive_attr_destroy(attr);
+    return s;
+}
+
+static const dnnl_memory_desc_t *queried(dnnl_primitive_desc_t pd, dnnl_query_t what)
+{
+    return dnnl_primitive_desc_query_md(pd, what, 0);
+}
+
+static qg_status finish_program(qg_compile *c, program *p, const request *r,
+                                dnnl_primitive_desc_t pd)
+{
+    DNNL(c->ctx, dnnl_primitive_create(&p->primitive, pd));
+    p->src = r->src;
+    p->dst = r->dst;
+    p->scratch = *queried(pd, dnnl_query_scratchpad_md);
+    p->scratch_bytes = dnnl_memory_desc_get_size(&p->scratch);
+    if (r->has_weights && !p->has_other)
+        QG_TRY(pack(c, p, &r->weights, c->in[1]->data,
+                    queried(pd, dnnl_query_weights_md), &p->weights));
+    return QG_OK;
+}
+
+static qg_status bind_bias(qg_compile *c, program *p, const request *r,
+                           const qg_tensor *bias)
+{
+    if (!r->has_bias)
+        return QG_OK;
+    DNNL(c->ctx, dnnl_memory_create(&p->bias, &r->bias, p->engine, bias->data));
+    return QG_OK;
+}
+
+/* A kernel from the request; *out stays NULL when oneDNN has no implementation. */
+static qg_status make_kernel(qg_compile *c, program *p, const request *r,
+                             const qg_tensor *bias, qg_kernel **out)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    if (!k)
+        return qg_nomem(c->ctx);
+    QG_TRY(choose(c, p, r, &k->absorbed, &pd));
+    if (!pd)
+        return QG_OK;
+    const char *name = "";
+    (void)dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
+    k->name = qg_arena_printf(c->arena, "dnnl %s", name);
+    k->run = kernel_run;
+    k->open = kernel_open;
+    k->close = kernel_close;
+    k->destroy = kernel_destroy;
+    k->state = p;
+    qg_status s = finish_program(c, p, r, pd);
+    (void)dnnl_primitive_desc_destroy(pd);
+    QG_TRY(s);
+    QG_TRY(bind_bias(c, p, r, bias));
+    *out = k->name ? k : NULL;
+    return k->name ? QG_OK : qg_nomem(c->ctx);
+}
+
+/* Runs make_kernel on a fresh program and releases it when nothing came of it. */
+static qg_status with_program(qg_compile *c, const request *r, const qg_tensor *bias,
+                              const dnnl_memory_desc_t *other, qg_kernel **out)
+{
+    program *p = QG_NEW(c->arena, program);
+    *out = NULL;
+    if (!p)
+        return qg_nomem(c->ctx);
+    omp_set_num_threads(1);
+    DNNL(c->ctx, dnnl_engine_create(&p->engine, dnnl_cpu, 0));
+    p->has_other = other != NULL;
+    if (other)
+        p->other = *other;
+    qg_status s = make_kernel(c, p, r, bias, out);
+    if (!*out || s != QG_OK) {
+        program_free(p);
+        *out = NULL;
+    }
+    return s;
+}
+
+static bool all_float(const qg_compile *c)
+{
+    for (uint32_t i = 0; i < c->node->n_in; i++)
+        if (c->in[i] && c->in[i]->dtype != QG_F32)
+            return false;
+    for (uint32_t i = 0; i < c->node->n_out; i++)
+        if (c->out[i] && c->out[i]->dtype != QG_F32)
+            return false;
+    return true;
+}
+
+static bool any_empty(const qg_compile *c)
+{
+    for (uint32_t i = 0; i < c->node->n_in; i++)
+        if (c->in[i] && qg_tensor_count(c->in[i]) == 0)
+            return true;
+    return qg_tensor_count(c->out[0]) == 0;
+}
+
+/* --- convolution --- */
+
+/* Weights as ONNX stores them, with oneDNN's dims (groups first when there are any). */
+static void describe_weights(request *r, const qg_conv_problem *p, bool transposed)
+{
+    int axes = p->in[0] > 1 || p->kernel[0] > 1 || p->out[0] > 1 ? 3 : 2;
+    int64_t oc = p->out_channels / p->groups, ic = p->in_channels / p->groups, taps = 1;
+    dnnl_dims_t dims, strides;
+    int g = p->groups > 1 ? 1 : 0, rank = g + 2 + axes;
+    for (int i = axes; i-- > 0;) {
+        dims[g + 2 + i] = p->kernel[QG_SPACE - axes + i];
+        strides[g + 2 + i] = taps;
+        taps *= dims[g + 2 + i];
+    }
+    dims[g] = oc;
+    dims[g + 1] = ic;
+    strides[g] = transposed ? taps : taps * ic;
+    strides[g + 1] = transposed ? taps * oc : taps;
+    if (g) {
+        dims[0] = p->groups;
+        strides[0] = taps * oc * ic;
+    }
+    describe(&r->weights, rank, dims, strides);
+}
+
+typedef struct window {
+    dnnl_dims_t stride, dilation, begin, end;
+} window;
+
+static void window_of(window *w, const int64_t *stride, const int64_t *dilation,
+                      const int64_t *begin, const int64_t *end, int axes)
+{
+    for (int i = 0; i < axes; i++) {
+        int k = QG_SPACE - axes + i;
+        w->stride[i] = stride[k];
+        w->dilation[i] = dilation[k] - 1;
+        w->begin[i] = begin[k];
+        w->end[i] = end[k];
+    }
+}
+
+qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed,
+                        qg_kernel **out)
+{
+    *out = NULL;
+    const qg_tensor *bias = c->node->n_in > 2 ? c->in[2] : NULL;
+    bool constants = c->in[1]->data && (!bias || bias->data);
+    bool deep = p->in[0] > 1 || p->kernel[0] > 1 || p->out[0] > 1;
+    if (!constants || !all_float(c) || any_empty(c) ||
+        (deep && (p->in[0] == 1 || p->out[0] == 1)))
+        return QG_OK;
+    request r = { .has_weights = true, .has_bias = bias != NULL };
+    /* Few channels: the planes are read as they are, without a reorder before. */
+    enum qg_layout in =
+        p->in_channels <= 4 && c->in_layout[0] == QG_LAYOUT_PLAIN && !transposed
+            ? QG_LAYOUT_PLAIN
+            : QG_LAYOUT_CHANNELS_LAST;
+    describe_activation(&r.src, p->batch, p->in_channels, p->in, in);
+    describe_activation(&r.dst, p->batch, p->out_channels, p->out,
+                        QG_LAYOUT_CHANNELS_LAST);
+    describe_weights(&r, p, transposed);
+    dnnl_dims_t channels = { p->out_channels }, one = { 1 };
+    describe(&r.bias, 1, channels, one);
+    dnnl_memory_desc_t any = r.weights, *b = bias ? &r.bias : NULL;
+    (void)dnnl_memory_desc_init_by_tag(&any, r.weights.ndims, r.weights.dims, dnnl_f32,
+                                       dnnl_format_tag_any);
+    window w;
+    window_of(&w, p->stride, p->dilation, p->pad_begin, p->pad_end, deep ? 3 : 2);
+    dnnl_convolution_desc_t conv;
+    dnnl_deconvolution_desc_t deconv;
+    dnnl_status_t s =
+        transposed ? dnnl_dilated_deconvolution_forward_desc_init(
+                         &deconv, dnnl_forward_inference, dnnl_deconvolution_direct,
+                         &r.src, &any, b, &r.dst, w.stride, w.dilation, w.begin, w.end)
+                   : dnnl_dilated_convolution_forward_desc_init(
+                         &conv, dnnl_forward_inference, dnnl_convolution_direct, &r.src,
+                         &any, b, &r.dst, w.stride, w.dilation, w.begin, w.end);
+    if (s != dnnl_success) /* a shape oneDNN refuses */
+        return QG_OK;
+    r.desc = transposed ? (dnnl_op_desc_t)&deconv : (dnnl_op_desc_t)&conv;
+    QG_TRY(with_program(c, &r, bias, NULL, out));
+    if (*out) {
+        (*out)->in_layout[0] = in;
+        (*out)->out_layout = QG_LAYOUT_CHANNELS_LAST;
+    }
+    return QG_OK;
+}
+
+/* --- pooling --- */
+
+qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out)
+{
+    static const dnnl_alg_kind_t algorithm[] = {
+        [QG_POOL_MAX] = dnnl_pooling_max,
+        [QG_POOL_AVERAGE] = dnnl_pooling_avg_exclude_padding,
+    };
+    *out = NULL;
+    bool deep = p->in[0] > 1;
+    if (!all_float(c) || any_empty(c) || p->kind == QG_POOL_LP || c->node->n_out != 1 ||
+        (deep && p->out[0] == 1))
+        return QG_OK;
+    request r = { 0 };
+    describe_activation(&r.src, p->batch, p->channels, p->in, QG_LAYOUT_CHANNELS_LAST);
+    describe_activation(&r.dst, p->batch, p->channels, p->out, QG_LAYOUT_CHANNELS_LAST);
+    window w;
+    window_of(&w, p->stride, p->dilation, p->pad_begin, p->pad_end, deep ? 3 : 2);
+    dnnl_dims_t kernel;
+    for (int i = 0, axes = deep ? 3 : 2; i < axes; i++)
+        kernel[i] = p->kernel[QG_SPACE - axes + i];
+    dnnl_alg_kind_t kind = p->kind == QG_POOL_AVERAGE && p->count_pad
+                               ? dnnl_pooling_avg_include_padding
+                               : algorithm[p->kind];
+    dnnl_pooling_v2_desc_t pool;
+    if (dnnl_pooling_v2_forward_desc_init(&pool, dnnl_forward_inference, kind, &r.src,
+                                          &r.dst, w.stride, kernel, w.dilation, w.begin,
+                                          w.end) != dnnl_success)
+        return QG_OK;
+    r.desc = &pool;
+    QG_TRY(with_program(c, &r, NULL, NULL, out));
+    if (*out) {
+        (*out)->in_layout[0] = QG_LAYOUT_CHANNELS_LAST;
+        (*out)->out_layout = QG_LAYOUT_CHANNELS_LAST;
+    }
+    return QG_OK;
+}
+
+/* --- matrix product --- */
+
+/* [.., rows, columns] padded with leading ones to `rank`, plain or transposed. */
+static void describe_matrix(dnnl_memory_desc_t *md, const qg_tensor *t, int rank,
+                            bool transposed)
+{
+    dnnl_dims_t dims, strides;
+    int64_t step = 1;
+    for (int i = rank; i-- > 0;) {
+        int k = i - (rank - t->rank);
+        dims[i] = k < 0 ? 1 : t->dim[k];
+        strides[i] = step;
+        step *= dims[i];
+    }
+    if (transposed) {
+        assert(rank == 2);
+        int64_t d = dims[0], s = strides[0];
+        dims[0] = dims[1], strides[0] = strides[1];
+        dims[1] = d, strides[1] = s;
+    }
+    describe(md, rank, dims, strides);
+}
+
+static void describe_row(dnnl_memory_desc_t *md, int rank, int64_t n)
+{
+    dnnl_dims_t dims, strides;
+    for (int i = 0; i < rank; i++) {
+        dims[i] = i == rank - 1 ? n : 1;
+        strides[i] = i == rank - 1 ? 1 : n;
+    }
+    describe(md, rank, dims, strides);
+}
+
+qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
+                          qg_kernel **out)
+{
+    *out = NULL;
+    const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
+    int rank = y->rank;
+    if (!all_float(c) || any_empty(c) || p->alpha != 1 || a->rank < 2 || b->rank < 2 ||
+        rank < 2 || a->rank > rank || b->rank > rank || !a || a->data ||
+        (bias >= 0 && (!c->in[bias]->data || qg_tensor_count(c->in[bias]) != p->n)))
+        return QG_OK;
+    request r = { .has_weights = true, .has_bias = bias >= 0 };
+    describe_matrix(&r.src, a, rank, p->trans_a);
+    describe_matrix(&r.weights, b, rank, p->trans_b);
+    describe_matrix(&r.dst, y, rank, false);
+    describe_row(&r.bias, rank, p->n);
+    dnnl_memory_desc_t weights = r.weights;
+    if (b->data)
+        (void)dnnl_memory_desc_init_by_tag(&weights, rank, r.weights.dims, dnnl_f32,
+                                           dnnl_format_tag_any);
+    dnnl_matmul_desc_t desc;
+    if (dnnl_matmul_desc_init(&desc, &r.src, &weights, bias >= 0 ? &r.bias : NULL,
+                              &r.dst) != dnnl_success)
+        return QG_OK;
+    r.desc = &desc;
+    return with_program(c, &r, bias >= 0 ? c->in[bias] : NULL,
+                        b->data ? NULL : &r.weights, out);
+}
+
+const char *qg_accel_version(char text[32])
+{
+    const dnnl_version_t *v = dnnl_version();
+    (void)snprintf(text, 32, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
+    return text;
+}
+
+#else /* no oneDNN: every case falls to the definitions */
+
+qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed,
+                        qg_kernel **out)
+{
+    (void)c, (void)p, (void)transposed;
+    *out = NULL;
+    return QG_OK;
+}
+
+qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
+                          qg_kernel **out)
+{
+    (void)c, (void)p, (void)bias;
+    *out = NULL;
+    return QG_OK;
+}
+
+qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out)
+{
+    (void)c, (void)p;
+    *out = NULL;
+    return QG_OK;
+}
+
+const char *qg_accel_version(char text[32])
+{
+    (void)snprintf(text, 32, "none");
+    return text;
+}
+
+#endif

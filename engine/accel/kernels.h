@@ -1,0 +1,34 @@
+/* kernels.h -- compiled kernels of a library (oneDNN) for the problems of accel.h.
+ *
+ * Each answers QG_OK with *out == NULL when it has nothing for the case (no library, a
+ * type or shape it does not do, weights that are not constant): the operator then runs
+ * its definition.  Activations of rank 3 to 5 travel channels-last.
+ *
+ * Absorbed   clamps (op->clamp) that follow: min and max are exact, so the bits are those
+ *            of separate nodes, but for a NaN, which a fused clamp turns into a limit
+ * Threads    kernels are single-threaded; a kernel is shared by workers
+ * Weights    packed once, while compiling */
+#ifndef QG_ENGINE_ACCEL_KERNELS_H
+#define QG_ENGINE_ACCEL_KERNELS_H
+
+#include "engine/accel/accel.h"
+#include "engine/ir/kernel.h"
+
+/* c->in: x, w, b (or absent).  transposed: ConvTranspose, weights [in][out / groups]. */
+QG_NODISCARD qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p,
+                                     bool transposed, qg_kernel **out);
+
+/* y = a x b + bias over plain tensors; a [.., m, k], b [.., k, n] with batch dims that
+ * broadcast; trans as in the problem (2-d operands only).  c->in[bias], when bias >= 0,
+ * is a constant of n elements. */
+QG_NODISCARD qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p,
+                                       int bias, qg_kernel **out);
+
+/* Max and average. */
+QG_NODISCARD qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p,
+                                     qg_kernel **out);
+
+/* "oneDNN 2.6.0", or "none". */
+const char *qg_accel_version(char text[32]);
+
+#endif

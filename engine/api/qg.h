@@ -1,0 +1,197 @@
+/* qg.h -- quantgraph: what will this network compute, tensor by tensor, when backend X
+ * quantizes it, and why?  THE public header: all that tools and other programs use.
+ *
+ *     qg_ctx *ctx;
+ *     qg_model *m = NULL;
+ *     qg_report *r = NULL;
+ *     qg_status s = qg_open(NULL, &ctx);
+ *     if (!s) s = qg_model_open(ctx, "model.onnx", NULL, &m);
+ *     qg_quantize_options q;
+ *     qg_quantize_options_init(&q);
+ *     q.backend = "trt-int8";
+ *     q.data = "calib.npy";
+ *     if (!s) s = qg_model_quantize(m, &q, &r);
+ *     if (!s) s = qg_model_save(m, "snapshot");
+ *     if (s) fprintf(stderr, "%s\n", qg_ctx_message(ctx));
+ *     qg_report_free(r);
+ *     qg_model_close(m);
+ *     qg_close(ctx);
+ *
+ * Handles    opaque; freed by their own close or free function, which take NULL.
+ *            Models and reports must be closed before their context.
+ * Options    structs tagged with their size: call the init function, then set what
+ *            differs.  NULL for the whole struct means all defaults.
+ * Strings    UTF-8; borrowed for the call unless said otherwise.
+ * Errors     a status, and a message on the context (engine/core/status.h).  On failure
+ *            out-parameters are untouched and no file is half-written.
+ * Threads    one context per thread of yours; the library starts its own workers.
+ * Stable     not before 1.0: QG_API_VERSION counts the changes. */
+#ifndef QG_ENGINE_API_QG_H
+#define QG_ENGINE_API_QG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define QG_API_VERSION 1
+
+const char *qg_version(void); /* "0.1.0" */
+
+/* --- context --- */
+
+typedef struct qg_open_options {
+    size_t size;
+    const char
+        *config_dir; /* where backends/, pipelines/ ... are; NULL: installed ones,
+                             * else those of the source tree the library was built from */
+    void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
+    void *log_ud;
+    int log_level;
+} qg_open_options;
+void qg_open_options_init(qg_open_options *o);
+
+QG_NODISCARD qg_status qg_open(const qg_open_options *o, qg_ctx **out);
+void qg_close(qg_ctx *ctx);
+
+/* --- reports: what every question is answered with --- */
+
+/* Facts (name, value) and tables (columns, rows), in a fixed order.  The same content as
+ * a page for people and as JSON for programs. */
+typedef struct qg_report qg_report;
+
+const char *qg_report_text(qg_report *r); /* ends with a newline; owned by the report */
+const char *qg_report_json(qg_report *r); /* one object, ends with a newline */
+
+/* The number of fact `name`; false when there is none. */
+bool qg_report_number(const qg_report *r, const char *name, double *out);
+void qg_report_free(qg_report *r);
+
+/* Called now and then from the calling thread's worker; total 0: not known. */
+typedef struct qg_progress {
+    void (*step)(void *ud, const char *what, size_t done, size_t total);
+    void *ud;
+} qg_progress;
+
+/* --- models and snapshots --- */
+
+/* A graph, and, once quantized or loaded from a snapshot, its TQCs. */
+typedef struct qg_model qg_model;
+
+typedef struct qg_model_options {
+    size_t size;
+    const char *const *shape; /* [n_shape] "name=1x3x224x224" */
+    size_t n_shape;
+} qg_model_options;
+void qg_model_options_init(qg_model_options *o);
+
+/* path: an ONNX file, or a snapshot folder. */
+QG_NODISCARD qg_status qg_model_open(qg_ctx *ctx, const char *path,
+                                     const qg_model_options *o, qg_model **out);
+void qg_model_close(qg_model *m);
+bool qg_model_is_quantized(const qg_model *m);
+
+typedef struct qg_quantize_options {
+    size_t size;
+    const char *backend; /* name or path of a YAML file; required */
+    const char *data;    /* calibration data (DATA of the command line); required when
+                           * the backend calibrates activations */
+    size_t samples;      /* at most this many; 0: all */
+    const char
+        *observer;      /* replaces the observer of every activation; NULL: backend's */
+    const char *quirks; /* "ppq", or names with commas; NULL: none */
+    const char *const *policy; /* [n_policy] patch files, in order */
+    size_t n_policy;
+    const char *const *set; /* [n_set] "op=Conv_3 slot=in0 bits=4" */
+    size_t n_set;
+    const char *dispatcher; /* NULL: the backend's, else conservative */
+    const char *stats;      /* statistics file instead of data; NULL: none */
+    const char
+        *dump_after; /* pass name or "all": text form below dump_dir; NULL: none */
+    const char *dump_dir;
+    unsigned jobs; /* workers; 0: one per core.  Results do not depend on it. */
+    bool reference_kernels; /* the same bytes on every machine */
+    qg_progress progress;
+} qg_quantize_options;
+void qg_quantize_options_init(qg_quantize_options *o);
+
+/* Canonical form, dispatch, rules, fusion, calibration, bake.  QG_ESTATE when the model
+ * is quantized already.  *report (may be NULL): counts per state, passes with times,
+ * coverage and near misses, manifest. */
+QG_NODISCARD qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
+                                         qg_report **report);
+
+/* Writes the snapshot folder: model.onnx, quant.json.  Complete or not at all. */
+QG_NODISCARD qg_status qg_model_save(qg_model *m, const char *folder);
+
+/* The float graph as ONNX. */
+QG_NODISCARD qg_status qg_model_export_onnx(qg_model *m, const char *path);
+
+/* --- running --- */
+
+typedef struct qg_run_options {
+    size_t size;
+    const char *data; /* required */
+    size_t samples;   /* at most; 0: all */
+    const char *mode; /* "float" or "simulate"; NULL: simulate when quantized */
+    const char *dump; /* glob over value names: inner values below folder/dump */
+    unsigned jobs;
+    bool reference_kernels;
+    qg_progress progress;
+} qg_run_options;
+void qg_run_options_init(qg_run_options *o);
+
+/* One .npy per graph output in `folder` (NULL: nothing is written), first axis the
+ * sample; the report tells shapes, times and memory of the plan. */
+QG_NODISCARD qg_status qg_model_run(qg_model *m, const qg_run_options *o,
+                                    const char *folder, qg_report **report);
+
+/* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
+ * float_top1, and when quantized simulated_top1, difference, agreement. */
+QG_NODISCARD qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o,
+                                         const char *labels, qg_report **report);
+
+/* --- questions --- */
+
+typedef struct qg_analyse_options {
+    size_t size;
+    const char *data;
+    size_t samples;
+    const char *by;     /* "graph", "layer", "endpoint", "group" */
+    const char *metric; /* "snr" (noise-to-signal power ratio), "mse", "cosine" */
+    size_t top;         /* rows shown, worst first; 0: all */
+    unsigned jobs;
+    qg_progress progress;
+} qg_analyse_options;
+void qg_analyse_options_init(qg_analyse_options *o);
+
+QG_NODISCARD qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
+                                        qg_report **report);
+
+/* name: a node, a value, or an endpoint ("Conv_3.in1"). */
+QG_NODISCARD qg_status qg_model_explain(qg_model *m, const char *name,
+                                        qg_report **report);
+
+/* Differences of graph and TQCs, first to second. */
+QG_NODISCARD qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report);
+
+/* The text form of the graph, with TQCs when quantized. */
+QG_NODISCARD qg_status qg_model_dump(qg_model *m, qg_report **report);
+
+/* what: "ops", "passes", "backends", "observers", "quirks", "metrics", ... */
+QG_NODISCARD qg_status qg_list(qg_ctx *ctx, const char *what, qg_report **report);
+
+/* Runs ONNX backend-test folders.  Facts: passed, failed, unsupported. */
+QG_NODISCARD qg_status qg_conformance(qg_ctx *ctx, const char *const *folder, size_t n,
+                                      qg_report **report);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,61 @@
+#include "engine/core/suggest.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LONGEST = 63 };
+
+qg_suggest qg_suggest_for(const char *word)
+{
+    assert(word);
+    return (qg_suggest){ .word = word };
+}
+
+static int lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+/* Twice the cost of writing b for a. */
+static size_t cost(char a, char b) { return a == b ? 0 : lower(a) == lower(b) ? 1 : 2; }
+
+/* Optimal string alignment distance, doubled; three rows of the usual table. */
+static size_t distance(const char *a, size_t na, const char *b, size_t nb)
+{
+    size_t row[3][LONGEST + 1];
+    assert(na <= LONGEST && nb <= LONGEST);
+    for (size_t j = 0; j <= nb; j++)
+        row[0][j] = 2 * j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t *now = row[i % 3], *up = row[(i + 2) % 3], *upper = row[(i + 1) % 3];
+        now[0] = 2 * i;
+        for (size_t j = 1; j <= nb; j++) {
+            now[j] = least(up[j - 1] + cost(a[i - 1], b[j - 1]),
+                           least(up[j], now[j - 1]) + 2);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                now[j] = least(now[j], upper[j - 2] + 2);
+        }
+    }
+    return row[na % 3][nb];
+}
+
+void qg_suggest_try(qg_suggest *s, const char *candidate)
+{
+    size_t n = strlen(s->word), m = strlen(candidate);
+    if (n > LONGEST || m > LONGEST)
+        return;
+    size_t longer = n > m ? n : m, limit = 2 * (longer < 6 ? 1 : longer / 3);
+    size_t edits = distance(s->word, n, candidate, m);
+    if (edits <= limit && (!s->best || edits < s->edits)) {
+        s->best = candidate;
+        s->edits = edits;
+    }
+}
+
+const char *qg_suggest_text(const qg_suggest *s, char text[QG_SUGGEST_TEXT])
+{
+    text[0] = 0;
+    if (s->best)
+        (void)snprintf(text, QG_SUGGEST_TEXT, ", did you mean '%s'", s->best);
+    return text;
+}

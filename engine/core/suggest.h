@@ -1,0 +1,26 @@
+/* suggest.h -- 'did you mean': the nearest known word to an unknown one. */
+#ifndef QG_ENGINE_CORE_SUGGEST_H
+#define QG_ENGINE_CORE_SUGGEST_H
+
+#include <stddef.h>
+
+/* Collects candidates and keeps the nearest: the first with the fewest edits.  Edits are
+ * insertions, deletions, substitutions and swaps of neighbours (optimal string
+ * alignment); case counts half, rounded down over the word. */
+typedef struct qg_suggest {
+    const char *word; /* as the user wrote it; borrowed */
+    const char *best; /* NULL: nothing near enough so far */
+    size_t edits;     /* of best, doubled */
+} qg_suggest;
+
+qg_suggest qg_suggest_for(const char *word);
+
+/* Near enough is at most a third of the longer word, and at least one edit.  Words of more
+ * than 63 bytes are never near. */
+void qg_suggest_try(qg_suggest *s, const char *candidate);
+
+/* ", did you mean 'slot'", or "" when nothing is near. */
+enum { QG_SUGGEST_TEXT = 96 };
+const char *qg_suggest_text(const qg_suggest *s, char text[QG_SUGGEST_TEXT]);
+
+#endif

@@ -1,0 +1,72 @@
+#include "engine/exec/drive.h"
+
+#include <stdatomic.h>
+
+#include "engine/exec/pool.h"
+
+typedef struct driver {
+    const qg_drive *d;
+    atomic_size_t finished;
+} driver;
+
+typedef struct worker {
+    qg_run *run;
+    qg_arena *sample; /* the inputs of one sample */
+    const qg_tensor **in;
+    void *state; /* the caller's */
+} worker;
+
+static void worker_free(void *ud, void *state)
+{
+    const driver *v = ud;
+    worker *w = state;
+    if (w->state && v->d->end)
+        v->d->end(v->d->ud, w->state);
+    qg_run_free(w->run);
+    qg_arena_free(w->sample);
+}
+
+static qg_status worker_make(void *ud, qg_ctx *ctx, void **state)
+{
+    const qg_drive *d = ((driver *)ud)->d;
+    worker *w = QG_NEW(ctx->arena, worker);
+    if (!w)
+        return qg_nomem(ctx);
+    *state = w; /* released by worker_free, however far we come */
+    w->in = QG_NEWN(ctx->arena, d->plan->graph->input.n, const qg_tensor *);
+    w->sample = qg_arena_new(ctx->alloc);
+    if (!w->in || !w->sample)
+        return qg_nomem(ctx);
+    QG_TRY(qg_run_new(ctx, d->plan, &w->run));
+    return d->begin ? d->begin(d->ud, ctx, &w->state) : QG_OK;
+}
+
+static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
+{
+    driver *v = ud;
+    const qg_drive *d = v->d;
+    worker *w = state;
+    qg_hook hook = { .see = d->see, .ud = w->state };
+    qg_arena_reset(w->sample);
+    QG_TRY(d->feed->fetch(d->feed->ud, ctx, w->sample, sample, w->in));
+    QG_TRY(qg_run_execute(w->run, w->in, &hook, d->see ? 1 : 0, sample));
+    if (d->done)
+        QG_TRY(d->done(d->ud, ctx, w->state, sample, w->run));
+    size_t finished = atomic_fetch_add(&v->finished, 1) + 1;
+    if (d->progress)
+        d->progress(d->progress_ud, finished, d->n);
+    return QG_OK;
+}
+
+qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
+{
+    driver v = { .d = d };
+    atomic_init(&v.finished, 0);
+    qg_job job = { .n = d->n,
+                   .workers = d->jobs,
+                   .begin = worker_make,
+                   .work = work,
+                   .end = worker_free,
+                   .ud = &v };
+    return qg_pool_run(ctx, &job);
+}

@@ -1,0 +1,44 @@
+/* drive.h -- a plan over many samples: one run context per worker, one sample each.
+ *
+ * Everything with more than one sample goes through here: run, evaluate, calibrate,
+ * analyse.  Results must not depend on the number of workers: `done` writes to a place
+ * of the sample's own, or merges exactly. */
+#ifndef QG_ENGINE_EXEC_DRIVE_H
+#define QG_ENGINE_EXEC_DRIVE_H
+
+#include "engine/exec/run.h"
+
+/* Where samples come from.  fetch sets in[i] for every graph input; the tensors and
+ * their data live in `a`, which is reset for the next sample.  Called by many workers. */
+typedef struct qg_feed {
+    size_t n;
+    qg_status (*fetch)(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
+                       const qg_tensor **in);
+    void *ud;
+} qg_feed;
+
+typedef struct qg_drive {
+    const qg_plan *plan;
+    const qg_feed *feed;
+    size_t n;      /* samples 0 .. n-1 of the feed */
+    unsigned jobs; /* 0: one per core */
+    void *ud;
+
+    /* Worker state, made before its first sample; all three may be NULL. */
+    qg_status (*begin)(void *ud, qg_ctx *ctx, void **state);
+    qg_status (*done)(void *ud, qg_ctx *ctx, void *state, size_t sample,
+                      const qg_run *r);
+    void (*end)(void *ud, void *state);
+
+    /* Hooks at watched nodes; their ud is the worker's state. */
+    qg_status (*see)(void *state, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+                     qg_tensor *value);
+
+    void (*progress)(void *ud, size_t done,
+                     size_t n); /* from any worker; may be NULL */
+    void *progress_ud;
+} qg_drive;
+
+QG_NODISCARD qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d);
+
+#endif

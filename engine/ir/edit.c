@@ -1,0 +1,138 @@
+#include "engine/ir/edit.h"
+
+#include <assert.h>
+#include <string.h>
+
+static void drop_use(qg_value *v, const qg_node *n, uint32_t slot)
+{
+    size_t i = 0;
+    while (i < v->use.n && (v->use.at[i].node != n || v->use.at[i].slot != slot))
+        i++;
+    assert(i < v->use.n);
+    memmove(&v->use.at[i], &v->use.at[i + 1], (--v->use.n - i) * sizeof *v->use.at);
+}
+
+qg_status qg_edit_set_input(qg_graph *g, qg_node *n, uint32_t slot, qg_value *v)
+{
+    assert(slot < n->n_in && !n->dead);
+    if (v)
+        QG_TRY(qg_vec_push(g->ctx, g->arena, &v->use,
+                           (qg_use){ .node = n, .slot = slot }));
+    qg_value *old = n->in[slot];
+    n->in[slot] = v;
+    if (old) /* finds the old entry first also when old == v */
+        drop_use(old, n, slot);
+    return QG_OK;
+}
+
+qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count)
+{
+    if (count <= n->n_in)
+        return QG_OK;
+    assert(n->n_capture == 0); /* captured inputs must stay the last ones */
+    qg_value **in = QG_NEWN(g->arena, count, qg_value *);
+    qg_tqc **tin = n->tin ? QG_NEWN(g->arena, count, qg_tqc *) : NULL;
+    if (!in || (n->tin && !tin))
+        return qg_nomem(g->ctx);
+    if (n->n_in)
+        memcpy(in, n->in, n->n_in * sizeof *in);
+    if (tin && n->n_in)
+        memcpy(tin, n->tin, n->n_in * sizeof *tin);
+    n->in = in;
+    n->tin = tin;
+    n->n_in = count;
+    return QG_OK;
+}
+
+static void replace_output(qg_graph *g, qg_value *from, qg_value *to)
+{
+    for (size_t i = 0; i < g->output.n; i++)
+        if (g->output.at[i] == from)
+            g->output.at[i] = to;
+    from->is_output = false;
+    to->is_output = true;
+}
+
+qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_value *to)
+{
+    assert(from != to);
+    if (from->is_output && (to->is_input || to->is_output))
+        return qg_fail(
+            g->ctx, QG_ESTATE,
+            "edit: value '%s' is an output and '%s' is part of the interface "
+            "too, expected an inner value",
+            from->name, to->name);
+    size_t need = to->use.n + from->use.n;
+    if (need > to->use.room)
+        QG_TRY(qg_vec_grow(g->ctx, g->arena, (void **)&to->use.at, to->use.n,
+                           &to->use.room, need, sizeof *to->use.at));
+    for (size_t i = 0; i < from->use.n; i++) {
+        qg_use u = from->use.at[i];
+        u.node->in[u.slot] = to;
+        to->use.at[to->use.n++] = u;
+    }
+    from->use.n = 0;
+    if (from->is_output) {
+        qg_value_swap_names(g, from, to);
+        replace_output(g, from, to);
+    }
+    return QG_OK;
+}
+
+void qg_edit_remove_node(qg_graph *g, qg_node *n)
+{
+    assert(!n->dead);
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i]) {
+            assert(qg_value_watchers(n->out[i]) == 0);
+            n->out[i]->def = NULL;
+            n->out[i] = NULL;
+        }
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i]) {
+            drop_use(n->in[i], n, i);
+            n->in[i] = NULL;
+        }
+    n->dead = true;
+    qg_node_free_name(g, n);
+}
+
+static void clear_producer(qg_value *v)
+{
+    if (v->def)
+        v->def->out[v->def_slot] = NULL;
+    v->def = NULL;
+}
+
+qg_status qg_edit_make_constant(qg_graph *g, qg_value *v, const qg_tensor *t)
+{
+    assert(t->data && qg_tensor_known(t) && qg_tensor_is_plain(t));
+    if (v->is_input)
+        return qg_fail(g->ctx, QG_ESTATE,
+                       "edit: value '%s' is a graph input, expected a computed value",
+                       v->name);
+    clear_producer(v);
+    v->constant = t;
+    qg_tensor_init(&v->type, t->dtype, t->rank, t->dim);
+    memset(v->dim_name, 0, sizeof v->dim_name);
+    return QG_OK;
+}
+
+qg_status qg_edit_add_constant(qg_graph *g, const char *prefix, const qg_tensor *t,
+                               qg_value **out)
+{
+    qg_value *v = NULL;
+    QG_TRY(qg_graph_add_prefixed(g, prefix, &v));
+    QG_TRY(qg_edit_make_constant(g, v, t));
+    *out = v;
+    return QG_OK;
+}
+
+void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot)
+{
+    assert(v->def && slot < to->n_out && !to->out[slot]);
+    clear_producer(v);
+    to->out[slot] = v;
+    v->def = to;
+    v->def_slot = slot;
+}

@@ -1,0 +1,355 @@
+#include "engine/ir/infer.h"
+
+#include <assert.h>
+#include <string.h>
+
+struct qg_inferred {
+    qg_arena *arena;         /* the known tensors */
+    const qg_tensor **known; /* [n] by value id */
+    size_t n;                /* 0: nothing inferred, or forgotten */
+};
+
+void qg_inferred_free(struct qg_inferred *k)
+{
+    if (k)
+        qg_arena_free(k->arena);
+}
+
+void qg_inferred_forget(struct qg_inferred *k)
+{
+    if (k)
+        k->n = 0;
+}
+
+static qg_status begin_known(qg_graph *g)
+{
+    struct qg_inferred *k = g->inferred;
+    if (!k) {
+        k = QG_NEW(g->arena, struct qg_inferred);
+        if (!k || !(k->arena = qg_arena_new(g->ctx->alloc)))
+            return qg_nomem(g->ctx);
+        g->inferred = k;
+    }
+    qg_arena_reset(k->arena);
+    k->n = 0;
+    return QG_OK;
+}
+
+/* Symbols of the inputs and the extents given to them so far. */
+typedef struct symbols {
+    qg_ctx *ctx;
+    qg_arena *arena;
+    qg_names *names;
+    QG_VEC(int64_t) extent; /* by name id; -1: open */
+} symbols;
+
+static qg_status symbol_place(symbols *s, const char *name, int64_t **extent)
+{
+    uint32_t id;
+    QG_TRY(qg_vec_reserve(s->ctx, s->arena, &s->extent));
+    if (qg_names_add(s->names, name, strlen(name), &id) != QG_OK)
+        return qg_nomem(s->ctx);
+    if (id == s->extent.n)
+        s->extent.at[s->extent.n++] = -1;
+    *extent = &s->extent.at[id];
+    return QG_OK;
+}
+
+/* Gives extent k of input v, and its symbol, the value d. */
+static qg_status fix_dim(symbols *s, qg_value *v, int32_t k, int64_t d)
+{
+    int64_t *extent = &v->type.dim[k], was = *extent;
+    if (v->dim_name[k]) {
+        QG_TRY(symbol_place(s, v->dim_name[k], &extent));
+        was = *extent;
+        *extent = d;
+    }
+    v->type.dim[k] = d;
+    if (d < -1)
+        return qg_fail(s->ctx, QG_ECONFIG,
+                       "infer: input '%s': dimension %d is asked to be %lld, expected "
+                       "-1 or more",
+                       v->name, k, (long long)d);
+    if (was >= 0 && was != d)
+        return qg_fail(s->ctx, QG_ECONFIG,
+                       "infer: input '%s': dimension %d is asked to be %lld, expected "
+                       "%lld",
+                       v->name, k, (long long)d, (long long)was);
+    return QG_OK;
+}
+
+static qg_status apply_fixed(qg_graph *g, symbols *s, const qg_fixed_shape *fixed)
+{
+    qg_value *v = qg_graph_value(g, fixed->input);
+    if (!v || !v->is_input)
+        return qg_fail(g->ctx, QG_ECONFIG,
+                       "infer: input '%s': no such graph input, expected one of the "
+                       "model's",
+                       fixed->input);
+    if (fixed->rank < 0 || fixed->rank > QG_MAX_RANK ||
+        (v->type.rank >= 0 && v->type.rank != fixed->rank))
+        return qg_fail(g->ctx, QG_ECONFIG,
+                       "infer: input '%s': rank %d is asked for, expected %d", v->name,
+                       fixed->rank, v->type.rank < 0 ? QG_MAX_RANK : v->type.rank);
+    if (v->type.rank < 0) {
+        static const int64_t open[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
+        qg_tensor_init(&v->type, v->type.dtype, fixed->rank, open);
+    }
+    for (int32_t k = 0; k < fixed->rank; k++)
+        if (fixed->dim[k] != -1)
+            QG_TRY(fix_dim(s, v, k, fixed->dim[k]));
+    return QG_OK;
+}
+
+/* A symbol that an earlier call fixed keeps that extent, unless it is fixed anew. */
+static qg_status keep_symbols(qg_graph *g, symbols *s)
+{
+    for (size_t i = 0; i < g->input.n; i++) {
+        const qg_value *v = g->input.at[i];
+        for (int32_t k = 0; k < v->type.rank; k++) {
+            int64_t *extent;
+            if (!v->dim_name[k])
+                continue;
+            QG_TRY(symbol_place(s, v->dim_name[k], &extent));
+            if (*extent < 0)
+                *extent = v->type.dim[k];
+        }
+    }
+    return QG_OK;
+}
+
+/* Inputs take what their symbols were given; open first extents become 1. */
+static qg_status spread_symbols(qg_graph *g, symbols *s)
+{
+    for (size_t i = 0; i < g->input.n; i++) {
+        qg_value *v = g->input.at[i];
+        for (int32_t k = 0; k < v->type.rank; k++) {
+            int64_t *extent = &v->type.dim[k];
+            if (v->dim_name[k])
+                QG_TRY(symbol_place(s, v->dim_name[k], &extent));
+            if (k == 0 && *extent < 0)
+                *extent = 1;
+            v->type.dim[k] = *extent;
+        }
+        qg_tensor_set_plain(&v->type);
+    }
+    return QG_OK;
+}
+
+static qg_status fix_inputs(qg_graph *g, symbols *s, const qg_fixed_shape *fixed,
+                            size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(apply_fixed(g, s, &fixed[i]));
+    QG_TRY(keep_symbols(g, s));
+    QG_TRY(spread_symbols(g, s));
+    return spread_symbols(g, s); /* again: a later first extent may have fixed one */
+}
+
+/* One walk: types and known tensors by value id, and the arrays of the node at hand. */
+typedef struct walk {
+    qg_ctx *ctx;
+    const qg_graph *g;
+    qg_arena *keep, *scratch; /* known data; reset after every node */
+    qg_tensor *type;
+    const qg_tensor **known;
+    size_t bytes; /* of known data */
+    const qg_tensor **in;
+    qg_tensor *result, **out;
+} walk;
+
+static qg_status begin(walk *w, const qg_tensor *input)
+{
+    const qg_graph *g = w->g;
+    w->type = QG_NEWN(w->keep, g->value.n, qg_tensor);
+    w->known = QG_NEWN(w->keep, g->value.n, const qg_tensor *);
+    if (!w->type || !w->known)
+        return qg_nomem(w->ctx);
+    for (size_t i = 0; i < g->value.n; i++)
+        w->type[i] = g->value.at[i]->type;
+    for (size_t i = 0; input && i < g->input.n; i++)
+        w->type[g->input.at[i]->id] = input[i];
+    return QG_OK;
+}
+
+static qg_status make_room(walk *w, const qg_node *n)
+{
+    qg_arena_reset(w->scratch);
+    w->in = QG_NEWN(w->scratch, n->n_in, const qg_tensor *);
+    w->out = QG_NEWN(w->scratch, n->n_out, qg_tensor *);
+    w->result = QG_NEWN(w->scratch, n->n_out, qg_tensor);
+    return w->in && w->out && w->result ? QG_OK : qg_nomem(w->ctx);
+}
+
+static const qg_tensor *input_of(const walk *w, const qg_value *v)
+{
+    const qg_tensor *known = w->known[v->id];
+    return v->constant ? v->constant : known ? known : &w->type[v->id];
+}
+
+/* Fills w->in and clears the results; false when an input has no rank. */
+static bool load_inputs(walk *w, const qg_node *n)
+{
+    bool ranked = true;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        w->in[i] = n->in[i] ? input_of(w, n->in[i]) : NULL;
+        ranked &= !w->in[i] || w->in[i]->rank >= 0;
+    }
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        qg_tensor_unknown(&w->result[i], QG_NODTYPE);
+        w->out[i] = n->out[i] ? &w->result[i] : NULL;
+    }
+    return ranked;
+}
+
+static void store_types(walk *w, const qg_node *n)
+{
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        if (!n->out[i])
+            continue;
+        qg_tensor *t = &w->result[i];
+        if (t->dtype == QG_NODTYPE)
+            t->dtype = n->out[i]->type.dtype;
+        t->data = NULL;
+        qg_tensor_set_plain(t);
+        w->type[n->out[i]->id] = *t;
+    }
+}
+
+/* Whether the node may be run now: what infer.h promises. */
+static bool is_foldable(const walk *w, const qg_node *n)
+{
+    if (!qg_node_has(n, QG_OP_PURE) || qg_node_has(n, QG_OP_COMPUTE | QG_OP_CONTROL) ||
+        !n->op->run)
+        return false;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (w->in[i] && !w->in[i]->data &&
+            !(qg_node_has(n, QG_OP_DIMS_ONLY) && qg_tensor_known(w->in[i])))
+            return false;
+    size_t bytes, sum = 0;
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        int64_t count = qg_tensor_count(&w->result[i]);
+        if (!w->out[i])
+            continue;
+        if (count < 0 || count > QG_INFER_KEEP ||
+            !qg_dtype_bytes(w->result[i].dtype, (uint64_t)count, &bytes))
+            return false;
+        sum += bytes;
+    }
+    return w->bytes + sum <= QG_INFER_BUDGET;
+}
+
+static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
+{
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        size_t bytes = 0;
+        if (!w->out[i])
+            continue;
+        w->out[i] = QG_NEW(w->keep, qg_tensor);
+        if (!w->out[i])
+            return qg_nomem(w->ctx);
+        *w->out[i] = w->result[i];
+        QG_TRY(qg_tensor_alloc(w->ctx, w->keep, w->out[i]));
+        QG_TRY(qg_tensor_bytes(w->ctx, "infer", w->out[i], &bytes));
+        w->bytes += bytes;
+    }
+    QG_TRY(n->op->run(call));
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (w->out[i])
+            w->known[n->out[i]->id] = w->out[i];
+    return QG_OK;
+}
+
+static qg_status infer_node(walk *w, const qg_node *n)
+{
+    QG_TRY(make_room(w, n));
+    bool ranked = load_inputs(w, n);
+    qg_call call = { .ctx = w->ctx,
+                     .node = n,
+                     .param = n->param,
+                     .n_in = n->n_in,
+                     .n_out = n->n_out,
+                     .in = w->in,
+                     .out = w->out,
+                     .scratch = w->scratch };
+    if (ranked && n->op->infer)
+        QG_TRY(n->op->infer(&call));
+    store_types(w, n);
+    if (!ranked || !is_foldable(w, n))
+        return QG_OK;
+    qg_status s = fold(w, n, &call);
+    bool may_not_run = w->g->outer && s != QG_ENOMEM; /* in a branch not taken */
+    return may_not_run ? QG_OK : s;
+}
+
+static qg_status infer_nodes(walk *w, const qg_tensor *input)
+{
+    const qg_graph *g = w->g;
+    QG_TRY(begin(w, input));
+    for (size_t id = 0; id < g->node.n; id++) {
+        assert(!g->node.at[id]->dead && g->node.at[id]->id == id); /* normalized */
+        QG_TRY(infer_node(w, g->node.at[id]));
+    }
+    return QG_OK;
+}
+
+qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g, const qg_tensor *input,
+                          qg_arena *a, qg_tensor **type, const qg_tensor ***known)
+{
+    walk w = { .ctx = ctx, .g = g, .keep = a, .scratch = qg_arena_new(ctx->alloc) };
+    if (!w.scratch)
+        return qg_nomem(ctx);
+    qg_status s = infer_nodes(&w, input);
+    qg_arena_free(w.scratch);
+    if (s != QG_OK)
+        return s;
+    *type = w.type;
+    *known = w.known;
+    return QG_OK;
+}
+
+static void write_types(qg_graph *g, const qg_tensor *type)
+{
+    for (size_t i = 0; i < g->value.n; i++) {
+        qg_value *v = g->value.at[i];
+        if (v->type.rank != type[i].rank)
+            memset(v->dim_name, 0, sizeof v->dim_name);
+        v->type = type[i];
+    }
+}
+
+static qg_status fix_symbols(qg_graph *g, const qg_fixed_shape *fixed, size_t n)
+{
+    symbols s = { .ctx = g->ctx,
+                  .arena = qg_arena_new(g->ctx->alloc),
+                  .names = qg_names_new(g->ctx->alloc) };
+    qg_status status =
+        s.arena && s.names ? fix_inputs(g, &s, fixed, n) : qg_nomem(g->ctx);
+    qg_names_free(s.names);
+    qg_arena_free(s.arena);
+    return status;
+}
+
+qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t n)
+{
+    qg_tensor *type = NULL;
+    assert(!g->outer || n == 0); /* the owner gave types to the inputs of a body */
+    if (!g->outer)
+        QG_TRY(fix_symbols(g, fixed, n));
+    QG_TRY(begin_known(g));
+    struct qg_inferred *k = g->inferred;
+    QG_TRY(qg_infer_values(g->ctx, g, NULL, k->arena, &type, &k->known));
+    k->n = g->value.n;
+    write_types(g, type);
+    return QG_OK;
+}
+
+qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known)
+{
+    if (!g->inferred || g->inferred->n != g->value.n)
+        return qg_fail(
+            g->ctx, QG_ESTATE,
+            "infer: graph '%s': nothing is inferred, expected qg_infer first", g->name);
+    *known = g->inferred->known;
+    return QG_OK;
+}

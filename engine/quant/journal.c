@@ -1,0 +1,96 @@
+#include "engine/quant/journal.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "engine/core/num.h"
+
+enum { SHOWN = 4 }; /* parameters of one endpoint that are spelt out */
+
+qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
+                         const char *before, const char *after)
+{
+    assert(q->author); /* nobody works anonymously */
+    if (!before || !after || q->journal.n >= UINT32_MAX)
+        return qg_nomem(q->ctx);
+    qg_journal_entry e = { .seq = (uint32_t)q->journal.n,
+                           .tqc = t->id,
+                           .field = field,
+                           .old_value = before,
+                           .new_value = after,
+                           .by = q->author };
+    return qg_vec_push(q->ctx, q->arena, &q->journal, e);
+}
+
+qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *field,
+                         int64_t before, int64_t after)
+{
+    if (before == after)
+        return QG_OK;
+    return qg_journal_add(q, t, field, qg_arena_printf(q->arena, "%" PRId64, before),
+                          qg_arena_printf(q->arena, "%" PRId64, after));
+}
+
+const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t)
+{
+    char text[QG_ENDPOINT_TEXT];
+    return qg_arena_strdup(q->arena, qg_tqc_text(t, text));
+}
+
+static const char *policy(qg_quant *q, const qg_scheme *s)
+{
+    char text[QG_POLICY_TEXT];
+    return qg_arena_strdup(q->arena, qg_policy_text(s->policy, text));
+}
+
+static const char *range(qg_quant *q, const qg_scheme *s)
+{
+    return qg_arena_printf(q->arena, "[%" PRId64 ", %" PRId64 "]", s->qmin, s->qmax);
+}
+
+qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t, const qg_scheme *after)
+{
+    const qg_scheme *before = &t->scheme;
+    if (before->policy != after->policy)
+        QG_TRY(qg_journal_add(q, t, "policy", policy(q, before), policy(q, after)));
+    QG_TRY(qg_journal_int(q, t, "bits", before->bits, after->bits));
+    QG_TRY(qg_journal_int(q, t, "exponent_bits", before->exponent_bits,
+                          after->exponent_bits));
+    if (before->qmin != after->qmin || before->qmax != after->qmax)
+        QG_TRY(qg_journal_add(q, t, "range", range(q, before), range(q, after)));
+    if (before->rounding != after->rounding)
+        QG_TRY(qg_journal_add(q, t, "rounding", qg_rounding_name(before->rounding),
+                              qg_rounding_name(after->rounding)));
+    QG_TRY(qg_journal_int(q, t, "axis", before->axis, after->axis));
+    return qg_journal_int(q, t, "block", before->block, after->block);
+}
+
+/* The first parameters, and how many there are when some are left out. */
+static const char *numbers(qg_quant *q, size_t n, const float *f, const int32_t *i)
+{
+    char text[(SHOWN + 1) * QG_NUM_TEXT] = "none", one[QG_NUM_TEXT];
+    size_t used = 0, shown = n > SHOWN ? SHOWN - 1 : n;
+    for (size_t k = 0; k < shown; k++) {
+        if (f)
+            qg_num_f32(one, f[k]);
+        else
+            (void)snprintf(one, sizeof one, "%" PRId32, i[k]);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", k ? " " : "",
+                                 one);
+    }
+    assert(used < sizeof text);
+    if (shown < n)
+        (void)snprintf(text + used, sizeof text - used, " ... (%zu)", n);
+    return qg_arena_strdup(q->arena, text);
+}
+
+const char *qg_journal_scales(qg_quant *q, size_t n, const float *scale)
+{
+    return numbers(q, n, scale, NULL);
+}
+
+const char *qg_journal_offsets(qg_quant *q, size_t n, const int32_t *offset)
+{
+    return numbers(q, n, NULL, offset);
+}

@@ -1,0 +1,27 @@
+/* journal.h -- appending to qg_quant.journal: one record per change of one field.
+ *
+ * Called by the functions of tqc.h before they write the field, so that a change without
+ * a record cannot happen; on QG_ENOMEM nothing was appended.  Texts are static or lie in
+ * the quant's arena.  Costs nothing where nothing changes. */
+#ifndef QG_ENGINE_QUANT_JOURNAL_H
+#define QG_ENGINE_QUANT_JOURNAL_H
+
+#include "engine/quant/tqc.h"
+
+QG_NODISCARD qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
+                                      const char *before, const char *after);
+QG_NODISCARD qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *field,
+                                      int64_t before, int64_t after);
+
+/* "Conv_3.in1" in the arena; NULL when out of memory. */
+const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t);
+
+/* The fields in which two schemes differ; `before` is t's. */
+QG_NODISCARD qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t,
+                                         const qg_scheme *after);
+
+/* "0.0235", "0.1 0.2 0.4", "0.1 0.2 0.3 ... (64)"; "none" for n == 0. */
+const char *qg_journal_scales(qg_quant *q, size_t n, const float *scale);
+const char *qg_journal_offsets(qg_quant *q, size_t n, const int32_t *offset);
+
+#endif

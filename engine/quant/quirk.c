@@ -1,0 +1,55 @@
+#include "engine/quant/quirk.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "engine/core/suggest.h"
+
+static const struct {
+    const char *name, *meaning;
+} quirk[QG_NQUIRK] = {
+#define X(id, text, meaning) { text, meaning },
+    QG_QUIRK_MAP(X)
+#undef X
+};
+
+_Static_assert(QG_NQUIRK <= 64, "quirks are bits of a uint64_t");
+
+const char *qg_quirk_name(qg_quirk q)
+{
+    assert(q < QG_NQUIRK);
+    return quirk[q].name;
+}
+
+const char *qg_quirk_meaning(qg_quirk q)
+{
+    assert(q < QG_NQUIRK);
+    return quirk[q].meaning;
+}
+
+/* "ppq" is a family of "ppq-offset-without-qmin". */
+static bool names(const char *text, const char *name)
+{
+    size_t n = strlen(text);
+    return strncmp(text, name, n) == 0 && (name[n] == 0 || name[n] == '-');
+}
+
+qg_status qg_quirk_named(qg_ctx *ctx, const char *text, uint64_t *mask)
+{
+    uint64_t found = 0;
+    qg_suggest near = qg_suggest_for(text);
+    for (unsigned i = 0; i < QG_NQUIRK; i++) {
+        if (strcmp(text, quirk[i].name) == 0 ||
+            (!strchr(text, '-') && names(text, quirk[i].name)))
+            found |= UINT64_C(1) << i;
+        qg_suggest_try(&near, quirk[i].name);
+    }
+    if (!found) {
+        char hint[QG_SUGGEST_TEXT];
+        return qg_fail(ctx, QG_ECONFIG, "quirks: unknown quirk '%s'%s", text,
+                       qg_suggest_text(&near, hint));
+    }
+    *mask = found;
+    return QG_OK;
+}

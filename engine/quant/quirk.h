@@ -1,0 +1,54 @@
+/* quirk.h -- named deviations from correct behaviour, kept for parity with another tool.
+ *
+ * Each is off by default.  A backend file, or --quirks on the command line, switches one
+ * on; `ppq` stands for all whose name begins so.  Numbers are those of the register in
+ * spec/ppq.md 12.1. */
+#ifndef QG_ENGINE_QUANT_QUIRK_H
+#define QG_ENGINE_QUANT_QUIRK_H
+
+#include "engine/core/ctx.h"
+
+/* clang-format off */
+#define QG_QUIRK_MAP(X)                                                        \
+    X(PPQ_OFFSET,             "ppq-offset-without-qmin",                       \
+      "D01: asymmetric offset lacks qmin and is not clamped")                  \
+    X(PPQ_POW2_OFFSET,        "ppq-pow2-offset",                               \
+      "D02: offset computed from the scale before it became a power of two")   \
+    X(PPQ_ALIGN_256_OVER_255, "ppq-align-256-over-255",                        \
+      "D03: align-to-large recomputes the scale from the range: x 256/255")    \
+    X(PPQ_BIAS_ADD_SQUEEZE,   "ppq-bias-add-squeeze",                          \
+      "D05: a second bias is squeezed to [C] and the Add is kept")             \
+    X(PPQ_SLICE_NOT_PASSIVE,  "ppq-slice-not-passive",                         \
+      "D18: Slice and Dropout get scales of their own")                        \
+    X(PPQ_REDUCTION_AXIS,     "ppq-per-channel-axis-0",                        \
+      "D20: Gemm and MatMul weights per channel along axis 0, whatever it is") \
+    X(PPQ_FIRST_SLOT_ONLY,    "ppq-simplify-first-slot",                       \
+      "D21: of two slots that read one value only the first is simplified")    \
+    X(PPQ_SILENT_OUTPUTS,     "ppq-silence-graph-outputs",                     \
+      "D22: fusion silences a value that is a graph output too")               \
+    X(PPQ_SPLIT_GROUPS,       "ppq-split-groups",                              \
+      "D23: lending moves one endpoint out of its group")                      \
+    X(PPQ_ALIGN_UPSTREAM_IN,  "ppq-align-upstream-inputs",                     \
+      "D24: spreading a scale upstream also reaches inputs of the upstream node") \
+    X(PPQ_LAST_CONV_FLOAT,    "ppq-last-compute-float",                        \
+      "D26: a compute node that no other one reaches and nothing follows stays float") \
+    X(PPQ_QUANTIZED_WEIGHTS,  "ppq-calibrate-on-quantized-weights",            \
+      "activations are observed while weights are rounded already")
+/* clang-format on */
+
+typedef enum qg_quirk {
+#define X(id, text, meaning) QG_QUIRK_##id,
+    QG_QUIRK_MAP(X)
+#undef X
+        QG_NQUIRK
+} qg_quirk;
+
+#define QG_QUIRK(id) (UINT64_C(1) << QG_QUIRK_##id)
+
+const char *qg_quirk_name(qg_quirk q);    /* "ppq-align-256-over-255" */
+const char *qg_quirk_meaning(qg_quirk q); /* "D03: ..." */
+
+/* The mask of one name, or of a family ("ppq"); QG_ECONFIG with the nearest name. */
+QG_NODISCARD qg_status qg_quirk_named(qg_ctx *ctx, const char *text, uint64_t *mask);
+
+#endif

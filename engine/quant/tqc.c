@@ -1,0 +1,199 @@
+#include "engine/quant/tqc.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "engine/quant/journal.h"
+
+qg_status qg_quant_new(qg_graph *g, const qg_backend *b, qg_quant **out)
+{
+    qg_quant *q = QG_NEW(g->arena, qg_quant);
+    if (!q)
+        return qg_nomem(g->ctx);
+    *q = (qg_quant){
+        .ctx = g->ctx, .arena = g->arena, .graph = g, .backend = b, .author = "user"
+    };
+    *out = q;
+    return QG_OK;
+}
+
+/* The entry of tin or tout that an endpoint has; the arrays are made on first use. */
+static qg_status slot_of(qg_quant *q, qg_node *n, bool is_output, uint32_t slot,
+                         qg_tqc ***out)
+{
+    uint32_t count = is_output ? n->n_out : n->n_in;
+    qg_tqc ***row = is_output ? &n->tout : &n->tin;
+    assert(slot < count);
+    if (!*row)
+        *row = QG_NEWN(q->arena, count, qg_tqc *);
+    if (!*row)
+        return qg_nomem(q->ctx);
+    *out = *row + slot;
+    return QG_OK;
+}
+
+qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output, uint32_t slot,
+                       const qg_scheme *s, qg_tqc **out)
+{
+    qg_tqc **place;
+    QG_TRY(slot_of(q, n, is_output, slot, &place));
+    assert(!*place); /* one TQC per endpoint */
+    qg_tqc *t = QG_NEW(q->arena, qg_tqc);
+    if (!t || q->tqc.n >= QG_NONE)
+        return qg_nomem(q->ctx);
+    *t = (qg_tqc){ .id = (uint32_t)q->tqc.n,
+                   .scheme = *s,
+                   .up = t,
+                   .next = t,
+                   .rule = QG_NONE,
+                   .node = n,
+                   .slot = slot,
+                   .is_output = is_output };
+    QG_TRY(qg_vec_push(q->ctx, q->arena, &q->tqc, t));
+    *place = *out = t;
+    return QG_OK;
+}
+
+qg_value *qg_tqc_value(const qg_tqc *t)
+{
+    return t->is_output ? t->node->out[t->slot] : t->node->in[t->slot];
+}
+
+bool qg_tqc_is_constant(const qg_tqc *t)
+{
+    const qg_value *v = qg_tqc_value(t);
+    return v && v->constant;
+}
+
+const char *qg_tqc_text(const qg_tqc *t, char text[QG_ENDPOINT_TEXT])
+{
+    (void)snprintf(text, QG_ENDPOINT_TEXT, "%.140s.%s%" PRIu32, t->node->name,
+                   t->is_output ? "out" : "in", t->slot);
+    return text;
+}
+
+const qg_tqc *qg_tqc_root(const qg_tqc *t)
+{
+    while (t->up != t)
+        t = t->up;
+    return t;
+}
+
+void qg_quant_settle(qg_quant *q)
+{
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        qg_tqc *t = q->tqc.at[i], *root = t;
+        while (root->up != root)
+            root = root->up;
+        while (t != root) { /* everything on the way too, so the whole is linear */
+            qg_tqc *up = t->up;
+            t->up = root;
+            t = up;
+        }
+    }
+}
+
+qg_qparam qg_tqc_param(const qg_tqc *t)
+{
+    const qg_tqc *root = qg_tqc_root(t);
+    return (qg_qparam){ root->nparam, root->scale, root->offset };
+}
+
+static qg_status check_param(qg_quant *q, const qg_tqc *t, size_t n, const float *scale)
+{
+    char at[QG_ENDPOINT_TEXT];
+    bool writable = t->state == QG_TQC_INITIAL || t->state == QG_TQC_ACTIVATED ||
+                    t->state == QG_TQC_PASSIVE_INIT || t->state == QG_TQC_PASSIVE;
+    if (t->up != t || !writable)
+        return qg_fail(
+            q->ctx, QG_ESTATE,
+            "%s: %s: scale of %s endpoint%s is not its "
+            "own to change, expected a root in initial, activated or passive",
+            q->author, qg_tqc_text(t, at), qg_tqc_state_name(t->state),
+            t->up == t ? "" : " in another's group");
+    if (n == 0 || n > UINT32_MAX)
+        return qg_fail(q->ctx, QG_ESTATE, "%s: %s: %zu scales, expected at least one",
+                       q->author, qg_tqc_text(t, at), n);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(scale[i]) || !(scale[i] > 0))
+            return qg_fail(q->ctx, QG_ENUMERIC,
+                           "%s: %s: scale[%zu] is %g, expected a finite number above 0",
+                           q->author, qg_tqc_text(t, at), i, (double)scale[i]);
+    return QG_OK;
+}
+
+qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n, const float *scale,
+                           const int32_t *offset)
+{
+    QG_TRY(check_param(q, t, n, scale));
+    float *own_scale = qg_arena_raw(q->arena, n, sizeof *scale);
+    int32_t *own_offset = QG_NEWN(q->arena, n, int32_t);
+    if (!own_scale || !own_offset)
+        return qg_nomem(q->ctx);
+    memcpy(own_scale, scale, n * sizeof *scale);
+    if (offset)
+        memcpy(own_offset, offset, n * sizeof *offset);
+    bool same_offset =
+        t->nparam == n && memcmp(t->offset, own_offset, n * sizeof *own_offset) == 0;
+    if (t->nparam != n || memcmp(t->scale, scale, n * sizeof *scale) != 0)
+        QG_TRY(qg_journal_add(q, t, "scale", qg_journal_scales(q, t->nparam, t->scale),
+                              qg_journal_scales(q, n, scale)));
+    if (!same_offset && (t->scheme.policy & QG_ASYMMETRIC))
+        QG_TRY(qg_journal_add(q, t, "offset",
+                              qg_journal_offsets(q, t->nparam, t->offset),
+                              qg_journal_offsets(q, n, own_offset)));
+    t->nparam = (uint32_t)n;
+    t->scale = own_scale;
+    t->offset = own_offset;
+    return QG_OK;
+}
+
+qg_status qg_tqc_set_scheme(qg_quant *q, qg_tqc *t, const qg_scheme *s)
+{
+    char at[QG_ENDPOINT_TEXT];
+    if (t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED)
+        return qg_fail(
+            q->ctx, QG_ESTATE,
+            "%s: %s: the grid of a %s constant is fixed, expected unbake first",
+            q->author, qg_tqc_text(t, at), qg_tqc_state_name(t->state));
+    QG_TRY(qg_scheme_check(q->ctx, qg_tqc_text(t, at), s));
+    QG_TRY(qg_journal_scheme(q, t, s));
+    t->scheme = *s;
+    return QG_OK;
+}
+
+static qg_status journal_number(qg_quant *q, const qg_tqc *t, const char *field,
+                                double before, double after)
+{
+    if (before == after)
+        return QG_OK;
+    return qg_journal_add(q, t, field, qg_arena_printf(q->arena, "%g", before),
+                          qg_arena_printf(q->arena, "%g", after));
+}
+
+qg_status qg_tqc_set_observer(qg_quant *q, qg_tqc *t, const qg_observer_setting *o)
+{
+    const qg_observer_setting *b = &t->observer;
+    const char *before = b->name ? b->name : "none",
+               *after = o->name ? o->name : "none";
+    if (strcmp(before, after) != 0)
+        QG_TRY(qg_journal_add(q, t, "observer", before, after));
+    QG_TRY(journal_number(q, t, "percentile", b->percentile, o->percentile));
+    QG_TRY(journal_number(q, t, "min_scale", b->min_scale, o->min_scale));
+    QG_TRY(qg_journal_int(q, t, "bins", b->bins, o->bins));
+    t->observer = *o;
+    return QG_OK;
+}
+
+qg_status qg_tqc_set_visibility(qg_quant *q, qg_tqc *t, qg_visibility v)
+{
+    static const char *const text[] = { [QG_EXPORT_WHEN_ACTIVE] = "when-active",
+                                        [QG_EXPORT_FORCED] = "forced",
+                                        [QG_EXPORT_INTERNAL] = "internal" };
+    if (t->visibility != v)
+        QG_TRY(qg_journal_add(q, t, "visibility", text[t->visibility], text[v]));
+    t->visibility = v;
+    return QG_OK;
+}

@@ -1,0 +1,203 @@
+#include <assert.h>
+
+#include "engine/quant/journal.h"
+#include "engine/quant/quirk.h"
+
+/* The root; halves the path as it walks. */
+static qg_tqc *find(qg_tqc *t)
+{
+    while (t->up != t)
+        t = t->up = t->up->up;
+    return t;
+}
+
+static qg_status refuse(qg_quant *q, const char *doing, const qg_tqc *t,
+                        const qg_tqc *other, const char *why)
+{
+    char a[QG_ENDPOINT_TEXT], b[QG_ENDPOINT_TEXT];
+    return qg_fail(q->ctx, QG_ESTATE, "%s: %s %s to %s: %s", q->author, doing,
+                   qg_tqc_text(t, a), qg_tqc_text(other, b), why);
+}
+
+/* Whether a root can lead others: it must round some day, with a scale of its own. */
+static qg_status check_leader(qg_quant *q, const char *doing, const qg_tqc *t,
+                              const qg_tqc *leader)
+{
+    if (leader->derive != QG_DERIVE_NONE)
+        return refuse(q, doing, t, leader,
+                      "its scale is derived, expected a leader with its own");
+    if (leader->state == QG_TQC_FP32 || leader->state == QG_TQC_SOI)
+        return refuse(q, doing, t, leader,
+                      "it never rounds, expected a leader that does");
+    return QG_OK;
+}
+
+static qg_status check_move(qg_quant *q, const char *doing, const qg_tqc *t,
+                            qg_tqc_state to)
+{
+    if (t->state == to || qg_tqc_may_move(t->state, t->saved, to))
+        return QG_OK;
+    char at[QG_ENDPOINT_TEXT];
+    return qg_fail(q->ctx, QG_ESTATE, "%s: %s %s: %s -> %s is not a legal move",
+                   q->author, doing, qg_tqc_text(t, at), qg_tqc_state_name(t->state),
+                   qg_tqc_state_name(to));
+}
+
+/* Hangs root t, and all below it, under root leader; rings become one. */
+static qg_status link_under(qg_quant *q, qg_tqc *t, qg_tqc *leader)
+{
+    assert(t->up == t && leader->up == leader && t != leader);
+    QG_TRY(qg_journal_add(q, t, "dominator", "self", qg_journal_endpoint(q, leader)));
+    qg_tqc *after = t->next;
+    t->next = leader->next;
+    leader->next = after;
+    t->up = leader;
+    t->derive = QG_DERIVE_NONE;
+    t->lender[0] = t->lender[1] = NULL;
+    t->nparam = 0;
+    t->scale = NULL;
+    t->offset = NULL;
+    return QG_OK;
+}
+
+/* Whether u hangs below t, inside the group of root. */
+static bool below(const qg_tqc *u, const qg_tqc *t, const qg_tqc *root)
+{
+    while (u != t && u != root)
+        u = u->up;
+    return u == t;
+}
+
+/* Takes t, which is no root, out of its group; what hangs below it goes along when
+ * `followers`, else stays.  Afterwards t is a root.  Linear in the group. */
+static qg_status split(qg_quant *q, qg_tqc *t, bool followers)
+{
+    qg_tqc *root = find(t);
+    assert(root != t);
+    QG_TRY(qg_journal_add(q, t, "dominator", qg_journal_endpoint(q, root), "self"));
+    qg_tqc *last = root, *end = t; /* of the two rings that are being made */
+    qg_tqc *u = root->next;
+    while (u != root) {
+        qg_tqc *next = u->next;
+        bool under = u != t && below(u, t, root);
+        if (u != t)
+            u->up = under ? t : root; /* still sound: t's own link changes last */
+        if (u != t && under && followers) {
+            end->next = u;
+            end = u;
+        } else if (u != t) {
+            if (under)
+                u->up = root;
+            last->next = u;
+            last = u;
+        }
+        u = next;
+    }
+    last->next = root;
+    end->next = t;
+    t->up = t;
+    return QG_OK;
+}
+
+qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator)
+{
+    static const char doing[] = "join";
+    qg_tqc *root = find(t), *leader = find(dominator);
+    if (t == dominator || t == leader)
+        return refuse(q, doing, t, dominator,
+                      "it would dominate itself, expected another");
+    if (root == leader)
+        return QG_OK;
+    QG_TRY(check_leader(q, doing, t, leader));
+    QG_TRY(check_move(q, doing, root, QG_TQC_OVERLAPPED));
+    QG_TRY(check_move(q, doing, t, QG_TQC_OVERLAPPED));
+    QG_TRY(link_under(q, root, leader));
+    QG_TRY(qg_tqc_set_state(q, root, QG_TQC_OVERLAPPED));
+    return qg_tqc_set_state(q, t, QG_TQC_OVERLAPPED);
+}
+
+/* t is in the lender's group already. */
+static qg_status lend_inside(qg_quant *q, qg_tqc *t, bool ready)
+{
+    bool split_groups = (q->quirks & QG_QUIRK(PPQ_SPLIT_GROUPS)) != 0;
+    if (ready && (t->state == QG_TQC_PASSIVE_INIT || split_groups))
+        return qg_tqc_set_state(q, t, QG_TQC_PASSIVE);
+    return QG_OK;
+}
+
+qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender)
+{
+    static const char doing[] = "lend";
+    qg_tqc *root = find(t), *leader = find(lender);
+    if (t == lender || t == leader)
+        return refuse(q, doing, t, lender,
+                      "it would borrow from itself, expected another");
+    bool ready = leader->nparam > 0;
+    if (root == leader)
+        return lend_inside(q, t, ready);
+    qg_tqc_state to = ready ? QG_TQC_PASSIVE : QG_TQC_PASSIVE_INIT;
+    bool alone = (q->quirks & QG_QUIRK(PPQ_SPLIT_GROUPS)) && t != root;
+    qg_tqc *mover = alone ? t : root;
+    QG_TRY(check_leader(q, doing, t, leader));
+    QG_TRY(check_move(q, doing, mover, to));
+    if (alone)
+        QG_TRY(split(q, t, true));
+    QG_TRY(link_under(q, mover, leader));
+    return qg_tqc_set_state(q, mover, to);
+}
+
+/* scale[c] = a.scale[c or 0] * b.scale[c or 0], float32 (spec/ppq.md 7.7). */
+static qg_status product(qg_quant *q, qg_tqc *t, qg_qparam a, qg_qparam b)
+{
+    size_t n = a.n > b.n ? a.n : b.n;
+    char at[QG_ENDPOINT_TEXT];
+    if ((a.n != 1 && a.n != n) || (b.n != 1 && b.n != n))
+        return qg_fail(q->ctx, QG_ESTATE,
+                       "%s: derive %s: lenders have %zu and %zu scales, expected equal "
+                       "numbers or one",
+                       q->author, qg_tqc_text(t, at), a.n, b.n);
+    float *scale = qg_arena_raw(q->arena, n, sizeof *scale);
+    if (!scale)
+        return qg_nomem(q->ctx);
+    for (size_t c = 0; c < n; c++)
+        scale[c] = a.scale[a.n == 1 ? 0 : c] * b.scale[b.n == 1 ? 0 : c];
+    return qg_tqc_set_param(q, t, n, scale, NULL);
+}
+
+qg_status qg_tqc_derive(qg_quant *q, qg_tqc *t, qg_derive how, qg_tqc *lender0,
+                        qg_tqc *lender1)
+{
+    static const char doing[] = "derive";
+    assert(how == QG_DERIVE_BIAS);
+    qg_tqc *const lender[] = { lender0, lender1 };
+    if (t->up != t || t->next != t)
+        return refuse(q, doing, t, find(t), "it is in a group, expected it alone");
+    for (int i = 0; i < 2; i++) {
+        if (find(lender[i]) == t)
+            return refuse(q, doing, t, lender[i], "it would derive from itself");
+        QG_TRY(check_leader(q, doing, t, find(lender[i])));
+    }
+    qg_qparam a = qg_tqc_param(lender0), b = qg_tqc_param(lender1);
+    bool ready = a.n > 0 && b.n > 0;
+    qg_tqc_state to = ready ? QG_TQC_PASSIVE : QG_TQC_PASSIVE_INIT;
+    QG_TRY(check_move(q, doing, t, to));
+    if (ready)
+        QG_TRY(product(q, t, a, b));
+    t->derive = how;
+    t->lender[0] = lender0;
+    t->lender[1] = lender1;
+    return qg_tqc_set_state(q, t, to);
+}
+
+qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t)
+{
+    if (t->up == t)
+        return QG_OK;
+    bool rounds = t->state == QG_TQC_PASSIVE || t->state == QG_TQC_PASSIVE_INIT;
+    if (!rounds)
+        QG_TRY(check_move(q, "detach", t, QG_TQC_INITIAL));
+    else /* two legal moves: silent, then on its own */
+        QG_TRY(qg_tqc_set_state(q, t, QG_TQC_OVERLAPPED));
+    QG_TRY(split(q, t, false));
+    return qg_tqc_set_state(q, t, QG_TQC_INITIAL);
+}

@@ -1,0 +1,315 @@
+/* binary.c -- y = f(a, b) with broadcasting, and the operators that fold such an f over
+ * any number of inputs.  The inputs have one type, which is also the type of y.
+ *
+ * f is written once as an expression in x and z and compiled per element type T.
+ * `wide` is the type to compute in: T for floats, unsigned for integers, so that
+ * overflow wraps.  float16 and bfloat16 compute in float.
+ * Source: the ONNX operator page of the same name. */
+#include "ops/families.h"
+
+#include <tgmath.h>
+
+#include "ops/util_broadcast.h"
+#include "ops/util_cast.h"
+
+#define ROW2(id, suffix, T, W, expr)                                                   \
+    static void id##_##suffix(const void *a, int64_t sa, const void *b, int64_t sb,    \
+                              void *y, size_t n)                                       \
+    {                                                                                  \
+        typedef W wide;                                                                \
+        (void)sizeof(wide);                                                            \
+        QG_ROW2_BODY(T, T, T, expr)                                                    \
+    }
+
+/* clang-format off */
+#define ROWS_FLOAT(id, expr)                                                           \
+    ROW2(id, f32, float, float, expr)                                                  \
+    ROW2(id, f64, double, double, expr)
+#define ROWS_SIGNED(id, expr)                                                          \
+    ROW2(id, i8, int8_t, uint32_t, expr)                                               \
+    ROW2(id, i16, int16_t, uint32_t, expr)                                             \
+    ROW2(id, i32, int32_t, uint32_t, expr)                                             \
+    ROW2(id, i64, int64_t, uint64_t, expr)
+#define ROWS_UNSIGNED(id, expr)                                                        \
+    ROW2(id, u8, uint8_t, uint32_t, expr)                                              \
+    ROW2(id, u16, uint16_t, uint32_t, expr)                                            \
+    ROW2(id, u32, uint32_t, uint32_t, expr)                                            \
+    ROW2(id, u64, uint64_t, uint64_t, expr)
+#define TABLE(id)                                                                      \
+    static const qg_row2 id##_rows[QG_NDTYPE] = {                                      \
+        [QG_F32] = id##_f32, [QG_F64] = id##_f64,                                      \
+        [QG_I8] = id##_i8, [QG_I16] = id##_i16, [QG_I32] = id##_i32,                   \
+        [QG_I64] = id##_i64, [QG_U8] = id##_u8, [QG_U16] = id##_u16,                   \
+        [QG_U32] = id##_u32, [QG_U64] = id##_u64,                                      \
+    };
+#define OP(id, on_float, on_signed, on_unsigned)                                       \
+    ROWS_FLOAT(id, on_float)                                                           \
+    ROWS_SIGNED(id, on_signed)                                                         \
+    ROWS_UNSIGNED(id, on_unsigned)                                                     \
+    TABLE(id)
+
+OP(add, x + z, (wide)x + (wide)z, (wide)x + (wide)z)
+OP(sub, x - z, (wide)x - (wide)z, (wide)x - (wide)z)
+OP(mul, x * z, (wide)x * (wide)z, (wide)x * (wide)z)
+
+/* Integers truncate.  ONNX leaves x / 0 open: 0 here, as in numpy.  -1 apart, because
+ * the most negative integer has no negative. */
+OP(divide, x / z,
+   z == 0 ? 0 : z == -1 ? 0 - (wide)x : (wide)(x / z),
+   z == 0 ? 0 : x / z)
+
+/* fmod 0: the result has the sign of the divisor (integers only). */
+#define FLOORED(x, z) (x % z != 0 && (x < 0) != (z < 0) ? x % z + z : x % z)
+OP(modulo, x - z * floor(x / z), z == 0 || z == -1 ? 0 : FLOORED(x, z), z == 0 ? 0 : x % z)
+/* fmod 1: that of the dividend. */
+OP(remainder_, fmod(x, z), z == 0 || z == -1 ? 0 : x % z, z == 0 ? 0 : x % z)
+
+/* A NaN on either side wins. */
+OP(maximum, x > z || x != x ? x : z, x > z ? x : z, x > z ? x : z)
+OP(minimum, x < z || x != x ? x : z, x < z ? x : z, x < z ? x : z)
+
+OP(prelu, x < 0 ? x * z : x, x < 0 ? (wide)x * (wide)z : (wide)x, x)
+/* clang-format on */
+
+static qg_status infer_numbers(const qg_call *k)
+{
+    QG_TRY(qg_check_type(k, 0, QG_DT_NUMBERS));
+    QG_TRY(qg_check_same_type(k, 1, 1));
+    return qg_binary_infer(k, k->in[0]->dtype);
+}
+
+static qg_status run_rows(const qg_call *k, const qg_row2 *rows)
+{
+    if (QG_DT_HAS(QG_DT_HALVES, k->in[0]->dtype))
+        return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
+    qg_binary_run(k, rows[k->in[0]->dtype]);
+    return QG_OK;
+}
+
+static qg_status add_run(const qg_call *k) { return run_rows(k, add_rows); }
+static qg_status sub_run(const qg_call *k) { return run_rows(k, sub_rows); }
+static qg_status mul_run(const qg_call *k) { return run_rows(k, mul_rows); }
+static qg_status divide_run(const qg_call *k) { return run_rows(k, divide_rows); }
+static qg_status prelu_run(const qg_call *k) { return run_rows(k, prelu_rows); }
+
+/* Mod. */
+typedef struct mod_param {
+    qg_binary_param binary; /* first: qg_binary_infer reads it */
+    int64_t fmod;
+} mod_param;
+
+static qg_status mod_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    return qg_attr_int(ctx, n, "fmod", 0, &((mod_param *)param)->fmod);
+}
+
+static qg_status mod_infer(const qg_call *k)
+{
+    const mod_param *p = k->param;
+    if (!p->fmod && QG_DT_HAS(QG_DT_FLOATS, k->in[0]->dtype))
+        return qg_infer_fail(k, QG_EMODEL, "fmod is 0 with %s, expected 1",
+                             qg_dtype_name(k->in[0]->dtype));
+    return infer_numbers(k);
+}
+
+static qg_status mod_run(const qg_call *k)
+{
+    const mod_param *p = k->param;
+    return run_rows(k, p->fmod ? remainder__rows : modulo_rows);
+}
+
+/* PRelu until opset 6: slope per channel (axis 1) or a single one. */
+static qg_status prelu_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    qg_binary_param *p = param;
+    (void)ctx;
+    if (n->op->since < 7)
+        *p = (qg_binary_param){ true, true, true, 1 };
+    return QG_OK;
+}
+
+static qg_status prelu_infer(const qg_call *k)
+{
+    QG_TRY(infer_numbers(k));
+    if (qg_out(k, 0) && k->out[0]->rank != k->in[0]->rank)
+        return qg_infer_fail(k, QG_EMODEL, "slope has rank %d, expected at most %d",
+                             (int)k->in[1]->rank, (int)k->in[0]->rank);
+    return QG_OK;
+}
+
+/* Pow: base T, exponent of any number type.  A float base takes the exponent as T; an
+ * integer base is multiplied exactly (it wraps) for integers >= 0, else in double. */
+static inline double power(double x, double z) { return pow(x, z); }
+
+static inline uint64_t power_int(uint64_t x, int64_t z)
+{
+    uint64_t y = 1;
+    for (; z > 0; z >>= 1, x *= x)
+        if (z & 1)
+            y *= x;
+    return y;
+}
+
+#define POW_ROW(suffix, T, U, expr)                                                    \
+    static void pow_##suffix(const void *a, int64_t sa, const void *b, int64_t sb,     \
+                             void *y, size_t n)                                        \
+    {                                                                                  \
+        QG_ROW2_BODY(T, U, T, expr)                                                    \
+    }
+/* The two exponents that networks use, and the only ones worth a shortcut. */
+#define POW(x, z) ((z) == 2 ? (x) * (x) : pow(x, z))
+#define INT_POW(x, z)                                                                  \
+    (z < 0 ? (uint64_t)(int64_t)power((double)x, (double)z) : power_int((uint64_t)x, z))
+/* clang-format off */
+POW_ROW(f32, float, float, POW(x, z))
+POW_ROW(f64, double, double, POW(x, z))
+POW_ROW(i32_i64, int32_t, int64_t, INT_POW(x, z))
+POW_ROW(i64_i64, int64_t, int64_t, INT_POW(x, z))
+POW_ROW(i32_f64, int32_t, double, power((double)x, z))
+POW_ROW(i64_f64, int64_t, double, power((double)x, z))
+/* clang-format on */
+
+static qg_status pow_infer(const qg_call *k)
+{
+    QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS | QG_DT_INDEX));
+    QG_TRY(qg_check_type(k, 1, QG_DT_NUMBERS));
+    return qg_binary_infer(k, k->in[0]->dtype);
+}
+
+/* The row for a base, and the type in which it wants the exponent. */
+static qg_row2 pow_row(qg_dtype base, qg_dtype exponent, qg_dtype *as)
+{
+    const bool real = qg_dtype_kind_of(exponent) == QG_KIND_FLOAT;
+    *as = base == QG_F32 || base == QG_F64 ? base : real ? QG_F64 : QG_I64;
+    if (base == QG_F32)
+        return pow_f32;
+    if (base == QG_F64)
+        return pow_f64;
+    if (base == QG_I32)
+        return real ? pow_i32_f64 : pow_i32_i64;
+    return real ? pow_i64_f64 : pow_i64_i64;
+}
+
+static qg_status pow_run(const qg_call *k)
+{
+    qg_dtype as;
+    const qg_tensor *exponent;
+    if (QG_DT_HAS(QG_DT_HALVES, k->in[0]->dtype))
+        return qg_run_as(k, QG_DT_HALVES, QG_F32, pow_run);
+    qg_row2 row = pow_row(k->in[0]->dtype, k->in[1]->dtype, &as);
+    QG_TRY(qg_cast_view(k->ctx, k->scratch, k->in[1], as, &exponent));
+    qg_call converted = *k;
+    converted.in = (const qg_tensor *const[]){ k->in[0], exponent };
+    qg_binary_run(&converted, row);
+    return QG_OK;
+}
+
+/* Max, Min, Sum, Mean. */
+static qg_status fold_infer(const qg_call *k, uint64_t mask)
+{
+    QG_TRY(qg_check_type(k, 0, mask));
+    QG_TRY(qg_check_same_type(k, 1, k->n_in));
+    for (size_t i = 0; i < k->n_in; i++)
+        if (!k->in[i])
+            return qg_infer_fail(k, QG_EMODEL, "input %zu is absent", i);
+    return qg_infer_broadcast(k, 0, k->n_in, k->in[0]->dtype);
+}
+
+static qg_status infer_fold_numbers(const qg_call *k)
+{
+    return fold_infer(k, QG_DT_NUMBERS);
+}
+
+static qg_status infer_fold_floats(const qg_call *k)
+{
+    return fold_infer(k, QG_DT_FLOATS);
+}
+
+/* Left to right, so that the sum of floats has one value. */
+static qg_status run_fold(const qg_call *k, const qg_row2 *rows)
+{
+    qg_tensor *y = k->out[0];
+    if (QG_DT_HAS(QG_DT_HALVES, y->dtype))
+        return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
+    if (k->n_in == 1) {
+        qg_tensor_copy(k->in[0], y);
+        return QG_OK;
+    }
+    qg_run_row2(rows[y->dtype], k->in[0], k->in[1], y);
+    for (size_t i = 2; i < k->n_in; i++)
+        qg_run_row2(rows[y->dtype], y, k->in[i], y);
+    return QG_OK;
+}
+
+static qg_status max_run(const qg_call *k) { return run_fold(k, maximum_rows); }
+static qg_status min_run(const qg_call *k) { return run_fold(k, minimum_rows); }
+static qg_status sum_run(const qg_call *k) { return run_fold(k, add_rows); }
+
+static qg_status mean_run(const qg_call *k)
+{
+    qg_tensor count, *y = k->out[0];
+    float n32 = (float)k->n_in;
+    double n64 = (double)k->n_in;
+    QG_TRY(sum_run(k));
+    if (QG_DT_HAS(QG_DT_HALVES, y->dtype)) /* the inner call has divided */
+        return QG_OK;
+    qg_tensor_scalar(&count, y->dtype);
+    if (y->dtype == QG_F32)
+        count.f32 = &n32;
+    else
+        count.f64 = &n64;
+    qg_run_row2(divide_rows[y->dtype], y, &count, y);
+    return QG_OK;
+}
+
+#define JOINS (QG_OP_ELEMENTWISE | QG_OP_JOIN | QG_OP_PURE)
+#define ROW(onnx, first, last, id)                                                     \
+    {                                                                                  \
+        .name = onnx, .since = first, .until = last, .min_in = 2, .max_in = 2,         \
+        .min_out = 1, .max_out = 1, .in_roles = "d", .traits = JOINS,                  \
+        .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
+        .infer = infer_numbers, .run = id##_run, .in_place = 3                         \
+    }
+#define ROWPRELU(first, last)                                                          \
+    {                                                                                  \
+        .name = "PRelu", .since = first, .until = last, .min_in = 2, .max_in = 2,      \
+        .min_out = 1, .max_out = 1, .in_roles = "dg",                                  \
+        .traits =                                                                      \
+            QG_OP_ELEMENTWISE | QG_OP_ACTIVATION | QG_OP_PURE | QG_OP_BATCH_FIRST,     \
+        .param_size = sizeof(qg_binary_param), .prepare = prelu_prepare,               \
+        .infer = prelu_infer, .run = prelu_run, .in_place = 1                          \
+    }
+#define ROWPOW(first, last)                                                            \
+    {                                                                                  \
+        .name = "Pow", .since = first, .until = last, .min_in = 2, .max_in = 2,        \
+        .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
+        .traits = QG_OP_ELEMENTWISE | QG_OP_PURE,                                      \
+        .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
+        .infer = pow_infer, .run = pow_run, .in_place = 1                              \
+    }
+#define ROWFOLD(onnx, first, id, types)                                                \
+    {                                                                                  \
+        .name = onnx, .since = first, .min_in = 1, .max_in = 255, .min_out = 1,        \
+        .max_out = 1, .in_roles = "d", .traits = JOINS, .infer = infer_fold_##types,   \
+        .run = id##_run, .in_place = 3                                                 \
+    }
+
+/* clang-format off */
+const qg_op qg_ops_binary[] = {
+    ROW("Add", 1, 6, add),      ROW("Add", 7, 0, add),
+    ROW("Sub", 1, 6, sub),      ROW("Sub", 7, 0, sub),
+    ROW("Mul", 1, 6, mul),      ROW("Mul", 7, 0, mul),
+    ROW("Div", 1, 6, divide),   ROW("Div", 7, 0, divide),
+    ROWPOW(1, 6),               ROWPOW(7, 0),
+    ROWPRELU(1, 6),             ROWPRELU(7, 0),
+    ROWFOLD("Max",  1, max, numbers),
+    ROWFOLD("Min",  1, min, numbers),
+    ROWFOLD("Sum",  1, sum, floats),
+    ROWFOLD("Mean", 1, mean, floats),
+    { .name = "Mod", .since = 10, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
+      .in_roles = "d", .traits = QG_OP_ELEMENTWISE | QG_OP_PURE,
+      .param_size = sizeof(mod_param), .prepare = mod_prepare, .infer = mod_infer,
+      .run = mod_run, .in_place = 3 },
+    { 0 },
+};
+/* clang-format on */

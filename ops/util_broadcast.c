@@ -1,0 +1,267 @@
+#include "ops/util_broadcast.h"
+
+#include <assert.h>
+
+void qg_walk_init(qg_walk *w, int32_t rank, const int64_t *dim)
+{
+    assert(rank >= 0 && rank <= QG_WALK_RANK);
+    *w = (qg_walk){ .rank = rank };
+    for (int32_t i = 0; i < rank; i++)
+        w->dim[i] = dim[i];
+}
+
+void qg_walk_add(qg_walk *w, const int64_t *stride)
+{
+    assert(w->n < QG_WALK_OPERANDS);
+    for (int32_t i = 0; i < w->rank; i++)
+        w->stride[w->n][i] = stride[i];
+    w->n++;
+}
+
+void qg_walk_add_broadcast(qg_walk *w, const qg_tensor *t)
+{
+    int64_t stride[QG_WALK_RANK] = { 0 }, step = 1;
+    assert(t->rank <= w->rank);
+    for (int32_t i = t->rank - 1, k = w->rank - 1; i >= 0 && step; i--, k--) {
+        assert(t->dim[i] == w->dim[k] || t->dim[i] == 1);
+        stride[k] = t->dim[i] == 1 ? 0 : step;
+        step *= t->dim[i];
+    }
+    qg_walk_add(w, stride);
+}
+
+/* Loop `outer` followed by loop `inner` is one loop for every operand. */
+static bool joins(const qg_walk *w, int32_t outer, int32_t inner)
+{
+    for (int32_t k = 0; k < w->n; k++)
+        if (w->stride[k][outer] != w->stride[k][inner] * w->dim[inner])
+            return false;
+    return true;
+}
+
+static void set_loop(qg_walk *w, int32_t to, int32_t from, int64_t dim)
+{
+    for (int32_t k = 0; k < w->n; k++)
+        w->stride[k][to] = w->stride[k][from];
+    w->dim[to] = dim;
+}
+
+void qg_walk_collapse(qg_walk *w)
+{
+    int32_t kept = 0;
+    if (qg_walk_empty(w)) { /* the product of the others may overflow */
+        w->rank = 1;
+        w->dim[0] = 0;
+        return;
+    }
+    for (int32_t i = 0; i < w->rank; i++) {
+        if (w->dim[i] == 1)
+            continue;
+        if (kept > 0 && joins(w, kept - 1, i))
+            set_loop(w, kept - 1, i, w->dim[kept - 1] * w->dim[i]);
+        else
+            set_loop(w, kept++, i, w->dim[i]);
+    }
+    if (kept == 0) {
+        for (int32_t k = 0; k < w->n; k++)
+            w->stride[k][0] = 1; /* one turn: any step will do, 1 is the fast path */
+        w->dim[kept++] = 1;
+    }
+    w->rank = kept;
+}
+
+bool qg_walk_empty(const qg_walk *w)
+{
+    for (int32_t i = 0; i < w->rank; i++)
+        if (w->dim[i] == 0)
+            return true;
+    return false;
+}
+
+bool qg_walk_next(const qg_walk *w, qg_walk_at *at)
+{
+    for (int32_t i = w->rank - 2; i >= 0; i--) {
+        bool more = ++at->index[i] < w->dim[i];
+        int64_t step = more ? 1 : 1 - w->dim[i];
+        for (int32_t k = 0; k < w->n; k++)
+            at->offset[k] += step * w->stride[k][i];
+        if (more)
+            return true;
+        at->index[i] = 0;
+    }
+    return false;
+}
+
+#define COPY_ROW(T)                                                                    \
+    static void copy_row_##T(T *to, int64_t st, const T *from, int64_t sf, int64_t n)  \
+    {                                                                                  \
+        for (int64_t i = 0; i < n; i++)                                                \
+            to[i * st] = from[i * sf];                                                 \
+    }
+COPY_ROW(uint8_t)
+COPY_ROW(uint16_t)
+COPY_ROW(uint32_t)
+COPY_ROW(uint64_t)
+
+static void copy_row(size_t size, void *to, int64_t st, const void *from, int64_t sf,
+                     int64_t n)
+{
+    if (st == 1 && sf == 1)
+        memcpy(to, from, (size_t)n * size);
+    else if (size == 1)
+        copy_row_uint8_t(to, st, from, sf, n);
+    else if (size == 2)
+        copy_row_uint16_t(to, st, from, sf, n);
+    else if (size == 4)
+        copy_row_uint32_t(to, st, from, sf, n);
+    else
+        copy_row_uint64_t(to, st, from, sf, n);
+}
+
+void qg_walk_copy(const qg_walk *w, size_t size, void *to, const void *from)
+{
+    const int32_t last = w->rank - 1;
+    qg_walk_at at = { 0 };
+    assert(w->n == 2 && w->rank >= 1);
+    assert(size == 1 || size == 2 || size == 4 || size == 8);
+    if (qg_walk_empty(w))
+        return;
+    do {
+        copy_row(size, (char *)to + at.offset[0] * (int64_t)size, w->stride[0][last],
+                 (const char *)from + at.offset[1] * (int64_t)size, w->stride[1][last],
+                 w->dim[last]);
+    } while (qg_walk_next(w, &at));
+}
+
+/* The larger dim of two that broadcast; -2 when they do not. */
+static int64_t wider(int64_t a, int64_t b)
+{
+    if (a == b || b == 1)
+        return a;
+    if (a == 1)
+        return b;
+    if (a < 0 || b < 0)
+        return a < 0 ? b : a; /* the unknown one must turn out to be 1 or equal */
+    return -2;
+}
+
+/* dim[0..*rank) = broadcast of itself with t. */
+static qg_status widen(const qg_call *k, size_t slot, int32_t *rank, int64_t *dim)
+{
+    const qg_tensor *t = k->in[slot];
+    const int32_t r = *rank > t->rank ? *rank : t->rank;
+    int64_t wide[QG_MAX_RANK];
+    for (int32_t i = 0; i < r; i++) {
+        int64_t a = i < r - *rank ? 1 : dim[i - (r - *rank)];
+        int64_t b = i < r - t->rank ? 1 : t->dim[i - (r - t->rank)];
+        wide[i] = wider(a, b);
+        if (wide[i] == -2)
+            return qg_infer_fail(k, QG_EMODEL,
+                                 "input %zu has %lld along axis %d, expected %lld or 1",
+                                 slot, (long long)b, (int)i, (long long)a);
+    }
+    memcpy(dim, wide, sizeof *dim * (size_t)r);
+    *rank = r;
+    return QG_OK;
+}
+
+qg_status qg_infer_broadcast(const qg_call *k, size_t first, size_t n, qg_dtype dtype)
+{
+    int64_t dim[QG_MAX_RANK];
+    int32_t rank = 0;
+    for (size_t i = first; i < first + n; i++) {
+        assert(i < k->n_in && k->in[i]);
+        if (k->in[i]->rank < 0) {
+            qg_set_out(k, 0, dtype, -1, NULL);
+            return QG_OK;
+        }
+        QG_TRY(widen(k, i, &rank, dim));
+    }
+    qg_set_out(k, 0, dtype, rank, dim);
+    return QG_OK;
+}
+
+void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *out)
+{
+    const int64_t size_a = (int64_t)qg_element_size(a->dtype);
+    const int64_t size_b = (int64_t)qg_element_size(b->dtype);
+    const int64_t size_y = (int64_t)qg_element_size(out->dtype);
+    qg_walk w;
+    qg_walk_init(&w, out->rank, out->dim);
+    qg_walk_add_broadcast(&w, out);
+    qg_walk_add_broadcast(&w, a);
+    qg_walk_add_broadcast(&w, b);
+    qg_walk_collapse(&w);
+    if (qg_walk_empty(&w))
+        return;
+    const int32_t last = w.rank - 1;
+    qg_walk_at at = { 0 };
+    do {
+        f((const char *)a->data + at.offset[1] * size_a, w.stride[1][last],
+          (const char *)b->data + at.offset[2] * size_b, w.stride[2][last],
+          (char *)out->data + at.offset[0] * size_y, (size_t)w.dim[last]);
+    } while (qg_walk_next(&w, &at));
+}
+
+qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    qg_binary_param *p = param;
+    int64_t stretch;
+    if (n->op->since >= 7)
+        return QG_OK;
+    p->legacy = true;
+    p->has_axis = qg_attr_has(n, "axis");
+    QG_TRY(qg_attr_int(ctx, n, "broadcast", 0, &stretch));
+    p->stretch = stretch != 0;
+    return qg_attr_int(ctx, n, "axis", 0, &p->axis);
+}
+
+/* *view = input 1 with dims of 1 appended, so that the modern rule puts it where the
+ * legacy attributes say.  Both ranks are known. */
+static qg_status legacy_view(const qg_call *k, const qg_binary_param *p,
+                             qg_tensor *view)
+{
+    const qg_tensor *a = k->in[0], *b = k->in[1];
+    int64_t dim[QG_MAX_RANK];
+    int32_t axis = a->rank - b->rank;
+    if (!p->stretch && !qg_same_dims(a, b) && qg_tensor_known(a) && qg_tensor_known(b))
+        return qg_infer_fail(k, QG_EMODEL,
+                             "dims of the inputs differ, expected broadcast");
+    if (p->stretch && p->has_axis && b->rank > 0)
+        QG_TRY(qg_check_axis(k, p->axis, a->rank, &axis));
+    if (axis < 0 || axis + b->rank > a->rank)
+        return qg_infer_fail(
+            k, QG_EMODEL,
+            "input 1 of rank %d does not fit input 0 of rank %d at axis "
+            "%d",
+            (int)b->rank, (int)a->rank, (int)axis);
+    for (int32_t i = axis; i < a->rank; i++)
+        dim[i - axis] = i - axis < b->rank ? b->dim[i - axis] : 1;
+    qg_tensor_init(view, b->dtype, a->rank - axis, dim);
+    view->data = b->data;
+    return QG_OK;
+}
+
+qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype)
+{
+    const qg_binary_param *p = k->param;
+    qg_tensor view;
+    if (!p->legacy || k->in[0]->rank < 0 || k->in[1]->rank < 0)
+        return qg_infer_broadcast(k, 0, 2, dtype);
+    QG_TRY(legacy_view(k, p, &view));
+    qg_call with_view = *k;
+    with_view.in = (const qg_tensor *const[]){ k->in[0], &view };
+    QG_TRY(qg_infer_broadcast(&with_view, 0, 2, dtype));
+    if (qg_out(k, 0) && k->in[0]->rank != k->out[0]->rank)
+        return qg_infer_fail(k, QG_EMODEL, "input 1 does not fit into input 0");
+    return QG_OK;
+}
+
+void qg_binary_run(const qg_call *k, qg_row2 f)
+{
+    const qg_binary_param *p = k->param;
+    qg_tensor view = *k->in[1];
+    if (p->legacy && legacy_view(k, p, &view) != QG_OK)
+        assert(!"infer accepted what run refuses");
+    qg_run_row2(f, k->in[0], &view, k->out[0]);
+}

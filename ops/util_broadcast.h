@@ -1,0 +1,116 @@
+/* util_broadcast.h -- one loop nest over several tensors at once, and the broadcasting
+ * rule of ONNX (numpy's: dims aligned at the right, 1 stretches).
+ *
+ *     qg_walk w;
+ *     qg_walk_init(&w, y->rank, y->dim);
+ *     qg_walk_add(&w, y->stride);               operand 0
+ *     qg_walk_add_broadcast(&w, x);             operand 1
+ *     qg_walk_collapse(&w);                     fewer, longer loops
+ *     qg_walk_at at = { 0 };
+ *     if (!qg_walk_empty(&w))
+ *         do row(y + at.offset[0], x + at.offset[1], w.dim[w.rank - 1], ...);
+ *         while (qg_walk_next(&w, &at));
+ *
+ * A row is the last dim of the walk; w.stride[k][w.rank - 1] is operand k's step in it.
+ * Strides and offsets count elements. */
+#ifndef QG_OPS_UTIL_BROADCAST_H
+#define QG_OPS_UTIL_BROADCAST_H
+
+#include "ops/util_axis.h"
+
+enum { QG_WALK_RANK = 2 * QG_MAX_RANK, QG_WALK_OPERANDS = 4 };
+
+typedef struct qg_walk {
+    int32_t rank, n; /* loops, at least 1 once collapsed; operands */
+    int64_t dim[QG_WALK_RANK];
+    int64_t stride[QG_WALK_OPERANDS][QG_WALK_RANK]; /* 0 repeats, < 0 walks back */
+} qg_walk;
+
+typedef struct qg_walk_at {
+    int64_t index[QG_WALK_RANK];
+    int64_t offset[QG_WALK_OPERANDS]; /* of each operand at the start of the row */
+} qg_walk_at;
+
+void qg_walk_init(qg_walk *w, int32_t rank, const int64_t *dim);
+void qg_walk_add(qg_walk *w, const int64_t *stride); /* [rank] */
+
+/* The next operand is t, plain, stretched to the dims of the walk, which it must fit. */
+void qg_walk_add_broadcast(qg_walk *w, const qg_tensor *t);
+
+/* Drops loops of one turn and joins loops that are one for every operand. */
+void qg_walk_collapse(qg_walk *w);
+
+bool qg_walk_empty(const qg_walk *w);                /* some dim is 0 */
+bool qg_walk_next(const qg_walk *w, qg_walk_at *at); /* false after the last row */
+
+/* Moves elements of `size` bytes from `from` (operand 1) to `to` (operand 0). */
+void qg_walk_copy(const qg_walk *w, size_t size, void *to, const void *from);
+
+/* dims of out[0] = broadcast of inputs [first, first + n), type `dtype`.  Unknown dims
+ * stay unknown unless the other tensor decides; QG_EMODEL when two dims disagree. */
+QG_NODISCARD qg_status qg_infer_broadcast(const qg_call *k, size_t first, size_t n,
+                                          qg_dtype dtype);
+
+/* y[i] = f(a[i], b[i]) for i < n; sa and sb are 0 (one value for all) or 1. */
+typedef void (*qg_row2)(const void *a, int64_t sa, const void *b, int64_t sb, void *y,
+                        size_t n);
+
+/* out = f(a, b) with a and b stretched to the dims of out. */
+void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *out);
+
+/* Operators with two inputs.  Until opset 6 stretching had to be asked for (`broadcast`),
+ * and `axis` said where input 1 goes in the dims of input 0 (default: the last ones). */
+typedef struct qg_binary_param {
+    bool legacy;  /* opsets 1 to 6: the other fields hold */
+    bool stretch; /* attribute broadcast; else the dims must be equal */
+    bool has_axis;
+    int64_t axis;
+} qg_binary_param;
+
+qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param);
+QG_NODISCARD qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype);
+void qg_binary_run(const qg_call *k, qg_row2 f);
+
+/* Before a loop over arrays that are the same or do not overlap: gcc may vectorise
+ * without asking whether they do (clang asks at run time, which costs little). */
+#if defined(__GNUC__) && !defined(__clang__)
+#define QG_IVDEP _Pragma("GCC ivdep")
+#else
+#define QG_IVDEP
+#endif
+
+/* The body of a qg_row2: y[i] = (R)(expr) with T x = a[i] and T z = b[i]. */
+#define QG_ROW2_BODY(T, U, R, expr)                                                    \
+    const T *pa = a;                                                                   \
+    const U *pb = b;                                                                   \
+    R *py = y;                                                                         \
+    if (sa && sb) {                                                                    \
+        QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
+        {                                                                              \
+            const T x = pa[i];                                                         \
+            const U z = pb[i];                                                         \
+            (void)x, (void)z, py[i] = (R)(expr);                                                         \
+        }                                                                              \
+    } else if (sa) {                                                                   \
+        const U z = pb[0];                                                             \
+        QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
+        {                                                                              \
+            const T x = pa[i];                                                         \
+            (void)x, (void)z, py[i] = (R)(expr);                                                         \
+        }                                                                              \
+    } else if (sb) {                                                                   \
+        const T x = pa[0];                                                             \
+        QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
+        {                                                                              \
+            const U z = pb[i];                                                         \
+            (void)x, (void)z, py[i] = (R)(expr);                                                         \
+        }                                                                              \
+    } else {                                                                           \
+        const T x = pa[0];                                                             \
+        const U z = pb[0];                                                             \
+        const R v = ((void)x, (void)z, (R)(expr));                                                         \
+        for (size_t i = 0; i < n; i++)                                                 \
+            py[i] = v;                                                                 \
+    }
+
+#endif

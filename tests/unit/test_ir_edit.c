@@ -1,0 +1,235 @@
+/* Edits keep use lists right; normalize sorts, names cycles; sweep removes the dead. */
+#include "tests/support/test.h"
+
+#include "engine/core/rng.h"
+#include "engine/ir/edit.h"
+#include "tests/support/graphs.h"
+
+/* Every input slot is in the use list of its value exactly once, and nothing else is. */
+static void assert_uses(const qg_graph *g)
+{
+    size_t slots = 0, uses = 0;
+    for (size_t i = 0; i < g->node.n; i++)
+        for (uint32_t k = 0; k < g->node.at[i]->n_in; k++) {
+            const qg_value *v = g->node.at[i]->in[k];
+            size_t found = 0;
+            for (size_t u = 0; v && u < v->use.n; u++)
+                found += v->use.at[u].node == g->node.at[i] && v->use.at[u].slot == k;
+            assert_int_equal(found, v != NULL);
+            slots += v != NULL;
+        }
+    for (size_t i = 0; i < g->value.n; i++)
+        uses += g->value.at[i]->use.n;
+    assert_int_equal(slots, uses);
+}
+
+static void assert_order(const qg_graph *g, const char *names)
+{
+    char have[256] = "";
+    for (size_t i = 0; i < g->node.n; i++) {
+        assert_int_equal(g->node.at[i]->id, i);
+        strcat(strcat(have, i ? " " : ""), g->node.at[i]->name);
+    }
+    assert_string_equal(have, names);
+}
+
+static void inputs_move(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    qg_node *n = toy_node(&t, "Add", "add", "x, y", "z");
+    assert_ok(t.ctx, qg_edit_set_input(t.g, n, 0, toy_value(&t, "y")));
+    assert_ok(t.ctx, qg_edit_set_input(t.g, n, 1, toy_value(&t, "y"))); /* as it was */
+    assert_uses(t.g);
+    assert_int_equal(toy_value(&t, "y")->use.n, 2);
+    assert_ok(t.ctx, qg_edit_grow_inputs(t.g, n, 4));
+    assert_null(n->in[3]);
+    assert_ok(t.ctx, qg_edit_set_input(t.g, n, 3, toy_value(&t, "x")));
+    assert_ok(t.ctx, qg_edit_set_input(t.g, n, 0, NULL));
+    assert_uses(t.g);
+    toy_free(&t);
+}
+
+static void replaced_outputs_keep_their_names(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    toy_input(&t, "x", QG_F32, 0, NULL);
+    toy_node(&t, "Relu", "r", "x", "y");
+    qg_node *id = toy_node(&t, "Identity", "i", "y", "out");
+    toy_node(&t, "Relu", "tail", "out", "z");
+    toy_output(&t, "out");
+    qg_value *y = toy_value(&t, "y"), *out = toy_value(&t, "out");
+    assert_ok(t.ctx, qg_edit_replace_value(t.g, out, y));
+    qg_edit_remove_node(t.g, id);
+    assert_string_equal(y->name, "out");
+    assert_ptr_equal(qg_graph_value(t.g, "out"), y);
+    assert_ptr_equal(t.g->output.at[0], y);
+    assert_ok(t.ctx, qg_graph_normalize(t.g));
+    assert_uses(t.g);
+    assert_order(t.g, "r tail");
+    assert_null(qg_graph_value(t.g, "y")); /* the name left with the old value */
+    assert_null(qg_graph_node(t.g, "i"));
+    assert_ptr_equal(t.g->node.at[1]->in[0], y);
+    toy_free(&t);
+}
+
+static void the_interface_cannot_be_merged(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    qg_value *x = toy_input(&t, "x", QG_F32, 0, NULL);
+    toy_node(&t, "Identity", "i", "x", "y");
+    toy_output(&t, "y");
+    assert_fails(t.ctx, qg_edit_replace_value(t.g, toy_value(&t, "y"), x), QG_ESTATE,
+                 "edit: value 'y' is an output and 'x' is part of the interface too");
+    assert_fails(
+        t.ctx,
+        qg_edit_make_constant(t.g, x, &(qg_tensor){ .dtype = QG_F32, .data = &x }),
+        QG_ESTATE, "'x' is a graph input");
+    toy_free(&t);
+}
+
+static void values_become_constants(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    qg_node *n = toy_node(&t, "Relu", "r", "x", "y");
+    qg_value *y = toy_value(&t, "y"), *made = NULL;
+    float one = 1;
+    qg_tensor k;
+    qg_tensor_init(&k, QG_F32, 1, &(int64_t){ 1 });
+    k.f32 = &one;
+    assert_ok(t.ctx, qg_edit_make_constant(t.g, y, &k));
+    assert_null(y->def);
+    assert_null(n->out[0]);
+    assert_int_equal(y->type.rank, 1);
+    assert_null(y->type.data);
+    assert_ok(t.ctx, qg_edit_add_constant(t.g, "scale", &k, &made));
+    assert_string_equal(made->name, "scale_0");
+    qg_edit_remove_node(t.g, n);
+    assert_uses(t.g);
+    toy_free(&t);
+}
+
+static void outputs_move_between_nodes(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    qg_node *r = toy_node(&t, "Relu", "r", "x", "y");
+    qg_node *s = toy_node(&t, "Split", "s", "x", "a, _");
+    qg_value *y = toy_value(&t, "y");
+    qg_edit_move_output(y, s, 1);
+    assert_null(r->out[0]);
+    assert_ptr_equal(y->def, s);
+    assert_int_equal(y->def_slot, 1);
+    toy_free(&t);
+}
+
+static void nodes_are_sorted_stably(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    toy_input(&t, "x", QG_F32, 0, NULL);
+    toy_node(&t, "Add", "e", "d, c", "out");
+    toy_node(&t, "Relu", "d", "b", "d");
+    toy_node(&t, "Relu", "c", "b", "c");
+    toy_node(&t, "Relu", "b", "x", "b");
+    toy_node(&t, "Relu", "a", "x", "a");
+    toy_output(&t, "out");
+    assert_ok(t.ctx, qg_graph_normalize(t.g));
+    assert_order(t.g, "b d c e a"); /* among ready nodes the first in the file */
+    assert_uses(t.g);
+    assert_ok(t.ctx, qg_graph_normalize(t.g));
+    assert_order(t.g, "b d c e a");
+    toy_free(&t);
+}
+
+static void cycles_are_named(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    toy_node(&t, "Relu", "before", "x", "p");
+    toy_node(&t, "Relu", "after", "s", "z");
+    toy_node(&t, "Add", "add1", "p, m", "s");
+    toy_node(&t, "Mul", "mul1", "s, p", "m");
+    assert_fails(t.ctx, qg_graph_normalize(t.g), QG_EMODEL,
+                 "import: the graph has a cycle through nodes 'add1' and 'mul1'");
+    assert_order(t.g, "before after add1 mul1");
+    toy_node(&t, "Relu", "own", "o", "o");
+    assert_ok(t.ctx,
+              qg_edit_replace_value(t.g, toy_value(&t, "m"), toy_value(&t, "p")));
+    assert_fails(t.ctx, qg_graph_normalize(t.g), QG_EMODEL, "'own' and 'own'");
+    toy_free(&t);
+}
+
+static void sweep_keeps_what_outputs_need(void **state)
+{
+    (void)state;
+    toy t = toy_new();
+    size_t removed = 99;
+    toy_input(&t, "x", QG_F32, 0, NULL);
+    toy_input(&t, "unused", QG_F32, 0, NULL);
+    toy_constant(&t, "k", QG_F32, 0, NULL, &(float){ 1 });
+    toy_constant(&t, "w", QG_F32, 0, NULL, &(float){ 1 });
+    toy_node(&t, "Add", "dead1", "x, k", "a");
+    toy_node(&t, "Relu", "dead2", "a", "b");
+    toy_node(&t, "Split", "s", "x, w", "p, q");
+    toy_node(&t, "Relu", "live", "p", "out");
+    toy_output(&t, "out");
+    assert_ok(t.ctx, qg_graph_sweep(t.g, &removed));
+    assert_int_equal(removed, 5); /* dead1, dead2, a, b, k */
+    assert_order(t.g, "s live");
+    assert_non_null(qg_graph_value(t.g, "q")); /* a side output stays with its node */
+    assert_non_null(qg_graph_value(t.g, "unused"));
+    assert_null(qg_graph_value(t.g, "k"));
+    assert_uses(t.g);
+    for (size_t i = 0; i < t.g->value.n; i++)
+        assert_int_equal(t.g->value.at[i]->id, i);
+    assert_ok(t.ctx, qg_graph_sweep(t.g, &removed));
+    assert_int_equal(removed, 0);
+    toy_free(&t);
+}
+
+/* Model-based: random edits on a random graph against the definition of a use list. */
+static void random_edits_keep_uses(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 30; seed++) {
+        toy t = toy_new();
+        qg_rng rng = { seed };
+        char in[32], out[16];
+        toy_input(&t, "v0", QG_F32, 0, NULL);
+        for (int i = 1; i < 40; i++) {
+            (void)snprintf(in, sizeof in, "v%d, v%d", (int)qg_rng_below(&rng, i),
+                           (int)qg_rng_below(&rng, i));
+            (void)snprintf(out, sizeof out, "v%d", i);
+            toy_node(&t, "Add", NULL, in, out);
+        }
+        toy_output(&t, "v39");
+        for (int i = 0; i < 30; i++) {
+            qg_node *n = t.g->node.at[qg_rng_below(&rng, t.g->node.n)];
+            qg_value *v = t.g->value.at[qg_rng_below(&rng, n->id + 1)];
+            if (qg_rng_below(&rng, 2))
+                assert_ok(t.ctx, qg_edit_set_input(t.g, n, 1, v));
+            else if (v->id < n->out[0]->id && !n->out[0]->is_output)
+                assert_ok(t.ctx, qg_edit_replace_value(t.g, n->out[0], v));
+            assert_uses(t.g);
+        }
+        size_t removed;
+        assert_ok(t.ctx, qg_graph_sweep(t.g, &removed));
+        assert_uses(t.g);
+        assert_string_equal(t.g->output.at[0]->name, "v39");
+        toy_free(&t);
+    }
+}
+
+QG_TEST_MAIN(cmocka_unit_test(inputs_move),
+             cmocka_unit_test(replaced_outputs_keep_their_names),
+             cmocka_unit_test(the_interface_cannot_be_merged),
+             cmocka_unit_test(values_become_constants),
+             cmocka_unit_test(outputs_move_between_nodes),
+             cmocka_unit_test(nodes_are_sorted_stably),
+             cmocka_unit_test(cycles_are_named),
+             cmocka_unit_test(sweep_keeps_what_outputs_need),
+             cmocka_unit_test(random_edits_keep_uses))

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# demo.sh -- builds qg and quantizes a small network of our own for two backends: how
+# accurate it stays, who rounds, where the error comes from, and why one tensor is
+# quantized as it is.  Everything it writes goes to build/demo.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+trap 'echo "demo: line $LINENO failed: $BASH_COMMAND" >&2' ERR
+
+bold= plain=
+[ ! -t 1 ] || { bold=$(tput bold || true); plain=$(tput sgr0 || true); }
+say() { printf '\n%s\n' "$bold$*$plain"; }
+# show COMMAND...: prints the command as one would type it, then runs it.
+show() {
+    printf '%s$ qg %s%s\n' "$bold" "$*" "$plain"
+    build/qg "$@"
+}
+
+tools/setup.sh
+[ -f build/CMakeCache.txt ] ||
+    cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release >/dev/null
+cmake --build build --target qg >build/demo.log || { cat build/demo.log; exit 1; }
+
+model=configs/models/digits.onnx
+calib=configs/data/digits_calib.npy
+digits=configs/data/digits_test.npy
+labels=configs/data/digits_labels.npy
+rm -rf build/demo && mkdir -p build/demo
+
+say "A small convolutional network reads handwritten digits, 8 x 8 pixels each. How well," \
+    $'\n'"before any device is touched, will it read them in int8?"
+show evaluate $model -d $digits --labels $labels
+
+for backend in trt-int8 ncnn-int8; do
+    snapshot=build/demo/$backend
+    say "--- $backend: quantized with 64 digits, judged on 599 that nobody has seen"
+    show quantize $model -b $backend -d $calib -o $snapshot
+    show evaluate $snapshot -d $digits --labels $labels
+    say "Who rounds? Endpoints by state:"
+    python3 tools/dev/count_states.py $snapshot/quant.json
+    say "Where does the error come from? The three worst endpoints:"
+    show analyse $snapshot -d $digits --by endpoint >build/demo/endpoints.txt
+    sed -n '1,5p' build/demo/endpoints.txt
+done
+
+say "--- Why? Everything that was decided about the first convolution under trt-int8:"
+show explain build/demo/trt-int8 conv0
+
+say "--- The files"
+for backend in trt-int8 ncnn-int8; do
+    printf '%s\n' build/demo/$backend/*
+done
+say "Next: the same with your own model; see README.md."
