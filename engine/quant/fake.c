@@ -5,7 +5,7 @@
 
 #include "engine/quant/fake_kernel.h"
 #include "engine/quant/fake_tensor.h"
-#include "engine/quant/walk.h"
+#include "engine/quant/spans.h"
 
 qg_status qg_check_params(qg_ctx *ctx, const char *what, const qg_scheme *s,
                           const qg_qparam *p, const qg_tensor *x)
@@ -39,7 +39,7 @@ static int32_t offset_at(const qg_qparam *p, size_t c)
     return p->offset ? p->offset[c] : 0;
 }
 
-static void linear(const qg_scheme *s, const qg_qparam *p, qg_walk *w, const float *x,
+static void linear(const qg_scheme *s, const qg_qparam *p, qg_spans *w, const float *x,
                    float *y)
 {
     qg_linear one;
@@ -47,7 +47,7 @@ static void linear(const qg_scheme *s, const qg_qparam *p, qg_walk *w, const flo
     const qg_fake_row *row = qg_fake_row_best();
     bool narrow = all_narrow(s, p);
     qg_linear_init(&one, s, p->scale[0], offset_at(p, 0));
-    for (size_t current = 0; qg_walk_next(w, &span);) {
+    for (size_t current = 0; qg_spans_next(w, &span);) {
         if (span.each && narrow) {
             const int32_t *offset = p->offset ? p->offset + span.param : NULL;
             row->each[s->rounding](&one, p->scale + span.param, offset, x + span.at,
@@ -65,11 +65,11 @@ static void linear(const qg_scheme *s, const qg_qparam *p, qg_walk *w, const flo
     }
 }
 
-static void floating(const qg_scheme *s, const qg_qparam *p, qg_walk *w, const float *x,
-                     float *y)
+static void floating(const qg_scheme *s, const qg_qparam *p, qg_spans *w,
+                     const float *x, float *y)
 {
     qg_span span;
-    while (qg_walk_next(w, &span)) {
+    while (qg_spans_next(w, &span)) {
         size_t length = span.each ? 1 : span.n;
         for (size_t i = 0; i < span.n; i += length) {
             qg_floating one;
@@ -94,10 +94,10 @@ qg_status qg_check_floats(qg_ctx *ctx, const char *what, const qg_tensor *x,
 qg_status qg_fake_quantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
                            const qg_qparam *p, const qg_tensor *x, qg_tensor *y)
 {
-    qg_walk w;
+    qg_spans w;
     char text[QG_SHAPE_TEXT];
     QG_TRY(qg_check_floats(ctx, what, x, y));
-    if (!qg_walk_start(&w, s, x))
+    if (!qg_spans_start(&w, s, x))
         return qg_fail(ctx, QG_ESTATE,
                        "%s: the strides of %s leave gaps, expected none", what,
                        qg_tensor_text(x, text));
@@ -105,7 +105,7 @@ qg_status qg_fake_quantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
         assert(x->data != y->data);
         qg_tensor_copy(x, y);
         x = y;
-        if (!qg_walk_start(&w, s, x))
+        if (!qg_spans_start(&w, s, x))
             return qg_fail(ctx, QG_ESTATE,
                            "%s: the strides of the result leave gaps, "
                            "expected none",

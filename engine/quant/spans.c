@@ -1,4 +1,4 @@
-#include "engine/quant/walk.h"
+#include "engine/quant/spans.h"
 
 #include <assert.h>
 
@@ -33,11 +33,11 @@ static void param_strides(const qg_scheme *s, const qg_tensor *x,
     }
 }
 
-bool qg_walk_start(qg_walk *w, const qg_scheme *s, const qg_tensor *x)
+bool qg_spans_start(qg_spans *w, const qg_scheme *s, const qg_tensor *x)
 {
     int order[QG_MAX_RANK];
     int64_t stride[QG_MAX_RANK];
-    *w = (qg_walk){ .n = 1, .extent = { 1 }, .block = { 1 } };
+    *w = (qg_spans){ .n = 1, .extent = { 1 }, .block = { 1 } };
     int64_t count = qg_tensor_count(x);
     if (count <= 0) {
         w->extent[0] = 0;
@@ -58,7 +58,7 @@ bool qg_walk_start(qg_walk *w, const qg_scheme *s, const qg_tensor *x)
     return true;
 }
 
-static void advance(qg_walk *w, size_t n)
+static void advance(qg_spans *w, size_t n)
 {
     w->at += n;
     w->index[0] += (int64_t)n;
@@ -68,7 +68,7 @@ static void advance(qg_walk *w, size_t n)
     }
 }
 
-bool qg_walk_next(qg_walk *w, qg_span *span)
+bool qg_spans_next(qg_spans *w, qg_span *span)
 {
     if (w->index[w->n - 1] >= w->extent[w->n - 1])
         return false;

@@ -1,22 +1,22 @@
-/* walk.h -- the elements of a tensor in memory order, with the parameter of each.
+/* spans.h -- the elements of a tensor in memory order, with the parameter of each.
  *
  * A tensor without gaps is one array; the walk cuts it into spans over which the
  * parameter either stays (each == false) or goes up by one per element (each == true).
  * Any layout, any granularity.  Private to engine/quant. */
-#ifndef QG_ENGINE_QUANT_WALK_H
-#define QG_ENGINE_QUANT_WALK_H
+#ifndef QG_ENGINE_QUANT_SPANS_H
+#define QG_ENGINE_QUANT_SPANS_H
 
 #include "engine/ir/tensor.h"
 #include "engine/quant/policy.h"
 
-typedef struct qg_walk {
+typedef struct qg_spans {
     int n; /* dimensions of memory, innermost first; >= 1 */
     int64_t extent[QG_MAX_RANK];
     int64_t stride[QG_MAX_RANK]; /* of the parameter index */
     int64_t block[QG_MAX_RANK];  /* steps before it moves, >= 1 */
     int64_t index[QG_MAX_RANK];
     size_t at; /* position in memory */
-} qg_walk;
+} qg_spans;
 
 typedef struct qg_span {
     size_t at, n; /* elements at .. at + n - 1 of memory */
@@ -26,10 +26,10 @@ typedef struct qg_span {
 
 /* False when x is not fully known or its strides leave gaps or overlap.  The axis of s
  * fits x (qg_scheme_param_count >= 0). */
-bool qg_walk_start(qg_walk *w, const qg_scheme *s, const qg_tensor *x);
+bool qg_spans_start(qg_spans *w, const qg_scheme *s, const qg_tensor *x);
 
 /* False behind the last element. */
-bool qg_walk_next(qg_walk *w, qg_span *span);
+bool qg_spans_next(qg_spans *w, qg_span *span);
 
 /* Same dims, and element for element the same place in memory. */
 bool qg_same_layout(const qg_tensor *x, const qg_tensor *y);
