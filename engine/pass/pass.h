@@ -1,0 +1,107 @@
+/* pass.h -- the unit of graph change, and the driver that runs a pipeline of them:
+ *
+ *   for each pass: compute what it needs, run it, verify, settle groups, drop what it
+ *                  breaks, dump if asked.
+ *
+ * A pass is one file with one exported constant.  It never calls another pass and never
+ * computes an analysis itself.  It reports through the functions below: what it changed,
+ * which patterns matched, and near misses with the one condition that failed. */
+#ifndef QG_ENGINE_PASS_PASS_H
+#define QG_ENGINE_PASS_PASS_H
+
+#include "engine/quant/backend.h"
+
+/* clang-format off */
+#define QG_ANALYSIS_MAP(X)                                                     \
+    X(TOPO,  "topo",  "nodes stand in topological order, ids are dense")       \
+    X(SHAPE, "shape", "types and shapes of values are inferred")               \
+    X(TQC,   "tqc",   "quantized nodes have their TQCs")
+/* clang-format on */
+
+enum {
+#define X(id, text, meaning) QG_A_BIT_##id,
+    QG_ANALYSIS_MAP(X)
+#undef X
+        QG_NANALYSIS
+};
+#define X(id, text, meaning) QG_A_##id = 1u << QG_A_BIT_##id,
+enum qg_analysis { QG_ANALYSIS_MAP(X) };
+#undef X
+
+typedef struct qg_near_miss {
+    const char *node;      /* name */
+    const char *condition; /* "c.out0 has 2 consumers, expected 1"; arena text */
+} qg_near_miss;
+
+typedef struct qg_coverage {
+    const char *pass, *pattern;
+    uint32_t matched;
+    QG_VEC(qg_near_miss) near_miss;
+} qg_coverage;
+
+typedef struct qg_pass_result {
+    const char *name;
+    double seconds;   /* with its analyses and verification */
+    uint32_t changed; /* edits and state changes, as the pass counts them */
+} qg_pass_result;
+
+typedef struct qg_pass_env qg_pass_env;
+
+typedef struct qg_pass {
+    const char *name;    /* the word in pipelines, --dump-after and goldens */
+    const char *summary; /* one line for `qg list passes` */
+    uint32_t needs;      /* analyses that must hold before it runs */
+    uint32_t breaks;     /* analyses that no longer hold afterwards */
+    qg_status (*run)(qg_pass_env *env);
+} qg_pass;
+
+typedef struct qg_pass_options {
+    const char *dispatcher; /* NULL: the backend's */
+    const char *observer;   /* replaces the observer of every activation; NULL: none */
+    size_t samples;         /* calibration samples, at most; 0: all of the feed */
+    unsigned jobs;          /* workers; 0: one per core */
+    bool reference;         /* reference kernels only */
+    bool no_verify;         /* leave the verifier out */
+} qg_pass_options;
+
+/* Everything a pass sees. */
+struct qg_pass_env {
+    qg_ctx *ctx;
+    qg_graph *graph;
+    const qg_backend *backend;  /* with overrides applied */
+    qg_quant *quant;            /* NULL before `rules` */
+    const struct qg_feed *feed; /* exec/drive.h: calibration data; NULL: none */
+    qg_pass_options options;
+
+    /* Called after every pass; NULL: none. */
+    qg_status (*dump)(void *ud, const qg_pass_env *env, const char *pass);
+    /* Called now and then while samples run; NULL: none. */
+    void (*progress)(void *ud, size_t done, size_t n);
+    void *ud;
+
+    /* Written by the driver and the functions below. */
+    uint32_t valid;   /* qg_analysis */
+    uint32_t changed; /* by the pass at work */
+    const qg_pass *at_work;
+    QG_VEC(qg_coverage) coverage;
+    QG_VEC(qg_pass_result) result;
+};
+
+/* Runs the named passes in order.  `all` (ends with NULL) is where names are looked up:
+ * QG_ECONFIG with the nearest name.  A failing pass stops the pipeline; its message
+ * begins with "pass <name>: " when the pass broke a rule of the verifier. */
+QG_NODISCARD qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
+                                       const char *const *name, size_t n);
+
+const qg_pass *qg_pass_find(const qg_pass *const *all, const char *name); /* or NULL */
+
+/* The coverage row of a pattern of the pass at work, made on first use. */
+QG_NODISCARD qg_status qg_pass_matched(qg_pass_env *env, const char *pattern);
+QG_NODISCARD qg_status qg_pass_near_miss(qg_pass_env *env, const char *pattern,
+                                         const qg_node *n, const char *fmt, ...)
+    QG_PRINTF(4, 5);
+
+/* From here on TQC changes are journalled as "<pass>/<detail>"; detail NULL: "<pass>". */
+QG_NODISCARD qg_status qg_pass_author(qg_pass_env *env, const char *detail);
+
+#endif

@@ -1,0 +1,204 @@
+/* backend.h -- a backend in memory: which operators are quantized, with which scheme, what
+ * fuses, what must share a scale.  Read from YAML by io/backend_yaml; interpreted by
+ * quant/rules.c and the passes.
+ *
+ * Rules apply in order; a later one overrides an earlier one field by field.  Overrides of
+ * a run (--set, --policy) are rules at the end whose selector must match something.
+ * Everything a backend says carries where it was said and why, because `qg explain` and
+ * the snapshot repeat it.
+ *
+ * Owner    the arena given to the reader; immutable once read.  Strings end with a zero.
+ * Source   design 5; spec/ppq.md 6 and 7. */
+#ifndef QG_ENGINE_QUANT_BACKEND_H
+#define QG_ENGINE_QUANT_BACKEND_H
+
+#include "engine/quant/tqc.h"
+
+/* Where a statement stands, and why it is made. */
+typedef struct qg_origin {
+    const char *id;   /* "weight-per-channel"; unique among its kind */
+    const char *file; /* as opened; "--set" for the command line */
+    uint32_t line;
+    const char *why, *source; /* NULL only for overrides */
+} qg_origin;
+
+/* One alternative of an attribute condition: absent, a text, or a number that every
+ * element of the attribute equals. */
+typedef struct qg_attr_option {
+    bool absent;
+    const char *text; /* NULL: the number counts */
+    double number;
+} qg_attr_option;
+
+typedef struct qg_attr_condition {
+    const char *name;
+    const qg_attr_option *choice; /* [n] any of these */
+    size_t n;
+} qg_attr_condition;
+
+/* Conditions on a node; every one that is given must hold. */
+typedef struct qg_node_match {
+    const char *const *op; /* [n_op] operator names; none given: any */
+    size_t n_op;
+    uint32_t traits;         /* has all of these */
+    const char *const *node; /* [n_node] globs over node names */
+    size_t n_node;
+    const qg_attr_condition *attr; /* [n_attr] */
+    size_t n_attr;
+    const char *from, *to; /* value names: on a path between them; NULL: no condition */
+} qg_node_match;
+
+/* One word of `slot:`.  "in2": index 2; "in*": index -1; "weight": role 'w'. */
+typedef struct qg_slot_match {
+    bool is_output;
+    char role;     /* letter of ir/op.h, 0: by index */
+    int32_t index; /* -1: every slot of that side */
+} qg_slot_match;
+
+enum qg_answer { QG_ANY, QG_NO, QG_YES };
+
+/* Conditions on an endpoint of a node that matched. */
+typedef struct qg_endpoint_match {
+    const qg_slot_match *slot; /* [n_slot] any of these; none: every slot */
+    size_t n_slot;
+    enum qg_answer constant;     /* the value is a constant */
+    enum qg_answer graph_input;  /* the value is an input of the network */
+    enum qg_answer graph_output; /* the value is an output of the network */
+    const char *const *value;    /* [n_value] globs over value names */
+    size_t n_value;
+    const int64_t *dim; /* [n_dim] dims of the value, -1: any */
+    size_t n_dim;       /* 0: no condition */
+} qg_endpoint_match;
+
+/* What a rule sets: the bits of `fields` say which members count. */
+/* clang-format off */
+#define QG_SET_MAP(X)                                                          \
+    X(BITS,          "bits")                                                   \
+    X(RANGE,         "range")                                                  \
+    X(ROUNDING,      "rounding")                                               \
+    X(POLICY,        "policy")                                                 \
+    X(AXIS,          "axis")                                                   \
+    X(EXPONENT_BITS, "exponent-bits")                                          \
+    X(BLOCK,         "block")                                                  \
+    X(OBSERVER,      "observer")                                               \
+    X(PERCENTILE,    "percentile")                                             \
+    X(MIN_SCALE,     "min-scale")                                              \
+    X(BINS,          "bins")                                                   \
+    X(STATE,         "state")                                                  \
+    X(VISIBILITY,    "visibility")                                             \
+    X(DERIVE,        "derive")                                                 \
+    X(PLATFORM,      "platform")
+/* clang-format on */
+enum {
+#define X(id, text) QG_SET_BIT_##id,
+    QG_SET_MAP(X)
+#undef X
+        QG_NSET
+};
+#define X(id, text) QG_SET_##id = 1u << QG_SET_BIT_##id,
+enum qg_set_field { QG_SET_MAP(X) };
+#undef X
+
+enum { QG_AXIS_OUT_CHANNEL = -2 }; /* op->weight_axis of the node decides */
+
+typedef struct qg_set {
+    uint32_t fields;
+    qg_scheme scheme; /* axis may be QG_AXIS_OUT_CHANNEL */
+    qg_observer_setting observer;
+    qg_tqc_state state; /* INITIAL, FP32, SOI, PASSIVE_INIT or DEACTIVATED */
+    qg_visibility visibility;
+    qg_derive derive;
+    enum qg_platform platform; /* of the node; dispatch reads it */
+} qg_set;
+
+typedef struct qg_rule {
+    qg_origin origin;
+    qg_node_match node;
+    qg_endpoint_match at;
+    qg_set set;
+    bool is_override; /* must match something */
+} qg_rule;
+
+/* An endpoint of a pattern: position of its node among the anchors, and a slot. */
+typedef struct qg_pattern_end {
+    uint32_t anchor;
+    bool is_output;
+    uint32_t slot;
+} qg_pattern_end;
+
+/* `silent` goes OVERLAPPED under `leader`. */
+typedef struct qg_silence {
+    qg_pattern_end silent, leader;
+} qg_silence;
+
+/* One node of a pattern.  Anchors stand producers first; the last one is the root from
+ * which matching begins. */
+typedef struct qg_anchor {
+    const char *name; /* "c" */
+    qg_node_match node;
+    const uint32_t *in; /* [n_in] anchors that produce inputs, in any slots */
+    size_t n_in;
+} qg_anchor;
+
+/* Conditions on the value at an endpoint. */
+typedef struct qg_end_condition {
+    qg_pattern_end end;
+    int64_t consumers; /* exactly so many uses, -1: any */
+    enum qg_answer graph_output, constant;
+} qg_end_condition;
+
+typedef struct qg_fusion {
+    qg_origin origin;
+    const qg_anchor *anchor; /* [n_anchor] */
+    size_t n_anchor;
+    const qg_end_condition *where; /* [n_where] */
+    size_t n_where;
+    const uint32_t *same_platform; /* [n_same] anchors */
+    size_t n_same;
+    const qg_silence *silence; /* [n_silence] in order */
+    size_t n_silence;
+} qg_fusion;
+
+enum qg_align { QG_ALIGN_NONE, QG_ALIGN_LARGE, QG_ALIGN_OUTPUT, QG_ALIGN_INPUT };
+
+typedef struct qg_sharing {
+    qg_origin origin;
+    qg_node_match node;
+    enum qg_align align;
+    bool spread;   /* the common scale also reaches the producers of the inputs */
+    bool override; /* ... even those with other consumers */
+} qg_sharing;
+
+struct qg_backend {
+    const char *name, *title;
+    const char *profile, *pipeline, *dispatch; /* names; dispatch: "conservative" */
+    qg_set defaults;                           /* every scheme field set */
+    QG_VEC(const char *) quantizes;
+    QG_VEC(const char *) passive;
+    QG_VEC(qg_rule) rule;
+    QG_VEC(qg_fusion) fusion;
+    QG_VEC(qg_sharing) sharing;
+    QG_VEC(const char *) file; /* every file read, parents first */
+    uint64_t quirks;
+};
+
+/* Matching.  Conditions `from` and `to` are not looked at: see qg_rules_apply. */
+bool qg_node_matches(const qg_node_match *m, const qg_node *n);
+bool qg_endpoint_matches(const qg_endpoint_match *m, const qg_node *n, bool is_output,
+                         uint32_t slot);
+bool qg_backend_quantizes(const qg_backend *b, const qg_op *op);
+bool qg_backend_is_passive(const qg_backend *b, const qg_op *op);
+
+/* '*' stands for any text, '?' for one byte; the rest for itself. */
+bool qg_glob(const char *pattern, const char *text);
+
+/* Writes the fields of `set` into scheme and observer; QG_AXIS_OUT_CHANNEL stays for the
+ * caller.  Bits without a range keep the range's shape: full, narrow or unsigned.
+ * QG_ECONFIG (message begins with `what`) when it has none of these shapes. */
+QG_NODISCARD qg_status qg_set_apply(qg_ctx *ctx, const char *what, const qg_set *set,
+                                    qg_scheme *scheme, qg_observer_setting *observer);
+
+const char *qg_set_field_name(unsigned bit); /* "exponent-bits" */
+const char *qg_align_name(enum qg_align a);  /* "large" */
+
+#endif
