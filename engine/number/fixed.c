@@ -53,6 +53,15 @@ int qg_log2_floor(float x)
     return (int)(float_bits(x) >> 23) - 127;
 }
 
+int qg_log2_floor_u32(uint32_t x)
+{
+    assert(x > 0);
+    int n = 0;
+    while (x >>= 1)
+        n++;
+    return n;
+}
+
 qg_multiplier qg_m24_of(float real)
 {
     int32_t mantissa = (int32_t)(float_bits(real) & 0x7fffffu) | 0x800000;

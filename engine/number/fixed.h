@@ -82,6 +82,9 @@ int64_t qg_scale_mantissa(int64_t x, qg_multiplier r);
 /* floor(log2(x)) of a float32 that is finite, normal and > 0 (asserted). */
 int qg_log2_floor(float x);
 
+/* floor(log2(x)), x > 0 (asserted). */
+int qg_log2_floor_u32(uint32_t x);
+
 /* trunc(x + copysign(0.5, x)), the sum rounded to float32: ncnn's SIMD rounding.
  * 0.49999997 gives 1, unlike half away from zero. */
 float qg_round_add_half(float x);

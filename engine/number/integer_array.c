@@ -61,7 +61,8 @@ void qg_codes_load(qg_dtype d, const void *data, size_t first, int32_t *codes, s
         }                                                                              \
     } while (0)
 
-void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first, size_t n)
+void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first,
+                    size_t n)
 {
     if (d == QG_I8)
         STORE(int8_t);
@@ -87,8 +88,8 @@ static qg_status output_dims(qg_ctx *ctx, const char *doing, const qg_dims *a,
 {
     int32_t rank = a->rank > b->rank ? a->rank : b->rank;
     if (a->rank < 0 || b->rank < 0 || rank > QG_INTEGER_RANK)
-        return qg_fail(ctx, QG_EMODEL, "%s: rank %d, expected 0 to %d", doing, (int)rank,
-                       QG_INTEGER_RANK);
+        return qg_fail(ctx, QG_EMODEL, "%s: rank %d, expected 0 to %d", doing,
+                       (int)rank, QG_INTEGER_RANK);
     int64_t count = 1;
     *y = (qg_dims){ .rank = rank };
     for (int32_t i = 0; i < rank; i++) {
@@ -100,8 +101,8 @@ static qg_status output_dims(qg_ctx *ctx, const char *doing, const qg_dims *a,
                            doing, (long long)da, (long long)db, (int)i);
         y->dim[i] = da == 1 ? db : da;
         if (!qg_mul_i64(count, y->dim[i] ? y->dim[i] : 1, &count) || count > INT32_MAX)
-            return qg_fail(ctx, QG_EMODEL, "%s: more than 2^31 - 1 elements, expected fewer",
-                           doing);
+            return qg_fail(ctx, QG_EMODEL,
+                           "%s: more than 2^31 - 1 elements, expected fewer", doing);
     }
     return QG_OK;
 }

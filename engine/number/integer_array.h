@@ -31,10 +31,12 @@ QG_NODISCARD qg_status qg_grid_check(qg_ctx *ctx, const char *doing, const char 
 bool qg_grid_same(qg_grid a, qg_grid b);
 
 /* Elements [first, first + n) of an 8 or 16-bit array, widened. */
-void qg_codes_load(qg_dtype d, const void *data, size_t first, int32_t *codes, size_t n);
+void qg_codes_load(qg_dtype d, const void *data, size_t first, int32_t *codes,
+                   size_t n);
 
 /* The reverse; codes must fit the type (asserted). */
-void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first, size_t n);
+void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first,
+                    size_t n);
 
 enum { QG_INTEGER_RANK = 8 };
 
@@ -54,7 +56,7 @@ typedef struct qg_broadcast {
     qg_dims y;       /* dims of the output */
     size_t spans, n; /* number of spans, and length of each */
     size_t a_step, b_step;
-    int32_t outer;   /* leading dims that are walked span by span */
+    int32_t outer; /* leading dims that are walked span by span */
     size_t a_stride[QG_INTEGER_RANK], b_stride[QG_INTEGER_RANK];
 } qg_broadcast;
 

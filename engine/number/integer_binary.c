@@ -18,19 +18,19 @@ static const struct form {
     bool subtracts, bits16;
     prepare_fn *prepare;
 } forms[] = {
-    { "tflite-reference", "any", true, true, prepare_double },
-    { "tflite-integer-fc", "any", true, true, prepare_double },
-    { "tflite-builtin", "any", true, true, prepare_double },
-    { "tflite-micro", "any", true, true, prepare_double },
-    { "tflite-single", "any", true, true, prepare_single },
-    { "cmsis-nn", "any", true, true, prepare_double },
-    { "tflite-xnnpack", "any", true, false, prepare_delegate },
-    { "xnnpack", "any", true, false, prepare_mantissa },
-    { "onnxruntime", "x86-64", false, true, prepare_fma },
-    { "onnxruntime", "x86-64-avx2", false, true, prepare_fma },
-    { "onnxruntime", "x86-64-sse2", false, true, prepare_sse },
-    { "onnxruntime", "aarch64", false, true, prepare_neon },
-    { "onnxruntime", "portable", false, true, prepare_portable },
+    {"tflite-reference",   "any",         true,  true,  prepare_double  },
+    { "tflite-integer-fc", "any",         true,  true,  prepare_double  },
+    { "tflite-builtin",    "any",         true,  true,  prepare_double  },
+    { "tflite-micro",      "any",         true,  true,  prepare_double  },
+    { "tflite-single",     "any",         true,  true,  prepare_single  },
+    { "cmsis-nn",          "any",         true,  true,  prepare_double  },
+    { "tflite-xnnpack",    "any",         true,  false, prepare_delegate},
+    { "xnnpack",           "any",         true,  false, prepare_mantissa},
+    { "onnxruntime",       "x86-64",      false, true,  prepare_fma     },
+    { "onnxruntime",       "x86-64-avx2", false, true,  prepare_fma     },
+    { "onnxruntime",       "x86-64-sse2", false, true,  prepare_sse     },
+    { "onnxruntime",       "aarch64",     false, true,  prepare_neon    },
+    { "onnxruntime",       "portable",    false, true,  prepare_portable},
 };
 
 static const char *const op_names[] = { "add", "sub", "mul" };
@@ -90,7 +90,8 @@ static void span_sum(const qg_binary *p, const int32_t *a, size_t a_step,
     for (size_t i = 0; i < n; i++) {
         int64_t sum = (int64_t)(a[i * a_step] - p->spec.a.zero) * p->ma.m +
                       (int64_t)(b[i * b_step] - p->spec.b.zero) * p->mb.m;
-        int64_t q = qg_round_shift(rounding, sum, (unsigned)p->my.shift) + p->range.zero;
+        int64_t q =
+            qg_round_shift(rounding, sum, (unsigned)p->my.shift) + p->range.zero;
         y[i] = (int32_t)qg_clamp_i64(q, p->range.lo, p->range.hi);
     }
 }
@@ -113,9 +114,10 @@ static bool ratios_within(const qg_binary *p, float low, float high)
 static qg_status prepare_mantissa(qg_ctx *ctx, const char *what, qg_binary *p)
 {
     if (!ratios_within(p, 0x1p-10f, 0x1p8f))
-        return qg_fail(ctx, QG_EUNSUPPORTED,
-                       "integer %s: scale ratios %g and %g, expected within [2^-10, 2^8)",
-                       what, (double)p->ra, (double)p->rb);
+        return qg_fail(
+            ctx, QG_EUNSUPPORTED,
+            "integer %s: scale ratios %g and %g, expected within [2^-10, 2^8)", what,
+            (double)p->ra, (double)p->rb);
     p->left = 0;
     sum_factors(p, 21);
     return QG_OK;
@@ -221,7 +223,8 @@ static void span_product(const qg_binary *p, const int32_t *a, size_t a_step,
                          const int32_t *b, size_t b_step, int32_t *y, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        int64_t va = a[i * a_step] - p->spec.a.zero, vb = b[i * b_step] - p->spec.b.zero;
+        int64_t va = a[i * a_step] - p->spec.a.zero,
+                vb = b[i * b_step] - p->spec.b.zero;
         y[i] = qg_requant_one(&p->product, va * vb);
     }
 }
@@ -243,9 +246,9 @@ static qg_status prepare_product(qg_ctx *ctx, const char *what, qg_binary *p)
                        "with use multiply in the table of requantizations",
                        what, s->runtime, s->isa);
     if (reach(s->a) * reach(s->b) > INT32_MAX)
-        return qg_fail(ctx, QG_EUNSUPPORTED,
-                       "integer %s: products exceed 32 bits, expected zero points near 0",
-                       what);
+        return qg_fail(
+            ctx, QG_EUNSUPPORTED,
+            "integer %s: products exceed 32 bits, expected zero points near 0", what);
     qg_scales scales = { s->a.scale, s->b.scale, s->y.scale };
     QG_TRY(qg_requant_prepare(ctx, what, rule, scales, p->range, &p->product));
     p->span = span_product;
@@ -268,10 +271,11 @@ static qg_status prepare_sum(qg_ctx *ctx, const char *what, qg_binary *p)
     const qg_binary_spec *s = &p->spec;
     const struct form *form = form_find(s);
     if (!form || (s->op == QG_BINARY_SUB && !form->subtracts))
-        return qg_fail(ctx, QG_EUNSUPPORTED,
-                       "integer %s: runtime '%s' on '%s' has no such operator, expected "
-                       "one listed in docs/fixed-point.md",
-                       what, s->runtime, s->isa);
+        return qg_fail(
+            ctx, QG_EUNSUPPORTED,
+            "integer %s: runtime '%s' on '%s' has no such operator, expected "
+            "one listed in docs/fixed-point.md",
+            what, s->runtime, s->isa);
     if (!form->bits16 && qg_dtype_bits(s->y.dtype) == 16)
         return qg_fail(ctx, QG_EUNSUPPORTED, "integer %s: %s of '%s', expected 8 bits",
                        what, qg_dtype_name(s->y.dtype), s->runtime);
@@ -293,8 +297,8 @@ qg_status qg_binary_prepare(qg_ctx *ctx, const qg_binary_spec *spec, qg_binary *
     QG_TRY(qg_grid_check(ctx, what, "output", spec->y));
     if (spec->a.dtype != spec->y.dtype || spec->b.dtype != spec->y.dtype)
         return qg_fail(ctx, QG_EUNSUPPORTED,
-                       "integer %s: types %s, %s -> %s, expected one type for all", what,
-                       qg_dtype_name(spec->a.dtype), qg_dtype_name(spec->b.dtype),
+                       "integer %s: types %s, %s -> %s, expected one type for all",
+                       what, qg_dtype_name(spec->a.dtype), qg_dtype_name(spec->b.dtype),
                        qg_dtype_name(spec->y.dtype));
     qg_binary p = { .spec = *spec };
     p.range = qg_fused_range(spec->fused, spec->y.scale,

@@ -46,8 +46,9 @@ struct qg_binary {
     qg_binary_spec spec;
     qg_binary_span_fn *span;
     qg_code_range range;
-    int32_t sign;            /* -1 for SUB */
-    qg_multiplier ma, mb, my; /* fixed: q31; mantissa and neon: ma.m, mb.m and my.shift */
+    int32_t sign; /* -1 for SUB */
+    qg_multiplier ma, mb,
+        my; /* fixed: q31; mantissa and neon: ma.m, mb.m and my.shift */
     int left;
     int32_t (*scale)(int32_t, qg_multiplier);
     float ra, rb;

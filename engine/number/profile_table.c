@@ -9,11 +9,11 @@
 #define DENSES  (USE(DENSE) | USE(DENSE_CHANNEL))
 #define EVERY   ((1u << QG_NUSE) - 1)
 
-#define LITERT  "vectors/litert_q8.json, goldens/tflite: LiteRT 2.3.0 run"
-#define OLD_FC  "goldens/tflite: FULLY_CONNECTED of LiteRT before 1.3"
-#define GEMM    "vectors/tflite_gemmlowp.json: compiled reference kernels"
-#define ORT     "vectors/ort_qlinear.json: onnxruntime 1.31.1 run"
-#define XNN     "vectors/xnnpack_q8.json: XNNPACK of 2022-02-16 run"
+#define LITERT "vectors/litert_q8.json, goldens/tflite: LiteRT 2.3.0 run"
+#define OLD_FC "goldens/tflite: FULLY_CONNECTED of LiteRT before 1.3"
+#define GEMM   "vectors/tflite_gemmlowp.json: compiled reference kernels"
+#define ORT    "vectors/ort_qlinear.json: onnxruntime 1.31.1 run"
+#define XNN    "vectors/xnnpack_q8.json: XNNPACK of 2022-02-16 run"
 
 /* One row; the columns are {runtime, isa, uses, scheme, factor, zero, source}. */
 #define ROW(name, set, use, s, f, z, from)                                             \

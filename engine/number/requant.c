@@ -42,9 +42,9 @@ qg_code_range qg_fused_range(qg_fused a, float scale, qg_code_range range)
         bool has_low, has_high;
         float low, high;
     } bound[QG_NFUSED] = {
-        [QG_FUSED_RELU] = { true, false, 0, 0 },
-        [QG_FUSED_RELU6] = { true, true, 0, 6 },
-        [QG_FUSED_RELU_N1_TO_1] = { true, true, -1, 1 },
+        [QG_FUSED_RELU] = {true,  false, 0,  0},
+        [QG_FUSED_RELU6] = { true, true,  0,  6},
+        [QG_FUSED_RELU_N1_TO_1] = { true, true,  -1, 1},
     };
     assert(scale > 0);
     float low = qg_round_f32(QG_ROUND_HALF_AWAY, bound[a].low / scale);
@@ -116,10 +116,10 @@ static qg_multiplier multiplier_of(qg_requant_scheme scheme, double real)
     case QG_SCHEME_FIX_MANTISSA:
         return qg_m24_of((float)real);
     case QG_SCHEME_FIX_EIGHTH:
-        return (qg_multiplier){
-            (int32_t)qg_round_f32(QG_ROUND_HALF_EVEN, 256.0f * (float)fmin(real, 0x1p22)),
-            8
-        };
+        return (
+            qg_multiplier){ (int32_t)qg_round_f32(QG_ROUND_HALF_EVEN,
+                                                  256.0f * (float)fmin(real, 0x1p22)),
+                            8 };
     case QG_SCHEME_POW2_SHIFT: {
         int exponent = 0;
         frexp(real, &exponent);
@@ -166,21 +166,24 @@ qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what, qg_scales s,
 {
     QG_TRY(scale_check(ctx, what, "input", s.x));
     QG_TRY(scale_check(ctx, what, "weight", s.w));
-    if (!(isfinite(low) && isfinite(high) && low < high) || levels < 2 || levels > 65536)
+    if (!(isfinite(low) && isfinite(high) && low < high) || levels < 2 ||
+        levels > 65536)
         return qg_fail(ctx, QG_ENUMERIC,
                        "requantize: %s: range [%g, %g] in %d levels, expected low < "
                        "high and 2 to 65536 levels",
                        what, (double)low, (double)high, (int)levels);
     float steps = (float)(levels - 1);
-    *out = (qg_requant){ .scheme = QG_SCHEME_FLOAT_RNE,
-                         .factor = QG_FACTOR_THEN_FMA,
-                         .place = QG_ZERO_INSIDE,
-                         .accumulator = 32,
-                         .range = { 0, 0, levels - 1 },
-                         .real = s.x * s.w,
-                         .f = s.x * s.w,
-                         .then = steps / (high - low),
-                         .plus = -low * steps / (high - low) };
+    *out = (qg_requant){
+        .scheme = QG_SCHEME_FLOAT_RNE,
+        .factor = QG_FACTOR_THEN_FMA,
+        .place = QG_ZERO_INSIDE,
+        .accumulator = 32,
+        .range = {0, 0, levels - 1},
+        .real = s.x * s.w,
+        .f = s.x * s.w,
+        .then = steps / (high - low),
+        .plus = -low * steps / (high - low)
+    };
     return QG_OK;
 }
 
@@ -233,9 +236,9 @@ static int64_t fixed_one(const qg_requant *r, int64_t acc)
         return qg_scale_reduced(acc, r->m);
     default:
         assert(r->scheme == QG_SCHEME_FIX_EIGHTH || r->scheme == QG_SCHEME_POW2_SHIFT);
-        return r->m.shift > 62
-                   ? 0
-                   : qg_round_shift(QG_ROUND_HALF_UP, acc * r->m.m, (unsigned)r->m.shift);
+        return r->m.shift > 62 ? 0
+                               : qg_round_shift(QG_ROUND_HALF_UP, acc * r->m.m,
+                                                (unsigned)r->m.shift);
     }
 }
 

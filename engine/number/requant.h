@@ -59,14 +59,14 @@ typedef enum qg_requant_scheme {
 #define X(id, text, meaning) QG_SCHEME_##id,
     QG_SCHEME_MAP(X)
 #undef X
-    QG_NSCHEME
+        QG_NSCHEME
 } qg_requant_scheme;
 
 typedef enum qg_factor {
 #define X(id, text, meaning) QG_FACTOR_##id,
     QG_FACTOR_MAP(X)
 #undef X
-    QG_NFACTOR
+        QG_NFACTOR
 } qg_factor;
 
 /* Where z_y is added, v being the scaled sum: AFTER the rounding of v; or INSIDE it,
@@ -95,7 +95,7 @@ typedef enum qg_requant_use {
 #define X(id, text, meaning) QG_USE_##id,
     QG_REQUANT_USE_MAP(X)
 #undef X
-    QG_NUSE
+        QG_NUSE
 } qg_requant_use;
 
 /* One row.  A runtime's row with `uses` 1 << use set says what happens there. */

@@ -15,7 +15,7 @@
 #include "engine/core/status.h"
 
 typedef struct qg_aimet_spec {
-    int bits;             /* 2..32 */
+    int bits; /* 2..32 */
     bool symmetric;
     bool strict;          /* with symmetric: as many steps below zero as above */
     bool may_be_unsigned; /* with symmetric: min >= 0 uses all codes from zero up */
@@ -32,8 +32,8 @@ typedef struct qg_aimet_encoding {
 /* The encoding of a range; it is widened to hold 0.  QG_ENUMERIC for a range that is not
  * finite or reversed, QG_ECONFIG for bits or min_range out of bounds. */
 QG_NODISCARD qg_status qg_aimet_encode(qg_ctx *ctx, const char *what,
-                                       const qg_aimet_spec *spec, double min, double max,
-                                       qg_aimet_encoding *out);
+                                       const qg_aimet_spec *spec, double min,
+                                       double max, qg_aimet_encoding *out);
 
 /* The code of x; NaN gives the code of min. */
 double qg_aimet_quantize(const qg_aimet_encoding *e, double x);

@@ -88,8 +88,8 @@ bool js_is_null(const json *value) { return cJSON_IsNull(value); }
 
 bool js_true(const json *value)
 {
-    return value && (cJSON_IsTrue(value) ||
-                     (cJSON_IsNumber(value) && value->valuedouble != 0));
+    return value &&
+           (cJSON_IsTrue(value) || (cJSON_IsNumber(value) && value->valuedouble != 0));
 }
 
 double js_num(const json *o, const char *key) { return js_number(js_get(o, key)); }
@@ -192,12 +192,15 @@ vec_tensor vec_read_tensor(vec_run *v, const json *tensor)
 static const json *named(const json *tensors, const char *name)
 {
     JS_EACH(t, tensors)
-        if (strcmp(js_str(t, "name"), name) == 0)
-            return t;
+    if (strcmp(js_str(t, "name"), name) == 0)
+        return t;
     return NULL;
 }
 
-bool vec_has_tensor(const json *tensors, const char *name) { return named(tensors, name); }
+bool vec_has_tensor(const json *tensors, const char *name)
+{
+    return named(tensors, name);
+}
 
 vec_tensor vec_tensor_named(vec_run *v, const json *tensors, const char *name)
 {

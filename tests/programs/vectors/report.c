@@ -104,7 +104,8 @@ void vec_ulps(vec_run *v, const char *what, const float *got, const float *want,
     size_t wrong = 0, first = 0;
     for (size_t i = n; i-- > 0;) {
         int64_t apart = rank_of(got[i]) - rank_of(want[i]);
-        bool near = !isnan(got[i]) && !isnan(want[i]) && apart <= ulps && -apart <= ulps;
+        bool near =
+            !isnan(got[i]) && !isnan(want[i]) && apart <= ulps && -apart <= ulps;
         if (!same_float(got[i], want[i]) && !near) {
             wrong++;
             first = i;

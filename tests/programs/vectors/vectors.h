@@ -22,11 +22,11 @@ typedef struct cJSON json;
 typedef struct vec_run {
     qg_ctx *ctx;
     qg_arena *arena;
-    const char *path;   /* of the file, for npz files beside it */
+    const char *path; /* of the file, for npz files beside it */
     unsigned cases, passed;
-    unsigned shown;     /* failures printed so far */
-    bool open, good;    /* a case is open; nothing in it failed yet */
-    char name[128];     /* of the open case */
+    unsigned shown;  /* failures printed so far */
+    bool open, good; /* a case is open; nothing in it failed yet */
+    char name[128];  /* of the open case */
     struct {
         char what[96];
         unsigned n;
