@@ -77,21 +77,21 @@ void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first,
 }
 
 /* Extent at position i of `rank` right-aligned dims; 1 where d is shorter. */
-static int64_t extent(const qg_dims *d, int32_t rank, int32_t i)
+static int64_t extent(const qg_int_dims *d, int32_t rank, int32_t i)
 {
     int32_t own = i - (rank - d->rank);
     return own < 0 ? 1 : d->dim[own];
 }
 
-static qg_status output_dims(qg_ctx *ctx, const char *doing, const qg_dims *a,
-                             const qg_dims *b, qg_dims *y)
+static qg_status output_dims(qg_ctx *ctx, const char *doing, const qg_int_dims *a,
+                             const qg_int_dims *b, qg_int_dims *y)
 {
     int32_t rank = a->rank > b->rank ? a->rank : b->rank;
     if (a->rank < 0 || b->rank < 0 || rank > QG_INTEGER_RANK)
         return qg_fail(ctx, QG_EMODEL, "%s: rank %d, expected 0 to %d", doing,
                        (int)rank, QG_INTEGER_RANK);
     int64_t count = 1;
-    *y = (qg_dims){ .rank = rank };
+    *y = (qg_int_dims){ .rank = rank };
     for (int32_t i = 0; i < rank; i++) {
         int64_t da = extent(a, rank, i), db = extent(b, rank, i);
         if (da < 0 || db < 0 || (da != db && da != 1 && db != 1))
@@ -108,7 +108,8 @@ static qg_status output_dims(qg_ctx *ctx, const char *doing, const qg_dims *a,
 }
 
 /* Strides of d for output position i: 0 where it stands still. */
-static void strides_of(const qg_dims *d, int32_t rank, size_t stride[QG_INTEGER_RANK])
+static void strides_of(const qg_int_dims *d, int32_t rank,
+                       size_t stride[QG_INTEGER_RANK])
 {
     size_t step = 1;
     for (int32_t i = rank - 1; i >= 0; i--) {
@@ -118,10 +119,10 @@ static void strides_of(const qg_dims *d, int32_t rank, size_t stride[QG_INTEGER_
     }
 }
 
-qg_status qg_broadcast_make(qg_ctx *ctx, const char *doing, const qg_dims *a,
-                            const qg_dims *b, qg_broadcast *out)
+qg_status qg_int_broadcast_make(qg_ctx *ctx, const char *doing, const qg_int_dims *a,
+                                const qg_int_dims *b, qg_int_broadcast *out)
 {
-    qg_broadcast r = { .n = 1, .spans = 1 };
+    qg_int_broadcast r = { .n = 1, .spans = 1 };
     QG_TRY(output_dims(ctx, doing, a, b, &r.y));
     int32_t rank = r.y.rank, i = rank;
     strides_of(a, rank, r.a_stride);
@@ -146,10 +147,12 @@ qg_status qg_broadcast_make(qg_ctx *ctx, const char *doing, const qg_dims *a,
     return QG_OK;
 }
 
-qg_span qg_broadcast_span(const qg_broadcast *b, size_t i)
+qg_int_span qg_int_broadcast_span(const qg_int_broadcast *b, size_t i)
 {
     assert(i < b->spans);
-    qg_span s = { .y = i * b->n, .n = b->n, .a_step = b->a_step, .b_step = b->b_step };
+    qg_int_span s = {
+        .y = i * b->n, .n = b->n, .a_step = b->a_step, .b_step = b->b_step
+    };
     for (int32_t k = b->outer - 1; k >= 0; k--) {
         size_t at = i % (size_t)b->y.dim[k];
         i /= (size_t)b->y.dim[k];

@@ -41,32 +41,32 @@ void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first,
 enum { QG_INTEGER_RANK = 8 };
 
 /* Dims of a plain array; rank <= QG_INTEGER_RANK, dims >= 0. */
-typedef struct qg_dims {
+typedef struct qg_int_dims {
     int32_t rank;
     int64_t dim[QG_INTEGER_RANK];
-} qg_dims;
+} qg_int_dims;
 
 /* One inner span: elements start at a, b, y; a_step, b_step are 0 or 1. */
-typedef struct qg_span {
+typedef struct qg_int_span {
     size_t a, b, y, n;
     size_t a_step, b_step;
-} qg_span;
+} qg_int_span;
 
-typedef struct qg_broadcast {
-    qg_dims y;       /* dims of the output */
+typedef struct qg_int_broadcast {
+    qg_int_dims y;   /* dims of the output */
     size_t spans, n; /* number of spans, and length of each */
     size_t a_step, b_step;
     int32_t outer; /* leading dims that are walked span by span */
     size_t a_stride[QG_INTEGER_RANK], b_stride[QG_INTEGER_RANK];
-} qg_broadcast;
+} qg_int_broadcast;
 
 /* QG_EMODEL when the dims do not broadcast, a rank is out of range or the number of
  * elements overflows. */
-QG_NODISCARD qg_status qg_broadcast_make(qg_ctx *ctx, const char *doing,
-                                         const qg_dims *a, const qg_dims *b,
-                                         qg_broadcast *out);
+QG_NODISCARD qg_status qg_int_broadcast_make(qg_ctx *ctx, const char *doing,
+                                             const qg_int_dims *a, const qg_int_dims *b,
+                                             qg_int_broadcast *out);
 
 /* Span number i < spans. */
-qg_span qg_broadcast_span(const qg_broadcast *b, size_t i);
+qg_int_span qg_int_broadcast_span(const qg_int_broadcast *b, size_t i);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "engine/number/round.h"
 
-typedef qg_status prepare_fn(qg_ctx *ctx, const char *what, qg_binary *p);
+typedef qg_status prepare_fn(qg_ctx *ctx, const char *what, qg_int_binary *p);
 
 static prepare_fn prepare_double, prepare_single, prepare_mantissa, prepare_fma,
     prepare_neon, prepare_portable, prepare_sse, prepare_delegate;
@@ -35,11 +35,11 @@ static const struct form {
 
 static const char *const op_names[] = { "add", "sub", "mul" };
 
-const char *qg_binary_op_name(qg_binary_op op) { return op_names[op]; }
+const char *qg_int_binary_op_name(qg_int_binary_op op) { return op_names[op]; }
 
 /* -- the forms of Add ------------------------------------------------------------- */
 
-static void span_fixed(const qg_binary *p, const int32_t *a, size_t a_step,
+static void span_fixed(const qg_int_binary *p, const int32_t *a, size_t a_step,
                        const int32_t *b, size_t b_step, int32_t *y, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -51,7 +51,7 @@ static void span_fixed(const qg_binary *p, const int32_t *a, size_t a_step,
     }
 }
 
-static qg_status prepare_fixed(qg_ctx *ctx, const char *what, qg_binary *p,
+static qg_status prepare_fixed(qg_ctx *ctx, const char *what, qg_int_binary *p,
                                qg_multiplier (*multiplier)(double))
 {
     double twice = 2.0 * fmax((double)p->spec.a.scale, (double)p->spec.b.scale);
@@ -70,20 +70,20 @@ static qg_status prepare_fixed(qg_ctx *ctx, const char *what, qg_binary *p,
     return QG_OK;
 }
 
-static qg_status prepare_double(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_double(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     p->scale = qg_scale_double;
     return prepare_fixed(ctx, what, p, qg_q31_of);
 }
 
-static qg_status prepare_single(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_single(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     p->scale = qg_scale_single;
     return prepare_fixed(ctx, what, p, qg_q31_of_single);
 }
 
 /* Both 64-bit forms: XNNPACK rounds halves up, ORT's NEON kernel away from zero. */
-static void span_sum(const qg_binary *p, const int32_t *a, size_t a_step,
+static void span_sum(const qg_int_binary *p, const int32_t *a, size_t a_step,
                      const int32_t *b, size_t b_step, int32_t *y, size_t n)
 {
     qg_rounding rounding = p->left ? QG_ROUND_HALF_AWAY : QG_ROUND_HALF_UP;
@@ -97,7 +97,7 @@ static void span_sum(const qg_binary *p, const int32_t *a, size_t a_step,
 }
 
 /* Integer factors of `bits` bits for the larger ratio. */
-static void sum_factors(qg_binary *p, int bits)
+static void sum_factors(qg_int_binary *p, int bits)
 {
     int shift = bits - 1 - qg_log2_floor(fmaxf(p->ra, p->rb));
     p->my.shift = shift;
@@ -106,12 +106,12 @@ static void sum_factors(qg_binary *p, int bits)
     p->span = span_sum;
 }
 
-static bool ratios_within(const qg_binary *p, float low, float high)
+static bool ratios_within(const qg_int_binary *p, float low, float high)
 {
     return p->ra >= low && p->ra < high && p->rb >= low && p->rb < high;
 }
 
-static qg_status prepare_mantissa(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_mantissa(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     if (!ratios_within(p, 0x1p-10f, 0x1p8f))
         return qg_fail(
@@ -124,14 +124,14 @@ static qg_status prepare_mantissa(qg_ctx *ctx, const char *what, qg_binary *p)
 }
 
 /* The delegate leaves what XNNPACK refuses to the built-in kernels. */
-static qg_status prepare_delegate(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_delegate(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     if (ratios_within(p, 0x1p-10f, 0x1p8f))
         return prepare_mantissa(ctx, what, p);
     return prepare_double(ctx, what, p);
 }
 
-static void span_portable(const qg_binary *p, const int32_t *a, size_t a_step,
+static void span_portable(const qg_int_binary *p, const int32_t *a, size_t a_step,
                           const int32_t *b, size_t b_step, int32_t *y, size_t n)
 {
     float zero = (float)p->range.zero;
@@ -144,14 +144,14 @@ static void span_portable(const qg_binary *p, const int32_t *a, size_t a_step,
     }
 }
 
-static qg_status prepare_portable(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_portable(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     (void)ctx, (void)what;
     p->span = span_portable;
     return QG_OK;
 }
 
-static qg_status prepare_neon(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_neon(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     if (qg_dtype_bits(p->spec.y.dtype) == 16 || !ratios_within(p, 0x1p-14f, 0x1p8f))
         return prepare_portable(ctx, what, p);
@@ -172,7 +172,7 @@ static int32_t saturate_x86(float v, qg_code_range range)
     return (int32_t)qg_clamp_i64(q, range.lo, range.hi);
 }
 
-static void span_fma(const qg_binary *p, const int32_t *a, size_t a_step,
+static void span_fma(const qg_int_binary *p, const int32_t *a, size_t a_step,
                      const int32_t *b, size_t b_step, int32_t *y, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -183,7 +183,7 @@ static void span_fma(const qg_binary *p, const int32_t *a, size_t a_step,
     }
 }
 
-static qg_status prepare_fma(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_fma(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     if (qg_dtype_bits(p->spec.y.dtype) == 16)
         return prepare_portable(ctx, what, p);
@@ -195,7 +195,7 @@ static qg_status prepare_fma(qg_ctx *ctx, const char *what, qg_binary *p)
     return QG_OK;
 }
 
-static void span_sse(const qg_binary *p, const int32_t *a, size_t a_step,
+static void span_sse(const qg_int_binary *p, const int32_t *a, size_t a_step,
                      const int32_t *b, size_t b_step, int32_t *y, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -205,7 +205,7 @@ static void span_sse(const qg_binary *p, const int32_t *a, size_t a_step,
     }
 }
 
-static qg_status prepare_sse(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_sse(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     if (qg_dtype_bits(p->spec.y.dtype) == 16)
         return prepare_portable(ctx, what, p);
@@ -219,7 +219,7 @@ static qg_status prepare_sse(qg_ctx *ctx, const char *what, qg_binary *p)
 
 /* -- Mul --------------------------------------------------------------------------- */
 
-static void span_product(const qg_binary *p, const int32_t *a, size_t a_step,
+static void span_product(const qg_int_binary *p, const int32_t *a, size_t a_step,
                          const int32_t *b, size_t b_step, int32_t *y, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -236,9 +236,9 @@ static int64_t reach(qg_grid g)
     return r.hi - g.zero > g.zero - r.lo ? r.hi - g.zero : g.zero - r.lo;
 }
 
-static qg_status prepare_product(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_product(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
-    const qg_binary_spec *s = &p->spec;
+    const qg_int_binary_spec *s = &p->spec;
     const qg_requant_rule *rule = qg_requant_find(s->runtime, s->isa, QG_USE_MULTIPLY);
     if (!rule)
         return qg_fail(ctx, QG_EUNSUPPORTED,
@@ -257,7 +257,7 @@ static qg_status prepare_product(qg_ctx *ctx, const char *what, qg_binary *p)
 
 /* -- both -------------------------------------------------------------------------- */
 
-static const struct form *form_find(const qg_binary_spec *s)
+static const struct form *form_find(const qg_int_binary_spec *s)
 {
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         if (strcmp(forms[i].runtime, s->runtime) == 0 &&
@@ -266,11 +266,11 @@ static const struct form *form_find(const qg_binary_spec *s)
     return NULL;
 }
 
-static qg_status prepare_sum(qg_ctx *ctx, const char *what, qg_binary *p)
+static qg_status prepare_sum(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
-    const qg_binary_spec *s = &p->spec;
+    const qg_int_binary_spec *s = &p->spec;
     const struct form *form = form_find(s);
-    if (!form || (s->op == QG_BINARY_SUB && !form->subtracts))
+    if (!form || (s->op == QG_INT_BINARY_SUB && !form->subtracts))
         return qg_fail(
             ctx, QG_EUNSUPPORTED,
             "integer %s: runtime '%s' on '%s' has no such operator, expected "
@@ -285,11 +285,12 @@ static qg_status prepare_sum(qg_ctx *ctx, const char *what, qg_binary *p)
         return qg_fail(ctx, QG_ENUMERIC,
                        "integer %s: scale ratios %g and %g, expected normal float32",
                        what, (double)p->ra, (double)p->rb);
-    p->sign = s->op == QG_BINARY_SUB ? -1 : 1;
+    p->sign = s->op == QG_INT_BINARY_SUB ? -1 : 1;
     return form->prepare(ctx, what, p);
 }
 
-qg_status qg_binary_prepare(qg_ctx *ctx, const qg_binary_spec *spec, qg_binary *out)
+qg_status qg_int_binary_prepare(qg_ctx *ctx, const qg_int_binary_spec *spec,
+                                qg_int_binary *out)
 {
     const char *what = op_names[spec->op];
     QG_TRY(qg_grid_check(ctx, what, "first input", spec->a));
@@ -300,26 +301,27 @@ qg_status qg_binary_prepare(qg_ctx *ctx, const qg_binary_spec *spec, qg_binary *
                        "integer %s: types %s, %s -> %s, expected one type for all",
                        what, qg_dtype_name(spec->a.dtype), qg_dtype_name(spec->b.dtype),
                        qg_dtype_name(spec->y.dtype));
-    qg_binary p = { .spec = *spec };
+    qg_int_binary p = { .spec = *spec };
     p.range = qg_fused_range(spec->fused, spec->y.scale,
                              qg_code_range_of(spec->y.dtype, spec->y.zero));
-    QG_TRY(spec->op == QG_BINARY_MUL ? prepare_product(ctx, what, &p)
-                                     : prepare_sum(ctx, what, &p));
+    QG_TRY(spec->op == QG_INT_BINARY_MUL ? prepare_product(ctx, what, &p)
+                                         : prepare_sum(ctx, what, &p));
     *out = p;
     return QG_OK;
 }
 
 enum { CHUNK = 256 };
 
-qg_status qg_binary_run(qg_ctx *ctx, const qg_binary *p, const qg_dims *da,
-                        const void *a, const qg_dims *db, const void *b, void *y)
+qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p, const qg_int_dims *da,
+                            const void *a, const qg_int_dims *db, const void *b,
+                            void *y)
 {
-    qg_broadcast shape;
-    QG_TRY(qg_broadcast_make(ctx, op_names[p->spec.op], da, db, &shape));
+    qg_int_broadcast shape;
+    QG_TRY(qg_int_broadcast_make(ctx, op_names[p->spec.op], da, db, &shape));
     qg_dtype type = p->spec.y.dtype;
     int32_t va[CHUNK], vb[CHUNK], vy[CHUNK];
     for (size_t k = 0; k < shape.spans; k++) {
-        qg_span s = qg_broadcast_span(&shape, k);
+        qg_int_span s = qg_int_broadcast_span(&shape, k);
         for (size_t at = 0; at < s.n; at += CHUNK) {
             size_t n = s.n - at < CHUNK ? s.n - at : CHUNK;
             qg_codes_load(type, a, s.a + at * s.a_step, va, s.a_step ? n : 1);

@@ -26,25 +26,30 @@
 #include "engine/number/integer_array.h"
 #include "engine/number/requant.h"
 
-typedef enum qg_binary_op { QG_BINARY_ADD, QG_BINARY_SUB, QG_BINARY_MUL } qg_binary_op;
+typedef enum qg_int_binary_op {
+    QG_INT_BINARY_ADD,
+    QG_INT_BINARY_SUB,
+    QG_INT_BINARY_MUL
+} qg_int_binary_op;
 
-typedef struct qg_binary_spec {
-    qg_binary_op op;
+typedef struct qg_int_binary_spec {
+    qg_int_binary_op op;
     const char *runtime, *isa; /* as in qg_requant_rules(), and see integer_binary.c */
     qg_grid a, b, y;
     qg_fused fused; /* QG_FUSED_NONE outside TFLite */
-} qg_binary_spec;
+} qg_int_binary_spec;
 
-typedef struct qg_binary qg_binary;
+typedef struct qg_int_binary qg_int_binary;
 
 /* n outputs from spans: a[i * a_step], b[i * b_step], steps 0 or 1.  Stored integers. */
-typedef void qg_binary_span_fn(const qg_binary *p, const int32_t *a, size_t a_step,
-                               const int32_t *b, size_t b_step, int32_t *y, size_t n);
+typedef void qg_int_binary_span_fn(const qg_int_binary *p, const int32_t *a,
+                                   size_t a_step, const int32_t *b, size_t b_step,
+                                   int32_t *y, size_t n);
 
-/* Ready to run; plain data, made by qg_binary_prepare. */
-struct qg_binary {
-    qg_binary_spec spec;
-    qg_binary_span_fn *span;
+/* Ready to run; plain data, made by qg_int_binary_prepare. */
+struct qg_int_binary {
+    qg_int_binary_spec spec;
+    qg_int_binary_span_fn *span;
     qg_code_range range;
     int32_t sign; /* -1 for SUB */
     qg_multiplier ma, mb,
@@ -58,16 +63,17 @@ struct qg_binary {
 
 /* QG_EUNSUPPORTED for a runtime that lacks the operator, type or ratio of scales (the
  * message names what it has); QG_ENUMERIC for bad scales. */
-QG_NODISCARD qg_status qg_binary_prepare(qg_ctx *ctx, const qg_binary_spec *spec,
-                                         qg_binary *out);
+QG_NODISCARD qg_status qg_int_binary_prepare(qg_ctx *ctx,
+                                             const qg_int_binary_spec *spec,
+                                             qg_int_binary *out);
 
 /* The operator on whole arrays with broadcasting; y holds the product of the broadcast
  * dims, in the type of spec.y, and may be a or b when that one is not broadcast. */
-QG_NODISCARD qg_status qg_binary_run(qg_ctx *ctx, const qg_binary *p, const qg_dims *da,
-                                     const void *a, const qg_dims *db, const void *b,
-                                     void *y);
+QG_NODISCARD qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p,
+                                         const qg_int_dims *da, const void *a,
+                                         const qg_int_dims *db, const void *b, void *y);
 
 /* "add", "sub", "mul". */
-const char *qg_binary_op_name(qg_binary_op op);
+const char *qg_int_binary_op_name(qg_int_binary_op op);
 
 #endif

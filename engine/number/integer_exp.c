@@ -91,8 +91,8 @@ int32_t qg_tanh_fixed(int32_t a, int integer_bits)
 
 enum { INTEGER_BITS = 5, SUM_BITS = 12 };
 
-qg_status qg_softmax_prepare(qg_ctx *ctx, float scale, float beta, int bits,
-                             bool single_rounding, qg_softmax *out)
+qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float beta, int bits,
+                                 bool single_rounding, qg_int_softmax *out)
 {
     assert(bits == 8 || bits == 16);
     double real = (double)beta * (double)scale * 0x1p26;
@@ -102,22 +102,24 @@ qg_status qg_softmax_prepare(qg_ctx *ctx, float scale, float beta, int bits,
                        "above 2^-26",
                        (double)beta, (double)scale);
     real = fmin(real, single_rounding ? 0x1p30 - 1 : 0x1p31 - 1);
-    qg_softmax s = { .m = qg_q31_of(real), .bits = bits, .single = single_rounding };
+    qg_int_softmax s = { .m = qg_q31_of(real),
+                         .bits = bits,
+                         .single = single_rounding };
     s.diff_min = -(int32_t)floor(31 * 0x1p26 / ldexp(1, s.m.shift));
     *out = s;
     return QG_OK;
 }
 
 /* exp(difference) in Q(0). */
-static int32_t exp_of(const qg_softmax *s, int32_t difference)
+static int32_t exp_of(const qg_int_softmax *s, int32_t difference)
 {
     int32_t scaled = s->single ? qg_scale_single(difference, s->m)
                                : qg_scale_double(difference, s->m);
     return qg_exp_negative(scaled, INTEGER_BITS);
 }
 
-qg_status qg_softmax_row(qg_ctx *ctx, const qg_softmax *s, const int32_t *x, int32_t *y,
-                         size_t n)
+qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t *x,
+                             int32_t *y, size_t n)
 {
     assert(n >= 1);
     int32_t largest = x[0];

@@ -22,21 +22,21 @@ int32_t qg_logistic_fixed(int32_t a, int integer_bits);
 int32_t qg_tanh_fixed(int32_t a, int integer_bits);
 
 /* Softmax of TFLite for int8 codes.  Output scale 2^-bits, zero point -2^(bits-1). */
-typedef struct qg_softmax {
+typedef struct qg_int_softmax {
     qg_multiplier m;
     int32_t diff_min;
     int bits; /* of the output: 8 or 16 */
     bool single;
-} qg_softmax;
+} qg_int_softmax;
 
 /* QG_ENUMERIC when beta * scale is not finite and above 2^-26. */
-QG_NODISCARD qg_status qg_softmax_prepare(qg_ctx *ctx, float scale, float beta,
-                                          int bits, bool single_rounding,
-                                          qg_softmax *out);
+QG_NODISCARD qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float beta,
+                                              int bits, bool single_rounding,
+                                              qg_int_softmax *out);
 
 /* One row of n >= 1 codes.  QG_EUNSUPPORTED when the sum of the exponentials exceeds 12
  * integer bits (4096 equal codes are the least that can). */
-QG_NODISCARD qg_status qg_softmax_row(qg_ctx *ctx, const qg_softmax *s,
-                                      const int32_t *x, int32_t *y, size_t n);
+QG_NODISCARD qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s,
+                                          const int32_t *x, int32_t *y, size_t n);
 
 #endif

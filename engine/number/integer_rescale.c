@@ -144,11 +144,11 @@ static qg_status axis_of(qg_ctx *ctx, int32_t axis, int32_t rank, int32_t *out)
     return QG_OK;
 }
 
-qg_status qg_concat_dims(qg_ctx *ctx, int32_t axis, const qg_concat_input *in, size_t n,
-                         qg_dims *out)
+qg_status qg_int_concat_dims(qg_ctx *ctx, int32_t axis, const qg_int_concat_input *in,
+                             size_t n, qg_int_dims *out)
 {
     assert(n >= 1);
-    qg_dims d = in[0].dims;
+    qg_int_dims d = in[0].dims;
     QG_TRY(axis_of(ctx, axis, d.rank, &axis));
     d.dim[axis] = 0;
     for (size_t k = 0; k < n; k++) {
@@ -173,7 +173,7 @@ struct placement {
     size_t blocks, block, pitch, first;
 };
 
-static void place(const qg_rescale *r, const qg_concat_input *in, qg_dtype type,
+static void place(const qg_rescale *r, const qg_int_concat_input *in, qg_dtype type,
                   void *y, struct placement p)
 {
     int32_t codes[CHUNK];
@@ -186,7 +186,7 @@ static void place(const qg_rescale *r, const qg_concat_input *in, qg_dtype type,
         }
 }
 
-static size_t extent(const qg_dims *d, int32_t from, int32_t to)
+static size_t extent(const qg_int_dims *d, int32_t from, int32_t to)
 {
     size_t n = 1;
     for (int32_t i = from; i < to; i++)
@@ -194,12 +194,12 @@ static size_t extent(const qg_dims *d, int32_t from, int32_t to)
     return n;
 }
 
-qg_status qg_concat_run(qg_ctx *ctx, const qg_concat_spec *spec,
-                        const qg_concat_input *in, size_t n, void *y)
+qg_status qg_int_concat_run(qg_ctx *ctx, const qg_int_concat_spec *spec,
+                            const qg_int_concat_input *in, size_t n, void *y)
 {
-    qg_dims d;
+    qg_int_dims d;
     int32_t axis;
-    QG_TRY(qg_concat_dims(ctx, spec->axis, in, n, &d));
+    QG_TRY(qg_int_concat_dims(ctx, spec->axis, in, n, &d));
     QG_TRY(axis_of(ctx, spec->axis, d.rank, &axis));
     struct placement p = { .blocks = extent(&d, 0, axis),
                            .pitch = extent(&d, axis, d.rank) };

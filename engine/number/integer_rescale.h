@@ -57,25 +57,26 @@ QG_NODISCARD qg_status qg_quantizer_prepare(qg_ctx *ctx, const char *runtime, qg
 /* n codes.  Infinities saturate; NaN gives the lowest code, as x86-64 kernels do. */
 void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y, size_t n);
 
-typedef struct qg_concat_input {
+typedef struct qg_int_concat_input {
     qg_grid grid;
-    qg_dims dims;
+    qg_int_dims dims;
     const void *data; /* dense, of grid.dtype */
-} qg_concat_input;
+} qg_int_concat_input;
 
-typedef struct qg_concat_spec {
+typedef struct qg_int_concat_spec {
     const char *runtime, *isa;
     int32_t axis; /* from the end when negative */
     qg_grid y;
-} qg_concat_spec;
+} qg_int_concat_spec;
 
 /* Dims of the result; QG_EMODEL when the inputs do not fit together.  n >= 1. */
-QG_NODISCARD qg_status qg_concat_dims(qg_ctx *ctx, int32_t axis,
-                                      const qg_concat_input *in, size_t n,
-                                      qg_dims *out);
+QG_NODISCARD qg_status qg_int_concat_dims(qg_ctx *ctx, int32_t axis,
+                                          const qg_int_concat_input *in, size_t n,
+                                          qg_int_dims *out);
 
 /* y has room for those dims and overlaps no input. */
-QG_NODISCARD qg_status qg_concat_run(qg_ctx *ctx, const qg_concat_spec *spec,
-                                     const qg_concat_input *in, size_t n, void *y);
+QG_NODISCARD qg_status qg_int_concat_run(qg_ctx *ctx, const qg_int_concat_spec *spec,
+                                         const qg_int_concat_input *in, size_t n,
+                                         void *y);
 
 #endif

@@ -8,14 +8,14 @@
 #include "engine/number/requant.h"
 #include "engine/number/round.h"
 
-typedef qg_status table_fn(qg_ctx *ctx, const qg_unary_spec *s, int32_t table[256]);
+typedef qg_status table_fn(qg_ctx *ctx, const qg_int_unary_spec *s, int32_t table[256]);
 
 static table_fn float_table, fixed_table, single_table, leaky_table, eighth_table,
     swish_table, dequantized_table;
 
 static const struct row {
     const char *runtime;
-    table_fn *fill[QG_NUNARY];
+    table_fn *fill[QG_INT_NUNARY];
 } rows[] = {
     {"tflite-reference", { float_table, float_table, leaky_table, swish_table }  },
     { "tflite-builtin",  { float_table, float_table, leaky_table, swish_table }  },
@@ -26,21 +26,22 @@ static const struct row {
      { dequantized_table, dequantized_table, dequantized_table, NULL }           },
 };
 
-static float function_of(const qg_unary_spec *s, float x)
+static float function_of(const qg_int_unary_spec *s, float x)
 {
-    if (s->function == QG_UNARY_LOGISTIC)
+    if (s->function == QG_INT_UNARY_LOGISTIC)
         return (float)(1 / (1 + exp(-(double)x)));
-    if (s->function == QG_UNARY_TANH)
+    if (s->function == QG_INT_UNARY_TANH)
         return (float)tanh((double)x);
     return x >= 0 ? x : x * s->alpha;
 }
 
-static int32_t code_at(const qg_unary_spec *s, int i)
+static int32_t code_at(const qg_int_unary_spec *s, int i)
 {
     return qg_code_range_of(s->x.dtype, 0).lo + i;
 }
 
-static qg_status float_table(qg_ctx *ctx, const qg_unary_spec *s, int32_t table[256])
+static qg_status float_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
 {
     (void)ctx;
     qg_code_range to = qg_code_range_of(s->y.dtype, s->y.zero);
@@ -54,7 +55,7 @@ static qg_status float_table(qg_ctx *ctx, const qg_unary_spec *s, int32_t table[
     return QG_OK;
 }
 
-static qg_status dequantized_table(qg_ctx *ctx, const qg_unary_spec *s,
+static qg_status dequantized_table(qg_ctx *ctx, const qg_int_unary_spec *s,
                                    int32_t table[256])
 {
     qg_quantizer q;
@@ -71,14 +72,14 @@ static qg_status dequantized_table(qg_ctx *ctx, const qg_unary_spec *s,
 
 typedef int32_t scale_fn(int32_t, qg_multiplier);
 
-static int32_t fixed_one(const qg_unary_spec *s, int32_t z)
+static int32_t fixed_one(const qg_int_unary_spec *s, int32_t z)
 {
-    if (s->function == QG_UNARY_LOGISTIC)
+    if (s->function == QG_INT_UNARY_LOGISTIC)
         return qg_shift_away(qg_logistic_fixed(z, 4), 23) - 128;
     return qg_shift_away(qg_tanh_fixed(z, 4), 24);
 }
 
-static qg_status fill_fixed(qg_ctx *ctx, const qg_unary_spec *s, scale_fn *scale,
+static qg_status fill_fixed(qg_ctx *ctx, const qg_int_unary_spec *s, scale_fn *scale,
                             int32_t table[256])
 {
     qg_multiplier m = qg_q31_of((double)s->x.scale * 0x1p27);
@@ -97,12 +98,14 @@ static qg_status fill_fixed(qg_ctx *ctx, const qg_unary_spec *s, scale_fn *scale
     return QG_OK;
 }
 
-static qg_status fixed_table(qg_ctx *ctx, const qg_unary_spec *s, int32_t table[256])
+static qg_status fixed_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
 {
     return fill_fixed(ctx, s, qg_scale_double, table);
 }
 
-static qg_status single_table(qg_ctx *ctx, const qg_unary_spec *s, int32_t table[256])
+static qg_status single_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                              int32_t table[256])
 {
     return fill_fixed(ctx, s, qg_scale_single, table);
 }
@@ -110,7 +113,7 @@ static qg_status single_table(qg_ctx *ctx, const qg_unary_spec *s, int32_t table
 /* -- leaky relu ---------------------------------------------------------------------- */
 
 /* A factor per side of zero, from float32 quotients, through the runtime's RESCALE. */
-static qg_status fill_sides(qg_ctx *ctx, const qg_unary_spec *s, uint8_t scheme,
+static qg_status fill_sides(qg_ctx *ctx, const qg_int_unary_spec *s, uint8_t scheme,
                             int32_t table[256])
 {
     qg_requant_rule rule = { .runtime = s->runtime,
@@ -130,14 +133,16 @@ static qg_status fill_sides(qg_ctx *ctx, const qg_unary_spec *s, uint8_t scheme,
     return QG_OK;
 }
 
-static qg_status leaky_table(qg_ctx *ctx, const qg_unary_spec *s, int32_t table[256])
+static qg_status leaky_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
 {
     bool single = strcmp(s->runtime, "tflite-single") == 0;
     return fill_sides(ctx, s, single ? QG_SCHEME_FIX_SINGLE : QG_SCHEME_FIX_DOUBLE,
                       table);
 }
 
-static qg_status eighth_table(qg_ctx *ctx, const qg_unary_spec *s, int32_t table[256])
+static qg_status eighth_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                              int32_t table[256])
 {
     return fill_sides(ctx, s, QG_SCHEME_FIX_EIGHTH, table);
 }
@@ -163,7 +168,8 @@ static int32_t swish_gate(int16_t h, qg_multiplier m)
     return (r + 32768) >> 1;
 }
 
-static qg_status swish_table(qg_ctx *ctx, const qg_unary_spec *s, int32_t table[256])
+static qg_status swish_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
 {
     qg_code_range to = qg_code_range_of(s->y.dtype, s->y.zero);
     float fine = s->x.scale / 128.0f, gate_scale = 3.0f / 32768.0f;
@@ -186,7 +192,8 @@ static qg_status swish_table(qg_ctx *ctx, const qg_unary_spec *s, int32_t table[
 
 /* -- all ------------------------------------------------------------------------------ */
 
-qg_status qg_unary_table(qg_ctx *ctx, const qg_unary_spec *spec, int32_t table[256])
+qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
+                             int32_t table[256])
 {
     QG_TRY(qg_grid_check(ctx, "integer function", "input", spec->x));
     QG_TRY(qg_grid_check(ctx, "integer function", "output", spec->y));

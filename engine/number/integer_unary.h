@@ -19,25 +19,25 @@
 
 #include "engine/number/integer_array.h"
 
-typedef enum qg_unary_function {
-    QG_UNARY_LOGISTIC,
-    QG_UNARY_TANH,
-    QG_UNARY_LEAKY_RELU,
-    QG_UNARY_HARD_SWISH,
-    QG_NUNARY
-} qg_unary_function;
+typedef enum qg_int_unary_function {
+    QG_INT_UNARY_LOGISTIC,
+    QG_INT_UNARY_TANH,
+    QG_INT_UNARY_LEAKY_RELU,
+    QG_INT_UNARY_HARD_SWISH,
+    QG_INT_NUNARY
+} qg_int_unary_function;
 
-typedef struct qg_unary_spec {
-    qg_unary_function function;
+typedef struct qg_int_unary_spec {
+    qg_int_unary_function function;
     const char *runtime;
     qg_grid x, y; /* 8 bits; the fixed-point forms of logistic and tanh ignore y's scale
                      and zero point and give 1/256, -128 and 1/128, 0 (int8 only) */
     float alpha;
-} qg_unary_spec;
+} qg_int_unary_spec;
 
 /* QG_EUNSUPPORTED for a runtime without the function or for other types; QG_ENUMERIC for
  * scales whose factor does not fit. */
-QG_NODISCARD qg_status qg_unary_table(qg_ctx *ctx, const qg_unary_spec *spec,
-                                      int32_t table[256]);
+QG_NODISCARD qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
+                                          int32_t table[256]);
 
 #endif

@@ -70,18 +70,18 @@ static void qlinear_add(vec_run *v, const json *set)
 {
     qg_dtype type = js_i64(set, "qmin") < 0 ? QG_I8 : QG_U8;
     for (size_t k = 0; k < sizeof adds / sizeof adds[0]; k++) {
-        qg_binary_spec spec = {
-            .op = QG_BINARY_ADD,
+        qg_int_binary_spec spec = {
+            .op = QG_INT_BINARY_ADD,
             .runtime = adds[k].runtime,
             .isa = adds[k].isa,
             .a = {type,  js_f32(set, "sa"), (int32_t)js_i64(set, "za")},
             .b = { type, js_f32(set, "sb"), (int32_t)js_i64(set, "zb")},
             .y = { type, js_f32(set, "sc"), (int32_t)js_i64(set, "zc")}
         };
-        qg_binary p;
+        qg_int_binary p;
         vec_case(v, "add %g + %g -> %g, column %s", js_num(set, "sa"),
                  js_num(set, "sb"), js_num(set, "sc"), adds[k].column);
-        if (!vec_ok(v, "prepare", qg_binary_prepare(v->ctx, &spec, &p)))
+        if (!vec_ok(v, "prepare", qg_int_binary_prepare(v->ctx, &spec, &p)))
             continue;
         JS_EACH(row, js_get(set, "rows"))
         {
