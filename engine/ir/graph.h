@@ -58,6 +58,9 @@ struct qg_node {
     void *param;                /* what op->prepare wrote; NULL until prepared */
     const char *const *capture; /* names of outer values in bodies; see above */
     uint32_t n_capture;
+    uint32_t file_unnamed; /* this was the k-th node without a name in its file, k from
+                              1 and `Constant` nodes counted; 0: it had one, or came
+                              from elsewhere.  For tools that name nodes by k. */
     enum qg_platform platform;
     const char *reason;   /* why it has that platform; arena text, NULL before */
     qg_tqc **tin, **tout; /* [n_in], [n_out]; NULL before attach; entries may be NULL */
@@ -146,11 +149,6 @@ typedef struct qg_node_spec {
 } qg_node_spec;
 QG_NODISCARD qg_status qg_graph_add_node(qg_graph *g, const qg_node_spec *spec,
                                          qg_node **out);
-
-/* The same without prepare(): the caller calls qg_node_prepare when the bodies of the
- * node are complete. */
-QG_NODISCARD qg_status qg_graph_link_node(qg_graph *g, const qg_node_spec *spec,
-                                          qg_node **out);
 
 /* QG_EMODEL when v is one already, or (input) has a producer or a constant. */
 QG_NODISCARD qg_status qg_graph_mark_input(qg_graph *g, qg_value *v);

@@ -1,6 +1,7 @@
 #include "engine/ir/op.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const trait_names[QG_NTRAIT] = {
@@ -27,6 +28,26 @@ const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *na
                 strcmp(plain_domain(op->domain), domain) == 0)
                 best = op;
     return best;
+}
+
+const char *qg_op_versions(const qg_registry *r, const char *domain, const char *name,
+                           char text[QG_OP_VERSIONS])
+{
+    enum { ROOM = QG_OP_VERSIONS, LONGEST = 64 };
+    size_t n = 0;
+    text[0] = '\0';
+    domain = plain_domain(domain);
+    for (size_t f = 0; r && f < r->n_family; f++)
+        for (const qg_op *op = r->family[f]; op->name; op++) {
+            if (strcmp(op->name, name) != 0 || n + LONGEST > ROOM ||
+                strcmp(plain_domain(op->domain), domain) != 0)
+                continue;
+            n += (size_t)snprintf(text + n, ROOM - n, "%s %d",
+                                  n ? "," : ", known for opset", op->since);
+            n += op->until ? (size_t)snprintf(text + n, ROOM - n, " to %d", op->until)
+                           : (size_t)snprintf(text + n, ROOM - n, " and later");
+        }
+    return text;
 }
 
 static const char *roles_of(const char *letters)

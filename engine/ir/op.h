@@ -123,6 +123,12 @@ typedef struct qg_registry {
 const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *name,
                         int64_t opset);
 
+/* ", known for opset 1 to 9, 11 and later": every entry of the operator, for messages;
+ * "" when there is none. */
+enum { QG_OP_VERSIONS = 256 };
+const char *qg_op_versions(const qg_registry *r, const char *domain, const char *name,
+                           char text[QG_OP_VERSIONS]);
+
 /* The role letter of an input (output) slot. */
 char qg_op_in_role(const qg_op *op, size_t slot);
 char qg_op_out_role(const qg_op *op, size_t slot);
