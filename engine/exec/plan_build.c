@@ -497,8 +497,14 @@ static qg_status begin(builder *b)
 {
     qg_plan *p = b->p;
     const qg_graph *g = p->graph;
-    QG_TRY(qg_infer_values(p->ctx, g, p->options.input, p->arena,
-                           (qg_tensor **)&b->type, (const qg_tensor ***)&b->known));
+    qg_tensor *type;
+    const qg_tensor **known;
+    QG_TRY(qg_infer_values(p->ctx, g, p->options.input, p->arena, &type, &known));
+    for (size_t i = 0; i < g->value.n; i++)
+        if (g->value.at[i]->constant)
+            known[i] = g->value.at[i]->constant;
+    b->type = type;
+    b->known = known;
     b->at = QG_NEWN(p->arena, g->value.n, place);
     b->needed = QG_NEWN(p->arena, g->node.n, bool);
     b->done = QG_NEWN(p->arena, g->node.n, bool);

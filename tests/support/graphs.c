@@ -194,7 +194,7 @@ qg_status toy_try_node(toy *t, const char *op, const char *name, const char *in,
     const char *domain = strcmp(op, "Custom") == 0 ? "test" : NULL;
     qg_node_spec spec = { .name = name, .in = ins, .out = outs };
     spec.opset = qg_graph_opset(t->g, domain);
-    spec.op = qg_op_find(&toy_registry, domain, op, spec.opset);
+    spec.op = qg_op_find(t->ctx->registry, domain, op, spec.opset);
     assert_non_null(spec.op);
     spec.n_in = values_of(t, in, ins);
     spec.n_out = values_of(t, out, outs);
