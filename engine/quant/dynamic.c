@@ -38,6 +38,26 @@ static void ranges(const slab *b, const float *x, float *low, float *high)
             widen(x + r * b->stride + c * b->run, b->run, &low[c], &high[c]);
 }
 
+qg_status qg_tensor_ranges(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                           const qg_tensor *x, float *low, float *high)
+{
+    qg_spans spans;
+    qg_span span;
+    QG_TRY(qg_fake_check_axis(ctx, what, s, x));
+    QG_TRY(qg_fake_check_floats(ctx, what, x, x));
+    QG_TRY(qg_fake_check_dense(ctx, what, s, x, &spans));
+    for (int64_t c = 0, n = qg_scheme_param_count(s, x); c < n; c++)
+        low[c] = high[c] = 0;
+    while (qg_spans_next(&spans, &span)) {
+        size_t length = span.each ? 1 : span.n;
+        for (size_t i = 0; i < span.n; i += length) {
+            size_t c = span.param + i;
+            widen(x->f32 + span.at + i, length, &low[c], &high[c]);
+        }
+    }
+    return QG_OK;
+}
+
 typedef struct columns {
     float scale[COLUMNS];
     int32_t offset[COLUMNS];
@@ -90,10 +110,7 @@ static void sweep(const qg_scheme *s, slab b, const float *x, float *y)
 qg_status qg_fake_dynamic(qg_ctx *ctx, const char *what, const qg_scheme *s,
                           const qg_tensor *x, qg_tensor *y)
 {
-    char text[QG_SHAPE_TEXT];
-    if (qg_scheme_param_count(s, x) < 0)
-        return qg_fail(ctx, QG_ESTATE, "%s: axis %d and block %d do not fit %s", what,
-                       s->axis, (int)s->block, qg_tensor_text(x, text));
+    QG_TRY(qg_fake_check_axis(ctx, what, s, x));
     size_t count = (size_t)qg_tensor_count(x);
     if (count == 0)
         return QG_OK;

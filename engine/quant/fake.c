@@ -7,14 +7,22 @@
 #include "engine/quant/fake_tensor.h"
 #include "engine/quant/spans.h"
 
-qg_status qg_check_params(qg_ctx *ctx, const char *what, const qg_scheme *s,
-                          const qg_qparam *p, const qg_tensor *x)
+qg_status qg_fake_check_axis(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                             const qg_tensor *x)
 {
     char text[QG_SHAPE_TEXT];
-    int64_t need = qg_scheme_param_count(s, x);
-    if (need < 0)
+    if (qg_scheme_param_count(s, x) < 0)
         return qg_fail(ctx, QG_ESTATE, "%s: axis %d and block %d do not fit %s", what,
                        s->axis, (int)s->block, qg_tensor_text(x, text));
+    return QG_OK;
+}
+
+qg_status qg_fake_check_params(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                               const qg_qparam *p, const qg_tensor *x)
+{
+    char text[QG_SHAPE_TEXT];
+    QG_TRY(qg_fake_check_axis(ctx, what, s, x));
+    int64_t need = qg_scheme_param_count(s, x);
     if (p->n != (size_t)need)
         return qg_fail(ctx, QG_ESTATE, "%s: %zu parameters for %s, expected %lld", what,
                        p->n, qg_tensor_text(x, text), (long long)need);
@@ -79,8 +87,8 @@ static void floating(const qg_scheme *s, const qg_qparam *p, qg_spans *w,
     }
 }
 
-qg_status qg_check_floats(qg_ctx *ctx, const char *what, const qg_tensor *x,
-                          const qg_tensor *y)
+qg_status qg_fake_check_floats(qg_ctx *ctx, const char *what, const qg_tensor *x,
+                               const qg_tensor *y)
 {
     char text[QG_SHAPE_TEXT], other[QG_SHAPE_TEXT];
     if (x->dtype != QG_F32 || y->dtype != QG_F32 || !qg_same_dims(x, y))
@@ -91,31 +99,43 @@ qg_status qg_check_floats(qg_ctx *ctx, const char *what, const qg_tensor *x,
     return QG_OK;
 }
 
-qg_status qg_fake_quantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
-                           const qg_qparam *p, const qg_tensor *x, qg_tensor *y)
+qg_status qg_fake_check_dense(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                              const qg_tensor *x, qg_spans *spans)
 {
-    qg_spans w;
     char text[QG_SHAPE_TEXT];
-    QG_TRY(qg_check_floats(ctx, what, x, y));
-    if (!qg_spans_start(&w, s, x))
+    if (!qg_spans_start(spans, s, x))
         return qg_fail(ctx, QG_ESTATE,
                        "%s: the strides of %s leave gaps, expected none", what,
                        qg_tensor_text(x, text));
+    return QG_OK;
+}
+
+qg_status qg_fake_check_static(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                               const qg_qparam *p, const qg_tensor *x)
+{
+    if (s->policy & QG_DYNAMIC)
+        return qg_fail(ctx, QG_ESTATE, "%s: the policy is dynamic, expected parameters",
+                       what);
+    return qg_fake_check_params(ctx, what, s, p, x);
+}
+
+qg_status qg_fake_quantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
+                           const qg_qparam *p, const qg_tensor *x, qg_tensor *y)
+{
+    qg_spans spans;
+    QG_TRY(qg_fake_check_floats(ctx, what, x, y));
+    QG_TRY(qg_fake_check_dense(ctx, what, s, x, &spans));
     if (!qg_same_layout(x, y)) {
+        QG_TRY(qg_fake_check_dense(ctx, what, s, y, &spans));
         assert(x->data != y->data);
         qg_tensor_copy(x, y);
         x = y;
-        if (!qg_spans_start(&w, s, x))
-            return qg_fail(ctx, QG_ESTATE,
-                           "%s: the strides of the result leave gaps, "
-                           "expected none",
-                           what);
     }
     if (s->policy & QG_DYNAMIC)
         return qg_fake_dynamic(ctx, what, s, x, y);
-    QG_TRY(qg_check_params(ctx, what, s, p, x));
+    QG_TRY(qg_fake_check_params(ctx, what, s, p, x));
     if (qg_tensor_count(x) == 0)
         return QG_OK;
-    (s->policy & QG_FLOATING ? floating : linear)(s, p, &w, x->f32, y->f32);
+    (s->policy & QG_FLOATING ? floating : linear)(s, p, &spans, x->f32, y->f32);
     return QG_OK;
 }

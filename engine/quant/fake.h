@@ -6,11 +6,13 @@
  *
  * c      0 under PER_TENSOR; the index along scheme.axis under PER_CHANNEL; under BLOCK
  *        parameters are laid out like x with dim[axis] replaced by ceil(dim / block)
- * NaN    stays NaN; infinities saturate
+ * NaN    stays NaN (code: qmin, as ONNX Runtime); infinities saturate; a zero result is +0
+ * Wide   more than 24 bits: division and product in double, one rounding at the end
+ * Float  FLOATING rounds x / scale to the format instead (policy.h, floating.c)
  * Source spec/ppq.md 2.1, 2.4, 2.5; ONNX QuantizeLinear (y_zero_point == offset)
  *
  * The kernels for AVX2 and AVX-512 give the bits of the plain C definition (kernel table
- * in fake_kernel.h; proven by tests/unit/test_fake.c). */
+ * in fake_kernel.h; proven by tests/unit/test_fake_kernels.c). */
 #ifndef QG_ENGINE_QUANT_FAKE_H
 #define QG_ENGINE_QUANT_FAKE_H
 
@@ -41,13 +43,21 @@ QG_NODISCARD qg_status qg_dequantize(qg_ctx *ctx, const char *what, const qg_sch
 
 /* Scale and offset of a range (spec/ppq.md 3.2, defects D01 and D02 mended; quirks bring
  * them back).  low <= high, finite; the range is widened to hold 0.  Arithmetic in
- * double, one rounding to float32.  scale is at least min_scale. */
+ * double, one rounding to float32.  scale is at least min_scale
+ * (0: the default of 1e-8). */
 enum qg_range_quirk {
     QG_RANGE_PPQ_OFFSET = 1,      /* D01: offset without qmin and clamp */
     QG_RANGE_PPQ_POW2_OFFSET = 2, /* D02: offset from the unrounded scale */
 };
 void qg_scheme_from_range(const qg_scheme *s, double low, double high, double min_scale,
                           unsigned quirks, float *scale, int32_t *offset);
+
+/* low[c] and high[c]: the range of the finite elements of x under parameter c, with 0
+ * included; qg_scheme_param_count of each.  What a DYNAMIC scheme does at run time is
+ * this, qg_scheme_from_range with the default min_scale, and the static formula. */
+QG_NODISCARD qg_status qg_tensor_ranges(qg_ctx *ctx, const char *what,
+                                        const qg_scheme *s, const qg_tensor *x,
+                                        float *low, float *high);
 
 /* Number of parameters that a scheme needs for a tensor of these dims; -1: axis or
  * block does not fit. */
