@@ -38,12 +38,11 @@ for backend in trt-int8 ncnn-int8; do
     say "Who rounds? Endpoints by state:"
     python3 tools/dev/count_states.py $snapshot/quant.json
     say "Where does the error come from? The three worst endpoints:"
-    show analyse $snapshot -d $digits --by endpoint >build/demo/endpoints.txt
-    sed -n '1,5p' build/demo/endpoints.txt
+    show analyse $snapshot -d $digits --by endpoint --top 3
 done
 
-say "--- Why? Everything that was decided about the first convolution under trt-int8:"
-show explain build/demo/trt-int8 conv0
+say "--- Why? Everything that was decided about the output of the first convolution under trt-int8:"
+show explain build/demo/trt-int8 conv0.out0
 
 say "--- The files"
 for backend in trt-int8 ncnn-int8; do

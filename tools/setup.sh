@@ -3,6 +3,7 @@
 # packages.txt (as root or through sudo) and the Python packages of requirements.txt
 # (in .venv).  Does nothing, in well under a second, when nothing is missing.
 # Proxies, mirrors and certificates are those of the environment and of apt and pip.
+# QG_SKIP_APT=1 leaves the packages to you.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
