@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "engine/core/num.h"
+
 qg_status qg_ints_attr(qg_ctx *ctx, const qg_node *n, const char *name, qg_ints *out)
 {
     const int64_t *at;
@@ -35,6 +37,23 @@ qg_status qg_ints_input(const qg_call *k, size_t slot, qg_ints *out)
     *out = (qg_ints){ .given = true, .n = (size_t)n };
     for (int64_t i = 0; i < n; i++)
         out->at[i] = qg_tensor_i64(t, i);
+    return QG_OK;
+}
+
+qg_status qg_check_shape(const qg_call *k, const qg_ints *shape)
+{
+    int64_t count = 1;
+    if (shape->n > QG_MAX_RANK)
+        return qg_infer_fail(k, QG_EUNSUPPORTED,
+                             "output of rank %zu, supported up to %d", shape->n,
+                             QG_MAX_RANK);
+    for (size_t i = 0; i < shape->n; i++) {
+        if (shape->at[i] < 0)
+            return qg_infer_fail(k, QG_EMODEL, "dim %zu is %lld, expected 0 or more", i,
+                                 (long long)shape->at[i]);
+        if (!qg_mul_i64(count, shape->at[i], &count))
+            return qg_infer_fail(k, QG_EMODEL, "more elements than int64 can count");
+    }
     return QG_OK;
 }
 

@@ -28,6 +28,10 @@ static inline bool qg_ints_pending(const qg_call *k, size_t slot)
     return t && !t->data;
 }
 
+/* A list that is to become a shape: at most QG_MAX_RANK dims (QG_EUNSUPPORTED), none
+ * negative (QG_EMODEL), number of elements within int64 (QG_EMODEL). */
+QG_NODISCARD qg_status qg_check_shape(const qg_call *k, const qg_ints *shape);
+
 /* Bit a of *mask for every listed axis; a repeated axis is QG_EMODEL. */
 QG_NODISCARD qg_status qg_axes_mask(const qg_call *k, const qg_ints *axes, int32_t rank,
                                     uint32_t *mask);

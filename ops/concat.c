@@ -1,0 +1,228 @@
+/* concat.c -- Concat and Split along an axis.  Source: the ONNX operator pages. */
+#include "ops/families.h"
+
+#include "engine/core/num.h"
+#include "ops/util_axis.h"
+#include "ops/util_cast.h"
+
+typedef struct axis_param {
+    int64_t axis;
+} axis_param;
+
+static qg_status concat_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    if (n->op->since >= 4 && !qg_attr_has(n, "axis"))
+        return qg_node_fail(ctx, QG_EMODEL, "prepare", n, "axis is missing");
+    return qg_attr_int(ctx, n, "axis", 1, &((axis_param *)param)->axis);
+}
+
+/* The dims of t joined to those so far; -1 gives way to what is known. */
+static qg_status join_dims(const qg_call *k, size_t slot, int32_t axis, qg_tensor *y)
+{
+    const qg_tensor *t = k->in[slot];
+    if (t->rank != y->rank)
+        return qg_infer_fail(k, QG_EMODEL, "input %zu has rank %d, expected %d", slot,
+                             (int)t->rank, (int)y->rank);
+    for (int32_t i = 0; i < y->rank; i++) {
+        if (i == axis) {
+            if (t->dim[i] < 0 || y->dim[i] < 0)
+                y->dim[i] = -1;
+            else if (!qg_add_i64(y->dim[i], t->dim[i], &y->dim[i]))
+                return qg_infer_fail(k, QG_EMODEL, "axis %d overflows int64",
+                                     (int)axis);
+        } else if (y->dim[i] < 0) {
+            y->dim[i] = t->dim[i];
+        } else if (t->dim[i] >= 0 && t->dim[i] != y->dim[i]) {
+            return qg_infer_fail(k, QG_EMODEL,
+                                 "input %zu: dimension %d is %lld, expected %lld", slot,
+                                 (int)i, (long long)t->dim[i], (long long)y->dim[i]);
+        }
+    }
+    return QG_OK;
+}
+
+static qg_status concat_infer(const qg_call *k)
+{
+    int32_t axis;
+    qg_tensor y = *k->in[0];
+    QG_TRY(qg_check_type(k, 0, QG_DT_ANY));
+    for (size_t i = 0; i < k->n_in; i++)
+        if (!k->in[i])
+            return qg_infer_fail(k, QG_EMODEL, "input %zu is absent", i);
+    QG_TRY(qg_check_same_type(k, 1, k->n_in));
+    for (size_t i = 0; i < k->n_in; i++)
+        if (k->in[i]->rank < 0) {
+            qg_set_out(k, 0, y.dtype, -1, NULL);
+            return QG_OK;
+        }
+    QG_TRY(qg_check_axis(k, ((const axis_param *)k->param)->axis, y.rank, &axis));
+    for (size_t i = 1; i < k->n_in; i++)
+        QG_TRY(join_dims(k, i, axis, &y));
+    qg_set_out(k, 0, y.dtype, y.rank, y.dim);
+    return QG_OK;
+}
+
+/* Copies `rows` pieces of `bytes` bytes; the pieces lie to_step and from_step apart. */
+static void copy_pieces(char *to, size_t to_step, const char *from, size_t from_step,
+                        size_t bytes, int64_t rows)
+{
+    for (int64_t i = 0; i < rows && bytes; i++, to += to_step, from += from_step)
+        memcpy(to, from, bytes);
+}
+
+/* Bytes of one piece of t: everything from the axis on. */
+static size_t piece_bytes(const qg_tensor *t, int32_t axis)
+{
+    return (size_t)qg_dims_product(t, axis, t->rank) * qg_element_size(t->dtype);
+}
+
+static qg_status concat_run(const qg_call *k)
+{
+    const qg_tensor *y = k->out[0];
+    int32_t axis;
+    if (QG_DT_HAS(QG_DT_PACKED, y->dtype))
+        return qg_run_as(k, QG_DT_PACKED, QG_F32, concat_run);
+    QG_TRY(qg_check_axis(k, ((const axis_param *)k->param)->axis, y->rank, &axis));
+    if (qg_elements(y) == 0)
+        return QG_OK;
+    const size_t step = piece_bytes(y, axis);
+    char *to = y->data;
+    for (size_t i = 0; i < k->n_in; i++) {
+        const size_t bytes = piece_bytes(k->in[i], axis);
+        copy_pieces(to, step, k->in[i]->data, bytes, bytes,
+                    qg_dims_product(y, 0, axis));
+        to += bytes;
+    }
+    return QG_OK;
+}
+
+/* Split: lengths from the attribute (until 12), from input 1, or equal.  Since 18 the
+ * last of num_outputs equal parts may be shorter. */
+typedef struct split_param {
+    int64_t axis, num_outputs; /* num_outputs -1: not given */
+    const int64_t *length;     /* attribute; NULL when absent */
+    size_t n_length;
+} split_param;
+
+static qg_status split_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    split_param *p = param;
+    QG_TRY(qg_attr_int(ctx, n, "axis", 0, &p->axis));
+    QG_TRY(qg_attr_int(ctx, n, "num_outputs", -1, &p->num_outputs));
+    if (n->op->since < 13)
+        QG_TRY(qg_attr_ints(ctx, n, "split", &p->length, &p->n_length));
+    else if (p->num_outputs != -1 && p->num_outputs != (int64_t)n->n_out)
+        return qg_node_fail(ctx, QG_EMODEL, "prepare", n,
+                            "num_outputs is %lld, expected %u as the node has",
+                            (long long)p->num_outputs, n->n_out);
+    return QG_OK;
+}
+
+/* The length of part i when all are equal; -1 when the axis is not known. */
+static qg_status equal_part(const qg_call *k, int64_t dim, size_t i, int64_t *out)
+{
+    const split_param *p = k->param;
+    const int64_t n = (int64_t)k->n_out, part = dim < 0 ? -1 : (dim + n - 1) / n;
+    if (dim >= 0 && dim % n != 0 && k->node->op->since < 18)
+        return qg_infer_fail(k, QG_EMODEL, "%lld elements do not split into %lld parts",
+                             (long long)dim, (long long)n);
+    if (k->node->op->since >= 18 && p->num_outputs < 0)
+        return qg_infer_fail(k, QG_EMODEL, "expected split or num_outputs");
+    *out = part;
+    if (dim >= 0) /* parts start at i * part and never go beyond the end */
+        *out = (int64_t)i * part + part <= dim ? part : dim - (int64_t)i * part;
+    if (dim >= 0 && *out < 0)
+        *out = 0;
+    return QG_OK;
+}
+
+/* The length of part i; -1 when it is not known yet. */
+static qg_status part_length(const qg_call *k, int64_t dim, size_t i, int64_t *out)
+{
+    const split_param *p = k->param;
+    const qg_tensor *split = k->node->op->since == 2 ? NULL : qg_in(k, 1);
+    const int64_t count = split ? qg_tensor_count(split) : (int64_t)p->n_length;
+    *out = -1;
+    if (!split && !p->length)
+        return equal_part(k, dim, i, out);
+    if (split && !split->data)
+        return QG_OK;
+    if (count != (int64_t)k->n_out)
+        return qg_infer_fail(k, QG_EMODEL, "split has %lld lengths, expected %zu",
+                             (long long)count, k->n_out);
+    *out = split ? qg_tensor_i64(split, (int64_t)i) : p->length[i];
+    if (*out < 0)
+        return qg_infer_fail(k, QG_EMODEL, "length %zu is %lld, expected 0 or more", i,
+                             (long long)*out);
+    return QG_OK;
+}
+
+static qg_status split_infer(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    qg_tensor y = *x;
+    int32_t axis;
+    int64_t sum = 0;
+    bool known = true;
+    QG_TRY(qg_check_type(k, 0, QG_DT_ANY));
+    QG_TRY(qg_check_type(k, 1, QG_DT_INDEX));
+    if (x->rank >= 0)
+        QG_TRY(qg_check_axis(k, ((const split_param *)k->param)->axis, x->rank, &axis));
+    for (size_t i = 0; i < k->n_out; i++) {
+        if (x->rank >= 0) {
+            QG_TRY(part_length(k, x->dim[axis], i, &y.dim[axis]));
+            known = known && y.dim[axis] >= 0 && qg_add_i64(sum, y.dim[axis], &sum);
+        }
+        qg_set_out(k, i, x->dtype, x->rank, y.dim);
+    }
+    if (x->rank >= 0 && known && x->dim[axis] >= 0 && sum != x->dim[axis])
+        return qg_infer_fail(k, QG_EMODEL, "lengths sum to %lld, expected %lld",
+                             (long long)sum, (long long)x->dim[axis]);
+    return QG_OK;
+}
+
+static qg_status split_run(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    int32_t axis;
+    if (QG_DT_HAS(QG_DT_PACKED, x->dtype))
+        return qg_run_as(k, QG_DT_PACKED, QG_F32, split_run);
+    QG_TRY(qg_check_axis(k, ((const split_param *)k->param)->axis, x->rank, &axis));
+    if (qg_elements(x) == 0)
+        return QG_OK;
+    const size_t step = piece_bytes(x, axis), row = step / (size_t)x->dim[axis];
+    const char *from = x->data;
+    for (size_t i = 0; i < k->n_out; i++) {
+        int64_t length;
+        QG_TRY(part_length(k, x->dim[axis], i, &length));
+        const size_t bytes = (size_t)length * row;
+        if (k->out[i])
+            copy_pieces(k->out[i]->data, bytes, from, step, bytes,
+                        qg_dims_product(x, 0, axis));
+        from += bytes;
+    }
+    return QG_OK;
+}
+
+#define ROWCONCAT(first)                                                               \
+    {                                                                                  \
+        .name = "Concat", .since = first, .min_in = 1, .max_in = 255, .min_out = 1,    \
+        .max_out = 1, .in_roles = "d", .traits = QG_OP_JOIN | QG_OP_PURE,              \
+        .param_size = sizeof(axis_param), .prepare = concat_prepare,                   \
+        .infer = concat_infer, .run = concat_run                                       \
+    }
+#define ROWSPLIT(first, last, inputs)                                                  \
+    {                                                                                  \
+        .name = "Split", .since = first, .until = last, .min_in = 1, .max_in = inputs, \
+        .min_out = 1, .max_out = 255, .in_roles = "ds",                                \
+        .traits = QG_OP_PASSIVE | QG_OP_PURE, .param_size = sizeof(split_param),       \
+        .prepare = split_prepare, .infer = split_infer, .run = split_run               \
+    }
+
+/* clang-format off */
+const qg_op qg_ops_concat[] = {
+    ROWCONCAT(1), ROWCONCAT(4),
+    ROWSPLIT(1, 1, 2), ROWSPLIT(2, 12, 1), ROWSPLIT(13, 17, 2), ROWSPLIT(18, 0, 2),
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,339 @@
+/* move.c -- operators that put elements elsewhere without changing them: Transpose,
+ * Expand, Tile, DepthToSpace, SpaceToDepth, ReverseSequence.
+ *
+ * Each is one walk (util_broadcast.h) over the output with strides into the input.
+ * Packed types travel as float32, which holds all their values.
+ * Source: the ONNX operator page of the same name. */
+#include "ops/families.h"
+
+#include "engine/core/num.h"
+#include "ops/util_broadcast.h"
+#include "ops/util_cast.h"
+
+static bool is_packed(const qg_call *k)
+{
+    return QG_DT_HAS(QG_DT_PACKED, k->in[0]->dtype);
+}
+
+static qg_status run_unpacked(const qg_call *k)
+{
+    return qg_run_as(k, QG_DT_PACKED, QG_F32, k->node->op->run);
+}
+
+/* Input 0 seen with `rank` dims (plain), its axes in the order of perm, to output 0. */
+static void copy_permuted(const qg_call *k, int32_t rank, const int64_t *dim,
+                          const int32_t *perm)
+{
+    int64_t stride[QG_MAX_RANK], step = 1, out_dim[QG_MAX_RANK], in_stride[QG_MAX_RANK];
+    int64_t out_stride[QG_MAX_RANK];
+    for (int32_t i = rank - 1; i >= 0; step *= dim[i--])
+        stride[i] = step;
+    for (int32_t i = 0; i < rank; i++) {
+        out_dim[i] = dim[perm[i]];
+        in_stride[i] = stride[perm[i]];
+    }
+    step = 1;
+    for (int32_t i = rank - 1; i >= 0; step *= out_dim[i--])
+        out_stride[i] = step;
+    qg_walk w;
+    qg_walk_init(&w, rank, out_dim);
+    qg_walk_add(&w, out_stride);
+    qg_walk_add(&w, in_stride);
+    qg_walk_collapse(&w);
+    qg_walk_copy(&w, qg_element_size(k->in[0]->dtype), k->out[0]->data, k->in[0]->data);
+}
+
+/* Transpose: dim i of y is dim perm[i] of x; reversed without perm. */
+typedef struct transpose_param {
+    qg_ints perm;
+} transpose_param;
+
+static qg_status transpose_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    return qg_ints_attr(ctx, n, "perm", &((transpose_param *)param)->perm);
+}
+
+static qg_status read_perm(const qg_call *k, int32_t perm[QG_MAX_RANK])
+{
+    const qg_ints *given = &((const transpose_param *)k->param)->perm;
+    const int32_t rank = k->in[0]->rank;
+    uint32_t seen;
+    for (int32_t i = 0; i < rank; i++)
+        perm[i] = rank - 1 - i;
+    if (!given->given)
+        return QG_OK;
+    if (given->n != (size_t)rank)
+        return qg_infer_fail(k, QG_EMODEL, "perm has %zu values, expected %d", given->n,
+                             (int)rank);
+    QG_TRY(qg_axes_mask(k, given, rank, &seen));
+    for (int32_t i = 0; i < rank; i++)
+        perm[i] = (int32_t)(given->at[i] < 0 ? given->at[i] + rank : given->at[i]);
+    return QG_OK;
+}
+
+static qg_status transpose_infer(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    int32_t perm[QG_MAX_RANK];
+    int64_t dim[QG_MAX_RANK];
+    QG_TRY(qg_check_type(k, 0, QG_DT_ANY));
+    if (x->rank >= 0)
+        QG_TRY(read_perm(k, perm));
+    for (int32_t i = 0; i < x->rank; i++)
+        dim[i] = x->dim[perm[i]];
+    qg_set_out(k, 0, x->dtype, x->rank, dim);
+    return QG_OK;
+}
+
+static qg_status transpose_run(const qg_call *k)
+{
+    int32_t perm[QG_MAX_RANK];
+    if (is_packed(k))
+        return run_unpacked(k);
+    QG_TRY(read_perm(k, perm));
+    copy_permuted(k, k->in[0]->rank, k->in[0]->dim, perm);
+    return QG_OK;
+}
+
+/* DepthToSpace and SpaceToDepth: blocks of b x b pixels become channels or come from
+ * them.  Mode DCR: the block is the slower part of the channel; CRD: the faster one. */
+typedef struct block_param {
+    int64_t size;
+    int crd;
+} block_param;
+
+static qg_status block_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    static const char *const modes[] = { "DCR", "CRD", NULL };
+    block_param *p = param;
+    QG_TRY(qg_attr_int(ctx, n, "blocksize", 0, &p->size));
+    if (p->size < 1 || p->size > 1 << 15)
+        return qg_node_fail(ctx, QG_EMODEL, "prepare", n,
+                            "blocksize %lld, expected 1 to 32768", (long long)p->size);
+    return qg_attr_choice(ctx, n, "mode", modes, 0, &p->crd);
+}
+
+static int64_t times(int64_t dim, int64_t by) { return dim < 0 ? -1 : dim * by; }
+
+/* dim / by, or QG_EMODEL. */
+static qg_status divide(const qg_call *k, int32_t axis, int64_t by, int64_t *out)
+{
+    const int64_t dim = k->in[0]->dim[axis];
+    if (dim >= 0 && dim % by != 0)
+        return qg_infer_fail(k, QG_EMODEL,
+                             "dim %d is %lld, expected a multiple of %lld", (int)axis,
+                             (long long)dim, (long long)by);
+    *out = dim < 0 ? -1 : dim / by;
+    return QG_OK;
+}
+
+static qg_status depth_to_space_infer(const qg_call *k)
+{
+    const int64_t b = ((const block_param *)k->param)->size;
+    const qg_tensor *x = k->in[0];
+    int64_t dim[4] = { -1, -1, -1, -1 };
+    QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
+    QG_TRY(qg_check_rank(k, 0, 4, 4));
+    if (x->rank == 4) {
+        dim[0] = x->dim[0];
+        QG_TRY(divide(k, 1, b * b, &dim[1]));
+        dim[2] = times(x->dim[2], b);
+        dim[3] = times(x->dim[3], b);
+    }
+    qg_set_out(k, 0, x->dtype, 4, dim);
+    return QG_OK;
+}
+
+static qg_status depth_to_space_run(const qg_call *k)
+{
+    const block_param *p = k->param;
+    const int64_t b = p->size, *d = k->in[0]->dim, c = d[1] / (b * b);
+    const int64_t dcr[6] = { d[0], b, b, c, d[2], d[3] };
+    const int64_t crd[6] = { d[0], c, b, b, d[2], d[3] };
+    const int32_t dcr_perm[6] = { 0, 3, 4, 1, 5, 2 },
+                  crd_perm[6] = { 0, 1, 4, 2, 5, 3 };
+    copy_permuted(k, 6, p->crd ? crd : dcr, p->crd ? crd_perm : dcr_perm);
+    return QG_OK;
+}
+
+static qg_status space_to_depth_infer(const qg_call *k)
+{
+    const int64_t b = ((const block_param *)k->param)->size;
+    const qg_tensor *x = k->in[0];
+    int64_t dim[4] = { -1, -1, -1, -1 };
+    QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
+    QG_TRY(qg_check_rank(k, 0, 4, 4));
+    if (x->rank == 4) {
+        dim[0] = x->dim[0];
+        dim[1] = times(x->dim[1], b * b);
+        QG_TRY(divide(k, 2, b, &dim[2]));
+        QG_TRY(divide(k, 3, b, &dim[3]));
+    }
+    qg_set_out(k, 0, x->dtype, 4, dim);
+    return QG_OK;
+}
+
+static qg_status space_to_depth_run(const qg_call *k)
+{
+    const int64_t b = ((const block_param *)k->param)->size, *d = k->in[0]->dim;
+    const int64_t blocks[6] = { d[0], d[1], d[2] / b, b, d[3] / b, b };
+    copy_permuted(k, 6, blocks, (const int32_t[6]){ 0, 3, 5, 1, 2, 4 });
+    return QG_OK;
+}
+
+/* Expand: broadcast of x with the shape in input 1. */
+static qg_status expand_infer(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    qg_tensor shape_as_tensor;
+    qg_ints shape;
+    QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
+    if (qg_ints_pending(k, 1)) {
+        const int64_t unknown[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
+        int64_t rank = qg_in_dim(k, 1, 0);
+        rank = x->rank < 0 || rank > QG_MAX_RANK || rank < 0 ? -1
+               : rank > x->rank                              ? rank
+                                                             : x->rank;
+        qg_set_out(k, 0, x->dtype, (int32_t)rank, unknown);
+        return QG_OK;
+    }
+    QG_TRY(qg_ints_input(k, 1, &shape));
+    QG_TRY(qg_check_shape(k, &shape));
+    qg_tensor_init(&shape_as_tensor, x->dtype, (int32_t)shape.n, shape.at);
+    qg_call both = *k;
+    both.in = (const qg_tensor *const[]){ x, &shape_as_tensor };
+    return qg_infer_broadcast(&both, 0, 2, x->dtype);
+}
+
+static qg_status expand_run(const qg_call *k)
+{
+    qg_walk w;
+    qg_walk_init(&w, k->out[0]->rank, k->out[0]->dim);
+    qg_walk_add_broadcast(&w, k->out[0]);
+    qg_walk_add_broadcast(&w, k->in[0]);
+    qg_walk_collapse(&w);
+    qg_walk_copy(&w, qg_element_size(k->in[0]->dtype), k->out[0]->data, k->in[0]->data);
+    return QG_OK;
+}
+
+/* Tile: input 1 says how often each axis is repeated. */
+static qg_status tile_infer(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    int64_t dim[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
+    qg_ints times_of;
+    QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
+    if (!qg_ints_pending(k, 1) && x->rank >= 0) {
+        QG_TRY(qg_ints_input(k, 1, &times_of));
+        if (times_of.n != (size_t)x->rank)
+            return qg_infer_fail(k, QG_EMODEL, "%zu repeats, expected %d", times_of.n,
+                                 (int)x->rank);
+        QG_TRY(qg_check_shape(k, &times_of));
+        for (int32_t i = 0; i < x->rank; i++)
+            if (x->dim[i] >= 0 && !qg_mul_i64(x->dim[i], times_of.at[i], &dim[i]))
+                return qg_infer_fail(k, QG_EMODEL, "dim %d overflows int64", (int)i);
+    }
+    qg_set_out(k, 0, x->dtype, x->rank, dim);
+    return QG_OK;
+}
+
+static qg_status tile_run(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0], *y = k->out[0];
+    int64_t dim[QG_WALK_RANK], to[QG_WALK_RANK], from[QG_WALK_RANK];
+    for (int32_t i = 0; i < x->rank; i++) {
+        dim[2 * i] = x->dim[i] ? y->dim[i] / x->dim[i] : 0;
+        to[2 * i] = x->dim[i] * y->stride[i];
+        from[2 * i] = 0;
+        dim[2 * i + 1] = x->dim[i];
+        to[2 * i + 1] = y->stride[i];
+        from[2 * i + 1] = x->stride[i];
+    }
+    qg_walk w;
+    qg_walk_init(&w, 2 * x->rank, dim);
+    qg_walk_add(&w, to);
+    qg_walk_add(&w, from);
+    qg_walk_collapse(&w);
+    qg_walk_copy(&w, qg_element_size(x->dtype), y->data, x->data);
+    return QG_OK;
+}
+
+/* ReverseSequence: the first lens[b] steps of sequence b backwards, the rest as they
+ * are.  x is [time, batch, ...] or [batch, time, ...]. */
+typedef struct reverse_param {
+    int64_t batch_axis, time_axis; /* 0 and 1 in some order */
+} reverse_param;
+
+static qg_status reverse_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    reverse_param *p = param;
+    QG_TRY(qg_attr_int(ctx, n, "batch_axis", 1, &p->batch_axis));
+    QG_TRY(qg_attr_int(ctx, n, "time_axis", 0, &p->time_axis));
+    if (p->batch_axis < 0 || p->batch_axis > 1 || p->time_axis != 1 - p->batch_axis)
+        return qg_node_fail(ctx, QG_EMODEL, "prepare", n,
+                            "batch_axis %lld and time_axis %lld, expected 0 and 1",
+                            (long long)p->batch_axis, (long long)p->time_axis);
+    return QG_OK;
+}
+
+static qg_status reverse_infer(const qg_call *k)
+{
+    const reverse_param *p = k->param;
+    QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
+    QG_TRY(qg_check_type(k, 1, QG_DT(I64)));
+    QG_TRY(qg_check_rank(k, 0, 2, QG_MAX_RANK));
+    QG_TRY(qg_check_vector(k, 1, qg_in_dim(k, 0, (int32_t)p->batch_axis)));
+    return qg_infer_same(k);
+}
+
+static qg_status reverse_run(const qg_call *k)
+{
+    const reverse_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    const int64_t times_ = x->dim[p->time_axis], batch = x->dim[p->batch_axis];
+    const int64_t size = (int64_t)qg_element_size(x->dtype);
+    const int64_t row = qg_dims_product(x, 2, x->rank) * size;
+    const int64_t step_t = p->time_axis == 0 ? batch * row : row;
+    const int64_t step_b = p->batch_axis == 0 ? times_ * row : row;
+    for (int64_t b = 0; b < batch; b++) {
+        const int64_t len = k->in[1]->i64[b];
+        if (len < 0 || len > times_)
+            return qg_run_fail(k, QG_EDATA,
+                               "sequence %lld has length %lld, expected 0 to "
+                               "%lld",
+                               (long long)b, (long long)len, (long long)times_);
+        for (int64_t t = 0; t < times_; t++) {
+            const int64_t from = t < len ? len - 1 - t : t;
+            memcpy((char *)k->out[0]->data + b * step_b + t * step_t,
+                   (const char *)x->data + b * step_b + from * step_t, (size_t)row);
+        }
+    }
+    return QG_OK;
+}
+
+#define MOVES (QG_OP_PASSIVE | QG_OP_PURE)
+#define ROW(onnx, first, inputs, roles, id, t)                                         \
+    {                                                                                  \
+        .name = onnx, .since = first, .min_in = inputs, .max_in = inputs,              \
+        .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES | (t),          \
+        .infer = id##_infer, .run = id##_run                                           \
+    }
+#define ROWP(onnx, first, inputs, roles, id, par, t)                                   \
+    {                                                                                  \
+        .name = onnx, .since = first, .min_in = inputs, .max_in = inputs,              \
+        .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES | (t),          \
+        .param_size = sizeof(par##_param), .prepare = par##_prepare,                   \
+        .infer = id##_infer, .run = id##_run                                           \
+    }
+
+/* clang-format off */
+const qg_op qg_ops_move[] = {
+    ROWP("Transpose",       1, 1, "d",  transpose, transpose, 0),
+    ROWP("DepthToSpace",    1, 1, "d",  depth_to_space, block, QG_OP_BATCH_FIRST),
+    ROWP("SpaceToDepth",    1, 1, "d",  space_to_depth, block, QG_OP_BATCH_FIRST),
+    ROWP("ReverseSequence", 10, 2, "ds", reverse, reverse, QG_OP_BATCH_FIRST),
+    ROW("Expand",           8, 2, "ds", expand, 0),
+    ROW("Tile",             6, 2, "ds", tile, 0),
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,350 @@
+/* reduce.c -- ReduceSum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp.
+ *
+ * The input is walked once in memory order; an accumulator array of the output's size
+ * collects.  Floats accumulate in double, so that the order of the terms hardly matters,
+ * and always in the same order, so that it does not matter at all.  Integers wrap.
+ * Source: the ONNX operator page of the same name. */
+#include "ops/families.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "ops/util_broadcast.h"
+#include "ops/util_cast.h"
+
+enum { LANES = 8 }; /* independent sums within a row: lets it vectorise */
+
+/* One reduction over one element type; acc holds accumulators of acc_size bytes. */
+typedef struct reducer {
+    size_t acc_size;
+    void (*start)(void *acc, size_t n);
+    void (*step)(void *acc, bool one, const void *x, int64_t n); /* one: into acc[0] */
+    void (*finish)(const void *acc, void *y, size_t n, double count);
+} reducer;
+
+/* s = COMBINE(s, MAP(x)) from `identity`; y = FINISH(s, count). */
+#define REDUCER(id, suffix, T, A, identity, COMBINE, MAP, FINISH)                      \
+    static void id##_##suffix##_start(void *acc, size_t n)                             \
+    {                                                                                  \
+        for (size_t i = 0; i < n; i++)                                                 \
+            ((A *)acc)[i] = identity;                                                  \
+    }                                                                                  \
+    static void id##_##suffix##_step(void *acc, bool one, const void *px, int64_t n)   \
+    {                                                                                  \
+        const T *x = px;                                                               \
+        A *s = acc, lane[LANES];                                                       \
+        int64_t i = 0;                                                                 \
+        if (!one) {                                                                    \
+            for (; i < n; i++)                                                         \
+                s[i] = COMBINE(s[i], MAP(x[i]));                                       \
+            return;                                                                    \
+        }                                                                              \
+        for (int j = 0; j < LANES; j++)                                                \
+            lane[j] = identity;                                                        \
+        for (; i + LANES <= n; i += LANES)                                             \
+            for (int j = 0; j < LANES; j++)                                            \
+                lane[j] = COMBINE(lane[j], MAP(x[i + j]));                             \
+        for (int j = 0; i < n; i++, j++)                                               \
+            lane[j] = COMBINE(lane[j], MAP(x[i]));                                     \
+        for (int j = 0; j < LANES; j++)                                                \
+            s[0] = COMBINE(s[0], lane[j]);                                             \
+    }                                                                                  \
+    static void id##_##suffix##_finish(const void *acc, void *y, size_t n,             \
+                                       double count)                                   \
+    {                                                                                  \
+        const A *s = acc;                                                              \
+        (void)count;                                                                   \
+        for (size_t i = 0; i < n; i++)                                                 \
+            ((T *)y)[i] = (T)FINISH(s[i], count);                                      \
+    }                                                                                  \
+    static const reducer id##_##suffix = { sizeof(A), id##_##suffix##_start,           \
+                                           id##_##suffix##_step,                       \
+                                           id##_##suffix##_finish };
+
+/* clang-format off */
+#define PLUS(a, b)  ((a) + (b))
+#define TIMES(a, b) ((a) * (b))
+#define MAX(a, b)   ((a) > (b) || (a) != (a) ? (a) : (b)) /* a NaN on either side wins */
+#define MIN(a, b)   ((a) < (b) || (a) != (a) ? (a) : (b))
+#define REAL(x)     ((double)(x))
+#define WHOLE(x)    ((uint64_t)(x))
+#define SAME(x)     (x)
+#define SQUARE_R(x) (REAL(x) * REAL(x))
+#define SQUARE_W(x) (WHOLE(x) * WHOLE(x))
+#define ABS_R(x)    fabs(REAL(x))
+#define ABS_W(x)    ((x) < 1 ? 0 - WHOLE(x) : WHOLE(x))
+#define AS_IS(s, count)   (s)
+#define AVERAGE(s, count) ((s) / (count))
+#define ROOT(s, count)    sqrt(s)
+#define LOG(s, count)     log(s)
+
+#define ON_REALS(id, identity, combine, map, finish)                                   \
+    REDUCER(id, f32, float, double, identity, combine, map, finish)                    \
+    REDUCER(id, f64, double, double, identity, combine, map, finish)
+#define ON_INTS(id, identity, combine, map)                                            \
+    REDUCER(id, i8, int8_t, uint64_t, identity, combine, map, AS_IS)                   \
+    REDUCER(id, u8, uint8_t, uint64_t, identity, combine, map, AS_IS)                  \
+    REDUCER(id, i16, int16_t, uint64_t, identity, combine, map, AS_IS)                 \
+    REDUCER(id, u16, uint16_t, uint64_t, identity, combine, map, AS_IS)                \
+    REDUCER(id, i32, int32_t, uint64_t, identity, combine, map, AS_IS)                 \
+    REDUCER(id, u32, uint32_t, uint64_t, identity, combine, map, AS_IS)                \
+    REDUCER(id, i64, int64_t, uint64_t, identity, combine, map, AS_IS)                 \
+    REDUCER(id, u64, uint64_t, uint64_t, identity, combine, map, AS_IS)
+#define REAL_ENTRIES(id) [QG_F32] = &id##_f32, [QG_F64] = &id##_f64
+#define ALL_ENTRIES(id) REAL_ENTRIES(id),                                              \
+    [QG_I8] = &id##_i8, [QG_U8] = &id##_u8, [QG_I16] = &id##_i16, [QG_U16] = &id##_u16, \
+    [QG_I32] = &id##_i32, [QG_U32] = &id##_u32, [QG_I64] = &id##_i64, [QG_U64] = &id##_u64
+
+ON_REALS(sum, 0, PLUS, REAL, AS_IS)          ON_INTS(sum, 0, PLUS, WHOLE)
+ON_REALS(square, 0, PLUS, SQUARE_R, AS_IS)   ON_INTS(square, 0, PLUS, SQUARE_W)
+ON_REALS(l1, 0, PLUS, ABS_R, AS_IS)          ON_INTS(l1, 0, PLUS, ABS_W)
+ON_REALS(prod, 1, TIMES, REAL, AS_IS)        ON_INTS(prod, 1, TIMES, WHOLE)
+ON_REALS(mean, 0, PLUS, REAL, AVERAGE)
+ON_REALS(l2, 0, PLUS, SQUARE_R, ROOT)
+ON_REALS(logsum, 0, PLUS, REAL, LOG)
+
+#define EXTREME(id, combine, float_identity, END)                                      \
+    REDUCER(id, f32, float, float, float_identity, combine, SAME, AS_IS)               \
+    REDUCER(id, f64, double, double, float_identity, combine, SAME, AS_IS)             \
+    REDUCER(id, i8, int8_t, int8_t, INT8_##END, combine, SAME, AS_IS)                  \
+    REDUCER(id, u8, uint8_t, uint8_t, UINT8_##END, combine, SAME, AS_IS)               \
+    REDUCER(id, i16, int16_t, int16_t, INT16_##END, combine, SAME, AS_IS)              \
+    REDUCER(id, u16, uint16_t, uint16_t, UINT16_##END, combine, SAME, AS_IS)           \
+    REDUCER(id, i32, int32_t, int32_t, INT32_##END, combine, SAME, AS_IS)              \
+    REDUCER(id, u32, uint32_t, uint32_t, UINT32_##END, combine, SAME, AS_IS)           \
+    REDUCER(id, i64, int64_t, int64_t, INT64_##END, combine, SAME, AS_IS)              \
+    REDUCER(id, u64, uint64_t, uint64_t, UINT64_##END, combine, SAME, AS_IS)
+#define UINT8_MIN 0
+#define UINT16_MIN 0
+#define UINT32_MIN 0
+#define UINT64_MIN 0
+EXTREME(max, MAX, -INFINITY, MIN)
+EXTREME(min, MIN, INFINITY, MAX)
+/* of booleans: or, and */
+#define TRUTH(x) ((uint8_t)((x) != 0))
+REDUCER(max, bool, uint8_t, uint8_t, 0, MAX, TRUTH, AS_IS)
+REDUCER(min, bool, uint8_t, uint8_t, 1, MIN, TRUTH, AS_IS)
+    /* clang-format on */
+
+    typedef struct reduce_param {
+    int64_t keep, noop; /* noop: empty axes mean none, not all */
+    bool axes_input;
+    qg_ints axes;
+} reduce_param;
+
+static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    reduce_param *p = param;
+    QG_TRY(qg_attr_int(ctx, n, "keepdims", 1, &p->keep));
+    QG_TRY(qg_attr_int(ctx, n, "noop_with_empty_axes", 0, &p->noop));
+    p->axes_input = n->op->max_in == 2;
+    return p->axes_input ? QG_OK : qg_ints_attr(ctx, n, "axes", &p->axes);
+}
+
+/* Bit a of *mask: axis a is reduced.  Input 1 has data when it is there. */
+static qg_status reduced_axes(const qg_call *k, uint32_t *mask)
+{
+    const reduce_param *p = k->param;
+    const int32_t rank = k->in[0]->rank;
+    qg_ints axes = p->axes;
+    if (p->axes_input)
+        QG_TRY(qg_ints_input(k, 1, &axes));
+    if (axes.n == 0) {
+        *mask = p->noop ? 0 : (1u << rank) - 1;
+        return QG_OK;
+    }
+    return qg_axes_mask(k, &axes, rank, mask);
+}
+
+static qg_status infer(const qg_call *k, uint64_t types)
+{
+    const reduce_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    int64_t dim[QG_MAX_RANK];
+    uint32_t mask = 0;
+    int32_t rank = 0;
+    QG_TRY(qg_check_type(k, 0, types));
+    const bool pending = p->axes_input && qg_ints_pending(k, 1);
+    if (x->rank < 0 || (pending && !p->keep)) {
+        qg_set_out(k, 0, x->dtype, -1, NULL);
+        return QG_OK;
+    }
+    if (!pending)
+        QG_TRY(reduced_axes(k, &mask));
+    for (int32_t i = 0; i < x->rank; i++) {
+        const bool reduced = mask >> i & 1u;
+        if (!reduced || p->keep)
+            dim[rank++] = pending ? -1 : reduced ? 1 : x->dim[i];
+    }
+    qg_set_out(k, 0, x->dtype, rank, dim);
+    return QG_OK;
+}
+
+/* Strides into the accumulators: plain over the kept axes, 0 along the reduced ones. */
+static void acc_strides(const qg_tensor *x, uint32_t mask, int64_t *stride)
+{
+    int64_t step = 1;
+    for (int32_t i = x->rank - 1; i >= 0; i--) {
+        const bool reduced = mask >> i & 1u;
+        stride[i] = reduced ? 0 : step;
+        step *= reduced ? 1 : x->dim[i];
+    }
+}
+
+/* Collects x into acc. */
+static void collect(const reducer *r, const qg_tensor *x, const int64_t *stride,
+                    char *acc)
+{
+    const int64_t size = (int64_t)qg_element_size(x->dtype);
+    qg_walk w;
+    qg_walk_at at = { 0 };
+    qg_walk_init(&w, x->rank, x->dim);
+    qg_walk_add(&w, stride);
+    qg_walk_add(&w, x->stride);
+    qg_walk_collapse(&w);
+    if (qg_walk_empty(&w))
+        return;
+    const int32_t last = w.rank - 1;
+    assert(w.stride[1][last] == 1); /* x is plain and walked in its own order */
+    do {
+        r->step(acc + at.offset[0] * (int64_t)r->acc_size, w.stride[0][last] == 0,
+                (const char *)x->data + at.offset[1] * size, w.dim[last]);
+    } while (qg_walk_next(&w, &at));
+}
+
+static qg_status run_reducer(const qg_call *k, const reducer *r)
+{
+    const qg_tensor *x = k->in[0];
+    int64_t stride[QG_MAX_RANK];
+    uint32_t mask;
+    QG_TRY(reduced_axes(k, &mask));
+    const size_t n = qg_elements(k->out[0]);
+    if (n == 0)
+        return QG_OK;
+    acc_strides(x, mask, stride);
+    char *acc = qg_arena_raw(k->scratch, n, r->acc_size);
+    if (!acc)
+        return qg_nomem(k->ctx);
+    r->start(acc, n);
+    collect(r, x, stride, acc);
+    r->finish(acc, k->out[0]->data, n, (double)qg_elements(x) / (double)n);
+    return QG_OK;
+}
+
+/* The operator on input 0 and output 0 as another type; the axes stay as they are. */
+static qg_status run_data_as(const qg_call *k, qg_dtype as)
+{
+    const qg_tensor *in[2] = { NULL, qg_in(k, 1) };
+    qg_tensor y;
+    qg_call wide = *k;
+    QG_TRY(qg_cast_view(k->ctx, k->scratch, k->in[0], as, &in[0]));
+    qg_tensor_init(&y, as, k->out[0]->rank, k->out[0]->dim);
+    QG_TRY(qg_tensor_alloc(k->ctx, k->scratch, &y));
+    wide.in = in;
+    wide.out = (qg_tensor *const[]){ &y };
+    QG_TRY(k->node->op->run(&wide));
+    qg_cast_tensor(&y, k->out[0], true);
+    return QG_OK;
+}
+
+/* Means and roots of integers are computed in double. */
+static qg_status run(const qg_call *k, const reducer *const *reducers)
+{
+    const qg_dtype d = k->in[0]->dtype;
+    if (reducers[d])
+        return run_reducer(k, reducers[d]);
+    return run_data_as(k, QG_DT_HAS(QG_DT_HALVES, d) ? QG_F32 : QG_F64);
+}
+
+/* LogSumExp: log(sum exp(x - m)) + m with m the maximum, so that nothing overflows. */
+static void exp_row(double *sum, const double *m, bool one, const double *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t j = one ? 0 : i;
+        sum[j] += exp(x[i] - m[j]);
+    }
+}
+
+static void exp_sums(const qg_tensor *x, const int64_t *stride, const double *m,
+                     double *sum)
+{
+    qg_walk w;
+    qg_walk_at at = { 0 };
+    qg_walk_init(&w, x->rank, x->dim);
+    qg_walk_add(&w, stride);
+    qg_walk_add(&w, x->stride);
+    qg_walk_collapse(&w);
+    if (qg_walk_empty(&w))
+        return;
+    const int32_t last = w.rank - 1;
+    do {
+        exp_row(sum + at.offset[0], m + at.offset[0], w.stride[0][last] == 0,
+                x->f64 + at.offset[1], w.dim[last]);
+    } while (qg_walk_next(&w, &at));
+}
+
+static qg_status logsumexp_run(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    int64_t stride[QG_MAX_RANK];
+    uint32_t mask;
+    if (x->dtype != QG_F64)
+        return run_data_as(k, QG_F64);
+    QG_TRY(reduced_axes(k, &mask));
+    const size_t n = qg_elements(k->out[0]);
+    acc_strides(x, mask, stride);
+    double *m = qg_arena_raw(k->scratch, n, sizeof *m);
+    double *sum = qg_arena_get(k->scratch, n, sizeof *sum);
+    if (!m || !sum)
+        return qg_nomem(k->ctx);
+    max_f64.start(m, n);
+    collect(&max_f64, x, stride, (char *)m);
+    for (size_t i = 0; i < n; i++)
+        m[i] = isinf(m[i]) ? 0 : m[i]; /* inf - inf has no value */
+    exp_sums(x, stride, m, sum);
+    for (size_t i = 0; i < n; i++)
+        k->out[0]->f64[i] = log(sum[i]) + m[i];
+    return QG_OK;
+}
+
+#define OP(id, entries, types)                                                         \
+    static qg_status id##_infer(const qg_call *k) { return infer(k, types); }          \
+    static qg_status id##_run(const qg_call *k)                                        \
+    {                                                                                  \
+        static const reducer *const reducers[QG_NDTYPE] = { entries };                 \
+        return run(k, reducers);                                                       \
+    }
+/* clang-format off */
+#define WITH_BOOL(id) ALL_ENTRIES(id), [QG_BOOL] = &id##_bool
+OP(sum,    ALL_ENTRIES(sum),    QG_DT_NUMBERS)
+OP(square, ALL_ENTRIES(square), QG_DT_NUMBERS)
+OP(l1,     ALL_ENTRIES(l1),     QG_DT_NUMBERS)
+OP(prod,   ALL_ENTRIES(prod),   QG_DT_NUMBERS)
+OP(mean,   REAL_ENTRIES(mean),  QG_DT_NUMBERS)
+OP(l2,     REAL_ENTRIES(l2),    QG_DT_NUMBERS)
+OP(logsum, REAL_ENTRIES(logsum), QG_DT_NUMBERS)
+OP(max,    WITH_BOOL(max),      QG_DT_PLAIN)
+OP(min,    WITH_BOOL(min),      QG_DT_PLAIN)
+static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBERS); }
+
+/* `input` is the opset at which axes became an input. */
+#define ROW(onnx, first, last, inputs, id)                                             \
+    { .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = inputs,      \
+      .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = QG_OP_PURE,              \
+      .param_size = sizeof(reduce_param), .prepare = prepare, .infer = id##_infer,     \
+      .run = id##_run }
+#define ROWS(onnx, input, id) ROW(onnx, 1, input - 1, 1, id), ROW(onnx, input, 0, 2, id)
+const qg_op qg_ops_reduce[] = {
+    ROWS("ReduceSum",       13, sum),
+    ROWS("ReduceMean",      18, mean),
+    ROWS("ReduceMax",       18, max),
+    ROWS("ReduceMin",       18, min),
+    ROWS("ReduceProd",      18, prod),
+    ROWS("ReduceL1",        18, l1),
+    ROWS("ReduceL2",        18, l2),
+    ROWS("ReduceSumSquare", 18, square),
+    ROWS("ReduceLogSum",    18, logsum),
+    ROWS("ReduceLogSumExp", 18, logsumexp),
+    { 0 },
+};
+/* clang-format on */

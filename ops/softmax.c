@@ -1,0 +1,154 @@
+/* softmax.c -- Softmax, LogSoftmax, Hardmax.
+ *
+ * Until opset 12 the input is seen as a matrix [dims before axis, dims from axis on]
+ * (default axis 1) and whole rows are normalized; since 13 only along axis (default -1).
+ * Source: the ONNX operator page of the same name. */
+#include "ops/families.h"
+
+#include <tgmath.h>
+
+#include "ops/util_axis.h"
+#include "ops/util_cast.h"
+
+typedef struct softmax_param {
+    int64_t axis;
+} softmax_param;
+
+/* One run of n elements, `step` apart, in x and y. */
+typedef void (*softmax_row)(const void *x, void *y, int64_t n, int64_t step);
+
+static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    return qg_attr_int(ctx, n, "axis", n->op->since < 13 ? 1 : -1,
+                       &((softmax_param *)param)->axis);
+}
+
+/* The runs: [outer, middle, inner], each run along the middle. */
+static qg_status runs_of(const qg_call *k, qg_around *a)
+{
+    const qg_tensor *x = k->in[0];
+    const int64_t axis = ((const softmax_param *)k->param)->axis;
+    const bool matrix = k->node->op->since < 13;
+    int32_t at;
+    *a = (qg_around){ 1, 1, 1 };
+    if (x->rank == 0 && (axis == 0 || axis == -1)) /* what other runtimes accept */
+        return QG_OK;
+    if (matrix && axis == x->rank) /* rows of one element */
+        a->outer = qg_dims_product(x, 0, x->rank);
+    if (matrix && axis == x->rank)
+        return QG_OK;
+    QG_TRY(qg_check_axis(k, axis, x->rank, &at));
+    *a = qg_around_axis(x, at);
+    if (matrix) {
+        a->middle *= a->inner;
+        a->inner = 1;
+    }
+    return QG_OK;
+}
+
+static qg_status infer(const qg_call *k)
+{
+    qg_around a;
+    QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
+    if (qg_tensor_known(k->in[0]))
+        QG_TRY(runs_of(k, &a));
+    return qg_infer_same(k);
+}
+
+/* The maximum is taken away first, so that nothing overflows; sums in double. */
+#define KERNELS(suffix, T)                                                             \
+    static T largest_##suffix(const T *x, int64_t n, int64_t step)                     \
+    {                                                                                  \
+        T m = x[0];                                                                    \
+        for (int64_t i = 1; i < n; i++)                                                \
+            m = x[i * step] > m || x[i * step] != x[i * step] ? x[i * step] : m;       \
+        return m;                                                                      \
+    }                                                                                  \
+    static void softmax_##suffix(const void *px, void *py, int64_t n, int64_t step)    \
+    {                                                                                  \
+        const T *x = px, m = largest_##suffix(x, n, step);                             \
+        T *y = py;                                                                     \
+        double sum = 0;                                                                \
+        for (int64_t i = 0; i < n; i++)                                                \
+            y[i * step] = exp(x[i * step] - m);                                        \
+        for (int64_t i = 0; i < n; i++)                                                \
+            sum += (double)y[i * step];                                                \
+        const T by = (T)(1 / sum);                                                     \
+        for (int64_t i = 0; i < n; i++)                                                \
+            y[i * step] *= by;                                                         \
+    }                                                                                  \
+    static void log_softmax_##suffix(const void *px, void *py, int64_t n,              \
+                                     int64_t step)                                     \
+    {                                                                                  \
+        const T *x = px, m = largest_##suffix(x, n, step);                             \
+        T *y = py;                                                                     \
+        double sum = 0;                                                                \
+        for (int64_t i = 0; i < n; i++)                                                \
+            sum += (double)exp(x[i * step] - m);                                       \
+        const T shift = (T)log(sum);                                                   \
+        for (int64_t i = 0; i < n; i++)                                                \
+            y[i * step] = x[i * step] - m - shift;                                     \
+    }                                                                                  \
+    /* 1 at the first of the largest, else 0 */                                        \
+    static void hardmax_##suffix(const void *px, void *py, int64_t n, int64_t step)    \
+    {                                                                                  \
+        const T *x = px;                                                               \
+        T *y = py;                                                                     \
+        int64_t best = 0;                                                              \
+        for (int64_t i = 1; i < n; i++)                                                \
+            best = x[i * step] > x[best * step] ? i : best;                            \
+        for (int64_t i = 0; i < n; i++)                                                \
+            y[i * step] = i == best;                                                   \
+    }
+KERNELS(f32, float)
+KERNELS(f64, double)
+
+static qg_status run_rows(const qg_call *k, softmax_row on_f32, softmax_row on_f64)
+{
+    const qg_tensor *x = k->in[0];
+    const size_t size = qg_element_size(x->dtype);
+    qg_around a;
+    if (QG_DT_HAS(QG_DT_HALVES, x->dtype))
+        return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
+    QG_TRY(runs_of(k, &a));
+    for (int64_t o = 0; o < a.outer && a.middle > 0; o++)
+        for (int64_t i = 0; i < a.inner; i++) {
+            const size_t at = (size_t)(o * a.middle * a.inner + i) * size;
+            (x->dtype == QG_F32 ? on_f32 : on_f64)((const char *)x->data + at,
+                                                   (char *)k->out[0]->data + at,
+                                                   a.middle, a.inner);
+        }
+    return QG_OK;
+}
+
+static qg_status softmax_run(const qg_call *k)
+{
+    return run_rows(k, softmax_f32, softmax_f64);
+}
+
+static qg_status log_softmax_run(const qg_call *k)
+{
+    return run_rows(k, log_softmax_f32, log_softmax_f64);
+}
+
+static qg_status hardmax_run(const qg_call *k)
+{
+    return run_rows(k, hardmax_f32, hardmax_f64);
+}
+
+#define ROW(onnx, first, last, id)                                                     \
+    {                                                                                  \
+        .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = 1,         \
+        .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
+        .traits = QG_OP_PURE | QG_OP_BATCH_FIRST, .param_size = sizeof(softmax_param), \
+        .prepare = prepare, .infer = infer, .run = id##_run                            \
+    }
+
+/* clang-format off */
+const qg_op qg_ops_softmax[] = {
+    ROW("Softmax",    1, 12, softmax),     ROW("Softmax",    13, 0, softmax),
+    ROW("LogSoftmax", 1, 12, log_softmax), ROW("LogSoftmax", 13, 0, log_softmax),
+    ROW("Hardmax",    1, 12, hardmax),     ROW("Hardmax",    13, 0, hardmax),
+    { 0 },
+};
+/* clang-format on */
