@@ -333,7 +333,7 @@ static qg_status dropout_run(const qg_call *k)
     return k->out[0] ? qg_run_copy(k) : QG_OK;
 }
 
-#define SHAPES (QG_OP_SHAPE | QG_OP_PURE)
+#define SHAPES (QG_OP_SHAPE | QG_OP_PURE | QG_OP_DIMS_ONLY)
 #define MOVES  (QG_OP_PASSIVE | QG_OP_PURE)
 #define ROW(onnx, first, last, inputs, roles, id, par)                                 \
     {                                                                                  \

@@ -34,7 +34,8 @@ typedef struct qg_walk_at {
 void qg_walk_init(qg_walk *w, int32_t rank, const int64_t *dim);
 void qg_walk_add(qg_walk *w, const int64_t *stride); /* [rank] */
 
-/* The next operand is t, plain, stretched to the dims of the walk, which it must fit. */
+/* The next operand is t, plain, stretched to the dims of the walk, which it must
+ * fit. */
 void qg_walk_add_broadcast(qg_walk *w, const qg_tensor *t);
 
 /* Drops loops of one turn and joins loops that are one for every operand. */
@@ -58,8 +59,9 @@ typedef void (*qg_row2)(const void *a, int64_t sa, const void *b, int64_t sb, vo
 /* out = f(a, b) with a and b stretched to the dims of out. */
 void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *out);
 
-/* Operators with two inputs.  Until opset 6 stretching had to be asked for (`broadcast`),
- * and `axis` said where input 1 goes in the dims of input 0 (default: the last ones). */
+/* Operators with two inputs.  Until opset 6 stretching had to be asked for
+ * (`broadcast`), and `axis` said where input 1 goes in the dims of input 0 (default:
+ * the last ones). */
 typedef struct qg_binary_param {
     bool legacy;  /* opsets 1 to 6: the other fields hold */
     bool stretch; /* attribute broadcast; else the dims must be equal */
@@ -89,26 +91,26 @@ void qg_binary_run(const qg_call *k, qg_row2 f);
         {                                                                              \
             const T x = pa[i];                                                         \
             const U z = pb[i];                                                         \
-            (void)x, (void)z, py[i] = (R)(expr);                                                         \
+            (void)x, (void)z, py[i] = (R)(expr);                                       \
         }                                                                              \
     } else if (sa) {                                                                   \
         const U z = pb[0];                                                             \
         QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
         {                                                                              \
             const T x = pa[i];                                                         \
-            (void)x, (void)z, py[i] = (R)(expr);                                                         \
+            (void)x, (void)z, py[i] = (R)(expr);                                       \
         }                                                                              \
     } else if (sb) {                                                                   \
         const T x = pa[0];                                                             \
         QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
         {                                                                              \
             const U z = pb[i];                                                         \
-            (void)x, (void)z, py[i] = (R)(expr);                                                         \
+            (void)x, (void)z, py[i] = (R)(expr);                                       \
         }                                                                              \
     } else {                                                                           \
         const T x = pa[0];                                                             \
         const U z = pb[0];                                                             \
-        const R v = ((void)x, (void)z, (R)(expr));                                                         \
+        const R v = ((void)x, (void)z, (R)(expr));                                     \
         for (size_t i = 0; i < n; i++)                                                 \
             py[i] = v;                                                                 \
     }

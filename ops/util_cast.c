@@ -7,8 +7,8 @@
 
 enum { CHUNK = 256 }; /* elements converted at a time */
 
-/* Integers travel as int64_t (uint64_t keeps its bits), everything else as double, which
- * holds every float exactly. */
+/* Integers travel as int64_t (uint64_t keeps its bits), everything else as double,
+ * which holds every float exactly. */
 static bool is_float(qg_dtype d) { return qg_dtype_kind_of(d) == QG_KIND_FLOAT; }
 
 /* The 4- or 2-bit field of element i. */
@@ -117,9 +117,9 @@ static void store_i64(const qg_cast_side *s, int64_t n, const int64_t *from)
 }
 #undef STORE
 
-/* x as float such that rounding it once more, to fewer than 22 bits, gives what rounding
- * x itself gives: toward zero, with the last bit set when something was cut ("round to
- * odd"; Boldo and Melquiond, 2008). */
+/* x as float such that rounding it once more, to fewer than 22 bits, gives what
+ * rounding x itself gives: toward zero, with the last bit set when something was cut
+ * ("round to odd"; Boldo and Melquiond, 2008). */
 static float to_odd(double x)
 {
     float f = (float)x;

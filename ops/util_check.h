@@ -2,8 +2,8 @@
  *
  * All checks work on a call: at compile time (shapes may be unknown, rank -1 or dim -1,
  * which passes) and at run time.  A type that an operator does not take is
- * QG_EUNSUPPORTED, a shape that contradicts ONNX is QG_EMODEL; both name node, opset and
- * what is accepted.  Absent inputs pass. */
+ * QG_EUNSUPPORTED, a shape that contradicts ONNX is QG_EMODEL; both name node, opset
+ * and what is accepted.  Absent inputs pass. */
 #ifndef QG_OPS_UTIL_CHECK_H
 #define QG_OPS_UTIL_CHECK_H
 

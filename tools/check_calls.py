@@ -11,7 +11,7 @@ import check_source
 ENGINE, LIBRARY, PLUGINS = "engine/", "engine/|ops/|passes/", "ops/|passes/"
 RULES = [  # where, not there, what, why
     (LIBRARY, None,
-     r"\b(printf|vprintf|puts|putchar|perror|fputs|fprintf)\s*\(",
+     r"\b(printf|vprintf|puts|putchar|perror)\s*\(|\b(stdout|stderr)\b",
      "the library never prints: use qg_log_to or a status"),
     (LIBRARY, None, r"\b(exit|_exit|abort|quick_exit)\s*\(",
      "the library never exits: return a status"),

@@ -49,7 +49,8 @@ typedef struct qg_conv_zero {
 void qg_ref_conv_i32(const qg_conv_problem *p, const qg_conv_zero *zero,
                      const int32_t *x, const int32_t *w, const int32_t *b, int32_t *y);
 
-/* y[n][oc][i * stride + k * dilation - pad_begin] += x[n][ic][i] * w[ic][oc][k], plus b.
+/* y[n][oc][i * stride + k * dilation - pad_begin] += x[n][ic][i] * w[ic][oc][k], plus
+ * b.
  * w [in_channels][out_channels / groups][kernel]. */
 void qg_ref_deconv_f32(const qg_conv_problem *p, const float *x, const float *w,
                        const float *b, float *y);
@@ -88,8 +89,8 @@ typedef struct qg_pool_problem {
 } qg_pool_problem;
 
 /* x [batch][channels][in], y [batch][channels][out].  A NaN in the window of a maximum
- * is ignored unless it comes first, a window of padding alone gives -infinity (max) or 0.
- * index, for max, NULL or as y: position of the maximum in all of x. */
+ * is ignored unless it comes first, a window of padding alone gives -infinity (max) or
+ * 0. index, for max, NULL or as y: position of the maximum in all of x. */
 void qg_ref_pool_f32(const qg_pool_problem *p, const float *x, float *y,
                      int64_t *index);
 void qg_ref_pool_f64(const qg_pool_problem *p, const double *x, double *y,

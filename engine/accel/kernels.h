@@ -4,8 +4,9 @@
  * type or shape it does not do, weights that are not constant): the operator then runs
  * its definition.  Activations of rank 3 to 5 travel channels-last.
  *
- * Absorbed   clamps (op->clamp) that follow: min and max are exact, so the bits are those
- *            of separate nodes, but for a NaN, which a fused clamp turns into a limit
+ * Absorbed   clamps (op->clamp) that follow: min and max are exact, so the bits are
+ *            those of separate nodes, but for a NaN, which a fused clamp turns into a
+ *            limit
  * Threads    kernels are single-threaded; a kernel is shared by workers
  * Weights    packed once, while compiling */
 #ifndef QG_ENGINE_ACCEL_KERNELS_H
@@ -14,7 +15,8 @@
 #include "engine/accel/accel.h"
 #include "engine/ir/kernel.h"
 
-/* c->in: x, w, b (or absent).  transposed: ConvTranspose, weights [in][out / groups]. */
+/* c->in: x, w, b (or absent).  transposed: ConvTranspose, weights [in][out /
+ * groups]. */
 QG_NODISCARD qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p,
                                      bool transposed, qg_kernel **out);
 

@@ -49,7 +49,8 @@ typedef struct qg_open_options {
     size_t size;
     const char
         *config_dir; /* where backends/, pipelines/ ... are; NULL: installed ones,
-                             * else those of the source tree the library was built from */
+                             * else those of the source tree the library was built
+                             * from */
     void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
     void *log_ud;
     int log_level;
@@ -61,8 +62,8 @@ void qg_close(qg_ctx *ctx);
 
 /* --- reports: what every question is answered with --- */
 
-/* Facts (name, value) and tables (columns, rows), in a fixed order.  The same content as
- * a page for people and as JSON for programs. */
+/* Facts (name, value) and tables (columns, rows), in a fixed order.  The same content
+ * as a page for people and as JSON for programs. */
 typedef struct qg_report qg_report;
 
 const char *qg_report_text(qg_report *r); /* ends with a newline; owned by the report */

@@ -50,7 +50,8 @@ QG_NODISCARD qg_status qg_report_add(qg_report *r, const char *name, qg_cell val
 QG_NODISCARD qg_status qg_report_addf(qg_report *r, const char *name, const char *fmt,
                                       ...) QG_PRINTF(3, 4);
 
-/* columns: names separated by one space.  Cells follow row by row through qg_table_add. */
+/* columns: names separated by one space.  Cells follow row by row through
+ * qg_table_add. */
 QG_NODISCARD qg_status qg_report_table(qg_report *r, const char *name,
                                        const char *columns, qg_table **out);
 QG_NODISCARD qg_status qg_table_add(qg_report *r, qg_table *t, qg_cell cell);

@@ -50,7 +50,7 @@ char *qg_arena_printf(qg_arena *a, const char *fmt, ...) QG_PRINTF(2, 3);
 /* Bytes asked from the backing so far (not reduced by reset). */
 size_t qg_arena_bytes(const qg_arena *a);
 
-#define QG_NEW(arena, type) ((type *)qg_arena_get((arena), 1, sizeof(type)))
+#define QG_NEW(arena, type)     ((type *)qg_arena_get((arena), 1, sizeof(type)))
 #define QG_NEWN(arena, n, type) ((type *)qg_arena_get((arena), (n), sizeof(type)))
 
 #endif

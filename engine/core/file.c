@@ -29,8 +29,8 @@ static qg_status map_file(qg_ctx *ctx, const char *doing, const char *path, int 
     if (!S_ISREG(st.st_mode))
         return refuse(ctx, doing, path, "is not a regular file");
     if ((size_t)st.st_size > limit)
-        return qg_fail(ctx, QG_EIO, "%s: %s: has %zu bytes, expected at most %zu", doing,
-                       path, (size_t)st.st_size, limit);
+        return qg_fail(ctx, QG_EIO, "%s: %s: has %zu bytes, expected at most %zu",
+                       doing, path, (size_t)st.st_size, limit);
     *out = (qg_file){ .bytes = (const unsigned char *)"", .size = (size_t)st.st_size };
     if (st.st_size == 0)
         return QG_OK;

@@ -3,10 +3,10 @@
 #include <assert.h>
 #include <string.h>
 
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM      1
 #define uthash_nonfatal_oom(e) ((e)->id = QG_NONE)
-#define uthash_malloc(size) heap_get(size)
-#define uthash_free(p, size) heap_drop(p)
+#define uthash_malloc(size)    heap_get(size)
+#define uthash_free(p, size)   heap_drop(p)
 /* uthash gives its allocation macros no context: a block carries its allocator. */
 #define HASH_FUNCTION(key, length, hash) ((hash) = fnv1a((key), (length)))
 static void *heap_get(size_t size);

@@ -1,5 +1,6 @@
 /* rng.h -- the only randomness: SplitMix64, seeded by the caller.
- * Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014. */
+ * Source: Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+ * 2014. */
 #ifndef QG_ENGINE_CORE_RNG_H
 #define QG_ENGINE_CORE_RNG_H
 
@@ -29,6 +30,9 @@ static inline float qg_rng_range(qg_rng *r, float low, float high)
 }
 
 /* Uniform in [0, n), n > 0; the bias is below n / 2^64. */
-static inline uint64_t qg_rng_below(qg_rng *r, uint64_t n) { return qg_rng_next(r) % n; }
+static inline uint64_t qg_rng_below(qg_rng *r, uint64_t n)
+{
+    return qg_rng_next(r) % n;
+}
 
 #endif

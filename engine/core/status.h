@@ -33,11 +33,11 @@ typedef enum qg_status {
 #define X(id, text) QG_##id,
     QG_STATUS_MAP(X)
 #undef X
-    QG_NSTATUS
+        QG_NSTATUS
 } qg_status;
 
 #if defined(__GNUC__)
-#define QG_NODISCARD __attribute__((warn_unused_result))
+#define QG_NODISCARD         __attribute__((warn_unused_result))
 #define QG_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #else
 #define QG_NODISCARD

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Collects candidates and keeps the nearest: the first with the fewest edits.  Edits are
- * insertions, deletions, substitutions and swaps of neighbours (optimal string
+/* Collects candidates and keeps the nearest: the first with the fewest edits.  Edits
+ * are insertions, deletions, substitutions and swaps of neighbours (optimal string
  * alignment); case counts half, rounded down over the word. */
 typedef struct qg_suggest {
     const char *word; /* as the user wrote it; borrowed */
@@ -15,8 +15,8 @@ typedef struct qg_suggest {
 
 qg_suggest qg_suggest_for(const char *word);
 
-/* Near enough is at most a third of the longer word, and at least one edit.  Words of more
- * than 63 bytes are never near. */
+/* Near enough is at most a third of the longer word, and at least one edit.  Words of
+ * more than 63 bytes are never near. */
 void qg_suggest_try(qg_suggest *s, const char *candidate);
 
 /* ", did you mean 'slot'", or "" when nothing is near. */

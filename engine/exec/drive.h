@@ -9,7 +9,8 @@
 #include "engine/exec/run.h"
 
 /* Where samples come from.  fetch sets in[i] for every graph input; the tensors and
- * their data live in `a`, which is reset for the next sample.  Called by many workers. */
+ * their data live in `a`, which is reset for the next sample.  Called by many
+ * workers. */
 typedef struct qg_feed {
     size_t n;
     qg_status (*fetch)(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,

@@ -22,9 +22,9 @@ typedef struct qg_endpoint {
 } qg_endpoint;
 
 typedef struct qg_hook {
-    /* value: any strides.  Contents of an output may be replaced; an input is shared with
-     * other consumers and must not be written.  ctx is the worker's, for messages; sample
-     * is the index that the caller gave to qg_run_execute. */
+    /* value: any strides.  Contents of an output may be replaced; an input is shared
+     * with other consumers and must not be written.  ctx is the worker's, for messages;
+     * sample is the index that the caller gave to qg_run_execute. */
     qg_status (*see)(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
                      qg_tensor *value);
     void *ud;

@@ -7,11 +7,12 @@
  *
  * Steps    NODE     an operator's run, or the kernel it compiled
  *          REORDER  a copy of a value in the other layout
- *          ROUND    fake quantization at one endpoint, usually in place, right after the
- *                   value was written
+ *          ROUND    fake quantization at one endpoint, usually in place, right after
+ *                   the value was written
  *          WATCH    the hooks see a tensor
- * Tensors  INPUT (the caller's memory), CONSTANT (graph or plan memory), ARENA (an offset
- *          in the run's block), DYNAMIC (shape known at run time only: allocated then)
+ * Tensors  INPUT (the caller's memory), CONSTANT (graph or plan memory), ARENA (an
+ *          offset in the run's block), DYNAMIC (shape known at run time only: allocated
+ *          then)
  * Values whose shape depends on data are DYNAMIC, and so is all that follows from them.
  *
  * A plan is immutable and shared by workers.  A fusion (a kernel that absorbs its
@@ -51,7 +52,8 @@ typedef struct qg_plan_tensor {
     uint32_t storage; /* ARENA: index into plan->storage; INPUT: graph input index */
 } qg_plan_tensor;
 
-/* A piece of the run's block, in use from the step that writes it to its last reader. */
+/* A piece of the run's block, in use from the step that writes it to its last
+ * reader. */
 typedef struct qg_storage {
     size_t bytes, offset;
     uint32_t first, last; /* step indices; last UINT32_MAX: until the end */
@@ -100,7 +102,8 @@ void qg_plan_free(qg_plan *p); /* NULL is fine */
 
 /* --- parts of the compiler, one file each --- */
 
-/* plan_build.c: tensors and steps.  plan_memory.c: who may share memory, and offsets. */
+/* plan_build.c: tensors and steps.  plan_memory.c: who may share memory, and
+ * offsets. */
 QG_NODISCARD qg_status qg_plan_build(qg_plan *p);
 QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);
 

@@ -1,8 +1,9 @@
 /* pool.h -- workers over samples.
  *
- * Each worker is a thread with its own forked context; jobs are taken in order of index.
- * Results must not depend on the number of workers: write to a place of your own index,
- * or merge exactly.  The first failing index (not the first in time) is reported. */
+ * Each worker is a thread with its own forked context; jobs are taken in order of
+ * index. Results must not depend on the number of workers: write to a place of your own
+ * index, or merge exactly.  The first failing index (not the first in time) is
+ * reported. */
 #ifndef QG_ENGINE_EXEC_POOL_H
 #define QG_ENGINE_EXEC_POOL_H
 

@@ -9,12 +9,14 @@
 
 typedef struct qg_run qg_run;
 
-/* ctx is the worker's context (messages, allocator); it and the plan must outlive it. */
+/* ctx is the worker's context (messages, allocator); it and the plan must outlive
+ * it. */
 QG_NODISCARD qg_status qg_run_new(qg_ctx *ctx, const qg_plan *p, qg_run **out);
 void qg_run_free(qg_run *r); /* NULL is fine */
 
-/* in[i]: plain tensor for graph input i, borrowed for the call; type and dims must be the
- * plan's (QG_EDATA names the input).  hooks are called in order at watched nodes. */
+/* in[i]: plain tensor for graph input i, borrowed for the call; type and dims must be
+ * the plan's (QG_EDATA names the input).  hooks are called in order at watched
+ * nodes. */
 QG_NODISCARD qg_status qg_run_execute(qg_run *r, const qg_tensor *const *in,
                                       const qg_hook *hook, size_t n_hook,
                                       size_t sample);

@@ -1,11 +1,11 @@
 /* yaml.h -- a YAML file as a small immutable tree that knows its lines.
  *
- * One document of maps, lists and scalars.  Refused, with file and line: anchors, aliases
- * and tags, duplicate keys, keys that are not plain words, a second document, more than
- * QG_YAML_DEPTH levels, files above QG_YAML_BYTES, bytes that are not UTF-8.
+ * One document of maps, lists and scalars.  Refused, with file and line: anchors,
+ * aliases and tags, duplicate keys, keys that are not plain words, a second document,
+ * more than QG_YAML_DEPTH levels, files above QG_YAML_BYTES, bytes that are not UTF-8.
  *
- * Everybody who reads a setting from the tree uses the typed readers below, so that every
- * complaint has the form
+ * Everybody who reads a setting from the tree uses the typed readers below, so that
+ * every complaint has the form
  *     configs/backends/x.yaml:27: rule y: unknown key 'slots', did you mean 'slot'
  * Owner   the arena that was given; strings end with a zero.
  * The one user of libyaml is yaml.c. */

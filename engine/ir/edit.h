@@ -23,8 +23,8 @@ QG_NODISCARD qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_val
  * watchers (asserted).  Linear in the uses of its inputs. */
 void qg_edit_remove_node(qg_graph *g, qg_node *n);
 
-/* v becomes a constant with this tensor (in the arena, known, with data); its producer's
- * slot is cleared.  QG_ESTATE for a graph input. */
+/* v becomes a constant with this tensor (in the arena, known, with data); its
+ * producer's slot is cleared.  QG_ESTATE for a graph input. */
 QG_NODISCARD qg_status qg_edit_make_constant(qg_graph *g, qg_value *v,
                                              const qg_tensor *t);
 

@@ -340,15 +340,9 @@ static void unlink_inputs(qg_node *n)
             n->in[i]->use.n--;
 }
 
-qg_status qg_graph_add_node(qg_graph *g, const qg_node_spec *spec, qg_node **out)
+/* Enters a complete node into the graph; undoes what it did when it fails. */
+static qg_status link_node(qg_graph *g, qg_node *n)
 {
-    assert(spec->op && spec->n_capture <= spec->n_in);
-    qg_node *n = QG_NEW(g->arena, qg_node);
-    if (!n)
-        return qg_nomem(g->ctx);
-    QG_TRY(make_node(g, spec, n));
-    adopt_bodies(n);
-    QG_TRY(qg_node_prepare(g, n));
     QG_TRY(qg_vec_reserve(g->ctx, g->arena, &g->node));
     QG_TRY(link_outputs(g, n));
     qg_status s = link_inputs(g, n);
@@ -360,8 +354,33 @@ qg_status qg_graph_add_node(qg_graph *g, const qg_node_spec *spec, qg_node **out
         return s;
     }
     g->node.at[g->node.n++] = n;
+    return QG_OK;
+}
+
+static qg_status add_node(qg_graph *g, const qg_node_spec *spec, bool prepare,
+                          qg_node **out)
+{
+    assert(spec->op && spec->n_capture <= spec->n_in);
+    qg_node *n = QG_NEW(g->arena, qg_node);
+    if (!n)
+        return qg_nomem(g->ctx);
+    QG_TRY(make_node(g, spec, n));
+    adopt_bodies(n);
+    if (prepare)
+        QG_TRY(qg_node_prepare(g, n));
+    QG_TRY(link_node(g, n));
     *out = n;
     return QG_OK;
+}
+
+qg_status qg_graph_add_node(qg_graph *g, const qg_node_spec *spec, qg_node **out)
+{
+    return add_node(g, spec, true, out);
+}
+
+qg_status qg_graph_link_node(qg_graph *g, const qg_node_spec *spec, qg_node **out)
+{
+    return add_node(g, spec, false, out);
 }
 
 qg_status qg_graph_mark_input(qg_graph *g, qg_value *v)

@@ -150,6 +150,11 @@ typedef struct qg_node_spec {
 QG_NODISCARD qg_status qg_graph_add_node(qg_graph *g, const qg_node_spec *spec,
                                          qg_node **out);
 
+/* The same without prepare(): the caller calls qg_node_prepare when the bodies of the
+ * node are complete. */
+QG_NODISCARD qg_status qg_graph_link_node(qg_graph *g, const qg_node_spec *spec,
+                                          qg_node **out);
+
 /* QG_EMODEL when v is one already, or (input) has a producer or a constant. */
 QG_NODISCARD qg_status qg_graph_mark_input(qg_graph *g, qg_value *v);
 QG_NODISCARD qg_status qg_graph_mark_output(qg_graph *g, qg_value *v);

@@ -8,9 +8,9 @@
  * where it names a dtype that inference cannot tell: a declared shape is a hint, and
  * memory is never sized by a hint.  Graph inputs and the outer values of a body keep
  * what was declared.
- * Unknown  the outputs of a node that has an input of unknown rank are unknown; op->infer
- *          is not called then.  Bodies are inferred by the operator that owns them: it
- *          gives types to the inputs of the body and calls qg_infer on it.
+ * Unknown  the outputs of a node that has an input of unknown rank are unknown;
+ *          op->infer is not called then.  Bodies are inferred by the operator that owns
+ *          them: it gives types to the inputs of the body and calls qg_infer on it.
  * Symbols  dim_name stays after an extent was fixed: it may be fixed anew later, and
  *          exporters can write the dynamic dimension back. */
 #ifndef QG_ENGINE_IR_INFER_H
@@ -28,21 +28,21 @@ typedef struct qg_fixed_shape {
 /* A name that stands in several input dims is one extent: fixing it once fixes all.
  * Symbolic first dimensions (batch) that are still unknown become 1 after `fixed` was
  * applied, except in bodies.  QG_EMODEL names the node on a contradiction; QG_ECONFIG
- * names an input that does not exist, or a rank or extent that does not fit.  Values whose shape depends on data keep
- * unknown dims. */
+ * names an input that does not exist, or a rank or extent that does not fit.  Values
+ * whose shape depends on data keep unknown dims. */
 QG_NODISCARD qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t n);
 
 /* (*known)[value id] is the tensor of a computed value that infer could tell, or NULL
  * (for constants too: see value->constant); it stands until the next qg_infer or
- * qg_graph_normalize.  At most QG_INFER_KEEP elements per node and QG_INFER_BUDGET bytes
- * per graph are kept; COMPUTE and CONTROL nodes are not run.  QG_ESTATE before qg_infer.
- * fold-constants reads this. */
+ * qg_graph_normalize.  At most QG_INFER_KEEP elements per node and QG_INFER_BUDGET
+ * bytes per graph are kept; COMPUTE and CONTROL nodes are not run.  QG_ESTATE before
+ * qg_infer. fold-constants reads this. */
 enum { QG_INFER_KEEP = 65536, QG_INFER_BUDGET = 64 << 20 };
 QG_NODISCARD qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known);
 
-/* The walk itself, without touching the graph: type[value id] and known[value id] in the
- * arena.  `input` NULL: the declared shapes; else [graph inputs], with data where an
- * input is known.  Plans are built on this for the shapes they are compiled for. */
+/* The walk itself, without touching the graph: type[value id] and known[value id] in
+ * the arena.  `input` NULL: the declared shapes; else [graph inputs], with data where
+ * an input is known.  Plans are built on this for the shapes they are compiled for. */
 QG_NODISCARD qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g,
                                        const qg_tensor *input, qg_arena *a,
                                        qg_tensor **type, const qg_tensor ***known);

@@ -1,11 +1,11 @@
 #include "engine/ir/tensor.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/core/num.h"
+#include "engine/number/format.h"
 
 void qg_tensor_init(qg_tensor *t, qg_dtype dtype, int32_t rank, const int64_t *dim)
 {
@@ -237,38 +237,6 @@ int64_t qg_tensor_i64(const qg_tensor *t, int64_t i)
     }
 }
 
-/* Small floats: 1 sign bit unless E8M0, then exponent, then fraction bits.
- * Source: IEEE 754-2008 (F16), ONNX "Float stored in 8 bits", OCP MX 1.0. */
-enum special { IEEE, FN, FNUZ, FINITE }; /* how NaN and infinity are spelled */
-static const struct small_float {
-    int exponent, fraction, bias;
-    enum special special;
-} small_floats[QG_NDTYPE] = {
-    [QG_F16] = {5,  10, 15,  IEEE  },
-      [QG_BF16] = { 8, 7,  127, IEEE  },
-    [QG_F8E4M3FN] = { 4, 3,  7,   FN    },
-      [QG_F8E4M3FNUZ] = { 4, 3,  8,   FNUZ  },
-    [QG_F8E5M2] = { 5, 2,  15,  IEEE  },
-      [QG_F8E5M2FNUZ] = { 5, 2,  16,  FNUZ  },
-    [QG_F4E2M1] = { 2, 1,  1,   FINITE},
-};
-
-static double small_f64(qg_dtype dtype, uint32_t code)
-{
-    const struct small_float *f = &small_floats[dtype];
-    uint32_t top = (1u << f->exponent) - 1, sign = 1u << (f->exponent + f->fraction);
-    uint32_t exponent = code >> f->fraction & top;
-    uint32_t fraction = code & ((1u << f->fraction) - 1);
-    if (f->special == IEEE && exponent == top)
-        return fraction ? NAN : code & sign ? -INFINITY : INFINITY;
-    if ((f->special == FN && (code & (sign - 1)) == sign - 1) ||
-        (f->special == FNUZ && code == sign))
-        return NAN;
-    uint32_t whole = fraction + (exponent ? 1u << f->fraction : 0);
-    double x = ldexp(whole, (int)(exponent ? exponent : 1) - f->bias - f->fraction);
-    return code & sign ? -x : x;
-}
-
 double qg_tensor_f64(const qg_tensor *t, int64_t i)
 {
     enum qg_dtype_kind kind = qg_dtype_kind_of(t->dtype);
@@ -279,8 +247,10 @@ double qg_tensor_f64(const qg_tensor *t, int64_t i)
         return t->f32[at];
     case QG_F64:
         return t->f64[at];
-    case QG_F8E8M0:
-        return t->u8[at] == 255 ? NAN : ldexp(1, t->u8[at] - 127);
+    case QG_F16:
+        return qg_f16_to_f32(t->u16[at]);
+    case QG_BF16:
+        return qg_bf16_to_f32(t->u16[at]);
     case QG_U64:
         return (double)t->u64[at];
     default:
@@ -289,9 +259,8 @@ double qg_tensor_f64(const qg_tensor *t, int64_t i)
     if (kind != QG_KIND_FLOAT)
         return (double)qg_tensor_i64(t, i);
     unsigned bits = qg_dtype_bits(t->dtype);
-    if (bits < 8)
-        return small_f64(t->dtype, (uint32_t)packed_i64(t, at, bits));
-    return small_f64(t->dtype, bits == 16 ? t->u16[at] : t->u8[at]);
+    return qg_small_to_f32(t->dtype,
+                           bits < 8 ? (uint8_t)packed_i64(t, at, bits) : t->u8[at]);
 }
 
 const char *qg_tensor_text(const qg_tensor *t, char text[QG_SHAPE_TEXT])

@@ -79,7 +79,8 @@ bool qg_same_dims(const qg_tensor *a, const qg_tensor *b);
 int64_t qg_tensor_i64(const qg_tensor *t, int64_t i);
 double qg_tensor_f64(const qg_tensor *t, int64_t i);
 
-/* "float32[1,3,240,320]", "?" for what is unknown; at most `room` bytes with the zero. */
+/* "float32[1,3,240,320]", "?" for what is unknown; at most `room` bytes with the
+ * zero. */
 enum { QG_SHAPE_TEXT = 208 };
 const char *qg_tensor_text(const qg_tensor *t, char text[QG_SHAPE_TEXT]);
 

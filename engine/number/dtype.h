@@ -44,15 +44,20 @@ typedef enum qg_dtype {
 #define X(id, text, onnx, bits, kind) QG_##id,
     QG_DTYPE_MAP(X)
 #undef X
-    QG_NDTYPE
+        QG_NDTYPE
 } qg_dtype;
 
-enum qg_dtype_kind { QG_KIND_NOTHING, QG_KIND_FLOAT, QG_KIND_INT, QG_KIND_UINT,
-                     QG_KIND_BOOLEAN };
+enum qg_dtype_kind {
+    QG_KIND_NOTHING,
+    QG_KIND_FLOAT,
+    QG_KIND_INT,
+    QG_KIND_UINT,
+    QG_KIND_BOOLEAN
+};
 
-const char *qg_dtype_name(qg_dtype d);        /* "float32" */
-qg_dtype qg_dtype_named(const char *text);    /* QG_NODTYPE when unknown */
-qg_dtype qg_dtype_of_onnx(int64_t code);      /* QG_NODTYPE when unknown (string, ...) */
+const char *qg_dtype_name(qg_dtype d);     /* "float32" */
+qg_dtype qg_dtype_named(const char *text); /* QG_NODTYPE when unknown */
+qg_dtype qg_dtype_of_onnx(int64_t code);   /* QG_NODTYPE when unknown (string, ...) */
 int qg_dtype_onnx(qg_dtype d);
 unsigned qg_dtype_bits(qg_dtype d);
 enum qg_dtype_kind qg_dtype_kind_of(qg_dtype d);

@@ -34,8 +34,8 @@ static inline uint16_t qg_f32_to_bf16(float f)
 float qg_f16_to_f32(uint16_t h);
 uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
 
-/* The formats of at most 8 bits: F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1 (in the
- * low four bits) and F8E8M0; any other type is asserted against.
+/* The formats of at most 8 bits: F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1 (in
+ * the low four bits) and F8E8M0; any other type is asserted against.
  *
  * From float32, what is too large (infinity too) gives the largest finite value when
  * `saturate` is set, else infinity where the format has one, else NaN.  F4E2M1 has

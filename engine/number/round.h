@@ -25,11 +25,11 @@ typedef enum qg_rounding {
 #define X(id, text, meaning) QG_ROUND_##id,
     QG_ROUNDING_MAP(X)
 #undef X
-    QG_NROUNDING
+        QG_NROUNDING
 } qg_rounding;
 
-const char *qg_rounding_name(qg_rounding r);       /* "half-even" */
-int qg_rounding_named(const char *text);           /* the mode, or -1 */
+const char *qg_rounding_name(qg_rounding r); /* "half-even" */
+int qg_rounding_named(const char *text);     /* the mode, or -1 */
 
 /* NaN, infinities and -0 pass through. */
 float qg_round_f32(qg_rounding r, float x);

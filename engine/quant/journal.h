@@ -1,8 +1,8 @@
 /* journal.h -- appending to qg_quant.journal: one record per change of one field.
  *
- * Called by the functions of tqc.h before they write the field, so that a change without
- * a record cannot happen; on QG_ENOMEM nothing was appended.  Texts are static or lie in
- * the quant's arena.  Costs nothing where nothing changes. */
+ * Called by the functions of tqc.h before they write the field, so that a change
+ * without a record cannot happen; on QG_ENOMEM nothing was appended.  Texts are static
+ * or lie in the quant's arena.  Costs nothing where nothing changes. */
 #ifndef QG_ENGINE_QUANT_JOURNAL_H
 #define QG_ENGINE_QUANT_JOURNAL_H
 

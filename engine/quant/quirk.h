@@ -1,8 +1,9 @@
-/* quirk.h -- named deviations from correct behaviour, kept for parity with another tool.
+/* quirk.h -- named deviations from correct behaviour, kept for parity with another
+ * tool.
  *
- * Each is off by default.  A backend file, or --quirks on the command line, switches one
- * on; `ppq` stands for all whose name begins so.  Numbers are those of the register in
- * spec/ppq.md 12.1. */
+ * Each is off by default.  A backend file, or --quirks on the command line, switches
+ * one on; `ppq` stands for all whose name begins so.  Numbers are those of the register
+ * in spec/ppq.md 12.1. */
 #ifndef QG_ENGINE_QUANT_QUIRK_H
 #define QG_ENGINE_QUANT_QUIRK_H
 

@@ -19,7 +19,8 @@
 
 /* clang-format off */
 /* rounds: at run time.  own: scale belongs to this endpoint (PASSIVE: borrowed unless
- * derived).  out: exported (OVERLAPPED only on request).  Append only.  (ORDER STATE) */
+ * derived).  out: exported (OVERLAPPED only on request).  Append only.  (ORDER
+ * STATE) */
 #define QG_TQC_STATE_MAP(X)                                                    \
     /* id            text             rounds own out meaning */                \
     X(INITIAL,       "initial",       0, 0, 0, "made by a rule, not calibrated yet") \
@@ -39,7 +40,7 @@ typedef enum qg_tqc_state {
 #define X(id, text, rounds, own, out, meaning) QG_TQC_##id,
     QG_TQC_STATE_MAP(X)
 #undef X
-    QG_NTQC_STATE
+        QG_NTQC_STATE
 } qg_tqc_state;
 
 typedef enum qg_visibility {
@@ -69,14 +70,14 @@ struct qg_tqc {
     qg_observer_setting observer;
     qg_visibility visibility;
     qg_derive derive;
-    uint32_t nparam;    /* 0 until calibrated */
-    float *scale;       /* [nparam] own parameters; NULL until calibrated */
-    int32_t *offset;    /* [nparam] */
-    qg_tqc *up;         /* union-find parent; a root points to itself */
-    qg_tqc *next;       /* ring of the group's members; itself when alone */
-    qg_tqc *lender[2];  /* of a derived scale; else NULL */
-    uint32_t rule;      /* index into the backend's rules; QG_NONE: defaults */
-    qg_node *node;      /* the endpoint: node->tin[slot] or node->tout[slot] == this */
+    uint32_t nparam;   /* 0 until calibrated */
+    float *scale;      /* [nparam] own parameters; NULL until calibrated */
+    int32_t *offset;   /* [nparam] */
+    qg_tqc *up;        /* union-find parent; a root points to itself */
+    qg_tqc *next;      /* ring of the group's members; itself when alone */
+    qg_tqc *lender[2]; /* of a derived scale; else NULL */
+    uint32_t rule;     /* index into the backend's rules; QG_NONE: defaults */
+    qg_node *node;     /* the endpoint: node->tin[slot] or node->tout[slot] == this */
     uint32_t slot;
     bool is_output;
 };
@@ -112,7 +113,8 @@ QG_NODISCARD qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output,
 qg_value *qg_tqc_value(const qg_tqc *t);
 bool qg_tqc_is_constant(const qg_tqc *t);
 
-/* The dominator; t itself when it is a root.  Does not write, so workers may call it. */
+/* The dominator; t itself when it is a root.  Does not write, so workers may call
+ * it. */
 const qg_tqc *qg_tqc_root(const qg_tqc *t);
 
 /* Points every TQC straight at its root, so that qg_tqc_root takes one step; the driver
@@ -137,13 +139,13 @@ bool qg_tqc_may_move(qg_tqc_state from, qg_tqc_state saved, qg_tqc_state to);
 
 /* The one way to change a state; QG_ESTATE names endpoint, both states and q->author
  * when the move is not in the legality table, and nothing has changed.  The same state
- * again is no change.  Beside the table: ACTIVATED and PASSIVE need parameters, BAKED and
- * PASSIVE_BAKED a constant, OVERLAPPED a root elsewhere, INITIAL, ACTIVATED and BAKED
- * their own root.  INITIAL and PASSIVE_INIT drop the own parameters. */
+ * again is no change.  Beside the table: ACTIVATED and PASSIVE need parameters, BAKED
+ * and PASSIVE_BAKED a constant, OVERLAPPED a root elsewhere, INITIAL, ACTIVATED and
+ * BAKED their own root.  INITIAL and PASSIVE_INIT drop the own parameters. */
 QG_NODISCARD qg_status qg_tqc_set_state(qg_quant *q, qg_tqc *t, qg_tqc_state to);
 
-/* Parameters of a root (copied); finite scales > 0, QG_ENUMERIC otherwise.  offset NULL:
- * all zero.  QG_ESTATE unless it is a root in INITIAL, ACTIVATED, PASSIVE_INIT or
+/* Parameters of a root (copied); finite scales > 0, QG_ENUMERIC otherwise.  offset
+ * NULL: all zero.  QG_ESTATE unless it is a root in INITIAL, ACTIVATED, PASSIVE_INIT or
  * PASSIVE.  Parameters that changed their mind leave the state alone. */
 QG_NODISCARD qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n,
                                         const float *scale, const int32_t *offset);
@@ -152,19 +154,19 @@ QG_NODISCARD qg_status qg_tqc_set_observer(qg_quant *q, qg_tqc *t,
                                            const qg_observer_setting *o);
 QG_NODISCARD qg_status qg_tqc_set_visibility(qg_quant *q, qg_tqc *t, qg_visibility v);
 
-/* Sharing.  All walk to roots, refuse cycles and illegal moves before they touch anything
- * (QG_ESTATE), are iterative and move whole groups; members keep their own states.
- * join    t and its root go silent under dominator's root (OVERLAPPED).  No-op when they
- *         share a root already.
- * lend    t's root rounds with the scale of lender's root: PASSIVE, or PASSIVE_INIT while
- *         the lender has none.  When t shares that root already and waits for its scale
- *         (PASSIVE_INIT), t becomes PASSIVE; otherwise a no-op.
+/* Sharing.  All walk to roots, refuse cycles and illegal moves before they touch
+ * anything (QG_ESTATE), are iterative and move whole groups; members keep their own
+ * states. join    t and its root go silent under dominator's root (OVERLAPPED).  No-op
+ *         when they share a root already.
+ * lend    t's root rounds with the scale of lender's root: PASSIVE, or PASSIVE_INIT
+ *         while the lender has none.  When t shares that root already and waits for its
+ *         scale (PASSIVE_INIT), t becomes PASSIVE; otherwise a no-op.
  *         Quirk ppq-split-groups: t alone moves, with those that lie directly under it.
- * derive  t, a root without followers, gets a scale of its own from several lenders by a
- *         formula: PASSIVE, or PASSIVE_INIT while a lender has none.  Call it again when
- *         a lender's scale has changed.  A derived endpoint leads no group.
- * detach  t leaves its group and becomes its own root, INITIAL; the rest stays together.
- *         No-op for a root. */
+ * derive  t, a root without followers, gets a scale of its own from several lenders by
+ *         a formula: PASSIVE, or PASSIVE_INIT while a lender has none.  Call it again
+ *         when a lender's scale has changed.  A derived endpoint leads no group.
+ * detach  t leaves its group and becomes its own root, INITIAL; the rest stays
+ *         together. No-op for a root. */
 QG_NODISCARD qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator);
 QG_NODISCARD qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender);
 QG_NODISCARD qg_status qg_tqc_derive(qg_quant *q, qg_tqc *t, qg_derive how,
@@ -175,9 +177,9 @@ QG_NODISCARD qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t);
 QG_NODISCARD qg_status qg_tqc_switch_off(qg_quant *q, qg_tqc *t, bool keep);
 QG_NODISCARD qg_status qg_tqc_switch_on(qg_quant *q, qg_tqc *t);
 
-/* For loading a snapshot: sets what was saved without journal and legality table; root is
- * t itself, or one that was restored as a root before.  The rules of quant/tqc_check.h
- * must be run afterwards. */
+/* For loading a snapshot: sets what was saved without journal and legality table; root
+ * is t itself, or one that was restored as a root before.  The rules of
+ * quant/tqc_check.h must be run afterwards. */
 void qg_tqc_restore(qg_tqc *t, qg_tqc_state state, qg_tqc_state saved, qg_tqc *root);
 
 #endif

@@ -20,8 +20,8 @@ typedef struct toy {
 toy toy_new(void); /* fails the test when out of memory */
 void toy_free(toy *t);
 
-/* All of these fail the running test on error.  Lists are "a, b"; "_" is an absent slot.
- * Values come into being when first named. */
+/* All of these fail the running test on error.  Lists are "a, b"; "_" is an absent
+ * slot. Values come into being when first named. */
 qg_value *toy_value(toy *t, const char *name);
 qg_value *toy_input(toy *t, const char *name, qg_dtype dtype, int32_t rank,
                     const int64_t *dim);

@@ -132,7 +132,8 @@ static void double_to_half_rounds_once(void **state)
     assert_int_equal(h, 0x3c01);
 }
 
-/* Elements of packed types are found at any position and leave their neighbours alone. */
+/* Elements of packed types are found at any position and leave their neighbours
+ * alone. */
 static void packed_elements_are_addressed_one_by_one(void **state)
 {
     int64_t from[] = { 1, -2, 3, -4, 5 }, back[5] = { 0 };

@@ -103,6 +103,7 @@ static void writer_leaves_nothing_behind(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(float_text_reads_back),
-             cmocka_unit_test(names_are_dense_and_found), cmocka_unit_test(vectors_grow),
+             cmocka_unit_test(names_are_dense_and_found),
+             cmocka_unit_test(vectors_grow),
              cmocka_unit_test(reset_arena_allocates_nothing),
              cmocka_unit_test(writer_leaves_nothing_behind))

@@ -5,7 +5,8 @@
 #include "engine/ir/edit.h"
 #include "tests/support/graphs.h"
 
-/* Every input slot is in the use list of its value exactly once, and nothing else is. */
+/* Every input slot is in the use list of its value exactly once, and nothing else
+ * is. */
 static void assert_uses(const qg_graph *g)
 {
     size_t slots = 0, uses = 0;

@@ -1,4 +1,5 @@
-/* The YAML tree and its typed readers: what is read, and the exact complaint otherwise. */
+/* The YAML tree and its typed readers: what is read, and the exact complaint
+ * otherwise. */
 #include "tests/support/test.h"
 
 #include "engine/core/rng.h"

@@ -1,0 +1,44 @@
+/* check.h -- the verifier: a table of rules, each of which can be broken and named.
+ *
+ * A rule is a row {id, text, run}; rules of other layers (quant: TQCs) are other tables
+ * of the same rows over their own subject.  A broken rule is
+ *
+ *     verify: rule <id>: node 'x' (Op): <what is wrong>, expected <what>
+ *
+ * with QG_ESTATE: what a file may get wrong is refused when it is read; what the
+ * verifier finds is a pass that broke a promise.  Rules run in table order and may rely
+ * on the rows before them.  Every rule is linear in the size of the graph. */
+#ifndef QG_ENGINE_IR_CHECK_H
+#define QG_ENGINE_IR_CHECK_H
+
+#include "engine/ir/graph.h"
+
+typedef struct qg_check_rule qg_check_rule;
+struct qg_check_rule {
+    const char *id;   /* "uses-match" */
+    const char *text; /* what holds, one sentence */
+    qg_status (*run)(qg_ctx *ctx, const qg_check_rule *rule, const void *subject);
+};
+
+/* Bit i of `which` is row i; at most 32 rows per table. */
+#define QG_CHECK_ALL UINT32_MAX
+
+QG_NODISCARD qg_status qg_check_rows(qg_ctx *ctx, const qg_check_rule *row, size_t n,
+                                     uint32_t which, const void *subject);
+
+/* The bit of a rule by id; 0 when there is none. */
+uint32_t qg_check_bit(const qg_check_rule *row, size_t n, const char *id);
+
+/* Rules over a qg_graph, and all of them over a graph and the bodies below it.  The graph
+ * must be normalized (edit.h). */
+extern const qg_check_rule qg_graph_rules[];
+extern const size_t qg_n_graph_rules;
+QG_NODISCARD qg_status qg_check_graph(qg_ctx *ctx, const qg_graph *g, uint32_t which);
+
+/* For rules: fail with the message above, about a node or a value. */
+qg_status qg_check_fail_node(qg_ctx *ctx, const qg_check_rule *rule, const qg_node *n,
+                             const char *fmt, ...) QG_PRINTF(4, 5);
+qg_status qg_check_fail_value(qg_ctx *ctx, const qg_check_rule *rule, const qg_value *v,
+                              const char *fmt, ...) QG_PRINTF(4, 5);
+
+#endif

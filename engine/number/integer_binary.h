@@ -1,0 +1,79 @@
+/* integer_binary.h -- Add, Sub and Mul of arrays with different scales and zero points.
+ *
+ * Every runtime has a form of its own; they differ in ties and in the last code:
+ *
+ *     form          arithmetic of Add (A, B stored; ra = f32(sa/sy), rb = f32(sb/sy))
+ *     fixed         t = 2 max(sa, sb); M(M((A-za) << L) + M((B-zb) << L)), L = 20, 15 for
+ *                   16 bits, M a q31 requantization (TFLite reference and built-in)
+ *     mantissa      k = 20 - floor(log2(max(ra, rb))), m = rint(r 2^k);
+ *                   ((A-za) ma + (B-zb) mb + 2^(k-1)) >> k           (XNNPACK)
+ *     fma           rint(fma(A, ra, fma(B, rb, fix))), fix = f32(zy - fma(ra, za, f32(rb zb)));
+ *                   a standing A changes places with B               (ORT, x86 with FMA)
+ *     neon          k = 21 - floor(log2(max)), halves away from zero (ORT, aarch64)
+ *     portable      rint(f32(f32(f32(sa (A-za)) + f32(sb (B-zb))) / sy) + zy)     (ORT)
+ *     sse           rint(f32(f32(fix + f32(A ra)) + f32(B rb)))      (ORT, no AVX2 [read])
+ *
+ * Mul is one product and the runtime's requantization for it (requant.h, use MULTIPLY).
+ *
+ * fma() is C's, rounded once, whatever the machine has.
+ * Source   spec/algorithms.md 4.3, 4.5, 5.1; vectors/README.md; goldens/tflite/README.md.
+ * Example  A = -2, B = 1, all scales 1 but sy = 2, zero points 0: exact -0.5; tflite
+ *          reference -1, onnxruntime x86-64 0, xnnpack 0
+ *          (run by test_integer_binary.c: doc_example). */
+#ifndef QG_ENGINE_NUMBER_INTEGER_BINARY_H
+#define QG_ENGINE_NUMBER_INTEGER_BINARY_H
+
+#include "engine/number/integer_array.h"
+#include "engine/number/requant.h"
+
+typedef enum qg_int_binary_op {
+    QG_INT_BINARY_ADD,
+    QG_INT_BINARY_SUB,
+    QG_INT_BINARY_MUL
+} qg_int_binary_op;
+
+typedef struct qg_int_binary_spec {
+    qg_int_binary_op op;
+    const char *runtime, *isa; /* as in qg_requant_rules(), and see integer_binary.c */
+    qg_grid a, b, y;
+    qg_fused fused; /* QG_FUSED_NONE outside TFLite */
+} qg_int_binary_spec;
+
+typedef struct qg_int_binary qg_int_binary;
+
+/* n outputs from spans: a[i * a_step], b[i * b_step], steps 0 or 1.  Stored integers. */
+typedef void qg_int_binary_span_fn(const qg_int_binary *p, const int32_t *a,
+                                   size_t a_step, const int32_t *b, size_t b_step,
+                                   int32_t *y, size_t n);
+
+/* Ready to run; plain data, made by qg_int_binary_prepare. */
+struct qg_int_binary {
+    qg_int_binary_spec spec;
+    qg_int_binary_span_fn *span;
+    qg_code_range range;
+    int32_t sign; /* -1 for SUB */
+    qg_multiplier ma, mb,
+        my; /* fixed: q31; mantissa and neon: ma.m, mb.m and my.shift */
+    int left;
+    int32_t (*scale)(int32_t, qg_multiplier);
+    float ra, rb;
+    float fix, fix_standing; /* fma form: the constant, and with A and B exchanged */
+    qg_requant product;      /* MUL */
+};
+
+/* QG_EUNSUPPORTED for a runtime that lacks the operator, type or ratio of scales (the
+ * message names what it has); QG_ENUMERIC for bad scales. */
+QG_NODISCARD qg_status qg_int_binary_prepare(qg_ctx *ctx,
+                                             const qg_int_binary_spec *spec,
+                                             qg_int_binary *out);
+
+/* The operator on whole arrays with broadcasting; y holds the product of the broadcast
+ * dims, in the type of spec.y, and may be a or b when that one is not broadcast. */
+QG_NODISCARD qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p,
+                                         const qg_int_dims *da, const void *a,
+                                         const qg_int_dims *db, const void *b, void *y);
+
+/* "add", "sub", "mul". */
+const char *qg_int_binary_op_name(qg_int_binary_op op);
+
+#endif

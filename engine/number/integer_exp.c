@@ -1,0 +1,152 @@
+#include "engine/number/integer_exp.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "engine/number/requant.h"
+#include "engine/number/round.h"
+
+/* exp(x) for x in [-1/4, 0), Q(0): a polynomial of fourth degree around -1/8. */
+static int32_t exp_quarter(int32_t x)
+{
+    const int32_t exp_eighth = 1895147668, third = 715827883;
+    x += 1 << 28;
+    int32_t x2 = qg_high_mul(x, x);
+    int32_t x3 = qg_high_mul(x2, x), x4 = qg_high_mul(x2, x2);
+    int32_t p = qg_high_mul(qg_shift_away(x4, 2) + x3, third) + x2;
+    return exp_eighth + qg_high_mul(exp_eighth, x + qg_shift_away(p, 1));
+}
+
+int32_t qg_exp_negative(int32_t a, int integer_bits)
+{
+    static const struct {
+        int exponent;
+        int32_t factor; /* exp(-2^exponent) in Q(0) */
+    } parts[] = {
+        {-2,  1672461947},
+        { -1, 1302514674},
+        { 0,  790015084 },
+        { 1,  290630308 },
+        { 2,  39332535  },
+        { 3,  720401    },
+        { 4,  242       }
+    };
+    assert(a <= 0 && integer_bits >= 2 && integer_bits <= 8);
+    if (a == 0)
+        return INT32_MAX;
+    int fraction_bits = 31 - integer_bits;
+    int32_t quarter = 1 << (fraction_bits - 2);
+    int32_t rest = (a & (quarter - 1)) - quarter;
+    int32_t y = exp_quarter(qg_shift_left_sat(rest, integer_bits));
+    int64_t whole = (int64_t)rest - a; /* a multiple of a quarter */
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (integer_bits > parts[i].exponent &&
+            (whole >> (fraction_bits + parts[i].exponent) & 1))
+            y = qg_high_mul(y, parts[i].factor);
+    if (integer_bits > 5 && a < -(1 << (36 - integer_bits)))
+        return 0;
+    return y;
+}
+
+/* About 2 / (1 + a) in Q(2): three Newton steps. */
+static int32_t two_over_one_plus(int32_t a)
+{
+    assert(a >= 0);
+    int32_t half = (int32_t)qg_round_shift(QG_ROUND_HALF_UP, (int64_t)a + INT32_MAX, 1);
+    int32_t x = 1515870810 + qg_high_mul(half, -1010580540);
+    for (int i = 0; i < 3; i++) {
+        int32_t error = (1 << 29) - qg_high_mul(half, x);
+        x += qg_shift_left_sat(qg_high_mul(x, error), 2);
+    }
+    return x;
+}
+
+int32_t qg_one_over_one_plus(int32_t a)
+{
+    return qg_shift_left_sat(two_over_one_plus(a), 1);
+}
+
+int32_t qg_one_minus_over_one_plus(int32_t a)
+{
+    return qg_shift_left_sat(two_over_one_plus(a) - (1 << 29), 2);
+}
+
+int32_t qg_logistic_fixed(int32_t a, int integer_bits)
+{
+    if (a == 0)
+        return 1 << 30;
+    int32_t negative = a > 0 ? -a : a;
+    int32_t p = qg_one_over_one_plus(qg_exp_negative(negative, integer_bits));
+    return a > 0 ? p : INT32_MAX - p;
+}
+
+int32_t qg_tanh_fixed(int32_t a, int integer_bits)
+{
+    if (a == 0)
+        return 0;
+    int32_t negative = a > 0 ? -a : a; /* one integer bit more: 2 a */
+    int32_t t = qg_one_minus_over_one_plus(qg_exp_negative(negative, integer_bits + 1));
+    return a < 0 ? -t : t;
+}
+
+enum { INTEGER_BITS = 5, SUM_BITS = 12 };
+
+qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float beta, int bits,
+                                 bool single_rounding, qg_int_softmax *out)
+{
+    assert(bits == 8 || bits == 16);
+    double real = (double)beta * (double)scale * 0x1p26;
+    if (!isfinite(real) || !(real > 1))
+        return qg_fail(ctx, QG_ENUMERIC,
+                       "integer softmax: beta %g, scale %g, expected a finite product "
+                       "above 2^-26",
+                       (double)beta, (double)scale);
+    real = fmin(real, single_rounding ? 0x1p30 - 1 : 0x1p31 - 1);
+    qg_int_softmax s = { .m = qg_q31_of(real),
+                         .bits = bits,
+                         .single = single_rounding };
+    s.diff_min = -(int32_t)floor(31 * 0x1p26 / ldexp(1, s.m.shift));
+    *out = s;
+    return QG_OK;
+}
+
+/* exp(difference) in Q(0). */
+static int32_t exp_of(const qg_int_softmax *s, int32_t difference)
+{
+    int32_t scaled = s->single ? qg_scale_single(difference, s->m)
+                               : qg_scale_double(difference, s->m);
+    return qg_exp_negative(scaled, INTEGER_BITS);
+}
+
+qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t *x,
+                             int32_t *y, size_t n)
+{
+    assert(n >= 1);
+    int32_t largest = x[0];
+    for (size_t i = 1; i < n; i++)
+        largest = x[i] > largest ? x[i] : largest;
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++)
+        if (x[i] - largest >= s->diff_min)
+            sum += qg_shift_away(exp_of(s, x[i] - largest), SUM_BITS);
+    if (sum > INT32_MAX)
+        return qg_fail(
+            ctx, QG_EUNSUPPORTED,
+            "integer softmax: a row of %zu overflows the sum, expected fewer "
+            "than 4096 large elements",
+            n);
+    int zeros = 31 - qg_log2_floor_u32((uint32_t)sum);
+    int32_t scale =
+        qg_one_over_one_plus((int32_t)((int64_t)(sum << zeros) - (INT64_C(1) << 31)));
+    unsigned shift = (unsigned)(SUM_BITS - zeros + 31 - s->bits);
+    int32_t low = -(1 << (s->bits - 1)), high = -low - 1;
+    for (size_t i = 0; i < n; i++) {
+        y[i] = low;
+        if (x[i] - largest < s->diff_min)
+            continue;
+        int32_t v = qg_high_mul(scale, exp_of(s, x[i] - largest));
+        int64_t q = qg_round_shift(QG_ROUND_HALF_AWAY, v, shift) + low;
+        y[i] = (int32_t)qg_clamp_i64(q, low, high);
+    }
+    return QG_OK;
+}

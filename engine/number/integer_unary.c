@@ -1,0 +1,212 @@
+#include "engine/number/integer_unary.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/number/integer_exp.h"
+#include "engine/number/integer_rescale.h"
+#include "engine/number/requant.h"
+#include "engine/number/round.h"
+
+typedef qg_status table_fn(qg_ctx *ctx, const qg_int_unary_spec *s, int32_t table[256]);
+
+static table_fn float_table, fixed_table, single_table, leaky_table, eighth_table,
+    swish_table, dequantized_table;
+
+static const struct row {
+    const char *runtime;
+    table_fn *fill[QG_INT_NUNARY];
+} rows[] = {
+    {"tflite-reference", { float_table, float_table, leaky_table, swish_table }  },
+    { "tflite-builtin",  { float_table, float_table, leaky_table, swish_table }  },
+    { "tflite-micro",    { fixed_table, fixed_table, leaky_table, swish_table }  },
+    { "tflite-single",   { single_table, single_table, leaky_table, swish_table }},
+    { "tflite-xnnpack",  { NULL, NULL, eighth_table, NULL }                      },
+    { "onnxruntime",
+     { dequantized_table, dequantized_table, dequantized_table, NULL }           },
+};
+
+static float function_of(const qg_int_unary_spec *s, float x)
+{
+    if (s->function == QG_INT_UNARY_LOGISTIC)
+        return (float)(1 / (1 + exp(-(double)x)));
+    if (s->function == QG_INT_UNARY_TANH)
+        return (float)tanh((double)x);
+    return x >= 0 ? x : x * s->alpha;
+}
+
+static int32_t code_at(const qg_int_unary_spec *s, int i)
+{
+    return qg_code_range_of(s->x.dtype, 0).lo + i;
+}
+
+static qg_status float_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
+{
+    (void)ctx;
+    qg_code_range to = qg_code_range_of(s->y.dtype, s->y.zero);
+    float inverse = 1.0f / s->y.scale;
+    for (int i = 0; i < 256; i++) {
+        float x = s->x.scale * (float)(code_at(s, i) - s->x.zero);
+        float y = qg_round_f32(QG_ROUND_HALF_AWAY, function_of(s, x) * inverse);
+        table[i] =
+            (int32_t)fminf(fmaxf(y + (float)to.zero, (float)to.lo), (float)to.hi);
+    }
+    return QG_OK;
+}
+
+static qg_status dequantized_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                                   int32_t table[256])
+{
+    qg_quantizer q;
+    QG_TRY(qg_quantizer_prepare(ctx, s->runtime, s->y, &q));
+    for (int i = 0; i < 256; i++) {
+        float x = s->x.scale * (float)(code_at(s, i) - s->x.zero);
+        float y = function_of(s, x);
+        qg_quantizer_codes(&q, &y, &table[i], 1);
+    }
+    return QG_OK;
+}
+
+/* -- logistic and tanh in fixed point: 4 integer bits -------------------------------- */
+
+typedef int32_t scale_fn(int32_t, qg_multiplier);
+
+static int32_t fixed_one(const qg_int_unary_spec *s, int32_t z)
+{
+    if (s->function == QG_INT_UNARY_LOGISTIC)
+        return qg_shift_away(qg_logistic_fixed(z, 4), 23) - 128;
+    return qg_shift_away(qg_tanh_fixed(z, 4), 24);
+}
+
+static qg_status fill_fixed(qg_ctx *ctx, const qg_int_unary_spec *s, scale_fn *scale,
+                            int32_t table[256])
+{
+    qg_multiplier m = qg_q31_of((double)s->x.scale * 0x1p27);
+    if (m.shift < 1 || m.shift > 30)
+        return qg_fail(ctx, QG_ENUMERIC,
+                       "integer function: input scale %g, expected within [2^-27, 8)",
+                       (double)s->x.scale);
+    int32_t radius = (int32_t)floor(15 * 0x1p27 / ldexp(1, m.shift));
+    for (int i = 0; i < 256; i++) {
+        int32_t v = code_at(s, i) - s->x.zero;
+        int32_t inside = v <= -radius ? -128 : 127;
+        if (v > -radius && v < radius)
+            inside = fixed_one(s, scale(v, m));
+        table[i] = (int32_t)qg_clamp_i64(inside, -128, 127);
+    }
+    return QG_OK;
+}
+
+static qg_status fixed_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
+{
+    return fill_fixed(ctx, s, qg_scale_double, table);
+}
+
+static qg_status single_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                              int32_t table[256])
+{
+    return fill_fixed(ctx, s, qg_scale_single, table);
+}
+
+/* -- leaky relu ---------------------------------------------------------------------- */
+
+/* A factor per side of zero, from float32 quotients, through the runtime's RESCALE. */
+static qg_status fill_sides(qg_ctx *ctx, const qg_int_unary_spec *s, uint8_t scheme,
+                            int32_t table[256])
+{
+    qg_requant_rule rule = { .runtime = s->runtime,
+                             .scheme = scheme,
+                             .factor = QG_FACTOR_F32,
+                             .accumulator = 32 };
+    qg_code_range to = qg_code_range_of(s->y.dtype, s->y.zero);
+    qg_scales above = { s->x.scale, 1, s->y.scale };
+    qg_scales below = { s->x.scale, s->alpha, s->y.scale };
+    qg_requant up, down;
+    QG_TRY(qg_requant_prepare(ctx, "leaky relu", &rule, above, to, &up));
+    QG_TRY(qg_requant_prepare(ctx, "leaky relu", &rule, below, to, &down));
+    for (int i = 0; i < 256; i++) {
+        int32_t v = code_at(s, i) - s->x.zero;
+        table[i] = qg_requant_one(v >= 0 ? &up : &down, v);
+    }
+    return QG_OK;
+}
+
+static qg_status leaky_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
+{
+    bool single = strcmp(s->runtime, "tflite-single") == 0;
+    return fill_sides(ctx, s, single ? QG_SCHEME_FIX_SINGLE : QG_SCHEME_FIX_DOUBLE,
+                      table);
+}
+
+static qg_status eighth_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                              int32_t table[256])
+{
+    return fill_sides(ctx, s, QG_SCHEME_FIX_EIGHTH, table);
+}
+
+/* -- hard swish ---------------------------------------------------------------------- */
+
+static int16_t sat16(int64_t v)
+{
+    return (int16_t)qg_clamp_i64(v, INT16_MIN, INT16_MAX);
+}
+
+/* min(max(x + 3, 0), 6) / 6 of h (7 fraction bits of the input) in Q15. */
+static int32_t swish_gate(int16_t h, qg_multiplier m)
+{
+    int16_t r = h;
+    if (m.shift > 0)
+        r = sat16((int64_t)r << (m.shift - 1 > 15 ? 15 : m.shift - 1));
+    r = qg_high_mul16(r, (int16_t)m.m);
+    if (m.shift > 0)
+        r = sat16((int64_t)r * 2);
+    else
+        r = (int16_t)qg_shift_away(r, -m.shift);
+    return (r + 32768) >> 1;
+}
+
+static qg_status swish_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
+{
+    qg_code_range to = qg_code_range_of(s->y.dtype, s->y.zero);
+    float fine = s->x.scale / 128.0f, gate_scale = 3.0f / 32768.0f;
+    qg_multiplier out = qg_q15_of(qg_q31_of((double)(fine / s->y.scale)));
+    qg_multiplier gate = qg_q15_of(qg_q31_of((double)(fine / gate_scale)));
+    if (out.shift > 0)
+        return qg_fail(ctx, QG_ENUMERIC,
+                       "integer hard swish: scales %g -> %g, expected at most 128 "
+                       "output steps per input step",
+                       (double)s->x.scale, (double)s->y.scale);
+    for (int i = 0; i < 256; i++) {
+        int16_t h = sat16((int64_t)(code_at(s, i) - s->x.zero) * 128);
+        int16_t p = qg_high_mul16(h, (int16_t)out.m);
+        int32_t product = sat16((int64_t)swish_gate(h, gate) * p / 32768);
+        int32_t y = qg_shift_away(product, -out.shift) + to.zero;
+        table[i] = (int32_t)qg_clamp_i64(y, to.lo, to.hi);
+    }
+    return QG_OK;
+}
+
+/* -- all ------------------------------------------------------------------------------ */
+
+qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
+                             int32_t table[256])
+{
+    QG_TRY(qg_grid_check(ctx, "integer function", "input", spec->x));
+    QG_TRY(qg_grid_check(ctx, "integer function", "output", spec->y));
+    if (qg_dtype_bits(spec->x.dtype) != 8 || qg_dtype_bits(spec->y.dtype) != 8)
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "integer function: %s -> %s, expected 8 bits",
+                       qg_dtype_name(spec->x.dtype), qg_dtype_name(spec->y.dtype));
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (strcmp(rows[i].runtime, spec->runtime) == 0 && rows[i].fill[spec->function])
+            return rows[i].fill[spec->function](ctx, spec, table);
+    return qg_fail(
+        ctx, QG_EUNSUPPORTED,
+        "integer function: runtime '%s' lacks function %d, expected a row in "
+        "integer_unary.h",
+        spec->runtime, (int)spec->function);
+}

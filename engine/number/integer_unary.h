@@ -1,0 +1,43 @@
+/* integer_unary.h -- functions of one 8-bit tensor: a table of 256 output codes.
+ *
+ * Every function of an int8 or uint8 code is a table; the runtimes differ in how they
+ * fill it.  table[i] belongs to code lo + i, lo the lowest code of the input's type.
+ *
+ *     runtime            logistic, tanh           leaky relu           hard swish
+ *     tflite-reference   float32 function,        two requantizations  16-bit fixed point
+ *     tflite-builtin       times f32(1/s_y), away
+ *     tflite-micro       fixed point              the same             the same
+ *     tflite-single      fixed, one rounding      one rounding         the same
+ *     tflite-xnnpack     -                        8 fraction bits      -
+ *     onnxruntime        function of f32(s (q - z)) in float32, then QuantizeLinear
+ *
+ * The float32 logistic of ORT is taken as the correctly rounded one (computed in double).
+ * Units   alpha: slope below zero of the leaky relu
+ * Source  spec/algorithms.md 4.5, 4.7, 5.1; goldens/tflite/README.md. */
+#ifndef QG_ENGINE_NUMBER_INTEGER_UNARY_H
+#define QG_ENGINE_NUMBER_INTEGER_UNARY_H
+
+#include "engine/number/integer_array.h"
+
+typedef enum qg_int_unary_function {
+    QG_INT_UNARY_LOGISTIC,
+    QG_INT_UNARY_TANH,
+    QG_INT_UNARY_LEAKY_RELU,
+    QG_INT_UNARY_HARD_SWISH,
+    QG_INT_NUNARY
+} qg_int_unary_function;
+
+typedef struct qg_int_unary_spec {
+    qg_int_unary_function function;
+    const char *runtime;
+    qg_grid x, y; /* 8 bits; the fixed-point forms of logistic and tanh ignore y's scale
+                     and zero point and give 1/256, -128 and 1/128, 0 (int8 only) */
+    float alpha;
+} qg_int_unary_spec;
+
+/* QG_EUNSUPPORTED for a runtime without the function or for other types; QG_ENUMERIC for
+ * scales whose factor does not fit. */
+QG_NODISCARD qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
+                                          int32_t table[256]);
+
+#endif

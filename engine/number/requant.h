@@ -1,0 +1,188 @@
+/* requant.h -- from an int32 accumulator to a stored integer, as each runtime does it.
+ *
+ *     real value of an accumulator   acc * s_x * s_w[c]
+ *     stored output                  y = z_y + real / s_y, rounded and limited
+ *
+ * A requantization is a tuple, not code: {scheme, factor, zero, clamp, accumulator}.
+ *
+ *     scheme       representation of the factor, and the rounding: QG_SCHEME_MAP
+ *     factor       how s_x, s_w and s_y become that factor: QG_FACTOR_MAP
+ *     zero         z_y is added behind the rounding, or inside it
+ *     limit        the type's codes, or without its lowest (ncnn: -127)
+ *     accumulator  bits of the sum
+ *
+ * qg_requant_rules() is the table of such tuples, one row per runtime, instruction set
+ * and kind of operator; docs/fixed-point.md prints it.  Adding a runtime adds rows.
+ *
+ * Units    scales: real units per step; acc, z, y, lo, hi: steps
+ * Example  acc -6, factor 0.25, z 0: tflite double -2, single -1, float-rne -2,
+ *          ncnn -2 (run by test_fixed.c: same_sum_many_runtimes)
+ * Source   spec/algorithms.md 5.1, 5.3, 5.4; vectors/README.md; goldens/tflite/README.md.
+ *          Rows marked [read] were read in sources, not run. */
+#ifndef QG_ENGINE_NUMBER_REQUANT_H
+#define QG_ENGINE_NUMBER_REQUANT_H
+
+#include <stdbool.h>
+
+#include "engine/core/status.h"
+#include "engine/number/dtype.h"
+#include "engine/number/fixed.h"
+
+/* f: the factor rounded to float32; f32(): one rounding to float32. */
+/* clang-format off */
+#define QG_SCHEME_MAP(X)                                                       \
+    /* id               text                representation and rounding */     \
+    X(FLOAT_RNE,        "float-rne",        "f32(acc f), half to even")        \
+    X(FLOAT_AWAY,       "float-away",       "f32(acc f), half away from zero") \
+    X(FLOAT_ADD_HALF,   "float-add-half",   "f32(acc f), trunc(v +- 0.5)")     \
+    X(DOUBLE_AWAY,      "double-away",      "double(acc) r, half away from zero") \
+    X(FIX_DOUBLE,       "fix-double",       "q31: high multiply up, shift away") \
+    X(FIX_DOUBLE_UP,    "fix-double-up",    "q31: high multiply up, shift up") \
+    X(FIX_SINGLE,       "fix-single",       "q31: one shift, half up")         \
+    X(FIX_MANTISSA,     "fix-mantissa",     "24-bit mantissa, one shift, half up") \
+    X(FIX_REDUCED,      "fix-reduced",      "q15 of q31, one shift, half up")  \
+    X(FIX_EIGHTH,       "fix-eighth",       "8 fraction bits: rint(256 f), one shift, half up") \
+    X(POW2_SHIFT,       "pow2-shift",       "factor 2^-k, one shift, half up")
+
+#define QG_FACTOR_MAP(X)                                                       \
+    /* id             text              factor from s_x, s_w, s_y           */ \
+    X(DOUBLE,         "double",         "double(s_x) double(s_w) / double(s_y)") \
+    X(F32_PRODUCT,    "f32-product",    "double(f32(s_x s_w)) / double(s_y)")  \
+    X(F32,            "f32",            "f32(f32(s_x s_w) / s_y)")             \
+    X(MEAN,           "mean",           "f32(s_x / f32(s_y s_w)), s_w the number of elements") \
+    X(THEN_DIVIDE,    "then-divide",    "v = f32(acc f32(s_x s_w)), then v / s_y") \
+    X(THEN_MULTIPLY,  "then-multiply",  "v = f32(acc / f32(S_x S_w)), then f32(v S_y): S = f32(1/s)") \
+    X(THEN_FMA,       "then-fma",       "v = f32(acc f32(s_x s_w)), then fma(v, f32(1/s_y), z_y)")
+/* clang-format on */
+
+typedef enum qg_requant_scheme {
+#define X(id, text, meaning) QG_SCHEME_##id,
+    QG_SCHEME_MAP(X)
+#undef X
+        QG_NSCHEME
+} qg_requant_scheme;
+
+typedef enum qg_factor {
+#define X(id, text, meaning) QG_FACTOR_##id,
+    QG_FACTOR_MAP(X)
+#undef X
+        QG_NFACTOR
+} qg_factor;
+
+/* Where z_y is added, v being the scaled sum: AFTER the rounding of v; or INSIDE it,
+ * round(f32(v + z_y)); or FUSED, round(fma(acc, f, z_y)).  The last two are for the
+ * float schemes. */
+typedef enum qg_zero_place {
+    QG_ZERO_AFTER,
+    QG_ZERO_INSIDE,
+    QG_ZERO_FUSED,
+    QG_NZERO
+} qg_zero_place;
+
+/* What a requantization happens in; a runtime may treat them differently. */
+/* clang-format off */
+#define QG_REQUANT_USE_MAP(X)                                                  \
+    X(CONV,     "conv",     "convolution, one weight scale per output channel") \
+    X(CONV_ONE, "conv-one", "convolution, one weight scale")                   \
+    X(DENSE,    "dense",    "fully connected, matmul, gemm, one weight scale") \
+    X(DENSE_CHANNEL, "dense-channel", "the same, one weight scale per output") \
+    X(MULTIPLY, "multiply", "element-wise product")                            \
+    X(RESCALE,  "rescale",  "change of scale and zero point")                  \
+    X(POOL,     "pool",     "global average pooling (s_w: number of elements)")
+/* clang-format on */
+
+typedef enum qg_requant_use {
+#define X(id, text, meaning) QG_USE_##id,
+    QG_REQUANT_USE_MAP(X)
+#undef X
+        QG_NUSE
+} qg_requant_use;
+
+/* One row.  A runtime's row with `uses` 1 << use set says what happens there. */
+typedef struct qg_requant_rule {
+    const char *runtime; /* "tflite-reference", ... */
+    const char *isa;     /* "any", "x86-64", "x86-64-avx2", "aarch64" */
+    uint32_t uses;       /* sum of 1 << qg_requant_use */
+    uint8_t scheme;      /* qg_requant_scheme */
+    uint8_t factor;      /* qg_factor */
+    uint8_t zero;        /* qg_zero_place */
+    bool symmetric;      /* the lowest code of a signed type is not used */
+    uint8_t accumulator; /* bits: 32 or 64 */
+    const char *source;
+} qg_requant_rule;
+
+/* All rows, *n of them, ordered by runtime. */
+const qg_requant_rule *qg_requant_rules(size_t *n);
+
+/* The row for this runtime, instruction set and use ("any" matches every isa); NULL when
+ * there is none. */
+const qg_requant_rule *qg_requant_find(const char *runtime, const char *isa,
+                                       qg_requant_use use);
+
+const char *qg_scheme_name(qg_requant_scheme s); /* "fix-double" */
+const char *qg_factor_name(qg_factor f);
+const char *qg_requant_use_name(qg_requant_use u);
+
+/* The scales that meet in one requantization; s_w is 1 where there is one input. */
+typedef struct qg_scales {
+    float x, w, y;
+} qg_scales;
+
+/* What y may be: a type's codes or the tighter bounds of a fused activation. */
+typedef struct qg_code_range {
+    int32_t zero, lo, hi; /* lo <= hi */
+} qg_code_range;
+
+/* Codes of an integer type of at most 16 bits with zero point z; asserts such a type. */
+qg_code_range qg_code_range_of(qg_dtype dtype, int32_t zero);
+
+/* Ready to run; made by qg_requant_prepare, plain data. */
+typedef struct qg_requant {
+    uint8_t scheme, factor, place, accumulator;
+    qg_code_range range;
+    double real;      /* the factor before it is rounded for the scheme */
+    float f;          /* float schemes: the (first) factor */
+    float then, plus; /* two-step factors: second factor or divisor, and addend */
+    qg_multiplier m;  /* fixed-point schemes */
+} qg_requant;
+
+/* QG_ENUMERIC when a scale is not finite and > 0, when the factor overflows (or is
+ * subnormal where the scheme needs a normal one), or is no power of two for POW2_SHIFT;
+ * `what` begins the message. */
+QG_NODISCARD qg_status qg_requant_prepare(qg_ctx *ctx, const char *what,
+                                          const qg_requant_rule *rule, qg_scales s,
+                                          qg_code_range range, qg_requant *out);
+
+/* The same for an output given as a range [low, high] in `levels` codes 0 .. levels - 1,
+ * as OpenVINO fuses a FakeQuantize behind an int8 convolution (THEN_FMA):
+ *     y = rint(fma(v, f32((levels-1) / (high-low)), f32(f32(-low (levels-1)) / (high-low))))
+ * low < high, 2 <= levels <= 65536, else QG_ENUMERIC. */
+QG_NODISCARD qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what,
+                                                 qg_scales s, float low, float high,
+                                                 int32_t levels, qg_requant *out);
+
+/* The stored integer for one sum.  acc must fit the accumulator (asserted). */
+int32_t qg_requant_one(const qg_requant *r, int64_t acc);
+
+/* y[i] = qg_requant_one(r, acc[i]) for i < n; may be in place. */
+void qg_requant_many(const qg_requant *r, const int32_t *acc, int32_t *y, size_t n);
+
+/* As one, for a runtime that holds the bias in float: added to acc * s_x * s_w.  Only
+ * for the two-step factors (asserted). */
+int32_t qg_requant_biased(const qg_requant *r, int64_t acc, float bias);
+
+/* The fused activations of TFLite. */
+typedef enum qg_fused {
+    QG_FUSED_NONE,
+    QG_FUSED_RELU,
+    QG_FUSED_RELU6,
+    QG_FUSED_RELU_N1_TO_1,
+    QG_NFUSED
+} qg_fused;
+
+/* The codes of `range` that the activation leaves: z + round(bound / scale), the quotient
+ * in float32, halves away from zero; TFLite's CalculateActivationRangeQuantized.
+ * scale > 0 (asserted). */
+qg_code_range qg_fused_range(qg_fused a, float scale, qg_code_range range);
+
+#endif
