@@ -20,7 +20,7 @@ static REAL NAME(max_at)(const qg_pool_problem *p, const REAL *x, const window *
 
 static REAL NAME(mean_at)(const qg_pool_problem *p, const REAL *x, const window *w)
 {
-    REAL sum = 0;
+    double sum = 0;
     /* A product of pads may exceed int64_t: count in double. */
     double taps = !p->count_pad
                       ? 0
@@ -31,7 +31,7 @@ static REAL NAME(mean_at)(const qg_pool_problem *p, const REAL *x, const window 
                 sum += x[(d * p->in[1] + h) * p->in[2] + c];
                 taps += !p->count_pad;
             }
-    return taps > 0 ? sum / (REAL)taps : 0;
+    return taps > 0 ? (REAL)(sum / taps) : 0;
 }
 
 static REAL NAME(norm_at)(const qg_pool_problem *p, const REAL *x, const window *w)

@@ -1,0 +1,200 @@
+/* gemm.c -- MatMul and Gemm.
+ *
+ * Gemm   Y [M, N] = alpha * A' B' + beta * C, C broadcast to [M, N] from the right.
+ * Types  float16 and bfloat16 in float32; integers modulo 2^bits, for Gemm with alpha
+ *        and beta of 0 or 1 only.
+ * Source: ONNX MatMul-1, 9, 13; Gemm-1, 6, 7, 9, 11, 13.  Before 7 Gemm had `broadcast`;
+ * without it C already had the shape of Y, which is a special case. */
+#include "ops/families.h"
+
+#include "ops/util_broadcast.h"
+#include "ops/util_cast.h"
+#include "ops/util_matmul.h"
+
+#define TYPES (QG_DT_FLOATS | QG_DT_INDEX | QG_DT(U32) | QG_DT(U64))
+#define HALF  (QG_DT(F16) | QG_DT(BF16))
+#define WHOLE (QG_DT(I32) | QG_DT(U32) | QG_DT(U64))
+
+typedef struct gemm_param {
+    float alpha, beta;
+    bool trans_a, trans_b;
+} gemm_param;
+
+/* c = a b with p's factors, in the common type of the three. */
+static void multiply(const qg_gemm_problem *p, const qg_tensor *a, int64_t a_at,
+                     const qg_tensor *b, int64_t b_at, qg_tensor *c, int64_t c_at)
+{
+    if (a->dtype == QG_F32)
+        qg_ref_gemm_f32(p, a->f32 + a_at, b->f32 + b_at, c->f32 + c_at);
+    else if (a->dtype == QG_F64)
+        qg_ref_gemm_f64(p, a->f64 + a_at, b->f64 + b_at, c->f64 + c_at);
+    else
+        qg_ref_gemm_i64(p, a->i64 + a_at, b->i64 + b_at, c->i64 + c_at);
+}
+
+static qg_status infer_matmul(const qg_call *k)
+{
+    QG_TRY(qg_check_type(k, 0, TYPES));
+    QG_TRY(qg_check_same_type(k, 1, 1));
+    return qg_matmul_infer(k, 0, 1, k->in[0]->dtype);
+}
+
+static qg_status matmul(const qg_call *k)
+{
+    qg_matmul p;
+    qg_matmul_of(k->in[0], k->in[1], &p);
+    qg_gemm_problem g = qg_matmul_gemm(&p);
+    for (int64_t i = 0; i < p.batch; i++) {
+        int64_t a, b;
+        qg_matmul_at(&p, i, &a, &b);
+        multiply(&g, k->in[0], a, k->in[1], b, k->out[0], i * p.m * p.n);
+    }
+    return QG_OK;
+}
+
+static qg_status matmul_whole(const qg_call *k)
+{
+    return qg_run_as(k, WHOLE, QG_I64, matmul);
+}
+
+static qg_status run_matmul(const qg_call *k)
+{
+    return qg_run_as(k, HALF, QG_F32, matmul_whole);
+}
+
+/* Columns of a constant matrix; a vector or something unknown has none. */
+static int matmul_weight_axis(const qg_node *node)
+{
+    const qg_value *w = node->n_in > 1 ? node->in[1] : NULL;
+    return w && w->type.rank >= 2 ? w->type.rank - 1 : -1;
+}
+
+static qg_status prepare_gemm(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    gemm_param *p = param;
+    int64_t a, b;
+    QG_TRY(qg_attr_float(ctx, node, "alpha", 1, &p->alpha));
+    QG_TRY(qg_attr_float(ctx, node, "beta", 1, &p->beta));
+    QG_TRY(qg_attr_int(ctx, node, "transA", 0, &a));
+    QG_TRY(qg_attr_int(ctx, node, "transB", 0, &b));
+    p->trans_a = a != 0;
+    p->trans_b = b != 0;
+    return QG_OK;
+}
+
+static bool stretches(int64_t from, int64_t to)
+{
+    return from == to || from == 1 || from < 0 || to < 0;
+}
+
+/* C stretches to [m, n]. */
+static qg_status check_addend(const qg_call *k, int64_t m, int64_t n)
+{
+    const qg_tensor *c = qg_in(k, 2);
+    QG_TRY(qg_check_rank(k, 2, 0, 2));
+    int64_t width = c && c->rank > 0 ? c->dim[c->rank - 1] : 1;
+    int64_t height = c && c->rank > 1 ? c->dim[0] : 1;
+    if (stretches(width, n) && stretches(height, m))
+        return QG_OK;
+    return qg_infer_fail(
+        k, QG_EMODEL, "C is [%lld, %lld], expected it to stretch to [%lld, %lld]",
+        (long long)height, (long long)width, (long long)m, (long long)n);
+}
+
+static qg_status infer_gemm(const qg_call *k)
+{
+    const gemm_param *p = k->param;
+    bool whole = !(QG_DT_FLOATS >> k->in[0]->dtype & 1);
+    QG_TRY(qg_check_type(k, 0, TYPES));
+    QG_TRY(qg_check_same_type(k, 1, 2));
+    QG_TRY(qg_check_rank(k, 0, 2, 2));
+    QG_TRY(qg_check_rank(k, 1, 2, 2));
+    if (whole && ((p->alpha != 0 && p->alpha != 1) || (p->beta != 0 && p->beta != 1)))
+        return qg_infer_fail(k, QG_EUNSUPPORTED,
+                             "alpha %g and beta %g on integers, expected 0 or 1",
+                             (double)p->alpha, (double)p->beta);
+    int64_t dim[2] = { qg_in_dim(k, 0, p->trans_a), qg_in_dim(k, 1, !p->trans_b) };
+    QG_TRY(qg_check_dim(k, 1, p->trans_b, qg_in_dim(k, 0, !p->trans_a)));
+    QG_TRY(check_addend(k, dim[0], dim[1]));
+    qg_set_out(k, 0, k->in[0]->dtype, 2, dim);
+    return QG_OK;
+}
+
+/* Y = C, stretched. */
+static void spread(const qg_tensor *c, qg_tensor *y)
+{
+    qg_walk w;
+    qg_walk_init(&w, y->rank, y->dim);
+    qg_walk_add(&w, y->stride);
+    qg_walk_add_broadcast(&w, c);
+    qg_walk_collapse(&w);
+    qg_walk_copy(&w, qg_element_size(y->dtype), y->data, c->data);
+}
+
+static qg_status gemm(const qg_call *k)
+{
+    const gemm_param *p = k->param;
+    const qg_tensor *a = k->in[0], *b = k->in[1], *c = qg_in(k, 2);
+    qg_tensor *y = k->out[0];
+    qg_gemm_problem g = {
+        .m = y->dim[0],
+        .n = y->dim[1],
+        .k = a->dim[!p->trans_a],
+        .lda = a->dim[1],
+        .ldb = b->dim[1],
+        .ldc = y->dim[1],
+        .trans_a = p->trans_a,
+        .trans_b = p->trans_b,
+        .alpha = (double)p->alpha,
+        .beta = c ? (double)p->beta : 0,
+    };
+    if (g.beta != 0)
+        spread(c, y);
+    multiply(&g, a, 0, b, 0, y, 0);
+    return QG_OK;
+}
+
+static qg_status gemm_whole(const qg_call *k)
+{
+    return qg_run_as(k, WHOLE, QG_I64, gemm);
+}
+
+static qg_status run_gemm(const qg_call *k)
+{
+    return qg_run_as(k, HALF, QG_F32, gemm_whole);
+}
+
+static int gemm_weight_axis(const qg_node *node)
+{
+    const gemm_param *p = node->param;
+    return p->trans_b ? 0 : 1;
+}
+
+#define MATMUL(opset)                                                                  \
+    {                                                                                  \
+        .name = "MatMul", .since = (opset), .min_in = 2, .max_in = 2, .min_out = 1,    \
+        .max_out = 1, .in_roles = "dw",                                                \
+        .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
+        .infer = infer_matmul, .run = run_matmul, .weight_axis = matmul_weight_axis    \
+    }
+#define GEMM(opset, least)                                                             \
+    {                                                                                  \
+        .name = "Gemm", .since = (opset), .min_in = (least), .max_in = 3,              \
+        .min_out = 1, .max_out = 1, .in_roles = "dwb",                                 \
+        .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
+        .param_size = sizeof(gemm_param), .prepare = prepare_gemm,                     \
+        .infer = infer_gemm, .run = run_gemm, .weight_axis = gemm_weight_axis          \
+    }
+/* clang-format off */
+const qg_op qg_ops_gemm[] = {
+    MATMUL(1),
+    MATMUL(9),
+    MATMUL(13),
+    GEMM(1, 3),
+    GEMM(7, 3),
+    GEMM(9, 3),
+    GEMM(11, 2),
+    GEMM(13, 2),
+    { 0 },
+};
+/* clang-format on */

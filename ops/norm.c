@@ -1,0 +1,276 @@
+/* norm.c -- statistics per channel: BatchNormalization, InstanceNormalization,
+ * GroupNormalization.  x [N, C, space].
+ *
+ *     y = (x - mean) / sqrt(variance + epsilon) * scale[c] + bias[c]
+ *
+ * Batch takes mean and variance as inputs (or computes them over N and space in training
+ * mode), Instance computes them per sample and channel, Group per sample and group of
+ * channels.  Variance is that of the population.  Sums are kept in double, the rest in
+ * float32 (float64 too, see util_cast.h).
+ * Source: ONNX BatchNormalization-1, 6, 7, 9, 14, 15; InstanceNormalization-1, 6, 22;
+ * GroupNormalization-18 (scale per group), 21 (scale per channel). */
+#include "ops/families.h"
+
+#include <math.h>
+
+#include "ops/util_cast.h"
+#include "ops/util_check.h"
+
+typedef struct norm_param {
+    float epsilon, momentum;
+    bool training;
+    int64_t groups;
+} norm_param;
+
+/* x as [batch, channels, space]; a vector is a batch of one channel. */
+typedef struct block {
+    int64_t batch, channels, space;
+} block;
+
+static block block_of(const qg_tensor *x)
+{
+    return (block){ x->dim[0], x->rank > 1 ? x->dim[1] : 1,
+                    qg_dims_product(x, 2, x->rank) };
+}
+
+/* y = (x - mean) * factor + bias for n elements. */
+static void apply(const float *x, double mean, double factor, float bias, int64_t n,
+                  float *y)
+{
+    float m = (float)mean, f = (float)factor;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (x[i] - m) * f + bias;
+}
+
+typedef struct moments {
+    double mean, variance;
+} moments;
+
+/* Over `rows` runs of n elements that lie `step` apart. */
+static moments moments_of(const float *x, int64_t rows, int64_t step, int64_t n)
+{
+    double sum = 0, squares = 0, count = (double)rows * (double)n;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < n; i++)
+            sum += (double)x[r * step + i];
+    double mean = count > 0 ? sum / count : 0;
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < n; i++) {
+            double d = (double)x[r * step + i] - mean;
+            squares += d * d;
+        }
+    return (moments){ mean, count > 0 ? squares / count : 0 };
+}
+
+/* --- BatchNormalization -------------------------------------------------------- */
+
+static qg_status prepare_batch(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    norm_param *p = param;
+    int64_t training, spatial;
+    QG_TRY(qg_attr_float(ctx, node, "epsilon", 1e-5f, &p->epsilon));
+    QG_TRY(qg_attr_float(ctx, node, "momentum", 0.9f, &p->momentum));
+    QG_TRY(qg_attr_int(ctx, node, "training_mode", 0, &training));
+    QG_TRY(qg_attr_int(ctx, node, "spatial", 1, &spatial));
+    p->training = training != 0;
+    if (!spatial)
+        return qg_node_fail(ctx, QG_EUNSUPPORTED, "import", node,
+                            "spatial is 0 at opset %d, expected 1", (int)node->opset);
+    return QG_OK;
+}
+
+static qg_status infer_batch(const qg_call *k)
+{
+    const norm_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    int64_t channels = x->rank == 1 ? 1 : qg_in_dim(k, 0, 1);
+    QG_TRY(qg_check_rank(k, 0, 1, QG_MAX_RANK));
+    for (size_t i = 0; i < 5; i++)
+        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
+    for (size_t i = 1; i < 5; i++)
+        QG_TRY(qg_check_vector(k, i, channels));
+    for (size_t i = 1; i < k->n_out; i++)
+        if (k->out[i] && (!p->training || i > 2))
+            return qg_infer_fail(k, QG_EUNSUPPORTED,
+                                 "output %zu at opset %d, expected statistics only "
+                                 "with training_mode from opset 14",
+                                 i, (int)k->node->opset);
+    qg_set_out(k, 0, x->dtype, x->rank, x->dim);
+    qg_set_out(k, 1, k->in[3]->dtype, 1, &channels);
+    qg_set_out(k, 2, k->in[4]->dtype, 1, &channels);
+    return QG_OK;
+}
+
+static void update(qg_tensor *running, const qg_tensor *old, double seen,
+                   float momentum, int64_t c)
+{
+    if (running)
+        running->f32[c] = (float)((double)old->f32[c] * (double)momentum +
+                                  seen * (1 - (double)momentum));
+}
+
+static qg_status batch(const qg_call *k)
+{
+    const norm_param *p = k->param;
+    block b = block_of(k->in[0]);
+    const float *x = k->in[0]->f32;
+    float *y = k->out[0]->f32;
+    int64_t step = b.channels * b.space;
+    for (int64_t c = 0; c < b.channels; c++) {
+        moments m = { (double)k->in[3]->f32[c], (double)k->in[4]->f32[c] };
+        if (p->training) {
+            m = moments_of(x + c * b.space, b.batch, step, b.space);
+            update(qg_out(k, 1), k->in[3], m.mean, p->momentum, c);
+            update(qg_out(k, 2), k->in[4], m.variance, p->momentum, c);
+        }
+        double factor =
+            (double)k->in[1]->f32[c] / sqrt(m.variance + (double)p->epsilon);
+        for (int64_t n = 0; n < b.batch; n++)
+            apply(x + n * step + c * b.space, m.mean, factor, k->in[2]->f32[c], b.space,
+                  y + n * step + c * b.space);
+    }
+    return QG_OK;
+}
+
+static qg_status run_batch(const qg_call *k) { return qg_run_f32(k, batch); }
+
+/* The four parameters must be constants of n elements; training has no fixed affine. */
+static qg_status batch_affine(qg_ctx *ctx, const qg_node *node, size_t n, double *scale,
+                              double *shift)
+{
+    const norm_param *p = node->param;
+    for (uint32_t i = 1; i < 5; i++) {
+        const qg_tensor *t = node->in[i]->constant;
+        if (p->training || !t || qg_tensor_count(t) != (int64_t)n)
+            return qg_node_fail(ctx, QG_EUNSUPPORTED, "affine", node,
+                                "input %u is no constant of %zu elements, expected one",
+                                (unsigned)i, n);
+    }
+    for (size_t c = 0; c < n; c++) {
+        double at[5];
+        for (uint32_t i = 1; i < 5; i++)
+            at[i] = qg_tensor_f64(node->in[i]->constant, (int64_t)c);
+        scale[c] = at[1] / sqrt(at[4] + (double)p->epsilon);
+        shift[c] = at[2] - at[3] * scale[c];
+    }
+    return QG_OK;
+}
+
+/* --- InstanceNormalization ----------------------------------------------------- */
+
+static qg_status prepare_instance(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    return qg_attr_float(ctx, node, "epsilon", 1e-5f, &((norm_param *)param)->epsilon);
+}
+
+static qg_status infer_instance(const qg_call *k)
+{
+    QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
+    QG_TRY(qg_check_same_type(k, 1, 2));
+    QG_TRY(qg_check_rank(k, 0, 2, QG_MAX_RANK));
+    QG_TRY(qg_check_vector(k, 1, qg_in_dim(k, 0, 1)));
+    QG_TRY(qg_check_vector(k, 2, qg_in_dim(k, 0, 1)));
+    return qg_infer_same(k);
+}
+
+static qg_status instance(const qg_call *k)
+{
+    const norm_param *p = k->param;
+    block b = block_of(k->in[0]);
+    for (int64_t i = 0; i < b.batch * b.channels; i++) {
+        const float *x = k->in[0]->f32 + i * b.space;
+        int64_t c = i % b.channels;
+        moments m = moments_of(x, 1, 0, b.space);
+        apply(x, m.mean,
+              (double)k->in[1]->f32[c] / sqrt(m.variance + (double)p->epsilon),
+              k->in[2]->f32[c], b.space, k->out[0]->f32 + i * b.space);
+    }
+    return QG_OK;
+}
+
+static qg_status run_instance(const qg_call *k) { return qg_run_f32(k, instance); }
+
+/* --- GroupNormalization -------------------------------------------------------- */
+
+static qg_status prepare_group(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    norm_param *p = param;
+    QG_TRY(qg_attr_float(ctx, node, "epsilon", 1e-5f, &p->epsilon));
+    QG_TRY(qg_attr_int(ctx, node, "num_groups", 0, &p->groups));
+    if (p->groups < 1)
+        return qg_node_fail(ctx, QG_EMODEL, "import", node,
+                            "num_groups is %lld, expected at least 1",
+                            (long long)p->groups);
+    return QG_OK;
+}
+
+static qg_status infer_group(const qg_call *k)
+{
+    const norm_param *p = k->param;
+    int64_t channels = qg_in_dim(k, 0, 1);
+    int64_t scales = k->node->opset < 21 ? p->groups : channels;
+    QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
+    QG_TRY(qg_check_same_type(k, 1, 2));
+    QG_TRY(qg_check_rank(k, 0, 2, QG_MAX_RANK));
+    if (channels >= 0 && channels % p->groups)
+        return qg_infer_fail(k, QG_EMODEL,
+                             "%lld channels, expected a multiple of num_groups %lld",
+                             (long long)channels, (long long)p->groups);
+    QG_TRY(qg_check_vector(k, 1, scales));
+    QG_TRY(qg_check_vector(k, 2, scales));
+    return qg_infer_same(k);
+}
+
+static qg_status group(const qg_call *k)
+{
+    const norm_param *p = k->param;
+    block b = block_of(k->in[0]);
+    int64_t each = b.channels / p->groups, size = each * b.space;
+    int64_t shared = k->node->opset < 21 ? each : 1; /* channels per scale */
+    for (int64_t i = 0; i < b.batch * p->groups; i++) {
+        const float *x = k->in[0]->f32 + i * size;
+        float *y = k->out[0]->f32 + i * size;
+        moments m = moments_of(x, 1, 0, size);
+        double inverse = 1 / sqrt(m.variance + (double)p->epsilon);
+        for (int64_t j = 0; j < each; j++) {
+            int64_t c = (i % p->groups * each + j) / shared;
+            apply(x + j * b.space, m.mean, (double)k->in[1]->f32[c] * inverse,
+                  k->in[2]->f32[c], b.space, y + j * b.space);
+        }
+    }
+    return QG_OK;
+}
+
+static qg_status run_group(const qg_call *k) { return qg_run_f32(k, group); }
+
+#define BATCH(opset, outputs)                                                          \
+    {                                                                                  \
+        .name = "BatchNormalization", .since = (opset), .min_in = 5, .max_in = 5,      \
+        .min_out = 1, .max_out = (outputs), .in_roles = "dffff", .out_roles = "dff",   \
+        .traits = QG_OP_NORMALIZE | QG_OP_PURE | QG_OP_BATCH_FIRST,                    \
+        .param_size = sizeof(norm_param), .prepare = prepare_batch,                    \
+        .infer = infer_batch, .run = run_batch, .affine = batch_affine                 \
+    }
+#define ROW(onnx, opset, kind)                                                         \
+    {                                                                                  \
+        .name = onnx, .since = (opset), .min_in = 3, .max_in = 3, .min_out = 1,        \
+        .max_out = 1, .in_roles = "dff", .traits = QG_OP_PURE | QG_OP_BATCH_FIRST,     \
+        .param_size = sizeof(norm_param), .prepare = prepare_##kind,                   \
+        .infer = infer_##kind, .run = run_##kind                                       \
+    }
+/* clang-format off */
+const qg_op qg_ops_norm[] = {
+    BATCH(1, 5),
+    BATCH(6, 5),
+    BATCH(7, 5),
+    BATCH(9, 5),
+    BATCH(14, 3),
+    BATCH(15, 3),
+    ROW("InstanceNormalization", 1, instance),
+    ROW("InstanceNormalization", 6, instance),
+    ROW("InstanceNormalization", 22, instance),
+    ROW("GroupNormalization", 18, group),
+    ROW("GroupNormalization", 21, group),
+    { 0 },
+};
+/* clang-format on */

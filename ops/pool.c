@@ -1,0 +1,319 @@
+/* pool.c -- windows over space: MaxPool, AveragePool, LpPool, their global forms, and
+ * MaxUnpool.  x [N, C, space], up to three spatial axes (any number for the globals).
+ *
+ * float16, bfloat16 and 8-bit integers are computed in float32, float64 in float64.
+ * Source: ONNX MaxPool-1, 8 (indices), 10 (dilations, ceil_mode), 12 (8-bit), 22;
+ * AveragePool-1, 7 (count_include_pad), 10, 19 (dilations), 22; LpPool-1, 2, 11, 18, 22;
+ * GlobalAveragePool-1, GlobalMaxPool-1, GlobalLpPool-1, 2; MaxUnpool-9, 11, 22. */
+#include "ops/families.h"
+
+#include "engine/accel/accel.h"
+#include "ops/util_axis.h"
+#include "ops/util_cast.h"
+#include "ops/util_window.h"
+
+#define NARROW (QG_DT(F16) | QG_DT(BF16) | QG_DT_BYTES)
+
+typedef struct pool_param {
+    qg_window window;
+    enum qg_pool_kind kind;
+    bool count_pad, column_major;
+    double norm;
+} pool_param;
+
+static qg_status prepare_max(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    pool_param *p = param;
+    int64_t order;
+    p->kind = QG_POOL_MAX;
+    QG_TRY(qg_attr_int(ctx, node, "storage_order", 0, &order));
+    p->column_major = order != 0;
+    return qg_window_read(ctx, node, &p->window);
+}
+
+static qg_status prepare_average(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    pool_param *p = param;
+    int64_t count;
+    p->kind = QG_POOL_AVERAGE;
+    QG_TRY(qg_attr_int(ctx, node, "count_include_pad", 0, &count));
+    p->count_pad = count != 0;
+    return qg_window_read(ctx, node, &p->window);
+}
+
+/* The exponent was a float before opset 2. */
+static qg_status read_norm(qg_ctx *ctx, const qg_node *node, double *norm)
+{
+    const qg_attr *a = qg_attr_find(node, "p");
+    float real = 2;
+    int64_t whole = 2;
+    if (a && a->type == QG_ATTR_FLOAT)
+        QG_TRY(qg_attr_float(ctx, node, "p", 2, &real));
+    else
+        QG_TRY(qg_attr_int(ctx, node, "p", 2, &whole));
+    *norm = a && a->type == QG_ATTR_FLOAT ? (double)real : (double)whole;
+    if (!(*norm > 0))
+        return qg_node_fail(ctx, QG_EMODEL, "import", node,
+                            "p is %g, expected more than 0", *norm);
+    return QG_OK;
+}
+
+static qg_status prepare_lp(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    pool_param *p = param;
+    p->kind = QG_POOL_LP;
+    QG_TRY(read_norm(ctx, node, &p->norm));
+    return qg_window_read(ctx, node, &p->window);
+}
+
+static qg_status infer_pool(const qg_call *k)
+{
+    const pool_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    uint64_t bytes = p->kind == QG_POOL_MAX ? QG_DT_BYTES : 0;
+    int64_t dim[QG_MAX_RANK];
+    qg_space s;
+    QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS | bytes));
+    QG_TRY(qg_check_rank(k, 0, 3, QG_SPACE + 2));
+    if (x->rank >= 0) {
+        QG_TRY(qg_window_resolve(k, &p->window, x, NULL, &s));
+        dim[0] = x->dim[0];
+        dim[1] = x->dim[1];
+        qg_space_dims(&s, dim);
+    }
+    qg_set_out(k, 0, x->dtype, x->rank, dim);
+    qg_set_out(k, 1, QG_I64, x->rank, dim);
+    return QG_OK;
+}
+
+static void compute(const qg_call *k, const qg_pool_problem *p)
+{
+    const qg_tensor *x = k->in[0], *index = qg_out(k, 1);
+    if (x->dtype == QG_F64)
+        qg_ref_pool_f64(p, x->f64, k->out[0]->f64, index ? index->i64 : NULL);
+    else
+        qg_ref_pool_f32(p, x->f32, k->out[0]->f32, index ? index->i64 : NULL);
+}
+
+static qg_status pool(const qg_call *k)
+{
+    const pool_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    qg_space s;
+    QG_TRY(qg_window_resolve(k, &p->window, x, NULL, &s));
+    qg_pool_problem q = { .kind = p->kind,
+                          .batch = x->dim[0],
+                          .channels = x->dim[1],
+                          .count_pad = p->count_pad,
+                          .column_major = p->column_major,
+                          .norm = p->norm };
+    for (int a = 0; a < QG_SPACE; a++) {
+        q.in[a] = s.in[a];
+        q.out[a] = s.out[a];
+        q.kernel[a] = s.kernel[a];
+        q.stride[a] = s.stride[a];
+        q.dilation[a] = s.dilation[a];
+        q.pad_begin[a] = s.pad_begin[a];
+        q.pad_end[a] = s.pad_end[a];
+    }
+    compute(k, &q);
+    return QG_OK;
+}
+
+static qg_status run_pool(const qg_call *k)
+{
+    return qg_run_as(k, NARROW, QG_F32, pool);
+}
+
+static qg_status prepare_global_max(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    (void)ctx, (void)node;
+    ((pool_param *)param)->kind = QG_POOL_MAX;
+    return QG_OK;
+}
+
+static qg_status prepare_global_average(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    (void)ctx, (void)node;
+    ((pool_param *)param)->kind = QG_POOL_AVERAGE;
+    return QG_OK;
+}
+
+static qg_status prepare_global_lp(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    pool_param *p = param;
+    p->kind = QG_POOL_LP;
+    return read_norm(ctx, node, &p->norm);
+}
+
+static qg_status infer_global(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    int64_t dim[QG_MAX_RANK];
+    QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
+    QG_TRY(qg_check_rank(k, 0, 2, QG_MAX_RANK));
+    for (int32_t i = 0; i < x->rank; i++)
+        dim[i] = i < 2 ? x->dim[i] : 1;
+    qg_set_out(k, 0, x->dtype, x->rank, dim);
+    return QG_OK;
+}
+
+/* One window over everything: the spatial axes are one long axis. */
+static qg_status global(const qg_call *k)
+{
+    const pool_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    int64_t all = qg_dims_product(x, 2, x->rank);
+    qg_pool_problem q = {
+        .kind = p->kind,
+        .batch = x->dim[0],
+        .channels = x->dim[1],
+        .in = {1,  1, all},
+        .out = { 1, 1, 1  },
+        .kernel = { 1, 1, all},
+        .stride = { 1, 1, 1  },
+        .dilation = { 1, 1, 1  },
+        .norm = p->norm
+    };
+    compute(k, &q);
+    return QG_OK;
+}
+
+static qg_status run_global(const qg_call *k)
+{
+    return qg_run_as(k, NARROW, QG_F32, global);
+}
+
+/* --- MaxUnpool ----------------------------------------------------------------- */
+
+static qg_status prepare_unpool(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    return qg_window_read(ctx, node, param);
+}
+
+/* The shape that the pooling had before it: the transpose of its window. */
+static qg_status unpooled(const qg_call *k, int64_t dim[QG_MAX_RANK])
+{
+    qg_space s;
+    QG_TRY(qg_window_resolve_transpose(k, k->param, k->in[0], NULL, &s));
+    dim[0] = k->in[0]->dim[0];
+    dim[1] = k->in[0]->dim[1];
+    qg_space_dims(&s, dim);
+    return QG_OK;
+}
+
+static qg_status infer_unpool(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0];
+    int64_t dim[QG_MAX_RANK];
+    qg_ints shape;
+    QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
+    QG_TRY(qg_check_type(k, 1, QG_DT(I64)));
+    QG_TRY(qg_check_type(k, 2, QG_DT(I64)));
+    QG_TRY(qg_check_rank(k, 0, 3, QG_SPACE + 2));
+    for (int32_t i = 0; i < x->rank; i++)
+        QG_TRY(qg_check_dim(k, 1, i, x->dim[i]));
+    if (x->rank < 0 || qg_ints_pending(k, 2)) {
+        qg_set_out(k, 0, x->dtype, -1, NULL);
+        return QG_OK;
+    }
+    QG_TRY(qg_check_rank(k, 1, x->rank, x->rank));
+    QG_TRY(unpooled(k, dim));
+    QG_TRY(qg_ints_input(k, 2, &shape));
+    if (shape.given && shape.n != (size_t)x->rank)
+        return qg_infer_fail(k, QG_EMODEL, "output_shape has %zu values, expected %d",
+                             shape.n, (int)x->rank);
+    for (int32_t i = 0; shape.given && i < x->rank; i++) {
+        if (shape.at[i] < dim[i] || shape.at[i] > QG_MAX_EXTENT)
+            return qg_infer_fail(k, QG_EMODEL,
+                                 "output_shape[%d] is %lld, expected at least %lld",
+                                 (int)i, (long long)shape.at[i], (long long)dim[i]);
+        dim[i] = shape.at[i];
+    }
+    qg_set_out(k, 0, x->dtype, x->rank, dim);
+    return QG_OK;
+}
+
+/* Position `at` of the unpooled shape, as a position of y, which may be larger. */
+static int64_t placed(int64_t at, const int64_t *dim, const qg_tensor *y)
+{
+    int64_t to = 0;
+    for (int32_t i = y->rank - 1; i >= 0; i--) {
+        to += at % dim[i] * y->stride[i];
+        at /= dim[i];
+    }
+    return to;
+}
+
+static qg_status unpool(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0], *index = k->in[1];
+    qg_tensor *y = k->out[0];
+    int64_t dim[QG_MAX_RANK], n = qg_tensor_count(x), room = 1;
+    QG_TRY(unpooled(k, dim));
+    for (int32_t i = 0; i < y->rank; i++)
+        room *= dim[i];
+    memset(y->data, 0, (size_t)qg_tensor_count(y) * sizeof *y->f32);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = index->i64[i];
+        if (at < 0 || at >= room)
+            return qg_run_fail(k, QG_EDATA,
+                               "index %lld at %lld, expected within [0, %lld)",
+                               (long long)at, (long long)i, (long long)room);
+        y->f32[placed(at, dim, y)] = x->f32[i];
+    }
+    return QG_OK;
+}
+
+static qg_status run_unpool(const qg_call *k) { return qg_run_f32(k, unpool); }
+
+#define MAX_TRAITS                                                                     \
+    (QG_OP_POOLING | QG_OP_PASSIVE | QG_OP_MONOTONE | QG_OP_PURE | QG_OP_BATCH_FIRST)
+#define MEAN_TRAITS (QG_OP_POOLING | QG_OP_MONOTONE | QG_OP_PURE | QG_OP_BATCH_FIRST)
+#define NORM_TRAITS (QG_OP_POOLING | QG_OP_PURE | QG_OP_BATCH_FIRST)
+#define ROW(onnx, opset, outputs, read, size, bits)                                    \
+    {                                                                                  \
+        .name = onnx, .since = (opset), .min_in = 1, .max_in = 1, .min_out = 1,        \
+        .max_out = (outputs), .in_roles = "d", .out_roles = "ds", .traits = (bits),    \
+        .param_size = sizeof(pool_param), .prepare = prepare_##read,                   \
+        .infer = infer_##size, .run = run_##size                                       \
+    }
+#define UNPOOL(opset)                                                                  \
+    {                                                                                  \
+        .name = "MaxUnpool", .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1, \
+        .max_out = 1, .in_roles = "dss", .traits = QG_OP_PASSIVE | QG_OP_PURE,         \
+        .param_size = sizeof(qg_window), .prepare = prepare_unpool,                    \
+        .infer = infer_unpool, .run = run_unpool                                       \
+    }
+/* clang-format off */
+const qg_op qg_ops_pool[] = {
+    ROW("MaxPool", 1, 1, max, pool, MAX_TRAITS),
+    ROW("MaxPool", 8, 2, max, pool, MAX_TRAITS),
+    ROW("MaxPool", 10, 2, max, pool, MAX_TRAITS),
+    ROW("MaxPool", 11, 2, max, pool, MAX_TRAITS),
+    ROW("MaxPool", 12, 2, max, pool, MAX_TRAITS),
+    ROW("MaxPool", 22, 2, max, pool, MAX_TRAITS),
+    ROW("AveragePool", 1, 1, average, pool, MEAN_TRAITS),
+    ROW("AveragePool", 7, 1, average, pool, MEAN_TRAITS),
+    ROW("AveragePool", 10, 1, average, pool, MEAN_TRAITS),
+    ROW("AveragePool", 11, 1, average, pool, MEAN_TRAITS),
+    ROW("AveragePool", 19, 1, average, pool, MEAN_TRAITS),
+    ROW("AveragePool", 22, 1, average, pool, MEAN_TRAITS),
+    ROW("LpPool", 1, 1, lp, pool, NORM_TRAITS),
+    ROW("LpPool", 2, 1, lp, pool, NORM_TRAITS),
+    ROW("LpPool", 11, 1, lp, pool, NORM_TRAITS),
+    ROW("LpPool", 18, 1, lp, pool, NORM_TRAITS),
+    ROW("LpPool", 22, 1, lp, pool, NORM_TRAITS),
+    ROW("GlobalMaxPool", 1, 1, global_max, global, MAX_TRAITS),
+    ROW("GlobalMaxPool", 22, 1, global_max, global, MAX_TRAITS),
+    ROW("GlobalAveragePool", 1, 1, global_average, global, MEAN_TRAITS),
+    ROW("GlobalAveragePool", 22, 1, global_average, global, MEAN_TRAITS),
+    ROW("GlobalLpPool", 1, 1, global_lp, global, NORM_TRAITS),
+    ROW("GlobalLpPool", 2, 1, global_lp, global, NORM_TRAITS),
+    ROW("GlobalLpPool", 22, 1, global_lp, global, NORM_TRAITS),
+    UNPOOL(9),
+    UNPOOL(11),
+    UNPOOL(22),
+    { 0 },
+};
+/* clang-format on */
