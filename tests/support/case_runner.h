@@ -1,0 +1,39 @@
+/* case_runner.h -- operator tests as text: tests/ops/<operator>.case.
+ *
+ *     # source: ONNX Softmax-13, default axis -1
+ *     op Softmax 13
+ *     in  f32[1,3]  1 2 3
+ *     out f32[1,3]  0.09003057 0.24472847 0.66524096   atol 1e-6
+ *
+ *     op Softmax 13 axis=5
+ *     in  f32[1,3]  1 2 3
+ *     fail QG_EMODEL "infer: node 'n0' (Softmax): axis 5, expected within [-2, 1]"
+ *
+ * Lines    a line that begins with a blank continues the one before; # starts a comment
+ * op       name, opset, attributes: k=3 (INT), k=0.5 (FLOAT: has . e n or i), k=text or
+ *          k="text" (STRING), k=[1,2] [0.5,1.] [a,b] (lists), k={f32[2] 1 2} (TENSOR);
+ *          a name with a dot is domain.name
+ * in, out  one line per slot: type and dims (types are enumerators in lower case: f32,
+ *          i64, bool, f8e4m3fn), then values: numbers, nan, inf, or one of fill(x),
+ *          ramp(first,last), iota; "-" is an absent slot; out may end with atol, rtol
+ * fail     status and a part of the message, from preparing, inferring or running
+ *
+ * Integers and bools must be equal; floats within atol + rtol * |expected| (presets 1e-6
+ * and 1e-5), NaN equal to NaN.  Every case is inferred with shapes only, then with data;
+ * a shape known early must stay.  Where the operator allows it the case is run again in
+ * place and must give the same bits. */
+#ifndef QG_TESTS_SUPPORT_CASE_RUNNER_H
+#define QG_TESTS_SUPPORT_CASE_RUNNER_H
+
+#include "engine/ir/op.h"
+
+typedef struct case_report {
+    size_t passed, failed; /* every failure was printed with file and line */
+} case_report;
+
+/* Runs every case of a file with the operators of `registry`.  QG_EPARSE names the line
+ * of a file that is not well formed. */
+QG_NODISCARD qg_status run_case_file(const qg_registry *registry, const char *path,
+                                     case_report *report);
+
+#endif
