@@ -1,0 +1,431 @@
+/* resize.c -- Resize and Upsample: every dim by its own factor.
+ *
+ * nearest takes any type; linear and cubic compute in float32 and round integers half to
+ * even, saturating.  Output dims are floor(in * scale) in float32, as ONNX shape
+ * inference has it, or `sizes`.
+ * Source: ONNX Resize-10, 11, 13, 18 (antialias, axes, keep_aspect_ratio_policy), 19
+ * (half_pixel_symmetric); Upsample-7, 9. */
+#include "ops/families.h"
+
+#include <math.h>
+
+#include "ops/util_axis.h"
+#include "ops/util_cast.h"
+#include "ops/util_resample.h"
+
+enum policy { STRETCH, NOT_LARGER, NOT_SMALLER };
+
+typedef struct resize_param {
+    qg_resample how;
+    int policy;
+    float extrapolation;
+    qg_ints axes;
+    const float *scales; /* Upsample-7: an attribute; else NULL */
+    size_t n_scales;
+    int roi, scale, size; /* input slots; -1: has none */
+} resize_param;
+
+/* What it comes to for one input. */
+typedef struct resize_shape {
+    qg_resample_axis axis[QG_MAX_RANK];
+    bool moves[QG_MAX_RANK]; /* false: the axis is copied */
+} resize_shape;
+
+static const char *const modes[] = { "nearest", "linear", "cubic", NULL };
+static const char *const coordinates[] = { "half_pixel",
+                                           "half_pixel_symmetric",
+                                           "pytorch_half_pixel",
+                                           "align_corners",
+                                           "asymmetric",
+                                           "tf_crop_and_resize",
+                                           NULL };
+static const char *const nearests[] = { "round_prefer_floor", "round_prefer_ceil",
+                                        "floor", "ceil", NULL };
+static const char *const policies[] = { "stretch", "not_larger", "not_smaller", NULL };
+
+static qg_status prepare_resize(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    resize_param *p = param;
+    int64_t antialias, exclude;
+    float a;
+    *p = (resize_param){ .roi = 1, .scale = 2, .size = 3 };
+    QG_TRY(qg_attr_choice(ctx, node, "mode", modes, QG_RESIZE_NEAREST, &p->how.mode));
+    QG_TRY(qg_attr_choice(ctx, node, "coordinate_transformation_mode", coordinates,
+                          QG_RESIZE_HALF_PIXEL, &p->how.coordinate));
+    QG_TRY(qg_attr_choice(ctx, node, "nearest_mode", nearests, QG_NEAREST_PREFER_FLOOR,
+                          &p->how.nearest));
+    QG_TRY(qg_attr_choice(ctx, node, "keep_aspect_ratio_policy", policies, STRETCH,
+                          &p->policy));
+    QG_TRY(qg_attr_float(ctx, node, "cubic_coeff_a", -0.75f, &a));
+    QG_TRY(qg_attr_float(ctx, node, "extrapolation_value", 0, &p->extrapolation));
+    QG_TRY(qg_attr_int(ctx, node, "antialias", 0, &antialias));
+    QG_TRY(qg_attr_int(ctx, node, "exclude_outside", 0, &exclude));
+    QG_TRY(qg_ints_attr(ctx, node, "axes", &p->axes));
+    p->how.cubic_a = (double)a;
+    p->how.antialias = antialias != 0;
+    p->how.exclude_outside = exclude != 0;
+    if (p->how.antialias && p->how.mode == QG_RESIZE_NEAREST)
+        return qg_node_fail(ctx, QG_EMODEL, "import", node,
+                            "antialias with mode nearest, expected linear or cubic");
+    return QG_OK;
+}
+
+/* Upsample, and Resize before 11: asymmetric coordinates. */
+static qg_status prepare_upsample(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    resize_param *p = param;
+    *p = (resize_param){
+        .how = {.coordinate = QG_RESIZE_ASYMMETRIC, .nearest = QG_NEAREST_SIMPLE},
+        .roi = -1,
+        .scale = 1,
+        .size = -1
+    };
+    QG_TRY(qg_attr_floats(ctx, node, "scales", &p->scales, &p->n_scales));
+    return qg_attr_choice(ctx, node, "mode", modes, QG_RESIZE_NEAREST, &p->how.mode);
+}
+
+/* An optional list input: NULL when absent or empty. */
+static const qg_tensor *list(const qg_call *k, int slot)
+{
+    const qg_tensor *t = slot < 0 ? NULL : qg_in(k, (size_t)slot);
+    return t && !(t->rank == 1 && t->dim[0] == 0) ? t : NULL;
+}
+
+static qg_status check_length(const qg_call *k, const char *what, const qg_tensor *t,
+                              size_t expected)
+{
+    if (!t || (t->rank == 1 && t->dim[0] == (int64_t)expected))
+        return QG_OK;
+    char text[QG_SHAPE_TEXT];
+    return qg_infer_fail(k, QG_EMODEL, "%s is %s, expected %zu values", what,
+                         qg_tensor_text(t, text), expected);
+}
+
+static qg_status scaled_axis(const qg_call *k, double scale, qg_resample_axis *x)
+{
+    double out = (double)floorf((float)x->in * (float)scale);
+    if (!(scale > 0) || !(out <= (double)QG_MAX_EXTENT))
+        return qg_infer_fail(
+            k, QG_EMODEL, "scale %g of %lld, expected more than 0 and a size that fits",
+            scale, (long long)x->in);
+    x->scale = scale;
+    x->out = (int64_t)out;
+    return QG_OK;
+}
+
+static qg_status sized_axis(const qg_call *k, int64_t size, qg_resample_axis *x)
+{
+    if (size < 0 || size > QG_MAX_EXTENT || (x->in == 0 && size > 0))
+        return qg_infer_fail(k, QG_EMODEL, "size %lld of %lld, expected 0 to %lld",
+                             (long long)size, (long long)x->in,
+                             (long long)(x->in ? QG_MAX_EXTENT : 0));
+    x->out = size;
+    x->scale = x->in > 0 ? (double)size / (double)x->in : 1;
+    return QG_OK;
+}
+
+/* One common factor instead of one per axis: the smallest or the largest. */
+static qg_status keep_ratio(const qg_call *k, const int32_t *axis, size_t n,
+                            resize_shape *s)
+{
+    const resize_param *p = k->param;
+    if (p->policy == STRETCH || n == 0)
+        return QG_OK;
+    double factor = s->axis[axis[0]].scale;
+    for (size_t i = 1; i < n; i++) {
+        double f = s->axis[axis[i]].scale;
+        factor = p->policy == NOT_LARGER ? fmin(factor, f) : fmax(factor, f);
+    }
+    for (size_t i = 0; i < n; i++) {
+        qg_resample_axis *x = &s->axis[axis[i]];
+        double out = floor(factor * (double)x->in + 0.5);
+        if (!(out <= (double)QG_MAX_EXTENT) || !(factor > 0))
+            return qg_infer_fail(k, QG_EMODEL, "factor %g, expected more than 0",
+                                 factor);
+        x->scale = factor;
+        x->out = (int64_t)out;
+    }
+    return QG_OK;
+}
+
+/* The listed axes, or all. */
+static qg_status axes_of(const qg_call *k, int32_t axis[QG_MAX_RANK], size_t *n)
+{
+    const resize_param *p = k->param;
+    int32_t rank = k->in[0]->rank;
+    uint32_t mask;
+    *n = p->axes.given ? p->axes.n : (size_t)rank;
+    if (p->axes.given)
+        QG_TRY(qg_axes_mask(k, &p->axes, rank, &mask));
+    for (size_t i = 0; i < *n; i++)
+        if (p->axes.given)
+            QG_TRY(qg_check_axis(k, p->axes.at[i], rank, &axis[i]));
+        else
+            axis[i] = (int32_t)i;
+    return QG_OK;
+}
+
+/* Lengths of the lists agree with the axes; exactly one of scales and sizes is there. */
+static qg_status check_lists(const qg_call *k, size_t n)
+{
+    const resize_param *p = k->param;
+    const qg_tensor *scales = list(k, p->scale), *sizes = list(k, p->size);
+    if ((scales || p->n_scales) == (sizes != NULL))
+        return qg_infer_fail(k, QG_EMODEL, "%s scales %s sizes, expected one of them",
+                             sizes ? "both" : "neither", sizes ? "and" : "nor");
+    if (p->n_scales && p->n_scales != n)
+        return qg_infer_fail(k, QG_EMODEL, "scales has %zu values, expected %zu",
+                             p->n_scales, n);
+    QG_TRY(check_length(k, "scales", scales, n));
+    QG_TRY(check_length(k, "sizes", sizes, n));
+    if (p->how.coordinate == QG_RESIZE_CROP)
+        QG_TRY(check_length(k, "roi", list(k, p->roi), 2 * n));
+    if (p->how.coordinate == QG_RESIZE_CROP && !list(k, p->roi))
+        return qg_infer_fail(k, QG_EMODEL, "roi is absent, expected %zu values", 2 * n);
+    return QG_OK;
+}
+
+static qg_status set_axis(const qg_call *k, size_t i, size_t n, qg_resample_axis *x)
+{
+    const resize_param *p = k->param;
+    const qg_tensor *scales = list(k, p->scale), *sizes = list(k, p->size);
+    const qg_tensor *roi = list(k, p->roi);
+    if (p->how.coordinate == QG_RESIZE_CROP) {
+        x->start = qg_tensor_f64(roi, (int64_t)i);
+        x->end = qg_tensor_f64(roi, (int64_t)(n + i));
+    }
+    if (sizes)
+        return sized_axis(k, qg_tensor_i64(sizes, (int64_t)i), x);
+    return scaled_axis(
+        k, p->n_scales ? (double)p->scales[i] : qg_tensor_f64(scales, (int64_t)i), x);
+}
+
+/* Everything is known: rank, dims and the data of the lists. */
+static qg_status shape_of(const qg_call *k, resize_shape *s)
+{
+    const resize_param *p = k->param;
+    int32_t axis[QG_MAX_RANK];
+    size_t n;
+    *s = (resize_shape){ 0 };
+    for (int32_t i = 0; i < k->in[0]->rank; i++)
+        s->axis[i] = (qg_resample_axis){
+            .in = k->in[0]->dim[i], .out = k->in[0]->dim[i], .scale = 1, .end = 1
+        };
+    QG_TRY(axes_of(k, axis, &n));
+    QG_TRY(check_lists(k, n));
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(set_axis(k, i, n, &s->axis[axis[i]]));
+    if (list(k, p->size))
+        QG_TRY(keep_ratio(k, axis, n, s));
+    for (size_t i = 0; i < n; i++) {
+        qg_resample_axis *x = &s->axis[axis[i]];
+        s->moves[axis[i]] =
+            x->scale != 1 || x->in != x->out ||
+            (p->how.coordinate == QG_RESIZE_CROP && (x->start != 0 || x->end != 1));
+    }
+    return QG_OK;
+}
+
+static bool pending(const qg_call *k)
+{
+    const resize_param *p = k->param;
+    const int slot[] = { p->roi, p->scale, p->size };
+    for (int i = 0; i < 3; i++) {
+        const qg_tensor *t = list(k, slot[i]);
+        if (t && !t->data && (i > 0 || p->how.coordinate == QG_RESIZE_CROP))
+            return true;
+    }
+    return !qg_tensor_known(k->in[0]);
+}
+
+/* As much as can be said without data: the rank, and the dims that `axes` leaves. */
+static qg_status infer_partly(const qg_call *k)
+{
+    const resize_param *p = k->param;
+    const qg_tensor *x = k->in[0];
+    int64_t dim[QG_MAX_RANK];
+    uint32_t mask = UINT32_MAX;
+    if (x->rank >= 0 && p->axes.given)
+        QG_TRY(qg_axes_mask(k, &p->axes, x->rank, &mask));
+    for (int32_t i = 0; i < x->rank; i++)
+        dim[i] = mask >> i & 1 ? -1 : x->dim[i];
+    qg_set_out(k, 0, x->dtype, x->rank, dim);
+    return QG_OK;
+}
+
+static qg_status infer_resize(const qg_call *k)
+{
+    const resize_param *p = k->param;
+    resize_shape s;
+    int64_t dim[QG_MAX_RANK];
+    QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
+    if (p->roi >= 0)
+        QG_TRY(qg_check_type(k, (size_t)p->roi, QG_DT_FLOATS));
+    if (p->scale >= 0)
+        QG_TRY(qg_check_type(k, (size_t)p->scale, QG_DT(F32)));
+    if (p->size >= 0)
+        QG_TRY(qg_check_type(k, (size_t)p->size, QG_DT(I64)));
+    QG_TRY(qg_check_rank(k, 0, 1, QG_MAX_RANK));
+    if (pending(k))
+        return infer_partly(k);
+    QG_TRY(shape_of(k, &s));
+    for (int32_t i = 0; i < k->in[0]->rank; i++)
+        dim[i] = s.axis[i].out;
+    qg_set_out(k, 0, k->in[0]->dtype, k->in[0]->rank, dim);
+    return QG_OK;
+}
+
+/* --- one axis ------------------------------------------------------------------ */
+
+/* A pass along one axis: [outer][in][inner] becomes [outer][out][inner]. */
+typedef struct pass {
+    const qg_resample_table *table;
+    int64_t outer, in, out, inner;
+    float extrapolation;
+} pass;
+
+#define GATHER(type)                                                                   \
+    for (int64_t i = 0; i < p->out; i++)                                               \
+    ((type *)y)[i] = ((const type *)x)[p->table->index[i]]
+
+/* One line of the innermost axis, by element size. */
+static void gather_line(const pass *p, size_t size, const void *x, void *y)
+{
+    if (size == 1)
+        GATHER(uint8_t);
+    else if (size == 2)
+        GATHER(uint16_t);
+    else if (size == 4)
+        GATHER(uint32_t);
+    else
+        GATHER(uint64_t);
+}
+#undef GATHER
+
+static void gather(const pass *p, size_t size, const char *x, char *y)
+{
+    size_t row = (size_t)p->inner * size;
+    for (int64_t o = 0; o < p->outer; o++) {
+        const char *from = x + (size_t)(o * p->in) * row;
+        char *to = y + (size_t)(o * p->out) * row;
+        if (p->inner == 1)
+            gather_line(p, size, from, to);
+        else
+            for (int64_t i = 0; i < p->out; i++)
+                memcpy(to + (size_t)i * row, from + (size_t)p->table->index[i] * row,
+                       row);
+    }
+}
+
+static void blend_row(const pass *p, int64_t i, const float *x, float *y)
+{
+    const qg_resample_table *t = p->table;
+    const int64_t *index = t->index + i * t->taps;
+    const float *weight = t->weight + i * t->taps;
+    for (int64_t j = 0; j < p->inner; j++)
+        y[j] = weight[0] * x[index[0] * p->inner + j];
+    for (int64_t n = 1; n < t->taps; n++)
+        for (int64_t j = 0; j < p->inner; j++)
+            y[j] += weight[n] * x[index[n] * p->inner + j];
+}
+
+static void blend(const pass *p, const float *x, float *y)
+{
+    for (int64_t o = 0; o < p->outer; o++)
+        for (int64_t i = 0; i < p->out; i++)
+            blend_row(p, i, x + o * p->in * p->inner, y + (o * p->out + i) * p->inner);
+}
+
+/* Rows outside the region of interest get the extrapolation value. */
+static void extrapolate(const pass *p, qg_dtype d, void *y)
+{
+    double value = (double)p->extrapolation;
+    for (int64_t o = 0; o < p->outer; o++)
+        for (int64_t i = 0; i < p->out; i++)
+            for (int64_t j = 0; p->table->outside[i] && j < p->inner; j++)
+                qg_cast((qg_cast_side){ QG_F64, &value, 0 },
+                        (qg_cast_side){ d, y, (o * p->out + i) * p->inner + j }, 1,
+                        true);
+}
+
+/* y = x resampled along axis a, in new scratch memory. */
+static qg_status resample(const qg_call *k, const qg_resample_axis *axis, int32_t a,
+                          const qg_tensor *x, qg_tensor *y)
+{
+    const resize_param *p = k->param;
+    qg_resample_table table;
+    int64_t dim[QG_MAX_RANK];
+    memcpy(dim, x->dim, sizeof dim);
+    dim[a] = axis->out;
+    qg_tensor_init(y, x->dtype, x->rank, dim);
+    QG_TRY(qg_tensor_alloc(k->ctx, k->scratch, y));
+    if (qg_tensor_count(y) == 0)
+        return QG_OK;
+    QG_TRY(qg_resample_new(k->ctx, k->scratch, &p->how, axis, &table));
+    pass s = { .table = &table,
+               .outer = qg_dims_product(x, 0, a),
+               .in = axis->in,
+               .out = axis->out,
+               .inner = qg_dims_product(x, a + 1, x->rank),
+               .extrapolation = p->extrapolation };
+    if (table.weight)
+        blend(&s, x->f32, y->f32);
+    else
+        gather(&s, qg_element_size(x->dtype), x->data, y->data);
+    if (table.outside)
+        extrapolate(&s, x->dtype, y->data);
+    return QG_OK;
+}
+
+/* Floats are converted as they are, integers rounded half to even first. */
+static void store(qg_tensor *from, qg_tensor *to)
+{
+    bool whole = qg_dtype_kind_of(to->dtype) != QG_KIND_FLOAT;
+    if (whole && from->dtype == QG_F32)
+        for (int64_t i = 0; i < qg_tensor_count(from); i++)
+            from->f32[i] = nearbyintf(from->f32[i]);
+    qg_cast_tensor(from, to, true);
+}
+
+static qg_status run_resize(const qg_call *k)
+{
+    const resize_param *p = k->param;
+    bool blends = p->how.mode != QG_RESIZE_NEAREST;
+    const qg_tensor *x = k->in[0];
+    qg_tensor step;
+    resize_shape s;
+    QG_TRY(shape_of(k, &s));
+    if (blends)
+        QG_TRY(qg_cast_view(k->ctx, k->scratch, x, QG_F32, &x));
+    step = *x;
+    for (int32_t a = x->rank - 1; a >= 0; a--)
+        if (s.moves[a]) {
+            qg_tensor from = step;
+            QG_TRY(resample(k, &s.axis[a], a, &from, &step));
+        }
+    if (step.data == k->in[0]->data)
+        qg_cast_tensor(k->in[0], k->out[0], true);
+    else
+        store(&step, k->out[0]);
+    return QG_OK;
+}
+
+#define ROW(onnx, opset, least, most, roles, last, kind)                               \
+    {                                                                                  \
+        .name = onnx, .since = (opset), .until = (last), .min_in = (least),            \
+        .max_in = (most), .min_out = 1, .max_out = 1, .in_roles = roles,               \
+        .traits = QG_OP_PURE | QG_OP_BATCH_FIRST, .param_size = sizeof(resize_param),  \
+        .prepare = prepare_##kind, .infer = infer_resize, .run = run_resize            \
+    }
+/* clang-format off */
+const qg_op qg_ops_resize[] = {
+    ROW("Upsample", 7, 1, 1, "d", 9, upsample),
+    ROW("Upsample", 9, 2, 2, "ds", 9, upsample),
+    ROW("Resize", 10, 2, 2, "ds", 0, upsample),
+    ROW("Resize", 11, 3, 4, "dsss", 0, resize),
+    ROW("Resize", 13, 1, 4, "dsss", 0, resize),
+    ROW("Resize", 18, 1, 4, "dsss", 0, resize),
+    ROW("Resize", 19, 1, 4, "dsss", 0, resize),
+    { 0 },
+};
+/* clang-format on */

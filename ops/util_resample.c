@@ -1,0 +1,130 @@
+#include "ops/util_resample.h"
+
+#include <assert.h>
+#include <math.h>
+
+/* The input coordinate of output element i. */
+static double coordinate(const qg_resample *r, const qg_resample_axis *x, int64_t i)
+{
+    double at = (double)i, in = (double)x->in, width = x->scale * in;
+    switch (r->coordinate) {
+    case QG_RESIZE_ALIGN_CORNERS:
+        return width == 1 ? 0 : at * (in - 1) / (width - 1);
+    case QG_RESIZE_ASYMMETRIC:
+        return at / x->scale;
+    case QG_RESIZE_CROP:
+        if (x->out <= 1)
+            return 0.5 * (x->start + x->end) * (in - 1);
+        return x->start * (in - 1) + at * (x->end - x->start) * (in - 1) / (width - 1);
+    case QG_RESIZE_PYTORCH_HALF_PIXEL:
+        return x->out > 1 ? (at + 0.5) / x->scale - 0.5 : 0;
+    case QG_RESIZE_HALF_PIXEL_SYMMETRIC:
+        return in / 2 * (1 - (double)x->out / width) + (at + 0.5) / x->scale - 0.5;
+    default:
+        return (at + 0.5) / x->scale - 0.5;
+    }
+}
+
+static double nearest(const qg_resample *r, double at, double scale)
+{
+    double low = floor(at), part = at - low;
+    bool up = part > 0.5;
+    switch (r->nearest) {
+    case QG_NEAREST_PREFER_CEIL:
+        up = part >= 0.5;
+        break;
+    case QG_NEAREST_FLOOR:
+        up = false;
+        break;
+    case QG_NEAREST_CEIL:
+        up = part > 0;
+        break;
+    case QG_NEAREST_SIMPLE:
+        up = scale < 1 && part > 0;
+        break;
+    default:
+        break;
+    }
+    return up ? low + 1 : low;
+}
+
+/* The cubic convolution kernel (Keys, 1981) with coefficient a. */
+static double cubic(double x, double a)
+{
+    x = fabs(x);
+    if (x <= 1)
+        return ((a + 2) * x - (a + 3)) * x * x + 1;
+    return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
+}
+
+static double kernel(const qg_resample *r, double x)
+{
+    if (r->mode == QG_RESIZE_CUBIC)
+        return cubic(x, r->cubic_a);
+    return fabs(x) < 1 ? 1 - fabs(x) : 0;
+}
+
+static int64_t clamped(double at, int64_t in)
+{
+    double top = (double)(in - 1);
+    return (int64_t)(at < 0 ? 0 : at > top ? top : at);
+}
+
+/* Weights of the taps around `at`, which are stretched by 1 / shrink. */
+static void weigh(const qg_resample *r, const qg_resample_axis *x, double at,
+                  double shrink, int64_t taps, int64_t *index, float *weight)
+{
+    double low = ceil(at) - 1, first = low - (double)(taps / 2) + 1, sum = 0;
+    for (int64_t t = 0; t < taps; t++) {
+        double place = first + (double)t;
+        bool counts = !r->exclude_outside || (place >= 0 && place < (double)x->in);
+        sum += counts ? kernel(r, (place - at) * shrink) : 0;
+    }
+    bool normalize = r->exclude_outside || r->antialias;
+    for (int64_t t = 0; t < taps; t++) {
+        double place = first + (double)t;
+        bool counts = !r->exclude_outside || (place >= 0 && place < (double)x->in);
+        double w = counts ? kernel(r, (place - at) * shrink) : 0;
+        index[t] = clamped(place, x->in);
+        weight[t] = (float)(normalize ? w / sum : w);
+    }
+}
+
+/* Half the taps: 1 for linear, 2 for cubic, more when an antialiasing filter shrinks. */
+static double half_taps(const qg_resample *r, double shrink)
+{
+    double reach = r->mode == QG_RESIZE_CUBIC ? 2 : 1;
+    return 1 - (floor(-reach / shrink) + 1);
+}
+
+qg_status qg_resample_new(qg_ctx *ctx, qg_arena *a, const qg_resample *r,
+                          const qg_resample_axis *x, qg_resample_table *out)
+{
+    double shrink = r->antialias && x->scale < 1 ? x->scale : 1;
+    double half = r->mode == QG_RESIZE_NEAREST ? 0.5 : half_taps(r, shrink);
+    assert(x->in > 0 && x->out >= 0 && x->scale > 0);
+    if (half > (double)INT32_MAX)
+        return qg_nomem(ctx);
+    qg_resample_table t = { .taps = (int64_t)(2 * half) };
+    size_t n = (size_t)x->out, taps = (size_t)t.taps;
+    if (n && taps > SIZE_MAX / 16 / n)
+        return qg_nomem(ctx);
+    t.index = QG_NEWN(a, n * taps, int64_t);
+    t.weight = r->mode == QG_RESIZE_NEAREST ? NULL : QG_NEWN(a, n * taps, float);
+    t.outside = r->coordinate == QG_RESIZE_CROP ? QG_NEWN(a, n, bool) : NULL;
+    if (!t.index || (!t.weight && r->mode != QG_RESIZE_NEAREST) ||
+        (!t.outside && r->coordinate == QG_RESIZE_CROP))
+        return qg_nomem(ctx);
+    for (int64_t i = 0; i < x->out; i++) {
+        double at = coordinate(r, x, i);
+        if (t.outside)
+            t.outside[i] = !(at >= 0 && at <= (double)(x->in - 1));
+        if (t.weight)
+            weigh(r, x, at, shrink, t.taps, t.index + i * t.taps,
+                  t.weight + i * t.taps);
+        else
+            t.index[i] = clamped(nearest(r, at, x->scale), x->in);
+    }
+    *out = t;
+    return QG_OK;
+}
