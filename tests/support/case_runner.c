@@ -167,7 +167,8 @@ static qg_status tensor(reader *r, const qg_tensor **out)
     int32_t rank = 0;
     double v;
     skip(r);
-    if (take(r, "- ") || strcmp(r->at, "-") == 0) {
+    if (r->at[0] == '-' && (!r->at[1] || r->at[1] == ' ')) {
+        r->at++;
         *out = NULL;
         return QG_OK;
     }
