@@ -141,7 +141,8 @@ const json *vec_expected(const json *c, const char *const *keys);
 /* clang-format off */
 #define VEC_PARTS(X)                                                           \
     /* file                        function */                                 \
-    X("backend_requant.json",      vec_backend_requant)
+    X("backend_requant.json",      vec_backend_requant)                        \
+    X("tflite_gemmlowp.json",      vec_tflite_gemmlowp)
 /* clang-format on */
 
 #define X(file, function) vec_part function;

@@ -1,0 +1,69 @@
+#include "engine/number/integer_pool.h"
+
+#include <assert.h>
+
+#include "engine/number/round.h"
+
+/* The places of one window that lie inside the picture. */
+struct area {
+    int64_t top, bottom, left, right; /* bottom and right are not part of it */
+};
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+static struct area area_of(const qg_int_window *w, int64_t y, int64_t x)
+{
+    int64_t top = y * w->stride[0] - w->pad[0], left = x * w->stride[1] - w->pad[1];
+    struct area a = { most(top, 0), least(top + w->kernel[0], w->height), most(left, 0),
+                      least(left + w->kernel[1], w->width) };
+    assert(a.top < a.bottom && a.left < a.right);
+    return a;
+}
+
+void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int32_t *x,
+                         int32_t *y)
+{
+    for (int64_t p = 0; p < w->planes; p++, x += w->height * w->width)
+        for (int64_t i = 0; i < w->out_height * w->out_width; i++) {
+            struct area a = area_of(w, i / w->out_width, i % w->out_width);
+            int64_t sum = 0, n = (a.bottom - a.top) * (a.right - a.left);
+            for (int64_t r = a.top; r < a.bottom; r++)
+                for (int64_t c = a.left; c < a.right; c++)
+                    sum += x[r * w->width + c];
+            int64_t mean = sum > 0 ? (sum + n / 2) / n : (sum - n / 2) / n;
+            *y++ = (int32_t)qg_clamp_i64(mean, range.lo, range.hi);
+        }
+}
+
+/* What the sum of window (row, column) is divided by. */
+static int64_t divisor(const qg_int_window *w, const qg_float_pool *p, int64_t row,
+                       int64_t column, const struct area *a)
+{
+    if (!p->count_pad)
+        return (a->bottom - a->top) * (a->right - a->left);
+    int64_t top = row * w->stride[0] - w->pad[0];
+    int64_t left = column * w->stride[1] - w->pad[1];
+    return (least(top + w->kernel[0], w->height + p->pad_end[0]) - top) *
+           (least(left + w->kernel[1], w->width + p->pad_end[1]) - left);
+}
+
+void qg_int_average_pool_float(const qg_int_window *w, const qg_float_pool *p,
+                               const int32_t *x, int32_t *y)
+{
+    qg_code_range to = qg_code_range_of(p->y.dtype, p->y.zero);
+    for (int64_t k = 0; k < w->planes; k++, x += w->height * w->width)
+        for (int64_t i = 0; i < w->out_height * w->out_width; i++) {
+            int64_t row = i / w->out_width, column = i % w->out_width;
+            struct area a = area_of(w, row, column);
+            float sum = 0;
+            for (int64_t r = a.top; r < a.bottom; r++)
+                for (int64_t c = a.left; c < a.right; c++)
+                    sum += p->x.scale * (float)(x[r * w->width + c] - p->x.zero);
+            float mean = sum / (float)divisor(w, p, row, column, &a);
+            float v =
+                qg_round_f32(QG_ROUND_HALF_EVEN, mean / p->y.scale + (float)to.zero);
+            v = v > (float)to.lo ? v : (float)to.lo;
+            *y++ = v < (float)to.hi ? (int32_t)v : to.hi;
+        }
+}

@@ -1,0 +1,37 @@
+/* integer_pool.h -- average pooling of stored integers, on planes [planes, height, width].
+ *
+ *     TFLite   sum over the places inside / their number, halves away from zero; one
+ *              grid in and out, zero points play no part
+ *     ORT      float32: add f32(s_x (q - z_x)) row by row, divide by the count,
+ *              rint(f32(f32(mean / s_y) + z_y))
+ *
+ * Global pooling is a sum and a requantization (requant.h, use POOL).
+ * Source   spec/algorithms.md 4.6, 5.1; goldens/tflite/README.md. */
+#ifndef QG_ENGINE_NUMBER_INTEGER_POOL_H
+#define QG_ENGINE_NUMBER_INTEGER_POOL_H
+
+#include "engine/number/integer_array.h"
+#include "engine/number/requant.h"
+
+/* Pairs are {rows, columns}; pad is the one before.  Every window touches the picture. */
+typedef struct qg_int_window {
+    int64_t planes, height, width, out_height, out_width;
+    int64_t kernel[2], stride[2], pad[2];
+} qg_int_window;
+
+/* y is [planes, out_height, out_width]. */
+void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int32_t *x,
+                         int32_t *y);
+
+/* ORT's; count_pad: places in the padding count (up to height + pad, width + pad, with
+ * pad_end the padding behind). */
+typedef struct qg_float_pool {
+    qg_grid x, y;
+    bool count_pad;
+    int64_t pad_end[2];
+} qg_float_pool;
+
+void qg_int_average_pool_float(const qg_int_window *w, const qg_float_pool *p,
+                               const int32_t *x, int32_t *y);
+
+#endif
