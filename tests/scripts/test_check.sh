@@ -33,17 +33,19 @@ int qg_a(int x)
 EOF
 cat >engine/ir/check.c <<'EOF'
 /* What holds between passes. */
-static const char *const rule[] = { "one-producer" };
+static const qg_check_rule rule[] = {
+    { "one-producer", "a value has one producer", one_producer },
+};
 const char *qg_rule(void)
 {
-    return rule[0];
+    return rule[0].id;
 }
 EOF
 echo 'const char *const op[] = { .name = "Relu" };' >ops/unary.c
 printf 'op Relu 13\n' >tests/ops/relu.case
 echo 'PASS(fuse_batchnorm)' >passes/passes.def
 echo 'graph' >tests/passes/fuse-batchnorm.qgt
-echo '/* breaks one-producer; loads tiny-int8 */' >tests/unit/test_ir.c
+echo '/* breaks rule one-producer; loads tiny-int8 */' >tests/unit/test_ir.c
 cat >configs/backends/tiny-int8.yaml <<'EOF'
 name: tiny-int8
 rules:
