@@ -261,34 +261,35 @@ static void an_empty_name_is_an_absent_slot(void **state)
 
 /* ---- Refusals ---- */
 
+/* clang-format off */
 static const struct {
     const char *file;
     qg_status status;
     const char *message; /* NULL: the loader cannot know; see expected.txt */
 } malformed[] = {
-    {"truncated",            QG_EPARSE,       "needs 1340 bytes, 801 are left: not a complete ONNX"   },
-    { "empty",               QG_EPARSE,       "the file is empty"                                     },
-    { "raw_data_short",      QG_EMODEL,
-     "initializer 'w': dimensions 8x3x3x3 need 864 bytes, the file holds 100"                         },
-    { "negative_dim",        QG_EMODEL,       "initializer 'w': negative dimension -3"                },
-    { "huge_dims",           QG_EMODEL,       "initializer 'w': the element count of 4294967296x"     },
-    { "cycle",               QG_EMODEL,       "cycle"                                                 },
-    { "missing_tensor",      QG_EMODEL,
-     "node 'conv1' (Conv): reads tensor 'w', which no node, input or initializer"                     },
-    { "duplicate_output",    QG_EMODEL,
-     "tensor 't' is produced twice, by nodes 'relu1' and 'sig1'"                                      },
-    { "unknown_op",          QG_EUNSUPPORTED,
-     "node 'fn1': operator FancyNorm is not known (opset 13)"                                         },
-    { "no_opset",            QG_EMODEL,       "the model names no operator set, expected opset_import"},
-    { "attribute_type",      QG_EMODEL,
-     "node 'conv1' (Conv): strides is FLOATS, expected INTS"                                          },
-    { "external_outside",    QG_EMODEL,
-     "initializer 'w': external data path \"../../outside.bin\" leaves the "
-      "directory"                                                                                     },
-    { "conv_group",          QG_OK,           NULL                                                    },
-    { "reshape_impossible",  QG_OK,           NULL                                                    },
-    { "gather_out_of_range", QG_OK,           NULL                                                    },
+    { "truncated", QG_EPARSE, "needs 1340 bytes, 801 are left: not a complete ONNX" },
+    { "empty", QG_EPARSE, "the file is empty" },
+    { "raw_data_short", QG_EMODEL,
+      "initializer 'w': dimensions 8x3x3x3 need 864 bytes, the file holds 100" },
+    { "negative_dim", QG_EMODEL, "initializer 'w': negative dimension -3" },
+    { "huge_dims", QG_EMODEL, "initializer 'w': the element count of 4294967296x" },
+    { "cycle", QG_EMODEL, "cycle" },
+    { "missing_tensor", QG_EMODEL,
+      "node 'conv1' (Conv): reads tensor 'w', which no node, input or initializer" },
+    { "duplicate_output", QG_EMODEL,
+      "tensor 't' is produced twice, by nodes 'relu1' and 'sig1'" },
+    { "unknown_op", QG_EUNSUPPORTED,
+      "node 'fn1': operator FancyNorm is not known (opset 13)" },
+    { "no_opset", QG_EMODEL, "the model names no operator set, expected opset_import" },
+    { "attribute_type", QG_EMODEL,
+      "node 'conv1' (Conv): strides is FLOATS, expected INTS" },
+    { "external_outside", QG_EMODEL,
+      "initializer 'w': external data path \"../../outside.bin\" leaves the directory" },
+    { "conv_group", QG_OK, NULL },
+    { "reshape_impossible", QG_OK, NULL },
+    { "gather_out_of_range", QG_OK, NULL },
 };
+/* clang-format on */
 
 static void malformed_files_are_refused(void **state)
 {
