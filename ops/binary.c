@@ -262,6 +262,26 @@ static qg_status mean_run(const qg_call *k)
     return QG_OK;
 }
 
+/* x + c, c constant: one number per index of axis 1, or one for all. */
+static qg_status add_affine(qg_ctx *ctx, const qg_node *n, size_t channels,
+                            double *scale, double *shift)
+{
+    uint32_t slot = n->in[1] && n->in[1]->constant ? 1 : 0;
+    const qg_tensor *c = n->in[slot] ? n->in[slot]->constant : NULL;
+    int32_t rank = n->out[0]->type.rank, axis = c ? c->rank - (rank - 1) : -1;
+    int64_t count = c ? qg_tensor_count(c) : 0;
+    bool per_channel = c && axis >= 0 && axis < c->rank &&
+                       c->dim[axis] == (int64_t)channels && count == c->dim[axis];
+    if (!c || c->dtype != QG_F32 || c->rank > rank || (count != 1 && !per_channel))
+        return qg_node_fail(ctx, QG_EUNSUPPORTED, "affine", n,
+                            "does not add one number per channel of axis 1");
+    for (size_t i = 0; i < channels; i++) {
+        scale[i] = 1;
+        shift[i] = c->f32[count == 1 ? 0 : i];
+    }
+    return QG_OK;
+}
+
 #define JOINS (QG_OP_ELEMENTWISE | QG_OP_JOIN | QG_OP_PURE)
 #define ROW(onnx, first, last, id)                                                     \
     {                                                                                  \
@@ -296,7 +316,11 @@ static qg_status mean_run(const qg_call *k)
 
 /* clang-format off */
 const qg_op qg_ops_binary[] = {
-    ROW("Add", 1, 6, add),      ROW("Add", 7, 0, add),
+    ROW("Add", 1, 6, add),
+    { .name = "Add", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
+      .in_roles = "d", .traits = JOINS, .param_size = sizeof(qg_binary_param),
+      .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run, .in_place = 3,
+      .affine = add_affine },
     ROW("Sub", 1, 6, sub),      ROW("Sub", 7, 0, sub),
     ROW("Mul", 1, 6, mul),      ROW("Mul", 7, 0, mul),
     ROW("Div", 1, 6, divide),   ROW("Div", 7, 0, divide),

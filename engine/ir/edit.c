@@ -136,3 +136,15 @@ void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot)
     v->def = to;
     v->def_slot = slot;
 }
+
+void qg_edit_absorb(qg_graph *g, qg_node *producer, qg_node *n)
+{
+    qg_value *between = producer->out[0], *result = n->out[0];
+    assert(between->use.n == 1 && between->use.at[0].node == n && !between->is_output);
+    clear_producer(result);
+    clear_producer(between);
+    qg_edit_remove_node(g, n);
+    producer->out[0] = result;
+    result->def = producer;
+    result->def_slot = 0;
+}

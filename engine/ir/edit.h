@@ -36,6 +36,11 @@ QG_NODISCARD qg_status qg_edit_add_constant(qg_graph *g, const char *prefix,
  * and the slot is free (asserted). */
 void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot);
 
+/* `n` alone consumes output 0 of `producer` and its work now happens there: n is
+ * removed, and its output 0 becomes the producer's (asserted: one use, not an output of
+ * the graph). */
+void qg_edit_absorb(qg_graph *g, qg_node *producer, qg_node *n);
+
 /* Topological order (file order among ready nodes, iterative), dead nodes dropped, ids
  * dense again, use lists in order of node id and slot.  Values without producer, use,
  * constant or place in the interface are dropped as well.  QG_EMODEL names two nodes of

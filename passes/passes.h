@@ -1,0 +1,15 @@
+/* passes.h -- every pass in the build.  CMake reads passes.def too, so one line there
+ * compiles the file, links it and lists the pass. */
+#ifndef QG_PASSES_PASSES_H
+#define QG_PASSES_PASSES_H
+
+#include "engine/pass/pass.h"
+
+#define PASS(p) extern const qg_pass qg_pass_##p;
+#include "passes/passes.def"
+#undef PASS
+
+/* All of them in the order of passes.def; ends with NULL. */
+extern const qg_pass *const qg_passes[];
+
+#endif
