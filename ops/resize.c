@@ -32,13 +32,12 @@ typedef struct resize_shape {
 } resize_shape;
 
 static const char *const modes[] = { "nearest", "linear", "cubic", NULL };
-static const char *const coordinates[] = { "half_pixel",
-                                           "half_pixel_symmetric",
-                                           "pytorch_half_pixel",
-                                           "align_corners",
-                                           "asymmetric",
-                                           "tf_crop_and_resize",
-                                           NULL };
+/* clang-format off */
+static const char *const coordinates[] = { /* ORDER enum qg_resize_coordinate */
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+    "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize", NULL,
+};
+/* clang-format on */
 static const char *const nearests[] = { "round_prefer_floor", "round_prefer_ceil",
                                         "floor", "ceil", NULL };
 static const char *const policies[] = { "stretch", "not_larger", "not_smaller", NULL };

@@ -12,6 +12,8 @@ static double coordinate(const qg_resample *r, const qg_resample_axis *x, int64_
         return width == 1 ? 0 : at * (in - 1) / (width - 1);
     case QG_RESIZE_ASYMMETRIC:
         return at / x->scale;
+    case QG_RESIZE_TF_HALF_PIXEL:
+        return (at + 0.5) / x->scale;
     case QG_RESIZE_CROP:
         if (x->out <= 1)
             return 0.5 * (x->start + x->end) * (in - 1);

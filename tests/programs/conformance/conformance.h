@@ -1,0 +1,35 @@
+/* conformance.h -- runs ONNX backend-test folders and compares with what they expect.
+ *
+ * A test is a folder with model.onnx and test_data_set_*, each of which holds input_*.pb
+ * and output_*.pb in the order of the graph's inputs (those that are not constants) and
+ * outputs.  A folder without model.onnx is searched for tests, in name order.
+ *
+ * Inputs are run-time inputs, all of them: nothing is folded that the model does not
+ * hold itself.  Equal means equal type and shape, integers and bools the same, floats
+ * |got - expected| <= 1e-7 + 1e-3 |expected|, NaN where NaN is expected.
+ * Source: onnx/backend/test/runner of ONNX (tolerances, order of files). */
+#ifndef QG_TESTS_PROGRAMS_CONFORMANCE_H
+#define QG_TESTS_PROGRAMS_CONFORMANCE_H
+
+#include "engine/ir/op.h"
+
+typedef struct conformance_options {
+    const qg_registry *registry;
+    bool reference; /* operators' own loops only, no compiled kernels */
+    /* One line per test that did not pass, without newline. */
+    void (*say)(void *ud, const char *line);
+    void *ud;
+} conformance_options;
+
+/* Not implemented (QG_EUNSUPPORTED) is neither passed nor failed. */
+typedef struct conformance_count {
+    size_t passed, failed, unsupported;
+} conformance_count;
+
+/* Adds to *count.  QG_EIO when the folder cannot be listed, QG_EDATA when there is no
+ * test in it; a test that fails is no error. */
+QG_NODISCARD qg_status conformance_run(qg_ctx *ctx, const char *folder,
+                                       const conformance_options *o,
+                                       conformance_count *count);
+
+#endif
