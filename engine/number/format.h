@@ -31,6 +31,22 @@ static inline uint16_t qg_f32_to_bf16(float f)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* Field i of an array of 4- or 2-bit fields, packed as in dtype.h; the value's upper bits
+ * are ignored by _set, which leaves the neighbours alone. */
+static inline unsigned qg_packed_get(const void *data, unsigned bits, size_t i)
+{
+    unsigned per = 8 / bits, shift = (unsigned)(i % per) * bits;
+    return ((const uint8_t *)data)[i / per] >> shift & ((1u << bits) - 1);
+}
+
+static inline void qg_packed_set(void *data, unsigned bits, size_t i, unsigned value)
+{
+    unsigned per = 8 / bits, shift = (unsigned)(i % per) * bits;
+    unsigned mask = ((1u << bits) - 1) << shift;
+    uint8_t *at = (uint8_t *)data + i / per;
+    *at = (uint8_t)((*at & ~mask) | (value << shift & mask));
+}
+
 float qg_f16_to_f32(uint16_t h);
 uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
 

@@ -142,6 +142,7 @@ const json *vec_expected(const json *c, const char *const *keys);
 #define VEC_PARTS(X)                                                           \
     /* file                        function */                                 \
     X("backend_requant.json",      vec_backend_requant)                        \
+    X("ort_qdq.json",              vec_ort_qdq)                                \
     X("tflite_gemmlowp.json",      vec_tflite_gemmlowp)
 /* clang-format on */
 

@@ -1,0 +1,233 @@
+#include "engine/number/qdq.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "engine/number/format.h"
+
+enum { CHUNK = 256 };
+
+#define INTEGERS                                                                       \
+    (QG_DT(I2) | QG_DT(U2) | QG_DT(I4) | QG_DT(U4) | QG_DT(I8) | QG_DT(U8) |           \
+     QG_DT(I16) | QG_DT(U16))
+#define FLOATS                                                                         \
+    (QG_DT(F8E4M3FN) | QG_DT(F8E4M3FNUZ) | QG_DT(F8E5M2) | QG_DT(F8E5M2FNUZ) |         \
+     QG_DT(F4E2M1))
+
+bool qg_qdq_knows(qg_dtype type, bool quantize)
+{
+    uint64_t known = INTEGERS | FLOATS | (quantize ? 0 : QG_DT(I32));
+    return known >> type & 1;
+}
+
+/* --- codes in memory ------------------------------------------------------------ */
+
+static void load(qg_dtype type, const void *from, size_t at, size_t n, int32_t *to)
+{
+    unsigned bits = qg_dtype_bits(type), sign = 1u << (bits - 1);
+    int32_t low = qg_dtype_kind_of(type) == QG_KIND_INT ? (int32_t)sign : 0;
+    if (type == QG_I32) {
+        memcpy(to, (const int32_t *)from + at, n * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        int32_t v = bits == 16  ? ((const uint16_t *)from)[at + i]
+                    : bits == 8 ? ((const uint8_t *)from)[at + i]
+                                : (int32_t)qg_packed_get(from, bits, at + i);
+        to[i] = (v ^ low) - low; /* the sign extended, where there is one */
+    }
+}
+
+static void store(qg_dtype type, void *to, size_t at, size_t n, const int32_t *from)
+{
+    unsigned bits = qg_dtype_bits(type);
+    for (size_t i = 0; i < n; i++)
+        if (bits == 16)
+            ((uint16_t *)to)[at + i] = (uint16_t)from[i];
+        else if (bits == 8)
+            ((uint8_t *)to)[at + i] = (uint8_t)from[i];
+        else
+            qg_packed_set(to, bits, at + i, (unsigned)from[i]);
+}
+
+/* --- runs: neighbours with one parameter, or with one each ------------------------ */
+
+typedef struct run {
+    size_t at, n; /* elements */
+    size_t param; /* of the first */
+    bool each;
+} run;
+
+typedef void run_fn(const qg_qdq *q, run r, const void *x, void *y);
+
+static void for_runs(const qg_qdq *q, run_fn *f, const void *x, void *y)
+{
+    size_t blocks = q->block ? (q->dim + q->block - 1) / q->block : q->dim;
+    bool last = q->block && q->inner == 1; /* a whole block lies side by side */
+    size_t step = last ? q->block : 1;
+    for (size_t o = 0; o < q->outer; o++)
+        for (size_t d = 0; d < q->dim; d += step) {
+            size_t rows = q->dim - d < step ? q->dim - d : step;
+            run r = { (o * q->dim + d) * q->inner, rows * q->inner, d, false };
+            if (q->block)
+                r.param = (o * blocks + d / q->block) * q->inner;
+            r.each = q->block && !last;
+            f(q, r, x, y);
+        }
+}
+
+/* --- QuantizeLinear --------------------------------------------------------------- */
+
+typedef struct limits {
+    int32_t zero, low, high;
+} limits;
+
+static limits limits_of(const qg_qdq *q, size_t param)
+{
+    int32_t zero = 0, steps = (int32_t)((1u << qg_dtype_bits(q->type)) - 1);
+    int32_t low = qg_dtype_kind_of(q->type) == QG_KIND_INT ? -(steps / 2) - 1 : 0;
+    if (q->zero_point)
+        load(q->type, q->zero_point, param, 1, &zero);
+    return (limits){ zero, low, low + steps };
+}
+
+static int32_t to_int32(float v, bool aarch64)
+{
+    if (v >= -0x1p31f && v < 0x1p31f)
+        return (int32_t)rintf(v);
+    if (!aarch64)
+        return INT32_MIN;
+    return v < 0 ? INT32_MIN : v > 0 ? INT32_MAX : 0;
+}
+
+static int32_t wrapped(const qg_qdq *q, limits m, float scale, float x)
+{
+    int32_t code = to_int32(x / scale, q->aarch64);
+    code = (int32_t)((uint32_t)code + (uint32_t)m.zero);
+    return code < m.low ? m.low : code > m.high ? m.high : code;
+}
+
+/* Codes lie within 2^17, where adding 1.5 * 2^23 rounds half-even. */
+static void clamped(limits m, float scale, const float *x, size_t n, int32_t *code)
+{
+    const float low = (float)(m.low - m.zero), high = (float)(m.high - m.zero);
+    for (size_t i = 0; i < n; i++) {
+        float v = x[i] / scale;
+        v = v > low ? v : low; /* NaN too */
+        v = v < high ? v : high;
+        code[i] = (int32_t)((v + 0x1.8p23f) - 0x1.8p23f) + m.zero;
+    }
+}
+
+static void quantize_each(const qg_qdq *q, run r, const void *x, void *y)
+{
+    const float *from = x;
+    for (size_t i = 0; i < r.n; i++) {
+        int32_t code = wrapped(q, limits_of(q, r.param + i), q->scale[r.param + i],
+                               from[r.at + i]);
+        store(q->type, y, r.at + i, 1, &code);
+    }
+}
+
+static void quantize_run(const qg_qdq *q, run r, const void *x, void *y)
+{
+    int32_t code[CHUNK];
+    const float *from = (const float *)x + r.at, scale = q->scale[r.param];
+    const limits m = limits_of(q, r.param);
+    const size_t per =
+        8 / qg_dtype_bits(q->type); /* codes in a byte; 0: 2-byte codes */
+    for (size_t i = 0, n; i < r.n; i += n) {
+        n = r.n - i < CHUNK ? r.n - i : CHUNK;
+        clamped(m, scale, from + i, n, code);
+        for (size_t k = 0; per > 1 && k < n; k++) {
+            size_t byte = (r.at + i + k) / per * per;
+            if (byte < r.at || byte + per > r.at + r.n)
+                code[k] = wrapped(q, m, scale, from[i + k]);
+        }
+        store(q->type, y, r.at + i, n, code);
+    }
+}
+
+static void quantize(const qg_qdq *q, run r, const void *x, void *y)
+{
+    (r.each ? quantize_each : quantize_run)(q, r, x, y);
+}
+
+static void quantize_float(const qg_qdq *q, run r, const void *x, void *y)
+{
+    const float *from = x;
+    for (size_t i = 0; i < r.n; i++) {
+        float v = from[r.at + i] / q->scale[r.param + (r.each ? i : 0)];
+        int32_t code = qg_small_of_f32(q->type, v, !q->no_saturate);
+        store(q->type, y, r.at + i, 1, &code);
+    }
+}
+
+void qg_quantize_linear(const qg_qdq *q, const float *x, void *y)
+{
+    assert(qg_qdq_knows(q->type, true));
+    bool integer = INTEGERS >> q->type & 1;
+    for_runs(q, integer ? quantize : quantize_float, x, y);
+}
+
+/* --- DequantizeLinear ------------------------------------------------------------- */
+
+static void dequantize(const qg_qdq *q, run r, const void *x, void *y)
+{
+    int32_t code[CHUNK], zero[CHUNK] = { 0 };
+    float *to = (float *)y + r.at;
+    if (q->zero_point && !r.each)
+        load(q->type, q->zero_point, r.param, 1, zero);
+    for (size_t i = 0, n; i < r.n; i += n) {
+        n = r.n - i < CHUNK ? r.n - i : CHUNK;
+        load(q->type, x, r.at + i, n, code);
+        if (q->zero_point && r.each)
+            load(q->type, q->zero_point, r.param + i, n, zero);
+        for (size_t k = 0; k < n; k++) {
+            uint32_t z = (uint32_t)zero[r.each ? k : 0];
+            to[i + k] = (float)(int32_t)((uint32_t)code[k] - z) *
+                        q->scale[r.param + (r.each ? i + k : 0)];
+        }
+    }
+}
+
+static void dequantize_float(const qg_qdq *q, run r, const void *x, void *y)
+{
+    for (size_t i = 0; i < r.n; i++) {
+        int32_t code;
+        load(q->type, x, r.at + i, 1, &code);
+        ((float *)y)[r.at + i] = qg_small_to_f32(q->type, (uint8_t)code) *
+                                 q->scale[r.param + (r.each ? i : 0)];
+    }
+}
+
+void qg_dequantize_linear(const qg_qdq *q, const void *x, float *y)
+{
+    assert(qg_qdq_knows(q->type, false));
+    bool small = FLOATS >> q->type & 1;
+    for_runs(q, small ? dequantize_float : dequantize, x, y);
+}
+
+/* --- DynamicQuantizeLinear -------------------------------------------------------- */
+
+void qg_dynamic_quantize_linear(const float *x, size_t n, uint8_t *y, float *scale,
+                                uint8_t *zero_point)
+{
+    float low = 0, high = 0;
+    for (size_t i = 0; i < n; i++) {
+        low = x[i] < low ? x[i] : low;
+        high = x[i] > high ? x[i] : high;
+    }
+    *scale = low == high ? 1.0f : (high - low) / 255.0f;
+    float zero = 0.0f - low / *scale;
+    zero = zero > 0.0f ? zero : 0.0f;
+    *zero_point = (uint8_t)rintf(zero < 255.0f ? zero : 255.0f);
+    qg_quantize_linear(&(qg_qdq){ .type = QG_U8,
+                                  .outer = 1,
+                                  .dim = 1,
+                                  .inner = n,
+                                  .scale = scale,
+                                  .zero_point = zero_point },
+                       x, y);
+}
