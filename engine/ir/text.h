@@ -1,0 +1,40 @@
+/* text.h -- a graph as text and back: dumps, tests, fuzz seeds.
+ *
+ * The grammar and its meaning are in docs/text-form.md.  Output is a function of the
+ * graph alone; the parser takes hostile text and names line and column of a fault. */
+#ifndef QG_ENGINE_IR_TEXT_H
+#define QG_ENGINE_IR_TEXT_H
+
+#include "engine/ir/graph.h"
+
+enum {
+    QG_TEXT_INLINE = 16,  /* larger constants are printed as hashes */
+    QG_TEXT_NESTING = 32, /* bodies within bodies */
+};
+
+/* Tensors by hash: fills the gap that hash("...") leaves in a text.  It borrows the
+ * tensors of printed graphs, which must outlive the use of the table. */
+typedef struct qg_text_table qg_text_table;
+
+QG_NODISCARD qg_status qg_text_table_new(qg_ctx *ctx, qg_text_table **out);
+void qg_text_table_free(qg_text_table *t); /* NULL is fine */
+
+/* The text in the arena, ending with a zero byte that *size does not count.  table may be
+ * NULL: then large constants are hashes only.  The graph is normalized (edit.h); nesting
+ * above the limit is QG_EUNSUPPORTED. */
+QG_NODISCARD qg_status qg_text_print(const qg_graph *g, qg_text_table *table,
+                                     qg_arena *a, char **text, size_t *size);
+
+typedef struct qg_text_source {
+    const char *name; /* for messages: a file name; NULL: "text" */
+    const char *text; /* need not end with a zero */
+    size_t size;
+    const qg_text_table *table; /* NULL: hash("...") is refused */
+} qg_text_source;
+
+/* A new graph that is the caller's; operators come from ctx->registry.  QG_EPARSE for the
+ * grammar; other faults keep their status and get the place in front. */
+QG_NODISCARD qg_status qg_text_parse(qg_ctx *ctx, const qg_text_source *source,
+                                     qg_graph **out);
+
+#endif
