@@ -296,6 +296,10 @@ static qg_status make_kernel(qg_compile *c, program *p, const request *r,
         return QG_OK;
     const char *name = "";
     (void)dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name);
+    if (strncmp(name, "ref", 3) == 0) { /* slower than our own loops */
+        (void)dnnl_primitive_desc_destroy(pd);
+        return QG_OK;
+    }
     k->name = qg_arena_printf(c->arena, "dnnl %s", name);
     k->run = kernel_run;
     k->open = kernel_open;
@@ -402,12 +406,8 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
         (deep && (p->in[0] == 1 || p->out[0] == 1)))
         return QG_OK;
     request r = { .has_weights = true, .has_bias = bias != NULL };
-    /* Few channels: the planes are read as they are, without a reorder before. */
-    enum qg_layout in =
-        p->in_channels <= 4 && c->in_layout[0] == QG_LAYOUT_PLAIN && !transposed
-            ? QG_LAYOUT_PLAIN
-            : QG_LAYOUT_CHANNELS_LAST;
-    describe_activation(&r.src, p->batch, p->in_channels, p->in, in);
+    describe_activation(&r.src, p->batch, p->in_channels, p->in,
+                        QG_LAYOUT_CHANNELS_LAST);
     describe_activation(&r.dst, p->batch, p->out_channels, p->out,
                         QG_LAYOUT_CHANNELS_LAST);
     describe_weights(&r, p, transposed);
@@ -432,7 +432,7 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
     r.desc = transposed ? (dnnl_op_desc_t)&deconv : (dnnl_op_desc_t)&conv;
     QG_TRY(with_program(c, &r, bias, NULL, out));
     if (*out) {
-        (*out)->in_layout[0] = in;
+        (*out)->in_layout[0] = QG_LAYOUT_CHANNELS_LAST;
         (*out)->out_layout = QG_LAYOUT_CHANNELS_LAST;
     }
     return QG_OK;

@@ -1,0 +1,110 @@
+/* bench_forward MODEL.onnx [RUNS] -- one thread, batch 1, random input: best and median
+ * time of a float forward, and the memory of its plan.
+ *
+ * tests/bench/forward.py runs it in turns with onnxruntime and prints the ratio. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "engine/core/rng.h"
+#include "engine/exec/run.h"
+#include "engine/io/onnx_import.h"
+#include "engine/ir/infer.h"
+#include "ops/families.h"
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static qg_status make_inputs(qg_ctx *ctx, const qg_graph *g, const qg_tensor **in)
+{
+    qg_rng rng = { 1 };
+    for (size_t i = 0; i < g->input.n; i++) {
+        qg_tensor *x = QG_NEW(ctx->arena, qg_tensor);
+        if (!x)
+            return qg_nomem(ctx);
+        *x = g->input.at[i]->type;
+        QG_TRY(qg_tensor_alloc(ctx, ctx->arena, x));
+        for (int64_t k = 0; x->dtype == QG_F32 && k < qg_tensor_count(x); k++)
+            x->f32[k] = qg_rng_float(&rng);
+        in[i] = x;
+    }
+    return QG_OK;
+}
+
+static qg_status time_runs(qg_ctx *ctx, const qg_graph *g, const qg_plan *p, size_t n)
+{
+    qg_run *r;
+    const qg_tensor **in = QG_NEWN(ctx->arena, g->input.n, const qg_tensor *);
+    double *t = QG_NEWN(ctx->arena, n, double);
+    if (!in || !t)
+        return qg_nomem(ctx);
+    QG_TRY(make_inputs(ctx, g, in));
+    QG_TRY(qg_run_new(ctx, p, &r));
+    qg_status s = QG_OK;
+    for (size_t i = 0; i < n + 3 && s == QG_OK; i++) {
+        double start = now();
+        s = qg_run_execute(r, in, NULL, 0, i);
+        t[i < 3 ? 0 : i - 3] = now() - start;
+    }
+    qg_run_free(r);
+    qsort(t, n, sizeof *t, by_value);
+    printf("best_ms %.4f median_ms %.4f plan_bytes %zu lower_bound %zu ratio %.3f "
+           "steps %u kernels %u absorbed %u reorders %u\n",
+           1e3 * t[0], 1e3 * t[n / 2], p->report.bytes, p->report.lower_bound,
+           (double)p->report.bytes / (double)p->report.lower_bound, p->report.steps,
+           p->report.kernels, p->report.absorbed, p->report.reorders);
+    return s;
+}
+
+static qg_status bench(qg_ctx *ctx, const char *path, size_t n)
+{
+    qg_graph *g = NULL;
+    qg_plan *p = NULL;
+    qg_plan_options o = { .mode = QG_MODE_FLOAT };
+    QG_TRY(qg_onnx_import(ctx, path, NULL, &g));
+    qg_status s = qg_infer(g, NULL, 0);
+    if (s == QG_OK)
+        s = qg_plan_new(ctx, g, &o, &p);
+    if (s == QG_OK && getenv("QG_STEPS"))
+        for (size_t i = 0; i < p->step.n; i++) {
+            const qg_step *st = &p->step.at[i];
+            char shape[QG_SHAPE_TEXT];
+            uint32_t to = st->n_out ? p->slot.at[st->first + st->n_in] : QG_NONE;
+            printf("%zu kind %d %s %s %s\n", i, (int)st->kind, st->node->op->name,
+                   st->kernel ? st->kernel->name : "",
+                   to == QG_NONE ? "" : qg_tensor_text(&p->tensor.at[to].type, shape));
+        }
+    if (s == QG_OK)
+        s = time_runs(ctx, g, p, n);
+    qg_plan_free(p);
+    qg_graph_free(g);
+    return s;
+}
+
+int main(int argc, char **argv)
+{
+    size_t n = argc > 2 ? (size_t)atoi(argv[2]) : 50;
+    if (argc < 2 || n == 0) {
+        fprintf(stderr, "usage: bench_forward MODEL.onnx [RUNS]\n");
+        return 2;
+    }
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    if (!ctx)
+        return 1;
+    ctx->registry = &qg_ops_registry;
+    qg_status s = bench(ctx, argv[1], n);
+    if (s != QG_OK)
+        fprintf(stderr, "bench_forward: %s\n", qg_ctx_message(ctx));
+    qg_ctx_free(ctx);
+    return s != QG_OK;
+}
