@@ -64,14 +64,16 @@ def closing(code, at):
 
 def signature(head):
     """(name, offset of the name, number of parameters) or None.  head is what stands
-    before a brace at file level: the last group in brackets holds the parameters,
-    attributes aside."""
+    before a brace at file level and must end in brackets, that hold the parameters;
+    attributes aside.  NAME(f)(int x), a name made by a macro, counts as one."""
     found, i = None, 0
     while (m := re.compile(r"\b([A-Za-z_]\w*)\s*\(").search(head, i)):
-        i = closing(head, m.end() - 1)
+        begin, i = m.end(), closing(head, m.end() - 1)
+        if (again := re.match(r"\s*\(", head[i:])):
+            begin, i = i + again.end(), closing(head, i + again.end() - 1)
         if not re.match(r"QG_[A-Z]+$|__attribute__$|_Static_assert$", m[1]):
-            found = (m[1], m.start(1), head[m.end():i - 1])
-    if not found or "=" in head[:found[1]]:
+            found = (m[1], m.start(1), head[begin:i - 1])
+    if not found or "=" in head[:found[1]] or head[i:].strip():
         return None
     inside = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", found[2])).strip()
     return found[0], found[1], 0 if inside in ("", "void") else inside.count(",") + 1

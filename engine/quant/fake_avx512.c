@@ -2,8 +2,12 @@
 #include "engine/quant/fake_rows.h"
 
 #if defined(__x86_64__)
+#if defined(__clang__)
+#define TARGET __attribute__((target("avx512f"), min_vector_width(512)))
+#else
 #define TARGET __attribute__((target("avx512f,prefer-vector-width=512")))
-#define FUSED  1
+#endif
+#define FUSED 1
 #include "engine/quant/fake_body.h"
 
 static bool supported(void) { return __builtin_cpu_supports("avx512f"); }

@@ -114,6 +114,8 @@ fails budget 'functions, median lines: 15, budget <= 14' \
 fails budget 'functions, p90 lines: 41, budget <= 40' 'lines 41 >ops/b.c'
 fails budget 'qg_b has 7 parameters' \
     "echo 'int qg_b(int a, int b, int c, int d, int e, int (*f)(int, int), int g) { return a; }' >ops/b.c"
+fails budget 'NAME has 7 parameters' \
+    "printf 'static int NAME(b)(int a, int b, int c, int d, int e, int f, int g)\n{\n}\n' >ops/b.c"
 fails budget '601 lines, at most 600' 'yes "int a;" | head -601 >ops/b.c'
 fails budget '89 columns' 'printf "/*%085d*/\n" 0 >ops/b.c'
 fails budget 'comment share: 3%, budget 15-30%' 'yes "int a;" | head -110 >ops/b.c'
