@@ -1,0 +1,120 @@
+/* bitwise.c -- BitShift, BitwiseAnd, Or, Xor, Not on integers.
+ * Source: the ONNX operator page of the same name. */
+#include "ops/families.h"
+
+#include "ops/util_broadcast.h"
+
+#define ROW2(id, suffix, T, expr)                                                      \
+    static void id##_##suffix(const void *a, int64_t sa, const void *b, int64_t sb,    \
+                              void *y, size_t n)                                       \
+    {                                                                                  \
+        enum { WIDTH = 8 * sizeof(T) };                                                \
+        (void)sizeof(char[WIDTH]);                                                     \
+        QG_ROW2_BODY(T, T, T, expr)                                                    \
+    }
+
+/* clang-format off */
+#define ROWS_UNSIGNED(id, expr)                                                        \
+    ROW2(id, u8, uint8_t, expr)   ROW2(id, u16, uint16_t, expr)                        \
+    ROW2(id, u32, uint32_t, expr) ROW2(id, u64, uint64_t, expr)
+#define ROWS_SIGNED(id, expr)                                                          \
+    ROW2(id, i8, int8_t, expr)   ROW2(id, i16, int16_t, expr)                          \
+    ROW2(id, i32, int32_t, expr) ROW2(id, i64, int64_t, expr)
+#define TABLE(id)                                                                      \
+    static const qg_row2 id##_rows[QG_NDTYPE] = {                                      \
+        [QG_U8] = id##_u8, [QG_U16] = id##_u16, [QG_U32] = id##_u32,                   \
+        [QG_U64] = id##_u64, [QG_I8] = id##_i8, [QG_I16] = id##_i16,                   \
+        [QG_I32] = id##_i32, [QG_I64] = id##_i64,                                      \
+    };
+
+/* Beyond the width only the sign is left, and of a left shift nothing.  A negative
+ * amount counts as too much.  Shifts are made in uint64_t, where they are defined. */
+ROWS_UNSIGNED(left, z < WIDTH ? (uint64_t)x << z : 0)
+ROWS_SIGNED(left, z >= 0 && z < WIDTH ? (uint64_t)x << z : 0)
+TABLE(left)
+ROWS_UNSIGNED(right, z < WIDTH ? x >> z : 0)
+ROWS_SIGNED(right, z >= 0 && z < WIDTH ? x >> z : x < 0 ? -1 : 0)
+TABLE(right)
+
+#define LOGICAL(id, expr) ROWS_UNSIGNED(id, expr) ROWS_SIGNED(id, expr) TABLE(id)
+LOGICAL(and, x & z)
+LOGICAL(or, x | z)
+LOGICAL(xor, x ^ z)
+/* clang-format on */
+
+/* qg_binary_infer and _run read the first member; opset 11 and later never stretch by
+ * attribute. */
+typedef struct shift_param {
+    qg_binary_param binary;
+    int right;
+} shift_param;
+
+static qg_status shift_prepare(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    static const char *const directions[] = { "LEFT", "RIGHT", NULL };
+    if (!qg_attr_has(n, "direction"))
+        return qg_node_fail(ctx, QG_EMODEL, "prepare", n, "direction is missing");
+    return qg_attr_choice(ctx, n, "direction", directions, 0,
+                          &((shift_param *)param)->right);
+}
+
+static qg_status infer(const qg_call *k)
+{
+    QG_TRY(qg_check_type(k, 0, QG_DT_INTS));
+    QG_TRY(qg_check_same_type(k, 1, 1));
+    return qg_binary_infer(k, k->in[0]->dtype);
+}
+
+static qg_status shift_run(const qg_call *k)
+{
+    const shift_param *p = k->param;
+    qg_binary_run(k, (p->right ? right_rows : left_rows)[k->in[0]->dtype]);
+    return QG_OK;
+}
+
+#define RUN(id)                                                                        \
+    static qg_status id##_run(const qg_call *k)                                        \
+    {                                                                                  \
+        qg_binary_run(k, id##_rows[k->in[0]->dtype]);                                  \
+        return QG_OK;                                                                  \
+    }
+RUN(and)
+RUN(or)
+RUN(xor)
+
+static qg_status not_infer(const qg_call *k)
+{
+    QG_TRY(qg_check_type(k, 0, QG_DT_INTS));
+    return qg_infer_same(k);
+}
+
+static qg_status not_run(const qg_call *k)
+{
+    const size_t n = qg_elements(k->in[0]) * qg_element_size(k->in[0]->dtype);
+    const uint8_t *x = k->in[0]->u8;
+    uint8_t *y = k->out[0]->u8;
+    QG_IVDEP for (size_t i = 0; i < n; i++) y[i] = (uint8_t)~x[i];
+    return QG_OK;
+}
+
+#define TRAITS (QG_OP_ELEMENTWISE | QG_OP_PURE)
+#define ROW(onnx, first, id, par, prep)                                                \
+    {                                                                                  \
+        .name = onnx, .since = first, .min_in = 2, .max_in = 2, .min_out = 1,          \
+        .max_out = 1, .in_roles = "s", .out_roles = "s", .traits = TRAITS,             \
+        .param_size = sizeof(par), .prepare = prep, .infer = infer, .run = id##_run,   \
+        .in_place = 3                                                                  \
+    }
+
+/* clang-format off */
+const qg_op qg_ops_bitwise[] = {
+    ROW("BitShift",   11, shift, shift_param, shift_prepare),
+    ROW("BitwiseAnd", 18, and, qg_binary_param, qg_binary_prepare),
+    ROW("BitwiseOr",  18, or,  qg_binary_param, qg_binary_prepare),
+    ROW("BitwiseXor", 18, xor, qg_binary_param, qg_binary_prepare),
+    { .name = "BitwiseNot", .since = 18, .min_in = 1, .max_in = 1, .min_out = 1,
+      .max_out = 1, .in_roles = "s", .out_roles = "s", .traits = TRAITS,
+      .infer = not_infer, .run = not_run, .in_place = 1 },
+    { 0 },
+};
+/* clang-format on */
