@@ -1,0 +1,35 @@
+/* onnx_export.h -- a graph becomes an ONNX file.
+ *
+ * What is written   the graph as it is: nodes in id order with their names, attributes
+ *                   and bodies; constants as initializers, raw little-endian; types and
+ *                   shapes of all values as far as they are known; IR version and opset
+ *                   imports of the graph (IR 8 when it has none).  Quantization records
+ *                   are not part of it: exporters that need them build a graph that
+ *                   says it in operators and call this.
+ * Bytes             depend on the graph and the options only.
+ * Round trip        import(export(g)) is g, except that no node is unnamed any more.
+ * Atomic            the file appears complete or not at all.  With external data the
+ *                   data file is replaced just before the model. */
+#ifndef QG_ENGINE_IO_ONNX_EXPORT_H
+#define QG_ENGINE_IO_ONNX_EXPORT_H
+
+#include "engine/ir/graph.h"
+
+typedef struct qg_onnx_property {
+    const char *key, *value;
+} qg_onnx_property;
+
+typedef struct qg_export_options {
+    const qg_onnx_property *metadata; /* [n_metadata]: metadata_props of the model */
+    size_t n_metadata;
+    /* Bytes of constants above which they go to "<file>.data" beside the model, which
+     * must stay below the 2 GiB of protobuf; 0: 1.5 GiB. */
+    size_t external_above;
+} qg_export_options;
+
+/* options NULL: all defaults.  QG_ESTATE names a node that the imported opsets describe
+ * differently from the operator that it holds. */
+QG_NODISCARD qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,
+                                      const qg_export_options *options);
+
+#endif
