@@ -31,7 +31,7 @@ static void ties_follow_the_table(void **state)
     for (int i = 0; i < 6; i++) {
         assert_true(qg_round_f32(r, tie[i]) == rounded[r][i]);
         assert_true(qg_round_f64(r, tie[i]) == rounded[r][i]);
-        assert_int_equal(qg_round_shift(r, (int64_t)(tie[i] * 2), 1), rounded[r][i]);
+        assert_true(qg_round_shift(r, (int64_t)(tie[i] * 2), 1) == rounded[r][i]);
     }
 }
 
