@@ -3,8 +3,8 @@
  * Gemm   Y [M, N] = alpha * A' B' + beta * C, C broadcast to [M, N] from the right.
  * Types  float16 and bfloat16 in float32; integers modulo 2^bits, for Gemm with alpha
  *        and beta of 0 or 1 only.
- * Source: ONNX MatMul-1, 9, 13; Gemm-1, 6, 7, 9, 11, 13.  Before 7 Gemm had `broadcast`;
- * without it C already had the shape of Y, which is a special case. */
+ * Source: ONNX MatMul-1, 9, 13; Gemm-1, 6, 7, 9, 11, 13.  Before 7 Gemm had
+ * `broadcast`; without it C already had the shape of Y, which is a special case. */
 #include "ops/families.h"
 
 #include "ops/util_broadcast.h"

@@ -7,7 +7,8 @@
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 
-/* Slice: lists of starts, ends, axes, steps; attributes until 9, inputs 1 to 4 after. */
+/* Slice: lists of starts, ends, axes, steps; attributes until 9, inputs 1 to 4
+ * after. */
 typedef struct slice_param {
     qg_ints starts, ends, axes;
 } slice_param;

@@ -3,10 +3,10 @@
  *
  *     y = (x - mean) / sqrt(variance + epsilon) * scale[c] + bias[c]
  *
- * Batch takes mean and variance as inputs (or computes them over N and space in training
- * mode), Instance computes them per sample and channel, Group per sample and group of
- * channels.  Variance is that of the population.  Sums are kept in double, the rest in
- * float32 (float64 too, see util_cast.h).
+ * Batch takes mean and variance as inputs (or computes them over N and space in
+ * training mode), Instance computes them per sample and channel, Group per sample and
+ * group of channels.  Variance is that of the population.  Sums are kept in double, the
+ * rest in float32 (float64 too, see util_cast.h).
  * Source: ONNX BatchNormalization-1, 6, 7, 9, 14, 15; InstanceNormalization-1, 6, 22;
  * GroupNormalization-18 (scale per group), 21 (scale per channel). */
 #include "ops/families.h"

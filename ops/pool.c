@@ -3,8 +3,8 @@
  *
  * float16, bfloat16 and 8-bit integers are computed in float32, float64 in float64.
  * Source: ONNX MaxPool-1, 8 (indices), 10 (dilations, ceil_mode), 12 (8-bit), 22;
- * AveragePool-1, 7 (count_include_pad), 10, 19 (dilations), 22; LpPool-1, 2, 11, 18, 22;
- * GlobalAveragePool-1, GlobalMaxPool-1, GlobalLpPool-1, 2; MaxUnpool-9, 11, 22. */
+ * AveragePool-1, 7 (count_include_pad), 10, 19 (dilations), 22; LpPool-1, 2, 11, 18,
+ * 22; GlobalAveragePool-1, GlobalMaxPool-1, GlobalLpPool-1, 2; MaxUnpool-9, 11, 22. */
 #include "ops/families.h"
 
 #include "engine/accel/accel.h"

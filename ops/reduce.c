@@ -1,9 +1,9 @@
 /* reduce.c -- ReduceSum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp.
  *
  * The input is walked once in memory order; an accumulator array of the output's size
- * collects.  Floats accumulate in double, so that the order of the terms hardly matters,
- * and always in the same order, so that it does not matter at all.  Integers wrap.
- * Source: the ONNX operator page of the same name. */
+ * collects.  Floats accumulate in double, so that the order of the terms hardly
+ * matters, and always in the same order, so that it does not matter at all.  Integers
+ * wrap.  Source: the ONNX operator page of the same name. */
 #include "ops/families.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* resize.c -- Resize and Upsample: every dim by its own factor.
  *
- * nearest takes any type; linear and cubic compute in float32 and round integers half to
- * even, saturating.  Output dims are floor(in * scale) in float32, as ONNX shape
+ * nearest takes any type; linear and cubic compute in float32 and round integers half
+ * to even, saturating.  Output dims are floor(in * scale) in float32, as ONNX shape
  * inference has it, or `sizes`.
  * Source: ONNX Resize-10, 11, 13, 18 (antialias, axes, keep_aspect_ratio_policy), 19
  * (half_pixel_symmetric); Upsample-7, 9. */
@@ -164,7 +164,8 @@ static qg_status axes_of(const qg_call *k, int32_t axis[QG_MAX_RANK], size_t *n)
     return QG_OK;
 }
 
-/* Lengths of the lists agree with the axes; exactly one of scales and sizes is there. */
+/* Lengths of the lists agree with the axes; exactly one of scales and sizes is
+ * there. */
 static qg_status check_lists(const qg_call *k, size_t n)
 {
     const resize_param *p = k->param;

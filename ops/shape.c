@@ -1,5 +1,5 @@
-/* shape.c -- dims as data (Shape, Size), and operators that give the same elements other
- * dims: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout.
+/* shape.c -- dims as data (Shape, Size), and operators that give the same elements
+ * other dims: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout.
  *
  * Shape and Size look at the dims of their input only: their `run` may be called while
  * the input's data is still NULL (infer folds them that way).

@@ -1,8 +1,8 @@
 /* softmax.c -- Softmax, LogSoftmax, Hardmax.
  *
  * Until opset 12 the input is seen as a matrix [dims before axis, dims from axis on]
- * (default axis 1) and whole rows are normalized; since 13 only along axis (default -1).
- * Source: the ONNX operator page of the same name. */
+ * (default axis 1) and whole rows are normalized; since 13 only along axis (default
+ * -1).  Source: the ONNX operator page of the same name. */
 #include "ops/families.h"
 
 #include <tgmath.h>

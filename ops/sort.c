@@ -1,8 +1,8 @@
 /* sort.c -- TopK and Unique.
  *
  * Elements are ordered by keys: 64-bit unsigned integers that compare as the elements
- * do, whatever their type; -0 equals 0, and every NaN is the largest.  Equal elements are
- * ordered by index.  Source: the ONNX operator page of the same name. */
+ * do, whatever their type; -0 equals 0, and every NaN is the largest.  Equal elements
+ * are ordered by index.  Source: the ONNX operator page of the same name. */
 #include "ops/families.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
 /* util_axis.h -- axes, and the short integer lists that operators take as attributes or
- * as inputs (axes, shapes, pads, steps).  Axes count from 0; negative ones from the end. */
+ * as inputs (axes, shapes, pads, steps).  Axes count from 0; negative ones from the
+ * end. */
 #ifndef QG_OPS_UTIL_AXIS_H
 #define QG_OPS_UTIL_AXIS_H
 
@@ -13,7 +14,8 @@ typedef struct qg_ints {
     int64_t at[QG_MAX_INTS];
 } qg_ints;
 
-/* The INTS attribute, for prepare.  QG_EMODEL when it has more than QG_MAX_INTS values. */
+/* The INTS attribute, for prepare.  QG_EMODEL when it has more than QG_MAX_INTS
+ * values. */
 QG_NODISCARD qg_status qg_ints_attr(qg_ctx *ctx, const qg_node *n, const char *name,
                                     qg_ints *out);
 
@@ -48,8 +50,8 @@ size_t qg_elements(const qg_tensor *t);
 /* Bytes per element of a type with at least 8 bits (asserted). */
 size_t qg_element_size(qg_dtype d);
 
-/* Copies the elements of input 0 to output 0: same type, same number, any dims.  Nothing
- * to do when they share memory. */
+/* Copies the elements of input 0 to output 0: same type, same number, any dims.
+ * Nothing to do when they share memory. */
 qg_status qg_run_copy(const qg_call *k);
 
 #endif

@@ -21,8 +21,8 @@ typedef struct qg_matmul {
 QG_NODISCARD qg_status qg_matmul_infer(const qg_call *k, size_t a, size_t b,
                                        qg_dtype d);
 
-/* For shapes that qg_matmul_infer accepted.  When b is one matrix, all rows of a are one
- * product: batch 1. */
+/* For shapes that qg_matmul_infer accepted.  When b is one matrix, all rows of a are
+ * one product: batch 1. */
 void qg_matmul_of(const qg_tensor *a, const qg_tensor *b, qg_matmul *out);
 
 /* Where matrix i < batch of the product finds its operands, in elements. */

@@ -92,7 +92,8 @@ static void weigh(const qg_resample *r, const qg_resample_axis *x, double at,
     }
 }
 
-/* Half the taps: 1 for linear, 2 for cubic, more when an antialiasing filter shrinks. */
+/* Half the taps: 1 for linear, 2 for cubic, more when an antialiasing filter
+ * shrinks. */
 static double half_taps(const qg_resample *r, double shrink)
 {
     double reach = r->mode == QG_RESIZE_CUBIC ? 2 : 1;

@@ -20,7 +20,7 @@ enum qg_resize_coordinate {
     QG_RESIZE_ALIGN_CORNERS,
     QG_RESIZE_ASYMMETRIC,
     QG_RESIZE_TF_HALF_PIXEL, /* tf_half_pixel_for_nn, opset 11 only */
-    QG_RESIZE_CROP /* tf_crop_and_resize */
+    QG_RESIZE_CROP           /* tf_crop_and_resize */
 };
 
 enum qg_resize_nearest {

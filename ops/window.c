@@ -1,6 +1,6 @@
 /* window.c -- HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix: tables for
- * spectra, computed in double.  Source: the ONNX operator pages, and for the rounding of
- * mel frequencies to bins the reference implementation there. */
+ * spectra, computed in double.  Source: the ONNX operator pages, and for the rounding
+ * of mel frequencies to bins the reference implementation there. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -54,7 +54,8 @@ static qg_status window_infer(const qg_call *k)
     return QG_OK;
 }
 
-/* y[i] = a0 - a1 cos(2 pi i / m) + a2 cos(4 pi i / m); m is n, or n - 1 if symmetric. */
+/* y[i] = a0 - a1 cos(2 pi i / m) + a2 cos(4 pi i / m); m is n, or n - 1 if
+ * symmetric. */
 static qg_status run_cosines(const qg_call *k, double a0, double a1, double a2)
 {
     const int64_t n = k->out[0]->dim[0];

@@ -1,5 +1,6 @@
-/* fold-constants -- a node whose inputs are all constants is run now; its outputs become
- * constants.  Shapes that inference could compute (Shape -> Gather -> Concat) fold too.
+/* fold-constants -- a node whose inputs are all constants is run now; its outputs
+ * become constants.  Shapes that inference could compute (Shape -> Gather -> Concat)
+ * fold too.
  *
  * Left alone: what rounds by itself (QuantizeLinear: its grid is the model's intent),
  * graph outputs, and results above 256 MiB. */
@@ -35,7 +36,8 @@ static qg_status make_constants(qg_pass_env *env, qg_node *n, qg_tensor *const *
     return QG_OK;
 }
 
-/* Outputs in the graph's arena; *fits is false when a shape stays unknown or is huge. */
+/* Outputs in the graph's arena; *fits is false when a shape stays unknown or is
+ * huge. */
 static qg_status allocate(const qg_call *call, qg_arena *a, bool *fits)
 {
     *fits = true;

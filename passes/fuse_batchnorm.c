@@ -2,9 +2,9 @@
  *
  *     Conv(x, w, b) --v--> BatchNormalization      Conv(x, k w, k b + s)
  *
- * k and s come from op->affine; the sums are made in double and rounded once.  Only when
- * v has no other consumer and is no graph output.  A normalization that stands alone
- * stays what it is. */
+ * k and s come from op->affine; the sums are made in double and rounded once.  Only
+ * when v has no other consumer and is no graph output.  A normalization that stands
+ * alone stays what it is. */
 #include "engine/ir/edit.h"
 #include "passes/passes.h"
 #include "passes/util_fold.h"

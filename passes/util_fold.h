@@ -1,13 +1,13 @@
-/* util_fold.h -- multiplying and shifting what a COMPUTE node gives, per output channel.
- * Shared by fuse-batchnorm and fuse-bias. */
+/* util_fold.h -- multiplying and shifting what a COMPUTE node gives, per output
+ * channel.  Shared by fuse-batchnorm and fuse-bias. */
 #ifndef QG_PASSES_UTIL_FOLD_H
 #define QG_PASSES_UTIL_FOLD_H
 
 #include "engine/ir/edit.h"
 #include "engine/pass/pass.h"
 
-/* Output channels of a COMPUTE node with constant float32 weights; 0 when it has none or
- * its weights or bias are not constant.  *why then says which (borrowed text). */
+/* Output channels of a COMPUTE node with constant float32 weights; 0 when it has none
+ * or its weights or bias are not constant.  *why then says which (borrowed text). */
 size_t qg_fold_channels(const qg_node *compute, const qg_node *by, const char **why);
 
 /* y[c] = scale[c] * y[c] + shift[c] goes into weights and bias of `compute`: new
@@ -16,8 +16,8 @@ size_t qg_fold_channels(const qg_node *compute, const qg_node *by, const char **
 QG_NODISCARD qg_status qg_fold_affine(qg_graph *g, qg_node *compute, size_t n,
                                       const double *scale, const double *shift);
 
-/* The COMPUTE node that alone feeds input `slot` of n and whose output nobody else sees;
- * NULL otherwise, with the failed condition in *why. */
+/* The COMPUTE node that alone feeds input `slot` of n and whose output nobody else
+ * sees; NULL otherwise, with the failed condition in *why. */
 qg_node *qg_fold_producer(const qg_node *n, uint32_t slot, const char **why);
 
 #endif

@@ -1,7 +1,7 @@
 /* dnnl.c -- kernels of oneDNN; the one file that sees its header.
  *
- * Written for the 2.x C API (2.6 is what Debian 12 has).  Where 3.x differs, the call is
- * in the section "what changed in 3.x". */
+ * Written for the 2.x C API (2.6 is what Debian 12 has).  Where 3.x differs, the call
+ * is in the section "what changed in 3.x". */
 #include "engine/accel/kernels.h"
 
 #include <stdio.h>
@@ -16,7 +16,8 @@
 #error "oneDNN 2.x expected: port the section 'what changed in 3.x'"
 #endif
 
-/* libgomp's switch; oneDNN parallelizes with OpenMP and workers want one thread each. */
+/* libgomp's switch; oneDNN parallelizes with OpenMP and workers want one thread
+ * each. */
 extern void omp_set_num_threads(int n);
 
 /* What all workers share. */

@@ -1,5 +1,5 @@
-/* plan_build.c -- from graph to steps: needed nodes in order, a kernel for each, layouts
- * per value, rounding where a TQC asks for it. */
+/* plan_build.c -- from graph to steps: needed nodes in order, a kernel for each,
+ * layouts per value, rounding where a TQC asks for it. */
 #include <assert.h>
 
 #include "engine/exec/plan.h"
@@ -160,8 +160,8 @@ static qg_status locate(builder *b, const qg_value *v, enum qg_layout layout,
     return QG_OK;
 }
 
-/* The constant of an input slot, on its grid when its TQC says so.  The result is shared
- * with other slots only when it is not rounded. */
+/* The constant of an input slot, on its grid when its TQC says so.  The result is
+ * shared with other slots only when it is not rounded. */
 static qg_status constant_of(builder *b, const qg_node *n, uint32_t slot,
                              const qg_tensor **out)
 {

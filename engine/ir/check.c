@@ -168,7 +168,8 @@ RULE(topological)
     return QG_OK;
 }
 
-/* Whether each value of the list has the flag, and as many values as entries have it. */
+/* Whether each value of the list has the flag, and as many values as entries have
+ * it. */
 static const qg_value *not_listed(const qg_graph *g, bool inputs)
 {
     size_t n = inputs ? g->input.n : g->output.n, flags = 0;

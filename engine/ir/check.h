@@ -29,8 +29,8 @@ QG_NODISCARD qg_status qg_check_rows(qg_ctx *ctx, const qg_check_rule *row, size
 /* The bit of a rule by id; 0 when there is none. */
 uint32_t qg_check_bit(const qg_check_rule *row, size_t n, const char *id);
 
-/* Rules over a qg_graph, and all of them over a graph and the bodies below it.  The graph
- * must be normalized (edit.h). */
+/* Rules over a qg_graph, and all of them over a graph and the bodies below it.  The
+ * graph must be normalized (edit.h). */
 extern const qg_check_rule qg_graph_rules[];
 extern const size_t qg_n_graph_rules;
 QG_NODISCARD qg_status qg_check_graph(qg_ctx *ctx, const qg_graph *g, uint32_t which);

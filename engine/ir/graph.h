@@ -1,9 +1,9 @@
 /* graph.h -- nodes, values, dense ids, use lists.
  *
  * A value has at most one producer (def) and any number of uses.  Ids are positions in
- * graph->value and graph->node: dense, stable while no edit happens, and renumbered only
- * by qg_graph_normalize (edit.h), which also puts nodes in topological order: file order
- * among ready nodes.  Order is always by id, so two runs give the same bytes.
+ * graph->value and graph->node: dense, stable while no edit happens, and renumbered
+ * only by qg_graph_normalize (edit.h), which also puts nodes in topological order: file
+ * order among ready nodes.  Order is always by id, so two runs give the same bytes.
  *
  * Owner    everything lies in graph->arena and dies with it.  Names are interned in the
  *          context.  Constants may point into a mapped file that the graph holds open.
@@ -97,7 +97,8 @@ struct qg_graph {
     } * files;
 };
 
-/* A graph with its own arena; free with qg_graph_free.  `outer` NULL except for bodies. */
+/* A graph with its own arena; free with qg_graph_free.  `outer` NULL except for
+ * bodies. */
 QG_NODISCARD qg_status qg_graph_new(qg_ctx *ctx, const char *name, qg_graph **out);
 QG_NODISCARD qg_status qg_graph_new_body(qg_graph *outer, const char *name,
                                          qg_graph **out);

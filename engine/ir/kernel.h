@@ -44,8 +44,8 @@ struct qg_compile {
     const qg_tensor *const *in; /* shapes; data only for constants */
     const qg_tensor *const *out;
     const enum qg_layout *in_layout; /* [n_in] how each input lies in memory now */
-    /* Nodes that may be absorbed, in order: each alone consumes the output before it, its
-     * other inputs are constants, no rounding and no hook stands between. */
+    /* Nodes that may be absorbed, in order: each alone consumes the output before it,
+     * its other inputs are constants, no rounding and no hook stands between. */
     const qg_node *const *chain;
     const qg_tensor *const *const *chain_in; /* constants of each, as op->clamp wants */
     size_t n_chain;

@@ -68,7 +68,8 @@ typedef struct qg_op {
 
     /* Sets type and dims of every non-NULL call->out from the inputs.  An input's data
      * is there when it is constant (compile time) or always (run time).  May leave dims
-     * -1 (rank -1) when they depend on data that is not there; at run time it must not. */
+     * -1 (rank -1) when they depend on data that is not there; at run time it must
+     * not. */
     qg_status (*infer)(const qg_call *call);
 
     /* Computes.  Inputs and outputs are plain, known, with data; outputs never overlap

@@ -19,9 +19,9 @@ typedef struct qg_text_table qg_text_table;
 QG_NODISCARD qg_status qg_text_table_new(qg_ctx *ctx, qg_text_table **out);
 void qg_text_table_free(qg_text_table *t); /* NULL is fine */
 
-/* The text in the arena, ending with a zero byte that *size does not count.  table may be
- * NULL: then large constants are hashes only.  The graph is normalized (edit.h); nesting
- * above the limit is QG_EUNSUPPORTED. */
+/* The text in the arena, ending with a zero byte that *size does not count.  table may
+ * be NULL: then large constants are hashes only.  The graph is normalized (edit.h);
+ * nesting above the limit is QG_EUNSUPPORTED. */
 QG_NODISCARD qg_status qg_text_print(const qg_graph *g, qg_text_table *table,
                                      qg_arena *a, char **text, size_t *size);
 
@@ -32,8 +32,8 @@ typedef struct qg_text_source {
     const qg_text_table *table; /* NULL: hash("...") is refused */
 } qg_text_source;
 
-/* A new graph that is the caller's; operators come from ctx->registry.  QG_EPARSE for the
- * grammar; other faults keep their status and get the place in front. */
+/* A new graph that is the caller's; operators come from ctx->registry.  QG_EPARSE for
+ * the grammar; other faults keep their status and get the place in front. */
 QG_NODISCARD qg_status qg_text_parse(qg_ctx *ctx, const qg_text_source *source,
                                      qg_graph **out);
 

@@ -1,7 +1,7 @@
 /* text_data.h -- elements and words of the text form; only for text_*.c.
  *
- * An element is handled as its stored bits, so that every value of every dtype survives:
- * what a decimal number cannot say (NaN, a bool of 2) is written 0x... */
+ * An element is handled as its stored bits, so that every value of every dtype
+ * survives: what a decimal number cannot say (NaN, a bool of 2) is written 0x... */
 #ifndef QG_ENGINE_IR_TEXT_DATA_H
 #define QG_ENGINE_IR_TEXT_DATA_H
 
@@ -21,7 +21,8 @@ uint64_t qg_text_convert(qg_dtype dtype, double x);
 bool qg_text_is_word(const char *s);   /* reads back as a name without quotes */
 qg_dtype qg_text_dtype(const char *s); /* full names and short ones */
 
-/* The key of a tensor in the table, entered when new: "0123456789abcdef".  QG_ENOMEM. */
+/* The key of a tensor in the table, entered when new: "0123456789abcdef".
+ * QG_ENOMEM. */
 QG_NODISCARD qg_status qg_text_table_put(qg_text_table *table, const qg_tensor *t,
                                          char key[17]);
 const qg_tensor *qg_text_table_find(const qg_text_table *table, const char *key);

@@ -33,7 +33,8 @@ typedef struct qg_multiplier {
  * factor: no function below takes that (see QG_MAX_LEFT_SHIFT). */
 qg_multiplier qg_q31_of(double real);
 
-/* The same as builds with a single rounding have it: above 2^30 it is {2^31 - 1, 30}. */
+/* The same as builds with a single rounding have it: above 2^30 it is {2^31 - 1,
+ * 30}. */
 qg_multiplier qg_q31_of_single(double real);
 
 /* q31 to q15: half up to 16 bits, at most 32767. */

@@ -1,4 +1,5 @@
-/* integer_array.h -- what the integer operators work on: plain arrays of stored integers.
+/* integer_array.h -- what the integer operators work on: plain arrays of stored
+ * integers.
  *
  * Grid      real = scale * (q - zero), q of an integer type of 8 or 16 bits.  scale is
  *           finite and > 0, zero is a code of the type: qg_grid_check().

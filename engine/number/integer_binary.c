@@ -163,7 +163,8 @@ static qg_status prepare_neon(qg_ctx *ctx, const char *what, qg_int_binary *p)
     return QG_OK;
 }
 
-/* cvtps2dq: what int32 cannot hold, of either sign, becomes -2^31, so the lowest code. */
+/* cvtps2dq: what int32 cannot hold, of either sign, becomes -2^31, so the lowest
+ * code. */
 static int32_t saturate_x86(float v, qg_code_range range)
 {
     if (!(fabsf(v) < 0x1p31f))

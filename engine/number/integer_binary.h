@@ -41,7 +41,8 @@ typedef struct qg_int_binary_spec {
 
 typedef struct qg_int_binary qg_int_binary;
 
-/* n outputs from spans: a[i * a_step], b[i * b_step], steps 0 or 1.  Stored integers. */
+/* n outputs from spans: a[i * a_step], b[i * b_step], steps 0 or 1.  Stored
+ * integers. */
 typedef void qg_int_binary_span_fn(const qg_int_binary *p, const int32_t *a,
                                    size_t a_step, const int32_t *b, size_t b_step,
                                    int32_t *y, size_t n);

@@ -2,8 +2,8 @@
  *
  * Q(i)     an int32 with i integer bits and 31 - i fraction bits; Q(0) is [-1, 1)
  * Source   spec/algorithms.md 4.7, 4.8; gemmlowp's fixedpoint.h, by behaviour.  The
- *          constants are exp(-2^k) in Q(0), and those of gemmlowp's polynomial and Newton
- *          start value. */
+ *          constants are exp(-2^k) in Q(0), and those of gemmlowp's polynomial and
+ *          Newton start value. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_EXP_H
 #define QG_ENGINE_NUMBER_INTEGER_EXP_H
 

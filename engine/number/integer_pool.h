@@ -1,4 +1,5 @@
-/* integer_pool.h -- average pooling of stored integers, on planes [planes, height, width].
+/* integer_pool.h -- average pooling of stored integers, on planes [planes, height,
+ * width].
  *
  *     TFLite   sum over the places inside / their number, halves away from zero; one
  *              grid in and out, zero points play no part
@@ -13,7 +14,8 @@
 #include "engine/number/integer_array.h"
 #include "engine/number/requant.h"
 
-/* Pairs are {rows, columns}; pad is the one before.  Every window touches the picture. */
+/* Pairs are {rows, columns}; pad is the one before.  Every window touches the
+ * picture. */
 typedef struct qg_int_window {
     int64_t planes, height, width, out_height, out_width;
     int64_t kernel[2], stride[2], pad[2];

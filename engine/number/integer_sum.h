@@ -1,15 +1,15 @@
-/* integer_sum.h -- the sums inside integer convolution, product and pooling: plain loops,
- * the definition that faster kernels are compared with.
+/* integer_sum.h -- the sums inside integer convolution, product and pooling: plain
+ * loops, the definition that faster kernels are compared with.
  *
  *     acc[o, y] = bias[o] + sum over taps inside the picture, channels of the group:
  *                 (x - zero_x) * (w - zero_w[o])
  *
- * Places outside the picture add nothing, as if they held zero_x.  Sums are int32 modulo
- * 2^32, as every runtime here has them.
+ * Places outside the picture add nothing, as if they held zero_x.  Sums are int32
+ * modulo 2^32, as every runtime here has them.
  *
  * Layout   strides in elements, so that one definition reads NCHW / OIHW (ONNX) and NHWC /
- *          OHWI (TFLite).  Two spatial axes; a 1-d convolution has height 1, a dense layer
- *          is a 1 x 1 picture.
+ *          OHWI (TFLite).  Two spatial axes; a 1-d convolution has height 1, a dense
+ *          layer is a 1 x 1 picture.
  * pairs    x86-64 without VNNI multiplies uint8 by int8 and adds neighbouring products in
  *          saturating int16; then (K ordered by kernel position, then channel, raw x):
  *              acc = sum sat16(x[2i] w[2i] + x[2i+1] w[2i+1]) - zero_x sum w
@@ -39,8 +39,8 @@ typedef struct qg_int_sum {
     bool pairs;
 } qg_int_sum;
 
-/* acc is dense [batches, groups * out_channels, out_height, out_width].  Extents are > 0
- * except batches, and everything x and w say is readable (asserted in part; a caller
+/* acc is dense [batches, groups * out_channels, out_height, out_width].  Extents are >
+ * 0 except batches, and everything x and w say is readable (asserted in part; a caller
  * checks its model first). */
 void qg_int_sum_run(const qg_int_sum *s, int32_t *acc);
 

@@ -11,7 +11,8 @@
  *     tflite-xnnpack     -                        8 fraction bits      -
  *     onnxruntime        function of f32(s (q - z)) in float32, then QuantizeLinear
  *
- * The float32 logistic of ORT is taken as the correctly rounded one (computed in double).
+ * The float32 logistic of ORT is taken as the correctly rounded one (computed in
+ * double).
  * Units   alpha: slope below zero of the leaky relu
  * Source  spec/algorithms.md 4.5, 4.7, 5.1; goldens/tflite/README.md. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_UNARY_H
@@ -35,8 +36,8 @@ typedef struct qg_int_unary_spec {
     float alpha;
 } qg_int_unary_spec;
 
-/* QG_EUNSUPPORTED for a runtime without the function or for other types; QG_ENUMERIC for
- * scales whose factor does not fit. */
+/* QG_EUNSUPPORTED for a runtime without the function or for other types; QG_ENUMERIC
+ * for scales whose factor does not fit. */
 QG_NODISCARD qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
                                           int32_t table[256]);
 

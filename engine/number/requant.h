@@ -114,8 +114,8 @@ typedef struct qg_requant_rule {
 /* All rows, *n of them, ordered by runtime. */
 const qg_requant_rule *qg_requant_rules(size_t *n);
 
-/* The row for this runtime, instruction set and use ("any" matches every isa); NULL when
- * there is none. */
+/* The row for this runtime, instruction set and use ("any" matches every isa); NULL
+ * when there is none. */
 const qg_requant_rule *qg_requant_find(const char *runtime, const char *isa,
                                        qg_requant_use use);
 
@@ -133,7 +133,8 @@ typedef struct qg_code_range {
     int32_t zero, lo, hi; /* lo <= hi */
 } qg_code_range;
 
-/* Codes of an integer type of at most 16 bits with zero point z; asserts such a type. */
+/* Codes of an integer type of at most 16 bits with zero point z; asserts such a
+ * type. */
 qg_code_range qg_code_range_of(qg_dtype dtype, int32_t zero);
 
 /* Ready to run; made by qg_requant_prepare, plain data. */
@@ -153,9 +154,10 @@ QG_NODISCARD qg_status qg_requant_prepare(qg_ctx *ctx, const char *what,
                                           const qg_requant_rule *rule, qg_scales s,
                                           qg_code_range range, qg_requant *out);
 
-/* The same for an output given as a range [low, high] in `levels` codes 0 .. levels - 1,
- * as OpenVINO fuses a FakeQuantize behind an int8 convolution (THEN_FMA):
- *     y = rint(fma(v, f32((levels-1) / (high-low)), f32(f32(-low (levels-1)) / (high-low))))
+/* The same for an output given as a range [low, high] in `levels` codes 0 .. levels -
+ * 1, as OpenVINO fuses a FakeQuantize behind an int8 convolution (THEN_FMA):
+ *     y = rint(fma(v, f32((levels-1) / (high-low)), f32(f32(-low (levels-1)) /
+ *     (high-low))))
  * low < high, 2 <= levels <= 65536, else QG_ENUMERIC. */
 QG_NODISCARD qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what,
                                                  qg_scales s, float low, float high,
@@ -180,9 +182,9 @@ typedef enum qg_fused {
     QG_NFUSED
 } qg_fused;
 
-/* The codes of `range` that the activation leaves: z + round(bound / scale), the quotient
- * in float32, halves away from zero; TFLite's CalculateActivationRangeQuantized.
- * scale > 0 (asserted). */
+/* The codes of `range` that the activation leaves: z + round(bound / scale), the
+ * quotient in float32, halves away from zero; TFLite's
+ * CalculateActivationRangeQuantized.  scale > 0 (asserted). */
 qg_code_range qg_fused_range(qg_fused a, float scale, qg_code_range range);
 
 #endif

@@ -4,8 +4,9 @@
  *                  breaks, dump if asked.
  *
  * A pass is one file with one exported constant.  It never calls another pass and never
- * computes an analysis itself.  It reports through the functions below: what it changed,
- * which patterns matched, and near misses with the one condition that failed. */
+ * computes an analysis itself.  It reports through the functions below: what it
+ * changed, which patterns matched, and near misses with the one condition that
+ * failed. */
 #ifndef QG_ENGINE_PASS_PASS_H
 #define QG_ENGINE_PASS_PASS_H
 
@@ -101,7 +102,8 @@ QG_NODISCARD qg_status qg_pass_near_miss(qg_pass_env *env, const char *pattern,
                                          const qg_node *n, const char *fmt, ...)
     QG_PRINTF(4, 5);
 
-/* From here on TQC changes are journalled as "<pass>/<detail>"; detail NULL: "<pass>". */
+/* From here on TQC changes are journalled as "<pass>/<detail>"; detail NULL:
+ * "<pass>". */
 QG_NODISCARD qg_status qg_pass_author(qg_pass_env *env, const char *detail);
 
 #endif

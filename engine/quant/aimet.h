@@ -2,9 +2,9 @@
  *
  *     q = round_away(clamp(x, min, max) / delta - offset)       x' = delta * (q + offset)
  *
- * Codes are 0 .. 2^bits - 1 (2^bits - 2 when strict symmetric); offset <= 0 is the code of
- * min, so it is minus what the rest of this project calls the offset, up to the code of
- * the lowest step.  All arithmetic in double.
+ * Codes are 0 .. 2^bits - 1 (2^bits - 2 when strict symmetric); offset <= 0 is the code
+ * of min, so it is minus what the rest of this project calls the offset, up to the code
+ * of the lowest step.  All arithmetic in double.
  * Units    min, max, delta: the tensor's own; offset, q: steps
  * Source   spec/algorithms.md 5.1 (formulas; AIMET c51b284 was read, never run). */
 #ifndef QG_ENGINE_QUANT_AIMET_H
@@ -29,8 +29,8 @@ typedef struct qg_aimet_encoding {
     double min, max, delta, offset;
 } qg_aimet_encoding;
 
-/* The encoding of a range; it is widened to hold 0.  QG_ENUMERIC for a range that is not
- * finite or reversed, QG_ECONFIG for bits or min_range out of bounds. */
+/* The encoding of a range; it is widened to hold 0.  QG_ENUMERIC for a range that is
+ * not finite or reversed, QG_ECONFIG for bits or min_range out of bounds. */
 QG_NODISCARD qg_status qg_aimet_encode(qg_ctx *ctx, const char *what,
                                        const qg_aimet_spec *spec, double min,
                                        double max, qg_aimet_encoding *out);

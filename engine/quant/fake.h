@@ -11,8 +11,8 @@
  * Float  FLOATING rounds x / scale to the format instead (policy.h, floating.c)
  * Source spec/ppq.md 2.1, 2.4, 2.5; ONNX QuantizeLinear (y_zero_point == offset)
  *
- * The kernels for AVX2 and AVX-512 give the bits of the plain C definition (kernel table
- * in fake_kernel.h; proven by tests/unit/test_fake_kernels.c). */
+ * The kernels for AVX2 and AVX-512 give the bits of the plain C definition (kernel
+ * table in fake_kernel.h; proven by tests/unit/test_fake_kernels.c). */
 #ifndef QG_ENGINE_QUANT_FAKE_H
 #define QG_ENGINE_QUANT_FAKE_H
 
@@ -27,8 +27,8 @@ typedef struct qg_qparam {
 } qg_qparam;
 
 /* x and y: float32, same dims, any strides without gaps (plain or channels-last); they
- * may be the same tensor.  A DYNAMIC scheme ignores p.  QG_ESTATE when p->n does not fit
- * scheme and dims (message begins with `what`). */
+ * may be the same tensor.  A DYNAMIC scheme ignores p.  QG_ESTATE when p->n does not
+ * fit scheme and dims (message begins with `what`). */
 QG_NODISCARD qg_status qg_fake_quantize(qg_ctx *ctx, const char *what,
                                         const qg_scheme *s, const qg_qparam *p,
                                         const qg_tensor *x, qg_tensor *y);
@@ -41,9 +41,9 @@ QG_NODISCARD qg_status qg_dequantize(qg_ctx *ctx, const char *what, const qg_sch
                                      const qg_qparam *p, const qg_tensor *x,
                                      qg_tensor *y);
 
-/* Scale and offset of a range (spec/ppq.md 3.2, defects D01 and D02 mended; quirks bring
- * them back).  low <= high, finite; the range is widened to hold 0.  Arithmetic in
- * double, one rounding to float32.  scale is at least min_scale
+/* Scale and offset of a range (spec/ppq.md 3.2, defects D01 and D02 mended; quirks
+ * bring them back).  low <= high, finite; the range is widened to hold 0.  Arithmetic
+ * in double, one rounding to float32.  scale is at least min_scale
  * (0: the default of 1e-8). */
 enum qg_range_quirk {
     QG_RANGE_PPQ_OFFSET = 1,      /* D01: offset without qmin and clamp */

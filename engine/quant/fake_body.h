@@ -13,10 +13,11 @@
  * Quotient  x / scale with the bits of the division, from r = RN(1 / scale), twice
  *           q <- RN(q + RN(x - q * scale) * r), starting at q = RN(x * r).  q starts
  *           within 1.5 ulp; the first step brings it within (1/2 + 2^-22) ulp; from
- *           there the second is correctly rounded, residual exact (Markstein, "Computation
- *           of elementary functions on the IBM RISC System/6000", 1990, theorem 8; needs
- *           r correctly rounded and no underflow: scale within [2^-100, 2^100]; an |x|
- *           below scale / 4, where residuals may underflow, rounds to 0 all the same).
+ *           there the second is correctly rounded, residual exact (Markstein,
+ *           "Computation of elementary functions on the IBM RISC System/6000", 1990,
+ *           theorem 8; needs r correctly rounded and no underflow: scale within
+ *           [2^-100, 2^100]; an |x| below scale / 4, where residuals may underflow,
+ *           rounds to 0 all the same).
  * Limits    x is limited to RN(limit * scale) beforehand.  The quotient of that is within
  *           limit * 2^-23 < 1/2 of the limit, hence rounds to it, and both steps are
  *           monotone.  Comparisons are false for NaN, which so stays. */
@@ -125,7 +126,7 @@ INLINE void floating_loop(const qg_floating *p, const float *x, float *y, size_t
 }
 
 #define JOIN_(a, b) a##b
-#define JOIN(a, b) JOIN_(a, b)
+#define JOIN(a, b)  JOIN_(a, b)
 
 /* clang-format off */
 #define X(id, text, meaning)                                                   \

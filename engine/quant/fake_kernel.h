@@ -9,7 +9,8 @@
  * NaN          stays NaN (payload unspecified); infinities saturate
  * Arrays       x and y are the same array or do not overlap
  *
- * For the executor: qg_linear_init once per plan, qg_fake_linear on cache-sized pieces. */
+ * For the executor: qg_linear_init once per plan, qg_fake_linear on cache-sized
+ * pieces. */
 #ifndef QG_ENGINE_QUANT_FAKE_KERNEL_H
 #define QG_ENGINE_QUANT_FAKE_KERNEL_H
 

@@ -1,5 +1,5 @@
-/* fake_rows.h -- the rows of the kernel table, each defined in its own file because each
- * is compiled for its own instruction set.  Private to fake_*.c. */
+/* fake_rows.h -- the rows of the kernel table, each defined in its own file because
+ * each is compiled for its own instruction set.  Private to fake_*.c. */
 #ifndef QG_ENGINE_QUANT_FAKE_ROWS_H
 #define QG_ENGINE_QUANT_FAKE_ROWS_H
 

@@ -4,8 +4,9 @@
  * samples are the caller's: PPQ averages the metric of each sample.
  *
  * Order    element i goes to lane i modulo 8, lanes are added pairwise: the same bits
- *          whatever the instruction set.  Arrays of one sample must be added in the same
- *          pieces, of a multiple of 8 elements but for the last, to give the same bits.
+ *          whatever the instruction set.  Arrays of one sample must be added in the
+ *          same pieces, of a multiple of 8 elements but for the last, to give the same
+ *          bits.
  * Source   spec/ppq.md 9.1 */
 #ifndef QG_ENGINE_QUANT_METRIC_H
 #define QG_ENGINE_QUANT_METRIC_H
@@ -17,10 +18,10 @@ enum { QG_ERROR_LANES = 8 };
 /* r: real, p: rounded ("predicted"), d = p - r, each taken in double. */
 typedef struct qg_error {
     uint64_t count;
-    double noise[QG_ERROR_LANES];  /* sum of d * d */
-    double signal[QG_ERROR_LANES]; /* sum of r * r */
-    double power[QG_ERROR_LANES];  /* sum of p * p */
-    double dot[QG_ERROR_LANES];    /* sum of r * p */
+    double noise[QG_ERROR_LANES];   /* sum of d * d */
+    double signal[QG_ERROR_LANES];  /* sum of r * r */
+    double power[QG_ERROR_LANES];   /* sum of p * p */
+    double dot[QG_ERROR_LANES];     /* sum of r * p */
     double largest[QG_ERROR_LANES]; /* of |d|; NaN counts as 0 */
 } qg_error;
 

@@ -1,5 +1,6 @@
-/* Random join, lend, detach against a naive model: a dominator index per endpoint, found
- * by walking, groups by comparing.  Rings, roots and states must agree after each step. */
+/* Random join, lend, detach against a naive model: a dominator index per endpoint,
+ * found by walking, groups by comparing.  Rings, roots and states must agree after each
+ * step. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>

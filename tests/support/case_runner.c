@@ -488,7 +488,8 @@ static bool run_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch)
 
 /* --- files --------------------------------------------------------------------- */
 
-/* The next logical line in place: comment cut, continuations joined.  NULL at the end. */
+/* The next logical line in place: comment cut, continuations joined.  NULL at the
+ * end. */
 static char *next_line(reader *r, char **rest)
 {
     char *line = *rest;

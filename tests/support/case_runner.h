@@ -18,10 +18,10 @@
  *          ramp(first,last), iota; "-" is an absent slot; out may end with atol, rtol
  * fail     status and a part of the message, from preparing, inferring or running
  *
- * Integers and bools must be equal; floats within atol + rtol * |expected| (presets 1e-6
- * and 1e-5), NaN equal to NaN.  Every case is inferred with shapes only, then with data;
- * a shape known early must stay.  Where the operator allows it the case is run again in
- * place and must give the same bits. */
+ * Integers and bools must be equal; floats within atol + rtol * |expected| (presets
+ * 1e-6 and 1e-5), NaN equal to NaN.  Every case is inferred with shapes only, then with
+ * data; a shape known early must stay.  Where the operator allows it the case is run
+ * again in place and must give the same bits. */
 #ifndef QG_TESTS_SUPPORT_CASE_RUNNER_H
 #define QG_TESTS_SUPPORT_CASE_RUNNER_H
 

@@ -326,7 +326,8 @@ static void floating_goldens(void **state)
     }
 }
 
-/* Half-even to E4M3: 253 values in [-448, 448], each the nearest of its neighbourhood. */
+/* Half-even to E4M3: 253 values in [-448, 448], each the nearest of its
+ * neighbourhood. */
 static void a_format_has_its_number_of_values(void **state)
 {
     static const struct {

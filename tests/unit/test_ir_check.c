@@ -5,7 +5,8 @@
 #include "engine/ir/edit.h"
 #include "tests/support/graphs.h"
 
-/* x -> conv(w) -> c -> relu -> y; add(c, y) -> z; If(b | c) with a body that reads c. */
+/* x -> conv(w) -> c -> relu -> y; add(c, y) -> z; If(b | c) with a body that reads
+ * c. */
 static toy sound_graph(void)
 {
     toy t = toy_new();

@@ -1,4 +1,5 @@
-/* The text form: what the parser makes of it, what the printer writes, what is refused. */
+/* The text form: what the parser makes of it, what the printer writes, what is
+ * refused. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -155,7 +156,7 @@ static void faults_have_a_place(void **state)
         {"",                                                        QG_EPARSE,
          "parse: t.qgt:1:1: found the end of the text, expected 'graph'"                                                            },
         { "graph g { x = input f32[1]\n x = input f32[1] }",        QG_EMODEL,
-         "parse: t.qgt:2:12: graph 'g': input 'x' is an input already"                                                               },
+         "parse: t.qgt:2:12: graph 'g': input 'x' is an input already"                                                              },
         { "graph { r = Relu(x) s = Relu(r) }",                      QG_EPARSE,
          "1:25: found 'Relu', expected a"                                                                                           },
         { "graph {\n\n   r = Rely(x)\n}",                           QG_EUNSUPPORTED,

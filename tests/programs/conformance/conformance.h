@@ -1,8 +1,9 @@
 /* conformance.h -- runs ONNX backend-test folders and compares with what they expect.
  *
- * A test is a folder with model.onnx and test_data_set_*, each of which holds input_*.pb
- * and output_*.pb in the order of the graph's inputs (those that are not constants) and
- * outputs.  A folder without model.onnx is searched for tests, in name order.
+ * A test is a folder with model.onnx and test_data_set_*, each of which holds
+ * input_*.pb and output_*.pb in the order of the graph's inputs (those that are not
+ * constants) and outputs.  A folder without model.onnx is searched for tests, in name
+ * order.
  *
  * Inputs are run-time inputs, all of them: nothing is folded that the model does not
  * hold itself.  Equal means equal type and shape, integers and bools the same, floats

@@ -1,5 +1,5 @@
-/* tflite_gemmlowp.json: TFLite's reference kernels in fixed point, compiled with double and
- * with single rounding.  The operators are in tflite_gemmlowp_ops.c. */
+/* tflite_gemmlowp.json: TFLite's reference kernels in fixed point, compiled with double
+ * and with single rounding.  The operators are in tflite_gemmlowp_ops.c. */
 #include "engine/number/fixed.h"
 #include "tests/programs/vectors/gemmlowp.h"
 
