@@ -135,14 +135,14 @@ static void quantize_run(const qg_qdq *q, run r, const void *x, void *y)
     int32_t code[CHUNK];
     const float *from = (const float *)x + r.at, scale = q->scale[r.param];
     const limits m = limits_of(q, r.param);
-    const size_t per =
-        8 / qg_dtype_bits(q->type); /* codes in a byte; 0: 2-byte codes */
+    const bool always = qg_dtype_bits(q->type) == 2;
+    const size_t per = 8 / qg_dtype_bits(q->type); /* in a byte; 0: 2-byte codes */
     for (size_t i = 0, n; i < r.n; i += n) {
         n = r.n - i < CHUNK ? r.n - i : CHUNK;
         clamped(m, scale, from + i, n, code);
         for (size_t k = 0; per > 1 && k < n; k++) {
             size_t byte = (r.at + i + k) / per * per;
-            if (byte < r.at || byte + per > r.at + r.n)
+            if (always || byte < r.at || byte + per > r.at + r.n)
                 code[k] = wrapped(q, m, scale, from[i + k]);
         }
         store(q->type, y, r.at + i, n, code);
@@ -154,12 +154,23 @@ static void quantize(const qg_qdq *q, run r, const void *x, void *y)
     (r.each ? quantize_each : quantize_run)(q, r, x, y);
 }
 
+/* Where ONNX Runtime without saturation differs from the Cast of the standard: E4M3FN
+ * keeps [480, 496) at 448, E5M2 turns [61440, 65536) into NaN. */
+static int32_t float_code(const qg_qdq *q, float v)
+{
+    float size = fabsf(v);
+    bool kept = q->type == QG_F8E4M3FN && size >= 480 && size < 496;
+    if (q->no_saturate && q->type == QG_F8E5M2 && size >= 61440 && size < 65536)
+        v = copysignf(NAN, v);
+    return qg_small_of_f32(q->type, v, !q->no_saturate || kept);
+}
+
 static void quantize_float(const qg_qdq *q, run r, const void *x, void *y)
 {
     const float *from = x;
     for (size_t i = 0; i < r.n; i++) {
         float v = from[r.at + i] / q->scale[r.param + (r.each ? i : 0)];
-        int32_t code = qg_small_of_f32(q->type, v, !q->no_saturate);
+        int32_t code = float_code(q, v);
         store(q->type, y, r.at + i, 1, &code);
     }
 }

@@ -6,10 +6,10 @@
  *     DequantizeLinear   x = (float)(q - zp) * scale
  *
  * NaN     gives qmin, infinities saturate
- * Wrap    two forms round first, convert to int32, add zp modulo 2^32 and clamp last:
- *         blocks with elements between two of the axis (inner > 1), and a 4- or 2-bit
- *         element that does not fill its byte together with its run.  In range that is
- *         the same.  NaN and |v| >= 2^31 convert to -2^31 on x86-64; on aarch64 they
+ * Wrap    some forms round first, convert to int32, add zp modulo 2^32 and clamp last:
+ *         blocks with elements between two of the axis (inner > 1), 2-bit elements, and a
+ *         4-bit element that does not fill its byte together with its run.  In range that
+ *         is the same.  NaN and |v| >= 2^31 convert to -2^31 on x86-64; on aarch64 they
  *         saturate and NaN gives 0.
  * float8  q = cast(x / scale), x = value(q) * scale; the zero point is 0 by definition.
  *         float4 alike
