@@ -166,20 +166,23 @@ static void store_f64(const qg_cast_side *s, int64_t n, const double *from,
 
 /* --- between kinds ------------------------------------------------------------- */
 
-/* Toward zero; what does not fit d becomes its nearest value, NaN becomes 0. */
+/* Toward zero; what does not fit 32 (64) bits becomes the nearest value that does, NaN
+ * becomes 0.  Narrower types wrap from there, see the header. */
 static int64_t truncated(double x, qg_dtype d)
 {
-    unsigned bits = qg_dtype_bits(d);
-    bool is_signed = qg_dtype_kind_of(d) == QG_KIND_INT;
-    double top = ldexp(1, (int)bits - (is_signed ? 1 : 0));
+    bool wide = qg_dtype_bits(d) == 64,
+         is_unsigned = qg_dtype_kind_of(d) == QG_KIND_UINT;
+    double top = wide ? 0x1p63 : 0x1p31;
     if (isnan(x))
         return 0;
+    if (qg_dtype_bits(d) >= 32 && is_unsigned) {
+        if (x >= 2 * top)
+            return wide ? (int64_t)UINT64_MAX : (int64_t)UINT32_MAX;
+        return x <= 0 ? 0 : (int64_t)(uint64_t)x;
+    }
     if (x >= top)
-        return is_signed ? (int64_t)((UINT64_C(1) << (bits - 1)) - 1)
-                         : (int64_t)(UINT64_MAX >> (64 - bits));
-    if (is_signed)
-        return x < -top ? -(int64_t)((UINT64_C(1) << (bits - 1)) - 1) - 1 : (int64_t)x;
-    return x <= 0 ? 0 : (int64_t)(uint64_t)x;
+        return wide ? INT64_MAX : INT32_MAX;
+    return x < -top ? (wide ? INT64_MIN : INT32_MIN) : (int64_t)x;
 }
 
 static void integers_of(const double *from, qg_dtype d, int64_t n, int64_t *to)

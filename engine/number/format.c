@@ -129,7 +129,7 @@ uint8_t qg_small_of_f32(qg_dtype d, float f, bool saturate)
     if (isnan(f))
         return (uint8_t)(s->unsigned_zero ? s->sign
                          : s->nan >= 0    ? sign | (unsigned)s->nan
-                                          : sign | s->largest);
+                                          : s->sign);
     if (fabsf(f) < 0x1p20f)
         code = rounded(s, fabsf(f));
     if (code <= s->largest)

@@ -55,7 +55,7 @@ uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
  *
  * From float32, what is too large (infinity too) gives the largest finite value when
  * `saturate` is set, else infinity where the format has one, else NaN.  F4E2M1 has
- * neither: it always saturates and takes NaN to its largest value.  F8E8M0 holds powers
+ * neither: it always saturates and takes NaN to -0, as ONNX's tests do.  F8E8M0 holds powers
  * of two only: it rounds up; zero and what is too small give 2^-127 when saturating,
  * else NaN, and so do negative values. */
 float qg_small_to_f32(qg_dtype d, uint8_t v);

@@ -1,0 +1,303 @@
+/* qlinear.c -- products of stored integers: ConvInteger, MatMulInteger, QLinearConv,
+ * QLinearMatMul.
+ *
+ *     acc = sum (a - a_zero) * (b - b_zero)                        int32, wraps
+ *     v   = float32(acc) * float32(float32(sa * sb) / sy)
+ *     y   = RNE(clamp(v, qmin - y_zero, qmax - y_zero)) + y_zero   the QLinear forms
+ *
+ * The rounding is ONNX Runtime's: the zero point is added after it, not before.
+ * Source: ONNX ConvInteger-10, MatMulInteger-10, QLinearConv-10, QLinearMatMul-10, 21;
+ * spec/algorithms.md 5.1. */
+#include "ops/families.h"
+
+#include <math.h>
+
+#include "ops/util_axis.h"
+#include "ops/util_cast.h"
+#include "ops/util_conv.h"
+#include "ops/util_matmul.h"
+
+/* Parameters of one operand: a scale and a zero point for all, or one per channel. */
+typedef struct quant {
+    const float *scale;  /* [n_scale] */
+    const int32_t *zero; /* [n_zero] */
+    int64_t n_scale, n_zero;
+} quant;
+
+static const int32_t no_zero = 0;
+
+/* scale_slot SIZE_MAX: there is none. */
+static qg_status quant_of(const qg_call *k, size_t scale_slot, size_t zero_slot,
+                          quant *q)
+{
+    const qg_tensor *s = NULL, *z;
+    if (scale_slot != SIZE_MAX)
+        QG_TRY(qg_cast_view(k->ctx, k->scratch, qg_in(k, scale_slot), QG_F32, &s));
+    QG_TRY(qg_cast_view(k->ctx, k->scratch, qg_in(k, zero_slot), QG_I32, &z));
+    *q = (quant){ s ? s->f32 : NULL, z ? z->i32 : &no_zero, s ? qg_tensor_count(s) : 0,
+                  z ? qg_tensor_count(z) : 1 };
+    return QG_OK;
+}
+
+/* A parameter input has one element or one of the given counts (-1: not known). */
+static qg_status check_count(const qg_call *k, size_t slot, int64_t a, int64_t b)
+{
+    const qg_tensor *t = qg_in(k, slot);
+    int64_t n = t ? qg_tensor_count(t) : 1;
+    if (n == 1 || n == a || n == b || n < 0 || a < 0 || b < 0)
+        return QG_OK;
+    return qg_infer_fail(k, QG_EMODEL, "input %zu has %lld values, expected 1 or %lld",
+                         slot, (long long)n, (long long)a);
+}
+
+static qg_status check_bytes(const qg_call *k, const size_t *slot, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_check_type(k, slot[i], QG_DT_BYTES));
+    return QG_OK;
+}
+
+static qg_status check_scales(const qg_call *k, const size_t *slot, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_check_type(k, slot[i], QG_DT(F32) | QG_DT(F16) | QG_DT(BF16)));
+    return QG_OK;
+}
+
+/* One accumulator, requantized. */
+static int32_t requantized(int32_t acc, float scale, int32_t zero, bool is_signed)
+{
+    float low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
+    float v = (float)acc * scale, least = low - (float)zero, most = high - (float)zero;
+    v = v > least ? v : least;
+    return (int32_t)nearbyintf(v < most ? v : most) + zero;
+}
+
+static void store(qg_tensor *y, int64_t at, int32_t value)
+{
+    if (y->dtype == QG_I8)
+        y->i8[at] = (int8_t)value;
+    else
+        y->u8[at] = (uint8_t)value;
+}
+
+/* --- convolution --------------------------------------------------------------- */
+
+static qg_status prepare_conv(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    return qg_conv_read(ctx, node, param);
+}
+
+static const qg_conv_slots integer_slots = { 0, 1, SIZE_MAX, false };
+static const qg_conv_slots qlinear_slots = { 0, 3, 8, false };
+
+static qg_status infer_conv_integer(const qg_call *k)
+{
+    QG_TRY(check_bytes(k, (size_t[]){ 0, 1, 2, 3 }, 4));
+    QG_TRY(check_count(k, 2, 1, 1));
+    QG_TRY(check_count(k, 3, qg_in_dim(k, 1, 0), 1));
+    return qg_conv_infer(k, k->param, integer_slots, QG_I32);
+}
+
+static qg_status infer_qlinear_conv(const qg_call *k)
+{
+    int64_t channels = qg_in_dim(k, 3, 0);
+    QG_TRY(check_bytes(k, (size_t[]){ 0, 2, 3, 5, 7 }, 5));
+    QG_TRY(check_scales(k, (size_t[]){ 1, 4, 6 }, 3));
+    QG_TRY(qg_check_type(k, 8, QG_DT(I32)));
+    for (size_t slot = 1; slot < 8; slot++)
+        if (slot != 3)
+            QG_TRY(check_count(k, slot, slot == 4 || slot == 5 ? channels : 1, 1));
+    return qg_conv_infer(k, k->param, qlinear_slots,
+                         k->in[7] ? k->in[7]->dtype : k->in[0]->dtype);
+}
+
+/* The accumulators into `acc`. */
+static qg_status accumulate(const qg_call *k, qg_conv_slots s, const quant *qx,
+                            const quant *qw, int32_t *acc, qg_conv_problem *p)
+{
+    const qg_tensor *x, *w, *bias = qg_in(k, s.bias);
+    QG_TRY(qg_conv_problem_of(k, k->param, s, p));
+    QG_TRY(qg_cast_view(k->ctx, k->scratch, k->in[s.x], QG_I32, &x));
+    QG_TRY(qg_cast_view(k->ctx, k->scratch, k->in[s.weight], QG_I32, &w));
+    qg_conv_zero zero = { qx->zero[0], qw->zero, qw->n_zero };
+    qg_ref_conv_i32(p, &zero, x->i32, w->i32, bias ? bias->i32 : NULL, acc);
+    return QG_OK;
+}
+
+static qg_status run_conv_integer(const qg_call *k)
+{
+    quant x, w;
+    qg_conv_problem p;
+    QG_TRY(quant_of(k, SIZE_MAX, 2, &x));
+    QG_TRY(quant_of(k, SIZE_MAX, 3, &w));
+    return accumulate(k, integer_slots, &x, &w, k->out[0]->i32, &p);
+}
+
+static qg_status run_qlinear_conv(const qg_call *k)
+{
+    quant x, w, y;
+    qg_conv_problem p;
+    qg_tensor *out = k->out[0];
+    QG_TRY(quant_of(k, 1, 2, &x));
+    QG_TRY(quant_of(k, 4, 5, &w));
+    QG_TRY(quant_of(k, 6, 7, &y));
+    int64_t n = qg_tensor_count(out), space = qg_dims_product(out, 2, out->rank);
+    int32_t *acc = QG_NEWN(k->scratch, (size_t)n, int32_t);
+    if (!acc)
+        return qg_nomem(k->ctx);
+    QG_TRY(accumulate(k, qlinear_slots, &x, &w, acc, &p));
+    for (int64_t i = 0; i < n; i++) {
+        int64_t c = w.n_scale == 1 ? 0 : i / space % p.out_channels;
+        float scale = x.scale[0] * w.scale[c] / y.scale[0];
+        store(out, i, requantized(acc[i], scale, y.zero[0], out->dtype == QG_I8));
+    }
+    return QG_OK;
+}
+
+/* --- matrix product ------------------------------------------------------------ */
+
+/* a with a_zero per row, b with b_zero per column. */
+static qg_status infer_product(const qg_call *k, size_t a, size_t b, qg_dtype d)
+{
+    QG_TRY(qg_matmul_infer(k, a, b, d));
+    int32_t ra = k->in[a]->rank, rb = k->in[b]->rank;
+    if (ra < 0 || rb < 0)
+        return QG_OK;
+    int64_t rows = ra > 1 ? k->in[a]->dim[ra - 2] : 1;
+    int64_t columns = rb > 1 ? k->in[b]->dim[rb - 1] : 1;
+    int64_t all_rows =
+        qg_tensor_known(k->in[a]) ? qg_dims_product(k->in[a], 0, ra - 1) : -1;
+    QG_TRY(check_count(k, 2, a == 0 && b == 1 ? rows : 1, all_rows));
+    if (b == 1)
+        return check_count(k, 3, columns, columns);
+    QG_TRY(check_count(k, 1, rows, all_rows));
+    QG_TRY(check_count(k, 4, columns, columns));
+    QG_TRY(check_count(k, 5, columns, columns));
+    QG_TRY(check_count(k, 6, 1, 1));
+    return check_count(k, 7, 1, 1);
+}
+
+static qg_status infer_matmul_integer(const qg_call *k)
+{
+    QG_TRY(check_bytes(k, (size_t[]){ 0, 1, 2, 3 }, 4));
+    return infer_product(k, 0, 1, QG_I32);
+}
+
+static qg_status infer_qlinear_matmul(const qg_call *k)
+{
+    QG_TRY(check_bytes(k, (size_t[]){ 0, 2, 3, 5, 7 }, 5));
+    QG_TRY(check_scales(k, (size_t[]){ 1, 4, 6 }, 3));
+    return infer_product(k, 0, 3, k->in[7]->dtype);
+}
+
+/* t - zero as int64; `run` consecutive elements share a zero point (rows of a), or the
+ * points repeat every n_zero elements (columns of b, run 1). */
+static qg_status centred(const qg_call *k, const qg_tensor *t, const quant *q,
+                         int64_t run, int64_t **out)
+{
+    int64_t n = qg_tensor_count(t);
+    const qg_tensor *wide;
+    QG_TRY(qg_cast_view(k->ctx, k->scratch, t, QG_I64, &wide));
+    int64_t *v = QG_NEWN(k->scratch, (size_t)n, int64_t);
+    if (!v)
+        return qg_nomem(k->ctx);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = wide->i64[i] - q->zero[i / run % q->n_zero];
+    *out = v;
+    return QG_OK;
+}
+
+/* All accumulators, modulo 2^32 when read as such. */
+static qg_status multiply(const qg_call *k, const qg_tensor *a, const quant *qa,
+                          const qg_tensor *b, const quant *qb, qg_matmul *p,
+                          int64_t **out)
+{
+    int64_t *x, *w, at, bt;
+    qg_matmul_of(a, b, p);
+    QG_TRY(centred(k, a, qa, p->k > 0 ? p->k : 1, &x));
+    QG_TRY(centred(k, b, qb, 1, &w));
+    int64_t *acc = QG_NEWN(k->scratch, (size_t)qg_tensor_count(k->out[0]), int64_t);
+    if (!acc)
+        return qg_nomem(k->ctx);
+    qg_gemm_problem g = qg_matmul_gemm(p);
+    for (int64_t i = 0; i < p->batch; i++) {
+        qg_matmul_at(p, i, &at, &bt);
+        qg_ref_gemm_i64(&g, x + at, w + bt, acc + i * p->m * p->n);
+    }
+    *out = acc;
+    return QG_OK;
+}
+
+static qg_status run_matmul_integer(const qg_call *k)
+{
+    quant a, b;
+    qg_matmul p;
+    int64_t *acc;
+    QG_TRY(quant_of(k, SIZE_MAX, 2, &a));
+    QG_TRY(quant_of(k, SIZE_MAX, 3, &b));
+    QG_TRY(multiply(k, k->in[0], &a, k->in[1], &b, &p, &acc));
+    for (int64_t i = 0; i < qg_tensor_count(k->out[0]); i++)
+        k->out[0]->i32[i] = (int32_t)(uint64_t)acc[i];
+    return QG_OK;
+}
+
+static qg_status run_qlinear_matmul(const qg_call *k)
+{
+    quant a, b, y;
+    qg_matmul p;
+    int64_t *acc;
+    qg_tensor *out = k->out[0];
+    QG_TRY(quant_of(k, 1, 2, &a));
+    QG_TRY(quant_of(k, 4, 5, &b));
+    QG_TRY(quant_of(k, 6, 7, &y));
+    QG_TRY(multiply(k, k->in[0], &a, k->in[3], &b, &p, &acc));
+    for (int64_t i = 0; i < qg_tensor_count(out); i++) {
+        float sa = a.scale[i / p.n % a.n_scale], sb = b.scale[i % p.n % b.n_scale];
+        float scale = sa * sb / y.scale[0];
+        store(out, i,
+              requantized((int32_t)(uint64_t)acc[i], scale, y.zero[0],
+                          out->dtype == QG_I8));
+    }
+    return QG_OK;
+}
+
+static int first_axis(const qg_node *node)
+{
+    (void)node;
+    return 0;
+}
+
+static int last_axis(const qg_node *node)
+{
+    int slot = qg_op_slot_of(node->op, 'w');
+    const qg_value *w = slot >= 0 ? node->in[slot] : NULL;
+    return w && w->type.rank >= 2 ? w->type.rank - 1 : -1;
+}
+
+/* Their operands are stored integers already: scales and zero points are theirs. */
+#define TRAITS (QG_OP_COMPUTE | QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST)
+/* clang-format off */
+const qg_op qg_ops_qlinear[] = {
+    { .name = "ConvInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1,
+      .max_out = 1, .in_roles = "dwss", .traits = TRAITS,
+      .param_size = sizeof(qg_conv_param), .prepare = prepare_conv,
+      .infer = infer_conv_integer, .run = run_conv_integer, .weight_axis = first_axis },
+    { .name = "QLinearConv", .since = 10, .min_in = 8, .max_in = 9, .min_out = 1,
+      .max_out = 1, .in_roles = "dfswfsfsb", .traits = TRAITS,
+      .param_size = sizeof(qg_conv_param), .prepare = prepare_conv,
+      .infer = infer_qlinear_conv, .run = run_qlinear_conv, .weight_axis = first_axis },
+    { .name = "MatMulInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1,
+      .max_out = 1, .in_roles = "dwss", .traits = TRAITS, .infer = infer_matmul_integer,
+      .run = run_matmul_integer, .weight_axis = last_axis },
+    { .name = "QLinearMatMul", .since = 10, .min_in = 8, .max_in = 8, .min_out = 1,
+      .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
+      .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
+      .weight_axis = last_axis },
+    { .name = "QLinearMatMul", .since = 21, .min_in = 8, .max_in = 8, .min_out = 1,
+      .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
+      .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
+      .weight_axis = last_axis },
+    { 0 },
+};
+/* clang-format on */
