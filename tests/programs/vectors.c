@@ -16,9 +16,9 @@ static const struct {
     const char *file;
     vec_part *run;
 } parts[] = {
-#define X(file, function) { file, function },
-    VEC_PARTS(X)
-#undef X
+#define PART(file, function) { file, function },
+#include "tests/programs/vectors/parts.def"
+#undef PART
 };
 
 static vec_part *part_of(const char *file)

@@ -235,7 +235,9 @@ void gemmlowp_average_pool(vec_run *v, const json *c, bool single)
     const int32_t *x = js_ints(v, js_get(c, "x"), NULL);
     const int32_t *want = js_ints(v, js_get(c, "out"), &n);
     int64_t k = js_i64(c, "kernel"), stride = js_i64(c, "stride");
-    qg_int_window w = { .planes = 1, .height = js_i64(c, "h"), .width = js_i64(c, "w") };
+    qg_int_window w = { .planes = 1,
+                        .height = js_i64(c, "h"),
+                        .width = js_i64(c, "w") };
     w.kernel[0] = w.kernel[1] = k;
     w.stride[0] = w.stride[1] = stride;
     w.out_height = (w.height - k) / stride + 1;

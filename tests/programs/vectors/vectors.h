@@ -138,16 +138,8 @@ const json *vec_expected(const json *c, const char *const *keys);
 
 /* -- parts: one per file, tests/programs/vectors/X.c -------------------------------- */
 
-/* clang-format off */
-#define VEC_PARTS(X)                                                           \
-    /* file                        function */                                 \
-    X("backend_requant.json",      vec_backend_requant)                        \
-    X("ort_qdq.json",              vec_ort_qdq)                                \
-    X("tflite_gemmlowp.json",      vec_tflite_gemmlowp)
-/* clang-format on */
-
-#define X(file, function) vec_part function;
-VEC_PARTS(X)
-#undef X
+#define PART(file, function) vec_part function;
+#include "tests/programs/vectors/parts.def"
+#undef PART
 
 #endif

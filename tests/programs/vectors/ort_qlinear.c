@@ -1,0 +1,329 @@
+/* ort_qlinear.json: the quantized operators of ONNX Runtime on three instruction sets. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/number/integer_pool.h"
+#include "engine/number/integer_rescale.h"
+#include "engine/number/integer_unary.h"
+#include "tests/programs/vectors/library.h"
+
+static const vec_kernel kernels[] = {
+    {"onnxruntime",                              "x86-64", { "expected", NULL } },
+    { "onnxruntime",                      "x86-64-avx2", { "expected_x86_avx2", "expected", NULL } },
+    { "onnxruntime",                             "aarch64", { "expected_aarch64", "expected", NULL } },
+    { 0}
+};
+
+static const char *const abc[] = { "A", "B", "C" };
+
+static bool add(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    return vec_binary(v, c, k, QG_INT_BINARY_ADD, abc, out);
+}
+
+static bool multiply(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    return vec_binary(v, c, k, QG_INT_BINARY_MUL, abc, out);
+}
+
+static bool concat(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    size_t n = (js_count(js_get(c, "inputs")) - 2) / 3;
+    qg_int_concat_input *in = VEC_NEW(v, n, qg_int_concat_input);
+    for (size_t i = 0; i < n; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "x%zu", i);
+        vec_tensor t = vec_input(v, c, name);
+        in[i].grid = vec_grid(v, c, name, t.dtype);
+        in[i].dims = vec_dims(&t);
+        in[i].data = vec_storage(v, &t);
+    }
+    qg_int_concat_spec spec = { k->runtime, k->isa,
+                                (int32_t)vec_attribute(c, "axis", 0),
+                                vec_grid(v, c, "Y", in[0].grid.dtype) };
+    qg_int_dims d;
+    if (!vec_ok(v, "dims", qg_int_concat_dims(v->ctx, spec.axis, in, n, &d)))
+        return false;
+    out->n = 1;
+    for (int32_t i = 0; i < d.rank; i++)
+        out->n *= (size_t)d.dim[i];
+    void *y = VEC_NEW(v, out->n, int16_t);
+    out->q = VEC_NEW(v, out->n, int32_t);
+    if (!vec_ok(v, "run", qg_int_concat_run(v->ctx, &spec, in, n, y)))
+        return false;
+    qg_codes_load(spec.y.dtype, y, 0, out->q, out->n);
+    return true;
+}
+
+static bool unary(vec_run *v, const json *c, const vec_kernel *k,
+                  qg_int_unary_function function, vec_result *out)
+{
+    vec_tensor x = vec_input(v, c, "X");
+    qg_int_unary_spec spec = { function, k->runtime, vec_grid(v, c, "X", x.dtype),
+                               vec_grid(v, c, "Y", x.dtype),
+                               (float)js_num_or(js_get(c, "attributes"), "alpha",
+                                                0.01) };
+    int32_t table[256];
+    if (!vec_ok(v, "table", qg_int_unary_table(v->ctx, &spec, table)))
+        return false;
+    *out = (vec_result){ .q = x.q, .n = x.n };
+    for (size_t i = 0; i < x.n; i++)
+        x.q[i] = table[x.q[i] - qg_code_range_of(x.dtype, 0).lo];
+    return true;
+}
+
+static bool leaky_relu(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    return unary(v, c, k, QG_INT_UNARY_LEAKY_RELU, out);
+}
+
+static bool sigmoid(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    return unary(v, c, k, QG_INT_UNARY_LOGISTIC, out);
+}
+
+/* Element i of an integer list attribute. */
+static int64_t list(const json *c, const char *name, size_t i, int64_t otherwise)
+{
+    const json *a = js_find(js_get(c, "attributes"), name);
+    return a ? js_int(js_at(a, i)) : otherwise;
+}
+
+/* uint8 times int8 saturates pairwise without VNNI, except in depthwise convolution. */
+static bool saturates(const vec_kernel *k, qg_dtype x, qg_dtype w, bool depthwise)
+{
+    return strcmp(k->isa, "x86-64-avx2") == 0 && x == QG_U8 && w == QG_I8 && !depthwise;
+}
+
+/* Spatial axes of a 1-d or 2-d convolution; `axis` 0 is rows. */
+static void conv_axis(const json *c, const vec_tensor *x, const vec_tensor *w,
+                      qg_int_sum *s, int axis)
+{
+    int spatial = x->rank - 2, i = axis - (2 - spatial);
+    bool absent = i < 0;
+    size_t at = absent ? 0 : (size_t)i;
+    int64_t size = absent ? 1 : x->dim[2 + i], kernel = absent ? 1 : w->dim[2 + i];
+    int64_t before = absent ? 0 : list(c, "pads", at, 0);
+    int64_t after = absent ? 0 : list(c, "pads", at + (size_t)spatial, 0);
+    s->stride[axis] = absent ? 1 : list(c, "strides", at, 1);
+    s->dilation[axis] = absent ? 1 : list(c, "dilations", at, 1);
+    s->pad[axis] = before;
+    int64_t span = (kernel - 1) * s->dilation[axis] + 1;
+    int64_t out = (size + before + after - span) / s->stride[axis] + 1;
+    *(axis ? &s->width : &s->height) = size;
+    *(axis ? &s->kernel_width : &s->kernel_height) = kernel;
+    *(axis ? &s->out_width : &s->out_height) = out;
+}
+
+static bool conv(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    vec_tensor x = vec_input(v, c, "x"), w = vec_input(v, c, "w");
+    vec_tensor ws = vec_input(v, c, "w_scale"), wz = vec_input(v, c, "w_zero_point");
+    qg_int_sum s = { .batches = x.dim[0], .groups = vec_attribute(c, "group", 1) };
+    s.in_channels = w.dim[1];
+    s.out_channels = w.dim[0] / s.groups;
+    conv_axis(c, &x, &w, &s, 0);
+    conv_axis(c, &x, &w, &s, 1);
+    size_t plane = (size_t)(s.height * s.width);
+    size_t window = (size_t)(s.kernel_height * s.kernel_width);
+    s.x = (qg_int_picture){ x.q, (size_t)x.dim[1] * plane, plane, (size_t)s.width, 1 };
+    s.w = (qg_int_picture){ w.q, (size_t)w.dim[1] * window, window,
+                            (size_t)s.kernel_width, 1 };
+    int32_t *zero = VEC_NEW(v, (size_t)w.dim[0], int32_t);
+    for (size_t i = 0; i < (size_t)w.dim[0]; i++)
+        zero[i] = wz.q[wz.n == 1 ? 0 : i];
+    s.zero_w = zero;
+    s.bias = vec_has_input(c, "B") ? vec_input(v, c, "B").q : NULL;
+    s.pairs = saturates(k, x.dtype, w.dtype, s.in_channels == 1 && s.groups > 1);
+    qg_grid gx = vec_grid(v, c, "x", x.dtype), gy = vec_grid(v, c, "y", x.dtype);
+    s.zero_x = gx.zero;
+    size_t extents[3] = { (size_t)s.batches, (size_t)w.dim[0],
+                          (size_t)(s.out_height * s.out_width) };
+    out->n = extents[0] * extents[1] * extents[2];
+    out->q = VEC_NEW(v, out->n, int32_t);
+    qg_int_sum_run(&s, out->q);
+    vec_requant r = { QG_USE_CONV_ONE,
+                      QG_USE_CONV,
+                      gx.scale,
+                      gy.scale,
+                      ws.f,
+                      ws.n,
+                      qg_code_range_of(gy.dtype, gy.zero) };
+    return vec_requantize(v, k, &r, out->q, extents);
+}
+
+/* b [depth, outs] as rows of outs. */
+static int32_t *transposed(vec_run *v, const int32_t *b, size_t depth, size_t outs)
+{
+    int32_t *w = VEC_NEW(v, depth * outs, int32_t);
+    for (size_t i = 0; i < depth; i++)
+        for (size_t o = 0; o < outs; o++)
+            w[o * depth + i] = b[i * outs + o];
+    return w;
+}
+
+/* One product a [n, depth] x w [outs, depth]; acc is [n, outs]. */
+struct product {
+    vec_tensor a, b, bz;
+    qg_grid ga;
+    const int32_t *bias;
+    size_t n, depth, outs;
+};
+
+static void product_sums(vec_run *v, const struct product *p, const vec_kernel *k,
+                         const int32_t *a, const int32_t *w, int32_t *acc)
+{
+    qg_int_sum s = vec_dense(a, w, p->n, p->depth, p->outs);
+    int32_t *zero = VEC_NEW(v, p->outs, int32_t);
+    for (size_t o = 0; o < p->outs; o++)
+        zero[o] = p->bz.q[p->bz.n == 1 ? 0 : o];
+    s.zero_x = p->ga.zero;
+    s.zero_w = zero;
+    s.bias = p->bias;
+    s.pairs = saturates(k, p->a.dtype, p->b.dtype, false);
+    qg_int_sum_run(&s, acc);
+}
+
+static bool matmul(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    struct product p = { .a = vec_input(v, c, "a"), .b = vec_input(v, c, "b") };
+    vec_tensor bs = vec_input(v, c, "b_scale");
+    p.bz = vec_input(v, c, "b_zero_point");
+    p.ga = vec_grid(v, c, "a", p.a.dtype);
+    qg_grid gy = vec_grid(v, c, "y", p.a.dtype);
+    p.n = (size_t)p.a.dim[p.a.rank - 2];
+    p.depth = (size_t)p.a.dim[p.a.rank - 1];
+    p.outs = (size_t)p.b.dim[p.b.rank - 1];
+    size_t batches = p.a.n / (p.n * p.depth), b_batches = p.b.n / (p.depth * p.outs);
+    if (b_batches != 1 && b_batches != batches)
+        vec_malformed("case '%s': batches that broadcast", v->name);
+    out->n = batches * p.n * p.outs;
+    out->q = VEC_NEW(v, out->n, int32_t);
+    vec_requant r = { QG_USE_DENSE,
+                      QG_USE_DENSE_CHANNEL,
+                      p.ga.scale,
+                      gy.scale,
+                      bs.f,
+                      bs.n,
+                      qg_code_range_of(gy.dtype, gy.zero) };
+    for (size_t i = 0; i < batches; i++) {
+        const int32_t *b = p.b.q + (b_batches == 1 ? 0 : i * p.depth * p.outs);
+        product_sums(v, &p, k, p.a.q + i * p.n * p.depth,
+                     transposed(v, b, p.depth, p.outs), out->q + i * p.n * p.outs);
+    }
+    return vec_requantize(v, k, &r, out->q, (size_t[3]){ batches * p.n, p.outs, 1 });
+}
+
+static bool gemm(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    struct product p = { .a = vec_input(v, c, "A"), .b = vec_input(v, c, "B") };
+    vec_tensor bs = vec_input(v, c, "b_scale");
+    bool given = vec_attribute(c, "transB", 0) != 0;
+    float alpha = (float)js_num_or(js_get(c, "attributes"), "alpha", 1);
+    if (vec_attribute(c, "transA", 0))
+        vec_malformed("case '%s': transA", v->name);
+    p.bz = vec_input(v, c, "b_zero_point");
+    p.ga = vec_grid(v, c, "a", p.a.dtype);
+    p.n = (size_t)p.a.dim[0];
+    p.depth = (size_t)p.a.dim[1];
+    p.outs = (size_t)p.b.dim[given ? 0 : 1];
+    p.bias = vec_has_input(c, "C") ? vec_input(v, c, "C").q : NULL;
+    out->n = p.n * p.outs;
+    int32_t *acc = VEC_NEW(v, out->n, int32_t);
+    product_sums(v, &p, k, p.a.q, given ? p.b.q : transposed(v, p.b.q, p.depth, p.outs),
+                 acc);
+    float sa = alpha * p.ga.scale;
+    if (!vec_has_input(c, "y_scale")) { /* float output */
+        out->f = VEC_NEW(v, out->n, float);
+        for (size_t i = 0; i < out->n; i++)
+            out->f[i] = (float)acc[i] * (sa * bs.f[bs.n == 1 ? 0 : i % p.outs]);
+        return true;
+    }
+    qg_grid gy = vec_grid(v, c, "y", p.a.dtype);
+    vec_requant r = { QG_USE_DENSE,
+                      QG_USE_DENSE_CHANNEL,
+                      sa,
+                      gy.scale,
+                      bs.f,
+                      bs.n,
+                      qg_code_range_of(gy.dtype, gy.zero) };
+    out->q = acc;
+    return vec_requantize(v, k, &r, acc, (size_t[3]){ p.n, p.outs, 1 });
+}
+
+static bool global_pool(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    vec_tensor x = vec_input(v, c, "X");
+    qg_grid gx = vec_grid(v, c, "x", x.dtype), gy = vec_grid(v, c, "y", x.dtype);
+    bool last = vec_attribute(c, "channels_last", 0) != 0;
+    size_t channels = (size_t)x.dim[last ? x.rank - 1 : 1];
+    size_t pixels = x.n / ((size_t)x.dim[0] * channels);
+    out->n = (size_t)x.dim[0] * channels;
+    out->q = VEC_NEW(v, out->n, int32_t);
+    for (size_t i = 0; i < out->n; i++)
+        for (size_t p = 0; p < pixels; p++) {
+            size_t at = last ? (i / channels * pixels + p) * channels + i % channels
+                             : i * pixels + p;
+            out->q[i] += x.q[at] - gx.zero;
+        }
+    float n = (float)pixels;
+    vec_requant r = { QG_USE_POOL,
+                      QG_USE_POOL,
+                      gx.scale,
+                      gy.scale,
+                      &n,
+                      1,
+                      qg_code_range_of(gy.dtype, gy.zero) };
+    return vec_requantize(v, k, &r, out->q, (size_t[3]){ 1, 1, out->n });
+}
+
+static bool average_pool(vec_run *v, const json *c, const vec_kernel *k,
+                         vec_result *out)
+{
+    (void)k;
+    vec_tensor x = vec_input(v, c, "X");
+    qg_float_pool p = {
+        vec_grid(v, c, "x", x.dtype),
+        vec_grid(v, c, "y", x.dtype),
+        vec_attribute(c, "count_include_pad", 0) != 0,
+        {0, 0}
+    };
+    qg_int_window w = { .planes = x.dim[0] * x.dim[1], .height = x.dim[2] };
+    w.width = x.dim[3];
+    bool ceiling = vec_attribute(c, "ceil_mode", 0) != 0;
+    int64_t out_size[2];
+    for (size_t i = 0; i < 2; i++) {
+        w.kernel[i] = list(c, "kernel_shape", i, 1);
+        w.stride[i] = list(c, "strides", i, 1);
+        w.pad[i] = list(c, "pads", i, 0);
+        p.pad_end[i] = list(c, "pads", i + 2, 0);
+        int64_t room = x.dim[2 + i] + w.pad[i] + p.pad_end[i] - w.kernel[i];
+        out_size[i] = (room + (ceiling ? w.stride[i] - 1 : 0)) / w.stride[i] + 1;
+    }
+    w.out_height = out_size[0];
+    w.out_width = out_size[1];
+    out->n = (size_t)(w.planes * w.out_height * w.out_width);
+    out->q = VEC_NEW(v, out->n, int32_t);
+    qg_int_average_pool_float(&w, &p, x.q, out->q);
+    return true;
+}
+
+static const vec_op_row ops[] = {
+    {"QLinearAdd",      add },
+    { "QLinearMul",                multiply },
+    { "QLinearConcat",concat },
+    { "QLinearLeakyRelu",  leaky_relu },
+    { "QLinearSigmoid",                sigmoid },
+    { "QLinearConv",      conv },
+    { "QLinearMatMul", matmul },
+    { "QGemm",                gemm },
+    { "QLinearGlobalAveragePool",        global_pool },
+    { "QLinearAveragePool",  average_pool },
+    { 0               },
+};
+
+void vec_ort_qlinear(vec_run *v, const json *root)
+{
+    vec_library(v, root, ops, kernels);
+}
