@@ -187,13 +187,25 @@ qg_status qg_tqc_set_observer(qg_quant *q, qg_tqc *t, const qg_observer_setting 
     return QG_OK;
 }
 
+static const char *const visibility_text[] = { [QG_EXPORT_WHEN_ACTIVE] = "when-active",
+                                               [QG_EXPORT_FORCED] = "forced",
+                                               [QG_EXPORT_INTERNAL] = "internal" };
+
+const char *qg_visibility_name(qg_visibility v) { return visibility_text[v]; }
+
+int qg_visibility_named(const char *text)
+{
+    for (int v = 0; v <= QG_EXPORT_INTERNAL; v++)
+        if (strcmp(visibility_text[v], text) == 0)
+            return v;
+    return -1;
+}
+
 qg_status qg_tqc_set_visibility(qg_quant *q, qg_tqc *t, qg_visibility v)
 {
-    static const char *const text[] = { [QG_EXPORT_WHEN_ACTIVE] = "when-active",
-                                        [QG_EXPORT_FORCED] = "forced",
-                                        [QG_EXPORT_INTERNAL] = "internal" };
     if (t->visibility != v)
-        QG_TRY(qg_journal_add(q, t, "visibility", text[t->visibility], text[v]));
+        QG_TRY(qg_journal_add(q, t, "visibility", visibility_text[t->visibility],
+                              visibility_text[v]));
     t->visibility = v;
     return QG_OK;
 }

@@ -129,6 +129,8 @@ bool qg_tqc_rounds(const qg_tqc *t); /* by its state */
 bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too);
 const char *qg_tqc_state_name(qg_tqc_state s);
 int qg_tqc_state_named(const char *text); /* -1 when unknown */
+const char *qg_visibility_name(qg_visibility v); /* "when-active" */
+int qg_visibility_named(const char *text);       /* -1 when unknown */
 
 /* "Conv_3.in1" */
 enum { QG_ENDPOINT_TEXT = 160 };

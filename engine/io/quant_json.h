@@ -1,0 +1,52 @@
+/* quant_json.h -- quant.json: every TQC, the journal, groups, coverage and the manifest.
+ *
+ * Format     "quantgraph/1"; fields and their order in configs/schema/quant.json
+ * Exact      float32 as the shortest text that reads back the same bits
+ * Order      by id; two runs that decide the same write the same bytes
+ * Reading    goes with the model.onnx beside it: nodes are matched by position and
+ *            name, and every index, state and count is checked */
+#ifndef QG_ENGINE_IO_QUANT_JSON_H
+#define QG_ENGINE_IO_QUANT_JSON_H
+
+#include "engine/quant/backend.h"
+
+/* What the run that made the snapshot was given.  Texts are borrowed (writing) or lie in
+ * the graph's arena (reading). */
+typedef struct qg_manifest {
+    const char *tool;                      /* "quantgraph 0.1.0" */
+    const char *model_file, *model_sha256; /* base name; of the original model */
+    const char *data, *data_sha256;        /* as given; NULL: none */
+    size_t samples;
+    const char *backend_sha256; /* over its files, parents first */
+    const char *kernels;        /* "oneDNN 2.6.0, avx512", "reference" */
+    const char *const *option;  /* [2 * n_option] name, value, ... */
+    size_t n_option;
+} qg_manifest;
+
+typedef struct qg_coverage_miss {
+    const char *node, *condition;
+} qg_coverage_miss;
+
+typedef struct qg_coverage_row {
+    const char *pass, *pattern;
+    uint32_t matched;
+    const qg_coverage_miss *miss; /* [n_miss] */
+    size_t n_miss;
+} qg_coverage_row;
+
+typedef struct qg_snapshot_info {
+    qg_manifest manifest;
+    const qg_coverage_row *coverage; /* [n_coverage] */
+    size_t n_coverage;
+} qg_snapshot_info;
+
+/* Into an open stream; write errors are found by whoever closes it. */
+QG_NODISCARD qg_status qg_quant_json_write(const qg_quant *q,
+                                           const qg_snapshot_info *info, FILE *stream);
+
+/* g: the model of the same snapshot, freshly loaded and inferred.  *out knows a backend
+ * with the origins of rules, fusions and sharing, enough to explain. */
+QG_NODISCARD qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
+                                          qg_snapshot_info *info);
+
+#endif
