@@ -1,0 +1,109 @@
+/* match.h -- finding small DAGs of operators in a graph, and what almost matched.
+ *
+ * A pattern is nodes and edges (its structure) and conditions.  Backends fill these
+ * structs from YAML (design 5, `fusions`); nothing here knows an operator by name.
+ *
+ * Structure  every pattern node is another graph node; its operator is one of `op` (any
+ *            when empty) and has all `traits`; every edge of `in` is an input slot of
+ *            its own.  A slot that is asked for counts only where operand order
+ *            matters: operators with the trait JOIN, and pattern nodes declared
+ *            commutative, take their edges in any order.
+ * Conditions `holds` on nodes, `where` on endpoints, platforms.  When the structure is there
+ *            and exactly one condition fails, that is a near miss.
+ * Order      the anchor is the last pattern node that no other one reads.  Matches are
+ *            in order of its node id, then of slots: two runs give the same list.
+ * Cost       O(nodes) anchors, each with a search over the neighbours of bound nodes,
+ *            of at most QG_PATTERN_STEPS steps: linear in the graph. */
+#ifndef QG_ENGINE_IR_MATCH_H
+#define QG_ENGINE_IR_MATCH_H
+
+#include "engine/ir/graph.h"
+
+enum {
+    QG_PATTERN_NODES = 16,
+    QG_PATTERN_EDGES = 8,    /* of one node */
+    QG_PATTERN_STEPS = 4096, /* candidates tried for one anchor */
+};
+enum { QG_SLOT_ANY = -1 };
+
+typedef struct qg_pattern_edge {
+    uint32_t from;     /* index of the producing pattern node */
+    int32_t from_slot; /* its output slot, or QG_SLOT_ANY */
+    int32_t slot;      /* the input slot, or QG_SLOT_ANY */
+} qg_pattern_edge;
+
+/* A condition of the caller on one node: attributes, names.  When it does not hold, it
+ * writes what is the case and what was expected: "group is 4, expected 1". */
+enum { QG_CONDITION_TEXT = 160 };
+typedef bool qg_node_condition(const void *ud, const qg_node *n,
+                               char text[QG_CONDITION_TEXT]);
+
+typedef struct qg_pattern_node {
+    const char *name; /* "c"; for messages and for whoever reads a match */
+    const char *const *op;
+    size_t n_op;
+    uint32_t traits;
+    bool commutative;
+    const qg_pattern_edge *in;
+    size_t n_in;
+    qg_node_condition *holds; /* NULL: none */
+    const void *ud;
+} qg_pattern_node;
+
+enum qg_endpoint_test { QG_WHERE_CONSUMERS, QG_WHERE_GRAPH_OUTPUT, QG_WHERE_CONSTANT };
+
+typedef struct qg_pattern_where {
+    uint32_t node;
+    bool is_output; /* of out, else of in */
+    uint32_t slot;
+    char role; /* not 0: the first input slot with this role instead of `slot` */
+    enum qg_endpoint_test test;
+    int64_t wanted; /* number of consumers; 1 or 0 for yes or no */
+} qg_pattern_where;
+
+typedef struct qg_pattern_group {
+    const uint32_t *node; /* these run on the same platform */
+    size_t n;
+} qg_pattern_group;
+
+typedef struct qg_pattern {
+    const char *id; /* "compute-activation" */
+    const qg_pattern_node *node;
+    size_t n_node;
+    const qg_pattern_where *where;
+    size_t n_where;
+    const qg_pattern_group *same_platform;
+    size_t n_same_platform;
+} qg_pattern;
+
+/* QG_ECONFIG when indices, counts or edges make no sense, when a node is not connected to
+ * the others, or when the edges form a cycle. */
+QG_NODISCARD qg_status qg_pattern_check(qg_ctx *ctx, const qg_pattern *p);
+
+typedef struct qg_match {
+    qg_node *const *node; /* [n_node], by pattern index */
+} qg_match;
+
+typedef struct qg_match_miss {
+    qg_node *const *node;  /* [n_node]; NULL entries when the search was given up */
+    const qg_node *at;     /* the node whose condition failed */
+    const char *condition; /* "c.out0 has 2 consumers, expected 1" */
+} qg_match_miss;
+
+typedef struct qg_matches {
+    QG_VEC(qg_match) match;
+    QG_VEC(qg_match_miss) miss; /* at most one for each anchor that did not match */
+} qg_matches;
+
+enum qg_match_mode {
+    QG_MATCH_APART, /* a graph node is in one match at most; the first one wins */
+    QG_MATCH_ALL,   /* every set of nodes that matches, once */
+};
+
+/* Everything in *out lies in the arena.  The pattern is checked first.  An anchor whose
+ * search was given up is a near miss that says so. */
+QG_NODISCARD qg_status qg_match_pattern(const qg_graph *g, const qg_pattern *p,
+                                        enum qg_match_mode mode, qg_arena *a,
+                                        qg_matches *out);
+
+#endif
