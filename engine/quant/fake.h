@@ -33,7 +33,10 @@ QG_NODISCARD qg_status qg_fake_quantize(qg_ctx *ctx, const char *what,
                                         const qg_scheme *s, const qg_qparam *p,
                                         const qg_tensor *x, qg_tensor *y);
 
-/* Codes instead of values: y is an integer tensor wide enough for [qmin, qmax]. */
+/* Codes instead of values, and back: dequantizing the codes gives the bits of
+ * qg_fake_quantize (NaN apart).  y (x for _dequantize) has an integer type that holds
+ * [qmin, qmax]; under FLOATING a float type of the scheme's format, which then holds
+ * x / scale rounded.  Not for DYNAMIC; equal dims and strides, QG_ESTATE otherwise. */
 QG_NODISCARD qg_status qg_quantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
                                    const qg_qparam *p, const qg_tensor *x,
                                    qg_tensor *y);
