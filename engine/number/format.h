@@ -31,8 +31,8 @@ static inline uint16_t qg_f32_to_bf16(float f)
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Field i of an array of 4- or 2-bit fields, packed as in dtype.h; the value's upper bits
- * are ignored by _set, which leaves the neighbours alone. */
+/* Field i of an array of 4- or 2-bit fields, packed as in dtype.h; the value's upper
+ * bits are ignored by _set, which leaves the neighbours alone. */
 static inline unsigned qg_packed_get(const void *data, unsigned bits, size_t i)
 {
     unsigned per = 8 / bits, shift = (unsigned)(i % per) * bits;
@@ -55,9 +55,9 @@ uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
  *
  * From float32, what is too large (infinity too) gives the largest finite value when
  * `saturate` is set, else infinity where the format has one, else NaN.  F4E2M1 has
- * neither: it always saturates and takes NaN to -0, as ONNX's tests do.  F8E8M0 holds powers
- * of two only: it rounds up; zero and what is too small give 2^-127 when saturating,
- * else NaN, and so do negative values. */
+ * neither: it always saturates and takes NaN to -0, as ONNX's tests do.  F8E8M0 holds
+ * powers of two only: it rounds up; zero and what is too small give 2^-127 when
+ * saturating, else NaN, and so do negative values. */
 float qg_small_to_f32(qg_dtype d, uint8_t v);
 uint8_t qg_small_of_f32(qg_dtype d, float f, bool saturate);
 

@@ -42,6 +42,7 @@ static void load(qg_dtype type, const void *from, size_t at, size_t n, int32_t *
 static void store(qg_dtype type, void *to, size_t at, size_t n, const int32_t *from)
 {
     unsigned bits = qg_dtype_bits(type);
+    assert(bits >= 2 && bits <= 16);
     for (size_t i = 0; i < n; i++)
         if (bits == 16)
             ((uint16_t *)to)[at + i] = (uint16_t)from[i];
@@ -64,6 +65,7 @@ typedef void run_fn(const qg_qdq *q, run r, const void *x, void *y);
 static void for_runs(const qg_qdq *q, run_fn *f, const void *x, void *y)
 {
     size_t blocks = q->block ? (q->dim + q->block - 1) / q->block : q->dim;
+    assert(q->scale && (q->block == 0 || blocks > 0 || q->dim == 0));
     bool last = q->block && q->inner == 1; /* a whole block lies side by side */
     size_t step = last ? q->block : 1;
     for (size_t o = 0; o < q->outer; o++)

@@ -7,10 +7,10 @@
  *
  * NaN     gives qmin, infinities saturate
  * Wrap    some forms round first, convert to int32, add zp modulo 2^32 and clamp last:
- *         blocks with elements between two of the axis (inner > 1), 2-bit elements, and a
- *         4-bit element that does not fill its byte together with its run.  In range that
- *         is the same.  NaN and |v| >= 2^31 convert to -2^31 on x86-64; on aarch64 they
- *         saturate and NaN gives 0.
+ *         blocks with elements between two of the axis (inner > 1), 2-bit elements, and
+ *         a 4-bit element that does not fill its byte together with its run.  In range
+ *         that is the same.  NaN and |v| >= 2^31 convert to -2^31 on x86-64; on aarch64
+ *         they saturate and NaN gives 0.
  * float8  q = cast(x / scale), x = value(q) * scale; the zero point is 0 by definition.
  *         float4 alike
  * Source  spec/algorithms.md 5.1, vectors/README.md; vectors/ort_qdq.json; ONNX
@@ -21,20 +21,20 @@
 
 #include "engine/number/dtype.h"
 
-/* An array seen as [outer][dim][inner] around the quantized axis.  Per tensor: outer and
- * dim 1, inner the number of elements. */
+/* An array seen as [outer][dim][inner] around the quantized axis.  Per tensor: outer
+ * and dim 1, inner the number of elements. */
 typedef struct qg_qdq {
     qg_dtype type; /* of codes and zero points: see qg_qdq_knows */
     size_t outer, dim, inner;
-    size_t block;       /* 0: parameters are [dim]; else [outer][ceil(dim/block)][inner] */
+    size_t block; /* 0: parameters are [dim]; else [outer][ceil(dim / block)][inner] */
     const float *scale; /* float32, any value */
     const void *zero_point; /* of `type`, packed as in dtype.h; NULL: all 0 */
     bool no_saturate;       /* float8: overflow gives NaN or infinity instead */
     bool aarch64;           /* the wrapping forms as on aarch64 */
 } qg_qdq;
 
-/* int2, int4, int8, int16, their unsigned kin, float8, float4e2m1; int32 too, which only
- * DequantizeLinear takes. */
+/* int2, int4, int8, int16, their unsigned kin, float8, float4e2m1; int32 too, which
+ * only DequantizeLinear takes. */
 bool qg_qdq_knows(qg_dtype type, bool quantize);
 
 /* x and y do not overlap.  The type is known (asserted). */

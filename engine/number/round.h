@@ -16,7 +16,7 @@
     X(HALF_DOWN,        "half-down",           "toward -infinity")             \
     X(HALF_TOWARD_ZERO, "half-toward-zero",    "toward zero")                  \
     X(HALF_AWAY,        "half-away-from-zero", "away from zero")               \
-    X(NEAR_INT,         "near-int",            "away from zero (C round, PPQ's legacy name)") \
+    X(NEAR_INT,         "near-int",            "away from zero (C round, in PPQ)") \
     X(UP,               "up",                  "always ceil")                  \
     X(DOWN,             "down",                "always floor")
 /* clang-format on */

@@ -1,4 +1,5 @@
-/* code.c -- integer codes of a tensor, and the values of codes.  Not on any hot path. */
+/* code.c -- integer codes of a tensor, and the values of codes.  Not on any hot
+ * path. */
 #include <math.h>
 
 #include "engine/number/format.h"

@@ -50,6 +50,7 @@ static int32_t offset_at(const qg_qparam *p, size_t c)
 static void linear(const qg_scheme *s, const qg_qparam *p, qg_spans *w, const float *x,
                    float *y)
 {
+    assert(p->n > 0 && x && y);
     qg_linear one;
     qg_span span;
     const qg_fake_row *row = qg_fake_row_best();

@@ -6,7 +6,8 @@
  *
  * c      0 under PER_TENSOR; the index along scheme.axis under PER_CHANNEL; under BLOCK
  *        parameters are laid out like x with dim[axis] replaced by ceil(dim / block)
- * NaN    stays NaN (code: qmin, as ONNX Runtime); infinities saturate; a zero result is +0
+ * NaN    stays NaN (code: qmin, as ONNX Runtime); infinities saturate
+ * Zero   a result that is zero is +0
  * Wide   more than 24 bits: division and product in double, one rounding at the end
  * Float  FLOATING rounds x / scale to the format instead (policy.h, floating.c)
  * Source spec/ppq.md 2.1, 2.4, 2.5; ONNX QuantizeLinear (y_zero_point == offset)

@@ -18,9 +18,9 @@
  *           theorem 8; needs r correctly rounded and no underflow: scale within
  *           [2^-100, 2^100]; an |x| below scale / 4, where residuals may underflow,
  *           rounds to 0 all the same).
- * Limits    x is limited to RN(limit * scale) beforehand.  The quotient of that is within
- *           limit * 2^-23 < 1/2 of the limit, hence rounds to it, and both steps are
- *           monotone.  Comparisons are false for NaN, which so stays. */
+ * Limits    x is limited to RN(limit * scale) beforehand.  The quotient of that is
+ *           within limit * 2^-23 < 1/2 of the limit, hence rounds to it, and both steps
+ *           are monotone.  Comparisons are false for NaN, which so stays. */
 #ifndef QG_ENGINE_QUANT_FAKE_BODY_H
 #define QG_ENGINE_QUANT_FAKE_BODY_H
 
@@ -130,17 +130,22 @@ INLINE void floating_loop(const qg_floating *p, const float *x, float *y, size_t
 
 /* clang-format off */
 #define X(id, text, meaning)                                                   \
-    TARGET static void fused_##id(const qg_linear *p, const float *x, float *y, size_t n) \
+    TARGET static void fused_##id(const qg_linear *p, const float *x, float *y, \
+                                  size_t n)                                    \
     {                                                                          \
-        if (FUSED) fused_loop(QG_ROUND_##id, p, x, y, n);                      \
-        else divided_loop(QG_ROUND_##id, p, x, y, n);                          \
+        if (FUSED)                                                             \
+            fused_loop(QG_ROUND_##id, p, x, y, n);                             \
+        else                                                                   \
+            divided_loop(QG_ROUND_##id, p, x, y, n);                           \
     }                                                                          \
-    TARGET static void divided_##id(const qg_linear *p, const float *x, float *y, size_t n) \
+    TARGET static void divided_##id(const qg_linear *p, const float *x, float *y, \
+                                    size_t n)                                  \
     {                                                                          \
         divided_loop(QG_ROUND_##id, p, x, y, n);                               \
     }                                                                          \
     TARGET static void each_##id(const qg_linear *p, const float *scale,       \
-                                 const int32_t *offset, const float *x, float *y, size_t n) \
+                                 const int32_t *offset, const float *x, float *y, \
+                                 size_t n)                                     \
     {                                                                          \
         each_loop(QG_ROUND_##id, p, scale, offset, x, y, n);                   \
     }

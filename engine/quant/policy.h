@@ -1,7 +1,7 @@
 /* policy.h -- which kind of grid: the policy bitmap, and the scheme built on it.
  *
- * Source   spec/ppq.md 1.2: 18 legal bitmaps; BLOCK is ours, a third granularity with the
- *          same rules, which adds nine. */
+ * Source   spec/ppq.md 1.2: 18 legal bitmaps; BLOCK is ours, a third granularity with
+ *          the same rules, which adds nine. */
 #ifndef QG_ENGINE_QUANT_POLICY_H
 #define QG_ENGINE_QUANT_POLICY_H
 
@@ -20,7 +20,7 @@
     X(ASYMMETRIC,  0x020, "asymmetric",  "offset in use")                      \
     X(POWER_OF_2,  0x040, "power-of-2",  "scale is 2^k")                       \
     X(DYNAMIC,     0x080, "dynamic",     "scale from each tensor at run time") \
-    X(BLOCK,       0x100, "block",       "one scale and offset per block along the axis")
+    X(BLOCK,       0x100, "block",       "one scale and offset per block of the axis")
 /* clang-format on */
 
 enum qg_policy_bit {
@@ -29,7 +29,8 @@ enum qg_policy_bit {
 #undef X
 };
 
-/* Variants of FLOATING; 0 is the OCP reading of E and M, rounded half-even as IEEE does. */
+/* Variants of FLOATING; 0 is the OCP reading of E and M, rounded half-even as IEEE
+ * does. */
 enum qg_float_variant {
     QG_FLOAT_FNUZ = 1,     /* exponent bias one higher, one zero: E4M3FNUZ, E5M2FNUZ */
     QG_FLOAT_PPQ_TIES = 2, /* quirk: PPQ rounds the unsigned rest of the mantissa alone,
@@ -42,12 +43,12 @@ typedef struct qg_scheme {
     uint16_t policy;       /* sum of qg_policy_bit */
     uint8_t rounding;      /* qg_rounding */
     uint8_t bits;          /* 2..32 */
-    uint8_t exponent_bits; /* 1..8 under FLOATING (at most 23 bits of mantissa), else 0 */
+    uint8_t exponent_bits; /* 1..8 under FLOATING, at most 23 of mantissa; else 0 */
     uint8_t variant;       /* of qg_float_variant; 0 unless FLOATING */
     int16_t axis;          /* >= 0 under PER_CHANNEL and BLOCK, else -1 */
     int32_t block;         /* elements per block along axis; 0 unless BLOCK */
-    int64_t qmin, qmax;    /* steps, inclusive; FLOATING: limits of x / scale, +-INT64_MAX: none
-                         * but those of the format */
+    int64_t qmin, qmax;    /* steps, inclusive; FLOATING: limits of x / scale, where
+                         * +-INT64_MAX means those of the format */
 } qg_scheme;
 
 /* QG_ECONFIG with the broken rule and its field: "range [-128, 128] does not fit 8

@@ -1,6 +1,6 @@
 /* bench_fake [MB...]: fake quantize beside memcpy on one core.  GB/s are bytes of the
- * array per second, out of place, memory touched before, the best of interleaved rounds.
- * Sizes in MB; default 64 and 0.25. */
+ * array per second, out of place, memory touched before, the best of interleaved
+ * rounds.  Sizes in MB; default 64 and 0.25. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +66,8 @@ static const struct {
     { .name = "memcpy" },
     { .name = "per tensor", .granularity = QG_PER_TENSOR },
     { .name = "per channel", .granularity = QG_PER_CHANNEL },
-    { .name = "per channel, channels last", .granularity = QG_PER_CHANNEL, .last = true },
+    { .name = "per channel, channels last", .granularity = QG_PER_CHANNEL,
+      .last = true },
     { .name = "per tensor, in place", .granularity = QG_PER_TENSOR, .in_place = true },
     { .name = "per tensor, half away", .granularity = QG_PER_TENSOR,
       .rounding = QG_ROUND_HALF_AWAY },

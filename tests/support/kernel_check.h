@@ -42,18 +42,23 @@ static inline uint32_t bits_of_float(float f)
 
 /* clang-format off */
 static const float check_scales[] = {
-    1, 0.1f, 0.0078125f, 0.0123456789f, 3.1415927f, 0x1p-100f, 0x1p100f, 0x1.fffffep-101f,
-    0x1.000002p100f, 1e-45f, 1.1e-38f, 0x1.8p-140f, 3e38f, 1e30f, 1e-30f, 0x1.fffffep-8f,
+    1, 0.1f, 0.0078125f, 0.0123456789f, 3.1415927f, 0x1p-100f, 0x1p100f,
+    0x1.fffffep-101f, 0x1.000002p100f, 1e-45f, 1.1e-38f, 0x1.8p-140f, 3e38f, 1e30f,
+    1e-30f, 0x1.fffffep-8f,
 };
-static const struct { uint8_t bits; int64_t qmin, qmax; int32_t offset; } check_grids[] = {
+static const struct { uint8_t bits; int64_t qmin, qmax; int32_t offset; }
+check_grids[] = {
     { 8, -128, 127, 0 }, { 8, 0, 255, 128 }, { 8, -128, 127, -77 }, { 4, -8, 7, 0 },
-    { 2, -1, 1, 0 }, { 8, -127, 127, 0 }, { 16, -32768, 32767, 1234 }, { 16, 0, 65535, 7 },
+    { 2, -1, 1, 0 }, { 8, -127, 127, 0 }, { 16, -32768, 32767, 1234 },
+    { 16, 0, 65535, 7 },
     { 22, -2097152, 2097151, 0 }, { 8, 0, 255, 4194304 }, { 23, -4194304, 4194303, 0 },
 };
-static const struct { uint8_t bits, exponent_bits, variant; int64_t top; } check_floats[] = {
+static const struct { uint8_t bits, exponent_bits, variant; int64_t top; }
+check_floats[] = {
     { 8, 4, 0, 448 }, { 8, 5, 0, 57344 }, { 8, 4, QG_FLOAT_FNUZ, 240 },
     { 8, 5, QG_FLOAT_FNUZ, 57344 }, { 8, 3, 0, INT64_MAX }, { 4, 2, 0, 6 },
-    { 6, 2, 0, 7 }, { 16, 5, 0, 65504 }, { 16, 8, 0, INT64_MAX }, { 19, 8, 0, INT64_MAX },
+    { 6, 2, 0, 7 }, { 16, 5, 0, 65504 }, { 16, 8, 0, INT64_MAX },
+    { 19, 8, 0, INT64_MAX },
 };
 /* clang-format on */
 #define CHECK_COUNT(a) (sizeof(a) / sizeof(a)[0])

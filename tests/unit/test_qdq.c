@@ -1,5 +1,5 @@
-/* number/qdq.h.  Expected codes were made with onnxruntime 1.31.1 where the comment says
- * so; the bulk of the evidence is build/tests/vectors on ort_qdq.json. */
+/* number/qdq.h.  Expected codes were made with onnxruntime 1.31.1 where the comment
+ * says so; the bulk of the evidence is build/tests/vectors on ort_qdq.json. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -40,7 +40,8 @@ static size_t param_of(const qg_qdq *q, size_t i)
     return (o * ((q->dim + q->block - 1) / q->block) + d / q->block) * q->inner + k;
 }
 
-/* Any type, shape and granularity against the formula of the header, values in range. */
+/* Any type, shape and granularity against the formula of the header, values in
+ * range. */
 static void formula_holds_everywhere(void **state)
 {
     (void)state;
@@ -114,7 +115,8 @@ static void specials_follow_the_form(void **state)
         assert_int_equal(y[i], clamped[i]);
 }
 
-/* Two channels of five: elements 4 and 5 share a byte, so they take the wrapping form. */
+/* Two channels of five: elements 4 and 5 share a byte, so they take the wrapping
+ * form. */
 static void half_bytes_take_the_other_form(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* ort_qdq.json: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear of ONNX Runtime. */
+/* ort_qdq.json: QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear of ONNX
+ * Runtime. */
 #include <string.h>
 
 #include "engine/number/format.h"
