@@ -58,9 +58,12 @@ OP(divide, x / z,
    z == 0 ? 0 : z == -1 ? 0 - (wide)x : (wide)(x / z),
    z == 0 ? 0 : x / z)
 
-/* fmod 0: the result has the sign of the divisor (integers only). */
+/* fmod 0: the result has the sign of the divisor. */
 #define FLOORED(x, z) (x % z != 0 && (x < 0) != (z < 0) ? x % z + z : x % z)
-OP(modulo, x - z * floor(x / z), z == 0 || z == -1 ? 0 : FLOORED(x, z), z == 0 ? 0 : x % z)
+#define FLOORED_REAL(r, z)                                                             \
+    (r == 0 ? copysign(r, z) : (r < 0) != (z < 0) && r == r ? r + z : r)
+OP(modulo, FLOORED_REAL(fmod(x, z), z),
+   z == 0 || z == -1 ? 0 : FLOORED(x, z), z == 0 ? 0 : x % z)
 /* fmod 1: that of the dividend. */
 OP(remainder_, fmod(x, z), z == 0 || z == -1 ? 0 : x % z, z == 0 ? 0 : x % z)
 
@@ -106,7 +109,7 @@ static qg_status mod_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 static qg_status mod_infer(const qg_call *k)
 {
     const mod_param *p = k->param;
-    if (!p->fmod && QG_DT_HAS(QG_DT_FLOATS, k->in[0]->dtype))
+    if (!p->fmod && k->node->opset < 28 && QG_DT_HAS(QG_DT_FLOATS, k->in[0]->dtype))
         return qg_infer_fail(k, QG_EMODEL, "fmod is 0 with %s, expected 1",
                              qg_dtype_name(k->in[0]->dtype));
     return infer_numbers(k);

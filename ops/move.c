@@ -175,9 +175,12 @@ static qg_status space_to_depth_infer(const qg_call *k)
 
 static qg_status space_to_depth_run(const qg_call *k)
 {
-    const int64_t b = ((const block_param *)k->param)->size, *d = k->in[0]->dim;
+    const block_param *p = k->param;
+    const int64_t b = p->size, *d = k->in[0]->dim;
     const int64_t blocks[6] = { d[0], d[1], d[2] / b, b, d[3] / b, b };
-    copy_permuted(k, 6, blocks, (const int32_t[6]){ 0, 3, 5, 1, 2, 4 });
+    const int32_t dcr_perm[6] = { 0, 3, 5, 1, 2, 4 },
+                  crd_perm[6] = { 0, 1, 3, 5, 2, 4 };
+    copy_permuted(k, 6, blocks, p->crd ? crd_perm : dcr_perm);
     return QG_OK;
 }
 
