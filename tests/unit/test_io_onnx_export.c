@@ -14,31 +14,17 @@
         .name = text, .since = 1, .min_in = low, .max_in = high, .min_out = 1,         \
         .max_out = 1                                                                   \
     }
+/* clang-format off */
 static const qg_op plain_ops[] = {
-    OP("Conv", 2, 3),
-    OP("Clip", 1, 3),
-    OP("Relu", 1, 1),
-    OP("Neg", 1, 1),
-    OP("Abs", 1, 1),
-    OP("Add", 2, 2),
-    OP("Sub", 2, 2),
-    OP("Mul", 2, 2),
-    {.name = "If",
-                   .since = 1,
-                   .min_in = 1,
-                   .max_in = 1,
-                   .min_out = 1,
-                   .max_out = 255,
-                   .traits = QG_OP_CONTROL },
-    { .name = "Moved",
-                   .since = 1,
-                   .until = 12,
-                   .max_in = 1,
-                   .min_out = 1,
-                   .max_out = 1 },
-    { .name = "Moved",            .since = 13, .max_in = 1, .min_out = 1, .max_out = 1 },
-    { 0},
+    OP("Conv", 2, 3), OP("Clip", 1, 3), OP("Relu", 1, 1), OP("Neg", 1, 1),
+    OP("Abs", 1, 1), OP("Add", 2, 2), OP("Sub", 2, 2), OP("Mul", 2, 2),
+    { .name = "If", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 255,
+      .traits = QG_OP_CONTROL },
+    { .name = "Moved", .since = 1, .until = 12, .min_out = 1, .max_out = 1 },
+    { .name = "Moved", .since = 13, .min_out = 1, .max_out = 1 },
+    { 0 },
 };
+/* clang-format on */
 static const qg_op *const families[] = { plain_ops };
 static const qg_registry registry = { families, 1 };
 

@@ -284,7 +284,7 @@ static const struct {
     { "attribute_type", QG_EMODEL,
       "node 'conv1' (Conv): strides is FLOATS, expected INTS" },
     { "external_outside", QG_EMODEL,
-      "initializer 'w': external data path \"../../outside.bin\" leaves the directory" },
+      "initializer 'w': external data path \"../../outside.bin\" leaves the direct" },
     { "conv_group", QG_OK, NULL },
     { "reshape_impossible", QG_OK, NULL },
     { "gather_out_of_range", QG_OK, NULL },
