@@ -97,16 +97,19 @@ static void half_range(vec_run *v, const json *c)
         (int32_t)r.levels, QG_OPENVINO_REFERENCE, from, to, from, to
     };
     qg_int_dims dims = { 1, { (int64_t)n } };
-    float *clamped = VEC_NEW(v, n, float);
+    float *clamped = VEC_NEW(v, n, float), *trained = VEC_NEW(v, n, float);
     int32_t *codes = VEC_NEW(v, n, int32_t);
     for (size_t i = 0; i < n; i++) {
         clamped[i] = fminf(fmaxf(w[i], (float)low), (float)high);
         codes[i] = (int32_t)fmaxf(fminf(rintf(w[i] / scale), 63), -64);
+        trained[i] = (float)codes[i] * scale;
     }
     run(v, "exported", &fq, &dims, w,
         js_floats(v, js_get(c, "ov_fq_exported_levels256"), NULL));
     run(v, "clamped", &fq, &dims, clamped,
         js_floats(v, js_get(c, "ov_fq_with_clamped_weights"), NULL));
+    vec_same_floats(v, "torch_fake_quant_7bit", trained,
+                    js_floats(v, js_get(c, "torch_fake_quant_7bit"), NULL), n);
     vec_same_ints(v, "q_torch", codes, js_ints(v, js_get(c, "q_torch"), NULL), n);
 }
 

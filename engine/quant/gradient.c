@@ -1,0 +1,175 @@
+#include "engine/quant/gradient.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "engine/number/round.h"
+
+static const char *const names[QG_NLEARNED] = {
+#define X(id, text) text,
+    QG_LEARNED_MAP(X)
+#undef X
+};
+
+static const double ln2 = 0.69314718055994530942;
+
+const char *qg_learned_name(qg_learned m) { return names[m]; }
+
+int qg_learned_named(const char *text)
+{
+    for (int m = 0; m < QG_NLEARNED; m++)
+        if (strcmp(names[m], text) == 0)
+            return m;
+    return -1;
+}
+
+double qg_learned_step(const qg_learned_grid *g)
+{
+    if (g->method == QG_LEARNED_TQT)
+        return exp2(ceil(g->parameter)) / fmax(-g->qmin, g->qmax + 1);
+    if (g->method == QG_LEARNED_PACT)
+        return g->parameter / g->qmax;
+    return g->parameter;
+}
+
+qg_status qg_learned_check(qg_ctx *ctx, const char *what, const qg_learned_grid *g)
+{
+    double step = qg_learned_step(g);
+    if (!(g->qmin <= 0 && g->qmax > 0) || !isfinite(g->qmin) || !isfinite(g->qmax))
+        return qg_fail(ctx, QG_ENUMERIC,
+                       "learned grid: %s: codes [%g, %g], expected finite and around 0",
+                       what, g->qmin, g->qmax);
+    if (!isfinite(step) || !(step > 0) || !isfinite(g->offset))
+        return qg_fail(ctx, QG_ENUMERIC,
+                       "learned grid: %s: %s parameter %g, offset %g, expected finite "
+                       "and a step above 0",
+                       what, names[g->method], g->parameter, g->offset);
+    return QG_OK;
+}
+
+static double half_even(double v) { return qg_round_f64(QG_ROUND_HALF_EVEN, v); }
+
+static double clip(double v, double lo, double hi)
+{
+    return v < lo ? lo : v > hi ? hi : v;
+}
+
+/* LSQ, LSQ+ and STE with offset 0 of the last. */
+static qg_learned_one lsq_at(const qg_learned_grid *g, double x)
+{
+    double s = g->parameter, b = g->method == QG_LEARNED_LSQ_PLUS ? g->offset : 0;
+    double v = (x - b) / s;
+    bool inside = v >= g->qmin && v <= g->qmax;
+    double rounded = half_even(clip(v, g->qmin, g->qmax));
+    return (qg_learned_one){ .y = s * rounded + b,
+                             .dx = inside,
+                             .dparameter = inside ? rounded - v : rounded,
+                             .doffset = !inside };
+}
+
+static qg_learned_one ste_at(const qg_learned_grid *g, double x)
+{
+    double s = g->parameter, z = g->offset, v = x / s;
+    double q = clip(half_even(v) + z, g->qmin, g->qmax);
+    bool inside = v + z >= g->qmin && v + z <= g->qmax;
+    return (qg_learned_one){ .y = s * (q - z), .dx = inside };
+}
+
+static qg_learned_one tqt_at(const qg_learned_grid *g, double x)
+{
+    double s = qg_learned_step(g), v = x / s, rounded = half_even(v);
+    bool inside = rounded >= g->qmin && rounded <= g->qmax;
+    double q = clip(rounded, g->qmin, g->qmax);
+    return (qg_learned_one){ .y = s * q,
+                             .dx = inside,
+                             .dparameter = s * ln2 * (inside ? q - v : q) };
+}
+
+static qg_learned_one pact_at(const qg_learned_grid *g, double x)
+{
+    double high = g->parameter, low = g->qmin < 0 ? -high : 0;
+    double s = qg_learned_step(g), clipped = clip(x, low, high);
+    bool above = x >= high, below = x <= low;
+    return (qg_learned_one){ .y = half_even(clipped / s) * s,
+                             .dx = x > low && x < high,
+                             .dparameter = above              ? 1
+                                           : below && low < 0 ? -1
+                                                              : 0 };
+}
+
+qg_learned_one qg_learned_at(const qg_learned_grid *g, double x)
+{
+    static qg_learned_one (*const at[QG_NLEARNED])(const qg_learned_grid *, double) = {
+        [QG_LEARNED_STE] = ste_at,      [QG_LEARNED_LSQ] = lsq_at,
+        [QG_LEARNED_LSQ_PLUS] = lsq_at, [QG_LEARNED_TQT] = tqt_at,
+        [QG_LEARNED_PACT] = pact_at,
+    };
+    assert(g->method < QG_NLEARNED);
+    return at[g->method](g, x);
+}
+
+static qg_status layer_check(qg_ctx *ctx, const char *what, const qg_learned_layer *l)
+{
+    for (size_t c = 0; c < l->channels; c++)
+        QG_TRY(qg_learned_check(ctx, what, &l->grid[c]));
+    return QG_OK;
+}
+
+qg_status qg_learned_forward(qg_ctx *ctx, const char *what, const qg_learned_layer *l,
+                             const float *x, float *y)
+{
+    QG_TRY(layer_check(ctx, what, l));
+    size_t at = 0;
+    for (size_t o = 0; o < l->outer; o++)
+        for (size_t c = 0; c < l->channels; c++)
+            for (size_t i = 0; i < l->inner; i++, at++)
+                y[at] = (float)qg_learned_at(&l->grid[c], (double)x[at]).y;
+    return QG_OK;
+}
+
+static void channel_backward(const qg_learned_layer *l, size_t c, const float *data[2],
+                             double factor, const qg_learned_gradients *out)
+{
+    double parameter = 0, offset = 0;
+    for (size_t o = 0; o < l->outer; o++)
+        for (size_t i = 0; i < l->inner; i++) {
+            size_t at = (o * l->channels + c) * l->inner + i;
+            double g = (double)data[1][at];
+            qg_learned_one e = qg_learned_at(&l->grid[c], (double)data[0][at]);
+            parameter += g * e.dparameter;
+            offset += g * e.doffset;
+            if (out->x)
+                out->x[at] = (float)(g * e.dx);
+        }
+    if (out->parameter)
+        out->parameter[c] = parameter * factor;
+    if (out->offset)
+        out->offset[c] = offset * factor;
+}
+
+qg_status qg_learned_backward(qg_ctx *ctx, const char *what, const qg_learned_layer *l,
+                              const float *x, const float *g, double factor,
+                              const qg_learned_gradients *out)
+{
+    QG_TRY(layer_check(ctx, what, l));
+    for (size_t c = 0; c < l->channels; c++)
+        channel_backward(l, c, (const float *[2]){ x, g }, factor, out);
+    return QG_OK;
+}
+
+double qg_lsq_factor(size_t n, double qmax)
+{
+    assert(n > 0 && qmax > 0);
+    return 1 / sqrt((double)n * qmax);
+}
+
+double qg_lsq_start(const float *x, size_t n, double qmax)
+{
+    assert(n > 0 && qmax > 0);
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += fabs((double)x[i]);
+    return 2 * (sum / (double)n) / sqrt(qmax);
+}

@@ -1,0 +1,111 @@
+/* gradient.h -- quantizers that learn their grid: LSQ, LSQ+, TQT, PACT, and plain
+ * straight-through; forward and backward.
+ *
+ *     v = (x - b) / s        p: the learned parameter        R: half to even
+ *
+ *     method      s                           y                        dy/dp, with STE
+ *     STE         p, not learned              s (clip(R(v) + z) - z)   0
+ *     LSQ         p                           s R(clip(v, n, m))       n below, m above,
+ *                                                                      R(v) - v inside
+ *     LSQ_PLUS    p, and b is learned         s R(clip(v, n, m)) + b   as LSQ
+ *     TQT         2^ceil(p) / max(-n, m + 1)  s clip(R(v), n, m)       s ln 2 times that
+ *     PACT        p / m                       s R(clip(x, low, p) / s) 1 above, -1 below
+ *                                                                      (signed), 0 inside
+ *
+ *     dy/dx  1 inside, 0 outside;  dy/db of LSQ+ is 1 outside, 0 inside
+ *     inside LSQ, LSQ+, STE: n <= v <= m; TQT: n <= R(v) <= m; PACT: low < x < p
+ *            low is 0, or -p when n < 0 (signed PACT)
+ *
+ * The derivatives are those of the straight-through definition: R(v) - v, and for TQT
+ * ceil(p) - p, are held still while x, p and b move.  tests/unit/test_gradient.c checks
+ * every one against central differences of exactly that.
+ *
+ * Arithmetic in double; arrays are float32, rounded once when stored.
+ * Units    x, y, s, b, PACT's p: the tensor's own; n, m, z: steps; TQT's p: log2 of the
+ *          tensor's unit
+ * Layout   x, y, g: dense [outer, channels, inner]; p, b: [channels]
+ * Sums     of a channel: in double, in index order
+ * Source   spec/algorithms.md 6 (LSQ, TQT, PACT); LSQ: Esser et al. 2020; LSQ+: Bhalgat et
+ *          al. 2020; TQT: Jain et al. 2020; PACT: Choi et al. 2018.  A v on the border
+ *          counts as inside, as in torch.clamp. */
+#ifndef QG_ENGINE_QUANT_GRADIENT_H
+#define QG_ENGINE_QUANT_GRADIENT_H
+
+#include <stddef.h>
+
+#include "engine/core/status.h"
+
+/* clang-format off */
+#define QG_LEARNED_MAP(X)                                                      \
+    X(STE,      "ste")                                                         \
+    X(LSQ,      "lsq")                                                         \
+    X(LSQ_PLUS, "lsq-plus")                                                    \
+    X(TQT,      "tqt")                                                         \
+    X(PACT,     "pact")
+/* clang-format on */
+
+typedef enum qg_learned {
+#define X(id, text) QG_LEARNED_##id,
+    QG_LEARNED_MAP(X)
+#undef X
+        QG_NLEARNED
+} qg_learned;
+
+const char *qg_learned_name(qg_learned m);
+int qg_learned_named(const char *text); /* -1 when unknown */
+
+/* One grid.  parameter: p above; offset: b of LSQ+, z of STE, else unused. */
+typedef struct qg_learned_grid {
+    qg_learned method;
+    double qmin, qmax; /* n, m: integers, qmin < qmax, qmax > 0 */
+    double parameter, offset;
+} qg_learned_grid;
+
+/* Everything about one element. */
+typedef struct qg_learned_one {
+    double y, dx, dparameter, doffset;
+} qg_learned_one;
+
+/* QG_ENUMERIC unless the grid is finite, its step > 0 and qmin <= 0 < qmax; `what` begins
+ * the message. */
+QG_NODISCARD qg_status qg_learned_check(qg_ctx *ctx, const char *what,
+                                        const qg_learned_grid *g);
+
+/* The step s. */
+double qg_learned_step(const qg_learned_grid *g);
+
+/* y and the derivatives at x; the grid has been checked.  NaN gives NaN and dx 0. */
+qg_learned_one qg_learned_at(const qg_learned_grid *g, double x);
+
+/* Arrays: one grid per channel. */
+typedef struct qg_learned_layer {
+    size_t outer, channels, inner;
+    const qg_learned_grid *grid; /* [channels] */
+} qg_learned_layer;
+
+/* y may be x. */
+QG_NODISCARD qg_status qg_learned_forward(qg_ctx *ctx, const char *what,
+                                          const qg_learned_layer *l, const float *x,
+                                          float *y);
+
+/* Any may be NULL. */
+typedef struct qg_learned_gradients {
+    float *x;          /* like x; may be the incoming gradient */
+    double *parameter; /* [channels] */
+    double *offset;    /* [channels] */
+} qg_learned_gradients;
+
+/* dL/dx, dL/dp and dL/db from g = dL/dy.  factor multiplies dL/dp and dL/db: 1, or
+ * qg_lsq_factor(). */
+QG_NODISCARD qg_status qg_learned_backward(qg_ctx *ctx, const char *what,
+                                           const qg_learned_layer *l, const float *x,
+                                           const float *g, double factor,
+                                           const qg_learned_gradients *out);
+
+/* 1 / sqrt(n qmax): what LSQ multiplies its gradient by, n elements per step. */
+double qg_lsq_factor(size_t n, double qmax);
+
+/* 2 mean|x| / sqrt(qmax): where LSQ starts.  n > 0 (asserted). */
+double qg_lsq_start(const float *x, size_t n, double qmax);
+
+#endif
