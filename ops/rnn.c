@@ -1,0 +1,402 @@
+/* rnn.c -- RNN, GRU, LSTM.
+ *
+ * X [time, batch, in]   W [dirs, G H, in]   R [dirs, G H, H]   B [dirs, 2 G H]
+ * Y [time, dirs, batch, H]   Y_h, Y_c [dirs, batch, H]; with layout 1 batch comes first.
+ * G gates of H rows each: RNN 1; GRU 3 (update z, reset r, hidden h); LSTM 4 (input i,
+ * output o, forget f, cell c).
+ *
+ *     RNN   h' = f(Wx + Rh + b)
+ *     GRU   z, r = f(...)   h" = g(Wx + R(r h) + b), or g(Wx + r (Rh + rb) + wb) with
+ *           linear_before_reset   h' = (1 - z) h" + z h
+ *     LSTM  i, f = f(... + P c)   c' = f c + i g(...)   o = f(... + P c')   h' = o h(c')
+ *
+ * Sequences may be shorter than time (sequence_lens): Y is 0 behind their end, Y_h is
+ * the state there, and the reverse direction begins there.  `clip` limits the input of
+ * every activation.
+ * Source: ONNX RNN, LSTM-1, 7, 14 (layout), 22; GRU-1, 3 (linear_before_reset), 7, 14,
+ * 22. */
+#include "ops/families.h"
+
+#include <math.h>
+
+#include "engine/accel/accel.h"
+#include "ops/util_activation.h"
+#include "ops/util_axis.h"
+#include "ops/util_cast.h"
+
+enum { MAX_FUNCTIONS = 6 }; /* three of an LSTM, two directions */
+enum direction { FORWARD, REVERSE, BIDIRECTIONAL };
+enum { X, W, R, B, LENGTHS, H0, C0, P };
+
+typedef struct cell cell;
+
+/* What distinguishes the three. */
+typedef struct kind {
+    int64_t gates;
+    size_t n_functions;
+    const char *const *preset;
+    void (*step)(const cell *c, int64_t b);
+} kind;
+
+typedef struct rnn_param {
+    const kind *kind;
+    int direction;
+    int64_t hidden; /* 0: not said */
+    bool batch_first, couple, linear_before_reset;
+    float clip; /* 0: none */
+    qg_activation function[MAX_FUNCTIONS];
+} rnn_param;
+
+/* One direction while it runs. */
+struct cell {
+    const rnn_param *p;
+    const qg_activation *function;
+    int64_t n;             /* hidden size */
+    const float *r;        /* [gates n][n] */
+    const float *wb, *rb;  /* [gates n] */
+    const float *peephole; /* [3 n], i o f */
+    const float *input;    /* [gates n]: W x of this step and batch entry */
+    float *recurrent;      /* [batch][gates n]: R h of this step */
+    float *h, *c;          /* [batch][n] */
+    float *work;           /* [n] */
+};
+
+/* --- cells --------------------------------------------------------------------- */
+
+static float clipped(const cell *c, float x)
+{
+    float t = c->p->clip;
+    return t <= 0 ? x : x < -t ? -t : x > t ? t : x;
+}
+
+static float activated(const cell *c, int f, float x)
+{
+    return qg_activate(&c->function[f], clipped(c, x));
+}
+
+/* W x + R h + both biases of gate g, row j. */
+static float gate(const cell *c, const float *recurrent, int64_t g, int64_t j)
+{
+    int64_t at = g * c->n + j;
+    return c->input[at] + recurrent[at] + (c->wb[at] + c->rb[at]);
+}
+
+static void rnn_step(const cell *c, int64_t b)
+{
+    const float *rec = c->recurrent + b * c->n;
+    for (int64_t j = 0; j < c->n; j++)
+        c->h[b * c->n + j] = activated(c, 0, gate(c, rec, 0, j));
+}
+
+/* R_h (r h): the reset comes before the product, so it cannot be done for all gates. */
+static float reset_product(const cell *c, const float *reset_h, int64_t j)
+{
+    const float *row = c->r + (2 * c->n + j) * c->n;
+    float sum = 0;
+    for (int64_t i = 0; i < c->n; i++)
+        sum += row[i] * reset_h[i];
+    return sum;
+}
+
+static void gru_step(const cell *c, int64_t b)
+{
+    int64_t n = c->n;
+    float *h = c->h + b * n, *rec = c->recurrent + b * 3 * n;
+    bool linear = c->p->linear_before_reset;
+    for (int64_t j = 0; j < n; j++) {
+        float r = activated(c, 0, gate(c, rec, 1, j));
+        float after = r * (rec[2 * n + j] + c->rb[2 * n + j]);
+        rec[j] = activated(c, 0, gate(c, rec, 0, j));
+        c->work[j] = linear ? after : r * h[j];
+    }
+    for (int64_t j = 0; j < n; j++) {
+        float x = c->input[2 * n + j] + c->wb[2 * n + j];
+        x += linear ? c->work[j] : reset_product(c, c->work, j) + c->rb[2 * n + j];
+        rec[2 * n + j] = activated(c, 1, x);
+    }
+    for (int64_t j = 0; j < n; j++)
+        h[j] = (1 - rec[j]) * rec[2 * n + j] + rec[j] * h[j];
+}
+
+static void lstm_step(const cell *c, int64_t b)
+{
+    int64_t n = c->n;
+    const float *rec = c->recurrent + b * 4 * n, *p = c->peephole;
+    for (int64_t j = 0; j < n; j++) {
+        float *state = c->c + b * n + j;
+        float i = activated(c, 0, gate(c, rec, 0, j) + p[j] * *state);
+        float f = c->p->couple
+                      ? 1 - i
+                      : activated(c, 0, gate(c, rec, 2, j) + p[2 * n + j] * *state);
+        *state = f * *state + i * activated(c, 1, gate(c, rec, 3, j));
+        float o = activated(c, 0, gate(c, rec, 1, j) + p[n + j] * *state);
+        c->h[b * n + j] = o * activated(c, 2, *state);
+    }
+}
+
+static const char *const presets[] = { "Tanh", "Sigmoid", "Tanh", "Tanh" };
+static const kind rnn_kind = { 1, 1, presets, rnn_step };
+static const kind gru_kind = { 3, 2, presets + 1, gru_step };
+static const kind lstm_kind = { 4, 3, presets + 1, lstm_step };
+
+/* --- attributes and shapes ----------------------------------------------------- */
+
+static size_t directions(const rnn_param *p)
+{
+    return p->direction == BIDIRECTIONAL ? 2 : 1;
+}
+
+static qg_status prepare(qg_ctx *ctx, const qg_node *node, const kind *which,
+                         rnn_param *p)
+{
+    static const char *const names[] = { "forward", "reverse", "bidirectional", NULL };
+    int64_t layout, couple, linear;
+    p->kind = which;
+    QG_TRY(qg_attr_choice(ctx, node, "direction", names, FORWARD, &p->direction));
+    QG_TRY(qg_attr_int(ctx, node, "hidden_size", 0, &p->hidden));
+    QG_TRY(qg_attr_int(ctx, node, "layout", 0, &layout));
+    QG_TRY(qg_attr_int(ctx, node, "input_forget", 0, &couple));
+    QG_TRY(qg_attr_int(ctx, node, "linear_before_reset", 0, &linear));
+    QG_TRY(qg_attr_float(ctx, node, "clip", 0, &p->clip));
+    p->batch_first = layout != 0;
+    p->couple = couple != 0;
+    p->linear_before_reset = linear != 0;
+    qg_activation_list list = { which->preset, which->n_functions,
+                                which->n_functions * directions(p) };
+    return qg_activations_read(ctx, node, &list, p->function);
+}
+
+static qg_status prepare_rnn(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    return prepare(ctx, node, &rnn_kind, param);
+}
+
+static qg_status prepare_gru(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    return prepare(ctx, node, &gru_kind, param);
+}
+
+static qg_status prepare_lstm(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    return prepare(ctx, node, &lstm_kind, param);
+}
+
+static qg_status check_dims(const qg_call *k, size_t slot, int32_t rank,
+                            const int64_t *dim)
+{
+    QG_TRY(qg_check_rank(k, slot, rank, rank));
+    for (int32_t i = 0; i < rank; i++)
+        QG_TRY(qg_check_dim(k, slot, i, dim[i]));
+    return QG_OK;
+}
+
+static qg_status check_inputs(const qg_call *k, int64_t batch, int64_t hidden)
+{
+    const rnn_param *p = k->param;
+    int64_t dirs = (int64_t)directions(p), in = qg_in_dim(k, X, 2);
+    int64_t rows = hidden < 0 ? -1 : p->kind->gates * hidden;
+    int64_t state[] = { dirs, batch, hidden };
+    if (p->batch_first)
+        state[0] = batch, state[1] = dirs;
+    if (p->hidden && hidden >= 0 && p->hidden != hidden)
+        return qg_infer_fail(k, QG_EMODEL, "hidden_size is %lld, expected %lld as in R",
+                             (long long)p->hidden, (long long)hidden);
+    QG_TRY(check_dims(k, W, 3, (int64_t[]){ dirs, rows, in }));
+    QG_TRY(check_dims(k, R, 3, (int64_t[]){ dirs, rows, hidden }));
+    QG_TRY(check_dims(k, B, 2, (int64_t[]){ dirs, rows < 0 ? -1 : 2 * rows }));
+    QG_TRY(check_dims(k, LENGTHS, 1, (int64_t[]){ batch }));
+    QG_TRY(check_dims(k, H0, 3, state));
+    QG_TRY(check_dims(k, C0, 3, state));
+    return check_dims(k, P, 2, (int64_t[]){ dirs, hidden < 0 ? -1 : 3 * hidden });
+}
+
+static qg_status infer(const qg_call *k)
+{
+    const rnn_param *p = k->param;
+    qg_dtype d = k->in[X]->dtype;
+    int64_t dirs = (int64_t)directions(p), hidden = qg_in_dim(k, R, 2);
+    for (size_t i = 0; i < k->n_in; i++)
+        QG_TRY(qg_check_type(k, i, i == LENGTHS ? QG_DT(I32) : QG_DT_FLOATS));
+    QG_TRY(qg_check_same_type(k, W, B));
+    QG_TRY(qg_check_same_type(k, H0, P));
+    QG_TRY(qg_check_rank(k, X, 3, 3));
+    int64_t time = qg_in_dim(k, X, p->batch_first),
+            batch = qg_in_dim(k, X, !p->batch_first);
+    QG_TRY(check_inputs(k, batch, hidden));
+    int64_t all[] = { time, dirs, batch, hidden }, last[] = { dirs, batch, hidden };
+    int64_t all_first[] = { batch, time, dirs, hidden },
+            last_first[] = { batch, dirs, hidden };
+    qg_set_out(k, 0, d, 4, p->batch_first ? all_first : all);
+    qg_set_out(k, 1, d, 3, p->batch_first ? last_first : last);
+    qg_set_out(k, 2, d, 3, p->batch_first ? last_first : last);
+    return QG_OK;
+}
+
+/* --- running ------------------------------------------------------------------- */
+
+/* Where things lie: element [t][b] of X is row t * x_time + b * x_batch, and so on. */
+typedef struct extent {
+    int64_t time, batch, in, n, rows, dirs;
+    int64_t x_time, x_batch;        /* rows of X */
+    int64_t y_time, y_batch, y_dir; /* rows of Y, n elements each */
+    int64_t s_batch, s_dir;         /* rows of Y_h and the initial states */
+} extent;
+
+static extent extent_of(const qg_call *k)
+{
+    const rnn_param *p = k->param;
+    bool first = p->batch_first;
+    const qg_tensor *x = k->in[X];
+    extent e = { .time = x->dim[first],
+                 .batch = x->dim[!first],
+                 .in = x->dim[2],
+                 .n = k->in[R]->dim[2],
+                 .dirs = (int64_t)directions(p) };
+    e.rows = p->kind->gates * e.n;
+    e.x_time = first ? 1 : e.batch;
+    e.x_batch = first ? e.time : 1;
+    e.y_time = first ? e.dirs : e.dirs * e.batch;
+    e.y_batch = first ? e.time * e.dirs : 1;
+    e.y_dir = first ? 1 : e.batch;
+    e.s_batch = first ? e.dirs : 1;
+    e.s_dir = first ? 1 : e.batch;
+    return e;
+}
+
+static int64_t length_of(const qg_call *k, const extent *e, int64_t b)
+{
+    const qg_tensor *t = qg_in(k, LENGTHS);
+    int64_t n = t ? t->i32[b] : e->time;
+    return n < 0 ? 0 : n < e->time ? n : e->time;
+}
+
+static float *zeros(const qg_call *k, int64_t a, int64_t b)
+{
+    return (size_t)a > SIZE_MAX / sizeof(float) / (b ? (size_t)b : 1)
+               ? NULL
+               : QG_NEWN(k->scratch, (size_t)(a * b), float);
+}
+
+/* Copies states between [batch][n] and the operator's layout. */
+static void load_state(const extent *e, const qg_tensor *from, int64_t dir, float *to)
+{
+    for (int64_t b = 0; from && b < e->batch; b++)
+        memcpy(to + b * e->n, from->f32 + (b * e->s_batch + dir * e->s_dir) * e->n,
+               (size_t)e->n * sizeof *to);
+}
+
+static void save_state(const extent *e, const float *from, int64_t dir, qg_tensor *to)
+{
+    for (int64_t b = 0; to && b < e->batch; b++)
+        memcpy(to->f32 + (b * e->s_batch + dir * e->s_dir) * e->n, from + b * e->n,
+               (size_t)e->n * sizeof *from);
+}
+
+/* All rows of X times W of this direction: [time * batch][rows]. */
+static void project(const qg_call *k, const extent *e, int64_t dir, float *out)
+{
+    qg_gemm_problem g = { .m = e->time * e->batch,
+                          .n = e->rows,
+                          .k = e->in,
+                          .lda = e->in,
+                          .ldb = e->in,
+                          .ldc = e->rows,
+                          .trans_b = true,
+                          .alpha = 1 };
+    qg_ref_gemm_f32(&g, k->in[X]->f32, k->in[W]->f32 + dir * e->rows * e->in, out);
+}
+
+/* Step s of every sequence that is long enough. */
+static void run_step(const qg_call *k, const extent *e, cell *c, const float *projected,
+                     int64_t dir, bool reverse, int64_t s)
+{
+    qg_tensor *y = qg_out(k, 0);
+    qg_gemm_problem g = { .m = e->batch,
+                          .n = e->rows,
+                          .k = e->n,
+                          .lda = e->n,
+                          .ldb = e->n,
+                          .ldc = e->rows,
+                          .trans_b = true,
+                          .alpha = 1 };
+    qg_ref_gemm_f32(&g, c->h, c->r, c->recurrent);
+    for (int64_t b = 0; b < e->batch; b++) {
+        int64_t length = length_of(k, e, b);
+        if (s >= length)
+            continue;
+        int64_t t = reverse ? length - 1 - s : s;
+        c->input = projected + (t * e->x_time + b * e->x_batch) * e->rows;
+        c->p->kind->step(c, b);
+        if (y)
+            memcpy(y->f32 + (t * e->y_time + b * e->y_batch + dir * e->y_dir) * e->n,
+                   c->h + b * e->n, (size_t)e->n * sizeof *c->h);
+    }
+}
+
+static qg_status run_direction(const qg_call *k, const extent *e, int64_t dir)
+{
+    const rnn_param *p = k->param;
+    const qg_tensor *bias = qg_in(k, B), *peephole = qg_in(k, P);
+    const float *none = zeros(k, e->rows, 2);
+    float *projected = zeros(k, e->time * e->batch, e->rows);
+    cell c = { .p = p,
+               .function = p->function + (size_t)dir * p->kind->n_functions,
+               .n = e->n,
+               .r = k->in[R]->f32 + dir * e->rows * e->n,
+               .recurrent = zeros(k, e->batch, e->rows),
+               .h = zeros(k, e->batch, e->n),
+               .c = zeros(k, e->batch, e->n),
+               .work = zeros(k, 1, e->n) };
+    if (!none || !projected || !c.recurrent || !c.h || !c.c || !c.work)
+        return qg_nomem(k->ctx);
+    c.wb = bias ? bias->f32 + dir * 2 * e->rows : none;
+    c.rb = c.wb + e->rows;
+    c.peephole = peephole ? peephole->f32 + dir * 3 * e->n : none;
+    load_state(e, qg_in(k, H0), dir, c.h);
+    load_state(e, qg_in(k, C0), dir, c.c);
+    project(k, e, dir, projected);
+    for (int64_t s = 0; s < e->time; s++)
+        run_step(k, e, &c, projected, dir, p->direction == REVERSE || dir == 1, s);
+    save_state(e, c.h, dir, qg_out(k, 1));
+    save_state(e, c.c, dir, qg_out(k, 2));
+    return QG_OK;
+}
+
+static qg_status recur(const qg_call *k)
+{
+    extent e = extent_of(k);
+    if (qg_out(k, 0))
+        memset(k->out[0]->data, 0,
+               (size_t)qg_tensor_count(k->out[0]) * sizeof *k->out[0]->f32);
+    for (int64_t dir = 0; dir < e.dirs; dir++)
+        QG_TRY(run_direction(k, &e, dir));
+    return QG_OK;
+}
+
+static qg_status run(const qg_call *k) { return qg_run_f32(k, recur); }
+
+#define ROW(onnx, opset, kind, inputs, outputs)                                        \
+    {                                                                                  \
+        .name = onnx, .since = (opset), .min_in = 3, .max_in = (inputs), .min_out = 0, \
+        .max_out = (outputs), .in_roles = "dwwbsddf",                                  \
+        .traits = QG_OP_COMPUTE | QG_OP_PURE, .param_size = sizeof(rnn_param),         \
+        .prepare = prepare_##kind, .infer = infer, .run = run                          \
+    }
+/* clang-format off */
+const qg_op qg_ops_rnn[] = {
+    ROW("RNN", 1, rnn, 6, 2),
+    ROW("RNN", 7, rnn, 6, 2),
+    ROW("RNN", 14, rnn, 6, 2),
+    ROW("RNN", 22, rnn, 6, 2),
+    ROW("GRU", 1, gru, 6, 2),
+    ROW("GRU", 3, gru, 6, 2),
+    ROW("GRU", 7, gru, 6, 2),
+    ROW("GRU", 14, gru, 6, 2),
+    ROW("GRU", 22, gru, 6, 2),
+    ROW("LSTM", 1, lstm, 8, 3),
+    ROW("LSTM", 7, lstm, 8, 3),
+    ROW("LSTM", 14, lstm, 8, 3),
+    ROW("LSTM", 22, lstm, 8, 3),
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,87 @@
+#include "ops/util_activation.h"
+
+#include <assert.h>
+#include <math.h>
+
+#define UNUSED (void)a, (void)b
+
+static float relu(float x, float a, float b) { return UNUSED, x < 0 ? 0 : x; }
+static float tangent(float x, float a, float b) { return UNUSED, tanhf(x); }
+static float sigmoid(float x, float a, float b) { return UNUSED, 1 / (1 + expf(-x)); }
+static float softsign(float x, float a, float b) { return UNUSED, x / (1 + fabsf(x)); }
+static float affine(float x, float a, float b) { return a * x + b; }
+static float leaky(float x, float a, float b) { return (void)b, x < 0 ? a * x : x; }
+static float threshold(float x, float a, float b) { return (void)b, x > a ? x : 0; }
+static float scaled_tangent(float x, float a, float b) { return a * tanhf(b * x); }
+static float elu(float x, float a, float b)
+{
+    return (void)b, x < 0 ? a * (expf(x) - 1) : x;
+}
+
+/* log(1 + e^x) without overflow. */
+static float softplus(float x, float a, float b)
+{
+    return UNUSED, fmaxf(x, 0) + log1pf(expf(-fabsf(x)));
+}
+
+static float hard_sigmoid(float x, float a, float b)
+{
+    float y = a * x + b;
+    return y < 0 ? 0 : y > 1 ? 1 : y;
+}
+
+static const struct {
+    const char *name;
+    float (*f)(float, float, float);
+    bool has_alpha, has_beta;
+    float alpha, beta;
+} table[] = {
+    {"Relu",             relu,           false, false, 0,     0   },
+    { "Tanh",            tangent,        false, false, 0,     0   },
+    { "Sigmoid",         sigmoid,        false, false, 0,     0   },
+    { "Softsign",        softsign,       false, false, 0,     0   },
+    { "Softplus",        softplus,       false, false, 0,     0   },
+    { "Affine",          affine,         true,  true,  1,     0   },
+    { "LeakyRelu",       leaky,          true,  false, 0.01f, 0   },
+    { "ThresholdedRelu", threshold,      true,  false, 1,     0   },
+    { "ScaledTanh",      scaled_tangent, true,  true,  1,     1   },
+    { "HardSigmoid",     hard_sigmoid,   true,  true,  0.2f,  0.5f},
+    { "Elu",             elu,            true,  false, 1,     0   },
+};
+
+static int find(const char *name)
+{
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(table[i].name, name) == 0)
+            return (int)i;
+    return -1;
+}
+
+qg_status qg_activations_read(qg_ctx *ctx, const qg_node *n,
+                              const qg_activation_list *list, qg_activation *out)
+{
+    const char *const *name;
+    const float *alpha, *beta;
+    size_t n_name, n_alpha, n_beta;
+    assert(list->n_preset > 0);
+    QG_TRY(qg_attr_strings(ctx, n, "activations", &name, &n_name));
+    QG_TRY(qg_attr_floats(ctx, n, "activation_alpha", &alpha, &n_alpha));
+    QG_TRY(qg_attr_floats(ctx, n, "activation_beta", &beta, &n_beta));
+    if (n_name && n_name != list->count)
+        return qg_node_fail(ctx, QG_EMODEL, "import", n,
+                            "activations has %zu values, expected %zu", n_name,
+                            list->count);
+    for (size_t i = 0; i < list->count; i++) {
+        const char *text = n_name ? name[i] : list->preset[i % list->n_preset];
+        int at = find(text);
+        if (at < 0)
+            return qg_node_fail(ctx, QG_EMODEL, "import", n,
+                                "activation '%s', expected one of ONNX's eleven", text);
+        out[i] = (qg_activation){ table[at].f, table[at].alpha, table[at].beta };
+        if (table[at].has_alpha && n_alpha)
+            out[i].alpha = *alpha++, n_alpha--;
+        if (table[at].has_beta && n_beta)
+            out[i].beta = *beta++, n_beta--;
+    }
+    return QG_OK;
+}

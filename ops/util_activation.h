@@ -1,0 +1,30 @@
+/* util_activation.h -- the activation functions that recurrent operators name.
+ * Source: ONNX LSTM-14, section "Activation functions"; presets of alpha and beta are
+ * those of the ONNX operator of the same name. */
+#ifndef QG_OPS_UTIL_ACTIVATION_H
+#define QG_OPS_UTIL_ACTIVATION_H
+
+#include "engine/ir/graph.h"
+
+typedef struct qg_activation {
+    float (*f)(float x, float alpha, float beta);
+    float alpha, beta;
+} qg_activation;
+
+/* Reads `activations`, `activation_alpha` and `activation_beta` into out[count]; absent
+ * names are preset[i % n_preset].  Alphas and betas are handed out in order to the
+ * functions that have one. */
+typedef struct qg_activation_list {
+    const char *const *preset;
+    size_t n_preset, count;
+} qg_activation_list;
+QG_NODISCARD qg_status qg_activations_read(qg_ctx *ctx, const qg_node *n,
+                                           const qg_activation_list *list,
+                                           qg_activation *out);
+
+static inline float qg_activate(const qg_activation *a, float x)
+{
+    return a->f(x, a->alpha, a->beta);
+}
+
+#endif
