@@ -301,46 +301,6 @@ static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float
     return *low <= *high;
 }
 
-/* op->clamp (op.h): what a kernel may absorb. */
-static bool relu_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
-                       float *high)
-{
-    (void)n, (void)constant;
-    *low = 0;
-    *high = INFINITY;
-    return true;
-}
-
-/* *limit = the constant in a slot; left alone when the slot is absent. */
-static bool constant_limit(const qg_node *n, const qg_tensor *const *constant,
-                           uint32_t slot, float *limit)
-{
-    if (slot >= n->n_in || !n->in[slot])
-        return true;
-    const qg_tensor *t = constant[slot];
-    if (!t || !t->data || t->dtype != QG_F32 || qg_tensor_count(t) != 1)
-        return false;
-    *limit = t->f32[0];
-    return true;
-}
-
-static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
-                       float *high)
-{
-    const clip_param *p = n->param;
-    float limit[2] = { -INFINITY, INFINITY };
-    if (p->from_attributes) {
-        limit[0] = p->low;
-        limit[1] = p->high;
-    } else if (!constant_limit(n, constant, 1, &limit[0]) ||
-               !constant_limit(n, constant, 2, &limit[1])) {
-        return false;
-    }
-    *low = limit[0];
-    *high = limit[1];
-    return true;
-}
-
 #define PLAIN (QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_BATCH_FIRST)
 #define ACT   (PLAIN | QG_OP_ACTIVATION)
 #define MONO  QG_OP_MONOTONE
