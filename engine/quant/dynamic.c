@@ -90,9 +90,10 @@ static void apply(const qg_scheme *s, const slab *b, const float *x, float *y)
             qg_fake_linear(&one, x + at, y + at, b->run);
         }
     }
+    qg_qparam each = { b->columns, p.scale, p.offset };
     for (size_t r = 0; b->run == 1 && p.narrow && r < b->rows; r++)
-        one.row->each[s->rounding](&one, p.scale, p.offset, x + r * b->stride,
-                                   y + r * b->stride, b->columns);
+        one.row->each[s->rounding](&one, &each, x + r * b->stride, y + r * b->stride,
+                                   b->columns);
 }
 
 /* Columns in sweeps of COLUMNS. */

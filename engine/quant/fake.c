@@ -58,9 +58,9 @@ static void linear(const qg_scheme *s, const qg_qparam *p, qg_spans *w, const fl
     qg_linear_init(&one, s, p->scale[0], offset_at(p, 0));
     for (size_t current = 0; qg_spans_next(w, &span);) {
         if (span.each && narrow) {
-            const int32_t *offset = p->offset ? p->offset + span.param : NULL;
-            row->each[s->rounding](&one, p->scale + span.param, offset, x + span.at,
-                                   y + span.at, span.n);
+            qg_qparam each = { span.n, p->scale + span.param,
+                               p->offset ? p->offset + span.param : NULL };
+            row->each[s->rounding](&one, &each, x + span.at, y + span.at, span.n);
             continue;
         }
         size_t length = span.each ? 1 : span.n;

@@ -52,6 +52,8 @@ QG_NODISCARD qg_status qg_dequantize(qg_ctx *ctx, const char *what, const qg_sch
 enum qg_range_quirk {
     QG_RANGE_PPQ_OFFSET = 1,      /* D01: offset without qmin and clamp */
     QG_RANGE_PPQ_POW2_OFFSET = 2, /* D02: offset from the unrounded scale */
+    QG_RANGE_MX = 4, /* FLOATING: the OCP MX rule, 2^(floor(log2 |range|) - that of the
+                      * format's largest): a step finer than ours, may clip */
 };
 void qg_scheme_from_range(const qg_scheme *s, double low, double high, double min_scale,
                           unsigned quirks, float *scale, int32_t *offset);

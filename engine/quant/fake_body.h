@@ -90,10 +90,11 @@ INLINE void divided_loop(qg_rounding mode, const qg_linear *p, const float *x, f
         y[i] = to_int(mode, limited(x[i] / s, low, high)) * s;
 }
 
-INLINE void each_loop(qg_rounding mode, const qg_linear *p, const float *scale,
-                      const int32_t *offset, const float *x, float *y, size_t n)
+INLINE void each_loop(qg_rounding mode, const qg_linear *p, const qg_qparam *each,
+                      const float *x, float *y, size_t n)
 {
-    const float low = (float)p->qmin, high = (float)p->qmax;
+    const float *scale = each->scale, low = (float)p->qmin, high = (float)p->qmax;
+    const int32_t *offset = each->offset;
     if (!offset) {
         INDEPENDENT
         for (size_t i = 0; i < n; i++)
@@ -143,11 +144,10 @@ INLINE void floating_loop(const qg_floating *p, const float *x, float *y, size_t
     {                                                                          \
         divided_loop(QG_ROUND_##id, p, x, y, n);                               \
     }                                                                          \
-    TARGET static void each_##id(const qg_linear *p, const float *scale,       \
-                                 const int32_t *offset, const float *x, float *y, \
-                                 size_t n)                                     \
+    TARGET static void each_##id(const qg_linear *p, const qg_qparam *each,    \
+                                 const float *x, float *y, size_t n)           \
     {                                                                          \
-        each_loop(QG_ROUND_##id, p, scale, offset, x, y, n);                   \
+        each_loop(QG_ROUND_##id, p, each, x, y, n);                            \
     }
 QG_ROUNDING_MAP(X)
 #undef X

@@ -14,7 +14,7 @@
 #ifndef QG_ENGINE_QUANT_FAKE_KERNEL_H
 #define QG_ENGINE_QUANT_FAKE_KERNEL_H
 
-#include "engine/quant/policy.h"
+#include "engine/quant/fake.h"
 
 typedef struct qg_linear qg_linear;
 typedef struct qg_floating qg_floating;
@@ -22,10 +22,9 @@ typedef struct qg_fake_row qg_fake_row;
 
 typedef void qg_linear_fn(const qg_linear *p, const float *x, float *y, size_t n);
 
-/* Element i has a scale and an offset of its own (offset NULL: 0). */
-typedef void qg_linear_each_fn(const qg_linear *p, const float *scale,
-                               const int32_t *offset, const float *x, float *y,
-                               size_t n);
+/* Element i has parameter i of `each`; of p only the range counts. */
+typedef void qg_linear_each_fn(const qg_linear *p, const qg_qparam *each, const float *x,
+                               float *y, size_t n);
 typedef void qg_floating_fn(const qg_floating *p, const float *x, float *y, size_t n);
 
 /* A LINEAR scheme with one scale and offset.  Limits are of round(x / scale), that is

@@ -34,7 +34,9 @@ void qg_scheme_from_range(const qg_scheme *s, double low, double high, double mi
     double unrounded = width / ((double)s->qmax - (double)s->qmin);
     unrounded = fmin(fmax(unrounded, min_scale > 0 ? min_scale : 1e-8), FLT_MAX);
     double chosen = unrounded;
-    if (s->policy & QG_POWER_OF_2)
+    if (quirks & QG_RANGE_MX && s->policy & QG_FLOATING && width > 0)
+        chosen = fmax(ldexp(1, ilogb(width / 2) - ilogb((double)s->qmax)), 0x1p-127);
+    else if (s->policy & QG_POWER_OF_2)
         chosen = fmin(power_of_2_above(unrounded), 0x1p127);
     double divisor = quirks & QG_RANGE_PPQ_POW2_OFFSET ? unrounded : chosen;
     *scale = (float)chosen;

@@ -137,8 +137,8 @@ static inline void check_linear(kernel_check *k, const qg_scheme *s, float scale
             continue;
         row[r]->divided[s->rounding](&p, check_begin(k, r), k->got, k->n);
         check_compare(k, r, "divided", label);
-        row[r]->each[s->rounding](&p, k->scale, offset ? k->offset : NULL,
-                                  check_begin(k, r), k->got, k->n);
+        qg_qparam each = { k->n, k->scale, offset ? k->offset : NULL };
+        row[r]->each[s->rounding](&p, &each, check_begin(k, r), k->got, k->n);
         check_compare(k, r, "each", label);
         if (!qg_linear_fusable(&p))
             continue;
@@ -166,8 +166,8 @@ static inline void check_each(kernel_check *k, const qg_scheme *s)
     for (size_t r = 0; r < rows; r++) {
         if (!row[r]->supported())
             continue;
-        row[r]->each[s->rounding](&p[0], k->scale, k->offset, check_begin(k, r), k->got,
-                                  k->n);
+        qg_qparam each = { k->n, k->scale, k->offset };
+        row[r]->each[s->rounding](&p[0], &each, check_begin(k, r), k->got, k->n);
         check_compare(k, r, "each", qg_rounding_name((qg_rounding)s->rounding));
     }
 }

@@ -107,6 +107,35 @@ static void the_widest_ranges_stay_finite(void **state)
     }
 }
 
+/* FLOATING: the power of two that avoids clipping, or the MX rule. */
+static void floating_scales_are_powers_of_2(void **state)
+{
+    (void)state;
+    static const struct {
+        double high;
+        float fits, mx;
+    } rows[] = {
+        {6,      1,        1        },
+        { 5,     1,        1        },
+        { 4,     1,        1        },
+        { 7,     2,        1        },
+        { 3,     0.5f,     0.5f     },
+        { 0,     0x1p-26f, 0x1p-26f },
+        { 1e-30, 0x1p-26f, 0x1p-102f}
+    };
+    qg_scheme s = scheme(0x59, -6, 6);
+    s.bits = 4;
+    s.exponent_bits = 2;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        float scale;
+        int32_t offset;
+        qg_scheme_from_range(&s, -rows[i].high, 0, 0, 0, &scale, &offset);
+        assert_true(scale == rows[i].fits && offset == 0);
+        qg_scheme_from_range(&s, 0, rows[i].high, 0, QG_RANGE_MX, &scale, &offset);
+        assert_true(scale == rows[i].mx && offset == 0);
+    }
+}
+
 static void parameters_are_counted(void **state)
 {
     (void)state;
@@ -130,4 +159,5 @@ static void parameters_are_counted(void **state)
 QG_TEST_MAIN(cmocka_unit_test(table_holds_with_and_without_quirks),
              cmocka_unit_test(any_range_gives_a_usable_grid),
              cmocka_unit_test(the_widest_ranges_stay_finite),
+             cmocka_unit_test(floating_scales_are_powers_of_2),
              cmocka_unit_test(parameters_are_counted))

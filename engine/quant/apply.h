@@ -1,0 +1,27 @@
+/* apply.h -- one scheme on one tensor: parameters, values, and what it cost.  What
+ * `qg quantize-tensor` does. */
+#ifndef QG_ENGINE_QUANT_APPLY_H
+#define QG_ENGINE_QUANT_APPLY_H
+
+#include "engine/quant/metric.h"
+
+typedef struct qg_applied {
+    qg_scheme scheme; /* as given, without DYNAMIC: for qg_quantize with param */
+    qg_qparam param;  /* those used; in the arena unless they were given */
+    qg_error error;   /* of y against x, in memory order */
+    uint64_t saturated; /* elements outside of the grid */
+} qg_applied;
+
+typedef struct qg_apply {
+    qg_scheme scheme;       /* checked */
+    const qg_qparam *param; /* NULL, and always for a DYNAMIC scheme: scale and offset
+                             * from the range of the values under each parameter */
+    unsigned quirks;        /* of qg_range_quirk */
+} qg_apply;
+
+/* y = fake quantized x: float32, one layout, not the same array. */
+QG_NODISCARD qg_status qg_scheme_apply(qg_ctx *ctx, qg_arena *arena, const qg_apply *how,
+                                       const qg_tensor *x, qg_tensor *y,
+                                       qg_applied *out);
+
+#endif

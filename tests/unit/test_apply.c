@@ -1,0 +1,88 @@
+/* qg_scheme_apply: parameters it finds, what it reports, what it refuses. */
+#include "tests/support/test.h"
+
+#include <math.h>
+
+#include "engine/quant/apply.h"
+
+static float x[6] = { -1, 0.5f, 2, 10, -20, 30 }, y[6];
+
+static void tensors(qg_tensor *from, qg_tensor *to)
+{
+    qg_tensor_init(from, QG_F32, 2, (int64_t[]){ 2, 3 });
+    *to = *from;
+    from->f32 = x;
+    to->f32 = y;
+}
+
+static qg_apply int8(uint16_t policy, int16_t axis)
+{
+    return (qg_apply){
+        .scheme = {.policy = policy,
+                   .bits = 8,
+                   .axis = axis,
+                   .qmin = -128,
+                   .qmax = 127}
+    };
+}
+
+static void finds_its_parameters(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_tensor from, to;
+    qg_applied a;
+    tensors(&from, &to);
+    qg_apply how = int8(0x16 | QG_DYNAMIC, 0); /* dynamic gives the same */
+    for (int round = 0; round < 2; round++) {
+        assert_ok(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a));
+        assert_int_equal(a.param.n, 2);
+        assert_true(a.param.scale[0] == 4.0f / 255 && a.param.scale[1] == 60.0f / 255);
+        assert_int_equal(a.scheme.policy, 0x16);
+        assert_int_equal(a.error.count, 6);
+        assert_int_equal(a.saturated, 1); /* 30 is 127.5 steps: 128 (ppq.md 3.2) */
+        how.scheme.policy = 0x16;
+    }
+    assert_true(qg_error_max(&a.error) < 0.12);
+    qg_ctx_free(ctx);
+}
+
+static void takes_given_parameters(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    float scale = 0.1f;
+    qg_tensor from, to;
+    qg_applied a;
+    tensors(&from, &to);
+    qg_apply how = int8(0x15, -1);
+    qg_qparam p = { 1, &scale, NULL };
+    how.param = &p;
+    assert_ok(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a));
+    assert_int_equal(a.saturated, 2); /* -20 and 30 */
+    assert_true(y[5] == 127 * 0.1f && qg_error_max(&a.error) == 30 - (double)y[5]);
+    qg_ctx_free(ctx);
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_tensor from, to;
+    qg_applied a;
+    tensors(&from, &to);
+    qg_apply how = int8(0x15, -1);
+    assert_fails(
+        ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &from, &a), QG_ESTATE,
+        "quantize tensor: the result, expected another array of the same layout");
+    how.scheme.qmax = 200;
+    assert_fails(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a),
+                 QG_ECONFIG, "quantize tensor: range [-128, 200] does not fit 8 bits");
+    how = int8(0x16, 5);
+    assert_fails(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a), QG_ESTATE,
+                 "quantize tensor: axis 5 and block 0 do not fit float32[2,3]");
+    qg_ctx_free(ctx);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(finds_its_parameters),
+             cmocka_unit_test(takes_given_parameters), cmocka_unit_test(refuses))
