@@ -2,10 +2,9 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/core/num.h"
+#include "engine/io/json.h"
 
 qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out)
 {
@@ -28,28 +27,67 @@ void qg_report_free(qg_report *r)
         qg_arena_free(r->arena);
 }
 
-/* Texts are copied, so callers may pass what lies on their stack. */
+/* What is no UTF-8, and what would move the cursor, becomes '?'. */
+static void make_printable(char *text, bool lines)
+{
+    for (size_t n; *text; text += n) {
+        n = qg_utf8_length(text);
+        bool control = (unsigned char)*text < 0x20 || *text == 0x7f;
+        if (n == 0 || (control && !(lines && *text == '\n')))
+            *text = '?';
+        n = n ? n : 1;
+    }
+}
+
+/* Texts and lists are copied, so callers may pass what lies on their stack. */
 static qg_status own(qg_report *r, qg_cell *cell)
 {
-    if (cell->kind != QG_CELL_TEXT)
-        return QG_OK;
-    cell->text = qg_arena_strdup(r->arena, cell->text);
-    return cell->text ? QG_OK : qg_nomem(r->ctx);
+    if (cell->kind == QG_CELL_TEXT || cell->kind == QG_CELL_PAGE) {
+        char *text = qg_arena_strdup(r->arena, cell->text);
+        if (!text)
+            return qg_nomem(r->ctx);
+        make_printable(text, cell->kind == QG_CELL_PAGE);
+        cell->text = text;
+    }
+    if (cell->kind == QG_CELL_LIST && cell->number > 0) {
+        size_t n = (size_t)cell->number;
+        float *list = QG_NEWN(r->arena, n, float);
+        if (!list)
+            return qg_nomem(r->ctx);
+        memcpy(list, cell->list, n * sizeof *list);
+        cell->list = list;
+    }
+    return QG_OK;
 }
 
 static qg_status format_cell(qg_report *r, const char *fmt, va_list args, qg_cell *out)
 {
-    char text[1024];
-    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(NULL, 0, fmt, again);
+    va_end(again);
+    assert(n >= 0);
+    char *text = qg_arena_raw(r->arena, (size_t)n + 1, 1);
+    if (!text)
+        return qg_nomem(r->ctx);
+    (void)vsnprintf(text, (size_t)n + 1, fmt, args);
+    make_printable(text, false);
     *out = qg_cell_text(text);
-    return own(r, out);
+    return QG_OK;
+}
+
+static qg_status push_fact(qg_report *r, qg_fact f)
+{
+    for (size_t i = 0; i < r->fact.n; i++)
+        assert(strcmp(r->fact.at[i].name, f.name) != 0);
+    return qg_vec_push(r->ctx, r->arena, &r->fact, f);
 }
 
 qg_status qg_report_add(qg_report *r, const char *name, qg_cell value)
 {
     qg_fact f = { .name = name, .value = value };
     QG_TRY(own(r, &f.value));
-    return qg_vec_push(r->ctx, r->arena, &r->fact, f);
+    return push_fact(r, f);
 }
 
 qg_status qg_report_addf(qg_report *r, const char *name, const char *fmt, ...)
@@ -59,7 +97,7 @@ qg_status qg_report_addf(qg_report *r, const char *name, const char *fmt, ...)
     va_start(args, fmt);
     qg_status s = format_cell(r, fmt, args, &f.value);
     va_end(args);
-    return s == QG_OK ? qg_vec_push(r->ctx, r->arena, &r->fact, f) : s;
+    return s == QG_OK ? push_fact(r, f) : s;
 }
 
 static qg_status split_columns(qg_report *r, qg_table *t, const char *columns)
@@ -86,14 +124,14 @@ qg_status qg_report_table(qg_report *r, const char *name, const char *columns,
         return qg_nomem(r->ctx);
     t->name = name;
     QG_TRY(split_columns(r, t, columns));
-    qg_fact f = { .name = name, .table = t };
-    QG_TRY(qg_vec_push(r->ctx, r->arena, &r->fact, f));
+    QG_TRY(push_fact(r, (qg_fact){ .name = name, .table = t }));
     *out = t;
     return QG_OK;
 }
 
 qg_status qg_table_add(qg_report *r, qg_table *t, qg_cell cell)
 {
+    assert(cell.kind != QG_CELL_PAGE);
     QG_TRY(own(r, &cell));
     return qg_vec_push(r->ctx, r->arena, &t->cell, cell);
 }
@@ -123,197 +161,87 @@ bool qg_report_number(const qg_report *r, const char *name, double *out)
     return false;
 }
 
-/* --- the page for people --- */
-
-enum { CELL_TEXT = 1100 };
-
-static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
-{
-    switch (c->kind) {
-    case QG_CELL_NONE:
-        return "-";
-    case QG_CELL_TEXT:
-        return c->text;
-    case QG_CELL_NUMBER:
-        (void)snprintf(text, CELL_TEXT, "%.4g", c->number);
-        return text;
-    case QG_CELL_COUNT:
-        (void)snprintf(text, CELL_TEXT, "%.0f", c->number);
-        return text;
-    case QG_CELL_PERCENT:
-        (void)snprintf(text, CELL_TEXT, "%.*f %%", fabs(c->number) < 0.001 ? 5 : 2,
-                       100 * c->number);
-        return text;
-    case QG_CELL_BOOL:
-        return c->number != 0 ? "yes" : "no";
-    }
-    assert(!"unknown cell");
-    return "";
-}
-
-/* Names are JSON keys; people get spaces. */
-static void print_name(FILE *f, const char *name, int width)
-{
-    int n = 0;
-    for (; name[n]; n++)
-        (void)fputc(name[n] == '_' ? ' ' : name[n], f);
-    for (; n < width; n++)
-        (void)fputc(' ', f);
-}
-
-/* Columns as on a terminal: UTF-8 continuation bytes take no room. */
-static size_t width_of(const char *s)
-{
-    size_t n = 0;
-    for (; *s; s++)
-        n += ((unsigned char)*s & 0xC0) != 0x80;
-    return n;
-}
-
-static bool right_aligned(const qg_table *t, size_t column)
-{
-    for (size_t i = column; i < t->cell.n; i += t->n_column)
-        if (t->cell.at[i].kind == QG_CELL_TEXT)
-            return false;
-    return true;
-}
-
-static void print_cell(FILE *f, const char *s, size_t width, bool right, bool last)
-{
-    size_t have = width_of(s), pad = have < width ? width - have : 0;
-    for (size_t i = 0; right && i < pad; i++)
-        (void)fputc(' ', f);
-    (void)fputs(s, f);
-    for (size_t i = 0; !right && !last && i < pad; i++)
-        (void)fputc(' ', f);
-    if (!last)
-        (void)fputs("  ", f);
-}
-
-static qg_status print_table(FILE *f, qg_report *r, const qg_table *t)
-{
-    char text[CELL_TEXT];
-    size_t *width = QG_NEWN(r->arena, t->n_column, size_t);
-    if (!width)
-        return qg_nomem(r->ctx);
-    (void)fputc('\n', f);
-    print_name(f, t->name, 0);
-    (void)fputc('\n', f);
-    for (size_t c = 0; c < t->n_column; c++)
-        width[c] = strlen(t->column[c]);
-    for (size_t i = 0; i < t->cell.n; i++) {
-        size_t n = width_of(cell_text(&t->cell.at[i], text));
-        if (width[i % t->n_column] < n)
-            width[i % t->n_column] = n;
-    }
-    for (size_t i = 0; i < t->n_column + t->cell.n; i++) {
-        size_t c = i % t->n_column;
-        bool last = c + 1 == t->n_column;
-        const char *s = i < t->n_column ? t->column[c]
-                                        : cell_text(&t->cell.at[i - t->n_column], text);
-        if (c == 0)
-            (void)fputs("  ", f);
-        print_cell(f, s, width[c], right_aligned(t, c), last);
-        if (last)
-            (void)fputc('\n', f);
-    }
-    return QG_OK;
-}
-
-static qg_status print_page(FILE *f, qg_report *r)
-{
-    char text[CELL_TEXT];
-    int width = 0;
-    for (size_t i = 0; i < r->fact.n; i++)
-        if (!r->fact.at[i].table && (int)strlen(r->fact.at[i].name) > width)
-            width = (int)strlen(r->fact.at[i].name);
-    for (size_t i = 0; i < r->fact.n; i++) {
-        const qg_fact *fact = &r->fact.at[i];
-        if (fact->table) {
-            QG_TRY(print_table(f, r, fact->table));
-            continue;
-        }
-        print_name(f, fact->name, width);
-        (void)fprintf(f, "  %s\n", cell_text(&fact->value, text));
-    }
-    return QG_OK;
-}
-
 /* --- JSON --- */
 
-static void json_string(FILE *f, const char *s)
+static void put_number(qg_json_writer *w, const char *key, double x)
 {
-    (void)fputc('"', f);
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            (void)fprintf(f, "\\%c", c);
-        else if (c < 0x20)
-            (void)fprintf(f, "\\u%04x", c);
-        else
-            (void)fputc(c, f);
-    }
-    (void)fputc('"', f);
+    if (isfinite(x))
+        qg_json_put_f64(w, key, x);
+    else
+        qg_json_put_null(w, key);
 }
 
-static void json_cell(FILE *f, const qg_cell *c)
+static void put_list(qg_json_writer *w, const char *key, const qg_cell *c)
 {
-    char number[QG_NUM_TEXT];
+    qg_json_put_array(w, key);
+    for (size_t i = 0; i < (size_t)c->number; i++)
+        if (isfinite(c->list[i]))
+            qg_json_put_f32(w, NULL, c->list[i]);
+        else
+            qg_json_put_null(w, NULL);
+    qg_json_put_end(w);
+}
+
+static void put_cell(qg_json_writer *w, const char *key, const qg_cell *c)
+{
     switch (c->kind) {
     case QG_CELL_NONE:
-        (void)fputs("null", f);
+        qg_json_put_null(w, key);
         return;
     case QG_CELL_TEXT:
-        json_string(f, c->text);
+    case QG_CELL_PAGE:
+        qg_json_put_text(w, key, c->text);
         return;
-    case QG_CELL_BOOL:
-        (void)fputs(c->number != 0 ? "true" : "false", f);
+    case QG_CELL_NUMBER:
+    case QG_CELL_PERCENT:
+        put_number(w, key, c->number);
         return;
     case QG_CELL_COUNT:
-        (void)fprintf(f, "%.0f", c->number);
+        qg_json_put_int(w, key, (int64_t)c->number);
         return;
-    default:
-        if (isfinite(c->number))
-            qg_num_f64(number, c->number);
-        (void)fputs(isfinite(c->number) ? number : "null", f);
+    case QG_CELL_BOOL:
+        qg_json_put_bool(w, key, c->number != 0);
+        return;
+    case QG_CELL_LIST:
+        put_list(w, key, c);
+        return;
     }
+    assert(!"unknown cell");
 }
 
-static void json_table(FILE *f, const qg_table *t)
+static void put_table(qg_json_writer *w, const qg_table *t)
 {
-    (void)fputc('[', f);
+    assert(t->cell.n % t->n_column == 0);
+    qg_json_put_array(w, t->name);
     for (size_t i = 0; i < t->cell.n; i++) {
         size_t c = i % t->n_column;
-        (void)fputs(c ? ", " : i ? ",\n    {" : "\n    {", f);
-        json_string(f, t->column[c]);
-        (void)fputs(": ", f);
-        json_cell(f, &t->cell.at[i]);
+        if (c == 0)
+            qg_json_put_object_line(w, NULL);
+        put_cell(w, t->column[c], &t->cell.at[i]);
         if (c + 1 == t->n_column)
-            (void)fputc('}', f);
+            qg_json_put_end(w);
     }
-    (void)fputs(t->cell.n ? "\n  ]" : "]", f);
+    qg_json_put_end(w);
 }
 
-static qg_status print_json(FILE *f, qg_report *r)
+static qg_status print_json(qg_report *r, FILE *f)
 {
-    (void)fputs("{\n  \"report\": ", f);
-    json_string(f, r->title);
-    for (size_t i = 0; i < r->fact.n; i++) {
-        (void)fputs(",\n  ", f);
-        json_string(f, r->fact.at[i].name);
-        (void)fputs(": ", f);
+    qg_json_writer w;
+    qg_json_begin(&w, r->ctx, f);
+    qg_json_put_object(&w, NULL);
+    qg_json_put_text(&w, "report", r->title);
+    for (size_t i = 0; i < r->fact.n; i++)
         if (r->fact.at[i].table)
-            json_table(f, r->fact.at[i].table);
+            put_table(&w, r->fact.at[i].table);
         else
-            json_cell(f, &r->fact.at[i].value);
-    }
-    (void)fputs("\n}\n", f);
-    return QG_OK;
+            put_cell(&w, r->fact.at[i].name, &r->fact.at[i].value);
+    qg_json_put_end(&w);
+    return qg_json_done(&w);
 }
 
 /* Renders into memory once; an empty text when memory runs out. */
 static const char *render(qg_report *r, char **kept,
-                          qg_status (*print)(FILE *, qg_report *))
+                          qg_status (*print)(qg_report *, FILE *))
 {
     if (*kept)
         return *kept;
@@ -322,12 +250,16 @@ static const char *render(qg_report *r, char **kept,
     FILE *f = open_memstream(&text, &size);
     if (!f)
         return "";
-    qg_status s = print(f, r);
+    qg_status s = print(r, f);
     if (fclose(f) == 0 && s == QG_OK)
         *kept = qg_arena_strndup(r->arena, text, size);
     free(text);
     return *kept ? *kept : "";
 }
 
-const char *qg_report_text(qg_report *r) { return render(r, &r->text, print_page); }
+const char *qg_report_text(qg_report *r)
+{
+    return render(r, &r->text, qg_report_print);
+}
+
 const char *qg_report_json(qg_report *r) { return render(r, &r->json, print_json); }

@@ -1,26 +1,42 @@
 /* report.h -- building qg_report: facts and tables in order of arrival.
  *
- * Cells are text or numbers; a number keeps its value for JSON and has a printf-like
- * precision for people.  Everything lies in the report's own arena. */
+ * Cells are text or numbers; a number keeps its value for JSON and is shortened for
+ * people.  NaN and infinity are shown to people and are null in JSON.
+ * Names   of facts, tables and columns are JSON keys: words with '_', which people see
+ *         as spaces; no two facts or tables of a report share one (asserted).
+ * Page    at most QG_PAGE_WIDTH columns: facts are aligned and wrapped, a table has
+ *         aligned columns, and one with `records` set stands as one paragraph per row.
+ *         Tables are as wide as their cells.
+ * Texts   are copied; bytes that are no UTF-8 and control characters become '?', so
+ *         that a name of a hostile model can neither break JSON nor steer a terminal.
+ * Owner   everything lies in the report's own arena, except names and titles, which
+ *         are borrowed and must be static. */
 #ifndef QG_ENGINE_API_REPORT_H
 #define QG_ENGINE_API_REPORT_H
+
+#include <stdio.h>
 
 #include "engine/api/qg.h"
 #include "engine/core/vec.h"
 
+enum { QG_PAGE_WIDTH = 88 };
+
 enum qg_cell_kind {
     QG_CELL_NONE,
     QG_CELL_TEXT,
+    QG_CELL_PAGE, /* facts only: text of several lines that stands alone, as it is */
     QG_CELL_NUMBER,
     QG_CELL_COUNT,
     QG_CELL_PERCENT,
-    QG_CELL_BOOL
+    QG_CELL_BOOL,
+    QG_CELL_LIST
 };
 
 typedef struct qg_cell {
     enum qg_cell_kind kind;
     const char *text;
-    double number; /* PERCENT: a share, 0.01 is shown as 1 % */
+    double number;     /* PERCENT: a share, 0.01 is shown as 1 %; LIST: how many */
+    const float *list; /* JSON has all of them; people see the first and the limits */
 } qg_cell;
 
 typedef struct qg_table {
@@ -28,6 +44,7 @@ typedef struct qg_table {
     const char *const *column; /* [n_column] JSON keys */
     size_t n_column;
     QG_VEC(qg_cell) cell; /* row by row */
+    bool records; /* for people: a paragraph per row, headed by its first cell */
 } qg_table;
 
 typedef struct qg_fact {
@@ -44,6 +61,9 @@ struct qg_report {
     char *text, *json; /* made on demand */
 };
 
+/* The page of qg_report_text. */
+QG_NODISCARD qg_status qg_report_print(qg_report *r, FILE *f);
+
 QG_NODISCARD qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out);
 
 QG_NODISCARD qg_status qg_report_add(qg_report *r, const char *name, qg_cell value);
@@ -51,7 +71,7 @@ QG_NODISCARD qg_status qg_report_addf(qg_report *r, const char *name, const char
                                       ...) QG_PRINTF(3, 4);
 
 /* columns: names separated by one space.  Cells follow row by row through
- * qg_table_add. */
+ * qg_table_add; the last row is complete when the report is shown (asserted). */
 QG_NODISCARD qg_status qg_report_table(qg_report *r, const char *name,
                                        const char *columns, qg_table **out);
 QG_NODISCARD qg_status qg_table_add(qg_report *r, qg_table *t, qg_cell cell);
@@ -60,23 +80,32 @@ QG_NODISCARD qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt,
 
 static inline qg_cell qg_cell_text(const char *s)
 {
-    return (qg_cell){ s ? QG_CELL_TEXT : QG_CELL_NONE, s, 0 };
+    return (qg_cell){ .kind = s ? QG_CELL_TEXT : QG_CELL_NONE, .text = s };
+}
+static inline qg_cell qg_cell_page(const char *text)
+{
+    return (qg_cell){ .kind = QG_CELL_PAGE, .text = text };
+}
+/* x: [n], NULL only when n is 0; copied. */
+static inline qg_cell qg_cell_list(const float *x, size_t n)
+{
+    return (qg_cell){ .kind = QG_CELL_LIST, .list = x, .number = (double)n };
 }
 static inline qg_cell qg_cell_number(double x)
 {
-    return (qg_cell){ QG_CELL_NUMBER, NULL, x };
+    return (qg_cell){ .kind = QG_CELL_NUMBER, .number = x };
 }
 static inline qg_cell qg_cell_count(size_t n)
 {
-    return (qg_cell){ QG_CELL_COUNT, NULL, (double)n };
+    return (qg_cell){ .kind = QG_CELL_COUNT, .number = (double)n };
 }
 static inline qg_cell qg_cell_percent(double share)
 {
-    return (qg_cell){ QG_CELL_PERCENT, NULL, share };
+    return (qg_cell){ .kind = QG_CELL_PERCENT, .number = share };
 }
 static inline qg_cell qg_cell_bool(bool b)
 {
-    return (qg_cell){ QG_CELL_BOOL, NULL, b };
+    return (qg_cell){ .kind = QG_CELL_BOOL, .number = b };
 }
 
 #endif

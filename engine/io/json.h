@@ -54,6 +54,10 @@ void qg_json_put_f64(qg_json_writer *w, const char *key, double x);
 void qg_json_put_bool(qg_json_writer *w, const char *key, bool x);
 void qg_json_put_null(qg_json_writer *w, const char *key);
 
+/* Bytes of the UTF-8 character at s, which ends with a zero; 0 when it is none (RFC
+ * 3629: overlong forms and surrogates are none). */
+size_t qg_utf8_length(const char *s);
+
 /* ---- Reading ---- */
 
 enum qg_json_type {

@@ -26,10 +26,9 @@ static void new_line(qg_json_writer *w)
     w->column = 2 * w->depth;
 }
 
-/* Length of the UTF-8 character at s; 0 when it is none (RFC 3629, overlong forms and
- * surrogates included). */
-static size_t utf8_length(const unsigned char *s)
+size_t qg_utf8_length(const char *text)
 {
+    const unsigned char *s = (const unsigned char *)text;
     static const struct {
         unsigned char mask, lead, n;
         uint32_t least;
@@ -56,11 +55,10 @@ static size_t utf8_length(const unsigned char *s)
 
 static bool is_utf8(const char *text)
 {
-    for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        size_t n = utf8_length(s);
+    for (size_t n; *text; text += n) {
+        n = qg_utf8_length(text);
         if (n == 0)
             return false;
-        s += n;
     }
     return true;
 }
