@@ -98,26 +98,28 @@ static const struct {
     const char *id;
     void (*act)(toy *t);
     const char *message;
+/* clang-format off */
 } breakers[] = {
-    {"ids-dense",          break_ids,          "value 'y': has id 0, expected"                          },
-    { "ids-dense",         break_in_body,      "node 'r' (Relu): has id 4 at position 0"                },
-    { "names-unique",      break_names,        "node 'relu2' (Relu): is not what its name finds"        },
-    { "one-producer",      break_producer,
-     "node 'relu' (Relu): out0 is 'y', which another"                                                   },
-    { "uses-match",        break_uses,         "value 'c': lists in1 of 'add' as a use"                 },
-    { "topological-order", break_order,        "node 'relu' (Relu): comes before 'conv'"                },
-    { "inputs-free",       break_inputs,       "value 'w': differs from the list of graph inputs"       },
-    { "outputs-listed",    break_outputs,      "differs from the list of graph outputs"                 },
-    { "values-sourced",    break_sources,      "value 'w': is read and nothing produces it"             },
-    { "values-sourced",    break_body_sources, "value 'c': is read and nothing"                         },
-    { "constants-known",   break_constants,    "value 'w': has another type"                            },
-    { "types-legal",       break_types,        "value 'y': has dtype 0 and rank 9"                      },
-    { "arity",             break_arity,        "node 'relu' (Relu): has 1 inputs (0 captured) and 0 out"},
-    { "attributes-legal",  break_attributes,   "attribute 'group' has 2 values"                         },
-    { "attributes-once",   double_attribute,   "has attribute 'group' twice"                            },
-    { "prepared",          break_prepared,     "node 'conv' (Conv): has no parameters"                  },
-    { "bodies-owned",      break_bodies,       "node 'if' (If): body 'then' belongs elsewhere"          },
+    { "ids-dense", break_ids, "value 'y': has id 0, expected" },
+    { "ids-dense", break_in_body, "node 'r' (Relu): has id 4 at position 0" },
+    { "names-unique", break_names, "node 'relu2' (Relu): is not what its name finds" },
+    { "one-producer", break_producer, "node 'relu' (Relu): out0 is 'y', which another"
+      },
+    { "uses-match", break_uses, "value 'c': lists in1 of 'add' as a use" },
+    { "topological-order", break_order, "node 'relu' (Relu): comes before 'conv'" },
+    { "inputs-free", break_inputs, "value 'w': differs from the list of graph inputs" },
+    { "outputs-listed", break_outputs, "differs from the list of graph outputs" },
+    { "values-sourced", break_sources, "value 'w': is read and nothing produces it" },
+    { "values-sourced", break_body_sources, "value 'c': is read and nothing" },
+    { "constants-known", break_constants, "value 'w': has another type" },
+    { "types-legal", break_types, "value 'y': has dtype 0 and rank 9" },
+    { "arity", break_arity, "node 'relu' (Relu): has 1 inputs (0 captured) and 0 out" },
+    { "attributes-legal", break_attributes, "attribute 'group' has 2 values" },
+    { "attributes-once", double_attribute, "has attribute 'group' twice" },
+    { "prepared", break_prepared, "node 'conv' (Conv): has no parameters" },
+    { "bodies-owned", break_bodies, "node 'if' (If): body 'then' belongs elsewhere" },
 };
+/* clang-format on */
 enum { N_BREAKERS = sizeof breakers / sizeof breakers[0] };
 
 static void a_sound_graph_passes(void **state)

@@ -49,17 +49,19 @@ static void bad_nodes_are_refused_without_a_trace(void **state)
     (void)state;
     static const struct {
         const char *op, *in, *out, *message;
+    /* clang-format off */
     } bad[] = {
-        {"Conv",   "x",    "n",    "graph: node 'bad' (Conv): 1 inputs, expected 2 to 3"},
-        { "Relu",  "x, x", "n",    "graph: node 'bad' (Relu): 2 inputs, expected 1 to 1"},
-        { "Split", "x",    "",     "0 outputs, expected 1 to any number"                },
-        { "Conv",  "_, w", "n",    "input 0 is absent, expected a value"                },
-        { "Relu",  "x",    "_",    "output 0 is absent, expected a value"               },
-        { "Relu",  "y",    "x",    "output 'x' is a graph input already"                },
-        { "Relu",  "x",    "y",    "output 'y' is produced already"                     },
-        { "Relu",  "x",    "k",    "output 'k' is a constant already"                   },
-        { "Split", "x",    "n, n", "output 'n' is produced already"                     },
+        { "Conv", "x", "n", "graph: node 'bad' (Conv): 1 inputs, expected 2 to 3" },
+        { "Relu", "x, x", "n", "graph: node 'bad' (Relu): 2 inputs, expected 1 to 1" },
+        { "Split", "x", "", "0 outputs, expected 1 to any number" },
+        { "Conv", "_, w", "n", "input 0 is absent, expected a value" },
+        { "Relu", "x", "_", "output 0 is absent, expected a value" },
+        { "Relu", "y", "x", "output 'x' is a graph input already" },
+        { "Relu", "x", "y", "output 'y' is produced already" },
+        { "Relu", "x", "k", "output 'k' is a constant already" },
+        { "Split", "x", "n, n", "output 'n' is produced already" },
     };
+    /* clang-format on */
     toy t = toy_new();
     toy_input(&t, "x", QG_F32, 0, NULL);
     toy_constant(&t, "k", QG_F32, 0, NULL, &(float){ 1 });

@@ -51,19 +51,21 @@ static void wrong_requests_are_refused(void **state)
     static const struct {
         qg_fixed_shape fixed[2];
         const char *message;
+    /* clang-format off */
     } bad[] = {
-        {{ { "q", 2, { 1, 1 } }, { "x", 2, { -1, -1 } } },
-         "infer: input 'q': no such"                                              },
+        { { { "q", 2, { 1, 1 } }, { "x", 2, { -1, -1 } } },
+          "infer: input 'q': no such" },
         { { { "z", 2, { 1, 1 } }, { "x", 2, { -1, -1 } } },
-         "infer: input 'z': no such"                                              },
+          "infer: input 'z': no such" },
         { { { "x", 3, { 1, 1 } }, { "x", 2, { -1, -1 } } },
-         "rank 3 is asked for, expected 2"                                        },
+          "rank 3 is asked for, expected 2" },
         { { { "x", 2, { 5, 9 } }, { "x", 2, { -1, -1 } } },
-         "infer: input 'x': dimension 1 is asked to be 9, expected 3"             },
+          "infer: input 'x': dimension 1 is asked to be 9, expected 3" },
         { { { "x", 2, { 5, 3 } }, { "y", 2, { 4, 6 } } },
-         "dimension 1 is asked to be 6, expected 5"                               },
-        { { { "x", 2, { -2, 3 } }, { "x", 2, { -1, -1 } } }, "expected -1 or more"},
+          "dimension 1 is asked to be 6, expected 5" },
+        { { { "x", 2, { -2, 3 } }, { "x", 2, { -1, -1 } } }, "expected -1 or more" },
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         toy t = two_inputs();
         assert_fails(t.ctx, qg_infer(t.g, bad[i].fixed, 2), QG_ECONFIG, bad[i].message);
