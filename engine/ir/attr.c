@@ -95,25 +95,6 @@ qg_status qg_attr_graph(qg_ctx *ctx, const qg_node *n, const char *name, qg_grap
     return QG_OK;
 }
 
-qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char *name, size_t count,
-                         int64_t preset, int64_t low, int64_t high, int64_t *out)
-{
-    const int64_t *at;
-    size_t have;
-    QG_TRY(qg_attr_ints(ctx, n, name, &at, &have));
-    if (qg_attr_has(n, name) && have != count)
-        return qg_node_fail(ctx, QG_EMODEL, "attributes", n,
-                            "%s has %zu values, expected %zu", name, have, count);
-    for (size_t i = 0; i < have; i++)
-        if (at[i] < low || at[i] > high)
-            return qg_node_fail(ctx, QG_EMODEL, "attributes", n,
-                                "%s[%zu] is %lld, expected within [%lld, %lld]", name,
-                                i, (long long)at[i], (long long)low, (long long)high);
-    for (size_t i = 0; i < count; i++)
-        out[i] = have ? at[i] : preset;
-    return QG_OK;
-}
-
 qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
                          const char *const *choices, int preset, int *out)
 {

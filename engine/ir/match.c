@@ -146,12 +146,8 @@ qg_status qg_pattern_check(qg_ctx *ctx, const qg_pattern *p)
 
 static bool has_operator(const qg_pattern_node *pn, const qg_node *n)
 {
-    if ((n->op->traits & pn->traits) != pn->traits)
-        return false;
-    for (size_t i = 0; i < pn->n_op; i++)
-        if (strcmp(pn->op[i], n->op->name) == 0)
-            return true;
-    return pn->n_op == 0;
+    return (n->op->traits & pn->traits) == pn->traits &&
+           (pn->n_op == 0 || qg_op_is_named(n->op, pn->op, pn->n_op));
 }
 
 static bool is_free(const search *s, const qg_node *n)

@@ -8,8 +8,8 @@
  *            its own.  A slot that is asked for counts only where operand order
  *            matters: operators with the trait JOIN, and pattern nodes declared
  *            commutative, take their edges in any order.
- * Conditions `holds` on nodes, `where` on endpoints, platforms.  When the structure is there
- *            and exactly one condition fails, that is a near miss.
+ * Conditions `holds` on nodes, `where` on endpoints, platforms.  When the structure is
+ *            there and exactly one condition fails, that is a near miss.
  * Order      the anchor is the last pattern node that no other one reads.  Matches are
  *            in order of its node id, then of slots: two runs give the same list.
  * Cost       O(nodes) anchors, each with a search over the neighbours of bound nodes,
@@ -76,8 +76,8 @@ typedef struct qg_pattern {
     size_t n_same_platform;
 } qg_pattern;
 
-/* QG_ECONFIG when indices, counts or edges make no sense, when a node is not connected to
- * the others, or when the edges form a cycle. */
+/* QG_ECONFIG when indices, counts or edges make no sense, when a node is not connected
+ * to the others, or when the edges form a cycle. */
 QG_NODISCARD qg_status qg_pattern_check(qg_ctx *ctx, const qg_pattern *p);
 
 typedef struct qg_match {

@@ -50,6 +50,14 @@ const char *qg_op_versions(const qg_registry *r, const char *domain, const char 
     return text;
 }
 
+bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(names[i], op->name) == 0)
+            return true;
+    return false;
+}
+
 static const char *roles_of(const char *letters)
 {
     return letters && *letters ? letters : "d";

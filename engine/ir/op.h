@@ -17,13 +17,17 @@
 /* clang-format off */
 #define QG_TRAIT_MAP(X)                                                        \
     X(COMPUTE,     "compute",     "accumulates products: Conv, Gemm, MatMul")  \
-    X(ACTIVATION,  "activation",  "element-wise with one data input, fused behind compute") \
-    X(ELEMENTWISE, "elementwise", "output element i depends on element i of each (broadcast) input") \
+    X(ACTIVATION,  "activation",  "element-wise with one data input, fused behind "    \
+                                  "compute")                                   \
+    X(ELEMENTWISE, "elementwise", "output element i depends on element i of each "     \
+                                  "(broadcast) input")                         \
     X(PASSIVE,     "passive",     "moves values, changes none: Reshape, MaxPool") \
     X(JOIN,        "join",        "several data inputs of one kind: Add, Concat") \
     X(POOLING,     "pooling",     "windowed reduction: MaxPool, AveragePool")  \
-    X(SHAPE,       "shape",       "its output is a shape or an index, never quantized") \
-    X(MONOTONE,    "monotone",    "x <= y implies f(x) <= f(y): zero and order survive") \
+    X(SHAPE,       "shape",       "its output is a shape or an index, never "  \
+                                  "quantized")                                 \
+    X(MONOTONE,    "monotone",    "x <= y implies f(x) <= f(y): zero and order " \
+                                  "survive")                                   \
     X(NORMALIZE,   "normalize",   "BatchNormalization and kin: affine() answers") \
     X(PURE,        "pure",        "same inputs, same outputs: may be folded")  \
     X(CONTROL,     "control",     "owns bodies: If, Loop, Scan")               \
@@ -129,6 +133,10 @@ const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *na
 enum { QG_OP_VERSIONS = 256 };
 const char *qg_op_versions(const qg_registry *r, const char *domain, const char *name,
                            char text[QG_OP_VERSIONS]);
+
+/* Whether its name is in the list.  For patterns and rules of backends, which name
+ * operators; code asks for traits and roles. */
+bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n);
 
 /* The role letter of an input (output) slot. */
 char qg_op_in_role(const qg_op *op, size_t slot);

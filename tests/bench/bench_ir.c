@@ -57,16 +57,15 @@ static qg_status build(qg_ctx *ctx, int n, qg_graph **out)
 
 static qg_status match(qg_graph *g, qg_arena *a)
 {
-    static const qg_pattern_edge edges[] = {
-        {0,  -1, -1},
-        { 1, -1, -1}
-    };
+    /* clang-format off */
+    static const qg_pattern_edge edges[] = { { 0, -1, -1 }, { 1, -1, -1 } };
     static const char *const sigmoid[] = { "Sigmoid" }, *const mul[] = { "Mul" };
     static const qg_pattern_node nodes[] = {
-        {.name = "s",  .op = sigmoid,              .n_op = 1      },
-        {          .name = "m",   .op = mul,                  .n_op = 1,     .in = edges, .n_in = 1 },
+        { .name = "s", .op = sigmoid, .n_op = 1 },
+        { .name = "m", .op = mul, .n_op = 1, .in = edges, .n_in = 1 },
         { .name = "a", .traits = QG_OP_ACTIVATION, .in = edges + 1, .n_in = 1 },
     };
+    /* clang-format on */
     static const qg_pattern p = { .id = "bench", .node = nodes, .n_node = 3 };
     qg_matches m;
     return qg_match_pattern(g, &p, QG_MATCH_APART, a, &m);

@@ -98,7 +98,7 @@ static const struct {
     const char *id;
     void (*act)(toy *t);
     const char *message;
-/* clang-format off */
+    /* clang-format off */
 } breakers[] = {
     { "ids-dense", break_ids, "value 'y': has id 0, expected" },
     { "ids-dense", break_in_body, "node 'r' (Relu): has id 4 at position 0" },

@@ -49,7 +49,7 @@ static void bad_nodes_are_refused_without_a_trace(void **state)
     (void)state;
     static const struct {
         const char *op, *in, *out, *message;
-    /* clang-format off */
+        /* clang-format off */
     } bad[] = {
         { "Conv", "x", "n", "graph: node 'bad' (Conv): 1 inputs, expected 2 to 3" },
         { "Relu", "x, x", "n", "graph: node 'bad' (Relu): 2 inputs, expected 1 to 1" },

@@ -51,7 +51,7 @@ static void wrong_requests_are_refused(void **state)
     static const struct {
         qg_fixed_shape fixed[2];
         const char *message;
-    /* clang-format off */
+        /* clang-format off */
     } bad[] = {
         { { { "q", 2, { 1, 1 } }, { "x", 2, { -1, -1 } } },
           "infer: input 'q': no such" },

@@ -57,26 +57,24 @@ static const char *report(bed *b, const qg_pattern *p, enum qg_match_mode mode)
 static const char *const activations[] = { "Relu", "Sigmoid" };
 static const qg_pattern_edge from_0 = { 0, QG_SLOT_ANY, QG_SLOT_ANY };
 static const uint32_t both[] = { 0, 1 };
-static const qg_pattern fuse = {
-    .id = "compute-activation",
-    .node =
-        (const qg_pattern_node[]){
-                                  { .name = "c", .traits = QG_OP_COMPUTE },
-                                  { .name = "a", .op = activations, .n_op = 2, .in = &from_0, .n_in = 1 },
-                                  },
-    .n_node = 2,
-    .where =
-        (const qg_pattern_where[]){
-                                  { .node = 0, .is_output = true, .test = QG_WHERE_CONSUMERS, .wanted = 1 },
-                                  { .node = 0,
-              .is_output = true,
-              .test = QG_WHERE_GRAPH_OUTPUT,
-              .wanted = 0 },
-                                  },
-    .n_where = 2,
-    .same_platform = &(const qg_pattern_group){ both,                                        2                                                                                                          },
-    .n_same_platform = 1,
+#define EDGES(...)                                                                     \
+    (const qg_pattern_edge[]) { __VA_ARGS__ }
+/* clang-format off */
+static const qg_pattern_node fuse_nodes[] = {
+    { .name = "c", .traits = QG_OP_COMPUTE },
+    { .name = "a", .op = activations, .n_op = 2, .in = &from_0, .n_in = 1 },
 };
+static const qg_pattern_where fuse_where[] = {
+    { .node = 0, .is_output = true, .test = QG_WHERE_CONSUMERS, .wanted = 1 },
+    { .node = 0, .is_output = true, .test = QG_WHERE_GRAPH_OUTPUT, .wanted = 0 },
+};
+static const qg_pattern_group fuse_platform = { .node = both, .n = 2 };
+static const qg_pattern fuse = {
+    .id = "compute-activation", .node = fuse_nodes, .n_node = 2,
+    .where = fuse_where, .n_where = 2,
+    .same_platform = &fuse_platform, .n_same_platform = 1,
+};
+/* clang-format on */
 
 static void chains_match_in_order(void **state)
 {
@@ -105,20 +103,15 @@ static void near_misses_say_what_is_the_case(void **state)
 
 /* swish: conv -> sigmoid -> mul, and conv -> mul in any order */
 static const char *const sigmoid[] = { "Sigmoid" }, *const mul[] = { "Mul" };
-static const qg_pattern swish = {
-    .id = "swish",
-    .node =
-        (const qg_pattern_node[]){
-                                  { .name = "c", .traits = QG_OP_COMPUTE },
-                                  { .name = "s", .op = sigmoid, .n_op = 1, .in = &from_0, .n_in = 1 },
-                                  { .name = "m",
-              .op = mul,
-              .n_op = 1,
-              .in = (const qg_pattern_edge[]){ { 0, 0, 0 }, { 1, 0, 1 } },
-              .n_in = 2 },
-                                  },
-    .n_node = 3,
+/* clang-format off */
+static const qg_pattern_node swish_nodes[] = {
+    { .name = "c", .traits = QG_OP_COMPUTE },
+    { .name = "s", .op = sigmoid, .n_op = 1, .in = &from_0, .n_in = 1 },
+    { .name = "m", .op = mul, .n_op = 1, .in = EDGES({ 0, 0, 0 }, { 1, 0, 1 }),
+      .n_in = 2 },
 };
+/* clang-format on */
+static const qg_pattern swish = { .id = "swish", .node = swish_nodes, .n_node = 3 };
 
 static void branches_match_in_any_operand_order(void **state)
 {
@@ -139,10 +132,12 @@ static void slots_count_where_order_matters(void **state)
     (void)state;
     static const char *const reshape[] = { "Reshape" };
     qg_pattern_edge edge = { 0, 1, 0 };
+    /* clang-format off */
     qg_pattern_node nodes[] = {
-        {.name = "s"},
-        { .name = "r", .op = reshape, .n_op = 1, .in = &edge, .n_in = 1 }
+        { .name = "s" },
+        { .name = "r", .op = reshape, .n_op = 1, .in = &edge, .n_in = 1 },
     };
+    /* clang-format on */
     qg_pattern p = { .id = "p", .node = nodes, .n_node = 2 };
     static const char text[] = "graph { a, b = Split(x); r = Reshape(b, a)\n"
                                "q = Reshape(a, b) }";
@@ -159,15 +154,13 @@ static void two_edges_need_two_slots(void **state)
 {
     (void)state;
     static const char *const add[] = { "Add" };
+    /* clang-format off */
     const qg_pattern_node nodes[] = {
-        {.name = "s"},
-        { .name = "a",
-         .op = add,
-         .n_op = 1,
-         .in =
-              (const qg_pattern_edge[]){ { 0, QG_SLOT_ANY, QG_SLOT_ANY }, { 0, 1, 0 } },
-         .n_in = 2 },
+        { .name = "s" },
+        { .name = "a", .op = add, .n_op = 1, .n_in = 2,
+          .in = EDGES({ 0, QG_SLOT_ANY, QG_SLOT_ANY }, { 0, 1, 0 }) },
     };
+    /* clang-format on */
     const qg_pattern p = { .id = "p", .node = nodes, .n_node = 2 };
     static const char text[] = "graph { a, b = Split(x); one = Add(a, x)\n"
                                "two = Add(b, a); twice = Add(b, b) }";
@@ -178,10 +171,12 @@ static void matches_may_be_kept_apart(void **state)
 {
     (void)state;
     static const char *const relu[] = { "Relu" };
+    /* clang-format off */
     const qg_pattern_node nodes[] = {
-        {.name = "a", .op = relu,   .n_op = 1},
+        { .name = "a", .op = relu, .n_op = 1 },
         { .name = "b", .op = relu, .n_op = 1, .in = &from_0, .n_in = 1 },
     };
+    /* clang-format on */
     const qg_pattern p = { .id = "p", .node = nodes, .n_node = 2 };
     static const char text[] =
         "graph { p = Relu(x); q = Relu(p); r = Relu(q); s = Relu(r) }";
@@ -193,14 +188,14 @@ static void matches_may_be_kept_apart(void **state)
 static void symmetric_matches_count_once(void **state)
 {
     (void)state;
+    /* clang-format off */
     const qg_pattern_node nodes[] = {
-        {.name = "a",                                                     .op = activations, .n_op = 1},
-        {             .name = "b",                                              .op = activations,         .n_op = 1        },
-        { .name = "sum",
-         .traits = QG_OP_JOIN,
-         .in = (const qg_pattern_edge[]){ { 0, -1, -1 }, { 1, -1, -1 } },
-         .n_in = 2 },
+        { .name = "a", .op = activations, .n_op = 1 },
+        { .name = "b", .op = activations, .n_op = 1 },
+        { .name = "sum", .traits = QG_OP_JOIN, .n_in = 2,
+          .in = EDGES({ 0, -1, -1 }, { 1, -1, -1 }) },
     };
+    /* clang-format on */
     const qg_pattern p = { .id = "p", .node = nodes, .n_node = 3 };
     assert_matches("graph { p = Relu(x); q = Relu(x); s = Add(p, q); t = Add(p, p) }",
                    &p, QG_MATCH_ALL, "p q s");
@@ -253,10 +248,9 @@ static void senseless_patterns_are_refused(void **state)
 {
     (void)state;
     const qg_pattern_edge to_1 = { 1, -1, -1 }, far = { 7, -1, -1 };
-    const qg_pattern_node cycle[] = {
-        {.name = "a",  .in = &to_1,   .n_in = 1},
-        { .name = "b", .in = &from_0, .n_in = 1}
-    };
+    /* clang-format off */
+    const qg_pattern_node cycle[] = { { .name = "a", .in = &to_1, .n_in = 1 },
+                                      { .name = "b", .in = &from_0, .n_in = 1 } };
     const qg_pattern_node apart[] = { { .name = "a" }, { .name = "b" } };
     const qg_pattern_node nowhere = { .name = "a", .in = &far, .n_in = 1 };
     const struct {
@@ -264,11 +258,12 @@ static void senseless_patterns_are_refused(void **state)
         size_t n;
         const char *message;
     } bad[] = {
-        {cycle,     2, "pattern 'p': node 'a': the edges form a cycle"       },
-        { apart,    2, "pattern 'p': node 'b': other nodes are not connected"},
-        { &nowhere, 1, "pattern 'p': node 'a': an edge from nowhere"         },
-        { cycle,    0, "pattern 'p': 0 nodes, expected 1 to 16"              },
+        { cycle, 2, "pattern 'p': node 'a': the edges form a cycle" },
+        { apart, 2, "pattern 'p': node 'b': other nodes are not connected" },
+        { &nowhere, 1, "pattern 'p': node 'a': an edge from nowhere" },
+        { cycle, 0, "pattern 'p': 0 nodes, expected 1 to 16" },
     };
+    /* clang-format on */
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         const qg_pattern p = { .id = "p", .node = bad[i].node, .n_node = bad[i].n };
@@ -283,29 +278,22 @@ static void wide_fans_are_given_up(void **state)
 {
     (void)state;
     toy t = toy_new();
+    /* clang-format off */
     const qg_pattern_node nodes[] = {
-        {.name = "s",
-         .op = sigmoid,
-         .n_op = 1,
-         .in = &(qg_pattern_edge){ 1, -1, -1 },
-         .n_in = 1},
-        { .name = "c"                                                   },
-        { .name = "r",
-         .op = activations,
-         .n_op = 1,
-         .in = &(qg_pattern_edge){ 1, -1, -1 },
-         .n_in = 1},
-        { .name = "m",
-         .op = mul,
-         .n_op = 1,
-         .n_in = 2,
-         .in = (const qg_pattern_edge[]){ { 2, -1, -1 }, { 0, -1, -1 } }},
+        { .name = "s", .op = sigmoid, .n_op = 1, .in = EDGES({ 1, -1, -1 }),
+          .n_in = 1 },
+        { .name = "c" },
+        { .name = "r", .op = activations, .n_op = 1, .in = EDGES({ 1, -1, -1 }),
+          .n_in = 1 },
+        { .name = "m", .op = mul, .n_op = 1, .in = EDGES({ 2, -1, -1 }, { 0, -1, -1 }),
+          .n_in = 2 },
     };
     const qg_pattern_node siblings[] = {
-        {.name = "c"},
-        { .name = "s", .op = mul,         .n_op = 1, .in = &from_0, .n_in = 1 },
-        { .name = "r", .op = activations, .n_op = 1, .in = &from_0, .n_in = 1 }
+        { .name = "c" },
+        { .name = "s", .op = mul, .n_op = 1, .in = &from_0, .n_in = 1 },
+        { .name = "r", .op = activations, .n_op = 1, .in = &from_0, .n_in = 1 },
     };
+    /* clang-format on */
     const qg_pattern bounded = { .id = "p", .node = nodes, .n_node = 4 };
     const qg_pattern open = { .id = "p", .node = siblings, .n_node = 3 };
     qg_matches m;

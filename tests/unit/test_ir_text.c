@@ -152,7 +152,7 @@ static void faults_have_a_place(void **state)
         const char *text;
         qg_status status;
         const char *message;
-    /* clang-format off */
+        /* clang-format off */
     } bad[] = {
         { "", QG_EPARSE,
           "parse: t.qgt:1:1: found the end of the text, expected 'graph'" },
