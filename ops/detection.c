@@ -359,7 +359,8 @@ static qg_status prepare_pool(qg_ctx *ctx, const qg_node *node, void *param)
 {
     roi_param *p = param;
     int64_t shape[2];
-    QG_TRY(qg_attr_ints_n(ctx, node, "pooled_shape", 2, 0, 1, INT32_MAX, shape));
+    QG_TRY(qg_attr_ints_n(ctx, node, "pooled_shape", 2,
+                          (qg_int_bounds){ .low = 1, .high = INT32_MAX }, shape));
     QG_TRY(qg_attr_float(ctx, node, "spatial_scale", 1, &p->scale));
     p->height = shape[0];
     p->width = shape[1];

@@ -95,6 +95,26 @@ qg_status qg_attr_graph(qg_ctx *ctx, const qg_node *n, const char *name, qg_grap
     return QG_OK;
 }
 
+qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char *name, size_t count,
+                         qg_int_bounds bounds, int64_t *out)
+{
+    const int64_t *at;
+    size_t have;
+    QG_TRY(qg_attr_ints(ctx, n, name, &at, &have));
+    if (qg_attr_has(n, name) && have != count)
+        return qg_node_fail(ctx, QG_EMODEL, "attributes", n,
+                            "%s has %zu values, expected %zu", name, have, count);
+    for (size_t i = 0; i < have; i++)
+        if (at[i] < bounds.low || at[i] > bounds.high)
+            return qg_node_fail(ctx, QG_EMODEL, "attributes", n,
+                                "%s[%zu] is %lld, expected within [%lld, %lld]", name,
+                                i, (long long)at[i], (long long)bounds.low,
+                                (long long)bounds.high);
+    for (size_t i = 0; i < count; i++)
+        out[i] = have ? at[i] : bounds.preset;
+    return QG_OK;
+}
+
 qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
                          const char *const *choices, int preset, int *out)
 {

@@ -69,6 +69,13 @@ QG_NODISCARD qg_status qg_attr_tensor(qg_ctx *ctx, const qg_node *n, const char 
 QG_NODISCARD qg_status qg_attr_graph(qg_ctx *ctx, const qg_node *n, const char *name,
                                      qg_graph **out);
 
+/* Exactly `count` ints copied to out, each within [low, high]; all `preset` if absent. */
+typedef struct qg_int_bounds {
+    int64_t preset, low, high;
+} qg_int_bounds;
+QG_NODISCARD qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char *name,
+                                      size_t count, qg_int_bounds bounds, int64_t *out);
+
 /* One of `choices` (ends with NULL): its index in *out; `preset` is an index. */
 QG_NODISCARD qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
                                       const char *const *choices, int preset, int *out);
