@@ -169,20 +169,21 @@ typedef struct qg_sharing {
     bool override; /* ... even those with other consumers */
 } qg_sharing;
 
+typedef QG_VEC(const char *) qg_words;
+
 struct qg_backend {
     const char *name, *title;
     const char *profile, *pipeline, *dispatch; /* names; dispatch: "conservative" */
     qg_set defaults;                           /* every scheme field set */
-    QG_VEC(const char *) quantizes;
-    QG_VEC(const char *) passive;
+    qg_words quantizes, passive;               /* operator names */
     QG_VEC(qg_rule) rule;
     QG_VEC(qg_fusion) fusion;
     QG_VEC(qg_sharing) sharing;
-    QG_VEC(const char *) file; /* every file read, parents first */
+    qg_words file; /* every file read, parents first */
     uint64_t quirks;
 };
 
-/* Matching.  Conditions `from` and `to` are not looked at: see qg_rules_apply. */
+/* Matching.  `from` and `to` are not looked at: see qg_rule_covers. */
 bool qg_node_matches(const qg_node_match *m, const qg_node *n);
 bool qg_endpoint_matches(const qg_endpoint_match *m, const qg_node *n, bool is_output,
                          uint32_t slot);

@@ -13,9 +13,14 @@
  * scheme: the message names endpoint and rule.  Linear in nodes x rules. */
 QG_NODISCARD qg_status qg_rules_apply(qg_quant *q);
 
-/* The platform that overrides ask for; QG_PLATFORM_NONE: none does.  *rule is the last
- * one that spoke. */
-enum qg_platform qg_rules_platform(const qg_backend *b, const qg_node *n,
-                                   const qg_rule **rule);
+/* inside[rule]: NULL when the rule has no `from` and `to`, else [nodes] 1 on every node of
+ * a path from value `from` (default: the inputs) to value `to` (default: the outputs).
+ * QG_ECONFIG names a value that does not exist.  The graph must be normalized. */
+QG_NODISCARD qg_status qg_rules_regions(const qg_backend *b, const qg_graph *g,
+                                        qg_arena *a, const uint8_t *const **inside);
+
+/* Whether the node part of rule r covers n, region included. */
+bool qg_rule_covers(const qg_backend *b, uint32_t r, const uint8_t *const *inside,
+                    const qg_node *n);
 
 #endif

@@ -1,0 +1,495 @@
+#include "engine/io/backend_yaml.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "engine/core/file.h"
+#include "engine/core/suggest.h"
+#include "engine/io/backend_yaml_parts.h"
+#include "engine/quant/quirk.h"
+
+enum { MOST_PARENTS = 16 };
+
+qg_status qg_read_origin(const qg_backend_reader *r, const qg_yaml *y, const char *kind,
+                         qg_origin *out, char what[QG_WHAT_TEXT])
+{
+    const qg_yaml *id, *v;
+    qg_origin o = { .file = y->file, .line = y->line };
+    QG_TRY(qg_yaml_need(r->ctx, y, kind, "id", &id));
+    QG_TRY(qg_yaml_text(r->ctx, id, kind, &o.id));
+    (void)snprintf(what, QG_WHAT_TEXT, "%s %.100s", kind, o.id);
+    o.line = id->line;
+    if (!r->is_override)
+        QG_TRY(qg_yaml_need(r->ctx, y, what, "why", &v));
+    if ((v = qg_yaml_get(y, "why")))
+        QG_TRY(qg_yaml_text(r->ctx, v, what, &o.why));
+    if (!r->is_override)
+        QG_TRY(qg_yaml_need(r->ctx, y, what, "source", &v));
+    if ((v = qg_yaml_get(y, "source")))
+        QG_TRY(qg_yaml_text(r->ctx, v, what, &o.source));
+    *out = o;
+    return QG_OK;
+}
+
+qg_status qg_read_rule(const qg_backend_reader *r, const qg_yaml *y, qg_rule *out)
+{
+    static const char *const keys[] = { "id", "match", "set", "why", "source", NULL };
+    char what[QG_WHAT_TEXT];
+    qg_rule rule = { .is_override = r->is_override };
+    const qg_yaml *v;
+    QG_TRY(qg_read_origin(r, y, "rule", &rule.origin, what));
+    QG_TRY(qg_yaml_keys(r->ctx, y, what, keys));
+    QG_TRY(qg_yaml_need(r->ctx, y, what, "match", &v));
+    QG_TRY(qg_read_match(r, v, what, &rule.node, &rule.at));
+    QG_TRY(qg_yaml_need(r->ctx, y, what, "set", &v));
+    QG_TRY(qg_read_set(r, v, what, &rule.set));
+    *out = rule;
+    return QG_OK;
+}
+
+/* --- lists of words: replaced, extended, reduced --- */
+
+static int word_at(const qg_words *w, const char *word)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (strcmp(w->at[i], word) == 0)
+            return (int)i;
+    return -1;
+}
+
+static qg_status add_words(const qg_backend_reader *r, const qg_yaml *y,
+                           const char *what, bool ops, qg_words *w)
+{
+    if (y->kind != QG_YAML_LIST)
+        return qg_yaml_fail(r->ctx, y, what, "expected a list of words");
+    for (size_t i = 0; i < y->n; i++) {
+        const char *word;
+        QG_TRY(qg_yaml_text(r->ctx, y->item[i], what, &word));
+        if (ops)
+            QG_TRY(qg_need_op(r, y->item[i], what, word));
+        if (word_at(w, word) >= 0)
+            return qg_yaml_fail(r->ctx, y->item[i], what,
+                                "'%s' is in the list already, expected it once", word);
+        QG_TRY(qg_vec_push(r->ctx, r->arena, w, word));
+    }
+    return QG_OK;
+}
+
+static qg_status take_words(const qg_backend_reader *r, const qg_yaml *y,
+                            const char *what, qg_words *w)
+{
+    const char *const *word;
+    size_t n;
+    QG_TRY(qg_yaml_words(r->ctx, r->arena, y, what, &word, &n));
+    for (size_t i = 0; i < n; i++) {
+        int k = word_at(w, word[i]);
+        if (k < 0)
+            return qg_yaml_fail(
+                r->ctx, y, what,
+                "'%s' is not in the list, expected a word of the parent", word[i]);
+        w->n--;
+        memmove(w->at + k, w->at + k + 1, (w->n - (size_t)k) * sizeof *w->at);
+    }
+    return QG_OK;
+}
+
+/* key, +key and -key of one list. */
+static qg_status read_words(const qg_backend_reader *r, const qg_yaml *file,
+                            const char *key, bool ops, qg_words *w)
+{
+    char more[32], less[32];
+    const qg_yaml *y;
+    (void)snprintf(more, sizeof more, "+%s", key);
+    (void)snprintf(less, sizeof less, "-%s", key);
+    if ((y = qg_yaml_get(file, key))) {
+        w->n = 0;
+        QG_TRY(add_words(r, y, key, ops, w));
+    }
+    if ((y = qg_yaml_get(file, more)))
+        QG_TRY(add_words(r, y, more, ops, w));
+    if ((y = qg_yaml_get(file, less)))
+        QG_TRY(take_words(r, y, less, w));
+    return QG_OK;
+}
+
+static qg_status read_quirks(const qg_backend_reader *r, const qg_yaml *file,
+                             const char *key, uint64_t *mask)
+{
+    const qg_yaml *y = qg_yaml_get(file, key);
+    const char *const *word;
+    size_t n;
+    if (!y)
+        return QG_OK;
+    if (y->kind == QG_YAML_LIST && y->n == 0) {
+        *mask = 0;
+        return QG_OK;
+    }
+    uint64_t all = key[0] == '+' ? *mask : 0, one = 0;
+    QG_TRY(qg_yaml_words(r->ctx, r->arena, y, key, &word, &n));
+    for (size_t i = 0; i < n; i++) {
+        if (qg_quirk_named(r->ctx, word[i], &one) != QG_OK) {
+            char text[256];
+            (void)snprintf(text, sizeof text, "%s", qg_ctx_message(r->ctx));
+            return qg_yaml_fail(r->ctx, y, NULL, "%s, expected one of 'qg list quirks'",
+                                text);
+        }
+        all |= one;
+    }
+    *mask = all;
+    return QG_OK;
+}
+
+/* --- rules, fusions, sharing: vectors of structs that begin with their origin --- */
+
+enum section { RULES, FUSIONS, SHARING, N_SECTION };
+static const char *const section_key[N_SECTION] = { "rules", "fusions", "sharing" };
+static const char *const section_less[N_SECTION] = { "-rules", "-fusions", "-sharing" };
+
+static const qg_origin *origin_at(const qg_backend *b, enum section s, size_t i)
+{
+    return s == RULES     ? &b->rule.at[i].origin
+           : s == FUSIONS ? &b->fusion.at[i].origin
+                          : &b->sharing.at[i].origin;
+}
+
+static size_t section_count(const qg_backend *b, enum section s)
+{
+    return s == RULES ? b->rule.n : s == FUSIONS ? b->fusion.n : b->sharing.n;
+}
+
+static size_t position(const qg_backend *b, enum section s, const char *id)
+{
+    size_t i = 0, n = section_count(b, s);
+    while (i < n && strcmp(origin_at(b, s, i)->id, id) != 0)
+        i++;
+    return i;
+}
+
+/* Over the one with the same id, or behind the last. */
+#define PLACE(r, vec, k, what)                                                         \
+    do {                                                                               \
+        if ((k) == (vec)->n)                                                           \
+            return qg_vec_push((r)->ctx, (r)->arena, (vec), (what));                   \
+        (vec)->at[k] = (what);                                                         \
+        return QG_OK;                                                                  \
+    } while (0)
+
+static qg_status read_item(const qg_backend_reader *r, const qg_yaml *y, enum section s)
+{
+    qg_backend *b = r->b;
+    if (s == RULES) {
+        qg_rule rule;
+        QG_TRY(qg_read_rule(r, y, &rule));
+        PLACE(r, &b->rule, position(b, s, rule.origin.id), rule);
+    }
+    if (s == FUSIONS) {
+        qg_fusion fusion;
+        QG_TRY(qg_read_fusion(r, y, &fusion));
+        PLACE(r, &b->fusion, position(b, s, fusion.origin.id), fusion);
+    }
+    qg_sharing sharing;
+    QG_TRY(qg_read_sharing(r, y, &sharing));
+    PLACE(r, &b->sharing, position(b, s, sharing.origin.id), sharing);
+}
+
+/* Ids must be unique within one file; across files they replace. */
+static qg_status check_ids(const qg_backend_reader *r, const qg_yaml *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const qg_yaml *a = qg_yaml_get(list->item[i], "id");
+        for (size_t k = 0; a && k < i; k++) {
+            const qg_yaml *b = qg_yaml_get(list->item[k], "id");
+            if (b && strcmp(a->text, b->text) == 0)
+                return qg_yaml_fail(
+                    r->ctx, a, NULL,
+                    "id '%s' stands in line %u already, expected another", a->text,
+                    b->line);
+        }
+    }
+    return QG_OK;
+}
+
+static void drop_item(qg_backend *b, enum section s, size_t k)
+{
+#define DROP(vec)                                                                      \
+    ((vec)->n--,                                                                       \
+     memmove((vec)->at + k, (vec)->at + k + 1, ((vec)->n - k) * sizeof *(vec)->at))
+    if (s == RULES)
+        DROP(&b->rule);
+    else if (s == FUSIONS)
+        DROP(&b->fusion);
+    else
+        DROP(&b->sharing);
+#undef DROP
+}
+
+static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
+                              enum section s)
+{
+    const qg_yaml *less = qg_yaml_get(file, section_less[s]);
+    const qg_yaml *list = qg_yaml_get(file, section_key[s]);
+    const char *const *id;
+    size_t n = 0;
+    if (less)
+        QG_TRY(qg_yaml_words(r->ctx, r->arena, less, section_less[s], &id, &n));
+    for (size_t i = 0; i < n; i++) {
+        size_t k = position(r->b, s, id[i]);
+        if (k == section_count(r->b, s))
+            return qg_yaml_fail(r->ctx, less, section_less[s],
+                                "there is no id '%s', expected one of the parent",
+                                id[i]);
+        drop_item(r->b, s, k);
+    }
+    if (!list)
+        return QG_OK;
+    if (list->kind != QG_YAML_LIST)
+        return qg_yaml_fail(r->ctx, list, section_key[s], "expected a list of maps");
+    QG_TRY(check_ids(r, list));
+    for (size_t i = 0; i < list->n; i++)
+        QG_TRY(read_item(r, list->item[i], s));
+    return QG_OK;
+}
+
+/* --- one file --- */
+
+static qg_status read_text(const qg_backend_reader *r, const qg_yaml *file,
+                           const char *key, const char **out)
+{
+    const qg_yaml *y = qg_yaml_get(file, key);
+    return y ? qg_yaml_text(r->ctx, y, key, out) : QG_OK;
+}
+
+static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
+{
+    static const uint32_t allowed = QG_SET_BITS | QG_SET_RANGE | QG_SET_ROUNDING |
+                                    QG_SET_POLICY | QG_SET_EXPONENT_BITS |
+                                    QG_SET_OBSERVER | QG_SET_PERCENTILE |
+                                    QG_SET_MIN_SCALE | QG_SET_BINS;
+    const qg_yaml *y = qg_yaml_get(file, "defaults");
+    qg_set set, *all = &r->b->defaults;
+    if (!y)
+        return QG_OK;
+    QG_TRY(qg_read_set(r, y, "defaults", &set));
+    if (set.fields & ~allowed)
+        return qg_yaml_fail(r->ctx, y, "defaults",
+                            "a field that only rules may set, "
+                            "expected bits, range, rounding, policy, observer, ...");
+    if ((set.fields & QG_SET_POLICY) && !(set.scheme.policy & QG_PER_TENSOR))
+        return qg_yaml_fail(r->ctx, y, "defaults",
+                            "policy without per-tensor, expected "
+                            "per-tensor: rules make weights per-channel");
+    QG_TRY(qg_set_apply(r->ctx, "defaults", &set, &all->scheme, &all->observer));
+    all->fields |= set.fields;
+    return QG_OK;
+}
+
+static const char *const file_keys[] = {
+    "name",    "title",    "extends",  "source",   "profile",    "pipeline",
+    "quirks",  "+quirks",  "dispatch", "defaults", "quantizes",  "+quantizes",
+    "passive", "+passive", "-passive", "rules",    "-rules",     "fusions",
+    "sharing", "-sharing", "-fusions", "why",      "-quantizes", NULL
+};
+static const char *const dispatchers[] = { "conservative", "aggressive", "pointwise",
+                                           "all-in", NULL };
+
+static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
+{
+    qg_backend *b = r->b;
+    QG_TRY(qg_yaml_keys(r->ctx, file, "backend", file_keys));
+    QG_TRY(qg_vec_push(r->ctx, r->arena, &b->file, file->file));
+    if (!r->is_override)
+        QG_TRY(read_text(r, file, "name", &b->name));
+    b->title = NULL;
+    QG_TRY(read_text(r, file, "title", &b->title));
+    QG_TRY(read_text(r, file, "profile", &b->profile));
+    QG_TRY(read_text(r, file, "pipeline", &b->pipeline));
+    const qg_yaml *y = qg_yaml_get(file, "dispatch");
+    int k;
+    if (y) {
+        QG_TRY(qg_yaml_choice(r->ctx, y, "dispatch", dispatchers, &k));
+        b->dispatch = dispatchers[k];
+    }
+    QG_TRY(read_quirks(r, file, "quirks", &b->quirks));
+    QG_TRY(read_quirks(r, file, "+quirks", &b->quirks));
+    QG_TRY(read_words(r, file, "quantizes", true, &b->quantizes));
+    QG_TRY(read_words(r, file, "passive", true, &b->passive));
+    QG_TRY(read_defaults(r, file));
+    for (enum section s = RULES; s < N_SECTION; s++)
+        QG_TRY(read_section(r, file, s));
+    return QG_OK;
+}
+
+/* --- finding files --- */
+
+static bool is_path(const char *name)
+{
+    size_t n = strlen(name);
+    return strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".yaml") == 0);
+}
+
+static bool readable(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (f)
+        (void)fclose(f);
+    return f != NULL;
+}
+
+qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
+                           const char ***names, size_t *n)
+{
+    qg_words all = { 0 };
+    for (size_t d = 0; d < search.n; d++) {
+        const char **file;
+        size_t count;
+        QG_TRY(qg_directory_list(ctx, a, search.dir[d], &file, &count));
+        for (size_t i = 0; i < count; i++) {
+            size_t length = strlen(file[i]);
+            if (!is_path(file[i]))
+                continue;
+            char *name = qg_arena_strndup(a, file[i], length - 5);
+            if (!name)
+                return qg_nomem(ctx);
+            size_t at = all.n;
+            QG_TRY(qg_vec_reserve(ctx, a, &all));
+            while (at > 0 && strcmp(all.at[at - 1], name) > 0)
+                at--;
+            if (at > 0 && strcmp(all.at[at - 1], name) == 0)
+                continue;
+            memmove(all.at + at + 1, all.at + at, (all.n++ - at) * sizeof *all.at);
+            all.at[at] = name;
+        }
+    }
+    *names = all.at;
+    *n = all.n;
+    return QG_OK;
+}
+
+static qg_status no_backend(qg_ctx *ctx, qg_arena *a, const char *name,
+                            qg_search search)
+{
+    const char **known;
+    size_t n;
+    char hint[QG_SUGGEST_TEXT];
+    qg_suggest near = qg_suggest_for(name);
+    QG_TRY(qg_backend_names(ctx, a, search, &known, &n));
+    for (size_t i = 0; i < n; i++)
+        qg_suggest_try(&near, known[i]);
+    return qg_fail(
+        ctx, QG_ECONFIG,
+        "backend: unknown backend '%s'%s, expected one of 'qg list backends' "
+        "or a path",
+        name, qg_suggest_text(&near, hint));
+}
+
+/* beside: path of the file that extends this one, or NULL. */
+static qg_status find_file(qg_ctx *ctx, qg_arena *a, const char *name,
+                           const char *beside, qg_search search, const char **out)
+{
+    const char *file = is_path(name) ? name : qg_arena_printf(a, "%s.yaml", name);
+    if (is_path(name) && !beside) {
+        *out = file;
+        return file ? QG_OK : qg_nomem(ctx);
+    }
+    for (size_t i = 0; i <= search.n; i++) {
+        const char *path = NULL;
+        if (i > 0)
+            path = qg_path_join(a, search.dir[i - 1], file);
+        else if (beside)
+            path = qg_arena_printf(a, "%.*s%s", (int)(qg_path_base(beside) - beside),
+                                   beside, file);
+        else
+            continue;
+        if (!path)
+            return qg_nomem(ctx);
+        if (readable(path)) {
+            *out = path;
+            return QG_OK;
+        }
+    }
+    return no_backend(ctx, a, name, search);
+}
+
+/* file[0] is the backend, file[n - 1] its farthest parent. */
+static qg_status read_family(qg_ctx *ctx, qg_arena *a, const char *path,
+                             qg_search search, const qg_yaml **file, size_t *n)
+{
+    for (*n = 0;;) {
+        QG_TRY(qg_yaml_load(ctx, a, path, &file[*n]));
+        const qg_yaml *parent = qg_yaml_get(file[(*n)++], "extends");
+        const char *name;
+        if (!parent)
+            return QG_OK;
+        QG_TRY(qg_yaml_text(ctx, parent, "extends", &name));
+        QG_TRY(find_file(ctx, a, name, path, search, &path));
+        for (size_t i = 0; i < *n; i++)
+            if (strcmp(file[i]->file, path) == 0)
+                return qg_yaml_fail(ctx, parent, "extends",
+                                    "'%s' is its own ancestor, "
+                                    "expected a parent that is not",
+                                    name);
+        if (*n == MOST_PARENTS)
+            return qg_yaml_fail(ctx, parent, "extends",
+                                "more than %d generations, "
+                                "expected fewer",
+                                MOST_PARENTS);
+    }
+}
+
+static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
+{
+    static const uint32_t needed =
+        QG_SET_BITS | QG_SET_RANGE | QG_SET_ROUNDING | QG_SET_POLICY | QG_SET_OBSERVER;
+    const qg_backend *b = r->b;
+    const char *missing = !b->name          ? "name"
+                          : !b->quantizes.n ? "quantizes"
+                          : !b->pipeline    ? "pipeline"
+                          : (b->defaults.fields & needed) != needed
+                              ? "defaults (bits, range, rounding, policy, observer)"
+                              : NULL;
+    if (missing)
+        return qg_yaml_fail(r->ctx, file, "backend",
+                            "key '%s' is missing, expected it "
+                            "here or in a parent",
+                            missing);
+    return QG_OK;
+}
+
+qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search search,
+                          qg_backend **out)
+{
+    const qg_yaml *file[MOST_PARENTS];
+    const char *path;
+    size_t n;
+    qg_backend *b = QG_NEW(a, qg_backend);
+    qg_backend_reader r = { ctx, a, b, false };
+    if (!b)
+        return qg_nomem(ctx);
+    b->dispatch = dispatchers[0];
+    b->defaults.scheme =
+        (qg_scheme){ .policy = QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
+                     .bits = 8,
+                     .axis = -1,
+                     .qmin = -128,
+                     .qmax = 127 };
+    QG_TRY(find_file(ctx, a, name, NULL, search, &path));
+    QG_TRY(read_family(ctx, a, path, search, file, &n));
+    for (size_t i = n; i-- > 0;)
+        QG_TRY(read_file(&r, file[i]));
+    QG_TRY(check_complete(&r, file[0]));
+    *out = b;
+    return QG_OK;
+}
+
+qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path, qg_backend *b)
+{
+    const qg_yaml *file;
+    qg_backend_reader r = { ctx, a, b, true };
+    QG_TRY(qg_yaml_load(ctx, a, path, &file));
+    const qg_yaml *y = qg_yaml_get(file, "extends");
+    if (y)
+        return qg_yaml_fail(ctx, y, "extends",
+                            "a policy patch has no parent, expected "
+                            "none: it applies to the backend of the run");
+    return read_file(&r, file);
+}

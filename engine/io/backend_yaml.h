@@ -1,0 +1,45 @@
+/* backend_yaml.h -- backend files, and overrides of a run, read into qg_backend.
+ *
+ * One file may extend one parent: `extends: int8-base`, looked for in the folder of the
+ * file, then in the search folders.  Parents are read first.
+ *   scalars     name, title, profile, pipeline, dispatch: the child's holds
+ *   defaults    field by field
+ *   rules, fusions, sharing   by id: a known id is replaced where it stands, a new one is
+ *               appended; `-rules: [id]` (`-fusions`, `-sharing`) removes
+ *   lists       quantizes, passive, quirks: the list replaces the parent's, `+quantizes:`
+ *               extends it, `-quantizes:` takes from it
+ * Every rule, fusion and sharing has id, why and source.  Every complaint says file, line,
+ * key, what is wrong and what is expected.  Operators must be in ctx->registry.
+ *
+ * A policy patch is a file with the same keys (but name and extends) applied on top;
+ * why and source are optional there, and a rule of it that covers nothing is an error. */
+#ifndef QG_ENGINE_IO_BACKEND_YAML_H
+#define QG_ENGINE_IO_BACKEND_YAML_H
+
+#include "engine/quant/backend.h"
+
+/* Folders that hold backend files, in order of preference. */
+typedef struct qg_search {
+    const char *const *dir;
+    size_t n;
+} qg_search;
+
+/* name: a path (it holds '/' or ends in .yaml), or the name of a file in the folders. */
+QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name,
+                                       qg_search search, qg_backend **out);
+
+/* On failure the backend is of no more use. */
+QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path,
+                                        qg_backend *b);
+
+/* "op=Conv_3 slot=in0 bits=4": words key=value of `match` and `set`.  op is an operator's
+ * name, else a glob over node names; lists with commas, no spaces.  The rule's id is
+ * "set:<k>", k counting from 1. */
+QG_NODISCARD qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text,
+                                      qg_backend *b);
+
+/* Names of all backends in the folders, sorted, each once. */
+QG_NODISCARD qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
+                                        const char ***names, size_t *n);
+
+#endif

@@ -1,0 +1,51 @@
+/* backend_yaml_parts.h -- the pieces of the backend reader, for its own .c files. */
+#ifndef QG_ENGINE_IO_BACKEND_YAML_PARTS_H
+#define QG_ENGINE_IO_BACKEND_YAML_PARTS_H
+
+#include "engine/io/backend_yaml.h"
+#include "engine/io/yaml.h"
+
+typedef struct qg_backend_reader {
+    qg_ctx *ctx;
+    qg_arena *arena;
+    qg_backend *b;
+    bool is_override; /* reading a patch: why and source are optional */
+} qg_backend_reader;
+
+enum { QG_WHAT_TEXT = 160 };
+
+/* id, why, source of a rule, fusion or sharing; `kind` is the word in messages.  what
+ * becomes "rule w". */
+QG_NODISCARD qg_status qg_read_origin(const qg_backend_reader *r, const qg_yaml *y,
+                                      const char *kind, qg_origin *out,
+                                      char what[QG_WHAT_TEXT]);
+
+/* The node part of `match:`, and the endpoint part; at NULL: keys of endpoints are
+ * unknown here. */
+QG_NODISCARD qg_status qg_read_match(const qg_backend_reader *r, const qg_yaml *y,
+                                     const char *what, qg_node_match *node,
+                                     qg_endpoint_match *at);
+
+/* `set:`; fields are checked one by one and together, over the backend's defaults. */
+QG_NODISCARD qg_status qg_read_set(const qg_backend_reader *r, const qg_yaml *y,
+                                   const char *what, qg_set *out);
+
+QG_NODISCARD qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y,
+                                      qg_fusion *out);
+QG_NODISCARD qg_status qg_read_sharing(const qg_backend_reader *r, const qg_yaml *y,
+                                       qg_sharing *out);
+QG_NODISCARD qg_status qg_read_rule(const qg_backend_reader *r, const qg_yaml *y,
+                                    qg_rule *out);
+
+/* The newest row of an operator, whatever its domain; NULL when there is none. */
+const qg_op *qg_known_op(const qg_ctx *ctx, const char *name);
+
+/* QG_ECONFIG with the nearest operator unless it is known. */
+QG_NODISCARD qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y,
+                                  const char *what, const char *name);
+
+/* Keys of `match` and `set`, each ends with NULL. */
+extern const char *const qg_match_keys[];
+extern const char *const qg_set_keys[];
+
+#endif

@@ -1,0 +1,253 @@
+#include "engine/quant/rules.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "engine/quant/journal.h"
+#include "engine/quant/quirk.h"
+
+enum { WHAT = 320 };
+
+/* Everything that making the TQCs of one graph needs. */
+typedef struct maker {
+    qg_quant *q;
+    const qg_backend *b;
+    const uint8_t *const *inside; /* [rules] see qg_rules_regions */
+    uint32_t *hits;               /* [rules] endpoints or nodes that a rule covered */
+    uint32_t *active;             /* rules that cover the node at hand, in order */
+    uint32_t n_active;
+} maker;
+
+/* --- regions --- */
+
+/* reached[value id] = 1 for a value, or for all inputs (outputs) of the network. */
+static qg_status seed(const qg_graph *g, const qg_rule *r, const char *name,
+                      bool outputs, uint8_t *reached)
+{
+    if (!name) {
+        size_t n = outputs ? g->output.n : g->input.n;
+        for (size_t i = 0; i < n; i++)
+            reached[(outputs ? g->output.at[i] : g->input.at[i])->id] = 1;
+        return QG_OK;
+    }
+    const qg_value *v = qg_graph_value(g, name);
+    if (!v)
+        return qg_fail(
+            g->ctx, QG_ECONFIG,
+            "%s:%u: rule %s: there is no value '%s', expected one of the graph",
+            r->origin.file, r->origin.line, r->origin.id, name);
+    reached[v->id] = 1;
+    return QG_OK;
+}
+
+static bool any_reached(qg_value *const *v, uint32_t n, const uint8_t *reached)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (v[i] && reached[v[i]->id])
+            return true;
+    return false;
+}
+
+static void reach_all(qg_value *const *v, uint32_t n, uint8_t *reached)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (v[i])
+            reached[v[i]->id] = 1;
+}
+
+/* inside[node] = 1 for nodes downstream of `from` and upstream of `to`. */
+static qg_status region(const qg_graph *g, const qg_rule *r, qg_arena *a, uint8_t **out)
+{
+    uint8_t *down = QG_NEWN(a, g->value.n, uint8_t);
+    uint8_t *up = QG_NEWN(a, g->value.n, uint8_t);
+    uint8_t *inside = QG_NEWN(a, g->node.n, uint8_t);
+    if (!down || !up || !inside)
+        return qg_nomem(g->ctx);
+    QG_TRY(seed(g, r, r->node.from, false, down));
+    QG_TRY(seed(g, r, r->node.to, true, up));
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        inside[i] = any_reached(n->in, n->n_in, down);
+        if (inside[i])
+            reach_all(n->out, n->n_out, down);
+    }
+    for (size_t i = g->node.n; i-- > 0;) {
+        const qg_node *n = g->node.at[i];
+        bool leads = any_reached(n->out, n->n_out, up);
+        if (leads)
+            reach_all(n->in, n->n_in, up);
+        inside[i] = inside[i] && leads;
+    }
+    *out = inside;
+    return QG_OK;
+}
+
+qg_status qg_rules_regions(const qg_backend *b, const qg_graph *g, qg_arena *a,
+                           const uint8_t *const **out)
+{
+    const uint8_t **inside = QG_NEWN(a, b->rule.n, const uint8_t *);
+    if (!inside)
+        return qg_nomem(g->ctx);
+    for (size_t i = 0; i < b->rule.n; i++) {
+        const qg_rule *r = &b->rule.at[i];
+        uint8_t *nodes = NULL;
+        if (r->node.from || r->node.to)
+            QG_TRY(region(g, r, a, &nodes));
+        inside[i] = nodes;
+    }
+    *out = inside;
+    return QG_OK;
+}
+
+bool qg_rule_covers(const qg_backend *b, uint32_t r, const uint8_t *const *inside,
+                    const qg_node *n)
+{
+    assert(r < b->rule.n);
+    return (!inside[r] || inside[r][n->id]) && qg_node_matches(&b->rule.at[r].node, n);
+}
+
+/* --- one endpoint --- */
+
+/* Which axis counts the output channels of this weight. */
+static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
+                              qg_scheme *s)
+{
+    if (s->axis != QG_AXIS_OUT_CHANNEL)
+        return QG_OK;
+    const qg_op *op = t->node->op;
+    const qg_value *v = qg_tqc_value(t);
+    int axis = op->weight_axis && !t->is_output ? op->weight_axis(t->node) : -1;
+    if (axis >= 0 && v->type.rank == 2 && (m->q->quirks & QG_QUIRK(PPQ_REDUCTION_AXIS)))
+        axis = 0;
+    if (axis < 0)
+        return qg_fail(
+            m->q->ctx, QG_ECONFIG,
+            "%s: operator %s has no axis of output channels, expected a number", what,
+            op->name);
+    s->axis = (int16_t)axis;
+    return QG_OK;
+}
+
+static const char *rule_text(const qg_rule *r, const qg_tqc *t, char text[WHAT])
+{
+    char at[QG_ENDPOINT_TEXT];
+    (void)snprintf(text, WHAT, "%s:%u: rule %s at %s", r->origin.file, r->origin.line,
+                   r->origin.id, qg_tqc_text(t, at));
+    return text;
+}
+
+/* Scheme, observer and visibility; the state waits until every rule has spoken. */
+static qg_status apply_rule(maker *m, uint32_t r, qg_tqc *t)
+{
+    const qg_rule *rule = &m->b->rule.at[r];
+    const qg_set *set = &rule->set;
+    qg_scheme scheme = t->scheme;
+    qg_observer_setting observer = t->observer;
+    char what[WHAT];
+    rule_text(rule, t, what);
+    m->q->author = rule->origin.id;
+    t->rule = r;
+    QG_TRY(qg_set_apply(m->q->ctx, what, set, &scheme, &observer));
+    QG_TRY(resolve_axis(m, t, what, &scheme));
+    QG_TRY(qg_scheme_check(m->q->ctx, what, &scheme));
+    QG_TRY(qg_tqc_set_scheme(m->q, t, &scheme));
+    QG_TRY(qg_tqc_set_observer(m->q, t, &observer));
+    if ((set->fields & QG_SET_DERIVE) && t->derive != set->derive) {
+        bool bias = set->derive == QG_DERIVE_BIAS;
+        QG_TRY(qg_journal_add(m->q, t, "derive", bias ? "none" : "bias",
+                              bias ? "bias" : "none"));
+        t->derive = set->derive;
+    }
+    if (set->fields & QG_SET_VISIBILITY)
+        QG_TRY(qg_tqc_set_visibility(m->q, t, set->visibility));
+    return QG_OK;
+}
+
+/* Roles first: 's' is never rounded, 'f' only when a rule insists. */
+static qg_status role_state(qg_quant *q, qg_tqc *t)
+{
+    const qg_op *op = t->node->op;
+    char role = t->is_output ? qg_op_out_role(op, t->slot) : qg_op_in_role(op, t->slot);
+    if (role != 's' && role != 'f')
+        return QG_OK;
+    q->author = "slot-role";
+    return qg_tqc_set_state(q, t, role == 's' ? QG_TQC_SOI : QG_TQC_FP32);
+}
+
+static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
+{
+    qg_tqc *t;
+    qg_quant *q = m->q;
+    const qg_rule *speaker = NULL; /* the last one that set a state */
+    q->author = "defaults";
+    QG_TRY(qg_quant_add(q, n, is_output, slot, &m->b->defaults.scheme, &t));
+    t->observer = m->b->defaults.observer;
+    QG_TRY(qg_journal_add(q, t, "state", "none", qg_tqc_state_name(t->state)));
+    QG_TRY(role_state(q, t));
+    for (uint32_t i = 0; i < m->n_active; i++) {
+        const qg_rule *rule = &m->b->rule.at[m->active[i]];
+        bool node_only = (rule->set.fields & ~(uint32_t)QG_SET_PLATFORM) == 0;
+        if (node_only || !qg_endpoint_matches(&rule->at, n, is_output, slot))
+            continue;
+        m->hits[m->active[i]]++;
+        QG_TRY(apply_rule(m, m->active[i], t));
+        if (rule->set.fields & QG_SET_STATE)
+            speaker = rule;
+    }
+    if (!speaker)
+        return QG_OK;
+    q->author = speaker->origin.id;
+    return qg_tqc_set_state(q, t, speaker->set.state);
+}
+
+/* --- the graph --- */
+
+static bool can_be_quantized(const qg_value *v) { return v && v->type.dtype == QG_F32; }
+
+static qg_status make_node(maker *m, qg_node *n)
+{
+    m->n_active = 0;
+    for (uint32_t r = 0; r < m->b->rule.n; r++)
+        if (qg_rule_covers(m->b, r, m->inside, n)) {
+            m->active[m->n_active++] = r;
+            m->hits[r] += (m->b->rule.at[r].set.fields & QG_SET_PLATFORM) != 0;
+        }
+    if (n->platform != QG_PLATFORM_QUANTIZED)
+        return QG_OK;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (can_be_quantized(n->in[i]))
+            QG_TRY(make(m, n, false, i));
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (can_be_quantized(n->out[i]))
+            QG_TRY(make(m, n, true, i));
+    return QG_OK;
+}
+
+static qg_status check_overrides(const maker *m)
+{
+    for (uint32_t r = 0; r < m->b->rule.n; r++) {
+        const qg_rule *rule = &m->b->rule.at[r];
+        if (rule->is_override && m->hits[r] == 0)
+            return qg_fail(
+                m->q->ctx, QG_ECONFIG,
+                "%s:%u: rule %s: the selector matches no quantized endpoint, "
+                "expected at least one",
+                rule->origin.file, rule->origin.line, rule->origin.id);
+    }
+    return QG_OK;
+}
+
+qg_status qg_rules_apply(qg_quant *q)
+{
+    const qg_backend *b = q->backend;
+    assert(b && q->tqc.n == 0);
+    maker m = { .q = q, .b = b };
+    m.hits = QG_NEWN(q->arena, b->rule.n, uint32_t);
+    m.active = QG_NEWN(q->arena, b->rule.n, uint32_t);
+    if (!m.hits || !m.active)
+        return qg_nomem(q->ctx);
+    QG_TRY(qg_rules_regions(b, q->graph, q->arena, &m.inside));
+    for (size_t i = 0; i < q->graph->node.n; i++)
+        QG_TRY(make_node(&m, q->graph->node.at[i]));
+    return check_overrides(&m);
+}
