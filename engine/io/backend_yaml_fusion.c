@@ -205,8 +205,10 @@ static qg_status read_silence(const builder *b, const qg_yaml *y, qg_fusion *f)
 
 qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion *out)
 {
-    static const char *const keys[] = { "id",  "pattern", "where", "silence",
-                                        "why", "source",  NULL };
+    static const char *const keys[] = { "id",    "pattern", "where",  "silence",
+                                        "after", "why",     "source", NULL };
+    static const char *const after[] = { "passive", NULL };
+    int k;
     char what[QG_WHAT_TEXT];
     qg_fusion f = { 0 };
     const qg_yaml *v;
@@ -219,6 +221,10 @@ qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion
         QG_TRY(read_where(&b, v, &f));
     QG_TRY(qg_yaml_need(r->ctx, y, what, "silence", &v));
     QG_TRY(read_silence(&b, v, &f));
+    if ((v = qg_yaml_get(y, "after"))) {
+        QG_TRY(qg_yaml_choice(r->ctx, v, what, after, &k));
+        f.after_passive = true;
+    }
     f.anchor = b.anchor;
     f.n_anchor = b.n;
     *out = f;

@@ -157,6 +157,7 @@ typedef struct qg_fusion {
     size_t n_same;
     const qg_silence *silence; /* [n_silence] in order */
     size_t n_silence;
+    bool after_passive; /* waits until passive nodes follow their inputs */
 } qg_fusion;
 
 enum qg_align { QG_ALIGN_NONE, QG_ALIGN_LARGE, QG_ALIGN_OUTPUT, QG_ALIGN_INPUT };

@@ -19,14 +19,14 @@
       "D03: align-to-large recomputes the scale from the range: x 256/255")    \
     X(PPQ_BIAS_ADD_SQUEEZE,   "ppq-bias-add-squeeze",                          \
       "D05: a second bias is squeezed to [C] and the Add is kept")             \
-    X(PPQ_SLICE_NOT_PASSIVE,  "ppq-slice-not-passive",                         \
-      "D18: Slice and Dropout get scales of their own")                        \
     X(PPQ_REDUCTION_AXIS,     "ppq-per-channel-axis-0",                        \
       "D20: Gemm and MatMul weights per channel along axis 0, whatever it is") \
     X(PPQ_FIRST_SLOT_ONLY,    "ppq-simplify-first-slot",                       \
       "D21: of two slots that read one value only the first is simplified")    \
     X(PPQ_SILENT_OUTPUTS,     "ppq-silence-graph-outputs",                     \
       "D22: fusion silences a value that is a graph output too")               \
+    X(PPQ_PASSIVE_PRODUCER,   "ppq-passive-needs-producer",                    \
+      "a passive node whose input no quantized node produces gets two scales") \
     X(PPQ_SPLIT_GROUPS,       "ppq-split-groups",                              \
       "D23: lending moves one endpoint out of its group")                      \
     X(PPQ_ALIGN_UPSTREAM_IN,  "ppq-align-upstream-inputs",                     \
