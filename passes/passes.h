@@ -9,7 +9,7 @@
 #include "passes/passes.def"
 #undef PASS
 
-/* All of them in the order of passes.def; ends with NULL. */
+/* All passes, for qg_pass_run_all; ends with NULL. */
 extern const qg_pass *const qg_passes[];
 
 #endif

@@ -319,96 +319,7 @@ static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
     return QG_OK;
 }
 
-/* --- finding files --- */
-
-static bool is_path(const char *name)
-{
-    size_t n = strlen(name);
-    return strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".yaml") == 0);
-}
-
-static bool readable(const char *path)
-{
-    FILE *f = fopen(path, "rb");
-    if (f)
-        (void)fclose(f);
-    return f != NULL;
-}
-
-qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
-                           const char ***names, size_t *n)
-{
-    qg_words all = { 0 };
-    for (size_t d = 0; d < search.n; d++) {
-        const char **file;
-        size_t count;
-        QG_TRY(qg_directory_list(ctx, a, search.dir[d], &file, &count));
-        for (size_t i = 0; i < count; i++) {
-            size_t length = strlen(file[i]);
-            if (!is_path(file[i]))
-                continue;
-            char *name = qg_arena_strndup(a, file[i], length - 5);
-            if (!name)
-                return qg_nomem(ctx);
-            size_t at = all.n;
-            QG_TRY(qg_vec_reserve(ctx, a, &all));
-            while (at > 0 && strcmp(all.at[at - 1], name) > 0)
-                at--;
-            if (at > 0 && strcmp(all.at[at - 1], name) == 0)
-                continue;
-            memmove(all.at + at + 1, all.at + at, (all.n++ - at) * sizeof *all.at);
-            all.at[at] = name;
-        }
-    }
-    *names = all.at;
-    *n = all.n;
-    return QG_OK;
-}
-
-static qg_status no_backend(qg_ctx *ctx, qg_arena *a, const char *name,
-                            qg_search search)
-{
-    const char **known;
-    size_t n;
-    char hint[QG_SUGGEST_TEXT];
-    qg_suggest near = qg_suggest_for(name);
-    QG_TRY(qg_backend_names(ctx, a, search, &known, &n));
-    for (size_t i = 0; i < n; i++)
-        qg_suggest_try(&near, known[i]);
-    return qg_fail(
-        ctx, QG_ECONFIG,
-        "backend: unknown backend '%s'%s, expected one of 'qg list backends' "
-        "or a path",
-        name, qg_suggest_text(&near, hint));
-}
-
-/* beside: path of the file that extends this one, or NULL. */
-static qg_status find_file(qg_ctx *ctx, qg_arena *a, const char *name,
-                           const char *beside, qg_search search, const char **out)
-{
-    const char *file = is_path(name) ? name : qg_arena_printf(a, "%s.yaml", name);
-    if (is_path(name) && !beside) {
-        *out = file;
-        return file ? QG_OK : qg_nomem(ctx);
-    }
-    for (size_t i = 0; i <= search.n; i++) {
-        const char *path = NULL;
-        if (i > 0)
-            path = qg_path_join(a, search.dir[i - 1], file);
-        else if (beside)
-            path = qg_arena_printf(a, "%.*s%s", (int)(qg_path_base(beside) - beside),
-                                   beside, file);
-        else
-            continue;
-        if (!path)
-            return qg_nomem(ctx);
-        if (readable(path)) {
-            *out = path;
-            return QG_OK;
-        }
-    }
-    return no_backend(ctx, a, name, search);
-}
+/* --- families of files --- */
 
 /* file[0] is the backend, file[n - 1] its farthest parent. */
 static qg_status read_family(qg_ctx *ctx, qg_arena *a, const char *path,
@@ -421,7 +332,7 @@ static qg_status read_family(qg_ctx *ctx, qg_arena *a, const char *path,
         if (!parent)
             return QG_OK;
         QG_TRY(qg_yaml_text(ctx, parent, "extends", &name));
-        QG_TRY(find_file(ctx, a, name, path, search, &path));
+        QG_TRY(qg_config_find(ctx, a, "backend", name, path, search, &path));
         for (size_t i = 0; i < *n; i++)
             if (strcmp(file[i]->file, path) == 0)
                 return qg_yaml_fail(ctx, parent, "extends",
@@ -472,7 +383,7 @@ qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search 
                      .axis = -1,
                      .qmin = -128,
                      .qmax = 127 };
-    QG_TRY(find_file(ctx, a, name, NULL, search, &path));
+    QG_TRY(qg_config_find(ctx, a, "backend", name, NULL, search, &path));
     QG_TRY(read_family(ctx, a, path, search, file, &n));
     for (size_t i = n; i-- > 0;)
         QG_TRY(read_file(&r, file[i]));

@@ -44,6 +44,13 @@ const qg_op *qg_known_op(const qg_ctx *ctx, const char *name);
 QG_NODISCARD qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y,
                                   const char *what, const char *name);
 
+/* The path of a configuration file: `name` itself when it is a path, else name.yaml beside
+ * the file `beside` (NULL: none), else in the folders.  QG_ECONFIG: "<kind>: unknown ..."
+ * with the nearest name.  */
+QG_NODISCARD qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const char *kind,
+                                      const char *name, const char *beside,
+                                      qg_search search, const char **out);
+
 /* Keys of `match` and `set`, each ends with NULL. */
 extern const char *const qg_match_keys[];
 extern const char *const qg_set_keys[];

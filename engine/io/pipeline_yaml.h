@@ -1,0 +1,18 @@
+/* pipeline_yaml.h -- the order of passes, from configs/pipelines. */
+#ifndef QG_ENGINE_IO_PIPELINE_YAML_H
+#define QG_ENGINE_IO_PIPELINE_YAML_H
+
+#include "engine/io/backend_yaml.h"
+
+typedef struct qg_pipeline {
+    const char *name, *why, *file;
+    const char *const *pass; /* [n] names; the driver knows which exist */
+    const uint32_t *line;    /* [n] where each stands */
+    size_t n;
+} qg_pipeline;
+
+/* name: a path, or the name of a file in the folders.  QG_ECONFIG, QG_EPARSE, QG_EIO. */
+QG_NODISCARD qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name,
+                                        qg_search search, qg_pipeline *out);
+
+#endif

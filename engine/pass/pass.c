@@ -1,0 +1,190 @@
+#include "engine/pass/pass.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "engine/core/suggest.h"
+#include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
+#include "engine/quant/tqc_check.h"
+
+const qg_pass *qg_pass_find(const qg_pass *const *all, const char *name)
+{
+    while (*all && strcmp((*all)->name, name) != 0)
+        all++;
+    return *all;
+}
+
+static qg_status find_all(qg_pass_env *env, const qg_pass *const *all,
+                          const char *const *name, size_t n, const qg_pass **out)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = qg_pass_find(all, name[i]);
+        if (out[i])
+            continue;
+        qg_suggest near = qg_suggest_for(name[i]);
+        for (const qg_pass *const *p = all; *p; p++)
+            qg_suggest_try(&near, (*p)->name);
+        char hint[QG_SUGGEST_TEXT];
+        return qg_fail(
+            env->ctx, QG_ECONFIG,
+            "pipeline: unknown pass '%s'%s, expected one of 'qg list passes'", name[i],
+            qg_suggest_text(&near, hint));
+    }
+    return QG_OK;
+}
+
+/* --- analyses: how each is made --- */
+
+static qg_status make_topo(qg_pass_env *env) { return qg_graph_normalize(env->graph); }
+
+static qg_status make_shape(qg_pass_env *env) { return qg_infer(env->graph, NULL, 0); }
+
+/* Only a pass can make TQCs: `rules`. */
+static qg_status make_tqc(qg_pass_env *env)
+{
+    return qg_fail(env->ctx, QG_ECONFIG,
+                   "pipeline: pass %s needs TQCs, expected pass rules before it",
+                   env->at_work->name);
+}
+
+static const struct {
+    const char *name;
+    qg_status (*make)(qg_pass_env *env);
+} analysis[QG_NANALYSIS] = {
+    [QG_A_BIT_TOPO] = {"topo",   make_topo },
+    [QG_A_BIT_SHAPE] = { "shape", make_shape},
+    [QG_A_BIT_TQC] = { "tqc",   make_tqc  },
+};
+
+static qg_status make_needed(qg_pass_env *env, uint32_t needs)
+{
+    if (needs & QG_A_SHAPE)
+        needs |= QG_A_TOPO; /* inference walks in order */
+    for (unsigned i = 0; i < QG_NANALYSIS; i++)
+        if ((needs & ~env->valid) >> i & 1u) {
+            QG_TRY(analysis[i].make(env));
+            env->valid |= 1u << i;
+        }
+    return QG_OK;
+}
+
+/* --- one pass --- */
+
+static double now(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static qg_status verify(qg_pass_env *env)
+{
+    qg_status s = QG_OK;
+    if (env->options.no_verify)
+        return QG_OK;
+    if (env->valid & QG_A_TOPO)
+        s = qg_check_graph(env->ctx, env->graph, QG_CHECK_ALL);
+    if (s == QG_OK && env->quant)
+        s = qg_check_tqcs(env->ctx, env->quant, QG_CHECK_ALL);
+    if (s != QG_ESTATE)
+        return s;
+    char text[512];
+    (void)snprintf(text, sizeof text, "%s", qg_ctx_message(env->ctx));
+    return qg_fail(env->ctx, s, "pass %s: %s", env->at_work->name, text);
+}
+
+static qg_status run_one(qg_pass_env *env, const qg_pass *pass)
+{
+    double start = now();
+    env->at_work = pass;
+    env->changed = 0;
+    QG_TRY(make_needed(env, pass->needs));
+    QG_TRY(qg_pass_author(env, NULL));
+    QG_TRY(pass->run(env));
+    if (env->changed)
+        env->valid &= ~pass->breaks;
+    if (env->quant) {
+        qg_quant_settle(env->quant);
+        env->valid |= QG_A_TQC;
+    }
+    QG_TRY(make_needed(env, QG_A_TOPO));
+    QG_TRY(verify(env));
+    QG_TRY(qg_vec_push(env->ctx, env->graph->arena, &env->result,
+                       (qg_pass_result){ .name = pass->name,
+                                         .seconds = now() - start,
+                                         .changed = env->changed }));
+    return env->dump ? env->dump(env->ud, env, pass->name) : QG_OK;
+}
+
+qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
+                          const char *const *name, size_t n)
+{
+    assert(env->ctx && env->graph && env->ctx == env->graph->ctx);
+    const qg_pass **pass = QG_NEWN(env->graph->arena, n, const qg_pass *);
+    if (!pass)
+        return qg_nomem(env->ctx);
+    QG_TRY(find_all(env, all, name, n, pass));
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(run_one(env, pass[i]));
+    return QG_OK;
+}
+
+/* --- what passes report --- */
+
+static qg_status coverage_row(qg_pass_env *env, const char *pattern, qg_coverage **out)
+{
+    for (size_t i = 0; i < env->coverage.n; i++) {
+        qg_coverage *c = &env->coverage.at[i];
+        if (strcmp(c->pattern, pattern) == 0 &&
+            strcmp(c->pass, env->at_work->name) == 0) {
+            *out = c;
+            return QG_OK;
+        }
+    }
+    qg_coverage row = { .pass = env->at_work->name, .pattern = pattern };
+    QG_TRY(qg_vec_push(env->ctx, env->graph->arena, &env->coverage, row));
+    *out = &env->coverage.at[env->coverage.n - 1];
+    return QG_OK;
+}
+
+qg_status qg_pass_matched(qg_pass_env *env, const char *pattern)
+{
+    qg_coverage *c;
+    QG_TRY(coverage_row(env, pattern, &c));
+    c->matched++;
+    return QG_OK;
+}
+
+qg_status qg_pass_near_miss(qg_pass_env *env, const char *pattern, const qg_node *n,
+                            const char *fmt, ...)
+{
+    char text[320];
+    qg_coverage *c;
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    QG_TRY(coverage_row(env, pattern, &c));
+    qg_near_miss miss = { .node = n->name,
+                          .condition = qg_arena_strdup(env->graph->arena, text) };
+    if (!miss.condition)
+        return qg_nomem(env->ctx);
+    return qg_vec_push(env->ctx, env->graph->arena, &c->near_miss, miss);
+}
+
+qg_status qg_pass_author(qg_pass_env *env, const char *detail)
+{
+    if (!env->quant)
+        return QG_OK;
+    const char *pass = env->at_work->name;
+    const char *text =
+        detail ? qg_arena_printf(env->quant->arena, "%s/%s", pass, detail) : pass;
+    if (!text)
+        return qg_nomem(env->ctx);
+    env->quant->author = text;
+    return QG_OK;
+}

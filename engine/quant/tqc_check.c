@@ -1,0 +1,228 @@
+#include "engine/quant/tqc_check.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "engine/quant/quirk.h"
+
+#define broken(ctx, rule, t, ...)                                                      \
+    broken_at((ctx), (rule), (t), qg_arena_printf((ctx)->arena, __VA_ARGS__))
+
+static qg_status broken_at(qg_ctx *ctx, const qg_check_rule *rule, const qg_tqc *t,
+                           const char *what)
+{
+    char at[QG_ENDPOINT_TEXT];
+    return qg_fail(ctx, QG_ESTATE, "verify: rule %s: %s: %s", rule->id,
+                   qg_tqc_text(t, at), what ? what : "");
+}
+
+/* Runs `one` on every TQC. */
+typedef qg_status each(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q,
+                       const qg_tqc *t);
+
+static qg_status for_each(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q,
+                          each *one)
+{
+    for (size_t i = 0; i < q->tqc.n; i++)
+        QG_TRY(one(ctx, rule, q, q->tqc.at[i]));
+    return QG_OK;
+}
+
+#define RULE(name)                                                                     \
+    static each name##_one;                                                            \
+    static qg_status name(qg_ctx *ctx, const qg_check_rule *rule, const void *subject) \
+    {                                                                                  \
+        return for_each(ctx, rule, subject, name##_one);                               \
+    }                                                                                  \
+    static qg_status name##_one(qg_ctx *ctx, const qg_check_rule *rule,                \
+                                const qg_quant *q, const qg_tqc *t)
+
+RULE(linked)
+{
+    uint32_t count = t->is_output ? t->node->n_out : t->node->n_in;
+    qg_tqc **row = t->is_output ? t->node->tout : t->node->tin;
+    if (t->id >= q->tqc.n || q->tqc.at[t->id] != t)
+        return broken(ctx, rule, t, "id %u is not its place, expected dense ids",
+                      t->id);
+    if (t->slot >= count || !row || row[t->slot] != t)
+        return broken(ctx, rule, t,
+                      "its node does not know it, expected the slot's TQC");
+    if (t->node->dead || !qg_tqc_value(t))
+        return broken(ctx, rule, t, "nothing is at the slot, expected a value");
+    if (t->node->platform != QG_PLATFORM_QUANTIZED)
+        return broken(ctx, rule, t, "its node is not quantized, expected no TQC");
+    return QG_OK;
+}
+
+/* Every chain of `up` ends: marks of the walk that is under way show a circle. */
+static qg_status acyclic(qg_ctx *ctx, const qg_check_rule *rule, const void *subject)
+{
+    const qg_quant *q = subject;
+    uint32_t *mark = QG_NEWN(ctx->arena, q->tqc.n, uint32_t);
+    if (!mark)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        for (; t->up != t && mark[t->id] == 0; t = t->up)
+            mark[t->id] = (uint32_t)i + 1;
+        if (t->up != t && mark[t->id] == i + 1)
+            return broken(ctx, rule, t, "it dominates itself, expected a root");
+    }
+    return QG_OK;
+}
+
+/* Rings and trees tell the same groups: each ring holds one root, and members in all. */
+static qg_status rings(qg_ctx *ctx, const qg_check_rule *rule, const void *subject)
+{
+    const qg_quant *q = subject;
+    uint8_t *seen = QG_NEWN(ctx->arena, q->tqc.n, uint8_t);
+    if (!seen)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i], *root = qg_tqc_root(t);
+        if (seen[i])
+            continue;
+        const qg_tqc *u = t;
+        do {
+            if (seen[u->id] || qg_tqc_root(u) != root)
+                return broken(ctx, rule, u,
+                              "it is in the ring of another group, "
+                              "expected one ring per group");
+            seen[u->id] = 1;
+            u = u->next;
+        } while (u != t);
+        if (!seen[root->id])
+            return broken(ctx, rule, t,
+                          "its ring lacks the root, expected all members");
+    }
+    return QG_OK;
+}
+
+RULE(overlapped)
+{
+    (void)q;
+    if (t->state == QG_TQC_OVERLAPPED && t->up == t)
+        return broken(ctx, rule, t,
+                      "silent without a dominator, expected one elsewhere");
+    return QG_OK;
+}
+
+RULE(leaders)
+{
+    (void)q;
+    const qg_tqc *root = qg_tqc_root(t);
+    if (root == t)
+        return QG_OK;
+    if (root->state == QG_TQC_FP32 || root->state == QG_TQC_SOI ||
+        root->state == QG_TQC_OVERLAPPED || root->derive != QG_DERIVE_NONE)
+        return broken(ctx, rule, t, "its dominator is %s%s, expected one with a scale",
+                      root->derive != QG_DERIVE_NONE ? "derived and " : "",
+                      qg_tqc_state_name(root->state));
+    return QG_OK;
+}
+
+RULE(own_root)
+{
+    (void)q;
+    bool own = t->state == QG_TQC_INITIAL || t->state == QG_TQC_ACTIVATED ||
+               t->state == QG_TQC_BAKED;
+    if (own && t->up != t)
+        return broken(ctx, rule, t, "%s in another's group, expected its own root",
+                      qg_tqc_state_name(t->state));
+    return QG_OK;
+}
+
+/* States that have been through calibration. */
+static bool is_calibrated(const qg_tqc *t)
+{
+    return t->state == QG_TQC_ACTIVATED || t->state == QG_TQC_BAKED ||
+           t->state == QG_TQC_PASSIVE || t->state == QG_TQC_PASSIVE_BAKED;
+}
+
+RULE(has_scale)
+{
+    (void)q;
+    qg_qparam p = qg_tqc_param(t);
+    if (!is_calibrated(t) || (t->scheme.policy & QG_DYNAMIC))
+        return QG_OK;
+    if (p.n == 0)
+        return broken(ctx, rule, t, "%s without a scale, expected one",
+                      qg_tqc_state_name(t->state));
+    for (size_t i = 0; i < p.n; i++)
+        if (!isfinite(p.scale[i]) || !(p.scale[i] > 0))
+            return broken(ctx, rule, t, "scale[%zu] is %g, expected finite and above 0",
+                          i, (double)p.scale[i]);
+    return QG_OK;
+}
+
+RULE(offsets)
+{
+    const qg_scheme *s = &t->scheme;
+    bool symmetric = (s->policy & QG_SYMMETRIC) != 0;
+    bool free_offset =
+        (q->quirks & (QG_QUIRK(PPQ_OFFSET) | QG_QUIRK(PPQ_POW2_OFFSET))) != 0;
+    for (size_t i = 0; i < t->nparam; i++) {
+        int32_t o = t->offset[i];
+        if (symmetric && o != 0)
+            return broken(ctx, rule, t, "offset[%zu] is %d, expected 0: symmetric", i,
+                          o);
+        if (!free_offset && !symmetric && (o < s->qmin || o > s->qmax))
+            return broken(ctx, rule, t, "offset[%zu] is %d, expected within the range",
+                          i, o);
+    }
+    return QG_OK;
+}
+
+RULE(lengths)
+{
+    (void)q;
+    const qg_tensor *type = &qg_tqc_value(t)->type;
+    if (t->nparam == 0 || !qg_tensor_known(type))
+        return QG_OK;
+    int64_t want = qg_scheme_param_count(&t->scheme, type);
+    if (want != (int64_t)t->nparam)
+        return broken(ctx, rule, t, "%u scales, expected %d for its policy and dims",
+                      t->nparam, (int)want);
+    return QG_OK;
+}
+
+RULE(baked)
+{
+    (void)q;
+    bool is_baked = t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
+    if (is_baked && !qg_tqc_is_constant(t))
+        return broken(ctx, rule, t, "%s, but its value changes, expected a constant",
+                      qg_tqc_state_name(t->state));
+    return QG_OK;
+}
+
+RULE(schemes)
+{
+    (void)q;
+    char at[QG_ENDPOINT_TEXT];
+    if (qg_scheme_check(ctx, qg_tqc_text(t, at), &t->scheme) == QG_OK)
+        return QG_OK;
+    return broken(ctx, rule, t, "%s", qg_arena_strdup(ctx->arena, qg_ctx_message(ctx)));
+}
+
+const qg_check_rule qg_tqc_rules[] = {
+    {"tqc-linked",      "ids are dense and endpoints of quantized nodes know their TQC",
+     linked                                                                                        },
+    { "tqc-acyclic",    "every chain of dominators ends at a root",                      acyclic   },
+    { "tqc-rings",      "the ring of a group holds exactly its members",                 rings     },
+    { "tqc-overlapped", "OVERLAPPED implies a root elsewhere",                           overlapped},
+    { "tqc-leaders",    "a dominator rounds, with a scale of its own",                   leaders   },
+    { "tqc-own-root",   "INITIAL, ACTIVATED and BAKED are roots",                        own_root  },
+    { "tqc-has-scale",  "what was calibrated has finite scales above 0",                 has_scale },
+    { "tqc-offsets",    "offsets lie in the range, and are 0 when symmetric",            offsets   },
+    { "tqc-lengths",    "there are as many scales as policy and dims ask for",           lengths   },
+    { "tqc-baked",      "only constants are baked",                                      baked     },
+    { "tqc-schemes",    "every scheme is legal and its range fits its bits",             schemes   },
+};
+const size_t qg_n_tqc_rules = sizeof qg_tqc_rules / sizeof qg_tqc_rules[0];
+
+qg_status qg_check_tqcs(qg_ctx *ctx, const qg_quant *q, uint32_t which)
+{
+    return qg_check_rows(ctx, qg_tqc_rules, qg_n_tqc_rules, which, q);
+}
