@@ -1,19 +1,19 @@
-/* sweep -- nodes and values that no graph output needs are removed. */
+/* sweep -- removes nodes and values that no graph output needs. */
 #include "engine/ir/edit.h"
 #include "passes/passes.h"
 
 static qg_status run(qg_pass_env *env)
 {
-    size_t removed = 0;
+    size_t removed;
     QG_TRY(qg_graph_sweep(env->graph, &removed));
-    env->changed += (uint32_t)removed;
+    env->changed = removed > UINT32_MAX ? UINT32_MAX : (uint32_t)removed;
     return QG_OK;
 }
 
 const qg_pass qg_pass_sweep = {
     .name = "sweep",
-    .summary = "remove what no output needs",
-    .needs = 0,
-    .breaks = QG_A_TOPO | QG_A_SHAPE,
+    .summary = "remove dead code",
+    .needs = QG_A_TOPO,
+    .breaks = QG_A_SHAPE, /* it renumbers what inference kept by id */
     .run = run,
 };

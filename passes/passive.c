@@ -1,0 +1,65 @@
+/* passive -- a node that only moves values gives out what it took in: its outputs follow
+ * its input and are not rounded again. */
+#include "engine/quant/quirk.h"
+#include "passes/passes.h"
+
+static bool can_follow(const qg_tqc *t, const qg_tqc *leader)
+{
+    const qg_tqc *root = qg_tqc_root(t), *lead = qg_tqc_root(leader);
+    bool moves = root->state == QG_TQC_OVERLAPPED ||
+                 qg_tqc_may_move(root->state, root->saved, QG_TQC_OVERLAPPED);
+    return root != lead && moves && lead->state != QG_TQC_FP32 &&
+           lead->state != QG_TQC_SOI && lead->derive == QG_DERIVE_NONE;
+}
+
+/* PPQ asks that the input comes from a node of the same platform. */
+static bool has_producer(const qg_node *n)
+{
+    const qg_node *p = n->in[0] ? n->in[0]->def : NULL;
+    return p && p->platform == n->platform;
+}
+
+static qg_status follow(qg_pass_env *env, qg_node *n)
+{
+    qg_tqc *in = n->tin ? n->tin[0] : NULL;
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        qg_tqc *out = n->tout ? n->tout[k] : NULL;
+        if (!in || !out)
+            continue;
+        if (!can_follow(out, in)) {
+            if (qg_tqc_root(out) != qg_tqc_root(in))
+                QG_TRY(qg_pass_near_miss(env, "output-follows-input", n,
+                                         "in0 is %s and out%u is %s, expected both to "
+                                         "be quantized",
+                                         qg_tqc_state_name(in->state), (unsigned)k,
+                                         qg_tqc_state_name(out->state)));
+            continue;
+        }
+        QG_TRY(qg_tqc_join(env->quant, out, in));
+        QG_TRY(qg_pass_matched(env, "output-follows-input"));
+        env->changed++;
+    }
+    return QG_OK;
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    qg_graph *g = env->graph;
+    bool needs_producer = (env->quant->quirks & QG_QUIRK(PPQ_PASSIVE_PRODUCER)) != 0;
+    for (size_t i = 0; i < g->node.n; i++) {
+        qg_node *n = g->node.at[i];
+        if (n->platform != QG_PLATFORM_QUANTIZED || n->n_in == 0 ||
+            !qg_backend_is_passive(env->backend, n->op))
+            continue;
+        if (!needs_producer || has_producer(n))
+            QG_TRY(follow(env, n));
+    }
+    return QG_OK;
+}
+
+const qg_pass qg_pass_passive = {
+    .name = "passive",
+    .summary = "outputs of nodes that only move values follow their input",
+    .needs = QG_A_TOPO | QG_A_TQC,
+    .run = run,
+};

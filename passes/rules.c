@@ -1,0 +1,25 @@
+/* rules -- every endpoint of a quantized node gets its TQC from the backend. */
+#include "engine/quant/rules.h"
+#include "passes/passes.h"
+
+static qg_status run(qg_pass_env *env)
+{
+    if (env->quant)
+        return qg_fail(env->ctx, QG_ESTATE,
+                       "pass rules: the graph has TQCs already, expected none");
+    qg_quant *q;
+    QG_TRY(qg_quant_new(env->graph, env->backend, &q));
+    q->quirks = env->backend->quirks;
+    QG_TRY(qg_rules_apply(q));
+    env->quant = q;
+    env->changed = (uint32_t)q->tqc.n;
+    return QG_OK;
+}
+
+const qg_pass qg_pass_rules = {
+    .name = "rules",
+    .summary =
+        "give every endpoint of quantized nodes its record, by the backend's rules",
+    .needs = QG_A_TOPO | QG_A_SHAPE,
+    .run = run,
+};

@@ -1,0 +1,174 @@
+#include "passes/util_absorb.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "engine/ir/edit.h"
+
+/* One attempt: y = scale[c] * p(x) + shift[c] becomes p' (x). */
+typedef struct attempt {
+    qg_pass_env *env;
+    const char *pattern;
+    qg_node *n, *p;        /* the affine node, and the compute node before it */
+    qg_value *mid;         /* p's output, n's input */
+    uint32_t weight, bias; /* slots of p */
+    int axis;              /* of output channels in the weight */
+    size_t channels;
+    float beta; /* p adds beta * bias */
+    double *scale, *shift;
+    bool scales; /* some scale is not 1 */
+} attempt;
+
+/* Leaves the try with a near miss; the status is that of recording it. */
+#define MISS(a, ...)                                                                   \
+    do {                                                                               \
+        *fits = false;                                                                 \
+        return qg_pass_near_miss((a)->env, (a)->pattern, (a)->p, __VA_ARGS__);         \
+    } while (0)
+
+static qg_status check_between(attempt *a, bool *fits)
+{
+    const qg_node *n = a->n;
+    if (a->mid->is_output)
+        MISS(a, "its output '%s' is a graph output, expected an inner value",
+             a->mid->name);
+    if (a->mid->use.n != 1)
+        MISS(a, "its output '%s' has %zu consumers, expected 1", a->mid->name,
+             a->mid->use.n);
+    for (uint32_t i = 1; i < n->n_out; i++)
+        if (n->out[i])
+            MISS(a, "node '%s' has other outputs, expected one", n->name);
+    return QG_OK;
+}
+
+/* Weight and bias are constants of the right length. */
+static qg_status check_parameters(attempt *a, bool *fits)
+{
+    const qg_value *w = a->weight < a->p->n_in ? a->p->in[a->weight] : NULL;
+    const qg_value *b = a->bias < a->p->n_in ? a->p->in[a->bias] : NULL;
+    if (!w || !w->constant || w->type.dtype != QG_F32)
+        MISS(a, "its weight is no float32 constant, expected one");
+    if (b && (!b->constant || b->type.dtype != QG_F32))
+        MISS(a, "its bias is no float32 constant, expected one");
+    const qg_tensor *out = &a->mid->type;
+    if (out->rank < 2 || out->dim[1] < 1)
+        MISS(a, "the number of its output channels is not known, expected a shape");
+    a->channels = (size_t)out->dim[1];
+    int64_t count = b ? qg_tensor_count(b->constant) : 1;
+    if (count != 1 && count != out->dim[1])
+        MISS(a, "its bias has %d elements, expected 1 or %zu", (int)count, a->channels);
+    a->axis = a->p->op->weight_axis(a->p);
+    QG_TRY(qg_attr_float(a->env->ctx, a->p, "beta", 1, &a->beta)); /* Gemm */
+    if (a->beta == 0)
+        MISS(a, "its bias is multiplied by 0, expected beta other than 0");
+    return QG_OK;
+}
+
+static qg_status read_affine(attempt *a, bool *fits)
+{
+    qg_ctx *ctx = a->env->ctx;
+    a->scale = QG_NEWN(a->env->graph->arena, 2 * a->channels, double);
+    if (!a->scale)
+        return qg_nomem(ctx);
+    a->shift = a->scale + a->channels;
+    qg_status s = a->n->op->affine(ctx, a->n, a->channels, a->scale, a->shift);
+    if (s == QG_EUNSUPPORTED)
+        MISS(a, "%s", qg_ctx_message(ctx));
+    QG_TRY(s);
+    for (size_t c = 0; c < a->channels; c++) {
+        a->scales |= a->scale[c] != 1;
+        if (!isfinite(a->scale[c]) || !isfinite(a->shift[c]))
+            MISS(a, "factor or shift of channel %zu is not finite, expected numbers",
+                 c);
+    }
+    const qg_tensor *w = a->p->in[a->weight]->constant;
+    bool fits_axis =
+        a->axis >= 0 && a->axis < w->rank && w->dim[a->axis] == (int64_t)a->channels;
+    if (a->scales && !fits_axis)
+        MISS(a,
+             "its weight does not count %zu output channels along one axis, expected "
+             "a plain or ungrouped one",
+             a->channels);
+    return QG_OK;
+}
+
+/* The constant at a slot gets a new tensor: in place when nobody else reads it. */
+static qg_status replace(attempt *a, uint32_t slot, const char *name,
+                         const qg_tensor *t)
+{
+    qg_graph *g = a->env->graph;
+    qg_value *v = slot < a->p->n_in ? a->p->in[slot] : NULL;
+    if (v && v->use.n == 1 && !v->is_output && !v->is_input)
+        return qg_edit_make_constant(g, v, t);
+    QG_TRY(qg_edit_add_constant(g, v ? v->name : name, t, &v));
+    if (slot >= a->p->n_in)
+        QG_TRY(qg_edit_grow_inputs(g, a->p, slot + 1));
+    return qg_edit_set_input(g, a->p, slot, v);
+}
+
+static qg_status scale_weight(attempt *a)
+{
+    qg_graph *g = a->env->graph;
+    const qg_tensor *w = a->p->in[a->weight]->constant;
+    qg_tensor *t;
+    QG_TRY(qg_tensor_clone(a->env->ctx, g->arena, w, &t));
+    int64_t inner = qg_dims_product(t, a->axis + 1, t->rank), n = qg_tensor_count(t);
+    assert(inner > 0 && n >= 0);
+    for (int64_t i = 0; i < n; i++)
+        t->f32[i] =
+            (float)((double)t->f32[i] * a->scale[i / inner % (int64_t)a->channels]);
+    return replace(a, a->weight, a->p->name, t);
+}
+
+static qg_status move_bias(attempt *a)
+{
+    qg_graph *g = a->env->graph;
+    const qg_value *v = a->bias < a->p->n_in ? a->p->in[a->bias] : NULL;
+    const qg_tensor *b = v ? v->constant : NULL;
+    int64_t n = (int64_t)a->channels;
+    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
+    if (!t)
+        return qg_nomem(a->env->ctx);
+    qg_tensor_init(t, QG_F32, 1, &n);
+    QG_TRY(qg_tensor_alloc(a->env->ctx, g->arena, t));
+    bool one = b && qg_tensor_count(b) == 1;
+    for (int64_t c = 0; c < n; c++) {
+        double old = b ? (double)b->f32[one ? 0 : c] : 0;
+        t->f32[c] = (float)(old * a->scale[c] + a->shift[c] / (double)a->beta);
+    }
+    const char *name = qg_arena_printf(g->arena, "%s_bias", a->p->name);
+    return name ? replace(a, a->bias, name, t) : qg_nomem(a->env->ctx);
+}
+
+qg_status qg_absorb(qg_pass_env *env, const char *pattern, qg_node *n, uint32_t slot,
+                    bool *done)
+{
+    attempt a = { .env = env, .pattern = pattern, .n = n, .mid = n->in[slot] };
+    bool fit = true, *fits = &fit;
+    *done = false;
+    a.p = a.mid ? a.mid->def : NULL;
+    if (!a.p || !qg_node_has(a.p, QG_OP_COMPUTE) || !a.p->op->weight_axis ||
+        a.mid->def_slot != 0)
+        return QG_OK;
+    int w = qg_op_slot_of(a.p->op, 'w'), b = qg_op_slot_of(a.p->op, 'b');
+    if (w < 0 || b < 0)
+        return qg_pass_near_miss(env, pattern, a.p,
+                                 "it has no slot for a bias, expected "
+                                 "one");
+    a.weight = (uint32_t)w;
+    a.bias = (uint32_t)b;
+    QG_TRY(check_between(&a, fits));
+    if (fit)
+        QG_TRY(check_parameters(&a, fits));
+    if (fit)
+        QG_TRY(read_affine(&a, fits));
+    if (!fit)
+        return QG_OK;
+    if (a.scales)
+        QG_TRY(scale_weight(&a));
+    QG_TRY(move_bias(&a));
+    qg_edit_absorb(env->graph, a.p, n);
+    env->changed++;
+    *done = true;
+    return qg_pass_matched(env, pattern);
+}
