@@ -4,28 +4,26 @@
 #include "engine/core/num.h"
 #include "engine/io/backend_yaml_parts.h"
 
-enum { MOST_ANCHORS = 16 };
-
 /* A fusion under construction. */
 typedef struct builder {
     const qg_backend_reader *r;
     const char *what;
-    qg_anchor *anchor;
+    qg_pattern_node *node;
     size_t n;
 } builder;
 
-static int anchor_named(const builder *b, const char *name, size_t n)
+static int node_named(const builder *b, const char *name, size_t n)
 {
     for (size_t i = 0; i < b->n; i++)
-        if (strlen(b->anchor[i].name) == n && memcmp(b->anchor[i].name, name, n) == 0)
+        if (strlen(b->node[i].name) == n && memcmp(b->node[i].name, name, n) == 0)
             return (int)i;
     return -1;
 }
 
-static qg_status need_anchor(const builder *b, const qg_yaml *y, const char *name,
-                             uint32_t *out)
+static qg_status need_node(const builder *b, const qg_yaml *y, const char *name,
+                           uint32_t *out)
 {
-    int k = anchor_named(b, name, strlen(name));
+    int k = node_named(b, name, strlen(name));
     if (k < 0)
         return qg_yaml_fail(b->r->ctx, y, b->what,
                             "unknown node '%s', expected one of the pattern, producers "
@@ -40,7 +38,7 @@ static qg_status read_end(const builder *b, const qg_yaml *y, const char *text,
                           qg_pattern_end *out)
 {
     const char *dot = strchr(text, '.');
-    int k = dot ? anchor_named(b, text, (size_t)(dot - text)) : -1;
+    int k = dot ? node_named(b, text, (size_t)(dot - text)) : -1;
     bool output = dot && strncmp(dot + 1, "out", 3) == 0;
     const char *digits = dot ? dot + (output ? 4 : 3) : "";
     int64_t slot;
@@ -54,133 +52,154 @@ static qg_status read_end(const builder *b, const qg_yaml *y, const char *text,
     return QG_OK;
 }
 
-static qg_status read_producers(builder *b, const qg_yaml *y, qg_anchor *a)
+static qg_status read_producers(builder *b, const qg_yaml *y, qg_pattern_node *node)
 {
     const char *const *name;
     size_t n;
     QG_TRY(qg_yaml_words(b->r->ctx, b->r->arena, y, b->what, &name, &n));
-    uint32_t *in = QG_NEWN(b->r->arena, n, uint32_t);
+    qg_pattern_edge *in = QG_NEWN(b->r->arena, n, qg_pattern_edge);
     if (!in)
         return qg_nomem(b->r->ctx);
-    for (size_t i = 0; i < n; i++)
-        QG_TRY(need_anchor(b, y, name[i], &in[i]));
-    a->in = in;
-    a->n_in = n;
+    for (size_t i = 0; i < n; i++) {
+        in[i].from_slot = in[i].slot = QG_SLOT_ANY;
+        QG_TRY(need_node(b, y, name[i], &in[i].from));
+    }
+    node->in = in;
+    node->n_in = n;
     return QG_OK;
 }
 
-/* {op: [Relu], in: [c]}: conditions on a node, and which anchors feed it. */
-static qg_status read_anchor(builder *b, const qg_yaml *y, const char *name)
+/* What a pattern node asks beside operator and traits. */
+static qg_status add_condition(builder *b, const qg_node_match *m,
+                               qg_pattern_node *node)
 {
-    static const char *const keys[] = { "op", "trait", "node", "attr", "in", NULL };
-    qg_anchor a = { .name = name };
+    if (m->n_node == 0 && m->n_attr == 0)
+        return QG_OK;
+    qg_node_match *copy = QG_NEW(b->r->arena, qg_node_match);
+    if (!copy)
+        return qg_nomem(b->r->ctx);
+    *copy = (qg_node_match){
+        .node = m->node, .n_node = m->n_node, .attr = m->attr, .n_attr = m->n_attr
+    };
+    node->holds = qg_node_matches_condition;
+    node->ud = copy;
+    return QG_OK;
+}
+
+/* {op: [Relu], in: [c]}: conditions on a node, and which nodes feed it. */
+static qg_status read_node(builder *b, const qg_yaml *y, const char *name)
+{
+    static const char *const keys[] = { "op", "trait",       "node", "attr",
+                                        "in", "commutative", NULL };
+    qg_pattern_node node = { .name = name };
+    qg_node_match m = { 0 };
+    const qg_yaml *v;
     QG_TRY(qg_yaml_keys(b->r->ctx, y, b->what, keys));
-    qg_yaml conditions = *y; /* without `in` */
+    qg_yaml conditions = *y; /* without the keys that are about edges */
     conditions.n = 0;
     conditions.key = QG_NEWN(b->r->arena, y->n, const char *);
     conditions.item = QG_NEWN(b->r->arena, y->n, const qg_yaml *);
     if (!conditions.key || !conditions.item)
         return qg_nomem(b->r->ctx);
     for (size_t i = 0; i < y->n; i++)
-        if (strcmp(y->key[i], "in") != 0) {
+        if (strcmp(y->key[i], "in") != 0 && strcmp(y->key[i], "commutative") != 0) {
             conditions.key[conditions.n] = y->key[i];
             conditions.item[conditions.n++] = y->item[i];
         }
-    QG_TRY(qg_read_match(b->r, &conditions, b->what, &a.node, NULL));
-    const qg_yaml *in = qg_yaml_get(y, "in");
-    if (in)
-        QG_TRY(read_producers(b, in, &a));
-    b->anchor[b->n++] = a;
-    return QG_OK;
-}
-
-/* Every anchor but the last feeds a later one, so that matching finds it. */
-static qg_status check_connected(const builder *b, const qg_yaml *y)
-{
-    for (size_t i = 0; i + 1 < b->n; i++) {
-        bool feeds = false;
-        for (size_t k = i + 1; k < b->n; k++)
-            for (size_t j = 0; j < b->anchor[k].n_in; j++)
-                feeds |= b->anchor[k].in[j] == i;
-        if (!feeds)
-            return qg_yaml_fail(b->r->ctx, y, b->what,
-                                "node '%s' feeds no later one, expected it in an 'in'",
-                                b->anchor[i].name);
-    }
+    QG_TRY(qg_read_match(b->r, &conditions, b->what, &m, NULL));
+    node.op = m.op;
+    node.n_op = m.n_op;
+    node.traits = m.traits;
+    QG_TRY(add_condition(b, &m, &node));
+    if ((v = qg_yaml_get(y, "in")))
+        QG_TRY(read_producers(b, v, &node));
+    if ((v = qg_yaml_get(y, "commutative")))
+        QG_TRY(qg_yaml_bool(b->r->ctx, v, b->what, &node.commutative));
+    b->node[b->n++] = node;
     return QG_OK;
 }
 
 static qg_status read_pattern(builder *b, const qg_yaml *y)
 {
-    if (y->kind != QG_YAML_MAP || y->n == 0 || y->n > MOST_ANCHORS)
+    if (y->kind != QG_YAML_MAP || y->n == 0 || y->n > QG_PATTERN_NODES)
         return qg_yaml_fail(b->r->ctx, y, b->what,
                             "pattern: expected a map of 1 to %d "
                             "nodes",
-                            MOST_ANCHORS);
-    b->anchor = QG_NEWN(b->r->arena, y->n, qg_anchor);
-    if (!b->anchor)
+                            QG_PATTERN_NODES);
+    b->node = QG_NEWN(b->r->arena, y->n, qg_pattern_node);
+    if (!b->node)
         return qg_nomem(b->r->ctx);
     for (size_t i = 0; i < y->n; i++) {
         if (strchr(y->key[i], '.'))
             return qg_yaml_fail(b->r->ctx, y->item[i], b->what,
                                 "node '%s' holds a dot, expected a plain word",
                                 y->key[i]);
-        QG_TRY(read_anchor(b, y->item[i], y->key[i]));
+        QG_TRY(read_node(b, y->item[i], y->key[i]));
     }
-    return check_connected(b, y);
+    return QG_OK;
 }
 
-static qg_status read_condition(const builder *b, const qg_yaml *y, const char *end,
-                                qg_end_condition *out)
+/* {consumers: 1, graph-output: no}: one condition each. */
+static qg_status read_conditions(const builder *b, const qg_yaml *y, const char *end,
+                                 qg_pattern_where *out, size_t *n)
 {
     static const char *const keys[] = { "consumers", "graph-output", "constant", NULL };
-    qg_end_condition c = { .consumers = -1 };
-    bool yes;
-    const qg_yaml *v;
-    QG_TRY(read_end(b, y, end, &c.end));
+    qg_pattern_end at;
+    QG_TRY(read_end(b, y, end, &at));
     QG_TRY(qg_yaml_keys(b->r->ctx, y, b->what, keys));
-    if ((v = qg_yaml_get(y, "consumers")))
-        QG_TRY(qg_yaml_int(b->r->ctx, v, b->what, 0, INT32_MAX, &c.consumers));
-    if ((v = qg_yaml_get(y, "graph-output"))) {
-        QG_TRY(qg_yaml_bool(b->r->ctx, v, b->what, &yes));
-        c.graph_output = yes ? QG_YES : QG_NO;
+    for (size_t i = 0; i < y->n; i++) {
+        qg_pattern_where w = { .node = at.node,
+                               .is_output = at.is_output,
+                               .slot = at.slot };
+        bool yes = false;
+        if (strcmp(y->key[i], "consumers") == 0) {
+            w.test = QG_WHERE_CONSUMERS;
+            QG_TRY(
+                qg_yaml_int(b->r->ctx, y->item[i], b->what, 0, INT32_MAX, &w.wanted));
+        } else {
+            QG_TRY(qg_yaml_bool(b->r->ctx, y->item[i], b->what, &yes));
+            w.test = strcmp(y->key[i], "constant") == 0 ? QG_WHERE_CONSTANT
+                                                        : QG_WHERE_GRAPH_OUTPUT;
+            w.wanted = yes;
+        }
+        out[(*n)++] = w;
     }
-    if ((v = qg_yaml_get(y, "constant"))) {
-        QG_TRY(qg_yaml_bool(b->r->ctx, v, b->what, &yes));
-        c.constant = yes ? QG_YES : QG_NO;
-    }
-    *out = c;
     return QG_OK;
 }
 
-static qg_status read_same_platform(const builder *b, const qg_yaml *y, qg_fusion *f)
+static qg_status read_same_platform(const builder *b, const qg_yaml *y, qg_pattern *p)
 {
     const char *const *name;
-    QG_TRY(qg_yaml_words(b->r->ctx, b->r->arena, y, b->what, &name, &f->n_same));
-    uint32_t *same = QG_NEWN(b->r->arena, f->n_same, uint32_t);
-    if (!same)
+    size_t n;
+    qg_pattern_group *group = QG_NEW(b->r->arena, qg_pattern_group);
+    QG_TRY(qg_yaml_words(b->r->ctx, b->r->arena, y, b->what, &name, &n));
+    uint32_t *member = QG_NEWN(b->r->arena, n, uint32_t);
+    if (!group || !member)
         return qg_nomem(b->r->ctx);
-    for (size_t i = 0; i < f->n_same; i++)
-        QG_TRY(need_anchor(b, y, name[i], &same[i]));
-    f->same_platform = same;
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(need_node(b, y, name[i], &member[i]));
+    *group = (qg_pattern_group){ member, n };
+    p->same_platform = group;
+    p->n_same_platform = 1;
     return QG_OK;
 }
 
-static qg_status read_where(const builder *b, const qg_yaml *y, qg_fusion *f)
+static qg_status read_where(const builder *b, const qg_yaml *y, qg_pattern *p)
 {
+    enum { MOST = 3 }; /* conditions on one endpoint */
     if (y->kind != QG_YAML_MAP)
         return qg_yaml_fail(b->r->ctx, y, b->what,
                             "where: expected a map of endpoints");
-    qg_end_condition *where = QG_NEWN(b->r->arena, y->n, qg_end_condition);
+    qg_pattern_where *where = QG_NEWN(b->r->arena, MOST * y->n, qg_pattern_where);
     if (!where)
         return qg_nomem(b->r->ctx);
     for (size_t i = 0; i < y->n; i++) {
         if (strcmp(y->key[i], "same-platform") == 0)
-            QG_TRY(read_same_platform(b, y->item[i], f));
+            QG_TRY(read_same_platform(b, y->item[i], p));
         else
-            QG_TRY(read_condition(b, y->item[i], y->key[i], &where[f->n_where++]));
+            QG_TRY(read_conditions(b, y->item[i], y->key[i], where, &p->n_where));
     }
-    f->where = where;
+    p->where = where;
     return QG_OK;
 }
 
@@ -218,15 +237,20 @@ qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion
     QG_TRY(qg_yaml_need(r->ctx, y, what, "pattern", &v));
     QG_TRY(read_pattern(&b, v));
     if ((v = qg_yaml_get(y, "where")))
-        QG_TRY(read_where(&b, v, &f));
+        QG_TRY(read_where(&b, v, &f.pattern));
     QG_TRY(qg_yaml_need(r->ctx, y, what, "silence", &v));
     QG_TRY(read_silence(&b, v, &f));
     if ((v = qg_yaml_get(y, "after"))) {
         QG_TRY(qg_yaml_choice(r->ctx, v, what, after, &k));
         f.after_passive = true;
     }
-    f.anchor = b.anchor;
-    f.n_anchor = b.n;
+    f.pattern.id = f.origin.id;
+    f.pattern.node = b.node;
+    f.pattern.n_node = b.n;
+    if (qg_pattern_check(r->ctx, &f.pattern) != QG_OK) {
+        const char *why = qg_arena_strdup(r->arena, qg_ctx_message(r->ctx));
+        return qg_yaml_fail(r->ctx, y, what, "%s", why ? why : "out of memory");
+    }
     *out = f;
     return QG_OK;
 }

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 const char *qg_set_field_name(unsigned bit)
 {
@@ -102,6 +103,19 @@ bool qg_node_matches(const qg_node_match *m, const qg_node *n)
         if (!attr_holds(&m->attr[i], n))
             return false;
     return true;
+}
+
+bool qg_node_matches_condition(const void *ud, const qg_node *n,
+                               char text[QG_CONDITION_TEXT])
+{
+    const qg_node_match *m = ud;
+    if (qg_node_matches(m, n))
+        return true;
+    (void)snprintf(text, QG_CONDITION_TEXT,
+                   "%.60s has another name or other attributes, "
+                   "expected those of the pattern",
+                   n->name);
+    return false;
 }
 
 static bool slot_matches(const qg_slot_match *s, const qg_node *n, bool is_output,

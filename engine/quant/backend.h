@@ -12,6 +12,7 @@
 #ifndef QG_ENGINE_QUANT_BACKEND_H
 #define QG_ENGINE_QUANT_BACKEND_H
 
+#include "engine/ir/match.h"
 #include "engine/quant/tqc.h"
 
 /* Where a statement stands, and why it is made. */
@@ -119,9 +120,9 @@ typedef struct qg_rule {
     bool is_override; /* must match something */
 } qg_rule;
 
-/* An endpoint of a pattern: position of its node among the anchors, and a slot. */
+/* An endpoint of a pattern: a node of it, and a slot. */
 typedef struct qg_pattern_end {
-    uint32_t anchor;
+    uint32_t node;
     bool is_output;
     uint32_t slot;
 } qg_pattern_end;
@@ -131,30 +132,9 @@ typedef struct qg_silence {
     qg_pattern_end silent, leader;
 } qg_silence;
 
-/* One node of a pattern.  Anchors stand producers first; the last one is the root from
- * which matching begins. */
-typedef struct qg_anchor {
-    const char *name; /* "c" */
-    qg_node_match node;
-    const uint32_t *in; /* [n_in] anchors that produce inputs, in any slots */
-    size_t n_in;
-} qg_anchor;
-
-/* Conditions on the value at an endpoint. */
-typedef struct qg_end_condition {
-    qg_pattern_end end;
-    int64_t consumers; /* exactly so many uses, -1: any */
-    enum qg_answer graph_output, constant;
-} qg_end_condition;
-
 typedef struct qg_fusion {
     qg_origin origin;
-    const qg_anchor *anchor; /* [n_anchor] */
-    size_t n_anchor;
-    const qg_end_condition *where; /* [n_where] */
-    size_t n_where;
-    const uint32_t *same_platform; /* [n_same] anchors */
-    size_t n_same;
+    qg_pattern pattern;        /* ir/match.h; id is origin.id */
     const qg_silence *silence; /* [n_silence] in order */
     size_t n_silence;
     bool after_passive; /* waits until passive nodes follow their inputs */
@@ -186,6 +166,9 @@ struct qg_backend {
 
 /* Matching.  `from` and `to` are not looked at: see qg_rule_covers. */
 bool qg_node_matches(const qg_node_match *m, const qg_node *n);
+/* The same as a condition of ir/match.h; ud is a qg_node_match. */
+bool qg_node_matches_condition(const void *ud, const qg_node *n,
+                               char text[QG_CONDITION_TEXT]);
 bool qg_endpoint_matches(const qg_endpoint_match *m, const qg_node *n, bool is_output,
                          uint32_t slot);
 bool qg_backend_quantizes(const qg_backend *b, const qg_op *op);

@@ -1,0 +1,276 @@
+/* align -- operands that the backend wants on one scale get one (backend: `sharing`).
+ *
+ *   large   inputs take the largest scale among them (asymmetric: the union of ranges)
+ *   output  inputs take the scale of the output
+ *   input   outputs take the scale of input 0
+ * Needs scales, so it runs after calibration.
+ *
+ * Inputs usually sit in the group of their producer.  With `spread: upstream` the whole
+ * group takes the common scale, so the value is rounded once, where it is made; without,
+ * or when the producer has other consumers and `override: no`, the input leaves the group
+ * and rounds again.
+ *
+ * PPQ (quirk ppq-split-groups) makes input 0 a root of its own, moves endpoints one by
+ * one and keeps rounding at each; see ppq_share.
+ * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, D03, D23, D24 as quirks. */
+#include <assert.h>
+
+#include "engine/quant/fake.h"
+#include "engine/quant/quirk.h"
+#include "passes/passes.h"
+
+enum { MOST = 64 }; /* operands of one node that can be aligned */
+
+/* The operands of one node that take part. */
+typedef struct team {
+    qg_pass_env *env;
+    const qg_sharing *rule;
+    qg_node *node;
+    qg_tqc *member[MOST];
+    size_t n;
+} team;
+
+static bool quirk(const team *t, uint64_t mask)
+{
+    return (t->env->quant->quirks & mask) != 0;
+}
+
+static qg_status miss(const team *t, const char *why)
+{
+    return qg_pass_near_miss(t->env, t->rule->origin.id, t->node, "%s", why);
+}
+
+/* --- who takes part --- */
+
+static bool takes_part(const qg_tqc *t)
+{
+    return t && t->state != QG_TQC_FP32 && t->state != QG_TQC_SOI &&
+           !(t->scheme.policy & QG_FLOATING); /* D04: nothing to count in steps */
+}
+
+static bool gather(team *t, qg_tqc **row, uint32_t n)
+{
+    t->n = 0;
+    for (uint32_t i = 0; row && i < n; i++) {
+        if (!takes_part(row[i]))
+            continue;
+        if (t->n == MOST)
+            return false;
+        t->member[t->n++] = row[i];
+    }
+    return true;
+}
+
+/* NULL when member and lead may share one scale, else why not. */
+static const char *objection(const qg_tqc *member, const qg_tqc *lead)
+{
+    const qg_tqc *root = qg_tqc_root(member);
+    if (qg_tqc_param(member).n != 1 || qg_tqc_param(lead).n != 1)
+        return "an operand has no scale or one per channel, expected one for the "
+               "tensor";
+    if (!qg_scheme_same(&member->scheme, &lead->scheme))
+        return "operands have different schemes, expected the same";
+    if (root->state != QG_TQC_PASSIVE &&
+        !qg_tqc_may_move(root->state, root->saved, QG_TQC_PASSIVE))
+        return "an operand's dominator can not borrow in its state";
+    return NULL;
+}
+
+/* --- the common scale of `large` --- */
+
+/* Symmetric: the largest scale, exactly.  Else the range that holds all ranges. */
+static void common_param(const team *t, float *scale, int32_t *offset)
+{
+    const qg_scheme *s = &t->member[0]->scheme;
+    bool by_range = (s->policy & QG_ASYMMETRIC) ||
+                    quirk(t, QG_QUIRK(PPQ_ALIGN_256_OVER_255)); /* D03 */
+    double low = 0, high = 0;
+    *scale = 0;
+    *offset = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const qg_scheme *k = &t->member[i]->scheme;
+        qg_qparam p = qg_tqc_param(t->member[i]);
+        double step = (double)p.scale[0];
+        double bottom = step * (double)(k->qmin - p.offset[0]);
+        double top = step * (double)(k->qmax - p.offset[0]);
+        low = bottom < low ? bottom : low;
+        high = top > high ? top : high;
+        *scale = p.scale[0] > *scale ? p.scale[0] : *scale;
+    }
+    if (by_range)
+        qg_scheme_from_range(s, low, high, 1e-8, 0, scale, offset);
+}
+
+/* --- sharing by groups: the default --- */
+
+/* Whether the whole group of an input takes the common scale. */
+static bool moves_group(const team *t, const qg_tqc *member)
+{
+    const qg_value *v = qg_tqc_value(member);
+    return t->rule->spread &&
+           (t->rule->override || !v->def || qg_value_watchers(v) <= 1);
+}
+
+/* Inputs that must not drag their producer along stand on their own first, with the
+ * scale they had. */
+static qg_status stand_alone(const team *t, qg_tqc *member)
+{
+    qg_quant *q = t->env->quant;
+    qg_qparam p = qg_tqc_param(member);
+    float scale = p.scale[0];
+    int32_t offset = p.offset[0];
+    if (member->up == member || moves_group(t, member))
+        return QG_OK;
+    QG_TRY(qg_tqc_detach(q, member));
+    QG_TRY(qg_tqc_set_param(q, member, 1, &scale, &offset));
+    return qg_tqc_set_state(q, member, QG_TQC_ACTIVATED);
+}
+
+static qg_status borrow(const team *t, qg_tqc *member, qg_tqc *lead)
+{
+    if (qg_tqc_root(member) == qg_tqc_root(lead))
+        return QG_OK;
+    t->env->changed++;
+    return qg_tqc_lend(t->env->quant, member, lead);
+}
+
+static qg_status share_groups(team *t, qg_tqc *lead)
+{
+    float scale = 0;
+    int32_t offset = 0;
+    bool large = t->rule->align == QG_ALIGN_LARGE;
+    if (large)
+        common_param(t, &scale, &offset);
+    for (size_t i = 0; t->rule->align != QG_ALIGN_INPUT && i < t->n; i++)
+        QG_TRY(stand_alone(t, t->member[i]));
+    for (size_t i = 0; i < t->n; i++)
+        QG_TRY(borrow(t, t->member[i], lead));
+    if (!large)
+        return QG_OK;
+    qg_tqc *root = (qg_tqc *)qg_tqc_root(lead);
+    if (root->scale[0] != scale || root->offset[0] != offset)
+        t->env->changed++;
+    return qg_tqc_set_param(t->env->quant, root, 1, &scale, &offset);
+}
+
+/* --- sharing as PPQ does it: endpoint by endpoint --- */
+
+static qg_status ppq_borrow(const team *t, qg_tqc *member, qg_tqc *lead)
+{
+    if (member == lead || qg_tqc_root(lead) == member)
+        return QG_OK;
+    t->env->changed++;
+    return qg_tqc_lend(t->env->quant, member, lead);
+}
+
+/* Input 0 becomes a root with the common scale, PASSIVE. */
+static qg_status ppq_lead(team *t, qg_tqc *lead)
+{
+    qg_quant *q = t->env->quant;
+    float scale;
+    int32_t offset;
+    common_param(t, &scale, &offset);
+    QG_TRY(qg_tqc_detach(q, lead));
+    QG_TRY(qg_tqc_set_param(q, lead, 1, &scale, &offset));
+    return qg_tqc_set_state(q, lead, QG_TQC_PASSIVE);
+}
+
+static qg_status ppq_spread_row(const team *t, qg_node *up, bool outputs, qg_tqc *lead)
+{
+    uint32_t n = outputs ? up->n_out : up->n_in;
+    qg_tqc **row = outputs ? up->tout : up->tin;
+    for (uint32_t k = 0; row && k < n; k++) {
+        const qg_value *v = row[k] ? qg_tqc_value(row[k]) : NULL;
+        bool read_here = false;
+        for (uint32_t i = 0; v && i < t->node->n_in; i++)
+            read_here |= t->node->in[i] == v;
+        if (read_here)
+            QG_TRY(ppq_borrow(t, row[k], lead));
+    }
+    return QG_OK;
+}
+
+/* Nodes that make an input hand the scale on, to their inputs too (D24). */
+static qg_status ppq_spread(const team *t, qg_tqc *lead)
+{
+    for (uint32_t i = 0; i < t->node->n_in; i++) {
+        const qg_value *v = t->node->in[i];
+        qg_node *up = v ? v->def : NULL;
+        if (!up || up->platform != QG_PLATFORM_QUANTIZED ||
+            (!t->rule->override && v->use.n != 1))
+            continue;
+        if (quirk(t, QG_QUIRK(PPQ_ALIGN_UPSTREAM_IN)))
+            QG_TRY(ppq_spread_row(t, up, false, lead));
+        QG_TRY(ppq_spread_row(t, up, true, lead));
+    }
+    return QG_OK;
+}
+
+static qg_status ppq_share(team *t, qg_tqc *lead)
+{
+    if (t->rule->align == QG_ALIGN_LARGE)
+        QG_TRY(ppq_lead(t, lead));
+    for (size_t i = 0; i < t->n; i++)
+        QG_TRY(ppq_borrow(t, t->member[i], lead));
+    return t->rule->align != QG_ALIGN_INPUT && t->rule->spread ? ppq_spread(t, lead)
+                                                               : QG_OK;
+}
+
+/* --- one node --- */
+
+static qg_tqc *first(qg_tqc **row, uint32_t n) { return row && n > 0 ? row[0] : NULL; }
+
+static qg_status align(team *t)
+{
+    qg_node *n = t->node;
+    bool to_outputs = t->rule->align == QG_ALIGN_INPUT;
+    qg_tqc *lead = t->rule->align == QG_ALIGN_OUTPUT ? first(n->tout, n->n_out)
+                   : to_outputs                      ? first(n->tin, n->n_in)
+                                                     : NULL;
+    if (!gather(t, to_outputs ? n->tout : n->tin, to_outputs ? n->n_out : n->n_in))
+        return miss(t, "more than 64 operands, expected fewer");
+    if (t->rule->align == QG_ALIGN_LARGE && t->n > 0)
+        lead = t->member[0];
+    if (t->n == 0 || !takes_part(lead))
+        return miss(t, "its operands are float, expected integers to align");
+    for (size_t i = 0; i < t->n; i++) {
+        const char *why = objection(t->member[i], lead);
+        if (why)
+            return miss(t, why);
+    }
+    QG_TRY(qg_pass_matched(t->env, t->rule->origin.id));
+    return quirk(t, QG_QUIRK(PPQ_SPLIT_GROUPS)) ? ppq_share(t, lead)
+                                                : share_groups(t, lead);
+}
+
+/* The last sharing rule that speaks about this operator. */
+static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
+{
+    for (size_t i = b->sharing.n; i-- > 0;)
+        if (qg_node_matches(&b->sharing.at[i].node, n))
+            return &b->sharing.at[i];
+    return NULL;
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    qg_graph *g = env->graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        qg_node *n = g->node.at[i];
+        const qg_sharing *rule =
+            n->platform == QG_PLATFORM_QUANTIZED ? rule_of(env->backend, n) : NULL;
+        if (!rule || rule->align == QG_ALIGN_NONE)
+            continue;
+        team t = { .env = env, .rule = rule, .node = n };
+        QG_TRY(qg_pass_author(env, rule->origin.id));
+        QG_TRY(align(&t));
+    }
+    return QG_OK;
+}
+
+const qg_pass qg_pass_align = {
+    .name = "align",
+    .summary = "give operands that must share a scale one scale",
+    .needs = QG_A_TOPO | QG_A_TQC,
+    .run = run,
+};

@@ -1,0 +1,53 @@
+/* calibrate-parameters -- scales of constants, from their values. */
+#include <assert.h>
+
+#include "engine/quant/observer.h"
+#include "passes/passes.h"
+
+static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
+{
+    const qg_tensor *x = qg_tqc_value(t)->constant;
+    const qg_observer *observer;
+    qg_observe o;
+    if (qg_tensor_count(x) < 1)
+        return qg_tqc_set_state(env->quant, t, QG_TQC_FP32); /* nothing to round */
+    QG_TRY(qg_observe_begin(env->ctx, t, x, 1, &observer, &o));
+    void *state = qg_arena_get(scratch, 1, observer->bytes(&o));
+    if (!state)
+        return qg_nomem(env->ctx);
+    observer->begin(&o, state);
+    qg_status s = observer->see(env->ctx, &o, state, 0, x, scratch);
+    if (s == QG_ENUMERIC) {
+        char at[QG_ENDPOINT_TEXT];
+        return qg_fail(env->ctx, s,
+                       "calibrate-parameters: %s: constant '%s' holds a NaN "
+                       "or an infinity, expected finite numbers",
+                       qg_tqc_text(t, at), qg_tqc_value(t)->name);
+    }
+    QG_TRY(s);
+    return qg_observe_finish(env->quant, t, observer, &o, state);
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    qg_arena *scratch = qg_arena_new(env->ctx->alloc);
+    qg_status s = scratch ? QG_OK : qg_nomem(env->ctx);
+    for (size_t i = 0; s == QG_OK && i < env->quant->tqc.n; i++) {
+        qg_tqc *t = env->quant->tqc.at[i];
+        if (t->state != QG_TQC_INITIAL || !qg_tqc_is_constant(t))
+            continue;
+        assert(t->up == t);
+        qg_arena_reset(scratch);
+        s = observe(env, t, scratch);
+        env->changed++;
+    }
+    qg_arena_free(scratch);
+    return s;
+}
+
+const qg_pass qg_pass_calibrate_parameters = {
+    .name = "calibrate-parameters",
+    .summary = "scales of constants, from their values",
+    .needs = QG_A_SHAPE | QG_A_TQC,
+    .run = run,
+};

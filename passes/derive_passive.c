@@ -1,0 +1,96 @@
+/* derive-passive -- what waits for a lender (PASSIVE_INIT) gets its scale:
+ *
+ *   bias    scale[c] = scale of the input x scale[c] of the weight, offset 0
+ *   others  (Clip bounds, Pad value) the scale of input 0, with its group
+ * A bias whose input or weight stays float stays float as well, and is reported.
+ * Run again after scales have changed.  Source: spec/ppq.md 7.7. */
+#include <assert.h>
+
+#include "passes/passes.h"
+
+static qg_tqc *tqc_of_role(const qg_node *n, char role)
+{
+    int slot = qg_op_slot_of(n->op, role);
+    return slot >= 0 && (uint32_t)slot < n->n_in && n->tin ? n->tin[slot] : NULL;
+}
+
+static bool can_lend(const qg_tqc *t)
+{
+    return t && qg_tqc_param(t).n > 0 && t->state != QG_TQC_FP32 &&
+           t->state != QG_TQC_SOI && t->derive == QG_DERIVE_NONE;
+}
+
+static qg_status stay_float(qg_pass_env *env, qg_tqc *t, const char *why)
+{
+    char at[QG_ENDPOINT_TEXT];
+    QG_TRY(qg_pass_near_miss(env, "passive-scale", t->node, "%s stays float: %s",
+                             qg_tqc_text(t, at), why));
+    if (t->state != QG_TQC_PASSIVE_INIT)
+        return QG_OK;
+    env->changed++;
+    return qg_tqc_set_state(env->quant, t, QG_TQC_FP32);
+}
+
+/* The bias counts output channels along its last axis, whatever the rule said of it. */
+static qg_status fit_scheme(qg_pass_env *env, qg_tqc *t, size_t channels)
+{
+    qg_scheme s = t->scheme;
+    uint16_t granularity = QG_PER_TENSOR | QG_PER_CHANNEL | QG_BLOCK;
+    s.policy = (uint16_t)((s.policy & ~granularity) |
+                          (channels > 1 ? QG_PER_CHANNEL : QG_PER_TENSOR));
+    s.axis = channels > 1 ? (int16_t)(qg_tqc_value(t)->type.rank - 1) : -1;
+    return qg_tqc_set_scheme(env->quant, t, &s);
+}
+
+static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
+{
+    qg_tqc *input = tqc_of_role(t->node, 'd'), *weight = tqc_of_role(t->node, 'w');
+    if (!can_lend(input))
+        return stay_float(env, t, "its input has no scale, expected a quantized one");
+    if (!can_lend(weight))
+        return stay_float(env, t, "its weight has no scale, expected a quantized one");
+    const qg_tensor *type = &qg_tqc_value(t)->type;
+    size_t channels = qg_tqc_param(weight).n;
+    if (channels > 1 &&
+        (type->rank < 1 || type->dim[type->rank - 1] != (int64_t)channels))
+        return stay_float(env, t,
+                          "it does not count the weight's channels, expected one "
+                          "element for each");
+    QG_TRY(fit_scheme(env, t, channels));
+    QG_TRY(qg_tqc_derive(env->quant, t, QG_DERIVE_BIAS, input, weight));
+    env->changed++;
+    return QG_OK;
+}
+
+static qg_status borrow_input(qg_pass_env *env, qg_tqc *t)
+{
+    qg_tqc *input = t->node->tin ? t->node->tin[0] : NULL;
+    if (!can_lend(input))
+        return stay_float(env, t, "input 0 has no scale, expected a quantized one");
+    QG_TRY(qg_tqc_lend(env->quant, t, input));
+    env->changed++;
+    return QG_OK;
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    qg_quant *q = env->quant;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        qg_tqc *t = q->tqc.at[i];
+        bool derives = t->derive == QG_DERIVE_BIAS;
+        if (t->state == QG_TQC_PASSIVE_INIT && !derives)
+            QG_TRY(borrow_input(env, t));
+        else if (derives &&
+                 (t->state == QG_TQC_PASSIVE_INIT || t->state == QG_TQC_PASSIVE))
+            QG_TRY(derive_bias(env, t));
+        assert(t->up);
+    }
+    return QG_OK;
+}
+
+const qg_pass qg_pass_derive_passive = {
+    .name = "derive-passive",
+    .summary = "scales of biases, bounds and pad values, from their lenders",
+    .needs = QG_A_SHAPE | QG_A_TQC,
+    .run = run,
+};

@@ -1,0 +1,13 @@
+/* fuse -- what runs as one kernel rounds once: the backend's fusions, but for those that
+ * wait for `passive`. */
+#include "passes/passes.h"
+#include "passes/util_fuse.h"
+
+static qg_status run(qg_pass_env *env) { return qg_fuse(env, false); }
+
+const qg_pass qg_pass_fuse = {
+    .name = "fuse",
+    .summary = "silence what the backend computes in one kernel",
+    .needs = QG_A_TOPO | QG_A_TQC,
+    .run = run,
+};

@@ -1,0 +1,14 @@
+/* fuse-late -- fusions that wait until passive nodes follow their inputs (`after:
+ * passive`): a clamp behind a pooling then leads the whole group (spec/ppq.md 7.3, order
+ * of steps). */
+#include "passes/passes.h"
+#include "passes/util_fuse.h"
+
+static qg_status run(qg_pass_env *env) { return qg_fuse(env, true); }
+
+const qg_pass qg_pass_fuse_late = {
+    .name = "fuse-late",
+    .summary = "fusions that look at groups which passive nodes have made",
+    .needs = QG_A_TOPO | QG_A_TQC,
+    .run = run,
+};

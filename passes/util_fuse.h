@@ -1,0 +1,12 @@
+/* util_fuse.h -- the fusions of a backend applied to a graph; shared by fuse and
+ * fuse-late, which differ in the fusions they take. */
+#ifndef QG_PASSES_UTIL_FUSE_H
+#define QG_PASSES_UTIL_FUSE_H
+
+#include "engine/pass/pass.h"
+
+/* Pattern by pattern, in the backend's order: every match silences its endpoints, unless
+ * one of them can not be; then nothing of the match happens and it is a near miss. */
+QG_NODISCARD qg_status qg_fuse(qg_pass_env *env, bool after_passive);
+
+#endif
