@@ -65,6 +65,8 @@ static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
 static qg_status borrow_input(qg_pass_env *env, qg_tqc *t)
 {
     qg_tqc *input = t->node->tin ? t->node->tin[0] : NULL;
+    if (t->up != t) /* it has a lender, which had no scale when it was lent */
+        input = t->up;
     if (!can_lend(input))
         return stay_float(env, t, "input 0 has no scale, expected a quantized one");
     QG_TRY(qg_tqc_lend(env->quant, t, input));

@@ -1,0 +1,29 @@
+/* qgt_runner.h -- pass tests as text: tests/passes/<pass>.qgt.
+ *
+ *     case silent-relu
+ *     graph { ... }                 text form (docs/text-form.md), ends with a lone "}"
+ *     backend int8-base             of configs/backends
+ *     set op=c slot=in0 bits=4      an override of the run
+ *     quirks ppq-split-groups
+ *     samples 4                     calibration samples: uniform in [-1, 1), seeded
+ *     run fuse passive              passes, each followed by the verifier
+ *     fails QG_ECONFIG text         the next run fails so
+ *     scale c.out0 5.0 [offset]     as if calibrated
+ *     expect states|brief|full      lines of quant/tqc_text.h ... end
+ *     platforms                     "node platform: reason" ... end
+ *     nodes                         the graph's text ... end
+ *     matched compute-activation 2
+ *     near compute-activation c has 2 consumers
+ *     changed 3                     by the last pass
+ *     same 1e-5                     float outputs are still those of the graph as written
+ *
+ * Directives run in order; # starts a comment.  Expected blocks are compared whole. */
+#ifndef QG_TESTS_SUPPORT_QGT_RUNNER_H
+#define QG_TESTS_SUPPORT_QGT_RUNNER_H
+
+#include "engine/core/ctx.h"
+
+/* Fails the running cmocka test with file and line. */
+void run_qgt_file(const char *path);
+
+#endif

@@ -1,0 +1,23 @@
+/* Every .qgt file in tests/passes. */
+#include "tests/support/test.h"
+
+#include "engine/core/file.h"
+#include "tests/support/qgt_runner.h"
+
+static void every_file_holds(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const char **name;
+    size_t n, run = 0;
+    assert_ok(ctx, qg_directory_list(ctx, ctx->arena, "tests/passes", &name, &n));
+    for (size_t i = 0; i < n; i++)
+        if (strstr(name[i], ".qgt")) {
+            run_qgt_file(qg_path_join(ctx->arena, "tests/passes", name[i]));
+            run++;
+        }
+    assert_true(run > 0);
+    qg_ctx_free(ctx);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(every_file_holds))
