@@ -23,8 +23,8 @@ typedef struct qg_fake_row qg_fake_row;
 typedef void qg_linear_fn(const qg_linear *p, const float *x, float *y, size_t n);
 
 /* Element i has parameter i of `each`; of p only the range counts. */
-typedef void qg_linear_each_fn(const qg_linear *p, const qg_qparam *each, const float *x,
-                               float *y, size_t n);
+typedef void qg_linear_each_fn(const qg_linear *p, const qg_qparam *each,
+                               const float *x, float *y, size_t n);
 typedef void qg_floating_fn(const qg_floating *p, const float *x, float *y, size_t n);
 
 /* A LINEAR scheme with one scale and offset.  Limits are of round(x / scale), that is
