@@ -26,6 +26,7 @@ struct qg_ctx {
     qg_log log;      /* log.write NULL: silent */
     qg_ctx *parent;  /* NULL, or the context this one was forked from */
     const struct qg_registry *registry; /* operators, set by api; see ir/op.h */
+    const char *config_dir; /* backends/, pipelines/ ...; NULL below api */
     char message[1024];
 };
 

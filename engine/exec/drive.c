@@ -1,12 +1,13 @@
 #include "engine/exec/drive.h"
 
-#include <stdatomic.h>
+#include <pthread.h>
 
 #include "engine/exec/pool.h"
 
 typedef struct driver {
     const qg_drive *d;
-    atomic_size_t finished;
+    pthread_mutex_t lock;
+    size_t finished;
 } driver;
 
 typedef struct worker {
@@ -52,21 +53,25 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
     QG_TRY(qg_run_execute(w->run, w->in, &hook, d->see ? 1 : 0, sample));
     if (d->done)
         QG_TRY(d->done(d->ud, ctx, w->state, sample, w->run));
-    size_t finished = atomic_fetch_add(&v->finished, 1) + 1;
-    if (d->progress)
-        d->progress(d->progress_ud, finished, d->n);
+    if (d->progress) {
+        (void)pthread_mutex_lock(&v->lock);
+        d->progress(d->progress_ud, ++v->finished, d->n);
+        (void)pthread_mutex_unlock(&v->lock);
+    }
     return QG_OK;
 }
 
 qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
 {
     driver v = { .d = d };
-    atomic_init(&v.finished, 0);
+    (void)pthread_mutex_init(&v.lock, NULL);
     qg_job job = { .n = d->n,
                    .workers = d->jobs,
                    .begin = worker_make,
                    .work = work,
                    .end = worker_free,
                    .ud = &v };
-    return qg_pool_run(ctx, &job);
+    qg_status s = qg_pool_run(ctx, &job);
+    (void)pthread_mutex_destroy(&v.lock);
+    return s;
 }

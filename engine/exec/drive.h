@@ -35,8 +35,7 @@ typedef struct qg_drive {
     qg_status (*see)(void *state, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
                      qg_tensor *value);
 
-    void (*progress)(void *ud, size_t done,
-                     size_t n); /* from any worker; may be NULL */
+    void (*progress)(void *ud, size_t done, size_t n); /* one call at a time */
     void *progress_ud;
 } qg_drive;
 

@@ -1,0 +1,338 @@
+/* quantize.c -- backend, overrides, pipeline, calibration data: one run of the passes. */
+#include "engine/accel/kernels.h"
+#include "engine/api/model.h"
+#include "engine/core/file.h"
+#include "engine/io/hash.h"
+#include "engine/io/pipeline_yaml.h"
+#include "engine/ir/text.h"
+#include "engine/quant/quirk.h"
+#include "engine/quant/tqc_text.h"
+#include "passes/passes.h"
+
+void qg_quantize_options_init(qg_quantize_options *o)
+{
+    *o = (qg_quantize_options){ .size = sizeof *o };
+}
+
+/* What a run needs beside its options. */
+typedef struct job {
+    qg_model *m;
+    const qg_quantize_options *o;
+    qg_arena *arena; /* the graph's */
+    qg_backend *backend;
+    qg_pipeline pipeline;
+    qg_api_feed feed;
+    qg_ticker ticker;
+    size_t dumps;
+} job;
+
+/* "ppq", or names with commas. */
+static qg_status read_quirks(job *j)
+{
+    const char *p = j->o->quirks ? j->o->quirks : "";
+    while (*p) {
+        uint64_t mask;
+        size_t n = strcspn(p, ",");
+        const char *name = qg_arena_strndup(j->arena, p, n);
+        if (!name)
+            return qg_nomem(j->m->ctx);
+        QG_TRY(qg_quirk_named(j->m->ctx, name, &mask));
+        j->backend->quirks |= mask;
+        p += n + (p[n] == ',');
+    }
+    return QG_OK;
+}
+
+static qg_status read_backend(job *j)
+{
+    qg_ctx *ctx = j->m->ctx;
+    qg_search search;
+    if (!j->o->backend)
+        return qg_fail(ctx, QG_ECONFIG, "quantize: no backend given, expected a name");
+    QG_TRY(qg_config_search(ctx, j->arena, "backends", &search));
+    QG_TRY(qg_backend_load(ctx, j->arena, j->o->backend, search, &j->backend));
+    for (size_t i = 0; i < j->o->n_policy; i++)
+        QG_TRY(qg_backend_patch(ctx, j->arena, j->o->policy[i], j->backend));
+    for (size_t i = 0; i < j->o->n_set; i++)
+        QG_TRY(qg_backend_set(ctx, j->arena, j->o->set[i], j->backend));
+    QG_TRY(read_quirks(j));
+    QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
+    return qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline);
+}
+
+/* --- dump after passes --- */
+
+static qg_status dump(void *ud, const qg_pass_env *env, const char *pass)
+{
+    job *j = ud;
+    bool all = strcmp(j->o->dump_after, "all") == 0;
+    j->dumps++;
+    if (!all && strcmp(j->o->dump_after, pass) != 0)
+        return QG_OK;
+    const char *dir = j->o->dump_dir ? j->o->dump_dir : ".";
+    const char *name =
+        qg_arena_printf(j->arena, "%s/%02zu-%s.txt", dir, j->dumps, pass);
+    qg_writer w;
+    if (!name)
+        return qg_nomem(env->ctx);
+    QG_TRY(qg_directory_make(env->ctx, dir));
+    QG_TRY(qg_writer_open(env->ctx, name, &w));
+    qg_status s = qg_text_print(env->graph, w.stream);
+    for (size_t i = 0; s == QG_OK && env->quant && i < env->quant->tqc.n; i++)
+        s = qg_tqc_print(env->quant->tqc.at[i], w.stream);
+    if (s == QG_OK)
+        return qg_writer_commit(&w);
+    qg_writer_abandon(&w);
+    return s;
+}
+
+static void progress(void *ud, size_t done, size_t n)
+{
+    qg_tick(&((job *)ud)->ticker, done, n);
+}
+
+/* --- manifest --- */
+
+/* SHA-256 over the files of the backend, parents first. */
+static qg_status hash_backend(job *j, const char **out)
+{
+    qg_ctx *ctx = j->m->ctx;
+    char text[QG_HASH_TEXT];
+    qg_hash h;
+    QG_TRY(qg_hash_begin(ctx, &h));
+    for (size_t i = 0; i < j->backend->file.n; i++) {
+        qg_file f;
+        qg_status s = qg_file_open(ctx, "hash", j->backend->file.at[i], SIZE_MAX, &f);
+        if (s != QG_OK) {
+            qg_hash_end(&h, NULL);
+            return s;
+        }
+        qg_hash_add(&h, f.bytes, f.size);
+        qg_file_close(&f);
+    }
+    qg_hash_end(&h, text);
+    *out = qg_arena_strdup(j->arena, text);
+    return *out ? QG_OK : qg_nomem(ctx);
+}
+
+static qg_status hash_data(job *j, const char **out)
+{
+    char text[QG_HASH_TEXT];
+    *out = NULL;
+    if (!j->o->data || qg_is_directory(j->o->data) || strchr(j->o->data, ':'))
+        return QG_OK;
+    QG_TRY(qg_hash_file(j->m->ctx, j->o->data, text));
+    *out = qg_arena_strdup(j->arena, text);
+    return *out ? QG_OK : qg_nomem(j->m->ctx);
+}
+
+typedef struct option_list {
+    job *j;
+    QG_VEC(const char *) text; /* name, value, name, value ... */
+} option_list;
+
+static qg_status add_option(option_list *l, const char *name, const char *value)
+{
+    qg_ctx *ctx = l->j->m->ctx;
+    if (!value)
+        return QG_OK;
+    const char *copy = qg_arena_strdup(l->j->arena, value);
+    if (!copy)
+        return qg_nomem(ctx);
+    QG_TRY(qg_vec_push(ctx, l->j->arena, &l->text, name));
+    return qg_vec_push(ctx, l->j->arena, &l->text, copy);
+}
+
+/* What changes the result; jobs do not. */
+static qg_status list_options(job *j, qg_manifest *m)
+{
+    const qg_quantize_options *o = j->o;
+    option_list l = { .j = j };
+    QG_TRY(add_option(&l, "observer", o->observer));
+    QG_TRY(add_option(&l, "dispatcher", o->dispatcher));
+    QG_TRY(add_option(&l, "quirks", o->quirks));
+    for (size_t i = 0; i < o->n_policy; i++)
+        QG_TRY(add_option(&l, "policy", o->policy[i]));
+    for (size_t i = 0; i < o->n_set; i++)
+        QG_TRY(add_option(&l, "set", o->set[i]));
+    m->option = l.text.at;
+    m->n_option = l.text.n / 2;
+    return QG_OK;
+}
+
+static qg_status fill_manifest(job *j)
+{
+    char version[32];
+    qg_manifest *m = &j->m->info.manifest;
+    *m = (qg_manifest){ .tool = "quantgraph " QG_VERSION,
+                        .model_file = qg_path_base(j->m->path),
+                        .model_sha256 = j->m->sha256,
+                        .data = j->o->data ? qg_path_base(j->o->data) : NULL,
+                        .samples = j->feed.feed.n };
+    m->kernels = j->o->reference_kernels
+                     ? "reference"
+                     : qg_arena_strdup(j->arena, qg_accel_version(version));
+    if (!m->kernels)
+        return qg_nomem(j->m->ctx);
+    QG_TRY(hash_backend(j, &m->backend_sha256));
+    QG_TRY(hash_data(j, &m->data_sha256));
+    return list_options(j, m);
+}
+
+/* --- coverage --- */
+
+static qg_status keep_coverage(job *j, const qg_pass_env *env)
+{
+    qg_ctx *ctx = j->m->ctx;
+    qg_coverage_row *row = QG_NEWN(j->arena, env->coverage.n, qg_coverage_row);
+    if (!row)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < env->coverage.n; i++) {
+        const qg_coverage *c = &env->coverage.at[i];
+        qg_coverage_miss *miss = QG_NEWN(j->arena, c->near_miss.n, qg_coverage_miss);
+        if (!miss)
+            return qg_nomem(ctx);
+        for (size_t k = 0; k < c->near_miss.n; k++)
+            miss[k] = (qg_coverage_miss){ c->near_miss.at[k].node,
+                                          c->near_miss.at[k].condition };
+        row[i] = (qg_coverage_row){ .pass = c->pass,
+                                    .pattern = c->pattern,
+                                    .matched = c->matched,
+                                    .miss = miss,
+                                    .n_miss = c->near_miss.n };
+    }
+    j->m->info.coverage = row;
+    j->m->info.n_coverage = env->coverage.n;
+    return QG_OK;
+}
+
+/* --- the report --- */
+
+static qg_status report_states(qg_report *r, const qg_quant *q)
+{
+    size_t count[QG_NTQC_STATE] = { 0 };
+    qg_table *t;
+    for (size_t i = 0; i < q->tqc.n; i++)
+        count[q->tqc.at[i]->state]++;
+    QG_TRY(qg_report_table(r, "states", "state endpoints", &t));
+    for (int s = 0; s < QG_NTQC_STATE; s++) {
+        if (!count[s])
+            continue;
+        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_state_name((qg_tqc_state)s))));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(count[s])));
+    }
+    return QG_OK;
+}
+
+static qg_status report_passes(qg_report *r, const qg_pass_env *env)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "passes", "pass changed milliseconds", &t));
+    for (size_t i = 0; i < env->result.n; i++) {
+        const qg_pass_result *p = &env->result.at[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(p->name)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(p->changed)));
+        QG_TRY(qg_table_add(r, t, qg_cell_number(1e3 * p->seconds)));
+    }
+    return QG_OK;
+}
+
+static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
+{
+    qg_table *t;
+    QG_TRY(
+        qg_report_table(r, "coverage", "pattern matched near_misses for_example", &t));
+    for (size_t i = 0; i < info->n_coverage; i++) {
+        const qg_coverage_row *c = &info->coverage[i];
+        QG_TRY(qg_table_addf(r, t, "%s/%s", c->pass, c->pattern));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(c->matched)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(c->n_miss)));
+        if (c->n_miss)
+            QG_TRY(
+                qg_table_addf(r, t, "%s: %s", c->miss[0].node, c->miss[0].condition));
+        else
+            QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
+    }
+    return QG_OK;
+}
+
+static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
+{
+    const qg_model *m = j->m;
+    qg_report *r;
+    size_t quantized = 0;
+    for (size_t i = 0; i < m->graph->node.n; i++)
+        quantized += m->graph->node.at[i]->platform == QG_PLATFORM_QUANTIZED;
+    QG_TRY(qg_report_new(m->ctx, "quantize", &r));
+    QG_TRY(qg_report_add(r, "model", qg_cell_text(m->info.manifest.model_file)));
+    QG_TRY(qg_report_add(r, "backend", qg_cell_text(j->backend->name)));
+    QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
+    QG_TRY(qg_report_add(r, "quantized_nodes", qg_cell_count(quantized)));
+    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(j->feed.feed.n)));
+    QG_TRY(report_states(r, m->quant));
+    QG_TRY(report_passes(r, env));
+    QG_TRY(report_coverage(r, &m->info));
+    *out = r;
+    return QG_OK;
+}
+
+/* --- all together --- */
+
+static qg_status run_passes(job *j, qg_report **report)
+{
+    qg_model *m = j->m;
+    qg_pass_env env = {
+        .ctx = m->ctx,
+        .graph = m->graph,
+        .backend = j->backend,
+        .feed = j->o->data ? &j->feed.feed : NULL,
+        .options = {.dispatcher = j->o->dispatcher,
+                    .observer = j->o->observer,
+                    .samples = j->o->samples,
+                    .jobs = j->o->jobs,
+                    .reference = j->o->reference_kernels},
+        .dump = j->o->dump_after ? dump : NULL,
+        .progress = progress,
+        .ud = j,
+    };
+    if (j->o->dump_after && strcmp(j->o->dump_after, "all") != 0 &&
+        !qg_pass_find(qg_passes, j->o->dump_after))
+        return qg_fail(
+            m->ctx, QG_ECONFIG,
+            "dump after '%s': no such pass, expected one of `qg list passes`",
+            j->o->dump_after);
+    QG_TRY(qg_pass_run_all(&env, qg_passes, j->pipeline.pass, j->pipeline.n));
+    if (!env.quant)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "quantize: pipeline %s has no pass that makes TQCs, expected "
+                       "`rules`",
+                       j->pipeline.name);
+    m->quant = env.quant;
+    QG_TRY(keep_coverage(j, &env));
+    QG_TRY(fill_manifest(j));
+    return report ? describe(j, &env, report) : QG_OK;
+}
+
+qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
+                            qg_report **report)
+{
+    if (m->quant)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "quantize: %s is a snapshot, expected a model that is not "
+                       "quantized",
+                       m->path);
+    job j = {
+        .m = m,
+        .o = o,
+        .arena = m->graph->arena,
+        .ticker = {.progress = &o->progress, .what = "calibrate"}
+    };
+    qg_status s = read_backend(&j);
+    if (s == QG_OK && o->data)
+        s = qg_feed_open(m, o->data, o->samples, &j.feed);
+    if (s == QG_OK)
+        s = run_passes(&j, report);
+    qg_feed_close(&j.feed);
+    return s;
+}
