@@ -3,6 +3,7 @@
 #define QG_ENGINE_API_MODEL_H
 
 #include "engine/api/report.h"
+#include "engine/core/file.h"
 #include "engine/exec/drive.h"
 #include "engine/io/backend_yaml.h"
 #include "engine/io/quant_json.h"

@@ -62,6 +62,19 @@ static qg_status read_backend(job *j)
 
 /* --- dump after passes --- */
 
+static qg_status dump_to(const qg_pass_env *env, FILE *stream)
+{
+    char *graph, *tqcs = NULL;
+    size_t size;
+    qg_arena *a = env->graph->arena;
+    QG_TRY(qg_text_print(env->graph, NULL, a, &graph, &size));
+    if (env->quant)
+        QG_TRY(qg_quant_text(env->quant, QG_TQC_FULL, a, &tqcs));
+    (void)fputs(graph, stream);
+    (void)fputs(tqcs ? tqcs : "", stream);
+    return QG_OK;
+}
+
 static qg_status dump(void *ud, const qg_pass_env *env, const char *pass)
 {
     job *j = ud;
@@ -77,9 +90,7 @@ static qg_status dump(void *ud, const qg_pass_env *env, const char *pass)
         return qg_nomem(env->ctx);
     QG_TRY(qg_directory_make(env->ctx, dir));
     QG_TRY(qg_writer_open(env->ctx, name, &w));
-    qg_status s = qg_text_print(env->graph, w.stream);
-    for (size_t i = 0; s == QG_OK && env->quant && i < env->quant->tqc.n; i++)
-        s = qg_tqc_print(env->quant->tqc.at[i], w.stream);
+    qg_status s = dump_to(env, w.stream);
     if (s == QG_OK)
         return qg_writer_commit(&w);
     qg_writer_abandon(&w);

@@ -8,6 +8,8 @@
 #ifndef QG_ENGINE_IO_QUANT_JSON_H
 #define QG_ENGINE_IO_QUANT_JSON_H
 
+#include <stdio.h>
+
 #include "engine/quant/backend.h"
 
 /* What the run that made the snapshot was given.  Texts are borrowed (writing) or lie in
