@@ -19,3 +19,34 @@ with open("version2.npy", "wb") as f:
     np.lib.format.write_array(f, np.arange(4, dtype=np.float32), version=(2, 0))
 with open("version3.npy", "wb") as f:
     np.lib.format.write_array(f, np.arange(4, dtype=np.float32), version=(3, 0))
+
+# images/: three 4 x 2 pictures without any imaging library
+import os
+import struct
+import zlib
+
+
+def png(path, pixels):
+    height, width, channels = pixels.shape
+
+    def chunk(kind, body):
+        return (struct.pack(">I", len(body)) + kind + body
+                + struct.pack(">I", zlib.crc32(kind + body)))
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    head = struct.pack(">IIBBBBB", width, height, 8, {1: 0, 3: 2}[channels], 0, 0, 0)
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head)
+                + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+os.makedirs("images", exist_ok=True)
+ramp = np.arange(24, dtype=np.uint8).reshape(2, 4, 3) * 10
+png("images/a.png", ramp)
+with open("images/b.ppm", "wb") as f:
+    f.write(b"P6\n4 2\n255\n" + (ramp + 1).tobytes())
+png("images/c.png", ramp[..., :1])
+with open("images/note.txt", "w") as f:
+    f.write("not an image: left alone\n")
+with open("images.yaml", "w") as f:
+    f.write("files: images\nlayout: nhwc\ncolors: bgr\nresize: [1, 2]\n"
+            "mean: [10, 20, 30]\nstd: 2\n")

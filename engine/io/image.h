@@ -1,0 +1,33 @@
+/* image.h -- image files as network inputs.
+ *
+ * Steps   decode to 8 bits per channel; colours as asked; resize (bilinear, half-pixel
+ *         centres, edges repeated, the frame stretched); (pixel - mean) / std per
+ *         channel, in the order of the file's colours as asked; layout.
+ * Values  pixels are 0..255; mean and std are in these units.
+ * Owner   stb_image decodes; what it allocates is freed here. */
+#ifndef QG_ENGINE_IO_IMAGE_H
+#define QG_ENGINE_IO_IMAGE_H
+
+#include "engine/ir/tensor.h"
+
+enum qg_image_layout { QG_IMAGE_GUESS, QG_IMAGE_NCHW, QG_IMAGE_NHWC };
+enum qg_image_colors { QG_IMAGE_RGB, QG_IMAGE_BGR };
+
+typedef struct qg_image_options {
+    enum qg_image_layout layout; /* GUESS: where the input has 1 or 3 channels */
+    enum qg_image_colors colors; /* of inputs with 3 channels; 1 channel is gray */
+    int32_t height, width;       /* 0: as the file is */
+    float mean[3], std[3];       /* std 0: 1 */
+} qg_image_options;
+
+/* Type and dims that qg_image_load will give for this file and this input: float32, or
+ * uint8 where the input is uint8 and neither mean nor std change the pixels. */
+QG_NODISCARD qg_status qg_image_type(qg_ctx *ctx, const char *path,
+                                     const qg_image_options *options,
+                                     const qg_tensor *input, qg_tensor *out);
+
+/* The image; *out has the type that qg_image_type gave and gets data in the arena. */
+QG_NODISCARD qg_status qg_image_load(qg_ctx *ctx, qg_arena *a, const char *path,
+                                     const qg_image_options *options, qg_tensor *out);
+
+#endif
