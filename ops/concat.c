@@ -2,6 +2,7 @@
 #include "ops/families.h"
 
 #include "engine/core/num.h"
+#include "engine/ir/kernel.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
 
@@ -93,6 +94,66 @@ static qg_status concat_run(const qg_call *k)
                     qg_dims_product(y, 0, axis));
         to += bytes;
     }
+    return QG_OK;
+}
+
+/* --- Concat on channels-last memory: the same copies, the axis counted in memory --- */
+
+static qg_status concat_last_run(const qg_kernel *kernel, const qg_call *k)
+{
+    const size_t *bytes = kernel->state; /* [n_in] of a piece of each input, then y's */
+    const qg_tensor *y = k->out[0];
+    const size_t step = bytes[k->n_in];
+    char *to = y->data;
+    int64_t rows = qg_tensor_count(y) * (int64_t)sizeof(float) / (int64_t)step;
+    for (size_t i = 0; i < k->n_in; to += bytes[i++])
+        copy_pieces(to, step, k->in[i]->data, bytes[i], bytes[i], rows);
+    return QG_OK;
+}
+
+/* Bytes from the axis on, in the order N, space, C of memory. */
+static size_t piece_bytes_last(const qg_tensor *t, int32_t axis)
+{
+    int64_t n = axis == 0 ? t->dim[0] : 1;
+    if (axis == 1)
+        return (size_t)t->dim[1] * sizeof(float);
+    for (int32_t i = axis < 2 ? 2 : axis; i < t->rank; i++)
+        n *= t->dim[i];
+    return (size_t)(n * t->dim[1]) * sizeof(float);
+}
+
+/* Worth it when every input comes channels-last. */
+static bool all_last(const qg_compile *c)
+{
+    for (uint32_t i = 0; i < c->node->n_in; i++)
+        if (c->in_layout[i] != QG_LAYOUT_CHANNELS_LAST || c->in[i]->data)
+            return false;
+    return c->out[0]->dtype == QG_F32 && qg_tensor_count(c->out[0]) > 0;
+}
+
+static qg_status concat_compile(qg_compile *c, qg_kernel **out)
+{
+    qg_call k = qg_compile_call(c);
+    size_t n = c->node->n_in;
+    int32_t axis;
+    *out = NULL;
+    if (!all_last(c))
+        return QG_OK;
+    QG_TRY(
+        qg_check_axis(&k, ((const axis_param *)k.param)->axis, c->out[0]->rank, &axis));
+    size_t *bytes = QG_NEWN(c->arena, n + 1, size_t);
+    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
+    if (!bytes || !kernel)
+        return qg_nomem(c->ctx);
+    for (size_t i = 0; i <= n; i++)
+        bytes[i] = piece_bytes_last(i < n ? c->in[i] : c->out[0], axis);
+    *kernel = (qg_kernel){ .run = concat_last_run,
+                           .state = bytes,
+                           .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                           .all_in_alike = true,
+                           .out_layout = QG_LAYOUT_CHANNELS_LAST,
+                           .name = "concat channels-last" };
+    *out = kernel;
     return QG_OK;
 }
 
@@ -209,7 +270,7 @@ static qg_status split_run(const qg_call *k)
         .name = "Concat", .since = first, .min_in = 1, .max_in = 255, .min_out = 1,    \
         .max_out = 1, .in_roles = "d", .traits = QG_OP_JOIN | QG_OP_PURE,              \
         .param_size = sizeof(axis_param), .prepare = concat_prepare,                   \
-        .infer = concat_infer, .run = concat_run                                       \
+        .infer = concat_infer, .run = concat_run, .compile = concat_compile            \
     }
 #define ROWSPLIT(first, last, inputs)                                                  \
     {                                                                                  \

@@ -7,6 +7,7 @@
  * `broadcast`; without it C already had the shape of Y, which is a special case. */
 #include "ops/families.h"
 
+#include "engine/accel/kernels.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_matmul.h"
@@ -60,6 +61,17 @@ static qg_status matmul_whole(const qg_call *k)
 static qg_status run_matmul(const qg_call *k)
 {
     return qg_run_as(k, HALF, QG_F32, matmul_whole);
+}
+
+static qg_status compile_matmul(qg_compile *c, qg_kernel **out)
+{
+    qg_matmul p;
+    *out = NULL;
+    if (c->in[0]->rank < 2 || c->in[1]->rank < 2)
+        return QG_OK;
+    qg_matmul_of(c->in[0], c->in[1], &p);
+    qg_gemm_problem g = qg_matmul_gemm(&p);
+    return qg_accel_matmul(c, &g, -1, out);
 }
 
 /* Columns of a constant matrix; a vector or something unknown has none. */
@@ -131,12 +143,11 @@ static void spread(const qg_tensor *c, qg_tensor *y)
     qg_walk_copy(&w, qg_element_size(y->dtype), y->data, c->data);
 }
 
-static qg_status gemm(const qg_call *k)
+static qg_gemm_problem gemm_problem(const qg_call *k)
 {
     const gemm_param *p = k->param;
-    const qg_tensor *a = k->in[0], *b = k->in[1], *c = qg_in(k, 2);
-    qg_tensor *y = k->out[0];
-    qg_gemm_problem g = {
+    const qg_tensor *a = k->in[0], *b = k->in[1], *c = qg_in(k, 2), *y = k->out[0];
+    return (qg_gemm_problem){
         .m = y->dim[0],
         .n = y->dim[1],
         .k = a->dim[!p->trans_a],
@@ -148,10 +159,26 @@ static qg_status gemm(const qg_call *k)
         .alpha = (double)p->alpha,
         .beta = c ? (double)p->beta : 0,
     };
+}
+
+static qg_status gemm(const qg_call *k)
+{
+    qg_gemm_problem g = gemm_problem(k);
     if (g.beta != 0)
-        spread(c, y);
-    multiply(&g, a, 0, b, 0, y, 0);
+        spread(qg_in(k, 2), k->out[0]);
+    multiply(&g, k->in[0], 0, k->in[1], 0, k->out[0], 0);
     return QG_OK;
+}
+
+static qg_status compile_gemm(qg_compile *c, qg_kernel **out)
+{
+    qg_call k = qg_compile_call(c);
+    qg_gemm_problem g = gemm_problem(&k);
+    bool bias = qg_in(&k, 2) != NULL;
+    *out = NULL;
+    if (bias && g.beta != 1)
+        return QG_OK;
+    return qg_accel_matmul(c, &g, bias ? 2 : -1, out);
 }
 
 static qg_status gemm_whole(const qg_call *k)
@@ -175,7 +202,8 @@ static int gemm_weight_axis(const qg_node *node)
         .name = "MatMul", .since = (opset), .min_in = 2, .max_in = 2, .min_out = 1,    \
         .max_out = 1, .in_roles = "dw",                                                \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
-        .infer = infer_matmul, .run = run_matmul, .weight_axis = matmul_weight_axis    \
+        .infer = infer_matmul, .run = run_matmul, .compile = compile_matmul,           \
+        .weight_axis = matmul_weight_axis                                              \
     }
 #define GEMM(opset, least)                                                             \
     {                                                                                  \
@@ -183,7 +211,8 @@ static int gemm_weight_axis(const qg_node *node)
         .min_out = 1, .max_out = 1, .in_roles = "dwb",                                 \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .param_size = sizeof(gemm_param), .prepare = prepare_gemm,                     \
-        .infer = infer_gemm, .run = run_gemm, .weight_axis = gemm_weight_axis          \
+        .infer = infer_gemm, .run = run_gemm, .compile = compile_gemm,                 \
+        .weight_axis = gemm_weight_axis                                                \
     }
 /* clang-format off */
 const qg_op qg_ops_gemm[] = {

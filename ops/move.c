@@ -7,6 +7,7 @@
 #include "ops/families.h"
 
 #include "engine/core/num.h"
+#include "engine/ir/kernel.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 
@@ -92,6 +93,48 @@ static qg_status transpose_run(const qg_call *k)
         return run_unpacked(k);
     QG_TRY(read_perm(k, perm));
     copy_permuted(k, k->in[0]->rank, k->in[0]->dim, perm);
+    return QG_OK;
+}
+
+/* N,C,space -> N,space,C of channels-last memory is that memory, and back again. */
+static qg_status same_memory_run(const qg_kernel *kernel, const qg_call *k)
+{
+    (void)kernel;
+    if (k->out[0]->data != k->in[0]->data)
+        memcpy(k->out[0]->data, k->in[0]->data,
+               (size_t)qg_tensor_count(k->in[0]) * qg_element_size(k->in[0]->dtype));
+    return QG_OK;
+}
+
+static bool moves_channels(const int32_t *perm, int32_t rank, bool to_last)
+{
+    for (int32_t i = 1; i < rank; i++) {
+        int32_t last = i + 1 < rank ? i + 1 : 1, first = i == 1 ? rank - 1 : i - 1;
+        if (perm[i] != (to_last ? last : first))
+            return false;
+    }
+    return rank >= 3 && perm[0] == 0;
+}
+
+static qg_status transpose_compile(qg_compile *c, qg_kernel **out)
+{
+    int32_t perm[QG_MAX_RANK], rank = c->in[0]->rank;
+    qg_call k = qg_compile_call(c);
+    bool is_last = c->in_layout[0] == QG_LAYOUT_CHANNELS_LAST;
+    *out = NULL;
+    QG_TRY(read_perm(&k, perm));
+    if (is_packed(&k) || !moves_channels(perm, rank, is_last))
+        return QG_OK;
+    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
+    if (!kernel)
+        return qg_nomem(c->ctx);
+    *kernel =
+        (qg_kernel){ .run = same_memory_run,
+                     .in_layout = { c->in_layout[0] },
+                     .out_layout = is_last ? QG_LAYOUT_PLAIN : QG_LAYOUT_CHANNELS_LAST,
+                     .in_place = 1,
+                     .name = "transpose of layout only" };
+    *out = kernel;
     return QG_OK;
 }
 
@@ -331,7 +374,10 @@ static qg_status reverse_run(const qg_call *k)
 
 /* clang-format off */
 const qg_op qg_ops_move[] = {
-    ROWP("Transpose",       1, 1, "d",  transpose, transpose, 0),
+    { .name = "Transpose", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1,
+      .max_out = 1, .in_roles = "d", .traits = MOVES,
+      .param_size = sizeof(transpose_param), .prepare = transpose_prepare,
+      .infer = transpose_infer, .run = transpose_run, .compile = transpose_compile },
     ROWP("DepthToSpace",    1, 1, "d",  depth_to_space, block, QG_OP_BATCH_FIRST),
     ROWP("SpaceToDepth",    1, 1, "d",  space_to_depth, block, QG_OP_BATCH_FIRST),
     ROWP("ReverseSequence", 10, 2, "ds", reverse, reverse, QG_OP_BATCH_FIRST),

@@ -7,7 +7,7 @@
  * 22; GlobalAveragePool-1, GlobalMaxPool-1, GlobalLpPool-1, 2; MaxUnpool-9, 11, 22. */
 #include "ops/families.h"
 
-#include "engine/accel/accel.h"
+#include "engine/accel/kernels.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
 #include "ops/util_window.h"
@@ -95,7 +95,7 @@ static void compute(const qg_call *k, const qg_pool_problem *p)
         qg_ref_pool_f32(p, x->f32, k->out[0]->f32, index ? index->i64 : NULL);
 }
 
-static qg_status pool(const qg_call *k)
+static qg_status problem_of(const qg_call *k, qg_pool_problem *out)
 {
     const pool_param *p = k->param;
     const qg_tensor *x = k->in[0];
@@ -116,8 +116,24 @@ static qg_status pool(const qg_call *k)
         q.pad_begin[a] = s.pad_begin[a];
         q.pad_end[a] = s.pad_end[a];
     }
+    *out = q;
+    return QG_OK;
+}
+
+static qg_status pool(const qg_call *k)
+{
+    qg_pool_problem q;
+    QG_TRY(problem_of(k, &q));
     compute(k, &q);
     return QG_OK;
+}
+
+static qg_status compile_pool(qg_compile *c, qg_kernel **out)
+{
+    qg_pool_problem q;
+    qg_call k = qg_compile_call(c);
+    QG_TRY(problem_of(&k, &q));
+    return qg_accel_pool(c, &q, out);
 }
 
 static qg_status run_pool(const qg_call *k)
@@ -159,12 +175,12 @@ static qg_status infer_global(const qg_call *k)
 }
 
 /* One window over everything: the spatial axes are one long axis. */
-static qg_status global(const qg_call *k)
+static qg_pool_problem global_problem(const qg_call *k)
 {
     const pool_param *p = k->param;
     const qg_tensor *x = k->in[0];
     int64_t all = qg_dims_product(x, 2, x->rank);
-    qg_pool_problem q = {
+    return (qg_pool_problem){
         .kind = p->kind,
         .batch = x->dim[0],
         .channels = x->dim[1],
@@ -175,6 +191,11 @@ static qg_status global(const qg_call *k)
         .dilation = { 1, 1, 1  },
         .norm = p->norm
     };
+}
+
+static qg_status global(const qg_call *k)
+{
+    qg_pool_problem q = global_problem(k);
     compute(k, &q);
     return QG_OK;
 }
@@ -182,6 +203,13 @@ static qg_status global(const qg_call *k)
 static qg_status run_global(const qg_call *k)
 {
     return qg_run_as(k, NARROW, QG_F32, global);
+}
+
+static qg_status compile_global(qg_compile *c, qg_kernel **out)
+{
+    qg_call k = qg_compile_call(c);
+    qg_pool_problem q = global_problem(&k);
+    return qg_accel_pool(c, &q, out);
 }
 
 /* --- MaxUnpool ----------------------------------------------------------------- */
@@ -276,7 +304,7 @@ static qg_status run_unpool(const qg_call *k) { return qg_run_f32(k, unpool); }
         .name = onnx, .since = (opset), .min_in = 1, .max_in = 1, .min_out = 1,        \
         .max_out = (outputs), .in_roles = "d", .out_roles = "ds", .traits = (bits),    \
         .param_size = sizeof(pool_param), .prepare = prepare_##read,                   \
-        .infer = infer_##size, .run = run_##size                                       \
+        .infer = infer_##size, .run = run_##size, .compile = compile_##size            \
     }
 #define UNPOOL(opset)                                                                  \
     {                                                                                  \

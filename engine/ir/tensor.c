@@ -163,6 +163,41 @@ static void copy_rows(const qg_tensor *from, qg_tensor *to, int64_t count)
     }
 }
 
+/* y[j][i] = x[i][j] for i < rows, j < columns, in blocks that stay in cache. */
+static void transpose_f32(const float *x, float *y, int64_t rows, int64_t columns)
+{
+    enum { BLOCK = 16 };
+    for (int64_t j0 = 0; j0 < columns; j0 += BLOCK)
+        for (int64_t i0 = 0; i0 < rows; i0 += BLOCK) {
+            int64_t i1 = i0 + BLOCK < rows ? i0 + BLOCK : rows;
+            int64_t j1 = j0 + BLOCK < columns ? j0 + BLOCK : columns;
+            for (int64_t j = j0; j < j1; j++)
+                for (int64_t i = i0; i < i1; i++)
+                    y[j * rows + i] = x[i * columns + j];
+        }
+}
+
+/* Between plain and channels-last memory, a transpose per sample; false: not this case. */
+static bool copy_between_layouts(const qg_tensor *from, qg_tensor *to)
+{
+    qg_tensor last = *from;
+    if (from->rank < 3 || qg_dtype_bits(from->dtype) != 32)
+        return false;
+    qg_tensor_set_channels_last(&last);
+    size_t strides = (size_t)from->rank * sizeof from->stride[0];
+    bool to_last =
+        qg_tensor_is_plain(from) && memcmp(to->stride, last.stride, strides) == 0;
+    bool to_plain =
+        qg_tensor_is_plain(to) && memcmp(from->stride, last.stride, strides) == 0;
+    int64_t channels = from->dim[1], space = qg_dims_product(from, 2, from->rank);
+    if (!to_last && !to_plain)
+        return false;
+    for (int64_t n = 0; n < from->dim[0]; n++)
+        transpose_f32(from->f32 + n * channels * space, to->f32 + n * channels * space,
+                      to_last ? channels : space, to_last ? space : channels);
+    return true;
+}
+
 void qg_tensor_copy(const qg_tensor *from, qg_tensor *to)
 {
     int64_t count = qg_tensor_count(from);
@@ -177,7 +212,8 @@ void qg_tensor_copy(const qg_tensor *from, qg_tensor *to)
         return;
     }
     assert(qg_dtype_bits(from->dtype) >= 8); /* packed types are always plain */
-    copy_rows(from, to, count);
+    if (!copy_between_layouts(from, to))
+        copy_rows(from, to, count);
 }
 
 bool qg_same_dims(const qg_tensor *a, const qg_tensor *b)
