@@ -104,7 +104,11 @@ typedef struct qg_op {
                   float *high);
 } qg_op;
 
-/* One invocation; all pointers borrowed. */
+/* One invocation; all pointers borrowed.
+ *
+ * CONTROL operators find the shapes of their outputs while they run: infer is not called
+ * again at run time.  Where out[i]->data is NULL, run sets type and dims of out[i] and
+ * takes its memory from `results`; else it must meet the type and dims that are there. */
 struct qg_call {
     qg_ctx *ctx;
     const qg_node *node;
@@ -114,6 +118,7 @@ struct qg_call {
     qg_tensor *const *out;      /* NULL: absent optional output */
     qg_arena *scratch;          /* reset after the node; keeps its blocks */
     void *run_ctx;              /* executor's, for CONTROL operators; else ignore */
+    qg_arena *results;          /* CONTROL operators at run time; see below */
     void *local;                /* kernels only: see ir/kernel.h */
 };
 
