@@ -113,6 +113,14 @@ static qg_status infer_now(qg_run *r, const qg_step *s, const qg_call *call)
     return QG_OK;
 }
 
+/* Control operators find these shapes while they run (op.h, `results`). */
+static void forget_shapes(qg_run *r, const qg_call *call)
+{
+    for (size_t i = 0; i < call->n_out; i++)
+        if (call->out[i] && is_dynamic(r, call->out[i]))
+            call->out[i]->data = NULL;
+}
+
 static qg_status run_node(qg_run *r, const qg_step *s)
 {
     qg_tensor **slot = r->slot + s->first;
@@ -125,11 +133,14 @@ static qg_status run_node(qg_run *r, const qg_step *s)
                      .out = slot + s->n_in,
                      .scratch = r->scratch,
                      .run_ctx = r,
+                     .results = r->dynamic,
                      .local = s->kernel ? r->local[s->kernel_index] : NULL };
     qg_arena_reset(r->scratch);
     if (s->kernel)
         return s->kernel->run(s->kernel, &call);
-    if (s->dynamic)
+    if (s->dynamic && qg_node_has(s->node, QG_OP_CONTROL))
+        forget_shapes(r, &call);
+    else if (s->dynamic)
         QG_TRY(infer_now(r, s, &call));
     return s->node->op->run(&call);
 }
