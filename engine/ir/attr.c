@@ -1,5 +1,6 @@
 #include "engine/ir/attr.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@ static qg_status find_typed(qg_ctx *ctx, const qg_node *n, const char *name,
                             qg_attr_type type, const qg_attr **found)
 {
     const qg_attr *a = qg_attr_find(n, name);
+    assert(!a || (unsigned)a->type < QG_NATTR);
     if (a && a->type != type)
         return qg_node_fail(ctx, QG_EMODEL, "attributes", n, "%s is %s, expected %s",
                             name, type_names[a->type], type_names[type]);
@@ -100,6 +102,7 @@ qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char *name, size_t
 {
     const int64_t *at;
     size_t have;
+    assert(bounds.low <= bounds.high);
     QG_TRY(qg_attr_ints(ctx, n, name, &at, &have));
     if (qg_attr_has(n, name) && have != count)
         return qg_node_fail(ctx, QG_EMODEL, "attributes", n,
@@ -121,6 +124,7 @@ qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
     const char *text;
     char known[256] = "";
     size_t length = 0;
+    assert(preset >= 0 && choices[0]);
     QG_TRY(qg_attr_string(ctx, n, name, choices[preset], &text));
     for (int i = 0; choices[i]; i++) {
         if (strcmp(text, choices[i]) == 0) {

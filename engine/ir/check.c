@@ -7,7 +7,7 @@
 qg_status qg_check_rows(qg_ctx *ctx, const qg_check_rule *row, size_t n, uint32_t which,
                         const void *subject)
 {
-    assert(n <= 32);
+    assert(n <= 32 && (n == 32 || which == QG_CHECK_ALL || which >> n == 0));
     for (size_t i = 0; i < n; i++)
         if (which >> i & 1)
             QG_TRY(row[i].run(ctx, &row[i], subject));
@@ -26,6 +26,7 @@ static qg_status fail(qg_ctx *ctx, const qg_check_rule *rule, const char *object
                       const char *fmt, va_list args)
 {
     char message[512];
+    assert(rule->id);
     (void)vsnprintf(message, sizeof message, fmt, args);
     return qg_fail(ctx, QG_ESTATE, "verify: rule %s: %s: %s", rule->id, object,
                    message);

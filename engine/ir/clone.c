@@ -28,6 +28,7 @@ static qg_status clone_values(cloner *c, const qg_graph *from, qg_graph *to)
         if (v->constant)
             QG_TRY(qg_tensor_clone(c->ctx, c->arena, v->constant, &t));
         copy->constant = t;
+        assert(copy->id == v->id);
     }
     for (size_t i = 0; i < from->input.n; i++)
         QG_TRY(qg_graph_mark_input(to, to->value.at[from->input.at[i]->id]));
@@ -91,6 +92,7 @@ static qg_status clone_slots(cloner *c, const qg_graph *to, qg_value *const *fro
     qg_value **copy = QG_NEWN(c->arena, n, qg_value *);
     if (!copy)
         return qg_nomem(c->ctx);
+    assert(!n || from);
     for (uint32_t i = 0; i < n; i++)
         copy[i] = from[i] ? to->value.at[from[i]->id] : NULL;
     *out = copy;

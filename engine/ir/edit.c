@@ -49,13 +49,14 @@ static void replace_output(qg_graph *g, qg_value *from, qg_value *to)
     for (size_t i = 0; i < g->output.n; i++)
         if (g->output.at[i] == from)
             g->output.at[i] = to;
+    assert(from->is_output && !to->is_output);
     from->is_output = false;
     to->is_output = true;
 }
 
 qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_value *to)
 {
-    assert(from != to);
+    assert(from != to && qg_value_is_in(g, from) && qg_value_is_in(g, to));
     if (from->is_output && (to->is_input || to->is_output))
         return qg_fail(
             g->ctx, QG_ESTATE,
@@ -99,6 +100,7 @@ void qg_edit_remove_node(qg_graph *g, qg_node *n)
 
 static void clear_producer(qg_value *v)
 {
+    assert(!v->def || v->def->out[v->def_slot] == v);
     if (v->def)
         v->def->out[v->def_slot] = NULL;
     v->def = NULL;

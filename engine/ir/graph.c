@@ -135,6 +135,7 @@ qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name)
 {
     uint32_t id;
     const char *old = v->name;
+    assert(*name);
     QG_TRY(qg_vec_reserve(g->ctx, g->arena, &g->value_by_name));
     QG_TRY(enter(g, g->value_names, name, &id));
     if (id == g->value_by_name.n)
@@ -151,6 +152,7 @@ qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name)
 void qg_value_swap_names(qg_graph *g, qg_value *a, qg_value *b)
 {
     const char *name = a->name;
+    assert(a != b && *value_place(g, a->name) == a && *value_place(g, b->name) == b);
     a->name = b->name;
     b->name = name;
     *value_place(g, a->name) = a;
@@ -159,6 +161,7 @@ void qg_value_swap_names(qg_graph *g, qg_value *a, qg_value *b)
 
 void qg_value_free_name(qg_graph *g, const qg_value *v)
 {
+    assert(*value_place(g, v->name) == v);
     *value_place(g, v->name) = NULL;
 }
 
@@ -275,8 +278,10 @@ static void adopt_bodies(qg_node *n)
 {
     for (size_t i = 0; i < n->n_attr; i++)
         if (n->attr[i].type == QG_ATTR_GRAPH || n->attr[i].type == QG_ATTR_GRAPHS)
-            for (size_t k = 0; k < n->attr[i].count; k++)
+            for (size_t k = 0; k < n->attr[i].count; k++) {
+                assert(n->attr[i].graphs[k]->outer); /* made by qg_graph_new_body */
                 n->attr[i].graphs[k]->owner = n;
+            }
 }
 
 qg_status qg_node_prepare(qg_graph *g, qg_node *n)
@@ -303,6 +308,7 @@ static qg_status link_outputs(qg_graph *g, qg_node *n)
         qg_value *v = n->out[i];
         if (!v)
             continue;
+        assert(qg_value_is_in(g, v));
         if (v->def || v->is_input || v->constant) {
             qg_status s = qg_node_fail(g->ctx, QG_EMODEL, "graph", n,
                                        "output '%s' is %s already, expected a value "
@@ -322,9 +328,11 @@ static qg_status link_outputs(qg_graph *g, qg_node *n)
 
 static qg_status link_inputs(qg_graph *g, qg_node *n)
 {
-    for (uint32_t i = 0; i < n->n_in; i++)
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        assert(!n->in[i] || qg_value_is_in(g, n->in[i]));
         if (n->in[i])
             QG_TRY(qg_vec_reserve(g->ctx, g->arena, &n->in[i]->use));
+    }
     for (uint32_t i = 0; i < n->n_in; i++)
         if (n->in[i])
             QG_TRY(qg_vec_push(g->ctx, g->arena, &n->in[i]->use,
@@ -385,6 +393,7 @@ qg_status qg_graph_link_node(qg_graph *g, const qg_node_spec *spec, qg_node **ou
 
 qg_status qg_graph_mark_input(qg_graph *g, qg_value *v)
 {
+    assert(qg_value_is_in(g, v));
     if (v->is_input || v->def || v->constant)
         return qg_fail(g->ctx, QG_EMODEL,
                        "graph '%s': input '%s' is %s already, expected a new value",
@@ -396,6 +405,7 @@ qg_status qg_graph_mark_input(qg_graph *g, qg_value *v)
 
 qg_status qg_graph_mark_output(qg_graph *g, qg_value *v)
 {
+    assert(qg_value_is_in(g, v));
     if (v->is_output)
         return qg_fail(g->ctx, QG_EMODEL,
                        "graph '%s': output '%s' is listed twice, expected once",

@@ -179,6 +179,12 @@ const char *qg_node_text(const qg_node *n, char text[QG_NODE_TEXT]);
 qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n,
                        const char *fmt, ...) QG_PRINTF(5, 6);
 
+/* Whether v lives in g: slots never cross graphs. */
+static inline bool qg_value_is_in(const qg_graph *g, const qg_value *v)
+{
+    return v->id < g->value.n && g->value.at[v->id] == v;
+}
+
 static inline bool qg_node_has(const qg_node *n, uint32_t traits)
 {
     return (n->op->traits & traits) != 0;

@@ -59,6 +59,7 @@ static qg_status symbol_place(symbols *s, const char *name, int64_t **extent)
 static qg_status fix_dim(symbols *s, qg_value *v, int32_t k, int64_t d)
 {
     int64_t *extent = &v->type.dim[k], was = *extent;
+    assert(k < v->type.rank && v->is_input);
     if (v->dim_name[k]) {
         QG_TRY(symbol_place(s, v->dim_name[k], &extent));
         was = *extent;
@@ -208,6 +209,7 @@ static void store_types(walk *w, const qg_node *n)
         if (!n->out[i])
             continue;
         qg_tensor *t = &w->result[i];
+        assert(t->rank >= -1 && t->rank <= QG_MAX_RANK);
         if (t->dtype == QG_NODTYPE)
             t->dtype = n->out[i]->type.dtype;
         t->data = NULL;
@@ -253,6 +255,7 @@ static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
         QG_TRY(qg_tensor_bytes(w->ctx, "infer", w->out[i], &bytes));
         w->bytes += bytes;
     }
+    assert(!qg_node_has(n, QG_OP_CONTROL));
     QG_TRY(n->op->run(call));
     for (uint32_t i = 0; i < n->n_out; i++)
         if (w->out[i])

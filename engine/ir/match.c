@@ -111,6 +111,7 @@ static size_t plan_steps(const qg_pattern *p, step *steps)
 {
     bool done[QG_PATTERN_NODES] = { false };
     size_t n = 1;
+    assert(anchor_of(p) != UNSET); /* there is no cycle */
     steps[0] = (step){ .node = (uint32_t)anchor_of(p) };
     done[steps[0].node] = true;
     for (; n < p->n_node && next_step(p, done, &steps[n]); n++)
@@ -203,6 +204,7 @@ static bool edges_fit(const search *s, size_t i)
                 k++;
             if (k == n->n_in)
                 return false;
+            assert(n_used < QG_PATTERN_EDGES);
             used[n_used++] = k;
         }
     return true;
@@ -211,6 +213,7 @@ static bool edges_fit(const search *s, size_t i)
 /* Binds pattern node i to n when the structure so far allows it. */
 static bool bind(search *s, size_t i, qg_node *n)
 {
+    assert(!s->bound[i]);
     if (!is_free(s, n) || !has_operator(&s->p->node[i], n))
         return false;
     s->bound[i] = n;
@@ -226,6 +229,7 @@ static bool bind(search *s, size_t i, qg_node *n)
 static qg_node *next_candidate(search *s, size_t level)
 {
     const qg_node *via = s->bound[s->steps[level].via];
+    assert(via); /* steps are in an order that binds it before */
     size_t *slot = &s->slot[level], *use = &s->use[level];
     if (!s->steps[level].forward) {
         while (*slot < via->n_in) {
@@ -367,6 +371,7 @@ static qg_status weigh(search *s)
     const qg_node *at = NULL;
     qg_match found;
     int failed = count_failures(s, &at, text);
+    assert(!failed || at);
     if (failed)
         return failed == 1 ? note_miss(s, at, text) : QG_OK;
     if (is_repeat(s))

@@ -23,6 +23,7 @@ static void heap_push(sorter *s, uint32_t id)
 
 static uint32_t heap_pop(sorter *s)
 {
+    assert(s->n_heap);
     uint32_t top = s->heap[0], last = s->heap[--s->n_heap];
     size_t i = 0;
     for (size_t down; (down = 2 * i + 1) < s->n_heap; i = down) {
@@ -48,6 +49,7 @@ static void place_node(sorter *s, qg_node *n)
     for (uint32_t i = 0; i < n->n_out; i++)
         for (size_t u = 0; n->out[i] && u < n->out[i]->use.n; u++) {
             qg_node *user = n->out[i]->use.at[u].node;
+            assert(user->dead || s->missing[user->id]);
             if (!user->dead && --s->missing[user->id] == 0)
                 heap_push(s, user->id);
         }
@@ -151,6 +153,7 @@ static void drop_orphans(qg_graph *g)
 /* Node ids become positions in `order`. */
 static void renumber(qg_graph *g, qg_node *const *order, size_t n)
 {
+    assert(n <= g->node.n);
     for (size_t id = 0; id < n; id++) {
         g->node.at[id] = order[id];
         g->node.at[id]->id = (uint32_t)id;

@@ -21,6 +21,7 @@ uint64_t qg_text_bits(const qg_tensor *t, int64_t i)
 {
     unsigned bits = qg_dtype_bits(t->dtype);
     uint64_t at = (uint64_t)i * bits, x = 0;
+    assert(bits && t->data);
     if (bits >= 8)
         memcpy(&x, t->u8 + at / 8, bits / 8); /* little-endian, as all our files */
     else
@@ -63,6 +64,7 @@ static uint64_t encode_float(qg_dtype dtype, double x)
 /* Element of one bit pattern as a double (floats only). */
 static double decode_float(qg_dtype dtype, uint64_t bits)
 {
+    assert(qg_dtype_kind_of(dtype) == QG_KIND_FLOAT);
     qg_tensor t;
     uint64_t cell = bits;
     qg_tensor_scalar(&t, dtype);

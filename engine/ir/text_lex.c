@@ -93,6 +93,7 @@ static char escape(lexer *l)
 
 static qg_status lex_string(lexer *l)
 {
+    assert(*l->at == '"');
     const char *close = ++l->at;
     while (close < l->end && *close != '"' && *close != '\n')
         close += close + 1 < l->end && *close == '\\' ? 2 : 1;
@@ -141,6 +142,7 @@ static void lex_mark(lexer *l)
 
 static void lex_end(lexer *l)
 {
+    assert(*l->at == ';' || l->nest == 0); /* else skip_blanks took the newline */
     l->now.kind = T_END;
     if (*l->at == '\n') {
         l->line++;
@@ -152,6 +154,7 @@ static void lex_end(lexer *l)
 qg_status qg_lex_next(lexer *l)
 {
     skip_blanks(l);
+    assert(l->at <= l->end && l->line_start <= l->at);
     l->now = (token){ .text = l->at,
                       .n = l->at < l->end,
                       .line = l->line,

@@ -31,6 +31,7 @@ static qg_status parse_value_name(parser *p, qg_value **out)
 /* A slot: "_" is NULL. */
 static qg_status parse_slot(parser *p, qg_value **out)
 {
+    assert(!p->g->owner); /* a body gets its owner when it is complete */
     *out = NULL;
     return qg_lex_is(&p->l, "_") ? qg_lex_next(&p->l) : parse_value_name(p, out);
 }
@@ -155,6 +156,7 @@ static qg_status parse_platform(parser *p, statement *s)
 static qg_status build_node(parser *p, statement *s)
 {
     qg_node *n;
+    assert(s->spec.op && s->capture.n <= s->in.n);
     for (size_t i = 0; i < s->out.n && !s->spec.name; i++)
         s->spec.name = s->out.at[i] ? s->out.at[i]->name : NULL;
     s->spec.in = s->in.at;
@@ -294,6 +296,7 @@ qg_status qg_parse_body(parser *p, qg_graph **out)
     p->depth++;
     p->g = body;
     QG_TRY(parse_block(p));
+    assert(p->g == body);
     p->g = outer;
     p->depth--;
     *out = body;

@@ -88,6 +88,7 @@ static void put_type(printer *p, const qg_tensor *t, const char *const *dim_name
 static void put_content(printer *p, const qg_tensor *t)
 {
     int64_t n = qg_tensor_count(t);
+    assert(n >= 0 && qg_tensor_is_plain(t));
     if (n > QG_TEXT_INLINE) {
         char key[17];
         if (p->status == QG_OK)
@@ -216,6 +217,7 @@ static void put_operator(printer *p, const qg_graph *g, const qg_node *n)
 {
     const char *domain = n->op->domain;
     char text[160];
+    assert(!n->dead);
     if (domain && *domain)
         (void)snprintf(text, sizeof text, "%s::%s", domain, n->op->name);
     put_name(p, domain && *domain ? text : n->op->name);
@@ -295,6 +297,7 @@ static void put_givens(printer *p, const qg_graph *g)
 
 static void put_graph(printer *p, const qg_graph *g)
 {
+    assert(p->depth >= 0);
     if (p->status == QG_OK && p->depth > QG_TEXT_NESTING)
         p->status =
             qg_fail(p->ctx, QG_EUNSUPPORTED,

@@ -103,6 +103,7 @@ static qg_status parse_elements(parser *p, qg_tensor *t)
 {
     int64_t n = qg_tensor_count(t);
     uint64_t bits;
+    assert(n >= 0);
     if (n > p->l.end - p->l.at)
         return qg_lex_fail(&p->l, "as many elements as the type has");
     QG_TRY(qg_tensor_alloc(p->ctx, p->arena, t));
@@ -132,6 +133,7 @@ static qg_status parse_ramp(parser *p, qg_tensor *t)
     QG_TRY(qg_lex_expect(&p->l, ","));
     QG_TRY(parse_element(p, t->dtype, &last));
     double from = number_of(t->dtype, first), to = number_of(t->dtype, last);
+    assert(t->data);
     for (int64_t i = 0; i < n; i++) {
         double at = n > 1 ? (double)i / (double)(n - 1) : 0;
         qg_text_set_bits(t, i, qg_text_convert(t->dtype, from + (to - from) * at));
@@ -324,6 +326,7 @@ static qg_status parse_list(parser *p, list *v)
 
 static void store_list(const list *v, qg_attr *out)
 {
+    assert(v->type != QG_NATTR);
     out->type = v->type;
     out->count = v->n;
     if (v->type == QG_ATTR_INTS)
