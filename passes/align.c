@@ -98,7 +98,7 @@ static void common_param(const team *t, float *scale, int32_t *offset)
         *scale = p.scale[0] > *scale ? p.scale[0] : *scale;
     }
     if (by_range)
-        qg_scheme_from_range(s, low, high, 1e-8, 0, scale, offset);
+        qg_scheme_from_range(s, (qg_range){ low, high, 1e-8, 0 }, scale, offset);
 }
 
 /* --- sharing by groups: the default --- */

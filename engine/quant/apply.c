@@ -20,7 +20,8 @@ static qg_status own_param(qg_ctx *ctx, qg_arena *arena, const qg_apply *how,
         return qg_nomem(ctx);
     QG_TRY(qg_tensor_ranges(ctx, doing, s, x, low, high));
     for (size_t c = 0; c < n; c++)
-        qg_scheme_from_range(s, low[c], high[c], 0, how->quirks, &scale[c], &offset[c]);
+        qg_scheme_from_range(s, (qg_range){ low[c], high[c], 0, how->quirks },
+                             &scale[c], &offset[c]);
     *out = (qg_qparam){ n, scale, offset };
     return QG_OK;
 }

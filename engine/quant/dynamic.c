@@ -71,7 +71,8 @@ static void choose(const qg_scheme *s, const slab *b, const float *x, columns *p
     ranges(b, x, low, high);
     p->narrow = true;
     for (size_t c = 0; c < b->columns; c++) {
-        qg_scheme_from_range(s, low[c], high[c], 0, 0, &p->scale[c], &p->offset[c]);
+        qg_scheme_from_range(s, (qg_range){ low[c], high[c], 0, 0 }, &p->scale[c],
+                             &p->offset[c]);
         p->narrow &= qg_linear_narrow(s, p->offset[c]);
     }
 }

@@ -47,16 +47,19 @@ QG_NODISCARD qg_status qg_dequantize(qg_ctx *ctx, const char *what, const qg_sch
 
 /* Scale and offset of a range (spec/ppq.md 3.2, defects D01 and D02 mended; quirks
  * bring them back).  low <= high, finite; the range is widened to hold 0.  Arithmetic
- * in double, one rounding to float32.  scale is at least min_scale
- * (0: the default of 1e-8). */
+ * in double, one rounding to float32.  scale is at least min_scale. */
 enum qg_range_quirk {
     QG_RANGE_PPQ_OFFSET = 1,      /* D01: offset without qmin and clamp */
     QG_RANGE_PPQ_POW2_OFFSET = 2, /* D02: offset from the unrounded scale */
     QG_RANGE_MX = 4, /* FLOATING: the OCP MX rule, 2^(floor(log2 |range|) - that of the
                       * format's largest): a step finer than ours, may clip */
 };
-void qg_scheme_from_range(const qg_scheme *s, double low, double high, double min_scale,
-                          unsigned quirks, float *scale, int32_t *offset);
+typedef struct qg_range {
+    double low, high; /* low <= high, finite */
+    double min_scale; /* 0: the default of 1e-8 */
+    unsigned quirks;  /* of qg_range_quirk */
+} qg_range;
+void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t *offset);
 
 /* low[c] and high[c]: the range of the finite elements of x under parameter c, with 0
  * included; qg_scheme_param_count of each.  What a DYNAMIC scheme does at run time is

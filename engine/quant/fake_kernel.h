@@ -66,6 +66,9 @@ static inline void qg_fake_linear(const qg_linear *p, const float *x, float *y,
     p->run(p, x, y, n);
 }
 
+/* The largest value of x / scale that a FLOATING scheme holds. */
+double qg_floating_top(const qg_scheme *s);
+
 void qg_floating_init(qg_floating *p, const qg_scheme *s, float scale);
 float qg_floating_define(const qg_floating *p, float x);
 

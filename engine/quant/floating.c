@@ -5,6 +5,8 @@
 
 #include "engine/quant/fake_rows.h"
 
+static int mantissa_of(const qg_scheme *s) { return s->bits - s->exponent_bits - 1; }
+
 /* The kernel forms 1.5 * 2^(23 - mantissa) * 2^exponent, which must be finite. */
 bool qg_floating_quick(const qg_floating *p)
 {
@@ -20,31 +22,38 @@ static void defined(const qg_floating *p, const float *x, float *y, size_t n)
 }
 
 /* The largest number has all exponent and mantissa bits set; what a format reserves for
- * infinity and NaN is kept out by qmin and qmax.  exponent_bits 8 is bfloat16's, whose
- * top exponent float32 lacks as well. */
+ * infinity and NaN is kept out by qmax.  exponent_bits 8 is bfloat16's, whose top exponent
+ * float32 lacks as well. */
+double qg_floating_top(const qg_scheme *s)
+{
+    int half = 1 << (s->exponent_bits - 1);
+    int most = s->variant & QG_FLOAT_FNUZ ? half - 1 : half;
+    double top = ldexp(2 - ldexp(1, -mantissa_of(s)), most > 127 ? 127 : most);
+    return s->qmax == INT64_MAX ? top : fmin((double)s->qmax, top);
+}
+
+static double bottom_of(const qg_scheme *s)
+{
+    qg_scheme mirrored = *s;
+    mirrored.qmax = s->qmin <= -INT64_MAX ? INT64_MAX : -s->qmin;
+    return -qg_floating_top(&mirrored);
+}
+
 void qg_floating_init(qg_floating *p, const qg_scheme *s, float scale)
 {
     assert((s->policy & QG_FLOATING) && s->exponent_bits >= 1 && s->exponent_bits <= 8);
     assert(s->exponent_bits < s->bits && scale > 0 && isfinite(scale));
-    int mantissa = s->bits - s->exponent_bits - 1, half = 1 << (s->exponent_bits - 1);
-    bool fnuz = (s->variant & QG_FLOAT_FNUZ) != 0;
-    int most = fnuz ? half - 1 : half;
-    most = most > 127 ? 127 : most;
-    double top = ldexp(2 - ldexp(1, -mantissa), most);
+    int half = 1 << (s->exponent_bits - 1);
     *p = (qg_floating){
         .scale = scale,
-        .low = (float)fmax((double)s->qmin, -top),
-        .high = (float)fmin((double)s->qmax, top),
-        .mantissa = mantissa,
-        .least = fnuz ? 1 - half : 2 - half,
+        .low = (float)bottom_of(s),
+        .high = (float)qg_floating_top(s),
+        .mantissa = mantissa_of(s),
+        .least = s->variant & QG_FLOAT_FNUZ ? 1 - half : 2 - half,
         .rounding = (qg_rounding)s->rounding,
         .ppq_ties = (s->variant & QG_FLOAT_PPQ_TIES) != 0,
         .run = defined,
     };
-    if (s->qmin <= -INT64_MAX)
-        p->low = (float)-top;
-    if (s->qmax == INT64_MAX)
-        p->high = (float)top;
     if (qg_floating_quick(p))
         p->run = qg_fake_row_best()->floating;
 }

@@ -301,7 +301,8 @@ qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observer *ob,
     double *high = low + o->channels;
     ob->finish(o, state, low, high);
     for (size_t c = 0; c < o->channels; c++)
-        qg_scheme_from_range(&t->scheme, low[c], high[c], least, range_quirks(q),
+        qg_scheme_from_range(&t->scheme,
+                             (qg_range){ low[c], high[c], least, range_quirks(q) },
                              &scale[c], &offset[c]);
     QG_TRY(qg_tqc_set_param(q, t, o->channels, scale, offset));
     return qg_tqc_set_state(q, t, QG_TQC_ACTIVATED);

@@ -5,6 +5,8 @@
 #include <float.h>
 #include <math.h>
 
+#include "engine/quant/fake_kernel.h"
+
 /* The smallest power of two that is not below v > 0.  Exact, unlike ceil(log2(v)). */
 static double power_of_2_above(double v)
 {
@@ -23,24 +25,23 @@ static int32_t offset_of(const qg_scheme *s, double low, double scale, unsigned 
     return (int32_t)fmin(offset, INT32_MAX); /* unsigned 32-bit ranges */
 }
 
-void qg_scheme_from_range(const qg_scheme *s, double low, double high, double min_scale,
-                          unsigned quirks, float *scale, int32_t *offset)
+void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t *offset)
 {
-    assert(low <= high && isfinite(low) && isfinite(high));
-    low = fmin(low, 0);
-    high = fmax(high, 0);
+    assert(r.low <= r.high && isfinite(r.low) && isfinite(r.high));
+    const double low = fmin(r.low, 0), high = fmax(r.high, 0);
     bool symmetric = (s->policy & QG_SYMMETRIC) != 0;
     double width = symmetric ? 2 * fmax(-low, high) : high - low;
-    double unrounded = width / ((double)s->qmax - (double)s->qmin);
-    unrounded = fmin(fmax(unrounded, min_scale > 0 ? min_scale : 1e-8), FLT_MAX);
+    double top = s->policy & QG_FLOATING ? qg_floating_top(s) : 0;
+    double unrounded = width / (top > 0 ? 2 * top : (double)s->qmax - (double)s->qmin);
+    unrounded = fmin(fmax(unrounded, r.min_scale > 0 ? r.min_scale : 1e-8), FLT_MAX);
     double chosen = unrounded;
-    if (quirks & QG_RANGE_MX && s->policy & QG_FLOATING && width > 0)
-        chosen = fmax(ldexp(1, ilogb(width / 2) - ilogb((double)s->qmax)), 0x1p-127);
+    if (r.quirks & QG_RANGE_MX && top > 0 && width > 0)
+        chosen = fmax(ldexp(1, ilogb(width / 2) - ilogb(top)), 0x1p-127);
     else if (s->policy & QG_POWER_OF_2)
         chosen = fmin(power_of_2_above(unrounded), 0x1p127);
-    double divisor = quirks & QG_RANGE_PPQ_POW2_OFFSET ? unrounded : chosen;
+    double divisor = r.quirks & QG_RANGE_PPQ_POW2_OFFSET ? unrounded : chosen;
     *scale = (float)chosen;
-    *offset = symmetric ? 0 : offset_of(s, low, divisor, quirks);
+    *offset = symmetric ? 0 : offset_of(s, low, divisor, r.quirks);
 }
 
 int64_t qg_scheme_param_count(const qg_scheme *s, const qg_tensor *x)

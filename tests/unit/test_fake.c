@@ -251,7 +251,8 @@ static void dynamic_equals_static_with_the_range(void **state)
         }
         qg_qparam p = { (size_t)qg_scheme_param_count(&s, &x), f.scale, f.offset };
         for (size_t c = 0; c < p.n; c++)
-            qg_scheme_from_range(&s, low[c], high[c], 0, 0, &f.scale[c], &f.offset[c]);
+            qg_scheme_from_range(&s, (qg_range){ low[c], high[c], 0, 0 }, &f.scale[c],
+                                 &f.offset[c]);
         qg_tensor y = x;
         x.f32 = f.x;
         y.f32 = f.y;

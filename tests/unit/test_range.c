@@ -53,11 +53,12 @@ static void table_holds_with_and_without_quirks(void **state)
         qg_scheme s = scheme(golden[i].policy, golden[i].qmin, golden[i].qmax);
         float scale;
         int32_t offset;
-        qg_scheme_from_range(&s, golden[i].low, golden[i].high, 0, 0, &scale, &offset);
+        qg_scheme_from_range(&s, (qg_range){ golden[i].low, golden[i].high, 0, 0 },
+                             &scale, &offset);
         assert_true(scale == (float)golden[i].scale);
         assert_int_equal(offset, golden[i].offset);
-        qg_scheme_from_range(&s, golden[i].low, golden[i].high, 1e-8, PPQ, &scale,
-                             &offset);
+        qg_scheme_from_range(&s, (qg_range){ golden[i].low, golden[i].high, 1e-8, PPQ },
+                             &scale, &offset);
         assert_true(scale == (float)golden[i].scale);
         assert_int_equal(offset, golden[i].ppq_offset);
     }
@@ -78,7 +79,7 @@ static void any_range_gives_a_usable_grid(void **state)
         double high = low + qg_rng_float(&rng) * size;
         float scale;
         int32_t offset;
-        qg_scheme_from_range(&s, low, high, 1e-38, 0, &scale, &offset);
+        qg_scheme_from_range(&s, (qg_range){ low, high, 1e-38, 0 }, &scale, &offset);
         assert_true(scale > 0 && isfinite(scale));
         assert_in_range(offset - s.qmin, 0, s.qmax - s.qmin);
         double top = ((double)s.qmax - offset) * scale;
@@ -98,11 +99,11 @@ static void the_widest_ranges_stay_finite(void **state)
         qg_scheme s = scheme(policies[i], -1, 0);
         float scale;
         int32_t offset;
-        qg_scheme_from_range(&s, -3.4e38, 3.4e38, 0, 0, &scale, &offset);
+        qg_scheme_from_range(&s, (qg_range){ -3.4e38, 3.4e38, 0, 0 }, &scale, &offset);
         assert_true(isfinite(scale));
         s = scheme(policies[i], 0, UINT32_MAX);
         s.bits = 32;
-        qg_scheme_from_range(&s, -3.4e38, 0, 0, PPQ, &scale, &offset);
+        qg_scheme_from_range(&s, (qg_range){ -3.4e38, 0, 0, PPQ }, &scale, &offset);
         assert_true(isfinite(scale) && offset >= 0);
     }
 }
@@ -129,11 +130,25 @@ static void floating_scales_are_powers_of_2(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         float scale;
         int32_t offset;
-        qg_scheme_from_range(&s, -rows[i].high, 0, 0, 0, &scale, &offset);
+        qg_scheme_from_range(&s, (qg_range){ -rows[i].high, 0, 0, 0 }, &scale, &offset);
         assert_true(scale == rows[i].fits && offset == 0);
-        qg_scheme_from_range(&s, 0, rows[i].high, 0, QG_RANGE_MX, &scale, &offset);
+        qg_scheme_from_range(&s, (qg_range){ 0, rows[i].high, 0, QG_RANGE_MX }, &scale,
+                             &offset);
         assert_true(scale == rows[i].mx && offset == 0);
     }
+}
+
+static void a_format_without_limits_has_its_own(void **state)
+{
+    (void)state;
+    qg_scheme s = scheme(0x59, -INT64_MAX, INT64_MAX); /* E3M4 up to 31 */
+    s.exponent_bits = 3;
+    float scale;
+    int32_t offset;
+    qg_scheme_from_range(&s, (qg_range){ -31, 0, 0, 0 }, &scale, &offset);
+    assert_true(scale == 1);
+    qg_scheme_from_range(&s, (qg_range){ 0, 31.1, 0, 0 }, &scale, &offset);
+    assert_true(scale == 2);
 }
 
 static void parameters_are_counted(void **state)
@@ -160,4 +175,5 @@ QG_TEST_MAIN(cmocka_unit_test(table_holds_with_and_without_quirks),
              cmocka_unit_test(any_range_gives_a_usable_grid),
              cmocka_unit_test(the_widest_ranges_stay_finite),
              cmocka_unit_test(floating_scales_are_powers_of_2),
+             cmocka_unit_test(a_format_without_limits_has_its_own),
              cmocka_unit_test(parameters_are_counted))
