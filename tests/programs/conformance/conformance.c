@@ -12,7 +12,7 @@
 
 enum { DEPTH = 4, MAX_SLOTS = 256 };
 
-static const double RTOL = 1e-3, ATOL = 1e-7;
+static const double RTOL = 1e-3, ATOL = 1e-7, BF16_RTOL = 0x1p-6;
 
 typedef struct test {
     const conformance_options *o;
@@ -28,11 +28,12 @@ typedef struct worst {
     int64_t at;
 } worst;
 
-static double excess(double got, double want)
+static double excess(qg_dtype d, double got, double want)
 {
+    double rtol = d == QG_BF16 ? BF16_RTOL : RTOL;
     if (got == want || (isnan(got) && isnan(want)))
         return 0;
-    double e = fabs(got - want) - (ATOL + RTOL * fabs(want));
+    double e = fabs(got - want) - (ATOL + rtol * fabs(want));
     return e == e ? e : INFINITY; /* one of them is NaN, or both are infinite */
 }
 
@@ -47,7 +48,7 @@ static double compare_at(const qg_tensor *got, const qg_tensor *want, int64_t i,
     qg_cast(from, (qg_cast_side){ QG_F64, &x, 0 }, 1, true);
     qg_cast(to, (qg_cast_side){ QG_F64, &y, 0 }, 1, true);
     if (qg_dtype_kind_of(got->dtype) == QG_KIND_FLOAT) {
-        e = excess(x, y);
+        e = excess(got->dtype, x, y);
     } else {
         qg_cast(from, (qg_cast_side){ QG_I64, &v, 0 }, 1, true);
         qg_cast(to, (qg_cast_side){ QG_I64, &u, 0 }, 1, true);

@@ -7,7 +7,8 @@
  *
  * Inputs are run-time inputs, all of them: nothing is folded that the model does not
  * hold itself.  Equal means equal type and shape, integers and bools the same, floats
- * |got - expected| <= 1e-7 + 1e-3 |expected|, NaN where NaN is expected.
+ * |got - expected| <= 1e-7 + 1e-3 |expected| (bfloat16: 2^-6, two of its steps), NaN
+ * where NaN is expected.
  * Source: onnx/backend/test/runner of ONNX (tolerances, order of files). */
 #ifndef QG_TESTS_PROGRAMS_CONFORMANCE_H
 #define QG_TESTS_PROGRAMS_CONFORMANCE_H
