@@ -184,8 +184,12 @@ QG_NODISCARD qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **repor
 /* The text form of the graph, with TQCs when quantized. */
 QG_NODISCARD qg_status qg_model_dump(qg_model *m, qg_report **report);
 
-/* what: "ops", "passes", "backends", "observers", "quirks", "metrics", ... */
+/* what: "ops", "passes", "backends", "observers", "quirks", "metrics", ...; NULL: the
+ * topics themselves. */
 QG_NODISCARD qg_status qg_list(qg_ctx *ctx, const char *what, qg_report **report);
+
+/* 'Did you mean': the candidate nearest to word; NULL when none is near enough. */
+const char *qg_nearest(const char *word, const char *const *candidate, size_t n);
 
 /* Runs ONNX backend-test folders.  Facts: passed, failed, unsupported. */
 QG_NODISCARD qg_status qg_conformance(qg_ctx *ctx, const char *const *folder, size_t n,

@@ -39,24 +39,38 @@ static void make_printable(char *text, bool lines)
     }
 }
 
+static qg_status own_text(qg_report *r, qg_cell *cell)
+{
+    char *text = qg_arena_strdup(r->arena, cell->text);
+    if (!text)
+        return qg_nomem(r->ctx);
+    make_printable(text, cell->kind == QG_CELL_PAGE);
+    cell->text = text;
+    return QG_OK;
+}
+
+static qg_status own_list(qg_report *r, qg_cell *cell)
+{
+    static_assert(sizeof(float) == sizeof(int32_t), "one copy serves both lists");
+    bool floats = cell->kind == QG_CELL_FLOATS;
+    const void *from = floats ? (const void *)cell->floats : cell->ints;
+    void *copy = qg_arena_raw(r->arena, cell->n, sizeof(float));
+    if (!copy)
+        return qg_nomem(r->ctx);
+    if (cell->n)
+        memcpy(copy, from, cell->n * sizeof(float));
+    cell->floats = floats ? copy : NULL;
+    cell->ints = floats ? NULL : copy;
+    return QG_OK;
+}
+
 /* Texts and lists are copied, so callers may pass what lies on their stack. */
 static qg_status own(qg_report *r, qg_cell *cell)
 {
-    if (cell->kind == QG_CELL_TEXT || cell->kind == QG_CELL_PAGE) {
-        char *text = qg_arena_strdup(r->arena, cell->text);
-        if (!text)
-            return qg_nomem(r->ctx);
-        make_printable(text, cell->kind == QG_CELL_PAGE);
-        cell->text = text;
-    }
-    if (cell->kind == QG_CELL_LIST && cell->number > 0) {
-        size_t n = (size_t)cell->number;
-        float *list = QG_NEWN(r->arena, n, float);
-        if (!list)
-            return qg_nomem(r->ctx);
-        memcpy(list, cell->list, n * sizeof *list);
-        cell->list = list;
-    }
+    if (cell->kind == QG_CELL_TEXT || cell->kind == QG_CELL_PAGE)
+        return own_text(r, cell);
+    if (cell->kind == QG_CELL_FLOATS || cell->kind == QG_CELL_INTS)
+        return own_list(r, cell);
     return QG_OK;
 }
 
@@ -174,9 +188,11 @@ static void put_number(qg_json_writer *w, const char *key, double x)
 static void put_list(qg_json_writer *w, const char *key, const qg_cell *c)
 {
     qg_json_put_array(w, key);
-    for (size_t i = 0; i < (size_t)c->number; i++)
-        if (isfinite(c->list[i]))
-            qg_json_put_f32(w, NULL, c->list[i]);
+    for (size_t i = 0; i < c->n; i++)
+        if (c->kind == QG_CELL_INTS)
+            qg_json_put_int(w, NULL, c->ints[i]);
+        else if (isfinite(c->floats[i]))
+            qg_json_put_f32(w, NULL, c->floats[i]);
         else
             qg_json_put_null(w, NULL);
     qg_json_put_end(w);
@@ -202,7 +218,8 @@ static void put_cell(qg_json_writer *w, const char *key, const qg_cell *c)
     case QG_CELL_BOOL:
         qg_json_put_bool(w, key, c->number != 0);
         return;
-    case QG_CELL_LIST:
+    case QG_CELL_FLOATS:
+    case QG_CELL_INTS:
         put_list(w, key, c);
         return;
     }

@@ -29,14 +29,19 @@ enum qg_cell_kind {
     QG_CELL_COUNT,
     QG_CELL_PERCENT,
     QG_CELL_BOOL,
-    QG_CELL_LIST
+    QG_CELL_FLOATS,
+    QG_CELL_INTS
 };
 
 typedef struct qg_cell {
     enum qg_cell_kind kind;
     const char *text;
-    double number;     /* PERCENT: a share, 0.01 is shown as 1 %; LIST: how many */
-    const float *list; /* JSON has all of them; people see the first and the limits */
+    double number; /* PERCENT: a share, 0.01 is shown as 1 % */
+    /* Lists: JSON has all of it; people see a short one, or how many between which
+     * limits. */
+    size_t n;
+    const float *floats; /* [n] */
+    const int32_t *ints; /* [n] */
 } qg_cell;
 
 typedef struct qg_table {
@@ -86,10 +91,14 @@ static inline qg_cell qg_cell_page(const char *text)
 {
     return (qg_cell){ .kind = QG_CELL_PAGE, .text = text };
 }
-/* x: [n], NULL only when n is 0; copied. */
-static inline qg_cell qg_cell_list(const float *x, size_t n)
+/* x: [n], copied; NULL only when n is 0. */
+static inline qg_cell qg_cell_floats(const float *x, size_t n)
 {
-    return (qg_cell){ .kind = QG_CELL_LIST, .list = x, .number = (double)n };
+    return (qg_cell){ .kind = QG_CELL_FLOATS, .floats = x, .n = n };
+}
+static inline qg_cell qg_cell_ints(const int32_t *x, size_t n)
+{
+    return (qg_cell){ .kind = QG_CELL_INTS, .ints = x, .n = n };
 }
 static inline qg_cell qg_cell_number(double x)
 {

@@ -1,5 +1,6 @@
 /* The page for people. */
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 
 #include "engine/api/report.h"
@@ -16,35 +17,39 @@ static size_t width_of(const char *s)
     return n;
 }
 
-static void print_number(char text[QG_NUM_TEXT], float x)
+static const char *element(const qg_cell *c, size_t i, char text[QG_NUM_TEXT])
 {
-    if (isfinite(x))
-        qg_num_f32(text, x);
+    if (c->kind == QG_CELL_INTS)
+        (void)snprintf(text, QG_NUM_TEXT, "%" PRId32, c->ints[i]);
+    else if (isfinite(c->floats[i]))
+        qg_num_f32(text, c->floats[i]);
     else
-        (void)snprintf(text, QG_NUM_TEXT, "%g", (double)x);
+        (void)snprintf(text, QG_NUM_TEXT, "%g", (double)c->floats[i]);
+    return text;
+}
+
+static double value(const qg_cell *c, size_t i)
+{
+    return c->kind == QG_CELL_INTS ? c->ints[i] : (double)c->floats[i];
 }
 
 /* "0.5", "0.1, 0.2, 0.4", "64 values from 0.01 to 0.4". */
 static const char *list_text(const qg_cell *c, char text[CELL_TEXT])
 {
-    size_t n = (size_t)c->number, used = 0;
+    size_t used = 0, least = 0, most = 0;
     char low[QG_NUM_TEXT], high[QG_NUM_TEXT];
     (void)snprintf(text, CELL_TEXT, "none");
-    for (size_t i = 0; i < n && n <= SHOWN; i++) {
-        print_number(low, c->list[i]);
-        used +=
-            (size_t)snprintf(text + used, CELL_TEXT - used, "%s%s", i ? ", " : "", low);
-    }
-    if (n <= SHOWN)
+    for (size_t i = 0; i < c->n && c->n <= SHOWN; i++)
+        used += (size_t)snprintf(text + used, CELL_TEXT - used, "%s%s", i ? ", " : "",
+                                 element(c, i, low));
+    if (c->n <= SHOWN)
         return text;
-    float least = c->list[0], most = c->list[0];
-    for (size_t i = 1; i < n; i++) {
-        least = fminf(least, c->list[i]);
-        most = fmaxf(most, c->list[i]);
+    for (size_t i = 1; i < c->n; i++) {
+        least = value(c, i) < value(c, least) ? i : least;
+        most = value(c, i) > value(c, most) ? i : most;
     }
-    print_number(low, least);
-    print_number(high, most);
-    (void)snprintf(text, CELL_TEXT, "%zu values from %s to %s", n, low, high);
+    (void)snprintf(text, CELL_TEXT, "%zu values from %s to %s", c->n,
+                   element(c, least, low), element(c, most, high));
     return text;
 }
 
@@ -69,7 +74,8 @@ static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
         return text;
     case QG_CELL_BOOL:
         return c->number != 0 ? "yes" : "no";
-    case QG_CELL_LIST:
+    case QG_CELL_FLOATS:
+    case QG_CELL_INTS:
         return list_text(c, text);
     }
     assert(!"unknown cell");
@@ -146,7 +152,8 @@ static void lay_out(const qg_table *t, layout *column)
         const qg_cell *cell = &t->cell.at[i];
         size_t n = width_of(cell_text(cell, text));
         l->width = n > l->width ? n : l->width;
-        l->right &= cell->kind != QG_CELL_TEXT && cell->kind != QG_CELL_LIST;
+        l->right &= cell->kind != QG_CELL_TEXT && cell->kind != QG_CELL_FLOATS &&
+                    cell->kind != QG_CELL_INTS;
     }
 }
 

@@ -117,21 +117,24 @@ static void numbers_that_json_lacks_are_null(void **state)
     const float list[] = { 1.0f, INFINITY, 0.1f, -2.0f };
     add(&f, "a", qg_cell_number((double)NAN));
     add(&f, "b", qg_cell_percent((double)-INFINITY));
-    add(&f, "c", qg_cell_list(list, 4));
-    add(&f, "d", qg_cell_list(list, 3));
-    add(&f, "e", qg_cell_list(NULL, 0));
+    add(&f, "c", qg_cell_floats(list, 4));
+    add(&f, "d", qg_cell_floats(list, 3));
+    add(&f, "e", qg_cell_floats(NULL, 0));
+    add(&f, "f", qg_cell_ints((const int32_t[]){ -128, 16777217, 3, 0 }, 4));
     assert_string_equal(qg_report_text(f.r), "a  nan\n"
                                              "b  -inf %\n"
                                              "c  4 values from -2.0 to inf\n"
                                              "d  1.0, inf, 0.1\n"
-                                             "e  none\n");
+                                             "e  none\n"
+                                             "f  4 values from -128 to 16777217\n");
     assert_string_equal(qg_report_json(f.r), "{\n"
                                              "  \"report\": \"test\",\n"
                                              "  \"a\": null,\n"
                                              "  \"b\": null,\n"
                                              "  \"c\": [1.0, null, 0.1, -2.0],\n"
                                              "  \"d\": [1.0, null, 0.1],\n"
-                                             "  \"e\": []\n"
+                                             "  \"e\": [],\n"
+                                             "  \"f\": [-128, 16777217, 3, 0]\n"
                                              "}\n");
     drop(&f);
 }
