@@ -69,7 +69,7 @@ QG_NODISCARD qg_status qg_attr_tensor(qg_ctx *ctx, const qg_node *n, const char 
 QG_NODISCARD qg_status qg_attr_graph(qg_ctx *ctx, const qg_node *n, const char *name,
                                      qg_graph **out);
 
-/* Exactly `count` ints copied to out, each within [low, high]; all `preset` if absent. */
+/* Exactly `count` ints copied to out, each within [low, high]; absent: all `preset`. */
 typedef struct qg_int_bounds {
     int64_t preset, low, high;
 } qg_int_bounds;

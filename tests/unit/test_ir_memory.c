@@ -44,10 +44,12 @@ static const char text[] =
 static qg_status match(qg_ctx *ctx, const qg_graph *g)
 {
     static const qg_pattern_edge edge = { 0, QG_SLOT_ANY, QG_SLOT_ANY };
+    /* clang-format off */
     static const qg_pattern_node nodes[] = {
-        {.name = "c",  .traits = QG_OP_COMPUTE},
-        { .name = "a", .traits = QG_OP_ACTIVATION,               .in = &edge, .n_in = 1 },
+        { .name = "c", .traits = QG_OP_COMPUTE },
+        { .name = "a", .traits = QG_OP_ACTIVATION, .in = &edge, .n_in = 1 },
     };
+    /* clang-format on */
     static const qg_pattern_where where = { .node = 0, .is_output = true, .wanted = 1 };
     const qg_pattern p = {
         .id = "p", .node = nodes, .n_node = 2, .where = &where, .n_where = 1
