@@ -1,25 +1,46 @@
-/* fold-constants -- values that shape inference could compute become constants.
+/* fold-constants -- values that shape inference could compute become constants, and the
+ * nodes that made them go.
  *
- * Graph outputs stay computed: the interface keeps its producers.  Nodes that nobody
- * reads any more are left to `sweep`. */
+ * A node folds when all it makes is known.  Graph outputs stay computed: the interface
+ * keeps its producers. */
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "passes/passes.h"
 
-static qg_status run(qg_pass_env *env)
+static bool folds(const qg_node *n, const qg_tensor *const *known)
 {
-    qg_graph *g = env->graph;
-    const qg_tensor *const *known;
-    QG_TRY(qg_infer_known(g, &known));
-    for (size_t i = 0; i < g->value.n; i++) {
-        qg_value *v = g->value.at[i];
-        qg_tensor *copy; /* what inference keeps dies with the next edit */
-        if (!v->def || v->is_output || v->constant || !known[v->id])
+    bool any = false;
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        const qg_value *v = n->out[i];
+        if (v && (v->is_output || !known[v->id]))
+            return false;
+        any |= v != NULL;
+    }
+    return any;
+}
+
+static qg_status fold(qg_pass_env *env, qg_node *n, const qg_tensor *const *known)
+{
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        qg_value *v = n->out[i];
+        qg_tensor *copy; /* what inference keeps dies with the next normalize */
+        if (!v)
             continue;
-        QG_TRY(qg_tensor_clone(env->ctx, g->arena, known[v->id], &copy));
-        QG_TRY(qg_edit_make_constant(g, v, copy));
+        QG_TRY(qg_tensor_clone(env->ctx, env->graph->arena, known[v->id], &copy));
+        QG_TRY(qg_edit_make_constant(env->graph, v, copy));
         env->changed++;
     }
+    qg_edit_remove_node(env->graph, n);
+    return QG_OK;
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    const qg_tensor *const *known;
+    QG_TRY(qg_infer_known(env->graph, &known));
+    for (size_t i = 0; i < env->graph->node.n; i++)
+        if (folds(env->graph->node.at[i], known))
+            QG_TRY(fold(env, env->graph->node.at[i], known));
     return QG_OK;
 }
 
@@ -27,6 +48,6 @@ const qg_pass qg_pass_fold_constants = {
     .name = "fold-constants",
     .summary = "compute once what does not depend on the inputs",
     .needs = QG_A_TOPO | QG_A_SHAPE,
-    .breaks = QG_A_TOPO,
+    .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
 };

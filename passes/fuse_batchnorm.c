@@ -21,6 +21,6 @@ const qg_pass qg_pass_fuse_batchnorm = {
     .name = "fuse-batchnorm",
     .summary = "multiply normalizations into the weights before them",
     .needs = QG_A_TOPO | QG_A_SHAPE,
-    .breaks = QG_A_TOPO,
+    .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
 };

@@ -34,6 +34,6 @@ const qg_pass qg_pass_fuse_bias = {
     .name = "fuse-bias",
     .summary = "turn sums with constants behind compute nodes into their bias",
     .needs = QG_A_TOPO | QG_A_SHAPE,
-    .breaks = QG_A_TOPO,
+    .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
 };

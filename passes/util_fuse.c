@@ -47,6 +47,7 @@ static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m
         if (why)
             return qg_pass_near_miss(env, f->origin.id, last, "%s", why);
     }
+    uint32_t before = env->changed;
     for (size_t i = 0; i < f->n_silence; i++) {
         qg_tqc *silent = tqc_at(m, &f->silence[i].silent);
         qg_tqc *leader = tqc_at(m, &f->silence[i].leader);
@@ -55,7 +56,8 @@ static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m
         QG_TRY(qg_tqc_join(env->quant, silent, leader));
         env->changed++;
     }
-    return qg_pass_matched(env, f->origin.id);
+    /* where an earlier fusion did the same there is nothing to report */
+    return env->changed > before ? qg_pass_matched(env, f->origin.id) : QG_OK;
 }
 
 /* D22: PPQ does not look whether a value is an output of the network. */

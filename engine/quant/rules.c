@@ -116,7 +116,8 @@ static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
         return QG_OK;
     const qg_op *op = t->node->op;
     const qg_value *v = qg_tqc_value(t);
-    int axis = op->weight_axis && !t->is_output ? op->weight_axis(t->node) : -1;
+    bool weight = !t->is_output && qg_op_in_role(op, t->slot) == 'w';
+    int axis = op->weight_axis && weight ? op->weight_axis(t->node) : -1;
     if (axis >= 0 && v->type.rank == 2 && (m->q->quirks & QG_QUIRK(PPQ_REDUCTION_AXIS)))
         axis = 0;
     if (axis < 0)

@@ -23,7 +23,7 @@
 
 #include "engine/core/ctx.h"
 
-/* Fails the running cmocka test with file and line. */
-void run_qgt_file(const char *path);
+/* The number of cases that failed; each was printed with file and line. */
+int run_qgt_file(const char *path);
 
 #endif
