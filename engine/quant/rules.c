@@ -121,10 +121,10 @@ static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
     if (axis >= 0 && v->type.rank == 2 && (m->q->quirks & QG_QUIRK(PPQ_REDUCTION_AXIS)))
         axis = 0;
     if (axis < 0)
-        return qg_fail(
-            m->q->ctx, QG_ECONFIG,
-            "%s: operator %s has no axis of output channels, expected a number", what,
-            op->name);
+        return qg_fail(m->q->ctx, QG_ECONFIG,
+                       "%s: no axis counts the output channels of %s here, expected a "
+                       "number",
+                       what, op->name);
     s->axis = (int16_t)axis;
     return QG_OK;
 }
