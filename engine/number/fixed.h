@@ -2,9 +2,11 @@
  *
  * A real factor r is held as an integer multiplier and a power of two:
  *
- *     q31   r = m * 2^(shift - 31),  2^30 <= m < 2^31        (gemmlowp, TFLite, CMSIS-NN)
+ *     q31   r = m * 2^(shift - 31),  2^30 <= m < 2^31        (gemmlowp, TFLite,
+ *           CMSIS-NN)
  *     q15   r = m * 2^(shift - 15),  m <= 32767              (int16 activations)
- *     m24   r = m * 2^(-shift),      2^23 <= m < 2^24        (XNNPACK rndnu: the mantissa)
+ *     m24   r = m * 2^(-shift),      2^23 <= m < 2^24        (XNNPACK rndnu: the
+ *           mantissa)
  *
  * One rule holds for all of them: nothing here rounds except through qg_round_shift()
  * and qg_round_f64(), so the direction of every tie is named where it happens.
@@ -65,9 +67,10 @@ int32_t qg_shift_left(int32_t x, int e);
 
 /* x * r with r in q31 and |shift| <= 31 (asserted).  All three first shift left.
  *   double     high multiply (halves up), then shift right, halves away from zero
- *              [MultiplyByQuantizedMultiplier, the default build]
+ *   [MultiplyByQuantizedMultiplier, the default build]
  *   double_up  high multiply, then shift right, halves upward (ruy on x86-64)
- *   single     one exact rounding, halves upward (TFLITE_SINGLE_ROUNDING, ruy aarch64) */
+ *   single     one exact rounding, halves upward (TFLITE_SINGLE_ROUNDING, ruy aarch64)
+ * */
 int32_t qg_scale_double(int32_t x, qg_multiplier r);
 int32_t qg_scale_double_up(int32_t x, qg_multiplier r);
 int32_t qg_scale_single(int32_t x, qg_multiplier r);

@@ -8,8 +8,9 @@
  * Broadcast right-aligned, as numpy and ONNX have it.  It is visited span by span; in a
  *           span each operand either advances with the output or stands still, because
  *           some runtimes compute differently when it stands still.
- * Source    ONNX Broadcasting.md; the spans are those of onnxruntime's BroadcastIterator
- *           (vectors/README.md: "length 1 in the inner broadcast span"). */
+ * Source    ONNX Broadcasting.md; the spans are those of onnxruntime's
+ *           BroadcastIterator (vectors/README.md: "length 1 in the inner broadcast
+ *           span"). */
 #ifndef QG_ENGINE_NUMBER_INTEGER_ARRAY_H
 #define QG_ENGINE_NUMBER_INTEGER_ARRAY_H
 

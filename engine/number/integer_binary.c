@@ -39,12 +39,11 @@ const char *qg_int_binary_op_name(qg_int_binary_op op) { return op_names[op]; }
 
 /* -- the forms of Add ------------------------------------------------------------- */
 
-static void span_fixed(const qg_int_binary *p, const int32_t *a, size_t a_step,
-                       const int32_t *b, size_t b_step, int32_t *y, size_t n)
+static void span_fixed(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
-    for (size_t i = 0; i < n; i++) {
-        int32_t va = qg_shift_left(a[i * a_step] - p->spec.a.zero, p->left);
-        int32_t vb = qg_shift_left(b[i * b_step] - p->spec.b.zero, p->left);
+    for (size_t i = 0; i < o->n; i++) {
+        int32_t va = qg_shift_left(o->a[i * o->a_step] - p->spec.a.zero, p->left);
+        int32_t vb = qg_shift_left(o->b[i * o->b_step] - p->spec.b.zero, p->left);
         int64_t sum = (int64_t)p->scale(va, p->ma) + p->sign * p->scale(vb, p->mb);
         int64_t q = (int64_t)p->scale((int32_t)sum, p->my) + p->range.zero;
         y[i] = (int32_t)qg_clamp_i64(q, p->range.lo, p->range.hi);
@@ -83,13 +82,12 @@ static qg_status prepare_single(qg_ctx *ctx, const char *what, qg_int_binary *p)
 }
 
 /* Both 64-bit forms: XNNPACK rounds halves up, ORT's NEON kernel away from zero. */
-static void span_sum(const qg_int_binary *p, const int32_t *a, size_t a_step,
-                     const int32_t *b, size_t b_step, int32_t *y, size_t n)
+static void span_sum(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
     qg_rounding rounding = p->left ? QG_ROUND_HALF_AWAY : QG_ROUND_HALF_UP;
-    for (size_t i = 0; i < n; i++) {
-        int64_t sum = (int64_t)(a[i * a_step] - p->spec.a.zero) * p->ma.m +
-                      (int64_t)(b[i * b_step] - p->spec.b.zero) * p->mb.m;
+    for (size_t i = 0; i < o->n; i++) {
+        int64_t sum = (int64_t)(o->a[i * o->a_step] - p->spec.a.zero) * p->ma.m +
+                      (int64_t)(o->b[i * o->b_step] - p->spec.b.zero) * p->mb.m;
         int64_t q =
             qg_round_shift(rounding, sum, (unsigned)p->my.shift) + p->range.zero;
         y[i] = (int32_t)qg_clamp_i64(q, p->range.lo, p->range.hi);
@@ -131,14 +129,13 @@ static qg_status prepare_delegate(qg_ctx *ctx, const char *what, qg_int_binary *
     return prepare_double(ctx, what, p);
 }
 
-static void span_portable(const qg_int_binary *p, const int32_t *a, size_t a_step,
-                          const int32_t *b, size_t b_step, int32_t *y, size_t n)
+static void span_portable(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
     float zero = (float)p->range.zero;
     float lo = (float)p->range.lo - zero, hi = (float)p->range.hi - zero;
-    for (size_t i = 0; i < n; i++) {
-        float va = p->spec.a.scale * (float)(a[i * a_step] - p->spec.a.zero);
-        float vb = p->spec.b.scale * (float)(b[i * b_step] - p->spec.b.zero);
+    for (size_t i = 0; i < o->n; i++) {
+        float va = p->spec.a.scale * (float)(o->a[i * o->a_step] - p->spec.a.zero);
+        float vb = p->spec.b.scale * (float)(o->b[i * o->b_step] - p->spec.b.zero);
         float v = fminf(fmaxf((va + vb) / p->spec.y.scale, lo), hi);
         y[i] = (int32_t)qg_round_f32(QG_ROUND_HALF_EVEN, v + zero);
     }
@@ -173,13 +170,12 @@ static int32_t saturate_x86(float v, qg_code_range range)
     return (int32_t)qg_clamp_i64(q, range.lo, range.hi);
 }
 
-static void span_fma(const qg_int_binary *p, const int32_t *a, size_t a_step,
-                     const int32_t *b, size_t b_step, int32_t *y, size_t n)
+static void span_fma(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
-    for (size_t i = 0; i < n; i++) {
-        float va = (float)a[i * a_step], vb = (float)b[i * b_step];
-        float v = a_step ? fmaf(va, p->ra, fmaf(vb, p->rb, p->fix))
-                         : fmaf(vb, p->rb, fmaf(va, p->ra, p->fix_standing));
+    for (size_t i = 0; i < o->n; i++) {
+        float va = (float)o->a[i * o->a_step], vb = (float)o->b[i * o->b_step];
+        float v = o->a_step ? fmaf(va, p->ra, fmaf(vb, p->rb, p->fix))
+                            : fmaf(vb, p->rb, fmaf(va, p->ra, p->fix_standing));
         y[i] = saturate_x86(v, p->range);
     }
 }
@@ -196,12 +192,12 @@ static qg_status prepare_fma(qg_ctx *ctx, const char *what, qg_int_binary *p)
     return QG_OK;
 }
 
-static void span_sse(const qg_int_binary *p, const int32_t *a, size_t a_step,
-                     const int32_t *b, size_t b_step, int32_t *y, size_t n)
+static void span_sse(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
-    for (size_t i = 0; i < n; i++) {
-        float va = (float)a[i * a_step] * p->ra, vb = (float)b[i * b_step] * p->rb;
-        float v = a_step ? (p->fix + va) + vb : (p->fix_standing + vb) + va;
+    for (size_t i = 0; i < o->n; i++) {
+        float va = (float)o->a[i * o->a_step] * p->ra,
+              vb = (float)o->b[i * o->b_step] * p->rb;
+        float v = o->a_step ? (p->fix + va) + vb : (p->fix_standing + vb) + va;
         y[i] = saturate_x86(v, p->range);
     }
 }
@@ -220,12 +216,11 @@ static qg_status prepare_sse(qg_ctx *ctx, const char *what, qg_int_binary *p)
 
 /* -- Mul --------------------------------------------------------------------------- */
 
-static void span_product(const qg_int_binary *p, const int32_t *a, size_t a_step,
-                         const int32_t *b, size_t b_step, int32_t *y, size_t n)
+static void span_product(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
-    for (size_t i = 0; i < n; i++) {
-        int64_t va = a[i * a_step] - p->spec.a.zero,
-                vb = b[i * b_step] - p->spec.b.zero;
+    for (size_t i = 0; i < o->n; i++) {
+        int64_t va = o->a[i * o->a_step] - p->spec.a.zero,
+                vb = o->b[i * o->b_step] - p->spec.b.zero;
         y[i] = qg_requant_one(&p->product, va * vb);
     }
 }
@@ -313,21 +308,22 @@ qg_status qg_int_binary_prepare(qg_ctx *ctx, const qg_int_binary_spec *spec,
 
 enum { CHUNK = 256 };
 
-qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p, const qg_int_dims *da,
-                            const void *a, const qg_int_dims *db, const void *b,
-                            void *y)
+qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p,
+                            const qg_int_argument *a, const qg_int_argument *b, void *y)
 {
     qg_int_broadcast shape;
-    QG_TRY(qg_int_broadcast_make(ctx, op_names[p->spec.op], da, db, &shape));
+    const char *what = op_names[p->spec.op];
+    QG_TRY(qg_int_broadcast_make(ctx, what, &a->dims, &b->dims, &shape));
     qg_dtype type = p->spec.y.dtype;
     int32_t va[CHUNK], vb[CHUNK], vy[CHUNK];
     for (size_t k = 0; k < shape.spans; k++) {
         qg_int_span s = qg_int_broadcast_span(&shape, k);
         for (size_t at = 0; at < s.n; at += CHUNK) {
             size_t n = s.n - at < CHUNK ? s.n - at : CHUNK;
-            qg_codes_load(type, a, s.a + at * s.a_step, va, s.a_step ? n : 1);
-            qg_codes_load(type, b, s.b + at * s.b_step, vb, s.b_step ? n : 1);
-            p->span(p, va, s.a_step, vb, s.b_step, vy, n);
+            qg_int_operands o = { va, vb, s.a_step, s.b_step, n };
+            qg_codes_load(type, a->data, s.a + at * s.a_step, va, s.a_step ? n : 1);
+            qg_codes_load(type, b->data, s.b + at * s.b_step, vb, s.b_step ? n : 1);
+            p->span(p, &o, vy);
             qg_codes_store(type, vy, y, s.y + at, n);
         }
     }

@@ -2,21 +2,23 @@
  *
  * Every runtime has a form of its own; they differ in ties and in the last code:
  *
- *     form          arithmetic of Add (A, B stored; ra = f32(sa/sy), rb = f32(sb/sy))
- *     fixed         t = 2 max(sa, sb); M(M((A-za) << L) + M((B-zb) << L)), L = 20, 15 for
- *                   16 bits, M a q31 requantization (TFLite reference and built-in)
- *     mantissa      k = 20 - floor(log2(max(ra, rb))), m = rint(r 2^k);
- *                   ((A-za) ma + (B-zb) mb + 2^(k-1)) >> k           (XNNPACK)
- *     fma           rint(fma(A, ra, fma(B, rb, fix))), fix = f32(zy - fma(ra, za, f32(rb zb)));
- *                   a standing A changes places with B               (ORT, x86 with FMA)
- *     neon          k = 21 - floor(log2(max)), halves away from zero (ORT, aarch64)
- *     portable      rint(f32(f32(f32(sa (A-za)) + f32(sb (B-zb))) / sy) + zy)     (ORT)
- *     sse           rint(f32(f32(fix + f32(A ra)) + f32(B rb)))      (ORT, no AVX2 [read])
+ *     form       arithmetic of Add (A, B stored; ra = f32(sa/sy), rb = f32(sb/sy))
+ *     fixed      t = 2 max(sa, sb); M(M((A-za) << L) + M((B-zb) << L)), L = 20, 15 for
+ *                16 bits, M a q31 requantization  (TFLite reference and built-in)
+ *     mantissa   k = 20 - floor(log2(max(ra, rb))), m = rint(r 2^k);
+ *                ((A-za) ma + (B-zb) mb + 2^(k-1)) >> k                    (XNNPACK)
+ *     fma        fix = f32(zy - fma(ra, za, f32(rb zb)));
+ *                rint(fma(A, ra, fma(B, rb, fix)));  a standing A changes places with B
+ *                                                              (ORT, x86 with FMA)
+ *     neon       k = 21 - floor(log2(max)), halves away from zero  (ORT, aarch64)
+ *     portable   rint(f32(f32(f32(sa (A-za)) + f32(sb (B-zb))) / sy) + zy)   (ORT)
+ *     sse        rint(f32(f32(fix + f32(A ra)) + f32(B rb)))  (ORT, no AVX2 [read])
  *
  * Mul is one product and the runtime's requantization for it (requant.h, use MULTIPLY).
  *
  * fma() is C's, rounded once, whatever the machine has.
- * Source   spec/algorithms.md 4.3, 4.5, 5.1; vectors/README.md; goldens/tflite/README.md.
+ * Source   spec/algorithms.md 4.3, 4.5, 5.1; vectors/README.md;
+ *          goldens/tflite/README.md.
  * Example  A = -2, B = 1, all scales 1 but sy = 2, zero points 0: exact -0.5; tflite
  *          reference -1, onnxruntime x86-64 0, xnnpack 0
  *          (run by test_integer_binary.c: doc_example). */
@@ -41,11 +43,14 @@ typedef struct qg_int_binary_spec {
 
 typedef struct qg_int_binary qg_int_binary;
 
-/* n outputs from spans: a[i * a_step], b[i * b_step], steps 0 or 1.  Stored
- * integers. */
-typedef void qg_int_binary_span_fn(const qg_int_binary *p, const int32_t *a,
-                                   size_t a_step, const int32_t *b, size_t b_step,
-                                   int32_t *y, size_t n);
+/* n elements of stored integers: a[i * a_step], b[i * b_step], steps 0 or 1. */
+typedef struct qg_int_operands {
+    const int32_t *a, *b;
+    size_t a_step, b_step, n;
+} qg_int_operands;
+
+typedef void qg_int_binary_span_fn(const qg_int_binary *p, const qg_int_operands *o,
+                                   int32_t *y);
 
 /* Ready to run; plain data, made by qg_int_binary_prepare. */
 struct qg_int_binary {
@@ -68,11 +73,17 @@ QG_NODISCARD qg_status qg_int_binary_prepare(qg_ctx *ctx,
                                              const qg_int_binary_spec *spec,
                                              qg_int_binary *out);
 
+/* A whole array in storage of the spec's type. */
+typedef struct qg_int_argument {
+    qg_int_dims dims;
+    const void *data;
+} qg_int_argument;
+
 /* The operator on whole arrays with broadcasting; y holds the product of the broadcast
- * dims, in the type of spec.y, and may be a or b when that one is not broadcast. */
+ * dims, in the type of spec.y, and may be an operand that is not broadcast. */
 QG_NODISCARD qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p,
-                                         const qg_int_dims *da, const void *a,
-                                         const qg_int_dims *db, const void *b, void *y);
+                                         const qg_int_argument *a,
+                                         const qg_int_argument *b, void *y);
 
 /* "add", "sub", "mul". */
 const char *qg_int_binary_op_name(qg_int_binary_op op);

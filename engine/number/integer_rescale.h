@@ -1,6 +1,6 @@
 /* integer_rescale.h -- stored integers from another grid, or from float; Concat.
  *
- *     requantize   y = requantization of (q - z_x) with s_x / s_y (requant.h, use RESCALE)
+ *     requantize   q - z_x through the runtime's requantization (requant.h, RESCALE)
  *     concat       inputs on the output's grid are copied; others:
  *                    TFLite uint8   k = f32(s_x f32(1/s_y));
  *                                   round_away(f32(f32(q k) + f32(-z_x k))) + z_y

@@ -7,14 +7,16 @@
  * Places outside the picture add nothing, as if they held zero_x.  Sums are int32
  * modulo 2^32, as every runtime here has them.
  *
- * Layout   strides in elements, so that one definition reads NCHW / OIHW (ONNX) and NHWC /
- *          OHWI (TFLite).  Two spatial axes; a 1-d convolution has height 1, a dense
- *          layer is a 1 x 1 picture.
- * pairs    x86-64 without VNNI multiplies uint8 by int8 and adds neighbouring products in
- *          saturating int16; then (K ordered by kernel position, then channel, raw x):
+ * Layout   strides in elements, so that one definition reads NCHW / OIHW (ONNX) and
+ *          NHWC / OHWI (TFLite).  Two spatial axes; a 1-d convolution has height 1, a
+ *          dense layer is a 1 x 1 picture.
+ * pairs    x86-64 without VNNI multiplies uint8 by int8 and adds neighbouring products
+ *          in saturating int16; then (K ordered by kernel position, then channel, raw
+ *          x):
  *              acc = sum sat16(x[2i] w[2i] + x[2i+1] w[2i+1]) - zero_x sum w
  *                    - zero_w sum (x - zero_x) + bias
- * Source   spec/algorithms.md 4.5, 5.1; vectors/README.md "Where the libraries differ". */
+ * Source   spec/algorithms.md 4.5, 5.1; vectors/README.md "Where the libraries differ".
+ *           */
 #ifndef QG_ENGINE_NUMBER_INTEGER_SUM_H
 #define QG_ENGINE_NUMBER_INTEGER_SUM_H
 

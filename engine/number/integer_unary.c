@@ -68,7 +68,7 @@ static qg_status dequantized_table(qg_ctx *ctx, const qg_int_unary_spec *s,
     return QG_OK;
 }
 
-/* -- logistic and tanh in fixed point: 4 integer bits -------------------------------- */
+/* -- logistic and tanh in fixed point: 4 integer bits ----------------------------- */
 
 typedef int32_t scale_fn(int32_t, qg_multiplier);
 
@@ -110,7 +110,7 @@ static qg_status single_table(qg_ctx *ctx, const qg_int_unary_spec *s,
     return fill_fixed(ctx, s, qg_scale_single, table);
 }
 
-/* -- leaky relu ---------------------------------------------------------------------- */
+/* -- leaky relu ------------------------------------------------------------------- */
 
 /* A factor per side of zero, from float32 quotients, through the runtime's RESCALE. */
 static qg_status fill_sides(qg_ctx *ctx, const qg_int_unary_spec *s, uint8_t scheme,
@@ -147,7 +147,7 @@ static qg_status eighth_table(qg_ctx *ctx, const qg_int_unary_spec *s,
     return fill_sides(ctx, s, QG_SCHEME_FIX_EIGHTH, table);
 }
 
-/* -- hard swish ---------------------------------------------------------------------- */
+/* -- hard swish ------------------------------------------------------------------- */
 
 static int16_t sat16(int64_t v)
 {
@@ -190,7 +190,7 @@ static qg_status swish_table(qg_ctx *ctx, const qg_int_unary_spec *s,
     return QG_OK;
 }
 
-/* -- all ------------------------------------------------------------------------------ */
+/* -- all -------------------------------------------------------------------------- */
 
 qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
                              int32_t table[256])

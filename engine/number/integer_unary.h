@@ -4,7 +4,7 @@
  * fill it.  table[i] belongs to code lo + i, lo the lowest code of the input's type.
  *
  *     runtime            logistic, tanh           leaky relu           hard swish
- *     tflite-reference   float32 function,        two requantizations  16-bit fixed point
+ *     tflite-reference   float32 function,        two requantizations  16 bits, fixed
  *     tflite-builtin       times f32(1/s_y), away
  *     tflite-micro       fixed point              the same             the same
  *     tflite-single      fixed, one rounding      one rounding         the same

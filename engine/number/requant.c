@@ -161,28 +161,27 @@ qg_status qg_requant_prepare(qg_ctx *ctx, const char *what, const qg_requant_rul
 }
 
 qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what, qg_scales s,
-                                    float low, float high, int32_t levels,
-                                    qg_requant *out)
+                                    qg_level_range y, qg_requant *out)
 {
     QG_TRY(scale_check(ctx, what, "input", s.x));
     QG_TRY(scale_check(ctx, what, "weight", s.w));
-    if (!(isfinite(low) && isfinite(high) && low < high) || levels < 2 ||
-        levels > 65536)
+    bool ordered = isfinite(y.low) && isfinite(y.high) && y.low < y.high;
+    if (!ordered || y.levels < 2 || y.levels > 65536)
         return qg_fail(ctx, QG_ENUMERIC,
                        "requantize: %s: range [%g, %g] in %d levels, expected low < "
                        "high and 2 to 65536 levels",
-                       what, (double)low, (double)high, (int)levels);
-    float steps = (float)(levels - 1);
+                       what, (double)y.low, (double)y.high, (int)y.levels);
+    float steps = (float)(y.levels - 1), width = y.high - y.low;
     *out = (qg_requant){
         .scheme = QG_SCHEME_FLOAT_RNE,
         .factor = QG_FACTOR_THEN_FMA,
         .place = QG_ZERO_INSIDE,
         .accumulator = 32,
-        .range = {0, 0, levels - 1},
+        .range = {0, 0, y.levels - 1},
         .real = s.x * s.w,
         .f = s.x * s.w,
-        .then = steps / (high - low),
-        .plus = -low * steps / (high - low)
+        .then = steps / width,
+        .plus = -y.low * steps / width
     };
     return QG_OK;
 }

@@ -17,8 +17,9 @@
  * Units    scales: real units per step; acc, z, y, lo, hi: steps
  * Example  acc -6, factor 0.25, z 0: tflite double -2, single -1, float-rne -2,
  *          ncnn -2 (run by test_fixed.c: same_sum_many_runtimes)
- * Source   spec/algorithms.md 5.1, 5.3, 5.4; vectors/README.md; goldens/tflite/README.md.
- *          Rows marked [read] were read in sources, not run. */
+ * Source   spec/algorithms.md 5.1, 5.3, 5.4; vectors/README.md;
+ *          goldens/tflite/README.md. Rows marked [read] were read in sources, not run.
+ *           */
 #ifndef QG_ENGINE_NUMBER_REQUANT_H
 #define QG_ENGINE_NUMBER_REQUANT_H
 
@@ -41,7 +42,7 @@
     X(FIX_SINGLE,       "fix-single",       "q31: one shift, half up")         \
     X(FIX_MANTISSA,     "fix-mantissa",     "24-bit mantissa, one shift, half up") \
     X(FIX_REDUCED,      "fix-reduced",      "q15 of q31, one shift, half up")  \
-    X(FIX_EIGHTH,       "fix-eighth",       "8 fraction bits: rint(256 f), one shift, half up") \
+    X(FIX_EIGHTH,       "fix-eighth",       "rint(256 f), one shift by 8, half up") \
     X(POW2_SHIFT,       "pow2-shift",       "factor 2^-k, one shift, half up")
 
 #define QG_FACTOR_MAP(X)                                                       \
@@ -49,10 +50,10 @@
     X(DOUBLE,         "double",         "double(s_x) double(s_w) / double(s_y)") \
     X(F32_PRODUCT,    "f32-product",    "double(f32(s_x s_w)) / double(s_y)")  \
     X(F32,            "f32",            "f32(f32(s_x s_w) / s_y)")             \
-    X(MEAN,           "mean",           "f32(s_x / f32(s_y s_w)), s_w the number of elements") \
-    X(THEN_DIVIDE,    "then-divide",    "v = f32(acc f32(s_x s_w)), then v / s_y") \
-    X(THEN_MULTIPLY,  "then-multiply",  "v = f32(acc / f32(S_x S_w)), then f32(v S_y): S = f32(1/s)") \
-    X(THEN_FMA,       "then-fma",       "v = f32(acc f32(s_x s_w)), then fma(v, f32(1/s_y), z_y)")
+    X(MEAN,           "mean",           "f32(s_x / f32(s_y s_w)), s_w: elements") \
+    X(THEN_DIVIDE,    "then-divide",    "v = acc f32(s_x s_w), then v / s_y") \
+    X(THEN_MULTIPLY,  "then-multiply",  "S = 1/s; v = acc / (S_x S_w), then v S_y") \
+    X(THEN_FMA,       "then-fma",       "v = acc f32(s_x s_w), then fma(v, 1/s_y, z_y)")
 /* clang-format on */
 
 typedef enum qg_requant_scheme {
@@ -154,14 +155,19 @@ QG_NODISCARD qg_status qg_requant_prepare(qg_ctx *ctx, const char *what,
                                           const qg_requant_rule *rule, qg_scales s,
                                           qg_code_range range, qg_requant *out);
 
-/* The same for an output given as a range [low, high] in `levels` codes 0 .. levels -
- * 1, as OpenVINO fuses a FakeQuantize behind an int8 convolution (THEN_FMA):
- *     y = rint(fma(v, f32((levels-1) / (high-low)), f32(f32(-low (levels-1)) /
- *     (high-low))))
- * low < high, 2 <= levels <= 65536, else QG_ENUMERIC. */
+/* An output given as a range in codes 0 .. levels - 1; low < high, levels 2..65536. */
+typedef struct qg_level_range {
+    float low, high;
+    int32_t levels;
+} qg_level_range;
+
+/* The same for such an output, as OpenVINO fuses a FakeQuantize behind an int8
+ * convolution (THEN_FMA); n = levels - 1, d = f32(high - low):
+ *     y = rint(fma(v, f32(n / d), f32(f32(-low n) / d)))
+ * QG_ENUMERIC for a range or levels out of bounds. */
 QG_NODISCARD qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what,
-                                                 qg_scales s, float low, float high,
-                                                 int32_t levels, qg_requant *out);
+                                                 qg_scales s, qg_level_range y,
+                                                 qg_requant *out);
 
 /* The stored integer for one sum.  acc must fit the accumulator (asserted). */
 int32_t qg_requant_one(const qg_requant *r, int64_t acc);

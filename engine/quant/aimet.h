@@ -1,6 +1,7 @@
 /* aimet.h -- the encodings of AIMET, SNPE and QNN: a grid from a range.
  *
- *     q = round_away(clamp(x, min, max) / delta - offset)       x' = delta * (q + offset)
+ *     q = round_away(clamp(x, min, max) / delta - offset)       x' = delta * (q +
+ *     offset)
  *
  * Codes are 0 .. 2^bits - 1 (2^bits - 2 when strict symmetric); offset <= 0 is the code
  * of min, so it is minus what the rest of this project calls the offset, up to the code

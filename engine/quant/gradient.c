@@ -130,7 +130,7 @@ qg_status qg_learned_forward(qg_ctx *ctx, const char *what, const qg_learned_lay
 }
 
 static void channel_backward(const qg_learned_layer *l, size_t c, const float *data[2],
-                             double factor, const qg_learned_gradients *out)
+                             const qg_learned_gradients *out)
 {
     double parameter = 0, offset = 0;
     for (size_t o = 0; o < l->outer; o++)
@@ -144,18 +144,18 @@ static void channel_backward(const qg_learned_layer *l, size_t c, const float *d
                 out->x[at] = (float)(g * e.dx);
         }
     if (out->parameter)
-        out->parameter[c] = parameter * factor;
+        out->parameter[c] = parameter * out->factor;
     if (out->offset)
-        out->offset[c] = offset * factor;
+        out->offset[c] = offset * out->factor;
 }
 
 qg_status qg_learned_backward(qg_ctx *ctx, const char *what, const qg_learned_layer *l,
-                              const float *x, const float *g, double factor,
+                              const float *x, const float *g,
                               const qg_learned_gradients *out)
 {
     QG_TRY(layer_check(ctx, what, l));
     for (size_t c = 0; c < l->channels; c++)
-        channel_backward(l, c, (const float *[2]){ x, g }, factor, out);
+        channel_backward(l, c, (const float *[2]){ x, g }, out);
     return QG_OK;
 }
 

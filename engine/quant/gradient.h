@@ -3,14 +3,14 @@
  *
  *     v = (x - b) / s        p: the learned parameter        R: half to even
  *
- *     method      s                           y                        dy/dp, with STE
- *     STE         p, not learned              s (clip(R(v) + z) - z)   0
- *     LSQ         p                           s R(clip(v, n, m))       n below, m above,
- *                                                                      R(v) - v inside
- *     LSQ_PLUS    p, and b is learned         s R(clip(v, n, m)) + b   as LSQ
- *     TQT         2^ceil(p) / max(-n, m + 1)  s clip(R(v), n, m)       s ln 2 times that
- *     PACT        p / m                       s R(clip(x, low, p) / s) 1 above, -1 below
- *                                                                      (signed), 0 inside
+ *     method      s                         y                     dy/dp, with STE
+ *     STE         p, not learned            s (clip(R(v)+z) - z)  0
+ *     LSQ         p                         s R(clip(v, n, m))    n below, m above,
+ *                                                                 R(v) - v inside
+ *     LSQ_PLUS    p; b is learned too       s R(clip(v, n, m)) + b   as LSQ
+ *     TQT         2^ceil(p) / max(-n, m+1)  s clip(R(v), n, m)    s ln 2 times that
+ *     PACT        p / m                     s R(clip(x, low, p) / s)  1 above, -1 below
+ *                                                         (when signed), 0 inside
  *
  *     dy/dx  1 inside, 0 outside;  dy/db of LSQ+ is 1 outside, 0 inside
  *     inside LSQ, LSQ+, STE: n <= v <= m; TQT: n <= R(v) <= m; PACT: low < x < p
@@ -25,9 +25,9 @@
  *          tensor's unit
  * Layout   x, y, g: dense [outer, channels, inner]; p, b: [channels]
  * Sums     of a channel: in double, in index order
- * Source   spec/algorithms.md 6 (LSQ, TQT, PACT); LSQ: Esser et al. 2020; LSQ+: Bhalgat et
- *          al. 2020; TQT: Jain et al. 2020; PACT: Choi et al. 2018.  A v on the border
- *          counts as inside, as in torch.clamp. */
+ * Source   spec/algorithms.md 6 (LSQ, TQT, PACT); LSQ: Esser et al. 2020; LSQ+: Bhalgat
+ *          et al. 2020; TQT: Jain et al. 2020; PACT: Choi et al. 2018.  A v on the
+ *          border counts as inside, as in torch.clamp. */
 #ifndef QG_ENGINE_QUANT_GRADIENT_H
 #define QG_ENGINE_QUANT_GRADIENT_H
 
@@ -66,8 +66,8 @@ typedef struct qg_learned_one {
     double y, dx, dparameter, doffset;
 } qg_learned_one;
 
-/* QG_ENUMERIC unless the grid is finite, its step > 0 and qmin <= 0 < qmax; `what` begins
- * the message. */
+/* QG_ENUMERIC unless the grid is finite, its step > 0 and qmin <= 0 < qmax; `what`
+ * begins the message. */
 QG_NODISCARD qg_status qg_learned_check(qg_ctx *ctx, const char *what,
                                         const qg_learned_grid *g);
 
@@ -88,18 +88,19 @@ QG_NODISCARD qg_status qg_learned_forward(qg_ctx *ctx, const char *what,
                                           const qg_learned_layer *l, const float *x,
                                           float *y);
 
-/* Any may be NULL. */
+/* Where the gradients go; any may be NULL.  factor multiplies those of parameter and
+ * offset: 1, or qg_lsq_factor(). */
 typedef struct qg_learned_gradients {
+    double factor;
     float *x;          /* like x; may be the incoming gradient */
     double *parameter; /* [channels] */
     double *offset;    /* [channels] */
 } qg_learned_gradients;
 
-/* dL/dx, dL/dp and dL/db from g = dL/dy.  factor multiplies dL/dp and dL/db: 1, or
- * qg_lsq_factor(). */
+/* dL/dx, dL/dp and dL/db from g = dL/dy. */
 QG_NODISCARD qg_status qg_learned_backward(qg_ctx *ctx, const char *what,
                                            const qg_learned_layer *l, const float *x,
-                                           const float *g, double factor,
+                                           const float *g,
                                            const qg_learned_gradients *out);
 
 /* 1 / sqrt(n qmax): what LSQ multiplies its gradient by, n elements per step. */

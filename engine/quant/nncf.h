@@ -1,10 +1,11 @@
-/* nncf.h -- fake quantization as networks trained with NNCF need it, forward and backward.
+/* nncf.h -- fake quantization as networks trained with NNCF need it, forward and
+ * backward.
  *
  * Forward, with s = f32((levels - 1) / range), high = f32(low + range), R the rounding:
  *
  *     y = max(min(x, high), low)
  *     new   y = R(((y - low) * s) - R(-low * s)) / s         (zero is exact)
- *     old   y = R((y - low) * s) / s + low                   (releases before, and the seed)
+ *     old   y = R((y - low) * s) / s + low                   (releases before)
  *
  * R is half-even on CPU and in Python, half-away-from-zero in the CUDA kernels.  Every
  * operation is one float32 rounding, in the order written.
@@ -13,13 +14,14 @@
  *
  *     x > high   grad_x = 0   d range = g       d low = g
  *     x < low    grad_x = 0   d range = a g     d low = g
- *     inside     grad_x = g   d range = e g     d low = 0,    e = f32(f32(y - x) f32(1/range))
+ *     inside     grad_x = g   d range = e g     d low = 0
+ *     with       e = f32(f32(y - x) f32(1 / range))
  *
- * The symmetric parameter is `scale`; its published gradient is d range as it stands.  But
- * range = scale (1 - a), so inside the true gradient is e (1 - a) g: about twice the
- * published one for signed levels.  QG_NNCF_GRAD_PUBLISHED leaves the factor out, as
- * NNCF's kernels do; QG_NNCF_GRAD_EXACT has it.  No learning rate makes up for it, because
- * the clipped branches have the right size in both.  The two agree for a = 0.
+ * The symmetric parameter is `scale`; its published gradient is d range as it stands.
+ * But range = scale (1 - a), so inside the true gradient is e (1 - a) g: about twice
+ * the published one for signed levels.  QG_NNCF_GRAD_PUBLISHED leaves the factor out, as
+ * NNCF's kernels do; QG_NNCF_GRAD_EXACT has it.  No learning rate makes up for it,
+ * because the clipped branches have the right size in both.  The two agree for a = 0.
  *
  * Units    scale, low, range: the tensor's own; levels: steps
  * Layout   x, y, g: dense [outer, channels, inner]; parameters [channels]
@@ -35,17 +37,18 @@
 
 #include "engine/core/status.h"
 
-/* -- level tables ---------------------------------------------------------------------- */
+/* -- level tables ----------------------------------------------------------------- */
 
 typedef struct qg_levels {
     int32_t low, high, count; /* count = high - low + 1 */
 } qg_levels;
 
-/* bits 2..16 (asserted).  Half range, 8-bit weights stored in 7 bits: call with bits - 1. */
+/* bits 2..16 (asserted).  Half range, 8-bit weights stored in 7 bits: call with bits -
+ * 1. */
 qg_levels qg_nncf_levels_symmetric(int bits, bool is_signed, bool narrow);
 qg_levels qg_nncf_levels_asymmetric(int bits, bool narrow);
 
-/* -- ranges from learned parameters ---------------------------------------------------- */
+/* -- ranges from learned parameters ----------------------------------------------- */
 
 typedef struct qg_nncf_range {
     float low, range;
@@ -53,8 +56,8 @@ typedef struct qg_nncf_range {
 
 #define QG_NNCF_EPS 1e-16f /* added to |scale|; 0 when it is stored as a logarithm */
 
-/* low = f32(s * f32(level_low / level_high)), range = f32(s - low), s = f32(|scale| + eps).
- * The sign of scale is lost; the caller's chain rule multiplies by it. */
+/* low = f32(s * f32(level_low / level_high)), range = f32(s - low), s = f32(|scale| +
+ * eps). The sign of scale is lost; the caller's chain rule multiplies by it. */
 qg_nncf_range qg_nncf_range_symmetric(float scale, float eps, qg_levels levels);
 
 /* The class for LoRA tuning: the longer side equals |scale|, its sign says which. */
@@ -64,17 +67,17 @@ qg_nncf_range qg_nncf_range_signed(float scale, float eps, qg_levels levels);
 qg_nncf_range qg_nncf_range_asymmetric(float input_low, float input_range, float eps,
                                        qg_levels levels);
 
-/* Moves one border outwards so that zero is a level, or none when the zero point rounds to
- * an end (then zero is not exact, as in NNCF).  *zero_point, unless NULL, becomes the level
- * of zero.  This is the layers' form: s = f32(f32(1 / (high - low)) * n). */
+/* Moves one border outwards so that zero is a level, or none when the zero point rounds
+ * to an end (then zero is not exact, as in NNCF).  *zero_point, unless NULL, becomes
+ * the level of zero.  This is the layers' form: s = f32(f32(1 / (high - low)) * n). */
 qg_nncf_range qg_nncf_tune(qg_nncf_range r, int32_t levels, float *zero_point);
 
-/* The step of it that post-training code shares: z is the level of zero, 0 <= z <= n, n the
- * highest level.  Of the two ranges that have zero at z the wider one is taken; on a tie
- * low stays. */
+/* The step of it that post-training code shares: z is the level of zero, 0 <= z <= n, n
+ * the highest level.  Of the two ranges that have zero at z the wider one is taken; on
+ * a tie low stays. */
 void qg_nncf_move_border(float z, float n, float *low, float *high);
 
-/* -- forward and backward -------------------------------------------------------------- */
+/* -- forward and backward --------------------------------------------------------- */
 
 typedef enum qg_nncf_formula { QG_NNCF_NEW, QG_NNCF_OLD } qg_nncf_formula;
 typedef enum qg_nncf_device { QG_NNCF_CPU, QG_NNCF_CUDA } qg_nncf_device;
@@ -93,8 +96,8 @@ typedef struct qg_nncf {
     const qg_nncf_range *range; /* [channels], range > 0 */
 } qg_nncf;
 
-/* y and x may be the same array.  QG_ENUMERIC when a range is not finite and > 0; `what`
- * begins the message. */
+/* y and x may be the same array.  QG_ENUMERIC when a range is not finite and > 0;
+ * `what` begins the message. */
 QG_NODISCARD qg_status qg_nncf_forward(qg_ctx *ctx, const char *what, const qg_nncf *q,
                                        const float *x, float *y);
 
@@ -111,7 +114,7 @@ QG_NODISCARD qg_status qg_nncf_backward(qg_ctx *ctx, const char *what, const qg_
                                         const float *x, const float *g,
                                         const qg_nncf_gradients *out);
 
-/* -- export ---------------------------------------------------------------------------- */
+/* -- export ----------------------------------------------------------------------- */
 
 typedef struct qg_nncf_export {
     float low, high;             /* input and output limits of the FakeQuantize */
@@ -119,13 +122,13 @@ typedef struct qg_nncf_export {
     qg_levels levels;
 } qg_nncf_export;
 
-/* low = f32(f32(R level_low) / level_high), high = R = f32(|scale| + eps): multiplied, then
- * divided, unlike qg_nncf_range_symmetric.  half: the quantizer was trained with these
- * levels (one bit less) and is exported with twice as many; the step stays. */
+/* low = f32(f32(R level_low) / level_high), high = R = f32(|scale| + eps): multiplied,
+ * then divided, unlike qg_nncf_range_symmetric.  half: the quantizer was trained with
+ * these levels (one bit less) and is exported with twice as many; the step stays. */
 qg_nncf_export qg_nncf_export_symmetric(float scale, float eps, qg_levels levels,
                                         bool half);
 
-/* -- post-training ranges (1.9) -------------------------------------------------------- */
+/* -- post-training ranges (1.9) --------------------------------------------------- */
 
 typedef struct qg_nncf_ptq {
     int bits;
@@ -134,21 +137,19 @@ typedef struct qg_nncf_ptq {
     bool force_signed; /* symmetric: signed even when no minimum is negative */
 } qg_nncf_ptq;
 
-/* Ranges [n] of n channels from their minima and maxima; *levels of the FakeQuantize.
- * QG_ECONFIG for bits out of 2..16 or half with asymmetric, QG_ENUMERIC for statistics
- * that are not finite.  low and high may be min and max. */
+/* Ranges of n channels: low and high hold their minima and maxima on entry.  *levels of
+ * the FakeQuantize.  QG_ECONFIG for bits out of 2..16 or half with asymmetric,
+ * QG_ENUMERIC for statistics that are not finite; then nothing has changed. */
 QG_NODISCARD qg_status qg_nncf_ptq_range(qg_ctx *ctx, const qg_nncf_ptq *p, size_t n,
-                                         const float *min, const float *max, float *low,
-                                         float *high, int32_t *levels);
+                                         float *low, float *high, int32_t *levels);
 
-/* Tuned borders of n channels, as the post-training code does it: s = f32(top / (max -
- * min)).  unify: one zero point for all, the rounded mean (numpy's order of summation) of
- * f32(-min / f32((max - min) / top)).  low and high may be min and max. */
-void qg_nncf_tune_borders(const float *min, const float *max, size_t n, int bits,
-                          bool unify, float *low, float *high);
+/* Tunes the borders of n channels in place, as the post-training code does it:
+ * s = f32(top / (high - low)).  unify: one zero point for all, the rounded mean (in
+ * numpy's order of summation) of f32(-low / f32((high - low) / top)). */
+void qg_nncf_tune_borders(float *low, float *high, size_t n, int bits, bool unify);
 
-/* Scale (at least the float32 epsilon) and zero point of a range on these levels; narrow:
- * the lowest level is not used. */
+/* Scale (at least the float32 epsilon) and zero point of a range on these levels;
+ * narrow: the lowest level is not used. */
 void qg_nncf_scale_zero(float low, float high, qg_levels levels, bool narrow,
                         float *scale, int32_t *zero_point);
 

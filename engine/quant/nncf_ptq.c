@@ -1,5 +1,5 @@
-/* Ranges of NNCF's post-training quantization (spec/algorithms.md 1.9), in float32 and in
- * the order of its numpy backend. */
+/* Ranges of NNCF's post-training quantization (spec/algorithms.md 1.9), in float32 and
+ * in the order of its numpy backend. */
 #include "engine/quant/nncf.h"
 
 #include <assert.h>
@@ -24,14 +24,14 @@ static qg_status ptq_check(qg_ctx *ctx, const qg_nncf_ptq *p, size_t n,
     return QG_OK;
 }
 
-static void symmetric(const qg_nncf_ptq *p, size_t n, const float *min,
-                      const float *max, float *low, float *high)
+/* Dead channels get one hundredth of the largest, at least 8e-5. */
+static void symmetric(const qg_nncf_ptq *p, size_t n, float *low, float *high)
 {
     bool is_signed = p->force_signed;
     float largest = 0;
     for (size_t c = 0; c < n; c++) {
-        is_signed = is_signed || min[c] < 0;
-        high[c] = fmaxf(fabsf(min[c]), fabsf(max[c]));
+        is_signed = is_signed || low[c] < 0;
+        high[c] = fmaxf(fabsf(low[c]), fabsf(high[c]));
         largest = fmaxf(largest, high[c]);
     }
     float alive = fmaxf(0.01f * largest, 8e-5f);
@@ -54,37 +54,35 @@ static void widen_half(const qg_nncf_ptq *p, size_t n, int32_t levels, float *lo
 }
 
 /* Dead ranges are widened, zero is included, one border moves. */
-static void asymmetric(int bits, size_t n, const float *min, const float *max,
-                       float *low, float *high)
+static void asymmetric(int bits, size_t n, float *low, float *high)
 {
     const float dead = 8e-4f;
     for (size_t c = 0; c < n; c++) {
-        float widen = max[c] - min[c] > dead ? 0 : dead;
-        low[c] = fminf(min[c] - widen, 0);
-        high[c] = fmaxf(max[c] + widen, 0);
+        float widen = high[c] - low[c] > dead ? 0 : dead;
+        low[c] = fminf(low[c] - widen, 0);
+        high[c] = fmaxf(high[c] + widen, 0);
     }
-    qg_nncf_tune_borders(low, high, n, bits, false, low, high);
+    qg_nncf_tune_borders(low, high, n, bits, false);
 }
 
-qg_status qg_nncf_ptq_range(qg_ctx *ctx, const qg_nncf_ptq *p, size_t n,
-                            const float *min, const float *max, float *low, float *high,
-                            int32_t *levels)
+qg_status qg_nncf_ptq_range(qg_ctx *ctx, const qg_nncf_ptq *p, size_t n, float *low,
+                            float *high, int32_t *levels)
 {
-    QG_TRY(ptq_check(ctx, p, n, min, max));
+    QG_TRY(ptq_check(ctx, p, n, low, high));
     *levels = p->symmetric ? qg_nncf_levels_symmetric(p->bits, true, p->narrow).count
                            : qg_nncf_levels_asymmetric(p->bits, p->narrow).count;
-    if (p->symmetric) {
-        symmetric(p, n, min, max, low, high);
-        if (p->half)
-            widen_half(p, n, *levels, low, high);
-        return QG_OK;
-    }
-    asymmetric(p->bits, n, min, max, low, high);
+    if (p->symmetric)
+        symmetric(p, n, low, high);
+    else
+        asymmetric(p->bits, n, low, high);
+    if (p->half)
+        widen_half(p, n, *levels, low, high);
     return QG_OK;
 }
 
-/* numpy's sum of float32: eight running sums, joined in pairs, blocks of up to 128 summed
- * apart; the depth of halving is bounded by 64.  Here for n values of a function. */
+/* numpy's sum of float32: eight running sums, joined in pairs, blocks of up to 128
+ * summed apart; the depth of halving is bounded by 64.  Here for n values of a
+ * function. */
 struct zero_points {
     const float *min, *max;
     float top;
@@ -145,20 +143,17 @@ static float sum_pairwise(const struct zero_points *z, size_t n)
     }
 }
 
-void qg_nncf_tune_borders(const float *min, const float *max, size_t n, int bits,
-                          bool unify, float *low, float *high)
+void qg_nncf_tune_borders(float *low, float *high, size_t n, int bits, bool unify)
 {
     assert(bits >= 2 && bits <= 16);
-    struct zero_points z = { min, max, (float)((1 << bits) - 1) };
+    struct zero_points z = { low, high, (float)((1 << bits) - 1) };
     float common = 0;
     if (unify && n > 0)
         common = qg_round_f32(QG_ROUND_HALF_EVEN, sum_pairwise(&z, n) / (float)n);
     for (size_t c = 0; c < n; c++) {
-        float lo = min[c], hi = max[c], s = z.top / (hi - lo);
-        float level = unify ? common : qg_round_f32(QG_ROUND_HALF_EVEN, -lo * s);
-        qg_nncf_move_border(level, z.top, &lo, &hi);
-        low[c] = lo;
-        high[c] = hi;
+        float s = z.top / (high[c] - low[c]);
+        float level = unify ? common : qg_round_f32(QG_ROUND_HALF_EVEN, -low[c] * s);
+        qg_nncf_move_border(level, z.top, &low[c], &high[c]);
     }
 }
 

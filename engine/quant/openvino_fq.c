@@ -46,7 +46,7 @@ static float plugin(float x, struct limits k, float steps, bool binary)
     return fmaf(t, (k.oh - k.ol) / steps, k.ol);
 }
 
-/* -- low precision transformations: the output limits pass through an integer grid --- */
+/* -- low precision transformations: the output limits pass through an integer grid - */
 
 /* What the output limits of all channels ask for (spec 2.3). */
 struct precision {
@@ -90,7 +90,7 @@ static struct limits through_grid(struct limits k, struct precision p, int32_t l
     return k;
 }
 
-/* -- broadcasting -------------------------------------------------------------------- */
+/* -- broadcasting ----------------------------------------------------------------- */
 
 /* Strides of a limit over the dims of x. */
 struct view {
@@ -148,7 +148,7 @@ static size_t elements(const qg_int_dims *d)
     return n;
 }
 
-/* -- the operator -------------------------------------------------------------------- */
+/* -- the operator ----------------------------------------------------------------- */
 
 struct job {
     const qg_openvino_fq *fq;
@@ -219,7 +219,7 @@ qg_status qg_openvino_fq_run(qg_ctx *ctx, const qg_openvino_fq *fq,
     return QG_OK;
 }
 
-/* -- conversions --------------------------------------------------------------------- */
+/* -- conversions ------------------------------------------------------------------ */
 
 static double clip(double v, double lo, double hi) { return fmin(fmax(v, lo), hi); }
 
@@ -253,19 +253,17 @@ qg_status qg_openvino_from_affine(qg_ctx *ctx, const char *what, qg_affine a,
 }
 
 qg_status qg_openvino_to_affine(qg_ctx *ctx, const char *what, double low, double high,
-                                int64_t qmin, int64_t qmax, qg_affine *out,
-                                double *residual)
+                                qg_affine *a, double *residual)
 {
-    if (!isfinite(low) || !isfinite(high) || !(low < high) || qmin >= qmax)
+    double qmin = (double)a->qmin, qmax = (double)a->qmax;
+    if (!isfinite(low) || !isfinite(high) || !(low < high) || !(qmin < qmax))
         return qg_fail(ctx, QG_ENUMERIC,
-                       "convert from FakeQuantize: %s: range [%g, %g] on [%lld, %lld], "
+                       "convert from FakeQuantize: %s: range [%g, %g] on [%g, %g], "
                        "expected both in order and finite",
-                       what, low, high, (long long)qmin, (long long)qmax);
-    double n = (double)qmax - (double)qmin;
-    qg_affine a = { .scale = (high - low) / n, .qmin = qmin, .qmax = qmax };
-    a.zero = ((double)qmin * high - (double)qmax * low) / (high - low);
-    *residual = a.scale * fabs(a.zero - qg_round_f64(QG_ROUND_HALF_EVEN, a.zero));
-    *out = a;
+                       what, low, high, qmin, qmax);
+    a->scale = (high - low) / (qmax - qmin);
+    a->zero = (qmin * high - qmax * low) / (high - low);
+    *residual = a->scale * fabs(a->zero - qg_round_f64(QG_ROUND_HALF_EVEN, a->zero));
     return QG_OK;
 }
 

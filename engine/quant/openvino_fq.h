@@ -1,15 +1,15 @@
 /* openvino_fq.h -- OpenVINO's FakeQuantize: the operator, what the CPU plugin computes
  * instead, and conversions to and from (scale, zero point, qmin, qmax).
  *
- *     reference   x <= min(il, ih): ol      x > max(il, ih): oh      else, each step f32:
- *                 t = rint((x - il) / (ih - il) * (L-1)) / (L-1);   y = t * (oh - ol) + ol
+ *     reference   x <= min(il, ih): ol;  x > max(il, ih): oh;  else, each step in f32,
+ *                 t = rint((x - il) / (ih - il) * (L-1)) / (L-1); y = t * (oh - ol) + ol
  *     plugin      isc = (L-1) / (ih - il); ish = -(il * isc)
  *                 t = rint(crop(x) * isc + ish);   y = fma(t, (oh - ol) / (L-1), ol)
  *
- * `<=` below and `>` above are the operator's.  il == ih is a binarizer, il > ih is legal:
- * thresholds use min and max, the interpolation the limits as they are.  x == ih goes
- * through the arithmetic and may miss oh by one ulp.  NaN stays NaN in the reference; the
- * plugin's crop turns it into il.
+ * `<=` below and `>` above are the operator's.  il == ih is a binarizer, il > ih is
+ * legal: thresholds use min and max, the interpolation the limits as they are.  x == ih
+ * goes through the arithmetic and may miss oh by one ulp.  NaN stays NaN in the
+ * reference; the plugin's crop turns it into il.
  *
  * Units   il, ih, x: the tensor's own; ol, oh, y: the output's; L: levels >= 2
  * Shapes  each limit broadcasts to x by itself, right-aligned
@@ -21,14 +21,15 @@
 
 #include "engine/number/integer_array.h"
 
-/* What computes; the reference is the operator's meaning. */
+/* What computes; the reference is the operator's meaning.  LPT: OpenVINO's low
+ * precision transformations. */
 /* clang-format off */
 #define QG_OPENVINO_MAP(X)                                                     \
     X(REFERENCE,         "reference",         "the operator, x86-64")          \
     X(REFERENCE_AARCH64, "reference-aarch64", "its last step is fma(t, oh - ol, ol)") \
-    X(CPU,               "cpu",               "CPU plugin on x86-64, no low precision transformations") \
+    X(CPU,               "cpu",               "CPU plugin on x86-64, LPT off") \
     X(CPU_AARCH64,       "cpu-aarch64",       "CPU plugin on aarch64")         \
-    X(CPU_LPT,           "cpu-lpt",           "CPU plugin on x86-64 with low precision transformations")
+    X(CPU_LPT,           "cpu-lpt",           "CPU plugin on x86-64, LPT on")
 /* clang-format on */
 
 typedef enum qg_openvino_form {
@@ -52,14 +53,15 @@ typedef struct qg_openvino_fq {
     qg_openvino_limit input_low, input_high, output_low, output_high;
 } qg_openvino_fq;
 
-/* y[i] for every element of x with these dims; y may be x.  QG_EMODEL when a limit does not
- * broadcast to x or levels is below 2; QG_EUNSUPPORTED for the plugin forms where the
- * plugin itself breaks (il >= ih; with LPT also output limits of different shapes). */
+/* y[i] for every element of x with these dims; y may be x.  QG_EMODEL when a limit does
+ * not broadcast to x or levels is below 2; QG_EUNSUPPORTED for the plugin forms where
+ * the plugin itself breaks (il >= ih; with LPT also output limits of different shapes).
+ *  */
 QG_NODISCARD qg_status qg_openvino_fq_run(qg_ctx *ctx, const qg_openvino_fq *fq,
                                           const qg_int_dims *dims, const float *x,
                                           float *y);
 
-/* -- conversions ------------------------------------------------------------------------ */
+/* -- conversions ------------------------------------------------------------------ */
 
 /* q = clip(round(x / scale) + zero, qmin, qmax), x' = (q - zero) * scale. */
 typedef struct qg_affine {
@@ -77,23 +79,24 @@ typedef struct qg_openvino_range {
 
 /* Input (and output) range of the FakeQuantize with the same grid:
  *     high = (qmax - zero) scale,  low = high - scale (qmax - qmin),  all in double.
- * The sign of scale is dropped, zero is rounded half to even and limited to [qmin, qmax].
- * QG_ENUMERIC when scale is 0 or not finite, QG_ECONFIG when qmin >= qmax or the levels
- * exceed 2^32. */
+ * The sign of scale is dropped, zero is rounded half to even and limited to [qmin,
+ * qmax]. QG_ENUMERIC when scale is 0 or not finite, QG_ECONFIG when qmin >= qmax or the
+ * levels exceed 2^32. */
 QG_NODISCARD qg_status qg_openvino_from_affine(qg_ctx *ctx, const char *what,
                                                qg_affine a, qg_openvino_range *out);
 
-/* The other way.  zero of the result is real (the caller rounds it); *residual is how far
- * the grid moves when it is rounded: scale * |zero - rint(zero)|, the same for all levels.
- * QG_ENUMERIC unless low < high, finite, and qmin < qmax. */
+/* The other way: a->qmin and a->qmax say on which codes, scale and zero are written.
+ * zero is real (the caller rounds it); *residual is how far the grid moves when it is
+ * rounded: scale * |zero - rint(zero)|, the same for all levels.  QG_ENUMERIC unless
+ * low < high, finite, and qmin < qmax. */
 QG_NODISCARD qg_status qg_openvino_to_affine(qg_ctx *ctx, const char *what, double low,
-                                             double high, int64_t qmin, int64_t qmax,
-                                             qg_affine *out, double *residual);
+                                             double high, qg_affine *a,
+                                             double *residual);
 
-/* A weight grid trained in half its codes (7 of 8 bits), for export with all of them: qmin
- * doubles, qmax becomes 2 qmax + 1, the step stays.  The weights must first be clamped to
- * [*low, *high], the trained range; MQBench omits that, and w = high + scale / 2 then gets
- * a code that was never trained. */
+/* A weight grid trained in half its codes (7 of 8 bits), for export with all of them:
+ * qmin doubles, qmax becomes 2 qmax + 1, the step stays.  The weights must first be
+ * clamped to [*low, *high], the trained range; MQBench omits that, and w = high + scale
+ * / 2 then gets a code that was never trained. */
 qg_affine qg_openvino_full_range(qg_affine half, double *low, double *high);
 
 #endif

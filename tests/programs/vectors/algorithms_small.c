@@ -26,7 +26,7 @@ static void curve(vec_run *v, const json *section, const json *inputs,
     const char *const keys[] = { "out", slope, "dout_dx" };
     for (int k = 0; k < 3; k++)
         vec_close_all(v, keys[k], got[k], js_doubles(v, js_get(section, keys[k]), NULL),
-                      n, TOLERANCE, 1e-3);
+                      n, (vec_tolerance){ TOLERANCE, 1e-3 });
 }
 
 static void lsq(vec_run *v, const json *c, const json *root)
@@ -41,11 +41,13 @@ static void lsq(vec_run *v, const json *c, const json *root)
     double factor = qg_lsq_factor(n, g.qmax), sum = 0;
     for (size_t i = 0; i < n; i++)
         sum += qg_learned_at(&g, js_number(js_at(js_get(c, "x"), i))).dparameter;
-    vec_close(v, "grad_scale", factor, js_num(c, "grad_scale"), TOLERANCE, 0);
+    vec_close(v, "grad_scale", factor, js_num(c, "grad_scale"),
+              (vec_tolerance){ TOLERANCE, 0 });
     vec_close(v, "grad_s_sum_scaled", sum * factor, js_num(c, "grad_s_sum_scaled"),
-              TOLERANCE, 0);
+              (vec_tolerance){ TOLERANCE, 0 });
     vec_close(v, "init", qg_lsq_start(x, n, g.qmax),
-              js_num(c, "init_2mean_abs_over_sqrt_qp"), TOLERANCE, 0);
+              js_num(c, "init_2mean_abs_over_sqrt_qp"),
+              (vec_tolerance){ TOLERANCE, 0 });
 }
 
 static void tqt(vec_run *v, const json *c, const json *root)
@@ -53,7 +55,8 @@ static void tqt(vec_run *v, const json *c, const json *root)
     double half = (double)(1 << (js_i64(c, "bits") - 1));
     qg_learned_grid g = { QG_LEARNED_TQT, -half, half - 1, js_num(c, "log2_t"), 0 };
     vec_case(v, "tqt");
-    vec_close(v, "scale", qg_learned_step(&g), js_num(c, "scale"), TOLERANCE, 0);
+    vec_close(v, "scale", qg_learned_step(&g), js_num(c, "scale"),
+              (vec_tolerance){ TOLERANCE, 0 });
     curve(v, c, js_find(c, "x") ? c : js_get(root, "lsq"), &g, "dout_dlog2t");
 }
 

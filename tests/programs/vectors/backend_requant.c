@@ -86,7 +86,7 @@ static void qlinear_add(vec_run *v, const json *set)
         JS_EACH(row, js_get(set, "rows"))
         {
             int32_t a = (int32_t)js_i64(row, "a"), b = (int32_t)js_i64(row, "b"), y;
-            p.span(&p, &a, 1, &b, 1, &y, 1);
+            p.span(&p, &(qg_int_operands){ &a, &b, 1, 1, 1 }, &y);
             vec_same_i64(v, adds[k].column, y, js_i64(row, adds[k].column));
         }
     }
@@ -106,10 +106,10 @@ static void encoding(vec_run *v, const json *c)
                 qg_aimet_encode(v->ctx, "vectors", &spec, js_num(c, "min"),
                                 js_num(c, "max"), &e)))
         return;
-    vec_close(v, "delta", e.delta, js_num(want, "delta"), 1e-12, 0);
-    vec_close(v, "offset", e.offset, js_num(want, "offset"), 0, 0);
-    vec_close(v, "min", e.min, js_num(want, "min"), 1e-12, 1e-3);
-    vec_close(v, "max", e.max, js_num(want, "max"), 1e-12, 1e-3);
+    vec_close(v, "delta", e.delta, js_num(want, "delta"), (vec_tolerance){ 1e-12, 0 });
+    vec_close(v, "offset", e.offset, js_num(want, "offset"), (vec_tolerance){ 0, 0 });
+    vec_close(v, "min", e.min, js_num(want, "min"), (vec_tolerance){ 1e-12, 1e-3 });
+    vec_close(v, "max", e.max, js_num(want, "max"), (vec_tolerance){ 1e-12, 1e-3 });
     size_t n;
     const double *x = js_doubles(v, js_get(c, "x"), &n);
     const double *dq = js_doubles(v, js_get(c, "dq"), NULL);
@@ -117,7 +117,8 @@ static void encoding(vec_run *v, const json *c)
     for (size_t i = 0; i < n; i++) {
         double code = qg_aimet_quantize(&e, x[i]);
         vec_same_i64(v, "q", (int64_t)code, q[i]);
-        vec_close(v, "dq", e.delta * (code + e.offset), dq[i], 1e-12, 1e-3);
+        vec_close(v, "dq", e.delta * (code + e.offset), dq[i],
+                  (vec_tolerance){ 1e-12, 1e-3 });
     }
 }
 
@@ -141,9 +142,9 @@ static void rounding(vec_run *v, const json *row)
     vec_case(v, "rounding of %.9g", x);
     for (size_t k = 0; k < sizeof modes / sizeof modes[0]; k++)
         vec_close(v, modes[k].column, qg_round_f64(modes[k].mode, x),
-                  js_num(row, modes[k].column), 0, 0);
+                  js_num(row, modes[k].column), (vec_tolerance){ 0, 0 });
     vec_close(v, "ncnn_simd_f32", (double)qg_round_add_half((float)x),
-              js_num(row, "ncnn_simd_f32"), 0, 0);
+              js_num(row, "ncnn_simd_f32"), (vec_tolerance){ 0, 0 });
 }
 
 void vec_backend_requant(vec_run *v, const json *root)

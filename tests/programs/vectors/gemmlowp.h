@@ -1,6 +1,6 @@
 /* gemmlowp.h -- the operator sections of tflite_gemmlowp.json.  single: the build. */
-#ifndef QG_TESTS_VECTORS_GEMMLOWP_H
-#define QG_TESTS_VECTORS_GEMMLOWP_H
+#ifndef QG_TESTS_PROGRAMS_VECTORS_GEMMLOWP_H
+#define QG_TESTS_PROGRAMS_VECTORS_GEMMLOWP_H
 
 #include <string.h>
 

@@ -104,19 +104,21 @@ bool vec_binary(vec_run *v, const json *c, const vec_kernel *k, qg_int_binary_op
     spec.a = vec_grid(v, c, names[0], a.dtype);
     spec.b = vec_grid(v, c, names[1], b.dtype);
     spec.y = vec_grid(v, c, names[2], a.dtype);
-    qg_int_dims da = vec_dims(&a), db = vec_dims(&b);
+    qg_int_argument in[2] = {
+        {vec_dims(&a),  vec_storage(v, &a)},
+        { vec_dims(&b), vec_storage(v, &b)}
+    };
     qg_int_binary p;
     qg_int_broadcast shape;
     if (!vec_ok(v, k->runtime, qg_int_binary_prepare(v->ctx, &spec, &p)) ||
-        !vec_ok(v, k->runtime,
-                qg_int_broadcast_make(v->ctx, "vectors", &da, &db, &shape)))
+        !vec_ok(
+            v, k->runtime,
+            qg_int_broadcast_make(v->ctx, "vectors", &in[0].dims, &in[1].dims, &shape)))
         return false;
     out->n = shape.spans * shape.n;
     out->q = VEC_NEW(v, out->n, int32_t);
     void *y = VEC_NEW(v, out->n, int16_t);
-    if (!vec_ok(v, k->runtime,
-                qg_int_binary_run(v->ctx, &p, &da, vec_storage(v, &a), &db,
-                                  vec_storage(v, &b), y)))
+    if (!vec_ok(v, k->runtime, qg_int_binary_run(v->ctx, &p, &in[0], &in[1], y)))
         return false;
     qg_codes_load(a.dtype, y, 0, out->q, out->n);
     return true;

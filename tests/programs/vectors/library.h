@@ -1,7 +1,7 @@
 /* library.h -- the schema that the library files share: cases of one operator, run once
  * per kernel set and compared with the most specific 'expected' key that is there. */
-#ifndef QG_TESTS_VECTORS_LIBRARY_H
-#define QG_TESTS_VECTORS_LIBRARY_H
+#ifndef QG_TESTS_PROGRAMS_VECTORS_LIBRARY_H
+#define QG_TESTS_PROGRAMS_VECTORS_LIBRARY_H
 
 #include "engine/number/integer_array.h"
 #include "engine/number/integer_binary.h"
@@ -30,7 +30,8 @@ typedef struct vec_op_row {
     vec_op *run;
 } vec_op_row;
 
-/* Both tables end with an empty row.  Operators without a row are counted as skipped. */
+/* Both tables end with an empty row.  Operators without a row are counted as skipped.
+ * */
 void vec_library(vec_run *v, const json *root, const vec_op_row *ops,
                  const vec_kernel *kernels);
 
@@ -56,8 +57,8 @@ bool vec_binary(vec_run *v, const json *c, const vec_kernel *k, qg_int_binary_op
 qg_int_sum vec_dense(const int32_t *x, const int32_t *w, size_t n, size_t depth,
                      size_t outs);
 
-/* Requantizes acc [batches, channels, pixels] with one weight scale (of nws: 1 or one per
- * channel) in place.  alike: the use for one scale, and for one per channel. */
+/* Requantizes acc [batches, channels, pixels] with one weight scale (of nws: 1 or one
+ * per channel) in place.  alike: the use for one scale, and for one per channel. */
 typedef struct vec_requant {
     qg_requant_use one, each;
     float sx, sy;

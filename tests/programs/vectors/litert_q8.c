@@ -1,19 +1,24 @@
-/* litert_q8.json: int8 operators of the TFLite interpreter through its three kernel sets. */
+/* litert_q8.json: int8 operators of the TFLite interpreter through its three kernel
+ * sets. */
 #include <string.h>
 
 #include "engine/number/integer_rescale.h"
 #include "tests/programs/vectors/library.h"
 
+#define REFERENCE "expected", NULL
+#define BUILTIN   "expected_builtin", REFERENCE
+#define DELEGATE  "expected_xnnpack", REFERENCE
+
+/* clang-format off */
 static const vec_kernel kernels[] = {
-    {"tflite-reference",                                                    "any", { "expected", NULL } },
-    { "tflite-builtin",                                                 "x86-64", { "expected_builtin", "expected", NULL } },
-    { "tflite-builtin",
-     "aarch64", { "expected_builtin_aarch64", "expected_builtin", "expected", NULL } },
-    { "tflite-xnnpack",                             "x86-64", { "expected_xnnpack", "expected", NULL } },
-    { "tflite-xnnpack",
-     "aarch64", { "expected_xnnpack_aarch64", "expected_xnnpack", "expected", NULL } },
-    { 0}
+    { "tflite-reference", "any", { REFERENCE } },
+    { "tflite-builtin", "x86-64", { BUILTIN } },
+    { "tflite-builtin", "aarch64", { "expected_builtin_aarch64", BUILTIN } },
+    { "tflite-xnnpack", "x86-64", { DELEGATE } },
+    { "tflite-xnnpack", "aarch64", { "expected_xnnpack_aarch64", DELEGATE } },
+    { 0 },
 };
+/* clang-format on */
 
 static const char *const aby[] = { "a", "b", "y" };
 

@@ -102,11 +102,11 @@ static void backward(vec_run *v, const json *c, qg_nncf q, const float *x, size_
                  js_floats(v, js_get(c, columns[k].each), NULL), n,
                  q.grad == QG_NNCF_GRAD_EXACT);
         vec_close_all(v, columns[k].sum, out.range,
-                      js_doubles(v, js_get(c, columns[k].sum), NULL), q.channels, 1e-6,
-                      1);
+                      js_doubles(v, js_get(c, columns[k].sum), NULL), q.channels,
+                      (vec_tolerance){ 1e-6, 1 });
         vec_close_all(v, "grad_low_sum", out.low,
-                      js_doubles(v, js_get(c, "grad_low_sum"), NULL), q.channels, 1e-6,
-                      1);
+                      js_doubles(v, js_get(c, "grad_low_sum"), NULL), q.channels,
+                      (vec_tolerance){ 1e-6, 1 });
     }
 }
 
@@ -167,8 +167,10 @@ static void half_export(vec_run *v, const json *c)
     vec_same_i64(v, "export_levels", e.levels.count, js_i64(c, "export_levels"));
     double before = ((double)e.clamp_high - (double)e.clamp_low) / (l.count - 1);
     double after = ((double)e.high - (double)e.low) / (e.levels.count - 1);
-    vec_close(v, "step_before", before, js_num(c, "step_before"), 1e-6, 0);
-    vec_close(v, "step_after", after, js_num(c, "step_after"), 1e-6, 0);
+    vec_close(v, "step_before", before, js_num(c, "step_before"),
+              (vec_tolerance){ 1e-6, 0 });
+    vec_close(v, "step_after", after, js_num(c, "step_after"),
+              (vec_tolerance){ 1e-6, 0 });
 }
 
 void vec_nncf_fakequant(vec_run *v, const json *root)
@@ -185,7 +187,7 @@ void vec_nncf_fakequant(vec_run *v, const json *root)
 
 struct statistics {
     vec_tensor min, max;
-    float *a, *b; /* results */
+    float *a, *b; /* copies of both; results */
     int32_t *z;
 };
 
@@ -212,8 +214,7 @@ static void parameters(vec_run *v, const json *c, const struct statistics *s)
                       .force_signed = given(c, "signedness_to_force") };
     int32_t levels;
     if (!vec_ok(v, "range",
-                qg_nncf_ptq_range(v->ctx, &p, s->min.n, s->min.f, s->max.f, s->a, s->b,
-                                  &levels)))
+                qg_nncf_ptq_range(v->ctx, &p, s->min.n, s->a, s->b, &levels)))
         return;
     compare(v, c, "input_low", s->a);
     compare(v, c, "input_high", s->b);
@@ -224,8 +225,7 @@ static void parameters(vec_run *v, const json *c, const struct statistics *s)
 static void tune(vec_run *v, const json *c, const struct statistics *s)
 {
     int bits = (int)js_i64(js_get(c, "attributes"), "num_bits");
-    qg_nncf_tune_borders(s->min.f, s->max.f, s->min.n, bits, given(c, "unify_zp"), s->a,
-                         s->b);
+    qg_nncf_tune_borders(s->a, s->b, s->min.n, bits, given(c, "unify_zp"));
     compare(v, c, "low", s->a);
     compare(v, c, "high", s->b);
 }
@@ -269,6 +269,8 @@ void vec_nncf_ptq(vec_run *v, const json *root)
         s.a = VEC_NEW(v, s.min.n, float);
         s.b = VEC_NEW(v, s.min.n, float);
         s.z = VEC_NEW(v, s.min.n, int32_t);
+        memcpy(s.a, s.min.f, s.min.n * sizeof *s.a);
+        memcpy(s.b, s.max.f, s.min.n * sizeof *s.b);
         ops[k].run(v, c, &s);
     }
 }

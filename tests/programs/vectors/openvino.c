@@ -17,7 +17,7 @@ static void run(vec_run *v, const char *what, const qg_openvino_fq *fq,
         vec_same_floats(v, what, y, want, n);
 }
 
-/* -- openvino_fakequantize.json ------------------------------------------------------ */
+/* -- openvino_fakequantize.json --------------------------------------------------- */
 
 static qg_int_dims dims_of(const json *shape)
 {
@@ -63,21 +63,27 @@ static void conversion(vec_run *v, const json *c)
     vec_case(v, "conversion of scale %g", a.scale);
     if (!vec_ok(v, "to range", qg_openvino_from_affine(v->ctx, "vectors", a, &r)))
         return;
-    vec_close(v, "input_low", r.low, js_num(c, "input_low_f64"), 1e-12, 0);
-    vec_close(v, "input_high", r.high, js_num(c, "input_high_f64"), 1e-12, 0);
-    vec_close(v, "input_low_f32", (double)r.low32, js_num(c, "input_low_f32"), 0, 0);
-    vec_close(v, "input_high_f32", (double)r.high32, js_num(c, "input_high_f32"), 0, 0);
+    vec_close(v, "input_low", r.low, js_num(c, "input_low_f64"),
+              (vec_tolerance){ 1e-12, 0 });
+    vec_close(v, "input_high", r.high, js_num(c, "input_high_f64"),
+              (vec_tolerance){ 1e-12, 0 });
+    vec_close(v, "input_low_f32", (double)r.low32, js_num(c, "input_low_f32"),
+              (vec_tolerance){ 0, 0 });
+    vec_close(v, "input_high_f32", (double)r.high32, js_num(c, "input_high_f32"),
+              (vec_tolerance){ 0, 0 });
     vec_same_i64(v, "levels", r.levels, js_i64(c, "levels"));
     if (!vec_ok(v, "back",
-                qg_openvino_to_affine(v->ctx, "vectors", r.low, r.high, a.qmin, a.qmax,
-                                      &a, &residual)))
+                qg_openvino_to_affine(v->ctx, "vectors", r.low, r.high, &a, &residual)))
         return;
-    vec_close(v, "back_scale", a.scale, js_num(c, "back_scale"), 1e-12, 0);
-    vec_close(v, "back_zero_point", a.zero, js_num(c, "back_zero_point"), 1e-12, 1);
+    vec_close(v, "back_scale", a.scale, js_num(c, "back_scale"),
+              (vec_tolerance){ 1e-12, 0 });
+    vec_close(v, "back_zero_point", a.zero, js_num(c, "back_zero_point"),
+              (vec_tolerance){ 1e-12, 1 });
 }
 
-/* What the trained quantizer gives, and the export with twice the levels, with and without
- * clamping the weights first.  The trained codes are -2^(b-1) .. 2^(b-1) - 1. */
+/* What the trained quantizer gives, and the export with twice the levels, with and
+ * without clamping the weights first.  The trained codes are -2^(b-1) .. 2^(b-1) - 1.
+ * */
 static void half_range(vec_run *v, const json *c)
 {
     size_t n;
@@ -90,9 +96,18 @@ static void half_range(vec_run *v, const json *c)
     vec_case(v, "half range, scale %g", (double)scale);
     if (!vec_ok(v, "to range", qg_openvino_from_affine(v->ctx, "vectors", full, &r)))
         return;
-    vec_close(v, "input_low", (double)r.low32, js_num(c, "input_low"), 0, 0);
-    vec_close(v, "input_high", (double)r.high32, js_num(c, "input_high"), 0, 0);
-    qg_openvino_limit from = { { 0, { 0 } }, &r.low32 }, to = { { 0, { 0 } }, &r.high32 };
+    vec_close(v, "input_low", (double)r.low32, js_num(c, "input_low"),
+              (vec_tolerance){ 0, 0 });
+    vec_close(v, "input_high", (double)r.high32, js_num(c, "input_high"),
+              (vec_tolerance){ 0, 0 });
+    qg_openvino_limit from = {
+        {0, { 0 }},
+        &r.low32
+    };
+    qg_openvino_limit to = {
+        {0, { 0 }},
+        &r.high32
+    };
     qg_openvino_fq fq = {
         (int32_t)r.levels, QG_OPENVINO_REFERENCE, from, to, from, to
     };
@@ -119,23 +134,22 @@ static void ptq_half(vec_run *v, const json *c)
     float low = -1, high = 1;
     int32_t levels;
     vec_case(v, "post-training half range%s", p.narrow ? ", narrow" : "");
-    if (!vec_ok(v, "range",
-                qg_nncf_ptq_range(v->ctx, &p, 1, &low, &high, &low, &high, &levels)))
+    if (!vec_ok(v, "range", qg_nncf_ptq_range(v->ctx, &p, 1, &low, &high, &levels)))
         return;
     vec_same_floats(v, "low", &low, js_floats(v, js_get(c, "nncf_input_low_hex"), NULL),
                     1);
     vec_same_floats(v, "high", &high,
                     js_floats(v, js_get(c, "nncf_input_high_hex"), NULL), 1);
     vec_same_i64(v, "levels", levels, js_i64(c, "levels"));
-    qg_affine a;
+    qg_affine a = { 0, 0, 0, levels - 1 };
     double residual;
     if (!vec_ok(v, "affine",
                 qg_openvino_to_affine(v->ctx, "vectors", js_num(c, "input_low"),
-                                      js_num(c, "input_high"), 0, levels - 1, &a,
-                                      &residual)))
+                                      js_num(c, "input_high"), &a, &residual)))
         return;
-    vec_close(v, "step", a.scale, js_num(c, "step"), 1e-12, 0);
-    vec_close(v, "zero_index", a.zero, js_num(c, "zero_index"), 1e-12, 0);
+    vec_close(v, "step", a.scale, js_num(c, "step"), (vec_tolerance){ 1e-12, 0 });
+    vec_close(v, "zero_index", a.zero, js_num(c, "zero_index"),
+              (vec_tolerance){ 1e-12, 0 });
 }
 
 void vec_openvino_fakequantize(vec_run *v, const json *root)
@@ -150,19 +164,23 @@ void vec_openvino_fakequantize(vec_run *v, const json *root)
     ptq_half(v, c);
 }
 
-/* -- openvino_fq.json ---------------------------------------------------------------- */
+/* -- openvino_fq.json ------------------------------------------------------------- */
 
+#define REFERENCE "expected", NULL
+#define PLUGIN    "expected_cpu", REFERENCE
+
+/* clang-format off */
 static const struct {
     qg_openvino_form form;
     const char *keys[5];
 } forms[] = {
-    {QG_OPENVINO_REFERENCE,          { "expected", NULL }                                    },
-    { QG_OPENVINO_REFERENCE_AARCH64, { "expected_aarch64", "expected", NULL }                },
-    { QG_OPENVINO_CPU,               { "expected_cpu", "expected", NULL }                    },
-    { QG_OPENVINO_CPU_LPT,           { "expected_cpu_lpt", "expected_cpu", "expected", NULL }},
-    { QG_OPENVINO_CPU_AARCH64,
-     { "expected_cpu_aarch64", "expected_cpu", "expected", NULL }                            },
+    { QG_OPENVINO_REFERENCE, { REFERENCE } },
+    { QG_OPENVINO_REFERENCE_AARCH64, { "expected_aarch64", REFERENCE } },
+    { QG_OPENVINO_CPU, { PLUGIN } },
+    { QG_OPENVINO_CPU_LPT, { "expected_cpu_lpt", PLUGIN } },
+    { QG_OPENVINO_CPU_AARCH64, { "expected_cpu_aarch64", PLUGIN } },
 };
+/* clang-format on */
 
 static qg_openvino_limit input_limit(vec_run *v, const json *c, const char *name)
 {
@@ -189,8 +207,8 @@ static void library_case(vec_run *v, const json *c)
     }
 }
 
-/* Codes 0 .. levels-1 of x, as the plugin quantizes before an integer convolution, and the
- * code of zero. */
+/* Codes 0 .. levels-1 of x, as the plugin quantizes before an integer convolution, and
+ * the code of zero. */
 static int32_t *input_codes(vec_run *v, const vec_tensor *x, float low, float high,
                             int32_t levels, int32_t *zero)
 {
@@ -241,7 +259,6 @@ static void convolution(vec_run *v, const json *c)
     vec_tensor x = vec_input(v, c, "x"), w = vec_input(v, c, "w_code");
     vec_tensor ws = vec_input(v, c, "w_scale"), bias = vec_input(v, c, "bias");
     float low = vec_input_f32(v, c, "x_low"), high = vec_input_f32(v, c, "x_high");
-    float y_low = vec_input_f32(v, c, "y_low"), y_high = vec_input_f32(v, c, "y_high");
     int32_t levels = (int32_t)vec_attribute(c, "x_levels", 256);
     qg_int_sum s = { 0 };
     s.x.data = input_codes(v, &x, low, high, levels, &s.zero_x);
@@ -251,15 +268,16 @@ static void convolution(vec_run *v, const json *c)
     int32_t *acc = VEC_NEW(v, n, int32_t);
     qg_int_sum_run(&s, acc);
     bool relu = vec_attribute(c, "relu", 0) != 0;
+    qg_level_range range = { vec_input_f32(v, c, "y_low"),
+                             vec_input_f32(v, c, "y_high"),
+                             (int32_t)vec_attribute(c, "y_levels", 256) };
     for (size_t i = 0; i < n; i++) {
         size_t o = i / pixels % outs;
         qg_scales scales = { (high - low) / (float)(levels - 1),
                              ws.f[ws.n == 1 ? 0 : o], 1 };
         qg_requant r;
         if (!vec_ok(v, "prepare",
-                    qg_requant_prepare_levels(
-                        v->ctx, "vectors", scales, y_low, y_high,
-                        (int32_t)vec_attribute(c, "y_levels", 256), &r)))
+                    qg_requant_prepare_levels(v->ctx, "vectors", scales, range, &r)))
             return;
         int32_t code = qg_requant_biased(&r, acc[i], bias.f[o]);
         int32_t zero = qg_requant_biased(&r, 0, 0);

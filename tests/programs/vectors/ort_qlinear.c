@@ -1,4 +1,5 @@
-/* ort_qlinear.json: the quantized operators of ONNX Runtime on three instruction sets. */
+/* ort_qlinear.json: the quantized operators of ONNX Runtime on three instruction sets.
+ *  */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,12 +9,14 @@
 #include "engine/number/integer_unary.h"
 #include "tests/programs/vectors/library.h"
 
+/* clang-format off */
 static const vec_kernel kernels[] = {
-    {"onnxruntime",                              "x86-64", { "expected", NULL } },
-    { "onnxruntime",                      "x86-64-avx2", { "expected_x86_avx2", "expected", NULL } },
-    { "onnxruntime",                             "aarch64", { "expected_aarch64", "expected", NULL } },
-    { 0}
+    { "onnxruntime", "x86-64", { "expected", NULL } },
+    { "onnxruntime", "x86-64-avx2", { "expected_x86_avx2", "expected", NULL } },
+    { "onnxruntime", "aarch64", { "expected_aarch64", "expected", NULL } },
+    { 0 },
 };
+/* clang-format on */
 
 static const char *const abc[] = { "A", "B", "C" };
 

@@ -116,18 +116,17 @@ void vec_ulps(vec_run *v, const char *what, const float *got, const float *want,
                first, (double)got[first], (double)want[first]);
 }
 
-void vec_close(vec_run *v, const char *what, double got, double want, double tolerance,
-               double floor)
+void vec_close(vec_run *v, const char *what, double got, double want, vec_tolerance t)
 {
-    vec_close_all(v, what, &got, &want, 1, tolerance, floor);
+    vec_close_all(v, what, &got, &want, 1, t);
 }
 
 void vec_close_all(vec_run *v, const char *what, const double *got, const double *want,
-                   size_t n, double tolerance, double floor)
+                   size_t n, vec_tolerance t)
 {
     for (size_t i = 0; i < n; i++)
         if (got[i] != want[i] &&
-            !(fabs(got[i] - want[i]) <= tolerance * fmax(fabs(want[i]), floor))) {
+            !(fabs(got[i] - want[i]) <= t.relative * fmax(fabs(want[i]), t.floor))) {
             failed(v, "%s[%zu] is %.17g, expected %.17g", what, i, got[i], want[i]);
             return;
         }

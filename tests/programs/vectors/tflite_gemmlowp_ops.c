@@ -45,7 +45,7 @@ static void binary(vec_run *v, const json *c, qg_int_binary_op op, qg_dtype type
     vec_same_i64(v, "act_max", p.range.hi, js_i64(c, "act_max"));
     vec_same_i64(v, "out multiplier", op == QG_INT_BINARY_MUL ? p.product.m.m : p.my.m,
                  js_i64(c, op == QG_INT_BINARY_MUL ? "mult" : "mo"));
-    p.span(&p, a, 1, b, 1, y, n);
+    p.span(&p, &(qg_int_operands){ a, b, 1, 1, n }, y);
     vec_same_ints(v, "out", y, want, n);
 }
 
@@ -258,8 +258,9 @@ static void fill(const char *formula, int32_t *x, size_t n)
         x[i] = (int32_t)((int64_t)i * factor % modulus) - minus;
 }
 
-/* The file says pad 1, stride 1, 3x3, NHWC and OHWI.  The picture, which it does not say,
- * is 3 x 3 with 2 channels: the only size up to 8 channels that gives its outputs. */
+/* The file says pad 1, stride 1, 3x3, NHWC and OHWI.  The picture, which it does not
+ * say, is 3 x 3 with 2 channels: the only size up to 8 channels that gives its outputs.
+ *  */
 void gemmlowp_conv(vec_run *v, const json *c, bool single)
 {
     enum { SIDE = 3, IN = 2 };

@@ -1,14 +1,14 @@
 /* vectors.h -- reading reference vectors and counting what agrees with them.
  *
  * A part is a function run on one file of a folder like shared/vectors.  It opens cases
- * with vec_case(), compares with vec_same*() and vec_close(), and names what it does not
- * cover with vec_skip().  A case counts as passed when every comparison in it held.
+ * with vec_case(), compares with vec_same*() and vec_close(), and names what it does
+ * not cover with vec_skip().  A case counts as passed when every comparison in it held.
  *
  * Malformed files end the program with status 2 and the place in the file: they are
  * input of a test program, not of the library.
  * Memory: everything read lies in the run's arena, which is reset after each file. */
-#ifndef QG_TESTS_VECTORS_H
-#define QG_TESTS_VECTORS_H
+#ifndef QG_TESTS_PROGRAMS_VECTORS_H
+#define QG_TESTS_PROGRAMS_VECTORS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,17 +48,20 @@ void vec_drop(vec_run *v);
 void vec_skip(vec_run *v, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* Comparisons; `what` names the column.  Floats are compared bit for bit, except that
- * any NaN equals any NaN and -0 equals +0; the tolerance of vec_close is relative to
- * max(|want|, floor). */
+ * any NaN equals any NaN and -0 equals +0; a vec_tolerance allows
+ * relative * max(|want|, floor). */
+typedef struct vec_tolerance {
+    double relative, floor;
+} vec_tolerance;
+
 void vec_same_i64(vec_run *v, const char *what, int64_t got, int64_t want);
 void vec_same_ints(vec_run *v, const char *what, const int32_t *got,
                    const int32_t *want, size_t n);
 void vec_same_floats(vec_run *v, const char *what, const float *got, const float *want,
                      size_t n);
-void vec_close(vec_run *v, const char *what, double got, double want, double tolerance,
-               double floor);
+void vec_close(vec_run *v, const char *what, double got, double want, vec_tolerance t);
 void vec_close_all(vec_run *v, const char *what, const double *got, const double *want,
-                   size_t n, double tolerance, double floor);
+                   size_t n, vec_tolerance t);
 
 /* At most `ulps` representable float32 values apart. */
 void vec_ulps(vec_run *v, const char *what, const float *got, const float *want,
@@ -95,8 +98,8 @@ const char *js_str(const json *object, const char *key);
 int64_t js_i64_or(const json *object, const char *key, int64_t otherwise);
 double js_num_or(const json *object, const char *key, double otherwise);
 
-/* Arrays in the run's arena.  Floats come from numbers or from bit patterns "0x3f800000";
- * a single value is an array of one. */
+/* Arrays in the run's arena.  Floats come from numbers or from bit patterns
+ * "0x3f800000"; a single value is an array of one. */
 float *js_floats(vec_run *v, const json *array, size_t *n);
 double *js_doubles(vec_run *v, const json *array, size_t *n);
 int32_t *js_ints(vec_run *v, const json *array, size_t *n);
@@ -136,7 +139,7 @@ void *vec_storage(vec_run *v, const vec_tensor *t);
 /* The first key of the NULL-ended list that the case has. */
 const json *vec_expected(const json *c, const char *const *keys);
 
-/* -- parts: one per file, tests/programs/vectors/X.c -------------------------------- */
+/* -- parts: one per file, tests/programs/vectors/X.c ------------------------------ */
 
 #define PART(file, function) vec_part function;
 #include "tests/programs/vectors/parts.def"
