@@ -24,7 +24,8 @@ QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *fo
 /* --- feed.c: DATA of the command line as a feed --- */
 
 typedef struct qg_api_feed {
-    qg_feed feed;
+    qg_feed feed; /* its ud is this struct: do not move it while in use */
+    const qg_graph *graph;
     struct qg_data *data; /* io/data.h */
 } qg_api_feed;
 
