@@ -20,8 +20,8 @@ typedef struct qg_apply {
 } qg_apply;
 
 /* y = fake quantized x: float32, one layout, not the same array. */
-QG_NODISCARD qg_status qg_scheme_apply(qg_ctx *ctx, qg_arena *arena, const qg_apply *how,
-                                       const qg_tensor *x, qg_tensor *y,
-                                       qg_applied *out);
+QG_NODISCARD qg_status qg_scheme_apply(qg_ctx *ctx, qg_arena *arena,
+                                       const qg_apply *how, const qg_tensor *x,
+                                       qg_tensor *y, qg_applied *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* code.c -- integer codes of a tensor, and the values of codes.  Not on any hot
  * path. */
+#include <assert.h>
 #include <math.h>
 
 #include "engine/number/format.h"
@@ -24,6 +25,7 @@ typedef struct coder {
 
 static void put(const qg_tensor *t, size_t at, int64_t code)
 {
+    assert(t->data && ((INTEGERS | FLOATS) >> t->dtype & 1));
     unsigned bits = qg_dtype_bits(t->dtype);
     switch (bits) {
     case 32:
@@ -88,6 +90,7 @@ static void quantize(const coder *k, size_t c, size_t at)
     int64_t low = s->qmin - offset_of(k, c), high = s->qmax - offset_of(k, c);
     double t = s->bits > 24 ? (double)x / (double)scale : (double)(x / scale);
     t = qg_round_f64((qg_rounding)s->rounding, t);
+    assert(low < high);
     int64_t q = t <= (double)high ? t > (double)low ? (int64_t)t : low
                 : isnan(t)        ? low
                                   : high;

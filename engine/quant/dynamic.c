@@ -79,6 +79,7 @@ static void choose(const qg_scheme *s, const slab *b, const float *x, columns *p
 
 static void apply(const qg_scheme *s, const slab *b, const float *x, float *y)
 {
+    assert(b->columns > 0 && b->stride >= b->columns * b->run);
     columns p;
     qg_linear one;
     choose(s, b, x, &p);

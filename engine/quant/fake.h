@@ -59,7 +59,8 @@ typedef struct qg_range {
     double min_scale; /* 0: the default of 1e-8 */
     unsigned quirks;  /* of qg_range_quirk */
 } qg_range;
-void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t *offset);
+void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale,
+                          int32_t *offset);
 
 /* low[c] and high[c]: the range of the finite elements of x under parameter c, with 0
  * included; qg_scheme_param_count of each.  What a DYNAMIC scheme does at run time is

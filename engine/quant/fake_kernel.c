@@ -25,6 +25,7 @@ const qg_fake_row *const *qg_fake_rows(size_t *n)
 const qg_fake_row *qg_fake_row_best(void)
 {
     size_t i = N_ROWS - 1;
+    assert(rows[0]->supported());
     while (!rows[i]->supported())
         i--;
     return rows[i];
@@ -81,6 +82,7 @@ void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offse
 /* Comparisons are false for NaN; adding 0 turns -0 into +0. */
 float qg_linear_define(const qg_linear *p, float x)
 {
+    assert(p->run && p->scale > 0);
     if (p->wide) {
         double t = qg_round_f64(p->rounding, (double)x / (double)p->scale);
         t = t < p->wide_low ? p->wide_low : t > p->wide_high ? p->wide_high : t;

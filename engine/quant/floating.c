@@ -22,10 +22,11 @@ static void defined(const qg_floating *p, const float *x, float *y, size_t n)
 }
 
 /* The largest number has all exponent and mantissa bits set; what a format reserves for
- * infinity and NaN is kept out by qmax.  exponent_bits 8 is bfloat16's, whose top exponent
- * float32 lacks as well. */
+ * infinity and NaN is kept out by qmax.  exponent_bits 8 is bfloat16's, whose top
+ * exponent float32 lacks as well. */
 double qg_floating_top(const qg_scheme *s)
 {
+    assert(s->exponent_bits >= 1 && s->exponent_bits <= 8 && mantissa_of(s) >= 0);
     int half = 1 << (s->exponent_bits - 1);
     int most = s->variant & QG_FLOAT_FNUZ ? half - 1 : half;
     double top = ldexp(2 - ldexp(1, -mantissa_of(s)), most > 127 ? 127 : most);
@@ -66,6 +67,7 @@ float qg_floating_code(const qg_floating *p, float x)
     u = u < p->low ? p->low : u > p->high ? p->high : u;
     if (isnan(u) || u == 0)
         return u + 0.0f;
+    assert(u >= p->low && u <= p->high);
     int exponent = ilogbf(u);
     bool normal = exponent >= p->least;
     int step = (normal ? exponent : p->least) - p->mantissa;

@@ -41,6 +41,7 @@ static double total(const double v[LANES])
 
 double qg_error_snr(const qg_error *e)
 {
+    assert(!(total(e->signal) < 0)); /* sums of squares, or NaN */
     return total(e->noise) / (total(e->signal) + 1e-7);
 }
 

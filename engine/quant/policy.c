@@ -97,6 +97,7 @@ static qg_status check_range(qg_ctx *ctx, const char *what, const qg_scheme *s)
                        what, s->qmin, s->qmax);
     if (s->policy & QG_FLOATING)
         return QG_OK; /* limits of x / scale, beside those of the format */
+    assert(s->bits >= 2 && s->bits <= 32); /* checked before */
     int64_t low = s->qmin < 0 ? -(INT64_C(1) << (s->bits - 1)) : 0;
     int64_t high = low + (INT64_C(1) << s->bits) - 1;
     if (s->qmin < low || s->qmax > high)

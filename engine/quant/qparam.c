@@ -34,6 +34,7 @@ void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t 
     double top = s->policy & QG_FLOATING ? qg_floating_top(s) : 0;
     double unrounded = width / (top > 0 ? 2 * top : (double)s->qmax - (double)s->qmin);
     unrounded = fmin(fmax(unrounded, r.min_scale > 0 ? r.min_scale : 1e-8), FLT_MAX);
+    assert(unrounded > 0);
     double chosen = unrounded;
     if (r.quirks & QG_RANGE_MX && top > 0 && width > 0)
         chosen = fmax(ldexp(1, ilogb(width / 2) - ilogb(top)), 0x1p-127);

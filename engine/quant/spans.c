@@ -14,6 +14,7 @@ static int memory_order(const qg_tensor *x, int order[QG_MAX_RANK])
             order[k] = order[k - 1];
         order[k] = d;
     }
+    assert(n <= QG_MAX_RANK);
     int64_t dense = 1;
     for (int k = 0; k < n; dense *= x->dim[order[k++]])
         if (x->stride[order[k]] != dense)
@@ -60,6 +61,7 @@ bool qg_spans_start(qg_spans *w, const qg_scheme *s, const qg_tensor *x)
 
 static void advance(qg_spans *w, size_t n)
 {
+    assert((int64_t)n <= w->extent[0] - w->index[0]);
     w->at += n;
     w->index[0] += (int64_t)n;
     for (int k = 0; k + 1 < w->n && w->index[k] == w->extent[k]; k++) {

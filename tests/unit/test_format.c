@@ -1,8 +1,8 @@
 /* number/format.h: every code of every format, and every boundary between two codes.
  *
- * A rounding conversion is monotone; so it is right when each value comes back to its
- * code, and when between neighbours a < b the middle goes to the even code, what is just
- * below it to a and what is just above to b. */
+ * A rounding conversion is monotone; so it is right when each value comes back to
+ * its code, and when between neighbours a < b the middle goes to the even code, what
+ * is just below it to a and what is just above to b. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "engine/number/format.h"
 
 /* clang-format off */
-/* Source: OCP 8-bit and microscaling specifications; onnx/numpy tables of ml_dtypes 0.6.
+/* Source: OCP 8-bit and microscaling specifications; compared with ml_dtypes 0.6.
  * positive: finite codes above 0; least: smallest value above 0. */
 static const struct {
     qg_dtype type;
