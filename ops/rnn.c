@@ -12,7 +12,7 @@
  *
  * Sequences may be shorter than time (sequence_lens): Y is 0 behind their end, Y_h is
  * the state there, and the reverse direction begins there.  `clip` limits the input of
- * every activation.
+ * every gate's activation; that of an LSTM's h stays as it is, as in ONNX Runtime.
  * Source: ONNX RNN, LSTM-1, 7, 14 (layout), 22; GRU-1, 3 (linear_before_reset), 7, 14,
  * 22. */
 #include "ops/families.h"
@@ -130,7 +130,7 @@ static void lstm_step(const cell *c, int64_t b)
                       : activated(c, 0, gate(c, rec, 2, j) + p[2 * n + j] * *state);
         *state = f * *state + i * activated(c, 1, gate(c, rec, 3, j));
         float o = activated(c, 0, gate(c, rec, 1, j) + p[n + j] * *state);
-        c->h[b * n + j] = o * activated(c, 2, *state);
+        c->h[b * n + j] = o * qg_activate(&c->function[2], *state);
     }
 }
 
