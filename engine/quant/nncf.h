@@ -19,7 +19,7 @@
  *
  * The symmetric parameter is `scale`; its published gradient is d range as it stands.
  * But range = scale (1 - a), so inside the true gradient is e (1 - a) g: about twice
- * the published one for signed levels.  QG_NNCF_GRAD_PUBLISHED leaves the factor out, as
+ * the published one for signed levels.  QG_NNCF_GRAD_PUBLISHED leaves it out, as
  * NNCF's kernels do; QG_NNCF_GRAD_EXACT has it.  No learning rate makes up for it,
  * because the clipped branches have the right size in both.  The two agree for a = 0.
  *

@@ -2,7 +2,7 @@
  * instead, and conversions to and from (scale, zero point, qmin, qmax).
  *
  *     reference   x <= min(il, ih): ol;  x > max(il, ih): oh;  else, each step in f32,
- *                 t = rint((x - il) / (ih - il) * (L-1)) / (L-1); y = t * (oh - ol) + ol
+ *                 t = rint((x - il) / (ih - il) * (L-1)) / (L-1); y = t * (oh-ol) + ol
  *     plugin      isc = (L-1) / (ih - il); ish = -(il * isc)
  *                 t = rint(crop(x) * isc + ish);   y = fma(t, (oh - ol) / (L-1), ol)
  *

@@ -50,18 +50,14 @@ static bool run_file(qg_ctx *ctx, qg_arena *arena, const char *directory,
         return true;
     }
     vec_run v = { .ctx = ctx, .arena = arena };
-    char *text;
-    size_t size;
+    const json *root;
     v.path = qg_path_join(arena, directory, file);
-    if (!v.path || qg_file_text(ctx, arena, "vectors", v.path, (size_t)1 << 30, &text,
-                                &size) != QG_OK)
+    if (!v.path || qg_json_read(ctx, arena, v.path, (size_t)1 << 30, &root) != QG_OK)
         vec_malformed("%s", qg_ctx_message(ctx));
-    json *root = js_parse(text, v.path);
     run(&v, root);
     vec_case(&v, "end"); /* closes the last case */
     bool good = report(&v, file);
     *covered += v.cases;
-    js_free(root);
     qg_arena_reset(arena);
     return good;
 }

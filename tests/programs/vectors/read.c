@@ -1,12 +1,11 @@
 /* JSON and tensors of the vector files. */
 #include "tests/programs/vectors/vectors.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cjson/cJSON.h>
 
 void vec_malformed(const char *fmt, ...)
 {
@@ -27,71 +26,73 @@ void *vec_get(vec_run *v, size_t count, size_t size)
     return p;
 }
 
-json *js_parse(const char *text, const char *path)
-{
-    json *root = cJSON_Parse(text);
-    if (!root)
-        vec_malformed("%s: not JSON, near byte %ld", path,
-                      (long)(cJSON_GetErrorPtr() - text));
-    return root;
-}
-
-void js_free(json *root) { cJSON_Delete(root); }
-
 const json *js_find(const json *object, const char *key)
 {
-    return cJSON_GetObjectItemCaseSensitive(object, key);
+    return qg_json_get(object, key);
 }
 
 const json *js_get(const json *object, const char *key)
 {
     const json *value = js_find(object, key);
     if (!value)
-        vec_malformed("object '%s' lacks '%s'",
-                      object && object->string ? object->string : "", key);
+        vec_malformed("object '%s' lacks '%s'", js_key(object), key);
     return value;
 }
 
 const json *js_at(const json *array, size_t i)
 {
-    const json *item = cJSON_GetArrayItem(array, (int)i);
-    if (!item)
-        vec_malformed("an array has no element %zu", i);
-    return item;
+    if (array->type != QG_JSON_ARRAY || i >= array->count)
+        vec_malformed("'%s' has no element %zu", js_key(array), i);
+    return &array->item[i];
 }
 
-const json *js_first(const json *parent) { return parent ? parent->child : NULL; }
-const json *js_next(const json *item) { return item->next; }
-const char *js_key(const json *member) { return member->string; }
-size_t js_count(const json *array) { return (size_t)cJSON_GetArraySize(array); }
+static bool has_items(const json *v)
+{
+    return v->type == QG_JSON_ARRAY || v->type == QG_JSON_OBJECT;
+}
+
+const json *js_first(const json *parent)
+{
+    return has_items(parent) && parent->count > 0 ? parent->item : NULL;
+}
+
+const json *js_next(const json *item)
+{
+    const json *end = item->parent->item + item->parent->count;
+    return item + 1 < end ? item + 1 : NULL;
+}
+
+const char *js_key(const json *member) { return member->key ? member->key : ""; }
+size_t js_count(const json *array) { return has_items(array) ? array->count : 0; }
 
 double js_number(const json *number)
 {
-    if (cJSON_IsString(number) && strcmp(number->valuestring, "inf") == 0)
-        return strtod("inf", NULL);
-    if (!cJSON_IsNumber(number) && !cJSON_IsBool(number))
-        vec_malformed("'%s' is not a number", number->string ? number->string : "?");
-    return cJSON_IsBool(number) ? cJSON_IsTrue(number) : number->valuedouble;
+    if (number->type == QG_JSON_TEXT && strcmp(number->text, "inf") == 0)
+        return INFINITY;
+    if (number->type == QG_JSON_BOOL)
+        return number->truth;
+    if (number->type != QG_JSON_NUMBER)
+        vec_malformed("'%s' is not a number", js_key(number));
+    return number->number;
 }
 
 int64_t js_int(const json *number) { return (int64_t)js_number(number); }
 
 const char *js_text(const json *string)
 {
-    if (!cJSON_IsString(string))
-        vec_malformed("'%s' is not a string", string->string ? string->string : "?");
-    return string->valuestring;
+    if (string->type != QG_JSON_TEXT)
+        vec_malformed("'%s' is not a string", js_key(string));
+    return string->text;
 }
 
-bool js_is_text(const json *value) { return cJSON_IsString(value); }
-bool js_is_null(const json *value) { return cJSON_IsNull(value); }
+bool js_is_text(const json *value) { return value->type == QG_JSON_TEXT; }
+bool js_is_null(const json *value) { return value->type == QG_JSON_NULL; }
 
 bool js_true(const json *value)
 {
-    return value &&
-           (cJSON_IsTrue(value) || (cJSON_IsNumber(value) && value->valuedouble != 0));
+    return value && ((value->type == QG_JSON_BOOL && value->truth) ||
+                     (value->type == QG_JSON_NUMBER && value->number != 0));
 }
-
 double js_num(const json *o, const char *key) { return js_number(js_get(o, key)); }
 int64_t js_i64(const json *o, const char *key) { return js_int(js_get(o, key)); }
 const char *js_str(const json *o, const char *key) { return js_text(js_get(o, key)); }
@@ -125,21 +126,21 @@ float js_f32(const json *o, const char *key) { return float_of(js_get(o, key)); 
 
 static size_t length(const json *array)
 {
-    return cJSON_IsArray(array) ? js_count(array) : 1;
+    return array->type == QG_JSON_ARRAY ? array->count : 1;
 }
 
-/* First element of an array, or the value itself. */
-static const json *begin(const json *array)
+/* Element i of an array, or the value itself. */
+static const json *element(const json *array, size_t i)
 {
-    return cJSON_IsArray(array) ? array->child : array;
+    return array->type == QG_JSON_ARRAY ? &array->item[i] : array;
 }
 
 float *js_floats(vec_run *v, const json *array, size_t *n)
 {
-    size_t count = length(array), i = 0;
+    size_t count = length(array);
     float *x = VEC_NEW(v, count, float);
-    for (const json *e = begin(array); e && i < count; e = e->next)
-        x[i++] = float_of(e);
+    for (size_t i = 0; i < count; i++)
+        x[i] = float_of(element(array, i));
     if (n)
         *n = count;
     return x;
@@ -147,10 +148,10 @@ float *js_floats(vec_run *v, const json *array, size_t *n)
 
 double *js_doubles(vec_run *v, const json *array, size_t *n)
 {
-    size_t count = length(array), i = 0;
+    size_t count = length(array);
     double *x = VEC_NEW(v, count, double);
-    for (const json *e = begin(array); e && i < count; e = e->next)
-        x[i++] = js_number(e);
+    for (size_t i = 0; i < count; i++)
+        x[i] = js_number(element(array, i));
     if (n)
         *n = count;
     return x;
@@ -158,10 +159,10 @@ double *js_doubles(vec_run *v, const json *array, size_t *n)
 
 int32_t *js_ints(vec_run *v, const json *array, size_t *n)
 {
-    size_t count = length(array), i = 0;
+    size_t count = length(array);
     int32_t *x = VEC_NEW(v, count, int32_t);
-    for (const json *e = begin(array); e && i < count; e = e->next)
-        x[i++] = (int32_t)js_int(e);
+    for (size_t i = 0; i < count; i++)
+        x[i] = (int32_t)js_int(element(array, i));
     if (n)
         *n = count;
     return x;

@@ -15,9 +15,10 @@
 #include <stdint.h>
 
 #include "engine/core/ctx.h"
+#include "engine/io/json.h"
 #include "engine/number/dtype.h"
 
-typedef struct cJSON json;
+typedef qg_json json;
 
 typedef struct vec_run {
     qg_ctx *ctx;
@@ -109,9 +110,6 @@ void *vec_get(vec_run *v, size_t count, size_t size); /* zeroed; never NULL */
 
 /* Ends the program: the file is not what its schema says. */
 void vec_malformed(const char *fmt, ...) QG_PRINTF(1, 2) __attribute__((noreturn));
-
-json *js_parse(const char *text, const char *path); /* ends the program on an error */
-void js_free(json *root);
 
 /* -- tensors of the library files -------------------------------------------------- */
 
