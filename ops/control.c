@@ -10,17 +10,23 @@
 #include "ops/util_body.h"
 #include "ops/util_broadcast.h"
 
-/* *t = what two tensors have in common: unknown where they differ. */
-static void merge_types(qg_tensor *t, const qg_tensor *other)
+/* *t = what two tensors have in common: unknown where they differ.  False when their
+ * types do; a type that inference could not tell may be any. */
+static bool merge_types(qg_tensor *t, const qg_tensor *other)
 {
+    if (t->dtype == QG_NODTYPE)
+        t->dtype = other->dtype;
+    if (other->dtype != QG_NODTYPE && other->dtype != t->dtype)
+        return false;
     if (t->rank != other->rank || t->rank < 0) {
         qg_tensor_unknown(t, t->dtype);
-        return;
+        return true;
     }
     for (int32_t i = 0; i < t->rank; i++)
         if (t->dim[i] != other->dim[i])
             t->dim[i] = -1;
     qg_tensor_set_plain(t);
+    return true;
 }
 
 /* The one boolean in a tensor. */
@@ -59,14 +65,14 @@ static qg_status if_infer(const qg_call *k)
     if (decided)
         QG_TRY(read_bool(k, condition, "the condition", &taken));
     for (size_t i = 0; i < k->n_out; i++) {
-        qg_tensor y = p->body[taken]->output.at[i]->type;
+        qg_tensor y = p->body[taken]->output.at[i]->type, both = y;
         const qg_tensor *other = &p->body[!taken]->output.at[i]->type;
-        if (y.dtype != other->dtype)
+        if (!merge_types(&both, other))
             return qg_infer_fail(k, QG_EMODEL,
                                  "output %zu is %s or %s, expected one type", i,
                                  qg_dtype_name(y.dtype), qg_dtype_name(other->dtype));
-        if (!decided)
-            merge_types(&y, other);
+        if (!decided || y.dtype == QG_NODTYPE)
+            y = both;
         qg_set_out(k, i, y.dtype, y.rank, y.dim);
     }
     return QG_OK;
@@ -191,11 +197,10 @@ static qg_status infer_carried(const qg_call *k, qg_tensor *in, size_t first,
         for (size_t i = 0; i < p->n_carried; i++) {
             const qg_tensor *becomes = &p->body->output.at[out_first + i]->type;
             qg_tensor was = in[first + i];
-            if (becomes->dtype != was.dtype)
+            if (!merge_types(&in[first + i], becomes))
                 return qg_infer_fail(
                     k, QG_EMODEL, "carried value %zu is %s, expected %s", i,
                     qg_dtype_name(becomes->dtype), qg_dtype_name(was.dtype));
-            merge_types(&in[first + i], becomes);
             same = same && was.rank == in[first + i].rank &&
                    (was.rank < 0 || qg_same_dims(&was, &in[first + i]));
         }

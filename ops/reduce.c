@@ -64,7 +64,8 @@ typedef struct reducer {
 /* clang-format off */
 #define PLUS(a, b)  ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
-#define MAX(a, b)   ((a) > (b) || (a) != (a) ? (a) : (b)) /* a NaN on either side wins */
+/* a NaN on either side wins */
+#define MAX(a, b)   ((a) > (b) || (a) != (a) ? (a) : (b))
 #define MIN(a, b)   ((a) < (b) || (a) != (a) ? (a) : (b))
 #define REAL(x)     ((double)(x))
 #define WHOLE(x)    ((uint64_t)(x))
@@ -92,8 +93,9 @@ typedef struct reducer {
     REDUCER(id, u64, uint64_t, uint64_t, identity, combine, map, AS_IS)
 #define REAL_ENTRIES(id) [QG_F32] = &id##_f32, [QG_F64] = &id##_f64
 #define ALL_ENTRIES(id) REAL_ENTRIES(id),                                              \
-    [QG_I8] = &id##_i8, [QG_U8] = &id##_u8, [QG_I16] = &id##_i16, [QG_U16] = &id##_u16, \
-    [QG_I32] = &id##_i32, [QG_U32] = &id##_u32, [QG_I64] = &id##_i64, [QG_U64] = &id##_u64
+    [QG_I8] = &id##_i8, [QG_U8] = &id##_u8, [QG_I16] = &id##_i16,                      \
+    [QG_U16] = &id##_u16, [QG_I32] = &id##_i32, [QG_U32] = &id##_u32,                  \
+    [QG_I64] = &id##_i64, [QG_U64] = &id##_u64
 
 ON_REALS(sum, 0, PLUS, REAL, AS_IS)          ON_INTS(sum, 0, PLUS, WHOLE)
 ON_REALS(square, 0, PLUS, SQUARE_R, AS_IS)   ON_INTS(square, 0, PLUS, SQUARE_W)

@@ -40,7 +40,8 @@ QG_NODISCARD qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
                                    const qg_tensor *const *in, const qg_tensor **out);
 
 /* Gives output `slot` of the node type and dims of t and its own memory; *y is the
- * tensor to fill, NULL when nobody wants it.  QG_EDATA when the plan promised others. */
+ * tensor to fill, NULL when nobody wants it.  QG_EDATA when the plan promised
+ * others. */
 QG_NODISCARD qg_status qg_result(const qg_call *k, size_t slot, const qg_tensor *t,
                                  qg_tensor **y);
 

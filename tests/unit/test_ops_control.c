@@ -231,37 +231,46 @@ static void scan_has_axes_and_directions(void **state)
     close_model(&f);
 }
 
+#define HEAD      "graph {\n opset 16\n "
+#define IF        "c = input bool[]\n y = If(c) then_branch=graph \"t\" {\n"
+#define ELSE      "} else_branch=graph \"e\" {\n"
+#define END       "}\n output y\n}"
+#define NEG(type) "a = const " type "[1] [1]\n b = Neg(a)\n output b\n"
+#define LOOP                                                                           \
+    "m = input int64[]\n x = input f32[1]\n y = Loop(m, _, x) body=graph \"b\" {\n"    \
+    "i = input int64[]\n "
+
 /* What is refused before it runs: text, status, part of the message. */
 static const struct {
     const char *text;
     qg_status status;
     const char *message;
 } refused[] = {
-    {"graph {\n opset 16\n c = input bool[]\n y = If(c) then_branch=graph \"t\" "
-      "{\n}\n "
-      "output y\n}",                                                             QG_EMODEL,       "else_branch is missing"                                  },
-    { "graph {\n opset 16\n c = input bool[]\n y = If(c) then_branch=graph \"t\" {\n}"
-      " else_branch=graph \"e\" {\n}\n output y\n}",                             QG_EMODEL,       "else_branch has 0 inputs and 0 outputs, expected 0 and 1"},
-    { "graph {\n opset 16\n c = input bool[]\n y = If(c) then_branch=graph \"t\" {\n"
-      "a = const f32[1] [1]\n b = Neg(a)\n output b\n} else_branch=graph \"e\" {\n"
-      "a = const i32[1] [1]\n b = Neg(a)\n output b\n}\n output y\n}",           QG_EMODEL,       "output 0 is float32 or int32, expected one type"         },
-    { "graph {\n opset 16\n c = input float32[]\n y = If(c) then_branch=graph \"t\" {\n"
-      "a = const f32[1] [1]\n b = Neg(a)\n output b\n} else_branch=graph \"e\" {\n"
-      "a = const f32[1] [1]\n b = Neg(a)\n output b\n}\n output y\n}",           QG_EUNSUPPORTED, "input 0 has type float32"                                },
-    { "graph {\n opset 16\n m = input int64[]\n x = input float32[1]\n"
-      "y = Loop(m, _, x) body=graph \"b\" {\n i = input int64[]\n on = input bool[]\n"
-      "s = input float32[1]\n t = Cast(s) to=7\n output on, t\n}\n output y\n}", QG_EMODEL,       "carried value 0 is int64, expected float32"              },
-    { "graph {\n opset 16\n m = input int64[]\n x = input float32[1]\n"
-      "y = Loop(m, _, x) body=graph \"b\" {\n i = input int64[]\n output i\n}\n output "
-      "y\n}",                                                                    QG_EMODEL,       "body has 1 inputs and 1 outputs, expected 3 and 2"       },
-    { "graph {\n opset 16\n x = input float32[3,2]\n y = Scan(x) num_scan_inputs=2 "
-      "body=graph \"b\" {\n}\n output y\n}",                                     QG_EMODEL,       "num_scan_inputs is 2 of 1 inputs with 1 outputs"         },
-    { "graph {\n opset 16\n x = input float32[3,2]\n y = Scan(x) num_scan_inputs=1 "
-      "scan_input_axes=[0, 1] body=graph \"b\" {\n s = input float32[2]\n t = Neg(s)\n "
-      "output t\n}\n output y\n}",                                               QG_EMODEL,       "2 axes or directions, expected 1"                        },
-    { "graph {\n opset 16\n x = input float32[3,2]\n z = input float32[4,2]\n"
-      "y = Scan(x, z) num_scan_inputs=2 body=graph \"b\" {\n s = input float32[2]\n"
-      "u = input float32[2]\n t = Add(s, u)\n output t\n}\n output y\n}",        QG_EMODEL,       "input 1 has 4 slices, expected 3"                        },
+  /* clang-format off */
+    { HEAD IF END, QG_EMODEL, "else_branch is missing" },
+    { HEAD IF ELSE END,
+      QG_EMODEL, "else_branch has 0 inputs and 0 outputs, expected 0 and 1" },
+    { HEAD IF NEG("f32") ELSE NEG("i32") END,
+      QG_EMODEL, "output 0 is float32 or int32, expected one type" },
+    { HEAD "c = input f32[]\n y = If(c) then_branch=graph \"t\" {\n" NEG("f32") ELSE
+      NEG("f32") END,
+      QG_EUNSUPPORTED, "input 0 has type float32" },
+    { HEAD LOOP "on = input bool[]\n s = input f32[1]\n t = Cast(s) to=7\n"
+      "output on, t\n" END,
+      QG_EMODEL, "carried value 0 is int64, expected float32" },
+    { HEAD LOOP "output i\n" END,
+      QG_EMODEL, "body has 1 inputs and 1 outputs, expected 3 and 2" },
+    { HEAD "x = input f32[3,2]\n y = Scan(x) num_scan_inputs=2 "
+      "body=graph \"b\" {\n" END,
+      QG_EMODEL, "num_scan_inputs is 2 of 1 inputs with 1 outputs" },
+    { HEAD "x = input f32[3,2]\n y = Scan(x) num_scan_inputs=1 scan_input_axes=[0, 1] "
+      "body=graph \"b\" {\n s = input f32[2]\n t = Neg(s)\n output t\n" END,
+      QG_EMODEL, "2 axes or directions, expected 1" },
+    { HEAD "x = input f32[3,2]\n z = input f32[4,2]\n"
+      "y = Scan(x, z) num_scan_inputs=2 body=graph \"b\" {\n s = input f32[2]\n"
+      "u = input f32[2]\n t = Add(s, u)\n output t\n" END,
+      QG_EMODEL, "input 1 has 4 slices, expected 3" },
+  /* clang-format on */
 };
 
 static void wrong_control_is_refused(void **state)
