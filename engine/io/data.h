@@ -5,7 +5,7 @@
  *     folder/        .npy, .npz, .pb (TensorProto) and image files in name order; other
  *                    suffixes are left alone
  *     data.yaml      the same with image settings: see data_yaml.c
- *     random:N       N samples, uniform in [0, 1) (0 or 1 for integers), always the same
+ *     random:N       N samples, uniform in [0, 1) (integers: 0 or 1), always the same
  *
  * A sample is one complete feed.  The first axis of an array counts samples when the
  * array has one axis more than the input, or when the input's batch is 1 or symbolic

@@ -184,16 +184,15 @@ static qg_status frame(qg_ctx *ctx, const qg_npy_source *s, size_t *from, size_t
         return qg_fail(ctx, QG_EUNSUPPORTED,
                        "read %.200s: .npy version %d.%d, expected 1.0, 2.0 or 3.0",
                        s->name, b[6], b[7]);
-    size_t n = (size_t)(b[8] | b[9] << 8);
-    *from = 10;
-    if (b[6] > 1) {
-        *from = 12;
-        n = s->size < 12 ? SIZE_MAX / 2 : n | (size_t)b[10] << 16 | (size_t)b[11] << 24;
-    }
-    if (n > s->size - *from)
+    size_t n = SIZE_MAX; /* a version 2 file that ends within its length */
+    *from = b[6] == 1 ? 10 : 12;
+    if (s->size >= *from)
+        n = (size_t)(b[8] | b[9] << 8) |
+            (b[6] == 1 ? 0 : (size_t)b[10] << 16 | (size_t)b[11] << 24);
+    if (s->size < *from || n > s->size - *from)
         return qg_fail(ctx, QG_EPARSE,
-                       "read %.200s: header of %zu bytes, expected at most %zu",
-                       s->name, n, s->size - *from);
+                       "read %.200s: header of %zu bytes, the file has %zu", s->name, n,
+                       s->size);
     *to = *from + n;
     return QG_OK;
 }

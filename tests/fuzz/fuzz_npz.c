@@ -1,0 +1,41 @@
+/* fuzz_npz.c -- any bytes as a .npz archive, and as a .npy header. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine/io/npz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void read_archive(qg_ctx *ctx, const char *path)
+{
+    qg_npz z;
+    if (qg_npz_open(ctx, ctx->arena, path, &z) != QG_OK)
+        return;
+    for (size_t i = 0; i < z.count; i++) {
+        const qg_tensor *t;
+        qg_status s = qg_npz_load(ctx, ctx->arena, &z, &z.member[i], &t);
+        (void)s;
+    }
+    qg_npz_close(&z);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    char path[64];
+    qg_npy_source from = { "fuzz", bytes, size, size };
+    qg_npy_head head;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    int fd = memfd_create("fuzz", 0);
+    if (ctx && fd >= 0 && write(fd, bytes, size) == (ssize_t)size) {
+        qg_status s = qg_npy_parse(ctx, &from, &head);
+        (void)s;
+        (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        read_archive(ctx, path);
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    qg_ctx_free(ctx);
+    return 0;
+}
