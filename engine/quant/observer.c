@@ -10,6 +10,18 @@ static const double MIN_SCALE = 1e-8;    /* spec/ppq.md 3.1 */
 
 /* --- walking a tensor channel by channel --- */
 
+/* Plain and channels-last tensors are one run of memory when channels are no matter. */
+static bool fills_memory(const qg_tensor *x)
+{
+    qg_tensor last = *x;
+    if (qg_tensor_is_plain(x))
+        return true;
+    if (x->rank < 3)
+        return false;
+    qg_tensor_set_channels_last(&last);
+    return memcmp(last.stride, x->stride, (size_t)x->rank * sizeof x->stride[0]) == 0;
+}
+
 /* Calls visit(ud, channel, run of floats) over all of x, innermost stride first. */
 typedef void visitor(void *ud, size_t channel, const float *x, int64_t n,
                      int64_t stride);
@@ -18,8 +30,8 @@ static void walk(const qg_observe *o, const qg_tensor *x, visitor *visit, void *
 {
     int64_t at[QG_MAX_RANK] = { 0 };
     int32_t inner = x->rank - 1, axis = o->channels > 1 ? o->scheme->axis : -1;
-    if (x->rank == 0) {
-        visit(ud, 0, x->f32, 1, 1);
+    if (axis < 0 && fills_memory(x)) {
+        visit(ud, 0, x->f32, qg_tensor_count(x), 1);
         return;
     }
     for (;;) {
@@ -56,17 +68,50 @@ static void minmax_begin(const qg_observe *o, void *state)
         r[c] = (range){ INFINITY, -INFINITY, false };
 }
 
+enum { LANES = 16 };
+
+static void widen(range *r, float v)
+{
+    r->low = v < r->low ? v : r->low;
+    r->high = v > r->high ? v : r->high;
+    r->broken |= !(v - v == 0);
+}
+
+/* Lanes side by side, so that the loop vectorizes; extremes do not depend on order. */
+static range range_of(const float *x, int64_t n, int64_t stride)
+{
+    range r = { INFINITY, -INFINITY, false };
+    float low[LANES], high[LANES], bad[LANES];
+    int64_t i = 0;
+    for (int j = 0; j < LANES; j++) {
+        low[j] = INFINITY;
+        high[j] = -INFINITY;
+        bad[j] = 0;
+    }
+    for (; stride == 1 && i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++) {
+            float v = x[i + j];
+            low[j] = v < low[j] ? v : low[j];
+            high[j] = v > high[j] ? v : high[j];
+            bad[j] += v - v; /* 0, or NaN from the first NaN or infinity on */
+        }
+    for (int j = 0; j < LANES; j++) {
+        r.low = low[j] < r.low ? low[j] : r.low;
+        r.high = high[j] > r.high ? high[j] : r.high;
+        r.broken |= !(bad[j] == 0);
+    }
+    for (; i < n; i++)
+        widen(&r, x[i * stride]);
+    return r;
+}
+
 static void minmax_visit(void *ud, size_t channel, const float *x, int64_t n,
                          int64_t stride)
 {
-    range *r = (range *)ud + channel, s = *r;
-    for (int64_t i = 0; i < n; i++) {
-        float v = x[i * stride];
-        s.low = v < s.low ? v : s.low;
-        s.high = v > s.high ? v : s.high;
-        s.broken |= !(v - v == 0);
-    }
-    *r = s;
+    range *r = (range *)ud + channel, s = range_of(x, n, stride);
+    r->low = s.low < r->low ? s.low : r->low;
+    r->high = s.high > r->high ? s.high : r->high;
+    r->broken |= s.broken;
 }
 
 static qg_status refuse_broken(qg_ctx *ctx, const range *r, size_t n, size_t sample)
@@ -164,16 +209,26 @@ typedef struct tails {
     bool broken;
 } tails;
 
+static bool is_full(const heap *h) { return h->n == h->room; }
+
 static void tails_visit(void *ud, size_t channel, const float *x, int64_t n,
                         int64_t stride)
 {
+    enum { PIECE = 256 };
     tails *t = ud;
     (void)channel;
-    for (int64_t i = 0; i < n; i++) {
-        float v = x[i * stride];
-        t->broken |= !(v - v == 0);
-        heap_offer(&t->least, -v);
-        heap_offer(&t->largest, v);
+    for (int64_t i = 0; i < n; i += PIECE) {
+        const float *p = x + i * stride;
+        int64_t m = n - i < PIECE ? n - i : PIECE;
+        range r = range_of(p, m, stride);
+        t->broken |= r.broken;
+        if (is_full(&t->least) && -r.low <= t->least.at[0] && is_full(&t->largest) &&
+            r.high <= t->largest.at[0])
+            continue; /* nothing of this piece would be kept */
+        for (int64_t k = 0; k < m; k++) {
+            heap_offer(&t->least, -p[k * stride]);
+            heap_offer(&t->largest, p[k * stride]);
+        }
     }
 }
 
