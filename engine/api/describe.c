@@ -27,7 +27,7 @@ const char *qg_value_kind(const qg_value *v)
 const char *qg_state_meaning(qg_tqc_state s)
 {
     static const char *const meaning[QG_NTQC_STATE] = { /* ORDER STATE */
-#define X(id, text, rounds, own, out, words) #id ": " words,
+#define X(id, text, rounds, own, out, words) #id ", " words,
                                                         QG_TQC_STATE_MAP(X)
 #undef X
     };

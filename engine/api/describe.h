@@ -11,7 +11,7 @@ const char *qg_platform_name(enum qg_platform p); /* "fp32" */
 /* "constant", "input of the network", "output of the network", "inner value". */
 const char *qg_value_kind(const qg_value *v);
 
-/* "OVERLAPPED: silent: its dominator rounds this value" */
+/* "OVERLAPPED, silent: its dominator rounds this value" */
 const char *qg_state_meaning(qg_tqc_state s);
 
 /* "8 bits [-128, 127] half-even per-channel linear symmetric, axis 0" */

@@ -12,7 +12,7 @@ typedef struct diff {
     qg_report *r;
     qg_table *nodes, *endpoints, *scales;
     size_t only_a, only_b, changed_nodes;
-    size_t common, changed_endpoints, changed_scales;
+    size_t common, changed_endpoints, changed_scales, regrouped;
     double largest; /* relative difference of scales */
 } diff;
 
@@ -210,6 +210,7 @@ static size_t offset_changes(const qg_qparam *a, const qg_qparam *b)
     return n;
 }
 
+/* Of calibrated endpoints; that one has no scale is said by its state. */
 static qg_status compare_params(diff *d, const char *at, const qg_tqc *a,
                                 const qg_tqc *b)
 {
@@ -217,7 +218,7 @@ static qg_status compare_params(diff *d, const char *at, const qg_tqc *a,
     double relative = scale_difference(&p, &q);
     size_t offsets = offset_changes(&p, &q);
     qg_table *t = d->scales;
-    if (relative == 0 && offsets == 0)
+    if (p.n == 0 || q.n == 0 || (relative == 0 && offsets == 0))
         return QG_OK;
     d->changed_scales++;
     d->largest = fmax(d->largest, relative);
@@ -228,19 +229,77 @@ static qg_status compare_params(diff *d, const char *at, const qg_tqc *a,
     return qg_table_add(d->r, t, qg_cell_count(offsets));
 }
 
+/* One word per field, for comparison; NULL: the scheme has no such field. */
+#define WORD(...)                                                                      \
+    ((void)snprintf(text, QG_SCHEME_TEXT, __VA_ARGS__), (const char *)text)
+
+static const char *field_bits(const qg_scheme *s, char *text)
+{
+    return WORD("%d", s->bits);
+}
+
+static const char *field_exponent(const qg_scheme *s, char *text)
+{
+    return s->exponent_bits ? WORD("%d", s->exponent_bits) : NULL;
+}
+
+static const char *field_range(const qg_scheme *s, char *text)
+{
+    return WORD("[%" PRId64 ", %" PRId64 "]", s->qmin, s->qmax);
+}
+
+static const char *field_rounding(const qg_scheme *s, char *text)
+{
+    return WORD("%s", qg_rounding_name((qg_rounding)s->rounding));
+}
+
+static const char *field_policy(const qg_scheme *s, char *text)
+{
+    return qg_policy_text(s->policy, text);
+}
+
+static const char *field_axis(const qg_scheme *s, char *text)
+{
+    return s->axis >= 0 ? WORD("%d", s->axis) : NULL;
+}
+
+static const char *field_block(const qg_scheme *s, char *text)
+{
+    return s->block ? WORD("%" PRId32, s->block) : NULL;
+}
+
+static qg_status compare_scheme(diff *d, const char *at, const qg_scheme *a,
+                                const qg_scheme *b, size_t *rows)
+{
+    static const struct {
+        const char *name;
+        const char *(*text)(const qg_scheme *s, char *text);
+    } field[] = {
+        {"policy",         field_policy  },
+        { "bits",          field_bits    },
+        { "exponent_bits", field_exponent},
+        { "range",         field_range   },
+        { "rounding",      field_rounding},
+        { "axis",          field_axis    },
+        { "block",         field_block   },
+    };
+    char first[QG_SCHEME_TEXT], second[QG_SCHEME_TEXT];
+    for (size_t i = 0; i < sizeof field / sizeof field[0]; i++)
+        QG_TRY(compare(d, d->endpoints, at, field[i].name,
+                       TWO(field[i].text(a, first), field[i].text(b, second)), rows));
+    return QG_OK;
+}
+
 static qg_status compare_tqc(diff *d, const qg_tqc *a, const qg_tqc *b)
 {
     size_t rows = 0;
-    char at[QG_ENDPOINT_TEXT], first[QG_SCHEME_TEXT], second[QG_SCHEME_TEXT];
+    char at[QG_ENDPOINT_TEXT], first[QG_ENDPOINT_TEXT], second[QG_ENDPOINT_TEXT];
     qg_table *t = d->endpoints;
     (void)qg_tqc_text(a, at);
     QG_TRY(compare(d, t, at, "state",
                    TWO(qg_tqc_state_name(a->state), qg_tqc_state_name(b->state)),
                    &rows));
-    QG_TRY(compare(
-        d, t, at, "grid",
-        TWO(qg_scheme_text(&a->scheme, first), qg_scheme_text(&b->scheme, second)),
-        &rows));
+    QG_TRY(compare_scheme(d, at, &a->scheme, &b->scheme, &rows));
     QG_TRY(
         compare(d, t, at, "observer", TWO(a->observer.name, b->observer.name), &rows));
     QG_TRY(compare(
@@ -248,10 +307,12 @@ static qg_status compare_tqc(diff *d, const qg_tqc *a, const qg_tqc *b)
         TWO(qg_visibility_name(a->visibility), qg_visibility_name(b->visibility)),
         &rows));
     QG_TRY(compare(d, t, at, "rule", TWO(rule_of(d->a, a), rule_of(d->b, b)), &rows));
+    size_t before = rows;
     QG_TRY(compare(
         d, t, at, "dominator",
         TWO(qg_tqc_text(qg_tqc_root(a), first), qg_tqc_text(qg_tqc_root(b), second)),
         &rows));
+    d->regrouped += rows != before;
     d->changed_endpoints += rows != 0;
     return compare_params(d, at, a, b);
 }
@@ -314,6 +375,7 @@ static qg_status facts(diff *d, bool same)
     QG_TRY(qg_report_add(r, "nodes_changed", qg_cell_count(d->changed_nodes)));
     QG_TRY(qg_report_add(r, "endpoints_in_both", qg_cell_count(d->common)));
     QG_TRY(qg_report_add(r, "endpoints_changed", qg_cell_count(d->changed_endpoints)));
+    QG_TRY(qg_report_add(r, "dominators_changed", qg_cell_count(d->regrouped)));
     QG_TRY(qg_report_add(r, "scales_changed", qg_cell_count(d->changed_scales)));
     return qg_report_add(r, "largest_scale_difference", qg_cell_percent(d->largest));
 }

@@ -22,7 +22,6 @@ typedef struct answer {
     const qg_node *node;   /* of this name, or of the endpoint; NULL: none */
     const qg_value *value; /* of this name, or at the endpoint; NULL: none */
     QG_VEC(endpoint) end;
-    uint8_t *shown; /* [tqcs] its changes are shown */
     QG_VEC(const char *) by;
     qg_report *r;
 } answer;
@@ -341,29 +340,76 @@ static qg_status groups(answer *a)
 
 /* --- changes --- */
 
+/* How much of an endpoint's history is told: that of the named ones in full, that of
+ * those they follow or followed as far as it decides about scale and silence. */
+enum { UNTOLD, LED, NAMED };
+
+static const qg_tqc *tqc_named(const qg_quant *q, const char *endpoint_text)
+{
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < q->tqc.n; i++)
+        if (strcmp(qg_tqc_text(q->tqc.at[i], at), endpoint_text) == 0)
+            return q->tqc.at[i];
+    return NULL;
+}
+
+static bool is_field(const qg_journal_entry *e, const char *field)
+{
+    return strcmp(e->field, field) == 0;
+}
+
+/* Marks leaders, and leaders of leaders; the journal is short beside the work that
+ * wrote it. */
+static void mark_leaders(const answer *a, uint8_t *told)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < a->q->journal.n; i++) {
+            const qg_journal_entry *e = &a->q->journal.at[i];
+            if (told[e->tqc] == UNTOLD || !is_field(e, "dominator"))
+                continue;
+            const qg_tqc *leader = tqc_named(a->q, e->new_value);
+            if (leader && told[leader->id] == UNTOLD) {
+                told[leader->id] = LED;
+                more = true;
+            }
+        }
+    }
+}
+
+static bool is_told(const uint8_t *told, const qg_journal_entry *e)
+{
+    return told[e->tqc] == NAMED ||
+           (told[e->tqc] == LED && (is_field(e, "dominator") || is_field(e, "state") ||
+                                    is_field(e, "scale") || is_field(e, "offset")));
+}
+
+static qg_status put_change(answer *a, qg_table *t, const qg_journal_entry *e)
+{
+    char at[QG_ENDPOINT_TEXT];
+    QG_TRY(qg_table_add(a->r, t, qg_cell_count(e->seq)));
+    QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(a->q->tqc.at[e->tqc], at)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->field)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->old_value)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->new_value)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->by)));
+    return add_by(a, e->by);
+}
+
 static qg_status changes(answer *a)
 {
     qg_table *t;
-    char at[QG_ENDPOINT_TEXT];
-    a->shown = QG_NEWN(a->arena, a->q->tqc.n, uint8_t);
-    if (!a->shown)
+    uint8_t *told = QG_NEWN(a->arena, a->q->tqc.n, uint8_t);
+    if (!told)
         return qg_nomem(a->ctx);
     for (size_t i = 0; i < a->end.n; i++)
         if (tqc_of(&a->end.at[i]))
-            a->shown[tqc_of(&a->end.at[i])->id] = 1;
+            told[tqc_of(&a->end.at[i])->id] = NAMED;
+    mark_leaders(a, told);
     QG_TRY(qg_report_table(a->r, "changes", "seq endpoint field old new by", &t));
-    for (size_t i = 0; i < a->q->journal.n; i++) {
-        const qg_journal_entry *e = &a->q->journal.at[i];
-        if (!a->shown[e->tqc])
-            continue;
-        QG_TRY(qg_table_add(a->r, t, qg_cell_count(e->seq)));
-        QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(a->q->tqc.at[e->tqc], at)));
-        QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->field)));
-        QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->old_value)));
-        QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->new_value)));
-        QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->by)));
-        QG_TRY(add_by(a, e->by));
-    }
+    for (size_t i = 0; i < a->q->journal.n; i++)
+        if (is_told(told, &a->q->journal.at[i]))
+            QG_TRY(put_change(a, t, &a->q->journal.at[i]));
     return QG_OK;
 }
 

@@ -196,26 +196,34 @@ static qg_status states(qg_report *r, qg_table *t)
 
 static qg_status topics(qg_report *r, qg_table *t);
 
+/* clang-format off */
 static const topic topic_table[] = {
-    {"ops",        "operator opset inputs traits",            "operators, and what passes may ask them",
-     ops                                                                                                              },
-    { "traits",    "trait meaning",                           "what operators are known by",                 traits   },
-    { "passes",    "pass meaning",                            "steps of a pipeline",                         passes   },
-    { "backends",  "backend title file",                      "what `qg quantize -b` takes by name",
-     backends                                                                                                         },
-    { "observers", "observer per_channel meaning",            "how a range is found in the data",
-     observers                                                                                                        },
-    { "quirks",    "quirk meaning",                           "deviations kept for parity with other tools",
-     quirks                                                                                                           },
-    { "metrics",   "metric better meaning",                   "how an error is measured",                    metrics  },
-    { "dtypes",    "dtype bits",                              "types of tensors",                            dtypes   },
+    { "ops", "operator opset inputs traits",
+      "operators, and what passes may ask them", ops },
+    { "traits", "trait meaning",
+      "what operators are known by", traits },
+    { "passes", "pass meaning",
+      "steps of a pipeline", passes },
+    { "backends", "backend title file",
+      "what `qg quantize -b` takes by name", backends },
+    { "observers", "observer per_channel meaning",
+      "how a range is found in the data", observers },
+    { "quirks", "quirk meaning",
+      "deviations kept for parity with other tools", quirks },
+    { "metrics", "metric better meaning",
+      "how an error is measured", metrics },
+    { "dtypes", "dtype bits",
+      "types of tensors", dtypes },
     { "roundings", "rounding on_a_tie_or_always",
-     "how a number becomes a step of a grid",                                                                roundings},
-    { "policies",  "policy meaning",                          "what a scheme is made of",                    policies },
-    { "states",    "state rounds own_scale exported meaning", "what an endpoint may be in",
-     states                                                                                                           },
-    { "topics",    "topic meaning",                           "this table",                                  topics   },
+      "how a number becomes a step of a grid", roundings },
+    { "policies", "policy meaning",
+      "what a scheme is made of", policies },
+    { "states", "state rounds own_scale exported meaning",
+      "what an endpoint may be in", states },
+    { "topics", "topic meaning",
+      "this table", topics },
 };
+/* clang-format on */
 enum { N_TOPIC = sizeof topic_table / sizeof topic_table[0] };
 
 static qg_status topics(qg_report *r, qg_table *t)

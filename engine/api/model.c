@@ -63,6 +63,8 @@ static qg_status load_snapshot(qg_model *m, const char *folder,
     qg_status s = onnx && json ? load_onnx(m, onnx, o) : qg_nomem(m->ctx);
     if (s == QG_OK)
         s = qg_quant_json_read(m->graph, json, &m->quant, &m->info);
+    if (s == QG_OK && !(m->path = qg_arena_strdup(m->graph->arena, folder)))
+        s = qg_nomem(m->ctx);
     qg_arena_free(a);
     return s;
 }

@@ -1,0 +1,127 @@
+/* cli.h -- the command line: one table of verbs, one table of options.
+ *
+ * Reading    options and files in any order; `--name value`, `--name=value`,
+ *            `-n value`, `-n5`; `--` ends options.  What a verb does not take, a
+ *            missing or wrong value, and an option that stands twice are usage errors.
+ * Exit       0 done; 1 the library said no; 2 usage
+ * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
+ * Includes   engine/api/qg.h and the C library only: what people type is done by the
+ *            same functions that other programs call. */
+#ifndef QG_TOOLS_CLI_H
+#define QG_TOOLS_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine/api/qg.h"
+
+enum { CLI_OK, CLI_FAILED, CLI_USAGE };
+
+typedef struct cli_words {
+    const char **at; /* room for every word of the command line */
+    size_t n;
+} cli_words;
+
+/* What the command line said; texts are borrowed from argv. */
+typedef struct cli_arguments {
+    cli_words file; /* without a dash, in order */
+    cli_words policy, set, shape;
+    const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *dump_after,
+        *dump_dir, *by, *metric, *labels, *dispatcher, *kernels, *config_dir;
+    size_t samples, top, jobs;
+    bool json, help;
+    size_t verbose;
+} cli_arguments;
+
+enum cli_kind {
+    CLI_TEXT,   /* const char * */
+    CLI_TEXTS,  /* cli_words: may stand several times */
+    CLI_NUMBER, /* size_t, from 1 on */
+    CLI_CHOICE, /* const char *, one of `choice` */
+    CLI_FLAG,   /* bool */
+    CLI_COUNT   /* size_t: how often it stands */
+};
+
+typedef struct cli_option {
+    const char *name, *argument, *help;
+    char letter; /* 0: none */
+    enum cli_kind kind;
+    size_t at; /* offset in cli_arguments */
+    const char *choice[6];
+} cli_option;
+
+/* clang-format off */
+#define CLI_OPTION_MAP(X)                                                      \
+    X(BACKEND) X(DATA) X(SNAPSHOT) X(FOLDER) X(SAMPLES) X(OBSERVER) X(POLICY)  \
+    X(SET) X(QUIRKS) X(DISPATCHER) X(DUMP_AFTER) X(DUMP_DIR) X(MODE) X(DUMP)   \
+    X(LABELS) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)               \
+    X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
+/* clang-format on */
+enum cli_option_id {
+#define X(id) CLI_O_##id,
+    CLI_OPTION_MAP(X)
+#undef X
+        CLI_N_OPTION
+};
+
+/* Sets of options: bits of cli_option_id. */
+#define CLI_BIT(id) (UINT64_C(1) << CLI_O_##id)
+#define CLI_COMMON                                                                     \
+    (CLI_BIT(JSON) | CLI_BIT(VERBOSE) | CLI_BIT(CONFIG_DIR) | CLI_BIT(HELP))
+
+extern const cli_option cli_options[CLI_N_OPTION];
+
+typedef struct cli_call cli_call;
+
+typedef struct cli_verb {
+    const char *name, *summary;
+    const char *files;         /* "MODEL.onnx"; "" for none */
+    size_t min_file, max_file; /* SIZE_MAX: any number */
+    uint64_t takes, needs;     /* beside CLI_COMMON */
+    const char *about;         /* more for --help; may be NULL */
+    const char *example;
+    int (*run)(const cli_call *c);
+} cli_verb;
+
+/* A line on stderr that is overwritten while work goes on. */
+typedef struct cli_bar {
+    bool shown;
+} cli_bar;
+
+/* One run of a verb. */
+struct cli_call {
+    const cli_verb *verb;
+    const cli_arguments *args;
+    qg_ctx *ctx;
+    cli_bar *bar;
+};
+
+extern const cli_verb cli_verbs[]; /* ends with a row whose name is NULL */
+const cli_verb *cli_verb_named(const char *name);
+
+/* argv without program and verb.  CLI_USAGE after a message; a->*.at are the caller's
+ * to free (cli_arguments_free), also then. */
+int cli_parse(const cli_verb *verb, int argc, char **argv, cli_arguments *a);
+void cli_arguments_free(cli_arguments *a);
+
+/* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
+ * --help). */
+int cli_fail(const cli_verb *verb, const char *message);
+int cli_usage(const cli_verb *verb, const char *fmt, ...) QG_PRINTF(2, 3);
+
+void cli_help(const cli_verb *verb); /* NULL: all verbs */
+
+/* Draws the bar when stderr is a terminal; otherwise does nothing. */
+qg_progress cli_progress(cli_bar *bar);
+void cli_bar_clear(cli_bar *bar); /* before anything else is written */
+
+/* Whether the folder is there and can be written, or can be made, with its parents;
+ * finds out without leaving a trace.  NULL, or what is wrong with it. */
+const char *cli_folder_fault(const char *path);
+
+/* Whether a snapshot may go there: a folder that is none, and holds a model.onnx that
+ * we did not write, is not overwritten. */
+const char *cli_snapshot_fault(const char *path);
+
+#endif

@@ -1,0 +1,342 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli.h"
+
+#define AT(member) offsetof(cli_arguments, member)
+
+/* clang-format off */
+const cli_option cli_options[CLI_N_OPTION] = {
+    [CLI_O_BACKEND] = { .name = "backend", .letter = 'b', .argument = "BACKEND",
+        .help = "name (see `qg list backends`), or a YAML file",
+        .kind = CLI_TEXT, .at = AT(backend) },
+    [CLI_O_DATA] = { .name = "data", .letter = 'd', .argument = "DATA",
+        .help = "samples: .npy, .npz, a folder of them, or random:N",
+        .kind = CLI_TEXT, .at = AT(data) },
+    [CLI_O_SNAPSHOT] = { .name = "output", .letter = 'o', .argument = "SNAPSHOT",
+        .help = "folder for model.onnx and quant.json",
+        .kind = CLI_TEXT, .at = AT(output) },
+    [CLI_O_FOLDER] = { .name = "output", .letter = 'o', .argument = "DIR",
+        .help = "folder for one .npy per output",
+        .kind = CLI_TEXT, .at = AT(output) },
+    [CLI_O_SAMPLES] = { .name = "samples", .letter = 'n', .argument = "N",
+        .help = "use the first N samples; default all",
+        .kind = CLI_NUMBER, .at = AT(samples) },
+    [CLI_O_OBSERVER] = { .name = "observer", .argument = "NAME",
+        .help = "for all activations (see `qg list observers`)",
+        .kind = CLI_TEXT, .at = AT(observer) },
+    [CLI_O_POLICY] = { .name = "policy", .argument = "PATCH.yaml",
+        .help = "changes to the backend; may be repeated",
+        .kind = CLI_TEXTS, .at = AT(policy) },
+    [CLI_O_SET] = { .name = "set", .argument = "'op=Conv_3 slot=in0 bits=4'",
+        .help = "one change; may be repeated",
+        .kind = CLI_TEXTS, .at = AT(set) },
+    [CLI_O_QUIRKS] = { .name = "quirks", .argument = "NAMES",
+        .help = "ppq, or names with commas (see `qg list quirks`)",
+        .kind = CLI_TEXT, .at = AT(quirks) },
+    [CLI_O_DISPATCHER] = { .name = "dispatcher", .argument = "NAME",
+        .help = "who is quantized at all; default: what the backend says",
+        .kind = CLI_CHOICE, .at = AT(dispatcher),
+        .choice = { "conservative", "aggressive", "pointwise", "all-in" } },
+    [CLI_O_DUMP_AFTER] = { .name = "dump-after", .argument = "PASS",
+        .help = "write the graph as text after a pass, or `all`",
+        .kind = CLI_TEXT, .at = AT(dump_after) },
+    [CLI_O_DUMP_DIR] = { .name = "dump-dir", .argument = "DIR",
+        .help = "where --dump-after writes; default `.`",
+        .kind = CLI_TEXT, .at = AT(dump_dir) },
+    [CLI_O_MODE] = { .name = "mode", .argument = "MODE",
+        .help = "float or simulate; default simulate for a snapshot",
+        .kind = CLI_CHOICE, .at = AT(mode),
+        .choice = { "float", "simulate" } },
+    [CLI_O_DUMP] = { .name = "dump", .argument = "GLOB",
+        .help = "also write inner values of these names, to DIR/dump",
+        .kind = CLI_TEXT, .at = AT(dump) },
+    [CLI_O_LABELS] = { .name = "labels", .argument = "FILE",
+        .help = ".npy of integers, one class per sample",
+        .kind = CLI_TEXT, .at = AT(labels) },
+    [CLI_O_BY] = { .name = "by", .argument = "WHAT",
+        .help = "graph, layer, endpoint or group; default graph",
+        .kind = CLI_CHOICE, .at = AT(by),
+        .choice = { "graph", "layer", "endpoint", "group" } },
+    [CLI_O_METRIC] = { .name = "metric", .argument = "METRIC",
+        .help = "snr, mse or cosine; default snr (noise to signal)",
+        .kind = CLI_CHOICE, .at = AT(metric),
+        .choice = { "snr", "mse", "cosine" } },
+    [CLI_O_TOP] = { .name = "top", .argument = "N",
+        .help = "show the N worst; default all",
+        .kind = CLI_NUMBER, .at = AT(top) },
+    [CLI_O_SHAPE] = { .name = "shape", .argument = "INPUT=1x3x224x224",
+        .help = "fixes an input's shape; may be repeated",
+        .kind = CLI_TEXTS, .at = AT(shape) },
+    [CLI_O_JOBS] = { .name = "jobs", .letter = 'j', .argument = "N",
+        .help = "threads; default one per core; results do not change",
+        .kind = CLI_NUMBER, .at = AT(jobs) },
+    [CLI_O_KERNELS] = { .name = "kernels", .argument = "WHICH",
+        .help = "fast, or reference: same bytes on every machine",
+        .kind = CLI_CHOICE, .at = AT(kernels),
+        .choice = { "fast", "reference" } },
+    [CLI_O_JSON] = { .name = "json",
+        .help = "answer as JSON",
+        .kind = CLI_FLAG, .at = AT(json) },
+    [CLI_O_VERBOSE] = { .name = "verbose", .letter = 'v',
+        .help = "say more on stderr; -vv says everything",
+        .kind = CLI_COUNT, .at = AT(verbose) },
+    [CLI_O_CONFIG_DIR] = { .name = "config-dir", .argument = "DIR",
+        .help = "where backends/ and pipelines/ are",
+        .kind = CLI_TEXT, .at = AT(config_dir) },
+    [CLI_O_HELP] = { .name = "help", .letter = 'h',
+        .help = "this page",
+        .kind = CLI_FLAG, .at = AT(help) },
+};
+/* clang-format on */
+
+int cli_fail(const cli_verb *verb, const char *message)
+{
+    size_t n = verb ? strlen(verb->name) : 0;
+    bool said = n && strncmp(message, verb->name, n) == 0 && message[n] == ':';
+    (void)fprintf(stderr, "qg: %s%s%s\n", verb && !said ? verb->name : "",
+                  verb && !said ? ": " : "", message);
+    return CLI_FAILED;
+}
+
+int cli_usage(const cli_verb *verb, const char *fmt, ...)
+{
+    va_list args;
+    (void)fprintf(stderr, "qg: %s%s", verb ? verb->name : "", verb ? ": " : "");
+    va_start(args, fmt);
+    (void)vfprintf(stderr, fmt, args);
+    va_end(args);
+    (void)fprintf(stderr, "\nsee `qg %s%s`\n", verb ? verb->name : "help",
+                  verb ? " --help" : "");
+    return CLI_USAGE;
+}
+
+/* --- finding an option --- */
+
+typedef struct reader {
+    const cli_verb *verb;
+    char **argv;
+    int argc, next;
+    cli_arguments *a;
+    uint64_t seen;
+} reader;
+
+static bool takes(const cli_verb *verb, int id)
+{
+    return ((verb->takes | CLI_COMMON) >> id & 1u) != 0;
+}
+
+static int option_named(const cli_verb *verb, const char *name, size_t n)
+{
+    for (int id = 0; id < CLI_N_OPTION; id++)
+        if (takes(verb, id) && strlen(cli_options[id].name) == n &&
+            memcmp(cli_options[id].name, name, n) == 0)
+            return id;
+    return -1;
+}
+
+static int option_lettered(const cli_verb *verb, char letter)
+{
+    for (int id = 0; id < CLI_N_OPTION; id++)
+        if (takes(verb, id) && cli_options[id].letter == letter)
+            return id;
+    return -1;
+}
+
+static int unknown_option(const cli_verb *verb, const char *word)
+{
+    const char *name[CLI_N_OPTION];
+    size_t n = 0;
+    for (int id = 0; id < CLI_N_OPTION; id++)
+        if (takes(verb, id))
+            name[n++] = cli_options[id].name;
+    char bare[64];
+    (void)snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word + 2, "="), word + 2);
+    const char *near = word[1] == '-' ? qg_nearest(bare, name, n) : NULL;
+    return cli_usage(verb, "no option %s%s%s%s", word, near ? ", did you mean '--" : "",
+                     near ? near : "", near ? "'" : "");
+}
+
+/* --- taking a value --- */
+
+static int wrong_choice(const cli_verb *verb, const cli_option *o, const char *value)
+{
+    char list[128] = "";
+    size_t n = 0, used = 0;
+    for (; n < sizeof o->choice / sizeof o->choice[0] && o->choice[n]; n++) {
+        bool last =
+            n + 1 == sizeof o->choice / sizeof o->choice[0] || !o->choice[n + 1];
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
+                                 n == 0 ? ""
+                                 : last ? " or "
+                                        : ", ",
+                                 o->choice[n]);
+    }
+    const char *near = qg_nearest(value, o->choice, n);
+    return cli_usage(verb, "--%s: '%s', expected %s%s%s%s", o->name, value, list,
+                     near ? ", did you mean '" : "", near ? near : "", near ? "'" : "");
+}
+
+static int take_choice(const cli_verb *verb, const cli_option *o, const char *value,
+                       const char **out)
+{
+    size_t n = sizeof o->choice / sizeof o->choice[0];
+    for (size_t i = 0; i < n && o->choice[i]; i++)
+        if (strcmp(o->choice[i], value) == 0) {
+            *out = value;
+            return CLI_OK;
+        }
+    return wrong_choice(verb, o, value);
+}
+
+static int take_number(const cli_verb *verb, const cli_option *o, const char *value,
+                       size_t *out)
+{
+    enum { MOST = 1000000000 };
+    size_t n = strspn(value, "0123456789");
+    unsigned long long x = n && n < 12 && !value[n] ? strtoull(value, NULL, 10) : 0;
+    if (x < 1 || x > MOST)
+        return cli_usage(verb, "--%s: '%s', expected a whole number from 1 to %d",
+                         o->name, value, MOST);
+    *out = (size_t)x;
+    return CLI_OK;
+}
+
+static int store(reader *r, const cli_option *o, const char *value)
+{
+    void *at = (char *)r->a + o->at;
+    switch (o->kind) {
+    case CLI_TEXT:
+        *(const char **)at = value;
+        return CLI_OK;
+    case CLI_TEXTS: {
+        cli_words *w = at;
+        w->at[w->n++] = value;
+        return CLI_OK;
+    }
+    case CLI_NUMBER:
+        return take_number(r->verb, o, value, at);
+    case CLI_CHOICE:
+        return take_choice(r->verb, o, value, at);
+    case CLI_FLAG:
+        *(bool *)at = true;
+        return CLI_OK;
+    case CLI_COUNT:
+        ++*(size_t *)at;
+        return CLI_OK;
+    }
+    return CLI_USAGE;
+}
+
+/* value: what stood behind '=' or the letter; NULL: nothing, look at the next word. */
+static int take(reader *r, int id, const char *value)
+{
+    const cli_option *o = &cli_options[id];
+    bool repeats = o->kind == CLI_TEXTS || o->kind == CLI_COUNT;
+    bool bare = o->kind == CLI_FLAG || o->kind == CLI_COUNT;
+    if (!repeats && (r->seen >> id & 1u))
+        return cli_usage(r->verb, "--%s stands twice, expected once", o->name);
+    r->seen |= UINT64_C(1) << id;
+    if (bare && value)
+        return cli_usage(r->verb, "--%s takes no value", o->name);
+    if (!bare && !value) {
+        const char *next = r->next < r->argc ? r->argv[r->next] : NULL;
+        if (!next || (next[0] == '-' && next[1]))
+            return cli_usage(r->verb, "--%s needs a value: %s", o->name, o->argument);
+        value = next;
+        r->next++;
+    }
+    if (!bare && !*value)
+        return cli_usage(r->verb, "--%s: the value is empty, expected %s", o->name,
+                         o->argument);
+    return store(r, o, value);
+}
+
+static int take_long(reader *r, const char *word)
+{
+    const char *equals = strchr(word, '=');
+    size_t n = equals ? (size_t)(equals - word) : strlen(word);
+    int id = option_named(r->verb, word + 2, n - 2);
+    return id < 0 ? unknown_option(r->verb, word)
+                  : take(r, id, equals ? equals + 1 : NULL);
+}
+
+/* "-n5", "-n 5", "-vv". */
+static int take_short(reader *r, const char *word)
+{
+    for (const char *p = word + 1; *p; p++) {
+        int id = option_lettered(r->verb, *p);
+        if (id < 0)
+            return unknown_option(r->verb, word);
+        bool bare =
+            cli_options[id].kind == CLI_FLAG || cli_options[id].kind == CLI_COUNT;
+        int status = take(r, id, bare || !p[1] ? NULL : p + 1);
+        if (status != CLI_OK || !bare)
+            return status;
+    }
+    return CLI_OK;
+}
+
+/* --- the whole line --- */
+
+static int check_needed(const reader *r)
+{
+    const cli_verb *v = r->verb;
+    if (r->a->file.n < v->min_file)
+        return cli_usage(v, "expected %s", v->files);
+    if (r->a->file.n > v->max_file)
+        return cli_usage(v, "'%s' is one word too many, expected %s",
+                         r->a->file.at[v->max_file], *v->files ? v->files : "none");
+    for (int id = 0; id < CLI_N_OPTION; id++)
+        if ((v->needs >> id & 1u) && !(r->seen >> id & 1u)) {
+            const cli_option *o = &cli_options[id];
+            const char letter[] = { '-', o->letter, ' ', '\0' };
+            return cli_usage(v, "expected %s%s%s%s", o->letter ? letter : "--",
+                             o->letter ? "" : o->name, o->letter ? "" : " ",
+                             o->argument);
+        }
+    return CLI_OK;
+}
+
+static bool make_room(cli_arguments *a, int argc)
+{
+    cli_words *list[] = { &a->file, &a->policy, &a->set, &a->shape };
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        list[i]->at = calloc((size_t)argc + 1, sizeof *list[i]->at);
+        if (!list[i]->at)
+            return false;
+    }
+    return true;
+}
+
+void cli_arguments_free(cli_arguments *a)
+{
+    free(a->file.at);
+    free(a->policy.at);
+    free(a->set.at);
+    free(a->shape.at);
+}
+
+int cli_parse(const cli_verb *verb, int argc, char **argv, cli_arguments *a)
+{
+    reader r = { .verb = verb, .argv = argv, .argc = argc, .a = a };
+    bool options = true;
+    *a = (cli_arguments){ 0 };
+    if (!make_room(a, argc))
+        return cli_fail(verb, "out of memory");
+    while (r.next < argc) {
+        const char *word = argv[r.next++];
+        int status = CLI_OK;
+        if (options && strcmp(word, "--") == 0)
+            options = false;
+        else if (options && word[0] == '-' && word[1])
+            status = word[1] == '-' ? take_long(&r, word) : take_short(&r, word);
+        else
+            a->file.at[a->file.n++] = word;
+        if (status != CLI_OK)
+            return status;
+    }
+    return a->help ? CLI_OK : check_needed(&r);
+}

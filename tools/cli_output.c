@@ -1,0 +1,64 @@
+/* Whether results can be written, found out before the long work begins. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli.h"
+
+enum { LONGEST = 4000 };
+
+/* Making a folder is the only honest test: permission bits say nothing about root, or
+ * about a file system that is read-only. */
+static const char *probe(const char *folder)
+{
+    char name[LONGEST + 16];
+    (void)snprintf(name, sizeof name, "%s/.qg-XXXXXX", folder);
+    if (!mkdtemp(name))
+        return strerror(errno);
+    return rmdir(name) == 0 ? NULL : strerror(errno);
+}
+
+const char *cli_folder_fault(const char *path)
+{
+    char folder[LONGEST + 1];
+    struct stat st;
+    size_t n = strlen(path);
+    if (n > LONGEST)
+        return "the path is too long";
+    memcpy(folder, path, n + 1);
+    for (;;) {
+        if (stat(folder, &st) == 0)
+            return S_ISDIR(st.st_mode) ? probe(folder)
+                                       : "it is a file, expected a folder";
+        if (errno != ENOENT)
+            return strerror(errno);
+        while (n > 0 && folder[n - 1] == '/')
+            n--;
+        while (n > 0 && folder[n - 1] != '/')
+            n--;
+        if (n == 0)
+            return probe(".");
+        folder[n == 1 ? 1 : n - 1] = '\0';
+    }
+}
+
+static bool exists(const char *folder, const char *name)
+{
+    char path[LONGEST + 16];
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+const char *cli_snapshot_fault(const char *path)
+{
+    const char *fault = cli_folder_fault(path);
+    if (fault)
+        return fault;
+    if (exists(path, "model.onnx") && !exists(path, "quant.json"))
+        return "it holds a model.onnx that is of no snapshot, expected a new folder or "
+               "a snapshot to replace";
+    return NULL;
+}

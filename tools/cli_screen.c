@@ -1,0 +1,100 @@
+/* What people see beside answers: help pages and the progress bar. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli.h"
+
+/* --- help --- */
+
+static void print_all_verbs(void)
+{
+    (void)fputs("qg -- what will this network compute when a backend quantizes it, and "
+                "why?\n\nusage: qg VERB ...\n\n",
+                stdout);
+    for (const cli_verb *v = cli_verbs; v->name; v++)
+        (void)printf("  %-12s %s\n", v->name, v->summary);
+    (void)fputs("\nA first session:\n"
+                "  qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot\n"
+                "  qg analyse snapshot -d calib.npy --by layer --top 10\n"
+                "  qg explain snapshot Conv_0.out0\n"
+                "\n`qg VERB --help` says more about one of them.\n",
+                stdout);
+}
+
+static void print_option(const cli_option *o)
+{
+    char left[64];
+    const char letter[] = { '-', o->letter, ',', ' ', '\0' };
+    (void)snprintf(left, sizeof left, "%s--%s%s%s", o->letter ? letter : "    ",
+                   o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+    if (strlen(left) > 28)
+        (void)printf("  %s\n  %-28s  %s\n", left, "", o->help);
+    else
+        (void)printf("  %-28s  %s\n", left, o->help);
+}
+
+static void print_usage(const cli_verb *v)
+{
+    (void)printf("usage: qg %s%s%s", v->name, *v->files ? " " : "", v->files);
+    for (int id = 0; id < CLI_N_OPTION; id++) {
+        const cli_option *o = &cli_options[id];
+        if (!(v->needs >> id & 1u))
+            continue;
+        if (o->letter)
+            (void)printf(" -%c %s", o->letter, o->argument);
+        else
+            (void)printf(" --%s %s", o->name, o->argument);
+    }
+    (void)fputs(" [options]\n", stdout);
+}
+
+void cli_help(const cli_verb *verb)
+{
+    if (!verb) {
+        print_all_verbs();
+        return;
+    }
+    (void)printf("qg %s -- %s\n\n", verb->name, verb->summary);
+    print_usage(verb);
+    (void)fputc('\n', stdout);
+    for (int id = 0; id < CLI_N_OPTION; id++)
+        if ((verb->takes | CLI_COMMON) >> id & 1u)
+            print_option(&cli_options[id]);
+    if (verb->about)
+        (void)printf("\n%s\n", verb->about);
+    (void)printf("\nexample:\n  %s\n", verb->example);
+}
+
+/* --- progress --- */
+
+enum { BAR = 30 };
+
+static void step(void *ud, const char *what, size_t done, size_t total)
+{
+    char bar[BAR + 1];
+    cli_bar *b = ud;
+    size_t filled = total ? (size_t)((double)done / (double)total * BAR) : 0;
+    filled = filled > BAR ? BAR : filled;
+    memset(bar, '.', BAR);
+    memset(bar, '#', filled);
+    bar[BAR] = '\0';
+    if (total)
+        (void)fprintf(stderr, "\r%-12s [%s] %zu / %zu\x1b[K", what, bar, done, total);
+    else
+        (void)fprintf(stderr, "\r%-12s %zu\x1b[K", what, done);
+    (void)fflush(stderr);
+    b->shown = true;
+}
+
+qg_progress cli_progress(cli_bar *bar)
+{
+    return (qg_progress){ isatty(STDERR_FILENO) ? step : NULL, bar };
+}
+
+void cli_bar_clear(cli_bar *bar)
+{
+    if (bar->shown)
+        (void)fputs("\r\x1b[K", stderr);
+    bar->shown = false;
+}

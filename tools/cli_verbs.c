@@ -1,0 +1,338 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli.h"
+
+/* --- what verbs share --- */
+
+static int fail(const cli_call *c)
+{
+    cli_bar_clear(c->bar);
+    return cli_fail(c->verb, qg_ctx_message(c->ctx));
+}
+
+/* Prints and frees it. */
+static int answer(const cli_call *c, qg_report *r)
+{
+    const char *text = c->args->json ? qg_report_json(r) : qg_report_text(r);
+    int status = *text ? CLI_OK : CLI_FAILED;
+    cli_bar_clear(c->bar);
+    if (*text)
+        (void)fputs(text, stdout);
+    else
+        (void)cli_fail(c->verb, "cannot write the answer: out of memory");
+    qg_report_free(r);
+    return status;
+}
+
+static int refuse_output(const cli_call *c, const char *fault)
+{
+    char text[1200];
+    (void)snprintf(text, sizeof text, "output '%.1000s': %s", c->args->output, fault);
+    return cli_fail(c->verb, text);
+}
+
+static qg_status open_model(const cli_call *c, const char *path, qg_model **out)
+{
+    qg_model_options o;
+    qg_model_options_init(&o);
+    o.shape = c->args->shape.at;
+    o.n_shape = c->args->shape.n;
+    return qg_model_open(c->ctx, path, &o, out);
+}
+
+static bool reference(const cli_arguments *a)
+{
+    return a->kernels && strcmp(a->kernels, "reference") == 0;
+}
+
+/* --- quantize --- */
+
+static void quantize_options(const cli_call *c, qg_quantize_options *o)
+{
+    const cli_arguments *a = c->args;
+    qg_quantize_options_init(o);
+    o->backend = a->backend;
+    o->data = a->data;
+    o->samples = a->samples;
+    o->observer = a->observer;
+    o->quirks = a->quirks;
+    o->policy = a->policy.at;
+    o->n_policy = a->policy.n;
+    o->set = a->set.at;
+    o->n_set = a->set.n;
+    o->dispatcher = a->dispatcher;
+    o->dump_after = a->dump_after;
+    o->dump_dir = a->dump_dir;
+    o->jobs = (unsigned)a->jobs;
+    o->reference_kernels = reference(a);
+    o->progress = cli_progress(c->bar);
+}
+
+static int quantize(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_quantize_options o;
+    const char *fault = cli_snapshot_fault(a->output);
+    if (fault)
+        return refuse_output(c, fault);
+    quantize_options(c, &o);
+    qg_status s = open_model(c, a->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_quantize(m, &o, &r);
+    if (s == QG_OK)
+        s = qg_model_save(m, a->output);
+    int status = s == QG_OK ? answer(c, r) : fail(c);
+    if (s != QG_OK)
+        qg_report_free(r);
+    else if (!a->json)
+        (void)printf("\nwritten: %s\n", a->output);
+    qg_model_close(m);
+    return status;
+}
+
+/* --- run, evaluate, analyse --- */
+
+static void run_options(const cli_call *c, qg_run_options *o)
+{
+    const cli_arguments *a = c->args;
+    qg_run_options_init(o);
+    o->data = a->data;
+    o->samples = a->samples;
+    o->mode = a->mode;
+    o->dump = a->dump;
+    o->jobs = (unsigned)a->jobs;
+    o->reference_kernels = reference(a);
+    o->progress = cli_progress(c->bar);
+}
+
+static int run(const cli_call *c)
+{
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_run_options o;
+    const char *fault = cli_folder_fault(c->args->output);
+    if (fault)
+        return refuse_output(c, fault);
+    run_options(c, &o);
+    qg_status s = open_model(c, c->args->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_run(m, &o, c->args->output, &r);
+    int status = s == QG_OK ? answer(c, r) : fail(c);
+    qg_model_close(m);
+    return status;
+}
+
+static int evaluate(const cli_call *c)
+{
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_run_options o;
+    run_options(c, &o);
+    qg_status s = open_model(c, c->args->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_evaluate(m, &o, c->args->labels, &r);
+    int status = s == QG_OK ? answer(c, r) : fail(c);
+    qg_model_close(m);
+    return status;
+}
+
+static int analyse(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_analyse_options o;
+    qg_analyse_options_init(&o);
+    o.data = a->data;
+    o.samples = a->samples;
+    o.by = a->by ? a->by : o.by;
+    o.metric = a->metric ? a->metric : o.metric;
+    o.top = a->top;
+    o.jobs = (unsigned)a->jobs;
+    o.progress = cli_progress(c->bar);
+    qg_status s = open_model(c, a->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_analyse(m, &o, &r);
+    int status = s == QG_OK ? answer(c, r) : fail(c);
+    qg_model_close(m);
+    return status;
+}
+
+/* --- questions --- */
+
+static int explain(const cli_call *c)
+{
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_status s = open_model(c, c->args->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_explain(m, c->args->file.at[1], &r);
+    int status = s == QG_OK ? answer(c, r) : fail(c);
+    qg_model_close(m);
+    return status;
+}
+
+static int dump(const cli_call *c)
+{
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_status s = open_model(c, c->args->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_dump(m, &r);
+    int status = s == QG_OK ? answer(c, r) : fail(c);
+    qg_model_close(m);
+    return status;
+}
+
+static int diff(const cli_call *c)
+{
+    qg_model *first = NULL, *second = NULL;
+    qg_report *r = NULL;
+    qg_status s = open_model(c, c->args->file.at[0], &first);
+    if (s == QG_OK)
+        s = open_model(c, c->args->file.at[1], &second);
+    if (s == QG_OK)
+        s = qg_model_diff(first, second, &r);
+    int status = s == QG_OK ? answer(c, r) : fail(c);
+    qg_model_close(first);
+    qg_model_close(second);
+    return status;
+}
+
+static int list(const cli_call *c)
+{
+    qg_report *r = NULL;
+    const char *topic = c->args->file.n ? c->args->file.at[0] : NULL;
+    return qg_list(c->ctx, topic, &r) == QG_OK ? answer(c, r) : fail(c);
+}
+
+/* --- about qg --- */
+
+static int version(const cli_call *c)
+{
+    const char *form = c->args->json
+                           ? "{\n  \"report\": \"version\",\n  \"version\": \"%s\"\n}\n"
+                           : "qg %s\n";
+    (void)printf(form, qg_version());
+    return CLI_OK;
+}
+
+static int help(const cli_call *c)
+{
+    if (!c->args->file.n) {
+        cli_help(NULL);
+        return CLI_OK;
+    }
+    const cli_verb *v = cli_verb_named(c->args->file.at[0]);
+    if (!v)
+        return cli_usage(c->verb, "no verb '%s'", c->args->file.at[0]);
+    cli_help(v);
+    return CLI_OK;
+}
+
+/* --- the table --- */
+
+#define DATA_FORMS                                                                     \
+    "DATA: an .npy (first axis the sample when there is one more axis than the\n"      \
+    "input has, or when the input's batch is 1), an .npz (arrays by input name), a\n"  \
+    "folder of these in name order, or random:N (N uniform samples, to try things)."
+
+#define RUNS (CLI_BIT(DATA) | CLI_BIT(SAMPLES) | CLI_BIT(JOBS) | CLI_BIT(SHAPE))
+
+/* clang-format off */
+const cli_verb cli_verbs[] = {
+    {.name = "quantize",
+      .summary = "decide who rounds, calibrate, write a snapshot",
+      .files = "MODEL.onnx",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = RUNS | CLI_BIT(BACKEND) | CLI_BIT(SNAPSHOT) | CLI_BIT(OBSERVER) |
+               CLI_BIT(POLICY) | CLI_BIT(SET) | CLI_BIT(QUIRKS) | CLI_BIT(DISPATCHER) |
+               CLI_BIT(DUMP_AFTER) | CLI_BIT(DUMP_DIR) | CLI_BIT(KERNELS),
+      .needs = CLI_BIT(BACKEND) | CLI_BIT(DATA) | CLI_BIT(SNAPSHOT),
+      .about = DATA_FORMS,
+      .example = "qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot",
+      .run = quantize },
+    { .name = "run",
+      .summary = "run a model, or a snapshot as the backend would",
+      .files = "MODEL.onnx|SNAPSHOT",
+      .min_file = 1,
+      .max_file = 1,
+      .takes =
+          RUNS | CLI_BIT(MODE) | CLI_BIT(DUMP) | CLI_BIT(FOLDER) | CLI_BIT(KERNELS),
+      .needs = CLI_BIT(DATA) | CLI_BIT(FOLDER),
+      .about = "Writes one .npy per output of the network, first axis the sample.\n"
+               "\n" DATA_FORMS,
+      .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
+      .run = run },
+    { .name = "evaluate",
+      .summary = "top-1 accuracy: float, simulated, difference",
+      .files = "MODEL.onnx|SNAPSHOT",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = RUNS | CLI_BIT(LABELS) | CLI_BIT(KERNELS),
+      .needs = CLI_BIT(DATA) | CLI_BIT(LABELS),
+      .about = DATA_FORMS,
+      .example = "qg evaluate snapshot -d images.npy --labels classes.npy",
+      .run = evaluate },
+    { .name = "analyse",
+      .summary = "where the quantization error comes from",
+      .files = "SNAPSHOT",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = RUNS | CLI_BIT(BY) | CLI_BIT(METRIC) | CLI_BIT(TOP),
+      .needs = CLI_BIT(DATA),
+      .about = "--by graph     each output with everything quantized\n"
+               "--by layer     one layer quantized at a time\n"
+               "--by endpoint  one endpoint at a time\n"
+               "--by group     the endpoints that share one scale at a time\n"
+               "\n" DATA_FORMS,
+      .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
+      .run = analyse },
+    { .name = "explain",
+      .summary = "why a tensor is quantized as it is",
+      .files = "SNAPSHOT NAME",
+      .min_file = 2,
+      .max_file = 2,
+      .about = "NAME: a node, a value, or an endpoint: Conv_3.in1, Conv_3.out0.",
+      .example = "qg explain snapshot Conv_0.out0",
+      .run = explain },
+    { .name = "dump",
+      .summary = "the graph as text, with its quantization",
+      .files = "MODEL.onnx|SNAPSHOT",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = CLI_BIT(SHAPE),
+      .example = "qg dump snapshot",
+      .run = dump },
+    { .name = "list",
+      .summary = "what there is: ops, passes, backends, observers, ...",
+      .files = "[TOPIC]",
+      .max_file = 1,
+      .about = "Without a topic it lists the topics.",
+      .example = "qg list backends",
+      .run = list },
+    { .name = "diff",
+      .summary = "what differs between two models or snapshots",
+      .files = "FIRST SECOND",
+      .min_file = 2,
+      .max_file = 2,
+      .example = "qg diff snapshot-a snapshot-b",
+      .run = diff },
+    { .name = "version",
+      .summary = "which qg this is",
+      .files = "",
+      .example = "qg version",
+      .run = version },
+    { .name = "help",
+      .summary = "this page, or the page of a verb",
+      .files = "[VERB]",
+      .max_file = 1,
+      .example = "qg help quantize",
+      .run = help },
+    { .name = NULL                                                                    },
+};
+/* clang-format on */

@@ -1,0 +1,78 @@
+/* qg.c -- the command `qg`: reads the line, finds the verb, runs it. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli.h"
+
+const cli_verb *cli_verb_named(const char *name)
+{
+    for (const cli_verb *v = cli_verbs; v->name; v++)
+        if (strcmp(v->name, name) == 0)
+            return v;
+    return NULL;
+}
+
+static int unknown_verb(const char *word)
+{
+    const char *name[64];
+    size_t n = 0;
+    for (const cli_verb *v = cli_verbs; v->name && n < 64; v++)
+        name[n++] = v->name;
+    const char *near = qg_nearest(word, name, n);
+    return cli_usage(NULL, "no verb '%s'%s%s%s", word, near ? ", did you mean '" : "",
+                     near ? near : "", near ? "'" : "");
+}
+
+static void say(void *ud, int level, const char *text)
+{
+    cli_bar_clear(ud);
+    (void)fprintf(stderr, "qg: %s%s\n", level == 0 ? "warning: " : "", text);
+}
+
+static int run(const cli_verb *verb, const cli_arguments *a)
+{
+    cli_bar bar = { false };
+    cli_call c = { .verb = verb, .args = a, .bar = &bar };
+    qg_open_options o;
+    qg_open_options_init(&o);
+    o.config_dir = a->config_dir;
+    o.log = say;
+    o.log_ud = &bar;
+    o.log_level = (int)(a->verbose < 2 ? a->verbose : 2);
+    qg_status s = qg_open(&o, &c.ctx);
+    if (s != QG_OK)
+        return cli_fail(verb, qg_status_text(s));
+    int status = verb->run(&c);
+    cli_bar_clear(&bar);
+    qg_close(c.ctx);
+    return status;
+}
+
+/* What was printed must have arrived. */
+static int finish(int status)
+{
+    bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
+    return lost && status == CLI_OK ? cli_fail(NULL, "cannot write to stdout") : status;
+}
+
+int main(int argc, char **argv)
+{
+    cli_arguments a;
+    const char *word = argc > 1 ? argv[1] : NULL;
+    if (!word)
+        return cli_usage(NULL, "expected a verb");
+    if (strcmp(word, "--version") == 0)
+        word = "version";
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        word = "help";
+    const cli_verb *verb = cli_verb_named(word);
+    if (!verb)
+        return unknown_verb(word);
+    int status = cli_parse(verb, argc - 2, argv + 2, &a);
+    if (status == CLI_OK && a.help)
+        cli_help(verb);
+    else if (status == CLI_OK)
+        status = run(verb, &a);
+    cli_arguments_free(&a);
+    return finish(status);
+}
