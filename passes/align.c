@@ -6,13 +6,14 @@
  * Needs scales, so it runs after calibration.
  *
  * Inputs usually sit in the group of their producer.  With `spread: upstream` the whole
- * group takes the common scale, so the value is rounded once, where it is made; without,
- * or when the producer has other consumers and `override: no`, the input leaves the group
- * and rounds again.
+ * group takes the common scale, so the value is rounded once, where it is made;
+ * without, or when the producer has other consumers and `override: no`, the input
+ * leaves the group and rounds again.
  *
  * PPQ (quirk ppq-split-groups) makes input 0 a root of its own, moves endpoints one by
  * one and keeps rounding at each; see ppq_share.
- * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, D03, D23, D24 as quirks. */
+ * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, D03, D23, D24 as
+ *          quirks. */
 #include <assert.h>
 
 #include "engine/quant/fake.h"

@@ -1,9 +1,10 @@
 /* calibrate-activations -- scales of what changes with the input, from samples.
  *
- * Every endpoint in INITIAL is watched while the samples run, one sample per worker; the
- * observers' states of all workers are merged, so the result does not depend on how many
- * there are.  The network runs in float, so statistics are the same for every backend;
- * PPQ runs it with weights rounded already (quirk ppq-calibrate-on-quantized-weights). */
+ * Every endpoint in INITIAL is watched while the samples run, one sample per worker;
+ * the observers' states of all workers are merged, so the result does not depend on
+ * how many there are.  The network runs in float, so statistics are the same for every
+ * backend; PPQ runs it with weights rounded already (quirk
+ * ppq-calibrate-on-quantized-weights). */
 #include <assert.h>
 #include <pthread.h>
 

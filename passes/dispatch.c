@@ -7,8 +7,9 @@
  *
  * Data flows along value slots: all but those with role 's' (shape) or 'f' (float).
  *   conservative  quantized operators that a quantized compute node reaches through
- *                 quantized operators, and these compute nodes themselves.  (PPQ leaves a
- *                 compute node float that no other reaches and nothing follows: D26.)
+ *                 quantized operators, and these compute nodes themselves.  (PPQ
+ *                 leaves a compute node float that no other reaches and nothing
+ *                 follows: D26.)
  *   aggressive    ... through any operators
  *   pointwise     of the conservative ones only the compute nodes
  *   all-in        every operator that the backend quantizes

@@ -1,5 +1,5 @@
-/* fuse -- what runs as one kernel rounds once: the backend's fusions, but for those that
- * wait for `passive`. */
+/* fuse -- what runs as one kernel rounds once: the backend's fusions, but for those
+ * that wait for `passive`. */
 #include "passes/passes.h"
 #include "passes/util_fuse.h"
 

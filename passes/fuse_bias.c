@@ -1,6 +1,6 @@
-/* fuse-bias -- a sum with a constant per channel behind a compute node becomes its bias.
- * A bias that is there already is added to, whatever its shape (PPQ's defect D05: it
- * squeezed the constant and kept the sum). */
+/* fuse-bias -- a sum with a constant per channel behind a compute node becomes its
+ * bias. A bias that is there already is added to, whatever its shape (PPQ's defect
+ * D05: it squeezed the constant and kept the sum). */
 #include "passes/passes.h"
 #include "passes/util_absorb.h"
 

@@ -1,5 +1,5 @@
-/* passive -- a node that only moves values gives out what it took in: its outputs follow
- * its input and are not rounded again. */
+/* passive -- a node that only moves values gives out what it took in: its outputs
+ * follow its input and are not rounded again. */
 #include "engine/quant/quirk.h"
 #include "passes/passes.h"
 

@@ -1,6 +1,6 @@
 /* simplify -- a consumer that would round again what its producer rounded, on the same
- * grid, keeps silent.  Per slot (PPQ's defect D21: only the first of two slots that read
- * the same value). */
+ * grid, keeps silent.  Per slot (PPQ's defect D21: only the first of two slots that
+ * read the same value). */
 #include "engine/quant/quirk.h"
 #include "passes/passes.h"
 

@@ -1,12 +1,12 @@
-/* util_absorb.h -- a node that computes scale[c] * x + shift[c] moves into the weights of
- * the compute node before it.  Shared by fuse-batchnorm and fuse-bias. */
+/* util_absorb.h -- a node that computes scale[c] * x + shift[c] moves into the weights
+ * of the compute node before it.  Shared by fuse-batchnorm and fuse-bias. */
 #ifndef QG_PASSES_UTIL_ABSORB_H
 #define QG_PASSES_UTIL_ABSORB_H
 
 #include "engine/pass/pass.h"
 
-/* n->in[slot] comes from a compute node with weight and bias slots?  Then try: either the
- * graph has changed and *done is true, or a near miss of `pattern` says what stood
+/* n->in[slot] comes from a compute node with weight and bias slots?  Then try: either
+ * the graph has changed and *done is true, or a near miss of `pattern` says what stood
  * against it.
  * Shared weights are copied, never changed for others; names of outputs stay. */
 QG_NODISCARD qg_status qg_absorb(qg_pass_env *env, const char *pattern, qg_node *n,

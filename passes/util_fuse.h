@@ -5,8 +5,9 @@
 
 #include "engine/pass/pass.h"
 
-/* Pattern by pattern, in the backend's order: every match silences its endpoints, unless
- * one of them can not be; then nothing of the match happens and it is a near miss. */
+/* Pattern by pattern, in the backend's order: every match silences its endpoints,
+ * unless one of them can not be; then nothing of the match happens and it is a near
+ * miss. */
 QG_NODISCARD qg_status qg_fuse(qg_pass_env *env, bool after_passive);
 
 #endif

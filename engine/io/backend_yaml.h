@@ -4,15 +4,16 @@
  * file, then in the search folders.  Parents are read first.
  *   scalars     name, title, profile, pipeline, dispatch: the child's holds
  *   defaults    field by field
- *   rules, fusions, sharing   by id: a known id is replaced where it stands, a new one is
- *               appended; `-rules: [id]` (`-fusions`, `-sharing`) removes
- *   lists       quantizes, passive, quirks: the list replaces the parent's, `+quantizes:`
- *               extends it, `-quantizes:` takes from it
- * Every rule, fusion and sharing has id, why and source.  Every complaint says file, line,
- * key, what is wrong and what is expected.  Operators must be in ctx->registry.
+ *   sections    rules, fusions, sharing: by id; a known id is replaced where it stands,
+ *               a new one is appended; `-rules: [id]` (`-fusions`, ...) removes
+ *   lists       quantizes, passive, quirks: the list replaces the parent's;
+ *               `+quantizes:` extends it, `-quantizes:` takes from it
+ * Every rule, fusion and sharing has id, why and source.  Every complaint says file,
+ * line, key, what is wrong and what is expected.  Operators must be in ctx->registry.
  *
  * A policy patch is a file with the same keys (but name and extends) applied on top;
- * why and source are optional there, and a rule of it that covers nothing is an error. */
+ * why and source are optional there, and a rule of it that covers nothing is an
+ * error. */
 #ifndef QG_ENGINE_IO_BACKEND_YAML_H
 #define QG_ENGINE_IO_BACKEND_YAML_H
 
@@ -24,7 +25,8 @@ typedef struct qg_search {
     size_t n;
 } qg_search;
 
-/* name: a path (it holds '/' or ends in .yaml), or the name of a file in the folders. */
+/* name: a path (it holds '/' or ends in .yaml), or the name of a file in the
+ * folders. */
 QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name,
                                        qg_search search, qg_backend **out);
 
@@ -32,9 +34,9 @@ QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *nam
 QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path,
                                         qg_backend *b);
 
-/* "op=Conv_3 slot=in0 bits=4": words key=value of `match` and `set`.  op is an operator's
- * name, else a glob over node names; lists with commas, no spaces.  The rule's id is
- * "set:<k>", k counting from 1. */
+/* "op=Conv_3 slot=in0 bits=4": words key=value of `match` and `set`.  op is an
+ * operator's name, else a glob over node names; lists with commas, no spaces.  The
+ * rule's id is "set:<k>", k counting from 1. */
 QG_NODISCARD qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text,
                                       qg_backend *b);
 

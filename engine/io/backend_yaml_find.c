@@ -49,36 +49,33 @@ qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
     return QG_OK;
 }
 
-static qg_status not_found(qg_ctx *ctx, qg_arena *a, const char *kind, const char *name,
-                           qg_search search)
+static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
 {
     const char **known;
     size_t n;
     char hint[QG_SUGGEST_TEXT];
-    qg_suggest near = qg_suggest_for(name);
-    QG_TRY(qg_backend_names(ctx, a, search, &known, &n));
+    qg_suggest near = qg_suggest_for(w->name);
+    QG_TRY(qg_backend_names(ctx, a, w->search, &known, &n));
     for (size_t i = 0; i < n; i++)
         qg_suggest_try(&near, known[i]);
     return qg_fail(ctx, QG_ECONFIG,
                    "%s: unknown %s '%s'%s, expected a path or one of 'qg list %ss'",
-                   kind, kind, name, qg_suggest_text(&near, hint), kind);
+                   w->kind, w->kind, w->name, qg_suggest_text(&near, hint), w->kind);
 }
 
-qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const char *kind, const char *name,
-                         const char *beside, qg_search search, const char **out)
+/* Beside the file, then in the folders; *out NULL: nowhere. */
+static qg_status look(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char *file,
+                      const char **out)
 {
-    const char *file = is_path(name) ? name : qg_arena_printf(a, "%s.yaml", name);
-    if (is_path(name) && !beside) {
-        *out = file;
-        return file ? QG_OK : qg_nomem(ctx);
-    }
-    for (size_t i = 0; i <= search.n; i++) {
-        const char *path = NULL;
+    *out = NULL;
+    for (size_t i = 0; i <= w->search.n; i++) {
+        const char *path;
         if (i > 0)
-            path = qg_path_join(a, search.dir[i - 1], file);
-        else if (beside)
-            path = qg_arena_printf(a, "%.*s%s", (int)(qg_path_base(beside) - beside),
-                                   beside, file);
+            path = qg_path_join(a, w->search.dir[i - 1], file);
+        else if (w->beside)
+            path =
+                qg_arena_printf(a, "%.*s%s", (int)(qg_path_base(w->beside) - w->beside),
+                                w->beside, file);
         else
             continue;
         if (!path)
@@ -88,5 +85,23 @@ qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const char *kind, const char 
             return QG_OK;
         }
     }
-    return not_found(ctx, a, kind, name, search);
+    return QG_OK;
+}
+
+qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,
+                         const char **path)
+{
+    const char *found = NULL;
+    const char *file =
+        is_path(w->name) ? w->name : qg_arena_printf(a, "%s.yaml", w->name);
+    if (!file)
+        return qg_nomem(ctx);
+    if (is_path(w->name) && !w->beside)
+        found = file;
+    else
+        QG_TRY(look(ctx, a, w, file, &found));
+    if (!found)
+        return not_found(ctx, a, w);
+    *path = found;
+    return QG_OK;
 }

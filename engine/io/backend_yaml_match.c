@@ -11,21 +11,11 @@ const char *const qg_match_keys[] = {
     "constant", "graph-input", "graph-output", "value", "dims", NULL
 };
 
-const qg_op *qg_known_op(const qg_ctx *ctx, const char *name)
-{
-    const qg_op *best = NULL;
-    assert(ctx->registry);
-    for (size_t f = 0; f < ctx->registry->n_family; f++)
-        for (const qg_op *op = ctx->registry->family[f]; op->name; op++)
-            if (strcmp(op->name, name) == 0 && (!best || op->since > best->since))
-                best = op;
-    return best;
-}
-
 qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y, const char *what,
                      const char *name)
 {
-    if (qg_known_op(r->ctx, name))
+    assert(r->ctx->registry);
+    if (qg_op_newest(r->ctx->registry, name))
         return QG_OK;
     qg_suggest near = qg_suggest_for(name);
     for (size_t f = 0; f < r->ctx->registry->n_family; f++)
@@ -158,7 +148,7 @@ static qg_status check_slot(const qg_backend_reader *r, const qg_yaml *y,
                             const qg_node_match *m)
 {
     for (size_t i = 0; i < m->n_op; i++) {
-        const qg_op *op = qg_known_op(r->ctx, m->op[i]);
+        const qg_op *op = qg_op_newest(r->ctx->registry, m->op[i]);
         unsigned most = s->is_output ? op->max_out : op->max_in;
         bool has = s->role ? qg_op_slot_of(op, s->role) >= 0
                            : s->index < 0 || most == 255 || (unsigned)s->index < most;

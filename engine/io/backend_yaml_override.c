@@ -89,7 +89,8 @@ static qg_status add_word(line *l, char *word)
                        l->number, word);
     *equals = 0;
     /* op=Conv_3: no operator is called so, a node may be */
-    const char *key = strcmp(word, "op") == 0 && !qg_known_op(l->ctx, equals + 1) &&
+    const char *key = strcmp(word, "op") == 0 &&
+                              !qg_op_newest(l->ctx->registry, equals + 1) &&
                               !strchr(equals + 1, ',')
                           ? "node"
                           : word;

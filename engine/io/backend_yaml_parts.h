@@ -37,19 +37,21 @@ QG_NODISCARD qg_status qg_read_sharing(const qg_backend_reader *r, const qg_yaml
 QG_NODISCARD qg_status qg_read_rule(const qg_backend_reader *r, const qg_yaml *y,
                                     qg_rule *out);
 
-/* The newest row of an operator, whatever its domain; NULL when there is none. */
-const qg_op *qg_known_op(const qg_ctx *ctx, const char *name);
-
 /* QG_ECONFIG with the nearest operator unless it is known. */
 QG_NODISCARD qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y,
                                   const char *what, const char *name);
 
-/* The path of a configuration file: `name` itself when it is a path, else name.yaml beside
- * the file `beside` (NULL: none), else in the folders.  QG_ECONFIG: "<kind>: unknown ..."
- * with the nearest name.  */
-QG_NODISCARD qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const char *kind,
-                                      const char *name, const char *beside,
-                                      qg_search search, const char **out);
+/* A configuration file that is looked for. */
+typedef struct qg_wanted {
+    const char *kind;   /* "backend": begins the complaint */
+    const char *name;   /* a path, or the file's name without .yaml */
+    const char *beside; /* a file in whose folder to look first; NULL: none */
+    qg_search search;
+} qg_wanted;
+
+/* QG_ECONFIG with the nearest name when there is none. */
+QG_NODISCARD qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,
+                                      const char **path);
 
 /* Keys of `match` and `set`, each ends with NULL. */
 extern const char *const qg_match_keys[];

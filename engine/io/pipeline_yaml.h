@@ -11,7 +11,8 @@ typedef struct qg_pipeline {
     size_t n;
 } qg_pipeline;
 
-/* name: a path, or the name of a file in the folders.  QG_ECONFIG, QG_EPARSE, QG_EIO. */
+/* name: a path, or the name of a file in the folders.  QG_ECONFIG, QG_EPARSE,
+ * QG_EIO. */
 QG_NODISCARD qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name,
                                         qg_search search, qg_pipeline *out);
 

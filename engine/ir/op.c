@@ -30,6 +30,16 @@ const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *na
     return best;
 }
 
+const qg_op *qg_op_newest(const qg_registry *r, const char *name)
+{
+    const qg_op *best = NULL;
+    for (size_t f = 0; r && f < r->n_family; f++)
+        for (const qg_op *op = r->family[f]; op->name; op++)
+            if (strcmp(op->name, name) == 0 && (!best || op->since > best->since))
+                best = op;
+    return best;
+}
+
 const char *qg_op_versions(const qg_registry *r, const char *domain, const char *name,
                            char text[QG_OP_VERSIONS])
 {

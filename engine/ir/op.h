@@ -143,6 +143,10 @@ const char *qg_op_versions(const qg_registry *r, const char *domain, const char 
  * operators; code asks for traits and roles. */
 bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n);
 
+/* The row with the highest since of that name in any domain, for whoever reads names from
+ * configuration; NULL when there is none. */
+const qg_op *qg_op_newest(const qg_registry *r, const char *name);
+
 /* The role letter of an input (output) slot. */
 char qg_op_in_role(const qg_op *op, size_t slot);
 char qg_op_out_role(const qg_op *op, size_t slot);

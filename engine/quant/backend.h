@@ -1,13 +1,14 @@
-/* backend.h -- a backend in memory: which operators are quantized, with which scheme, what
- * fuses, what must share a scale.  Read from YAML by io/backend_yaml; interpreted by
- * quant/rules.c and the passes.
+/* backend.h -- a backend in memory: which operators are quantized, with which scheme,
+ * what fuses, what must share a scale.  Read from YAML by io/backend_yaml; interpreted
+ * by quant/rules.c and the passes.
  *
- * Rules apply in order; a later one overrides an earlier one field by field.  Overrides of
- * a run (--set, --policy) are rules at the end whose selector must match something.
- * Everything a backend says carries where it was said and why, because `qg explain` and
- * the snapshot repeat it.
+ * Rules apply in order; a later one overrides an earlier one field by field. 
+ * Overrides of a run (--set, --policy) are rules at the end whose selector must match
+ * something. Everything a backend says carries where it was said and why, because `qg
+ * explain` and the snapshot repeat it.
  *
- * Owner    the arena given to the reader; immutable once read.  Strings end with a zero.
+ * Owner    the arena given to the reader; immutable once read.  Strings end with a
+ *          zero.
  * Source   design 5; spec/ppq.md 6 and 7. */
 #ifndef QG_ENGINE_QUANT_BACKEND_H
 #define QG_ENGINE_QUANT_BACKEND_H
@@ -177,8 +178,8 @@ bool qg_backend_is_passive(const qg_backend *b, const qg_op *op);
 /* '*' stands for any text, '?' for one byte; the rest for itself. */
 bool qg_glob(const char *pattern, const char *text);
 
-/* Writes the fields of `set` into scheme and observer; QG_AXIS_OUT_CHANNEL stays for the
- * caller.  Bits without a range keep the range's shape: full, narrow or unsigned.
+/* Writes the fields of `set` into scheme and observer; QG_AXIS_OUT_CHANNEL stays for
+ * the caller.  Bits without a range keep the range's shape: full, narrow or unsigned.
  * QG_ECONFIG (message begins with `what`) when it has none of these shapes. */
 QG_NODISCARD qg_status qg_set_apply(qg_ctx *ctx, const char *what, const qg_set *set,
                                     qg_scheme *scheme, qg_observer_setting *observer);

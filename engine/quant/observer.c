@@ -155,7 +155,8 @@ static void minmax_finish(const qg_observe *o, const void *state, double *low,
     }
 }
 
-/* --- percentile: order statistics of each sample, then their mean in sample order --- */
+/* --- percentile: order statistics of each sample, then their mean in sample order
+ * --- */
 
 typedef struct tail {
     float low, high;
@@ -172,8 +173,8 @@ static void percentile_begin(const qg_observe *o, void *state)
     memset(state, 0, percentile_bytes(o));
 }
 
-/* The `room` largest numbers so far, smallest first: a binary heap.  To keep the smallest
- * ones, feed negated numbers. */
+/* The `room` largest numbers so far, smallest first: a binary heap.  To keep the
+ * smallest ones, feed negated numbers. */
 typedef struct heap {
     float *at;
     size_t n, room;
@@ -232,7 +233,8 @@ static void tails_visit(void *ud, size_t channel, const float *x, int64_t n,
     }
 }
 
-/* 0-based order statistics trunc(n (1 - p)) and trunc(n p), binary64 (spec/ppq.md 3.4). */
+/* 0-based order statistics trunc(n (1 - p)) and trunc(n p), binary64 (spec/ppq.md
+ * 3.4). */
 static qg_status percentile_see(qg_ctx *ctx, const qg_observe *o, void *state,
                                 size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
@@ -278,24 +280,20 @@ static void percentile_finish(const qg_observe *o, const void *state, double *lo
     *high = above / (double)seen;
 }
 
+/* clang-format off */
 #define FUNCTIONS(f)                                                                   \
     .bytes = f##_bytes, .begin = f##_begin, .see = f##_see, .merge = f##_merge,        \
     .finish = f##_finish
 
 const qg_observer qg_observers[] = {
-    {.name = "minmax",
-     .summary = "smallest and largest value of all samples",
-     .source = "spec/ppq.md 3.3",
-     .per_channel = true,
-     .passes = 1,
-     FUNCTIONS(minmax) },
+    { .name = "minmax", .summary = "smallest and largest value of all samples",
+      .source = "spec/ppq.md 3.3", .per_channel = true, .passes = 1, FUNCTIONS(minmax) },
     { .name = "percentile",
-     .summary =
-          "per sample the values below which (1 - p) and p of them lie, averaged", .source = "spec/ppq.md 3.4",
-     .passes = 1,
-     FUNCTIONS(percentile) },
-    { .name = NULL                },
+      .summary = "per sample the values below which (1 - p) and p of them lie, averaged",
+      .source = "spec/ppq.md 3.4", .passes = 1, FUNCTIONS(percentile) },
+    { .name = NULL },
 };
+/* clang-format on */
 
 const qg_observer *qg_observer_find(const char *name)
 {

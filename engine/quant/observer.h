@@ -1,9 +1,9 @@
 /* observer.h -- from what a tensor held to the range its grid should cover.
  *
  * An observer is a row of a table.  Per observed endpoint and worker it owns a state of
- * `bytes`; the states of all workers are merged, and the result must not depend on which
- * worker saw which sample: a merge is exactly associative and commutative, or keeps
- * samples apart.  Scale and offset follow from the range by qg_scheme_from_range.
+ * `bytes`; the states of all workers are merged, and the result must not depend on
+ * which worker saw which sample: a merge is exactly associative and commutative, or
+ * keeps samples apart.  Scale and offset follow from the range by qg_scheme_from_range.
  *
  *     begin(state) -> see(sample 0), see(sample 7), ... -> merge into another -> finish
  *

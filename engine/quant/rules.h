@@ -1,9 +1,9 @@
 /* rules.h -- backend x graph -> TQCs: the only maker of TQCs (besides loading).
  *
- * For every node on platform QUANTIZED, every present slot that holds float32 gets a TQC;
- * rules are applied in order, each journalled under its id.  Slots whose role is shape
- * ('s') begin as SOI, those that are never quantized ('f') as FP32; a rule may only move
- * them along the legality table. */
+ * For every node on platform QUANTIZED, every present slot that holds float32 gets a
+ * TQC; rules are applied in order, each journalled under its id.  Slots whose role is
+ * shape ('s') begin as SOI, those that are never quantized ('f') as FP32; a rule may
+ * only move them along the legality table. */
 #ifndef QG_ENGINE_QUANT_RULES_H
 #define QG_ENGINE_QUANT_RULES_H
 
@@ -13,9 +13,10 @@
  * scheme: the message names endpoint and rule.  Linear in nodes x rules. */
 QG_NODISCARD qg_status qg_rules_apply(qg_quant *q);
 
-/* inside[rule]: NULL when the rule has no `from` and `to`, else [nodes] 1 on every node of
- * a path from value `from` (default: the inputs) to value `to` (default: the outputs).
- * QG_ECONFIG names a value that does not exist.  The graph must be normalized. */
+/* inside[rule]: NULL when the rule has no `from` and `to`, else [nodes] 1 on every
+ * node of a path from value `from` (default: the inputs) to value `to` (default: the
+ * outputs). QG_ECONFIG names a value that does not exist.  The graph must be
+ * normalized. */
 QG_NODISCARD qg_status qg_rules_regions(const qg_backend *b, const qg_graph *g,
                                         qg_arena *a, const uint8_t *const **inside);
 

@@ -23,17 +23,17 @@
  * STATE) */
 #define QG_TQC_STATE_MAP(X)                                                    \
     /* id            text             rounds own out meaning */                \
-    X(INITIAL,       "initial",       0, 0, 0, "made by a rule, not calibrated yet") \
+    X(INITIAL,       "initial",       0, 0, 0, "made by a rule, not calibrated") \
     X(ACTIVATED,     "activated",     1, 1, 1, "calibrated, rounds on every run") \
     X(BAKED,         "baked",         0, 1, 1, "constant already on the grid") \
-    X(OVERLAPPED,    "overlapped",    0, 0, 0, "silent: its dominator rounds this value") \
-    X(PASSIVE_INIT,  "passive-init",  0, 0, 0, "will borrow or derive, lender not calibrated yet") \
-    X(PASSIVE,       "passive",       1, 0, 1, "rounds with a borrowed or derived scale") \
-    X(PASSIVE_BAKED, "passive-baked", 0, 0, 1, "constant rounded with a borrowed or derived scale") \
-    X(FP32,          "fp32",          0, 0, 0, "never quantized")              \
-    X(SOI,           "soi",           0, 0, 0, "shape or index data, must stay exact") \
-    X(DEACTIVATED,   "deactivated",   0, 1, 0, "switched off by the user, keeps its scale") \
-    X(DEQUANTIZED,   "dequantized",   0, 1, 0, "switched off by dequantize, remembers its state")
+    X(OVERLAPPED,    "overlapped",    0, 0, 0, "silent: its dominator rounds") \
+    X(PASSIVE_INIT,  "passive-init",  0, 0, 0, "waits for its lender's scale") \
+    X(PASSIVE,       "passive",       1, 0, 1, "rounds, scale borrowed or derived") \
+    X(PASSIVE_BAKED, "passive-baked", 0, 0, 1, "constant on a borrowed grid") \
+    X(FP32,          "fp32",          0, 0, 0, "never quantized") \
+    X(SOI,           "soi",           0, 0, 0, "shape or index data, stays exact") \
+    X(DEACTIVATED,   "deactivated",   0, 1, 0, "off by the user, keeps its scale") \
+    X(DEQUANTIZED,   "dequantized",   0, 1, 0, "off for now, remembers its state")
 /* clang-format on */
 
 typedef enum qg_tqc_state {
@@ -128,7 +128,7 @@ qg_qparam qg_tqc_param(const qg_tqc *t);
 bool qg_tqc_rounds(const qg_tqc *t); /* by its state */
 bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too);
 const char *qg_tqc_state_name(qg_tqc_state s);
-int qg_tqc_state_named(const char *text); /* -1 when unknown */
+int qg_tqc_state_named(const char *text);        /* -1 when unknown */
 const char *qg_visibility_name(qg_visibility v); /* "when-active" */
 int qg_visibility_named(const char *text);       /* -1 when unknown */
 

@@ -72,7 +72,8 @@ static qg_status acyclic(qg_ctx *ctx, const qg_check_rule *rule, const void *sub
     return QG_OK;
 }
 
-/* Rings and trees tell the same groups: each ring holds one root, and members in all. */
+/* Rings and trees tell the same groups: each ring holds one root, and members in
+ * all. */
 static qg_status rings(qg_ctx *ctx, const qg_check_rule *rule, const void *subject)
 {
     const qg_quant *q = subject;
@@ -84,15 +85,17 @@ static qg_status rings(qg_ctx *ctx, const qg_check_rule *rule, const void *subje
         if (seen[i])
             continue;
         const qg_tqc *u = t;
+        bool has_root = false;
         do {
             if (seen[u->id] || qg_tqc_root(u) != root)
                 return broken(ctx, rule, u,
                               "it is in the ring of another group, "
                               "expected one ring per group");
             seen[u->id] = 1;
+            has_root |= u == root;
             u = u->next;
         } while (u != t);
-        if (!seen[root->id])
+        if (!has_root)
             return broken(ctx, rule, t,
                           "its ring lacks the root, expected all members");
     }
@@ -206,20 +209,22 @@ RULE(schemes)
     return broken(ctx, rule, t, "%s", qg_arena_strdup(ctx->arena, qg_ctx_message(ctx)));
 }
 
+/* clang-format off */
 const qg_check_rule qg_tqc_rules[] = {
-    {"tqc-linked",      "ids are dense and endpoints of quantized nodes know their TQC",
-     linked                                                                                        },
-    { "tqc-acyclic",    "every chain of dominators ends at a root",                      acyclic   },
-    { "tqc-rings",      "the ring of a group holds exactly its members",                 rings     },
-    { "tqc-overlapped", "OVERLAPPED implies a root elsewhere",                           overlapped},
-    { "tqc-leaders",    "a dominator rounds, with a scale of its own",                   leaders   },
-    { "tqc-own-root",   "INITIAL, ACTIVATED and BAKED are roots",                        own_root  },
-    { "tqc-has-scale",  "what was calibrated has finite scales above 0",                 has_scale },
-    { "tqc-offsets",    "offsets lie in the range, and are 0 when symmetric",            offsets   },
-    { "tqc-lengths",    "there are as many scales as policy and dims ask for",           lengths   },
-    { "tqc-baked",      "only constants are baked",                                      baked     },
-    { "tqc-schemes",    "every scheme is legal and its range fits its bits",             schemes   },
+    { "tqc-linked", "ids are dense and endpoints of quantized nodes know their TQC",
+      linked },
+    { "tqc-acyclic", "every chain of dominators ends at a root", acyclic },
+    { "tqc-rings", "the ring of a group holds exactly its members", rings },
+    { "tqc-overlapped", "OVERLAPPED implies a root elsewhere", overlapped },
+    { "tqc-leaders", "a dominator rounds, with a scale of its own", leaders },
+    { "tqc-own-root", "INITIAL, ACTIVATED and BAKED are roots", own_root },
+    { "tqc-has-scale", "what was calibrated has finite scales above 0", has_scale },
+    { "tqc-offsets", "offsets lie in the range, and are 0 when symmetric", offsets },
+    { "tqc-lengths", "there are as many scales as policy and dims ask for", lengths },
+    { "tqc-baked", "only constants are baked", baked },
+    { "tqc-schemes", "every scheme is legal and its range fits its bits", schemes },
 };
+/* clang-format on */
 const size_t qg_n_tqc_rules = sizeof qg_tqc_rules / sizeof qg_tqc_rules[0];
 
 qg_status qg_check_tqcs(qg_ctx *ctx, const qg_quant *q, uint32_t which)

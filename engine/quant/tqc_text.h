@@ -4,7 +4,8 @@
  *             c.in0 activated 0.0235
  *             c.in1 baked [4] 0.1 0.2 0.1 0.3          (own scales of a root)
  *             c.in0 activated 0.5 offset 3
- *     full    ... | 8 [-128, 127] half-even per-channel linear symmetric axis 0 | minmax |
+ *     full    ... | 8 [-128, 127] half-even per-channel linear symmetric axis 0 |
+ *     minmax |
  *             weight-per-channel                       (rule; defaults when none) */
 #ifndef QG_ENGINE_QUANT_TQC_TEXT_H
 #define QG_ENGINE_QUANT_TQC_TEXT_H

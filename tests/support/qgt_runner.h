@@ -15,7 +15,8 @@
  *     matched compute-activation 2
  *     near compute-activation c has 2 consumers
  *     changed 3                     by the last pass
- *     same 1e-5                     float outputs are still those of the graph as written
+ *     same 1e-5                     float outputs are still those of the graph as
+ *     written
  *
  * Directives run in order; # starts a comment.  Expected blocks are compared whole. */
 #ifndef QG_TESTS_SUPPORT_QGT_RUNNER_H

@@ -1,0 +1,197 @@
+/* Observers: numbers of spec/ppq.md 3.3 and 3.4, strides, merging, bad values. */
+#include "tests/support/test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/core/rng.h"
+#include "engine/quant/observer.h"
+#include "tests/support/endpoints.h"
+
+typedef struct fixture {
+    bench b;
+    const qg_observer *observer;
+    qg_observe o;
+    void *state;
+} fixture;
+
+static void open_fixture(fixture *f, const char *observer, const qg_tensor *x,
+                         const qg_scheme *scheme, size_t samples)
+{
+    bench_open(&f->b, 1, 0);
+    qg_tqc *t = f->b.t[0];
+    t->scheme = *scheme;
+    t->observer.name = observer;
+    assert_ok(f->b.ctx, qg_observe_begin(f->b.ctx, t, x, samples, &f->observer, &f->o));
+    f->state = qg_arena_get(f->b.ctx->arena, 1, f->observer->bytes(&f->o));
+    f->observer->begin(&f->o, f->state);
+}
+
+static qg_status see(fixture *f, void *state, size_t sample, const qg_tensor *x)
+{
+    return f->observer->see(f->b.ctx, &f->o, state, sample, x, f->b.ctx->arena);
+}
+
+static qg_tensor vector(float *data, int64_t n)
+{
+    qg_tensor t;
+    qg_tensor_init(&t, QG_F32, 1, &n);
+    t.f32 = data;
+    return t;
+}
+
+/* Order statistics of n distinct numbers, shuffled: golden (kmin, kmax) at p = .9999. */
+static void percentile_takes_the_right_elements(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, low, high;
+    } row[] = {
+        {1,       0,  0     },
+        { 7,      0,  6     },
+        { 10000,  0,  9999  },
+        { 20000,  1,  19998 },
+        { 100000, 9,  99990 },
+        { 150528, 15, 150512},
+        { 802816, 80, 802735}
+    };
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        int64_t n = row[i].n;
+        float *x = malloc((size_t)n * sizeof *x);
+        qg_rng rng = { 3 };
+        for (int64_t k = 0; k < n; k++)
+            x[k] = (float)k;
+        for (int64_t k = n - 1; k > 0; k--) {
+            int64_t j = (int64_t)qg_rng_below(&rng, (uint64_t)k + 1);
+            float swap = x[k];
+            x[k] = x[j];
+            x[j] = swap;
+        }
+        fixture f;
+        double low, high;
+        qg_tensor t = vector(x, n);
+        open_fixture(&f, "percentile", &t, &int8_scheme, 1);
+        assert_ok(f.b.ctx, see(&f, f.state, 0, &t));
+        f.observer->finish(&f.o, f.state, &low, &high);
+        assert_true(low == (double)row[i].low && high == (double)row[i].high);
+        bench_close(&f.b);
+        free(x);
+    }
+}
+
+static void percentile_is_a_mean_over_samples(void **state)
+{
+    (void)state;
+    fixture f;
+    float x[3] = { 1, 2, 3 }, y[3] = { -1, 0, 7 };
+    qg_tensor a = vector(x, 3), b = vector(y, 3);
+    double low, high;
+    open_fixture(&f, "percentile", &a, &int8_scheme, 2);
+    void *other = qg_arena_get(f.b.ctx->arena, 1, f.observer->bytes(&f.o));
+    f.observer->begin(&f.o, other);
+    assert_ok(f.b.ctx, see(&f, f.state, 1, &b));
+    assert_ok(f.b.ctx, see(&f, other, 0, &a));
+    f.observer->merge(&f.o, f.state, other);
+    f.observer->finish(&f.o, f.state, &low, &high);
+    assert_true(low == 0 && high == 5);
+    bench_close(&f.b);
+}
+
+/* A 2x3x2 tensor, plain and with the channels last: channels of axis 1. */
+static void minmax_tells_channels_apart(void **state)
+{
+    (void)state;
+    float plain[12] = { 1, -2, 3, 4, 5, 6, 7, 8, -9, 10, 11, 12 }, last[12];
+    const int64_t dim[] = { 2, 3, 2 };
+    qg_scheme s = int8_scheme;
+    s.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
+    s.axis = 1;
+    for (int layout = 0; layout < 2; layout++) {
+        qg_tensor x, y;
+        qg_tensor_init(&x, QG_F32, 3, dim);
+        x.f32 = plain;
+        y = x;
+        qg_tensor_set_channels_last(&y);
+        y.f32 = last;
+        qg_tensor_copy(&x, &y);
+        fixture f;
+        double low[3], high[3];
+        const qg_tensor *seen = layout ? &y : &x;
+        open_fixture(&f, "minmax", seen, &s, 1);
+        assert_int_equal(f.o.channels, 3);
+        assert_ok(f.b.ctx, see(&f, f.state, 0, seen));
+        f.observer->finish(&f.o, f.state, low, high);
+        assert_true(low[0] == -2 && high[0] == 8);
+        assert_true(low[1] == -9 && high[1] == 10);
+        assert_true(low[2] == 5 && high[2] == 12);
+        s.axis = 2; /* the innermost one */
+        bench_close(&f.b);
+        open_fixture(&f, "minmax", seen, &s, 1);
+        assert_ok(f.b.ctx, see(&f, f.state, 0, seen));
+        f.observer->finish(&f.o, f.state, low, high);
+        assert_true(low[0] == -9 && high[0] == 11 && low[1] == -2 && high[1] == 12);
+        s.axis = 1;
+        bench_close(&f.b);
+    }
+}
+
+static void what_is_not_finite_is_refused(void **state)
+{
+    (void)state;
+    static const char *const name[] = { "minmax", "percentile" };
+    static const float wrong[] = { NAN, INFINITY, -INFINITY };
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < 3; i++) {
+            float x[3] = { 0, wrong[i], 1 };
+            qg_tensor t = vector(x, 3);
+            fixture f;
+            open_fixture(&f, name[k], &t, &int8_scheme, 9);
+            assert_fails(f.b.ctx, see(&f, f.state, 8, &t), QG_ENUMERIC,
+                         "sample 8: a NaN or an infinity, expected finite numbers");
+            bench_close(&f.b);
+        }
+}
+
+static void scale_and_state_follow(void **state)
+{
+    (void)state;
+    fixture f;
+    float x[2] = { -0.3f, 6 };
+    qg_tensor t = vector(x, 2);
+    open_fixture(&f, "minmax", &t, &int8_scheme, 1);
+    assert_ok(f.b.ctx, see(&f, f.state, 0, &t));
+    assert_ok(f.b.ctx, qg_observe_finish(f.b.q, f.b.t[0], f.observer, &f.o, f.state));
+    assert_int_equal(f.b.t[0]->state, QG_TQC_ACTIVATED);
+    assert_true(f.b.t[0]->scale[0] == (float)(2 * 6.0 / 255));
+    bench_close(&f.b);
+}
+
+static void schemes_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    bench b;
+    float x[2] = { 0, 1 };
+    qg_tensor t = vector(x, 2);
+    const qg_observer *o;
+    qg_observe out;
+    bench_open(&b, 1, 0);
+    b.t[0]->observer.name = "minmx";
+    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &o, &out), QG_ECONFIG,
+                 "calibrate: n.in0: observer 'minmx'");
+    b.t[0]->observer.name = "percentile";
+    b.t[0]->scheme.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
+    b.t[0]->scheme.axis = 3;
+    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &o, &out), QG_ECONFIG,
+                 "n.in0: axis 3 does not fit rank 1");
+    b.t[0]->scheme.axis = 0;
+    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &o, &out), QG_ECONFIG,
+                 "observer percentile serves per-tensor only, expected minmax");
+    bench_close(&b);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(percentile_takes_the_right_elements),
+             cmocka_unit_test(percentile_is_a_mean_over_samples),
+             cmocka_unit_test(minmax_tells_channels_apart),
+             cmocka_unit_test(what_is_not_finite_is_refused),
+             cmocka_unit_test(scale_and_state_follow),
+             cmocka_unit_test(schemes_that_do_not_fit_are_refused))
