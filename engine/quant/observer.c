@@ -287,9 +287,10 @@ static void percentile_finish(const qg_observe *o, const void *state, double *lo
 
 const qg_observer qg_observers[] = {
     { .name = "minmax", .summary = "smallest and largest value of all samples",
-      .source = "spec/ppq.md 3.3", .per_channel = true, .passes = 1, FUNCTIONS(minmax) },
+      .source = "spec/ppq.md 3.3", .per_channel = true, .passes = 1,
+      FUNCTIONS(minmax) },
     { .name = "percentile",
-      .summary = "per sample the values below which (1 - p) and p of them lie, averaged",
+      .summary = "per sample the bounds of the fraction p on either side, averaged",
       .source = "spec/ppq.md 3.4", .passes = 1, FUNCTIONS(percentile) },
     { .name = NULL },
 };
