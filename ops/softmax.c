@@ -9,6 +9,7 @@
 
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
+#include "ops/util_math.h"
 
 typedef struct softmax_param {
     int64_t axis;
@@ -70,7 +71,7 @@ static qg_status infer(const qg_call *k)
         T *y = py;                                                                     \
         double sum = 0;                                                                \
         for (int64_t i = 0; i < n; i++)                                                \
-            y[i * step] = exp(x[i * step] - m);                                        \
+            y[i * step] = QG_EXP(x[i * step] - m);                                     \
         for (int64_t i = 0; i < n; i++)                                                \
             sum += (double)y[i * step];                                                \
         const T by = (T)(1 / sum);                                                     \
@@ -84,7 +85,7 @@ static qg_status infer(const qg_call *k)
         T *y = py;                                                                     \
         double sum = 0;                                                                \
         for (int64_t i = 0; i < n; i++)                                                \
-            sum += (double)exp(x[i * step] - m);                                       \
+            sum += (double)QG_EXP(x[i * step] - m);                                    \
         const T shift = (T)log(sum);                                                   \
         for (int64_t i = 0; i < n; i++)                                                \
             y[i * step] = x[i * step] - m - shift;                                     \

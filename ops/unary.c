@@ -1,8 +1,8 @@
 /* unary.c -- y[i] = f(x[i]).  Any shape, shape(y) == shape(x), type(y) == type(x).
  *
  * f is written once, as an expression in x, a and b (the operator's attributes, 0 when
- * it has none) of type `real`, and compiled per element type; tgmath.h chooses expf for
- * float and exp for double.  float16 and bfloat16 compute in float.
+ * it has none) of type `real`, and compiled per element type; tgmath.h chooses sinf for
+ * float and sin for double, util_math.h what vectorises.  float16 and bfloat16 compute in float.
  *
  * To add one: an OP line, a ROW line, tests/ops/<name>.case.
  * Source: the ONNX operator page of the same name. */
@@ -12,6 +12,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_math.h"
 
 typedef struct unary_param {
     float a, b;
@@ -92,16 +93,16 @@ static qg_status run_map(const qg_call *k, const span *spans)
     TABLE(id, ENTRIES_FLOAT(id))
 
 /* clang-format off */
-OP(sigmoid,     1 / (1 + exp(-x)))
-OP(tanh_,       tanh(x))
-OP(exp_,        exp(x))
+OP(sigmoid,     1 / (1 + QG_EXP(-x)))
+OP(tanh_,       QG_TANH(x))
+OP(exp_,        QG_EXP(x))
 OP(log_,        log(x))
 OP(sqrt_,       sqrt(x))
 OP(floor_,      floor(x))
 OP(ceil_,       ceil(x))
 OP(round_,      rint(x))                    /* half to even */
 OP(reciprocal,  1 / x)
-OP(erf_,        erf(x))
+OP(erf_,        QG_ERF(x))
 OP(sin_,        sin(x))
 OP(cos_,        cos(x))
 OP(tan_,        tan(x))
@@ -121,10 +122,10 @@ OP(selu,        b * (x > 0 ? x : a * expm1(x)))
 OP(leaky,       x < 0 ? a * x : x)
 OP(thresholded, x > a ? x : 0)
 OP(mish,        x * tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))))
-OP(swish,       x / (1 + exp(-a * x)))
-OP(gelu,        (real)0.5 * x * (1 + (a > 0 ? tanh((real)0.79788456080286535588 *
+OP(swish,       x / (1 + QG_EXP(-a * x)))
+OP(gelu,        (real)0.5 * x * (1 + (a > 0 ? QG_TANH((real)0.79788456080286535588 *
                                            (x + (real)0.044715 * x * x * x))
-                                           : erf(x * (real)0.70710678118654752440))))
+                                           : QG_ERF(x * (real)0.70710678118654752440))))
 /* clang-format on */
 
 /* Comparisons are false for NaN, so NaN stays NaN. */
