@@ -43,6 +43,30 @@ static qg_status read_quirks(job *j)
     return QG_OK;
 }
 
+/* Files that come with the tool are named from "configs/" on: what a snapshot says does
+ * not depend on where the tool lies. */
+static qg_status shorten(job *j, qg_origin *o)
+{
+    const char *dir = j->m->ctx->config_dir;
+    size_t n = strlen(dir);
+    if (!o->file || strncmp(o->file, dir, n) != 0 || o->file[n] != '/')
+        return QG_OK;
+    o->file = qg_arena_printf(j->arena, "configs%s", o->file + n);
+    return o->file ? QG_OK : qg_nomem(j->m->ctx);
+}
+
+static qg_status shorten_origins(job *j)
+{
+    qg_backend *b = j->backend;
+    for (size_t i = 0; i < b->rule.n; i++)
+        QG_TRY(shorten(j, &b->rule.at[i].origin));
+    for (size_t i = 0; i < b->fusion.n; i++)
+        QG_TRY(shorten(j, &b->fusion.at[i].origin));
+    for (size_t i = 0; i < b->sharing.n; i++)
+        QG_TRY(shorten(j, &b->sharing.at[i].origin));
+    return QG_OK;
+}
+
 static qg_status read_backend(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
@@ -56,6 +80,7 @@ static qg_status read_backend(job *j)
     for (size_t i = 0; i < j->o->n_set; i++)
         QG_TRY(qg_backend_set(ctx, j->arena, j->o->set[i], j->backend));
     QG_TRY(read_quirks(j));
+    QG_TRY(shorten_origins(j));
     QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
     return qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline);
 }
