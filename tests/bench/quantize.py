@@ -15,6 +15,7 @@ import time
 
 import numpy as np
 import onnx
+import onnx.version_converter
 import onnxruntime as ort
 
 PEER = r"""
@@ -78,6 +79,8 @@ def main():
         calib, peer = f"{folder}/calib.npy", f"{folder}/peer.py"
         data = np.random.RandomState(0).rand(samples, *shape).astype("float32")
         np.save(calib, data)
+        recent = f"{folder}/recent.onnx"  # per-channel Q/DQ needs opset 13
+        onnx.save(onnx.version_converter.convert_version(onnx.load(model), 13), recent)
         with open(peer, "w", encoding="utf-8") as f:
             f.write(PEER)
         snap, peer_out = f"{folder}/snap", f"{folder}/peer.onnx"
@@ -85,7 +88,7 @@ def main():
         for ours, theirs in (("minmax", "MinMax"), ("percentile", "Percentile")):
             mine = [qg, "quantize", model, "-b", "trt-int8", "-d", calib, "-o", snap,
                     "--observer", ours]
-            other = [sys.executable, peer, model, calib, peer_out, entry.name, theirs]
+            other = [sys.executable, peer, recent, calib, peer_out, entry.name, theirs]
             best = {"qg": [1e9, 0], "ort": [1e9, 0]}
             for _ in range(rounds):
                 for who, command in (("qg", mine), ("ort", other)):

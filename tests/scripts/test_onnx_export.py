@@ -19,7 +19,6 @@ except ImportError:
     onnxruntime = None
 
 COPY = os.path.join(os.environ["QG_BUILD"], "tests", "onnx_copy")
-UNSUPPORTED = {"body_capture.onnx": "operator If is not known"}
 KIND = {"tensor(float)": np.float32, "tensor(bool)": np.bool_, "tensor(int64)": np.int64}
 
 
@@ -67,10 +66,6 @@ with tempfile.TemporaryDirectory() as folder:
     for model in models:
         for arguments in ((), ("1",)):  # inside, and with everything large outside
             wrong = check(model, pathlib.Path(folder) / "copy.onnx", *arguments)
-            if model.name in UNSUPPORTED and wrong:
-                wrong = None if UNSUPPORTED[model.name] in wrong else wrong
-            elif model.name in UNSUPPORTED:
-                wrong = "works now: take it off the list UNSUPPORTED"
             if wrong:
                 failed += 1
                 print(f"{model} {' '.join(arguments)}: {wrong}")
