@@ -1,0 +1,201 @@
+/* quant/openvino_fq.h and aimet.h: conversions both ways, what is refused, broadcasting. */
+#include "tests/support/test.h"
+
+#include <math.h>
+
+#include "engine/core/rng.h"
+#include "engine/quant/aimet.h"
+#include "engine/quant/openvino_fq.h"
+
+enum { SEED = 9 };
+
+static qg_openvino_limit scalar(const float *value)
+{
+    return (qg_openvino_limit){
+        {0, { 0 }},
+        value
+    };
+}
+
+/* There and back gives the affine grid again, and the residual is what float32 loses. */
+static void conversions_are_inverse(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_rng rng = { SEED };
+    for (int i = 0; i < 5000; i++) {
+        int bits = 2 + (int)qg_rng_below(&rng, 15);
+        qg_affine a = { (double)qg_rng_range(&rng, 1e-4f, 1), 0, 0, (1 << bits) - 1 };
+        if (i & 1) {
+            a.qmin = -(1 << (bits - 1));
+            a.qmax += a.qmin;
+        }
+        a.zero = (double)(a.qmin + (int64_t)qg_rng_below(&rng, 1u << bits));
+        qg_openvino_range r;
+        qg_affine back = { 0, 0, a.qmin, a.qmax };
+        double residual;
+        assert_ok(ctx, qg_openvino_from_affine(ctx, "test", a, &r));
+        assert_true(r.low <= 1e-12 && r.high >= -1e-12);
+        assert_int_equal(r.levels, 1 << bits);
+        assert_true(r.residual <= 0x1p-23 * fmax(fabs(r.low), fabs(r.high)));
+        assert_int_equal(r.ties_differ, ((int64_t)a.zero - a.qmin) & 1);
+        assert_ok(ctx,
+                  qg_openvino_to_affine(ctx, "test", r.low, r.high, &back, &residual));
+        assert_true(fabs(back.scale - a.scale) < 1e-12);
+        assert_true(fabs(back.zero - a.zero) < 1e-9);
+        assert_true(residual < 1e-9);
+    }
+    qg_ctx_free(ctx);
+}
+
+/* Where ties differ: FakeQuantize of a tie against round(x / s) of the affine form. */
+static void odd_offsets_flip_ties(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_affine narrow = { 0.5, 0, -127, 127 }, even = { 0.5, 0, -128, 127 };
+    for (int k = 0; k < 2; k++) {
+        qg_affine a = k ? even : narrow;
+        qg_openvino_range r;
+        assert_ok(ctx, qg_openvino_from_affine(ctx, "test", a, &r));
+        qg_openvino_fq fq = { (int32_t)r.levels, QG_OPENVINO_CPU,  scalar(&r.low32),
+                              scalar(&r.high32), scalar(&r.low32), scalar(&r.high32) };
+        float x = 0.25f, y; /* a tie: 0.5 steps */
+        assert_ok(ctx,
+                  qg_openvino_fq_run(ctx, &fq, &(qg_int_dims){ 1, { 1 } }, &x, &y));
+        assert_true(y == (r.ties_differ ? 0.5f : 0)); /* rint(0.5) is 0 */
+    }
+    qg_ctx_free(ctx);
+}
+
+static void a_real_zero_point_leaves_a_residual(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_affine a = { 0, 0, 0, 255 };
+    double residual;
+    assert_ok(ctx, qg_openvino_to_affine(ctx, "test", -1, 1, &a, &residual));
+    assert_true(a.zero == 127.5);
+    assert_true(fabs(residual - a.scale / 2) < 1e-12);
+    qg_ctx_free(ctx);
+}
+
+static void half_range_keeps_the_step(void **state)
+{
+    (void)state;
+    double low, high;
+    qg_affine full =
+        qg_openvino_full_range((qg_affine){ 0.5, 0, -64, 63 }, &low, &high);
+    assert_true(full.scale == 0.5 && full.qmin == -128 && full.qmax == 127);
+    assert_true(low == -32 && high == 31.5);
+}
+
+/* Four limits of four shapes, against one scalar run per element. */
+static void limits_broadcast_apart(void **state)
+{
+    (void)state;
+    static const float il[2] = { -1, -2 }, ih[3] = { 1, 2, 3 }, ol[1] = { 0 };
+    static const float oh[6] = { 1, 2, 3, 4, 5, 6 };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_int_dims dims = {
+        2, {2, 3}
+    };
+    for (int form = 0; form < QG_NOPENVINO - 1; form++) {
+        qg_openvino_fq fq = {
+            256,
+            (qg_openvino_form)form,
+            {{ 2, { 2, 1 } },  il},
+            { { 1, { 3 } },    ih},
+            { { 0, { 0 } },    ol},
+            { { 2, { 2, 3 } }, oh}
+        };
+        if (form == QG_OPENVINO_CPU_LPT)
+            continue;
+        float x[6] = { -0.5f, 0.3f, 2.5f, -1.5f, 0, 9 }, y[6], one;
+        assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, y));
+        for (int i = 0; i < 6; i++) {
+            qg_openvino_fq single = { 256,
+                                      (qg_openvino_form)form,
+                                      scalar(&il[i / 3]),
+                                      scalar(&ih[i % 3]),
+                                      scalar(ol),
+                                      scalar(&oh[i]) };
+            qg_int_dims none = { 0, { 0 } };
+            assert_ok(ctx, qg_openvino_fq_run(ctx, &single, &none, &x[i], &one));
+            assert_true(one == y[i]);
+        }
+    }
+    qg_ctx_free(ctx);
+}
+
+static void what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    static const float low[2] = { 1, 1 }, high[2] = { 1, 2 };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_openvino_fq fq = { 256,          QG_OPENVINO_CPU, scalar(low),
+                          scalar(high), scalar(low),     scalar(high) };
+    qg_int_dims dims = { 1, { 3 } };
+    float x[3] = { 0 };
+    assert_fails(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x), QG_EUNSUPPORTED,
+                 "input limits 1 and 1 in the CPU plugin, expected low below high");
+    fq.form = QG_OPENVINO_REFERENCE;
+    assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x)); /* a binarizer */
+    assert_true(x[0] == 1);
+    fq.input_low.dims = (qg_int_dims){ 1, { 2 } };
+    assert_fails(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x), QG_EMODEL,
+                 "a limit of rank 1 does not broadcast to the input");
+    fq.levels = 1;
+    assert_fails(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x), QG_EMODEL,
+                 "fake quantize: 1 levels, expected 2 or more");
+    qg_openvino_range r;
+    double residual;
+    qg_affine a = { 0, 0, 0, 255 };
+    assert_fails(ctx, qg_openvino_from_affine(ctx, "w", a, &r), QG_ENUMERIC,
+                 "convert to FakeQuantize: w: scale 0");
+    a.scale = 1;
+    a.qmax = INT64_C(1) << 40;
+    assert_fails(ctx, qg_openvino_from_affine(ctx, "w", a, &r), QG_ECONFIG,
+                 "expected 2 to 2^32 levels");
+    assert_fails(ctx, qg_openvino_to_affine(ctx, "w", 1, 1, &a, &residual), QG_ENUMERIC,
+                 "convert from FakeQuantize: w: range [1, 1]");
+    qg_ctx_free(ctx);
+}
+
+/* Codes of an encoding are within its range, and zero is one of them. */
+static void aimet_represents_zero(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_rng rng = { SEED };
+    for (int i = 0; i < 5000; i++) {
+        qg_aimet_spec s = { .bits = 2 + (int)qg_rng_below(&rng, 7),
+                            .symmetric = qg_rng_below(&rng, 2),
+                            .strict = qg_rng_below(&rng, 2),
+                            .may_be_unsigned = qg_rng_below(&rng, 2),
+                            .min_range = QG_AIMET_RANGE };
+        double min = (double)qg_rng_range(&rng, -2, 1);
+        double max = min + (double)qg_rng_range(&rng, 0, 2);
+        qg_aimet_encoding e;
+        assert_ok(ctx, qg_aimet_encode(ctx, "test", &s, min, max, &e));
+        assert_true(e.delta > 0 && e.offset <= 0 && e.offset == rint(e.offset));
+        assert_true(qg_aimet_quantize(&e, 0) == -e.offset);
+        assert_in_range((int)qg_aimet_quantize(&e, 1e9), 1, (1 << s.bits) - 1);
+        assert_true(qg_aimet_quantize(&e, -1e9) >= 0);
+    }
+    qg_aimet_encoding e;
+    qg_aimet_spec s = { .bits = 8, .min_range = QG_QNN_RANGE };
+    assert_fails(ctx, qg_aimet_encode(ctx, "t", &s, 1, 0, &e), QG_ENUMERIC,
+                 "encode: t: range [1, 0]");
+    s.bits = 40;
+    assert_fails(ctx, qg_aimet_encode(ctx, "t", &s, 0, 1, &e), QG_ECONFIG, "40 bits");
+    qg_ctx_free(ctx);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(conversions_are_inverse),
+             cmocka_unit_test(odd_offsets_flip_ties),
+             cmocka_unit_test(a_real_zero_point_leaves_a_residual),
+             cmocka_unit_test(half_range_keeps_the_step),
+             cmocka_unit_test(limits_broadcast_apart),
+             cmocka_unit_test(what_does_not_fit_is_refused),
+             cmocka_unit_test(aimet_represents_zero))
