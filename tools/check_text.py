@@ -10,7 +10,7 @@ import sys
 
 import check_source
 
-BINARY = {".onnx", ".npy", ".npz", ".pb", ".qgs", ".png", ".jpg", ".bin", ".gz"}
+BINARY = {".onnx", ".npy", ".npz", ".pb", ".qgs", ".png", ".ppm", ".jpg", ".bin", ".gz"}
 TASK = "TO" + "DO"  # in two pieces, so that this file passes its own check
 RULES = [
     (r"(?<![\w.~*})-])/(home|root|work|opt|Users|mnt|srv)/", "path of one machine"),

@@ -78,6 +78,7 @@ qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part, size_t k,
 
 /* ---- Parts ---- */
 
+/* Suffixes are lower case; names may be written in upper case. */
 static bool has_suffix(const char *name, const char *const *suffix)
 {
     size_t n = strlen(name);
@@ -101,6 +102,8 @@ static const qg_data_kind *kind_of(const char *path)
     return NULL;
 }
 
+/* Looks at the file and adds its samples behind those there are.  After a failure the
+ * file is closed. */
 static qg_status add_part(qg_ctx *ctx, qg_data *d, const qg_data_kind *kind,
                           const char *path, bool kept)
 {
@@ -126,6 +129,7 @@ static qg_status add_part(qg_ctx *ctx, qg_data *d, const qg_data_kind *kind,
     return QG_OK;
 }
 
+/* Files in name order; folders below and hidden files are left alone. */
 static qg_status add_folder(qg_ctx *ctx, qg_data *d, const char *path)
 {
     const char **names;
@@ -223,6 +227,7 @@ size_t qg_data_count(const qg_data *d) { return d->count; }
 
 /* ---- Fetching ---- */
 
+/* The part that holds sample i, by bisection. */
 static const qg_data_part *part_of(const qg_data *d, size_t i)
 {
     size_t low = 0, high = d->part.n;
@@ -234,6 +239,8 @@ static const qg_data_part *part_of(const qg_data *d, size_t i)
         else
             high = middle;
     }
+    assert(i >= d->part.at[low].first &&
+           i - d->part.at[low].first < d->part.at[low].count);
     return &d->part.at[low];
 }
 
@@ -244,6 +251,7 @@ void qg_data_shape(const qg_data *d, size_t i, size_t k, qg_tensor *out)
                    slot->sample.dim);
 }
 
+/* Names file, sample, input and value; samples are counted through the source. */
 static qg_status element_fails(const qg_data_get *g, const qg_tensor *from,
                                const qg_tensor *to, int64_t at)
 {

@@ -16,7 +16,17 @@
  * Memory    samples are read when they are fetched.  Only a deflated .npz that is the
  *           whole source is kept in memory.
  * Threads   after opening, everything is read-only: workers fetch with their own
- *           context and scratch arena. */
+ *           context and scratch arena.
+ * Order     sample i is always the same, whoever asks and in whatever order.  Samples
+ *           are numbered through all files; messages count them the same way.
+ *
+ *     qg_data_request r = { .input = g->input.at, .n_input = g->input.n };
+ *     QG_TRY(qg_data_open(ctx, "calib.npz", &r, &d));
+ *     for (size_t i = 0; i < qg_data_count(d); i++) {
+ *         qg_data_shape(d, i, k, tensor[k]);           // and memory, for each input k
+ *         QG_TRY(qg_data_fetch(ctx, d, i, scratch, tensor));
+ *         qg_arena_reset(scratch);
+ *     } */
 #ifndef QG_ENGINE_IO_DATA_H
 #define QG_ENGINE_IO_DATA_H
 

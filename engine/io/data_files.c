@@ -9,6 +9,7 @@
 #include "engine/core/rng.h"
 #include "engine/io/onnx_data.h"
 
+/* Files of one array do not say which input they are for. */
 static qg_status only_input(qg_ctx *ctx, const qg_data *d, const char *path)
 {
     if (d->request.n_input == 1)
@@ -75,6 +76,7 @@ const qg_data_kind qg_data_npy = { npy_suffix, npy_look, npy_get, npy_close };
 
 /* ---- .npz ---- */
 
+/* Or a message with what the archive holds instead. */
 static qg_status npz_find(qg_ctx *ctx, const qg_npz *z, const qg_value *v,
                           const qg_npz_member **out)
 {
@@ -112,6 +114,7 @@ static qg_status npz_arrays(qg_ctx *ctx, qg_data *d, qg_data_part *part,
     return QG_OK;
 }
 
+/* A kept archive lives in the source's arena, its inflated arrays too. */
 static qg_status npz_look(qg_ctx *ctx, qg_data *d, qg_data_part *part)
 {
     qg_arena *scratch = qg_arena_new(ctx->alloc);

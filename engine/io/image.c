@@ -35,6 +35,7 @@ static struct axes axes_of(enum qg_image_layout layout)
                                    : (struct axes){ 1, 2, 3 };
 }
 
+/* Where the input has 1 or 3 channels; NCHW when both could be meant. */
 static qg_status find_layout(qg_ctx *ctx, const char *path, const qg_image_options *o,
                              const qg_tensor *input, enum qg_image_layout *out)
 {
@@ -54,6 +55,7 @@ static qg_status find_layout(qg_ctx *ctx, const char *path, const qg_image_optio
     return QG_OK;
 }
 
+/* Whether the result is more than the pixels themselves. */
 static bool changes_pixels(const qg_image_options *o)
 {
     for (int c = 0; c < 3; c++)
@@ -115,6 +117,7 @@ struct pixels {
  * the centre of the first pixel and are within the image. */
 static double between(const struct pixels *p, double x, double y, int c)
 {
+    assert(x >= 0 && x < p->width && y >= 0 && y < p->height);
     int x0 = (int)x, y0 = (int)y;
     int x1 = x0 + 1 < p->width ? x0 + 1 : x0, y1 = y0 + 1 < p->height ? y0 + 1 : y0;
     double fx = x - x0, fy = y - y0;
@@ -131,9 +134,11 @@ static double between(const struct pixels *p, double x, double y, int c)
 static double centre(int64_t i, int64_t to, int from)
 {
     double at = ((double)i + 0.5) * from / (double)to - 0.5;
+    assert(to > 0 && from > 0);
     return at < 0 ? 0 : at > from - 1 ? from - 1 : at;
 }
 
+/* One plane after the other; `from` is the channel of the file. */
 static void fill(const struct pixels *p, const qg_image_options *o, qg_tensor *out)
 {
     struct axes ax = axes_of(o->layout);

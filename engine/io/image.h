@@ -4,6 +4,12 @@
  *         centres, edges repeated, the frame stretched); (pixel - mean) / std per
  *         channel, in the order of the file's colours as asked; layout.
  * Values  pixels are 0..255; mean and std are in these units.
+ * Resize  pixel i of n comes from place (i + 0.5) * m / n - 0.5 among m pixels, kept
+ *         within 0 .. m - 1, linear between the two neighbours in each direction; in
+ *         double, rounded once at the end (as OpenCV's INTER_LINEAR, but for its fixed
+ *         point).  There is no filter against aliasing.
+ * Batch   always 1: an image is one sample.
+ * Limits  64 million pixels, files of 256 MiB.
  * Owner   stb_image decodes; what it allocates is freed here. */
 #ifndef QG_ENGINE_IO_IMAGE_H
 #define QG_ENGINE_IO_IMAGE_H

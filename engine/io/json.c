@@ -53,6 +53,7 @@ qg_status qg_json_fail(qg_ctx *ctx, qg_status s, const qg_json *at, const char *
 
 /* ---- Parsing ---- */
 
+/* The place is told by the line; cJSON says no more. */
 static qg_status bad_text(qg_ctx *ctx, const qg_json_source *from, size_t at,
                           const char *what)
 {
@@ -97,6 +98,7 @@ static enum qg_json_type type_of(const cJSON *c)
 
 static qg_status copy(qg_ctx *ctx, qg_arena *a, const cJSON *from, qg_json *to);
 
+/* Into an array: cJSON has lists, where element i takes i steps. */
 static qg_status copy_children(qg_ctx *ctx, qg_arena *a, const cJSON *from, qg_json *to)
 {
     for (const cJSON *c = from->child; c; c = c->next)
@@ -161,6 +163,7 @@ static qg_status check_keys(qg_ctx *ctx, const qg_json *object)
     return s;
 }
 
+/* All pairs: quicker than a table for objects of a few keys. */
 static bool has_twice(const qg_json *object)
 {
     for (size_t i = 0; i < object->count; i++)
@@ -170,6 +173,7 @@ static bool has_twice(const qg_json *object)
     return false;
 }
 
+/* Keys of every object.  Recursion is bounded by QG_JSON_DEPTH. */
 static qg_status check_tree(qg_ctx *ctx, const qg_json *v)
 {
     enum { SMALL = 24 };

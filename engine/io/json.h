@@ -4,6 +4,15 @@
  *       of plain values is on one line where it fits into 88 columns, else filled.
  *       float32 is the shortest text that reads back as the same float.  NaN, infinity
  *       and text that is not UTF-8 are refused.  Equal calls give equal bytes.
+ *
+ *           qg_json_put_object(w, NULL);                 {
+ *           qg_json_put_text(w, "state", "baked");         "state": "baked",
+ *           qg_json_put_array(w, "range");                 "range": [-128, 127]
+ *           qg_json_put_int(w, NULL, -128);              }
+ *           qg_json_put_int(w, NULL, 127);
+ *           qg_json_put_end(w);
+ *           qg_json_put_end(w);
+ *
  * In    sizes and depth are limited; the tree lies in an arena.  Every reader that
  *       finds something unexpected says where: "read FILE: tqcs[3].state: ...". */
 #ifndef QG_ENGINE_IO_JSON_H

@@ -18,6 +18,7 @@ static void raw(qg_json_writer *w, const char *text)
     w->column += n;
 }
 
+/* And the indentation of what comes next. */
 static void new_line(qg_json_writer *w)
 {
     (void)putc('\n', w->stream);
@@ -128,6 +129,7 @@ static void before(qg_json_writer *w, const char *key, bool plain, size_t length
     }
 }
 
+/* Whether nothing may be written any more: now or since an earlier failure. */
 static bool refused(qg_json_writer *w, const char *key, const char *text)
 {
     if (w->status == QG_OK && ((key && !is_utf8(key)) || (text && !is_utf8(text))))
@@ -154,6 +156,7 @@ static void plain(qg_json_writer *w, const char *key, const char *text)
     raw(w, text);
 }
 
+/* An array holds its values back until it is clear how many lines it takes. */
 static void open_level(qg_json_writer *w, const char *key, const char *bracket,
                        bool line)
 {

@@ -51,6 +51,7 @@ static void skip_space(struct text *t)
         t->at++;
 }
 
+/* Moves behind the word if it stands there, after spaces. */
 static bool take(struct text *t, const char *word)
 {
     size_t n = strlen(word);
@@ -76,6 +77,7 @@ static bool take_quoted(struct text *t, const char **text, size_t *n)
     return true;
 }
 
+/* '<f4': order, kind, bytes.  '=' is the order of this machine. */
 static qg_status read_type(struct text *t, qg_dtype *out)
 {
     const char *s;
@@ -98,6 +100,7 @@ static qg_status read_type(struct text *t, qg_dtype *out)
         t->name, (int)(n < 40 ? n : 40), s);
 }
 
+/* (), (3,), (3, 4): NumPy writes a comma behind a single extent. */
 static qg_status read_shape(struct text *t, int64_t dim[QG_MAX_RANK], int32_t *rank)
 {
     *rank = 0;
@@ -251,6 +254,7 @@ static qg_status read_all(qg_ctx *ctx, const qg_npy *f, size_t at, size_t n, voi
     return QG_OK;
 }
 
+/* What begins the file; its size tells whether the elements are all there. */
 static qg_status read_head(qg_ctx *ctx, const char *path, qg_npy *f)
 {
     unsigned char bytes[QG_NPY_HEAD_BYTES];
@@ -325,6 +329,7 @@ qg_status qg_npy_load(qg_ctx *ctx, qg_arena *a, const char *path, const qg_tenso
 
 /* ---- Writing ---- */
 
+/* NULL: NumPy lacks the type. */
 static const char *type_text(qg_dtype d)
 {
     for (size_t i = 0; i < NTYPE; i++)

@@ -4,7 +4,18 @@
  *        u4 u8 b1.  Nothing but what is asked for is read: no mapping, so that a large
  *        file does not count as memory.
  * Write  version 1.0, deterministic, complete or not at all.
- * Source numpy/lib/format.py, "Format Version 1.0". */
+ * Source numpy/lib/format.py, "Format Version 1.0".
+ *
+ *     offset  bytes
+ *          0  6      0x93 "NUMPY"
+ *          6  2      version: 1 0, 2 0 or 3 0
+ *          8  2      length of the rest of the header; 4 bytes from version 2 on
+ *         10  ...    {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), },
+ *                    spaces and a newline: elements begin at a multiple of 64
+ *                    elements
+ * The three keys stand there once each, in any order; nothing follows the elements.
+ * Fortran order is accepted where it makes no difference: at most one axis is longer
+ * than 1. */
 #ifndef QG_ENGINE_IO_NPY_H
 #define QG_ENGINE_IO_NPY_H
 

@@ -28,9 +28,11 @@ static const uint32_t end_mark = 0x06054b50, end64_mark = 0x06064b50,
 /* zlib packs at most 1032 to 1; whatever claims more is not worth its memory. */
 enum { MOST_PACKED = 1032 };
 
+/* Little-endian, 1 to 8 bytes. */
 static uint64_t number(const unsigned char *at, unsigned bytes)
 {
     uint64_t x = 0;
+    assert(bytes >= 1 && bytes <= 8);
     for (unsigned i = bytes; i-- > 0;)
         x = x << 8 | at[i];
     return x;
@@ -42,6 +44,7 @@ static qg_status bad(qg_ctx *ctx, const qg_npz *z, const char *what)
                    what);
 }
 
+/* n bytes of the file; a record that reaches beyond its end is refused. */
 static qg_status read_at(qg_ctx *ctx, const qg_npz *z, uint64_t at, size_t n, void *out)
 {
     if (at > z->size || n > z->size - at)
@@ -131,6 +134,7 @@ static qg_status read_extra(qg_ctx *ctx, const qg_npz *z, const unsigned char *e
     return QG_OK;
 }
 
+/* What cannot be read, and sizes that cannot be true. */
 static qg_status check_member(qg_ctx *ctx, const qg_npz *z, unsigned flags,
                               unsigned method, const qg_npz_member *m)
 {
@@ -183,6 +187,7 @@ static qg_status read_member(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
                         m);
 }
 
+/* All entries of the directory; names must differ. */
 static qg_status read_members(qg_ctx *ctx, qg_arena *a, const struct directory *d,
                               qg_npz *z, qg_names *seen)
 {
@@ -203,6 +208,7 @@ static qg_status read_members(qg_ctx *ctx, qg_arena *a, const struct directory *
             return qg_fail(ctx, QG_EPARSE, "read %.200s: '%.100s' is there twice",
                            z->path, list[i].name);
     }
+    assert(at <= bytes + d->bytes);
     z->member = list;
     z->count = d->count;
     return QG_OK;
@@ -257,6 +263,7 @@ const qg_npz_member *qg_npz_find(const qg_npz *z, const char *name)
 
 /* ---- Arrays ---- */
 
+/* The local header tells only how long its own name and extra fields are. */
 static qg_status data_at(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
                          uint64_t *at)
 {
@@ -286,6 +293,7 @@ static qg_status inflate_member(qg_ctx *ctx, const qg_npz *z, const qg_npz_membe
     return QG_OK;
 }
 
+/* A deflated member, whole, into the arena. */
 static qg_status unpack(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
                         const qg_npz_member *m, const unsigned char **out)
 {

@@ -5,7 +5,16 @@
  *        deflated ones are inflated into memory as a whole, checksum included.
  * Write  stored or deflated, always zip64, dated 1980-01-01: equal arrays give equal
  *        bytes (with the same zlib).
- * Source APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3 and 4.5.3. */
+ * Source APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3 and 4.5.3.
+ *
+ *     local header, name, extra, data        once per member
+ *     directory: one entry per member        the only source of sizes and names here:
+ *                                            local headers just say where data is
+ *     zip64 end record, its locator          when a number needs more than 32 bits
+ *     end record, comment                    found from the end of the file
+ *
+ * Memory A member is believed to have its size only when the packed bytes are in the
+ *        file and could inflate to that much (1032 to 1 is the most of deflate). */
 #ifndef QG_ENGINE_IO_NPZ_H
 #define QG_ENGINE_IO_NPZ_H
 

@@ -19,6 +19,7 @@ enum {
     ZIP64_EXTRA = 1,
 };
 
+/* Little-endian. */
 static void put(FILE *f, uint64_t x, unsigned bytes)
 {
     for (unsigned i = 0; i < bytes; i++, x >>= 8)
@@ -45,6 +46,7 @@ static void put_name(FILE *f, const char *name)
     (void)fputs(".npy", f);
 }
 
+/* Stands before the data; written twice, as sizes are known only afterwards. */
 static void put_local(FILE *f, const qg_npz_member *m)
 {
     put(f, 0x04034b50, 4);
@@ -57,6 +59,7 @@ static void put_local(FILE *f, const qg_npz_member *m)
     put(f, m->packed, 8);
 }
 
+/* The entry of the directory: the same and where the local header is. */
 static void put_central(FILE *f, const qg_npz_member *m)
 {
     put(f, 0x02014b50, 4);
@@ -73,6 +76,7 @@ static void put_central(FILE *f, const qg_npz_member *m)
     put(f, m->header_at, 8);
 }
 
+/* zip64 end record, its locator, and the old end record that points to neither. */
 static void put_end(FILE *f, uint64_t count, uint64_t at, uint64_t bytes)
 {
     put(f, 0x06064b50, 4);

@@ -94,6 +94,7 @@ static qg_status put_outside(struct exporter *e, const qg_tensor *t, size_t byte
     return QG_OK;
 }
 
+/* A TensorProto; name NULL for the value of an attribute.  The data is borrowed. */
 static qg_status make_tensor(struct exporter *e, const char *name, const qg_tensor *t,
                              tensor_proto **out)
 {
@@ -118,6 +119,7 @@ static qg_status make_tensor(struct exporter *e, const char *name, const qg_tens
 
 /* ---- Types ---- */
 
+/* Extents by number where known, by name where the model had one, else by nothing. */
 static qg_status make_shape(struct exporter *e, const qg_value *v,
                             Onnx__TensorShapeProto **out)
 {
@@ -145,6 +147,7 @@ static qg_status make_shape(struct exporter *e, const qg_value *v,
     return QG_OK;
 }
 
+/* Name and type; a value of unknown type has only a name. */
 static qg_status make_info(struct exporter *e, const qg_value *v, value_info **out)
 {
     value_info *m = NEW(e, value_info);
@@ -168,6 +171,7 @@ static qg_status make_info(struct exporter *e, const qg_value *v, value_info **o
 
 /* ---- Attributes ---- */
 
+/* Lists are as long as they can get; what is not used is not written. */
 static qg_status make_graph(struct exporter *e, const qg_graph *g, graph_proto **out);
 
 /* What a body calls its values: captures have the name of the outer value. */
@@ -193,6 +197,7 @@ static qg_status name_body(struct exporter *e, const qg_node *n, const qg_graph 
     return QG_OK;
 }
 
+/* A body, with the names that its values have in the file in place of those outside. */
 static qg_status make_body(struct exporter *e, const qg_node *n, const qg_graph *body,
                            graph_proto **out)
 {
@@ -235,6 +240,7 @@ static qg_status make_strings(struct exporter *e, const qg_attr *a,
     return QG_OK;
 }
 
+/* The one field of the message that goes with the type. */
 static qg_status fill_attribute(struct exporter *e, const qg_node *n, const qg_attr *a,
                                 attribute_proto *m)
 {
@@ -320,6 +326,7 @@ static qg_status check_opset(struct exporter *e, const qg_node *n)
     return QG_OK;
 }
 
+/* Names of slots; "" is an absent one. */
 static qg_status list_names(struct exporter *e, qg_value *const *value, size_t n,
                             char ***out)
 {
@@ -331,6 +338,7 @@ static qg_status list_names(struct exporter *e, qg_value *const *value, size_t n
     return QG_OK;
 }
 
+/* Captured values are inputs of our node only: ONNX finds them by name. */
 static qg_status make_node(struct exporter *e, const qg_node *n, node_proto **out)
 {
     node_proto *m = NEW(e, node_proto);
@@ -340,6 +348,7 @@ static qg_status make_node(struct exporter *e, const qg_node *n, node_proto **ou
     m->name = unconst(n->name);
     m->op_type = unconst(n->op->name);
     m->domain = unconst(n->op->domain);
+    assert(n->n_capture <= n->n_in);
     m->n_input = n->n_in - n->n_capture;
     m->n_output = n->n_out;
     QG_TRY(list_names(e, n->in, m->n_input, &m->input));
@@ -395,6 +404,7 @@ static qg_status make_graph(struct exporter *e, const qg_graph *g, graph_proto *
         if (!g->node.at[i]->dead)
             QG_TRY(make_node(e, g->node.at[i], &m->node[m->n_node++]));
     QG_TRY(add_values(e, g, m));
+    assert(m->n_initializer <= g->value.n && m->n_input <= g->value.n);
     *out = m;
     return QG_OK;
 }
@@ -445,6 +455,7 @@ struct file_sink {
     FILE *stream;
 };
 
+/* Write errors are found by the commit. */
 static void append(ProtobufCBuffer *buffer, size_t n, const uint8_t *bytes)
 {
     (void)fwrite(bytes, 1, n, ((struct file_sink *)buffer)->stream);

@@ -27,7 +27,15 @@ typedef struct qg_export_options {
     size_t external_above;
 } qg_export_options;
 
-/* options NULL: all defaults.  QG_ESTATE names a node that the imported opsets describe
+/* Captured values of bodies are written under the name of the outer value, whatever the
+ * body calls them; a body that has a value of its own of that name is QG_ESTATE.
+ *
+ * Before IR 4 initializers are listed among the inputs too, behind the real ones: the
+ * checkers of that time demand it, and import takes them for constants again.
+ *
+ * Cost: the message holds pointers into the graph; constants are not copied.
+ *
+ * options NULL: all defaults.  QG_ESTATE names a node that the imported opsets describe
  * differently from the operator that it holds. */
 QG_NODISCARD qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,
                                       const qg_export_options *options);

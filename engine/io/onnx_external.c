@@ -19,6 +19,7 @@ static const char *real_path(qg_arena *a, const char *path)
     return copy;
 }
 
+/* Whether ".." is a part of the path; "a..b" is a fine name. */
 static bool has_parent_part(const char *path)
 {
     for (const char *at = path; *at;) {
@@ -96,6 +97,7 @@ static qg_status map_once(qg_onnx_files *files, const char *path, const qg_file 
     return QG_OK;
 }
 
+/* offset and length are decimal text in the file. */
 static qg_status read_number(const qg_onnx_files *files, const qg_onnx_tensor *t,
                              const char *key, const char *text, int64_t *out)
 {
@@ -129,6 +131,7 @@ qg_status qg_onnx_external(qg_onnx_files *files, const qg_onnx_tensor *t, size_t
             "import: %s: external data at %lld, %zu bytes, but \"%.200s\" has "
             "%zu",
             t->what, (long long)offset, need, t->location, f->size);
+    assert(f->bytes); /* also of an empty file */
     *bytes = f->bytes + offset;
     return QG_OK;
 }

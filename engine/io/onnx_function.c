@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
+/* Functions differ by all three; none of them can hold a newline in a valid model, and
+ * in an invalid one the worst is a function that is not found. */
 static const char *key_of(qg_onnx_build *b, const char *domain, const char *name,
                           const char *overload)
 {
@@ -70,6 +72,7 @@ qg_status qg_onnx_refer(const qg_onnx_draft *d, const char *reference, qg_attr *
     return QG_OK;
 }
 
+/* Everything that must hold before anything is expanded. */
 static qg_status check_call(const qg_onnx_draft *d, const qg_onnx_function *f)
 {
     qg_onnx_build *b = d->scope->build;
@@ -90,6 +93,7 @@ static qg_status check_call(const qg_onnx_draft *d, const qg_onnx_function *f)
         return qg_onnx_draft_fail(d, QG_EUNSUPPORTED,
                                   "functions expand to more than %d nodes",
                                   QG_ONNX_MAX_INLINED);
+    assert(b->inlined <= QG_ONNX_MAX_INLINED);
     b->inlined += f->n_node;
     for (size_t i = 0; i < d->n_attr; i++)
         if (d->attr[i].type == QG_ATTR_GRAPH || d->attr[i].type == QG_ATTR_GRAPHS)
@@ -99,7 +103,8 @@ static qg_status check_call(const qg_onnx_draft *d, const qg_onnx_function *f)
     return QG_OK;
 }
 
-/* What references mean inside: the call's attributes, then the defaults. */
+/* What references mean inside: the call's attributes, then the defaults.  The first of
+ * a name is found, so the call wins. */
 static qg_status bind_attributes(const qg_onnx_draft *d, const qg_onnx_function *f,
                                  qg_onnx_scope *s)
 {
@@ -115,6 +120,7 @@ static qg_status bind_attributes(const qg_onnx_draft *d, const qg_onnx_function 
     return QG_OK;
 }
 
+/* Formal inputs and outputs come to mean the values of the call. */
 static qg_status bind_slots(const qg_onnx_draft *d, const qg_onnx_function *f,
                             qg_onnx_scope *s)
 {

@@ -3,6 +3,16 @@
  * Inputs and outputs of the function mean the values of the call, everything else
  * inside gets names of its own, and attribute references take the call's attributes or
  * the function's defaults.  Expansion is bounded in depth and in number of nodes.
+ *
+ *     y = Scaled<by=3>(x)            call "second" in the graph
+ *     Scaled<by>(a) -> s {           becomes
+ *         k = Constant<value_float=@by>()      second/k, a constant 3
+ *         s = Mul(a, k)                        node "second/mul": y = Mul(x, second/k)
+ *     }
+ *
+ * An input that the call leaves out is absent inside; an output that it leaves out is
+ * an inner value.  A function that returns an input unchanged is refused: there is no
+ * node that could produce the output.
  * Source: "Functions" in docs/IR.md of ONNX. */
 #ifndef QG_ENGINE_IO_ONNX_FUNCTION_H
 #define QG_ENGINE_IO_ONNX_FUNCTION_H

@@ -147,6 +147,7 @@ qg_status qg_onnx_value(qg_onnx_scope *s, const char *name, qg_value **out)
         QG_TRY(add_inner(s, name, &made));
         QG_TRY(qg_vec_push(ctx, s->build->scratch, &s->value, made));
     }
+    assert(id < s->value.n);
     *out = s->value.at[id];
     return QG_OK;
 }
@@ -186,6 +187,7 @@ qg_status qg_onnx_constant(qg_onnx_build *b, const char *what, qg_value *v,
         return qg_fail(b->ctx, QG_EMODEL,
                        "import: %s: tensor '%.100s' is %s already, expected a new name",
                        what, v->name, v->constant ? "a constant" : "a graph input");
+    assert(t->data && qg_tensor_is_plain(t));
     v->constant = t;
     v->type = *t;
     v->type.data = NULL;
@@ -232,6 +234,8 @@ static qg_status constant_of(const qg_onnx_draft *d, const qg_attr *a,
         a->name, qg_attr_type_name(a->type));
 }
 
+/* `Constant` is part of the format rather than an operator: its output is known before
+ * anything runs, so it never becomes a node. */
 static qg_status add_constant(const qg_onnx_draft *d)
 {
     const qg_tensor *t;
@@ -251,6 +255,7 @@ static qg_status add_constant(const qg_onnx_draft *d)
 
 /* ---- Nodes ---- */
 
+/* 0: the domain is not imported here. */
 static int64_t opset_of(const qg_onnx_scope *s, const char *domain)
 {
     for (size_t i = 0; i < s->n_opset; i++)
@@ -259,6 +264,7 @@ static int64_t opset_of(const qg_onnx_scope *s, const char *domain)
     return 0;
 }
 
+/* The row of the registry for this node, or why there is none. */
 static qg_status find_op(const qg_onnx_draft *d, const qg_op **op, int64_t *opset)
 {
     const qg_registry *r = d->scope->build->ctx->registry;
@@ -323,6 +329,7 @@ static qg_status find_captures(const qg_onnx_draft *d, qg_node_spec *spec)
     return QG_OK;
 }
 
+/* The graph would refuse these too, but cannot name both nodes. */
 static qg_status check_outputs(const qg_onnx_draft *d, qg_value *const *out)
 {
     for (size_t i = 0; i < d->n_out; i++) {
@@ -343,6 +350,7 @@ static qg_status check_outputs(const qg_onnx_draft *d, qg_value *const *out)
     return QG_OK;
 }
 
+/* Own inputs first, then captures, as graph.h wants them. */
 static qg_status find_slots(const qg_onnx_draft *d, qg_node_spec *spec)
 {
     qg_onnx_build *b = d->scope->build;
@@ -358,6 +366,7 @@ static qg_status find_slots(const qg_onnx_draft *d, qg_node_spec *spec)
     for (size_t i = 0; i < d->n_out; i++)
         QG_TRY(qg_onnx_value(d->scope, d->out[i], &out[i]));
     QG_TRY(check_outputs(d, out));
+    assert(n_in <= UINT32_MAX && d->n_out <= UINT32_MAX);
     spec->in = in;
     spec->out = out;
     spec->n_in = (uint32_t)n_in;

@@ -2,7 +2,20 @@
  * a name means where, nodes and constants from drafts, and the checks that end a graph.
  *
  * A scope is a graph, a body or a model-local function being inlined.  Recursion over
- * scopes is bounded by QG_WIRE_DEPTH (bodies) and QG_ONNX_MAX_CALLS (functions). */
+ * scopes is bounded by QG_WIRE_DEPTH (bodies) and QG_ONNX_MAX_CALLS (functions).
+ *
+ * Names      In a graph or body a name is the value of that name, made when first met,
+ *            so that consumers may stand before producers.  In a function a name is a
+ *            formal input or output (bound to a value of the call) or an inner value,
+ *            called "<call>/<name>"; no other value of the file has that name.
+ * Captures   A body that reads what nobody in it provides gets a value without
+ *            producer.  When its node is added, these become inputs of the node: the
+ *            scope around resolves the name, and the round repeats one level further
+ *            out.
+ * Life of a draft    name_node, then attributes (bodies are imported here), then either
+ *            inline or add.  Nothing is in the graph before add succeeds, except values
+ *            that were named.
+ * Messages   begin with "import: node 'name' (Op): ", names clipped at 100 bytes. */
 #ifndef QG_ENGINE_IO_ONNX_SCOPE_H
 #define QG_ENGINE_IO_ONNX_SCOPE_H
 
@@ -83,7 +96,8 @@ qg_status qg_onnx_draft_fail(const qg_onnx_draft *d, qg_status status, const cha
 /* Sets d->name and d->file_unnamed; `given` NULL or "" for a made-up name. */
 QG_NODISCARD qg_status qg_onnx_name_node(qg_onnx_draft *d, const char *given);
 
-/* The value that `name` means in the scope, made when new; NULL for "" and NULL. */
+/* The value that `name` means in the scope, made when new; NULL for "" and NULL, and
+ * for the formal input of a function that the call leaves out. */
 QG_NODISCARD qg_status qg_onnx_value(qg_onnx_scope *s, const char *name,
                                      qg_value **out);
 
@@ -96,7 +110,9 @@ QG_NODISCARD qg_status qg_onnx_bind(qg_onnx_scope *s, const char *name,
 QG_NODISCARD qg_status qg_onnx_constant(qg_onnx_build *b, const char *what, qg_value *v,
                                         const qg_tensor *t);
 
-/* The node, or for `Constant` the constant, goes into the graph. */
+/* The node, or for `Constant` the constant, goes into the graph.  QG_EUNSUPPORTED when
+ * the operator is unknown at the imported opset; QG_EMODEL when an output has a
+ * producer already, or slots and attributes do not fit the operator. */
 QG_NODISCARD qg_status qg_onnx_add(const qg_onnx_draft *d);
 
 /* All nodes are there: nothing may be read that nobody provides (in a body: it is a

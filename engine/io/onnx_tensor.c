@@ -42,6 +42,7 @@ static const char *dims_text(const qg_onnx_tensor *t, char text[QG_SHAPE_TEXT])
     return text;
 }
 
+/* Type and dims, and the bytes they need; nothing is allocated before this says yes. */
 static qg_status read_shape(qg_ctx *ctx, const qg_onnx_tensor *t, qg_tensor *out,
                             size_t *bytes)
 {
@@ -71,6 +72,7 @@ static qg_status read_shape(qg_ctx *ctx, const qg_onnx_tensor *t, qg_tensor *out
     return QG_OK;
 }
 
+/* Too few values would be read from elsewhere, too many mean that dims are wrong. */
 static qg_status count_differs(qg_ctx *ctx, const qg_onnx_tensor *t, size_t need,
                                size_t have, const char *unit)
 {
@@ -146,6 +148,7 @@ static qg_status narrow(qg_ctx *ctx, const qg_onnx_tensor *t, qg_tensor *out)
     return QG_OK;
 }
 
+/* uint32 comes in 64-bit entries. */
 static qg_status read_u32(qg_ctx *ctx, const qg_onnx_tensor *t, qg_tensor *out)
 {
     for (size_t i = 0; i < t->n_u64; i++) {
@@ -158,6 +161,8 @@ static qg_status read_u32(qg_ctx *ctx, const qg_onnx_tensor *t, qg_tensor *out)
     return QG_OK;
 }
 
+/* Elements out of the one field that holds the type; any other that is filled is a
+ * contradiction. */
 static qg_status read_typed(qg_ctx *ctx, qg_arena *a, const qg_onnx_tensor *t,
                             size_t bytes, qg_tensor *out)
 {
@@ -190,6 +195,7 @@ static qg_status adopt(qg_ctx *ctx, qg_arena *a, const unsigned char *bytes, siz
                        bool stays, qg_tensor *out)
 {
     unsigned bits = qg_dtype_bits(out->dtype);
+    assert(bits > 0 && (n == 0 || bytes));
     bool strict = out->dtype == QG_BOOL || bits < 8; /* see the end */
     if (stays && !strict && (uintptr_t)bytes % (bits / 8) == 0) {
         out->data = (void *)(uintptr_t)bytes; /* constants are never written to */

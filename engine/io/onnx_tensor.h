@@ -1,6 +1,21 @@
 /* onnx_tensor.h -- TensorProto, in either direction, without protobuf types.
  *
  * Import fills a qg_onnx_tensor with borrowed pointers and gets a checked qg_tensor.
+ *
+ * Where the elements are: in exactly one of
+ *     external_data   a file: location, offset (0), length (what the dims need)
+ *     raw_data        little-endian, packed types as in dtype.h
+ *     float_data      float32
+ *     double_data     float64
+ *     int64_data      int64
+ *     uint64_data     uint32, uint64
+ *     int32_data      all others: integers by value, 16- and 8-bit floats by their
+ *                     bits, packed types one byte per entry
+ * Counts must be what the dims need, neither less nor more.
+ *
+ * Copies    raw data above QG_ONNX_KEEP bytes and external data are used in place when
+ *           they are aligned for their type.  Bools (any byte but 0 counts as 1) and
+ *           packed types (unused bits become 0) are always copied.
  * Source: TensorProto of onnx.proto (IR 14), "External Data" of the ONNX manual. */
 #ifndef QG_ENGINE_IO_ONNX_TENSOR_H
 #define QG_ENGINE_IO_ONNX_TENSOR_H
@@ -38,7 +53,9 @@ typedef struct qg_onnx_files {
     QG_VEC(const void *) at; /* qg_file */
 } qg_onnx_files;
 
-/* The bytes of external data: t->location below the folder, mapped read-only. */
+/* The bytes of external data: t->location below the folder, mapped read-only and once
+ * per file.  Refused are absolute paths, ".." and links that lead out of the folder;
+ * the file is compared by its real path.  QG_EIO: it is not there. */
 QG_NODISCARD qg_status qg_onnx_external(qg_onnx_files *files, const qg_onnx_tensor *t,
                                         size_t need, const unsigned char **bytes);
 

@@ -19,6 +19,7 @@ struct scan {
     struct level level[QG_WIRE_DEPTH];
 };
 
+/* Every complaint of this file ends alike, so that users can tell a damaged file. */
 static qg_status bad(const struct scan *s, size_t at, const char *what)
 {
     return qg_fail(s->ctx, QG_EPARSE,
@@ -43,6 +44,7 @@ static qg_status read_varint(struct scan *s, size_t end, uint64_t *out)
                             : "a number longer than 10 bytes");
 }
 
+/* Moves behind n bytes that must lie before `end`. */
 static qg_status skip(struct scan *s, size_t end, uint64_t n, size_t field_at)
 {
     if (n > end - s->at)
@@ -54,6 +56,7 @@ static qg_status skip(struct scan *s, size_t end, uint64_t n, size_t field_at)
     return QG_OK;
 }
 
+/* A message of n bytes begins here: its fields are read next. */
 static qg_status enter(struct scan *s, const void *kind, uint64_t n, size_t field_at)
 {
     size_t start = s->at;
@@ -67,8 +70,10 @@ static qg_status enter(struct scan *s, const void *kind, uint64_t n, size_t fiel
     return QG_OK;
 }
 
+/* One field of the innermost message, its key first. */
 static qg_status read_field(struct scan *s)
 {
+    assert(s->depth > 0 && s->depth <= QG_WIRE_DEPTH);
     const struct level *in = &s->level[s->depth - 1];
     size_t from = s->at;
     uint64_t key, n;

@@ -2,6 +2,15 @@
  *
  * protobuf-c unpacks messages recursively and allocates for every field, so depth,
  * lengths and counts are checked here first, with a stack of its own.
+ *
+ * A message is a row of fields: a key (varint: number << 3 | wire type), then
+ *     0 varint    up to 10 bytes, 7 bits each
+ *     1 fixed64   8 bytes
+ *     2 length    a varint n, then n bytes: text, packed numbers or a message
+ *     5 fixed32   4 bytes
+ *     3, 4 groups are refused: ONNX has none, and they nest without a length
+ * Which length-delimited fields are messages is told by the caller, who has the schema;
+ * the others are skipped unread.
  * Source: "Encoding", the protobuf wire format (varint, fixed64, length, fixed32). */
 #ifndef QG_ENGINE_IO_ONNX_WIRE_H
 #define QG_ENGINE_IO_ONNX_WIRE_H

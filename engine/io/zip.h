@@ -1,5 +1,8 @@
 /* zip.h -- raw deflate and CRC-32, as zip archives use them.  The one user of zlib.
- * Source  RFC 1951; zlib computes it. */
+ * Source  RFC 1951; zlib computes it.
+ *
+ * Sizes are size_t: zlib counts in 32 bits and is fed in parts.  Packing with the same
+ * zlib gives the same bytes; another version of zlib may pack differently. */
 #ifndef QG_ENGINE_IO_ZIP_H
 #define QG_ENGINE_IO_ZIP_H
 
