@@ -13,6 +13,7 @@
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_math.h"
+#include "ops/util_span.h"
 
 typedef struct unary_param {
     float a, b;
@@ -92,17 +93,28 @@ static qg_status run_map(const qg_call *k, const span *spans)
     SPANS_FLOAT(id, expr)                                                              \
     TABLE(id, ENTRIES_FLOAT(id))
 
+/* The same with float taken from util_span.h. */
+#define SPAN_OP(id, member, expr)                                                      \
+    static void id##_f32(const void *x, void *y, size_t n, const unary_param *p)       \
+    {                                                                                  \
+        (void)p;                                                                       \
+        qg_span_best()->member(x, y, n);                                               \
+    }                                                                                  \
+    SPAN(id, f64, double, expr)                                                        \
+    TABLE(id, ENTRIES_FLOAT(id))
+
 /* clang-format off */
-OP(sigmoid,     1 / (1 + QG_EXP(-x)))
-OP(tanh_,       QG_TANH(x))
-OP(exp_,        QG_EXP(x))
+SPAN_OP(sigmoid, sigmoid_f32, 1 / (1 + exp(-x)))
+SPAN_OP(tanh_,   tanh_f32,    tanh(x))
+SPAN_OP(exp_,    exp_f32,     exp(x))
+SPAN_OP(erf_,    erf_f32,     erf(x))
+
 OP(log_,        log(x))
 OP(sqrt_,       sqrt(x))
 OP(floor_,      floor(x))
 OP(ceil_,       ceil(x))
 OP(round_,      rint(x))                    /* half to even */
 OP(reciprocal,  1 / x)
-OP(erf_,        QG_ERF(x))
 OP(sin_,        sin(x))
 OP(cos_,        cos(x))
 OP(tan_,        tan(x))

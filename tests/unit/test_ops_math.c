@@ -1,6 +1,7 @@
 /* The float functions of util_math.h against the C library in double: error in units of
  * the last place of the exact result, at random arguments and at the edges. */
 #include "ops/util_math.h"
+#include "ops/util_span.h"
 #include "tests/support/test.h"
 
 #include <float.h>
@@ -94,5 +95,35 @@ static void exp_reaches_subnormals(void **state)
     }
 }
 
-QG_TEST_MAIN(cmocka_unit_test(error_is_small), cmocka_unit_test(edges_are_exact),
+/* Every row that this CPU has gives the bits of the functions, at any length. */
+static void rows_agree_bit_for_bit(void **state)
+{
+    enum { LENGTH = 1000 };
+    static float x[LENGTH], y[LENGTH];
+    size_t n;
+    const qg_span_row *const *rows = qg_span_rows(&n);
+    (void)state;
+    qg_rng rng = { SEED };
+    for (size_t r = 0; r < n; r++) {
+        const qg_span_f32 span[] = { rows[r]->exp_f32, rows[r]->sigmoid_f32,
+                                     rows[r]->tanh_f32, rows[r]->erf_f32 };
+        float (*const one[])(float) = { qg_expf, qg_sigmoidf, qg_tanhf, qg_erff };
+        if (!rows[r]->supported())
+            continue;
+        for (int i = 0; i < LENGTH; i++)
+            x[i] = i == 7 ? NAN : i == 8 ? INFINITY : qg_rng_range(&rng, -110, 95);
+        for (size_t f = 0; f < 4; f++) {
+            const size_t length = qg_rng_below(&rng, LENGTH);
+            span[f](x, y, length);
+            for (size_t i = 0; i < length; i++)
+                if (memcmp(&y[i], &(float){ one[f](x[i]) }, 4) != 0 && !isnan(y[i]))
+                    fail_msg("%s, function %zu: %a gives %a", rows[r]->isa, f,
+                             (double)x[i], (double)y[i]);
+        }
+    }
+    assert_true(qg_span_best()->supported());
+}
+
+QG_TEST_MAIN(cmocka_unit_test(rows_agree_bit_for_bit), cmocka_unit_test(error_is_small),
+             cmocka_unit_test(edges_are_exact),
              cmocka_unit_test(exp_reaches_subnormals))
