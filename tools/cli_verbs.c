@@ -28,7 +28,8 @@ static int answer(const cli_call *c, qg_report *r)
 static int refuse_output(const cli_call *c, const char *fault)
 {
     char text[1200];
-    (void)snprintf(text, sizeof text, "output '%.1000s': %s", c->args->output, fault);
+    (void)snprintf(text, sizeof text, "output '%.1000s': cannot be written: %s",
+                   c->args->output, fault);
     return cli_fail(c->verb, text);
 }
 
@@ -209,6 +210,18 @@ static int list(const cli_call *c)
     return qg_list(c->ctx, topic, &r) == QG_OK ? answer(c, r) : fail(c);
 }
 
+static int conformance(const cli_call *c)
+{
+    qg_report *r = NULL;
+    double failed = 0;
+    const cli_words *w = &c->args->file;
+    if (qg_conformance(c->ctx, w->at, w->n, &r) != QG_OK)
+        return fail(c);
+    bool passed = qg_report_number(r, "failed", &failed) && failed == 0;
+    int status = answer(c, r);
+    return status == CLI_OK && !passed ? CLI_FAILED : status;
+}
+
 /* --- about qg --- */
 
 static int version(const cli_call *c)
@@ -322,6 +335,14 @@ const cli_verb cli_verbs[] = {
       .max_file = 2,
       .example = "qg diff snapshot-a snapshot-b",
       .run = diff },
+    { .name = "conformance",
+      .summary = "run ONNX backend tests: folders with model.onnx and data",
+      .files = "DIR...",
+      .min_file = 1,
+      .max_file = SIZE_MAX,
+      .about = "Exit status 0 when nothing failed; unsupported operators do not count.",
+      .example = "qg conformance /usr/share/libonnx-testdata/data/node/test_relu",
+      .run = conformance },
     { .name = "version",
       .summary = "which qg this is",
       .files = "",

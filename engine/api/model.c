@@ -103,6 +103,19 @@ qg_status qg_model_export_onnx(qg_model *m, const char *path)
 
 /* quant.json is written first and renamed last, so that a folder with a new quant.json
  * has the model that belongs to it. */
+static qg_status write_snapshot(qg_model *m, const char *onnx, const char *json)
+{
+    qg_writer w;
+    QG_TRY(qg_writer_open(m->ctx, json, &w));
+    qg_status s = qg_quant_json_write(m->quant, &m->info, w.stream);
+    if (s == QG_OK)
+        s = qg_onnx_export(m->ctx, m->graph, onnx, NULL);
+    if (s == QG_OK)
+        return qg_writer_commit(&w);
+    qg_writer_abandon(&w);
+    return s;
+}
+
 qg_status qg_model_save(qg_model *m, const char *folder)
 {
     qg_arena *a = m->graph->arena;
@@ -113,15 +126,11 @@ qg_status qg_model_save(qg_model *m, const char *folder)
     const char *json = qg_path_join(a, folder, "quant.json");
     if (!onnx || !json)
         return qg_nomem(m->ctx);
-    qg_writer w;
+    bool known = qg_is_directory(folder);
     QG_TRY(qg_directory_make(m->ctx, folder));
-    QG_TRY(qg_writer_open(m->ctx, json, &w));
-    qg_status s = qg_quant_json_write(m->quant, &m->info, w.stream);
-    if (s == QG_OK)
-        s = qg_onnx_export(m->ctx, m->graph, onnx, NULL);
-    if (s == QG_OK)
-        return qg_writer_commit(&w);
-    qg_writer_abandon(&w);
+    qg_status s = write_snapshot(m, onnx, json);
+    if (s != QG_OK && !known)
+        qg_directory_remove(folder);
     return s;
 }
 

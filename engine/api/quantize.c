@@ -2,9 +2,11 @@
 #include "engine/accel/kernels.h"
 #include "engine/api/model.h"
 #include "engine/core/file.h"
+#include "engine/core/suggest.h"
 #include "engine/io/hash.h"
 #include "engine/io/pipeline_yaml.h"
 #include "engine/ir/text.h"
+#include "engine/quant/observer.h"
 #include "engine/quant/quirk.h"
 #include "engine/quant/tqc_text.h"
 #include "passes/passes.h"
@@ -313,6 +315,37 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     return QG_OK;
 }
 
+/* --- words of the options --- */
+
+static qg_status check_pass(const job *j)
+{
+    const char *name = j->o->dump_after;
+    char text[QG_SUGGEST_TEXT];
+    if (!name || strcmp(name, "all") == 0 || qg_pass_find(qg_passes, name))
+        return QG_OK;
+    qg_suggest near = qg_suggest_for(name);
+    for (size_t i = 0; qg_passes[i]; i++)
+        qg_suggest_try(&near, qg_passes[i]->name);
+    return qg_fail(j->m->ctx, QG_ECONFIG,
+                   "dump after '%s': no such pass, expected all or one of `qg list "
+                   "passes`%s",
+                   name, qg_suggest_text(&near, text));
+}
+
+static qg_status check_observer(const job *j)
+{
+    const char *name = j->o->observer;
+    char text[QG_SUGGEST_TEXT];
+    if (!name || qg_observer_find(name))
+        return QG_OK;
+    qg_suggest near = qg_suggest_for(name);
+    for (const qg_observer *o = qg_observers; o->name; o++)
+        qg_suggest_try(&near, o->name);
+    return qg_fail(j->m->ctx, QG_ECONFIG,
+                   "observer '%s': not known, expected one of `qg list observers`%s",
+                   name, qg_suggest_text(&near, text));
+}
+
 /* --- all together --- */
 
 static qg_status run_passes(job *j, qg_report **report)
@@ -332,12 +365,6 @@ static qg_status run_passes(job *j, qg_report **report)
         .progress = progress,
         .ud = j,
     };
-    if (j->o->dump_after && strcmp(j->o->dump_after, "all") != 0 &&
-        !qg_pass_find(qg_passes, j->o->dump_after))
-        return qg_fail(
-            m->ctx, QG_ECONFIG,
-            "dump after '%s': no such pass, expected one of `qg list passes`",
-            j->o->dump_after);
     QG_TRY(qg_pass_run_all(&env, qg_passes, j->pipeline.pass, j->pipeline.n));
     if (!env.quant)
         return qg_fail(m->ctx, QG_ECONFIG,
@@ -364,7 +391,11 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
         .arena = m->graph->arena,
         .ticker = {.progress = &o->progress, .what = "calibrate"}
     };
-    qg_status s = read_backend(&j);
+    qg_status s = check_pass(&j);
+    if (s == QG_OK)
+        s = check_observer(&j);
+    if (s == QG_OK)
+        s = read_backend(&j);
     if (s == QG_OK && o->data)
         s = qg_feed_open(m, o->data, o->samples, &j.feed);
     if (s == QG_OK)

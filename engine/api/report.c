@@ -104,6 +104,13 @@ qg_status qg_report_add(qg_report *r, const char *name, qg_cell value)
     return push_fact(r, f);
 }
 
+qg_status qg_report_add_quiet(qg_report *r, const char *name, qg_cell value)
+{
+    QG_TRY(qg_report_add(r, name, value));
+    r->fact.at[r->fact.n - 1].quiet = true;
+    return QG_OK;
+}
+
 qg_status qg_report_addf(qg_report *r, const char *name, const char *fmt, ...)
 {
     qg_fact f = { .name = name };

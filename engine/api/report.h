@@ -56,6 +56,7 @@ typedef struct qg_fact {
     const char *name;
     qg_cell value;
     qg_table *table; /* when the fact is a table */
+    bool quiet;      /* not on the page: something else there says it */
 } qg_fact;
 
 struct qg_report {
@@ -72,6 +73,8 @@ QG_NODISCARD qg_status qg_report_print(qg_report *r, FILE *f);
 QG_NODISCARD qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out);
 
 QG_NODISCARD qg_status qg_report_add(qg_report *r, const char *name, qg_cell value);
+QG_NODISCARD qg_status qg_report_add_quiet(qg_report *r, const char *name,
+                                           qg_cell value); /* in JSON only */
 QG_NODISCARD qg_status qg_report_addf(qg_report *r, const char *name, const char *fmt,
                                       ...) QG_PRINTF(3, 4);
 

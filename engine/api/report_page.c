@@ -233,12 +233,14 @@ qg_status qg_report_print(qg_report *r, FILE *f)
     size_t width = 0;
     for (size_t i = 0; i < r->fact.n; i++) {
         const qg_fact *fact = &r->fact.at[i];
-        bool line = !fact->table && fact->value.kind != QG_CELL_PAGE;
+        bool line = !fact->table && !fact->quiet && fact->value.kind != QG_CELL_PAGE;
         if (line && width < strlen(fact->name))
             width = strlen(fact->name);
     }
     for (size_t i = 0; i < r->fact.n; i++) {
         const qg_fact *fact = &r->fact.at[i];
+        if (fact->quiet)
+            continue;
         if (fact->table)
             QG_TRY(print_table(f, r, fact->table, i == 0));
         else if (fact->value.kind == QG_CELL_PAGE)

@@ -37,7 +37,8 @@ typedef struct sink {
     waiting *slot;             /* [samples] */
     size_t n, next;            /* samples, and the one whose turn it is */
     const qg_graph *graph;
-    uint32_t *dumped; /* [values] column index plus one, 0: not dumped */
+    uint32_t *dumped;    /* [values] column index plus one, 0: not dumped */
+    const char *made[2]; /* folders that were not there before; NULL: none */
 } sink;
 
 /* Every character outside A-Za-z0-9._- becomes '_'. */
@@ -172,6 +173,15 @@ static qg_status done(void *ud, qg_ctx *ctx, void *state, size_t sample,
 
 /* --- columns --- */
 
+/* Makes the folder, and remembers to take it back when nothing is written. */
+static qg_status make_folder(sink *k, const char *path, size_t which)
+{
+    bool known = qg_is_directory(path);
+    QG_TRY(qg_directory_make(k->ctx, path));
+    k->made[which] = known ? NULL : path;
+    return QG_OK;
+}
+
 static qg_status add_column(sink *k, const char *folder, const char *name)
 {
     column *c = &k->column[k->n_column++];
@@ -195,7 +205,7 @@ static qg_status add_dumps(sink *k, const char *glob, const char *folder)
     }
     if (k->n_column == before)
         return qg_fail(k->ctx, QG_ECONFIG, "dump '%s': matches no value", glob);
-    return qg_directory_make(k->ctx, below);
+    return make_folder(k, below, 1);
 }
 
 static qg_status sink_make(sink *k, qg_model *m, const qg_run_options *o,
@@ -212,7 +222,7 @@ static qg_status sink_make(sink *k, qg_model *m, const qg_run_options *o,
         return qg_nomem(k->ctx);
     if (!folder)
         return QG_OK;
-    QG_TRY(qg_directory_make(k->ctx, folder));
+    QG_TRY(make_folder(k, folder, 0));
     for (size_t i = 0; i < g->output.n; i++)
         QG_TRY(add_column(k, folder, g->output.at[i]->name));
     k->n_output = g->output.n;
@@ -226,6 +236,9 @@ static void sink_close(sink *k)
     for (size_t i = 0; i < k->n_column; i++)
         if (k->column[i].open)
             qg_npy_abandon(&k->column[i].npy);
+    for (size_t i = 2; i-- > 0;)
+        if (k->made[i])
+            qg_directory_remove(k->made[i]);
     qg_arena_free(k->arena);
 }
 

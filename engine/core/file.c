@@ -172,6 +172,8 @@ qg_status qg_directory_make(qg_ctx *ctx, const char *path)
     return s;
 }
 
+void qg_directory_remove(const char *path) { (void)rmdir(path); }
+
 char *qg_path_join(qg_arena *a, const char *directory, const char *name)
 {
     size_t n = strlen(directory);

@@ -47,6 +47,10 @@ QG_NODISCARD qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *
 QG_NODISCARD qg_status qg_directory_make(qg_ctx *ctx, const char *path);
 bool qg_is_directory(const char *path);
 
+/* Removes a directory that is empty; leaves any other alone.  For what was made for a
+ * result that did not come. */
+void qg_directory_remove(const char *path);
+
 /* "dir/name" in the arena; NULL when out of memory. */
 char *qg_path_join(qg_arena *a, const char *directory, const char *name);
 

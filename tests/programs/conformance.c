@@ -3,19 +3,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/api/conformance.h"
 #include "ops/families.h"
-#include "tests/programs/conformance/conformance.h"
 
-static void say(void *ud, const char *line)
+static qg_status tell(void *ud, const char *folder, qg_status s, const char *message)
 {
     (void)ud;
-    puts(line);
+    printf("%s %s: %s: %s\n", s == QG_EUNSUPPORTED ? "unsupported" : "FAILED", folder,
+           qg_status_name(s), message);
+    return QG_OK;
 }
 
 int main(int argc, char **argv)
 {
-    conformance_options o = { .registry = &qg_ops_registry, .say = say };
-    conformance_count count = { 0, 0, 0 };
+    qg_conformance_options o = { .registry = &qg_ops_registry, .tell = tell };
+    qg_conformance_count count = { 0, 0, 0 };
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     int status = ctx && argc > 1 ? 0 : 2;
     if (argc < 2)
@@ -23,7 +25,7 @@ int main(int argc, char **argv)
     for (int i = 1; status == 0 && i < argc; i++) {
         if (strcmp(argv[i], "--reference") == 0)
             o.reference = true;
-        else if (conformance_run(ctx, argv[i], &o, &count) != QG_OK) {
+        else if (qg_conformance_run(ctx, argv[i], &o, &count) != QG_OK) {
             fprintf(stderr, "conformance: %s\n", qg_ctx_message(ctx));
             status = 1;
         }

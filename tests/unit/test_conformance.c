@@ -1,41 +1,41 @@
 /* The ONNX backend tests in scope, under the sanitizers.  The list is
- * tests/conformance/in_scope.txt; the tests are Debian's libonnx-testdata.
- *
- * The conformance code is part of a program, not of the library: it is compiled here a
- * second time, so that the sanitizers see it too. */
-#include "tests/programs/conformance/conformance.c" /* NOLINT */
+ * tests/conformance/in_scope.txt; the tests are Debian's libonnx-testdata. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>
 
+#include "engine/api/conformance.h"
+#include "engine/core/file.h"
 #include "ops/families.h"
 
 static const char data[] = "/usr/share/libonnx-testdata/data";
 
-static void say(void *ud, const char *line)
+static qg_status tell(void *ud, const char *folder, qg_status s, const char *message)
 {
     (void)ud;
-    puts(line);
+    printf("%s %s: %s: %s\n", s == QG_EUNSUPPORTED ? "unsupported" : "FAILED", folder,
+           qg_status_name(s), message);
+    return QG_OK;
 }
 
 /* Runs the tests of one tier: the lines behind its comments, "# tier 2: Abs (1)". */
-static conformance_count run_tier(qg_ctx *ctx, char *list, char tier)
+static qg_conformance_count run_tier(qg_ctx *ctx, char *list, char tier)
 {
-    conformance_count count = { 0, 0, 0 };
-    conformance_options o = { .registry = &qg_ops_registry, .say = say };
+    qg_conformance_count count = { 0, 0, 0 };
+    qg_conformance_options o = { .registry = &qg_ops_registry, .tell = tell };
     char now = 0, *rest = NULL;
     for (char *line = strtok_r(list, "\n", &rest); line;
          line = strtok_r(NULL, "\n", &rest)) {
         if (strncmp(line, "# tier ", 7) == 0)
             now = line[7];
         else if (line[0] != '#' && now == tier)
-            assert_ok(ctx, conformance_run(ctx, qg_path_join(ctx->arena, data, line),
-                                           &o, &count));
+            assert_ok(ctx, qg_conformance_run(ctx, qg_path_join(ctx->arena, data, line),
+                                              &o, &count));
     }
     return count;
 }
 
-static conformance_count tier(char which)
+static qg_conformance_count tier(char which)
 {
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     char *text;
@@ -44,7 +44,7 @@ static conformance_count tier(char which)
     assert_ok(ctx,
               qg_file_text(ctx, ctx->arena, "test", "tests/conformance/in_scope.txt",
                            1 << 20, &text, &size));
-    conformance_count count = run_tier(ctx, text, which);
+    qg_conformance_count count = run_tier(ctx, text, which);
     printf("tier %c: %zu passed, %zu failed, %zu unsupported\n", which, count.passed,
            count.failed, count.unsupported);
     qg_ctx_free(ctx);
@@ -74,17 +74,17 @@ static void verdicts_differ(void **state)
 {
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     static const char *const rows[] = { "node/test_relu" };
-    conformance_options o = { .registry = &qg_ops_registry, .say = say };
-    conformance_count count = { 0, 0, 0 };
+    qg_conformance_options o = { .registry = &qg_ops_registry, .tell = tell };
+    qg_conformance_count count = { 0, 0, 0 };
     (void)state;
-    assert_ok(
-        ctx, conformance_run(ctx, qg_path_join(ctx->arena, data, rows[0]), &o, &count));
+    assert_ok(ctx, qg_conformance_run(ctx, qg_path_join(ctx->arena, data, rows[0]), &o,
+                                      &count));
     assert_int_equal(count.passed, 1);
-    assert_fails(ctx, conformance_run(ctx, "tests/unit", &o, &count), QG_EDATA,
+    assert_fails(ctx, qg_conformance_run(ctx, "tests/unit", &o, &count), QG_EDATA,
                  "conformance: tests/unit: no model.onnx, expected tests");
     o.registry = &(qg_registry){ NULL, 0 };
-    assert_ok(
-        ctx, conformance_run(ctx, qg_path_join(ctx->arena, data, rows[0]), &o, &count));
+    assert_ok(ctx, qg_conformance_run(ctx, qg_path_join(ctx->arena, data, rows[0]), &o,
+                                      &count));
     assert_int_equal(count.unsupported, 1);
     qg_ctx_free(ctx);
 }

@@ -1,9 +1,10 @@
-#include "tests/programs/conformance/conformance.h"
+#include "engine/api/conformance.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "engine/api/report.h"
 #include "engine/core/file.h"
 #include "engine/exec/run.h"
 #include "engine/io/onnx_data.h"
@@ -15,7 +16,7 @@ enum { DEPTH = 4, MAX_SLOTS = 256 };
 static const double RTOL = 1e-3, ATOL = 1e-7, BF16_RTOL = 0x1p-6;
 
 typedef struct test {
-    const conformance_options *o;
+    const qg_conformance_options *o;
     qg_ctx *ctx; /* its own: memory goes with the test */
     const char *folder;
     qg_graph *graph;
@@ -164,38 +165,33 @@ static qg_status run_sets(test *t)
                 : qg_fail(t->ctx, QG_EDATA, "no test_data_set_*, expected some");
 }
 
-static void judge(const test *t, qg_status s, conformance_count *count)
+static qg_status judge(const test *t, qg_status s, qg_conformance_count *count)
 {
-    char line[1400];
     if (s == QG_OK) {
         count->passed++;
-        return;
+        return QG_OK;
     }
-    bool unsupported = s == QG_EUNSUPPORTED;
-    count->unsupported += unsupported;
-    count->failed += !unsupported;
-    (void)snprintf(line, sizeof line, "%s %s: %s: %s",
-                   unsupported ? "unsupported" : "FAILED", t->folder, qg_status_name(s),
-                   qg_ctx_message(t->ctx));
-    t->o->say(t->o->ud, line);
+    count->unsupported += s == QG_EUNSUPPORTED;
+    count->failed += s != QG_EUNSUPPORTED;
+    return t->o->tell(t->o->ud, t->folder, s, qg_ctx_message(t->ctx));
 }
 
-static qg_status run_test(qg_ctx *ctx, const char *folder, const conformance_options *o,
-                          conformance_count *count)
+static qg_status run_test(qg_ctx *ctx, const char *folder,
+                          const qg_conformance_options *o, qg_conformance_count *count)
 {
     test t = { .o = o, .ctx = qg_ctx_new(ctx->alloc), .folder = folder };
     if (!t.ctx)
         return qg_nomem(ctx);
     t.ctx->registry = o->registry;
-    qg_status s = run_sets(&t);
-    judge(&t, s, count);
+    qg_status s = judge(&t, run_sets(&t), count);
     qg_graph_free(t.graph);
     qg_ctx_free(t.ctx);
-    return QG_OK;
+    return s;
 }
 
-static qg_status search(qg_ctx *ctx, const char *folder, const conformance_options *o,
-                        int depth, conformance_count *count)
+static qg_status search(qg_ctx *ctx, const char *folder,
+                        const qg_conformance_options *o, int depth,
+                        qg_conformance_count *count)
 {
     const char **name;
     size_t n;
@@ -215,10 +211,11 @@ static qg_status search(qg_ctx *ctx, const char *folder, const conformance_optio
     return QG_OK;
 }
 
-qg_status conformance_run(qg_ctx *ctx, const char *folder, const conformance_options *o,
-                          conformance_count *count)
+qg_status qg_conformance_run(qg_ctx *ctx, const char *folder,
+                             const qg_conformance_options *o,
+                             qg_conformance_count *count)
 {
-    conformance_count c = { 0, 0, 0 };
+    qg_conformance_count c = { 0, 0, 0 };
     QG_TRY(search(ctx, folder, o, DEPTH, &c));
     if (c.passed + c.failed + c.unsupported == 0)
         return qg_fail(ctx, QG_EDATA, "conformance: %s: no model.onnx, expected tests",
@@ -227,4 +224,56 @@ qg_status conformance_run(qg_ctx *ctx, const char *folder, const conformance_opt
     count->failed += c.failed;
     count->unsupported += c.unsupported;
     return QG_OK;
+}
+
+/* --- as a report --- */
+
+typedef struct listing {
+    qg_report *r;
+    qg_table *t;
+} listing;
+
+static qg_status put_verdict(void *ud, const char *folder, qg_status s,
+                             const char *message)
+{
+    listing *l = ud;
+    bool unsupported = s == QG_EUNSUPPORTED;
+    QG_TRY(qg_table_add(l->r, l->t, qg_cell_text(folder)));
+    QG_TRY(
+        qg_table_add(l->r, l->t, qg_cell_text(unsupported ? "unsupported" : "failed")));
+    return qg_table_add(l->r, l->t, qg_cell_text(message));
+}
+
+static qg_status report_all(qg_ctx *ctx, const char *const *folder, size_t n,
+                            qg_report *r)
+{
+    listing l = { .r = r };
+    qg_conformance_count c = { 0, 0, 0 };
+    qg_conformance_options o = { .registry = ctx->registry,
+                                 .tell = put_verdict,
+                                 .ud = &l };
+    QG_TRY(qg_report_table(r, "not_passed", "test verdict message", &l.t));
+    l.t->records = true;
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_conformance_run(ctx, folder[i], &o, &c));
+    QG_TRY(qg_report_add_quiet(r, "passed", qg_cell_count(c.passed)));
+    QG_TRY(qg_report_add_quiet(r, "failed", qg_cell_count(c.failed)));
+    QG_TRY(qg_report_add_quiet(r, "unsupported", qg_cell_count(c.unsupported)));
+    char line[96];
+    (void)snprintf(line, sizeof line, "%zu passed, %zu failed, %zu unsupported",
+                   c.passed, c.failed, c.unsupported);
+    return qg_report_add(r, "summary", qg_cell_page(line));
+}
+
+qg_status qg_conformance(qg_ctx *ctx, const char *const *folder, size_t n,
+                         qg_report **report)
+{
+    qg_report *r;
+    QG_TRY(qg_report_new(ctx, "conformance", &r));
+    qg_status s = report_all(ctx, folder, n, r);
+    if (s == QG_OK)
+        *report = r;
+    else
+        qg_report_free(r);
+    return s;
 }

@@ -10,28 +10,29 @@
  * |got - expected| <= 1e-7 + 1e-3 |expected| (bfloat16: 2^-6, two of its steps), NaN
  * where NaN is expected.
  * Source: onnx/backend/test/runner of ONNX (tolerances, order of files). */
-#ifndef QG_TESTS_PROGRAMS_CONFORMANCE_H
-#define QG_TESTS_PROGRAMS_CONFORMANCE_H
+#ifndef QG_ENGINE_API_CONFORMANCE_H
+#define QG_ENGINE_API_CONFORMANCE_H
 
+#include "engine/api/qg.h"
 #include "engine/ir/op.h"
 
-typedef struct conformance_options {
+typedef struct qg_conformance_options {
     const qg_registry *registry;
     bool reference; /* operators' own loops only, no compiled kernels */
-    /* One line per test that did not pass, without newline. */
-    void (*say)(void *ud, const char *line);
+    /* Called for every test that did not pass; texts are borrowed for the call. */
+    qg_status (*tell)(void *ud, const char *folder, qg_status s, const char *message);
     void *ud;
-} conformance_options;
+} qg_conformance_options;
 
 /* Not implemented (QG_EUNSUPPORTED) is neither passed nor failed. */
-typedef struct conformance_count {
+typedef struct qg_conformance_count {
     size_t passed, failed, unsupported;
-} conformance_count;
+} qg_conformance_count;
 
 /* Adds to *count.  QG_EIO when the folder cannot be listed, QG_EDATA when there is no
  * test in it; a test that fails is no error. */
-QG_NODISCARD qg_status conformance_run(qg_ctx *ctx, const char *folder,
-                                       const conformance_options *o,
-                                       conformance_count *count);
+QG_NODISCARD qg_status qg_conformance_run(qg_ctx *ctx, const char *folder,
+                                          const qg_conformance_options *o,
+                                          qg_conformance_count *count);
 
 #endif

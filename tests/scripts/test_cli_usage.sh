@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Wrong usage: exit status 2, one message, where help is.  The options are read from the
+# help pages, so that a new one is tested without a line here.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/scripts/cli.sh
+
+expect 2 'expected a verb' "$qg"
+expect 2 "no verb 'quantise', did you mean 'quantize'" "$qg" quantise
+expect 2 "no verb 'xyzzy'$" "$qg" xyzzy
+expect 2 "no verb 'xyzzy'" "$qg" help xyzzy
+expect 2 "'more' is one word too many" "$qg" version more
+expect 2 'quantize: expected MODEL.onnx' "$qg" quantize
+expect 2 'diff: expected FIRST SECOND' "$qg" diff one
+expect 2 'quantize: expected -b BACKEND' "$qg" quantize m.onnx
+expect 2 'quantize: expected -d DATA' "$qg" quantize m.onnx -b x
+expect 2 'quantize: expected -o SNAPSHOT' "$qg" quantize m.onnx -b x -d y
+expect 2 'evaluate: expected --labels FILE' "$qg" evaluate m.onnx -d y
+expect 2 "no option --bakcend, did you mean '--backend'" "$qg" quantize m.onnx --bakcend x
+expect 2 "no option --jsn=3, did you mean '--json'" "$qg" list --jsn=3
+expect 2 'no option -z' "$qg" list -z
+expect 2 'no option -b' "$qg" list -b x
+expect 2 "'b' is one word too many" "$qg" list a -- b
+expect 1 "'--json': no such topic" "$qg" list -- --json
+
+verbs=$("$qg" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p')
+[ "$(wc -w <<<"$verbs")" -ge 10 ] || complain "help lists too few verbs: $verbs"
+for verb in $verbs; do
+    expect 0 '' "$qg" $verb --help
+    page=$("$qg" $verb --help)
+    [ "$page" = "$("$qg" help $verb)" ] || complain "two help pages for $verb"
+    grep -q '^usage: qg '$verb <<<"$page" || complain "no usage of $verb"
+    grep -A1 '^example:$' <<<"$page" | grep -q "^  qg $verb" || complain "no example of $verb"
+    ! grep -nE ' $|.{89}' <<<"$page" || complain "help of $verb is too wide, or has spaces at an end"
+    while read -r letter name argument; do
+        case $name in # a good value, a bad one
+        samples | top | jobs) good=3 bad='0 -1 1x 1e3 99999999999999999999 1000000001' ;;
+        mode) good=float bad=flaot ;;
+        by) good=graph bad=grap ;;
+        metric) good=snr bad=srn ;;
+        kernels) good=fast bad=slow ;;
+        dispatcher) good=all-in bad=allin ;;
+        *) good=x bad= ;;
+        esac
+        if [ -n "$argument" ]; then
+            expect 2 "--$name needs a value" "$qg" $verb --$name
+            expect 2 "--$name needs a value" "$qg" $verb --$name --json
+            expect 2 "--$name: the value is empty" "$qg" $verb --$name=
+            for value in $bad; do
+                expect 2 "--$name: '$value', expected" "$qg" $verb --$name=$value
+            done
+            if [ $letter != - ]; then
+                expect 2 "--$name needs a value" "$qg" $verb -$letter
+                expect 2 "--$name stands twice" "$qg" $verb -$letter $good -$letter$good
+            fi
+        else
+            expect 2 "--$name takes no value" "$qg" $verb --$name=yes
+        fi
+        case $name in
+        policy | set | shape | verbose) ;;
+        *)
+            twice="--$name${argument:+=$good}"
+            expect 2 "--$name stands twice" "$qg" $verb $twice $twice
+            ;;
+        esac
+    done < <(sed -nE 's/^  (-(.),|   ) --([a-z-]+) ?([^ ]*).*/\2- \3 \4/; s/^(.)- /\1 /p; s/^- /- /p' \
+        <<<"$page")
+done
+expect 2 "did you mean 'simulate'" "$qg" run m -d x -o y --mode simulat
+finish
