@@ -1,6 +1,7 @@
 #include "engine/number/integer_exp.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 
 #include "engine/number/requant.h"
@@ -141,12 +142,46 @@ qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t
     unsigned shift = (unsigned)(SUM_BITS - zeros + 31 - s->bits);
     int32_t low = -(1 << (s->bits - 1)), high = -low - 1;
     for (size_t i = 0; i < n; i++) {
+        int32_t difference = x[i] - largest;
         y[i] = low;
-        if (x[i] - largest < s->diff_min)
+        if (difference < s->diff_min)
             continue;
-        int32_t v = qg_high_mul(scale, exp_of(s, x[i] - largest));
+        int32_t v = qg_high_mul(scale, exp_of(s, difference));
         int64_t q = qg_round_shift(QG_ROUND_HALF_AWAY, v, shift) + low;
         y[i] = (int32_t)qg_clamp_i64(q, low, high);
     }
     return QG_OK;
+}
+
+qg_status qg_int_softmax_table_make(qg_ctx *ctx, qg_grid x, qg_grid y, size_t n,
+                                    qg_int_softmax_table *out)
+{
+    assert(n >= 1);
+    QG_TRY(qg_grid_check(ctx, "integer softmax", "input", x));
+    QG_TRY(qg_grid_check(ctx, "integer softmax", "output", y));
+    double scale = (double)x.scale;
+    double shift = fmax(0, log((double)FLT_MAX / (double)n) - 5) / scale;
+    for (int i = 0; i < 256; i++)
+        out->e[i] = (float)exp((i - 255 + shift) * scale);
+    out->top = floorf(1.0f / y.scale);
+    out->zero = y.zero;
+    out->hi = qg_code_range_of(y.dtype, y.zero).hi;
+    return QG_OK;
+}
+
+void qg_int_softmax_table_row(const qg_int_softmax_table *t, const int32_t *x,
+                              int32_t *y, size_t n)
+{
+    assert(n >= 1);
+    int32_t largest = x[0];
+    float sum = 0;
+    for (size_t i = 1; i < n; i++)
+        largest = x[i] > largest ? x[i] : largest;
+    for (size_t i = 0; i < n; i++)
+        sum += t->e[255 + x[i] - largest];
+    for (size_t i = 0; i < n; i++) {
+        float v = t->e[255 + x[i] - largest] * t->top / sum;
+        int32_t q = (int32_t)qg_round_f32(QG_ROUND_HALF_EVEN, v) + t->zero;
+        y[i] = q < t->hi ? q : t->hi;
+    }
 }

@@ -34,9 +34,29 @@ QG_NODISCARD qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float be
                                               int bits, bool single_rounding,
                                               qg_int_softmax *out);
 
-/* One row of n >= 1 codes.  QG_EUNSUPPORTED when the sum of the exponentials exceeds 12
+/* One row of n >= 1 codes; y may be x.  QG_EUNSUPPORTED when the sum of the
+ *                                       exponentials exceeds 12
  * integer bits (4096 equal codes are the least that can). */
 QG_NODISCARD qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s,
                                           const int32_t *x, int32_t *y, size_t n);
+
+/* Softmax of ORT for 8-bit codes: a float32 table of exp, shifted so that the largest
+ * code of a row uses its last entry.
+ *     e[i] = f32(exp((i - 255 + b) s_x)), b = max(0, ln(f32max / n) - 5) / s_x, in
+ *     double y = min(rint(f32(f32(e floor(1 / s_y)) / sum)) + z_y, highest code)
+ * with the sum in float32, in order. */
+typedef struct qg_int_softmax_table {
+    float e[256];
+    float top; /* floor(1 / s_y) */
+    int32_t zero, hi;
+} qg_int_softmax_table;
+
+/* n: the length of a row, >= 1 (asserted).  Errors are those of qg_grid_check. */
+QG_NODISCARD qg_status qg_int_softmax_table_make(qg_ctx *ctx, qg_grid x, qg_grid y,
+                                                 size_t n, qg_int_softmax_table *out);
+
+/* One row; y may be x. */
+void qg_int_softmax_table_row(const qg_int_softmax_table *t, const int32_t *x,
+                              int32_t *y, size_t n);
 
 #endif

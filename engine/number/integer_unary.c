@@ -21,7 +21,7 @@ static const struct row {
     { "tflite-builtin",  { float_table, float_table, leaky_table, swish_table }  },
     { "tflite-micro",    { fixed_table, fixed_table, leaky_table, swish_table }  },
     { "tflite-single",   { single_table, single_table, leaky_table, swish_table }},
-    { "tflite-xnnpack",  { NULL, NULL, eighth_table, NULL }                      },
+    { "tflite-xnnpack",  { float_table, float_table, eighth_table, NULL }        },
     { "onnxruntime",
      { dequantized_table, dequantized_table, dequantized_table, NULL }           },
 };

@@ -8,7 +8,7 @@
  *     tflite-builtin       times f32(1/s_y), away
  *     tflite-micro       fixed point              the same             the same
  *     tflite-single      fixed, one rounding      one rounding         the same
- *     tflite-xnnpack     -                        8 fraction bits      -
+ *     tflite-xnnpack     as tflite-builtin        8 fraction bits      -
  *     onnxruntime        function of f32(s (q - z)) in float32, then QuantizeLinear
  *
  * The float32 logistic of ORT is taken as the correctly rounded one (computed in

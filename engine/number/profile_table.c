@@ -10,10 +10,13 @@
 #define EVERY   ((1u << QG_NUSE) - 1)
 
 #define LITERT "vectors/litert_q8.json, goldens/tflite: LiteRT 2.3.0 run"
-#define OLD_FC "goldens/tflite: FULLY_CONNECTED of LiteRT before 1.3"
-#define GEMM   "vectors/tflite_gemmlowp.json: compiled reference kernels"
-#define ORT    "vectors/ort_qlinear.json: onnxruntime 1.31.1 run"
-#define XNN    "vectors/xnnpack_q8.json: XNNPACK of 2022-02-16 run"
+/* goldens/tflite says "as reference" here, but no stored case has a factor below 1/2,
+ * where alone the two differ; 4.1 measured 5e4 outputs. */
+#define UP_QUANTIZE "algorithms.md 4.1"
+#define OLD_FC      "goldens/tflite: FULLY_CONNECTED of LiteRT before 1.3"
+#define GEMM        "vectors/tflite_gemmlowp.json: compiled reference kernels"
+#define ORT         "vectors/ort_qlinear.json: onnxruntime 1.31.1 run"
+#define XNN         "vectors/xnnpack_q8.json: XNNPACK of 2022-02-16 run"
 
 /* One row; the columns are {runtime, isa, uses, scheme, factor, zero, source}. */
 #define ROW(name, set, use, s, f, z, from)                                             \
@@ -48,7 +51,7 @@ static const qg_requant_rule rows[] = {
     ROW("tflite-builtin", "aarch64", USE(DENSE_CHANNEL), FIX_SINGLE, DOUBLE,
         AFTER, LITERT),
     ROW("tflite-builtin", "any", USE(MULTIPLY), FIX_DOUBLE, F32, AFTER, LITERT),
-    ROW("tflite-builtin", "any", USE(RESCALE), FIX_DOUBLE, DOUBLE, AFTER, LITERT),
+    ROW("tflite-builtin", "any", USE(RESCALE), FIX_DOUBLE_UP, DOUBLE, AFTER, UP_QUANTIZE),
 
     ROW("tflite-xnnpack", "any", CONVS | DENSES, FLOAT_RNE, F32, AFTER, LITERT),
     ROW("tflite-xnnpack", "x86-64", USE(MULTIPLY), FLOAT_RNE, F32, AFTER, LITERT),

@@ -1,5 +1,5 @@
-/* number/fixed.h and requant.h: fixed point against exact arithmetic, one sum through many
- * runtimes, and what is refused. */
+/* number/fixed.h and requant.h: fixed point against exact arithmetic, one sum through
+ * many runtimes, and what is refused. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -124,8 +124,8 @@ static void same_sum_many_runtimes(void **state)
     qg_ctx_free(ctx);
 }
 
-/* Every row can be prepared and stays within its range on random sums; none of its columns
- * is out of the tables. */
+/* Every row can be prepared and stays within its range on random sums; none of its
+ * columns is out of the tables. */
 static void every_row_works(void **state)
 {
     (void)state;

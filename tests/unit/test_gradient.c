@@ -1,5 +1,5 @@
-/* quant/gradient.h: every derivative against central differences of the straight-through
- * definition in float64. */
+/* quant/gradient.h: every derivative against central differences of the
+ * straight-through definition in float64. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -120,7 +120,7 @@ static void derivatives_match_central_differences(void **state)
         }
 }
 
-/* Arrays are the elements, channel by channel; the factor reaches the parameters only. */
+/* Arrays are their elements, channel by channel; factor reaches the parameters only. */
 static void arrays_are_sums_of_elements(void **state)
 {
     (void)state;

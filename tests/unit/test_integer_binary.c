@@ -54,8 +54,8 @@ static void doc_example(void **state)
     qg_ctx_free(ctx);
 }
 
-/* All runtimes round the same real number once, TFLite twice: half a step, and a quarter
- * more where the first rounding is of halves. */
+/* All runtimes round the same real number once, TFLite twice: half a step, and a
+ * quarter more where the first rounding is of halves. */
 static void close_to_real_arithmetic(void **state)
 {
     (void)state;

@@ -9,8 +9,8 @@
 
 enum { SEED = 3, N = 4000 };
 
-/* sum g[i] y(x[i]; scale) in double, with the rounding residual of every element held at
- * what it is for scale0: what straight-through means. */
+/* sum g[i] y(x[i]; scale) in double, with the rounding residual of every element held
+ * at what it is for scale0: what straight-through means. */
 static double held_loss(double scale, double scale0, qg_levels l, const float *x,
                         const float *g)
 {
@@ -59,7 +59,8 @@ static void draw(float *x, float *g)
     }
 }
 
-/* The corrected gradient is the derivative; the published one is not, unless alpha is 0. */
+/* The corrected gradient is the derivative; the published one is not, unless alpha is
+ * 0. */
 static void exact_gradient_is_the_derivative(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* quant/openvino_fq.h and aimet.h: conversions both ways, what is refused, broadcasting. */
+/* quant/openvino_fq.h and aimet.h: conversions both ways, what is refused,
+ * broadcasting. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static qg_openvino_limit scalar(const float *value)
     };
 }
 
-/* There and back gives the affine grid again, and the residual is what float32 loses. */
+/* There and back gives the affine grid; the residual is what float32 loses. */
 static void conversions_are_inverse(void **state)
 {
     (void)state;

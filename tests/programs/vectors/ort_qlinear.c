@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/number/integer_exp.h"
 #include "engine/number/integer_pool.h"
 #include "engine/number/integer_rescale.h"
 #include "engine/number/integer_unary.h"
@@ -198,9 +199,10 @@ static bool matmul(vec_run *v, const json *c, const vec_kernel *k, vec_result *o
     p.n = (size_t)p.a.dim[p.a.rank - 2];
     p.depth = (size_t)p.a.dim[p.a.rank - 1];
     p.outs = (size_t)p.b.dim[p.b.rank - 1];
-    size_t batches = p.a.n / (p.n * p.depth), b_batches = p.b.n / (p.depth * p.outs);
-    if (b_batches != 1 && b_batches != batches)
-        vec_malformed("case '%s': batches that broadcast", v->name);
+    size_t a_batches = p.a.n / (p.n * p.depth), b_batches = p.b.n / (p.depth * p.outs);
+    size_t batches = a_batches > b_batches ? a_batches : b_batches;
+    if (batches % a_batches || batches % b_batches)
+        vec_malformed("case '%s': batches of both operands broadcast", v->name);
     out->n = batches * p.n * p.outs;
     out->q = VEC_NEW(v, out->n, int32_t);
     vec_requant r = { QG_USE_DENSE,
@@ -211,8 +213,8 @@ static bool matmul(vec_run *v, const json *c, const vec_kernel *k, vec_result *o
                       bs.n,
                       qg_code_range_of(gy.dtype, gy.zero) };
     for (size_t i = 0; i < batches; i++) {
-        const int32_t *b = p.b.q + (b_batches == 1 ? 0 : i * p.depth * p.outs);
-        product_sums(v, &p, k, p.a.q + i * p.n * p.depth,
+        const int32_t *b = p.b.q + i % b_batches * p.depth * p.outs;
+        product_sums(v, &p, k, p.a.q + i % a_batches * p.n * p.depth,
                      transposed(v, b, p.depth, p.outs), out->q + i * p.n * p.outs);
     }
     return vec_requantize(v, k, &r, out->q, (size_t[3]){ batches * p.n, p.outs, 1 });
@@ -224,17 +226,17 @@ static bool gemm(vec_run *v, const json *c, const vec_kernel *k, vec_result *out
     vec_tensor bs = vec_input(v, c, "b_scale");
     bool given = vec_attribute(c, "transB", 0) != 0;
     float alpha = (float)js_num_or(js_get(c, "attributes"), "alpha", 1);
-    if (vec_attribute(c, "transA", 0))
-        vec_malformed("case '%s': transA", v->name);
     p.bz = vec_input(v, c, "b_zero_point");
     p.ga = vec_grid(v, c, "a", p.a.dtype);
-    p.n = (size_t)p.a.dim[0];
-    p.depth = (size_t)p.a.dim[1];
+    bool turned = vec_attribute(c, "transA", 0) != 0;
+    p.n = (size_t)p.a.dim[turned];
+    p.depth = (size_t)p.a.dim[!turned];
     p.outs = (size_t)p.b.dim[given ? 0 : 1];
+    const int32_t *a = turned ? transposed(v, p.a.q, p.depth, p.n) : p.a.q;
     p.bias = vec_has_input(c, "C") ? vec_input(v, c, "C").q : NULL;
     out->n = p.n * p.outs;
     int32_t *acc = VEC_NEW(v, out->n, int32_t);
-    product_sums(v, &p, k, p.a.q, given ? p.b.q : transposed(v, p.b.q, p.depth, p.outs),
+    product_sums(v, &p, k, a, given ? p.b.q : transposed(v, p.b.q, p.depth, p.outs),
                  acc);
     float sa = alpha * p.ga.scale;
     if (!vec_has_input(c, "y_scale")) { /* float output */
@@ -312,6 +314,27 @@ static bool average_pool(vec_run *v, const json *c, const vec_kernel *k,
     return true;
 }
 
+static bool softmax(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
+{
+    vec_tensor x = vec_input(v, c, "X");
+    int64_t axis = vec_attribute(c, "axis", -1);
+    axis = axis < 0 ? axis + x.rank : axis;
+    qg_grid gx = { x.dtype, vec_input_f32(v, c, "X_scale"),
+                   vec_input_i32(v, c, "x_zero_point") };
+    size_t n = (size_t)x.dim[x.rank - 1];
+    qg_int_softmax_table t;
+    if (axis != x.rank - 1)
+        vec_malformed("case '%s': softmax over axis %d", v->name, (int)axis);
+    if (!vec_ok(
+            v, k->isa,
+            qg_int_softmax_table_make(v->ctx, gx, vec_grid(v, c, "y", x.dtype), n, &t)))
+        return false;
+    *out = (vec_result){ .q = VEC_NEW(v, x.n, int32_t), .n = x.n };
+    for (size_t at = 0; at < x.n; at += n)
+        qg_int_softmax_table_row(&t, x.q + at, out->q + at, n);
+    return true;
+}
+
 static const vec_op_row ops[] = {
     {"QLinearAdd",      add },
     { "QLinearMul",                multiply },
@@ -323,7 +346,8 @@ static const vec_op_row ops[] = {
     { "QGemm",                gemm },
     { "QLinearGlobalAveragePool",        global_pool },
     { "QLinearAveragePool",  average_pool },
-    { 0               },
+    { "QLinearSoftmax",                softmax },
+    { 0},
 };
 
 void vec_ort_qlinear(vec_run *v, const json *root)

@@ -2,7 +2,9 @@
 #include <string.h>
 
 #include "engine/io/npz.h"
+#include "engine/number/integer_exp.h"
 #include "engine/number/integer_rescale.h"
+#include "engine/number/integer_unary.h"
 #include "tests/programs/vectors/library.h"
 
 /* One kernel set: its name among other_kernels (NULL: the reference). */
@@ -158,6 +160,67 @@ static qg_status concatenate(const struct file *f, const qg_tensor *y, void *sto
     return qg_int_concat_run(f->v->ctx, &spec, in, n, storage);
 }
 
+static qg_status unary(const struct file *f, qg_int_unary_function function,
+                       void *storage)
+{
+    const json *in = operand(f, "inputs", 0);
+    const qg_tensor *x = contents(f, in);
+    size_t n = (size_t)qg_tensor_count(x);
+    qg_int_unary_spec spec = { function, f->runtime, grid_of(in),
+                               grid_of(operand(f, "outputs", 0)), 0 };
+    const json *alpha = js_find(js_get(js_get(f->c, "op"), "attributes"), "alpha");
+    spec.alpha = alpha ? (float)js_number(alpha) : 0;
+    int32_t table[256], *codes = VEC_NEW(f->v, n, int32_t);
+    QG_TRY(qg_int_unary_table(f->v->ctx, &spec, table));
+    qg_codes_load(x->dtype, x->data, 0, codes, n);
+    for (size_t i = 0; i < n; i++)
+        codes[i] = table[codes[i] - qg_code_range_of(x->dtype, 0).lo];
+    qg_codes_store(spec.y.dtype, codes, storage, 0, n);
+    return QG_OK;
+}
+
+static qg_status logistic(const struct file *f, const qg_tensor *y, void *storage)
+{
+    (void)y;
+    return unary(f, QG_INT_UNARY_LOGISTIC, storage);
+}
+
+static qg_status hyperbolic(const struct file *f, const qg_tensor *y, void *storage)
+{
+    (void)y;
+    return unary(f, QG_INT_UNARY_TANH, storage);
+}
+
+static qg_status hard_swish(const struct file *f, const qg_tensor *y, void *storage)
+{
+    (void)y;
+    return unary(f, QG_INT_UNARY_HARD_SWISH, storage);
+}
+
+static qg_status leaky_relu(const struct file *f, const qg_tensor *y, void *storage)
+{
+    (void)y;
+    return unary(f, QG_INT_UNARY_LEAKY_RELU, storage);
+}
+
+static qg_status softmax(const struct file *f, const qg_tensor *y, void *storage)
+{
+    const json *in = operand(f, "inputs", 0);
+    const qg_tensor *x = contents(f, in);
+    qg_grid from = grid_of(in), to = grid_of(operand(f, "outputs", 0));
+    size_t n = (size_t)qg_tensor_count(y), row = (size_t)x->dim[x->rank - 1];
+    int32_t *codes = VEC_NEW(f->v, n, int32_t);
+    qg_int_softmax s;
+    float beta = (float)js_num_or(js_get(js_get(f->c, "op"), "attributes"), "beta", 1);
+    QG_TRY(qg_int_softmax_prepare(f->v->ctx, from.scale, beta,
+                                  (int)qg_dtype_bits(to.dtype), false, &s));
+    qg_codes_load(x->dtype, x->data, 0, codes, n);
+    for (size_t at = 0; at < n; at += row)
+        QG_TRY(qg_int_softmax_row(f->v->ctx, &s, codes + at, codes + at, row));
+    qg_codes_store(to.dtype, codes, storage, 0, n);
+    return QG_OK;
+}
+
 static const struct {
     const char *type;
     run_fn *run;
@@ -167,6 +230,11 @@ static const struct {
     { "MUL",           multiply   },
     { "QUANTIZE",      quantize   },
     { "CONCATENATION", concatenate},
+    { "LOGISTIC",      logistic   },
+    { "TANH",          hyperbolic },
+    { "HARD_SWISH",    hard_swish },
+    { "LEAKY_RELU",    leaky_relu },
+    { "SOFTMAX",       softmax    },
 };
 
 static run_fn *op_named(const char *type)

@@ -7,8 +7,8 @@
  * Malformed files end the program with status 2 and the place in the file: they are
  * input of a test program, not of the library.
  * Memory: everything read lies in the run's arena, which is reset after each file. */
-#ifndef QG_TESTS_PROGRAMS_VECTORS_H
-#define QG_TESTS_PROGRAMS_VECTORS_H
+#ifndef QG_TESTS_PROGRAMS_VECTORS_VECTORS_H
+#define QG_TESTS_PROGRAMS_VECTORS_VECTORS_H
 
 #include <stdbool.h>
 #include <stddef.h>
