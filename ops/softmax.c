@@ -71,7 +71,8 @@ static void exp_all_f64(double *y, size_t n)
 }
 
 /* Rows of n > 0 elements; x and y may be the same.  The maximum is taken away first, so
- * that nothing overflows; sums in double, in an order that only depends on n. */
+ * that nothing overflows; sums in double, in an order that only depends on n.  A NaN
+ * may be passed over by the maximum; it comes back in the sum. */
 #define KERNELS(suffix, T)                                                             \
     static T largest_##suffix(const T *x, size_t n)                                    \
     {                                                                                  \
@@ -80,11 +81,11 @@ static void exp_all_f64(double *y, size_t n)
             m[j] = x[j < n ? j : 0];                                                   \
         for (size_t i = 0; i + LANES <= n; i += LANES)                                 \
             for (size_t j = 0; j < LANES; j++)                                         \
-                m[j] = x[i + j] > m[j] || x[i + j] != x[i + j] ? x[i + j] : m[j];      \
+                m[j] = x[i + j] > m[j] ? x[i + j] : m[j];                              \
         for (size_t i = n - n % LANES; i < n; i++)                                     \
-            m[0] = x[i] > m[0] || x[i] != x[i] ? x[i] : m[0];                          \
+            m[0] = x[i] > m[0] ? x[i] : m[0];                                          \
         for (size_t j = 1; j < LANES; j++)                                             \
-            m[0] = m[j] > m[0] || m[j] != m[j] ? m[j] : m[0];                          \
+            m[0] = m[j] > m[0] ? m[j] : m[0];                                          \
         return m[0];                                                                   \
     }                                                                                  \
     static double sum_##suffix(const T *x, size_t n)                                   \

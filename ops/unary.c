@@ -2,7 +2,8 @@
  *
  * f is written once, as an expression in x, a and b (the operator's attributes, 0 when
  * it has none) of type `real`, and compiled per element type; tgmath.h chooses sinf for
- * float and sin for double, util_math.h what vectorises.  float16 and bfloat16 compute in float.
+ * float and sin for double, util_math.h what vectorises.  float16 and bfloat16 compute
+ * in float.
  *
  * To add one: an OP line, a ROW line, tests/ops/<name>.case.
  * Source: the ONNX operator page of the same name. */

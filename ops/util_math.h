@@ -1,5 +1,5 @@
-/* util_math.h -- exp, tanh, erf and the logistic function in float, written so that loops
- * over them vectorise: no branches, no calls, only operations that round correctly.
+/* util_math.h -- exp, tanh, erf and the logistic function in float, written so that
+ * loops over them vectorise: no branches, no calls, only operations that round correctly.
  *
  * They are the definition here, rather than the C library's expf and so on, whose last
  * bits depend on the library's version and on whether the CPU has fused multiply-add:
@@ -9,8 +9,9 @@
  *          logistic 3 (tests/unit/test_ops_math.c); results may be subnormal
  * NaN      stays NaN; infinities give the limits
  * Source   argument reduction and polynomials of exp and tanh: Cephes (Moshier, expf.c,
- *          tanhf.c); erf: least-squares polynomials in Chebyshev nodes, made for this file:
- *          (erf(x) / x - 1) in x^2 on [0, 1], (-ln(1 - erf(t)) / t - 1) in t on [0.98, 4] */
+ *          tanhf.c); erf: least-squares polynomials in Chebyshev nodes, made for this
+ *          file: erf(x) / x - 1 in x^2 on [0, 1], -ln(1 - erf(t)) / t - 1 in t on
+ *          [0.98, 4] */
 #ifndef QG_OPS_UTIL_MATH_H
 #define QG_OPS_UTIL_MATH_H
 

@@ -1,5 +1,6 @@
-/* util_span.h -- the functions of util_math.h over arrays, compiled once per instruction
- * set.  Every row gives the same bits: the operations are the same and none is fused. */
+/* util_span.h -- the functions of util_math.h over arrays, compiled once per
+ * instruction set.  Every row gives the same bits: the operations are the same and none
+ * is fused. */
 #ifndef QG_OPS_UTIL_SPAN_H
 #define QG_OPS_UTIL_SPAN_H
 

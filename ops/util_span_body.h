@@ -1,6 +1,6 @@
-/* util_span_body.h -- the loops of one row of util_span.h.  The includer defines TARGET,
- * the attribute that names the instruction set, and gets the static functions named in
- * ROW_FUNCTIONS. */
+/* util_span_body.h -- the loops of one row of util_span.h.  The includer defines
+ * TARGET, the attribute that names the instruction set, and gets the static functions
+ * named in ROW_FUNCTIONS. */
 #ifndef QG_OPS_UTIL_SPAN_BODY_H
 #define QG_OPS_UTIL_SPAN_BODY_H
 
