@@ -1,5 +1,5 @@
 /* util_math.h -- exp, tanh, erf and the logistic function in float, written so that
- * loops over them vectorise: no branches, no calls, only operations that round correctly.
+ * loops over them vectorise: no branches, no calls, only correctly rounded operations.
  *
  * They are the definition here, rather than the C library's expf and so on, whose last
  * bits depend on the library's version and on whether the CPU has fused multiply-add:
