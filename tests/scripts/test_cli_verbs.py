@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Every verb on the demo model: what it answers, as a page and as JSON; what explain
+says about the endpoint of the README; what diff sees; the bar on a terminal."""
+import json
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import tempfile
+import unittest
+
+QG = os.environ.get("QG", "build/qg")
+MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
+TEST, LABELS = "configs/data/digits_test.npy", "configs/data/digits_labels.npy"
+
+
+def qg(*args):
+    """stdout of a run that must succeed and be silent on stderr."""
+    done = subprocess.run([QG, *map(str, args)], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stderr == "", (args, done.returncode, done.stderr)
+    return done.stdout
+
+
+def answer(*args):
+    return json.loads(qg(*args, "--json"))
+
+
+def no_twins(pairs):
+    keys = [k for k, _ in pairs]
+    assert len(keys) == len(set(keys)), f"a key stands twice: {keys}"
+    return dict(pairs)
+
+
+class Verbs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.work = pathlib.Path(cls.folder.name)
+        for backend in ("trt-int8", "ncnn-int8"):
+            qg("quantize", MODEL, "-b", backend, "-d", CALIB, "-o", cls.work / backend)
+        cls.trt, cls.ncnn = cls.work / "trt-int8", cls.work / "ncnn-int8"
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def calls(self):
+        trt, out = self.trt, self.work / "out"
+        return [
+            ["quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", self.work / "again"],
+            ["run", MODEL, "-d", CALIB, "-o", out], ["run", trt, "-d", CALIB, "-o", out],
+            ["evaluate", MODEL, "-d", TEST, "--labels", LABELS],
+            ["evaluate", trt, "-d", TEST, "--labels", LABELS],
+            *[["analyse", trt, "-d", CALIB, "-n8", "--by", by]
+              for by in ("graph", "layer", "endpoint", "group")],
+            ["explain", trt, "conv0"], ["dump", MODEL], ["dump", trt],
+            ["diff", trt, self.ncnn], ["version"],
+            *[["list", t["topic"]] for t in answer("list")["topics"]],
+        ]
+
+    def test_pages_have_no_spaces_at_the_end_and_json_no_key_twice(self):
+        for call in self.calls():
+            with self.subTest(call=call):
+                page = qg(*call)
+                self.assertTrue(page.endswith("\n"))
+                self.assertNotRegex(page, r"(?m)[ \t]$")
+                document = json.loads(qg(*call, "--json"), object_pairs_hook=no_twins)
+                self.assertEqual(document["report"], call[0])
+                self.assertGreater(len(document), 1)
+
+    def test_every_topic_has_rows(self):
+        for topic in answer("list")["topics"]:
+            name = topic["topic"]
+            self.assertGreater(len(answer("list", name)[name]), 1, name)
+        backends = {b["backend"] for b in answer("list", "backends")["backends"]}
+        self.assertLessEqual({"int8-base", "trt-int8", "openvino-int8", "ncnn-int8"}, backends)
+
+    def test_jobs_and_repetition_change_no_byte(self):
+        for name, jobs in (("one", 1), ("two", 2), ("two", 2)):
+            qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "--jobs", jobs, "-o", self.work / name)
+        for file in ("model.onnx", "quant.json"):
+            self.assertEqual((self.work / "one" / file).read_bytes(),
+                             (self.work / "two" / file).read_bytes(), file)
+        self.assertEqual(sorted(p.name for p in (self.work / "two").iterdir()),
+                         ["model.onnx", "quant.json"])
+
+    def test_dump_has_the_graph_and_a_line_per_endpoint(self):
+        endpoints = json.loads((self.trt / "quant.json").read_text())["tqcs"]
+        dump = answer("dump", self.trt)
+        self.assertEqual(len(dump["tqcs"].splitlines()), len(endpoints))
+        self.assertIn("Conv", dump["graph"])
+        self.assertEqual(qg("dump", self.trt), dump["graph"] + dump["tqcs"])
+        self.assertNotIn("tqcs", answer("dump", MODEL))
+
+    # --- explain ---
+
+    def explained(self, name):
+        return answer("explain", self.trt, name)
+
+    def test_explain_names_state_leader_pattern_line_and_every_change(self):
+        report = self.explained("conv0.out0")
+        (end,) = report["endpoints"]
+        self.assertEqual((end["endpoint"], end["state"]), ("conv0.out0", "overlapped"))
+        tqcs = {f"{t['node']}.{t['slot']}": t for t in
+                json.loads((self.trt / "quant.json").read_text())["tqcs"]}
+        leader = tqcs[end["dominator"]]
+        self.assertEqual(leader["id"], tqcs["conv0.out0"]["dominator"])
+        self.assertEqual(end["scale"], leader["scale"])
+        self.assertIn("OVERLAPPED", qg("explain", self.trt, "conv0.out0"))
+        by, file, line = re.fullmatch(r"(.*) \((.*):(\d+)\)", end["decided_by"]).groups()
+        self.assertEqual(by, "fuse/compute-activation")
+        self.assertIn("id: compute-activation",
+                      pathlib.Path(file).read_text().splitlines()[int(line) - 1])
+        said = {s["id"]: s for s in report["who_says_so"]}["compute-activation"]
+        self.assertEqual((said["kind"], said["at"]), ("fusion", f"{file}:{line}"))
+        self.assertTrue(said["why"] and said["source"])
+
+    def test_explain_tells_all_changes_in_order(self):
+        journal = json.loads((self.trt / "quant.json").read_text())
+        names = {t["id"]: f"{t['node']}.{t['slot']}" for t in journal["tqcs"]}
+        for name in names.values():
+            rows = self.explained(name)["changes"]
+            own = [(r["seq"], r["field"], r["old"], r["new"], r["by"])
+                   for r in rows if r["endpoint"] == name]
+            self.assertEqual(own, [(e["seq"], e["field"], e["old"], e["new"], e["by"])
+                                   for e in journal["journal"] if names[e["tqc"]] == name])
+            self.assertEqual(own[0][1:4], ("state", "none", "initial"))
+            self.assertEqual([r["seq"] for r in rows], sorted({r["seq"] for r in rows}))
+
+    def test_explain_finds_nodes_and_values(self):
+        node = self.explained("conv0")
+        self.assertEqual([e["endpoint"] for e in node["endpoints"]],
+                         ["conv0.in0", "conv0.in1", "conv0.in2", "conv0.out0"])
+        self.assertEqual((node["operator"], node["platform"]), ("Conv", "quantized"))
+        value = self.explained(self.explained("conv0.out0")["value"])
+        self.assertEqual([e["endpoint"] for e in value["endpoints"]], ["conv0.out0", "relu0.in0"])
+        weight = self.explained("conv0.in1")["endpoints"][0]
+        self.assertEqual((weight["state"], len(weight["scale"])), ("baked", 16))
+        self.assertRegex(weight["rule"], r"^weight-per-channel \(.*int8-base.yaml:\d+\)$")
+
+    def test_explain_lists_the_group(self):
+        members = {g["member"]: g for g in self.explained("conv0.out0")["groups"]}
+        leaders = {g["dominator"] for g in members.values()}
+        self.assertEqual(len(leaders), 1)
+        self.assertEqual(members[leaders.pop()]["joined_by"], "leads")
+        self.assertEqual(members["conv0.out0"]["joined_by"], "fuse/compute-activation")
+
+    def test_explain_speaks_of_what_is_not_quantized(self):
+        report = answer("explain", self.ncnn, "relu0")
+        for end in report["endpoints"]:
+            self.assertEqual((end["state"], end["scale"]), ("none", None))
+            self.assertIn("not quantized", end["means"])
+        self.assertEqual(report["platform"], "fp32")
+
+    # --- diff ---
+
+    def test_diff_of_equal_snapshots_is_empty(self):
+        report = answer("diff", self.trt, self.trt)
+        self.assertTrue(report["identical"] and report["same_graph"])
+        self.assertEqual((report["nodes"], report["endpoints"], report["scales"]), ([], [], []))
+
+    def test_diff_sees_one_changed_field(self):
+        other = self.work / "bits"
+        qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", other, "--set", "op=gemm1 slot=weight bits=4")
+        report = answer("diff", self.trt, other)
+        self.assertFalse(report["identical"])
+        fields = {(r["endpoint"], r["field"]): (r["first"], r["second"]) for r in report["endpoints"]}
+        self.assertEqual(fields.pop(("gemm1.in1", "bits")), ("8", "4"))
+        self.assertEqual(fields.pop(("gemm1.in1", "range")), ("[-128, 127]", "[-8, 7]"))
+        self.assertEqual(set(fields), {("gemm1.in1", "rule")})
+        (scale,) = report["scales"]
+        self.assertEqual(scale["endpoint"], "gemm1.in1")
+        expected = max(abs(b - a) / a for a, b in zip(scale["first"], scale["second"]))
+        self.assertAlmostEqual(scale["difference"], expected, places=5)
+        self.assertEqual(report["largest_scale_difference"], scale["difference"])
+
+    def test_diff_sees_nodes_and_weights(self):
+        report = answer("diff", MODEL, self.trt)
+        self.assertEqual(report["nodes_only_in_first"],
+                         sum(r["field"] == "node" and r["second"] is None for r in report["nodes"]))
+        self.assertGreater(report["nodes_only_in_first"], 0)
+        weights = self.work / "weights.onnx"
+        weights.write_bytes(flipped(pathlib.Path(MODEL).read_bytes()))
+        report = answer("diff", MODEL, weights)
+        self.assertFalse(report["identical"] or report["same_graph"])
+        self.assertEqual(report["nodes"], [])
+        self.assertIn("constants", report["note"])
+
+    # --- the bar ---
+
+    def test_the_bar_is_for_terminals_only_and_goes_away(self):
+        master, slave = pty.openpty()
+        done = subprocess.run([QG, "run", MODEL, "-d", "random:300", "-o", self.work / "bar"],
+                              stdout=subprocess.PIPE, stderr=slave)
+        os.close(slave)
+        shown = b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # the terminal is closed
+                break
+            if not part:
+                break
+            shown += part
+        os.close(master)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"300 / 300", shown)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown[-40:])
+        self.assertNotIn(b"\x1b", done.stdout)
+
+
+def flipped(model):
+    """The model with one bit of one weight changed: a byte in the middle of the longest
+    run of raw data, where the file has most of its bytes."""
+    at = len(model) // 2
+    return model[:at] + bytes([model[at] ^ 1]) + model[at + 1:]
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
