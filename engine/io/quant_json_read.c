@@ -191,6 +191,24 @@ static qg_status read_policy(reader *r, const qg_json *o, qg_scheme *s)
     return QG_OK;
 }
 
+static qg_status read_variant(reader *r, const qg_json *o, qg_scheme *s)
+{
+    const qg_json *a;
+    if (!qg_json_get(o, "variant"))
+        return QG_OK;
+    QG_TRY(qg_json_member(r->ctx, o, "variant", QG_JSON_ARRAY, &a));
+    for (size_t i = 0; i < a->count; i++) {
+        const char *text;
+        QG_TRY(qg_json_as_text(r->ctx, &a->item[i], &text));
+        uint32_t bit = qg_float_variant_named(text);
+        if (!bit)
+            return qg_json_fail(r->ctx, QG_EPARSE, &a->item[i],
+                                "'%s' is no variant of floating grids", text);
+        s->variant = (uint8_t)(s->variant | bit);
+    }
+    return QG_OK;
+}
+
 /* A number, or `absent` for null. */
 static qg_status int_or_null(reader *r, const qg_json *o, const char *key,
                              int64_t absent, int64_t *out)
@@ -209,6 +227,7 @@ static qg_status read_scheme(reader *r, const qg_json *o, qg_scheme *s)
     const char *rounding;
     int64_t bits, exponent, axis, block;
     QG_TRY(read_policy(r, o, s));
+    QG_TRY(read_variant(r, o, s));
     QG_TRY(ranged_int(r, o, "bits", 2, 32, &bits));
     QG_TRY(ranged_int(r, o, "exponent_bits", 0, 8, &exponent));
     QG_TRY(qg_json_member(r->ctx, o, "range", QG_JSON_ARRAY, &range));

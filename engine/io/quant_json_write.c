@@ -131,6 +131,17 @@ static void put_scheme(qg_json_writer *w, const qg_scheme *s)
         qg_json_put_null(w, "block");
 }
 
+static void put_variant(qg_json_writer *w, const qg_scheme *s)
+{
+    if (!s->variant)
+        return;
+    qg_json_put_array(w, "variant");
+    for (uint32_t bit = 1; bit <= s->variant; bit <<= 1)
+        if (s->variant & bit)
+            qg_json_put_text(w, NULL, qg_float_variant_name(bit));
+    qg_json_put_end(w);
+}
+
 static void put_observer(qg_json_writer *w, const qg_observer_setting *o)
 {
     put_text(w, "observer", o->name);
@@ -187,6 +198,7 @@ static void put_tqc(qg_json_writer *w, const qg_quant *q, const qg_tqc *t)
     if (t->state == QG_TQC_DEACTIVATED || t->state == QG_TQC_DEQUANTIZED)
         qg_json_put_text(w, "returns_to", qg_tqc_state_name(t->saved));
     put_scheme(w, &t->scheme);
+    put_variant(w, &t->scheme);
     put_observer(w, &t->observer);
     put_param(w, qg_tqc_param(t));
     qg_json_put_int(w, "dominator", qg_tqc_root(t)->id);

@@ -161,3 +161,16 @@ bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b)
            a->axis == b->axis && a->block == b->block && a->qmin == b->qmin &&
            a->qmax == b->qmax;
 }
+
+const char *qg_float_variant_name(uint32_t bit)
+{
+    return bit == QG_FLOAT_FNUZ ? "fnuz" : "ppq-ties";
+}
+
+uint32_t qg_float_variant_named(const char *text)
+{
+    for (uint32_t bit = QG_FLOAT_FNUZ; bit <= QG_FLOAT_PPQ_TIES; bit <<= 1)
+        if (strcmp(qg_float_variant_name(bit), text) == 0)
+            return bit;
+    return 0;
+}

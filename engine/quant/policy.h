@@ -58,6 +58,8 @@ QG_NODISCARD qg_status qg_scheme_check(qg_ctx *ctx, const char *what,
 bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b);
 bool qg_policy_legal(uint32_t policy);
 
+const char *qg_float_variant_name(uint32_t bit);   /* "fnuz" */
+uint32_t qg_float_variant_named(const char *text); /* 0 when unknown */
 const char *qg_policy_bit_name(uint32_t bit);   /* "per-tensor" */
 uint32_t qg_policy_bit_named(const char *text); /* 0 when unknown */
 
