@@ -46,10 +46,15 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
         return qg_node_fail(ctx, QG_EMODEL, "import", node,
                             "qk_matmul_output_mode is %lld, expected 0 to 3",
                             (long long)p->mode);
-    if (p->left < -1 || p->right < -1)
+    if (p->left < -1 || p->right < -1 || p->left > INT32_MAX || p->right > INT32_MAX)
         return qg_node_fail(ctx, QG_EMODEL, "import", node,
-                            "windows of %lld and %lld, expected at least -1",
+                            "windows of %lld and %lld, expected -1 to 2147483647",
                             (long long)p->left, (long long)p->right);
+    if (p->q_heads < 0 || p->kv_heads < 0 || p->q_heads > QG_MAX_HEADS ||
+        p->kv_heads > QG_MAX_HEADS)
+        return qg_node_fail(
+            ctx, QG_EMODEL, "import", node, "%lld and %lld heads, expected 0 to %d",
+            (long long)p->q_heads, (long long)p->kv_heads, (int)QG_MAX_HEADS);
     return QG_OK;
 }
 

@@ -197,6 +197,9 @@ static qg_status run_nms(const qg_call *k)
 
 /* --- RoiAlign ------------------------------------------------------------------ */
 
+/* Per bin: more than any image has pixels to tell apart; less than a hang. */
+enum { MAX_SAMPLES = 1 << 20 };
+
 typedef struct roi_param {
     bool maximum, half_pixel;
     int64_t height, width, samples;
@@ -290,7 +293,7 @@ static region region_of(const roi_param *p, const float *roi)
         y1,         x1,        height / (float)p->height, width / (float)p->width,
         p->samples, p->samples
     };
-    if (!p->samples) { /* a region far larger than any image is cut, not counted out */
+    if (!p->samples) {
         r.rows = (int64_t)fminf(fmaxf(ceilf(r.bin_height), 0), 0x1p24f);
         r.columns = (int64_t)fminf(fmaxf(ceilf(r.bin_width), 0), 0x1p24f);
     }
@@ -340,6 +343,13 @@ static qg_status align(const qg_call *k)
                                "batch index %lld, expected within [0, %lld)",
                                (long long)n, (long long)x->dim[0]);
         region where = region_of(p, k->in[1]->f32 + 4 * r);
+        if (where.rows * where.columns > MAX_SAMPLES)
+            return qg_run_fail(
+                k, QG_EDATA,
+                "region %lld needs %lld x %lld samples per bin, expected "
+                "at most %lld in all",
+                (long long)r, (long long)where.rows, (long long)where.columns,
+                (long long)MAX_SAMPLES);
         for (int64_t c = 0; c < channels; c++)
             for (int64_t i = 0; i < p->height * p->width; i++)
                 *y++ = pooled(p, &where, x->f32 + (n * channels + c) * height * width,

@@ -45,6 +45,10 @@ static qg_status prepare_rotary(qg_ctx *ctx, const qg_node *node, void *param)
     QG_TRY(qg_attr_int(ctx, node, "rotary_embedding_dim", 0, &p->rotated));
     QG_TRY(qg_attr_int(ctx, node, "interleaved", 0, &interleaved));
     p->interleaved = interleaved != 0;
+    if (p->heads < 0 || p->heads > QG_MAX_HEADS)
+        return qg_node_fail(ctx, QG_EMODEL, "import", node,
+                            "num_heads is %lld, expected 0 to %d", (long long)p->heads,
+                            (int)QG_MAX_HEADS);
     if (p->rotated < 0 || p->rotated % 2)
         return qg_node_fail(ctx, QG_EMODEL, "import", node,
                             "rotary_embedding_dim is %lld, expected an even number",
@@ -253,7 +257,8 @@ static qg_status prepare_linear(qg_ctx *ctx, const qg_node *node, void *param)
     QG_TRY(qg_attr_float(ctx, node, "scale", 0, &p->scale));
     p->gated = rule & 1;
     p->delta = rule & 2;
-    if (p->kv_heads < 1 || p->heads < 1 || p->heads % p->kv_heads)
+    if (p->kv_heads < 1 || p->heads < 1 || p->heads % p->kv_heads ||
+        p->heads > QG_MAX_HEADS)
         return qg_node_fail(ctx, QG_EMODEL, "import", node,
                             "%lld query heads for %lld key heads, expected a multiple",
                             (long long)p->heads, (long long)p->kv_heads);

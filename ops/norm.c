@@ -197,7 +197,7 @@ static qg_status prepare_group(qg_ctx *ctx, const qg_node *node, void *param)
     norm_param *p = param;
     QG_TRY(qg_attr_float(ctx, node, "epsilon", 1e-5f, &p->epsilon));
     QG_TRY(qg_attr_int(ctx, node, "num_groups", 0, &p->groups));
-    if (p->groups < 1)
+    if (p->groups < 1 || p->groups > QG_MAX_EXTENT)
         return qg_node_fail(ctx, QG_EMODEL, "import", node,
                             "num_groups is %lld, expected at least 1",
                             (long long)p->groups);
@@ -227,6 +227,8 @@ static qg_status group(const qg_call *k)
     block b = block_of(k->in[0]);
     int64_t each = b.channels / p->groups, size = each * b.space;
     int64_t shared = k->node->opset < 21 ? each : 1; /* channels per scale */
+    if (b.channels == 0)
+        return QG_OK;
     for (int64_t i = 0; i < b.batch * p->groups; i++) {
         const float *x = k->in[0]->f32 + i * size;
         float *y = k->out[0]->f32 + i * size;

@@ -30,6 +30,9 @@
 /* True when the type is in the mask. */
 #define QG_DT_HAS(mask, dtype) ((mask) >> (dtype)&1)
 
+/* Heads of an attention: a bound for loops that shapes alone do not bound. */
+enum { QG_MAX_HEADS = 1 << 16 };
+
 /* return qg_infer_fail(k, QG_EMODEL, "rank %d, expected 4", rank); names the node. */
 #define qg_infer_fail(k, status, ...)                                                  \
     qg_node_fail((k)->ctx, (status), "infer", (k)->node, __VA_ARGS__)

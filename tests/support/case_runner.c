@@ -11,27 +11,7 @@
 #include "engine/ir/graph.h"
 #include "ops/util_cast.h"
 
-enum { MAX_SLOTS = 64, MAX_ATTRS = 16, MAX_LIST = 64 };
-
-typedef struct expectation {
-    const qg_tensor *tensor; /* NULL: absent */
-    double atol, rtol;
-} expectation;
-
-/* One case, read. */
-typedef struct op_case {
-    const char *path;
-    int line;
-    const char *name, *domain;
-    int64_t opset;
-    qg_attr attr[MAX_ATTRS];
-    size_t n_attr;
-    const qg_tensor *in[MAX_SLOTS];
-    size_t n_in;
-    expectation out[MAX_SLOTS];
-    size_t n_out;
-    const char *status, *message; /* fail line; else NULL */
-} op_case;
+enum { MAX_LIST = 64 };
 
 typedef struct reader {
     qg_ctx *ctx;
@@ -267,7 +247,7 @@ static qg_status op_line(reader *r, op_case *c)
     QG_TRY(number(r, &opset));
     c->opset = (int64_t)opset;
     for (skip(r); *r->at; skip(r)) {
-        if (c->n_attr == MAX_ATTRS)
+        if (c->n_attr == CASE_ATTRS)
             return bad(r, "at most 16 attributes");
         QG_TRY(attribute(r, &c->attr[c->n_attr]));
         c->n_attr++;
@@ -277,8 +257,8 @@ static qg_status op_line(reader *r, op_case *c)
 
 static qg_status out_line(reader *r, op_case *c)
 {
-    expectation *e = &c->out[c->n_out++];
-    *e = (expectation){ .atol = 1e-6, .rtol = 1e-5 };
+    case_output *e = &c->out[c->n_out++];
+    *e = (case_output){ .atol = 1e-6, .rtol = 1e-5 };
     QG_TRY(tensor(r, &e->tensor));
     for (;;)
         if (take(r, "atol"))
@@ -299,7 +279,7 @@ static bool failed(const op_case *c, const char *what)
 
 static qg_status build(const op_case *c, qg_graph *g, qg_node **node)
 {
-    qg_value *in[MAX_SLOTS] = { 0 }, *out[MAX_SLOTS] = { 0 };
+    qg_value *in[CASE_SLOTS] = { 0 }, *out[CASE_SLOTS] = { 0 };
     char name[32];
     for (size_t i = 0; i < c->n_in; i++) {
         if (!c->in[i])
@@ -346,8 +326,8 @@ static bool compatible(const qg_tensor *early, const qg_tensor *late)
 static qg_status execute(qg_arena *a, qg_call *k, const qg_tensor *const *in,
                          qg_tensor *early)
 {
-    const qg_tensor *bare[MAX_SLOTS] = { 0 };
-    qg_tensor shape[MAX_SLOTS];
+    const qg_tensor *bare[CASE_SLOTS] = { 0 };
+    qg_tensor shape[CASE_SLOTS];
     for (size_t i = 0; i < k->n_in; i++)
         if (in[i]) {
             shape[i] = *in[i];
@@ -373,8 +353,8 @@ static qg_status execute(qg_arena *a, qg_call *k, const qg_tensor *const *in,
 /* Again with the output in the memory of an input. */
 static bool in_place_agrees(const op_case *c, qg_arena *a, qg_call *k, size_t slot)
 {
-    const qg_tensor *old = c->in[slot], *in[MAX_SLOTS];
-    qg_tensor *copy, *out[MAX_SLOTS], once = *k->out[0];
+    const qg_tensor *old = c->in[slot], *in[CASE_SLOTS];
+    qg_tensor *copy, *out[CASE_SLOTS], once = *k->out[0];
     size_t bytes;
     if (!old || old->dtype != once.dtype || !qg_same_dims(old, &once))
         return true;
@@ -395,7 +375,7 @@ static bool in_place_agrees(const op_case *c, qg_arena *a, qg_call *k, size_t sl
     return true;
 }
 
-static bool near(double got, double want, const expectation *e)
+static bool near(double got, double want, const case_output *e)
 {
     if (isnan(want) || isnan(got))
         return isnan(want) && isnan(got);
@@ -404,7 +384,7 @@ static bool near(double got, double want, const expectation *e)
 
 static bool equal(const op_case *c, size_t slot, const qg_tensor *got)
 {
-    const expectation *e = &c->out[slot];
+    const case_output *e = &c->out[slot];
     char a[QG_SHAPE_TEXT], b[QG_SHAPE_TEXT], text[640];
     if (got->dtype != e->tensor->dtype || !qg_same_dims(got, e->tensor)) {
         (void)snprintf(text, sizeof text, "output %zu is %s, expected %s", slot,
@@ -457,33 +437,51 @@ static bool compare(const op_case *c, qg_arena *a, qg_call *k)
     return true;
 }
 
+/* A node on its way: the graph that holds it and what it computed. */
+typedef struct attempt {
+    qg_graph *g;
+    qg_call call;
+    qg_tensor got[CASE_SLOTS];
+    qg_tensor *out[CASE_SLOTS];
+} attempt;
+
+static qg_status attempt_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch,
+                              attempt *a)
+{
+    qg_tensor early[CASE_SLOTS] = { 0 };
+    qg_node *node;
+    *a = (attempt){ 0 };
+    QG_TRY(qg_graph_new(ctx, "case", &a->g));
+    QG_TRY(build(c, a->g, &node));
+    a->call = (qg_call){ .ctx = ctx,
+                         .node = node,
+                         .param = node->param,
+                         .out = a->out,
+                         .n_in = node->n_in,
+                         .n_out = node->n_out,
+                         .scratch = scratch };
+    for (size_t i = 0; i < node->n_out; i++)
+        a->out[i] = node->out[i] ? &a->got[i] : NULL;
+    return execute(a->g->arena, &a->call, c->in, early);
+}
+
 static bool run_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch)
 {
-    qg_graph *g = NULL;
-    qg_node *node;
-    qg_tensor got[MAX_SLOTS] = { 0 }, early[MAX_SLOTS] = { 0 };
-    qg_tensor *out[MAX_SLOTS] = { 0 };
-    bool fine = false;
-    qg_status s = qg_graph_new(ctx, "case", &g);
-    if (s == QG_OK)
-        s = build(c, g, &node);
-    if (s == QG_OK) {
-        qg_call k = { .ctx = ctx,
-                      .node = node,
-                      .param = node->param,
-                      .out = out,
-                      .n_in = node->n_in,
-                      .n_out = node->n_out,
-                      .scratch = scratch };
-        for (size_t i = 0; i < k.n_out; i++)
-            out[i] = node->out[i] ? &got[i] : NULL;
-        s = execute(g->arena, &k, c->in, early);
-        fine = judge(c, ctx, s) && (s != QG_OK || compare(c, g->arena, &k));
-    } else
-        fine = judge(c, ctx, s);
-    qg_graph_free(g);
+    attempt a;
+    qg_status s = attempt_case(c, ctx, scratch, &a);
+    bool fine = judge(c, ctx, s) && (s != QG_OK || compare(c, a.g->arena, &a.call));
+    qg_graph_free(a.g);
     qg_arena_reset(scratch);
     return fine;
+}
+
+qg_status try_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch)
+{
+    attempt a;
+    qg_status s = attempt_case(c, ctx, scratch, &a);
+    qg_graph_free(a.g);
+    qg_arena_reset(scratch);
+    return s;
 }
 
 /* --- files --------------------------------------------------------------------- */
@@ -519,9 +517,9 @@ static char *next_line(reader *r, char **rest)
 
 static qg_status one_line(reader *r, op_case *c)
 {
-    if (take(r, "in ") && c->n_in < MAX_SLOTS) {
+    if (take(r, "in ") && c->n_in < CASE_SLOTS) {
         QG_TRY(tensor(r, &c->in[c->n_in++]));
-    } else if (take(r, "out ") && c->n_out < MAX_SLOTS) {
+    } else if (take(r, "out ") && c->n_out < CASE_SLOTS) {
         QG_TRY(out_line(r, c));
     } else if (take(r, "fail ")) {
         c->status = word(r);
@@ -532,43 +530,33 @@ static qg_status one_line(reader *r, op_case *c)
     return *r->at ? bad(r, "the end of the line") : QG_OK;
 }
 
-static void finish(op_case *c, reader *r, qg_arena *scratch, case_report *report)
-{
-    if (!c->name)
-        return;
-    if (!c->n_out && !c->status)
-        (void)failed(c, "neither out nor fail"), report->failed++;
-    else if (run_case(c, r->ctx, scratch))
-        report->passed++;
-    else
-        report->failed++;
-    *c = (op_case){ 0 };
-}
-
 static qg_status run_lines(reader *r, char *text, qg_arena *scratch,
-                           case_report *report)
+                           case_visitor *visit, void *ud)
 {
     op_case c = { 0 };
     for (char *line; (line = next_line(r, &text));) {
         r->at = line;
         if (!*line)
             continue;
-        if (take(r, "op ")) {
-            finish(&c, r, scratch, report);
-            QG_TRY(op_line(r, &c));
-        } else
+        if (!take(r, "op ")) {
             QG_TRY(one_line(r, &c));
+            continue;
+        }
+        if (c.name)
+            visit(ud, &c, r->ctx, scratch);
+        QG_TRY(op_line(r, &c));
     }
-    finish(&c, r, scratch, report);
+    if (c.name)
+        visit(ud, &c, r->ctx, scratch);
     return QG_OK;
 }
 
-qg_status run_case_file(const qg_registry *registry, const char *path,
-                        case_report *report)
+qg_status visit_case_file(qg_alloc alloc, const qg_registry *registry, const char *path,
+                          case_visitor *visit, void *ud)
 {
     enum { LIMIT = 1 << 24 };
-    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-    qg_arena *scratch = qg_arena_new(qg_alloc_libc);
+    qg_ctx *ctx = qg_ctx_new(alloc);
+    qg_arena *scratch = qg_arena_new(alloc);
     qg_status s = ctx && scratch ? QG_OK : QG_ENOMEM;
     char *text;
     size_t size;
@@ -578,10 +566,25 @@ qg_status run_case_file(const qg_registry *registry, const char *path,
     }
     reader r = { .ctx = ctx, .arena = ctx ? ctx->arena : NULL, .path = path };
     if (s == QG_OK)
-        s = run_lines(&r, text, scratch, report);
+        s = run_lines(&r, text, scratch, visit, ud);
     if (s != QG_OK)
         printf("%s: %s\n", path, qg_ctx_message(ctx));
     qg_arena_free(scratch);
     qg_ctx_free(ctx);
     return s;
+}
+
+static void report_case(void *ud, const op_case *c, qg_ctx *ctx, qg_arena *scratch)
+{
+    case_report *report = ud;
+    bool fine = c->n_out || c->status ? run_case(c, ctx, scratch)
+                                      : failed(c, "neither out nor fail");
+    report->passed += fine;
+    report->failed += !fine;
+}
+
+qg_status run_case_file(const qg_registry *registry, const char *path,
+                        case_report *report)
+{
+    return visit_case_file(qg_alloc_libc, registry, path, report_case, report);
 }

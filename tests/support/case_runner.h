@@ -27,6 +27,28 @@
 
 #include "engine/ir/op.h"
 
+enum { CASE_SLOTS = 64, CASE_ATTRS = 16 };
+
+typedef struct case_output {
+    const qg_tensor *tensor; /* NULL: absent */
+    double atol, rtol;
+} case_output;
+
+/* One case, as read. */
+typedef struct op_case {
+    const char *path;
+    int line;
+    const char *name, *domain;
+    int64_t opset;
+    qg_attr attr[CASE_ATTRS];
+    size_t n_attr;
+    const qg_tensor *in[CASE_SLOTS];
+    size_t n_in;
+    case_output out[CASE_SLOTS];
+    size_t n_out;
+    const char *status, *message; /* fail line; else NULL */
+} op_case;
+
 typedef struct case_report {
     size_t passed, failed; /* every failure was printed with file and line */
 } case_report;
@@ -35,5 +57,13 @@ typedef struct case_report {
  * of a file that is not well formed. */
 QG_NODISCARD qg_status run_case_file(const qg_registry *registry, const char *path,
                                      case_report *report);
+
+/* The same without a verdict: `visit` gets each case; ctx knows the operators. */
+typedef void case_visitor(void *ud, const op_case *c, qg_ctx *ctx, qg_arena *scratch);
+QG_NODISCARD qg_status visit_case_file(qg_alloc alloc, const qg_registry *registry,
+                                       const char *path, case_visitor *visit, void *ud);
+
+/* Builds and runs the node of a case, whatever its expectations. */
+QG_NODISCARD qg_status try_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch);
 
 #endif
