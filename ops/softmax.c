@@ -5,19 +5,18 @@
  * -1).  Source: the ONNX operator page of the same name. */
 #include "ops/families.h"
 
-#include <tgmath.h>
+#include <math.h>
 
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
-#include "ops/util_math.h"
-#include "ops/util_span.h"
+#include "ops/util_vector.h"
 
 typedef struct softmax_param {
     int64_t axis;
 } softmax_param;
 
-/* Rows of n elements, one after the other. */
-typedef void (*softmax_rows)(const void *x, void *y, size_t n, size_t rows);
+/* One run of n elements, `step` apart, in x and y. */
+typedef void (*softmax_row)(const void *x, void *y, int64_t n, int64_t step);
 
 static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
@@ -57,147 +56,92 @@ static qg_status infer(const qg_call *k)
     return qg_infer_same(k);
 }
 
-enum {
-    LANES = 8,    /* independent partial results: lets the loops vectorise */
-    GROUP = 2048, /* elements that stay in the first cache between two loops */
-};
-
-static void exp_all_f32(float *y, size_t n) { qg_span_best()->exp_f32(y, y, n); }
-
-static void exp_all_f64(double *y, size_t n)
+/* float64 and Hardmax; float32 has vector loops.  The maximum is taken away first, so
+ * that nothing overflows. */
+static double largest(const double *x, int64_t n, int64_t step)
 {
-    for (size_t i = 0; i < n; i++)
-        y[i] = exp(y[i]);
+    double m = x[0];
+    for (int64_t i = 1; i < n; i++)
+        m = x[i * step] > m || x[i * step] != x[i * step] ? x[i * step] : m;
+    return m;
 }
 
-/* Rows of n > 0 elements; x and y may be the same.  The maximum is taken away first, so
- * that nothing overflows; sums in double, in an order that only depends on n.  A NaN
- * may be passed over by the maximum; it comes back in the sum. */
-#define KERNELS(suffix, T)                                                             \
-    static T largest_##suffix(const T *x, size_t n)                                    \
-    {                                                                                  \
-        T m[LANES];                                                                    \
-        for (size_t j = 0; j < LANES; j++)                                             \
-            m[j] = x[j < n ? j : 0];                                                   \
-        for (size_t i = 0; i + LANES <= n; i += LANES)                                 \
-            for (size_t j = 0; j < LANES; j++)                                         \
-                m[j] = x[i + j] > m[j] ? x[i + j] : m[j];                              \
-        for (size_t i = n - n % LANES; i < n; i++)                                     \
-            m[0] = x[i] > m[0] ? x[i] : m[0];                                          \
-        for (size_t j = 1; j < LANES; j++)                                             \
-            m[0] = m[j] > m[0] ? m[j] : m[0];                                          \
-        return m[0];                                                                   \
-    }                                                                                  \
-    static double sum_##suffix(const T *x, size_t n)                                   \
-    {                                                                                  \
-        double s[LANES] = { 0 };                                                       \
-        for (size_t i = 0; i + LANES <= n; i += LANES)                                 \
-            for (size_t j = 0; j < LANES; j++)                                         \
-                s[j] += (double)x[i + j];                                              \
-        for (size_t i = n - n % LANES; i < n; i++)                                     \
-            s[0] += (double)x[i];                                                      \
-        for (size_t j = 1; j < LANES; j++)                                             \
-            s[0] += s[j];                                                              \
-        return s[0];                                                                   \
-    }                                                                                  \
-    /* exp runs over many short rows at once */                                        \
-    static void softmax_##suffix(const void *px, void *py, size_t n, size_t rows)      \
-    {                                                                                  \
-        const size_t group = n < GROUP ? GROUP / n : 1;                                \
-        for (size_t first = 0; first < rows; first += group) {                         \
-            const size_t count = rows - first < group ? rows - first : group;          \
-            const T *x = (const T *)px + first * n;                                    \
-            T *y = (T *)py + first * n;                                                \
-            for (size_t r = 0; r < count; r++) {                                       \
-                const T m = largest_##suffix(x + r * n, n);                            \
-                for (size_t i = 0; i < n; i++)                                         \
-                    y[r * n + i] = x[r * n + i] - m;                                   \
-            }                                                                          \
-            exp_all_##suffix(y, count *n);                                             \
-            for (size_t r = 0; r < count; r++) {                                       \
-                const T by = (T)(1 / sum_##suffix(y + r * n, n));                      \
-                for (size_t i = 0; i < n; i++)                                         \
-                    y[r * n + i] *= by;                                                \
-            }                                                                          \
-        }                                                                              \
-    }                                                                                  \
-    static void log_softmax_##suffix(const void *px, void *py, size_t n, size_t rows)  \
-    {                                                                                  \
-        const T *x = px;                                                               \
-        T *y = py;                                                                     \
-        for (; rows > 0; rows--, x += n, y += n) {                                     \
-            const T m = largest_##suffix(x, n);                                        \
-            double sum = 0;                                                            \
-            for (size_t i = 0; i < n; i++)                                             \
-                sum += (double)QG_EXP(x[i] - m);                                       \
-            const T shift = (T)log(sum);                                               \
-            for (size_t i = 0; i < n; i++)                                             \
-                y[i] = x[i] - m - shift;                                               \
-        }                                                                              \
-    }                                                                                  \
-    /* 1 at the first of the largest, else 0 */                                        \
-    static void hardmax_##suffix(const void *px, void *py, size_t n, size_t rows)      \
-    {                                                                                  \
-        const T *x = px;                                                               \
-        T *y = py;                                                                     \
-        for (; rows > 0; rows--, x += n, y += n) {                                     \
-            size_t best = 0;                                                           \
-            for (size_t i = 1; i < n; i++)                                             \
-                best = x[i] > x[best] ? i : best;                                      \
-            for (size_t i = 0; i < n; i++)                                             \
-                y[i] = i == best;                                                      \
-        }                                                                              \
-    }
-KERNELS(f32, float)
-KERNELS(f64, double)
-
-/* Elements of `size` bytes, from_step and to_step elements apart. */
-static void copy_line(const char *from, int64_t from_step, char *to, int64_t to_step,
-                      const int64_t n_size[2])
+static double exp_sum(const double *x, double m, int64_t n, int64_t step)
 {
-    const int64_t n = n_size[0], size = n_size[1];
+    double sum = 0;
     for (int64_t i = 0; i < n; i++)
-        memcpy(to + i * to_step * size, from + i * from_step * size, (size_t)size);
+        sum += exp(x[i * step] - m);
+    return sum;
 }
 
-static qg_status run_rows(const qg_call *k, softmax_rows on_f32, softmax_rows on_f64)
+static void softmax_f64(const void *px, void *py, int64_t n, int64_t step)
+{
+    const double *x = px, m = largest(x, n, step), by = 1 / exp_sum(x, m, n, step);
+    for (int64_t i = 0; i < n; i++)
+        ((double *)py)[i * step] = exp(x[i * step] - m) * by;
+}
+
+static void log_softmax_f64(const void *px, void *py, int64_t n, int64_t step)
+{
+    const double *x = px, m = largest(x, n, step), by = log(exp_sum(x, m, n, step));
+    for (int64_t i = 0; i < n; i++)
+        ((double *)py)[i * step] = x[i * step] - m - by;
+}
+
+/* 1 at the first of the largest, else 0. */
+#define HARDMAX(suffix, T)                                                             \
+    static void hardmax_##suffix(const void *px, void *py, int64_t n, int64_t step)    \
+    {                                                                                  \
+        const T *x = px;                                                               \
+        T *y = py;                                                                     \
+        int64_t best = 0;                                                              \
+        for (int64_t i = 1; i < n; i++)                                                \
+            best = x[i * step] > x[best * step] ? i : best;                            \
+        for (int64_t i = 0; i < n; i++)                                                \
+            y[i * step] = i == best;                                                   \
+    }
+HARDMAX(f32, float)
+HARDMAX(f64, double)
+
+static qg_status run_rows(const qg_call *k, softmax_row on_f32, softmax_row on_f64)
 {
     const qg_tensor *x = k->in[0];
     const size_t size = qg_element_size(x->dtype);
-    const softmax_rows rows = x->dtype == QG_F32 ? on_f32 : on_f64;
-    const char *from = x->data;
-    char *to = k->out[0]->data;
     qg_around a;
     if (QG_DT_HAS(QG_DT_HALVES, x->dtype))
         return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
     QG_TRY(runs_of(k, &a));
-    if (qg_elements(x) == 0)
-        return QG_OK;
-    if (a.inner == 1) {
-        rows(from, to, (size_t)a.middle, (size_t)a.outer);
-        return QG_OK;
-    }
-    char *line = qg_arena_raw(k->scratch, (size_t)a.middle, size);
-    if (!line)
-        return qg_nomem(k->ctx);
-    const int64_t n_size[2] = { a.middle, (int64_t)size };
-    for (int64_t i = 0; i < a.outer * a.inner; i++) {
-        const int64_t first = i / a.inner * a.middle * a.inner + i % a.inner;
-        copy_line(from + first * n_size[1], a.inner, line, 1, n_size);
-        rows(line, line, (size_t)a.middle, 1);
-        copy_line(line, 1, to + first * n_size[1], a.inner, n_size);
-    }
+    for (int64_t o = 0; o < a.outer && a.middle > 0; o++)
+        for (int64_t i = 0; i < a.inner; i++) {
+            const size_t at = (size_t)(o * a.middle * a.inner + i) * size;
+            (x->dtype == QG_F32 ? on_f32 : on_f64)((const char *)x->data + at,
+                                                   (char *)k->out[0]->data + at,
+                                                   a.middle, a.inner);
+        }
+    return QG_OK;
+}
+
+/* float32 by the vector loops, all else row by row. */
+static qg_status run_exp(const qg_call *k, bool log, softmax_row on_f64)
+{
+    qg_around a;
+    if (k->in[0]->dtype != QG_F32)
+        return run_rows(k, NULL, on_f64);
+    QG_TRY(runs_of(k, &a));
+    const qg_softmax_shape shape = { a.outer, a.middle, a.inner, log };
+    if (a.middle > 0)
+        qg_vector_best()->softmax(&shape, k->in[0]->f32, k->out[0]->f32);
     return QG_OK;
 }
 
 static qg_status softmax_run(const qg_call *k)
 {
-    return run_rows(k, softmax_f32, softmax_f64);
+    return run_exp(k, false, softmax_f64);
 }
 
 static qg_status log_softmax_run(const qg_call *k)
 {
-    return run_rows(k, log_softmax_f32, log_softmax_f64);
+    return run_exp(k, true, log_softmax_f64);
 }
 
 static qg_status hardmax_run(const qg_call *k)

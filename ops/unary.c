@@ -1,9 +1,9 @@
 /* unary.c -- y[i] = f(x[i]).  Any shape, shape(y) == shape(x), type(y) == type(x).
  *
  * f is written once, as an expression in x, a and b (the operator's attributes, 0 when
- * it has none) of type `real`, and compiled per element type; tgmath.h chooses sinf for
- * float and sin for double, util_math.h what vectorises.  float16 and bfloat16 compute
- * in float.
+ * it has none) of type `real`, and compiled per element type.  exp and kin of float32 are
+ * those of engine/number/vecmath.h (the same bits everywhere, and vectors); the rest is
+ * the C library's, chosen by tgmath.h.  float16 and bfloat16 compute in float.
  *
  * To add one: an OP line, a ROW line, tests/ops/<name>.case.
  * Source: the ONNX operator page of the same name. */
@@ -13,8 +13,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
-#include "ops/util_math.h"
-#include "ops/util_span.h"
+#include "ops/util_vector.h"
 
 typedef struct unary_param {
     float a, b;
@@ -90,27 +89,31 @@ static qg_status run_map(const qg_call *k, const span *spans)
     static qg_status id##_infer(const qg_call *k) { return infer_map(k, id##_spans); } \
     static qg_status id##_run(const qg_call *k) { return run_map(k, id##_spans); }
 
-#define OP(id, expr)                                                                   \
-    SPANS_FLOAT(id, expr)                                                              \
-    TABLE(id, ENTRIES_FLOAT(id))
-
-/* The same with float taken from util_span.h. */
-#define SPAN_OP(id, member, expr)                                                      \
+/* float32 through the vector loop of util_vector.h, double as `expr`. */
+#define MAPPED(id, map_id, expr)                                                       \
     static void id##_f32(const void *x, void *y, size_t n, const unary_param *p)       \
     {                                                                                  \
-        (void)p;                                                                       \
-        qg_span_best()->member(x, y, n);                                               \
+        qg_vector_best()->map[QG_MAP_##map_id](x, y, n, p->a, p->b);                   \
     }                                                                                  \
     SPAN(id, f64, double, expr)                                                        \
     TABLE(id, ENTRIES_FLOAT(id))
 
-/* clang-format off */
-SPAN_OP(sigmoid, sigmoid_f32, 1 / (1 + exp(-x)))
-SPAN_OP(tanh_,   tanh_f32,    tanh(x))
-SPAN_OP(exp_,    exp_f32,     exp(x))
-SPAN_OP(erf_,    erf_f32,     erf(x))
+#define OP(id, expr)                                                                   \
+    SPANS_FLOAT(id, expr)                                                              \
+    TABLE(id, ENTRIES_FLOAT(id))
 
-OP(log_,        log(x))
+/* clang-format off */
+MAPPED(sigmoid,  SIGMOID,  x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)))
+MAPPED(tanh_,    TANH,     tanh(x))
+MAPPED(exp_,     EXP,      exp(x))
+MAPPED(log_,     LOG,      log(x))
+MAPPED(erf_,     ERF,      erf(x))
+MAPPED(softplus, SOFTPLUS, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
+MAPPED(mish,     MISH,     x * tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))))
+MAPPED(elu,      ELU,      x < 0 ? a * expm1(x) : x)
+MAPPED(celu,     CELU,     x < 0 ? a * expm1(x / a) : x)
+MAPPED(selu,     SELU,     b * (x > 0 ? x : a * expm1(x)))
+MAPPED(swish,    SWISH,    x / (1 + exp(-a * x)))
 OP(sqrt_,       sqrt(x))
 OP(floor_,      floor(x))
 OP(ceil_,       ceil(x))
@@ -128,18 +131,20 @@ OP(asinh_,      asinh(x))
 OP(acosh_,      acosh(x))
 OP(atanh_,      atanh(x))
 OP(softsign,    x / (1 + fabs(x)))
-OP(softplus,    x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
-OP(elu,         x < 0 ? a * expm1(x) : x)
-OP(celu,        x < 0 ? a * expm1(x / a) : x)
-OP(selu,        b * (x > 0 ? x : a * expm1(x)))
 OP(leaky,       x < 0 ? a * x : x)
 OP(thresholded, x > a ? x : 0)
-OP(mish,        x * tanh(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x))))
-OP(swish,       x / (1 + QG_EXP(-a * x)))
-OP(gelu,        (real)0.5 * x * (1 + (a > 0 ? QG_TANH((real)0.79788456080286535588 *
-                                           (x + (real)0.044715 * x * x * x))
-                                           : QG_ERF(x * (real)0.70710678118654752440))))
 /* clang-format on */
+
+/* a: approximate by tanh. */
+static void gelu_f32(const void *x, void *y, size_t n, const unary_param *p)
+{
+    qg_vector_best()->map[p->a > 0 ? QG_MAP_GELU_TANH : QG_MAP_GELU](x, y, n, 0, 0);
+}
+SPAN(gelu, f64, double,
+     0.5 * x *
+         (1 + (a > 0 ? tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))
+                     : erf(x * 0.70710678118654752440))))
+TABLE(gelu, ENTRIES_FLOAT(gelu))
 
 /* Comparisons are false for NaN, so NaN stays NaN. */
 #define UNIT(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v))

@@ -208,16 +208,28 @@ static qg_status feed(qg_run *r, const qg_tensor *const *in)
     return QG_OK;
 }
 
-qg_status qg_run_execute(qg_run *r, const qg_tensor *const *in, const qg_hook *hook,
-                         size_t n_hook, size_t sample)
+qg_status qg_run_begin(qg_run *r, const qg_tensor *const *in, const qg_hook *hook,
+                       size_t n_hook, size_t sample)
 {
     r->hook = hook;
     r->n_hook = n_hook;
     r->sample = sample;
     qg_arena_reset(r->dynamic);
-    QG_TRY(feed(r, in));
+    return feed(r, in);
+}
+
+qg_status qg_run_step(qg_run *r, size_t i)
+{
+    assert(i < r->plan->step.n);
+    return take(r, &r->plan->step.at[i]);
+}
+
+qg_status qg_run_execute(qg_run *r, const qg_tensor *const *in, const qg_hook *hook,
+                         size_t n_hook, size_t sample)
+{
+    QG_TRY(qg_run_begin(r, in, hook, n_hook, sample));
     for (size_t i = 0; i < r->plan->step.n; i++)
-        QG_TRY(take(r, &r->plan->step.at[i]));
+        QG_TRY(qg_run_step(r, i));
     return QG_OK;
 }
 

@@ -1,5 +1,5 @@
-/* util_span_avx512.c -- the row for x86-64 with AVX-512. */
-#include "ops/util_span.h"
+/* util_vector_avx512.c -- the loops for x86-64 with AVX-512. */
+#include "ops/util_vector_rows.h"
 
 #if defined(__x86_64__)
 #if defined(__clang__)
@@ -7,10 +7,9 @@
 #else
 #define TARGET __attribute__((target("avx512f,prefer-vector-width=512")))
 #endif
-#include "ops/util_span_body.h"
+#include "ops/util_vector_body.h"
 
 static bool supported(void) { return __builtin_cpu_supports("avx512f"); }
 
-extern const qg_span_row qg_span_row_avx512;
-const qg_span_row qg_span_row_avx512 = { "AVX-512", supported, ROW_FUNCTIONS };
+const qg_vector_row qg_vector_avx512 = ROW("AVX-512");
 #endif

@@ -1,0 +1,64 @@
+/* util_vector.h -- float32 loops that want wide vectors, compiled per instruction set.
+ *
+ * One text (util_vector_body.h) makes one row per instruction set; every row gives the
+ * same bits (each element is computed alone; sums run in an order that the text fixes),
+ * which tests/unit/test_vector.c proves for the rows the CPU has.
+ *
+ * Arrays   x and y are the same array or do not overlap, where not said otherwise
+ * Source   the ONNX operator pages; engine/number/vecmath.h for exp and kin */
+#ifndef QG_OPS_UTIL_VECTOR_H
+#define QG_OPS_UTIL_VECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(id, f): y[i] = f(x) with the attributes a and b of the operator. */
+/* clang-format off */
+#define QG_MAP_F32(X)                                                                  \
+    X(EXP,      qg_exp_f32(x))                                                         \
+    X(LOG,      qg_log_f32(x))                                                         \
+    X(SIGMOID,  qg_sigmoid_f32(x))                                                     \
+    X(TANH,     qg_tanh_f32(x))                                                        \
+    X(ERF,      qg_erf_f32(x))                                                         \
+    X(SOFTPLUS, softplus(x))                                                           \
+    X(MISH,     x * qg_tanh_f32(softplus(x)))                                          \
+    X(ELU,      x < 0 ? a * qg_expm1_f32(x) : x)                                       \
+    X(CELU,     x < 0 ? a * qg_expm1_f32(x / a) : x)                                   \
+    X(SELU,     b * (x > 0 ? x : a * qg_expm1_f32(x)))                                 \
+    X(SWISH,    x / (1 + qg_exp_f32(-a * x)))                                          \
+    X(GELU,     0.5f * x * (1 + qg_erf_f32(x * 0.70710678118654752440f)))              \
+    X(GELU_TANH, 0.5f * x * (1 + qg_tanh_f32(0.79788456080286535588f *                 \
+                                             (x + 0.044715f * x * x * x))))
+/* clang-format on */
+
+enum qg_map {
+#define X(id, f) QG_MAP_##id,
+    QG_MAP_F32(X)
+#undef X
+        QG_NMAP
+};
+
+typedef void qg_map_fn(const float *x, float *y, size_t n, float a, float b);
+
+/* Runs of n elements, [outer][n][inner] in memory, n > 0: y = softmax(x) or its
+ * logarithm along the middle.  x and y do not overlap.  A NaN in a run makes all of it
+ * NaN; exponentials are summed in double. */
+typedef struct qg_softmax_shape {
+    int64_t outer, n, inner;
+    bool log;
+} qg_softmax_shape;
+typedef void qg_softmax_fn(const qg_softmax_shape *s, const float *x, float *y);
+
+typedef struct qg_vector_row {
+    const char *isa;
+    bool (*supported)(void);
+    qg_map_fn *map[QG_NMAP];
+    qg_softmax_fn *softmax;
+} qg_vector_row;
+
+/* Rows from the plainest to the fastest; the first is always supported. */
+const qg_vector_row *const *qg_vector_rows(size_t *n);
+const qg_vector_row *qg_vector_best(void); /* the last one that the CPU supports */
+
+#endif

@@ -1,0 +1,176 @@
+/* util_vector_body.h -- the loops of util_vector.h.  A file that includes it defines
+ * TARGET, the attribute of the instruction set, and gets the static row VECTOR_ROW's
+ * members.  Private to util_vector_*.c. */
+#ifndef QG_OPS_UTIL_VECTOR_BODY_H
+#define QG_OPS_UTIL_VECTOR_BODY_H
+
+#include "engine/number/vecmath.h"
+#include "ops/util_vector.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* No element depends on another one: x and y are equal or apart. */
+#if defined(__clang__)
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+/* log(1 + exp(x)) without overflow. */
+INLINE float softplus(float x)
+{
+    return (x > 0 ? x : x != x ? x : 0) + qg_log1p_f32(qg_exp_f32(-fabsf(x)));
+}
+
+/* clang-format off */
+#define X(id, f)                                                                       \
+    TARGET static void map_##id(const float *in, float *out, size_t n, float a, float b) \
+    {                                                                                  \
+        (void)a, (void)b;                                                              \
+        INDEPENDENT                                                                    \
+        for (size_t i = 0; i < n; i++) {                                               \
+            const float x = in[i];                                                     \
+            out[i] = f;                                                                \
+        }                                                                              \
+    }
+QG_MAP_F32(X)
+#undef X
+/* clang-format on */
+
+enum {
+    LANES = 16,   /* of a maximum or sum along a row */
+    COLUMNS = 64, /* runs that are computed side by side */
+    SHORT = 16,   /* runs of fewer elements are turned into columns */
+    GROUP = 2048  /* elements that stay in the first cache between two loops */
+};
+
+/* w <= COLUMNS runs side by side, elements of a run `step` apart. */
+INLINE void softmax_columns(const qg_softmax_shape *s, int64_t step, int64_t w,
+                            const float *x, float *y)
+{
+    float m[COLUMNS], by[COLUMNS];
+    double sum[COLUMNS];
+    for (int64_t j = 0; j < w; j++) {
+        m[j] = x[j];
+        sum[j] = 0;
+    }
+    for (int64_t i = 1; i < s->n; i++)
+        for (int64_t j = 0; j < w; j++)
+            m[j] = x[i * step + j] > m[j] ? x[i * step + j] : m[j];
+    for (int64_t i = 0; i < s->n; i++) {
+        INDEPENDENT
+        for (int64_t j = 0; j < w; j++) {
+            float e = qg_exp_f32(x[i * step + j] - m[j]);
+            y[i * step + j] = e;
+            sum[j] += (double)e;
+        }
+    }
+    for (int64_t j = 0; j < w; j++)
+        by[j] = s->log ? qg_log_f32((float)sum[j]) : (float)(1 / sum[j]);
+    for (int64_t i = 0; i < s->n; i++) {
+        const float *from = x + i * step;
+        float *to = y + i * step;
+        INDEPENDENT
+        for (int64_t j = 0; j < w; j++)
+            to[j] = s->log ? from[j] - m[j] - by[j] : to[j] * by[j];
+    }
+}
+
+INLINE float row_max(const float *x, int64_t n)
+{
+    float lane[LANES];
+    int64_t i = LANES;
+    for (int j = 0; j < LANES; j++)
+        lane[j] = x[j];
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+    for (int j = 0; i < n; i++, j++)
+        lane[j] = x[i] > lane[j] ? x[i] : lane[j];
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] = lane[j + half] > lane[j] ? lane[j + half] : lane[j];
+    return lane[0];
+}
+
+/* Of x, or of its exponentials. */
+INLINE double row_sum(bool exps, const float *x, int64_t n)
+{
+    double lane[LANES] = { 0 };
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            lane[j] += (double)(exps ? qg_exp_f32(x[i + j]) : x[i + j]);
+    for (int j = 0; i < n; i++, j++)
+        lane[j] += (double)(exps ? qg_exp_f32(x[i]) : x[i]);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] += lane[j + half];
+    return lane[0];
+}
+
+/* Some runs of n >= LANES neighbours; exp goes over all of them at once. */
+INLINE void softmax_rows(const qg_softmax_shape *s, int64_t rows, const float *x,
+                         float *y)
+{
+    const int64_t n = s->n, all = rows * n;
+    for (int64_t at = 0; at < all; at += n) {
+        const float m = row_max(x + at, n);
+        INDEPENDENT
+        for (int64_t i = at; i < at + n; i++)
+            y[i] = x[i] - m;
+    }
+    if (!s->log)
+        map_EXP(y, y, (size_t)all, 0, 0);
+    for (int64_t at = 0; at < all; at += n) {
+        const double sum = row_sum(s->log, y + at, n);
+        const float by = s->log ? qg_log_f32((float)sum) : (float)(1 / sum);
+        INDEPENDENT
+        for (int64_t i = at; i < at + n; i++)
+            y[i] = s->log ? y[i] - by : y[i] * by;
+    }
+}
+
+/* w <= COLUMNS runs of n < SHORT neighbours, as columns. */
+INLINE void softmax_short(const qg_softmax_shape *s, int64_t w, const float *x,
+                          float *y)
+{
+    float from[SHORT * COLUMNS], to[SHORT * COLUMNS];
+    for (int64_t j = 0; j < w; j++)
+        for (int64_t i = 0; i < s->n; i++)
+            from[i * COLUMNS + j] = x[j * s->n + i];
+    softmax_columns(s, COLUMNS, w, from, to);
+    for (int64_t j = 0; j < w; j++)
+        for (int64_t i = 0; i < s->n; i++)
+            y[j * s->n + i] = to[i * COLUMNS + j];
+}
+
+INLINE int64_t block_width(int64_t at, int64_t end, int64_t most)
+{
+    return end - at < most ? end - at : most;
+}
+
+TARGET static void softmax(const qg_softmax_shape *s, const float *x, float *y)
+{
+    const int64_t slab = s->n * s->inner, rows = s->n < GROUP ? GROUP / s->n : 1;
+    if (s->inner == 1 && s->n < SHORT)
+        for (int64_t o = 0; o < s->outer; o += COLUMNS)
+            softmax_short(s, block_width(o, s->outer, COLUMNS), x + o * slab,
+                          y + o * slab);
+    else if (s->inner == 1)
+        for (int64_t o = 0; o < s->outer; o += rows)
+            softmax_rows(s, block_width(o, s->outer, rows), x + o * slab, y + o * slab);
+    else
+        for (int64_t o = 0; o < s->outer; o++)
+            for (int64_t j = 0; j < s->inner; j += COLUMNS)
+                softmax_columns(s, s->inner, block_width(j, s->inner, COLUMNS),
+                                x + o * slab + j, y + o * slab + j);
+}
+
+#define X(id, f) [QG_MAP_##id] = map_##id,
+#define ROW(isa)                                                                       \
+    {                                                                                  \
+        isa, supported, { QG_MAP_F32(X) }, softmax                                     \
+    }
+
+#endif

@@ -1,0 +1,131 @@
+/* Every row of util_vector.h that the CPU has: the bits of the plain row, and of the
+ * definition in double within a tolerance. */
+#include "ops/util_vector.h"
+#include "tests/support/test.h"
+
+#include <math.h>
+
+#include "engine/core/rng.h"
+
+enum { MOST = 5000, SEED = 5 };
+
+/* Random bit patterns (NaN, infinities and subnormals among them) or numbers around
+ * zero. */
+static void fill(float *x, size_t n, bool any, qg_rng *rng)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u = (uint32_t)qg_rng_next(rng);
+        x[i] = qg_rng_range(rng, -12, 12);
+        if (any)
+            memcpy(&x[i], &u, sizeof u);
+    }
+}
+
+static void assert_bits(const float *got, const float *want, size_t n, const char *what,
+                        const qg_vector_row *row)
+{
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&got[i], &want[i], sizeof *got) != 0 &&
+            !(isnan(got[i]) && isnan(want[i])))
+            fail_msg("seed %d: %s on %s: [%zu] is %a, expected %a", SEED, what,
+                     row->isa, i, (double)got[i], (double)want[i]);
+}
+
+static void rows_map_to_the_same_bits(void **state)
+{
+#define X(id, f) #id,
+    static const char *const names[] = { QG_MAP_F32(X) };
+#undef X
+    static float x[MOST], want[MOST], got[MOST];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    for (size_t size = 1; size <= MOST; size += 1 + size / 2)
+        for (int m = 0; m < QG_NMAP; m++) {
+            fill(x, size, size % 2, &rng);
+            row[0]->map[m](x, want, size, 1.25f, 0.75f);
+            for (size_t r = 0; r < n_rows; r++) {
+                if (!row[r]->supported())
+                    continue;
+                memcpy(got, x, size * sizeof *x);
+                row[r]->map[m](got, got, size, 1.25f, 0.75f); /* in place */
+                assert_bits(got, want, size, names[m], row[r]);
+            }
+        }
+}
+
+/* One run by its definition, in double. */
+static void define(const qg_softmax_shape *s, const float *x, float *y)
+{
+    double m = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < s->n; i++)
+        m = fmax(m, (double)x[i * s->inner]);
+    for (int64_t i = 0; i < s->n; i++)
+        sum += exp((double)x[i * s->inner] - m);
+    for (int64_t i = 0; i < s->n; i++) {
+        double d = (double)x[i * s->inner] - m;
+        y[i * s->inner] = (float)(s->log ? d - log(sum) : exp(d) / sum);
+    }
+}
+
+static void softmax_is_its_definition(void **state)
+{
+    static const qg_softmax_shape shapes[] = {
+        {3,    1,   1,   false},
+        { 130, 2,   1,   false},
+        { 7,   15,  1,   true },
+        { 7,   16,  1,   false},
+        { 5,   65,  1,   false},
+        { 3,   700, 1,   true },
+        { 2,   3,   100, false},
+        { 2,   20,  65,  true },
+        { 1,   33,  2,   false},
+    };
+    static float x[MOST], want[MOST], first[MOST], got[MOST];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    for (size_t k = 0; k < sizeof shapes / sizeof shapes[0]; k++) {
+        const qg_softmax_shape *s = &shapes[k];
+        size_t n = (size_t)(s->outer * s->n * s->inner);
+        assert_true(n <= MOST);
+        fill(x, n, false, &rng);
+        for (int64_t o = 0; o < s->outer; o++)
+            for (int64_t i = 0; i < s->inner; i++)
+                define(s, x + o * s->n * s->inner + i, want + o * s->n * s->inner + i);
+        row[0]->softmax(s, x, first);
+        for (size_t i = 0; i < n; i++)
+            if (!(fabsf(first[i] - want[i]) <= 1e-6f * (1 + fabsf(want[i]))))
+                fail_msg("seed %d: shape %zu: [%zu] is %a, expected %a", SEED, k, i,
+                         (double)first[i], (double)want[i]);
+        for (size_t r = 1; r < n_rows; r++)
+            if (row[r]->supported()) {
+                row[r]->softmax(s, x, got);
+                assert_bits(got, first, n, "softmax", row[r]);
+            }
+    }
+}
+
+static void nan_spoils_its_run_only(void **state)
+{
+    const int64_t lengths[] = { 3, 40 };
+    float x[160], y[160];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    (void)state;
+    for (size_t r = 0; r < n_rows; r++)
+        for (size_t k = 0; row[r]->supported() && k < 2; k++) {
+            qg_softmax_shape s = { 4, lengths[k], 1, false };
+            for (int64_t i = 0; i < 4 * s.n; i++)
+                x[i] = i == s.n + 1 ? NAN : (float)i;
+            row[r]->softmax(&s, x, y);
+            for (int64_t i = 0; i < 4 * s.n; i++)
+                assert_int_equal(!!isnan(y[i]), i / s.n == 1);
+        }
+}
+
+QG_TEST_MAIN(cmocka_unit_test(rows_map_to_the_same_bits),
+             cmocka_unit_test(softmax_is_its_definition),
+             cmocka_unit_test(nan_spoils_its_run_only))
