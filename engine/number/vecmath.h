@@ -144,7 +144,7 @@ QG_VECMATH float qg_tanh_f32(float x)
     p = p * s + 0x1.110726p-3f;
     p = p * s - 0x1.555532p-2f;
     float near = x + x * (s * p), far = 1.0f - 2.0f / (qg_exp_f32(t + t) + 1.0f);
-    return t < 0.625f ? near : copysignf(far, x);
+    return copysignf(t < 0.625f ? near : far, x); /* of -0 as well */
 }
 
 /* Fits of erf(x) / x - 1 in x^2 up to 1, and of log(1 - erf(x)) / x from 1 to 4; 4 and
