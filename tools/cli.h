@@ -30,6 +30,10 @@ typedef struct cli_arguments {
     const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *dump_after,
         *dump_dir, *by, *metric, *labels, *dispatcher, *kernels, *config_dir;
     size_t samples, top, jobs;
+    const char *scheme, *variant, *range, *rounding, *scale, *offset;
+    size_t bits, exponent_bits, block;
+    int axis; /* INT_MIN: not given */
+    bool narrow, codes;
     bool json, help;
     size_t verbose;
 } cli_arguments;
@@ -38,6 +42,8 @@ enum cli_kind {
     CLI_TEXT,   /* const char * */
     CLI_TEXTS,  /* cli_words: may stand several times */
     CLI_NUMBER, /* size_t, from 1 on */
+    CLI_INDEX,  /* int; negative counts from the end */
+    CLI_LIST,   /* const char *: numbers with commas, so it may begin with a minus */
     CLI_CHOICE, /* const char *, one of `choice` */
     CLI_FLAG,   /* bool */
     CLI_COUNT   /* size_t: how often it stands */
@@ -56,6 +62,8 @@ typedef struct cli_option {
     X(BACKEND) X(DATA) X(SNAPSHOT) X(FOLDER) X(SAMPLES) X(OBSERVER) X(POLICY)  \
     X(SET) X(QUIRKS) X(DISPATCHER) X(DUMP_AFTER) X(DUMP_DIR) X(MODE) X(DUMP)   \
     X(LABELS) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)               \
+    X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
+    X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
 /* clang-format on */
 enum cli_option_id {

@@ -1,3 +1,4 @@
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,48 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "fast, or reference: same bytes on every machine",
         .kind = CLI_CHOICE, .at = AT(kernels),
         .choice = { "fast", "reference" } },
+    [CLI_O_SCHEME] = { .name = "policy", .argument = "WORDS",
+        .help = "default per-tensor,linear,symmetric; see below",
+        .kind = CLI_TEXT, .at = AT(scheme) },
+    [CLI_O_BITS] = { .name = "bits", .argument = "N",
+        .help = "2 to 32; default 8",
+        .kind = CLI_NUMBER, .at = AT(bits) },
+    [CLI_O_EXPONENT_BITS] = { .name = "exponent-bits", .argument = "N",
+        .help = "of a floating policy: 1 to 8",
+        .kind = CLI_NUMBER, .at = AT(exponent_bits) },
+    [CLI_O_VARIANT] = { .name = "variant", .argument = "WORDS",
+        .help = "of a floating policy: fnuz, ppq-ties, mx",
+        .kind = CLI_TEXT, .at = AT(variant) },
+    [CLI_O_RANGE] = { .name = "range", .argument = "LOW,HIGH",
+        .help = "in steps; default all of the bits, from 0 on if asymmetric",
+        .kind = CLI_LIST, .at = AT(range) },
+    [CLI_O_NARROW] = { .name = "narrow",
+        .help = "without the lowest code",
+        .kind = CLI_FLAG, .at = AT(narrow) },
+    [CLI_O_AXIS] = { .name = "axis", .argument = "N",
+        .help = "of per-channel and block; default 0, -1 is the last",
+        .kind = CLI_INDEX, .at = AT(axis) },
+    [CLI_O_BLOCK] = { .name = "block", .argument = "N",
+        .help = "elements per block along the axis",
+        .kind = CLI_NUMBER, .at = AT(block) },
+    [CLI_O_ROUNDING] = { .name = "rounding", .argument = "MODE",
+        .help = "default half-even",
+        .kind = CLI_TEXT, .at = AT(rounding) },
+    [CLI_O_SCALE] = { .name = "scale", .argument = "X[,X...]",
+        .help = "instead of the data's own, one per parameter",
+        .kind = CLI_LIST, .at = AT(scale) },
+    [CLI_O_OFFSET] = { .name = "offset", .argument = "N[,N...]",
+        .help = "in steps, one per scale; default 0",
+        .kind = CLI_LIST, .at = AT(offset) },
+    [CLI_O_FINDER] = { .name = "observer", .argument = "NAME",
+        .help = "who finds the range of the data; default minmax",
+        .kind = CLI_TEXT, .at = AT(observer) },
+    [CLI_O_ARRAY] = { .name = "output", .letter = 'o', .argument = "OUT.npy",
+        .help = "write the rounded array",
+        .kind = CLI_TEXT, .at = AT(output) },
+    [CLI_O_CODES] = { .name = "codes",
+        .help = "write integers instead of values",
+        .kind = CLI_FLAG, .at = AT(codes) },
     [CLI_O_JSON] = { .name = "json",
         .help = "answer as JSON",
         .kind = CLI_FLAG, .at = AT(json) },
@@ -204,11 +247,24 @@ static int take_number(const cli_verb *verb, const cli_option *o, const char *va
     return CLI_OK;
 }
 
+static int take_index(const cli_verb *verb, const cli_option *o, const char *value,
+                      int *out)
+{
+    bool minus = value[0] == '-';
+    const char *digit = value + minus;
+    if (strlen(digit) != 1 || *digit < '0' || *digit > '9')
+        return cli_usage(verb, "--%s: '%s', expected a number from -9 to 9", o->name,
+                         value);
+    *out = minus ? '0' - *digit : *digit - '0';
+    return CLI_OK;
+}
+
 static int store(reader *r, const cli_option *o, const char *value)
 {
     void *at = (char *)r->a + o->at;
     switch (o->kind) {
     case CLI_TEXT:
+    case CLI_LIST:
         *(const char **)at = value;
         return CLI_OK;
     case CLI_TEXTS: {
@@ -218,6 +274,8 @@ static int store(reader *r, const cli_option *o, const char *value)
     }
     case CLI_NUMBER:
         return take_number(r->verb, o, value, at);
+    case CLI_INDEX:
+        return take_index(r->verb, o, value, at);
     case CLI_CHOICE:
         return take_choice(r->verb, o, value, at);
     case CLI_FLAG:
@@ -228,6 +286,13 @@ static int store(reader *r, const cli_option *o, const char *value)
         return CLI_OK;
     }
     return CLI_USAGE;
+}
+
+/* A word with a dash is an option, unless the option before it takes numbers. */
+static bool can_be_value(const cli_option *o, const char *word)
+{
+    bool numbers = o->kind == CLI_LIST || o->kind == CLI_INDEX;
+    return word[0] != '-' || !word[1] || (numbers && strchr("0123456789.", word[1]));
 }
 
 /* value: what stood behind '=' or the letter; NULL: nothing, look at the next word. */
@@ -243,7 +308,7 @@ static int take(reader *r, int id, const char *value)
         return cli_usage(r->verb, "--%s takes no value", o->name);
     if (!bare && !value) {
         const char *next = r->next < r->argc ? r->argv[r->next] : NULL;
-        if (!next || (next[0] == '-' && next[1]))
+        if (!next || !can_be_value(o, next))
             return cli_usage(r->verb, "--%s needs a value: %s", o->name, o->argument);
         value = next;
         r->next++;
@@ -323,7 +388,7 @@ int cli_parse(const cli_verb *verb, int argc, char **argv, cli_arguments *a)
 {
     reader r = { .verb = verb, .argv = argv, .argc = argc, .a = a };
     bool options = true;
-    *a = (cli_arguments){ 0 };
+    *a = (cli_arguments){ .axis = INT_MIN };
     if (!make_room(a, argc))
         return cli_fail(verb, "out of memory");
     while (r.next < argc) {

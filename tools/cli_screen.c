@@ -13,7 +13,7 @@ static void print_all_verbs(void)
                 "why?\n\nusage: qg VERB ...\n\n",
                 stdout);
     for (const cli_verb *v = cli_verbs; v->name; v++)
-        (void)printf("  %-12s %s\n", v->name, v->summary);
+        (void)printf("  %-16s %s\n", v->name, v->summary);
     (void)fputs("\nA first session:\n"
                 "  qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot\n"
                 "  qg analyse snapshot -d calib.npy --by layer --top 10\n"

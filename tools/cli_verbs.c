@@ -222,6 +222,33 @@ static int conformance(const cli_call *c)
     return status == CLI_OK && !passed ? CLI_FAILED : status;
 }
 
+/* --- one array --- */
+
+static int quantize_tensor(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_report *r = NULL;
+    qg_quantize_tensor_options o;
+    qg_quantize_tensor_options_init(&o);
+    o.policy = a->scheme ? a->scheme : o.policy;
+    o.variant = a->variant;
+    o.bits = a->bits ? (unsigned)a->bits : o.bits;
+    o.exponent_bits = (unsigned)a->exponent_bits;
+    o.range = a->range;
+    o.narrow = a->narrow;
+    o.axis = a->axis;
+    o.block = (unsigned)a->block;
+    o.rounding = a->rounding;
+    o.scale = a->scale;
+    o.offset = a->offset;
+    o.observer = a->observer;
+    o.quirks = a->quirks;
+    o.output = a->output;
+    o.codes = a->codes;
+    qg_status s = qg_quantize_tensor(c->ctx, a->file.at[0], &o, &r);
+    return s == QG_OK ? answer(c, r) : fail(c);
+}
+
 /* --- about qg --- */
 
 static int version(const cli_call *c)
@@ -343,6 +370,23 @@ const cli_verb cli_verbs[] = {
       .about = "Exit status 0 when nothing failed; unsupported operators do not count.",
       .example = "qg conformance /usr/share/libonnx-testdata/data/node/test_relu",
       .run = conformance },
+    { .name = "quantize-tensor",
+      .summary = "round an array by any scheme, and what that costs",
+      .files = "FILE.npy",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = CLI_BIT(SCHEME) | CLI_BIT(BITS) | CLI_BIT(EXPONENT_BITS) |
+               CLI_BIT(VARIANT) | CLI_BIT(RANGE) | CLI_BIT(NARROW) | CLI_BIT(AXIS) |
+               CLI_BIT(BLOCK) | CLI_BIT(ROUNDING) | CLI_BIT(SCALE) | CLI_BIT(OFFSET) |
+               CLI_BIT(FINDER) | CLI_BIT(QUIRKS) | CLI_BIT(ARRAY) | CLI_BIT(CODES),
+      .about =
+          "WORDS: per-tensor, per-channel or block; linear or floating; symmetric or\n"
+          "asymmetric; and power-of-2, dynamic.  Commas or spaces between them.\n"
+          "float8 E4M3 is --policy per-tensor,floating,symmetric,power-of-2 --bits 8\n"
+          "--exponent-bits 4.  snr is noise to signal: lower is better.",
+      .example =
+          "qg quantize-tensor w.npy --policy per-channel,linear,symmetric --bits 4",
+      .run = quantize_tensor },
     { .name = "version",
       .summary = "which qg this is",
       .files = "",

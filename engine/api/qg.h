@@ -133,6 +133,44 @@ QG_NODISCARD qg_status qg_model_save(qg_model *m, const char *folder);
 /* The float graph as ONNX. */
 QG_NODISCARD qg_status qg_model_export_onnx(qg_model *m, const char *path);
 
+/* --- one array --- */
+
+/* A scheme in words, and where its scale and offset come from.  Lists are texts with
+ * commas or spaces between, as on the command line. */
+typedef struct qg_quantize_tensor_options {
+    size_t size;
+    const char *policy;  /* "per-channel linear symmetric"; words of quant/policy.h */
+    const char *variant; /* of a floating policy: "fnuz", "ppq-ties", "mx" (scale as the
+                          * OCP MX formats choose it); NULL: none */
+    unsigned bits;       /* 2..32; at first 8 */
+    unsigned exponent_bits; /* 1..8 under floating, else 0 */
+    const char *range; /* "-127,127" in steps; NULL: all codes, from 0 on if asymmetric;
+                          * under floating what the format can hold */
+    bool narrow;       /* without the lowest code; not beside range */
+    int axis;          /* of per-channel and block, from the end if negative; at first
+                          * INT_MIN, which stands for 0 */
+    unsigned block;    /* elements per block; 0 without the block policy */
+    const char *rounding; /* "half-even"; NULL: that */
+    const char *scale;    /* one per parameter (quant/fake.h); NULL: from the data */
+    const char *offset;   /* one per scale, in steps; NULL: all 0 */
+    const char
+        *observer;      /* what finds them in the data; NULL: "minmax", which leaves NaN
+                           * and infinities out */
+    const char *quirks; /* "ppq", or names with commas; NULL: none */
+    const char *output; /* .npy to write: float32, fake quantized; NULL: none */
+    bool codes; /* write integers instead: the smallest type of 8, 16 or 32 bits;
+                           * of a floating policy the bit patterns of its format */
+} qg_quantize_tensor_options;
+void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o);
+
+/* Rounds an .npy of float16, float32 or float64 (read as float32; warns when that
+ * rounds).  Facts: scale and offset, count, snr (noise to signal), snr_db, mse, max,
+ * cosine, saturated (share of elements outside of the range; quant/metric.h).  QG_ECONFIG
+ * names the option that is wrong.  The same on arrays in memory: quant/apply.h. */
+QG_NODISCARD qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
+                                          const qg_quantize_tensor_options *o,
+                                          qg_report **report);
+
 /* --- running --- */
 
 typedef struct qg_run_options {

@@ -28,23 +28,6 @@ typedef struct job {
     size_t dumps;
 } job;
 
-/* "ppq", or names with commas. */
-static qg_status read_quirks(job *j)
-{
-    const char *p = j->o->quirks ? j->o->quirks : "";
-    while (*p) {
-        uint64_t mask;
-        size_t n = strcspn(p, ",");
-        const char *name = qg_arena_strndup(j->arena, p, n);
-        if (!name)
-            return qg_nomem(j->m->ctx);
-        QG_TRY(qg_quirk_named(j->m->ctx, name, &mask));
-        j->backend->quirks |= mask;
-        p += n + (p[n] == ',');
-    }
-    return QG_OK;
-}
-
 /* Files that come with the tool are named from "configs/" on: what a snapshot says does
  * not depend on where the tool lies. */
 static qg_status shorten(job *j, qg_origin *o)
@@ -81,7 +64,11 @@ static qg_status read_backend(job *j)
         QG_TRY(qg_backend_patch(ctx, j->arena, j->o->policy[i], j->backend));
     for (size_t i = 0; i < j->o->n_set; i++)
         QG_TRY(qg_backend_set(ctx, j->arena, j->o->set[i], j->backend));
-    QG_TRY(read_quirks(j));
+    if (j->o->quirks) {
+        uint64_t mask;
+        QG_TRY(qg_quirks_named(ctx, j->o->quirks, &mask));
+        j->backend->quirks |= mask;
+    }
     QG_TRY(shorten_origins(j));
     QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
     return qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline);

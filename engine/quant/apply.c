@@ -4,7 +4,7 @@
 
 #include "engine/quant/fake_tensor.h"
 
-static const char doing[] = "quantize tensor";
+static const char doing[] = "quantize-tensor";
 
 /* Parameters of the tensor's own ranges, in the arena. */
 static qg_status own_param(qg_ctx *ctx, qg_arena *arena, const qg_apply *how,

@@ -336,11 +336,10 @@ qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
     return QG_OK;
 }
 
-/* D01 and D02 come back on request. */
-static unsigned range_quirks(const qg_quant *q)
+unsigned qg_range_quirks(uint64_t quirks)
 {
-    return (q->quirks & QG_QUIRK(PPQ_OFFSET) ? QG_RANGE_PPQ_OFFSET : 0u) |
-           (q->quirks & QG_QUIRK(PPQ_POW2_OFFSET) ? QG_RANGE_PPQ_POW2_OFFSET : 0u);
+    return (quirks & QG_QUIRK(PPQ_OFFSET) ? QG_RANGE_PPQ_OFFSET : 0u) |
+           (quirks & QG_QUIRK(PPQ_POW2_OFFSET) ? QG_RANGE_PPQ_POW2_OFFSET : 0u);
 }
 
 qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observer *ob,
@@ -355,9 +354,10 @@ qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observer *ob,
     double *high = low + o->channels;
     ob->finish(o, state, low, high);
     for (size_t c = 0; c < o->channels; c++)
-        qg_scheme_from_range(&t->scheme,
-                             (qg_range){ low[c], high[c], least, range_quirks(q) },
-                             &scale[c], &offset[c]);
+        qg_scheme_from_range(
+            &t->scheme,
+            (qg_range){ low[c], high[c], least, qg_range_quirks(q->quirks) }, &scale[c],
+            &offset[c]);
     QG_TRY(qg_tqc_set_param(q, t, o->channels, scale, offset));
     return qg_tqc_set_state(q, t, QG_TQC_ACTIVATED);
 }

@@ -49,6 +49,9 @@ QG_NODISCARD qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t,
                                         const qg_tensor *x, size_t samples,
                                         const qg_observer **observer, qg_observe *out);
 
+/* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
+unsigned qg_range_quirks(uint64_t quirks);
+
 /* Ranges to parameters of t, and state ACTIVATED.  q->author must be set. */
 QG_NODISCARD qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observer *ob,
                                          const qg_observe *o, const void *state);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/core/suggest.h"
@@ -51,5 +52,20 @@ qg_status qg_quirk_named(qg_ctx *ctx, const char *text, uint64_t *mask)
                        qg_suggest_text(&near, hint));
     }
     *mask = found;
+    return QG_OK;
+}
+
+qg_status qg_quirks_named(qg_ctx *ctx, const char *list, uint64_t *mask)
+{
+    uint64_t all = 0, one;
+    while (*list) {
+        char name[64];
+        size_t n = strcspn(list, ",");
+        (void)snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), list);
+        QG_TRY(qg_quirk_named(ctx, name, &one));
+        all |= one;
+        list += n + (list[n] == ',');
+    }
+    *mask = all;
     return QG_OK;
 }

@@ -52,4 +52,7 @@ const char *qg_quirk_meaning(qg_quirk q); /* "D03: ..." */
 /* The mask of one name, or of a family ("ppq"); QG_ECONFIG with the nearest name. */
 QG_NODISCARD qg_status qg_quirk_named(qg_ctx *ctx, const char *text, uint64_t *mask);
 
+/* The same for several, with commas between. */
+QG_NODISCARD qg_status qg_quirks_named(qg_ctx *ctx, const char *list, uint64_t *mask);
+
 #endif

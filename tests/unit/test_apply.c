@@ -74,13 +74,13 @@ static void refuses(void **state)
     qg_apply how = int8(0x15, -1);
     assert_fails(
         ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &from, &a), QG_ESTATE,
-        "quantize tensor: the result, expected another array of the same layout");
+        "quantize-tensor: the result, expected another array of the same layout");
     how.scheme.qmax = 200;
     assert_fails(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a),
-                 QG_ECONFIG, "quantize tensor: range [-128, 200] does not fit 8 bits");
+                 QG_ECONFIG, "quantize-tensor: range [-128, 200] does not fit 8 bits");
     how = int8(0x16, 5);
     assert_fails(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a), QG_ESTATE,
-                 "quantize tensor: axis 5 and block 0 do not fit float32[2,3]");
+                 "quantize-tensor: axis 5 and block 0 do not fit float32[2,3]");
     qg_ctx_free(ctx);
 }
 
