@@ -1,11 +1,11 @@
 /* attention.c -- Attention: softmax(Q K' * scale + bias) V, per sample and head.
  *
- * Q [B, Hq, S, D] or packed [B, S, Hq D]; K, V likewise with Hkv heads, T' positions and
- * D, Dv columns.  past_key, past_value [B, Hkv, P, .] come in front: T = P + T'.  Each
- * key head serves Hq / Hkv query heads, neighbours first.
+ * Q [B, Hq, S, D] or packed [B, S, Hq D]; K, V likewise with Hkv heads, T' positions
+ * and D, Dv columns.  past_key, past_value [B, Hkv, P, .] come in front: T = P + T'.
+ * Each key head serves Hq / Hkv query heads, neighbours first.
  *
- * Bias     attn_mask (broadcast to [B, Hq, S, T] from the right; bool: what may be seen;
- *          a shorter last dim hides the rest), is_causal (j <= i + offset), the sliding
+ * Bias     attn_mask (broadcast to [B, Hq, S, T] from the right; bool: what may be
+ *          seen; a shorter last dim hides the rest), is_causal (j <= i + offset), the sliding
  *          window (offset + i - left <= j <= offset + i + right), nonpad_kv_seqlen
  *          (j < length).  offset is P, or length - S, or 0.
  * Hidden   a query that sees no key gives 0, not NaN.
@@ -193,12 +193,17 @@ static rows rows_of(const qg_tensor *t, const operand *o)
     return (rows){ t->f32, o->length * wide, o->length * o->size, o->size };
 }
 
+/* Where an operand, its cache and the two together are found. */
+typedef struct cached {
+    size_t slot, past, present;
+} cached;
+
 /* Cache and new rows together, in the output if somebody wants it. */
-static qg_status present(const qg_call *k, size_t slot, size_t past_slot,
-                         size_t out_slot, const operand *o, int64_t total, rows *r)
+static qg_status present(const qg_call *k, cached c, const operand *o, int64_t total,
+                         rows *r)
 {
-    const qg_tensor *past = qg_in(k, past_slot), *out = qg_out(k, out_slot);
-    rows from = rows_of(k->in[slot], o);
+    const qg_tensor *past = qg_in(k, c.past), *out = qg_out(k, c.present);
+    rows from = rows_of(k->in[c.slot], o);
     if (!past && !out) {
         *r = from;
         return QG_OK;
@@ -368,8 +373,8 @@ static qg_status attend(const qg_call *k)
     job a = { .p = k->param };
     extents *e = &a.e;
     QG_TRY(extents_of(k, e));
-    QG_TRY(present(k, K, PAST_KEY, PRESENT_KEY, &e->k, e->total, &a.k));
-    QG_TRY(present(k, V, PAST_VALUE, PRESENT_VALUE, &e->v, e->total, &a.v));
+    QG_TRY(present(k, (cached){ K, PAST_KEY, PRESENT_KEY }, &e->k, e->total, &a.k));
+    QG_TRY(present(k, (cached){ V, PAST_VALUE, PRESENT_VALUE }, &e->v, e->total, &a.v));
     QG_TRY(mask_of(k, e->total, &a.mask));
     operand y = { e->q.batch, e->q.heads, e->q.length, e->v.size };
     a.q = rows_of(k->in[Q], &e->q);

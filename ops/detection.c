@@ -5,9 +5,9 @@
  *                     time.  Among equal scores the lower index is taken first.
  * RoiAlign            x [N, C, H, W], rois [r, 4] (x1 y1 x2 y2), batch index [r]
  * MaxRoiPool          the same with the batch index in front of each roi, rounded bins
- * Source: ONNX NonMaxSuppression-10, 11; RoiAlign-10, 16 (half_pixel), 22; MaxRoiPool-1,
- * 22; ties and degenerate boxes as in ONNX Runtime; max mode of RoiAlign as in ONNX's
- * reference, which takes the maximum of the weighted corners. */
+ * Source: ONNX NonMaxSuppression-10, 11; RoiAlign-10, 16 (half_pixel), 22;
+ * MaxRoiPool-1, 22; ties and degenerate boxes as in ONNX Runtime; max mode of RoiAlign
+ * as in ONNX's reference, which takes the maximum of the weighted corners. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -100,7 +100,7 @@ typedef struct nms {
     box *chosen;   /* [boxes] */
 } nms;
 
-/* One class of one sample: how many boxes stay; their triples go to `out` unless NULL. */
+/* One class of one sample: how many boxes stay; triples go to `out` unless NULL. */
 static int64_t select_boxes(const nms *s, const float *boxes, const float *score,
                             const int64_t tag[2], int64_t *out)
 {
@@ -255,8 +255,8 @@ static qg_status infer_align(const qg_call *k)
     return QG_OK;
 }
 
-/* Neighbours of a coordinate along one axis and the weight of the upper one; weight < 0:
- * outside. */
+/* Neighbours of a coordinate along one axis and the weight of the upper one, which is
+ * below 0 outside. */
 typedef struct neighbours {
     int64_t low, high;
     float weight;
@@ -300,10 +300,11 @@ static region region_of(const roi_param *p, const float *roi)
     return r;
 }
 
-/* One output element: bin (ph, pw) of one channel. */
+/* One output element: bin `at` of one channel. */
 static float pooled(const roi_param *p, const region *r, const float *x, int64_t height,
-                    int64_t width, int64_t ph, int64_t pw)
+                    int64_t width, int64_t at)
 {
+    int64_t ph = at / p->width, pw = at % p->width;
     double sum = 0;
     float most = 0;
     for (int64_t i = 0; i < r->rows; i++) {
@@ -353,7 +354,7 @@ static qg_status align(const qg_call *k)
         for (int64_t c = 0; c < channels; c++)
             for (int64_t i = 0; i < p->height * p->width; i++)
                 *y++ = pooled(p, &where, x->f32 + (n * channels + c) * height * width,
-                              height, width, i / p->width, i % p->width);
+                              height, width, i);
     }
     return QG_OK;
 }
@@ -390,29 +391,31 @@ static qg_status infer_pool(const qg_call *k)
     return QG_OK;
 }
 
-/* Bin i of `bins` over [first, last], both whole: [*begin, *end) inside the image. */
-static void bin_of(float first, float last, int64_t i, int64_t bins, int64_t extent,
-                   int64_t *begin, int64_t *end)
+typedef struct range {
+    int64_t begin, end;
+} range;
+
+/* Bin i of `bins` over [first, last], both whole, inside the image. */
+static range bin_of(float first, float last, int64_t i, int64_t bins, int64_t extent)
 {
     float size = fmaxf(last - first + 1, 1) / (float)bins;
     float low = floorf((float)i * size) + first;
     float high = ceilf((float)(i + 1) * size) + first;
-    *begin = (int64_t)fminf(fmaxf(low, 0), (float)extent);
-    *end = (int64_t)fminf(fmaxf(high, 0), (float)extent);
+    return (range){ (int64_t)fminf(fmaxf(low, 0), (float)extent),
+                    (int64_t)fminf(fmaxf(high, 0), (float)extent) };
 }
 
 static float largest(const roi_param *p, const float *roi, const float *x,
                      const qg_tensor *shape, int64_t at)
 {
-    int64_t top, bottom, left, right;
     float y1 = roundf(roi[2] * p->scale), y2 = roundf(roi[4] * p->scale);
     float x1 = roundf(roi[1] * p->scale), x2 = roundf(roi[3] * p->scale), most = 0;
-    bin_of(y1, y2, at / p->width, p->height, shape->dim[2], &top, &bottom);
-    bin_of(x1, x2, at % p->width, p->width, shape->dim[3], &left, &right);
-    for (int64_t i = top; i < bottom; i++)
-        for (int64_t j = left; j < right; j++) {
+    range y = bin_of(y1, y2, at / p->width, p->height, shape->dim[2]);
+    range c = bin_of(x1, x2, at % p->width, p->width, shape->dim[3]);
+    for (int64_t i = y.begin; i < y.end; i++)
+        for (int64_t j = c.begin; j < c.end; j++) {
             float v = x[i * shape->dim[3] + j];
-            most = (i == top && j == left) || v > most ? v : most;
+            most = (i == y.begin && j == c.begin) || v > most ? v : most;
         }
     return most;
 }

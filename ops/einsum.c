@@ -5,8 +5,8 @@
  * indices of it.  Indices of one operand that nobody else needs are summed before.
  *
  *     equation   letters name dims, one list per operand; a letter that stands twice in
- *                a list means the diagonal; "..." stands for any dims, broadcast from the
- *                right; without "->" the output has the ellipsis and then, in ASCII
+ *                a list means the diagonal; "..." stands for any dims, broadcast from
+ *                the right; without "->" the output has the ellipsis and then, in ASCII
  *                order, all letters that stand once
  * Types    float16 and bfloat16 in float32, integers modulo 2^bits.
  * Source: ONNX Einsum-12, 28 (numpy.einsum). */

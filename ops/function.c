@@ -2,8 +2,8 @@
  * loop of their own: RotaryEmbedding, SwiGLU, CausalConvWithState, LinearAttention.
  *
  * All compute in float32.
- * Source: ONNX RotaryEmbedding-23, CausalConvWithState-27, LinearAttention-27, SwiGLU-28
- * and their reference implementations. */
+ * Source: ONNX RotaryEmbedding-23, CausalConvWithState-27, LinearAttention-27,
+ * SwiGLU-28 and their reference implementations. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -208,13 +208,13 @@ static qg_status infer_causal(const qg_call *k)
 
 /* One channel: `line` is the past followed by the input, `n` outputs. */
 static void causal_line(const float *line, const float *w, int64_t taps, float bias,
-                        bool swish, int64_t n, float *y)
+                        int64_t n, float *y)
 {
     for (int64_t i = 0; i < n; i++) {
         float sum = bias;
         for (int64_t t = 0; t < taps; t++)
             sum += w[t] * line[i + t];
-        y[i] = swish ? sum * sigmoid(sum) : sum;
+        y[i] = sum;
     }
 }
 
@@ -231,11 +231,13 @@ static qg_status causal(const qg_call *k)
         if (past)
             memcpy(line, past->f32 + i * keep, (size_t)keep * sizeof *line);
         memcpy(line + keep, x->f32 + i * n, (size_t)n * sizeof *line);
-        causal_line(line, k->in[1]->f32 + c * taps, taps, bias ? bias->f32[c] : 0,
-                    swish, n, k->out[0]->f32 + i * n);
+        causal_line(line, k->in[1]->f32 + c * taps, taps, bias ? bias->f32[c] : 0, n,
+                    k->out[0]->f32 + i * n);
         if (qg_out(k, 1))
             memcpy(k->out[1]->f32 + i * keep, line + n, (size_t)keep * sizeof *line);
     }
+    for (int64_t i = 0; swish && i < qg_tensor_count(k->out[0]); i++)
+        k->out[0]->f32[i] *= sigmoid(k->out[0]->f32[i]);
     return QG_OK;
 }
 
@@ -330,10 +332,18 @@ static const float *packed(const qg_call *k, size_t slot, int64_t row, int64_t h
     return t->f32 + row * t->dim[2] + h * size;
 }
 
-/* S = exp(g) S + key (x) beta (v - S' key), in this order; S is [dk][dv]. */
-static void update(const qg_call *k, int64_t row, int64_t h, int64_t dk, int64_t dv,
-                   float *s, float *work)
+/* The recurrent state of one head. */
+typedef struct recurrence {
+    int64_t dk, dv;
+    float *s;    /* [dk][dv] */
+    float *work; /* [dv] */
+} recurrence;
+
+/* S = exp(g) S + key (x) beta (v - S' key), in this order. */
+static void update(const qg_call *k, int64_t row, int64_t h, const recurrence *state)
 {
+    int64_t dk = state->dk, dv = state->dv;
+    float *s = state->s, *work = state->work;
     const function_param *p = k->param;
     const float *key = packed(k, KEY, row, h, dk),
                 *value = packed(k, VALUE, row, h, dv);
@@ -385,6 +395,7 @@ static qg_status linear(const qg_call *k)
     int64_t n = dk * dv, group = p->heads / p->kv_heads;
     float *state = QG_NEWN(k->scratch, (size_t)n, float);
     float *work = QG_NEWN(k->scratch, (size_t)dv, float);
+    recurrence r = { dk, dv, state, work };
     if (!state || !work)
         return qg_nomem(k->ctx);
     for (int64_t i = 0; i < batch * p->kv_heads; i++) {
@@ -392,7 +403,7 @@ static qg_status linear(const qg_call *k)
         for (int64_t j = 0; j < n; j++)
             state[j] = past ? past->f32[i * n + j] : 0;
         for (int64_t row = first; row < first + time; row++) {
-            update(k, row, h, dk, dv, state, work);
+            update(k, row, h, &r);
             for (int64_t g = 0; g < group; g++)
                 read_state(k, row, h * group + g, dk, dv, state);
         }

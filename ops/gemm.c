@@ -22,15 +22,15 @@ typedef struct gemm_param {
 } gemm_param;
 
 /* c = a b with p's factors, in the common type of the three. */
-static void multiply(const qg_gemm_problem *p, const qg_tensor *a, int64_t a_at,
-                     const qg_tensor *b, int64_t b_at, qg_tensor *c, int64_t c_at)
+static void multiply(const qg_gemm_problem *p, const qg_tensor *a, const qg_tensor *b,
+                     qg_tensor *c, const int64_t at[3])
 {
     if (a->dtype == QG_F32)
-        qg_ref_gemm_f32(p, a->f32 + a_at, b->f32 + b_at, c->f32 + c_at);
+        qg_ref_gemm_f32(p, a->f32 + at[0], b->f32 + at[1], c->f32 + at[2]);
     else if (a->dtype == QG_F64)
-        qg_ref_gemm_f64(p, a->f64 + a_at, b->f64 + b_at, c->f64 + c_at);
+        qg_ref_gemm_f64(p, a->f64 + at[0], b->f64 + at[1], c->f64 + at[2]);
     else
-        qg_ref_gemm_i64(p, a->i64 + a_at, b->i64 + b_at, c->i64 + c_at);
+        qg_ref_gemm_i64(p, a->i64 + at[0], b->i64 + at[1], c->i64 + at[2]);
 }
 
 static qg_status infer_matmul(const qg_call *k)
@@ -46,9 +46,9 @@ static qg_status matmul(const qg_call *k)
     qg_matmul_of(k->in[0], k->in[1], &p);
     qg_gemm_problem g = qg_matmul_gemm(&p);
     for (int64_t i = 0; i < p.batch; i++) {
-        int64_t a, b;
-        qg_matmul_at(&p, i, &a, &b);
-        multiply(&g, k->in[0], a, k->in[1], b, k->out[0], i * p.m * p.n);
+        int64_t at[3] = { 0, 0, i * p.m * p.n };
+        qg_matmul_at(&p, i, &at[0], &at[1]);
+        multiply(&g, k->in[0], k->in[1], k->out[0], at);
     }
     return QG_OK;
 }
@@ -166,7 +166,7 @@ static qg_status gemm(const qg_call *k)
     qg_gemm_problem g = gemm_problem(k);
     if (g.beta != 0)
         spread(qg_in(k, 2), k->out[0]);
-    multiply(&g, k->in[0], 0, k->in[1], 0, k->out[0], 0);
+    multiply(&g, k->in[0], k->in[1], k->out[0], (const int64_t[]){ 0, 0, 0 });
     return QG_OK;
 }
 

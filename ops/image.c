@@ -1,7 +1,7 @@
 /* image.c -- sampling images elsewhere: GridSample, AffineGrid, Col2Im, CenterCropPad.
  *
- * GridSample      y[n, c, o] = x[n, c] at grid[n, o], whose last dim counts axes from the
- *                 last (x, y, z), from -1 to 1
+ * GridSample      y[n, c, o] = x[n, c] at grid[n, o], whose last dim counts axes from
+ *                 the last (x, y, z), from -1 to 1
  * AffineGrid      such a grid from a matrix per sample
  * Col2Im          sums overlapping blocks into an image: the transpose of im2col
  * CenterCropPad   cuts or fills with 0 around the centre

@@ -121,12 +121,18 @@ static double mean_of(const float *x, int64_t n)
     return n > 0 ? sum / (double)n : 0;
 }
 
-static void scale_row(const float *x, double mean, double inverse, const float *scale,
-                      const float *bias, int64_t n, float *y)
+/* (x - mean) * inverse, in y. */
+static void centre_row(const float *x, double mean, double inverse, int64_t n, float *y)
 {
     float m = (float)mean, f = (float)inverse;
     for (int64_t i = 0; i < n; i++)
-        y[i] = (x[i] - m) * f * scale[i];
+        y[i] = (x[i] - m) * f;
+}
+
+static void scale_row(const float *scale, const float *bias, int64_t n, float *y)
+{
+    for (int64_t i = 0; i < n; i++)
+        y[i] *= scale[i];
     for (int64_t i = 0; bias && i < n; i++)
         y[i] += bias[i];
 }
@@ -146,8 +152,9 @@ static qg_status normalize_rows(const qg_call *k, bool centred)
         const float *row = x->f32 + r * n;
         double m = centred ? mean_of(row, n) : 0;
         double f = inverse_deviation(row, m, n, p->epsilon);
-        scale_row(row, m, f, scale.at + r * scale.step,
-                  bias.at ? bias.at + r * bias.step : NULL, n, k->out[0]->f32 + r * n);
+        centre_row(row, m, f, n, k->out[0]->f32 + r * n);
+        scale_row(scale.at + r * scale.step, bias.at ? bias.at + r * bias.step : NULL,
+                  n, k->out[0]->f32 + r * n);
         if (mean)
             mean->f32[r] = (float)m;
         if (inverse)

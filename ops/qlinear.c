@@ -208,11 +208,11 @@ static qg_status centred(const qg_call *k, const qg_tensor *t, const quant *q,
     return QG_OK;
 }
 
-/* All accumulators, modulo 2^32 when read as such. */
-static qg_status multiply(const qg_call *k, const qg_tensor *a, const quant *qa,
-                          const qg_tensor *b, const quant *qb, qg_matmul *p,
-                          int64_t **out)
+/* All accumulators of in[0] times in[b_slot], modulo 2^32 when read as such. */
+static qg_status multiply(const qg_call *k, size_t b_slot, const quant *qa,
+                          const quant *qb, qg_matmul *p, int64_t **out)
 {
+    const qg_tensor *a = k->in[0], *b = k->in[b_slot];
     int64_t *x, *w, at, bt;
     qg_matmul_of(a, b, p);
     QG_TRY(centred(k, a, qa, p->k > 0 ? p->k : 1, &x));
@@ -236,7 +236,7 @@ static qg_status run_matmul_integer(const qg_call *k)
     int64_t *acc;
     QG_TRY(quant_of(k, SIZE_MAX, 2, &a));
     QG_TRY(quant_of(k, SIZE_MAX, 3, &b));
-    QG_TRY(multiply(k, k->in[0], &a, k->in[1], &b, &p, &acc));
+    QG_TRY(multiply(k, 1, &a, &b, &p, &acc));
     for (int64_t i = 0; i < qg_tensor_count(k->out[0]); i++)
         k->out[0]->i32[i] = (int32_t)(uint64_t)acc[i];
     return QG_OK;
@@ -251,7 +251,7 @@ static qg_status run_qlinear_matmul(const qg_call *k)
     QG_TRY(quant_of(k, 1, 2, &a));
     QG_TRY(quant_of(k, 4, 5, &b));
     QG_TRY(quant_of(k, 6, 7, &y));
-    QG_TRY(multiply(k, k->in[0], &a, k->in[3], &b, &p, &acc));
+    QG_TRY(multiply(k, 3, &a, &b, &p, &acc));
     for (int64_t i = 0; i < qg_tensor_count(out); i++) {
         float sa = a.scale[i / p.n % a.n_scale], sb = b.scale[i % p.n % b.n_scale];
         float scale = sa * sb / y.scale[0];

@@ -1,14 +1,15 @@
 /* rnn.c -- RNN, GRU, LSTM.
  *
  * X [time, batch, in]   W [dirs, G H, in]   R [dirs, G H, H]   B [dirs, 2 G H]
- * Y [time, dirs, batch, H]   Y_h, Y_c [dirs, batch, H]; with layout 1 batch comes first.
+ * Y [time, dirs, batch, H]   Y_h, Y_c [dirs, batch, H]; batch first with layout 1.
  * G gates of H rows each: RNN 1; GRU 3 (update z, reset r, hidden h); LSTM 4 (input i,
  * output o, forget f, cell c).
  *
  *     RNN   h' = f(Wx + Rh + b)
  *     GRU   z, r = f(...)   h" = g(Wx + R(r h) + b), or g(Wx + r (Rh + rb) + wb) with
  *           linear_before_reset   h' = (1 - z) h" + z h
- *     LSTM  i, f = f(... + P c)   c' = f c + i g(...)   o = f(... + P c')   h' = o h(c')
+ *     LSTM  i, f = f(... + P c)   c' = f c + i g(...)   o = f(... + P c')
+ *           h' = o h(c')
  *
  * Sequences may be shorter than time (sequence_lens): Y is 0 behind their end, Y_h is
  * the state there, and the reverse direction begins there.  `clip` limits the input of
@@ -51,14 +52,15 @@ typedef struct rnn_param {
 struct cell {
     const rnn_param *p;
     const qg_activation *function;
-    int64_t n;             /* hidden size */
-    const float *r;        /* [gates n][n] */
-    const float *wb, *rb;  /* [gates n] */
-    const float *peephole; /* [3 n], i o f */
-    const float *input;    /* [gates n]: W x of this step and batch entry */
-    float *recurrent;      /* [batch][gates n]: R h of this step */
-    float *h, *c;          /* [batch][n] */
-    float *work;           /* [n] */
+    int64_t n;              /* hidden size */
+    const float *r;         /* [gates n][n] */
+    const float *wb, *rb;   /* [gates n] */
+    const float *peephole;  /* [3 n], i o f */
+    const float *projected; /* W x of all steps */
+    const float *input;     /* [gates n]: W x of this step and batch entry */
+    float *recurrent;       /* [batch][gates n]: R h of this step */
+    float *h, *c;           /* [batch][n] */
+    float *work;            /* [n] */
 };
 
 /* --- cells --------------------------------------------------------------------- */
@@ -307,9 +309,9 @@ static void project(const qg_call *k, const extent *e, int64_t dir, float *out)
 }
 
 /* Step s of every sequence that is long enough. */
-static void run_step(const qg_call *k, const extent *e, cell *c, const float *projected,
-                     int64_t dir, bool reverse, int64_t s)
+static void run_step(const qg_call *k, const extent *e, cell *c, int64_t dir, int64_t s)
 {
+    bool reverse = c->p->direction == REVERSE || dir == 1;
     qg_tensor *y = qg_out(k, 0);
     qg_gemm_problem g = { .m = e->batch,
                           .n = e->rows,
@@ -325,7 +327,7 @@ static void run_step(const qg_call *k, const extent *e, cell *c, const float *pr
         if (s >= length)
             continue;
         int64_t t = reverse ? length - 1 - s : s;
-        c->input = projected + (t * e->x_time + b * e->x_batch) * e->rows;
+        c->input = c->projected + (t * e->x_time + b * e->x_batch) * e->rows;
         c->p->kind->step(c, b);
         if (y)
             memcpy(y->f32 + (t * e->y_time + b * e->y_batch + dir * e->y_dir) * e->n,
@@ -354,9 +356,10 @@ static qg_status run_direction(const qg_call *k, const extent *e, int64_t dir)
     c.peephole = peephole ? peephole->f32 + dir * 3 * e->n : none;
     load_state(e, qg_in(k, H0), dir, c.h);
     load_state(e, qg_in(k, C0), dir, c.c);
+    c.projected = projected;
     project(k, e, dir, projected);
     for (int64_t s = 0; s < e->time; s++)
-        run_step(k, e, &c, projected, dir, p->direction == REVERSE || dir == 1, s);
+        run_step(k, e, &c, dir, s);
     save_state(e, c.h, dir, qg_out(k, 1));
     save_state(e, c.c, dir, qg_out(k, 2));
     return QG_OK;

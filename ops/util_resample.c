@@ -72,10 +72,12 @@ static int64_t clamped(double at, int64_t in)
     return (int64_t)(at < 0 ? 0 : at > top ? top : at);
 }
 
-/* Weights of the taps around `at`, which are stretched by 1 / shrink. */
+/* Row i of the table: weights of the taps around `at`, stretched by 1 / shrink. */
 static void weigh(const qg_resample *r, const qg_resample_axis *x, double at,
-                  double shrink, int64_t taps, int64_t *index, float *weight)
+                  double shrink, const qg_resample_table *table, int64_t i)
 {
+    int64_t taps = table->taps, *index = table->index + i * taps;
+    float *weight = table->weight + i * taps;
     double low = ceil(at) - 1, first = low - (double)(taps / 2) + 1, sum = 0;
     for (int64_t t = 0; t < taps; t++) {
         double place = first + (double)t;
@@ -123,8 +125,7 @@ qg_status qg_resample_new(qg_ctx *ctx, qg_arena *a, const qg_resample *r,
         if (t.outside)
             t.outside[i] = !(at >= 0 && at <= (double)(x->in - 1));
         if (t.weight)
-            weigh(r, x, at, shrink, t.taps, t.index + i * t.taps,
-                  t.weight + i * t.taps);
+            weigh(r, x, at, shrink, &t, i);
         else
             t.index[i] = clamped(nearest(r, at, x->scale), x->in);
     }

@@ -7,25 +7,33 @@
 static const char *const auto_pads[] = { "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID",
                                          NULL };
 
-/* An attribute list of at most `room` numbers within [low, 2^31). */
-static qg_status read_list(qg_ctx *ctx, const qg_node *n, const char *name, size_t room,
-                           int64_t low, int64_t *out, uint32_t *count)
+/* An attribute list of at most `room` numbers within [low, 2^31), and where it goes. */
+typedef struct list {
+    const char *name;
+    size_t room;
+    int64_t low, *out;
+    uint32_t *count;
+} list;
+
+static qg_status read_list(qg_ctx *ctx, const qg_node *n, const list *l)
 {
+    const char *name = l->name;
     const int64_t *at;
     size_t got;
     QG_TRY(qg_attr_ints(ctx, n, name, &at, &got));
-    if (got > room)
+    if (got > l->room)
         return qg_node_fail(ctx, QG_EUNSUPPORTED, "import", n,
-                            "%s has %zu values, expected at most %zu", name, got, room);
+                            "%s has %zu values, expected at most %zu", name, got,
+                            l->room);
     for (size_t i = 0; i < got; i++) {
-        if (at[i] < low || at[i] > INT32_MAX)
+        if (at[i] < l->low || at[i] > INT32_MAX)
             return qg_node_fail(ctx, QG_EMODEL, "import", n,
                                 "%s[%zu] is %lld, expected within [%lld, %lld]", name,
-                                i, (long long)at[i], (long long)low,
+                                i, (long long)at[i], (long long)l->low,
                                 (long long)INT32_MAX);
-        out[i] = at[i];
+        l->out[i] = at[i];
     }
-    *count = (uint32_t)got;
+    *l->count = (uint32_t)got;
     return QG_OK;
 }
 
@@ -36,14 +44,16 @@ qg_status qg_window_read(qg_ctx *ctx, const qg_node *n, qg_window *out)
     QG_TRY(qg_attr_choice(ctx, n, "auto_pad", auto_pads, QG_PAD_NOTSET, &w.auto_pad));
     QG_TRY(qg_attr_int(ctx, n, "ceil_mode", 0, &ceil_mode));
     w.ceil_mode = ceil_mode != 0;
-    QG_TRY(read_list(ctx, n, "kernel_shape", QG_SPACE, 1, w.kernel, &w.n_kernel));
-    QG_TRY(read_list(ctx, n, "strides", QG_SPACE, 1, w.stride, &w.n_stride));
-    QG_TRY(read_list(ctx, n, "dilations", QG_SPACE, 1, w.dilation, &w.n_dilation));
-    QG_TRY(read_list(ctx, n, "pads", 2 * QG_SPACE, 0, w.pad, &w.n_pad));
-    QG_TRY(read_list(ctx, n, "output_padding", QG_SPACE, 0, w.output_pad,
-                     &w.n_output_pad));
-    QG_TRY(read_list(ctx, n, "output_shape", QG_SPACE, 0, w.output_shape,
-                     &w.n_output_shape));
+    const list lists[] = {
+        {"kernel_shape",    QG_SPACE,     1, w.kernel,       &w.n_kernel      },
+        { "strides",        QG_SPACE,     1, w.stride,       &w.n_stride      },
+        { "dilations",      QG_SPACE,     1, w.dilation,     &w.n_dilation    },
+        { "pads",           2 * QG_SPACE, 0, w.pad,          &w.n_pad         },
+        { "output_padding", QG_SPACE,     0, w.output_pad,   &w.n_output_pad  },
+        { "output_shape",   QG_SPACE,     0, w.output_shape, &w.n_output_shape},
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        QG_TRY(read_list(ctx, n, &lists[i]));
     *out = w;
     return QG_OK;
 }
