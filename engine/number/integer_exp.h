@@ -35,8 +35,7 @@ QG_NODISCARD qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float be
                                               qg_int_softmax *out);
 
 /* One row of n >= 1 codes; y may be x.  QG_EUNSUPPORTED when the sum of the
- *                                       exponentials exceeds 12
- * integer bits (4096 equal codes are the least that can). */
+ * exponentials exceeds 12 integer bits (4096 equal codes are the least that can). */
 QG_NODISCARD qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s,
                                           const int32_t *x, int32_t *y, size_t n);
 

@@ -159,7 +159,7 @@ static int32_t swish_gate(int16_t h, qg_multiplier m)
 {
     int16_t r = h;
     if (m.shift > 0)
-        r = sat16((int64_t)r << (m.shift - 1 > 15 ? 15 : m.shift - 1));
+        r = sat16((int64_t)r * (1 << (m.shift - 1 > 15 ? 15 : m.shift - 1)));
     r = qg_high_mul16(r, (int16_t)m.m);
     if (m.shift > 0)
         r = sat16((int64_t)r * 2);

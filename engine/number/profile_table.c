@@ -51,7 +51,8 @@ static const qg_requant_rule rows[] = {
     ROW("tflite-builtin", "aarch64", USE(DENSE_CHANNEL), FIX_SINGLE, DOUBLE,
         AFTER, LITERT),
     ROW("tflite-builtin", "any", USE(MULTIPLY), FIX_DOUBLE, F32, AFTER, LITERT),
-    ROW("tflite-builtin", "any", USE(RESCALE), FIX_DOUBLE_UP, DOUBLE, AFTER, UP_QUANTIZE),
+    ROW("tflite-builtin", "any", USE(RESCALE), FIX_DOUBLE_UP, DOUBLE, AFTER,
+        UP_QUANTIZE),
 
     ROW("tflite-xnnpack", "any", CONVS | DENSES, FLOAT_RNE, F32, AFTER, LITERT),
     ROW("tflite-xnnpack", "x86-64", USE(MULTIPLY), FLOAT_RNE, F32, AFTER, LITERT),

@@ -119,6 +119,36 @@ static void tables_follow_their_function(void **state)
     qg_ctx_free(ctx);
 }
 
+/* x min(max(x + 3, 0), 6) / 6 over all codes, in 16-bit fixed point: within two steps. */
+static void hard_swish_is_close(void **state)
+{
+    (void)state;
+    static const float scales[] = { 0.002f, 0.03f, 0.1f, 0.5f };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    for (size_t k = 0; k < 4; k++) {
+        qg_grid g = { QG_I8, scales[k], -10 };
+        qg_int_unary_spec s = { QG_INT_UNARY_HARD_SWISH, "tflite-reference", g, g, 0 };
+        int32_t t[256];
+        assert_ok(ctx, qg_int_unary_table(ctx, &s, t));
+        for (int i = 0; i < 256; i++) {
+            double x = (double)scales[k] * (i - 128 + 10);
+            double y = x * fmin(fmax(x + 3, 0), 6) / 6 / (double)scales[k] - 10;
+            assert_true(fabs(fmin(fmax(y, -128), 127) - t[i]) < 2);
+        }
+    }
+    qg_int_unary_spec s = {
+        QG_INT_UNARY_HARD_SWISH,
+        "tflite-reference",
+        {QG_I8,  200, 0},
+        { QG_I8, 1,   0},
+        0
+    };
+    int32_t t[256];
+    assert_fails(ctx, qg_int_unary_table(ctx, &s, t), QG_ENUMERIC,
+                 "expected at most 128 output steps per input step");
+    qg_ctx_free(ctx);
+}
+
 /* exp(a) over all of Q(5): relative error of gemmlowp's polynomial and bits. */
 static void exponential_is_close(void **state)
 {
@@ -223,6 +253,7 @@ QG_TEST_MAIN(cmocka_unit_test(doc_example),
              cmocka_unit_test(floats_saturate_and_nan_is_the_lowest),
              cmocka_unit_test(concat_copies_rescales_and_refuses),
              cmocka_unit_test(tables_follow_their_function),
+             cmocka_unit_test(hard_swish_is_close),
              cmocka_unit_test(exponential_is_close),
              cmocka_unit_test(softmax_sums_to_one),
              cmocka_unit_test(sums_are_the_definition),
