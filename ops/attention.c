@@ -5,9 +5,9 @@
  * Each key head serves Hq / Hkv query heads, neighbours first.
  *
  * Bias     attn_mask (broadcast to [B, Hq, S, T] from the right; bool: what may be
- *          seen; a shorter last dim hides the rest), is_causal (j <= i + offset), the sliding
- *          window (offset + i - left <= j <= offset + i + right), nonpad_kv_seqlen
- *          (j < length).  offset is P, or length - S, or 0.
+ *          seen; a shorter last dim hides the rest), is_causal (j <= i + offset), the
+ *          sliding window (offset + i - left <= j <= offset + i + right),
+ *          nonpad_kv_seqlen (j < length).  offset is P, or length - S, or 0.
  * Hidden   a query that sees no key gives 0, not NaN.
  * Types    computed in float32, the softmax too whatever softmax_precision says.
  * Source: ONNX Attention-23, 24 (nonpad_kv_seqlen), 25 (window), and its reference. */

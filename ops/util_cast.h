@@ -2,9 +2,9 @@
  *
  * Conversion   ONNX Cast: floats to integers truncate; NaN gives 0.  What does not fit
  *              is undefined in ONNX; here it saturates into types of 32 and 64 bits and
- *              wraps into narrower ones, as numpy and ONNX's own tests do.  Integers wrap; to
- *              bool is x != 0; between floats round half to even; to float8 `saturate`
- *              says whether overflow gives the largest finite value or NaN / infinity.
+ *              wraps into narrower ones, as numpy and ONNX's own tests do.  Integers
+ *              wrap; to bool is x != 0; between floats round half to even; to float8
+ *              `saturate` says whether overflow gives the largest finite value or NaN / infinity.
  * Kernels      An operator computes in float32.  qg_run_as converts float16, bfloat16
  *              and so on at the edge, in scratch, so that no kernel exists twice.
  * Source       ONNX Cast-25 (tables of the operator page). */

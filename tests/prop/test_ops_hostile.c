@@ -1,6 +1,6 @@
 /* Every operator on random attributes, types, shapes and data: whatever comes, the
- * answer is a status with a message or a computed output, never a crash (the sanitizers watch)
- * and never an unknown shape at run time.
+ * answer is a status with a message or a computed output, never a crash (the
+ * sanitizers watch) and never an unknown shape at run time.
  *
  * Seeds are printed: rerun one with QG_SEED; QG_SECONDS says how long to go on. */
 #include "tests/support/test.h"
