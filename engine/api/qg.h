@@ -111,7 +111,6 @@ typedef struct qg_quantize_options {
     const char *const *set; /* [n_set] "op=Conv_3 slot=in0 bits=4" */
     size_t n_set;
     const char *dispatcher; /* NULL: the backend's, else conservative */
-    const char *stats;      /* statistics file instead of data; NULL: none */
     const char
         *dump_after; /* pass name or "all": text form below dump_dir; NULL: none */
     const char *dump_dir;

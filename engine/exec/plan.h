@@ -36,6 +36,14 @@ typedef struct qg_plan_options {
     bool watch_all;
     bool reference;         /* op->run only: the same bytes on every machine */
     const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
+
+    /* Partial runs.  A plan made with keep_all gives every value memory of its own, so
+     * that a run context holds all activations afterwards.  A plan made with `base` (such
+     * a plan of the same graph) and `changed` holds only what lies downstream of the
+     * changed nodes; it reads everything else from a run of the base. */
+    bool keep_all;
+    const struct qg_plan *base;
+    const uint8_t *changed; /* [nodes] 1: this node, or rounding at it, differs */
 } qg_plan_options;
 
 enum qg_tensor_kind {
@@ -43,13 +51,15 @@ enum qg_tensor_kind {
     QG_TENSOR_INPUT,
     QG_TENSOR_CONSTANT,
     QG_TENSOR_ARENA,
+    QG_TENSOR_BASE,
     QG_TENSOR_DYNAMIC
 };
 
 typedef struct qg_plan_tensor {
     qg_tensor type; /* strides of its layout; data only for constants */
     enum qg_tensor_kind kind;
-    uint32_t storage; /* ARENA: index into plan->storage; INPUT: graph input index */
+    uint32_t storage; /* ARENA: index into plan->storage; INPUT: graph input index;
+                       * BASE: tensor of the base plan */
 } qg_plan_tensor;
 
 /* A piece of the run's block, in use from the step that writes it to its last
@@ -92,7 +102,8 @@ typedef struct qg_plan {
     QG_VEC(qg_kernel *) kernel;
     struct qg_plan **body; /* [body graphs, by discovery] of control-flow nodes */
     size_t n_body;
-    uint32_t *output; /* [graph outputs] tensor index */
+    uint32_t *output;     /* [graph outputs] tensor index */
+    uint32_t (*place)[2]; /* [values] tensor per layout, QG_NONE; keep_all only */
     qg_plan_report report;
 } qg_plan;
 

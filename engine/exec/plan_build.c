@@ -265,8 +265,8 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
     *out = NULL;
     if (!n->op->compile || !t->all_known || p->options.reference)
         return QG_OK;
-    for (const qg_node *at = n; !watched(b, n) && c.n_chain < QG_MAX_ABSORBED;
-         c.n_chain++) {
+    bool alone = watched(b, n) || p->options.keep_all || p->options.base;
+    for (const qg_node *at = n; !alone && c.n_chain < QG_MAX_ABSORBED; c.n_chain++) {
         at = follower(b, at);
         if (!at)
             break;
@@ -475,7 +475,7 @@ static qg_status emit_node(builder *b, const qg_node *n)
 /* --- the whole graph --- */
 
 /* A node runs when something it makes is wanted and not already known. */
-static void mark_needed(builder *b)
+static void mark_wanted(builder *b)
 {
     const qg_graph *g = b->p->graph;
     for (size_t i = 0; i < g->output.n; i++)
@@ -491,6 +491,44 @@ static void mark_needed(builder *b)
             if (n->in[i] && n->in[i]->def)
                 b->needed[n->in[i]->def->id] = true;
     }
+}
+
+/* Of the wanted nodes, those downstream of a change. */
+static void mark_needed(builder *b)
+{
+    const qg_graph *g = b->p->graph;
+    const uint8_t *changed = b->p->options.changed;
+    mark_wanted(b);
+    if (!b->p->options.base)
+        return;
+    for (size_t k = 0; k < g->node.n; k++) {
+        const qg_node *n = g->node.at[k];
+        bool downstream = changed[k] != 0;
+        for (uint32_t i = 0; i < n->n_in; i++)
+            downstream = downstream ||
+                         (n->in[i] && n->in[i]->def && b->needed[n->in[i]->def->id]);
+        b->needed[k] = b->needed[k] && downstream;
+    }
+}
+
+/* Values that the base run holds: its tensors, in the layouts they have there. */
+static qg_status borrow_values(builder *b)
+{
+    const qg_graph *g = b->p->graph;
+    const qg_plan *base = b->p->options.base;
+    assert(base->place && base->graph == g);
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        if (!v->def || b->needed[v->def->id])
+            continue;
+        for (int k = 0; k < 2; k++) {
+            uint32_t t = base->place[i][k];
+            if (t != QG_NONE && base->tensor.at[t].kind != QG_TENSOR_CONSTANT)
+                QG_TRY(add_tensor(b, &base->tensor.at[t].type, QG_TENSOR_BASE, t,
+                                  &b->at[i].tensor[k]));
+        }
+    }
+    return QG_OK;
 }
 
 static qg_status begin(builder *b)
@@ -521,6 +559,17 @@ static qg_status begin(builder *b)
                           &b->at[v->id].tensor[QG_LAYOUT_PLAIN]));
     }
     mark_needed(b);
+    return p->options.base ? borrow_values(b) : QG_OK;
+}
+
+static qg_status keep_places(builder *b)
+{
+    qg_plan *p = b->p;
+    p->place = qg_arena_get(p->arena, p->graph->value.n, sizeof *p->place);
+    if (!p->place)
+        return qg_nomem(p->ctx);
+    for (size_t i = 0; i < p->graph->value.n; i++)
+        memcpy(p->place[i], b->at[i].tensor, sizeof p->place[i]);
     return QG_OK;
 }
 
@@ -536,7 +585,7 @@ static qg_status build(builder *b)
     for (size_t i = 0; i < g->output.n; i++)
         QG_TRY(locate(b, g->output.at[i], QG_LAYOUT_PLAIN, &b->p->output[i]));
     b->p->report.steps = (uint32_t)b->p->step.n;
-    return QG_OK;
+    return b->p->options.keep_all ? keep_places(b) : QG_OK;
 }
 
 qg_status qg_plan_build(qg_plan *p)

@@ -38,6 +38,8 @@ static void find_lifetimes(qg_plan *p)
     }
     for (size_t i = 0; i < p->graph->output.n; i++)
         use_at(p, p->output[i], UINT32_MAX);
+    for (uint32_t i = 0; i < p->tensor.n && p->options.keep_all; i++)
+        use_at(p, i, UINT32_MAX);
 }
 
 static uint32_t in_place_mask(const qg_step *s)
@@ -226,7 +228,7 @@ static qg_status place_all(qg_plan *p)
 qg_status qg_plan_pack(qg_plan *p)
 {
     find_lifetimes(p);
-    for (uint32_t i = 0; i < p->step.n; i++)
+    for (uint32_t i = 0; i < p->step.n && !p->options.keep_all; i++)
         share_at(p, i);
     QG_TRY(find_lower_bound(p));
     return place_all(p);

@@ -186,6 +186,22 @@ static qg_status take(qg_run *r, const qg_step *s)
 
 /* --- one sample --- */
 
+/* What graph input i was fed with; plans begin with a tensor for each of them. */
+static const qg_tensor *input_of(const qg_run *r, uint32_t i)
+{
+    assert(r->plan->tensor.at[i].kind == QG_TENSOR_INPUT &&
+           r->plan->tensor.at[i].storage == i);
+    return &r->tensor[i];
+}
+
+static void begin(qg_run *r, const qg_hook *hook, size_t n_hook, size_t sample)
+{
+    r->hook = hook;
+    r->n_hook = n_hook;
+    r->sample = sample;
+    qg_arena_reset(r->dynamic);
+}
+
 static qg_status feed(qg_run *r, const qg_tensor *const *in)
 {
     const qg_plan *p = r->plan;
@@ -211,10 +227,8 @@ static qg_status feed(qg_run *r, const qg_tensor *const *in)
 qg_status qg_run_begin(qg_run *r, const qg_tensor *const *in, const qg_hook *hook,
                        size_t n_hook, size_t sample)
 {
-    r->hook = hook;
-    r->n_hook = n_hook;
-    r->sample = sample;
-    qg_arena_reset(r->dynamic);
+    assert(!r->plan->options.base);
+    begin(r, hook, n_hook, sample);
     return feed(r, in);
 }
 
@@ -224,13 +238,38 @@ qg_status qg_run_step(qg_run *r, size_t i)
     return take(r, &r->plan->step.at[i]);
 }
 
+static qg_status run_steps(qg_run *r)
+{
+    for (size_t i = 0; i < r->plan->step.n; i++)
+        QG_TRY(qg_run_step(r, i));
+    return QG_OK;
+}
+
 qg_status qg_run_execute(qg_run *r, const qg_tensor *const *in, const qg_hook *hook,
                          size_t n_hook, size_t sample)
 {
     QG_TRY(qg_run_begin(r, in, hook, n_hook, sample));
-    for (size_t i = 0; i < r->plan->step.n; i++)
-        QG_TRY(qg_run_step(r, i));
-    return QG_OK;
+    return run_steps(r);
+}
+
+qg_status qg_run_execute_from(qg_run *r, const qg_run *from, const qg_hook *hook,
+                              size_t n_hook, size_t sample)
+{
+    const qg_plan *p = r->plan;
+    assert(p->options.base == from->plan);
+    begin(r, hook, n_hook, sample);
+    for (size_t i = 0; i < p->tensor.n; i++) {
+        const qg_plan_tensor *t = &p->tensor.at[i];
+        if (t->kind == QG_TENSOR_BASE && qg_tensor_known(&t->type)) /* may be a view */
+            r->tensor[i].data = from->tensor[t->storage].data;
+        else if (t->kind == QG_TENSOR_BASE)
+            r->tensor[i] = from->tensor[t->storage];
+        else if (t->kind == QG_TENSOR_INPUT) /* the base was fed with it */
+            r->tensor[i] = *input_of(from, t->storage);
+        else if (t->kind == QG_TENSOR_DYNAMIC)
+            r->tensor[i] = t->type;
+    }
+    return run_steps(r);
 }
 
 const qg_tensor *qg_run_output(const qg_run *r, size_t i)

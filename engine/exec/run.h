@@ -27,6 +27,12 @@ QG_NODISCARD qg_status qg_run_begin(qg_run *r, const qg_tensor *const *in,
                                     const qg_hook *hook, size_t n_hook, size_t sample);
 QG_NODISCARD qg_status qg_run_step(qg_run *r, size_t i);
 
+/* The same for a plan made with a base: `from` is a run of the base plan that has just
+ * executed the sample; its values must stay until this returns. */
+QG_NODISCARD qg_status qg_run_execute_from(qg_run *r, const qg_run *from,
+                                           const qg_hook *hook, size_t n_hook,
+                                           size_t sample);
+
 /* Output i of the last run, plain; valid until the next one. */
 const qg_tensor *qg_run_output(const qg_run *r, size_t i);
 

@@ -167,6 +167,38 @@ static void wrong_input_is_named(void **state)
     toy_free(&t);
 }
 
+/* --- partial runs --- */
+
+/* Whatever node changes, running its downstream cone from cached activations gives the
+ * bits of the full run. */
+static void partial_equals_full(void **state)
+{
+    (void)state;
+    toy t = residual();
+    qg_plan *base = plan_of(&t, (qg_plan_options){ .keep_all = true });
+    qg_run *whole = NULL;
+    float want[C * OUT * OUT];
+    uint32_t all = base->report.nodes;
+    memcpy(want, run_once(&t, base, &whole, 4)->f32, sizeof want);
+    for (size_t i = 0; i < t.g->node.n; i++) {
+        uint8_t changed[8] = { 0 };
+        qg_run *part;
+        changed[i] = 1;
+        qg_plan *p = plan_of(&t, (qg_plan_options){ .base = base, .changed = changed });
+        assert_true(p->report.nodes <= all && (i == 0) == (p->report.nodes == all));
+        assert_ok(t.ctx, qg_run_new(t.ctx, p, &part));
+        (void)run_once(&t, base, &whole, 5); /* another sample in between */
+        (void)run_once(&t, base, &whole, 4);
+        assert_ok(t.ctx, qg_run_execute_from(part, whole, NULL, 0, 0));
+        assert_memory_equal(qg_run_output(part, 0)->f32, want, sizeof want);
+        qg_run_free(part);
+        qg_plan_free(p);
+    }
+    qg_run_free(whole);
+    qg_plan_free(base);
+    toy_free(&t);
+}
+
 /* --- workers --- */
 
 typedef struct table {
@@ -241,5 +273,6 @@ QG_TEST_MAIN(cmocka_unit_test(kernels_agree_with_definition),
              cmocka_unit_test(second_run_gives_the_same_bits),
              cmocka_unit_test(watching_changes_no_bits),
              cmocka_unit_test(wrong_input_is_named),
+             cmocka_unit_test(partial_equals_full),
              cmocka_unit_test(workers_do_not_show),
              cmocka_unit_test(lowest_failure_is_reported))
