@@ -31,8 +31,8 @@ static qg_status follow(qg_pass_env *env, qg_node *n)
                 QG_TRY(qg_pass_near_miss(env, "output-follows-input", n,
                                          "in0 is %s and out%u is %s, expected both to "
                                          "be quantized",
-                                         qg_tqc_state_name(in->state), (unsigned)k,
-                                         qg_tqc_state_name(out->state)));
+                                         qg_tqc_state_word(in->state), (unsigned)k,
+                                         qg_tqc_state_word(out->state)));
             continue;
         }
         QG_TRY(qg_tqc_join(env->quant, out, in));

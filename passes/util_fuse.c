@@ -36,7 +36,7 @@ static const char *objection(const qg_fusion *f, const qg_match *m, const qg_sil
         return NULL;
     char at[QG_ENDPOINT_TEXT];
     return qg_arena_printf(a, "%s is %s, expected an endpoint that rounds",
-                           qg_tqc_text(wrong, at), qg_tqc_state_name(wrong->state));
+                           qg_tqc_text(wrong, at), qg_tqc_state_word(wrong->state));
 }
 
 static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m)

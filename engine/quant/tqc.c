@@ -111,7 +111,7 @@ static qg_status check_param(qg_quant *q, const qg_tqc *t, size_t n, const float
             q->ctx, QG_ESTATE,
             "%s: %s: scale of %s endpoint%s is not its "
             "own to change, expected a root in initial, activated or passive",
-            q->author, qg_tqc_text(t, at), qg_tqc_state_name(t->state),
+            q->author, qg_tqc_text(t, at), qg_tqc_state_word(t->state),
             t->up == t ? "" : " in another's group");
     if (n == 0 || n > UINT32_MAX)
         return qg_fail(q->ctx, QG_ESTATE, "%s: %s: %zu scales, expected at least one",
@@ -157,7 +157,7 @@ qg_status qg_tqc_set_scheme(qg_quant *q, qg_tqc *t, const qg_scheme *s)
         return qg_fail(
             q->ctx, QG_ESTATE,
             "%s: %s: the grid of a %s constant is fixed, expected unbake first",
-            q->author, qg_tqc_text(t, at), qg_tqc_state_name(t->state));
+            q->author, qg_tqc_text(t, at), qg_tqc_state_word(t->state));
     QG_TRY(qg_scheme_check(q->ctx, qg_tqc_text(t, at), s));
     QG_TRY(qg_journal_scheme(q, t, s));
     t->scheme = *s;

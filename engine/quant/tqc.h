@@ -127,8 +127,9 @@ qg_qparam qg_tqc_param(const qg_tqc *t);
 
 bool qg_tqc_rounds(const qg_tqc *t); /* by its state */
 bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too);
-const char *qg_tqc_state_name(qg_tqc_state s);
-int qg_tqc_state_named(const char *text);        /* -1 when unknown */
+const char *qg_tqc_state_name(qg_tqc_state s); /* "PASSIVE_INIT": files and reports */
+const char *qg_tqc_state_word(qg_tqc_state s); /* "passive-init": YAML and text form */
+int qg_tqc_state_named(const char *text);      /* -1 when unknown */
 const char *qg_visibility_name(qg_visibility v); /* "when-active" */
 int qg_visibility_named(const char *text);       /* -1 when unknown */
 

@@ -121,7 +121,7 @@ RULE(leaders)
         root->state == QG_TQC_OVERLAPPED || root->derive != QG_DERIVE_NONE)
         return broken(ctx, rule, t, "its dominator is %s%s, expected one with a scale",
                       root->derive != QG_DERIVE_NONE ? "derived and " : "",
-                      qg_tqc_state_name(root->state));
+                      qg_tqc_state_word(root->state));
     return QG_OK;
 }
 
@@ -132,7 +132,7 @@ RULE(own_root)
                t->state == QG_TQC_BAKED;
     if (own && t->up != t)
         return broken(ctx, rule, t, "%s in another's group, expected its own root",
-                      qg_tqc_state_name(t->state));
+                      qg_tqc_state_word(t->state));
     return QG_OK;
 }
 
@@ -151,7 +151,7 @@ RULE(has_scale)
         return QG_OK;
     if (p.n == 0)
         return broken(ctx, rule, t, "%s without a scale, expected one",
-                      qg_tqc_state_name(t->state));
+                      qg_tqc_state_word(t->state));
     for (size_t i = 0; i < p.n; i++)
         if (!isfinite(p.scale[i]) || !(p.scale[i] > 0))
             return broken(ctx, rule, t, "scale[%zu] is %g, expected finite and above 0",
@@ -196,7 +196,7 @@ RULE(baked)
     bool is_baked = t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
     if (is_baked && !qg_tqc_is_constant(t))
         return broken(ctx, rule, t, "%s, but its value changes, expected a constant",
-                      qg_tqc_state_name(t->state));
+                      qg_tqc_state_word(t->state));
     return QG_OK;
 }
 

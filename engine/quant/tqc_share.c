@@ -39,8 +39,8 @@ static qg_status check_move(qg_quant *q, const char *doing, const qg_tqc *t,
         return QG_OK;
     char at[QG_ENDPOINT_TEXT];
     return qg_fail(q->ctx, QG_ESTATE, "%s: %s %s: %s -> %s is not a legal move",
-                   q->author, doing, qg_tqc_text(t, at), qg_tqc_state_name(t->state),
-                   qg_tqc_state_name(to));
+                   q->author, doing, qg_tqc_text(t, at), qg_tqc_state_word(t->state),
+                   qg_tqc_state_word(to));
 }
 
 /* Hangs root t, and all below it, under root leader; rings become one. */

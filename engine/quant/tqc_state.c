@@ -4,10 +4,10 @@
 #include "engine/quant/journal.h"
 
 static const struct {
-    const char *text;
+    const char *name, *text;
     bool rounds, own, out;
 } info[QG_NTQC_STATE] = { /* ORDER STATE */
-#define X(id, text, rounds, own, out, meaning) { text, rounds, own, out },
+#define X(id, text, rounds, own, out, meaning) { #id, text, rounds, own, out },
                           QG_TQC_STATE_MAP(X)
 #undef X
 };
@@ -49,13 +49,15 @@ static const unsigned char demand[QG_NTQC_STATE] = {
 const char *qg_tqc_state_name(qg_tqc_state s)
 {
     assert(s < QG_NTQC_STATE);
-    return info[s].text;
+    return info[s].name;
 }
+
+const char *qg_tqc_state_word(qg_tqc_state s) { return info[s].text; }
 
 int qg_tqc_state_named(const char *text)
 {
     for (int s = 0; s < QG_NTQC_STATE; s++)
-        if (strcmp(text, info[s].text) == 0)
+        if (strcmp(text, info[s].text) == 0 || strcmp(text, info[s].name) == 0)
             return s;
     return -1;
 }
@@ -111,7 +113,7 @@ qg_status qg_tqc_set_state(qg_quant *q, qg_tqc *t, qg_tqc_state to)
         return refuse(q, t, to, "not a legal move");
     if (!switched_off(from) && !switched_off(to))
         QG_TRY(check_demand(q, t, to));
-    QG_TRY(qg_journal_add(q, t, "state", info[from].text, info[to].text));
+    QG_TRY(qg_journal_add(q, t, "state", info[from].name, info[to].name));
     if (switched_off(to))
         t->saved = from;
     if (to == QG_TQC_INITIAL || to == QG_TQC_PASSIVE_INIT) {

@@ -74,7 +74,7 @@ static qg_status put_line(sink *s, const qg_quant *q, const qg_tqc *t,
 {
     char at[QG_ENDPOINT_TEXT];
     const qg_tqc *root = qg_tqc_root(t);
-    QG_TRY(putf(s, "%s %s", qg_tqc_text(t, at), qg_tqc_state_name(t->state)));
+    QG_TRY(putf(s, "%s %s", qg_tqc_text(t, at), qg_tqc_state_word(t->state)));
     if (root != t)
         QG_TRY(putf(s, " -> %s", qg_tqc_text(root, at)));
     else if (detail != QG_TQC_STATES)

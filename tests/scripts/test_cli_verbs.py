@@ -101,7 +101,7 @@ class Verbs(unittest.TestCase):
     def test_explain_names_state_leader_pattern_line_and_every_change(self):
         report = self.explained("conv0.out0")
         (end,) = report["endpoints"]
-        self.assertEqual((end["endpoint"], end["state"]), ("conv0.out0", "overlapped"))
+        self.assertEqual((end["endpoint"], end["state"]), ("conv0.out0", "OVERLAPPED"))
         tqcs = {f"{t['node']}.{t['slot']}": t for t in
                 json.loads((self.trt / "quant.json").read_text())["tqcs"]}
         leader = tqcs[end["dominator"]]
@@ -125,7 +125,7 @@ class Verbs(unittest.TestCase):
                    for r in rows if r["endpoint"] == name]
             self.assertEqual(own, [(e["seq"], e["field"], e["old"], e["new"], e["by"])
                                    for e in journal["journal"] if names[e["tqc"]] == name])
-            self.assertEqual(own[0][1:4], ("state", "none", "initial"))
+            self.assertEqual(own[0][1:4], ("state", "none", "INITIAL"))
             self.assertEqual([r["seq"] for r in rows], sorted({r["seq"] for r in rows}))
 
     def test_explain_finds_nodes_and_values(self):

@@ -36,7 +36,7 @@ static const char *endpoint_json(qg_ctx *ctx, const qg_quant *q, const qg_tqc *t
     const qg_tqc *root = qg_tqc_root(t);
     const char *line =
         qg_arena_printf(ctx->arena, "  {\"at\": \"%s\", \"state\": \"%s\"",
-                        qg_tqc_text(t, at), qg_tqc_state_name(t->state));
+                        qg_tqc_text(t, at), qg_tqc_state_word(t->state));
     if (root != t)
         line = qg_arena_printf(ctx->arena, "%s, \"dominator\": \"%s\"", line,
                                qg_tqc_text(root, at));

@@ -46,7 +46,7 @@ static void predicates_follow_the_table(void **state)
         assert_false(qg_tqc_exports(b.t[A], true));
         b.t[A]->visibility = QG_EXPORT_FORCED;
         assert_true(qg_tqc_exports(b.t[A], false));
-        assert_int_equal(qg_tqc_state_named(qg_tqc_state_name((qg_tqc_state)s)), s);
+        assert_int_equal(qg_tqc_state_named(qg_tqc_state_word((qg_tqc_state)s)), s);
     }
     b.t[A]->nparam = 0; /* nothing to export */
     assert_false(qg_tqc_exports(b.t[A], true));
@@ -78,7 +78,7 @@ static void legal_moves_are_those_of_the_design(void **state)
         for (int to = 0; to < QG_NTQC_STATE; to++) {
             char want[32], list[160];
             (void)snprintf(want, sizeof want, " %s ",
-                           qg_tqc_state_name((qg_tqc_state)to));
+                           qg_tqc_state_word((qg_tqc_state)to));
             (void)snprintf(list, sizeof list, " %s ", row[from]);
             assert_int_equal(
                 qg_tqc_may_move((qg_tqc_state)from, QG_TQC_BAKED, (qg_tqc_state)to),
@@ -301,10 +301,10 @@ static void every_change_is_in_the_journal(void **state)
     expect_journal(&b, 6, "visibility", "when-active", "internal");
     assert_ok(b.ctx, qg_tqc_join(b.q, b.t[A], b.t[B]));
     expect_journal(&b, 7, "dominator", "self", "n.in1");
-    expect_journal(&b, 8, "state", "initial", "overlapped");
+    expect_journal(&b, 8, "state", "INITIAL", "OVERLAPPED");
     assert_ok(b.ctx, qg_tqc_detach(b.q, b.t[A]));
     expect_journal(&b, 9, "dominator", "n.in1", "self");
-    expect_journal(&b, 10, "state", "overlapped", "initial");
+    expect_journal(&b, 10, "state", "OVERLAPPED", "INITIAL");
     assert_int_equal(b.q->journal.n, 11);
     bench_close(&b);
 }
