@@ -2,7 +2,7 @@
  * what fuses, what must share a scale.  Read from YAML by io/backend_yaml; interpreted
  * by quant/rules.c and the passes.
  *
- * Rules apply in order; a later one overrides an earlier one field by field. 
+ * Rules apply in order; a later one overrides an earlier one field by field.
  * Overrides of a run (--set, --policy) are rules at the end whose selector must match
  * something. Everything a backend says carries where it was said and why, because `qg
  * explain` and the snapshot repeat it.
