@@ -285,6 +285,52 @@ static qg_status add_affine(qg_ctx *ctx, const qg_node *n, size_t channels,
     return QG_OK;
 }
 
+/* Add and the clamp behind it touch memory once; layouts do not matter when all dims are
+ * equal. */
+typedef struct add_clamped {
+    float low, high;
+} add_clamped;
+
+static qg_status run_add_clamped(const qg_kernel *kernel, const qg_call *k)
+{
+    const add_clamped *p = kernel->state;
+    const float *a = k->in[0]->f32, *b = k->in[1]->f32, low = p->low, high = p->high;
+    float *y = k->out[0]->f32;
+    QG_IVDEP for (size_t i = 0, n = qg_elements(k->in[0]); i < n; i++)
+    {
+        float v = a[i] + b[i];
+        v = v < low ? low : v;
+        y[i] = v > high ? high : v;
+    }
+    return QG_OK;
+}
+
+static qg_status add_compile(qg_compile *c, qg_kernel **out)
+{
+    const qg_tensor *a = c->in[0], *b = c->in[1];
+    add_clamped limits;
+    *out = NULL;
+    if (a->dtype != QG_F32 || a->data || b->data || !qg_same_dims(a, b) ||
+        !qg_absorb_clamp(c, &limits.low, &limits.high))
+        return QG_OK;
+    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
+    add_clamped *state = QG_NEW(c->arena, add_clamped);
+    if (!kernel || !state)
+        return qg_nomem(c->ctx);
+    *state = limits;
+    *kernel = (qg_kernel){
+        .run = run_add_clamped,
+        .state = state,
+        .in_layout = {c->in_layout[0], c->in_layout[0]},
+        .out_layout = c->in_layout[0],
+        .in_place = 3,
+        .absorbed = 1,
+        .name = "add and clamp"
+    };
+    *out = kernel;
+    return QG_OK;
+}
+
 #define JOINS (QG_OP_ELEMENTWISE | QG_OP_JOIN | QG_OP_PURE)
 #define ROW(onnx, first, last, id)                                                     \
     {                                                                                  \
@@ -323,7 +369,7 @@ const qg_op qg_ops_binary[] = {
     { .name = "Add", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = JOINS, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run, .in_place = 3,
-      .affine = add_affine },
+      .compile = add_compile, .affine = add_affine },
     ROW("Sub", 1, 6, sub),      ROW("Sub", 7, 0, sub),
     ROW("Mul", 1, 6, mul),      ROW("Mul", 7, 0, mul),
     ROW("Div", 1, 6, divide),   ROW("Div", 7, 0, divide),

@@ -3,7 +3,7 @@
 
 #include "engine/core/num.h"
 #include "engine/ir/kernel.h"
-#include "ops/util_axis.h"
+#include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 
 typedef struct axis_param {
@@ -63,14 +63,6 @@ static qg_status concat_infer(const qg_call *k)
     return QG_OK;
 }
 
-/* Copies `rows` pieces of `bytes` bytes; the pieces lie to_step and from_step apart. */
-static void copy_pieces(char *to, size_t to_step, const char *from, size_t from_step,
-                        size_t bytes, int64_t rows)
-{
-    for (int64_t i = 0; i < rows && bytes; i++, to += to_step, from += from_step)
-        memcpy(to, from, bytes);
-}
-
 /* Bytes of one piece of t: everything from the axis on. */
 static size_t piece_bytes(const qg_tensor *t, int32_t axis)
 {
@@ -90,8 +82,8 @@ static qg_status concat_run(const qg_call *k)
     char *to = y->data;
     for (size_t i = 0; i < k->n_in; i++) {
         const size_t bytes = piece_bytes(k->in[i], axis);
-        copy_pieces(to, step, k->in[i]->data, bytes, bytes,
-                    qg_dims_product(y, 0, axis));
+        qg_copy_items(to, (int64_t)step, k->in[i]->data, (int64_t)bytes, bytes,
+                      qg_dims_product(y, 0, axis));
         to += bytes;
     }
     return QG_OK;
@@ -107,7 +99,8 @@ static qg_status concat_last_run(const qg_kernel *kernel, const qg_call *k)
     char *to = y->data;
     int64_t rows = qg_tensor_count(y) * (int64_t)sizeof(float) / (int64_t)step;
     for (size_t i = 0; i < k->n_in; to += bytes[i++])
-        copy_pieces(to, step, k->in[i]->data, bytes[i], bytes[i], rows);
+        qg_copy_items(to, (int64_t)step, k->in[i]->data, (int64_t)bytes[i], bytes[i],
+                      rows);
     return QG_OK;
 }
 
@@ -258,8 +251,8 @@ static qg_status split_run(const qg_call *k)
         QG_TRY(part_length(k, x->dim[axis], i, &length));
         const size_t bytes = (size_t)length * row;
         if (k->out[i])
-            copy_pieces(k->out[i]->data, bytes, from, step, bytes,
-                        qg_dims_product(x, 0, axis));
+            qg_copy_items(k->out[i]->data, (int64_t)bytes, from, (int64_t)step, bytes,
+                          qg_dims_product(x, 0, axis));
         from += bytes;
     }
     return QG_OK;

@@ -13,6 +13,7 @@
 
 #include <math.h>
 
+#include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_check.h"
 
@@ -156,6 +157,73 @@ static qg_status batch_affine(qg_ctx *ctx, const qg_node *node, size_t n, double
     return QG_OK;
 }
 
+/* On channels-last memory, pixel by pixel; the parameters are constants. */
+typedef struct batch_last {
+    int64_t channels;
+    float *mean, *factor;
+    const float *bias;
+    float low, high; /* an absorbed clamp, else -inf and inf */
+} batch_last;
+
+static qg_status run_batch_last(const qg_kernel *kernel, const qg_call *k)
+{
+    const batch_last *b = kernel->state;
+    const int64_t n = qg_tensor_count(k->in[0]);
+    const float *x = k->in[0]->f32;
+    float *y = k->out[0]->f32;
+    for (int64_t i = 0; i < n; i += b->channels) {
+        QG_IVDEP for (int64_t c = 0; c < b->channels; c++)
+        {
+            float v = (x[i + c] - b->mean[c]) * b->factor[c] + b->bias[c];
+            v = v < b->low ? b->low : v;
+            y[i + c] = v > b->high ? b->high : v;
+        }
+    }
+    return QG_OK;
+}
+
+static bool has_batch_last(const qg_compile *c)
+{
+    const norm_param *p = c->node->param;
+    bool fits = c->in_layout[0] == QG_LAYOUT_CHANNELS_LAST && !p->training;
+    for (uint32_t i = 0; i < 5; i++)
+        fits = fits && c->in[i]->dtype == QG_F32 && (i == 0) == !c->in[i]->data;
+    return fits && c->in[0]->rank >= 3 && qg_tensor_count(c->in[0]) > 0;
+}
+
+static qg_status batch_compile(qg_compile *c, qg_kernel **out)
+{
+    const norm_param *p = c->node->param;
+    *out = NULL;
+    if (!has_batch_last(c))
+        return QG_OK;
+    const int64_t n = c->in[0]->dim[1];
+    batch_last *b = QG_NEW(c->arena, batch_last);
+    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
+    if (!b || !kernel)
+        return qg_nomem(c->ctx);
+    b->channels = n;
+    b->mean = QG_NEWN(c->arena, n, float);
+    b->factor = QG_NEWN(c->arena, n, float);
+    b->bias = c->in[2]->f32;
+    if (!b->mean || !b->factor)
+        return qg_nomem(c->ctx);
+    for (int64_t i = 0; i < n; i++) {
+        b->mean[i] = c->in[3]->f32[i];
+        b->factor[i] = (float)((double)c->in[1]->f32[i] /
+                               sqrt((double)c->in[4]->f32[i] + (double)p->epsilon));
+    }
+    *kernel = (qg_kernel){ .run = run_batch_last,
+                           .state = b,
+                           .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                           .out_layout = QG_LAYOUT_CHANNELS_LAST,
+                           .in_place = 1,
+                           .absorbed = qg_absorb_clamp(c, &b->low, &b->high),
+                           .name = "normalization channels-last" };
+    *out = kernel;
+    return QG_OK;
+}
+
 /* --- InstanceNormalization ----------------------------------------------------- */
 
 static qg_status prepare_instance(qg_ctx *ctx, const qg_node *node, void *param)
@@ -251,7 +319,8 @@ static qg_status run_group(const qg_call *k) { return qg_run_f32(k, group); }
         .min_out = 1, .max_out = (outputs), .in_roles = "dffff", .out_roles = "dff",   \
         .traits = QG_OP_NORMALIZE | QG_OP_PURE | QG_OP_BATCH_FIRST,                    \
         .param_size = sizeof(norm_param), .prepare = prepare_batch,                    \
-        .infer = infer_batch, .run = run_batch, .affine = batch_affine                 \
+        .infer = infer_batch, .run = run_batch, .compile = batch_compile,              \
+        .affine = batch_affine                                                         \
     }
 #define ROW(onnx, opset, kind)                                                         \
     {                                                                                  \

@@ -1,6 +1,7 @@
 #include "ops/util_broadcast.h"
 
 #include <assert.h>
+#include <math.h>
 
 void qg_walk_init(qg_walk *w, int32_t rank, const int64_t *dim)
 {
@@ -78,9 +79,10 @@ bool qg_walk_empty(const qg_walk *w)
     return false;
 }
 
-bool qg_walk_next(const qg_walk *w, qg_walk_at *at)
+/* One step of the loops outside of loop `row`. */
+static bool advance(const qg_walk *w, int32_t row, qg_walk_at *at)
 {
-    for (int32_t i = w->rank - 2; i >= 0; i--) {
+    for (int32_t i = row - 1; i >= 0; i--) {
         bool more = ++at->index[i] < w->dim[i];
         int64_t step = more ? 1 : 1 - w->dim[i];
         for (int32_t k = 0; k < w->n; k++)
@@ -92,45 +94,69 @@ bool qg_walk_next(const qg_walk *w, qg_walk_at *at)
     return false;
 }
 
-#define COPY_ROW(T)                                                                    \
-    static void copy_row_##T(T *to, int64_t st, const T *from, int64_t sf, int64_t n)  \
-    {                                                                                  \
-        for (int64_t i = 0; i < n; i++)                                                \
-            to[i * st] = from[i * sf];                                                 \
-    }
-COPY_ROW(uint8_t)
-COPY_ROW(uint16_t)
-COPY_ROW(uint32_t)
-COPY_ROW(uint64_t)
-
-static void copy_row(size_t size, void *to, int64_t st, const void *from, int64_t sf,
-                     int64_t n)
+bool qg_walk_next(const qg_walk *w, qg_walk_at *at)
 {
-    if (st == 1 && sf == 1)
-        memcpy(to, from, (size_t)n * size);
-    else if (size == 1)
-        copy_row_uint8_t(to, st, from, sf, n);
-    else if (size == 2)
-        copy_row_uint16_t(to, st, from, sf, n);
-    else if (size == 4)
-        copy_row_uint32_t(to, st, from, sf, n);
-    else
-        copy_row_uint64_t(to, st, from, sf, n);
+    return advance(w, w->rank - 1, at);
+}
+
+static inline void copy_items(char *to, int64_t to_step, const char *from,
+                              int64_t from_step, size_t bytes, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        memcpy(to + i * to_step, from + i * from_step, bytes);
+}
+
+/* A constant size makes memcpy a move. */
+void qg_copy_items(void *to, int64_t to_step, const void *from, int64_t from_step,
+                   size_t bytes, int64_t n)
+{
+    const int64_t dense = (int64_t)bytes;
+    if (to_step == dense && from_step == dense) {
+        if (n > 0)
+            memcpy(to, from, bytes * (size_t)n);
+        return;
+    }
+    switch (bytes) {
+#define X(size)                                                                        \
+    case size:                                                                         \
+        copy_items(to, to_step, from, from_step, size, n);                             \
+        return;
+        X(1)
+        X(2)
+        X(4) X(8) X(12) X(16) X(20) X(24) X(32)
+#undef X
+            default : copy_items(to, to_step, from, from_step, bytes, n);
+    }
+}
+
+/* The loop whose turns are copied at once, and the bytes that each turn copies: a short
+ * dense row counts as one item of the loop around it. */
+static int32_t item_loop(const qg_walk *w, size_t size, size_t *bytes)
+{
+    const int32_t row = w->rank - 1;
+    const bool dense = w->stride[0][row] == 1 && w->stride[1][row] == 1;
+    *bytes = size;
+    if (row == 0 || !dense || w->dim[row] > 16)
+        return row;
+    *bytes = size * (size_t)w->dim[row];
+    return row - 1;
 }
 
 void qg_walk_copy(const qg_walk *w, size_t size, void *to, const void *from)
 {
-    const int32_t last = w->rank - 1;
+    const int64_t step = (int64_t)size;
+    size_t bytes;
     qg_walk_at at = { 0 };
     assert(w->n == 2 && w->rank >= 1);
     assert(size == 1 || size == 2 || size == 4 || size == 8);
     if (qg_walk_empty(w))
         return;
+    const int32_t loop = item_loop(w, size, &bytes);
     do {
-        copy_row(size, (char *)to + at.offset[0] * (int64_t)size, w->stride[0][last],
-                 (const char *)from + at.offset[1] * (int64_t)size, w->stride[1][last],
-                 w->dim[last]);
-    } while (qg_walk_next(w, &at));
+        qg_copy_items((char *)to + at.offset[0] * step, w->stride[0][loop] * step,
+                      (const char *)from + at.offset[1] * step,
+                      w->stride[1][loop] * step, bytes, w->dim[loop]);
+    } while (advance(w, loop, &at));
 }
 
 /* The larger dim of two that broadcast; -2 when they do not. */
@@ -264,4 +290,14 @@ void qg_binary_run(const qg_call *k, qg_row2 f)
     if (p->legacy && legacy_view(k, p, &view) != QG_OK)
         assert(!"infer accepted what run refuses");
     qg_run_row2(f, k->in[0], &view, k->out[0]);
+}
+
+uint32_t qg_absorb_clamp(const qg_compile *c, float *low, float *high)
+{
+    const qg_node *n = c->n_chain ? c->chain[0] : NULL;
+    if (n && n->op->clamp && n->op->clamp(n, c->chain_in[0], low, high))
+        return 1;
+    *low = -INFINITY;
+    *high = INFINITY;
+    return 0;
 }

@@ -16,6 +16,7 @@
 #ifndef QG_OPS_UTIL_BROADCAST_H
 #define QG_OPS_UTIL_BROADCAST_H
 
+#include "engine/ir/kernel.h"
 #include "ops/util_axis.h"
 
 enum { QG_WALK_RANK = 2 * QG_MAX_RANK, QG_WALK_OPERANDS = 4 };
@@ -43,6 +44,10 @@ void qg_walk_collapse(qg_walk *w);
 
 bool qg_walk_empty(const qg_walk *w);                /* some dim is 0 */
 bool qg_walk_next(const qg_walk *w, qg_walk_at *at); /* false after the last row */
+
+/* n items of `bytes` bytes each, that lie to_step and from_step bytes apart. */
+void qg_copy_items(void *to, int64_t to_step, const void *from, int64_t from_step,
+                   size_t bytes, int64_t n);
 
 /* Moves elements of `size` bytes from `from` (operand 1) to `to` (operand 0). */
 void qg_walk_copy(const qg_walk *w, size_t size, void *to, const void *from);
@@ -72,6 +77,10 @@ typedef struct qg_binary_param {
 qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param);
 QG_NODISCARD qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype);
 void qg_binary_run(const qg_call *k, qg_row2 f);
+
+/* How many followers a kernel absorbs that ends with v = v < low ? low : v; v = v > high
+ * ? high : v: 1 when the next is a clamp, else 0 with limits that change nothing. */
+uint32_t qg_absorb_clamp(const qg_compile *c, float *low, float *high);
 
 /* Before a loop over arrays that are the same or do not overlap: gcc may vectorise
  * without asking whether they do (clang asks at run time, which costs little). */

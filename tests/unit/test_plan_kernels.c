@@ -1,0 +1,134 @@
+/* Kernels that the operators compile: bits equal to those of separate nodes, and a run
+ * that allocates nothing the second time. */
+#include "tests/support/test.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/core/rng.h"
+#include "engine/exec/run.h"
+#include "engine/ir/infer.h"
+#include "engine/ir/text.h"
+#include "ops/families.h"
+
+/* Conv -> Batch -> Relu = r; r -> Batch -> Add(r) -> Clip = a; Concat(a, r) -> Softmax
+ * over channels.  All of it channels-last but for the Softmax. */
+static const char network[] =
+    "graph {\n opset 17\n x = input float32[1,4,9,5]\n"
+    " w = const float32[4,4,1,1] [0.5, -0.25, 1, 0.75, -0.5, 0.125, 0.3, -1,"
+    " 0.7, 0.2, -0.9, 0.4, 1.5, -0.6, 0.1, -0.3]\n"
+    " scale = const float32[4] [1.5, 0.5, -0.75, 2]\n"
+    " bias = const float32[4] [0.1, -0.2, 0.3, 0]\n"
+    " mean = const float32[4] [0.05, -0.15, 0.25, 0]\n"
+    " variance = const float32[4] [0.5, 1.5, 0.1, 2]\n"
+    " low = const float32[] [-0.25]\n high = const float32[] [0.5]\n"
+    " c = Conv(x, w)\n b = BatchNormalization(c, scale, bias, mean, variance)\n"
+    " r = Relu(b)\n d = BatchNormalization(r, bias, scale, mean, variance)\n"
+    " s = Add(d, r)\n a = Clip(s, low, high)\n j = Concat(a, r) axis=1\n"
+    " y = Softmax(j) axis=1\n output y\n}";
+
+typedef struct fixture {
+    qg_ctx *ctx;
+    qg_graph *g;
+} fixture;
+
+static fixture open_network(void)
+{
+    fixture t = { .ctx = qg_ctx_new(qg_alloc_libc) };
+    const qg_text_source source = { .text = network, .size = strlen(network) };
+    assert_non_null(t.ctx);
+    t.ctx->registry = &qg_ops_registry;
+    assert_ok(t.ctx, qg_text_parse(t.ctx, &source, &t.g));
+    assert_ok(t.ctx, qg_infer(t.g, NULL, 0));
+    return t;
+}
+
+static void close_network(fixture *t)
+{
+    qg_graph_free(t->g);
+    qg_ctx_free(t->ctx);
+}
+
+/* A run of its own with the input of `seed`. */
+static qg_run *run_of(fixture *t, const qg_plan_options *o, qg_plan **p, uint64_t seed)
+{
+    qg_run *r;
+    qg_rng rng = { seed };
+    qg_tensor x = t->g->input.at[0]->type;
+    assert_ok(t->ctx, qg_plan_new(t->ctx, t->g, o, p));
+    assert_ok(t->ctx, qg_run_new(t->ctx, *p, &r));
+    assert_ok(t->ctx, qg_tensor_alloc(t->ctx, t->ctx->arena, &x));
+    for (int64_t i = 0; i < qg_tensor_count(&x); i++)
+        x.f32[i] = qg_rng_range(&rng, -1, 1);
+    assert_ok(t->ctx, qg_run_execute(r, (const qg_tensor *const[]){ &x }, NULL, 0, 0));
+    return r;
+}
+
+static void absorbing_changes_no_bits(void **state)
+{
+    const qg_plan_options fused = { 0 }, open = { .watch_all = true },
+                          slow = { .reference = true };
+    qg_plan *p[3];
+    (void)state;
+    fixture t = open_network();
+    for (uint64_t seed = 1; seed < 4; seed++) {
+        qg_run *r[] = { run_of(&t, &fused, &p[0], seed), run_of(&t, &open, &p[1], seed),
+                        run_of(&t, &slow, &p[2], seed) };
+        const qg_tensor *y[] = { qg_run_output(r[0], 0), qg_run_output(r[1], 0),
+                                 qg_run_output(r[2], 0) };
+        size_t n = (size_t)qg_tensor_count(y[0]);
+        assert_int_equal(p[0]->report.absorbed, QG_HAVE_DNNL ? 2 : 1);
+        assert_int_equal(p[1]->report.absorbed, 0);
+        assert_memory_equal(y[0]->f32, y[1]->f32, n * sizeof(float));
+        for (size_t i = 0; i < n; i++)
+            assert_true(fabsf(y[0]->f32[i] - y[2]->f32[i]) <= 1e-6f);
+        for (int k = 0; k < 3; k++) {
+            qg_run_free(r[k]);
+            qg_plan_free(p[k]);
+        }
+    }
+    close_network(&t);
+}
+
+static void *count(void *ud, size_t size)
+{
+    ++*(size_t *)ud;
+    return malloc(size);
+}
+
+static void give_back(void *ud, void *p)
+{
+    (void)ud;
+    free(p);
+}
+
+static void second_run_allocates_nothing(void **state)
+{
+    size_t calls = 0;
+    const qg_plan_options o = { 0 };
+    const qg_alloc counting = { count, give_back, &calls };
+    (void)state;
+    fixture t = open_network();
+    qg_plan *p;
+    qg_run *first = run_of(&t, &o, &p, 1), *r;
+    qg_tensor x = t.g->input.at[0]->type;
+    qg_ctx *worker = qg_ctx_new(counting);
+    assert_non_null(worker);
+    assert_ok(t.ctx, qg_tensor_alloc(t.ctx, t.ctx->arena, &x));
+    assert_ok(worker, qg_run_new(worker, p, &r));
+    const qg_tensor *in[] = { &x };
+    assert_ok(worker, qg_run_execute(r, in, NULL, 0, 0));
+    assert_true(calls > 0);
+    calls = 0;
+    for (size_t i = 1; i < 5; i++)
+        assert_ok(worker, qg_run_execute(r, in, NULL, 0, i));
+    assert_int_equal(calls, 0);
+    qg_run_free(r);
+    qg_run_free(first);
+    qg_ctx_free(worker);
+    qg_plan_free(p);
+    close_network(&t);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(absorbing_changes_no_bits),
+             cmocka_unit_test(second_run_allocates_nothing))
