@@ -1,3 +1,10 @@
+/* arena.c -- a list of blocks of growing size, filled from the front.
+ *
+ * Block sizes double from FIRST_BLOCK to LARGEST_BLOCK, so that n bytes cost O(log
+ * n) calls of the allocator and at most half of the memory stands unused; a larger
+ * request gets a block of its own size.  Blocks stay in order of allocation and
+ * reset only rewinds them: the same requests find the same places again, which is
+ * why a second run of a plan allocates nothing. */
 #include "engine/core/arena.h"
 
 #include <assert.h>
@@ -18,6 +25,8 @@ typedef struct block {
     unsigned char *data;
 } block;
 
+/* Invariant: blocks behind `current` are empty, blocks before it are not looked at
+ * again until reset, even when they have room.  That keeps a request O(1) amortized. */
 struct qg_arena {
     qg_alloc alloc;
     block *first, *current;
@@ -60,11 +69,15 @@ void qg_arena_free(qg_arena *a)
 
 void qg_arena_reset(qg_arena *a)
 {
+    assert(a);
     for (block *b = a->first; b; b = b->next)
         b->used = 0;
     a->current = a->first;
 }
 
+/* A block with room for `need` bytes at an address aligned for tensors, not yet
+ * linked. The slack of QG_ARENA_ALIGN pays for aligning by hand: allocators that a
+ * test brings along promise max_align_t only. */
 static block *block_new(qg_arena *a, size_t need)
 {
     size_t size = need > a->next_size ? need : a->next_size;
@@ -88,6 +101,7 @@ static size_t place(const block *b, size_t need, size_t align)
     return at <= b->size && need <= b->size - at ? at : SIZE_MAX;
 }
 
+/* SIZE_MAX / 2 leaves room for the additions below, so one check covers all of them. */
 void *qg_arena_raw(qg_arena *a, size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / 2 / size)
@@ -121,6 +135,7 @@ void *qg_arena_get(qg_arena *a, size_t count, size_t size)
 
 char *qg_arena_strndup(qg_arena *a, const char *s, size_t n)
 {
+    assert(a && (s || n == 0));
     char *copy = n < SIZE_MAX ? qg_arena_raw(a, n + 1, 1) : NULL;
     if (!copy)
         return NULL;
@@ -134,8 +149,10 @@ char *qg_arena_strdup(qg_arena *a, const char *s)
     return qg_arena_strndup(a, s, strlen(s));
 }
 
+/* Formats twice: once for the length, once into memory of exactly that size. */
 char *qg_arena_printf(qg_arena *a, const char *fmt, ...)
 {
+    assert(a && fmt);
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);

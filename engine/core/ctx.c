@@ -1,3 +1,7 @@
+/* ctx.c -- contexts, and the one place where messages are written.
+ *
+ * A message is a fixed buffer: reporting that memory ran out must not need memory.
+ * Longer texts are cut. */
 #include "engine/core/ctx.h"
 
 #include <assert.h>
@@ -5,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A fork borrows the parent's names, so the two differ in who frees the table.  On
+ * failure qg_ctx_free takes the half-made context: it accepts NULL members. */
 static qg_ctx *ctx_make(qg_alloc alloc, qg_ctx *parent)
 {
     qg_ctx *ctx = alloc.get(alloc.ud, sizeof *ctx);
@@ -23,6 +29,7 @@ qg_ctx *qg_ctx_new(qg_alloc alloc) { return ctx_make(alloc, NULL); }
 
 qg_ctx *qg_ctx_fork(qg_ctx *parent)
 {
+    assert(parent && parent->names);
     qg_ctx *ctx = ctx_make(parent->alloc, parent);
     if (ctx) {
         ctx->log = parent->log;
@@ -57,6 +64,7 @@ qg_status qg_nomem(qg_ctx *ctx) { return qg_fail(ctx, QG_ENOMEM, "out of memory"
 
 const char *qg_ctx_message(const qg_ctx *ctx) { return ctx ? ctx->message : ""; }
 
+/* Names are entered while a graph is built, always by one thread. */
 const char *qg_internn(qg_ctx *ctx, const char *s, size_t n)
 {
     assert(!ctx->parent); /* workers share the table and must not grow it */
@@ -72,6 +80,7 @@ const char *qg_intern(qg_ctx *ctx, const char *s)
 
 void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
 {
+    assert(ctx && fmt);
     char text[1024];
     if (!ctx->log.write || level > ctx->log.level)
         return;

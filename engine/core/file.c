@@ -1,3 +1,6 @@
+/* file.c -- POSIX files.  Only regular files are mapped: a pipe or a device has no
+ * size to check against the limit, and O_NONBLOCK keeps open() from waiting on a
+ * FIFO. */
 #include "engine/core/file.h"
 
 #include <assert.h>
@@ -18,6 +21,7 @@ static qg_status refuse(qg_ctx *ctx, const char *doing, const char *path,
     return qg_fail(ctx, QG_EIO, "%s: %s: %s", doing, path, what);
 }
 
+/* On failure *out may hold a size without a mapping; the caller then drops it. */
 static qg_status map_file(qg_ctx *ctx, const char *doing, const char *path, int fd,
                           size_t limit, qg_file *out)
 {
@@ -44,6 +48,7 @@ static qg_status map_file(qg_ctx *ctx, const char *doing, const char *path, int 
 qg_status qg_file_open(qg_ctx *ctx, const char *doing, const char *path, size_t limit,
                        qg_file *out)
 {
+    assert(path && out);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return refuse(ctx, doing, path, strerror(errno));
@@ -57,6 +62,7 @@ qg_status qg_file_open(qg_ctx *ctx, const char *doing, const char *path, size_t 
 
 void qg_file_close(qg_file *f)
 {
+    assert(f);
     if (f->map)
         (void)munmap(f->map, f->size);
     *f = (qg_file){ 0 };
@@ -77,6 +83,8 @@ qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, const char *doing, const char *
     return QG_OK;
 }
 
+/* The temporary stands in the target's folder: rename is atomic only within one file
+ * system.  Its mode becomes that of a freshly made file, since mkstemp gives 0600. */
 qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
 {
     size_t n = strlen(path);
@@ -108,6 +116,8 @@ qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
     return QG_OK;
 }
 
+/* Zeroes *w, so a second call finds nothing to do: safe after commit and after
+ * failure. */
 void qg_writer_abandon(qg_writer *w)
 {
     if (w->stream) {
@@ -119,8 +129,11 @@ void qg_writer_abandon(qg_writer *w)
     *w = (qg_writer){ 0 };
 }
 
+/* ferror first: an earlier write may have failed without anyone looking.  The target
+ * is touched by rename alone, when everything else has succeeded. */
 qg_status qg_writer_commit(qg_writer *w)
 {
+    assert(w && w->target && w->temporary);
     assert(w->stream);
     errno = 0;
     bool ok = !ferror(w->stream) && fflush(w->stream) == 0;
@@ -151,6 +164,8 @@ bool qg_is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
+/* Like mkdir -p: each prefix that ends before a '/' is made in turn, existing ones
+ * pass. */
 qg_status qg_directory_make(qg_ctx *ctx, const char *path)
 {
     size_t n = strlen(path);
@@ -176,6 +191,7 @@ void qg_directory_remove(const char *path) { (void)rmdir(path); }
 
 char *qg_path_join(qg_arena *a, const char *directory, const char *name)
 {
+    assert(a && directory && name);
     size_t n = strlen(directory);
     const char *slash = n == 0 || directory[n - 1] == '/' ? "" : "/";
     return qg_arena_printf(a, "%s%s%s", directory, slash, name);
@@ -183,10 +199,12 @@ char *qg_path_join(qg_arena *a, const char *directory, const char *name)
 
 const char *qg_path_base(const char *path)
 {
+    assert(path);
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
+/* Not strcoll: the order must not depend on the locale. */
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -195,6 +213,7 @@ static int by_bytes(const void *a, const void *b)
 qg_status qg_directory_list(qg_ctx *ctx, qg_arena *a, const char *path,
                             const char ***names, size_t *count)
 {
+    assert(a && path && names && count);
     DIR *d = opendir(path);
     if (!d)
         return refuse(ctx, "list directory", path, strerror(errno));

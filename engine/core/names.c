@@ -1,3 +1,7 @@
+/* names.c -- uthash for lookup, an array for ids, an arena for the texts.
+ *
+ * Entries never move and are never removed: `text` stays valid and unique as long as
+ * the table lives, so interned names may be compared by address. */
 #include "engine/core/names.h"
 
 #include <assert.h>
@@ -32,6 +36,7 @@ struct qg_names {
  * nothing along. */
 static _Thread_local qg_alloc current;
 
+/* Put before every block of uthash, so that freeing needs no global either. */
 typedef struct heap_block {
     qg_alloc alloc;
     max_align_t data[];
@@ -52,6 +57,8 @@ static void heap_drop(void *p)
     b->alloc.drop(b->alloc.ud, b);
 }
 
+/* FNV-1a, 32 bits (Fowler, Noll, Vo).  Only the speed of lookups depends on it,
+ * never an order: ids are given by arrival. */
 static unsigned fnv1a(const void *key, size_t n)
 {
     const unsigned char *p = key;
@@ -63,6 +70,7 @@ static unsigned fnv1a(const void *key, size_t n)
 
 qg_names *qg_names_new(qg_alloc alloc)
 {
+    assert(alloc.get && alloc.drop);
     qg_names *t = alloc.get(alloc.ud, sizeof *t);
     if (!t)
         return NULL;
@@ -84,6 +92,7 @@ void qg_names_free(qg_names *t)
     t->alloc.drop(t->alloc.ud, t);
 }
 
+/* Keeps count < room, so that adding cannot fail after the hash table has the entry. */
 static qg_status make_room(qg_names *t)
 {
     if (t->count < t->room)
@@ -101,6 +110,7 @@ static qg_status make_room(qg_names *t)
     return QG_OK;
 }
 
+/* HASH_FIND only reads, so workers may look names up in a table that they share. */
 static entry *lookup(const qg_names *t, const char *s, size_t n)
 {
     entry *e = NULL;
@@ -110,6 +120,7 @@ static entry *lookup(const qg_names *t, const char *s, size_t n)
 
 qg_status qg_names_add(qg_names *t, const char *s, size_t n, uint32_t *id)
 {
+    assert(t && (s || n == 0) && id);
     entry *e = lookup(t, s, n);
     if (!e) {
         QG_TRY(make_room(t));
@@ -131,6 +142,7 @@ qg_status qg_names_add(qg_names *t, const char *s, size_t n, uint32_t *id)
 
 uint32_t qg_names_find(const qg_names *t, const char *s, size_t n)
 {
+    assert(t && (s || n == 0));
     const entry *e = lookup(t, s, n);
     return e ? e->id : QG_NONE;
 }

@@ -1,3 +1,10 @@
+/* num.c -- decimal text by search: the fewest digits whose value is the number
+ * itself.
+ *
+ * Printing tries 1, 2, ... digits and reads each attempt back; 9 digits always
+ * suffice for a float and 17 for a double (IEEE 754-2019, 5.12.2).  That is slower
+ * than Ryu and has no table to get wrong; files hold thousands of scales, not
+ * millions. */
 #include "engine/core/num.h"
 
 #include <assert.h>
@@ -15,6 +22,8 @@ typedef struct decimal {
     int exponent;   /* value = 0.d1d2d3... * 10^exponent */
 } decimal;
 
+/* x to `digits` significant digits.  snprintf's radix character is skipped, whatever
+ * the locale has chosen. */
 static decimal decimal_of(double x, int digits)
 {
     char e[64];
@@ -40,6 +49,7 @@ static double decimal_value(const decimal *d)
     return strtod(s, NULL);
 }
 
+/* Not (float)decimal_value: that would round twice. */
 static float decimal_value_f32(const decimal *d)
 {
     char s[64];
@@ -48,8 +58,11 @@ static float decimal_value_f32(const decimal *d)
     return strtof(s, NULL);
 }
 
+/* Positional up to 10^9 and down to 10^-5, else with an exponent.  Always with a
+ * point or an exponent, so that readers of JSON see a float. */
 static void decimal_print(const decimal *d, char text[QG_NUM_TEXT])
 {
+    assert(d->digit[0]);
     int n = (int)strlen(d->digit), e = d->exponent;
     const char *sign = d->negative ? "-" : "";
     if (e > 0 && e <= n)
@@ -124,6 +137,7 @@ static bool split(const char *s, size_t n, char digits[136], long *exponent)
 
 bool qg_num_parse_f64(const char *s, size_t n, double *x)
 {
+    assert((s || n == 0) && x);
     char digits[136], all[168];
     long exponent;
     if (n == 0 || n >= 128 || !split(s, n, digits, &exponent))
@@ -136,8 +150,10 @@ bool qg_num_parse_f64(const char *s, size_t n, double *x)
     return true;
 }
 
+/* strtoll would take blanks and a plus sign before the digits, JSON has neither. */
 bool qg_num_parse_i64(const char *s, size_t n, int64_t *x)
 {
+    assert((s || n == 0) && x);
     char text[32], *end = NULL;
     if (n == 0 || n >= sizeof text || !((s[0] >= '0' && s[0] <= '9') || s[0] == '-'))
         return false;

@@ -1,5 +1,6 @@
 #include "engine/core/status.h"
 
+/* By number of the status, from the map that makes the enum: they cannot disagree. */
 static const struct {
     const char *name, *text;
 } info[QG_NSTATUS] = {

@@ -39,8 +39,11 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
     return row[na % 3][nb];
 }
 
+/* Everything is doubled so that a difference of case, half an edit, stays an
+ * integer. Linear in the product of the lengths: LONGEST bounds both. */
 void qg_suggest_try(qg_suggest *s, const char *candidate)
 {
+    assert(s && s->word && candidate);
     size_t n = strlen(s->word), m = strlen(candidate);
     if (n > LONGEST || m > LONGEST)
         return;
@@ -54,6 +57,7 @@ void qg_suggest_try(qg_suggest *s, const char *candidate)
 
 const char *qg_suggest_text(const qg_suggest *s, char text[QG_SUGGEST_TEXT])
 {
+    assert(s && text);
     text[0] = 0;
     if (s->best)
         (void)snprintf(text, QG_SUGGEST_TEXT, ", did you mean '%s'", s->best);

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+/* Doubling: n pushes copy at most 2n elements.  The old array stays in the arena,
+ * where pointers into it keep reading valid, if stale, memory. */
 qg_status qg_vec_grow(qg_ctx *ctx, qg_arena *a, void **at, size_t n, size_t *room,
                       size_t need, size_t size)
 {

@@ -16,6 +16,7 @@ const char *qg_attr_type_name(qg_attr_type t) { return type_names[t]; }
 
 const qg_attr *qg_attr_find(const qg_node *n, const char *name)
 {
+    assert(n && name && (n->n_attr == 0 || n->attr));
     for (size_t i = 0; i < n->n_attr; i++)
         if (strcmp(n->attr[i].name, name) == 0)
             return &n->attr[i];
@@ -97,6 +98,8 @@ qg_status qg_attr_graph(qg_ctx *ctx, const qg_node *n, const char *name, qg_grap
     return QG_OK;
 }
 
+/* Wrong counts and bounds are the file's fault, hence a status; bounds.low >
+ * bounds.high would be ours. */
 qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char *name, size_t count,
                          qg_int_bounds bounds, int64_t *out)
 {
@@ -118,6 +121,7 @@ qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char *name, size_t
     return QG_OK;
 }
 
+/* The message lists the choices as far as they fit. */
 qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
                          const char *const *choices, int preset, int *out)
 {

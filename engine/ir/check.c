@@ -1,3 +1,8 @@
+/* check.c -- the rules over graphs, and how a table of rules is run.
+ *
+ * Each RULE scans the whole graph and stops at its first complaint.  Later rules
+ * rely on earlier ones: uses_match may index by node id because ids_dense has held.
+ * The order of the table is part of the meaning. */
 #include "engine/ir/check.h"
 
 #include <assert.h>
@@ -25,6 +30,7 @@ uint32_t qg_check_bit(const qg_check_rule *row, size_t n, const char *id)
 static qg_status fail(qg_ctx *ctx, const qg_check_rule *rule, const char *object,
                       const char *fmt, va_list args)
 {
+    assert(object && fmt);
     char message[512];
     assert(rule->id);
     (void)vsnprintf(message, sizeof message, fmt, args);
@@ -208,6 +214,7 @@ RULE(outputs_listed)
     return QG_OK;
 }
 
+/* The names that the owner lists as captured have no producer inside the body. */
 static qg_status scan_sources(qg_ctx *ctx, const qg_check_rule *rule, const qg_graph *g,
                               bool *captured)
 {
@@ -348,6 +355,7 @@ RULE(prepared)
 /* The k-th body in an attribute; NULL after the last, and for other attributes. */
 static qg_graph *body_of(const qg_attr *a, size_t k)
 {
+    assert(a->count == 0 || a->ints);
     bool graphs = a->type == QG_ATTR_GRAPH || a->type == QG_ATTR_GRAPHS;
     return graphs && k < a->count ? a->graphs[k] : NULL;
 }
@@ -391,6 +399,8 @@ const qg_check_rule qg_graph_rules[] = {
 /* clang-format on */
 const size_t qg_n_graph_rules = sizeof qg_graph_rules / sizeof qg_graph_rules[0];
 
+/* Graphs still to be checked: the outermost, then bodies as they are met.  No
+ * recursion. */
 typedef QG_VEC(const qg_graph *) worklist;
 
 static qg_status push_bodies(qg_ctx *ctx, qg_arena *scratch, const qg_graph *g,

@@ -16,6 +16,7 @@ typedef struct cloner {
     QG_VEC(pair) pairs;
 } cloner;
 
+/* Values are added in order of id to an empty graph, so every copy gets the same id. */
 static qg_status clone_values(cloner *c, const qg_graph *from, qg_graph *to)
 {
     for (size_t i = 0; i < from->value.n; i++) {
@@ -37,6 +38,8 @@ static qg_status clone_values(cloner *c, const qg_graph *from, qg_graph *to)
     return QG_OK;
 }
 
+/* Makes the empty copies and queues them: their nodes follow when the worklist gets
+ * there. */
 static qg_status clone_bodies(cloner *c, qg_graph *to, qg_attr *a)
 {
     qg_graph **copy = QG_NEWN(c->arena, a->count, qg_graph *);
@@ -61,6 +64,8 @@ static qg_status clone_strings(cloner *c, qg_attr *a)
     return copy ? QG_OK : qg_nomem(c->ctx);
 }
 
+/* *a is already a flat copy; what it points to is copied here, so that nothing of
+ * the clone lies in the arena of the original. */
 static qg_status clone_attr(cloner *c, qg_graph *to, qg_attr *a)
 {
     static const size_t size[QG_NATTR] = { [QG_ATTR_FLOAT] = sizeof(float),
@@ -86,6 +91,7 @@ static qg_status clone_attr(cloner *c, qg_graph *to, qg_attr *a)
     return QG_OK;
 }
 
+/* Values of the copy by the ids of the original. */
 static qg_status clone_slots(cloner *c, const qg_graph *to, qg_value *const *from,
                              uint32_t n, qg_value ***out)
 {
@@ -99,6 +105,7 @@ static qg_status clone_slots(cloner *c, const qg_graph *to, qg_value *const *fro
     return QG_OK;
 }
 
+/* Linked, not prepared: its bodies are still empty. */
 static qg_status clone_node(cloner *c, qg_graph *to, const qg_node *n)
 {
     qg_attr *attr = QG_NEWN(c->arena, n->n_attr, qg_attr);
@@ -134,6 +141,8 @@ static qg_status clone_node(cloner *c, qg_graph *to, const qg_node *n)
     return n->reason && !copy->reason ? qg_nomem(c->ctx) : QG_OK;
 }
 
+/* One graph or body.  The counter of made-up names goes along: what is added to
+ * either afterwards gets the same names. */
 static qg_status clone_pair(cloner *c, const qg_graph *from, qg_graph *to)
 {
     to->ir_version = from->ir_version;

@@ -1,8 +1,11 @@
+/* edit.c -- changes of topology.  Each function first does what can fail and then
+ * what can not, so that a failure leaves the graph as it was. */
 #include "engine/ir/edit.h"
 
 #include <assert.h>
 #include <string.h>
 
+/* Keeps the order of the remaining uses. */
 static void drop_use(qg_value *v, const qg_node *n, uint32_t slot)
 {
     size_t i = 0;
@@ -25,6 +28,7 @@ qg_status qg_edit_set_input(qg_graph *g, qg_node *n, uint32_t slot, qg_value *v)
     return QG_OK;
 }
 
+/* The old arrays stay in the arena; endpoints of the new slots are empty. */
 qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count)
 {
     if (count <= n->n_in)
@@ -44,6 +48,7 @@ qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count)
     return QG_OK;
 }
 
+/* Only the list and the flags; names are the caller's. */
 static void replace_output(qg_graph *g, qg_value *from, qg_value *to)
 {
     for (size_t i = 0; i < g->output.n; i++)
@@ -98,6 +103,7 @@ void qg_edit_remove_node(qg_graph *g, qg_node *n)
     qg_node_free_name(g, n);
 }
 
+/* v is without a producer afterwards, and the slot it came from is absent. */
 static void clear_producer(qg_value *v)
 {
     assert(!v->def || v->def->out[v->def_slot] == v);
@@ -123,6 +129,7 @@ qg_status qg_edit_make_constant(qg_graph *g, qg_value *v, const qg_tensor *t)
 qg_status qg_edit_add_constant(qg_graph *g, const char *prefix, const qg_tensor *t,
                                qg_value **out)
 {
+    assert(prefix && t && out);
     qg_value *v = NULL;
     QG_TRY(qg_graph_add_prefixed(g, prefix, &v));
     QG_TRY(qg_edit_make_constant(g, v, t));
@@ -141,6 +148,7 @@ void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot)
 
 void qg_edit_absorb(qg_graph *g, qg_node *producer, qg_node *n)
 {
+    assert(!producer->dead && !n->dead && producer->n_out && n->n_out);
     qg_value *between = producer->out[0], *result = n->out[0];
     assert(between->use.n == 1 && between->use.at[0].node == n && !between->is_output);
     clear_producer(result);

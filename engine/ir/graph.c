@@ -1,3 +1,6 @@
+/* graph.c -- building graphs.  Whatever may fail for lack of memory happens before
+ * the first link is made, or is undone: a failed addition leaves no trace but unused
+ * bytes in the arena. */
 #include "engine/ir/graph.h"
 
 #include <assert.h>
@@ -7,6 +10,8 @@
 #include "engine/core/file.h"
 #include "engine/ir/infer.h"
 
+/* The parts of a zeroed graph; on failure qg_graph_free or the root takes what is
+ * there. */
 static qg_status fill(qg_graph *g, qg_ctx *ctx, const char *name)
 {
     g->ctx = ctx;
@@ -33,8 +38,11 @@ qg_status qg_graph_new(qg_ctx *ctx, const char *name, qg_graph **out)
     return s;
 }
 
+/* Every body hangs in the list of the outermost graph, whoever owns it, because its
+ * name tables lie outside of the arena. */
 qg_status qg_graph_new_body(qg_graph *outer, const char *name, qg_graph **out)
 {
+    assert(outer && outer->arena && name);
     qg_graph *g = QG_NEW(outer->arena, qg_graph), *root = outer;
     if (!g)
         return qg_nomem(outer->ctx);
@@ -72,16 +80,19 @@ void qg_graph_free(qg_graph *g)
 
 qg_value *qg_graph_value(const qg_graph *g, const char *name)
 {
+    assert(g && name);
     uint32_t id = qg_names_find(g->value_names, name, strlen(name));
     return id == QG_NONE ? NULL : g->value_by_name.at[id];
 }
 
 qg_node *qg_graph_node(const qg_graph *g, const char *name)
 {
+    assert(g && name);
     uint32_t id = qg_names_find(g->node_names, name, strlen(name));
     return id == QG_NONE ? NULL : g->node_by_name.at[id];
 }
 
+/* A body has the imports of its outermost graph. */
 int64_t qg_graph_opset(const qg_graph *g, const char *domain)
 {
     static const char *const plain = "ai.onnx";
@@ -131,6 +142,8 @@ static qg_value **value_place(qg_graph *g, const char *name)
     return &g->value_by_name.at[id];
 }
 
+/* A name that was freed keeps its id in the table with a NULL place, to be taken
+ * again. */
 qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name)
 {
     uint32_t id;
@@ -221,6 +234,7 @@ qg_status qg_graph_need_value(qg_graph *g, const char *name, qg_value **out)
     return QG_OK;
 }
 
+/* 255 stands for any number, see qg_op. */
 static qg_status check_count(qg_ctx *ctx, const qg_node *n, const char *what,
                              uint32_t have, unsigned low, unsigned high)
 {
@@ -235,6 +249,7 @@ static qg_status check_count(qg_ctx *ctx, const qg_node *n, const char *what,
 
 qg_status qg_node_check_arity(qg_ctx *ctx, const qg_node *n)
 {
+    assert(n->op && n->n_capture <= n->n_in);
     const qg_op *op = n->op;
     QG_TRY(
         check_count(ctx, n, "inputs", n->n_in - n->n_capture, op->min_in, op->max_in));
@@ -274,6 +289,7 @@ static qg_status make_node(qg_graph *g, const qg_node_spec *spec, qg_node *n)
     return qg_node_check_arity(g->ctx, n);
 }
 
+/* From here on a body knows the node that runs it. */
 static void adopt_bodies(qg_node *n)
 {
     for (size_t i = 0; i < n->n_attr; i++)
@@ -286,6 +302,7 @@ static void adopt_bodies(qg_node *n)
 
 qg_status qg_node_prepare(qg_graph *g, qg_node *n)
 {
+    assert(n->op && !n->dead);
     void *param = NULL;
     if (n->op->param_size && !(param = qg_arena_get(g->arena, 1, n->op->param_size)))
         return qg_nomem(g->ctx);
@@ -302,6 +319,7 @@ static void unlink_outputs(qg_node *n)
             n->out[i]->def = NULL;
 }
 
+/* All or none: when one output is taken, those linked so far are released. */
 static qg_status link_outputs(qg_graph *g, qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -326,6 +344,7 @@ static qg_status link_outputs(qg_graph *g, qg_node *n)
     return QG_OK;
 }
 
+/* Reserves in a first round, so that the second cannot fail half way. */
 static qg_status link_inputs(qg_graph *g, qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {

@@ -21,6 +21,7 @@ void qg_inferred_forget(struct qg_inferred *k)
         k->n = 0;
 }
 
+/* One arena per graph, reused by every inference of it. */
 static qg_status begin_known(qg_graph *g)
 {
     struct qg_inferred *k = g->inferred;
@@ -43,6 +44,7 @@ typedef struct symbols {
     QG_VEC(int64_t) extent; /* by name id; -1: open */
 } symbols;
 
+/* *extent points into the vector: valid until the next symbol is entered. */
 static qg_status symbol_place(symbols *s, const char *name, int64_t **extent)
 {
     uint32_t id;
@@ -79,6 +81,7 @@ static qg_status fix_dim(symbols *s, qg_value *v, int32_t k, int64_t d)
     return QG_OK;
 }
 
+/* Fixes the extents of one input by hand; -1 leaves one as it is. */
 static qg_status apply_fixed(qg_graph *g, symbols *s, const qg_fixed_shape *fixed)
 {
     qg_value *v = qg_graph_value(g, fixed->input);
@@ -159,6 +162,8 @@ typedef struct walk {
     qg_tensor *result, **out;
 } walk;
 
+/* Types begin as declared, or as `input` has them, and are replaced as nodes are
+ * met. */
 static qg_status begin(walk *w, const qg_tensor *input)
 {
     const qg_graph *g = w->g;
@@ -173,6 +178,7 @@ static qg_status begin(walk *w, const qg_tensor *input)
     return QG_OK;
 }
 
+/* The arrays of one node, forgotten with the next one. */
 static qg_status make_room(walk *w, const qg_node *n)
 {
     qg_arena_reset(w->scratch);
@@ -182,6 +188,7 @@ static qg_status make_room(walk *w, const qg_node *n)
     return w->in && w->out && w->result ? QG_OK : qg_nomem(w->ctx);
 }
 
+/* The most that is known: a constant, a folded value, or only a type. */
 static const qg_tensor *input_of(const walk *w, const qg_value *v)
 {
     const qg_tensor *known = w->known[v->id];
@@ -203,6 +210,7 @@ static bool load_inputs(walk *w, const qg_node *n)
     return ranked;
 }
 
+/* A type that op->infer left open falls back to the declared one; the rank does not. */
 static void store_types(walk *w, const qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -241,6 +249,8 @@ static bool is_foldable(const walk *w, const qg_node *n)
     return w->bytes + sum <= QG_INFER_BUDGET;
 }
 
+/* Runs a node on known inputs and keeps what it gives for as long as the inference
+ * stands. */
 static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
 {
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -263,6 +273,7 @@ static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
     return QG_OK;
 }
 
+/* An input without rank makes every output unknown: op->infer may rely on ranks. */
 static qg_status infer_node(walk *w, const qg_node *n)
 {
     QG_TRY(make_room(w, n));
@@ -299,6 +310,7 @@ static qg_status infer_nodes(walk *w, const qg_tensor *input)
 qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g, const qg_tensor *input,
                           qg_arena *a, qg_tensor **type, const qg_tensor ***known)
 {
+    assert(g && a && type && known);
     walk w = { .ctx = ctx, .g = g, .keep = a, .scratch = qg_arena_new(ctx->alloc) };
     if (!w.scratch)
         return qg_nomem(ctx);
@@ -311,6 +323,7 @@ qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g, const qg_tensor *input
     return QG_OK;
 }
 
+/* A symbolic name makes no sense for another rank than it was declared with. */
 static void write_types(qg_graph *g, const qg_tensor *type)
 {
     for (size_t i = 0; i < g->value.n; i++) {
@@ -349,6 +362,7 @@ qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t n)
 
 qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known)
 {
+    assert(g && known);
     if (!g->inferred || g->inferred->n != g->value.n)
         return qg_fail(
             g->ctx, QG_ESTATE,

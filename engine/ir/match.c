@@ -1,3 +1,9 @@
+/* match.c -- a depth-first search without recursion.
+ *
+ * plan_steps orders the pattern nodes so that each is a neighbour of one bound
+ * before; the search then only looks at producers and users of bound nodes.  slot[]
+ * and use[] are the cursors of each level, which is all the state that backtracking
+ * needs. */
 #include "engine/ir/match.h"
 
 #include <assert.h>
@@ -31,12 +37,14 @@ typedef struct search {
 
 /* ---- patterns ------------------------------------------------------------------ */
 
+/* QG_ECONFIG: a pattern comes from a backend file. */
 static qg_status wrong(qg_ctx *ctx, const qg_pattern *p, const char *node,
                        const char *what)
 {
     return qg_fail(ctx, QG_ECONFIG, "pattern '%s': node '%s': %s", p->id, node, what);
 }
 
+/* Slots of operators are not known here; a slot that no operator has never matches. */
 static qg_status check_edges(qg_ctx *ctx, const qg_pattern *p, size_t i)
 {
     const qg_pattern_node *n = &p->node[i];
@@ -145,12 +153,14 @@ qg_status qg_pattern_check(qg_ctx *ctx, const qg_pattern *p)
 
 /* ---- structure ----------------------------------------------------------------- */
 
+/* All traits, and one of the names when there are any. */
 static bool has_operator(const qg_pattern_node *pn, const qg_node *n)
 {
     return (n->op->traits & pn->traits) == pn->traits &&
            (pn->n_op == 0 || qg_op_is_named(n->op, pn->op, pn->n_op));
 }
 
+/* A graph node plays one role in a match, and in QG_MATCH_APART one match in all. */
 static bool is_free(const search *s, const qg_node *n)
 {
     for (size_t i = 0; i < s->p->n_node; i++)
@@ -247,6 +257,7 @@ static qg_node *next_candidate(search *s, size_t level)
 
 /* ---- conditions ---------------------------------------------------------------- */
 
+/* The condition of the backend on node i; text says what failed. */
 static bool node_holds(const search *s, size_t i, char *text)
 {
     const qg_pattern_node *pn = &s->p->node[i];
@@ -257,8 +268,11 @@ static bool node_holds(const search *s, size_t i, char *text)
     return false;
 }
 
+/* The condition on one endpoint.  A slot that the operator lacks fails the
+ * condition. */
 static bool where_holds(const search *s, const qg_pattern_where *w, char *text)
 {
+    assert(w->node < s->p->n_node && s->bound[w->node]);
     static const char *const words[][2] = {
         [QG_WHERE_GRAPH_OUTPUT] = {"not a graph output", "a graph output"},
         [QG_WHERE_CONSTANT] = { "not constant",      "constant"      },
@@ -331,6 +345,7 @@ static int count_failures(const search *s, const qg_node **at, char *text)
 
 /* ---- search -------------------------------------------------------------------- */
 
+/* The nodes of a match or miss, by pattern index, in the arena of the result. */
 static qg_status copy_bound(const search *s, qg_node *const **out)
 {
     qg_node **copy = QG_NEWN(s->arena, s->p->n_node, qg_node *);
@@ -341,6 +356,8 @@ static qg_status copy_bound(const search *s, qg_node *const **out)
     return QG_OK;
 }
 
+/* Only the first near miss of an anchor is reported: later ones are its
+ * permutations. */
 static qg_status note_miss(search *s, const qg_node *at, const char *text)
 {
     if (s->miss.at)
@@ -412,6 +429,8 @@ static qg_status search_anchor(search *s)
     return QG_OK;
 }
 
+/* One node as the anchor.  Matched nodes are marked taken only after the whole
+ * anchor, so that QG_MATCH_ALL may use them again. */
 static qg_status try_anchor(search *s, qg_node *n)
 {
     memset(s->bound, 0, sizeof s->bound);
@@ -432,6 +451,7 @@ static qg_status try_anchor(search *s, qg_node *n)
 qg_status qg_match_pattern(const qg_graph *g, const qg_pattern *p,
                            enum qg_match_mode mode, qg_arena *a, qg_matches *out)
 {
+    assert(g && p && a && out);
     qg_matches found = { 0 };
     search s = { .g = g, .p = p, .mode = mode, .arena = a, .out = &found };
     QG_TRY(qg_pattern_check(g->ctx, p));

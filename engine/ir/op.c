@@ -10,14 +10,18 @@ static const char *const trait_names[QG_NTRAIT] = {
 #undef X
 };
 
+/* The three ways to write the default domain become one. */
 static const char *plain_domain(const char *domain)
 {
     return !domain || strcmp(domain, "ai.onnx") == 0 ? "" : domain;
 }
 
+/* A linear scan over a few hundred rows; the first letter is compared first because
+ * that alone settles most of them. */
 const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *name,
                         int64_t opset)
 {
+    assert(name);
     const qg_op *best = NULL;
     domain = plain_domain(domain);
     for (size_t f = 0; r && f < r->n_family; f++)
@@ -40,6 +44,8 @@ const qg_op *qg_op_newest(const qg_registry *r, const char *name)
     return best;
 }
 
+/* Stops adding where a longest entry would no longer fit, so text is never cut
+ * inside one. */
 const char *qg_op_versions(const qg_registry *r, const char *domain, const char *name,
                            char text[QG_OP_VERSIONS])
 {
@@ -62,17 +68,20 @@ const char *qg_op_versions(const qg_registry *r, const char *domain, const char 
 
 bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n)
 {
+    assert(op && (names || n == 0));
     for (size_t i = 0; i < n; i++)
         if (strcmp(names[i], op->name) == 0)
             return true;
     return false;
 }
 
+/* An empty string means the same as "d": every slot holds data. */
 static const char *roles_of(const char *letters)
 {
     return letters && *letters ? letters : "d";
 }
 
+/* The last letter repeats for the slots behind it. */
 static char role(const char *letters, size_t slot)
 {
     size_t n = strlen(roles_of(letters));
@@ -84,6 +93,7 @@ char qg_op_out_role(const qg_op *op, size_t slot) { return role(op->out_roles, s
 
 int qg_op_slot_of(const qg_op *op, char letter)
 {
+    assert(op);
     const char *letters = roles_of(op->in_roles), *at = strchr(letters, letter);
     return at && *at ? (int)(at - letters) : -1;
 }

@@ -1,3 +1,6 @@
+/* order.c -- topological order with the least change: Kahn's algorithm over a binary
+ * heap of ids, so that among ready nodes the one that stood first comes first.  A
+ * graph that is in order already is not sorted at all. */
 #include <assert.h>
 #include <string.h>
 
@@ -13,6 +16,7 @@ typedef struct sorter {
     size_t n_order;
 } sorter;
 
+/* The heap has room for every node: each is pushed once. */
 static void heap_push(sorter *s, uint32_t id)
 {
     size_t i = s->n_heap++;
@@ -43,6 +47,7 @@ static qg_node *producer(const qg_node *n, uint32_t slot)
     return n->in[slot] ? n->in[slot]->def : NULL;
 }
 
+/* Its users have one producer less to wait for; the last one makes them ready. */
 static void place_node(sorter *s, qg_node *n)
 {
     s->order[s->n_order++] = n;
@@ -71,6 +76,7 @@ static void sort_nodes(const qg_graph *g, sorter *s)
         place_node(s, g->node.at[heap_pop(s)]);
 }
 
+/* Some producer of n that could not be placed: the way back along a cycle. */
 static qg_node *unplaced_producer(const sorter *s, const qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++)
@@ -101,6 +107,7 @@ static qg_status cycle_error(const qg_graph *g, const sorter *s)
                    first->name, unplaced_producer(s, first)->name);
 }
 
+/* Dead nodes count as disorder: renumbering drops them. */
 static bool in_order(const qg_graph *g)
 {
     for (size_t id = 0; id < g->node.n; id++) {
@@ -114,6 +121,7 @@ static bool in_order(const qg_graph *g)
     return true;
 }
 
+/* Use lists have room enough already, so this cannot fail. */
 static void relink_uses(qg_graph *g)
 {
     for (size_t i = 0; i < g->value.n; i++)
@@ -130,11 +138,13 @@ static void relink_uses(qg_graph *g)
     }
 }
 
+/* Nothing makes it, nothing reads it, and it is no part of the interface. */
 static bool is_orphan(const qg_value *v)
 {
     return !v->def && !v->constant && !v->is_input && qg_value_watchers(v) == 0;
 }
 
+/* Compacts the list in place and renumbers; names of dropped values are free again. */
 static void drop_orphans(qg_graph *g)
 {
     size_t kept = 0;
@@ -225,6 +235,7 @@ static void mark_needed(const qg_graph *g, bool *node, bool *value, qg_value **s
     }
 }
 
+/* Unneeded values lose what kept them: normalize then drops them as orphans. */
 static void kill_unneeded(qg_graph *g, const bool *node, const bool *value)
 {
     for (size_t id = 0; id < g->node.n; id++)

@@ -58,6 +58,8 @@ void qg_tensor_set_channels_last(qg_tensor *t)
     set_strides(t, order);
 }
 
+/* Strides of axes with extent 1 do not matter, and none matter when there is no
+ * element. */
 bool qg_tensor_is_plain(const qg_tensor *t)
 {
     qg_tensor plain = *t;
@@ -70,6 +72,7 @@ bool qg_tensor_is_plain(const qg_tensor *t)
 
 bool qg_tensor_known(const qg_tensor *t)
 {
+    assert(t->rank >= -1 && t->rank <= QG_MAX_RANK);
     for (int32_t k = 0; k < t->rank; k++)
         if (t->dim[k] < 0)
             return false;
@@ -81,6 +84,7 @@ int64_t qg_tensor_count(const qg_tensor *t)
     return qg_tensor_known(t) ? qg_dims_product(t, 0, t->rank) : -1;
 }
 
+/* A zero anywhere makes it 0 before anything can overflow. */
 int64_t qg_dims_product(const qg_tensor *t, int32_t from, int32_t to)
 {
     int64_t n = 1;
@@ -107,6 +111,7 @@ qg_status qg_tensor_bytes(qg_ctx *ctx, const char *what, const qg_tensor *t,
 
 qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t)
 {
+    assert(a && t);
     size_t bytes;
     QG_TRY(qg_tensor_bytes(ctx, "allocate", t, &bytes));
     void *data = qg_arena_get(a, bytes, 1);
@@ -117,6 +122,7 @@ qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t)
     return QG_OK;
 }
 
+/* Plain, whatever the strides of the original. */
 qg_status qg_tensor_clone(qg_ctx *ctx, qg_arena *a, const qg_tensor *t, qg_tensor **out)
 {
     qg_tensor *copy = QG_NEW(a, qg_tensor);
@@ -148,8 +154,10 @@ static int64_t row_start(const qg_tensor *t, const int64_t *index)
     return at;
 }
 
+/* Any strides: row by row along the last axis, element by element within a row. */
 static void copy_rows(const qg_tensor *from, qg_tensor *to, int64_t count)
 {
+    assert(from->rank >= 1 && from->data && to->data);
     int64_t index[QG_MAX_RANK] = { 0 }, width = from->dim[from->rank - 1];
     int64_t size = qg_dtype_bits(from->dtype) / 8;
     int64_t step = from->stride[from->rank - 1] * size;
@@ -219,6 +227,8 @@ static bool copy_between_layouts(const qg_tensor *from, qg_tensor *to)
     return true;
 }
 
+/* One memcpy between plain tensors, a transpose between plain and channels-last,
+ * else the general loop. */
 void qg_tensor_copy(const qg_tensor *from, qg_tensor *to)
 {
     int64_t count = qg_tensor_count(from);

@@ -11,6 +11,7 @@ const char *const qg_text_platforms[4] = { [QG_PLATFORM_QUANTIZED] = "quantized"
                                            [QG_PLATFORM_FP32] = "fp32",
                                            [QG_PLATFORM_SOI] = "soi" };
 
+/* The bits that an element of the dtype has. */
 static uint64_t mask_of(qg_dtype d)
 {
     unsigned bits = qg_dtype_bits(d);
@@ -40,6 +41,7 @@ void qg_text_set_bits(qg_tensor *t, int64_t i, uint64_t x)
         t->u8[at / 8] |= (uint8_t)(x << at % 8); /* fresh memory is zero */
 }
 
+/* Formats below 32 bits go through float32, whose digits they cannot exceed. */
 static uint64_t encode_float(qg_dtype dtype, double x)
 {
     float f = (float)x;
@@ -85,6 +87,8 @@ uint64_t qg_text_convert(qg_dtype dtype, double x)
     return whole & mask_of(dtype);
 }
 
+/* Every bit pattern may be written so, NaN payloads too; more digits than the type
+ * has bits are refused unless they are zero. */
 static bool parse_hex(qg_dtype dtype, const char *s, size_t n, uint64_t *bits)
 {
     uint64_t x = 0;
@@ -101,6 +105,8 @@ static bool parse_hex(qg_dtype dtype, const char *s, size_t n, uint64_t *bits)
     return true;
 }
 
+/* "inf" is a value, but a finite number that the dtype rounds to infinity is
+ * refused. */
 static bool parse_float(qg_dtype dtype, const char *s, size_t n, uint64_t *bits)
 {
     double x;
@@ -116,6 +122,8 @@ static bool parse_float(qg_dtype dtype, const char *s, size_t n, uint64_t *bits)
     return true;
 }
 
+/* Refuses what the dtype does not hold; uint64 above int64 is written in
+ * hexadecimal. */
 static bool parse_int(qg_dtype dtype, const char *s, size_t n, uint64_t *bits)
 {
     int64_t x, low = 0, high = (int64_t)(mask_of(dtype) & INT64_MAX);
@@ -147,6 +155,8 @@ bool qg_text_to_bits(qg_dtype dtype, const char *s, size_t n, uint64_t *bits)
     return parse_int(dtype, s, n, bits);
 }
 
+/* Prints the decimal form and reads it back; what does not come back is printed as
+ * bits. */
 void qg_text_of_bits(qg_dtype dtype, uint64_t bits, char text[QG_NUM_TEXT])
 {
     uint64_t back;
@@ -168,13 +178,16 @@ void qg_text_of_bits(qg_dtype dtype, uint64_t bits, char text[QG_NUM_TEXT])
         (void)snprintf(text, QG_NUM_TEXT, "0x%llx", (unsigned long long)bits);
 }
 
+/* '/' is a letter: names of exported networks are full of it. */
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '/';
 }
 
+/* '0' .. ':' takes in the colon of "domain::Op". */
 bool qg_text_is_word(const char *s)
 {
+    assert(s);
     static const char *const keywords[] = { "graph",  "input", "const", "outer",
                                             "output", "opset", "ir",    "_" };
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
@@ -255,6 +268,7 @@ static size_t bytes_of(const qg_tensor *t)
 /* FNV-1a, one 64-bit word at a time; the tail is padded with zeros. */
 static uint64_t hash_of(const qg_tensor *t)
 {
+    assert(t->data || qg_tensor_count(t) == 0);
     uint64_t h = UINT64_C(0xcbf29ce484222325), word;
     size_t bytes = bytes_of(t);
     h = (h ^ (uint64_t)t->dtype) * UINT64_C(0x100000001b3);
@@ -269,12 +283,14 @@ static uint64_t hash_of(const qg_tensor *t)
     return h;
 }
 
+/* Bytes, not values: -0 and 0 are different constants. */
 static bool same_tensor(const qg_tensor *a, const qg_tensor *b)
 {
     return a->dtype == b->dtype && qg_same_dims(a, b) &&
            memcmp(a->data, b->data, bytes_of(a)) == 0;
 }
 
+/* Without a table the hash alone is the key. */
 qg_status qg_text_table_put(qg_text_table *table, const qg_tensor *t, char key[17])
 {
     uint64_t h = hash_of(t);

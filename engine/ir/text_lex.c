@@ -1,3 +1,6 @@
+/* text_lex.c -- tokens of the text form (docs/text-form.md).  The source is n bytes
+ * of any content: nothing here relies on a closing zero, and every read is checked
+ * against `end`. */
 #include "engine/ir/text_lex.h"
 
 #include <assert.h>
@@ -16,6 +19,8 @@ static bool in_word(char c)
     return is_letter(c) || is_digit(c) || c == '.' || c == ':';
 }
 
+/* Also the letters of 0x..., 1e5 and inf: what follows a digit is judged as a whole
+ * later. */
 static bool in_number(char c)
 {
     return is_letter(c) ? c != '/' && c != '_'
@@ -37,6 +42,7 @@ qg_status qg_lex_fail(lexer *l, const char *expected)
                    l->source, l->now.line, l->now.column, found, expected);
 }
 
+/* Faults of other modules name the object but not the line; memory has no place. */
 qg_status qg_lex_place(const lexer *l, qg_status s)
 {
     char message[700];
@@ -47,6 +53,7 @@ qg_status qg_lex_place(const lexer *l, qg_status s)
                    l->now.column, message);
 }
 
+/* Blanks and comments; newlines too while a bracket is open. */
 static void skip_blanks(lexer *l)
 {
     for (; l->at < l->end; l->at++) {
@@ -91,6 +98,8 @@ static char escape(lexer *l)
     }
 }
 
+/* A backslash hides the byte behind it from the search for the closing quote.  The
+ * decoded text is never longer than the source. */
 static qg_status lex_string(lexer *l)
 {
     assert(*l->at == '"');
@@ -118,8 +127,10 @@ static qg_status lex_string(lexer *l)
     return QG_OK;
 }
 
+/* The token is a part of the source, not a copy. */
 static void take_while(lexer *l, bool (*in)(char))
 {
+    assert(l->at <= l->end);
     const char *from = l->at;
     while (l->at < l->end && in(*l->at))
         l->at++;
@@ -140,6 +151,7 @@ static void lex_mark(lexer *l)
         l->nest--;
 }
 
+/* A newline and ';' are the same token. */
 static void lex_end(lexer *l)
 {
     assert(*l->at == ';' || l->nest == 0); /* else skip_blanks took the newline */

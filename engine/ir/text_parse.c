@@ -13,6 +13,7 @@ typedef struct statement {
     const char *reason;
 } statement;
 
+/* Replaces what was known of v: a later declaration counts. */
 static qg_status declare(parser *p, qg_value *v)
 {
     const char *names[QG_MAX_RANK] = { 0 };
@@ -21,6 +22,8 @@ static qg_status declare(parser *p, qg_value *v)
     return QG_OK;
 }
 
+/* Names may be used before the statement that defines them, so the value is made
+ * here. */
 static qg_status parse_value_name(parser *p, qg_value **out)
 {
     const char *name;
@@ -36,6 +39,7 @@ static qg_status parse_slot(parser *p, qg_value **out)
     return qg_lex_is(&p->l, "_") ? qg_lex_next(&p->l) : parse_value_name(p, out);
 }
 
+/* A result with its type, when one follows. */
 static qg_status parse_target(parser *p, statement *s)
 {
     qg_value *v;
@@ -84,6 +88,8 @@ static qg_status find_operator(parser *p, const char *name, int64_t opset,
     return QG_OK;
 }
 
+/* "Op", "domain::Op" or "Op@opset", and a name for the node when it has one of its
+ * own. */
 static qg_status parse_operator(parser *p, statement *s)
 {
     const char *name;
@@ -100,6 +106,7 @@ static qg_status parse_operator(parser *p, statement *s)
     return qg_parse_at_name(p) ? qg_parse_name(p, "a name", &s->spec.name) : QG_OK;
 }
 
+/* "outer" or "outer as inner": what bodies of this node read from around it. */
 static qg_status parse_capture(parser *p, statement *s)
 {
     qg_value *v;
@@ -113,6 +120,7 @@ static qg_status parse_capture(parser *p, statement *s)
     return qg_vec_push(p->ctx, p->arena, &s->capture, inner);
 }
 
+/* "(a, _, b | captured)". */
 static qg_status parse_slots(parser *p, statement *s)
 {
     QG_TRY(qg_lex_expect(&p->l, "("));
@@ -153,6 +161,7 @@ static qg_status parse_platform(parser *p, statement *s)
     return s->reason ? qg_lex_next(&p->l) : qg_nomem(p->ctx);
 }
 
+/* Without a name a node is called like its first output, as the printer assumes. */
 static qg_status build_node(parser *p, statement *s)
 {
     qg_node *n;
@@ -189,13 +198,16 @@ static qg_status parse_node(parser *p, statement *s)
 
 static qg_status parse_input(parser *p, qg_value *v)
 {
+    assert(v);
     lexer at = p->l;
     QG_TRY(declare(p, v));
     return qg_lex_place(&at, qg_graph_mark_input(p->g, v));
 }
 
+/* A constant may be read before, but must not be made twice. */
 static qg_status parse_const(parser *p, qg_value *v)
 {
+    assert(v);
     qg_tensor type;
     if (v->is_input || v->def || v->constant)
         return qg_lex_fail(&p->l, "a value that is not defined yet");
@@ -276,6 +288,7 @@ static qg_status parse_block(parser *p)
     return qg_lex_next(&p->l);
 }
 
+/* "graph name"; the name may be empty but not absent in quotes. */
 static qg_status parse_title(parser *p, const char **name)
 {
     *name = "";
@@ -285,6 +298,8 @@ static qg_status parse_title(parser *p, const char **name)
     return qg_parse_at_name(p) ? qg_parse_name(p, "a name", name) : QG_OK;
 }
 
+/* Recursion is bounded by QG_TEXT_NESTING.  After a failure p->g stays inside the
+ * body: the parser is not used any more. */
 qg_status qg_parse_body(parser *p, qg_graph **out)
 {
     const char *name;
@@ -303,6 +318,7 @@ qg_status qg_parse_body(parser *p, qg_graph **out)
     return QG_OK;
 }
 
+/* Empty statements around the graph. */
 static qg_status skip_ends(parser *p)
 {
     while (p->l.now.kind == T_END)

@@ -15,6 +15,7 @@ typedef struct printer {
     int depth; /* of bodies */
 } printer;
 
+/* Keeps a zero behind the text, which is not part of it. */
 static void put_bytes(printer *p, const char *s, size_t n)
 {
     if (p->status == QG_OK && p->text.room - p->text.n <= n)
@@ -29,6 +30,7 @@ static void put_bytes(printer *p, const char *s, size_t n)
 
 static void put(printer *p, const char *s) { put_bytes(p, s, strlen(s)); }
 
+/* For short pieces of known length: numbers and escapes. */
 QG_PRINTF(2, 3) static void putf(printer *p, const char *fmt, ...)
 {
     char text[96];
@@ -40,6 +42,7 @@ QG_PRINTF(2, 3) static void putf(printer *p, const char *fmt, ...)
     put_bytes(p, text, (size_t)n);
 }
 
+/* The escapes that text_lex.c undoes. */
 static void put_string(printer *p, const char *s)
 {
     put(p, "\"");
@@ -65,6 +68,7 @@ static void put_name(printer *p, const char *s)
         put_string(p, s);
 }
 
+/* A symbolic extent is "N", and "N=1" once it is fixed. */
 static void put_type(printer *p, const qg_tensor *t, const char *const *dim_name)
 {
     put(p, t->dtype ? qg_dtype_name(t->dtype) : "?");
@@ -85,6 +89,7 @@ static void put_type(printer *p, const qg_tensor *t, const char *const *dim_name
     put(p, "]");
 }
 
+/* Up to QG_TEXT_INLINE elements as they are, larger ones by hash. */
 static void put_content(printer *p, const qg_tensor *t)
 {
     int64_t n = qg_tensor_count(t);
@@ -146,6 +151,8 @@ static void put_item(printer *p, const qg_attr *a, size_t i)
     }
 }
 
+/* An empty list says which type it is of; others are told apart by their items,
+ * where floats always have a point or an exponent. */
 static void put_attr(printer *p, const qg_attr *a)
 {
     static const char *const lists[QG_NATTR] = { [QG_ATTR_INTS] = "ints ",
@@ -186,6 +193,8 @@ static void put_targets(printer *p, const qg_node *n)
     put(p, n->n_out ? " = " : "() = ");
 }
 
+/* Captured values stand behind the bar, with "as" where the body calls them
+ * otherwise. */
 static void put_slots(printer *p, const qg_node *n)
 {
     uint32_t own = n->n_in - n->n_capture;
@@ -213,6 +222,7 @@ static bool has_own_name(const qg_node *n)
     return true;
 }
 
+/* The opset is printed only where it differs from the graph's import. */
 static void put_operator(printer *p, const qg_graph *g, const qg_node *n)
 {
     const char *domain = n->op->domain;
@@ -246,6 +256,7 @@ static void put_node(printer *p, const qg_graph *g, const qg_node *n)
         put_attr(p, &n->attr[i]);
 }
 
+/* Two blanks per level of nesting. */
 static void begin_line(printer *p)
 {
     put(p, "\n");

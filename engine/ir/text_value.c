@@ -36,6 +36,7 @@ qg_status qg_parse_integer(parser *p, int64_t low, const char *what, int64_t *ou
     return QG_OK;
 }
 
+/* "?", a number, a name, or name=number; *dim is -1 unless a number is there. */
 static qg_status parse_dim(parser *p, const char **name, int64_t *dim)
 {
     static const char *const what = "a dimension";
@@ -53,6 +54,7 @@ static qg_status parse_dim(parser *p, const char **name, int64_t *dim)
     return qg_parse_integer(p, 0, what, dim);
 }
 
+/* "?" is QG_NODTYPE: not known. */
 static qg_status parse_dtype(parser *p, qg_dtype *out)
 {
     char text[32] = "";
@@ -99,6 +101,7 @@ static qg_status parse_element(parser *p, qg_dtype dtype, uint64_t *bits)
     return qg_lex_next(&p->l);
 }
 
+/* As many bytes must be left as there are elements, before memory for them is taken. */
 static qg_status parse_elements(parser *p, qg_tensor *t)
 {
     int64_t n = qg_tensor_count(t);
@@ -117,6 +120,7 @@ static qg_status parse_elements(parser *p, qg_tensor *t)
     return qg_lex_expect(&p->l, "]");
 }
 
+/* One element, already in the bits of its type. */
 static double number_of(qg_dtype dtype, uint64_t bits)
 {
     qg_tensor t;
@@ -125,6 +129,7 @@ static double number_of(qg_dtype dtype, uint64_t bits)
     return qg_tensor_f64(&t, 0);
 }
 
+/* From the first to the last value in equal steps, ends included. */
 static qg_status parse_ramp(parser *p, qg_tensor *t)
 {
     uint64_t first, last;
@@ -141,8 +146,10 @@ static qg_status parse_ramp(parser *p, qg_tensor *t)
     return QG_OK;
 }
 
+/* The same element everywhere. */
 static qg_status parse_fill(parser *p, qg_tensor *t)
 {
+    assert(t->data);
     uint64_t bits;
     QG_TRY(parse_element(p, t->dtype, &bits));
     for (int64_t i = 0, n = qg_tensor_count(t); i < n; i++)
@@ -150,6 +157,8 @@ static qg_status parse_fill(parser *p, qg_tensor *t)
     return QG_OK;
 }
 
+/* Uniform: [-1, 1) for floats, all codes of 8 bits for integers.  Tests rely on
+ * these numbers, so the sequence of draws is part of the format. */
 static double draw(qg_rng *rng, qg_dtype dtype)
 {
     switch (qg_dtype_kind_of(dtype)) {
@@ -166,6 +175,7 @@ static double draw(qg_rng *rng, qg_dtype dtype)
 
 static qg_status parse_seed(parser *p, qg_tensor *t)
 {
+    assert(t->data);
     int64_t seed;
     QG_TRY(qg_parse_integer(p, 0, "a seed", &seed));
     qg_rng rng = { (uint64_t)seed };
@@ -174,6 +184,7 @@ static qg_status parse_seed(parser *p, qg_tensor *t)
     return QG_OK;
 }
 
+/* The tensor is copied: the graph must not depend on the table's life. */
 static qg_status parse_hash(parser *p, qg_tensor *t)
 {
     const char *key;
@@ -188,6 +199,7 @@ static qg_status parse_hash(parser *p, qg_tensor *t)
     return QG_OK;
 }
 
+/* Contents that are computed, for tests that need large tensors in short texts. */
 static const struct generator {
     const char *word;
     qg_status (*make)(parser *p, qg_tensor *t);
@@ -249,6 +261,7 @@ typedef struct list {
     QG_VEC(qg_graph *) graphs;
 } list;
 
+/* A number without point, exponent, 0x or inf. */
 static bool is_integer_text(const token *t)
 {
     return t->n < 2 || (!memchr(t->text, '.', t->n) && !memchr(t->text, 'e', t->n) &&
@@ -256,8 +269,11 @@ static bool is_integer_text(const token *t)
                         !memchr(t->text, 'i', t->n));
 }
 
+/* Integers are remembered as floats as well: a list becomes one of floats with its
+ * first float. */
 static qg_status parse_number(parser *p, list *v)
 {
+    assert(v);
     const token t = p->l.now;
     bool integer = t.kind == T_NUMBER && is_integer_text(&t);
     int64_t i = 0;
@@ -293,6 +309,7 @@ static qg_status parse_graph(parser *p, list *v)
     return qg_vec_push(p->ctx, p->arena, &v->graphs, body);
 }
 
+/* The first item decides the type of the list. */
 static qg_status parse_item(parser *p, list *v)
 {
     bool open = v->type == QG_NATTR;
@@ -360,6 +377,7 @@ static qg_attr_type list_type(const parser *p)
     return QG_NATTR;
 }
 
+/* A list, a single item, or a typed tensor with contents. */
 static qg_status parse_value(parser *p, qg_attr *out)
 {
     static const qg_attr_type single[QG_NATTR] = { [QG_ATTR_INTS] = QG_ATTR_INT,

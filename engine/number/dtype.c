@@ -1,7 +1,9 @@
 #include "engine/number/dtype.h"
 
+#include <assert.h>
 #include <string.h>
 
+/* By qg_dtype.  Lookups are linear in two dozen rows and happen while reading files. */
 static const struct {
     const char *text;
     int onnx;
@@ -13,7 +15,11 @@ static const struct {
 #undef X
 };
 
-const char *qg_dtype_name(qg_dtype d) { return info[d].text; }
+const char *qg_dtype_name(qg_dtype d)
+{
+    assert((unsigned)d < QG_NDTYPE);
+    return info[d].text;
+}
 
 qg_dtype qg_dtype_named(const char *text)
 {
@@ -35,6 +41,7 @@ int qg_dtype_onnx(qg_dtype d) { return info[d].onnx; }
 unsigned qg_dtype_bits(qg_dtype d) { return info[d].bits; }
 enum qg_dtype_kind qg_dtype_kind_of(qg_dtype d) { return info[d].kind; }
 
+/* The limit on n leaves n * bits within 64 bits for every type here. */
 bool qg_dtype_bytes(qg_dtype d, uint64_t n, size_t *bytes)
 {
     uint64_t bits = info[d].bits;

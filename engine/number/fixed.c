@@ -1,3 +1,8 @@
+/* fixed.c -- the arithmetic of fixed.h; every rounding goes through number/round.h.
+ *
+ * Products are formed in int64_t, where two int32_t always fit, so nothing overflows
+ * before the shift.  The sources get the same results with 32-bit instructions and
+ * nudges; here the exact product is rounded once and the tie is named. */
 #include "engine/number/fixed.h"
 
 #include <assert.h>
@@ -12,6 +17,8 @@ int64_t qg_clamp_i64(int64_t v, int64_t lo, int64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
+/* frexp gives real = fraction * 2^shift with 1/2 <= fraction < 1.  Rounding may
+ * carry to 2^31, which becomes 2^30 and one more shift. */
 qg_multiplier qg_q31_of(double real)
 {
     assert(real >= 0 && isfinite(real));
@@ -27,12 +34,15 @@ qg_multiplier qg_q31_of(double real)
     return (qg_multiplier){ (int32_t)m, shift };
 }
 
+/* Builds with TFLITE_SINGLE_ROUNDING limit the shift to 30, so that 31 - shift stays
+ * a right shift. */
 qg_multiplier qg_q31_of_single(double real)
 {
     qg_multiplier r = qg_q31_of(real);
     return r.shift > 30 ? (qg_multiplier){ INT32_MAX, 30 } : r;
 }
 
+/* 0x7fff0000 is where adding half a step would carry into the sign bit. */
 qg_multiplier qg_q15_of(qg_multiplier q31)
 {
     assert(q31.m >= 0);
@@ -47,6 +57,7 @@ static uint32_t float_bits(float x)
     return bits;
 }
 
+/* The exponent field of a normal float32 is the floor of its logarithm plus 127. */
 int qg_log2_floor(float x)
 {
     assert(isnormal(x) && x > 0);
@@ -62,12 +73,14 @@ int qg_log2_floor_u32(uint32_t x)
     return n;
 }
 
+/* real = 1.mantissa * 2^e = (2^23 + mantissa) * 2^(e - 23). */
 qg_multiplier qg_m24_of(float real)
 {
     int32_t mantissa = (int32_t)(float_bits(real) & 0x7fffffu) | 0x800000;
     return (qg_multiplier){ mantissa, 23 - qg_log2_floor(real) };
 }
 
+/* -2^31 squared is the one product whose high half does not fit. */
 int32_t qg_high_mul(int32_t a, int32_t b)
 {
     if (a == INT32_MIN && b == INT32_MIN)
@@ -93,6 +106,8 @@ int32_t qg_shift_left_sat(int32_t x, int e)
     return (int32_t)qg_clamp_i64((int64_t)x * (INT64_C(1) << e), INT32_MIN, INT32_MAX);
 }
 
+/* Through unsigned: a shift that loses bits is defined there and undefined for
+ * int32_t. */
 int32_t qg_shift_left(int32_t x, int e)
 {
     assert(e >= 0 && e <= 31);
@@ -128,6 +143,7 @@ int32_t qg_scale_single(int32_t x, qg_multiplier r)
     return (int32_t)qg_round_shift(QG_ROUND_HALF_UP, product, (unsigned)(31 - r.shift));
 }
 
+/* x| < 2^47 and a multiplier below 2^15 keep the product within 62 bits. */
 int64_t qg_scale_reduced(int64_t x, qg_multiplier r)
 {
     assert(x > -(INT64_C(1) << 47) && x < INT64_C(1) << 47);

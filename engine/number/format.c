@@ -26,6 +26,10 @@ float qg_f16_to_f32(uint16_t h)
     return float_of(sign | bits_of(float_of(rest) * 0x1p112f));
 }
 
+/* The constants are float32 bit patterns of the borders between NaN, overflow,
+ * normal and subnormal.  Adding 0xfff plus the lowest kept bit before cutting 13
+ * bits rounds half to even; 0x38000000 is the difference of the exponent biases, 127
+ * - 15, in place. */
 uint16_t qg_f32_to_f16(float f)
 {
     uint32_t bits = bits_of(f), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
@@ -47,6 +51,7 @@ typedef struct small_format {
     bool unsigned_zero;     /* FNUZ: the code of -0 is the only NaN */
 } small_format;
 
+/* bias, mantissa bits, sign bit, largest finite code, NaN, infinity, FNUZ. */
 static const small_format *format_of(qg_dtype d)
 {
     static const small_format e4m3fn = { 7, 3, 0x80, 0x7e, 0x7f, -1, false };
@@ -77,8 +82,11 @@ static float magnitude(const small_format *s, unsigned code)
     return ldexpf((float)(exponent ? low + one : low), shift);
 }
 
+/* NaN is one code under FNUZ, and in E5M2 and E4M3FN the codes above the largest
+ * finite one, but for infinity. */
 float qg_small_to_f32(qg_dtype d, uint8_t v)
 {
+    assert((unsigned)d < QG_NDTYPE);
     if (d == QG_F8E8M0)
         return v == 0xff ? NAN : ldexpf(1, v - 127);
     const small_format *s = format_of(d);
@@ -122,6 +130,7 @@ static unsigned rounded(const small_format *s, float f)
 
 uint8_t qg_small_of_f32(qg_dtype d, float f, bool saturate)
 {
+    assert((unsigned)d < QG_NDTYPE);
     if (d == QG_F8E8M0)
         return e8m0_of(f, saturate);
     const small_format *s = format_of(d);

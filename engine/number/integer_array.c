@@ -40,6 +40,7 @@ bool qg_grid_same(qg_grid a, qg_grid b)
 
 void qg_codes_load(qg_dtype d, const void *data, size_t first, int32_t *codes, size_t n)
 {
+    assert((data && codes) || n == 0);
     if (d == QG_I8)
         LOAD(int8_t);
     else if (d == QG_U8)
@@ -64,6 +65,7 @@ void qg_codes_load(qg_dtype d, const void *data, size_t first, int32_t *codes, s
 void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first,
                     size_t n)
 {
+    assert((data && codes) || n == 0);
     if (d == QG_I8)
         STORE(int8_t);
     else if (d == QG_U8)
@@ -83,6 +85,7 @@ static int64_t extent(const qg_int_dims *d, int32_t rank, int32_t i)
     return own < 0 ? 1 : d->dim[own];
 }
 
+/* The dims that a and b broadcast to; the number of elements fits int64_t. */
 static qg_status output_dims(qg_ctx *ctx, const char *doing, const qg_int_dims *a,
                              const qg_int_dims *b, qg_int_dims *y)
 {
@@ -119,9 +122,12 @@ static void strides_of(const qg_int_dims *d, int32_t rank,
     }
 }
 
+/* The span is the longest run of innermost axes over which each operand behaves
+ * alike: always moves, or always stands still.  Axes of extent 1 belong to either. */
 qg_status qg_int_broadcast_make(qg_ctx *ctx, const char *doing, const qg_int_dims *a,
                                 const qg_int_dims *b, qg_int_broadcast *out)
 {
+    assert(a && b && out);
     qg_int_broadcast r = { .n = 1, .spans = 1 };
     QG_TRY(output_dims(ctx, doing, a, b, &r.y));
     int32_t rank = r.y.rank, i = rank;
@@ -147,6 +153,7 @@ qg_status qg_int_broadcast_make(qg_ctx *ctx, const char *doing, const qg_int_dim
     return QG_OK;
 }
 
+/* Takes i apart into the index of the outer axes, the last of them fastest. */
 qg_int_span qg_int_broadcast_span(const qg_int_broadcast *b, size_t i)
 {
     assert(i < b->spans);

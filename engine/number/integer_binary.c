@@ -1,3 +1,9 @@
+/* integer_binary.c -- one prepare and one span function per form of
+ * integer_binary.h.
+ *
+ * prepare_* turns scales into constants once and picks the loop; the loops see at
+ * most CHUNK elements widened to int32, so each form is written once for all storage
+ * types. */
 #include "engine/number/integer_binary.h"
 
 #include <assert.h>
@@ -35,10 +41,16 @@ static const struct form {
 
 static const char *const op_names[] = { "add", "sub", "mul" };
 
-const char *qg_int_binary_op_name(qg_int_binary_op op) { return op_names[op]; }
+const char *qg_int_binary_op_name(qg_int_binary_op op)
+{
+    assert((unsigned)op <= QG_INT_BINARY_MUL);
+    return op_names[op];
+}
 
 /* -- the forms of Add ------------------------------------------------------------- */
 
+/* TFLite's reference Add: `left` bits of headroom, both operands brought to the
+ * coarser grid, one requantization of the sum. */
 static void span_fixed(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
     for (size_t i = 0; i < o->n; i++) {
@@ -50,6 +62,8 @@ static void span_fixed(const qg_int_binary *p, const qg_int_operands *o, int32_t
     }
 }
 
+/* twice is 2 max(sa, sb), hence both input multipliers are at most 1/2 and the sum
+ * of the two shifted operands cannot overflow. */
 static qg_status prepare_fixed(qg_ctx *ctx, const char *what, qg_int_binary *p,
                                qg_multiplier (*multiplier)(double))
 {
@@ -104,11 +118,14 @@ static void sum_factors(qg_int_binary *p, int bits)
     p->span = span_sum;
 }
 
+/* XNNPACK and the NEON kernel only take ratios for which their factors keep enough
+ * bits. */
 static bool ratios_within(const qg_int_binary *p, float low, float high)
 {
     return p->ra >= low && p->ra < high && p->rb >= low && p->rb < high;
 }
 
+/* Source: XNNPACK's qs8 add, which asserts the same bounds. */
 static qg_status prepare_mantissa(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     if (!ratios_within(p, 0x1p-10f, 0x1p8f))
@@ -129,6 +146,8 @@ static qg_status prepare_delegate(qg_ctx *ctx, const char *what, qg_int_binary *
     return prepare_double(ctx, what, p);
 }
 
+/* The limits are applied before the zero point is added, as in
+ * MlasQLinearAddKernelHelper. */
 static void span_portable(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
     float zero = (float)p->range.zero;
@@ -148,6 +167,8 @@ static qg_status prepare_portable(qg_ctx *ctx, const char *what, qg_int_binary *
     return QG_OK;
 }
 
+/* Falls back to the portable form like the kernel itself: 16-bit types, extreme
+ * ratios and shifts that vqrshl cannot make. */
 static qg_status prepare_neon(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     if (qg_dtype_bits(p->spec.y.dtype) == 16 || !ratios_within(p, 0x1p-14f, 0x1p8f))
@@ -170,6 +191,8 @@ static int32_t saturate_x86(float v, qg_code_range range)
     return (int32_t)qg_clamp_i64(q, range.lo, range.hi);
 }
 
+/* Which operand goes into the inner fma decides the last bit; when A stands still
+ * ORT exchanges the two. */
 static void span_fma(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
     for (size_t i = 0; i < o->n; i++) {
@@ -192,6 +215,7 @@ static qg_status prepare_fma(qg_ctx *ctx, const char *what, qg_int_binary *p)
     return QG_OK;
 }
 
+/* As span_fma on machines without FMA: each product and each sum rounds by itself. */
 static void span_sse(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
     for (size_t i = 0; i < o->n; i++) {
@@ -232,6 +256,8 @@ static int64_t reach(qg_grid g)
     return r.hi - g.zero > g.zero - r.lo ? r.hi - g.zero : g.zero - r.lo;
 }
 
+/* requantizes (A - za)(B - zb), which every runtime here holds in 32 bits; scales or
+ * zero points that could exceed that are refused. */
 static qg_status prepare_product(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     const qg_int_binary_spec *s = &p->spec;
@@ -253,6 +279,7 @@ static qg_status prepare_product(qg_ctx *ctx, const char *what, qg_int_binary *p
 
 /* -- both -------------------------------------------------------------------------- */
 
+/* The first row for runtime and instruction set; NULL when the runtime has no Add. */
 static const struct form *form_find(const qg_int_binary_spec *s)
 {
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
@@ -288,6 +315,7 @@ static qg_status prepare_sum(qg_ctx *ctx, const char *what, qg_int_binary *p)
 qg_status qg_int_binary_prepare(qg_ctx *ctx, const qg_int_binary_spec *spec,
                                 qg_int_binary *out)
 {
+    assert(spec && spec->runtime && spec->isa && out);
     const char *what = op_names[spec->op];
     QG_TRY(qg_grid_check(ctx, what, "first input", spec->a));
     QG_TRY(qg_grid_check(ctx, what, "second input", spec->b));
@@ -308,9 +336,11 @@ qg_status qg_int_binary_prepare(qg_ctx *ctx, const qg_int_binary_spec *spec,
 
 enum { CHUNK = 256 };
 
+/* A standing operand is loaded as one element per chunk, see a_step. */
 qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p,
                             const qg_int_argument *a, const qg_int_argument *b, void *y)
 {
+    assert(p && p->span && a && b && y);
     qg_int_broadcast shape;
     const char *what = op_names[p->spec.op];
     QG_TRY(qg_int_broadcast_make(ctx, what, &a->dims, &b->dims, &shape));

@@ -1,3 +1,7 @@
+/* integer_exp.c -- gemmlowp's exponential and reciprocal, rounding for rounding.
+ *
+ * Every constant and the order of every operation is part of the result: this is
+ * meant to give the runtime's bits, not the best approximation. */
 #include "engine/number/integer_exp.h"
 
 #include <assert.h>
@@ -18,6 +22,8 @@ static int32_t exp_quarter(int32_t x)
     return exp_eighth + qg_high_mul(exp_eighth, x + qg_shift_away(p, 1));
 }
 
+/* exp(a) = exp(remainder in [-1/4, 0)) times exp(-2^k) for each bit k set in the
+ * rest. */
 int32_t qg_exp_negative(int32_t a, int integer_bits)
 {
     static const struct {
@@ -62,16 +68,21 @@ static int32_t two_over_one_plus(int32_t a)
     return x;
 }
 
+/* 1 / (1 + a) is half of 2 / (1 + a), and Q(2) to Q(0) is two bits: one shift is
+ * left. */
 int32_t qg_one_over_one_plus(int32_t a)
 {
+    assert(a >= 0);
     return qg_shift_left_sat(two_over_one_plus(a), 1);
 }
 
+/* (1 - a) / (1 + a) = 2 / (1 + a) - 1; in Q(2) one is 2^29. */
 int32_t qg_one_minus_over_one_plus(int32_t a)
 {
     return qg_shift_left_sat(two_over_one_plus(a) - (1 << 29), 2);
 }
 
+/* By symmetry: the exponential takes only arguments below zero. */
 int32_t qg_logistic_fixed(int32_t a, int integer_bits)
 {
     if (a == 0)
@@ -81,6 +92,7 @@ int32_t qg_logistic_fixed(int32_t a, int integer_bits)
     return a > 0 ? p : INT32_MAX - p;
 }
 
+/* tanh(a) = (1 - e) / (1 + e) with e = exp(-2a). */
 int32_t qg_tanh_fixed(int32_t a, int integer_bits)
 {
     if (a == 0)
@@ -90,8 +102,11 @@ int32_t qg_tanh_fixed(int32_t a, int integer_bits)
     return a < 0 ? -t : t;
 }
 
+/* TFLite's kScaledDiffIntegerBits and kAccumulationIntegerBits. */
 enum { INTEGER_BITS = 5, SUM_BITS = 12 };
 
+/* Differences below diff_min have an exponential of 0 in Q(0) and are left out of
+ * the sum, as in TFLite's CalculateInputRadius.  31 = 2^INTEGER_BITS - 1. */
 qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float beta, int bits,
                                  bool single_rounding, qg_int_softmax *out)
 {
@@ -122,6 +137,7 @@ static int32_t exp_of(const qg_int_softmax *s, int32_t difference)
 qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t *x,
                              int32_t *y, size_t n)
 {
+    assert(s && x && y);
     assert(n >= 1);
     int32_t largest = x[0];
     for (size_t i = 1; i < n; i++)

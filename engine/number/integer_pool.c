@@ -12,6 +12,7 @@ struct area {
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* The window of output (y, x) cut to the picture; never empty, see integer_pool.h. */
 static struct area area_of(const qg_int_window *w, int64_t y, int64_t x)
 {
     int64_t top = y * w->stride[0] - w->pad[0], left = x * w->stride[1] - w->pad[1];
@@ -24,6 +25,7 @@ static struct area area_of(const qg_int_window *w, int64_t y, int64_t x)
 void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int32_t *x,
                          int32_t *y)
 {
+    assert(w && x && y && range.lo <= range.hi);
     for (int64_t p = 0; p < w->planes; p++, x += w->height * w->width)
         for (int64_t i = 0; i < w->out_height * w->out_width; i++) {
             struct area a = area_of(w, i / w->out_width, i % w->out_width);
@@ -48,9 +50,11 @@ static int64_t divisor(const qg_int_window *w, const qg_float_pool *p, int64_t r
            (least(left + w->kernel[1], w->width + p->pad_end[1]) - left);
 }
 
+/* The order is ORT's: dequantize each code, add row by row in float32, divide once. */
 void qg_int_average_pool_float(const qg_int_window *w, const qg_float_pool *p,
                                const int32_t *x, int32_t *y)
 {
+    assert(w && p && x && y);
     qg_code_range to = qg_code_range_of(p->y.dtype, p->y.zero);
     for (int64_t k = 0; k < w->planes; k++, x += w->height * w->width)
         for (int64_t i = 0; i < w->out_height * w->out_width; i++) {

@@ -12,6 +12,7 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
+/* One message for all refusals: from, to, and what the runtime would have taken. */
 static qg_status refuse(qg_ctx *ctx, const qg_rescale_spec *s, const char *expected)
 {
     return qg_fail(ctx, QG_EUNSUPPORTED,
@@ -21,6 +22,7 @@ static qg_status refuse(qg_ctx *ctx, const qg_rescale_spec *s, const char *expec
                    (int)s->y.zero, expected);
 }
 
+/* Only TFLite's uint8 kernel rescales while it concatenates. */
 static qg_status prepare_concat(qg_ctx *ctx, const qg_rescale_spec *s, qg_rescale *r)
 {
     bool tflite = starts_with(s->runtime, "tflite") || starts_with(s->runtime, "cmsis");
@@ -34,6 +36,8 @@ static qg_status prepare_concat(qg_ctx *ctx, const qg_rescale_spec *s, qg_rescal
     return QG_OK;
 }
 
+/* XNNPACK's convert takes ratios in [2^-8, 2^7]; the delegate leaves the rest to the
+ * built-in kernel, and so does this. */
 static qg_status prepare_requant(qg_ctx *ctx, const qg_rescale_spec *s, qg_rescale *r)
 {
     float ratio = s->x.scale / s->y.scale;
@@ -67,6 +71,7 @@ qg_status qg_rescale_prepare(qg_ctx *ctx, const qg_rescale_spec *spec, qg_rescal
     return QG_OK;
 }
 
+/* 2^31 is beyond every code, and limiting to it keeps the conversion defined. */
 static int32_t affine_one(const qg_rescale *r, int32_t q)
 {
     const qg_code_range *to = &r->r.range;
@@ -77,6 +82,7 @@ static int32_t affine_one(const qg_rescale *r, int32_t q)
 
 void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y, size_t n)
 {
+    assert(r && (n == 0 || (x && y)));
     for (size_t i = 0; i < n; i++) {
         if (r->how == QG_RESCALE_COPY)
             y[i] = x[i];
@@ -93,6 +99,7 @@ static const struct {
     const char *runtime;
     bool reciprocal;
     qg_rounding rounding;
+    /* Who divides and who multiplies by the reciprocal; the two differ in the last code. */
 } quantizers[] = {
     {"tflite-reference", false, QG_ROUND_HALF_AWAY},
     { "tflite-micro",    false, QG_ROUND_HALF_AWAY},
@@ -122,6 +129,7 @@ qg_status qg_quantizer_prepare(qg_ctx *ctx, const char *runtime, qg_grid y,
 
 void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y, size_t n)
 {
+    assert(q && (n == 0 || (x && y)));
     float lo = (float)(q->range.lo - q->range.zero);
     float hi = (float)(q->range.hi - q->range.zero);
     for (size_t i = 0; i < n; i++) {
@@ -144,6 +152,7 @@ static qg_status axis_of(qg_ctx *ctx, int32_t axis, int32_t rank, int32_t *out)
     return QG_OK;
 }
 
+/* Sums the extents along the axis; all others must be equal to those of input 0. */
 qg_status qg_int_concat_dims(qg_ctx *ctx, int32_t axis, const qg_int_concat_input *in,
                              size_t n, qg_int_dims *out)
 {
@@ -176,6 +185,7 @@ struct placement {
 static void place(const qg_rescale *r, const qg_int_concat_input *in, qg_dtype type,
                   void *y, struct placement p)
 {
+    assert(p.block <= p.pitch && p.first + p.block <= p.pitch);
     int32_t codes[CHUNK];
     for (size_t k = 0; k < p.blocks; k++)
         for (size_t at = 0; at < p.block; at += CHUNK) {
@@ -186,6 +196,7 @@ static void place(const qg_rescale *r, const qg_int_concat_input *in, qg_dtype t
         }
 }
 
+/* Product of dim[from .. to): checked by qg_int_concat_dims, so it cannot overflow. */
 static size_t extent(const qg_int_dims *d, int32_t from, int32_t to)
 {
     size_t n = 1;
@@ -197,6 +208,7 @@ static size_t extent(const qg_int_dims *d, int32_t from, int32_t to)
 qg_status qg_int_concat_run(qg_ctx *ctx, const qg_int_concat_spec *spec,
                             const qg_int_concat_input *in, size_t n, void *y)
 {
+    assert(spec && in && n >= 1);
     qg_int_dims d;
     int32_t axis;
     QG_TRY(qg_int_concat_dims(ctx, spec->axis, in, n, &d));

@@ -9,12 +9,16 @@ struct place {
     int64_t batch, group, out, y, x;
 };
 
+/* Sums are kept in int64_t and cut to 32 bits at the end: the same as adding modulo
+ * 2^32. */
 struct totals {
     int64_t products, w, x; /* x without its zero point */
     int64_t before;         /* pairs: product of the even element */
     bool odd;
 };
 
+/* pairs: what vpmaddubsw does with two neighbouring products.  A lone last product
+ * is saturated against zero, by sum_at. */
 static void add_tap(const qg_int_sum *s, struct totals *t, int32_t x, int32_t w)
 {
     t->w += w;
@@ -44,6 +48,7 @@ static int32_t input_at(const qg_int_sum *s, const struct place *p, int64_t chan
                      (size_t)y * s->x.row + (size_t)x * s->x.column];
 }
 
+/* Zero points are taken out at the end, by the formula of the header. */
 static int32_t sum_at(const qg_int_sum *s, const struct place *p)
 {
     size_t o = (size_t)(p->group * s->out_channels + p->out);

@@ -1,5 +1,8 @@
+/* integer_unary.c -- fills tables of 256 codes, one function per way of computing
+ * them. */
 #include "engine/number/integer_unary.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -26,6 +29,8 @@ static const struct row {
      { dequantized_table, dequantized_table, dequantized_table, NULL }           },
 };
 
+/* In double and rounded once, except the leaky relu, whose product is a float32
+ * operation in the runtimes too. */
 static float function_of(const qg_int_unary_spec *s, float x)
 {
     if (s->function == QG_INT_UNARY_LOGISTIC)
@@ -35,11 +40,13 @@ static float function_of(const qg_int_unary_spec *s, float x)
     return x >= 0 ? x : x * s->alpha;
 }
 
+/* The input code of table entry i: -128 + i for int8, i for uint8. */
 static int32_t code_at(const qg_int_unary_spec *s, int i)
 {
     return qg_code_range_of(s->x.dtype, 0).lo + i;
 }
 
+/* TFLite: dequantize, function, times the reciprocal of the output scale. */
 static qg_status float_table(qg_ctx *ctx, const qg_int_unary_spec *s,
                              int32_t table[256])
 {
@@ -55,6 +62,7 @@ static qg_status float_table(qg_ctx *ctx, const qg_int_unary_spec *s,
     return QG_OK;
 }
 
+/* ORT builds its table through DequantizeLinear, the function and QuantizeLinear. */
 static qg_status dequantized_table(qg_ctx *ctx, const qg_int_unary_spec *s,
                                    int32_t table[256])
 {
@@ -72,6 +80,7 @@ static qg_status dequantized_table(qg_ctx *ctx, const qg_int_unary_spec *s,
 
 typedef int32_t scale_fn(int32_t, qg_multiplier);
 
+/* z in Q(4) to an int8 code: 8 fraction bits for logistic less 128, 7 for tanh. */
 static int32_t fixed_one(const qg_int_unary_spec *s, int32_t z)
 {
     if (s->function == QG_INT_UNARY_LOGISTIC)
@@ -79,6 +88,8 @@ static int32_t fixed_one(const qg_int_unary_spec *s, int32_t z)
     return qg_shift_away(qg_tanh_fixed(z, 4), 24);
 }
 
+/* Inputs beyond the radius saturate without computing: 15 = 2^4 - 1, the largest
+ * integer that four integer bits hold. */
 static qg_status fill_fixed(qg_ctx *ctx, const qg_int_unary_spec *s, scale_fn *scale,
                             int32_t table[256])
 {
@@ -168,6 +179,9 @@ static int32_t swish_gate(int16_t h, qg_multiplier m)
     return (r + 32768) >> 1;
 }
 
+/* h carries 7 more fraction bits than the code, saturated to 16 bits; the gate and
+ * the output factor are q15, and the product is cut, not rounded, as in the source
+ * (HardSwish in TFLite's reference kernels). */
 static qg_status swish_table(qg_ctx *ctx, const qg_int_unary_spec *s,
                              int32_t table[256])
 {
@@ -195,6 +209,7 @@ static qg_status swish_table(qg_ctx *ctx, const qg_int_unary_spec *s,
 qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
                              int32_t table[256])
 {
+    assert(spec && spec->runtime && (unsigned)spec->function < QG_INT_NUNARY);
     QG_TRY(qg_grid_check(ctx, "integer function", "input", spec->x));
     QG_TRY(qg_grid_check(ctx, "integer function", "output", spec->y));
     if (qg_dtype_bits(spec->x.dtype) != 8 || qg_dtype_bits(spec->y.dtype) != 8)

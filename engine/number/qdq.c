@@ -1,3 +1,6 @@
+/* qdq.c -- runs of elements with one parameter are quantized CHUNK codes at a time;
+ * blocked parameters with inner > 1 are handled element by element, because ORT
+ * wraps there. */
 #include "engine/number/qdq.h"
 
 #include <assert.h>
@@ -23,8 +26,10 @@ bool qg_qdq_knows(qg_dtype type, bool quantize)
 
 /* --- codes in memory ------------------------------------------------------------ */
 
+/* Codes [at, at + n) as int32.  x ^ sign - sign extends the sign of any width. */
 static void load(qg_dtype type, const void *from, size_t at, size_t n, int32_t *to)
 {
+    assert(qg_dtype_bits(type) >= 2);
     unsigned bits = qg_dtype_bits(type), sign = 1u << (bits - 1);
     int32_t low = qg_dtype_kind_of(type) == QG_KIND_INT ? (int32_t)sign : 0;
     if (type == QG_I32) {
@@ -39,6 +44,8 @@ static void load(qg_dtype type, const void *from, size_t at, size_t n, int32_t *
     }
 }
 
+/* The reverse; codes are within the type (asserted by the width only: clamped
+ * before). */
 static void store(qg_dtype type, void *to, size_t at, size_t n, const int32_t *from)
 {
     unsigned bits = qg_dtype_bits(type);
@@ -62,6 +69,8 @@ typedef struct run {
 
 typedef void run_fn(const qg_qdq *q, run r, const void *x, void *y);
 
+/* Calls f for every run: per tensor one, per channel outer * dim, per block as the
+ * header has it. */
 static void for_runs(const qg_qdq *q, run_fn *f, const void *x, void *y)
 {
     size_t blocks = q->block ? (q->dim + q->block - 1) / q->block : q->dim;
@@ -85,6 +94,7 @@ typedef struct limits {
     int32_t zero, low, high;
 } limits;
 
+/* Range of the type and zero point of one parameter. */
 static limits limits_of(const qg_qdq *q, size_t param)
 {
     int32_t zero = 0, steps = (int32_t)((1u << qg_dtype_bits(q->type)) - 1);
@@ -94,6 +104,7 @@ static limits limits_of(const qg_qdq *q, size_t param)
     return (limits){ zero, low, low + steps };
 }
 
+/* The conversion instruction of the machine: cvttps and fcvtns differ out of range. */
 static int32_t to_int32(float v, bool aarch64)
 {
     if (v >= -0x1p31f && v < 0x1p31f)
@@ -103,6 +114,7 @@ static int32_t to_int32(float v, bool aarch64)
     return v < 0 ? INT32_MIN : v > 0 ? INT32_MAX : 0;
 }
 
+/* Round, add modulo 2^32, clamp: the order of ORT's scalar loops. */
 static int32_t wrapped(const qg_qdq *q, limits m, float scale, float x)
 {
     int32_t code = to_int32(x / scale, q->aarch64);
@@ -132,6 +144,8 @@ static void quantize_each(const qg_qdq *q, run r, const void *x, void *y)
     }
 }
 
+/* 2-bit elements always, and 4-bit elements in a byte shared with a neighbouring
+ * run, go through ORT's scalar loop: those codes are computed again. */
 static void quantize_run(const qg_qdq *q, run r, const void *x, void *y)
 {
     int32_t code[CHUNK];
@@ -186,6 +200,7 @@ void qg_quantize_linear(const qg_qdq *q, const float *x, void *y)
 
 /* --- DequantizeLinear ------------------------------------------------------------- */
 
+/* The difference is taken modulo 2^32, which only int32 codes can notice. */
 static void dequantize(const qg_qdq *q, run r, const void *x, void *y)
 {
     int32_t code[CHUNK], zero[CHUNK] = { 0 };
@@ -224,9 +239,12 @@ void qg_dequantize_linear(const qg_qdq *q, const void *x, float *y)
 
 /* --- DynamicQuantizeLinear -------------------------------------------------------- */
 
+/* Source: ORT's GetQuantizationParameter.  0.0f - x, not -x: the result must not be
+ * -0. */
 void qg_dynamic_quantize_linear(const float *x, size_t n, uint8_t *y, float *scale,
                                 uint8_t *zero_point)
 {
+    assert(scale && zero_point && (n == 0 || (x && y)));
     float low = 0, high = 0;
     for (size_t i = 0; i < n; i++) {
         low = x[i] < low ? x[i] : low;

@@ -23,9 +23,21 @@ static const char *const use_names[QG_NUSE] = {
 #undef X
 };
 
-const char *qg_scheme_name(qg_requant_scheme s) { return scheme_names[s]; }
-const char *qg_factor_name(qg_factor f) { return factor_names[f]; }
-const char *qg_requant_use_name(qg_requant_use u) { return use_names[u]; }
+const char *qg_scheme_name(qg_requant_scheme s)
+{
+    assert((unsigned)s < QG_NSCHEME);
+    return scheme_names[s];
+}
+const char *qg_factor_name(qg_factor f)
+{
+    assert((unsigned)f < QG_NFACTOR);
+    return factor_names[f];
+}
+const char *qg_requant_use_name(qg_requant_use u)
+{
+    assert((unsigned)u < QG_NUSE);
+    return use_names[u];
+}
 
 qg_code_range qg_code_range_of(qg_dtype dtype, int32_t zero)
 {
@@ -36,6 +48,8 @@ qg_code_range qg_code_range_of(qg_dtype dtype, int32_t zero)
     return (qg_code_range){ zero, lo, lo + (1 << bits) - 1 };
 }
 
+/* RELU6 of a tiny scale may exceed the codes: the bounds are limited to the range
+ * first. */
 qg_code_range qg_fused_range(qg_fused a, float scale, qg_code_range range)
 {
     static const struct {
@@ -57,6 +71,8 @@ qg_code_range qg_fused_range(qg_fused a, float scale, qg_code_range range)
     return range;
 }
 
+/* Products and quotients of floats are float32 operations here, each rounded: that
+ * is what tells these factors apart. */
 static double factor_of(qg_factor factor, qg_scales s)
 {
     switch (factor) {
@@ -108,6 +124,7 @@ static bool factor_fits(qg_requant_scheme scheme, double real, const char **limi
     return scheme != QG_SCHEME_POW2_SHIFT || (fraction == 0.5 && exponent <= 1);
 }
 
+/* POW2_SHIFT: frexp has real = 1/2 * 2^exponent, so the shift is 1 - exponent. */
 static qg_multiplier multiplier_of(qg_requant_scheme scheme, double real)
 {
     switch (scheme) {
@@ -163,6 +180,7 @@ qg_status qg_requant_prepare(qg_ctx *ctx, const char *what, const qg_requant_rul
 qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what, qg_scales s,
                                     qg_level_range y, qg_requant *out)
 {
+    assert(what && out);
     QG_TRY(scale_check(ctx, what, "input", s.x));
     QG_TRY(scale_check(ctx, what, "weight", s.w));
     bool ordered = isfinite(y.low) && isfinite(y.high) && y.low < y.high;
@@ -201,6 +219,8 @@ static int32_t float_code(const qg_requant *r, float v)
     return (int32_t)q + (int32_t)zero;
 }
 
+/* bias 0 is added too: v + 0 changes nothing but the sign of a zero, which rounds
+ * alike. */
 static int32_t float_one(const qg_requant *r, int64_t acc, float bias)
 {
     float sum = (float)acc;
@@ -216,6 +236,7 @@ static int32_t float_one(const qg_requant *r, int64_t acc, float bias)
     return float_code(r, v);
 }
 
+/* The sum scaled and rounded, without zero point and limits. */
 static int64_t fixed_one(const qg_requant *r, int64_t acc)
 {
     switch ((qg_requant_scheme)r->scheme) {
@@ -258,6 +279,7 @@ int32_t qg_requant_biased(const qg_requant *r, int64_t acc, float bias)
 
 void qg_requant_many(const qg_requant *r, const int32_t *acc, int32_t *y, size_t n)
 {
+    assert(r && (n == 0 || (acc && y)));
     for (size_t i = 0; i < n; i++)
         y[i] = qg_requant_one(r, acc[i]);
 }

@@ -48,6 +48,7 @@ int qg_rounding_named(const char *name)
     return -1;
 }
 
+/* Whether |x| is rounded up to the next integer: one look into the table above. */
 static bool away(qg_rounding r, bool negative, int rest)
 {
     assert(r < QG_NROUNDING);
@@ -70,6 +71,7 @@ double qg_round_f64(qg_rounding r, double x)
 /* A float is a double, and an integer next to a float is a float: nothing is lost. */
 float qg_round_f32(qg_rounding r, float x) { return (float)qg_round_f64(r, x); }
 
+/* Works on the magnitude, so that INT64_MIN has one too, and splits it exactly. */
 int64_t qg_round_shift(qg_rounding r, int64_t v, unsigned shift)
 {
     assert(shift <= 62);
