@@ -89,7 +89,8 @@ static qg_status concat_run(const qg_call *k)
     return QG_OK;
 }
 
-/* --- Concat on channels-last memory: the same copies, the axis counted in memory --- */
+/* --- Concat on channels-last memory: the same copies, the axis counted in memory
+ * --- */
 
 static qg_status concat_last_run(const qg_kernel *kernel, const qg_call *k)
 {

@@ -36,6 +36,7 @@ static bool quirk(const team *t, uint64_t mask)
     return (t->env->quant->quirks & mask) != 0;
 }
 
+/* The rule stays without effect at this node, and says why. */
 static qg_status miss(const team *t, const char *why)
 {
     return qg_pass_near_miss(t->env, t->rule->origin.id, t->node, "%s", why);
@@ -49,6 +50,7 @@ static bool takes_part(const qg_tqc *t)
            !(t->scheme.policy & QG_FLOATING); /* D04: nothing to count in steps */
 }
 
+/* False when there are more operands than a team holds. */
 static bool gather(team *t, qg_tqc **row, uint32_t n)
 {
     t->n = 0;
@@ -82,6 +84,7 @@ static const char *objection(const qg_tqc *member, const qg_tqc *lead)
 /* Symmetric: the largest scale, exactly.  Else the range that holds all ranges. */
 static void common_param(const team *t, float *scale, int32_t *offset)
 {
+    assert(t->n > 0);
     const qg_scheme *s = &t->member[0]->scheme;
     bool by_range = (s->policy & QG_ASYMMETRIC) ||
                     quirk(t, QG_QUIRK(PPQ_ALIGN_256_OVER_255)); /* D03 */
@@ -127,14 +130,18 @@ static qg_status stand_alone(const team *t, qg_tqc *member)
     return qg_tqc_set_state(q, member, QG_TQC_ACTIVATED);
 }
 
+/* lead's group grows; nothing happens when both are in it already. */
 static qg_status borrow(const team *t, qg_tqc *member, qg_tqc *lead)
 {
+    assert(member && lead);
     if (qg_tqc_root(member) == qg_tqc_root(lead))
         return QG_OK;
     t->env->changed++;
     return qg_tqc_lend(t->env->quant, member, lead);
 }
 
+/* Inputs stand on their own first where their producers must not follow; then all
+ * borrow from the lead, and for `large` the lead's root takes the common scale. */
 static qg_status share_groups(team *t, qg_tqc *lead)
 {
     float scale = 0;
@@ -156,8 +163,10 @@ static qg_status share_groups(team *t, qg_tqc *lead)
 
 /* --- sharing as PPQ does it: endpoint by endpoint --- */
 
+/* One endpoint, not its group; never a circle. */
 static qg_status ppq_borrow(const team *t, qg_tqc *member, qg_tqc *lead)
 {
+    assert(member && lead);
     if (member == lead || qg_tqc_root(lead) == member)
         return QG_OK;
     t->env->changed++;
@@ -176,6 +185,7 @@ static qg_status ppq_lead(team *t, qg_tqc *lead)
     return qg_tqc_set_state(q, lead, QG_TQC_PASSIVE);
 }
 
+/* Endpoints of `up` at values that the aligned node reads. */
 static qg_status ppq_spread_row(const team *t, qg_node *up, bool outputs, qg_tqc *lead)
 {
     uint32_t n = outputs ? up->n_out : up->n_in;
@@ -207,6 +217,7 @@ static qg_status ppq_spread(const team *t, qg_tqc *lead)
     return QG_OK;
 }
 
+/* The same steps in PPQ's order. */
 static qg_status ppq_share(team *t, qg_tqc *lead)
 {
     if (t->rule->align == QG_ALIGN_LARGE)
@@ -221,6 +232,7 @@ static qg_status ppq_share(team *t, qg_tqc *lead)
 
 static qg_tqc *first(qg_tqc **row, uint32_t n) { return row && n > 0 ? row[0] : NULL; }
 
+/* Picks lead and operands by the rule, asks for objections, then shares. */
 static qg_status align(team *t)
 {
     qg_node *n = t->node;
@@ -253,6 +265,7 @@ static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
     return NULL;
 }
 
+/* Node by node in topological order: a later node sees what earlier ones decided. */
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;

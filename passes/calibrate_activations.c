@@ -13,6 +13,7 @@
 #include "engine/quant/quirk.h"
 #include "passes/passes.h"
 
+/* One endpoint under observation. */
 typedef struct watched {
     qg_tqc *tqc;
     const qg_observer *observer;
@@ -30,6 +31,7 @@ typedef struct calibration {
     pthread_mutex_t lock; /* of total and seen */
 } calibration;
 
+/* States of all watched endpoints as one worker has seen them. */
 typedef struct worker {
     calibration *c;
     char *state;
@@ -39,6 +41,7 @@ typedef struct worker {
 
 /* --- in the workers --- */
 
+/* The same layout in every worker and in the total. */
 static void begin_states(const calibration *c, char *state)
 {
     for (size_t i = 0; i < c->watch.n; i++) {
@@ -47,6 +50,7 @@ static void begin_states(const calibration *c, char *state)
     }
 }
 
+/* The block is zeroed and then begun: padding bytes are equal in all workers. */
 static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
 {
     calibration *c = ud;
@@ -66,9 +70,12 @@ static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
     return QG_OK;
 }
 
+/* Called for every endpoint of a watched node; only those in the index count, and
+ * only before they are rounded. */
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
                             const qg_endpoint *at, qg_tensor *value)
 {
+    assert(state && at && value);
     worker *w = state;
     uint32_t k = at->tqc && !at->rounded ? w->c->index[at->tqc->id] : QG_NONE;
     if (k == QG_NONE || qg_tensor_count(value) == 0)
@@ -87,6 +94,7 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
                    qg_tqc_text(at->tqc, text), sample);
 }
 
+/* Merging is exact, so the order in which workers finish does not matter. */
 static void worker_end(void *ud, void *state)
 {
     calibration *c = ud;
@@ -103,8 +111,11 @@ static void worker_end(void *ud, void *state)
 
 /* --- around them --- */
 
+/* An unknown name of --observer is kept, so that qg_observe_begin names it in its
+ * message. */
 static qg_status watch_one(calibration *c, qg_tqc *t, size_t samples)
 {
+    assert(c->index && t->id < c->env->quant->tqc.n);
     qg_pass_env *env = c->env;
     watched w = { .tqc = t, .offset = c->bytes };
     if (env->options.observer) {
@@ -120,6 +131,7 @@ static qg_status watch_one(calibration *c, qg_tqc *t, size_t samples)
     return qg_vec_push(env->ctx, env->graph->arena, &c->watch, w);
 }
 
+/* Constants are calibrate-parameters' business. */
 static qg_status choose(calibration *c, size_t samples)
 {
     const qg_quant *q = c->env->quant;
@@ -135,6 +147,7 @@ static qg_status choose(calibration *c, size_t samples)
     return QG_OK;
 }
 
+/* The plan is shared; everything that changes is the workers'. */
 static qg_status drive(calibration *c, const qg_plan *plan, size_t samples)
 {
     qg_pass_env *env = c->env;
@@ -151,6 +164,7 @@ static qg_status drive(calibration *c, const qg_plan *plan, size_t samples)
     return qg_drive_run(env->ctx, &d);
 }
 
+/* The context's plan lives as long as the samples run. */
 static qg_status run_samples(calibration *c, size_t samples)
 {
     qg_pass_env *env = c->env;
@@ -178,8 +192,10 @@ static qg_status run_samples(calibration *c, size_t samples)
     return s;
 }
 
+/* In order of endpoints: scales, then state ACTIVATED. */
 static qg_status finish(calibration *c)
 {
+    assert(c->total && c->seen);
     for (size_t i = 0; i < c->watch.n; i++) {
         const watched *w = &c->watch.at[i];
         char at[QG_ENDPOINT_TEXT];

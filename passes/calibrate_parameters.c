@@ -4,6 +4,7 @@
 #include "engine/quant/observer.h"
 #include "passes/passes.h"
 
+/* A constant is one sample; an empty one has nothing to round and stays float. */
 static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
 {
     const qg_tensor *x = qg_tqc_value(t)->constant;
@@ -28,6 +29,7 @@ static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
     return qg_observe_finish(env->quant, t, observer, &o, state);
 }
 
+/* Groups are made of activations; a constant in INITIAL is its own root. */
 static qg_status run(qg_pass_env *env)
 {
     qg_arena *scratch = qg_arena_new(env->ctx->alloc);

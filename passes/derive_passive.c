@@ -8,18 +8,21 @@
 
 #include "passes/passes.h"
 
+/* The endpoint in the operator's slot of this role, or NULL. */
 static qg_tqc *tqc_of_role(const qg_node *n, char role)
 {
     int slot = qg_op_slot_of(n->op, role);
     return slot >= 0 && (uint32_t)slot < n->n_in && n->tin ? n->tin[slot] : NULL;
 }
 
+/* Has a scale of its own kind: not float, not derived. */
 static bool can_lend(const qg_tqc *t)
 {
     return t && qg_tqc_param(t).n > 0 && t->state != QG_TQC_FP32 &&
            t->state != QG_TQC_SOI && t->derive == QG_DERIVE_NONE;
 }
 
+/* Reported as a near miss, because a float bias in an integer kernel is a surprise. */
 static qg_status stay_float(qg_pass_env *env, qg_tqc *t, const char *why)
 {
     char at[QG_ENDPOINT_TEXT];
@@ -42,6 +45,7 @@ static qg_status fit_scheme(qg_pass_env *env, qg_tqc *t, size_t channels)
     return qg_tqc_set_scheme(env->quant, t, &s);
 }
 
+/* One element per output channel, or one scale for all. */
 static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
 {
     qg_tqc *input = tqc_of_role(t->node, 'd'), *weight = tqc_of_role(t->node, 'w');
@@ -62,6 +66,7 @@ static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
     return QG_OK;
 }
 
+/* lend() settles the state: PASSIVE once the lender has a scale. */
 static qg_status borrow_input(qg_pass_env *env, qg_tqc *t)
 {
     qg_tqc *input = t->node->tin ? t->node->tin[0] : NULL;

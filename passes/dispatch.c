@@ -32,8 +32,10 @@ typedef struct work {
     uint8_t *shape;       /* [values] 1: somebody reads it as shape or index */
 } work;
 
+/* Slots along which data flows, as opposed to shapes, indices and statistics. */
 static bool is_value_slot(const qg_node *n, uint32_t slot)
 {
+    assert(n->op && slot < n->n_in);
     char role = qg_op_in_role(n->op, slot);
     return role != 's' && role != 'f';
 }
@@ -50,6 +52,7 @@ static const qg_node *reached_by(const work *w, const qg_node *n)
     return NULL;
 }
 
+/* A graph output is nobody's input. */
 static bool has_consumer(const qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_out; i++)
@@ -89,6 +92,7 @@ static void mark_shapes(work *w)
     }
 }
 
+/* False for a node without outputs. */
 static bool only_shapes(const work *w, const qg_node *n)
 {
     bool any = false;
@@ -103,8 +107,10 @@ static bool only_shapes(const work *w, const qg_node *n)
     return any;
 }
 
+/* The first reason that applies is the one that is shown. */
 static enum qg_platform decide(work *w, const qg_node *n, const char **reason)
 {
+    assert(n->id < w->env->graph->node.n);
     qg_arena *a = w->env->graph->arena;
     const qg_node *from = w->from[n->id];
     bool quantizable = qg_backend_quantizes(w->b, n->op);
@@ -148,6 +154,7 @@ static void listen(const work *w, const uint8_t *const *inside, qg_node *n)
     }
 }
 
+/* The option of the run wins over the backend's. */
 static qg_status find_mode(qg_pass_env *env, enum mode *out)
 {
     const char *name =

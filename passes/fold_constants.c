@@ -4,9 +4,13 @@
  * A node folds when all it makes is known.  Graph outputs stay computed: the interface
  * keeps its producers. */
 #include "engine/ir/edit.h"
+
+#include <assert.h>
+
 #include "engine/ir/infer.h"
 #include "passes/passes.h"
 
+/* All outputs that are there must be known, and none is a graph output. */
 static bool folds(const qg_node *n, const qg_tensor *const *known)
 {
     bool any = false;
@@ -19,8 +23,10 @@ static bool folds(const qg_node *n, const qg_tensor *const *known)
     return any;
 }
 
+/* Values first: removing the node asserts that nobody watches what it makes. */
 static qg_status fold(qg_pass_env *env, qg_node *n, const qg_tensor *const *known)
 {
+    assert(known && !n->dead);
     for (uint32_t i = 0; i < n->n_out; i++) {
         qg_value *v = n->out[i];
         qg_tensor *copy; /* what inference keeps dies with the next normalize */
@@ -34,6 +40,8 @@ static qg_status fold(qg_pass_env *env, qg_node *n, const qg_tensor *const *know
     return QG_OK;
 }
 
+/* Ids stay valid during the loop: only normalize renumbers, and the driver calls it
+ * after. */
 static qg_status run(qg_pass_env *env)
 {
     const qg_tensor *const *known;

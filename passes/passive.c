@@ -1,10 +1,15 @@
 /* passive -- a node that only moves values gives out what it took in: its outputs
  * follow its input and are not rounded again. */
 #include "engine/quant/quirk.h"
+
+#include <assert.h>
+
 #include "passes/passes.h"
 
+/* The whole group of t must be able to go silent under the leader's root. */
 static bool can_follow(const qg_tqc *t, const qg_tqc *leader)
 {
+    assert(t && leader);
     const qg_tqc *root = qg_tqc_root(t), *lead = qg_tqc_root(leader);
     bool moves = root->state == QG_TQC_OVERLAPPED ||
                  qg_tqc_may_move(root->state, root->saved, QG_TQC_OVERLAPPED);
@@ -19,6 +24,7 @@ static bool has_producer(const qg_node *n)
     return p && p->platform == n->platform;
 }
 
+/* Output by output; one that cannot follow is a near miss and the others still do. */
 static qg_status follow(qg_pass_env *env, qg_node *n)
 {
     qg_tqc *in = n->tin ? n->tin[0] : NULL;

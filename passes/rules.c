@@ -2,6 +2,7 @@
 #include "engine/quant/rules.h"
 #include "passes/passes.h"
 
+/* Only here and when a snapshot is loaded do TQCs come into being. */
 static qg_status run(qg_pass_env *env)
 {
     if (env->quant)

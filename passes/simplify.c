@@ -2,8 +2,12 @@
  * grid, keeps silent.  Per slot (PPQ's defect D21: only the first of two slots that
  * read the same value). */
 #include "engine/quant/quirk.h"
+
+#include <assert.h>
+
 #include "passes/passes.h"
 
+/* Not yet decided otherwise, and the same grid. */
 static bool is_redundant(const qg_tqc *t, const qg_tqc *producer)
 {
     return t && t->state == QG_TQC_INITIAL &&
@@ -19,8 +23,10 @@ static bool is_repeated(const qg_use *u)
     return false;
 }
 
+/* Every consumer of the value, in order of node id. */
 static qg_status simplify_value(qg_pass_env *env, const qg_value *v, qg_tqc *producer)
 {
+    assert(v && producer);
     bool first_only = (env->quant->quirks & QG_QUIRK(PPQ_FIRST_SLOT_ONLY)) != 0;
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_use *u = &v->use.at[i];
@@ -35,6 +41,7 @@ static qg_status simplify_value(qg_pass_env *env, const qg_value *v, qg_tqc *pro
     return QG_OK;
 }
 
+/* Values whose producer rounds, or is silent under one that does. */
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;

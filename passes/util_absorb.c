@@ -26,6 +26,7 @@ typedef struct attempt {
         return qg_pass_near_miss((a)->env, (a)->pattern, (a)->p, __VA_ARGS__);         \
     } while (0)
 
+/* Nobody else may see the value that disappears. */
 static qg_status check_between(attempt *a, bool *fits)
 {
     const qg_node *n = a->n;
@@ -64,6 +65,8 @@ static qg_status check_parameters(attempt *a, bool *fits)
     return QG_OK;
 }
 
+/* Asks the operator for its factors; one that cannot tell is a near miss, not an
+ * error. */
 static qg_status read_affine(attempt *a, bool *fits)
 {
     qg_ctx *ctx = a->env->ctx;
@@ -96,6 +99,7 @@ static qg_status read_affine(attempt *a, bool *fits)
 static qg_status replace(attempt *a, uint32_t slot, const char *name,
                          const qg_tensor *t)
 {
+    assert(t && t->data);
     qg_graph *g = a->env->graph;
     qg_value *v = slot < a->p->n_in ? a->p->in[slot] : NULL;
     if (v && v->use.n == 1 && !v->is_output && !v->is_input)
@@ -106,6 +110,7 @@ static qg_status replace(attempt *a, uint32_t slot, const char *name,
     return qg_edit_set_input(g, a->p, slot, v);
 }
 
+/* In double, rounded once: within the 1e-5 that canonical passes promise. */
 static qg_status scale_weight(attempt *a)
 {
     qg_graph *g = a->env->graph;
@@ -120,6 +125,7 @@ static qg_status scale_weight(attempt *a)
     return replace(a, a->weight, a->p->name, t);
 }
 
+/* Gemm adds beta * bias, so the shift is divided by beta. */
 static qg_status move_bias(attempt *a)
 {
     qg_graph *g = a->env->graph;
@@ -140,9 +146,11 @@ static qg_status move_bias(attempt *a)
     return name ? replace(a, a->bias, name, t) : qg_nomem(a->env->ctx);
 }
 
+/* Silent when the node before is no compute node: that is not a near miss. */
 qg_status qg_absorb(qg_pass_env *env, const char *pattern, qg_node *n, uint32_t slot,
                     bool *done)
 {
+    assert(pattern && slot < n->n_in && done);
     attempt a = { .env = env, .pattern = pattern, .n = n, .mid = n->in[slot] };
     bool fit = true, *fits = &fit;
     *done = false;

@@ -2,8 +2,10 @@
 
 #include <assert.h>
 
+/* The value in the slot of this role, or NULL. */
 static qg_value *slot_value(const qg_node *n, char role)
 {
+    assert(n->op);
     int slot = qg_op_slot_of(n->op, role);
     return slot >= 0 && (uint32_t)slot < n->n_in ? n->in[slot] : NULL;
 }
@@ -60,9 +62,11 @@ static void scale_weights(qg_tensor *w, int axis, size_t n, const double *scale)
     }
 }
 
+/* A new constant: the old one may be shared. */
 static qg_status fold_weights(qg_graph *g, qg_node *n, size_t channels,
                               const double *scale)
 {
+    assert(scale && n->in && channels > 0);
     int slot = qg_op_slot_of(n->op, 'w');
     qg_value *old = n->in[slot], *v;
     qg_tensor *w;
@@ -72,6 +76,7 @@ static qg_status fold_weights(qg_graph *g, qg_node *n, size_t channels,
     return qg_edit_set_input(g, n, (uint32_t)slot, v);
 }
 
+/* Makes the slot when the node had no bias. */
 static qg_status fold_bias(qg_graph *g, qg_node *n, size_t channels,
                            const double *scale, const double *shift)
 {
@@ -105,6 +110,7 @@ qg_status qg_fold_affine(qg_graph *g, qg_node *compute, size_t n, const double *
     return fold_bias(g, compute, n, scale, shift);
 }
 
+/* One watcher and one output: folding changes nothing for anybody else. */
 qg_node *qg_fold_producer(const qg_node *n, uint32_t slot, const char **why)
 {
     const qg_value *v = n->in[slot];

@@ -4,9 +4,11 @@
 
 #include "engine/quant/quirk.h"
 
+/* NULL where the node has no endpoint: it is not quantized, or the slot is absent. */
 static qg_tqc *tqc_at(const qg_match *m, const qg_pattern_end *e)
 {
     const qg_node *n = m->node[e->node];
+    assert(n); /* a match has every node of its pattern */
     qg_tqc **row = e->is_output ? n->tout : n->tin;
     uint32_t count = e->is_output ? n->n_out : n->n_in;
     return row && e->slot < count ? row[e->slot] : NULL;
@@ -39,6 +41,7 @@ static const char *objection(const qg_fusion *f, const qg_match *m, const qg_sil
                            qg_tqc_text(wrong, at), qg_tqc_state_word(wrong->state));
 }
 
+/* All pairs of a match or none.  Counts as matched only when something was silenced. */
 static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m)
 {
     const qg_node *last = m->node[f->pattern.n_node - 1];
@@ -85,6 +88,8 @@ static bool concerns_us(const qg_node *const *node, size_t n)
     return any;
 }
 
+/* Matches are looked for once, then applied in order: a later one sees the groups
+ * that earlier ones made. */
 static qg_status fuse_one(qg_pass_env *env, const qg_fusion *f)
 {
     qg_pattern p = f->pattern;
@@ -108,6 +113,7 @@ static qg_status fuse_one(qg_pass_env *env, const qg_fusion *f)
 
 qg_status qg_fuse(qg_pass_env *env, bool after_passive)
 {
+    assert(env->backend && env->quant);
     for (size_t i = 0; i < env->backend->fusion.n; i++)
         if (env->backend->fusion.at[i].after_passive == after_passive)
             QG_TRY(fuse_one(env, &env->backend->fusion.at[i]));

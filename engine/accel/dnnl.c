@@ -36,6 +36,8 @@ typedef struct binding {
     dnnl_memory_t src, dst, other, scratch;
 } binding;
 
+/* Out of memory keeps its own status; everything else should not happen once oneDNN
+ * has accepted the case. */
 static qg_status broken(qg_ctx *ctx, const char *what, dnnl_status_t s)
 {
     if (s == dnnl_out_of_memory)
@@ -63,6 +65,7 @@ static void binding_free(binding *b)
         (void)dnnl_stream_destroy(b->stream);
 }
 
+/* Memory objects without a buffer: kernel_run gives them one for each call. */
 static qg_status binding_make(qg_ctx *ctx, const program *p, binding *b)
 {
     DNNL(ctx, dnnl_stream_create(&b->stream, p->engine, dnnl_stream_default_flags));
@@ -82,6 +85,7 @@ static void kernel_close(const qg_kernel *k, void *local)
     binding_free(local);
 }
 
+/* b lies in the worker's arena; what it holds is released by kernel_close, or here. */
 static qg_status kernel_open(const qg_kernel *k, qg_ctx *ctx, void **local)
 {
     binding *b = QG_NEW(ctx->arena, binding);
@@ -96,10 +100,13 @@ static qg_status kernel_open(const qg_kernel *k, qg_ctx *ctx, void **local)
     return QG_OK;
 }
 
+/* The thread count is set every time: it belongs to the calling thread, and another
+ * library may have changed it. */
 static qg_status kernel_run(const qg_kernel *k, const qg_call *call)
 {
     const program *p = k->state;
     binding *b = call->local;
+    assert(p && b); /* kernel_open made it */
     dnnl_exec_arg_t arg[5];
     int n = 0;
     void *scratch = qg_arena_raw(call->scratch, p->scratch_bytes, 1);
@@ -124,6 +131,7 @@ static qg_status kernel_run(const qg_kernel *k, const qg_call *call)
     return QG_OK;
 }
 
+/* Takes a program that was made half way. */
 static void program_free(program *p)
 {
     if (p->weights)
@@ -150,9 +158,12 @@ static void describe(dnnl_memory_desc_t *md, int rank, const dnnl_dims_t dims,
     (void)s;
 }
 
+/* An axis of depth appears only where it is used: oneDNN is faster in two
+ * dimensions. */
 static void describe_activation(dnnl_memory_desc_t *md, int64_t batch, int64_t channels,
                                 const int64_t space[QG_SPACE], enum qg_layout layout)
 {
+    assert(md && batch >= 0 && channels >= 0);
     int axes = space[0] > 1 ? 3 : 2, rank = axes + 2;
     dnnl_dims_t dims = { batch, channels }, strides;
     const int64_t *extent = space + QG_SPACE - axes;
@@ -210,6 +221,7 @@ static qg_status pack(qg_compile *c, program *p, const dnnl_memory_desc_t *from,
 
 /* --- attributes: scratchpad by the caller, clamps absorbed --- */
 
+/* Absorbs followers as long as each is a clamp; the first other one ends the chain. */
 static qg_status make_attributes(qg_compile *c, uint32_t *absorbed,
                                  dnnl_primitive_attr_t *out)
 {
@@ -261,6 +273,7 @@ static const dnnl_memory_desc_t *queried(dnnl_primitive_desc_t pd, dnnl_query_t 
     return dnnl_primitive_desc_query_md(pd, what, 0);
 }
 
+/* Weights are packed once into the layout the implementation asks for. */
 static qg_status finish_program(qg_compile *c, program *p, const request *r,
                                 dnnl_primitive_desc_t pd)
 {
@@ -275,6 +288,7 @@ static qg_status finish_program(qg_compile *c, program *p, const request *r,
     return QG_OK;
 }
 
+/* The bias stays in the graph's memory; only the descriptor is oneDNN's. */
 static qg_status bind_bias(qg_compile *c, program *p, const request *r,
                            const qg_tensor *bias)
 {
@@ -336,6 +350,7 @@ static qg_status with_program(qg_compile *c, const request *r, const qg_tensor *
     return s;
 }
 
+/* The kernels here are float32 ones. */
 static bool all_float(const qg_compile *c)
 {
     for (uint32_t i = 0; i < c->node->n_in; i++)
@@ -347,6 +362,7 @@ static bool all_float(const qg_compile *c)
     return true;
 }
 
+/* oneDNN refuses some empty shapes; the definitions take them all. */
 static bool any_empty(const qg_compile *c)
 {
     for (uint32_t i = 0; i < c->node->n_in; i++)
@@ -380,6 +396,7 @@ static void describe_weights(request *r, const qg_conv_problem *p, bool transpos
     describe(&r->weights, rank, dims, strides);
 }
 
+/* oneDNN counts dilation from 0 and has one entry per real axis. */
 typedef struct window {
     dnnl_dims_t stride, dilation, begin, end;
 } window;
@@ -399,6 +416,7 @@ static void window_of(window *w, const int64_t *stride, const int64_t *dilation,
 qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed,
                         qg_kernel **out)
 {
+    assert(c && p && out && p->groups > 0 && c->node->n_in > 1);
     *out = NULL;
     const qg_tensor *bias = c->node->n_in > 2 ? c->in[2] : NULL;
     bool constants = c->in[1]->data && (!bias || bias->data);
@@ -443,6 +461,7 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
 
 qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out)
 {
+    assert(c && p && out && (unsigned)p->kind <= QG_POOL_LP);
     static const dnnl_alg_kind_t algorithm[] = {
         [QG_POOL_MAX] = dnnl_pooling_max,
         [QG_POOL_AVERAGE] = dnnl_pooling_avg_exclude_padding,
@@ -500,6 +519,7 @@ static void describe_matrix(dnnl_memory_desc_t *md, const qg_tensor *t, int rank
     describe(md, rank, dims, strides);
 }
 
+/* One row of n elements, broadcast over all leading dims. */
 static void describe_row(dnnl_memory_desc_t *md, int rank, int64_t n)
 {
     dnnl_dims_t dims, strides;
@@ -510,6 +530,7 @@ static void describe_row(dnnl_memory_desc_t *md, int rank, int64_t n)
     describe(md, rank, dims, strides);
 }
 
+/* alpha, vectors and constants on the left are left to the definition. */
 qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                           qg_kernel **out)
 {

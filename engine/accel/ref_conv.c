@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+/* Extents were checked by the operator: the product fits. */
 static int64_t volume(const int64_t extent[QG_SPACE])
 {
     return extent[0] * extent[1] * extent[2];
@@ -13,6 +14,7 @@ typedef struct span {
     int64_t begin, end, shift;
 } span;
 
+/* For b > 0; 0 for a <= 0, which is where positions are cut off. */
 static int64_t ceil_div(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : 0; }
 
 /* Positions i >= 0 below `limit` with 0 <= i * stride + shift < extent. */
@@ -24,6 +26,7 @@ static span clip(int64_t limit, int64_t extent, int64_t stride, int64_t shift)
     return s;
 }
 
+/* The span along one axis for kernel position k. */
 static span span_of(const qg_conv_problem *p, int axis, int64_t k)
 {
     return clip(p->out[axis], p->in[axis], p->stride[axis],
@@ -92,9 +95,11 @@ static void add_plane_i32(const qg_conv_problem *p, int32_t x_zero, int32_t w_ze
             }
 }
 
+/* Unsigned arithmetic: sums wrap as every integer runtime's do. */
 void qg_ref_conv_i32(const qg_conv_problem *p, const qg_conv_zero *zero,
                      const int32_t *x, const int32_t *w, const int32_t *b, int32_t *y)
 {
+    assert(p->groups > 0 && p->out_channels % p->groups == 0);
     int64_t ic = p->in_channels / p->groups, oc = p->out_channels / p->groups;
     int64_t in = volume(p->in), out = volume(p->out), taps = volume(p->kernel);
     assert(zero->n_w_zero == 1 || zero->n_w_zero == p->out_channels);

@@ -1,5 +1,6 @@
 #include "engine/accel/accel.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* The taps of one window along one axis: begin, begin + dilation, ... < end lie inside
@@ -10,8 +11,11 @@ typedef struct window {
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : 0; }
 
+/* Taps before the input are skipped by whole dilation steps, so the first one inside
+ * is begin, whatever the padding. */
 static window window_of(const qg_pool_problem *p, int axis, int64_t at)
 {
+    assert(p->stride[axis] >= 1 && p->dilation[axis] >= 1);
     int64_t step = p->dilation[axis];
     int64_t first = at * p->stride[axis] - p->pad_begin[axis];
     int64_t limit = first + (p->kernel[axis] - 1) * step + 1;

@@ -1,4 +1,5 @@
-/* quantize.c -- backend, overrides, pipeline, calibration data: one run of the passes. */
+/* quantize.c -- backend, overrides, pipeline, calibration data: one run of the
+ * passes. */
 #include "engine/accel/kernels.h"
 #include "engine/api/model.h"
 #include "engine/core/file.h"

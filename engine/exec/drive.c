@@ -1,9 +1,12 @@
 #include "engine/exec/drive.h"
 
+#include <assert.h>
 #include <pthread.h>
 
 #include "engine/exec/pool.h"
 
+/* Shared by all workers; `finished` is counted under the lock so that progress is
+ * told in order. */
 typedef struct driver {
     const qg_drive *d;
     pthread_mutex_t lock;
@@ -17,6 +20,7 @@ typedef struct worker {
     void *state; /* the caller's */
 } worker;
 
+/* Takes a worker that was made half way: pool calls end for whatever begin set. */
 static void worker_free(void *ud, void *state)
 {
     const driver *v = ud;
@@ -30,6 +34,7 @@ static void worker_free(void *ud, void *state)
 static qg_status worker_make(void *ud, qg_ctx *ctx, void **state)
 {
     const qg_drive *d = ((driver *)ud)->d;
+    assert(d && d->plan);
     worker *w = QG_NEW(ctx->arena, worker);
     if (!w)
         return qg_nomem(ctx);
@@ -42,6 +47,8 @@ static qg_status worker_make(void *ud, qg_ctx *ctx, void **state)
     return d->begin ? d->begin(d->ud, ctx, &w->state) : QG_OK;
 }
 
+/* One sample from fetch to done.  The inputs of the last sample are gone with the
+ * reset. */
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
 {
     driver *v = ud;
@@ -63,6 +70,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
 
 qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
 {
+    assert(ctx && d && d->plan && (d->n == 0 || d->feed));
     driver v = { .d = d };
     (void)pthread_mutex_init(&v.lock, NULL);
     qg_job job = { .n = d->n,

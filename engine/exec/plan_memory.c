@@ -11,15 +11,19 @@
 
 enum { MANY_STORAGES = 4096, ALIGN = QG_ARENA_ALIGN };
 
+/* The storage whose memory this one takes over, over any number of steps. */
 static uint32_t root_of(const qg_plan *p, uint32_t s)
 {
+    assert(s < p->storage.n);
     while (p->storage.at[s].same_as != QG_NONE)
         s = p->storage.at[s].same_as;
     return s;
 }
 
+/* Widens the lifetime by one step; tensors outside of the block have none. */
 static void use_at(qg_plan *p, uint32_t tensor, uint32_t step)
 {
+    assert(tensor == QG_NONE || tensor < p->tensor.n);
     if (tensor == QG_NONE || p->tensor.at[tensor].kind != QG_TENSOR_ARENA)
         return;
     qg_storage *s = &p->storage.at[p->tensor.at[tensor].storage];
@@ -29,6 +33,7 @@ static void use_at(qg_plan *p, uint32_t tensor, uint32_t step)
         s->last = step;
 }
 
+/* Outputs are used until the end: the caller reads them after the last step. */
 static void find_lifetimes(qg_plan *p)
 {
     for (uint32_t i = 0; i < p->step.n; i++) {
@@ -42,6 +47,7 @@ static void find_lifetimes(qg_plan *p)
         use_at(p, i, UINT32_MAX);
 }
 
+/* Inputs that output 0 may overwrite, by bit. */
 static uint32_t in_place_mask(const qg_step *s)
 {
     if (s->kind == QG_STEP_ROUND)
@@ -86,6 +92,7 @@ typedef struct item {
     size_t bytes, offset;
 } item;
 
+/* Ties by id: the packing must not depend on qsort. */
 static int larger_first(const void *a, const void *b)
 {
     const item *x = a, *y = b;
@@ -102,6 +109,8 @@ static int by_offset(const void *a, const void *b)
     return (x->storage > y->storage) - (x->storage < y->storage);
 }
 
+/* Each item goes to the lowest gap among those placed before that live at the same
+ * time. */
 static size_t pack_largest_first(item *it, size_t n, const item **busy)
 {
     size_t total = 0;
@@ -124,6 +133,7 @@ static size_t pack_largest_first(item *it, size_t n, const item **busy)
 
 /* --- first come, first served --- */
 
+/* By first use; ties by id. */
 static int earlier_first(const void *a, const void *b)
 {
     const item *x = a, *y = b;
@@ -149,6 +159,8 @@ static size_t best_gap(const item **busy, size_t m, size_t bytes, size_t *positi
     return best == SIZE_MAX ? at : best;
 }
 
+/* busy stays sorted by offset; what has ended drops out before the next item is
+ * placed. */
 static size_t pack_in_order(item *it, size_t n, const item **busy)
 {
     size_t total = 0, m = 0;
@@ -169,6 +181,7 @@ static size_t pack_in_order(item *it, size_t n, const item **busy)
     return total;
 }
 
+/* Offsets of the packing that is the better one so far. */
 static void keep(qg_plan *p, const item *it, size_t n, size_t total)
 {
     for (size_t i = 0; i < n; i++)
@@ -199,6 +212,7 @@ static qg_status find_lower_bound(qg_plan *p)
     return QG_OK;
 }
 
+/* Both packings on small plans, the first one alone on large ones. */
 static qg_status place_all(qg_plan *p)
 {
     item *it = QG_NEWN(p->arena, p->storage.n, item);
@@ -227,6 +241,7 @@ static qg_status place_all(qg_plan *p)
 
 qg_status qg_plan_pack(qg_plan *p)
 {
+    assert(p && p->graph);
     find_lifetimes(p);
     for (uint32_t i = 0; i < p->step.n && !p->options.keep_all; i++)
         share_at(p, i);

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "engine/exec/pool.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -22,6 +23,7 @@ typedef struct worker {
     pthread_t thread;
 } worker;
 
+/* The affinity mask, not the machine: a container or taskset may allow fewer. */
 unsigned qg_cores(void)
 {
     cpu_set_t set;
@@ -31,6 +33,7 @@ unsigned qg_cores(void)
     return n < 1 ? 1 : (unsigned)n;
 }
 
+/* *at = min(*at, value), whatever other threads do meanwhile. */
 static void lower(atomic_size_t *at, size_t value)
 {
     size_t seen = atomic_load(at);
@@ -56,6 +59,7 @@ static void work_through(worker *w, void *state)
     }
 }
 
+/* A worker whose begin fails takes no index; its status counts like that of index 0. */
 static void *worker_main(void *arg)
 {
     worker *w = arg;
@@ -73,6 +77,7 @@ static void *worker_main(void *arg)
 /* The status and message of the worker whose failing index is lowest. */
 static qg_status verdict(qg_ctx *ctx, const worker *w, unsigned n)
 {
+    assert(w && n > 0);
     const worker *worst = NULL;
     for (unsigned k = 0; k < n; k++)
         if (w[k].status != QG_OK && (!worst || w[k].bad < worst->bad))
@@ -83,6 +88,8 @@ static qg_status verdict(qg_ctx *ctx, const worker *w, unsigned n)
     return worst->status;
 }
 
+/* When a thread cannot be made the others do its work: fewer workers, the same
+ * result. */
 static unsigned start(worker *w, unsigned n)
 {
     unsigned started = 1; /* worker 0 is the calling thread */
@@ -92,8 +99,10 @@ static unsigned start(worker *w, unsigned n)
     return started;
 }
 
+/* Contexts are forked before any thread starts and freed after the last has ended. */
 qg_status qg_pool_run(qg_ctx *ctx, const qg_job *job)
 {
+    assert(ctx && job && (job->n == 0 || job->work));
     unsigned n = job->workers ? job->workers : qg_cores();
     n = n > MAX_WORKERS ? MAX_WORKERS : n;
     n = n > job->n ? (unsigned)job->n : n;

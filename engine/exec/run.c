@@ -15,14 +15,17 @@ struct qg_run {
     size_t n_hook, sample;
 };
 
+/* Offsets become pointers once; constants carry theirs in the plan. */
 static void bind_tensor(qg_run *r, size_t i)
 {
+    assert(i < r->plan->tensor.n);
     const qg_plan_tensor *t = &r->plan->tensor.at[i];
     r->tensor[i] = t->type;
     if (t->kind == QG_TENSOR_ARENA)
         r->tensor[i].data = r->block + r->plan->storage.at[t->storage].offset;
 }
 
+/* The block is not cleared: every tensor is written before it is read. */
 static qg_status bind_tensors(qg_run *r)
 {
     const qg_plan *p = r->plan;
@@ -38,6 +41,7 @@ static qg_status bind_tensors(qg_run *r)
     return QG_OK;
 }
 
+/* Those opened so far are closed by qg_run_free when a later one fails. */
 static qg_status open_kernels(qg_run *r)
 {
     const qg_plan *p = r->plan;
@@ -52,6 +56,7 @@ static qg_status open_kernels(qg_run *r)
 
 qg_status qg_run_new(qg_ctx *ctx, const qg_plan *p, qg_run **out)
 {
+    assert(ctx && p && out);
     qg_arena *a = qg_arena_new(ctx->alloc);
     qg_run *r = a ? QG_NEW(a, qg_run) : NULL;
     if (!r) {
@@ -86,6 +91,7 @@ void qg_run_free(qg_run *r)
 
 /* --- steps --- */
 
+/* Inference at run time must leave nothing unknown. */
 static qg_status allocate_dynamic(qg_run *r, const qg_node *n, qg_tensor *t)
 {
     if (!qg_tensor_known(t))
@@ -94,6 +100,7 @@ static qg_status allocate_dynamic(qg_run *r, const qg_node *n, qg_tensor *t)
     return qg_tensor_alloc(r->ctx, r->dynamic, t);
 }
 
+/* t is an element of r->tensor. */
 static bool is_dynamic(const qg_run *r, const qg_tensor *t)
 {
     return r->plan->tensor.at[t - r->tensor].kind == QG_TENSOR_DYNAMIC;
@@ -121,6 +128,7 @@ static void forget_shapes(qg_run *r, const qg_call *call)
             call->out[i]->data = NULL;
 }
 
+/* A kernel has its own state per run context; op->run has none. */
 static qg_status run_node(qg_run *r, const qg_step *s)
 {
     qg_tensor **slot = r->slot + s->first;
@@ -145,11 +153,13 @@ static qg_status run_node(qg_run *r, const qg_step *s)
     return s->node->op->run(&call);
 }
 
+/* A dynamic tensor that is rounded into a copy gets the memory for it here. */
 static qg_status round_at(qg_run *r, const qg_step *s)
 {
     const qg_tqc *t = s->at.tqc;
     const qg_tensor *x = r->slot[s->first];
     qg_tensor *y = r->slot[s->first + 1];
+    assert(t && x && y);
     qg_qparam param = qg_tqc_param(t);
     if (y != x && is_dynamic(r, y)) {
         *y = *x;
@@ -159,6 +169,7 @@ static qg_status round_at(qg_run *r, const qg_step *s)
     return qg_fake_quantize(r->ctx, qg_tqc_text(t, what), &t->scheme, &param, x, y);
 }
 
+/* Hooks in the order in which the caller listed them. */
 static qg_status show(qg_run *r, const qg_step *s)
 {
     for (size_t i = 0; i < r->n_hook; i++)

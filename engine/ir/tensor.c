@@ -206,7 +206,8 @@ static void transpose_f32(const float *x, float *y, int64_t rows, int64_t column
         }
 }
 
-/* Between plain and channels-last memory, a transpose per sample; false: not this case. */
+/* Between plain and channels-last memory, a transpose per sample; false: not this
+ * case. */
 static bool copy_between_layouts(const qg_tensor *from, qg_tensor *to)
 {
     qg_tensor last = *from;

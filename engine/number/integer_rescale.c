@@ -99,7 +99,8 @@ static const struct {
     const char *runtime;
     bool reciprocal;
     qg_rounding rounding;
-    /* Who divides and who multiplies by the reciprocal; the two differ in the last code. */
+    /* Who divides and who multiplies by the reciprocal; the two differ in the last
+     * code. */
 } quantizers[] = {
     {"tflite-reference", false, QG_ROUND_HALF_AWAY},
     { "tflite-micro",    false, QG_ROUND_HALF_AWAY},

@@ -1,3 +1,5 @@
+/* pass.c -- the driver.  After every pass the graph is in topological order and
+ * verified: the next pass, a dump or a failure message may rely on it. */
 #include "engine/pass/pass.h"
 
 #include <assert.h>
@@ -13,11 +15,13 @@
 
 const qg_pass *qg_pass_find(const qg_pass *const *all, const char *name)
 {
+    assert(all && name);
     while (*all && strcmp((*all)->name, name) != 0)
         all++;
     return *all;
 }
 
+/* All names before the first pass runs: a typing error must not cost a calibration. */
 static qg_status find_all(qg_pass_env *env, const qg_pass *const *all,
                           const char *const *name, size_t n, const qg_pass **out)
 {
@@ -60,6 +64,7 @@ static const struct {
     [QG_A_BIT_TQC] = { "tqc",   make_tqc  },
 };
 
+/* In the order of the map, where each analysis needs only those before it. */
 static qg_status make_needed(qg_pass_env *env, uint32_t needs)
 {
     if (needs & QG_A_SHAPE)
@@ -81,6 +86,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Only QG_ESTATE is a broken promise; other failures keep their own words. */
 static qg_status verify(qg_pass_env *env)
 {
     qg_status s = QG_OK;
@@ -97,8 +103,10 @@ static qg_status verify(qg_pass_env *env)
     return qg_fail(env->ctx, s, "pass %s: %s", env->at_work->name, text);
 }
 
+/* `valid` loses what the pass breaks only when it changed something. */
 static qg_status run_one(qg_pass_env *env, const qg_pass *pass)
 {
+    assert(pass && pass->run);
     double start = now();
     env->at_work = pass;
     env->changed = 0;
@@ -135,8 +143,10 @@ qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
 
 /* --- what passes report --- */
 
+/* Rows in order of first use.  The pointer is good until the next row is made. */
 static qg_status coverage_row(qg_pass_env *env, const char *pattern, qg_coverage **out)
 {
+    assert(env->at_work && pattern);
     for (size_t i = 0; i < env->coverage.n; i++) {
         qg_coverage *c = &env->coverage.at[i];
         if (strcmp(c->pattern, pattern) == 0 &&
@@ -159,9 +169,11 @@ qg_status qg_pass_matched(qg_pass_env *env, const char *pattern)
     return QG_OK;
 }
 
+/* The message says which one condition kept the pattern from matching. */
 qg_status qg_pass_near_miss(qg_pass_env *env, const char *pattern, const qg_node *n,
                             const char *fmt, ...)
 {
+    assert(n && fmt);
     char text[320];
     qg_coverage *c;
     va_list args;

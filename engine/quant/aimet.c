@@ -5,6 +5,7 @@
 
 #include "engine/number/round.h"
 
+/* The range is the data's fault (QG_ENUMERIC), the rest the caller's options. */
 static qg_status spec_check(qg_ctx *ctx, const char *what, const qg_aimet_spec *spec,
                             double min, double max)
 {
@@ -20,6 +21,7 @@ static qg_status spec_check(qg_ctx *ctx, const char *what, const qg_aimet_spec *
     return QG_OK;
 }
 
+/* The offset is rounded first and the range moved to it, so that zero is a code. */
 static qg_aimet_encoding asymmetric(double min, double max, double steps)
 {
     qg_aimet_encoding e = { .delta = (max - min) / steps };
@@ -30,6 +32,8 @@ static qg_aimet_encoding asymmetric(double min, double max, double steps)
     return e;
 }
 
+/* An odd number of steps leaves one more below zero than above; delta covers the
+ * larger side with the smaller half. */
 static qg_aimet_encoding symmetric(double min, double max, double steps)
 {
     double above = floor(steps / 2);
@@ -40,9 +44,11 @@ static qg_aimet_encoding symmetric(double min, double max, double steps)
     return e;
 }
 
+/* The range is widened to hold zero and to at least min_range, at its upper end. */
 qg_status qg_aimet_encode(qg_ctx *ctx, const char *what, const qg_aimet_spec *spec,
                           double min, double max, qg_aimet_encoding *out)
 {
+    assert(spec && out);
     QG_TRY(spec_check(ctx, what, spec, min, max));
     min = fmin(min, 0);
     max = fmax(fmax(max, 0), min + spec->min_range);

@@ -1,3 +1,5 @@
+/* backend.c -- asking a backend: does this rule speak about this node or endpoint,
+ * and what does it set. */
 #include "engine/quant/backend.h"
 
 #include <assert.h>
@@ -17,6 +19,7 @@ const char *qg_set_field_name(unsigned bit)
 
 const char *qg_align_name(enum qg_align a)
 {
+    assert((unsigned)a <= QG_ALIGN_INPUT);
     static const char *const name[] = { [QG_ALIGN_NONE] = "none",
                                         [QG_ALIGN_LARGE] = "large",
                                         [QG_ALIGN_OUTPUT] = "output",
@@ -24,8 +27,11 @@ const char *qg_align_name(enum qg_align a)
     return name[a];
 }
 
+/* Backtracks to the last '*' only: enough, because a later star can take over
+ * whatever an earlier one could have eaten.  O(pattern x text). */
 bool qg_glob(const char *pattern, const char *text)
 {
+    assert(pattern && text);
     const char *star = NULL, *retry = NULL; /* the last '*', and where it stopped */
     while (*text) {
         if (*pattern == '*') {
@@ -46,6 +52,7 @@ bool qg_glob(const char *pattern, const char *text)
     return *pattern == 0;
 }
 
+/* No pattern at all means no condition. */
 static bool any_glob(const char *const *pattern, size_t n, const char *text)
 {
     for (size_t i = 0; i < n; i++)
@@ -82,6 +89,8 @@ static bool attr_equals(const qg_attr *a, const qg_attr_option *o)
     return a->count > 0;
 }
 
+/* Any of the choices; an absent attribute is not its default, since only the file is
+ * seen. */
 static bool attr_holds(const qg_attr_condition *c, const qg_node *n)
 {
     const qg_attr *a = qg_attr_find(n, c->name);
@@ -94,6 +103,7 @@ static bool attr_holds(const qg_attr_condition *c, const qg_node *n)
 
 bool qg_node_matches(const qg_node_match *m, const qg_node *n)
 {
+    assert(m && n && n->op);
     if (m->n_op && !any_word(m->op, m->n_op, n->op->name))
         return false;
     if ((n->op->traits & m->traits) != m->traits ||
@@ -118,6 +128,7 @@ bool qg_node_matches_condition(const void *ud, const qg_node *n,
     return false;
 }
 
+/* By side, then by role or index. */
 static bool slot_matches(const qg_slot_match *s, const qg_node *n, bool is_output,
                          uint32_t slot)
 {
@@ -134,6 +145,7 @@ static bool answers(enum qg_answer wanted, bool is)
     return wanted == QG_ANY || (wanted == QG_YES) == is;
 }
 
+/* A rank that is not known does not match: a rule must not guess. */
 static bool dims_match(const qg_endpoint_match *m, const qg_tensor *t)
 {
     if (m->n_dim == 0)
@@ -188,6 +200,8 @@ static bool reshape_range(qg_scheme *s, uint8_t bits)
     return true;
 }
 
+/* Fields that the new granularity or grid has no use for go back to their neutral
+ * values, so that equal grids compare equal. */
 static void apply_policy(const qg_set *set, qg_scheme *s)
 {
     s->policy = set->scheme.policy;
@@ -215,9 +229,12 @@ static void apply_observer(const qg_set *set, qg_observer_setting *o)
         o->bins = set->observer.bins;
 }
 
+/* Order matters: bits reshape the range unless the range is set as well, and the
+ * policy decides which of axis, block and exponent bits remain. */
 qg_status qg_set_apply(qg_ctx *ctx, const char *what, const qg_set *set,
                        qg_scheme *scheme, qg_observer_setting *observer)
 {
+    assert(set && scheme && observer);
     uint32_t fields = set->fields;
     qg_scheme s = *scheme;
     if (fields & QG_SET_BITS) {

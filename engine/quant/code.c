@@ -23,6 +23,7 @@ typedef struct coder {
 
 /* --- one code in memory ----------------------------------------------------------- */
 
+/* code is within the type: prepare() has compared range and type. */
 static void put(const qg_tensor *t, size_t at, int64_t code)
 {
     assert(t->data && ((INTEGERS | FLOATS) >> t->dtype & 1));
@@ -42,8 +43,10 @@ static void put(const qg_tensor *t, size_t at, int64_t code)
     }
 }
 
+/* The code with its sign. */
 static int64_t get(const qg_tensor *t, size_t at)
 {
+    assert(t->data);
     unsigned bits = qg_dtype_bits(t->dtype);
     int64_t code = bits == 32   ? t->u32[at]
                    : bits == 16 ? t->u16[at]
@@ -53,6 +56,8 @@ static int64_t get(const qg_tensor *t, size_t at)
     return negative ? code - (INT64_C(1) << bits) : code;
 }
 
+/* Formats of 8 bits and less saturate; float16 and bfloat16 overflow to infinity,
+ * which limits within the format rule out. */
 static void put_float(const qg_tensor *t, size_t at, float v)
 {
     put(t, at,
@@ -97,6 +102,7 @@ static void quantize(const coder *k, size_t c, size_t at)
     put(k->y, at, q + offset_of(k, c));
 }
 
+/* In double: code minus offset may need 33 bits, the product is rounded once. */
 static void dequantize(const coder *k, size_t c, size_t at)
 {
     if (k->s->policy & QG_FLOATING) {
@@ -107,6 +113,7 @@ static void dequantize(const coder *k, size_t c, size_t at)
     k->y->f32[at] = (float)((double)step * (double)k->p->scale[c]);
 }
 
+/* f gets every element once, in memory order, with the index of its parameter. */
 static void for_elements(const coder *k, qg_spans *spans,
                          void (*f)(const coder *, size_t c, size_t at))
 {
@@ -130,6 +137,7 @@ static bool holds(qg_dtype type, const qg_scheme *s)
     return s->qmin >= low && s->qmax <= low + steps;
 }
 
+/* What both directions check; codes_in_x tells which of the two tensors holds codes. */
 static qg_status prepare(qg_ctx *ctx, const char *what, const coder *k, bool codes_in_x,
                          qg_spans *spans)
 {

@@ -19,6 +19,7 @@ typedef struct slab {
 /* Finite elements only: NaN stays NaN and infinities saturate whatever the range. */
 static void widen(const float *x, size_t n, float *low, float *high)
 {
+    assert(*low <= 0 && *high >= 0);
     float least = *low, most = *high;
     for (size_t i = 0; i < n; i++) {
         float v = isfinite(x[i]) ? x[i] : 0.0f; /* the range holds 0 anyway */
@@ -29,6 +30,8 @@ static void widen(const float *x, size_t n, float *low, float *high)
     *high = most;
 }
 
+/* One sweep over memory for all columns: reading it column by column would miss the
+ * cache. */
 static void ranges(const slab *b, const float *x, float *low, float *high)
 {
     for (size_t c = 0; c < b->columns; c++)
@@ -41,6 +44,7 @@ static void ranges(const slab *b, const float *x, float *low, float *high)
 qg_status qg_tensor_ranges(qg_ctx *ctx, const char *what, const qg_scheme *s,
                            const qg_tensor *x, float *low, float *high)
 {
+    assert(s && x && low && high);
     qg_spans spans;
     qg_span span;
     QG_TRY(qg_fake_check_axis(ctx, what, s, x));
@@ -64,6 +68,7 @@ typedef struct columns {
     bool narrow; /* all of them */
 } columns;
 
+/* Scale and offset of each column; narrow when every one suits the fast kernels. */
 static void choose(const qg_scheme *s, const slab *b, const float *x, columns *p)
 {
     float low[COLUMNS], high[COLUMNS];
@@ -77,6 +82,8 @@ static void choose(const qg_scheme *s, const slab *b, const float *x, columns *p
     }
 }
 
+/* Columns with runs of one element go through the `each` kernel row by row; others
+ * get one call per row and column. */
 static void apply(const qg_scheme *s, const slab *b, const float *x, float *y)
 {
     assert(b->columns > 0 && b->stride >= b->columns * b->run);
@@ -110,6 +117,7 @@ static void sweep(const qg_scheme *s, slab b, const float *x, float *y)
     }
 }
 
+/* BLOCK: a block is `block` slices of inner elements, the last one may be shorter. */
 qg_status qg_fake_dynamic(qg_ctx *ctx, const char *what, const qg_scheme *s,
                           const qg_tensor *x, qg_tensor *y)
 {

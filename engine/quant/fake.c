@@ -1,3 +1,4 @@
+/* fake.c -- fake quantization of a tensor: checks, then spans of memory to kernels. */
 #include "engine/quant/fake.h"
 
 #include <assert.h>
@@ -10,6 +11,7 @@
 qg_status qg_fake_check_axis(qg_ctx *ctx, const char *what, const qg_scheme *s,
                              const qg_tensor *x)
 {
+    assert(s && x);
     char text[QG_SHAPE_TEXT];
     if (qg_scheme_param_count(s, x) < 0)
         return qg_fail(ctx, QG_ESTATE, "%s: axis %d and block %d do not fit %s", what,
@@ -20,6 +22,7 @@ qg_status qg_fake_check_axis(qg_ctx *ctx, const char *what, const qg_scheme *s,
 qg_status qg_fake_check_params(qg_ctx *ctx, const char *what, const qg_scheme *s,
                                const qg_qparam *p, const qg_tensor *x)
 {
+    assert(p && (p->n == 0 || p->scale));
     char text[QG_SHAPE_TEXT];
     QG_TRY(qg_fake_check_axis(ctx, what, s, x));
     int64_t need = qg_scheme_param_count(s, x);
@@ -34,6 +37,7 @@ qg_status qg_fake_check_params(qg_ctx *ctx, const char *what, const qg_scheme *s
     return QG_OK;
 }
 
+/* Whether the `each` kernel may be used for any run of these parameters. */
 static bool all_narrow(const qg_scheme *s, const qg_qparam *p)
 {
     for (size_t c = 0; p->offset && c < p->n; c++)
@@ -47,6 +51,8 @@ static int32_t offset_at(const qg_qparam *p, size_t c)
     return p->offset ? p->offset[c] : 0;
 }
 
+/* The kernel state is made anew only when the parameter changes: per channel with
+ * inner > 1 that is once per channel, not once per span. */
 static void linear(const qg_scheme *s, const qg_qparam *p, qg_spans *w, const float *x,
                    float *y)
 {
@@ -74,9 +80,11 @@ static void linear(const qg_scheme *s, const qg_qparam *p, qg_spans *w, const fl
     }
 }
 
+/* Parameters are few and runs are long, so the state is made per run. */
 static void floating(const qg_scheme *s, const qg_qparam *p, qg_spans *w,
                      const float *x, float *y)
 {
+    assert(p->n > 0 && x && y);
     qg_span span;
     while (qg_spans_next(w, &span)) {
         size_t length = span.each ? 1 : span.n;
@@ -120,6 +128,8 @@ qg_status qg_fake_check_static(qg_ctx *ctx, const char *what, const qg_scheme *s
     return qg_fake_check_params(ctx, what, s, p, x);
 }
 
+/* Different layouts are first copied and then rounded in place, in y's layout:
+ * parameters belong to logical axes, and the walk over y finds them there. */
 qg_status qg_fake_quantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
                            const qg_qparam *p, const qg_tensor *x, qg_tensor *y)
 {

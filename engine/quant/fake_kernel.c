@@ -42,18 +42,22 @@ bool qg_linear_narrow(const qg_scheme *s, int32_t offset)
     return s->bits <= 24 && within(s, offset, INT64_C(1) << 22);
 }
 
+/* Rounding to nearest forgives a quotient off by an ulp short of a tie; up and down
+ * do not. */
 bool qg_linear_fusable(const qg_linear *p)
 {
     return p->scale >= 0x1p-100f && p->scale <= 0x1p100f &&
            p->rounding != QG_ROUND_UP && p->rounding != QG_ROUND_DOWN;
 }
 
+/* The definition as a kernel: for what no fast kernel may do. */
 static void defined(const qg_linear *p, const float *x, float *y, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         y[i] = qg_linear_define(p, x[i]);
 }
 
+/* Chooses the kernel once; the limits are prepared for all of them. */
 void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offset)
 {
     assert((s->policy & QG_LINEAR) && s->rounding < QG_NROUNDING);

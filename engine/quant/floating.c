@@ -5,6 +5,7 @@
 
 #include "engine/quant/fake_rows.h"
 
+/* What sign and exponent leave. */
 static int mantissa_of(const qg_scheme *s) { return s->bits - s->exponent_bits - 1; }
 
 /* The kernel forms 1.5 * 2^(23 - mantissa) * 2^exponent, which must be finite. */
@@ -33,6 +34,7 @@ double qg_floating_top(const qg_scheme *s)
     return s->qmax == INT64_MAX ? top : fmin((double)s->qmax, top);
 }
 
+/* Grids are symmetric but for their limits: the top of the mirrored scheme, negated. */
 static double bottom_of(const qg_scheme *s)
 {
     qg_scheme mirrored = *s;
@@ -40,6 +42,7 @@ static double bottom_of(const qg_scheme *s)
     return -qg_floating_top(&mirrored);
 }
 
+/* least: 1 - bias, the bias being 2^(e-1) - 1, and one more under FNUZ. */
 void qg_floating_init(qg_floating *p, const qg_scheme *s, float scale)
 {
     assert((s->policy & QG_FLOATING) && s->exponent_bits >= 1 && s->exponent_bits <= 8);
@@ -63,6 +66,7 @@ void qg_floating_init(qg_floating *p, const qg_scheme *s, float scale)
  * exact in double. */
 float qg_floating_code(const qg_floating *p, float x)
 {
+    assert(p->scale > 0);
     float u = x / p->scale;
     u = u < p->low ? p->low : u > p->high ? p->high : u;
     if (isnan(u) || u == 0)

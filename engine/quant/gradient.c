@@ -25,6 +25,7 @@ int qg_learned_named(const char *text)
     return -1;
 }
 
+/* The table in the header, column s. */
 double qg_learned_step(const qg_learned_grid *g)
 {
     if (g->method == QG_LEARNED_TQT)
@@ -36,6 +37,7 @@ double qg_learned_step(const qg_learned_grid *g)
 
 qg_status qg_learned_check(qg_ctx *ctx, const char *what, const qg_learned_grid *g)
 {
+    assert(g && g->method < QG_NLEARNED);
     double step = qg_learned_step(g);
     if (!(g->qmin <= 0 && g->qmax > 0) || !isfinite(g->qmin) || !isfinite(g->qmax))
         return qg_fail(ctx, QG_ENUMERIC,
@@ -69,6 +71,7 @@ static qg_learned_one lsq_at(const qg_learned_grid *g, double x)
                              .doffset = !inside };
 }
 
+/* A fixed grid: only x has a gradient. */
 static qg_learned_one ste_at(const qg_learned_grid *g, double x)
 {
     double s = g->parameter, z = g->offset, v = x / s;
@@ -77,6 +80,7 @@ static qg_learned_one ste_at(const qg_learned_grid *g, double x)
     return (qg_learned_one){ .y = s * (q - z), .dx = inside };
 }
 
+/* The chain rule through s = 2^p: ds/dp = s ln 2, with ceil(p) held still. */
 static qg_learned_one tqt_at(const qg_learned_grid *g, double x)
 {
     double s = qg_learned_step(g), v = x / s, rounded = half_even(v);
@@ -87,6 +91,7 @@ static qg_learned_one tqt_at(const qg_learned_grid *g, double x)
                              .dparameter = s * ln2 * (inside ? q - v : q) };
 }
 
+/* At x == p the gradient goes to the parameter, as in the paper. */
 static qg_learned_one pact_at(const qg_learned_grid *g, double x)
 {
     double high = g->parameter, low = g->qmin < 0 ? -high : 0;
@@ -110,6 +115,7 @@ qg_learned_one qg_learned_at(const qg_learned_grid *g, double x)
     return at[g->method](g, x);
 }
 
+/* Every channel before any output: a failure leaves the arrays alone. */
 static qg_status layer_check(qg_ctx *ctx, const char *what, const qg_learned_layer *l)
 {
     for (size_t c = 0; c < l->channels; c++)
@@ -120,6 +126,7 @@ static qg_status layer_check(qg_ctx *ctx, const char *what, const qg_learned_lay
 qg_status qg_learned_forward(qg_ctx *ctx, const char *what, const qg_learned_layer *l,
                              const float *x, float *y)
 {
+    assert(l && (l->channels == 0 || l->grid) && x && y);
     QG_TRY(layer_check(ctx, what, l));
     size_t at = 0;
     for (size_t o = 0; o < l->outer; o++)
@@ -129,6 +136,7 @@ qg_status qg_learned_forward(qg_ctx *ctx, const char *what, const qg_learned_lay
     return QG_OK;
 }
 
+/* data holds x and g, which the caller checked to be of the layer's size. */
 static void channel_backward(const qg_learned_layer *l, size_t c, const float *data[2],
                              const qg_learned_gradients *out)
 {
@@ -153,6 +161,7 @@ qg_status qg_learned_backward(qg_ctx *ctx, const char *what, const qg_learned_la
                               const float *x, const float *g,
                               const qg_learned_gradients *out)
 {
+    assert(l && x && g && out);
     QG_TRY(layer_check(ctx, what, l));
     for (size_t c = 0; c < l->channels; c++)
         channel_backward(l, c, (const float *[2]){ x, g }, out);

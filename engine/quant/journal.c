@@ -8,6 +8,8 @@
 
 enum { SHOWN = 4 }; /* parameters of one endpoint that are spelt out */
 
+/* A text that is NULL could not be made for lack of memory: callers pass the result
+ * of printing straight on. */
 qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
                          const char *before, const char *after)
 {
@@ -26,6 +28,7 @@ qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
 qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *field,
                          int64_t before, int64_t after)
 {
+    assert(field);
     if (before == after)
         return QG_OK;
     return qg_journal_add(q, t, field, qg_arena_printf(q->arena, "%" PRId64, before),
@@ -38,6 +41,7 @@ const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t)
     return qg_arena_strdup(q->arena, qg_tqc_text(t, text));
 }
 
+/* As text in the arena; NULL when out of memory, which qg_journal_add reports. */
 static const char *policy(qg_quant *q, const qg_scheme *s)
 {
     char text[QG_POLICY_TEXT];
@@ -49,8 +53,10 @@ static const char *range(qg_quant *q, const qg_scheme *s)
     return qg_arena_printf(q->arena, "[%" PRId64 ", %" PRId64 "]", s->qmin, s->qmax);
 }
 
+/* One record per field, in the order of the fields in quant.json. */
 qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t, const qg_scheme *after)
 {
+    assert(t && after);
     const qg_scheme *before = &t->scheme;
     if (before->policy != after->policy)
         QG_TRY(qg_journal_add(q, t, "policy", policy(q, before), policy(q, after)));

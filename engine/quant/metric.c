@@ -10,6 +10,7 @@
 
 enum { LANES = QG_ERROR_LANES };
 
+/* Inlined and branch-free, so that eight lanes become vector code. */
 static inline void add_one(qg_error *e, int lane, float real, float rounded)
 {
     double r = (double)real, p = (double)rounded, d = p - r, size = fabs(d);
@@ -20,6 +21,7 @@ static inline void add_one(qg_error *e, int lane, float real, float rounded)
     e->largest[lane] = size > e->largest[lane] ? size : e->largest[lane];
 }
 
+/* A last piece may be shorter than the lanes; the sums live in registers meanwhile. */
 void qg_error_add(qg_error *e, const float *real, const float *rounded, size_t n)
 {
     assert(e->count % LANES == 0 || n == 0);
@@ -34,6 +36,7 @@ void qg_error_add(qg_error *e, const float *real, const float *rounded, size_t n
     *e = sum;
 }
 
+/* A fixed tree: the same bits on every machine. */
 static double total(const double v[LANES])
 {
     return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
@@ -50,6 +53,7 @@ double qg_error_mse(const qg_error *e)
     return e->count ? total(e->noise) / (double)e->count : 0;
 }
 
+/* The lower bounds keep a silent tensor from dividing by zero, as in PPQ. */
 double qg_error_cosine(const qg_error *e)
 {
     double r = sqrt(total(e->signal)), p = sqrt(total(e->power));
@@ -78,12 +82,14 @@ static const qg_metric metrics[] = {
 
 const qg_metric *qg_metric_named(const char *name)
 {
+    assert(name);
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++)
         if (strcmp(metrics[i].name, name) == 0)
             return &metrics[i];
     return NULL;
 }
 
+/* The same quotient and rounding as fake quantization, before its clamp. */
 static bool clipped(const qg_scheme *s, const qg_qparam *p, size_t c, float x)
 {
     if (s->policy & QG_FLOATING) {
@@ -101,6 +107,7 @@ static bool clipped(const qg_scheme *s, const qg_qparam *p, size_t c, float x)
 qg_status qg_saturated(qg_ctx *ctx, const char *what, const qg_scheme *s,
                        const qg_qparam *p, const qg_tensor *x, uint64_t *count)
 {
+    assert(count);
     qg_spans w;
     qg_span span;
     uint64_t n = 0;

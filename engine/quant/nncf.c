@@ -22,6 +22,8 @@ int qg_nncf_grad_named(const char *text)
 
 /* -- levels and ranges ------------------------------------------------------------- */
 
+/* narrow gives up the lowest level when signed and the highest when not, as NNCF
+ * does. */
 qg_levels qg_nncf_levels_symmetric(int bits, bool is_signed, bool narrow)
 {
     assert(bits >= 2 && bits <= 16);
@@ -42,6 +44,7 @@ qg_levels qg_nncf_levels_asymmetric(int bits, bool narrow)
     return (qg_levels){ low, high, high - low + 1 };
 }
 
+/* The ratio is rounded to float32 before it is multiplied: NNCF has it as a tensor. */
 qg_nncf_range qg_nncf_range_symmetric(float scale, float eps, qg_levels levels)
 {
     float s = fabsf(scale) + eps;
@@ -50,6 +53,7 @@ qg_nncf_range qg_nncf_range_symmetric(float scale, float eps, qg_levels levels)
     return (qg_nncf_range){ low, s - low };
 }
 
+/* A negative scale means that the positive side is the shorter one. */
 qg_nncf_range qg_nncf_range_signed(float scale, float eps, qg_levels levels)
 {
     assert(levels.low < 0);
@@ -61,6 +65,7 @@ qg_nncf_range qg_nncf_range_signed(float scale, float eps, qg_levels levels)
 
 void qg_nncf_move_border(float z, float n, float *low, float *high)
 {
+    assert(n > 0 && z >= 0 && z <= n);
     float new_low = z < n ? z / (z - n) * *high : *low;
     float new_high = z > 0 ? (z - n) / z * *low : *high;
     if (*high - new_low > new_high - *low)
@@ -98,6 +103,7 @@ struct channel {
     bool old;
 };
 
+/* R(-low * s) is what makes zero exact in the new formula. */
 static qg_status channel_of(qg_ctx *ctx, const char *what, const qg_nncf *q, size_t c,
                             struct channel *out)
 {
@@ -118,6 +124,7 @@ static qg_status channel_of(qg_ctx *ctx, const char *what, const qg_nncf *q, siz
     return QG_OK;
 }
 
+/* Comparisons are false for NaN, which so passes through. */
 static float quantized(const struct channel *k, float x)
 {
     float y = x > k->high ? k->high : x; /* NaN stays */
@@ -131,6 +138,7 @@ static float quantized(const struct channel *k, float x)
 qg_status qg_nncf_forward(qg_ctx *ctx, const char *what, const qg_nncf *q,
                           const float *x, float *y)
 {
+    assert(q && (q->channels == 0 || q->range) && x && y);
     for (size_t c = 0; c < q->channels; c++) {
         struct channel k;
         QG_TRY(channel_of(ctx, what, q, c, &k));
@@ -153,6 +161,7 @@ struct element {
     float x, range, low;
 };
 
+/* The table in the header; above and below exclude each other since range > 0. */
 static struct element element_gradient(const struct channel *k, struct slopes s,
                                        float x, float g)
 {
@@ -163,6 +172,7 @@ static struct element element_gradient(const struct channel *k, struct slopes s,
                              above || below ? g : 0 };
 }
 
+/* Only what the caller asked for. */
 static void store(const qg_nncf_gradients *out, size_t at, struct element e)
 {
     if (out->x)
@@ -196,6 +206,7 @@ static void channel_backward(const qg_nncf *q, size_t c, const struct channel *k
 qg_status qg_nncf_backward(qg_ctx *ctx, const char *what, const qg_nncf *q,
                            const float *x, const float *g, const qg_nncf_gradients *out)
 {
+    assert(q && x && g && out);
     for (size_t c = 0; c < q->channels; c++) {
         struct channel k;
         QG_TRY(channel_of(ctx, what, q, c, &k));
@@ -206,6 +217,7 @@ qg_status qg_nncf_backward(qg_ctx *ctx, const char *what, const qg_nncf *q,
 
 /* -- export ------------------------------------------------------------------------ */
 
+/* Multiplied, then divided: see the header. */
 static qg_nncf_export export_range(float scale, float eps, qg_levels l)
 {
     float r = fabsf(scale) + eps;
@@ -213,6 +225,7 @@ static qg_nncf_export export_range(float scale, float eps, qg_levels l)
     return (qg_nncf_export){ low, r, low, r, l };
 }
 
+/* half: twice the levels around the same step, with the trained range as a clamp. */
 qg_nncf_export qg_nncf_export_symmetric(float scale, float eps, qg_levels levels,
                                         bool half)
 {

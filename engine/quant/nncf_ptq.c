@@ -8,6 +8,7 @@
 
 #include "engine/number/round.h"
 
+/* Half range needs a bit to give away. */
 static qg_status ptq_check(qg_ctx *ctx, const qg_nncf_ptq *p, size_t n,
                            const float *min, const float *max)
 {
@@ -43,6 +44,7 @@ static void symmetric(const qg_nncf_ptq *p, size_t n, float *low, float *high)
     }
 }
 
+/* The step of one bit less, stretched over all levels. */
 static void widen_half(const qg_nncf_ptq *p, size_t n, int32_t levels, float *low,
                        float *high)
 {
@@ -68,6 +70,7 @@ static void asymmetric(int bits, size_t n, float *low, float *high)
 qg_status qg_nncf_ptq_range(qg_ctx *ctx, const qg_nncf_ptq *p, size_t n, float *low,
                             float *high, int32_t *levels)
 {
+    assert(p && low && high && levels);
     QG_TRY(ptq_check(ctx, p, n, low, high));
     *levels = p->symmetric ? qg_nncf_levels_symmetric(p->bits, true, p->narrow).count
                            : qg_nncf_levels_asymmetric(p->bits, p->narrow).count;
@@ -88,14 +91,17 @@ struct zero_points {
     float top;
 };
 
+/* f32(-low / scale), the summand of the mean. */
 static float zero_point_at(const struct zero_points *z, size_t i)
 {
     float scale = (z->max[i] - z->min[i]) / z->top;
     return -z->min[i] / scale;
 }
 
+/* numpy's inner loop for up to 128 values. */
 static float sum_block(const struct zero_points *z, size_t first, size_t n)
 {
+    assert(n <= 128);
     float r[8], sum = 0;
     size_t i = 0;
     if (n >= 8) {
@@ -143,6 +149,7 @@ static float sum_pairwise(const struct zero_points *z, size_t n)
     }
 }
 
+/* unify moves every channel to the rounded mean of the zero points. */
 void qg_nncf_tune_borders(float *low, float *high, size_t n, int bits, bool unify)
 {
     assert(bits >= 2 && bits <= 16);

@@ -1,3 +1,7 @@
+/* observer.c -- the observers that read a tensor once: minmax and percentile.
+ *
+ * States are plain memory of a size known beforehand, so that a calibration can lay
+ * those of all endpoints out in one block per worker. */
 #include "engine/quant/observer.h"
 
 #include <assert.h>
@@ -26,8 +30,11 @@ static bool fills_memory(const qg_tensor *x)
 typedef void visitor(void *ud, size_t channel, const float *x, int64_t n,
                      int64_t stride);
 
+/* Runs along the innermost axis; when that is the channel axis every element is a
+ * channel. */
 static void walk(const qg_observe *o, const qg_tensor *x, visitor *visit, void *ud)
 {
+    assert(x->dtype == QG_F32 && x->rank >= 0 && x->data);
     int64_t at[QG_MAX_RANK] = { 0 };
     int32_t inner = x->rank - 1, axis = o->channels > 1 ? o->scheme->axis : -1;
     if (axis < 0 && fills_memory(x)) {
@@ -70,6 +77,7 @@ static void minmax_begin(const qg_observe *o, void *state)
 
 enum { LANES = 16 };
 
+/* v - v is 0 for every finite v and NaN for the rest: one test for both. */
 static void widen(range *r, float v)
 {
     r->low = v < r->low ? v : r->low;
@@ -114,6 +122,7 @@ static void minmax_visit(void *ud, size_t channel, const float *x, int64_t n,
     r->broken |= s.broken;
 }
 
+/* The state is spoilt then; the calibration ends with this failure. */
 static qg_status refuse_broken(qg_ctx *ctx, const range *r, size_t n, size_t sample)
 {
     for (size_t c = 0; c < n; c++)
@@ -170,6 +179,7 @@ static size_t percentile_bytes(const qg_observe *o)
 
 static void percentile_begin(const qg_observe *o, void *state)
 {
+    assert(o->samples > 0);
     memset(state, 0, percentile_bytes(o));
 }
 
@@ -180,6 +190,7 @@ typedef struct heap {
     size_t n, room;
 } heap;
 
+/* Replaces the smallest of the largest `room` numbers when v beats it; O(log room). */
 static void heap_offer(heap *h, float v)
 {
     size_t i;
@@ -212,6 +223,7 @@ typedef struct tails {
 
 static bool is_full(const heap *h) { return h->n == h->room; }
 
+/* Both ends in one pass: the least are the largest of the negated numbers. */
 static void tails_visit(void *ud, size_t channel, const float *x, int64_t n,
                         int64_t stride)
 {
@@ -254,6 +266,7 @@ static qg_status percentile_see(qg_ctx *ctx, const qg_observe *o, void *state,
     return QG_OK;
 }
 
+/* Every sample was seen by one worker, so merging is picking. */
 static void percentile_merge(const qg_observe *o, void *into, const void *from)
 {
     tail *a = into;
@@ -263,6 +276,8 @@ static void percentile_merge(const qg_observe *o, void *into, const void *from)
             a[i] = b[i];
 }
 
+/* In sample order, whoever saw which: the mean does not depend on the number of
+ * workers. */
 static void percentile_finish(const qg_observe *o, const void *state, double *low,
                               double *high)
 {
@@ -298,6 +313,7 @@ const qg_observer qg_observers[] = {
 
 const qg_observer *qg_observer_find(const char *name)
 {
+    assert(name);
     for (const qg_observer *o = qg_observers; o->name; o++)
         if (strcmp(o->name, name) == 0)
             return o;
@@ -342,6 +358,8 @@ unsigned qg_range_quirks(uint64_t quirks)
            (quirks & QG_QUIRK(PPQ_POW2_OFFSET) ? QG_RANGE_PPQ_POW2_OFFSET : 0u);
 }
 
+/* low and high share an allocation; they lie in the graph's arena like all that is
+ * made while a pass runs. */
 qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observer *ob,
                             const qg_observe *o, const void *state)
 {

@@ -20,6 +20,8 @@ struct limits {
 
 static float rint32(float x) { return qg_round_f32(QG_ROUND_HALF_EVEN, x); }
 
+/* ngraph's reference kernel, each step in float32; fused: aarch64 contracts the last
+ * one. */
 static float reference(float x, struct limits k, float steps, bool fused)
 {
     if (x <= fminf(k.il, k.ih))
@@ -31,6 +33,7 @@ static float reference(float x, struct limits k, float steps, bool fused)
     return fused ? fmaf(t, k.oh - k.ol, k.ol) : t * (k.oh - k.ol) + k.ol;
 }
 
+/* The JIT kernel; `binary` is its path for two levels, which rounds by a threshold. */
 static float plugin(float x, struct limits k, float steps, bool binary)
 {
     float scale = steps / (k.ih - k.il), shift = -(k.il * scale);
@@ -53,6 +56,8 @@ struct precision {
     bool is_signed, zero_point;
 };
 
+/* spec/algorithms.md 2.3: what one channel's output limits imply.  1e-6 and 0.002
+ * are the tolerances of low precision transformations. */
 static void look(struct precision *p, int32_t levels, float low, float high)
 {
     bool differ = (low < 0) != (high < 0);
@@ -69,11 +74,13 @@ static void look(struct precision *p, int32_t levels, float low, float high)
         p->zero_point = true;
 }
 
+/* Other numbers of levels are left in float. */
 static bool transforms(int32_t levels)
 {
     return levels == 15 || levels == 16 || levels == 255 || levels == 256;
 }
 
+/* Limits as they come back from scale and shift on the integer grid. */
 static struct limits through_grid(struct limits k, struct precision p, int32_t levels)
 {
     bool symmetric = p.is_signed && !p.zero_point;
@@ -98,6 +105,7 @@ struct view {
     size_t stride[QG_INTEGER_RANK];
 };
 
+/* Right-aligned; a dim of 1 stands still. */
 static qg_status view_make(qg_ctx *ctx, const qg_int_dims *x,
                            const qg_openvino_limit *limit, struct view *out)
 {
@@ -122,6 +130,7 @@ static qg_status view_make(qg_ctx *ctx, const qg_int_dims *x,
 
 static float value_at(const struct view *v, const int64_t *at, int32_t rank)
 {
+    assert(v->value && rank <= QG_INTEGER_RANK);
     size_t offset = 0;
     for (int32_t i = 0; i < rank; i++)
         offset += (size_t)at[i] * v->stride[i];
@@ -134,12 +143,14 @@ static struct limits limits_at(const struct view v[4], const int64_t *at, int32_
                             value_at(&v[2], at, rank), value_at(&v[3], at, rank) };
 }
 
+/* Counts the index up, the last axis fastest. */
 static void next(const qg_int_dims *d, int64_t *at)
 {
     for (int32_t i = d->rank - 1; i >= 0 && ++at[i] == d->dim[i]; i--)
         at[i] = 0;
 }
 
+/* The dims come from a tensor that exists: the product fits. */
 static size_t elements(const qg_int_dims *d)
 {
     size_t n = 1;
@@ -159,6 +170,7 @@ struct job {
 
 static float one(const struct job *j, float x, struct limits k)
 {
+    assert(j->fq->levels >= 2);
     int32_t levels = j->fq->levels;
     switch (j->fq->form) {
     case QG_OPENVINO_REFERENCE:
@@ -203,6 +215,7 @@ static qg_status plugin_check(qg_ctx *ctx, struct job *j, const qg_int_dims *dim
 qg_status qg_openvino_fq_run(qg_ctx *ctx, const qg_openvino_fq *fq,
                              const qg_int_dims *dims, const float *x, float *y)
 {
+    assert(fq && dims && x && y);
     if (fq->levels < 2)
         return qg_fail(ctx, QG_EMODEL, "fake quantize: %d levels, expected 2 or more",
                        (int)fq->levels);
@@ -252,6 +265,7 @@ qg_status qg_openvino_from_affine(qg_ctx *ctx, const char *what, qg_affine a,
     return QG_OK;
 }
 
+/* The zero point is where the line through both ends crosses zero, in steps. */
 qg_status qg_openvino_to_affine(qg_ctx *ctx, const char *what, double low, double high,
                                 qg_affine *a, double *residual)
 {

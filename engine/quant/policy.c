@@ -36,6 +36,7 @@ static const struct {
 };
 /* clang-format on */
 
+/* The first rule that the bitmap breaks, as text for the message; NULL: legal. */
 static const char *broken_rule(uint32_t policy)
 {
     uint32_t known = 0;
@@ -72,6 +73,7 @@ uint32_t qg_policy_bit_named(const char *text)
     return 0;
 }
 
+/* QG_POLICY_TEXT holds all names at once: asserted, since the map may grow. */
 const char *qg_policy_text(uint32_t policy, char text[QG_POLICY_TEXT])
 {
     size_t n = 0;
@@ -88,6 +90,8 @@ const char *qg_policy_text(uint32_t policy, char text[QG_POLICY_TEXT])
     return text;
 }
 
+/* Whether [qmin, qmax] fits the bits; a range that begins at or above zero may use
+ * the unsigned codes. */
 static qg_status check_range(qg_ctx *ctx, const char *what, const qg_scheme *s)
 {
     if (s->qmin >= s->qmax)
@@ -140,6 +144,7 @@ static qg_status check_fields(qg_ctx *ctx, const char *what, const qg_scheme *s)
 
 qg_status qg_scheme_check(qg_ctx *ctx, const char *what, const qg_scheme *s)
 {
+    assert(s);
     char text[QG_POLICY_TEXT];
     const char *broken = broken_rule(s->policy);
     if (broken)
@@ -156,6 +161,7 @@ qg_status qg_scheme_check(qg_ctx *ctx, const char *what, const qg_scheme *s)
 
 bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b)
 {
+    assert(a && b);
     return a->policy == b->policy && a->rounding == b->rounding && a->bits == b->bits &&
            a->exponent_bits == b->exponent_bits && a->variant == b->variant &&
            a->axis == b->axis && a->block == b->block && a->qmin == b->qmin &&

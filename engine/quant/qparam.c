@@ -15,6 +15,7 @@ static double power_of_2_above(double v)
     return ldexp(1.0, mantissa == 0.5 ? exponent - 1 : exponent);
 }
 
+/* Limited to the range, so that the offset itself is a code; PPQ does not (D01). */
 static int32_t offset_of(const qg_scheme *s, double low, double scale, unsigned quirks)
 {
     double steps = rint(-low / scale);
@@ -25,6 +26,8 @@ static int32_t offset_of(const qg_scheme *s, double low, double scale, unsigned 
     return (int32_t)fmin(offset, INT32_MAX); /* unsigned 32-bit ranges */
 }
 
+/* The smallest scale of 1e-8 is PPQ's (3.2) and keeps a tensor of zeros from
+ * dividing by zero; FLT_MAX keeps the widest range finite. */
 void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t *offset)
 {
     assert(r.low <= r.high && isfinite(r.low) && isfinite(r.high));

@@ -36,6 +36,7 @@ static bool names(const char *text, const char *name)
     return strncmp(text, name, n) == 0 && (name[n] == 0 || name[n] == '-');
 }
 
+/* A word without '-' is a family; the nearest single name is suggested. */
 qg_status qg_quirk_named(qg_ctx *ctx, const char *text, uint64_t *mask)
 {
     uint64_t found = 0;

@@ -24,6 +24,7 @@ typedef struct maker {
 static qg_status seed(const qg_graph *g, const qg_rule *r, const char *name,
                       bool outputs, uint8_t *reached)
 {
+    assert(r && reached);
     if (!name) {
         size_t n = outputs ? g->output.n : g->input.n;
         for (size_t i = 0; i < n; i++)
@@ -40,6 +41,7 @@ static qg_status seed(const qg_graph *g, const qg_rule *r, const char *name,
     return QG_OK;
 }
 
+/* Whether one of the values is marked. */
 static bool any_reached(qg_value *const *v, uint32_t n, const uint8_t *reached)
 {
     for (uint32_t i = 0; i < n; i++)
@@ -112,6 +114,7 @@ bool qg_rule_covers(const qg_backend *b, uint32_t r, const uint8_t *const *insid
 static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
                               qg_scheme *s)
 {
+    assert(t->node && s);
     if (s->axis != QG_AXIS_OUT_CHANNEL)
         return QG_OK;
     const qg_op *op = t->node->op;
@@ -129,6 +132,7 @@ static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
     return QG_OK;
 }
 
+/* "file:line: rule id at endpoint": begins every complaint about a rule. */
 static const char *rule_text(const qg_rule *r, const qg_tqc *t, char text[WHAT])
 {
     char at[QG_ENDPOINT_TEXT];
@@ -175,6 +179,8 @@ static qg_status role_state(qg_quant *q, qg_tqc *t)
     return qg_tqc_set_state(q, t, role == 's' ? QG_TQC_SOI : QG_TQC_FP32);
 }
 
+/* The TQC of one endpoint.  Fields are set rule by rule; the state last, since only
+ * then is it clear which rule has spoken last. */
 static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
 {
     qg_tqc *t;
@@ -205,6 +211,7 @@ static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
 
 static bool can_be_quantized(const qg_value *v) { return v && v->type.dtype == QG_F32; }
 
+/* Rules that cover the node are found once, not once per endpoint. */
 static qg_status make_node(maker *m, qg_node *n)
 {
     m->n_active = 0;
@@ -224,6 +231,7 @@ static qg_status make_node(maker *m, qg_node *n)
     return QG_OK;
 }
 
+/* An override that hits nothing is a typing error, not a wish. */
 static qg_status check_overrides(const maker *m)
 {
     for (uint32_t r = 0; r < m->b->rule.n; r++) {
@@ -238,6 +246,7 @@ static qg_status check_overrides(const maker *m)
     return QG_OK;
 }
 
+/* Linear in endpoints times rules that cover their node. */
 qg_status qg_rules_apply(qg_quant *q)
 {
     const qg_backend *b = q->backend;

@@ -1,3 +1,5 @@
+/* spans.c -- dims are reordered by stride, so that the walk runs through memory, and
+ * the parameter index becomes a stride of its own on each of them. */
 #include "engine/quant/spans.h"
 
 #include <assert.h>
@@ -34,6 +36,7 @@ static void param_strides(const qg_scheme *s, const qg_tensor *x,
     }
 }
 
+/* Neighbouring dims over which the parameter moves in the same way become one. */
 bool qg_spans_start(qg_spans *w, const qg_scheme *s, const qg_tensor *x)
 {
     int order[QG_MAX_RANK];
@@ -59,6 +62,7 @@ bool qg_spans_start(qg_spans *w, const qg_scheme *s, const qg_tensor *x)
     return true;
 }
 
+/* The index of the innermost dimension may end exactly at its extent, never beyond. */
 static void advance(qg_spans *w, size_t n)
 {
     assert((int64_t)n <= w->extent[0] - w->index[0]);
@@ -88,6 +92,7 @@ bool qg_spans_next(qg_spans *w, qg_span *span)
     return true;
 }
 
+/* Strides of dims with one element do not matter. */
 bool qg_same_layout(const qg_tensor *x, const qg_tensor *y)
 {
     if (!qg_same_dims(x, y))

@@ -7,8 +7,10 @@
 
 #include "engine/quant/journal.h"
 
+/* "user" is the author until a pass or rule says otherwise. */
 qg_status qg_quant_new(qg_graph *g, const qg_backend *b, qg_quant **out)
 {
+    assert(g && out);
     qg_quant *q = QG_NEW(g->arena, qg_quant);
     if (!q)
         return qg_nomem(g->ctx);
@@ -58,6 +60,7 @@ qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output, uint32_t slot,
 
 qg_value *qg_tqc_value(const qg_tqc *t)
 {
+    assert(t && t->node);
     return t->is_output ? t->node->out[t->slot] : t->node->in[t->slot];
 }
 
@@ -95,12 +98,14 @@ void qg_quant_settle(qg_quant *q)
     }
 }
 
+/* A root that derives its scale owns it: derived endpoints lead no group. */
 qg_qparam qg_tqc_param(const qg_tqc *t)
 {
     const qg_tqc *root = qg_tqc_root(t);
     return (qg_qparam){ root->nparam, root->scale, root->offset };
 }
 
+/* Who may change a scale: its owner, while it is not frozen. */
 static qg_status check_param(qg_quant *q, const qg_tqc *t, size_t n, const float *scale)
 {
     char at[QG_ENDPOINT_TEXT];
@@ -124,6 +129,7 @@ static qg_status check_param(qg_quant *q, const qg_tqc *t, size_t n, const float
     return QG_OK;
 }
 
+/* The journal comes first: without memory for the record nothing changes. */
 qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n, const float *scale,
                            const int32_t *offset)
 {
@@ -150,8 +156,11 @@ qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n, const float *scale,
     return QG_OK;
 }
 
+/* Parameters stay: calibration replaces them, and the verifier finds a number that
+ * no longer fits. */
 qg_status qg_tqc_set_scheme(qg_quant *q, qg_tqc *t, const qg_scheme *s)
 {
+    assert(q->author && s);
     char at[QG_ENDPOINT_TEXT];
     if (t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED)
         return qg_fail(
@@ -164,6 +173,7 @@ qg_status qg_tqc_set_scheme(qg_quant *q, qg_tqc *t, const qg_scheme *s)
     return QG_OK;
 }
 
+/* Journals a double when it changed. */
 static qg_status journal_number(qg_quant *q, const qg_tqc *t, const char *field,
                                 double before, double after)
 {
@@ -175,6 +185,7 @@ static qg_status journal_number(qg_quant *q, const qg_tqc *t, const char *field,
 
 qg_status qg_tqc_set_observer(qg_quant *q, qg_tqc *t, const qg_observer_setting *o)
 {
+    assert(t && o);
     const qg_observer_setting *b = &t->observer;
     const char *before = b->name ? b->name : "none",
                *after = o->name ? o->name : "none";
@@ -203,6 +214,7 @@ int qg_visibility_named(const char *text)
 
 qg_status qg_tqc_set_visibility(qg_quant *q, qg_tqc *t, qg_visibility v)
 {
+    assert((unsigned)v <= QG_EXPORT_INTERNAL);
     if (t->visibility != v)
         QG_TRY(qg_journal_add(q, t, "visibility", visibility_text[t->visibility],
                               visibility_text[v]));

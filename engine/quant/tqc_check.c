@@ -1,3 +1,8 @@
+/* tqc_check.c -- the rules that passes must leave true, one function per row of the
+ * table.
+ *
+ * RULE defines a rule that looks at one TQC at a time; acyclic and rings look at all
+ * of them and come first, since the others walk chains. */
 #include "engine/quant/tqc_check.h"
 
 #include <assert.h>
@@ -9,9 +14,12 @@
 #define broken(ctx, rule, t, ...)                                                      \
     broken_at((ctx), (rule), (t), qg_arena_printf((ctx)->arena, __VA_ARGS__))
 
+/* The text is made in the context's arena: a verifier that complains ends the run
+ * anyway. */
 static qg_status broken_at(qg_ctx *ctx, const qg_check_rule *rule, const qg_tqc *t,
                            const char *what)
 {
+    assert(rule && t);
     char at[QG_ENDPOINT_TEXT];
     return qg_fail(ctx, QG_ESTATE, "verify: rule %s: %s: %s", rule->id,
                    qg_tqc_text(t, at), what ? what : "");
@@ -24,6 +32,7 @@ typedef qg_status each(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q
 static qg_status for_each(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q,
                           each *one)
 {
+    assert(q && one);
     for (size_t i = 0; i < q->tqc.n; i++)
         QG_TRY(one(ctx, rule, q, q->tqc.at[i]));
     return QG_OK;

@@ -1,3 +1,8 @@
+/* tqc_share.c -- groups: a union-find forest with rings.
+ *
+ * `up` leads to the root; `next` makes a ring of all members, so that splitting a
+ * group finds them.  Joining two groups splices two rings by exchanging two
+ * pointers. */
 #include <assert.h>
 
 #include "engine/quant/journal.h"
@@ -6,11 +11,13 @@
 /* The root; halves the path as it walks. */
 static qg_tqc *find(qg_tqc *t)
 {
+    assert(t && t->up);
     while (t->up != t)
         t = t->up = t->up->up;
     return t;
 }
 
+/* "<author>: join a to b: <why>". */
 static qg_status refuse(qg_quant *q, const char *doing, const qg_tqc *t,
                         const qg_tqc *other, const char *why)
 {
@@ -32,6 +39,7 @@ static qg_status check_leader(qg_quant *q, const char *doing, const qg_tqc *t,
     return QG_OK;
 }
 
+/* Before anything is touched: the state change that follows must succeed. */
 static qg_status check_move(qg_quant *q, const char *doing, const qg_tqc *t,
                             qg_tqc_state to)
 {
@@ -63,6 +71,7 @@ static qg_status link_under(qg_quant *q, qg_tqc *t, qg_tqc *leader)
 /* Whether u hangs below t, inside the group of root. */
 static bool below(const qg_tqc *u, const qg_tqc *t, const qg_tqc *root)
 {
+    assert(u && t && root);
     while (u != t && u != root)
         u = u->up;
     return u == t;
@@ -99,6 +108,7 @@ static qg_status split(qg_quant *q, qg_tqc *t, bool followers)
     return QG_OK;
 }
 
+/* The old root of t goes silent too, or the group would round twice. */
 qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator)
 {
     static const char doing[] = "join";
@@ -125,6 +135,7 @@ static qg_status lend_inside(qg_quant *q, qg_tqc *t, bool ready)
     return QG_OK;
 }
 
+/* The state of the root changes, not that of t: the group borrows as a whole. */
 qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender)
 {
     static const char doing[] = "lend";
@@ -149,6 +160,7 @@ qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender)
 /* scale[c] = a.scale[c or 0] * b.scale[c or 0], float32 (spec/ppq.md 7.7). */
 static qg_status product(qg_quant *q, qg_tqc *t, qg_qparam a, qg_qparam b)
 {
+    assert(t->up == t);
     size_t n = a.n > b.n ? a.n : b.n;
     char at[QG_ENDPOINT_TEXT];
     if ((a.n != 1 && a.n != n) || (b.n != 1 && b.n != n))
@@ -164,6 +176,8 @@ static qg_status product(qg_quant *q, qg_tqc *t, qg_qparam a, qg_qparam b)
     return qg_tqc_set_param(q, t, n, scale, NULL);
 }
 
+/* Lenders are read through their roots; t itself must stand alone, since a derived
+ * scale is nobody else's. */
 qg_status qg_tqc_derive(qg_quant *q, qg_tqc *t, qg_derive how, qg_tqc *lender0,
                         qg_tqc *lender1)
 {
@@ -189,6 +203,8 @@ qg_status qg_tqc_derive(qg_quant *q, qg_tqc *t, qg_derive how, qg_tqc *lender0,
     return qg_tqc_set_state(q, t, to);
 }
 
+/* The checks are made before the split; after it only INITIAL is legal for a lone
+ * root. */
 qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t)
 {
     if (t->up == t)

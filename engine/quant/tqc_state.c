@@ -64,6 +64,7 @@ int qg_tqc_state_named(const char *text)
 
 bool qg_tqc_rounds(const qg_tqc *t) { return info[t->state].rounds; }
 
+/* Without parameters there is nothing to write, whatever the visibility. */
 bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too)
 {
     bool state = info[t->state].out || t->visibility == QG_EXPORT_FORCED ||
@@ -71,6 +72,7 @@ bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too)
     return state && t->visibility != QG_EXPORT_INTERNAL && qg_tqc_param(t).n > 0;
 }
 
+/* The two states that remember another one. */
 static bool switched_off(qg_tqc_state s)
 {
     return s == QG_TQC_DEACTIVATED || s == QG_TQC_DEQUANTIZED;
@@ -89,6 +91,7 @@ static qg_status refuse(qg_quant *q, const qg_tqc *t, qg_tqc_state to, const cha
                    qg_tqc_text(t, at), info[t->state].text, info[to].text, why);
 }
 
+/* What the table of moves cannot know: parameters, constants and groups. */
 static qg_status check_demand(qg_quant *q, const qg_tqc *t, qg_tqc_state to)
 {
     unsigned need = demand[to];
@@ -104,8 +107,11 @@ static qg_status check_demand(qg_quant *q, const qg_tqc *t, qg_tqc_state to)
     return QG_OK;
 }
 
+/* Checks, journal, change: in this order, so a failure leaves the endpoint as it
+ * was. */
 qg_status qg_tqc_set_state(qg_quant *q, qg_tqc *t, qg_tqc_state to)
 {
+    assert(q && t && (unsigned)to < QG_NTQC_STATE);
     qg_tqc_state from = t->state;
     if (from == to)
         return QG_OK;

@@ -22,6 +22,7 @@ static qg_status put(sink *s, const char *text)
 
 #define putf(s, ...) put_made((s), qg_arena_printf((s)->arena, __VA_ARGS__))
 
+/* NULL is a text that could not be made. */
 static qg_status put_made(sink *s, const char *text)
 {
     return text ? put(s, text) : qg_nomem(s->ctx);
@@ -35,6 +36,7 @@ const char *qg_tqc_rule_id(const qg_quant *q, const qg_tqc *t)
     return q->backend->rule.at[t->rule].origin.id;
 }
 
+/* " [n] s0 s1 ..." and " offset o0 o1 ..." when some offset is not 0. */
 static qg_status put_scales(sink *s, const qg_tqc *t)
 {
     char number[QG_NUM_TEXT];
@@ -69,6 +71,7 @@ static qg_status put_scheme(sink *s, const qg_quant *q, const qg_tqc *t)
                 qg_tqc_rule_id(q, t));
 }
 
+/* A member names its root instead of the scales, which are the root's. */
 static qg_status put_line(sink *s, const qg_quant *q, const qg_tqc *t,
                           enum qg_tqc_detail detail)
 {
@@ -87,6 +90,7 @@ static qg_status put_line(sink *s, const qg_quant *q, const qg_tqc *t,
 qg_status qg_quant_text(const qg_quant *q, enum qg_tqc_detail detail, qg_arena *a,
                         char **text)
 {
+    assert(q && a && text);
     sink s = { .ctx = q->ctx, .arena = a };
     for (size_t i = 0; i < q->tqc.n; i++)
         QG_TRY(put_line(&s, q, q->tqc.at[i], detail));
