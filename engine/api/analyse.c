@@ -40,6 +40,7 @@ typedef struct study {
 
 /* --- float outputs, kept once --- */
 
+/* Each sample writes to a place of its own: no lock. */
 static qg_status keep_outputs(void *ud, qg_ctx *ctx, void *state, size_t sample,
                               const qg_run *r)
 {
@@ -55,6 +56,7 @@ static qg_status keep_outputs(void *ud, qg_ctx *ctx, void *state, size_t sample,
     return QG_OK;
 }
 
+/* All samples through one plan; what becomes of them is `done`'s business. */
 static qg_status drive(study *s, const qg_plan *p, const char *what,
                        qg_status (*done)(void *, qg_ctx *, void *, size_t,
                                          const qg_run *))
@@ -71,6 +73,8 @@ static qg_status drive(study *s, const qg_plan *p, const char *what,
     return qg_drive_run(s->m->ctx, &d);
 }
 
+/* Room for every output of every sample that has a known shape; others count as no
+ * error. */
 static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
@@ -91,8 +95,10 @@ static qg_status run_float(study *s)
     return st;
 }
 
+/* The metric of one output of one sample. */
 static double measure(const study *s, const float *real, const qg_tensor *y)
 {
+    assert(real && y->dtype == QG_F32);
     qg_error e = { 0 };
     qg_error_add(&e, real, y->f32, (size_t)qg_tensor_count(y));
     return s->metric->value(&e);
@@ -100,6 +106,8 @@ static double measure(const study *s, const float *real, const qg_tensor *y)
 
 /* --- by graph: one subject per output --- */
 
+/* Values per sample first, sums later: the order of summation must not depend on
+ * workers. */
 static qg_status measure_outputs(void *ud, qg_ctx *ctx, void *state, size_t sample,
                                  const qg_run *r)
 {
@@ -126,12 +134,14 @@ static void average(study *s, size_t first, size_t n)
             s->subject.at[first + i].sum += s->value[k * n + i];
 }
 
+/* Reused by one simulation after the other. */
 static qg_status room_for(study *s, size_t n)
 {
     s->value = QG_NEWN(s->arena, n * s->feed.feed.n, double);
     return s->value ? QG_OK : qg_nomem(s->m->ctx);
 }
 
+/* A plan with this mute map; the float outputs are there already. */
 static qg_status simulate(study *s, const uint8_t *mute, const char *what)
 {
     qg_plan *p = NULL;
@@ -144,6 +154,7 @@ static qg_status simulate(study *s, const uint8_t *mute, const char *what)
     return st;
 }
 
+/* One simulation, all endpoints rounding. */
 static qg_status by_graph(study *s)
 {
     const qg_graph *g = s->m->graph;
@@ -177,14 +188,17 @@ static double worst(const study *s, size_t sample)
     return w;
 }
 
+/* Whether rounding at this endpoint changes anything: baked constants do. */
 static bool acts(const qg_tqc *t)
 {
     return qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
            t->state == QG_TQC_PASSIVE_BAKED;
 }
 
+/* One simulation per subject, everything else muted. */
 static qg_status only(study *s, const qg_tqc *t, bool group)
 {
+    assert(t && s->value);
     const qg_quant *q = s->m->quant;
     char name[QG_ENDPOINT_TEXT];
     uint8_t *mute = QG_NEWN(s->arena, q->tqc.n, uint8_t);
@@ -201,6 +215,7 @@ static qg_status only(study *s, const qg_tqc *t, bool group)
     return QG_OK;
 }
 
+/* Some member of the ring does. */
 static bool group_acts(const qg_tqc *root)
 {
     const qg_tqc *t = root;
@@ -212,6 +227,7 @@ static bool group_acts(const qg_tqc *root)
     return false;
 }
 
+/* As many simulations as there are subjects. */
 static qg_status by_endpoint(study *s, bool group)
 {
     const qg_quant *q = s->m->quant;
@@ -243,11 +259,13 @@ typedef struct layer_worker {
     qg_tensor *plain; /* [subjects] room for the rounded ones */
 } layer_worker;
 
+/* The type of the layer's output, as inferred. */
 static const qg_tensor *subject_type(const layers *l, uint32_t node)
 {
     return &l->s->m->graph->node.at[node]->out[0]->type;
 }
 
+/* Once per worker; nothing is allocated per sample but the inputs. */
 static qg_status make_buffers(qg_ctx *ctx, layer_worker *w)
 {
     const qg_graph *g = w->l->s->m->graph;
@@ -269,6 +287,7 @@ static qg_status make_buffers(qg_ctx *ctx, layer_worker *w)
     return QG_OK;
 }
 
+/* Two run contexts over two plans, float and simulated. */
 static qg_status begin_layers(void *ud, qg_ctx *ctx, void **state)
 {
     layer_worker *w = QG_NEW(ctx->arena, layer_worker);
@@ -293,6 +312,7 @@ static void end_layers(void *ud, void *state)
     qg_arena_free(w->sample);
 }
 
+/* The hook of the float run; hooks see any layout, the copy is plain. */
 static qg_status keep_layer(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
                             qg_tensor *value)
 {
@@ -321,8 +341,11 @@ static qg_status measure_layer(void *ud, qg_ctx *ctx, size_t sample,
     return QG_OK;
 }
 
+/* Both plans on the same sample: the float outputs of one sample are all that is
+ * kept. */
 static qg_status work_layers(void *ud, qg_ctx *ctx, void *state, size_t sample)
 {
+    assert(state);
     layer_worker *w = state;
     study *s = ((layers *)ud)->s;
     qg_hook keep = { keep_layer, w }, compare = { measure_layer, w };
@@ -332,6 +355,7 @@ static qg_status work_layers(void *ud, qg_ctx *ctx, void *state, size_t sample)
     return qg_run_execute(w->rounded, w->in, &compare, 1, sample);
 }
 
+/* Quantized compute nodes, which is where PPQ looks. */
 static bool is_layer(const qg_node *n)
 {
     return n->platform == QG_PLATFORM_QUANTIZED && qg_node_has(n, QG_OP_COMPUTE) &&
@@ -339,6 +363,7 @@ static bool is_layer(const qg_node *n)
            qg_tensor_known(&n->out[0]->type);
 }
 
+/* The index is one more than the subject's position, so that zero means none. */
 static qg_status choose_layers(study *s, uint32_t **index)
 {
     const qg_graph *g = s->m->graph;
@@ -357,6 +382,7 @@ static qg_status choose_layers(study *s, uint32_t **index)
     return QG_OK;
 }
 
+/* Goes to the pool directly, because a drive runs one plan. */
 static qg_status by_layer(study *s)
 {
     qg_ctx *ctx = s->m->ctx;
@@ -385,6 +411,7 @@ static qg_status by_layer(study *s)
 
 /* --- the report --- */
 
+/* Ties by position: the order of rows is a function of the model. */
 static int best_first(const void *a, const void *b)
 {
     const subject *x = *(const subject *const *)a, *y = *(const subject *const *)b;
@@ -412,6 +439,7 @@ static qg_status sorted(study *s, bool keep_order, const subject ***out)
     return QG_OK;
 }
 
+/* Signal-to-noise is shown as a share as well as in decibels. */
 static qg_status describe(study *s, const char *by, qg_report **out)
 {
     const subject **row;
@@ -437,6 +465,7 @@ static qg_status describe(study *s, const char *by, qg_report **out)
     return QG_OK;
 }
 
+/* The words of --by. */
 static qg_status study_by(study *s, const char *by)
 {
     if (strcmp(by, "graph") == 0)
@@ -451,6 +480,7 @@ static qg_status study_by(study *s, const char *by)
 
 qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o, qg_report **report)
 {
+    assert(m && o && report);
     const char *by = o->by ? o->by : "graph", *name = o->metric ? o->metric : "snr";
     study s = { .m = m, .o = o, .metric = qg_metric_named(name) };
     if (!m->quant)

@@ -1,4 +1,7 @@
 #include "engine/api/model.h"
+
+#include <assert.h>
+
 #include "ops/families.h"
 
 const char *qg_version(void) { return QG_VERSION; }
@@ -8,6 +11,7 @@ void qg_open_options_init(qg_open_options *o)
     *o = (qg_open_options){ .size = sizeof *o };
 }
 
+/* The public callback knows levels as numbers. */
 static void write_log(void *ud, enum qg_log_level level, const char *text)
 {
     const qg_open_options *o = ud;
@@ -22,8 +26,10 @@ static const char *default_config_dir(void)
                                                       : QG_INSTALLED_CONFIG_DIR;
 }
 
+/* The options are kept in the context's arena, since the log outlives the call. */
 qg_status qg_open(const qg_open_options *o, qg_ctx **out)
 {
+    assert(out);
     qg_open_options preset;
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     if (!ctx)
@@ -46,8 +52,10 @@ qg_status qg_open(const qg_open_options *o, qg_ctx **out)
 
 void qg_close(qg_ctx *ctx) { qg_ctx_free(ctx); }
 
+/* One folder today; the type leaves room for a user's own. */
 qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder, qg_search *out)
 {
+    assert(a && folder && out);
     const char **dir = QG_NEWN(a, 1, const char *);
     if (!dir || !(dir[0] = qg_path_join(a, ctx->config_dir, folder)))
         return qg_nomem(ctx);

@@ -18,6 +18,7 @@ const char *qg_platform_name(enum qg_platform p)
 
 const char *qg_value_kind(const qg_value *v)
 {
+    assert(v);
     return v->constant    ? "constant"
            : v->is_input  ? "input of the network"
            : v->is_output ? "output of the network"
@@ -35,6 +36,7 @@ const char *qg_state_meaning(qg_tqc_state s)
     return meaning[s];
 }
 
+/* Words in the order in which people say them; what does not apply is left out. */
 const char *qg_scheme_text(const qg_scheme *s, char text[QG_SCHEME_TEXT])
 {
     char policy[QG_POLICY_TEXT], range[48] = "", axis[24] = "", block[24] = "",
@@ -57,6 +59,7 @@ const char *qg_scheme_text(const qg_scheme *s, char text[QG_SCHEME_TEXT])
 
 const qg_origin *qg_origin_named(const qg_backend *b, const char *id, const char **kind)
 {
+    assert(b && id && kind);
     *kind = "rule";
     for (size_t i = b->rule.n; i-- > 0;) /* the last of an id overrides */
         if (strcmp(b->rule.at[i].origin.id, id) == 0)

@@ -1,5 +1,8 @@
 /* evaluate.c -- top-1 accuracy, float beside simulated, on the same samples. */
 #include "engine/api/model.h"
+
+#include <assert.h>
+
 #include "engine/io/npy.h"
 
 /* Predicted classes of both plans; -1: not run. */
@@ -19,6 +22,7 @@ static int32_t arg_max(const qg_tensor *t)
     return best;
 }
 
+/* Samples vote at places of their own. */
 static qg_status vote(void *ud, qg_ctx *ctx, void *state, size_t sample,
                       const qg_run *r)
 {
@@ -33,6 +37,7 @@ static qg_status vote(void *ud, qg_ctx *ctx, void *state, size_t sample,
     return QG_OK;
 }
 
+/* One drive per mode; at_work says whose votes they are. */
 static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed *f,
                          const char *mode, votes *v)
 {
@@ -52,6 +57,7 @@ static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed
     return s;
 }
 
+/* The share of votes that are the label. */
 static double share_of(const int32_t *vote, const qg_tensor *labels, size_t n)
 {
     size_t right = 0;
@@ -60,6 +66,7 @@ static double share_of(const int32_t *vote, const qg_tensor *labels, size_t n)
     return n ? (double)right / (double)n : 0;
 }
 
+/* How often both modes say the same, right or wrong. */
 static double agreement(const votes *v, size_t n)
 {
     size_t same = 0;
@@ -68,6 +75,7 @@ static double agreement(const votes *v, size_t n)
     return n ? (double)same / (double)n : 0;
 }
 
+/* Without quantization there is nothing to compare. */
 static qg_status describe(qg_model *m, const votes *v, const qg_tensor *labels,
                           size_t n, qg_report **out)
 {
@@ -86,6 +94,7 @@ static qg_status describe(qg_model *m, const votes *v, const qg_tensor *labels,
     return QG_OK;
 }
 
+/* More labels than samples are fine: --samples may have cut them. */
 static qg_status check_labels(qg_ctx *ctx, const char *path, const qg_tensor *t,
                               size_t n)
 {
@@ -120,6 +129,7 @@ static qg_status evaluate(qg_model *m, const qg_run_options *o, const char *labe
 qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o, const char *labels,
                             qg_report **report)
 {
+    assert(m && o && labels && report);
     qg_api_feed f = { 0 };
     qg_arena *a = qg_arena_new(m->ctx->alloc);
     qg_status s = a ? qg_feed_open(m, o->data, o->samples, &f) : qg_nomem(m->ctx);

@@ -1,4 +1,7 @@
 #include "engine/api/model.h"
+
+#include <assert.h>
+
 #include "engine/io/data.h"
 
 /* The tensors of one sample in the worker's arena, filled. */
@@ -19,8 +22,10 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
     return qg_data_fetch(ctx, f->data, sample, a, out);
 }
 
+/* The feed points to *out, which therefore must stay where it is. */
 qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples, qg_api_feed *out)
 {
+    assert(m && m->graph && out);
     qg_data_request request = { .input = m->graph->input.at,
                                 .n_input = m->graph->input.n,
                                 .limit = samples };
@@ -36,6 +41,7 @@ qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples, qg_api_fee
 
 void qg_feed_close(qg_api_feed *f)
 {
+    assert(f);
     qg_data_close(f->data);
     f->data = NULL;
 }

@@ -8,6 +8,7 @@
 
 qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out)
 {
+    assert(ctx && title && out);
     qg_arena *a = qg_arena_new(ctx->alloc);
     qg_report *r = a ? QG_NEW(a, qg_report) : NULL;
     if (!r) {
@@ -49,8 +50,10 @@ static qg_status own_text(qg_report *r, qg_cell *cell)
     return QG_OK;
 }
 
+/* Floats and integers of a list share the copying: they have one size. */
 static qg_status own_list(qg_report *r, qg_cell *cell)
 {
+    assert(cell->n == 0 || cell->floats || cell->ints);
     static_assert(sizeof(float) == sizeof(int32_t), "one copy serves both lists");
     bool floats = cell->kind == QG_CELL_FLOATS;
     const void *from = floats ? (const void *)cell->floats : cell->ints;
@@ -74,6 +77,7 @@ static qg_status own(qg_report *r, qg_cell *cell)
     return QG_OK;
 }
 
+/* Formats twice: for the length and into memory of that length. */
 static qg_status format_cell(qg_report *r, const char *fmt, va_list args, qg_cell *out)
 {
     va_list again;
@@ -90,6 +94,7 @@ static qg_status format_cell(qg_report *r, const char *fmt, va_list args, qg_cel
     return QG_OK;
 }
 
+/* Names are JSON keys, so they may not repeat. */
 static qg_status push_fact(qg_report *r, qg_fact f)
 {
     for (size_t i = 0; i < r->fact.n; i++)
@@ -121,6 +126,7 @@ qg_status qg_report_addf(qg_report *r, const char *name, const char *fmt, ...)
     return s == QG_OK ? push_fact(r, f) : s;
 }
 
+/* Names of columns are cut out of one string, for short call sites. */
 static qg_status split_columns(qg_report *r, qg_table *t, const char *columns)
 {
     QG_VEC(const char *) v = { 0 };
@@ -140,6 +146,7 @@ static qg_status split_columns(qg_report *r, qg_table *t, const char *columns)
 qg_status qg_report_table(qg_report *r, const char *name, const char *columns,
                           qg_table **out)
 {
+    assert(r && name && columns && out);
     qg_table *t = QG_NEW(r->arena, qg_table);
     if (!t)
         return qg_nomem(r->ctx);
@@ -159,6 +166,7 @@ qg_status qg_table_add(qg_report *r, qg_table *t, qg_cell cell)
 
 qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
 {
+    assert(r && t && fmt);
     qg_cell cell = { 0 };
     va_list args;
     va_start(args, fmt);
@@ -169,6 +177,7 @@ qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
 
 bool qg_report_number(const qg_report *r, const char *name, double *out)
 {
+    assert(r && name && out);
     for (size_t i = 0; i < r->fact.n; i++) {
         const qg_fact *f = &r->fact.at[i];
         bool number = f->value.kind == QG_CELL_NUMBER ||
@@ -184,6 +193,7 @@ bool qg_report_number(const qg_report *r, const char *name, double *out)
 
 /* --- JSON --- */
 
+/* JSON has no NaN. */
 static void put_number(qg_json_writer *w, const char *key, double x)
 {
     if (isfinite(x))
@@ -192,6 +202,7 @@ static void put_number(qg_json_writer *w, const char *key, double x)
         qg_json_put_null(w, key);
 }
 
+/* The whole list, whatever the page shows of it. */
 static void put_list(qg_json_writer *w, const char *key, const qg_cell *c)
 {
     qg_json_put_array(w, key);
@@ -205,6 +216,7 @@ static void put_list(qg_json_writer *w, const char *key, const qg_cell *c)
     qg_json_put_end(w);
 }
 
+/* By kind: what people see shortened is complete here. */
 static void put_cell(qg_json_writer *w, const char *key, const qg_cell *c)
 {
     switch (c->kind) {
@@ -233,6 +245,7 @@ static void put_cell(qg_json_writer *w, const char *key, const qg_cell *c)
     assert(!"unknown cell");
 }
 
+/* One object per row, with the names of the columns. */
 static void put_table(qg_json_writer *w, const qg_table *t)
 {
     assert(t->cell.n % t->n_column == 0);
@@ -248,6 +261,7 @@ static void put_table(qg_json_writer *w, const qg_table *t)
     qg_json_put_end(w);
 }
 
+/* One object: facts and tables in order of arrival. */
 static qg_status print_json(qg_report *r, FILE *f)
 {
     qg_json_writer w;

@@ -17,6 +17,7 @@ static size_t width_of(const char *s)
     return n;
 }
 
+/* One number of a list; floats as the shortest text that is exact. */
 static const char *element(const qg_cell *c, size_t i, char text[QG_NUM_TEXT])
 {
     if (c->kind == QG_CELL_INTS)
@@ -53,8 +54,10 @@ static const char *list_text(const qg_cell *c, char text[CELL_TEXT])
     return text;
 }
 
+/* What people see of a cell; `text` is used where it has to be made. */
 static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
 {
+    assert(c && text);
     switch (c->kind) {
     case QG_CELL_NONE:
         return "-";
@@ -129,6 +132,7 @@ static void print_wrapped(FILE *f, const char *s, size_t indent)
 static void print_named(FILE *f, size_t indent, const char *name, size_t width,
                         const char *text)
 {
+    assert(strlen(name) <= width);
     char words[CELL_TEXT];
     spaces(f, indent);
     (void)fputs(spaced(name, words), f);
@@ -169,6 +173,7 @@ static void print_cell(FILE *f, const char *s, const layout *l, bool last)
         (void)fputc('\n', f);
 }
 
+/* Widths are taken from all rows before the first is printed. */
 static qg_status print_columns(FILE *f, qg_report *r, const qg_table *t)
 {
     char text[CELL_TEXT];
@@ -186,6 +191,7 @@ static qg_status print_columns(FILE *f, qg_report *r, const qg_table *t)
     return QG_OK;
 }
 
+/* The first column heads a paragraph, the others are named lines of it. */
 static void print_records(FILE *f, const qg_table *t)
 {
     char text[CELL_TEXT];
@@ -203,6 +209,7 @@ static void print_records(FILE *f, const qg_table *t)
     }
 }
 
+/* An empty table says so in one line. */
 static qg_status print_table(FILE *f, qg_report *r, const qg_table *t, bool first)
 {
     assert(t->n_column && t->cell.n % t->n_column == 0);
@@ -219,6 +226,7 @@ static qg_status print_table(FILE *f, qg_report *r, const qg_table *t, bool firs
     return QG_OK;
 }
 
+/* As it is, but always ending with a newline. */
 static void print_page(FILE *f, const char *text)
 {
     size_t n = strlen(text);
@@ -227,8 +235,10 @@ static void print_page(FILE *f, const char *text)
         (void)fputc('\n', f);
 }
 
+/* Facts are aligned to the longest name of all. */
 qg_status qg_report_print(qg_report *r, FILE *f)
 {
+    assert(r && f);
     char text[CELL_TEXT];
     size_t width = 0;
     for (size_t i = 0; i < r->fact.n; i++) {

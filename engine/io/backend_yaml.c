@@ -1,3 +1,8 @@
+/* backend_yaml.c -- files, families of files and their sections; match, set and
+ * fusion have files of their own.
+ *
+ * A family is read from the farthest parent to the child, each file over what is
+ * there, so that one function serves a lone file, a child and a policy patch. */
 #include "engine/io/backend_yaml.h"
 
 #include <assert.h>
@@ -10,6 +15,7 @@
 
 enum { MOST_PARENTS = 16 };
 
+/* The line is that of the id, where an editor should jump to. */
 qg_status qg_read_origin(const qg_backend_reader *r, const qg_yaml *y, const char *kind,
                          qg_origin *out, char what[QG_WHAT_TEXT])
 {
@@ -31,6 +37,7 @@ qg_status qg_read_origin(const qg_backend_reader *r, const qg_yaml *y, const cha
     return QG_OK;
 }
 
+/* match before set: a complaint about the selector is the one that helps. */
 qg_status qg_read_rule(const qg_backend_reader *r, const qg_yaml *y, qg_rule *out)
 {
     static const char *const keys[] = { "id", "match", "set", "why", "source", NULL };
@@ -49,6 +56,7 @@ qg_status qg_read_rule(const qg_backend_reader *r, const qg_yaml *y, qg_rule *ou
 
 /* --- lists of words: replaced, extended, reduced --- */
 
+/* Lists have a few dozen words. */
 static int word_at(const qg_words *w, const char *word)
 {
     for (size_t i = 0; i < w->n; i++)
@@ -57,6 +65,7 @@ static int word_at(const qg_words *w, const char *word)
     return -1;
 }
 
+/* Twice the same word is a mistake of the file, not a wish. */
 static qg_status add_words(const qg_backend_reader *r, const qg_yaml *y,
                            const char *what, bool ops, qg_words *w)
 {
@@ -75,6 +84,7 @@ static qg_status add_words(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* Keeps the order of what remains. */
 static qg_status take_words(const qg_backend_reader *r, const qg_yaml *y,
                             const char *what, qg_words *w)
 {
@@ -112,6 +122,7 @@ static qg_status read_words(const qg_backend_reader *r, const qg_yaml *file,
     return QG_OK;
 }
 
+/* "quirks: []" switches all of them off, "+quirks" adds to the parent's. */
 static qg_status read_quirks(const qg_backend_reader *r, const qg_yaml *file,
                              const char *key, uint64_t *mask)
 {
@@ -145,18 +156,22 @@ enum section { RULES, FUSIONS, SHARING, N_SECTION };
 static const char *const section_key[N_SECTION] = { "rules", "fusions", "sharing" };
 static const char *const section_less[N_SECTION] = { "-rules", "-fusions", "-sharing" };
 
+/* All three sections carry an origin; this is the only place that tells them apart. */
 static const qg_origin *origin_at(const qg_backend *b, enum section s, size_t i)
 {
+    assert((unsigned)s < N_SECTION);
     return s == RULES     ? &b->rule.at[i].origin
            : s == FUSIONS ? &b->fusion.at[i].origin
                           : &b->sharing.at[i].origin;
 }
 
+/* Statements of one section so far, parents included. */
 static size_t section_count(const qg_backend *b, enum section s)
 {
     return s == RULES ? b->rule.n : s == FUSIONS ? b->fusion.n : b->sharing.n;
 }
 
+/* Where the id stands, or behind the last one: there PLACE appends. */
 static size_t position(const qg_backend *b, enum section s, const char *id)
 {
     size_t i = 0, n = section_count(b, s);
@@ -174,6 +189,8 @@ static size_t position(const qg_backend *b, enum section s, const char *id)
         return QG_OK;                                                                  \
     } while (0)
 
+/* A known id is replaced where it stands, so that the order of rules is the
+ * parent's. */
 static qg_status read_item(const qg_backend_reader *r, const qg_yaml *y, enum section s)
 {
     qg_backend *b = r->b;
@@ -209,8 +226,10 @@ static qg_status check_ids(const qg_backend_reader *r, const qg_yaml *list)
     return QG_OK;
 }
 
+/* For `-rules` and its kin. */
 static void drop_item(qg_backend *b, enum section s, size_t k)
 {
+    assert(k < section_count(b, s));
 #define DROP(vec)                                                                      \
     ((vec)->n--,                                                                       \
      memmove((vec)->at + k, (vec)->at + k + 1, ((vec)->n - k) * sizeof *(vec)->at))
@@ -223,6 +242,7 @@ static void drop_item(qg_backend *b, enum section s, size_t k)
 #undef DROP
 }
 
+/* Removals first: a child may remove a rule and say it anew at the end. */
 static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
                               enum section s)
 {
@@ -259,6 +279,8 @@ static qg_status read_text(const qg_backend_reader *r, const qg_yaml *file,
     return y ? qg_yaml_text(r->ctx, y, key, out) : QG_OK;
 }
 
+/* States, visibility and the like belong to rules: a default would hold for every
+ * slot. */
 static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
 {
     static const uint32_t allowed = QG_SET_BITS | QG_SET_RANGE | QG_SET_ROUNDING |
@@ -283,6 +305,7 @@ static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
     return QG_OK;
 }
 
+/* What configs/schema/backend.json allows as well; a test compares the two. */
 static const char *const file_keys[] = {
     "name",    "title",    "extends",  "source",   "profile",    "pipeline",
     "quirks",  "+quirks",  "dispatch", "defaults", "quantizes",  "+quantizes",
@@ -292,6 +315,7 @@ static const char *const file_keys[] = {
 static const char *const dispatchers[] = { "conservative", "aggressive", "pointwise",
                                            "all-in", NULL };
 
+/* The title is not inherited: a child that has none has none. */
 static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
 {
     qg_backend *b = r->b;
@@ -348,6 +372,7 @@ static qg_status read_family(qg_ctx *ctx, qg_arena *a, const char *path,
     }
 }
 
+/* What a run cannot do without, after all files of the family are read. */
 static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
 {
     static const uint32_t needed =
@@ -367,9 +392,12 @@ static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
     return QG_OK;
 }
 
+/* Defaults begin as the plainest int8 grid, so that fields can be checked one by one
+ * while files are read. */
 qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search search,
                           qg_backend **out)
 {
+    assert(a && name && out);
     const qg_yaml *file[MOST_PARENTS];
     const char *path;
     size_t n;
@@ -396,6 +424,7 @@ qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search 
 
 qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path, qg_backend *b)
 {
+    assert(a && path && b);
     const qg_yaml *file;
     qg_backend_reader r = { ctx, a, b, true };
     QG_TRY(qg_yaml_load(ctx, a, path, &file));

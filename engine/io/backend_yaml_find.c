@@ -1,16 +1,19 @@
 /* Where backend and pipeline files are. */
+#include <assert.h>
 #include <stdio.h>
 
 #include "engine/core/file.h"
 #include "engine/core/suggest.h"
 #include "engine/io/backend_yaml_parts.h"
 
+/* A name with a slash or a suffix is taken as it is. */
 static bool is_path(const char *name)
 {
     size_t n = strlen(name);
     return strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".yaml") == 0);
 }
 
+/* Opening is the only question that cannot lie. */
 static bool readable(const char *path)
 {
     FILE *f = fopen(path, "rb");
@@ -19,9 +22,12 @@ static bool readable(const char *path)
     return f != NULL;
 }
 
+/* Lists are merged by insertion: folders are small, and each is in byte order
+ * already. */
 qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
                            const char ***names, size_t *n)
 {
+    assert(a && names && n);
     qg_words all = { 0 };
     for (size_t d = 0; d < search.n; d++) {
         const char **file;

@@ -1,3 +1,7 @@
+/* backend_yaml_fusion.c -- `fusions:` and `sharing:`.
+ *
+ * Producers stand before their readers, so nodes are known when they are named and
+ * edges cannot form a cycle. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -12,6 +16,7 @@ typedef struct builder {
     size_t n;
 } builder;
 
+/* The index of a node read so far; -1: none. */
 static int node_named(const builder *b, const char *name, size_t n)
 {
     for (size_t i = 0; i < b->n; i++)
@@ -23,6 +28,7 @@ static int node_named(const builder *b, const char *name, size_t n)
 static qg_status need_node(const builder *b, const qg_yaml *y, const char *name,
                            uint32_t *out)
 {
+    assert(name && out);
     int k = node_named(b, name, strlen(name));
     if (k < 0)
         return qg_yaml_fail(b->r->ctx, y, b->what,
@@ -52,6 +58,8 @@ static qg_status read_end(const builder *b, const qg_yaml *y, const char *text,
     return QG_OK;
 }
 
+/* `in:` without slots; an edge may use any slot, and order counts as ir/match.h
+ * says. */
 static qg_status read_producers(builder *b, const qg_yaml *y, qg_pattern_node *node)
 {
     const char *const *name;
@@ -119,6 +127,7 @@ static qg_status read_node(builder *b, const qg_yaml *y, const char *name)
     return QG_OK;
 }
 
+/* Nodes in file order: their indices are those of qg_pattern. */
 static qg_status read_pattern(builder *b, const qg_yaml *y)
 {
     if (y->kind != QG_YAML_MAP || y->n == 0 || y->n > QG_PATTERN_NODES)
@@ -167,6 +176,7 @@ static qg_status read_conditions(const builder *b, const qg_yaml *y, const char 
     return QG_OK;
 }
 
+/* One group per fusion is all that the files need. */
 static qg_status read_same_platform(const builder *b, const qg_yaml *y, qg_pattern *p)
 {
     const char *const *name;
@@ -184,6 +194,7 @@ static qg_status read_same_platform(const builder *b, const qg_yaml *y, qg_patte
     return QG_OK;
 }
 
+/* Room for all conditions of all endpoints at once. */
 static qg_status read_where(const builder *b, const qg_yaml *y, qg_pattern *p)
 {
     enum { MOST = 3 }; /* conditions on one endpoint */
@@ -203,6 +214,7 @@ static qg_status read_where(const builder *b, const qg_yaml *y, qg_pattern *p)
     return QG_OK;
 }
 
+/* In file order: a chain of silences is applied as it is written. */
 static qg_status read_silence(const builder *b, const qg_yaml *y, qg_fusion *f)
 {
     if (y->kind != QG_YAML_MAP || y->n == 0)
@@ -222,8 +234,11 @@ static qg_status read_silence(const builder *b, const qg_yaml *y, qg_fusion *f)
     return QG_OK;
 }
 
+/* The pattern is checked as a whole at the end, with the fusion's name in the
+ * message. */
 qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion *out)
 {
+    assert(r && y && out);
     static const char *const keys[] = { "id",    "pattern", "where",  "silence",
                                         "after", "why",     "source", NULL };
     static const char *const after[] = { "passive", NULL };
@@ -255,8 +270,10 @@ qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion
     return QG_OK;
 }
 
+/* `override` is yes unless said otherwise. */
 qg_status qg_read_sharing(const qg_backend_reader *r, const qg_yaml *y, qg_sharing *out)
 {
+    assert(r && y && out);
     static const char *const keys[] = { "id",       "match", "align",  "spread",
                                         "override", "why",   "source", NULL };
     static const char *const align[] = { [QG_ALIGN_NONE] = "none",

@@ -28,6 +28,7 @@ qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y, const char *w
                         name, qg_suggest_text(&near, hint));
 }
 
+/* Each is checked where it stands in the file. */
 static qg_status read_ops(const qg_backend_reader *r, const qg_yaml *y,
                           const char *what, qg_node_match *m)
 {
@@ -59,6 +60,8 @@ static qg_status read_traits(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* The unquoted word absent means that the attribute is not there; in quotes it is a
+ * text. */
 static qg_status read_attr_option(const qg_backend_reader *r, const qg_yaml *y,
                                   const char *what, qg_attr_option *out)
 {
@@ -98,6 +101,7 @@ static qg_status read_attrs(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* Words of `slot:` and what they mean; "in2" and "out0" are read by number. */
 static const struct {
     const char *word;
     qg_slot_match slot;
@@ -115,6 +119,7 @@ static const struct {
 };
 enum { N_ROLE = sizeof role / sizeof role[0] };
 
+/* Roles first, then in<k> and out<k>. */
 static qg_status read_slot_word(const qg_backend_reader *r, const qg_yaml *y,
                                 const char *what, const char *word, qg_slot_match *out)
 {
@@ -160,6 +165,8 @@ static qg_status check_slot(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* Words are checked against the operators that `match` names, so `op` is read
+ * before. */
 static qg_status read_slots(const qg_backend_reader *r, const qg_yaml *y,
                             const char *what, const qg_node_match *m,
                             qg_endpoint_match *at)
@@ -179,6 +186,7 @@ static qg_status read_slots(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* An absent key is no condition. */
 static qg_status read_answer(const qg_backend_reader *r, const qg_yaml *map,
                              const char *key, const char *what, enum qg_answer *out)
 {
@@ -211,6 +219,7 @@ static qg_status read_dims(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* The part of `match:` that speaks about endpoints. */
 static qg_status read_at(const qg_backend_reader *r, const qg_yaml *y, const char *what,
                          const qg_node_match *node, qg_endpoint_match *at)
 {
@@ -226,9 +235,11 @@ static qg_status read_at(const qg_backend_reader *r, const qg_yaml *y, const cha
     return read_answer(r, y, "graph-output", what, &at->graph_output);
 }
 
+/* Patterns of fusions have no endpoint part; they get the shorter list of keys. */
 qg_status qg_read_match(const qg_backend_reader *r, const qg_yaml *y, const char *what,
                         qg_node_match *node, qg_endpoint_match *at)
 {
+    assert(r && y && node);
     const char *node_keys[N_NODE_KEYS + 1] = { 0 };
     const qg_yaml *v;
     memcpy(node_keys, qg_match_keys, N_NODE_KEYS * sizeof node_keys[0]);

@@ -21,6 +21,7 @@ typedef struct line {
     map match, set;
 } line;
 
+/* Whether a word is one of the keys. */
 static bool known(const char *const *keys, const char *word)
 {
     while (*keys && strcmp(*keys, word) != 0)
@@ -28,6 +29,7 @@ static bool known(const char *const *keys, const char *word)
     return *keys != NULL;
 }
 
+/* Nodes call their file "--set" and count options as lines. */
 static qg_yaml *new_node(const line *l, enum qg_yaml_kind kind, const char *text)
 {
     qg_yaml *y = QG_NEW(l->arena, qg_yaml);
@@ -67,6 +69,7 @@ static qg_status new_value(const line *l, char *text, const qg_yaml **out)
     return y->item ? QG_OK : qg_nomem(l->ctx);
 }
 
+/* The nearest key of both maps. */
 static qg_status unknown_key(const line *l, const char *key)
 {
     char hint[QG_SUGGEST_TEXT];
@@ -81,6 +84,7 @@ static qg_status unknown_key(const line *l, const char *key)
                    l->number, key, qg_suggest_text(&near, hint));
 }
 
+/* Goes to `match` when the key belongs there, else to `set`; twice is refused. */
 static qg_status add_word(line *l, char *word)
 {
     char *equals = strchr(word, '=');
@@ -106,6 +110,7 @@ static qg_status add_word(line *l, char *word)
     return QG_OK;
 }
 
+/* The maps live in the line, their arrays too. */
 static void open_map(const line *l, map *m)
 {
     m->node = (qg_yaml){ .kind = QG_YAML_MAP,
@@ -116,8 +121,10 @@ static void open_map(const line *l, map *m)
                          .item = m->item };
 }
 
+/* Numbers itself by the --set rules that are there already. */
 qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text, qg_backend *b)
 {
+    assert(a && text && b);
     line *l = QG_NEW(a, line);
     char *copy = qg_arena_strdup(a, text);
     qg_backend_reader r = { ctx, a, b, true };

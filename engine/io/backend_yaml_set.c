@@ -12,6 +12,7 @@ const char *const qg_set_keys[] = {
         NULL
 };
 
+/* 2^32 covers every code of 32 bits, signed or not. */
 static qg_status read_range(const qg_backend_reader *r, const qg_yaml *y,
                             const char *what, qg_set *set)
 {
@@ -22,6 +23,7 @@ static qg_status read_range(const qg_backend_reader *r, const qg_yaml *y,
     return qg_yaml_int(r->ctx, y->item[1], what, -most, most, &set->scheme.qmax);
 }
 
+/* Each property once; whether they go together is checked later, over the defaults. */
 static qg_status read_policy(const qg_backend_reader *r, const qg_yaml *y,
                              const char *what, qg_set *set)
 {
@@ -53,6 +55,7 @@ static qg_status read_policy(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* The names are asked from number/round.c, so a new mode needs no change here. */
 static qg_status read_rounding(const qg_backend_reader *r, const qg_yaml *y,
                                const char *what, qg_set *set)
 {
@@ -75,6 +78,7 @@ static qg_status read_axis(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* The name is stored as the observer's own static text. */
 static qg_status read_observer(const qg_backend_reader *r, const qg_yaml *y,
                                const char *what, qg_set *set)
 {
@@ -94,6 +98,7 @@ static qg_status read_observer(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* States that a rule may begin an endpoint with; the others need a scale. */
 static qg_status read_state(const qg_backend_reader *r, const qg_yaml *y,
                             const char *what, qg_set *set)
 {
@@ -132,9 +137,11 @@ static qg_status read_word(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* Limits by field; those that are no integers come first. */
 static qg_status read_number(const qg_backend_reader *r, const qg_yaml *y,
                              const char *what, unsigned bit, qg_set *set)
 {
+    assert(bit < QG_NSET);
     static const struct {
         int64_t low, high;
     } limit[QG_NSET] = {
@@ -165,6 +172,7 @@ static qg_status read_number(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* One field by its bit. */
 static qg_status read_field(const qg_backend_reader *r, const qg_yaml *y,
                             const char *what, unsigned bit, qg_set *set)
 {
@@ -212,9 +220,11 @@ static qg_status check_together(const qg_backend_reader *r, const qg_yaml *y,
     return qg_scheme_check(r->ctx, where, &s);
 }
 
+/* Fields in the order of QG_SET_MAP, whatever the order in the file. */
 qg_status qg_read_set(const qg_backend_reader *r, const qg_yaml *y, const char *what,
                       qg_set *out)
 {
+    assert(r && y && out);
     qg_set set = { 0 };
     QG_TRY(qg_yaml_keys(r->ctx, y, what, qg_set_keys));
     for (unsigned bit = 0; bit < QG_NSET; bit++) {

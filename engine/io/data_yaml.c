@@ -9,6 +9,7 @@
  *     lossy: yes               values may be rounded to the type of the input */
 #include "engine/io/data_part.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "engine/core/file.h"
@@ -23,6 +24,7 @@ static const char *const keys[] = { "files", "layout", "colors", "resize",
 static const char *const layouts[] = { "nchw", "nhwc", NULL };
 static const char *const colors[] = { "rgb", "bgr", NULL };
 
+/* One number stands for all three channels. */
 static qg_status read_numbers(qg_ctx *ctx, const qg_yaml *y, const char *what,
                               double low, float out[3])
 {
@@ -39,6 +41,7 @@ static qg_status read_numbers(qg_ctx *ctx, const qg_yaml *y, const char *what,
     return QG_OK;
 }
 
+/* LARGEST_SIDE bounds the memory that a typing error can ask for. */
 static qg_status read_size(qg_ctx *ctx, const qg_yaml *y, qg_image_options *o)
 {
     int64_t height, width;
@@ -51,6 +54,7 @@ static qg_status read_size(qg_ctx *ctx, const qg_yaml *y, qg_image_options *o)
     return QG_OK;
 }
 
+/* What is absent keeps its default. */
 static qg_status read_image(qg_ctx *ctx, const qg_yaml *map, qg_image_options *o)
 {
     const qg_yaml *y;
@@ -72,6 +76,7 @@ static qg_status read_image(qg_ctx *ctx, const qg_yaml *map, qg_image_options *o
     return QG_OK;
 }
 
+/* Names are relative to the folder of the YAML file. */
 static qg_status add_file(qg_ctx *ctx, qg_data *d, const char *yaml_path,
                           const char *name)
 {
@@ -84,6 +89,7 @@ static qg_status add_file(qg_ctx *ctx, qg_data *d, const char *yaml_path,
 
 qg_status qg_data_yaml(qg_ctx *ctx, qg_data *d, const char *path)
 {
+    assert(d && d->arena && path);
     const qg_yaml *map, *y;
     const char *const *files;
     size_t n;

@@ -5,6 +5,7 @@
 
 #include "engine/core/file.h"
 
+/* libcrypto fails here for lack of memory only. */
 qg_status qg_hash_begin(qg_ctx *ctx, qg_hash *h)
 {
     EVP_MD_CTX *state = EVP_MD_CTX_new();
@@ -42,6 +43,7 @@ void qg_hash_end(qg_hash *h, char text[QG_HASH_TEXT])
 qg_status qg_hash_bytes(qg_ctx *ctx, const void *bytes, size_t size,
                         char text[QG_HASH_TEXT])
 {
+    assert(bytes || size == 0);
     qg_hash h;
     QG_TRY(qg_hash_begin(ctx, &h));
     qg_hash_add(&h, bytes, size);
@@ -51,6 +53,7 @@ qg_status qg_hash_bytes(qg_ctx *ctx, const void *bytes, size_t size,
 
 qg_status qg_hash_file(qg_ctx *ctx, const char *path, char text[QG_HASH_TEXT])
 {
+    assert(path && text);
     qg_file f;
     QG_TRY(qg_file_open(ctx, "hash", path, SIZE_MAX / 2, &f));
     qg_status s = qg_hash_bytes(ctx, f.bytes, f.size, text);

@@ -1,5 +1,6 @@
 #include "engine/io/onnx_data.h"
 
+#include <assert.h>
 #include <limits.h>
 
 #include "engine/core/file.h"
@@ -17,13 +18,16 @@ typedef struct wire {
 
 enum { NAME_BYTES = 3, FRAME_BYTES = 64 };
 
+/* Seven bits per byte, the lowest first; at most ten bytes. */
 static void varint(wire *w, uint64_t v)
 {
+    assert(w->at);
     for (; v > 127; v >>= 7)
         w->at[w->n++] = (unsigned char)(v | 128);
     w->at[w->n++] = (unsigned char)v;
 }
 
+/* The bytes that varint() will write. */
 static size_t varint_size(uint64_t v)
 {
     size_t n = 1;
@@ -38,6 +42,8 @@ static void key(wire *w, unsigned field, unsigned type)
     varint(w, field << 3 | type);
 }
 
+/* ir_version 8 and opset 13 of the default domain: any that the importer takes would
+ * do. */
 static void wrap(wire *w, const qg_file *f)
 {
     static const unsigned char opset[] = { 2 << 3, 13 },
@@ -59,9 +65,11 @@ static void wrap(wire *w, const qg_file *f)
     w->n += tensor;
 }
 
+/* The tensor is cloned out of the graph, which is gone afterwards. */
 qg_status qg_onnx_read_tensor(qg_ctx *ctx, qg_arena *a, const char *path,
                               const qg_tensor **out)
 {
+    assert(a && path && out);
     qg_file f;
     qg_graph *g = NULL;
     qg_tensor *copy = NULL;

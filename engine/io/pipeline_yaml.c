@@ -4,9 +4,11 @@
 
 #include "engine/io/backend_yaml_parts.h"
 
+/* Pass names are not checked here: io does not know passes, the driver does. */
 qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search search,
                            qg_pipeline *out)
 {
+    assert(a && name && out);
     static const char *const keys[] = { "name", "why", "passes", NULL };
     qg_pipeline p = { 0 };
     const char *path;

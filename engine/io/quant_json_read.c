@@ -1,4 +1,10 @@
-/* quant_json_read.c -- the inverse of quant_json_write.c, for hostile files too. */
+/* quant_json_read.c -- the inverse of quant_json_write.c, for hostile files too.
+ *
+ * What the file says is believed only as far as it fits the model beside it:
+ * positions, names, ranges of every number, and links that end at a root.  The rules
+ * of quant/tqc_check.h run over the result, so a file that is well-formed and wrong
+ * is refused as a broken promise. */
+#include <assert.h>
 #include <math.h>
 
 #include "engine/core/num.h"
@@ -30,6 +36,7 @@ static qg_status optional_text(reader *r, const qg_json *o, const char *key,
     return *out ? QG_OK : qg_nomem(r->ctx);
 }
 
+/* Every integer of the file has limits. */
 static qg_status ranged_int(reader *r, const qg_json *o, const char *key, int64_t low,
                             int64_t high, int64_t *out)
 {
@@ -45,6 +52,7 @@ static qg_status ranged_int(reader *r, const qg_json *o, const char *key, int64_
 
 /* --- manifest --- */
 
+/* why and source may be null: rules of --set have none. */
 static qg_status read_origin(reader *r, const qg_json *o, qg_origin *out)
 {
     int64_t line;
@@ -57,6 +65,7 @@ static qg_status read_origin(reader *r, const qg_json *o, qg_origin *out)
     return out->id ? QG_OK : qg_json_fail(r->ctx, QG_EPARSE, o, "has no id");
 }
 
+/* TQCs name rules by id, which need not be unique across overrides. */
 static qg_status add_rule(reader *r, const qg_origin *origin)
 {
     uint32_t id;
@@ -67,6 +76,7 @@ static qg_status add_rule(reader *r, const qg_origin *origin)
     return qg_vec_push(r->ctx, r->arena, &r->backend->rule, rule);
 }
 
+/* Kinds are those that put_origin() writes. */
 static qg_status read_statement(reader *r, const qg_json *o)
 {
     const char *kind;
@@ -85,6 +95,7 @@ static qg_status read_statement(reader *r, const qg_json *o)
                         "is '%s', expected rule, fusion or sharing", kind);
 }
 
+/* Enough of a backend to explain decisions; it cannot quantize. */
 static qg_status read_backend(reader *r, const qg_json *manifest)
 {
     const qg_json *b, *rules;
@@ -101,6 +112,7 @@ static qg_status read_backend(reader *r, const qg_json *manifest)
     return QG_OK;
 }
 
+/* Names and values alternate, as in qg_manifest. */
 static qg_status read_options(reader *r, const qg_json *manifest)
 {
     const qg_json *o;
@@ -141,8 +153,10 @@ static qg_status read_manifest(reader *r, const qg_json *root)
 
 /* --- nodes --- */
 
+/* Position and name must agree: a snapshot of another model must not be applied. */
 static qg_status read_node(reader *r, const qg_json *o, qg_node *n)
 {
+    assert(n);
     static const char *const platform[] = { "none", "quantized", "fp32", "soi" };
     const char *name, *where;
     QG_TRY(qg_json_text(r->ctx, o, "name", &name));
@@ -175,6 +189,7 @@ static qg_status read_nodes(reader *r, const qg_json *root)
 
 /* --- TQCs --- */
 
+/* Words to bits; which go together is checked with the whole scheme. */
 static qg_status read_policy(reader *r, const qg_json *o, qg_scheme *s)
 {
     const qg_json *a;
@@ -221,6 +236,7 @@ static qg_status int_or_null(reader *r, const qg_json *o, const char *key,
     return ranged_int(r, o, key, 0, INT16_MAX, out);
 }
 
+/* qg_scheme_check has the last word. */
 static qg_status read_scheme(reader *r, const qg_json *o, qg_scheme *s)
 {
     const qg_json *range;
@@ -281,6 +297,7 @@ static qg_status read_endpoint(reader *r, const qg_json *o, qg_node **node,
     return QG_OK;
 }
 
+/* By name: numbers of states are nobody's business outside. */
 static qg_status read_state(reader *r, const qg_json *o, const char *key,
                             qg_tqc_state *out)
 {
@@ -294,6 +311,7 @@ static qg_status read_state(reader *r, const qg_json *o, const char *key,
     return QG_OK;
 }
 
+/* The name need not be one that this build knows: it is shown, not run. */
 static qg_status read_observer(reader *r, const qg_json *o, qg_observer_setting *out)
 {
     int64_t bins;
@@ -338,6 +356,7 @@ static qg_status read_param(reader *r, const qg_json *o, qg_tqc *t)
     return QG_OK;
 }
 
+/* null means that the defaults decided. */
 static qg_status read_rule(reader *r, const qg_json *o, qg_tqc *t)
 {
     const char *id;
@@ -377,6 +396,8 @@ static qg_status read_tqc(reader *r, const qg_json *o, size_t index)
     return read_rule(r, o, t);
 }
 
+/* Lenders come before the endpoints that derive from them or after: all are there by
+ * now. */
 static qg_status read_lenders(reader *r, const qg_json *from, qg_tqc *t)
 {
     if (from->count == 0 || from->count > 2)
@@ -420,6 +441,7 @@ static qg_status link_tqc(reader *r, const qg_json *tqcs, qg_tqc *t)
     return QG_OK;
 }
 
+/* First all records, then all links, since groups refer in both directions. */
 static qg_status read_tqcs(reader *r, const qg_json *root)
 {
     const qg_json *tqcs;
@@ -433,6 +455,7 @@ static qg_status read_tqcs(reader *r, const qg_json *root)
 
 /* --- journal, coverage --- */
 
+/* Replaces what restoring has written. */
 static qg_status read_journal(reader *r, const qg_json *root)
 {
     const qg_json *a;
@@ -456,6 +479,7 @@ static qg_status read_journal(reader *r, const qg_json *root)
     return QG_OK;
 }
 
+/* Texts only; nothing refers to them by id. */
 static qg_status read_misses(reader *r, const qg_json *o, qg_coverage_row *row)
 {
     const qg_json *a;
@@ -492,8 +516,10 @@ static qg_status read_coverage(reader *r, const qg_json *root)
     return QG_OK;
 }
 
+/* In the order of the file, which is the order of dependence. */
 static qg_status read_all(reader *r, const qg_json *root)
 {
+    assert(r->graph && r->backend && r->rules);
     const char *format;
     QG_TRY(qg_json_text(r->ctx, root, "format", &format));
     if (strcmp(format, "quantgraph/1") != 0)
@@ -511,6 +537,7 @@ static qg_status read_all(reader *r, const qg_json *root)
 qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
                              qg_snapshot_info *info)
 {
+    assert(path && out && info);
     qg_ctx *ctx = g->ctx;
     const qg_json *root;
     qg_snapshot_info got = { 0 };

@@ -1,4 +1,7 @@
 #include "engine/io/json.h"
+
+#include <assert.h>
+
 #include "engine/io/quant_json.h"
 
 static const char *const platform_text[] = {
@@ -18,6 +21,7 @@ static void put_text(qg_json_writer *w, const char *key, const char *text)
 
 /* --- manifest --- */
 
+/* One line each: diffs of two snapshots stay readable. */
 static void put_origin(qg_json_writer *w, const char *kind, const qg_origin *o)
 {
     qg_json_put_object_line(w, NULL);
@@ -30,6 +34,8 @@ static void put_origin(qg_json_writer *w, const char *kind, const qg_origin *o)
     qg_json_put_end(w);
 }
 
+/* The statements with their reasons, so that a snapshot explains itself without the
+ * files. */
 static void put_backend(qg_json_writer *w, const qg_backend *b, const qg_manifest *m)
 {
     qg_json_put_object(w, "backend");
@@ -48,6 +54,7 @@ static void put_backend(qg_json_writer *w, const qg_backend *b, const qg_manifes
     qg_json_put_end(w);
 }
 
+/* What the run was given, never when it ran: equal runs write equal bytes. */
 static void put_manifest(qg_json_writer *w, const qg_quant *q, const qg_manifest *m)
 {
     qg_json_put_object(w, "manifest");
@@ -72,6 +79,7 @@ static void put_manifest(qg_json_writer *w, const qg_quant *q, const qg_manifest
 
 /* --- nodes --- */
 
+/* "" stands for an absent slot, as in ONNX. */
 static void put_values(qg_json_writer *w, const char *key, qg_value *const *v, size_t n)
 {
     qg_json_put_array(w, key);
@@ -80,6 +88,7 @@ static void put_values(qg_json_writer *w, const char *key, qg_value *const *v, s
     qg_json_put_end(w);
 }
 
+/* null where an endpoint is not quantized. */
 static void put_ids(qg_json_writer *w, const char *key, qg_tqc *const *t, size_t n)
 {
     qg_json_put_array(w, key);
@@ -107,6 +116,7 @@ static void put_node(qg_json_writer *w, const qg_node *n)
 
 /* --- TQCs --- */
 
+/* Policy words in the order of their bits. */
 static void put_scheme(qg_json_writer *w, const qg_scheme *s)
 {
     qg_json_put_array(w, "policy");
@@ -142,6 +152,7 @@ static void put_variant(qg_json_writer *w, const qg_scheme *s)
     qg_json_put_end(w);
 }
 
+/* Settings that are at their default are left out. */
 static void put_observer(qg_json_writer *w, const qg_observer_setting *o)
 {
     put_text(w, "observer", o->name);
@@ -153,6 +164,7 @@ static void put_observer(qg_json_writer *w, const qg_observer_setting *o)
         qg_json_put_int(w, "bins", o->bins);
 }
 
+/* As seen through the root, so that readers need not follow dominators. */
 static void put_param(qg_json_writer *w, qg_qparam p)
 {
     if (p.n == 0) {
@@ -182,8 +194,10 @@ static void put_derivation(qg_json_writer *w, const qg_tqc *t)
     qg_json_put_end(w);
 }
 
+/* Fields in the order of configs/schema/quant.json. */
 static void put_tqc(qg_json_writer *w, const qg_quant *q, const qg_tqc *t)
 {
+    assert(t && t->node);
     char slot[16];
     const qg_value *v = qg_tqc_value(t);
     const qg_rule *rule =
@@ -230,8 +244,10 @@ static qg_status chain_make(const qg_quant *q, size_t items, chain *c)
     return c->first && c->last && c->next ? QG_OK : qg_nomem(q->ctx);
 }
 
+/* Appends to the list of a root; linear in all, whatever the groups. */
 static void chain_add(chain *c, uint32_t root, uint32_t item)
 {
+    assert(c->first && c->last && c->next);
     if (c->last[root])
         c->next[c->last[root] - 1] = item + 1;
     else
@@ -239,6 +255,7 @@ static void chain_add(chain *c, uint32_t root, uint32_t item)
     c->last[root] = item + 1;
 }
 
+/* A move is listed under the group in which the endpoint has ended. */
 static qg_status find_groups(const qg_quant *q, groups *g)
 {
     QG_TRY(chain_make(q, q->journal.n, &g->move));
@@ -253,6 +270,7 @@ static qg_status find_groups(const qg_quant *q, groups *g)
     return QG_OK;
 }
 
+/* Neighbouring moves by the same author are listed once. */
 static void put_group(qg_json_writer *w, const qg_quant *q, const groups *g,
                       uint32_t root)
 {
@@ -274,6 +292,7 @@ static void put_group(qg_json_writer *w, const qg_quant *q, const groups *g,
     qg_json_put_end(w);
 }
 
+/* Groups of one are none. */
 static qg_status put_groups(qg_json_writer *w, const qg_quant *q)
 {
     groups g;
@@ -286,6 +305,7 @@ static qg_status put_groups(qg_json_writer *w, const qg_quant *q)
     return QG_OK;
 }
 
+/* One line per change, in the order in which they happened. */
 static void put_journal(qg_json_writer *w, const qg_quant *q)
 {
     qg_json_put_array(w, "journal");
@@ -325,9 +345,11 @@ static void put_coverage(qg_json_writer *w, const qg_snapshot_info *info)
     qg_json_put_end(w);
 }
 
+/* The writer is large, so it lies in the arena and not on the stack. */
 qg_status qg_quant_json_write(const qg_quant *q, const qg_snapshot_info *info,
                               FILE *stream)
 {
+    assert(q && q->backend && info && stream);
     qg_json_writer *w = QG_NEW(q->arena, qg_json_writer);
     if (!w)
         return qg_nomem(q->ctx);

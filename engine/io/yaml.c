@@ -1,3 +1,5 @@
+/* yaml.c -- libyaml's events become a tree.  Levels are a stack in the reader:
+ * events of a hostile file nest as deep as they like without nesting a call. */
 #include "engine/io/yaml.h"
 
 #include <assert.h>
@@ -26,6 +28,7 @@ typedef struct reader {
     uint32_t documents;
 } reader;
 
+/* libyaml counts from 0. */
 static uint32_t line_of(yaml_mark_t mark) { return (uint32_t)mark.line + 1; }
 
 #define at_line(r, event, ...)                                                         \
@@ -60,8 +63,10 @@ static qg_status place(reader *r, qg_yaml *y)
     return qg_vec_push(r->ctx, r->arena, &top->item, y);
 }
 
+/* Keys are remembered in a set per map: linear, however large the map. */
 static qg_status add_key(reader *r, level *top, const yaml_event_t *e)
 {
+    assert(top->seen);
     const char *text = (const char *)e->data.scalar.value;
     size_t n = e->data.scalar.length;
     uint32_t before = qg_names_count(top->seen), id;
@@ -79,12 +84,14 @@ static qg_status add_key(reader *r, level *top, const yaml_event_t *e)
     return qg_vec_push(r->ctx, r->arena, &top->key, key);
 }
 
+/* In a map every other scalar is a key. */
 static bool expects_key(const reader *r)
 {
     const level *top = r->depth ? &r->stack[r->depth - 1] : NULL;
     return top && top->node->kind == QG_YAML_MAP && !top->key_is_waiting;
 }
 
+/* Quotes are remembered: "yes" in quotes is a text. */
 static qg_status scalar(reader *r, const yaml_event_t *e)
 {
     if (e->data.scalar.anchor || e->data.scalar.tag)
@@ -104,6 +111,7 @@ static qg_status scalar(reader *r, const yaml_event_t *e)
     return place(r, y);
 }
 
+/* The limit is checked before the level is used. */
 static qg_status open_level(reader *r, const yaml_event_t *e, enum qg_yaml_kind kind)
 {
     if (expects_key(r))
@@ -119,6 +127,7 @@ static qg_status open_level(reader *r, const yaml_event_t *e, enum qg_yaml_kind 
     return QG_OK;
 }
 
+/* The arrays of the level become those of its node; nothing is copied. */
 static qg_status close_level(reader *r)
 {
     assert(r->depth > 0);
@@ -158,6 +167,7 @@ static qg_status on_event(reader *r, const yaml_event_t *e)
     }
 }
 
+/* libyaml's own words, behind our file and line. */
 static qg_status syntax_error(reader *r, const yaml_parser_t *p)
 {
     qg_yaml at = { .file = r->file, .line = line_of(p->problem_mark) };
@@ -168,6 +178,7 @@ static qg_status syntax_error(reader *r, const yaml_parser_t *p)
                         p->problem ? p->problem : "broken text");
 }
 
+/* Every event is deleted, whatever came of it. */
 static qg_status read_events(reader *r, yaml_parser_t *p)
 {
     for (bool more = true; more;) {
@@ -186,9 +197,11 @@ static qg_status read_events(reader *r, yaml_parser_t *p)
     return QG_OK;
 }
 
+/* Sets of keys that an early end left open are freed here. */
 qg_status qg_yaml_parse(qg_ctx *ctx, qg_arena *a, const char *name, const char *text,
                         size_t size, const qg_yaml **out)
 {
+    assert(a && name && (text || size == 0) && out);
     reader *r = QG_NEW(a, reader);
     yaml_parser_t parser;
     if (!r || !(name = qg_arena_strdup(a, name)) || !yaml_parser_initialize(&parser))
@@ -211,6 +224,7 @@ qg_status qg_yaml_parse(qg_ctx *ctx, qg_arena *a, const char *name, const char *
 
 qg_status qg_yaml_load(qg_ctx *ctx, qg_arena *a, const char *path, const qg_yaml **out)
 {
+    assert(a && path && out);
     char *text;
     size_t size;
     QG_TRY(qg_file_text(ctx, a, "read", path, QG_YAML_BYTES, &text, &size));

@@ -30,6 +30,7 @@ static const char *kind_name(const qg_yaml *y)
 
 const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key)
 {
+    assert(map && key);
     if (map->kind == QG_YAML_MAP)
         for (size_t i = 0; i < map->n; i++)
             if (strcmp(map->key[i], key) == 0)
@@ -37,6 +38,7 @@ const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key)
     return NULL;
 }
 
+/* The first unknown key is the one that is named. */
 qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char *what,
                        const char *const *known)
 {
@@ -68,6 +70,7 @@ qg_status qg_yaml_need(qg_ctx *ctx, const qg_yaml *map, const char *what,
     return QG_OK;
 }
 
+/* `expected` completes the message: "a list, expected an integer". */
 static qg_status need_scalar(qg_ctx *ctx, const qg_yaml *y, const char *what,
                              const char *expected)
 {
@@ -89,6 +92,7 @@ qg_status qg_yaml_text(qg_ctx *ctx, const qg_yaml *y, const char *what,
 qg_status qg_yaml_int(qg_ctx *ctx, const qg_yaml *y, const char *what, int64_t low,
                       int64_t high, int64_t *out)
 {
+    assert(low <= high && out);
     int64_t x;
     QG_TRY(need_scalar(ctx, y, what, "an integer"));
     if (y->quoted || !qg_num_parse_i64(y->text, strlen(y->text), &x) || x < low ||
@@ -113,6 +117,7 @@ qg_status qg_yaml_number(qg_ctx *ctx, const qg_yaml *y, const char *what, double
     return QG_OK;
 }
 
+/* Words in the order no, yes, so that the index tells. */
 qg_status qg_yaml_bool(qg_ctx *ctx, const qg_yaml *y, const char *what, bool *out)
 {
     static const char *const word[] = { "no", "yes", "false", "true" };
@@ -142,6 +147,7 @@ static const char *choice_text(const char *const *choices, char *text, size_t ro
 qg_status qg_yaml_choice(qg_ctx *ctx, const qg_yaml *y, const char *what,
                          const char *const *choices, int *out)
 {
+    assert(choices && choices[0] && out);
     char list[256], hint[QG_SUGGEST_TEXT];
     choice_text(choices, list, sizeof list);
     QG_TRY(need_scalar(ctx, y, what, list));
@@ -157,6 +163,7 @@ qg_status qg_yaml_choice(qg_ctx *ctx, const qg_yaml *y, const char *what,
                         qg_suggest_text(&near, hint), list);
 }
 
+/* A single word needs no brackets. */
 qg_status qg_yaml_words(qg_ctx *ctx, qg_arena *a, const qg_yaml *y, const char *what,
                         const char *const **out, size_t *n)
 {

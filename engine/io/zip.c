@@ -11,11 +11,16 @@ uint32_t qg_zip_crc(uint32_t crc, const void *bytes, size_t n)
     return (uint32_t)crc32_z(crc, bytes, n);
 }
 
+/* What one call of zlib takes at most. */
 static unsigned part(size_t n) { return (unsigned)(n < PART ? n : PART); }
 
+/* -MAX_WBITS: raw deflate, without zlib's header.  Ends when zlib does, when it is
+ * out of input or when it is out of room; only the first with all room used is
+ * success. */
 qg_status qg_zip_inflate(qg_ctx *ctx, const unsigned char *packed, size_t n,
                          qg_zip_bytes out, bool *whole)
 {
+    assert(packed || n == 0);
     z_stream s = { 0 };
     int rc = Z_OK;
     if (inflateInit2(&s, -MAX_WBITS) != Z_OK)
@@ -61,8 +66,10 @@ static void drain(qg_zip_packer *p, int flush)
     } while (z->avail_out == 0);
 }
 
+/* Stored bytes pass through; errors of the stream are found by whoever closes it. */
 void qg_zip_add(qg_zip_packer *p, const void *bytes, size_t n)
 {
+    assert(p && p->stream && (bytes || n == 0));
     z_stream *z = p->state;
     const unsigned char *at = bytes;
     p->crc = qg_zip_crc(p->crc, bytes, n);
@@ -80,6 +87,7 @@ void qg_zip_add(qg_zip_packer *p, const void *bytes, size_t n)
     }
 }
 
+/* May be called on a packer without state. */
 void qg_zip_end(qg_zip_packer *p)
 {
     if (!p->state)
