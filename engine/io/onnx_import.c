@@ -1,9 +1,3 @@
-/* onnx_import.c -- protobuf in, drafts out; with onnx_export.c the only one that
- * sees protobuf types.
- *
- * Order of work: bytes are scanned (onnx_wire.h), unpacked into arenas, versions
- * checked, functions noted, then initializers, inputs, nodes and outputs of each
- * graph.  What a name means and when a graph is complete is onnx_scope.c's business. */
 #include "engine/io/onnx_import.h"
 
 #include <assert.h>
@@ -32,7 +26,6 @@ struct importer {
     bool warned_overridable;
 };
 
-/* A scope's build is the first member of its importer. */
 static struct importer *importer_of(const qg_onnx_scope *s)
 {
     return (struct importer *)s->build;
@@ -44,7 +37,6 @@ static bool empty(const char *s) { return !s || !*s; }
 
 /* ---- Parsing ---- */
 
-/* Tells the scanner which fields are messages, from protobuf-c's own tables. */
 static const void *child_message(const void *kind, unsigned field)
 {
     const ProtobufCFieldDescriptor *f =
@@ -65,7 +57,6 @@ static void *parser_get(void *data, size_t size)
 
 static void parser_drop(void *data, void *p) { (void)data, (void)p; }
 
-/* Only messages of known depth and size reach the recursive parser. */
 static qg_status parse(struct importer *im, const unsigned char *bytes, size_t size)
 {
     qg_ctx *ctx = im->build.ctx;
@@ -88,7 +79,6 @@ static qg_status parse(struct importer *im, const unsigned char *bytes, size_t s
 
 /* ---- Versions ---- */
 
-/* The graph must be there: everything after this relies on it. */
 static qg_status check_versions(struct importer *im)
 {
     const model_proto *m = im->model;
@@ -105,7 +95,6 @@ static qg_status check_versions(struct importer *im)
 
 /* ---- Tensors and types ---- */
 
-/* Fills the neutral struct; nothing is copied yet. */
 static qg_status read_tensor(qg_onnx_build *b, const char *what, const tensor_proto *t,
                              const qg_tensor **out)
 {
@@ -138,12 +127,10 @@ static qg_status read_tensor(qg_onnx_build *b, const char *what, const tensor_pr
     return qg_onnx_tensor_read(&b->files, &source, out);
 }
 
-/* Symbolic names are interned, because values keep pointers to them. */
 static qg_status read_dims(qg_onnx_build *b, const char *what,
                            const Onnx__TensorShapeProto *shape, qg_tensor *type,
                            const char **dim_name)
 {
-    assert(shape && type && dim_name);
     int64_t dim[QG_MAX_RANK];
     if (shape->n_dim > QG_MAX_RANK)
         return qg_fail(b->ctx, QG_EUNSUPPORTED,
@@ -240,7 +227,6 @@ static qg_status attribute_type(const qg_onnx_draft *d, const attribute_proto *a
                               a->name, attribute_type_name((int)a->type));
 }
 
-/* Numbers outlive the message, which lies in scratch memory. */
 static qg_status copy_numbers(const qg_onnx_draft *d, const void *from, size_t count,
                               size_t size, const void **out)
 {
@@ -253,7 +239,6 @@ static qg_status copy_numbers(const qg_onnx_draft *d, const void *from, size_t c
     return QG_OK;
 }
 
-/* Texts in the graph end with a zero, so one that holds a zero cannot be kept. */
 static qg_status read_strings(const qg_onnx_draft *d, const ProtobufCBinaryData *from,
                               qg_attr *out)
 {
@@ -272,7 +257,6 @@ static qg_status read_strings(const qg_onnx_draft *d, const ProtobufCBinaryData 
     return copy ? QG_OK : qg_nomem(d->scope->build->ctx);
 }
 
-/* Bodies are imported at once, in the scope of their node. */
 static qg_status read_graphs(const qg_onnx_draft *d, graph_proto *const *from,
                              qg_attr *out)
 {
@@ -303,11 +287,9 @@ static qg_status read_tensor_attribute(const qg_onnx_draft *d, const tensor_prot
     return read_tensor(d->scope->build, what, t, &out->tensor);
 }
 
-/* By type; the fields were checked by attribute_type(). */
 static qg_status read_attribute(const qg_onnx_draft *d, const attribute_proto *a,
                                 qg_attr *out)
 {
-    assert((unsigned)out->type < QG_NATTR);
     const void **numbers = (const void **)&out->ints;
     out->count = 1;
     switch (out->type) {
@@ -402,7 +384,6 @@ static qg_status add_function(qg_onnx_scope *s, const function_proto *p)
     return qg_onnx_function_add(b, &f);
 }
 
-/* Remembers names, so that values of inlined functions can avoid them. */
 static qg_status note(qg_onnx_build *b, char *const *name, size_t n)
 {
     uint32_t id;
@@ -429,7 +410,6 @@ static qg_status note_names(qg_onnx_build *b, node_proto *const *node, size_t n)
     return QG_OK;
 }
 
-/* All names of the file first: a function may be inlined before its names are met. */
 static qg_status add_functions(qg_onnx_scope *s, const model_proto *m)
 {
     if (m->n_functions == 0)
@@ -444,7 +424,6 @@ static qg_status add_functions(qg_onnx_scope *s, const model_proto *m)
 
 /* ---- Graphs ---- */
 
-/* File order; a call of a function becomes its nodes on the spot. */
 static qg_status import_nodes(qg_onnx_scope *s, node_proto *const *node, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -471,7 +450,6 @@ static qg_status import_function_nodes(qg_onnx_scope *s, const void *function)
     return import_nodes(s, p->node, p->n_node);
 }
 
-/* Before the inputs: an input that has one is a constant. */
 static qg_status import_initializers(qg_onnx_scope *s, const graph_proto *p)
 {
     qg_onnx_build *b = s->build;
@@ -496,7 +474,6 @@ static qg_status import_initializers(qg_onnx_scope *s, const graph_proto *p)
     return QG_OK;
 }
 
-/* The warning about overridable inputs comes once per model. */
 static qg_status import_input(qg_onnx_scope *s, const value_info *info)
 {
     struct importer *im = importer_of(s);
@@ -521,7 +498,6 @@ static qg_status import_input(qg_onnx_scope *s, const value_info *info)
     return qg_graph_mark_input(s->g, v);
 }
 
-/* A graph input that is an output too keeps the type of the input. */
 static qg_status import_output(qg_onnx_scope *s, const value_info *info)
 {
     qg_value *v;
@@ -534,7 +510,6 @@ static qg_status import_output(qg_onnx_scope *s, const value_info *info)
     return qg_graph_mark_output(s->g, v);
 }
 
-/* value_info last: it is about values that exist by now. */
 static qg_status import_graph(qg_onnx_scope *s, const graph_proto *p)
 {
     QG_TRY(import_initializers(s, p));
@@ -551,10 +526,8 @@ static qg_status import_graph(qg_onnx_scope *s, const graph_proto *p)
     return qg_onnx_close(s);
 }
 
-/* Inherits everything from the scope around it but the graph. */
 static qg_status import_body(qg_onnx_scope *outer, const graph_proto *p, qg_graph **out)
 {
-    assert(p && out);
     qg_onnx_scope s = { .build = outer->build,
                         .call = outer->call,
                         .function = outer->function,
@@ -572,7 +545,6 @@ static qg_status import_body(qg_onnx_scope *outer, const graph_proto *p, qg_grap
 
 /* ---- The model ---- */
 
-/* The root's opsets are those of every scope outside of functions. */
 static qg_status import_model(struct importer *im, const unsigned char *bytes,
                               size_t size)
 {
@@ -605,13 +577,11 @@ static qg_status import_named(struct importer *im, const unsigned char *bytes,
 qg_status qg_onnx_import_bytes(qg_ctx *ctx, const void *bytes, size_t size,
                                const qg_import_options *options, qg_graph **out)
 {
-    assert((bytes || size == 0) && out);
     struct importer im = { .build.ctx = ctx, .name = "model" };
     im.build.files.folder = options ? options->folder : NULL;
     return import_named(&im, bytes, size, out);
 }
 
-/* Relative external paths begin at the folder of the file as it was named. */
 qg_status qg_onnx_import(qg_ctx *ctx, const char *path,
                          const qg_import_options *options, qg_graph **out)
 {
