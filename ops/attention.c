@@ -10,7 +10,12 @@
  *          nonpad_kv_seqlen (j < length).  offset is P, or length - S, or 0.
  * Hidden   a query that sees no key gives 0, not NaN.
  * Types    computed in float32, the softmax too whatever softmax_precision says.
- * Source: ONNX Attention-23, 24 (nonpad_kv_seqlen), 25 (window), and its reference. */
+ * Source: ONNX Attention-23, 24 (nonpad_kv_seqlen), 25 (window), and its reference.
+ *
+ * Slots     Q, K, V data; the mask is float that is never quantized; the cache is
+ * data, so that a backend may keep it in 8 bits; lengths are indices. Opsets    23
+ * has no nonpad_kv_seqlen, 24 adds it, 25 adds the sliding window; attributes that
+ * an opset lacks are absent, and absent means off. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -29,6 +34,7 @@ typedef struct attention_param {
     int64_t q_heads, kv_heads, left, right, mode;
 } attention_param;
 
+/* Whether heads are given is checked with the shapes: unpacked operands need none. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
     attention_param *p = param;
@@ -65,6 +71,7 @@ typedef struct operand {
     int64_t batch, heads, length, size; /* size: columns per head */
 } operand;
 
+/* A packed operand [B, S, heads * size] needs the number of heads to be taken apart. */
 static qg_status operand_of(const qg_call *k, size_t slot, int64_t heads, operand *o)
 {
     const qg_tensor *t = k->in[slot];
@@ -91,6 +98,7 @@ typedef struct extents {
     int64_t past, total; /* positions in the cache; with the new ones */
 } extents;
 
+/* total is -1 while past or new length is not known. */
 static qg_status extents_of(const qg_call *k, extents *e)
 {
     const attention_param *p = k->param;
@@ -102,8 +110,10 @@ static qg_status extents_of(const qg_call *k, extents *e)
     return QG_OK;
 }
 
+/* Unknown extents agree with everything. */
 static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
+/* Both caches have one length, the past. */
 static qg_status check_past(const qg_call *k, size_t slot, const operand *o)
 {
     QG_TRY(qg_check_rank(k, slot, 4, 4));
@@ -131,6 +141,7 @@ static qg_status check_mask(const qg_call *k, const extents *e)
     return QG_OK;
 }
 
+/* What ONNX says about operands among each other. */
 static qg_status check(const qg_call *k, const extents *e)
 {
     if (differ(e->q.batch, e->k.batch) || differ(e->q.batch, e->v.batch) ||
@@ -154,6 +165,7 @@ static qg_status check(const qg_call *k, const extents *e)
     return check_mask(k, e);
 }
 
+/* Y is as packed as Q; the caches grow by the new positions. */
 static qg_status infer(const qg_call *k)
 {
     extents e;
@@ -185,6 +197,7 @@ typedef struct rows {
     int64_t batch, head, row;
 } rows;
 
+/* Packed: a row holds all heads.  Unpacked: each head has rows of its own. */
 static rows rows_of(const qg_tensor *t, const operand *o)
 {
     int64_t wide = o->heads * o->size;
@@ -233,6 +246,7 @@ typedef struct mask {
     int64_t length;     /* of its last dim; what follows is hidden */
 } mask;
 
+/* Strides from the right, 0 where the mask stretches. */
 static qg_status mask_of(const qg_call *k, int64_t total, mask *m)
 {
     const qg_tensor *t = qg_in(k, MASK);
@@ -250,6 +264,7 @@ static qg_status mask_of(const qg_call *k, int64_t total, mask *m)
     return QG_OK;
 }
 
+/* Minus infinity hides a key; a bool mask says which keys are seen. */
 static float mask_at(const mask *m, int64_t offset, int64_t j)
 {
     if (j >= m->length)
@@ -282,6 +297,7 @@ static float bias_at(const query *q, int64_t j)
 
 /* --- running ------------------------------------------------------------------- */
 
+/* Output 3 gets the stage that qk_matmul_output_mode names, in place of the scores. */
 static void keep(const attention_param *p, int stage, const float *row, float *out,
                  int64_t n)
 {
@@ -327,6 +343,7 @@ typedef struct job {
     double scale;
 } job;
 
+/* A length beyond the cache means the whole cache: data must not lead outside. */
 static int64_t clamped_length(const qg_call *k, const job *a, int64_t b)
 {
     const qg_tensor *t = qg_in(k, LENGTHS);
@@ -334,6 +351,7 @@ static int64_t clamped_length(const qg_call *k, const job *a, int64_t b)
     return n < 0 ? 0 : n < a->e.total ? n : a->e.total;
 }
 
+/* One matrix product for the scores, one for the values, rows of softmax between. */
 static void attend_head(const qg_call *k, const job *a, int64_t b, int64_t h)
 {
     const extents *e = &a->e;
@@ -368,6 +386,7 @@ static void attend_head(const qg_call *k, const job *a, int64_t b, int64_t h)
                     a->y.at + b * a->y.batch + h * a->y.head);
 }
 
+/* Scores of one head at a time: scratch is S x T, not heads x S x T. */
 static qg_status attend(const qg_call *k)
 {
     job a = { .p = k->param };

@@ -4,7 +4,13 @@
  * f is written once as an expression in x and z and compiled per element type T.
  * `wide` is the type to compute in: T for floats, unsigned for integers, so that
  * overflow wraps.  float16 and bfloat16 compute in float.
- * Source: the ONNX operator page of the same name. */
+ * Source: the ONNX operator page of the same name.
+ *
+ * Add, Sub, Mul, Div   any number type; 1 and 6: legacy broadcast, since 7 numpy's
+ * PRelu                slope is a gain ('g'): backends treat it as data Pow
+ * since 12 the exponent may have a type of its own; accepted before too Mod
+ * float needs fmod 1 before opset 28; integers floor without fmod Max, Min, Sum,
+ * Mean  since 8 with broadcast; equal shapes, as before, are a special case */
 #include "ops/families.h"
 
 #include <tgmath.h>
@@ -144,6 +150,7 @@ static qg_status prelu_infer(const qg_call *k)
  * integer base is multiplied exactly (it wraps) for integers >= 0, else in double. */
 static inline double power(double x, double z) { return pow(x, z); }
 
+/* By squaring; products wrap as unsigned ones do. */
 static inline uint64_t power_int(uint64_t x, int64_t z)
 {
     uint64_t y = 1;
@@ -172,6 +179,7 @@ POW_ROW(i32_f64, int32_t, double, power((double)x, z))
 POW_ROW(i64_f64, int64_t, double, power((double)x, z))
 /* clang-format on */
 
+/* The output has the type of the base. */
 static qg_status pow_infer(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS | QG_DT_INDEX));
@@ -248,6 +256,7 @@ static qg_status max_run(const qg_call *k) { return run_fold(k, maximum_rows); }
 static qg_status min_run(const qg_call *k) { return run_fold(k, minimum_rows); }
 static qg_status sum_run(const qg_call *k) { return run_fold(k, add_rows); }
 
+/* The sum divided by the count at the end, once. */
 static qg_status mean_run(const qg_call *k)
 {
     qg_tensor count, *y = k->out[0];

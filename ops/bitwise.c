@@ -1,5 +1,8 @@
 /* bitwise.c -- BitShift, BitwiseAnd, Or, Xor, Not on integers.
- * Source: the ONNX operator page of the same name. */
+ * Source: the ONNX operator page of the same name.
+ *
+ * BitShift-11 takes unsigned integers in ONNX and all of them here; the others since
+ * 18. Outputs are indices or masks to a backend ('s'): they are never quantized. */
 #include "ops/families.h"
 
 #include "ops/util_broadcast.h"
@@ -49,6 +52,7 @@ typedef struct shift_param {
     int right;
 } shift_param;
 
+/* direction has no default. */
 static qg_status shift_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     static const char *const directions[] = { "LEFT", "RIGHT", NULL };
@@ -58,6 +62,7 @@ static qg_status shift_prepare(qg_ctx *ctx, const qg_node *n, void *param)
                           &((shift_param *)param)->right);
 }
 
+/* Broadcasts like every operator since opset 7. */
 static qg_status infer(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_INTS));
@@ -88,6 +93,7 @@ static qg_status not_infer(const qg_call *k)
     return qg_infer_same(k);
 }
 
+/* By bytes: complementing does not care about the width. */
 static qg_status not_run(const qg_call *k)
 {
     const size_t n = qg_elements(k->in[0]) * qg_element_size(k->in[0]->dtype);

@@ -1,5 +1,9 @@
 /* cast.c -- Cast, CastLike, BitCast.  Source: the ONNX operator page of the same name.
- * The conversions themselves are util_cast.h. */
+ * The conversions themselves are util_cast.h.
+ *
+ * Cast-1      the type by name; 6 and later by number; 19 adds float8 and `saturate`
+ * CastLike    the type of input 1, whose data is not read BitCast     the same
+ * bytes, types of equal width */
 #include "ops/families.h"
 
 #include "ops/util_axis.h"
@@ -19,6 +23,8 @@ static const char *refused_name(int64_t code)
                         : NULL;
 }
 
+/* Types that ONNX has and quantgraph lacks are unsupported; others are no types at
+ * all. */
 static qg_status read_target(qg_ctx *ctx, const qg_node *n, qg_dtype *to)
 {
     int64_t code;
@@ -68,6 +74,7 @@ static qg_status cast_1_prepare(qg_ctx *ctx, const qg_node *n, void *param)
         "to is '%s', supported: FLOAT, DOUBLE, FLOAT16, INTn, UINTn, BOOL", text);
 }
 
+/* round_mode concerns E8M0 only; "up" is the default and all there is. */
 static qg_status like_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     cast_param *p = param;
@@ -101,6 +108,7 @@ static qg_status like_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* Equal types are copied, or nothing at all when in place. */
 static qg_status cast_run(const qg_call *k)
 {
     if (k->in[0]->dtype == k->out[0]->dtype)

@@ -1,4 +1,7 @@
-/* concat.c -- Concat and Split along an axis.  Source: the ONNX operator pages. */
+/* concat.c -- Concat and Split along an axis.  Source: the ONNX operator pages.
+ *
+ * Concat      since 4 the axis must be given; 1 defaults to axis 1 Split       1 and
+ * 2: lengths as attribute (1 also as input); 13: input; 18: num_outputs */
 #include "ops/families.h"
 
 #include "engine/core/num.h"
@@ -10,6 +13,7 @@ typedef struct axis_param {
     int64_t axis;
 } axis_param;
 
+/* Opset 1 had a default. */
 static qg_status concat_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     if (n->op->since >= 4 && !qg_attr_has(n, "axis"))
@@ -42,6 +46,7 @@ static qg_status join_dims(const qg_call *k, size_t slot, int32_t axis, qg_tenso
     return QG_OK;
 }
 
+/* Unknown ranks make an unknown output; unknown dims give way to known ones. */
 static qg_status concat_infer(const qg_call *k)
 {
     int32_t axis;
@@ -69,6 +74,7 @@ static size_t piece_bytes(const qg_tensor *t, int32_t axis)
     return (size_t)qg_dims_product(t, axis, t->rank) * qg_element_size(t->dtype);
 }
 
+/* Per index of the outer dims one piece of every input, in order. */
 static qg_status concat_run(const qg_call *k)
 {
     const qg_tensor *y = k->out[0];
@@ -212,6 +218,7 @@ static qg_status part_length(const qg_call *k, int64_t dim, size_t i, int64_t *o
     return QG_OK;
 }
 
+/* Lengths must add up to the dim where all is known. */
 static qg_status split_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -236,6 +243,7 @@ static qg_status split_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* A part that nobody asked for is skipped, not computed. */
 static qg_status split_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

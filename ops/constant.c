@@ -1,4 +1,6 @@
-/* constant.c -- Constant and ConstantOfShape.  Source: the ONNX operator pages. */
+/* constant.c -- Constant and ConstantOfShape.  Source: the ONNX operator pages.
+ *
+ * Constant is folded on import, so its run serves conformance tests and bodies. */
 #include "ops/families.h"
 
 #include "ops/util_broadcast.h"
@@ -34,6 +36,7 @@ static qg_status read_value(qg_ctx *ctx, const qg_node *n, const qg_attr *a,
     }
 }
 
+/* Exactly one of the attributes that can hold a value. */
 static qg_status constant_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     static const char *const names[] = { "value",         "value_float", "value_floats",
@@ -52,6 +55,7 @@ static qg_status constant_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return read_value(ctx, n, found, &((constant_param *)param)->value);
 }
 
+/* The type and dims of the attribute. */
 static qg_status constant_infer(const qg_call *k)
 {
     const constant_param *p = k->param;
@@ -71,6 +75,7 @@ static qg_status constant_run(const qg_call *k)
 /* ConstantOfShape: input 0 is the shape, the attribute one element (default 0.0f). */
 static const float zero_f32 = 0;
 
+/* Without `value` the element is 0.0f. */
 static qg_status fill_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     constant_param *p = param;
@@ -90,6 +95,7 @@ static qg_status fill_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return QG_OK;
 }
 
+/* The rank is known from the length of the shape before its data are. */
 static qg_status fill_infer(const qg_call *k)
 {
     const constant_param *p = k->param;
@@ -107,6 +113,7 @@ static qg_status fill_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* A walk with steps of 0 through the one element. */
 static qg_status fill_run(const qg_call *k)
 {
     const constant_param *p = k->param;

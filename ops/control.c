@@ -46,6 +46,7 @@ typedef struct if_param {
     qg_graph *body[2]; /* else, then */
 } if_param;
 
+/* Both bodies give all outputs of the node. */
 static qg_status if_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     if_param *p = param;
@@ -53,6 +54,8 @@ static qg_status if_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_body_attr(ctx, n, "then_branch", 0, n->n_out, &p->body[1]);
 }
 
+/* With a constant condition the output is that of the branch taken, else what both
+ * have in common. */
 static qg_status if_infer(const qg_call *k)
 {
     const if_param *p = k->param;
@@ -78,6 +81,7 @@ static qg_status if_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* Only the chosen body runs. */
 static qg_status if_run_in(const qg_call *k, qg_body_room *room)
 {
     bool taken;
@@ -92,6 +96,7 @@ static qg_status if_run_in(const qg_call *k, qg_body_room *room)
     return QG_OK;
 }
 
+/* The room is released whatever came of the run. */
 static qg_status in_room(const qg_call *k,
                          qg_status (*run)(const qg_call *, qg_body_room *))
 {
@@ -226,6 +231,8 @@ static qg_status loop_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_body_attr(ctx, n, "body", own, 1 + n->n_out, &p->body);
 }
 
+/* Slices have the trip count as a first dim, known only when trip count and
+ * condition are. */
 static qg_status loop_infer(const qg_call *k)
 {
     const loop_param *p = k->param;
@@ -259,6 +266,7 @@ typedef struct looping {
     slices *slices;              /* [n_slices] */
 } looping;
 
+/* Scratch arrays of one loop; slices grow with the turns. */
 static qg_status begin_loop(const qg_call *k, looping *l)
 {
     const loop_param *p = k->param;
@@ -268,6 +276,7 @@ static qg_status begin_loop(const qg_call *k, looping *l)
     return l->in && l->out && l->slices ? QG_OK : qg_nomem(k->ctx);
 }
 
+/* Ends when the trips are done or the body says so, whichever is first. */
 static qg_status loop_run_in(const qg_call *k, qg_body_room *room)
 {
     const loop_param *p = k->param;
@@ -340,6 +349,7 @@ static qg_status scan_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_body_attr(ctx, n, "body", own, n->n_out, &p->body);
 }
 
+/* 0 where the list is absent: the default of every Scan list. */
 static int64_t listed(const qg_ints *list, size_t i)
 {
     return list->n ? list->at[i] : 0;
@@ -371,6 +381,7 @@ static qg_status scan_length(const qg_call *k, int64_t *turns)
     return QG_OK;
 }
 
+/* The body sees a scanned input without its axis. */
 static qg_status scan_infer(const qg_call *k)
 {
     const loop_param *p = k->param;
@@ -425,6 +436,7 @@ static qg_status cut_slices(const qg_call *k, int64_t turn, int64_t turns,
     return QG_OK;
 }
 
+/* As many turns as the scanned inputs are long. */
 static qg_status scan_run_in(const qg_call *k, qg_body_room *room)
 {
     const loop_param *p = k->param;

@@ -3,7 +3,10 @@
  * Conv           w [M, C / group, kernel]   y [N, M, out]
  * ConvTranspose  w [C, M / group, kernel]   y [N, M, out]
  * float16 and bfloat16 are computed in float32, float64 in float64.
- * Source: ONNX Conv-1, 11, 22; ConvTranspose-1, 11, 22 (they differ in types only). */
+ * Source: ONNX Conv-1, 11, 22; ConvTranspose-1, 11, 22 (they differ in types only).
+ *
+ * Slots   data, weight, bias; the bias is passive: its scale is that of input x
+ * weight. */
 #include "ops/families.h"
 
 #include "engine/accel/kernels.h"
@@ -16,6 +19,7 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_conv_read(ctx, node, param);
 }
 
+/* All operands of one float type. */
 static qg_status infer_conv(const qg_call *k)
 {
     for (size_t i = 0; i < 3; i++)
@@ -34,6 +38,7 @@ static qg_status infer_deconv(const qg_call *k)
                          k->in[0]->dtype);
 }
 
+/* The definition in plain loops; kernels of libraries are compiled below. */
 static qg_status conv_f32(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *w = k->in[1], *b = qg_in(k, 2);
@@ -68,6 +73,7 @@ static qg_status run_deconv(const qg_call *k)
     return qg_run_as(k, QG_DT(F16) | QG_DT(BF16), QG_F32, deconv_f32);
 }
 
+/* Offers the problem to the kernel library, which may decline. */
 static qg_status compile_as(qg_compile *c, bool transposed, qg_kernel **out)
 {
     qg_conv_problem p;
@@ -86,12 +92,14 @@ static qg_status compile_deconv(qg_compile *c, qg_kernel **out)
     return compile_as(c, true, out);
 }
 
+/* Weights [M, C / group, ...]: output channels come first. */
 static int conv_weight_axis(const qg_node *node)
 {
     (void)node;
     return 0;
 }
 
+/* Weights [C, M / group, ...]: output channels, of one group, come second. */
 static int deconv_weight_axis(const qg_node *node)
 {
     (void)node;

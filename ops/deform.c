@@ -22,6 +22,7 @@ typedef struct deform_param {
 
 static const qg_conv_slots slots = { X, W, BIAS, false };
 
+/* offset_group divides the input channels; checked when they are known. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
     deform_param *p = param;
@@ -44,6 +45,7 @@ static qg_status check_map(const qg_call *k, size_t slot, int64_t channels)
     return QG_OK;
 }
 
+/* offset and mask have the space of the output, which the convolution rules give. */
 static qg_status infer(const qg_call *k)
 {
     const deform_param *p = k->param;
@@ -129,6 +131,8 @@ static void spread(const qg_call *k, const qg_conv_problem *p, int64_t n, int64_
     }
 }
 
+/* gather() makes the columns of one channel, spread() multiplies them into the
+ * outputs: no im2col of the whole input. */
 static qg_status deform(const qg_call *k)
 {
     const qg_tensor *bias = qg_in(k, BIAS);

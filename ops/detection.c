@@ -7,7 +7,11 @@
  * MaxRoiPool          the same with the batch index in front of each roi, rounded bins
  * Source: ONNX NonMaxSuppression-10, 11; RoiAlign-10, 16 (half_pixel), 22;
  * MaxRoiPool-1, 22; ties and degenerate boxes as in ONNX Runtime; max mode of RoiAlign
- * as in ONNX's reference, which takes the maximum of the weighted corners. */
+ * as in ONNX's reference, which takes the maximum of the weighted corners.
+ *
+ * Slots   boxes and scores are data; limits and thresholds are never quantized;
+ * indices out are 's'.  RoiAlign's rois are coordinates: float that is never
+ * quantized. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -37,6 +41,7 @@ typedef struct box {
     float top, left, bottom, right;
 } box;
 
+/* Corners may come in any order. */
 static box box_of(const float *b, bool centre)
 {
     if (centre)
@@ -71,6 +76,7 @@ static bool better(const heap *h, int64_t a, int64_t b)
     return x > y || (x == y && a < b);
 }
 
+/* Restores the heap below i; O(log n). */
 static void sift(heap *h, int64_t i)
 {
     for (int64_t child; (child = 2 * i + 1) < h->n; i = child) {
@@ -84,6 +90,7 @@ static void sift(heap *h, int64_t i)
     }
 }
 
+/* The best of the remaining boxes. */
 static int64_t pop(heap *h)
 {
     int64_t top = h->at[0];
@@ -125,11 +132,13 @@ static int64_t select_boxes(const nms *s, const float *boxes, const float *score
     return n;
 }
 
+/* Absent thresholds are 0. */
 static float threshold(const qg_tensor *t)
 {
     return t ? (float)qg_tensor_f64(t, 0) : 0;
 }
 
+/* Counts, and writes the triples when `out` is given: infer and run share it. */
 static qg_status select_all(const qg_call *k, int64_t *out, int64_t *count)
 {
     const qg_tensor *boxes, *scores, *most = qg_in(k, 2), *least = qg_in(k, 4);
@@ -155,6 +164,7 @@ static qg_status select_all(const qg_call *k, int64_t *out, int64_t *count)
     return QG_OK;
 }
 
+/* Thresholds are one number, whatever their rank. */
 static qg_status check_one(const qg_call *k, size_t slot)
 {
     const qg_tensor *t = qg_in(k, slot);
@@ -165,6 +175,7 @@ static qg_status check_one(const qg_call *k, size_t slot)
                          (long long)n);
 }
 
+/* With all data there, as at run time, the number of boxes is counted. */
 static qg_status infer_nms(const qg_call *k)
 {
     int64_t dim[] = { -1, 3 };
@@ -206,6 +217,7 @@ typedef struct roi_param {
     float scale;
 } roi_param;
 
+/* Extents of outputs are bounded before they are multiplied. */
 static qg_status check_size(qg_ctx *ctx, const qg_node *node, const char *name,
                             int64_t value, int64_t least)
 {
@@ -216,6 +228,7 @@ static qg_status check_size(qg_ctx *ctx, const qg_node *node, const char *name,
                         (long long)value, (long long)least);
 }
 
+/* Before 16 there was no half-pixel shift. */
 static qg_status prepare_align(qg_ctx *ctx, const qg_node *node, void *param)
 {
     static const char *const modes[] = { "avg", "max", NULL };
@@ -238,6 +251,7 @@ static qg_status prepare_align(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
+/* One output region per roi. */
 static qg_status infer_align(const qg_call *k)
 {
     const roi_param *p = k->param;
@@ -262,6 +276,7 @@ typedef struct neighbours {
     float weight;
 } neighbours;
 
+/* Samples up to one pixel outside count as the border, further ones as 0. */
 static neighbours neighbours_of(float at, int64_t extent)
 {
     if (!(at >= -1) || !(at <= (float)extent))
@@ -279,6 +294,7 @@ typedef struct region {
     int64_t rows, columns; /* samples per bin */
 } region;
 
+/* Old coordinates force regions of at least one pixel. */
 static region region_of(const roi_param *p, const float *roi)
 {
     float shift = p->half_pixel ? 0.5f : 0;
@@ -331,6 +347,7 @@ static float pooled(const roi_param *p, const region *r, const float *x, int64_t
     return p->maximum ? most : (float)(sum / (double)(count > 1 ? count : 1));
 }
 
+/* The batch index is data: it is checked before use. */
 static qg_status align(const qg_call *k)
 {
     const roi_param *p = k->param;
@@ -378,6 +395,7 @@ static qg_status prepare_pool(qg_ctx *ctx, const qg_node *node, void *param)
     return check_size(ctx, node, "pooled_shape", shape[0], 1);
 }
 
+/* rois carry their batch index in front. */
 static qg_status infer_pool(const qg_call *k)
 {
     const roi_param *p = k->param;
@@ -405,6 +423,7 @@ static range bin_of(float first, float last, int64_t i, int64_t bins, int64_t ex
                     (int64_t)fminf(fmaxf(high, 0), (float)extent) };
 }
 
+/* An empty bin gives 0. */
 static float largest(const roi_param *p, const float *roi, const float *x,
                      const qg_tensor *shape, int64_t at)
 {
@@ -420,6 +439,7 @@ static float largest(const roi_param *p, const float *roi, const float *x,
     return most;
 }
 
+/* Batch indices are floats here, as MaxRoiPool has them. */
 static qg_status pool(const qg_call *k)
 {
     const roi_param *p = k->param;

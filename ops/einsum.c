@@ -38,6 +38,7 @@ typedef struct einsum_param {
 
 /* --- the equation -------------------------------------------------------------- */
 
+/* The index of a letter; -1: none. */
 static int letter(char c)
 {
     if (c >= 'A' && c <= 'Z')
@@ -86,6 +87,7 @@ static void count_letters(const einsum_param *p, int count[LETTERS])
             count[p->in[i].index[j]]++;
 }
 
+/* Letters that stand once, in ASCII order, behind the ellipsis. */
 static qg_status implied_output(qg_ctx *ctx, const qg_node *node, const char *text,
                                 einsum_param *p)
 {
@@ -102,6 +104,7 @@ static qg_status implied_output(qg_ctx *ctx, const qg_node *node, const char *te
     return QG_OK;
 }
 
+/* An output index must stand in some operand, and once in the output. */
 static qg_status check_output(qg_ctx *ctx, const qg_node *node, const char *text,
                               const einsum_param *p)
 {
@@ -117,6 +120,7 @@ static qg_status check_output(qg_ctx *ctx, const qg_node *node, const char *text
     return QG_OK;
 }
 
+/* The equation is read once; shapes are matched against it later. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
     einsum_param *p = param;
@@ -195,6 +199,7 @@ static qg_status extents_of(const qg_call *k, int64_t extent[INDICES], int *extr
     return QG_OK;
 }
 
+/* Unknown ranks leave the ellipsis open, so the output too. */
 static qg_status infer(const qg_call *k)
 {
     const einsum_param *p = k->param;
@@ -228,11 +233,13 @@ typedef struct job {
     int64_t extent[INDICES];
 } job;
 
+/* Whether the view has the index. */
 static bool holds(const view *v, uint8_t index)
 {
     return memchr(v->index, index, (size_t)v->n) != NULL;
 }
 
+/* A letter that stands twice adds its strides: the diagonal. */
 static view view_of(const job *a, const term *t, const qg_tensor *x)
 {
     uint8_t index[QG_MAX_RANK];
@@ -323,6 +330,7 @@ typedef struct split {
     uint8_t batch[MAX_TERM], row[MAX_TERM], column[MAX_TERM], sum[MAX_TERM];
 } split;
 
+/* Which indices of two operands are batch, row, column or summed. */
 static split split_of(const view *x, const view *y, const bool needed[INDICES])
 {
     split s = { 0 };
@@ -341,12 +349,14 @@ static split split_of(const view *x, const view *y, const bool needed[INDICES])
     return s;
 }
 
+/* The new length of the list. */
 static int append(uint8_t *list, int n, const uint8_t *more, int n_more)
 {
     memcpy(list + n, more, (size_t)n_more);
     return n + n_more;
 }
 
+/* Extents were checked together: the product fits what was allocated. */
 static int64_t volume(const job *a, const uint8_t *index, int n)
 {
     int64_t v = 1;
@@ -355,6 +365,7 @@ static int64_t volume(const job *a, const uint8_t *index, int n)
     return v;
 }
 
+/* One gemm per batch entry, all operands dense. */
 static void multiply(const job *a, const qg_gemm_problem *g, int64_t batch,
                      const void *x, const void *y, void *z)
 {
@@ -426,6 +437,7 @@ static void needed_after(const job *a, size_t first, const uint8_t *out, int n_o
     }
 }
 
+/* From the left: the order of ONNX's reference, not the cheapest one. */
 static qg_status einsum(const qg_call *k)
 {
     const einsum_param *p = k->param;

@@ -3,7 +3,10 @@
  *
  * All compute in float32.
  * Source: ONNX RotaryEmbedding-23, CausalConvWithState-27, LinearAttention-27,
- * SwiGLU-28 and their reference implementations. */
+ * SwiGLU-28 and their reference implementations.
+ *
+ * Slots   tables of sines and gates are float that is never quantized; states are
+ * data. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -26,6 +29,7 @@ static qg_status check_floats(const qg_call *k, size_t n)
     return QG_OK;
 }
 
+/* -1 in `dim` passes. */
 static qg_status check_dims(const qg_call *k, size_t slot, int32_t rank,
                             const int64_t *dim)
 {
@@ -37,6 +41,7 @@ static qg_status check_dims(const qg_call *k, size_t slot, int32_t rank,
 
 /* --- RotaryEmbedding ----------------------------------------------------------- */
 
+/* rotary_embedding_dim 0 rotates the whole head. */
 static qg_status prepare_rotary(qg_ctx *ctx, const qg_node *node, void *param)
 {
     function_param *p = param;
@@ -62,6 +67,7 @@ typedef struct heads {
     int64_t time_step, head_step; /* elements */
 } heads;
 
+/* Rank 4 is [batch, heads, time, size], rank 3 [batch, time, heads * size]. */
 static qg_status heads_of(const qg_call *k, heads *h)
 {
     const function_param *p = k->param;
@@ -91,6 +97,7 @@ static qg_status heads_of(const qg_call *k, heads *h)
     return QG_OK;
 }
 
+/* With positions the tables are looked up, without them they lie by sample and time. */
 static qg_status infer_rotary(const qg_call *k)
 {
     heads h;
@@ -127,6 +134,7 @@ static void rotate(const heads *h, bool interleaved, const float *cosine,
         y[i] = x[i];
 }
 
+/* Positions are data: checked before use. */
 static qg_status rotary(const qg_call *k)
 {
     const function_param *p = k->param;
@@ -157,6 +165,7 @@ static qg_status prepare_swiglu(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_attr_float(ctx, node, "alpha", 1, &((function_param *)param)->alpha);
 }
 
+/* Both inputs of one shape. */
 static qg_status infer_swiglu(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
@@ -188,6 +197,7 @@ static qg_status prepare_causal(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
+/* The state is the last taps - 1 inputs of each channel. */
 static qg_status infer_causal(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -218,6 +228,7 @@ static void causal_line(const float *line, const float *w, int64_t taps, float b
     }
 }
 
+/* Past and input are put into one line, so that the loop has no border. */
 static qg_status causal(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *bias = qg_in(k, 2), *past = qg_in(k, 3);
@@ -247,6 +258,7 @@ static qg_status run_causal(const qg_call *k) { return qg_run_f32(k, causal); }
 
 enum { QUERY, KEY, VALUE, PAST, DECAY, BETA };
 
+/* The rule is two bits: gated and delta. */
 static qg_status prepare_linear(qg_ctx *ctx, const qg_node *node, void *param)
 {
     static const char *const rules[] = { "linear", "gated", "delta", "gated_delta",
@@ -280,6 +292,7 @@ static qg_status columns(const qg_call *k, size_t slot, int64_t n, int64_t *out)
     return QG_OK;
 }
 
+/* decay belongs to gated rules, beta to delta rules. */
 static qg_status check_gates(const qg_call *k, int64_t dk)
 {
     const function_param *p = k->param;
@@ -298,6 +311,7 @@ static qg_status check_gates(const qg_call *k, int64_t dk)
     return QG_OK;
 }
 
+/* Head sizes of query and key agree; values have their own. */
 static qg_status infer_linear(const qg_call *k)
 {
     const function_param *p = k->param;
@@ -369,6 +383,7 @@ static void update(const qg_call *k, int64_t row, int64_t h, const recurrence *s
             s[i * dv + j] += key[i] * work[j];
 }
 
+/* y = scale * S' q of one query head. */
 static void read_state(const qg_call *k, int64_t row, int64_t head, int64_t dk,
                        int64_t dv, const float *s)
 {
@@ -385,6 +400,8 @@ static void read_state(const qg_call *k, int64_t row, int64_t head, int64_t dk,
         y[j] *= scale;
 }
 
+/* Per sample and key head the state walks through time; query heads that share it
+ * read it. */
 static qg_status linear(const qg_call *k)
 {
     const function_param *p = k->param;

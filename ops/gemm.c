@@ -4,7 +4,10 @@
  * Types  float16 and bfloat16 in float32; integers modulo 2^bits, for Gemm with alpha
  *        and beta of 0 or 1 only.
  * Source: ONNX MatMul-1, 9, 13; Gemm-1, 6, 7, 9, 11, 13.  Before 7 Gemm had
- * `broadcast`; without it C already had the shape of Y, which is a special case. */
+ * `broadcast`; without it C already had the shape of Y, which is a special case.
+ *
+ * Slots  MatMul data and weight: either input may be constant, the second is the
+ * usual one. Gemm data, weight, bias. */
 #include "ops/families.h"
 
 #include "engine/accel/kernels.h"
@@ -33,6 +36,7 @@ static void multiply(const qg_gemm_problem *p, const qg_tensor *a, const qg_tens
         qg_ref_gemm_i64(p, a->i64 + at[0], b->i64 + at[1], c->i64 + at[2]);
 }
 
+/* Both of one type; integers as ONNX has them since 9. */
 static qg_status infer_matmul(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, TYPES));
@@ -40,6 +44,7 @@ static qg_status infer_matmul(const qg_call *k)
     return qg_matmul_infer(k, 0, 1, k->in[0]->dtype);
 }
 
+/* Batches one after the other. */
 static qg_status matmul(const qg_call *k)
 {
     qg_matmul p;
@@ -63,6 +68,7 @@ static qg_status run_matmul(const qg_call *k)
     return qg_run_as(k, HALF, QG_F32, matmul_whole);
 }
 
+/* Vectors are left to the definition. */
 static qg_status compile_matmul(qg_compile *c, qg_kernel **out)
 {
     qg_matmul p;
@@ -81,6 +87,7 @@ static int matmul_weight_axis(const qg_node *node)
     return w && w->type.rank >= 2 ? w->type.rank - 1 : -1;
 }
 
+/* Any value but 0 transposes. */
 static qg_status prepare_gemm(qg_ctx *ctx, const qg_node *node, void *param)
 {
     gemm_param *p = param;
@@ -94,6 +101,7 @@ static qg_status prepare_gemm(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
+/* Unknown extents may stretch. */
 static bool stretches(int64_t from, int64_t to)
 {
     return from == to || from == 1 || from < 0 || to < 0;
@@ -113,6 +121,7 @@ static qg_status check_addend(const qg_call *k, int64_t m, int64_t n)
         (long long)height, (long long)width, (long long)m, (long long)n);
 }
 
+/* The inner extents must agree; C stretches to the result. */
 static qg_status infer_gemm(const qg_call *k)
 {
     const gemm_param *p = k->param;
@@ -143,6 +152,7 @@ static void spread(const qg_tensor *c, qg_tensor *y)
     qg_walk_copy(&w, qg_element_size(y->dtype), y->data, c->data);
 }
 
+/* For shapes that infer accepted; without C there is nothing to add. */
 static qg_gemm_problem gemm_problem(const qg_call *k)
 {
     const gemm_param *p = k->param;
@@ -161,6 +171,7 @@ static qg_gemm_problem gemm_problem(const qg_call *k)
     };
 }
 
+/* Y starts as C and the product is added to it. */
 static qg_status gemm(const qg_call *k)
 {
     qg_gemm_problem g = gemm_problem(k);
@@ -170,6 +181,7 @@ static qg_status gemm(const qg_call *k)
     return QG_OK;
 }
 
+/* A bias with beta other than 1 stays with the definition. */
 static qg_status compile_gemm(qg_compile *c, qg_kernel **out)
 {
     qg_call k = qg_compile_call(c);
@@ -191,6 +203,7 @@ static qg_status run_gemm(const qg_call *k)
     return qg_run_as(k, HALF, QG_F32, gemm_whole);
 }
 
+/* Rows of B when it is stored transposed, else its columns. */
 static int gemm_weight_axis(const qg_node *node)
 {
     const gemm_param *p = node->param;

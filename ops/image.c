@@ -44,6 +44,7 @@ static qg_status prepare_grid(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
+/* The spatial dims of the output are those of the grid. */
 static qg_status infer_grid(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *grid = k->in[1];
@@ -71,6 +72,7 @@ typedef struct taps {
     float weight[MAX_TAPS];
 } taps;
 
+/* v mirrored at low and high until it lies between, in one step. */
 static double reflected(double v, double low, double high)
 {
     double range = high - low, past = v < low ? low - v : v > high ? v - high : 0;
@@ -96,6 +98,7 @@ static int64_t placed(const image_param *p, double at, int64_t extent)
     return (int64_t)(r < 0 ? 0 : r > last ? last : r);
 }
 
+/* Keys' kernel with a = -0.75, which ONNX prescribes here. */
 static float cubic(float x)
 {
     const float a = -0.75f;
@@ -103,6 +106,8 @@ static float cubic(float x)
                   : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
+/* From a grid coordinate to taps; rounded to float32 first, as the reference
+ * computes it. */
 static taps taps_of(const image_param *p, float grid, int64_t extent)
 {
     double n = (double)extent;
@@ -153,6 +158,7 @@ static float sampled(const taps t[QG_SPACE], const float *x, const int64_t *exte
     return sum;
 }
 
+/* The taps of a point are shared by all channels. */
 static qg_status sample_grid(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *grid = k->in[1];
@@ -190,6 +196,7 @@ static qg_status prepare_affine(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
+/* The size input gives N, C and the space. */
 static qg_status infer_affine(const qg_call *k)
 {
     int64_t axes = qg_in_dim(k, 0, 1), dim[5] = { qg_in_dim(k, 0, 0) };
@@ -229,6 +236,7 @@ static double normalized(int64_t i, int64_t n, bool corners)
     return (2 * (double)i + 1) / (double)n - 1;
 }
 
+/* Coordinates of the output's grid points, times the matrix of the sample. */
 static qg_status affine(const qg_call *k)
 {
     const image_param *p = k->param;
@@ -294,6 +302,7 @@ static qg_status blocks_of(const qg_call *k, qg_space *s)
     return qg_window_resolve(k, &w, &x, NULL, s);
 }
 
+/* The columns must be as many as the window has places. */
 static qg_status infer_col2im(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -351,6 +360,7 @@ static void add_tap(const qg_space *s, int64_t t, const float *x, int64_t blocks
     }
 }
 
+/* Rows of columns are taps; each is added to the image where it came from. */
 static qg_status col2im(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -375,6 +385,7 @@ static qg_status prepare_crop(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_ints_attr(ctx, node, "axes", &((image_param *)param)->axes);
 }
 
+/* Axes that are not listed keep their extent. */
 static qg_status infer_crop(const qg_call *k)
 {
     const qg_ints *axes = &((const image_param *)k->param)->axes;
@@ -407,6 +418,7 @@ static qg_status infer_crop(const qg_call *k)
     return QG_OK;
 }
 
+/* One copy of the common part into zeroed memory. */
 static qg_status run_crop(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

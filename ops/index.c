@@ -1,6 +1,10 @@
 /* index.c -- operators that pick elements by position: Slice, Gather, GatherElements,
  * GatherND, Compress.  Indices below zero count from the end; an index outside is
- * QG_EDATA when it is met.  Source: the ONNX operator page of the same name. */
+ * QG_EDATA when it is met.  Source: the ONNX operator page of the same name.
+ *
+ * Slice       1: attributes; 10: inputs, steps; 13 more types Gather-1, 11, 13;
+ * GatherElements-11, 13; GatherND-11, 12 (batch_dims), 13; Compress-9, 11 Indices
+ * and conditions are 's'; the data pass through unchanged (PASSIVE). */
 #include "ops/families.h"
 
 #include "engine/core/num.h"
@@ -18,6 +22,7 @@ typedef struct slice_plan {
     int64_t start[QG_MAX_RANK], step[QG_MAX_RANK], count[QG_MAX_RANK];
 } slice_plan;
 
+/* Since 10 the lists are inputs. */
 static qg_status slice_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     slice_param *p = param;
@@ -81,6 +86,7 @@ static qg_status slice_lists(const qg_call *k, qg_ints list[4], bool *pending)
     return QG_OK;
 }
 
+/* Where the lists are not known yet, only axes that they cannot mean are known. */
 static qg_status plan_slice(const qg_call *k, slice_plan *plan)
 {
     const qg_tensor *x = k->in[0];
@@ -114,6 +120,7 @@ static qg_status plan_slice(const qg_call *k, slice_plan *plan)
     return QG_OK;
 }
 
+/* An axis that may be cut is unknown until the lists are. */
 static qg_status slice_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -127,6 +134,7 @@ static qg_status slice_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* A walk with the strides of the cut. */
 static qg_status slice_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];
@@ -179,6 +187,7 @@ static qg_status read_index(const qg_call *k, int64_t i, int64_t dim, int64_t *o
     return QG_OK;
 }
 
+/* Packed types have no address and are refused here. */
 static qg_status gather_types(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
@@ -211,6 +220,7 @@ static qg_status gather_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* Pieces of everything behind the axis. */
 static qg_status gather_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -252,6 +262,7 @@ static qg_status gather_elements_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* Rows of the index tensor; the axis of x is looked up per element. */
 static qg_status gather_elements_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];
@@ -316,6 +327,7 @@ static qg_status gather_nd_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* Each position names a piece of x within its batch entry. */
 static qg_status gather_nd_run(const qg_call *k)
 {
     const int32_t batch = (int32_t)((const gather_param *)k->param)->axis;
@@ -348,6 +360,7 @@ typedef struct compress_param {
     int64_t axis;
 } compress_param;
 
+/* Without axis the elements are taken flat. */
 static qg_status compress_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     compress_param *p = param;
@@ -368,6 +381,7 @@ static qg_status compress_around(const qg_call *k, int32_t *axis, qg_around *a)
     return QG_OK;
 }
 
+/* Counts the true conditions as soon as they are known. */
 static qg_status compress_infer(const qg_call *k)
 {
     const compress_param *p = k->param;
@@ -402,6 +416,7 @@ static qg_status compress_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* Pieces whose condition is true, in order. */
 static qg_status compress_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *condition = k->in[1];

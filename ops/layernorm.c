@@ -8,7 +8,9 @@
  * MVN    y = (x - mean) / (deviation + 1e-9) over `axes`
  * Sums are kept in double, the rest in float32 (float64 too, see util_cast.h).
  * Source: ONNX LayerNormalization-17, RMSNormalization-23, LpNormalization-1, 22,
- * LRN-1, 13, MeanVarianceNormalization-9, 13 (epsilon: its function body). */
+ * LRN-1, 13, MeanVarianceNormalization-9, 13 (epsilon: its function body).
+ *
+ * Slots  scale and bias are parameters that are never quantized ('f'). */
 #include "ops/families.h"
 
 #include <math.h>
@@ -25,6 +27,8 @@ typedef struct layer_param {
 
 /* --- LayerNormalization, RMSNormalization -------------------------------------- */
 
+/* stash_type concerns the type of the optional outputs only: sums are kept in
+ * double. */
 static qg_status prepare_layer(qg_ctx *ctx, const qg_node *node, void *param)
 {
     layer_param *p = param;
@@ -51,6 +55,7 @@ static qg_status check_stretch(const qg_call *k, size_t slot)
     return QG_OK;
 }
 
+/* Mean and InvStdDev keep the leading dims and have 1 for the rest. */
 static qg_status infer_layer(const qg_call *k)
 {
     const layer_param *p = k->param;
@@ -113,6 +118,7 @@ static double inverse_deviation(const float *x, double mean, int64_t n, float ep
     return 1 / sqrt((n > 0 ? squares / (double)n : 0) + (double)epsilon);
 }
 
+/* 0 of an empty row. */
 static double mean_of(const float *x, int64_t n)
 {
     double sum = 0;
@@ -137,6 +143,7 @@ static void scale_row(const float *scale, const float *bias, int64_t n, float *y
         y[i] += bias[i];
 }
 
+/* Rows from the axis on; statistics are written where somebody wants them. */
 static qg_status normalize_rows(const qg_call *k, bool centred)
 {
     const layer_param *p = k->param;
@@ -181,6 +188,7 @@ static qg_status prepare_lp(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
+/* The axis is checked as soon as the rank is known. */
 static qg_status infer_lp(const qg_call *k)
 {
     const layer_param *p = k->param;
@@ -192,6 +200,7 @@ static qg_status infer_lp(const qg_call *k)
     return qg_infer_same(k);
 }
 
+/* A norm of 0 leaves zeros, as ONNX's reference does. */
 static void lp_line(const float *x, int64_t n, int64_t step, int64_t p, float *y)
 {
     double sum = 0;
@@ -261,6 +270,7 @@ static void lrn_channel(const layer_param *p, const float *x, float *y, int64_t 
     }
 }
 
+/* Channel by channel, over the planes of one sample. */
 static qg_status lrn(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -276,6 +286,7 @@ static qg_status run_lrn(const qg_call *k) { return qg_run_f32(k, lrn); }
 
 /* --- MeanVarianceNormalization ------------------------------------------------- */
 
+/* The default axes are those of images, [0, 2, 3]. */
 static qg_status prepare_mvn(qg_ctx *ctx, const qg_node *node, void *param)
 {
     layer_param *p = param;
@@ -336,6 +347,7 @@ static void standardize(const qg_walk *w, const float *x, float *y)
     }
 }
 
+/* The kept axes select groups, the reduced ones are walked inside each. */
 static qg_status mvn(const qg_call *k)
 {
     const layer_param *p = k->param;

@@ -1,7 +1,11 @@
 /* logic.c -- comparisons, boolean operators, tests of floats, Where.
  *
  * Booleans are read as bytes: anything but 0 is true; 0 or 1 is written.
- * Source: the ONNX operator page of the same name. */
+ * Source: the ONNX operator page of the same name.
+ *
+ * Equal-1, 7, 11, 13, 19; Less, Greater-1, 7, 9, 13; -OrEqual-12, 16; And, Or,
+ * Xor-1, 7 Where-9, 16   the condition is 's'; both choices are data and share a
+ * scale (JOIN) IsNaN-9, 13, 20; IsInf-10, 20 */
 #include "ops/families.h"
 
 #include <math.h>
@@ -105,6 +109,7 @@ static qg_status isinf_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_int(ctx, n, "detect_positive", 1, &p->positive);
 }
 
+/* One bool per element. */
 static qg_status float_test_infer(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS | QG_DT_FLOAT8));

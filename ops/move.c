@@ -3,7 +3,11 @@
  *
  * Each is one walk (util_broadcast.h) over the output with strides into the input.
  * Packed types travel as float32, which holds all their values.
- * Source: the ONNX operator page of the same name. */
+ * Source: the ONNX operator page of the same name.
+ *
+ * Transpose-1, 13, 21, 23; DepthToSpace-1, 11 (mode), 13; SpaceToDepth-1, 13;
+ * Expand-8, 13; Tile-6, 13; ReverseSequence-10.  All are PASSIVE: the output follows
+ * the input's scale. */
 #include "ops/families.h"
 
 #include "engine/core/num.h"
@@ -16,6 +20,7 @@ static bool is_packed(const qg_call *k)
     return QG_DT_HAS(QG_DT_PACKED, k->in[0]->dtype);
 }
 
+/* Through float32, which holds every value of 2 and 4 bits. */
 static qg_status run_unpacked(const qg_call *k)
 {
     return qg_run_as(k, QG_DT_PACKED, QG_F32, k->node->op->run);
@@ -54,6 +59,7 @@ static qg_status transpose_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_ints_attr(ctx, n, "perm", &((transpose_param *)param)->perm);
 }
 
+/* A permutation of all axes: each once. */
 static qg_status read_perm(const qg_call *k, int32_t perm[QG_MAX_RANK])
 {
     const qg_ints *given = &((const transpose_param *)k->param)->perm;
@@ -106,6 +112,7 @@ static qg_status same_memory_run(const qg_kernel *kernel, const qg_call *k)
     return QG_OK;
 }
 
+/* Whether the permutation is that between plain and channels-last. */
 static bool moves_channels(const int32_t *perm, int32_t rank, bool to_last)
 {
     for (int32_t i = 1; i < rank; i++) {
@@ -116,6 +123,8 @@ static bool moves_channels(const int32_t *perm, int32_t rank, bool to_last)
     return rank >= 3 && perm[0] == 0;
 }
 
+/* A transposition that the layouts undo costs nothing: the kernel keeps the memory
+ * and changes what it is called. */
 static qg_status transpose_compile(qg_compile *c, qg_kernel **out)
 {
     int32_t perm[QG_MAX_RANK], rank = c->in[0]->rank;
@@ -145,6 +154,7 @@ typedef struct block_param {
     int crd;
 } block_param;
 
+/* The limit keeps b * b within 2^30. */
 static qg_status block_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     static const char *const modes[] = { "DCR", "CRD", NULL };
@@ -170,6 +180,7 @@ static qg_status divide(const qg_call *k, int32_t axis, int64_t by, int64_t *out
     return QG_OK;
 }
 
+/* Channels are divided by b * b, both extents multiplied by b. */
 static qg_status depth_to_space_infer(const qg_call *k)
 {
     const int64_t b = ((const block_param *)k->param)->size;
@@ -187,6 +198,7 @@ static qg_status depth_to_space_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* As a transposition of six dims. */
 static qg_status depth_to_space_run(const qg_call *k)
 {
     const block_param *p = k->param;
@@ -216,6 +228,7 @@ static qg_status space_to_depth_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* The inverse of DCR, or of CRD. */
 static qg_status space_to_depth_run(const qg_call *k)
 {
     const block_param *p = k->param;
@@ -251,6 +264,7 @@ static qg_status expand_infer(const qg_call *k)
     return qg_infer_broadcast(&both, 0, 2, x->dtype);
 }
 
+/* Dims that stretch have stride 0. */
 static qg_status expand_run(const qg_call *k)
 {
     qg_walk w;
@@ -283,6 +297,7 @@ static qg_status tile_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* Each dim twice: how often, and the dim itself. */
 static qg_status tile_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];
@@ -322,6 +337,7 @@ static qg_status reverse_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return QG_OK;
 }
 
+/* One length per batch entry. */
 static qg_status reverse_infer(const qg_call *k)
 {
     const reverse_param *p = k->param;
@@ -332,6 +348,7 @@ static qg_status reverse_infer(const qg_call *k)
     return qg_infer_same(k);
 }
 
+/* Lengths are data: checked before use. */
 static qg_status reverse_run(const qg_call *k)
 {
     const reverse_param *p = k->param;

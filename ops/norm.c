@@ -8,7 +8,10 @@
  * group of channels.  Variance is that of the population.  Sums are kept in double, the
  * rest in float32 (float64 too, see util_cast.h).
  * Source: ONNX BatchNormalization-1, 6, 7, 9, 14, 15; InstanceNormalization-1, 6, 22;
- * GroupNormalization-18 (scale per group), 21 (scale per channel). */
+ * GroupNormalization-18 (scale per group), 21 (scale per channel).
+ *
+ * Slots  statistics and factors are never quantized ('f'): before quantization
+ * fuse-batchnorm moves them into weights, through affine(). */
 #include "ops/families.h"
 
 #include <math.h>
@@ -28,6 +31,7 @@ typedef struct block {
     int64_t batch, channels, space;
 } block;
 
+/* Everything behind the channels is one axis. */
 static block block_of(const qg_tensor *x)
 {
     return (block){ x->dim[0], x->rank > 1 ? x->dim[1] : 1,
@@ -65,6 +69,7 @@ static moments moments_of(const float *x, int64_t rows, int64_t step, int64_t n)
 
 /* --- BatchNormalization -------------------------------------------------------- */
 
+/* `spatial` 0 (until 8) would mean one mean per pixel. */
 static qg_status prepare_batch(qg_ctx *ctx, const qg_node *node, void *param)
 {
     norm_param *p = param;
@@ -80,6 +85,7 @@ static qg_status prepare_batch(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
+/* Outputs 1 and 2 are the running statistics of training mode. */
 static qg_status infer_batch(const qg_call *k)
 {
     const norm_param *p = k->param;
@@ -102,6 +108,7 @@ static qg_status infer_batch(const qg_call *k)
     return QG_OK;
 }
 
+/* running = momentum * old + (1 - momentum) * seen. */
 static void update(qg_tensor *running, const qg_tensor *old, double seen,
                    float momentum, int64_t c)
 {
@@ -110,6 +117,7 @@ static void update(qg_tensor *running, const qg_tensor *old, double seen,
                                   seen * (1 - (double)momentum));
 }
 
+/* One factor and one addend per channel. */
 static qg_status batch(const qg_call *k)
 {
     const norm_param *p = k->param;
@@ -231,6 +239,7 @@ static qg_status prepare_instance(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_attr_float(ctx, node, "epsilon", 1e-5f, &((norm_param *)param)->epsilon);
 }
 
+/* scale and bias have one element per channel. */
 static qg_status infer_instance(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
@@ -272,6 +281,7 @@ static qg_status prepare_group(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
+/* Before 21 they had one per group. */
 static qg_status infer_group(const qg_call *k)
 {
     const norm_param *p = k->param;
@@ -289,6 +299,7 @@ static qg_status infer_group(const qg_call *k)
     return qg_infer_same(k);
 }
 
+/* Moments over the channels of a group, factors per channel. */
 static qg_status group(const qg_call *k)
 {
     const norm_param *p = k->param;

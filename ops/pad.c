@@ -1,7 +1,10 @@
 /* pad.c -- Pad in its modes; negative pads cut off.
  *
  * Each axis gets a table: which source index an output index reads, or OUTSIDE for the
- * constant.  Source: ONNX Pad-1, 2, 11, 13, 18 (axes), 19 (wrap). */
+ * constant.  Source: ONNX Pad-1, 2, 11, 13, 18 (axes), 19 (wrap).
+ *
+ * 1: `paddings`; 2: attributes; 11: inputs; 13 types; 18: axes; 19: wrap.  The value
+ * is a bound ('p'): it is rounded with the scale of the data that it stands beside. */
 #include "ops/families.h"
 
 #include "engine/core/num.h"
@@ -18,6 +21,7 @@ typedef struct pad_param {
     float value;
 } pad_param;
 
+/* The attribute was called "paddings" once. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     static const char *const modes[] = { "constant", "reflect", "edge", "wrap", NULL };
@@ -79,6 +83,7 @@ static qg_status padded(const qg_call *k, int32_t axis, int64_t begin, int64_t e
     return QG_OK;
 }
 
+/* Without the pads only the rank is known. */
 static qg_status infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -98,6 +103,7 @@ static qg_status infer(const qg_call *k)
     return QG_OK;
 }
 
+/* Non-negative for n > 0. */
 static int64_t modulo(int64_t x, int64_t n) { return (x % n + n) % n; }
 
 /* The source index for position i of an axis of n > 0 elements, i < 0 before it. */
@@ -173,12 +179,14 @@ static void pad_row(const char *x, const int64_t *map, int64_t n, size_t size,
     }
 }
 
+/* Elements of any size. */
 static void fill_row(char *y, int64_t n, size_t size, const char *value)
 {
     for (int64_t j = 0; j < n; j++)
         memcpy(y + (size_t)j * size, value, size);
 }
 
+/* Row by row; a row that lies outside along another axis is all constant. */
 static qg_status run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];

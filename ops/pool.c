@@ -4,7 +4,10 @@
  * float16, bfloat16 and 8-bit integers are computed in float32, float64 in float64.
  * Source: ONNX MaxPool-1, 8 (indices), 10 (dilations, ceil_mode), 12 (8-bit), 22;
  * AveragePool-1, 7 (count_include_pad), 10, 19 (dilations), 22; LpPool-1, 2, 11, 18,
- * 22; GlobalAveragePool-1, GlobalMaxPool-1, GlobalLpPool-1, 2; MaxUnpool-9, 11, 22. */
+ * 22; GlobalAveragePool-1, GlobalMaxPool-1, GlobalLpPool-1, 2; MaxUnpool-9, 11, 22.
+ *
+ * Maxima are PASSIVE and MONOTONE: they pass codes through; averages and norms make
+ * new values.  Indices of MaxPool are 's'. */
 #include "ops/families.h"
 
 #include "engine/accel/kernels.h"
@@ -21,6 +24,7 @@ typedef struct pool_param {
     double norm;
 } pool_param;
 
+/* storage_order changes only how indices count. */
 static qg_status prepare_max(qg_ctx *ctx, const qg_node *node, void *param)
 {
     pool_param *p = param;
@@ -31,6 +35,7 @@ static qg_status prepare_max(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_window_read(ctx, node, &p->window);
 }
 
+/* Whether padding counts in the divisor. */
 static qg_status prepare_average(qg_ctx *ctx, const qg_node *node, void *param)
 {
     pool_param *p = param;
@@ -66,6 +71,7 @@ static qg_status prepare_lp(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_window_read(ctx, node, &p->window);
 }
 
+/* Bytes are taken by MaxPool since 12; both outputs have one shape. */
 static qg_status infer_pool(const qg_call *k)
 {
     const pool_param *p = k->param;
@@ -86,6 +92,7 @@ static qg_status infer_pool(const qg_call *k)
     return QG_OK;
 }
 
+/* The definition for the element type. */
 static void compute(const qg_call *k, const qg_pool_problem *p)
 {
     const qg_tensor *x = k->in[0], *index = qg_out(k, 1);
@@ -95,6 +102,7 @@ static void compute(const qg_call *k, const qg_pool_problem *p)
         qg_ref_pool_f32(p, x->f32, k->out[0]->f32, index ? index->i64 : NULL);
 }
 
+/* The window fitted to this shape, for the definition or for a library. */
 static qg_status problem_of(const qg_call *k, qg_pool_problem *out)
 {
     const pool_param *p = k->param;
@@ -128,6 +136,7 @@ static qg_status pool(const qg_call *k)
     return QG_OK;
 }
 
+/* Offers the problem to the kernel library, which may decline. */
 static qg_status compile_pool(qg_compile *c, qg_kernel **out)
 {
     qg_pool_problem q;
@@ -162,6 +171,7 @@ static qg_status prepare_global_lp(qg_ctx *ctx, const qg_node *node, void *param
     return read_norm(ctx, node, &p->norm);
 }
 
+/* Every spatial dim becomes 1. */
 static qg_status infer_global(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -230,6 +240,7 @@ static qg_status unpooled(const qg_call *k, int64_t dim[QG_MAX_RANK])
     return QG_OK;
 }
 
+/* The output shape may be given, and then larger than the window says. */
 static qg_status infer_unpool(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -273,6 +284,7 @@ static int64_t placed(int64_t at, const int64_t *dim, const qg_tensor *y)
     return to;
 }
 
+/* Indices are data and may repeat: the last one wins. */
 static qg_status unpool(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *index = k->in[1];

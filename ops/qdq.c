@@ -35,6 +35,7 @@ typedef struct qdq_param {
     bool saturate;
 } qdq_param;
 
+/* 0 means that the attribute is absent. */
 static qg_status read_type(qg_ctx *ctx, const qg_node *node, const char *name,
                            qg_dtype *out)
 {
@@ -48,6 +49,7 @@ static qg_status read_type(qg_ctx *ctx, const qg_node *node, const char *name,
     return QG_OK;
 }
 
+/* The axis is resolved with the rank. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
     qdq_param *p = param;
@@ -74,12 +76,14 @@ typedef struct grain {
     int64_t block, outer_step, middle_step, inner_step;
 } grain;
 
+/* A scale of one element is one for all, whatever its rank. */
 static bool per_tensor(const qdq_param *p, const qg_tensor *scale)
 {
     return scale->rank == 0 ||
            (p->block == 0 && scale->rank == 1 && scale->dim[0] == 1);
 }
 
+/* A vector has one axis, whatever `axis` says. */
 static qg_status axis_of(const qg_call *k, int32_t *axis)
 {
     const qdq_param *p = k->param;
@@ -112,6 +116,7 @@ static qg_status check_grain(const qg_call *k)
     return QG_OK;
 }
 
+/* For shapes that check_grain accepted. */
 static qg_status grain_of(const qg_call *k, grain *g)
 {
     const qdq_param *p = k->param;
@@ -154,6 +159,8 @@ typedef struct span {
 
 typedef void row_function(const qg_call *k, const span *r);
 
+/* Runs of elements that share a scale, or one apiece when inner_step is 1, CHUNK at
+ * a time. */
 static qg_status for_each_run(const qg_call *k, row_function *row)
 {
     grain g;
@@ -179,6 +186,7 @@ static qg_status for_each_run(const qg_call *k, row_function *row)
 
 /* --- QuantizeLinear ------------------------------------------------------------ */
 
+/* The type comes from the zero point, else from output_dtype, else it is uint8. */
 static qg_status infer_quantize(const qg_call *k)
 {
     const qdq_param *p = k->param;
@@ -227,6 +235,7 @@ static void quotients(const qg_call *k, const span *r, float *v)
     }
 }
 
+/* As number/qdq.h describes ONNX Runtime's; here for the float types it casts to. */
 static void quantize_row(const qg_call *k, const span *r)
 {
     const qdq_param *p = k->param;
@@ -256,6 +265,7 @@ static qg_status run_quantize(const qg_call *k)
 
 /* --- DequantizeLinear ---------------------------------------------------------- */
 
+/* The type comes from output_dtype, else it is the scale's. */
 static qg_status infer_dequantize(const qg_call *k)
 {
     const qdq_param *p = k->param;
@@ -272,6 +282,7 @@ static qg_status infer_dequantize(const qg_call *k)
     return QG_OK;
 }
 
+/* The difference in int64_t: int32 codes may be far apart. */
 static void dequantize_row(const qg_call *k, const span *r)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];
@@ -307,6 +318,7 @@ static qg_status run_dequantize(const qg_call *k)
 
 /* --- DynamicQuantizeLinear ----------------------------------------------------- */
 
+/* Always uint8, one scale and one zero point. */
 static qg_status infer_dynamic(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT(F32)));

@@ -7,7 +7,10 @@
  *
  * The rounding is ONNX Runtime's: the zero point is added after it, not before.
  * Source: ONNX ConvInteger-10, MatMulInteger-10, QLinearConv-10, QLinearMatMul-10, 21;
- * spec/algorithms.md 5.1. */
+ * spec/algorithms.md 5.1.
+ *
+ * Slots   scales are 'f', zero points 's'; the operators round by themselves
+ * (QUANTIZER), so backends leave them alone. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -50,6 +53,7 @@ static qg_status check_count(const qg_call *k, size_t slot, int64_t a, int64_t b
                          slot, (long long)n, (long long)a);
 }
 
+/* Operands are 8-bit integers. */
 static qg_status check_bytes(const qg_call *k, const size_t *slot, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -57,6 +61,7 @@ static qg_status check_bytes(const qg_call *k, const size_t *slot, size_t n)
     return QG_OK;
 }
 
+/* Since 21 scales may be of half precision. */
 static qg_status check_scales(const qg_call *k, const size_t *slot, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -73,6 +78,7 @@ static int32_t requantized(int32_t acc, float scale, int32_t zero, bool is_signe
     return (int32_t)nearbyintf(v < most ? v : most) + zero;
 }
 
+/* value is within the type. */
 static void store(qg_tensor *y, int64_t at, int32_t value)
 {
     if (y->dtype == QG_I8)
@@ -91,6 +97,7 @@ static qg_status prepare_conv(qg_ctx *ctx, const qg_node *node, void *param)
 static const qg_conv_slots integer_slots = { 0, 1, SIZE_MAX, false };
 static const qg_conv_slots qlinear_slots = { 0, 3, 8, false };
 
+/* Zero points of the weights may be per output channel. */
 static qg_status infer_conv_integer(const qg_call *k)
 {
     QG_TRY(check_bytes(k, (size_t[]){ 0, 1, 2, 3 }, 4));
@@ -99,6 +106,7 @@ static qg_status infer_conv_integer(const qg_call *k)
     return qg_conv_infer(k, k->param, integer_slots, QG_I32);
 }
 
+/* Scale and zero point of the weights per channel, the others for all. */
 static qg_status infer_qlinear_conv(const qg_call *k)
 {
     int64_t channels = qg_in_dim(k, 3, 0);
@@ -125,6 +133,7 @@ static qg_status accumulate(const qg_call *k, qg_conv_slots s, const quant *qx,
     return QG_OK;
 }
 
+/* The accumulators are the result. */
 static qg_status run_conv_integer(const qg_call *k)
 {
     quant x, w;
@@ -134,6 +143,7 @@ static qg_status run_conv_integer(const qg_call *k)
     return accumulate(k, integer_slots, &x, &w, k->out[0]->i32, &p);
 }
 
+/* Accumulators first, then each is requantized with its channel's factor. */
 static qg_status run_qlinear_conv(const qg_call *k)
 {
     quant x, w, y;
@@ -229,6 +239,7 @@ static qg_status multiply(const qg_call *k, size_t b_slot, const quant *qa,
     return QG_OK;
 }
 
+/* Modulo 2^32, as int32 accumulators of the runtimes. */
 static qg_status run_matmul_integer(const qg_call *k)
 {
     quant a, b;
@@ -242,6 +253,7 @@ static qg_status run_matmul_integer(const qg_call *k)
     return QG_OK;
 }
 
+/* A factor per row and column; mostly one for all. */
 static qg_status run_qlinear_matmul(const qg_call *k)
 {
     quant a, b, y;
@@ -268,6 +280,7 @@ static int first_axis(const qg_node *node)
     return 0;
 }
 
+/* Output channels of a product are the columns of b. */
 static int last_axis(const qg_node *node)
 {
     int slot = qg_op_slot_of(node->op, 'w');

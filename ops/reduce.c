@@ -3,7 +3,10 @@
  * The input is walked once in memory order; an accumulator array of the output's size
  * collects.  Floats accumulate in double, so that the order of the terms hardly
  * matters, and always in the same order, so that it does not matter at all.  Integers
- * wrap.  Source: the ONNX operator page of the same name. */
+ * wrap.  Source: the ONNX operator page of the same name.
+ *
+ * Opsets  axes are an attribute until 12 (ReduceSum) or 17 (the others), then input
+ * 1; noop_with_empty_axes since then; 20: booleans for Max and Min. */
 #include "ops/families.h"
 
 #include <assert.h>
@@ -134,6 +137,7 @@ REDUCER(min, bool, uint8_t, uint8_t, 1, MIN, TRUTH, AS_IS)
     qg_ints axes;
 } reduce_param;
 
+/* Rows with two inputs read their axes at run time. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     reduce_param *p = param;
@@ -158,6 +162,7 @@ static qg_status reduced_axes(const qg_call *k, uint32_t *mask)
     return qg_axes_mask(k, &axes, rank, mask);
 }
 
+/* keepdims keeps the rank even while the axes are not known. */
 static qg_status infer(const qg_call *k, uint64_t types)
 {
     const reduce_param *p = k->param;
@@ -214,6 +219,7 @@ static void collect(const reducer *r, const qg_tensor *x, const int64_t *stride,
     } while (qg_walk_next(&w, &at));
 }
 
+/* count is the number of elements behind each accumulator. */
 static qg_status run_reducer(const qg_call *k, const reducer *r)
 {
     const qg_tensor *x = k->in[0];
@@ -285,6 +291,7 @@ static void exp_sums(const qg_tensor *x, const int64_t *stride, const double *m,
     } while (qg_walk_next(&w, &at));
 }
 
+/* Two passes, both in memory order.  A maximum of infinity stays infinity. */
 static qg_status logsumexp_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

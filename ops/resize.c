@@ -4,7 +4,10 @@
  * to even, saturating.  Output dims are floor(in * scale) in float32, as ONNX shape
  * inference has it, or `sizes`.
  * Source: ONNX Resize-10, 11, 13, 18 (antialias, axes, keep_aspect_ratio_policy), 19
- * (half_pixel_symmetric); Upsample-7, 9. */
+ * (half_pixel_symmetric); Upsample-7, 9.
+ *
+ * Slots   region, scales and sizes are 's'.  Resize changes values unless nearest:
+ * it is not PASSIVE, backends list it where they let it follow its input. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -42,6 +45,7 @@ static const char *const nearests[] = { "round_prefer_floor", "round_prefer_ceil
                                         "floor", "ceil", NULL };
 static const char *const policies[] = { "stretch", "not_larger", "not_smaller", NULL };
 
+/* Slots are those of 11 and later; lists that are empty count as absent. */
 static qg_status prepare_resize(qg_ctx *ctx, const qg_node *node, void *param)
 {
     resize_param *p = param;
@@ -90,6 +94,7 @@ static const qg_tensor *list(const qg_call *k, int slot)
     return t && !(t->rank == 1 && t->dim[0] == 0) ? t : NULL;
 }
 
+/* A list with one value per resized axis. */
 static qg_status check_length(const qg_call *k, const char *what, const qg_tensor *t,
                               size_t expected)
 {
@@ -100,6 +105,7 @@ static qg_status check_length(const qg_call *k, const char *what, const qg_tenso
                          qg_tensor_text(t, text), expected);
 }
 
+/* floor in float32: 3 * 1.3333334f must give what ONNX's shape inference gives. */
 static qg_status scaled_axis(const qg_call *k, double scale, qg_resample_axis *x)
 {
     double out = (double)floorf((float)x->in * (float)scale);
@@ -112,6 +118,7 @@ static qg_status scaled_axis(const qg_call *k, double scale, qg_resample_axis *x
     return QG_OK;
 }
 
+/* The factor is exact here; an empty axis can only stay empty. */
 static qg_status sized_axis(const qg_call *k, int64_t size, qg_resample_axis *x)
 {
     if (size < 0 || size > QG_MAX_EXTENT || (x->in == 0 && size > 0))
@@ -185,6 +192,7 @@ static qg_status check_lists(const qg_call *k, size_t n)
     return QG_OK;
 }
 
+/* Sizes win over scales, which check_lists has not let stand together. */
 static qg_status set_axis(const qg_call *k, size_t i, size_t n, qg_resample_axis *x)
 {
     const resize_param *p = k->param;
@@ -226,6 +234,7 @@ static qg_status shape_of(const qg_call *k, resize_shape *s)
     return QG_OK;
 }
 
+/* Whether an input that decides the shape has no data yet. */
 static bool pending(const qg_call *k)
 {
     const resize_param *p = k->param;
@@ -253,6 +262,7 @@ static qg_status infer_partly(const qg_call *k)
     return QG_OK;
 }
 
+/* float32 scales, int64 sizes, the region in any float type. */
 static qg_status infer_resize(const qg_call *k)
 {
     const resize_param *p = k->param;
@@ -302,6 +312,7 @@ static void gather_line(const pass *p, size_t size, const void *x, void *y)
 }
 #undef GATHER
 
+/* nearest: every element is a copy, of any size. */
 static void gather(const pass *p, size_t size, const char *x, char *y)
 {
     size_t row = (size_t)p->inner * size;
@@ -317,6 +328,7 @@ static void gather(const pass *p, size_t size, const char *x, char *y)
     }
 }
 
+/* Tap by tap over whole rows, so that the inner loop is contiguous. */
 static void blend_row(const pass *p, int64_t i, const float *x, float *y)
 {
     const qg_resample_table *t = p->table;
@@ -329,6 +341,7 @@ static void blend_row(const pass *p, int64_t i, const float *x, float *y)
             y[j] += weight[n] * x[index[n] * p->inner + j];
 }
 
+/* linear and cubic, along one axis. */
 static void blend(const pass *p, const float *x, float *y)
 {
     for (int64_t o = 0; o < p->outer; o++)
@@ -387,6 +400,7 @@ static void store(qg_tensor *from, qg_tensor *to)
     qg_cast_tensor(from, to, true);
 }
 
+/* From the last axis to the first; an axis that keeps its extent is left out. */
 static qg_status run_resize(const qg_call *k)
 {
     const resize_param *p = k->param;

@@ -15,7 +15,10 @@
  * the state there, and the reverse direction begins there.  `clip` limits the input of
  * every gate's activation; that of an LSTM's h stays as it is, as in ONNX Runtime.
  * Source: ONNX RNN, LSTM-1, 7, 14 (layout), 22; GRU-1, 3 (linear_before_reset), 7, 14,
- * 22. */
+ * 22.
+ *
+ * Slots   W and R are weights, B a bias; initial states are data, peepholes never
+ * quantized. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -65,12 +68,14 @@ struct cell {
 
 /* --- cells --------------------------------------------------------------------- */
 
+/* `clip` 0 is no limit. */
 static float clipped(const cell *c, float x)
 {
     float t = c->p->clip;
     return t <= 0 ? x : x < -t ? -t : x > t ? t : x;
 }
 
+/* Function f of this direction, over the clipped input. */
 static float activated(const cell *c, int f, float x)
 {
     return qg_activate(&c->function[f], clipped(c, x));
@@ -83,6 +88,7 @@ static float gate(const cell *c, const float *recurrent, int64_t g, int64_t j)
     return c->input[at] + recurrent[at] + (c->wb[at] + c->rb[at]);
 }
 
+/* R h was computed for the whole batch before. */
 static void rnn_step(const cell *c, int64_t b)
 {
     const float *rec = c->recurrent + b * c->n;
@@ -100,6 +106,7 @@ static float reset_product(const cell *c, const float *reset_h, int64_t j)
     return sum;
 }
 
+/* Reset and hidden gate first for all rows, since R_h needs the whole r h. */
 static void gru_step(const cell *c, int64_t b)
 {
     int64_t n = c->n;
@@ -120,6 +127,7 @@ static void gru_step(const cell *c, int64_t b)
         h[j] = (1 - rec[j]) * rec[2 * n + j] + rec[j] * h[j];
 }
 
+/* The cell state is updated in place; o looks at the new one. */
 static void lstm_step(const cell *c, int64_t b)
 {
     int64_t n = c->n;
@@ -148,6 +156,7 @@ static size_t directions(const rnn_param *p)
     return p->direction == BIDIRECTIONAL ? 2 : 1;
 }
 
+/* Functions are listed for both directions, forward ones first. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, const kind *which,
                          rnn_param *p)
 {
@@ -192,6 +201,7 @@ static qg_status check_dims(const qg_call *k, size_t slot, int32_t rank,
     return QG_OK;
 }
 
+/* With layout 1 the states have the batch first, the weights do not. */
 static qg_status check_inputs(const qg_call *k, int64_t batch, int64_t hidden)
 {
     const rnn_param *p = k->param;
@@ -212,6 +222,7 @@ static qg_status check_inputs(const qg_call *k, int64_t batch, int64_t hidden)
     return check_dims(k, P, 2, (int64_t[]){ dirs, hidden < 0 ? -1 : 3 * hidden });
 }
 
+/* Outputs that nobody wants are left out. */
 static qg_status infer(const qg_call *k)
 {
     const rnn_param *p = k->param;
@@ -244,6 +255,7 @@ typedef struct extent {
     int64_t s_batch, s_dir;         /* rows of Y_h and the initial states */
 } extent;
 
+/* Strides that make both layouts one loop. */
 static extent extent_of(const qg_call *k)
 {
     const rnn_param *p = k->param;
@@ -265,6 +277,7 @@ static extent extent_of(const qg_call *k)
     return e;
 }
 
+/* Beyond time means time: data must not lead outside. */
 static int64_t length_of(const qg_call *k, const extent *e, int64_t b)
 {
     const qg_tensor *t = qg_in(k, LENGTHS);
@@ -272,6 +285,7 @@ static int64_t length_of(const qg_call *k, const extent *e, int64_t b)
     return n < 0 ? 0 : n < e->time ? n : e->time;
 }
 
+/* NULL also when the size overflows. */
 static float *zeros(const qg_call *k, int64_t a, int64_t b)
 {
     return (size_t)a > SIZE_MAX / sizeof(float) / (b ? (size_t)b : 1)
@@ -335,6 +349,7 @@ static void run_step(const qg_call *k, const extent *e, cell *c, int64_t dir, in
     }
 }
 
+/* W x for all steps in one product, R h per step. */
 static qg_status run_direction(const qg_call *k, const extent *e, int64_t dir)
 {
     const rnn_param *p = k->param;
@@ -365,6 +380,7 @@ static qg_status run_direction(const qg_call *k, const extent *e, int64_t dir)
     return QG_OK;
 }
 
+/* Y is cleared first: it stays 0 behind the end of each sequence. */
 static qg_status recur(const qg_call *k)
 {
     extent e = extent_of(k);

@@ -1,7 +1,10 @@
 /* scatter.c -- a copy of input 0 with some elements replaced or combined: Scatter,
  * ScatterElements, ScatterND, TensorScatter.  Updates are applied in the order in which
  * they are stored, so that double indices have one meaning.
- * Source: the ONNX operator page of the same name. */
+ * Source: the ONNX operator page of the same name.
+ *
+ * ScatterElements and ScatterND: reduction since 16 (add, mul), 18 (min, max).
+ * Indices are 's'; data and updates share what they mean, but not a scale. */
 #include "ops/families.h"
 
 #include "ops/util_broadcast.h"
@@ -74,6 +77,7 @@ static void apply(int combine, qg_dtype d, char *to, const char *from, int64_t n
         combiners[d](combine, to, from, n);
 }
 
+/* Combining needs numbers, replacing does not. */
 static qg_status infer_types(const qg_call *k)
 {
     const scatter_param *p = k->param;
@@ -86,6 +90,7 @@ static qg_status infer_types(const qg_call *k)
     return qg_infer_same(k);
 }
 
+/* Indices are data: outside is QG_EDATA, naming the place. */
 static qg_status read_index(const qg_call *k, int64_t i, int64_t dim, int64_t *out)
 {
     const qg_tensor *t = k->in[1];
@@ -126,6 +131,7 @@ static qg_status elements_infer(const qg_call *k)
     return infer_types(k);
 }
 
+/* Row by row of the indices; the axis is looked up per element. */
 static qg_status elements_run(const qg_call *k)
 {
     const scatter_param *p = k->param;
@@ -181,6 +187,7 @@ static qg_status nd_infer(const qg_call *k)
     return infer_types(k);
 }
 
+/* A position and the piece of x that it names. */
 static qg_status nd_run(const qg_call *k)
 {
     const scatter_param *p = k->param;
@@ -214,6 +221,7 @@ typedef struct cache_param {
     int circular;
 } cache_param;
 
+/* The default axis is the one before the last: [batch, heads, time, size]. */
 static qg_status cache_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     static const char *const modes[] = { "linear", "circular", NULL };
@@ -222,6 +230,7 @@ static qg_status cache_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_choice(ctx, n, "mode", modes, 0, &p->circular);
 }
 
+/* The batch axis has the write positions and cannot be written along. */
 static qg_status cache_axis(const qg_call *k, int32_t *axis)
 {
     QG_TRY(
@@ -231,6 +240,7 @@ static qg_status cache_axis(const qg_call *k, int32_t *axis)
     return QG_OK;
 }
 
+/* The update may be shorter than the cache. */
 static qg_status cache_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *update = k->in[1];
@@ -273,6 +283,7 @@ static qg_status cache_start(const qg_call *k, int64_t batch, const qg_around *c
     return QG_OK;
 }
 
+/* Position by position, so that wrapping needs no second case. */
 static qg_status cache_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

@@ -3,7 +3,12 @@
  *
  * Shape and Size look at the dims of their input only: their `run` may be called while
  * the input's data is still NULL (infer folds them that way).
- * Source: the ONNX operator page of the same name. */
+ * Source: the ONNX operator page of the same name.
+ *
+ * Shape-1, 13, 15 (start, end), 19, 21; Reshape-1 (attribute), 5, 14 (allowzero);
+ * Squeeze, Unsqueeze-1, 13 (axes as input); Dropout-1, 6, 7, 10 (mask is bool), 12
+ * (inputs). Movers are PASSIVE and may work in place; shapes are 's' and never
+ * quantized. */
 #include "ops/families.h"
 
 #include "engine/core/num.h"
@@ -14,6 +19,7 @@ typedef struct range_param {
     int64_t start, end;
 } range_param;
 
+/* Absent in early opsets, where all dims are meant. */
 static qg_status shape_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     range_param *p = param;
@@ -29,6 +35,7 @@ static int32_t clamp_axis(int64_t axis, int32_t rank)
     return (int32_t)(axis > rank ? rank : axis);
 }
 
+/* A range that is empty gives an empty vector. */
 static qg_status shape_infer(const qg_call *k)
 {
     const range_param *p = k->param;
@@ -51,6 +58,7 @@ static qg_status shape_run(const qg_call *k)
     return QG_OK;
 }
 
+/* A scalar. */
 static qg_status size_infer(const qg_call *k)
 {
     qg_set_out(k, 0, QG_I64, 0, NULL);
@@ -83,6 +91,7 @@ typedef struct reshape_param {
     qg_ints shape; /* opset 1: an attribute */
 } reshape_param;
 
+/* Since 5 the shape is input 1. */
 static qg_status reshape_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     reshape_param *p = param;
@@ -141,6 +150,7 @@ static qg_status reshape_fill(const qg_call *k, int32_t rank, int64_t *dim,
     return QG_OK;
 }
 
+/* While the shape is not known its length still gives the rank. */
 static qg_status reshape_infer(const qg_call *k)
 {
     const reshape_param *p = k->param;
@@ -180,6 +190,7 @@ static qg_status flatten_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_int(ctx, n, "axis", 1, &((flatten_param *)param)->axis);
 }
 
+/* -1 also when the product does not fit. */
 static int64_t product_or_unknown(const qg_tensor *x, int32_t from, int32_t to)
 {
     int64_t product = 1;
@@ -189,6 +200,7 @@ static int64_t product_or_unknown(const qg_tensor *x, int32_t from, int32_t to)
     return product;
 }
 
+/* The axis may be the rank itself: then the second dim is 1. */
 static qg_status flatten_infer(const qg_call *k)
 {
     const flatten_param *p = k->param;
@@ -224,6 +236,7 @@ static qg_status read_axes(const qg_call *k, qg_ints *axes, bool *pending)
     return qg_ints_input(k, 1, axes);
 }
 
+/* Without axes all dims of 1 go, for which all dims must be known. */
 static qg_status squeeze_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -248,6 +261,7 @@ static qg_status squeeze_infer(const qg_call *k)
     return out_reshaped(k, rank, dim);
 }
 
+/* Axes count in the output. */
 static qg_status unsqueeze_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -301,6 +315,7 @@ static qg_status dropout_refuse_training(const qg_call *k)
                          "training_mode is true, supported: inference");
 }
 
+/* Before 10 the mask had the type of the data. */
 static qg_status dropout_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -317,6 +332,7 @@ static const float one_f32 = 1;
 static const double one_f64 = 1;
 static const bool one_bool = true;
 
+/* Nothing is dropped, so the mask is all ones. */
 static qg_status dropout_run(const qg_call *k)
 {
     static const void *const one[QG_NDTYPE] = {

@@ -18,6 +18,7 @@ typedef struct softmax_param {
 /* One run of n elements, `step` apart, in x and y. */
 typedef void (*softmax_row)(const void *x, void *y, int64_t n, int64_t step);
 
+/* The default axis changed with the meaning. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     return qg_attr_int(ctx, n, "axis", n->op->since < 13 ? 1 : -1,
@@ -47,6 +48,7 @@ static qg_status runs_of(const qg_call *k, qg_around *a)
     return QG_OK;
 }
 
+/* Shape and type of the input. */
 static qg_status infer(const qg_call *k)
 {
     qg_around a;

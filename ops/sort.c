@@ -2,7 +2,10 @@
  *
  * Elements are ordered by keys: 64-bit unsigned integers that compare as the elements
  * do, whatever their type; -0 equals 0, and every NaN is the largest.  Equal elements
- * are ordered by index.  Source: the ONNX operator page of the same name. */
+ * are ordered by index.  Source: the ONNX operator page of the same name.
+ *
+ * TopK-1 (k attribute), 10 (k input), 11 (smallest too), 24; Unique-11.  Outputs of
+ * indices are 's'; values pass through unchanged. */
 #include "ops/families.h"
 
 #include <assert.h>
@@ -12,6 +15,8 @@
 
 static const uint64_t TOP = UINT64_C(1) << 63;
 
+/* The order of IEEE numbers as integers: flip all bits of negatives, the sign of
+ * others. */
 static uint64_t key_of_double(double x)
 {
     uint64_t bits;
@@ -68,6 +73,7 @@ static bool before(const heap *h, int64_t a, int64_t b)
     return x < y || (x == y && a < b);
 }
 
+/* Restores the heap; O(log n). */
 static void sift_down(heap *h, int64_t i)
 {
     for (;;) {
@@ -118,6 +124,7 @@ static qg_status topk_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_int(ctx, n, "k", -1, &p->k);
 }
 
+/* k may not exceed the axis where both are known. */
 static qg_status topk_infer(const qg_call *k)
 {
     const topk_param *p = k->param;
@@ -148,6 +155,7 @@ static qg_status topk_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* A heap of k per line: O(n log k). */
 static qg_status topk_run(const qg_call *k)
 {
     const topk_param *p = k->param;
@@ -190,6 +198,7 @@ typedef struct unique_param {
     int64_t axis, sorted;
 } unique_param;
 
+/* Without axis the elements are taken flat. */
 static qg_status unique_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     unique_param *p = param;
@@ -209,6 +218,7 @@ typedef struct slices {
     int64_t n_group;
 } slices;
 
+/* Lexicographic over the keys. */
 static int compare_slices(const slices *s, int64_t a, int64_t b)
 {
     const uint64_t *x = s->key + a * s->width, *y = s->key + b * s->width;
@@ -249,6 +259,7 @@ static void sort_slices(slices *s, int64_t *spare)
     s->order = from;
 }
 
+/* Keys of every slice side by side, whatever the axis. */
 static qg_status make_slices(const qg_call *k, slices *s)
 {
     const unique_param *p = k->param;
@@ -300,6 +311,7 @@ static void number_groups(slices *s, bool sorted, int64_t *renumber)
     }
 }
 
+/* One block of scratch for order, spare, group and first. */
 static qg_status find_unique(const qg_call *k, slices *s)
 {
     const unique_param *p = k->param;
@@ -317,6 +329,7 @@ static qg_status find_unique(const qg_call *k, slices *s)
     return QG_OK;
 }
 
+/* The number of distinct slices depends on the data. */
 static qg_status unique_infer(const qg_call *k)
 {
     const unique_param *p = k->param;
@@ -346,6 +359,7 @@ static qg_status unique_infer(const qg_call *k)
     return QG_OK;
 }
 
+/* Outputs that nobody wants are left out. */
 static qg_status unique_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

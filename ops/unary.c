@@ -31,12 +31,14 @@ static uint64_t types_of(const span *spans)
     return mask;
 }
 
+/* Which types an operator takes follows from the spans it has. */
 static qg_status infer_map(const qg_call *k, const span *spans)
 {
     QG_TRY(qg_check_type(k, 0, types_of(spans)));
     return qg_infer_same(k);
 }
 
+/* Operators without attributes get zeros for a and b. */
 static qg_status run_map(const qg_call *k, const span *spans)
 {
     static const unary_param none = { 0 };
@@ -178,6 +180,7 @@ SPANS_SIGNED(shrink, SHRINK(double))
 SPANS_UNSIGNED(shrink, SHRINK(double))
 TABLE(shrink, ENTRIES_FLOAT(shrink), ENTRIES_SIGNED(shrink), ENTRIES_UNSIGNED(shrink))
 
+/* Presets are in *p already; name_b NULL: there is one attribute. */
 static qg_status read_two(qg_ctx *ctx, const qg_node *n, const char *name_a,
                           const char *name_b, unary_param *p)
 {
@@ -200,6 +203,7 @@ ATTRS(thresholded, "alpha", 1, NULL, 0)
 ATTRS(swish, "alpha", 1, NULL, 0)
 ATTRS(shrink, "lambd", 0.5f, "bias", 0)
 
+/* The formula divides by alpha. */
 static qg_status celu_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     QG_TRY(elu_prepare(ctx, n, param));
@@ -225,6 +229,7 @@ typedef struct clip_param {
     float low, high;
 } clip_param;
 
+/* Until 10 the limits were attributes, with the largest floats as defaults. */
 static qg_status clip_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     clip_param *p = param;
@@ -235,6 +240,7 @@ static qg_status clip_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_float(ctx, n, "max", 0x1.fffffep127f, &p->high);
 }
 
+/* A limit is one value, of the type of the data. */
 static qg_status clip_infer(const qg_call *k)
 {
     const clip_param *p = k->param;
@@ -283,6 +289,7 @@ CLIP_MAP(X)
 #undef X
 /* clang-format on */
 
+/* By type; the halves in float. */
 static qg_status clip_run(const qg_call *k)
 {
     static void (*const kernel[QG_NDTYPE])(const qg_call *) = {
@@ -296,6 +303,7 @@ static qg_status clip_run(const qg_call *k)
     return QG_OK;
 }
 
+/* So that a convolution may absorb it. */
 static bool relu_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
                        float *high)
 {
@@ -305,6 +313,7 @@ static bool relu_clamp(const qg_node *n, const qg_tensor *const *constant, float
     return true;
 }
 
+/* Only with constant limits in order: a kernel cannot take others. */
 static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
                        float *high)
 {

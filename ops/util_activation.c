@@ -1,3 +1,5 @@
+/* util_activation.c -- the functions by name, in float32.  Those of one argument
+ * ignore alpha and beta, so that all have one type. */
 #include "ops/util_activation.h"
 
 #include <assert.h>
@@ -49,6 +51,7 @@ static const struct {
     { "Elu",             elu,            true,  false, 1,     0   },
 };
 
+/* ONNX spells the names exactly so. */
 static int find(const char *name)
 {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
@@ -57,6 +60,7 @@ static int find(const char *name)
     return -1;
 }
 
+/* Alphas and betas are listed only for the functions that take them. */
 qg_status qg_activations_read(qg_ctx *ctx, const qg_node *n,
                               const qg_activation_list *list, qg_activation *out)
 {

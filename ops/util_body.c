@@ -4,6 +4,7 @@
 
 #include "engine/ir/infer.h"
 
+/* Bodies are fully linked by now; only their interface is checked against the node. */
 qg_status qg_body_attr(qg_ctx *ctx, const qg_node *n, const char *name, size_t n_in,
                        size_t n_out, qg_graph **out)
 {
@@ -27,6 +28,7 @@ static qg_value *captured(const qg_call *k, const qg_graph *body, uint32_t i,
     return qg_graph_value(body, k->node->capture[i]);
 }
 
+/* The body's declared types are overwritten: the node knows better. */
 qg_status qg_body_infer(const qg_call *k, qg_graph *body, const qg_tensor *in)
 {
     for (size_t i = 0; i < body->input.n; i++) {
@@ -73,6 +75,8 @@ typedef struct turn {
     const qg_tensor **val;
 } turn;
 
+/* Turns take the two arenas in alternation, so the values of the last turn are still
+ * there. */
 static qg_status begin_turn(qg_body_room *room, const qg_graph *body,
                             const qg_tensor *const *in, turn *t)
 {
@@ -111,6 +115,7 @@ static qg_status allocate_outputs(const turn *t, const qg_call *call)
     return QG_OK;
 }
 
+/* One node of the body, without plan and without rounding. */
 static qg_status run_inner(const turn *t, const qg_node *n)
 {
     const qg_tensor **in = QG_NEWN(t->arena, n->n_in, const qg_tensor *);
@@ -140,6 +145,8 @@ static qg_status run_inner(const turn *t, const qg_node *n)
     return QG_OK;
 }
 
+/* An output that is an input or a captured value is copied, so that it outlives the
+ * turn. */
 qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
                       const qg_tensor *const *in, const qg_tensor **out)
 {
@@ -164,6 +171,7 @@ qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
     return QG_OK;
 }
 
+/* At run time a control operator sizes its own outputs. */
 qg_status qg_result(const qg_call *k, size_t slot, const qg_tensor *t, qg_tensor **y)
 {
     qg_tensor *out = *y = qg_out(k, slot);

@@ -1,3 +1,5 @@
+/* util_broadcast.c -- walks: an index over the outer loops and an offset per
+ * operand, moved by additions only.  The inner loop belongs to the caller. */
 #include "ops/util_broadcast.h"
 
 #include <assert.h>
@@ -40,6 +42,7 @@ static bool joins(const qg_walk *w, int32_t outer, int32_t inner)
     return true;
 }
 
+/* Loop `from` takes the place of loop `to`, with this many turns. */
 static void set_loop(qg_walk *w, int32_t to, int32_t from, int64_t dim)
 {
     for (int32_t k = 0; k < w->n; k++)
@@ -229,6 +232,7 @@ void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *o
     } while (qg_walk_next(&w, &at));
 }
 
+/* Since opset 7 there is nothing to read. */
 qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     qg_binary_param *p = param;
@@ -268,6 +272,7 @@ static qg_status legacy_view(const qg_call *k, const qg_binary_param *p,
     return QG_OK;
 }
 
+/* Legacy shapes become modern ones by appending dims of 1 to input 1. */
 qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype)
 {
     const qg_binary_param *p = k->param;

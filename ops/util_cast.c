@@ -34,6 +34,7 @@ static void set_field(void *data, unsigned bits, int64_t i, unsigned value)
             to[i] = ((const type *)s->data)[s->at + i];                                \
         break
 
+/* Bool is read as 0 or what is stored; packed types are sign-extended. */
 static void load_i64(const qg_cast_side *s, int64_t n, int64_t *to)
 {
     switch (s->dtype) {
@@ -60,6 +61,7 @@ static void load_i64(const qg_cast_side *s, int64_t n, int64_t *to)
     }
 }
 
+/* Every float type fits a double exactly. */
 static void load_f64(const qg_cast_side *s, int64_t n, double *to)
 {
     switch (s->dtype) {
@@ -136,6 +138,8 @@ static float to_odd(double x)
     return f;
 }
 
+/* float16 and narrower take two steps, the first of which rounds to odd: together
+ * one correct rounding. */
 static void store_f64(const qg_cast_side *s, int64_t n, const double *from,
                       bool saturate)
 {
@@ -185,6 +189,7 @@ static int64_t truncated(double x, qg_dtype d)
     return x < -top ? (wide ? INT64_MIN : INT32_MIN) : (int64_t)x;
 }
 
+/* Bool asks for non-zero, which NaN is. */
 static void integers_of(const double *from, qg_dtype d, int64_t n, int64_t *to)
 {
     for (int64_t i = 0; i < n; i++)
@@ -205,6 +210,7 @@ static void floats_of(const int64_t *from, qg_dtype from_type, qg_dtype d, int64
     }
 }
 
+/* CHUNK elements at a time through the widest type of each kind. */
 void qg_cast(qg_cast_side from, qg_cast_side to, int64_t n, bool saturate)
 {
     double f[CHUNK];
@@ -258,11 +264,13 @@ qg_status qg_cast_view(qg_ctx *ctx, qg_arena *a, const qg_tensor *t, qg_dtype as
 
 /* --- kernels in one type ------------------------------------------------------- */
 
+/* Whether a tensor has to be replaced for the call. */
 static bool converts(const qg_tensor *t, uint64_t mask, qg_dtype as)
 {
     return t && t->dtype != as && mask >> t->dtype & 1;
 }
 
+/* Scratch tensors of the same dims, plain. */
 static qg_status replace_outputs(const qg_call *k, uint64_t mask, qg_dtype as,
                                  qg_tensor **out)
 {
@@ -279,6 +287,8 @@ static qg_status replace_outputs(const qg_call *k, uint64_t mask, qg_dtype as,
     return QG_OK;
 }
 
+/* Inputs are converted before, outputs after; saturating, since an operator's result
+ * that does not fit is better cut than wrapped. */
 qg_status qg_run_as(const qg_call *k, uint64_t mask, qg_dtype as,
                     qg_status (*run)(const qg_call *))
 {

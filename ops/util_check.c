@@ -22,6 +22,7 @@ static const char *type_list(uint64_t mask, char text[TYPE_LIST])
     return text;
 }
 
+/* Names every type that would have been taken. */
 qg_status qg_check_type(const qg_call *k, size_t slot, uint64_t mask)
 {
     const qg_tensor *t = qg_in(k, slot);
@@ -45,6 +46,7 @@ qg_status qg_check_same_type(const qg_call *k, size_t first, size_t last)
     return QG_OK;
 }
 
+/* Unknown passes here and is checked again at run time. */
 qg_status qg_check_rank(const qg_call *k, size_t slot, int32_t low, int32_t high)
 {
     const qg_tensor *t = qg_in(k, slot);
@@ -99,6 +101,7 @@ qg_status qg_infer_same(const qg_call *k)
     return QG_OK;
 }
 
+/* ONNX counts negative axes from the end. */
 qg_status qg_check_axis(const qg_call *k, int64_t axis, int32_t rank, int32_t *out)
 {
     assert(rank >= 0 && rank <= QG_MAX_RANK);

@@ -22,6 +22,7 @@ static int64_t channels_of(const qg_conv_param *p, const qg_tensor *w, bool tran
     return transposed && dim >= 0 ? dim * p->group : dim;
 }
 
+/* ConvTranspose has its input channels first in the weight. */
 static qg_status check_channels(const qg_call *k, const qg_conv_param *p,
                                 qg_conv_slots s)
 {
@@ -40,6 +41,7 @@ static qg_status check_channels(const qg_call *k, const qg_conv_param *p,
     return qg_check_vector(k, s.bias, m);
 }
 
+/* Output extents in either direction. */
 static qg_status resolve(const qg_call *k, const qg_conv_param *p, qg_conv_slots s,
                          qg_space *space)
 {
@@ -47,6 +49,8 @@ static qg_status resolve(const qg_call *k, const qg_conv_param *p, qg_conv_slots
         k, &p->window, k->in[s.x], k->in[s.weight], space);
 }
 
+/* Everything that can be said without data; weights are often constant, their shape
+ * always known. */
 qg_status qg_conv_infer(const qg_call *k, const qg_conv_param *p, qg_conv_slots s,
                         qg_dtype d)
 {

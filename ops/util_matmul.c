@@ -15,6 +15,7 @@ static int64_t dim_at(const qg_tensor *t, bool is_b, int32_t from_end)
     return from_end <= t->rank ? t->dim[t->rank - from_end] : 1;
 }
 
+/* Vectors and matrices have no batch. */
 static int32_t batch_rank(const qg_tensor *t) { return t->rank > 2 ? t->rank - 2 : 0; }
 
 /* Broadcast of two dims; -2 when they disagree. */
@@ -29,6 +30,7 @@ static int64_t joined(int64_t a, int64_t b)
     return -2;
 }
 
+/* The dims of 1 that stand for a vector leave the result again. */
 qg_status qg_matmul_infer(const qg_call *k, size_t a_slot, size_t b_slot, qg_dtype d)
 {
     const qg_tensor *a = k->in[a_slot], *b = k->in[b_slot];
@@ -62,6 +64,7 @@ qg_status qg_matmul_infer(const qg_call *k, size_t a_slot, size_t b_slot, qg_dty
     return QG_OK;
 }
 
+/* When b is one matrix all rows of a are stacked into one tall product. */
 void qg_matmul_of(const qg_tensor *a, const qg_tensor *b, qg_matmul *p)
 {
     int32_t ra = batch_rank(a), rb = batch_rank(b);
@@ -90,6 +93,7 @@ void qg_matmul_of(const qg_tensor *a, const qg_tensor *b, qg_matmul *p)
     }
 }
 
+/* i taken apart into the batch index, the last dim fastest. */
 void qg_matmul_at(const qg_matmul *p, int64_t i, int64_t *a, int64_t *b)
 {
     *a = *b = 0;

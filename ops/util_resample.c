@@ -27,6 +27,7 @@ static double coordinate(const qg_resample *r, const qg_resample_axis *x, int64_
     }
 }
 
+/* The five ways to choose between two neighbours. */
 static double nearest(const qg_resample *r, double at, double scale)
 {
     double low = floor(at), part = at - low;
@@ -59,6 +60,7 @@ static double cubic(double x, double a)
     return x < 2 ? a * (((x - 5) * x + 8) * x - 4) : 0;
 }
 
+/* A triangle for linear. */
 static double kernel(const qg_resample *r, double x)
 {
     if (r->mode == QG_RESIZE_CUBIC)
@@ -66,6 +68,7 @@ static double kernel(const qg_resample *r, double x)
     return fabs(x) < 1 ? 1 - fabs(x) : 0;
 }
 
+/* Taps outside repeat the border. */
 static int64_t clamped(double at, int64_t in)
 {
     double top = (double)(in - 1);
@@ -102,6 +105,7 @@ static double half_taps(const qg_resample *r, double shrink)
     return 1 - (floor(-reach / shrink) + 1);
 }
 
+/* At most SIZE_MAX / 16 entries; an antialiasing filter may need many taps. */
 qg_status qg_resample_new(qg_ctx *ctx, qg_arena *a, const qg_resample *r,
                           const qg_resample_axis *x, qg_resample_table *out)
 {

@@ -58,6 +58,7 @@ qg_status qg_window_read(qg_ctx *ctx, const qg_node *n, qg_window *out)
     return QG_OK;
 }
 
+/* A list is absent or has one value per spatial axis. */
 static qg_status check_count(const qg_call *k, const char *name, uint32_t got,
                              int32_t expected)
 {
@@ -123,6 +124,7 @@ static qg_status begin(const qg_call *k, const qg_window *w, const qg_tensor *x,
     return QG_OK;
 }
 
+/* The extent that a dilated kernel covers. */
 static int64_t reach_of(const qg_space *s, int a)
 {
     return (s->kernel[a] - 1) * s->dilation[a] + 1;
@@ -137,6 +139,7 @@ static void share_pads(int auto_pad, int64_t total, int64_t *begin_pad,
     *end_pad = auto_pad == QG_PAD_SAME_LOWER ? half : rest;
 }
 
+/* Source of the formula: auto_pad of Conv in the ONNX operator page. */
 static void resolve_same(int auto_pad, qg_space *s, int a)
 {
     s->out[a] = (s->in[a] + s->stride[a] - 1) / s->stride[a];
@@ -144,6 +147,7 @@ static void resolve_same(int auto_pad, qg_space *s, int a)
     share_pads(auto_pad, total > 0 ? total : 0, &s->pad_begin[a], &s->pad_end[a]);
 }
 
+/* An unknown extent leaves the output unknown. */
 static qg_status resolve_axis(const qg_call *k, const qg_window *w, qg_space *s, int a)
 {
     if (w->auto_pad == QG_PAD_VALID)
@@ -181,6 +185,8 @@ qg_status qg_window_resolve(const qg_call *k, const qg_window *w, const qg_tenso
     return QG_OK;
 }
 
+/* Where output_shape is given the pads follow from it, else the output from the
+ * pads. */
 static qg_status transpose_axis(const qg_call *k, const qg_window *w, qg_space *s,
                                 int a)
 {

@@ -15,6 +15,7 @@ typedef struct window_param {
     int64_t periodic; /* 0: symmetric */
 } window_param;
 
+/* The type of the table, float32 unless said otherwise. */
 static qg_status window_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     window_param *p = param;
@@ -46,6 +47,7 @@ static qg_status one_integer(const qg_call *k, size_t slot, int64_t limit, int64
     return QG_OK;
 }
 
+/* The size is data, known at compile time in every network seen so far. */
 static qg_status window_infer(const qg_call *k)
 {
     int64_t n;
@@ -77,6 +79,7 @@ static qg_status blackman_run(const qg_call *k)
 {
     return run_cosines(k, 0.42, 0.5, 0.08);
 }
+/* 25/46: the exact coefficients, not the rounded 0.54. */
 static qg_status hamming_run(const qg_call *k)
 {
     return run_cosines(k, 25.0 / 46, 21.0 / 46, 0);
@@ -133,6 +136,7 @@ static void draw_triangle(double *w, int64_t bins, int64_t c, const int64_t edge
         w[j * bins + c] = (double)(edge[2] - j) / (double)fall;
 }
 
+/* Computed in double and converted at the end. */
 static qg_status mel_run(const qg_call *k)
 {
     const qg_tensor *y = k->out[0];
