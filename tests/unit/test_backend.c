@@ -1,4 +1,4 @@
-/* Backend files: inheritance, overrides, and the exact complaint about what is wrong. */
+/* Backend files: inheritance, overrides, the exact complaint about what is wrong. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>
@@ -134,106 +134,101 @@ static void children_replace_extend_and_remove(void **state)
 #define FUSION(what) HEAD "fusions:\n  - {id: f, why: w, source: s, " what "}\n"
 
 /* One wrong thing each, and what is said about it behind "<dir>/bad.yaml:". */
+/* clang-format off */
 static const struct {
     const char *text, *message;
 } bad[] = {
-    {HEAD "qantizes: [Conv]\n",                                                            "3: backend: unknown key 'qantizes', did you mean "
-                                 "'quantizes'"                                                            },
-    { "name: bad\n",                                                                       "1: backend: key 'quantizes' is missing, expected it here or in a "
-                     "parent"                                                                                        },
+    { HEAD "qantizes: [Conv]\n",
+      "3: backend: unknown key 'qantizes', did you mean 'quantizes'" },
+    { "name: bad\n",
+      "1: backend: key 'quantizes' is missing, expected it here or in a parent" },
     { HEAD "quantizes: [Conv, Cnov]\n",
-     "3: quantizes: unknown operator 'Cnov', did you "
-      "mean 'Conv'"                                                                                                                      },
-    { HEAD "quantizes: [Conv, Conv]\n",                                                    "3: quantizes: 'Conv' is in the list already" },
-    { HEAD "-quantizes: [Erf]\n",                                                          "3: -quantizes: 'Erf' is not in the list"     },
-    { HEAD "quantizes: Conv\n",                                                            "3: quantizes: expected a list of words"      },
-    { HEAD "dispatch: perseus\n",                                                          "3: dispatch: 'perseus', expected conservative, "
-                                  "aggressive, pointwise or all-in"                                     },
-    { HEAD "quirks: [ppq-splt-groups]\n",                                                  "3: quirks: unknown quirk 'ppq-splt-groups', "
-                                          "did you mean 'ppq-split-groups'"                     },
+      "3: quantizes: unknown operator 'Cnov', did you mean 'Conv'" },
+    { HEAD "quantizes: [Conv, Conv]\n", "3: quantizes: 'Conv' is in the list already" },
+    { HEAD "-quantizes: [Erf]\n", "3: -quantizes: 'Erf' is not in the list" },
+    { HEAD "quantizes: Conv\n", "3: quantizes: expected a list of words" },
+    { HEAD "dispatch: perseus\n",
+      "3: dispatch: 'perseus', expected conservative, aggressive, pointwise or "
+        "all-in" },
+    { HEAD "quirks: [ppq-splt-groups]\n",
+      "3: quirks: unknown quirk 'ppq-splt-groups', did you mean 'ppq-split-groups'" },
     { HEAD "defaults: {bits: 33}\n",
-     "3: defaults: bits: '33', expected an integer from "
-      "2 to 32"                                                                                                                          },
+      "3: defaults: bits: '33', expected an integer from 2 to 32" },
     { HEAD "defaults: {range: [-129, 127]}\n",
-     "3: defaults: range [-129, 127] does not "
-      "fit 8 bits, expected within [-128, 127]"                                                                                          },
+      "3: defaults: range [-129, 127] does not fit 8 bits, expected within [-128, "
+        "127]" },
     { HEAD "defaults: {policy: [per-channel, linear, symmetric]}\n",
-     "3: defaults: policy without per-tensor"                                                                                            },
-    { HEAD "defaults: {axis: 1}\n",                                                        "3: defaults: a field that only rules may set"},
-    { HEAD "-rules: [nothing]\n",                                                          "3: -rules: there is no id 'nothing'"         },
+      "3: defaults: policy without per-tensor" },
+    { HEAD "defaults: {axis: 1}\n", "3: defaults: a field that only rules may set" },
+    { HEAD "-rules: [nothing]\n", "3: -rules: there is no id 'nothing'" },
     { HEAD "rules:\n  - {match: {}, set: {bits: 4}}\n",
-     "4: rule: key 'id' is missing"                                                                                                      },
+      "4: rule: key 'id' is missing" },
     { HEAD "rules:\n  - {id: r, source: s, match: {}, set: {bits: 4}}\n",
-     "4: rule r: key 'why' is missing"                                                                                                   },
+      "4: rule r: key 'why' is missing" },
     { HEAD "rules:\n  - {id: r, why: w, match: {}, set: {bits: 4}}\n",
-     "4: rule r: key 'source' is missing"                                                                                                },
+      "4: rule r: key 'source' is missing" },
     { HEAD "rules:\n  - {id: r, why: w, source: s, match: {}, set: {bits: 4}}\n"
-           "  - {id: r, why: w, source: s, match: {}, set: {bits: 4}}\n",             "5: id 'r' stands in line 4 already"          },
+        "  - {id: r, why: w, source: s, match: {}, set: {bits: 4}}\n",
+      "5: id 'r' stands in line 4 already" },
     { RULE("match: {slots: in0}, set: {bits: 4}"),
-     "4: rule r: unknown key 'slots', did "
-      "you mean 'slot'"                                                                                                                  },
+      "4: rule r: unknown key 'slots', did you mean 'slot'" },
     { RULE("match: {slot: wieght}, set: {bits: 4}"),
-     "4: rule r: unknown slot 'wieght', "
-      "did you mean 'weight'"                                                                                                            },
+      "4: rule r: unknown slot 'wieght', did you mean 'weight'" },
     { RULE("match: {op: Relu, slot: weight}, set: {bits: 4}"),
-     "4: rule r: operator Relu has no slot 'weight', expected one it has"                                                                },
+      "4: rule r: operator Relu has no slot 'weight', expected one it has" },
     { RULE("match: {op: [Conv, Relu], slot: in1}, set: {bits: 4}"),
-     "4: rule r: operator Relu has no slot 'in1'"                                                                                        },
+      "4: rule r: operator Relu has no slot 'in1'" },
     { RULE("match: {trait: computing}, set: {bits: 4}"),
-     "4: rule r: unknown trait 'computing', did you mean 'compute'"                                                                      },
+      "4: rule r: unknown trait 'computing', did you mean 'compute'" },
     { RULE("match: {constant: maybe}, set: {bits: 4}"),
-     "4: rule r: 'maybe', expected yes "
-      "or no"                                                                                                                            },
-    { RULE("match: {dims: 3}, set: {bits: 4}"),                                            "4: rule r: dims: expected a list"            },
-    { RULE("match: {}, set: {}"),                                                          "4: rule r: set: nothing, expected a field"   },
-    { RULE("match: {}, set: {bit: 4}"),                                                    "4: rule r: unknown key 'bit', did you mean "
-                                        "'bits'"                                                  },
+      "4: rule r: 'maybe', expected yes or no" },
+    { RULE("match: {dims: 3}, set: {bits: 4}"), "4: rule r: dims: expected a list" },
+    { RULE("match: {}, set: {}"), "4: rule r: set: nothing, expected a field" },
+    { RULE("match: {}, set: {bit: 4}"),
+      "4: rule r: unknown key 'bit', did you mean 'bits'" },
     { RULE("match: {}, set: {bits: four}"),
-     "4: rule r: bits: 'four', expected an integer"                                                                                      },
+      "4: rule r: bits: 'four', expected an integer" },
     { RULE("match: {}, set: {bits: 6, range: [-31, 32]}"),
-     "4: rule r: range [-31, 32] does not fit 6 bits, expected within [-32, 31]"                                                         },
-    { RULE("match: {}, set: {range: [1]}"),                                                "4: rule r: range: expected [qmin, qmax]"     },
+      "4: rule r: range [-31, 32] does not fit 6 bits, expected within [-32, 31]" },
+    { RULE("match: {}, set: {range: [1]}"), "4: rule r: range: expected [qmin, qmax]" },
     { RULE("match: {}, set: {rounding: half-evn}"),
-     "4: rule r: rounding: 'half-evn', did "
-      "you mean 'half-even'"                                                                                                             },
+      "4: rule r: rounding: 'half-evn', did you mean 'half-even'" },
     { RULE("match: {}, set: {policy: [per-tensor, linear]}"),
-     "4: rule r: policy [per-tensor linear], expected one granularity"                                                                   },
+      "4: rule r: policy [per-tensor linear], expected one granularity" },
     { RULE("match: {}, set: {policy: [per-tensor, linear, symetric]}"),
-     "4: rule r: policy word 'symetric', did you mean 'symmetric'"                                                                       },
+      "4: rule r: policy word 'symetric', did you mean 'symmetric'" },
     { RULE("match: {}, set: {axis: out}"),
-     "4: rule r: axis: 'out', expected an integer "
-      "from 0 to 7"                                                                                                                      },
+      "4: rule r: axis: 'out', expected an integer from 0 to 7" },
     { RULE("match: {}, set: {observer: minmx}"),
-     "4: rule r: unknown observer 'minmx', did "
-      "you mean 'minmax'"                                                                                                                },
-    { RULE("match: {}, set: {percentile: 2}"),                                             "4: rule r: percentile: '2', expected a "
-                                               "number from 0.5 to 1"                      },
-    { RULE("match: {}, set: {state: baked}"),                                              "4: rule r: state: 'baked', expected "
-                                              "initial, fp32, soi"                          },
+      "4: rule r: unknown observer 'minmx', did you mean 'minmax'" },
+    { RULE("match: {}, set: {percentile: 2}"),
+      "4: rule r: percentile: '2', expected a number from 0.5 to 1" },
+    { RULE("match: {}, set: {state: baked}"),
+      "4: rule r: state: 'baked', expected initial, fp32, soi" },
     { RULE("match: {}, set: {visibility: no}"),
-     "4: rule r: visibility: 'no', expected"                                                                                             },
+      "4: rule r: visibility: 'no', expected" },
     { RULE("match: {}, set: {derive: wieght}"),
-     "4: rule r: derive: 'wieght', expected none "
-      "or bias"                                                                                                                          },
-    { RULE("match: {}, set: {platform: gpu}"),                                             "4: rule r: platform: 'gpu', expected "
-                                               "quantized, fp32 or soi"                    },
+      "4: rule r: derive: 'wieght', expected none or bias" },
+    { RULE("match: {}, set: {platform: gpu}"),
+      "4: rule r: platform: 'gpu', expected quantized, fp32 or soi" },
     { FUSION("pattern: {c: {}}, silence: {c.out0: d.out0}"),
-     "4: fusion f: endpoint 'd.out0', expected NODE.in0 or NODE.out0"                                                                    },
+      "4: fusion f: endpoint 'd.out0', expected NODE.in0 or NODE.out0" },
     { FUSION("pattern: {c: {}, d: {}}, silence: {c.out0: d.out0}"),
-     "other nodes are not connected to it"                                                                                               },
+      "other nodes are not connected to it" },
     { FUSION("pattern: {d: {in: c}, c: {}}, silence: {c.out0: d.out0}"),
-     "4: fusion f: unknown node 'c', expected one of the pattern, producers first"                                                       },
+      "4: fusion f: unknown node 'c', expected one of the pattern, producers first" },
     { FUSION("pattern: {c: {}, d: {in: c}}, where: {c.out0: {consumer: 1}}, silence: "
-             "{c.out0: d.out0}"),
-     "4: fusion f: unknown key 'consumer', did you mean 'consumers'"                                                                     },
-    { FUSION("pattern: {c: {}}"),                                                          "4: fusion f: key 'silence' is missing"       },
+        "{c.out0: d.out0}"),
+      "4: fusion f: unknown key 'consumer', did you mean 'consumers'" },
+    { FUSION("pattern: {c: {}}"), "4: fusion f: key 'silence' is missing" },
     { FUSION("pattern: {}, silence: {c.out0: d.out0}"),
-     "4: fusion f: pattern: expected a map of 1 to 16 nodes"                                                                             },
+      "4: fusion f: pattern: expected a map of 1 to 16 nodes" },
     { HEAD "sharing:\n  - {id: s, why: w, source: s, match: {op: Add}, align: big}\n",
-     "4: sharing s: 'big', expected none, large, output or input"                                                                        },
-    { HEAD
-      "sharing:\n  - {id: s, why: w, source: s, match: {slot: in0}, align: large}\n", "4: sharing s: unknown key 'slot'"            },
+      "4: sharing s: 'big', expected none, large, output or input" },
+    { HEAD "sharing:\n  - {id: s, why: w, source: s, match: {slot: in0}, align: "
+        "large}\n", "4: sharing s: unknown key 'slot'" },
 };
+/* clang-format on */
 
 static void every_fault_says_where_and_what(void **state)
 {

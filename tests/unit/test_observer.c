@@ -40,7 +40,7 @@ static qg_tensor vector(float *data, int64_t n)
     return t;
 }
 
-/* Order statistics of n distinct numbers, shuffled: golden (kmin, kmax) at p = .9999. */
+/* Order statistics of n distinct numbers, shuffled; golden (kmin, kmax), p = .9999. */
 static void percentile_takes_the_right_elements(void **state)
 {
     (void)state;

@@ -64,29 +64,31 @@ static void too_many_scales(bench *b)
 static void baked_activation(bench *b) { b->t[B]->state = QG_TQC_BAKED; }
 static void illegal_range(bench *b) { b->t[A]->scheme.qmax = 128; }
 
+/* clang-format off */
 static const struct {
     const char *rule, *message;
     void (*break_it)(bench *b);
 } row[] = {
-    {"tqc-linked",      "n.in2: id 7 is not its place",                     id_moved        },
-    { "tqc-linked",     "n.in2: its node does not know it",                 slot_forgotten  },
-    { "tqc-linked",     "n.in0: its node is not quantized",                 node_float      },
-    { "tqc-acyclic",    "it dominates itself, expected a root",             circle          },
-    { "tqc-rings",      "n.in2: its ring lacks the root",                   ring_cut        },
-    { "tqc-rings",      "it is in the ring of another group",               ring_strange    },
-    { "tqc-overlapped", "n.in1: silent without a dominator",                silent_root     },
-    { "tqc-leaders",    "its dominator is fp32, expected one with a scale", float_leader    },
-    { "tqc-leaders",    "its dominator is derived and activated",           derived_leader  },
-    { "tqc-own-root",   "n.in2: activated in another's group",              active_follower },
-    { "tqc-has-scale",  "n.in1: activated without a scale",                 no_scale        },
-    { "tqc-has-scale",  "n.in1: scale[0] is nan, expected finite",          nan_scale       },
-    { "tqc-offsets",    "n.in1: offset[0] is 3, expected 0: symmetric",
-     shifted_symmetric                                                                      },
-    { "tqc-offsets",    "n.in1: offset[0] is 128, expected within",         offset_outside  },
-    { "tqc-lengths",    "n.in1: 2 scales, expected 1 for its policy",       too_many_scales },
-    { "tqc-baked",      "n.in1: baked, but its value changes",              baked_activation},
-    { "tqc-schemes",    "range [-128, 128] does not fit 8 bits",            illegal_range   },
+    { "tqc-linked", "n.in2: id 7 is not its place", id_moved },
+    { "tqc-linked", "n.in2: its node does not know it", slot_forgotten },
+    { "tqc-linked", "n.in0: its node is not quantized", node_float },
+    { "tqc-acyclic", "it dominates itself, expected a root", circle },
+    { "tqc-rings", "n.in2: its ring lacks the root", ring_cut },
+    { "tqc-rings", "it is in the ring of another group", ring_strange },
+    { "tqc-overlapped", "n.in1: silent without a dominator", silent_root },
+    { "tqc-leaders", "its dominator is fp32, expected one with a scale", float_leader },
+    { "tqc-leaders", "its dominator is derived and activated", derived_leader },
+    { "tqc-own-root", "n.in2: activated in another's group", active_follower },
+    { "tqc-has-scale", "n.in1: activated without a scale", no_scale },
+    { "tqc-has-scale", "n.in1: scale[0] is nan, expected finite", nan_scale },
+    { "tqc-offsets", "n.in1: offset[0] is 3, expected 0: symmetric",
+      shifted_symmetric },
+    { "tqc-offsets", "n.in1: offset[0] is 128, expected within", offset_outside },
+    { "tqc-lengths", "n.in1: 2 scales, expected 1 for its policy", too_many_scales },
+    { "tqc-baked", "n.in1: baked, but its value changes", baked_activation },
+    { "tqc-schemes", "range [-128, 128] does not fit 8 bits", illegal_range },
 };
+/* clang-format on */
 
 static void every_rule_can_be_broken(void **state)
 {
