@@ -42,7 +42,7 @@ qg_status qg_graph_new(qg_ctx *ctx, const char *name, qg_graph **out)
  * name tables lie outside of the arena. */
 qg_status qg_graph_new_body(qg_graph *outer, const char *name, qg_graph **out)
 {
-    assert(outer && outer->arena && name);
+    assert(outer && outer->arena);
     qg_graph *g = QG_NEW(outer->arena, qg_graph), *root = outer;
     if (!g)
         return qg_nomem(outer->ctx);
