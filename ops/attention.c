@@ -12,10 +12,10 @@
  * Types    computed in float32, the softmax too whatever softmax_precision says.
  * Source: ONNX Attention-23, 24 (nonpad_kv_seqlen), 25 (window), and its reference.
  *
- * Slots     Q, K, V data; the mask is float that is never quantized; the cache is
- * data, so that a backend may keep it in 8 bits; lengths are indices. Opsets    23
- * has no nonpad_kv_seqlen, 24 adds it, 25 adds the sliding window; attributes that
- * an opset lacks are absent, and absent means off. */
+ * Slots    Q, K, V data; the mask is float that is never quantized; the cache is
+ * data, so that a backend may keep it in 8 bits; lengths are indices.
+ * Opsets   23 has no nonpad_kv_seqlen, 24 adds it, 25 adds the sliding window;
+ *          attributes that an opset lacks are absent, and absent means off. */
 #include "ops/families.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* unary.c -- y[i] = f(x[i]).  Any shape, shape(y) == shape(x), type(y) == type(x).
  *
  * f is written once, as an expression in x, a and b (the operator's attributes, 0 when
- * it has none) of type `real`, and compiled per element type.  exp and kin of float32 are
- * those of engine/number/vecmath.h (the same bits everywhere, and vectors); the rest is
- * the C library's, chosen by tgmath.h.  float16 and bfloat16 compute in float.
+ * it has none) of type `real`, and compiled per element type.  exp and kin of float32
+ * are those of engine/number/vecmath.h (the same bits everywhere, and vectors); the
+ * rest is the C library's, chosen by tgmath.h.  float16 and bfloat16 compute in float.
  *
  * To add one: an OP line, a ROW line, tests/ops/<name>.case.
  * Source: the ONNX operator page of the same name. */

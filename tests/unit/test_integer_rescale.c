@@ -119,7 +119,8 @@ static void tables_follow_their_function(void **state)
     qg_ctx_free(ctx);
 }
 
-/* x min(max(x + 3, 0), 6) / 6 over all codes, in 16-bit fixed point: within two steps. */
+/* x min(max(x + 3, 0), 6) / 6 over all codes, in 16-bit fixed point: within two
+ * steps. */
 static void hard_swish_is_close(void **state)
 {
     (void)state;

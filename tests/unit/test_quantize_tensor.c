@@ -1,5 +1,5 @@
-/* qg_quantize_tensor: facts, files, refusals, hostile numbers, out of memory.  Values of
- * every scheme: tests/scripts/test_quantize_tensor.py. */
+/* qg_quantize_tensor: facts, files, refusals, hostile numbers, out of memory.  Values
+ * of every scheme: tests/scripts/test_quantize_tensor.py. */
 #include "tests/support/faulty.h"
 #include "tests/support/test.h"
 

@@ -1,5 +1,6 @@
 /* The float functions of vecmath.h against the C library in double: error in units of
- * the last place of the exact result, over bit patterns spread evenly and at the edges. */
+ * the last place of the exact result, over bit patterns spread evenly and at the
+ * edges. */
 #include "engine/number/vecmath.h"
 #include "tests/support/test.h"
 
