@@ -19,7 +19,6 @@ typedef struct builder {
     qg_arena *scratch;             /* for one node */
 } builder;
 
-/* Whether an endpoint rounds in this plan: by mode, state and mute. */
 static bool rounds(const builder *b, const qg_tqc *t)
 {
     const qg_plan_options *o = &b->p->options;
@@ -58,7 +57,6 @@ static const qg_tqc *out_tqc(const qg_node *n, uint32_t slot)
 static qg_status add_tensor(builder *b, const qg_tensor *type, enum qg_tensor_kind kind,
                             uint32_t storage, uint32_t *out)
 {
-    assert(type && out);
     qg_plan *p = b->p;
     qg_plan_tensor t = { .type = *type, .kind = kind, .storage = storage };
     QG_TRY(qg_vec_push(p->ctx, p->arena, &p->tensor, t));
@@ -87,11 +85,9 @@ static qg_status add_arena_tensor(builder *b, const qg_tensor *type,
 
 /* --- steps --- */
 
-/* Slots lie one after the other in plan->slot: inputs, then outputs. */
 static qg_status add_step(builder *b, qg_step step, const uint32_t *in,
                           const uint32_t *out)
 {
-    assert((in || step.n_in == 0) && (out || step.n_out == 0));
     qg_plan *p = b->p;
     step.first = (uint32_t)p->slot.n;
     for (uint32_t i = 0; i < step.n_in; i++)
@@ -101,7 +97,6 @@ static qg_status add_step(builder *b, qg_step step, const uint32_t *in,
     return qg_vec_push(p->ctx, p->arena, &p->step, step);
 }
 
-/* Nothing at all where nobody watches. */
 static qg_status add_watch(builder *b, const qg_endpoint *at, uint32_t tensor)
 {
     if (!watched(b, at->node))
@@ -110,8 +105,6 @@ static qg_status add_watch(builder *b, const qg_endpoint *at, uint32_t tensor)
     return add_step(b, s, &tensor, NULL);
 }
 
-/* From `from` into `to`, which are the same tensor when rounding in place.
- * Afterwards the endpoint is shown again, as rounded. */
 static qg_status add_round(builder *b, qg_endpoint *at, uint32_t from, uint32_t to)
 {
     qg_plan *p = b->p;
@@ -131,7 +124,6 @@ static qg_status add_round(builder *b, qg_endpoint *at, uint32_t from, uint32_t 
 
 /* --- values --- */
 
-/* A copy in channels-last memory is made once, while compiling. */
 static qg_status add_constant(builder *b, const qg_tensor *t, enum qg_layout layout,
                               uint32_t *out)
 {
@@ -148,7 +140,6 @@ static qg_status add_constant(builder *b, const qg_tensor *t, enum qg_layout lay
 static qg_status locate(builder *b, const qg_value *v, enum qg_layout layout,
                         uint32_t *out)
 {
-    assert(layout <= QG_LAYOUT_CHANNELS_LAST && v->id < b->p->graph->value.n);
     place *at = &b->at[v->id];
     if (at->tensor[layout] != QG_NONE) {
         *out = at->tensor[layout];
@@ -199,8 +190,6 @@ typedef struct node_types {
     bool all_known;
 } node_types;
 
-/* `layout` says where each input is now, so that a kernel need not ask for a
- * reorder. */
 static qg_status types_of(builder *b, const qg_node *n, node_types *t)
 {
     qg_ctx *ctx = b->p->ctx;
@@ -259,8 +248,6 @@ static const qg_node *follower(const builder *b, const qg_node *n)
     return c;
 }
 
-/* Offers the operator the chain of followers that it may absorb; kernels own
- * handles, so they are listed in the plan at once, to be destroyed with it. */
 static qg_status compile(builder *b, const qg_node *n, const node_types *t,
                          qg_kernel **out)
 {
@@ -372,7 +359,6 @@ typedef struct emission {
     uint32_t *in, *out;
 } emission;
 
-/* What the step takes: the view's, the kernel's, else plain memory. */
 static enum qg_layout in_layout(const emission *e, uint32_t slot)
 {
     if (e->view)
@@ -384,8 +370,6 @@ static enum qg_layout in_layout(const emission *e, uint32_t slot)
     return slot < 8 ? e->kernel->in_layout[slot] : QG_LAYOUT_PLAIN;
 }
 
-/* A constant that was rounded for this endpoint is its own tensor; an activation
- * that rounds here and is read elsewhere too is rounded into a copy. */
 static qg_status emit_input(builder *b, emission *e, uint32_t i)
 {
     const qg_node *n = e->node;
@@ -417,7 +401,6 @@ static qg_status emit_input(builder *b, emission *e, uint32_t i)
     return e->view ? view_of(b, &e->in[i]) : QG_OK;
 }
 
-/* The value is known under the layout in which it was written. */
 static qg_status emit_output(builder *b, const emission *e, uint32_t i)
 {
     const qg_node *n = e->last;
@@ -425,7 +408,6 @@ static qg_status emit_output(builder *b, const emission *e, uint32_t i)
     if (!v)
         return QG_OK;
     uint32_t tensor = e->out[i];
-    assert(tensor != QG_NONE); /* emit_run made it */
     enum qg_layout layout = qg_tensor_is_plain(&b->p->tensor.at[tensor].type)
                                 ? QG_LAYOUT_PLAIN
                                 : QG_LAYOUT_CHANNELS_LAST;
@@ -438,7 +420,6 @@ static qg_status emit_output(builder *b, const emission *e, uint32_t i)
     return QG_OK;
 }
 
-/* Outputs are those of the last absorbed node. */
 static qg_status emit_run(builder *b, emission *e)
 {
     const qg_node *n = e->node;
@@ -466,7 +447,6 @@ static qg_status emit_run(builder *b, emission *e)
     return add_step(b, s, e->in, &shown);
 }
 
-/* Inputs, the node, outputs: the order in which hooks see them. */
 static qg_status emit_node(builder *b, const qg_node *n)
 {
     qg_plan *p = b->p;
@@ -593,7 +573,6 @@ static qg_status keep_places(builder *b)
     return QG_OK;
 }
 
-/* Graph outputs end plain, reordered when they are not. */
 static qg_status build(builder *b)
 {
     const qg_graph *g = b->p->graph;
