@@ -84,26 +84,25 @@ static qg_status split(qg_quant *q, qg_tqc *t, bool followers)
     qg_tqc *root = find(t);
     assert(root != t);
     QG_TRY(qg_journal_add(q, t, "dominator", qg_journal_endpoint(q, root), "self"));
-    qg_tqc *last = root, *end = t; /* of the two rings that are being made */
-    qg_tqc *u = root->next;
-    while (u != root) {
-        qg_tqc *next = u->next;
-        bool under = u != t && below(u, t, root);
-        if (u != t)
-            u->up = under ? t : root; /* still sound: t's own link changes last */
-        if (u != t && under && followers) {
-            end->next = u;
-            end = u;
-        } else if (u != t) {
-            if (under)
-                u->up = root;
-            last->next = u;
-            last = u;
+    qg_tqc *stays = root, *goes = NULL, *last = t; /* t's ring is written at the end */
+    for (qg_tqc *u = root->next, *next; u != root; u = next) {
+        next = u->next;
+        if (u == t)
+            continue;
+        if (followers && below(u, t, root)) {
+            u->next = goes;
+            last = goes ? last : u;
+            goes = u;
+            continue;
         }
-        u = next;
+        if (u->up == t) /* what stays hangs as it did: it may move on its own later */
+            u->up = root;
+        stays->next = u;
+        stays = u;
     }
-    last->next = root;
-    end->next = t;
+    stays->next = root;
+    t->next = goes ? goes : t;
+    last->next = t;
     t->up = t;
     return QG_OK;
 }

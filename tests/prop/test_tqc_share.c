@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include "engine/core/rng.h"
+#include "engine/quant/quirk.h"
+#include "engine/quant/tqc_check.h"
 #include "tests/support/endpoints.h"
 
 enum { N = 24, STEPS = 120, ROUNDS = 60 };
@@ -147,6 +149,31 @@ static void sharing_agrees_with_a_naive_model(void **state)
     }
 }
 
+/* The same steps with PPQ's way of moving single endpoints: no model, but the verifier's
+ * rules about trees and rings must hold after each. */
+static void split_groups_keep_the_verifier_content(void **state)
+{
+    (void)state;
+    const uint32_t which = qg_check_bit(qg_tqc_rules, qg_n_tqc_rules, "tqc-acyclic") |
+                           qg_check_bit(qg_tqc_rules, qg_n_tqc_rules, "tqc-rings");
+    for (uint64_t seed = 1; seed <= ROUNDS; seed++) {
+        qg_rng rng = { seed };
+        bench b;
+        bench_open(&b, N, 0);
+        b.q->quirks = QG_QUIRK(PPQ_SPLIT_GROUPS);
+        for (int k = 0; k < STEPS; k++) {
+            model ignored = { 0 };
+            qg_status got;
+            (void)step(&b, &ignored, &rng, &got);
+            if (qg_check_tqcs(b.ctx, b.q, which) != QG_OK)
+                fail_msg("seed %d step %d: %s", (int)seed, k, qg_ctx_message(b.ctx));
+            for (int i = 0; i < N; i++)
+                (void)ring_length(b.t[i]);
+        }
+        bench_close(&b);
+    }
+}
+
 /* 100,000 endpoints joined in the worst order; quadratic code would take minutes. */
 static void long_chains_are_linear(void **state)
 {
@@ -163,4 +190,5 @@ static void long_chains_are_linear(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(sharing_agrees_with_a_naive_model),
+             cmocka_unit_test(split_groups_keep_the_verifier_content),
              cmocka_unit_test(long_chains_are_linear))

@@ -196,6 +196,27 @@ static void lend_moves_groups_and_the_quirk_splits_them(void **state)
     }
 }
 
+/* Under the quirk a follower stays with the endpoint that it was joined to, also when
+ * another member of the group has left in between. */
+static void followers_stay_with_whom_they_joined(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, 5, 0);
+    b.q->quirks = QG_QUIRK(PPQ_SPLIT_GROUPS);
+    for (int i = B; i <= E; i++)
+        if (i != C)
+            bench_activate(&b, b.t[i], 1.0f);
+    assert_ok(b.ctx, qg_tqc_join(b.q, b.t[A], b.t[B]));
+    assert_ok(b.ctx, qg_tqc_join(b.q, b.t[C], b.t[B]));
+    assert_ok(b.ctx, qg_tqc_lend(b.q, b.t[B], b.t[D]));
+    assert_ok(b.ctx, qg_tqc_lend(b.q, b.t[C], b.t[E]));
+    assert_ok(b.ctx, qg_tqc_lend(b.q, b.t[B], b.t[E]));
+    assert_ptr_equal(qg_tqc_root(b.t[A]), b.t[E]);
+    assert_ptr_equal(b.t[D]->next, b.t[D]); /* left alone */
+    bench_close(&b);
+}
+
 /* A10 */
 static void scales_are_written_by_their_owner_only(void **state)
 {
@@ -333,6 +354,7 @@ QG_TEST_MAIN(cmocka_unit_test(predicates_follow_the_table),
              cmocka_unit_test(join_refuses_circles),
              cmocka_unit_test(lend_waits_for_the_lender),
              cmocka_unit_test(lend_moves_groups_and_the_quirk_splits_them),
+             cmocka_unit_test(followers_stay_with_whom_they_joined),
              cmocka_unit_test(scales_are_written_by_their_owner_only),
              cmocka_unit_test(bias_scale_is_the_product),
              cmocka_unit_test(switching_off_and_on_returns),
