@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # check_install.sh BUILD -- installs BUILD into a temporary folder, looks at what arrived,
-# builds a C program against it through pkg-config, and runs that program and qg.
+# builds C programs against it through pkg-config, and runs them and qg.  The programs of
+# docs/arrays.md are among them: they use every installed header.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 prefix=$(mktemp -d)
@@ -17,7 +18,20 @@ from_pc() {
     PKG_CONFIG_PATH=$(dirname "$pc") pkg-config --define-variable=prefix="$prefix" \
         "$@" quantgraph
 }
+# Every header stands alone: what it includes is installed, too.
+include=$(from_pc --variable=includedir)/quantgraph
+for header in $(cd "$include" && find . -name '*.h' | sort); do
+    (cd "$prefix" && cc -std=c11 -Wall -Wextra -Werror -fsyntax-only -I"$include" -x c \
+        "$include/$header") || { echo "an installed header does not compile: $header"; exit 1; }
+done
+if command -v c++ >/dev/null; then
+    (cd "$prefix" && echo '#include <qg.h>' |
+        c++ -Wall -Wextra -Werror -fsyntax-only -I"$include" -x c++ -)
+fi
 # Splitting is wanted: pkg-config prints several words.
+# shellcheck disable=SC2046
+LD_LIBRARY_PATH=$(from_pc --variable=libdir) python3 tests/scripts/test_docs.py \
+    docs/arrays.md $(from_pc --cflags --libs) -lm
 # shellcheck disable=SC2046
 cc -std=c11 -Wall -Wextra -Werror -o "$prefix/user" tests/support/installed/main.c \
     $(from_pc --cflags --libs)

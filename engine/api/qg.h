@@ -25,6 +25,8 @@
  * Errors     a status, and a message on the context (engine/core/status.h).  On failure
  *            out-parameters are untouched and no file is half-written.
  * Threads    one context per thread of yours; the library starts its own workers.
+ * Arrays     rounding, schemes, integer operators: functions on plain arrays come
+ *            with qg_arrays.h, which this header includes.
  * Stable     not before 1.0: QG_API_VERSION counts the changes. */
 #ifndef QG_ENGINE_API_QG_H
 #define QG_ENGINE_API_QG_H
@@ -164,8 +166,9 @@ void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o);
 
 /* Rounds an .npy of float16, float32 or float64 (read as float32; warns when that
  * rounds).  Facts: scale and offset, count, snr (noise to signal), snr_db, mse, max,
- * cosine, saturated (share of elements outside of the range; quant/metric.h).  QG_ECONFIG
- * names the option that is wrong.  The same on arrays in memory: quant/apply.h. */
+ * cosine, saturated (share of elements outside of the range); quant/metric.h defines
+ * them.  QG_ECONFIG names the option that is wrong.  The same on arrays in memory:
+ * quant/apply.h. */
 QG_NODISCARD qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
                                           const qg_quantize_tensor_options *o,
                                           qg_report **report);
@@ -235,5 +238,7 @@ QG_NODISCARD qg_status qg_conformance(qg_ctx *ctx, const char *const *folder, si
 #ifdef __cplusplus
 }
 #endif
+
+#include "engine/api/qg_arrays.h" /* rounding, schemes, integers: on plain arrays */
 
 #endif

@@ -13,6 +13,8 @@
 
 static const char doing[] = "quantize-tensor";
 
+enum { N_VARIANT = 2, MX = N_VARIANT }; /* words of --variant */
+
 /* --- words --- */
 
 /* The next of some words with commas or spaces between; false behind the last. */
@@ -58,19 +60,11 @@ static const char *rounding_word(int row)
 
 static const char *observer_word(int row) { return qg_observers[row].name; }
 
-/* What policies have no word for. */
-static const struct {
-    const char *name;
-    uint8_t variant;
-    unsigned range_quirk;
-} variants[] = {
-    {"fnuz",      QG_FLOAT_FNUZ,     0          },
-    { "ppq-ties", QG_FLOAT_PPQ_TIES, 0          },
-    { "mx",       0,                 QG_RANGE_MX},
-    { NULL,       0,                 0          }
-};
-
-static const char *variant_word(int row) { return variants[row].name; }
+/* What policies have no word for: variants of the grid, and a rule for its scale. */
+static const char *variant_word(int row)
+{
+    return row < N_VARIANT ? qg_float_variant_name(1u << row) : row == MX ? "mx" : NULL;
+}
 
 static qg_status read_policy(qg_tensor_job *j)
 {
@@ -95,8 +89,10 @@ static qg_status read_variant(qg_tensor_job *j)
         int row = find_word(j, "variant", word, n, variant_word);
         if (row < 0)
             return QG_ECONFIG;
-        j->how.scheme.variant |= variants[row].variant;
-        j->how.quirks |= variants[row].range_quirk;
+        if (row == MX)
+            j->how.quirks |= QG_RANGE_MX;
+        else
+            j->how.scheme.variant |= (uint8_t)(1u << row);
     }
     if (j->how.quirks & QG_RANGE_MX && !(j->how.scheme.policy & QG_FLOATING))
         return qg_fail(j->ctx, QG_ECONFIG,

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """Every complete C program in docs/*.md is compiled, run, and must print what the page
-says: a ```c block with a main(), followed by a ```text block."""
+says: a ```c block with a main(), followed by a ```text block.  docs/arrays.md has one
+for every header of engine/api/qg_arrays.h.
+
+    test_docs.py                    all pages, against the build in QG_BUILD
+    test_docs.py PAGE FLAG...       one page with these flags of the compiler"""
 import os
 import pathlib
 import re
@@ -11,7 +15,8 @@ import tempfile
 
 PAIR = re.compile(r"^```c\n(.*?)^```\n(.*?)(?=^```c\n|\Z)", re.M | re.S)
 OUTPUT = re.compile(r"^```text\n(.*?)^```", re.M | re.S)
-FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I."]
+FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
+ARRAYS = pathlib.Path("docs/arrays.md")
 
 
 def examples(page):
@@ -24,11 +29,20 @@ def examples(page):
             yield line, m[1], output[1] if output else None
 
 
-def run(program, library, folder):
+def untold_headers():
+    """Headers of qg_arrays.h without a section that has a program."""
+    public = pathlib.Path("engine/api/qg_arrays.h").read_text()
+    sections = re.split(r"^## ", ARRAYS.read_text(), flags=re.M)
+    told = " ".join(s.partition("\n")[0] for s in sections if "int main(" in s)
+    return [h for h in re.findall(r'#include "engine/([^"]+)"', public)
+            if h not in re.split(r"[ ,]+", told)]
+
+
+def run(program, flags, folder):
     source, binary = folder / "example.c", folder / "example"
     source.write_text(program)
-    cc = subprocess.run(["cc", *FLAGS, str(source), library, "-lm", "-lpthread", "-o",
-                         str(binary)], capture_output=True, text=True)
+    cc = subprocess.run(["cc", *FLAGS, str(source), *flags, "-o", str(binary)],
+                        capture_output=True, text=True)
     if cc.returncode:
         return cc.stderr
     out = subprocess.run([str(binary)], capture_output=True, text=True, timeout=60)
@@ -36,20 +50,27 @@ def run(program, library, folder):
 
 
 def main():
-    library = os.path.join(os.environ.get("QG_BUILD", "build"), "libqg.a")
+    build = os.environ.get("QG_BUILD", "build")
+    pages = [pathlib.Path(p) for p in sys.argv[1:2]] or \
+        sorted(pathlib.Path("docs").glob("*.md"))
+    flags = sys.argv[2:] or ["-I.", "-Iengine/api", os.path.join(build, "libqg.a"), "-lm",
+                             "-lpthread"]
     if not shutil.which("cc"):
         print("no C compiler")
         return 77
     count = bad = 0
     with tempfile.TemporaryDirectory() as folder:
-        for page in sorted(pathlib.Path("docs").glob("*.md")):
+        for page in pages:
             for line, program, expected in examples(page):
                 count += 1
-                got = run(program, library, pathlib.Path(folder))
+                got = run(program, flags, pathlib.Path(folder))
                 if got != expected:
                     bad += 1
                     print(f"{page}:{line}: expected\n{expected}got\n{got}")
     print(f"{count - bad} of {count} examples print what the page says")
+    for header in untold_headers():
+        bad += 1
+        print(f"{ARRAYS}: no section with a program for {header}")
     return 1 if bad or not count else 0
 
 
