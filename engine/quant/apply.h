@@ -19,7 +19,10 @@ typedef struct qg_apply {
     unsigned quirks;        /* of qg_range_quirk */
 } qg_apply;
 
-/* y = fake quantized x: float32, one layout, not the same array. */
+/* y = fake quantized x: float32, one layout without gaps, not the same array.
+ * QG_ECONFIG for a scheme that breaks a rule (policy.h), QG_ESTATE when axis, block or
+ * number of parameters do not fit x or the arrays do not fit together, QG_ENUMERIC for
+ * a scale that is not finite and above 0.  Source: fake.h, metric.h. */
 QG_NODISCARD qg_status qg_scheme_apply(qg_ctx *ctx, qg_arena *arena,
                                        const qg_apply *how, const qg_tensor *x,
                                        qg_tensor *y, qg_applied *out);

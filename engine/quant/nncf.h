@@ -26,7 +26,7 @@
  * Units    scale, low, range: the tensor's own; levels: steps
  * Layout   x, y, g: dense [outer, channels, inner]; parameters [channels]
  * Sums     of a channel: in double, in index order, one after the other
- * Example  docs/fixed-point.md "The factor that NNCF leaves out" (run by test_nncf.c)
+ * Example  docs/fixed-point.md "The factor that NNCF leaves out" (run by test_docs.py)
  * Source   spec/algorithms.md 1.1 to 1.9; NNCF ef8e1db and 3.4.0, by behaviour. */
 #ifndef QG_ENGINE_QUANT_NNCF_H
 #define QG_ENGINE_QUANT_NNCF_H

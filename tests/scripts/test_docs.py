@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Every complete C program in docs/*.md is compiled, run, and must print what the page
 says: a ```c block with a main(), followed by a ```text block.  docs/arrays.md has one
-for every header of engine/api/qg_arrays.h.
+for every header of engine/api/qg_arrays.h.  The example of qg.h itself runs on the demo
+model and must write a snapshot.
 
     test_docs.py                    all pages, against the build in QG_BUILD
     test_docs.py PAGE FLAG...       one page with these flags of the compiler"""
@@ -38,6 +39,24 @@ def untold_headers():
             if h not in re.split(r"[ ,]+", told)]
 
 
+def header_example():
+    """The indented lines of qg.h's first comment, as a program."""
+    comment = pathlib.Path("engine/api/qg.h").read_text().partition("*/")[0]
+    lines = re.findall(r"^ \*     (\S.*)$", comment, re.M)
+    return "\n".join(["#include <stdio.h>", "#include <qg.h>", "int main(void) {",
+                      *lines, "return s != QG_OK; }", ""])
+
+
+def header_complaint(flags, folder):
+    """What is wrong with that example, or None."""
+    shutil.copy("configs/models/digits.onnx", folder / "model.onnx")
+    shutil.copy("configs/data/digits_calib.npy", folder / "calib.npy")
+    got = run(header_example(), flags, folder)
+    if got or not (folder / "snapshot" / "quant.json").exists():
+        return f"engine/api/qg.h: its example wrote no snapshot:\n{got}"
+    return None
+
+
 def run(program, flags, folder):
     source, binary = folder / "example.c", folder / "example"
     source.write_text(program)
@@ -45,7 +64,8 @@ def run(program, flags, folder):
                         capture_output=True, text=True)
     if cc.returncode:
         return cc.stderr
-    out = subprocess.run([str(binary)], capture_output=True, text=True, timeout=60)
+    out = subprocess.run([str(binary)], capture_output=True, text=True, timeout=60,
+                         cwd=folder)
     return out.stdout + (f"exit {out.returncode}\n" if out.returncode else "")
 
 
@@ -53,12 +73,15 @@ def main():
     build = os.environ.get("QG_BUILD", "build")
     pages = [pathlib.Path(p) for p in sys.argv[1:2]] or \
         sorted(pathlib.Path("docs").glob("*.md"))
-    flags = sys.argv[2:] or ["-I.", "-Iengine/api", os.path.join(build, "libqg.a"), "-lm",
-                             "-lpthread"]
+    build = os.path.abspath(build)
+    flags = sys.argv[2:] or ["-I.", "-Iengine/api", f"-L{build}", f"-Wl,-rpath,{build}",
+                             "-lqg", "-lm"]
     if not shutil.which("cc"):
         print("no C compiler")
         return 77
     count = bad = 0
+    complaints = [f"{ARRAYS}: no section with a program for {h}"
+                  for h in untold_headers()]
     with tempfile.TemporaryDirectory() as folder:
         for page in pages:
             for line, program, expected in examples(page):
@@ -67,11 +90,10 @@ def main():
                 if got != expected:
                     bad += 1
                     print(f"{page}:{line}: expected\n{expected}got\n{got}")
-    print(f"{count - bad} of {count} examples print what the page says")
-    for header in untold_headers():
-        bad += 1
-        print(f"{ARRAYS}: no section with a program for {header}")
-    return 1 if bad or not count else 0
+        complaints += filter(None, [header_complaint(flags, pathlib.Path(folder))])
+    print(f"{count - bad} of {count} examples print what the page says", *complaints,
+          sep="\n")
+    return 1 if bad or complaints or not count else 0
 
 
 if __name__ == "__main__":
