@@ -140,7 +140,7 @@ damage() { # SED-SCRIPT
 }
 damage '$d'
 expect 1 'quant.json' "$qg" dump "$work/damaged"
-damage 's/"state": "baked"/"state": "bakd"/'
+damage 's/"state": "BAKED"/"state": "BAKD"/'
 expect 1 'quant.json: tqcs\[[0-9]+\].state' "$qg" dump "$work/damaged"
 rm "$work/damaged/quant.json"
 expect 1 'quant.json: No such file' "$qg" dump "$work/damaged"
