@@ -25,6 +25,7 @@
 
 #include "engine/exec/hook.h"
 #include "engine/ir/kernel.h"
+#include "engine/quant/fake_kernel.h"
 
 enum qg_mode { QG_MODE_FLOAT, QG_MODE_SIMULATE };
 
@@ -81,6 +82,8 @@ typedef struct qg_step {
     uint32_t n_in, n_out;
     uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */
     qg_endpoint at; /* ROUND, WATCH */
+    const qg_linear *linear; /* ROUND: one scale for the whole array; NULL: the general
+                              * way, qg_fake_quantize */
 } qg_step;
 
 typedef struct qg_plan_report {

@@ -11,7 +11,6 @@ static bool supported(void)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 
-const qg_fake_row qg_fake_row_avx2 = {
-    "AVX2", supported, fused, divided, each, floating
-};
+const qg_fake_row qg_fake_row_avx2 = { "AVX2",  supported, fused,   once,
+                                       divided, each,      floating };
 #endif

@@ -12,6 +12,6 @@
 
 static bool supported(void) { return __builtin_cpu_supports("avx512f"); }
 
-const qg_fake_row qg_fake_row_avx512 = { "AVX-512", supported, fused,
+const qg_fake_row qg_fake_row_avx512 = { "AVX-512", supported, fused,   once,
                                          divided,   each,      floating };
 #endif

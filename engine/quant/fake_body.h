@@ -68,15 +68,16 @@ INLINE float limited(float x, float low, float high)
     return x > high ? high : x;
 }
 
-INLINE void fused_loop(qg_rounding mode, const qg_linear *p, const float *x, float *y,
-                       size_t n)
+INLINE void fused_loop(qg_rounding mode, bool twice, const qg_linear *p, const float *x,
+                       float *y, size_t n)
 {
     const float s = p->scale, r = p->inverse, low = p->x_low, high = p->x_high;
     INDEPENDENT
     for (size_t i = 0; i < n; i++) {
         float v = limited(x[i], low, high), q = v * r;
         q = fmaf(fmaf(-q, s, v), r, q);
-        q = fmaf(fmaf(-q, s, v), r, q);
+        if (twice)
+            q = fmaf(fmaf(-q, s, v), r, q);
         y[i] = to_int(mode, q) * s;
     }
 }
@@ -135,7 +136,15 @@ INLINE void floating_loop(const qg_floating *p, const float *x, float *y, size_t
                                   size_t n)                                    \
     {                                                                          \
         if (FUSED)                                                             \
-            fused_loop(QG_ROUND_##id, p, x, y, n);                             \
+            fused_loop(QG_ROUND_##id, true, p, x, y, n);                           \
+        else                                                                   \
+            divided_loop(QG_ROUND_##id, p, x, y, n);                           \
+    }                                                                          \
+    TARGET static void once_##id(const qg_linear *p, const float *x, float *y,  \
+                                 size_t n)                                     \
+    {                                                                          \
+        if (FUSED)                                                             \
+            fused_loop(QG_ROUND_##id, false, p, x, y, n);                      \
         else                                                                   \
             divided_loop(QG_ROUND_##id, p, x, y, n);                           \
     }                                                                          \
@@ -160,6 +169,9 @@ TARGET static void floating(const qg_floating *p, const float *x, float *y, size
 
 #define X(id, text, meaning) [QG_ROUND_##id] = fused_##id,
 static qg_linear_fn *const fused[QG_NROUNDING] = { QG_ROUNDING_MAP(X) };
+#undef X
+#define X(id, text, meaning) [QG_ROUND_##id] = once_##id,
+static qg_linear_fn *const once[QG_NROUNDING] = { QG_ROUNDING_MAP(X) };
 #undef X
 #define X(id, text, meaning) [QG_ROUND_##id] = divided_##id,
 static qg_linear_fn *const divided[QG_NROUNDING] = { QG_ROUNDING_MAP(X) };

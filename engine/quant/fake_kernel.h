@@ -59,6 +59,19 @@ struct qg_floating {
 void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offset);
 float qg_linear_define(const qg_linear *p, float x);
 
+/* For a p that rounds much: switches to the kernel that corrects x * inverse once
+ * instead of twice, when that is proven to give the same bits for this scale.
+ *
+ * Proof    Let u be the distance between floats at x / scale.  x * inverse is at most
+ *          1.5 u off and inverse 2^-24 of itself, so that one correction, before it is
+ *          rounded, is less than 2^-22 u off: it rounds as division does unless x / scale
+ *          is that close to the middle between two floats.  Neighbours of x are at least
+ *          u / 2 apart there, so x is then the float next to scale * middle.  And a wrong
+ *          neighbour shows in the result only when one of the two floats is a half,
+ *          k + 1/2.  These x, for every half within the limits, are tried.
+ * Takes some microseconds; ranges of more than 1024 steps stay as they are. */
+void qg_linear_hasten(qg_linear *p);
+
 /* y[i] = fake quantized x[i]. */
 static inline void qg_fake_linear(const qg_linear *p, const float *x, float *y,
                                   size_t n)
@@ -83,13 +96,14 @@ static inline void qg_fake_floating(const qg_floating *p, const float *x, float 
 
 /* The kernels of one instruction set.  Their domain:
  * fused    limits within 2^22, scale within [2^-100, 2^100], a rounding to nearest
+ * once     that of fused, and scales for which qg_linear_hasten proves it
  * divided  limits within 2^22
  * each     limits within 2^22 for every offset
  * floating half-even without ppq_ties; exponents that qg_floating_quick accepts */
 struct qg_fake_row {
     const char *isa;
     bool (*supported)(void);
-    qg_linear_fn *const *fused, *const *divided; /* by rounding */
+    qg_linear_fn *const *fused, *const *once, *const *divided; /* by rounding */
     qg_linear_each_fn *const *each;
     qg_floating_fn *floating;
 };

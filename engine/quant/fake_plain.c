@@ -10,5 +10,5 @@
 
 static bool supported(void) { return true; }
 
-const qg_fake_row qg_fake_row_plain = { "plain C", supported, fused,
+const qg_fake_row qg_fake_row_plain = { "plain C", supported, fused,   once,
                                         divided,   each,      floating };

@@ -5,20 +5,12 @@
  * With QG_STEPS in the environment the steps of the plan and their times as well. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "engine/core/rng.h"
-#include "engine/exec/run.h"
 #include "engine/io/onnx_import.h"
 #include "engine/ir/infer.h"
 #include "ops/families.h"
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "tests/bench/steps.h"
 
 static int by_value(const void *a, const void *b)
 {
@@ -42,41 +34,6 @@ static qg_status make_inputs(qg_ctx *ctx, const qg_graph *g, const qg_tensor **i
     return QG_OK;
 }
 
-static const char *step_name(const qg_step *s)
-{
-    static const char *const kinds[] = { "node", "reorder", "round", "watch" };
-    return s->kind == QG_STEP_NODE ? s->node->op->name : kinds[s->kind];
-}
-
-/* QG_STEPS=1: the best time of every step (microseconds; the clock itself takes some
- * hundredths) and what it writes. */
-static qg_status print_steps(qg_ctx *ctx, const qg_plan *p, qg_run *r,
-                             const qg_tensor *const *in, size_t n)
-{
-    double *best = QG_NEWN(ctx->arena, p->step.n, double);
-    if (!best)
-        return qg_nomem(ctx);
-    for (size_t i = 0; i < n; i++) {
-        QG_TRY(qg_run_begin(r, in, NULL, 0, i));
-        for (size_t k = 0; k < p->step.n; k++) {
-            double start = now();
-            QG_TRY(qg_run_step(r, k));
-            double t = now() - start;
-            best[k] = i == 0 || t < best[k] ? t : best[k];
-        }
-    }
-    for (size_t k = 0; k < p->step.n; k++) {
-        const qg_step *s = &p->step.at[k];
-        char shape[QG_SHAPE_TEXT];
-        uint32_t to = s->n_out ? p->slot.at[s->first + s->n_in] : QG_NONE;
-        fprintf(stderr, "%4zu %9.2f us  %-12s %-24s %s\n", k, 1e6 * best[k],
-                step_name(s),
-                to == QG_NONE ? "" : qg_tensor_text(&p->tensor.at[to].type, shape),
-                s->kernel ? s->kernel->name : "");
-    }
-    return QG_OK;
-}
-
 static qg_status time_runs(qg_ctx *ctx, const qg_graph *g, const qg_plan *p, size_t n)
 {
     qg_run *r;
@@ -88,12 +45,12 @@ static qg_status time_runs(qg_ctx *ctx, const qg_graph *g, const qg_plan *p, siz
     QG_TRY(qg_run_new(ctx, p, &r));
     qg_status s = QG_OK;
     for (size_t i = 0; i < n + 3 && s == QG_OK; i++) {
-        double start = now();
+        double start = bench_now();
         s = qg_run_execute(r, in, NULL, 0, i);
-        t[i < 3 ? 0 : i - 3] = now() - start;
+        t[i < 3 ? 0 : i - 3] = bench_now() - start;
     }
     if (s == QG_OK && getenv("QG_STEPS"))
-        s = print_steps(ctx, p, r, in, n);
+        s = bench_print_steps(ctx, p, r, in, n);
     qg_run_free(r);
     qsort(t, n, sizeof *t, by_value);
     printf("best_ms %.4f median_ms %.4f plan_bytes %zu lower_bound %zu ratio %.3f "
