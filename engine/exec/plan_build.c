@@ -1,7 +1,6 @@
 /* plan_build.c -- from graph to steps: needed nodes in order, a kernel for each,
  * layouts per value, rounding where a TQC asks for it. */
 #include <assert.h>
-#include <math.h>
 
 #include "engine/exec/plan.h"
 #include "engine/ir/infer.h"
@@ -106,26 +105,6 @@ static qg_status add_watch(builder *b, const qg_endpoint *at, uint32_t tensor)
     return add_step(b, s, &tensor, NULL);
 }
 
-/* The kernel of an endpoint with one scale, NULL when it is not that simple. */
-static qg_status prepare_round(builder *b, const qg_tqc *t, const qg_tensor *type,
-                               const qg_linear **out)
-{
-    const qg_scheme *s = &t->scheme;
-    qg_qparam q = qg_tqc_param(t);
-    *out = NULL;
-    if (!(s->policy & QG_LINEAR) || !(s->policy & QG_PER_TENSOR) ||
-        (s->policy & QG_DYNAMIC) || q.n != 1 || !(q.scale[0] > 0) ||
-        !isfinite(q.scale[0]) || type->dtype != QG_F32 || !qg_tensor_known(type))
-        return QG_OK;
-    qg_linear *linear = QG_NEW(b->p->arena, qg_linear);
-    if (!linear)
-        return qg_nomem(b->p->ctx);
-    qg_linear_init(linear, s, q.scale[0], q.offset ? q.offset[0] : 0);
-    qg_linear_hasten(linear);
-    *out = linear;
-    return QG_OK;
-}
-
 static qg_status add_round(builder *b, qg_endpoint *at, uint32_t from, uint32_t to)
 {
     qg_plan *p = b->p;
@@ -134,7 +113,7 @@ static qg_status add_round(builder *b, qg_endpoint *at, uint32_t from, uint32_t 
     qg_step s = {
         .kind = QG_STEP_ROUND, .node = at->node, .n_in = 1, .n_out = 1, .at = *at
     };
-    QG_TRY(prepare_round(b, at->tqc, type, &s.linear));
+    QG_TRY(qg_plan_linear(b->p, at->tqc, type, &s.linear));
     QG_TRY(add_step(b, s, &from, &to));
     if (qg_tensor_known(type))
         QG_TRY(qg_tensor_bytes(p->ctx, "plan", type, &bytes));
