@@ -1,11 +1,11 @@
 /* qlinear.c -- products of stored integers: ConvInteger, MatMulInteger, QLinearConv,
  * QLinearMatMul.
  *
- *     acc = sum (a - a_zero) * (b - b_zero)                        int32, wraps
- *     v   = float32(acc) * float32(float32(sa * sb) / sy)
- *     y   = RNE(clamp(v, qmin - y_zero, qmax - y_zero)) + y_zero   the QLinear forms
+ *     acc = sum (a - a_zero) * (b - b_zero)     int32, wraps
+ *     y   = requantized acc                     the QLinear forms
  *
- * The rounding is ONNX Runtime's: the zero point is added after it, not before.
+ * The requantization is ONNX Runtime's row of number/requant.h: the zero point is added
+ * after the rounding, not before.  Scales must be finite and above 0.
  * Source: ONNX ConvInteger-10, MatMulInteger-10, QLinearConv-10, QLinearMatMul-10, 21;
  * spec/algorithms.md 5.1.
  *
@@ -13,8 +13,9 @@
  * (QUANTIZER), so backends leave them alone. */
 #include "ops/families.h"
 
-#include <math.h>
+#include <assert.h>
 
+#include "engine/number/requant.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
 #include "ops/util_conv.h"
@@ -69,13 +70,32 @@ static qg_status check_scales(const qg_call *k, const size_t *slot, size_t n)
     return QG_OK;
 }
 
-/* One accumulator, requantized. */
-static int32_t requantized(int32_t acc, float scale, int32_t zero, bool is_signed)
+/* Requantization into the output for the scales last seen. */
+typedef struct requantizer {
+    const qg_requant_rule *rule;
+    qg_code_range range;
+    qg_scales scales; /* 0: none yet */
+    qg_requant r;
+} requantizer;
+
+static requantizer requantizer_of(const qg_call *k, qg_requant_use use, const quant *y)
 {
-    float low = is_signed ? -128 : 0, high = is_signed ? 127 : 255;
-    float v = (float)acc * scale, least = low - (float)zero, most = high - (float)zero;
-    v = v > least ? v : least;
-    return (int32_t)nearbyintf(v < most ? v : most) + zero;
+    const qg_requant_rule *rule = qg_requant_find("onnxruntime", "any", use);
+    assert(rule);
+    return (requantizer){ .rule = rule,
+                          .range = qg_code_range_of(k->out[0]->dtype, y->zero[0]) };
+}
+
+/* The stored integer of one sum; neighbours mostly have the same scales. */
+static qg_status requantize(const qg_call *k, requantizer *q, qg_scales s, int32_t acc,
+                            int32_t *out)
+{
+    if (s.x != q->scales.x || s.w != q->scales.w || s.y != q->scales.y || s.x == 0) {
+        QG_TRY(qg_requant_prepare(k->ctx, k->node->name, q->rule, s, q->range, &q->r));
+        q->scales = s;
+    }
+    *out = qg_requant_one(&q->r, acc);
+    return QG_OK;
 }
 
 /* value is within the type. */
@@ -157,10 +177,13 @@ static qg_status run_qlinear_conv(const qg_call *k)
     if (!acc)
         return qg_nomem(k->ctx);
     QG_TRY(accumulate(k, qlinear_slots, &x, &w, acc, &p));
+    requantizer q = requantizer_of(k, QG_USE_CONV, &y);
     for (int64_t i = 0; i < n; i++) {
         int64_t c = w.n_scale == 1 ? 0 : i / space % p.out_channels;
-        float scale = x.scale[0] * w.scale[c] / y.scale[0];
-        store(out, i, requantized(acc[i], scale, y.zero[0], out->dtype == QG_I8));
+        qg_scales s = { x.scale[0], w.scale[c], y.scale[0] };
+        int32_t code;
+        QG_TRY(requantize(k, &q, s, acc[i], &code));
+        store(out, i, code);
     }
     return QG_OK;
 }
@@ -264,12 +287,13 @@ static qg_status run_qlinear_matmul(const qg_call *k)
     QG_TRY(quant_of(k, 4, 5, &b));
     QG_TRY(quant_of(k, 6, 7, &y));
     QG_TRY(multiply(k, 3, &a, &b, &p, &acc));
+    requantizer q = requantizer_of(k, QG_USE_DENSE_CHANNEL, &y);
     for (int64_t i = 0; i < qg_tensor_count(out); i++) {
-        float sa = a.scale[i / p.n % a.n_scale], sb = b.scale[i % p.n % b.n_scale];
-        float scale = sa * sb / y.scale[0];
-        store(out, i,
-              requantized((int32_t)(uint64_t)acc[i], scale, y.zero[0],
-                          out->dtype == QG_I8));
+        qg_scales s = { a.scale[i / p.n % a.n_scale], b.scale[i % p.n % b.n_scale],
+                        y.scale[0] };
+        int32_t code;
+        QG_TRY(requantize(k, &q, s, (int32_t)(uint64_t)acc[i], &code));
+        store(out, i, code);
     }
     return QG_OK;
 }

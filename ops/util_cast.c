@@ -11,21 +11,6 @@ enum { CHUNK = 256 }; /* elements converted at a time */
  * which holds every float exactly. */
 static bool is_float(qg_dtype d) { return qg_dtype_kind_of(d) == QG_KIND_FLOAT; }
 
-/* The 4- or 2-bit field of element i. */
-static unsigned field(const void *data, unsigned bits, int64_t i)
-{
-    unsigned per = 8 / bits, shift = (unsigned)(i % per) * bits;
-    return ((const uint8_t *)data)[i / per] >> shift & ((1u << bits) - 1);
-}
-
-static void set_field(void *data, unsigned bits, int64_t i, unsigned value)
-{
-    unsigned per = 8 / bits, shift = (unsigned)(i % per) * bits;
-    unsigned mask = ((1u << bits) - 1) << shift;
-    uint8_t *at = (uint8_t *)data + i / per;
-    *at = (uint8_t)((*at & ~mask) | (value << shift & mask));
-}
-
 /* --- reading ------------------------------------------------------------------- */
 
 #define LOAD(id, type)                                                                 \
@@ -54,7 +39,7 @@ static void load_i64(const qg_cast_side *s, int64_t n, int64_t *to)
         bool is_signed = qg_dtype_kind_of(s->dtype) == QG_KIND_INT;
         assert(bits < 8);
         for (int64_t i = 0; i < n; i++) {
-            unsigned v = field(s->data, bits, s->at + i);
+            unsigned v = qg_packed_get(s->data, bits, (size_t)(s->at + i));
             to[i] = is_signed ? (int64_t)(v ^ sign) - (int64_t)sign : (int64_t)v;
         }
     }
@@ -80,8 +65,9 @@ static void load_f64(const qg_cast_side *s, int64_t n, double *to)
             unsigned bits = qg_dtype_bits(s->dtype);
             assert(bits <= 8);
             to[i] = (double)qg_small_to_f32(
-                s->dtype, bits < 8 ? (uint8_t)field(s->data, bits, s->at + i)
-                                   : ((const uint8_t *)s->data)[s->at + i]);
+                s->dtype,
+                bits < 8 ? (uint8_t)qg_packed_get(s->data, bits, (size_t)(s->at + i))
+                         : ((const uint8_t *)s->data)[s->at + i]);
         }
     }
 }
@@ -113,8 +99,8 @@ static void store_i64(const qg_cast_side *s, int64_t n, const int64_t *from)
         break;
     default:
         for (int64_t i = 0; i < n; i++)
-            set_field(s->data, qg_dtype_bits(s->dtype), s->at + i,
-                      (unsigned)(uint64_t)from[i]);
+            qg_packed_set(s->data, qg_dtype_bits(s->dtype), (size_t)(s->at + i),
+                          (unsigned)(uint64_t)from[i]);
     }
 }
 #undef STORE
@@ -161,7 +147,7 @@ static void store_f64(const qg_cast_side *s, int64_t n, const double *from,
         default: {
             uint8_t v = qg_small_of_f32(s->dtype, to_odd(from[i]), saturate);
             if (bits < 8)
-                set_field(s->data, bits, s->at + i, v);
+                qg_packed_set(s->data, bits, (size_t)(s->at + i), v);
             else
                 ((uint8_t *)s->data)[s->at + i] = v;
         }

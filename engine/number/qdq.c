@@ -114,23 +114,33 @@ static int32_t to_int32(float v, bool aarch64)
     return v < 0 ? INT32_MIN : v > 0 ? INT32_MAX : 0;
 }
 
-/* Round, add modulo 2^32, clamp: the order of ORT's scalar loops. */
-static int32_t wrapped(const qg_qdq *q, limits m, float scale, float x)
+/* v = x / scale in the precision asked for. */
+static void quotients(const qg_qdq *q, float scale, const float *x, size_t n, float *v)
 {
-    int32_t code = to_int32(x / scale, q->aarch64);
+    for (size_t i = 0; i < n; i++)
+        v[i] = x[i] / scale;
+    for (size_t i = 0; q->precision == QG_F16 && i < n; i++)
+        v[i] = qg_f16_to_f32(qg_f32_to_f16(v[i]));
+    for (size_t i = 0; q->precision == QG_BF16 && i < n; i++)
+        v[i] = qg_bf16_to_f32(qg_f32_to_bf16(v[i]));
+}
+
+/* Round, add modulo 2^32, clamp: the order of ORT's scalar loops. */
+static int32_t wrapped(const qg_qdq *q, limits m, float v)
+{
+    int32_t code = to_int32(v, q->aarch64);
     code = (int32_t)((uint32_t)code + (uint32_t)m.zero);
     return code < m.low ? m.low : code > m.high ? m.high : code;
 }
 
 /* Codes lie within 2^17, where adding 1.5 * 2^23 rounds half-even. */
-static void clamped(limits m, float scale, const float *x, size_t n, int32_t *code)
+static void clamped(limits m, const float *v, size_t n, int32_t *code)
 {
     const float low = (float)(m.low - m.zero), high = (float)(m.high - m.zero);
     for (size_t i = 0; i < n; i++) {
-        float v = x[i] / scale;
-        v = v > low ? v : low; /* NaN too */
-        v = v < high ? v : high;
-        code[i] = (int32_t)((v + 0x1.8p23f) - 0x1.8p23f) + m.zero;
+        float c = v[i] > low ? v[i] : low; /* NaN: low */
+        c = c < high ? c : high;
+        code[i] = (int32_t)((c + 0x1.8p23f) - 0x1.8p23f) + m.zero;
     }
 }
 
@@ -138,8 +148,14 @@ static void quantize_each(const qg_qdq *q, run r, const void *x, void *y)
 {
     const float *from = x;
     for (size_t i = 0; i < r.n; i++) {
-        int32_t code = wrapped(q, limits_of(q, r.param + i), q->scale[r.param + i],
-                               from[r.at + i]);
+        float v;
+        int32_t code;
+        const limits m = limits_of(q, r.param + i);
+        quotients(q, q->scale[r.param + i], from + r.at + i, 1, &v);
+        if (q->onnx)
+            clamped(m, &v, 1, &code);
+        else
+            code = wrapped(q, m, v);
         store(q->type, y, r.at + i, 1, &code);
     }
 }
@@ -148,18 +164,20 @@ static void quantize_each(const qg_qdq *q, run r, const void *x, void *y)
  * run, go through ORT's scalar loop: those codes are computed again. */
 static void quantize_run(const qg_qdq *q, run r, const void *x, void *y)
 {
+    float v[CHUNK];
     int32_t code[CHUNK];
-    const float *from = (const float *)x + r.at, scale = q->scale[r.param];
+    const float *from = (const float *)x + r.at;
     const limits m = limits_of(q, r.param);
     const bool always = qg_dtype_bits(q->type) == 2;
-    const size_t per = 8 / qg_dtype_bits(q->type); /* in a byte; 0: 2-byte codes */
+    const size_t per = q->onnx ? 1 : 8 / qg_dtype_bits(q->type); /* in a byte */
     for (size_t i = 0, n; i < r.n; i += n) {
         n = r.n - i < CHUNK ? r.n - i : CHUNK;
-        clamped(m, scale, from + i, n, code);
+        quotients(q, q->scale[r.param], from + i, n, v);
+        clamped(m, v, n, code);
         for (size_t k = 0; per > 1 && k < n; k++) {
             size_t byte = (r.at + i + k) / per * per;
             if (always || byte < r.at || byte + per > r.at + r.n)
-                code[k] = wrapped(q, m, scale, from[i + k]);
+                code[k] = wrapped(q, m, v[k]);
         }
         store(q->type, y, r.at + i, n, code);
     }
@@ -175,8 +193,9 @@ static void quantize(const qg_qdq *q, run r, const void *x, void *y)
 static int32_t float_code(const qg_qdq *q, float v)
 {
     float size = fabsf(v);
-    bool kept = q->type == QG_F8E4M3FN && size >= 480 && size < 496;
-    if (q->no_saturate && q->type == QG_F8E5M2 && size >= 61440 && size < 65536)
+    bool kept = !q->onnx && q->type == QG_F8E4M3FN && size >= 480 && size < 496;
+    if (q->no_saturate && !q->onnx && q->type == QG_F8E5M2 && size >= 61440 &&
+        size < 65536)
         v = copysignf(NAN, v);
     return qg_small_of_f32(q->type, v, !q->no_saturate || kept);
 }
@@ -185,7 +204,8 @@ static void quantize_float(const qg_qdq *q, run r, const void *x, void *y)
 {
     const float *from = x;
     for (size_t i = 0; i < r.n; i++) {
-        float v = from[r.at + i] / q->scale[r.param + (r.each ? i : 0)];
+        float v;
+        quotients(q, q->scale[r.param + (r.each ? i : 0)], from + r.at + i, 1, &v);
         int32_t code = float_code(q, v);
         store(q->type, y, r.at + i, 1, &code);
     }
@@ -252,8 +272,8 @@ void qg_dynamic_quantize_linear(const float *x, size_t n, uint8_t *y, float *sca
     }
     *scale = low == high ? 1.0f : (high - low) / 255.0f;
     float zero = 0.0f - low / *scale;
-    zero = zero > 0.0f ? zero : 0.0f;
-    *zero_point = (uint8_t)rintf(zero < 255.0f ? zero : 255.0f);
+    zero = zero < 255.0f ? zero : 255.0f; /* NaN, of infinite ranges, too */
+    *zero_point = (uint8_t)rintf(zero > 0.0f ? zero : 0.0f);
     qg_quantize_linear(&(qg_qdq){ .type = QG_U8,
                                   .outer = 1,
                                   .dim = 1,

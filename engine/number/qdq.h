@@ -13,6 +13,8 @@
  *         they saturate and NaN gives 0.
  * float8  q = cast(x / scale), x = value(q) * scale; the zero point is 0 by definition.
  *         float4 alike
+ * ONNX    operators of a model mean what the standard says: no form wraps, and float8
+ *         is the standard's Cast.  `onnx` asks for that; the rest is the same.
  * Source  spec/algorithms.md 5.1, vectors/README.md; vectors/ort_qdq.json; ONNX
  *         QuantizeLinear-21.  float16 and bfloat16 tensors: convert to float32 and back
  *         (number/format.h), which is what ONNX Runtime does. */
@@ -27,10 +29,12 @@ typedef struct qg_qdq {
     qg_dtype type; /* of codes and zero points: see qg_qdq_knows */
     size_t outer, dim, inner;
     size_t block; /* 0: parameters are [dim]; else [outer][ceil(dim / block)][inner] */
-    const float *scale; /* float32, any value */
+    const float *scale;     /* float32, any value */
     const void *zero_point; /* of `type`, packed as in dtype.h; NULL: all 0 */
     bool no_saturate;       /* float8: overflow gives NaN or infinity instead */
     bool aarch64;           /* the wrapping forms as on aarch64 */
+    bool onnx;              /* the standard where ONNX Runtime differs, see above */
+    qg_dtype precision;     /* F16, BF16: x / scale is rounded to it; else float32 */
 } qg_qdq;
 
 /* int2, int4, int8, int16, their unsigned kin, float8, float4e2m1; int32 too, which

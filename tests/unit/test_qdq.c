@@ -166,6 +166,71 @@ static void float8_without_saturation(void **state)
         assert_int_equal(y[i], 0x7b);
 }
 
+/* What operators mean: no form wraps, and float8 is ONNX's Cast. */
+static void onnx_departs_where_the_header_says(void **state)
+{
+    (void)state;
+    static const float x[] = { NAN, INFINITY, -INFINITY, 3e9f, 480, 495.99f, 61440, 1 };
+    static const float scale[] = { 1, 1, 1, 1, 1, 1, 1, 1 };
+    static const qg_dtype types[] = { QG_I2, QG_I4, QG_I8 };
+    static const uint8_t e4m3[] = { 0x7f, 0x7f, 0xff, 0x7f, 0x7f, 0x7f, 0x7f, 0x38 };
+    uint8_t y[8];
+    qg_qdq q = { .dim = 1, .inner = 8, .block = 1, .scale = scale, .onnx = true };
+    q.outer = 1;
+    for (int t = 0; t < 3; t++)
+        for (q.block = 0; q.block < 2; q.block++) {
+            int32_t high = (1 << (qg_dtype_bits(types[t]) - 1)) - 1;
+            q.type = types[t];
+            qg_quantize_linear(&q, x, y);
+            for (size_t i = 0; i < 7; i++)
+                assert_int_equal(code_at(q.type, y, i),
+                                 i % 2 || i > 2 ? high : -high - 1);
+        }
+    q.no_saturate = true;
+    q.type = QG_F8E4M3FN;
+    qg_quantize_linear(&q, x, y);
+    assert_memory_equal(y, e4m3, 8);
+    q.type = QG_F8E5M2;
+    qg_quantize_linear(&q, x, y);
+    assert_int_equal(y[6], 0x7c);
+}
+
+/* 2.5003 is a tie as float16; 2.507 as bfloat16, where 2.5 has neighbours 1/64 apart. */
+static void quotient_has_the_precision(void **state)
+{
+    (void)state;
+    static const float x[] = { 2.5003f, 2.507f }, scale[] = { 1 };
+    static const struct {
+        qg_dtype precision;
+        uint8_t y[2];
+    } row[] = {
+        {QG_NODTYPE, { 3, 3 }},
+        { QG_F32,    { 3, 3 }},
+        { QG_F16,    { 2, 3 }},
+        { QG_BF16,   { 2, 2 }},
+    };
+    for (int i = 0; i < 4; i++) {
+        uint8_t y[2];
+        qg_qdq q = { .type = QG_U8, .outer = 1, .dim = 1, .inner = 2, .scale = scale };
+        q.precision = row[i].precision;
+        qg_quantize_linear(&q, x, y);
+        assert_memory_equal(y, row[i].y, 2);
+    }
+}
+
+/* onnxruntime 1.31.1. */
+static void dynamic_range_may_be_infinite(void **state)
+{
+    (void)state;
+    static const float x[] = { -INFINITY, 0, 1 };
+    static const uint8_t expected[] = { 0, 255, 255 };
+    uint8_t y[3], zero;
+    float scale;
+    qg_dynamic_quantize_linear(x, 3, y, &scale, &zero);
+    assert_memory_equal(y, expected, 3);
+    assert_true(isinf(scale) && zero == 255);
+}
+
 static void float_codes_come_back(void **state)
 {
     (void)state;
@@ -226,6 +291,9 @@ QG_TEST_MAIN(cmocka_unit_test(formula_holds_everywhere),
              cmocka_unit_test(specials_follow_the_form),
              cmocka_unit_test(half_bytes_take_the_other_form),
              cmocka_unit_test(float8_without_saturation),
+             cmocka_unit_test(onnx_departs_where_the_header_says),
+             cmocka_unit_test(quotient_has_the_precision),
+             cmocka_unit_test(dynamic_range_may_be_infinite),
              cmocka_unit_test(float_codes_come_back),
              cmocka_unit_test(int32_dequantizes_modulo_2_32),
              cmocka_unit_test(dynamic_range))
