@@ -294,8 +294,8 @@ static qg_status add_affine(qg_ctx *ctx, const qg_node *n, size_t channels,
     return QG_OK;
 }
 
-/* Add and the clamp behind it touch memory once; layouts do not matter when all dims are
- * equal. */
+/* Add and the clamp behind it touch memory once; layouts do not matter when all dims
+ * are equal. */
 typedef struct add_clamped {
     float low, high;
 } add_clamped;
@@ -377,8 +377,8 @@ const qg_op qg_ops_binary[] = {
     ROW("Add", 1, 6, add),
     { .name = "Add", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = JOINS, .param_size = sizeof(qg_binary_param),
-      .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run, .in_place = 3,
-      .compile = add_compile, .affine = add_affine },
+      .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run,
+      .in_place = 3, .compile = add_compile, .affine = add_affine },
     ROW("Sub", 1, 6, sub),      ROW("Sub", 7, 0, sub),
     ROW("Mul", 1, 6, mul),      ROW("Mul", 7, 0, mul),
     ROW("Div", 1, 6, divide),   ROW("Div", 7, 0, divide),

@@ -24,7 +24,8 @@ INLINE float softplus(float x)
 
 /* clang-format off */
 #define X(id, f)                                                                       \
-    TARGET static void map_##id(const float *in, float *out, size_t n, float a, float b) \
+    TARGET static void map_##id(const float *in, float *out, size_t n, float a,        \
+                                float b)                                               \
     {                                                                                  \
         (void)a, (void)b;                                                              \
         INDEPENDENT                                                                    \

@@ -121,8 +121,8 @@ void qg_plan_free(qg_plan *p); /* NULL is fine */
 QG_NODISCARD qg_status qg_plan_build(qg_plan *p);
 QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);
 
-/* plan.c: the kernel that rounds an array of this type at an endpoint with one scale, in
- * the plan's arena; NULL when it is not that simple or the parameters are not valid,
+/* plan.c: the kernel that rounds an array of this type at an endpoint with one scale,
+ * in the plan's arena; NULL when it is not that simple or the parameters are not valid,
  * which qg_fake_quantize then says. */
 QG_NODISCARD qg_status qg_plan_linear(qg_plan *p, const qg_tqc *t,
                                       const qg_tensor *type, const qg_linear **out);

@@ -1,13 +1,13 @@
-/* vecmath.h -- exp, log, tanh, erf and kin of one float32, the definition that operators
- * use: plain C without branches, so that a loop over them vectorises.
+/* vecmath.h -- exp, log, tanh, erf and kin of one float32, the definition that
+ * operators use: plain C without branches, so that a loop over them vectorises.
  *
  * Bits     the same on every instruction set and with every C library: only +, -, *, /
  *          and comparisons, each rounded once (the build sets -ffp-contract=off), in
  *          the order written
- * Error    ULP below, in units of the last place of the true value, over all finite x
- *          (measured over every third of the 2^32 arguments; tests/unit/test_vecmath.c samples).
- *          Where the true value is subnormal: of the smallest subnormal
- * Limits   NaN gives NaN, infinities and overflow what C's functions of the name give
+ * Error    ULP below, in units of the last place of the true value (where that is
+ *          subnormal, of the smallest subnormal).  Measured over every third of the
+ *          2^32 arguments; tests/unit/test_vecmath.c samples them
+ * Limits   NaN gives NaN, infinities and overflow what C's functions of that name do
  * Source   ranges reduced after Cody and Waite, Software Manual for the Elementary
  *          Functions (1980); coefficients are weighted minimax fits of the quotient that
  *          the comment names, rounded to float32 (Lawson's iteration, 4000 nodes) */

@@ -63,12 +63,13 @@ float qg_linear_define(const qg_linear *p, float x);
  * instead of twice, when that is proven to give the same bits for this scale.
  *
  * Proof    Let u be the distance between floats at x / scale.  x * inverse is at most
- *          1.5 u off and inverse 2^-24 of itself, so that one correction, before it is
- *          rounded, is less than 2^-22 u off: it rounds as division does unless x / scale
- *          is that close to the middle between two floats.  Neighbours of x are at least
- *          u / 2 apart there, so x is then the float next to scale * middle.  And a wrong
- *          neighbour shows in the result only when one of the two floats is a half,
- *          k + 1/2.  These x, for every half within the limits, are tried.
+ *          1.5 u off and inverse 2^-24 of itself, so that one correction, before it
+ *          is rounded, is less than 2^-22 u off: it rounds as division does unless
+ *          x / scale is that close to the middle between two floats.  Neighbours of x
+ *          are at least u / 2 apart there, so x is then the float next to
+ *          scale * middle.  And a wrong neighbour shows in the result only when one of
+ *          the two floats is a half, k + 1/2.  These x, for every half within the
+ *          limits, are tried.
  * Takes some microseconds; ranges of more than 1024 steps stay as they are. */
 void qg_linear_hasten(qg_linear *p);
 
