@@ -78,8 +78,8 @@ qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param);
 QG_NODISCARD qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype);
 void qg_binary_run(const qg_call *k, qg_row2 f);
 
-/* How many followers a kernel absorbs that ends with v = v < low ? low : v;
- * v = v > high ? high : v: 1 when the next is a clamp, else 0 with limits that change nothing. */
+/* How many followers a kernel absorbs that clamps to [low, high] by comparisons which
+ * are false for NaN: 1 when the next is a clamp, else 0 and limits without effect. */
 uint32_t qg_absorb_clamp(const qg_compile *c, float *low, float *high);
 
 /* Before a loop over arrays that are the same or do not overlap: gcc may vectorise

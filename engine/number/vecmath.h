@@ -5,12 +5,13 @@
  *          and comparisons, each rounded once (the build sets -ffp-contract=off), in
  *          the order written
  * Error    ULP below, in units of the last place of the true value (where that is
- *          subnormal, of the smallest subnormal).  Measured over every third of the
- *          2^32 arguments; tests/unit/test_vecmath.c samples them
- * Limits   NaN gives NaN, infinities and overflow what C's functions of that name do
+ *          subnormal, of the smallest subnormal), measured over every third of the 2^32
+ *          arguments; tests/unit/test_vecmath.c samples them
+ * Limits   NaN gives NaN; infinities and overflow do as in C's functions
  * Source   ranges reduced after Cody and Waite, Software Manual for the Elementary
- *          Functions (1980); coefficients are weighted minimax fits of the quotient that
- *          the comment names, rounded to float32 (Lawson's iteration, 4000 nodes) */
+ *          Functions (1980); coefficients are weighted minimax fits of the quotient
+ *          that the comment names, rounded to float32 (Lawson's iteration over 4000
+ *          nodes) */
 #ifndef QG_ENGINE_NUMBER_VECMATH_H
 #define QG_ENGINE_NUMBER_VECMATH_H
 
