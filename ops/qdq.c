@@ -1,5 +1,5 @@
-/* qdq.c -- QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: attributes, types and
- * shapes.  The arithmetic is number/qdq.h.
+/* qdq.c -- QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: attributes,
+ * types and shapes.  The arithmetic is number/qdq.h.
  *
  * ONNX    where ONNX Runtime departs from the standard (codes that wrap beyond 2^31,
  *         float8 without saturation) an operator means the standard: qg_qdq.onnx.

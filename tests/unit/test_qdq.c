@@ -195,7 +195,8 @@ static void onnx_departs_where_the_header_says(void **state)
     assert_int_equal(y[6], 0x7c);
 }
 
-/* 2.5003 is a tie as float16; 2.507 as bfloat16, where 2.5 has neighbours 1/64 apart. */
+/* 2.5003 is a tie as float16; 2.507 as bfloat16, where 2.5 has neighbours 1/64
+ * apart. */
 static void quotient_has_the_precision(void **state)
 {
     (void)state;
