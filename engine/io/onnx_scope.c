@@ -178,6 +178,8 @@ qg_status qg_onnx_bind(qg_onnx_scope *s, const char *name, qg_value *value)
 qg_status qg_onnx_constant(qg_onnx_build *b, const char *what, qg_value *v,
                            const qg_tensor *t)
 {
+    if (!v) /* an output of a function that the call leaves out */
+        return QG_OK;
     if (v->def)
         return qg_fail(b->ctx, QG_EMODEL,
                        "import: %s: tensor '%.100s' is produced twice, also by node "

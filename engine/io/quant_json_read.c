@@ -10,6 +10,7 @@
 #include "engine/core/num.h"
 #include "engine/io/json.h"
 #include "engine/io/quant_json.h"
+#include "engine/quant/tqc_check.h"
 
 typedef struct reader {
     qg_ctx *ctx;
@@ -530,6 +531,7 @@ static qg_status read_all(reader *r, const qg_json *root)
     QG_TRY(read_manifest(r, root));
     QG_TRY(read_nodes(r, root));
     QG_TRY(read_tqcs(r, root));
+    QG_TRY(qg_check_tqcs(r->ctx, r->quant, UINT32_MAX));
     QG_TRY(read_journal(r, root));
     return read_coverage(r, root);
 }
