@@ -1,6 +1,8 @@
-/* algorithms_small.json: the parts about learned grids; tolerance 1e-6. */
+/* algorithms_small.json: the parts about learned grids and ACIQ; tolerance 1e-6. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "engine/quant/calibrate_aciq.h"
 #include "engine/quant/gradient.h"
 #include "tests/programs/vectors/vectors.h"
 
@@ -68,22 +70,60 @@ static void pact(vec_run *v, const json *c, const json *root)
     curve(v, c, js_find(c, "x") ? c : js_get(root, "lsq"), &g, "dout_dalpha");
 }
 
+static void aciq(vec_run *v, const json *c, const json *root)
+{
+    static const char *const shapes[] = {
+        [QG_ACIQ_LAPLACE] = "laplace", [QG_ACIQ_GAUSS] = "gaussian"
+    };
+    (void)root;
+    for (int shape = 0; shape < 2; shape++) {
+        vec_case(v, "aciq %s", shapes[shape]);
+        JS_EACH(alpha, js_get(c, shapes[shape]))
+        vec_close(v, js_key(alpha),
+                  qg_aciq_alpha((qg_aciq_shape)shape, atoi(js_key(alpha))),
+                  js_number(alpha), (vec_tolerance){ TOLERANCE, 0 });
+    }
+}
+
+static void ncnn_aciq(vec_run *v, const json *cases, const json *root)
+{
+    (void)root;
+    JS_EACH(c, cases)
+    {
+        float threshold = 0;
+        int bits = (int)js_i64(c, "bits");
+        vec_case(v, "ncnn_aciq %g %d bits", js_num(c, "absmax"), bits);
+        if (!vec_ok(v, "ncnn",
+                    qg_aciq_ncnn(v->ctx, js_f32(c, "absmax"), (uint64_t)js_i64(c, "N"),
+                                 bits, false, &threshold)))
+            continue;
+        vec_same_floats(v, "threshold", &threshold, &(float){ js_f32(c, "threshold") },
+                        1);
+        float top = (float)((1 << (bits - 1)) - 1);
+        vec_same_floats(v, "scale", &(float){ top / threshold },
+                        &(float){ js_f32(c, "scale") }, 1);
+    }
+}
+
 void vec_algorithms_small(vec_run *v, const json *root)
 {
     static const struct {
         const char *name;
         void (*run)(vec_run *v, const json *section, const json *root);
     } sections[] = {
-        {"lsq",   lsq },
-        { "tqt",  tqt },
-        { "pact", pact}
+        {"lsq",        lsq      },
+        { "aciq",      aciq     },
+        { "ncnn_aciq", ncnn_aciq},
+        { "tqt",       tqt      },
+        { "pact",      pact     }
     };
+    const size_t count = sizeof sections / sizeof sections[0];
     JS_EACH(section, root)
     {
         size_t k = 0;
-        while (k < 3 && strcmp(sections[k].name, js_key(section)) != 0)
+        while (k < count && strcmp(sections[k].name, js_key(section)) != 0)
             k++;
-        if (k < 3)
+        if (k < count)
             sections[k].run(v, section, root);
         else
             vec_skip(v, "%s", js_key(section));

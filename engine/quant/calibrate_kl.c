@@ -1,0 +1,292 @@
+/* Entropy calibration of pytorch-quantization, of the published script, and of PPQ. */
+#include "engine/quant/calibrate_kl.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    double eps; /* added to every q */
+} variants[] = {
+    [QG_KL_NVIDIA] = {"nvidia-kl",          0   },
+    [QG_KL_SEED] = { "seed-kl",           1e-6},
+    [QG_KL_SEED_PUBLISHED] = { "seed-kl-published", 1e-6},
+};
+
+const char *qg_kl_variant_name(qg_kl_variant v) { return variants[v].name; }
+
+int qg_kl_variant_named(const char *text)
+{
+    for (int v = 0; v <= QG_KL_SEED_PUBLISHED; v++)
+        if (strcmp(variants[v].name, text) == 0)
+            return v;
+    return -1;
+}
+
+size_t qg_kl_candidates(const qg_kl *k, size_t bins)
+{
+    return (bins - k->start) / k->stride + 1;
+}
+
+/* A search in progress. */
+struct search {
+    const qg_kl *k;
+    size_t bins, candidates;
+    double eps, total;
+    double *count;   /* [bins]: what the current candidate sees */
+    double *tail;    /* [bins + 1]: sum of the given counts from here on */
+    double *average; /* [levels]: of a group's bins that are not empty */
+};
+
+static qg_status begin(qg_ctx *ctx, qg_arena *a, const qg_kl *k, const qg_histogram *h,
+                       struct search *s)
+{
+    QG_TRY(qg_histogram_check(ctx, variants[k->variant].name, h));
+    if (k->levels == 0 || k->levels > h->bins || k->start == 0 || k->start > h->bins ||
+        k->stride == 0)
+        return qg_fail(
+            ctx, QG_ECONFIG, "%s: %zu levels, start %zu, stride %zu, expected 1 to %zu",
+            variants[k->variant].name, k->levels, k->start, k->stride, h->bins);
+    *s = (struct search){ .k = k,
+                          .bins = h->bins,
+                          .candidates = qg_kl_candidates(k, h->bins),
+                          .eps = variants[k->variant].eps,
+                          .count = QG_NEWN(a, h->bins, double),
+                          .tail = QG_NEWN(a, h->bins + 1, double),
+                          .average = QG_NEWN(a, k->levels, double) };
+    if (!s->count || !s->tail || !s->average)
+        return qg_fail(ctx, QG_ENOMEM, "%s: scratch", variants[k->variant].name);
+    for (size_t j = 0; j < h->bins; j++)
+        s->count[j] = (double)h->count[j];
+    if (k->variant == QG_KL_NVIDIA && h->bins > 1)
+        s->count[0] = s->count[1];
+    for (size_t j = h->bins; j-- > 0;)
+        s->tail[j] = s->tail[j + 1] + s->count[j];
+    if (s->tail[0] == 0)
+        return qg_fail(ctx, QG_EDATA,
+                       "%s: nothing outside of the bin of zero, expected samples",
+                       variants[k->variant].name);
+    return QG_OK;
+}
+
+static size_t candidate(const struct search *s, size_t c)
+{
+    return s->k->start + c * s->k->stride;
+}
+
+/* The published script's aliasing: candidate i leaves its tail in the histogram. */
+static void leave(struct search *s, size_t i)
+{
+    if (s->k->variant == QG_KL_SEED_PUBLISHED)
+        s->count[i - 1] += s->tail[i];
+}
+
+/* First bin of group k among i bins: the least j with floor(j * levels / i) = k. */
+static size_t group_start(size_t k, size_t i, size_t levels)
+{
+    return (k * i + levels - 1) / levels;
+}
+
+/* Divergence of candidate i by the definition. */
+static double divergence_at(struct search *s, size_t i)
+{
+    double psum = 0, qsum = 0, sum = 0;
+    for (size_t k = 0; k < s->k->levels; k++) {
+        size_t end = group_start(k + 1, i, s->k->levels), filled = 0;
+        double all = 0;
+        for (size_t j = group_start(k, i, s->k->levels); j < end; j++) {
+            all += s->count[j];
+            filled += s->count[j] != 0;
+        }
+        s->average[k] = filled ? all / (double)filled : 0;
+        qsum += all;
+    }
+    psum = qsum + s->tail[i];
+    qsum += (double)i * s->eps;
+    for (size_t k = 0; k < s->k->levels; k++) {
+        size_t end = group_start(k + 1, i, s->k->levels);
+        for (size_t j = group_start(k, i, s->k->levels); j < end; j++) {
+            double p = s->count[j] + (j == i - 1 ? s->tail[i] : 0);
+            double q = (s->count[j] != 0 ? s->average[k] : 0) + s->eps;
+            if (p > 0 && q == 0)
+                return INFINITY;
+            if (p > 0)
+                sum += p / psum * log((p / psum) / (q / qsum));
+        }
+    }
+    return sum;
+}
+
+/* Candidate c is the choice so far when it is no worse: the last minimum wins. */
+static void consider(struct search *s, const qg_histogram *h, size_t c, double loss,
+                     qg_range_choice *best)
+{
+    size_t i = candidate(s, c);
+    if (loss <= best->loss)
+        *best = (qg_range_choice){ i, -h->edge[i], h->edge[i], loss };
+}
+
+static const qg_range_choice nothing = { 0, 0, 0, INFINITY };
+
+qg_status qg_kl_search_plain(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
+                             const qg_histogram *h, double *divergence,
+                             qg_range_choice *out)
+{
+    struct search s;
+    qg_range_choice best = nothing;
+    QG_TRY(begin(ctx, scratch, k, h, &s));
+    for (size_t c = 0; c < s.candidates; c++) {
+        double loss = divergence_at(&s, candidate(&s, c));
+        leave(&s, candidate(&s, c));
+        consider(&s, h, c, loss, &best);
+        if (divergence)
+            divergence[c] = loss;
+    }
+    *out = best;
+    return QG_OK;
+}
+
+/* Sums over the first b bins that a candidate sees: of counts, of bins that are not
+ * empty, of c ln c. */
+struct prefix {
+    double count, filled, log;
+};
+
+static double xlogx(double x) { return x > 0 ? x * log(x) : 0; }
+
+static struct prefix plus(struct prefix p, double count)
+{
+    return (struct prefix){ p.count + count, p.filled + (count != 0),
+                            p.log + xlogx(count) };
+}
+
+/* spec/algorithms.md 3.8: q is constant on the filled bins of a group, so that
+ * sum p ln q = c ln(c / z) there; only bin i - 1 has the tail more. */
+static double divergence_fast(const struct search *s, const struct prefix *prefix,
+                              size_t i)
+{
+    size_t levels = s->k->levels, start = 0;
+    double tail = s->tail[i], last = s->count[i - 1], sum = 0, spread = 0;
+    if (tail > 0 && last == 0 && s->eps == 0)
+        return INFINITY;
+    for (size_t k = 0; k < levels; k++) {
+        size_t end = group_start(k + 1, i, levels);
+        double c = prefix[end].count - prefix[start].count;
+        double z = prefix[end].filled - prefix[start].filled;
+        if (end > start) /* fewer bins than levels leave groups empty */
+            spread = last > 0 ? c / z : 0;
+        if (c > 0)
+            sum += c * log(c / z + s->eps);
+        start = end;
+    }
+    if (tail > 0)
+        sum += tail * log(spread + s->eps);
+    double kept = prefix[i].count, total = kept + tail;
+    double own = prefix[i].log - xlogx(last) + xlogx(last + tail);
+    return (own - sum) / total - log(total) + log(kept + (double)i * s->eps);
+}
+
+/* Divergences of all candidates, and the least of them. */
+static double fast_divergences(struct search *s, struct prefix *prefix,
+                               double *divergence)
+{
+    double least = INFINITY;
+    size_t filled = 0;
+    for (size_t c = 0; c < s->candidates; c++) {
+        size_t i = candidate(s, c);
+        for (; filled < i; filled++)
+            prefix[filled + 1] = plus(prefix[filled], s->count[filled]);
+        divergence[c] = divergence_fast(s, prefix, i);
+        least = fmin(least, divergence[c]);
+        leave(s, i);
+        prefix[i] = plus(prefix[i - 1], s->count[i - 1]);
+    }
+    return least;
+}
+
+qg_status qg_kl_search(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
+                       const qg_histogram *h, double *divergence, qg_range_choice *out)
+{
+    const double uncertain = 1e-11;
+    struct search s, again;
+    qg_range_choice best = nothing;
+    QG_TRY(begin(ctx, scratch, k, h, &s));
+    QG_TRY(begin(ctx, scratch, k, h, &again));
+    struct prefix *prefix = QG_NEWN(scratch, h->bins + 1, struct prefix);
+    double *all = divergence ? divergence : QG_NEWN(scratch, s.candidates, double);
+    if (!prefix || !all)
+        return qg_fail(ctx, QG_ENOMEM, "%s: scratch", variants[k->variant].name);
+    double least = fast_divergences(&s, prefix, all);
+    for (size_t c = 0; c < s.candidates; c++) {
+        size_t i = candidate(&s, c);
+        if (all[c] <= least + uncertain)
+            consider(&s, h, c, divergence_at(&again, i), &best);
+        leave(&again, i);
+    }
+    assert(best.index > 0);
+    *out = best;
+    return QG_OK;
+}
+
+/* -- PPQ -------------------------------------------------------------------------- */
+
+/* Groups of `width` bins: the sum over those that are not empty, per such bin. */
+static float group_average(const float *count, size_t width)
+{
+    float sum = 0, filled = 0;
+    for (size_t j = 0; j < width; j++) {
+        sum += count[j];
+        filled += count[j] > 0;
+    }
+    return filled > 0 ? sum / filled : 0;
+}
+
+/* p and q are float32, the logarithms and their sum double. */
+static double ppq_divergence(const float *count, size_t bins, size_t kept,
+                             size_t levels)
+{
+    double total = 0, inside = 0, sum = 0;
+    size_t width = kept / levels;
+    for (size_t j = 0; j < bins; j++) {
+        total += (double)count[j];
+        inside += j < kept ? (double)count[j] : 0;
+    }
+    float tail = (float)(total - inside);
+    for (size_t k = 0; k < levels; k++) {
+        float average = group_average(count + k * width, width);
+        for (size_t j = k * width; j < (k + 1) * width; j++) {
+            float p = (count[j] + (j == kept - 1 ? tail : 0)) / (float)total;
+            float q = count[j] > 0 ? average / (float)inside : 0;
+            sum += (double)p * (log10((double)p + 1e-30) - log10((double)q + 1e-30));
+        }
+    }
+    return sum;
+}
+
+qg_status qg_kl_ppq(qg_ctx *ctx, qg_arena *scratch, const qg_histogram *h,
+                    size_t levels, double *divergence, qg_range_choice *out)
+{
+    QG_TRY(qg_histogram_check(ctx, "ppq-kl", h));
+    size_t crushed = (size_t)((double)h->bins * 0.002);
+    if (levels <= crushed || levels > h->bins || h->bins % levels != 0)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "ppq-kl: %zu levels on %zu bins, expected a divisor of the "
+                       "bins above %zu",
+                       levels, h->bins, crushed);
+    float *count = QG_NEWN(scratch, h->bins, float);
+    if (!count)
+        return qg_fail(ctx, QG_ENOMEM, "ppq-kl: scratch");
+    for (size_t j = 0; j < h->bins; j++)
+        count[j] = j < crushed ? 0 : j == crushed ? 1 : (float)h->count[j];
+    qg_range_choice best = nothing;
+    for (size_t kept = levels; kept <= h->bins; kept += levels) {
+        double loss = ppq_divergence(count, h->bins, kept, levels);
+        if (loss < best.loss)
+            best = (qg_range_choice){ kept, -h->edge[kept], h->edge[kept], loss };
+        if (divergence)
+            divergence[kept / levels - 1] = loss;
+    }
+    *out = best;
+    return QG_OK;
+}
