@@ -120,16 +120,17 @@ void qg_copy_items(void *to, int64_t to_step, const void *from, int64_t from_ste
         return;
     }
     switch (bytes) {
+/* clang-format off */
 #define X(size)                                                                        \
     case size:                                                                         \
         copy_items(to, to_step, from, from_step, size, n);                             \
         return;
-        X(1)
-        X(2)
-        X(4) X(8) X(12) X(16) X(20) X(24) X(32)
+    X(1) X(2) X(4) X(8) X(12) X(16) X(20) X(24) X(32)
 #undef X
-            default : copy_items(to, to_step, from, from_step, bytes, n);
+    default:
+        copy_items(to, to_step, from, from_step, bytes, n);
     }
+    /* clang-format on */
 }
 
 /* The loop whose turns are copied at once, and the bytes that each turn copies: a short

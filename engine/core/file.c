@@ -68,11 +68,11 @@ void qg_file_close(qg_file *f)
     *f = (qg_file){ 0 };
 }
 
-qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, const char *doing, const char *path,
-                       size_t limit, char **text, size_t *size)
+qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, qg_file_request from, char **text,
+                       size_t *size)
 {
     qg_file f;
-    QG_TRY(qg_file_open(ctx, doing, path, limit, &f));
+    QG_TRY(qg_file_open(ctx, from.doing, from.path, from.limit, &f));
     char *copy = qg_arena_strndup(a, (const char *)f.bytes, f.size);
     size_t n = f.size;
     qg_file_close(&f);

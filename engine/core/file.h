@@ -1,4 +1,12 @@
-/* file.h -- whole files in, whole files out; nothing half-written is ever visible. */
+/* file.h -- whole files in, whole files out; nothing half-written is ever visible.
+ *
+ * Paths are used as given; nothing is resolved against a folder or the environment.
+ * Messages read "<doing>: <path>: <what is wrong>".
+ *
+ *     qg_file f;
+ *     QG_TRY(qg_file_open(ctx, "import", path, limit, &f));
+ *     ... f.bytes[0 .. f.size) ...
+ *     qg_file_close(&f); */
 #ifndef QG_ENGINE_CORE_FILE_H
 #define QG_ENGINE_CORE_FILE_H
 
@@ -12,52 +20,83 @@
  * only when the file was empty (then it points to a constant). */
 typedef struct qg_file {
     const unsigned char *bytes;
-    size_t size;
-    void *map; /* what to unmap; NULL when nothing was mapped */
+    size_t size; /* bytes */
+    void *map;   /* what to unmap; NULL when nothing was mapped */
 } qg_file;
 
 /* QG_EIO names path and reason; a directory or a file above `limit` bytes is refused.
- * `doing` begins the message: "import", "read backend", ... */
+ * `doing` begins the message: "import", "read backend", ...
+ * A FIFO or device is refused too, without waiting for its other end.  Cost: one
+ * mmap; pages come in when read.  A file that another process truncates meanwhile is
+ * a SIGBUS, as with any mapping. */
 QG_NODISCARD qg_status qg_file_open(qg_ctx *ctx, const char *doing, const char *path,
                                     size_t limit, qg_file *out);
+/* Every pointer into the bytes is dead.  Safe twice. */
 void qg_file_close(qg_file *f);
 
-/* The whole file as text in the arena, ending with a zero byte. */
-QG_NODISCARD qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, const char *doing,
-                                    const char *path, size_t limit, char **text,
-                                    size_t *size);
+/* Which file to read; as the parameters of qg_file_open. */
+typedef struct qg_file_request {
+    const char *doing, *path;
+    size_t limit; /* bytes; SIZE_MAX: any size */
+} qg_file_request;
+
+/* The whole file as text in the arena, ending with a zero byte that *size does not
+ * count.  The bytes may hold zeros of their own.
+ *
+ *     QG_TRY(qg_file_text(ctx, a, (qg_file_request){ "read", path, LIMIT }, &text,
+ *                         &size)); */
+QG_NODISCARD qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, qg_file_request from,
+                                    char **text, size_t *size);
 
 /* A file under construction: written beside its target and renamed over it by commit,
  * so that the target is either the old or the new file, complete. */
 typedef struct qg_writer {
-    qg_ctx *ctx;
+    qg_ctx *ctx;  /* for messages */
     FILE *stream; /* write here; errors are found by commit */
     char *target, *temporary;
 } qg_writer;
 
+/* Makes the temporary in the target's folder, since rename is atomic within one file
+ * system only; its mode is 0644.  On failure nothing was made.
+ *
+ *     qg_writer w;
+ *     QG_TRY(qg_writer_open(ctx, path, &w));
+ *     fprintf(w.stream, ...);                  // unchecked: commit finds out
+ *     return qg_writer_commit(&w); */
 QG_NODISCARD qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out);
+/* Flushes, closes and renames.  QG_EIO also for any write since open that failed:
+ * callers of fprintf need no checks.  On failure the old target is untouched and the
+ * temporary removed.  Either way w is spent; only qg_writer_abandon may follow. */
 QG_NODISCARD qg_status qg_writer_commit(qg_writer *w);
 void qg_writer_abandon(qg_writer *w); /* removes the temporary; safe after commit */
 
-/* qg_writer in one call. */
+/* qg_writer in one call.
+ * For results that are in memory anyway. */
 QG_NODISCARD qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *bytes,
                                      size_t size);
 
-/* Makes the directory and its parents; an existing directory is fine. */
+/* Makes the directory and its parents; an existing directory is fine.
+ * Mode 0755.  On failure (QG_EIO) parents that were made remain. */
 QG_NODISCARD qg_status qg_directory_make(qg_ctx *ctx, const char *path);
+/* False for what does not exist or cannot be looked at. */
 bool qg_is_directory(const char *path);
 
 /* Removes a directory that is empty; leaves any other alone.  For what was made for a
  * result that did not come. */
 void qg_directory_remove(const char *path);
 
-/* "dir/name" in the arena; NULL when out of memory. */
+/* "dir/name" in the arena; NULL when out of memory.
+ * No second '/' when the directory ends in one; an empty directory gives name alone. */
 char *qg_path_join(qg_arena *a, const char *directory, const char *name);
 
-/* The part of path after its last '/'. */
+/* The part of path after its last '/'.
+ * "" when path ends in '/'.  Borrowed from path. */
 const char *qg_path_base(const char *path);
 
-/* Names in a directory in byte order, without "." and "..".  *names lies in a. */
+/* Names in a directory in byte order, without "." and "..".  *names lies in a.
+ * Byte order, not the locale's, so that listings and fixtures are the same
+ * everywhere.  *names may be NULL when *count is 0.  QG_EIO when the folder cannot
+ * be read. */
 QG_NODISCARD qg_status qg_directory_list(qg_ctx *ctx, qg_arena *a, const char *path,
                                          const char ***names, size_t *count);
 

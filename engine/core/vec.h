@@ -3,7 +3,10 @@
  *     QG_VEC(uint32_t) ids = { 0 };
  *     QG_TRY(qg_vec_push(ctx, arena, &ids, 7));       // ids.at[0] == 7, ids.n == 1
  *
- * Growing leaves the old storage in the arena, at most as much again in all. */
+ * Growing leaves the old storage in the arena, at most as much again in all.
+ *
+ * Owns nothing: the arena does.  A NULL-filled vector is a valid empty one.
+ * Pointers into `at` hold until the next push; what was there stays readable. */
 #ifndef QG_ENGINE_CORE_VEC_H
 #define QG_ENGINE_CORE_VEC_H
 
@@ -17,16 +20,33 @@
         size_t n, room;                                                                \
     }
 
-/* Doubles *room until it holds `need`; *at keeps its n elements. */
-QG_NODISCARD qg_status qg_vec_grow(qg_ctx *ctx, qg_arena *a, void **at, size_t n,
-                                   size_t *room, size_t need, size_t size);
+/* A vector seen without its type. */
+typedef struct qg_vec_view {
+    void **at;    /* address of the vector's `at` */
+    size_t *room; /* and of its `room` */
+    size_t n;     /* elements to keep */
+    size_t size;  /* bytes of one */
+} qg_vec_view;
 
-/* Makes place for one more element; afterwards v->at[v->n++] = x is legal. */
-#define qg_vec_reserve(ctx, arena, v)                                                  \
-    ((v)->n < (v)->room ? QG_OK                                                        \
-                        : qg_vec_grow((ctx), (arena), (void **)&(v)->at, (v)->n,       \
-                                      &(v)->room, (v)->n + 1, sizeof *(v)->at))
+/* Doubles *v.room until it holds `need`, which is more than it does (asserted).  Called
+ * through qg_vec_room. */
+QG_NODISCARD qg_status qg_vec_grow(qg_ctx *ctx, qg_arena *a, qg_vec_view v,
+                                   size_t need);
 
+/* Makes place for `need` elements in all; n stays. */
+#define qg_vec_room(ctx, arena, v, need)                                               \
+    ((need) <= (v)->room ? QG_OK                                                       \
+                         : qg_vec_grow((ctx), (arena),                                 \
+                                       (qg_vec_view){ (void **)&(v)->at, &(v)->room,   \
+                                                      (v)->n, sizeof *(v)->at },       \
+                                       (need)))
+
+/* Makes place for one more element; afterwards v->at[v->n++] = x is legal.
+ * QG_ENOMEM otherwise, with the message on ctx; the vector is then as before. */
+#define qg_vec_reserve(ctx, arena, v) qg_vec_room(ctx, arena, v, (v)->n + 1)
+
+/* Appends one element; amortized O(1).  v is evaluated several times.  The element
+ * may be a compound literal with commas. */
 #define qg_vec_push(ctx, arena, v, ...)                                                \
     (qg_vec_reserve(ctx, arena, v) == QG_OK                                            \
          ? ((v)->at[(v)->n++] = (__VA_ARGS__), QG_OK)                                  \

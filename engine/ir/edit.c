@@ -68,10 +68,7 @@ qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_value *to)
             "edit: value '%s' is an output and '%s' is part of the interface "
             "too, expected an inner value",
             from->name, to->name);
-    size_t need = to->use.n + from->use.n;
-    if (need > to->use.room)
-        QG_TRY(qg_vec_grow(g->ctx, g->arena, (void **)&to->use.at, to->use.n,
-                           &to->use.room, need, sizeof *to->use.at));
+    QG_TRY(qg_vec_room(g->ctx, g->arena, &to->use, to->use.n + from->use.n));
     for (size_t i = 0; i < from->use.n; i++) {
         qg_use u = from->use.at[i];
         u.node->in[u.slot] = to;

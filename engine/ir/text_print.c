@@ -18,9 +18,8 @@ typedef struct printer {
 /* Keeps a zero behind the text, which is not part of it. */
 static void put_bytes(printer *p, const char *s, size_t n)
 {
-    if (p->status == QG_OK && p->text.room - p->text.n <= n)
-        p->status = qg_vec_grow(p->ctx, p->arena, (void **)&p->text.at, p->text.n,
-                                &p->text.room, p->text.n + n + 1, 1);
+    if (p->status == QG_OK)
+        p->status = qg_vec_room(p->ctx, p->arena, &p->text, p->text.n + n + 1);
     if (p->status != QG_OK)
         return;
     memcpy(p->text.at + p->text.n, s, n);

@@ -149,8 +149,8 @@ static void sharing_agrees_with_a_naive_model(void **state)
     }
 }
 
-/* The same steps with PPQ's way of moving single endpoints: no model, but the verifier's
- * rules about trees and rings must hold after each. */
+/* The same steps with PPQ's way of moving single endpoints: no model, but the
+ * verifier's rules about trees and rings must hold after each. */
 static void split_groups_keep_the_verifier_content(void **state)
 {
     (void)state;

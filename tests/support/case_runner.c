@@ -562,7 +562,8 @@ qg_status visit_case_file(qg_alloc alloc, const qg_registry *registry, const cha
     size_t size;
     if (s == QG_OK) {
         ctx->registry = registry;
-        s = qg_file_text(ctx, ctx->arena, "test", path, LIMIT, &text, &size);
+        s = qg_file_text(ctx, ctx->arena, (qg_file_request){ "test", path, LIMIT },
+                         &text, &size);
     }
     reader r = { .ctx = ctx, .arena = ctx ? ctx->arena : NULL, .path = path };
     if (s == QG_OK)

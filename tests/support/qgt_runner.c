@@ -357,7 +357,8 @@ int run_qgt_file(const char *path)
     char *line;
     r->path = path;
     assert_ok(ctx,
-              qg_file_text(ctx, ctx->arena, "read", path, 1 << 20, &r->next, &size));
+              qg_file_text(ctx, ctx->arena, (qg_file_request){ "read", path, 1 << 20 },
+                           &r->next, &size));
     if (setjmp(r->next_case))
         skip_case(r);
     while ((line = read_line(r, true)))

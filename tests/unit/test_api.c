@@ -61,10 +61,12 @@ static void assert_same_file(fixture *f, const char *a, const char *b)
 {
     char *x, *y;
     size_t n, m;
-    assert_ok(f->ctx, qg_file_text(f->ctx, f->ctx->arena, "read", below(f, a), SIZE_MAX,
-                                   &x, &n));
-    assert_ok(f->ctx, qg_file_text(f->ctx, f->ctx->arena, "read", below(f, b), SIZE_MAX,
-                                   &y, &m));
+    assert_ok(f->ctx,
+              qg_file_text(f->ctx, f->ctx->arena,
+                           (qg_file_request){ "read", below(f, a), SIZE_MAX }, &x, &n));
+    assert_ok(f->ctx,
+              qg_file_text(f->ctx, f->ctx->arena,
+                           (qg_file_request){ "read", below(f, b), SIZE_MAX }, &y, &m));
     assert_int_equal(n, m);
     assert_memory_equal(x, y, n);
 }

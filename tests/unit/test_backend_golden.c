@@ -61,8 +61,10 @@ static const char *decide(qg_ctx *ctx, const char *name)
               qg_backend_load(ctx, ctx->arena, name, (qg_search){ &backends, 1 }, &b));
     assert_ok(ctx, qg_pipeline_load(ctx, ctx->arena, b->pipeline,
                                     (qg_search){ &pipelines, 1 }, &p));
-    assert_ok(ctx, qg_file_text(ctx, ctx->arena, "read", "tests/backends/fixed.txt",
-                                1 << 16, &text, &size));
+    assert_ok(ctx, qg_file_text(
+                       ctx, ctx->arena,
+                       (qg_file_request){ "read", "tests/backends/fixed.txt", 1 << 16 },
+                       &text, &size));
     qg_text_source source = { .name = "fixed.txt", .text = text, .size = size };
     assert_ok(ctx, qg_text_parse(ctx, &source, &g));
     qg_feed feed = { .n = 2, .fetch = fetch, .ud = g };
@@ -96,8 +98,8 @@ static void every_backend_decides_as_written(void **state)
             qg_arena_printf(ctx->arena, "tests/backends/%s.json", name[i]);
         const char *got = decide(ctx, name[i]);
         char *want = "";
-        qg_status s =
-            qg_file_text(ctx, ctx->arena, "read", path, 1 << 20, &want, &size);
+        qg_status s = qg_file_text(
+            ctx, ctx->arena, (qg_file_request){ "read", path, 1 << 20 }, &want, &size);
         if (s == QG_OK && strcmp(want, got) == 0)
             continue;
         (void)fprintf(stderr, "%s differs; now it is\n%s", path, got); /* long */

@@ -41,9 +41,10 @@ static qg_conformance_count tier(char which)
     char *text;
     size_t size;
     assert_non_null(ctx);
-    assert_ok(ctx,
-              qg_file_text(ctx, ctx->arena, "test", "tests/conformance/in_scope.txt",
-                           1 << 20, &text, &size));
+    assert_ok(ctx, qg_file_text(ctx, ctx->arena,
+                                (qg_file_request){
+                                    "test", "tests/conformance/in_scope.txt", 1 << 20 },
+                                &text, &size));
     qg_conformance_count count = run_tier(ctx, text, which);
     printf("tier %c: %zu passed, %zu failed, %zu unsupported\n", which, count.passed,
            count.failed, count.unsupported);

@@ -94,7 +94,9 @@ static void writer_leaves_nothing_behind(void **state)
     assert_int_equal(n, 0);
     assert_int_equal(qg_file_write(ctx, path, "whole", 5), QG_OK);
     char *text;
-    assert_int_equal(qg_file_text(ctx, ctx->arena, "read", path, 99, &text, &n), QG_OK);
+    assert_int_equal(
+        qg_file_text(ctx, ctx->arena, (qg_file_request){ "read", path, 99 }, &text, &n),
+        QG_OK);
     assert_string_equal(text, "whole");
     assert_int_equal(qg_file_write(ctx, dir, "x", 1), QG_EIO);
     unlink(path);

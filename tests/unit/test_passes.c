@@ -31,8 +31,9 @@ static void every_pass_has_a_file(void **state)
         char *path = qg_arena_printf(ctx->arena, "tests/passes/%s.qgt", (*p)->name),
              *text;
         size_t size;
-        assert_ok(ctx,
-                  qg_file_text(ctx, ctx->arena, "read", path, 1 << 20, &text, &size));
+        assert_ok(ctx, qg_file_text(ctx, ctx->arena,
+                                    (qg_file_request){ "read", path, 1 << 20 }, &text,
+                                    &size));
         assert_non_null(strstr(text, (*p)->name));
         assert_true((*p)->summary && (*p)->summary[0]);
     }
