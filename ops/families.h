@@ -1,5 +1,9 @@
 /* families.h -- every operator table in the build.  CMake reads families.def too, so
- * one line there compiles the file, links it and lists its operators. */
+ * one line there compiles the file, links it and lists its operators.
+ *
+ * To add a family: ops/<name>.c with a table qg_ops_<name>[] that ends with a row
+ * whose name is NULL, and a line in families.def.  Operators of one family share
+ * code, not opsets: rows of one operator stand together, oldest first. */
 #ifndef QG_OPS_FAMILIES_H
 #define QG_OPS_FAMILIES_H
 

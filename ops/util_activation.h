@@ -1,23 +1,31 @@
 /* util_activation.h -- the activation functions that recurrent operators name.
  * Source: ONNX LSTM-14, section "Activation functions"; presets of alpha and beta are
- * those of the ONNX operator of the same name. */
+ * those of the ONNX operator of the same name.
+ *
+ *     Relu  Tanh  Sigmoid  Softsign  Softplus     no parameters
+ *     LeakyRelu  ThresholdedRelu  Elu             alpha
+ *     Affine  ScaledTanh  HardSigmoid             alpha and beta */
 #ifndef QG_OPS_UTIL_ACTIVATION_H
 #define QG_OPS_UTIL_ACTIVATION_H
 
 #include "engine/ir/graph.h"
 
+/* One function with its parameters, ready to call. */
 typedef struct qg_activation {
+    /* those of one argument ignore the rest */
     float (*f)(float x, float alpha, float beta);
-    float alpha, beta;
+    float alpha, beta; /* of f */
 } qg_activation;
 
 /* Reads `activations`, `activation_alpha` and `activation_beta` into out[count]; absent
  * names are preset[i % n_preset].  Alphas and betas are handed out in order to the
- * functions that have one. */
+ * functions that have one.
+ * preset: names ONNX gives to the gates of one direction. */
 typedef struct qg_activation_list {
     const char *const *preset;
-    size_t n_preset, count;
+    size_t n_preset, count; /* length of preset; functions wanted */
 } qg_activation_list;
+/* QG_EMODEL for another number of names and for a name that is not in the table. */
 QG_NODISCARD qg_status qg_activations_read(qg_ctx *ctx, const qg_node *n,
                                            const qg_activation_list *list,
                                            qg_activation *out);

@@ -1,6 +1,12 @@
 /* util_axis.h -- axes, and the short integer lists that operators take as attributes or
  * as inputs (axes, shapes, pads, steps).  Axes count from 0; negative ones from the
- * end. */
+ * end.
+ *
+ *     qg_ints axes;
+ *     if (qg_ints_pending(k, 1))
+ *         return ...;                              // rank of the output stays open
+ *     QG_TRY(qg_ints_input(k, 1, &axes));
+ *     QG_TRY(qg_axes_mask(k, &axes, x->rank, &mask)); */
 #ifndef QG_OPS_UTIL_AXIS_H
 #define QG_OPS_UTIL_AXIS_H
 
@@ -8,10 +14,11 @@
 
 enum { QG_MAX_INTS = 2 * QG_MAX_RANK }; /* pads have two values per axis */
 
+/* A list by value: nothing to own. */
 typedef struct qg_ints {
     bool given; /* false: the attribute or input is absent (then n == 0) */
     size_t n;
-    int64_t at[QG_MAX_INTS];
+    int64_t at[QG_MAX_INTS]; /* [n] */
 } qg_ints;
 
 /* The INTS attribute, for prepare.  QG_EMODEL when it has more than QG_MAX_INTS
@@ -20,7 +27,9 @@ QG_NODISCARD qg_status qg_ints_attr(qg_ctx *ctx, const qg_node *n, const char *n
                                     qg_ints *out);
 
 /* The integers of input `slot`, rank 0 or 1.  The input must have data or be absent
- * (asserted): see qg_ints_pending. */
+ * (asserted): see qg_ints_pending.
+ * int32 and int64; QG_EMODEL for other ranks and for more than
+ * QG_MAX_INTS. */
 QG_NODISCARD qg_status qg_ints_input(const qg_call *k, size_t slot, qg_ints *out);
 
 /* True when the input is there but its data are not known before run time. */
@@ -34,11 +43,13 @@ static inline bool qg_ints_pending(const qg_call *k, size_t slot)
  * negative (QG_EMODEL), number of elements within int64 (QG_EMODEL). */
 QG_NODISCARD qg_status qg_check_shape(const qg_call *k, const qg_ints *shape);
 
-/* Bit a of *mask for every listed axis; a repeated axis is QG_EMODEL. */
+/* Bit a of *mask for every listed axis; a repeated axis is QG_EMODEL.
+ * Axes outside of [-rank, rank) are QG_EMODEL. */
 QG_NODISCARD qg_status qg_axes_mask(const qg_call *k, const qg_ints *axes, int32_t rank,
                                     uint32_t *mask);
 
-/* A tensor seen as [outer, middle, inner] around an axis. */
+/* A tensor seen as [outer, middle, inner] around an axis.
+ * Element (o, m, i) lies at (o * middle + m) * inner + i of a plain tensor. */
 typedef struct qg_around {
     int64_t outer, middle, inner;
 } qg_around;

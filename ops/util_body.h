@@ -2,7 +2,16 @@
  *
  * A body is run node by node with op->infer and op->run (float, plain tensors, no hooks
  * and no rounding: endpoints inside bodies belong to fp32), so any shape may depend on
- * data.  Captured outer values are the last inputs of the node that owns the body. */
+ * data.  Captured outer values are the last inputs of the node that owns the body.
+ *
+ * One turn of a Loop, in short:
+ *
+ *     QG_TRY(qg_body_begin(k, &room));
+ *     s = qg_body_run(&room, body, in, out);       // out feeds the next turn's in
+ *     qg_body_end(&room);
+ *
+ * Memory alternates between two arenas, so a loop of any length needs that of two
+ * turns. */
 #ifndef QG_OPS_UTIL_BODY_H
 #define QG_OPS_UTIL_BODY_H
 
@@ -18,24 +27,27 @@ QG_NODISCARD qg_status qg_body_attr(qg_ctx *ctx, const qg_node *n, const char *n
 
 /* Infers the values of a body: input i has the type and dims of in[i] (the declared
  * type where in[i]->dtype is QG_NODTYPE), captured values those of the node's inputs.
- * Afterwards body->output.at[i]->type tells. */
+ * Afterwards body->output.at[i]->type tells.
+ * What an inner node refuses is the status; types set so far stay. */
 QG_NODISCARD qg_status qg_body_infer(const qg_call *k, qg_graph *body,
                                      const qg_tensor *in);
 
 /* Room for running the bodies of one call; made by qg_body_begin and, whether that or
  * what follows fails or not, released by qg_body_end. */
 typedef struct qg_body_room {
-    const qg_call *call;
+    const qg_call *call; /* of the control node */
     qg_arena *values[2]; /* of this turn and of the one before */
     qg_arena *scratch;   /* of inner nodes */
     unsigned turn;
 } qg_body_room;
 
+/* QG_ENOMEM is the only failure. */
 QG_NODISCARD qg_status qg_body_begin(const qg_call *k, qg_body_room *room);
 void qg_body_end(qg_body_room *room);
 
 /* Runs a body once.  in[i] feeds its input i; out[i] becomes its output i, which stands
- * until the second next turn: outputs of one turn may feed the next. */
+ * until the second next turn: outputs of one turn may feed the next.
+ * A value of the body that nothing computes is QG_EMODEL. */
 QG_NODISCARD qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
                                    const qg_tensor *const *in, const qg_tensor **out);
 
@@ -45,7 +57,8 @@ QG_NODISCARD qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
 QG_NODISCARD qg_status qg_result(const qg_call *k, size_t slot, const qg_tensor *t,
                                  qg_tensor **y);
 
-/* Output `slot` of the node = t. */
+/* Output `slot` of the node = t.
+ * As qg_result, then the elements; nothing to do when nobody wants the output. */
 QG_NODISCARD qg_status qg_result_copy(const qg_call *k, size_t slot,
                                       const qg_tensor *t);
 

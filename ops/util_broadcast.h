@@ -21,17 +21,20 @@
 
 enum { QG_WALK_RANK = 2 * QG_MAX_RANK, QG_WALK_OPERANDS = 4 };
 
+/* The loop nest; on the stack. */
 typedef struct qg_walk {
     int32_t rank, n; /* loops, at least 1 once collapsed; operands */
     int64_t dim[QG_WALK_RANK];
     int64_t stride[QG_WALK_OPERANDS][QG_WALK_RANK]; /* 0 repeats, < 0 walks back */
 } qg_walk;
 
+/* Where a walk stands; starts as { 0 }. */
 typedef struct qg_walk_at {
     int64_t index[QG_WALK_RANK];
     int64_t offset[QG_WALK_OPERANDS]; /* of each operand at the start of the row */
 } qg_walk_at;
 
+/* Rank 0 is one row of one element once collapsed. */
 void qg_walk_init(qg_walk *w, int32_t rank, const int64_t *dim);
 void qg_walk_add(qg_walk *w, const int64_t *stride); /* [rank] */
 
@@ -39,7 +42,8 @@ void qg_walk_add(qg_walk *w, const int64_t *stride); /* [rank] */
  * fit. */
 void qg_walk_add_broadcast(qg_walk *w, const qg_tensor *t);
 
-/* Drops loops of one turn and joins loops that are one for every operand. */
+/* Drops loops of one turn and joins loops that are one for every operand.
+ * Call it last: strides are as they were added before. */
 void qg_walk_collapse(qg_walk *w);
 
 bool qg_walk_empty(const qg_walk *w);                /* some dim is 0 */
@@ -49,7 +53,8 @@ bool qg_walk_next(const qg_walk *w, qg_walk_at *at); /* false after the last row
 void qg_copy_items(void *to, int64_t to_step, const void *from, int64_t from_step,
                    size_t bytes, int64_t n);
 
-/* Moves elements of `size` bytes from `from` (operand 1) to `to` (operand 0). */
+/* Moves elements of `size` bytes from `from` (operand 1) to `to` (operand 0).
+ * size is 1, 2, 4 or 8.  Rows that are dense on both sides are one memcpy. */
 void qg_walk_copy(const qg_walk *w, size_t size, void *to, const void *from);
 
 /* dims of out[0] = broadcast of inputs [first, first + n), type `dtype`.  Unknown dims
@@ -61,12 +66,14 @@ QG_NODISCARD qg_status qg_infer_broadcast(const qg_call *k, size_t first, size_t
 typedef void (*qg_row2)(const void *a, int64_t sa, const void *b, int64_t sb, void *y,
                         size_t n);
 
-/* out = f(a, b) with a and b stretched to the dims of out. */
+/* out = f(a, b) with a and b stretched to the dims of out.
+ * Element sizes are those of the tensors' types. */
 void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *out);
 
 /* Operators with two inputs.  Until opset 6 stretching had to be asked for
  * (`broadcast`), and `axis` said where input 1 goes in the dims of input 0 (default:
- * the last ones). */
+ * the last ones).
+ * Source: ONNX Add-6 (axis, broadcast) and Add-7 (numpy's rule). */
 typedef struct qg_binary_param {
     bool legacy;  /* opsets 1 to 6: the other fields hold */
     bool stretch; /* attribute broadcast; else the dims must be equal */
@@ -74,6 +81,8 @@ typedef struct qg_binary_param {
     int64_t axis;
 } qg_binary_param;
 
+/* For .prepare, .infer and .run of an operator with two inputs and qg_binary_param;
+ * infer gives the output `dtype`, run wants all three shapes known. */
 qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param);
 QG_NODISCARD qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype);
 void qg_binary_run(const qg_call *k, qg_row2 f);

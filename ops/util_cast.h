@@ -4,7 +4,8 @@
  *              is undefined in ONNX; here it saturates into types of 32 and 64 bits and
  *              wraps into narrower ones, as numpy and ONNX's own tests do.  Integers
  *              wrap; to bool is x != 0; between floats round half to even; to float8
- *              `saturate` says whether overflow gives the largest finite value or NaN / infinity.
+ *              `saturate` says whether overflow gives the largest finite value or NaN /
+ *              infinity.
  * Kernels      An operator computes in float32.  qg_run_as converts float16, bfloat16
  *              and so on at the edge, in scratch, so that no kernel exists twice.
  * Source       ONNX Cast-25 (tables of the operator page). */
@@ -13,14 +14,16 @@
 
 #include "engine/ir/op.h"
 
-/* Elements [at, at + n) of a plain array.  Packed types count elements, not bytes. */
+/* Elements [at, at + n) of a plain array.  Packed types count elements, not bytes.
+ * data is borrowed; a whole array is { dtype, data, 0 }. */
 typedef struct qg_cast_side {
     qg_dtype dtype;
     void *data;
-    int64_t at;
+    int64_t at; /* first element */
 } qg_cast_side;
 
-/* from.data is only read.  The arrays do not overlap. */
+/* from.data is only read.  The arrays do not overlap.
+ * Cost: a loop per pair of types; equal types are one copy. */
 void qg_cast(qg_cast_side from, qg_cast_side to, int64_t n, bool saturate);
 
 /* Converts all of `from` into `to`: plain, same number of elements. */
@@ -33,7 +36,8 @@ QG_NODISCARD qg_status qg_cast_view(qg_ctx *ctx, qg_arena *a, const qg_tensor *t
 
 /* Calls run with every input and output whose type is in `mask` replaced by a scratch
  * tensor of type `as`, and converts the outputs back (saturating).  With nothing to
- * convert it is run(k). */
+ * convert it is run(k).
+ * Scratch is the call's: it is there again after the node. */
 QG_NODISCARD qg_status qg_run_as(const qg_call *k, uint64_t mask, qg_dtype as,
                                  qg_status (*run)(const qg_call *));
 

@@ -3,7 +3,14 @@
  * All checks work on a call: at compile time (shapes may be unknown, rank -1 or dim -1,
  * which passes) and at run time.  A type that an operator does not take is
  * QG_EUNSUPPORTED, a shape that contradicts ONNX is QG_EMODEL; both name node, opset
- * and what is accepted.  Absent inputs pass. */
+ * and what is accepted.  Absent inputs pass.
+ *
+ * In an operator's infer:
+ *
+ *     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
+ *     QG_TRY(qg_check_same_type(k, 1, 2));
+ *     QG_TRY(qg_check_rank(k, 0, 2, 2));
+ *     QG_TRY(qg_check_dim(k, 1, 0, qg_in_dim(k, 0, 1))); */
 #ifndef QG_OPS_UTIL_CHECK_H
 #define QG_OPS_UTIL_CHECK_H
 
@@ -46,7 +53,8 @@ enum { QG_MAX_HEADS = 1 << 16 };
 /* Input `slot` (when present) has a type of the mask. */
 QG_NODISCARD qg_status qg_check_type(const qg_call *k, size_t slot, uint64_t mask);
 
-/* Inputs first..last (those present) have the type of input 0. */
+/* Inputs first..last (those present) have the type of input 0.
+ * last may lie behind the node's last input. */
 QG_NODISCARD qg_status qg_check_same_type(const qg_call *k, size_t first, size_t last);
 
 /* Input `slot` has low <= rank <= high and every known dim within QG_MAX_EXTENT. */
@@ -85,14 +93,16 @@ static inline int64_t qg_in_dim(const qg_call *k, size_t slot, int32_t axis)
     return axis < qg_in_rank(k, slot) ? k->in[slot]->dim[axis] : -1;
 }
 
-/* Sets an output's type and dims when somebody wants that output; rank -1: unknown. */
+/* Sets an output's type and dims when somebody wants that output; rank -1: unknown.
+ * dim has rank entries; -1 entries stay unknown. */
 void qg_set_out(const qg_call *k, size_t slot, qg_dtype d, int32_t rank,
                 const int64_t *dim);
 
 /* Output 0 is like input 0: the infer of many operators. */
 QG_NODISCARD qg_status qg_infer_same(const qg_call *k);
 
-/* An axis of `rank` dims, counted from the end when negative, made non-negative. */
+/* An axis of `rank` dims, counted from the end when negative, made non-negative.
+ * QG_EMODEL outside of [-rank, rank).  rank is known. */
 QG_NODISCARD qg_status qg_check_axis(const qg_call *k, int64_t axis, int32_t rank,
                                      int32_t *out);
 

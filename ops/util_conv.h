@@ -5,6 +5,7 @@
 
 #include "ops/util_window.h"
 
+/* What prepare reads; shared by all four operators. */
 typedef struct qg_conv_param {
     qg_window window;
     int64_t group; /* >= 1 */
@@ -16,9 +17,13 @@ typedef struct qg_conv_slots {
     bool transposed;
 } qg_conv_slots;
 
+/* QG_EMODEL for a group below 1 and for what qg_window_read refuses. */
 QG_NODISCARD qg_status qg_conv_read(qg_ctx *ctx, const qg_node *n, qg_conv_param *out);
 
-/* Checks ranks, channels, groups and bias; sets output 0 to type d. */
+/* Checks ranks, channels, groups and bias; sets output 0 to type d.
+ * Unknown dims pass and give unknown dims; everything that is known is checked, so
+ * that qg_conv_problem_of has nothing left to refuse at run time but shapes that
+ * data decided. */
 QG_NODISCARD qg_status qg_conv_infer(const qg_call *k, const qg_conv_param *p,
                                      qg_conv_slots s, qg_dtype d);
 

@@ -2,22 +2,31 @@
  *
  * a [batch..., m, k] and b [batch..., k, n] with batch dims broadcast; a vector a is
  * [1, k] and a vector b is [k, 1], and the dim of 1 leaves the result again.
- * Source: ONNX MatMul-13. */
+ * Source: ONNX MatMul-13.
+ *
+ * Products run batch by batch:
+ *
+ *     for (int64_t i = 0; i < p.batch; i++) {
+ *         qg_matmul_at(&p, i, &a, &b);
+ *         qg_ref_gemm_f32(&problem, x + a, w + b, y + i * p.m * p.n);
+ *     } */
 #ifndef QG_OPS_UTIL_MATMUL_H
 #define QG_OPS_UTIL_MATMUL_H
 
 #include "engine/accel/accel.h"
 #include "engine/ir/graph.h"
 
+/* Sizes of one product of matrices, and where each pair lies. */
 typedef struct qg_matmul {
-    int64_t m, n, k;
-    int64_t batch; /* matrices of y; y holds them one after the other */
-    int32_t rank;  /* batch dims */
+    int64_t m, n, k; /* of one pair of matrices */
+    int64_t batch;   /* matrices of y; y holds them one after the other */
+    int32_t rank;    /* batch dims */
     int64_t dim[QG_MAX_RANK];
     int64_t a_stride[QG_MAX_RANK], b_stride[QG_MAX_RANK]; /* elements; 0: repeats */
 } qg_matmul;
 
-/* Checks shapes and sets output 0; unknown dims stay unknown. */
+/* Checks shapes and sets output 0; unknown dims stay unknown.
+ * a and b are input slots; QG_EMODEL for inner dims or batch dims that do not fit. */
 QG_NODISCARD qg_status qg_matmul_infer(const qg_call *k, size_t a, size_t b,
                                        qg_dtype d);
 

@@ -5,14 +5,27 @@
  * indices already clamped to the input.  Interpolation in several dimensions is one
  * table per axis, applied one after the other.
  * Source: ONNX Resize-19 and its reference implementation (taps are the n nearest
- * neighbours; a coordinate that is whole counts as the right end of its interval). */
+ * neighbours; a coordinate that is whole counts as the right end of its interval).
+ *
+ * Example: linear, in 2, out 4, HALF_PIXEL: coordinates -0.25, 0.25, 0.75, 1.25;
+ * output 1 is 0.75 input[0] + 0.25 input[1], outputs 0 and 3 are the borders. */
 #ifndef QG_OPS_UTIL_RESAMPLE_H
 #define QG_OPS_UTIL_RESAMPLE_H
 
 #include "engine/ir/op.h"
 
+/* ONNX's words for them: nearest, linear, cubic. */
 enum qg_resize_mode { QG_RESIZE_NEAREST, QG_RESIZE_LINEAR, QG_RESIZE_CUBIC };
 
+/* Where the centre of output element i lies in the input, with s = out / in:
+ *
+ *     HALF_PIXEL            (i + 0.5) / s - 0.5
+ *     HALF_PIXEL_SYMMETRIC  the same, moved so that both borders are cut alike
+ *     PYTORCH_HALF_PIXEL    the same; 0 where out is 1
+ *     ALIGN_CORNERS         i (in - 1) / (out - 1)
+ *     ASYMMETRIC            i / s
+ *     TF_HALF_PIXEL         (i + 0.5) / s
+ *     CROP                  within the region of interest, as ALIGN_CORNERS */
 enum qg_resize_coordinate {
     QG_RESIZE_HALF_PIXEL,
     QG_RESIZE_HALF_PIXEL_SYMMETRIC,
@@ -23,6 +36,8 @@ enum qg_resize_coordinate {
     QG_RESIZE_CROP           /* tf_crop_and_resize */
 };
 
+/* Which neighbour a coordinate between two elements takes; the first two differ on
+ * the half way only. */
 enum qg_resize_nearest {
     QG_NEAREST_PREFER_FLOOR,
     QG_NEAREST_PREFER_CEIL,
@@ -31,28 +46,33 @@ enum qg_resize_nearest {
     QG_NEAREST_SIMPLE /* before opset 11: floor, but ceil when shrinking */
 };
 
+/* Attributes of the operator that the table depends on. */
 typedef struct qg_resample {
     int mode, coordinate, nearest; /* the enums above */
+    /* widen the kernel when shrinking; drop outer taps */
     bool antialias, exclude_outside;
-    double cubic_a;
+    double cubic_a; /* of Keys' kernel; ONNX's default is -0.75 */
 } qg_resample;
 
 /* One axis: `in` elements become `out`; scale is the exact factor, which out / in need
  * not be; [start, end] is the region of interest for CROP. */
 typedef struct qg_resample_axis {
-    int64_t in, out;
-    double scale, start, end;
+    int64_t in, out;          /* extents */
+    double scale, start, end; /* scale: out / in as the operator says it */
 } qg_resample_axis;
 
 /* taps == 1: weight is NULL.  outside[i]: the coordinate lies outside the input and
- * CROP wants its own value there; NULL when there is none. */
+ * CROP wants its own value there; NULL when there is none.
+ * Cost of applying it: out * taps multiply-adds per line. */
 typedef struct qg_resample_table {
-    int64_t taps;
+    int64_t taps;   /* neighbours per output element */
     int64_t *index; /* [out][taps] */
     float *weight;  /* [out][taps] */
     bool *outside;  /* [out] */
 } qg_resample_table;
 
+/* The table lies in a; QG_ENOMEM, also where shrinking with antialias asks for more
+ * taps than could be stored. */
 QG_NODISCARD qg_status qg_resample_new(qg_ctx *ctx, qg_arena *a, const qg_resample *r,
                                        const qg_resample_axis *x,
                                        qg_resample_table *out);

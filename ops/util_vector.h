@@ -5,7 +5,13 @@
  * which tests/unit/test_vector.c proves for the rows the CPU has.
  *
  * Arrays   x and y are the same array or do not overlap, where not said otherwise
- * Source   the ONNX operator pages; engine/number/vecmath.h for exp and kin */
+ * Source   the ONNX operator pages; engine/number/vecmath.h for exp and kin
+ *
+ *     const qg_vector_row *row = qg_vector_best();
+ *     row->map[QG_MAP_SIGMOID](x, y, n, 0, 0);
+ *
+ * To add a function: a line in QG_MAP_F32, in terms of vecmath.h; a case in
+ * test_vector.c. */
 #ifndef QG_OPS_UTIL_VECTOR_H
 #define QG_OPS_UTIL_VECTOR_H
 
@@ -32,6 +38,7 @@
                                              (x + 0.044715f * x * x * x))))
 /* clang-format on */
 
+/* Which function; index into qg_vector_row.map. */
 enum qg_map {
 #define X(id, f) QG_MAP_##id,
     QG_MAP_F32(X)
@@ -39,20 +46,22 @@ enum qg_map {
         QG_NMAP
 };
 
+/* n elements; a and b are the operator's attributes, 0 where it has none. */
 typedef void qg_map_fn(const float *x, float *y, size_t n, float a, float b);
 
 /* Runs of n elements, [outer][n][inner] in memory, n > 0: y = softmax(x) or its
  * logarithm along the middle.  x and y do not overlap.  A NaN in a run makes all of it
  * NaN; exponentials are summed in double. */
 typedef struct qg_softmax_shape {
-    int64_t outer, n, inner;
-    bool log;
+    int64_t outer, n, inner; /* n: length of a run */
+    bool log;                /* LogSoftmax */
 } qg_softmax_shape;
 typedef void qg_softmax_fn(const qg_softmax_shape *s, const float *x, float *y);
 
+/* The functions of one instruction set; static. */
 typedef struct qg_vector_row {
-    const char *isa;
-    bool (*supported)(void);
+    const char *isa;         /* "plain C", "AVX2", "AVX-512" */
+    bool (*supported)(void); /* by the CPU at hand */
     qg_map_fn *map[QG_NMAP];
     qg_softmax_fn *softmax;
 } qg_vector_row;

@@ -77,6 +77,7 @@ INLINE void softmax_columns(const qg_softmax_shape *s, int64_t step, int64_t w,
     }
 }
 
+/* n >= LANES.  Exact in any order, but for NaN, which the sum finds again. */
 INLINE float row_max(const float *x, int64_t n)
 {
     float lane[LANES];
@@ -94,7 +95,9 @@ INLINE float row_max(const float *x, int64_t n)
     return lane[0];
 }
 
-/* Of x, or of its exponentials. */
+/* Of x, or of its exponentials.
+ * Lane j adds elements j, j + LANES, ...; lanes are added pairwise: the order is
+ * fixed. */
 INLINE double row_sum(bool exps, const float *x, int64_t n)
 {
     double lane[LANES] = { 0 };
@@ -146,11 +149,13 @@ INLINE void softmax_short(const qg_softmax_shape *s, int64_t w, const float *x,
             y[j * s->n + i] = to[i * COLUMNS + j];
 }
 
+/* What is left, at most one block. */
 INLINE int64_t block_width(int64_t at, int64_t end, int64_t most)
 {
     return end - at < most ? end - at : most;
 }
 
+/* By shape: few neighbours as columns, many as rows, strided runs side by side. */
 TARGET static void softmax(const qg_softmax_shape *s, const float *x, float *y)
 {
     const int64_t slab = s->n * s->inner, rows = s->n < GROUP ? GROUP / s->n : 1;

@@ -10,19 +10,24 @@
  *     SAME_*      out = ceil(in / stride), pads make that true, the odd one at the end
  *                 (UPPER) or the beginning (LOWER)
  *     VALID       as NOTSET without pads
- * Source: ONNX Conv-11, MaxPool-12, AveragePool-19, ConvTranspose-11. */
+ * Source: ONNX Conv-11, MaxPool-12, AveragePool-19, ConvTranspose-11.
+ *
+ * Example: in 224, kernel 7, stride 2, pads 3 and 3 give floor((224 + 6 - 7) / 2) +
+ * 1 = 112. */
 #ifndef QG_OPS_UTIL_WINDOW_H
 #define QG_OPS_UTIL_WINDOW_H
 
 #include "engine/accel/accel.h"
 #include "engine/ir/graph.h"
 
+/* As in the file comment; NOTSET uses the pads that are given. */
 enum qg_auto_pad { QG_PAD_NOTSET, QG_PAD_SAME_UPPER, QG_PAD_SAME_LOWER, QG_PAD_VALID };
 
 /* The attributes as written.  A list that is absent has count 0. */
 typedef struct qg_window {
     int auto_pad; /* enum qg_auto_pad */
     bool ceil_mode;
+    /* 0: absent */
     uint32_t n_kernel, n_stride, n_dilation, n_pad, n_output_pad, n_output_shape;
     int64_t kernel[QG_SPACE], stride[QG_SPACE], dilation[QG_SPACE], pad[2 * QG_SPACE];
     int64_t output_pad[QG_SPACE], output_shape[QG_SPACE]; /* ConvTranspose */
@@ -48,7 +53,10 @@ QG_NODISCARD qg_status qg_window_resolve(const qg_call *k, const qg_window *w,
                                          qg_space *out);
 
 /* The transpose: out = (in - 1) * stride + output_padding + reach - begin - end, or
- * output_shape, from which the pads follow. */
+ * output_shape, from which the pads follow.
+ * QG_EMODEL for counts that
+ * do not match the rank and for a negative extent.  An output_shape larger than what
+ * the input reaches gets pads of 0: the rest of it is bias alone. */
 QG_NODISCARD qg_status qg_window_resolve_transpose(const qg_call *k, const qg_window *w,
                                                    const qg_tensor *x,
                                                    const qg_tensor *weight,

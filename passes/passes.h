@@ -1,5 +1,26 @@
 /* passes.h -- every pass in the build.  CMake reads passes.def too, so one line there
- * compiles the file, links it and lists the pass. */
+ * compiles the file, links it and lists the pass.
+ *
+ * The passes, in the order of the default pipeline:
+ *
+ *     fold-constants         compute once what does not depend on the inputs
+ *     fuse-batchnorm         multiply normalizations into the weights before them
+ *     fuse-bias              turn sums with constants behind compute nodes into bias
+ *     sweep                  remove dead code
+ *     dispatch               decide per node: quantized, float, or shape and index data
+ *     rules                  make the TQCs, by the rules of the backend
+ *     fuse                   silence what the backend computes in one kernel
+ *     passive                outputs of nodes that only move values follow their input
+ *     fuse-late              fusions over groups that passive has made
+ *     simplify               inputs that would repeat a rounding keep silent
+ *     calibrate-parameters   scales of constants, from their values
+ *     calibrate-activations  scales of activations, from samples
+ *     align                  operands that must share a scale get one
+ *     derive-passive         scales of biases, bounds and pad values
+ *     bake                   constants are put on their grid
+ *
+ * Those before `rules` change the graph and know no TQCs; those after it change TQCs
+ * and leave the topology alone. */
 #ifndef QG_PASSES_PASSES_H
 #define QG_PASSES_PASSES_H
 

@@ -1,5 +1,8 @@
 /* util_absorb.h -- a node that computes scale[c] * x + shift[c] moves into the weights
- * of the compute node before it.  Shared by fuse-batchnorm and fuse-bias. */
+ * of the compute node before it.  Shared by fuse-batchnorm and fuse-bias.
+ *
+ * y = scale * (W x + b) + shift = (scale W) x + (scale b + shift), per output
+ * channel; the sums are taken in double and rounded to float32 once. */
 #ifndef QG_PASSES_UTIL_ABSORB_H
 #define QG_PASSES_UTIL_ABSORB_H
 

@@ -6,7 +6,12 @@
  * Exit       0 done; 1 the library said no; 2 usage
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
  * Includes   engine/api/qg.h and the C library only: what people type is done by the
- *            same functions that other programs call. */
+ *            same functions that other programs call.
+ *
+ * A verb is a row in cli_verbs[]: its name, which options of the table it takes and
+ * needs, and the function that calls the library.  An option is an id in
+ * CLI_OPTION_MAP, a row in cli_options[], and a member of cli_arguments; parsing,
+ * --help and the test of the help page follow from the tables. */
 #ifndef QG_TOOLS_CLI_H
 #define QG_TOOLS_CLI_H
 
@@ -16,8 +21,10 @@
 
 #include "engine/api/qg.h"
 
+/* Exit statuses, stable: scripts test them. */
 enum { CLI_OK, CLI_FAILED, CLI_USAGE };
 
+/* Values of an option that may stand several times, in the order they came. */
 typedef struct cli_words {
     const char **at; /* room for every word of the command line */
     size_t n;
@@ -38,6 +45,7 @@ typedef struct cli_arguments {
     size_t verbose;
 } cli_arguments;
 
+/* Type of the member of cli_arguments that an option fills. */
 enum cli_kind {
     CLI_TEXT,   /* const char * */
     CLI_TEXTS,  /* cli_words: may stand several times */
@@ -49,7 +57,9 @@ enum cli_kind {
     CLI_COUNT   /* size_t: how often it stands */
 };
 
+/* A row of the option table: how it is written and where its value goes. */
 typedef struct cli_option {
+    /* "samples", "N", one line; argument "": a flag */
     const char *name, *argument, *help;
     char letter; /* 0: none */
     enum cli_kind kind;
@@ -82,6 +92,7 @@ extern const cli_option cli_options[CLI_N_OPTION];
 
 typedef struct cli_call cli_call;
 
+/* A row of the verb table: what `qg VERB --help` prints, and what runs. */
 typedef struct cli_verb {
     const char *name, *summary;
     const char *files;         /* "MODEL.onnx"; "" for none */
@@ -89,15 +100,16 @@ typedef struct cli_verb {
     uint64_t takes, needs;     /* beside CLI_COMMON */
     const char *about;         /* more for --help; may be NULL */
     const char *example;
-    int (*run)(const cli_call *c);
+    int (*run)(const cli_call *c); /* an exit status: CLI_OK, CLI_FAILED, CLI_USAGE */
 } cli_verb;
 
 /* A line on stderr that is overwritten while work goes on. */
 typedef struct cli_bar {
-    bool shown;
+    bool shown; /* a line stands on the terminal */
 } cli_bar;
 
-/* One run of a verb. */
+/* One run of a verb.
+ * All borrowed; ctx is closed by main. */
 struct cli_call {
     const cli_verb *verb;
     const cli_arguments *args;
@@ -106,6 +118,7 @@ struct cli_call {
 };
 
 extern const cli_verb cli_verbs[]; /* ends with a row whose name is NULL */
+/* NULL when there is no such verb. */
 const cli_verb *cli_verb_named(const char *name);
 
 /* argv without program and verb.  CLI_USAGE after a message; a->*.at are the caller's

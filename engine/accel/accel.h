@@ -19,12 +19,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Spatial axes of every problem; index 2 is the width, the contiguous one. */
 enum { QG_SPACE = 3 };
 
 /* Convolution and its transpose.  `in` and `out` are those of the operator: for the
- * transpose the output is the larger side. */
+ * transpose the output is the larger side.
+ * stride, dilation and pads are those of the ONNX attributes after auto_pad was
+ * resolved; pads are never negative. */
 typedef struct qg_conv_problem {
-    int64_t batch, groups;
+    int64_t batch, groups;             /* groups divides both channel counts */
     int64_t in_channels, out_channels; /* of all groups together */
     int64_t in[QG_SPACE], out[QG_SPACE], kernel[QG_SPACE];
     int64_t stride[QG_SPACE], dilation[QG_SPACE];
@@ -33,18 +36,24 @@ typedef struct qg_conv_problem {
 
 /* y = conv(x, w) + b.
  * x [batch][in_channels][in], w [out_channels][in_channels / groups][kernel],
- * b [out_channels] or NULL, y [batch][out_channels][out]. */
+ * b [out_channels] or NULL, y [batch][out_channels][out].
+ * The sum of one output element starts with b, then runs over input channel, depth,
+ * height, width of the kernel: the order is part of the definition, so that a result
+ * has one bit pattern.  Cost: batch * out_channels * out volume * taps * in_channels
+ * / groups multiply-adds, no memory. */
 void qg_ref_conv_f32(const qg_conv_problem *p, const float *x, const float *w,
                      const float *b, float *y);
 void qg_ref_conv_f64(const qg_conv_problem *p, const double *x, const double *w,
                      const double *b, double *y);
 
-/* The same with integers: x - x_zero times w - w_zero[c], summed modulo 2^32 on top of
- * b (NULL: zero); padding contributes nothing.  n_w_zero is 1 or out_channels. */
+/* ConvInteger-10, QLinearConv-10: zero points are taken off both factors before they
+ * meet.  The same sum with integers: x - x_zero times w - w_zero[c], summed modulo 2^32
+ * on top of b (NULL: zero); padding contributes nothing.  n_w_zero is 1 or
+ * out_channels. */
 typedef struct qg_conv_zero {
-    int32_t x_zero;
-    const int32_t *w_zero;
-    int64_t n_w_zero;
+    int32_t x_zero;        /* zero point of all of x */
+    const int32_t *w_zero; /* zero points of w per output channel; borrowed */
+    int64_t n_w_zero;      /* 1: one for all; else out_channels */
 } qg_conv_zero;
 void qg_ref_conv_i32(const qg_conv_problem *p, const qg_conv_zero *zero,
                      const int32_t *x, const int32_t *w, const int32_t *b, int32_t *y);
@@ -61,12 +70,15 @@ void qg_ref_deconv_f64(const qg_conv_problem *p, const double *x, const double *
  * trans_a: a is stored [k][m]; trans_b: b is stored [n][k].  ld*: elements from one
  * stored row to the next. */
 typedef struct qg_gemm_problem {
-    int64_t m, n, k;
-    int64_t lda, ldb, ldc;
-    bool trans_a, trans_b;
-    double alpha, beta;
+    int64_t m, n, k;       /* rows of c, columns of c, length of the sums */
+    int64_t lda, ldb, ldc; /* of a, b, c as they are stored */
+    bool trans_a, trans_b; /* stored the other way round */
+    double alpha, beta;    /* rounded to the element type before use */
 } qg_gemm_problem;
 
+/* Sums run k ascending; with trans_b over eight interleaved partial sums that are added
+ * pairwise, so that rows vectorise and the order stays fixed.  float sums are kept in
+ * float, and no operand may overlap c.  Cost: m * n * k multiply-adds, no memory. */
 void qg_ref_gemm_f32(const qg_gemm_problem *p, const float *a, const float *b,
                      float *c);
 void qg_ref_gemm_f64(const qg_gemm_problem *p, const double *a, const double *b,
@@ -75,11 +87,14 @@ void qg_ref_gemm_f64(const qg_gemm_problem *p, const double *a, const double *b,
 void qg_ref_gemm_i64(const qg_gemm_problem *p, const int64_t *a, const int64_t *b,
                      int64_t *c);
 
+/* LP is (sum |x|^norm)^(1 / norm) over the window. */
 enum qg_pool_kind { QG_POOL_MAX, QG_POOL_AVERAGE, QG_POOL_LP };
 
+/* As qg_conv_problem, without weights.  With ceil_mode the last window may
+ * reach past pad_end: taps there count for nothing. */
 typedef struct qg_pool_problem {
     enum qg_pool_kind kind;
-    int64_t batch, channels;
+    int64_t batch, channels; /* every channel of every sample is pooled alone */
     int64_t in[QG_SPACE], out[QG_SPACE], kernel[QG_SPACE];
     int64_t stride[QG_SPACE], dilation[QG_SPACE];
     int64_t pad_begin[QG_SPACE], pad_end[QG_SPACE];
@@ -90,7 +105,8 @@ typedef struct qg_pool_problem {
 
 /* x [batch][channels][in], y [batch][channels][out].  A NaN in the window of a maximum
  * is ignored unless it comes first, a window of padding alone gives -infinity (max) or
- * 0. index, for max, NULL or as y: position of the maximum in all of x. */
+ * 0. index, for max, NULL or as y: position of the maximum in all of x.
+ * Averages are summed in double, in the order depth, height, width. */
 void qg_ref_pool_f32(const qg_pool_problem *p, const float *x, float *y,
                      int64_t *index);
 void qg_ref_pool_f64(const qg_pool_problem *p, const double *x, double *y,

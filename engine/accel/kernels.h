@@ -8,7 +8,19 @@
  *            those of separate nodes, but for a NaN, which a fused clamp turns into a
  *            limit
  * Threads    kernels are single-threaded; a kernel is shared by workers
- * Weights    packed once, while compiling */
+ * Weights    packed once, while compiling
+ *
+ * Why two ways to compute: the definition (ref_*.c) says what is right on every
+ * machine, bit by bit; a library is faster and may sum in another order.  Tests
+ * compare the two within a bound, and `--kernels reference` uses the first alone.
+ *
+ * What oneDNN is asked for (everything else runs its definition):
+ *
+ *     all      float32 throughout, no empty tensor
+ *     conv     weights and bias constant; not three axes that shrink to one
+ *     matmul   alpha 1, operands of rank 2 and more, the left one not constant; a bias
+ *              of n constants
+ *     pool     maximum without indices, average; not Lp */
 #ifndef QG_ENGINE_ACCEL_KERNELS_H
 #define QG_ENGINE_ACCEL_KERNELS_H
 
@@ -16,7 +28,9 @@
 #include "engine/ir/kernel.h"
 
 /* c->in: x, w, b (or absent).  transposed: ConvTranspose, weights [in][out /
- * groups]. */
+ * groups].
+ * Weights must be constant.  *out lives in the plan's arena; QG_ENOMEM is the only
+ * failure, everything else that a library refuses is *out == NULL. */
 QG_NODISCARD qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p,
                                      bool transposed, qg_kernel **out);
 

@@ -41,12 +41,14 @@ static void NAME(add_plane)(const qg_conv_problem *p, const REAL *x, const REAL 
             }
 }
 
+/* Rows start with their bias, so the bias is the first summand. */
 static void NAME(fill)(REAL *y, REAL value, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = value;
 }
 
+/* Output channel o reads the input channels of its group, o / oc. */
 void NAME(qg_ref_conv)(const qg_conv_problem *given, const REAL *x, const REAL *w,
                        const REAL *b, REAL *y)
 {
@@ -72,6 +74,7 @@ static void NAME(scatter_row)(REAL *restrict y, const REAL *restrict x, int64_t 
         y[i * step] += w * x[i];
 }
 
+/* As add_plane, from the input's side: each element is spread over its outputs. */
 static void NAME(scatter_plane)(const qg_conv_problem *p, const REAL *x, const REAL *w,
                                 REAL *y)
 {
@@ -95,6 +98,7 @@ static void NAME(scatter_plane)(const qg_conv_problem *p, const REAL *x, const R
             }
 }
 
+/* Weights [in][out / groups][kernel]: input channel i meets output channel o % oc. */
 void NAME(qg_ref_deconv)(const qg_conv_problem *p, const REAL *x, const REAL *w,
                          const REAL *b, REAL *y)
 {

@@ -11,6 +11,7 @@ static void NAME(add_row)(SUM *restrict c, const REAL *restrict b, SUM a, int64_
         c[j] += a * (SUM)b[j];
 }
 
+/* LANES sums side by side, added pairwise at the end; a has elements `step` apart. */
 static SUM NAME(dot)(const REAL *a, int64_t step, const REAL *b, int64_t n)
 {
     SUM s[LANES] = { 0 };
@@ -39,6 +40,7 @@ static void NAME(row)(const qg_gemm_problem *p, const REAL *a, int64_t step,
         NAME(add_row)(sum, b + k * p->ldb, (SUM)a[k * step], n);
 }
 
+/* Blocks of CHUNK columns, so that the row of sums stays in the nearest cache. */
 void NAME(qg_ref_gemm)(const qg_gemm_problem *p, const REAL *a, const REAL *b, REAL *c)
 {
     SUM sum[CHUNK], alpha = (SUM)p->alpha, beta = (SUM)p->beta;

@@ -1,6 +1,11 @@
 /* ref_pool_body.h -- the text of ref_pool.c, compiled once per element type.
- * Expects REAL and NAME(f) as in ref_conv_body.h. */
+ * Expects REAL and NAME(f) as in ref_conv_body.h.
+ *
+ * `window` (ref_pool.c) is one axis of a window: the taps that lie inside the input,
+ * and how many lie inside input or padding. */
 
+/* *where: position of the maximum in its plane, -1 when no tap lies inside.  Of
+ * equal elements the first counts. */
 static REAL NAME(max_at)(const qg_pool_problem *p, const REAL *x, const window *w,
                          int64_t *where)
 {
@@ -18,6 +23,7 @@ static REAL NAME(max_at)(const qg_pool_problem *p, const REAL *x, const window *
     return best;
 }
 
+/* The sum over the taps inside, by their number or by that of the padded window. */
 static REAL NAME(mean_at)(const qg_pool_problem *p, const REAL *x, const window *w)
 {
     double sum = 0;
@@ -34,6 +40,7 @@ static REAL NAME(mean_at)(const qg_pool_problem *p, const REAL *x, const window 
     return taps > 0 ? (REAL)(sum / taps) : 0;
 }
 
+/* Padding adds zeros, which change nothing. */
 static REAL NAME(norm_at)(const qg_pool_problem *p, const REAL *x, const window *w)
 {
     double sum = 0;
@@ -72,6 +79,7 @@ static void NAME(pool_plane)(const qg_pool_problem *p, const REAL *x, REAL *y,
     }
 }
 
+/* Plane by plane; indices count from the start of x. */
 void NAME(qg_ref_pool)(const qg_pool_problem *p, const REAL *x, REAL *y, int64_t *index)
 {
     int64_t in = p->in[0] * p->in[1] * p->in[2];

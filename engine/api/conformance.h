@@ -16,21 +16,24 @@
 #include "engine/api/qg.h"
 #include "engine/ir/op.h"
 
+/* How tests are run; tell may be NULL. */
 typedef struct qg_conformance_options {
-    const qg_registry *registry;
-    bool reference; /* operators' own loops only, no compiled kernels */
+    const qg_registry *registry; /* operators to use; borrowed */
+    bool reference;              /* operators' own loops only, no compiled kernels */
     /* Called for every test that did not pass; texts are borrowed for the call. */
     qg_status (*tell)(void *ud, const char *folder, qg_status s, const char *message);
-    void *ud;
+    void *ud; /* handed to tell */
 } qg_conformance_options;
 
-/* Not implemented (QG_EUNSUPPORTED) is neither passed nor failed. */
+/* Not implemented (QG_EUNSUPPORTED) is neither passed nor failed.
+ * Of tests, that is folders with a model. */
 typedef struct qg_conformance_count {
     size_t passed, failed, unsupported;
 } qg_conformance_count;
 
 /* Adds to *count.  QG_EIO when the folder cannot be listed, QG_EDATA when there is no
- * test in it; a test that fails is no error. */
+ * test in it; a test that fails is no error.
+ * `tell` may end the run by returning a failure, which is then returned. */
 QG_NODISCARD qg_status qg_conformance_run(qg_ctx *ctx, const char *folder,
                                           const qg_conformance_options *o,
                                           qg_conformance_count *count);

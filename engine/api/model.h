@@ -1,4 +1,14 @@
-/* model.h -- what stands behind the handles of qg.h; shared by the files of engine/api. */
+/* model.h -- what stands behind the handles of qg.h; shared by the files of
+ * engine/api.
+ *
+ * How a question runs the network over data:
+ *
+ *     QG_TRY(qg_feed_open(m, o->data, o->samples, &f));
+ *     QG_TRY(qg_model_plan(m, "simulate", false, &p));
+ *     qg_drive d = { .plan = p, .feed = &f.feed, .n = f.feed.n, .done = keep };
+ *     s = qg_drive_run(m->ctx, &d);
+ *     qg_plan_free(p);
+ *     qg_feed_close(&f); */
 #ifndef QG_ENGINE_API_MODEL_H
 #define QG_ENGINE_API_MODEL_H
 
@@ -17,19 +27,24 @@ struct qg_model {
     const char *sha256;    /* of the ONNX file */
 };
 
-/* Folders below the context's config_dir: "backends", "pipelines". */
+/* Folders below the context's config_dir: "backends", "pipelines".
+ * *out lies in a.  Whether the folder exists is found out when a file is looked for. */
 QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
                                         qg_search *out);
 
 /* --- feed.c: DATA of the command line as a feed --- */
 
+/* fetch is called by many workers at a time: it only reads the opened data. */
 typedef struct qg_api_feed {
     qg_feed feed; /* its ud is this struct: do not move it while in use */
     const qg_graph *graph;
     struct qg_data *data; /* io/data.h */
 } qg_api_feed;
 
-/* At most `samples` samples (0: all).  QG_EDATA when there are none. */
+/* At most `samples` samples (0: all).  QG_EDATA when there are none.
+ * spec is DATA of the command line (io/data.h): a file, a folder or random:N; NULL
+ * is QG_ECONFIG.  Shapes are checked against the graph's inputs here, contents when
+ * a sample is fetched. */
 QG_NODISCARD qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples,
                                     qg_api_feed *out);
 void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
@@ -38,19 +53,22 @@ void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
 
 /* Adapts a qg_progress to the callback of qg_drive. */
 typedef struct qg_ticker {
-    const qg_progress *progress;
-    const char *what;
+    const qg_progress *progress; /* NULL: nobody listens; borrowed */
+    const char *what;            /* the stage, as people read it */
 } qg_ticker;
+/* Signature of qg_drive's progress; ticker is a qg_ticker. */
 void qg_tick(void *ticker, size_t done, size_t n);
 
 /* --- plans --- */
 
 /* A plan of the model in "float" or "simulate"; NULL mode: simulate when quantized.
- * QG_ECONFIG for other words, QG_ESTATE for simulate without TQCs. */
+ * QG_ECONFIG for other words, QG_ESTATE for simulate without TQCs.
+ * The caller frees *out with qg_plan_free before the model changes or goes. */
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
                                      qg_plan **out);
 
-/* The same with hooks at the nodes marked in watch[nodes]; it must outlive the plan. */
+/* The same with hooks at the nodes marked in watch[nodes]; it must outlive the plan.
+ * NULL: no hooks. */
 QG_NODISCARD qg_status qg_model_plan_watched(qg_model *m, const char *mode,
                                              bool reference, const uint8_t *watch,
                                              qg_plan **out);

@@ -41,25 +41,33 @@
 extern "C" {
 #endif
 
+/* Compared by a caller that loads the library at run time; the same number means the
+ * same structs and functions. */
 #define QG_API_VERSION 1
 
 const char *qg_version(void); /* "0.1.0" */
 
 /* --- context --- */
 
+/* A struct that the caller filled with its init function keeps working when later
+ * versions append fields: `size` says which of them it knows. */
 typedef struct qg_open_options {
-    size_t size;
-    const char
-        *config_dir; /* where backends/, pipelines/ ... are; NULL: installed ones,
-                             * else those of the source tree the library was built
-                             * from */
+    size_t size; /* sizeof, by the init function */
+    /* Where backends/, pipelines/ ... are; NULL: those of the source tree the library
+     * was built from, while it is there, else the installed ones. */
+    const char *config_dir;
     void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
     void *log_ud;
-    int log_level;
+    int log_level; /* messages above it are left out */
 } qg_open_options;
 void qg_open_options_init(qg_open_options *o);
 
+/* A context with every operator and pass registered.  Files of the config folder are
+ * read when a call needs them, not here.  o is copied, log_ud must outlive the
+ * context.  QG_ENOMEM leaves no context, and hence no message, behind. */
 QG_NODISCARD qg_status qg_open(const qg_open_options *o, qg_ctx **out);
+/* Frees the context; NULL is fine.  Interned names, and with them every model of the
+ * context, must not be used afterwards. */
 void qg_close(qg_ctx *ctx);
 
 /* --- reports: what every question is answered with --- */
@@ -68,14 +76,20 @@ void qg_close(qg_ctx *ctx);
  * as a page for people and as JSON for programs. */
 typedef struct qg_report qg_report;
 
+/* Made at the first call and kept; "" when memory ran out. */
 const char *qg_report_text(qg_report *r); /* ends with a newline; owned by the report */
 const char *qg_report_json(qg_report *r); /* one object, ends with a newline */
 
-/* The number of fact `name`; false when there is none. */
+/* The number of fact `name`; false when there is none.
+ * Counts, numbers and shares; texts and tables are not found.  The names are those
+ * of qg_report_json: stable, for programs. */
 bool qg_report_number(const qg_report *r, const char *name, double *out);
+/* NULL is fine.  Texts that were got from r go with it. */
 void qg_report_free(qg_report *r);
 
-/* Called now and then from the calling thread's worker; total 0: not known. */
+/* Called now and then from the calling thread's worker; total 0: not known.
+ * `what` names the stage ("calibrate", "run", a pass); done counts samples up to
+ * total.  One call at a time, but not always from the same thread. */
 typedef struct qg_progress {
     void (*step)(void *ud, const char *what, size_t done, size_t total);
     void *ud;
@@ -86,6 +100,7 @@ typedef struct qg_progress {
 /* A graph, and, once quantized or loaded from a snapshot, its TQCs. */
 typedef struct qg_model qg_model;
 
+/* Shapes fix what the file leaves open: inputs by name, every dim at least 1. */
 typedef struct qg_model_options {
     size_t size;
     const char *const *shape; /* [n_shape] "name=1x3x224x224" */
@@ -93,30 +108,38 @@ typedef struct qg_model_options {
 } qg_model_options;
 void qg_model_options_init(qg_model_options *o);
 
-/* path: an ONNX file, or a snapshot folder. */
+/* path: an ONNX file, or a snapshot folder.
+ * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (no ONNX), QG_EMODEL (what it
+ * says is invalid), QG_EUNSUPPORTED (an operator or opset that is not implemented, by
+ * name). */
 QG_NODISCARD qg_status qg_model_open(qg_ctx *ctx, const char *path,
                                      const qg_model_options *o, qg_model **out);
+/* Frees graph, weights and TQCs; NULL is fine. */
 void qg_model_close(qg_model *m);
+/* True after qg_model_quantize and for an opened snapshot. */
 bool qg_model_is_quantized(const qg_model *m);
 
+/* Where options contradict the backend the option wins; among options, `set` wins
+ * over `policy`, later entries over earlier ones.  All of it except jobs and
+ * progress is recorded in the snapshot's manifest. */
 typedef struct qg_quantize_options {
     size_t size;
     const char *backend; /* name or path of a YAML file; required */
     const char *data;    /* calibration data (DATA of the command line); required when
                            * the backend calibrates activations */
     size_t samples;      /* at most this many; 0: all */
-    const char
-        *observer;      /* replaces the observer of every activation; NULL: backend's */
-    const char *quirks; /* "ppq", or names with commas; NULL: none */
+    /* Replaces the observer of every activation; NULL: the backend's. */
+    const char *observer;
+    const char *quirks;        /* "ppq", or names with commas; NULL: none */
     const char *const *policy; /* [n_policy] patch files, in order */
     size_t n_policy;
     const char *const *set; /* [n_set] "op=Conv_3 slot=in0 bits=4" */
     size_t n_set;
     const char *dispatcher; /* NULL: the backend's, else conservative */
-    const char
-        *dump_after; /* pass name or "all": text form below dump_dir; NULL: none */
-    const char *dump_dir;
-    unsigned jobs; /* workers; 0: one per core.  Results do not depend on it. */
+    /* Pass name or "all": the text form after it, below dump_dir; NULL: none. */
+    const char *dump_after;
+    const char *dump_dir; /* made when missing; NULL: the working directory */
+    unsigned jobs;        /* workers; 0: one per core.  Results do not depend on it. */
     bool reference_kernels; /* the same bytes on every machine */
     qg_progress progress;
 } qg_quantize_options;
@@ -124,14 +147,21 @@ void qg_quantize_options_init(qg_quantize_options *o);
 
 /* Canonical form, dispatch, rules, fusion, calibration, bake.  QG_ESTATE when the model
  * is quantized already.  *report (may be NULL): counts per state, passes with times,
- * coverage and near misses, manifest. */
+ * coverage and near misses, manifest.
+ * On failure the model may be partly rewritten and is good for qg_model_close only;
+ * what was opened can be opened again. */
 QG_NODISCARD qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
                                          qg_report **report);
 
-/* Writes the snapshot folder: model.onnx, quant.json.  Complete or not at all. */
+/* Writes the snapshot folder: model.onnx, quant.json.  Complete or not at all.
+ * The same model and options give the same bytes, on every machine with the same
+ * kernels.  QG_ESTATE when the model is not quantized.  A folder that exists is
+ * written into; one made for this call is removed again on failure. */
 QG_NODISCARD qg_status qg_model_save(qg_model *m, const char *folder);
 
-/* The float graph as ONNX. */
+/* The float graph as ONNX.
+ * Of a quantized model: the canonical graph with baked constants as they are now,
+ * without TQCs. */
 QG_NODISCARD qg_status qg_model_export_onnx(qg_model *m, const char *path);
 
 /* --- one array --- */
@@ -175,6 +205,7 @@ QG_NODISCARD qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
 
 /* --- running --- */
 
+/* For qg_model_run and qg_model_evaluate. */
 typedef struct qg_run_options {
     size_t size;
     const char *data; /* required */
@@ -188,17 +219,33 @@ typedef struct qg_run_options {
 void qg_run_options_init(qg_run_options *o);
 
 /* One .npy per graph output in `folder` (NULL: nothing is written), first axis the
- * sample; the report tells shapes, times and memory of the plan. */
+ * sample; the report tells shapes, times and memory of the plan.
+ * Samples are written in order whatever the number of workers.  QG_EDATA when data
+ * do not fit the inputs or a sample's outputs have other shapes than the first
+ * one's.  On failure no file appears. */
 QG_NODISCARD qg_status qg_model_run(qg_model *m, const qg_run_options *o,
                                     const char *folder, qg_report **report);
 
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
- * float_top1, and when quantized simulated_top1, difference, agreement. */
+ * float_top1, and when quantized simulated_top1, difference, agreement.
+ * The class is the index of the largest element of the first output, the first on a
+ * tie; agreement is the share of samples on which float and simulated name the same
+ * class.  Shares are 0 to 1.  Labels may be more than samples, not fewer (QG_EDATA). */
 QG_NODISCARD qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o,
                                          const char *labels, qg_report **report);
 
 /* --- questions --- */
 
+/* Which call answers what:
+ *
+ *     how wrong is the quantized network     qg_model_analyse, by "graph"
+ *     where does the error come from         qg_model_analyse, by "layer", "endpoint"
+ *     does it matter                         qg_model_evaluate, with labels
+ *     why is this tensor rounded like this   qg_model_explain
+ *     what did another backend do instead    qg_model_diff of two snapshots */
+
+/* Cost in runs of the whole network over all samples: "graph" and "layer" 2,
+ * "endpoint" and "group" one per row on top. */
 typedef struct qg_analyse_options {
     size_t size;
     const char *data;
@@ -211,27 +258,47 @@ typedef struct qg_analyse_options {
 } qg_analyse_options;
 void qg_analyse_options_init(qg_analyse_options *o);
 
+/* How far the simulated network is from the float one, by `by` (NULL: graph):
+ *
+ *     graph     every output, all endpoints rounding
+ *     layer     the output of every quantized compute node, all endpoints rounding
+ *     endpoint  the outputs when only this endpoint rounds; the worst output counts
+ *     group     the same for all endpoints that share one scale
+ *
+ * The metric is taken per sample and averaged over samples in order of index.
+ * QG_ESTATE when the model is not quantized, QG_ECONFIG for an unknown word. */
 QG_NODISCARD qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
                                         qg_report **report);
 
-/* name: a node, a value, or an endpoint ("Conv_3.in1"). */
+/* name: a node, a value, or an endpoint ("Conv_3.in1").
+ * Everything known about it: operator, slots, schemes, states, scales, which rule of
+ * which backend file set each of them and why, what follows whom.  QG_ECONFIG with
+ * the nearest name when there is no such thing. */
 QG_NODISCARD qg_status qg_model_explain(qg_model *m, const char *name,
                                         qg_report **report);
 
-/* Differences of graph and TQCs, first to second. */
+/* Differences of graph and TQCs, first to second.
+ * By name: nodes and values that only one of them has, then schemes, states and
+ * parameters that differ.  Both models may belong to one context. */
 QG_NODISCARD qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report);
 
-/* The text form of the graph, with TQCs when quantized. */
+/* The text form of the graph, with TQCs when quantized.
+ * Its grammar is in docs/text-form.md; large constants are hashes.  A
+ * function of the model alone, so two dumps can be compared by any diff. */
 QG_NODISCARD qg_status qg_model_dump(qg_model *m, qg_report **report);
 
 /* what: "ops", "passes", "backends", "observers", "quirks", "metrics", ...; NULL: the
- * topics themselves. */
+ * topics themselves.
+ * QG_ECONFIG for another word, with the nearest one. */
 QG_NODISCARD qg_status qg_list(qg_ctx *ctx, const char *what, qg_report **report);
 
-/* 'Did you mean': the candidate nearest to word; NULL when none is near enough. */
+/* 'Did you mean': the candidate nearest to word; NULL when none is near enough.
+ * At most a third of the letters may differ.  Borrowed from candidate. */
 const char *qg_nearest(const char *word, const char *const *candidate, size_t n);
 
-/* Runs ONNX backend-test folders.  Facts: passed, failed, unsupported. */
+/* Runs ONNX backend-test folders.  Facts: passed, failed, unsupported.
+ * Folders are searched for tests (engine/api/conformance.h); failing tests become a
+ * table of the report, not a status. */
 QG_NODISCARD qg_status qg_conformance(qg_ctx *ctx, const char *const *folder, size_t n,
                                       qg_report **report);
 

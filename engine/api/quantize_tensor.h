@@ -7,6 +7,7 @@
 #include "engine/api/qg.h"
 #include "engine/quant/apply.h"
 
+/* Filled from top to bottom; a failure ends the run, and the arena takes everything. */
 typedef struct qg_tensor_job {
     qg_ctx *ctx;
     qg_arena *arena;

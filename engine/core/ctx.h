@@ -2,7 +2,16 @@
  *
  * One context per user thread.  A worker thread gets its own by qg_ctx_fork(): it has
  * its own arena and message and shares the allocator and the names, which a worker
- * only reads.  The library keeps no other state: no globals, no environment. */
+ * only reads.  The library keeps no other state: no globals, no environment.
+ *
+ * Use:
+ *
+ *     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+ *     if (qg_model_load(ctx, path, &m) != QG_OK)
+ *         fprintf(stderr, "%s\n", qg_ctx_message(ctx));
+ *     qg_ctx_free(ctx);                        // after everything made with it
+ *
+ * Two threads may use two contexts at the same time, one context never. */
 #ifndef QG_ENGINE_CORE_CTX_H
 #define QG_ENGINE_CORE_CTX_H
 
@@ -10,40 +19,54 @@
 #include "engine/core/names.h"
 #include "engine/core/status.h"
 
+/* Ascending: a sink at level L sees every message whose level is at most L.  Errors are
+ * not logged, they are returned. */
 enum qg_log_level { QG_LOG_WARNING, QG_LOG_INFO, QG_LOG_DEBUG };
 
-/* Called for every message at or below the chosen level; text ends without newline. */
+/* Called for every message at or below the chosen level; text ends without newline.
+ * `text` is valid during the call only, at most 1023 bytes.  The sink runs on the
+ * thread that logs and must not call back into the context. */
 typedef struct qg_log {
     void (*write)(void *ud, enum qg_log_level level, const char *text);
     void *ud;
-    enum qg_log_level level;
+    enum qg_log_level level; /* messages above it are not even formatted */
 } qg_log;
 
 struct qg_ctx {
-    qg_alloc alloc;
+    qg_alloc alloc;  /* where arena, names and graphs get their memory */
     qg_arena *arena; /* lives as long as the context */
     qg_names *names; /* interned strings; owned unless `parent` is set */
     qg_log log;      /* log.write NULL: silent */
     qg_ctx *parent;  /* NULL, or the context this one was forked from */
     const struct qg_registry *registry; /* operators, set by api; see ir/op.h */
-    const char *config_dir; /* backends/, pipelines/ ...; NULL below api */
-    char message[1024];
+    const char *config_dir;             /* backends/, pipelines/ ...; NULL below api */
+    char message[1024]; /* of the last qg_fail, cut to fit; "" before the first */
 };
 
 qg_ctx *qg_ctx_new(qg_alloc alloc); /* NULL when out of memory */
+/* A context for one worker thread: own arena and message; allocator, names, registry
+ * and log sink are the parent's.  NULL when out of memory.  To be freed before its
+ * parent; qg_ctx_free leaves what is shared alone. */
 qg_ctx *qg_ctx_fork(qg_ctx *parent);
+/* Gives back the arena and, unless forked, the names: interned strings die here,
+ * models and graphs made with ctx must be gone already.  NULL is fine. */
 void qg_ctx_free(qg_ctx *ctx);
 
 /* The one copy of s that this context keeps: equal strings give equal pointers, so
- * names are compared with ==.  NULL when out of memory.  Not for workers. */
+ * names are compared with ==.  NULL when out of memory.  Not for workers.
+ * O(length) expected.  The text lives as long as the root context. */
 const char *qg_intern(qg_ctx *ctx, const char *s);
 const char *qg_internn(qg_ctx *ctx, const char *s, size_t n);
 
+/* A message for the sink, formatted only when someone listens at that level.
+ * Warnings are for what the user ought to know although the call succeeds, e.g. a
+ * rule that matched nothing. */
 void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
     QG_PRINTF(3, 4);
 #define qg_warn(ctx, ...) qg_log_to((ctx), QG_LOG_WARNING, __VA_ARGS__)
 
-/* Shorthand for the fault that has only one message. */
+/* Shorthand for the fault that has only one message.
+ * Needs no memory itself: the message buffer is part of the context. */
 QG_NODISCARD qg_status qg_nomem(qg_ctx *ctx);
 
 #endif

@@ -1,4 +1,8 @@
-/* num.h -- numbers as text and back, the same in every locale; checked arithmetic. */
+/* num.h -- numbers as text and back, the same in every locale; checked arithmetic.
+ *
+ * printf and strtod follow the locale's decimal point; a file written under de_DE
+ * must be the file written under C.  Everything that writes or reads a number in a
+ * file goes through here. */
 #ifndef QG_ENGINE_CORE_NUM_H
 #define QG_ENGINE_CORE_NUM_H
 
@@ -9,16 +13,24 @@
 enum { QG_NUM_TEXT = 40 }; /* room for any number below, with its zero */
 
 /* The shortest decimal text that reads back as the same float (double).  Finite values
- * only (asserted): JSON knows no NaN or infinity. */
+ * only (asserted): JSON knows no NaN or infinity.
+ * Always with a point or an exponent ("1.0", "2.5e-07"), so that it reads back as a
+ * float wherever types are told by spelling.  -0.0 keeps its sign.  Cost: at most 9
+ * (17) attempts of printing and reading back; 9 and 17 digits always suffice (IEEE
+ * 754-2019, 5.12.2). */
 void qg_num_f32(char text[QG_NUM_TEXT], float x);
 void qg_num_f64(char text[QG_NUM_TEXT], double x);
 
 /* Parses all of [s, s + n): a JSON-like decimal number.  False when anything is left
- * over, when the value overflows, or for "nan" and "inf".  n < 128. */
+ * over, when the value overflows, or for "nan" and "inf".  n < 128.
+ * A sign, digits with at most one point, an exponent; no blanks, no hex.  An integer
+ * has digits and '-' only, and 31 characters at most.  *x is untouched on failure. */
 bool qg_num_parse_f64(const char *s, size_t n, double *x);
 bool qg_num_parse_i64(const char *s, size_t n, int64_t *x);
 
-/* *r = a * b (a + b); false when the result does not fit. */
+/* *r = a * b (a + b); false when the result does not fit.
+ * Every size that derives from a file is computed by these: dims of a hostile model
+ * multiply to anything.  *r is unspecified on false. */
 static inline bool qg_mul_i64(int64_t a, int64_t b, int64_t *r)
 {
     return !__builtin_mul_overflow(a, b, r);

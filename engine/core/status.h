@@ -11,7 +11,15 @@
  *
  * Bad input (model, YAML, data, command line) is a status, never an assert.
  * A broken invariant of our own is an assert, never a status.
- */
+ *
+ * In use:
+ *
+ *     if (rank != 4)
+ *         return qg_fail(ctx, QG_EMODEL, "infer: %s: rank %d, expected 4", name, rank);
+ *     QG_TRY(qg_graph_add_value(g, name, &v));
+ *
+ * What holds after a failure: out-parameters are untouched; an object that was being
+ * changed is valid, unchanged unless its function says otherwise. */
 #ifndef QG_ENGINE_CORE_STATUS_H
 #define QG_ENGINE_CORE_STATUS_H
 
@@ -29,6 +37,7 @@
     X(ENUMERIC,     "a number that must be finite is not")
 /* clang-format on */
 
+/* QG_OK is 0; QG_NSTATUS is the number of statuses, not one of them. */
 typedef enum qg_status {
 #define X(id, text) QG_##id,
     QG_STATUS_MAP(X)
@@ -36,6 +45,8 @@ typedef enum qg_status {
         QG_NSTATUS
 } qg_status;
 
+/* A status that nobody reads is a fault (-Wunused-result); formats are checked
+ * against their arguments. */
 #if defined(__GNUC__)
 #define QG_NODISCARD         __attribute__((warn_unused_result))
 #define QG_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -51,13 +62,17 @@ typedef struct qg_ctx qg_ctx;
 
 /* Records a message on ctx and returns s, so that a fault is one statement:
  *     return qg_fail(ctx, QG_EMODEL, "infer: %s: rank %d, expected 4", ...);
- * ctx may be NULL: then only the status survives. */
+ * ctx may be NULL: then only the status survives.
+ * s is not QG_OK.  The message replaces the last one and is cut at 1023 bytes; no
+ * memory is asked for. */
 qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...) QG_PRINTF(3, 4);
 
 const char *qg_status_name(qg_status s);       /* "QG_EMODEL"; never NULL */
 const char *qg_status_text(qg_status s);       /* "well-formed file, ..."; never NULL */
 const char *qg_ctx_message(const qg_ctx *ctx); /* last message; never NULL */
 
+/* Passes any failure up.  In a function that returns qg_status and owns nothing but
+ * arena memory at that point; what needs an end (a writer, a file) is closed before. */
 #define QG_TRY(expr)                                                                   \
     do {                                                                               \
         qg_status qg_try_ = (expr);                                                    \

@@ -1,4 +1,11 @@
-/* suggest.h -- 'did you mean': the nearest known word to an unknown one. */
+/* suggest.h -- 'did you mean': the nearest known word to an unknown one.
+ *
+ *     qg_suggest s = qg_suggest_for(word);
+ *     for (size_t i = 0; i < n; i++)
+ *         qg_suggest_try(&s, known[i]);
+ *     char near[QG_SUGGEST_TEXT];
+ *     qg_fail(ctx, QG_ECONFIG, "unknown slot '%s'%s", word, qg_suggest_text(&s,
+ *     near)); */
 #ifndef QG_ENGINE_CORE_SUGGEST_H
 #define QG_ENGINE_CORE_SUGGEST_H
 
@@ -13,13 +20,18 @@ typedef struct qg_suggest {
     size_t edits;     /* of best, doubled */
 } qg_suggest;
 
+/* Nothing found yet.  Candidates must outlive the suggestion: `best` borrows one. */
 qg_suggest qg_suggest_for(const char *word);
 
 /* Near enough is at most a third of the longer word, and at least one edit.  Words of
- * more than 63 bytes are never near. */
+ * more than 63 bytes are never near.
+ * Words of under six letters may differ by one edit.  Cost: the product of the
+ * lengths. */
 void qg_suggest_try(qg_suggest *s, const char *candidate);
 
-/* ", did you mean 'slot'", or "" when nothing is near. */
+/* ", did you mean 'slot'", or "" when nothing is near.
+ * Returns `text`, so that it can stand among the arguments of a format; 96 holds the
+ * longest candidate with its words around. */
 enum { QG_SUGGEST_TEXT = 96 };
 const char *qg_suggest_text(const qg_suggest *s, char text[QG_SUGGEST_TEXT]);
 

@@ -2,7 +2,10 @@
  *
  * Everything with more than one sample goes through here: run, evaluate, calibrate,
  * analyse.  Results must not depend on the number of workers: `done` writes to a place
- * of the sample's own, or merges exactly. */
+ * of the sample's own, or merges exactly.
+ *
+ *     qg_drive d = { .plan = p, .feed = &f, .n = f.n, .ud = mine, .done = keep };
+ *     QG_TRY(qg_drive_run(ctx, &d)); */
 #ifndef QG_ENGINE_EXEC_DRIVE_H
 #define QG_ENGINE_EXEC_DRIVE_H
 
@@ -18,14 +21,18 @@ typedef struct qg_feed {
     void *ud;
 } qg_feed;
 
+/* What is to be done with every sample.  For each worker: begin, then per sample
+ * fetch, run (with see), done, progress; then end, also after a failure. */
 typedef struct qg_drive {
-    const qg_plan *plan;
-    const qg_feed *feed;
-    size_t n;      /* samples 0 .. n-1 of the feed */
-    unsigned jobs; /* 0: one per core */
+    const qg_plan *plan; /* shared by all workers */
+    const qg_feed *feed; /* asked for samples 0 .. n-1, in any order */
+    size_t n;            /* samples 0 .. n-1 of the feed */
+    unsigned jobs;       /* 0: one per core */
     void *ud;
 
-    /* Worker state, made before its first sample; all three may be NULL. */
+    /* Worker state, made before its first sample; all three may be NULL.
+     * done may read the outputs of r, which are gone when it returns; it runs on the
+     * worker's thread at the same time as others'. */
     qg_status (*begin)(void *ud, qg_ctx *ctx, void **state);
     qg_status (*done)(void *ud, qg_ctx *ctx, void *state, size_t sample,
                       const qg_run *r);
@@ -39,6 +46,9 @@ typedef struct qg_drive {
     void *progress_ud;
 } qg_drive;
 
+/* Returns when all samples are done or one failed.  Of several failures the one of
+ * the lowest sample is reported, with its message on ctx, so that the answer does
+ * not depend on timing.  Memory: one run context per worker. */
 QG_NODISCARD qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d);
 
 #endif

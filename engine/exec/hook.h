@@ -7,20 +7,37 @@
  *
  * Observers, dumps, error analysis and a user's own quantization are hooks.  With none
  * registered a plan holds no trace of them: what is watched is decided when the plan is
- * compiled. */
+ * compiled.
+ *
+ * Cost: a step per watched tensor.  A hook that wants to compare two plans keeps
+ * what it saw in a place of the sample's own.
+ *
+ * The largest value that any watched output takes:
+ *
+ *     static qg_status see(void *ud, qg_ctx *ctx, size_t sample,
+ *                          const qg_endpoint *at, qg_tensor *value)
+ *     {
+ *         if (at->is_output && !at->rounded)
+ *             *(float *)ud = fmaxf(*(float *)ud, largest_of(value));
+ *         return QG_OK;
+ *     }
+ *     qg_hook hook = { see, &largest };
+ *     QG_TRY(qg_run_execute(run, in, &hook, 1, 0)); */
 #ifndef QG_ENGINE_EXEC_HOOK_H
 #define QG_ENGINE_EXEC_HOOK_H
 
 #include "engine/quant/tqc.h"
 
+/* Where the value was seen: input or output `slot` of node.  Valid during the call. */
 typedef struct qg_endpoint {
-    const qg_node *node;
-    uint32_t slot;
-    bool is_output;
-    bool rounded;      /* false: as computed; true: after this endpoint rounded it */
-    const qg_tqc *tqc; /* NULL: not quantized */
+    const qg_node *node; /* whose slot it is */
+    uint32_t slot;       /* index into node->in or node->out */
+    bool is_output;      /* of the node */
+    bool rounded;        /* false: as computed; true: after this endpoint rounded it */
+    const qg_tqc *tqc;   /* NULL: not quantized */
 } qg_endpoint;
 
+/* A failure ends the run and is passed up as it is. */
 typedef struct qg_hook {
     /* value: any strides.  Contents of an output may be replaced; an input is shared
      * with other consumers and must not be written.  ctx is the worker's, for messages;

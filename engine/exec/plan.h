@@ -19,7 +19,26 @@
  * followers) is used only where it gives the bits of the separate nodes, so watching,
  * muting and rounding never change what is computed elsewhere.
  *
- * Owner    the plan's own arena; graph and quant must outlive it and stay unchanged. */
+ * Owner    the plan's own arena; graph and quant must outlive it and stay unchanged.
+ *
+ * What holds of a plan (asserted while it is built):
+ *
+ *     every tensor is written before it is read, so the block is never cleared
+ *     two storages that are alive at one step do not overlap, unless one took over
+ *       the other (same_as), which only happens at the other's last read
+ *     offsets are multiples of 64 bytes
+ *
+ * Cost: one pass over the graph, plus packing, O(n^2) in the storages for up to 4096
+ * of them and O(n log n) above; report.bytes / report.lower_bound says how well it
+ * went.
+ *
+ * A partial run, for asking many "what if only this changed" questions of one
+ * sample:
+ *
+ *     base     plan with keep_all; run once per sample, holds all activations
+ *     partial  plan with base and changed: the cone downstream of the change
+ *     qg_run_execute_from(partial run, base run, ...) gives the same bits as a whole
+ *     run */
 #ifndef QG_ENGINE_EXEC_PLAN_H
 #define QG_ENGINE_EXEC_PLAN_H
 
@@ -27,26 +46,30 @@
 #include "engine/ir/kernel.h"
 #include "engine/quant/fake_kernel.h"
 
+/* FLOAT ignores the TQCs, though constants that were baked stay as they are;
+ * SIMULATE rounds wherever a TQC says so. */
 enum qg_mode { QG_MODE_FLOAT, QG_MODE_SIMULATE };
 
+/* All pointers are borrowed and must outlive the plan. */
 typedef struct qg_plan_options {
     enum qg_mode mode;
-    const qg_quant *quant; /* for SIMULATE */
-    const uint8_t *mute;   /* [TQCs] 1: this endpoint does not round; NULL: none */
-    const uint8_t *watch;  /* [nodes] 1: hooks see this node; NULL: none */
-    bool watch_all;
+    const qg_quant *quant;  /* for SIMULATE */
+    const uint8_t *mute;    /* [TQCs] 1: this endpoint does not round; NULL: none */
+    const uint8_t *watch;   /* [nodes] 1: hooks see this node; NULL: none */
+    bool watch_all;         /* as watch with every node set */
     bool reference;         /* op->run only: the same bytes on every machine */
     const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
 
     /* Partial runs.  A plan made with keep_all gives every value memory of its own, so
-     * that a run context holds all activations afterwards.  A plan made with `base` (such
-     * a plan of the same graph) and `changed` holds only what lies downstream of the
-     * changed nodes; it reads everything else from a run of the base. */
+     * that a run context holds all activations afterwards.  A plan made with `base`
+     * (such a plan of the same graph) and `changed` holds only what lies downstream of
+     * the changed nodes; it reads everything else from a run of the base. */
     bool keep_all;
     const struct qg_plan *base;
     const uint8_t *changed; /* [nodes] 1: this node, or rounding at it, differs */
 } qg_plan_options;
 
+/* Where the bytes are; see the file comment.  ABSENT: an optional output. */
 enum qg_tensor_kind {
     QG_TENSOR_ABSENT,
     QG_TENSOR_INPUT,
@@ -56,6 +79,7 @@ enum qg_tensor_kind {
     QG_TENSOR_DYNAMIC
 };
 
+/* What a step reads or writes: a value, or a rounded or reordered copy of one. */
 typedef struct qg_plan_tensor {
     qg_tensor type; /* strides of its layout; data only for constants */
     enum qg_tensor_kind kind;
@@ -66,26 +90,30 @@ typedef struct qg_plan_tensor {
 /* A piece of the run's block, in use from the step that writes it to its last
  * reader. */
 typedef struct qg_storage {
-    size_t bytes, offset;
+    size_t bytes, offset; /* size, and place in the block (multiple of 64) */
     uint32_t first, last; /* step indices; last UINT32_MAX: until the end */
     uint32_t same_as;     /* another storage whose memory it takes over, or QG_NONE */
 } qg_storage;
 
+/* See the file comment. */
 enum qg_step_kind { QG_STEP_NODE, QG_STEP_REORDER, QG_STEP_ROUND, QG_STEP_WATCH };
 
+/* One thing to do; steps run in order.  A control-flow node is one step that runs
+ * the plans of its bodies. */
 typedef struct qg_step {
     enum qg_step_kind kind;
-    const qg_node *node;
+    const qg_node *node;     /* NODE: runs here; ROUND, WATCH: its endpoint */
     const qg_kernel *kernel; /* NODE: NULL means node->op->run */
     uint32_t kernel_index;   /* in plan->kernel */
     bool dynamic;            /* NODE: infer and allocate at run time */
-    uint32_t n_in, n_out;
+    uint32_t n_in, n_out; /* of the slots; ROUND and REORDER read one and write one */
     uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */
     qg_endpoint at; /* ROUND, WATCH */
     const qg_linear *linear; /* ROUND: one scale for the whole array; NULL: the general
                               * way, qg_fake_quantize */
 } qg_step;
 
+/* Counts for reports; bytes are per run context. */
 typedef struct qg_plan_report {
     uint32_t nodes, steps, kernels, absorbed, rounds, reorders;
     size_t bytes;       /* activation block of a run context */
@@ -93,23 +121,27 @@ typedef struct qg_plan_report {
     size_t rounded;     /* bytes rounded per run */
 } qg_plan_report;
 
+/* Read-only once made. */
 typedef struct qg_plan {
     qg_ctx *ctx;
     qg_arena *arena;
-    const qg_graph *graph;
-    qg_plan_options options;
-    QG_VEC(qg_plan_tensor) tensor;
-    QG_VEC(qg_storage) storage;
-    QG_VEC(qg_step) step;
-    QG_VEC(uint32_t) slot; /* tensor indices; QG_NONE: absent */
-    QG_VEC(qg_kernel *) kernel;
+    const qg_graph *graph;         /* borrowed */
+    qg_plan_options options;       /* as given; pointers stay borrowed */
+    QG_VEC(qg_plan_tensor) tensor; /* graph inputs first, in their order */
+    QG_VEC(qg_storage) storage;    /* pieces of the block */
+    QG_VEC(qg_step) step;          /* in order of execution */
+    QG_VEC(uint32_t) slot;         /* tensor indices; QG_NONE: absent */
+    QG_VEC(qg_kernel *) kernel;    /* owned: destroyed with the plan */
     struct qg_plan **body; /* [body graphs, by discovery] of control-flow nodes */
-    size_t n_body;
-    uint32_t *output;     /* [graph outputs] tensor index */
-    uint32_t (*place)[2]; /* [values] tensor per layout, QG_NONE; keep_all only */
+    size_t n_body;         /* number of body plans */
+    uint32_t *output;      /* [graph outputs] tensor index */
+    uint32_t (*place)[2];  /* [values] tensor per layout, QG_NONE; keep_all only */
     qg_plan_report report;
 } qg_plan;
 
+/* Compiles g.  Shapes that only data decide are left to run time; everything else is
+ * checked here, so that a run fails for reasons of data alone.  QG_EMODEL,
+ * QG_EUNSUPPORTED or QG_ENOMEM; o->quant is required for SIMULATE (asserted). */
 QG_NODISCARD qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g,
                                    const qg_plan_options *o, qg_plan **out);
 void qg_plan_free(qg_plan *p); /* NULL is fine */
@@ -117,7 +149,8 @@ void qg_plan_free(qg_plan *p); /* NULL is fine */
 /* --- parts of the compiler, one file each --- */
 
 /* plan_build.c: tensors and steps.  plan_memory.c: who may share memory, and
- * offsets. */
+ * offsets.
+ * pack comes after build and fills the offsets. */
 QG_NODISCARD qg_status qg_plan_build(qg_plan *p);
 QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);
 

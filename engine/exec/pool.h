@@ -3,23 +3,38 @@
  * Each worker is a thread with its own forked context; jobs are taken in order of
  * index. Results must not depend on the number of workers: write to a place of your own
  * index, or merge exactly.  The first failing index (not the first in time) is
- * reported. */
+ * reported.
+ *
+ * The calling thread is one of the workers: one job with one worker starts no
+ * thread.  A thread that cannot be started is done without; at most 256 are.
+ *
+ *     static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
+ *     {
+ *         ((double *)ud)[i] = error_of(i);      // a place of its own: no lock
+ *         return QG_OK;
+ *     }
+ *     qg_job job = { .n = n, .work = work, .ud = error };
+ *     QG_TRY(qg_pool_run(ctx, &job)); */
 #ifndef QG_ENGINE_EXEC_POOL_H
 #define QG_ENGINE_EXEC_POOL_H
 
 #include "engine/core/ctx.h"
 
+/* After a failure at index i no index above i is begun any more, and every index
+ * below it still runs: that is what makes the answer independent of timing. */
 typedef struct qg_job {
     size_t n;         /* indices 0 .. n-1 */
     unsigned workers; /* 0: one per core */
     /* Called once in each worker before its first index; *state is handed to `work` and
      * `end`.  NULL: none. */
     qg_status (*begin)(void *ud, qg_ctx *ctx, void **state);
+    /* one index */
     qg_status (*work)(void *ud, qg_ctx *ctx, void *state, size_t index);
-    void (*end)(void *ud, void *state);
+    void (*end)(void *ud, void *state); /* once per worker whose begin set a state */
     void *ud;
 } qg_job;
 
+/* Returns when every worker has ended.  On failure the message is copied to ctx. */
 QG_NODISCARD qg_status qg_pool_run(qg_ctx *ctx, const qg_job *job);
 
 unsigned qg_cores(void); /* usable by this process, at least 1 */

@@ -1,12 +1,20 @@
 /* run.h -- executing a plan: one run context per worker.
  *
  * The second run of a context allocates nothing (dynamic shapes excepted: their arena
- * keeps its blocks). */
+ * keeps its blocks).
+ *
+ *     QG_TRY(qg_run_new(ctx, plan, &r));
+ *     QG_TRY(qg_run_execute(r, in, NULL, 0, 0));
+ *     const qg_tensor *y = qg_run_output(r, 0);
+ *     qg_run_free(r); */
 #ifndef QG_ENGINE_EXEC_RUN_H
 #define QG_ENGINE_EXEC_RUN_H
 
 #include "engine/exec/plan.h"
 
+/* The mutable memory of one worker: activations (plan->report.bytes), scratch of
+ * operators, kernels' own state, results of dynamic shape.  Not shared between
+ * threads. */
 typedef struct qg_run qg_run;
 
 /* ctx is the worker's context (messages, allocator); it and the plan must outlive
@@ -16,7 +24,9 @@ void qg_run_free(qg_run *r); /* NULL is fine */
 
 /* in[i]: plain tensor for graph input i, borrowed for the call; type and dims must be
  * the plan's (QG_EDATA names the input).  hooks are called in order at watched
- * nodes. */
+ * nodes.
+ * `sample` is only handed to the hooks.  After a failure, of an operator or a hook,
+ * outputs are undefined and the next call starts afresh. */
 QG_NODISCARD qg_status qg_run_execute(qg_run *r, const qg_tensor *const *in,
                                       const qg_hook *hook, size_t n_hook,
                                       size_t sample);

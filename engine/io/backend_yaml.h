@@ -13,7 +13,31 @@
  *
  * A policy patch is a file with the same keys (but name and extends) applied on top;
  * why and source are optional there, and a rule of it that covers nothing is an
- * error. */
+ * error.
+ *
+ * A file that extends another by one rule and one fusion:
+ *
+ *     name: my-int8
+ *     extends: int8-base
+ *     rules:
+ *       - id: first-conv-16-bits
+ *         match: {op: Conv, graph-input: yes, slot: in0}
+ *         set: {bits: 16, range: [-32768, 32767]}
+ *         why: the sensor has 12 bits
+ *         source: data sheet of the sensor, page 4
+ *     fusions:
+ *       - id: compute-clip
+ *         pattern: {c: {trait: compute}, a: {op: Clip, in: [c]}}
+ *         where: {c.out0: {consumers: 1, graph-output: no}, same-platform: [c, a]}
+ *         silence: {c.out0: a.out0, a.in0: a.out0}
+ *         why: the accumulator is clamped before it is stored
+ *         source: manual of the device, chapter 3
+ *
+ *     match  op, trait, node, attr, from, to            of the node
+ *            slot, constant, graph-input, graph-output,
+ *            value, dims                                of the endpoint
+ *     set    bits, range, rounding, policy, axis, exponent-bits, block, observer,
+ *            percentile, min-scale, bins, state, visibility, derive, platform */
 #ifndef QG_ENGINE_IO_BACKEND_YAML_H
 #define QG_ENGINE_IO_BACKEND_YAML_H
 
@@ -21,26 +45,31 @@
 
 /* Folders that hold backend files, in order of preference. */
 typedef struct qg_search {
-    const char *const *dir;
+    const char *const *dir; /* [n] */
     size_t n;
 } qg_search;
 
 /* name: a path (it holds '/' or ends in .yaml), or the name of a file in the
- * folders. */
+ * folders.
+ * QG_EIO, QG_EPARSE (no YAML), QG_ECONFIG (what it says).  Cost: the files, once
+ * each; the result lies in a and borrows nothing else. */
 QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name,
                                        qg_search search, qg_backend **out);
 
-/* On failure the backend is of no more use. */
+/* On failure the backend is of no more use.
+ * Its rules come behind those that are there, and so win. */
 QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path,
                                         qg_backend *b);
 
 /* "op=Conv_3 slot=in0 bits=4": words key=value of `match` and `set`.  op is an
  * operator's name, else a glob over node names; lists with commas, no spaces.  The
- * rule's id is "set:<k>", k counting from 1. */
+ * rule's id is "set:<k>", k counting from 1.
+ * QG_ECONFIG quotes the word that is wrong. */
 QG_NODISCARD qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text,
                                       qg_backend *b);
 
-/* Names of all backends in the folders, sorted, each once. */
+/* Names of all backends in the folders, sorted, each once.
+ * Without the suffix; files are not opened. */
 QG_NODISCARD qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
                                         const char ***names, size_t *n);
 

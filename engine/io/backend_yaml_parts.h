@@ -5,13 +5,16 @@
 #include "engine/io/backend_yaml.h"
 #include "engine/io/yaml.h"
 
+/* What every reader below needs; on the stack of whoever reads a file. */
 typedef struct qg_backend_reader {
     qg_ctx *ctx;
-    qg_arena *arena;
-    qg_backend *b;
+    qg_arena *arena;  /* where what is read lies */
+    qg_backend *b;    /* under construction */
     bool is_override; /* reading a patch: why and source are optional */
 } qg_backend_reader;
 
+/* Room for "rule <id>", which begins the complaints about an item; longer ids are
+ * cut. */
 enum { QG_WHAT_TEXT = 160 };
 
 /* id, why, source of a rule, fusion or sharing; `kind` is the word in messages.  what
@@ -30,6 +33,7 @@ QG_NODISCARD qg_status qg_read_match(const qg_backend_reader *r, const qg_yaml *
 QG_NODISCARD qg_status qg_read_set(const qg_backend_reader *r, const qg_yaml *y,
                                    const char *what, qg_set *out);
 
+/* One item of `fusions:` (`sharing:`, `rules:`), complete or an error at its line. */
 QG_NODISCARD qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y,
                                       qg_fusion *out);
 QG_NODISCARD qg_status qg_read_sharing(const qg_backend_reader *r, const qg_yaml *y,

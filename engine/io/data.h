@@ -26,12 +26,23 @@
  *         qg_data_shape(d, i, k, tensor[k]);           // and memory, for each input k
  *         QG_TRY(qg_data_fetch(ctx, d, i, scratch, tensor));
  *         qg_arena_reset(scratch);
- *     } */
+ *     }
+ *
+ * data.yaml, all keys but files optional:
+ *
+ *     files: images            file or folder beside the YAML file; or a list
+ *     layout: nchw             or nhwc
+ *     colors: rgb              or bgr; an input with one channel gets gray
+ *     resize: [240, 320]       height, width
+ *     mean: [127, 127, 127]    pixels are 0..255; one number or one per channel
+ *     std: 128
+ *     lossy: yes               values may be rounded to the type of the input */
 #ifndef QG_ENGINE_IO_DATA_H
 #define QG_ENGINE_IO_DATA_H
 
 #include "engine/ir/graph.h"
 
+/* Opaque and immutable once open. */
 typedef struct qg_data qg_data;
 
 /* What the model wants. */
@@ -48,13 +59,15 @@ QG_NODISCARD qg_status qg_data_open(qg_ctx *ctx, const char *spec,
                                     const qg_data_request *request, qg_data **out);
 void qg_data_close(qg_data *d); /* NULL is fine */
 
+/* After `limit` was applied. */
 size_t qg_data_count(const qg_data *d); /* at least 1 */
 
 /* Type (the model's) and dims of input k in sample i; no data. */
 void qg_data_shape(const qg_data *d, size_t i, size_t k, qg_tensor *out);
 
 /* One sample into tensors of the caller, out[k] for input k, plain and of the type and
- * dims that qg_data_shape gives (asserted).  scratch is the caller's to reset. */
+ * dims that qg_data_shape gives (asserted).  scratch is the caller's to reset.
+ * QG_EDATA names the sample, and the element where a value cannot be converted. */
 QG_NODISCARD qg_status qg_data_fetch(qg_ctx *ctx, const qg_data *d, size_t i,
                                      qg_arena *scratch, qg_tensor *const *out);
 

@@ -10,15 +10,17 @@
 #include "engine/io/image.h"
 #include "engine/io/npz.h"
 
+/* Where the array of one input comes from. */
 typedef struct qg_data_slot {
     qg_tensor sample; /* as stored, one sample; dims as the model sees them */
     bool stacked;     /* the first axis of the file counts samples */
     qg_npy array;     /* open only if the part is `kept` */
 } qg_data_slot;
 
+/* One file (or the random numbers), and which samples it holds. */
 typedef struct qg_data_part {
-    const struct qg_data_kind *kind;
-    const char *path; /* as given, for opening and for messages */
+    const struct qg_data_kind *kind; /* of the file, by suffix */
+    const char *path;                /* as given, for opening and for messages */
     size_t first, count;
     qg_data_slot *slot; /* [n_input] */
     qg_npz archive;     /* open only if kept */
@@ -28,9 +30,9 @@ typedef struct qg_data_part {
 struct qg_data {
     qg_arena *arena; /* of the source */
     qg_data_request request;
-    qg_image_options image;
-    QG_VEC(qg_data_part) part;
-    size_t count;
+    qg_image_options image;    /* for the images among the parts */
+    QG_VEC(qg_data_part) part; /* in order of samples */
+    size_t count;              /* samples of all parts, limit applied */
 };
 
 /* What to get: array k of sample i of the part (i counts from 0 in the part). */
@@ -39,9 +41,11 @@ typedef struct qg_data_get {
     const qg_data *d;
     const qg_data_part *part;
     size_t i, k;
-    qg_arena *scratch;
+    qg_arena *scratch; /* the worker's */
 } qg_data_get;
 
+/* How one kind of file is read; to add one: a row of these functions, listed in
+ * data.c. */
 typedef struct qg_data_kind {
     const char *const *suffix; /* ends with NULL, lower case, with the dot */
     /* Fills count and slots of the part. */

@@ -16,7 +16,9 @@
 
 #include "engine/ir/tensor.h"
 
+/* Of the network's input: channels first or last. */
 enum qg_image_layout { QG_IMAGE_GUESS, QG_IMAGE_NCHW, QG_IMAGE_NHWC };
+/* Order of the channels that the network was trained with. */
 enum qg_image_colors { QG_IMAGE_RGB, QG_IMAGE_BGR };
 
 typedef struct qg_image_options {
@@ -27,12 +29,15 @@ typedef struct qg_image_options {
 } qg_image_options;
 
 /* Type and dims that qg_image_load will give for this file and this input: float32, or
- * uint8 where the input is uint8 and neither mean nor std change the pixels. */
+ * uint8 where the input is uint8 and neither mean nor std change the pixels.
+ * Reads the header only.  QG_EDATA when the input is no picture or
+ * the file has other dims, QG_EPARSE when the file is no image. */
 QG_NODISCARD qg_status qg_image_type(qg_ctx *ctx, const char *path,
                                      const qg_image_options *options,
                                      const qg_tensor *input, qg_tensor *out);
 
-/* The image; *out has the type that qg_image_type gave and gets data in the arena. */
+/* The image; *out has the type that qg_image_type gave and gets data in the arena.
+ * QG_EIO, QG_ENOMEM, or QG_EPARSE with the reason that stb_image gives. */
 QG_NODISCARD qg_status qg_image_load(qg_ctx *ctx, qg_arena *a, const char *path,
                                      const qg_image_options *options, qg_tensor *out);
 

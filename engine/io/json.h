@@ -14,7 +14,13 @@
  *           qg_json_put_end(w);
  *
  * In    sizes and depth are limited; the tree lies in an arena.  Every reader that
- *       finds something unexpected says where: "read FILE: tqcs[3].state: ...". */
+ *       finds something unexpected says where: "read FILE: tqcs[3].state: ...".
+ *
+ *     const qg_json *root, *list;
+ *     QG_TRY(qg_json_read(ctx, a, path, LIMIT, &root));
+ *     QG_TRY(qg_json_member(ctx, root, "tqcs", QG_JSON_ARRAY, &list));
+ *     for (size_t i = 0; i < list->count; i++)
+ *         QG_TRY(qg_json_int(ctx, &list->item[i], "id", &id)); */
 #ifndef QG_ENGINE_IO_JSON_H
 #define QG_ENGINE_IO_JSON_H
 
@@ -35,7 +41,7 @@ typedef struct qg_json_writer {
     qg_ctx *ctx;
     FILE *stream; /* borrowed; its write errors are found by whoever closes it */
     qg_status status;
-    unsigned depth;
+    unsigned depth; /* levels open */
     struct qg_json_level {
         char close;   /* '}' or ']' */
         bool line;    /* all of it on one line */
@@ -47,7 +53,9 @@ typedef struct qg_json_writer {
     size_t n_held;
 } qg_json_writer;
 
+/* An empty document; stream outlives the writer. */
 void qg_json_begin(qg_json_writer *w, qg_ctx *ctx, FILE *stream);
+/* The first failure, or QG_OK.  Ends the last line. */
 QG_NODISCARD qg_status qg_json_done(qg_json_writer *w); /* every object is ended */
 
 /* `key` is NULL in arrays and for the document itself, else the member's name.  The
@@ -69,6 +77,7 @@ size_t qg_utf8_length(const char *s);
 
 /* ---- Reading ---- */
 
+/* Numbers are kept as doubles, as JavaScript has them. */
 enum qg_json_type {
     QG_JSON_NULL,
     QG_JSON_BOOL,
@@ -79,14 +88,15 @@ enum qg_json_type {
 };
 
 typedef struct qg_json qg_json;
+/* Immutable; siblings lie side by side in item. */
 struct qg_json {
     enum qg_json_type type;
     const char *key;       /* of a member; of the document: what messages call it */
     const qg_json *parent; /* NULL: the document */
     size_t count;          /* of item */
     union {
-        bool truth;
-        double number;
+        bool truth;          /* BOOL */
+        double number;       /* NUMBER */
         const char *text;    /* ends with a zero and holds none */
         const qg_json *item; /* [count] elements or members, in file order */
     };
@@ -96,6 +106,7 @@ struct qg_json {
  * not JSON; a key twice in one object is refused.  The tree lies in a. */
 QG_NODISCARD qg_status qg_json_read(qg_ctx *ctx, qg_arena *a, const char *path,
                                     size_t limit, const qg_json **out);
+/* Borrowed for the call. */
 typedef struct qg_json_source {
     const char *name, *bytes;
     size_t size;
@@ -103,7 +114,8 @@ typedef struct qg_json_source {
 QG_NODISCARD qg_status qg_json_parse(qg_ctx *ctx, qg_arena *a,
                                      const qg_json_source *from, const qg_json **out);
 
-/* The member, or NULL: absent. */
+/* The member, or NULL: absent.
+ * Linear in the members; object is an OBJECT (asserted). */
 const qg_json *qg_json_get(const qg_json *object, const char *key);
 
 /* The member, of this type, or QG_EPARSE. */

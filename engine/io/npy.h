@@ -15,7 +15,12 @@
  *                    elements
  * The three keys stand there once each, in any order; nothing follows the elements.
  * Fortran order is accepted where it makes no difference: at most one axis is longer
- * than 1. */
+ * than 1.
+ *
+ *     QG_TRY(qg_npy_create(ctx, "out.npy", &type, &w));     // of one sample
+ *     for (size_t i = 0; i < n; i++)
+ *         qg_npy_append(&w, &y[i]);
+ *     return qg_npy_commit(&w);                             // appears now, whole */
 #ifndef QG_ENGINE_IO_NPY_H
 #define QG_ENGINE_IO_NPY_H
 
@@ -34,7 +39,7 @@ typedef struct qg_npy_head {
 typedef struct qg_npy_source {
     const char *name; /* "calib.npy", "kws.npz: input_1" */
     const unsigned char *bytes;
-    size_t size, total;
+    size_t size, total; /* bytes at hand, bytes there are */
 } qg_npy_source;
 QG_NODISCARD qg_status qg_npy_parse(qg_ctx *ctx, const qg_npy_source *from,
                                     qg_npy_head *out);
@@ -52,10 +57,13 @@ typedef struct qg_npy {
     const unsigned char *bytes; /* of the .npy, when in memory */
 } qg_npy;
 
+/* Reads and checks the header; elements stay in the file.  path is borrowed. */
 QG_NODISCARD qg_status qg_npy_open(qg_ctx *ctx, const char *path, qg_npy *out);
 void qg_npy_close(qg_npy *f); /* also of a zeroed one */
 
-/* Elements [first, first + count) in memory order, as stored; bools become 0 or 1. */
+/* Elements [first, first + count) in memory order, as stored; bools become 0 or 1.
+ * The range is within the array (asserted).  Reads with pread: workers share one
+ * file without a lock. */
 QG_NODISCARD qg_status qg_npy_read(qg_ctx *ctx, const qg_npy *f, size_t first,
                                    size_t count, void *out);
 
@@ -69,6 +77,7 @@ enum { QG_NPY_TEXT = 448 };
 QG_NODISCARD qg_status qg_npy_header(qg_ctx *ctx, const qg_tensor *type,
                                      char text[QG_NPY_TEXT], size_t *size);
 
+/* t is plain. */
 QG_NODISCARD qg_status qg_npy_save(qg_ctx *ctx, const char *path, const qg_tensor *t);
 
 /* An array that grows along a new first axis. */
@@ -80,10 +89,13 @@ typedef struct qg_npy_writer {
     size_t head;      /* bytes kept free for the header */
 } qg_npy_writer;
 
+/* The header is written at commit, when the number of samples is known; until then
+ * the file has another name. */
 QG_NODISCARD qg_status qg_npy_create(qg_ctx *ctx, const char *path,
                                      const qg_tensor *sample, qg_npy_writer *out);
 /* t has the type and dims of the sample, plain (asserted). */
 void qg_npy_append(qg_npy_writer *w, const qg_tensor *t);
+/* Also tells of any append that failed. */
 QG_NODISCARD qg_status qg_npy_commit(qg_npy_writer *w);
 void qg_npy_abandon(qg_npy_writer *w); /* safe after commit */
 

@@ -14,20 +14,27 @@
  *     end record, comment                    found from the end of the file
  *
  * Memory A member is believed to have its size only when the packed bytes are in the
- *        file and could inflate to that much (1032 to 1 is the most of deflate). */
+ *        file and could inflate to that much (1032 to 1 is the most of deflate).
+ *
+ *     QG_TRY(qg_npz_open(ctx, a, "calib.npz", &z));
+ *     const qg_npz_member *m = qg_npz_find(&z, "input_1");
+ *     QG_TRY(qg_npz_load(ctx, a, &z, m, &t));               // m is not NULL
+ *     qg_npz_close(&z); */
 #ifndef QG_ENGINE_IO_NPZ_H
 #define QG_ENGINE_IO_NPZ_H
 
 #include "engine/core/vec.h"
 #include "engine/io/npy.h"
 
+/* An entry of the directory. */
 typedef struct qg_npz_member {
     const char *name;                 /* of the array, without ".npy" */
     uint64_t header_at, packed, size; /* of the local header; bytes in and out */
     uint32_t crc;
-    bool deflated;
+    bool deflated; /* else stored as it is */
 } qg_npz_member;
 
+/* An open archive; read-only, so workers may share it. */
 typedef struct qg_npz {
     const char *path; /* borrowed, for messages */
     int fd;
@@ -36,6 +43,8 @@ typedef struct qg_npz {
     size_t count;
 } qg_npz;
 
+/* QG_EPARSE where the archive contradicts itself or is no zip file,
+ * QG_EUNSUPPORTED for encryption and other methods than deflate, QG_EIO. */
 QG_NODISCARD qg_status qg_npz_open(qg_ctx *ctx, qg_arena *a, const char *path,
                                    qg_npz *out);
 void qg_npz_close(qg_npz *z); /* arrays that read from the file end with it */
@@ -51,11 +60,13 @@ QG_NODISCARD qg_status qg_npz_array(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
 QG_NODISCARD qg_status qg_npz_load(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
                                    const qg_npz_member *m, const qg_tensor **out);
 
+/* An archive under construction; as with qg_writer, nothing is visible before
+ * commit. */
 typedef struct qg_npz_writer {
     qg_writer file;
     qg_arena *arena; /* the writer's own */
     bool deflate;
-    QG_VEC(qg_npz_member) member;
+    QG_VEC(qg_npz_member) member; /* written so far, for the directory */
 } qg_npz_writer;
 
 QG_NODISCARD qg_status qg_npz_create(qg_ctx *ctx, const char *path, bool deflate,

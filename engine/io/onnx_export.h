@@ -9,12 +9,17 @@
  * Bytes             depend on the graph and the options only.
  * Round trip        import(export(g)) is g, except that no node is unnamed any more.
  * Atomic            the file appears complete or not at all.  With external data the
- *                   data file is replaced just before the model. */
+ *                   data file is replaced just before the model.
+ *
+ *     qg_onnx_property p = { "producer", "my tool" };
+ *     qg_export_options o = { .metadata = &p, .n_metadata = 1 };
+ *     QG_TRY(qg_onnx_export(ctx, g, "out.onnx", &o)); */
 #ifndef QG_ENGINE_IO_ONNX_EXPORT_H
 #define QG_ENGINE_IO_ONNX_EXPORT_H
 
 #include "engine/ir/graph.h"
 
+/* An entry of metadata_props; UTF-8. */
 typedef struct qg_onnx_property {
     const char *key, *value;
 } qg_onnx_property;
@@ -36,7 +41,8 @@ typedef struct qg_export_options {
  * Cost: the message holds pointers into the graph; constants are not copied.
  *
  * options NULL: all defaults.  QG_ESTATE names a node that the imported opsets describe
- * differently from the operator that it holds. */
+ * differently from the operator that it holds.
+ * QG_EIO when a file cannot be written. */
 QG_NODISCARD qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,
                                       const qg_export_options *options);
 

@@ -31,9 +31,9 @@ struct qg_onnx_function {
     size_t n_in, n_out;
     const qg_attr *preset; /* defaults of attributes */
     size_t n_preset;
-    const qg_opset_import *opset;
+    const qg_opset_import *opset; /* [n_opset] the function's own */
     size_t n_opset;
-    size_t n_node;
+    size_t n_node;     /* for the bound on expansion */
     const void *proto; /* for build->import_nodes */
 };
 

@@ -30,18 +30,19 @@ enum { QG_ONNX_KEEP = 4096 };
 typedef struct qg_onnx_tensor {
     const char *what; /* "initializer 'w'": begins messages */
     int64_t data_type;
-    const int64_t *dim;
+    const int64_t *dim; /* [n_dim] unchecked */
     size_t n_dim;
     bool has_raw;
-    const unsigned char *raw;
+    const unsigned char *raw; /* [n_raw] raw_data */
     size_t n_raw;
-    const float *f32;
+    const float *f32; /* [n_f32] and so on: the typed fields */
     const double *f64;
     const int32_t *i32;
     const int64_t *i64;
     const uint64_t *u64;
+    /* lengths; n_string: refused */
     size_t n_f32, n_f64, n_i32, n_i64, n_u64, n_string;
-    bool external;
+    bool external;                          /* data_location is EXTERNAL */
     const char *location, *offset, *length; /* external_data entries; NULL: absent */
 } qg_onnx_tensor;
 

@@ -31,7 +31,7 @@ typedef const void *qg_wire_child(const void *kind, unsigned field);
 /* What to look at; `name` stands in messages. */
 typedef struct qg_wire {
     const char *name;
-    const unsigned char *bytes;
+    const unsigned char *bytes; /* [size] of the whole message */
     size_t size;
     const void *kind; /* of the outermost message */
     qg_wire_child *child;

@@ -1,13 +1,21 @@
-/* pipeline_yaml.h -- the order of passes, from configs/pipelines. */
+/* pipeline_yaml.h -- the order of passes, from configs/pipelines.
+ *
+ *     name: default
+ *     why: what each pass may rely on
+ *     passes: [fold-constants, fuse-batchnorm, ...]
+ *
+ * The order is data so that a backend may have its own; what a pass needs is checked
+ * by the driver (pass/pass.h), not here. */
 #ifndef QG_ENGINE_IO_PIPELINE_YAML_H
 #define QG_ENGINE_IO_PIPELINE_YAML_H
 
 #include "engine/io/backend_yaml.h"
 
+/* In the arena it was read into. */
 typedef struct qg_pipeline {
-    const char *name, *why, *file;
-    const char *const *pass; /* [n] names; the driver knows which exist */
-    const uint32_t *line;    /* [n] where each stands */
+    const char *name, *why, *file; /* of the pipeline; the file as opened */
+    const char *const *pass;       /* [n] names; the driver knows which exist */
+    const uint32_t *line;          /* [n] where each stands */
     size_t n;
 } qg_pipeline;
 

@@ -8,7 +8,13 @@
  * every complaint has the form
  *     configs/backends/x.yaml:27: rule y: unknown key 'slots', did you mean 'slot'
  * Owner   the arena that was given; strings end with a zero.
- * The one user of libyaml is yaml.c. */
+ * The one user of libyaml is yaml.c.
+ *
+ *     static const char *const keys[] = { "name", "bits", NULL };
+ *     QG_TRY(qg_yaml_load(ctx, a, path, &root));
+ *     QG_TRY(qg_yaml_keys(ctx, root, "device", keys));
+ *     QG_TRY(qg_yaml_need(ctx, root, "device", "bits", &item));
+ *     QG_TRY(qg_yaml_int(ctx, item, "device: bits", 2, 32, &bits)); */
 #ifndef QG_ENGINE_IO_YAML_H
 #define QG_ENGINE_IO_YAML_H
 
@@ -22,15 +28,16 @@ enum { QG_YAML_DEPTH = 64, QG_YAML_BYTES = 1 << 22 };
 enum qg_yaml_kind { QG_YAML_SCALAR, QG_YAML_LIST, QG_YAML_MAP };
 
 typedef struct qg_yaml qg_yaml;
+/* A node of the tree.  Readers take any node and say what they had expected. */
 struct qg_yaml {
-    enum qg_yaml_kind kind;
-    bool quoted;          /* a scalar in quotes: never yes, no or a number */
-    uint32_t line;        /* from 1 */
-    const char *file;     /* as the caller named it */
-    const char *text;     /* SCALAR; "" for nothing at all */
-    size_t n;             /* LIST, MAP: children in file order */
-    const char **key;     /* MAP: [n] */
-    const qg_yaml **item; /* [n] */
+    enum qg_yaml_kind kind; /* which of the members hold */
+    bool quoted;            /* a scalar in quotes: never yes, no or a number */
+    uint32_t line;          /* from 1 */
+    const char *file;       /* as the caller named it */
+    const char *text;       /* SCALAR; "" for nothing at all */
+    size_t n;               /* LIST, MAP: children in file order */
+    const char **key;       /* MAP: [n] */
+    const qg_yaml **item;   /* [n] */
 };
 
 /* QG_EIO, or QG_EPARSE with file:line. */
@@ -48,7 +55,8 @@ qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const ch
 /* The value of a key in a map, or NULL. */
 const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key);
 
-/* Refuses what is no map, and keys outside `known` (ends with NULL). */
+/* Refuses what is no map, and keys outside `known` (ends with NULL).
+ * The complaint names the nearest known key. */
 QG_NODISCARD qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char *what,
                                     const char *const *known);
 
@@ -56,7 +64,8 @@ QG_NODISCARD qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char 
 QG_NODISCARD qg_status qg_yaml_need(qg_ctx *ctx, const qg_yaml *map, const char *what,
                                     const char *key, const qg_yaml **out);
 
-/* Typed readers of one item.  `what` says whose it is: "rule w: bits". */
+/* Typed readers of one item.  `what` says whose it is: "rule w: bits".
+ * Limits of numbers are inclusive and stand in the complaint. */
 QG_NODISCARD qg_status qg_yaml_text(qg_ctx *ctx, const qg_yaml *y, const char *what,
                                     const char **out); /* not empty */
 QG_NODISCARD qg_status qg_yaml_int(qg_ctx *ctx, const qg_yaml *y, const char *what,

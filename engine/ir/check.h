@@ -7,12 +7,20 @@
  *
  * with QG_ESTATE: what a file may get wrong is refused when it is read; what the
  * verifier finds is a pass that broke a promise.  Rules run in table order and may rely
- * on the rows before them.  Every rule is linear in the size of the graph. */
+ * on the rows before them.  Every rule is linear in the size of the graph.
+ *
+ * The rules of a graph, in order: ids are positions; names find their value or node;
+ * a value and its producer name each other; use lists hold each reading slot exactly
+ * once; nodes come after what they read; inputs and outputs are listed once, and
+ * inputs are not computed; what is read is produced, given or captured; constants
+ * have type, shape and data; types, slots and attributes are legal; prepare has run;
+ * a body belongs to its node.  `id` in messages is the word to look for in check.c. */
 #ifndef QG_ENGINE_IR_CHECK_H
 #define QG_ENGINE_IR_CHECK_H
 
 #include "engine/ir/graph.h"
 
+/* One row.  run gets its own row so that the message can name the id. */
 typedef struct qg_check_rule qg_check_rule;
 struct qg_check_rule {
     const char *id;   /* "uses-match" */
@@ -23,14 +31,17 @@ struct qg_check_rule {
 /* Bit i of `which` is row i; at most 32 rows per table. */
 #define QG_CHECK_ALL UINT32_MAX
 
+/* Runs the chosen rows in table order; the first broken one ends it. */
 QG_NODISCARD qg_status qg_check_rows(qg_ctx *ctx, const qg_check_rule *row, size_t n,
                                      uint32_t which, const void *subject);
 
-/* The bit of a rule by id; 0 when there is none. */
+/* The bit of a rule by id; 0 when there is none.
+ * Lets a test run exactly the rule that it breaks. */
 uint32_t qg_check_bit(const qg_check_rule *row, size_t n, const char *id);
 
 /* Rules over a qg_graph, and all of them over a graph and the bodies below it.  The
- * graph must be normalized (edit.h). */
+ * graph must be normalized (edit.h).
+ * Run after every pass (pass/pass.h) and on what was loaded. */
 extern const qg_check_rule qg_graph_rules[];
 extern const size_t qg_n_graph_rules;
 QG_NODISCARD qg_status qg_check_graph(qg_ctx *ctx, const qg_graph *g, uint32_t which);

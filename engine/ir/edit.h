@@ -1,22 +1,35 @@
 /* edit.h -- the only functions that change the topology of a finished graph.
  *
- * Each leaves use lists right.  Ids have gaps (node->dead) until qg_graph_normalize. */
+ * Each leaves use lists right.  Ids have gaps (node->dead) until qg_graph_normalize.
+ *
+ * A pass walks the nodes by id, edits what it meets, and normalizes once at the end:
+ *
+ *     for (size_t i = 0; i < g->node.n; i++)
+ *         if (is_identity(g->node.at[i]))
+ *             QG_TRY(qg_edit_replace_value(g, out, in));   // may refuse: QG_ESTATE
+ *     QG_TRY(qg_graph_sweep(g, &removed));
+ *
+ * Every function does first what can fail: after a failure the graph is as before.
+ * Nodes and values made meanwhile come at the end and get the highest ids. */
 #ifndef QG_ENGINE_IR_EDIT_H
 #define QG_ENGINE_IR_EDIT_H
 
 #include "engine/ir/graph.h"
 
-/* node->in[slot] = v (NULL: absent), use lists updated. */
+/* node->in[slot] = v (NULL: absent), use lists updated.
+ * The slot exists (asserted).  Costs the uses of the old value. */
 QG_NODISCARD qg_status qg_edit_set_input(qg_graph *g, qg_node *n, uint32_t slot,
                                          qg_value *v);
 
-/* Grows n_in to at least `count`, new slots absent. */
+/* Grows n_in to at least `count`, new slots absent.
+ * Not for nodes with captured inputs, which must stay the last ones (asserted). */
 QG_NODISCARD qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count);
 
 /* Every use of `from` now reads `to`; when `from` is a graph output, `to` takes its
  * place in the output list AND its name, so that the interface keeps its names (`from`
  * gets the old name of `to`).  When `to` is a graph input or output itself as well,
- * QG_ESTATE and nothing is changed: the caller must keep the node. */
+ * QG_ESTATE and nothing is changed: the caller must keep the node.
+ * The producer of `from` stays, unread.  Linear in the uses of `from`. */
 QG_NODISCARD qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_value *to);
 
 /* Unlinks the node and marks it dead, its name is free again; its outputs must have no
@@ -24,7 +37,9 @@ QG_NODISCARD qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_val
 void qg_edit_remove_node(qg_graph *g, qg_node *n);
 
 /* v becomes a constant with this tensor (in the arena, known, with data); its
- * producer's slot is cleared.  QG_ESTATE for a graph input. */
+ * producer's slot is cleared.  QG_ESTATE for a graph input.
+ * The node that computed v stays; sweep takes it when nothing else needs it.
+ * Symbolic dims of v are forgotten. */
 QG_NODISCARD qg_status qg_edit_make_constant(qg_graph *g, qg_value *v,
                                              const qg_tensor *t);
 
@@ -38,7 +53,9 @@ void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot);
 
 /* `n` alone consumes output 0 of `producer` and its work now happens there: n is
  * removed, and its output 0 becomes the producer's (asserted: one use, not an output of
- * the graph). */
+ * the graph).
+ * What n computed must be folded into the producer's attributes or weights by the
+ * caller; n's other inputs lose a use. */
 void qg_edit_absorb(qg_graph *g, qg_node *producer, qg_node *n);
 
 /* Topological order (file order among ready nodes, iterative), dead nodes dropped, ids

@@ -10,7 +10,20 @@
  * Bodies   a node owns its body graphs (If, Loop, Scan): attributes of type GRAPH.  A
  *          body shares the arena of its owner.  Outer values that a body reads are
  *          explicit extra inputs of the node, after its own, listed by name in
- *          node->capture in the same order. */
+ *          node->capture in the same order.
+ *
+ *     qg_value *x, *y;
+ *     QG_TRY(qg_graph_add_value(g, "x", &x));
+ *     QG_TRY(qg_graph_mark_input(g, x));
+ *     QG_TRY(qg_graph_add_value(g, "y", &y));
+ *     QG_TRY(qg_graph_add_node(g, &(qg_node_spec){ .op = relu, .opset = 14, .n_in = 1,
+ *                                                  .in = &x, .n_out = 1, .out = &y },
+ *                              &node));
+ *
+ * Invariants (check.h verifies them, id by id): node->in[slot] == v exactly when
+ * v->use holds {node, slot}; node->out[k] == v exactly when v->def == node and
+ * v->def_slot == k; a constant and a graph input have no producer; names are unique
+ * in a graph. */
 #ifndef QG_ENGINE_IR_GRAPH_H
 #define QG_ENGINE_IR_GRAPH_H
 
@@ -20,11 +33,13 @@
 typedef struct qg_tqc qg_tqc; /* quant/tqc.h; ir never looks inside */
 typedef struct qg_value qg_value;
 
+/* One reader of a value; a node that reads it twice has two. */
 typedef struct qg_use {
     qg_node *node;
     uint32_t slot; /* node->in[slot] == the value */
 } qg_use;
 
+/* What flows along an edge: an input, an initializer, or the result of a node. */
 struct qg_value {
     uint32_t id;
     const char *name; /* interned, unique in its graph, never empty */
@@ -37,7 +52,9 @@ struct qg_value {
     bool is_input, is_output; /* of the graph */
 };
 
-/* Where a node runs.  Written by dispatch; QG_PLATFORM_NONE before. */
+/* Where a node runs.  Written by dispatch; QG_PLATFORM_NONE before.
+ * QUANTIZED: its endpoints have TQCs.  FP32: runs in float.  SOI ("shape or index"):
+ * works on shapes and indices, which are never quantized. */
 enum qg_platform {
     QG_PLATFORM_NONE,
     QG_PLATFORM_QUANTIZED,
@@ -45,6 +62,7 @@ enum qg_platform {
     QG_PLATFORM_SOI
 };
 
+/* One operator call.  Slots are positions: ONNX tells operands by place. */
 struct qg_node {
     uint32_t id;
     const char *name; /* interned, unique, never empty ("Conv_3" when made up) */
@@ -67,11 +85,14 @@ struct qg_node {
     bool dead;            /* removed; dropped by normalize */
 };
 
+/* A line of the model's opset_import. */
 typedef struct qg_opset_import {
     const char *domain; /* "" is ai.onnx */
     int64_t version;
 } qg_opset_import;
 
+/* A whole network, or the body of a control-flow node.  Read the vectors freely;
+ * change topology through edit.h only. */
 struct qg_graph {
     qg_ctx *ctx;
     qg_arena *arena; /* owned unless `owner` is set */
@@ -98,12 +119,14 @@ struct qg_graph {
 };
 
 /* A graph with its own arena; free with qg_graph_free.  `outer` NULL except for
- * bodies. */
+ * bodies.
+ * A body is freed with its outermost graph, never alone. */
 QG_NODISCARD qg_status qg_graph_new(qg_ctx *ctx, const char *name, qg_graph **out);
 QG_NODISCARD qg_status qg_graph_new_body(qg_graph *outer, const char *name,
                                          qg_graph **out);
 void qg_graph_free(qg_graph *g); /* NULL is fine; bodies go with their outer graph */
 
+/* By name, O(1) expected. */
 qg_value *qg_graph_value(const qg_graph *g, const char *name); /* NULL: no such value */
 qg_node *qg_graph_node(const qg_graph *g, const char *name);
 
@@ -115,7 +138,8 @@ int64_t qg_graph_opset(const qg_graph *g, const char *domain);
 QG_NODISCARD qg_status qg_graph_add_value(qg_graph *g, const char *name,
                                           qg_value **out);
 
-/* The value of that name, made when there is none. */
+/* The value of that name, made when there is none.
+ * For readers of files in which uses may come before definitions. */
 QG_NODISCARD qg_status qg_graph_need_value(qg_graph *g, const char *name,
                                            qg_value **out);
 
@@ -125,6 +149,7 @@ QG_NODISCARD qg_status qg_graph_add_prefixed(qg_graph *g, const char *prefix,
 
 /* Renames v; name is interned.  QG_EMODEL when another value has it. */
 QG_NODISCARD qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *name);
+/* For replacing an output without renaming the interface; cannot fail. */
 void qg_value_swap_names(qg_graph *g, qg_value *a, qg_value *b);
 
 /* Frees the name of what leaves the graph (edit.h); it keeps its text for messages. */
@@ -156,13 +181,16 @@ QG_NODISCARD qg_status qg_graph_add_node(qg_graph *g, const qg_node_spec *spec,
 QG_NODISCARD qg_status qg_graph_link_node(qg_graph *g, const qg_node_spec *spec,
                                           qg_node **out);
 
-/* QG_EMODEL when v is one already, or (input) has a producer or a constant. */
+/* QG_EMODEL when v is one already, or (input) has a producer or a constant.
+ * Appended to the declared order. */
 QG_NODISCARD qg_status qg_graph_mark_input(qg_graph *g, qg_value *v);
 QG_NODISCARD qg_status qg_graph_mark_output(qg_graph *g, qg_value *v);
 
 /* A graph of its own with the same ids, names, shapes and platforms; constants are
  * copied, prepare() is called again.  TQCs are not copied (tin and tout are NULL).  A
- * body cannot be cloned alone. */
+ * body cannot be cloned alone.
+
+ * Costs the graph and the bytes of its constants. */
 QG_NODISCARD qg_status qg_graph_clone(const qg_graph *g, qg_graph **out);
 
 /* Counts the slots of a node against its operator, as qg_graph_add_node does. */
@@ -171,7 +199,8 @@ QG_NODISCARD qg_status qg_node_check_arity(qg_ctx *ctx, const qg_node *n);
 /* Fresh n->param from the attributes: after a pass changed them. */
 QG_NODISCARD qg_status qg_node_prepare(qg_graph *g, qg_node *n);
 
-/* "node 'conv1' (Conv)": begins every message about a node. */
+/* "node 'conv1' (Conv)": begins every message about a node.
+ * Returns `text`; longer names are cut. */
 enum { QG_NODE_TEXT = 160 };
 const char *qg_node_text(const qg_node *n, char text[QG_NODE_TEXT]);
 
@@ -185,6 +214,7 @@ static inline bool qg_value_is_in(const qg_graph *g, const qg_value *v)
     return v->id < g->value.n && g->value.at[v->id] == v;
 }
 
+/* Whether the operator has any of these traits. */
 static inline bool qg_node_has(const qg_node *n, uint32_t traits)
 {
     return (n->op->traits & traits) != 0;

@@ -12,16 +12,24 @@
  *          op->infer is not called then.  Bodies are inferred by the operator that owns
  *          them: it gives types to the inputs of the body and calls qg_infer on it.
  * Symbols  dim_name stays after an extent was fixed: it may be fixed anew later, and
- *          exporters can write the dynamic dimension back. */
+ *          exporters can write the dynamic dimension back.
+ *
+ * Cost: linear in the graph, plus the small nodes that are run.  Iterative: depth of
+ * the network costs no stack.
+ *
+ *     qg_fixed_shape batch = { .input = "x", .rank = 4, .dim = { 8, -1, -1, -1 } };
+ *     QG_TRY(qg_infer(g, &batch, 1));
+ *     ... g->value.at[i]->type ...                          // dim -1: data decide */
 #ifndef QG_ENGINE_IR_INFER_H
 #define QG_ENGINE_IR_INFER_H
 
 #include "engine/ir/graph.h"
 
-/* A dimension that the caller fixes: input name and dims (-1: leave as it is). */
+/* A dimension that the caller fixes: input name and dims (-1: leave as it is).
+ * Borrowed for the call. */
 typedef struct qg_fixed_shape {
-    const char *input;
-    int32_t rank;
+    const char *input; /* name of a graph input */
+    int32_t rank;      /* of dim, at most QG_MAX_RANK */
     int64_t dim[QG_MAX_RANK];
 } qg_fixed_shape;
 

@@ -7,16 +7,29 @@
  * Layouts   PLAIN          dense row-major, what op->run takes
  *           CHANNELS_LAST  N, spatial..., C in memory; the tensor's strides say so
  * The plan reorders where a producer's layout differs from what a consumer takes.
- * Kernel libraries' own blocked layouts stay inside a kernel (its weights). */
+ * Kernel libraries' own blocked layouts stay inside a kernel (its weights).
+ *
+ * A compile function that leaves the choice to a library:
+ *
+ *     static qg_status compile_pool(qg_compile *c, qg_kernel **out)
+ *     {
+ *         qg_pool_problem q;
+ *         qg_call k = qg_compile_call(c);       // the helpers of run, without data
+ *         QG_TRY(problem_of(&k, &q));
+ *         return qg_accel_pool(c, &q, out);     // *out NULL: run it is
+ *     } */
 #ifndef QG_ENGINE_IR_KERNEL_H
 #define QG_ENGINE_IR_KERNEL_H
 
 #include "engine/ir/graph.h"
 
+/* Whole-tensor orders only; see the file comment. */
 enum qg_layout { QG_LAYOUT_PLAIN, QG_LAYOUT_CHANNELS_LAST };
 
 enum { QG_MAX_ABSORBED = 3 }; /* nodes that one kernel may take over behind its own */
 
+/* What qg_op.compile answers with.  Made once per plan, shared by workers, hence
+ * read-only while running but for `local`. */
 struct qg_kernel {
     /* call->local is what open gave for this run context; NULL without open. */
     qg_status (*run)(const qg_kernel *k, const qg_call *call);
@@ -36,7 +49,9 @@ struct qg_kernel {
     const char *name;            /* "dnnl brgconv:avx512_core", for reports */
 };
 
-/* What the operator may use while compiling. */
+/* What the operator may use while compiling.
+ * All borrowed for the call of compile, except `arena`: what the kernel keeps goes
+ * there. */
 struct qg_compile {
     qg_ctx *ctx;
     qg_arena *arena; /* the plan's */

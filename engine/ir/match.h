@@ -13,7 +13,17 @@
  * Order      the anchor is the last pattern node that no other one reads.  Matches are
  *            in order of its node id, then of slots: two runs give the same list.
  * Cost       O(nodes) anchors, each with a search over the neighbours of bound nodes,
- *            of at most QG_PATTERN_STEPS steps: linear in the graph. */
+ *            of at most QG_PATTERN_STEPS steps: linear in the graph.
+ *
+ * Example: a Conv whose only reader is a Relu.
+ *
+ *     qg_pattern_edge e = { .from = 0, .from_slot = 0, .slot = 0 };
+ *     qg_pattern_node n[] = { { .name = "c", .traits = QG_OP_COMPUTE },
+ *                             { .name = "a", .traits = QG_OP_ACTIVATION,
+ *                               .in = &e, .n_in = 1 } };
+ *     qg_pattern_where one = { .node = 0, .is_output = true,
+ *                              .test = QG_WHERE_CONSUMERS, .wanted = 1 };
+ *     qg_pattern p = { "compute-activation", n, 2, &one, 1, NULL, 0 }; */
 #ifndef QG_ENGINE_IR_MATCH_H
 #define QG_ENGINE_IR_MATCH_H
 
@@ -22,10 +32,11 @@
 enum {
     QG_PATTERN_NODES = 16,
     QG_PATTERN_EDGES = 8,    /* of one node */
-    QG_PATTERN_STEPS = 4096, /* candidates tried for one anchor */
+    QG_PATTERN_STEPS = 4096, /* candidates tried for one anchor, then it is given up */
 };
 enum { QG_SLOT_ANY = -1 };
 
+/* "My input `slot` is output `from_slot` of that node." */
 typedef struct qg_pattern_edge {
     uint32_t from;     /* index of the producing pattern node */
     int32_t from_slot; /* its output slot, or QG_SLOT_ANY */
@@ -38,20 +49,24 @@ enum { QG_CONDITION_TEXT = 160 };
 typedef bool qg_node_condition(const void *ud, const qg_node *n,
                                char text[QG_CONDITION_TEXT]);
 
+/* One node to be found.  Borrowed texts and arrays; ud goes to `holds`. */
 typedef struct qg_pattern_node {
-    const char *name; /* "c"; for messages and for whoever reads a match */
-    const char *const *op;
+    const char *name;      /* "c"; for messages and for whoever reads a match */
+    const char *const *op; /* [n_op] names, any of them; none: any operator */
     size_t n_op;
-    uint32_t traits;
-    bool commutative;
-    const qg_pattern_edge *in;
+    uint32_t traits;           /* all of these */
+    bool commutative;          /* edges may arrive at any slot */
+    const qg_pattern_edge *in; /* [n_in] */
     size_t n_in;
     qg_node_condition *holds; /* NULL: none */
     const void *ud;
 } qg_pattern_node;
 
+/* What is asked of an endpoint: how many read its value (a graph output counts as
+ * one more), whether it is a graph output, whether it is constant. */
 enum qg_endpoint_test { QG_WHERE_CONSUMERS, QG_WHERE_GRAPH_OUTPUT, QG_WHERE_CONSTANT };
 
+/* A condition on an endpoint of a pattern node. */
 typedef struct qg_pattern_where {
     uint32_t node;
     bool is_output; /* of out, else of in */
@@ -61,11 +76,13 @@ typedef struct qg_pattern_where {
     int64_t wanted; /* number of consumers; 1 or 0 for yes or no */
 } qg_pattern_where;
 
+/* Nodes that a kernel could only compute together. */
 typedef struct qg_pattern_group {
     const uint32_t *node; /* these run on the same platform */
     size_t n;
 } qg_pattern_group;
 
+/* Borrowed throughout; checked by qg_match_pattern, so it may come from a file. */
 typedef struct qg_pattern {
     const char *id; /* "compute-activation" */
     const qg_pattern_node *node;
@@ -80,21 +97,26 @@ typedef struct qg_pattern {
  * to the others, or when the edges form a cycle. */
 QG_NODISCARD qg_status qg_pattern_check(qg_ctx *ctx, const qg_pattern *p);
 
+/* One place where the pattern fits. */
 typedef struct qg_match {
     qg_node *const *node; /* [n_node], by pattern index */
 } qg_match;
 
+/* One place where it almost did: what `qg quantize` reports as a near miss, because
+ * a condition that fails by one consumer is usually what a user wants to know. */
 typedef struct qg_match_miss {
     qg_node *const *node;  /* [n_node]; NULL entries when the search was given up */
     const qg_node *at;     /* the node whose condition failed */
     const char *condition; /* "c.out0 has 2 consumers, expected 1" */
 } qg_match_miss;
 
+/* In order of the anchors' ids. */
 typedef struct qg_matches {
     QG_VEC(qg_match) match;
     QG_VEC(qg_match_miss) miss; /* at most one for each anchor that did not match */
 } qg_matches;
 
+/* APART for fusion (a node is fused once), ALL for alignment (every set counts). */
 enum qg_match_mode {
     QG_MATCH_APART, /* a graph node is in one match at most; the first one wins */
     QG_MATCH_ALL,   /* every set of nodes that matches, once */

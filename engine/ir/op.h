@@ -8,7 +8,25 @@
  * Life of a node   prepare (attributes, once) -> infer (shapes; at compile time, and
  *                  again at run time when shapes depend on data) -> run.
  *
- * To add an operator: see "How to add an operator" in DESIGN.md. */
+ * To add an operator: see "How to add an operator" in DESIGN.md.
+ *
+ * What the traits decide:
+ *
+ *     COMPUTE       dispatch quantizes around it; weights are folded and calibrated
+ *     NORMALIZE     fuse-batchnorm multiplies it into the COMPUTE node before it
+ *     JOIN          fuse-bias looks for a constant operand; patterns take any order
+ *     SHAPE         dispatch keeps it, and what feeds it alone, out of quantization
+ *     ELEMENTWISE   the executor may run it in any layout
+ *     PURE          inference and fold-constants may run it ahead of time
+ *     DIMS_ONLY     inference folds it without data
+ *     CONTROL       runs its bodies; never folded
+ *     others        backends name them in `match: {trait: ...}`
+ *
+ * A table row in full:
+ *
+ *     { .name = "Relu", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1,
+ *       .max_out = 1, .in_roles = "d", .traits = ACT | MONO, .infer = relu_infer,
+ *       .run = relu_run, .in_place = 1, .clamp = relu_clamp } */
 #ifndef QG_ENGINE_IR_OP_H
 #define QG_ENGINE_IR_OP_H
 
@@ -57,6 +75,8 @@ typedef struct qg_call qg_call;
 typedef struct qg_compile qg_compile; /* ir/kernel.h */
 typedef struct qg_kernel qg_kernel;
 
+/* One row per operator and opset range, in the tables of ops/.  Rows are static,
+ * immutable and shared by threads. */
 typedef struct qg_op {
     const char *name;   /* ONNX op_type, exact case */
     const char *domain; /* NULL: the default domain "ai.onnx" */
@@ -64,8 +84,8 @@ typedef struct qg_op {
     int16_t until;      /* last opset, 0: still current.  Gone operators only. */
     uint8_t min_in, max_in, min_out, max_out; /* 255: any number */
     const char *in_roles, *out_roles;         /* out_roles NULL: all "d" */
-    uint32_t traits;
-    size_t param_size;
+    uint32_t traits;                          /* QG_OP_* bits */
+    size_t param_size; /* bytes of what prepare writes; 0: nothing */
 
     /* Reads attributes into param (zeroed, param_size bytes).  NULL: none to read. */
     qg_status (*prepare)(qg_ctx *ctx, const qg_node *node, void *param);
@@ -106,9 +126,10 @@ typedef struct qg_op {
 
 /* One invocation; all pointers borrowed.
  *
- * CONTROL operators find the shapes of their outputs while they run: infer is not called
- * again at run time.  Where out[i]->data is NULL, run sets type and dims of out[i] and
- * takes its memory from `results`; else it must meet the type and dims that are there. */
+ * CONTROL operators find the shapes of their outputs while they run: infer is not
+ * called again at run time.  Where out[i]->data is NULL, run sets type and dims of
+ * out[i] and takes its memory from `results`; else it must meet the type and dims that
+ * are there. */
 struct qg_call {
     qg_ctx *ctx;
     const qg_node *node;
@@ -118,18 +139,21 @@ struct qg_call {
     qg_tensor *const *out;      /* NULL: absent optional output */
     qg_arena *scratch;          /* reset after the node; keeps its blocks */
     void *run_ctx;              /* executor's, for CONTROL operators; else ignore */
-    qg_arena *results;          /* CONTROL operators at run time; see below */
+    qg_arena *results;          /* CONTROL operators at run time; see above */
     void *local;                /* kernels only: see ir/kernel.h */
 };
 
-/* What the executor may ask a registry for. */
+/* What the executor may ask a registry for.
+ * Which operators exist; ops/families.c has the one of the library, tests make their
+ * own. */
 typedef struct qg_registry {
     const qg_op *const *family; /* each ends with a row whose name is NULL */
     size_t n_family;
 } qg_registry;
 
 /* The entry with the highest since <= opset (and opset <= until); NULL when there is
- * none.  domain NULL, "" and "ai.onnx" are the same. */
+ * none.  domain NULL, "" and "ai.onnx" are the same.
+ * Linear in the rows: asked once per node, at import. */
 const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *name,
                         int64_t opset);
 
@@ -140,20 +164,23 @@ const char *qg_op_versions(const qg_registry *r, const char *domain, const char 
                            char text[QG_OP_VERSIONS]);
 
 /* Whether its name is in the list.  For patterns and rules of backends, which name
- * operators; code asks for traits and roles. */
+ * operators; code asks for traits and roles.
+ * Domains are not compared. */
 bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n);
 
-/* The row with the highest since of that name in any domain, for whoever reads names from
- * configuration; NULL when there is none. */
+/* The row with the highest since of that name in any domain, for whoever reads names
+ * from configuration; NULL when there is none. */
 const qg_op *qg_op_newest(const qg_registry *r, const char *name);
 
-/* The role letter of an input (output) slot. */
+/* The role letter of an input (output) slot.
+ * Slots behind the end of the string have its last letter. */
 char qg_op_in_role(const qg_op *op, size_t slot);
 char qg_op_out_role(const qg_op *op, size_t slot);
 
 /* The first input slot with this role letter; -1 when the operator has none. */
 int qg_op_slot_of(const qg_op *op, char role);
 
+/* Words of the trait map, as in backend files; bit < QG_NTRAIT (asserted). */
 const char *qg_trait_name(unsigned bit);   /* "compute" */
 uint32_t qg_trait_named(const char *text); /* its mask; 0 when unknown */
 

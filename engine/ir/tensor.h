@@ -5,7 +5,10 @@
  *          channels-last.  Packed types (below 8 bits) are always plain.
  * unknown  rank -1: nothing known; dim -1: this extent is not known yet
  * data     NULL when only the shape is known.  Never owned: it lies in an arena, in a
- *          mapped file or with the caller. */
+ *          mapped file or with the caller.
+ *
+ * A qg_tensor is a small value: copy it, point its data elsewhere, pass it by
+ * pointer.  Element (i0, i1, ...) of an array lies at the sum of i[k] * stride[k]. */
 #ifndef QG_ENGINE_IR_TENSOR_H
 #define QG_ENGINE_IR_TENSOR_H
 
@@ -16,8 +19,11 @@
 #include "engine/core/ctx.h"
 #include "engine/number/dtype.h"
 
+/* ONNX sets no limit; a file that goes beyond this is refused at import. */
 enum { QG_MAX_RANK = 8 };
 
+/* The union's member must fit dtype; bool elements are bytes 0 or 1 (a file's other
+ * values are kept as they are). */
 typedef struct qg_tensor {
     qg_dtype dtype;
     int32_t rank;
@@ -40,25 +46,31 @@ typedef struct qg_tensor {
 } qg_tensor;
 
 /* Type and dims with plain strides, no data.  rank <= QG_MAX_RANK (asserted); dims may
- * hold -1, then the strides left of it are 0. */
+ * hold -1, then the strides left of it are 0.
+ * A scalar is rank 0 with one element. */
 void qg_tensor_init(qg_tensor *t, qg_dtype dtype, int32_t rank, const int64_t *dim);
 void qg_tensor_scalar(qg_tensor *t, qg_dtype dtype);
 void qg_tensor_unknown(qg_tensor *t, qg_dtype dtype); /* rank -1 */
 
-/* Makes the strides those of plain (or N,H,W,C for rank >= 3) memory. */
+/* Makes the strides those of plain (or N,H,W,C for rank >= 3) memory.
+ * From the dims, which must be set. */
 void qg_tensor_set_plain(qg_tensor *t);
 void qg_tensor_set_channels_last(qg_tensor *t);
+/* Strides of axes with extent 1 do not count. */
 bool qg_tensor_is_plain(const qg_tensor *t);
 
 bool qg_tensor_known(const qg_tensor *t); /* rank and every dim are known */
 
-/* Number of elements of a known tensor; -1 when it overflows int64 or is not known. */
+/* Number of elements of a known tensor; -1 when it overflows int64 or is not known.
+ * A scalar has 1, an array with an extent of 0 has 0. */
 int64_t qg_tensor_count(const qg_tensor *t);
 
-/* Product of dim[from..to). */
+/* Product of dim[from..to).
+ * Of known dims whose product fits, as checked when the tensor was inferred. */
 int64_t qg_dims_product(const qg_tensor *t, int32_t from, int32_t to);
 
-/* Bytes of plain storage; QG_EMODEL with `what` in the message when it overflows. */
+/* Bytes of plain storage; QG_EMODEL with `what` in the message when it overflows.
+ * Packed types round up to whole bytes. */
 QG_NODISCARD qg_status qg_tensor_bytes(qg_ctx *ctx, const char *what,
                                        const qg_tensor *t, size_t *bytes);
 
@@ -69,9 +81,11 @@ QG_NODISCARD qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t);
 QG_NODISCARD qg_status qg_tensor_clone(qg_ctx *ctx, qg_arena *a, const qg_tensor *t,
                                        qg_tensor **out);
 
-/* Copies elements between tensors of equal type and dims and any strides. */
+/* Copies elements between tensors of equal type and dims and any strides.
+ * Memory of `to` is there (asserted); overlapping memory is not allowed. */
 void qg_tensor_copy(const qg_tensor *from, qg_tensor *to);
 
+/* Rank and every dim; types are not compared. */
 bool qg_same_dims(const qg_tensor *a, const qg_tensor *b);
 
 /* Element i in plain order, converted.  For shapes, axes and tests, not for kernels.

@@ -1,7 +1,23 @@
 /* text.h -- a graph as text and back: dumps, tests, fuzz seeds.
  *
  * The grammar and its meaning are in docs/text-form.md.  Output is a function of the
- * graph alone; the parser takes hostile text and names line and column of a fault. */
+ * graph alone; the parser takes hostile text and names line and column of a fault.
+ *
+ *     char *text;
+ *     size_t size;
+ *     QG_TRY(qg_text_print(g, NULL, arena, &text, &size));
+ *     QG_TRY(qg_text_parse(ctx, &(qg_text_source){ NULL, text, size, NULL }, &again));
+ *
+ * Printing what was parsed gives the same bytes again; a property test holds it to
+ * that.
+ *
+ *     graph "g" {
+ *       x = input f32[N,3,8,8]
+ *       w = const f32[4,3,3,3] ramp(-1, 1)
+ *       c = Conv(x, w) pads=[1, 1, 1, 1]
+ *       r = Relu(c)
+ *       output r
+ *     } */
 #ifndef QG_ENGINE_IR_TEXT_H
 #define QG_ENGINE_IR_TEXT_H
 
@@ -16,6 +32,7 @@ enum {
  * tensors of printed graphs, which must outlive the use of the table. */
 typedef struct qg_text_table qg_text_table;
 
+/* Empty; QG_ENOMEM is the only failure. */
 QG_NODISCARD qg_status qg_text_table_new(qg_ctx *ctx, qg_text_table **out);
 void qg_text_table_free(qg_text_table *t); /* NULL is fine */
 
@@ -25,6 +42,7 @@ void qg_text_table_free(qg_text_table *t); /* NULL is fine */
 QG_NODISCARD qg_status qg_text_print(const qg_graph *g, qg_text_table *table,
                                      qg_arena *a, char **text, size_t *size);
 
+/* Borrowed for the call. */
 typedef struct qg_text_source {
     const char *name; /* for messages: a file name; NULL: "text" */
     const char *text; /* need not end with a zero */

@@ -8,6 +8,7 @@
 #include "engine/core/num.h"
 #include "engine/ir/text.h"
 
+/* Element i, zero-extended; packed types are unpacked. */
 uint64_t qg_text_bits(const qg_tensor *t, int64_t i); /* plain tensors */
 void qg_text_set_bits(qg_tensor *t, int64_t i, uint64_t bits);
 
@@ -18,6 +19,8 @@ bool qg_text_to_bits(qg_dtype dtype, const char *s, size_t n, uint64_t *bits);
 /* The nearest element of the dtype (integers: rounded down, cut to their bits). */
 uint64_t qg_text_convert(qg_dtype dtype, double x);
 
+/* Letters, digits, '_', '/', '.' and ':', no digit in front, no
+ * keyword of the form. */
 bool qg_text_is_word(const char *s);   /* reads back as a name without quotes */
 qg_dtype qg_text_dtype(const char *s); /* full names and short ones */
 

@@ -8,8 +8,10 @@
 
 #include "engine/ir/text_data.h"
 
+/* END is a newline that ends a statement, MARK a punctuation character. */
 enum token_kind { T_EOF, T_END, T_WORD, T_STRING, T_NUMBER, T_MARK };
 
+/* Valid until the next qg_lex_next, its text as long as source and arena. */
 typedef struct token {
     enum token_kind kind;
     const char *text; /* n bytes; not ended with a zero */
@@ -17,6 +19,7 @@ typedef struct token {
     size_t line, column; /* from 1, columns in bytes */
 } token;
 
+/* Reads [at, end); line_start is where columns are counted from. */
 typedef struct lexer {
     qg_ctx *ctx;
     qg_arena *arena; /* for decoded strings */
@@ -27,6 +30,8 @@ typedef struct lexer {
     token now;
 } lexer;
 
+/* QG_EPARSE for a string without end, a bad escape, or a byte that begins no token.
+ * Comments and blanks are skipped. */
 QG_NODISCARD qg_status qg_lex_next(lexer *l); /* to the next token */
 
 /* Fails at the current token: "parse: f.qgt:3:7: found ';', expected <what>". */

@@ -5,6 +5,7 @@
 
 #include "engine/ir/text_lex.h"
 
+/* Shared by the two files; on the stack of qg_text_parse. */
 typedef struct parser {
     lexer l;
     qg_ctx *ctx;
@@ -14,6 +15,8 @@ typedef struct parser {
     int depth;   /* of bodies */
 } parser;
 
+/* Each function below starts at the current token, ends behind what it read, and
+ * fails with the place of the fault; `what` is what the message says was expected. */
 QG_NODISCARD qg_status qg_parse_name(parser *p, const char *what, const char **out);
 QG_NODISCARD qg_status qg_parse_integer(parser *p, int64_t low, const char *what,
                                         int64_t *out);

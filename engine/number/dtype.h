@@ -3,7 +3,10 @@
  * Storage  element i of a type with bits >= 8 lies at byte i * bits / 8.  Types below
  *          8 bits are packed as ONNX packs them: the lower-indexed element in the
  *          lower bits of a byte, the last byte padded with zeros.
- * Source   TensorProto.DataType of onnx.proto (IR 13). */
+ * Source   TensorProto.DataType of onnx.proto (IR 13).
+ *
+ * The map is the one place that knows a type: names, ONNX codes, sizes and kinds are
+ * read from it, so a new type is one row, and format.h when it is a float. */
 #ifndef QG_ENGINE_NUMBER_DTYPE_H
 #define QG_ENGINE_NUMBER_DTYPE_H
 
@@ -40,6 +43,7 @@
     X(I2,          "int2",          26,  2,  INT)
 /* clang-format on */
 
+/* QG_NODTYPE is 0: a zeroed tensor has no type. */
 typedef enum qg_dtype {
 #define X(id, text, onnx, bits, kind) QG_##id,
     QG_DTYPE_MAP(X)
@@ -47,6 +51,7 @@ typedef enum qg_dtype {
         QG_NDTYPE
 } qg_dtype;
 
+/* How bits are to be read; FLOAT holds every format of format.h. */
 enum qg_dtype_kind {
     QG_KIND_NOTHING,
     QG_KIND_FLOAT,
@@ -58,14 +63,17 @@ enum qg_dtype_kind {
 const char *qg_dtype_name(qg_dtype d);     /* "float32" */
 qg_dtype qg_dtype_named(const char *text); /* QG_NODTYPE when unknown */
 qg_dtype qg_dtype_of_onnx(int64_t code);   /* QG_NODTYPE when unknown (string, ...) */
+/* All three: d < QG_NDTYPE (asserted).  QG_NODTYPE has code 0 and 0 bits. */
 int qg_dtype_onnx(qg_dtype d);
 unsigned qg_dtype_bits(qg_dtype d);
 enum qg_dtype_kind qg_dtype_kind_of(qg_dtype d);
 
-/* Bit d of a mask over types, for tables of what an operator accepts. */
+/* Bit d of a mask over types, for tables of what an operator accepts.
+ *     enum { KNOWN = QG_DT(F32) | QG_DT(F64) };        ... if (KNOWN >> d & 1) */
 #define QG_DT(id) (UINT64_C(1) << QG_##id)
 
-/* Bytes for n elements, packed; false on overflow. */
+/* Bytes for n elements, packed; false on overflow.
+ * Packed types round up to a whole byte; *bytes is untouched on overflow. */
 bool qg_dtype_bytes(qg_dtype d, uint64_t n, size_t *bytes);
 
 #endif

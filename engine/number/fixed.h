@@ -26,20 +26,23 @@
 
 /* A factor with its shift; which of the three forms is said by who made it. */
 typedef struct qg_multiplier {
-    int32_t m;
-    int32_t shift;
+    int32_t m;     /* the multiplier, see the forms above */
+    int32_t shift; /* power of two; > 0 is to the left in q31 and q15 */
 } qg_multiplier;
 
 /* The q31 form of real >= 0 and finite (asserted) [QuantizeMultiplier].  m is rounded
  * half away from zero; {0, 0} for 0 and below 2^-32.  shift may exceed 31 for a huge
- * factor: no function below takes that (see QG_MAX_LEFT_SHIFT). */
+ * factor: no function below takes that (see QG_MAX_LEFT_SHIFT).
+ * Example: 0.125 is {2^30, -2}. */
 qg_multiplier qg_q31_of(double real);
 
 /* The same as builds with a single rounding have it: above 2^30 it is {2^31 - 1,
- * 30}. */
+ * 30}.
+ * The cap keeps the whole shift to the right, 31 - shift, at 1 or more. */
 qg_multiplier qg_q31_of_single(double real);
 
-/* q31 to q15: half up to 16 bits, at most 32767. */
+/* q31 to q15: half up to 16 bits, at most 32767.
+ * The cap keeps 32767.5 and above from becoming 2^15, which is no int16. */
 qg_multiplier qg_q15_of(qg_multiplier q31);
 
 /* The m24 form of a float32 that is finite, normal and > 0 (asserted): its mantissa.
@@ -76,14 +79,16 @@ int32_t qg_scale_double_up(int32_t x, qg_multiplier r);
 int32_t qg_scale_single(int32_t x, qg_multiplier r);
 
 /* x * r for 48-bit sums (int16 activations): r in q31 is reduced to q15, one rounding,
- * halves upward.  |x| < 2^47 and shift <= 15 (asserted). */
+ * halves upward.  |x| < 2^47 and shift <= 15 (asserted).
+ * The shift is 15 - r.shift bits to the right. */
 int64_t qg_scale_reduced(int64_t x, qg_multiplier r);
 
 /* x * r with r in m24, one rounding, halves upward (XNNPACK rndnu).  r.shift >= 0 and
  * |x| < 2^38 (asserted). */
 int64_t qg_scale_mantissa(int64_t x, qg_multiplier r);
 
-/* floor(log2(x)) of a float32 that is finite, normal and > 0 (asserted). */
+/* floor(log2(x)) of a float32 that is finite, normal and > 0 (asserted).
+ * Taken from the exponent field: exact, no libm. */
 int qg_log2_floor(float x);
 
 /* floor(log2(x)), x > 0 (asserted). */
@@ -93,7 +98,8 @@ int qg_log2_floor_u32(uint32_t x);
  * 0.49999997 gives 1, unlike half away from zero. */
 float qg_round_add_half(float x);
 
-/* v limited to [lo, hi]. */
+/* v limited to [lo, hi].
+ * lo <= hi (asserted). */
 int64_t qg_clamp_i64(int64_t v, int64_t lo, int64_t hi);
 
 #endif

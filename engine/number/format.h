@@ -5,7 +5,17 @@
  * also into the subnormal range.
  * Source: IEEE 754 binary16; OCP 8-bit floating point specification 1.0; Graphcore and
  * AMD, "8-bit numerical formats" (FNUZ); OCP microscaling formats 1.0 (E2M1, E8M0);
- * ONNX Cast-25 for what happens to values that do not fit. */
+ * ONNX Cast-25 for what happens to values that do not fit.
+ *
+ *     format       bits s e m  bias  largest  infinity  NaN
+ *     float16         1 5 10     15    65504  yes       yes
+ *     bfloat16        1 8 7     127  3.4e38   yes       yes
+ *     E4M3FN          1 4 3       7      448  no        yes
+ *     E4M3FNUZ        1 4 3       8      240  no        80
+ *     E5M2            1 5 2      15    57344  yes       yes
+ *     E5M2FNUZ        1 5 2      16    57344  no        80
+ *     E2M1            1 2 1       1        6  no        no
+ *     E8M0            0 8 0     127    2^127  no        ff */
 #ifndef QG_ENGINE_NUMBER_FORMAT_H
 #define QG_ENGINE_NUMBER_FORMAT_H
 
@@ -13,6 +23,7 @@
 
 #include "engine/number/dtype.h"
 
+/* bfloat16 is the upper half of a float32. */
 static inline float qg_bf16_to_f32(uint16_t h)
 {
     uint32_t bits = (uint32_t)h << 16;
@@ -32,7 +43,8 @@ static inline uint16_t qg_f32_to_bf16(float f)
 }
 
 /* Field i of an array of 4- or 2-bit fields, packed as in dtype.h; the value's upper
- * bits are ignored by _set, which leaves the neighbours alone. */
+ * bits are ignored by _set, which leaves the neighbours alone.
+ * bits is 4 or 2; the caller bounds i. */
 static inline unsigned qg_packed_get(const void *data, unsigned bits, size_t i)
 {
     unsigned per = 8 / bits, shift = (unsigned)(i % per) * bits;
@@ -47,6 +59,8 @@ static inline void qg_packed_set(void *data, unsigned bits, size_t i, unsigned v
     *at = (uint8_t)((*at & ~mask) | (value << shift & mask));
 }
 
+/* Exact, NaN payloads included; the other way a NaN becomes
+ * the quiet 0x7e00 with its sign. */
 float qg_f16_to_f32(uint16_t h);
 uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
 

@@ -10,7 +10,13 @@
  *           some runtimes compute differently when it stands still.
  * Source    ONNX Broadcasting.md; the spans are those of onnxruntime's
  *           BroadcastIterator (vectors/README.md: "length 1 in the inner broadcast
- *           span"). */
+ *           span").
+ *
+ *     QG_TRY(qg_int_broadcast_make(ctx, "add", &a, &b, &w));
+ *     for (size_t i = 0; i < w.spans; i++) {
+ *         qg_int_span s = qg_int_broadcast_span(&w, i);
+ *         ... s.n codes from s.a in steps of s.a_step, from s.b likewise, to s.y ...
+ *     } */
 #ifndef QG_ENGINE_NUMBER_INTEGER_ARRAY_H
 #define QG_ENGINE_NUMBER_INTEGER_ARRAY_H
 
@@ -20,19 +26,23 @@
 #include "engine/core/status.h"
 #include "engine/number/dtype.h"
 
+/* What the codes of an array mean. */
 typedef struct qg_grid {
-    qg_dtype dtype;
-    float scale;
-    int32_t zero;
+    qg_dtype dtype; /* of the stored codes: 8 or 16 bits */
+    float scale;    /* real units per step */
+    int32_t zero;   /* the code of 0.0 */
 } qg_grid;
 
 /* QG_EUNSUPPORTED for another type, QG_ENUMERIC for a bad scale or zero point; the
- * message is "<doing>: <which> ...". */
+ * message is "<doing>: <which> ...".
+ * Asked once, when an operator is prepared: the loops rely on it. */
 QG_NODISCARD qg_status qg_grid_check(qg_ctx *ctx, const char *doing, const char *which,
                                      qg_grid g);
+/* All three fields equal: then codes may be copied. */
 bool qg_grid_same(qg_grid a, qg_grid b);
 
-/* Elements [first, first + n) of an 8 or 16-bit array, widened. */
+/* Elements [first, first + n) of an 8 or 16-bit array, widened.
+ * For bulk work: a span at a time, not an element. */
 void qg_codes_load(qg_dtype d, const void *data, size_t first, int32_t *codes,
                    size_t n);
 
@@ -40,6 +50,7 @@ void qg_codes_load(qg_dtype d, const void *data, size_t first, int32_t *codes,
 void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first,
                     size_t n);
 
+/* As QG_MAX_RANK of ir/tensor.h, which this layer cannot include. */
 enum { QG_INTEGER_RANK = 8 };
 
 /* Dims of a plain array; rank <= QG_INTEGER_RANK, dims >= 0. */
@@ -50,10 +61,11 @@ typedef struct qg_int_dims {
 
 /* One inner span: elements start at a, b, y; a_step, b_step are 0 or 1. */
 typedef struct qg_int_span {
-    size_t a, b, y, n;
+    size_t a, b, y, n; /* first elements, and how many */
     size_t a_step, b_step;
 } qg_int_span;
 
+/* A walk over the output; made once per call, then spans in any order. */
 typedef struct qg_int_broadcast {
     qg_int_dims y;   /* dims of the output */
     size_t spans, n; /* number of spans, and length of each */
@@ -68,7 +80,8 @@ QG_NODISCARD qg_status qg_int_broadcast_make(qg_ctx *ctx, const char *doing,
                                              const qg_int_dims *a, const qg_int_dims *b,
                                              qg_int_broadcast *out);
 
-/* Span number i < spans. */
+/* Span number i < spans.
+ * O(rank); a span is as long as the operands' strides allow. */
 qg_int_span qg_int_broadcast_span(const qg_int_broadcast *b, size_t i);
 
 #endif

@@ -28,12 +28,14 @@
 #include "engine/number/integer_array.h"
 #include "engine/number/requant.h"
 
+/* Sub is Add with the second factor negated, in every form. */
 typedef enum qg_int_binary_op {
     QG_INT_BINARY_ADD,
     QG_INT_BINARY_SUB,
     QG_INT_BINARY_MUL
 } qg_int_binary_op;
 
+/* What is to be computed, for which runtime. */
 typedef struct qg_int_binary_spec {
     qg_int_binary_op op;
     const char *runtime, *isa; /* as in qg_requant_rules(), and see integer_binary.c */
@@ -43,44 +45,49 @@ typedef struct qg_int_binary_spec {
 
 typedef struct qg_int_binary qg_int_binary;
 
-/* n elements of stored integers: a[i * a_step], b[i * b_step], steps 0 or 1. */
+/* n elements of stored integers: a[i * a_step], b[i * b_step], steps 0 or 1.
+ * Already widened; steps are those of a broadcast span. */
 typedef struct qg_int_operands {
-    const int32_t *a, *b;
+    const int32_t *a, *b; /* widened codes */
     size_t a_step, b_step, n;
 } qg_int_operands;
 
+/* One span, in the form that prepare chose. */
 typedef void qg_int_binary_span_fn(const qg_int_binary *p, const qg_int_operands *o,
                                    int32_t *y);
 
 /* Ready to run; plain data, made by qg_int_binary_prepare. */
 struct qg_int_binary {
     qg_int_binary_spec spec;
-    qg_int_binary_span_fn *span;
-    qg_code_range range;
-    int32_t sign; /* -1 for SUB */
+    qg_int_binary_span_fn *span; /* the form of this runtime */
+    qg_code_range range;         /* of y, after the fused activation */
+    int32_t sign;                /* -1 for SUB */
     qg_multiplier ma, mb,
         my; /* fixed: q31; mantissa and neon: ma.m, mb.m and my.shift */
     int left;
     int32_t (*scale)(int32_t, qg_multiplier);
-    float ra, rb;
+    float ra, rb;            /* s_a / s_y and s_b / s_y, one rounding each */
     float fix, fix_standing; /* fma form: the constant, and with A and B exchanged */
     qg_requant product;      /* MUL */
 };
 
 /* QG_EUNSUPPORTED for a runtime that lacks the operator, type or ratio of scales (the
- * message names what it has); QG_ENUMERIC for bad scales. */
+ * message names what it has); QG_ENUMERIC for bad scales.
+ * Every float factor is fixed here, so that running is integer work or one known
+ * sequence of float operations, without anything that can fail. */
 QG_NODISCARD qg_status qg_int_binary_prepare(qg_ctx *ctx,
                                              const qg_int_binary_spec *spec,
                                              qg_int_binary *out);
 
 /* A whole array in storage of the spec's type. */
 typedef struct qg_int_argument {
-    qg_int_dims dims;
+    qg_int_dims dims; /* of data */
     const void *data;
 } qg_int_argument;
 
 /* The operator on whole arrays with broadcasting; y holds the product of the broadcast
- * dims, in the type of spec.y, and may be an operand that is not broadcast. */
+ * dims, in the type of spec.y, and may be an operand that is not broadcast.
+ * QG_EMODEL when dims do not broadcast. */
 QG_NODISCARD qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p,
                                          const qg_int_argument *a,
                                          const qg_int_argument *b, void *y);

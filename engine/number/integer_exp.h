@@ -3,17 +3,24 @@
  * Q(i)     an int32 with i integer bits and 31 - i fraction bits; Q(0) is [-1, 1)
  * Source   spec/algorithms.md 4.7, 4.8; gemmlowp's fixedpoint.h, by behaviour.  The
  *          constants are exp(-2^k) in Q(0), and those of gemmlowp's polynomial and
- *          Newton start value. */
+ *          Newton start value.
+ *
+ * Why fixed point: microcontrollers have no float unit, and the bits of their
+ * results are what a network on them will see; every function here is made of high
+ * multiplies and shifts of fixed.h in the order of the runtime. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_EXP_H
 #define QG_ENGINE_NUMBER_INTEGER_EXP_H
 
 #include "engine/number/integer_array.h"
 #include "engine/number/fixed.h"
 
-/* exp(a) in Q(0) for a <= 0 in Q(integer_bits), 2 <= integer_bits <= 8 (asserted). */
+/* exp(a) in Q(0) for a <= 0 in Q(integer_bits), 2 <= integer_bits <= 8 (asserted).
+ * A product of exp(-2^k) for the bits of a, times a polynomial of the rest; the last
+ * bits differ from the exact value, and it is these bits that runtimes store. */
 int32_t qg_exp_negative(int32_t a, int integer_bits);
 
-/* 1 / (1 + a) and (1 - a) / (1 + a) in Q(0) for a >= 0 in Q(0). */
+/* 1 / (1 + a) and (1 - a) / (1 + a) in Q(0) for a >= 0 in Q(0).
+ * Three Newton steps from gemmlowp's start value. */
 int32_t qg_one_over_one_plus(int32_t a);
 int32_t qg_one_minus_over_one_plus(int32_t a);
 
@@ -23,10 +30,10 @@ int32_t qg_tanh_fixed(int32_t a, int integer_bits);
 
 /* Softmax of TFLite for int8 codes.  Output scale 2^-bits, zero point -2^(bits-1). */
 typedef struct qg_int_softmax {
-    qg_multiplier m;
-    int32_t diff_min;
-    int bits; /* of the output: 8 or 16 */
-    bool single;
+    qg_multiplier m;  /* beta * scale in the fixed-point form of exp's argument */
+    int32_t diff_min; /* codes further below the largest count as 0 */
+    int bits;         /* of the output: 8 or 16 */
+    bool single;      /* the build with one rounding */
 } qg_int_softmax;
 
 /* QG_ENUMERIC when beta * scale is not finite and above 2^-26. */
@@ -45,9 +52,9 @@ QG_NODISCARD qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s,
  *     double y = min(rint(f32(f32(e floor(1 / s_y)) / sum)) + z_y, highest code)
  * with the sum in float32, in order. */
 typedef struct qg_int_softmax_table {
-    float e[256];
-    float top; /* floor(1 / s_y) */
-    int32_t zero, hi;
+    float e[256];     /* by code, from the lowest */
+    float top;        /* floor(1 / s_y) */
+    int32_t zero, hi; /* of y: zero point, highest code */
 } qg_int_softmax_table;
 
 /* n: the length of a row, >= 1 (asserted).  Errors are those of qg_grid_check. */

@@ -15,13 +15,16 @@
 #include "engine/number/requant.h"
 
 /* Pairs are {rows, columns}; pad is the one before.  Every window touches the
- * picture. */
+ * picture.
+ * Shapes of a pooling; extents are > 0 (asserted where used). */
 typedef struct qg_int_window {
+    /* planes: batch x channels */
     int64_t planes, height, width, out_height, out_width;
-    int64_t kernel[2], stride[2], pad[2];
+    int64_t kernel[2], stride[2], pad[2]; /* rows, columns */
 } qg_int_window;
 
-/* y is [planes, out_height, out_width]. */
+/* y is [planes, out_height, out_width].
+ * range is that of the fused activation. */
 void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int32_t *x,
                          int32_t *y);
 
@@ -29,10 +32,11 @@ void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int3
  * pad_end the padding behind). */
 typedef struct qg_float_pool {
     qg_grid x, y;
-    bool count_pad;
+    bool count_pad; /* divide by the padded window */
     int64_t pad_end[2];
 } qg_float_pool;
 
+/* The same order of float additions as the runtime: rows first. */
 void qg_int_average_pool_float(const qg_int_window *w, const qg_float_pool *p,
                                const int32_t *x, int32_t *y);
 

@@ -19,8 +19,10 @@
 #include "engine/number/integer_array.h"
 #include "engine/number/requant.h"
 
+/* The two differ in TFLite: an operator requantizes, a concatenation may be refused. */
 typedef enum qg_rescale_use { QG_RESCALE_OPERATOR, QG_RESCALE_CONCAT } qg_rescale_use;
 
+/* From x's grid to y's, as this runtime does it. */
 typedef struct qg_rescale_spec {
     const char *runtime, *isa; /* as in qg_requant_rules() */
     qg_rescale_use use;
@@ -30,16 +32,17 @@ typedef struct qg_rescale_spec {
 /* Ready to run; plain data. */
 typedef struct qg_rescale {
     enum { QG_RESCALE_COPY, QG_RESCALE_REQUANT, QG_RESCALE_AFFINE } how;
-    int32_t zero_x;
-    qg_requant r;
-    float k, plus; /* AFFINE */
+    int32_t zero_x; /* taken off before scaling */
+    qg_requant r;   /* REQUANT */
+    float k, plus;  /* AFFINE */
 } qg_rescale;
 
 /* QG_EUNSUPPORTED where the runtime refuses; QG_ENUMERIC for bad scales. */
 QG_NODISCARD qg_status qg_rescale_prepare(qg_ctx *ctx, const qg_rescale_spec *spec,
                                           qg_rescale *out);
 
-/* n codes; x and y may be the same array. */
+/* n codes; x and y may be the same array.
+ * COPY is a plain copy: grids are equal. */
 void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y, size_t n);
 
 /* Float to codes. */
@@ -57,12 +60,14 @@ QG_NODISCARD qg_status qg_quantizer_prepare(qg_ctx *ctx, const char *runtime, qg
 /* n codes.  Infinities saturate; NaN gives the lowest code, as x86-64 kernels do. */
 void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y, size_t n);
 
+/* One operand, borrowed for the call. */
 typedef struct qg_int_concat_input {
     qg_grid grid;
     qg_int_dims dims;
     const void *data; /* dense, of grid.dtype */
 } qg_int_concat_input;
 
+/* How the operands are brought onto y's grid. */
 typedef struct qg_int_concat_spec {
     const char *runtime, *isa;
     int32_t axis; /* from the end when negative */

@@ -24,12 +24,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Extents and strides of one operand; axes that it lacks have stride 0. */
+/* Extents and strides of one operand; axes that it lacks have stride 0.
+ * data is borrowed; element (n, c, h, w) lies at n batch + c channel + h row + w
+ * column. */
 typedef struct qg_int_picture {
-    const int32_t *data;
+    const int32_t *data;                /* widened codes */
     size_t batch, channel, row, column; /* strides */
 } qg_int_picture;
 
+/* Everything about one sum; a row of a model's operator fills it once. */
 typedef struct qg_int_sum {
     int64_t batches, groups, in_channels, out_channels; /* channels: of one group */
     int64_t height, width, out_height, out_width, kernel_height, kernel_width;
@@ -43,7 +46,8 @@ typedef struct qg_int_sum {
 
 /* acc is dense [batches, groups * out_channels, out_height, out_width].  Extents are >
  * 0 except batches, and everything x and w say is readable (asserted in part; a caller
- * checks its model first). */
+ * checks its model first).
+ * Cost: one multiply-add per output element, tap and channel of the group. */
 void qg_int_sum_run(const qg_int_sum *s, int32_t *acc);
 
 #endif

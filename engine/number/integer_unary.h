@@ -14,12 +14,17 @@
  * The float32 logistic of ORT is taken as the correctly rounded one (computed in
  * double).
  * Units   alpha: slope below zero of the leaky relu
- * Source  spec/algorithms.md 4.5, 4.7, 5.1; goldens/tflite/README.md. */
+ * Source  spec/algorithms.md 4.5, 4.7, 5.1; goldens/tflite/README.md.
+ *
+ *     int32_t table[256];
+ *     QG_TRY(qg_int_unary_table(ctx, &spec, table));
+ *     y[i] = table[x[i] - lowest];              // lowest: -128, or 0 for uint8 */
 #ifndef QG_ENGINE_NUMBER_INTEGER_UNARY_H
 #define QG_ENGINE_NUMBER_INTEGER_UNARY_H
 
 #include "engine/number/integer_array.h"
 
+/* Columns of the table above. */
 typedef enum qg_int_unary_function {
     QG_INT_UNARY_LOGISTIC,
     QG_INT_UNARY_TANH,
@@ -37,7 +42,8 @@ typedef struct qg_int_unary_spec {
 } qg_int_unary_spec;
 
 /* QG_EUNSUPPORTED for a runtime without the function or for other types; QG_ENUMERIC
- * for scales whose factor does not fit. */
+ * for scales whose factor does not fit.
+ * Cost: 256 evaluations, once per node. */
 QG_NODISCARD qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
                                           int32_t table[256]);
 

@@ -17,14 +17,18 @@
  *         is the standard's Cast.  `onnx` asks for that; the rest is the same.
  * Source  spec/algorithms.md 5.1, vectors/README.md; vectors/ort_qdq.json; ONNX
  *         QuantizeLinear-21.  float16 and bfloat16 tensors: convert to float32 and back
- *         (number/format.h), which is what ONNX Runtime does. */
+ *         (number/format.h), which is what ONNX Runtime does.
+ *
+ * Example, uint8 with scale 0.5 and zero point 10: x = 1.3 has v = 2.6, q = 3 + 10 =
+ * 13, and 13 is 1.5 again; x = -100 gives q = 0. */
 #ifndef QG_ENGINE_NUMBER_QDQ_H
 #define QG_ENGINE_NUMBER_QDQ_H
 
 #include "engine/number/dtype.h"
 
 /* An array seen as [outer][dim][inner] around the quantized axis.  Per tensor: outer
- * and dim 1, inner the number of elements. */
+ * and dim 1, inner the number of elements.
+ * The two axes of ONNX's operators that matter: which element has which parameter. */
 typedef struct qg_qdq {
     qg_dtype type; /* of codes and zero points: see qg_qdq_knows */
     size_t outer, dim, inner;
@@ -38,10 +42,12 @@ typedef struct qg_qdq {
 } qg_qdq;
 
 /* int2, int4, int8, int16, their unsigned kin, float8, float4e2m1; int32 too, which
- * only DequantizeLinear takes. */
+ * only DequantizeLinear takes.
+ * quantize: for QuantizeLinear, else for DequantizeLinear. */
 bool qg_qdq_knows(qg_dtype type, bool quantize);
 
-/* x and y do not overlap.  The type is known (asserted). */
+/* x and y do not overlap.  The type is known (asserted).
+ * Codes are packed as in dtype.h; a scale of 0 divides as IEEE has it. */
 void qg_quantize_linear(const qg_qdq *q, const float *x, void *y);
 void qg_dequantize_linear(const qg_qdq *q, const void *x, float *y);
 

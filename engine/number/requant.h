@@ -19,7 +19,12 @@
  *          ncnn -2 (run by test_fixed.c: same_sum_many_runtimes)
  * Source   spec/algorithms.md 5.1, 5.3, 5.4; vectors/README.md;
  *          goldens/tflite/README.md. Rows marked [read] were read in sources, not run.
- *           */
+ *
+ *     const qg_requant_rule *rule = qg_requant_find("tflite-reference", "any",
+ *                                                   QG_USE_CONV);
+ *     QG_TRY(qg_requant_prepare(ctx, "conv1", rule, (qg_scales){ 0.5f, 0.1f, 0.25f },
+ *                               qg_code_range_of(QG_I8, -3), &r));
+ *     int32_t y = qg_requant_one(&r, acc); */
 #ifndef QG_ENGINE_NUMBER_REQUANT_H
 #define QG_ENGINE_NUMBER_REQUANT_H
 
@@ -120,13 +125,14 @@ const qg_requant_rule *qg_requant_rules(size_t *n);
 const qg_requant_rule *qg_requant_find(const char *runtime, const char *isa,
                                        qg_requant_use use);
 
+/* Words of the maps, as in files and on the command line. */
 const char *qg_scheme_name(qg_requant_scheme s); /* "fix-double" */
 const char *qg_factor_name(qg_factor f);
 const char *qg_requant_use_name(qg_requant_use u);
 
 /* The scales that meet in one requantization; s_w is 1 where there is one input. */
 typedef struct qg_scales {
-    float x, w, y;
+    float x, w, y; /* each finite and > 0 */
 } qg_scales;
 
 /* What y may be: a type's codes or the tighter bounds of a fused activation. */
@@ -135,13 +141,14 @@ typedef struct qg_code_range {
 } qg_code_range;
 
 /* Codes of an integer type of at most 16 bits with zero point z; asserts such a
- * type. */
+ * type.
+ * lo and hi are the type's lowest and highest code. */
 qg_code_range qg_code_range_of(qg_dtype dtype, int32_t zero);
 
 /* Ready to run; made by qg_requant_prepare, plain data. */
 typedef struct qg_requant {
-    uint8_t scheme, factor, place, accumulator;
-    qg_code_range range;
+    uint8_t scheme, factor, place, accumulator; /* of the rule */
+    qg_code_range range;                        /* zero point and limits of y */
     double real;      /* the factor before it is rounded for the scheme */
     float f;          /* float schemes: the (first) factor */
     float then, plus; /* two-step factors: second factor or divisor, and addend */
@@ -150,7 +157,8 @@ typedef struct qg_requant {
 
 /* QG_ENUMERIC when a scale is not finite and > 0, when the factor overflows (or is
  * subnormal where the scheme needs a normal one), or is no power of two for POW2_SHIFT;
- * `what` begins the message. */
+ * `what` begins the message.
+ * *out is self-contained: rule may be forgotten. */
 QG_NODISCARD qg_status qg_requant_prepare(qg_ctx *ctx, const char *what,
                                           const qg_requant_rule *rule, qg_scales s,
                                           qg_code_range range, qg_requant *out);
@@ -158,7 +166,7 @@ QG_NODISCARD qg_status qg_requant_prepare(qg_ctx *ctx, const char *what,
 /* An output given as a range in codes 0 .. levels - 1; low < high, levels 2..65536. */
 typedef struct qg_level_range {
     float low, high;
-    int32_t levels;
+    int32_t levels; /* number of codes */
 } qg_level_range;
 
 /* The same for such an output, as OpenVINO fuses a FakeQuantize behind an int8
@@ -169,7 +177,8 @@ QG_NODISCARD qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what,
                                                  qg_scales s, qg_level_range y,
                                                  qg_requant *out);
 
-/* The stored integer for one sum.  acc must fit the accumulator (asserted). */
+/* The stored integer for one sum.  acc must fit the accumulator (asserted).
+ * Cannot fail: whatever overflows saturates to range. */
 int32_t qg_requant_one(const qg_requant *r, int64_t acc);
 
 /* y[i] = qg_requant_one(r, acc[i]) for i < n; may be in place. */

@@ -2,7 +2,19 @@
  *
  * Source   spec/ppq.md 1.3 and 2.2; values 0..6 are PPQ's enum, DOWN is our eighth.
  *          Ties are decided on the exact value: x + 0.5 is never formed in float32, so
- *          0.49999997 rounds to 0 and 8388609 to itself in every half mode. */
+ *          0.49999997 rounds to 0 and 8388609 to itself in every half mode.
+ *
+ * Every tie in the project is broken by a named mode from this table; no code rounds
+ * by adding 0.5 or by a cast.
+ *
+ *                          2.5  -2.5   3.5   2.1  -2.9
+ *     half-even             2    -2     4     2    -3
+ *     half-up               3    -2     4     2    -3
+ *     half-down             2    -3     3     2    -3
+ *     half-toward-zero      2    -2     3     2    -3
+ *     half-away-from-zero   3    -3     4     2    -3     (near-int alike)
+ *     up                    3    -2     4     3    -2
+ *     down                  2    -3     3     2    -3 */
 #ifndef QG_ENGINE_NUMBER_ROUND_H
 #define QG_ENGINE_NUMBER_ROUND_H
 
@@ -21,6 +33,7 @@
     X(DOWN,             "down",                "always floor")
 /* clang-format on */
 
+/* Values are written into snapshots by name, never by number. */
 typedef enum qg_rounding {
 #define X(id, text, meaning) QG_ROUND_##id,
     QG_ROUNDING_MAP(X)
@@ -31,11 +44,13 @@ typedef enum qg_rounding {
 const char *qg_rounding_name(qg_rounding r); /* "half-even" */
 int qg_rounding_named(const char *text);     /* the mode, or -1 */
 
-/* NaN, infinities and -0 pass through. */
+/* NaN, infinities and -0 pass through.
+ * The result is exact: every float of magnitude 2^23 and more is an integer already. */
 float qg_round_f32(qg_rounding r, float x);
 double qg_round_f64(qg_rounding r, double x);
 
-/* Rounds v / 2^shift, 0 <= shift <= 62, exactly. */
+/* Rounds v / 2^shift, 0 <= shift <= 62, exactly.
+ * UP and DOWN are ceil and floor of the exact quotient. */
 int64_t qg_round_shift(qg_rounding r, int64_t v, unsigned shift);
 
 #endif

@@ -6,7 +6,23 @@
  * A pass is one file with one exported constant.  It never calls another pass and never
  * computes an analysis itself.  It reports through the functions below: what it
  * changed, which patterns matched, and near misses with the one condition that
- * failed. */
+ * failed.
+ *
+ * A pass in full:
+ *
+ *     static qg_status run(qg_pass_env *env)
+ *     {
+ *         for (size_t i = 0; i < env->graph->node.n; i++)
+ *             ...;                                  // edit.h, tqc.h; env->changed++
+ *         return QG_OK;
+ *     }
+ *
+ *     const qg_pass qg_pass_drop_identity = {
+ *         .name = "drop-identity", .summary = "takes out nodes that do nothing",
+ *         .needs = QG_A_TOPO, .breaks = QG_A_SHAPE, .run = run
+ *     };
+ *
+ * and one line in passes/passes.def. */
 #ifndef QG_ENGINE_PASS_PASS_H
 #define QG_ENGINE_PASS_PASS_H
 
@@ -26,20 +42,24 @@ enum {
         QG_NANALYSIS
 };
 #define X(id, text, meaning) QG_A_##id = 1u << QG_A_BIT_##id,
+/* Bits of needs, breaks and valid. */
 enum qg_analysis { QG_ANALYSIS_MAP(X) };
 #undef X
 
+/* A place where a pattern fitted but for one condition. */
 typedef struct qg_near_miss {
     const char *node;      /* name */
     const char *condition; /* "c.out0 has 2 consumers, expected 1"; arena text */
 } qg_near_miss;
 
+/* How often a pattern fitted: a pattern that never does is worth a look. */
 typedef struct qg_coverage {
-    const char *pass, *pattern;
-    uint32_t matched;
+    const char *pass, *pattern; /* who looked, for what */
+    uint32_t matched;           /* places */
     QG_VEC(qg_near_miss) near_miss;
 } qg_coverage;
 
+/* One row per pass that ran, in order. */
 typedef struct qg_pass_result {
     const char *name;
     double seconds;   /* with its analyses and verification */
@@ -48,6 +68,7 @@ typedef struct qg_pass_result {
 
 typedef struct qg_pass_env qg_pass_env;
 
+/* Static and immutable; `run` keeps no state between calls. */
 typedef struct qg_pass {
     const char *name;    /* the word in pipelines, --dump-after and goldens */
     const char *summary; /* one line for `qg list passes` */
@@ -56,6 +77,7 @@ typedef struct qg_pass {
     qg_status (*run)(qg_pass_env *env);
 } qg_pass;
 
+/* What the caller of the pipeline may choose; zeros are the defaults. */
 typedef struct qg_pass_options {
     const char *dispatcher; /* NULL: the backend's */
     const char *observer;   /* replaces the observer of every activation; NULL: none */
@@ -68,7 +90,7 @@ typedef struct qg_pass_options {
 /* Everything a pass sees. */
 struct qg_pass_env {
     qg_ctx *ctx;
-    qg_graph *graph;
+    qg_graph *graph;            /* changed in place */
     const qg_backend *backend;  /* with overrides applied */
     qg_quant *quant;            /* NULL before `rules` */
     const struct qg_feed *feed; /* exec/drive.h: calibration data; NULL: none */
@@ -84,19 +106,23 @@ struct qg_pass_env {
     uint32_t valid;   /* qg_analysis */
     uint32_t changed; /* by the pass at work */
     const qg_pass *at_work;
-    QG_VEC(qg_coverage) coverage;
-    QG_VEC(qg_pass_result) result;
+    QG_VEC(qg_coverage) coverage;  /* by first use */
+    QG_VEC(qg_pass_result) result; /* one per pass that ran */
 };
 
 /* Runs the named passes in order.  `all` (ends with NULL) is where names are looked up:
  * QG_ECONFIG with the nearest name.  A failing pass stops the pipeline; its message
- * begins with "pass <name>: " when the pass broke a rule of the verifier. */
+ * begins with "pass <name>: " when the pass broke a rule of the verifier.
+ * All names are looked up before the first pass runs: a typing error must not cost a
+ * calibration.  On failure the graph is as the failing pass left it. */
 QG_NODISCARD qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
                                        const char *const *name, size_t n);
 
 const qg_pass *qg_pass_find(const qg_pass *const *all, const char *name); /* or NULL */
 
-/* The coverage row of a pattern of the pass at work, made on first use. */
+/* The coverage row of a pattern of the pass at work, made on first use.
+ * near_miss names a node and, printf-like, the condition that failed; kept in the
+ * graph's arena. */
 QG_NODISCARD qg_status qg_pass_matched(qg_pass_env *env, const char *pattern);
 QG_NODISCARD qg_status qg_pass_near_miss(qg_pass_env *env, const char *pattern,
                                          const qg_node *n, const char *fmt, ...)

@@ -7,7 +7,10 @@
  * of min, so it is minus what the rest of this project calls the offset, up to the code
  * of the lowest step.  All arithmetic in double.
  * Units    min, max, delta: the tensor's own; offset, q: steps
- * Source   spec/algorithms.md 5.1 (formulas; AIMET c51b284 was read, never run). */
+ * Source   spec/algorithms.md 5.1 (formulas; AIMET c51b284 was read, never run).
+ *
+ * Example: 8 bits asymmetric over [-1, 2] has delta = 3 / 255, offset -85; 0 has the
+ * code 85, and -1 and 2 are on the grid. */
 #ifndef QG_ENGINE_QUANT_AIMET_H
 #define QG_ENGINE_QUANT_AIMET_H
 
@@ -15,6 +18,7 @@
 
 #include "engine/core/status.h"
 
+/* What the encoding is asked for; AIMET's own names in its documentation. */
 typedef struct qg_aimet_spec {
     int bits; /* 2..32 */
     bool symmetric;
@@ -26,17 +30,20 @@ typedef struct qg_aimet_spec {
 #define QG_AIMET_RANGE 0.01   /* AIMET and SNPE */
 #define QG_QNN_RANGE   0.0001 /* QNN */
 
+/* A grid in AIMET's words; min and max lie on it, min <= 0 <= max. */
 typedef struct qg_aimet_encoding {
-    double min, max, delta, offset;
+    double min, max, delta, offset; /* limits, step, and minus the code of zero */
 } qg_aimet_encoding;
 
 /* The encoding of a range; it is widened to hold 0.  QG_ENUMERIC for a range that is
- * not finite or reversed, QG_ECONFIG for bits or min_range out of bounds. */
+ * not finite or reversed, QG_ECONFIG for bits or min_range out of bounds.
+ * `what` begins the message. */
 QG_NODISCARD qg_status qg_aimet_encode(qg_ctx *ctx, const char *what,
                                        const qg_aimet_spec *spec, double min,
                                        double max, qg_aimet_encoding *out);
 
-/* The code of x; NaN gives the code of min. */
+/* The code of x; NaN gives the code of min.
+ * Infinities saturate; delta > 0 (asserted). */
 double qg_aimet_quantize(const qg_aimet_encoding *e, double x);
 
 #endif

@@ -9,7 +9,18 @@
  *
  * Owner    the arena given to the reader; immutable once read.  Strings end with a
  *          zero.
- * Source   design 5; spec/ppq.md 6 and 7. */
+ * Source   design 5; spec/ppq.md 6 and 7.
+ *
+ * A rule and a fusion as a backend file has them:
+ *
+ *     rules:
+ *       - id: weight-per-channel
+ *         match: {op: [Conv, Gemm], slot: weight, constant: yes}
+ *         set: {policy: [per-channel, linear, symmetric], axis: out-channel}
+ *     fusions:
+ *       - id: compute-activation
+ *         pattern: {c: {trait: compute}, a: {op: [Relu, Clip], in: [c]}}
+ *         silence: {c.out0: a.out0} */
 #ifndef QG_ENGINE_QUANT_BACKEND_H
 #define QG_ENGINE_QUANT_BACKEND_H
 
@@ -18,20 +29,21 @@
 
 /* Where a statement stands, and why it is made. */
 typedef struct qg_origin {
-    const char *id;   /* "weight-per-channel"; unique among its kind */
-    const char *file; /* as opened; "--set" for the command line */
-    uint32_t line;
+    const char *id;           /* "weight-per-channel"; unique among its kind */
+    const char *file;         /* as opened; "--set" for the command line */
+    uint32_t line;            /* from 1; 0 on the command line */
     const char *why, *source; /* NULL only for overrides */
 } qg_origin;
 
 /* One alternative of an attribute condition: absent, a text, or a number that every
  * element of the attribute equals. */
 typedef struct qg_attr_option {
-    bool absent;
+    bool absent;      /* the node has no such attribute */
     const char *text; /* NULL: the number counts */
     double number;
 } qg_attr_option;
 
+/* On one attribute of the node: "group: 1", "auto_pad: [absent, NOTSET]". */
 typedef struct qg_attr_condition {
     const char *name;
     const qg_attr_option *choice; /* [n] any of these */
@@ -57,6 +69,7 @@ typedef struct qg_slot_match {
     int32_t index; /* -1: every slot of that side */
 } qg_slot_match;
 
+/* ANY: no condition. */
 enum qg_answer { QG_ANY, QG_NO, QG_YES };
 
 /* Conditions on an endpoint of a node that matched. */
@@ -103,16 +116,19 @@ enum qg_set_field { QG_SET_MAP(X) };
 
 enum { QG_AXIS_OUT_CHANNEL = -2 }; /* op->weight_axis of the node decides */
 
+/* Values for the fields of one TQC (or the platform of a node); the rest is left
+ * alone. */
 typedef struct qg_set {
-    uint32_t fields;
+    uint32_t fields;  /* QG_SET_* bits: which members below count */
     qg_scheme scheme; /* axis may be QG_AXIS_OUT_CHANNEL */
     qg_observer_setting observer;
     qg_tqc_state state; /* INITIAL, FP32, SOI, PASSIVE_INIT or DEACTIVATED */
     qg_visibility visibility;
-    qg_derive derive;
+    qg_derive derive;          /* of a passive endpoint's scale */
     enum qg_platform platform; /* of the node; dispatch reads it */
 } qg_set;
 
+/* Sets fields of every endpoint that matches, of every node that matches. */
 typedef struct qg_rule {
     qg_origin origin;
     qg_node_match node;
@@ -123,16 +139,19 @@ typedef struct qg_rule {
 
 /* An endpoint of a pattern: a node of it, and a slot. */
 typedef struct qg_pattern_end {
-    uint32_t node;
+    uint32_t node; /* index into the pattern */
     bool is_output;
     uint32_t slot;
 } qg_pattern_end;
 
-/* `silent` goes OVERLAPPED under `leader`. */
+/* `silent` goes OVERLAPPED under `leader`.
+ * One rounding between two nodes that the hardware computes together is one too
+ * many. */
 typedef struct qg_silence {
-    qg_pattern_end silent, leader;
+    qg_pattern_end silent, leader; /* of one pattern */
 } qg_silence;
 
+/* Nodes that run as one kernel: inner endpoints must not round. */
 typedef struct qg_fusion {
     qg_origin origin;
     qg_pattern pattern;        /* ir/match.h; id is origin.id */
@@ -141,27 +160,32 @@ typedef struct qg_fusion {
     bool after_passive; /* waits until passive nodes follow their inputs */
 } qg_fusion;
 
+/* Which scale an aligned node uses: LARGE, its inputs share the largest of theirs (or
+ * the range that holds all ranges); OUTPUT, its inputs take that of output 0; INPUT,
+ * its outputs take that of input 0. */
 enum qg_align { QG_ALIGN_NONE, QG_ALIGN_LARGE, QG_ALIGN_OUTPUT, QG_ALIGN_INPUT };
 
+/* Endpoints that the hardware can only compute with one scale: Add, Concat. */
 typedef struct qg_sharing {
     qg_origin origin;
     qg_node_match node;
-    enum qg_align align;
-    bool spread;   /* the common scale also reaches the producers of the inputs */
-    bool override; /* ... even those with other consumers */
+    enum qg_align align; /* whose scale counts */
+    bool spread;         /* the common scale also reaches the producers of the inputs */
+    bool override;       /* ... even those with other consumers */
 } qg_sharing;
 
 typedef QG_VEC(const char *) qg_words;
 
+/* Immutable once loaded; may serve several models of its context. */
 struct qg_backend {
-    const char *name, *title;
+    const char *name, *title;                  /* "trt-int8"; one line for lists */
     const char *profile, *pipeline, *dispatch; /* names; dispatch: "conservative" */
     qg_set defaults;                           /* every scheme field set */
     qg_words quantizes, passive;               /* operator names */
     QG_VEC(qg_rule) rule;
-    QG_VEC(qg_fusion) fusion;
-    QG_VEC(qg_sharing) sharing;
-    qg_words file; /* every file read, parents first */
+    QG_VEC(qg_fusion) fusion;   /* applied in order */
+    QG_VEC(qg_sharing) sharing; /* the last that matches a node counts */
+    qg_words file;              /* every file read, parents first */
     uint64_t quirks;
 };
 
@@ -170,8 +194,10 @@ bool qg_node_matches(const qg_node_match *m, const qg_node *n);
 /* The same as a condition of ir/match.h; ud is a qg_node_match. */
 bool qg_node_matches_condition(const void *ud, const qg_node *n,
                                char text[QG_CONDITION_TEXT]);
+/* The slot is present (asserted). */
 bool qg_endpoint_matches(const qg_endpoint_match *m, const qg_node *n, bool is_output,
                          uint32_t slot);
+/* Whether the operator is in `quantizes` (`passive`). */
 bool qg_backend_quantizes(const qg_backend *b, const qg_op *op);
 bool qg_backend_is_passive(const qg_backend *b, const qg_op *op);
 

@@ -13,7 +13,10 @@
  * Source spec/ppq.md 2.1, 2.4, 2.5; ONNX QuantizeLinear (y_zero_point == offset)
  *
  * The kernels for AVX2 and AVX-512 give the bits of the plain C definition (kernel
- * table in fake_kernel.h; proven by tests/unit/test_fake_kernels.c). */
+ * table in fake_kernel.h; proven by tests/unit/test_fake_kernels.c).
+ *
+ * Example, 8 bits symmetric with scale 0.5: x = 1.3 has t = 2.6, q = 3, x' = 1.5; x
+ * = 100 has q = 127 and x' = 63.5. Cost: one pass over x (DYNAMIC: two), no memory. */
 #ifndef QG_ENGINE_QUANT_FAKE_H
 #define QG_ENGINE_QUANT_FAKE_H
 
@@ -22,14 +25,17 @@
 
 /* scale and offset hold n entries; offset NULL means all zero. */
 typedef struct qg_qparam {
-    size_t n;
-    const float *scale;
-    const int32_t *offset;
+    size_t n;              /* what qg_scheme_param_count says */
+    const float *scale;    /* finite, > 0; borrowed */
+    const int32_t *offset; /* within [qmin, qmax]; NULL: all zero */
 } qg_qparam;
 
 /* x and y: float32, same dims, any strides without gaps (plain or channels-last); they
  * may be the same tensor.  A DYNAMIC scheme ignores p.  QG_ESTATE when p->n does not
- * fit scheme and dims (message begins with `what`). */
+ * fit scheme and dims (message begins with `what`).
+ * Gaps in the strides and types other than float32 are QG_ESTATE too, a scale that
+ * is not finite and > 0 is QG_ENUMERIC; after a failure the contents of y are
+ * undefined. */
 QG_NODISCARD qg_status qg_fake_quantize(qg_ctx *ctx, const char *what,
                                         const qg_scheme *s, const qg_qparam *p,
                                         const qg_tensor *x, qg_tensor *y);
@@ -54,11 +60,17 @@ enum qg_range_quirk {
     QG_RANGE_MX = 4, /* FLOATING: the OCP MX rule, 2^(floor(log2 |range|) - that of the
                       * format's largest): a step finer than ours, may clip */
 };
+/* What an observer found, in the tensor's unit. */
 typedef struct qg_range {
     double low, high; /* low <= high, finite */
     double min_scale; /* 0: the default of 1e-8 */
     unsigned quirks;  /* of qg_range_quirk */
 } qg_range;
+/* With both limits widened to hold 0:
+ *     width   high - low; symmetric: 2 max(-low, high)
+ *     scale   width / (qmax - qmin); FLOATING: width / (2 largest value)
+ *             POWER_OF_2: the next 2^k that is not below
+ *     offset  clamp(round(qmin - low / scale), qmin, qmax); symmetric: 0 */
 void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale,
                           int32_t *offset);
 

@@ -20,7 +20,9 @@
  *           rounds to 0 all the same).
  * Limits    x is limited to RN(limit * scale) beforehand.  The quotient of that is
  *           within limit * 2^-23 < 1/2 of the limit, hence rounds to it, and both steps
- *           are monotone.  Comparisons are false for NaN, which so stays. */
+ *           are monotone.  Comparisons are false for NaN, which so stays.
+ *
+ * Chosen at run time, once per qg_linear: see qg_fake_row_best. */
 #ifndef QG_ENGINE_QUANT_FAKE_BODY_H
 #define QG_ENGINE_QUANT_FAKE_BODY_H
 
@@ -62,6 +64,7 @@ INLINE float to_int(qg_rounding mode, float q)
     }
 }
 
+/* NaN passes through: both comparisons are false for it. */
 INLINE float limited(float x, float low, float high)
 {
     x = x < low ? low : x;
@@ -82,6 +85,7 @@ INLINE void fused_loop(qg_rounding mode, bool twice, const qg_linear *p, const f
     }
 }
 
+/* Outside of fused_loop's domain, and where FMA is a call. */
 INLINE void divided_loop(qg_rounding mode, const qg_linear *p, const float *x, float *y,
                          size_t n)
 {
@@ -91,6 +95,7 @@ INLINE void divided_loop(qg_rounding mode, const qg_linear *p, const float *x, f
         y[i] = to_int(mode, limited(x[i] / s, low, high)) * s;
 }
 
+/* A parameter per element: channels that are innermost in memory. */
 INLINE void each_loop(qg_rounding mode, const qg_linear *p, const qg_qparam *each,
                       const float *x, float *y, size_t n)
 {

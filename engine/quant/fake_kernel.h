@@ -20,6 +20,7 @@ typedef struct qg_linear qg_linear;
 typedef struct qg_floating qg_floating;
 typedef struct qg_fake_row qg_fake_row;
 
+/* n elements at x to y; one grid for all of them. */
 typedef void qg_linear_fn(const qg_linear *p, const float *x, float *y, size_t n);
 
 /* Element i has parameter i of `each`; of p only the range counts. */
@@ -31,15 +32,16 @@ typedef void qg_floating_fn(const qg_floating *p, const float *x, float *y, size
  * [qmin - offset, qmax - offset], so no kernel adds an offset.
  *
  * wide: more than 24 bits (or limits beyond 2^24): division and product in double, one
- * rounding to float32 at the end. */
+ * rounding to float32 at the end.
+ * Read-only once made, so that workers share it. */
 struct qg_linear {
     float scale, inverse; /* inverse: 1 / scale, one rounding */
     float low, high;      /* the limits in steps, exact unless wide */
     float x_low, x_high;  /* the limits times scale, one rounding */
     double wide_low, wide_high;
-    int64_t qmin, qmax;
+    int64_t qmin, qmax; /* of the scheme */
     qg_rounding rounding;
-    bool wide;
+    bool wide;         /* see above */
     qg_linear_fn *run; /* the kernel chosen, or a loop over the definition */
     const qg_fake_row *row;
 };
@@ -51,12 +53,13 @@ struct qg_floating {
     int mantissa;    /* bits, 0..23 */
     int least;       /* exponent of the smallest normal number */
     qg_rounding rounding;
-    bool ppq_ties;
+    bool ppq_ties; /* variant QG_FLOAT_PPQ_TIES */
     qg_floating_fn *run;
 };
 
 /* s is legal and LINEAR (asserted); scale finite and > 0 (asserted). */
 void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offset);
+/* The definition, for one element. */
 float qg_linear_define(const qg_linear *p, float x);
 
 /* For a p that rounds much: switches to the kernel that corrects x * inverse once
@@ -83,6 +86,7 @@ static inline void qg_fake_linear(const qg_linear *p, const float *x, float *y,
 /* The largest value of x / scale that a FLOATING scheme holds. */
 double qg_floating_top(const qg_scheme *s);
 
+/* s is legal and FLOATING, scale finite and > 0 (asserted). */
 void qg_floating_init(qg_floating *p, const qg_scheme *s, float scale);
 float qg_floating_define(const qg_floating *p, float x);
 

@@ -6,7 +6,8 @@
 #include "engine/quant/fake.h"
 #include "engine/quant/spans.h"
 
-/* QG_ESTATE when axis or block do not fit x. */
+/* QG_ESTATE when axis or block do not fit x.
+ * `what` begins the message in all of these; nothing is written but the message. */
 QG_NODISCARD qg_status qg_fake_check_axis(qg_ctx *ctx, const char *what,
                                           const qg_scheme *s, const qg_tensor *x);
 
@@ -14,6 +15,7 @@ QG_NODISCARD qg_status qg_fake_check_axis(qg_ctx *ctx, const char *what,
 QG_NODISCARD qg_status qg_fake_check_params(qg_ctx *ctx, const char *what,
                                             const qg_scheme *s, const qg_qparam *p,
                                             const qg_tensor *x);
+/* Both are float32 with equal dims, fully known; QG_ESTATE otherwise. */
 QG_NODISCARD qg_status qg_fake_check_floats(qg_ctx *ctx, const char *what,
                                             const qg_tensor *x, const qg_tensor *y);
 

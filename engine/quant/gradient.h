@@ -27,7 +27,14 @@
  * Sums     of a channel: in double, in index order
  * Source   spec/algorithms.md 6 (LSQ, TQT, PACT); LSQ: Esser et al. 2020; LSQ+: Bhalgat
  *          et al. 2020; TQT: Jain et al. 2020; PACT: Choi et al. 2018.  A v on the
- *          border counts as inside, as in torch.clamp. */
+ *          border counts as inside, as in torch.clamp.
+ *
+ * One training step of a layer with a learned step size per channel:
+ *
+ *     QG_TRY(qg_learned_forward(ctx, "conv1", &layer, w, w_rounded));
+ *     ... loss, g = dL/dw_rounded ...
+ *     qg_learned_gradients out = { qg_lsq_factor(n, qmax), dw, dp, NULL };
+ *     QG_TRY(qg_learned_backward(ctx, "conv1", &layer, w, g, &out)); */
 #ifndef QG_ENGINE_QUANT_GRADIENT_H
 #define QG_ENGINE_QUANT_GRADIENT_H
 
@@ -44,6 +51,7 @@
     X(PACT,     "pact")
 /* clang-format on */
 
+/* Rows of the table in the file comment. */
 typedef enum qg_learned {
 #define X(id, text) QG_LEARNED_##id,
     QG_LEARNED_MAP(X)
@@ -51,19 +59,21 @@ typedef enum qg_learned {
         QG_NLEARNED
 } qg_learned;
 
+/* "lsq-plus", as in files and on the command line. */
 const char *qg_learned_name(qg_learned m);
 int qg_learned_named(const char *text); /* -1 when unknown */
 
 /* One grid.  parameter: p above; offset: b of LSQ+, z of STE, else unused. */
 typedef struct qg_learned_grid {
-    qg_learned method;
+    qg_learned method; /* says what the parameter means */
     double qmin, qmax; /* n, m: integers, qmin < qmax, qmax > 0 */
     double parameter, offset;
 } qg_learned_grid;
 
-/* Everything about one element. */
+/* Everything about one element.
+ * Derivatives of y, not of the loss. */
 typedef struct qg_learned_one {
-    double y, dx, dparameter, doffset;
+    double y, dx, dparameter, doffset; /* value, and derivatives of it */
 } qg_learned_one;
 
 /* QG_ENUMERIC unless the grid is finite, its step > 0 and qmin <= 0 < qmax; `what`
@@ -77,13 +87,15 @@ double qg_learned_step(const qg_learned_grid *g);
 /* y and the derivatives at x; the grid has been checked.  NaN gives NaN and dx 0. */
 qg_learned_one qg_learned_at(const qg_learned_grid *g, double x);
 
-/* Arrays: one grid per channel. */
+/* Arrays: one grid per channel.
+ * Borrowed; outer * channels * inner elements. */
 typedef struct qg_learned_layer {
-    size_t outer, channels, inner;
-    const qg_learned_grid *grid; /* [channels] */
+    size_t outer, channels, inner; /* dense, in this order */
+    const qg_learned_grid *grid;   /* [channels] */
 } qg_learned_layer;
 
-/* y may be x. */
+/* y may be x.
+ * Grids are checked first (QG_ENUMERIC); then nothing can fail. */
 QG_NODISCARD qg_status qg_learned_forward(qg_ctx *ctx, const char *what,
                                           const qg_learned_layer *l, const float *x,
                                           float *y);
@@ -91,13 +103,15 @@ QG_NODISCARD qg_status qg_learned_forward(qg_ctx *ctx, const char *what,
 /* Where the gradients go; any may be NULL.  factor multiplies those of parameter and
  * offset: 1, or qg_lsq_factor(). */
 typedef struct qg_learned_gradients {
-    double factor;
+    double factor;     /* 1, or qg_lsq_factor() */
     float *x;          /* like x; may be the incoming gradient */
     double *parameter; /* [channels] */
     double *offset;    /* [channels] */
 } qg_learned_gradients;
 
-/* dL/dx, dL/dp and dL/db from g = dL/dy. */
+/* dL/dx, dL/dp and dL/db from g = dL/dy.
+ * Overwrites the gradients, does not add to them.  y is recomputed, so that only x
+ * needs to be kept between forward and backward. */
 QG_NODISCARD qg_status qg_learned_backward(qg_ctx *ctx, const char *what,
                                            const qg_learned_layer *l, const float *x,
                                            const float *g,

@@ -2,12 +2,23 @@
  *
  * Called by the functions of tqc.h before they write the field, so that a change
  * without a record cannot happen; on QG_ENOMEM nothing was appended.  Texts are static
- * or lie in the quant's arena.  Costs nothing where nothing changes. */
+ * or lie in the quant's arena.  Costs nothing where nothing changes.
+ *
+ * The journal answers "who decided this": `qg explain` prints the entries of an
+ * endpoint in order, and a snapshot keeps them.
+ *
+ * As a snapshot has it:
+ *
+ *     {"seq": 12, "tqc": 3, "field": "state", "old": "INITIAL", "new": "ACTIVATED",
+ *      "by": "calibrate-activations"} */
 #ifndef QG_ENGINE_QUANT_JOURNAL_H
 #define QG_ENGINE_QUANT_JOURNAL_H
 
 #include "engine/quant/tqc.h"
 
+/* seq counts up, `by` is q->author at this moment.  qg_journal_int appends
+ * nothing when both are equal. before or after NULL is QG_ENOMEM: a text that could not
+ * be made. */
 QG_NODISCARD qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
                                       const char *before, const char *after);
 QG_NODISCARD qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *field,

@@ -7,7 +7,11 @@
  *          whatever the instruction set.  Arrays of one sample must be added in the
  *          same pieces, of a multiple of 8 elements but for the last, to give the same
  *          bits.
- * Source   spec/ppq.md 9.1 */
+ * Source   spec/ppq.md 9.1
+ *
+ *     qg_error e = { 0 };
+ *     qg_error_add(&e, real, rounded, n);
+ *     double noise = qg_error_snr(&e);          // 0: the same arrays */
 #ifndef QG_ENGINE_QUANT_METRIC_H
 #define QG_ENGINE_QUANT_METRIC_H
 
@@ -17,7 +21,7 @@ enum { QG_ERROR_LANES = 8 };
 
 /* r: real, p: rounded ("predicted"), d = p - r, each taken in double. */
 typedef struct qg_error {
-    uint64_t count;
+    uint64_t count;                 /* elements so far */
     double noise[QG_ERROR_LANES];   /* sum of d * d */
     double signal[QG_ERROR_LANES];  /* sum of r * r */
     double power[QG_ERROR_LANES];   /* sum of p * p */
@@ -42,15 +46,17 @@ void qg_error_add(qg_error *e, const float *real, const float *rounded, size_t n
 QG_METRIC_MAP(X)
 #undef X
 
+/* A row of the map as data, for tools that take the metric's name. */
 typedef struct qg_metric {
     const char *name, *meaning;
     double (*value)(const qg_error *e);
-    bool higher_is_better;
+    bool higher_is_better; /* how to sort */
 } qg_metric;
 
 const qg_metric *qg_metric_named(const char *name); /* "snr"; NULL when unknown */
 
-/* snr as the decibels of signal over noise, that is -10 log10 of it. */
+/* snr as the decibels of signal over noise, that is -10 log10 of it.
+ * Infinite where there is no noise. */
 double qg_error_decibel(const qg_error *e);
 
 /* The number of elements whose rounded x / scale lies outside of the grid, before it is

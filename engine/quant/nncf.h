@@ -27,7 +27,12 @@
  * Layout   x, y, g: dense [outer, channels, inner]; parameters [channels]
  * Sums     of a channel: in double, in index order, one after the other
  * Example  docs/fixed-point.md "The factor that NNCF leaves out" (run by test_docs.py)
- * Source   spec/algorithms.md 1.1 to 1.9; NNCF ef8e1db and 3.4.0, by behaviour. */
+ * Source   spec/algorithms.md 1.1 to 1.9; NNCF ef8e1db and 3.4.0, by behaviour.
+ *
+ *     qg_levels l = qg_nncf_levels_symmetric(8, true, false);       // -128 .. 127
+ *     qg_nncf_range r = qg_nncf_range_symmetric(scale, QG_NNCF_EPS, l);
+ *     qg_nncf q = { .levels = l, .outer = 1, .channels = 1, .inner = n, .range = &r };
+ *     QG_TRY(qg_nncf_forward(ctx, "conv1", &q, w, y)); */
 #ifndef QG_ENGINE_QUANT_NNCF_H
 #define QG_ENGINE_QUANT_NNCF_H
 
@@ -39,19 +44,22 @@
 
 /* -- level tables ----------------------------------------------------------------- */
 
+/* Codes of the grid, inclusive: signed 8 bits are -128..127, 256 of them. */
 typedef struct qg_levels {
     int32_t low, high, count; /* count = high - low + 1 */
 } qg_levels;
 
-/* bits 2..16 (asserted).  Half range, 8-bit weights stored in 7 bits: call with bits -
- * 1. */
+/* bits 2..16 (asserted).  Half range, 8-bit weights stored in 7 bits: call with
+ * bits - 1.  narrow leaves one code out: the lowest of signed levels, so that both
+ * signs have as many, the highest of unsigned ones. */
 qg_levels qg_nncf_levels_symmetric(int bits, bool is_signed, bool narrow);
 qg_levels qg_nncf_levels_asymmetric(int bits, bool narrow);
 
 /* -- ranges from learned parameters ----------------------------------------------- */
 
+/* Of one channel: [low, low + range]; range > 0. */
 typedef struct qg_nncf_range {
-    float low, range;
+    float low, range; /* lower border; range > 0 */
 } qg_nncf_range;
 
 #define QG_NNCF_EPS 1e-16f /* added to |scale|; 0 when it is stored as a logarithm */
@@ -79,6 +87,7 @@ void qg_nncf_move_border(float z, float n, float *low, float *high);
 
 /* -- forward and backward --------------------------------------------------------- */
 
+/* Which release, which device, which gradient; see the file comment. */
 typedef enum qg_nncf_formula { QG_NNCF_NEW, QG_NNCF_OLD } qg_nncf_formula;
 typedef enum qg_nncf_device { QG_NNCF_CPU, QG_NNCF_CUDA } qg_nncf_device;
 typedef enum qg_nncf_grad { QG_NNCF_GRAD_PUBLISHED, QG_NNCF_GRAD_EXACT } qg_nncf_grad;
@@ -87,17 +96,20 @@ typedef enum qg_nncf_grad { QG_NNCF_GRAD_PUBLISHED, QG_NNCF_GRAD_EXACT } qg_nncf
 const char *qg_nncf_grad_name(qg_nncf_grad g);
 int qg_nncf_grad_named(const char *text); /* -1 when unknown */
 
+/* A quantizer of a layer; everything borrowed. */
 typedef struct qg_nncf {
     qg_levels levels;
-    qg_nncf_formula formula;
-    qg_nncf_device device;
-    qg_nncf_grad grad;
+    qg_nncf_formula formula; /* which release */
+    qg_nncf_device device;   /* which rounding */
+    qg_nncf_grad grad;       /* which gradient of the scale */
     size_t outer, channels, inner;
     const qg_nncf_range *range; /* [channels], range > 0 */
 } qg_nncf;
 
 /* y and x may be the same array.  QG_ENUMERIC when a range is not finite and > 0;
- * `what` begins the message. */
+ * `what` begins the message.
+ * On failure the channels before the named one are written.  Cost: one
+ * pass over x, no memory. */
 QG_NODISCARD qg_status qg_nncf_forward(qg_ctx *ctx, const char *what, const qg_nncf *q,
                                        const float *x, float *y);
 
@@ -109,13 +121,15 @@ typedef struct qg_nncf_gradients {
     double *low;                  /* [channels]: of input_low, asymmetric only */
 } qg_nncf_gradients;
 
-/* g is dL/dy.  The forward result is recomputed with q's formula and device. */
+/* g is dL/dy.  The forward result is recomputed with q's formula and device.
+ * Overwrites what *out points to, does not add to it; fails as forward does. */
 QG_NODISCARD qg_status qg_nncf_backward(qg_ctx *ctx, const char *what, const qg_nncf *q,
                                         const float *x, const float *g,
                                         const qg_nncf_gradients *out);
 
 /* -- export ----------------------------------------------------------------------- */
 
+/* A FakeQuantize as NNCF writes it, for one channel. */
 typedef struct qg_nncf_export {
     float low, high;             /* input and output limits of the FakeQuantize */
     float clamp_low, clamp_high; /* half range: clamp the weights to this first */
@@ -130,11 +144,12 @@ qg_nncf_export qg_nncf_export_symmetric(float scale, float eps, qg_levels levels
 
 /* -- post-training ranges (1.9) --------------------------------------------------- */
 
+/* How post-training calibration turns statistics into a range. */
 typedef struct qg_nncf_ptq {
-    int bits;
-    bool symmetric, narrow;
-    bool half;         /* symmetric only */
-    bool force_signed; /* symmetric: signed even when no minimum is negative */
+    int bits;               /* 2..16 */
+    bool symmetric, narrow; /* narrow: one code less */
+    bool half;              /* symmetric only */
+    bool force_signed;      /* symmetric: signed even when no minimum is negative */
 } qg_nncf_ptq;
 
 /* Ranges of n channels: low and high hold their minima and maxima on entry.  *levels of

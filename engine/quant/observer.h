@@ -8,25 +8,34 @@
  *     begin(state) -> see(sample 0), see(sample 7), ... -> merge into another -> finish
  *
  * NaN and infinities in a tensor are QG_ENUMERIC: no range can hold them.
- * To add an observer: a row, and a test against numbers computed elsewhere. */
+ * To add an observer: a row, and a test against numbers computed elsewhere.
+ *
+ *     minmax      smallest and largest value of all samples; also per channel
+ *     percentile  per sample the bounds of the fraction p on either side, averaged
+ *
+ * Memory: one state per observed endpoint and worker. */
 #ifndef QG_ENGINE_QUANT_OBSERVER_H
 #define QG_ENGINE_QUANT_OBSERVER_H
 
 #include "engine/quant/tqc.h"
 
-/* What is observed; constant during a calibration. */
+/* What is observed; constant during a calibration.
+ * Borrowed: they outlive the calibration. */
 typedef struct qg_observe {
-    const qg_scheme *scheme;
-    const qg_observer_setting *setting;
-    size_t channels; /* 1 under PER_TENSOR, else dim[axis] */
-    size_t samples;  /* indices of samples are below this */
+    const qg_scheme *scheme;            /* of the endpoint */
+    const qg_observer_setting *setting; /* zeros: the observer's own */
+    size_t channels;                    /* 1 under PER_TENSOR, else dim[axis] */
+    size_t samples;                     /* indices of samples are below this */
 } qg_observe;
 
+/* A row: how one way of observing works.  All functions are pure but for `state`. */
 typedef struct qg_observer {
+    /* for lists and messages; where it comes from */
     const char *name, *summary, *source;
     bool per_channel; /* can serve PER_CHANNEL schemes */
     unsigned passes;  /* over the data, at least 1 */
 
+    /* The state's size; it is zeroed and aligned for any type before begin. */
     size_t (*bytes)(const qg_observe *o);
     void (*begin)(const qg_observe *o, void *state);
 
@@ -44,7 +53,8 @@ extern const qg_observer qg_observers[]; /* ends with a row whose name is NULL *
 const qg_observer *qg_observer_find(const char *name); /* NULL: unknown */
 
 /* The observer of an endpoint, and how many channels of `x` it must tell apart.
- * QG_ECONFIG names endpoint and observer when it does not serve the scheme. */
+ * QG_ECONFIG names endpoint and observer when it does not serve the scheme.
+ * *observer is static; *out borrows from t. */
 QG_NODISCARD qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t,
                                         const qg_tensor *x, size_t samples,
                                         const qg_observer **observer, qg_observe *out);
@@ -52,7 +62,8 @@ QG_NODISCARD qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t,
 /* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
 unsigned qg_range_quirks(uint64_t quirks);
 
-/* Ranges to parameters of t, and state ACTIVATED.  q->author must be set. */
+/* Ranges to parameters of t, and state ACTIVATED.  q->author must be set.
+ * One scale per channel through qg_scheme_from_range, with the quirks of q. */
 QG_NODISCARD qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observer *ob,
                                          const qg_observe *o, const void *state);
 

@@ -13,7 +13,10 @@
  *
  * Units   il, ih, x: the tensor's own; ol, oh, y: the output's; L: levels >= 2
  * Shapes  each limit broadcasts to x by itself, right-aligned
- * Source  spec/algorithms.md 2.1 to 2.4; OpenVINO 2026.4.1, run (vectors/README.md). */
+ * Source  spec/algorithms.md 2.1 to 2.4; OpenVINO 2026.4.1, run (vectors/README.md).
+ *
+ * Example: scale 0.1, zero point 128, codes [0, 255] is the FakeQuantize with 256
+ * levels from -12.8 to 12.7. */
 #ifndef QG_ENGINE_QUANT_OPENVINO_FQ_H
 #define QG_ENGINE_QUANT_OPENVINO_FQ_H
 
@@ -44,9 +47,10 @@ const char *qg_openvino_form_name(qg_openvino_form f);
 /* One of the four limits: dense, right-aligned to x. */
 typedef struct qg_openvino_limit {
     qg_int_dims dims;
-    const float *value;
+    const float *value; /* dense */
 } qg_openvino_limit;
 
+/* Borrowed; limits may have any four shapes that broadcast. */
 typedef struct qg_openvino_fq {
     int32_t levels; /* 2 and more */
     qg_openvino_form form;
@@ -65,10 +69,11 @@ QG_NODISCARD qg_status qg_openvino_fq_run(qg_ctx *ctx, const qg_openvino_fq *fq,
 
 /* q = clip(round(x / scale) + zero, qmin, qmax), x' = (q - zero) * scale. */
 typedef struct qg_affine {
-    double scale, zero;
-    int64_t qmin, qmax;
+    double scale, zero; /* real, in steps; zero need not be whole */
+    int64_t qmin, qmax; /* codes, inclusive */
 } qg_affine;
 
+/* What to write into a FakeQuantize, and what is lost by writing float32. */
 typedef struct qg_openvino_range {
     double low, high;    /* exact up to double */
     float low32, high32; /* as they are written */

@@ -1,7 +1,21 @@
 /* policy.h -- which kind of grid: the policy bitmap, and the scheme built on it.
  *
  * Source   spec/ppq.md 1.2: 18 legal bitmaps; BLOCK is ours, a third granularity with
- *          the same rules, which adds nine. */
+ *          the same rules, which adds nine.
+ *
+ * Legal     exactly one of PER_TENSOR, PER_CHANNEL, BLOCK; of LINEAR, FLOATING; of
+ * SYMMETRIC, ASYMMETRIC; FLOATING only with SYMMETRIC and POWER_OF_2 and not
+ * DYNAMIC.  POWER_OF_2 and DYNAMIC are otherwise free. The usual 8 bits: weights {
+ * PER_CHANNEL | LINEAR | SYMMETRIC, bits 8, axis 0, [-127, 127] }, activations {
+ * PER_TENSOR | LINEAR | ASYMMETRIC, bits 8, axis -1, [0, 255] }.
+ *
+ * How members of a scheme go together:
+ *
+ *     8-bit weights       per-channel linear symmetric        8 [-127, 127] axis 0
+ *     8-bit activations   per-tensor linear asymmetric        8 [0, 255]
+ *     power-of-2 device   per-tensor linear symmetric pow2    8 [-128, 127]
+ *     4-bit groups        block linear asymmetric             4 [0, 15], block 32
+ *     E4M3                per-tensor floating symmetric pow2  8, 4 exponent bits */
 #ifndef QG_ENGINE_QUANT_POLICY_H
 #define QG_ENGINE_QUANT_POLICY_H
 
@@ -55,15 +69,18 @@ typedef struct qg_scheme {
  * bits, expected within [-128, 127]".  `what` begins the message. */
 QG_NODISCARD qg_status qg_scheme_check(qg_ctx *ctx, const char *what,
                                        const qg_scheme *s);
+/* Field by field; parameters are not part of it. */
 bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b);
+/* The rules of the file comment; unknown bits are illegal. */
 bool qg_policy_legal(uint32_t policy);
 
 const char *qg_float_variant_name(uint32_t bit);   /* "fnuz" */
 uint32_t qg_float_variant_named(const char *text); /* 0 when unknown */
-const char *qg_policy_bit_name(uint32_t bit);   /* "per-tensor" */
-uint32_t qg_policy_bit_named(const char *text); /* 0 when unknown */
+const char *qg_policy_bit_name(uint32_t bit);      /* "per-tensor" */
+uint32_t qg_policy_bit_named(const char *text);    /* 0 when unknown */
 
-/* "per-tensor linear symmetric": bits in table order. */
+/* "per-tensor linear symmetric": bits in table order.
+ * Returns `text`. */
 enum { QG_POLICY_TEXT = 96 };
 const char *qg_policy_text(uint32_t policy, char text[QG_POLICY_TEXT]);
 

@@ -3,7 +3,11 @@
  *
  * Each is off by default.  A backend file, or --quirks on the command line, switches
  * one on; `ppq` stands for all whose name begins so.  Numbers are those of the register
- * in spec/ppq.md 12.1. */
+ * in spec/ppq.md 12.1.
+ *
+ * Where a quirk acts: the pass or function that its name begins to describe asks for
+ * its bit at the one place where the deviation is, and nowhere else; with no bit set
+ * no code of this file runs. */
 #ifndef QG_ENGINE_QUANT_QUIRK_H
 #define QG_ENGINE_QUANT_QUIRK_H
 
@@ -44,6 +48,9 @@ typedef enum qg_quirk {
         QG_NQUIRK
 } qg_quirk;
 
+/* The bit of a quirk in the masks of qg_backend and qg_quant:
+ *
+ *     if (q->quirks & QG_QUIRK(PPQ_OFFSET)) ... */
 #define QG_QUIRK(id) (UINT64_C(1) << QG_QUIRK_##id)
 
 const char *qg_quirk_name(qg_quirk q);    /* "ppq-align-256-over-255" */

@@ -10,7 +10,10 @@
 #include "engine/quant/backend.h"
 
 /* QG_ECONFIG when an override matches nothing, or when the combined fields are no legal
- * scheme: the message names endpoint and rule.  Linear in nodes x rules. */
+ * scheme: the message names endpoint and rule.  Linear in nodes x rules.
+ * The graph must be dispatched (node->platform) and hold no TQCs (asserted).  Which
+ * rule had the last word on the scheme is kept in tqc->rule, every one in the
+ * journal. */
 QG_NODISCARD qg_status qg_rules_apply(qg_quant *q);
 
 /* inside[rule]: NULL when the rule has no `from` and `to`, else [nodes] 1 on every

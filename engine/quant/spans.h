@@ -2,13 +2,20 @@
  *
  * A tensor without gaps is one array; the walk cuts it into spans over which the
  * parameter either stays (each == false) or goes up by one per element (each == true).
- * Any layout, any granularity.  Private to engine/quant. */
+ * Any layout, any granularity.  Private to engine/quant.
+ *
+ *     qg_spans w;
+ *     qg_span s;
+ *     if (!qg_spans_start(&w, &scheme, x)) ...
+ *     while (qg_spans_next(&w, &s))
+ *         ... x->f32[s.at .. s.at + s.n) with parameter s.param ... */
 #ifndef QG_ENGINE_QUANT_SPANS_H
 #define QG_ENGINE_QUANT_SPANS_H
 
 #include "engine/ir/tensor.h"
 #include "engine/quant/policy.h"
 
+/* The walk's state; a value, so two walks may go side by side. */
 typedef struct qg_spans {
     int n; /* dimensions of memory, innermost first; >= 1 */
     int64_t extent[QG_MAX_RANK];
@@ -18,6 +25,7 @@ typedef struct qg_spans {
     size_t at; /* position in memory */
 } qg_spans;
 
+/* A run of memory. */
 typedef struct qg_span {
     size_t at, n; /* elements at .. at + n - 1 of memory */
     size_t param; /* of the first element */

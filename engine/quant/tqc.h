@@ -9,7 +9,15 @@
  * Writes       state, scheme, parameters and sharing change only through the functions
  *              here; every change is appended to the journal with who caused it.
  * Owner        the qg_quant's arena; a TQC dies with its graph, never before
- * Source       design 4 (states, legal moves), spec/ppq.md 1 */
+ * Source       design 4 (states, legal moves), spec/ppq.md 1
+ *
+ * A calibration in miniature:
+ *
+ *     QG_TRY(qg_quant_add(q, conv, false, 0, &scheme, &t));     // INITIAL
+ *     QG_TRY(qg_tqc_set_param(q, t, 1, &scale, NULL));
+ *     QG_TRY(qg_tqc_set_state(q, t, QG_TQC_ACTIVATED));         // rounds from here on
+ *     QG_TRY(qg_tqc_join(q, relu_in, t));                       // OVERLAPPED,
+ *     silent */
 #ifndef QG_ENGINE_QUANT_TQC_H
 #define QG_ENGINE_QUANT_TQC_H
 
@@ -43,6 +51,8 @@ typedef enum qg_tqc_state {
         QG_NTQC_STATE
 } qg_tqc_state;
 
+/* Whether exporters write the endpoint's scale: when its state exports, always,
+ * never. */
 typedef enum qg_visibility {
     QG_EXPORT_WHEN_ACTIVE,
     QG_EXPORT_FORCED,
@@ -55,6 +65,7 @@ typedef enum qg_derive {
     QG_DERIVE_BIAS, /* scale[c] = lender0 scale * lender1 scale[c], offset 0 (7.7) */
 } qg_derive;
 
+/* Which observer, and what it may be told; zeros mean its own defaults. */
 typedef struct qg_observer_setting {
     const char *name;  /* "percentile"; NULL: none (constants of a borrowed scale) */
     double percentile; /* 0 < p <= 1; 0: the observer's own default */
@@ -62,13 +73,14 @@ typedef struct qg_observer_setting {
     int32_t bins;      /* 0: default */
 } qg_observer_setting;
 
+/* One endpoint.  Read freely; write through the functions below. */
 struct qg_tqc {
     uint32_t id; /* dense, in order of creation: by node id, inputs then outputs */
     qg_tqc_state state;
     qg_tqc_state saved; /* state to return to from DEACTIVATED, DEQUANTIZED */
     qg_scheme scheme;
     qg_observer_setting observer;
-    qg_visibility visibility;
+    qg_visibility visibility; /* for exporters */
     qg_derive derive;
     uint32_t nparam;   /* 0 until calibrated */
     float *scale;      /* [nparam] own parameters; NULL until calibrated */
@@ -84,7 +96,7 @@ struct qg_tqc {
 
 /* One change of one field.  Values are texts in the arena ("initial", "0.0235"). */
 typedef struct qg_journal_entry {
-    uint32_t seq, tqc;
+    uint32_t seq, tqc; /* order of the change, and whose field it was */
     const char *field, *old_value, *new_value;
     const char *by; /* rule id or "pass" or "pass/pattern" */
 } qg_journal_entry;
@@ -96,21 +108,26 @@ typedef struct qg_quant {
     qg_ctx *ctx;
     qg_arena *arena; /* the graph's */
     qg_graph *graph;
-    const qg_backend *backend;
-    QG_VEC(qg_tqc *) tqc; /* by id */
-    QG_VEC(qg_journal_entry) journal;
-    const char *author; /* who is at work: stamped into journal entries */
-    uint64_t quirks;    /* mask of qg_quirk (quant/quirk.h) */
+    const qg_backend *backend;        /* NULL only in tests */
+    QG_VEC(qg_tqc *) tqc;             /* by id */
+    QG_VEC(qg_journal_entry) journal; /* in order of the changes; never shortened */
+    const char *author;               /* who is at work: stamped into journal entries */
+    uint64_t quirks;                  /* mask of qg_quirk (quant/quirk.h) */
 } qg_quant;
 
+/* An empty set for g, in its arena; b is borrowed.  The author is "user" until a
+ * pass or rule says otherwise. */
 QG_NODISCARD qg_status qg_quant_new(qg_graph *g, const qg_backend *b, qg_quant **out);
 
-/* A new root TQC in state INITIAL for the endpoint, linked into node->tin or tout. */
+/* A new root TQC in state INITIAL for the endpoint, linked into node->tin or tout.
+ * One TQC per endpoint (asserted).  s is copied unchecked: rules check what they
+ * combine. */
 QG_NODISCARD qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output,
                                     uint32_t slot, const qg_scheme *s, qg_tqc **out);
 
 /* The value at the endpoint (NULL: absent slot). */
 qg_value *qg_tqc_value(const qg_tqc *t);
+/* Whether the value is a constant: such endpoints are baked, not calibrated. */
 bool qg_tqc_is_constant(const qg_tqc *t);
 
 /* The dominator; t itself when it is a root.  Does not write, so workers may call
@@ -126,6 +143,7 @@ void qg_quant_settle(qg_quant *q);
 qg_qparam qg_tqc_param(const qg_tqc *t);
 
 bool qg_tqc_rounds(const qg_tqc *t); /* by its state */
+/* By state and visibility; overlapped_too: also what a leader speaks for. */
 bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too);
 const char *qg_tqc_state_name(qg_tqc_state s); /* "PASSIVE_INIT": files and reports */
 const char *qg_tqc_state_word(qg_tqc_state s); /* "passive-init": YAML and text form */
@@ -133,11 +151,24 @@ int qg_tqc_state_named(const char *text);      /* -1 when unknown */
 const char *qg_visibility_name(qg_visibility v); /* "when-active" */
 int qg_visibility_named(const char *text);       /* -1 when unknown */
 
-/* "Conv_3.in1" */
+/* "Conv_3.in1"
+ * Returns `text`; longer names are cut. */
 enum { QG_ENDPOINT_TEXT = 160 };
 const char *qg_tqc_text(const qg_tqc *t, char text[QG_ENDPOINT_TEXT]);
 
-/* The legality table.  From DEACTIVATED and DEQUANTIZED only `saved` is legal. */
+/* The legality table.  From DEACTIVATED and DEQUANTIZED only `saved` is legal.
+ *
+ *     from            to
+ *     INITIAL         ACTIVATED, OVERLAPPED, PASSIVE_INIT, PASSIVE, FP32, SOI, off
+ *     ACTIVATED       INITIAL, BAKED, OVERLAPPED, PASSIVE, FP32, off
+ *     BAKED           ACTIVATED, DEQUANTIZED
+ *     OVERLAPPED      INITIAL, PASSIVE_INIT, PASSIVE, off
+ *     PASSIVE_INIT    PASSIVE, OVERLAPPED, FP32, off
+ *     PASSIVE         PASSIVE_INIT, PASSIVE_BAKED, OVERLAPPED, off
+ *     PASSIVE_BAKED   PASSIVE, DEQUANTIZED
+ *     FP32            INITIAL, PASSIVE_INIT
+ *     SOI             FP32
+ *     (off: DEACTIVATED, DEQUANTIZED) */
 bool qg_tqc_may_move(qg_tqc_state from, qg_tqc_state saved, qg_tqc_state to);
 
 /* The one way to change a state; QG_ESTATE names endpoint, both states and q->author
@@ -149,9 +180,11 @@ QG_NODISCARD qg_status qg_tqc_set_state(qg_quant *q, qg_tqc *t, qg_tqc_state to)
 
 /* Parameters of a root (copied); finite scales > 0, QG_ENUMERIC otherwise.  offset
  * NULL: all zero.  QG_ESTATE unless it is a root in INITIAL, ACTIVATED, PASSIVE_INIT or
- * PASSIVE.  Parameters that changed their mind leave the state alone. */
+ * PASSIVE.  Parameters that changed their mind leave the state alone.
+ * One journal entry each for scale and offset, when they change. */
 QG_NODISCARD qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n,
                                         const float *scale, const int32_t *offset);
+/* Journalled field by field; parameters stay until calibration replaces them. */
 QG_NODISCARD qg_status qg_tqc_set_scheme(qg_quant *q, qg_tqc *t, const qg_scheme *s);
 QG_NODISCARD qg_status qg_tqc_set_observer(qg_quant *q, qg_tqc *t,
                                            const qg_observer_setting *o);
@@ -176,7 +209,9 @@ QG_NODISCARD qg_status qg_tqc_derive(qg_quant *q, qg_tqc *t, qg_derive how,
                                      qg_tqc *lender0, qg_tqc *lender1);
 QG_NODISCARD qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t);
 
-/* Switches t off and on again (DEQUANTIZED, or DEACTIVATED when `keep`). */
+/* Switches t off and on again (DEQUANTIZED, or DEACTIVATED when `keep`).
+ * For asking "what if this one did not round": scale and sharing stay.  Switching on
+ * returns to the state from before; both are no-ops when they change nothing. */
 QG_NODISCARD qg_status qg_tqc_switch_off(qg_quant *q, qg_tqc *t, bool keep);
 QG_NODISCARD qg_status qg_tqc_switch_on(qg_quant *q, qg_tqc *t);
 

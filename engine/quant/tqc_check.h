@@ -1,11 +1,32 @@
 /* tqc_check.h -- rules of the verifier over the TQCs of a graph: what every pass must
- * leave true.  Rows like those of ir/check.h; the subject is a qg_quant.  Linear. */
+ * leave true.  Rows like those of ir/check.h; the subject is a qg_quant.  Linear.
+ *
+ * Run after every pass: by the time a snapshot is written, no rule is broken.
+ *
+ * The rules, in order:
+ *
+ *     tqc-linked      ids are dense, endpoints of quantized nodes know their TQC
+ *     tqc-acyclic     every chain of dominators ends at a root
+ *     tqc-rings       the ring of a group holds exactly its members
+ *     tqc-overlapped  OVERLAPPED implies a root elsewhere
+ *     tqc-leaders     a dominator rounds, with a scale of its own
+ *     tqc-own-root    INITIAL, ACTIVATED and BAKED are roots
+ *     tqc-has-scale   what was calibrated has finite scales above 0
+ *     tqc-offsets     offsets lie in the range, and are 0 when symmetric
+ *     tqc-lengths     there are as many scales as policy and dims ask for
+ *     tqc-baked       only constants are baked
+ *     tqc-schemes     every scheme is legal and its range fits its bits
+ *
+ * What each guards: the executor indexes scales by lengths, walks chains and rings
+ * without a bound, and divides by scales; none of that is checked again while
+ * samples run. */
 #ifndef QG_ENGINE_QUANT_TQC_CHECK_H
 #define QG_ENGINE_QUANT_TQC_CHECK_H
 
 #include "engine/ir/check.h"
 #include "engine/quant/tqc.h"
 
+/* acyclic and rings come first, since the other rules walk the chains. */
 extern const qg_check_rule qg_tqc_rules[];
 extern const size_t qg_n_tqc_rules;
 

@@ -6,7 +6,9 @@
  *             c.in0 activated 0.5 offset 3
  *     full    ... | 8 [-128, 127] half-even per-channel linear symmetric axis 0 |
  *     minmax |
- *             weight-per-channel                       (rule; defaults when none) */
+ *             weight-per-channel                       (rule; defaults when none)
+ *
+ * Lines depend on nothing but the TQCs, so a golden file shows a change as one line. */
 #ifndef QG_ENGINE_QUANT_TQC_TEXT_H
 #define QG_ENGINE_QUANT_TQC_TEXT_H
 
