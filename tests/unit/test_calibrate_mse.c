@@ -1,0 +1,156 @@
+/* quant/calibrate_mse.h, quant/calibrate_aciq.h: the golden losses of spec/ppq.md 3.7,
+ * the tables of spec/algorithms.md 3.4 and 6, optima by their definition. */
+#include "tests/support/test.h"
+
+#include <math.h>
+
+#include "engine/quant/calibrate_aciq.h"
+#include "engine/quant/calibrate_mse.h"
+
+typedef struct fixture {
+    qg_ctx *ctx;
+    qg_arena *arena;
+} fixture;
+
+static int begin(void **state)
+{
+    static fixture f;
+    f = (fixture){ qg_ctx_new(qg_alloc_libc), qg_arena_new(qg_alloc_libc) };
+    *state = &f;
+    return f.ctx && f.arena ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    fixture *f = *state;
+    qg_arena_free(f->arena);
+    qg_ctx_free(f->ctx);
+    return 0;
+}
+
+static qg_histogram eight(const fixture *f, bool even)
+{
+    qg_histogram h;
+    assert_ok(f->ctx, qg_histogram_new(f->ctx, f->arena, 8, 8, &h));
+    for (size_t j = 0; j < 8; j++)
+        h.count[j] = even ? 1 : (int64_t)j + 1;
+    return h;
+}
+
+static void ppq_losses_of_the_specification(void **state)
+{
+    const fixture *f = *state;
+    qg_histogram rising = eight(f, false), even = eight(f, true);
+    assert_true(fabs(qg_mse_ppq_loss(&rising, (qg_mse_grid){ 0, 2, 4 }) -
+                     4.41666666666666667) < 1e-12);
+    assert_true(fabs(qg_mse_ppq_loss(&rising, (qg_mse_grid){ 2, 3, 6 }) -
+                     1.15104166666666667) < 1e-12);
+    assert_true(qg_mse_ppq_loss(&even, (qg_mse_grid){ 0, 1, 8 }) == 0.0625);
+}
+
+/* The best of all grids by looking at each, for both searches. */
+static void ppq_search_finds_the_least(void **state)
+{
+    const fixture *f = *state;
+    qg_histogram h;
+    qg_range_choice c;
+    assert_ok(f->ctx, qg_histogram_new(f->ctx, f->arena, 64, 6.4, &h));
+    for (size_t j = 0; j < 64; j++)
+        h.count[j] = (int64_t)(1e6 * exp(-(double)j / 5));
+    double least = qg_mse_ppq_loss(&h, (qg_mse_grid){ 0, 17, 68 });
+    for (size_t step = 1; step <= 16; step++)
+        least = fmin(least, qg_mse_ppq_loss(&h, (qg_mse_grid){ 0, step, 4 * step }));
+    assert_ok(f->ctx, qg_mse_ppq(f->ctx, &h, 4, true, &c));
+    assert_true(c.loss == least && c.index % 4 == 0 && c.index < 64);
+    assert_true(fabs(c.high - (double)c.index * 0.1) < 1e-12 && c.low == -c.high);
+    for (size_t j = 0; j <= 64; j++)
+        h.edge[j] -= 3.2; /* now starts below zero count */
+    assert_ok(f->ctx, qg_mse_ppq(f->ctx, &h, 4, false, &c));
+    assert_true(c.loss <= least && c.low <= 0 && c.low < c.high);
+    assert_fails(f->ctx, qg_mse_ppq(f->ctx, &h, 0, true, &c), QG_ECONFIG,
+                 "ppq-mse: 0 levels");
+}
+
+/* More levels than bins: only the min-max like candidate is left. */
+static void ppq_has_one_candidate_for_many_bits(void **state)
+{
+    const fixture *f = *state;
+    qg_histogram h = eight(f, true);
+    qg_range_choice c;
+    assert_ok(f->ctx, qg_mse_ppq(f->ctx, &h, 256, true, &c));
+    assert_true(c.index == 256 && c.high == 256);
+}
+
+/* Centers 0.5 .. 7.5, 2 bits: codes -1, 0, 1, so amax itself and zero. */
+static void nvidia_errors_by_hand(void **state)
+{
+    const fixture *f = *state;
+    qg_histogram h = eight(f, true);
+    qg_mse m = { 2, false, 3 };
+    qg_range_choice c;
+    double loss[5];
+    assert_ok(f->ctx, qg_mse_nvidia(f->ctx, f->arena, &m, &h, loss, &c));
+    double want = 0; /* amax 3.5: 0.5 and 1.5 become 0 */
+    for (double x = 0.5; x < 8; x++)
+        want += x < 1.75 ? x * x : (x - 3.5) * (x - 3.5);
+    assert_true(fabs(loss[0] - want / 8) < 1e-6);
+    for (size_t i = 0; i < 5; i++)
+        assert_true(c.loss <= loss[i]);
+    assert_true(c.high == (double)c.index + 0.5 && c.low == -c.high);
+    m.start = 8;
+    assert_fails(f->ctx, qg_mse_nvidia(f->ctx, f->arena, &m, &h, loss, &c), QG_ECONFIG,
+                 "nvidia-mse: 2 bits, start 8, expected 2 to 16 and a start below 8");
+}
+
+/* Mean squared error of ACIQ's model. */
+static double modelled(qg_aciq_shape shape, int bits, double a)
+{
+    double q = erfc(a / sqrt(2)) / 2, phi = exp(-a * a / 2) / sqrt(2 * acos(-1));
+    double clip =
+        shape == QG_ACIQ_LAPLACE ? 2 * exp(-a) : 2 * ((1 + a * a) * q - a * phi);
+    return clip + a * a / (3 * ldexp(1, 2 * bits));
+}
+
+static void aciq_is_least(void **state)
+{
+    const fixture *f = *state;
+    double threshold;
+    for (int shape = 0; shape < 2; shape++)
+        for (int bits = 1; bits <= 10; bits++) {
+            qg_aciq_shape s = (qg_aciq_shape)shape;
+            double a = qg_aciq_alpha(s, bits), least = modelled(s, bits, a);
+            assert_true(least < modelled(s, bits, a * 1.01));
+            assert_true(least < modelled(s, bits, a * 0.99));
+        }
+    assert_true(fabs(qg_aciq_alpha(QG_ACIQ_LAPLACE, 24) +
+                     log(qg_aciq_alpha(QG_ACIQ_LAPLACE, 24)) - log(3) - 48 * log(2)) <
+                1e-12);
+    assert_ok(f->ctx, qg_aciq_threshold(f->ctx, QG_ACIQ_GAUSS, 4, 2, &threshold));
+    assert_true(fabs(threshold - 2 * 2.5591364) < 1e-6);
+    assert_fails(f->ctx, qg_aciq_threshold(f->ctx, QG_ACIQ_GAUSS, 25, 2, &threshold),
+                 QG_ECONFIG, "aciq: 25 bits, expected 1 to 24");
+    assert_fails(f->ctx, qg_aciq_threshold(f->ctx, QG_ACIQ_GAUSS, 8, NAN, &threshold),
+                 QG_ENUMERIC, "aciq: a distribution of scale nan");
+}
+
+static void ncnn_guesses_sigma(void **state)
+{
+    const fixture *f = *state;
+    float t;
+    assert_ok(f->ctx, qg_aciq_ncnn(f->ctx, 4, 802816, 8, false, &t));
+    assert_true(t == 3.2521138191223145f);
+    assert_ok(f->ctx, qg_aciq_ncnn(f->ctx, 2.5f, 27, 8, false, &t));
+    assert_true(t == 4.128255367279053f);
+    assert_ok(f->ctx, qg_aciq_ncnn(f->ctx, 2.5f, 27, 8, true, &t));
+    assert_true(t == 2.5f);
+    assert_fails(f->ctx, qg_aciq_ncnn(f->ctx, 1, 1, 8, false, &t), QG_ENUMERIC,
+                 "ncnn aciq: largest 1 of 1 samples");
+    assert_fails(f->ctx, qg_aciq_ncnn(f->ctx, 1, 9, 9, false, &t), QG_ECONFIG,
+                 "ncnn aciq: 9 bits, expected 2 to 8");
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+
+QG_TEST_MAIN(TEST(ppq_losses_of_the_specification), TEST(ppq_search_finds_the_least),
+             TEST(ppq_has_one_candidate_for_many_bits), TEST(nvidia_errors_by_hand),
+             TEST(aciq_is_least), TEST(ncnn_guesses_sigma))
