@@ -231,35 +231,70 @@ qg_status qg_kl_search(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
 
 /* -- PPQ -------------------------------------------------------------------------- */
 
-/* Groups of `width` bins: the sum over those that are not empty, per such bin. */
-static float group_average(const float *count, size_t width)
+enum { WIDE = 8, LANES = 4 * WIDE, LEVELS = 4, STEP = 16 };
+
+static void add_lanes(float *sum, const float *x, size_t n)
 {
-    float sum = 0, filled = 0;
-    for (size_t j = 0; j < width; j++) {
-        sum += count[j];
-        filled += count[j] > 0;
+    for (size_t k = 0; k < n; k++)
+        sum[k] += x[k];
+}
+
+/* torch's sum of float32 on CPUs with vectors of 8: four vectors abreast, every 16 rows
+ * are handed to the next of four levels.  Reproduces all of kl_calibration.json. */
+static float sum_torch(const float *x, size_t n)
+{
+    float level[LEVELS][LANES] = { { 0 } }, sum = 0;
+    size_t rows = n / LANES, whole = n / WIDE * WIDE;
+    assert(rows <= (size_t)1 << 19); /* above it the step is larger */
+    for (size_t i = 0; i < rows;) {
+        add_lanes(level[0], x + LANES * i++, LANES);
+        size_t j = 1, done = i % STEP == 0 ? i : 0;
+        for (; done && j < LEVELS; j++) {
+            add_lanes(level[j], level[j - 1], LANES);
+            memset(level[j - 1], 0, sizeof level[j - 1]);
+            done = i >> (4 * j) & (STEP - 1) ? 0 : done;
+        }
     }
-    return filled > 0 ? sum / filled : 0;
+    for (size_t j = 1; j < LEVELS; j++)
+        add_lanes(level[0], level[j], LANES);
+    for (size_t i = rows * LANES; i < whole; i += WIDE)
+        add_lanes(level[0], x + i, WIDE);
+    for (size_t k = WIDE; k < LANES; k += WIDE)
+        add_lanes(level[0], level[0] + k, WIDE);
+    for (size_t i = whole; i < n; i++)
+        sum += x[i];
+    for (size_t k = 0; k < WIDE; k++)
+        sum += level[0][k];
+    return sum;
+}
+
+/* Each group's sum over those of its bins that are not empty, per such bin. */
+static void ppq_spread(const float *count, size_t kept, size_t levels, float *q)
+{
+    size_t width = kept / levels;
+    for (size_t start = 0; start < kept; start += width) {
+        float sum = 0, filled = 0;
+        for (size_t j = start; j < start + width; j++) {
+            sum += count[j];
+            filled += count[j] > 0;
+        }
+        for (size_t j = start; j < start + width; j++)
+            q[j] = count[j] > 0 ? sum / filled : 0;
+    }
 }
 
 /* p and q are float32, the logarithms and their sum double. */
 static double ppq_divergence(const float *count, size_t bins, size_t kept,
-                             size_t levels)
+                             size_t levels, float *q)
 {
-    double total = 0, inside = 0, sum = 0;
-    size_t width = kept / levels;
-    for (size_t j = 0; j < bins; j++) {
-        total += (double)count[j];
-        inside += j < kept ? (double)count[j] : 0;
-    }
-    float tail = (float)(total - inside);
-    for (size_t k = 0; k < levels; k++) {
-        float average = group_average(count + k * width, width);
-        for (size_t j = k * width; j < (k + 1) * width; j++) {
-            float p = (count[j] + (j == kept - 1 ? tail : 0)) / (float)total;
-            float q = count[j] > 0 ? average / (float)inside : 0;
-            sum += (double)p * (log10((double)p + 1e-30) - log10((double)q + 1e-30));
-        }
+    double sum = 0;
+    float total = sum_torch(count, bins), tail = sum_torch(count + kept, bins - kept);
+    ppq_spread(count, kept, levels, q);
+    float inside = sum_torch(q, kept);
+    assert(inside > 0); /* the crushed bins end in a 1, below the first candidate */
+    for (size_t j = 0; j < kept; j++) {
+        double p = (double)((count[j] + (j == kept - 1 ? tail : 0)) / total);
+        sum += p * (log10(p + 1e-30) - log10((double)(q[j] / inside) + 1e-30));
     }
     return sum;
 }
@@ -275,13 +310,14 @@ qg_status qg_kl_ppq(qg_ctx *ctx, qg_arena *scratch, const qg_histogram *h,
                        "bins above %zu",
                        levels, h->bins, crushed);
     float *count = QG_NEWN(scratch, h->bins, float);
-    if (!count)
+    float *q = QG_NEWN(scratch, h->bins, float);
+    if (!count || !q)
         return qg_fail(ctx, QG_ENOMEM, "ppq-kl: scratch");
     for (size_t j = 0; j < h->bins; j++)
         count[j] = j < crushed ? 0 : j == crushed ? 1 : (float)h->count[j];
     qg_range_choice best = nothing;
     for (size_t kept = levels; kept <= h->bins; kept += levels) {
-        double loss = ppq_divergence(count, h->bins, kept, levels);
+        double loss = ppq_divergence(count, h->bins, kept, levels, q);
         if (loss < best.loss)
             best = (qg_range_choice){ kept, -h->edge[kept], h->edge[kept], loss };
         if (divergence)

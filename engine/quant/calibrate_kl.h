@@ -65,6 +65,7 @@ QG_NODISCARD qg_status qg_kl_ncnn(qg_ctx *ctx, qg_arena *scratch, const qg_histo
 
 /* PPQ: candidates levels, 2 * levels, ..., bins with levels = 2^(bits - 1), bins a
  * multiple of it; the first bins * 0.002 bins are emptied and the next one becomes 1.
+ * float32 in torch's order, so exact counts end at 2^24.
  * out->index is the number of bins kept; PPQ's scale is high / levels. */
 QG_NODISCARD qg_status qg_kl_ppq(qg_ctx *ctx, qg_arena *scratch, const qg_histogram *h,
                                  size_t levels, double *divergence,
