@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* One float32 operation after the other, as pytorch-quantization's fake quantization. */
+/* In float32, one operation at a time, as pytorch-quantization's fake quantization. */
 static float squared_error(float x, float amax, float lowest, float bound)
 {
     float scale = bound / amax, y = 0;

@@ -1,7 +1,7 @@
 /* calibrate_mse.h -- where to clip so that the squared error of rounding and clipping
  * is least, as pytorch-quantization and PPQ decide it from a histogram.
  *
- * Units    ranges: the tensor's own; loss: pytorch-quantization the tensor's own squared
+ * Units    ranges: the tensor's own; loss: of pytorch-quantization its square
  *          times count per bin, PPQ bins squared
  * Ties     the first minimum
  * Failure  the outputs are untouched
@@ -29,7 +29,7 @@ typedef struct qg_mse_grid {
     size_t start, step, end;
 } qg_mse_grid;
 
-/* PPQ's error of it in bins squared, per element: half a bin next to a code's middle. */
+/* PPQ's error of it in bins squared, per element: half a bin beside its middle. */
 double qg_mse_ppq_loss(const qg_histogram *h, qg_mse_grid g);
 
 /* PPQ's search over grids of `levels` codes (qmax - qmin + 1, at most 2^24).

@@ -8,7 +8,7 @@
 
 #include "engine/number/round.h"
 
-/* numpy's sum of a block of at most 128 float32: eight running sums, joined in pairs. */
+/* numpy's sum of at most 128 float32: eight running sums, joined in pairs. */
 static float sum_block(const float *x, size_t n)
 {
     float r[8], sum = 0;

@@ -66,7 +66,7 @@ typedef struct qg_histogram_growth {
 } qg_histogram_growth;
 
 /* |x| as pytorch-quantization (numpy branch) and the symmetric percentile of ONNX
- * Runtime do it: the first batch spans [min |x|, max |x|], later ones append bins of the
+ * Runtime do it: the first batch spans [min |x|, max |x|], later ones add bins of the
  * first width by numpy's arange (which may give one more than needed).  What lies below
  * the first batch's minimum is lost and counted in `dropped`.
  * QG_ENUMERIC for samples that are not finite; QG_ECONFIG for more than 2^24 bins;

@@ -425,7 +425,7 @@ void vec_kl_calibration(vec_run *v, const json *root)
     growth(v, c, js_get(c, "steps"), qg_histogram_add_signed, QG_EDGE_F32);
 }
 
-/* -- kl_divergences_full.json: histograms are in the file beside it ----------------- */
+/* -- kl_divergences_full.json: histograms are in the file beside it ---------------- */
 
 static const json *beside(vec_run *v, const char *file)
 {
