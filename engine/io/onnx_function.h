@@ -55,4 +55,11 @@ QG_NODISCARD qg_status qg_onnx_inline(const qg_onnx_draft *d,
 QG_NODISCARD qg_status qg_onnx_refer(const qg_onnx_draft *d, const char *reference,
                                      qg_attr *out, bool *present);
 
+/* The overload in a message; NULL when the proto that was compiled is older (IR 8). */
+#ifdef QG_ONNX_OVERLOAD
+#define QG_ONNX_OVERLOAD_OF(p) ((p)->overload)
+#else
+#define QG_ONNX_OVERLOAD_OF(p) NULL
+#endif
+
 #endif

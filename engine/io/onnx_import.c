@@ -32,7 +32,6 @@ static struct importer *importer_of(const qg_onnx_scope *s)
 }
 
 static const char *text_of(const char *s) { return s ? s : ""; }
-
 static bool empty(const char *s) { return !s || !*s; }
 
 /* ---- Parsing ---- */
@@ -371,11 +370,13 @@ static qg_status add_function(qg_onnx_scope *s, const function_proto *p)
     for (size_t i = 0; i < p->n_opset_import; i++)
         QG_TRY(qg_onnx_opset(b, what, p->opset_import[i]->domain,
                              p->opset_import[i]->version, &opset[i]));
+#ifdef QG_ONNX_FUNCTION_PRESETS
     QG_TRY(read_attributes(&d, p->attribute_proto, p->n_attribute_proto));
+#endif
     /* clang-format off */
     qg_onnx_function f = {
         .domain = qg_onnx_domain(p->domain), .name = d.op,
-        .overload = text_of(p->overload),
+        .overload = text_of(QG_ONNX_OVERLOAD_OF(p)),
         .in = p->input, .n_in = p->n_input, .out = p->output, .n_out = p->n_output,
         .preset = d.attr, .n_preset = d.n_attr,
         .opset = opset, .n_opset = p->n_opset_import, .n_node = p->n_node, .proto = p,
@@ -437,8 +438,8 @@ static qg_status import_nodes(qg_onnx_scope *s, node_proto *const *node, size_t 
         /* clang-format on */
         QG_TRY(qg_onnx_name_node(&d, p->name));
         QG_TRY(read_attributes(&d, p->attribute, p->n_attribute));
-        QG_TRY(
-            qg_onnx_function_find(s->build, d.domain, d.op, text_of(p->overload), &f));
+        QG_TRY(qg_onnx_function_find(s->build, d.domain, d.op,
+                                     text_of(QG_ONNX_OVERLOAD_OF(p)), &f));
         QG_TRY(f ? qg_onnx_inline(&d, f) : qg_onnx_add(&d));
     }
     return QG_OK;
