@@ -148,7 +148,11 @@ static qg_status prelu_infer(const qg_call *k)
 
 /* Pow: base T, exponent of any number type.  A float base takes the exponent as T; an
  * integer base is multiplied exactly (it wraps) for integers >= 0, else in double. */
-static inline double power(double x, double z) { return pow(x, z); }
+static inline int64_t power(double x, double z)
+{
+    double y = pow(x, z); /* what int64 cannot hold saturates, NaN gives 0 */
+    return y >= 0x1p63 ? INT64_MAX : y > -0x1p63 ? (int64_t)y : y != y ? 0 : INT64_MIN;
+}
 
 /* By squaring; products wrap as unsigned ones do. */
 static inline uint64_t power_int(uint64_t x, int64_t z)
@@ -169,7 +173,7 @@ static inline uint64_t power_int(uint64_t x, int64_t z)
 /* The two exponents that networks use, and the only ones worth a shortcut. */
 #define POW(x, z) ((z) == 2 ? (x) * (x) : pow(x, z))
 #define INT_POW(x, z)                                                                  \
-    (z < 0 ? (uint64_t)(int64_t)power((double)x, (double)z) : power_int((uint64_t)x, z))
+    (z < 0 ? (uint64_t)power((double)x, (double)z) : power_int((uint64_t)x, z))
 /* clang-format off */
 POW_ROW(f32, float, float, POW(x, z))
 POW_ROW(f64, double, double, POW(x, z))

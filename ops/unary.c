@@ -50,6 +50,8 @@ static qg_status run_map(const qg_call *k, const span *spans)
     return QG_OK;
 }
 
+/* Integer spans take parameters from p: one may not fit their type. */
+#define IN_FLOAT(T, v) _Generic((T)0, float : (v), double : (v), default : 0)
 #define SPAN(id, suffix, T, expr)                                                      \
     static void id##_##suffix(const void *px, void *py, size_t n,                      \
                               const unary_param *p)                                    \
@@ -57,7 +59,7 @@ static qg_status run_map(const qg_call *k, const span *spans)
         typedef T real;                                                                \
         const T *in = px;                                                              \
         T *out = py;                                                                   \
-        const real a = (real)p->a, b = (real)p->b;                                     \
+        const real a = IN_FLOAT(T, p->a), b = IN_FLOAT(T, p->b);                       \
         (void)a, (void)b;                                                              \
         QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
         {                                                                              \
@@ -173,11 +175,22 @@ SPANS_SIGNED(sign, x > 0 ? 1 : x < 0 ? -1 : 0)
 SPANS_UNSIGNED(sign, x > 0)
 TABLE(sign, ENTRIES_FLOAT(sign), ENTRIES_SIGNED(sign), ENTRIES_UNSIGNED(sign))
 
+/* A double as integer, saturated; NaN gives 0. */
+static inline int64_t cut_signed(double v)
+{
+    return v >= 0x1p63 ? INT64_MAX : v > -0x1p63 ? (int64_t)v : v != v ? 0 : INT64_MIN;
+}
+
+static inline uint64_t cut_unsigned(double v)
+{
+    return v >= 0x1p64 ? UINT64_MAX : v > 0 ? (uint64_t)v : 0;
+}
+
 /* a: lambd, b: bias.  Integers are compared and moved as double, then cut. */
-#define SHRINK(T) ((T)x < -(T)a ? (T)x + (T)b : (T)x > (T)a ? (T)x - (T)b : 0)
-SPANS_FLOAT(shrink, SHRINK(real))
-SPANS_SIGNED(shrink, SHRINK(double))
-SPANS_UNSIGNED(shrink, SHRINK(double))
+#define SHRINK(T, a, b) ((T)x < -(T)a ? (T)x + (T)b : (T)x > (T)a ? (T)x - (T)b : 0)
+SPANS_FLOAT(shrink, SHRINK(real, a, b))
+SPANS_SIGNED(shrink, (real)cut_signed(SHRINK(double, p->a, p->b)))
+SPANS_UNSIGNED(shrink, (real)cut_unsigned(SHRINK(double, p->a, p->b)))
 TABLE(shrink, ENTRIES_FLOAT(shrink), ENTRIES_SIGNED(shrink), ENTRIES_UNSIGNED(shrink))
 
 /* Presets are in *p already; name_b NULL: there is one attribute. */

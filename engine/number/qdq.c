@@ -166,6 +166,8 @@ static void quantize_run(const qg_qdq *q, run r, const void *x, void *y)
 {
     float v[CHUNK];
     int32_t code[CHUNK];
+    if (r.n == 0) /* x may be NULL then */
+        return;
     const float *from = (const float *)x + r.at;
     const limits m = limits_of(q, r.param);
     const bool always = qg_dtype_bits(q->type) == 2;
