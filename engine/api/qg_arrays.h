@@ -53,7 +53,7 @@ extern "C" {
 #include "engine/quant/aimet.h"
 #include "engine/quant/gradient.h"
 #include "engine/quant/nncf.h"
-#include "engine/quant/openvino_fq.h"
+#include "engine/number/openvino_fq.h"
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* quant/openvino_fq.h and aimet.h: conversions both ways, what is refused,
+/* number/openvino_fq.h and aimet.h: conversions both ways, what is refused,
  * broadcasting. */
 #include "tests/support/test.h"
 
@@ -6,7 +6,7 @@
 
 #include "engine/core/rng.h"
 #include "engine/quant/aimet.h"
-#include "engine/quant/openvino_fq.h"
+#include "engine/number/openvino_fq.h"
 
 enum { SEED = 9 };
 

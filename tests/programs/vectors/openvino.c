@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "engine/quant/nncf.h"
-#include "engine/quant/openvino_fq.h"
+#include "engine/number/openvino_fq.h"
 #include "tests/programs/vectors/library.h"
 
 static void run(vec_run *v, const char *what, const qg_openvino_fq *fq,

@@ -1,4 +1,4 @@
-#include "engine/quant/openvino_fq.h"
+#include "engine/number/openvino_fq.h"
 
 #include <assert.h>
 #include <math.h>

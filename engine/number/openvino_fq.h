@@ -17,8 +17,8 @@
  *
  * Example: scale 0.1, zero point 128, codes [0, 255] is the FakeQuantize with 256
  * levels from -12.8 to 12.7. */
-#ifndef QG_ENGINE_QUANT_OPENVINO_FQ_H
-#define QG_ENGINE_QUANT_OPENVINO_FQ_H
+#ifndef QG_ENGINE_NUMBER_OPENVINO_FQ_H
+#define QG_ENGINE_NUMBER_OPENVINO_FQ_H
 
 #include <stdbool.h>
 
