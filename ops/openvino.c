@@ -68,8 +68,9 @@ static qg_status run(const qg_call *k)
 const qg_op qg_ops_openvino[] = {
     { .name = "FakeQuantize", .domain = "org.openvinotoolkit", .since = 1,
       .min_in = 5, .max_in = 5, .min_out = 1, .max_out = 1, .in_roles = "dffff",
-      .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_MONOTONE, .param_size = sizeof(fake_param),
-      .prepare = prepare, .infer = infer, .run = run, .in_place = 1 },
+      .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_MONOTONE,
+      .param_size = sizeof(fake_param), .prepare = prepare, .infer = infer,
+      .run = run, .in_place = 1 },
     { 0 },
 };
 /* clang-format on */
