@@ -35,12 +35,13 @@ typedef struct cli_arguments {
     cli_words file; /* without a dash, in order */
     cli_words policy, set, shape;
     const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *dump_after,
-        *dump_dir, *by, *metric, *labels, *dispatcher, *kernels, *config_dir;
+        *dump_dir, *by, *subject, *direction, *metric, *labels, *dispatcher, *kernels,
+        *config_dir;
     size_t samples, top, jobs;
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block;
     int axis; /* INT_MIN: not given */
-    bool narrow, codes;
+    bool narrow, codes, whole;
     bool json, help;
     size_t verbose;
 } cli_arguments;
@@ -74,6 +75,7 @@ typedef struct cli_option {
     X(LABELS) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)               \
     X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
+    X(SUBJECT) X(DIRECTION) X(WHOLE)                                           \
     X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
 /* clang-format on */
 enum cli_option_id {
@@ -125,6 +127,18 @@ const cli_verb *cli_verb_named(const char *name);
  * to free (cli_arguments_free), also then. */
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_arguments *a);
 void cli_arguments_free(cli_arguments *a);
+
+/* --- what verbs share --- */
+
+/* The context's message on stderr; returns CLI_FAILED. */
+int cli_failed(const cli_call *c);
+/* Prints the report as text or JSON and frees it. */
+int cli_answer(const cli_call *c, qg_report *r);
+/* Opens a model or snapshot with the shapes of the command line. */
+QG_NODISCARD qg_status cli_open(const cli_call *c, const char *path, qg_model **out);
+
+/* --- verbs of cli_laboratory.c --- */
+int cli_sensitivity(const cli_call *c);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
  * --help). */

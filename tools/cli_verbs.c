@@ -5,14 +5,14 @@
 
 /* --- what verbs share --- */
 
-static int fail(const cli_call *c)
+int cli_failed(const cli_call *c)
 {
     cli_bar_clear(c->bar);
     return cli_fail(c->verb, qg_ctx_message(c->ctx));
 }
 
 /* Prints and frees it. */
-static int answer(const cli_call *c, qg_report *r)
+int cli_answer(const cli_call *c, qg_report *r)
 {
     const char *text = c->args->json ? qg_report_json(r) : qg_report_text(r);
     int status = *text ? CLI_OK : CLI_FAILED;
@@ -33,7 +33,7 @@ static int refuse_output(const cli_call *c, const char *fault)
     return cli_fail(c->verb, text);
 }
 
-static qg_status open_model(const cli_call *c, const char *path, qg_model **out)
+qg_status cli_open(const cli_call *c, const char *path, qg_model **out)
 {
     qg_model_options o;
     qg_model_options_init(&o);
@@ -80,12 +80,12 @@ static int quantize(const cli_call *c)
     if (fault)
         return refuse_output(c, fault);
     quantize_options(c, &o);
-    qg_status s = open_model(c, a->file.at[0], &m);
+    qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_quantize(m, &o, &r);
     if (s == QG_OK)
         s = qg_model_save(m, a->output);
-    int status = s == QG_OK ? answer(c, r) : fail(c);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     if (s != QG_OK)
         qg_report_free(r);
     else if (!a->json)
@@ -118,10 +118,10 @@ static int run(const cli_call *c)
     if (fault)
         return refuse_output(c, fault);
     run_options(c, &o);
-    qg_status s = open_model(c, c->args->file.at[0], &m);
+    qg_status s = cli_open(c, c->args->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_run(m, &o, c->args->output, &r);
-    int status = s == QG_OK ? answer(c, r) : fail(c);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     qg_model_close(m);
     return status;
 }
@@ -132,10 +132,10 @@ static int evaluate(const cli_call *c)
     qg_report *r = NULL;
     qg_run_options o;
     run_options(c, &o);
-    qg_status s = open_model(c, c->args->file.at[0], &m);
+    qg_status s = cli_open(c, c->args->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_evaluate(m, &o, c->args->labels, &r);
-    int status = s == QG_OK ? answer(c, r) : fail(c);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     qg_model_close(m);
     return status;
 }
@@ -154,10 +154,10 @@ static int analyse(const cli_call *c)
     o.top = a->top;
     o.jobs = (unsigned)a->jobs;
     o.progress = cli_progress(c->bar);
-    qg_status s = open_model(c, a->file.at[0], &m);
+    qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_analyse(m, &o, &r);
-    int status = s == QG_OK ? answer(c, r) : fail(c);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     qg_model_close(m);
     return status;
 }
@@ -168,10 +168,10 @@ static int explain(const cli_call *c)
 {
     qg_model *m = NULL;
     qg_report *r = NULL;
-    qg_status s = open_model(c, c->args->file.at[0], &m);
+    qg_status s = cli_open(c, c->args->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_explain(m, c->args->file.at[1], &r);
-    int status = s == QG_OK ? answer(c, r) : fail(c);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     qg_model_close(m);
     return status;
 }
@@ -180,10 +180,10 @@ static int dump(const cli_call *c)
 {
     qg_model *m = NULL;
     qg_report *r = NULL;
-    qg_status s = open_model(c, c->args->file.at[0], &m);
+    qg_status s = cli_open(c, c->args->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_dump(m, &r);
-    int status = s == QG_OK ? answer(c, r) : fail(c);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     qg_model_close(m);
     return status;
 }
@@ -192,12 +192,12 @@ static int diff(const cli_call *c)
 {
     qg_model *first = NULL, *second = NULL;
     qg_report *r = NULL;
-    qg_status s = open_model(c, c->args->file.at[0], &first);
+    qg_status s = cli_open(c, c->args->file.at[0], &first);
     if (s == QG_OK)
-        s = open_model(c, c->args->file.at[1], &second);
+        s = cli_open(c, c->args->file.at[1], &second);
     if (s == QG_OK)
         s = qg_model_diff(first, second, &r);
-    int status = s == QG_OK ? answer(c, r) : fail(c);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     qg_model_close(first);
     qg_model_close(second);
     return status;
@@ -207,7 +207,7 @@ static int list(const cli_call *c)
 {
     qg_report *r = NULL;
     const char *topic = c->args->file.n ? c->args->file.at[0] : NULL;
-    return qg_list(c->ctx, topic, &r) == QG_OK ? answer(c, r) : fail(c);
+    return qg_list(c->ctx, topic, &r) == QG_OK ? cli_answer(c, r) : cli_failed(c);
 }
 
 static int conformance(const cli_call *c)
@@ -216,9 +216,9 @@ static int conformance(const cli_call *c)
     double failed = 0;
     const cli_words *w = &c->args->file;
     if (qg_conformance(c->ctx, w->at, w->n, &r) != QG_OK)
-        return fail(c);
+        return cli_failed(c);
     bool passed = qg_report_number(r, "failed", &failed) && failed == 0;
-    int status = answer(c, r);
+    int status = cli_answer(c, r);
     return status == CLI_OK && !passed ? CLI_FAILED : status;
 }
 
@@ -246,7 +246,7 @@ static int quantize_tensor(const cli_call *c)
     o.output = a->output;
     o.codes = a->codes;
     qg_status s = qg_quantize_tensor(c->ctx, a->file.at[0], &o, &r);
-    return s == QG_OK ? answer(c, r) : fail(c);
+    return s == QG_OK ? cli_answer(c, r) : cli_failed(c);
 }
 
 /* --- about qg --- */
@@ -332,6 +332,19 @@ const cli_verb cli_verbs[] = {
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .run = analyse },
+    { .name = "sensitivity",
+      .summary = "which node, endpoint or group the outputs suffer from most",
+      .files = "SNAPSHOT",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = RUNS | CLI_BIT(SUBJECT) | CLI_BIT(DIRECTION) | CLI_BIT(METRIC) |
+               CLI_BIT(TOP) | CLI_BIT(WHOLE),
+      .needs = CLI_BIT(DATA),
+      .about = "Only what lies downstream of a row is computed, from the activations\n"
+               "of one whole run per sample.\n"
+               "\n" DATA_FORMS,
+      .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
+      .run = cli_sensitivity },
     { .name = "explain",
       .summary = "why a tensor is quantized as it is",
       .files = "SNAPSHOT NAME",

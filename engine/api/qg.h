@@ -270,6 +270,29 @@ void qg_analyse_options_init(qg_analyse_options *o);
 QG_NODISCARD qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
                                         qg_report **report);
 
+typedef struct qg_sensitivity_options {
+    size_t size;
+    const char *data;
+    size_t samples;
+    const char *by;        /* "node", "endpoint", "group"; NULL: node */
+    const char *direction; /* "only" this one rounds, "all-but" it; NULL: only */
+    const char *metric;    /* as in qg_analyse_options */
+    size_t top;            /* rows shown, worst first; 0: all */
+    bool whole; /* run the whole network once per row: the same result, slower */
+    unsigned jobs;
+    qg_progress progress;
+} qg_sensitivity_options;
+void qg_sensitivity_options_init(qg_sensitivity_options *o);
+
+/* How the outputs suffer from each node, endpoint or group: when it alone rounds, or
+ * when everything but it does.  Facts: by, direction, metric, samples, all_quantized
+ * (error with everything rounding), nodes_run (share of the nodes that whole runs would
+ * have computed); table errors: name, what, error of the worst output, output.
+ * Only what lies downstream of a row's endpoints is computed. */
+QG_NODISCARD qg_status qg_model_sensitivity(qg_model *m,
+                                            const qg_sensitivity_options *o,
+                                            qg_report **report);
+
 /* name: a node, a value, or an endpoint ("Conv_3.in1").
  * Everything known about it: operator, slots, schemes, states, scales, which rule of
  * which backend file set each of them and why, what follows whom.  QG_ECONFIG with

@@ -36,7 +36,7 @@
  * sample:
  *
  *     base     plan with keep_all; run once per sample, holds all activations
- *     partial  plan with base and changed: the cone downstream of the change
+ *     partial  plan with base: the cone downstream of what rounds otherwise
  *     qg_run_execute_from(partial run, base run, ...) gives the same bits as a whole
  *     run */
 #ifndef QG_ENGINE_EXEC_PLAN_H
@@ -53,20 +53,25 @@ enum qg_mode { QG_MODE_FLOAT, QG_MODE_SIMULATE };
 /* All pointers are borrowed and must outlive the plan. */
 typedef struct qg_plan_options {
     enum qg_mode mode;
-    const qg_quant *quant;  /* for SIMULATE */
-    const uint8_t *mute;    /* [TQCs] 1: this endpoint does not round; NULL: none */
+    const qg_quant *quant; /* for SIMULATE */
+    const uint8_t *mute;   /* [TQCs] 1: this endpoint does not round; NULL: none */
+    /* [TQCs] what an endpoint would be instead (a root, ACTIVATED or BAKED, of the
+     * same endpoint); entries may be NULL.  For asking without changing anything. */
+    const qg_tqc *const *instead;
     const uint8_t *watch;   /* [nodes] 1: hooks see this node; NULL: none */
     bool watch_all;         /* as watch with every node set */
     bool reference;         /* op->run only: the same bytes on every machine */
     const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
 
-    /* Partial runs.  A plan made with keep_all gives every value memory of its own, so
-     * that a run context holds all activations afterwards.  A plan made with `base`
-     * (such a plan of the same graph) and `changed` holds only what lies downstream of
-     * the changed nodes; it reads everything else from a run of the base. */
+    /* Partial runs.  A plan made with keep_all gives every value that it computes
+     * memory of its own, so that a run context holds them afterwards; what a kernel
+     * absorbed is not among them.  A plan made with `base` (such a plan of the same
+     * graph and input shapes) holds only what lies downstream of endpoints that round
+     * otherwise than in the base, and of `changed`; it reads everything else from a run
+     * of the base and runs nodes that compute the same with the base's kernels. */
     bool keep_all;
     const struct qg_plan *base;
-    const uint8_t *changed; /* [nodes] 1: this node, or rounding at it, differs */
+    const uint8_t *changed; /* [nodes] 1: runs again in any case; NULL: none */
 } qg_plan_options;
 
 /* Where the bytes are; see the file comment.  ABSENT: an optional output. */
@@ -104,7 +109,8 @@ typedef struct qg_step {
     enum qg_step_kind kind;
     const qg_node *node;     /* NODE: runs here; ROUND, WATCH: its endpoint */
     const qg_kernel *kernel; /* NODE: NULL means node->op->run */
-    uint32_t kernel_index;   /* in plan->kernel */
+    uint32_t kernel_index;   /* in plan->kernel, or that of the base */
+    bool of_base;            /* NODE: the kernel is the base's, with its run's state */
     bool dynamic;            /* NODE: infer and allocate at run time */
     uint32_t n_in, n_out; /* of the slots; ROUND and REORDER read one and write one */
     uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */
@@ -121,6 +127,13 @@ typedef struct qg_plan_report {
     size_t rounded;     /* bytes rounded per run */
 } qg_plan_report;
 
+/* What a node of a plan with keep_all was compiled to. */
+typedef struct qg_plan_node {
+    bool made;                  /* false: absorbed, or not needed */
+    const qg_tensor *const *in; /* [n_in] constants on their grid; NULL elsewhere */
+    uint32_t kernel;            /* in plan->kernel; QG_NONE: op->run */
+} qg_plan_node;
+
 /* Read-only once made. */
 typedef struct qg_plan {
     qg_ctx *ctx;
@@ -135,7 +148,11 @@ typedef struct qg_plan {
     struct qg_plan **body; /* [body graphs, by discovery] of control-flow nodes */
     size_t n_body;         /* number of body plans */
     uint32_t *output;      /* [graph outputs] tensor index */
-    uint32_t (*place)[2];  /* [values] tensor per layout, QG_NONE; keep_all only */
+    /* keep_all only, for partial plans: */
+    uint32_t (*place)[2];          /* [values] tensor per layout, QG_NONE */
+    struct qg_plan_node *made;     /* [nodes] what each was compiled to */
+    const qg_tensor *type;         /* [values] as inferred */
+    const qg_tensor *const *known; /* [values] constants and folded values, or NULL */
     qg_plan_report report;
 } qg_plan;
 
@@ -148,8 +165,8 @@ void qg_plan_free(qg_plan *p); /* NULL is fine */
 
 /* --- parts of the compiler, one file each --- */
 
-/* plan_build.c: tensors and steps.  plan_memory.c: who may share memory, and
- * offsets.
+/* plan_build.c: tensors and steps (plan_partial.c: those of a plan with a base).
+ * plan_memory.c: who may share memory, and offsets.
  * pack comes after build and fills the offsets. */
 QG_NODISCARD qg_status qg_plan_build(qg_plan *p);
 QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);

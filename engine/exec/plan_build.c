@@ -1,39 +1,16 @@
 /* plan_build.c -- from graph to steps: needed nodes in order, a kernel for each,
  * layouts per value, rounding where a TQC asks for it. */
+#include "engine/exec/plan_build.h"
+
 #include <assert.h>
 
-#include "engine/exec/plan.h"
 #include "engine/ir/infer.h"
 
-/* Where a value is: its tensor in each layout, QG_NONE while there is none. */
-typedef struct place {
-    uint32_t tensor[2]; /* [QG_LAYOUT_PLAIN], [QG_LAYOUT_CHANNELS_LAST] */
-} place;
-
-typedef struct builder {
-    qg_plan *p;
-    const qg_tensor *type;         /* [values] */
-    const qg_tensor *const *known; /* [values] constants and folded values, or NULL */
-    place *at;                     /* [values] */
-    bool *needed, *done;           /* [nodes] */
-    qg_arena *scratch;             /* for one node */
-} builder;
+typedef qg_builder builder;
 
 static bool rounds(const builder *b, const qg_tqc *t)
 {
-    const qg_plan_options *o = &b->p->options;
-    return o->mode == QG_MODE_SIMULATE && t && qg_tqc_rounds(t) &&
-           !(o->mute && o->mute[t->id]);
-}
-
-/* A constant also counts when it is baked: the graph keeps float weights, and what lies
- * on the grid is made here. */
-static bool rounds_constant(const builder *b, const qg_tqc *t)
-{
-    const qg_plan_options *o = &b->p->options;
-    bool baked = t && (t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED);
-    return rounds(b, t) ||
-           (o->mode == QG_MODE_SIMULATE && baked && !(o->mute && o->mute[t->id]));
+    return qg_plan_rounds(&b->p->options, t);
 }
 
 static bool watched(const builder *b, const qg_node *n)
@@ -42,14 +19,14 @@ static bool watched(const builder *b, const qg_node *n)
     return o->watch_all || (o->watch && o->watch[n->id]);
 }
 
-static const qg_tqc *in_tqc(const qg_node *n, uint32_t slot)
+static const qg_tqc *in_tqc(const builder *b, const qg_node *n, uint32_t slot)
 {
-    return n->tin ? n->tin[slot] : NULL;
+    return qg_plan_tqc(&b->p->options, n, false, slot);
 }
 
-static const qg_tqc *out_tqc(const qg_node *n, uint32_t slot)
+static const qg_tqc *out_tqc(const builder *b, const qg_node *n, uint32_t slot)
 {
-    return n->tout ? n->tout[slot] : NULL;
+    return qg_plan_tqc(&b->p->options, n, true, slot);
 }
 
 /* --- tensors --- */
@@ -141,7 +118,7 @@ static qg_status add_constant(builder *b, const qg_tensor *t, enum qg_layout lay
 static qg_status locate(builder *b, const qg_value *v, enum qg_layout layout,
                         uint32_t *out)
 {
-    place *at = &b->at[v->id];
+    qg_place *at = &b->at[v->id];
     if (at->tensor[layout] != QG_NONE) {
         *out = at->tensor[layout];
         return QG_OK;
@@ -168,9 +145,9 @@ static qg_status constant_of(builder *b, const qg_node *n, uint32_t slot,
 {
     qg_plan *p = b->p;
     const qg_tensor *t = b->known[n->in[slot]->id];
-    const qg_tqc *q = in_tqc(n, slot);
+    const qg_tqc *q = in_tqc(b, n, slot);
     *out = t;
-    if (!rounds_constant(b, q))
+    if (!qg_plan_rounds_constant(&p->options, q))
         return QG_OK;
     char what[QG_ENDPOINT_TEXT];
     qg_tensor *y;
@@ -191,7 +168,9 @@ typedef struct node_types {
     bool all_known;
 } node_types;
 
-static qg_status types_of(builder *b, const qg_node *n, node_types *t)
+/* taken: constants that are on their grid already; NULL: round them here. */
+static qg_status types_of(builder *b, const qg_node *n, const qg_tensor *const *taken,
+                          node_types *t)
 {
     qg_ctx *ctx = b->p->ctx;
     t->in = QG_NEWN(b->scratch, n->n_in, const qg_tensor *);
@@ -207,7 +186,9 @@ static qg_status types_of(builder *b, const qg_node *n, node_types *t)
         if (b->at[n->in[i]->id].tensor[QG_LAYOUT_PLAIN] == QG_NONE &&
             !b->known[n->in[i]->id])
             t->layout[i] = QG_LAYOUT_CHANNELS_LAST;
-        if (b->known[n->in[i]->id])
+        if (b->known[n->in[i]->id] && taken)
+            t->in[i] = taken[i];
+        else if (b->known[n->in[i]->id])
             QG_TRY(constant_of(b, n, i, &t->in[i]));
         t->all_known = t->all_known && qg_tensor_known(t->in[i]);
     }
@@ -237,11 +218,11 @@ static qg_status constants_of(builder *b, const qg_node *n,
 static const qg_node *follower(const builder *b, const qg_node *n)
 {
     const qg_value *v = n->n_out ? n->out[0] : NULL;
-    if (!v || v->is_output || v->use.n != 1 || rounds(b, out_tqc(n, 0)))
+    if (!v || v->is_output || v->use.n != 1 || rounds(b, out_tqc(b, n, 0)))
         return NULL;
     const qg_node *c = v->use.at[0].node;
     uint32_t slot = v->use.at[0].slot;
-    if (watched(b, c) || rounds(b, in_tqc(c, slot)) || c->n_out != 1)
+    if (watched(b, c) || rounds(b, in_tqc(b, c, slot)) || c->n_out != 1)
         return NULL;
     for (uint32_t i = 0; i < c->n_in; i++)
         if (i != slot && c->in[i] && !b->known[c->in[i]->id])
@@ -266,8 +247,8 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
     *out = NULL;
     if (!n->op->compile || !t->all_known || p->options.reference)
         return QG_OK;
-    bool alone = watched(b, n) || p->options.keep_all || p->options.base;
-    for (const qg_node *at = n; !alone && c.n_chain < QG_MAX_ABSORBED; c.n_chain++) {
+    for (const qg_node *at = n; !watched(b, n) && c.n_chain < QG_MAX_ABSORBED;
+         c.n_chain++) {
         at = follower(b, at);
         if (!at)
             break;
@@ -275,11 +256,7 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
         QG_TRY(constants_of(b, at, &chain_in[c.n_chain]));
     }
     QG_TRY(n->op->compile(&c, out));
-    if (!*out)
-        return QG_OK;
-    p->report.kernels++;
-    p->report.absorbed += (*out)->absorbed;
-    return qg_vec_push(p->ctx, p->arena, &p->kernel, *out);
+    return *out ? qg_vec_push(p->ctx, p->arena, &p->kernel, *out) : QG_OK;
 }
 
 /* --- element-wise nodes on channels-last memory --- */
@@ -313,7 +290,7 @@ static bool wants_memory_view(const builder *b, const qg_node *n, const node_typ
     for (uint32_t i = 0; i < n->n_in; i++) {
         if (!n->in[i])
             continue;
-        const place *at = &b->at[n->in[i]->id];
+        const qg_place *at = &b->at[n->in[i]->id];
         bool constant = b->known[n->in[i]->id] != NULL;
         if (!constant && t->in[i]->rank != rank)
             return false;
@@ -356,7 +333,9 @@ typedef struct emission {
     const qg_node *node, *last; /* last: the end of what the kernel absorbed */
     qg_kernel *kernel;
     node_types types;
-    bool view; /* element-wise on channels-last memory */
+    bool view;    /* element-wise on channels-last memory */
+    bool of_base; /* the kernel */
+    uint32_t kernel_index;
     uint32_t *in, *out;
 } emission;
 
@@ -375,7 +354,7 @@ static qg_status emit_input(builder *b, emission *e, uint32_t i)
 {
     const qg_node *n = e->node;
     const qg_value *v = n->in[i];
-    const qg_tqc *t = in_tqc(n, i);
+    const qg_tqc *t = in_tqc(b, n, i);
     qg_endpoint at = { .node = n, .slot = i, .tqc = t };
     e->in[i] = QG_NONE;
     if (!v)
@@ -412,7 +391,7 @@ static qg_status emit_output(builder *b, const emission *e, uint32_t i)
     enum qg_layout layout = qg_tensor_is_plain(&b->p->tensor.at[tensor].type)
                                 ? QG_LAYOUT_PLAIN
                                 : QG_LAYOUT_CHANNELS_LAST;
-    const qg_tqc *t = out_tqc(n, i);
+    const qg_tqc *t = out_tqc(b, n, i);
     qg_endpoint at = { .node = n, .slot = i, .is_output = true, .tqc = t };
     QG_TRY(add_watch(b, &at, tensor));
     if (rounds(b, t))
@@ -432,7 +411,8 @@ static qg_status emit_run(builder *b, emission *e)
                   .kernel = e->kernel,
                   .n_in = n->n_in,
                   .n_out = n->n_out,
-                  .kernel_index = (uint32_t)b->p->kernel.n - 1 };
+                  .kernel_index = e->kernel_index,
+                  .of_base = e->of_base };
     for (uint32_t i = 0; i < n->n_out; i++) {
         e->out[i] = QG_NONE;
         if (!e->last->out[i])
@@ -448,13 +428,34 @@ static qg_status emit_run(builder *b, emission *e)
     return add_step(b, s, e->in, &shown);
 }
 
+/* The base's kernel where the node computes the same there, else one of its own. */
+static qg_status choose_kernel(builder *b, emission *e)
+{
+    qg_plan *p = b->p;
+    qg_partial_node base = { 0 };
+    if (p->options.base)
+        base = qg_partial_take(b, e->node);
+    QG_TRY(types_of(b, e->node, base.in, &e->types));
+    e->of_base = base.same;
+    e->kernel = base.kernel;
+    e->kernel_index = base.index;
+    if (!base.same) {
+        QG_TRY(compile(b, e->node, &e->types, &e->kernel));
+        e->kernel_index = (uint32_t)p->kernel.n - 1;
+    }
+    p->report.kernels += e->kernel != NULL;
+    p->report.absorbed += e->kernel ? e->kernel->absorbed : 0;
+    return p->options.keep_all
+               ? qg_plan_keep_node(b, e->node, e->types.in, e->kernel != NULL)
+               : QG_OK;
+}
+
 static qg_status emit_node(builder *b, const qg_node *n)
 {
     qg_plan *p = b->p;
     qg_arena_reset(b->scratch);
     emission e = { .node = n, .last = n };
-    QG_TRY(types_of(b, n, &e.types));
-    QG_TRY(compile(b, n, &e.types, &e.kernel));
+    QG_TRY(choose_kernel(b, &e));
     e.view = !e.kernel && wants_memory_view(b, n, &e.types);
     e.in = QG_NEWN(b->scratch, n->n_in, uint32_t);
     e.out = QG_NEWN(b->scratch, n->n_out, uint32_t);
@@ -473,6 +474,28 @@ static qg_status emit_node(builder *b, const qg_node *n)
     return QG_OK;
 }
 
+/* The base holds what n makes: copies of it are rounded, n does not run. */
+static qg_status emit_rounding(builder *b, const qg_node *n)
+{
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        const qg_tqc *t = n->out[i] ? out_tqc(b, n, i) : NULL;
+        if (!rounds(b, t))
+            continue;
+        uint32_t *at = b->at[n->out[i]->id].tensor, copy;
+        enum qg_layout layout = at[QG_LAYOUT_CHANNELS_LAST] != QG_NONE
+                                    ? QG_LAYOUT_CHANNELS_LAST
+                                    : QG_LAYOUT_PLAIN;
+        qg_tensor type = b->p->tensor.at[at[layout]].type;
+        qg_endpoint end = { .node = n, .slot = i, .is_output = true, .tqc = t };
+        QG_TRY(add_watch(b, &end, at[layout]));
+        QG_TRY(add_arena_tensor(b, &type, layout, &copy));
+        QG_TRY(add_round(b, &end, at[layout], copy));
+        at[!layout] = QG_NONE;
+        at[layout] = copy;
+    }
+    return QG_OK;
+}
+
 /* --- the whole graph --- */
 
 /* A node runs when something it makes is wanted and not already known. */
@@ -481,54 +504,40 @@ static void mark_wanted(builder *b)
     const qg_graph *g = b->p->graph;
     for (size_t i = 0; i < g->output.n; i++)
         if (g->output.at[i]->def)
-            b->needed[g->output.at[i]->def->id] = true;
+            b->todo[g->output.at[i]->def->id] = QG_TODO_RUN;
     for (size_t k = g->node.n; k-- > 0;) {
         const qg_node *n = g->node.at[k];
         bool unknown = false;
         for (uint32_t i = 0; i < n->n_out; i++)
             unknown = unknown || (n->out[i] && !b->known[n->out[i]->id]);
-        b->needed[k] = b->needed[k] && unknown;
-        for (uint32_t i = 0; b->needed[k] && i < n->n_in; i++)
+        if (!unknown)
+            b->todo[k] = QG_TODO_NOTHING;
+        for (uint32_t i = 0; b->todo[k] && i < n->n_in; i++)
             if (n->in[i] && n->in[i]->def)
-                b->needed[n->in[i]->def->id] = true;
+                b->todo[n->in[i]->def->id] = QG_TODO_RUN;
     }
 }
 
-/* Of the wanted nodes, those downstream of a change. */
-static void mark_needed(builder *b)
+/* Types and constants of all values: the base's, else inferred for these shapes. */
+static qg_status find_types(builder *b)
 {
-    const qg_graph *g = b->p->graph;
-    const uint8_t *changed = b->p->options.changed;
-    mark_wanted(b);
-    if (!b->p->options.base)
-        return;
-    for (size_t k = 0; k < g->node.n; k++) {
-        const qg_node *n = g->node.at[k];
-        bool downstream = changed[k] != 0;
-        for (uint32_t i = 0; i < n->n_in; i++)
-            downstream = downstream ||
-                         (n->in[i] && n->in[i]->def && b->needed[n->in[i]->def->id]);
-        b->needed[k] = b->needed[k] && downstream;
+    qg_plan *p = b->p;
+    const qg_graph *g = p->graph;
+    const qg_plan *base = p->options.base;
+    qg_tensor *type;
+    const qg_tensor **known;
+    if (base) {
+        assert(base->graph == g && base->options.input == p->options.input);
+        b->type = base->type;
+        b->known = base->known;
+        return QG_OK;
     }
-}
-
-/* Values that the base run holds: its tensors, in the layouts they have there. */
-static qg_status borrow_values(builder *b)
-{
-    const qg_graph *g = b->p->graph;
-    const qg_plan *base = b->p->options.base;
-    assert(base->place && base->graph == g);
-    for (size_t i = 0; i < g->value.n; i++) {
-        const qg_value *v = g->value.at[i];
-        if (!v->def || b->needed[v->def->id])
-            continue;
-        for (int k = 0; k < 2; k++) {
-            uint32_t t = base->place[i][k];
-            if (t != QG_NONE && base->tensor.at[t].kind != QG_TENSOR_CONSTANT)
-                QG_TRY(add_tensor(b, &base->tensor.at[t].type, QG_TENSOR_BASE, t,
-                                  &b->at[i].tensor[k]));
-        }
-    }
+    QG_TRY(qg_infer_values(p->ctx, g, p->options.input, p->arena, &type, &known));
+    for (size_t i = 0; i < g->value.n; i++)
+        if (g->value.at[i]->constant)
+            known[i] = g->value.at[i]->constant;
+    b->type = type;
+    b->known = known;
     return QG_OK;
 }
 
@@ -536,22 +545,15 @@ static qg_status begin(builder *b)
 {
     qg_plan *p = b->p;
     const qg_graph *g = p->graph;
-    qg_tensor *type;
-    const qg_tensor **known;
-    QG_TRY(qg_infer_values(p->ctx, g, p->options.input, p->arena, &type, &known));
-    for (size_t i = 0; i < g->value.n; i++)
-        if (g->value.at[i]->constant)
-            known[i] = g->value.at[i]->constant;
-    b->type = type;
-    b->known = known;
-    b->at = QG_NEWN(p->arena, g->value.n, place);
-    b->needed = QG_NEWN(p->arena, g->node.n, bool);
+    QG_TRY(find_types(b));
+    b->at = QG_NEWN(p->arena, g->value.n, qg_place);
+    b->todo = QG_NEWN(p->arena, g->node.n, uint8_t);
     b->done = QG_NEWN(p->arena, g->node.n, bool);
     p->output = QG_NEWN(p->arena, g->output.n, uint32_t);
-    if (!b->at || !b->needed || !b->done || !p->output)
+    if (!b->at || !b->todo || !b->done || !p->output)
         return qg_nomem(p->ctx);
     for (size_t i = 0; i < g->value.n; i++)
-        b->at[i] = (place){
+        b->at[i] = (qg_place){
             {QG_NONE, QG_NONE}
         };
     for (size_t i = 0; i < g->input.n; i++) {
@@ -559,19 +561,11 @@ static qg_status begin(builder *b)
         QG_TRY(add_tensor(b, &b->type[v->id], QG_TENSOR_INPUT, (uint32_t)i,
                           &b->at[v->id].tensor[QG_LAYOUT_PLAIN]));
     }
-    mark_needed(b);
-    return p->options.base ? borrow_values(b) : QG_OK;
-}
-
-static qg_status keep_places(builder *b)
-{
-    qg_plan *p = b->p;
-    p->place = qg_arena_get(p->arena, p->graph->value.n, sizeof *p->place);
-    if (!p->place)
-        return qg_nomem(p->ctx);
-    for (size_t i = 0; i < p->graph->value.n; i++)
-        memcpy(p->place[i], b->at[i].tensor, sizeof p->place[i]);
-    return QG_OK;
+    mark_wanted(b);
+    if (!p->options.base)
+        return QG_OK;
+    qg_partial_mark(b);
+    return qg_partial_borrow(b);
 }
 
 static qg_status build(builder *b)
@@ -580,13 +574,15 @@ static qg_status build(builder *b)
     QG_TRY(begin(b));
     for (size_t k = 0; k < g->node.n; k++) {
         assert(g->node.at[k]->id == k); /* normalized */
-        if (b->needed[k] && !b->done[k])
+        if (b->todo[k] == QG_TODO_ROUND)
+            QG_TRY(emit_rounding(b, g->node.at[k]));
+        else if (b->todo[k] == QG_TODO_RUN && !b->done[k])
             QG_TRY(emit_node(b, g->node.at[k]));
     }
     for (size_t i = 0; i < g->output.n; i++)
         QG_TRY(locate(b, g->output.at[i], QG_LAYOUT_PLAIN, &b->p->output[i]));
     b->p->report.steps = (uint32_t)b->p->step.n;
-    return b->p->options.keep_all ? keep_places(b) : QG_OK;
+    return b->p->options.keep_all ? qg_plan_keep(b) : QG_OK;
 }
 
 qg_status qg_plan_build(qg_plan *p)

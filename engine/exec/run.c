@@ -11,6 +11,7 @@ struct qg_run {
     qg_tensor *tensor;    /* [plan tensors] */
     void **local;         /* [plan kernels] what kernel->open gave */
     qg_tensor **slot;     /* [plan slots] into tensor; NULL: absent */
+    const qg_run *from;   /* of the current run: the run of the base, or NULL */
     const qg_hook *hook;  /* of the current run */
     size_t n_hook, sample;
 };
@@ -29,7 +30,8 @@ static void bind_tensor(qg_run *r, size_t i)
 static qg_status bind_tensors(qg_run *r)
 {
     const qg_plan *p = r->plan;
-    r->block = qg_arena_raw(r->arena, p->report.bytes, 1);
+    if (!r->block)
+        r->block = qg_arena_raw(r->arena, p->report.bytes, 1);
     r->tensor = QG_NEWN(r->arena, p->tensor.n, qg_tensor);
     r->slot = QG_NEWN(r->arena, p->slot.n, qg_tensor *);
     if (!r->block || !r->tensor || !r->slot)
@@ -56,14 +58,19 @@ static qg_status open_kernels(qg_run *r)
 
 qg_status qg_run_new(qg_ctx *ctx, const qg_plan *p, qg_run **out)
 {
-    assert(ctx && p && out);
+    return qg_run_new_in(ctx, p, NULL, out);
+}
+
+qg_status qg_run_new_in(qg_ctx *ctx, const qg_plan *p, void *block, qg_run **out)
+{
+    assert(ctx && p && out && (uintptr_t)block % QG_ARENA_ALIGN == 0);
     qg_arena *a = qg_arena_new(ctx->alloc);
     qg_run *r = a ? QG_NEW(a, qg_run) : NULL;
     if (!r) {
         qg_arena_free(a);
         return qg_nomem(ctx);
     }
-    *r = (qg_run){ .ctx = ctx, .plan = p, .arena = a };
+    *r = (qg_run){ .ctx = ctx, .plan = p, .arena = a, .block = block };
     r->scratch = qg_arena_new(ctx->alloc);
     r->dynamic = qg_arena_new(ctx->alloc);
     qg_status s = r->scratch && r->dynamic ? bind_tensors(r) : qg_nomem(ctx);
@@ -128,7 +135,15 @@ static void forget_shapes(qg_run *r, const qg_call *call)
             call->out[i]->data = NULL;
 }
 
-/* A kernel has its own state per run context; op->run has none. */
+/* A kernel has its own state per run context; op->run has none.  The base's run does
+ * not execute meanwhile, so its state is free. */
+static void *local_of(const qg_run *r, const qg_step *s)
+{
+    if (!s->kernel)
+        return NULL;
+    return s->of_base ? r->from->local[s->kernel_index] : r->local[s->kernel_index];
+}
+
 static qg_status run_node(qg_run *r, const qg_step *s)
 {
     qg_tensor **slot = r->slot + s->first;
@@ -142,7 +157,7 @@ static qg_status run_node(qg_run *r, const qg_step *s)
                      .scratch = r->scratch,
                      .run_ctx = r,
                      .results = r->dynamic,
-                     .local = s->kernel ? r->local[s->kernel_index] : NULL };
+                     .local = local_of(r, s) };
     qg_arena_reset(r->scratch);
     if (s->kernel)
         return s->kernel->run(s->kernel, &call);
@@ -214,6 +229,7 @@ static void begin(qg_run *r, const qg_hook *hook, size_t n_hook, size_t sample)
     r->hook = hook;
     r->n_hook = n_hook;
     r->sample = sample;
+    r->from = NULL;
     qg_arena_reset(r->dynamic);
 }
 
@@ -273,6 +289,7 @@ qg_status qg_run_execute_from(qg_run *r, const qg_run *from, const qg_hook *hook
     const qg_plan *p = r->plan;
     assert(p->options.base == from->plan);
     begin(r, hook, n_hook, sample);
+    r->from = from;
     for (size_t i = 0; i < p->tensor.n; i++) {
         const qg_plan_tensor *t = &p->tensor.at[i];
         if (t->kind == QG_TENSOR_BASE && qg_tensor_known(&t->type)) /* may be a view */

@@ -20,6 +20,11 @@ typedef struct qg_run qg_run;
 /* ctx is the worker's context (messages, allocator); it and the plan must outlive
  * it. */
 QG_NODISCARD qg_status qg_run_new(qg_ctx *ctx, const qg_plan *p, qg_run **out);
+/* The same with the activations in `block`: p->report.bytes bytes, aligned to 64,
+ * borrowed.  Runs that take turns may share one; outputs of a run are good until
+ * another of them executes. */
+QG_NODISCARD qg_status qg_run_new_in(qg_ctx *ctx, const qg_plan *p, void *block,
+                                     qg_run **out);
 void qg_run_free(qg_run *r); /* NULL is fine */
 
 /* in[i]: plain tensor for graph input i, borrowed for the call; type and dims must be
@@ -38,7 +43,8 @@ QG_NODISCARD qg_status qg_run_begin(qg_run *r, const qg_tensor *const *in,
 QG_NODISCARD qg_status qg_run_step(qg_run *r, size_t i);
 
 /* The same for a plan made with a base: `from` is a run of the base plan that has just
- * executed the sample; its values must stay until this returns. */
+ * executed the sample; its values must stay until this returns.  Kernels of the base
+ * run with the state of `from`: one thread at a time. */
 QG_NODISCARD qg_status qg_run_execute_from(qg_run *r, const qg_run *from,
                                            const qg_hook *hook, size_t n_hook,
                                            size_t sample);

@@ -185,7 +185,8 @@ static void partial_equals_full(void **state)
         qg_run *part;
         changed[i] = 1;
         qg_plan *p = plan_of(&t, (qg_plan_options){ .base = base, .changed = changed });
-        assert_true(p->report.nodes <= all && (i == 0) == (p->report.nodes == all));
+        bool everything = i == 0 || (i == 1 && base->report.absorbed); /* conv1 again */
+        assert_true(p->report.nodes <= all && everything == (p->report.nodes == all));
         assert_ok(t.ctx, qg_run_new(t.ctx, p, &part));
         (void)run_once(&t, base, &whole, 5); /* another sample in between */
         (void)run_once(&t, base, &whole, 4);

@@ -1,0 +1,76 @@
+/* plan_build.h -- the compiler of plans at work: what plan_build.c and plan_partial.c
+ * share while one plan is made.  Nobody else includes it.
+ *
+ * Owner    the builder lives on the stack of qg_plan_build; its arrays lie in the
+ *          plan's arena, `scratch` is reset for every node
+ * Partial  what differs from the base is found by comparing, endpoint by endpoint:
+ *
+ *     INPUT   an input or constant rounds otherwise than in the base, an output no
+ *             longer rounds, or `changed` says so: the node runs again
+ *     OUTPUT  an output rounds that did not, and nothing else: the base's value is
+ *             rounded, the node does not run
+ *
+ * What lies downstream of either runs again; a value that the base does not hold,
+ * because a kernel absorbed its consumer, is made again by the nodes that made it. */
+#ifndef QG_ENGINE_EXEC_PLAN_BUILD_H
+#define QG_ENGINE_EXEC_PLAN_BUILD_H
+
+#include "engine/exec/plan.h"
+
+/* Where a value is: its tensor in each layout, QG_NONE while there is none. */
+typedef struct qg_place {
+    uint32_t tensor[2]; /* [QG_LAYOUT_PLAIN], [QG_LAYOUT_CHANNELS_LAST] */
+} qg_place;
+
+/* What becomes of a node in this plan. */
+enum qg_todo { QG_TODO_NOTHING, QG_TODO_ROUND, QG_TODO_RUN };
+
+typedef struct qg_builder {
+    qg_plan *p;
+    const qg_tensor *type;         /* [values] */
+    const qg_tensor *const *known; /* [values] constants and folded values, or NULL */
+    qg_place *at;                  /* [values] */
+    uint8_t *todo;                 /* [nodes] qg_todo */
+    bool *done;                    /* [nodes] absorbed by a kernel before it */
+    qg_arena *scratch;             /* for one node */
+} qg_builder;
+
+/* The record that counts at a slot of n: the stand-in of the options, if any. */
+const qg_tqc *qg_plan_tqc(const qg_plan_options *o, const qg_node *n, bool is_output,
+                          uint32_t slot);
+
+/* Whether an endpoint rounds under these options; t may be NULL.  A constant also
+ * counts when it is baked: the graph keeps float weights, and what lies on the grid is
+ * made by the plan. */
+bool qg_plan_rounds(const qg_plan_options *o, const qg_tqc *t);
+bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t);
+
+/* Whether n computes what it computes in the base: same inputs' rounding, same
+ * constants.  Its outputs may round otherwise. */
+bool qg_partial_same_inputs(const qg_builder *b, const qg_node *n);
+bool qg_partial_same_outputs(const qg_builder *b, const qg_node *n);
+
+/* Fills b->todo (all QG_TODO_NOTHING before) of a plan with a base. */
+void qg_partial_mark(qg_builder *b);
+
+/* Values that the base run holds: its tensors, in the layouts they have there. */
+QG_NODISCARD qg_status qg_partial_borrow(qg_builder *b);
+
+/* The base's kernel and rounded constants of a node that computes the same, with the
+ * same followers absorbed: *same false when there is nothing to take over.  *kernel
+ * NULL: it runs by op->run there too. */
+typedef struct qg_partial_node {
+    bool same;
+    const qg_tensor *const *in; /* [n_in] */
+    qg_kernel *kernel;          /* in the base's arena */
+    uint32_t index;             /* in the base's list of kernels */
+} qg_partial_node;
+qg_partial_node qg_partial_take(const qg_builder *b, const qg_node *n);
+
+/* keep_all: where values are, for plans that will have this one as their base. */
+QG_NODISCARD qg_status qg_plan_keep(qg_builder *b);
+/* keep_all: what node n was compiled to; in: [n_in], copied. */
+QG_NODISCARD qg_status qg_plan_keep_node(qg_builder *b, const qg_node *n,
+                                         const qg_tensor *const *in, bool has_kernel);
+
+#endif

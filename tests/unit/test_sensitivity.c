@@ -1,0 +1,147 @@
+/* Sensitivity on the demo model: partial runs give the same answer as whole ones, for
+ * any number of workers, and what it says of one row is what a mute map says. */
+#include "tests/support/test.h"
+
+#include <math.h>
+
+#include "engine/api/qg.h"
+
+static const char *const MODEL = "configs/models/digits.onnx";
+static const char *const CALIB = "configs/data/digits_calib.npy";
+
+typedef struct fixture {
+    qg_ctx *ctx;
+    qg_model *m;
+} fixture;
+
+static int setup(void **state)
+{
+    static fixture f;
+    qg_quantize_options o;
+    qg_quantize_options_init(&o);
+    o.backend = "trt-int8";
+    o.data = CALIB;
+    o.samples = 4;
+    assert_int_equal(qg_open(NULL, &f.ctx), QG_OK);
+    assert_ok(f.ctx, qg_model_open(f.ctx, MODEL, NULL, &f.m));
+    assert_ok(f.ctx, qg_model_quantize(f.m, &o, NULL));
+    *state = &f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    fixture *f = *state;
+    qg_model_close(f->m);
+    qg_close(f->ctx);
+    return 0;
+}
+
+typedef struct ask {
+    const char *by, *direction, *metric;
+    bool whole;
+    unsigned jobs;
+} ask;
+
+static qg_report *answer(const fixture *f, ask a)
+{
+    qg_report *r = NULL;
+    qg_sensitivity_options o;
+    qg_sensitivity_options_init(&o);
+    o.data = CALIB;
+    o.samples = 5;
+    o.by = a.by;
+    o.direction = a.direction;
+    o.metric = a.metric;
+    o.whole = a.whole;
+    o.jobs = a.jobs;
+    assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
+    return r;
+}
+
+/* Behind the fact that tells how much was run. */
+static const char *rows(qg_report *r)
+{
+    const char *at = strstr(qg_report_json(r), "\"errors\"");
+    assert_non_null(at);
+    return at;
+}
+
+static void partial_runs_give_the_same_rows(void **state)
+{
+    static const char *const by[] = { "node", "endpoint", "group" };
+    static const char *const direction[] = { "only", "all-but" };
+    static const char *const metric[] = { "snr", "cosine" };
+    for (int i = 0; i < 12; i++) {
+        ask a = { by[i % 3], direction[i / 3 % 2], metric[i / 6], false, 1 };
+        qg_report *one = answer(*state, a);
+        a.jobs = 3;
+        qg_report *three = answer(*state, a);
+        a.whole = true;
+        qg_report *whole = answer(*state, a);
+        assert_string_equal(qg_report_json(one), qg_report_json(three));
+        assert_string_equal(rows(one), rows(whole));
+        double part, all;
+        assert_true(qg_report_number(one, "nodes_run", &part));
+        assert_true(qg_report_number(whole, "nodes_run", &all));
+        assert_true(part > 0 && part < 0.8 && all > 0.8);
+        qg_report_free(one);
+        qg_report_free(three);
+        qg_report_free(whole);
+    }
+}
+
+/* The two directions are two sides of the same network. */
+static void everything_quantized_is_the_same_error(void **state)
+{
+    double only, all_but;
+    qg_report *a = answer(*state, (ask){ .jobs = 2 });
+    qg_report *b = answer(*state, (ask){ .direction = "all-but", .jobs = 2 });
+    assert_true(qg_report_number(a, "all_quantized", &only));
+    assert_true(qg_report_number(b, "all_quantized", &all_but));
+    assert_true(only > 0 && only == all_but);
+    qg_report_free(a);
+    qg_report_free(b);
+}
+
+static void wrong_words_are_named(void **state)
+{
+    qg_report *r = NULL;
+    qg_ctx *ctx;
+    qg_model *m;
+    qg_sensitivity_options o;
+    (void)state;
+    assert_int_equal(qg_open(NULL, &ctx), QG_OK);
+    assert_ok(ctx, qg_model_open(ctx, MODEL, NULL, &m));
+    qg_sensitivity_options_init(&o);
+    o.data = CALIB;
+    assert_fails(ctx, qg_model_sensitivity(m, &o, &r), QG_ESTATE,
+                 "sensitivity: configs/models/digits.onnx is not quantized, expected a "
+                 "snapshot of qg quantize");
+    qg_quantize_options q;
+    qg_quantize_options_init(&q);
+    q.backend = "trt-int8";
+    q.data = CALIB;
+    q.samples = 1;
+    assert_ok(ctx, qg_model_quantize(m, &q, NULL));
+    o.by = "layer";
+    assert_fails(ctx, qg_model_sensitivity(m, &o, &r), QG_ECONFIG,
+                 "sensitivity: by 'layer': expected node, endpoint or group");
+    o.by = NULL;
+    o.direction = "both";
+    assert_fails(ctx, qg_model_sensitivity(m, &o, &r), QG_ECONFIG,
+                 "sensitivity: direction 'both': expected only or all-but");
+    assert_null(r);
+    qg_model_close(m);
+    qg_close(ctx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(partial_runs_give_the_same_rows),
+        cmocka_unit_test(everything_quantized_is_the_same_error),
+        cmocka_unit_test(wrong_words_are_named),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

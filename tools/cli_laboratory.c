@@ -1,0 +1,26 @@
+/* cli_laboratory.c -- verbs that compare what could be: sensitivity. */
+#include "tools/cli.h"
+
+int cli_sensitivity(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_sensitivity_options o;
+    qg_sensitivity_options_init(&o);
+    o.data = a->data;
+    o.samples = a->samples;
+    o.by = a->subject;
+    o.direction = a->direction;
+    o.metric = a->metric;
+    o.top = a->top;
+    o.whole = a->whole;
+    o.jobs = (unsigned)a->jobs;
+    o.progress = cli_progress(c->bar);
+    qg_status s = cli_open(c, a->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_sensitivity(m, &o, &r);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    qg_model_close(m);
+    return status;
+}
