@@ -1,10 +1,17 @@
 /* calibrate-activations -- scales of what changes with the input, from samples.
  *
- * Every endpoint in INITIAL is watched while the samples run, one sample per worker;
- * the observers' states of all workers are merged, so the result does not depend on
- * how many there are.  The network runs in float, so statistics are the same for every
- * backend; PPQ runs it with weights rounded already (quirk
- * ppq-calibrate-on-quantized-weights). */
+ * Every endpoint in INITIAL is watched while the samples run, one sample per worker.
+ * The samples run as often as the observer that needs most passes; in a later pass only
+ * those are watched that asked for it, and the others have their scales already.
+ *
+ *   unordered  each worker has states of its own, which are merged exactly: the result
+ *              does not depend on how many workers there are
+ *   ordered    one state; a worker waits at such an endpoint until the samples before
+ *              its own have passed it.  The worker with the lowest sample never waits.
+ *
+ * The network runs in float, so statistics are the same for every backend; PPQ runs it
+ * with weights rounded already, and in later passes with what has a scale by then
+ * (quirk ppq-calibrate-on-quantized-weights). */
 #include <assert.h>
 #include <pthread.h>
 
@@ -16,19 +23,25 @@
 /* One endpoint under observation. */
 typedef struct watched {
     qg_tqc *tqc;
-    const qg_observer *observer;
-    qg_observe observe;
-    size_t offset; /* of its state in a worker's block */
+    qg_observe observe; /* pass: at work; above the last: its scale is there */
+    size_t offset;      /* of its state in a block of states */
+    uint64_t seen;      /* samples with something in them, this pass, all workers */
+    size_t turn;        /* ordered: the sample that may pass next */
 } watched;
 
 typedef struct calibration {
     qg_pass_env *env;
     QG_VEC(watched) watch;
-    uint32_t *index;      /* [TQCs] position in watch, or QG_NONE */
+    uint32_t *index; /* [TQCs] position in watch, or QG_NONE */
+    size_t samples;
+    unsigned pass;
     size_t bytes;         /* of all states */
-    char *total;          /* merged states */
-    uint64_t *seen;       /* [watch] samples with something in them, all workers */
-    pthread_mutex_t lock; /* of total and seen */
+    char *start;          /* states at the beginning of the pass: every worker's too */
+    char *total;          /* merged states; those of ordered observers are only here */
+    qg_arena *keep;       /* what the states of unordered observers point to */
+    pthread_mutex_t lock; /* of all below, and of total */
+    pthread_cond_t moved; /* a turn, or failed */
+    size_t failed;        /* lowest sample that failed, or SIZE_MAX */
 } calibration;
 
 /* States of all watched endpoints as one worker has seen them. */
@@ -39,18 +52,14 @@ typedef struct worker {
     qg_arena *scratch;
 } worker;
 
-/* --- in the workers --- */
-
-/* The same layout in every worker and in the total. */
-static void begin_states(const calibration *c, char *state)
+static bool is_watched(const watched *w, unsigned pass)
 {
-    for (size_t i = 0; i < c->watch.n; i++) {
-        const watched *w = &c->watch.at[i];
-        w->observer->begin(&w->observe, state + w->offset);
-    }
+    return w->observe.observer->passes > pass;
 }
 
-/* The block is zeroed and then begun: padding bytes are equal in all workers. */
+/* --- in the workers --- */
+
+/* A copy of what is known before this pass; padding is equal in all workers. */
 static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
 {
     calibration *c = ud;
@@ -58,16 +67,36 @@ static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
     if (!w)
         return qg_nomem(ctx);
     *w = (worker){ .c = c,
-                   .state = qg_arena_get(ctx->arena, 1, c->bytes),
+                   .state = qg_arena_raw(ctx->arena, 1, c->bytes),
                    .seen = QG_NEWN(ctx->arena, c->watch.n, uint64_t),
                    .scratch = qg_arena_new(ctx->alloc) };
     if (!w->state || !w->seen || !w->scratch) {
         qg_arena_free(w->scratch);
         return qg_nomem(ctx);
     }
-    begin_states(c, w->state);
+    memcpy(w->state, c->start, c->bytes);
     *out = w;
     return QG_OK;
+}
+
+/* False when a sample before this one failed: its turn will not come. */
+static bool await_turn(calibration *c, const watched *v, size_t sample)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    while (v->turn < sample && c->failed > sample)
+        (void)pthread_cond_wait(&c->moved, &c->lock);
+    bool mine = c->failed > sample;
+    (void)pthread_mutex_unlock(&c->lock);
+    return mine;
+}
+
+static void end_turn(calibration *c, watched *v, size_t sample)
+{
+    (void)pthread_mutex_lock(&c->lock);
+    assert(v->turn == sample || v->turn == sample + 1);
+    v->turn = sample + 1;
+    (void)pthread_cond_broadcast(&c->moved);
+    (void)pthread_mutex_unlock(&c->lock);
 }
 
 /* Called for every endpoint of a watched node; only those in the index count, and
@@ -77,14 +106,22 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
 {
     assert(state && at && value);
     worker *w = state;
-    uint32_t k = at->tqc && !at->rounded ? w->c->index[at->tqc->id] : QG_NONE;
-    if (k == QG_NONE || qg_tensor_count(value) == 0)
+    calibration *c = w->c;
+    uint32_t k = at->tqc && !at->rounded ? c->index[at->tqc->id] : QG_NONE;
+    if (k == QG_NONE || !is_watched(&c->watch.at[k], c->pass) ||
+        qg_tensor_count(value) == 0)
         return QG_OK;
-    const watched *v = &w->c->watch.at[k];
+    watched *v = &c->watch.at[k];
+    const qg_observer *ob = v->observe.observer;
+    if (ob->ordered && !await_turn(c, v, sample))
+        return QG_OK;
     qg_arena_reset(w->scratch);
     w->seen[k]++;
-    qg_status s = v->observer->see(ctx, &v->observe, w->state + v->offset, sample,
-                                   value, w->scratch);
+    qg_status s =
+        ob->see(ctx, &v->observe, (ob->ordered ? c->total : w->state) + v->offset,
+                sample, value, w->scratch);
+    if (ob->ordered && s == QG_OK)
+        end_turn(c, v, sample);
     if (s != QG_ENUMERIC)
         return s;
     char text[QG_ENDPOINT_TEXT];
@@ -94,6 +131,32 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
                    qg_tqc_text(at->tqc, text), sample);
 }
 
+/* Endpoints that this sample did not reach, or left empty, must not hold the next. */
+static qg_status worker_done(void *ud, qg_ctx *ctx, void *state, size_t sample,
+                             const qg_run *r)
+{
+    calibration *c = ud;
+    (void)ctx;
+    (void)state;
+    (void)r;
+    for (size_t i = 0; i < c->watch.n; i++) {
+        watched *v = &c->watch.at[i];
+        if (v->observe.observer->ordered && is_watched(v, c->pass) &&
+            await_turn(c, v, sample))
+            end_turn(c, v, sample);
+    }
+    return QG_OK;
+}
+
+static void sample_failed(void *ud, size_t sample)
+{
+    calibration *c = ud;
+    (void)pthread_mutex_lock(&c->lock);
+    c->failed = sample < c->failed ? sample : c->failed;
+    (void)pthread_cond_broadcast(&c->moved);
+    (void)pthread_mutex_unlock(&c->lock);
+}
+
 /* Merging is exact, so the order in which workers finish does not matter. */
 static void worker_end(void *ud, void *state)
 {
@@ -101,133 +164,216 @@ static void worker_end(void *ud, void *state)
     worker *w = state;
     (void)pthread_mutex_lock(&c->lock);
     for (size_t i = 0; i < c->watch.n; i++) {
-        const watched *v = &c->watch.at[i];
-        v->observer->merge(&v->observe, c->total + v->offset, w->state + v->offset);
-        c->seen[i] += w->seen[i];
+        watched *v = &c->watch.at[i];
+        const qg_observer *ob = v->observe.observer;
+        if (!ob->ordered && is_watched(v, c->pass))
+            ob->merge(&v->observe, c->total + v->offset, w->state + v->offset);
+        v->seen += w->seen[i];
     }
     (void)pthread_mutex_unlock(&c->lock);
     qg_arena_free(w->scratch);
 }
 
-/* --- around them --- */
+/* --- what is watched --- */
 
-/* An unknown name of --observer is kept, so that qg_observe_begin names it in its
- * message. */
-static qg_status watch_one(calibration *c, qg_tqc *t, size_t samples)
+/* The journal says who chose the observer; the report which are at work. */
+static qg_status count_use(qg_pass_env *env, const qg_observer *ob)
+{
+    for (size_t i = 0; i < env->observers.n; i++)
+        if (env->observers.at[i].observer == ob->name) {
+            env->observers.at[i].endpoints++;
+            return QG_OK;
+        }
+    qg_observer_use use = { ob->name, 1, ob->passes, ob->ordered };
+    return qg_vec_push(env->ctx, env->graph->arena, &env->observers, use);
+}
+
+/* What --observer says replaces the observer with all that it was told, but for
+ * min-scale. */
+static qg_status replace_observer(qg_pass_env *env, qg_tqc *t,
+                                  const qg_observer_setting *given)
+{
+    qg_observer_setting o = *given;
+    if (o.value[QG_PARAM_MIN_SCALE] == 0)
+        o.value[QG_PARAM_MIN_SCALE] = t->observer.value[QG_PARAM_MIN_SCALE];
+    return qg_tqc_set_observer(env->quant, t, &o);
+}
+
+static qg_status watch_one(calibration *c, qg_tqc *t)
 {
     assert(c->index && t->id < c->env->quant->tqc.n);
     qg_pass_env *env = c->env;
     watched w = { .tqc = t, .offset = c->bytes };
-    if (env->options.observer) {
-        qg_observer_setting o = t->observer;
-        const qg_observer *known = qg_observer_find(env->options.observer);
-        o.name = known ? known->name : env->options.observer;
-        QG_TRY(qg_tqc_set_observer(env->quant, t, &o));
-    }
-    QG_TRY(qg_observe_begin(env->ctx, t, &qg_tqc_value(t)->type, samples, &w.observer,
-                            &w.observe));
-    c->bytes += (w.observer->bytes(&w.observe) + 15) / 16 * 16;
+    QG_TRY(
+        qg_observe_begin(env->ctx, t, &qg_tqc_value(t)->type, c->samples, &w.observe));
+    w.observe.keep =
+        w.observe.observer->ordered ? qg_arena_new(env->ctx->alloc) : c->keep;
+    if (!w.observe.keep)
+        return qg_nomem(env->ctx);
+    c->bytes += (w.observe.observer->bytes(&w.observe) + 15) / 16 * 16;
     c->index[t->id] = (uint32_t)c->watch.n;
+    QG_TRY(count_use(env, w.observe.observer));
     return qg_vec_push(env->ctx, env->graph->arena, &c->watch, w);
 }
 
 /* Constants are calibrate-parameters' business. */
-static qg_status choose(calibration *c, size_t samples)
+static qg_status choose(calibration *c)
 {
-    const qg_quant *q = c->env->quant;
-    c->index = QG_NEWN(c->env->graph->arena, q->tqc.n, uint32_t);
-    if (!c->index)
-        return qg_nomem(c->env->ctx);
+    qg_pass_env *env = c->env;
+    const qg_quant *q = env->quant;
+    const char *text = env->options.observer;
+    qg_observer_setting given;
+    if (text)
+        QG_TRY(qg_observer_parse(env->ctx, text, &given));
+    c->index = QG_NEWN(env->graph->arena, q->tqc.n, uint32_t);
+    c->keep = qg_arena_new(env->ctx->alloc);
+    if (!c->index || !c->keep)
+        return qg_nomem(env->ctx);
+    env->observers.n = 0;
     for (size_t i = 0; i < q->tqc.n; i++) {
         qg_tqc *t = q->tqc.at[i];
         c->index[i] = QG_NONE;
-        if (t->state == QG_TQC_INITIAL && !qg_tqc_is_constant(t))
-            QG_TRY(watch_one(c, t, samples));
+        if (t->state != QG_TQC_INITIAL || qg_tqc_is_constant(t))
+            continue;
+        if (text)
+            QG_TRY(replace_observer(env, t, &given));
+        QG_TRY(watch_one(c, t));
     }
     return QG_OK;
 }
 
+/* Zeroed and then begun. */
+static qg_status begin_states(calibration *c)
+{
+    qg_arena *a = c->env->graph->arena;
+    c->start = qg_arena_get(a, 1, c->bytes);
+    c->total = qg_arena_get(a, 1, c->bytes);
+    if (!c->start || !c->total)
+        return qg_nomem(c->env->ctx);
+    for (size_t i = 0; i < c->watch.n; i++) {
+        const qg_observe *o = &c->watch.at[i].observe;
+        if (o->observer->begin)
+            o->observer->begin(o, c->total + c->watch.at[i].offset);
+    }
+    return QG_OK;
+}
+
+/* --- one pass over the samples --- */
+
 /* The plan is shared; everything that changes is the workers'. */
-static qg_status drive(calibration *c, const qg_plan *plan, size_t samples)
+static qg_status drive(calibration *c, const qg_plan *plan)
 {
     qg_pass_env *env = c->env;
     qg_drive d = { .plan = plan,
                    .feed = env->feed,
-                   .n = samples,
+                   .n = c->samples,
                    .jobs = env->options.jobs,
                    .ud = c,
                    .begin = worker_begin,
+                   .done = worker_done,
                    .end = worker_end,
+                   .failed = sample_failed,
                    .see = worker_see,
                    .progress = env->progress,
                    .progress_ud = env->ud };
     return qg_drive_run(env->ctx, &d);
 }
 
-/* The context's plan lives as long as the samples run. */
-static qg_status run_samples(calibration *c, size_t samples)
+/* The pass's plan lives as long as the samples run. */
+static qg_status run_samples(calibration *c)
 {
     qg_pass_env *env = c->env;
-    qg_arena *a = env->graph->arena;
-    bool quantized_weights =
-        (env->quant->quirks & QG_QUIRK(PPQ_QUANTIZED_WEIGHTS)) != 0;
-    uint8_t *nodes = QG_NEWN(a, env->graph->node.n, uint8_t);
+    bool rounded = (env->quant->quirks & QG_QUIRK(PPQ_QUANTIZED_WEIGHTS)) != 0;
+    uint8_t *nodes = QG_NEWN(env->graph->arena, env->graph->node.n, uint8_t);
     qg_plan *plan;
-    c->total = qg_arena_get(a, 1, c->bytes);
-    c->seen = QG_NEWN(a, c->watch.n, uint64_t);
-    if (!nodes || !c->total || !c->seen)
+    if (!nodes)
         return qg_nomem(env->ctx);
-    begin_states(c, c->total);
-    for (size_t i = 0; i < c->watch.n; i++)
-        nodes[c->watch.at[i].tqc->node->id] = 1;
-    qg_plan_options o = { .mode = quantized_weights ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
+    for (size_t i = 0; i < c->watch.n; i++) {
+        watched *w = &c->watch.at[i];
+        w->seen = 0;
+        w->turn = 0;
+        nodes[w->tqc->node->id] |= is_watched(w, c->pass);
+    }
+    memcpy(c->start, c->total, c->bytes);
+    c->failed = SIZE_MAX;
+    qg_plan_options o = { .mode = rounded ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
                           .quant = env->quant,
                           .watch = nodes,
                           .reference = env->options.reference };
     QG_TRY(qg_plan_new(env->ctx, env->graph, &o, &plan));
     (void)pthread_mutex_init(&c->lock, NULL);
-    qg_status s = drive(c, plan, samples);
+    (void)pthread_cond_init(&c->moved, NULL);
+    qg_status s = drive(c, plan);
+    (void)pthread_cond_destroy(&c->moved);
     (void)pthread_mutex_destroy(&c->lock);
     qg_plan_free(plan);
     return s;
 }
 
-/* In order of endpoints: scales, then state ACTIVATED. */
-static qg_status finish(calibration *c)
+/* After a pass: its scale and state ACTIVATED, or what the next pass starts with. */
+static qg_status settle(calibration *c, watched *w, qg_arena *scratch)
 {
-    assert(c->total && c->seen);
+    char at[QG_ENDPOINT_TEXT];
+    qg_observe *o = &w->observe;
+    if (w->seen == 0)
+        return qg_fail(c->env->ctx, QG_EDATA,
+                       "calibrate: %s: every sample is empty there, expected at least "
+                       "one value",
+                       qg_tqc_text(w->tqc, at));
+    o->pass++;
+    qg_arena_reset(scratch);
+    if (o->pass < o->observer->passes)
+        return o->observer->next(c->env->ctx, o, c->total + w->offset);
+    c->env->changed++;
+    return qg_observe_finish(c->env->quant, w->tqc, o, c->total + w->offset, scratch);
+}
+
+/* In order of endpoints. */
+static qg_status settle_all(calibration *c)
+{
+    qg_arena *scratch = qg_arena_new(c->env->ctx->alloc);
+    qg_status s = scratch ? QG_OK : qg_nomem(c->env->ctx);
+    for (size_t i = 0; s == QG_OK && i < c->watch.n; i++)
+        if (is_watched(&c->watch.at[i], c->pass))
+            s = settle(c, &c->watch.at[i], scratch);
+    qg_arena_free(scratch);
+    return s;
+}
+
+/* --- all of it --- */
+
+static qg_status calibrate(calibration *c)
+{
+    unsigned passes = 0;
+    QG_TRY(choose(c));
     for (size_t i = 0; i < c->watch.n; i++) {
-        const watched *w = &c->watch.at[i];
-        char at[QG_ENDPOINT_TEXT];
-        if (c->seen[i] == 0)
-            return qg_fail(
-                c->env->ctx, QG_EDATA,
-                "calibrate: %s: every sample is empty there, expected at least "
-                "one value",
-                qg_tqc_text(w->tqc, at));
-        QG_TRY(qg_observe_finish(c->env->quant, w->tqc, w->observer, &w->observe,
-                                 c->total + w->offset));
-        c->env->changed++;
+        unsigned n = c->watch.at[i].observe.observer->passes;
+        passes = n > passes ? n : passes;
+    }
+    if (passes > 0 && c->samples == 0)
+        return qg_fail(c->env->ctx, QG_EDATA,
+                       "calibrate: there are %zu endpoints and no "
+                       "samples, expected calibration data",
+                       c->watch.n);
+    QG_TRY(begin_states(c));
+    for (c->pass = 0; c->pass < passes; c->pass++) {
+        QG_TRY(run_samples(c));
+        QG_TRY(settle_all(c));
     }
     return QG_OK;
 }
 
 static qg_status run(qg_pass_env *env)
 {
-    calibration c = { .env = env };
-    size_t samples = env->feed ? env->feed->n : 0;
-    if (env->options.samples && env->options.samples < samples)
-        samples = env->options.samples;
-    QG_TRY(choose(&c, samples));
-    if (c.watch.n == 0)
-        return QG_OK;
-    if (samples == 0)
-        return qg_fail(env->ctx, QG_EDATA,
-                       "calibrate: there are %zu endpoints and no "
-                       "samples, expected calibration data",
-                       c.watch.n);
-    QG_TRY(run_samples(&c, samples));
-    return finish(&c);
+    calibration c = { .env = env, .samples = env->feed ? env->feed->n : 0 };
+    if (env->options.samples && env->options.samples < c.samples)
+        c.samples = env->options.samples;
+    qg_status s = calibrate(&c);
+    for (size_t i = 0; i < c.watch.n; i++)
+        if (c.watch.at[i].observe.keep != c.keep)
+            qg_arena_free(c.watch.at[i].observe.keep);
+    qg_arena_free(c.keep);
+    return s;
 }
 
 const qg_pass qg_pass_calibrate_activations = {

@@ -8,16 +8,13 @@
 static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
 {
     const qg_tensor *x = qg_tqc_value(t)->constant;
-    const qg_observer *observer;
+    qg_qparam p;
     qg_observe o;
     if (qg_tensor_count(x) < 1)
         return qg_tqc_set_state(env->quant, t, QG_TQC_FP32); /* nothing to round */
-    QG_TRY(qg_observe_begin(env->ctx, t, x, 1, &observer, &o));
-    void *state = qg_arena_get(scratch, 1, observer->bytes(&o));
-    if (!state)
-        return qg_nomem(env->ctx);
-    observer->begin(&o, state);
-    qg_status s = observer->see(env->ctx, &o, state, 0, x, scratch);
+    QG_TRY(qg_observe_begin(env->ctx, t, x, 1, &o));
+    qg_status s = qg_observe_tensor(env->ctx, &o, x,
+                                    qg_range_quirks(env->quant->quirks), scratch, &p);
     if (s == QG_ENUMERIC) {
         char at[QG_ENDPOINT_TEXT];
         return qg_fail(env->ctx, s,
@@ -26,7 +23,8 @@ static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
                        qg_tqc_text(t, at), qg_tqc_value(t)->name);
     }
     QG_TRY(s);
-    return qg_observe_finish(env->quant, t, observer, &o, state);
+    QG_TRY(qg_tqc_set_param(env->quant, t, p.n, p.scale, p.offset));
+    return qg_tqc_set_state(env->quant, t, QG_TQC_ACTIVATED);
 }
 
 /* Groups are made of activations; a constant in INITIAL is its own root. */

@@ -133,10 +133,32 @@ static qg_status backends(qg_report *r, qg_table *t)
     return QG_OK;
 }
 
+/* "percentile 0.9999, min-scale 1e-08": what may be told, with defaults. */
+static qg_status add_params(qg_report *r, qg_table *t, const qg_observer *o)
+{
+    const char *text = NULL;
+    for (int p = 0; p < QG_NOBSERVER_PARAM; p++) {
+        if (o->value[p] == 0)
+            continue;
+        text =
+            qg_arena_printf(r->arena, "%s%s%s %g", text ? text : "", text ? ", " : "",
+                            qg_observer_param_name((qg_observer_param)p), o->value[p]);
+        if (!text)
+            return qg_nomem(r->ctx);
+    }
+    return qg_table_add(r, t, qg_cell_text(text));
+}
+
 static qg_status observers(qg_report *r, qg_table *t)
 {
-    for (const qg_observer *o = qg_observers; o->name; o++)
-        QG_TRY(row(r, t, o->name, o->per_channel ? "yes" : "no", o->summary));
+    for (const qg_observer *const *o = qg_observers; *o; o++) {
+        QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->name)));
+        QG_TRY(qg_table_add(r, t, qg_cell_bool((*o)->per_channel)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count((*o)->passes)));
+        QG_TRY(add_params(r, t, *o));
+        QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->summary)));
+        QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->source)));
+    }
     return QG_OK;
 }
 
@@ -206,7 +228,7 @@ static const topic topic_table[] = {
       "steps of a pipeline", passes },
     { "backends", "backend title file",
       "what `qg quantize -b` takes by name", backends },
-    { "observers", "observer per_channel meaning",
+    { "observers", "observer per_channel passes parameters meaning source",
       "how a range is found in the data", observers },
     { "quirks", "quirk meaning",
       "deviations kept for parity with other tools", quirks },

@@ -263,6 +263,26 @@ static qg_status report_passes(qg_report *r, const qg_pass_env *env)
     return QG_OK;
 }
 
+/* How often the samples ran, and for whom. */
+static qg_status report_observers(qg_report *r, const qg_pass_env *env)
+{
+    qg_table *t;
+    size_t passes = 0;
+    for (size_t i = 0; i < env->observers.n; i++)
+        if (env->observers.at[i].passes > passes)
+            passes = env->observers.at[i].passes;
+    QG_TRY(qg_report_add(r, "passes_over_samples", qg_cell_count(passes)));
+    QG_TRY(qg_report_table(r, "observers", "observer endpoints passes ordered", &t));
+    for (size_t i = 0; i < env->observers.n; i++) {
+        const qg_observer_use *u = &env->observers.at[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(u->observer)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(u->endpoints)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(u->passes)));
+        QG_TRY(qg_table_add(r, t, qg_cell_bool(u->ordered)));
+    }
+    return QG_OK;
+}
+
 static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
 {
     qg_table *t;
@@ -296,6 +316,7 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(qg_report_add(r, "quantized_nodes", qg_cell_count(quantized)));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(j->feed.feed.n)));
+    QG_TRY(report_observers(r, env));
     QG_TRY(report_states(r, m->quant));
     QG_TRY(report_passes(r, env));
     QG_TRY(report_coverage(r, &m->info));
@@ -322,16 +343,8 @@ static qg_status check_pass(const job *j)
 
 static qg_status check_observer(const job *j)
 {
-    const char *name = j->o->observer;
-    char text[QG_SUGGEST_TEXT];
-    if (!name || qg_observer_find(name))
-        return QG_OK;
-    qg_suggest near = qg_suggest_for(name);
-    for (const qg_observer *o = qg_observers; o->name; o++)
-        qg_suggest_try(&near, o->name);
-    return qg_fail(j->m->ctx, QG_ECONFIG,
-                   "observer '%s': not known, expected one of `qg list observers`%s",
-                   name, qg_suggest_text(&near, text));
+    qg_observer_setting s;
+    return j->o->observer ? qg_observer_parse(j->m->ctx, j->o->observer, &s) : QG_OK;
 }
 
 /* --- all together --- */

@@ -58,8 +58,6 @@ static const char *rounding_word(int row)
     return row < QG_NROUNDING ? qg_rounding_name((qg_rounding)row) : NULL;
 }
 
-static const char *observer_word(int row) { return qg_observers[row].name; }
-
 /* What policies have no word for: variants of the grid, and a rule for its scale. */
 static const char *variant_word(int row)
 {
@@ -314,52 +312,30 @@ static qg_status given_param(qg_tensor_job *j)
     return QG_OK;
 }
 
-static qg_status check_observer(const qg_tensor_job *j, const qg_observer *ob)
+static qg_status observed_param(qg_tensor_job *j, const qg_observer_setting *setting)
 {
-    uint16_t policy = j->how.scheme.policy;
-    const char *fault =
-        policy & QG_DYNAMIC ? "the policy is dynamic"
-        : policy & QG_BLOCK || (policy & QG_PER_CHANNEL && !ob->per_channel)
-            ? "serves per-tensor only"
-        : ob->passes != 1            ? "needs more than one pass"
-        : qg_tensor_count(&j->x) < 1 ? "there is nothing to observe"
-                                     : NULL;
-    if (!fault)
-        return QG_OK;
-    return qg_fail(j->ctx, QG_ECONFIG, "%s: observer '%s': %s, expected minmax", doing,
-                   ob->name, fault);
-}
-
-static qg_status observed_param(qg_tensor_job *j, const qg_observer *ob)
-{
-    const qg_observer_setting setting = { 0 };
     const qg_scheme *s = &j->how.scheme;
-    QG_TRY(check_observer(j, ob));
-    size_t n = (size_t)qg_scheme_param_count(s, &j->x);
-    qg_observe o = { .scheme = s, .setting = &setting, .channels = n, .samples = 1 };
-    void *state = qg_arena_get(j->arena, 1, ob->bytes(&o));
-    double *low = QG_NEWN(j->arena, n, double), *high = QG_NEWN(j->arena, n, double);
-    float *scale = QG_NEWN(j->arena, n, float);
-    int32_t *offset = QG_NEWN(j->arena, n, int32_t);
-    if (!state || !low || !high || !scale || !offset)
-        return qg_nomem(j->ctx);
-    ob->begin(&o, state);
-    QG_TRY(ob->see(j->ctx, &o, state, 0, &j->x, j->arena));
-    ob->finish(&o, state, low, high);
-    for (size_t c = 0; c < n; c++)
-        qg_scheme_from_range(s, (qg_range){ low[c], high[c], 0, j->how.quirks },
-                             &scale[c], &offset[c]);
-    j->param = (qg_qparam){ n, scale, offset };
-    return QG_OK;
+    const char *fault = s->policy & QG_DYNAMIC       ? "the policy is dynamic"
+                        : qg_tensor_count(&j->x) < 1 ? "there is nothing to observe"
+                                                     : NULL;
+    if (fault)
+        return qg_fail(j->ctx, QG_ECONFIG, "%s: observer '%s': %s, expected minmax",
+                       doing, setting->name, fault);
+    qg_observe o = { .observer = qg_observer_find(setting->name),
+                     .scheme = s,
+                     .setting = setting,
+                     .samples = 1 };
+    QG_TRY(qg_observe_start(j->ctx, doing, &j->x, &o));
+    return qg_observe_tensor(j->ctx, &o, &j->x, j->how.quirks, j->arena, &j->param);
 }
 
 qg_status qg_tensor_job_param(qg_tensor_job *j)
 {
     const qg_quantize_tensor_options *o = j->o;
     const char *name = o->observer;
-    int row = name ? find_word(j, "observer", name, strlen(name), observer_word) : 0;
-    if (row < 0)
-        return QG_ECONFIG;
+    qg_observer_setting setting = { 0 };
+    if (name)
+        QG_TRY(qg_observer_parse(j->ctx, name, &setting));
     if (o->offset && !o->scale)
         return qg_fail(j->ctx, QG_ECONFIG, "%s: offset: no scale, expected both",
                        doing);
@@ -369,7 +345,7 @@ qg_status qg_tensor_job_param(qg_tensor_job *j)
                        name ? "an observer is given, too" : "the policy is dynamic");
     if (!o->scale && (!name || strcmp(name, "minmax") == 0))
         return QG_OK;
-    QG_TRY(o->scale ? given_param(j) : observed_param(j, &qg_observers[row]));
+    QG_TRY(o->scale ? given_param(j) : observed_param(j, &setting));
     j->how.param = &j->param;
     return QG_OK;
 }

@@ -49,11 +49,9 @@ static qg_status worker_make(void *ud, qg_ctx *ctx, void **state)
 
 /* One sample from fetch to done.  The inputs of the last sample are gone with the
  * reset. */
-static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
+static qg_status work_one(driver *v, qg_ctx *ctx, worker *w, size_t sample)
 {
-    driver *v = ud;
     const qg_drive *d = v->d;
-    worker *w = state;
     qg_hook hook = { .see = d->see, .ud = w->state };
     qg_arena_reset(w->sample);
     QG_TRY(d->feed->fetch(d->feed->ud, ctx, w->sample, sample, w->in));
@@ -66,6 +64,15 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
         (void)pthread_mutex_unlock(&v->lock);
     }
     return QG_OK;
+}
+
+static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
+{
+    driver *v = ud;
+    qg_status s = work_one(v, ctx, state, sample);
+    if (s != QG_OK && v->d->failed)
+        v->d->failed(v->d->ud, sample);
+    return s;
 }
 
 qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)

@@ -37,6 +37,9 @@ typedef struct qg_drive {
     qg_status (*done)(void *ud, qg_ctx *ctx, void *state, size_t sample,
                       const qg_run *r);
     void (*end)(void *ud, void *state);
+    /* This sample ended in a failure, whether or not it was begun; NULL: no matter.
+     * For workers that wait for one another. */
+    void (*failed)(void *ud, size_t sample);
 
     /* Hooks at watched nodes; their ud is the worker's state. */
     qg_status (*see)(void *state, qg_ctx *ctx, size_t sample, const qg_endpoint *at,

@@ -6,7 +6,7 @@
 #include "engine/quant/observer.h"
 
 const char *const qg_set_keys[] = {
-#define X(id, text) text,
+#define X(id, text, ...) text,
     QG_SET_MAP(X)
 #undef X
         NULL
@@ -86,8 +86,8 @@ static qg_status read_observer(const qg_backend_reader *r, const qg_yaml *y,
     QG_TRY(qg_yaml_text(r->ctx, y, what, &name));
     const qg_observer *known = qg_observer_find(name);
     qg_suggest near = qg_suggest_for(name);
-    for (const qg_observer *o = qg_observers; o->name; o++)
-        qg_suggest_try(&near, o->name);
+    for (const qg_observer *const *o = qg_observers; *o; o++)
+        qg_suggest_try(&near, (*o)->name);
     char hint[QG_SUGGEST_TEXT];
     if (!known)
         return qg_yaml_fail(r->ctx, y, what,
@@ -148,13 +148,8 @@ static qg_status read_number(const qg_backend_reader *r, const qg_yaml *y,
         [QG_SET_BIT_BITS] = {2,  32       },
         [QG_SET_BIT_EXPONENT_BITS] = { 1, 8        },
         [QG_SET_BIT_BLOCK] = { 1, INT32_MAX},
-        [QG_SET_BIT_BINS] = { 2, 1 << 20  }
     };
     int64_t x;
-    if (bit == QG_SET_BIT_PERCENTILE)
-        return qg_yaml_number(r->ctx, y, what, 0.5, 1, &set->observer.percentile);
-    if (bit == QG_SET_BIT_MIN_SCALE)
-        return qg_yaml_number(r->ctx, y, what, 1e-38, 1, &set->observer.min_scale);
     QG_TRY(qg_yaml_int(r->ctx, y, what, limit[bit].low, limit[bit].high, &x));
     switch (bit) {
     case QG_SET_BIT_BITS:
@@ -163,12 +158,25 @@ static qg_status read_number(const qg_backend_reader *r, const qg_yaml *y,
     case QG_SET_BIT_EXPONENT_BITS:
         set->scheme.exponent_bits = (uint8_t)x;
         break;
-    case QG_SET_BIT_BLOCK:
-        set->scheme.block = (int32_t)x;
-        break;
     default:
-        set->observer.bins = (int32_t)x;
+        assert(bit == QG_SET_BIT_BLOCK);
+        set->scheme.block = (int32_t)x;
     }
+    return QG_OK;
+}
+
+/* A parameter of observers; which observer has it is asked when a rule is applied. */
+static qg_status read_param(const qg_backend_reader *r, const qg_yaml *y,
+                            const char *what, qg_observer_param p, qg_set *set)
+{
+    qg_param_limit l = qg_observer_param_limit(p);
+    double v;
+    int64_t whole;
+    if (l.whole)
+        QG_TRY(qg_yaml_int(r->ctx, y, what, (int64_t)l.least, (int64_t)l.most, &whole));
+    else
+        QG_TRY(qg_yaml_number(r->ctx, y, what, l.least, l.most, &v));
+    set->observer.value[p] = l.whole ? (double)whole : v;
     return QG_OK;
 }
 
@@ -178,6 +186,9 @@ static qg_status read_field(const qg_backend_reader *r, const qg_yaml *y,
 {
     char where[QG_WHAT_TEXT];
     (void)snprintf(where, sizeof where, "%s: %s", what, qg_set_field_name(bit));
+    if ((1u << bit) & QG_SET_PARAMS)
+        return read_param(r, y, where, (qg_observer_param)(bit - QG_SET_BIT_PERCENTILE),
+                          set);
     switch (bit) {
     case QG_SET_BIT_RANGE:
         return read_range(r, y, what, set);

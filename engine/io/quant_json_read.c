@@ -315,15 +315,12 @@ static qg_status read_state(reader *r, const qg_json *o, const char *key,
 /* The name need not be one that this build knows: it is shown, not run. */
 static qg_status read_observer(reader *r, const qg_json *o, qg_observer_setting *out)
 {
-    int64_t bins;
     QG_TRY(optional_text(r, o, "observer", &out->name));
-    if (qg_json_get(o, "percentile"))
-        QG_TRY(qg_json_f64(r->ctx, o, "percentile", &out->percentile));
-    if (qg_json_get(o, "min_scale"))
-        QG_TRY(qg_json_f64(r->ctx, o, "min_scale", &out->min_scale));
-    if (qg_json_get(o, "bins")) {
-        QG_TRY(ranged_int(r, o, "bins", 1, 1 << 24, &bins));
-        out->bins = (int32_t)bins;
+    const qg_json *told = qg_json_get(o, "observer_parameters");
+    for (int p = 0; told && p < QG_NOBSERVER_PARAM; p++) {
+        const char *key = qg_observer_param_name((qg_observer_param)p);
+        if (qg_json_get(told, key))
+            QG_TRY(qg_json_f64(r->ctx, told, key, &out->value[p]));
     }
     return QG_OK;
 }

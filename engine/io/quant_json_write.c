@@ -156,12 +156,17 @@ static void put_variant(qg_json_writer *w, const qg_scheme *s)
 static void put_observer(qg_json_writer *w, const qg_observer_setting *o)
 {
     put_text(w, "observer", o->name);
-    if (o->percentile != 0)
-        qg_json_put_f64(w, "percentile", o->percentile);
-    if (o->min_scale != 0)
-        qg_json_put_f64(w, "min_scale", o->min_scale);
-    if (o->bins != 0)
-        qg_json_put_int(w, "bins", o->bins);
+    bool any = false;
+    for (int p = 0; p < QG_NOBSERVER_PARAM; p++) {
+        if (o->value[p] == 0)
+            continue;
+        if (!any)
+            qg_json_put_object(w, "observer_parameters");
+        any = true;
+        qg_json_put_f64(w, qg_observer_param_name((qg_observer_param)p), o->value[p]);
+    }
+    if (any)
+        qg_json_put_end(w);
 }
 
 /* As seen through the root, so that readers need not follow dominators. */

@@ -66,6 +66,15 @@ typedef struct qg_pass_result {
     uint32_t changed; /* edits and state changes, as the pass counts them */
 } qg_pass_result;
 
+/* An observer at work in the calibration: the row with most passes is why the samples
+ * ran that often. */
+typedef struct qg_observer_use {
+    const char *observer;
+    uint32_t endpoints; /* that it watched */
+    unsigned passes;    /* over the samples */
+    bool ordered;       /* asked for the samples one after another */
+} qg_observer_use;
+
 typedef struct qg_pass_env qg_pass_env;
 
 /* Static and immutable; `run` keeps no state between calls. */
@@ -80,11 +89,13 @@ typedef struct qg_pass {
 /* What the caller of the pipeline may choose; zeros are the defaults. */
 typedef struct qg_pass_options {
     const char *dispatcher; /* NULL: the backend's */
-    const char *observer;   /* replaces the observer of every activation; NULL: none */
-    size_t samples;         /* calibration samples, at most; 0: all of the feed */
-    unsigned jobs;          /* workers; 0: one per core */
-    bool reference;         /* reference kernels only */
-    bool no_verify;         /* leave the verifier out */
+    /* Replaces the observer of every activation: "minmax", "ppq-kl,bins=2048"
+     * (qg_observer_parse); NULL: none. */
+    const char *observer;
+    size_t samples; /* calibration samples, at most; 0: all of the feed */
+    unsigned jobs;  /* workers; 0: one per core */
+    bool reference; /* reference kernels only */
+    bool no_verify; /* leave the verifier out */
 } qg_pass_options;
 
 /* Everything a pass sees. */
@@ -106,8 +117,9 @@ struct qg_pass_env {
     uint32_t valid;   /* qg_analysis */
     uint32_t changed; /* by the pass at work */
     const qg_pass *at_work;
-    QG_VEC(qg_coverage) coverage;  /* by first use */
-    QG_VEC(qg_pass_result) result; /* one per pass that ran */
+    QG_VEC(qg_coverage) coverage;      /* by first use */
+    QG_VEC(qg_observer_use) observers; /* by first use; of the last calibration */
+    QG_VEC(qg_pass_result) result;     /* one per pass that ran */
 };
 
 /* Runs the named passes in order.  `all` (ends with NULL) is where names are looked up:

@@ -9,7 +9,7 @@
 const char *qg_set_field_name(unsigned bit)
 {
     static const char *const name[QG_NSET] = {
-#define X(id, text) text,
+#define X(id, text, ...) text,
         QG_SET_MAP(X)
 #undef X
     };
@@ -217,16 +217,20 @@ static void apply_policy(const qg_set *set, qg_scheme *s)
         s->exponent_bits = s->variant = 0;
 }
 
+/* Another observer drops what the one before was told, except min-scale, which all
+ * have. */
 static void apply_observer(const qg_set *set, qg_observer_setting *o)
 {
-    if (set->fields & QG_SET_OBSERVER)
+    bool other = (set->fields & QG_SET_OBSERVER) &&
+                 (!o->name || strcmp(o->name, set->observer.name) != 0);
+    for (int p = 0; p < QG_NOBSERVER_PARAM; p++) {
+        if (other && p != QG_PARAM_MIN_SCALE)
+            o->value[p] = 0;
+        if (set->fields & QG_SET_PARAM(p))
+            o->value[p] = set->observer.value[p];
+    }
+    if (other)
         o->name = set->observer.name;
-    if (set->fields & QG_SET_PERCENTILE)
-        o->percentile = set->observer.percentile;
-    if (set->fields & QG_SET_MIN_SCALE)
-        o->min_scale = set->observer.min_scale;
-    if (set->fields & QG_SET_BINS)
-        o->bins = set->observer.bins;
 }
 
 /* Order matters: bits reshape the range unless the range is set as well, and the

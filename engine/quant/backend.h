@@ -85,7 +85,8 @@ typedef struct qg_endpoint_match {
     size_t n_dim;       /* 0: no condition */
 } qg_endpoint_match;
 
-/* What a rule sets: the bits of `fields` say which members count. */
+/* What a rule sets: the bits of `fields` say which members count.  Parameters of
+ * observers stand in the middle, in the order of PARAM. */
 /* clang-format off */
 #define QG_SET_MAP(X)                                                          \
     X(BITS,          "bits")                                                   \
@@ -96,23 +97,26 @@ typedef struct qg_endpoint_match {
     X(EXPONENT_BITS, "exponent-bits")                                          \
     X(BLOCK,         "block")                                                  \
     X(OBSERVER,      "observer")                                               \
-    X(PERCENTILE,    "percentile")                                             \
-    X(MIN_SCALE,     "min-scale")                                              \
-    X(BINS,          "bins")                                                   \
+    QG_OBSERVER_PARAM_MAP(X)                                                   \
     X(STATE,         "state")                                                  \
     X(VISIBILITY,    "visibility")                                             \
     X(DERIVE,        "derive")                                                 \
     X(PLATFORM,      "platform")
 /* clang-format on */
 enum {
-#define X(id, text) QG_SET_BIT_##id,
+#define X(id, ...) QG_SET_BIT_##id,
     QG_SET_MAP(X)
 #undef X
         QG_NSET
 };
-#define X(id, text) QG_SET_##id = 1u << QG_SET_BIT_##id,
+#define X(id, ...) QG_SET_##id = 1u << QG_SET_BIT_##id,
 enum qg_set_field { QG_SET_MAP(X) };
 #undef X
+
+/* The bit of a parameter of observers. */
+#define QG_SET_PARAM(p) (1u << (QG_SET_BIT_PERCENTILE + (unsigned)(p)))
+/* The bits of all of them. */
+#define QG_SET_PARAMS (((1u << QG_NOBSERVER_PARAM) - 1) << QG_SET_BIT_PERCENTILE)
 
 enum { QG_AXIS_OUT_CHANNEL = -2 }; /* op->weight_axis of the node decides */
 

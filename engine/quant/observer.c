@@ -1,354 +1,206 @@
-/* observer.c -- the observers that read a tensor once: minmax and percentile.
- *
- * States are plain memory of a size known beforehand, so that a calibration can lay
- * those of all endpoints out in one block per worker. */
+/* observer.c -- the table of observers, their parameters, and what surrounds them. */
 #include "engine/quant/observer.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 
+#include "engine/core/num.h"
+#include "engine/core/suggest.h"
 #include "engine/quant/quirk.h"
 
-static const double PERCENTILE = 0.9999; /* spec/ppq.md 3.1 */
-static const double MIN_SCALE = 1e-8;    /* spec/ppq.md 3.1 */
-
-/* --- walking a tensor channel by channel --- */
-
-/* Plain and channels-last tensors are one run of memory when channels are no matter. */
-static bool fills_memory(const qg_tensor *x)
-{
-    qg_tensor last = *x;
-    if (qg_tensor_is_plain(x))
-        return true;
-    if (x->rank < 3)
-        return false;
-    qg_tensor_set_channels_last(&last);
-    return memcmp(last.stride, x->stride, (size_t)x->rank * sizeof x->stride[0]) == 0;
-}
-
-/* Calls visit(ud, channel, run of floats) over all of x, innermost stride first. */
-typedef void visitor(void *ud, size_t channel, const float *x, int64_t n,
-                     int64_t stride);
-
-/* Runs along the innermost axis; when that is the channel axis every element is a
- * channel. */
-static void walk(const qg_observe *o, const qg_tensor *x, visitor *visit, void *ud)
-{
-    assert(x->dtype == QG_F32 && x->rank >= 0 && x->data);
-    int64_t at[QG_MAX_RANK] = { 0 };
-    int32_t inner = x->rank - 1, axis = o->channels > 1 ? o->scheme->axis : -1;
-    if (axis < 0 && fills_memory(x)) {
-        visit(ud, 0, x->f32, qg_tensor_count(x), 1);
-        return;
-    }
-    for (;;) {
-        const float *p = x->f32;
-        for (int32_t d = 0; d < inner; d++)
-            p += at[d] * x->stride[d];
-        if (axis == inner)
-            for (int64_t c = 0; c < x->dim[inner]; c++)
-                visit(ud, (size_t)c, p + c * x->stride[inner], 1, 1);
-        else
-            visit(ud, axis < 0 ? 0 : (size_t)at[axis], p, x->dim[inner],
-                  x->stride[inner]);
-        int32_t d = inner - 1;
-        while (d >= 0 && ++at[d] == x->dim[d])
-            at[d--] = 0;
-        if (d < 0)
-            return;
-    }
-}
-
-/* --- minmax: exact, so the order of samples is no matter --- */
-
-typedef struct range {
-    float low, high;
-    bool broken; /* a NaN or an infinity was there */
-} range;
-
-static size_t minmax_bytes(const qg_observe *o) { return o->channels * sizeof(range); }
-
-static void minmax_begin(const qg_observe *o, void *state)
-{
-    range *r = state;
-    for (size_t c = 0; c < o->channels; c++)
-        r[c] = (range){ INFINITY, -INFINITY, false };
-}
-
-enum { LANES = 16 };
-
-/* v - v is 0 for every finite v and NaN for the rest: one test for both. */
-static void widen(range *r, float v)
-{
-    r->low = v < r->low ? v : r->low;
-    r->high = v > r->high ? v : r->high;
-    r->broken |= !(v - v == 0);
-}
-
-/* Lanes side by side, so that the loop vectorizes; extremes do not depend on order. */
-static range range_of(const float *x, int64_t n, int64_t stride)
-{
-    range r = { INFINITY, -INFINITY, false };
-    float low[LANES], high[LANES], bad[LANES];
-    int64_t i = 0;
-    for (int j = 0; j < LANES; j++) {
-        low[j] = INFINITY;
-        high[j] = -INFINITY;
-        bad[j] = 0;
-    }
-    for (; stride == 1 && i + LANES <= n; i += LANES)
-        for (int j = 0; j < LANES; j++) {
-            float v = x[i + j];
-            low[j] = v < low[j] ? v : low[j];
-            high[j] = v > high[j] ? v : high[j];
-            bad[j] += v - v; /* 0, or NaN from the first NaN or infinity on */
-        }
-    for (int j = 0; j < LANES; j++) {
-        r.low = low[j] < r.low ? low[j] : r.low;
-        r.high = high[j] > r.high ? high[j] : r.high;
-        r.broken |= !(bad[j] == 0);
-    }
-    for (; i < n; i++)
-        widen(&r, x[i * stride]);
-    return r;
-}
-
-static void minmax_visit(void *ud, size_t channel, const float *x, int64_t n,
-                         int64_t stride)
-{
-    range *r = (range *)ud + channel, s = range_of(x, n, stride);
-    r->low = s.low < r->low ? s.low : r->low;
-    r->high = s.high > r->high ? s.high : r->high;
-    r->broken |= s.broken;
-}
-
-/* The state is spoilt then; the calibration ends with this failure. */
-static qg_status refuse_broken(qg_ctx *ctx, const range *r, size_t n, size_t sample)
-{
-    for (size_t c = 0; c < n; c++)
-        if (r[c].broken)
-            return qg_fail(
-                ctx, QG_ENUMERIC,
-                "calibrate: sample %zu: a NaN or an infinity, expected finite "
-                "numbers",
-                sample);
-    return QG_OK;
-}
-
-static qg_status minmax_see(qg_ctx *ctx, const qg_observe *o, void *state,
-                            size_t sample, const qg_tensor *x, qg_arena *scratch)
-{
-    (void)scratch;
-    walk(o, x, minmax_visit, state);
-    return refuse_broken(ctx, state, o->channels, sample);
-}
-
-static void minmax_merge(const qg_observe *o, void *into, const void *from)
-{
-    range *a = into;
-    const range *b = from;
-    for (size_t c = 0; c < o->channels; c++) {
-        a[c].low = b[c].low < a[c].low ? b[c].low : a[c].low;
-        a[c].high = b[c].high > a[c].high ? b[c].high : a[c].high;
-    }
-}
-
-static void minmax_finish(const qg_observe *o, const void *state, double *low,
-                          double *high)
-{
-    const range *r = state;
-    for (size_t c = 0; c < o->channels; c++) {
-        assert(r[c].low <= r[c].high);
-        low[c] = (double)r[c].low;
-        high[c] = (double)r[c].high;
-    }
-}
-
-/* --- percentile: order statistics of each sample, then their mean in sample order
- * --- */
-
-typedef struct tail {
-    float low, high;
-    bool seen;
-} tail;
-
-static size_t percentile_bytes(const qg_observe *o)
-{
-    return o->samples * sizeof(tail);
-}
-
-static void percentile_begin(const qg_observe *o, void *state)
-{
-    assert(o->samples > 0);
-    memset(state, 0, percentile_bytes(o));
-}
-
-/* The `room` largest numbers so far, smallest first: a binary heap.  To keep the
- * smallest ones, feed negated numbers. */
-typedef struct heap {
-    float *at;
-    size_t n, room;
-} heap;
-
-/* Replaces the smallest of the largest `room` numbers when v beats it; O(log room). */
-static void heap_offer(heap *h, float v)
-{
-    size_t i;
-    if (h->n < h->room) {
-        for (i = h->n++; i > 0 && h->at[(i - 1) / 2] > v; i = (i - 1) / 2)
-            h->at[i] = h->at[(i - 1) / 2];
-        h->at[i] = v;
-        return;
-    }
-    if (!(v > h->at[0]))
-        return;
-    for (i = 0;;) {
-        size_t child = 2 * i + 1;
-        if (child >= h->n)
-            break;
-        if (child + 1 < h->n && h->at[child + 1] < h->at[child])
-            child++;
-        if (h->at[child] >= v)
-            break;
-        h->at[i] = h->at[child];
-        i = child;
-    }
-    h->at[i] = v;
-}
-
-typedef struct tails {
-    heap least, largest;
-    bool broken;
-} tails;
-
-static bool is_full(const heap *h) { return h->n == h->room; }
-
-/* Both ends in one pass: the least are the largest of the negated numbers. */
-static void tails_visit(void *ud, size_t channel, const float *x, int64_t n,
-                        int64_t stride)
-{
-    enum { PIECE = 256 };
-    tails *t = ud;
-    (void)channel;
-    for (int64_t i = 0; i < n; i += PIECE) {
-        const float *p = x + i * stride;
-        int64_t m = n - i < PIECE ? n - i : PIECE;
-        range r = range_of(p, m, stride);
-        t->broken |= r.broken;
-        if (is_full(&t->least) && -r.low <= t->least.at[0] && is_full(&t->largest) &&
-            r.high <= t->largest.at[0])
-            continue; /* nothing of this piece would be kept */
-        for (int64_t k = 0; k < m; k++) {
-            heap_offer(&t->least, -p[k * stride]);
-            heap_offer(&t->largest, p[k * stride]);
-        }
-    }
-}
-
-/* 0-based order statistics trunc(n (1 - p)) and trunc(n p), binary64 (spec/ppq.md
- * 3.4). */
-static qg_status percentile_see(qg_ctx *ctx, const qg_observe *o, void *state,
-                                size_t sample, const qg_tensor *x, qg_arena *scratch)
-{
-    double p = o->setting->percentile > 0 ? o->setting->percentile : PERCENTILE;
-    double n = (double)qg_tensor_count(x);
-    double low = trunc(n * (1 - p)), high = fmin(trunc(n * p), n - 1);
-    tails t = { .least.room = (size_t)low + 1, .largest.room = (size_t)(n - high) };
-    t.least.at = qg_arena_raw(scratch, t.least.room, sizeof(float));
-    t.largest.at = qg_arena_raw(scratch, t.largest.room, sizeof(float));
-    if (!t.least.at || !t.largest.at)
-        return qg_nomem(ctx);
-    walk(o, x, tails_visit, &t);
-    range r = { .broken = t.broken };
-    QG_TRY(refuse_broken(ctx, &r, 1, sample));
-    assert(sample < o->samples);
-    ((tail *)state)[sample] = (tail){ -t.least.at[0], t.largest.at[0], true };
-    return QG_OK;
-}
-
-/* Every sample was seen by one worker, so merging is picking. */
-static void percentile_merge(const qg_observe *o, void *into, const void *from)
-{
-    tail *a = into;
-    const tail *b = from;
-    for (size_t i = 0; i < o->samples; i++)
-        if (b[i].seen)
-            a[i] = b[i];
-}
-
-/* In sample order, whoever saw which: the mean does not depend on the number of
- * workers. */
-static void percentile_finish(const qg_observe *o, const void *state, double *low,
-                              double *high)
-{
-    const tail *t = state;
-    double below = 0, above = 0;
-    size_t seen = 0;
-    for (size_t i = 0; i < o->samples; i++)
-        if (t[i].seen) {
-            below += (double)t[i].low;
-            above += (double)t[i].high;
-            seen++;
-        }
-    assert(seen > 0);
-    *low = below / (double)seen;
-    *high = above / (double)seen;
-}
-
-/* clang-format off */
-#define FUNCTIONS(f)                                                                   \
-    .bytes = f##_bytes, .begin = f##_begin, .see = f##_see, .merge = f##_merge,        \
-    .finish = f##_finish
-
-const qg_observer qg_observers[] = {
-    { .name = "minmax", .summary = "smallest and largest value of all samples",
-      .source = "spec/ppq.md 3.3", .per_channel = true, .passes = 1,
-      FUNCTIONS(minmax) },
-    { .name = "percentile",
-      .summary = "per sample the bounds of the fraction p on either side, averaged",
-      .source = "spec/ppq.md 3.4", .passes = 1, FUNCTIONS(percentile) },
-    { .name = NULL },
+const qg_observer *const qg_observers[] = {
+#define OBSERVER(x) &qg_observer_##x,
+#include "engine/quant/observers.def"
+#undef OBSERVER
+    NULL
 };
-/* clang-format on */
 
 const qg_observer *qg_observer_find(const char *name)
 {
     assert(name);
-    for (const qg_observer *o = qg_observers; o->name; o++)
-        if (strcmp(o->name, name) == 0)
-            return o;
+    for (const qg_observer *const *o = qg_observers; *o; o++)
+        if (strcmp((*o)->name, name) == 0)
+            return *o;
     return NULL;
 }
 
-qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
-                           size_t samples, const qg_observer **observer,
-                           qg_observe *out)
+/* --- parameters --- */
+
+static const struct {
+    const char *name;
+    qg_param_limit limit;
+} param_row[] = {
+#define X(id, key, whole, least, most, meaning)                                        \
+    [QG_PARAM_##id] = {                                                                \
+        key, {whole, least, most}                                                    \
+    },
+    QG_OBSERVER_PARAM_MAP(X)
+#undef X
+};
+
+const char *qg_observer_param_name(qg_observer_param p)
 {
-    char at[QG_ENDPOINT_TEXT];
-    const char *name = t->observer.name;
-    const qg_observer *o = name ? qg_observer_find(name) : NULL;
+    assert((unsigned)p < QG_NOBSERVER_PARAM);
+    return param_row[p].name;
+}
+
+qg_param_limit qg_observer_param_limit(qg_observer_param p)
+{
+    assert((unsigned)p < QG_NOBSERVER_PARAM);
+    return param_row[p].limit;
+}
+
+double qg_observe_value(const qg_observe *o, qg_observer_param p)
+{
+    double given = o->setting->value[p];
+    assert(o->observer->value[p] != 0); /* an observer asks for its own only */
+    return given != 0 ? given : o->observer->value[p];
+}
+
+/* "bins (2 to 1048576), min-scale (1e-38 to 1)". */
+static const char *list_params(const qg_observer *o, char *text, size_t room)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (int p = 0; p < QG_NOBSERVER_PARAM && n < room; p++)
+        if (o->value[p] != 0)
+            n += (size_t)snprintf(text + n, room - n, "%s%s (%g to %g)", n ? ", " : "",
+                                  param_row[p].name, param_row[p].limit.least,
+                                  param_row[p].limit.most);
+    return text;
+}
+
+/* Between what begins a message and the rest. */
+static const char *colon(const char *what) { return *what ? ": " : ""; }
+
+static qg_status unknown(qg_ctx *ctx, const char *what, const char *name)
+{
+    char hint[QG_SUGGEST_TEXT];
+    qg_suggest near = qg_suggest_for(name);
+    for (const qg_observer *const *o = qg_observers; *o; o++)
+        qg_suggest_try(&near, (*o)->name);
+    return qg_fail(
+        ctx, QG_ECONFIG,
+        "%s%sobserver '%s': not known, expected one of `qg list observers`%s", what,
+        colon(what), name, qg_suggest_text(&near, hint));
+}
+
+qg_status qg_observer_check(qg_ctx *ctx, const char *what, const qg_observer_setting *s)
+{
+    char list[512];
+    const qg_observer *o = s->name ? qg_observer_find(s->name) : NULL;
+    if (s->name && !o)
+        return unknown(ctx, what, s->name);
+    for (int p = 0; o && p < QG_NOBSERVER_PARAM; p++) {
+        double v = s->value[p];
+        if (v == 0)
+            continue;
+        if (o->value[p] == 0)
+            return qg_fail(ctx, QG_ECONFIG,
+                           "%s%sobserver %s has no parameter '%s', expected one of %s",
+                           what, colon(what), o->name, param_row[p].name,
+                           list_params(o, list, sizeof list));
+        qg_param_limit l = param_row[p].limit;
+        if (!(v >= l.least && v <= l.most) || (l.whole && v != trunc(v)))
+            return qg_fail(ctx, QG_ECONFIG,
+                           "%s%sobserver %s: %s=%g, expected %s from %g to %g", what,
+                           colon(what), o->name, param_row[p].name, v,
+                           l.whole ? "a whole number" : "a number", l.least, l.most);
+    }
+    return QG_OK;
+}
+
+/* One "key=value" of n bytes. */
+static qg_status parse_param(qg_ctx *ctx, const char *text, size_t n,
+                             qg_observer_setting *s)
+{
+    char list[512];
+    const qg_observer *o = qg_observer_find(s->name);
+    const char *equals = memchr(text, '=', n);
+    size_t key = equals ? (size_t)(equals - text) : n;
+    int p = 0;
+    while (p < QG_NOBSERVER_PARAM && (strlen(param_row[p].name) != key ||
+                                      memcmp(param_row[p].name, text, key) != 0))
+        p++;
+    double v;
+    if (p == QG_NOBSERVER_PARAM || !equals ||
+        !qg_num_parse_f64(equals + 1, n - key - 1, &v) || v == 0)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "observer %s: '%.*s', expected name=number, one of %s", s->name,
+                       (int)(n < 80 ? n : 80), text, list_params(o, list, sizeof list));
+    s->value[p] = v;
+    return QG_OK;
+}
+
+qg_status qg_observer_parse(qg_ctx *ctx, const char *text, qg_observer_setting *out)
+{
+    char name[64];
+    size_t n = strcspn(text, ",");
+    qg_observer_setting s = { 0 };
+    (void)snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), text);
+    const qg_observer *o = qg_observer_find(name);
     if (!o)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "calibrate: %s: observer '%s', expected one of "
-                       "'qg list observers'",
-                       qg_tqc_text(t, at), name ? name : "none");
-    int64_t channels = qg_scheme_param_count(&t->scheme, x);
+        return unknown(ctx, "", name);
+    s.name = o->name;
+    while (text[n] == ',') {
+        text += n + 1;
+        n = strcspn(text, ",");
+        QG_TRY(parse_param(ctx, text, n, &s));
+    }
+    QG_TRY(qg_observer_check(ctx, "", &s));
+    *out = s;
+    return QG_OK;
+}
+
+/* --- an observer at work --- */
+
+/* NULL when the observer serves the scheme, else what it serves. */
+static const char *objection(const qg_observer *o, uint32_t policy)
+{
+    if (policy & QG_BLOCK)
+        return "no blocks";
+    if (!(policy & QG_PER_TENSOR) && !o->per_channel)
+        return "per-tensor only";
+    return (policy & o->policy) == o->policy ? NULL : "other schemes only";
+}
+
+qg_status qg_observe_start(qg_ctx *ctx, const char *what, const qg_tensor *x,
+                           qg_observe *o)
+{
+    const qg_scheme *s = o->scheme;
+    int64_t channels = qg_scheme_param_count(s, x);
     if (channels < 1)
-        return qg_fail(
-            ctx, QG_ECONFIG,
-            "calibrate: %s: axis %d does not fit rank %d, expected one below it",
-            qg_tqc_text(t, at), t->scheme.axis, (int)x->rank);
-    bool per_tensor = (t->scheme.policy & QG_PER_TENSOR) != 0;
-    if ((t->scheme.policy & QG_BLOCK) || (!per_tensor && !o->per_channel))
         return qg_fail(ctx, QG_ECONFIG,
-                       "calibrate: %s: observer %s serves %s, expected minmax",
-                       qg_tqc_text(t, at), o->name,
-                       o->per_channel ? "no blocks" : "per-tensor only");
-    *observer = o;
-    *out = (qg_observe){ .scheme = &t->scheme,
-                         .setting = &t->observer,
-                         .channels = (size_t)channels,
-                         .samples = samples };
+                       "%s: axis %d does not fit rank %d, expected one below it", what,
+                       s->axis, (int)x->rank);
+    const char *why = objection(o->observer, s->policy);
+    char policy[QG_POLICY_TEXT] = "minmax";
+    if (why && (s->policy & o->observer->policy) != o->observer->policy)
+        (void)qg_policy_text(o->observer->policy, policy);
+    if (why)
+        return qg_fail(ctx, QG_ECONFIG, "%s: observer %s serves %s, expected %s", what,
+                       o->observer->name, why, policy);
+    o->channels = (size_t)channels;
+    return QG_OK;
+}
+
+qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
+                           size_t samples, qg_observe *out)
+{
+    char at[QG_ENDPOINT_TEXT], what[QG_ENDPOINT_TEXT + 16];
+    const char *name = t->observer.name;
+    (void)snprintf(what, sizeof what, "calibrate: %s", qg_tqc_text(t, at));
+    qg_observe o = { .observer = name ? qg_observer_find(name) : NULL,
+                     .scheme = &t->scheme,
+                     .setting = &t->observer,
+                     .samples = samples };
+    if (!o.observer)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s: observer '%s', expected one of 'qg list observers'", what,
+                       name ? name : "none");
+    QG_TRY(qg_observe_start(ctx, what, x, &o));
+    *out = o;
     return QG_OK;
 }
 
@@ -358,24 +210,62 @@ unsigned qg_range_quirks(uint64_t quirks)
            (quirks & QG_QUIRK(PPQ_POW2_OFFSET) ? QG_RANGE_PPQ_POW2_OFFSET : 0u);
 }
 
-/* low and high share an allocation; they lie in the graph's arena like all that is
- * made while a pass runs. */
-qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observer *ob,
-                            const qg_observe *o, const void *state)
+/* What was found as scales and offsets; all in `a`. */
+static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
+                        unsigned quirks, qg_arena *a, qg_found *f)
 {
-    double *low = QG_NEWN(q->arena, 2 * o->channels, double);
-    float *scale = QG_NEWN(q->arena, o->channels, float);
-    int32_t *offset = QG_NEWN(q->arena, o->channels, int32_t);
-    double least = t->observer.min_scale > 0 ? t->observer.min_scale : MIN_SCALE;
-    if (!low || !scale || !offset)
-        return qg_nomem(q->ctx);
-    double *high = low + o->channels;
-    ob->finish(o, state, low, high);
-    for (size_t c = 0; c < o->channels; c++)
-        qg_scheme_from_range(
-            &t->scheme,
-            (qg_range){ low[c], high[c], least, qg_range_quirks(q->quirks) }, &scale[c],
-            &offset[c]);
-    QG_TRY(qg_tqc_set_param(q, t, o->channels, scale, offset));
+    size_t n = o->channels;
+    *f = (qg_found){ .low = QG_NEWN(a, n, double),
+                     .high = QG_NEWN(a, n, double),
+                     .scale = QG_NEWN(a, n, float),
+                     .offset = QG_NEWN(a, n, int32_t) };
+    if (!f->low || !f->high || !f->scale || !f->offset)
+        return qg_nomem(ctx);
+    QG_TRY(o->observer->finish(ctx, o, state, a, f));
+    double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
+    for (size_t c = 0; c < n && !f->is_param; c++)
+        qg_scheme_from_range(o->scheme,
+                             (qg_range){ f->low[c], f->high[c], least, quirks },
+                             &f->scale[c], &f->offset[c]);
+    return QG_OK;
+}
+
+qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
+                            unsigned quirks, qg_arena *a, qg_qparam *out)
+{
+    assert(o->samples == 1 && qg_tensor_count(x) > 0);
+    const qg_observer *ob = o->observer;
+    qg_found f;
+    void *state = qg_arena_get(a, 1, ob->bytes(o));
+    if (!state)
+        return qg_nomem(ctx);
+    o->keep = a;
+    o->pass = 0;
+    if (ob->begin)
+        ob->begin(o, state);
+    for (;;) {
+        QG_TRY(ob->see(ctx, o, state, 0, x, a));
+        if (++o->pass == ob->passes)
+            break;
+        QG_TRY(ob->next(ctx, o, state));
+    }
+    QG_TRY(settle(ctx, o, state, quirks, a, &f));
+    *out = (qg_qparam){ o->channels, f.scale, f.offset };
+    return QG_OK;
+}
+
+qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observe *o,
+                            const void *state, qg_arena *scratch)
+{
+    qg_found f;
+    char at[QG_ENDPOINT_TEXT], why[sizeof q->ctx->message];
+    qg_status s = settle(q->ctx, o, state, qg_range_quirks(q->quirks), scratch, &f);
+    if (s != QG_OK && s != QG_ENOMEM) {
+        (void)snprintf(why, sizeof why, "%s", q->ctx->message);
+        return qg_fail(q->ctx, s, "calibrate: %s: %s: %s", qg_tqc_text(t, at),
+                       o->observer->name, why);
+    }
+    QG_TRY(s);
+    QG_TRY(qg_tqc_set_param(q, t, o->channels, f.scale, f.offset));
     return qg_tqc_set_state(q, t, QG_TQC_ACTIVATED);
 }

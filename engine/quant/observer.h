@@ -1,70 +1,135 @@
 /* observer.h -- from what a tensor held to the range its grid should cover.
  *
- * An observer is a row of a table.  Per observed endpoint and worker it owns a state of
- * `bytes`; the states of all workers are merged, and the result must not depend on
- * which worker saw which sample: a merge is exactly associative and commutative, or
- * keeps samples apart.  Scale and offset follow from the range by qg_scheme_from_range.
+ * An observer is a row of a table (observers.def); a family of rows is a file.  Per
+ * observed endpoint it owns a state of `bytes`.  An observer may ask for several passes
+ * over the data, e.g. the range first, then bins:
  *
- *     begin(state) -> see(sample 0), see(sample 7), ... -> merge into another -> finish
+ *     begin -> see(sample 0), see(7), ... -> merge -> next -> see ... -> merge -> finish
+ *              `------- pass 0 --------------'        `---- pass 1 ----'
  *
+ * Unordered  (most) every worker has a state; all are merged, and the result must not
+ *            depend on which worker saw which sample: a merge is exactly associative
+ *            and commutative, or keeps samples apart.  After `next` each worker starts
+ *            with a copy of the merged state, so what `next` leaves is what was learned
+ *            plus nothing seen: merging several copies must count it once.  Such a
+ *            state is plain memory: no pointers but to what `next` made.
+ * Ordered    the result depends on the order of samples: histograms that grow batch by
+ *            batch.  There is one state; the driver calls `see` with samples 0, 1, 2,
+ *            ... in this order, from any thread but one at a time.  No merge.  The
+ *            state may point into o->keep.
+ *
+ * The driver (passes/calibrate_activations.c) makes as many passes as the observer that
+ * needs most, and watches in a later pass only those that asked for it.
+ *
+ * Range or scale  finish gives a range, from which qg_scheme_from_range makes scale and
+ *                 offset, or the scale itself where the source has a formula of its
+ *                 own.
  * NaN and infinities in a tensor are QG_ENUMERIC: no range can hold them.
- * To add an observer: a row, and a test against numbers computed elsewhere.
+ * Memory     one state per observed endpoint and worker.
  *
- *     minmax      smallest and largest value of all samples; also per channel
- *     percentile  per sample the bounds of the fraction p on either side, averaged
- *
- * Memory: one state per observed endpoint and worker. */
+ * To add one: a row in the file of its family, a line in observers.def, a test against
+ * numbers computed elsewhere. */
 #ifndef QG_ENGINE_QUANT_OBSERVER_H
 #define QG_ENGINE_QUANT_OBSERVER_H
 
 #include "engine/quant/tqc.h"
 
-/* What is observed; constant during a calibration.
- * Borrowed: they outlive the calibration. */
+typedef struct qg_observer qg_observer;
+
+/* What is observed; constant during a pass.
+ * Borrowed: scheme and setting outlive the calibration. */
 typedef struct qg_observe {
+    const qg_observer *observer;
     const qg_scheme *scheme;            /* of the endpoint */
-    const qg_observer_setting *setting; /* zeros: the observer's own */
+    const qg_observer_setting *setting; /* read it by qg_observe_value */
     size_t channels;                    /* 1 under PER_TENSOR, else dim[axis] */
     size_t samples;                     /* indices of samples are below this */
+    unsigned pass;                      /* at work, 0 .. observer->passes - 1 */
+    qg_arena *keep; /* lives until finish.  Writers: `next`; `see` if ordered */
 } qg_observe;
 
+/* What finish says, per channel: low[c] <= high[c], finite; or, with `is_param` set,
+ * scale[c] > 0 and offset[c].  Arrays are [channels], zeroed. */
+typedef struct qg_found {
+    double *low, *high;
+    bool is_param;
+    float *scale;
+    int32_t *offset;
+} qg_found;
+
 /* A row: how one way of observing works.  All functions are pure but for `state`. */
-typedef struct qg_observer {
+struct qg_observer {
     /* for lists and messages; where it comes from */
     const char *name, *summary, *source;
     bool per_channel; /* can serve PER_CHANNEL schemes */
-    unsigned passes;  /* over the data, at least 1 */
+    bool ordered;     /* see the file comment; then merge is NULL */
+    unsigned passes;  /* over the data, at least 1; `next` is there when above 1 */
+    uint32_t policy;  /* schemes must have all of these bits; 0: any scheme */
+    double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
 
     /* The state's size; it is zeroed and aligned for any type before begin. */
     size_t (*bytes)(const qg_observe *o);
-    void (*begin)(const qg_observe *o, void *state);
+    void (*begin)(const qg_observe *o, void *state); /* NULL: zeros will do */
 
     /* x: float32, any strides, never empty; scratch is the caller's to reset. */
     qg_status (*see)(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
                      const qg_tensor *x, qg_arena *scratch);
     void (*merge)(const qg_observe *o, void *into, const void *from);
 
-    /* low[c] <= high[c], finite, for every channel.  Something was seen (asserted). */
-    void (*finish)(const qg_observe *o, const void *state, double *low, double *high);
-} qg_observer;
+    /* Between passes, on the merged state, which has seen something: makes it what
+     * pass o->pass starts with. */
+    qg_status (*next)(qg_ctx *ctx, const qg_observe *o, void *state);
 
-extern const qg_observer qg_observers[]; /* ends with a row whose name is NULL */
+    /* Something was seen in the last pass.  Failures name what is wrong; the endpoint
+     * is added by the caller. */
+    qg_status (*finish)(qg_ctx *ctx, const qg_observe *o, const void *state,
+                        qg_arena *scratch, qg_found *out);
+};
+
+#define OBSERVER(x) extern const qg_observer qg_observer_##x;
+#include "engine/quant/observers.def"
+#undef OBSERVER
+
+extern const qg_observer *const qg_observers[]; /* ends with NULL */
 
 const qg_observer *qg_observer_find(const char *name); /* NULL: unknown */
 
-/* The observer of an endpoint, and how many channels of `x` it must tell apart.
- * QG_ECONFIG names endpoint and observer when it does not serve the scheme.
- * *observer is static; *out borrows from t. */
+/* A parameter as given, or else the observer's default. */
+double qg_observe_value(const qg_observe *o, qg_observer_param p);
+
+/* Every parameter that is given must be the observer's and in its range; no observer is
+ * fine.  QG_ECONFIG lists those that it has; `what` begins the message. */
+QG_NODISCARD qg_status qg_observer_check(qg_ctx *ctx, const char *what,
+                                         const qg_observer_setting *s);
+
+/* "ppq-kl", "ppq-kl,bins=2048": a setting that qg_observer_check accepts.  QG_ECONFIG
+ * with the nearest name. */
+QG_NODISCARD qg_status qg_observer_parse(qg_ctx *ctx, const char *text,
+                                         qg_observer_setting *out);
+
+/* An observer looks at `x`: a record for one scheme, in o's functions' sense.
+ * QG_ECONFIG names `what` and the observer when it does not serve the scheme. */
+QG_NODISCARD qg_status qg_observe_start(qg_ctx *ctx, const char *what,
+                                        const qg_tensor *x, qg_observe *o);
+
+/* The same for an endpoint: its scheme and setting.  *out borrows from t; keep is left
+ * NULL for the caller to set. */
 QG_NODISCARD qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t,
                                         const qg_tensor *x, size_t samples,
-                                        const qg_observer **observer, qg_observe *out);
+                                        qg_observe *out);
+
+/* All passes over one tensor, then finish: for constants and single arrays.  `quirks`
+ * is qg_range_quirks(...).  scale and offset are [o->channels], in `a`.  Sets o->keep
+ * and o->pass. */
+QG_NODISCARD qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
+                                         unsigned quirks, qg_arena *a, qg_qparam *out);
 
 /* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
 unsigned qg_range_quirks(uint64_t quirks);
 
 /* Ranges to parameters of t, and state ACTIVATED.  q->author must be set.
  * One scale per channel through qg_scheme_from_range, with the quirks of q. */
-QG_NODISCARD qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observer *ob,
-                                         const qg_observe *o, const void *state);
+QG_NODISCARD qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observe *o,
+                                         const void *state, qg_arena *scratch);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "engine/quant/journal.h"
+#include "engine/quant/observer.h"
 #include "engine/quant/quirk.h"
 
 enum { WHAT = 320 };
@@ -153,6 +154,7 @@ static qg_status apply_rule(maker *m, uint32_t r, qg_tqc *t)
     m->q->author = rule->origin.id;
     t->rule = r;
     QG_TRY(qg_set_apply(m->q->ctx, what, set, &scheme, &observer));
+    QG_TRY(qg_observer_check(m->q->ctx, what, &observer));
     QG_TRY(resolve_axis(m, t, what, &scheme));
     QG_TRY(qg_scheme_check(m->q->ctx, what, &scheme));
     QG_TRY(qg_tqc_set_scheme(m->q, t, &scheme));

@@ -191,9 +191,9 @@ qg_status qg_tqc_set_observer(qg_quant *q, qg_tqc *t, const qg_observer_setting 
                *after = o->name ? o->name : "none";
     if (strcmp(before, after) != 0)
         QG_TRY(qg_journal_add(q, t, "observer", before, after));
-    QG_TRY(journal_number(q, t, "percentile", b->percentile, o->percentile));
-    QG_TRY(journal_number(q, t, "min_scale", b->min_scale, o->min_scale));
-    QG_TRY(qg_journal_int(q, t, "bins", b->bins, o->bins));
+    for (int p = 0; p < QG_NOBSERVER_PARAM; p++)
+        QG_TRY(journal_number(q, t, qg_observer_param_name((qg_observer_param)p),
+                              b->value[p], o->value[p]));
     t->observer = *o;
     return QG_OK;
 }

@@ -23,6 +23,7 @@
 
 #include "engine/ir/graph.h"
 #include "engine/quant/fake.h"
+#include "engine/quant/observer_setting.h"
 #include "engine/quant/policy.h"
 
 /* clang-format off */
@@ -64,14 +65,6 @@ typedef enum qg_derive {
     QG_DERIVE_NONE,
     QG_DERIVE_BIAS, /* scale[c] = lender0 scale * lender1 scale[c], offset 0 (7.7) */
 } qg_derive;
-
-/* Which observer, and what it may be told; zeros mean its own defaults. */
-typedef struct qg_observer_setting {
-    const char *name;  /* "percentile"; NULL: none (constants of a borrowed scale) */
-    double percentile; /* 0 < p <= 1; 0: the observer's own default */
-    double min_scale;  /* 0: default 1e-8 */
-    int32_t bins;      /* 0: default */
-} qg_observer_setting;
 
 /* One endpoint.  Read freely; write through the functions below. */
 struct qg_tqc {

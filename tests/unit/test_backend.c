@@ -118,7 +118,7 @@ static void children_replace_extend_and_remove(void **state)
     assert_int_equal(b->rule.at[0].origin.line, 10);
     assert_int_equal(b->rule.at[0].set.fields, QG_SET_BITS);
     assert_int_equal(rule_named(b, "new")->node.traits, QG_OP_COMPUTE | QG_OP_PURE);
-    assert_true(rule_named(b, "new")->set.observer.min_scale == 1e-5);
+    assert_true(rule_named(b, "new")->set.observer.value[QG_PARAM_MIN_SCALE] == 1e-5);
     assert_int_equal(b->defaults.scheme.bits, 4);
     assert_int_equal(b->defaults.scheme.qmin, -8); /* bits alone keep the shape */
     assert_int_equal(b->defaults.scheme.qmax, 7);

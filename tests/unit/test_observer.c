@@ -10,10 +10,18 @@
 
 typedef struct fixture {
     bench b;
-    const qg_observer *observer;
     qg_observe o;
     void *state;
+    double low[4], high[4];
 } fixture;
+
+static void *begun(fixture *f)
+{
+    void *state = qg_arena_get(f->b.ctx->arena, 1, f->o.observer->bytes(&f->o));
+    if (f->o.observer->begin)
+        f->o.observer->begin(&f->o, state);
+    return state;
+}
 
 static void open_fixture(fixture *f, const char *observer, const qg_tensor *x,
                          const qg_scheme *scheme, size_t samples)
@@ -22,14 +30,22 @@ static void open_fixture(fixture *f, const char *observer, const qg_tensor *x,
     qg_tqc *t = f->b.t[0];
     t->scheme = *scheme;
     t->observer.name = observer;
-    assert_ok(f->b.ctx, qg_observe_begin(f->b.ctx, t, x, samples, &f->observer, &f->o));
-    f->state = qg_arena_get(f->b.ctx->arena, 1, f->observer->bytes(&f->o));
-    f->observer->begin(&f->o, f->state);
+    assert_ok(f->b.ctx, qg_observe_begin(f->b.ctx, t, x, samples, &f->o));
+    f->o.keep = f->b.ctx->arena;
+    f->state = begun(f);
 }
 
 static qg_status see(fixture *f, void *state, size_t sample, const qg_tensor *x)
 {
-    return f->observer->see(f->b.ctx, &f->o, state, sample, x, f->b.ctx->arena);
+    return f->o.observer->see(f->b.ctx, &f->o, state, sample, x, f->b.ctx->arena);
+}
+
+/* Into f->low and f->high. */
+static void finish(fixture *f)
+{
+    qg_found found = { .low = f->low, .high = f->high };
+    assert_ok(f->b.ctx, f->o.observer->finish(f->b.ctx, &f->o, f->state,
+                                              f->b.ctx->arena, &found));
 }
 
 static qg_tensor vector(float *data, int64_t n)
@@ -68,12 +84,11 @@ static void percentile_takes_the_right_elements(void **state)
             x[j] = swap;
         }
         fixture f;
-        double low, high;
         qg_tensor t = vector(x, n);
         open_fixture(&f, "percentile", &t, &int8_scheme, 1);
         assert_ok(f.b.ctx, see(&f, f.state, 0, &t));
-        f.observer->finish(&f.o, f.state, &low, &high);
-        assert_true(low == (double)row[i].low && high == (double)row[i].high);
+        finish(&f);
+        assert_true(f.low[0] == (double)row[i].low && f.high[0] == (double)row[i].high);
         bench_close(&f.b);
         free(x);
     }
@@ -85,15 +100,13 @@ static void percentile_is_a_mean_over_samples(void **state)
     fixture f;
     float x[3] = { 1, 2, 3 }, y[3] = { -1, 0, 7 };
     qg_tensor a = vector(x, 3), b = vector(y, 3);
-    double low, high;
     open_fixture(&f, "percentile", &a, &int8_scheme, 2);
-    void *other = qg_arena_get(f.b.ctx->arena, 1, f.observer->bytes(&f.o));
-    f.observer->begin(&f.o, other);
+    void *other = begun(&f);
     assert_ok(f.b.ctx, see(&f, f.state, 1, &b));
     assert_ok(f.b.ctx, see(&f, other, 0, &a));
-    f.observer->merge(&f.o, f.state, other);
-    f.observer->finish(&f.o, f.state, &low, &high);
-    assert_true(low == 0 && high == 5);
+    f.o.observer->merge(&f.o, f.state, other);
+    finish(&f);
+    assert_true(f.low[0] == 0 && f.high[0] == 5);
     bench_close(&f.b);
 }
 
@@ -115,21 +128,21 @@ static void minmax_tells_channels_apart(void **state)
         y.f32 = last;
         qg_tensor_copy(&x, &y);
         fixture f;
-        double low[3], high[3];
         const qg_tensor *seen = layout ? &y : &x;
         open_fixture(&f, "minmax", seen, &s, 1);
         assert_int_equal(f.o.channels, 3);
         assert_ok(f.b.ctx, see(&f, f.state, 0, seen));
-        f.observer->finish(&f.o, f.state, low, high);
-        assert_true(low[0] == -2 && high[0] == 8);
-        assert_true(low[1] == -9 && high[1] == 10);
-        assert_true(low[2] == 5 && high[2] == 12);
+        finish(&f);
+        assert_true(f.low[0] == -2 && f.high[0] == 8);
+        assert_true(f.low[1] == -9 && f.high[1] == 10);
+        assert_true(f.low[2] == 5 && f.high[2] == 12);
         s.axis = 2; /* the innermost one */
         bench_close(&f.b);
         open_fixture(&f, "minmax", seen, &s, 1);
         assert_ok(f.b.ctx, see(&f, f.state, 0, seen));
-        f.observer->finish(&f.o, f.state, low, high);
-        assert_true(low[0] == -9 && high[0] == 11 && low[1] == -2 && high[1] == 12);
+        finish(&f);
+        assert_true(f.low[0] == -9 && f.high[0] == 11 && f.low[1] == -2 &&
+                    f.high[1] == 12);
         s.axis = 1;
         bench_close(&f.b);
     }
@@ -160,7 +173,8 @@ static void scale_and_state_follow(void **state)
     qg_tensor t = vector(x, 2);
     open_fixture(&f, "minmax", &t, &int8_scheme, 1);
     assert_ok(f.b.ctx, see(&f, f.state, 0, &t));
-    assert_ok(f.b.ctx, qg_observe_finish(f.b.q, f.b.t[0], f.observer, &f.o, f.state));
+    assert_ok(f.b.ctx,
+              qg_observe_finish(f.b.q, f.b.t[0], &f.o, f.state, f.b.ctx->arena));
     assert_int_equal(f.b.t[0]->state, QG_TQC_ACTIVATED);
     assert_true(f.b.t[0]->scale[0] == (float)(2 * 6.0 / 255));
     bench_close(&f.b);
@@ -172,19 +186,18 @@ static void schemes_that_do_not_fit_are_refused(void **state)
     bench b;
     float x[2] = { 0, 1 };
     qg_tensor t = vector(x, 2);
-    const qg_observer *o;
     qg_observe out;
     bench_open(&b, 1, 0);
     b.t[0]->observer.name = "minmx";
-    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &o, &out), QG_ECONFIG,
+    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
                  "calibrate: n.in0: observer 'minmx'");
     b.t[0]->observer.name = "percentile";
     b.t[0]->scheme.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
     b.t[0]->scheme.axis = 3;
-    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &o, &out), QG_ECONFIG,
+    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
                  "n.in0: axis 3 does not fit rank 1");
     b.t[0]->scheme.axis = 0;
-    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &o, &out), QG_ECONFIG,
+    assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
                  "observer percentile serves per-tensor only, expected minmax");
     bench_close(&b);
 }

@@ -311,7 +311,8 @@ static void every_change_is_in_the_journal(void **state)
     expect_journal(&b, 0, "bits", "8", "4");
     expect_journal(&b, 1, "range", "[-128, 127]", "[-8, 7]");
     expect_journal(&b, 2, "rounding", "half-even", "half-away-from-zero");
-    qg_observer_setting o = { .name = "percentile", .percentile = 0.999 };
+    qg_observer_setting o = { .name = "percentile",
+                              .value[QG_PARAM_PERCENTILE] = 0.999 };
     assert_ok(b.ctx, qg_tqc_set_observer(b.q, b.t[A], &o));
     expect_journal(&b, 3, "observer", "none", "percentile");
     expect_journal(&b, 4, "percentile", "0", "0.999");

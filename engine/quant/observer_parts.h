@@ -1,0 +1,50 @@
+/* observer_parts.h -- what the files of observer families share: walking a tensor
+ * channel by channel, and its smallest and largest value.  Private to engine/quant.
+ *
+ * Any strides; runs go along the innermost axis, or over all of memory when channels do
+ * not matter and there are no gaps. */
+#ifndef QG_ENGINE_QUANT_OBSERVER_PARTS_H
+#define QG_ENGINE_QUANT_OBSERVER_PARTS_H
+
+#include "engine/quant/observer.h"
+
+/* A run of n floats of one channel, `stride` apart. */
+typedef void qg_run_visitor(void *ud, size_t channel, const float *x, int64_t n,
+                            int64_t stride);
+
+/* Visits every element of x once; channels count along the scheme's axis when
+ * o->channels is above 1. */
+void qg_observe_walk(const qg_observe *o, const qg_tensor *x, qg_run_visitor *visit,
+                     void *ud);
+
+/* Of one channel; an empty one is +infinity to -infinity. */
+typedef struct qg_extent {
+    float low, high;
+    bool broken; /* a NaN or an infinity was there */
+} qg_extent;
+
+/* Smallest and largest of a run; vectorizes, and does not depend on order. */
+qg_extent qg_extent_of(const float *x, int64_t n, int64_t stride);
+
+/* QG_ENUMERIC naming the sample when one of the n extents is broken. */
+QG_NODISCARD qg_status qg_extent_check(qg_ctx *ctx, const qg_extent *e, size_t n,
+                                       size_t sample);
+
+/* The functions of minmax; a state is qg_extent [channels].  Families build on it. */
+size_t qg_minmax_bytes(const qg_observe *o);
+void qg_minmax_begin(const qg_observe *o, void *state);
+qg_status qg_minmax_see(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
+                        const qg_tensor *x, qg_arena *scratch);
+void qg_minmax_merge(const qg_observe *o, void *into, const void *from);
+qg_status qg_minmax_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
+                           qg_arena *scratch, qg_found *out);
+
+/* The same of percentile: order statistics per sample, averaged (spec/ppq.md 3.4). */
+size_t qg_percentile_bytes(const qg_observe *o);
+qg_status qg_percentile_see(qg_ctx *ctx, const qg_observe *o, void *state,
+                            size_t sample, const qg_tensor *x, qg_arena *scratch);
+void qg_percentile_merge(const qg_observe *o, void *into, const void *from);
+qg_status qg_percentile_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
+                               qg_arena *scratch, qg_found *out);
+
+#endif

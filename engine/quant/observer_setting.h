@@ -1,0 +1,50 @@
+/* observer_setting.h -- which observer an endpoint has, and what that one was told.
+ *
+ * All parameters of all observers are one list, so that backend files, --set,
+ * --observer, quant.json and the journal know each of them by one name.  Which observer
+ * has which is a column of the observers' table (observer.h). */
+#ifndef QG_ENGINE_QUANT_OBSERVER_SETTING_H
+#define QG_ENGINE_QUANT_OBSERVER_SETTING_H
+
+#include <stdbool.h>
+
+/* clang-format off */
+/* id, key, whole, least, most, meaning.  A whole parameter is an integer; 0 is in no
+ * range, because it stands for the observer's own default.  (ORDER PARAM) */
+#define QG_OBSERVER_PARAM_MAP(X)                                               \
+    X(PERCENTILE, "percentile", 0, 0.5,   1,       "fraction inside the range") \
+    X(MIN_SCALE,  "min-scale",  0, 1e-38, 1,       "least scale")              \
+    X(BINS,       "bins",       1, 2,     1048576, "of the histogram")         \
+    X(LEVELS,     "levels",     1, 2,     65536,   "codes in the search")      \
+    X(FIRST_BIN,  "first-bin",  1, 1,     1048576, "first that may be the end") \
+    X(BIN_STRIDE, "bin-stride", 1, 1,     65536,   "between candidates")  \
+    X(AVERAGING,  "averaging",  0, 1e-6,  1,       "weight of a new sample")   \
+    X(POWER,      "power",      0, 0.1,   4,       "exponent of a sample")     \
+    X(COMPARE_AXIS, "compare-axis", 1, -8, 7,     "not 0")                    \
+    X(FETCHES,    "fetches",    1, 1,     1048576, "elements looked at per sample")
+/* clang-format on */
+
+typedef enum qg_observer_param {
+#define X(id, ...) QG_PARAM_##id,
+    QG_OBSERVER_PARAM_MAP(X)
+#undef X
+        QG_NOBSERVER_PARAM
+} qg_observer_param;
+
+/* Copied by value.  A rule that names another observer drops what the one before was
+ * told, except min-scale. */
+typedef struct qg_observer_setting {
+    const char *name; /* "percentile"; NULL: none (constants of a borrowed scale) */
+    double value[QG_NOBSERVER_PARAM]; /* 0: the observer's own default */
+} qg_observer_setting;
+
+/* What a parameter may be. */
+typedef struct qg_param_limit {
+    bool whole;
+    double least, most;
+} qg_param_limit;
+
+const char *qg_observer_param_name(qg_observer_param p); /* "min-scale" */
+qg_param_limit qg_observer_param_limit(qg_observer_param p);
+
+#endif
