@@ -4,8 +4,8 @@
  * observed endpoint it owns a state of `bytes`.  An observer may ask for several passes
  * over the data, e.g. the range first, then bins:
  *
- *     begin -> see(sample 0), see(7), ... -> merge -> next -> see ... -> merge -> finish
- *              `------- pass 0 --------------'        `---- pass 1 ----'
+ *     begin -> see(sample 0), see(7) ... -> merge -> next -> see ... -> merge -> finish
+ *              `------ pass 0 --------------'        `---- pass 1 ----'
  *
  * Unordered  (most) every worker has a state; all are merged, and the result must not
  *            depend on which worker saw which sample: a merge is exactly associative
