@@ -6,7 +6,7 @@
  *
  * NaN      comparisons are false for it, so it never becomes an extreme; v - v is 0
  *          for finite v and NaN for the rest
- * floor    (int) cuts toward zero; x < k * width, both exact, says where to step down */
+ * floor    (int) cuts toward zero; x < k * width, both exact, says where to go down */
 #ifndef QG_ENGINE_QUANT_STATS_BODY_H
 #define QG_ENGINE_QUANT_STATS_BODY_H
 
