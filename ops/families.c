@@ -6,4 +6,5 @@ static const qg_op *const family[] = {
 #undef FAMILY
 };
 
-const qg_registry qg_ops_registry = { family, sizeof family / sizeof family[0] };
+const qg_registry qg_ops_registry = { family, sizeof family / sizeof family[0],
+                                      qg_ops_upgrades };

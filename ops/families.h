@@ -13,6 +13,9 @@
 #include "ops/families.def"
 #undef FAMILY
 
+/* Ways from one row of an operator to the next; ends with a row without name. */
+extern const qg_upgrade qg_ops_upgrades[];
+
 /* All families, for qg_ctx.registry. */
 extern const qg_registry qg_ops_registry;
 

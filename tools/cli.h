@@ -41,7 +41,8 @@ typedef struct cli_arguments {
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block;
     int axis; /* INT_MIN: not given */
-    bool narrow, codes, whole;
+    const char *format, *weights, *placement, *report, *model;
+    bool narrow, codes, whole, strict;
     bool json, help;
     size_t verbose;
 } cli_arguments;
@@ -76,6 +77,7 @@ typedef struct cli_option {
     X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE)                                           \
+    X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
     X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
 /* clang-format on */
 enum cli_option_id {
@@ -136,6 +138,12 @@ int cli_failed(const cli_call *c);
 int cli_answer(const cli_call *c, qg_report *r);
 /* Opens a model or snapshot with the shapes of the command line. */
 QG_NODISCARD qg_status cli_open(const cli_call *c, const char *path, qg_model **out);
+/* "output 'PATH': cannot be written: FAULT". */
+int cli_refuse_output(const cli_call *c, const char *fault);
+
+/* cli_formats.c */
+int cli_export(const cli_call *c);
+int cli_import(const cli_call *c);
 
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);

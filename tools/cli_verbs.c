@@ -25,7 +25,7 @@ int cli_answer(const cli_call *c, qg_report *r)
     return status;
 }
 
-static int refuse_output(const cli_call *c, const char *fault)
+int cli_refuse_output(const cli_call *c, const char *fault)
 {
     char text[1200];
     (void)snprintf(text, sizeof text, "output '%.1000s': cannot be written: %s",
@@ -78,7 +78,7 @@ static int quantize(const cli_call *c)
     qg_quantize_options o;
     const char *fault = cli_snapshot_fault(a->output);
     if (fault)
-        return refuse_output(c, fault);
+        return cli_refuse_output(c, fault);
     quantize_options(c, &o);
     qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)
@@ -116,7 +116,7 @@ static int run(const cli_call *c)
     qg_run_options o;
     const char *fault = cli_folder_fault(c->args->output);
     if (fault)
-        return refuse_output(c, fault);
+        return cli_refuse_output(c, fault);
     run_options(c, &o);
     qg_status s = cli_open(c, c->args->file.at[0], &m);
     if (s == QG_OK)
@@ -296,6 +296,26 @@ const cli_verb cli_verbs[] = {
       .about = DATA_FORMS,
       .example = "qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot",
       .run = quantize },
+    { .name = "export",
+      .summary = "write a snapshot in a format of another tool",
+      .files = "SNAPSHOT",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = CLI_BIT(FORMAT) | CLI_BIT(WEIGHTS) | CLI_BIT(PLACEMENT) |
+               CLI_BIT(STRICT) | CLI_BIT(REPORT) | CLI_BIT(FILE),
+      .needs = CLI_BIT(FORMAT) | CLI_BIT(FILE),
+      .about = "Answers with what the format cannot say, endpoint by endpoint.",
+      .example = "qg export snapshot --format onnx-qdq -o model.qdq.onnx",
+      .run = cli_export },
+    { .name = "import",
+      .summary = "make a snapshot from what another tool wrote",
+      .files = "FILE",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = CLI_BIT(FORMAT) | CLI_BIT(MODEL) | CLI_BIT(SNAPSHOT),
+      .needs = CLI_BIT(FORMAT) | CLI_BIT(SNAPSHOT),
+      .example = "qg import model.qdq.onnx --format onnx-qdq -o snapshot",
+      .run = cli_import },
     { .name = "run",
       .summary = "run a model, or a snapshot as the backend would",
       .files = "MODEL.onnx|SNAPSHOT",

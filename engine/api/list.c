@@ -5,6 +5,7 @@
 #include "engine/api/model.h"
 #include "engine/api/report.h"
 #include "engine/core/suggest.h"
+#include "engine/io/format.h"
 #include "engine/quant/metric.h"
 #include "engine/quant/observer.h"
 #include "engine/quant/quirk.h"
@@ -169,6 +170,29 @@ static qg_status quirks(qg_report *r, qg_table *t)
     return QG_OK;
 }
 
+/* What a format can say, as words; "" when nothing beyond one scale per tensor. */
+static const char *says_text(qg_arena *a, uint32_t says)
+{
+    const char *text = "";
+    for (unsigned bit = 0; bit < QG_N_ASPECT && text; bit++)
+        if (says >> bit & 1u)
+            text = qg_arena_printf(a, "%s%s%s", text, *text ? " " : "",
+                                   qg_aspect_word((enum qg_aspect)(1u << bit)));
+    return text;
+}
+
+static qg_status formats(qg_report *r, qg_table *t)
+{
+    for (const qg_format *const *f = qg_formats; *f; f++) {
+        const char *says = says_text(r->arena, (*f)->says);
+        if (!says)
+            return qg_nomem(r->ctx);
+        QG_TRY(row(r, t, (*f)->name, (*f)->suffix, (*f)->build ? "yes" : "no",
+                   (*f)->import ? "yes" : "no", (*f)->summary, says));
+    }
+    return QG_OK;
+}
+
 /* --- words --- */
 
 static qg_status metrics(qg_report *r, qg_table *t)
@@ -232,6 +256,8 @@ static const topic topic_table[] = {
       "how a range is found in the data", observers },
     { "quirks", "quirk meaning",
       "deviations kept for parity with other tools", quirks },
+    { "formats", "format file export import meaning says",
+      "what other tools read and write", formats },
     { "metrics", "metric better meaning",
       "how an error is measured", metrics },
     { "dtypes", "dtype bits",

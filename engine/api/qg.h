@@ -164,6 +164,37 @@ QG_NODISCARD qg_status qg_model_save(qg_model *m, const char *folder);
  * without TQCs. */
 QG_NODISCARD qg_status qg_model_export_onnx(qg_model *m, const char *path);
 
+/* --- formats of other tools --- */
+
+/* For qg_model_export; texts are words of `qg list formats`. */
+typedef struct qg_format_options {
+    size_t size;
+    const char *format;    /* "onnx-qdq"; required */
+    const char *weights;   /* "int" or "float"; NULL: the format's default */
+    const char *placement; /* "ort", "trt", "openvino"; NULL: the format's default */
+    bool strict;           /* what the format cannot say is an error, not a report */
+    const char *report;    /* file for the loss report, JSON when it ends in ".json",
+                            * else text; NULL: none */
+} qg_format_options;
+void qg_format_options_init(qg_format_options *o);
+
+/* Writes a quantized model in a format of `qg list formats`: `path`, and what goes
+ * beside it.  All files complete or none.  *report (may be NULL): format, options, the
+ * files, and the table `losses`: endpoint, value, what is lost, whether the runtime
+ * will compute something else for it, and what stands in its place.
+ * QG_ESTATE when the model is not quantized, QG_ECONFIG for a wrong option,
+ * QG_EUNSUPPORTED for what cannot be written at all, and with `strict` when anything is
+ * lost. */
+QG_NODISCARD qg_status qg_model_export(qg_model *m, const qg_format_options *o,
+                                       const char *path, qg_report **report);
+
+/* The other way: the file at `path`, with the graph of `model` (an ONNX file) when the
+ * format has none of its own (else NULL), as a quantized model for qg_model_save.
+ * *report (may be NULL): counts per state.  QG_EPARSE and QG_EMODEL say where. */
+QG_NODISCARD qg_status qg_model_import(qg_ctx *ctx, const char *path,
+                                       const char *format, const char *model,
+                                       qg_model **out, qg_report **report);
+
 /* --- one array --- */
 
 /* A scheme in words, and where its scale and offset come from.  Lists are texts with

@@ -427,6 +427,40 @@ static qg_status add_opsets(struct exporter *e, model_proto *m)
     return QG_OK;
 }
 
+/* The keys that the ONNX manual names for per-tensor and per-axis parameters. */
+static qg_status add_annotation(struct exporter *e, const qg_onnx_annotation *a,
+                                graph_proto *g)
+{
+    Onnx__TensorAnnotation *m = message(e, &onnx__tensor_annotation__descriptor);
+    const qg_onnx_property where[] = {
+        {"SCALE_TENSOR",       a->scale     },
+        { "ZERO_POINT_TENSOR", a->zero_point},
+    };
+    if (!m)
+        return qg_nomem(e->ctx);
+    m->tensor_name = unconst(a->tensor);
+    m->quant_parameter_tensor_names = QG_NEWN(e->arena, 2, entry_proto *);
+    if (!m->quant_parameter_tensor_names)
+        return qg_nomem(e->ctx);
+    for (size_t i = 0; i < 2; i++)
+        QG_TRY(add_entry(e, &m->quant_parameter_tensor_names,
+                         &m->n_quant_parameter_tensor_names, &where[i]));
+    g->quantization_annotation[g->n_quantization_annotation++] = m;
+    return QG_OK;
+}
+
+static qg_status add_annotations(struct exporter *e, const qg_export_options *options,
+                                 graph_proto *g)
+{
+    size_t n = options ? options->n_annotation : 0;
+    g->quantization_annotation = QG_NEWN(e->arena, n, Onnx__TensorAnnotation *);
+    if (!g->quantization_annotation)
+        return qg_nomem(e->ctx);
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(add_annotation(e, &options->annotation[i], g));
+    return QG_OK;
+}
+
 static qg_status make_model(struct exporter *e, const qg_export_options *options,
                             model_proto *m)
 {
@@ -445,7 +479,8 @@ static qg_status make_model(struct exporter *e, const qg_export_options *options
                          &options->metadata[i]));
     for (size_t i = 0; i < e->root->value.n; i++)
         e->name[i] = e->root->value.at[i]->name;
-    return make_graph(e, e->root, &m->graph);
+    QG_TRY(make_graph(e, e->root, &m->graph));
+    return add_annotations(e, options, m->graph);
 }
 
 /* ---- Files ---- */

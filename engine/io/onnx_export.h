@@ -24,9 +24,17 @@ typedef struct qg_onnx_property {
     const char *key, *value;
 } qg_onnx_property;
 
+/* An entry of quantization_annotation: the initializers that hold scale and zero point
+ * of a tensor.  No runtime reads it; Netron shows it beside the tensor. */
+typedef struct qg_onnx_annotation {
+    const char *tensor, *scale, *zero_point; /* names of values */
+} qg_onnx_annotation;
+
 typedef struct qg_export_options {
     const qg_onnx_property *metadata; /* [n_metadata]: metadata_props of the model */
     size_t n_metadata;
+    const qg_onnx_annotation *annotation; /* [n_annotation] of the outermost graph */
+    size_t n_annotation;
     /* Bytes of constants above which they go to "<file>.data" beside the model, which
      * must stay below the 2 GiB of protobuf; 0: 1.5 GiB. */
     size_t external_above;

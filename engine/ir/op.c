@@ -44,6 +44,26 @@ const qg_op *qg_op_newest(const qg_registry *r, const char *name)
     return best;
 }
 
+const qg_op *qg_op_next(const qg_registry *r, const char *name, int64_t since)
+{
+    const qg_op *best = NULL;
+    for (size_t f = 0; r && f < r->n_family; f++)
+        for (const qg_op *op = r->family[f]; op->name; op++)
+            if (strcmp(op->name, name) == 0 && op->since > since &&
+                !*plain_domain(op->domain) && (!best || op->since < best->since))
+                best = op;
+    return best;
+}
+
+const qg_upgrade *qg_op_upgrade(const qg_registry *r, const qg_op *op)
+{
+    const qg_upgrade *u = r ? r->upgrade : NULL;
+    for (; u && u->name; u++)
+        if (u->since == op->since && strcmp(u->name, op->name) == 0)
+            return u;
+    return NULL;
+}
+
 /* Stops adding where a longest entry would no longer fit, so text is never cut
  * inside one. */
 const char *qg_op_versions(const qg_registry *r, const char *domain, const char *name,

@@ -143,12 +143,24 @@ struct qg_call {
     void *local;                /* kernels only: see ir/kernel.h */
 };
 
+/* How a node of ai.onnx moves from the row of this name and `since` to the next row:
+ * what it said must mean the same there.  See ir/upgrade.h. */
+typedef struct qg_upgrade {
+    const char *name;
+    int16_t since;
+    const char *becomes; /* the operator of the next row; NULL: the same name */
+    /* Rewrites attributes and inputs, may put nodes of `opset` around n.  NULL: nothing
+     * to rewrite.  QG_EUNSUPPORTED when the newer row cannot say it. */
+    qg_status (*run)(qg_graph *g, qg_node *n, int64_t opset);
+} qg_upgrade;
+
 /* What the executor may ask a registry for.
  * Which operators exist; ops/families.c has the one of the library, tests make their
  * own. */
 typedef struct qg_registry {
     const qg_op *const *family; /* each ends with a row whose name is NULL */
     size_t n_family;
+    const qg_upgrade *upgrade; /* ends with a row whose name is NULL; NULL: none */
 } qg_registry;
 
 /* The entry with the highest since <= opset (and opset <= until); NULL when there is
@@ -156,6 +168,12 @@ typedef struct qg_registry {
  * Linear in the rows: asked once per node, at import. */
 const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *name,
                         int64_t opset);
+
+/* The row of the default domain with the lowest since above `since`; NULL: none. */
+const qg_op *qg_op_next(const qg_registry *r, const char *name, int64_t since);
+
+/* The way of a node from this row to the next one; NULL: none is known. */
+const qg_upgrade *qg_op_upgrade(const qg_registry *r, const qg_op *op);
 
 /* ", known for opset 1 to 9, 11 and later": every entry of the operator, for messages;
  * "" when there is none. */

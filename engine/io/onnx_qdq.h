@@ -1,0 +1,44 @@
+/* onnx_qdq.h -- parts of the format onnx-qdq.  Private to engine/io.
+ *
+ * onnx_qdq.c       where Q and DQ go; the format's row
+ * onnx_qdq_grid.c  how ONNX says a scheme: element type, opset, shape of the scales
+ *
+ * Source: ONNX QuantizeLinear and DequantizeLinear 10, 13, 19, 21, 23; spec/peers.md
+ * 4.6; spec/ppq.md 10.2 (its absolute tolerance for equal scales mended: equal is
+ * equal bits). */
+#ifndef QG_ENGINE_IO_ONNX_QDQ_H
+#define QG_ENGINE_IO_ONNX_QDQ_H
+
+#include "engine/quant/tqc.h"
+
+/* Whose rules of fusion the graph is laid out for. */
+enum qg_placement { QG_PLACE_ORT, QG_PLACE_TRT, QG_PLACE_OPENVINO };
+
+/* A scheme in ONNX's words. */
+typedef struct qg_onnx_grid {
+    qg_dtype code;     /* type of codes and zero points; QG_NODTYPE: cannot be said */
+    int16_t opset;     /* least ai.onnx that has the type and the form */
+    bool clip;         /* the type holds more codes than the scheme: clamp before */
+    const char *fault; /* why it cannot be said; static; NULL: it can */
+} qg_onnx_grid;
+
+/* How the endpoint's scheme is said: the narrowest type that has at least its bits and
+ * holds its codes.  constant: int32 is a type too, since only DequantizeLinear reads
+ * it. */
+qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement place);
+
+/* Lowest and highest value of parameter c: limits in steps times scale, one
+ * rounding. */
+void qg_onnx_limits(const qg_tqc *t, size_t c, float *low, float *high);
+
+/* Type and dims of scale and zero point for values like x: a scalar, [channels], or x
+ * with its axis counted in blocks. */
+void qg_onnx_scale_type(const qg_tqc *t, const qg_tensor *x, qg_dtype type,
+                        qg_tensor *out);
+
+/* The zero points of p in a new tensor of the grid's type. */
+QG_NODISCARD qg_status qg_onnx_zero_points(qg_ctx *ctx, qg_arena *a, const qg_tqc *t,
+                                           qg_dtype code, const qg_tensor *x,
+                                           qg_tensor *out);
+
+#endif

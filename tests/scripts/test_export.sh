@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# qg export, qg import: messages, --strict, the loss report, the same bytes each time.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/scripts/cli.sh
+
+model=configs/models/digits.onnx data=configs/data/digits_calib.npy
+quantize() { # NAME BACKEND OPTIONS...
+    local name=$1 backend=$2
+    shift 2
+    expect 0 '' "$qg" quantize $model -b "$backend" -d $data -n 16 -o "$work/$name" "$@"
+}
+same() { cmp -s "$1" "$2" || complain "$1 and $2 differ"; }
+rows() { # FILE.json ASPECT: how many losses of it
+    grep -c "\"lost\": \"$2\"" "$1"
+}
+
+quantize trt trt-int8 --jobs 1
+quantize trt2 trt-int8 --jobs 2
+quantize ncnn ncnn-int8
+
+# Words and options.
+expect 2 'export: expected --format FORMAT' "$qg" export "$work/trt" -o "$work/out"
+expect 2 'export: expected -o FILE' "$qg" export "$work/trt" --format onnx-qdq
+expect 1 "format 'onnx-qdp': no such format, expected one of .*did you mean 'onnx-qdq'" \
+    "$qg" export "$work/trt" --format onnx-qdp -o "$work/out"
+expect 1 "format 'onnx-qdq': weights 'ints', expected int or float, did you mean 'int'" \
+    "$qg" export "$work/trt" --format onnx-qdq --weights ints -o "$work/out"
+expect 1 "format 'onnx-qdq': placement 'x', expected ort, trt or openvino" \
+    "$qg" export "$work/trt" --format onnx-qdq --placement x -o "$work/out"
+expect 1 'export: the model is not quantized, expected a snapshot' \
+    "$qg" export $model --format onnx-qdq -o "$work/out"
+expect 1 'No such file' "$qg" export "$work/trt" --format onnx-qdq -o "$work/no/out"
+expect 1 'No such file' "$qg" export "$work/trt" --format onnx-qdq -o "$work/out" \
+    --report "$work/no/report"
+
+# The same bytes for any number of workers, and each time.
+for jobs in trt trt2; do
+    expect 0 '' "$qg" export "$work/$jobs" --format onnx-qdq -o "$work/$jobs.onnx" \
+        --report "$work/$jobs.json"
+done
+same "$work/trt.onnx" "$work/trt2.onnx"
+same "$work/trt/quant.json" "$work/trt2/quant.json"
+expect 0 '' "$qg" export "$work/trt" --format onnx-qdq -o "$work/again.onnx" --strict
+same "$work/trt.onnx" "$work/again.onnx"
+[ "$(rows "$work/trt.json" .)" = 0 ] || complain 'trt-int8 loses something'
+
+# What is lost, in text and JSON, and as an error.
+expect 0 '' "$qg" export "$work/ncnn" --format onnx-qdq -o "$work/ncnn.onnx" \
+    --report "$work/ncnn.json"
+[ "$(rows "$work/ncnn.json" rounding)" -gt 8 ] || complain 'no rounding lost for ncnn'
+[ "$(rows "$work/ncnn.json" range)" -gt 4 ] || complain 'no range lost for ncnn'
+expect 0 '' "$qg" export "$work/ncnn" --format onnx-qdq -o "$work/ncnn.onnx" \
+    --report "$work/ncnn.txt"
+grep -q 'rounding .*another rounding than half-even' "$work/ncnn.txt" ||
+    complain 'no rounding in the text report'
+expect 1 "format 'onnx-qdq' cannot say .* \\(and [0-9]+ more\\), expected none with --strict" \
+    "$qg" export "$work/ncnn" --format onnx-qdq --strict -o "$work/out"
+[ -z "$(ls "$work" | grep '^out')" ] || complain 'a refused export leaves something behind'
+expect 1 "format 'onnx-qdq': can only be exported|has its graph in the file" \
+    "$qg" import "$work/trt.onnx" --format onnx-qdq --model $model -o "$work/out"
+
+# TensorRT refuses what it cannot run, by name.
+quantize asym trt-int8 --set 'op=Conv slot=in0 policy=per-tensor,linear,asymmetric range=0,255'
+expect 1 'in0: TensorRT .*expected a scheme for TensorRT or another --placement' \
+    "$qg" export "$work/asym" --format onnx-qdq --placement trt -o "$work/out"
+
+finish

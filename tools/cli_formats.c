@@ -1,0 +1,40 @@
+/* cli_formats.c -- export and import: what other tools read and write. */
+#include "tools/cli.h"
+
+int cli_export(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_format_options o;
+    qg_format_options_init(&o);
+    o.format = a->format;
+    o.weights = a->weights;
+    o.placement = a->placement;
+    o.strict = a->strict;
+    o.report = a->report;
+    qg_status s = cli_open(c, a->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_export(m, &o, a->output, &r);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    qg_model_close(m);
+    return status;
+}
+
+int cli_import(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    const char *fault = cli_snapshot_fault(a->output);
+    if (fault)
+        return cli_refuse_output(c, fault);
+    qg_status s = qg_model_import(c->ctx, a->file.at[0], a->format, a->model, &m, &r);
+    if (s == QG_OK)
+        s = qg_model_save(m, a->output);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    if (s != QG_OK)
+        qg_report_free(r);
+    qg_model_close(m);
+    return status;
+}
