@@ -20,7 +20,9 @@ static qg_status copy(qg_ctx *ctx, char **argv, size_t external_above)
     static const qg_onnx_property made_by[] = {
         {"copied by", "onnx_copy"}
     };
-    qg_export_options options = { made_by, 1, external_above };
+    qg_export_options options = { .metadata = made_by,
+                                  .n_metadata = 1,
+                                  .external_above = external_above };
     qg_graph *g;
     QG_TRY(qg_onnx_import(ctx, argv[1], NULL, &g));
     qg_status s = qg_infer(g, NULL, 0);
