@@ -124,7 +124,7 @@ static const qg_op toys[] = {
 /* clang-format on */
 
 static const qg_op *const families[] = { toys };
-const qg_registry toy_registry = { families, 1 };
+const qg_registry toy_registry = { .family = families, .n_family = 1 };
 
 toy toy_new(void)
 {
