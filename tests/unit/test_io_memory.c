@@ -76,7 +76,7 @@ static void bodies(void **state)
         { 0},
     };
     static const qg_op *const families[] = { ops };
-    static qg_registry registry = { families, 1 };
+    static qg_registry registry = { .family = families, .n_family = 1 };
     (void)state;
     every_request_may_fail(toy_body, &registry, 10);
 }

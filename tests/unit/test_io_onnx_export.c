@@ -26,7 +26,7 @@ static const qg_op plain_ops[] = {
 };
 /* clang-format on */
 static const qg_op *const families[] = { plain_ops };
-static const qg_registry registry = { families, 1 };
+static const qg_registry registry = { .family = families, .n_family = 1 };
 
 struct fixture {
     qg_ctx *ctx;
