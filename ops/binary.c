@@ -345,10 +345,11 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
 }
 
 #define JOINS (QG_OP_ELEMENTWISE | QG_OP_JOIN | QG_OP_PURE)
-#define ROW(onnx, first, last, id)                                                     \
+#define SUMS  (JOINS | QG_OP_HOMOGENEOUS) /* s a + s b == s (a + b) */
+#define ROW(onnx, first, last, id, bits)                                               \
     {                                                                                  \
         .name = onnx, .since = first, .until = last, .min_in = 2, .max_in = 2,         \
-        .min_out = 1, .max_out = 1, .in_roles = "d", .traits = JOINS,                  \
+        .min_out = 1, .max_out = 1, .in_roles = "d", .traits = (bits),                 \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
         .infer = infer_numbers, .run = id##_run, .in_place = 3                         \
     }
@@ -356,8 +357,8 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
     {                                                                                  \
         .name = "PRelu", .since = first, .until = last, .min_in = 2, .max_in = 2,      \
         .min_out = 1, .max_out = 1, .in_roles = "dg",                                  \
-        .traits =                                                                      \
-            QG_OP_ELEMENTWISE | QG_OP_ACTIVATION | QG_OP_PURE | QG_OP_BATCH_FIRST,     \
+        .traits = QG_OP_ELEMENTWISE | QG_OP_ACTIVATION | QG_OP_HOMOGENEOUS |           \
+                  QG_OP_PURE | QG_OP_BATCH_FIRST,                                      \
         .param_size = sizeof(qg_binary_param), .prepare = prelu_prepare,               \
         .infer = prelu_infer, .run = prelu_run, .in_place = 1                          \
     }
@@ -378,14 +379,14 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
 
 /* clang-format off */
 const qg_op qg_ops_binary[] = {
-    ROW("Add", 1, 6, add),
+    ROW("Add", 1, 6, add, SUMS),
     { .name = "Add", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-      .in_roles = "d", .traits = JOINS, .param_size = sizeof(qg_binary_param),
+      .in_roles = "d", .traits = SUMS, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run,
       .in_place = 3, .compile = add_compile, .affine = add_affine },
-    ROW("Sub", 1, 6, sub),      ROW("Sub", 7, 0, sub),
-    ROW("Mul", 1, 6, mul),      ROW("Mul", 7, 0, mul),
-    ROW("Div", 1, 6, divide),   ROW("Div", 7, 0, divide),
+    ROW("Sub", 1, 6, sub, SUMS),      ROW("Sub", 7, 0, sub, SUMS),
+    ROW("Mul", 1, 6, mul, JOINS),     ROW("Mul", 7, 0, mul, JOINS),
+    ROW("Div", 1, 6, divide, JOINS),  ROW("Div", 7, 0, divide, JOINS),
     ROWPOW(1, 6),               ROWPOW(7, 0),
     ROWPRELU(1, 6),             ROWPRELU(7, 0),
     ROWFOLD("Max",  1, max, numbers),

@@ -308,8 +308,11 @@ static qg_status unpool(const qg_call *k)
 static qg_status run_unpool(const qg_call *k) { return qg_run_f32(k, unpool); }
 
 #define MAX_TRAITS                                                                     \
-    (QG_OP_POOLING | QG_OP_PASSIVE | QG_OP_MONOTONE | QG_OP_PURE | QG_OP_BATCH_FIRST)
-#define MEAN_TRAITS (QG_OP_POOLING | QG_OP_MONOTONE | QG_OP_PURE | QG_OP_BATCH_FIRST)
+    (QG_OP_POOLING | QG_OP_PASSIVE | QG_OP_MONOTONE | QG_OP_HOMOGENEOUS | QG_OP_PURE | \
+     QG_OP_BATCH_FIRST)
+#define MEAN_TRAITS                                                                    \
+    (QG_OP_POOLING | QG_OP_MONOTONE | QG_OP_HOMOGENEOUS | QG_OP_PURE |                 \
+     QG_OP_BATCH_FIRST)
 #define NORM_TRAITS (QG_OP_POOLING | QG_OP_PURE | QG_OP_BATCH_FIRST)
 #define ROW(onnx, opset, outputs, read, size, bits)                                    \
     {                                                                                  \

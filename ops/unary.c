@@ -370,7 +370,8 @@ static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float
 /* clang-format off */
 const qg_op qg_ops_unary[] = {
     { .name = "Relu", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
-      .in_roles = "d", .traits = ACT | MONO, .infer = relu_infer, .run = relu_run,
+      .in_roles = "d", .traits = ACT | MONO | QG_OP_HOMOGENEOUS, .infer = relu_infer,
+      .run = relu_run,
       .in_place = 1, .clamp = relu_clamp },
     ROWCLIP(1, 10, 1),
     ROWCLIP(11, 0, 3),
@@ -384,7 +385,7 @@ const qg_op qg_ops_unary[] = {
     ROWA("Celu",           12, celu, celu,   ACT),
     ROWA("Selu",            1, selu, selu_1, ACT),
     ROWA("Selu",            6, selu, selu,   ACT),
-    ROWA("LeakyRelu",       1, leaky, leaky, ACT),
+    ROWA("LeakyRelu",       1, leaky, leaky, ACT | QG_OP_HOMOGENEOUS),
     ROWA("ThresholdedRelu", 1, thresholded, thresholded, ACT),
     ROWA("HardSigmoid",     1, hard_sigmoid, hard_sigmoid, ACT),
     ROWA("Swish",          24, swish, swish, ACT),

@@ -189,11 +189,15 @@ static qg_status count_use(qg_pass_env *env, const qg_observer *ob)
 }
 
 /* What --observer says replaces the observer with all that it was told, but for
- * min-scale. */
+ * min-scale.  A scale that is prescribed stays: it is no matter of data. */
 static qg_status replace_observer(qg_pass_env *env, qg_tqc *t,
                                   const qg_observer_setting *given)
 {
+    const qg_observer *own =
+        t->observer.name ? qg_observer_find(t->observer.name) : NULL;
     qg_observer_setting o = *given;
+    if (own && own->value[QG_PARAM_STEP] != 0)
+        return QG_OK;
     if (o.value[QG_PARAM_MIN_SCALE] == 0)
         o.value[QG_PARAM_MIN_SCALE] = t->observer.value[QG_PARAM_MIN_SCALE];
     return qg_tqc_set_observer(env->quant, t, &o);

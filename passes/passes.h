@@ -7,6 +7,7 @@
  *     fuse-batchnorm         multiply normalizations into the weights before them
  *     fuse-bias              turn sums with constants behind compute nodes into bias
  *     sweep                  remove dead code
+ *     equalize               weights of layers in a row get channels of like size (off)
  *     dispatch               decide per node: quantized, float, or shape and index data
  *     rules                  make the TQCs, by the rules of the backend
  *     fuse                   silence what the backend computes in one kernel

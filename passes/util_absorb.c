@@ -95,21 +95,6 @@ static qg_status read_affine(attempt *a, bool *fits)
     return QG_OK;
 }
 
-/* The constant at a slot gets a new tensor: in place when nobody else reads it. */
-static qg_status replace(attempt *a, uint32_t slot, const char *name,
-                         const qg_tensor *t)
-{
-    assert(t && t->data);
-    qg_graph *g = a->env->graph;
-    qg_value *v = slot < a->p->n_in ? a->p->in[slot] : NULL;
-    if (v && v->use.n == 1 && !v->is_output && !v->is_input)
-        return qg_edit_make_constant(g, v, t);
-    QG_TRY(qg_edit_add_constant(g, v ? v->name : name, t, &v));
-    if (slot >= a->p->n_in)
-        QG_TRY(qg_edit_grow_inputs(g, a->p, slot + 1));
-    return qg_edit_set_input(g, a->p, slot, v);
-}
-
 /* In double, rounded once: within the 1e-5 that canonical passes promise. */
 static qg_status scale_weight(attempt *a)
 {
@@ -122,7 +107,7 @@ static qg_status scale_weight(attempt *a)
     for (int64_t i = 0; i < n; i++)
         t->f32[i] =
             (float)((double)t->f32[i] * a->scale[i / inner % (int64_t)a->channels]);
-    return replace(a, a->weight, a->p->name, t);
+    return qg_edit_give_constant(g, a->p, a->weight, a->p->name, t);
 }
 
 /* Gemm adds beta * bias, so the shift is divided by beta. */
@@ -143,7 +128,8 @@ static qg_status move_bias(attempt *a)
         t->f32[c] = (float)(old * a->scale[c] + a->shift[c] / (double)a->beta);
     }
     const char *name = qg_arena_printf(g->arena, "%s_bias", a->p->name);
-    return name ? replace(a, a->bias, name, t) : qg_nomem(a->env->ctx);
+    return name ? qg_edit_give_constant(g, a->p, a->bias, name, t)
+                : qg_nomem(a->env->ctx);
 }
 
 /* Silent when the node before is no compute node: that is not a near miss. */

@@ -111,10 +111,25 @@ static qg_status traits(qg_report *r, qg_table *t)
 
 /* --- configuration --- */
 
+/* "iterations=10 level=1" */
+static const char *params_text(qg_arena *a, const qg_pass_param *p)
+{
+    const char *text = "";
+    for (; p && p->name && text; p++)
+        text =
+            qg_arena_printf(a, "%s%s%s=%g", text, *text ? " " : "", p->name, p->value);
+    return text;
+}
+
 static qg_status passes(qg_report *r, qg_table *t)
 {
-    for (size_t i = 0; qg_passes[i]; i++)
-        QG_TRY(row(r, t, qg_passes[i]->name, qg_passes[i]->summary));
+    for (size_t i = 0; qg_passes[i]; i++) {
+        const char *params = params_text(r->arena, qg_passes[i]->param);
+        if (!params)
+            return qg_nomem(r->ctx);
+        QG_TRY(row(r, t, qg_passes[i]->name, qg_passes[i]->summary,
+                   *params ? params : NULL));
+    }
     return QG_OK;
 }
 
@@ -248,7 +263,7 @@ static const topic topic_table[] = {
       "operators, and what passes may ask them", ops },
     { "traits", "trait meaning",
       "what operators are known by", traits },
-    { "passes", "pass meaning",
+    { "passes", "pass meaning parameters",
       "steps of a pipeline", passes },
     { "backends", "backend title file",
       "what `qg quantize -b` takes by name", backends },

@@ -53,6 +53,15 @@ static qg_status shorten_origins(job *j)
     return QG_OK;
 }
 
+/* The pipeline's word first, then the backend's and that of the run. */
+static qg_status join_settings(job *j)
+{
+    qg_pass_settings *into = &j->pipeline.setting;
+    for (size_t i = 0; i < j->backend->setting.n; i++)
+        QG_TRY(qg_vec_push(j->m->ctx, j->arena, into, j->backend->setting.at[i]));
+    return QG_OK;
+}
+
 static qg_status read_backend(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
@@ -72,7 +81,8 @@ static qg_status read_backend(job *j)
     }
     QG_TRY(shorten_origins(j));
     QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
-    return qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline);
+    QG_TRY(qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline));
+    return join_settings(j);
 }
 
 /* --- dump after passes --- */
@@ -361,7 +371,9 @@ static qg_status run_passes(job *j, qg_report **report)
                     .observer = j->o->observer,
                     .samples = j->o->samples,
                     .jobs = j->o->jobs,
-                    .reference = j->o->reference_kernels},
+                    .reference = j->o->reference_kernels,
+                    .setting = j->pipeline.setting.at,
+                    .n_setting = j->pipeline.setting.n},
         .dump = j->o->dump_after ? dump : NULL,
         .progress = progress,
         .ud = j,

@@ -272,6 +272,20 @@ static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
 
 /* --- one file --- */
 
+/* `passes: {equalize: {iterations: 3}, align: no}` */
+static qg_status read_passes(const qg_backend_reader *r, const qg_yaml *file)
+{
+    const qg_yaml *y = qg_yaml_get(file, "passes");
+    if (y && y->kind != QG_YAML_MAP)
+        return qg_yaml_fail(r->ctx, y, "passes",
+                            "expected a map from pass to yes, no "
+                            "or its parameters");
+    for (size_t i = 0; y && i < y->n; i++)
+        QG_TRY(qg_read_pass_settings(r->ctx, r->arena, y->item[i], y->key[i],
+                                     &r->b->setting));
+    return QG_OK;
+}
+
 static qg_status read_text(const qg_backend_reader *r, const qg_yaml *file,
                            const char *key, const char **out)
 {
@@ -306,10 +320,11 @@ static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
 
 /* What configs/schema/backend.json allows as well; a test compares the two. */
 static const char *const file_keys[] = {
-    "name",    "title",    "extends",  "source",   "profile",    "pipeline",
-    "quirks",  "+quirks",  "dispatch", "defaults", "quantizes",  "+quantizes",
-    "passive", "+passive", "-passive", "rules",    "-rules",     "fusions",
-    "sharing", "-sharing", "-fusions", "why",      "-quantizes", NULL
+    "name",      "title",      "extends",    "source",   "profile",
+    "pipeline",  "quirks",     "+quirks",    "dispatch", "defaults",
+    "quantizes", "+quantizes", "passive",    "+passive", "-passive",
+    "rules",     "-rules",     "fusions",    "sharing",  "-sharing",
+    "-fusions",  "why",        "-quantizes", "passes",   NULL
 };
 static const char *const dispatchers[] = { "conservative", "aggressive", "pointwise",
                                            "all-in", NULL };
@@ -337,6 +352,7 @@ static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
     QG_TRY(read_words(r, file, "quantizes", true, &b->quantizes));
     QG_TRY(read_words(r, file, "passive", true, &b->passive));
     QG_TRY(read_defaults(r, file));
+    QG_TRY(read_passes(r, file));
     for (enum section s = RULES; s < N_SECTION; s++)
         QG_TRY(read_section(r, file, s));
     return QG_OK;

@@ -4,6 +4,8 @@
  * file, then in the search folders.  Parents are read first.
  *   scalars     name, title, profile, pipeline, dispatch: the child's holds
  *   defaults    field by field
+ *   passes      parameters of passes: {equalize: {iterations: 3}, align: no}; the last
+ *               word counts
  *   sections    rules, fusions, sharing: by id; a known id is replaced where it stands,
  *               a new one is appended; `-rules: [id]` (`-fusions`, ...) removes
  *   lists       quantizes, passive, quirks: the list replaces the parent's;
@@ -37,7 +39,8 @@
  *            slot, constant, graph-input, graph-output,
  *            value, dims                                of the endpoint
  *     set    bits, range, rounding, policy, axis, exponent-bits, block, observer,
- *            percentile, min-scale, bins, state, visibility, derive, platform */
+ *            percentile, min-scale, bins, step, zero, state, visibility, derive,
+ *            platform */
 #ifndef QG_ENGINE_IO_BACKEND_YAML_H
 #define QG_ENGINE_IO_BACKEND_YAML_H
 
@@ -61,7 +64,8 @@ QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *nam
 QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path,
                                         qg_backend *b);
 
-/* "op=Conv_3 slot=in0 bits=4": words key=value of `match` and `set`.  op is an
+/* "pass=equalize iterations=3": parameters of a pass, `on` among them.  Or
+ * "op=Conv_3 slot=in0 bits=4": words key=value of `match` and `set`.  op is an
  * operator's name, else a glob over node names; lists with commas, no spaces.  The
  * rule's id is "set:<k>", k counting from 1.
  * QG_ECONFIG quotes the word that is wrong. */

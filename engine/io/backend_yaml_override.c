@@ -84,6 +84,43 @@ static qg_status unknown_key(const line *l, const char *key)
                    l->number, key, qg_suggest_text(&near, hint));
 }
 
+/* The maps live in the line, their arrays too. */
+static void open_map(const line *l, map *m)
+{
+    m->node = (qg_yaml){ .kind = QG_YAML_MAP,
+                         .line = l->number,
+                         .file = "--set",
+                         .text = "",
+                         .key = m->key,
+                         .item = m->item };
+}
+
+/* "pass=equalize iterations=3": every other word is a parameter of that pass. */
+static qg_status set_pass(const line *l, char *text, qg_backend *b)
+{
+    static const char word[] = "pass=";
+    char *name = text + sizeof word - 1, *p = name + strcspn(name, " ");
+    map m;
+    open_map(l, &m);
+    for (p += strspn(p, " "); *p; p += strspn(p, " ")) {
+        char *key = p, *equals = strchr(p, '='), *end = p + strcspn(p, " ");
+        if (!equals || equals > end || equals + 1 == end || m.node.n == MOST_WORDS)
+            return qg_fail(l->ctx, QG_ECONFIG,
+                           "--set:%u: parameters of a pass, expected key=value",
+                           l->number);
+        p = *end ? end + 1 : end;
+        *equals = *end = 0;
+        m.key[m.node.n] = key;
+        QG_TRY(new_value(l, equals + 1, &m.item[m.node.n++]));
+    }
+    name[strcspn(name, " ")] = 0;
+    if (!*name || m.node.n == 0)
+        return qg_fail(l->ctx, QG_ECONFIG,
+                       "--set:%u: 'pass=%s', expected a pass and its parameters",
+                       l->number, name);
+    return qg_read_pass_settings(l->ctx, l->arena, &m.node, name, &b->setting);
+}
+
 /* Goes to `match` when the key belongs there, else to `set`; twice is refused. */
 static qg_status add_word(line *l, char *word)
 {
@@ -110,17 +147,6 @@ static qg_status add_word(line *l, char *word)
     return QG_OK;
 }
 
-/* The maps live in the line, their arrays too. */
-static void open_map(const line *l, map *m)
-{
-    m->node = (qg_yaml){ .kind = QG_YAML_MAP,
-                         .line = l->number,
-                         .file = "--set",
-                         .text = "",
-                         .key = m->key,
-                         .item = m->item };
-}
-
 /* Numbers itself by the --set rules that are there already. */
 qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text, qg_backend *b)
 {
@@ -134,6 +160,8 @@ qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text, qg_backend 
     *l = (line){ .ctx = ctx, .arena = a, .number = 1 };
     for (size_t i = 0; i < b->rule.n; i++)
         l->number += strncmp(b->rule.at[i].origin.id, "set:", 4) == 0;
+    if (strncmp(copy, "pass=", 5) == 0)
+        return set_pass(l, copy, b);
     open_map(l, &l->match);
     open_map(l, &l->set);
     for (char *p = copy + strspn(copy, " "); *p; p += strspn(p, " ")) {

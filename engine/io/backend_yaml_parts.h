@@ -41,6 +41,11 @@ QG_NODISCARD qg_status qg_read_sharing(const qg_backend_reader *r, const qg_yaml
 QG_NODISCARD qg_status qg_read_rule(const qg_backend_reader *r, const qg_yaml *y,
                                     qg_rule *out);
 
+/* What stands behind the name of a pass: yes, no, or a map of its parameters.  Appended
+ * to *out.  Whether the pass and its parameters exist the driver asks. */
+QG_NODISCARD qg_status qg_read_pass_settings(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
+                                             const char *pass, qg_pass_settings *out);
+
 /* QG_ECONFIG with the nearest operator unless it is known. */
 QG_NODISCARD qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y,
                                   const char *what, const char *name);

@@ -1,10 +1,77 @@
 #include "engine/io/pipeline_yaml.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "engine/io/backend_yaml_parts.h"
 
+/* A number, or yes and no for 1 and 0. */
+static qg_status read_value(qg_ctx *ctx, const qg_yaml *y, const char *what,
+                            double *out)
+{
+    bool yes = false;
+    if (qg_yaml_number(ctx, y, what, -1e30, 1e30, out) == QG_OK)
+        return QG_OK;
+    if (qg_yaml_bool(ctx, y, what, &yes) != QG_OK)
+        return qg_yaml_fail(ctx, y, what, "expected a number, yes or no");
+    *out = yes ? 1 : 0;
+    return QG_OK;
+}
+
+qg_status qg_read_pass_settings(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
+                                const char *pass, qg_pass_settings *out)
+{
+    assert(y && pass && out);
+    char what[QG_WHAT_TEXT];
+    (void)snprintf(what, sizeof what, "passes: %.100s", pass);
+    qg_pass_setting s = { pass, "on", 0, y->file, y->line };
+    if (y->kind == QG_YAML_SCALAR) {
+        QG_TRY(read_value(ctx, y, what, &s.value));
+        return qg_vec_push(ctx, a, out, s);
+    }
+    if (y->kind != QG_YAML_MAP)
+        return qg_yaml_fail(ctx, y, what, "expected yes, no or a map of parameters");
+    for (size_t i = 0; i < y->n; i++) {
+        s.param = y->key[i];
+        s.line = y->item[i]->line;
+        QG_TRY(read_value(ctx, y->item[i], what, &s.value));
+        QG_TRY(qg_vec_push(ctx, a, out, s));
+    }
+    return QG_OK;
+}
+
+/* A word, or a map of one pass to its parameters. */
+static qg_status read_step(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
+                           const char **name, qg_pass_settings *setting)
+{
+    if (y->kind != QG_YAML_MAP)
+        return qg_yaml_text(ctx, y, "passes", name);
+    if (y->n != 1)
+        return qg_yaml_fail(ctx, y, "passes", "a map of %zu passes, expected one",
+                            y->n);
+    *name = y->key[0];
+    return qg_read_pass_settings(ctx, a, y->item[0], y->key[0], setting);
+}
+
 /* Pass names are not checked here: io does not know passes, the driver does. */
+static qg_status read_steps(qg_ctx *ctx, qg_arena *a, const qg_yaml *y, qg_pipeline *p)
+{
+    if (y->kind != QG_YAML_LIST || y->n == 0)
+        return qg_yaml_fail(ctx, y, "passes", "expected a list of passes");
+    const char **name = QG_NEWN(a, y->n, const char *);
+    uint32_t *line = QG_NEWN(a, y->n, uint32_t);
+    if (!name || !line)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < y->n; i++) {
+        line[i] = y->item[i]->line;
+        QG_TRY(read_step(ctx, a, y->item[i], &name[i], &p->setting));
+    }
+    p->pass = name;
+    p->line = line;
+    p->n = y->n;
+    return QG_OK;
+}
+
 qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search search,
                            qg_pipeline *out)
 {
@@ -22,14 +89,7 @@ qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search
     QG_TRY(qg_yaml_need(ctx, file, "pipeline", "why", &y));
     QG_TRY(qg_yaml_text(ctx, y, "why", &p.why));
     QG_TRY(qg_yaml_need(ctx, file, "pipeline", "passes", &y));
-    QG_TRY(qg_yaml_words(ctx, a, y, "passes", &p.pass, &p.n));
-    uint32_t *line = QG_NEWN(a, p.n, uint32_t);
-    if (!line)
-        return qg_nomem(ctx);
-    for (size_t i = 0; i < p.n; i++)
-        line[i] = y->kind == QG_YAML_LIST ? y->item[i]->line : y->line;
-    assert(p.n > 0 || y->kind == QG_YAML_LIST);
-    p.line = line;
+    QG_TRY(read_steps(ctx, a, y, &p));
     p.file = file->file;
     *out = p;
     return QG_OK;

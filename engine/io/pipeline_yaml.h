@@ -4,6 +4,12 @@
  *     why: what each pass may rely on
  *     passes: [fold-constants, fuse-batchnorm, ...]
  *
+ * An item may be a map that says parameters of the pass, as `passes:` of a backend
+ * does:
+ *
+ *     - {equalize: no}                       in its place, but off until switched on
+ *     - {bias-correct: {block: 4}}
+ *
  * The order is data so that a backend may have its own; what a pass needs is checked
  * by the driver (pass/pass.h), not here. */
 #ifndef QG_ENGINE_IO_PIPELINE_YAML_H
@@ -17,6 +23,7 @@ typedef struct qg_pipeline {
     const char *const *pass;       /* [n] names; the driver knows which exist */
     const uint32_t *line;          /* [n] where each stands */
     size_t n;
+    qg_pass_settings setting;
 } qg_pipeline;
 
 /* name: a path, or the name of a file in the folders.  QG_ECONFIG, QG_EPARSE,

@@ -134,6 +134,20 @@ qg_status qg_edit_add_constant(qg_graph *g, const char *prefix, const qg_tensor 
     return QG_OK;
 }
 
+/* Growing comes last but one: a new value without a reader does no harm. */
+qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t slot,
+                                const char *name, const qg_tensor *t)
+{
+    assert(t && t->data && name);
+    qg_value *v = slot < n->n_in ? n->in[slot] : NULL;
+    if (v && v->use.n == 1 && !v->is_output && !v->is_input)
+        return qg_edit_make_constant(g, v, t);
+    QG_TRY(qg_edit_add_constant(g, v ? v->name : name, t, &v));
+    if (slot >= n->n_in)
+        QG_TRY(qg_edit_grow_inputs(g, n, slot + 1));
+    return qg_edit_set_input(g, n, slot, v);
+}
+
 void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot)
 {
     assert(v->def && slot < to->n_out && !to->out[slot]);

@@ -47,6 +47,12 @@ QG_NODISCARD qg_status qg_edit_make_constant(qg_graph *g, qg_value *v,
 QG_NODISCARD qg_status qg_edit_add_constant(qg_graph *g, const char *prefix,
                                             const qg_tensor *t, qg_value **out);
 
+/* Input `slot` of n becomes the constant t: in place when nobody else reads the value
+ * that is there, else as a new value named after it (after `name` when the slot is
+ * empty, which may lie behind the last one). */
+QG_NODISCARD qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t slot,
+                                             const char *name, const qg_tensor *t);
+
 /* Moves the output slot of one node to another: `to`->out[slot] = v.  v has a producer
  * and the slot is free (asserted). */
 void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot);

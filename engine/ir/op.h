@@ -19,6 +19,7 @@
  *     ELEMENTWISE   the executor may run it in any layout
  *     PURE          inference and fold-constants may run it ahead of time
  *     DIMS_ONLY     inference folds it without data
+ *     HOMOGENEOUS   equalize may move a factor per channel through it
  *     CONTROL       runs its bodies; never folded
  *     others        backends name them in `match: {trait: ...}`
  *
@@ -51,7 +52,9 @@
     X(CONTROL,     "control",     "owns bodies: If, Loop, Scan")               \
     X(QUANTIZER,   "quantizer",   "rounds by itself: QuantizeLinear, FakeQuantize") \
     X(BATCH_FIRST, "batch-first", "dim 0 of the first input is dim 0 of the output") \
-    X(DIMS_ONLY,   "dims-only",   "reads only the dims of its inputs: Shape, Size")
+    X(DIMS_ONLY,   "dims-only",   "reads only the dims of its inputs: Shape, Size") \
+    X(HOMOGENEOUS, "homogeneous", "scaling channel c of every data input by s > 0 "    \
+                                  "scales channel c of the output by s")
 /* clang-format on */
 
 enum {

@@ -41,6 +41,76 @@ static qg_status find_all(qg_pass_env *env, const qg_pass *const *all,
     return QG_OK;
 }
 
+/* --- parameters --- */
+
+/* NULL: the pass has no such parameter. */
+static const qg_pass_param *param_of(const qg_pass *pass, const char *name)
+{
+    static const qg_pass_param on = { "on", "whether it runs at all", 1, 0, 1 };
+    if (strcmp(name, on.name) == 0)
+        return &on;
+    for (const qg_pass_param *p = pass->param; p && p->name; p++)
+        if (strcmp(p->name, name) == 0)
+            return p;
+    return NULL;
+}
+
+static qg_status unknown_param(qg_ctx *ctx, const qg_pass_setting *s,
+                               const qg_pass *pass)
+{
+    char hint[QG_SUGGEST_TEXT];
+    qg_suggest near = qg_suggest_for(s->param);
+    for (const qg_pass_param *p = pass->param; p && p->name; p++)
+        qg_suggest_try(&near, p->name);
+    return qg_fail(ctx, QG_ECONFIG,
+                   "%s:%u: passes: %s has no parameter '%s'%s, expected on or one of "
+                   "'qg list passes'",
+                   s->file, s->line, s->pass, s->param, qg_suggest_text(&near, hint));
+}
+
+/* A setting speaks about a pass of this pipeline, and stays within its limits. */
+static qg_status check_setting(qg_ctx *ctx, const qg_pass_setting *s,
+                               const qg_pass *const *pass, size_t n)
+{
+    size_t i = 0;
+    qg_suggest near = qg_suggest_for(s->pass);
+    char hint[QG_SUGGEST_TEXT];
+    for (; i < n && strcmp(pass[i]->name, s->pass) != 0; i++)
+        qg_suggest_try(&near, pass[i]->name);
+    if (i == n)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s:%u: passes: '%s' is no pass of the pipeline%s, expected one "
+                       "that is",
+                       s->file, s->line, s->pass, qg_suggest_text(&near, hint));
+    const qg_pass_param *p = param_of(pass[i], s->param);
+    if (!p)
+        return unknown_param(ctx, s, pass[i]);
+    if (!(s->value >= p->low && s->value <= p->high))
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s:%u: passes: %s: %s is %g, expected %g to %g", s->file,
+                       s->line, s->pass, s->param, s->value, p->low, p->high);
+    return QG_OK;
+}
+
+/* The last word counts. */
+static double value_of(const qg_pass_env *env, const qg_pass *pass, const char *param)
+{
+    const qg_pass_options *o = &env->options;
+    for (size_t i = o->n_setting; i-- > 0;)
+        if (strcmp(o->setting[i].pass, pass->name) == 0 &&
+            strcmp(o->setting[i].param, param) == 0)
+            return o->setting[i].value;
+    const qg_pass_param *p = param_of(pass, param);
+    assert(p);
+    return p->value;
+}
+
+double qg_pass_value(const qg_pass_env *env, const char *param)
+{
+    assert(env->at_work && param);
+    return value_of(env, env->at_work, param);
+}
+
 /* --- analyses: how each is made --- */
 
 static qg_status make_topo(qg_pass_env *env) { return qg_graph_normalize(env->graph); }
@@ -136,8 +206,11 @@ qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
     if (!pass)
         return qg_nomem(env->ctx);
     QG_TRY(find_all(env, all, name, n, pass));
+    for (size_t i = 0; i < env->options.n_setting; i++)
+        QG_TRY(check_setting(env->ctx, &env->options.setting[i], pass, n));
     for (size_t i = 0; i < n; i++)
-        QG_TRY(run_one(env, pass[i]));
+        if (value_of(env, pass[i], "on") != 0)
+            QG_TRY(run_one(env, pass[i]));
     return QG_OK;
 }
 

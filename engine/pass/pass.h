@@ -77,6 +77,13 @@ typedef struct qg_observer_use {
 
 typedef struct qg_pass_env qg_pass_env;
 
+/* One thing that pipelines and backends may tell a pass (quant/backend.h,
+ * qg_pass_setting).  Yes is 1, no is 0. */
+typedef struct qg_pass_param {
+    const char *name, *meaning; /* "iterations", "how often all pairs are visited" */
+    double value, low, high;    /* the default; limits, inclusive */
+} qg_pass_param;
+
 /* Static and immutable; `run` keeps no state between calls. */
 typedef struct qg_pass {
     const char *name;    /* the word in pipelines, --dump-after and goldens */
@@ -84,6 +91,7 @@ typedef struct qg_pass {
     uint32_t needs;      /* analyses that must hold before it runs */
     uint32_t breaks;     /* analyses that no longer hold afterwards */
     qg_status (*run)(qg_pass_env *env);
+    const qg_pass_param *param; /* ends with a NULL name; NULL: none */
 } qg_pass;
 
 /* What the caller of the pipeline may choose; zeros are the defaults. */
@@ -96,6 +104,9 @@ typedef struct qg_pass_options {
     unsigned jobs;  /* workers; 0: one per core */
     bool reference; /* reference kernels only */
     bool no_verify; /* leave the verifier out */
+    /* [n_setting] parameters of passes, the last word counts; borrowed. */
+    const qg_pass_setting *setting;
+    size_t n_setting;
 } qg_pass_options;
 
 /* Everything a pass sees. */
@@ -125,12 +136,17 @@ struct qg_pass_env {
 /* Runs the named passes in order.  `all` (ends with NULL) is where names are looked up:
  * QG_ECONFIG with the nearest name.  A failing pass stops the pipeline; its message
  * begins with "pass <name>: " when the pass broke a rule of the verifier.
- * All names are looked up before the first pass runs: a typing error must not cost a
- * calibration.  On failure the graph is as the failing pass left it. */
+ * All names, of passes and of their parameters, are looked up before the first pass
+ * runs: a typing error must not cost a calibration.  A pass that is set to `on: no` is
+ * left out.  On failure the graph is as the failing pass left it. */
 QG_NODISCARD qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
                                        const char *const *name, size_t n);
 
 const qg_pass *qg_pass_find(const qg_pass *const *all, const char *name); /* or NULL */
+
+/* A parameter of the pass at work (asserted: it has one of that name): as set for this
+ * run, else its default. */
+double qg_pass_value(const qg_pass_env *env, const char *param);
 
 /* The coverage row of a pattern of the pass at work, made on first use.
  * near_miss names a node and, printf-like, the condition that failed; kept in the

@@ -178,7 +178,17 @@ typedef struct qg_sharing {
     bool override;       /* ... even those with other consumers */
 } qg_sharing;
 
+/* `passes: {equalize: {iterations: 3}}` of a file; `passes: {equalize: no}` is its
+ * parameter "on", which every pass has.  pass/pass.h knows which parameters exist. */
+typedef struct qg_pass_setting {
+    const char *pass, *param; /* "equalize", "iterations" */
+    double value;             /* yes is 1, no is 0 */
+    const char *file;         /* where it was said; "--set" for the command line */
+    uint32_t line;
+} qg_pass_setting;
+
 typedef QG_VEC(const char *) qg_words;
+typedef QG_VEC(qg_pass_setting) qg_pass_settings;
 
 /* Immutable once loaded; may serve several models of its context. */
 struct qg_backend {
@@ -189,6 +199,7 @@ struct qg_backend {
     QG_VEC(qg_rule) rule;
     QG_VEC(qg_fusion) fusion;   /* applied in order */
     QG_VEC(qg_sharing) sharing; /* the last that matches a node counts */
+    qg_pass_settings setting;   /* in order; the last word counts */
     qg_words file;              /* every file read, parents first */
     uint64_t quirks;
 };

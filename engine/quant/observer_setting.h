@@ -21,7 +21,9 @@
     X(AVERAGING,  "averaging",  0, 1e-6,  1,       "weight of a new sample")   \
     X(POWER,      "power",      0, 0.1,   4,       "exponent of a sample")     \
     X(COMPARE_AXIS, "compare-axis", 1, -8, 7,     "not 0")                    \
-    X(FETCHES,    "fetches",    1, 1,     1048576, "elements looked at per sample")
+    X(FETCHES,    "fetches",    1, 1,     1048576, "elements looked at per sample") \
+    X(STEP,       "step",       0, 1e-30, 1e30,    "the scale itself")             \
+    X(ZERO,       "zero",       1, 1,     1048576, "which code is 0, from 1 up")
 /* clang-format on */
 
 typedef enum qg_observer_param {

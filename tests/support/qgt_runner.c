@@ -181,6 +181,10 @@ static void run_passes(runner *r, char *names)
     size_t n = 0;
     for (char *s = strtok(names, " "); s && n < 32; s = strtok(NULL, " "))
         name[n++] = s;
+    if (r->backend) {
+        r->env.options.setting = r->backend->setting.at;
+        r->env.options.n_setting = r->backend->setting.n;
+    }
     qg_status s = qg_pass_run_all(&r->env, qg_passes, name, n);
     if (!r->fails[0]) {
         must(r, s);

@@ -351,6 +351,96 @@ static void pipelines_are_strict(void **state)
     close_fixture(&f);
 }
 
+static void expect_setting(const qg_pass_setting *s, const char *pass,
+                           const char *param, double value)
+{
+    assert_string_equal(s->pass, pass);
+    assert_string_equal(s->param, param);
+    assert_true(s->value == value);
+}
+
+static void passes_take_parameters(void **state)
+{
+    (void)state;
+    fixture f = open_fixture();
+    qg_backend *b;
+    assert_ok(f.ctx, load_text(&f, "x",
+                               "name: x\nextends: int8-base\npasses:\n  align: no\n"
+                               "  equalize: {on: yes, threshold: 0.25}\n",
+                               &b));
+    assert_ok(f.ctx, qg_backend_set(f.ctx, f.ctx->arena,
+                                    "pass=bias-correct block=2  on=yes", b));
+    assert_int_equal(b->setting.n, 5);
+    expect_setting(&b->setting.at[0], "align", "on", 0);
+    expect_setting(&b->setting.at[1], "equalize", "on", 1);
+    expect_setting(&b->setting.at[2], "equalize", "threshold", 0.25);
+    assert_int_equal(b->setting.at[2].line, 5);
+    expect_setting(&b->setting.at[3], "bias-correct", "block", 2);
+    expect_setting(&b->setting.at[4], "bias-correct", "on", 1);
+    assert_string_equal(b->setting.at[4].file, "--set");
+    close_fixture(&f);
+}
+
+static void wrong_parameters_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } wrong[] = {
+        {"passes: [align]\n",
+         "x.yaml:3: passes: expected a map from pass to yes, no"                    },
+        { "passes: {align: never}\n",
+         "x.yaml:3: passes: align: expected a number, yes or no"                    },
+        { "passes: {align: [1]}\n",
+         "x.yaml:3: passes: align: expected yes, no or a map of parameters"         },
+        { "passes: {align: {x: {}}}\n", "x.yaml:3: passes: align: expected a number"},
+    };
+    static const char *const set[][2] = {
+        {"pass=align",           "'pass=align', expected a pass and its parameters"},
+        { "pass= on=no",         "expected a pass and its parameters"              },
+        { "pass=align on=",      "parameters of a pass, expected key=value"        },
+        { "pass=align on no",    "parameters of a pass, expected key=value"        },
+        { "pass=align on=maybe", "passes: align: expected a number, yes or no"     },
+    };
+
+    fixture f = open_fixture();
+    qg_backend *b;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        const char *text = qg_arena_printf(
+            f.ctx->arena, "name: x\nextends: int8-base\n%s", wrong[i].text);
+        assert_fails(f.ctx, load_text(&f, "x", text, &b), QG_ECONFIG, wrong[i].message);
+    }
+    assert_ok(f.ctx, load(&f, "int8-base", &b));
+    for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
+        assert_fails(f.ctx, qg_backend_set(f.ctx, f.ctx->arena, set[i][0], b),
+                     QG_ECONFIG, set[i][1]);
+    close_fixture(&f);
+}
+
+static void pipelines_hold_parameters(void **state)
+{
+    (void)state;
+    fixture f = open_fixture();
+    const char *path = qg_path_join(f.ctx->arena, f.dir, "p.yaml");
+    static const char good[] =
+        "name: p\nwhy: w\npasses:\n - fuse\n - {equalize: no}\n - {align: {on: 1}}\n";
+    static const char two[] = "name: p\nwhy: w\npasses: [{a: no, b: no}]\n";
+    qg_pipeline p;
+    assert_ok(f.ctx, qg_file_write(f.ctx, path, good, sizeof good - 1));
+    assert_ok(f.ctx, qg_pipeline_load(f.ctx, f.ctx->arena, path, (qg_search){ 0 }, &p));
+    assert_int_equal(p.n, 3);
+    assert_string_equal(p.pass[1], "equalize");
+    assert_int_equal(p.line[2], 6);
+    assert_int_equal(p.setting.n, 2);
+    expect_setting(&p.setting.at[0], "equalize", "on", 0);
+    expect_setting(&p.setting.at[1], "align", "on", 1);
+    assert_ok(f.ctx, qg_file_write(f.ctx, path, two, sizeof two - 1));
+    assert_fails(f.ctx,
+                 qg_pipeline_load(f.ctx, f.ctx->arena, path, (qg_search){ 0 }, &p),
+                 QG_ECONFIG, "p.yaml:3: passes: a map of 2 passes, expected one");
+    close_fixture(&f);
+}
+
 static void globs(void **state)
 {
     (void)state;
@@ -381,4 +471,7 @@ QG_TEST_MAIN(cmocka_unit_test(every_backend_loads),
              cmocka_unit_test(families_that_can_not_be),
              cmocka_unit_test(overrides_are_rules_at_the_end),
              cmocka_unit_test(patches_need_no_reasons),
-             cmocka_unit_test(pipelines_are_strict), cmocka_unit_test(globs))
+             cmocka_unit_test(pipelines_are_strict),
+             cmocka_unit_test(passes_take_parameters),
+             cmocka_unit_test(wrong_parameters_are_refused),
+             cmocka_unit_test(pipelines_hold_parameters), cmocka_unit_test(globs))

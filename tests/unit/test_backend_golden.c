@@ -69,6 +69,10 @@ static const char *decide(qg_ctx *ctx, const char *name)
     assert_ok(ctx, qg_text_parse(ctx, &source, &g));
     qg_feed feed = { .n = 2, .fetch = fetch, .ud = g };
     qg_pass_env env = { .ctx = ctx, .graph = g, .backend = b, .feed = &feed };
+    for (size_t i = 0; i < b->setting.n; i++)
+        assert_ok(ctx, qg_vec_push(ctx, ctx->arena, &p.setting, b->setting.at[i]));
+    env.options.setting = p.setting.at;
+    env.options.n_setting = p.setting.n;
     assert_ok(ctx, qg_pass_run_all(&env, qg_passes, p.pass, p.n));
     const char *json = qg_arena_printf(ctx->arena,
                                        "{\"format\": \"quantgraph/1\", "

@@ -40,14 +40,30 @@ static qg_status shorten(qg_pass_env *env)
     return QG_OK;
 }
 
-static const qg_pass idle = { "idle", "does nothing", QG_A_TOPO, 0, nothing };
-static const qg_pass wants_tqc = { "wants-tqc", "needs", QG_A_TQC, 0, nothing };
-static const qg_pass breaks = { "vandal", "breaks", QG_A_TOPO, 0, vandal };
-static const qg_pass reports = { "reports", "reports", QG_A_TOPO, 0, report };
-static const qg_pass shortens = { "shortens", "edits", QG_A_TOPO | QG_A_SHAPE,
-                                  QG_A_TOPO | QG_A_SHAPE, shorten };
-static const qg_pass *const all[] = { &idle,    &wants_tqc, &breaks,
-                                      &reports, &shortens,  NULL };
+static const qg_pass idle = { "idle", "does nothing", QG_A_TOPO, 0, nothing, NULL };
+static const qg_pass wants_tqc = { "wants-tqc", "needs", QG_A_TQC, 0, nothing, NULL };
+static const qg_pass breaks = { "vandal", "breaks", QG_A_TOPO, 0, vandal, NULL };
+static const qg_pass reports = { "reports", "reports", QG_A_TOPO, 0, report, NULL };
+static const qg_pass shortens = {
+    "shortens", "edits", QG_A_TOPO | QG_A_SHAPE, QG_A_TOPO | QG_A_SHAPE, shorten, NULL
+};
+
+/* Counts up by what it is told. */
+static qg_status step(qg_pass_env *env)
+{
+    env->changed =
+        (uint32_t)(10 * qg_pass_value(env, "tens") + qg_pass_value(env, "ones"));
+    return QG_OK;
+}
+
+static const qg_pass_param step_param[] = {
+    {"tens", "ten each", 1, 0, 9 },
+    { "ones",     "one each", 2, 0, 9 },
+    { 0    }
+};
+static const qg_pass steps = { "steps", "counts", QG_A_TOPO, 0, step, step_param };
+static const qg_pass *const all[] = { &idle,     &wants_tqc, &breaks, &reports,
+                                      &shortens, &steps,     NULL };
 
 typedef struct fixture {
     qg_ctx *ctx;
@@ -127,6 +143,57 @@ static void needs_are_checked(void **state)
     close_fixture(&f);
 }
 
+static void settings_reach_their_pass(void **state)
+{
+    (void)state;
+    fixture f;
+    const qg_pass_setting set[] = {
+        {"steps",  "tens", 3, "p.yaml", 1},
+        { "idle",  "on",   0, "p.yaml", 2},
+        { "steps", "tens", 4, "--set",  1}
+    };
+    open_fixture(&f);
+    assert_ok(f.ctx, run(&f, "steps", "idle"));
+    assert_int_equal(f.env.result.at[0].changed, 12); /* the defaults */
+    f.env.options.setting = set;
+    f.env.options.n_setting = 3;
+    assert_ok(f.ctx, run(&f, "steps", "idle"));
+    assert_int_equal(f.env.result.at[2].changed, 42); /* the last word counts */
+    assert_string_equal(f.dumped, "steps idle steps ");
+    close_fixture(&f);
+}
+
+static void wrong_settings_run_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        qg_pass_setting set;
+        const char *message;
+    } row[] = {
+        {{ "step", "tens", 3, "p.yaml", 7 },
+         "p.yaml:7: passes: 'step' is no pass of the pipeline, did you mean 'steps', "
+          "expected one that is"                                  },
+        { { "shortens", "on", 0, "p.yaml", 7 },
+         "p.yaml:7: passes: 'shortens' is no pass of the pipeline"},
+        { { "steps", "tenz", 3, "--set", 1 },
+         "--set:1: passes: steps has no parameter 'tenz', did you mean 'tens', "
+          "expected on or one of 'qg list passes'"                },
+        { { "steps", "ones", 10, "p.yaml", 7 },
+         "p.yaml:7: passes: steps: ones is 10, expected 0 to 9"   },
+        { { "idle", "on", 2, "p.yaml", 7 },
+         "p.yaml:7: passes: idle: on is 2, expected 0 to 1"       },
+    };
+    fixture f;
+    open_fixture(&f);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        f.env.options.setting = &row[i].set;
+        f.env.options.n_setting = 1;
+        assert_fails(f.ctx, run(&f, "idle", "steps"), QG_ECONFIG, row[i].message);
+        assert_int_equal(f.env.result.n, 0);
+    }
+    close_fixture(&f);
+}
+
 static void the_verifier_names_the_pass(void **state)
 {
     (void)state;
@@ -164,5 +231,7 @@ static void coverage_counts_by_pass_and_pattern(void **state)
 QG_TEST_MAIN(cmocka_unit_test(passes_run_in_order_and_are_recorded),
              cmocka_unit_test(unknown_passes_run_nothing),
              cmocka_unit_test(needs_are_checked),
+             cmocka_unit_test(settings_reach_their_pass),
+             cmocka_unit_test(wrong_settings_run_nothing),
              cmocka_unit_test(the_verifier_names_the_pass),
              cmocka_unit_test(coverage_counts_by_pass_and_pattern))

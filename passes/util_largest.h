@@ -1,0 +1,22 @@
+/* util_largest.h -- the largest |activation| per channel of chosen nodes, from the
+ * samples of a run.
+ *
+ * The network runs in float; output 0 of each chosen node is observed along axis 1 (its
+ * channels).  Extremes do not depend on order, so the result is the same for any number
+ * of workers.  Cost: one float run per sample. */
+#ifndef QG_PASSES_UTIL_LARGEST_H
+#define QG_PASSES_UTIL_LARGEST_H
+
+#include "engine/pass/pass.h"
+
+/* wanted: [nodes] 1 for each chosen node, whose output 0 has known channels.
+ * (*largest)[node]: [channels] for those, NULL for the others; in arena a.
+ * QG_EDATA when the run has no samples; QG_ENUMERIC when a sample gives a NaN or an
+ * infinity there. */
+QG_NODISCARD qg_status qg_largest_outputs(qg_pass_env *env, const uint8_t *wanted,
+                                          qg_arena *a, float ***largest);
+
+/* How many samples a pass may use: those of the feed, at most options.samples. */
+size_t qg_pass_samples(const qg_pass_env *env);
+
+#endif
