@@ -9,7 +9,7 @@
 
 static size_t no_bytes(const qg_observe *o)
 {
-    assert(o->channels > 0);
+    (void)o;
     return 0;
 }
 
@@ -40,6 +40,7 @@ static qg_status finish(qg_ctx *ctx, const qg_observe *o, const void *state,
     int64_t offset = o->scheme->qmin + zero - 1;
     (void)state;
     (void)scratch;
+    assert(zero >= 1 && out->scale && out->offset);
     if (o->scheme->policy & QG_SYMMETRIC)
         offset = 0;
     if (offset > o->scheme->qmax)

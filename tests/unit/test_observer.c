@@ -110,6 +110,49 @@ static void percentile_is_a_mean_over_samples(void **state)
     bench_close(&f.b);
 }
 
+/* TFLite's Softmax, [-128, 127]: 1/256 and -128; Tanh: 1/128 and 0. */
+static void fixed_is_what_the_rule_says(void **state)
+{
+    (void)state;
+    static const struct {
+        double step, zero;
+        bool symmetric;
+        float scale;
+        int32_t offset;
+    } row[] = {
+        {0,          0,   false, 0x1p-8f, -128},
+        { 0.0078125, 129, false, 0x1p-7f, 0   },
+        { 0.0625,    256, false, 0.0625f, 127 },
+        { 0.5,       1,   true,  0.5f,    0   },
+    };
+    float data[3] = { NAN, 2, 3 };
+    qg_tensor x = vector(data, 3);
+    for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
+        fixture f;
+        qg_scheme s = int8_scheme;
+        if (!row[i].symmetric)
+            s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
+        open_fixture(&f, "fixed", &x, &s, 1);
+        f.b.t[0]->observer.value[QG_PARAM_STEP] = row[i].step;
+        f.b.t[0]->observer.value[QG_PARAM_ZERO] = row[i].zero;
+        assert_ok(f.b.ctx, see(&f, f.state, 0, &x));
+        qg_qparam p;
+        f.o.samples = 1;
+        assert_ok(f.b.ctx, qg_observe_tensor(f.b.ctx, &f.o, &x, 0, f.b.ctx->arena, &p));
+        assert_true(p.scale[0] == row[i].scale && p.offset[0] == row[i].offset);
+        bench_close(&f.b);
+    }
+    fixture f;
+    qg_scheme s = int8_scheme;
+    s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
+    open_fixture(&f, "fixed", &x, &s, 1);
+    f.b.t[0]->observer.value[QG_PARAM_ZERO] = 257;
+    qg_qparam p;
+    assert_fails(f.b.ctx, qg_observe_tensor(f.b.ctx, &f.o, &x, 0, f.b.ctx->arena, &p),
+                 QG_ECONFIG, "zero is code 257 of 256, expected one of them");
+    bench_close(&f.b);
+}
+
 /* A 2x3x2 tensor, plain and with the channels last: channels of axis 1. */
 static void minmax_tells_channels_apart(void **state)
 {
@@ -204,6 +247,7 @@ static void schemes_that_do_not_fit_are_refused(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(percentile_takes_the_right_elements),
              cmocka_unit_test(percentile_is_a_mean_over_samples),
+             cmocka_unit_test(fixed_is_what_the_rule_says),
              cmocka_unit_test(minmax_tells_channels_apart),
              cmocka_unit_test(what_is_not_finite_is_refused),
              cmocka_unit_test(scale_and_state_follow),
