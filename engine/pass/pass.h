@@ -135,7 +135,8 @@ struct qg_pass_env {
 
 /* Runs the named passes in order.  `all` (ends with NULL) is where names are looked up:
  * QG_ECONFIG with the nearest name.  A failing pass stops the pipeline; its message
- * begins with "pass <name>: " when the pass broke a rule of the verifier.
+ * begins with "pass <name>: " when the pass broke a rule of the verifier; a release,
+ * which verifies once behind the last pass, says "passes up to <name>: ".
  * All names, of passes and of their parameters, are looked up before the first pass
  * runs: a typing error must not cost a calibration.  A pass that is set to `on: no` is
  * left out.  On failure the graph is as the failing pass left it. */
