@@ -41,6 +41,17 @@ static qg_status read_bool(const qg_call *k, const qg_tensor *t, const char *wha
     return QG_OK;
 }
 
+/* Arity lets control nodes have absent inputs, which only the first two of Loop may
+ * be. */
+static qg_status all_present(const qg_call *k, size_t first)
+{
+    for (size_t i = first; i < k->n_in; i++)
+        if (!k->in[i])
+            return qg_infer_fail(k, QG_EMODEL, "input %zu is absent, expected a value",
+                                 i);
+    return QG_OK;
+}
+
 /* If: input 0 chooses the body that gives all outputs. */
 typedef struct if_param {
     qg_graph *body[2]; /* else, then */
@@ -61,6 +72,7 @@ static qg_status if_infer(const qg_call *k)
     const if_param *p = k->param;
     const qg_tensor *condition = k->in[0];
     bool taken = true;
+    QG_TRY(all_present(k, 0));
     QG_TRY(qg_check_type(k, 0, QG_DT(BOOL)));
     for (int i = 0; i < 2; i++)
         QG_TRY(qg_body_infer(k, p->body[i], NULL));
@@ -239,15 +251,13 @@ static qg_status loop_infer(const qg_call *k)
     qg_tensor *in = QG_NEWN(k->scratch, p->n_carried + 2, qg_tensor);
     if (!in)
         return qg_nomem(k->ctx);
+    QG_TRY(all_present(k, 2));
     QG_TRY(qg_check_type(k, 0, QG_DT(I64)));
     QG_TRY(qg_check_type(k, 1, QG_DT(BOOL)));
     qg_tensor_scalar(&in[0], QG_I64);
     qg_tensor_scalar(&in[1], QG_BOOL);
-    for (size_t i = 0; i < p->n_carried; i++) {
-        if (!k->in[2 + i])
-            return qg_infer_fail(k, QG_EMODEL, "input %zu is absent", 2 + i);
+    for (size_t i = 0; i < p->n_carried; i++)
         in[2 + i] = *k->in[2 + i];
-    }
     QG_TRY(infer_carried(k, in, 2, 1));
     for (size_t i = 0; i < p->n_carried; i++)
         qg_set_out(k, i, in[2 + i].dtype, in[2 + i].rank, in[2 + i].dim);
@@ -389,6 +399,7 @@ static qg_status scan_infer(const qg_call *k)
     int64_t turns;
     if (!in)
         return qg_nomem(k->ctx);
+    QG_TRY(all_present(k, 0));
     QG_TRY(qg_check_type(k, p->n_carried, QG_DT_ADDRESSED));
     QG_TRY(scan_length(k, &turns));
     for (size_t i = 0; i < p->n_carried; i++)

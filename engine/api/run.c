@@ -1,4 +1,5 @@
 /* run.c -- qg_model_run: outputs of every sample, stacked, in order of samples. */
+#include "engine/api/column.h"
 #include "engine/api/model.h"
 
 #include <assert.h>
@@ -6,21 +7,12 @@
 #include <time.h>
 
 #include "engine/core/file.h"
-#include "engine/io/npy.h"
 #include "engine/quant/backend.h"
 
 void qg_run_options_init(qg_run_options *o)
 {
     *o = (qg_run_options){ .size = sizeof *o };
 }
-
-/* One file: the samples of one value. */
-typedef struct column {
-    const char *path; /* without extension */
-    qg_npy_writer npy;
-    qg_tensor first; /* type and dims of sample 0 */
-    bool open;
-} column;
 
 /* Outputs of a sample that finished before its turn. */
 typedef struct waiting {
@@ -32,11 +24,12 @@ typedef struct sink {
     qg_ctx *ctx;
     qg_arena *arena;
     pthread_mutex_t lock;
-    column *column;
+    qg_column *column;
     size_t n_column, n_output; /* outputs first, then dumped values */
     waiting *slot;             /* [samples] */
     size_t n, next;            /* samples, and the one whose turn it is */
     const qg_graph *graph;
+    qg_names *taken;     /* paths of columns */
     uint32_t *dumped;    /* [values] column index plus one, 0: not dumped */
     const char *made[2]; /* folders that were not there before; NULL: none */
 } sink;
@@ -54,37 +47,12 @@ static const char *file_name(qg_arena *a, const char *folder, const char *name)
 
 /* --- writing --- */
 
-static qg_status open_column(sink *k, column *c, const qg_tensor *t)
-{
-    const char *path = qg_arena_printf(k->arena, "%s.npy", c->path);
-    if (!path)
-        return qg_nomem(k->ctx);
-    c->first = *t;
-    c->first.data = NULL;
-    QG_TRY(qg_npy_create(k->ctx, path, &c->first, &c->npy));
-    c->open = true;
-    return QG_OK;
-}
-
-static qg_status put(sink *k, column *c, const qg_tensor *t)
-{
-    if (!c->open)
-        QG_TRY(open_column(k, c, t));
-    if (t->dtype != c->first.dtype || !qg_same_dims(t, &c->first))
-        return qg_fail(k->ctx, QG_EDATA,
-                       "run: %s: sample %zu has another shape than sample 0, expected "
-                       "one shape per output (use data of one shape)",
-                       qg_path_base(c->path), k->next);
-    qg_npy_append(&c->npy, t);
-    return QG_OK;
-}
-
 static qg_status put_sample(sink *k, waiting *w)
 {
     qg_status s = QG_OK;
     for (size_t i = 0; i < k->n_column && s == QG_OK; i++)
         if (w->value[i].data)
-            s = put(k, &k->column[i], &w->value[i]);
+            s = qg_column_put(k->ctx, k->arena, &k->column[i], &w->value[i]);
     qg_arena_free(w->arena);
     *w = (waiting){ 0 };
     return s;
@@ -182,11 +150,18 @@ static qg_status make_folder(sink *k, const char *path, size_t which)
     return QG_OK;
 }
 
+/* Names that become the same file get "_2", "_3", ... in their order. */
 static qg_status add_column(sink *k, const char *folder, const char *name)
 {
-    column *c = &k->column[k->n_column++];
-    c->path = file_name(k->arena, folder, name);
-    return c->path ? QG_OK : qg_nomem(k->ctx);
+    const char *path = file_name(k->arena, folder, name), *unique = path;
+    uint32_t id;
+    for (int i = 2;
+         unique && qg_names_find(k->taken, unique, strlen(unique)) != QG_NONE; i++)
+        unique = qg_arena_printf(k->arena, "%s_%d", path, i);
+    if (!unique || qg_names_add(k->taken, unique, strlen(unique), &id) != QG_OK)
+        return qg_nomem(k->ctx);
+    k->column[k->n_column++].path = unique;
+    return QG_OK;
 }
 
 static qg_status add_dumps(sink *k, const char *glob, const char *folder)
@@ -215,10 +190,11 @@ static qg_status sink_make(sink *k, qg_model *m, const qg_run_options *o,
     k->ctx = m->ctx;
     k->graph = g;
     k->n = samples;
-    k->column = QG_NEWN(k->arena, g->output.n + g->value.n, column);
+    k->column = QG_NEWN(k->arena, g->output.n + g->value.n, qg_column);
     k->slot = QG_NEWN(k->arena, samples, waiting);
     k->dumped = QG_NEWN(k->arena, g->value.n, uint32_t);
-    if (!k->column || !k->slot || !k->dumped)
+    k->taken = qg_names_new(m->ctx->alloc);
+    if (!k->column || !k->slot || !k->dumped || !k->taken)
         return qg_nomem(k->ctx);
     if (!folder)
         return QG_OK;
@@ -234,19 +210,18 @@ static void sink_close(sink *k)
     for (size_t i = 0; k->slot && i < k->n; i++)
         qg_arena_free(k->slot[i].arena);
     for (size_t i = 0; i < k->n_column; i++)
-        if (k->column[i].open)
-            qg_npy_abandon(&k->column[i].npy);
+        qg_column_abandon(&k->column[i]);
     for (size_t i = 2; i-- > 0;)
         if (k->made[i])
             qg_directory_remove(k->made[i]);
+    qg_names_free(k->taken);
     qg_arena_free(k->arena);
 }
 
 static qg_status sink_commit(sink *k)
 {
     for (size_t i = 0; i < k->n_column; i++)
-        if (k->column[i].open)
-            QG_TRY(qg_npy_commit(&k->column[i].npy));
+        QG_TRY(qg_column_commit(&k->column[i]));
     return QG_OK;
 }
 
@@ -283,7 +258,8 @@ static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double s
         QG_TRY(qg_table_add(r, t, qg_cell_text(m->graph->output.at[i]->name)));
         QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tensor_text(type, shape))));
         if (k->n_output)
-            QG_TRY(qg_table_addf(r, t, "%s.npy", k->column[i].path));
+            QG_TRY(qg_table_addf(r, t, "%s.%s", k->column[i].path,
+                                 k->column[i].apart ? "npz" : "npy"));
         else
             QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
     }

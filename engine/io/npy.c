@@ -417,6 +417,25 @@ void qg_npy_append(qg_npy_writer *w, const qg_tensor *t)
     w->count++;
 }
 
+/* The temporary is open for reading too, and its position is not moved. */
+qg_status qg_npy_read_back(qg_npy_writer *w, size_t k, qg_tensor *t)
+{
+    assert(k < (size_t)w->count && qg_same_dims(t, &w->sample) && t->data);
+    off_t at = (off_t)(w->head + k * w->bytes);
+    size_t got = 0;
+    errno = EIO; /* a file that is shorter than what was written */
+    bool fine = fflush(w->file.stream) == 0;
+    while (fine && got < w->bytes) {
+        ssize_t n = pread(fileno(w->file.stream), (char *)t->data + got, w->bytes - got,
+                          at + (off_t)got);
+        fine = n > 0;
+        got += fine ? (size_t)n : 0;
+    }
+    return fine ? QG_OK
+                : qg_fail(w->file.ctx, QG_EIO, "write: %.200s: %s", w->file.target,
+                          strerror(errno));
+}
+
 /* The final header, padded to the room that was kept. */
 static qg_status put_head(qg_npy_writer *w)
 {

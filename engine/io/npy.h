@@ -95,6 +95,9 @@ QG_NODISCARD qg_status qg_npy_create(qg_ctx *ctx, const char *path,
                                      const qg_tensor *sample, qg_npy_writer *out);
 /* t has the type and dims of the sample, plain (asserted). */
 void qg_npy_append(qg_npy_writer *w, const qg_tensor *t);
+/* Sample k < count of an array that is not committed yet, into t (as the sample, with
+ * data). */
+QG_NODISCARD qg_status qg_npy_read_back(qg_npy_writer *w, size_t k, qg_tensor *t);
 /* Also tells of any append that failed. */
 QG_NODISCARD qg_status qg_npy_commit(qg_npy_writer *w);
 void qg_npy_abandon(qg_npy_writer *w); /* safe after commit */
