@@ -534,11 +534,12 @@ static void describe_row(dnnl_memory_desc_t *md, int rank, int64_t n)
 qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                           qg_kernel **out)
 {
-    *out = NULL;
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
+    assert(p && out && a && b && y);
+    *out = NULL;
     int rank = y->rank;
     if (!all_float(c) || any_empty(c) || p->alpha != 1 || a->rank < 2 || b->rank < 2 ||
-        rank < 2 || a->rank > rank || b->rank > rank || !a || a->data ||
+        rank < 2 || a->rank > rank || b->rank > rank || a->data ||
         (bias >= 0 && (!c->in[bias]->data || qg_tensor_count(c->in[bias]) != p->n)))
         return QG_OK;
     request r = { .has_weights = true, .has_bias = bias >= 0 };

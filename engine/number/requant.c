@@ -105,6 +105,15 @@ static qg_status scale_check(qg_ctx *ctx, const char *what, const char *which, f
                    what, which, (double)s);
 }
 
+/* Quantizers write a scale of 0 for a channel of zeros: what multiplies in float
+ * computes with it, no other scheme can say it. */
+static qg_status weight_check(qg_ctx *ctx, const char *what, qg_requant_scheme scheme,
+                              float s)
+{
+    bool zeros = s == 0 && scheme == QG_SCHEME_FLOAT_RNE;
+    return zeros ? QG_OK : scale_check(ctx, what, "weight", s);
+}
+
 /* Can the scheme hold this factor?  Otherwise `limit` says why. */
 static bool factor_fits(qg_requant_scheme scheme, double real, const char **limit)
 {
@@ -152,7 +161,7 @@ qg_status qg_requant_prepare(qg_ctx *ctx, const char *what, const qg_requant_rul
 {
     assert(rule && range.lo <= range.hi);
     QG_TRY(scale_check(ctx, what, "input", s.x));
-    QG_TRY(scale_check(ctx, what, "weight", s.w));
+    QG_TRY(weight_check(ctx, what, rule->scheme, s.w));
     QG_TRY(scale_check(ctx, what, "output", s.y));
     const char *limit;
     double real = factor_of(rule->factor, s);

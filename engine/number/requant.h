@@ -155,7 +155,8 @@ typedef struct qg_requant {
     qg_multiplier m;  /* fixed-point schemes */
 } qg_requant;
 
-/* QG_ENUMERIC when a scale is not finite and > 0, when the factor overflows (or is
+/* QG_ENUMERIC when a scale is not finite and > 0 (a weight scale of 0 is fine where the
+ * factor is a float), when the factor overflows (or is
  * subnormal where the scheme needs a normal one), or is no power of two for POW2_SHIFT;
  * `what` begins the message.
  * *out is self-contained: rule may be forgotten. */
