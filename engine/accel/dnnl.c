@@ -462,10 +462,6 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
 qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out)
 {
     assert(c && p && out && (unsigned)p->kind <= QG_POOL_LP);
-    static const dnnl_alg_kind_t algorithm[] = {
-        [QG_POOL_MAX] = dnnl_pooling_max,
-        [QG_POOL_AVERAGE] = dnnl_pooling_avg_exclude_padding,
-    };
     *out = NULL;
     bool deep = p->in[0] > 1;
     if (!all_float(c) || any_empty(c) || p->kind == QG_POOL_LP || c->node->n_out != 1 ||
@@ -479,9 +475,9 @@ qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out
     dnnl_dims_t kernel;
     for (int i = 0, axes = deep ? 3 : 2; i < axes; i++)
         kernel[i] = p->kernel[QG_SPACE - axes + i];
-    dnnl_alg_kind_t kind = p->kind == QG_POOL_AVERAGE && p->count_pad
-                               ? dnnl_pooling_avg_include_padding
-                               : algorithm[p->kind];
+    dnnl_alg_kind_t kind = p->kind == QG_POOL_MAX ? dnnl_pooling_max
+                           : p->count_pad         ? dnnl_pooling_avg_include_padding
+                                                  : dnnl_pooling_avg_exclude_padding;
     dnnl_pooling_v2_desc_t pool;
     if (dnnl_pooling_v2_forward_desc_init(&pool, dnnl_forward_inference, kind, &r.src,
                                           &r.dst, w.stride, kernel, w.dilation, w.begin,
