@@ -499,17 +499,6 @@ static bool choice(maker *m, value *x)
     return true;
 }
 
-static bool tile(maker *m, value *x)
-{
-    if (x->rank != 4 || 2 * count(x) > MOST_ELEMENTS)
-        return false;
-    char times[16];
-    int dim[4] = { x->dim[0], 2 * x->dim[1], x->dim[2], x->dim[3] };
-    constant(m, times, "i64[4]", "[1, 2, 1, 1]");
-    say(m, "  %s = Tile(%s, %s)\n", made(m, 4, dim)->name, read_it(x)->name, times);
-    return true;
-}
-
 static bool layer_norm(maker *m, value *x)
 {
     char gain[16], shift[16];
@@ -566,7 +555,6 @@ static const struct {
     { squeeze,          1 },
     { largest,          1 },
     { choice,           1 },
-    { tile,             1 },
     { layer_norm,       1 },
     { constant_branch,  1 },
 };
