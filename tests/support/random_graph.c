@@ -192,16 +192,6 @@ static bool clip(maker *m, value *x)
     return true;
 }
 
-static bool slopes(maker *m, value *x)
-{
-    if (x->rank != 4)
-        return false;
-    char slope[16];
-    random_constant(m, slope, 3, (int[]){ x->dim[1], 1, 1 });
-    say(m, "  %s = PRelu(%s, %s)\n", made_like(m, x)->name, read_it(x)->name, slope);
-    return true;
-}
-
 static const char *sum_or_product(maker *m)
 {
     static const char *const op[] = { "Add", "Add", "Mul", "Sub", "Max", "Min" };
@@ -534,7 +524,6 @@ static const struct {
     { normalization,    3 },
     { unary,            8 },
     { clip,             2 },
-    { slopes,           1 },
     { two_values,       6 },
     { with_constant,    3 },
     { swish,            2 },
