@@ -21,6 +21,7 @@
 #include <math.h>
 
 #include "engine/accel/accel.h"
+#include "engine/number/vecmath.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
 
@@ -314,7 +315,7 @@ static void attend_row(const query *q, float *row, float *out)
     float most = -INFINITY, sum = 0, seen = -INFINITY;
     keep(p, RAW, row, out, n);
     for (int64_t j = 0; p->cap > 0 && j < n; j++)
-        row[j] = p->cap * tanhf(row[j] / p->cap);
+        row[j] = p->cap * qg_tanh_f32(row[j] / p->cap);
     keep(p, CAPPED, row, out, n);
     for (int64_t j = 0; j < n; j++) {
         float bias = bias_at(q, j);
@@ -325,7 +326,7 @@ static void attend_row(const query *q, float *row, float *out)
     keep(p, BIASED, row, out, n);
     bool hidden = seen == -INFINITY || most == -INFINITY;
     for (int64_t j = 0; j < n; j++) {
-        row[j] = hidden ? 0 : expf(row[j] - most);
+        row[j] = hidden ? 0 : qg_exp_f32(row[j] - most);
         sum += row[j];
     }
     for (int64_t j = 0; j < n && !hidden; j++)

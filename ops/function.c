@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+#include "engine/number/vecmath.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
 
@@ -19,8 +20,6 @@ typedef struct function_param {
     bool interleaved, swish, gated, delta;
     float alpha, scale;
 } function_param;
-
-static float sigmoid(float x) { return 1 / (1 + expf(-x)); }
 
 static qg_status check_floats(const qg_call *k, size_t n)
 {
@@ -180,7 +179,7 @@ static qg_status swiglu(const qg_call *k)
     float alpha = ((const function_param *)k->param)->alpha;
     const float *a = k->in[0]->f32, *b = k->in[1]->f32;
     for (int64_t i = 0; i < qg_tensor_count(k->in[0]); i++)
-        k->out[0]->f32[i] = a[i] * sigmoid(alpha * a[i]) * b[i];
+        k->out[0]->f32[i] = a[i] * qg_sigmoid_f32(alpha * a[i]) * b[i];
     return QG_OK;
 }
 
@@ -248,7 +247,7 @@ static qg_status causal(const qg_call *k)
             memcpy(k->out[1]->f32 + i * keep, line + n, (size_t)keep * sizeof *line);
     }
     for (int64_t i = 0; swish && i < qg_tensor_count(k->out[0]); i++)
-        k->out[0]->f32[i] *= sigmoid(k->out[0]->f32[i]);
+        k->out[0]->f32[i] *= qg_sigmoid_f32(k->out[0]->f32[i]);
     return QG_OK;
 }
 
@@ -365,7 +364,7 @@ static void update(const qg_call *k, int64_t row, int64_t h, const recurrence *s
         bool each = k->in[DECAY]->dim[2] != p->kv_heads || dk == 1;
         const float *g = packed(k, DECAY, row, h, each ? dk : 1);
         for (int64_t i = 0; i < dk * dv; i++)
-            s[i] *= expf(g[each ? i / dv : 0]);
+            s[i] *= qg_exp_f32(g[each ? i / dv : 0]);
     }
     for (int64_t j = 0; j < dv; j++)
         work[j] = value[j];

@@ -5,25 +5,30 @@
 #include <assert.h>
 #include <math.h>
 
+#include "engine/number/vecmath.h"
+
 #define UNUSED (void)a, (void)b
 
 static float relu(float x, float a, float b) { return UNUSED, x < 0 ? 0 : x; }
-static float tangent(float x, float a, float b) { return UNUSED, tanhf(x); }
-static float sigmoid(float x, float a, float b) { return UNUSED, 1 / (1 + expf(-x)); }
+static float tangent(float x, float a, float b) { return UNUSED, qg_tanh_f32(x); }
+static float sigmoid(float x, float a, float b) { return UNUSED, qg_sigmoid_f32(x); }
 static float softsign(float x, float a, float b) { return UNUSED, x / (1 + fabsf(x)); }
 static float affine(float x, float a, float b) { return a * x + b; }
 static float leaky(float x, float a, float b) { return (void)b, x < 0 ? a * x : x; }
 static float threshold(float x, float a, float b) { return (void)b, x > a ? x : 0; }
-static float scaled_tangent(float x, float a, float b) { return a * tanhf(b * x); }
+static float scaled_tangent(float x, float a, float b)
+{
+    return a * qg_tanh_f32(b * x);
+}
 static float elu(float x, float a, float b)
 {
-    return (void)b, x < 0 ? a * (expf(x) - 1) : x;
+    return (void)b, x < 0 ? a * qg_expm1_f32(x) : x;
 }
 
 /* log(1 + e^x) without overflow. */
 static float softplus(float x, float a, float b)
 {
-    return UNUSED, fmaxf(x, 0) + log1pf(expf(-fabsf(x)));
+    return UNUSED, fmaxf(x, 0) + qg_log1p_f32(qg_exp_f32(-fabsf(x)));
 }
 
 static float hard_sigmoid(float x, float a, float b)

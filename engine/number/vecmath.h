@@ -6,7 +6,8 @@
  *          the order written
  * Error    ULP below, in units of the last place of the true value (where that is
  *          subnormal, of the smallest subnormal), measured over every third of the 2^32
- *          arguments; tests/unit/test_vecmath.c samples them
+ *          arguments (SIGMOID, TANH and ERF: every fifth); tests/unit/test_vecmath.c
+ *          samples them
  * Limits   NaN gives NaN; infinities and overflow do as in C's functions
  * Source   ranges reduced after Cody and Waite, Software Manual for the Elementary
  *          Functions (1980); coefficients are weighted minimax fits of the quotient
