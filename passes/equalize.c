@@ -274,13 +274,6 @@ static void widen(float *at, float x)
     *at = x > *at ? x : *at;
 }
 
-/* PPQ asks whether the layer's input was measured, which holds behind a layer only. */
-static bool counts_activation(const equalizer *e, const layer *l)
-{
-    const qg_node *before = l->node->in[0]->def;
-    return l->largest && (!e->ppq || (before && e->of[before->id]));
-}
-
 static void measure_up(const equalizer *e, const layer *l, float *up)
 {
     float bias = (float)qg_pass_value(e->env, "bias-factor");
@@ -290,21 +283,15 @@ static void measure_up(const equalizer *e, const layer *l, float *up)
     for (int64_t c = 0; c < l->out; c++) {
         if (l->bias && qg_pass_value(e->env, "bias") != 0)
             widen(&up[c], l->bias->f32[c] * bias);
-        if (counts_activation(e, l))
+        if (l->largest)
             widen(&up[c], l->largest[c] * activation);
     }
 }
 
-/* PPQ reads the columns of groups crosswise: channel i of group g as i * groups + g. */
-static void measure_down(const equalizer *e, const layer *l, float *down)
+static void measure_down(const layer *l, float *down)
 {
-    int64_t per_group = l->in / l->groups;
-    for (int64_t i = 0; i < qg_tensor_count(l->weight); i++) {
-        int64_t c = channel(l, i, false);
-        if (e->ppq && l->out_first)
-            c = c % per_group * l->groups + c / per_group;
-        widen(&down[c], l->weight->f32[i]);
-    }
+    for (int64_t i = 0; i < qg_tensor_count(l->weight); i++)
+        widen(&down[channel(l, i, false)], l->weight->f32[i]);
 }
 
 static float factor(const equalizer *e, float up, float down)
@@ -346,7 +333,7 @@ static void equalize(const equalizer *e, const pair *p, float *scratch)
     for (size_t i = 0; i < p->up.n; i++)
         measure_up(e, p->up.at[i], s);
     for (size_t i = 0; i < p->down.n; i++)
-        measure_down(e, p->down.at[i], down);
+        measure_down(p->down.at[i], down);
     for (int64_t c = 0; c < p->channels; c++) {
         s[c] = factor(e, s[c], down[c]);
         assert(s[c] > 0 || e->ppq);

@@ -18,10 +18,11 @@
  *     calibrate-activations  scales of activations, from samples
  *     align                  operands that must share a scale get one
  *     derive-passive         scales of biases, bounds and pad values
+ *     bias-correct           biases take back what rounding adds to means (off)
  *     bake                   constants are put on their grid
  *
  * Those before `rules` change the graph and know no TQCs; those after it change TQCs
- * and leave the topology alone. */
+ * and leave the topology alone (bias-correct gives constants new numbers). */
 #ifndef QG_PASSES_PASSES_H
 #define QG_PASSES_PASSES_H
 

@@ -39,7 +39,7 @@
       "D26: a compute node that no other one reaches and nothing follows stays float") \
     X(PPQ_EQUALIZE,           "ppq-equalize",                                  \
       "D06, D07: graph outputs, inputs and constants beside the equalized path " \
-      "are not looked at; activations count once, groups are read crosswise")  \
+      "are not looked at; activations are measured once and never scaled")     \
     X(PPQ_QUANTIZED_WEIGHTS,  "ppq-calibrate-on-quantized-weights",            \
       "activations are observed while weights are rounded already")
 /* clang-format on */

@@ -1,0 +1,382 @@
+/* bias-correct -- rounding shifts the mean of a layer's output; its bias takes the
+ * shift back, block by block (util_blocks.h) along the network:
+ *
+ *     bias[c] += mean of output channel c, the block in float
+ *              - mean of output channel c, the block rounded
+ *
+ * over samples, batch and space.  Both runs get what the rounded network before the
+ * block gives, with the corrections made so far; all layers of a block are corrected at
+ * once.  When the block's output is then farther from the float network's than before
+ * (mean squared error), its biases are put back: a near miss.
+ *
+ * Scales stay: of a bias that is derived from input and weight too.
+ * Afterwards the float network of the snapshot has the corrected biases.
+ * Cost     five runs of the network per block and sample.
+ * Source   spec/ppq.md 7.9, 7.18; Nagel et al., "Data-Free Quantization through Weight
+ *          Equalization and Bias Correction", ICCV 2019, 4.2. */
+#include <assert.h>
+#include <math.h>
+
+#include "engine/exec/drive.h"
+#include "engine/ir/edit.h"
+#include "passes/passes.h"
+#include "passes/util_blocks.h"
+#include "passes/util_largest.h"
+
+/* One bias that can be corrected. */
+typedef struct layer {
+    qg_node *node;
+    uint32_t slot;           /* of the bias */
+    size_t channels;         /* elements of the bias */
+    float beta;              /* the operator adds beta * bias */
+    qg_value *value;         /* the bias as it was ... */
+    const qg_tensor *old;    /* ... and its numbers */
+    double *exact, *rounded; /* [samples * channels] means of the output */
+} layer;
+
+typedef struct corrector {
+    qg_pass_env *env;
+    qg_graph *original; /* the float network from before all corrections */
+    const qg_plan *reference, *exact, *rounded; /* of the original; of the block */
+    const qg_node *end;                         /* of the block at hand */
+    size_t samples;
+    QG_VEC(layer) layer; /* of the block at hand */
+    uint8_t *mute;       /* [TQCs] those of the block */
+    uint8_t *watch;      /* [nodes] layers of the block and its end */
+    double *loss;        /* [samples] */
+} corrector;
+
+/* --- one sample, in a worker --- */
+
+typedef struct worker {
+    corrector *c;
+    qg_run *exact, *rounded; /* exact NULL: only the loss is asked for */
+    qg_arena *sample;
+    const qg_tensor **in;
+    qg_tensor *wanted; /* what the float network gives at the end of the block */
+    bool is_rounded;   /* which run the hook sees */
+} worker;
+
+static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
+{
+    corrector *c = ud;
+    worker *w = QG_NEW(ctx->arena, worker);
+    if (!w)
+        return qg_nomem(ctx);
+    *w = (worker){ .c = c };
+    *out = w; /* released by worker_end, however far we come */
+    w->sample = qg_arena_new(ctx->alloc);
+    w->in = QG_NEWN(ctx->arena, c->original->input.n, const qg_tensor *);
+    if (!w->sample || !w->in)
+        return qg_nomem(ctx);
+    if (c->exact)
+        QG_TRY(qg_run_new(ctx, c->exact, &w->exact));
+    return qg_run_new(ctx, c->rounded, &w->rounded);
+}
+
+static void worker_end(void *ud, void *state)
+{
+    worker *w = state;
+    (void)ud;
+    qg_run_free(w->exact);
+    qg_run_free(w->rounded);
+    qg_arena_free(w->sample);
+}
+
+/* Of the float network, whose samples the drive runs. */
+static qg_status see_reference(void *state, qg_ctx *ctx, size_t sample,
+                               const qg_endpoint *at, qg_tensor *value)
+{
+    worker *w = state;
+    (void)sample;
+    if (!at->is_output || at->slot != 0 || at->node->id != w->c->end->id)
+        return QG_OK;
+    qg_arena_reset(w->sample);
+    return qg_tensor_clone(ctx, w->sample, value, &w->wanted);
+}
+
+/* x is plain: [batch, channels, ...]. */
+static void channel_means(const qg_tensor *x, double *mean)
+{
+    int64_t batch = x->dim[0], channels = x->dim[1];
+    int64_t inner = qg_dims_product(x, 2, x->rank);
+    for (int64_t c = 0; c < channels; c++) {
+        double sum = 0;
+        for (int64_t b = 0; b < batch; b++)
+            for (int64_t i = 0; i < inner; i++)
+                sum += (double)x->f32[(b * channels + c) * inner + i];
+        mean[c] = batch * inner > 0 ? sum / (double)(batch * inner) : 0;
+    }
+}
+
+static double squared_error(const qg_tensor *a, const qg_tensor *b)
+{
+    int64_t n = qg_tensor_count(a);
+    double sum = 0;
+    assert(qg_same_dims(a, b));
+    for (int64_t i = 0; i < n; i++) {
+        double d = (double)a->f32[i] - (double)b->f32[i];
+        sum += d * d;
+    }
+    return n ? sum / (double)n : 0;
+}
+
+/* Rounded outputs are seen twice: the second time counts. */
+static qg_status see_block(void *state, qg_ctx *ctx, size_t sample,
+                           const qg_endpoint *at, qg_tensor *value)
+{
+    worker *w = state;
+    corrector *c = w->c;
+    qg_tensor *plain;
+    if (!at->is_output || at->slot != 0)
+        return QG_OK;
+    QG_TRY(qg_tensor_clone(ctx, w->sample, value, &plain));
+    for (size_t i = 0; c->exact && i < c->layer.n; i++) {
+        layer *l = &c->layer.at[i];
+        double *mean = w->is_rounded ? l->rounded : l->exact;
+        if (l->node == at->node)
+            channel_means(plain, mean + sample * l->channels);
+    }
+    if (w->is_rounded && at->node == c->end)
+        c->loss[sample] = squared_error(plain, w->wanted);
+    return QG_OK;
+}
+
+static qg_status run_one(worker *w, qg_run *run, bool is_rounded, size_t sample)
+{
+    qg_hook hook = { see_block, w };
+    w->is_rounded = is_rounded;
+    return run ? qg_run_execute(run, w->in, &hook, 1, sample) : QG_OK;
+}
+
+/* The float network has run; now the block in float and rounded. */
+static qg_status worker_done(void *ud, qg_ctx *ctx, void *state, size_t sample,
+                             const qg_run *r)
+{
+    const qg_feed *feed = ((corrector *)ud)->env->feed;
+    worker *w = state;
+    (void)r;
+    assert(w->wanted);
+    QG_TRY(feed->fetch(feed->ud, ctx, w->sample, sample, w->in));
+    QG_TRY(run_one(w, w->exact, false, sample));
+    return run_one(w, w->rounded, true, sample);
+}
+
+/* --- one block --- */
+
+/* All samples; the error of the block's output, summed in their order. */
+static qg_status measure(corrector *c, double *loss)
+{
+    qg_pass_env *env = c->env;
+    qg_drive d = { .plan = c->reference,
+                   .feed = env->feed,
+                   .n = c->samples,
+                   .jobs = env->options.jobs,
+                   .ud = c,
+                   .begin = worker_begin,
+                   .end = worker_end,
+                   .see = see_reference,
+                   .done = worker_done };
+    QG_TRY(qg_drive_run(env->ctx, &d));
+    *loss = 0;
+    for (size_t i = 0; i < c->samples; i++)
+        *loss += c->loss[i] / (double)c->samples;
+    return QG_OK;
+}
+
+/* The network as it is now; muted: with the block in float. */
+static qg_status plan_block(const corrector *c, bool muted, const qg_plan **out)
+{
+    qg_plan_options o = { .mode = QG_MODE_SIMULATE,
+                          .quant = c->env->quant,
+                          .mute = muted ? c->mute : NULL,
+                          .watch = c->watch,
+                          .reference = c->env->options.reference };
+    qg_plan *plan;
+    QG_TRY(qg_plan_new(c->env->ctx, c->env->graph, &o, &plan));
+    *out = plan;
+    return QG_OK;
+}
+
+static void drop_plan(const qg_plan **p)
+{
+    qg_plan_free((qg_plan *)*p); /* made by plan_block, lent as const */
+    *p = NULL;
+}
+
+static qg_status measure_before(corrector *c, double *loss)
+{
+    qg_status s = plan_block(c, true, &c->exact);
+    if (s == QG_OK)
+        s = plan_block(c, false, &c->rounded);
+    if (s == QG_OK)
+        s = measure(c, loss);
+    drop_plan(&c->exact);
+    drop_plan(&c->rounded);
+    return s;
+}
+
+static qg_status measure_after(corrector *c, double *loss)
+{
+    QG_TRY(plan_block(c, false, &c->rounded));
+    qg_status s = measure(c, loss);
+    drop_plan(&c->rounded);
+    return s;
+}
+
+static qg_status correct(const corrector *c, layer *l)
+{
+    qg_graph *g = c->env->graph;
+    qg_tensor *t;
+    QG_TRY(qg_tensor_clone(c->env->ctx, g->arena, l->old, &t));
+    for (size_t k = 0; k < l->channels; k++) {
+        double shift = 0;
+        for (size_t i = 0; i < c->samples; i++)
+            shift += l->exact[i * l->channels + k] - l->rounded[i * l->channels + k];
+        shift /= (double)c->samples * (double)l->beta;
+        t->f32[k] = (float)((double)t->f32[k] + shift);
+    }
+    return qg_edit_give_constant(g, l->node, l->slot, l->node->name, t);
+}
+
+static qg_status put_back(const corrector *c, const layer *l)
+{
+    qg_graph *g = c->env->graph;
+    if (l->node->in[l->slot] == l->value)
+        return qg_edit_make_constant(g, l->value, l->old);
+    return qg_edit_set_input(g, l->node, l->slot, l->value);
+}
+
+/* Its bias is one float32 constant per channel of axis 1. */
+static qg_status add_layer(corrector *c, qg_node *n)
+{
+    int b = qg_op_slot_of(n->op, 'b');
+    qg_value *v = b >= 0 && (uint32_t)b < n->n_in ? n->in[b] : NULL;
+    const qg_tensor *y = n->out[0] ? &n->out[0]->type : NULL;
+    if (!qg_node_has(n, QG_OP_COMPUTE) || !v || !v->constant || !y ||
+        v->constant->dtype != QG_F32 || y->dtype != QG_F32 || y->rank < 2 ||
+        qg_tensor_count(v->constant) != y->dim[1])
+        return QG_OK;
+    qg_arena *a = c->env->graph->arena;
+    layer l = { .node = n,
+                .slot = (uint32_t)b,
+                .channels = (size_t)y->dim[1],
+                .value = v,
+                .old = v->constant };
+    QG_TRY(qg_attr_float(c->env->ctx, n, "beta", 1, &l.beta));
+    if (l.beta == 0)
+        return QG_OK;
+    l.exact = QG_NEWN(a, c->samples * l.channels, double);
+    l.rounded = QG_NEWN(a, c->samples * l.channels, double);
+    if (!l.exact || !l.rounded)
+        return qg_nomem(c->env->ctx);
+    c->watch[n->id] = 1;
+    return qg_vec_push(c->env->ctx, a, &c->layer, l);
+}
+
+/* Which biases, which endpoints are muted, which nodes are watched. */
+static qg_status open_block(corrector *c, const qg_block *b)
+{
+    c->layer.n = 0;
+    c->end = b->node[b->n - 1];
+    memset(c->mute, 0, c->env->quant->tqc.n);
+    memset(c->watch, 0, c->env->graph->node.n);
+    c->watch[c->end->id] = 1;
+    for (size_t i = 0; i < b->n; i++) {
+        qg_node *n = b->node[i];
+        for (uint32_t k = 0; n->tin && k < n->n_in; k++)
+            if (n->tin[k])
+                c->mute[n->tin[k]->id] = 1;
+        for (uint32_t k = 0; n->tout && k < n->n_out; k++)
+            if (n->tout[k])
+                c->mute[n->tout[k]->id] = 1;
+        QG_TRY(add_layer(c, n));
+    }
+    return QG_OK;
+}
+
+static qg_status correct_block(corrector *c, const qg_block *b)
+{
+    double before, after;
+    QG_TRY(open_block(c, b));
+    if (c->layer.n == 0 || !c->end->out[0] || c->end->out[0]->type.dtype != QG_F32)
+        return QG_OK;
+    QG_TRY(measure_before(c, &before));
+    for (size_t i = 0; i < c->layer.n; i++)
+        QG_TRY(correct(c, &c->layer.at[i]));
+    QG_TRY(measure_after(c, &after));
+    if (after <= before) {
+        c->env->changed += (uint32_t)c->layer.n;
+        return qg_pass_matched(c->env, "block");
+    }
+    for (size_t i = 0; i < c->layer.n; i++)
+        QG_TRY(put_back(c, &c->layer.at[i]));
+    return qg_pass_near_miss(c->env, "block", c->end,
+                             "the error here would become %g, expected at most %g as "
+                             "before",
+                             after, before);
+}
+
+/* --- all of them --- */
+
+static qg_status correct_all(corrector *c, const qg_blocks *blocks)
+{
+    uint8_t *ends = QG_NEWN(c->env->graph->arena, c->original->node.n, uint8_t);
+    qg_plan_options o = { .mode = QG_MODE_FLOAT,
+                          .watch = ends,
+                          .reference = c->env->options.reference };
+    if (!ends)
+        return qg_nomem(c->env->ctx);
+    for (size_t i = 0; i < blocks->n; i++) {
+        const qg_block *b = &blocks->at[i];
+        ends[b->node[b->n - 1]->id] = 1;
+    }
+    qg_plan *reference;
+    QG_TRY(qg_plan_new(c->env->ctx, c->original, &o, &reference));
+    c->reference = reference;
+    qg_status s = QG_OK;
+    for (size_t i = 0; s == QG_OK && i < blocks->n; i++) {
+        s = correct_block(c, &blocks->at[i]);
+        if (c->env->progress)
+            c->env->progress(c->env->ud, i + 1, blocks->n);
+    }
+    qg_plan_free(reference);
+    return s;
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    qg_graph *g = env->graph;
+    qg_blocks blocks = { 0 };
+    corrector c = { .env = env,
+                    .samples = qg_pass_samples(env),
+                    .mute = QG_NEWN(g->arena, env->quant->tqc.n, uint8_t),
+                    .watch = QG_NEWN(g->arena, g->node.n, uint8_t) };
+    QG_TRY(qg_blocks_find(g, (int)qg_pass_value(env, "block"), g->arena, &blocks));
+    if (blocks.n == 0)
+        return QG_OK;
+    if (c.samples == 0)
+        return qg_fail(env->ctx, QG_EDATA,
+                       "bias-correct: there are no samples, expected calibration data");
+    c.loss = QG_NEWN(g->arena, c.samples, double);
+    if (!c.mute || !c.watch || !c.loss)
+        return qg_nomem(env->ctx);
+    QG_TRY(qg_graph_clone(g, &c.original));
+    qg_status s = correct_all(&c, &blocks);
+    qg_graph_free(c.original);
+    return s;
+}
+
+static const qg_pass_param param[] = {
+    {"block", "steps that a block may be long", 4, 0, 1000 }, /* spec/ppq.md 11.4 */
+    { 0     },
+};
+
+const qg_pass qg_pass_bias_correct = {
+    .name = "bias-correct",
+    .summary = "biases take back what rounding adds to means",
+    .needs = QG_A_TOPO | QG_A_SHAPE | QG_A_TQC,
+    .breaks = QG_A_TOPO,
+    .run = run,
+    .param = param,
+};

@@ -1,0 +1,237 @@
+/* Blocks as spec/ppq.md 7.18.1 lists them; what bias-correct gives by hand. */
+#include "tests/support/test.h"
+
+#include "engine/exec/drive.h"
+#include "engine/io/backend_yaml.h"
+#include "engine/ir/text.h"
+#include "ops/families.h"
+#include "passes/passes.h"
+#include "passes/util_blocks.h"
+
+/* --- blocks --- */
+
+static const char *const chain =
+    "c0 = Conv(x, w)\nr0 = Relu(c0)\nc1 = Conv(r0, w)\nr1 = Relu(c1)\n"
+    "c2 = Conv(r1, w)\nr2 = Relu(c2)\nc3 = Conv(r2, w)\nr3 = Relu(c3)\n"
+    "c4 = Conv(r3, w)\nr4 = Relu(c4)\noutput r4 }";
+static const char *const residual =
+    "c1 = Conv(x, w)\nr1 = Relu(c1)\nc2 = Conv(r1, w)\nadd = Add(c2, r1)\n"
+    "r2 = Relu(add)\nc3 = Conv(r2, w)\noutput c3 }";
+static const char *const fork = "c1 = Conv(x, w)\nc2 = Conv(c1, w)\nc3 = Conv(c1, w)\n"
+                                "output c2, c3 }";
+static const char *const twice = "c1 = Conv(x, w)\ns = Add(c1, c1)\nc2 = Conv(s, w)\n"
+                                 "output c2 }";
+
+static const struct {
+    const char *const *body;
+    int limit;
+    const char *blocks;
+} golden[] = {
+    {&chain,     1, "[c0 r0][c1 r1][c2 r2][c3 r3][c4 r4]"},
+    { &chain,    4, "[c0 r0 c1 r1 c2][c3 r3 c4 r4]"      },
+    { &chain,    5, "[c0 r0 c1 r1 c2 r2][c3 r3 c4 r4]"   },
+    { &chain,    0, "[c0][c1][c2][c3][c4]"               },
+    { &residual, 1, "[c1 r1][c2][c3]"                    },
+    { &residual, 2, "[c1 r1][c2][c3]"                    },
+    { &residual, 3, "[c1 r1 c2 add][c3]"                 },
+    { &residual, 4, "[c1 r1 c2 add r2][c3]"              },
+    { &residual, 5, "[c1 r1 c2 add r2 c3]"               },
+    { &residual, 6, "[c1 r1 c2 add r2 c3]"               },
+    { &fork,     1, "[c1][c2][c3]"                       },
+    { &fork,     9, "[c1][c2][c3]"                       },
+    { &twice,    4, "[c1 s c2]"                          },
+};
+
+static qg_graph *parse(qg_ctx *ctx, const char *head, const char *body)
+{
+    qg_graph *g;
+    const char *text = qg_arena_printf(ctx->arena, "%s%s", head, body);
+    qg_text_source source = { .name = "g", .text = text, .size = strlen(text) };
+    assert_ok(ctx, qg_text_parse(ctx, &source, &g));
+    return g;
+}
+
+static void blocks_are_those_of_the_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
+        qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+        ctx->registry = &qg_ops_registry;
+        qg_graph *g = parse(ctx,
+                            "graph { x = input f32[1,4,4,4]\n"
+                            "w = const f32[4,4,1,1] seed(1)\n",
+                            *golden[i].body);
+        for (size_t k = 0; k < g->node.n; k++)
+            g->node.at[k]->platform = QG_PLATFORM_QUANTIZED;
+        qg_blocks blocks = { 0 };
+        assert_ok(ctx, qg_blocks_find(g, golden[i].limit, g->arena, &blocks));
+        const char *text = "";
+        for (size_t b = 0; b < blocks.n; b++)
+            for (size_t k = 0; k < blocks.at[b].n; k++)
+                text = qg_arena_printf(ctx->arena, "%s%s%s%s", text, k ? " " : "[",
+                                       blocks.at[b].node[k]->name,
+                                       k + 1 < blocks.at[b].n ? "" : "]");
+        assert_string_equal(text, golden[i].blocks);
+        qg_graph_free(g);
+        qg_ctx_free(ctx);
+    }
+}
+
+/* --- corrections --- */
+
+typedef struct fixture {
+    qg_ctx *ctx;
+    qg_graph *graph;
+    qg_backend *backend;
+    qg_feed feed;
+    qg_pass_env env;
+} fixture;
+
+/* Sample k is k + 1 everywhere. */
+static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
+                       const qg_tensor **in)
+{
+    const qg_graph *g = ud;
+    qg_tensor *t = QG_NEW(a, qg_tensor);
+    *t = g->input.at[0]->type;
+    QG_TRY(qg_tensor_alloc(ctx, a, t));
+    for (int64_t k = 0; k < qg_tensor_count(t); k++)
+        t->f32[k] = (float)(sample + 1);
+    in[0] = t;
+    return QG_OK;
+}
+
+static void run_passes(fixture *f, const char *const *name, size_t n)
+{
+    f->env.options.setting = f->backend->setting.at;
+    f->env.options.n_setting = f->backend->setting.n;
+    assert_ok(f->ctx, qg_pass_run_all(&f->env, qg_passes, name, n));
+}
+
+/* Every endpoint that is rounded gets scale 1; outputs do not round. */
+static void open_fixture(fixture *f, const char *body, const char *setting)
+{
+    static const char *const first[] = { "dispatch", "rules" };
+    static const char *const second[] = { "bias-correct" };
+    const char *dir = QG_CONFIG_DIR "/backends";
+    const float one = 1;
+    *f = (fixture){ .ctx = qg_ctx_new(qg_alloc_libc) };
+    f->ctx->registry = &qg_ops_registry;
+    f->graph = parse(f->ctx, "graph { x = input f32[1,1,2,2]\n", body);
+    qg_search search = { &dir, 1 };
+    assert_ok(f->ctx,
+              qg_backend_load(f->ctx, f->ctx->arena, "int8-base", search, &f->backend));
+    assert_ok(f->ctx, qg_backend_set(f->ctx, f->ctx->arena,
+                                     "slot=weight policy=per-tensor,linear,symmetric",
+                                     f->backend));
+    assert_ok(f->ctx, qg_backend_set(f->ctx, f->ctx->arena, "slot=output state=fp32",
+                                     f->backend));
+    f->feed = (qg_feed){ .n = 3, .fetch = fetch, .ud = f->graph };
+    f->env = (qg_pass_env){
+        .ctx = f->ctx, .graph = f->graph, .backend = f->backend, .feed = &f->feed
+    };
+    run_passes(f, first, 2);
+    if (setting)
+        assert_ok(f->ctx, qg_backend_set(f->ctx, f->ctx->arena, setting, f->backend));
+    f->env.quant->author = "test";
+    for (size_t i = 0; i < f->env.quant->tqc.n; i++) {
+        qg_tqc *t = f->env.quant->tqc.at[i];
+        if (t->state != QG_TQC_INITIAL)
+            continue;
+        assert_ok(f->ctx, qg_tqc_set_param(f->env.quant, t, 1, &one, NULL));
+        assert_ok(f->ctx, qg_tqc_set_state(f->env.quant, t, QG_TQC_ACTIVATED));
+    }
+    run_passes(f, second, 1);
+}
+
+static void expect_bias(const fixture *f, const char *node, float want)
+{
+    for (size_t i = 0; i < f->graph->node.n; i++) {
+        const qg_node *n = f->graph->node.at[i];
+        if (strcmp(n->name, node) == 0)
+            assert_float_equal(n->in[2]->constant->f32[0], want, 1e-6f);
+    }
+}
+
+static void close_fixture(fixture *f)
+{
+    qg_graph_free(f->graph);
+    qg_ctx_free(f->ctx);
+}
+
+/* 1.25 x + 2 becomes 1 x + 2: over x = 1, 2, 3 the mean lacks 0.5. */
+static void a_bias_takes_the_mean_error(void **state)
+{
+    (void)state;
+    fixture f;
+    open_fixture(&f,
+                 "w = const f32[1,1,1,1] [1.25]\nb = const f32[1] [2.0]\n"
+                 "y = Conv(x, w, b)\noutput y }",
+                 NULL);
+    expect_bias(&f, "y", 2.5f);
+    assert_int_equal(f.env.changed, 1);
+    assert_int_equal(f.env.coverage.at[0].matched, 1);
+    close_fixture(&f);
+}
+
+/* Gemm adds beta * bias: the same shift is 0.25 of a bias that counts twice. */
+static void beta_counts(void **state)
+{
+    (void)state;
+    fixture f;
+    open_fixture(&f,
+                 "two = const i64[2] [4, 1]\nw = const f32[1,1] [1.25]\n"
+                 "b = const f32[1] [2.0]\nr = Reshape(x, two)\n"
+                 "y = Gemm(r, w, b) beta=2.0\noutput y }",
+                 NULL);
+    expect_bias(&f, "y", 2.25f);
+    close_fixture(&f);
+}
+
+static const char *const three =
+    "w = const f32[1,1,1,1] [1.25]\nv = const f32[1,1,1,1] [1.0]\n"
+    "b1 = const f32[1] [0.0]\nb2 = const f32[1] [0.0]\nb3 = const f32[1] [0.0]\n"
+    "c1 = Conv(x, w, b1)\nc2 = Conv(c1, v, b2)\nc3 = Conv(c2, v, b3)\noutput c3 }";
+
+/* The inputs of c2 and c3 would round the correction away again. */
+static const char *const in_pieces = "pass=bias-correct block=0";
+
+/* Three layers corrected at once for one error overshoot: all three are put back. */
+static void a_block_that_gets_worse_is_put_back(void **state)
+{
+    (void)state;
+    fixture f;
+    open_fixture(&f, three, NULL);
+    expect_bias(&f, "c1", 0);
+    expect_bias(&f, "c2", 0);
+    expect_bias(&f, "c3", 0);
+    assert_int_equal(f.env.changed, 0);
+    assert_int_equal(f.env.coverage.at[0].near_miss.n, 1);
+    assert_non_null(
+        strstr(f.env.coverage.at[0].near_miss.at[0].condition, "expected at most"));
+    close_fixture(&f);
+    open_fixture(&f, three, in_pieces);
+    expect_bias(&f, "c1", 0.5f);
+    close_fixture(&f);
+}
+
+/* A bias that two layers read is corrected for each of them. */
+static void shared_biases_part(void **state)
+{
+    (void)state;
+    fixture f;
+    open_fixture(&f,
+                 "w = const f32[1,1,1,1] [1.25]\nv = const f32[1,1,1,1] [0.75]\n"
+                 "b = const f32[1] [2.0]\nc1 = Conv(x, w, b)\nc2 = Conv(x, v, b)\n"
+                 "output c1, c2 }",
+                 NULL);
+    expect_bias(&f, "c1", 2.5f);
+    expect_bias(&f, "c2", 1.5f);
+    close_fixture(&f);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(blocks_are_those_of_the_table),
+             cmocka_unit_test(a_bias_takes_the_mean_error),
+             cmocka_unit_test(beta_counts),
+             cmocka_unit_test(a_block_that_gets_worse_is_put_back),
+             cmocka_unit_test(shared_biases_part))
