@@ -3,9 +3,9 @@
  *
  * The network runs in float with reference kernels: what is decided from these numbers
  * changes weights, and a weight whose last bit differs rounds to another code where it
- * lies on a tie, as the largest of a channel does.  Output 0 of each chosen node is observed along axis 1 (its
- * channels).  Extremes do not depend on order, so the result is the same for any number
- * of workers.  Cost: one float run per sample. */
+ * lies on a tie, as the largest of a channel does.  Output 0 of each chosen node is
+ * observed along axis 1 (its channels).  Extremes do not depend on order, so the result
+ * is the same for any number of workers.  Cost: one float run per sample. */
 #ifndef QG_PASSES_UTIL_LARGEST_H
 #define QG_PASSES_UTIL_LARGEST_H
 
