@@ -33,7 +33,7 @@ typedef struct cli_words {
 /* What the command line said; texts are borrowed from argv. */
 typedef struct cli_arguments {
     cli_words file; /* without a dash, in order */
-    cli_words policy, set, shape;
+    cli_words policy, set, shape, backends;
     const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *dump_after,
         *dump_dir, *by, *subject, *direction, *metric, *labels, *dispatcher, *kernels,
         *config_dir;
@@ -76,7 +76,7 @@ typedef struct cli_option {
     X(LABELS) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)               \
     X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
-    X(SUBJECT) X(DIRECTION) X(WHOLE)                                           \
+    X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS)                               \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
     X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
 /* clang-format on */
@@ -147,6 +147,7 @@ int cli_import(const cli_call *c);
 
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
+int cli_compare(const cli_call *c);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
  * --help). */

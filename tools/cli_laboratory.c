@@ -1,4 +1,4 @@
-/* cli_laboratory.c -- verbs that compare what could be: sensitivity. */
+/* cli_laboratory.c -- verbs that ask what could be: sensitivity, compare. */
 #include "tools/cli.h"
 
 int cli_sensitivity(const cli_call *c)
@@ -20,6 +20,31 @@ int cli_sensitivity(const cli_call *c)
     qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_sensitivity(m, &o, &r);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    qg_model_close(m);
+    return status;
+}
+
+int cli_compare(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_compare_options o;
+    qg_compare_options_init(&o);
+    o.backend = a->backends.at;
+    o.n_backend = a->backends.n;
+    o.policy = a->policy.at;
+    o.n_policy = a->policy.n;
+    o.data = a->data;
+    o.samples = a->samples;
+    o.observer = a->observer;
+    o.metric = a->metric;
+    o.jobs = (unsigned)a->jobs;
+    o.progress = cli_progress(c->bar);
+    qg_status s = cli_open(c, a->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_compare(m, &o, &r);
     int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     qg_model_close(m);
     return status;

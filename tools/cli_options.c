@@ -65,6 +65,9 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "node, endpoint or group; default node",
         .kind = CLI_CHOICE, .at = AT(subject),
         .choice = { "node", "endpoint", "group" } },
+    [CLI_O_BACKENDS] = { .name = "backend", .letter = 'b', .argument = "NAME",
+        .help = "of `qg list backends`, or a YAML file; may be repeated",
+        .kind = CLI_TEXTS, .at = AT(backends) },
     [CLI_O_DIRECTION] = { .name = "direction", .argument = "WHICH",
         .help = "only this one rounds, or all-but it; default only",
         .kind = CLI_CHOICE, .at = AT(direction),
@@ -399,7 +402,7 @@ static int check_needed(const reader *r)
 
 static bool make_room(cli_arguments *a, int argc)
 {
-    cli_words *list[] = { &a->file, &a->policy, &a->set, &a->shape };
+    cli_words *list[] = { &a->file, &a->policy, &a->set, &a->shape, &a->backends };
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         list[i]->at = calloc((size_t)argc + 1, sizeof *list[i]->at);
         if (!list[i]->at)
@@ -414,6 +417,7 @@ void cli_arguments_free(cli_arguments *a)
     free(a->policy.at);
     free(a->set.at);
     free(a->shape.at);
+    free(a->backends.at);
 }
 
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_arguments *a)

@@ -324,6 +324,30 @@ QG_NODISCARD qg_status qg_model_sensitivity(qg_model *m,
                                             const qg_sensitivity_options *o,
                                             qg_report **report);
 
+typedef struct qg_compare_options {
+    size_t size;
+    const char *const *backend; /* [n_backend] names or paths; at least one */
+    size_t n_backend;
+    const char *const *policy; /* [n_policy] patches: each makes one more variant of */
+    size_t n_policy;           /* every backend */
+    const char *data;
+    size_t samples;
+    const char *observer; /* of every activation; NULL: what the backend says */
+    const char *metric;   /* as in qg_analyse_options */
+    unsigned jobs;
+    qg_progress progress;
+} qg_compare_options;
+void qg_compare_options_init(qg_compare_options *o);
+
+/* Several backends and patches on one network that is not quantized, from the same
+ * data; m stays as it is.  Tables: variants (nodes quantized, rounding points of
+ * activations, rounded constants, groups of values on one scale, requantizations as
+ * quant/requantize.h counts them), errors (of each float output against the float
+ * network), groups_in (how many groups of values on one scale the same variants have,
+ * and the largest), group_differences (every group that some variants lack). */
+QG_NODISCARD qg_status qg_model_compare(qg_model *m, const qg_compare_options *o,
+                                        qg_report **report);
+
 /* name: a node, a value, or an endpoint ("Conv_3.in1").
  * Everything known about it: operator, slots, schemes, states, scales, which rule of
  * which backend file set each of them and why, what follows whom.  QG_ECONFIG with
