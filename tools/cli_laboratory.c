@@ -1,4 +1,4 @@
-/* cli_laboratory.c -- verbs that ask what could be: sensitivity, compare. */
+/* cli_laboratory.c -- verbs that ask what could be: sensitivity, price, compare. */
 #include "tools/cli.h"
 
 int cli_sensitivity(const cli_call *c)
@@ -45,6 +45,26 @@ int cli_compare(const cli_call *c)
     qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_compare(m, &o, &r);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    qg_model_close(m);
+    return status;
+}
+
+int cli_price(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_price_options o;
+    qg_price_options_init(&o);
+    o.data = a->data;
+    o.samples = a->samples;
+    o.metric = a->metric;
+    o.jobs = (unsigned)a->jobs;
+    o.progress = cli_progress(c->bar);
+    qg_status s = cli_open(c, a->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_price(m, &o, &r);
     int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     qg_model_close(m);
     return status;

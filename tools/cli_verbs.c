@@ -365,6 +365,18 @@ const cli_verb cli_verbs[] = {
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
       .run = cli_sensitivity },
+    { .name = "price",
+      .summary = "what sharing one scale costs, group by group",
+      .files = "SNAPSHOT",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = RUNS | CLI_BIT(METRIC),
+      .needs = CLI_BIT(DATA),
+      .about = "joint: only the group rounds, with its scale; separate: each part with\n"
+               "the scale it was calibrated to; requantizations: what separating adds.\n"
+               "\n" DATA_FORMS,
+      .example = "qg price snapshot -d calib.npy",
+      .run = cli_price },
     { .name = "compare",
       .summary = "what several backends and patches make of one network",
       .files = "MODEL.onnx",

@@ -4,6 +4,7 @@
 #include "engine/api/describe.h"
 #include "engine/core/num.h"
 #include "engine/core/suggest.h"
+#include "engine/quant/journal.h"
 #include "passes/passes.h"
 
 typedef struct endpoint {
@@ -344,15 +345,6 @@ static qg_status groups(answer *a)
  * those they follow or followed as far as it decides about scale and silence. */
 enum { UNTOLD, LED, NAMED };
 
-static const qg_tqc *tqc_named(const qg_quant *q, const char *endpoint_text)
-{
-    char at[QG_ENDPOINT_TEXT];
-    for (size_t i = 0; i < q->tqc.n; i++)
-        if (strcmp(qg_tqc_text(q->tqc.at[i], at), endpoint_text) == 0)
-            return q->tqc.at[i];
-    return NULL;
-}
-
 static bool is_field(const qg_journal_entry *e, const char *field)
 {
     return strcmp(e->field, field) == 0;
@@ -368,7 +360,7 @@ static void mark_leaders(const answer *a, uint8_t *told)
             const qg_journal_entry *e = &a->q->journal.at[i];
             if (told[e->tqc] == UNTOLD || !is_field(e, "dominator"))
                 continue;
-            const qg_tqc *leader = tqc_named(a->q, e->new_value);
+            const qg_tqc *leader = qg_journal_named(a->q, e->new_value);
             if (leader && told[leader->id] == UNTOLD) {
                 told[leader->id] = LED;
                 more = true;

@@ -324,6 +324,24 @@ QG_NODISCARD qg_status qg_model_sensitivity(qg_model *m,
                                             const qg_sensitivity_options *o,
                                             qg_report **report);
 
+typedef struct qg_price_options {
+    size_t size;
+    const char *data;
+    size_t samples;
+    const char *metric; /* as in qg_analyse_options */
+    unsigned jobs;
+    qg_progress progress;
+} qg_price_options;
+void qg_price_options_init(qg_price_options *o);
+
+/* What it costs that a backend makes operands share a scale.  Table groups, the group
+ * that would gain most from separate scales first: the error of the worst output when
+ * only the group rounds, with the joint scale and with those that its parts were
+ * calibrated to; the requantizations that separating adds; the error of the whole
+ * quantized network with this group separated (fact network: as it is). */
+QG_NODISCARD qg_status qg_model_price(qg_model *m, const qg_price_options *o,
+                                      qg_report **report);
+
 typedef struct qg_compare_options {
     size_t size;
     const char *const *backend; /* [n_backend] names or paths; at least one */

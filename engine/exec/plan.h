@@ -55,8 +55,8 @@ typedef struct qg_plan_options {
     enum qg_mode mode;
     const qg_quant *quant; /* for SIMULATE */
     const uint8_t *mute;   /* [TQCs] 1: this endpoint does not round; NULL: none */
-    /* [TQCs] what an endpoint would be instead (a root, ACTIVATED or BAKED, of the
-     * same endpoint); entries may be NULL.  For asking without changing anything. */
+    /* [TQCs] what an endpoint would be instead, with the same id and its own dominator;
+     * entries may be NULL.  For asking without changing anything. */
     const qg_tqc *const *instead;
     const uint8_t *watch;   /* [nodes] 1: hooks see this node; NULL: none */
     bool watch_all;         /* as watch with every node set */

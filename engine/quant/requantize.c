@@ -6,9 +6,8 @@ const qg_tqc *qg_scale_of(const qg_tqc *t, const qg_tqc *const *instead)
 {
     if (!t)
         return NULL;
+    t = instead && instead[t->id] ? instead[t->id] : t;
     const qg_tqc *root = qg_tqc_root(t);
-    if (instead && instead[t->id])
-        root = instead[t->id];
     bool lives = root->state == QG_TQC_ACTIVATED || root->state == QG_TQC_PASSIVE ||
                  root->state == QG_TQC_BAKED || root->state == QG_TQC_PASSIVE_BAKED;
     bool off = t->state == QG_TQC_FP32 || t->state == QG_TQC_SOI ||
@@ -32,10 +31,7 @@ bool qg_scale_same(const qg_tqc *a, const qg_tqc *b)
 static const qg_tqc *grid_in(const qg_node *n, uint32_t slot,
                              const qg_tqc *const *instead)
 {
-    const qg_tqc *t = n->tin ? n->tin[slot] : NULL;
-    if (t && instead && instead[t->id])
-        t = instead[t->id];
-    return qg_scale_of(t, instead);
+    return qg_scale_of(n->tin ? n->tin[slot] : NULL, instead);
 }
 
 /* The grid on which the producer gives the value out; NULL: float. */
