@@ -372,8 +372,8 @@ const cli_verb cli_verbs[] = {
       .max_file = 1,
       .takes = RUNS | CLI_BIT(METRIC),
       .needs = CLI_BIT(DATA),
-      .about = "joint: only the group rounds, with its scale; separate: each part with\n"
-               "the scale it was calibrated to; requantizations: what separating adds.\n"
+      .about = "joint: only the group rounds, with its scale; separate: each part has\n"
+               "the scale it was calibrated to.\n"
                "\n" DATA_FORMS,
       .example = "qg price snapshot -d calib.npy",
       .run = cli_price },

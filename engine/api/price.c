@@ -2,9 +2,9 @@
  * error of the outputs with the joint scale, with the scales that its parts had before,
  * and how many requantizations separating them would bring.
  *
- * The parts of a group and their scales are read from the journal: what it says, but for
- * the entries of sharing rules.  Nothing is changed: plans see stand-ins for the TQCs of
- * a group (exec/plan.h, `instead`). */
+ * The parts of a group and their scales are read from the journal: what it says, but
+ * for the entries of sharing rules.  Nothing is changed: plans see stand-ins for the
+ * TQCs of a group (exec/plan.h, `instead`). */
 #include <assert.h>
 #include <stdlib.h>
 

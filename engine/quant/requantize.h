@@ -1,5 +1,5 @@
-/* requantize.h -- on which grid a value lies at an endpoint, and where integers of one grid
- * are needed on another: a requantization.
+/* requantize.h -- on which grid a value lies at an endpoint, and where integers of one
+ * grid are needed on another: a requantization.
  *
  * Grid     scheme and parameters of the endpoint's dominator, whether the endpoint
  *          rounds or is silent; none when nobody rounds there (float, switched off,

@@ -1,5 +1,5 @@
-/* Price on the demo model, which has one Add and one Concat to align: what it says about
- * separating a group is what quantizing without that sharing rule gives. */
+/* Price on the demo model, which has one Add and one Concat to align: what it says
+ * about separating a group is what quantizing without that sharing rule gives. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>
