@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "engine/core/suggest.h"
+#include "engine/io/onnx_import.h"
+#include "engine/ir/infer.h"
 
 #define FORMAT(f) extern const qg_format qg_format_##f;
 #include "engine/io/formats.def"
@@ -254,6 +256,13 @@ qg_status qg_export_run(qg_export *e, bool strict)
 
 /* --- the other way --- */
 
+qg_status qg_import_graph(qg_import *i, const char *path)
+{
+    assert(!i->graph);
+    QG_TRY(qg_onnx_import(i->ctx, path, NULL, &i->graph));
+    return qg_infer(i->graph, NULL, 0);
+}
+
 qg_status qg_format_import(qg_import *i, const char *format)
 {
     const qg_format *f;
@@ -274,5 +283,9 @@ qg_status qg_format_import(qg_import *i, const char *format)
                        format);
     qg_status s = f->import(i);
     assert(s != QG_OK || (i->graph && i->quant && i->quant->graph == i->graph));
+    if (s != QG_OK) {
+        qg_graph_free(i->graph);
+        i->graph = NULL;
+    }
     return s;
 }

@@ -104,8 +104,8 @@ struct qg_export {
     QG_VEC(const char *) file; /* paths written, in the arena */
 };
 
-/* One import.  The importer owns *graph until it returns QG_OK and frees it otherwise;
- * quant lies in its arena.  info is zeroed and may be filled. */
+/* One import.  graph is freed when the importer fails; quant lies in its arena.  info
+ * is zeroed and may be filled. */
 struct qg_import {
     qg_ctx *ctx;
     const char *path;  /* the file in the format */
@@ -146,6 +146,9 @@ QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);
 uint32_t qg_tqc_aspects(const qg_tqc *t);
 
 const char *qg_aspect_word(enum qg_aspect a); /* "per-channel"; one bit (asserted) */
+
+/* For import: the ONNX model at `path`, inferred, in i->graph. */
+QG_NODISCARD qg_status qg_import_graph(qg_import *i, const char *path);
 
 /* Reads i->path in that format.  QG_ECONFIG when a model is needed and missing, or
  * given and not needed; QG_EUNSUPPORTED for a format that is only exported. */

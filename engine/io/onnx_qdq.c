@@ -22,6 +22,7 @@
 
 #include "engine/io/format.h"
 #include "engine/io/onnx_export.h"
+#include "engine/io/quantizers.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/upgrade.h"
 
@@ -552,6 +553,11 @@ static qg_status write(qg_export *e)
     return qg_export_wrote(e, e->path);
 }
 
+static qg_status import(qg_import *i)
+{
+    return qg_quantizers_import(i, QG_QUANTIZERS_ONNX, "onnx-qdq");
+}
+
 const qg_format qg_format_onnx_qdq = {
     .name = "onnx-qdq",
     .suffix = ".onnx",
@@ -562,4 +568,5 @@ const qg_format qg_format_onnx_qdq = {
     .choice = {[QG_FORMAT_WEIGHTS] = weights, [QG_FORMAT_PLACEMENT] = placements},
     .build = build,
     .write = write,
+    .import = import,
 };

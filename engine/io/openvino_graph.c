@@ -1,6 +1,7 @@
 #include "engine/io/openvino_graph.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/ir/edit.h"
@@ -94,25 +95,24 @@ static bool same_param(const qg_qparam *p, const qg_qparam *r)
 static qg_status report_reading(builder *b, const place *p, const qg_openvino_limits *l)
 {
     const qg_scheme *s = &p->tqc->scheme;
+    char text[96];
     qg_scheme r;
     qg_qparam got, want = qg_tqc_param(p->tqc);
     QG_TRY(
         qg_openvino_grid_of(b->ctx, p->node->name, l, s->axis, b->e->arena, &r, &got));
-    if (r.qmin != s->qmin || r.qmax != s->qmax || r.bits != s->bits) {
-        QG_TRY(qg_export_lose(b->e, QG_SAYS_RANGE, p->tqc,
-                              "codes [%lld, %lld] of %u bits read back as [%lld, %lld] "
-                              "of %u",
-                              (long long)s->qmin, (long long)s->qmax, s->bits,
-                              (long long)r.qmin, (long long)r.qmax, r.bits));
-        b->e->loss.at[b->e->loss.n - 1].computes = false;
-    } else if ((r.policy ^ s->policy) & QG_SYMMETRIC) {
+    bool codes = r.qmin != s->qmin || r.qmax != s->qmax || r.bits != s->bits;
+    (void)snprintf(text, sizeof text,
+                   "codes [%lld, %lld] of %u bits read back as [%lld, %lld] of %u",
+                   (long long)s->qmin, (long long)s->qmax, s->bits, (long long)r.qmin,
+                   (long long)r.qmax, r.bits);
+    if (codes)
+        QG_TRY(lose_word(b, QG_SAYS_RANGE, p->tqc, text));
+    if (!codes && (r.policy ^ s->policy) & QG_SYMMETRIC)
         QG_TRY(lose_word(b, QG_SAYS_OFFSET, p->tqc, "whether offsets are in use"));
-    } else if (!same_param(&got, &want)) {
+    if (memcmp(got.scale, want.scale, want.n * sizeof *want.scale) != 0)
         QG_TRY(lose_word(b, QG_SAYS_ENDPOINT, p->tqc, "the last bit of a scale"));
-    }
-    double odd = (double)(want.offset ? want.offset[0] : 0) - (double)s->qmin;
-    if (s->rounding == QG_ROUND_HALF_EVEN && !is_constant_baked(p->tqc) &&
-        (int64_t)odd % 2 != 0)
+    int64_t zero = (want.offset ? want.offset[0] : 0) - s->qmin;
+    if (s->rounding == QG_ROUND_HALF_EVEN && !is_constant_baked(p->tqc) && zero % 2)
         return qg_export_lose(b->e, QG_SAYS_ROUNDING, p->tqc,
                               "ties go to the even level, which is an odd code");
     return QG_OK;
@@ -275,9 +275,10 @@ static void clamp(const qg_scheme *s, const qg_qparam *p, const qg_tensor *x,
     }
 }
 
-/* The values that stand in the file: on the grid, or clamped to its ends. */
-static qg_status constant_values(builder *b, const place *p, const qg_tensor *x,
-                                 qg_tensor **out)
+/* The values that stand in the file: on the grid, or clamped to its ends and left to a
+ * FakeQuantize. */
+static qg_status constant_values(builder *b, const place *p, bool bake,
+                                 const qg_tensor *x, qg_tensor **out)
 {
     char what[QG_ENDPOINT_TEXT];
     const qg_scheme *s = &p->tqc->scheme;
@@ -285,9 +286,9 @@ static qg_status constant_values(builder *b, const place *p, const qg_tensor *x,
     QG_TRY(qg_tensor_clone(b->ctx, b->g->arena, x, out));
     if (qg_tensor_count(x) == 0)
         return QG_OK;
-    QG_TRY(qg_fake_quantize(b->ctx, qg_tqc_text(p->tqc, what), s, &param, x, *out));
-    if (!b->bake && s->policy & QG_LINEAR && !(s->policy & (QG_BLOCK | QG_DYNAMIC)))
-        clamp(s, &param, x, *out);
+    if (bake)
+        return qg_fake_quantize(b->ctx, qg_tqc_text(p->tqc, what), s, &param, x, *out);
+    clamp(s, &param, x, *out);
     return QG_OK;
 }
 
@@ -297,7 +298,7 @@ static qg_status say_constant(builder *b, place *p)
     qg_tensor *t = NULL;
     bool say;
     QG_TRY(can_say(b, p->tqc, v, &say));
-    QG_TRY(constant_values(b, p, v->constant, &t));
+    QG_TRY(constant_values(b, p, b->bake || !say, v->constant, &t));
     if (v->use.n == 1 && !v->is_output) {
         v->constant = t;
     } else {

@@ -1,7 +1,6 @@
 #include "engine/io/ppq_json.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,23 +10,39 @@
 #include "engine/io/onnx_export.h"
 
 const qg_ppq_property qg_ppq_properties[QG_PPQ_PROPERTIES] = {
-    { "PER_TENSOR", QG_PER_TENSOR },   { "PER_CHANNEL", QG_PER_CHANNEL },
-    { "LINEAR", QG_LINEAR },           { "FLOATING", QG_FLOATING },
-    { "SYMMETRICAL", QG_SYMMETRIC },   { "ASYMMETRICAL", QG_ASYMMETRIC },
-    { "POWER_OF_2", QG_POWER_OF_2 },   { "DYNAMIC", QG_DYNAMIC },
+    {"PER_TENSOR",    QG_PER_TENSOR },
+    { "PER_CHANNEL",  QG_PER_CHANNEL},
+    { "LINEAR",       QG_LINEAR     },
+    { "FLOATING",     QG_FLOATING   },
+    { "SYMMETRICAL",  QG_SYMMETRIC  },
+    { "ASYMMETRICAL", QG_ASYMMETRIC },
+    { "POWER_OF_2",   QG_POWER_OF_2 },
+    { "DYNAMIC",      QG_DYNAMIC    },
 };
 
 static const int64_t e4m3_largest = 448;
 
-void qg_ppq_guess(const qg_node *n, bool is_output, uint32_t slot, qg_scheme *s)
+/* The axis that PPQ means, unless the number of scales says that it cannot be. */
+static int16_t guess_axis(qg_ppq_endpoint at, size_t count)
 {
-    const qg_value *v = is_output ? n->out[slot] : n->in[slot];
-    bool weight = !is_output && qg_op_in_role(n->op, slot) == 'w';
+    const qg_node *n = at.node;
+    const qg_tensor *t = &(at.is_output ? n->out : n->in)[at.slot]->type;
+    bool weight = !at.is_output && qg_op_in_role(n->op, at.slot) == 'w';
     int axis = weight && n->op->weight_axis ? n->op->weight_axis(n) : -1;
+    if (axis < 0)
+        axis = t->rank == 1 ? 0 : 1;
+    if (!count || (axis < t->rank && t->dim[axis] == (int64_t)count))
+        return (int16_t)axis;
+    for (int i = 0; i < t->rank; i++)
+        if (t->dim[i] == (int64_t)count)
+            return (int16_t)i;
+    return (int16_t)axis;
+}
+
+void qg_ppq_guess(qg_ppq_endpoint at, size_t count, qg_scheme *s)
+{
     s->rounding = QG_ROUND_HALF_EVEN;
-    s->axis = -1;
-    if (s->policy & QG_PER_CHANNEL)
-        s->axis = (int16_t)(axis >= 0 ? axis : v->type.rank == 1 ? 0 : 1);
+    s->axis = s->policy & QG_PER_CHANNEL ? guess_axis(at, count) : -1;
     s->exponent_bits = 0;
     if (s->policy & QG_FLOATING)
         s->exponent_bits = s->qmax == e4m3_largest ? 4 : 5;
@@ -36,11 +51,11 @@ void qg_ppq_guess(const qg_node *n, bool is_output, uint32_t slot, qg_scheme *s)
 const char *qg_ppq_platform(qg_arena *a, const char *backend)
 {
     static const char prefix[] = "ppq-";
-    size_t skip = strncmp(backend, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1
-                                                                   : 0;
+    size_t skip =
+        strncmp(backend, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;
     char *name = qg_arena_strdup(a, backend + skip);
     for (char *p = name; p && *p; p++)
-        *p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
+        *p = (char)(*p == '-' ? '_' : *p >= 'a' && *p <= 'z' ? *p - 'a' + 'A' : *p);
     return name;
 }
 
@@ -59,17 +74,21 @@ static qg_status lose_guess(qg_export *e, const qg_tqc *t)
     qg_scheme guess = t->scheme;
     if (state_in_ppq(t->state) == QG_TQC_FP32)
         return QG_OK;
-    qg_ppq_guess(t->node, t->is_output, t->slot, &guess);
-    if (guess.axis != t->scheme.axis)
+    qg_ppq_guess((qg_ppq_endpoint){ t->node, t->is_output, t->slot }, qg_tqc_param(t).n,
+                 &guess);
+    if (guess.axis != t->scheme.axis) {
         QG_TRY(qg_export_lose(e, QG_SAYS_PER_CHANNEL, t, "the axis %d, read as %d",
                               t->scheme.axis, guess.axis));
+        e->loss.at[e->loss.n - 1].computes = true; /* constants too: they are floats */
+    }
     if (guess.exponent_bits != t->scheme.exponent_bits || t->scheme.variant)
         QG_TRY(qg_export_lose(e, QG_SAYS_FLOATING, t, "%u exponent bits, read as %u",
                               t->scheme.exponent_bits, guess.exponent_bits));
     return QG_OK;
 }
 
-/* PPQ keys by value: of two slots with one value the last is kept. */
+/* PPQ keys by value: of two slots with one value the last record is kept, and a reader
+ * gives it to both. */
 static bool is_hidden(const qg_tqc *t)
 {
     const qg_node *n = t->node;
@@ -83,14 +102,25 @@ static bool is_hidden(const qg_tqc *t)
     return false;
 }
 
+static qg_status lose_slots(qg_export *e, const qg_tqc *t)
+{
+    const qg_node *n = t->node;
+    if (is_hidden(t))
+        return qg_export_lose(e, QG_SAYS_ENDPOINT, t,
+                              "another slot of the node has the same value");
+    for (uint32_t i = 0; !t->is_output && i < n->n_in; i++)
+        if (n->in[i] == n->in[t->slot] && !n->tin[i])
+            return qg_export_lose(e, QG_SAYS_ENDPOINT, t,
+                                  "in%u has the same value and reads back as this one",
+                                  i);
+    return QG_OK;
+}
+
 static qg_status build(qg_export *e)
 {
     for (size_t i = 0; i < e->quant->tqc.n; i++) {
-        const qg_tqc *t = e->quant->tqc.at[i];
-        QG_TRY(lose_guess(e, t));
-        if (is_hidden(t))
-            QG_TRY(qg_export_lose(e, QG_SAYS_ENDPOINT, t,
-                                  "another slot of the node has the same value"));
+        QG_TRY(lose_guess(e, e->quant->tqc.at[i]));
+        QG_TRY(lose_slots(e, e->quant->tqc.at[i]));
     }
     return QG_OK;
 }
@@ -246,15 +276,8 @@ static qg_status write(qg_export *e)
 
 static qg_status import(qg_import *i)
 {
-    qg_graph *g = NULL;
-    QG_TRY(qg_import_model(i->ctx, i->model, &g));
-    qg_status s = qg_ppq_json_read(g, i->path, &i->quant);
-    if (s != QG_OK) {
-        qg_graph_free(g);
-        return s;
-    }
-    i->graph = g;
-    return QG_OK;
+    QG_TRY(qg_import_graph(i, i->model));
+    return qg_ppq_json_read(i->graph, i->path, &i->quant);
 }
 
 const qg_format qg_format_ppq_json = {

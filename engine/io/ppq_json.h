@@ -12,7 +12,7 @@
  * Ours     hashes are TQC ids, so equal snapshots give equal bytes; keys are in order
  *          of nodes and slots
  * Lost     rounding, axis, exponent bits, blocks; reported where a reader's guess
- *          (ppq_guess) differs
+ *          (qg_ppq_guess) differs
  * Source   spec/ppq.md 10.1, spec/peers.md 4.3; configs/schema/ppq.json */
 #ifndef QG_ENGINE_IO_PPQ_JSON_H
 #define QG_ENGINE_IO_PPQ_JSON_H
@@ -27,10 +27,16 @@ typedef struct qg_ppq_property {
 enum { QG_PPQ_PROPERTIES = 8 };
 extern const qg_ppq_property qg_ppq_properties[QG_PPQ_PROPERTIES];
 
-/* What the file leaves to its reader, for a scheme whose policy, bits and range are
- * known: half-even; the axis of output channels of weights, else 1 (0 for vectors);
- * four exponent bits when the range is that of E4M3, else five. */
-void qg_ppq_guess(const qg_node *n, bool is_output, uint32_t slot, qg_scheme *s);
+/* What the file leaves to its reader, for an endpoint whose policy, bits and range are
+ * known: half-even; the axis of output channels of weights, else 1 (0 for vectors),
+ * else the first axis with `count` indices; four exponent bits when the range is that
+ * of E4M3, else five.  count 0: not known. */
+typedef struct qg_ppq_endpoint {
+    const qg_node *node;
+    bool is_output;
+    uint32_t slot;
+} qg_ppq_endpoint;
+void qg_ppq_guess(qg_ppq_endpoint at, size_t count, qg_scheme *s);
 
 /* "TRT_INT8" for backend "trt-int8" or "ppq-trt-int8"; in the arena. */
 const char *qg_ppq_platform(qg_arena *a, const char *backend);

@@ -12,9 +12,9 @@ typedef struct reader {
     qg_ctx *ctx;
     qg_graph *g;
     qg_quant *q;
-    qg_names *hashes;                /* "123" -> index into of_hash */
-    QG_VEC(qg_tqc *) of_hash;        /* the first record with that hash */
-    QG_VEC(const qg_json *) config;  /* [TQCs] where each was read */
+    qg_names *hashes;               /* "123" -> index into of_hash */
+    QG_VEC(qg_tqc *) of_hash;       /* the first record with that hash */
+    QG_VEC(const qg_json *) config; /* [TQCs] where each was read */
     const qg_json *values;
 } reader;
 
@@ -121,7 +121,7 @@ static qg_status add_slot(reader *r, const qg_json *o, qg_node *n, bool is_outpu
     uint32_t hash;
     char what[QG_ENDPOINT_TEXT];
     QG_TRY(read_scheme(r, o, &s));
-    qg_ppq_guess(n, is_output, slot, &s);
+    qg_ppq_guess((qg_ppq_endpoint){ n, is_output, slot }, 0, &s);
     (void)snprintf(what, sizeof what, "import: %.100s.%s%u", n->name,
                    is_output ? "out" : "in", slot);
     QG_TRY(qg_scheme_check(r->ctx, what, &s));
@@ -233,8 +233,13 @@ static qg_status link_record(reader *r, qg_tqc *t)
     QG_TRY(read_hash(r, o, "dominator", &lead));
     qg_tqc *root = r->of_hash.at[lead];
     const qg_json *value = qg_json_get(r->values, qg_names_text(r->hashes, lead));
-    if (own == lead)
-        return value ? read_param(r, value, t) : QG_OK;
+    if (own == lead) {
+        if (value)
+            QG_TRY(read_param(r, value, t));
+        qg_ppq_guess((qg_ppq_endpoint){ t->node, t->is_output, t->slot }, t->nparam,
+                     &t->scheme);
+        return QG_OK;
+    }
     const qg_json *above = root ? r->config.at[root->id] : NULL;
     int64_t its = 0, dominator = 0;
     if (above) {
@@ -287,8 +292,8 @@ qg_status qg_ppq_json_read(qg_graph *g, const char *path, qg_quant **out)
 {
     const qg_json *root;
     qg_arena *a = qg_arena_new(g->ctx->alloc);
-    qg_status s = a ? qg_json_read(g->ctx, a, path, (size_t)1 << 31, &root)
-                    : qg_nomem(g->ctx);
+    qg_status s =
+        a ? qg_json_read(g->ctx, a, path, (size_t)1 << 31, &root) : qg_nomem(g->ctx);
     if (s == QG_OK)
         s = read_tree(g, root, out);
     qg_arena_free(a);

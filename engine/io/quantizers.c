@@ -1,9 +1,9 @@
 #include "engine/io/quantizers.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "engine/core/file.h"
-#include "engine/io/onnx_import.h"
 #include "engine/io/openvino_graph.h"
 #include "engine/io/quantizers_grid.h"
 #include "engine/ir/edit.h"
@@ -125,9 +125,13 @@ static qg_status plan_readers(folder *f, const qg_value *v, const qg_grid_record
     return QG_OK;
 }
 
+/* Of the two names the shorter stays: exporters lengthen one or the other. */
 static qg_status take_out(folder *f, qg_node *n, qg_value *x)
 {
-    QG_TRY(qg_edit_replace_value(f->g, n->out[0], x));
+    qg_value *r = n->out[0];
+    QG_TRY(qg_edit_replace_value(f->g, r, x));
+    if (!x->is_input && !x->is_output && strlen(r->name) < strlen(x->name))
+        qg_value_swap_names(f->g, r, x);
     qg_edit_remove_node(f->g, n);
     return QG_OK;
 }
@@ -392,15 +396,6 @@ qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *
 
 qg_status qg_quantizers_import(qg_import *i, enum qg_quantizers which, const char *name)
 {
-    qg_graph *g = NULL;
-    QG_TRY(qg_onnx_import(i->ctx, i->path, NULL, &g));
-    qg_status s = qg_infer(g, NULL, 0);
-    if (s == QG_OK)
-        s = qg_quantizers_fold(g, which, name, &i->quant);
-    if (s != QG_OK) {
-        qg_graph_free(g);
-        return s;
-    }
-    i->graph = g;
-    return QG_OK;
+    QG_TRY(qg_import_graph(i, i->path));
+    return qg_quantizers_fold(i->graph, which, name, &i->quant);
 }

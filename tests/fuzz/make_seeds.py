@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the importers' fuzzers: every form that they fold, and some that
+they must leave alone.  usage: tools/python.sh tests/fuzz/make_seeds.py"""
+import json
+import pathlib
+
+import numpy as np
+from onnx import TensorProto as T
+from onnx import helper as h
+from onnx import numpy_helper
+
+CORPUS = pathlib.Path(__file__).parent / "corpus"
+
+
+def constant(name, values, dtype="float32"):
+    return numpy_helper.from_array(np.array(values, dtype), name)
+
+
+def model(folder, name, nodes, constants, outputs=("y",), opset=21, shape=(1, 2, 4, 4)):
+    opsets = [h.make_opsetid("", opset)]
+    if any(n.domain for n in nodes):
+        opsets.append(h.make_opsetid("org.openvinotoolkit", 1))
+    graph = h.make_graph(nodes, name, [h.make_tensor_value_info("x", T.FLOAT, shape)],
+                         [h.make_tensor_value_info(o, T.FLOAT, None) for o in outputs],
+                         constants)
+    m = h.make_model(graph, opset_imports=opsets, ir_version=10)
+    target = CORPUS / folder / f"{name}.onnx"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(m.SerializeToString())
+
+
+def linear(x, y, scale="s", zero="z", **attributes):
+    codes = f"{y}_codes"
+    return [h.make_node("QuantizeLinear", [x, scale, zero], [codes], **attributes),
+            h.make_node("DequantizeLinear", [codes, scale, zero], [y], **attributes)]
+
+
+def fake(x, y, levels=256, limits=("l", "h", "l", "h")):
+    return h.make_node("FakeQuantize", [x, *limits], [y], domain="org.openvinotoolkit",
+                       levels=levels)
+
+
+def qdq():
+    w8 = constant("w", np.arange(-4, 4).reshape(4, 2, 1, 1), "int8")
+    ws, wz = constant("ws", [0.1, 0.2, 0.3, 0.4]), constant("wz", [0] * 4, "int8")
+    bias, bs = constant("b", [1, -2, 300, 4], "int32"), constant("bs", [0.01] * 4)
+    s, z, z8 = constant("s", 0.1), constant("z", 128, "uint8"), constant("z", 3, "int8")
+    weights = h.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], axis=0)
+    biases = h.make_node("DequantizeLinear", ["b", "bs"], ["bf"], axis=0)
+    conv = h.make_node("Conv", ["xf", "wf", "bf"], ["c"])
+    model("qdq_import", "conv", [*linear("x", "xf"), weights, biases, conv,
+                                 *linear("c", "y")], [w8, ws, wz, bias, bs, s, z])
+    fork = [*linear("x", "a"), h.make_node("Relu", ["a"], ["r"]), *linear("r", "r1"),
+            h.make_node("DequantizeLinear", ["r1_codes", "s", "z"], ["r2"]),
+            h.make_node("Add", ["r1", "r2"], ["t"]), h.make_node("Mul", ["t", "r"], ["y"])]
+    model("qdq_import", "fork", fork, [s, z8], ("y", "r1"))
+    blocks = constant("s", np.full((1, 2, 2, 4), 0.25))
+    model("qdq_import", "blocks",
+          [*linear("x", "a", zero="", axis=2, block_size=2),
+           h.make_node("Relu", ["a"], ["y"])], [blocks])
+    f8 = h.make_tensor("z", T.FLOAT8E4M3FN, [], b"\0", raw=True)
+    model("qdq_import", "float8",
+          [*linear("x", "a"), h.make_node("Relu", ["a"], ["y"])],
+          [constant("s", 0.25), f8])
+    four = h.make_tensor("w", T.INT4, [2, 4], bytes([0x17, 0x28, 0x39, 0x40]), raw=True)
+    model("qdq_import", "int4",
+          [h.make_node("DequantizeLinear", ["w", "s"], ["wf"], axis=1),
+           h.make_node("MatMul", ["x", "wf"], ["c"]), *linear("c", "y", "t", "z")],
+          [four, constant("s", [1, 2, 3, 4]), constant("t", 0.5), z8], shape=(1, 2))
+    model("qdq_import", "integers",
+          [h.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+           h.make_node("Transpose", ["q"], ["t"]),
+           h.make_node("DequantizeLinear", ["t", "s", "z"], ["y"])], [s, z])
+
+
+def openvino():
+    low, high = constant("l", -12.8), constant("h", 12.7)
+    channel = [constant("cl", np.full((4, 1, 1, 1), -1.27)),
+               constant("ch", np.full((4, 1, 1, 1), 1.27))]
+    w = constant("w", np.linspace(-1, 1, 8).reshape(4, 2, 1, 1))
+    model("openvino_import", "conv",
+          [fake("x", "xf"), fake("w", "wf", 255, ("cl", "ch", "cl", "ch")),
+           h.make_node("Conv", ["xf", "wf"], ["c"]), fake("c", "y")],
+          [low, high, w, *channel])
+    model("openvino_import", "fork",
+          [h.make_node("Relu", ["x"], ["r"]), fake("r", "a"), fake("r", "b", 16),
+           h.make_node("Add", ["a", "b"], ["t"]), fake("t", "u"), fake("u", "v"),
+           h.make_node("Sigmoid", ["v"], ["y"])], [low, high], ("y", "u"))
+    model("openvino_import", "dequantizes",
+          [fake("x", "a", 256, ("l", "h", "z", "o")), h.make_node("Relu", ["a"], ["y"])],
+          [low, high, constant("z", 0), constant("o", 255)])
+    model("openvino_import", "no_zero",
+          [fake("x", "a", 256, ("z", "o", "z", "o")), h.make_node("Relu", ["a"], ["y"])],
+          [constant("z", 1), constant("o", 2)])
+
+
+def record(state, key, root=None, channel=False, **other):
+    names = ("PER_TENSOR", "PER_CHANNEL", "LINEAR", "FLOATING", "SYMMETRICAL",
+             "ASYMMETRICAL", "POWER_OF_2", "DYNAMIC")
+    on = ("PER_CHANNEL" if channel else "PER_TENSOR", "LINEAR", "SYMMETRICAL")
+    return {"bit_width": 8, "policy": {n: n in on for n in names}, "state": state,
+            "quant_min": -128, "quant_max": 127, "hash": key,
+            "dominator": key if root is None else root, **other}
+
+
+def ppq():
+    pair = {"configs": {
+        "c": {"x": record("ACTIVATED", 1), "w": record("BAKED", 2, channel=True),
+              "b": record("PASSIVE_BAKED", 3, channel=True), "c": record("OVERLAPPED", 4, 6)},
+        "r": {"c": record("OVERLAPPED", 5, 6), "r": record("ACTIVATED", 6)},
+        "a": {"r": record("PASSIVE", 7, 6), "a": record("INITIAL", 8)}},
+        "dispatchings": {"c": "TRT_INT8", "r": "TRT_INT8", "a": "TRT_INT8", "s": "SOI"},
+        "values": {"1": {"scale": 0.1, "zero_point": 0.0},
+                   "2": {"scale": [0.1, 0.2, 0.3], "zero_point": [0.0, 0.0, 0.0]},
+                   "3": {"scale": [0.01, 0.02, 0.03], "zero_point": 0.0},
+                   "6": {"scale": 0.05, "zero_point": 0.0},
+                   "8": {"scale": None, "zero_point": None}}}
+    folder = CORPUS / "ppq_json"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "network.json").write_text(json.dumps(pair))
+    (folder / "empty.json").write_text(json.dumps(
+        {"configs": {}, "dispatchings": {}, "values": {}}))
+
+
+qdq()
+openvino()
+ppq()

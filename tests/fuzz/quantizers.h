@@ -1,0 +1,53 @@
+/* quantizers.h -- what the fuzzers of both ONNX importers have in common: what was
+ * folded is written as a snapshot and read again. */
+#ifndef QG_TESTS_FUZZ_QUANTIZERS_H
+#define QG_TESTS_FUZZ_QUANTIZERS_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "engine/io/onnx_import.h"
+#include "engine/io/quantizers.h"
+#include "engine/ir/infer.h"
+#include "engine/quant/tqc_check.h"
+#include "ops/families.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+/* A snapshot can be made of every import. */
+static void write_snapshot(const qg_quant *q)
+{
+    const qg_snapshot_info info = { 0 };
+    FILE *stream = fopen("/dev/null", "w");
+    if (!stream)
+        return;
+    qg_status s = qg_quant_json_write(q, &info, stream);
+    (void)fclose(stream);
+    if (s != QG_OK && s != QG_EPARSE && s != QG_ENUMERIC && s != QG_EDATA)
+        abort(); /* text that is no UTF-8 may be refused */
+}
+
+static int fuzz_quantizers(enum qg_quantizers which, const uint8_t *bytes, size_t size)
+{
+    qg_graph *g;
+    qg_quant *q = NULL;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    if (!ctx)
+        return 0;
+    ctx->registry = &qg_ops_registry;
+    if (qg_onnx_import_bytes(ctx, bytes, size, NULL, &g) == QG_OK) {
+        qg_status s = qg_infer(g, NULL, 0);
+        if (s == QG_OK)
+            s = qg_quantizers_fold(g, which, "fuzz", &q);
+        if (s == QG_OK)
+            write_snapshot(q);
+        if (s == QG_ESTATE)
+            abort(); /* the verifier: we broke a promise, the file cannot */
+        qg_graph_free(g);
+    }
+    qg_ctx_free(ctx);
+    return 0;
+}
+
+#endif
