@@ -98,8 +98,7 @@ static qg_status report_reading(builder *b, const place *p, const qg_openvino_li
     char text[96];
     qg_scheme r;
     qg_qparam got, want = qg_tqc_param(p->tqc);
-    QG_TRY(
-        qg_openvino_grid_of(b->ctx, p->node->name, l, s->axis, b->e->arena, &r, &got));
+    QG_TRY(qg_openvino_grid_of(b->ctx, p->node->name, l, b->e->arena, &r, &got));
     bool codes = r.qmin != s->qmin || r.qmax != s->qmax || r.bits != s->bits;
     (void)snprintf(text, sizeof text,
                    "codes [%lld, %lld] of %u bits read back as [%lld, %lld] of %u",

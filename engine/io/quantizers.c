@@ -29,7 +29,7 @@ typedef struct folder {
     qg_quant *quant;
 } folder;
 
-/* One quantizer: value in, rounded values out, operators to take out (readers first). */
+/* One quantizer: value in, rounded values out, operators to take out. */
 typedef struct quantizer {
     qg_node *head;
     qg_value *x;

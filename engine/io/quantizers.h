@@ -1,9 +1,9 @@
 /* quantizers.h -- quantizing operators of a float graph become records of endpoints:
  * the way in for QDQ models and for FakeQuantize models.
  *
- *     x -> QuantizeLinear -> DequantizeLinear -> r        (any number of the latter)
+ *     x -> QuantizeLinear -> DequantizeLinear -> r       (any number of the latter)
  *     w (integers) -> DequantizeLinear -> r
- *     x -> FakeQuantize -> r                              (output limits = input limits)
+ *     x -> FakeQuantize -> r                             (output limits = input limits)
  *
  * In each case readers of r read x, and a record says where it rounds:
  *

@@ -187,12 +187,13 @@ qg_status qg_grid_of_fake(qg_graph *g, const qg_node *n, qg_grid_record *out,
     if (*why)
         return QG_OK;
     qg_openvino_limits l = { .levels = (int32_t)levels,
+                             .axis = axis,
                              .n = (size_t)qg_tensor_count(n->in[1]->constant),
                              .low = n->in[1]->constant->f32,
                              .high = n->in[2]->constant->f32 };
     qg_grid_record r;
     qg_status s =
-        qg_openvino_grid_of(g->ctx, n->name, &l, axis, g->arena, &r.scheme, &r.param);
+        qg_openvino_grid_of(g->ctx, n->name, &l, g->arena, &r.scheme, &r.param);
     if (s == QG_EUNSUPPORTED) {
         *why = "its limits are no grid that holds 0";
         return QG_OK;

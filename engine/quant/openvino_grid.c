@@ -25,6 +25,7 @@ qg_status qg_openvino_limits_of(qg_ctx *ctx, const char *what, const qg_scheme *
                        what, (long long)s->qmin, (long long)s->qmax,
                        QG_OPENVINO_LEVELS);
     qg_openvino_limits l = { .levels = (int32_t)(s->qmax - s->qmin + 1),
+                             .axis = s->axis,
                              .n = p->n,
                              .low = QG_NEWN(a, p->n, float),
                              .high = QG_NEWN(a, p->n, float) };
@@ -93,10 +94,10 @@ static void name_codes(int32_t levels, int32_t zero, qg_scheme *s)
 }
 
 qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
-                              const qg_openvino_limits *l, int axis, qg_arena *a,
-                              qg_scheme *s, qg_qparam *p)
+                              const qg_openvino_limits *l, qg_arena *a, qg_scheme *s,
+                              qg_qparam *p)
 {
-    assert(l->n > 0 && (axis >= 0 || l->n == 1));
+    assert(l->n > 0 && (l->axis >= 0 || l->n == 1));
     if (l->levels < 2 || l->levels > QG_OPENVINO_LEVELS)
         return qg_fail(ctx, QG_EUNSUPPORTED,
                        "convert from FakeQuantize: %s: %d levels, expected 2 to %d",
@@ -114,11 +115,11 @@ qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
                            what, (double)scale[c]);
         common = c == 0 || common == offset[c] ? offset[c] : -1;
     }
-    qg_scheme r = { .policy = (uint16_t)(QG_LINEAR |
-                                         (axis < 0 ? QG_PER_TENSOR : QG_PER_CHANNEL)),
+    qg_scheme r = { .policy = (uint16_t)(QG_LINEAR | (l->axis < 0 ? QG_PER_TENSOR
+                                                                  : QG_PER_CHANNEL)),
                     .rounding = QG_ROUND_HALF_EVEN,
                     .bits = 2,
-                    .axis = (int16_t)axis };
+                    .axis = (int16_t)l->axis };
     name_codes(l->levels, common, &r);
     for (size_t c = 0; c < l->n && r.policy & QG_SYMMETRIC; c++)
         offset[c] = 0;

@@ -25,6 +25,7 @@ enum { QG_OPENVINO_LEVELS = 65536 };
 /* Input limits, which are the output limits too. */
 typedef struct qg_openvino_limits {
     int32_t levels;    /* 2 to QG_OPENVINO_LEVELS */
+    int axis;          /* along which they differ; -1: n is 1 */
     size_t n;          /* 1, or one per channel */
     float *low, *high; /* [n] the tensor's unit; low <= 0 <= high, low < high */
 } qg_openvino_limits;
@@ -35,12 +36,12 @@ QG_NODISCARD qg_status qg_openvino_limits_of(qg_ctx *ctx, const char *what,
                                              const qg_scheme *s, const qg_qparam *p,
                                              qg_arena *a, qg_openvino_limits *out);
 
-/* The other way; axis -1 under PER_TENSOR (n is 1 then).  *p lies in the arena.
+/* The other way; *p lies in the arena.
  * QG_EUNSUPPORTED when the limits are no grid with a code for zero: not finite, in the
  * wrong order, zero outside or more than a hundredth of a step beside every code. */
 QG_NODISCARD qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
-                                           const qg_openvino_limits *l, int axis,
-                                           qg_arena *a, qg_scheme *s, qg_qparam *p);
+                                           const qg_openvino_limits *l, qg_arena *a,
+                                           qg_scheme *s, qg_qparam *p);
 
 /* A symmetric grid of constants, widened to levels for which OpenVINO has integer
  * kernels: the same step, codes of 4, 8 or 16 bits.  Those that have such levels and

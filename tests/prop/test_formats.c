@@ -1,7 +1,6 @@
-/* Formats there and back: for random records on a network with forks, shared constants
- * and inner outputs, import(export(x)) computes what x computes, bit for bit, unless the
- * loss report says that something else will be computed; what must be equal per
- * endpoint is equal up to the aspects in the report. */
+/* Formats there and back: for random records on a network with forks, shared
+ * constants and inner outputs, import(export(x)) computes what x computes, bit for
+ * bit, unless the loss report says that something else will be computed. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>

@@ -48,7 +48,7 @@ static void conversions_by_hand(void **state)
         assert_ok(ctx, qg_openvino_limits_of(ctx, "x", &s, &p, ctx->arena, &l));
         assert_float_equal(l.low[0], c->low, 1e-6);
         assert_float_equal(l.high[0], c->high, 1e-6);
-        assert_ok(ctx, qg_openvino_grid_of(ctx, "x", &l, -1, ctx->arena, &s, &got));
+        assert_ok(ctx, qg_openvino_grid_of(ctx, "x", &l, ctx->arena, &s, &got));
         assert_ok(ctx, qg_scheme_check(ctx, "x", &s));
         assert_int_equal(s.qmin, c->read_min);
         assert_int_equal(s.qmax, c->read_max);
@@ -79,7 +79,7 @@ static void random_scales_survive(void **state)
         qg_qparam p = { 1, &scale, &offset }, got;
         qg_openvino_limits l, again;
         assert_ok(ctx, qg_openvino_limits_of(ctx, "x", &s, &p, a, &l));
-        assert_ok(ctx, qg_openvino_grid_of(ctx, "x", &l, -1, a, &s, &got));
+        assert_ok(ctx, qg_openvino_grid_of(ctx, "x", &l, a, &s, &got));
         assert_true(got.scale[0] >= nextafterf(scale, 0) &&
                     got.scale[0] <= nextafterf(scale, INFINITY));
         assert_true(!centred || got.scale[0] == scale);
@@ -94,10 +94,10 @@ static void random_scales_survive(void **state)
 static void refuse(float low, float high, int32_t levels, const char *why)
 {
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-    qg_openvino_limits l = { levels, 1, &low, &high };
+    qg_openvino_limits l = { levels, -1, 1, &low, &high };
     qg_scheme s;
     qg_qparam p;
-    assert_fails(ctx, qg_openvino_grid_of(ctx, "x", &l, -1, ctx->arena, &s, &p),
+    assert_fails(ctx, qg_openvino_grid_of(ctx, "x", &l, ctx->arena, &s, &p),
                  QG_EUNSUPPORTED, why);
     qg_ctx_free(ctx);
 }

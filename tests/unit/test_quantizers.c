@@ -1,5 +1,5 @@
-/* io/quantizers.h on the fuzzers' seeds: what becomes a record, where, and what stays an
- * operator and why. */
+/* io/quantizers.h on the fuzzers' seeds: what becomes a record, where, and what stays
+ * an operator and why. */
 #include "tests/support/test.h"
 
 #include "engine/io/onnx_import.h"
@@ -34,8 +34,8 @@ static const seed seeds[] = {
       "Conv_4.out0 activated 0.1 offset 128\n",
       "" },
     { "qdq_import/blocks.onnx", QG_QUANTIZERS_ONNX,
-      "Relu_2.in0 activated [16] 0.25 0.25 0.25 0.25 0.25 0.25 0.25 0.25 0.25 0.25 0.25 "
-      "0.25 0.25 0.25 0.25 0.25\n",
+      "Relu_2.in0 activated [16] 0.25 0.25 0.25 0.25 0.25 0.25 0.25 0.25 0.25 0.25 "
+      "0.25 0.25 0.25 0.25 0.25 0.25\n",
       "" },
     { "qdq_import/int4.onnx", QG_QUANTIZERS_ONNX,
       "MatMul_1.in1 baked [4] 1.0 2.0 3.0 4.0\n"
