@@ -174,19 +174,6 @@ static qg_status gather_nd_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_int(ctx, n, "batch_dims", 0, &((gather_param *)param)->axis);
 }
 
-/* Index i of the indices tensor as a position in [0, dim). */
-static qg_status read_index(const qg_call *k, int64_t i, int64_t dim, int64_t *out)
-{
-    const qg_tensor *t = k->in[1];
-    const int64_t index = t->dtype == QG_I64 ? t->i64[i] : t->i32[i];
-    if (index < -dim || index >= dim)
-        return qg_run_fail(
-            k, QG_EDATA, "index %lld at %lld, expected within [%lld, %lld]",
-            (long long)index, (long long)i, -(long long)dim, (long long)dim - 1);
-    *out = index < 0 ? index + dim : index;
-    return QG_OK;
-}
-
 /* Packed types have no address and are refused here. */
 static qg_status gather_types(const qg_call *k)
 {
@@ -235,7 +222,7 @@ static qg_status gather_run(const qg_call *k)
     for (int64_t o = 0; o < a.outer; o++)
         for (int64_t i = 0; i < count; i++, to += bytes) {
             int64_t at;
-            QG_TRY(read_index(k, i, a.middle, &at));
+            QG_TRY(qg_index_input(k, i, a.middle, &at));
             memcpy(to, (const char *)x->data + (size_t)(o * a.middle + at) * bytes,
                    bytes);
         }
@@ -282,7 +269,7 @@ static qg_status gather_elements_run(const qg_call *k)
     do {
         for (int64_t i = 0; i < row; i++, done++) {
             int64_t pick;
-            QG_TRY(read_index(k, done, x->dim[axis], &pick));
+            QG_TRY(qg_index_input(k, done, x->dim[axis], &pick));
             pick = at.offset[0] + i * step + pick * x->stride[axis];
             memcpy((char *)y->data + (size_t)done * size,
                    (const char *)x->data + (size_t)pick * size, size);
@@ -344,7 +331,7 @@ static qg_status gather_nd_run(const qg_call *k)
         int64_t from = i / per_batch * block;
         for (int64_t d = 0; d < depth; d++) {
             int64_t at;
-            QG_TRY(read_index(k, i * depth + d, x->dim[batch + d], &at));
+            QG_TRY(qg_index_input(k, i * depth + d, x->dim[batch + d], &at));
             from += at * x->stride[batch + d];
         }
         memcpy((char *)k->out[0]->data + (size_t)i * bytes,

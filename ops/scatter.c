@@ -90,19 +90,6 @@ static qg_status infer_types(const qg_call *k)
     return qg_infer_same(k);
 }
 
-/* Indices are data: outside is QG_EDATA, naming the place. */
-static qg_status read_index(const qg_call *k, int64_t i, int64_t dim, int64_t *out)
-{
-    const qg_tensor *t = k->in[1];
-    const int64_t index = t->dtype == QG_I64 ? t->i64[i] : t->i32[i];
-    if (index < -dim || index >= dim)
-        return qg_run_fail(
-            k, QG_EDATA, "index %lld at %lld, expected within [%lld, %lld]",
-            (long long)index, (long long)i, -(long long)dim, (long long)dim - 1);
-    *out = index < 0 ? index + dim : index;
-    return QG_OK;
-}
-
 /* The halves can only be set as they are; anything else happens in float. */
 static bool needs_float(const qg_call *k)
 {
@@ -154,7 +141,7 @@ static qg_status elements_run(const qg_call *k)
     do {
         for (int64_t i = 0; i < w.dim[w.rank - 1]; i++, done++) {
             int64_t to;
-            QG_TRY(read_index(k, done, x->dim[axis], &to));
+            QG_TRY(qg_index_input(k, done, x->dim[axis], &to));
             to = to * x->stride[axis] + at.offset[0] + i * stride[w.rank - 1];
             apply(p->combine, x->dtype, (char *)k->out[0]->data + (size_t)to * size,
                   (const char *)k->in[2]->data + (size_t)done * size, 1);
@@ -205,7 +192,7 @@ static qg_status nd_run(const qg_call *k)
         int64_t to = 0;
         for (int64_t d = 0; d < depth; d++) {
             int64_t at;
-            QG_TRY(read_index(k, i * depth + d, x->dim[d], &at));
+            QG_TRY(qg_index_input(k, i * depth + d, x->dim[d], &at));
             to += at * x->stride[d];
         }
         apply(p->combine, x->dtype, (char *)k->out[0]->data + (size_t)to * size,

@@ -106,3 +106,15 @@ qg_status qg_run_copy(const qg_call *k)
         memcpy(y->data, x->data, bytes);
     return QG_OK;
 }
+
+qg_status qg_index_input(const qg_call *k, int64_t i, int64_t dim, int64_t *out)
+{
+    const qg_tensor *t = k->in[1];
+    const int64_t index = t->dtype == QG_I64 ? t->i64[i] : t->i32[i];
+    if (index < -dim || index >= dim)
+        return qg_run_fail(
+            k, QG_EDATA, "index %lld at %lld, expected within [%lld, %lld]",
+            (long long)index, (long long)i, -(long long)dim, (long long)dim - 1);
+    *out = index < 0 ? index + dim : index;
+    return QG_OK;
+}

@@ -32,6 +32,11 @@ QG_NODISCARD qg_status qg_ints_attr(qg_ctx *ctx, const qg_node *n, const char *n
  * QG_MAX_INTS. */
 QG_NODISCARD qg_status qg_ints_input(const qg_call *k, size_t slot, qg_ints *out);
 
+/* Index i of the indices in input 1 (int32 or int64) as a position in [0, dim), for
+ * run.  Indices are data: outside of [-dim, dim) is QG_EDATA, naming the place. */
+QG_NODISCARD qg_status qg_index_input(const qg_call *k, int64_t i, int64_t dim,
+                                      int64_t *out);
+
 /* True when the input is there but its data are not known before run time. */
 static inline bool qg_ints_pending(const qg_call *k, size_t slot)
 {

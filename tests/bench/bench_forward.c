@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/core/rng.h"
 #include "engine/io/onnx_import.h"
 #include "engine/ir/infer.h"
 #include "ops/families.h"
@@ -18,22 +17,6 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static qg_status make_inputs(qg_ctx *ctx, const qg_graph *g, const qg_tensor **in)
-{
-    qg_rng rng = { 1 };
-    for (size_t i = 0; i < g->input.n; i++) {
-        qg_tensor *x = QG_NEW(ctx->arena, qg_tensor);
-        if (!x)
-            return qg_nomem(ctx);
-        *x = g->input.at[i]->type;
-        QG_TRY(qg_tensor_alloc(ctx, ctx->arena, x));
-        for (int64_t k = 0; x->dtype == QG_F32 && k < qg_tensor_count(x); k++)
-            x->f32[k] = qg_rng_float(&rng);
-        in[i] = x;
-    }
-    return QG_OK;
-}
-
 static qg_status time_runs(qg_ctx *ctx, const qg_graph *g, const qg_plan *p, size_t n)
 {
     qg_run *r;
@@ -41,7 +24,7 @@ static qg_status time_runs(qg_ctx *ctx, const qg_graph *g, const qg_plan *p, siz
     double *t = QG_NEWN(ctx->arena, n, double);
     if (!in || !t)
         return qg_nomem(ctx);
-    QG_TRY(make_inputs(ctx, g, in));
+    QG_TRY(bench_inputs(ctx, g, in));
     QG_TRY(qg_run_new(ctx, p, &r));
     qg_status s = QG_OK;
     for (size_t i = 0; i < n + 3 && s == QG_OK; i++) {

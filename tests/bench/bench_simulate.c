@@ -9,33 +9,13 @@
 
 #include "engine/api/model.h"
 #include "engine/api/qg.h"
-#include "engine/core/rng.h"
 #include "tests/bench/steps.h"
-
-enum { MOST_INPUTS = 16 };
 
 typedef struct side {
     qg_plan *plan;
     qg_run *run;
     double best;
 } side;
-
-static qg_status make_inputs(qg_ctx *ctx, const qg_graph *g, qg_tensor *x,
-                             const qg_tensor **in)
-{
-    qg_rng rng = { 1 };
-    if (g->input.n > MOST_INPUTS)
-        return qg_fail(ctx, QG_EDATA, "%zu inputs, expected at most %d", g->input.n,
-                       MOST_INPUTS);
-    for (size_t i = 0; i < g->input.n; i++) {
-        x[i] = g->input.at[i]->type;
-        QG_TRY(qg_tensor_alloc(ctx, ctx->arena, &x[i]));
-        for (int64_t k = 0; x[i].dtype == QG_F32 && k < qg_tensor_count(&x[i]); k++)
-            x[i].f32[k] = qg_rng_float(&rng);
-        in[i] = &x[i];
-    }
-    return QG_OK;
-}
 
 static qg_status time_once(side *s, const qg_tensor *const *in)
 {
@@ -48,9 +28,10 @@ static qg_status time_once(side *s, const qg_tensor *const *in)
 
 static qg_status compare(qg_model *m, side *a, side *b, int runs)
 {
-    qg_tensor x[MOST_INPUTS];
-    const qg_tensor *in[MOST_INPUTS];
-    QG_TRY(make_inputs(m->ctx, m->graph, x, in));
+    const qg_tensor **in = QG_NEWN(m->ctx->arena, m->graph->input.n, const qg_tensor *);
+    if (!in)
+        return qg_nomem(m->ctx);
+    QG_TRY(bench_inputs(m->ctx, m->graph, in));
     QG_TRY(qg_model_plan(m, "float", false, &a->plan));
     QG_TRY(qg_model_plan(m, "simulate", false, &b->plan));
     QG_TRY(qg_run_new(m->ctx, a->plan, &a->run));

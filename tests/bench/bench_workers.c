@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/core/rng.h"
 #include "engine/exec/drive.h"
 #include "engine/exec/pool.h"
 #include "engine/io/onnx_import.h"
@@ -22,22 +21,6 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
     (void)ctx, (void)a, (void)sample;
     for (size_t i = 0; x[i]; i++)
         in[i] = x[i];
-    return QG_OK;
-}
-
-static qg_status make_inputs(qg_ctx *ctx, const qg_graph *g, const qg_tensor **in)
-{
-    qg_rng rng = { 1 };
-    for (size_t i = 0; i < g->input.n; i++) {
-        qg_tensor *x = QG_NEW(ctx->arena, qg_tensor);
-        if (!x)
-            return qg_nomem(ctx);
-        *x = g->input.at[i]->type;
-        QG_TRY(qg_tensor_alloc(ctx, ctx->arena, x));
-        for (int64_t k = 0; x->dtype == QG_F32 && k < qg_tensor_count(x); k++)
-            x->f32[k] = qg_rng_float(&rng);
-        in[i] = x;
-    }
     return QG_OK;
 }
 
@@ -81,7 +64,7 @@ static qg_status compare(qg_ctx *ctx, const qg_graph *g, const qg_plan *p, size_
     double best[2] = { 0 };
     if (!in)
         return qg_nomem(ctx);
-    QG_TRY(make_inputs(ctx, g, in));
+    QG_TRY(bench_inputs(ctx, g, in));
     qg_feed feed = { .n = 2 * runs, .fetch = fetch, .ud = (void *)(uintptr_t)in };
     qg_drive d = { .plan = p, .feed = &feed };
     for (int i = 0; i < rounds; i++) {

@@ -1,10 +1,11 @@
-/* steps.h -- the clock, and the time of every step of a plan. */
+/* steps.h -- the clock, inputs for any graph, and the time of every step of a plan. */
 #ifndef QG_TESTS_BENCH_STEPS_H
 #define QG_TESTS_BENCH_STEPS_H
 
 #include <stdio.h>
 #include <time.h>
 
+#include "engine/core/rng.h"
 #include "engine/exec/run.h"
 
 static inline double bench_now(void)
@@ -12,6 +13,25 @@ static inline double bench_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* in: [graph inputs], seeded uniform in [0, 1) where float32, else zeros, in the arena
+ * of the context. */
+static inline qg_status bench_inputs(qg_ctx *ctx, const qg_graph *g,
+                                     const qg_tensor **in)
+{
+    qg_rng rng = { 1 };
+    for (size_t i = 0; i < g->input.n; i++) {
+        qg_tensor *x = QG_NEW(ctx->arena, qg_tensor);
+        if (!x)
+            return qg_nomem(ctx);
+        *x = g->input.at[i]->type;
+        QG_TRY(qg_tensor_alloc(ctx, ctx->arena, x));
+        for (int64_t k = 0; x->dtype == QG_F32 && k < qg_tensor_count(x); k++)
+            x->f32[k] = qg_rng_float(&rng);
+        in[i] = x;
+    }
+    return QG_OK;
 }
 
 static inline const char *bench_step_name(const qg_step *s)

@@ -1,32 +1,11 @@
 /* quant/calibrate_kl.h: numbers by hand, the fast search against the definition, wrong
  * input. */
-#include "tests/support/test.h"
+#include "tests/support/calibration.h"
 
 #include <math.h>
 
 #include "engine/core/rng.h"
 #include "engine/quant/calibrate_kl.h"
-
-typedef struct fixture {
-    qg_ctx *ctx;
-    qg_arena *arena;
-} fixture;
-
-static int begin(void **state)
-{
-    static fixture f;
-    f = (fixture){ qg_ctx_new(qg_alloc_libc), qg_arena_new(qg_alloc_libc) };
-    *state = &f;
-    return f.ctx && f.arena ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    fixture *f = *state;
-    qg_arena_free(f->arena);
-    qg_ctx_free(f->ctx);
-    return 0;
-}
 
 static qg_histogram counted(const fixture *f, size_t bins, const int64_t *count)
 {

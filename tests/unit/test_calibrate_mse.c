@@ -1,32 +1,11 @@
 /* quant/calibrate_mse.h, quant/calibrate_aciq.h: the golden losses of spec/ppq.md 3.7,
  * the tables of spec/algorithms.md 3.4 and 6, optima by their definition. */
-#include "tests/support/test.h"
+#include "tests/support/calibration.h"
 
 #include <math.h>
 
 #include "engine/quant/calibrate_aciq.h"
 #include "engine/quant/calibrate_mse.h"
-
-typedef struct fixture {
-    qg_ctx *ctx;
-    qg_arena *arena;
-} fixture;
-
-static int begin(void **state)
-{
-    static fixture f;
-    f = (fixture){ qg_ctx_new(qg_alloc_libc), qg_arena_new(qg_alloc_libc) };
-    *state = &f;
-    return f.ctx && f.arena ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    fixture *f = *state;
-    qg_arena_free(f->arena);
-    qg_ctx_free(f->ctx);
-    return 0;
-}
 
 static qg_histogram eight(const fixture *f, bool even)
 {

@@ -1,31 +1,10 @@
 /* quant/calibrate_ort.h and quant/histogram.h: tables and checks of
  * spec/algorithms.md 3.3 and 3.5, wrong input. */
-#include "tests/support/test.h"
+#include "tests/support/calibration.h"
 
 #include <math.h>
 
 #include "engine/quant/calibrate_ort.h"
-
-typedef struct fixture {
-    qg_ctx *ctx;
-    qg_arena *arena;
-} fixture;
-
-static int begin(void **state)
-{
-    static fixture f;
-    f = (fixture){ qg_ctx_new(qg_alloc_libc), qg_arena_new(qg_alloc_libc) };
-    *state = &f;
-    return f.ctx && f.arena ? 0 : -1;
-}
-
-static int end(void **state)
-{
-    fixture *f = *state;
-    qg_arena_free(f->arena);
-    qg_ctx_free(f->ctx);
-    return 0;
-}
 
 static const float batches[3][6] = {
     {0.5f,  1,     1.5f, 2, 2.5f, 0.75f },
