@@ -5,51 +5,63 @@
  *   FP32       the rest
  * An override of the run (`platform:`) has the last word.
  *
- * Data flows along value slots: all but those with role 's' (shape) or 'f' (float).
- *   conservative  quantized operators that a quantized compute node reaches through
- *                 quantized operators, and these compute nodes themselves.  (PPQ
- *                 leaves a compute node float that no other reaches and nothing
- *                 follows: D26.)
- *   aggressive    ... through any operators
+ * Data flows along value slots: all but those with role 's' (shape), 'f' (float) or
+ * 'p' (bound).
+ *   conservative  compute nodes, and what they reach through quantized operators
+ *   aggressive    ... through any operators, up to those that make indices
  *   pointwise     of the conservative ones only the compute nodes
  *   all-in        every operator that the backend quantizes
- * Source   spec/ppq.md 5.3.  Linear. */
+ *   perseus       all that data ties to a compute node, up or down, but what indices
+ *                 and shapes flow into
+ *   pplnn         what lies between two convolutions
+ * A clamp (Relu, Clip) stays float behind a float node: only who computes its input
+ * could apply it for free.
+ *
+ * PPQ walks paths that must end somewhere, so a compute node that no other reaches and
+ * nothing follows stays float (D26: quirk ppq-last-compute-float, which also brings
+ * PPQ's ends of paths and, under aggressive, its precedence of indices over data), and
+ * its perseus makes everything float that an index is tied to, in either direction
+ * (D28: ppq-perseus-both-ways).
+ * Source   spec/ppq.md 5.3; D27, D69, D73 mended.  Linear. */
 #include <assert.h>
 
 #include "engine/quant/quirk.h"
 #include "engine/quant/rules.h"
 #include "passes/passes.h"
 
-enum mode { CONSERVATIVE, AGGRESSIVE, POINTWISE, ALL_IN, N_MODE };
+enum mode { CONSERVATIVE, AGGRESSIVE, POINTWISE, ALL_IN, PERSEUS, PPLNN, N_MODE };
 static const char *const mode_name[N_MODE] = { "conservative", "aggressive",
-                                               "pointwise", "all-in" };
+                                               "pointwise",    "all-in",
+                                               "perseus",      "pplnn" };
 
 typedef struct work {
     qg_pass_env *env;
     const qg_backend *b;
     enum mode mode;
+    bool paths;           /* a path counts only when it ends somewhere: PPQ, pplnn */
     const qg_node **from; /* [nodes] the compute node that reaches it; NULL: none */
+    uint8_t *leads;       /* [nodes] 1: a path from here ends somewhere */
     uint8_t *shape;       /* [values] 1: somebody reads it as shape or index */
+    uint8_t *index;       /* [nodes] 1: an index or a shape flows into it */
 } work;
 
-/* Slots along which data flows, as opposed to shapes, indices and statistics. */
+/* --- which way data flows --- */
+
+/* Slots along which data flows, as opposed to shapes, indices, limits, statistics. */
 static bool is_value_slot(const qg_node *n, uint32_t slot)
 {
     assert(n->op && slot < n->n_in);
     char role = qg_op_in_role(n->op, slot);
-    return role != 's' && role != 'f';
+    return role != 's' && role != 'f' && role != 'p';
 }
 
-/* A compute node upstream whose data arrives here. */
-static const qg_node *reached_by(const work *w, const qg_node *n)
+/* The node that makes the data in this slot; NULL: a shape, an input or a constant. */
+static const qg_node *data_from(const qg_node *n, uint32_t slot)
 {
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        const qg_value *v = n->in[i];
-        if (v && v->def && is_value_slot(n, i) &&
-            qg_op_out_role(v->def->op, v->def_slot) != 's' && w->from[v->def->id])
-            return w->from[v->def->id];
-    }
-    return NULL;
+    const qg_value *v = n->in[slot];
+    bool data = v && v->def && is_value_slot(n, slot) &&
+                qg_op_out_role(v->def->op, v->def_slot) != 's';
+    return data ? v->def : NULL;
 }
 
 /* A graph output is nobody's input. */
@@ -61,20 +73,154 @@ static bool has_consumer(const qg_node *n)
     return false;
 }
 
-/* Forward: who carries quantized data. */
-static void flow(work *w)
+/* TopK, Shape, NonMaxSuppression. */
+static bool makes_indices(const qg_node *n)
 {
-    bool through_any = w->mode == AGGRESSIVE;
-    bool lonely_is_float = (w->b->quirks & QG_QUIRK(PPQ_LAST_CONV_FLOAT)) != 0;
-    for (size_t i = 0; i < w->env->graph->node.n; i++) {
-        const qg_node *n = w->env->graph->node.at[i];
-        bool quantizable = qg_backend_quantizes(w->b, n->op);
-        const qg_node *from = quantizable || through_any ? reached_by(w, n) : NULL;
-        bool starts = quantizable && qg_node_has(n, QG_OP_COMPUTE) &&
-                      !(lonely_is_float && !from && !has_consumer(n));
-        w->from[i] = starts ? n : from;
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] && qg_op_out_role(n->op, k) == 's')
+            return true;
+    return false;
+}
+
+/* Output channels come first in the weight, and it has a kernel to slide. */
+static bool is_convolution(const qg_node *n)
+{
+    int w = qg_op_slot_of(n->op, 'w');
+    return qg_node_has(n, QG_OP_COMPUTE) && n->op->weight_axis && w >= 0 &&
+           (uint32_t)w < n->n_in && n->in[w] && n->in[w]->type.rank > 2 &&
+           n->op->weight_axis(n) == 0;
+}
+
+/* Where data starts. */
+static bool starts(const work *w, const qg_node *n)
+{
+    return w->mode == PPLNN ? is_convolution(n) : qg_node_has(n, QG_OP_COMPUTE);
+}
+
+/* Data does not pass: nor does the node carry any, unless it starts anew. */
+static bool stops(const work *w, const qg_node *n)
+{
+    return w->mode == AGGRESSIVE ? makes_indices(n)
+                                 : !qg_backend_quantizes(w->b, n->op);
+}
+
+/* Where a path may end. */
+static bool ends(const work *w, const qg_node *n)
+{
+    return w->mode == PPLNN ? is_convolution(n) : stops(w, n) || !has_consumer(n);
+}
+
+/* Backward: from which nodes some path comes to an end. */
+static void find_ends(work *w)
+{
+    const qg_graph *g = w->env->graph;
+    for (size_t i = g->node.n; i-- > 0;) {
+        const qg_node *n = g->node.at[i];
+        bool end = ends(w, n), relays = w->leads[i] && !stops(w, n);
+        for (uint32_t k = 0; k < n->n_in; k++) {
+            const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
+            if (p && (end || (relays && data_from(n, k))))
+                w->leads[p->id] = 1;
+        }
     }
 }
+
+/* A compute node upstream whose data arrives here; PPQ's paths may end at any slot. */
+static const qg_node *reached_by(const work *w, const qg_node *n)
+{
+    bool end = ends(w, n);
+    if (stops(w, n) || (w->paths && !end && !w->leads[n->id]))
+        return NULL;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const qg_value *v = n->in[i];
+        const qg_node *p = end && w->paths && v ? v->def : data_from(n, i);
+        if (p && w->from[p->id])
+            return w->from[p->id];
+    }
+    return NULL;
+}
+
+/* Forward: who carries the data of a compute node. */
+static void flow(work *w)
+{
+    for (size_t i = 0; i < w->env->graph->node.n; i++) {
+        const qg_node *n = w->env->graph->node.at[i];
+        bool start = starts(w, n) && (!w->paths || w->leads[i]);
+        w->from[i] = start ? n : reached_by(w, n);
+    }
+}
+
+/* --- perseus: ties instead of paths --- */
+
+/* One step along the ties of n; true when something was marked. */
+static bool spread_ties(const qg_node *n, bool down, bool up, const qg_node **mark)
+{
+    bool grew = false;
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const qg_node *p = makes_indices(n) && n->n_out == 1 ? NULL : data_from(n, k);
+        if (!p)
+            continue;
+        const qg_node **here = &mark[n->id], **there = &mark[p->id];
+        if (down && *there && !*here) {
+            *here = *there;
+            grew = true;
+        } else if (up && *here && !*there) {
+            *there = *here;
+            grew = true;
+        }
+    }
+    return grew;
+}
+
+/* Sweeps down and up until nothing grows: one more than the bends of a tie. */
+static void close_ties(const work *w, bool up, const qg_node **mark)
+{
+    const qg_graph *g = w->env->graph;
+    for (bool grew = true; grew;) {
+        grew = false;
+        for (size_t i = 0; i < g->node.n; i++)
+            grew |= spread_ties(g->node.at[i], true, false, mark);
+        for (size_t i = g->node.n; up && i-- > 0;)
+            grew |= spread_ties(g->node.at[i], false, true, mark);
+    }
+}
+
+/* Indices that enter a value slot; PPQ: also who makes what is read as an index. */
+static void mark_index_sources(const work *w, const qg_node **mark)
+{
+    const qg_graph *g = w->env->graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        for (uint32_t k = 0; k < n->n_in; k++) {
+            const qg_value *v = n->in[k];
+            const qg_node *p = v ? v->def : NULL;
+            if (p && is_value_slot(n, k) && qg_op_out_role(p->op, v->def_slot) == 's')
+                mark[n->id] = n;
+            else if (p && !is_value_slot(n, k) && w->paths)
+                mark[p->id] = p;
+        }
+    }
+}
+
+static qg_status tie(work *w)
+{
+    const qg_graph *g = w->env->graph;
+    bool both_ways = (w->b->quirks & QG_QUIRK(PPQ_PERSEUS_BOTH_WAYS)) != 0;
+    const qg_node **mark = QG_NEWN(g->arena, g->node.n, const qg_node *);
+    if (!mark)
+        return qg_nomem(g->ctx);
+    for (size_t i = 0; i < g->node.n; i++)
+        if (qg_node_has(g->node.at[i], QG_OP_COMPUTE))
+            w->from[i] = g->node.at[i];
+    close_ties(w, true, w->from);
+    mark_index_sources(w, mark);
+    close_ties(w, both_ways, mark);
+    for (size_t i = 0; i < g->node.n; i++)
+        w->index[i] = mark[i] != NULL;
+    return QG_OK;
+}
+
+/* --- shapes and indices --- */
 
 /* Backward: what is used as shapes and indices only.  Quantized data stays data. */
 static void mark_shapes(work *w)
@@ -89,6 +235,23 @@ static void mark_shapes(work *w)
         for (uint32_t k = 0; k < n->n_in; k++)
             if (n->in[k] && (inner || qg_op_in_role(n->op, k) == 's'))
                 w->shape[n->in[k]->id] = 1;
+    }
+}
+
+/* PPQ's aggressive dispatcher: an index that flows into data, or data that is read as
+ * one, is no data. */
+static void mark_index_flow(work *w)
+{
+    const qg_graph *g = w->env->graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        for (uint32_t k = 0; k < n->n_in; k++) {
+            const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
+            if (p && (makes_indices(p) || (w->index[p->id] && !w->from[p->id])))
+                w->index[i] = 1;
+            if (p && !is_value_slot(n, k))
+                w->index[p->id] = 1;
+        }
     }
 }
 
@@ -107,36 +270,56 @@ static bool only_shapes(const work *w, const qg_node *n)
     return any;
 }
 
+/* --- the decision --- */
+
+/* A clamp follows who makes its input, whose platform is known by now. */
+static bool behind_float(const work *w, const qg_node *n)
+{
+    const qg_node *p = n->op->clamp && n->n_in > 0 && n->in[0] ? n->in[0]->def : NULL;
+    return p && p->platform != QG_PLATFORM_QUANTIZED && w->mode != ALL_IN &&
+           w->mode != PERSEUS;
+}
+
+/* Why a node whose operator the backend quantizes stays float; NULL: it does not. */
+static const char *why_float(const work *w, const qg_node *n)
+{
+    if (w->mode == ALL_IN)
+        return NULL;
+    if (!w->from[n->id])
+        return w->mode == PPLNN ? "it does not lie between two convolutions"
+                                : "no quantized compute node reaches it";
+    if (w->index[n->id])
+        return "an index or a shape flows into it";
+    if (behind_float(w, n))
+        return "it clamps what a float node makes";
+    if (w->mode == POINTWISE && !qg_node_has(n, QG_OP_COMPUTE))
+        return "the pointwise dispatcher quantizes compute nodes only";
+    return NULL;
+}
+
 /* The first reason that applies is the one that is shown. */
 static enum qg_platform decide(work *w, const qg_node *n, const char **reason)
 {
     assert(n->id < w->env->graph->node.n);
     qg_arena *a = w->env->graph->arena;
     const qg_node *from = w->from[n->id];
-    bool quantizable = qg_backend_quantizes(w->b, n->op);
     if (!from && only_shapes(w, n)) {
         *reason = "what it makes is used as a shape or an index";
         return QG_PLATFORM_SOI;
     }
-    if (!quantizable) {
+    if (!qg_backend_quantizes(w->b, n->op)) {
         *reason =
             qg_arena_printf(a, "%s does not quantize %s", w->b->name, n->op->name);
         return QG_PLATFORM_FP32;
     }
-    if (w->mode == ALL_IN) {
-        *reason = qg_arena_printf(a, "%s quantizes %s", w->b->name, n->op->name);
-        return QG_PLATFORM_QUANTIZED;
-    }
-    if (!from) {
-        *reason = "no quantized compute node reaches it";
+    *reason = why_float(w, n);
+    if (*reason)
         return QG_PLATFORM_FP32;
-    }
-    if (w->mode == POINTWISE && !qg_node_has(n, QG_OP_COMPUTE)) {
-        *reason = "the pointwise dispatcher quantizes compute nodes only";
-        return QG_PLATFORM_FP32;
-    }
-    *reason = from == n ? "it is a compute node"
-                        : qg_arena_printf(a, "compute node %s reaches it", from->name);
+    *reason = w->mode == ALL_IN
+                  ? qg_arena_printf(a, "%s quantizes %s", w->b->name, n->op->name)
+              : from == n
+                  ? "it is a compute node"
+                  : qg_arena_printf(a, "compute node %s reaches it", from->name);
     return QG_PLATFORM_QUANTIZED;
 }
 
@@ -166,23 +349,42 @@ static qg_status find_mode(qg_pass_env *env, enum mode *out)
         }
     return qg_fail(env->ctx, QG_ECONFIG,
                    "dispatch: unknown dispatcher '%s', expected "
-                   "conservative, aggressive, pointwise or all-in",
+                   "conservative, aggressive, pointwise, all-in, perseus or pplnn",
                    name);
 }
 
+/* All that decide() asks for. */
+static qg_status prepare(work *w)
+{
+    const qg_graph *g = w->env->graph;
+    w->paths = w->mode == PPLNN || (w->b->quirks & QG_QUIRK(PPQ_LAST_CONV_FLOAT)) != 0;
+    w->from = QG_NEWN(g->arena, g->node.n, const qg_node *);
+    w->leads = QG_NEWN(g->arena, g->node.n, uint8_t);
+    w->index = QG_NEWN(g->arena, g->node.n, uint8_t);
+    w->shape = QG_NEWN(g->arena, g->value.n, uint8_t);
+    if (!w->from || !w->leads || !w->index || !w->shape)
+        return qg_nomem(w->env->ctx);
+    if (w->mode == PERSEUS) {
+        QG_TRY(tie(w));
+    } else {
+        find_ends(w);
+        flow(w);
+    }
+    mark_shapes(w);
+    if (w->mode == AGGRESSIVE && w->paths)
+        mark_index_flow(w);
+    return QG_OK;
+}
+
+/* In topological order: a clamp asks for the platform of who feeds it. */
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
     work w = { .env = env, .b = env->backend };
     const uint8_t *const *inside;
     QG_TRY(find_mode(env, &w.mode));
-    w.from = QG_NEWN(g->arena, g->node.n, const qg_node *);
-    w.shape = QG_NEWN(g->arena, g->value.n, uint8_t);
-    if (!w.from || !w.shape)
-        return qg_nomem(env->ctx);
+    QG_TRY(prepare(&w));
     QG_TRY(qg_rules_regions(w.b, g, g->arena, &inside));
-    flow(&w);
-    mark_shapes(&w);
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         assert(n->id == i);

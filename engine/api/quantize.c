@@ -70,15 +70,15 @@ static qg_status read_backend(job *j)
         return qg_fail(ctx, QG_ECONFIG, "quantize: no backend given, expected a name");
     QG_TRY(qg_config_search(ctx, j->arena, "backends", &search));
     QG_TRY(qg_backend_load(ctx, j->arena, j->o->backend, search, &j->backend));
+    if (j->o->quirks) {
+        uint64_t mask;
+        QG_TRY(qg_quirks_named(ctx, j->o->quirks, &mask));
+        QG_TRY(qg_backend_quirks(ctx, j->arena, mask, j->backend));
+    }
     for (size_t i = 0; i < j->o->n_policy; i++)
         QG_TRY(qg_backend_patch(ctx, j->arena, j->o->policy[i], j->backend));
     for (size_t i = 0; i < j->o->n_set; i++)
         QG_TRY(qg_backend_set(ctx, j->arena, j->o->set[i], j->backend));
-    if (j->o->quirks) {
-        uint64_t mask;
-        QG_TRY(qg_quirks_named(ctx, j->o->quirks, &mask));
-        j->backend->quirks |= mask;
-    }
     QG_TRY(shorten_origins(j));
     QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
     QG_TRY(qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline));

@@ -93,6 +93,8 @@ static qg_status take_words(const qg_backend_reader *r, const qg_yaml *y,
     QG_TRY(qg_yaml_words(r->ctx, r->arena, y, what, &word, &n));
     for (size_t i = 0; i < n; i++) {
         int k = word_at(w, word[i]);
+        if (k < 0 && r->is_quirk)
+            continue;
         if (k < 0)
             return qg_yaml_fail(
                 r->ctx, y, what,
@@ -254,6 +256,8 @@ static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
         QG_TRY(qg_yaml_words(r->ctx, r->arena, less, section_less[s], &id, &n));
     for (size_t i = 0; i < n; i++) {
         size_t k = position(r->b, s, id[i]);
+        if (k == section_count(r->b, s) && r->is_quirk)
+            continue;
         if (k == section_count(r->b, s))
             return qg_yaml_fail(r->ctx, less, section_less[s],
                                 "there is no id '%s', expected one of the parent",
@@ -318,37 +322,32 @@ static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
     return QG_OK;
 }
 
-/* What configs/schema/backend.json allows as well; a test compares the two. */
+/* What configs/schema/backend.json allows as well; a test compares the two.  The first
+ * N_COMMON may stand in a section of `with-quirk` too. */
+enum { N_COMMON = 19 };
 static const char *const file_keys[] = {
-    "name",      "title",      "extends",    "source",   "profile",
-    "pipeline",  "quirks",     "+quirks",    "dispatch", "defaults",
-    "quantizes", "+quantizes", "passive",    "+passive", "-passive",
-    "rules",     "-rules",     "fusions",    "sharing",  "-sharing",
-    "-fusions",  "why",        "-quantizes", "passes",   NULL
+    "profile",    "pipeline", "dispatch", "defaults", "quantizes", "+quantizes",
+    "-quantizes", "passive",  "+passive", "-passive", "rules",     "-rules",
+    "fusions",    "-fusions", "sharing",  "-sharing", "passes",    "why",
+    "source",     "name",     "title",    "extends",  "quirks",    "+quirks",
+    "with-quirk", NULL
 };
-static const char *const dispatchers[] = { "conservative", "aggressive", "pointwise",
-                                           "all-in", NULL };
+static const char *const dispatchers[] = {
+    "conservative", "aggressive", "pointwise", "all-in", "perseus", "pplnn", NULL
+};
 
-/* The title is not inherited: a child that has none has none. */
-static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
+/* What a file and a section of `with-quirk` have in common. */
+static qg_status read_common(const qg_backend_reader *r, const qg_yaml *file)
 {
     qg_backend *b = r->b;
-    QG_TRY(qg_yaml_keys(r->ctx, file, "backend", file_keys));
-    QG_TRY(qg_vec_push(r->ctx, r->arena, &b->file, file->file));
-    if (!r->is_override)
-        QG_TRY(read_text(r, file, "name", &b->name));
-    b->title = NULL;
-    QG_TRY(read_text(r, file, "title", &b->title));
-    QG_TRY(read_text(r, file, "profile", &b->profile));
-    QG_TRY(read_text(r, file, "pipeline", &b->pipeline));
     const qg_yaml *y = qg_yaml_get(file, "dispatch");
     int k;
+    QG_TRY(read_text(r, file, "profile", &b->profile));
+    QG_TRY(read_text(r, file, "pipeline", &b->pipeline));
     if (y) {
         QG_TRY(qg_yaml_choice(r->ctx, y, "dispatch", dispatchers, &k));
         b->dispatch = dispatchers[k];
     }
-    QG_TRY(read_quirks(r, file, "quirks", &b->quirks));
-    QG_TRY(read_quirks(r, file, "+quirks", &b->quirks));
     QG_TRY(read_words(r, file, "quantizes", true, &b->quantizes));
     QG_TRY(read_words(r, file, "passive", true, &b->passive));
     QG_TRY(read_defaults(r, file));
@@ -356,6 +355,60 @@ static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
     for (enum section s = RULES; s < N_SECTION; s++)
         QG_TRY(read_section(r, file, s));
     return QG_OK;
+}
+
+/* Sections wait until it is known which quirks are on; their keys are checked now. */
+static qg_status keep_with_quirk(const qg_backend_reader *r, const qg_yaml *y)
+{
+    const char *keys[N_COMMON + 1] = { 0 };
+    memcpy(keys, file_keys, N_COMMON * sizeof keys[0]);
+    if (y->kind != QG_YAML_MAP)
+        return qg_yaml_fail(r->ctx, y, "with-quirk",
+                            "expected a map from quirks to sections");
+    for (size_t i = 0; i < y->n; i++) {
+        qg_with_quirk w = { .section = y->item[i] };
+        char what[QG_WHAT_TEXT];
+        (void)snprintf(what, sizeof what, "with-quirk %.100s", y->key[i]);
+        if (!strchr(y->key[i], '-') ||
+            qg_quirk_named(r->ctx, y->key[i], &w.quirk) != QG_OK)
+            return qg_yaml_fail(r->ctx, y->item[i], what,
+                                "unknown quirk, expected one of 'qg list quirks'");
+        QG_TRY(qg_yaml_keys(r->ctx, y->item[i], what, keys));
+        QG_TRY(qg_vec_push(r->ctx, r->arena, &r->b->with_quirk, w));
+    }
+    return QG_OK;
+}
+
+qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask, qg_backend *b)
+{
+    assert(a && b);
+    b->quirks |= mask;
+    const qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b, .is_quirk = true };
+    for (size_t i = 0; i < b->with_quirk.n; i++) {
+        qg_with_quirk *w = &b->with_quirk.at[i];
+        if (w->done || !(w->quirk & b->quirks))
+            continue;
+        w->done = true;
+        QG_TRY(read_common(&r, w->section));
+    }
+    return QG_OK;
+}
+
+/* The title is not inherited: a child that has none has none. */
+static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
+{
+    qg_backend *b = r->b;
+    const qg_yaml *y = qg_yaml_get(file, "with-quirk");
+    QG_TRY(qg_yaml_keys(r->ctx, file, "backend", file_keys));
+    QG_TRY(qg_vec_push(r->ctx, r->arena, &b->file, file->file));
+    if (!r->is_override)
+        QG_TRY(read_text(r, file, "name", &b->name));
+    b->title = NULL;
+    QG_TRY(read_text(r, file, "title", &b->title));
+    QG_TRY(read_quirks(r, file, "quirks", &b->quirks));
+    QG_TRY(read_quirks(r, file, "+quirks", &b->quirks));
+    QG_TRY(read_common(r, file));
+    return y ? keep_with_quirk(r, y) : QG_OK;
 }
 
 /* --- families of files --- */
@@ -417,7 +470,7 @@ qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search 
     const char *path;
     size_t n;
     qg_backend *b = QG_NEW(a, qg_backend);
-    qg_backend_reader r = { ctx, a, b, false };
+    qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b };
     if (!b)
         return qg_nomem(ctx);
     b->dispatch = dispatchers[0];
@@ -433,6 +486,7 @@ qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search 
     for (size_t i = n; i-- > 0;)
         QG_TRY(read_file(&r, file[i]));
     QG_TRY(check_complete(&r, file[0]));
+    QG_TRY(qg_backend_quirks(ctx, a, 0, b));
     *out = b;
     return QG_OK;
 }
@@ -441,12 +495,13 @@ qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path, qg_backen
 {
     assert(a && path && b);
     const qg_yaml *file;
-    qg_backend_reader r = { ctx, a, b, true };
+    qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b, .is_override = true };
     QG_TRY(qg_yaml_load(ctx, a, path, &file));
     const qg_yaml *y = qg_yaml_get(file, "extends");
     if (y)
         return qg_yaml_fail(ctx, y, "extends",
                             "a policy patch has no parent, expected "
                             "none: it applies to the backend of the run");
-    return read_file(&r, file);
+    QG_TRY(read_file(&r, file));
+    return qg_backend_quirks(ctx, a, 0, b);
 }

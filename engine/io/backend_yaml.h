@@ -10,6 +10,9 @@
  *               a new one is appended; `-rules: [id]` (`-fusions`, ...) removes
  *   lists       quantizes, passive, quirks: the list replaces the parent's;
  *               `+quantizes:` extends it, `-quantizes:` takes from it
+ *   with-quirk  {quirk: section}: read over all the rest once the quirk is on, parents
+ *               first; a section has the keys of a file that decide something (not
+ *               name, extends, quirks).  What it takes out may be out already
  * Every rule, fusion and sharing has id, why and source.  Every complaint says file,
  * line, key, what is wrong and what is expected.  Operators must be in ctx->registry.
  *
@@ -38,9 +41,9 @@
  *     match  op, trait, node, attr, from, to            of the node
  *            slot, constant, graph-input, graph-output,
  *            value, dims                                of the endpoint
- *     set    bits, range, rounding, policy, axis, exponent-bits, block, observer,
- *            percentile, min-scale, bins, step, zero, state, visibility, derive,
- *            platform */
+ *     set    bits, range, rounding, policy, axis, exponent-bits, variant, block,
+ *            observer, percentile, min-scale, bins, step, zero, state, visibility,
+ *            derive, platform */
 #ifndef QG_ENGINE_IO_BACKEND_YAML_H
 #define QG_ENGINE_IO_BACKEND_YAML_H
 
@@ -58,6 +61,11 @@ typedef struct qg_search {
  * each; the result lies in a and borrows nothing else. */
 QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name,
                                        qg_search search, qg_backend **out);
+
+/* Switches quirks on, beside those of the file, and reads their sections; before patches
+ * and --set, which have the last word.  QG_ECONFIG as for a file. */
+QG_NODISCARD qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask,
+                                         qg_backend *b);
 
 /* On failure the backend is of no more use.
  * Its rules come behind those that are there, and so win. */

@@ -153,7 +153,7 @@ qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text, qg_backend 
     assert(a && text && b);
     line *l = QG_NEW(a, line);
     char *copy = qg_arena_strdup(a, text);
-    qg_backend_reader r = { ctx, a, b, true };
+    qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b, .is_override = true };
     qg_rule rule = { .is_override = true };
     if (!l || !copy)
         return qg_nomem(ctx);

@@ -11,6 +11,7 @@ typedef struct qg_backend_reader {
     qg_arena *arena;  /* where what is read lies */
     qg_backend *b;    /* under construction */
     bool is_override; /* reading a patch: why and source are optional */
+    bool is_quirk;    /* reading `with-quirk`: what a child took out is not missed */
 } qg_backend_reader;
 
 /* Room for "rule <id>", which begins the complaints about an item; longer ids are

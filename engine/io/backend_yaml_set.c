@@ -55,6 +55,27 @@ static qg_status read_policy(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* "none", or words of quant/policy.h. */
+static qg_status read_variant(const qg_backend_reader *r, const qg_yaml *y,
+                              const char *what, qg_set *set)
+{
+    const char *const *word;
+    size_t n;
+    uint32_t variant = 0;
+    QG_TRY(qg_yaml_words(r->ctx, r->arena, y, what, &word, &n));
+    bool none = n == 1 && strcmp(word[0], "none") == 0;
+    for (size_t i = 0; !none && i < n; i++) {
+        uint32_t bit = qg_float_variant_named(word[i]);
+        if (!bit || (variant & bit))
+            return qg_yaml_fail(r->ctx, y, what,
+                                "'%s', expected none, or fnuz and ppq-ties once each",
+                                word[i]);
+        variant |= bit;
+    }
+    set->scheme.variant = (uint8_t)variant;
+    return QG_OK;
+}
+
 /* The names are asked from number/round.c, so a new mode needs no change here. */
 static qg_status read_rounding(const qg_backend_reader *r, const qg_yaml *y,
                                const char *what, qg_set *set)
@@ -196,6 +217,8 @@ static qg_status read_field(const qg_backend_reader *r, const qg_yaml *y,
         return read_policy(r, y, what, set);
     case QG_SET_BIT_ROUNDING:
         return read_rounding(r, y, where, set);
+    case QG_SET_BIT_VARIANT:
+        return read_variant(r, y, where, set);
     case QG_SET_BIT_AXIS:
         return read_axis(r, y, where, set);
     case QG_SET_BIT_OBSERVER:

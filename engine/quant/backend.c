@@ -260,6 +260,8 @@ qg_status qg_set_apply(qg_ctx *ctx, const char *what, const qg_set *set,
         s.rounding = set->scheme.rounding;
     if (fields & QG_SET_EXPONENT_BITS)
         s.exponent_bits = set->scheme.exponent_bits;
+    if (fields & QG_SET_VARIANT)
+        s.variant = set->scheme.variant;
     if (fields & QG_SET_BLOCK)
         s.block = set->scheme.block;
     if (fields & QG_SET_AXIS)

@@ -95,6 +95,7 @@ typedef struct qg_endpoint_match {
     X(POLICY,        "policy")                                                 \
     X(AXIS,          "axis")                                                   \
     X(EXPONENT_BITS, "exponent-bits")                                          \
+    X(VARIANT,       "variant")                                                \
     X(BLOCK,         "block")                                                  \
     X(OBSERVER,      "observer")                                               \
     QG_OBSERVER_PARAM_MAP(X)                                                   \
@@ -190,6 +191,13 @@ typedef struct qg_pass_setting {
 typedef QG_VEC(const char *) qg_words;
 typedef QG_VEC(qg_pass_setting) qg_pass_settings;
 
+/* A part of a backend that holds only while a quirk is on (io/backend_yaml.h). */
+typedef struct qg_with_quirk {
+    uint64_t quirk;                /* one bit */
+    const struct qg_yaml *section; /* what to read then; opaque here */
+    bool done;                     /* it has been read */
+} qg_with_quirk;
+
 /* Immutable once loaded; may serve several models of its context. */
 struct qg_backend {
     const char *name, *title;                  /* "trt-int8"; one line for lists */
@@ -197,10 +205,11 @@ struct qg_backend {
     qg_set defaults;                           /* every scheme field set */
     qg_words quantizes, passive;               /* operator names */
     QG_VEC(qg_rule) rule;
-    QG_VEC(qg_fusion) fusion;   /* applied in order */
-    QG_VEC(qg_sharing) sharing; /* the last that matches a node counts */
-    qg_pass_settings setting;   /* in order; the last word counts */
-    qg_words file;              /* every file read, parents first */
+    QG_VEC(qg_fusion) fusion;         /* applied in order */
+    QG_VEC(qg_sharing) sharing;       /* the last that matches a node counts */
+    qg_pass_settings setting;         /* in order; the last word counts */
+    qg_words file;                    /* every file read, parents first */
+    QG_VEC(qg_with_quirk) with_quirk; /* parents first */
     uint64_t quirks;
 };
 

@@ -41,7 +41,29 @@
       "D06, D07: graph outputs, inputs and constants beside the equalized path " \
       "are not looked at; activations are measured once and never scaled")     \
     X(PPQ_QUANTIZED_WEIGHTS,  "ppq-calibrate-on-quantized-weights",            \
-      "activations are observed while weights are rounded already")
+      "activations are observed while weights are rounded already")            \
+    X(PPQ_UNFOLDED,           "ppq-no-constant-folding",                       \
+      "what depends on constants alone is computed, and quantized, like the rest") \
+    X(PPQ_BIAS_ADD_RANK,      "ppq-bias-add-rank",                             \
+      "D05: a convolution takes a constant sum as bias only in its weight's rank") \
+    X(PPQ_BATCHNORM_BETA,     "ppq-batchnorm-ignores-beta",                    \
+      "D34: folding BatchNormalization into Gemm does not look at beta")       \
+    X(PPQ_ALIGN_FLOATING,     "ppq-align-floating",                            \
+      "D04: align-to-large gives floating inputs the least scale there is")    \
+    X(PPQ_PERSEUS_BOTH_WAYS,  "ppq-perseus-both-ways",                         \
+      "D28: perseus follows data up and down until nothing is left to quantize") \
+    X(PPQ_SLICE_NOT_PASSIVE,  "ppq-slice-not-passive",                         \
+      "D18: Slice and Dropout are rounded again")                              \
+    X(PPQ_SOFTPLUS_FLOAT,     "ppq-softplus-float",                            \
+      "D19: Softplus and Tanh stay float, so Mish is never fused")             \
+    X(PPQ_BIAS_RANGE,         "ppq-bias-range-inclusive",                      \
+      "the range of a 30-bit bias ends one step late")                         \
+    X(PPQ_GEMM_BIAS,          "ppq-gemm-bias-8-bits",                          \
+      "D59: the bias of Gemm has 8 bits and a scale of its own")               \
+    X(PPQ_ROUND_CONSTANTS,    "ppq-nxp-rounds-constants",                      \
+      "D57: the rounding of inputs also reaches weights and biases")           \
+    X(PPQ_FLOAT_TIES,         "ppq-float-ties",                                \
+      "D38: ties of floating grids go toward zero")
 /* clang-format on */
 
 typedef enum qg_quirk {
