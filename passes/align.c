@@ -12,7 +12,7 @@
  *
  * PPQ (quirk ppq-split-groups) makes input 0 a root of its own, moves endpoints one by
  * one and keeps rounding at each; see ppq_share.
- * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, D03, D23, D24 as
+ * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, and kept as
  *          quirks. */
 #include <assert.h>
 
@@ -47,7 +47,7 @@ static qg_status miss(const team *t, const char *why)
 static bool takes_part(const qg_tqc *t)
 {
     return t && t->state != QG_TQC_FP32 && t->state != QG_TQC_SOI &&
-           !(t->scheme.policy & QG_FLOATING); /* D04: nothing to count in steps */
+           !(t->scheme.policy & QG_FLOATING); /* nothing to count in steps */
 }
 
 /* False when there are more operands than a team holds. */
@@ -64,14 +64,18 @@ static bool gather(team *t, qg_tqc **row, uint32_t n)
     return true;
 }
 
-/* NULL when member and lead may share one scale, else why not. */
-static const char *objection(const qg_tqc *member, const qg_tqc *lead)
+/* NULL when member and lead may share one scale, else why not.  How ties are rounded is
+ * each one's own; PPQ does not look at the schemes at all. */
+static const char *objection(const team *t, const qg_tqc *member, const qg_tqc *lead)
 {
     const qg_tqc *root = qg_tqc_root(member);
+    qg_scheme scheme = member->scheme;
+    scheme.rounding = lead->scheme.rounding;
     if (qg_tqc_param(member).n != 1 || qg_tqc_param(lead).n != 1)
         return "an operand has no scale or one per channel, expected one for the "
                "tensor";
-    if (!qg_scheme_same(&member->scheme, &lead->scheme))
+    if (!qg_scheme_same(&scheme, &lead->scheme) &&
+        !quirk(t, QG_QUIRK(PPQ_SPLIT_GROUPS)))
         return "operands have different schemes, expected the same";
     if (root->state != QG_TQC_PASSIVE &&
         !qg_tqc_may_move(root->state, root->saved, QG_TQC_PASSIVE))
@@ -82,10 +86,10 @@ static const char *objection(const qg_tqc *member, const qg_tqc *lead)
 /* --- the common scale of `large` --- */
 
 /* Symmetric: the largest scale, exactly.  Else the range that holds all ranges. */
-static void common_param(const team *t, float *scale, int32_t *offset)
+static void common_param(const team *t, const qg_tqc *lead, float *scale,
+                         int32_t *offset)
 {
-    assert(t->n > 0);
-    const qg_scheme *s = &t->member[0]->scheme;
+    const qg_scheme *s = &lead->scheme;
     bool by_range = (s->policy & QG_ASYMMETRIC) ||
                     quirk(t, QG_QUIRK(PPQ_ALIGN_256_OVER_255)); /* D03 */
     double low = 0, high = 0;
@@ -148,7 +152,7 @@ static qg_status share_groups(team *t, qg_tqc *lead)
     int32_t offset = 0;
     bool large = t->rule->align == QG_ALIGN_LARGE;
     if (large)
-        common_param(t, &scale, &offset);
+        common_param(t, lead, &scale, &offset);
     for (size_t i = 0; t->rule->align != QG_ALIGN_INPUT && i < t->n; i++)
         QG_TRY(stand_alone(t, t->member[i]));
     for (size_t i = 0; i < t->n; i++)
@@ -179,7 +183,7 @@ static qg_status ppq_lead(team *t, qg_tqc *lead)
     qg_quant *q = t->env->quant;
     float scale;
     int32_t offset;
-    common_param(t, &scale, &offset);
+    common_param(t, lead, &scale, &offset);
     QG_TRY(qg_tqc_detach(q, lead));
     QG_TRY(qg_tqc_set_param(q, lead, 1, &scale, &offset));
     return qg_tqc_set_state(q, lead, QG_TQC_PASSIVE);
@@ -232,22 +236,32 @@ static qg_status ppq_share(team *t, qg_tqc *lead)
 
 static qg_tqc *first(qg_tqc **row, uint32_t n) { return row && n > 0 ? row[0] : NULL; }
 
+/* Operands that are float to us and not to PPQ (D04): nobody takes part, but their
+ * producers follow a lead whose scale is the least there is. */
+static bool ppq_floating(const team *t, const qg_tqc *lead)
+{
+    return quirk(t, QG_QUIRK(PPQ_ALIGN_FLOATING)) && lead &&
+           (lead->scheme.policy & QG_FLOATING) && lead->state != QG_TQC_FP32 &&
+           t->rule->align != QG_ALIGN_INPUT;
+}
+
 /* Picks lead and operands by the rule, asks for objections, then shares. */
 static qg_status align(team *t)
 {
     qg_node *n = t->node;
     bool to_outputs = t->rule->align == QG_ALIGN_INPUT;
     qg_tqc *lead = t->rule->align == QG_ALIGN_OUTPUT ? first(n->tout, n->n_out)
-                   : to_outputs                      ? first(n->tin, n->n_in)
-                                                     : NULL;
+                                                     : first(n->tin, n->n_in);
     if (!gather(t, to_outputs ? n->tout : n->tin, to_outputs ? n->n_out : n->n_in))
         return miss(t, "more than 64 operands, expected fewer");
+    if (t->n == 0 && ppq_floating(t, lead))
+        return ppq_share(t, lead);
     if (t->rule->align == QG_ALIGN_LARGE && t->n > 0)
         lead = t->member[0];
     if (t->n == 0 || !takes_part(lead))
         return miss(t, "its operands are float, expected integers to align");
     for (size_t i = 0; i < t->n; i++) {
-        const char *why = objection(t->member[i], lead);
+        const char *why = objection(t, t->member[i], lead);
         if (why)
             return miss(t, why);
     }

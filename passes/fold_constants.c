@@ -2,12 +2,14 @@
  * nodes that made them go.
  *
  * A node folds when all it makes is known.  Graph outputs stay computed: the interface
- * keeps its producers. */
+ * keeps its producers.  PPQ folds nodes without inputs only (quirk
+ * ppq-no-constant-folding). */
 #include "engine/ir/edit.h"
 
 #include <assert.h>
 
 #include "engine/ir/infer.h"
+#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 
 /* All outputs that are there must be known, and none is a graph output. */
@@ -45,9 +47,12 @@ static qg_status fold(qg_pass_env *env, qg_node *n, const qg_tensor *const *know
 static qg_status run(qg_pass_env *env)
 {
     const qg_tensor *const *known;
+    bool sources_only =
+        env->backend && (env->backend->quirks & QG_QUIRK(PPQ_UNFOLDED)) != 0;
     QG_TRY(qg_infer_known(env->graph, &known));
     for (size_t i = 0; i < env->graph->node.n; i++)
-        if (folds(env->graph->node.at[i], known))
+        if ((!sources_only || env->graph->node.at[i]->n_in == 0) &&
+            folds(env->graph->node.at[i], known))
             QG_TRY(fold(env, env->graph->node.at[i], known));
     return QG_OK;
 }

@@ -67,9 +67,9 @@ static qg_status read_variant(const qg_backend_reader *r, const qg_yaml *y,
     for (size_t i = 0; !none && i < n; i++) {
         uint32_t bit = qg_float_variant_named(word[i]);
         if (!bit || (variant & bit))
-            return qg_yaml_fail(r->ctx, y, what,
-                                "'%s', expected none, or fnuz and ppq-ties once each",
-                                word[i]);
+            return qg_yaml_fail(
+                r->ctx, y, what,
+                "'%s', expected none, or fnuz, ppq-ties or wide, once each", word[i]);
         variant |= bit;
     }
     set->scheme.variant = (uint8_t)variant;

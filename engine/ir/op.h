@@ -20,6 +20,7 @@
  *     PURE          inference and fold-constants may run it ahead of time
  *     DIMS_ONLY     inference folds it without data
  *     HOMOGENEOUS   equalize may move a factor per channel through it
+ *     COPY          drop-identity takes it out
  *     CONTROL       runs its bodies; never folded
  *     others        backends name them in `match: {trait: ...}`
  *
@@ -54,7 +55,8 @@
     X(BATCH_FIRST, "batch-first", "dim 0 of the first input is dim 0 of the output") \
     X(DIMS_ONLY,   "dims-only",   "reads only the dims of its inputs: Shape, Size") \
     X(HOMOGENEOUS, "homogeneous", "scaling channel c of every data input by s > 0 "    \
-                                  "scales channel c of the output by s")
+                                  "scales channel c of the output by s") \
+    X(COPY,        "copy",        "output 0 is input 0: Identity")
 /* clang-format on */
 
 enum {

@@ -99,7 +99,7 @@ static qg_status check_range(qg_ctx *ctx, const char *what, const qg_scheme *s)
                        "%s: range [%" PRId64 ", %" PRId64 "] is empty, expected qmin "
                        "below qmax",
                        what, s->qmin, s->qmax);
-    if (s->policy & QG_FLOATING)
+    if ((s->policy & QG_FLOATING) || (s->variant & QG_RANGE_WIDE))
         return QG_OK; /* limits of x / scale, beside those of the format */
     assert(s->bits >= 2 && s->bits <= 32); /* checked before */
     int64_t low = s->qmin < 0 ? -(INT64_C(1) << (s->bits - 1)) : 0;
@@ -129,7 +129,8 @@ static qg_status check_fields(qg_ctx *ctx, const char *what, const qg_scheme *s)
                        "%s: bits %d with %d exponent bits, expected at most 23 bits of "
                        "mantissa",
                        what, s->bits, s->exponent_bits);
-    if (s->variant & ~(unsigned)(floating ? QG_FLOAT_FNUZ | QG_FLOAT_PPQ_TIES : 0))
+    if (s->variant &
+        ~(unsigned)(floating ? QG_FLOAT_FNUZ | QG_FLOAT_PPQ_TIES : QG_RANGE_WIDE))
         return qg_fail(ctx, QG_ECONFIG, "%s: variant %d, expected %s", what, s->variant,
                        floating ? "fnuz, ppq-ties or both" : "0 without floating");
     if (has_axis ? s->axis < 0 || s->axis >= QG_MAX_RANK : s->axis != -1)
@@ -170,12 +171,12 @@ bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b)
 
 const char *qg_float_variant_name(uint32_t bit)
 {
-    return bit == QG_FLOAT_FNUZ ? "fnuz" : "ppq-ties";
+    return bit == QG_FLOAT_FNUZ ? "fnuz" : bit == QG_RANGE_WIDE ? "wide" : "ppq-ties";
 }
 
 uint32_t qg_float_variant_named(const char *text)
 {
-    for (uint32_t bit = QG_FLOAT_FNUZ; bit <= QG_FLOAT_PPQ_TIES; bit <<= 1)
+    for (uint32_t bit = QG_FLOAT_FNUZ; bit <= QG_RANGE_WIDE; bit <<= 1)
         if (strcmp(qg_float_variant_name(bit), text) == 0)
             return bit;
     return 0;

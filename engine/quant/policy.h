@@ -43,12 +43,14 @@ enum qg_policy_bit {
 #undef X
 };
 
-/* Variants of FLOATING; 0 is the OCP reading of E and M, rounded half-even as IEEE
+/* Variants, the first two of FLOATING, the last of LINEAR; 0 is the OCP reading of E and M, rounded half-even as IEEE
  * does. */
 enum qg_float_variant {
     QG_FLOAT_FNUZ = 1,     /* exponent bias one higher, one zero: E4M3FNUZ, E5M2FNUZ */
     QG_FLOAT_PPQ_TIES = 2, /* quirk: PPQ rounds the unsigned rest of the mantissa alone,
                             * so half-even sends every tie toward zero (ppq.md 2.5) */
+    QG_RANGE_WIDE = 4,     /* quirk: the range may exceed what the bits hold, as PPQ's
+                            * +-2^29 of 30 bits do */
 };
 
 /* What decides the grid apart from the parameters themselves.  Two endpoints with equal
@@ -58,7 +60,7 @@ typedef struct qg_scheme {
     uint8_t rounding;      /* qg_rounding */
     uint8_t bits;          /* 2..32 */
     uint8_t exponent_bits; /* 1..8 under FLOATING, at most 23 of mantissa; else 0 */
-    uint8_t variant;       /* of qg_float_variant; 0 unless FLOATING */
+    uint8_t variant;       /* sum of qg_float_variant */
     int16_t axis;          /* >= 0 under PER_CHANNEL and BLOCK, else -1 */
     int32_t block;         /* elements per block along axis; 0 unless BLOCK */
     int64_t qmin, qmax;    /* steps, inclusive; FLOATING: limits of x / scale, where
