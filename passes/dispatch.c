@@ -41,7 +41,7 @@ typedef struct work {
     bool paths;           /* a path counts only when it ends somewhere: PPQ, pplnn */
     const qg_node **from; /* [nodes] the compute node that reaches it; NULL: none */
     uint8_t *leads;       /* [nodes] 1: a path from here ends somewhere */
-    uint8_t *shape;       /* [values] 1: somebody reads it as shape or index */
+    uint8_t *shape;       /* [nodes] 1: all it makes is read as shape or index */
     uint8_t *index;       /* [nodes] 1: an index or a shape flows into it */
 } work;
 
@@ -222,52 +222,69 @@ static qg_status tie(work *w)
 
 /* --- shapes and indices --- */
 
-/* Backward: what is used as shapes and indices only.  Quantized data stays data. */
+/* Whether every reader takes v as a shape or an index; later nodes are marked already. */
+static bool is_shape(const work *w, const qg_value *v)
+{
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_use *u = &v->use.at[i];
+        bool inner = w->shape[u->node->id] && !qg_node_has(u->node, QG_OP_SHAPE);
+        if (!inner && qg_op_in_role(u->node->op, u->slot) != 's')
+            return false;
+    }
+    return v->use.n > 0 && !v->is_output;
+}
+
+/* Backward: who makes nothing but shapes and indices.  Quantized data stays data. */
 static void mark_shapes(work *w)
 {
     const qg_graph *g = w->env->graph;
     for (size_t i = g->node.n; i-- > 0;) {
         const qg_node *n = g->node.at[i];
-        bool makes_shapes = false;
-        for (uint32_t k = 0; k < n->n_out; k++)
-            makes_shapes |= n->out[k] && w->shape[n->out[k]->id];
-        bool inner = makes_shapes && !w->from[i] && !qg_node_has(n, QG_OP_SHAPE);
-        for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] && (inner || qg_op_in_role(n->op, k) == 's'))
-                w->shape[n->in[k]->id] = 1;
+        bool any = false, all = w->from[i] == NULL;
+        for (uint32_t k = 0; all && k < n->n_out; k++) {
+            const qg_value *v = n->out[k];
+            any |= v != NULL;
+            all = !v || qg_op_out_role(n->op, k) == 's' || is_shape(w, v);
+        }
+        w->shape[i] = any && all;
     }
 }
 
-/* PPQ's aggressive dispatcher: an index that flows into data, or data that is read as
- * one, is no data. */
-static void mark_index_flow(work *w)
+/* What makes something that is read as a shape, an index or a limit. */
+static void mark_receivers(const work *w, uint8_t *receiver)
 {
     const qg_graph *g = w->env->graph;
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
-        for (uint32_t k = 0; k < n->n_in; k++) {
-            const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
-            if (p && (makes_indices(p) || (w->index[p->id] && !w->from[p->id])))
-                w->index[i] = 1;
-            if (p && !is_value_slot(n, k))
-                w->index[p->id] = 1;
-        }
+        for (uint32_t k = 0; k < n->n_in; k++)
+            if (n->in[k] && n->in[k]->def && !is_value_slot(n, k))
+                receiver[n->in[k]->def->id] = 1;
     }
 }
 
-/* False for a node without outputs. */
-static bool only_shapes(const work *w, const qg_node *n)
+/* PPQ's aggressive dispatcher: an index that flows into data, up to the next receiver
+ * or quantized node, or data that is read as one, is no data. */
+static qg_status mark_index_flow(work *w)
 {
-    bool any = false;
-    for (uint32_t k = 0; k < n->n_out; k++) {
-        const qg_value *v = n->out[k];
-        if (!v)
-            continue;
-        if (!w->shape[v->id] && qg_op_out_role(n->op, k) != 's')
-            return false;
-        any = true;
+    const qg_graph *g = w->env->graph;
+    uint8_t *receiver = QG_NEWN(g->arena, g->node.n, uint8_t);
+    if (!receiver)
+        return qg_nomem(g->ctx);
+    mark_receivers(w, receiver);
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        bool end = receiver[i] || w->from[i] || !has_consumer(n);
+        for (uint32_t k = 0; k < n->n_in; k++) {
+            const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
+            bool flows =
+                p && (makes_indices(p) ||
+                      (w->index[p->id] && !w->from[p->id] && !receiver[p->id]));
+            w->index[i] |= flows && (end || is_value_slot(n, k));
+        }
     }
-    return any;
+    for (size_t i = 0; i < g->node.n; i++)
+        w->index[i] |= receiver[i];
+    return QG_OK;
 }
 
 /* --- the decision --- */
@@ -303,7 +320,7 @@ static enum qg_platform decide(work *w, const qg_node *n, const char **reason)
     assert(n->id < w->env->graph->node.n);
     qg_arena *a = w->env->graph->arena;
     const qg_node *from = w->from[n->id];
-    if (!from && only_shapes(w, n)) {
+    if (w->shape[n->id]) {
         *reason = "what it makes is used as a shape or an index";
         return QG_PLATFORM_SOI;
     }
@@ -361,7 +378,7 @@ static qg_status prepare(work *w)
     w->from = QG_NEWN(g->arena, g->node.n, const qg_node *);
     w->leads = QG_NEWN(g->arena, g->node.n, uint8_t);
     w->index = QG_NEWN(g->arena, g->node.n, uint8_t);
-    w->shape = QG_NEWN(g->arena, g->value.n, uint8_t);
+    w->shape = QG_NEWN(g->arena, g->node.n, uint8_t);
     if (!w->from || !w->leads || !w->index || !w->shape)
         return qg_nomem(w->env->ctx);
     if (w->mode == PERSEUS) {
@@ -371,9 +388,7 @@ static qg_status prepare(work *w)
         flow(w);
     }
     mark_shapes(w);
-    if (w->mode == AGGRESSIVE && w->paths)
-        mark_index_flow(w);
-    return QG_OK;
+    return w->mode == AGGRESSIVE && w->paths ? mark_index_flow(w) : QG_OK;
 }
 
 /* In topological order: a clamp asks for the platform of who feeds it. */

@@ -219,7 +219,7 @@ static qg_status read_variant(reader *r, const qg_json *o, qg_scheme *s)
         uint32_t bit = qg_float_variant_named(text);
         if (!bit)
             return qg_json_fail(r->ctx, QG_EPARSE, &a->item[i],
-                                "'%s' is no variant of floating grids", text);
+                                "'%s' is no variant of grids", text);
         s->variant = (uint8_t)(s->variant | bit);
     }
     return QG_OK;

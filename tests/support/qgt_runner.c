@@ -169,9 +169,25 @@ static void add_quirks(runner *r, char *names)
     for (char *s = strtok(names, ", "); s; s = strtok(NULL, ", ")) {
         uint64_t mask;
         must(r, qg_quirk_named(r->ctx, s, &mask));
-        r->backend->quirks |= mask;
+        must(r, qg_backend_quirks(r->ctx, r->ctx->arena, mask, r->backend));
         if (r->env.quant)
             r->env.quant->quirks |= mask;
+    }
+}
+
+/* The backend's, without those for passes that exist but are not run here. */
+static void choose_settings(runner *r, const char *const *name, size_t n)
+{
+    const qg_pass_settings *all = &r->backend->setting;
+    qg_pass_setting *s = QG_NEWN(r->ctx->arena, all->n, qg_pass_setting);
+    r->env.options.setting = s;
+    r->env.options.n_setting = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        bool runs = !qg_pass_find(qg_passes, all->at[i].pass);
+        for (size_t k = 0; k < n; k++)
+            runs |= strcmp(name[k], all->at[i].pass) == 0;
+        if (runs)
+            s[r->env.options.n_setting++] = all->at[i];
     }
 }
 
@@ -181,10 +197,8 @@ static void run_passes(runner *r, char *names)
     size_t n = 0;
     for (char *s = strtok(names, " "); s && n < 32; s = strtok(NULL, " "))
         name[n++] = s;
-    if (r->backend) {
-        r->env.options.setting = r->backend->setting.at;
-        r->env.options.n_setting = r->backend->setting.n;
-    }
+    if (r->backend)
+        choose_settings(r, name, n);
     qg_status s = qg_pass_run_all(&r->env, qg_passes, name, n);
     if (!r->fails[0]) {
         must(r, s);
