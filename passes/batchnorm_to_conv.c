@@ -8,7 +8,8 @@
 #include "passes/passes.h"
 #include "passes/util_attr.h"
 
-/* Factors as float32, in tensors of the convolution's shapes: [C, 1, 1, ...] and [C]. */
+/* Factors as float32, in tensors of the convolution's shapes: [C, 1, 1, ...] and
+ * [C]. */
 static qg_status make_constants(qg_graph *g, const qg_node *n, size_t channels,
                                 qg_value *out[2])
 {

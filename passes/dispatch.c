@@ -222,7 +222,8 @@ static qg_status tie(work *w)
 
 /* --- shapes and indices --- */
 
-/* Whether every reader takes v as a shape or an index; later nodes are marked already. */
+/* Whether every reader takes v as a shape or an index; later nodes are marked
+ * already. */
 static bool is_shape(const work *w, const qg_value *v)
 {
     for (size_t i = 0; i < v->use.n; i++) {

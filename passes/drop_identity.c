@@ -1,6 +1,6 @@
-/* drop-identity -- nodes whose output is their input, unchanged, go; who read the output
- * reads the input.  One between an input and an output of the network stays: both keep
- * their names.  Source: spec/ppq.md 4.3, defect D35 mended. */
+/* drop-identity -- nodes whose output is their input, unchanged, go; who read the
+ * output reads the input.  One between an input and an output of the network stays:
+ * both keep their names.  Source: spec/ppq.md 4.3, defect D35 mended. */
 #include <assert.h>
 
 #include "engine/ir/edit.h"

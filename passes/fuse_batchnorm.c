@@ -7,7 +7,8 @@
 #include "passes/passes.h"
 #include "passes/util_absorb.h"
 
-/* The compute node's new output feeds a sum: the same again, unless it is PPQ's turn. */
+/* The compute node's new output feeds a sum: the same again, unless it is PPQ's
+ * turn. */
 static qg_status take_sum(qg_pass_env *env, const qg_value *y)
 {
     bool ppq = env->backend && (env->backend->quirks & QG_QUIRK(PPQ_BIAS_ADD_RANK));

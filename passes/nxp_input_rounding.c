@@ -1,6 +1,6 @@
 /* nxp-input-rounding -- what comes from outside of the quantized part is rounded by the
- * host, which sends ties down: endpoints that read a value which no quantized node makes
- * round half-down.
+ * host, which sends ties down: endpoints that read a value which no quantized node
+ * makes round half-down.
  * PPQ also changes constants, which nobody makes (D57: quirk ppq-nxp-rounds-constants).
  * Source   spec/ppq.md 7.17, NxpInputRounding. */
 #include <assert.h>

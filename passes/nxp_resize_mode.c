@@ -9,11 +9,10 @@
 
 static qg_status run(qg_pass_env *env)
 {
-    static const qg_new_attr nearest[] = {
-        {.name = "mode",                            .type = QG_ATTR_STRING, .s = "nearest"},
-        { .name = "coordinate_transformation_mode",
-         .type = QG_ATTR_STRING,
-         .s = "half_pixel"                                                                }
+    static const char *const name[] = { "mode", "coordinate_transformation_mode" };
+    const qg_new_attr nearest[] = {
+        {name[0],  QG_ATTR_STRING, .s = "nearest"   },
+        { name[1], QG_ATTR_STRING, .s = "half_pixel"}
     };
     qg_graph *g = env->graph;
     for (size_t i = 0; i < g->node.n; i++) {

@@ -25,8 +25,8 @@ typedef struct qg_new_attr {
 QG_NODISCARD qg_status qg_node_set_attrs(qg_graph *g, qg_node *n, const qg_new_attr *a,
                                          size_t count);
 
-/* The operator of that name in the default domain, as of the opset of n; QG_EUNSUPPORTED
- * when there is none. */
+/* The operator of that name in the default domain, as of the opset of n;
+ * QG_EUNSUPPORTED when there is none. */
 QG_NODISCARD qg_status qg_op_like(qg_graph *g, const qg_node *n, const char *name,
                                   const qg_op **out);
 

@@ -62,8 +62,8 @@ typedef struct qg_search {
 QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name,
                                        qg_search search, qg_backend **out);
 
-/* Switches quirks on, beside those of the file, and reads their sections; before patches
- * and --set, which have the last word.  QG_ECONFIG as for a file. */
+/* Switches quirks on, beside those of the file, and reads their sections; before
+ * patches and --set, which have the last word.  QG_ECONFIG as for a file. */
 QG_NODISCARD qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask,
                                          qg_backend *b);
 

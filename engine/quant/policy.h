@@ -43,8 +43,8 @@ enum qg_policy_bit {
 #undef X
 };
 
-/* Variants, the first two of FLOATING, the last of LINEAR; 0 is the OCP reading of E and M, rounded half-even as IEEE
- * does. */
+/* Variants, the first two of FLOATING, the last of LINEAR; 0 is the OCP reading of E
+ * and M, rounded half-even as IEEE does. */
 enum qg_float_variant {
     QG_FLOAT_FNUZ = 1,     /* exponent bias one higher, one zero: E4M3FNUZ, E5M2FNUZ */
     QG_FLOAT_PPQ_TIES = 2, /* quirk: PPQ rounds the unsigned rest of the mantissa alone,
