@@ -1,0 +1,215 @@
+/* follow -- build/tests/follow SNAPSHOT VALUES.npz...
+ * Node by node against another runtime: every node of the simulation runs on the
+ * runtime's own inputs, and what it gives is compared with what the runtime has there.
+ *
+ * VALUES   one file per sample: the inputs of the network by name, and what the runtime
+ *          has at endpoints, "Conv_3.out0" (after rounding), "Conv_3.in1"
+ * How      one run of the simulation per sample; a hook compares each output as it is
+ *          written and then puts the runtime's in its place, so that no difference
+ *          travels.  Constants and rounded inputs are compared only.
+ * Answer   a line of JSON per endpoint that rounds: elements, how many have the
+ *          runtime's code, how many are off by more than one step, the worst in steps
+ *
+ * A step is the scale; under a floating-point policy, the distance to the next value of
+ * the format. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/api/model.h"
+#include "engine/io/npz.h"
+#include "engine/quant/spans.h"
+
+typedef struct tally {
+    const qg_tqc *tqc;
+    size_t elements, equal, far, files;
+    double worst;
+} tally;
+
+typedef struct follower {
+    qg_ctx *ctx;
+    qg_model *m;
+    qg_npz npz;
+    qg_arena *arena; /* of one sample */
+    tally *of;       /* [TQCs] */
+} follower;
+
+/* The runtime's tensor under this name, or NULL. */
+static qg_status theirs(follower *f, const char *name, const qg_tensor **out)
+{
+    const qg_npz_member *m = qg_npz_find(&f->npz, name);
+    *out = NULL;
+    return m ? qg_npz_load(f->ctx, f->arena, &f->npz, m, out) : QG_OK;
+}
+
+/* The distance between two values of the grid, in its steps. */
+static double steps_between(const qg_scheme *s, double scale, double a, double b)
+{
+    if (!(s->policy & QG_FLOATING))
+        return fabs(nearbyint(a / scale) - nearbyint(b / scale));
+    int exponent, least = 2 - (1 << (s->exponent_bits - 1));
+    (void)frexp(fmax(fabs(a), fabs(b)) / scale, &exponent);
+    exponent = exponent - 1 > least ? exponent - 1 : least;
+    return fabs(a - b) /
+           (scale * ldexp(1, exponent - (s->bits - 1 - s->exponent_bits)));
+}
+
+static void count(tally *t, const qg_tensor *mine, const qg_tensor *other)
+{
+    qg_qparam p = qg_tqc_param(t->tqc);
+    qg_spans w;
+    qg_span span;
+    if (!qg_spans_start(&w, &t->tqc->scheme, mine))
+        return;
+    while (qg_spans_next(&w, &span))
+        for (size_t i = 0; i < span.n; i++) {
+            size_t at = span.at + i, c = span.param + (span.each ? i : 0);
+            double d = steps_between(&t->tqc->scheme, p.scale[c < p.n ? c : 0],
+                                     mine->f32[at], other->f32[at]);
+            t->equal += d < 0.5;
+            t->far += !(d < 1.5);
+            t->worst = d > t->worst ? d : t->worst;
+            t->elements++;
+        }
+    t->files++;
+}
+
+/* mine, plain, in the sample's arena. */
+static qg_status plain(follower *f, const qg_tensor *mine, qg_tensor *out)
+{
+    *out = *mine;
+    qg_tensor_set_plain(out);
+    QG_TRY(qg_tensor_alloc(f->ctx, f->arena, out));
+    qg_tensor_copy(mine, out);
+    return QG_OK;
+}
+
+static qg_status compare(follower *f, const qg_endpoint *at, const qg_tensor *mine,
+                         const qg_tensor *other)
+{
+    qg_tensor copy;
+    if (!qg_same_dims(mine, other) || mine->dtype != other->dtype)
+        return qg_fail(f->ctx, QG_EDATA, "follow: %s.%s%u: another shape or type",
+                       at->node->name, at->is_output ? "out" : "in", at->slot);
+    bool baked = at->tqc && !at->is_output && qg_tqc_is_constant(at->tqc);
+    if (!at->tqc || !(at->rounded || baked) || !qg_tqc_param(at->tqc).n ||
+        mine->dtype != QG_F32)
+        return QG_OK;
+    tally *t = &f->of[at->tqc->id];
+    t->tqc = at->tqc;
+    QG_TRY(plain(f, mine, &copy));
+    count(t, &copy, other);
+    return QG_OK;
+}
+
+static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+                     qg_tensor *value)
+{
+    follower *f = ud;
+    const qg_tensor *other;
+    (void)ctx;
+    (void)sample;
+    if (at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded &&
+        !qg_tqc_is_constant(at->tqc))
+        return QG_OK; /* seen again when it is rounded */
+    const char *name = qg_arena_printf(f->arena, "%s.%s%u", at->node->name,
+                                       at->is_output ? "out" : "in", at->slot);
+    if (!name)
+        return qg_nomem(f->ctx);
+    QG_TRY(theirs(f, name, &other));
+    if (!other)
+        return QG_OK;
+    QG_TRY(compare(f, at, value, other));
+    if (at->is_output)
+        qg_tensor_copy(other, value);
+    return QG_OK;
+}
+
+static qg_status follow(follower *f, qg_run *r)
+{
+    const qg_graph *g = f->m->graph;
+    qg_hook hook = { see, f };
+    const qg_tensor **in = QG_NEWN(f->arena, g->input.n, const qg_tensor *);
+    if (!in)
+        return qg_nomem(f->ctx);
+    for (size_t i = 0; i < g->input.n; i++) {
+        QG_TRY(theirs(f, g->input.at[i]->name, &in[i]));
+        if (!in[i])
+            return qg_fail(f->ctx, QG_EDATA, "follow: no input '%s' in %s",
+                           g->input.at[i]->name, f->npz.path);
+    }
+    return qg_run_execute(r, in, &hook, 1, 0);
+}
+
+static qg_status follow_file(follower *f, qg_run *r, const char *path)
+{
+    qg_arena_reset(f->arena);
+    QG_TRY(qg_npz_open(f->ctx, f->arena, path, &f->npz));
+    qg_status s = follow(f, r);
+    qg_npz_close(&f->npz);
+    return s;
+}
+
+static qg_status follow_all(follower *f, const qg_plan *p, char **path, int n)
+{
+    qg_run *r;
+    QG_TRY(qg_run_new(f->ctx, p, &r));
+    qg_status s = QG_OK;
+    for (int i = 0; i < n && s == QG_OK; i++)
+        s = follow_file(f, r, path[i]);
+    qg_run_free(r);
+    return s;
+}
+
+static void print(const follower *f)
+{
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < f->m->quant->tqc.n; i++) {
+        const tally *t = &f->of[i];
+        if (t->tqc)
+            printf("{\"endpoint\": \"%s\", \"constant\": %s, \"elements\": %zu, "
+                   "\"equal\": %zu, \"far\": %zu, \"worst\": %g}\n",
+                   qg_tqc_text(t->tqc, at),
+                   qg_tqc_is_constant(t->tqc) ? "true" : "false", t->elements, t->equal,
+                   t->far, t->worst);
+    }
+}
+
+static qg_status run(follower *f, int argc, char **argv)
+{
+    qg_plan *p;
+    QG_TRY(qg_model_open(f->ctx, argv[1], NULL, &f->m));
+    if (!f->m->quant)
+        return qg_fail(f->ctx, QG_ESTATE, "follow: %s: no snapshot", argv[1]);
+    f->of = QG_NEWN(f->m->graph->arena, f->m->quant->tqc.n, tally);
+    if (!f->of)
+        return qg_nomem(f->ctx);
+    qg_plan_options o = { .mode = QG_MODE_SIMULATE,
+                          .quant = f->m->quant,
+                          .watch_all = true };
+    QG_TRY(qg_plan_new(f->ctx, f->m->graph, &o, &p));
+    qg_status s = follow_all(f, p, argv + 2, argc - 2);
+    qg_plan_free(p);
+    if (s == QG_OK)
+        print(f);
+    return s;
+}
+
+int main(int argc, char **argv)
+{
+    follower f = { .arena = qg_arena_new(qg_alloc_libc) };
+    if (argc < 3) {
+        fprintf(stderr, "usage: follow SNAPSHOT VALUES.npz...\n");
+        return 2;
+    }
+    if (!f.arena || qg_open(NULL, &f.ctx) != QG_OK)
+        return 1;
+    qg_status s = run(&f, argc, argv);
+    if (s != QG_OK)
+        fprintf(stderr, "%s\n", qg_ctx_message(f.ctx));
+    qg_model_close(f.m);
+    qg_close(f.ctx);
+    qg_arena_free(f.arena);
+    return s != QG_OK;
+}

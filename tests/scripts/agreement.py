@@ -1,0 +1,228 @@
+"""agreement -- how far a runtime that loads our file agrees with our simulation.
+
+Used by test_export_ort.py (and by tests of other formats): a format brings a runtime, an
+object with
+
+    values(feed) -> {name: array}     everything the runtime computes, for one sample
+    outputs(feed) -> [array]          the network's outputs, as the runtime ships them
+
+and a map from endpoints of the snapshot to names of those values; qdq_endpoints() has it
+for graphs with Q and DQ.
+
+Node by node, tests/programs/follow runs each node of the simulation on the runtime's own
+inputs; end to end, `qg run` is compared with outputs().  A row of the table:
+
+    equal    share of elements of rounded values with the runtime's code: of the worst
+             value, since each must reach the limit
+    far      elements off by more than one step
+    energy   of the difference end to end, over that of the quantization noise: of the
+             worst output
+    top-1    share of samples on which both name the same class
+"""
+import json
+import os
+import pathlib
+import subprocess
+
+import numpy as np
+
+QG = os.environ.get("QG", "build/qg")
+FOLLOW = os.path.join(os.environ.get("QG_BUILD", "build"), "tests", "follow")
+SHARED = pathlib.Path("../shared")
+LIMIT_EQUAL, LIMIT_ENERGY = 0.9999, 0.3
+CHUNK = 4  # samples whose values are on disk at one time
+
+
+def qg(*arguments):
+    run = subprocess.run([QG, *map(str, arguments)], capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(f"qg {' '.join(map(str, arguments))}: {run.stderr.strip()}")
+    return run.stdout
+
+
+def safe(name):
+    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+
+
+# --- what is compared ---
+
+def pictures(rng, shape):
+    """Something like images in [-1, 1]: patches of 16 x 16, with a little noise."""
+    coarse = rng.uniform(-1, 1, (*shape[:-2], -(-shape[-2] // 16), -(-shape[-1] // 16)))
+    patches = np.kron(coarse, np.ones((16, 16)))[..., :shape[-2], :shape[-1]]
+    return np.clip(patches + rng.normal(0, 0.05, shape), -1, 1)
+
+
+def models(seed=3):
+    """(name, path, samples [n, ...]) of every model that is here."""
+    standins = SHARED / "models" / "standins"
+    known = [
+        ("digits", pathlib.Path("configs/models/digits.onnx"), "configs/data/digits_test.npy"),
+        ("mnist", SHARED / "models/mnist-8.onnx", (1, 1, 28, 28)),
+        ("kws", SHARED / "models/kws_float.onnx", SHARED / "data/kws_dev.npz"),
+        ("mobilenet", standins / "mobilenet_a.onnx", (1, 3, 64, 64)),
+        ("effnet", standins / "effnet_a.onnx", (1, 3, 64, 64)),
+        ("vit", standins / "vit_a.onnx", (1, 3, 32, 32)),
+        ("yolo", standins / "yolo_a.onnx", (1, 3, 96, 96)),
+        ("ultraface", SHARED / "models/ultraface-rfb-320.onnx", (1, 3, 240, 320)),
+    ]
+    rng = np.random.default_rng(seed)
+    for name, path, data in known:
+        if not path.exists():
+            print(f"skipped: {path} is not there")
+            continue
+        if isinstance(data, tuple):
+            x = pictures(rng, (32, *data))
+        elif str(data).endswith(".npz"):
+            x = np.load(data)["input_1"][:, None]
+        else:
+            x = np.load(data)
+            x = x[:, None] if x.ndim == 3 else x
+            x = x[:, None]
+        yield name, path, x.astype(np.float32)
+
+
+class Snapshot:
+    """A folder of `qg quantize`, and the simulation's answers."""
+
+    def __init__(self, folder, model, backend, x, *options):
+        self.folder, self.x = pathlib.Path(folder), x
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.data = self.folder / "x.npy"
+        np.save(self.data, x)
+        self.path = self.folder / "snapshot"
+        qg("quantize", model, "-b", backend, "-d", self.data, "-n", 16, "-o", self.path,
+           *options)
+        self.quant = json.loads((self.path / "quant.json").read_text())
+        self.input = next(i for n in self.quant["nodes"] for i in n["inputs"]
+                          if i and i not in self.produced() and i not in self.constants())
+
+    def produced(self):
+        return {o for n in self.quant["nodes"] for o in n["outputs"]}
+
+    def constants(self):
+        import onnx
+        return {i.name for i in onnx.load(self.path / "model.onnx").graph.initializer}
+
+    def outputs(self, mode):
+        """[per output: [samples, ...]] in file order of the model's outputs."""
+        import onnx
+        out = self.folder / mode
+        qg("run", self.path, "-d", self.data, "--mode", mode, "-o", out)
+        names = [o.name for o in onnx.load(self.path / "model.onnx").graph.output]
+        return [np.load(out / f"{safe(n)}.npy") for n in names]
+
+    def export(self, name, *options):
+        path = self.folder / name
+        report = json.loads(qg("export", self.path, "-o", path, "--json", *options))
+        return path, report
+
+
+def qdq_endpoints(snapshot, graph):
+    """{endpoint: value name} of an exported ONNX graph with Q and DQ.
+
+    Outputs keep their names; an input is what the node of that name reads, seen through
+    the reshaping that a newer opset put before it."""
+    node = {n.name: n for n in graph.node}
+    producer = {o: n for n in graph.node for o in n.output}
+    at = {}
+    for n in snapshot.quant["nodes"]:
+        for k, v in enumerate(n["outputs"]):
+            if v in producer:
+                at[f"{n['name']}.out{k}"] = v
+        for k, v in enumerate(n["inputs"]):
+            if n["in"][k] is None or n["name"] not in node:
+                continue
+            now = node[n["name"]].input[k]
+            while now in producer and producer[now].op_type in ("Flatten", "Unsqueeze") \
+                    and now not in snapshot.produced():
+                now = producer[now].input[0]
+            if now in producer and now != v:
+                at[f"{n['name']}.in{k}"] = now
+    return at
+
+
+# --- comparing ---
+
+def follow(snapshot, runtime, endpoints):
+    """{endpoint: counts} over all samples, on the runtime's own inputs."""
+    total = {}
+    for first in range(0, len(snapshot.x), CHUNK):
+        files = []
+        for i in range(first, min(first + CHUNK, len(snapshot.x))):
+            feed = {snapshot.input: snapshot.x[i]}
+            values = runtime.values(feed)
+            keep = {e: values[v] for e, v in endpoints.items() if v in values}
+            files.append(snapshot.folder / f"values{i}.npz")
+            np.savez(files[-1], **feed, **keep)
+        run = subprocess.run([FOLLOW, snapshot.path, *files], capture_output=True, text=True)
+        for f in files:
+            f.unlink()
+        if run.returncode:
+            raise RuntimeError(run.stderr.strip())
+        for line in run.stdout.splitlines():
+            row = json.loads(line)
+            sums = total.setdefault(row["endpoint"], dict(row, elements=0, equal=0, far=0,
+                                                          worst=0.0))
+            for key in ("elements", "equal", "far"):
+                sums[key] += row[key]
+            sums["worst"] = max(sums["worst"], row["worst"])
+    return total
+
+
+def energy(theirs, simulated, plain):
+    """Of the difference over that of the quantization noise; the worst output."""
+    worst = 0.0
+    for a, s, f in zip(theirs, simulated, plain, strict=True):
+        noise = float(np.square(s.astype(np.float64) - f).sum())
+        differs = float(np.square(a.astype(np.float64) - s).sum())
+        worst = max(worst, differs / noise if noise else float(differs > 0))
+    return worst
+
+
+def top1(a, b):
+    return float(np.mean(a.reshape(len(a), -1).argmax(1) == b.reshape(len(b), -1).argmax(1)))
+
+
+def stack(runtime, snapshot):
+    each = [runtime.outputs({snapshot.input: x}) for x in snapshot.x]
+    return [np.stack(column) for column in zip(*each)]
+
+
+class Table:
+    """Rows model x backend x runtime, and what in them is not good enough."""
+
+    HEAD = ("model", "backend", "runtime", "values", "equal", "far", "energy", "top-1")
+
+    def __init__(self):
+        self.bad = []
+        print("{:10} {:16} {:22} {:>6} {:>10} {:>4} {:>9} {:>6}".format(*self.HEAD),
+              flush=True)
+
+    def row(self, name, runtime_name, nodes, theirs, simulated, plain):
+        """name: (model, backend); nodes None: not compared node by node."""
+        shares = {e: c["equal"] / max(1, c["elements"]) for e, c in (nodes or {}).items()}
+        equal = min(shares.values(), default=None)
+        far = sum(c["far"] for c in (nodes or {}).values())
+        e = energy(theirs, simulated, plain)
+        t = top1(theirs[0], simulated[0])
+        print("{:10} {:16} {:22} {:>6} {:>10} {:>4} {:>9.2e} {:>6.3f}".format(
+            *name, runtime_name, len(shares) if nodes else "-",
+            "-" if equal is None else f"{equal:.6f}", far if nodes else "-", e, t),
+            flush=True)
+        where = " ".join((*name, runtime_name))
+        if nodes is not None and not nodes:
+            self.bad.append(f"{where}: no value was compared")
+        for endpoint, share in shares.items():
+            if share < LIMIT_EQUAL:
+                self.bad.append(f"{where}: {endpoint}: {share:.6f} equal")
+        if far:
+            self.bad.append(f"{where}: {far} elements off by more than one step")
+        if not e <= LIMIT_ENERGY:
+            self.bad.append(f"{where}: energy of the difference {e:.3f} of the noise")
+        return t
+
+    def done(self):
+        for line in self.bad:
+            print("FAILED", line)
+        return bool(self.bad)
