@@ -179,6 +179,16 @@ static qg_status add_option(option_list *l, const char *name, const char *value)
     return qg_vec_push(ctx, l->j->arena, &l->text, copy);
 }
 
+/* One option for what stands several times: JSON has a key once. */
+static qg_status add_list(option_list *l, const char *name, const char *const *value,
+                          size_t n)
+{
+    const char *text = n ? value[0] : NULL;
+    for (size_t i = 1; i < n && text; i++)
+        text = qg_arena_printf(l->j->arena, "%s; %s", text, value[i]);
+    return n && !text ? qg_nomem(l->j->m->ctx) : add_option(l, name, text);
+}
+
 /* What changes the result; jobs do not. */
 static qg_status list_options(job *j, qg_manifest *m)
 {
@@ -187,10 +197,8 @@ static qg_status list_options(job *j, qg_manifest *m)
     QG_TRY(add_option(&l, "observer", o->observer));
     QG_TRY(add_option(&l, "dispatcher", o->dispatcher));
     QG_TRY(add_option(&l, "quirks", o->quirks));
-    for (size_t i = 0; i < o->n_policy; i++)
-        QG_TRY(add_option(&l, "policy", o->policy[i]));
-    for (size_t i = 0; i < o->n_set; i++)
-        QG_TRY(add_option(&l, "set", o->set[i]));
+    QG_TRY(add_list(&l, "policy", o->policy, o->n_policy));
+    QG_TRY(add_list(&l, "set", o->set, o->n_set));
     m->option = l.text.at;
     m->n_option = l.text.n / 2;
     return QG_OK;

@@ -131,9 +131,7 @@ static bool changes_results(const qg_tqc *t, enum qg_aspect a)
 static qg_status add_loss(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
                           const char *text)
 {
-    qg_loss l = {
-        .tqc = t, .aspect = aspect, .text = text, .computes = changes_results(t, aspect)
-    };
+    qg_loss l = { t, aspect, changes_results(t, aspect), text };
     return text ? qg_vec_push(e->ctx, e->arena, &e->loss, l) : qg_nomem(e->ctx);
 }
 
@@ -145,7 +143,10 @@ qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return add_loss(e, aspect, t, qg_arena_strdup(e->arena, text));
+    QG_TRY(add_loss(e, aspect, t, qg_arena_strdup(e->arena, text)));
+    if (aspect & (QG_SAYS_BITS | QG_SAYS_RANGE))
+        e->loss.at[e->loss.n - 1].computes = false;
+    return QG_OK;
 }
 
 qg_status qg_export_wrote(qg_export *e, const char *path)

@@ -134,7 +134,8 @@ QG_NODISCARD qg_status qg_export_run(qg_export *e, bool strict);
 void qg_export_end(qg_export *e); /* safe twice */
 
 /* For build: one more loss; t NULL for the whole model.  The text says what is lost and
- * what stands in its place. */
+ * what stands in its place.  Bits and limits that a format reports itself count as kept
+ * by the values. */
 QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
                                       const qg_tqc *t, const char *fmt, ...)
     QG_PRINTF(4, 5);

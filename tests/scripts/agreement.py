@@ -193,34 +193,41 @@ class Table:
     """Rows model x backend x runtime, and what in them is not good enough."""
 
     HEAD = ("model", "backend", "runtime", "values", "equal", "far", "energy", "top-1")
+    FORM = "{:11} {:16} {:18} {:>6} {:>9} {:>4} {:>9} {:>6}"
 
     def __init__(self):
         self.bad = []
-        print("{:10} {:16} {:22} {:>6} {:>10} {:>4} {:>9} {:>6}".format(*self.HEAD),
-              flush=True)
+        print(self.FORM.format(*self.HEAD), flush=True)
 
-    def row(self, name, runtime_name, nodes, theirs, simulated, plain):
-        """name: (model, backend); nodes None: not compared node by node."""
-        shares = {e: c["equal"] / max(1, c["elements"]) for e, c in (nodes or {}).items()}
-        equal = min(shares.values(), default=None)
+    def row(self, name, runtime, nodes, theirs, simulated, plain, limit=LIMIT_ENERGY,
+            share=LIMIT_EQUAL):
+        """name: (model, backend); nodes: of follow(), None: only end to end; the rest:
+        outputs of the runtime, of the simulation, of the float network."""
+        equal = {e: c["equal"] / max(1, c["elements"]) for e, c in (nodes or {}).items()}
         far = sum(c["far"] for c in (nodes or {}).values())
         e = energy(theirs, simulated, plain)
-        t = top1(theirs[0], simulated[0])
-        print("{:10} {:16} {:22} {:>6} {:>10} {:>4} {:>9.2e} {:>6.3f}".format(
-            *name, runtime_name, len(shares) if nodes else "-",
-            "-" if equal is None else f"{equal:.6f}", far if nodes else "-", e, t),
-            flush=True)
-        where = " ".join((*name, runtime_name))
+        cells = (len(nodes), f"{min(equal.values()):.6f}", far) if nodes else ("-",) * 3
+        print(self.FORM.format(*name, runtime, *cells, f"{e:.2e}",
+                               f"{top1(theirs[0], simulated[0]):.3f}"), flush=True)
+        where = " ".join((*name, runtime))
         if nodes is not None and not nodes:
             self.bad.append(f"{where}: no value was compared")
-        for endpoint, share in shares.items():
-            if share < LIMIT_EQUAL:
-                self.bad.append(f"{where}: {endpoint}: {share:.6f} equal")
+        self.bad += [f"{where}: {at}: {x:.6f} equal" for at, x in equal.items() if x < share]
         if far:
             self.bad.append(f"{where}: {far} elements off by more than one step")
-        if not e <= LIMIT_ENERGY:
+        if not e <= limit:
             self.bad.append(f"{where}: energy of the difference {e:.3f} of the noise")
-        return t
+
+    def accuracy(self, name, runtime, labels, plain, simulated, theirs):
+        """The same class on 99 % of the samples, accuracy within 1 %."""
+        same = top1(theirs, simulated)
+        right = [float(np.mean(y.reshape(len(y), -1).argmax(1) == labels))
+                 for y in (plain, simulated, theirs)]
+        where = " ".join((*name, runtime))
+        print("  {}, {} samples: right {:.3f} in float, {:.3f} simulated, {:.3f} there; "
+              "same class {:.3f}".format(where, len(labels), *right, same), flush=True)
+        if same < 0.99 or abs(right[1] - right[2]) > 0.01:
+            self.bad.append(f"{where}: same class {same:.3f}, right {right}")
 
     def done(self):
         for line in self.bad:

@@ -60,6 +60,10 @@ expect 1 "format 'onnx-qdq' cannot say .* \\(and [0-9]+ more\\), expected none w
 expect 1 "format 'onnx-qdq': can only be exported|has its graph in the file" \
     "$qg" import "$work/trt.onnx" --format onnx-qdq --model $model -o "$work/out"
 
+# What stood twice is there once: the snapshot can be read again.
+quantize twice trt-int8 --set 'op=Conv slot=weight bits=4' --set 'op=Gemm slot=weight bits=4'
+expect 0 '' "$qg" export "$work/twice" --format onnx-qdq -o "$work/twice.onnx"
+
 # TensorRT refuses what it cannot run, by name.
 quantize asym trt-int8 --set 'op=Conv slot=in0 policy=per-tensor,linear,asymmetric range=0,255'
 expect 1 'in0: TensorRT .*expected a scheme for TensorRT or another --placement' \
