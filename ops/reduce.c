@@ -5,10 +5,10 @@
  * matters, and always in the same order, so that it does not matter at all.  Integers
  * wrap.  Source: the ONNX operator page of the same name.
  *
- * Mean of float32 rows or columns  adds as ONNX Runtime does, bit for bit: means of values on a
- * grid are often halves of a step, and then the order of the sum decides which way the
- * rounding behind it goes.  Source: Eigen 3.4 Redux.h, 4 lanes, run against
- * onnxruntime.
+ * Mean of float32 rows or columns adds as ONNX Runtime does, bit for bit: means of
+ * values on a grid are often halves of a step, and then the order of the sum decides
+ * which way the rounding behind it goes.  Source: Eigen 3.4 Redux.h, 4 lanes; run
+ * against onnxruntime 1.31.
  *
  * Opsets  axes are an attribute until 12 (ReduceSum) or 17 (the others), then input
  * 1; noop_with_empty_axes since then; 20: booleans for Max and Min. */

@@ -1,6 +1,9 @@
 /* export.c -- qg_model_export and qg_model_import: the table of formats behind the
  * public header, and the report of what was lost. */
 #include "engine/api/model.h"
+
+#include <assert.h>
+
 #include "engine/io/format.h"
 #include "engine/io/hash.h"
 
@@ -26,6 +29,7 @@ static qg_status describe(const qg_export *e, qg_report *r)
 {
     qg_table *t;
     size_t computes = 0;
+    assert(e->format && e->quant);
     for (size_t i = 0; i < e->loss.n; i++)
         computes += e->loss.at[i].computes;
     QG_TRY(qg_report_add(r, "format", qg_cell_text(e->format->name)));
@@ -48,6 +52,7 @@ static qg_status describe(const qg_export *e, qg_report *r)
 static bool ends_in(const char *text, const char *end)
 {
     size_t n = strlen(text), k = strlen(end);
+    assert(k > 0);
     return n >= k && strcmp(text + n - k, end) == 0;
 }
 
@@ -137,6 +142,7 @@ static qg_status count_states(qg_model *m, const char *format, qg_report *r)
     QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
     qg_table *t;
+    assert(m->quant);
     QG_TRY(qg_report_table(r, "states", "state endpoints", &t));
     for (int s = 0; s < QG_NTQC_STATE; s++) {
         if (!count[s])

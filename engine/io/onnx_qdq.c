@@ -186,6 +186,7 @@ static qg_status add_quantize(builder *b, const qg_tqc *t, const grid_values *gr
     q->type.dtype = grid->code;
     qg_node_spec spec = { .in = in, .n_in = 3, .out = &q, .n_out = 1 };
     QG_TRY(grid_attributes(b, t, &spec));
+    assert(grid->code != QG_NODTYPE);
     *x = q;
     QG_TRY(annotate(b, q, grid));
     return add_node(b, "QuantizeLinear", &spec);
@@ -352,6 +353,7 @@ static qg_status put_input(builder *b, const qg_tqc *t, qg_value *source)
     qg_node *n = b->g->node.at[t->node->id];
     qg_value *v = n->in[t->slot], *out = NULL;
     qg_onnx_grid how;
+    assert(v && !t->is_output);
     for (made *m = b->made[source->id]; m && !out; m = m->next)
         out = same_grid(m->tqc, t) ? m->value : NULL;
     if (out)
@@ -379,6 +381,7 @@ static qg_status put_output(builder *b, const qg_tqc *t, qg_value *source)
     qg_value *v = b->g->node.at[t->node->id]->out[t->slot], *rounded;
     qg_onnx_grid how;
     bool output = v->is_output;
+    assert(t->is_output && v->def);
     QG_TRY(grid_or_loss(b, t, &how));
     if (how.fault)
         return QG_OK;
@@ -413,6 +416,7 @@ static qg_status put_node(builder *b, const qg_node *n)
 static qg_status split_readers(builder *b, qg_node *n)
 {
     qg_value *v = n->out[0];
+    assert(n->n_out == 1);
     while (v->use.n + v->is_output > 1) {
         qg_use u = v->use.at[v->use.n - 1];
         qg_value *own;

@@ -51,6 +51,7 @@ static qg_onnx_grid floating(const qg_scheme *s)
 static qg_onnx_grid integer(const qg_scheme *s, bool constant)
 {
     bool is_signed = s->qmin < 0;
+    assert(s->qmin < s->qmax && s->bits <= 32);
     for (size_t i = 0; i < sizeof int_type / sizeof *int_type; i++) {
         const struct int_type *k = &int_type[i];
         int64_t codes = INT64_C(1) << k->bits, low = is_signed ? -codes / 2 : 0;
