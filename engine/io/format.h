@@ -15,6 +15,24 @@
  *          bytes
  * Source   spec/peers.md 4, spec/ppq.md 10
  *
+ * What an endpoint uses (qg_tqc_aspects), by its state:
+ *
+ *     ACTIVATED, BAKED, PASSIVE, PASSIVE_BAKED   its scheme; SHARING unless it is its
+ *                                                own root; DERIVED for a bias
+ *     OVERLAPPED                                 SILENT
+ *     INITIAL, PASSIVE_INIT, off                 STATE
+ *     FP32, SOI                                  nothing: absence says it
+ *
+ * A whole format, for a tool that reads one symmetric scale per tensor:
+ *
+ *     static qg_status build(qg_export *e) { ... e->built = text; return QG_OK; }
+ *     static qg_status write(qg_export *e) { ... return qg_export_wrote(e, e->path); }
+ *     const qg_format qg_format_scales = { .name = "scales", .suffix = ".txt",
+ *         .summary = "one scale per tensor", .says = QG_SAYS_SILENT,
+ *         .build = build, .write = write };
+ *
+ * and its report names every per-channel weight, offset and shared scale.
+ *
  *     qg_export e = { .ctx = ctx, .quant = q, .info = &info, .path = path };
  *     QG_TRY(qg_export_begin(&e, "onnx-qdq", NULL));
  *     s = qg_export_run(&e, strict);             // then read e.loss and e.file

@@ -3,6 +3,25 @@
  * onnx_qdq.c       where Q and DQ go; the format's row
  * onnx_qdq_grid.c  how ONNX says a scheme: element type, opset, shape of the scales
  *
+ * Which type a scheme gets, and from which opset on:
+ *
+ *     bits of the scheme    signed (qmin < 0)     unsigned     opset
+ *     2, 3, 4               int4                  uint4        21
+ *     5 to 8                int8                  uint8        13
+ *     9 to 16               int16                 uint16       21
+ *     17 to 32              int32, constants only               13
+ *     8, exponent 4 or 5    float8e4m3fn, float8e5m2            19
+ *     the same, fnuz        float8e4m3fnuz, float8e5m2fnuz      19
+ *     4, exponent 2         float4e2m1                          23
+ *     blocks                as above, at least                  21
+ *
+ * The opset of the file is the largest that any endpoint needs, or the model's own.
+ *
+ * Names    of new values begin with the value they stand for: v_float (before
+ *          rounding), v_clipped, v_quantized, v_dequantized, v_scale, v_zero_point; v
+ *          itself is always what the readers of v see.  A number follows where a name
+ *          is taken.
+ *
  * Source: ONNX QuantizeLinear and DequantizeLinear 10, 13, 19, 21, 23; spec/peers.md
  * 4.6; spec/ppq.md 10.2 (its absolute tolerance for equal scales mended: equal is
  * equal bits). */

@@ -7,6 +7,26 @@
  *     QG_TRY(qg_graph_upgrade(g, 13));      // nodes, bodies, import list, IR version
  *     QG_TRY(qg_graph_normalize(g));        // steps may have added nodes at the end
  *
+ * What a step may do:
+ *
+ *     nothing            the newer row only has more types, or attributes whose
+ *                        default is the old behaviour: Conv 1 -> 11 -> 22
+ *     an attribute less  what was implied, or no longer has a meaning: `spatial` of
+ *                        BatchNormalization, `broadcast` of Gemm
+ *     attribute to input axes of Squeeze, limits of Clip, pads of Pad, k of TopK; the
+ *                        input is a constant named "<node>_<attribute>_<k>"
+ *     an attribute more  where the default changed: RoiAlign, Selu, Split
+ *     another operator   Upsample -> Resize, Scatter -> ScatterElements
+ *     nodes around it    Softmax over several axes: Flatten, Softmax, Reshape; a
+ *                        legacy broadcast along `axis`: Unsqueeze of input 1
+ *
+ * The node stays the same object with the same name and the same first inputs and
+ * outputs, so whoever knew its endpoints still finds them.  Where nodes are put behind
+ * it, the last of them has the output's name.
+ *
+ * No way: what the newer operator cannot say (BatchNormalization per activation, a
+ * mask of Dropout that is read), and rows that ops/util_upgrade.c does not have.
+ *
  * Source: the "Version" sections of the ONNX operator pages; IR versions by
  * OP_SET_ID_VERSION_MAP of onnx/helper.py 1.23. */
 #ifndef QG_ENGINE_IR_UPGRADE_H
