@@ -7,6 +7,7 @@
 
 #include "engine/core/num.h"
 #include "engine/core/suggest.h"
+#include "engine/quant/derive.h"
 #include "engine/quant/quirk.h"
 
 const qg_observer *const qg_observers[] = {
@@ -221,7 +222,8 @@ static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
                      .offset = QG_NEWN(a, n, int32_t) };
     if (!f->low || !f->high || !f->scale || !f->offset)
         return qg_nomem(ctx);
-    QG_TRY(o->observer->finish(ctx, o, state, a, f));
+    QG_TRY(o->stats ? qg_derive(ctx, o, a, f)
+                    : o->observer->finish(ctx, o, state, a, f));
     double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
     for (size_t c = 0; c < n && !f->is_param; c++)
         qg_scheme_from_range(o->scheme,
@@ -230,28 +232,69 @@ static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
     return QG_OK;
 }
 
+/* The statistics of one tensor, as far as the observer reads them. */
+static qg_status look_at(qg_ctx *ctx, const qg_observe *o, const qg_tensor *x,
+                         qg_arena *a, qg_stats_value *v)
+{
+    bool per_tensor = (o->scheme->policy & QG_PER_TENSOR) != 0;
+    unsigned holds = o->observer->reads;
+    qg_stats_seen seen;
+    if (!per_tensor && (holds & QG_STATS_HISTOGRAM))
+        holds |= QG_STATS_BY_CHANNEL;
+    QG_TRY(qg_stats_value_init(ctx, a, "constant", x, per_tensor ? -1 : o->scheme->axis,
+                               holds, v));
+    QG_TRY(qg_stats_look(ctx, v, x, a, &seen));
+    return qg_stats_add(ctx, v, 0, &seen, a);
+}
+
+/* begin, see, next, ... up to the last pass. */
+static qg_status make_passes(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
+                             qg_arena *a, void *state)
+{
+    const qg_observer *ob = o->observer;
+    if (ob->begin)
+        ob->begin(o, state);
+    for (;;) {
+        QG_TRY(ob->see(ctx, o, state, 0, x, a));
+        if (++o->pass == ob->passes)
+            return QG_OK;
+        QG_TRY(ob->next(ctx, o, state));
+    }
+}
+
 qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
                             unsigned quirks, qg_arena *a, qg_qparam *out)
 {
     assert(o->samples == 1 && qg_tensor_count(x) > 0);
     const qg_observer *ob = o->observer;
     qg_found f;
-    void *state = qg_arena_get(a, 1, ob->bytes(o));
+    qg_stats_value v;
+    void *state = qg_arena_get(a, 1, ob->bytes ? ob->bytes(o) : 0);
     if (!state)
         return qg_nomem(ctx);
     o->keep = a;
     o->pass = 0;
-    if (ob->begin)
-        ob->begin(o, state);
-    for (;;) {
-        QG_TRY(ob->see(ctx, o, state, 0, x, a));
-        if (++o->pass == ob->passes)
-            break;
-        QG_TRY(ob->next(ctx, o, state));
-    }
+    if (ob->see)
+        QG_TRY(make_passes(ctx, o, x, a, state));
+    else
+        QG_TRY(look_at(ctx, o, x, a, &v));
+    o->stats = ob->see ? NULL : &v;
     QG_TRY(settle(ctx, o, state, quirks, a, &f));
     *out = (qg_qparam){ o->channels, f.scale, f.offset };
     return QG_OK;
+}
+qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
+{
+    char name[64];
+    if (!(q->quirks & QG_QUIRK(PPQ_OBSERVERS)) || !t->observer.name)
+        return QG_OK;
+    (void)snprintf(name, sizeof name, "ppq-%s", t->observer.name);
+    const qg_observer *ppq = qg_observer_find(name);
+    if (!ppq)
+        return QG_OK;
+    qg_observer_setting s = t->observer;
+    s.name = ppq->name;
+    return qg_tqc_set_observer(q, t, &s);
 }
 
 qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observe *o,

@@ -35,6 +35,8 @@
 #include "engine/quant/tqc.h"
 
 typedef struct qg_observer qg_observer;
+typedef struct qg_stats_value qg_stats_value;   /* quant/stats.h */
+typedef struct qg_distribution qg_distribution; /* quant/derive.h */
 
 /* What is observed; constant during a pass.
  * Borrowed: scheme and setting outlive the calibration. */
@@ -44,7 +46,8 @@ typedef struct qg_observe {
     const qg_observer_setting *setting; /* read it by qg_observe_value */
     size_t channels;                    /* 1 under PER_TENSOR, else dim[axis] */
     size_t samples;                     /* indices of samples are below this */
-    unsigned pass;                      /* at work, 0 .. observer->passes - 1 */
+    const qg_stats_value *stats; /* what it reads instead; NULL: it has a state */
+    unsigned pass;               /* at work, 0 .. observer->passes - 1 */
     qg_arena *keep; /* lives until finish.  Writers: `next`; `see` if ordered */
 } qg_observe;
 
@@ -79,6 +82,13 @@ struct qg_observer {
     /* Between passes, on the merged state, which has seen something: makes it what
      * pass o->pass starts with. */
     qg_status (*next)(qg_ctx *ctx, const qg_observe *o, void *state);
+
+    /* Observers that read statistics instead (quant/derive.h) have `pick`, one pass and
+     * none of the other functions; minmax has both.  reads: bits of qg_stats_what that
+     * must have been collected.  low[0], high[0] or the parameter of one scale. */
+    unsigned reads;
+    qg_status (*pick)(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
+                      qg_arena *scratch, qg_found *out);
 
     /* Something was seen in the last pass.  Failures name what is wrong; the endpoint
      * is added by the caller. */
@@ -123,6 +133,9 @@ QG_NODISCARD qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t,
  * and o->pass. */
 QG_NODISCARD qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
                                          unsigned quirks, qg_arena *a, qg_qparam *out);
+
+/* Under the quirk ppq-observers an observer that PPQ has, too, becomes PPQ's. */
+QG_NODISCARD qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t);
 
 /* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
 unsigned qg_range_quirks(uint64_t quirks);

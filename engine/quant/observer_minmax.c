@@ -165,4 +165,5 @@ const qg_observer qg_observer_minmax = {
     .see = qg_minmax_see,
     .merge = qg_minmax_merge,
     .finish = qg_minmax_finish,
+    .pick = qg_minmax_pick,
 };

@@ -38,6 +38,8 @@ qg_status qg_minmax_see(qg_ctx *ctx, const qg_observe *o, void *state, size_t sa
 void qg_minmax_merge(const qg_observe *o, void *into, const void *from);
 qg_status qg_minmax_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                            qg_arena *scratch, qg_found *out);
+qg_status qg_minmax_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
+                         qg_arena *scratch, qg_found *out);
 
 /* The same of percentile: order statistics per sample, averaged (spec/ppq.md 3.4). */
 size_t qg_percentile_bytes(const qg_observe *o);

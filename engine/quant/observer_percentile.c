@@ -126,15 +126,3 @@ qg_status qg_percentile_finish(qg_ctx *ctx, const qg_observe *o, const void *sta
     out->high[0] = above / (double)seen;
     return QG_OK;
 }
-
-const qg_observer qg_observer_percentile = {
-    .name = "percentile",
-    .summary = "per sample the bounds of the fraction p on either side, averaged",
-    .source = "spec/ppq.md 3.4",
-    .passes = 1,
-    .value = {[QG_PARAM_PERCENTILE] = 0.9999, [QG_PARAM_MIN_SCALE] = 1e-8},
-    .bytes = qg_percentile_bytes,
-    .see = qg_percentile_see,
-    .merge = qg_percentile_merge,
-    .finish = qg_percentile_finish,
-};

@@ -63,7 +63,9 @@
     X(PPQ_ROUND_CONSTANTS,    "ppq-nxp-rounds-constants",                      \
       "D57: the rounding of inputs also reaches weights and biases")           \
     X(PPQ_FLOAT_TIES,         "ppq-float-ties",                                \
-      "D38: ties of floating grids go toward zero")
+      "D38: ties of floating grids go toward zero")        \
+    X(PPQ_OBSERVERS,          "ppq-observers",                                 \
+      "minmax, percentile, kl, mse, ... are PPQ's: see `qg list observers`")
 /* clang-format on */
 
 typedef enum qg_quirk {

@@ -37,24 +37,41 @@ int32_t qg_stats_axis_of(const qg_tensor *type)
 }
 
 /* Extremes of nothing. */
-static qg_status begin_channels(qg_stats *s, qg_stats_value *v)
+static qg_status begin_value(qg_ctx *ctx, qg_arena *a, qg_stats_value *v)
 {
     for (size_t c = 0; c < v->channels; c++) {
         v->channel[c].low = INFINITY;
         v->channel[c].high = -INFINITY;
         if (v->holds & QG_STATS_BY_CHANNEL)
-            QG_TRY(qg_dyadic_new(s->ctx, s->arena, QG_STATS_CHANNEL_BINS,
-                                 &v->channel[c].bins));
+            QG_TRY(qg_dyadic_new(ctx, a, QG_STATS_CHANNEL_BINS, &v->channel[c].bins));
     }
     for (size_t k = 0; k < QG_STATS_PARTS; k++) {
         v->part[k].low = INFINITY;
         v->part[k].high = -INFINITY;
         if (v->holds & QG_STATS_HISTOGRAM)
-            QG_TRY(
-                qg_dyadic_new(s->ctx, s->arena, QG_STATS_PART_BINS, &v->part[k].bins));
+            QG_TRY(qg_dyadic_new(ctx, a, QG_STATS_PART_BINS, &v->part[k].bins));
     }
     if (v->holds & QG_STATS_HISTOGRAM)
-        QG_TRY(qg_dyadic_new(s->ctx, s->arena, QG_STATS_BINS, &v->bins));
+        QG_TRY(qg_dyadic_new(ctx, a, QG_STATS_BINS, &v->bins));
+    return QG_OK;
+}
+
+qg_status qg_stats_value_init(qg_ctx *ctx, qg_arena *a, const char *name,
+                              const qg_tensor *type, int32_t axis, unsigned holds,
+                              qg_stats_value *out)
+{
+    assert(axis < 0 || (axis < type->rank && type->dim[axis] >= 1));
+    size_t channels = axis < 0 ? 1 : (size_t)type->dim[axis];
+    qg_stats_value v = { .name = name,
+                         .axis = axis,
+                         .channels = (uint32_t)channels,
+                         .holds = holds,
+                         .channel = QG_NEWN(a, channels, qg_stats_channel),
+                         .part = QG_NEWN(a, QG_STATS_PARTS, qg_stats_part) };
+    if (!v.channel || !v.part || channels > UINT32_MAX)
+        return qg_nomem(ctx);
+    QG_TRY(begin_value(ctx, a, &v));
+    *out = v;
     return QG_OK;
 }
 
@@ -62,23 +79,14 @@ qg_status qg_stats_add_value(qg_stats *s, const char *name, const qg_tensor *typ
                              int32_t axis, unsigned holds, qg_stats_value **out)
 {
     uint32_t id;
-    assert(axis < 0 || (axis < type->rank && type->dim[axis] >= 1));
     if (qg_stats_find(s, name))
         return qg_fail(s->ctx, QG_EDATA,
                        "statistics: '%.100s' stands twice, expected once", name);
-    size_t channels = axis < 0 ? 1 : (size_t)type->dim[axis];
     qg_stats_value *v = QG_NEW(s->arena, qg_stats_value);
-    if (!v || channels > UINT32_MAX)
+    const char *copy = qg_arena_strdup(s->arena, name);
+    if (!v || !copy)
         return qg_nomem(s->ctx);
-    *v = (qg_stats_value){ .name = qg_arena_strdup(s->arena, name),
-                           .axis = axis,
-                           .channels = (uint32_t)channels,
-                           .holds = holds,
-                           .channel = QG_NEWN(s->arena, channels, qg_stats_channel),
-                           .part = QG_NEWN(s->arena, QG_STATS_PARTS, qg_stats_part) };
-    if (!v->name || !v->channel || !v->part)
-        return qg_nomem(s->ctx);
-    QG_TRY(begin_channels(s, v));
+    QG_TRY(qg_stats_value_init(s->ctx, s->arena, copy, type, axis, holds, v));
     QG_TRY(qg_vec_reserve(s->ctx, s->arena, &s->value));
     if (qg_names_add(s->names, name, strlen(name), &id) != QG_OK)
         return qg_nomem(s->ctx);
@@ -180,6 +188,7 @@ void qg_stats_value_merge(qg_stats_value *a, const qg_stats_value *b)
         qg_stats_widen(&a->part[k].low, &a->part[k].high, b->part[k].low,
                        b->part[k].high);
         a->part[k].count += b->part[k].count;
+        a->part[k].zeros += b->part[k].zeros;
         if (a->holds & QG_STATS_HISTOGRAM)
             qg_dyadic_merge(&a->part[k].bins, &b->part[k].bins);
     }

@@ -61,8 +61,8 @@ typedef struct qg_stats_channel {
 
 typedef struct qg_stats_part {
     float low, high;
-    uint64_t count; /* of finite elements */
-    qg_dyadic bins; /* under HISTOGRAM */
+    uint64_t count, zeros; /* of finite elements */
+    qg_dyadic bins;        /* under HISTOGRAM */
 } qg_stats_part;
 
 typedef struct qg_stats_value {
@@ -110,6 +110,11 @@ int32_t qg_stats_axis_of(const qg_tensor *type);
 QG_NODISCARD qg_status qg_stats_add_value(qg_stats *s, const char *name,
                                           const qg_tensor *type, int32_t axis,
                                           unsigned holds, qg_stats_value **out);
+
+/* The same on its own, in `a`; the name is borrowed. */
+QG_NODISCARD qg_status qg_stats_value_init(qg_ctx *ctx, qg_arena *a, const char *name,
+                                           const qg_tensor *type, int32_t axis,
+                                           unsigned holds, qg_stats_value *out);
 
 qg_stats_value *qg_stats_find(const qg_stats *s, const char *name); /* or NULL */
 

@@ -283,6 +283,7 @@ qg_status qg_stats_add(qg_ctx *ctx, qg_stats_value *v, uint64_t sample,
     for (size_t c = 0; c < v->channels; c++) {
         add_channel(&v->channel[c], s, c);
         part->count += s->count - (s->nans ? s->nans[c] + s->infs[c] : 0);
+        part->zeros += s->sums.zero[c];
         if (v->holds & QG_STATS_MOMENTS) {
             qg_wide_add(&v->channel[c].sum, lanes(s->sums.sum + c, v->channels));
             qg_wide_add(&v->channel[c].square, lanes(s->sums.square + c, v->channels));

@@ -61,7 +61,7 @@ static void assert_same(const qg_stats_value *a, const qg_stats_value *b)
         const qg_stats_part *p = &a->part[k], *q = &b->part[k];
         assert_memory_equal(&p->low, &q->low, sizeof p->low);
         assert_memory_equal(&p->high, &q->high, sizeof p->high);
-        assert_true(p->count == q->count);
+        assert_true(p->count == q->count && p->zeros == q->zeros);
         if (a->holds & QG_STATS_HISTOGRAM)
             assert_same_bins(&p->bins, &q->bins);
     }

@@ -1,0 +1,61 @@
+/* derive.h -- observers that read statistics: from what was collected to a range.
+ *
+ * Such an observer is a row like any other (observer.h) whose function `pick` sees one
+ * distribution: a value's, or a channel's under PER_CHANNEL.  What it may read is
+ * collected in one pass over the samples, or long before and kept in a file: the same
+ * statistics give the same range.
+ *
+ *     o.stats = v;                                 // v holds what the observer reads
+ *     QG_TRY(qg_observe_finish(q, t, &o, NULL, scratch));
+ *
+ * Thresholds t of |x| become the range [max(-t, min), min(t, max)]: never wider than
+ * the data, and one-sided where the data are.
+ *
+ * Units    those of the tensor
+ * Source   each row names its own */
+#ifndef QG_ENGINE_QUANT_DERIVE_H
+#define QG_ENGINE_QUANT_DERIVE_H
+
+#include "engine/quant/observer.h"
+#include "engine/quant/stats.h"
+
+/* One distribution; what was not collected is empty. */
+struct qg_distribution {
+    qg_stats_channel all;      /* extremes, counts, moments; count > 0 */
+    const qg_dyadic *bins;     /* of any number of bins; NULL: none */
+    const qg_stats_part *part; /* [QG_STATS_PARTS]; NULL: of a channel or of parts */
+};
+
+/* Low and high, or scale and offset, of every channel of o from o->stats; out's arrays
+ * are [o->channels].  QG_ECONFIG when the statistics tell other channels apart or lack
+ * what the observer reads, QG_ENUMERIC for NaN and infinities, QG_EDATA when nothing was
+ * seen. */
+QG_NODISCARD qg_status qg_derive(qg_ctx *ctx, const qg_observe *o, qg_arena *scratch,
+                                 qg_found *out);
+
+/* Scale and offset of one distribution. */
+QG_NODISCARD qg_status qg_derive_one(qg_ctx *ctx, const qg_observe *o,
+                                     const qg_distribution *d, unsigned quirks,
+                                     qg_arena *scratch, float *scale, int32_t *offset);
+
+/* Some of the parts of a value as one distribution: extremes, counts, 256 bins, and
+ * moments of the bins' middles.  `mask` has a bit per part; *bins is room for it.
+ * False: nothing finite was seen in them. */
+bool qg_stats_parts(const qg_stats_value *v, unsigned mask, qg_dyadic *bins,
+                    qg_distribution *out);
+
+/* How much a scale depends on which samples were seen.  Only for one scale per tensor.
+ * Source  the jackknife over 16 groups (Efron, 1979). */
+typedef struct qg_confidence {
+    double scale;     /* from the parts' own histograms: coarser than the real one */
+    double low, high; /* scale -+ 2 standard errors */
+    unsigned settled; /* parts 0 .. settled - 1, and every longer row of them, give the
+                        * scale within 1 %; 1 .. 16 */
+} qg_confidence;
+
+/* QG_EDATA when nothing was seen; as qg_derive_one else. */
+QG_NODISCARD qg_status qg_derive_confidence(qg_ctx *ctx, const qg_observe *o,
+                                            unsigned quirks, qg_arena *scratch,
+                                            qg_confidence *out);
+
+#endif
