@@ -9,16 +9,19 @@
  *   ordered    one state; a worker waits at such an endpoint until the samples before
  *              its own have passed it.  The worker with the lowest sample never waits.
  *
+ *   statistics what an observer reads (quant/derive.h) is collected once per value in the
+ *              first pass, under locks; or it was collected before (env->stats), and
+ *              then nothing runs
+ *
  * The network runs in float, so statistics are the same for every backend; PPQ runs it
  * with weights rounded already, and in later passes with what has a scale by then
  * (quirk ppq-calibrate-on-quantized-weights). */
 #include <assert.h>
 #include <pthread.h>
 
-#include "engine/exec/drive.h"
-#include "engine/quant/observer.h"
 #include "engine/quant/quirk.h"
 #include "passes/passes.h"
+#include "passes/util_statistics.h"
 
 /* One endpoint under observation. */
 typedef struct watched {
@@ -27,6 +30,8 @@ typedef struct watched {
     size_t offset;      /* of its state in a block of states */
     uint64_t seen;      /* samples with something in them, this pass, all workers */
     size_t turn;        /* ordered: the sample that may pass next */
+    uint32_t entry;     /* of the statistics that it reads */
+    bool collects;      /* this endpoint adds to them; others only read */
 } watched;
 
 typedef struct calibration {
@@ -42,6 +47,7 @@ typedef struct calibration {
     pthread_mutex_t lock; /* of all below, and of total */
     pthread_cond_t moved; /* a turn, or failed */
     size_t failed;        /* lowest sample that failed, or SIZE_MAX */
+    qg_pass_stats stats;
 } calibration;
 
 /* States of all watched endpoints as one worker has seen them. */
@@ -56,6 +62,8 @@ static bool is_watched(const watched *w, unsigned pass)
 {
     return w->observe.observer->passes > pass;
 }
+
+static bool has_state(const watched *w) { return !w->observe.observer->pick; }
 
 /* --- in the workers --- */
 
@@ -99,6 +107,28 @@ static void end_turn(calibration *c, watched *v, size_t sample)
     (void)pthread_mutex_unlock(&c->lock);
 }
 
+/* What the observer does with a tensor: adds to its statistics, or to its state. */
+static qg_status look(worker *w, qg_ctx *ctx, size_t k, size_t sample,
+                      const qg_tensor *x)
+{
+    calibration *c = w->c;
+    watched *v = &c->watch.at[k];
+    const qg_observer *ob = v->observe.observer;
+    if (!has_state(v))
+        return v->collects ? qg_collector_see(&c->stats.collector, ctx, v->entry,
+                                              sample, x, true, w->scratch)
+                           : QG_OK;
+    if (ob->ordered && !await_turn(c, v, sample))
+        return QG_OK;
+    qg_arena_reset(w->scratch);
+    w->seen[k]++;
+    char *state = (ob->ordered ? c->total : w->state) + v->offset;
+    qg_status s = ob->see(ctx, &v->observe, state, sample, x, w->scratch);
+    if (ob->ordered && s == QG_OK)
+        end_turn(c, v, sample);
+    return s;
+}
+
 /* Called for every endpoint of a watched node; only those in the index count, and
  * only before they are rounded. */
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
@@ -111,17 +141,7 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
     if (k == QG_NONE || !is_watched(&c->watch.at[k], c->pass) ||
         qg_tensor_count(value) == 0)
         return QG_OK;
-    watched *v = &c->watch.at[k];
-    const qg_observer *ob = v->observe.observer;
-    if (ob->ordered && !await_turn(c, v, sample))
-        return QG_OK;
-    qg_arena_reset(w->scratch);
-    w->seen[k]++;
-    qg_status s =
-        ob->see(ctx, &v->observe, (ob->ordered ? c->total : w->state) + v->offset,
-                sample, value, w->scratch);
-    if (ob->ordered && s == QG_OK)
-        end_turn(c, v, sample);
+    qg_status s = look(w, ctx, k, sample, value);
     if (s != QG_ENUMERIC)
         return s;
     char text[QG_ENDPOINT_TEXT];
@@ -166,7 +186,7 @@ static void worker_end(void *ud, void *state)
     for (size_t i = 0; i < c->watch.n; i++) {
         watched *v = &c->watch.at[i];
         const qg_observer *ob = v->observe.observer;
-        if (!ob->ordered && is_watched(v, c->pass))
+        if (has_state(v) && !ob->ordered && is_watched(v, c->pass))
             ob->merge(&v->observe, c->total + v->offset, w->state + v->offset);
         v->seen += w->seen[i];
     }
@@ -203,6 +223,16 @@ static qg_status replace_observer(qg_pass_env *env, qg_tqc *t,
     return qg_tqc_set_observer(env->quant, t, &o);
 }
 
+/* Whoever wants samples of its own cannot be served from a file. */
+static qg_status refuse_given(qg_pass_env *env, const qg_tqc *t, const qg_observer *ob)
+{
+    char at[QG_ENDPOINT_TEXT];
+    return qg_fail(env->ctx, QG_ECONFIG,
+                   "calibrate: %s: observer %s looks at samples itself, expected one "
+                   "that reads statistics: minmax, percentile, kl, mse, ...",
+                   qg_tqc_text(t, at), ob->name);
+}
+
 static qg_status watch_one(calibration *c, qg_tqc *t)
 {
     assert(c->index && t->id < c->env->quant->tqc.n);
@@ -210,11 +240,17 @@ static qg_status watch_one(calibration *c, qg_tqc *t)
     watched w = { .tqc = t, .offset = c->bytes };
     QG_TRY(
         qg_observe_begin(env->ctx, t, &qg_tqc_value(t)->type, c->samples, &w.observe));
-    w.observe.keep =
-        w.observe.observer->ordered ? qg_arena_new(env->ctx->alloc) : c->keep;
+    const qg_observer *ob = w.observe.observer;
+    w.observe.keep = ob->ordered ? qg_arena_new(env->ctx->alloc) : c->keep;
     if (!w.observe.keep)
         return qg_nomem(env->ctx);
-    c->bytes += (w.observe.observer->bytes(&w.observe) + 15) / 16 * 16;
+    if (!has_state(&w))
+        QG_TRY(qg_pass_stats_want(&c->stats, &w.observe, qg_tqc_value(t), &w.entry,
+                                  &w.collects));
+    else if (env->stats)
+        return refuse_given(env, t, ob);
+    else
+        c->bytes += (ob->bytes(&w.observe) + 15) / 16 * 16;
     c->index[t->id] = (uint32_t)c->watch.n;
     QG_TRY(count_use(env, w.observe.observer));
     return qg_vec_push(env->ctx, env->graph->arena, &c->watch, w);
@@ -241,8 +277,14 @@ static qg_status choose(calibration *c)
             continue;
         if (text)
             QG_TRY(replace_observer(env, t, &given));
+        QG_TRY(qg_observer_adopt(env->quant, t));
         QG_TRY(watch_one(c, t));
     }
+    QG_TRY(qg_pass_stats_open(&c->stats));
+    for (size_t i = 0; i < c->watch.n; i++)
+        if (!has_state(&c->watch.at[i]))
+            c->watch.at[i].observe.stats =
+                c->stats.wanted.at[c->watch.at[i].entry].stats;
     return QG_OK;
 }
 
@@ -319,7 +361,7 @@ static qg_status settle(calibration *c, watched *w, qg_arena *scratch)
 {
     char at[QG_ENDPOINT_TEXT];
     qg_observe *o = &w->observe;
-    if (w->seen == 0)
+    if (has_state(w) && w->seen == 0)
         return qg_fail(c->env->ctx, QG_EDATA,
                        "calibrate: %s: every sample is empty there, expected at least "
                        "one value",
@@ -349,7 +391,10 @@ static qg_status settle_all(calibration *c)
 static qg_status calibrate(calibration *c)
 {
     unsigned passes = 0;
+    QG_TRY(qg_pass_stats_begin(c->env, &c->stats));
     QG_TRY(choose(c));
+    if (c->env->stats)
+        return settle_all(c);
     for (size_t i = 0; i < c->watch.n; i++) {
         unsigned n = c->watch.at[i].observe.observer->passes;
         passes = n > passes ? n : passes;
@@ -377,6 +422,7 @@ static qg_status run(qg_pass_env *env)
         if (c.watch.at[i].observe.keep != c.keep)
             qg_arena_free(c.watch.at[i].observe.keep);
     qg_arena_free(c.keep);
+    qg_pass_stats_end(&c.stats);
     return s;
 }
 

@@ -38,7 +38,9 @@ static qg_status run(qg_pass_env *env)
             continue;
         assert(t->up == t);
         qg_arena_reset(scratch);
-        s = observe(env, t, scratch);
+        s = qg_observer_adopt(env->quant, t);
+        if (s == QG_OK)
+            s = observe(env, t, scratch);
         env->changed++;
     }
     qg_arena_free(scratch);

@@ -42,6 +42,13 @@ void qg_text_table_free(qg_text_table *t); /* NULL is fine */
 QG_NODISCARD qg_status qg_text_print(const qg_graph *g, qg_text_table *table,
                                      qg_arena *a, char **text, size_t *size);
 
+/* A number, as 16 hex digits, that two graphs share when their texts without platforms
+ * and reasons are the same: operators, attributes, names, constants.  Tells whether a
+ * file belongs to a graph; not for security.  `a` is scratch. */
+enum { QG_FINGERPRINT_TEXT = 17 };
+QG_NODISCARD qg_status qg_graph_fingerprint(const qg_graph *g, qg_arena *a,
+                                            char text[QG_FINGERPRINT_TEXT]);
+
 /* Borrowed for the call. */
 typedef struct qg_text_source {
     const char *name; /* for messages: a file name; NULL: "text" */

@@ -13,6 +13,7 @@ typedef struct printer {
     QG_VEC(char) text;
     qg_status status;
     int depth; /* of bodies */
+    bool bare; /* without platforms and their reasons */
 } printer;
 
 /* Keeps a zero behind the text, which is not part of it. */
@@ -243,7 +244,7 @@ static void put_node(printer *p, const qg_graph *g, const qg_node *n)
     put_targets(p, n);
     put_operator(p, g, n);
     put_slots(p, n);
-    if (n->platform != QG_PLATFORM_NONE) {
+    if (n->platform != QG_PLATFORM_NONE && !p->bare) {
         put(p, " on ");
         put(p, qg_text_platforms[n->platform]);
         if (n->reason) {
@@ -346,5 +347,20 @@ qg_status qg_text_print(const qg_graph *g, qg_text_table *table, qg_arena *a,
         return p.status;
     *text = p.text.at;
     *size = p.text.n;
+    return QG_OK;
+}
+
+/* FNV-1a over the text. */
+qg_status qg_graph_fingerprint(const qg_graph *g, qg_arena *a,
+                               char text[QG_FINGERPRINT_TEXT])
+{
+    printer p = { .ctx = g->ctx, .arena = a, .bare = true };
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    put_graph(&p, g);
+    if (p.status != QG_OK)
+        return p.status;
+    for (size_t i = 0; i < p.text.n; i++)
+        h = (h ^ (unsigned char)p.text.at[i]) * UINT64_C(0x100000001b3);
+    (void)snprintf(text, QG_FINGERPRINT_TEXT, "%016llx", (unsigned long long)h);
     return QG_OK;
 }

@@ -116,6 +116,7 @@ struct qg_pass_env {
     const qg_backend *backend;  /* with overrides applied */
     qg_quant *quant;            /* NULL before `rules` */
     const struct qg_feed *feed; /* exec/drive.h: calibration data; NULL: none */
+    const struct qg_stats *stats; /* quant/stats.h, instead of a feed; NULL: none */
     qg_pass_options options;
 
     /* Called after every pass; NULL: none. */

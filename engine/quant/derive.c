@@ -54,7 +54,8 @@ static qg_status check_finite(qg_ctx *ctx, const qg_stats_value *v,
     return QG_OK;
 }
 
-qg_status qg_derive(qg_ctx *ctx, const qg_observe *o, qg_arena *scratch, qg_found *out)
+qg_status qg_stats_derive(qg_ctx *ctx, const qg_observe *o, qg_arena *scratch,
+                          qg_found *out)
 {
     const qg_stats_value *v = o->stats;
     bool per_tensor = (o->scheme->policy & QG_PER_TENSOR) != 0;
@@ -74,9 +75,9 @@ qg_status qg_derive(qg_ctx *ctx, const qg_observe *o, qg_arena *scratch, qg_foun
     return QG_OK;
 }
 
-qg_status qg_derive_one(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
-                        unsigned quirks, qg_arena *scratch, float *scale,
-                        int32_t *offset)
+qg_status qg_stats_derive_one(qg_ctx *ctx, const qg_observe *o,
+                              const qg_distribution *d, unsigned quirks,
+                              qg_arena *scratch, float *scale, int32_t *offset)
 {
     double low, high, least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
     qg_found f = { .low = &low, .high = &high, .scale = scale, .offset = offset };
@@ -142,7 +143,7 @@ static qg_status scale_of_parts(qg_ctx *ctx, const qg_observe *o, unsigned mask,
     int32_t offset;
     QG_TRY(qg_dyadic_new(ctx, scratch, QG_STATS_PART_BINS, &bins));
     if (qg_stats_parts(o->stats, mask, &bins, &d))
-        QG_TRY(qg_derive_one(ctx, o, &d, quirks, scratch, &s, &offset));
+        QG_TRY(qg_stats_derive_one(ctx, o, &d, quirks, scratch, &s, &offset));
     *scale = (double)s;
     return QG_OK;
 }
@@ -158,8 +159,8 @@ static double jackknife(const double *s, unsigned n)
     return sqrt(sum * (n - 1) / n);
 }
 
-qg_status qg_derive_confidence(qg_ctx *ctx, const qg_observe *o, unsigned quirks,
-                               qg_arena *scratch, qg_confidence *out)
+qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o, unsigned quirks,
+                              qg_arena *scratch, qg_confidence *out)
 {
     enum { ALL = (1 << QG_STATS_PARTS) - 1 };
     double without[QG_STATS_PARTS], s;

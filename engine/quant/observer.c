@@ -222,7 +222,7 @@ static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
                      .offset = QG_NEWN(a, n, int32_t) };
     if (!f->low || !f->high || !f->scale || !f->offset)
         return qg_nomem(ctx);
-    QG_TRY(o->stats ? qg_derive(ctx, o, a, f)
+    QG_TRY(o->stats ? qg_stats_derive(ctx, o, a, f)
                     : o->observer->finish(ctx, o, state, a, f));
     double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
     for (size_t c = 0; c < n && !f->is_param; c++)

@@ -41,8 +41,8 @@ static qg_status kl(qg_ctx *ctx, qg_kl_variant variant, const qg_observe *o,
     size_t bins = (size_t)qg_observe_value(o, QG_PARAM_BINS);
     qg_kl k = { .variant = variant,
                 .levels = levels_of(o->scheme, d),
-                .start = (size_t)qg_observe_value(o, QG_PARAM_START),
-                .stride = (size_t)qg_observe_value(o, QG_PARAM_STRIDE) };
+                .start = (size_t)qg_observe_value(o, QG_PARAM_FIRST_BIN),
+                .stride = (size_t)qg_observe_value(o, QG_PARAM_BIN_STRIDE) };
     QG_TRY(qg_dyadic_absolute(ctx, scratch, d->bins, bins, &h));
     if (k.levels < h.bins && k.start <= h.bins)
         QG_TRY((variant == QG_KL_NVIDIA ? qg_kl_search : qg_kl_search_plain)(
@@ -66,7 +66,7 @@ static qg_status published_pick(qg_ctx *ctx, const qg_observe *o,
 
 /* clang-format off */
 #define KL_VALUES                                                              \
-    { [QG_PARAM_BINS] = 2048, [QG_PARAM_START] = 128, [QG_PARAM_STRIDE] = 1,   \
+    { [QG_PARAM_BINS] = 2048, [QG_PARAM_FIRST_BIN] = 128, [QG_PARAM_BIN_STRIDE] = 1,   \
       [QG_PARAM_MIN_SCALE] = 1e-8 }
 /* clang-format on */
 

@@ -85,7 +85,7 @@ static void percentile_takes_the_right_elements(void **state)
         }
         fixture f;
         qg_tensor t = vector(x, n);
-        open_fixture(&f, "percentile", &t, &int8_scheme, 1);
+        open_fixture(&f, "ppq-percentile", &t, &int8_scheme, 1);
         assert_ok(f.b.ctx, see(&f, f.state, 0, &t));
         finish(&f);
         assert_true(f.low[0] == (double)row[i].low && f.high[0] == (double)row[i].high);
@@ -100,7 +100,7 @@ static void percentile_is_a_mean_over_samples(void **state)
     fixture f;
     float x[3] = { 1, 2, 3 }, y[3] = { -1, 0, 7 };
     qg_tensor a = vector(x, 3), b = vector(y, 3);
-    open_fixture(&f, "percentile", &a, &int8_scheme, 2);
+    open_fixture(&f, "ppq-percentile", &a, &int8_scheme, 2);
     void *other = begun(&f);
     assert_ok(f.b.ctx, see(&f, f.state, 1, &b));
     assert_ok(f.b.ctx, see(&f, other, 0, &a));
@@ -194,7 +194,7 @@ static void minmax_tells_channels_apart(void **state)
 static void what_is_not_finite_is_refused(void **state)
 {
     (void)state;
-    static const char *const name[] = { "minmax", "percentile" };
+    static const char *const name[] = { "minmax", "ppq-percentile" };
     static const float wrong[] = { NAN, INFINITY, -INFINITY };
     for (int k = 0; k < 2; k++)
         for (int i = 0; i < 3; i++) {
@@ -234,14 +234,14 @@ static void schemes_that_do_not_fit_are_refused(void **state)
     b.t[0]->observer.name = "minmx";
     assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
                  "calibrate: n.in0: observer 'minmx'");
-    b.t[0]->observer.name = "percentile";
+    b.t[0]->observer.name = "ppq-percentile";
     b.t[0]->scheme.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
     b.t[0]->scheme.axis = 3;
     assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
                  "n.in0: axis 3 does not fit rank 1");
     b.t[0]->scheme.axis = 0;
     assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
-                 "observer percentile serves per-tensor only, expected minmax");
+                 "observer ppq-percentile serves per-tensor only, expected minmax");
     bench_close(&b);
 }
 

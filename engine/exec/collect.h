@@ -1,0 +1,63 @@
+/* collect.h -- statistics of values while samples run.
+ *
+ * Workers look at a tensor on their own and add what they saw under the value's lock:
+ * statistics are in memory once, whatever the number of workers, and since adding is
+ * exactly associative the result does not depend on who came first.
+ *
+ *     qg_collector c;
+ *     QG_TRY(qg_collector_open(ctx, stats, &c));
+ *     in a hook:  QG_TRY(qg_collector_see(&c, ctx, i, sample, value, scratch));
+ *     qg_collector_close(&c);
+ *
+ * qg_collect does all of it for every value of the statistics. */
+#ifndef QG_ENGINE_EXEC_COLLECT_H
+#define QG_ENGINE_EXEC_COLLECT_H
+
+#include <pthread.h>
+
+#include "engine/exec/drive.h"
+#include "engine/quant/stats.h"
+
+/* Opaque but for stats, which is borrowed. */
+typedef struct qg_collector {
+    qg_stats *stats;
+    pthread_mutex_t *lock; /* [values] */
+    size_t n;
+} qg_collector;
+
+/* All values must be there already. */
+QG_NODISCARD qg_status qg_collector_open(qg_ctx *ctx, qg_stats *s, qg_collector *out);
+void qg_collector_close(qg_collector *c); /* also of a zeroed one */
+
+/* Adds a tensor to stats->value.at[i]; an empty one is nothing.  scratch is reset.
+ * `finite`: NaN and infinities are QG_ENUMERIC, and nothing was added. */
+QG_NODISCARD qg_status qg_collector_see(const qg_collector *c, qg_ctx *ctx, size_t i,
+                                        uint64_t sample, const qg_tensor *x,
+                                        bool finite, qg_arena *scratch);
+
+/* Every float32 value of the graph that is no constant gets an empty record: moments
+ * and histogram, and histograms of channels where `by_channel` (a glob over names;
+ * NULL: nowhere) says so. */
+QG_NODISCARD qg_status qg_collect_values(const qg_graph *g, const char *by_channel,
+                                         qg_stats *out);
+
+/* A run over samples first .. end - 1 of the feed in float. */
+typedef struct qg_collect {
+    const qg_graph *graph;
+    const qg_feed *feed;
+    qg_stats *stats; /* values are found by name; samples are marked as seen */
+    uint64_t first, end;
+    unsigned jobs; /* 0: one per core */
+    bool reference;
+    void (*progress)(void *ud, size_t done, size_t n); /* as in qg_drive */
+    void *ud;
+} qg_collect;
+
+/* On failure `stats` may have seen more than it says. */
+QG_NODISCARD qg_status qg_collect_run(qg_ctx *ctx, const qg_collect *c);
+
+/* Bytes that a worker of such a run needs, activations and what is looked at. */
+QG_NODISCARD qg_status qg_collect_bytes(qg_ctx *ctx, const qg_collect *c,
+                                        size_t *bytes);
+
+#endif
