@@ -5,40 +5,15 @@
  * spec/algorithms.md 4.9. */
 #include <assert.h>
 
-#include "engine/quant/observer.h"
-
-static size_t no_bytes(const qg_observe *o)
-{
-    (void)o;
-    return 0;
-}
-
-static qg_status ignore(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
-                        const qg_tensor *x, qg_arena *scratch)
-{
-    (void)ctx;
-    (void)o;
-    (void)state;
-    (void)sample;
-    (void)x;
-    (void)scratch;
-    return QG_OK;
-}
-
-static void merge_nothing(const qg_observe *o, void *into, const void *from)
-{
-    (void)o;
-    (void)into;
-    (void)from;
-}
+#include "engine/quant/derive.h"
 
 /* Symmetric schemes have their 0 in the middle. */
-static qg_status finish(qg_ctx *ctx, const qg_observe *o, const void *state,
-                        qg_arena *scratch, qg_found *out)
+static qg_status pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
+                      qg_arena *scratch, qg_found *out)
 {
     int64_t zero = (int64_t)qg_observe_value(o, QG_PARAM_ZERO);
     int64_t offset = o->scheme->qmin + zero - 1;
-    (void)state;
+    (void)d;
     (void)scratch;
     assert(zero >= 1 && out->scale && out->offset);
     if (o->scheme->policy & QG_SYMMETRIC)
@@ -48,10 +23,8 @@ static qg_status finish(qg_ctx *ctx, const qg_observe *o, const void *state,
             ctx, QG_ECONFIG, "zero is code %lld of %lld, expected one of them",
             (long long)zero, (long long)(o->scheme->qmax - o->scheme->qmin + 1));
     out->is_param = true;
-    for (size_t c = 0; c < o->channels; c++) {
-        out->scale[c] = (float)qg_observe_value(o, QG_PARAM_STEP);
-        out->offset[c] = (int32_t)offset;
-    }
+    *out->scale = (float)qg_observe_value(o, QG_PARAM_STEP);
+    *out->offset = (int32_t)offset;
     return QG_OK;
 }
 
@@ -64,8 +37,5 @@ const qg_observer qg_observer_fixed = {
     .value = {[QG_PARAM_MIN_SCALE] = 1e-8,
               [QG_PARAM_STEP] = 1.0 / 256,
               [QG_PARAM_ZERO] = 1},
-    .bytes = no_bytes,
-    .see = ignore,
-    .merge = merge_nothing,
-    .finish = finish,
+    .pick = pick,
 };

@@ -5,7 +5,7 @@
  *             (calibrate_kl.h).  A histogram with fewer bins than levels says nothing
  *             about clipping: the range is that of the data then.
  *     mse     the range whose grid, as the scheme makes it from the range, is nearest to
- *             the data.  Symmetric or one-sided: every threshold is tried.  Asymmetric:
+ *             the data.  Symmetric or one-sided: as many thresholds as `bins` are tried.  Asymmetric:
  *             every high end, then every low end, again until neither moves.
  *     floating  the scale of a short list that is nearest to the data */
 #include <assert.h>
@@ -98,7 +98,8 @@ const qg_observer qg_observer_kl_published = {
 
 /* --- squared error --- */
 
-/* Points of weight n at the middles of bins, zeros left out: every grid holds 0. */
+/* Points of weight n at the middles of bins, zeros left out: every grid holds 0.  Coarser
+ * bins than these would come in step with the grids that are tried. */
 typedef struct points {
     size_t n;
     double width, first;        /* between middles; the first middle */
@@ -106,13 +107,11 @@ typedef struct points {
     double *sum0, *sum1, *sum2; /* [n + 1] prefix sums of weight, times x, times x^2 */
 } points;
 
-static qg_status open_points(qg_ctx *ctx, const qg_distribution *d, size_t most,
-                             qg_arena *a, points *out)
+static qg_status open_points(qg_ctx *ctx, const qg_distribution *d, qg_arena *a,
+                             points *out)
 {
-    qg_dyadic h = { 0 };
-    uint32_t i, end, bins = 16;
-    while (bins < most && bins < d->bins->bins)
-        bins *= 2;
+    qg_dyadic h;
+    uint32_t i, end, bins = d->bins->bins;
     QG_TRY(qg_dyadic_new(ctx, a, bins, &h));
     qg_dyadic_merge(&h, d->bins);
     h.count[bins / 2] -= d->all.zeros;
@@ -226,16 +225,15 @@ static double error_of(search *s, double low, double high)
 /* Fractions of a side that are tried: from all of it down to an n-th. */
 typedef struct side {
     double whole; /* the end of the data */
-    size_t n;     /* bins between it and 0 */
+    size_t n;     /* bins between it and 0, at most what the observer was told */
 } side;
 
-static side side_of(const points *p, double whole)
+static side side_of(const points *p, double whole, double most)
 {
-    double n = ceil(fabs(whole) / p->width);
+    double n = fmin(ceil(fabs(whole) / p->width), most);
     return (side){ whole, n > 1 ? (size_t)n : 1 };
 }
 
-/* The widest of the best; ends of bins, but for the data's own end. */
 static double end_at(const side *d, size_t k)
 {
     return d->whole * (double)(d->n - k) / (double)d->n;
@@ -269,11 +267,12 @@ static double best_end(search *s, const side *d, double other)
     return best;
 }
 
-static void best_asymmetric(search *s, const qg_distribution *d, qg_found *out)
+static void best_asymmetric(search *s, const qg_distribution *d, double most,
+                            qg_found *out)
 {
     enum { ROUNDS = 16 };
     double low = fmin((double)d->all.low, 0), high = fmax((double)d->all.high, 0);
-    side below = side_of(s->p, low), above = side_of(s->p, high);
+    side below = side_of(s->p, low, most), above = side_of(s->p, high, most);
     for (int round = 0; round < ROUNDS; round++) {
         double h = high > 0 ? best_end(s, &above, low) : 0;
         double l = low < 0 ? best_end(s, &below, h) : 0;
@@ -292,16 +291,16 @@ static qg_status mse_pick(qg_ctx *ctx, const qg_observe *o, const qg_distributio
 {
     points p;
     double low = (double)d->all.low, high = (double)d->all.high;
-    size_t bins = (size_t)qg_observe_value(o, QG_PARAM_BINS);
-    QG_TRY(open_points(ctx, d, 2 * bins, scratch, &p));
+    double bins = qg_observe_value(o, QG_PARAM_BINS);
+    QG_TRY(open_points(ctx, d, scratch, &p));
     search s = { .o = o, .p = &p, .least = qg_observe_value(o, QG_PARAM_MIN_SCALE) };
     if (p.n == 0) { /* zeros only */
         range_of(d, INFINITY, out);
     } else if (o->scheme->policy & QG_SYMMETRIC) {
-        side d1 = side_of(&p, fmax(fabs(low), fabs(high)));
-        range_of(d, best_symmetric(&s, &d1), out);
+        side all = side_of(&p, fmax(fabs(low), fabs(high)), bins);
+        range_of(d, best_symmetric(&s, &all), out);
     } else {
-        best_asymmetric(&s, d, out);
+        best_asymmetric(&s, d, bins, out);
     }
     return QG_OK;
 }
@@ -326,7 +325,7 @@ static qg_status floating_pick(qg_ctx *ctx, const qg_observe *o,
     static const float candidate[] = { 0x1p-7f, 0x1p-5f, 0x1p-3f, 1, 4, 16, 64 };
     points p;
     double least = INFINITY;
-    QG_TRY(open_points(ctx, d, QG_STATS_BINS, scratch, &p));
+    QG_TRY(open_points(ctx, d, scratch, &p));
     out->is_param = true;
     *out->offset = 0;
     for (size_t k = 0; k < sizeof candidate / sizeof candidate[0]; k++) {
