@@ -30,7 +30,7 @@ typedef struct watched {
     size_t offset;      /* of its state in a block of states */
     uint64_t seen;      /* samples with something in them, this pass, all workers */
     size_t turn;        /* ordered: the sample that may pass next */
-    uint32_t entry;     /* of the statistics that it reads */
+    uint32_t entry;     /* of the statistics that it reads, or QG_NONE */
     bool collects;      /* this endpoint adds to them; others only read */
 } watched;
 
@@ -244,7 +244,9 @@ static qg_status watch_one(calibration *c, qg_tqc *t)
     w.observe.keep = ob->ordered ? qg_arena_new(env->ctx->alloc) : c->keep;
     if (!w.observe.keep)
         return qg_nomem(env->ctx);
-    if (!has_state(&w))
+    if (!has_state(&w) && ob->blind)
+        w.entry = QG_NONE;
+    else if (!has_state(&w))
         QG_TRY(qg_pass_stats_want(&c->stats, &w.observe, qg_tqc_value(t), &w.entry,
                                   &w.collects));
     else if (env->stats)
@@ -282,7 +284,7 @@ static qg_status choose(calibration *c)
     }
     QG_TRY(qg_pass_stats_open(&c->stats));
     for (size_t i = 0; i < c->watch.n; i++)
-        if (!has_state(&c->watch.at[i]))
+        if (!has_state(&c->watch.at[i]) && c->watch.at[i].entry != QG_NONE)
             c->watch.at[i].observe.stats =
                 c->stats.wanted.at[c->watch.at[i].entry].stats;
     return QG_OK;

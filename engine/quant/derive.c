@@ -59,16 +59,21 @@ qg_status qg_stats_derive(qg_ctx *ctx, const qg_observe *o, qg_arena *scratch,
 {
     const qg_stats_value *v = o->stats;
     bool per_tensor = (o->scheme->policy & QG_PER_TENSOR) != 0;
-    assert(v && o->observer->pick && (per_tensor ? o->channels == 1 : true));
-    QG_TRY(check_channels(ctx, o));
+    bool blind = o->observer->blind;
+    assert((v || blind) && o->observer->pick && (!per_tensor || o->channels == 1));
+    if (!blind)
+        QG_TRY(check_channels(ctx, o));
     for (size_t c = 0; c < o->channels; c++) {
-        qg_distribution d = distribution(v, per_tensor, c);
+        qg_distribution d = { 0 };
+        if (!blind)
+            d = distribution(v, per_tensor, c);
         qg_found one = { .low = out->low + c,
                          .high = out->high + c,
                          .scale = out->scale + c,
                          .offset = out->offset + c };
-        QG_TRY(check_finite(ctx, v, &d.all));
-        QG_TRY(o->observer->pick(ctx, o, &d, scratch, &one));
+        if (!blind)
+            QG_TRY(check_finite(ctx, v, &d.all));
+        QG_TRY(o->observer->pick(ctx, o, blind ? NULL : &d, scratch, &one));
         out->is_param = one.is_param;
         assert(one.is_param || *one.low <= *one.high);
     }

@@ -222,8 +222,8 @@ static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
                      .offset = QG_NEWN(a, n, int32_t) };
     if (!f->low || !f->high || !f->scale || !f->offset)
         return qg_nomem(ctx);
-    QG_TRY(o->stats ? qg_stats_derive(ctx, o, a, f)
-                    : o->observer->finish(ctx, o, state, a, f));
+    QG_TRY(o->stats || o->observer->blind ? qg_stats_derive(ctx, o, a, f)
+                                          : o->observer->finish(ctx, o, state, a, f));
     double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
     for (size_t c = 0; c < n && !f->is_param; c++)
         qg_scheme_from_range(o->scheme,
@@ -276,9 +276,9 @@ qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
     o->pass = 0;
     if (ob->see)
         QG_TRY(make_passes(ctx, o, x, a, state));
-    else
+    else if (!ob->blind)
         QG_TRY(look_at(ctx, o, x, a, &v));
-    o->stats = ob->see ? NULL : &v;
+    o->stats = ob->see || ob->blind ? NULL : &v;
     QG_TRY(settle(ctx, o, state, quirks, a, &f));
     *out = (qg_qparam){ o->channels, f.scale, f.offset };
     return QG_OK;

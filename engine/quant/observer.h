@@ -87,6 +87,7 @@ struct qg_observer {
      * none of the other functions; minmax has both.  reads: bits of qg_stats_what that
      * must have been collected.  low[0], high[0] or the parameter of one scale. */
     unsigned reads;
+    bool blind; /* pick needs no statistics at all: d is NULL */
     qg_status (*pick)(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
                       qg_arena *scratch, qg_found *out);
 

@@ -34,6 +34,7 @@ const qg_observer qg_observer_fixed = {
     .source = "spec/algorithms.md 4.9",
     .per_channel = true,
     .passes = 1,
+    .blind = true,
     .value = {[QG_PARAM_MIN_SCALE] = 1e-8,
               [QG_PARAM_STEP] = 1.0 / 256,
               [QG_PARAM_ZERO] = 1},

@@ -199,5 +199,6 @@ const qg_observer qg_observer_constant = {
     .passes = 1,
     .policy = QG_FLOATING,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
+    .blind = true,
     .pick = constant_pick,
 };

@@ -32,7 +32,7 @@ static void open_fixture(fixture *f, const char *observer, const qg_tensor *x,
     t->observer.name = observer;
     assert_ok(f->b.ctx, qg_observe_begin(f->b.ctx, t, x, samples, &f->o));
     f->o.keep = f->b.ctx->arena;
-    f->state = begun(f);
+    f->state = f->o.observer->bytes ? begun(f) : NULL;
 }
 
 static qg_status see(fixture *f, void *state, size_t sample, const qg_tensor *x)
@@ -135,7 +135,6 @@ static void fixed_is_what_the_rule_says(void **state)
         open_fixture(&f, "fixed", &x, &s, 1);
         f.b.t[0]->observer.value[QG_PARAM_STEP] = row[i].step;
         f.b.t[0]->observer.value[QG_PARAM_ZERO] = row[i].zero;
-        assert_ok(f.b.ctx, see(&f, f.state, 0, &x));
         qg_qparam p;
         f.o.samples = 1;
         assert_ok(f.b.ctx, qg_observe_tensor(f.b.ctx, &f.o, &x, 0, f.b.ctx->arena, &p));
