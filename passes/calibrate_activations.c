@@ -9,9 +9,9 @@
  *   ordered    one state; a worker waits at such an endpoint until the samples before
  *              its own have passed it.  The worker with the lowest sample never waits.
  *
- *   statistics what an observer reads (quant/derive.h) is collected once per value in the
- *              first pass, under locks; or it was collected before (env->stats), and
- *              then nothing runs
+ *   statistics what an observer reads (quant/derive.h) is collected once per value in
+ *              the first pass, under locks; or it was collected before (env->stats),
+ *              and then nothing runs
  *
  * The network runs in float, so statistics are the same for every backend; PPQ runs it
  * with weights rounded already, and in later passes with what has a scale by then

@@ -56,6 +56,7 @@ qg_status qg_pass_stats_want(qg_pass_stats *s, const qg_observe *o, const qg_val
 
 static qg_status look_up(qg_pass_stats *s)
 {
+    assert(s->env->stats && !s->own);
     for (size_t i = 0; i < s->wanted.n; i++) {
         qg_wanted *w = &s->wanted.at[i];
         w->stats = qg_stats_find(s->env->stats, w->value->name);
@@ -71,6 +72,7 @@ static qg_status look_up(qg_pass_stats *s)
 /* Names are told apart by axes, which only this pass sees. */
 static qg_status make(qg_pass_stats *s)
 {
+    assert(!s->own);
     QG_TRY(qg_stats_new(s->env->ctx, &s->own));
     for (size_t i = 0; i < s->wanted.n; i++) {
         qg_wanted *w = &s->wanted.at[i];
@@ -83,7 +85,9 @@ static qg_status make(qg_pass_stats *s)
         v->name = w->value->name;
         w->stats = v;
     }
-    return qg_collector_open(s->env->ctx, s->own, &s->collector);
+    QG_TRY(qg_collector_open(s->env->ctx, s->own, &s->collector));
+    s->collector.finite = true;
+    return QG_OK;
 }
 
 qg_status qg_pass_stats_open(qg_pass_stats *s)

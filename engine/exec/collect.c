@@ -13,7 +13,7 @@ qg_status qg_collector_open(qg_ctx *ctx, qg_stats *s, qg_collector *out)
         return qg_nomem(ctx);
     for (size_t i = 0; i < s->value.n; i++)
         (void)pthread_mutex_init(&lock[i], NULL);
-    *out = (qg_collector){ s, lock, s->value.n };
+    *out = (qg_collector){ .stats = s, .lock = lock, .n = s->value.n };
     return QG_OK;
 }
 
@@ -25,8 +25,7 @@ void qg_collector_close(qg_collector *c)
 }
 
 qg_status qg_collector_see(const qg_collector *c, qg_ctx *ctx, size_t i,
-                           uint64_t sample, const qg_tensor *x, bool finite,
-                           qg_arena *scratch)
+                           uint64_t sample, const qg_tensor *x, qg_arena *scratch)
 {
     qg_stats_value *v = c->stats->value.at[i];
     qg_stats_seen seen;
@@ -35,7 +34,7 @@ qg_status qg_collector_see(const qg_collector *c, qg_ctx *ctx, size_t i,
         return QG_OK;
     qg_arena_reset(scratch);
     QG_TRY(qg_stats_look(ctx, v, x, scratch, &seen));
-    if (finite && seen.nans)
+    if (c->finite && seen.nans)
         return qg_fail(ctx, QG_ENUMERIC,
                        "statistics: '%.100s': sample %llu gives a NaN or an infinity, "
                        "expected finite numbers",
@@ -105,6 +104,7 @@ static bool is_place_of(const qg_endpoint *at, const qg_value *v)
     if (v->def)
         return at->is_output;
     const qg_use *first = v->use.at;
+    assert(v->use.n > 0);
     return !at->is_output && first->node == at->node && first->slot == at->slot;
 }
 
@@ -117,7 +117,7 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
     uint32_t i = v && qg_value_is_in(r->c->graph, v) ? r->index[v->id] : QG_NONE;
     if (i == QG_NONE || !is_place_of(at, v))
         return QG_OK;
-    return qg_collector_see(&r->collector, ctx, i, r->c->first + sample, value, false,
+    return qg_collector_see(&r->collector, ctx, i, r->c->first + sample, value,
                             w->scratch);
 }
 
@@ -133,6 +133,7 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
 static qg_status open_run(qg_ctx *ctx, const qg_collect *c, qg_arena *a, run *r)
 {
     const qg_graph *g = c->graph;
+    assert(c->stats && c->feed);
     *r = (run){ .c = c,
                 .index = QG_NEWN(a, g->value.n, uint32_t),
                 .watch = QG_NEWN(a, g->node.n, uint8_t) };
@@ -156,6 +157,7 @@ static qg_status drive(qg_ctx *ctx, run *r)
 {
     const qg_collect *c = r->c;
     size_t n = (size_t)(c->end - c->first);
+    assert(r->plan);
     qg_feed feed = { n, fetch, (void *)c };
     qg_drive d = { .plan = r->plan,
                    .feed = &feed,

@@ -18,22 +18,22 @@
 #include "engine/exec/drive.h"
 #include "engine/quant/stats.h"
 
-/* Opaque but for stats, which is borrowed. */
+/* Opaque but for `finite`, which may be set after opening. */
 typedef struct qg_collector {
     qg_stats *stats;
     pthread_mutex_t *lock; /* [values] */
     size_t n;
+    bool finite; /* NaN and infinities are QG_ENUMERIC, and nothing was added */
 } qg_collector;
 
 /* All values must be there already. */
 QG_NODISCARD qg_status qg_collector_open(qg_ctx *ctx, qg_stats *s, qg_collector *out);
 void qg_collector_close(qg_collector *c); /* also of a zeroed one */
 
-/* Adds a tensor to stats->value.at[i]; an empty one is nothing.  scratch is reset.
- * `finite`: NaN and infinities are QG_ENUMERIC, and nothing was added. */
+/* Adds a tensor to stats->value.at[i]; an empty one is nothing.  scratch is reset. */
 QG_NODISCARD qg_status qg_collector_see(const qg_collector *c, qg_ctx *ctx, size_t i,
                                         uint64_t sample, const qg_tensor *x,
-                                        bool finite, qg_arena *scratch);
+                                        qg_arena *scratch);
 
 /* Every float32 value of the graph that is no constant gets an empty record: moments
  * and histogram, and histograms of channels where `by_channel` (a glob over names;

@@ -80,17 +80,20 @@ qg_status qg_stats_derive(qg_ctx *ctx, const qg_observe *o, qg_arena *scratch,
     return QG_OK;
 }
 
-qg_status qg_stats_derive_one(qg_ctx *ctx, const qg_observe *o,
-                              const qg_distribution *d, unsigned quirks,
-                              qg_arena *scratch, float *scale, int32_t *offset)
+/* The scale of one distribution. */
+static qg_status scale_of(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
+                          unsigned quirks, qg_arena *scratch, double *out)
 {
     double low, high, least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
-    qg_found f = { .low = &low, .high = &high, .scale = scale, .offset = offset };
+    float scale;
+    int32_t offset;
+    qg_found f = { .low = &low, .high = &high, .scale = &scale, .offset = &offset };
     QG_TRY(o->observer->pick(ctx, o, d, scratch, &f));
     if (!f.is_param)
-        qg_scheme_from_range(o->scheme, (qg_range){ low, high, least, quirks }, scale,
-                             offset);
-    assert(*scale > 0);
+        qg_scheme_from_range(o->scheme, (qg_range){ low, high, least, quirks }, &scale,
+                             &offset);
+    assert(scale > 0);
+    *out = (double)scale;
     return QG_OK;
 }
 
@@ -144,12 +147,11 @@ static qg_status scale_of_parts(qg_ctx *ctx, const qg_observe *o, unsigned mask,
 {
     qg_dyadic bins;
     qg_distribution d;
-    float s = 0;
-    int32_t offset;
+    double s = 0;
     QG_TRY(qg_dyadic_new(ctx, scratch, QG_STATS_PART_BINS, &bins));
     if (qg_stats_parts(o->stats, mask, &bins, &d))
-        QG_TRY(qg_stats_derive_one(ctx, o, &d, quirks, scratch, &s, &offset));
-    *scale = (double)s;
+        QG_TRY(scale_of(ctx, o, &d, quirks, scratch, &s));
+    *scale = s;
     return QG_OK;
 }
 

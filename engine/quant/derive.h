@@ -28,16 +28,10 @@ struct qg_distribution {
 
 /* Low and high, or scale and offset, of every channel of o from o->stats; out's arrays
  * are [o->channels].  QG_ECONFIG when the statistics tell other channels apart or lack
- * what the observer reads, QG_ENUMERIC for NaN and infinities, QG_EDATA when nothing was
- * seen. */
+ * what the observer reads, QG_ENUMERIC for NaN and infinities, QG_EDATA when nothing
+ * was seen. */
 QG_NODISCARD qg_status qg_stats_derive(qg_ctx *ctx, const qg_observe *o,
                                        qg_arena *scratch, qg_found *out);
-
-/* Scale and offset of one distribution. */
-QG_NODISCARD qg_status qg_stats_derive_one(qg_ctx *ctx, const qg_observe *o,
-                                           const qg_distribution *d, unsigned quirks,
-                                           qg_arena *scratch, float *scale,
-                                           int32_t *offset);
 
 /* Some of the parts of a value as one distribution: extremes, counts, 256 bins, and
  * moments of the bins' middles.  `mask` has a bit per part; *bins is room for it.
@@ -54,7 +48,7 @@ typedef struct qg_confidence {
                         * scale within 1 %; 1 .. 16 */
 } qg_confidence;
 
-/* QG_EDATA when nothing was seen; as qg_stats_derive_one else. */
+/* QG_EDATA when nothing was seen; quirks: qg_range_quirks(...). */
 QG_NODISCARD qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o,
                                            unsigned quirks, qg_arena *scratch,
                                            qg_confidence *out);

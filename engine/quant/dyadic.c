@@ -42,6 +42,7 @@ int qg_dyadic_exponent(float low, float high, uint32_t bins)
 void qg_dyadic_span(const qg_dyadic *h, uint32_t *first, uint32_t *end)
 {
     uint32_t a = 0, b = h->bins;
+    assert(h->count);
     while (a < b && h->count[a] == 0)
         a++;
     while (b > a && h->count[b - 1] == 0)

@@ -239,10 +239,13 @@ static qg_status look_at(qg_ctx *ctx, const qg_observe *o, const qg_tensor *x,
     bool per_tensor = (o->scheme->policy & QG_PER_TENSOR) != 0;
     unsigned holds = o->observer->reads;
     qg_stats_seen seen;
+    assert(o->observer->pick && !o->observer->see);
     if (!per_tensor && (holds & QG_STATS_HISTOGRAM))
         holds |= QG_STATS_BY_CHANNEL;
-    QG_TRY(qg_stats_value_init(ctx, a, "constant", x, per_tensor ? -1 : o->scheme->axis,
-                               holds, v));
+    *v = (qg_stats_value){ .name = "constant",
+                           .axis = per_tensor ? -1 : o->scheme->axis,
+                           .holds = holds };
+    QG_TRY(qg_stats_value_init(ctx, a, x, v));
     QG_TRY(qg_stats_look(ctx, v, x, a, &seen));
     return qg_stats_add(ctx, v, 0, &seen, a);
 }

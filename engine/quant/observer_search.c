@@ -1,13 +1,16 @@
-/* observer_search.c -- observers that try thresholds on a histogram: divergence, squared
- * error.
+/* observer_search.c -- observers that try thresholds on a histogram: divergence and
+ * squared error.
  *
- *     kl      the threshold whose quantized distribution diverges least, every bin tried
- *             (calibrate_kl.h).  A histogram with fewer bins than levels says nothing
- *             about clipping: the range is that of the data then.
- *     mse     the range whose grid, as the scheme makes it from the range, is nearest to
- *             the data.  Symmetric or one-sided: as many thresholds as `bins` are tried.  Asymmetric:
- *             every high end, then every low end, again until neither moves.
- *     floating  the scale of a short list that is nearest to the data */
+ *     kl        the threshold whose quantized distribution diverges least, every bin
+ *               tried (calibrate_kl.h).  A histogram with fewer bins than levels says
+ *               nothing about clipping: the range is that of the data then.
+ *     mse       the range whose grid, as the scheme makes it from the range, is nearest
+ *               to the data.  Symmetric or one-sided: every threshold, at most `bins`.
+ *               Asymmetric: every high end, then every low end, again until neither
+ *               moves.
+ *     floating  the scale of a short list that is nearest to the data
+ *
+ * Source   each row names its own */
 #include <assert.h>
 #include <math.h>
 
@@ -37,6 +40,7 @@ static qg_status kl(qg_ctx *ctx, qg_kl_variant variant, const qg_observe *o,
                     const qg_distribution *d, qg_arena *scratch, qg_found *out)
 {
     qg_histogram h;
+    assert(d->bins);
     qg_range_choice best = { .high = INFINITY };
     size_t bins = (size_t)qg_observe_value(o, QG_PARAM_BINS);
     qg_kl k = { .variant = variant,
@@ -98,8 +102,8 @@ const qg_observer qg_observer_kl_published = {
 
 /* --- squared error --- */
 
-/* Points of weight n at the middles of bins, zeros left out: every grid holds 0.  Coarser
- * bins than these would come in step with the grids that are tried. */
+/* Points of weight n at the middles of bins, zeros left out: every grid holds 0.  Bins
+ * coarser than these would come in step with the grids that are tried. */
 typedef struct points {
     size_t n;
     double width, first;        /* between middles; the first middle */
@@ -111,6 +115,7 @@ static qg_status open_points(qg_ctx *ctx, const qg_distribution *d, qg_arena *a,
                              points *out)
 {
     qg_dyadic h;
+    assert(d->bins);
     uint32_t i, end, bins = d->bins->bins;
     QG_TRY(qg_dyadic_new(ctx, a, bins, &h));
     qg_dyadic_merge(&h, d->bins);
@@ -140,6 +145,7 @@ static qg_status open_points(qg_ctx *ctx, const qg_distribution *d, qg_arena *a,
 /* Squared error of points [from, to) at value v. */
 static double cell(const points *p, size_t from, size_t to, double v)
 {
+    assert(from < to && to <= p->n);
     double s0 = p->sum0[to] - p->sum0[from], s1 = p->sum1[to] - p->sum1[from];
     return fmax(p->sum2[to] - p->sum2[from] - 2 * v * s1 + v * v * s0, 0);
 }
@@ -210,6 +216,7 @@ static double error_of(search *s, double low, double high)
 {
     float scale;
     int32_t offset;
+    assert(low <= high);
     qg_scheme_from_range(s->o->scheme, (qg_range){ low, high, s->least, 0 }, &scale,
                          &offset);
     if (scale == s->scale && offset == s->offset)
@@ -236,6 +243,7 @@ static side side_of(const points *p, double whole, double most)
 
 static double end_at(const side *d, size_t k)
 {
+    assert(k < d->n);
     return d->whole * (double)(d->n - k) / (double)d->n;
 }
 

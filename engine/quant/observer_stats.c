@@ -1,14 +1,17 @@
 /* observer_stats.c -- observers that take a range straight from statistics: extremes,
  * shares, moments.
  *
- *     moving-average  extremes of the 16 parts of the samples (index modulo 16), averaged
- *                     exponentially in order of the parts: extremes of single samples are
- *                     not kept, since memory must not grow with them
- *     percentile      the share p of all elements lies below high, and above low; evenly
- *                     spread within a bin
- *     aciq-*          the threshold that is best for a Laplace or a normal distribution of
- *                     the same width.  Data of one sign are taken for the positive half of
- *                     one around 0 whose negative half became zeros, as behind a Relu. */
+ *     moving-average  extremes of the 16 parts of the samples (index modulo 16),
+ *                     averaged exponentially in order of the parts: extremes of single
+ *                     samples are not kept, since memory must not grow with them
+ *     percentile      the share p of all elements lies below high, and above low;
+ *                     evenly spread within a bin
+ *     aciq-*          the threshold that is best for a Laplace or a normal distribution
+ *                     of the same width.  Data of one sign are taken for the positive
+ *                     half of one around 0 whose negative half became zeros, as behind
+ *                     a Relu.
+ *
+ * Source   each row names its own */
 #include <assert.h>
 #include <math.h>
 
@@ -24,6 +27,7 @@ qg_status qg_minmax_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution
     (void)ctx;
     (void)o;
     (void)scratch;
+    assert(d->all.count > 0);
     *out->low = (double)d->all.low;
     *out->high = (double)d->all.high;
     return QG_OK;
@@ -70,6 +74,7 @@ static qg_status percentile_pick(qg_ctx *ctx, const qg_observe *o,
 {
     double p = qg_observe_value(o, QG_PARAM_PERCENTILE);
     double least = (double)d->all.low, most = (double)d->all.high;
+    assert(d->bins && p > 0 && p <= 1);
     (void)ctx;
     (void)scratch;
     double low = qg_dyadic_quantile(d->bins, 1 - p);
@@ -129,6 +134,7 @@ static qg_status aciq(qg_ctx *ctx, qg_aciq_shape shape, const qg_observe *o,
     double least = (double)d->all.low, most = (double)d->all.high, center, t;
     bool one_sided = least >= 0 || most <= 0;
     int bits = (int)o->scheme->bits + one_sided;
+    assert(least <= most && bits >= 2);
     double size = width(shape, d, one_sided, &center);
     QG_TRY(qg_aciq_threshold(ctx, shape, bits < 24 ? bits : 24, size, &t));
     *out->low = fmin(fmax(center - t, least), most);

@@ -56,23 +56,17 @@ static qg_status begin_value(qg_ctx *ctx, qg_arena *a, qg_stats_value *v)
     return QG_OK;
 }
 
-qg_status qg_stats_value_init(qg_ctx *ctx, qg_arena *a, const char *name,
-                              const qg_tensor *type, int32_t axis, unsigned holds,
-                              qg_stats_value *out)
+qg_status qg_stats_value_init(qg_ctx *ctx, qg_arena *a, const qg_tensor *type,
+                              qg_stats_value *v)
 {
-    assert(axis < 0 || (axis < type->rank && type->dim[axis] >= 1));
-    size_t channels = axis < 0 ? 1 : (size_t)type->dim[axis];
-    qg_stats_value v = { .name = name,
-                         .axis = axis,
-                         .channels = (uint32_t)channels,
-                         .holds = holds,
-                         .channel = QG_NEWN(a, channels, qg_stats_channel),
-                         .part = QG_NEWN(a, QG_STATS_PARTS, qg_stats_part) };
-    if (!v.channel || !v.part || channels > UINT32_MAX)
+    assert(v->axis < 0 || (v->axis < type->rank && type->dim[v->axis] >= 1));
+    size_t channels = v->axis < 0 ? 1 : (size_t)type->dim[v->axis];
+    v->channels = (uint32_t)channels;
+    v->channel = QG_NEWN(a, channels, qg_stats_channel);
+    v->part = QG_NEWN(a, QG_STATS_PARTS, qg_stats_part);
+    if (!v->channel || !v->part || channels > UINT32_MAX)
         return qg_nomem(ctx);
-    QG_TRY(begin_value(ctx, a, &v));
-    *out = v;
-    return QG_OK;
+    return begin_value(ctx, a, v);
 }
 
 qg_status qg_stats_add_value(qg_stats *s, const char *name, const qg_tensor *type,
@@ -86,7 +80,8 @@ qg_status qg_stats_add_value(qg_stats *s, const char *name, const qg_tensor *typ
     const char *copy = qg_arena_strdup(s->arena, name);
     if (!v || !copy)
         return qg_nomem(s->ctx);
-    QG_TRY(qg_stats_value_init(s->ctx, s->arena, copy, type, axis, holds, v));
+    *v = (qg_stats_value){ .name = copy, .axis = axis, .holds = holds };
+    QG_TRY(qg_stats_value_init(s->ctx, s->arena, type, v));
     QG_TRY(qg_vec_reserve(s->ctx, s->arena, &s->value));
     if (qg_names_add(s->names, name, strlen(name), &id) != QG_OK)
         return qg_nomem(s->ctx);
@@ -124,6 +119,7 @@ static qg_status place_of(const qg_stats *s, uint64_t first, uint64_t end, size_
 qg_status qg_stats_mark(qg_stats *s, uint64_t first, uint64_t end)
 {
     size_t i;
+    assert(first <= end);
     if (first == end)
         return QG_OK;
     QG_TRY(place_of(s, first, end, &i));
@@ -151,6 +147,8 @@ qg_status qg_stats_mark(qg_stats *s, uint64_t first, uint64_t end)
 uint64_t qg_stats_samples(const qg_stats *s)
 {
     uint64_t n = 0;
+    for (size_t i = 0; i < s->seen.n; i++)
+        assert(s->seen.at[i].first < s->seen.at[i].end);
     for (size_t i = 0; i < s->seen.n; i++)
         n += s->seen.at[i].end - s->seen.at[i].first;
     return n;
@@ -272,6 +270,7 @@ qg_status qg_stats_merge(qg_stats *into, const qg_stats *from, const char *a,
 qg_stats_channel qg_stats_total(const qg_stats_value *v)
 {
     qg_stats_channel all = { .low = INFINITY, .high = -INFINITY };
+    assert(v->channels >= 1);
     for (size_t c = 0; c < v->channels; c++)
         merge_channel(&all, &v->channel[c]);
     return all;
@@ -285,6 +284,7 @@ double qg_stats_mean(const qg_stats_channel *c)
 double qg_stats_variance(const qg_stats_channel *c)
 {
     double mean = qg_stats_mean(c);
+    assert(c->zeros <= c->count);
     if (c->count == 0)
         return 0;
     return fmax(qg_wide_value(&c->square) / (double)c->count - mean * mean, 0);

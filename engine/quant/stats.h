@@ -111,10 +111,9 @@ QG_NODISCARD qg_status qg_stats_add_value(qg_stats *s, const char *name,
                                           const qg_tensor *type, int32_t axis,
                                           unsigned holds, qg_stats_value **out);
 
-/* The same on its own, in `a`; the name is borrowed. */
-QG_NODISCARD qg_status qg_stats_value_init(qg_ctx *ctx, qg_arena *a, const char *name,
-                                           const qg_tensor *type, int32_t axis,
-                                           unsigned holds, qg_stats_value *out);
+/* The same on its own, in `a`; v->name, axis and holds are set. */
+QG_NODISCARD qg_status qg_stats_value_init(qg_ctx *ctx, qg_arena *a,
+                                           const qg_tensor *type, qg_stats_value *v);
 
 qg_stats_value *qg_stats_find(const qg_stats *s, const char *name); /* or NULL */
 
