@@ -116,7 +116,7 @@ static qg_status look(worker *w, qg_ctx *ctx, size_t k, size_t sample,
     const qg_observer *ob = v->observe.observer;
     if (!has_state(v))
         return v->collects ? qg_collector_see(&c->stats.collector, ctx, v->entry,
-                                              sample, x, true, w->scratch)
+                                              sample, x, w->scratch)
                            : QG_OK;
     if (ob->ordered && !await_turn(c, v, sample))
         return QG_OK;
