@@ -112,10 +112,10 @@ typedef struct qg_pass_options {
 /* Everything a pass sees. */
 struct qg_pass_env {
     qg_ctx *ctx;
-    qg_graph *graph;            /* changed in place */
-    const qg_backend *backend;  /* with overrides applied */
-    qg_quant *quant;            /* NULL before `rules` */
-    const struct qg_feed *feed; /* exec/drive.h: calibration data; NULL: none */
+    qg_graph *graph;              /* changed in place */
+    const qg_backend *backend;    /* with overrides applied */
+    qg_quant *quant;              /* NULL before `rules` */
+    const struct qg_feed *feed;   /* exec/drive.h: calibration data; NULL: none */
     const struct qg_stats *stats; /* quant/stats.h, instead of a feed; NULL: none */
     qg_pass_options options;
 
