@@ -9,6 +9,12 @@
  *     in a hook:  QG_TRY(qg_collector_see(&c, ctx, i, sample, value, scratch));
  *     qg_collector_close(&c);
  *
+ * A lock is held while counts are added, some microseconds per value and sample; what
+ * takes time, looking at the tensor, happens outside of it.
+ *
+ * Samples are told apart by their index, which decides the part they count for
+ * (quant/stats.h): shards of one data set use its indices, not their own.
+ *
  * qg_collect does all of it for every value of the statistics. */
 #ifndef QG_ENGINE_EXEC_COLLECT_H
 #define QG_ENGINE_EXEC_COLLECT_H

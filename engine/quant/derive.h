@@ -8,6 +8,24 @@
  *     o.stats = v;                                 // v holds what the observer reads
  *     QG_TRY(qg_observe_finish(q, t, &o, NULL, scratch));
  *
+ * An observer in full:
+ *
+ *     static qg_status pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
+ *                           qg_arena *scratch, qg_found *out)
+ *     {
+ *         *out->low = qg_dyadic_quantile(d->bins, 0.01);
+ *         *out->high = qg_dyadic_quantile(d->bins, 0.99);
+ *         return QG_OK;
+ *     }
+ *
+ *     const qg_observer qg_observer_inner = {
+ *         .name = "inner", .summary = "98 % in the middle", .source = "...",
+ *         .per_channel = true, .passes = 1, .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
+ *         .reads = QG_STATS_HISTOGRAM, .pick = pick,
+ *     };
+ *
+ * and a line in observers.def.
+ *
  * Thresholds t of |x| become the range [max(-t, min), min(t, max)]: never wider than
  * the data, and one-sided where the data are.
  *
