@@ -35,11 +35,11 @@ typedef struct cli_arguments {
     cli_words file; /* without a dash, in order */
     cli_words policy, set, shape, backends;
     const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *dump_after,
-        *dump_dir, *by, *subject, *direction, *metric, *labels, *dispatcher, *kernels,
-        *config_dir;
+        *dump_dir, *by, *subject, *direction, *propose, *metric, *labels, *dispatcher,
+        *kernels, *config_dir;
     size_t samples, top, jobs;
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
-    size_t bits, exponent_bits, block;
+    size_t bits, exponent_bits, block, raise_to;
     int axis; /* INT_MIN: not given */
     const char *format, *weights, *placement, *report, *model;
     bool narrow, codes, whole, strict;
@@ -76,7 +76,8 @@ typedef struct cli_option {
     X(LABELS) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)               \
     X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
-    X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS)                               \
+    X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
+    X(PATCH)                                                                   \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
     X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
 /* clang-format on */

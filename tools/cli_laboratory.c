@@ -1,5 +1,18 @@
 /* cli_laboratory.c -- verbs that ask what could be: sensitivity, price, compare. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "tools/cli.h"
+
+/* "0.01" or "1%"; false for anything else. */
+static bool read_budget(const char *text, double *out)
+{
+    char *end;
+    double x = strtod(text, &end);
+    bool percent = strcmp(end, "%") == 0;
+    *out = percent ? x / 100 : x;
+    return end != text && (percent || !*end) && x >= 0 && x < 1e9;
+}
 
 int cli_sensitivity(const cli_call *c)
 {
@@ -17,6 +30,20 @@ int cli_sensitivity(const cli_call *c)
     o.whole = a->whole;
     o.jobs = (unsigned)a->jobs;
     o.progress = cli_progress(c->bar);
+    if (a->propose) {
+        o.proposal.patch = a->output ? a->output : "policy.yaml";
+        o.proposal.bits = (unsigned)a->raise_to;
+        o.proposal.backend = a->backend;
+        if (!read_budget(a->propose, &o.proposal.budget))
+            return cli_usage(c->verb,
+                             "--propose: '%s', expected a number like 0.01 or 1%%",
+                             a->propose);
+    } else if (a->output || a->raise_to || a->backend) {
+        return cli_usage(c->verb, "--%s goes with --propose",
+                         a->output     ? "output"
+                         : a->raise_to ? "raise-to"
+                                       : "backend");
+    }
     qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_sensitivity(m, &o, &r);

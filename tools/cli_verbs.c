@@ -358,10 +358,13 @@ const cli_verb cli_verbs[] = {
       .min_file = 1,
       .max_file = 1,
       .takes = RUNS | CLI_BIT(SUBJECT) | CLI_BIT(DIRECTION) | CLI_BIT(METRIC) |
-               CLI_BIT(TOP) | CLI_BIT(WHOLE),
+               CLI_BIT(TOP) | CLI_BIT(WHOLE) | CLI_BIT(PROPOSE) | CLI_BIT(RAISE_TO) |
+               CLI_BIT(PATCH) | CLI_BIT(BACKEND),
       .needs = CLI_BIT(DATA),
       .about = "Only what lies downstream of a row is computed, from the activations\n"
-               "of one whole run per sample.\n"
+               "of one whole run per sample.  --propose quantizes again with the\n"
+               "values that harm most in float until the budget is met, and writes a\n"
+               "policy for `qg quantize --policy`.\n"
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
       .run = cli_sensitivity },

@@ -2,30 +2,20 @@
  * error of the outputs with the joint scale, with the scales that its parts had before,
  * and how many requantizations separating them would bring.
  *
- * The parts of a group and their scales are read from the journal: what it says, but
- * for the entries of sharing rules.  Nothing is changed: plans see stand-ins for the
- * TQCs of a group (exec/plan.h, `instead`). */
+ * The parts of a group and their scales are those of engine/api/parts.h.  Nothing is
+ * changed: plans see stand-ins for the TQCs of a group (exec/plan.h, `instead`). */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "engine/api/model.h"
+#include "engine/api/parts.h"
 #include "engine/api/what_if.h"
-#include "engine/core/num.h"
-#include "engine/quant/journal.h"
 #include "engine/quant/requantize.h"
 
 void qg_price_options_init(qg_price_options *o)
 {
     *o = (qg_price_options){ .size = sizeof *o };
 }
-
-/* How an endpoint stood before operands were aligned. */
-typedef struct before {
-    uint32_t up; /* TQC id of the dominator; itself when it led its part */
-    qg_tqc_state state;
-    float scale; /* of a part with one scale; 0: none was noted */
-    int32_t offset;
-} before;
 
 /* One group with at least two parts. */
 typedef struct lot {
@@ -43,88 +33,16 @@ typedef struct pricing {
     qg_arena *arena;
     qg_api_feed feed;
     const qg_metric *metric;
-    before *was; /* [TQCs] */
+    qg_parts parts;
     QG_VEC(lot) lot;
     double all; /* error of the network as it is */
 } pricing;
-
-/* --- the journal, without sharing --- */
-
-/* "concat-inputs" of "align/concat-inputs"; NULL: not a sharing rule's. */
-static const char *sharing_rule(const qg_backend *b, const char *by)
-{
-    const char *slash = strrchr(by, '/');
-    for (size_t i = 0; slash && i < b->sharing.n; i++)
-        if (strcmp(b->sharing.at[i].origin.id, slash + 1) == 0)
-            return b->sharing.at[i].origin.id;
-    return NULL;
-}
-
-/* The first of several scales, which only parts with one have. */
-static void note(pricing *p, const qg_journal_entry *e)
-{
-    before *w = &p->was[e->tqc];
-    double x;
-    int64_t k;
-    size_t n = strlen(e->new_value);
-    if (strcmp(e->field, "dominator") == 0) {
-        const qg_tqc *lead = qg_journal_named(p->m->quant, e->new_value);
-        w->up = lead ? lead->id : e->tqc;
-    } else if (strcmp(e->field, "state") == 0) {
-        int state = qg_tqc_state_named(e->new_value);
-        w->state = state < 0 ? w->state : (qg_tqc_state)state;
-    } else if (strcmp(e->field, "scale") == 0 &&
-               qg_num_parse_f64(e->new_value, n, &x)) {
-        w->scale = (float)x;
-    } else if (strcmp(e->field, "offset") == 0 &&
-               qg_num_parse_i64(e->new_value, n, &k) && k >= INT32_MIN &&
-               k <= INT32_MAX) {
-        w->offset = (int32_t)k;
-    }
-}
-
-/* What follows input 0 on its grid (bounds of Clip) was lent its scale after sharing,
- * by the joint dominator: it belongs to the part of that input. */
-static void place_bounds(pricing *p)
-{
-    const qg_quant *q = p->m->quant;
-    for (size_t i = 0; i < q->tqc.n; i++) {
-        const qg_tqc *t = q->tqc.at[i];
-        const qg_node *n = t->node;
-        if (!t->is_output && qg_op_in_role(n->op, t->slot) == 'p' && n->tin[0])
-            p->was[i].up = n->tin[0]->id;
-    }
-}
-
-static qg_status replay(pricing *p)
-{
-    const qg_quant *q = p->m->quant;
-    p->was = QG_NEWN(p->arena, q->tqc.n, before);
-    if (!p->was)
-        return qg_nomem(p->m->ctx);
-    for (uint32_t i = 0; i < q->tqc.n; i++)
-        p->was[i] = (before){ .up = i, .state = QG_TQC_INITIAL };
-    for (size_t i = 0; i < q->journal.n; i++)
-        if (!sharing_rule(q->backend, q->journal.at[i].by))
-            note(p, &q->journal.at[i]);
-    place_bounds(p);
-    return QG_OK;
-}
-
-/* The endpoint that led t's part; bounded, since a journal from a file may say
- * anything. */
-static uint32_t part_of(const pricing *p, uint32_t t)
-{
-    for (size_t steps = 0; p->was[t].up != t && steps < p->m->quant->tqc.n; steps++)
-        t = p->was[t].up;
-    return t;
-}
 
 /* --- stand-ins --- */
 
 static bool can_stand_alone(const pricing *p, const qg_tqc *lead)
 {
-    return p->was[lead->id].scale > 0 && qg_tqc_param(lead).n == 1;
+    return p->parts.was[lead->id].scale > 0 && qg_tqc_param(lead).n == 1;
 }
 
 /* The endpoint that leads a part, with the scale it had. */
@@ -137,8 +55,8 @@ static qg_status stand_in_lead(const pricing *p, const qg_tqc *t, qg_tqc *s)
     s->offset = QG_NEWN(p->arena, 1, int32_t);
     if (!s->scale || !s->offset)
         return qg_nomem(p->m->ctx);
-    s->scale[0] = p->was[t->id].scale;
-    s->offset[0] = p->was[t->id].offset;
+    s->scale[0] = p->parts.was[t->id].scale;
+    s->offset[0] = p->parts.was[t->id].offset;
     return QG_OK;
 }
 
@@ -153,12 +71,12 @@ static qg_status stand_in_all(const pricing *p, const qg_tqc *root, qg_tqc **cop
         *copy[t->id] = *t;
     } while ((t = t->next) != root);
     do {
-        uint32_t lead = part_of(p, t->id);
+        uint32_t lead = qg_part_of(&p->parts, t->id);
         if (lead == t->id)
             QG_TRY(stand_in_lead(p, t, copy[t->id]));
         else
             copy[t->id]->up = copy[lead];
-        if (lead != t->id && p->was[t->id].state == QG_TQC_OVERLAPPED)
+        if (lead != t->id && p->parts.was[t->id].state == QG_TQC_OVERLAPPED)
             copy[t->id]->state = QG_TQC_OVERLAPPED;
     } while ((t = t->next) != root);
     return QG_OK;
@@ -171,8 +89,8 @@ static size_t count_parts(const pricing *p, const qg_tqc *root)
     const qg_tqc *t = root;
     size_t n = 0;
     do {
-        const qg_tqc *lead = p->m->quant->tqc.at[part_of(p, t->id)];
-        if (qg_tqc_root(lead) != root || p->was[lead->id].up != lead->id)
+        const qg_tqc *lead = p->m->quant->tqc.at[qg_part_of(&p->parts, t->id)];
+        if (qg_tqc_root(lead) != root || p->parts.was[lead->id].up != lead->id)
             return 0;
         if (lead == t && !can_stand_alone(p, t))
             return 0;
@@ -201,7 +119,7 @@ static const char *rule_of(const pricing *p, const qg_tqc *root)
     const qg_quant *q = p->m->quant;
     for (size_t i = q->journal.n; i-- > 0;) {
         const qg_journal_entry *e = &q->journal.at[i];
-        const char *rule = sharing_rule(q->backend, e->by);
+        const char *rule = qg_sharing_rule(q->backend, e->by);
         if (rule && qg_tqc_root(q->tqc.at[e->tqc]) == root)
             return rule;
     }
@@ -358,7 +276,7 @@ static qg_status run(pricing *p, qg_report **out)
 {
     qg_report *r;
     QG_TRY(qg_feed_open(p->m, p->o->data, p->o->samples, &p->feed));
-    QG_TRY(replay(p));
+    QG_TRY(qg_parts_read(p->m->ctx, p->m->quant, p->arena, &p->parts));
     QG_TRY(list_lots(p));
     QG_TRY(ask(p));
     QG_TRY(qg_report_new(p->m->ctx, "price", &r));

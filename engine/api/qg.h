@@ -301,6 +301,15 @@ void qg_analyse_options_init(qg_analyse_options *o);
 QG_NODISCARD qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
                                         qg_report **report);
 
+/* A policy that keeps the error of the worst output within a budget, by not rounding
+ * the values that harm most, or with more bits. */
+typedef struct qg_proposal_options {
+    const char *patch;   /* file to write; NULL: nothing is proposed */
+    double budget;       /* in units of the metric: 0.01 is 1 % of noise */
+    unsigned bits;       /* of the chosen values; 0: they stay float */
+    const char *backend; /* NULL: that of the snapshot, by name */
+} qg_proposal_options;
+
 typedef struct qg_sensitivity_options {
     size_t size;
     const char *data;
@@ -310,6 +319,7 @@ typedef struct qg_sensitivity_options {
     const char *metric;    /* as in qg_analyse_options */
     size_t top;            /* rows shown, worst first; 0: all */
     bool whole; /* run the whole network once per row: the same result, slower */
+    qg_proposal_options proposal; /* direction only */
     unsigned jobs;
     qg_progress progress;
 } qg_sensitivity_options;
@@ -319,7 +329,11 @@ void qg_sensitivity_options_init(qg_sensitivity_options *o);
  * when everything but it does.  Facts: by, direction, metric, samples, all_quantized
  * (error with everything rounding), nodes_run (share of the nodes that whole runs would
  * have computed); table errors: name, what, error of the worst output, output.
- * Only what lies downstream of a row's endpoints is computed. */
+ * Only what lies downstream of a row's endpoints is computed.
+ * With a proposal also: budget, error_with_proposal (of the network quantized again
+ * with the patch, on this data), rows_raised, values_raised, candidates (quantized to
+ * find out), written; or proposal, when the budget is met already.  QG_ENUMERIC when no
+ * number of rows meets it. */
 QG_NODISCARD qg_status qg_model_sensitivity(qg_model *m,
                                             const qg_sensitivity_options *o,
                                             qg_report **report);

@@ -26,8 +26,7 @@ static qg_status add_subject(qg_sensitivity *s, const char *name, const char *wh
                     : qg_nomem(s->m->ctx);
 }
 
-/* The number under which an endpoint is asked about. */
-static uint32_t key_of(const qg_sensitivity *s, const qg_tqc *t)
+uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc *t)
 {
     switch (s->by) {
     case QG_BY_NODE:
@@ -61,7 +60,7 @@ static qg_status choose_subjects(qg_sensitivity *s)
         return qg_nomem(s->m->ctx);
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
-        uint32_t key = key_of(s, t);
+        uint32_t key = qg_sensitivity_key(s, t);
         if (!qg_study_acts(t) || chosen[key])
             continue;
         chosen[key] = 1;
@@ -79,7 +78,7 @@ static qg_status mute_for(qg_sensitivity *s, uint32_t key, const uint8_t **out)
     if (!mute)
         return qg_nomem(s->m->ctx);
     for (size_t i = 0; i < q->tqc.n; i++)
-        mute[i] = (key_of(s, q->tqc.at[i]) == key) == s->all_but;
+        mute[i] = (qg_sensitivity_key(s, q->tqc.at[i]) == key) == s->all_but;
     *out = mute;
     return QG_OK;
 }
@@ -224,7 +223,9 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
     QG_TRY(ask(s));
     sort(s);
     QG_TRY(qg_report_new(s->m->ctx, "sensitivity", &r));
-    qg_status st = report(s, r);
+    qg_status st = s->o->proposal.patch ? qg_sensitivity_propose(s, r) : QG_OK;
+    if (st == QG_OK)
+        st = report(s, r);
     if (st == QG_OK)
         *out = r;
     else

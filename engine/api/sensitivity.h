@@ -34,4 +34,11 @@ typedef struct qg_sensitivity {
     uint32_t all_output;
 } qg_sensitivity;
 
+/* The key of the row that speaks for an endpoint. */
+uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc *t);
+
+/* propose.c: finds the policy that s->o->proposal asks for, writes it and says so in r.
+ * Rows are there and sorted. */
+QG_NODISCARD qg_status qg_sensitivity_propose(qg_sensitivity *s, qg_report *r);
+
 #endif

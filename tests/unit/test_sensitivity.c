@@ -3,6 +3,7 @@
 #include "tests/support/test.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "engine/api/qg.h"
 
@@ -104,6 +105,79 @@ static void everything_quantized_is_the_same_error(void **state)
     qg_report_free(b);
 }
 
+/* The patch is quantized with as anybody would, and gives the error that was
+ * promised. */
+static void check_proposal(const fixture *f, const char *patch, double promised)
+{
+    qg_model *m;
+    qg_report *r = NULL;
+    qg_quantize_options q;
+    qg_analyse_options a;
+    qg_quantize_options_init(&q);
+    q.backend = "trt-int8";
+    q.data = CALIB;
+    q.samples = 5;
+    q.policy = &patch;
+    q.n_policy = 1;
+    qg_analyse_options_init(&a);
+    a.data = CALIB;
+    a.samples = 5;
+    assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
+    assert_ok(f->ctx, qg_model_quantize(m, &q, NULL));
+    assert_ok(f->ctx, qg_model_analyse(m, &a, &r));
+    double error = strtod(strstr(qg_report_json(r), "\"error\":") + 8, NULL);
+    assert_true(fabs(error - promised) <= 1e-4 * promised);
+    qg_report_free(r);
+    qg_model_close(m);
+}
+
+static void proposals_meet_their_budget(void **state)
+{
+    const fixture *f = *state;
+    static const char patch[] = "/tmp/qg_sensitivity_patch.yaml";
+    static const char *const by[] = { "node", "endpoint", "group", "node" };
+    for (int i = 0; i < 4; i++) {
+        qg_report *r = NULL;
+        double error, rows_raised, budget = i == 3 ? 0.0146 : 0.004; /* outliers stay */
+        qg_sensitivity_options o;
+        qg_sensitivity_options_init(&o);
+        o.data = CALIB;
+        o.samples = 5;
+        o.by = by[i];
+        o.proposal = (qg_proposal_options){ patch, budget, i == 3 ? 16 : 0, NULL };
+        assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
+        assert_true(qg_report_number(r, "error_with_proposal", &error));
+        assert_true(qg_report_number(r, "rows_raised", &rows_raised));
+        assert_true(error <= budget && rows_raised >= 1 && rows_raised < 17);
+        check_proposal(f, patch, error);
+        qg_report_free(r);
+    }
+    assert_int_equal(remove(patch), 0);
+    assert_int_not_equal(remove("/tmp/qg_sensitivity_patch.yaml.trial"), 0);
+}
+
+static void budgets_that_cannot_be_met_are_refused(void **state)
+{
+    const fixture *f = *state;
+    qg_report *r = NULL;
+    qg_sensitivity_options o;
+    qg_sensitivity_options_init(&o);
+    o.data = CALIB;
+    o.samples = 3;
+    o.proposal = (qg_proposal_options){ "/tmp/qg_no_patch.yaml", 1e-9, 9, NULL };
+    assert_fails(f->ctx, qg_model_sensitivity(f->m, &o, &r), QG_ENUMERIC,
+                 "propose: budget 1e-09: ");
+    assert_null(r);
+    assert_int_not_equal(remove("/tmp/qg_no_patch.yaml"), 0);
+    o.proposal.budget = 0.9;
+    assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
+    assert_non_null(strstr(qg_report_text(r), "none: within the budget"));
+    qg_report_free(r);
+    o.direction = "all-but";
+    assert_fails(f->ctx, qg_model_sensitivity(f->m, &o, &r), QG_ECONFIG,
+                 "propose: expected direction only");
+}
+
 static void wrong_words_are_named(void **state)
 {
     qg_report *r = NULL;
@@ -141,6 +215,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(partial_runs_give_the_same_rows),
         cmocka_unit_test(everything_quantized_is_the_same_error),
+        cmocka_unit_test(proposals_meet_their_budget),
+        cmocka_unit_test(budgets_that_cannot_be_met_are_refused),
         cmocka_unit_test(wrong_words_are_named),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
