@@ -81,6 +81,7 @@ static qg_status can_say(builder *b, const qg_tqc *t, const qg_value *v, bool *o
     return QG_OK;
 }
 
+/* Equal bits; offset NULL is all zero. */
 static bool same_param(const qg_qparam *p, const qg_qparam *r)
 {
     if (p->n != r->n || memcmp(p->scale, r->scale, p->n * sizeof *p->scale) != 0)
@@ -133,6 +134,7 @@ static qg_status add_limit(builder *b, const char *name, const float *x,
     return qg_edit_make_constant(b->g, *out, t);
 }
 
+/* Limits vary along the axis of the data and nowhere else. */
 static void limit_shape(const place *p, const qg_value *v, size_t n, qg_tensor *out)
 {
     int64_t dim[QG_MAX_RANK];
@@ -219,6 +221,7 @@ static qg_status add_like(builder *b, const qg_value *v, const char *suffix,
 
 /* --- endpoints --- */
 
+/* Everybody reads the rounded value from here on. */
 static qg_status say_output(builder *b, const place *p)
 {
     qg_value *raw = p->node->out[p->tqc->slot], *rounded;
@@ -247,6 +250,7 @@ static qg_value *find_said(const builder *b, const qg_value *v, const qg_tqc *t)
     return NULL;
 }
 
+/* Only this slot reads it, and those that round alike. */
 static qg_status say_input(builder *b, const place *p)
 {
     qg_value *v = p->node->in[p->tqc->slot];
@@ -291,6 +295,7 @@ static qg_status constant_values(builder *b, const place *p, bool bake,
     return QG_OK;
 }
 
+/* A constant that others read too gets a copy of its own for this slot. */
 static qg_status say_constant(builder *b, place *p)
 {
     qg_value *v = p->node->in[p->tqc->slot];

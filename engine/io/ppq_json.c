@@ -69,6 +69,7 @@ static qg_tqc_state state_in_ppq(qg_tqc_state s)
                : s;
 }
 
+/* What a reader of the file will take for granted, and wrongly. */
 static qg_status lose_guess(qg_export *e, const qg_tqc *t)
 {
     qg_scheme guess = t->scheme;
@@ -127,6 +128,7 @@ static qg_status build(qg_export *e)
 
 /* --- writing --- */
 
+/* All eight, true or false, in PPQ's order. */
 static void put_policy(qg_json_writer *w, uint16_t policy)
 {
     qg_json_put_object(w, "policy");
@@ -136,6 +138,7 @@ static void put_policy(qg_json_writer *w, uint16_t policy)
     qg_json_put_end(w);
 }
 
+/* What PPQ keeps of a TQC, under the name of its value. */
 static void put_config(qg_json_writer *w, const qg_tqc *t)
 {
     const qg_scheme *s = &t->scheme;
@@ -157,6 +160,7 @@ static void put_slots(qg_json_writer *w, qg_tqc *const *row, uint32_t n)
             put_config(w, row[i]);
 }
 
+/* Nodes that are quantized, as PPQ has them; others have no records. */
 static void put_configs(qg_json_writer *w, const qg_graph *g)
 {
     qg_json_put_object(w, "configs");
@@ -172,6 +176,7 @@ static void put_configs(qg_json_writer *w, const qg_graph *g)
     qg_json_put_end(w);
 }
 
+/* Every node, quantized or not. */
 static void put_dispatchings(qg_json_writer *w, const qg_graph *g, const char *platform)
 {
     qg_json_put_object(w, "dispatchings");
@@ -211,6 +216,7 @@ static void put_value(qg_json_writer *w, const char *key, const qg_tqc *t)
     qg_json_put_end(w);
 }
 
+/* Roots only: followers are found through `dominator`. */
 static void put_values(qg_json_writer *w, const qg_quant *q)
 {
     char key[16];

@@ -20,6 +20,7 @@ typedef struct reader {
 
 /* --- dispatchings --- */
 
+/* Whatever is neither float nor shape is a platform that quantizes. */
 static enum qg_platform platform_of(const char *text)
 {
     static const char *const shapes[] = { "SOI", "SHAPE_OR_INDEX" };
@@ -59,6 +60,7 @@ static qg_status read_dispatchings(reader *r, const qg_json *root, const char **
 
 /* --- configs --- */
 
+/* All eight must be there; which go together is checked with the scheme. */
 static qg_status read_policy(reader *r, const qg_json *o, qg_scheme *s)
 {
     const qg_json *policy;
@@ -85,6 +87,7 @@ static qg_status read_scheme(reader *r, const qg_json *o, qg_scheme *s)
     return qg_json_int(r->ctx, o, "quant_max", &s->qmax);
 }
 
+/* States that only newer files of ours know are refused, not guessed. */
 static qg_status read_state(reader *r, const qg_json *o, qg_tqc_state *out)
 {
     const char *text;
@@ -227,6 +230,7 @@ static qg_status read_param(reader *r, const qg_json *o, qg_tqc *t)
 /* Followers first point at what the file names; settle makes these roots. */
 static qg_status link_record(reader *r, qg_tqc *t)
 {
+    assert(t->id < r->config.n && t->up == t);
     const qg_json *o = r->config.at[t->id];
     uint32_t own, lead;
     QG_TRY(read_hash(r, o, "hash", &own));

@@ -36,6 +36,7 @@ typedef struct quantizer {
     QG_VEC(qg_node *) tail; /* DequantizeLinear behind the head; none for others */
 } quantizer;
 
+/* QuantizeLinear or DequantizeLinear of ONNX itself, of any opset. */
 static bool is_linear(const qg_node *n, const char *const *name)
 {
     return qg_node_has(n, QG_OP_QUANTIZER) && !n->op->domain &&
@@ -48,6 +49,7 @@ static bool is_linear(const qg_node *n, const char *const *name)
 static qg_status plan_at(folder *f, const qg_node *n, bool is_output, uint32_t slot,
                          const qg_grid_record ***out)
 {
+    assert(n->id < f->n && f->node[n->id] == n); /* nothing is renumbered yet */
     node_plan *p = &f->plan[n->id];
     const qg_grid_record ***row = is_output ? &p->out : &p->in;
     if (!*row)
@@ -89,6 +91,7 @@ static qg_value *result_of(const quantizer *z, size_t i)
 
 static size_t count_results(const quantizer *z) { return z->tail.n ? z->tail.n : 1; }
 
+/* Nobody sees x unrounded, so the rounding can be its producer's. */
 static bool rounds_at_producer(const folder *f, const quantizer *z)
 {
     const qg_value *x = z->x;
@@ -118,6 +121,7 @@ static const char *cannot_fold(const folder *f, const quantizer *z)
 static qg_status plan_readers(folder *f, const qg_value *v, const qg_grid_record *grid)
 {
     const qg_grid_record **at;
+    assert(grid && grid->param.n > 0);
     for (size_t i = 0; i < v->use.n; i++) {
         QG_TRY(plan_at(f, v->use.at[i].node, false, v->use.at[i].slot, &at));
         *at = grid;
@@ -136,6 +140,7 @@ static qg_status take_out(folder *f, qg_node *n, qg_value *x)
     return QG_OK;
 }
 
+/* Plans first, while the readers are still there; then the operators go. */
 static qg_status fold(folder *f, const quantizer *z, const qg_grid_record *grid)
 {
     const qg_grid_record **at;
@@ -208,6 +213,7 @@ static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
     return QG_OK;
 }
 
+/* A pair, or one QuantizeLinear with many readers. */
 static qg_status visit_quantize(folder *f, qg_node *n)
 {
     qg_grid_record *grid = QG_NEW(f->arena, qg_grid_record);
@@ -244,6 +250,7 @@ static qg_status visit_dequantize(folder *f, qg_node *n)
     return why ? keep_operator(f, n, why) : fold_constant(f, n, grid);
 }
 
+/* Rounds by itself: one node in, one value out. */
 static qg_status visit_fake(folder *f, qg_node *n)
 {
     qg_grid_record *grid = QG_NEW(f->arena, qg_grid_record);
@@ -278,6 +285,7 @@ static qg_status visit_all(folder *f, enum qg_quantizers which)
 
 /* --- records --- */
 
+/* Whether any endpoint of the node has a grid. */
 static bool is_quantized(const node_plan *p, const qg_node *n)
 {
     for (uint32_t i = 0; p->in && i < n->n_in; i++)
@@ -289,6 +297,7 @@ static bool is_quantized(const node_plan *p, const qg_node *n)
     return false;
 }
 
+/* ACTIVATED, and BAKED for constants: they are on their grid. */
 static qg_status add_record(folder *f, qg_node *n, bool is_output, uint32_t slot,
                             const qg_grid_record *grid)
 {

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# The formats openvino-fq, openvino-ir and ppq-json, and imports: the same bytes each
+# time, the same simulation after import, and what is refused in which words.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+. tests/scripts/cli.sh
+
+model=configs/models/digits.onnx data=configs/data/digits_calib.npy
+same() { cmp -s "$1" "$2" || complain "$1 and $2 differ"; }
+simulate() { # SNAPSHOT OUTPUT
+    expect 0 '' "$qg" run "$1" -d configs/data/digits_test.npy -n 32 -o "$2"
+}
+
+for backend in trt-int8 openvino-int8 ncnn-int8; do
+    s=$work/$backend
+    expect 0 '' "$qg" quantize $model -b $backend -d $data -n 16 -o "$s"
+    simulate "$s" "$s.out"
+    for format in onnx-qdq openvino-fq ppq-json; do
+        x=$s.$format
+        file=$x.onnx model_of=()
+        [ $format = ppq-json ] && file=$x.json model_of=(--model "$x.onnx")
+        expect 0 '' "$qg" export "$s" --format $format -o "$file"
+        expect 0 '' "$qg" import "$file" --format $format "${model_of[@]}" -o "$x"
+        simulate "$x" "$x.out"
+        same "$s.out/logits.npy" "$x.out/logits.npy"
+        mkdir -p "$work/again"
+        expect 0 '' "$qg" export "$s" --format $format -o "$work/again/$(basename "$file")"
+        same "$file" "$work/again/$(basename "$file")"
+        # Importing what an import exports changes nothing more.
+        [ $format = ppq-json ] && continue
+        expect 0 '' "$qg" export "$x" --format $format -o "$x.second.onnx"
+        expect 0 '' "$qg" import "$x.second.onnx" --format $format -o "$x.second"
+        simulate "$x.second" "$x.second.out"
+        same "$s.out/logits.npy" "$x.second.out/logits.npy"
+    done
+    for again in 1 2; do
+        expect 0 '' "$qg" export "$s" --format openvino-ir -o "$work/$again.xml"
+    done
+    same "$work/1.xml" "$work/2.xml"
+    same "$work/1.bin" "$work/2.bin"
+done
+
+# What is refused, and that nothing is left behind.
+s=$work/trt-int8
+mkdir "$work/none"
+expect 1 "export: .*none/x.bin: the constants go there, expected a name for the XML" \
+    "$qg" export "$s" --format openvino-ir -o "$work/none/x.bin"
+expect 1 "export: .*none/x.onnx: the model goes there, expected a name for the JSON" \
+    "$qg" export "$s" --format ppq-json -o "$work/none/x.onnx"
+expect 1 "format 'openvino-fq' cannot say silent.*expected none with --strict" \
+    "$qg" export "$s" --format openvino-fq --strict -o "$work/none/x.onnx"
+expect 1 "format 'ppq-json': weights|has no option 'weights'" \
+    "$qg" export "$s" --format ppq-json --weights float -o "$work/none/x.json"
+[ -z "$(ls "$work/none")" ] || complain "a refused export leaves $(ls "$work/none")"
+expect 1 "format 'ppq-json': has no graph of its own, expected --model" \
+    "$qg" import "$s.ppq-json.json" --format ppq-json -o "$work/none/s"
+expect 1 "format 'openvino-ir': can only be exported" \
+    "$qg" import "$work/1.xml" --format openvino-ir -o "$work/none/s"
+expect 1 "dispatchings.conv0: the model has no such node" \
+    "$qg" import "$s.ppq-json.json" --format ppq-json --model tests/models/conv_relu.onnx \
+    -o "$work/none/s"
+[ -z "$(ls "$work/none")" ] || complain "a refused import leaves $(ls "$work/none")"
+
+# An operator without a layer is named.
+if "$qg" quantize ../shared/goldens/ppq/models/topk_gather.onnx -b trt-int8 -d random:4 \
+    -o "$work/topk" >/dev/null 2>&1; then
+    expect 1 "export to OpenVINO IR: node '.*' \\(TopK\\): .*has no layer here" \
+        "$qg" export "$work/topk" --format openvino-ir -o "$work/none/x.xml"
+fi
+
+finish
