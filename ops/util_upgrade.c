@@ -229,27 +229,11 @@ static qg_status batchnorm_test(qg_graph *g, qg_node *n, int64_t opset)
     return drop(g, n, "is_test");
 }
 
+/* It is 1: prepare refuses other values. */
 static qg_status batchnorm_spatial(qg_graph *g, qg_node *n, int64_t opset)
 {
-    int64_t spatial;
     (void)opset;
-    QG_TRY(qg_attr_int(g->ctx, n, "spatial", 1, &spatial));
-    if (spatial != 1)
-        return qg_node_fail(g->ctx, QG_EUNSUPPORTED, "export", n,
-                            "spatial is %lld, expected 1: no opset from 9 on has it",
-                            (long long)spatial);
     return drop(g, n, "spatial");
-}
-
-static qg_status batchnorm_training(qg_graph *g, qg_node *n, int64_t opset)
-{
-    (void)opset;
-    if (n->n_out > 1)
-        return qg_node_fail(g->ctx, QG_EUNSUPPORTED, "export", n,
-                            "has %u outputs, expected 1: the others mean something "
-                            "else from opset 14 on",
-                            n->n_out);
-    return QG_OK;
 }
 
 static qg_status clip(qg_graph *g, qg_node *n, int64_t opset)
@@ -342,25 +326,26 @@ static qg_status split_number(qg_graph *g, qg_node *n, int64_t opset)
                                    : set_int(g, n, "num_outputs", (int64_t)n->n_out);
 }
 
-/* Resize-10 and Upsample look at x = floor(i / scale): asymmetric, floor. */
-static qg_status resize(qg_graph *g, qg_node *n, int64_t opset)
+static qg_status upsample(qg_graph *g, qg_node *n, int64_t opset)
 {
-    qg_value *scales = n->n_in > 1 ? n->in[1] : NULL;
     const float *x;
     size_t count;
+    qg_tensor t;
     (void)opset;
-    if (!scales) { /* Upsample-7 */
-        qg_tensor t;
-        QG_TRY(qg_attr_floats(g->ctx, n, "scales", &x, &count));
-        int64_t dim = (int64_t)count;
-        qg_tensor_init(&t, QG_F32, 1, &dim);
-        t.data = (void *)(uintptr_t)x;
-        QG_TRY(set_constant(g, n, 2, "scales", &t));
-        QG_TRY(drop(g, n, "scales"));
-    } else {
-        QG_TRY(set_input(g, n, 2, scales));
-        QG_TRY(qg_edit_set_input(g, n, 1, NULL));
-    }
+    QG_TRY(qg_attr_floats(g->ctx, n, "scales", &x, &count));
+    int64_t dim = (int64_t)count;
+    qg_tensor_init(&t, QG_F32, 1, &dim);
+    t.data = (void *)(uintptr_t)x;
+    QG_TRY(set_constant(g, n, 1, "scales", &t));
+    return drop(g, n, "scales");
+}
+
+/* Until 10 element i was read at floor(i / scale); scales are input 2 since 11. */
+static qg_status resize(qg_graph *g, qg_node *n, int64_t opset)
+{
+    (void)opset;
+    QG_TRY(set_input(g, n, 2, n->in[1]));
+    QG_TRY(qg_edit_set_input(g, n, 1, NULL));
     QG_TRY(set_word(g, n, "coordinate_transformation_mode", "asymmetric"));
     return set_word(g, n, "nearest_mode", "floor");
 }
@@ -483,8 +468,7 @@ const qg_upgrade qg_ops_upgrades[] = {
     { "BatchNormalization", 1, NULL, NULL },
     { "BatchNormalization", 6, NULL, batchnorm_test },
     { "BatchNormalization", 7, NULL, batchnorm_spatial },
-    { "BatchNormalization", 9, NULL, batchnorm_training },
-    SAME("BatchNormalization", 14),
+    SAME("BatchNormalization", 9), SAME("BatchNormalization", 14),
     { "Clip", 1, NULL, clip },
     { "Concat", 1, NULL, concat },
     SAME("Conv", 1), SAME("Conv", 11),
@@ -521,7 +505,7 @@ const qg_upgrade qg_ops_upgrades[] = {
     { "Reshape", 1, NULL, reshape },
     { "Resize", 10, NULL, resize }, SAME("Resize", 11), SAME("Resize", 13),
     SAME("Resize", 18),
-    { "Upsample", 7, "Resize", resize }, { "Upsample", 9, "Resize", resize },
+    { "Upsample", 7, NULL, upsample }, { "Upsample", 9, "Resize", NULL },
     { "RoiAlign", 10, NULL, roi_align }, SAME("RoiAlign", 16),
     { "Scatter", 9, "ScatterElements", NULL },
     { "Selu", 1, NULL, selu },

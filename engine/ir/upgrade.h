@@ -24,8 +24,8 @@
  * outputs, so whoever knew its endpoints still finds them.  Where nodes are put behind
  * it, the last of them has the output's name.
  *
- * No way: what the newer operator cannot say (BatchNormalization per activation, a
- * mask of Dropout that is read), and rows that ops/util_upgrade.c does not have.
+ * No way: what the newer operator cannot say (a mask of Dropout that is read), and rows
+ * that ops/util_upgrade.c does not have.
  *
  * Source: the "Version" sections of the ONNX operator pages; IR versions by
  * OP_SET_ID_VERSION_MAP of onnx/helper.py 1.23. */

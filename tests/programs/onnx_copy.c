@@ -1,11 +1,13 @@
-/* onnx_copy IN.onnx OUT.onnx [EXTERNAL_ABOVE] -- import, infer, export; for the scripts
- * that let other tools read what we write. */
+/* onnx_copy IN.onnx OUT.onnx [EXTERNAL_ABOVE [OPSET]] -- import, infer, move to the
+ * opset, export; for the scripts that let other tools read what we write. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "engine/io/onnx_export.h"
 #include "engine/io/onnx_import.h"
+#include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
+#include "engine/ir/upgrade.h"
 #include "ops/families.h"
 
 static void print(void *ud, enum qg_log_level level, const char *text)
@@ -15,7 +17,7 @@ static void print(void *ud, enum qg_log_level level, const char *text)
     (void)fprintf(stderr, "%s\n", text);
 }
 
-static qg_status copy(qg_ctx *ctx, char **argv, size_t external_above)
+static qg_status copy(qg_ctx *ctx, char **argv, size_t external_above, int64_t opset)
 {
     static const qg_onnx_property made_by[] = {
         {"copied by", "onnx_copy"}
@@ -26,6 +28,10 @@ static qg_status copy(qg_ctx *ctx, char **argv, size_t external_above)
     qg_graph *g;
     QG_TRY(qg_onnx_import(ctx, argv[1], NULL, &g));
     qg_status s = qg_infer(g, NULL, 0);
+    if (s == QG_OK && opset)
+        s = qg_graph_upgrade(g, opset);
+    if (s == QG_OK && opset)
+        s = qg_graph_normalize(g);
     if (s == QG_OK)
         s = qg_onnx_export(ctx, g, argv[2], &options);
     qg_graph_free(g);
@@ -34,8 +40,9 @@ static qg_status copy(qg_ctx *ctx, char **argv, size_t external_above)
 
 int main(int argc, char **argv)
 {
-    if (argc < 3 || argc > 4) {
-        (void)fprintf(stderr, "usage: onnx_copy IN.onnx OUT.onnx [EXTERNAL_ABOVE]\n");
+    if (argc < 3 || argc > 5) {
+        (void)fprintf(stderr,
+                      "usage: onnx_copy IN.onnx OUT.onnx [EXTERNAL_ABOVE [OPSET]]\n");
         return 2;
     }
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
@@ -43,7 +50,8 @@ int main(int argc, char **argv)
         return 1;
     ctx->registry = &qg_ops_registry;
     ctx->log = (qg_log){ print, NULL, QG_LOG_WARNING };
-    qg_status s = copy(ctx, argv, argc == 4 ? strtoul(argv[3], NULL, 10) : 0);
+    qg_status s = copy(ctx, argv, argc > 3 ? strtoul(argv[3], NULL, 10) : 0,
+                       argc > 4 ? (int64_t)strtoul(argv[4], NULL, 10) : 0);
     if (s != QG_OK)
         (void)fprintf(stderr, "%s\n", qg_ctx_message(ctx));
     qg_ctx_free(ctx);
