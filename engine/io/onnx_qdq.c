@@ -272,6 +272,19 @@ static qg_status make_codes(builder *b, const qg_tqc *t, qg_dtype code,
     return qg_quantize(b->ctx, qg_tqc_text(t, what), &t->scheme, &p, x, y);
 }
 
+/* DequantizeLinear multiplies in float32, which holds codes of 24 bits exactly. */
+static qg_status lose_last_bits(builder *b, const qg_tqc *t, const qg_tensor *codes)
+{
+    int64_t n = codes->dtype == QG_I32 ? qg_tensor_count(codes) : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (codes->i32[i] > 1 << 24 || codes->i32[i] < -(1 << 24))
+            return qg_export_lose(b->e, QG_SAYS_BITS, t,
+                                  "code %ld of element %ld is rounded to 24 bits by "
+                                  "DequantizeLinear",
+                                  (long)codes->i32[i], (long)i);
+    return QG_OK;
+}
+
 static qg_status write_codes(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
                              const qg_value *v, qg_value *out)
 {
@@ -280,6 +293,7 @@ static qg_status write_codes(builder *b, const qg_tqc *t, const qg_onnx_grid *ho
     qg_value *q;
     QG_TRY(grid_of(b, t, how->code, v->constant, &grid));
     QG_TRY(make_codes(b, t, how->code, v->constant, &codes));
+    QG_TRY(lose_last_bits(b, t, &codes));
     QG_TRY(add_constant(b, v->name, "_quantized", &codes, &q));
     QG_TRY(annotate(b, q, &grid));
     return add_dequantize(b, t, &grid, q, out);
