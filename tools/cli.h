@@ -145,6 +145,7 @@ int cli_refuse_output(const cli_call *c, const char *fault);
 /* cli_formats.c */
 int cli_export(const cli_call *c);
 int cli_import(const cli_call *c);
+int cli_import_backend(const cli_call *c);
 
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);

@@ -38,3 +38,12 @@ int cli_import(const cli_call *c)
     qg_model_close(m);
     return status;
 }
+
+int cli_import_backend(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_report *r = NULL;
+    if (qg_import_backend(c->ctx, a->file.at[0], a->format, a->output, &r) != QG_OK)
+        return cli_failed(c);
+    return cli_answer(c, r);
+}

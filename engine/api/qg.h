@@ -195,6 +195,16 @@ QG_NODISCARD qg_status qg_model_import(qg_ctx *ctx, const char *path,
                                        const char *format, const char *model,
                                        qg_model **out, qg_report **report);
 
+/* --- backends --- */
+
+/* Makes a backend file at `output` (its name without ".yaml" is the backend's) from the
+ * configuration of another tool; format "aimet": a quantsim configuration.  *report
+ * (may be NULL): rules, fusions, and the table `not_carried_over` with what has no
+ * counterpart here.  QG_EPARSE says which place of the file is wrong. */
+QG_NODISCARD qg_status qg_import_backend(qg_ctx *ctx, const char *path,
+                                         const char *format, const char *output,
+                                         qg_report **report);
+
 /* --- one array --- */
 
 /* A scheme in words, and where its scale and offset come from.  Lists are texts with

@@ -11,6 +11,7 @@ name=$1 seconds=$2
 case $name in
 onnx) seeds="tests/models tests/models/malformed" max=65536 ;;
 npz) seeds="tests/arrays" max=8192 ;;
+aimet) seeds="tests/data/aimet" max=16384 ;;
 *_import) seeds="" max=32768 ;;
 *) seeds="" max=16384 ;;
 esac

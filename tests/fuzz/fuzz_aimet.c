@@ -1,0 +1,29 @@
+/* fuzz_aimet.c -- any bytes as a quantsim configuration; what is accepted is YAML that
+ * our own reader takes. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "engine/io/aimet_config.h"
+#include "engine/io/yaml.h"
+#include "ops/families.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_json_source from = { "fuzz", (const char *)bytes, size };
+    const qg_json *root;
+    const qg_yaml *tree;
+    qg_aimet_result r;
+    if (!ctx)
+        return 0;
+    ctx->registry = &qg_ops_registry;
+    if (qg_json_parse(ctx, ctx->arena, &from, &root) == QG_OK &&
+        qg_aimet_config(ctx, ctx->arena, root, (qg_aimet_names){ "x", "fuzz.json" },
+                        &r) == QG_OK &&
+        qg_yaml_parse(ctx, ctx->arena, "x.yaml", r.yaml, r.size, &tree) != QG_OK)
+        abort(); /* what we write, we read */
+    qg_ctx_free(ctx);
+    return 0;
+}
