@@ -206,8 +206,14 @@ static int diff(const cli_call *c)
 static int list(const cli_call *c)
 {
     qg_report *r = NULL;
-    const char *topic = c->args->file.n ? c->args->file.at[0] : NULL;
-    return qg_list(c->ctx, topic, &r) == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    const cli_words *w = &c->args->file;
+    const char *topic = w->n ? w->at[0] : NULL;
+    if (w->n > 1 && strcmp(topic, "backends") != 0)
+        return cli_usage(c->verb, "'%s': only backends have pages of their own",
+                         w->at[1]);
+    qg_status s =
+        w->n > 1 ? qg_backend_page(c->ctx, w->at[1], &r) : qg_list(c->ctx, topic, &r);
+    return s == QG_OK ? cli_answer(c, r) : cli_failed(c);
 }
 
 static int conformance(const cli_call *c)
@@ -420,9 +426,11 @@ const cli_verb cli_verbs[] = {
       .run = dump },
     { .name = "list",
       .summary = "what there is: ops, passes, backends, observers, ...",
-      .files = "[TOPIC]",
-      .max_file = 1,
-      .about = "Without a topic it lists the topics.",
+      .files = "[TOPIC] [NAME]",
+      .max_file = 2,
+      .about = "Without a topic it lists the topics; `qg list backends NAME` is the "
+               "page of a\nbackend: its rules, fusions and sharing, with why and "
+               "source.",
       .example = "qg list backends",
       .run = list },
     { .name = "diff",

@@ -197,6 +197,11 @@ QG_NODISCARD qg_status qg_model_import(qg_ctx *ctx, const char *path,
 
 /* --- backends --- */
 
+/* What a backend (name or path) says after its parents: facts, and the tables rules,
+ * fusions, sharing, each row in the words of its file, with why, source and place. */
+QG_NODISCARD qg_status qg_backend_page(qg_ctx *ctx, const char *name,
+                                       qg_report **report);
+
 /* Makes a backend file at `output` (its name without ".yaml" is the backend's) from the
  * configuration of another tool; format "aimet": a quantsim configuration.  *report
  * (may be NULL): rules, fusions, and the table `not_carried_over` with what has no

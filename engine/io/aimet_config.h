@@ -34,7 +34,7 @@ typedef struct qg_aimet_result {
     size_t rules, fusions;     /* how many were written */
 } qg_aimet_result;
 
-/* Any JSON may come: QG_EPARSE says which place is wrong ("read FILE: op_type.Conv...").
+/* Any JSON may come: QG_EPARSE says which place is wrong ("read FILE: op_type.Conv").
  * Operators are those of ctx->registry. */
 QG_NODISCARD qg_status qg_aimet_config(qg_ctx *ctx, qg_arena *a, const qg_json *root,
                                        qg_aimet_names names, qg_aimet_result *out);

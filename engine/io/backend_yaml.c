@@ -424,7 +424,7 @@ static qg_status read_family(qg_ctx *ctx, qg_arena *a, const char *path,
         if (!parent)
             return QG_OK;
         QG_TRY(qg_yaml_text(ctx, parent, "extends", &name));
-        qg_wanted w = { "backend", name, path, search };
+        qg_wanted w = { "backend", name, path, parent, search };
         QG_TRY(qg_config_find(ctx, a, &w, &path));
         for (size_t i = 0; i < *n; i++)
             if (strcmp(file[i]->file, path) == 0)
@@ -480,7 +480,7 @@ qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search 
                      .axis = -1,
                      .qmin = -128,
                      .qmax = 127 };
-    qg_wanted w = { "backend", name, NULL, search };
+    qg_wanted w = { "backend", name, NULL, NULL, search };
     QG_TRY(qg_config_find(ctx, a, &w, &path));
     QG_TRY(read_family(ctx, a, path, search, file, &n));
     for (size_t i = n; i-- > 0;)

@@ -80,6 +80,10 @@ QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *pa
 QG_NODISCARD qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text,
                                       qg_backend *b);
 
+/* One word of `slot:` as files have it: "weight", "in2", "out*".  Returns `text`. */
+enum { QG_SLOT_WORD = 24 };
+const char *qg_slot_word(const qg_slot_match *slot, char text[QG_SLOT_WORD]);
+
 /* Names of all backends in the folders, sorted, each once.
  * Without the suffix; files are not opened. */
 QG_NODISCARD qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,

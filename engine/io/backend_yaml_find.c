@@ -64,9 +64,15 @@ static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
     QG_TRY(qg_backend_names(ctx, a, w->search, &known, &n));
     for (size_t i = 0; i < n; i++)
         qg_suggest_try(&near, known[i]);
+    qg_suggest_text(&near, hint);
+    if (w->at)
+        return qg_yaml_fail(
+            ctx, w->at, NULL,
+            "unknown %s '%s'%s, expected a path or one of 'qg list %ss'", w->kind,
+            w->name, hint, w->kind);
     return qg_fail(ctx, QG_ECONFIG,
                    "%s: unknown %s '%s'%s, expected a path or one of 'qg list %ss'",
-                   w->kind, w->kind, w->name, qg_suggest_text(&near, hint), w->kind);
+                   w->kind, w->kind, w->name, hint, w->kind);
 }
 
 /* Beside the file, then in the folders; *out NULL: nowhere. */

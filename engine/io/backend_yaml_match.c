@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <stdio.h>
 
 #include "engine/core/num.h"
 #include "engine/core/suggest.h"
@@ -118,6 +119,19 @@ static const struct {
     { "out*",   { true, 0, -1 }   },
 };
 enum { N_ROLE = sizeof role / sizeof role[0] };
+
+const char *qg_slot_word(const qg_slot_match *slot, char text[QG_SLOT_WORD])
+{
+    (void)snprintf(text, QG_SLOT_WORD, "%s%d", slot->is_output ? "out" : "in",
+                   (int)slot->index);
+    for (size_t i = 0; slot->index < 0 && i < N_ROLE; i++)
+        if (role[i].slot.is_output == slot->is_output &&
+            role[i].slot.role == slot->role) {
+            (void)snprintf(text, QG_SLOT_WORD, "%s", role[i].word);
+            break;
+        }
+    return text;
+}
 
 /* Roles first, then in<k> and out<k>. */
 static qg_status read_slot_word(const qg_backend_reader *r, const qg_yaml *y,

@@ -56,6 +56,7 @@ typedef struct qg_wanted {
     const char *kind;   /* "backend": begins the complaint */
     const char *name;   /* a path, or the file's name without .yaml */
     const char *beside; /* a file in whose folder to look first; NULL: none */
+    const qg_yaml *at;  /* where the name stands, for the complaint; NULL: nowhere */
     qg_search search;
 } qg_wanted;
 

@@ -80,7 +80,7 @@ qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search
     qg_pipeline p = { 0 };
     const char *path;
     const qg_yaml *file, *y;
-    qg_wanted w = { "pipeline", name, NULL, search };
+    qg_wanted w = { "pipeline", name, NULL, NULL, search };
     QG_TRY(qg_config_find(ctx, a, &w, &path));
     QG_TRY(qg_yaml_load(ctx, a, path, &file));
     QG_TRY(qg_yaml_keys(ctx, file, "pipeline", keys));

@@ -37,6 +37,15 @@ static uint32_t line_of(yaml_mark_t mark) { return (uint32_t)mark.line + 1; }
         &(qg_yaml){ .file = (r)->file, .line = line_of((event)->start_mark) }, NULL,   \
         __VA_ARGS__)
 
+/* The key that the next node stands behind; items of a list have that of the list. */
+static const char *key_at(const reader *r)
+{
+    const level *top = r->depth ? &r->stack[r->depth - 1] : NULL;
+    if (!top || top->node->kind == QG_YAML_LIST)
+        return top ? top->node->of : NULL;
+    return top->key.n ? top->key.at[top->key.n - 1] : NULL;
+}
+
 static qg_status node_new(reader *r, const yaml_event_t *e, enum qg_yaml_kind kind,
                           qg_yaml **out)
 {
@@ -46,6 +55,7 @@ static qg_status node_new(reader *r, const yaml_event_t *e, enum qg_yaml_kind ki
     y->kind = kind;
     y->file = r->file;
     y->line = line_of(e->start_mark);
+    y->of = key_at(r);
     y->text = "";
     *out = y;
     return QG_OK;

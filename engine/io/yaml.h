@@ -34,6 +34,7 @@ struct qg_yaml {
     bool quoted;            /* a scalar in quotes: never yes, no or a number */
     uint32_t line;          /* from 1 */
     const char *file;       /* as the caller named it */
+    const char *of;         /* key it stands behind, or its list does; NULL: document */
     const char *text;       /* SCALAR; "" for nothing at all */
     size_t n;               /* LIST, MAP: children in file order */
     const char **key;       /* MAP: [n] */
@@ -48,7 +49,8 @@ QG_NODISCARD qg_status qg_yaml_parse(qg_ctx *ctx, qg_arena *a, const char *name,
                                      const char *text, size_t size,
                                      const qg_yaml **out);
 
-/* Fails with QG_ECONFIG and "file:line: <what>: <message>"; `what` NULL is left out. */
+/* Fails with QG_ECONFIG and "file:line: <what>: <key>: <message>"; `what` NULL is left
+ * out, and so is the key of y where it is named already. */
 qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const char *fmt,
                        ...) QG_PRINTF(4, 5);
 

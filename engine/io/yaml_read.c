@@ -8,6 +8,14 @@
 #include "engine/core/suggest.h"
 #include "engine/io/yaml.h"
 
+/* Items of `rules` are called "rule x". */
+static bool is_named(const char *key, const char *what, const char *text)
+{
+    size_t singular = strlen(key) - (key[strlen(key) - 1] == 's');
+    return strstr(text, key) ||
+           (what && (strstr(what, key) || strncmp(what, key, singular) == 0));
+}
+
 qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const char *fmt,
                        ...)
 {
@@ -16,8 +24,10 @@ qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const ch
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    return qg_fail(ctx, QG_ECONFIG, "%s:%" PRIu32 ": %s%s%s", y->file, y->line,
-                   what ? what : "", what ? ": " : "", text);
+    const char *key = y->of && !is_named(y->of, what, text) ? y->of : NULL;
+    return qg_fail(ctx, QG_ECONFIG, "%s:%" PRIu32 ": %s%s%s%s%s", y->file, y->line,
+                   what ? what : "", what ? ": " : "", key ? key : "", key ? ": " : "",
+                   text);
 }
 
 static const char *kind_name(const qg_yaml *y)

@@ -103,20 +103,22 @@ static void a_configuration_becomes_a_backend(void **state)
 static void what_has_no_counterpart_is_told(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const struct {
         const char *ops, *groups, *told;
     } row[] = {
-        {"\"Upsampel\": {}",                          "",
-         "op_type: no operator is called 'Upsampel', left out"         },
-        { "",                                         "{\"op_list\": [\"Conv\", \"Reluu\"]}",
-         "supergroups[0]: no operator is called 'Reluu', left out"     },
+        {"\"Upsampel\": {}", "",
+         "op_type: no operator is called 'Upsampel', left out" },
+        { "", "{\"op_list\": [\"Conv\", \"Reluu\"]}",
+         "supergroups[0]: no operator is called 'Reluu', left out" },
         { "\"Relu\": {\"params\": {\"weight\": {}}}", "",
          "op_type.Relu.params.weight: Relu has no such input, left out"},
-        { "\"Conv\": {\"params\": {\"gain\": {}}}",   "",
-         "op_type.Conv.params.gain: Conv has no such input, left out"  },
-        { "\"Conv\": {\"supported_kernels\": []}",    "",
-         "op_type.Conv.supported_kernels: widths by operator"          },
+        { "\"Conv\": {\"params\": {\"gain\": {}}}", "",
+         "op_type.Conv.params.gain: Conv has no such input, left out" },
+        { "\"Conv\": {\"supported_kernels\": []}", "",
+         "op_type.Conv.supported_kernels: widths by operator" },
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         qg_ctx *ctx = open_ctx();
         qg_aimet_result r;
@@ -135,24 +137,26 @@ static void what_has_no_counterpart_is_told(void **state)
 static void faults_are_named_with_their_place(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const struct {
         const char *ops, *groups, *message;
     } row[] = {
-        {"\"Conv\": {\"is_output_quantised\": \"True\"}",                      "",
+        {"\"Conv\": {\"is_output_quantised\": \"True\"}", "",
          "read q.json: op_type.Conv.is_output_quantised: unknown key, did you mean "
-          "'is_output_quantized'"                                                                                                                      },
-        { "\"Conv\": {\"is_output_quantized\": \"yes\"}",                      "",
-         "op_type.Conv.is_output_quantized: expected \"True\" or \"False\""                                                                            },
-        { "\"Conv\": 3",                                                       "",                             "op_type.Conv: expected an object"      },
-        { "\"Conv\": {\"params\": {\"bias\": 1}}",                             "",
-         "op_type.Conv.params.bias: expected an object"                                                                                                },
+          "'is_output_quantized'" },
+        { "\"Conv\": {\"is_output_quantized\": \"yes\"}", "",
+         "op_type.Conv.is_output_quantized: expected \"True\" or \"False\"" },
+        { "\"Conv\": 3", "", "op_type.Conv: expected an object" },
+        { "\"Conv\": {\"params\": {\"bias\": 1}}", "",
+         "op_type.Conv.params.bias: expected an object" },
         { "\"Softmax\": {\"encoding_constraints\": {\"min\": 1, \"max\": 0}}", "",
-         "min 1 and max 0, expected a range that holds 0"                                                                                              },
-        { "\"Softmax\": {\"encoding_constraints\": {\"min\": 0}}",             "",                             "max"                                   },
-        { "",                                                                  "{\"op_list\": [\"Conv\"]}",    "op_list: 1 operators, expected 2 to 16"},
-        { "",                                                                  "7",                            "supergroups[0]: expected an object"    },
-        { "",                                                                  "{\"op_list\": [\"Conv\", 7]}", "op_list[1]"                            },
+         "min 1 and max 0, expected a range that holds 0" },
+        { "\"Softmax\": {\"encoding_constraints\": {\"min\": 0}}", "", "max" },
+        { "", "{\"op_list\": [\"Conv\"]}", "op_list: 1 operators, expected 2 to 16"},
+        { "", "7", "supergroups[0]: expected an object" },
+        { "", "{\"op_list\": [\"Conv\", 7]}", "op_list[1]" },
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         qg_ctx *ctx = open_ctx();
         qg_aimet_result r = { 0 };
@@ -169,13 +173,15 @@ static void faults_are_named_with_their_place(void **state)
 static void other_documents_are_refused(void **state)
 {
     (void)state;
+    /* clang-format off */
     static const char *const text[][2] = {
-        {"[]",                                                      "expected the object of a quantsim configuration"},
-        { "{}",                                                     "defaults"                                       },
-        { "{\"defaults\": {}}",                                     "params"                                         },
+        {"[]", "expected the object of a quantsim configuration"},
+        { "{}", "defaults" },
+        { "{\"defaults\": {}}", "params" },
         { "{\"version\": \"0.6.1\", \"activation_encodings\": {}}",
-         "version: unknown key"                                                                                      },
+         "version: unknown key" },
     };
+    /* clang-format on */
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
         qg_ctx *ctx = open_ctx();
         qg_aimet_result r;

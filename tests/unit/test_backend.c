@@ -194,7 +194,7 @@ static const struct {
     { RULE("match: {trait: computing}, set: {bits: 4}"),
       "4: rule r: unknown trait 'computing', did you mean 'compute'" },
     { RULE("match: {constant: maybe}, set: {bits: 4}"),
-      "4: rule r: 'maybe', expected yes or no" },
+      "4: rule r: constant: 'maybe', expected yes or no" },
     { RULE("match: {dims: 3}, set: {bits: 4}"), "4: rule r: dims: expected a list" },
     { RULE("match: {}, set: {}"), "4: rule r: set: nothing, expected a field" },
     { RULE("match: {}, set: {bit: 4}"),
@@ -225,11 +225,13 @@ static const struct {
     { RULE("match: {}, set: {platform: gpu}"),
       "4: rule r: platform: 'gpu', expected quantized, fp32 or soi" },
     { FUSION("pattern: {c: {}}, silence: {c.out0: d.out0}"),
-      "4: fusion f: endpoint 'd.out0', expected NODE.in0 or NODE.out0" },
+      "4: fusion f: c.out0: endpoint 'd.out0', expected NODE.in0 or "
+      "NODE.out0" },
     { FUSION("pattern: {c: {}, d: {}}, silence: {c.out0: d.out0}"),
       "other nodes are not connected to it" },
     { FUSION("pattern: {d: {in: c}, c: {}}, silence: {c.out0: d.out0}"),
-      "4: fusion f: unknown node 'c', expected one of the pattern, producers first" },
+      "4: fusion f: in: unknown node 'c', expected one of the pattern, "
+      "producers first" },
     { FUSION("pattern: {c: {}, d: {in: c}}, where: {c.out0: {consumer: 1}}, silence: "
         "{c.out0: d.out0}"),
       "4: fusion f: unknown key 'consumer', did you mean 'consumers'" },
@@ -237,7 +239,7 @@ static const struct {
     { FUSION("pattern: {}, silence: {c.out0: d.out0}"),
       "4: fusion f: pattern: expected a map of 1 to 16 nodes" },
     { HEAD "sharing:\n  - {id: s, why: w, source: s, match: {op: Add}, align: big}\n",
-      "4: sharing s: 'big', expected none, large, output or input" },
+      "4: sharing s: align: 'big', expected none, large, output or input" },
     { HEAD "sharing:\n  - {id: s, why: w, source: s, match: {slot: in0}, align: "
         "large}\n", "4: sharing s: unknown key 'slot'" },
 };

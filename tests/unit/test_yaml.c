@@ -100,12 +100,13 @@ static void readers_say_what_they_expect(void **state)
     assert_fails(ctx, qg_yaml_int(ctx, bits, "bits", 2, 32, &i), QG_ECONFIG,
                  "f.yaml:1: bits: '99', expected an integer from 2 to 32");
     assert_fails(ctx, qg_yaml_number(ctx, mode, "p", 0, 1, &x), QG_ECONFIG,
-                 "f.yaml:4: p: 'half-evn', expected a number from 0 to 1");
+                 "f.yaml:4: p: mode: 'half-evn', expected a number from 0 to 1");
     assert_fails(ctx, qg_yaml_bool(ctx, mode, NULL, &b), QG_ECONFIG,
-                 "f.yaml:4: 'half-evn', expected yes or no");
-    assert_fails(ctx, qg_yaml_choice(ctx, mode, "rounding", rounding, &c), QG_ECONFIG,
-                 "f.yaml:4: rounding: 'half-evn', did you mean 'half-even', expected "
-                 "half-even, up or down");
+                 "f.yaml:4: mode: 'half-evn', expected yes or no");
+    assert_fails(
+        ctx, qg_yaml_choice(ctx, mode, "rounding", rounding, &c), QG_ECONFIG,
+        "f.yaml:4: rounding: mode: 'half-evn', did you mean 'half-even', expected "
+        "half-even, up or down");
     assert_fails(ctx, qg_yaml_text(ctx, y, "name", &t), QG_ECONFIG,
                  "f.yaml:1: name: a map, expected a text");
     assert_fails(ctx, qg_yaml_need(ctx, y, "rule y", "why", &mode), QG_ECONFIG,
