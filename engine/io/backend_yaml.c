@@ -93,8 +93,11 @@ static qg_status take_words(const qg_backend_reader *r, const qg_yaml *y,
     QG_TRY(qg_yaml_words(r->ctx, r->arena, y, what, &word, &n));
     for (size_t i = 0; i < n; i++) {
         int k = word_at(w, word[i]);
-        if (k < 0 && r->is_quirk)
+        if (k < 0 && r->is_quirk) {
+            QG_TRY(
+                qg_need_op(r, y->kind == QG_YAML_LIST ? y->item[i] : y, what, word[i]));
             continue;
+        }
         if (k < 0)
             return qg_yaml_fail(
                 r->ctx, y, what,
@@ -357,7 +360,8 @@ static qg_status read_common(const qg_backend_reader *r, const qg_yaml *file)
     return QG_OK;
 }
 
-/* Sections wait until it is known which quirks are on; their keys are checked now. */
+/* Sections wait until it is known which quirks are on.  Each is read now as well, for
+ * its faults, into a backend that nobody uses. */
 static qg_status keep_with_quirk(const qg_backend_reader *r, const qg_yaml *y)
 {
     const char *keys[N_COMMON + 1] = { 0 };
@@ -374,6 +378,11 @@ static qg_status keep_with_quirk(const qg_backend_reader *r, const qg_yaml *y)
             return qg_yaml_fail(r->ctx, y->item[i], what,
                                 "unknown quirk, expected one of 'qg list quirks'");
         QG_TRY(qg_yaml_keys(r->ctx, y->item[i], what, keys));
+        qg_backend unused = { .defaults = r->b->defaults };
+        const qg_backend_reader dry = {
+            .ctx = r->ctx, .arena = r->arena, .b = &unused, .is_quirk = true
+        };
+        QG_TRY(read_common(&dry, y->item[i]));
         QG_TRY(qg_vec_push(r->ctx, r->arena, &r->b->with_quirk, w));
     }
     return QG_OK;
@@ -403,8 +412,11 @@ static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
     QG_TRY(qg_vec_push(r->ctx, r->arena, &b->file, file->file));
     if (!r->is_override)
         QG_TRY(read_text(r, file, "name", &b->name));
+    const char *for_people; /* who reads the file sees it there */
     b->title = NULL;
     QG_TRY(read_text(r, file, "title", &b->title));
+    QG_TRY(read_text(r, file, "why", &for_people));
+    QG_TRY(read_text(r, file, "source", &for_people));
     QG_TRY(read_quirks(r, file, "quirks", &b->quirks));
     QG_TRY(read_quirks(r, file, "+quirks", &b->quirks));
     QG_TRY(read_common(r, file));
