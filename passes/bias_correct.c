@@ -224,6 +224,8 @@ static qg_status measure_after(corrector *c, double *loss)
     return s;
 }
 
+/* The shift is summed over samples in their order, in double: the same for any number
+ * of workers. */
 static qg_status correct(const corrector *c, layer *l)
 {
     qg_graph *g = c->env->graph;
@@ -239,6 +241,7 @@ static qg_status correct(const corrector *c, layer *l)
     return qg_edit_give_constant(g, l->node, l->slot, l->node->name, t);
 }
 
+/* A bias that was shared got a value of its own, which nobody reads then. */
 static qg_status put_back(const corrector *c, const layer *l)
 {
     qg_graph *g = c->env->graph;
@@ -295,6 +298,7 @@ static qg_status open_block(corrector *c, const qg_block *b)
     return QG_OK;
 }
 
+/* Corrected, or left as it was with a near miss that tells both errors. */
 static qg_status correct_block(corrector *c, const qg_block *b)
 {
     double before, after;
@@ -319,6 +323,7 @@ static qg_status correct_block(corrector *c, const qg_block *b)
 
 /* --- all of them --- */
 
+/* One plan of the untouched network serves all blocks. */
 static qg_status correct_all(corrector *c, const qg_blocks *blocks)
 {
     uint8_t *ends = QG_NEWN(c->env->graph->arena, c->original->node.n, uint8_t);

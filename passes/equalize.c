@@ -132,6 +132,7 @@ static bool is_relay(const equalizer *e, const qg_node *n)
            (data == 1 || qg_pass_value(e->env, "level") >= 2);
 }
 
+/* v is multiplied by the factor from now on; its neighbours are looked at later. */
 static qg_status carry(equalizer *e, qg_value *v)
 {
     if (e->mark[v->id])
@@ -241,6 +242,7 @@ static const char *count_channels(const equalizer *e, pair *p)
     return NULL;
 }
 
+/* In order of node ids; a layer whose pair was refused is not asked again. */
 static qg_status find_pairs(equalizer *e)
 {
     qg_graph *g = e->env->graph;
@@ -294,6 +296,7 @@ static void measure_down(const layer *l, float *down)
         widen(&down[channel(l, i, false)], l->weight->f32[i]);
 }
 
+/* The source's formula, step by step in float32. */
 static float factor(const equalizer *e, float up, float down)
 {
     float threshold = (float)qg_pass_value(e->env, "threshold");

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+/* Marks are per node id; each walk clears its own. */
 typedef struct search {
     const qg_graph *g;
     qg_arena *arena;
@@ -138,7 +139,8 @@ static qg_status find_end(search *s, const qg_node *start, int limit,
     return QG_OK;
 }
 
-/* Marks readers of what is marked DOWN; then producers of what is marked UP, within. */
+/* What lies on a way from start to end ends with both bits.
+ * Marks readers of what is marked DOWN; then producers of what is marked UP, within. */
 static void mark_between(search *s, const qg_node *start, const qg_node *end)
 {
     memset(s->inside, 0, s->g->node.n);

@@ -23,6 +23,7 @@ typedef struct worker {
     qg_arena *scratch;
 } worker;
 
+/* Every wanted node has its place, the same in all blocks. */
 static void begin_states(const search *s, char *state)
 {
     for (size_t i = 0; i < s->env->graph->node.n; i++)
@@ -110,6 +111,7 @@ static qg_status prepare(search *s, const uint8_t *wanted, qg_arena *a)
     return QG_OK;
 }
 
+/* Whatever comes of it, the lock and the plan are given back. */
 static qg_status run_samples(search *s, const uint8_t *wanted)
 {
     qg_pass_env *env = s->env;

@@ -9,6 +9,8 @@
 #include "engine/quant/observer.h"
 #include "engine/quant/quirk.h"
 
+/* One page under way.  Texts are made in the report's arena; a NULL text is out of
+ * memory and is found where it is added. */
 typedef struct page {
     qg_ctx *ctx;
     qg_report *r;
@@ -22,6 +24,7 @@ typedef struct page {
                               __VA_ARGS__)                                             \
             : NULL)
 
+/* Names as they came, in the file's order. */
 static const char *words(page *p, const char *const *word, size_t n)
 {
     const char *text = "";
@@ -63,6 +66,7 @@ static const char *attr_text(page *p, const qg_attr_condition *c)
     return text ? qg_arena_printf(p->arena, "%s: [%s]", c->name, text) : NULL;
 }
 
+/* The part of `match:` about nodes; "" when there are no conditions. */
 static const char *node_text(page *p, const qg_node_match *m)
 {
     const char *text = "";
@@ -88,6 +92,7 @@ static const char *slot_text(page *p, const qg_slot_match *s)
     return qg_arena_strdup(p->arena, qg_slot_word(s, word));
 }
 
+/* The part about endpoints, behind `text`. */
 static const char *endpoint_text(page *p, const char *text, const qg_endpoint_match *m)
 {
     static const char *const answer[] = { [QG_NO] = "no", [QG_YES] = "yes" };
@@ -159,6 +164,7 @@ static const char *field_text(page *p, const qg_set *s, unsigned bit)
     }
 }
 
+/* Only what the statement says, in the order of QG_SET_MAP. */
 static const char *set_text(page *p, const qg_set *s)
 {
     const char *text = "";
@@ -256,6 +262,7 @@ static qg_status add_fusions(page *p)
     return QG_OK;
 }
 
+/* `spread` in words: whether producers follow, and which of them. */
 static qg_status add_sharing(page *p)
 {
     qg_table *t;

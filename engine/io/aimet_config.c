@@ -193,6 +193,8 @@ static qg_status convert_slots(qg_aimet_conversion *c, const qg_op *op,
         place);
 }
 
+/* One operator: outputs, inputs, weights, prescribed range, in this order, so that the
+ * more special statement comes later and wins. */
 static qg_status convert_op(qg_aimet_conversion *c, const qg_json *entry)
 {
     static const char *const known[] = { "is_output_quantized",
@@ -343,6 +345,8 @@ static qg_status read_kernels(qg_aimet_conversion *c, const qg_json *defaults)
                      kernels->count);
 }
 
+/* Everything later statements fall back on.  Flags that are absent are off, as AIMET
+ * reads them. */
 static qg_status read_defaults(qg_aimet_conversion *c, const qg_json *defaults)
 {
     /* clang-format off */
@@ -379,6 +383,7 @@ static qg_status read_defaults(qg_aimet_conversion *c, const qg_json *defaults)
     return read_kernels(c, defaults);
 }
 
+/* Name, title, operators and defaults; what every later line relies on. */
 static qg_status put_head(qg_aimet_conversion *c, const char *backend,
                           const qg_json *defaults)
 {
@@ -407,6 +412,7 @@ static qg_status put_head(qg_aimet_conversion *c, const char *backend,
         grid_set, least);
 }
 
+/* The order matters: these rules come first and everything else overrides them. */
 static qg_status put_defaults(qg_aimet_conversion *c)
 {
     qg_aimet_grid gain = c->param;
