@@ -199,7 +199,7 @@ static qg_status ppq_spread_row(const team *t, qg_node *up, bool outputs, qg_tqc
         bool read_here = false;
         for (uint32_t i = 0; v && i < t->node->n_in; i++)
             read_here |= t->node->in[i] == v;
-        if (read_here && takes_part(row[k]))
+        if (read_here && row[k]->state != QG_TQC_FP32 && row[k]->state != QG_TQC_SOI)
             QG_TRY(ppq_borrow(t, row[k], lead));
     }
     return QG_OK;

@@ -68,7 +68,9 @@ static qg_status replace(qg_graph *g, qg_node *n, size_t channels)
                           .n_out = 1,
                           .attr = attr,
                           .n_attr = 1 };
-    return qg_graph_add_node(g, &spec, &node);
+    QG_TRY(qg_graph_add_node(g, &spec, &node));
+    node->file_unnamed = n->file_unnamed;
+    return QG_OK;
 }
 
 /* NULL when it can be replaced, else why not. */

@@ -1,17 +1,29 @@
 /* metax-gemm-split -- fully connected nodes become a product and, where they have a
  * bias, a sum: MetaX runs them as two kernels and quantizes between.
+ * The sum is called after the node; PPQ counts (quirk ppq-generated-names).
  * Source   spec/ppq.md 7.17, MetaxGemmSplit, and 4.4.4. */
 #include <assert.h>
 
 #include "engine/ir/edit.h"
+#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 #include "passes/util_attr.h"
 #include "passes/util_gemm.h"
 
+/* env->changed counts the sums made so far. */
+static const char *sum_name(const qg_pass_env *env, const qg_node *n)
+{
+    bool ppq = env->backend && (env->backend->quirks & QG_QUIRK(PPQ_NAMES));
+    return ppq ? qg_arena_printf(env->graph->arena, "PPQ_Operation_%u",
+                                 (unsigned)env->changed)
+               : qg_arena_printf(env->graph->arena, "%s_bias_add", n->name);
+}
+
 /* The node gives its output to a new sum behind it, on the same platform. */
-static qg_status add_sum(qg_graph *g, const qg_node *n, qg_value *product,
+static qg_status add_sum(qg_pass_env *env, const qg_node *n, qg_value *product,
                          qg_value *sum, qg_value *bias)
 {
+    qg_graph *g = env->graph;
     const qg_op *op;
     qg_node *made;
     QG_TRY(qg_op_like(g, n, "Add", &op));
@@ -22,7 +34,7 @@ static qg_status add_sum(qg_graph *g, const qg_node *n, qg_value *product,
                           .out = &sum,
                           .n_in = 2,
                           .n_out = 1,
-                          .name = qg_arena_printf(g->arena, "%s_bias_add", n->name) };
+                          .name = sum_name(env, n) };
     if (!spec.name)
         return qg_nomem(g->ctx);
     if (qg_graph_node(g, spec.name))
@@ -30,12 +42,14 @@ static qg_status add_sum(qg_graph *g, const qg_node *n, qg_value *product,
     QG_TRY(qg_graph_add_node(g, &spec, &made));
     made->platform = n->platform;
     made->reason = n->reason;
+    env->changed++;
     return QG_OK;
 }
 
 /* The product takes the name of the node; `sum` its output. */
-static qg_status split(qg_graph *g, qg_node *n, const qg_op *matmul)
+static qg_status split(qg_pass_env *env, qg_node *n, const qg_op *matmul)
 {
+    qg_graph *g = env->graph;
     qg_value *bias = n->n_in > 2 ? n->in[2] : NULL, *old = n->out[0], *y, *product;
     qg_value *in[] = { n->in[0], n->in[1] };
     const char *name = n->name;
@@ -59,7 +73,8 @@ static qg_status split(qg_graph *g, qg_node *n, const qg_op *matmul)
     QG_TRY(qg_graph_add_node(g, &spec, &made));
     made->platform = n->platform;
     made->reason = n->reason;
-    return bias ? add_sum(g, made, product, y, bias) : QG_OK;
+    made->file_unnamed = n->file_unnamed;
+    return bias ? add_sum(env, made, product, y, bias) : QG_OK;
 }
 
 /* Weight and bias take alpha, beta and the transposition. */
@@ -80,9 +95,8 @@ static qg_status rewrite(qg_pass_env *env, qg_node *n)
     QG_TRY(qg_op_like(g, n, "MatMul", &matmul));
     QG_TRY(qg_gemm_rewrite(g, n, 1, gemm.alpha, gemm.transposed_b));
     QG_TRY(qg_gemm_rewrite(g, n, 2, gemm.beta, false));
-    env->changed++;
     QG_TRY(qg_pass_matched(env, "product-and-sum"));
-    return split(g, n, matmul);
+    return split(env, n, matmul);
 }
 
 static qg_status run(qg_pass_env *env)

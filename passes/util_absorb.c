@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "engine/ir/edit.h"
+#include "engine/quant/quirk.h"
 
 /* One attempt: y = scale[c] * p(x) + shift[c] becomes p' (x). */
 typedef struct attempt {
@@ -60,6 +61,9 @@ static qg_status check_parameters(attempt *a, bool *fits)
         MISS(a, "its bias has %d elements, expected 1 or %zu", (int)count, a->channels);
     a->axis = a->p->op->weight_axis(a->p);
     QG_TRY(qg_attr_float(a->env->ctx, a->p, "beta", 1, &a->beta)); /* Gemm */
+    if (a->env->backend && (a->env->backend->quirks & QG_QUIRK(PPQ_BATCHNORM_BETA)) &&
+        qg_node_has(a->n, QG_OP_NORMALIZE))
+        a->beta = 1; /* D34 */
     if (a->beta == 0)
         MISS(a, "its bias is multiplied by 0, expected beta other than 0");
     return QG_OK;

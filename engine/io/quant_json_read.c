@@ -172,6 +172,11 @@ static qg_status read_node(reader *r, const qg_json *o, qg_node *n)
         return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "platform"), "is '%s'",
                             where);
     n->platform = (enum qg_platform)k;
+    if (qg_json_get(o, "unnamed")) {
+        int64_t unnamed;
+        QG_TRY(ranged_int(r, o, "unnamed", 1, UINT32_MAX, &unnamed));
+        n->file_unnamed = (uint32_t)unnamed;
+    }
     return optional_text(r, o, "reason", &n->reason);
 }
 

@@ -104,6 +104,8 @@ static void put_node(qg_json_writer *w, const qg_node *n)
 {
     qg_json_put_object(w, NULL);
     qg_json_put_text(w, "name", n->name);
+    if (n->file_unnamed)
+        qg_json_put_int(w, "unnamed", n->file_unnamed);
     qg_json_put_text(w, "op", n->op->name);
     qg_json_put_text(w, "platform", platform_text[n->platform]);
     put_text(w, "reason", n->reason);

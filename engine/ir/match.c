@@ -268,6 +268,16 @@ static bool node_holds(const search *s, size_t i, char *text)
     return false;
 }
 
+/* Who reads the other outputs: Split shares one grid among all of them. */
+static size_t other_uses(const qg_node *n, uint32_t slot)
+{
+    size_t uses = 0;
+    assert(slot < n->n_out);
+    for (uint32_t k = 0; k < n->n_out; k++)
+        uses += k != slot && n->out[k] ? n->out[k]->use.n : 0;
+    return uses;
+}
+
 /* The condition on one endpoint.  A slot that the operator lacks fails the
  * condition. */
 static bool where_holds(const search *s, const qg_pattern_where *w, char *text)
@@ -291,9 +301,12 @@ static bool where_holds(const search *s, const qg_pattern_where *w, char *text)
         return false;
     }
     if (w->test == QG_WHERE_CONSUMERS) {
-        (void)snprintf(text + at, room, "has %zu consumer%s, expected %lld", v->use.n,
-                       v->use.n == 1 ? "" : "s", (long long)w->wanted);
-        return v->use.n == (size_t)w->wanted;
+        size_t others = w->is_output ? other_uses(s->bound[w->node], w->slot) : 0;
+        size_t uses = v->use.n + others;
+        (void)snprintf(text + at, room, "has %zu consumer%s%s, expected %lld", uses,
+                       uses == 1 ? "" : "s", others ? " with its sister outputs" : "",
+                       (long long)w->wanted);
+        return others == 0 && uses == (size_t)w->wanted;
     }
     bool is = w->test == QG_WHERE_CONSTANT ? v->constant != NULL : v->is_output;
     (void)snprintf(text + at, room, "is %s, expected %s", words[w->test][is],

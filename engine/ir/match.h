@@ -62,8 +62,8 @@ typedef struct qg_pattern_node {
     const void *ud;
 } qg_pattern_node;
 
-/* What is asked of an endpoint: how many read its value (a graph output counts as
- * one more), whether it is a graph output, whether it is constant. */
+/* What is asked of an endpoint: how many read its value, and of an output that nobody
+ * reads the node's other ones; whether it is a graph output, whether it is constant. */
 enum qg_endpoint_test { QG_WHERE_CONSUMERS, QG_WHERE_GRAPH_OUTPUT, QG_WHERE_CONSTANT };
 
 /* A condition on an endpoint of a pattern node. */

@@ -63,7 +63,13 @@
     X(PPQ_ROUND_CONSTANTS,    "ppq-nxp-rounds-constants",                      \
       "D57: the rounding of inputs also reaches weights and biases")           \
     X(PPQ_FLOAT_TIES,         "ppq-float-ties",                                \
-      "D38: ties of floating grids go toward zero")        \
+      "D38: ties of floating grids go toward zero")                            \
+    X(PPQ_FEW_FUSIONS,        "ppq-few-fusions",                               \
+      "only activations behind compute nodes, Swish and Mish are fused")       \
+    X(PPQ_OLD_SLOTS,          "ppq-limits-as-inputs",                          \
+      "limits of Clip that an old opset has as attributes become inputs")      \
+    X(PPQ_NAMES,              "ppq-generated-names",                           \
+      "new nodes are called PPQ_Operation_k")                                  \
     X(PPQ_OBSERVERS,          "ppq-observers",                                 \
       "minmax, percentile, kl, mse, ... are PPQ's: see `qg list observers`")
 /* clang-format on */

@@ -1,0 +1,83 @@
+/* limits-as-inputs -- limits of a clamp that an old opset keeps as attributes become
+ * inputs, so that they have endpoints, as PPQ gives them (quirk ppq-limits-as-inputs;
+ * without it nothing happens: a limit of the kernel is no tensor).  The graph goes to
+ * opset 11, the first that has them; where it cannot, it stays as it was.
+ * Source   spec/ppq.md 4.3, FORMAT_CLIP. */
+#include <assert.h>
+
+#include "engine/ir/edit.h"
+#include "engine/ir/upgrade.h"
+#include "engine/quant/quirk.h"
+#include "passes/passes.h"
+
+enum { OPSET = 11 };
+
+/* A clamp with one input that is more than a Relu. */
+static bool has_limits(const qg_node *n)
+{
+    return n->op->clamp && n->op->max_in == 1 && n->op->param_size > 0;
+}
+
+/* An absent limit is one that no number of 32 bits reaches, as PPQ has it. */
+static qg_status fill_limits(qg_graph *g, qg_node *n)
+{
+    QG_TRY(qg_edit_grow_inputs(g, n, 3));
+    for (uint32_t k = 1; k < 3; k++) {
+        qg_tensor *t = QG_NEW(g->arena, qg_tensor);
+        qg_value *v;
+        if (!t)
+            return qg_nomem(g->ctx);
+        if (n->in[k])
+            continue;
+        qg_tensor_init(t, QG_F32, 0, NULL);
+        QG_TRY(qg_tensor_alloc(g->ctx, g->arena, t));
+        t->f32[0] = k == 1 ? -2147483648.0f : 2147483648.0f;
+        QG_TRY(qg_edit_add_constant(g, n->name, t, &v));
+        QG_TRY(qg_edit_set_input(g, n, k, v));
+    }
+    return QG_OK;
+}
+
+/* On a copy, since a failed upgrade leaves a graph half-way. */
+static qg_status can_upgrade(qg_pass_env *env, bool *yes)
+{
+    qg_graph *copy;
+    QG_TRY(qg_graph_clone(env->graph, &copy));
+    qg_status s = qg_graph_upgrade(copy, OPSET);
+    qg_graph_free(copy);
+    *yes = s == QG_OK;
+    return s == QG_EUNSUPPORTED ? QG_OK : s;
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    qg_graph *g = env->graph;
+    const qg_node *first = NULL;
+    bool can = false;
+    if (!env->backend || !(env->backend->quirks & QG_QUIRK(PPQ_OLD_SLOTS)))
+        return QG_OK;
+    for (size_t i = 0; i < g->node.n && !first; i++)
+        if (has_limits(g->node.at[i]))
+            first = g->node.at[i];
+    if (!first)
+        return QG_OK;
+    assert(!g->outer);
+    QG_TRY(can_upgrade(env, &can));
+    if (!can)
+        return qg_pass_near_miss(env, "limits", first, "%s", qg_ctx_message(env->ctx));
+    env->changed++;
+    QG_TRY(qg_pass_matched(env, "limits"));
+    QG_TRY(qg_graph_upgrade(g, OPSET));
+    for (size_t i = 0; i < g->node.n; i++)
+        if (g->node.at[i]->op->clamp && g->node.at[i]->op->max_in == 3)
+            QG_TRY(fill_limits(g, g->node.at[i]));
+    return QG_OK;
+}
+
+const qg_pass qg_pass_limits_as_inputs = {
+    .name = "limits-as-inputs",
+    .summary = "limits that are attributes get endpoints, for parity",
+    .needs = QG_A_TOPO,
+    .breaks = QG_A_TOPO | QG_A_SHAPE,
+    .run = run,
+};
