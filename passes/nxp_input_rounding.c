@@ -8,12 +8,23 @@
 #include "engine/quant/quirk.h"
 #include "passes/passes.h"
 
+/* D21: of two slots that read one value PPQ sees the first. */
+static bool is_overlooked(const qg_pass_env *env, const qg_tqc *t)
+{
+    bool first_only = (env->quant->quirks & QG_QUIRK(PPQ_FIRST_SLOT_ONLY)) != 0;
+    for (uint32_t k = 0; first_only && k < t->slot; k++)
+        if (t->node->in[k] == t->node->in[t->slot])
+            return true;
+    return false;
+}
+
 /* Read from the host, or, with the quirk, from anywhere but a quantized node. */
 static bool comes_from_outside(const qg_pass_env *env, const qg_tqc *t)
 {
     const qg_value *v = qg_tqc_value(t);
     assert(v);
-    if (t->is_output || (v->def && v->def->platform == QG_PLATFORM_QUANTIZED))
+    if (t->is_output || (v->def && v->def->platform == QG_PLATFORM_QUANTIZED) ||
+        is_overlooked(env, t))
         return false;
     return !v->constant || (env->quant->quirks & QG_QUIRK(PPQ_ROUND_CONSTANTS)) != 0;
 }

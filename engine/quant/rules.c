@@ -122,7 +122,8 @@ static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
     const qg_value *v = qg_tqc_value(t);
     bool weight = !t->is_output && qg_op_in_role(op, t->slot) == 'w';
     int axis = op->weight_axis && weight ? op->weight_axis(t->node) : -1;
-    if (axis >= 0 && v->type.rank == 2 && (m->q->quirks & QG_QUIRK(PPQ_REDUCTION_AXIS)))
+    bool product = v->type.rank == 2 || qg_op_slot_of(op, 'b') < 0; /* Gemm, MatMul */
+    if (axis >= 0 && product && (m->q->quirks & QG_QUIRK(PPQ_REDUCTION_AXIS)))
         axis = 0;
     if (axis < 0)
         return qg_fail(m->q->ctx, QG_ECONFIG,
