@@ -371,7 +371,9 @@ static qg_status settle(calibration *c, watched *w, qg_arena *scratch)
     o->pass++;
     qg_arena_reset(scratch);
     if (o->pass < o->observer->passes)
-        return o->observer->next(c->env->ctx, o, c->total + w->offset);
+        return o->observer->next
+                   ? o->observer->next(c->env->ctx, o, c->total + w->offset)
+                   : QG_OK;
     c->env->changed++;
     return qg_observe_finish(c->env->quant, w->tqc, o, c->total + w->offset, scratch);
 }

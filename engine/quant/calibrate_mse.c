@@ -95,7 +95,7 @@ qg_status qg_mse_ppq(qg_ctx *ctx, const qg_histogram *h, size_t levels, bool sym
     struct found best = { .loss = INFINITY };
     try_grid(h, (qg_mse_grid){ 0, steps + 1, levels * (steps + 1) }, &best);
     for (size_t start = 0; start < h->bins; start += 8) {
-        if (start > 0 && (symmetric || (double)start * width + low > 0))
+        if (symmetric ? start > 0 : (double)start * width + low > 0)
             break;
         for (size_t step = 1; step <= steps; step++)
             if (start + levels * step <= h->bins + levels)

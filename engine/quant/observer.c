@@ -261,7 +261,8 @@ static qg_status make_passes(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
         QG_TRY(ob->see(ctx, o, state, 0, x, a));
         if (++o->pass == ob->passes)
             return QG_OK;
-        QG_TRY(ob->next(ctx, o, state));
+        if (ob->next)
+            QG_TRY(ob->next(ctx, o, state));
     }
 }
 

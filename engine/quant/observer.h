@@ -66,7 +66,7 @@ struct qg_observer {
     const char *name, *summary, *source;
     bool per_channel; /* can serve PER_CHANNEL schemes */
     bool ordered;     /* see the file comment; then merge is NULL */
-    unsigned passes;  /* over the data, at least 1; `next` is there when above 1 */
+    unsigned passes;  /* over the data, at least 1 */
     uint32_t policy;  /* schemes must have all of these bits; 0: any scheme */
     double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
 
@@ -80,7 +80,7 @@ struct qg_observer {
     void (*merge)(const qg_observe *o, void *into, const void *from);
 
     /* Between passes, on the merged state, which has seen something: makes it what
-     * pass o->pass starts with. */
+     * pass o->pass starts with.  NULL: it does already. */
     qg_status (*next)(qg_ctx *ctx, const qg_observe *o, void *state);
 
     /* Observers that read statistics instead (quant/derive.h) have `pick`, one pass and

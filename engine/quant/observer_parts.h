@@ -1,11 +1,13 @@
 /* observer_parts.h -- what the files of observer families share: walking a tensor
- * channel by channel, and its smallest and largest value.  Private to engine/quant.
+ * channel by channel, its smallest and largest value, and bins over a range that an
+ * earlier pass has found.  Private to engine/quant.
  *
  * Any strides; runs go along the innermost axis, or over all of memory when channels do
  * not matter and there are no gaps. */
 #ifndef QG_ENGINE_QUANT_OBSERVER_PARTS_H
 #define QG_ENGINE_QUANT_OBSERVER_PARTS_H
 
+#include "engine/quant/histogram.h"
 #include "engine/quant/observer.h"
 
 /* A run of n floats of one channel, `stride` apart. */
@@ -40,6 +42,47 @@ qg_status qg_minmax_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                            qg_arena *scratch, qg_found *out);
 qg_status qg_minmax_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
                          qg_arena *scratch, qg_found *out);
+
+/* The state of observers that count in a second pass: the range first (all), then
+ * counts over it.  One channel. */
+typedef struct qg_binned {
+    qg_extent all;   /* of x; valid after pass 0 */
+    float least;     /* smallest |x| */
+    int64_t count[]; /* [value of BINS] of pass 1 */
+} qg_binned;
+
+/* Adds a run to b->count by a tool's own rule; what b->all does not hold is dropped. */
+typedef void qg_bin_counter(const qg_observe *o, qg_binned *b, const float *x,
+                            int64_t n, int64_t stride);
+
+size_t qg_binned_bins(const qg_observe *o);
+size_t qg_binned_bytes(const qg_observe *o);
+void qg_binned_begin(const qg_observe *o, void *state);
+/* Pass 0, and pass 1. */
+qg_status qg_binned_range(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
+                          const qg_tensor *x);
+void qg_binned_count(const qg_observe *o, void *state, const qg_tensor *x,
+                     qg_bin_counter *counter);
+void qg_binned_merge(const qg_observe *o, void *into, const void *from);
+double qg_binned_absmax(const qg_binned *b);
+
+/* torch.histc: bin (int)((v - low) * bins / (high - low)) in float32; `absolute`: of
+ * |x|.  high goes to the last bin. */
+typedef struct qg_torch_bins {
+    float low, high;
+    bool absolute;
+} qg_torch_bins;
+void qg_torch_count(qg_torch_bins t, const float *x, int64_t n, int64_t stride,
+                    size_t bins, int64_t *count);
+
+/* A copy of the counts with edges low + k * ((high - low) / bins); high > low. */
+QG_NODISCARD qg_status qg_binned_histogram(qg_ctx *ctx, const qg_observe *o,
+                                           const qg_binned *b, double low, double high,
+                                           qg_arena *a, qg_histogram *h);
+
+/* The scale itself is what was found, for channel c: at least the min-scale and finite;
+ * offset 0. */
+void qg_found_scale(const qg_observe *o, qg_found *out, size_t c, double scale);
 
 /* The same of percentile: order statistics per sample, averaged (spec/ppq.md 3.4). */
 size_t qg_percentile_bytes(const qg_observe *o);
