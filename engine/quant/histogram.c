@@ -78,7 +78,7 @@ size_t qg_histogram_quantile(const qg_histogram *h, double fraction)
 
 static double rounded(qg_edge_type t, double x)
 {
-    return t == QG_EDGE_F32 ? (double)(float)x : x;
+    return t == QG_EDGE_F32 || t == QG_EDGE_GROWN ? (double)(float)x : x;
 }
 
 /* numpy.linspace(low, high, bins + 1); equal ends are moved apart by a half each. */
@@ -103,13 +103,14 @@ static void uniform_edges(qg_edge_type t, double low, double high, qg_histogram 
 
 /* numpy's fast binning: computed, then corrected by one where rounding put it on the
  * wrong side of the stored edge. */
-static void count_uniform(qg_edge_type t, qg_histogram *h, const float *x, size_t n)
+void qg_histogram_count(qg_edge_type t, const qg_histogram *h, qg_elements e)
 {
     double first = h->edge[0], last = h->edge[h->bins];
     double width = rounded(t, last - first);
-    for (size_t i = 0; i < n; i++) {
-        double v = (double)x[i];
-        if (v < first || v > last)
+    for (int64_t i = 0; i < e.n; i++) {
+        double v = (double)e.x[i * e.stride];
+        v = e.absolute ? fabs(v) : v;
+        if (!(v >= first && v <= last))
             continue;
         double at = rounded(t, rounded(t, v - first) / width);
         size_t j = (size_t)rounded(t, at * (double)h->bins);
@@ -175,7 +176,18 @@ static qg_status check_bins(qg_ctx *ctx, double bins)
                          bins, MOST_BINS);
 }
 
-/* Appends numpy.arange(last + width, absmax + width, width) to the edges. */
+qg_status qg_histogram_uniform(qg_ctx *ctx, qg_arena *a, qg_edge_type type, double low,
+                               double high, qg_histogram *h)
+{
+    assert(low <= high);
+    QG_TRY(check_bins(ctx, (double)h->bins));
+    QG_TRY(allocate(ctx, a, h->bins, h));
+    uniform_edges(type, low, high, h);
+    return QG_OK;
+}
+
+/* Appends numpy.arange(last + width, absmax + width, width) to the edges: its length and
+ * first two values in their type, the rest from these in double. */
 static qg_status append_edges(qg_ctx *ctx, qg_arena *a, qg_edge_type t,
                               const qg_histogram *old, double absmax, qg_histogram *h)
 {
@@ -187,9 +199,11 @@ static qg_status append_edges(qg_ctx *ctx, qg_arena *a, qg_edge_type t,
     QG_TRY(allocate(ctx, a, old->bins + (size_t)fmax(more, 0), h));
     memcpy(h->count, old->count, old->bins * sizeof *h->count);
     memcpy(h->edge, old->edge, (old->bins + 1) * sizeof *h->edge);
-    double step = rounded(t, rounded(t, first + width) - first);
-    for (size_t k = 0; old->bins + k < h->bins; k++)
-        h->edge[old->bins + 1 + k] = rounded(t, first + rounded(t, (double)k * step));
+    double step = rounded(t, first + width) - first;
+    for (size_t k = 0; old->bins + k < h->bins; k++) {
+        double edge = first + (double)k * step;
+        h->edge[old->bins + 1 + k] = t == QG_EDGE_GROWN ? edge : rounded(t, edge);
+    }
     return QG_OK;
 }
 
@@ -206,6 +220,7 @@ qg_status qg_histogram_add_absolute(qg_ctx *ctx, qg_arena *a, qg_histogram_growt
         uniform_edges(g->type, e.absmin, e.absmax, &h);
     } else if (e.absmax > h.edge[h.bins]) {
         QG_TRY(append_edges(ctx, a, g->type, &g->h, e.absmax, &h));
+        g->type = g->type == QG_EDGE_GROWN ? QG_EDGE_F64 : g->type;
     }
     for (size_t i = 0; i < n; i++) {
         double v = fabs((double)x[i]);
@@ -263,7 +278,74 @@ qg_status qg_histogram_add_signed(qg_ctx *ctx, qg_arena *a, qg_histogram_growth 
     } else if (e.absmax > g->threshold) {
         QG_TRY(widen(ctx, a, g, e.absmax));
     }
-    count_uniform(g->type, &g->h, x, n);
+    qg_histogram_count(g->type, &g->h, (qg_elements){ x, (int64_t)n, 1, false });
+    note_extremes(g, &e, first);
+    return QG_OK;
+}
+
+/* torch.linspace(0, top, bins + 1) in float32: from both ends. */
+static void torch_linspace(float top, qg_histogram *h)
+{
+    float step = top / (float)h->bins;
+    for (size_t k = 0; k <= h->bins; k++)
+        h->edge[k] = k < (h->bins + 1) / 2
+                         ? (double)(step * (float)k)
+                         : (double)(top - step * (float)(h->bins - k));
+}
+
+/* More bins of the same width; old counts stay where they are. */
+static qg_status torch_widen(qg_ctx *ctx, qg_arena *a, qg_histogram_growth *g,
+                             float absmax)
+{
+    const qg_histogram *old = &g->h;
+    float width = (float)old->edge[1] - (float)old->edge[0];
+    double bins = (double)ceilf(absmax / width);
+    double edges = ceil((double)(absmax + width) / (double)width);
+    qg_histogram h;
+    QG_TRY(check_bins(ctx, bins));
+    assert(bins >= (double)old->bins);
+    QG_TRY(allocate(ctx, a, (size_t)bins, &h));
+    for (size_t k = 0; k <= h.bins; k++)
+        h.edge[k] = (double)(float)((double)k * (double)width);
+    memcpy(h.count, old->count, old->bins * sizeof *h.count);
+    g->threshold = (double)(float)((edges - 1) * (double)width);
+    g->h = h;
+    return QG_OK;
+}
+
+/* torch.histc over [0, threshold]. */
+static void torch_count(const qg_histogram_growth *g, const float *x, size_t n)
+{
+    const float top = (float)g->threshold, bins = (float)g->h.bins;
+    for (size_t i = 0; i < n; i++) {
+        float v = fabsf(x[i]);
+        if (!(v <= top))
+            continue;
+        size_t j = (size_t)(v * bins / top);
+        g->h.count[j < g->h.bins ? j : g->h.bins - 1]++;
+    }
+}
+
+qg_status qg_histogram_add_torch(qg_ctx *ctx, qg_arena *a, qg_histogram_growth *g,
+                                 const float *x, size_t n)
+{
+    struct extremes e;
+    bool first = g->h.bins == 0;
+    QG_TRY(find_extremes(ctx, x, n, &e));
+    if (first && e.absmax == 0) {
+        g->zeros += n;
+        return QG_OK;
+    }
+    if (first) {
+        QG_TRY(check_bins(ctx, (double)g->bins));
+        QG_TRY(allocate(ctx, a, g->bins, &g->h));
+        torch_linspace((float)e.absmax, &g->h);
+        g->threshold = e.absmax;
+        g->h.count[0] = (int64_t)g->zeros;
+    } else if (e.absmax > g->threshold) {
+        QG_TRY(torch_widen(ctx, a, g, (float)e.absmax));
+    }
+    torch_count(g, x, n);
     note_extremes(g, &e, first);
     return QG_OK;
 }

@@ -52,7 +52,23 @@ typedef enum qg_edge_type {
     QG_EDGE_F32,     /* float32 data, numpy 2 */
     QG_EDGE_F64,     /* float64 data */
     QG_EDGE_ROUNDED, /* float32 data, numpy 1: in double, then rounded */
+    QG_EDGE_GROWN,   /* float32 data; what is appended stays double, as arange makes it:
+                      * QG_EDGE_F32 until then, QG_EDGE_F64 afterwards */
 } qg_edge_type;
+
+/* numpy.histogram(x, bins, range=(low, high)) in two steps: the edges (equal ends are
+ * moved apart by a half each) over zeroed counts, and counting into them.  h->bins is
+ * given; QG_ECONFIG unless it is 1..2^24. */
+QG_NODISCARD qg_status qg_histogram_uniform(qg_ctx *ctx, qg_arena *a, qg_edge_type type,
+                                            double low, double high, qg_histogram *h);
+
+/* n elements `stride` apart; what lies outside, and NaN, is dropped. */
+typedef struct qg_elements {
+    const float *x;
+    int64_t n, stride;
+    bool absolute; /* count |x| */
+} qg_elements;
+void qg_histogram_count(qg_edge_type type, const qg_histogram *h, qg_elements e);
 
 /* A histogram that grows; begins as { .type, .bins } and zeros.  Growing leaves the old
  * arrays in the arena. */
@@ -62,6 +78,7 @@ typedef struct qg_histogram_growth {
     qg_histogram h;
     double min, max;  /* of all samples, signed; valid after the first batch */
     double threshold; /* of qg_histogram_add_signed */
+    uint64_t zeros;   /* of qg_histogram_add_torch: seen before anything else */
     uint64_t dropped; /* samples below the first edge (a defect of add_absolute) */
 } qg_histogram_growth;
 
@@ -74,6 +91,18 @@ typedef struct qg_histogram_growth {
 QG_NODISCARD qg_status qg_histogram_add_absolute(qg_ctx *ctx, qg_arena *a,
                                                  qg_histogram_growth *g, const float *x,
                                                  size_t n);
+
+/* |x| as pytorch-quantization does it by default (torch branch): the first batch spans
+ * [0, max |x|] by linspace; a larger max gives ceil(max / width) bins and edges by
+ * arange(0, max + width, width); bins are found by torch.histc over [0, last edge],
+ * which is `threshold`.  Batches of zeros before any other are counted in `zeros` until
+ * there are bins (pytorch-quantization divides by zero there).
+ * When rounding makes arange one edge short, one is added (pytorch-quantization would
+ * read past its end there); one too many is kept as the range of histc, as there.
+ * Failures as above. */
+QG_NODISCARD qg_status qg_histogram_add_torch(qg_ctx *ctx, qg_arena *a,
+                                              qg_histogram_growth *g, const float *x,
+                                              size_t n);
 
 /* Signed x as ONNX Runtime does it: bins over [-T, T], T = max |x|; a larger T adds the
  * same number of bins on both sides.  Failures as above. */

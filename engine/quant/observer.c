@@ -66,7 +66,7 @@ static const char *list_params(const qg_observer *o, char *text, size_t room)
     text[0] = '\0';
     for (int p = 0; p < QG_NOBSERVER_PARAM && n < room; p++)
         if (o->value[p] != 0)
-            n += (size_t)snprintf(text + n, room - n, "%s%s (%g to %g)", n ? ", " : "",
+            n += (size_t)snprintf(text + n, room - n, "%s%s (%.7g to %.7g)", n ? ", " : "",
                                   param_row[p].name, param_row[p].limit.least,
                                   param_row[p].limit.most);
     return text;
@@ -79,6 +79,12 @@ static qg_status unknown(qg_ctx *ctx, const char *what, const char *name)
 {
     char hint[QG_SUGGEST_TEXT];
     qg_suggest near = qg_suggest_for(name);
+    if (strcmp(name, "ncnn-eq") == 0)
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "%s%sobserver ncnn-eq compares outputs of layers, which takes "
+                       "runs of the network for each candidate, expected ncnn-kl or "
+                       "ncnn-aciq",
+                       what, colon(what));
     for (const qg_observer *const *o = qg_observers; *o; o++)
         qg_suggest_try(&near, (*o)->name);
     return qg_fail(
@@ -105,7 +111,7 @@ qg_status qg_observer_check(qg_ctx *ctx, const char *what, const qg_observer_set
         qg_param_limit l = param_row[p].limit;
         if (!(v >= l.least && v <= l.most) || (l.whole && v != trunc(v)))
             return qg_fail(ctx, QG_ECONFIG,
-                           "%s%sobserver %s: %s=%g, expected %s from %g to %g", what,
+                           "%s%sobserver %s: %s=%g, expected %s from %.7g to %.7g", what,
                            colon(what), o->name, param_row[p].name, v,
                            l.whole ? "a whole number" : "a number", l.least, l.most);
     }

@@ -130,3 +130,36 @@ void qg_found_scale(const qg_observe *o, qg_found *out, size_t c, double scale)
     out->scale[c] = (float)fmin(fmax(scale, least), FLT_MAX);
     out->offset[c] = 0;
 }
+
+/* --- all elements as one array --- */
+
+typedef struct gathering {
+    float *to;
+    size_t n;
+} gathering;
+
+static void gather_run(void *ud, size_t channel, const float *x, int64_t n,
+                       int64_t stride)
+{
+    gathering *g = ud;
+    (void)channel;
+    for (int64_t i = 0; i < n; i++)
+        g->to[g->n++] = x[i * stride];
+}
+
+qg_status qg_observe_flat(qg_ctx *ctx, const qg_observe *o, const qg_tensor *x,
+                          qg_arena *scratch, const float **out)
+{
+    size_t n = (size_t)qg_tensor_count(x);
+    if (qg_tensor_is_plain(x)) {
+        *out = x->f32;
+        return QG_OK;
+    }
+    gathering g = { .to = qg_arena_raw(scratch, n, sizeof(float)) };
+    if (!g.to)
+        return qg_nomem(ctx);
+    qg_observe_walk(o, x, gather_run, &g);
+    assert(g.n == n);
+    *out = g.to;
+    return QG_OK;
+}

@@ -46,9 +46,10 @@ qg_status qg_minmax_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution
 /* The state of observers that count in a second pass: the range first (all), then
  * counts over it.  One channel. */
 typedef struct qg_binned {
-    qg_extent all;   /* of x; valid after pass 0 */
-    float least;     /* smallest |x| */
-    int64_t count[]; /* [value of BINS] of pass 1 */
+    qg_extent all;      /* of x; valid after pass 0 */
+    float least;        /* smallest |x| */
+    const double *edge; /* [bins + 1] of `next`, in o->keep; NULL: none needed */
+    int64_t count[];    /* [value of BINS] of pass 1 */
 } qg_binned;
 
 /* Adds a run to b->count by a tool's own rule; what b->all does not hold is dropped. */
@@ -79,6 +80,11 @@ void qg_torch_count(qg_torch_bins t, const float *x, int64_t n, int64_t stride,
 QG_NODISCARD qg_status qg_binned_histogram(qg_ctx *ctx, const qg_observe *o,
                                            const qg_binned *b, double low, double high,
                                            qg_arena *a, qg_histogram *h);
+
+/* All elements of x in some order: x's own memory, or a copy in scratch.  One channel. */
+QG_NODISCARD qg_status qg_observe_flat(qg_ctx *ctx, const qg_observe *o,
+                                       const qg_tensor *x, qg_arena *scratch,
+                                       const float **out);
 
 /* The scale itself is what was found, for channel c: at least the min-scale and finite;
  * offset 0. */
