@@ -186,8 +186,8 @@ qg_status qg_histogram_uniform(qg_ctx *ctx, qg_arena *a, qg_edge_type type, doub
     return QG_OK;
 }
 
-/* Appends numpy.arange(last + width, absmax + width, width) to the edges: its length and
- * first two values in their type, the rest from these in double. */
+/* Appends numpy.arange(last + width, absmax + width, width) to the edges: its length
+ * and first two values in their type, the rest from these in double. */
 static qg_status append_edges(qg_ctx *ctx, qg_arena *a, qg_edge_type t,
                               const qg_histogram *old, double absmax, qg_histogram *h)
 {
@@ -316,6 +316,7 @@ static qg_status torch_widen(qg_ctx *ctx, qg_arena *a, qg_histogram_growth *g,
 /* torch.histc over [0, threshold]. */
 static void torch_count(const qg_histogram_growth *g, const float *x, size_t n)
 {
+    assert(g->h.bins > 0 && g->threshold > 0);
     const float top = (float)g->threshold, bins = (float)g->h.bins;
     for (size_t i = 0; i < n; i++) {
         float v = fabsf(x[i]);

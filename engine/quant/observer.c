@@ -66,9 +66,9 @@ static const char *list_params(const qg_observer *o, char *text, size_t room)
     text[0] = '\0';
     for (int p = 0; p < QG_NOBSERVER_PARAM && n < room; p++)
         if (o->value[p] != 0)
-            n += (size_t)snprintf(text + n, room - n, "%s%s (%.7g to %.7g)", n ? ", " : "",
-                                  param_row[p].name, param_row[p].limit.least,
-                                  param_row[p].limit.most);
+            n += (size_t)snprintf(text + n, room - n, "%s%s (%.7g to %.7g)",
+                                  n ? ", " : "", param_row[p].name,
+                                  param_row[p].limit.least, param_row[p].limit.most);
     return text;
 }
 
@@ -111,8 +111,8 @@ qg_status qg_observer_check(qg_ctx *ctx, const char *what, const qg_observer_set
         qg_param_limit l = param_row[p].limit;
         if (!(v >= l.least && v <= l.most) || (l.whole && v != trunc(v)))
             return qg_fail(ctx, QG_ECONFIG,
-                           "%s%sobserver %s: %s=%g, expected %s from %.7g to %.7g", what,
-                           colon(what), o->name, param_row[p].name, v,
+                           "%s%sobserver %s: %s=%g, expected %s from %.7g to %.7g",
+                           what, colon(what), o->name, param_row[p].name, v,
                            l.whole ? "a whole number" : "a number", l.least, l.most);
     }
     return QG_OK;

@@ -21,6 +21,21 @@
  * The driver (passes/calibrate_activations.c) makes as many passes as the observer that
  * needs most, and watches in a later pass only those that asked for it.
  *
+ * Families     two of them read the data in ways that differ on purpose
+ *
+ *     ours      minmax, percentile, ...   what we hold to be right
+ *     ppq-      PPQ 0.6.6 on the CPU      with its defects; scale of a range as in 3.2
+ *     ort-      onnxruntime.quantization  all samples as one batch, as quantize_static
+ *                                         does it; -stream: one batch per sample; scale
+ *                                         and zero point by compute_scale_zp
+ *     nvidia-   pytorch-quantization      one batch per sample; scale = amax / qmax
+ *     ncnn-     ncnn2table                scale = threshold / qmax
+ *
+ * A family promises what its tool computes, to the last bit where the arithmetic is
+ * known (vectors of spec/algorithms.md 8) and to rounding of the forward pass on a
+ * network.  Where the tool stops with an exception, or divides by zero, the row says
+ * what happens instead.
+ *
  * Range or scale  finish gives a range, from which qg_scheme_from_range makes scale and
  *                 offset, or the scale itself where the source has a formula of its
  *                 own.
@@ -28,7 +43,36 @@
  * Memory     one state per observed endpoint and worker.
  *
  * To add one: a row in the file of its family, a line in observers.def, a test against
- * numbers computed elsewhere. */
+ * numbers computed elsewhere.  In full, the largest |x| of any sample:
+ *
+ *     static size_t bytes(const qg_observe *o) { return sizeof(float); }
+ *
+ *     static qg_status see(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
+ *                          const qg_tensor *x, qg_arena *scratch)
+ *     {
+ *         qg_observe_walk(o, x, widen, state);           // observer_parts.h
+ *         return QG_OK;
+ *     }
+ *
+ *     static void merge(const qg_observe *o, void *into, const void *from)
+ *     {
+ *         *(float *)into = fmaxf(*(float *)into, *(const float *)from);
+ *     }
+ *
+ *     static qg_status finish(qg_ctx *ctx, const qg_observe *o, const void *state,
+ *                             qg_arena *scratch, qg_found *out)
+ *     {
+ *         out->high[0] = *(const float *)state;
+ *         out->low[0] = -out->high[0];
+ *         return QG_OK;
+ *     }
+ *
+ *     const qg_observer qg_observer_absmax = {
+ *         .name = "absmax", .summary = "largest size of any element", .source = "...",
+ *         .passes = 1, .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
+ *         .bytes = bytes, .see = see, .merge = merge, .finish = finish };
+ *
+ * Every row has min-scale: a range of width zero must not give a scale of zero. */
 #ifndef QG_ENGINE_QUANT_OBSERVER_H
 #define QG_ENGINE_QUANT_OBSERVER_H
 

@@ -80,6 +80,7 @@ void qg_binned_merge(const qg_observe *o, void *into, const void *from)
 {
     qg_binned *a = into;
     const qg_binned *b = from;
+    assert(a != b && a->edge == b->edge);
     a->all.low = fminf(a->all.low, b->all.low);
     a->all.high = fmaxf(a->all.high, b->all.high);
     a->least = fminf(a->least, b->least);
@@ -96,6 +97,7 @@ void qg_torch_count(qg_torch_bins t, const float *x, int64_t n, int64_t stride,
                     size_t bins, int64_t *count)
 {
     const float width = t.high - t.low, total = (float)bins;
+    assert(count && bins > 0 && width > 0);
     for (int64_t i = 0; i < n; i++) {
         float v = t.absolute ? fabsf(x[i * stride]) : x[i * stride];
         if (!(v >= t.low && v <= t.high))
@@ -106,17 +108,17 @@ void qg_torch_count(qg_torch_bins t, const float *x, int64_t n, int64_t stride,
 }
 
 qg_status qg_binned_histogram(qg_ctx *ctx, const qg_observe *o, const qg_binned *b,
-                              double low, double high, qg_arena *a, qg_histogram *h)
+                              qg_range r, qg_arena *a, qg_histogram *h)
 {
     size_t bins = qg_binned_bins(o);
-    double width = (high - low) / (double)bins;
-    assert(high > low);
+    double width = (r.high - r.low) / (double)bins;
+    assert(r.high > r.low && bins > 1);
     double *edge = QG_NEWN(a, bins + 1, double);
     int64_t *count = QG_NEWN(a, bins, int64_t);
     if (!edge || !count)
         return qg_nomem(ctx);
     for (size_t k = 0; k <= bins; k++)
-        edge[k] = low + (double)k * width;
+        edge[k] = r.low + (double)k * width;
     memcpy(count, b->count, bins * sizeof *count);
     *h = (qg_histogram){ bins, count, edge };
     return QG_OK;

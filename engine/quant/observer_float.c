@@ -90,6 +90,7 @@ static void try_value(const trial *t, size_t channel, float v)
     }
 }
 
+/* Stops at the first NaN or infinity: the sample is refused then. */
 static void try_run(void *ud, size_t channel, const float *x, int64_t n, int64_t stride)
 {
     trial *t = ud;
@@ -114,6 +115,7 @@ static float element(const qg_tensor *x, int64_t i)
 static void try_some(trial *t, const qg_tensor *x, size_t fetches)
 {
     int64_t n = qg_tensor_count(x);
+    assert(n > 0 && fetches > 0);
     uint32_t seed = 0x20211230u;
     for (size_t i = 0; i < fetches; i++, seed = next_index(seed)) {
         float v = element(x, (int64_t)seed % n);
@@ -151,6 +153,7 @@ static qg_status floating_finish(qg_ctx *ctx, const qg_observe *o, const void *s
     const double *total = state;
     (void)ctx;
     (void)scratch;
+    assert(CANDIDATES > 1);
     for (size_t c = 0; c < o->channels; c++) {
         const double *sum = total + c * CANDIDATES;
         size_t best = 0;

@@ -13,10 +13,12 @@
 
 /* --- kl: the largest |x|, then bins over it without zeros --- */
 
+/* In float32, as ncnn: the quotient first, then the product. */
 static void count(const qg_observe *o, qg_binned *b, const float *x, int64_t n,
                   int64_t stride)
 {
     const float top = (float)qg_binned_absmax(b);
+    assert(o->pass == 1 && top >= 0);
     const size_t bins = qg_binned_bins(o);
     for (int64_t i = 0; i < n; i++) {
         float v = fabsf(x[i * stride]);
@@ -46,7 +48,7 @@ static qg_status kl_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
     qg_range_choice c = { 0 };
     if (top > 0) {
         size_t levels = (size_t)qg_observe_value(o, QG_PARAM_LEVELS);
-        QG_TRY(qg_binned_histogram(ctx, o, b, 0, top, scratch, &h));
+        QG_TRY(qg_binned_histogram(ctx, o, b, (qg_range){ .high = top }, scratch, &h));
         QG_TRY(qg_kl_ncnn(ctx, scratch, &h, levels, NULL, &c));
     }
     qg_found_scale(o, out, 0, c.high / (double)o->scheme->qmax);
@@ -98,6 +100,7 @@ static qg_status aciq_see(qg_ctx *ctx, const qg_observe *o, void *state, size_t 
     return qg_minmax_see(ctx, o, &a->all, sample, x, scratch);
 }
 
+/* Whoever saw the highest sample knows its size. */
 static void aciq_merge(const qg_observe *o, void *into, const void *from)
 {
     aciq *a = into;

@@ -16,6 +16,7 @@
 /* Codes below zero are not used. */
 static bool is_unsigned(const qg_observe *o) { return o->scheme->qmin >= 0; }
 
+/* The one row that tells channels apart. */
 static qg_status max_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                             qg_arena *scratch, qg_found *out)
 {
@@ -63,6 +64,7 @@ static qg_status growth_see(qg_ctx *ctx, const qg_observe *o, qg_histogram_growt
                             const qg_tensor *x, qg_arena *scratch, growing *add)
 {
     const float *flat;
+    assert(o->keep && o->channels == 1);
     QG_TRY(qg_observe_flat(ctx, o, x, scratch, &flat));
     return add(ctx, o->keep, g, flat, (size_t)qg_tensor_count(x));
 }
@@ -83,6 +85,7 @@ static qg_status numpy_see(qg_ctx *ctx, const qg_observe *o, void *state, size_t
 
 static void found_amax(const qg_observe *o, double amax, qg_found *out)
 {
+    assert(amax >= 0 && o->scheme->qmax > 0);
     qg_found_scale(o, out, 0, amax / (double)o->scheme->qmax);
 }
 
@@ -102,6 +105,8 @@ static qg_status percentile_finish(qg_ctx *ctx, const qg_observe *o, const void 
     return QG_OK;
 }
 
+/* The last of equal minima, by qg_kl_search; levels as in the source: 2^(bits - 1), or
+ * 2^bits for codes without sign. */
 static qg_status entropy_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                                 qg_arena *scratch, qg_found *out)
 {
@@ -117,6 +122,7 @@ static qg_status entropy_finish(qg_ctx *ctx, const qg_observe *o, const void *st
     return QG_OK;
 }
 
+/* The center of the best bin; rounding as the source models it, +-(2^(bits - 1) - 1). */
 static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                             qg_arena *scratch, qg_found *out)
 {

@@ -73,6 +73,7 @@ static void extent_run(void *ud, size_t channel, const float *x, int64_t n,
     all->broken |= e.broken;
 }
 
+/* Of this sample alone; NaN and infinities are refused with its index. */
 static qg_status sample_extent(qg_ctx *ctx, const qg_observe *o, size_t sample,
                                const qg_tensor *x, qg_extent *e)
 {
@@ -88,12 +89,14 @@ static qg_status average_see(qg_ctx *ctx, const qg_observe *o, void *state,
     qg_extent e;
     (void)scratch;
     QG_TRY(sample_extent(ctx, o, sample, x, &e));
+    assert(e.low <= e.high);
     a->low += e.low;
     a->high += e.high;
     a->n++;
     return QG_OK;
 }
 
+/* float32 division, as numpy.nanmean of float32. */
 static qg_status average_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                                 qg_arena *scratch, qg_found *out)
 {
@@ -104,6 +107,7 @@ static qg_status average_finish(qg_ctx *ctx, const qg_observe *o, const void *st
                        (double)(a->high / (float)a->n), out);
 }
 
+/* The first sample counts fully; then range += averaging * (sample - range). */
 static qg_status moving_see(qg_ctx *ctx, const qg_observe *o, void *state,
                             size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
@@ -123,6 +127,7 @@ static qg_status moving_finish(qg_ctx *ctx, const qg_observe *o, const void *sta
 {
     const average *a = state;
     (void)scratch;
+    assert(a->n > 0 && a->low <= a->high);
     return found_range(ctx, o, (double)a->low, (double)a->high, out);
 }
 
@@ -189,6 +194,7 @@ static qg_status read_percentile(qg_ctx *ctx, const qg_observe *o,
     return QG_OK;
 }
 
+/* The window of least divergence, cut to what was seen. */
 static qg_status read_entropy(qg_ctx *ctx, const qg_observe *o, const qg_histogram *h,
                               qg_arena *scratch, qg_range_choice *c)
 {
@@ -212,6 +218,7 @@ static float float8_deviation(void)
         sum += v * v; /* the mean is 0 */
         n++;
     }
+    assert(n == 254); /* all but two NaN */
     return (float)sqrt(sum / n);
 }
 
@@ -246,6 +253,7 @@ static bool is_deviation(const qg_observe *o)
     return o->observer->value[QG_PARAM_POWER] != 0;
 }
 
+/* A row is told by the parameters that it has. */
 static reading *reading_of(const qg_observe *o)
 {
     return is_deviation(o)                            ? read_deviation
@@ -260,6 +268,7 @@ static qg_status found_choice(qg_ctx *ctx, const qg_observe *o,
                            : found_range(ctx, o, c->low, c->high, out);
 }
 
+/* Only percentile has a symmetric form of its own. */
 static bool counts_absolute(const qg_observe *o)
 {
     return o->observer->value[QG_PARAM_PERCENTILE] != 0 && is_symmetric(o);
@@ -271,6 +280,7 @@ static bool counts_absolute(const qg_observe *o)
 static qg_status batch_next(qg_ctx *ctx, const qg_observe *o, void *state)
 {
     qg_binned *b = state;
+    assert(o->pass == 1 && o->keep && b->all.low <= b->all.high);
     double top = qg_binned_absmax(b);
     double low = counts_absolute(o) ? (double)b->least : -top;
     qg_histogram h = { .bins = qg_binned_bins(o) };
@@ -279,6 +289,7 @@ static qg_status batch_next(qg_ctx *ctx, const qg_observe *o, void *state)
     return QG_OK;
 }
 
+/* Edges are shared by all workers, counts are the worker's. */
 static void batch_count(const qg_observe *o, qg_binned *b, const float *x, int64_t n,
                         int64_t stride)
 {
@@ -321,6 +332,7 @@ static void stream_begin(const qg_observe *o, void *state)
         (qg_histogram_growth){ .type = QG_EDGE_F32, .bins = qg_binned_bins(o) };
 }
 
+/* The histogram grows in o->keep; its old arrays stay there until finish. */
 static qg_status stream_see(qg_ctx *ctx, const qg_observe *o, void *state,
                             size_t sample, const qg_tensor *x, qg_arena *scratch)
 {

@@ -43,6 +43,20 @@ qg_status qg_minmax_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
 qg_status qg_minmax_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
                          qg_arena *scratch, qg_found *out);
 
+/* -- two passes: the range, then bins over it -------------------------------------
+ *
+ * A family supplies a counter and a finish:
+ *
+ *     static qg_status see(...)
+ *     {
+ *         if (o->pass == 0)
+ *             return qg_binned_range(ctx, o, state, sample, x);
+ *         qg_binned_count(o, state, x, count_by_my_rule);
+ *         return QG_OK;
+ *     }
+ *
+ * and the rest of its row is qg_binned_bytes, _begin and _merge. */
+
 /* The state of observers that count in a second pass: the range first (all), then
  * counts over it.  One channel. */
 typedef struct qg_binned {
@@ -56,7 +70,8 @@ typedef struct qg_binned {
 typedef void qg_bin_counter(const qg_observe *o, qg_binned *b, const float *x,
                             int64_t n, int64_t stride);
 
-size_t qg_binned_bins(const qg_observe *o);
+size_t qg_binned_bins(const qg_observe *o); /* the parameter BINS */
+/* Exact in both passes: extremes, and sums of integers. */
 size_t qg_binned_bytes(const qg_observe *o);
 void qg_binned_begin(const qg_observe *o, void *state);
 /* Pass 0, and pass 1. */
@@ -65,9 +80,10 @@ qg_status qg_binned_range(qg_ctx *ctx, const qg_observe *o, void *state, size_t 
 void qg_binned_count(const qg_observe *o, void *state, const qg_tensor *x,
                      qg_bin_counter *counter);
 void qg_binned_merge(const qg_observe *o, void *into, const void *from);
+/* max(|low|, |high|) of what pass 0 saw. */
 double qg_binned_absmax(const qg_binned *b);
 
-/* torch.histc: bin (int)((v - low) * bins / (high - low)) in float32; `absolute`: of
+/* torch.histc on the CPU, one run at a time: bin (int)((v - low) * bins / (high - low)) in float32; `absolute`: of
  * |x|.  high goes to the last bin. */
 typedef struct qg_torch_bins {
     float low, high;
@@ -76,12 +92,13 @@ typedef struct qg_torch_bins {
 void qg_torch_count(qg_torch_bins t, const float *x, int64_t n, int64_t stride,
                     size_t bins, int64_t *count);
 
-/* A copy of the counts with edges low + k * ((high - low) / bins); high > low. */
+/* A copy of the counts with edges low + k * (high - low) / bins of r; high > low. */
 QG_NODISCARD qg_status qg_binned_histogram(qg_ctx *ctx, const qg_observe *o,
-                                           const qg_binned *b, double low, double high,
-                                           qg_arena *a, qg_histogram *h);
+                                           const qg_binned *b, qg_range r, qg_arena *a,
+                                           qg_histogram *h);
 
-/* All elements of x in some order: x's own memory, or a copy in scratch.  One channel. */
+/* All elements of x in some order: x's own memory when it is plain, else a copy in
+ * scratch.  For observers of one channel that count and do not care about order. */
 QG_NODISCARD qg_status qg_observe_flat(qg_ctx *ctx, const qg_observe *o,
                                        const qg_tensor *x, qg_arena *scratch,
                                        const float **out);

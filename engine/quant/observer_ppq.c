@@ -74,12 +74,13 @@ static qg_status kl_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                            qg_arena *scratch, qg_found *out)
 {
     const qg_binned *b = state;
+    assert(is_symmetric(o) && b->all.low <= b->all.high);
     double top = qg_binned_absmax(b);
     size_t levels = (size_t)1 << (o->scheme->bits - 1);
     qg_histogram h;
     qg_range_choice best = { 0 };
     if (top > 0) {
-        QG_TRY(qg_binned_histogram(ctx, o, b, 0, top, scratch, &h));
+        QG_TRY(qg_binned_histogram(ctx, o, b, (qg_range){ .high = top }, scratch, &h));
         QG_TRY(qg_kl_ppq(ctx, scratch, &h, levels, NULL, &best));
     }
     double scale =
@@ -90,6 +91,7 @@ static qg_status kl_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
     return QG_OK;
 }
 
+/* Levels and start as in PPQ, so twice the resolution that there is (D12). */
 static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                             qg_arena *scratch, qg_found *out)
 {
@@ -101,7 +103,8 @@ static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
     qg_histogram h;
     qg_range_choice best = { .low = low, .high = high };
     if (high > low) {
-        QG_TRY(qg_binned_histogram(ctx, o, b, low, high, scratch, &h));
+        QG_TRY(
+            qg_binned_histogram(ctx, o, b, (qg_range){ low, high, 0, 0 }, scratch, &h));
         QG_TRY(qg_mse_ppq(ctx, &h, levels, symmetric, &best));
     }
     out->low[0] = best.low;
@@ -191,6 +194,7 @@ static qg_status add_rows(qg_ctx *ctx, const qg_observe *o, isotone *s,
     y.dim[axis] = x->dim[last];
     y.stride[axis] = x->stride[last];
     int64_t rows = qg_dims_product(&y, 0, last);
+    assert(x->dim[axis] > 1);
     for (int64_t r = 0; r < rows; r++) {
         const float *p = x->f32;
         int64_t rest = r;
@@ -202,6 +206,8 @@ static qg_status add_rows(qg_ctx *ctx, const qg_observe *o, isotone *s,
     return QG_OK;
 }
 
+/* A tensor without such an axis, or with one element along it, falls back to minmax
+ * (D76: PPQ raises). */
 static qg_status isotone_see(qg_ctx *ctx, const qg_observe *o, void *state,
                              size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
@@ -250,6 +256,7 @@ static bool row_borders(const qg_observe *o, pair p, border *at)
 /* Where most rows keep their order, at the first such scale. */
 static double best_scale(border *at, size_t n)
 {
+    assert(n > 0 && n % 2 == 0);
     double best = 0;
     long open = 0, most = 0;
     qsort(at, n, sizeof *at, border_order);
@@ -263,6 +270,7 @@ static double best_scale(border *at, size_t n)
     return best;
 }
 
+/* No row gives an interval: the range from 0 to the largest of the last row. */
 static qg_status isotone_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                                 qg_arena *scratch, qg_found *out)
 {

@@ -2,7 +2,27 @@
  *
  * All parameters of all observers are one list, so that backend files, --set,
  * --observer, quant.json and the journal know each of them by one name.  Which observer
- * has which is a column of the observers' table (observer.h). */
+ * has which is a column of the observers' table (observer.h).
+ *
+ *     percentile    of the elements of a sample (ours, PPQ) or of all (ORT, NVIDIA);
+ *                   0.9999 leaves one in ten thousand outside
+ *     min-scale     a floor under every scale, for tensors of zeros
+ *     bins          of the first histogram; one that grows gets more
+ *     levels        groups that kept bins are merged to: ORT's num_quantized_bins, 128
+ *                   of ncnn
+ *     first-bin     NVIDIA's start_bin: fewer bins are never kept
+ *     bin-stride    NVIDIA's stride
+ *     averaging     ORT's averaging_constant: range += averaging * (sample's - range)
+ *     power         of ORT's scenarios: 1 is `same`, 1/3 is `p3`
+ *     compare-axis  of isotone; negative counts from the end
+ *     fetches       of the floating observer, per tensor and sample
+ *
+ * In use:
+ *
+ *     set: {observer: ppq-kl, bins: 2048}                        a rule
+ *     --set 'op=Conv_3 slot=in0 observer=percentile percentile=0.999'
+ *     --observer ort-entropy,bins=2048                           all activations
+ *     "observer": "ppq-kl", "observer_parameters": {"bins": 2048.0}   quant.json */
 #ifndef QG_ENGINE_QUANT_OBSERVER_SETTING_H
 #define QG_ENGINE_QUANT_OBSERVER_SETTING_H
 
