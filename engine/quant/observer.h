@@ -47,8 +47,8 @@
  *
  *     static size_t bytes(const qg_observe *o) { return sizeof(float); }
  *
- *     static qg_status see(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
- *                          const qg_tensor *x, qg_arena *scratch)
+ *     static qg_status see(qg_ctx *ctx, const qg_observe *o, void *state,
+ *                          size_t sample, const qg_tensor *x, qg_arena *scratch)
  *     {
  *         qg_observe_walk(o, x, widen, state);           // observer_parts.h
  *         return QG_OK;

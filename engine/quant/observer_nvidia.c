@@ -122,7 +122,7 @@ static qg_status entropy_finish(qg_ctx *ctx, const qg_observe *o, const void *st
     return QG_OK;
 }
 
-/* The center of the best bin; rounding as the source models it, +-(2^(bits - 1) - 1). */
+/* The center of the best bin; codes as the source has them, +-(2^(bits - 1) - 1). */
 static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                             qg_arena *scratch, qg_found *out)
 {

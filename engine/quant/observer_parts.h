@@ -83,8 +83,11 @@ void qg_binned_merge(const qg_observe *o, void *into, const void *from);
 /* max(|low|, |high|) of what pass 0 saw. */
 double qg_binned_absmax(const qg_binned *b);
 
-/* torch.histc on the CPU, one run at a time: bin (int)((v - low) * bins / (high - low)) in float32; `absolute`: of
- * |x|.  high goes to the last bin. */
+/* torch.histc on the CPU, one run at a time, in float32: v goes to bin
+ *
+ *     (int)((v - low) * bins / (high - low))
+ *
+ * and high to the last one; `absolute`: of |x|. */
 typedef struct qg_torch_bins {
     float low, high;
     bool absolute;
