@@ -48,8 +48,18 @@ void qg_ppq_guess(qg_ppq_endpoint at, size_t count, qg_scheme *s)
         s->exponent_bits = s->qmax == e4m3_largest ? 4 : 5;
 }
 
+/* Platforms that PPQ does not call after their type. */
+static const struct {
+    const char *backend, *platform;
+} irregular[] = {
+    {"onnxruntime-int8", "ONNXRUNTIME"}
+};
+
 const char *qg_ppq_platform(qg_arena *a, const char *backend)
 {
+    for (size_t i = 0; i < sizeof irregular / sizeof irregular[0]; i++)
+        if (strcmp(irregular[i].backend, backend) == 0)
+            return irregular[i].platform;
     static const char prefix[] = "ppq-";
     size_t skip =
         strncmp(backend, prefix, sizeof prefix - 1) == 0 ? sizeof prefix - 1 : 0;

@@ -38,7 +38,8 @@ typedef struct qg_ppq_endpoint {
 } qg_ppq_endpoint;
 void qg_ppq_guess(qg_ppq_endpoint at, size_t count, qg_scheme *s);
 
-/* "TRT_INT8" for backend "trt-int8" or "ppq-trt-int8"; in the arena. */
+/* "TRT_INT8" for backend "trt-int8" or "ppq-trt-int8", "ONNXRUNTIME" for
+ * "onnxruntime-int8"; in the arena, NULL when out of memory. */
 const char *qg_ppq_platform(qg_arena *a, const char *backend);
 
 /* Records for g, its model, from the JSON at `path` or from bytes.  g is inferred;

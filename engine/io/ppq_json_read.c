@@ -227,30 +227,46 @@ static qg_status read_param(reader *r, const qg_json *o, qg_tqc *t)
     return QG_OK;
 }
 
-/* Followers first point at what the file names; settle makes these roots. */
+/* A dominator that PPQ left out, since a later slot of its node has the same value: the
+ * first record that names it takes its place and rounds. */
+static qg_status adopt_leader(reader *r, qg_tqc *t)
+{
+    uint32_t lead;
+    QG_TRY(read_hash(r, r->config.at[t->id], "dominator", &lead));
+    if (r->of_hash.at[lead] || !qg_json_get(r->values, qg_names_text(r->hashes, lead)))
+        return QG_OK;
+    r->of_hash.at[lead] = t;
+    t->state = qg_tqc_is_constant(t) ? QG_TQC_BAKED : QG_TQC_ACTIVATED;
+    return QG_OK;
+}
+
+/* A root: its own parameters, and the axis that fits their number. */
+static qg_status finish_root(reader *r, qg_tqc *t, uint32_t hash)
+{
+    const qg_json *value = qg_json_get(r->values, qg_names_text(r->hashes, hash));
+    if (value && value->type != QG_JSON_OBJECT)
+        return qg_json_fail(r->ctx, QG_EPARSE, value, "is no object, expected one");
+    if (value)
+        QG_TRY(read_param(r, value, t));
+    qg_ppq_guess((qg_ppq_endpoint){ t->node, t->is_output, t->slot }, t->nparam,
+                 &t->scheme);
+    return QG_OK;
+}
+
+/* Followers point straight at roots, as the file has them. */
 static qg_status link_record(reader *r, qg_tqc *t)
 {
     assert(t->id < r->config.n && t->up == t);
     const qg_json *o = r->config.at[t->id];
-    uint32_t own, lead;
+    uint32_t own, lead, above = 0;
     QG_TRY(read_hash(r, o, "hash", &own));
     QG_TRY(read_hash(r, o, "dominator", &lead));
     qg_tqc *root = r->of_hash.at[lead];
-    const qg_json *value = qg_json_get(r->values, qg_names_text(r->hashes, lead));
-    if (own == lead) {
-        if (value)
-            QG_TRY(read_param(r, value, t));
-        qg_ppq_guess((qg_ppq_endpoint){ t->node, t->is_output, t->slot }, t->nparam,
-                     &t->scheme);
-        return QG_OK;
-    }
-    const qg_json *above = root ? r->config.at[root->id] : NULL;
-    int64_t its = 0, dominator = 0;
-    if (above) {
-        QG_TRY(qg_json_int(r->ctx, above, "hash", &its));
-        QG_TRY(qg_json_int(r->ctx, above, "dominator", &dominator));
-    }
-    if (!above || its != dominator)
+    if (own == lead || root == t)
+        return finish_root(r, t, lead);
+    if (root)
+        QG_TRY(read_hash(r, r->config.at[root->id], "dominator", &above));
+    if (!root || r->of_hash.at[above] != root)
         return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "dominator"),
                             "names no record that leads itself");
     t->up = root;
@@ -277,6 +293,8 @@ static qg_status read_all(reader *r, const qg_json *root)
     QG_TRY(qg_json_member(r->ctx, root, "values", QG_JSON_OBJECT, &r->values));
     QG_TRY(read_configs(r, root));
     assert(r->config.n == r->q->tqc.n);
+    for (size_t i = 0; i < r->q->tqc.n; i++)
+        QG_TRY(adopt_leader(r, r->q->tqc.at[i]));
     for (size_t i = r->q->tqc.n; i-- > 0;) /* rings come out in order of id */
         QG_TRY(link_record(r, r->q->tqc.at[i]));
     return qg_check_tqcs(r->ctx, r->q, QG_CHECK_ALL);

@@ -74,16 +74,38 @@ static void the_seed_is_understood(void **state)
     teardown(&f);
 }
 
-/* The seed with one text replaced by another. */
+/* The text with `from` replaced by `to`. */
+static char *replaced(fixture *f, const char *text, const char *from, const char *to)
+{
+    const char *at = strstr(text, from);
+    if (!at)
+        fail_msg("the seed lacks %s", from);
+    return qg_arena_printf(f->ctx->arena, "%.*s%s%s", (int)(at - text), text, to,
+                           at + strlen(from));
+}
+
+/* Add(r, r) in PPQ: the first slot leads, but only the last one is in the file. */
+static void a_leader_that_is_left_out_is_found(void **state)
+{
+    (void)state;
+    fixture f;
+    char *text;
+    setup(&f);
+    text = replaced(&f, f.text, "\"hash\": 7, \"dominator\": 6",
+                    "\"hash\": 7, \"dominator\": 70");
+    text = replaced(&f, text, "\"values\": {",
+                    "\"values\": {\"70\": {\"scale\": 0.5, \"zero_point\": 0.0}, ");
+    assert_ok(f.ctx, qg_ppq_json_parse(f.g, "seed", text, strlen(text), &f.q));
+    assert_ok(f.ctx, qg_quant_text(f.q, QG_TQC_BRIEF, f.ctx->arena, &text));
+    assert_non_null(strstr(text, "a.in0 activated 0.5\na.in1 passive -> a.in0\n"));
+    teardown(&f);
+}
+
 static void refused(const char *from, const char *to, qg_status status, const char *why)
 {
     fixture f;
     setup(&f);
-    char *at = strstr(f.text, from);
-    if (!at)
-        fail_msg("the seed lacks %s", from);
-    char *changed = qg_arena_printf(f.ctx->arena, "%.*s%s%s", (int)(at - f.text),
-                                    f.text, to, at + strlen(from));
+    char *changed = replaced(&f, f.text, from, to);
     assert_fails(f.ctx, qg_ppq_json_parse(f.g, "seed", changed, strlen(changed), &f.q),
                  status, why);
     teardown(&f);
@@ -125,5 +147,6 @@ static void platforms_have_the_names_of_ppq(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(the_seed_is_understood),
+             cmocka_unit_test(a_leader_that_is_left_out_is_found),
              cmocka_unit_test(faults_are_named),
              cmocka_unit_test(platforms_have_the_names_of_ppq))
