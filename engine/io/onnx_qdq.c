@@ -251,27 +251,6 @@ static qg_status lose_endpoint(builder *b, const qg_tqc *t, const char *why)
 
 /* --- constants --- */
 
-/* The values of x on t's grid. */
-static qg_status round_values(builder *b, const qg_tqc *t, const qg_tensor *x,
-                              qg_tensor *y)
-{
-    char what[QG_ENDPOINT_TEXT];
-    qg_qparam p = qg_tqc_param(t);
-    *y = *x;
-    QG_TRY(qg_tensor_alloc(b->ctx, b->e->arena, y));
-    return qg_fake_quantize(b->ctx, qg_tqc_text(t, what), &t->scheme, &p, x, y);
-}
-
-static qg_status make_codes(builder *b, const qg_tqc *t, qg_dtype code,
-                            const qg_tensor *x, qg_tensor *y)
-{
-    char what[QG_ENDPOINT_TEXT];
-    qg_qparam p = qg_tqc_param(t);
-    qg_tensor_init(y, code, x->rank, x->dim);
-    QG_TRY(qg_tensor_alloc(b->ctx, b->e->arena, y));
-    return qg_quantize(b->ctx, qg_tqc_text(t, what), &t->scheme, &p, x, y);
-}
-
 /* DequantizeLinear multiplies in float32, which holds codes of 24 bits exactly. */
 static qg_status lose_last_bits(builder *b, const qg_tqc *t, const qg_tensor *codes)
 {
@@ -292,7 +271,8 @@ static qg_status write_codes(builder *b, const qg_tqc *t, const qg_onnx_grid *ho
     qg_tensor codes;
     qg_value *q;
     QG_TRY(grid_of(b, t, how->code, v->constant, &grid));
-    QG_TRY(make_codes(b, t, how->code, v->constant, &codes));
+    qg_tensor_init(&codes, how->code, v->constant->rank, v->constant->dim);
+    QG_TRY(qg_onnx_codes(b->ctx, b->e->arena, t, v->constant, &codes));
     QG_TRY(lose_last_bits(b, t, &codes));
     QG_TRY(add_constant(b, v->name, "_quantized", &codes, &q));
     QG_TRY(annotate(b, q, &grid));
@@ -306,7 +286,7 @@ static qg_status write_floats(builder *b, const qg_tqc *t, const qg_onnx_grid *h
     qg_tensor y;
     const char *stem = v->name;
     if (how->clip || t->scheme.rounding != QG_ROUND_HALF_EVEN) {
-        QG_TRY(round_values(b, t, v->constant, &y));
+        QG_TRY(qg_onnx_rounded(b->ctx, b->e->arena, t, v->constant, &y));
         QG_TRY(add_constant(b, v->name, "_rounded", &y, &v));
     }
     return add_chain(b, t, how, stem, v, out);
@@ -320,7 +300,7 @@ static qg_status put_constant(builder *b, const qg_tqc *t, qg_value *v, qg_value
         qg_tensor y;
         if (!internal)
             QG_TRY(lose_endpoint(b, t, how.fault));
-        QG_TRY(round_values(b, t, v->constant, &y));
+        QG_TRY(qg_onnx_rounded(b->ctx, b->e->arena, t, v->constant, &y));
         return add_constant(b, v->name, "_rounded", &y, out);
     }
     QG_TRY(lose_precision(b, t, &how));
@@ -430,12 +410,14 @@ static qg_status put_node(builder *b, const qg_node *n)
 static qg_status split_readers(builder *b, qg_node *n)
 {
     qg_value *v = n->out[0];
+    const grid_values grid = { .scale = n->in[1], .zero = n->in[2] };
     assert(n->n_out == 1);
     while (v->use.n + v->is_output > 1) {
         qg_use u = v->use.at[v->use.n - 1];
         qg_value *own;
         QG_TRY(add_value(b, v->name, "_again", &own));
         own->type = v->type;
+        QG_TRY(annotate(b, own, &grid));
         QG_TRY(add_node(b, n->op->name,
                         &(qg_node_spec){ .in = n->in,
                                          .n_in = n->n_in,
@@ -462,6 +444,19 @@ static int64_t needed_opset(const qg_quant *q, enum qg_placement place)
         need = how.opset > need ? how.opset : need;
     }
     return need;
+}
+
+/* Asked for by name, but Q and DQ there would round where the backend does not. */
+static qg_status lose_forced(builder *b)
+{
+    for (size_t i = 0; i < b->quant->tqc.n; i++) {
+        const qg_tqc *t = b->quant->tqc.at[i];
+        if (t->visibility == QG_EXPORT_FORCED && t->state == QG_TQC_OVERLAPPED)
+            QG_TRY(qg_export_lose(b->e, QG_SAYS_SILENT, t,
+                                  "its scale is not written, though it is to be: Q and "
+                                  "DQ would round here"));
+    }
+    return QG_OK;
 }
 
 static qg_status put_nodes(builder *b)
@@ -525,6 +520,7 @@ static qg_status build_graph(builder *b)
     size_t removed;
     QG_TRY(begin(b));
     QG_TRY(put_nodes(b));
+    QG_TRY(lose_forced(b));
     QG_TRY(qg_graph_upgrade(b->g, b->opset));
     QG_TRY(qg_graph_sweep(b->g, &removed));
     drop_opsets(b->g);
@@ -561,6 +557,7 @@ static qg_status write(qg_export *e)
                             .n_annotation = b->annotation.n };
     say(&o, about, "quantgraph.format", e->format->name);
     say(&o, about, "quantgraph.tool", m->tool);
+    assert(e->quant->backend); /* every snapshot names one */
     say(&o, about, "quantgraph.backend", e->quant->backend->name);
     say(&o, about, "quantgraph.model", m->model_file);
     say(&o, about, "quantgraph.model_sha256", m->model_sha256);

@@ -60,4 +60,12 @@ QG_NODISCARD qg_status qg_onnx_zero_points(qg_ctx *ctx, qg_arena *a, const qg_tq
                                            qg_dtype code, const qg_tensor *x,
                                            qg_tensor *out);
 
+/* x, plain float32, on t's grid: the values in *y, made like x. */
+QG_NODISCARD qg_status qg_onnx_rounded(qg_ctx *ctx, qg_arena *a, const qg_tqc *t,
+                                       const qg_tensor *x, qg_tensor *y);
+
+/* The codes of x; *y has type and dims and gets its memory here. */
+QG_NODISCARD qg_status qg_onnx_codes(qg_ctx *ctx, qg_arena *a, const qg_tqc *t,
+                                     const qg_tensor *x, qg_tensor *y);
+
 #endif

@@ -158,3 +158,22 @@ qg_status qg_onnx_zero_points(qg_ctx *ctx, qg_arena *a, const qg_tqc *t, qg_dtyp
     }
     return QG_OK;
 }
+
+qg_status qg_onnx_rounded(qg_ctx *ctx, qg_arena *a, const qg_tqc *t, const qg_tensor *x,
+                          qg_tensor *y)
+{
+    char what[QG_ENDPOINT_TEXT];
+    qg_qparam p = qg_tqc_param(t);
+    *y = *x;
+    QG_TRY(qg_tensor_alloc(ctx, a, y));
+    return qg_fake_quantize(ctx, qg_tqc_text(t, what), &t->scheme, &p, x, y);
+}
+
+qg_status qg_onnx_codes(qg_ctx *ctx, qg_arena *a, const qg_tqc *t, const qg_tensor *x,
+                        qg_tensor *y)
+{
+    char what[QG_ENDPOINT_TEXT];
+    qg_qparam p = qg_tqc_param(t);
+    QG_TRY(qg_tensor_alloc(ctx, a, y));
+    return qg_quantize(ctx, qg_tqc_text(t, what), &t->scheme, &p, x, y);
+}

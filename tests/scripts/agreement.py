@@ -212,7 +212,8 @@ class Table:
         where = " ".join((*name, runtime))
         if nodes is not None and not nodes:
             self.bad.append(f"{where}: no value was compared")
-        self.bad += [f"{where}: {at}: {x:.6f} equal" for at, x in equal.items() if x < share]
+        self.bad += [f"{where}: {at}: {x:.6f} equal" for at, x in equal.items()
+                     if x < share and nodes[at]["elements"] - nodes[at]["equal"] > 1]
         if far:
             self.bad.append(f"{where}: {far} elements off by more than one step")
         if not e <= limit:

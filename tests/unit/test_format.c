@@ -1,165 +1,215 @@
-/* number/format.h: every code of every format, and every boundary between two codes.
- *
- * A rounding conversion is monotone; so it is right when each value comes back to
- * its code, and when between neighbours a < b the middle goes to the even code, what
- * is just below it to a and what is just above to b. */
+/* The table of formats: what an endpoint uses, what is lost, words of options, and that
+ * nothing half-written stays. */
+#include "tests/support/faulty.h"
 #include "tests/support/test.h"
 
-#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
 
-#include "engine/number/format.h"
+#include "engine/core/file.h"
+#include "engine/io/format.h"
+#include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
+#include "engine/ir/text.h"
+#include "ops/families.h"
 
-/* clang-format off */
-/* Source: OCP 8-bit and microscaling specifications; compared with ml_dtypes 0.6.
- * positive: finite codes above 0; least: smallest value above 0. */
-static const struct {
-    qg_dtype type;
-    float least, largest;
-    int positive, nan, infinity;
-} formats[] = {
-    { QG_F8E4M3FN,   0x1p-9f,  448,   126, 0x7f, -1 },
-    { QG_F8E4M3FNUZ, 0x1p-10f, 240,   127, 0x80, -1 },
-    { QG_F8E5M2,     0x1p-16f, 57344, 123, 0x7e, 0x7c },
-    { QG_F8E5M2FNUZ, 0x1p-17f, 57344, 127, 0x80, -1 },
-    { QG_F4E2M1,     0.5f,     6,     7,   -1,   -1 },
-};
-enum { N_FORMATS = sizeof formats / sizeof formats[0] };
-/* clang-format on */
+static const char network[] = "graph \"g\" {\n"
+                              "  opset 11\n"
+                              "  x = input f32[1,4,6,6]\n"
+                              "  w = const f32[3,4,3,3] seed(1)\n"
+                              "  b = const f32[3] seed(2)\n"
+                              "  c = Conv c (x, w, b)\n"
+                              "  y = Softmax y (c) axis=1\n"
+                              "  output y, c\n"
+                              "}\n";
 
-static uint8_t code_of(qg_dtype type, float x)
+static const qg_backend backend = { .name = "test-int8" };
+static const qg_scheme int8 = { .policy = QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
+                                .rounding = QG_ROUND_HALF_EVEN,
+                                .bits = 8,
+                                .axis = -1,
+                                .qmin = -128,
+                                .qmax = 127 };
+
+typedef struct records {
+    qg_graph *g;
+    qg_quant *q;
+    qg_tqc *in, *weight, *bias, *out,
+        *last; /* of c.in0, c.in1, c.in2, c.out0, y.out0 */
+} records;
+
+static qg_status add(records *r, qg_node *n, bool is_output, uint32_t slot,
+                     const qg_scheme *s, qg_tqc **t)
 {
-    return qg_small_of_f32(type, x, true);
+    const float scale[] = { 0.05f, 0.02f, 0.01f };
+    QG_TRY(qg_quant_add(r->q, n, is_output, slot, s, t));
+    QG_TRY(qg_tqc_set_param(r->q, *t, s->policy & QG_PER_CHANNEL ? 3 : 1, scale, NULL));
+    QG_TRY(qg_tqc_set_state(r->q, *t, QG_TQC_ACTIVATED));
+    return qg_tqc_is_constant(*t) ? qg_tqc_set_state(r->q, *t, QG_TQC_BAKED) : QG_OK;
 }
 
-static void small_codes_come_back(void **state)
+static qg_status fill(records *r)
 {
+    qg_scheme channel = int8, bias = int8;
+    channel.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
+    channel.axis = 0;
+    bias.bits = 32;
+    bias.qmin = INT32_MIN;
+    bias.qmax = INT32_MAX;
+    QG_TRY(qg_graph_normalize(r->g));
+    QG_TRY(qg_infer(r->g, NULL, 0));
+    QG_TRY(qg_quant_new(r->g, &backend, &r->q));
+    qg_node *c = qg_graph_node(r->g, "c"), *y = qg_graph_node(r->g, "y");
+    c->platform = y->platform = QG_PLATFORM_QUANTIZED;
+    QG_TRY(add(r, c, false, 0, &int8, &r->in));
+    QG_TRY(add(r, c, false, 1, &channel, &r->weight));
+    QG_TRY(add(r, c, false, 2, &bias, &r->bias));
+    QG_TRY(add(r, c, true, 0, &int8, &r->out));
+    return add(r, y, true, 0, &int8, &r->last);
+}
+
+static qg_status make(qg_ctx *ctx, records *r)
+{
+    qg_text_source text = { NULL, network, sizeof network - 1, NULL };
+    *r = (records){ 0 };
+    ctx->registry = &qg_ops_registry;
+    QG_TRY(qg_text_parse(ctx, &text, &r->g));
+    qg_status s = fill(r);
+    if (s != QG_OK)
+        qg_graph_free(r->g);
+    return s;
+}
+
+static const qg_snapshot_info no_info;
+
+static qg_status export(qg_ctx *ctx, records *r, const char *path, bool strict,
+                        size_t *lost)
+{
+    qg_export e = { .ctx = ctx, .quant = r->q, .info = &no_info, .path = path };
+    QG_TRY(qg_export_begin(&e, "onnx-qdq", NULL));
+    qg_status s = qg_export_run(&e, strict);
+    if (s == QG_OK)
+        assert_string_equal(e.file.at[0], path);
+    *lost = e.loss.n;
+    for (size_t i = 1; i < e.loss.n; i++)
+        assert_true(e.loss.at[i - 1].tqc->id <= e.loss.at[i].tqc->id);
+    qg_export_end(&e);
+    qg_export_end(&e);
+    return s;
+}
+
+/* What is asked of an endpoint goes by its state, then by its scheme. */
+static void aspects(void **state)
+{
+    records r;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     (void)state;
-    for (int f = 0; f < N_FORMATS; f++) {
-        qg_dtype type = formats[f].type;
-        int sign = type == QG_F4E2M1 ? 8 : 0x80;
-        float before = 0;
-        for (int code = 1; code <= formats[f].positive; code++) {
-            float x = qg_small_to_f32(type, (uint8_t)code);
-            assert_true(x > before && isfinite(x));
-            assert_int_equal(code_of(type, x), code);
-            assert_int_equal(code_of(type, -x), code | sign);
-            assert_true(qg_small_to_f32(type, (uint8_t)(code | sign)) == -x);
-            before = x;
-        }
-        assert_true(qg_small_to_f32(type, 1) == formats[f].least);
-        assert_true(before == formats[f].largest);
-        assert_int_equal(code_of(type, 0), 0);
+    assert_ok(ctx, make(ctx, &r));
+    assert_int_equal(qg_tqc_aspects(r.in), 0);
+    assert_int_equal(qg_tqc_aspects(r.weight), QG_SAYS_PER_CHANNEL);
+    qg_scheme s = int8;
+    s.bits = 6;
+    s.qmin = -31;
+    s.qmax = 31;
+    s.rounding = QG_ROUND_HALF_UP;
+    s.policy |= QG_POWER_OF_2;
+    assert_ok(ctx, qg_tqc_set_scheme(r.q, r.in, &s));
+    assert_int_equal(qg_tqc_aspects(r.in), QG_SAYS_BITS | QG_SAYS_RANGE |
+                                               QG_SAYS_ROUNDING | QG_SAYS_POWER_OF_2);
+    s = int8;
+    s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
+    assert_ok(ctx, qg_tqc_set_scheme(r.q, r.out, &s));
+    assert_int_equal(qg_tqc_aspects(r.out), 0);
+    assert_ok(ctx, qg_tqc_set_param(r.q, r.out, 1, &(float){ 1 }, &(int32_t){ 3 }));
+    assert_int_equal(qg_tqc_aspects(r.out), QG_SAYS_OFFSET);
+    assert_ok(ctx, qg_tqc_lend(r.q, r.last, r.out));
+    assert_int_equal(qg_tqc_aspects(r.last), QG_SAYS_SHARING | QG_SAYS_OFFSET);
+    assert_ok(ctx, qg_tqc_switch_off(r.q, r.last, false));
+    assert_int_equal(qg_tqc_aspects(r.last), QG_SAYS_STATE);
+    assert_ok(ctx, qg_tqc_switch_on(r.q, r.last));
+    assert_ok(ctx, qg_tqc_join(r.q, r.last, r.in));
+    assert_int_equal(qg_tqc_aspects(r.last), QG_SAYS_SILENT);
+    assert_string_equal(qg_aspect_word(QG_SAYS_POWER_OF_2), "power-of-2");
+    qg_graph_free(r.g);
+    qg_ctx_free(ctx);
+}
+
+static void words(void **state)
+{
+    records r;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const char *option[QG_N_FORMAT_OPTION] = { NULL };
+    (void)state;
+    assert_ok(ctx, make(ctx, &r));
+    qg_export e = { .ctx = ctx, .quant = r.q, .info = &no_info, .path = "/tmp/x" };
+    assert_fails(
+        ctx, qg_export_begin(&e, "onnx-qqd", NULL), QG_ECONFIG,
+        "format 'onnx-qqd': no such format, expected one of `qg list formats`, "
+        "did you mean 'onnx-qdq'");
+    option[QG_FORMAT_WEIGHTS] = "flaot";
+    assert_fails(ctx, qg_export_begin(&e, "onnx-qdq", option), QG_ECONFIG,
+                 "format 'onnx-qdq': weights 'flaot', expected int or float, did you "
+                 "mean 'float'");
+    assert_ok(ctx, qg_export_begin(&e, "onnx-qdq", NULL));
+    assert_string_equal(e.option[QG_FORMAT_WEIGHTS], "int");
+    assert_string_equal(e.option[QG_FORMAT_PLACEMENT], "ort");
+    qg_export_end(&e);
+    qg_graph_free(r.g);
+    qg_ctx_free(ctx);
+}
+
+/* A loss is a row, an error with --strict, and then there is no file. */
+static void strict(void **state)
+{
+    records r;
+    size_t lost;
+    char path[] = "/tmp/qg_format_XXXXXX";
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    (void)state;
+    assert_non_null(mkdtemp(path));
+    const char *file = qg_path_join(ctx->arena, path, "q.onnx");
+    assert_ok(ctx, make(ctx, &r));
+    assert_ok(ctx, export(ctx, &r, file, true, &lost));
+    assert_int_equal(lost, 0);
+    assert_int_equal(unlink(file), 0);
+    assert_ok(ctx, qg_tqc_switch_off(r.q, r.out, false));
+    assert_fails(ctx, export(ctx, &r, file, true, &lost), QG_EUNSUPPORTED,
+                 "export: c.out0: format 'onnx-qdq' cannot say state: an endpoint that "
+                 "is switched off or waits (and 0 more), expected none with --strict");
+    assert_int_equal(access(file, F_OK), -1);
+    assert_ok(ctx, export(ctx, &r, file, false, &lost));
+    assert_int_equal(lost, 1);
+    assert_int_equal(unlink(file), 0);
+    assert_fails(ctx, export(ctx, &r, "/tmp/qg_no_such/x", false, &lost), QG_EIO, "");
+    assert_int_equal(rmdir(path), 0); /* nothing else was left */
+    qg_graph_free(r.g);
+    qg_ctx_free(ctx);
+}
+
+static qg_status whole_export(qg_alloc alloc, void *ud)
+{
+    records r;
+    size_t lost;
+    qg_ctx *ctx = qg_ctx_new(alloc);
+    if (!ctx)
+        return QG_ENOMEM;
+    qg_status s = make(ctx, &r);
+    if (s == QG_OK) {
+        s = export(ctx, &r, ud, false, &lost);
+        qg_graph_free(r.g);
     }
+    qg_ctx_free(ctx);
+    return s;
 }
 
-static void small_boundaries_are_in_the_middle(void **state)
+/* The opset of the network is old: copying, upgrading and writing are all there. */
+static void out_of_memory(void **state)
 {
+    char path[] = "/tmp/qg_format_memory.onnx";
     (void)state;
-    for (int f = 0; f < N_FORMATS; f++)
-        for (int code = 0; code < formats[f].positive; code++) {
-            qg_dtype type = formats[f].type;
-            float a = qg_small_to_f32(type, (uint8_t)code);
-            float b = qg_small_to_f32(type, (uint8_t)(code + 1)), middle = (a + b) / 2;
-            assert_int_equal(code_of(type, middle), code + (code & 1));
-            assert_int_equal(code_of(type, nextafterf(middle, a)), code);
-            assert_int_equal(code_of(type, nextafterf(middle, b)), code + 1);
-        }
+    every_request_may_fail(whole_export, path, 20);
+    unlink(path);
 }
 
-static void small_specials(void **state)
-{
-    (void)state;
-    for (int f = 0; f < N_FORMATS; f++) {
-        qg_dtype type = formats[f].type;
-        float largest = formats[f].largest;
-        assert_int_equal(code_of(type, INFINITY), formats[f].positive);
-        assert_int_equal(code_of(type, 1e30f), formats[f].positive);
-        if (formats[f].nan < 0)
-            continue;
-        assert_int_equal(code_of(type, NAN), formats[f].nan);
-        assert_true(isnan(qg_small_to_f32(type, (uint8_t)formats[f].nan)));
-        float over = qg_small_to_f32(type, qg_small_of_f32(type, 2 * largest, false));
-        assert_true(formats[f].infinity < 0 ? isnan(over) : over == INFINITY);
-        assert_true(qg_small_to_f32(type, qg_small_of_f32(type, largest, false)) ==
-                    largest);
-    }
-    assert_int_equal(code_of(QG_F8E4M3FNUZ, -0.0f), 0); /* has one zero */
-    assert_int_equal(code_of(QG_F8E4M3FN, -0.0f), 0x80);
-    assert_true(qg_small_to_f32(QG_F8E5M2, 0xfc) == -INFINITY);
-}
-
-static void float16_every_code_and_boundary(void **state)
-{
-    (void)state;
-    for (uint32_t code = 0; code < 0x7c00; code++) {
-        float a = qg_f16_to_f32((uint16_t)code);
-        float b = code < 0x7bff ? qg_f16_to_f32((uint16_t)(code + 1)) : 65536;
-        float middle = (a + b) / 2;
-        assert_true(a < b);
-        assert_int_equal(qg_f32_to_f16(a), code);
-        assert_int_equal(qg_f32_to_f16(-a), code | 0x8000);
-        assert_int_equal(qg_f32_to_f16(middle), code + (code & 1));
-        assert_int_equal(qg_f32_to_f16(nextafterf(middle, a)), code);
-        assert_int_equal(qg_f32_to_f16(nextafterf(middle, b)), code + 1);
-    }
-    assert_true(qg_f16_to_f32(1) == 0x1p-24f && qg_f16_to_f32(0x7bff) == 65504);
-    assert_true(qg_f16_to_f32(0xfc00) == -INFINITY && isnan(qg_f16_to_f32(0x7c01)));
-    assert_int_equal(qg_f32_to_f16(INFINITY), 0x7c00);
-    assert_true((qg_f32_to_f16(NAN) & 0x7fff) > 0x7c00);
-}
-
-static void bfloat16_every_code_and_boundary(void **state)
-{
-    (void)state;
-    for (uint32_t code = 0; code < 0x7f80; code++) {
-        float a = qg_bf16_to_f32((uint16_t)code), next = 0;
-        uint32_t middle_bits = code << 16 | 0x8000;
-        memcpy(&next, &middle_bits, sizeof next);
-        assert_int_equal(qg_f32_to_bf16(a), code);
-        assert_int_equal(qg_f32_to_bf16(-a), code | 0x8000);
-        assert_int_equal(qg_f32_to_bf16(next), code + (code & 1));
-        assert_int_equal(qg_f32_to_bf16(nextafterf(next, 0)), code);
-        assert_int_equal(qg_f32_to_bf16(nextafterf(next, INFINITY)), code + 1);
-    }
-    assert_int_equal(qg_f32_to_bf16(INFINITY), 0x7f80);
-    assert_true(isnan(qg_bf16_to_f32(qg_f32_to_bf16(NAN))));
-}
-
-static void e8m0_is_the_exponent(void **state)
-{
-    (void)state;
-    for (int code = 0; code < 255; code++) {
-        float x = qg_small_to_f32(QG_F8E8M0, (uint8_t)code);
-        assert_true(x == ldexpf(1, code - 127));
-        assert_int_equal(code_of(QG_F8E8M0, x), code);
-        if (code < 254) /* rounds up */
-            assert_int_equal(code_of(QG_F8E8M0, nextafterf(x, INFINITY)), code + 1);
-    }
-    assert_true(isnan(qg_small_to_f32(QG_F8E8M0, 255)));
-    assert_int_equal(code_of(QG_F8E8M0, NAN), 255);
-}
-
-static void packed_fields_keep_their_neighbours(void **state)
-{
-    (void)state;
-    for (unsigned bits = 2; bits <= 4; bits += 2) {
-        uint8_t data[4] = { 0 };
-        size_t n = 32 / bits;
-        for (size_t i = 0; i < n; i++)
-            qg_packed_set(data, bits, i, (unsigned)(i * 7 + 0xf0));
-        for (size_t i = 0; i < n; i++)
-            assert_int_equal(qg_packed_get(data, bits, i), i * 7 % (1u << bits));
-    }
-    uint8_t one[1] = { 0 };
-    qg_packed_set(one, 4, 0, 0x5);
-    qg_packed_set(one, 4, 1, 0xa);
-    assert_int_equal(one[0], 0xa5); /* the lower index in the lower bits */
-}
-
-QG_TEST_MAIN(cmocka_unit_test(small_codes_come_back),
-             cmocka_unit_test(small_boundaries_are_in_the_middle),
-             cmocka_unit_test(small_specials),
-             cmocka_unit_test(float16_every_code_and_boundary),
-             cmocka_unit_test(bfloat16_every_code_and_boundary),
-             cmocka_unit_test(e8m0_is_the_exponent),
-             cmocka_unit_test(packed_fields_keep_their_neighbours))
+QG_TEST_MAIN(cmocka_unit_test(aspects), cmocka_unit_test(words),
+             cmocka_unit_test(strict), cmocka_unit_test(out_of_memory))
