@@ -50,7 +50,8 @@ static qg_status describe_subject(qg_sensitivity *s, const qg_tqc *t)
                        lead->id);
 }
 
-/* In order of endpoints: whoever has one that acts. */
+/* In order of endpoints: whoever has one that acts; of nodes, all that are quantized,
+ * so that the table says of each of them. */
 static qg_status choose_subjects(qg_sensitivity *s)
 {
     const qg_quant *q = s->m->quant;
@@ -61,7 +62,8 @@ static qg_status choose_subjects(qg_sensitivity *s)
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
         uint32_t key = qg_sensitivity_key(s, t);
-        if (!qg_study_acts(t) || chosen[key])
+        bool speaks = s->by == QG_BY_NODE || qg_study_acts(t);
+        if (!speaks || chosen[key])
             continue;
         chosen[key] = 1;
         QG_TRY(describe_subject(s, t));
