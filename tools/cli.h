@@ -151,6 +151,7 @@ int cli_import_backend(const cli_call *c);
 int cli_sensitivity(const cli_call *c);
 int cli_compare(const cli_call *c);
 int cli_price(const cli_call *c);
+int cli_switch(const cli_call *c);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
  * --help). */

@@ -1,4 +1,6 @@
-/* cli_laboratory.c -- verbs that ask what could be: sensitivity, price, compare. */
+/* cli_laboratory.c -- verbs that ask what could be: sensitivity, price, compare,
+ * switch. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,4 +97,28 @@ int cli_price(const cli_call *c)
     int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
     qg_model_close(m);
     return status;
+}
+
+int cli_switch(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    size_t total = 0;
+    const char *fault = cli_snapshot_fault(a->output);
+    if (fault)
+        return cli_refuse_output(c, fault);
+    qg_status s = cli_open(c, a->file.at[0], &m);
+    for (size_t i = 0; s == QG_OK && i < a->set.n; i++) {
+        size_t changed = 0;
+        s = qg_model_switch(m, a->set.at[i], &changed);
+        total += changed;
+    }
+    if (s == QG_OK)
+        s = qg_model_save(m, a->output);
+    if (s == QG_OK && a->json)
+        (void)printf("{\n  \"report\": \"switch\",\n  \"changed\": %zu\n}\n", total);
+    else if (s == QG_OK)
+        (void)printf("changed  %zu endpoints\nwritten  %s\n", total, a->output);
+    qg_model_close(m);
+    return s == QG_OK ? CLI_OK : cli_failed(c);
 }

@@ -159,6 +159,13 @@ QG_NODISCARD qg_status qg_model_quantize(qg_model *m, const qg_quantize_options 
  * written into; one made for this call is removed again on failure. */
 QG_NODISCARD qg_status qg_model_save(qg_model *m, const char *folder);
 
+/* Switches endpoints of a quantized model off, or on again: the selector of `--set` and
+ * state=deactivated, state=dequantized (both keep scale and sharing and remember what
+ * they were; saved and loaded) or state=restored, as in "node=Conv_3
+ * state=dequantized".  *changed (may be NULL): how many endpoints moved; those that are
+ * float, or that way already, do not.  QG_ECONFIG when the selector matches nothing. */
+QG_NODISCARD qg_status qg_model_switch(qg_model *m, const char *text, size_t *changed);
+
 /* The float graph as ONNX.
  * Of a quantized model: the canonical graph with baked constants as they are now,
  * without TQCs. */

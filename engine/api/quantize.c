@@ -9,6 +9,7 @@
 #include "engine/ir/text.h"
 #include "engine/quant/observer.h"
 #include "engine/quant/quirk.h"
+#include "engine/quant/rules.h"
 #include "engine/quant/tqc_text.h"
 #include "passes/passes.h"
 
@@ -392,6 +393,7 @@ static qg_status run_passes(job *j, qg_report **report)
                        "quantize: pipeline %s has no pass that makes TQCs, expected "
                        "`rules`",
                        j->pipeline.name);
+    QG_TRY(qg_rules_switch(env.quant));
     m->quant = env.quant;
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));

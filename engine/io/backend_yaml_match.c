@@ -8,8 +8,9 @@
 /* The first N_NODE_KEYS are about nodes, the rest about endpoints. */
 enum { N_NODE_KEYS = 6 };
 const char *const qg_match_keys[] = {
-    "op",       "trait",       "node",         "attr",  "from", "to", "slot",
-    "constant", "graph-input", "graph-output", "value", "dims", NULL
+    "op",       "trait",       "node",         "attr",  "from", "to",    "slot",
+    "constant", "graph-input", "graph-output", "value", "dims", "layer", "errors",
+    "above",    NULL
 };
 
 qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y, const char *what,
@@ -249,6 +250,33 @@ static qg_status read_at(const qg_backend_reader *r, const qg_yaml *y, const cha
     return read_answer(r, y, "graph-output", what, &at->graph_output);
 }
 
+/* layer: first */
+static qg_status read_layer(const qg_backend_reader *r, const qg_yaml *y,
+                            const char *what, enum qg_layer *out)
+{
+    static const char *const word[] = { "first", "last", NULL };
+    int k;
+    QG_TRY(qg_yaml_choice(r->ctx, y, what, word, &k));
+    *out = k == 0 ? QG_LAYER_FIRST : QG_LAYER_LAST;
+    return QG_OK;
+}
+
+/* What only rules may say of nodes. */
+static qg_status read_rule_match(const qg_backend_reader *r, const qg_yaml *y,
+                                 const char *what, qg_node_match *node)
+{
+    const qg_yaml *v = qg_yaml_get(y, "layer"), *errors = qg_yaml_get(y, "errors");
+    const qg_yaml *above = qg_yaml_get(y, "above");
+    if (v)
+        QG_TRY(read_layer(r, v, what, &node->layer));
+    if (errors && above)
+        return qg_read_errors(r, y, what, node);
+    if (errors || above)
+        return qg_yaml_fail(r->ctx, errors ? errors : above, what,
+                            "errors and above: expected both or none");
+    return QG_OK;
+}
+
 /* Patterns of fusions have no endpoint part; they get the shorter list of keys. */
 qg_status qg_read_match(const qg_backend_reader *r, const qg_yaml *y, const char *what,
                         qg_node_match *node, qg_endpoint_match *at)
@@ -270,5 +298,8 @@ qg_status qg_read_match(const qg_backend_reader *r, const qg_yaml *y, const char
         QG_TRY(qg_yaml_text(r->ctx, v, what, &node->from));
     if ((v = qg_yaml_get(y, "to")))
         QG_TRY(qg_yaml_text(r->ctx, v, what, &node->to));
-    return at ? read_at(r, y, what, node, at) : QG_OK;
+    if (!at)
+        return QG_OK;
+    QG_TRY(read_rule_match(r, y, what, node));
+    return read_at(r, y, what, node, at);
 }

@@ -30,6 +30,12 @@ QG_NODISCARD qg_status qg_read_match(const qg_backend_reader *r, const qg_yaml *
                                      const char *what, qg_node_match *node,
                                      qg_endpoint_match *at);
 
+/* `errors: FILE` and `above: X` of the map y: the nodes whose error is larger than X in
+ * a report of `qg sensitivity --by node --json`, added to m->node.  QG_ECONFIG when
+ * there is none, or m names nodes already. */
+QG_NODISCARD qg_status qg_read_errors(const qg_backend_reader *r, const qg_yaml *y,
+                                      const char *what, qg_node_match *m);
+
 /* `set:`; fields are checked one by one and together, over the backend's defaults. */
 QG_NODISCARD qg_status qg_read_set(const qg_backend_reader *r, const qg_yaml *y,
                                    const char *what, qg_set *out);

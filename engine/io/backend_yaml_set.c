@@ -119,12 +119,14 @@ static qg_status read_observer(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
-/* States that a rule may begin an endpoint with; the others need a scale. */
+/* States that a rule may begin an endpoint with; the last two wait until there are
+ * scales (qg_rules_switch). */
 static qg_status read_state(const qg_backend_reader *r, const qg_yaml *y,
                             const char *what, qg_set *set)
 {
-    static const char *const word[] = { "initial",      "fp32",        "soi",
-                                        "passive-init", "deactivated", NULL };
+    static const char *const word[] = {
+        "initial", "fp32", "soi", "passive-init", "deactivated", "dequantized", NULL
+    };
     int k;
     QG_TRY(qg_yaml_choice(r->ctx, y, what, word, &k));
     set->state = (qg_tqc_state)qg_tqc_state_named(word[k]);

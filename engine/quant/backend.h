@@ -50,6 +50,9 @@ typedef struct qg_attr_condition {
     size_t n;
 } qg_attr_condition;
 
+/* Compute nodes that no other compute node comes before (behind). */
+enum qg_layer { QG_LAYER_ANY, QG_LAYER_FIRST, QG_LAYER_LAST };
+
 /* Conditions on a node; every one that is given must hold. */
 typedef struct qg_node_match {
     const char *const *op; /* [n_op] operator names; none given: any */
@@ -60,6 +63,7 @@ typedef struct qg_node_match {
     const qg_attr_condition *attr; /* [n_attr] */
     size_t n_attr;
     const char *from, *to; /* value names: on a path between them; NULL: no condition */
+    enum qg_layer layer;
 } qg_node_match;
 
 /* One word of `slot:`.  "in2": index 2; "in*": index -1; "weight": role 'w'. */
@@ -127,7 +131,7 @@ typedef struct qg_set {
     uint32_t fields;  /* QG_SET_* bits: which members below count */
     qg_scheme scheme; /* axis may be QG_AXIS_OUT_CHANNEL */
     qg_observer_setting observer;
-    qg_tqc_state state; /* INITIAL, FP32, SOI, PASSIVE_INIT or DEACTIVATED */
+    qg_tqc_state state; /* INITIAL, FP32, SOI, PASSIVE_INIT; or switched off last */
     qg_visibility visibility;
     qg_derive derive;          /* of a passive endpoint's scale */
     enum qg_platform platform; /* of the node; dispatch reads it */
@@ -213,7 +217,7 @@ struct qg_backend {
     uint64_t quirks;
 };
 
-/* Matching.  `from` and `to` are not looked at: see qg_rule_covers. */
+/* Matching.  `from`, `to` and `layer` are not looked at: see qg_rule_covers. */
 bool qg_node_matches(const qg_node_match *m, const qg_node *n);
 /* The same as a condition of ir/match.h; ud is a qg_node_match. */
 bool qg_node_matches_condition(const void *ud, const qg_node *n,

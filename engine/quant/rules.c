@@ -19,89 +19,6 @@ typedef struct maker {
     uint32_t n_active;
 } maker;
 
-/* --- regions --- */
-
-/* reached[value id] = 1 for a value, or for all inputs (outputs) of the network. */
-static qg_status seed(const qg_graph *g, const qg_rule *r, const char *name,
-                      bool outputs, uint8_t *reached)
-{
-    assert(r && reached);
-    if (!name) {
-        size_t n = outputs ? g->output.n : g->input.n;
-        for (size_t i = 0; i < n; i++)
-            reached[(outputs ? g->output.at[i] : g->input.at[i])->id] = 1;
-        return QG_OK;
-    }
-    const qg_value *v = qg_graph_value(g, name);
-    if (!v)
-        return qg_fail(
-            g->ctx, QG_ECONFIG,
-            "%s:%u: rule %s: there is no value '%s', expected one of the graph",
-            r->origin.file, r->origin.line, r->origin.id, name);
-    reached[v->id] = 1;
-    return QG_OK;
-}
-
-/* Whether one of the values is marked. */
-static bool any_reached(qg_value *const *v, uint32_t n, const uint8_t *reached)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (v[i] && reached[v[i]->id])
-            return true;
-    return false;
-}
-
-static void reach_all(qg_value *const *v, uint32_t n, uint8_t *reached)
-{
-    for (uint32_t i = 0; i < n; i++)
-        if (v[i])
-            reached[v[i]->id] = 1;
-}
-
-/* inside[node] = 1 for nodes downstream of `from` and upstream of `to`. */
-static qg_status region(const qg_graph *g, const qg_rule *r, qg_arena *a, uint8_t **out)
-{
-    uint8_t *down = QG_NEWN(a, g->value.n, uint8_t);
-    uint8_t *up = QG_NEWN(a, g->value.n, uint8_t);
-    uint8_t *inside = QG_NEWN(a, g->node.n, uint8_t);
-    if (!down || !up || !inside)
-        return qg_nomem(g->ctx);
-    QG_TRY(seed(g, r, r->node.from, false, down));
-    QG_TRY(seed(g, r, r->node.to, true, up));
-    for (size_t i = 0; i < g->node.n; i++) {
-        const qg_node *n = g->node.at[i];
-        inside[i] = any_reached(n->in, n->n_in, down);
-        if (inside[i])
-            reach_all(n->out, n->n_out, down);
-    }
-    for (size_t i = g->node.n; i-- > 0;) {
-        const qg_node *n = g->node.at[i];
-        bool leads = any_reached(n->out, n->n_out, up);
-        if (leads)
-            reach_all(n->in, n->n_in, up);
-        inside[i] = inside[i] && leads;
-    }
-    *out = inside;
-    return QG_OK;
-}
-
-qg_status qg_rules_regions(const qg_backend *b, const qg_graph *g, qg_arena *a,
-                           const uint8_t *const **out)
-{
-    const uint8_t **inside = QG_NEWN(a, b->rule.n, const uint8_t *);
-    if (!inside)
-        return qg_nomem(g->ctx);
-    for (size_t i = 0; i < b->rule.n; i++) {
-        const qg_rule *r = &b->rule.at[i];
-        uint8_t *nodes = NULL;
-        if (r->node.from || r->node.to)
-            QG_TRY(region(g, r, a, &nodes));
-        inside[i] = nodes;
-    }
-    *out = inside;
-    return QG_OK;
-}
-
 bool qg_rule_covers(const qg_backend *b, uint32_t r, const uint8_t *const *inside,
                     const qg_node *n)
 {
@@ -182,6 +99,13 @@ static qg_status role_state(qg_quant *q, qg_tqc *t)
     return qg_tqc_set_state(q, t, role == 's' ? QG_TQC_SOI : QG_TQC_FP32);
 }
 
+/* Such a rule waits until there are scales to keep: see qg_rules_switch. */
+static bool switches_off(const qg_rule *r)
+{
+    return (r->set.fields & QG_SET_STATE) != 0 &&
+           (r->set.state == QG_TQC_DEACTIVATED || r->set.state == QG_TQC_DEQUANTIZED);
+}
+
 /* The TQC of one endpoint.  Fields are set rule by rule; the state last, since only
  * then is it clear which rule has spoken last. */
 static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
@@ -201,7 +125,7 @@ static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
             continue;
         m->hits[m->active[i]]++;
         QG_TRY(apply_rule(m, m->active[i], t));
-        if (rule->set.fields & QG_SET_STATE)
+        if ((rule->set.fields & QG_SET_STATE) && !switches_off(rule))
             speaker = rule;
     }
     if (!speaker)
@@ -263,4 +187,72 @@ qg_status qg_rules_apply(qg_quant *q)
     for (size_t i = 0; i < q->graph->node.n; i++)
         QG_TRY(make_node(&m, q->graph->node.at[i]));
     return check_overrides(&m);
+}
+
+/* --- switching off, when all else is done --- */
+
+/* A baked constant is taken off its grid first: only then may it be deactivated. */
+static qg_status unbake(qg_quant *q, qg_tqc *t)
+{
+    if (t->state == QG_TQC_BAKED)
+        return qg_tqc_set_state(q, t, QG_TQC_ACTIVATED);
+    if (t->state == QG_TQC_PASSIVE_BAKED)
+        return qg_tqc_set_state(q, t, QG_TQC_PASSIVE);
+    return QG_OK;
+}
+
+qg_status qg_tqc_apply_switch(qg_quant *q, qg_tqc *t, qg_tqc_state to, bool *changed)
+{
+    bool off = t->state == QG_TQC_DEACTIVATED || t->state == QG_TQC_DEQUANTIZED;
+    bool on = to == QG_TQC_ACTIVATED;
+    *changed = false;
+    if (t->state == QG_TQC_FP32 || t->state == QG_TQC_SOI || t->state == to ||
+        off != on)
+        return QG_OK;
+    *changed = true;
+    if (on)
+        return qg_tqc_switch_on(q, t);
+    if (to == QG_TQC_DEACTIVATED)
+        QG_TRY(unbake(q, t));
+    return qg_tqc_switch_off(q, t, to == QG_TQC_DEACTIVATED);
+}
+
+/* One rule over all endpoints; inside: its region, NULL for everywhere. */
+static qg_status switch_by_rule(qg_quant *q, const qg_rule *rule, const uint8_t *inside,
+                                qg_tqc_state to, size_t *count)
+{
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        qg_tqc *t = q->tqc.at[i];
+        bool changed;
+        if ((inside && !inside[t->node->id]) ||
+            !qg_node_matches(&rule->node, t->node) ||
+            !qg_endpoint_matches(&rule->at, t->node, t->is_output, t->slot))
+            continue;
+        QG_TRY(qg_tqc_apply_switch(q, t, to, &changed));
+        *count += changed;
+    }
+    return QG_OK;
+}
+
+qg_status qg_rule_switch(qg_quant *q, const qg_rule *rule, qg_tqc_state to,
+                         size_t *count)
+{
+    const uint8_t *inside;
+    assert(to == QG_TQC_ACTIVATED || to == QG_TQC_DEACTIVATED ||
+           to == QG_TQC_DEQUANTIZED);
+    QG_TRY(qg_rule_region(rule, q->graph, q->arena, &inside));
+    q->author = rule->origin.id;
+    *count = 0;
+    return switch_by_rule(q, rule, inside, to, count);
+}
+
+qg_status qg_rules_switch(qg_quant *q)
+{
+    for (size_t r = 0; r < q->backend->rule.n; r++) {
+        const qg_rule *rule = &q->backend->rule.at[r];
+        size_t count;
+        if (switches_off(rule))
+            QG_TRY(qg_rule_switch(q, rule, rule->set.state, &count));
+    }
+    return QG_OK;
 }
