@@ -7,14 +7,16 @@
 
 #include "engine/api/qg.h"
 #include "engine/core/file.h"
+#include "tests/support/scratch.h"
 
 static const char *const MODEL = "configs/models/digits.onnx";
 static const char *const CALIB = "configs/data/digits_calib.npy";
-static const char *const PATCH = "/tmp/qg_compare_patch.yaml";
 
 typedef struct fixture {
     qg_ctx *ctx;
     qg_model *m;
+    char path[SCRATCH_PATH];
+    const char *patch;
 } fixture;
 
 static int setup(void **state)
@@ -24,9 +26,10 @@ static int setup(void **state)
                                "  - id: wide\n"
                                "    match: {trait: compute}\n"
                                "    set: {platform: fp32}\n";
+    f.patch = scratch_path(f.path, "patch.yaml");
     assert_int_equal(qg_open(NULL, &f.ctx), QG_OK);
     assert_ok(f.ctx, qg_model_open(f.ctx, MODEL, NULL, &f.m));
-    assert_ok(f.ctx, qg_file_write(f.ctx, PATCH, text, sizeof text - 1));
+    assert_ok(f.ctx, qg_file_write(f.ctx, f.patch, text, sizeof text - 1));
     *state = &f;
     return 0;
 }
@@ -36,7 +39,7 @@ static int teardown(void **state)
     fixture *f = *state;
     qg_model_close(f->m);
     qg_close(f->ctx);
-    return remove(PATCH);
+    return remove(f->patch);
 }
 
 static qg_report *compare(fixture *f, unsigned jobs)
@@ -47,7 +50,7 @@ static qg_report *compare(fixture *f, unsigned jobs)
     qg_compare_options_init(&o);
     o.backend = backend;
     o.n_backend = 2;
-    o.policy = &PATCH;
+    o.policy = &f->patch;
     o.n_policy = 1;
     o.data = CALIB;
     o.samples = 6;
@@ -105,9 +108,9 @@ static void errors_are_those_of_one_backend_alone(void **state)
 static void a_patch_is_one_more_variant(void **state)
 {
     qg_report *r = compare(*state, 1);
-    const char *json = qg_report_json(r), *row = strstr(json, "trt-int8 + qg_compare");
+    const char *json = qg_report_json(r), *row = strstr(json, "trt-int8 + qg_");
     assert_non_null(row);
-    assert_non_null(strstr(json, "ncnn-int8 + qg_compare_patch.yaml"));
+    assert_non_null(strstr(json, "ncnn-int8 + qg_"));
     assert_non_null(strstr(row, "\"rounding_points\": 0"));
     assert_non_null(strstr(after(r, "\"group_differences\""), "\"not_in\""));
     assert_null(strstr(qg_report_text(r), "group differences"));

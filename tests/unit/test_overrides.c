@@ -6,10 +6,10 @@
 
 #include "engine/api/model.h"
 #include "engine/core/file.h"
+#include "tests/support/scratch.h"
 
 static const char *const MODEL = "configs/models/digits.onnx";
 static const char *const CALIB = "configs/data/digits_calib.npy";
-static const char *const FILE_NAME = "/tmp/qg_overrides.json";
 
 typedef struct fixture {
     qg_ctx *ctx;
@@ -58,19 +58,29 @@ static const qg_tqc *tqc(const fixture *f, const char *node, bool is_output)
 
 /* --- by error --- */
 
-static void check_refused(const char *report, const char *set, const char *message)
+/* The report in a file, and "errors=FILE <rest>" in `set`. */
+static void write_report(const char *report, const char *rest, char set[256])
+{
+    char path[SCRATCH_PATH];
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const char *file = scratch_path(path, "report.json");
+    assert_ok(ctx, qg_file_write(ctx, file, report, strlen(report)));
+    (void)snprintf(set, 256, "errors=%s %s", file, rest);
+    qg_ctx_free(ctx);
+}
+
+static void check_refused(const char *report, const char *rest, const char *message)
 {
     fixture f;
-    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-    assert_ok(ctx, qg_file_write(ctx, FILE_NAME, report, strlen(report)));
+    char set[256];
+    write_report(report, rest, set);
     assert_int_equal(quantize(&f, set), QG_ECONFIG);
     if (!strstr(qg_ctx_message(f.ctx), message))
         fail_msg("message '%s' lacks '%s'", qg_ctx_message(f.ctx), message);
     drop(&f);
-    qg_ctx_free(ctx);
 }
 
-#define BY_ERROR "errors=/tmp/qg_overrides.json above=0.5 platform=fp32"
+#define BY_ERROR "above=0.5 platform=fp32"
 
 static void nodes_above_an_error(void **state)
 {
@@ -79,24 +89,22 @@ static void nodes_above_an_error(void **state)
                                  " {\"name\": \"conv0\", \"error\": 0.5},"
                                  " {\"name\": \"relu6\", \"error\": null}]}";
     fixture f;
-    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    char set[256], path[SCRATCH_PATH];
     (void)state;
-    assert_ok(ctx, qg_file_write(ctx, FILE_NAME, report, sizeof report - 1));
-    assert_ok(f.ctx, quantize(&f, BY_ERROR));
+    write_report(report, BY_ERROR, set);
+    assert_ok(f.ctx, quantize(&f, set));
     assert_int_equal(qg_graph_node(f.m->graph, "gemm1")->platform, QG_PLATFORM_FP32);
     assert_int_equal(qg_graph_node(f.m->graph, "relu6")->platform, QG_PLATFORM_FP32);
     assert_int_equal(qg_graph_node(f.m->graph, "conv0")->platform,
                      QG_PLATFORM_QUANTIZED);
     drop(&f);
-    qg_ctx_free(ctx);
-    check_refused(report, "errors=/tmp/qg_overrides.json bits=4",
-                  "errors and above: expected both or none");
+    check_refused(report, "bits=4", "errors and above: expected both or none");
     check_refused(report, BY_ERROR " node=conv0", "expected no `node` beside it");
     check_refused("{\"by\": \"node\", \"errors\": []}", BY_ERROR,
                   "has an error above 0.5, expected at least one");
     check_refused("{\"by\": \"group\", \"errors\": []}", BY_ERROR,
                   "is by group, expected a report of qg sensitivity --by node");
-    assert_int_equal(remove(FILE_NAME), 0);
+    assert_int_equal(remove(scratch_path(path, "report.json")), 0);
 }
 
 /* --- mixed precision --- */
@@ -178,6 +186,8 @@ static void what_is_switched_off_comes_back(void **state)
 {
     static const char *const word[] = { "deactivated", "dequantized" };
     static const qg_tqc_state want[] = { QG_TQC_DEACTIVATED, QG_TQC_DEQUANTIZED };
+    char path[SCRATCH_PATH];
+    const char *folder = scratch_path(path, "snapshot");
     (void)state;
     for (int i = 0; i < 2; i++) {
         fixture f;
@@ -192,9 +202,8 @@ static void what_is_switched_off_comes_back(void **state)
             n += f.m->quant->tqc.at[k]->state == want[i];
         assert_true(changed == n && n > 20);
         assert_true(error_of(&f) == 0); /* all of it off: the float network */
-        assert_ok(f.ctx, qg_model_save(f.m, "/tmp/qg_overrides_snapshot"));
-        assert_ok(f.ctx,
-                  qg_model_open(f.ctx, "/tmp/qg_overrides_snapshot", NULL, &again));
+        assert_ok(f.ctx, qg_model_save(f.m, folder));
+        assert_ok(f.ctx, qg_model_open(f.ctx, folder, NULL, &again));
         fixture loaded = { f.ctx, again };
         assert_true(error_of(&loaded) == 0);
         assert_ok(f.ctx,
@@ -207,7 +216,7 @@ static void what_is_switched_off_comes_back(void **state)
         qg_model_close(again);
         drop(&f);
     }
-    assert_int_equal(system("rm -r /tmp/qg_overrides_snapshot"), 0);
+    assert_int_equal(scratch_remove(folder), 0);
 }
 
 /* It is calibrated first, so it has a scale to come back to. */

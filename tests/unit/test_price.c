@@ -6,10 +6,10 @@
 
 #include "engine/api/qg.h"
 #include "engine/core/file.h"
+#include "tests/support/scratch.h"
 
 static const char *const MODEL = "configs/models/digits.onnx";
 static const char *const CALIB = "configs/data/digits_calib.npy";
-static const char *const PATCH = "/tmp/qg_price_patch.yaml";
 
 static qg_ctx *open_ctx(void)
 {
@@ -18,7 +18,7 @@ static qg_ctx *open_ctx(void)
     return ctx;
 }
 
-static qg_model *quantized(qg_ctx *ctx, bool patched)
+static qg_model *quantized(qg_ctx *ctx, const char *patch)
 {
     qg_model *m;
     qg_quantize_options o;
@@ -26,8 +26,8 @@ static qg_model *quantized(qg_ctx *ctx, bool patched)
     o.backend = "trt-int8";
     o.data = CALIB;
     o.samples = 8;
-    o.policy = &PATCH;
-    o.n_policy = patched;
+    o.policy = &patch;
+    o.n_policy = patch != NULL;
     assert_ok(ctx, qg_model_open(ctx, MODEL, NULL, &m));
     assert_ok(ctx, qg_model_quantize(m, &o, NULL));
     return m;
@@ -63,9 +63,11 @@ static void separating_is_quantizing_without_the_rule(void **state)
                                "    align: none\n";
     qg_ctx *ctx = open_ctx();
     double network, requantizations, before;
+    char path[SCRATCH_PATH];
+    const char *patch = scratch_path(path, "patch.yaml");
     (void)state;
-    assert_ok(ctx, qg_file_write(ctx, PATCH, text, sizeof text - 1));
-    qg_model *m = quantized(ctx, false), *apart = quantized(ctx, true);
+    assert_ok(ctx, qg_file_write(ctx, patch, text, sizeof text - 1));
+    qg_model *m = quantized(ctx, NULL), *apart = quantized(ctx, patch);
     qg_report *r = price(ctx, m, 2), *s = price(ctx, apart, 1);
     assert_true(qg_report_number(r, "requantizations", &before));
     assert_true(qg_report_number(s, "network", &network));
@@ -80,15 +82,16 @@ static void separating_is_quantizing_without_the_rule(void **state)
     qg_model_close(apart);
     qg_model_close(m);
     qg_close(ctx);
-    assert_int_equal(remove(PATCH), 0);
+    assert_int_equal(remove(patch), 0);
 }
 
 /* From the file it says the same, whatever the number of workers. */
 static void a_snapshot_says_the_same(void **state)
 {
-    static const char folder[] = "/tmp/qg_price_snapshot";
+    char path[SCRATCH_PATH];
+    const char *folder = scratch_path(path, "snapshot");
     qg_ctx *ctx = open_ctx();
-    qg_model *m = quantized(ctx, false), *again;
+    qg_model *m = quantized(ctx, NULL), *again;
     (void)state;
     assert_ok(ctx, qg_model_save(m, folder));
     assert_ok(ctx, qg_model_open(ctx, folder, NULL, &again));
@@ -100,14 +103,14 @@ static void a_snapshot_says_the_same(void **state)
     qg_model_close(again);
     qg_model_close(m);
     qg_close(ctx);
-    assert_int_equal(system("rm -r /tmp/qg_price_snapshot"), 0);
+    assert_int_equal(scratch_remove(folder), 0);
 }
 
 /* joint is what `analyse` says of the group alone. */
 static void the_joint_error_is_that_of_analyse(void **state)
 {
     qg_ctx *ctx = open_ctx();
-    qg_model *m = quantized(ctx, false);
+    qg_model *m = quantized(ctx, NULL);
     qg_report *r = price(ctx, m, 1), *s = NULL;
     qg_sensitivity_options o;
     (void)state;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/api/qg.h"
+#include "tests/support/scratch.h"
 
 static const char *const MODEL = "configs/models/digits.onnx";
 static const char *const CALIB = "configs/data/digits_calib.npy";
@@ -136,7 +137,8 @@ static void check_proposal(const fixture *f, const char *patch, double promised)
 static void proposals_meet_their_budget(void **state)
 {
     const fixture *f = *state;
-    static const char patch[] = "/tmp/qg_sensitivity_patch.yaml";
+    char path[SCRATCH_PATH], trial[SCRATCH_PATH];
+    const char *patch = scratch_path(path, "patch.yaml");
     static const char *const by[] = { "node", "endpoint", "group", "node" };
     double budget;
     qg_report *plain = answer(f, (ask){ .jobs = 1 });
@@ -160,22 +162,24 @@ static void proposals_meet_their_budget(void **state)
         qg_report_free(r);
     }
     assert_int_equal(remove(patch), 0);
-    assert_int_not_equal(remove("/tmp/qg_sensitivity_patch.yaml.trial"), 0);
+    assert_int_not_equal(remove(scratch_path(trial, "patch.yaml.trial")), 0);
 }
 
 static void budgets_that_cannot_be_met_are_refused(void **state)
 {
     const fixture *f = *state;
     qg_report *r = NULL;
+    char path[SCRATCH_PATH];
+    const char *patch = scratch_path(path, "none.yaml");
     qg_sensitivity_options o;
     qg_sensitivity_options_init(&o);
     o.data = CALIB;
     o.samples = 3;
-    o.proposal = (qg_proposal_options){ "/tmp/qg_no_patch.yaml", 1e-9, 9, NULL };
+    o.proposal = (qg_proposal_options){ patch, 1e-9, 9, NULL };
     assert_fails(f->ctx, qg_model_sensitivity(f->m, &o, &r), QG_ENUMERIC,
                  "propose: budget 1e-09: ");
     assert_null(r);
-    assert_int_not_equal(remove("/tmp/qg_no_patch.yaml"), 0);
+    assert_int_not_equal(remove(patch), 0);
     o.proposal.budget = 0.9;
     assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
     assert_non_null(strstr(qg_report_text(r), "none: within the budget"));
