@@ -4,7 +4,7 @@
  *   output that rounds   node -> v_float -> [Clip] -> Q -> DQ -> v -> readers
  *   input that rounds    v -> [Clip] -> Q -> DQ -> this reader; not when the producer
  *                        rounds v to the same grid already: rounding twice is rounding
- *   constant             codes -> DQ (weights int), or values -> Q -> DQ (float)
+ *   constant             codes -> DQ; weights also values -> Q -> DQ (float)
  *   bias                 int32 codes -> DQ, scale as derived: input x weight
  *   OVERLAPPED           nothing: the target fuses there
  *   what ONNX cannot say constants as float values on their grid; else nothing, and a
@@ -305,8 +305,9 @@ static qg_status put_constant(builder *b, const qg_tqc *t, qg_value *v, qg_value
     }
     QG_TRY(lose_precision(b, t, &how));
     QG_TRY(add_value(b, v->name, "_dequantized", out));
-    return b->float_weights && how.code != QG_I32 ? write_floats(b, t, &how, v, *out)
-                                                  : write_codes(b, t, &how, v, *out);
+    bool weight = qg_op_in_role(t->node->op, t->slot) == 'w';
+    return b->float_weights && weight ? write_floats(b, t, &how, v, *out)
+                                      : write_codes(b, t, &how, v, *out);
 }
 
 /* --- endpoints --- */
