@@ -42,7 +42,6 @@ static qg_status add_sum(qg_pass_env *env, const qg_node *n, qg_value *product,
     QG_TRY(qg_graph_add_node(g, &spec, &made));
     made->platform = n->platform;
     made->reason = n->reason;
-    env->changed++;
     return QG_OK;
 }
 
@@ -73,6 +72,7 @@ static qg_status split(qg_pass_env *env, qg_node *n, const qg_op *matmul)
     QG_TRY(qg_graph_add_node(g, &spec, &made));
     made->platform = n->platform;
     made->reason = n->reason;
+    env->changed++;
     made->file_unnamed = n->file_unnamed;
     return bias ? add_sum(env, made, product, y, bias) : QG_OK;
 }
