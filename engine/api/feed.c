@@ -23,12 +23,14 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
 }
 
 /* The feed points to *out, which therefore must stay where it is. */
-qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples, qg_api_feed *out)
+static qg_status open_feed(qg_model *m, const char *spec, size_t samples, bool nan,
+                           qg_api_feed *out)
 {
     assert(m && m->graph && out);
     qg_data_request request = { .input = m->graph->input.at,
                                 .n_input = m->graph->input.n,
-                                .limit = samples };
+                                .limit = samples,
+                                .nan = nan };
     if (!spec)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "data: none given, expected a file, a folder "
@@ -37,6 +39,17 @@ qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples, qg_api_fee
     out->graph = m->graph;
     out->feed = (qg_feed){ qg_data_count(out->data), fetch, out };
     return QG_OK;
+}
+
+qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples, qg_api_feed *out)
+{
+    return open_feed(m, spec, samples, false, out);
+}
+
+qg_status qg_feed_open_any(qg_model *m, const char *spec, size_t samples,
+                           qg_api_feed *out)
+{
+    return open_feed(m, spec, samples, true, out);
 }
 
 void qg_feed_close(qg_api_feed *f)

@@ -47,6 +47,9 @@ typedef struct qg_api_feed {
  * a sample is fetched. */
 QG_NODISCARD qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples,
                                     qg_api_feed *out);
+/* The same, and NaN is no reason to stop. */
+QG_NODISCARD qg_status qg_feed_open_any(qg_model *m, const char *spec, size_t samples,
+                                        qg_api_feed *out);
 void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
 
 /* --- progress.c --- */

@@ -332,6 +332,31 @@ typedef struct qg_proposal_options {
     const char *backend; /* NULL: that of the snapshot, by name */
 } qg_proposal_options;
 
+typedef struct qg_doctor_options {
+    size_t size;
+    const char *data; /* calibration data; may hold NaN */
+    size_t samples;   /* at most; 0: all */
+    unsigned jobs;
+    qg_progress progress;
+} qg_doctor_options;
+void qg_doctor_options_init(qg_doctor_options *o);
+
+/* What may be wrong with calibration data: one run of the float network over them.
+ * Facts: samples, values (looked at), found; when something was found, table warnings:
+ * kind, sample (null: about all of them), where, what.
+ *
+ *     not-finite  NaN or infinities in a sample
+ *     constant    all elements of a sample are equal
+ *     duplicate   byte for byte an earlier sample
+ *     range       a sample scaled unlike the others, or data of another scale than the
+ *                 first normalization or bias of the model was made for
+ *     layout      pictures whose channels are first where the model has them last, or
+ *                 the other way round
+ *     alone       one sample reaches twice as far as any other
+ *     dead        channels that no sample changes */
+QG_NODISCARD qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o,
+                                       qg_report **report);
+
 typedef struct qg_sensitivity_options {
     size_t size;
     const char *data;

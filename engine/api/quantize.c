@@ -3,6 +3,7 @@
 #include "engine/accel/kernels.h"
 #include "engine/api/model.h"
 #include "engine/core/file.h"
+#include "engine/api/doctor.h"
 #include "engine/core/suggest.h"
 #include "engine/io/hash.h"
 #include "engine/io/pipeline_yaml.h"
@@ -26,6 +27,7 @@ typedef struct job {
     qg_backend *backend;
     qg_pipeline pipeline;
     qg_api_feed feed;
+    qg_looks looks; /* at what the feed gives */
     qg_ticker ticker;
     size_t dumps;
 } job;
@@ -321,6 +323,15 @@ static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
     return QG_OK;
 }
 
+/* What the samples themselves tell, in short; `qg stats doctor` looks further. */
+static qg_status report_doctor(job *j, qg_report *r)
+{
+    enum { MOST = 8 };
+    qg_findings f = { .ctx = j->m->ctx, .arena = r->arena };
+    QG_TRY(qg_looks_judge(&j->looks, &f));
+    return qg_findings_report(r, &f, MOST);
+}
+
 static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
 {
     const qg_model *m = j->m;
@@ -339,6 +350,7 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(report_states(r, m->quant));
     QG_TRY(report_passes(r, env));
     QG_TRY(report_coverage(r, &m->info));
+    QG_TRY(report_doctor(j, r));
     *out = r;
     return QG_OK;
 }
@@ -364,6 +376,14 @@ static qg_status check_observer(const job *j)
 {
     qg_observer_setting s;
     return j->o->observer ? qg_observer_parse(j->m->ctx, j->o->observer, &s) : QG_OK;
+}
+
+/* The doctor sees every sample that calibration fetches. */
+static qg_status look_along(job *j)
+{
+    QG_TRY(qg_looks_begin(j->m, j->arena, &j->feed.feed, &j->looks));
+    j->feed.feed = j->looks.feed;
+    return QG_OK;
 }
 
 /* --- all together --- */
@@ -421,6 +441,8 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
         s = read_backend(&j);
     if (s == QG_OK && o->data)
         s = qg_feed_open(m, o->data, o->samples, &j.feed);
+    if (s == QG_OK && j.feed.data)
+        s = look_along(&j);
     if (s == QG_OK)
         s = run_passes(&j, report);
     qg_feed_close(&j.feed);

@@ -269,6 +269,11 @@ static qg_status element_fails(const qg_data_get *g, const qg_tensor *from,
                    path, g->part->first + g->i, name, x, qg_dtype_name(to->dtype));
 }
 
+static unsigned allowed(const qg_data_request *r)
+{
+    return (r->lossy ? QG_DATA_LOSSY : 0u) | (r->nan ? QG_DATA_NAN : 0u);
+}
+
 qg_status qg_data_fetch(qg_ctx *ctx, const qg_data *d, size_t i, qg_arena *scratch,
                         qg_tensor *const *out)
 {
@@ -280,7 +285,7 @@ qg_status qg_data_fetch(qg_ctx *ctx, const qg_data *d, size_t i, qg_arena *scrat
         assert(qg_same_dims(&stored, out[k]) && qg_tensor_is_plain(out[k]));
         assert(out[k]->dtype == d->request.input[k]->type.dtype);
         QG_TRY(part->kind->get(&g, &stored));
-        if (!qg_data_convert(&stored, out[k], d->request.lossy, &bad))
+        if (!qg_data_convert(&stored, out[k], allowed(&d->request), &bad))
             return element_fails(&g, &stored, out[k], bad);
     }
     return QG_OK;

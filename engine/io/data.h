@@ -51,6 +51,7 @@ typedef struct qg_data_request {
     size_t n_input;
     size_t limit; /* use the first samples only; 0: all */
     bool lossy;   /* float64 may be rounded to float32, and the like */
+    bool nan;     /* NaN is handed on, not refused: for who looks for them */
 } qg_data_request;
 
 /* Checks names, types and shapes of everything; values are looked at when fetched.

@@ -83,12 +83,12 @@ bool qg_data_convertible(qg_dtype from, qg_dtype to)
     return a != QG_KIND_FLOAT || b == QG_KIND_FLOAT;
 }
 
-bool qg_data_convert(const qg_tensor *from, qg_tensor *to, bool lossy, int64_t *bad)
+bool qg_data_convert(const qg_tensor *from, qg_tensor *to, unsigned allow, int64_t *bad)
 {
     int64_t n = qg_tensor_count(from);
     size_t bytes;
     assert(n == qg_tensor_count(to) && qg_data_convertible(from->dtype, to->dtype));
-    *bad = find_nan(from, n);
+    *bad = allow & QG_DATA_NAN ? -1 : find_nan(from, n);
     if (*bad >= 0)
         return false;
     if (from->dtype == to->dtype) {
@@ -101,7 +101,8 @@ bool qg_data_convert(const qg_tensor *from, qg_tensor *to, bool lossy, int64_t *
     bool to_float = qg_dtype_kind_of(to->dtype) == QG_KIND_FLOAT;
     for (int64_t i = 0; i < n; i++) {
         double x = load(from, i);
-        bool ok = to_float ? store_float(to, i, x) == x || (lossy && !isnan(x))
+        unsigned pass = isnan(x) ? QG_DATA_NAN : QG_DATA_LOSSY;
+        bool ok = to_float ? store_float(to, i, x) == x || (allow & pass)
                            : store_integer(to, i, x);
         if (!ok) {
             *bad = i;
