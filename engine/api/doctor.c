@@ -122,6 +122,17 @@ static qg_status worker_begin(void *ud, qg_ctx *ctx, void **state)
     return QG_OK;
 }
 
+/* What follows from NaN says nothing about the other samples. */
+static bool is_finite(const qg_looks *l, size_t sample)
+{
+    for (size_t i = 0; i < l->inputs; i++) {
+        const qg_look *look = &l->look[i * l->feed.n + sample];
+        if (look->nans + look->infinities)
+            return false;
+    }
+    return true;
+}
+
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
                             const qg_endpoint *at, qg_tensor *x)
 {
@@ -129,7 +140,7 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
     (void)ctx;
     const qg_value *v = at->is_output ? at->node->out[at->slot] : NULL;
     uint32_t k = v && !at->rounded ? w->d->index[v->id] : QG_NONE;
-    if (k != QG_NONE && x->dtype == QG_F32)
+    if (k != QG_NONE && x->dtype == QG_F32 && is_finite(&w->d->looks, sample))
         qg_watch_see(&w->watch[k], sample, x);
     return QG_OK;
 }
@@ -250,7 +261,7 @@ static void note_inputs(doctor *d)
     for (size_t i = 0; i < d->looks.inputs; i++)
         for (size_t s = 0; s < n; s++) {
             const qg_look *l = &d->looks.look[i * n + s];
-            if (l->n && l->low <= l->high)
+            if (l->n && is_finite(&d->looks, s))
                 qg_watch_note(&d->total[i], s, fmaxf(fabsf(l->low), fabsf(l->high)));
         }
 }

@@ -1,7 +1,7 @@
 /* doctor.h -- looking at inputs while somebody else reads them.
  *
  *     qg_looks l;
- *     QG_TRY(qg_looks_begin(m, arena, &feed.feed, &l));     // l.feed replaces feed.feed
+ *     QG_TRY(qg_looks_begin(m, arena, &feed.feed, &l));   // l.feed replaces feed.feed
  *     ... run over l.feed ...
  *     QG_TRY(qg_looks_judge(&l, &findings));
  *

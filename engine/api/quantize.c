@@ -1,9 +1,9 @@
 /* quantize.c -- backend, overrides, pipeline, calibration data: one run of the
  * passes. */
 #include "engine/accel/kernels.h"
+#include "engine/api/doctor.h"
 #include "engine/api/model.h"
 #include "engine/core/file.h"
-#include "engine/api/doctor.h"
 #include "engine/core/suggest.h"
 #include "engine/io/hash.h"
 #include "engine/io/pipeline_yaml.h"

