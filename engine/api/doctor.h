@@ -13,7 +13,9 @@
 #include "engine/api/model.h"
 #include "engine/quant/doctor.h"
 
-/* Do not move it while its feed is in use. */
+/* Looks at every input of every sample once, on the thread that fetches it; each look
+ * has a place of its own, so workers need no lock.
+ * Do not move it while its feed is in use. */
 typedef struct qg_looks {
     qg_feed feed;  /* the same samples, looked at on the way; ud is this struct */
     qg_feed inner; /* a copy of the feed that was given */
@@ -22,10 +24,14 @@ typedef struct qg_looks {
     qg_look *look;       /* [inputs][feed.n]; n is 0 for what is no float32 */
 } qg_looks;
 
+/* inner is copied and must stay usable as long; arrays lie in `a`, one look (80 bytes)
+ * per sample and input: the one place where memory grows with the samples, because a
+ * duplicate can only be told from all that were before. */
 QG_NODISCARD qg_status qg_looks_begin(qg_model *m, qg_arena *a, const qg_feed *inner,
                                       qg_looks *out);
 
-/* Findings about inputs, of the samples that were fetched. */
+/* Findings about inputs, of the samples that were fetched: a calibration may have been
+ * told to stop earlier.  Order: input by input; then by kind, then by sample. */
 QG_NODISCARD qg_status qg_looks_judge(const qg_looks *l, qg_findings *f);
 
 /* Table `warnings`: kind, sample, where, what, of at most `most` findings (0: all);

@@ -1,6 +1,7 @@
 /* Least squared error, by search. */
 #include "engine/quant/calibrate_mse.h"
 
+#include <assert.h>
 #include <math.h>
 
 /* In float32, one operation at a time, as pytorch-quantization's fake quantization. */
@@ -24,9 +25,100 @@ static double mean_error(const qg_histogram *h, const float *center, float amax,
     return sum / (double)h->bins;
 }
 
+/* Running sums over bins, for the error of a cell of codes at once. */
+typedef struct sums {
+    const qg_histogram *h;
+    const float *center;
+    double *n, *x, *square; /* [bins + 1] of count, count * center, count * center^2 */
+} sums;
+
+/* Sums over all bins before j, for j = 0 .. bins; false: out of memory. */
+static bool sums_new(qg_arena *a, const qg_histogram *h, const float *center, sums *s)
+{
+    *s = (sums){ h, center, QG_NEWN(a, h->bins + 1, double),
+                 QG_NEWN(a, h->bins + 1, double), QG_NEWN(a, h->bins + 1, double) };
+    if (!s->n || !s->x || !s->square)
+        return false;
+    for (size_t j = 0; j < h->bins; j++) {
+        double n = (double)h->count[j], c = (double)center[j];
+        s->n[j + 1] = s->n[j] + n;
+        s->x[j + 1] = s->x[j] + n * c;
+        s->square[j + 1] = s->square[j] + n * c * c;
+    }
+    return true;
+}
+
+/* The first center at or above v: where even bins would have it, then by steps. */
+static size_t center_above(const sums *s, double v)
+{
+    size_t bins = s->h->bins;
+    double first = (double)s->center[0];
+    double width =
+        ((double)s->center[bins - 1] - first) / (double)(bins > 1 ? bins - 1 : 1);
+    double guess = (v - first) / width;
+    size_t j = guess <= 0 ? 0 : guess >= (double)bins ? bins : (size_t)guess;
+    while (j > 0 && (double)s->center[j - 1] >= v)
+        j--;
+    while (j < bins && (double)s->center[j] < v)
+        j++;
+    return j;
+}
+
+/* mean_error in real numbers, O(codes): all centers of a cell round to its code. */
+static double quick_error(const sums *s, double amax, const qg_mse *m)
+{
+    double bound = (double)((1 << (m->bits - !m->is_unsigned)) - 1), sum = 0;
+    size_t from = 0;
+    if (amax <= 0x1p-24) /* all become zero */
+        return s->square[s->h->bins] / (double)s->h->bins;
+    for (double k = 0; k <= bound && from < s->h->bins; k++) {
+        double v = k * amax / bound;
+        size_t to = k < bound ? center_above(s, (k + 0.5) * amax / bound) : s->h->bins;
+        sum += s->square[to] - s->square[from] - 2 * v * (s->x[to] - s->x[from]) +
+               v * v * (s->n[to] - s->n[from]);
+        from = to;
+    }
+    return sum / (double)s->h->bins;
+}
+
+/* A rounded value is off by 2^-24 of itself, which is 2^-24 * 2^bits of an error of
+ * half a step: up to 10 bits its square stays below this part.  Differences of large
+ * sums stay below FLOOR of what all elements weigh. */
+static const double SLACK = 1e-3, FLOOR = 1e-10;
+enum { QUICK_BITS = 10 };
+
+/* Candidates whose quick error is near the least are decided by the definition, so the
+ * choice is that of trying all. */
+static qg_status search_quick(qg_arena *scratch, const qg_mse *m, const sums *s,
+                              qg_range_choice *best)
+{
+    size_t bins = s->h->bins;
+    double least = INFINITY, *quick = QG_NEWN(scratch, bins, double);
+    if (!quick)
+        return QG_ENOMEM;
+    for (size_t i = m->start; i < bins; i++) {
+        quick[i] = quick_error(s, (double)s->center[i], m);
+        least = fmin(least, quick[i]);
+    }
+    assert(isfinite(least));
+    double near = m->bits > QUICK_BITS
+                      ? INFINITY
+                      : least * (1 + SLACK) + FLOOR * s->square[bins] / (double)bins;
+    for (size_t i = m->start; i < bins; i++) {
+        if (quick[i] > near)
+            continue;
+        double high = (double)s->center[i];
+        double error = mean_error(s->h, s->center, s->center[i], m);
+        if (error < best->loss)
+            *best = (qg_range_choice){ i, m->is_unsigned ? 0 : -high, high, error };
+    }
+    return QG_OK;
+}
+
 qg_status qg_mse_nvidia(qg_ctx *ctx, qg_arena *scratch, const qg_mse *m,
                         const qg_histogram *h, double *loss, qg_range_choice *out)
 {
+    sums s;
     QG_TRY(qg_histogram_check(ctx, "nvidia-mse", h));
     if (m->bits < 2 || m->bits > 16 || m->start >= h->bins)
         return qg_fail(ctx, QG_ECONFIG,
@@ -38,15 +130,13 @@ qg_status qg_mse_nvidia(qg_ctx *ctx, qg_arena *scratch, const qg_mse *m,
         return qg_fail(ctx, QG_ENOMEM, "nvidia-mse: scratch");
     for (size_t j = 0; j < h->bins; j++)
         center[j] = ((float)h->edge[j + 1] + (float)h->edge[j]) / 2;
+    if (!sums_new(scratch, h, center, &s))
+        return qg_fail(ctx, QG_ENOMEM, "nvidia-mse: scratch");
+    for (size_t i = m->start; loss && i < h->bins; i++)
+        loss[i - m->start] = mean_error(h, center, center[i], m);
     qg_range_choice best = { .loss = INFINITY };
-    for (size_t i = m->start; i < h->bins; i++) {
-        double error = mean_error(h, center, center[i], m);
-        double high = (double)center[i];
-        if (error < best.loss)
-            best = (qg_range_choice){ i, m->is_unsigned ? 0 : -high, high, error };
-        if (loss)
-            loss[i - m->start] = error;
-    }
+    if (search_quick(scratch, m, &s, &best) != QG_OK)
+        return qg_fail(ctx, QG_ENOMEM, "nvidia-mse: scratch");
     *out = best;
     return QG_OK;
 }

@@ -19,7 +19,12 @@ typedef struct qg_mse {
 
 /* pytorch-quantization: candidates are the centers of bins start .. bins - 1 in
  * float32; every center is rounded in float32 and weighted with its count; the mean is
- * over bins.  out->index is the bin, high its center; loss [bins - start] or NULL. */
+ * over bins.  out->index is the bin, high its center; loss [bins - start] or NULL.
+ *
+ * Up to 10 bits the search goes over running sums, O(codes) per candidate instead of
+ * O(bins), and asks the definition only for candidates near the least, so that choice
+ * and loss are those of trying all; 2048 bins take about 2 ms.  `loss` asks for every
+ * candidate by the definition, which takes 10 ms. */
 QG_NODISCARD qg_status qg_mse_nvidia(qg_ctx *ctx, qg_arena *scratch, const qg_mse *m,
                                      const qg_histogram *h, double *loss,
                                      qg_range_choice *out);

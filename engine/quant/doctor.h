@@ -9,8 +9,32 @@
  * Thresholds are at the functions that use them, with their reasons: a warning says
  * what was seen and what was expected, and never stops anything.
  *
+ * What each test can and cannot see:
+ *
+ *     duplicate   exact copies only; an image saved twice with another compression is
+ *                 another image
+ *     range       a sample against the median sample (a factor of 16), and all samples
+ *                 against what the first normalization or bias was trained on (8, 40);
+ *                 a shift of all data by a constant is not seen
+ *     layout      pictures of 3 or 4 channels that are smooth and coloured; grey ones
+ *                 look the same either way and give no warning
+ *     alone       per value, so it finds a sample that is ordinary at the input and an
+ *                 outlier in the middle of the network
+ *     dead        of values with an axis of channels; few samples leave channels unused
+ *                 that more would reach, so it is a hint to use more
+ *
+ * In use (engine/api/doctor.c drives it over the float network):
+ *
+ *     qg_findings f = { .ctx = ctx, .arena = a };
+ *     qg_input_kind k = qg_input_kind_of("image", &type);
+ *     for (size_t i = 0; i < n; i++)
+ *         qg_look_at(&sample[i], k.channels, &look[i]);
+ *     QG_TRY(qg_judge_input(&f, &k, look, n));
+ *     ... f.found.at[0 .. f.found.n) ...
+ *
  * Units    those of the tensors
- * Owner    arrays lie in the arena given */
+ * Owner    arrays lie in the arena given, findings in that of qg_findings
+ * Failure  QG_ENOMEM only; findings so far stay */
 #ifndef QG_ENGINE_QUANT_DOCTOR_H
 #define QG_ENGINE_QUANT_DOCTOR_H
 
@@ -73,7 +97,8 @@ typedef struct qg_input_kind {
 } qg_input_kind;
 qg_input_kind qg_input_kind_of(const char *name, const qg_tensor *type);
 
-/* What looks [samples] at one input tell. */
+/* What looks [samples] at one input tell: per sample not-finite and constant, then
+ * duplicates, range and layout. */
 QG_NODISCARD qg_status qg_judge_input(qg_findings *f, const qg_input_kind *k,
                                       const qg_look *look, size_t samples);
 
@@ -102,6 +127,7 @@ QG_NODISCARD qg_status qg_watch_begin(qg_ctx *ctx, qg_arena *a, const qg_tensor 
 /* The largest |x| of a sample; what _see calls beside looking at channels. */
 void qg_watch_note(qg_watch *w, size_t sample, float top);
 void qg_watch_see(qg_watch *w, size_t sample, const qg_tensor *x);
+/* Exact, so in any order; both were begun for the same type and spread. */
 void qg_watch_merge(qg_watch *into, const qg_watch *from);
 
 /* What a layer expects of the values it sees or makes, from its constants. */
@@ -112,12 +138,18 @@ typedef struct qg_expected {
     size_t n;
 } qg_expected;
 
+/* Standard deviation per channel over what the layer expects: 1 for the data that a
+ * normalization was trained on, of the order of 1 for a bias; the median counts.  No
+ * finding when w has no spread or other channels. */
 QG_NODISCARD qg_status qg_judge_scale(qg_findings *f, const qg_expected *e,
                                       const qg_watch *w, const char *value);
+/* Channels whose smallest and largest value are equal; the first eight are named. */
 QG_NODISCARD qg_status qg_judge_channels(qg_findings *f, const qg_watch *w,
                                          const char *value);
 
-/* Over all values: samples that alone define ranges.  name [n]. */
+/* Over all values: samples that alone define ranges, which is more than twice as far as
+ * any other sample.  One finding per sample, with the first such value and how many
+ * there are.  w and name: [n]; with fewer than 3 samples nothing is said. */
 QG_NODISCARD qg_status qg_judge_alone(qg_findings *f, const qg_watch *w,
                                       const char *const *name, size_t n,
                                       size_t samples);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "engine/core/rng.h"
 #include "engine/quant/calibrate_aciq.h"
 #include "engine/quant/calibrate_mse.h"
 
@@ -128,8 +129,38 @@ static void ncnn_guesses_sigma(void **state)
                  "ncnn aciq: 9 bits, expected 2 to 8");
 }
 
+/* The quick search chooses as if every candidate had been tried: histograms of several
+ * shapes, even and uneven bins, signed and not. */
+static void nvidia_search_is_the_exhaustive_one(void **state)
+{
+    const fixture *f = *state;
+    qg_rng rng = { 77 };
+    for (int round = 0; round < 60; round++) {
+        size_t bins = 130 + qg_rng_below(&rng, 900);
+        qg_mse m = { 4 + (int)qg_rng_below(&rng, 8), round % 3 == 0,
+                     1 + qg_rng_below(&rng, 100) };
+        qg_histogram h;
+        qg_range_choice c;
+        assert_ok(f->ctx, qg_histogram_new(f->ctx, f->arena, bins, 3, &h));
+        for (size_t j = 0; j < bins; j++) {
+            double shape = round % 2 ? exp(-(double)j / 60) : 1.0 / (double)(1 + j);
+            h.count[j] = (int64_t)(shape * 1e5 * (double)qg_rng_below(&rng, 100) / 100);
+            h.edge[j + 1] += round % 5 ? 0 : (double)j * (double)j * 1e-6;
+        }
+        double *loss = QG_NEWN(f->arena, bins, double);
+        assert_ok(f->ctx, qg_mse_nvidia(f->ctx, f->arena, &m, &h, loss, &c));
+        size_t best = 0;
+        for (size_t i = 1; i < bins - m.start; i++)
+            best = loss[i] < loss[best] ? i : best;
+        if (c.index != m.start + best || c.loss != loss[best])
+            fail_msg("round %d: bin %zu of loss %g, expected %zu of %g", round, c.index,
+                     c.loss, m.start + best, loss[best]);
+    }
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 QG_TEST_MAIN(TEST(ppq_losses_of_the_specification), TEST(ppq_search_finds_the_least),
              TEST(ppq_has_one_candidate_for_many_bits), TEST(nvidia_errors_by_hand),
-             TEST(aciq_is_least), TEST(ncnn_guesses_sigma))
+             TEST(nvidia_search_is_the_exhaustive_one), TEST(aciq_is_least),
+             TEST(ncnn_guesses_sigma))
