@@ -72,7 +72,7 @@ QG_NODISCARD qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask
 QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path,
                                         qg_backend *b);
 
-/* "pass=equalize iterations=3": parameters of a pass, `on` among them.  Or
+/* "pass=equalize iterations=3": parameters of a pass, `run` among them.  Or
  * "op=Conv_3 slot=in0 bits=4": words key=value of `match` and `set`.  op is an
  * operator's name, else a glob over node names; lists with commas, no spaces.  The
  * rule's id is "set:<k>", k counting from 1.

@@ -24,7 +24,7 @@ qg_status qg_read_pass_settings(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
     assert(y && pass && out);
     char what[QG_WHAT_TEXT];
     (void)snprintf(what, sizeof what, "passes: %.100s", pass);
-    qg_pass_setting s = { pass, "on", 0, y->file, y->line };
+    qg_pass_setting s = { pass, "run", 0, y->file, y->line };
     if (y->kind == QG_YAML_SCALAR) {
         QG_TRY(read_value(ctx, y, what, &s.value));
         return qg_vec_push(ctx, a, out, s);

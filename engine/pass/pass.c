@@ -47,7 +47,7 @@ static qg_status find_all(qg_pass_env *env, const qg_pass *const *all,
 /* NULL: the pass has no such parameter. */
 static const qg_pass_param *param_of(const qg_pass *pass, const char *name)
 {
-    static const qg_pass_param on = { "on", "whether it runs at all", 1, 0, 1 };
+    static const qg_pass_param on = { "run", "whether it runs at all", 1, 0, 1 };
     if (strcmp(name, on.name) == 0)
         return &on;
     for (const qg_pass_param *p = pass->param; p && p->name; p++)
@@ -64,7 +64,7 @@ static qg_status unknown_param(qg_ctx *ctx, const qg_pass_setting *s,
     for (const qg_pass_param *p = pass->param; p && p->name; p++)
         qg_suggest_try(&near, p->name);
     return qg_fail(ctx, QG_ECONFIG,
-                   "%s:%u: passes: %s has no parameter '%s'%s, expected on or one of "
+                   "%s:%u: passes: %s has no parameter '%s'%s, expected run or one of "
                    "'qg list passes'",
                    s->file, s->line, s->pass, s->param, qg_suggest_text(&near, hint));
 }
@@ -221,7 +221,7 @@ qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
     for (size_t i = 0; i < env->options.n_setting; i++)
         QG_TRY(check_setting(env->ctx, &env->options.setting[i], pass, n));
     for (size_t i = 0; i < n; i++)
-        if (value_of(env, pass[i], "on") != 0)
+        if (value_of(env, pass[i], "run") != 0)
             QG_TRY(run_one(env, pass[i]));
     return n > 0 && !VERIFY_EACH ? verify(env) : QG_OK;
 }

@@ -139,7 +139,7 @@ struct qg_pass_env {
  * begins with "pass <name>: " when the pass broke a rule of the verifier; a release,
  * which verifies once behind the last pass, says "passes up to <name>: ".
  * All names, of passes and of their parameters, are looked up before the first pass
- * runs: a typing error must not cost a calibration.  A pass that is set to `on: no` is
+ * runs: a typing error must not cost a calibration.  A pass that is set to `run: no` is
  * left out.  On failure the graph is as the failing pass left it. */
 QG_NODISCARD qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
                                        const char *const *name, size_t n);

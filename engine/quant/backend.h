@@ -184,7 +184,7 @@ typedef struct qg_sharing {
 } qg_sharing;
 
 /* `passes: {equalize: {iterations: 3}}` of a file; `passes: {equalize: no}` is its
- * parameter "on", which every pass has.  pass/pass.h knows which parameters exist. */
+ * parameter "run", which every pass has.  pass/pass.h knows which parameters exist. */
 typedef struct qg_pass_setting {
     const char *pass, *param; /* "equalize", "iterations" */
     double value;             /* yes is 1, no is 0 */

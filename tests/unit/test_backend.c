@@ -381,17 +381,17 @@ static void passes_take_parameters(void **state)
     qg_backend *b;
     assert_ok(f.ctx, load_text(&f, "x",
                                "name: x\nextends: int8-base\npasses:\n  align: no\n"
-                               "  equalize: {on: yes, threshold: 0.25}\n",
+                               "  equalize: {run: yes, threshold: 0.25}\n",
                                &b));
     assert_ok(f.ctx, qg_backend_set(f.ctx, f.ctx->arena,
-                                    "pass=bias-correct block=2  on=yes", b));
+                                    "pass=bias-correct block=2  run=yes", b));
     assert_int_equal(b->setting.n, 5);
-    expect_setting(&b->setting.at[0], "align", "on", 0);
-    expect_setting(&b->setting.at[1], "equalize", "on", 1);
+    expect_setting(&b->setting.at[0], "align", "run", 0);
+    expect_setting(&b->setting.at[1], "equalize", "run", 1);
     expect_setting(&b->setting.at[2], "equalize", "threshold", 0.25);
     assert_int_equal(b->setting.at[2].line, 5);
     expect_setting(&b->setting.at[3], "bias-correct", "block", 2);
-    expect_setting(&b->setting.at[4], "bias-correct", "on", 1);
+    expect_setting(&b->setting.at[4], "bias-correct", "run", 1);
     assert_string_equal(b->setting.at[4].file, "--set");
     close_fixture(&f);
 }
@@ -412,10 +412,10 @@ static void wrong_parameters_are_refused(void **state)
     };
     static const char *const set[][2] = {
         {"pass=align",           "'pass=align', expected a pass and its parameters"},
-        { "pass= on=no",         "expected a pass and its parameters"              },
-        { "pass=align on=",      "parameters of a pass, expected key=value"        },
-        { "pass=align on no",    "parameters of a pass, expected key=value"        },
-        { "pass=align on=maybe", "passes: align: expected a number, yes or no"     },
+        { "pass= run=no",         "expected a pass and its parameters"              },
+        { "pass=align run=",      "parameters of a pass, expected key=value"        },
+        { "pass=align run no",    "parameters of a pass, expected key=value"        },
+        { "pass=align run=maybe", "passes: align: expected a number, yes or no"     },
     };
 
     fixture f = open_fixture();
@@ -438,7 +438,7 @@ static void pipelines_hold_parameters(void **state)
     fixture f = open_fixture();
     const char *path = qg_path_join(f.ctx->arena, f.dir, "p.yaml");
     static const char good[] =
-        "name: p\nwhy: w\npasses:\n - fuse\n - {equalize: no}\n - {align: {on: 1}}\n";
+        "name: p\nwhy: w\npasses:\n - fuse\n - {equalize: no}\n - {align: {run: 1}}\n";
     static const char two[] = "name: p\nwhy: w\npasses: [{a: no, b: no}]\n";
     qg_pipeline p;
     assert_ok(f.ctx, qg_file_write(f.ctx, path, good, sizeof good - 1));
@@ -447,8 +447,8 @@ static void pipelines_hold_parameters(void **state)
     assert_string_equal(p.pass[1], "equalize");
     assert_int_equal(p.line[2], 6);
     assert_int_equal(p.setting.n, 2);
-    expect_setting(&p.setting.at[0], "equalize", "on", 0);
-    expect_setting(&p.setting.at[1], "align", "on", 1);
+    expect_setting(&p.setting.at[0], "equalize", "run", 0);
+    expect_setting(&p.setting.at[1], "align", "run", 1);
     assert_ok(f.ctx, qg_file_write(f.ctx, path, two, sizeof two - 1));
     assert_fails(f.ctx,
                  qg_pipeline_load(f.ctx, f.ctx->arena, path, (qg_search){ 0 }, &p),
