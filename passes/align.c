@@ -205,6 +205,15 @@ static qg_status ppq_spread_row(const team *t, qg_node *up, bool outputs, qg_tqc
     return QG_OK;
 }
 
+/* Of all outputs together. */
+static size_t readers_of(const qg_node *n)
+{
+    size_t readers = 0;
+    for (uint32_t k = 0; k < n->n_out; k++)
+        readers += n->out[k] ? n->out[k]->use.n : 0;
+    return readers;
+}
+
 /* Nodes that make an input hand the scale on, to their inputs too (D24). */
 static qg_status ppq_spread(const team *t, qg_tqc *lead)
 {
@@ -212,7 +221,7 @@ static qg_status ppq_spread(const team *t, qg_tqc *lead)
         const qg_value *v = t->node->in[i];
         qg_node *up = v ? v->def : NULL;
         if (!up || up->platform != QG_PLATFORM_QUANTIZED ||
-            (!t->rule->override && v->use.n != 1))
+            (!t->rule->override && readers_of(up) != 1))
             continue;
         if (quirk(t, QG_QUIRK(PPQ_ALIGN_UPSTREAM_IN)))
             QG_TRY(ppq_spread_row(t, up, false, lead));

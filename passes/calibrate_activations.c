@@ -276,10 +276,13 @@ static qg_status choose(calibration *c)
     for (size_t i = 0; i < q->tqc.n; i++) {
         qg_tqc *t = q->tqc.at[i];
         c->index[i] = QG_NONE;
-        if (t->state != QG_TQC_INITIAL || qg_tqc_is_constant(t))
+        bool off = t->state == QG_TQC_FP32 || t->state == QG_TQC_SOI;
+        if (qg_tqc_is_constant(t))
             continue;
-        if (text)
+        if (text && !off) /* those that are silent say so too */
             QG_TRY(replace_observer(env, t, &given));
+        if (t->state != QG_TQC_INITIAL)
+            continue;
         QG_TRY(qg_observer_adopt(env->quant, t));
         QG_TRY(watch_one(c, t));
     }

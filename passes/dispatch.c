@@ -14,12 +14,12 @@
  *   perseus       all that data ties to a compute node, up or down, but what indices
  *                 and shapes flow into
  *   pplnn         what lies between two convolutions
- * A clamp (Relu, Clip) stays float behind a float node: only who computes its input
- * could apply it for free.
+ * A clamp (Relu, Clip) stays float behind a float node, be it so by an override: only
+ * who computes its input could apply it for free.
  *
  * PPQ walks paths that must end somewhere, so a compute node that no other reaches and
  * nothing follows stays float (D26: quirk ppq-last-compute-float, which also brings
- * PPQ's ends of paths and, under aggressive, its precedence of indices over data), and
+ * PPQ's ends of paths, overrides that move no clamp, and, under aggressive, its precedence of indices over data), and
  * its perseus makes everything float that an index is tied to, in either direction
  * (D28: ppq-perseus-both-ways).
  * Source   spec/ppq.md 5.3; D27, D69, D73 mended.  Linear. */
@@ -290,12 +290,25 @@ static qg_status mark_index_flow(work *w)
 
 /* --- the decision --- */
 
-/* A clamp follows who makes its input, whose platform is known by now. */
+/* Who makes the input of a clamp, with a platform by now; NULL: n is no clamp. */
+static const qg_node *clamped(const qg_node *n)
+{
+    return n->op->clamp && n->n_in > 0 && n->in[0] ? n->in[0]->def : NULL;
+}
+
+/* A clamp follows who makes its input. */
 static bool behind_float(const work *w, const qg_node *n)
 {
-    const qg_node *p = n->op->clamp && n->n_in > 0 && n->in[0] ? n->in[0]->def : NULL;
+    const qg_node *p = clamped(n);
     return p && p->platform != QG_PLATFORM_QUANTIZED && w->mode != ALL_IN &&
            w->mode != PERSEUS;
+}
+
+/* The last convolution's clamp lies between no two, and is free all the same. */
+static bool follows_convolution(const work *w, const qg_node *n)
+{
+    const qg_node *p = w->mode == PPLNN ? clamped(n) : NULL;
+    return p && p->platform == QG_PLATFORM_QUANTIZED;
 }
 
 /* Why a node whose operator the backend quantizes stays float; NULL: it does not. */
@@ -303,7 +316,7 @@ static const char *why_float(const work *w, const qg_node *n)
 {
     if (w->mode == ALL_IN)
         return NULL;
-    if (!w->from[n->id])
+    if (!w->from[n->id] && !follows_convolution(w, n))
         return w->mode == PPLNN ? "it does not lie between two convolutions"
                                 : "no quantized compute node reaches it";
     if (w->index[n->id])
@@ -335,6 +348,7 @@ static enum qg_platform decide(work *w, const qg_node *n, const char **reason)
         return QG_PLATFORM_FP32;
     *reason = w->mode == ALL_IN
                   ? qg_arena_printf(a, "%s quantizes %s", w->b->name, n->op->name)
+              : !from ? "it clamps what a quantized node makes"
               : from == n
                   ? "it is a compute node"
                   : qg_arena_printf(a, "compute node %s reaches it", from->name);
@@ -401,14 +415,21 @@ static qg_status run(qg_pass_env *env)
     QG_TRY(find_mode(env, &w.mode));
     QG_TRY(prepare(&w));
     QG_TRY(qg_rules_regions(w.b, g, g->arena, &inside));
+    bool table = (w.b->quirks & QG_QUIRK(PPQ_LAST_CONV_FLOAT)) != 0;
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         assert(n->id == i);
         n->platform = decide(&w, n, &n->reason);
-        listen(&w, inside, n);
+        if (!table)
+            listen(&w, inside, n);
         if (!n->reason)
             return qg_nomem(env->ctx);
         env->changed++;
+    }
+    for (size_t i = 0; table && i < g->node.n; i++) {
+        listen(&w, inside, g->node.at[i]);
+        if (!g->node.at[i]->reason)
+            return qg_nomem(env->ctx);
     }
     return QG_OK;
 }

@@ -236,6 +236,8 @@ static const char *count_channels(const equalizer *e, pair *p)
             return "layers of different numbers of channels";
     for (size_t i = 0; i < e->work.n; i++) {
         const qg_tensor *t = &e->work.at[i]->type;
+        if (e->ppq && !e->work.at[i]->def) /* ... constants: PPQ does not see them */
+            continue;
         if (t->rank < 2 || t->dim[1] != p->channels)
             return "a value with another number of channels";
     }
