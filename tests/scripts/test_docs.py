@@ -2,7 +2,8 @@
 """Every complete C program in docs/*.md is compiled, run, and must print what the page
 says: a ```c block with a main(), followed by a ```text block.  docs/arrays.md has one
 for every header of engine/api/qg_arrays.h.  The example of qg.h itself runs on the demo
-model and must write a snapshot.
+model and must write a snapshot.  A page that brings files of its own (```yaml NAME) is a
+session: they are written and its ```sh blocks run, and print the ```text behind them.
 
     test_docs.py                    all pages, against the build in QG_BUILD
     test_docs.py PAGE FLAG...       one page with these flags of the compiler"""
@@ -16,6 +17,7 @@ import tempfile
 
 PAIR = re.compile(r"^```c\n(.*?)^```\n(.*?)(?=^```c\n|\Z)", re.M | re.S)
 OUTPUT = re.compile(r"^```text\n(.*?)^```", re.M | re.S)
+BLOCK = re.compile(r"^```(\w+) ?(\S*)\n(.*?)^```\n", re.M | re.S)
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off"]
 ARRAYS = pathlib.Path("docs/arrays.md")
 
@@ -69,6 +71,29 @@ def run(program, flags, folder):
     return out.stdout + (f"exit {out.returncode}\n" if out.returncode else "")
 
 
+def session(page):
+    """(commands that ran, what was wrong) of a page that is one."""
+    blocks = [m.groups() for m in BLOCK.finditer(page.read_text())]
+    if not any(kind == "yaml" and name for kind, name, _ in blocks):
+        return 0, []
+    path = os.path.dirname(os.path.abspath(os.environ.get("QG", "build/qg")))
+    env = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
+    count, wrong = 0, []
+    with tempfile.TemporaryDirectory() as folder:
+        os.symlink(os.path.abspath("configs"), f"{folder}/configs")
+        for (kind, name, text), after in zip(blocks, blocks[1:] + [("", "", "")]):
+            if kind == "yaml" and name:
+                pathlib.Path(folder, name).write_text(text)
+            if kind != "sh":
+                continue
+            count += 1
+            out = subprocess.run(["sh", "-ec", text], cwd=folder, env=env, text=True,
+                                 capture_output=True, timeout=60)
+            if out.returncode or (after[0] == "text" and out.stdout != after[2]):
+                wrong.append(f"{page}: {text.strip()}: got\n{out.stdout}{out.stderr}")
+    return count, wrong
+
+
 def main():
     build = os.environ.get("QG_BUILD", "build")
     pages = [pathlib.Path(p) for p in sys.argv[1:2]] or \
@@ -82,6 +107,9 @@ def main():
     count = bad = 0
     complaints = [f"{ARRAYS}: no section with a program for {h}"
                   for h in untold_headers()]
+    for page in pages:
+        ran, wrong = session(page)
+        count, bad, complaints = count + ran, bad + len(wrong), complaints + wrong
     with tempfile.TemporaryDirectory() as folder:
         for page in pages:
             for line, program, expected in examples(page):
