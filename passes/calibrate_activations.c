@@ -19,7 +19,6 @@
 #include <assert.h>
 #include <pthread.h>
 
-#include "engine/ir/infer.h"
 #include "engine/quant/quirk.h"
 #include "passes/passes.h"
 #include "passes/util_statistics.h"
@@ -363,28 +362,11 @@ static qg_status run_samples(calibration *c)
     return s;
 }
 
-/* What constants alone decide is computed when the plan is made, and no sample shows
- * it; the observer sees it here, once. */
-static qg_status see_known(const calibration *c, watched *w, qg_arena *scratch)
-{
-    const qg_observe *o = &w->observe;
-    qg_tensor *type;
-    const qg_tensor **known;
-    QG_TRY(qg_infer_values(c->env->ctx, c->env->graph, NULL, scratch, &type, &known));
-    const qg_tensor *x = known[qg_tqc_value(w->tqc)->id];
-    if (!x || qg_tensor_count(x) == 0)
-        return QG_OK;
-    w->seen = 1;
-    return o->observer->see(c->env->ctx, o, c->total + w->offset, 0, x, scratch);
-}
-
 /* After a pass: its scale and state ACTIVATED, or what the next pass starts with. */
 static qg_status settle(calibration *c, watched *w, qg_arena *scratch)
 {
     char at[QG_ENDPOINT_TEXT];
     qg_observe *o = &w->observe;
-    if (has_state(w) && w->seen == 0)
-        QG_TRY(see_known(c, w, scratch));
     if (has_state(w) && w->seen == 0)
         return qg_fail(c->env->ctx, QG_EDATA,
                        "calibrate: %s: every sample is empty there, expected at least "
