@@ -19,9 +19,9 @@
  *
  * PPQ walks paths that must end somewhere, so a compute node that no other reaches and
  * nothing follows stays float (D26: quirk ppq-last-compute-float, which also brings
- * PPQ's ends of paths, overrides that move no clamp, and, under aggressive, its precedence of indices over data), and
- * its perseus makes everything float that an index is tied to, in either direction
- * (D28: ppq-perseus-both-ways).
+ * PPQ's ends of paths, overrides that move no clamp, and, under aggressive, its
+ * precedence of indices over data), and its perseus makes everything float that an
+ * index is tied to, in either direction (D28: ppq-perseus-both-ways).
  * Source   spec/ppq.md 5.3; D27, D69, D73 mended.  Linear. */
 #include <assert.h>
 

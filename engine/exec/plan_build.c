@@ -518,37 +518,6 @@ static void mark_wanted(builder *b)
     }
 }
 
-/* Whether rounding may be asked of an endpoint of n, by this plan or one with this as
- * its base. */
-static bool may_round(const qg_node *n)
-{
-    for (uint32_t i = 0; n->tin && i < n->n_in; i++)
-        if (n->tin[i] && n->tin[i]->state != QG_TQC_FP32 &&
-            n->tin[i]->state != QG_TQC_SOI)
-            return true;
-    for (uint32_t i = 0; n->tout && i < n->n_out; i++)
-        if (n->tout[i] && n->tout[i]->state != QG_TQC_FP32 &&
-            n->tout[i]->state != QG_TQC_SOI)
-            return true;
-    return false;
-}
-
-/* Inference folds in float.  What lies behind a rounding of constants is computed by
- * the plan instead, so that it is rounded, and seen where it is watched. */
-static void forget_rounded(const qg_graph *g, const qg_tensor **known)
-{
-    for (size_t k = 0; k < g->node.n; k++) {
-        const qg_node *n = g->node.at[k];
-        bool forget = may_round(n);
-        for (uint32_t i = 0; i < n->n_in; i++)
-            forget = forget || (n->in[i] && n->in[i]->def && !known[n->in[i]->id] &&
-                                !qg_node_has(n, QG_OP_DIMS_ONLY));
-        for (uint32_t i = 0; forget && i < n->n_out; i++)
-            if (n->out[i])
-                known[n->out[i]->id] = NULL;
-    }
-}
-
 /* Types and constants of all values: the base's, else inferred for these shapes. */
 static qg_status find_types(builder *b)
 {
@@ -565,7 +534,7 @@ static qg_status find_types(builder *b)
     }
     QG_TRY(qg_infer_values(p->ctx, g, p->options.input, p->arena, &type, &known));
     if (p->options.quant)
-        forget_rounded(g, known);
+        qg_plan_forget_rounded(g, known);
     for (size_t i = 0; i < g->value.n; i++)
         if (g->value.at[i]->constant)
             known[i] = g->value.at[i]->constant;

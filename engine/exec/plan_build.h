@@ -45,6 +45,11 @@ const qg_tqc *qg_plan_tqc(const qg_plan_options *o, const qg_node *n, bool is_ou
 bool qg_plan_rounds(const qg_plan_options *o, const qg_tqc *t);
 bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t);
 
+/* Inference folds in float.  What lies behind an endpoint that may round constants is
+ * taken out of known[values], whatever the plan mutes: the plan computes it instead, so
+ * that it is rounded, and seen where it is watched. */
+void qg_plan_forget_rounded(const qg_graph *g, const qg_tensor **known);
+
 /* Whether n computes what it computes in the base: same inputs' rounding, same
  * constants.  Its outputs may round otherwise. */
 bool qg_partial_same_inputs(const qg_builder *b, const qg_node *n);

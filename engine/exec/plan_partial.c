@@ -227,3 +227,34 @@ qg_status qg_plan_keep(qg_builder *b)
     p->known = b->known;
     return QG_OK;
 }
+
+/* Whether rounding may be asked of an endpoint of n, by this plan or one with this as
+ * its base. */
+static bool may_round(const qg_node *n)
+{
+    for (uint32_t i = 0; n->tin && i < n->n_in; i++)
+        if (n->tin[i] && n->tin[i]->state != QG_TQC_FP32 &&
+            n->tin[i]->state != QG_TQC_SOI)
+            return true;
+    for (uint32_t i = 0; n->tout && i < n->n_out; i++)
+        if (n->tout[i] && n->tout[i]->state != QG_TQC_FP32 &&
+            n->tout[i]->state != QG_TQC_SOI)
+            return true;
+    return false;
+}
+
+/* In topological order: what reads something forgotten is forgotten too, but for what
+ * only asks for dims. */
+void qg_plan_forget_rounded(const qg_graph *g, const qg_tensor **known)
+{
+    for (size_t k = 0; k < g->node.n; k++) {
+        const qg_node *n = g->node.at[k];
+        bool forget = may_round(n);
+        for (uint32_t i = 0; i < n->n_in; i++)
+            forget = forget || (n->in[i] && n->in[i]->def && !known[n->in[i]->id] &&
+                                !qg_node_has(n, QG_OP_DIMS_ONLY));
+        for (uint32_t i = 0; forget && i < n->n_out; i++)
+            if (n->out[i])
+                known[n->out[i]->id] = NULL;
+    }
+}

@@ -149,7 +149,7 @@ static void settings_reach_their_pass(void **state)
     fixture f;
     const qg_pass_setting set[] = {
         {"steps",  "tens", 3, "p.yaml", 1},
-        { "idle",  "run",   0, "p.yaml", 2},
+        { "idle",  "run",  0, "p.yaml", 2},
         { "steps", "tens", 4, "--set",  1}
     };
     open_fixture(&f);
@@ -177,11 +177,11 @@ static void wrong_settings_run_nothing(void **state)
          "p.yaml:7: passes: 'shortens' is no pass of the pipeline"},
         { { "steps", "tenz", 3, "--set", 1 },
          "--set:1: passes: steps has no parameter 'tenz', did you mean 'tens', "
-          "expected run or one of 'qg list passes'"                },
+          "expected run or one of 'qg list passes'"               },
         { { "steps", "ones", 10, "p.yaml", 7 },
          "p.yaml:7: passes: steps: ones is 10, expected 0 to 9"   },
         { { "idle", "run", 2, "p.yaml", 7 },
-         "p.yaml:7: passes: idle: run is 2, expected 0 to 1"       },
+         "p.yaml:7: passes: idle: run is 2, expected 0 to 1"      },
     };
     fixture f;
     open_fixture(&f);
