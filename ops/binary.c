@@ -346,6 +346,7 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
 
 #define JOINS (QG_OP_ELEMENTWISE | QG_OP_JOIN | QG_OP_PURE)
 #define SUMS  (JOINS | QG_OP_HOMOGENEOUS) /* s a + s b == s (a + b) */
+#define SIGN  QG_OP_NONNEGATIVE
 #define ROW(onnx, first, last, id, bits)                                               \
     {                                                                                  \
         .name = onnx, .since = first, .until = last, .min_in = 2, .max_in = 2,         \
@@ -373,20 +374,20 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
 #define ROWFOLD(onnx, first, id, types)                                                \
     {                                                                                  \
         .name = onnx, .since = first, .min_in = 1, .max_in = 255, .min_out = 1,        \
-        .max_out = 1, .in_roles = "d", .traits = JOINS, .infer = infer_fold_##types,   \
-        .run = id##_run, .in_place = 3                                                 \
+        .max_out = 1, .in_roles = "d", .traits = JOINS | SIGN,                         \
+        .infer = infer_fold_##types, .run = id##_run, .in_place = 3                    \
     }
 
 /* clang-format off */
 const qg_op qg_ops_binary[] = {
-    ROW("Add", 1, 6, add, SUMS),
+    ROW("Add", 1, 6, add, SUMS | SIGN),
     { .name = "Add", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
-      .in_roles = "d", .traits = SUMS, .param_size = sizeof(qg_binary_param),
+      .in_roles = "d", .traits = SUMS | SIGN, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run,
       .in_place = 3, .compile = add_compile, .affine = add_affine },
     ROW("Sub", 1, 6, sub, SUMS),      ROW("Sub", 7, 0, sub, SUMS),
-    ROW("Mul", 1, 6, mul, JOINS),     ROW("Mul", 7, 0, mul, JOINS),
-    ROW("Div", 1, 6, divide, JOINS),  ROW("Div", 7, 0, divide, JOINS),
+    ROW("Mul", 1, 6, mul, JOINS | SIGN), ROW("Mul", 7, 0, mul, JOINS | SIGN),
+    ROW("Div", 1, 6, divide, JOINS | SIGN), ROW("Div", 7, 0, divide, JOINS | SIGN),
     ROWPOW(1, 6),               ROWPOW(7, 0),
     ROWPRELU(1, 6),             ROWPRELU(7, 0),
     ROWFOLD("Max",  1, max, numbers),

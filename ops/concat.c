@@ -270,7 +270,8 @@ static qg_status split_run(const qg_call *k)
 #define ROWCONCAT(first)                                                               \
     {                                                                                  \
         .name = "Concat", .since = first, .min_in = 1, .max_in = 255, .min_out = 1,    \
-        .max_out = 1, .in_roles = "d", .traits = QG_OP_JOIN | QG_OP_PURE,              \
+        .max_out = 1, .in_roles = "d",                                                 \
+        .traits = QG_OP_JOIN | QG_OP_PURE | QG_OP_NONNEGATIVE,                         \
         .param_size = sizeof(axis_param), .prepare = concat_prepare,                   \
         .infer = concat_infer, .run = concat_run, .compile = concat_compile            \
     }

@@ -412,12 +412,14 @@ OP(min,    WITH_BOOL(min),      QG_DT_PLAIN)
 static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBERS); }
 
 /* `input` is the opset at which axes became an input. */
-#define ROW(onnx, first, last, inputs, id)                                             \
+#define ROW(onnx, first, last, inputs, id, bits)                                       \
     { .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = inputs,      \
-      .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = QG_OP_PURE,              \
+      .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = QG_OP_PURE | (bits),     \
       .param_size = sizeof(reduce_param), .prepare = prepare, .infer = id##_infer,     \
       .run = id##_run }
-#define ROWS(onnx, input, id) ROW(onnx, 1, input - 1, 1, id), ROW(onnx, input, 0, 2, id)
+#define SIGNED(onnx, input, id, bits) \
+    ROW(onnx, 1, input - 1, 1, id, bits), ROW(onnx, input, 0, 2, id, bits)
+#define ROWS(onnx, input, id) SIGNED(onnx, input, id, QG_OP_NONNEGATIVE)
 const qg_op qg_ops_reduce[] = {
     ROWS("ReduceSum",       13, sum),
     ROWS("ReduceMean",      18, mean),
@@ -427,8 +429,8 @@ const qg_op qg_ops_reduce[] = {
     ROWS("ReduceL1",        18, l1),
     ROWS("ReduceL2",        18, l2),
     ROWS("ReduceSumSquare", 18, square),
-    ROWS("ReduceLogSum",    18, logsum),
-    ROWS("ReduceLogSumExp", 18, logsumexp),
+    SIGNED("ReduceLogSum",    18, logsum, 0),
+    SIGNED("ReduceLogSumExp", 18, logsumexp, 0),
     { 0 },
 };
 /* clang-format on */

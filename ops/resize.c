@@ -428,8 +428,9 @@ static qg_status run_resize(const qg_call *k)
     {                                                                                  \
         .name = onnx, .since = (opset), .until = (last), .min_in = (least),            \
         .max_in = (most), .min_out = 1, .max_out = 1, .in_roles = roles,               \
-        .traits = QG_OP_PURE | QG_OP_BATCH_FIRST, .param_size = sizeof(resize_param),  \
-        .prepare = prepare_##kind, .infer = infer_resize, .run = run_resize            \
+        .traits = QG_OP_PURE | QG_OP_BATCH_FIRST | QG_OP_NONNEGATIVE,                  \
+        .param_size = sizeof(resize_param), .prepare = prepare_##kind,                 \
+        .infer = infer_resize, .run = run_resize                                       \
     }
 /* clang-format off */
 const qg_op qg_ops_resize[] = {

@@ -56,7 +56,8 @@
     X(DIMS_ONLY,   "dims-only",   "reads only the dims of its inputs: Shape, Size") \
     X(HOMOGENEOUS, "homogeneous", "scaling channel c of every data input by s > 0 "    \
                                   "scales channel c of the output by s") \
-    X(COPY,        "copy",        "output 0 is input 0: Identity")
+    X(COPY,        "copy",        "output 0 is input 0: Identity")           \
+    X(NONNEGATIVE, "nonnegative", "no negative input, no negative output: Add, Concat")
 /* clang-format on */
 
 enum {
