@@ -2,9 +2,9 @@
  * from 0: [-128, 127] becomes [0, 255], and the step is half as long.
  *
  * For runtimes with unsigned 8-bit activations beside signed weights (OpenVINO: zero
- * points cost, the sign does not).  Every endpoint of such a value changes, so fused and
- * passive neighbours keep equal schemes; operands of which only some are never negative
- * have different schemes afterwards, and `align` leaves them alone.
+ * points cost, the sign does not).  Every endpoint of such a value changes, so fused
+ * and passive neighbours keep equal schemes; operands of which only some are never
+ * negative have different schemes afterwards, and `align` leaves them alone.
  * Runs before calibration; off unless asked for.
  * Source   spec/algorithms.md 2.5; quant/nonnegative.h says which values */
 #include "engine/quant/nonnegative.h"
