@@ -17,6 +17,10 @@
  *
  * The opset of the file is the largest that any endpoint needs, or the model's own.
  *
+ * Bias     has Q and DQ only where its TQC rounds.  ONNX Runtime, as it ships, turns a
+ *          float bias behind quantized inputs into int32 in steps of input x weight
+ *          by itself; a backend that says so (ort-int8) then agrees bit for bit, the
+ *          others up to the flips that this causes.
  * Names    of new values begin with the value they stand for: v_float (before
  *          rounding), v_clipped, v_quantized, v_dequantized, v_scale, v_zero_point; v
  *          itself is always what the readers of v see.  A number follows where a name

@@ -16,7 +16,7 @@ except ImportError as missing:
 
 import agreement
 
-BACKENDS = ["trt-int8", "openvino-int8", "int8-base", "ncnn-int8"]
+BACKENDS = ["trt-int8", "openvino-int8", "ort-int8", "ncnn-int8"]
 SAMPLES = 32
 # Two ways of rounding that have nothing to do with each other differ by twice the noise.
 # As it ships, ONNX Runtime rounds float biases to steps of input x weight (its
