@@ -50,12 +50,24 @@ static bool takes_part(const qg_tqc *t)
            !(t->scheme.policy & QG_FLOATING); /* nothing to count in steps */
 }
 
+/* A fusion has made it silent under the node's own output: it is added in the kernel,
+ * before anything is rounded. */
+static bool is_inside(const team *t, const qg_tqc *member)
+{
+    const qg_node *n = t->node;
+    const qg_tqc *out = n->tout && n->n_out > 0 ? n->tout[0] : NULL;
+    return t->rule->align == QG_ALIGN_LARGE && out &&
+           !quirk(t, QG_QUIRK(PPQ_SPLIT_GROUPS)) &&
+           member->state == QG_TQC_OVERLAPPED &&
+           qg_tqc_root(member) == qg_tqc_root(out);
+}
+
 /* False when there are more operands than a team holds. */
 static bool gather(team *t, qg_tqc **row, uint32_t n)
 {
     t->n = 0;
     for (uint32_t i = 0; row && i < n; i++) {
-        if (!takes_part(row[i]))
+        if (!takes_part(row[i]) || is_inside(t, row[i]))
             continue;
         if (t->n == MOST)
             return false;

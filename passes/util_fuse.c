@@ -14,11 +14,24 @@ static qg_tqc *tqc_at(const qg_match *m, const qg_pattern_end *e)
     return row && e->slot < count ? row[e->slot] : NULL;
 }
 
+/* Of a float node of the kernel: it has no record there, or reads a constant. */
+static bool rounds_nowhere(const qg_fusion *f, const qg_match *m,
+                           const qg_pattern_end *e)
+{
+    bool listed = false;
+    for (size_t i = 0; i < f->n_in_float; i++)
+        listed |= f->in_float[i] == e->node;
+    const qg_tqc *t = tqc_at(m, e);
+    return listed && (!t || qg_tqc_is_constant(t));
+}
+
 /* "c.out0 is fp32, expected ..."; NULL when the pair can be joined. */
 static const char *objection(const qg_fusion *f, const qg_match *m, const qg_silence *s,
                              qg_arena *a)
 {
     const qg_tqc *silent = tqc_at(m, &s->silent), *leader = tqc_at(m, &s->leader);
+    if (leader && rounds_nowhere(f, m, &s->silent))
+        return NULL;
     const qg_tqc *missing = !silent ? silent : leader;
     const qg_pattern_end *end = !silent ? &s->silent : &s->leader;
     if (!silent || !missing)
@@ -41,6 +54,22 @@ static const char *objection(const qg_fusion *f, const qg_match *m, const qg_sil
                            qg_tqc_text(wrong, at), qg_tqc_state_word(wrong->state));
 }
 
+/* Constants of nodes that compute in float are not rounded either. */
+static qg_status release_constants(qg_pass_env *env, const qg_fusion *f,
+                                   const qg_match *m)
+{
+    for (size_t i = 0; i < f->n_in_float; i++) {
+        const qg_node *n = m->node[f->in_float[i]];
+        for (uint32_t k = 0; n->tin && k < n->n_in; k++) {
+            qg_tqc *t = n->tin[k];
+            if (t && qg_tqc_is_constant(t) && t->up == t &&
+                (t->state == QG_TQC_INITIAL || t->state == QG_TQC_PASSIVE_INIT))
+                QG_TRY(qg_tqc_set_state(env->quant, t, QG_TQC_FP32));
+        }
+    }
+    return QG_OK;
+}
+
 /* All pairs of a match or none.  Counts as matched only when something was silenced. */
 static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m)
 {
@@ -54,11 +83,13 @@ static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m
     for (size_t i = 0; i < f->n_silence; i++) {
         qg_tqc *silent = tqc_at(m, &f->silence[i].silent);
         qg_tqc *leader = tqc_at(m, &f->silence[i].leader);
-        if (qg_tqc_root(silent) == qg_tqc_root(leader))
+        if (rounds_nowhere(f, m, &f->silence[i].silent) ||
+            qg_tqc_root(silent) == qg_tqc_root(leader))
             continue;
         QG_TRY(qg_tqc_join(env->quant, silent, leader));
         env->changed++;
     }
+    QG_TRY(release_constants(env, f, m));
     /* where an earlier fusion did the same there is nothing to report */
     return env->changed > before ? qg_pass_matched(env, f->origin.id) : QG_OK;
 }
@@ -88,6 +119,17 @@ static bool concerns_us(const qg_node *const *node, size_t n)
     return any;
 }
 
+/* `taken` (NULL: any number of times) marks nodes of the graph that are fused already. */
+static bool take(uint8_t *taken, const qg_match *m, size_t n)
+{
+    for (size_t i = 0; taken && i < n; i++)
+        if (taken[m->node[i]->id])
+            return false;
+    for (size_t i = 0; taken && i < n; i++)
+        taken[m->node[i]->id] = 1;
+    return true;
+}
+
 /* Matches are looked for once, then applied in order: a later one sees the groups
  * that earlier ones made. */
 static qg_status fuse_one(qg_pass_env *env, const qg_fusion *f)
@@ -98,9 +140,20 @@ static qg_status fuse_one(qg_pass_env *env, const qg_fusion *f)
         QG_TRY(without_outputs(env, &p));
     QG_TRY(qg_match_pattern(env->graph, &p, QG_MATCH_ALL, env->graph->arena, &found));
     QG_TRY(qg_pass_author(env, f->origin.id));
-    for (size_t i = 0; i < found.match.n; i++)
-        if (concerns_us((const qg_node *const *)found.match.at[i].node, p.n_node))
-            QG_TRY(silence(env, f, &found.match.at[i]));
+    uint8_t *taken =
+        f->once ? QG_NEWN(env->graph->arena, env->graph->node.n, uint8_t) : NULL;
+    if (f->once && !taken)
+        return qg_nomem(env->ctx);
+    for (size_t i = 0; i < found.match.n; i++) {
+        const qg_match *m = &found.match.at[i];
+        if (!concerns_us((const qg_node *const *)m->node, p.n_node))
+            continue;
+        if (take(taken, m, p.n_node))
+            QG_TRY(silence(env, f, m));
+        else
+            QG_TRY(qg_pass_near_miss(env, f->origin.id, m->node[0],
+                                     "another match has taken a node of it already"));
+    }
     for (size_t i = 0; i < found.miss.n; i++) {
         const qg_match_miss *miss = &found.miss.at[i];
         assert(miss->at && miss->condition);

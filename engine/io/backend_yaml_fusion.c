@@ -234,13 +234,29 @@ static qg_status read_silence(const builder *b, const qg_yaml *y, qg_fusion *f)
     return QG_OK;
 }
 
+/* `float:` names nodes of the pattern. */
+static qg_status read_float(const builder *b, const qg_yaml *y, qg_fusion *f)
+{
+    const char *const *name;
+    size_t n;
+    QG_TRY(qg_yaml_words(b->r->ctx, b->r->arena, y, b->what, &name, &n));
+    uint32_t *node = QG_NEWN(b->r->arena, n, uint32_t);
+    if (!node)
+        return qg_nomem(b->r->ctx);
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(need_node(b, y, name[i], &node[i]));
+    f->in_float = node;
+    f->n_in_float = n;
+    return QG_OK;
+}
+
 /* The pattern is checked as a whole at the end, with the fusion's name in the
  * message. */
 qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion *out)
 {
     assert(r && y && out);
-    static const char *const keys[] = { "id",    "pattern", "where",  "silence",
-                                        "after", "why",     "source", NULL };
+    static const char *const keys[] = { "id",   "pattern", "where", "silence", "float",
+                                        "once", "after",   "why",   "source",  NULL };
     static const char *const after[] = { "passive", NULL };
     int k;
     char what[QG_WHAT_TEXT];
@@ -255,6 +271,10 @@ qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion
         QG_TRY(read_where(&b, v, &f.pattern));
     QG_TRY(qg_yaml_need(r->ctx, y, what, "silence", &v));
     QG_TRY(read_silence(&b, v, &f));
+    if ((v = qg_yaml_get(y, "float")))
+        QG_TRY(read_float(&b, v, &f));
+    if ((v = qg_yaml_get(y, "once")))
+        QG_TRY(qg_yaml_bool(r->ctx, v, what, &f.once));
     if ((v = qg_yaml_get(y, "after"))) {
         QG_TRY(qg_yaml_choice(r->ctx, v, what, after, &k));
         f.after_passive = true;

@@ -166,7 +166,12 @@ typedef struct qg_fusion {
     qg_pattern pattern;        /* ir/match.h; id is origin.id */
     const qg_silence *silence; /* [n_silence] in order */
     size_t n_silence;
-    bool after_passive; /* waits until passive nodes follow their inputs */
+    bool after_passive;       /* waits until passive nodes follow their inputs */
+    bool once;                /* a node of the graph takes part in one match at most */
+    const uint32_t *in_float; /* [n_in_float] nodes that compute in float inside the
+                               * kernel: their constants are not rounded, and where they
+                               * are not quantized there is nothing to silence */
+    size_t n_in_float;
 } qg_fusion;
 
 /* Which scale an aligned node uses: LARGE, its inputs share the largest of theirs (or
