@@ -119,7 +119,7 @@ static bool concerns_us(const qg_node *const *node, size_t n)
     return any;
 }
 
-/* `taken` (NULL: any number of times) marks nodes of the graph that are fused already. */
+/* `taken` (NULL: any number of times) marks nodes that are fused already. */
 static bool take(uint8_t *taken, const qg_match *m, size_t n)
 {
     for (size_t i = 0; taken && i < n; i++)

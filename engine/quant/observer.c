@@ -207,6 +207,9 @@ qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
                        "%s: observer '%s', expected one of 'qg list observers'", what,
                        name ? name : "none");
     QG_TRY(qg_observe_start(ctx, what, x, &o));
+    if (o.observer->stacks && (t->scheme.policy & QG_PER_CHANNEL) &&
+        !qg_tqc_is_constant(t))
+        o.channels *= samples;
     *out = o;
     return QG_OK;
 }

@@ -110,8 +110,9 @@ struct qg_observer {
     const char *name, *summary, *source;
     bool per_channel; /* can serve PER_CHANNEL schemes */
     bool ordered;     /* see the file comment; then merge is NULL */
-    unsigned passes;  /* over the data, at least 1 */
-    uint32_t policy;  /* schemes must have all of these bits; 0: any scheme */
+    bool stacks; /* PPQ (D72): what is computed has channels of its own per sample */
+    unsigned passes; /* over the data, at least 1 */
+    uint32_t policy; /* schemes must have all of these bits; 0: any scheme */
     double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
 
     /* The state's size; it is zeroed and aligned for any type before begin. */

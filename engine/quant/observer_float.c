@@ -70,7 +70,9 @@ const qg_observer qg_observer_ppq_constant = {
 static const float candidate[] = { 0x1p-7f, 0x1p-5f, 0x1p-3f, 1, 4, 16, 64 };
 enum { CANDIDATES = sizeof candidate / sizeof candidate[0] };
 
-/* The state: [channels][CANDIDATES] sums of squared errors. */
+/* The state: [channels][CANDIDATES] sums of squared errors.  Of a computed value with
+ * scales per channel PPQ lays the channels of all calls end to end; its kernel reads
+ * those of the first. */
 static size_t floating_bytes(const qg_observe *o)
 {
     return o->channels * CANDIDATES * sizeof(double);
@@ -128,9 +130,11 @@ static void try_some(trial *t, const qg_tensor *x, size_t fetches)
 static qg_status floating_see(qg_ctx *ctx, const qg_observe *o, void *state,
                               size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
-    size_t n = o->channels * CANDIDATES;
+    size_t rows = (size_t)qg_scheme_param_count(o->scheme, x), n = rows * CANDIDATES;
     size_t fetches = (size_t)qg_observe_value(o, QG_PARAM_FETCHES);
-    double *total = state;
+    bool stacked = o->channels > rows;
+    double *total = (double *)state + (stacked ? sample * n : 0);
+    assert(!stacked || (sample + 1) * rows <= o->channels);
     trial *t = QG_NEW(scratch, trial);
     if (!t || !(t->sum = QG_NEWN(scratch, n, double)))
         return qg_nomem(ctx);
@@ -170,6 +174,7 @@ const qg_observer qg_observer_ppq_floating = {
     .source = "spec/ppq.md 3.9",
     .per_channel = true,
     .ordered = true,
+    .stacks = true,
     .passes = 1,
     .policy = QG_FLOATING | QG_POWER_OF_2,
     .value = {[QG_PARAM_FETCHES] = 4096, [QG_PARAM_MIN_SCALE] = 1e-8},
