@@ -235,6 +235,10 @@ static const struct {
     { FUSION("pattern: {c: {}, d: {in: c}}, where: {c.out0: {consumer: 1}}, silence: "
         "{c.out0: d.out0}"),
       "4: fusion f: unknown key 'consumer', did you mean 'consumers'" },
+    { FUSION("pattern: {c: {}, d: {in: c}}, silence: {c.out0: d.out0}, float: [e]"),
+      "4: fusion f: float: unknown node 'e', expected one of the pattern, producers first" },
+    { FUSION("pattern: {c: {}, d: {in: c}}, silence: {c.out0: d.out0}, once: 2"),
+      "4: fusion f: once: '2', expected yes or no" },
     { FUSION("pattern: {c: {}}"), "4: fusion f: key 'silence' is missing" },
     { FUSION("pattern: {}, silence: {c.out0: d.out0}"),
       "4: fusion f: pattern: expected a map of 1 to 16 nodes" },
