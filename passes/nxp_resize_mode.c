@@ -1,6 +1,7 @@
 /* nxp-resize-mode -- the NPU resizes by taking the nearest element with half-pixel
- * centres, of two equally near ones the lower, whatever the model asks for: quantized Resize nodes are made to say so, so
- * that simulation and calibration see what the device computes.
+ * centres, of two equally near ones the lower, whatever the model asks for: quantized
+ * Resize nodes are made to say so, so that simulation and calibration see what the
+ * device computes.
  * Source   spec/ppq.md 7.17, NXPResizeModeChange. */
 #include <assert.h>
 

@@ -236,7 +236,8 @@ static const struct {
         "{c.out0: d.out0}"),
       "4: fusion f: unknown key 'consumer', did you mean 'consumers'" },
     { FUSION("pattern: {c: {}, d: {in: c}}, silence: {c.out0: d.out0}, float: [e]"),
-      "4: fusion f: float: unknown node 'e', expected one of the pattern, producers first" },
+      "4: fusion f: float: unknown node 'e', expected one of the pattern, "
+      "producers first" },
     { FUSION("pattern: {c: {}, d: {in: c}}, silence: {c.out0: d.out0}, once: 2"),
       "4: fusion f: once: '2', expected yes or no" },
     { FUSION("pattern: {c: {}}"), "4: fusion f: key 'silence' is missing" },
