@@ -147,6 +147,9 @@ int cli_export(const cli_call *c);
 int cli_import(const cli_call *c);
 int cli_import_backend(const cli_call *c);
 
+/* cli_doctor.c */
+int cli_doctor(const cli_call *c);
+
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
 int cli_compare(const cli_call *c);

@@ -396,6 +396,20 @@ const cli_verb cli_verbs[] = {
                "state=restored; scale and sharing stay.",
       .example = "qg switch snapshot --set 'node=Conv_3 state=dequantized' -o other",
       .run = cli_switch },
+    { .name = "doctor",
+      .summary = "what may be wrong with calibration data, sample by sample",
+      .files = "MODEL.onnx",
+      .min_file = 1,
+      .max_file = 1,
+      .takes = RUNS,
+      .needs = CLI_BIT(DATA),
+      .about = "One run of the float network. not-finite, constant, duplicate: a sample;\n"
+               "range: scaled unlike the others, or unlike what the model was made for;\n"
+               "layout: channels first or last; alone: one sample defines a range;\n"
+               "dead: channels that no sample changes.\n"
+               "\n" DATA_FORMS,
+      .example = "qg doctor model.onnx -d calib.npy",
+      .run = cli_doctor },
     { .name = "price",
       .summary = "what sharing one scale costs, group by group",
       .files = "SNAPSHOT",

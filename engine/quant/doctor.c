@@ -290,22 +290,44 @@ static void add_moments(qg_watch *w)
     }
 }
 
+/* Element i in plain order. */
+static float element(const qg_tensor *x, int64_t i)
+{
+    const float *p = x->f32;
+    for (int32_t d = x->rank; d-- > 0; i /= x->dim[d])
+        p += i % x->dim[d] * x->stride[d];
+    return *p;
+}
+
+/* The elements behind axis 1 lie at even distances, as in both layouts of plans. */
+static bool is_even(const qg_tensor *x)
+{
+    for (int32_t d = 2; d + 1 < x->rank; d++)
+        if (x->dim[d] > 1 && x->stride[d] != x->stride[d + 1] * x->dim[d + 1])
+            return false;
+    return x->rank > 2;
+}
+
 /* Elements in plain order, whatever the strides. */
 void qg_watch_see(qg_watch *w, size_t sample, const qg_tensor *x)
 {
     int64_t n = qg_tensor_count(x), inner = qg_dims_product(x, 2, x->rank);
     bool channels = w->channels && x->rank >= 3 && (size_t)x->dim[1] == w->channels;
+    bool even = is_even(x);
     float top = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t rest = i;
-        const float *p = x->f32;
-        for (int32_t d = x->rank; d-- > 0; rest /= x->dim[d])
-            p += rest % x->dim[d] * x->stride[d];
-        if (!isfinite(*p))
-            continue;
-        top = fabsf(*p) > top ? fabsf(*p) : top;
-        if (channels)
-            note_channel(w, (size_t)(i / inner) % w->channels, *p);
+    assert(x->dtype == QG_F32 && (n == 0 || inner > 0));
+    for (int64_t i = 0; i < n; i += inner) {
+        const float *row = even ? x->f32 + i / inner / x->dim[1] * x->stride[0] +
+                                      i / inner % x->dim[1] * x->stride[1]
+                                : NULL;
+        for (int64_t k = 0; k < inner; k++) {
+            float v = row ? row[k * x->stride[x->rank - 1]] : element(x, i + k);
+            if (!isfinite(v))
+                continue;
+            top = fabsf(v) > top ? fabsf(v) : top;
+            if (channels)
+                note_channel(w, (size_t)(i / inner) % w->channels, v);
+        }
     }
     qg_watch_note(w, sample, top);
     w->count += channels ? (double)n / (double)w->channels : 0;
