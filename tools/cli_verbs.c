@@ -403,10 +403,10 @@ const cli_verb cli_verbs[] = {
       .max_file = 1,
       .takes = RUNS,
       .needs = CLI_BIT(DATA),
-      .about = "One run of the float network. not-finite, constant, duplicate: a sample;\n"
-               "range: scaled unlike the others, or unlike what the model was made for;\n"
-               "layout: channels first or last; alone: one sample defines a range;\n"
-               "dead: channels that no sample changes.\n"
+      .about = "One run of the float network.  not-finite, constant, duplicate: a\n"
+               "sample; range: scaled unlike the others, or unlike what the model was\n"
+               "made for; layout: channels first or last; alone: one sample defines a\n"
+               "range; dead: channels that no sample changes.\n"
                "\n" DATA_FORMS,
       .example = "qg doctor model.onnx -d calib.npy",
       .run = cli_doctor },
