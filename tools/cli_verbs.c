@@ -176,11 +176,25 @@ static int explain(const cli_call *c)
     return status;
 }
 
+/* The passes up to --after; what they decide depends on the options of quantize. */
+static qg_status run_until(const cli_call *c, qg_model *m)
+{
+    qg_quantize_options o;
+    quantize_options(c, &o);
+    o.stop_after = c->args->after;
+    return qg_model_quantize(m, &o, NULL);
+}
+
 static int dump(const cli_call *c)
 {
+    const cli_arguments *a = c->args;
     qg_model *m = NULL;
     qg_report *r = NULL;
-    qg_status s = cli_open(c, c->args->file.at[0], &m);
+    if (!a->after != !a->backend)
+        return cli_usage(c->verb, "expected --after and --backend together");
+    qg_status s = cli_open(c, a->file.at[0], &m);
+    if (s == QG_OK && a->after)
+        s = run_until(c, m);
     if (s == QG_OK)
         s = qg_model_dump(m, &r);
     int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
@@ -438,7 +452,8 @@ const cli_verb cli_verbs[] = {
       .files = "SNAPSHOT NAME",
       .min_file = 2,
       .max_file = 2,
-      .about = "NAME: a node, a value, or an endpoint: Conv_3.in1, Conv_3.out0.",
+      .about = "NAME: a node, a value, an endpoint: Conv_3.in1, Conv_3.out0; or all of a\n"
+               "group: group:Conv_3.out0.",
       .example = "qg explain snapshot Conv_0.out0",
       .run = explain },
     { .name = "dump",
@@ -446,7 +461,8 @@ const cli_verb cli_verbs[] = {
       .files = "MODEL.onnx|SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes = CLI_BIT(SHAPE),
+      .takes = RUNS | CLI_BIT(BACKEND) | CLI_BIT(AFTER) | CLI_BIT(POLICY) | CLI_BIT(SET) |
+               CLI_BIT(QUIRKS) | CLI_BIT(DISPATCHER) | CLI_BIT(OBSERVER),
       .example = "qg dump snapshot",
       .run = dump },
     { .name = "list",

@@ -9,6 +9,7 @@
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
  * (spec/ppq.md 9.1); the result does not depend on workers. */
 #include "engine/api/model.h"
+#include "engine/api/what_if.h"
 #include "engine/exec/pool.h"
 #include "engine/quant/metric.h"
 
@@ -175,30 +176,21 @@ static qg_status by_graph(study *s)
 
 /* --- by endpoint and group: everything muted but one subject --- */
 
-/* The worst output counts. */
-static double worst(const study *s, size_t sample)
+/* Some member of the ring does. */
+static bool group_acts(const qg_tqc *root)
 {
-    size_t n = s->m->graph->output.n;
-    double w = s->value[sample * n];
-    for (size_t i = 1; i < n; i++) {
-        double v = s->value[sample * n + i];
-        if (s->metric->higher_is_better ? v < w : v > w)
-            w = v;
-    }
-    return w;
+    const qg_tqc *t = root;
+    do {
+        if (qg_study_acts(t))
+            return true;
+        t = t->next;
+    } while (t != root);
+    return false;
 }
 
-/* Whether rounding at this endpoint changes anything: baked constants do. */
-static bool acts(const qg_tqc *t)
+/* A subject, and the question about it: everything else muted. */
+static qg_status add_question(study *s, const qg_tqc *t, bool group, qg_what_if *out)
 {
-    return qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
-           t->state == QG_TQC_PASSIVE_BAKED;
-}
-
-/* One simulation per subject, everything else muted. */
-static qg_status only(study *s, const qg_tqc *t, bool group)
-{
-    assert(t && s->value);
     const qg_quant *q = s->m->quant;
     char name[QG_ENDPOINT_TEXT];
     uint8_t *mute = QG_NEWN(s->arena, q->tqc.n, uint8_t);
@@ -207,36 +199,39 @@ static qg_status only(study *s, const qg_tqc *t, bool group)
         return qg_nomem(s->m->ctx);
     for (size_t i = 0; i < q->tqc.n; i++)
         mute[i] = group ? qg_tqc_root(q->tqc.at[i]) != t : q->tqc.at[i] != t;
-    QG_TRY(add_subject(s, copy, qg_tqc_state_name(t->state)));
-    QG_TRY(simulate(s, mute, copy));
-    subject *row = &s->subject.at[s->subject.n - 1];
-    for (size_t k = 0; k < s->feed.feed.n; k++)
-        row->sum += worst(s, k);
-    return QG_OK;
+    *out = (qg_what_if){ .mute = mute };
+    return add_subject(s, copy, qg_tqc_state_name(t->state));
 }
 
-/* Some member of the ring does. */
-static bool group_acts(const qg_tqc *root)
-{
-    const qg_tqc *t = root;
-    do {
-        if (acts(t))
-            return true;
-        t = t->next;
-    } while (t != root);
-    return false;
-}
-
-/* As many simulations as there are subjects. */
+/* Partial runs of one float network: engine/api/what_if.h. */
 static qg_status by_endpoint(study *s, bool group)
 {
     const qg_quant *q = s->m->quant;
-    QG_TRY(run_float(s));
-    QG_TRY(room_for(s, s->m->graph->output.n));
+    size_t n_out = s->m->graph->output.n, n = 0;
+    qg_what_if *question = QG_NEWN(s->arena, q->tqc.n, qg_what_if);
+    qg_study asked = { .ctx = s->m->ctx,
+                       .graph = s->m->graph,
+                       .quant = q,
+                       .feed = &s->feed.feed,
+                       .metric = s->metric,
+                       .jobs = s->o->jobs,
+                       .progress = &s->o->progress,
+                       .what = "simulate" };
+    if (!question)
+        return qg_nomem(s->m->ctx);
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
-        if (group ? qg_tqc_root(t) == t && group_acts(t) : acts(t))
-            QG_TRY(only(s, t, group));
+        if (group ? qg_tqc_root(t) == t && group_acts(t) : qg_study_acts(t))
+            QG_TRY(add_question(s, t, group, &question[n++]));
+    }
+    double *error = QG_NEWN(s->arena, n * n_out, double);
+    if (!error)
+        return qg_nomem(s->m->ctx);
+    QG_TRY(qg_study_ask(&asked, question, n, error));
+    for (size_t i = 0; i < n; i++) {
+        uint32_t k = qg_study_worst(&asked, error + i * n_out);
+        double mean = k == QG_NONE ? 0 : error[i * n_out + k];
+        s->subject.at[i].sum = mean * (double)s->feed.feed.n;
     }
     return QG_OK;
 }

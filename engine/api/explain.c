@@ -120,6 +120,27 @@ static qg_status find_endpoint(answer *a, bool *found)
     return QG_OK;
 }
 
+/* "group:Conv_3.out0": every endpoint of the group that this one is in. */
+static qg_status find_group(answer *a, bool *found)
+{
+    static const char prefix[] = "group:";
+    size_t n = sizeof prefix - 1;
+    *found = strncmp(a->name, prefix, n) == 0;
+    if (!*found)
+        return QG_OK;
+    const qg_tqc *first = qg_journal_named(a->q, a->name + n), *t = first;
+    if (!first)
+        return qg_fail(
+            a->ctx, QG_ECONFIG,
+            "explain: '%s': no such endpoint is quantized, expected a member "
+            "of a group, as in group:Conv_3.out0",
+            a->name);
+    do
+        QG_TRY(add_endpoint(a, t->node, t->is_output, t->slot));
+    while ((t = t->next) != first);
+    return QG_OK;
+}
+
 static qg_status not_found(answer *a)
 {
     const qg_graph *g = a->m->graph;
@@ -156,7 +177,9 @@ static qg_status find(answer *a)
         QG_TRY(add_value(a, v));
     if (n || v)
         return QG_OK;
-    QG_TRY(find_endpoint(a, &found));
+    QG_TRY(find_group(a, &found));
+    if (!found)
+        QG_TRY(find_endpoint(a, &found));
     return found ? QG_OK : not_found(a);
 }
 

@@ -139,7 +139,10 @@ typedef struct qg_quantize_options {
     /* Pass name or "all": the text form after it, below dump_dir; NULL: none. */
     const char *dump_after;
     const char *dump_dir; /* made when missing; NULL: the working directory */
-    unsigned jobs;        /* workers; 0: one per core.  Results do not depend on it. */
+    /* The pipeline ends behind this pass: the model is then good for qg_model_dump only,
+     * and there is no report.  NULL: all of it. */
+    const char *stop_after;
+    unsigned jobs; /* workers; 0: one per core.  Results do not depend on it. */
     bool reference_kernels; /* the same bytes on every machine */
     qg_progress progress;
 } qg_quantize_options;
@@ -298,7 +301,7 @@ QG_NODISCARD qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o,
  *     what did another backend do instead    qg_model_diff of two snapshots */
 
 /* Cost in runs of the whole network over all samples: "graph" and "layer" 2,
- * "endpoint" and "group" one per row on top. */
+ * "endpoint" and "group" part of one per row on top. */
 typedef struct qg_analyse_options {
     size_t size;
     const char *data;
@@ -315,7 +318,8 @@ void qg_analyse_options_init(qg_analyse_options *o);
  *
  *     graph     every output, all endpoints rounding
  *     layer     the output of every quantized compute node, all endpoints rounding
- *     endpoint  the outputs when only this endpoint rounds; the worst output counts
+ *     endpoint  the outputs when only this endpoint rounds; the worst output counts,
+ *               and only what lies downstream is computed
  *     group     the same for all endpoints that share one scale
  *
  * The metric is taken per sample and averaged over samples in order of index.
@@ -427,7 +431,8 @@ void qg_compare_options_init(qg_compare_options *o);
 QG_NODISCARD qg_status qg_model_compare(qg_model *m, const qg_compare_options *o,
                                         qg_report **report);
 
-/* name: a node, a value, or an endpoint ("Conv_3.in1").
+/* name: a node, a value, an endpoint ("Conv_3.in1"), or the group that an endpoint is in
+ * ("group:Conv_3.out0").
  * Everything known about it: operator, slots, schemes, states, scales, which rule of
  * which backend file set each of them and why, what follows whom.  QG_ECONFIG with
  * the nearest name when there is no such thing. */

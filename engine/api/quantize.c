@@ -65,6 +65,37 @@ static qg_status join_settings(job *j)
     return QG_OK;
 }
 
+/* Settings of passes that do not run would be refused. */
+static void drop_settings(qg_pipeline *p)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->setting.n; i++)
+        for (size_t k = 0; k < p->n; k++)
+            if (strcmp(p->setting.at[i].pass, p->pass[k]) == 0) {
+                p->setting.at[kept++] = p->setting.at[i];
+                break;
+            }
+    p->setting.n = kept;
+}
+
+/* `stop_after`: the pipeline up to this pass, the first of that name. */
+static qg_status stop_early(job *j)
+{
+    qg_pipeline *p = &j->pipeline;
+    const char *name = j->o->stop_after;
+    if (!name)
+        return QG_OK;
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->pass[i], name) == 0) {
+            p->n = i + 1;
+            drop_settings(p);
+            return QG_OK;
+        }
+    return qg_fail(j->m->ctx, QG_ECONFIG,
+                   "stop after '%s': pipeline %s has no such pass, expected one of %s",
+                   name, p->name, p->file);
+}
+
 static qg_status read_backend(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
@@ -85,7 +116,8 @@ static qg_status read_backend(job *j)
     QG_TRY(shorten_origins(j));
     QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
     QG_TRY(qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline));
-    return join_settings(j);
+    QG_TRY(join_settings(j));
+    return stop_early(j);
 }
 
 /* --- dump after passes --- */
@@ -332,6 +364,23 @@ static qg_status report_doctor(job *j, qg_report *r)
     return qg_findings_report(r, &f, MOST);
 }
 
+/* Every near miss, for programs; the page has one example of each pattern. */
+static qg_status report_near_misses(qg_report *r, const qg_snapshot_info *info)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "near_misses", "pattern node condition", &t));
+    r->fact.at[r->fact.n - 1].quiet = true;
+    for (size_t i = 0; i < info->n_coverage; i++) {
+        const qg_coverage_row *c = &info->coverage[i];
+        for (size_t k = 0; k < c->n_miss; k++) {
+            QG_TRY(qg_table_addf(r, t, "%s/%s", c->pass, c->pattern));
+            QG_TRY(qg_table_add(r, t, qg_cell_text(c->miss[k].node)));
+            QG_TRY(qg_table_add(r, t, qg_cell_text(c->miss[k].condition)));
+        }
+    }
+    return QG_OK;
+}
+
 static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
 {
     const qg_model *m = j->m;
@@ -350,6 +399,7 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(report_states(r, m->quant));
     QG_TRY(report_passes(r, env));
     QG_TRY(report_coverage(r, &m->info));
+    QG_TRY(report_near_misses(r, &m->info));
     QG_TRY(report_doctor(j, r));
     *out = r;
     return QG_OK;
@@ -408,6 +458,10 @@ static qg_status run_passes(job *j, qg_report **report)
         .ud = j,
     };
     QG_TRY(qg_pass_run_all(&env, qg_passes, j->pipeline.pass, j->pipeline.n));
+    if (j->o->stop_after) {
+        m->quant = env.quant;
+        return QG_OK;
+    }
     if (!env.quant)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "quantize: pipeline %s has no pass that makes TQCs, expected "

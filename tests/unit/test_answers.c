@@ -77,6 +77,27 @@ static void every_name_is_explained(void **state)
     }
 }
 
+/* Every member, and nobody else, has a paragraph. */
+static void a_group_is_explained(void **state)
+{
+    fixture *f = *state;
+    const qg_quant *q = f->trt->quant;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        char name[QG_ENDPOINT_TEXT + 8] = "group:", at[QG_ENDPOINT_TEXT], want[256];
+        qg_report *r = NULL;
+        const qg_tqc *t = q->tqc.at[i];
+        (void)qg_tqc_text(t, name + 6);
+        assert_ok(f->ctx, qg_model_explain(f->trt, name, &r));
+        for (size_t k = 0; k < q->tqc.n; k++) {
+            (void)snprintf(want, sizeof want, "{\"endpoint\": \"%s\", \"value\"",
+                           qg_tqc_text(q->tqc.at[k], at));
+            bool member = qg_tqc_root(q->tqc.at[k]) == qg_tqc_root(t);
+            assert_int_equal(strstr(qg_report_json(r), want) != NULL, member);
+        }
+        qg_report_free(r);
+    }
+}
+
 static void unknown_names_are_refused_with_the_nearest(void **state)
 {
     fixture *f = *state;
@@ -94,6 +115,8 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
         { "conv0.in", "no such node, value" },
         { "conv0.in99999999999999999999", "no such node, value" },
         { ".in0", "no such node, value" },
+        { "group:conv0", "'group:conv0': no such endpoint is quantized" },
+        { "group:conv0.out7", "expected a member of a group, as in group:Conv_3.out0" },
         { "", "no such node, value" },
   /* clang-format on */
     };
@@ -103,6 +126,30 @@ static void unknown_names_are_refused_with_the_nearest(void **state)
     assert_fails(f->ctx, qg_model_explain(f->bare, "conv0", &r), QG_ESTATE,
                  "not quantized");
     assert_null(r);
+}
+
+/* The pipeline ends where it is told to: nothing is calibrated behind `fuse`. */
+static void a_pipeline_stops_where_it_is_told(void **state)
+{
+    fixture *f = *state;
+    qg_model *m;
+    qg_report *r = NULL;
+    qg_quantize_options o;
+    qg_quantize_options_init(&o);
+    o.backend = "trt-int8";
+    o.stop_after = "fuse";
+    assert_ok(f->ctx, qg_model_open(f->ctx, "configs/models/digits.onnx", NULL, &m));
+    assert_ok(f->ctx, qg_model_quantize(m, &o, NULL));
+    assert_ok(f->ctx, qg_model_dump(m, &r));
+    assert_non_null(strstr(qg_report_text(r), "overlapped"));
+    assert_null(strstr(qg_report_text(r), "activated"));
+    qg_report_free(r);
+    qg_model_close(m);
+    o.stop_after = "fusion";
+    assert_ok(f->ctx, qg_model_open(f->ctx, "configs/models/digits.onnx", NULL, &m));
+    assert_fails(f->ctx, qg_model_quantize(m, &o, NULL), QG_ECONFIG,
+                 "stop after 'fusion': pipeline default has no such pass");
+    qg_model_close(m);
 }
 
 static double number(const qg_report *r, const char *name)
@@ -211,6 +258,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(every_name_is_explained),
+        TEST(a_group_is_explained),
+        TEST(a_pipeline_stops_where_it_is_told),
         TEST(unknown_names_are_refused_with_the_nearest),
         TEST(diff_is_symmetric),
         TEST(unknown_topics_are_refused_with_the_nearest),
