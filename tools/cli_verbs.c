@@ -452,8 +452,8 @@ const cli_verb cli_verbs[] = {
       .files = "SNAPSHOT NAME",
       .min_file = 2,
       .max_file = 2,
-      .about = "NAME: a node, a value, an endpoint: Conv_3.in1, Conv_3.out0; or all of a\n"
-               "group: group:Conv_3.out0.",
+      .about = "NAME: a node, a value, an endpoint: Conv_3.in1, Conv_3.out0; or all of\n"
+               "a group: group:Conv_3.out0.",
       .example = "qg explain snapshot Conv_0.out0",
       .run = explain },
     { .name = "dump",
@@ -461,7 +461,8 @@ const cli_verb cli_verbs[] = {
       .files = "MODEL.onnx|SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes = RUNS | CLI_BIT(BACKEND) | CLI_BIT(AFTER) | CLI_BIT(POLICY) | CLI_BIT(SET) |
+      .takes = RUNS | CLI_BIT(BACKEND) | CLI_BIT(AFTER) | CLI_BIT(POLICY) |
+               CLI_BIT(SET) |
                CLI_BIT(QUIRKS) | CLI_BIT(DISPATCHER) | CLI_BIT(OBSERVER),
       .example = "qg dump snapshot",
       .run = dump },

@@ -139,8 +139,8 @@ typedef struct qg_quantize_options {
     /* Pass name or "all": the text form after it, below dump_dir; NULL: none. */
     const char *dump_after;
     const char *dump_dir; /* made when missing; NULL: the working directory */
-    /* The pipeline ends behind this pass: the model is then good for qg_model_dump only,
-     * and there is no report.  NULL: all of it. */
+    /* The pipeline ends behind this pass: the model is then good for qg_model_dump
+     * only, and there is no report.  NULL: all of it. */
     const char *stop_after;
     unsigned jobs; /* workers; 0: one per core.  Results do not depend on it. */
     bool reference_kernels; /* the same bytes on every machine */
@@ -431,8 +431,8 @@ void qg_compare_options_init(qg_compare_options *o);
 QG_NODISCARD qg_status qg_model_compare(qg_model *m, const qg_compare_options *o,
                                         qg_report **report);
 
-/* name: a node, a value, an endpoint ("Conv_3.in1"), or the group that an endpoint is in
- * ("group:Conv_3.out0").
+/* name: a node, a value, an endpoint ("Conv_3.in1"), or the group that an endpoint is
+ * in ("group:Conv_3.out0").
  * Everything known about it: operator, slots, schemes, states, scales, which rule of
  * which backend file set each of them and why, what follows whom.  QG_ECONFIG with
  * the nearest name when there is no such thing. */
