@@ -452,8 +452,8 @@ const cli_verb cli_verbs[] = {
       .files = "SNAPSHOT NAME",
       .min_file = 2,
       .max_file = 2,
-      .about = "NAME: a node, a value, an endpoint (Conv_3.in1, Conv_3.out0), or all of\n"
-               "a group (group:Conv_3.out0).",
+      .about = "NAME: a node, a value, an endpoint (Conv_3.in1, Conv_3.out0), or all\n"
+               "of a group (group:Conv_3.out0).",
       .example = "qg explain snapshot Conv_0.out0",
       .run = explain },
     { .name = "dump",
