@@ -72,7 +72,7 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "find a policy with at most this error: 0.01, or 1%",
         .kind = CLI_TEXT, .at = AT(propose) },
     [CLI_O_AFTER] = { .name = "after", .argument = "PASS",
-        .help = "as it is behind this pass; with --backend, and --data to calibrate",
+        .help = "as it is behind this pass of --backend",
         .kind = CLI_TEXT, .at = AT(after) },
     [CLI_O_RAISE_TO] = { .name = "raise-to", .argument = "BITS",
         .help = "of the values it chooses; default float",

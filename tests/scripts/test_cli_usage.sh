@@ -33,10 +33,15 @@ for verb in $verbs; do
     grep -A1 '^example:$' <<<"$page" | grep -q "^  qg $verb" || complain "no example of $verb"
     ! grep -nE ' $|.{89}' <<<"$page" || complain "help of $verb is too wide, or has spaces at an end"
     while read -r letter name argument; do
+        repeats=no # whether it may stand several times
+        case $verb-$name in
+        *-policy | *-set | *-shape | *-verbose | compare-backend) repeats=yes ;;
+        esac
         case $name in # a good value, a bad one
-        samples | top | jobs) good=3 bad='0 -1 1x 1e3 99999999999999999999 1000000001' ;;
+        samples | top | jobs | raise-to) good=3 bad='0 -1 1x 1e3 99999999999999999999 1000000001' ;;
         mode) good=float bad=flaot ;;
-        by) good=graph bad=grap ;;
+        by) good=group bad=grap ;; # what both `analyse` and `sensitivity` take
+        direction) good=all-but bad=both ;;
         metric) good=snr bad=srn ;;
         kernels) good=fast bad=slow ;;
         dispatcher) good=all-in bad=allin ;;
@@ -51,18 +56,14 @@ for verb in $verbs; do
             done
             if [ $letter != - ]; then
                 expect 2 "--$name needs a value" "$qg" $verb -$letter
-                expect 2 "--$name stands twice" "$qg" $verb -$letter $good -$letter$good
+                [ $repeats = yes ] ||
+                    expect 2 "--$name stands twice" "$qg" $verb -$letter $good -$letter$good
             fi
         else
             expect 2 "--$name takes no value" "$qg" $verb --$name=yes
         fi
-        case $name in
-        policy | set | shape | verbose) ;;
-        *)
-            twice="--$name${argument:+=$good}"
-            expect 2 "--$name stands twice" "$qg" $verb $twice $twice
-            ;;
-        esac
+        twice="--$name${argument:+=$good}"
+        [ $repeats = yes ] || expect 2 "--$name stands twice" "$qg" $verb $twice $twice
     done < <(sed -nE 's/^  (-(.),|   ) --([a-z-]+) ?([^ ]*).*/\2- \3 \4/; s/^(.)- /\1 /p; s/^- /- /p' \
         <<<"$page")
 done
