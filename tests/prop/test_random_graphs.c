@@ -237,7 +237,8 @@ static void check_float(trial *t, const qg_plan *real, const outputs *want)
     qg_plan *p = plan_of(t, t->original, (qg_plan_options){ .mode = QG_MODE_FLOAT });
     bool chooses = strstr(t->text, "TopK") || strstr(t->text, "Where");
     execute(t, p, &before);
-    if (!chooses) /* a hair decides which element is taken */
+    /* a hair decides which element is taken; some quirks keep faults of float graphs */
+    if (!chooses && !t->env.quant->quirks)
         assert_close(t, &before, want);
     qg_run_free(before.run);
     qg_plan_free(p);
@@ -298,7 +299,8 @@ static void check_all(trial *t)
 {
     outputs real;
     check_groups(t);
-    qg_plan *p = plan_of(t, t->graph, (qg_plan_options){ .mode = QG_MODE_FLOAT });
+    qg_plan *p = plan_of(
+        t, t->graph, (qg_plan_options){ .mode = QG_MODE_FLOAT, .quant = t->env.quant });
     execute(t, p, &real);
     check_float(t, p, &real);
     check_partial(t, false);
