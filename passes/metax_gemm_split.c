@@ -10,13 +10,19 @@
 #include "passes/util_attr.h"
 #include "passes/util_gemm.h"
 
-/* env->changed counts the sums made so far. */
+/* PPQ's counter is the first number that is free. */
 static const char *sum_name(const qg_pass_env *env, const qg_node *n)
 {
     bool ppq = env->backend && (env->backend->quirks & QG_QUIRK(PPQ_NAMES));
-    return ppq ? qg_arena_printf(env->graph->arena, "PPQ_Operation_%u",
-                                 (unsigned)env->changed)
-               : qg_arena_printf(env->graph->arena, "%s_bias_add", n->name);
+    const qg_graph *g = env->graph;
+    const char *name;
+    unsigned k = 0;
+    if (!ppq)
+        return qg_arena_printf(g->arena, "%s_bias_add", n->name);
+    do
+        name = qg_arena_printf(g->arena, "PPQ_Operation_%u", k++);
+    while (name && qg_graph_node(g, name));
+    return name;
 }
 
 /* The node gives its output to a new sum behind it, on the same platform. */
