@@ -1,0 +1,50 @@
+/* stats_file.h -- statistics as bytes: `stats.qgs`, and what processes send each other.
+ *
+ * The bytes are a function of the statistics: equal statistics, equal bytes, whatever
+ * the number of workers, shards or machines that collected them.
+ *
+ *     8 bytes   "qgstats\n"
+ *     4 bytes   version, 1
+ *     text x 4  model, graph, preprocessing, kernels
+ *     number    ranges of samples; for each: gap from the end of the one before, length
+ *     number    values; for each: name, axis + 1, channels, holds, and then
+ *                 per channel  low, high, count, zeros, nans, infinities,
+ *                              [MOMENTS] sum, square, [BY_CHANNEL] bins
+ *                 per part     low, high, count, zeros, [HISTOGRAM] bins
+ *                 [HISTOGRAM]  bins
+ *     64 bytes  SHA-256 of everything before, in hex digits
+ *
+ *     number    LEB128: 7 bits per byte, low ones first, no byte more than needed
+ *     text      its length, its bytes
+ *     low, high float32, little-endian; +inf and -inf: nothing was seen
+ *     sum       first word that is not 0, number of words, words of 8 bytes,
+ *               little-endian (number/wide.h); leading words that only repeat the sign
+ *               are left out
+ *     bins      exponent above the least one, first bin, number of bins, counts
+ *
+ * Reading trusts nothing: every count is checked against what is there, and the parts
+ * must agree with each other. */
+#ifndef QG_ENGINE_IO_STATS_FILE_H
+#define QG_ENGINE_IO_STATS_FILE_H
+
+#include "engine/quant/stats.h"
+
+/* The bytes, in `a`; QG_ENOMEM is the only failure. */
+QG_NODISCARD qg_status qg_stats_encode(qg_ctx *ctx, const qg_stats *s, qg_arena *a,
+                                       unsigned char **bytes, size_t *size);
+
+/* New statistics, the caller's to free.  QG_EPARSE names `name`, the byte and what is
+ * wrong there. */
+typedef struct qg_stats_source {
+    const char *name; /* for messages: a path */
+    const unsigned char *bytes;
+    size_t size;
+} qg_stats_source;
+QG_NODISCARD qg_status qg_stats_decode(qg_ctx *ctx, const qg_stats_source *from,
+                                       qg_stats **out);
+
+/* The same as a file, complete or not at all. */
+QG_NODISCARD qg_status qg_stats_save(qg_ctx *ctx, const qg_stats *s, const char *path);
+QG_NODISCARD qg_status qg_stats_load(qg_ctx *ctx, const char *path, qg_stats **out);
+
+#endif
