@@ -42,6 +42,8 @@ typedef struct cli_arguments {
     size_t bits, exponent_bits, block, raise_to;
     int axis; /* INT_MIN: not given */
     const char *format, *weights, *placement, *report, *model;
+    const char *stats, *slice, *channels, *memory;
+    bool resume;
     bool narrow, codes, whole, strict;
     bool json, help;
     size_t verbose;
@@ -78,6 +80,7 @@ typedef struct cli_option {
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER)                                                          \
+    X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(MEMORY)                          \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
     X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
 /* clang-format on */
@@ -146,6 +149,11 @@ int cli_refuse_output(const cli_call *c, const char *fault);
 int cli_export(const cli_call *c);
 int cli_import(const cli_call *c);
 int cli_import_backend(const cli_call *c);
+int cli_stats(const cli_call *c);
+
+/* What several verbs read off the line. */
+bool cli_reference(const cli_arguments *a); /* --kernels reference */
+void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 
 /* cli_doctor.c */
 int cli_doctor(const cli_call *c);

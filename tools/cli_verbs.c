@@ -42,19 +42,20 @@ qg_status cli_open(const cli_call *c, const char *path, qg_model **out)
     return qg_model_open(c->ctx, path, &o, out);
 }
 
-static bool reference(const cli_arguments *a)
+bool cli_reference(const cli_arguments *a)
 {
     return a->kernels && strcmp(a->kernels, "reference") == 0;
 }
 
 /* --- quantize --- */
 
-static void quantize_options(const cli_call *c, qg_quantize_options *o)
+void cli_quantize_options(const cli_call *c, qg_quantize_options *o)
 {
     const cli_arguments *a = c->args;
     qg_quantize_options_init(o);
     o->backend = a->backend;
     o->data = a->data;
+    o->stats = a->stats;
     o->samples = a->samples;
     o->observer = a->observer;
     o->quirks = a->quirks;
@@ -66,7 +67,7 @@ static void quantize_options(const cli_call *c, qg_quantize_options *o)
     o->dump_after = a->dump_after;
     o->dump_dir = a->dump_dir;
     o->jobs = (unsigned)a->jobs;
-    o->reference_kernels = reference(a);
+    o->reference_kernels = cli_reference(a);
     o->progress = cli_progress(c->bar);
 }
 
@@ -79,7 +80,10 @@ static int quantize(const cli_call *c)
     const char *fault = cli_snapshot_fault(a->output);
     if (fault)
         return cli_refuse_output(c, fault);
-    quantize_options(c, &o);
+    if (!a->data == !a->stats)
+        return cli_usage(c->verb, a->data ? "expected -d DATA or --stats FILE, not both"
+                                          : "expected -d DATA");
+    cli_quantize_options(c, &o);
     qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)
         s = qg_model_quantize(m, &o, &r);
@@ -105,7 +109,7 @@ static void run_options(const cli_call *c, qg_run_options *o)
     o->mode = a->mode;
     o->dump = a->dump;
     o->jobs = (unsigned)a->jobs;
-    o->reference_kernels = reference(a);
+    o->reference_kernels = cli_reference(a);
     o->progress = cli_progress(c->bar);
 }
 
@@ -311,9 +315,11 @@ const cli_verb cli_verbs[] = {
       .max_file = 1,
       .takes = RUNS | CLI_BIT(BACKEND) | CLI_BIT(SNAPSHOT) | CLI_BIT(OBSERVER) |
                CLI_BIT(POLICY) | CLI_BIT(SET) | CLI_BIT(QUIRKS) | CLI_BIT(DISPATCHER) |
-               CLI_BIT(DUMP_AFTER) | CLI_BIT(DUMP_DIR) | CLI_BIT(KERNELS),
-      .needs = CLI_BIT(BACKEND) | CLI_BIT(DATA) | CLI_BIT(SNAPSHOT),
-      .about = DATA_FORMS,
+               CLI_BIT(DUMP_AFTER) | CLI_BIT(DUMP_DIR) | CLI_BIT(KERNELS) |
+               CLI_BIT(STATS),
+      .needs = CLI_BIT(BACKEND) | CLI_BIT(SNAPSHOT),
+      .about = "Needs DATA, or statistics that `qg stats collect` made from them.\n"
+               "\n" DATA_FORMS,
       .example = "qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot",
       .run = quantize },
     { .name = "export",
@@ -507,6 +513,24 @@ const cli_verb cli_verbs[] = {
       .example =
           "qg quantize-tensor w.npy --policy per-channel,linear,symmetric --bits 4",
       .run = quantize_tensor },
+    { .name = "stats",
+      .summary = "collect what every tensor holds once, decide about scales later",
+      .files = "collect|merge|show|derive FILE...",
+      .min_file = 1,
+      .max_file = SIZE_MAX,
+      .takes = RUNS | CLI_BIT(BACKEND) | CLI_BIT(FILE) | CLI_BIT(OBSERVER) |
+               CLI_BIT(POLICY) | CLI_BIT(SET) | CLI_BIT(QUIRKS) | CLI_BIT(DISPATCHER) |
+               CLI_BIT(KERNELS) | CLI_BIT(SLICE) | CLI_BIT(CHANNELS) |
+               CLI_BIT(RESUME) | CLI_BIT(MEMORY) | CLI_BIT(MODEL),
+      .about =
+          "collect MODEL.onnx -d DATA -o FILE.qgs   one run; mpirun shares it\n"
+          "merge FILE.qgs... -o FILE.qgs            shards into one\n"
+          "show FILE.qgs [VALUE]                    what is in it\n"
+          "derive FILE.qgs --model MODEL -b BACKEND [--observer ...] [--set ...]\n"
+          "                                         scales, without running anything\n"
+          "\n" DATA_FORMS,
+      .example = "qg stats collect model.onnx -d calib.npy -o stats.qgs",
+      .run = cli_stats },
     { .name = "version",
       .summary = "which qg this is",
       .files = "",

@@ -1,8 +1,10 @@
 #include "engine/api/model.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "engine/io/data.h"
+#include "engine/io/hash.h"
 
 /* The tensors of one sample in the worker's arena, filled. */
 static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
@@ -57,4 +59,15 @@ void qg_feed_close(qg_api_feed *f)
     assert(f);
     qg_data_close(f->data);
     f->data = NULL;
+}
+
+qg_status qg_data_hash(qg_ctx *ctx, qg_arena *a, const char *spec, const char **out)
+{
+    char text[QG_HASH_TEXT];
+    *out = NULL;
+    if (!spec || qg_is_directory(spec) || strchr(spec, ':'))
+        return QG_OK;
+    QG_TRY(qg_hash_file(ctx, spec, text));
+    *out = qg_arena_strdup(a, text);
+    return *out ? QG_OK : qg_nomem(ctx);
 }

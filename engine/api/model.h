@@ -18,6 +18,8 @@
 #include "engine/io/backend_yaml.h"
 #include "engine/io/quant_json.h"
 
+struct qg_stats; /* quant/stats.h */
+
 struct qg_model {
     qg_ctx *ctx;
     qg_graph *graph;
@@ -51,6 +53,15 @@ QG_NODISCARD qg_status qg_feed_open(qg_model *m, const char *spec, size_t sample
 QG_NODISCARD qg_status qg_feed_open_any(qg_model *m, const char *spec, size_t samples,
                                         qg_api_feed *out);
 void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
+
+/* SHA-256 of the file that spec names, in a; NULL: no file (a folder, random:N). */
+QG_NODISCARD qg_status qg_data_hash(qg_ctx *ctx, qg_arena *a, const char *spec,
+                                    const char **out);
+
+/* --- stats_ask.c --- */
+
+/* Facts: after how many samples every 8-bit scale is within 1 %, by observer. */
+QG_NODISCARD qg_status qg_report_settled(qg_report *r, const struct qg_stats *s);
 
 /* --- progress.c --- */
 

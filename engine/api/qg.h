@@ -128,6 +128,7 @@ typedef struct qg_quantize_options {
     const char *data;    /* calibration data (DATA of the command line); required when
                            * the backend calibrates activations */
     size_t samples;      /* at most this many; 0: all */
+    const char *stats;   /* a file of qg_model_collect, instead of data; NULL: none */
     /* Replaces the observer of every activation; NULL: the backend's. */
     const char *observer;
     const char *quirks;        /* "ppq", or names with commas; NULL: none */
@@ -219,6 +220,47 @@ QG_NODISCARD qg_status qg_backend_page(qg_ctx *ctx, const char *name,
 QG_NODISCARD qg_status qg_import_backend(qg_ctx *ctx, const char *path,
                                          const char *format, const char *output,
                                          qg_report **report);
+
+/* --- statistics: run once, decide later --- */
+
+/* Samples keep their place in the data: shards are parts of one numbering. */
+typedef struct qg_stats_options {
+    size_t size;
+    const char *data;     /* required */
+    size_t samples;       /* look at the first ones only; 0: all */
+    uint64_t first, end;  /* of these, first .. end - 1; end 0: up to the last */
+    const char *channels; /* glob over values: a histogram per channel; NULL: none */
+    bool resume;          /* go on from FILE.part, when it is there */
+    bool group;           /* share the samples with the other processes of mpirun */
+    size_t memory;        /* bytes, at most, for statistics and workers; 0: any */
+    unsigned jobs;        /* workers; 0: one per core */
+    bool reference_kernels;
+    qg_progress progress;
+} qg_stats_options;
+void qg_stats_options_init(qg_stats_options *o);
+
+/* Statistics of every value of the float network, after the rewrites that keep what it
+ * computes, into a file.  The bytes are a function of model, samples and kernels, not
+ * of workers, processes, shards or resumptions.  m must not be quantized; it is
+ * rewritten.  QG_EDATA, QG_ECONFIG; NaN and infinities are counted, not refused.
+ * In a group *report is left alone by all processes but the first. */
+QG_NODISCARD qg_status qg_model_collect(qg_model *m, const qg_stats_options *o,
+                                        const char *path, qg_report **report);
+
+/* n files, at least one, as if one run had seen all of their samples.  QG_EDATA names
+ * two that overlap or are of different models, preprocessing or kernels. */
+QG_NODISCARD qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path,
+                                           size_t n, const char *out,
+                                           qg_report **report);
+
+/* All values, or one in detail; QG_ECONFIG with the nearest name. */
+QG_NODISCARD qg_status qg_stats_file_show(qg_ctx *ctx, const char *path,
+                                          const char *name, qg_report **report);
+
+/* Quantizes m by o, whose `stats` is the file, and lists the scale of every activation
+ * with the interval in which it would lie for other samples. */
+QG_NODISCARD qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o,
+                                       qg_report **report);
 
 /* --- one array --- */
 

@@ -7,6 +7,7 @@
 #include "engine/core/suggest.h"
 #include "engine/io/hash.h"
 #include "engine/io/pipeline_yaml.h"
+#include "engine/io/stats_file.h"
 #include "engine/ir/text.h"
 #include "engine/quant/observer.h"
 #include "engine/quant/quirk.h"
@@ -28,6 +29,7 @@ typedef struct job {
     qg_pipeline pipeline;
     qg_api_feed feed;
     qg_looks looks; /* at what the feed gives */
+    qg_stats *stats; /* instead of the feed; NULL: none */
     qg_ticker ticker;
     size_t dumps;
 } job;
@@ -186,17 +188,6 @@ static qg_status hash_backend(job *j, const char **out)
     return *out ? QG_OK : qg_nomem(ctx);
 }
 
-static qg_status hash_data(job *j, const char **out)
-{
-    char text[QG_HASH_TEXT];
-    *out = NULL;
-    if (!j->o->data || qg_is_directory(j->o->data) || strchr(j->o->data, ':'))
-        return QG_OK;
-    QG_TRY(qg_hash_file(j->m->ctx, j->o->data, text));
-    *out = qg_arena_strdup(j->arena, text);
-    return *out ? QG_OK : qg_nomem(j->m->ctx);
-}
-
 typedef struct option_list {
     job *j;
     QG_VEC(const char *) text; /* name, value, name, value ... */
@@ -239,22 +230,38 @@ static qg_status list_options(job *j, qg_manifest *m)
     return QG_OK;
 }
 
+/* Statistics say where they came from, so that a snapshot made from them is the one
+ * that is made from the samples. */
+static qg_status name_data(job *j, qg_manifest *m)
+{
+    const qg_stats *s = j->stats;
+    if (!s) {
+        m->data = j->o->data ? qg_path_base(j->o->data) : NULL;
+        m->samples = j->feed.feed.n;
+        return qg_data_hash(j->m->ctx, j->arena, j->o->data, &m->data_sha256);
+    }
+    m->samples = (size_t)qg_stats_samples(s);
+    m->data = qg_arena_strdup(j->arena, s->manifest.data);
+    m->data_sha256 = NULL;
+    if (m->data && *s->manifest.data_sha256)
+        m->data_sha256 = qg_arena_strdup(j->arena, s->manifest.data_sha256);
+    return m->data ? QG_OK : qg_nomem(j->m->ctx);
+}
+
 static qg_status fill_manifest(job *j)
 {
     char version[32];
     qg_manifest *m = &j->m->info.manifest;
     *m = (qg_manifest){ .tool = "quantgraph " QG_VERSION,
                         .model_file = qg_path_base(j->m->path),
-                        .model_sha256 = j->m->sha256,
-                        .data = j->o->data ? qg_path_base(j->o->data) : NULL,
-                        .samples = j->feed.feed.n };
+                        .model_sha256 = j->m->sha256 };
     m->kernels = j->o->reference_kernels
                      ? "reference"
                      : qg_arena_strdup(j->arena, qg_accel_version(version));
     if (!m->kernels)
         return qg_nomem(j->m->ctx);
     QG_TRY(hash_backend(j, &m->backend_sha256));
-    QG_TRY(hash_data(j, &m->data_sha256));
+    QG_TRY(name_data(j, m));
     return list_options(j, m);
 }
 
@@ -394,7 +401,7 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
     QG_TRY(qg_report_add(r, "quantized_nodes", qg_cell_count(quantized)));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
-    QG_TRY(qg_report_add(r, "samples", qg_cell_count(j->feed.feed.n)));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
     QG_TRY(report_observers(r, env));
     QG_TRY(report_states(r, m->quant));
     QG_TRY(report_passes(r, env));
@@ -436,6 +443,22 @@ static qg_status look_along(job *j)
     return QG_OK;
 }
 
+/* --- statistics instead of samples --- */
+
+static qg_status read_stats(job *j)
+{
+    qg_ctx *ctx = j->m->ctx;
+    if (j->o->data || j->o->samples)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "quantize: statistics and data are given, expected one of them");
+    QG_TRY(qg_stats_load(ctx, j->o->stats, &j->stats));
+    if (strcmp(j->stats->manifest.model, j->m->sha256) == 0)
+        return QG_OK;
+    return qg_fail(ctx, QG_EDATA,
+                   "quantize: %.200s: is of model %.16s..., expected %.16s... (%.200s)",
+                   j->o->stats, j->stats->manifest.model, j->m->sha256, j->m->path);
+}
+
 /* --- all together --- */
 
 static qg_status run_passes(job *j, qg_report **report)
@@ -445,7 +468,8 @@ static qg_status run_passes(job *j, qg_report **report)
         .ctx = m->ctx,
         .graph = m->graph,
         .backend = j->backend,
-        .feed = j->o->data ? &j->feed.feed : NULL,
+        .feed = j->o->data && !j->stats ? &j->feed.feed : NULL,
+        .stats = j->stats,
         .options = {.dispatcher = j->o->dispatcher,
                     .observer = j->o->observer,
                     .samples = j->o->samples,
@@ -493,12 +517,15 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
         s = check_observer(&j);
     if (s == QG_OK)
         s = read_backend(&j);
-    if (s == QG_OK && o->data)
+    if (s == QG_OK && o->stats)
+        s = read_stats(&j);
+    else if (s == QG_OK && o->data)
         s = qg_feed_open(m, o->data, o->samples, &j.feed);
     if (s == QG_OK && j.feed.data)
         s = look_along(&j);
     if (s == QG_OK)
         s = run_passes(&j, report);
     qg_feed_close(&j.feed);
+    qg_stats_free(j.stats);
     return s;
 }

@@ -69,13 +69,17 @@ qg_status qg_collect_values(const qg_graph *g, const char *by_channel, qg_stats 
 }
 
 /* A run: where each value is looked at. */
-typedef struct run {
+struct qg_collect_run {
     const qg_collect *c;
+    qg_arena *arena;
+    uint64_t first; /* sample of the feed that is sample 0 of the drive */
     qg_collector collector;
     uint32_t *index; /* [values] position in the statistics, or QG_NONE */
     uint8_t *watch;  /* [nodes] */
     qg_plan *plan;
-} run;
+};
+
+typedef struct qg_collect_run run;
 
 typedef struct worker {
     const run *r;
@@ -117,32 +121,31 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
     uint32_t i = v && qg_value_is_in(r->c->graph, v) ? r->index[v->id] : QG_NONE;
     if (i == QG_NONE || !is_place_of(at, v))
         return QG_OK;
-    return qg_collector_see(&r->collector, ctx, i, r->c->first + sample, value,
+    return qg_collector_see(&r->collector, ctx, i, r->first + sample, value,
                             w->scratch);
 }
 
-/* The feed from c->first on. */
+/* The feed from r->first on. */
 static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
                        const qg_tensor **in)
 {
-    const qg_collect *c = ud;
-    return c->feed->fetch(c->feed->ud, ctx, a, (size_t)c->first + sample, in);
+    const run *r = ud;
+    const qg_feed *feed = r->c->feed;
+    return feed->fetch(feed->ud, ctx, a, (size_t)r->first + sample, in);
 }
 
 /* Which nodes are watched, and for which values. */
-static qg_status open_run(qg_ctx *ctx, const qg_collect *c, qg_arena *a, run *r)
+static qg_status prepare(qg_ctx *ctx, run *r)
 {
+    const qg_collect *c = r->c;
     const qg_graph *g = c->graph;
-    assert(c->stats && c->feed);
-    *r = (run){ .c = c,
-                .index = QG_NEWN(a, g->value.n, uint32_t),
-                .watch = QG_NEWN(a, g->node.n, uint8_t) };
+    r->index = QG_NEWN(r->arena, g->value.n, uint32_t);
+    r->watch = QG_NEWN(r->arena, g->node.n, uint8_t);
     if (!r->index || !r->watch)
         return qg_nomem(ctx);
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
-        const char *name = v->name;
-        r->index[i] = qg_names_find(c->stats->names, name, strlen(name));
+        r->index[i] = qg_names_find(c->stats->names, v->name, strlen(v->name));
         const qg_node *n = v->def ? v->def : v->use.n ? v->use.at[0].node : NULL;
         if (r->index[i] != QG_NONE && n)
             r->watch[n->id] = 1;
@@ -150,18 +153,46 @@ static qg_status open_run(qg_ctx *ctx, const qg_collect *c, qg_arena *a, run *r)
     qg_plan_options o = { .mode = QG_MODE_FLOAT,
                           .watch = r->watch,
                           .reference = c->reference };
-    return qg_plan_new(ctx, g, &o, &r->plan);
+    QG_TRY(qg_plan_new(ctx, g, &o, &r->plan));
+    return qg_collector_open(ctx, c->stats, &r->collector);
 }
 
-static qg_status drive(qg_ctx *ctx, run *r)
+qg_status qg_collect_open(qg_ctx *ctx, const qg_collect *c, qg_collect_run **out)
+{
+    assert(c->graph && c->stats && c->feed);
+    qg_arena *a = qg_arena_new(ctx->alloc);
+    run *r = a ? QG_NEW(a, run) : NULL;
+    if (!r) {
+        qg_arena_free(a);
+        return qg_nomem(ctx);
+    }
+    *r = (run){ .c = c, .arena = a };
+    qg_status s = prepare(ctx, r);
+    if (s == QG_OK)
+        *out = r;
+    else
+        qg_collect_close(r);
+    return s;
+}
+
+void qg_collect_close(qg_collect_run *r)
+{
+    if (!r)
+        return;
+    qg_collector_close(&r->collector);
+    qg_plan_free(r->plan);
+    qg_arena_free(r->arena);
+}
+
+qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r, uint64_t first,
+                             uint64_t end)
 {
     const qg_collect *c = r->c;
-    size_t n = (size_t)(c->end - c->first);
-    assert(r->plan);
-    qg_feed feed = { n, fetch, (void *)c };
+    assert(first <= end && end <= c->feed->n);
+    qg_feed feed = { (size_t)(end - first), fetch, r };
     qg_drive d = { .plan = r->plan,
                    .feed = &feed,
-                   .n = n,
+                   .n = feed.n,
                    .jobs = c->jobs,
                    .ud = r,
                    .begin = worker_begin,
@@ -169,44 +200,20 @@ static qg_status drive(qg_ctx *ctx, run *r)
                    .see = worker_see,
                    .progress = c->progress,
                    .progress_ud = c->ud };
-    QG_TRY(qg_collector_open(ctx, c->stats, &r->collector));
-    qg_status s = qg_drive_run(ctx, &d);
-    qg_collector_close(&r->collector);
-    return s;
-}
-
-qg_status qg_collect_run(qg_ctx *ctx, const qg_collect *c)
-{
-    assert(c->first <= c->end && c->end <= c->feed->n);
-    qg_arena *a = qg_arena_new(ctx->alloc);
-    run r = { 0 };
-    if (!a)
-        return qg_nomem(ctx);
-    qg_status s = open_run(ctx, c, a, &r);
-    if (s == QG_OK)
-        s = drive(ctx, &r);
-    qg_plan_free(r.plan);
-    qg_arena_free(a);
-    return s == QG_OK ? qg_stats_mark(c->stats, c->first, c->end) : s;
+    r->first = first;
+    QG_TRY(qg_drive_run(ctx, &d));
+    return qg_stats_mark(c->stats, first, end);
 }
 
 /* The largest tensor may be copied, and its counters lie beside it. */
-qg_status qg_collect_bytes(qg_ctx *ctx, const qg_collect *c, size_t *bytes)
+size_t qg_collect_bytes(const qg_collect_run *r)
 {
-    qg_arena *a = qg_arena_new(ctx->alloc);
-    run r = { 0 };
+    const qg_graph *g = r->c->graph;
     int64_t most = 0;
-    if (!a)
-        return qg_nomem(ctx);
-    qg_status s = open_run(ctx, c, a, &r);
-    for (size_t i = 0; i < c->graph->value.n; i++) {
-        int64_t n = qg_tensor_count(&c->graph->value.at[i]->type);
+    for (size_t i = 0; i < g->value.n; i++) {
+        int64_t n = qg_tensor_count(&g->value.at[i]->type);
         most = n > most ? n : most;
     }
-    if (s == QG_OK)
-        *bytes = r.plan->report.bytes + (size_t)most * sizeof(float) +
-                 (size_t)QG_STATS_BINS * 32;
-    qg_plan_free(r.plan);
-    qg_arena_free(a);
-    return s;
+    return r->plan->report.bytes + (size_t)most * sizeof(float) +
+           (size_t)QG_STATS_BINS * 32;
 }

@@ -15,7 +15,14 @@
  * Samples are told apart by their index, which decides the part they count for
  * (quant/stats.h): shards of one data set use its indices, not their own.
  *
- * qg_collect does all of it for every value of the statistics. */
+ * In pieces, with whatever the caller does between them:
+ *
+ *     QG_TRY(qg_collect_open(ctx, &c, &run));
+ *     for (first = 0; first < n; first = end)
+ *         s = qg_collect_samples(ctx, run, first, end = piece_after(first));
+ *     qg_collect_close(run);
+ *
+ * qg_collect_open and _samples do all of it for every value of the statistics. */
 #ifndef QG_ENGINE_EXEC_COLLECT_H
 #define QG_ENGINE_EXEC_COLLECT_H
 
@@ -47,23 +54,29 @@ QG_NODISCARD qg_status qg_collector_see(const qg_collector *c, qg_ctx *ctx, size
 QG_NODISCARD qg_status qg_collect_values(const qg_graph *g, const char *by_channel,
                                          qg_stats *out);
 
-/* A run over samples first .. end - 1 of the feed in float. */
+/* What is collected, and from where; borrowed by the run. */
 typedef struct qg_collect {
     const qg_graph *graph;
     const qg_feed *feed;
     qg_stats *stats; /* values are found by name; samples are marked as seen */
-    uint64_t first, end;
-    unsigned jobs; /* 0: one per core */
+    unsigned jobs;   /* 0: one per core */
     bool reference;
     void (*progress)(void *ud, size_t done, size_t n); /* as in qg_drive */
     void *ud;
 } qg_collect;
 
-/* On failure `stats` may have seen more than it says. */
-QG_NODISCARD qg_status qg_collect_run(qg_ctx *ctx, const qg_collect *c);
+/* The network in float, compiled; samples in as many pieces as one likes. */
+typedef struct qg_collect_run qg_collect_run;
+QG_NODISCARD qg_status qg_collect_open(qg_ctx *ctx, const qg_collect *c,
+                                       qg_collect_run **out);
+void qg_collect_close(qg_collect_run *r); /* NULL is fine */
 
-/* Bytes that a worker of such a run needs, activations and what is looked at. */
-QG_NODISCARD qg_status qg_collect_bytes(qg_ctx *ctx, const qg_collect *c,
-                                        size_t *bytes);
+/* Samples first .. end - 1 of the feed.  On failure the statistics may have seen more
+ * than they say. */
+QG_NODISCARD qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r,
+                                          uint64_t first, uint64_t end);
+
+/* Bytes that each worker needs: activations, and room to look at them. */
+size_t qg_collect_bytes(const qg_collect_run *r);
 
 #endif

@@ -290,3 +290,19 @@ qg_status qg_data_fetch(qg_ctx *ctx, const qg_data *d, size_t i, qg_arena *scrat
     }
     return QG_OK;
 }
+
+void qg_data_how(const qg_data *d, char text[QG_DATA_HOW_TEXT])
+{
+    const qg_image_options *o = &d->image;
+    int n =
+        snprintf(text, QG_DATA_HOW_TEXT, "layout %d colors %d size %d %d lossy %d",
+                 (int)o->layout, (int)o->colors, o->height, o->width, d->request.lossy);
+    assert(n > 0 && n < QG_DATA_HOW_TEXT / 2);
+    for (int c = 0; c < 3; c++) { /* as bits: the same in every locale */
+        uint32_t mean, std;
+        memcpy(&mean, &o->mean[c], sizeof mean);
+        memcpy(&std, &o->std[c], sizeof std);
+        n += snprintf(text + n, QG_DATA_HOW_TEXT - (size_t)n, " %08x %08x",
+                      (unsigned)mean, (unsigned)std);
+    }
+}

@@ -60,6 +60,10 @@ QG_NODISCARD qg_status qg_data_open(qg_ctx *ctx, const char *spec,
                                     const qg_data_request *request, qg_data **out);
 void qg_data_close(qg_data *d); /* NULL is fine */
 
+/* How files become inputs, in one line: what data.yaml says, defaults filled in. */
+enum { QG_DATA_HOW_TEXT = 256 };
+void qg_data_how(const qg_data *d, char text[QG_DATA_HOW_TEXT]);
+
 /* After `limit` was applied. */
 size_t qg_data_count(const qg_data *d); /* at least 1 */
 

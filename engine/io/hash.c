@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <openssl/evp.h>
+#include <stdio.h>
 
 #include "engine/core/file.h"
 
@@ -51,12 +52,36 @@ qg_status qg_hash_bytes(qg_ctx *ctx, const void *bytes, size_t size,
     return QG_OK;
 }
 
+/* Read, not mapped: pages of a mapped file would count as memory. */
+static qg_status hash_stream(qg_ctx *ctx, const char *path, FILE *f, qg_hash *h)
+{
+    enum { PIECE = 1 << 18 };
+    unsigned char *piece = ctx->alloc.get(ctx->alloc.ud, PIECE);
+    size_t n;
+    if (!piece)
+        return qg_nomem(ctx);
+    while ((n = fread(piece, 1, PIECE, f)) > 0)
+        qg_hash_add(h, piece, n);
+    ctx->alloc.drop(ctx->alloc.ud, piece);
+    return ferror(f) ? qg_fail(ctx, QG_EIO, "hash: %s: cannot be read", path) : QG_OK;
+}
+
 qg_status qg_hash_file(qg_ctx *ctx, const char *path, char text[QG_HASH_TEXT])
 {
+    qg_hash h;
+    qg_file check; /* refuses folders, pipes and what cannot be opened */
     assert(path && text);
-    qg_file f;
-    QG_TRY(qg_file_open(ctx, "hash", path, SIZE_MAX / 2, &f));
-    qg_status s = qg_hash_bytes(ctx, f.bytes, f.size, text);
-    qg_file_close(&f);
+    QG_TRY(qg_file_open(ctx, "hash", path, SIZE_MAX / 2, &check));
+    qg_file_close(&check);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return qg_fail(ctx, QG_EIO, "hash: %s: cannot be opened", path);
+    (void)setvbuf(f, NULL, _IONBF, 0);
+    qg_status s = qg_hash_begin(ctx, &h);
+    if (s == QG_OK) {
+        s = hash_stream(ctx, path, f, &h);
+        qg_hash_end(&h, s == QG_OK ? text : NULL);
+    }
+    (void)fclose(f);
     return s;
 }

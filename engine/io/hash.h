@@ -26,7 +26,7 @@ void qg_hash_add(qg_hash *h, const void *bytes, size_t size);
 /* Ends the hash and frees its state; text NULL: only frees. */
 void qg_hash_end(qg_hash *h, char text[QG_HASH_TEXT]);
 
-/* Begin, add and end in one; a file is mapped, not read into memory. */
+/* Begin, add and end in one; a file is read in pieces. */
 QG_NODISCARD qg_status qg_hash_bytes(qg_ctx *ctx, const void *bytes, size_t size,
                                      char text[QG_HASH_TEXT]);
 QG_NODISCARD qg_status qg_hash_file(qg_ctx *ctx, const char *path,

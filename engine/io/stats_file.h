@@ -5,7 +5,7 @@
  *
  *     8 bytes   "qgstats\n"
  *     4 bytes   version, 1
- *     text x 4  model, graph, preprocessing, kernels
+ *     text x 6  model, graph, preprocessing, kernels, data and its SHA-256
  *     number    ranges of samples; for each: gap from the end of the one before, length
  *     number    values; for each: name, axis + 1, channels, holds, and then
  *                 per channel  low, high, count, zeros, nans, infinities,
@@ -21,6 +21,11 @@
  *               little-endian (number/wide.h); leading words that only repeat the sign
  *               are left out
  *     bins      exponent above the least one, first bin, number of bins, counts
+ *
+ * Size     about 14 KB per value after some samples, at most 100 KB: counts of far
+ *          bins take a byte or two.
+ * Speed    a network of 127 values is read in 5 ms; the checksum is most of it.
+ * Merging  is done on what was read: there is no way to join files as bytes.
  *
  * Reading trusts nothing: every count is checked against what is there, and the parts
  * must agree with each other. */

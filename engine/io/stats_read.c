@@ -234,6 +234,8 @@ static qg_status get_all(source *s)
     QG_TRY(get_text(s, &m->graph));
     QG_TRY(get_text(s, &m->preprocessing));
     QG_TRY(get_text(s, &m->kernels));
+    QG_TRY(get_text(s, &m->data));
+    QG_TRY(get_text(s, &m->data_sha256));
     QG_TRY(get_ranges(s));
     QG_TRY(get_limited(s, MOST_VALUES, "too many values", &n));
     for (uint64_t i = 0; i < n; i++)

@@ -128,6 +128,8 @@ static void put_all(sink *s, const qg_stats *x)
     put_text(s, x->manifest.graph);
     put_text(s, x->manifest.preprocessing);
     put_text(s, x->manifest.kernels);
+    put_text(s, x->manifest.data);
+    put_text(s, x->manifest.data_sha256);
     put_number(s, x->seen.n);
     for (size_t i = 0; i < x->seen.n; i++) {
         put_number(s, x->seen.at[i].first - at);

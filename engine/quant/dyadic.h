@@ -7,6 +7,15 @@
  * width adds neighbours, floor(floor(x / w) / 2) = floor(x / 2w), and is exact.
  * Hence merging is exactly associative and commutative.
  *
+ * A histogram of 16 bins, exponent -1, after 0, 1, 2, 3 and -3.9; the next value, 5,
+ * doubles the width:
+ *
+ *     edge    -4  -3.5  ...  0  0.5  1  1.5  2  2.5  3  3.5  4
+ *     count      1            1    0  1    0  1    0  1    0
+ *
+ *     edge    -8  ...  -4  -3  ...  0  1  2  3  4  5  6
+ *     count              1            1  1  1  1  0  1
+ *
  * Units    exponent: log2 of the tensor's own unit; count: elements
  * Owner    count is the caller's
  * Source   design 8; spec/algorithms.md 3.8 (streaming collection) */

@@ -15,7 +15,7 @@ qg_status qg_stats_new(qg_ctx *ctx, qg_stats **out)
         return qg_nomem(ctx);
     }
     *s = (qg_stats){
-        .ctx = ctx, .arena = a, .names = names, .manifest = {"", "", "", ""}
+        .ctx = ctx, .arena = a, .names = names, .manifest = {"", "", "", "", "", ""}
     };
     *out = s;
     return QG_OK;
@@ -154,6 +154,16 @@ uint64_t qg_stats_samples(const qg_stats *s)
     return n;
 }
 
+bool qg_stats_overlap(const qg_stats *a, const qg_stats *b)
+{
+    for (size_t i = 0; i < a->seen.n; i++)
+        for (size_t k = 0; k < b->seen.n; k++)
+            if (a->seen.at[i].first < b->seen.at[k].end &&
+                b->seen.at[k].first < a->seen.at[i].end)
+                return true;
+    return false;
+}
+
 /* --- merging --- */
 
 /* Adding 0 makes -0 the same as +0: what stays must not depend on who came first. */
@@ -260,6 +270,10 @@ qg_status qg_stats_merge(qg_stats *into, const qg_stats *from, const char *a,
     QG_TRY(no_overlap(into, from, a, b));
     for (size_t i = 0; i < from->seen.n; i++)
         QG_TRY(qg_stats_mark(into, from->seen.at[i].first, from->seen.at[i].end));
+    qg_stats_manifest *m = &into->manifest;
+    if (strcmp(m->data, from->manifest.data) != 0 ||
+        strcmp(m->data_sha256, from->manifest.data_sha256) != 0)
+        m->data = m->data_sha256 = "";
     for (size_t i = 0; i < into->value.n; i++)
         qg_stats_value_merge(into->value.at[i], from->value.at[i]);
     return QG_OK;

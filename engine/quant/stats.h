@@ -101,6 +101,8 @@ typedef struct qg_stats_manifest {
     const char *graph;         /* fingerprint of the canonical graph */
     const char *preprocessing; /* SHA-256 of how data become inputs */
     const char *kernels;       /* "reference", or the library's version */
+    const char *data;          /* base name of where samples came from; "": several */
+    const char *data_sha256;   /* of that file; "": several, or no file */
 } qg_stats_manifest;
 
 /* A set of values over a set of samples: what a file holds. */
@@ -138,6 +140,9 @@ qg_stats_value *qg_stats_find(const qg_stats *s, const char *name); /* or NULL *
 QG_NODISCARD qg_status qg_stats_mark(qg_stats *s, uint64_t first, uint64_t end);
 uint64_t qg_stats_samples(const qg_stats *s); /* number of them */
 
+/* Whether both have seen some sample. */
+bool qg_stats_overlap(const qg_stats *a, const qg_stats *b);
+
 /* --- one tensor --- */
 
 /* What one tensor holds; in scratch. */
@@ -170,7 +175,8 @@ void qg_stats_widen(float *low, float *high, float l, float h);
 void qg_stats_value_merge(qg_stats_value *into, const qg_stats_value *from);
 
 /* into += from.  QG_EDATA, before anything is changed, when manifests or values differ
- * or samples overlap; `a` and `b` name the two in the message. */
+ * or samples overlap; `a` and `b` name the two in the message.  Where data come from
+ * may differ: it is forgotten then. */
 QG_NODISCARD qg_status qg_stats_merge(qg_stats *into, const qg_stats *from,
                                       const char *a, const char *b);
 

@@ -52,7 +52,7 @@ static qg_stats *make(qg_ctx *ctx, uint64_t first, uint64_t end)
     qg_tensor type;
     qg_tensor_init(&type, QG_F32, 3, dim);
     assert_ok(ctx, qg_stats_new(ctx, &s));
-    s->manifest = (qg_stats_manifest){ "m", "g", "p", "k" };
+    s->manifest = (qg_stats_manifest){ "m", "g", "p", "k", "d", "h" };
     for (int k = 0; k < 4; k++) {
         qg_stats_value *v;
         qg_rng rng = { 31 + (uint64_t)k };

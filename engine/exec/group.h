@@ -1,0 +1,42 @@
+/* group.h -- processes that do one job together, started by `mpirun -n K`.
+ *
+ * The one user of MPI.  Without it (QG_MPI off, or Open MPI absent at build) a group
+ * has one member, and asking for more is QG_EUNSUPPORTED.
+ *
+ *     QG_TRY(qg_group_join(ctx, &g));
+ *     if (g.rank > 0)
+ *         s = qg_group_send(ctx, &g, bytes, size);
+ *     else
+ *         for (int k = 1; k < g.size; k++)
+ *             s = qg_group_receive(ctx, &g, k, a, &bytes, &size);
+ *     qg_group_leave(&g);
+ *
+ * Who talks   rank 0 hears every other process, in order of rank, also after a failure
+ *             of its own: nobody is left waiting.  Others talk to rank 0 only.
+ * Threads     only the thread that joined may call these; workers are ours, not MPI's.
+ * Endings     a process that dies without a word is noticed by mpirun, which ends all.
+ * Cost        joining takes some 0.1 s: programs ask for it only when mpirun started
+ *             them.
+ * Owner       MPI can be joined once per process; leave is final. */
+#ifndef QG_ENGINE_EXEC_GROUP_H
+#define QG_ENGINE_EXEC_GROUP_H
+
+#include "engine/core/ctx.h"
+
+typedef struct qg_group {
+    int rank, size; /* 0 .. size - 1; rank 0 collects and writes */
+} qg_group;
+
+/* Waits for the other processes. */
+QG_NODISCARD qg_status qg_group_join(qg_ctx *ctx, qg_group *out);
+void qg_group_leave(qg_group *g);
+
+/* To rank 0.  A sender that failed sends nothing: bytes NULL. */
+QG_NODISCARD qg_status qg_group_send(qg_ctx *ctx, const qg_group *g, const void *bytes,
+                                     size_t size);
+/* From `rank`, into `a`; QG_EDATA when that process failed. */
+QG_NODISCARD qg_status qg_group_receive(qg_ctx *ctx, const qg_group *g, int rank,
+                                        qg_arena *a, unsigned char **bytes,
+                                        size_t *size);
+
+#endif

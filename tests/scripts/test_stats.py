@@ -1,0 +1,181 @@
+"""qg stats: the bytes of a statistics file depend on the samples alone: not on workers,
+shards, processes, nor on being killed ten times; snapshots made from it are those made
+from the samples; observers agree with numpy over the network's own values.
+
+With ../shared at hand the same holds of a real network."""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy as np
+except ImportError as e:
+    print(f"skipped: {e}")
+    sys.exit(77)
+
+QG = os.environ.get("QG", "build/qg")
+MODEL, DATA = "configs/models/digits.onnx", "configs/data/digits_test.npy"
+REAL = "../shared/models/ultraface-rfb-320.onnx"
+
+
+def qg(*arguments, fails=None):
+    run = subprocess.run([QG, *map(str, arguments)], capture_output=True, text=True)
+    if fails is None:
+        assert run.returncode == 0, f"{arguments}: {run.stderr}"
+    else:
+        assert run.returncode == 1 and fails in run.stderr, f"{arguments}: {run.stderr}"
+    return run.stdout
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def same_bytes_from_any_split(work, model, data, cuts):
+    whole = f"{work}/whole.qgs"
+    qg("stats", "collect", model, "-d", data, "-o", whole)
+    want = read(whole)
+    for jobs in (1, 2, 3):
+        qg("stats", "collect", model, "-d", data, "-j", jobs, "-o", f"{work}/j.qgs")
+        assert read(f"{work}/j.qgs") == want, f"{jobs} workers"
+    shards = []
+    for a, b in zip(cuts, cuts[1:]):
+        shards.append(f"{work}/{a}.qgs")
+        qg("stats", "collect", model, "-d", data, "--slice", f"{a}:{b}", "-o", shards[-1])
+    for _ in range(4):
+        random.shuffle(shards)
+        qg("stats", "merge", *shards, "-o", f"{work}/m.qgs")
+        assert read(f"{work}/m.qgs") == want, f"merged {shards}"
+    qg("stats", "merge", shards[0], shards[1], shards[0], "-o", f"{work}/bad.qgs",
+       fails=f"'{shards[0]}' and '{shards[0]}': sample")
+    assert not os.path.exists(f"{work}/bad.qgs")
+    return whole, want
+
+
+def same_bytes_from_processes(work, model, data, want):
+    """Skipped, with a message, where there is no mpirun or qg has no MPI."""
+    if not shutil.which("mpirun"):
+        print("no mpirun: several processes not tried")
+        return
+    # as root in a container mpirun asks to be told twice
+    env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    for n in (1, 2, 3):
+        run = subprocess.run(["mpirun", "--oversubscribe", "-n", str(n), QG, "stats",
+                              "collect", model, "-d", data, "-j", "1", "-o",
+                              f"{work}/mpi.qgs"], capture_output=True, text=True, env=env)
+        if "built without MPI" in run.stderr:
+            print("qg was built without MPI: several processes not tried")
+            return
+        assert run.returncode == 0, run.stderr
+        assert read(f"{work}/mpi.qgs") == want, f"{n} processes"
+    print("1, 2 and 3 processes: the same bytes")
+
+
+def same_bytes_after_kills(work, model, data, seconds):
+    """Ten ends by force, each within some seconds."""
+    whole, out = f"{work}/unkilled.qgs", f"{work}/killed.qgs"
+    qg("stats", "collect", model, "-d", data, "-o", whole)
+    command = [QG, "stats", "collect", model, "-d", data, "-o", out, "--resume"]
+    kills = parts = 0
+    while kills < 10 and not os.path.exists(out):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(random.uniform(0.2, seconds))
+        process.send_signal(signal.SIGKILL)
+        error = process.communicate()[1]
+        kills += process.returncode == -signal.SIGKILL
+        assert process.returncode in (0, -signal.SIGKILL), error
+        parts += os.path.exists(f"{out}.part")
+    if not os.path.exists(out):
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert read(out) == read(whole), "killed and resumed"
+    assert not os.path.exists(f"{out}.part")
+    print(f"killed {kills} times, {parts} times behind a checkpoint: the same bytes")
+    assert kills >= 3 and parts >= 1, "too fast to be killed"
+
+
+def same_snapshots(work, model, data, stats, backend):
+    for observer in ("minmax", "percentile", "percentile,percentile=0.99", "kl", "mse",
+                     "moving-average", "aciq-laplace", "aciq-gauss", "kl-published"):
+        for source, flags in (("d", ("-d", data)), ("s", ("--stats", stats))):
+            qg("quantize", model, "-b", backend, "--observer", observer, *flags,
+               "-o", f"{work}/{source}")
+        for name in ("quant.json", "model.onnx"):
+            assert read(f"{work}/s/{name}") == read(f"{work}/d/{name}"), (observer, name)
+    qg("quantize", model, "-b", backend, "--observer", "ppq-percentile", "--stats", stats,
+       "-o", f"{work}/no", fails="observer ppq-percentile looks at samples itself")
+    qg("quantize", model, "-b", backend, "--stats", stats, "--set",
+       "op=Conv slot=out0 bits=4 observer=mse", "-o", f"{work}/four")
+
+
+def refusals(work, stats):
+    qg("quantize", "tests/models/mnist-8.onnx", "-b", "trt-int8", "--stats", stats, "-o",
+       f"{work}/no", fails="is of model ")
+    qg("stats", "show", stats, "nowhere", fails="no value 'nowhere'")
+    qg("stats", "collect", MODEL, "-d", DATA, "--slice", "5:9000", "-o", f"{work}/no",
+       fails="samples 5:9000 of 599, expected a part of them")
+    qg("stats", "collect", MODEL, "-d", DATA, "--max-mem", "1M", "-o", f"{work}/no",
+       fails="expected at least that for --max-mem")
+    damaged = bytearray(read(stats))
+    damaged[len(damaged) // 2] ^= 1
+    with open(f"{work}/damaged.qgs", "wb") as f:
+        f.write(damaged)
+    qg("stats", "show", f"{work}/damaged.qgs", fails="is damaged")
+    assert not os.path.exists(f"{work}/no")
+
+
+def agrees_with_numpy(work, stats):
+    """Inner values as qg run dumps them, all samples at once.  There BatchNormalization
+    is a node of its own yet, so values may differ in the last bits."""
+    qg("run", MODEL, "-d", DATA, "--dump", "*", "-o", f"{work}/run")
+    known = {row["value"]: row
+             for row in json.loads(qg("stats", "show", stats, "--json"))["statistics"]}
+    derived = json.loads(qg("stats", "derive", stats, "--model", MODEL, "-b", "trt-int8",
+                            "--observer", "percentile,percentile=0.99", "--json"))
+    scale = {row["value"]: row["scale"][0] for row in derived["scales"]}
+    checked = 0
+    for name, row in known.items():
+        path = f"{work}/run/dump/{name.replace('/', '_').replace(':', '_')}.npy"
+        if not os.path.exists(path):
+            continue
+        x = np.load(path).astype(np.float64)
+        assert row["count"] == x.size, name
+        assert abs(row["zeros"] - (x == 0).sum()) <= 1e-4 * x.size, name
+        assert np.isclose([row["min"], row["max"]], [x.min(), x.max()], rtol=1e-5).all()
+        assert np.isclose(row["mean"], x.mean(), rtol=1e-5, atol=1e-6), name
+        assert np.isclose(row["deviation"], x.std(), rtol=1e-5), name
+        if name in scale:
+            low, high = np.quantile(x, [0.01, 0.99])
+            want = 2 * max(-low, high, 0) / 255
+            assert abs(scale[name] - want) <= 2 * np.abs(x).max() / 2048 / 127.5, name
+            checked += 1
+    assert checked >= 5, checked
+    print(f"{checked} values agree with numpy")
+
+
+def main():
+    seed = int(os.environ.get("SEED", time.time()))
+    print(f"seed {seed}")
+    random.seed(seed)
+    with tempfile.TemporaryDirectory() as work:
+        cuts = [0] + sorted(random.sample(range(1, 599), 3)) + [599]
+        stats, want = same_bytes_from_any_split(work, MODEL, DATA, cuts)
+        same_bytes_from_processes(work, MODEL, DATA, want)
+        same_snapshots(work, MODEL, DATA, stats, "trt-int8")
+        refusals(work, stats)
+        agrees_with_numpy(work, stats)
+        if os.path.exists(REAL):
+            same_bytes_after_kills(work, REAL, "random:300", 1)
+        else:
+            same_bytes_after_kills(work, MODEL, "random:20000", 0.8)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+/* cli_stats.c -- qg stats: collect, merge, show, derive. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli.h"
+
+/* Digits only: strtoull would take blanks and signs. */
+static bool number(const char *s, size_t n, uint64_t *out)
+{
+    uint64_t x = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] < '0' || s[i] > '9' || x > (UINT64_MAX - 9) / 10)
+            return false;
+        x = x * 10 + (uint64_t)(s[i] - '0');
+    }
+    *out = x;
+    return n > 0;
+}
+
+/* "64:128" */
+static int take_slice(const cli_call *c, qg_stats_options *o)
+{
+    const char *text = c->args->slice, *colon = text ? strchr(text, ':') : NULL;
+    if (!text)
+        return CLI_OK;
+    if (!colon || !number(text, (size_t)(colon - text), &o->first) ||
+        !number(colon + 1, strlen(colon + 1), &o->end) || o->first >= o->end)
+        return cli_usage(c->verb, "--slice '%s': expected A:B with A below B", text);
+    return CLI_OK;
+}
+
+/* "900M" */
+static int take_memory(const cli_call *c, qg_stats_options *o)
+{
+    static const char unit[] = "KMG";
+    const char *text = c->args->memory;
+    size_t n = text ? strlen(text) : 0;
+    uint64_t size, factor = 1;
+    if (!text)
+        return CLI_OK;
+    const char *u = n && text[n - 1] ? strchr(unit, text[n - 1]) : NULL;
+    for (const char *p = unit; u && p <= u; p++)
+        factor *= 1000;
+    if (!number(text, u ? n - 1 : n, &size) || size == 0 || size > SIZE_MAX / factor)
+        return cli_usage(c->verb, "--max-mem '%s': expected bytes, or 900M, 2G", text);
+    o->memory = (size_t)(size * factor);
+    return CLI_OK;
+}
+
+static int missing(const cli_call *c, const char *option)
+{
+    return cli_usage(c->verb, "%s needs --%s", c->args->file.at[0], option);
+}
+
+/* mpirun says how many processes it started; without it MPI is not touched. */
+static bool in_group(void)
+{
+    const char *size = getenv("OMPI_COMM_WORLD_SIZE");
+    return size && strcmp(size, "1") != 0;
+}
+
+static int collect(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_stats_options o;
+    qg_stats_options_init(&o);
+    if (a->file.n != 2)
+        return cli_usage(c->verb, "collect takes one MODEL.onnx");
+    if (!a->data || !a->output)
+        return missing(c, a->data ? "output" : "data");
+    o.data = a->data;
+    o.samples = a->samples;
+    o.channels = a->channels;
+    o.resume = a->resume;
+    o.jobs = (unsigned)a->jobs;
+    o.reference_kernels = cli_reference(a);
+    o.group = in_group();
+    o.progress = cli_progress(c->bar);
+    if (take_slice(c, &o) != CLI_OK || take_memory(c, &o) != CLI_OK)
+        return CLI_USAGE;
+    qg_status s = cli_open(c, a->file.at[1], &m);
+    if (s == QG_OK)
+        s = qg_model_collect(m, &o, a->output, &r);
+    int status = s != QG_OK ? cli_failed(c) : r ? cli_answer(c, r) : CLI_OK;
+    qg_model_close(m);
+    return status;
+}
+
+static int merge(const cli_call *c)
+{
+    const cli_words *file = &c->args->file;
+    qg_report *r = NULL;
+    if (file->n < 2)
+        return cli_usage(c->verb, "merge takes FILE.qgs...");
+    if (!c->args->output)
+        return missing(c, "output");
+    qg_status s =
+        qg_stats_file_merge(c->ctx, file->at + 1, file->n - 1, c->args->output, &r);
+    return s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+}
+
+static int show(const cli_call *c)
+{
+    const cli_words *file = &c->args->file;
+    qg_report *r = NULL;
+    if (file->n < 2 || file->n > 3)
+        return cli_usage(c->verb, "show takes FILE.qgs [VALUE]");
+    qg_status s =
+        qg_stats_file_show(c->ctx, file->at[1], file->n > 2 ? file->at[2] : NULL, &r);
+    return s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+}
+
+static int derive(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_quantize_options o;
+    if (a->file.n != 2)
+        return cli_usage(c->verb, "derive takes one FILE.qgs");
+    if (!a->model || !a->backend)
+        return missing(c, a->model ? "backend" : "model");
+    cli_quantize_options(c, &o);
+    o.data = NULL;
+    o.stats = a->file.at[1];
+    qg_status s = cli_open(c, a->model, &m);
+    if (s == QG_OK)
+        s = qg_model_derive(m, &o, &r);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    qg_model_close(m);
+    return status;
+}
+
+int cli_stats(const cli_call *c)
+{
+    static const struct {
+        const char *name;
+        int (*run)(const cli_call *c);
+    } verb[] = {
+        {"collect", collect},
+        { "merge",  merge  },
+        { "show",   show   },
+        { "derive", derive },
+    };
+    const char *word = c->args->file.at[0];
+    for (size_t i = 0; i < sizeof verb / sizeof verb[0]; i++)
+        if (strcmp(word, verb[i].name) == 0)
+            return verb[i].run(c);
+    return cli_usage(c->verb, "'%s': expected collect, merge, show or derive", word);
+}
