@@ -5,6 +5,9 @@
  *
  * Endpoints of one value share what is collected; the first one to want it adds to it.
  *
+ * Given statistics are checked against the graph's fingerprint (ir/text.h): the same
+ * nodes, attributes, names and constants, whatever dispatch and rules said since.
+ *
  * Owner    the pass; end frees what was collected */
 #ifndef QG_PASSES_UTIL_STATISTICS_H
 #define QG_PASSES_UTIL_STATISTICS_H

@@ -59,6 +59,7 @@ static bool in_group(void)
     return size && strcmp(size, "1") != 0;
 }
 
+/* Processes other than the first have no answer to print. */
 static int collect(const cli_call *c)
 {
     const cli_arguments *a = c->args;
@@ -112,6 +113,7 @@ static int show(const cli_call *c)
     return s == QG_OK ? cli_answer(c, r) : cli_failed(c);
 }
 
+/* The options are those of quantize; DATA is left alone. */
 static int derive(const cli_call *c)
 {
     const cli_arguments *a = c->args;

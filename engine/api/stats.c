@@ -86,6 +86,7 @@ static qg_status set_text(job *j, const char **to, const char *text)
     return *to ? QG_OK : qg_nomem(j->m->ctx);
 }
 
+/* What two files must agree on to be merged, and where the samples came from. */
 static qg_status fill_manifest(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
@@ -214,6 +215,7 @@ static qg_status stretch(const job *j, uint64_t *first, uint64_t *end)
     return QG_OK;
 }
 
+/* Everything but writing: after it the statistics of this process are complete. */
 static qg_status collect(job *j)
 {
     uint64_t first, end;
@@ -235,6 +237,7 @@ static qg_status collect(job *j)
 
 /* --- several processes --- */
 
+/* A failure is sent, too, as nothing: rank 0 waits for every process once. */
 static qg_status send(job *j, qg_status s)
 {
     unsigned char *bytes = NULL;
@@ -271,6 +274,8 @@ static qg_status receive(job *j, qg_status s)
 
 /* --- all together --- */
 
+/* What `qg stats collect` answers; confidence comes last, it takes some
+ * milliseconds. */
 static qg_status describe(job *j, qg_report **out)
 {
     qg_report *r;
@@ -296,6 +301,8 @@ static qg_status finish(job *j, qg_report **report)
     return j->group.rank == 0 && report ? describe(j, report) : QG_OK;
 }
 
+/* Processes of a group have checkpoints of their own, by rank: resuming needs as many
+ * processes as before. */
 static qg_status name_part(job *j)
 {
     j->part = j->group.size > 1

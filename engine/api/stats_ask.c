@@ -87,7 +87,8 @@ static qg_status report_file(qg_report *r, const qg_stats *s)
     return report_ranges(r, s);
 }
 
-/* One file after the other into the first. */
+/* One file after the other into the first.  A message about samples that were seen
+ * twice names the two files that share them: those before are looked at again then. */
 static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
                            qg_stats *into)
 {
@@ -144,6 +145,8 @@ static double extreme(const qg_stats_channel *c, float x)
     return c->count ? (double)x : NAN;
 }
 
+/* The columns that values and channels share; what nobody collected, or what nothing
+ * was seen of, is empty. */
 static qg_status add_counts(qg_report *r, qg_table *t, const qg_stats_channel *c,
                             bool moments)
 {
@@ -176,6 +179,7 @@ static qg_status show_all(qg_report *r, const qg_stats *s)
     return QG_OK;
 }
 
+/* Both tails as finely as 8192 bins allow, and the middle. */
 static qg_status show_percentiles(qg_report *r, const qg_stats_value *v)
 {
     static const double p[] = { 0.0001, 0.001, 0.01,  0.25,  0.5,
@@ -295,6 +299,7 @@ static qg_status add_endpoint(qg_report *r, qg_table *t, const qg_quant *q,
               : (qg_cell){ 0 });
 }
 
+/* In order of endpoints: those that have a scale of their own. */
 static qg_status list_endpoints(qg_report *r, const qg_quant *q, const qg_stats *s)
 {
     qg_table *t;
@@ -310,6 +315,7 @@ static qg_status list_endpoints(qg_report *r, const qg_quant *q, const qg_stats 
     return QG_OK;
 }
 
+/* The model is quantized as `qg quantize --stats` would, and not written. */
 qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o, qg_report **report)
 {
     qg_stats *s;

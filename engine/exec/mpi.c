@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+/* Signals of failure are return codes here; MPI's default ends all processes instead,
+ * which is fine as well: nothing half-written is ever visible. */
 #if QG_HAVE_MPI
 #include <mpi.h>
 

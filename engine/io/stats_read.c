@@ -30,6 +30,7 @@ static qg_status broken(const source *s, const char *what)
 
 static size_t left(const source *s) { return s->end - s->at; }
 
+/* At most ten bytes, the tenth at most 1; a last byte of 0 would be one too many. */
 static qg_status get_number(source *s, uint64_t *out)
 {
     uint64_t x = 0;
@@ -72,6 +73,7 @@ static qg_status get_word(source *s, size_t bytes, uint64_t *out)
     return QG_OK;
 }
 
+/* Copied into the arena of the statistics, so that the file can be closed. */
 static qg_status get_text(source *s, const char **out)
 {
     uint64_t n;
@@ -101,6 +103,7 @@ static qg_status get_extremes(source *s, float *low, float *high)
     return QG_OK;
 }
 
+/* Words in between; those above repeat the sign. */
 static qg_status get_wide(source *s, qg_wide *out)
 {
     uint64_t first, n;
@@ -153,6 +156,7 @@ static qg_status get_channel(source *s, unsigned holds, qg_stats_channel *c)
                                        : QG_OK;
 }
 
+/* The parts together are the value: nothing is missing and nothing is left over. */
 static qg_status get_parts(source *s, qg_stats_value *v, const qg_stats_channel *all)
 {
     uint64_t count = all->count, zeros = all->zeros;
@@ -210,6 +214,7 @@ static qg_status get_value(source *s)
                                       : QG_OK;
 }
 
+/* Ascending, with gaps between: the only way to write a set of samples. */
 static qg_status get_ranges(source *s)
 {
     uint64_t n, at = 0, gap, length;

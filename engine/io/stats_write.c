@@ -56,6 +56,7 @@ static void put_float(sink *s, float x)
     put_word(s, bits, 4);
 }
 
+/* Sums are near 2^0 mostly, so two or three words of ten are there. */
 static void put_wide(sink *s, const qg_wide *w)
 {
     size_t first = 0, end = QG_WIDE_WORDS;
@@ -119,6 +120,7 @@ static void put_value(sink *s, const qg_stats_value *v)
         put_bins(s, &v->bins);
 }
 
+/* In the order of the format's table in stats_file.h. */
 static void put_all(sink *s, const qg_stats *x)
 {
     uint64_t at = 0;

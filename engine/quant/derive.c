@@ -28,6 +28,7 @@ static qg_status check_channels(qg_ctx *ctx, const qg_observe *o)
     return QG_OK;
 }
 
+/* Of all channels together, or of one; the parts are those of the value only. */
 static qg_distribution distribution(const qg_stats_value *v, bool per_tensor, size_t c)
 {
     if (per_tensor)
@@ -38,6 +39,7 @@ static qg_distribution distribution(const qg_stats_value *v, bool per_tensor, si
     return (qg_distribution){ .all = *k, .bins = k->bins.count ? &k->bins : NULL };
 }
 
+/* No range can hold what is not finite; observers never see it. */
 static qg_status check_finite(qg_ctx *ctx, const qg_stats_value *v,
                               const qg_stats_channel *all)
 {

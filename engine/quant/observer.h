@@ -128,7 +128,9 @@ struct qg_observer {
      * pass o->pass starts with.  NULL: it does already. */
     qg_status (*next)(qg_ctx *ctx, const qg_observe *o, void *state);
 
-    /* Observers that read statistics instead (quant/derive.h) have `pick`, one pass and
+    /* The functions of an observer of statistics are pure, too: no state, no order, no
+     * samples, so that one file answers for any scheme, bit width and observer.
+     * Observers that read statistics instead (quant/derive.h) have `pick`, one pass and
      * none of the other functions; minmax has both.  reads: bits of qg_stats_what that
      * must have been collected.  low[0], high[0] or the parameter of one scale. */
     unsigned reads;

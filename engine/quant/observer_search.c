@@ -111,6 +111,7 @@ typedef struct points {
     double *sum0, *sum1, *sum2; /* [n + 1] prefix sums of weight, times x, times x^2 */
 } points;
 
+/* Prefix sums make the error of any cell a matter of two lookups (3.8). */
 static qg_status open_points(qg_ctx *ctx, const qg_distribution *d, qg_arena *a,
                              points *out)
 {
@@ -188,6 +189,7 @@ static double linear_error(const points *p, const qg_scheme *s, double scale,
     return error;
 }
 
+/* Floating grids have no even cells: every point is rounded. */
 static double floating_error(const points *p, const qg_scheme *s, float scale)
 {
     qg_floating f;
@@ -247,6 +249,7 @@ static double end_at(const side *d, size_t k)
     return d->whole * (double)(d->n - k) / (double)d->n;
 }
 
+/* From the widest on, so that among equals the widest wins: it clips least. */
 static double best_symmetric(search *s, const side *d)
 {
     double best = d->whole, least = INFINITY;
@@ -275,6 +278,8 @@ static double best_end(search *s, const side *d, double other)
     return best;
 }
 
+/* One end after the other, since trying all pairs would take a second per tensor.  The
+ * error falls in every round, so this ends; mostly after two. */
 static void best_asymmetric(search *s, const qg_distribution *d, double most,
                             qg_found *out)
 {

@@ -145,6 +145,15 @@ bool qg_stats_overlap(const qg_stats *a, const qg_stats *b);
 
 /* --- one tensor --- */
 
+/* Looking and adding are apart, because looking takes long and needs no lock:
+ *
+ *     look   min, max, zeros, NaN: one pass, per channel
+ *            sums: in lanes, per channel, in the fixed order
+ *            bins: a second pass; the exponent is that of this tensor
+ *     add    counts, exact sums, bins at the exponent of all samples so far
+ *
+ * Both passes run in cache for tensors up to some megabytes. */
+
 /* What one tensor holds; in scratch. */
 typedef struct qg_stats_seen {
     const qg_tensor *x;    /* borrowed */

@@ -52,6 +52,7 @@ static qg_status open_view(qg_ctx *ctx, const qg_stats_value *v, const qg_tensor
     return QG_OK;
 }
 
+/* Extremes of nothing, and zeros; in scratch, as everything about one tensor. */
 static qg_status new_sums(qg_ctx *ctx, size_t n, qg_arena *a, qg_stats_sums *out)
 {
     *out = (qg_stats_sums){ .channels = n,
@@ -70,6 +71,7 @@ static qg_status new_sums(qg_ctx *ctx, size_t n, qg_arena *a, qg_stats_sums *out
     return QG_OK;
 }
 
+/* Channels-last memory in one go, other memory run by run. */
 static void sum_all(const qg_stats_value *v, const view *w, const qg_stats_sums *s)
 {
     const qg_stats_row *row = qg_stats_row_best();
@@ -176,6 +178,7 @@ static qg_status count_bins(qg_ctx *ctx, const float *x, size_t n, qg_arena *a,
     return QG_OK;
 }
 
+/* Counters of a tensor have 32 bits. */
 static qg_status check_look(qg_ctx *ctx, const qg_stats_value *v, const qg_tensor *x)
 {
     int64_t n = qg_tensor_count(x);
@@ -265,6 +268,7 @@ static double lanes(const double *lane, size_t stride)
     return a[0];
 }
 
+/* Counts and extremes; the elements that are not finite are not among the count. */
 static void add_channel(qg_stats_channel *into, const qg_stats_seen *s, size_t c)
 {
     uint64_t nans = s->nans ? s->nans[c] : 0, infs = s->infs ? s->infs[c] : 0;
