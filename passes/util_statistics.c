@@ -7,6 +7,7 @@
 
 qg_status qg_pass_stats_begin(qg_pass_env *env, qg_pass_stats *out)
 {
+    assert(env && out);
     char text[QG_FINGERPRINT_TEXT];
     *out = (qg_pass_stats){ .env = env };
     if (!env->stats)
@@ -28,6 +29,7 @@ qg_status qg_pass_stats_begin(qg_pass_env *env, qg_pass_stats *out)
  * along the axis that files have, too. */
 static int32_t axis_for(const qg_observe *o, const qg_value *v)
 {
+    assert(o->observer->pick);
     if (!(o->scheme->policy & QG_PER_TENSOR))
         return o->scheme->axis;
     return o->observer->reads & QG_STATS_MOMENTS ? qg_stats_axis_of(&v->type) : -1;

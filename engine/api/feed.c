@@ -63,6 +63,7 @@ void qg_feed_close(qg_api_feed *f)
 
 qg_status qg_data_hash(qg_ctx *ctx, qg_arena *a, const char *spec, const char **out)
 {
+    assert(a && out);
     char text[QG_HASH_TEXT];
     *out = NULL;
     if (!spec || qg_is_directory(spec) || strchr(spec, ':'))

@@ -55,6 +55,7 @@ static double now(void)
 /* The passes of the default pipeline before `dispatch`: what follows quantizes. */
 static qg_status make_canonical(job *j)
 {
+    assert(j->m->graph && !j->m->quant);
     qg_ctx *ctx = j->m->ctx;
     qg_search search;
     qg_pipeline p;
@@ -82,6 +83,7 @@ static qg_status make_canonical(job *j)
 
 static qg_status set_text(job *j, const char **to, const char *text)
 {
+    assert(text);
     *to = qg_arena_strdup(j->stats->arena, text);
     return *to ? QG_OK : qg_nomem(j->m->ctx);
 }
@@ -119,6 +121,7 @@ static void progress(void *ud, size_t done, size_t n)
 /* FILE.part is complete or as before, whenever this process ends. */
 static qg_status checkpoint(job *j)
 {
+    assert(j->part && j->pause > 0);
     double t = now();
     if (t - j->saved < j->pause)
         return QG_OK;
@@ -132,6 +135,7 @@ static qg_status checkpoint(job *j)
 static bool next_piece(const job *j, uint64_t end, uint64_t most, uint64_t *first,
                        uint64_t *stop)
 {
+    assert(most > 0);
     uint64_t at = j->at, limit = end;
     for (size_t i = 0; i < j->stats->seen.n; i++) {
         const qg_stats_range *r = &j->stats->seen.at[i];
@@ -190,6 +194,7 @@ static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
 /* What an earlier run left; it must be of the same model and data. */
 static qg_status resume(job *j)
 {
+    assert(j->stats && j->part);
     qg_stats *s;
     if (!j->o->resume || access(j->part, F_OK) != 0)
         return QG_OK;
@@ -240,6 +245,7 @@ static qg_status collect(job *j)
 /* A failure is sent, too, as nothing: rank 0 waits for every process once. */
 static qg_status send(job *j, qg_status s)
 {
+    assert(j->group.rank > 0);
     unsigned char *bytes = NULL;
     size_t size = 0;
     if (s == QG_OK)
@@ -251,6 +257,7 @@ static qg_status send(job *j, qg_status s)
 /* Everybody is heard, also after a failure: nobody waits for ever. */
 static qg_status receive(job *j, qg_status s)
 {
+    assert(j->group.rank == 0);
     qg_ctx *ctx = j->m->ctx;
     for (int k = 1; k < j->group.size; k++) {
         qg_arena *a = qg_arena_new(ctx->alloc);
@@ -295,6 +302,7 @@ static qg_status describe(job *j, qg_report **out)
 /* The file appears before its checkpoint goes. */
 static qg_status finish(job *j, qg_report **report)
 {
+    assert(j->stats && j->part);
     if (j->group.rank == 0)
         QG_TRY(qg_stats_save(j->m->ctx, j->stats, j->path));
     (void)unlink(j->part);

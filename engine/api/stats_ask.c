@@ -48,6 +48,7 @@ static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
 
 qg_status qg_report_settled(qg_report *r, const qg_stats *s)
 {
+    assert(r && s);
     static const char *const observer[] = { "minmax", "percentile" };
     static const char *const fact[] = { "settled_minmax", "settled_percentile" };
     uint64_t n = qg_stats_samples(s);
@@ -92,6 +93,7 @@ static qg_status report_file(qg_report *r, const qg_stats *s)
 static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
                            qg_stats *into)
 {
+    assert(n >= 1);
     for (size_t i = 1; i < n; i++) {
         qg_stats *s;
         QG_TRY(qg_stats_load(ctx, path[i], &s));
@@ -117,6 +119,7 @@ static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
 qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path, size_t n,
                               const char *out, qg_report **report)
 {
+    assert(path && out && report && n >= 1);
     qg_stats *s;
     qg_report *r = NULL;
     QG_TRY(qg_stats_load(ctx, path[0], &s));
@@ -182,6 +185,7 @@ static qg_status show_all(qg_report *r, const qg_stats *s)
 /* Both tails as finely as 8192 bins allow, and the middle. */
 static qg_status show_percentiles(qg_report *r, const qg_stats_value *v)
 {
+    assert(v->bins.count);
     static const double p[] = { 0.0001, 0.001, 0.01,  0.25,  0.5,
                                 0.75,   0.99,  0.999, 0.9999 };
     qg_table *t;
@@ -195,6 +199,7 @@ static qg_status show_percentiles(qg_report *r, const qg_stats_value *v)
 
 static qg_status show_bins(qg_report *r, const qg_dyadic *h)
 {
+    assert(h->count);
     uint32_t i, end;
     qg_table *t;
     qg_dyadic_span(h, &i, &end);
@@ -243,6 +248,7 @@ static qg_status find_value(const qg_stats *s, const char *name, qg_stats_value 
 qg_status qg_stats_file_show(qg_ctx *ctx, const char *path, const char *name,
                              qg_report **report)
 {
+    assert(path && report);
     qg_stats *s;
     qg_stats_value *v = NULL;
     qg_report *r = NULL;
@@ -302,6 +308,7 @@ static qg_status add_endpoint(qg_report *r, qg_table *t, const qg_quant *q,
 /* In order of endpoints: those that have a scale of their own. */
 static qg_status list_endpoints(qg_report *r, const qg_quant *q, const qg_stats *s)
 {
+    assert(q && s);
     qg_table *t;
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(qg_stats_samples(s))));
     QG_TRY(qg_report_table(

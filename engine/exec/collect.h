@@ -15,6 +15,11 @@
  * Samples are told apart by their index, which decides the part they count for
  * (quant/stats.h): shards of one data set use its indices, not their own.
  *
+ * Which values: every float32 one that is no constant, in the graph and not in bodies
+ * of control flow, whose values have no name outside.  A value is seen at its
+ * producer's output; a graph input at its first reader.  What no sample reaches (a
+ * branch that is never taken) has count 0.
+ *
  * In pieces, with whatever the caller does between them:
  *
  *     QG_TRY(qg_collect_open(ctx, &c, &run));

@@ -13,6 +13,8 @@
  *
  * Who talks   rank 0 hears every other process, in order of rank, also after a failure
  *             of its own: nobody is left waiting.  Others talk to rank 0 only.
+ * Same bytes  which process saw which sample does not matter to statistics, so rank 0
+ *             merges what comes and writes what a single process would have written.
  * Threads     only the thread that joined may call these; workers are ours, not MPI's.
  * Endings     a process that dies without a word is noticed by mpirun, which ends all.
  * Cost        joining takes some 0.1 s: programs ask for it only when mpirun started

@@ -55,6 +55,7 @@ qg_status qg_hash_bytes(qg_ctx *ctx, const void *bytes, size_t size,
 /* Read, not mapped: pages of a mapped file would count as memory. */
 static qg_status hash_stream(qg_ctx *ctx, const char *path, FILE *f, qg_hash *h)
 {
+    assert(f && h->state);
     enum { PIECE = 1 << 18 };
     unsigned char *piece = ctx->alloc.get(ctx->alloc.ud, PIECE);
     size_t n;

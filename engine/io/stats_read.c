@@ -33,6 +33,7 @@ static size_t left(const source *s) { return s->end - s->at; }
 /* At most ten bytes, the tenth at most 1; a last byte of 0 would be one too many. */
 static qg_status get_number(source *s, uint64_t *out)
 {
+    assert(s->at <= s->end);
     uint64_t x = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
         if (left(s) == 0)
@@ -63,6 +64,7 @@ static qg_status get_limited(source *s, uint64_t most, const char *what, uint64_
 
 static qg_status get_word(source *s, size_t bytes, uint64_t *out)
 {
+    assert(bytes <= 8);
     uint64_t x = 0;
     if (left(s) < bytes)
         return broken(s, "the end amid a word");
@@ -91,6 +93,7 @@ static qg_status get_text(source *s, const char **out)
 /* Both finite and in order, or nothing when there is no count. */
 static qg_status get_extremes(source *s, float *low, float *high)
 {
+    assert(low && high);
     uint64_t a, b;
     QG_TRY(get_word(s, 4, &a));
     QG_TRY(get_word(s, 4, &b));
@@ -159,6 +162,7 @@ static qg_status get_channel(source *s, unsigned holds, qg_stats_channel *c)
 /* The parts together are the value: nothing is missing and nothing is left over. */
 static qg_status get_parts(source *s, qg_stats_value *v, const qg_stats_channel *all)
 {
+    assert(v->part && all);
     uint64_t count = all->count, zeros = all->zeros;
     for (size_t k = 0; k < QG_STATS_PARTS; k++) {
         qg_stats_part *p = &v->part[k];

@@ -43,6 +43,7 @@ static void put_text(sink *s, const char *text)
 
 static void put_word(sink *s, uint64_t x, size_t bytes)
 {
+    assert(bytes <= 8);
     unsigned char text[8];
     for (size_t i = 0; i < bytes; i++)
         text[i] = (unsigned char)(x >> 8 * i);
@@ -102,6 +103,7 @@ static void put_channel(sink *s, const qg_stats_channel *c, unsigned holds)
 
 static void put_value(sink *s, const qg_stats_value *v)
 {
+    assert(v->axis >= -1 && v->channels >= 1);
     put_text(s, v->name);
     put_number(s, (uint64_t)(v->axis + 1));
     put_number(s, v->channels);

@@ -6,6 +6,13 @@
  * squares fit.  So partial sums of samples, shards and machines can be merged in any
  * order.
  *
+ * Why 640 bits: the largest sum, 2^64 squares of 2^256, needs 2^320 and a sign; the
+ * smallest part is 2^-298.  A sum of squares of ordinary activations uses two or three
+ * of the ten words; the rest is zeros, or ones when it is negative.
+ *
+ * Cost     an addition is some ten integer additions; it happens once per channel and
+ *          sample, not per element.
+ *
  * Source   Kulisch, "Computer Arithmetic and Validity", 2008, 8 (long accumulator)
  *
  *     qg_wide w = { { 0 } };

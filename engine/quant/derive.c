@@ -120,6 +120,7 @@ static void moments_of_bins(const qg_dyadic *h, qg_stats_channel *all)
 bool qg_stats_parts(const qg_stats_value *v, unsigned mask, qg_dyadic *bins,
                     qg_distribution *out)
 {
+    assert(v->part && out);
     qg_distribution d = {
         .all = {.low = INFINITY, .high = -INFINITY}
     };
@@ -160,6 +161,7 @@ static qg_status scale_of_parts(qg_ctx *ctx, const qg_observe *o, unsigned mask,
 /* Standard error of the mean-like estimate from those that leave one part out. */
 static double jackknife(const double *s, unsigned n)
 {
+    assert(n > 1);
     double mean = 0, sum = 0;
     for (unsigned k = 0; k < n; k++)
         mean += s[k] / n;

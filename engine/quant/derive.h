@@ -26,6 +26,12 @@
  *
  * and a line in observers.def.
  *
+ * Channels: under PER_CHANNEL `pick` is called once per channel, with that channel's
+ * counts and, where it reads a histogram, that channel's bins.  It need not know.
+ *
+ * A blind observer has its answer already (constant, fixed): nothing is collected for
+ * it.
+ *
  * Thresholds t of |x| become the range [max(-t, min), min(t, max)]: never wider than
  * the data, and one-sided where the data are.
  *

@@ -145,6 +145,7 @@ double qg_dyadic_quantile(const qg_dyadic *h, double fraction)
 /* Mirrored bins: -2w <= x < -w lies with w <= x < 2w. */
 static void mirror(const qg_dyadic *h, unsigned shift, int64_t *count)
 {
+    assert(shift < 32);
     uint32_t half = h->bins / 2;
     for (uint32_t i = 0; i < half; i++) {
         count[i >> shift] += (int64_t)h->count[half + i];

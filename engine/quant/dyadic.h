@@ -16,6 +16,13 @@
  *     edge    -8  ...  -4  -3  ...  0  1  2  3  4  5  6
  *     count              1            1  1  1  1  0  1
  *
+ * What is cheap and what is not:
+ *
+ *     adding a histogram at the same exponent   one addition per bin in use
+ *     widening                                  once over the bins in use; a range that
+ *                                               doubles k times costs k of them
+ *     quantiles                                 once over the bins
+ *
  * Units    exponent: log2 of the tensor's own unit; count: elements
  * Owner    count is the caller's
  * Source   design 8; spec/algorithms.md 3.8 (streaming collection) */

@@ -298,6 +298,7 @@ qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
 }
 qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
 {
+    assert(q && t);
     char name[64];
     if (!(q->quirks & QG_QUIRK(PPQ_OBSERVERS)) || !t->observer.name)
         return QG_OK;

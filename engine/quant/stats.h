@@ -32,6 +32,17 @@
  *     QG_TRY(qg_stats_look(ctx, v, x, scratch, &seen));      // v is only read
  *     lock; qg_stats_add(v, sample, &seen, scratch); unlock;
  *
+ * What can be asked of them, and what not:
+ *
+ *     yes   ranges, percentiles, divergences, squared errors, of any number of bits,
+ *           symmetric or not, per tensor; extremes and moments per channel of axis 1
+ *     yes   the same searches per channel, where histograms of channels were asked for
+ *     no    anything that looks at samples one by one, or at pairs of elements: the
+ *           exact ways of other tools, ties, correlations
+ *     no    channels along another axis than was collected
+ *
+ * Where a record of a constant is needed, it is made from one look (observer.c).
+ *
  * Units    those of the tensor
  * Owner    everything lies in the arena of its qg_stats
  * Source   design 8, 11.6 */

@@ -115,6 +115,7 @@ static void careful(const qg_stats_seen *out, size_t c, size_t i, float x)
 /* Position of element (o, c, i) in memory. */
 static size_t offset(const view *w, size_t o, size_t c, size_t i)
 {
+    assert(o < w->outer && c < w->channels && i < w->inner);
     size_t base = o * w->channels * w->inner;
     return base + (w->channels_last ? i * w->channels + c : c * w->inner + i);
 }
@@ -145,6 +146,7 @@ static qg_status sum_carefully(qg_ctx *ctx, const view *w, qg_arena *a,
 /* Tables of counters into bins [first, end) of u64. */
 static void gather(const uint32_t *count, size_t stride, const qg_stats_seen *out)
 {
+    assert(out->first < out->end);
     for (uint32_t i = out->first; i < out->end; i++) {
         uint64_t n = count[i];
         for (size_t t = 1; stride && t < QG_STATS_TABLES; t++)
