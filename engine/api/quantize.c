@@ -28,7 +28,7 @@ typedef struct job {
     qg_backend *backend;
     qg_pipeline pipeline;
     qg_api_feed feed;
-    qg_looks looks; /* at what the feed gives */
+    qg_looks looks;  /* at what the feed gives */
     qg_stats *stats; /* instead of the feed; NULL: none */
     qg_ticker ticker;
     size_t dumps;

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""qg quantize beside onnxruntime's quantize_static on the same model and samples: whole
-command, wall time and peak memory, and the noise-to-signal ratio of every output.
+"""qg quantize beside onnxruntime's quantize_static and NNCF's quantize on the same model
+and samples: whole command, wall time and peak memory, and the noise-to-signal ratio of
+every output.
 
-    tests/bench/quantize.py BUILD [MODEL.onnx] [SAMPLES] [ROUNDS]
+    tests/bench/quantize.py BUILD [MODEL.onnx] [SAMPLES,SAMPLES] [ROUNDS]
 
-Each tool runs in a process of its own, in turns; the best time of each counts.  Figures
-are printed, nothing is asserted."""
+Each tool runs in a process of its own, in turns; the best time of each counts.  NNCF is
+looked for in this Python, or in the one that NNCF_PYTHON names.  Figures are printed,
+nothing is asserted."""
 import json
 import os
 import subprocess
@@ -37,6 +39,21 @@ quantize_static(model, out, Reader(), quant_format=QuantFormat.QDQ, per_channel=
                 calibrate_method=getattr(CalibrationMethod, method),
                 extra_options={"ActivationSymmetric": True, "WeightSymmetric": True})
 """
+
+NNCF = r"""
+import sys
+import nncf
+import numpy as np
+import onnx
+model, data, out, name = sys.argv[1:5]
+samples = np.load(data)
+onnx.save(nncf.quantize(onnx.load(model), nncf.Dataset(list(samples), lambda x: {name: x}),
+                        subset_size=len(samples)), out)
+"""
+
+# ours, the tool beside it, its way of calibrating
+PAIRS = (("minmax", "onnxruntime", "MinMax"), ("percentile", "onnxruntime", "Percentile"),
+         ("kl", "onnxruntime", "Entropy"), ("minmax", "nncf", "default"))
 
 
 def peak_megabytes(pid):
@@ -78,50 +95,74 @@ def noise(real, rounded):
     return np.mean(per_sample, axis=0)
 
 
+def nncf_python():
+    """A Python that has NNCF; None: there is none."""
+    for python in (os.environ.get("NNCF_PYTHON"), sys.executable):
+        if python and subprocess.run([python, "-c", "import nncf"], capture_output=True,
+                                     check=False).returncode == 0:
+            return python
+    return None
+
+
+def race(mine, other, rounds):
+    """Best seconds and peak megabytes of both, in turns."""
+    best = [[1e9, 0.0], [1e9, 0.0]]
+    for _ in range(rounds):
+        for who, command in enumerate((mine, other)):
+            seconds, megabytes = timed(command)
+            best[who] = [min(best[who][0], seconds), max(best[who][1], megabytes)]
+    return best
+
+
+def bench(build, model, samples, rounds, nncf):
+    entry = onnx.load(model).graph.input[0]
+    shape = [d.dim_value or 1 for d in entry.type.tensor_type.shape.dim]
+    qg = f"{build}/qg"
+    print(f"{os.path.basename(model)}, {samples} samples, best of {rounds} rounds in turns")
+    with tempfile.TemporaryDirectory() as folder:
+        calib, recent = f"{folder}/calib.npy", f"{folder}/recent.onnx"
+        data = np.random.RandomState(0).rand(samples, *shape).astype("float32")
+        np.save(calib, data)
+        # per-channel Q/DQ needs opset 13
+        onnx.save(onnx.version_converter.convert_version(onnx.load(model), 13), recent)
+        for name, text in (("onnxruntime", PEER), ("nncf", NNCF)):
+            with open(f"{folder}/peer_{name}.py", "w", encoding="utf-8") as f:
+                f.write(text)
+        snap, out = f"{folder}/snap", f"{folder}/peer.onnx"
+        for ours, tool, theirs in PAIRS:
+            python = nncf if tool == "nncf" else sys.executable
+            if not python:
+                print("nncf        not installed: not measured")
+                continue
+            (t, m), (tp, mp) = race(
+                [qg, "quantize", model, "-b", "trt-int8", "-d", calib, "-o", snap,
+                 "--observer", ours],
+                [python, f"{folder}/peer_{tool}.py", recent, calib, out, entry.name, theirs],
+                rounds)
+            print(f"{ours:11} qg {t:7.3f} s {m:7.1f} MB   {tool} {theirs} {tp:7.3f} s "
+                  f"{mp:7.1f} MB   ratio: {tp / t:6.1f} times faster, {mp / m:5.1f} times "
+                  "less memory", flush=True)
+            real = outputs(model, data[:8], entry.name)
+            report = json.loads(subprocess.run(
+                [qg, "analyse", snap, "--by", "graph", "-d", calib, "-n", "8", "--json"],
+                check=True, capture_output=True, text=True).stdout)
+            for i, (a, b) in enumerate(zip((row["error"] for row in report["errors"]),
+                                           noise(real, outputs(out, data[:8],
+                                                               entry.name)))):
+                print(f"{'':11} output {i}: noise to signal {a:.3e}, {tool} {b:.3e}")
+
+
 def main():
     build = sys.argv[1] if len(sys.argv) > 1 else "build"
     model = sys.argv[2] if len(sys.argv) > 2 else "../shared/models/ultraface-rfb-320.onnx"
-    samples = int(sys.argv[3]) if len(sys.argv) > 3 else 32
+    samples = sys.argv[3] if len(sys.argv) > 3 else "32,512"
     rounds = int(sys.argv[4]) if len(sys.argv) > 4 else 3
     if not os.path.exists(model):
         print(f"skipped: {model} is not there")
         return
-    entry = onnx.load(model).graph.input[0]
-    shape = [d.dim_value or 1 for d in entry.type.tensor_type.shape.dim]
-    qg = f"{build}/qg"
-    with tempfile.TemporaryDirectory() as folder:
-        calib, peer = f"{folder}/calib.npy", f"{folder}/peer.py"
-        data = np.random.RandomState(0).rand(samples, *shape).astype("float32")
-        np.save(calib, data)
-        recent = f"{folder}/recent.onnx"  # per-channel Q/DQ needs opset 13
-        onnx.save(onnx.version_converter.convert_version(onnx.load(model), 13), recent)
-        with open(peer, "w", encoding="utf-8") as f:
-            f.write(PEER)
-        snap, peer_out = f"{folder}/snap", f"{folder}/peer.onnx"
-        rows = {}
-        for ours, theirs in (("minmax", "MinMax"), ("percentile", "Percentile")):
-            mine = [qg, "quantize", model, "-b", "trt-int8", "-d", calib, "-o", snap,
-                    "--observer", ours]
-            other = [sys.executable, peer, recent, calib, peer_out, entry.name, theirs]
-            best = {"qg": [1e9, 0], "ort": [1e9, 0]}
-            for _ in range(rounds):
-                for who, command in (("qg", mine), ("ort", other)):
-                    seconds, megabytes = timed(command)
-                    best[who] = [min(best[who][0], seconds), max(best[who][1], megabytes)]
-            real = outputs(model, data[:8], entry.name)
-            peer_noise = noise(real, outputs(peer_out, data[:8], entry.name))
-            report = json.loads(subprocess.run(
-                [qg, "analyse", snap, "--by", "graph", "-d", calib, "-n", "8", "--json"],
-                check=True, capture_output=True, text=True).stdout)
-            own_noise = [row["error"] for row in report["errors"]]
-            rows[ours] = (best, own_noise, peer_noise)
-    print(f"{os.path.basename(model)}, {samples} samples, best of {rounds} rounds in turns")
-    for name, (best, own, other) in rows.items():
-        (t, m), (tp, mp) = best["qg"], best["ort"]
-        print(f"{name:11} qg {t:7.3f} s {m:7.1f} MB   onnxruntime {tp:7.3f} s {mp:7.1f} MB"
-              f"   ratio: {tp / t:6.1f} times faster, {mp / m:5.1f} times less memory")
-        for i, (a, b) in enumerate(zip(own, other)):
-            print(f"{'':11} output {i}: noise to signal {a:.3e}, onnxruntime {b:.3e}")
+    nncf = nncf_python()
+    for n in samples.split(","):
+        bench(build, model, int(n), rounds, nncf)
 
 
 if __name__ == "__main__":
