@@ -135,6 +135,14 @@ static int derive(const cli_call *c)
     return status;
 }
 
+/* The verb doctor, where people look for it, too. */
+static int doctor(const cli_call *c)
+{
+    if (c->args->file.n != 2)
+        return cli_usage(c->verb, "doctor takes one MODEL.onnx");
+    return c->args->data ? cli_doctor(c) : missing(c, "data");
+}
+
 int cli_stats(const cli_call *c)
 {
     static const struct {
@@ -150,5 +158,6 @@ int cli_stats(const cli_call *c)
     for (size_t i = 0; i < sizeof verb / sizeof verb[0]; i++)
         if (strcmp(word, verb[i].name) == 0)
             return verb[i].run(c);
-    return cli_usage(c->verb, "'%s': expected collect, merge, show or derive", word);
+    return cli_usage(c->verb, "'%s': expected collect, merge, show, derive or doctor",
+                     word);
 }
