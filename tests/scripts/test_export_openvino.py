@@ -36,7 +36,7 @@ SAMPLES = 32
 SHARE, TIE, ENERGY, AGREE, ACCURACY = 0.9999, 1e-5, 0.3, 0.99, 0.01
 BACKENDS = {  # options of qg quantize
     "openvino-int8": [],
-    "openvino-u8": ["-b", "openvino-int8", "--set", "pass=unsigned-activations on=yes"],
+    "openvino-u8": ["-b", "openvino-int8", "--set", "pass=unsigned-activations run=yes"],
     "ppl-dsp-int8": [],  # asymmetric
     "ncnn-int8": [],  # per layer, narrow
 }

@@ -9,6 +9,7 @@ PPQ would read them, and given to the goldens' judge.  What PPQ's file does not 
 usage: test_ppq_json.py [--all]        without --all: every fifth golden
 Skipped (77) without the goldens."""
 import argparse
+import copy
 import importlib.machinery
 import importlib.util
 import json
@@ -53,14 +54,17 @@ def slots(node):
 
 def rebuilt(pair, model, quant):
     """quant.json's view of the judge, with what the pair of files says."""
-    view = PARITY.export_of(quant)
+    view = PARITY.export_of(copy.deepcopy(quant))
+    called = {n["name"]: f"generated_name_{n['unnamed'] - 1}"  # PPQ's name for it
+              for n in quant["nodes"] if "unnamed" in n}
     owner, known = {}, {}
     for node in model.graph.node:
         for kind, i, name in slots(node):
             record = pair["configs"].get(node.name, {}).get(name)
             if record:
-                owner.setdefault(record["hash"], f"{node.name}.{kind}{i}")
-                known[node.name, kind, i] = record
+                name = called.get(node.name, node.name)
+                owner.setdefault(record["hash"], f"{name}.{kind}{i}")
+                known[name, kind, i] = record
     for (name, kind, i), record in known.items():
         value = pair["values"].get(str(record["dominator"]), {})
         view["ops"][name][kind][i].update(
@@ -101,7 +105,7 @@ def check(job, judge, validator, options, folder):
     rules = argparse.Namespace(
         rtol=judge.RTOL["real" if judge.full_size(golden) else "small"], offset_tol=0,
         match="auto", all_fields=False, verbose=False, quiet=True, show=0)
-    ours = judge.compare(golden, PARITY.export_of(quant), rules)
+    ours = judge.compare(golden, PARITY.export_of(copy.deepcopy(quant)), rules)
     if ours["agree"] < ours["total"]:
         return "TQCs differ"
     fault = run(PARITY.QG, "export", snapshot, "--format", "ppq-json", "-o", file)
