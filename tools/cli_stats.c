@@ -153,6 +153,7 @@ int cli_stats(const cli_call *c)
         { "merge",  merge  },
         { "show",   show   },
         { "derive", derive },
+        { "doctor", doctor },
     };
     const char *word = c->args->file.at[0];
     for (size_t i = 0; i < sizeof verb / sizeof verb[0]; i++)

@@ -184,7 +184,7 @@ static int explain(const cli_call *c)
 static qg_status run_until(const cli_call *c, qg_model *m)
 {
     qg_quantize_options o;
-    quantize_options(c, &o);
+    cli_quantize_options(c, &o);
     o.stop_after = c->args->after;
     return qg_model_quantize(m, &o, NULL);
 }
@@ -528,6 +528,7 @@ const cli_verb cli_verbs[] = {
           "show FILE.qgs [VALUE]                    what is in it\n"
           "derive FILE.qgs --model MODEL -b BACKEND [--observer ...] [--set ...]\n"
           "                                         scales, without running anything\n"
+          "doctor MODEL.onnx -d DATA                what may be wrong with the data\n"
           "\n" DATA_FORMS,
       .example = "qg stats collect model.onnx -d calib.npy -o stats.qgs",
       .run = cli_stats },
