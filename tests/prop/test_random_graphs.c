@@ -89,8 +89,8 @@ static void note(trial *t, const char *option)
     (void)snprintf(t->options + n, sizeof t->options - n, ", %s", option);
 }
 
-/* Overrides of all kinds; those that match nothing, or that the backend's formats do not
- * allow, are refused, which is no fault. */
+/* Overrides of all kinds; those that match nothing, or that the backend's formats do
+ * not allow, are refused, which is no fault. */
 static qg_status choose_overrides(trial *t, bool *any)
 {
     static const char *const set[] = {
