@@ -82,7 +82,7 @@ static int quantize(const cli_call *c)
         return cli_refuse_output(c, fault);
     if (!a->data == !a->stats)
         return cli_usage(c->verb, a->data ? "expected -d DATA or --stats FILE, not both"
-                                          : "expected -d DATA");
+                                          : "expected -d DATA or --stats FILE");
     cli_quantize_options(c, &o);
     qg_status s = cli_open(c, a->file.at[0], &m);
     if (s == QG_OK)

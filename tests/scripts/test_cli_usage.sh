@@ -13,14 +13,15 @@ expect 2 "'more' is one word too many" "$qg" version more
 expect 2 'quantize: expected MODEL.onnx' "$qg" quantize
 expect 2 'diff: expected FIRST SECOND' "$qg" diff one
 expect 2 'quantize: expected -b BACKEND' "$qg" quantize m.onnx
-expect 2 'quantize: expected -d DATA' "$qg" quantize m.onnx -b x
+expect 2 'quantize: expected -d DATA or --stats FILE' "$qg" quantize m.onnx -b x -o s
+expect 2 'expected -d DATA or --stats FILE, not both' "$qg" quantize m.onnx -b x -d a --stats b -o s
 expect 2 'quantize: expected -o SNAPSHOT' "$qg" quantize m.onnx -b x -d y
 expect 2 'evaluate: expected --labels FILE' "$qg" evaluate m.onnx -d y
 expect 2 "no option --bakcend, did you mean '--backend'" "$qg" quantize m.onnx --bakcend x
 expect 2 "no option --jsn=3, did you mean '--json'" "$qg" list --jsn=3
 expect 2 'no option -z' "$qg" list -z
 expect 2 'no option -b' "$qg" list -b x
-expect 2 "'b' is one word too many" "$qg" list a -- b
+expect 2 "'b': only backends have pages of their own" "$qg" list a -- b
 expect 1 "'--json': no such topic" "$qg" list -- --json
 
 verbs=$("$qg" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p')
