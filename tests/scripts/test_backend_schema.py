@@ -21,6 +21,9 @@ except ImportError as missing:
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "configs"
 QG = os.path.abspath(os.environ.get("QG", "build/qg"))
 WRONG = [{"no such thing": 0}]  # fits no key
+# Of some thousand wrong values the suite tries every third; QG_ALL=1: all of them.
+STEP = 1 if os.environ.get("QG_ALL") else 3
+
 # Any text will do for these; the reader cannot know a wrong one.
 FREE = {"id", "why", "source", "title", "name", "node", "value", "from", "to", "profile",
         "pipeline", "attr"}
@@ -107,8 +110,8 @@ def main():
     for path in files:
         faults += schema_faults(path, validator)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        jobs = [pool.submit(complaint, path, *m) for path in files
-                for m in mutations(path.read_text())]
+        wrong = [(path, *m) for path in files for m in mutations(path.read_text())]
+        jobs = [pool.submit(complaint, *w) for w in wrong[::STEP]]
         faults += [f for f in (j.result() for j in jobs) if f]
     print(*faults, sep="\n")
     print(f"{len(files)} files, {len(jobs)} wrong values tried, {len(faults)} failures")
