@@ -155,9 +155,6 @@ int cli_stats(const cli_call *c);
 bool cli_reference(const cli_arguments *a); /* --kernels reference */
 void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 
-/* cli_doctor.c */
-int cli_doctor(const cli_call *c);
-
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
 int cli_compare(const cli_call *c);

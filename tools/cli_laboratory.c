@@ -66,6 +66,7 @@ int cli_compare(const cli_call *c)
     o.policy = a->policy.at;
     o.n_policy = a->policy.n;
     o.data = a->data;
+    o.stats = a->stats;
     o.samples = a->samples;
     o.observer = a->observer;
     o.metric = a->metric;

@@ -1,4 +1,4 @@
-/* cli_stats.c -- qg stats: collect, merge, show, derive. */
+/* cli_stats.c -- qg stats: collect, merge, show, derive, doctor. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,12 +135,27 @@ static int derive(const cli_call *c)
     return status;
 }
 
-/* The verb doctor, where people look for it, too. */
 static int doctor(const cli_call *c)
 {
-    if (c->args->file.n != 2)
+    const cli_arguments *a = c->args;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_doctor_options o;
+    qg_doctor_options_init(&o);
+    o.data = a->data;
+    o.samples = a->samples;
+    o.jobs = (unsigned)a->jobs;
+    o.progress = cli_progress(c->bar);
+    if (a->file.n != 2)
         return cli_usage(c->verb, "doctor takes one MODEL.onnx");
-    return c->args->data ? cli_doctor(c) : missing(c, "data");
+    if (!a->data)
+        return missing(c, "data");
+    qg_status s = cli_open(c, a->file.at[1], &m);
+    if (s == QG_OK)
+        s = qg_model_doctor(m, &o, &r);
+    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    qg_model_close(m);
+    return status;
 }
 
 int cli_stats(const cli_call *c)

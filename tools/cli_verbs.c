@@ -416,20 +416,6 @@ const cli_verb cli_verbs[] = {
                "state=restored; scale and sharing stay.",
       .example = "qg switch snapshot --set 'node=Conv_3 state=dequantized' -o other",
       .run = cli_switch },
-    { .name = "doctor",
-      .summary = "what may be wrong with calibration data, sample by sample",
-      .files = "MODEL.onnx",
-      .min_file = 1,
-      .max_file = 1,
-      .takes = RUNS,
-      .needs = CLI_BIT(DATA),
-      .about = "One run of the float network.  not-finite, constant, duplicate: a\n"
-               "sample; range: scaled unlike the others, or unlike what the model was\n"
-               "made for; layout: channels first or last; alone: one sample defines a\n"
-               "range; dead: channels that no sample changes.\n"
-               "\n" DATA_FORMS,
-      .example = "qg doctor model.onnx -d calib.npy",
-      .run = cli_doctor },
     { .name = "price",
       .summary = "what sharing one scale costs, group by group",
       .files = "SNAPSHOT",
@@ -448,9 +434,11 @@ const cli_verb cli_verbs[] = {
       .min_file = 1,
       .max_file = 1,
       .takes = RUNS | CLI_BIT(BACKENDS) | CLI_BIT(POLICY) | CLI_BIT(OBSERVER) |
-               CLI_BIT(METRIC),
+               CLI_BIT(METRIC) | CLI_BIT(STATS),
       .needs = CLI_BIT(BACKENDS) | CLI_BIT(DATA),
-      .about = "Each patch makes one more variant of every backend.\n\n" DATA_FORMS,
+      .about = "Each patch makes one more variant of every backend.  With --stats all\n"
+               "scales come from that file, and DATA only says how good they are.\n"
+               "\n" DATA_FORMS,
       .example = "qg compare model.onnx -d calib.npy -b trt-int8 -b ncnn-int8",
       .run = cli_compare },
     { .name = "explain",
@@ -528,7 +516,12 @@ const cli_verb cli_verbs[] = {
           "show FILE.qgs [VALUE]                    what is in it\n"
           "derive FILE.qgs --model MODEL -b BACKEND [--observer ...] [--set ...]\n"
           "                                         scales, without running anything\n"
-          "doctor MODEL.onnx -d DATA                what may be wrong with the data\n"
+          "doctor MODEL.onnx -d DATA                what may be wrong with the data:\n"
+          "  not-finite, constant, duplicate  a sample\n"
+          "  range    scaled unlike the others, or unlike what the model was made for\n"
+          "  layout   channels first or last\n"
+          "  alone    one sample defines a range\n"
+          "  dead     channels that no sample changes\n"
           "\n" DATA_FORMS,
       .example = "qg stats collect model.onnx -d calib.npy -o stats.qgs",
       .run = cli_stats },

@@ -89,7 +89,8 @@ static qg_status quantize_variant(const comparison *c, variant *v)
     o.backend = v->backend;
     o.policy = &v->policy;
     o.n_policy = v->policy != NULL;
-    o.data = c->o->data;
+    o.data = c->o->stats ? NULL : c->o->data;
+    o.stats = c->o->stats;
     o.samples = c->o->samples;
     o.observer = c->o->observer;
     o.jobs = c->o->jobs;
@@ -459,11 +460,7 @@ qg_status qg_model_compare(qg_model *m, const qg_compare_options *o, qg_report *
     assert(m && o && out);
     const char *metric = o->metric ? o->metric : "snr";
     comparison c = { .m = m, .o = o, .metric = qg_metric_named(metric) };
-    if (m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "compare: %s is a snapshot, expected a model that is not "
-                       "quantized",
-                       m->path);
+    QG_TRY(qg_model_expect_float(m, "compare"));
     if (!c.metric)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "metric '%s': expected one of `qg list metrics`", metric);

@@ -96,6 +96,15 @@ void qg_model_close(qg_model *m)
 
 bool qg_model_is_quantized(const qg_model *m) { return m->quant != NULL; }
 
+qg_status qg_model_expect_float(const qg_model *m, const char *what)
+{
+    if (!m->quant)
+        return QG_OK;
+    return qg_fail(m->ctx, QG_ESTATE,
+                   "%s: %s is a snapshot, expected a model that is not quantized", what,
+                   m->path);
+}
+
 qg_status qg_model_export_onnx(qg_model *m, const char *path)
 {
     return qg_onnx_export(m->ctx, m->graph, path, NULL);

@@ -29,6 +29,9 @@ struct qg_model {
     const char *sha256;    /* of the ONNX file */
 };
 
+/* QG_ESTATE when m is a snapshot: for `what` it must not be quantized yet. */
+QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
+
 /* Folders below the context's config_dir: "backends", "pipelines".
  * *out lies in a.  Whether the folder exists is found out when a file is looked for. */
 QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,

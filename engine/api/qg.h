@@ -455,7 +455,8 @@ typedef struct qg_compare_options {
     size_t n_backend;
     const char *const *policy; /* [n_policy] patches: each makes one more variant of */
     size_t n_policy;           /* every backend */
-    const char *data;
+    const char *data;          /* errors are measured on it */
+    const char *stats;         /* file that all scales come from; NULL: from data */
     size_t samples;
     const char *observer; /* of every activation; NULL: what the backend says */
     const char *metric;   /* as in qg_analyse_options */

@@ -501,11 +501,7 @@ static qg_status run_passes(job *j, qg_report **report)
 qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
                             qg_report **report)
 {
-    if (m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "quantize: %s is a snapshot, expected a model that is not "
-                       "quantized",
-                       m->path);
+    QG_TRY(qg_model_expect_float(m, "quantize"));
     job j = {
         .m = m,
         .o = o,

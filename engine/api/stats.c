@@ -322,11 +322,7 @@ static qg_status name_part(job *j)
 qg_status qg_model_collect(qg_model *m, const qg_stats_options *o, const char *path,
                            qg_report **report)
 {
-    if (m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "stats: %s is a snapshot, expected a model that is not "
-                       "quantized",
-                       m->path);
+    QG_TRY(qg_model_expect_float(m, "stats"));
     job j = {
         .m = m,
         .o = o,

@@ -44,15 +44,6 @@ static void note_run(void *ud, size_t channel, const float *x, int64_t n,
     b->least = fminf(b->least, least_of(x, n, stride));
 }
 
-qg_status qg_binned_range(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
-                          const qg_tensor *x)
-{
-    qg_binned *b = state;
-    assert(o->pass == 0);
-    qg_observe_walk(o, x, note_run, b);
-    return qg_extent_check(ctx, &b->all, 1, sample);
-}
-
 typedef struct counting {
     const qg_observe *o;
     qg_binned *b;
@@ -67,12 +58,17 @@ static void count_run(void *ud, size_t channel, const float *x, int64_t n,
     c->counter(c->o, c->b, x, n, stride);
 }
 
-void qg_binned_count(const qg_observe *o, void *state, const qg_tensor *x,
-                     qg_bin_counter *counter)
+qg_status qg_binned_see(qg_ctx *ctx, const qg_observe *o, qg_binned *b, size_t sample,
+                        const qg_tensor *x, qg_bin_counter *counter)
 {
-    assert(o->pass == 1);
-    counting c = { o, state, counter };
+    assert(o->pass <= 1 && counter);
+    if (o->pass == 0) {
+        qg_observe_walk(o, x, note_run, b);
+        return qg_extent_check(ctx, &b->all, 1, sample);
+    }
+    counting c = { o, b, counter };
     qg_observe_walk(o, x, count_run, &c);
+    return QG_OK;
 }
 
 /* The range is known to all in pass 1 and merges to itself. */

@@ -158,12 +158,8 @@ const qg_observer qg_observer_minmax = {
     .summary = "smallest and largest value of all samples",
     .source = "spec/ppq.md 3.3",
     .per_channel = true,
-    .passes = 1,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
-    .bytes = qg_minmax_bytes,
-    .begin = qg_minmax_begin,
-    .see = qg_minmax_see,
-    .merge = qg_minmax_merge,
+    QG_MINMAX_STATE,
     .finish = qg_minmax_finish,
     .pick = qg_minmax_pick,
 };

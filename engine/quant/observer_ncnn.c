@@ -33,10 +33,7 @@ static qg_status kl_see(qg_ctx *ctx, const qg_observe *o, void *state, size_t sa
                         const qg_tensor *x, qg_arena *scratch)
 {
     (void)scratch;
-    if (o->pass == 0)
-        return qg_binned_range(ctx, o, state, sample, x);
-    qg_binned_count(o, state, x, count);
-    return QG_OK;
+    return qg_binned_see(ctx, o, state, sample, x, count);
 }
 
 static qg_status kl_finish(qg_ctx *ctx, const qg_observe *o, const void *state,

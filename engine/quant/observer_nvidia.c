@@ -35,13 +35,9 @@ const qg_observer qg_observer_nvidia_max = {
     .summary = "pytorch-quantization: largest |x| of all samples",
     .source = "spec/algorithms.md 3.7; pytorch-quantization MaxCalibrator",
     .per_channel = true,
-    .passes = 1,
     .policy = QG_LINEAR | QG_SYMMETRIC,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
-    .bytes = qg_minmax_bytes,
-    .begin = qg_minmax_begin,
-    .see = qg_minmax_see,
-    .merge = qg_minmax_merge,
+    QG_MINMAX_STATE,
     .finish = max_finish,
 };
 

@@ -137,12 +137,8 @@ const qg_observer qg_observer_ort_minmax = {
     .name = "ort-minmax",
     .summary = "ONNX Runtime: smallest and largest value of all samples",
     .source = "onnxruntime.quantization.MinMaxCalibrater",
-    .passes = 1,
     .value = { ORT_SCALE },
-    .bytes = qg_minmax_bytes,
-    .begin = qg_minmax_begin,
-    .see = qg_minmax_see,
-    .merge = qg_minmax_merge,
+    QG_MINMAX_STATE,
     .finish = minmax_finish,
 };
 
@@ -302,10 +298,7 @@ static qg_status batch_see(qg_ctx *ctx, const qg_observe *o, void *state, size_t
                            const qg_tensor *x, qg_arena *scratch)
 {
     (void)scratch;
-    if (o->pass == 0)
-        return qg_binned_range(ctx, o, state, sample, x);
-    qg_binned_count(o, state, x, batch_count);
-    return QG_OK;
+    return qg_binned_see(ctx, o, state, sample, x, batch_count);
 }
 
 static qg_status batch_finish(qg_ctx *ctx, const qg_observe *o, const void *state,

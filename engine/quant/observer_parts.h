@@ -32,7 +32,11 @@ qg_extent qg_extent_of(const float *x, int64_t n, int64_t stride);
 QG_NODISCARD qg_status qg_extent_check(qg_ctx *ctx, const qg_extent *e, size_t n,
                                        size_t sample);
 
-/* The functions of minmax; a state is qg_extent [channels].  Families build on it. */
+/* The functions of minmax; a state is qg_extent [channels].  Families build on it: rows
+ * begin with QG_MINMAX_STATE and differ in what they make of the extremes. */
+#define QG_MINMAX_STATE                                                                \
+    .passes = 1, .bytes = qg_minmax_bytes, .begin = qg_minmax_begin,                   \
+    .see = qg_minmax_see, .merge = qg_minmax_merge
 size_t qg_minmax_bytes(const qg_observe *o);
 void qg_minmax_begin(const qg_observe *o, void *state);
 qg_status qg_minmax_see(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
@@ -49,10 +53,7 @@ qg_status qg_minmax_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution
  *
  *     static qg_status see(...)
  *     {
- *         if (o->pass == 0)
- *             return qg_binned_range(ctx, o, state, sample, x);
- *         qg_binned_count(o, state, x, count_by_my_rule);
- *         return QG_OK;
+ *         return qg_binned_see(ctx, o, state, sample, x, count_by_my_rule);
  *     }
  *
  * and the rest of its row is qg_binned_bytes, _begin and _merge. */
@@ -74,11 +75,10 @@ size_t qg_binned_bins(const qg_observe *o); /* the parameter BINS */
 /* Exact in both passes: extremes, and sums of integers. */
 size_t qg_binned_bytes(const qg_observe *o);
 void qg_binned_begin(const qg_observe *o, void *state);
-/* Pass 0, and pass 1. */
-qg_status qg_binned_range(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
-                          const qg_tensor *x);
-void qg_binned_count(const qg_observe *o, void *state, const qg_tensor *x,
-                     qg_bin_counter *counter);
+/* Pass 0 finds the range, pass 1 counts. */
+QG_NODISCARD qg_status qg_binned_see(qg_ctx *ctx, const qg_observe *o, qg_binned *b,
+                                     size_t sample, const qg_tensor *x,
+                                     qg_bin_counter *counter);
 void qg_binned_merge(const qg_observe *o, void *into, const void *from);
 /* max(|low|, |high|) of what pass 0 saw. */
 double qg_binned_absmax(const qg_binned *b);

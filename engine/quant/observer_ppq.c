@@ -16,12 +16,8 @@ const qg_observer qg_observer_ppq_minmax = {
     .summary = "PPQ: smallest and largest value of all samples",
     .source = "spec/ppq.md 3.3",
     .per_channel = true,
-    .passes = 1,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
-    .bytes = qg_minmax_bytes,
-    .begin = qg_minmax_begin,
-    .see = qg_minmax_see,
-    .merge = qg_minmax_merge,
+    QG_MINMAX_STATE,
     .finish = qg_minmax_finish,
 };
 
@@ -59,10 +55,7 @@ static qg_status binned_see(qg_ctx *ctx, const qg_observe *o, void *state,
                             size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
     (void)scratch;
-    if (o->pass == 0)
-        return qg_binned_range(ctx, o, state, sample, x);
-    qg_binned_count(o, state, x, count);
-    return QG_OK;
+    return qg_binned_see(ctx, o, state, sample, x, count);
 }
 
 /* The nearest power of two by the logarithm, halves up. */
