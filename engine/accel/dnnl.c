@@ -24,7 +24,6 @@ extern void omp_set_num_threads(int n);
 typedef struct program {
     dnnl_engine_t engine;
     dnnl_primitive_t primitive;
-    dnnl_memory_desc_t src, dst, other, scratch;
     dnnl_memory_t weights, bias; /* NULL: none */
     bool has_other;              /* the second operand comes at run time */
     size_t scratch_bytes;
@@ -65,17 +64,31 @@ static void binding_free(binding *b)
         (void)dnnl_stream_destroy(b->stream);
 }
 
+/* Descriptors take 700 bytes each: the primitive keeps them, programs do not. */
+static const dnnl_memory_desc_t *queried(const_dnnl_primitive_desc_t pd,
+                                         dnnl_query_t what)
+{
+    return dnnl_primitive_desc_query_md(pd, what, 0);
+}
+
 /* Memory objects without a buffer: kernel_run gives them one for each call. */
 static qg_status binding_make(qg_ctx *ctx, const program *p, binding *b)
 {
+    struct {
+        dnnl_query_t what;
+        dnnl_memory_t *memory;
+    } operand[] = {
+        {dnnl_query_src_md,         &b->src    },
+        { dnnl_query_dst_md,        &b->dst    },
+        { dnnl_query_scratchpad_md, &b->scratch},
+        { dnnl_query_weights_md,    &b->other  }
+    };
+    const_dnnl_primitive_desc_t pd;
     DNNL(ctx, dnnl_stream_create(&b->stream, p->engine, dnnl_stream_default_flags));
-    DNNL(ctx, dnnl_memory_create(&b->src, &p->src, p->engine, DNNL_MEMORY_NONE));
-    DNNL(ctx, dnnl_memory_create(&b->dst, &p->dst, p->engine, DNNL_MEMORY_NONE));
-    DNNL(ctx,
-         dnnl_memory_create(&b->scratch, &p->scratch, p->engine, DNNL_MEMORY_NONE));
-    if (p->has_other)
-        DNNL(ctx,
-             dnnl_memory_create(&b->other, &p->other, p->engine, DNNL_MEMORY_NONE));
+    DNNL(ctx, dnnl_primitive_get_primitive_desc(p->primitive, &pd));
+    for (int i = 0, n = p->has_other ? 4 : 3; i < n; i++)
+        DNNL(ctx, dnnl_memory_create(operand[i].memory, queried(pd, operand[i].what),
+                                     p->engine, DNNL_MEMORY_NONE));
     return QG_OK;
 }
 
@@ -268,20 +281,12 @@ static qg_status choose(qg_compile *c, program *p, const request *r, uint32_t *a
     return s;
 }
 
-static const dnnl_memory_desc_t *queried(dnnl_primitive_desc_t pd, dnnl_query_t what)
-{
-    return dnnl_primitive_desc_query_md(pd, what, 0);
-}
-
 /* Weights are packed once into the layout the implementation asks for. */
 static qg_status finish_program(qg_compile *c, program *p, const request *r,
                                 dnnl_primitive_desc_t pd)
 {
     DNNL(c->ctx, dnnl_primitive_create(&p->primitive, pd));
-    p->src = r->src;
-    p->dst = r->dst;
-    p->scratch = *queried(pd, dnnl_query_scratchpad_md);
-    p->scratch_bytes = dnnl_memory_desc_get_size(&p->scratch);
+    p->scratch_bytes = dnnl_memory_desc_get_size(queried(pd, dnnl_query_scratchpad_md));
     if (r->has_weights && !p->has_other)
         QG_TRY(pack(c, p, &r->weights, c->in[1]->data,
                     queried(pd, dnnl_query_weights_md), &p->weights));
@@ -331,7 +336,7 @@ static qg_status make_kernel(qg_compile *c, program *p, const request *r,
 
 /* Runs make_kernel on a fresh program and releases it when nothing came of it. */
 static qg_status with_program(qg_compile *c, const request *r, const qg_tensor *bias,
-                              const dnnl_memory_desc_t *other, qg_kernel **out)
+                              bool has_other, qg_kernel **out)
 {
     program *p = QG_NEW(c->arena, program);
     *out = NULL;
@@ -339,9 +344,7 @@ static qg_status with_program(qg_compile *c, const request *r, const qg_tensor *
         return qg_nomem(c->ctx);
     omp_set_num_threads(1);
     DNNL(c->ctx, dnnl_engine_create(&p->engine, dnnl_cpu, 0));
-    p->has_other = other != NULL;
-    if (other)
-        p->other = *other;
+    p->has_other = has_other;
     qg_status s = make_kernel(c, p, r, bias, out);
     if (!*out || s != QG_OK) {
         program_free(p);
@@ -449,7 +452,7 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
     if (s != dnnl_success) /* a shape oneDNN refuses */
         return QG_OK;
     r.desc = transposed ? (dnnl_op_desc_t)&deconv : (dnnl_op_desc_t)&conv;
-    QG_TRY(with_program(c, &r, bias, NULL, out));
+    QG_TRY(with_program(c, &r, bias, false, out));
     if (*out) {
         (*out)->in_layout[0] = QG_LAYOUT_CHANNELS_LAST;
         (*out)->out_layout = QG_LAYOUT_CHANNELS_LAST;
@@ -484,7 +487,7 @@ qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out
                                           w.end) != dnnl_success)
         return QG_OK;
     r.desc = &pool;
-    QG_TRY(with_program(c, &r, NULL, NULL, out));
+    QG_TRY(with_program(c, &r, NULL, false, out));
     if (*out) {
         (*out)->in_layout[0] = QG_LAYOUT_CHANNELS_LAST;
         (*out)->out_layout = QG_LAYOUT_CHANNELS_LAST;
@@ -552,8 +555,7 @@ qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                               &r.dst) != dnnl_success)
         return QG_OK;
     r.desc = &desc;
-    return with_program(c, &r, bias >= 0 ? c->in[bias] : NULL,
-                        b->data ? NULL : &r.weights, out);
+    return with_program(c, &r, bias >= 0 ? c->in[bias] : NULL, !b->data, out);
 }
 
 const char *qg_accel_version(char text[32])

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/io/backend_yaml.h"
@@ -114,10 +115,36 @@ static qg_status measure(const char *path, double *seconds)
     return s;
 }
 
-static qg_status keep_best(const char *path, size_t nodes, double *best)
+/* measure in a process of its own, as every command of a user is: in this one the small
+ * model would get the pages that earlier rounds have touched, and the large one not.
+ * What is paid once per process (code of oneDNN, tables) goes to `tiny`. */
+static qg_status measure_apart(const char *tiny, const char *path, double *seconds)
+{
+    int end[2], status = 0;
+    if (pipe(end) != 0)
+        return QG_EIO;
+    pid_t child = fork();
+    if (child == 0) {
+        bool good = measure(tiny, seconds) == QG_OK &&
+                    measure(path, seconds) == QG_OK &&
+                    write(end[1], seconds, N_ROWS * sizeof *seconds) ==
+                        (ssize_t)(N_ROWS * sizeof *seconds);
+        _exit(good ? 0 : 1);
+    }
+    (void)close(end[1]);
+    bool good = child > 0 && read(end[0], seconds, N_ROWS * sizeof *seconds) ==
+                                 (ssize_t)(N_ROWS * sizeof *seconds);
+    (void)close(end[0]);
+    if (child > 0 && waitpid(child, &status, 0) != child)
+        good = false;
+    return good && status == 0 ? QG_OK : QG_EIO;
+}
+
+static qg_status keep_best(const char *tiny, const char *path, size_t nodes,
+                           double *best)
 {
     double seconds[N_ROWS];
-    QG_TRY(measure(path, seconds));
+    QG_TRY(measure_apart(tiny, path, seconds));
     for (int k = 0; k < N_ROWS; k++) {
         double us = 1e6 * seconds[k] / (double)nodes;
         best[k] = best[k] == 0 || us < best[k] ? us : best[k];
@@ -127,22 +154,23 @@ static qg_status keep_best(const char *path, size_t nodes, double *best)
 
 int main(int argc, char **argv)
 {
-    static const size_t size[] = { 10000, 100000 };
+    enum { TINY = 2, N_SIZES };
+    static const size_t size[N_SIZES] = { 10000, 100000, [TINY] = 100 };
     double best[2][N_ROWS] = { 0 };
-    char path[2][64];
+    char path[N_SIZES][64];
     int rounds = argc > 1 ? atoi(argv[1]) : 3;
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_status s = ctx && rounds > 0 ? QG_OK : QG_ECONFIG;
     if (ctx)
         ctx->registry = &qg_ops_registry;
-    for (int k = 0; k < 2 && s == QG_OK; k++) {
+    for (int k = 0; k < N_SIZES && s == QG_OK; k++) {
         (void)snprintf(path[k], sizeof path[k], "bench_passes.%ld.%d.onnx",
                        (long)getpid(), k);
         s = write_model(ctx, size[k], path[k]);
     }
     for (int i = 0; i < 2 * rounds && s == QG_OK; i++)
-        s = keep_best(path[i % 2], size[i % 2], best[i % 2]);
-    for (int k = 0; k < 2; k++)
+        s = keep_best(path[TINY], path[i % 2], size[i % 2], best[i % 2]);
+    for (int k = 0; k < N_SIZES; k++)
         (void)remove(path[k]);
     qg_ctx_free(ctx);
     if (s != QG_OK)
