@@ -272,7 +272,7 @@ static qg_status choose(calibration *c)
     c->keep = qg_arena_new(env->ctx->alloc);
     if (!c->index || !c->keep)
         return qg_nomem(env->ctx);
-    env->observers.n = 0;
+    env->observers.n = env->settled.n = 0;
     for (size_t i = 0; i < q->tqc.n; i++) {
         qg_tqc *t = q->tqc.at[i];
         c->index[i] = QG_NONE;
@@ -394,6 +394,20 @@ static qg_status settle_all(calibration *c)
     return s;
 }
 
+static qg_status tell_confidence(calibration *c)
+{
+    qg_arena *a = c->env->graph->arena;
+    qg_tqc **tqc = QG_NEWN(a, c->watch.n, qg_tqc *);
+    const qg_observe **observe = QG_NEWN(a, c->watch.n, const qg_observe *);
+    if (!tqc || !observe)
+        return qg_nomem(c->env->ctx);
+    for (size_t i = 0; i < c->watch.n; i++) {
+        tqc[i] = c->watch.at[i].tqc;
+        observe[i] = &c->watch.at[i].observe;
+    }
+    return qg_pass_stats_settle(&c->stats, tqc, observe, c->watch.n);
+}
+
 /* --- all of it --- */
 
 static qg_status calibrate(calibration *c)
@@ -401,8 +415,10 @@ static qg_status calibrate(calibration *c)
     unsigned passes = 0;
     QG_TRY(qg_pass_stats_begin(c->env, &c->stats));
     QG_TRY(choose(c));
-    if (c->env->stats)
-        return settle_all(c);
+    if (c->env->stats) {
+        QG_TRY(settle_all(c));
+        return tell_confidence(c);
+    }
     for (size_t i = 0; i < c->watch.n; i++) {
         unsigned n = c->watch.at[i].observe.observer->passes;
         passes = n > passes ? n : passes;
@@ -417,7 +433,8 @@ static qg_status calibrate(calibration *c)
         QG_TRY(run_samples(c));
         QG_TRY(settle_all(c));
     }
-    return QG_OK;
+    QG_TRY(qg_stats_mark(c->stats.own, 0, c->samples));
+    return tell_confidence(c);
 }
 
 static qg_status run(qg_pass_env *env)

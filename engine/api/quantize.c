@@ -289,6 +289,8 @@ static qg_status keep_coverage(job *j, const qg_pass_env *env)
     }
     j->m->info.coverage = row;
     j->m->info.n_coverage = env->coverage.n;
+    j->m->info.settled = env->settled.at;
+    j->m->info.n_settled = env->settled.n;
     return QG_OK;
 }
 
@@ -362,6 +364,45 @@ static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
     return QG_OK;
 }
 
+/* Intervals of all scales, for programs. */
+static qg_status report_intervals(qg_report *r, const qg_snapshot_info *info)
+{
+    char at[QG_ENDPOINT_TEXT];
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "intervals", "endpoint low high settled_after", &t));
+    r->fact.at[r->fact.n - 1].quiet = true;
+    for (size_t i = 0; i < info->n_settled; i++) {
+        const qg_settled *s = &info->settled[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_text(s->tqc, at))));
+        QG_TRY(qg_table_add(r, t, qg_cell_number(s->low)));
+        QG_TRY(qg_table_add(r, t, qg_cell_number(s->high)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)s->after)));
+    }
+    return QG_OK;
+}
+
+/* How many samples would have done; observers that look at samples themselves keep
+ * nothing that could tell. */
+static qg_status report_confidence(qg_report *r, const qg_snapshot_info *info,
+                                   const qg_pass_env *env)
+{
+    char who[64] = "every scale";
+    uint64_t after = 0;
+    size_t watched = 0;
+    for (size_t i = 0; i < env->observers.n; i++)
+        watched += env->observers.at[i].endpoints;
+    for (size_t i = 0; i < info->n_settled; i++)
+        if (info->settled[i].after > after)
+            after = info->settled[i].after;
+    QG_TRY(report_intervals(r, info));
+    if (info->n_settled == 0)
+        return QG_OK;
+    if (info->n_settled < watched)
+        (void)snprintf(who, sizeof who, "%zu of %zu scales", info->n_settled, watched);
+    QG_TRY(qg_report_add_quiet(r, "settled_after", qg_cell_count((size_t)after)));
+    return qg_report_settled(r, "confidence", who, after, info->manifest.samples);
+}
+
 /* What the samples themselves tell, in short; `qg stats doctor` looks further. */
 static qg_status report_doctor(job *j, qg_report *r)
 {
@@ -408,6 +449,7 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(report_coverage(r, &m->info));
     QG_TRY(report_near_misses(r, &m->info));
     QG_TRY(report_doctor(j, r));
+    QG_TRY(report_confidence(r, &m->info, env));
     *out = r;
     return QG_OK;
 }

@@ -235,12 +235,13 @@ static void print_page(FILE *f, const char *text)
         (void)fputc('\n', f);
 }
 
-/* Facts are aligned to the longest name of all. */
+/* Facts are aligned to the longest name of all; behind a table stands an empty line. */
 qg_status qg_report_print(qg_report *r, FILE *f)
 {
     assert(r && f);
     char text[CELL_TEXT];
     size_t width = 0;
+    bool behind = false;
     for (size_t i = 0; i < r->fact.n; i++) {
         const qg_fact *fact = &r->fact.at[i];
         bool line = !fact->table && !fact->quiet && fact->value.kind != QG_CELL_PAGE;
@@ -251,6 +252,9 @@ qg_status qg_report_print(qg_report *r, FILE *f)
         const qg_fact *fact = &r->fact.at[i];
         if (fact->quiet)
             continue;
+        if (behind && !fact->table)
+            (void)fputc('\n', f);
+        behind = fact->table != NULL;
         if (fact->table)
             QG_TRY(print_table(f, r, fact->table, i == 0));
         else if (fact->value.kind == QG_CELL_PAGE)

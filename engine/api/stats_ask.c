@@ -33,8 +33,7 @@ static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
                          .stats = s->value.at[i] };
         qg_confidence c;
         assert(o.observer);
-        if (qg_stats_total(s->value.at[i]).count == 0 ||
-            (s->value.at[i]->holds & o.observer->reads) != o.observer->reads)
+        if (qg_stats_total(s->value.at[i]).count == 0 || !qg_stats_tell(&o))
             continue;
         qg_arena_reset(a);
         status = qg_stats_confidence(s->ctx, &o, 0, a, &c);
@@ -46,7 +45,15 @@ static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
     return status;
 }
 
-qg_status qg_report_settled(qg_report *r, const qg_stats *s)
+qg_status qg_report_settled(qg_report *r, const char *fact, const char *who,
+                            uint64_t after, uint64_t n)
+{
+    assert(after <= n);
+    return qg_report_addf(r, fact, "%s within 1 %% after %llu of %llu samples", who,
+                          (unsigned long long)after, (unsigned long long)n);
+}
+
+qg_status qg_report_settled_all(qg_report *r, const qg_stats *s)
 {
     assert(r && s);
     static const char *const observer[] = { "minmax", "percentile" };
@@ -55,11 +62,10 @@ qg_status qg_report_settled(qg_report *r, const qg_stats *s)
     for (int k = 0; k < 2; k++) {
         unsigned parts;
         QG_TRY(settled(s, observer[k], &parts));
-        uint64_t after = (n * parts + QG_STATS_PARTS - 1) / QG_STATS_PARTS;
+        uint64_t after = qg_stats_samples_in(s, parts);
         QG_TRY(qg_report_add_quiet(r, fact[k], qg_cell_count((size_t)after)));
-        QG_TRY(qg_report_addf(r, k ? "by_percentile" : "by_minmax",
-                              "every scale within 1 %% after %llu of %llu samples",
-                              (unsigned long long)after, (unsigned long long)n));
+        QG_TRY(qg_report_settled(r, k ? "by_percentile" : "by_minmax", "every scale",
+                                 after, n));
     }
     return QG_OK;
 }
@@ -170,7 +176,7 @@ static qg_status show_all(qg_report *r, const qg_stats *s)
 {
     qg_table *t;
     QG_TRY(report_file(r, s));
-    QG_TRY(qg_report_settled(r, s));
+    QG_TRY(qg_report_settled_all(r, s));
     QG_TRY(qg_report_table(r, "statistics", "value channels" COUNTS, &t));
     for (size_t i = 0; i < s->value.n; i++) {
         const qg_stats_value *v = s->value.at[i];
@@ -270,71 +276,54 @@ qg_status qg_stats_file_show(qg_ctx *ctx, const char *path, const char *name,
 
 /* One endpoint with a scale of its own; what is not of one scale per tensor, or not
  * made by an observer of statistics, has no interval. */
-static qg_status add_endpoint(qg_report *r, qg_table *t, const qg_quant *q,
-                              const qg_stats *s, const qg_tqc *tqc)
+static qg_status add_endpoint(qg_report *r, qg_table *t, const qg_tqc *tqc,
+                              const qg_settled *s)
 {
     char at[QG_ENDPOINT_TEXT];
-    qg_observe o = { .observer = qg_observer_find(tqc->observer.name),
-                     .scheme = &tqc->scheme,
-                     .setting = &tqc->observer,
-                     .channels = 1,
-                     .stats = qg_stats_find(s, qg_tqc_value(tqc)->name) };
-    qg_confidence c = { NAN, NAN, NAN, 0 };
-    qg_arena *a = qg_arena_new(s->ctx->alloc);
-    if (!a)
-        return qg_nomem(s->ctx);
-    bool known = o.stats && o.observer && o.observer->pick && !o.observer->blind &&
-                 (tqc->scheme.policy & QG_PER_TENSOR);
-    qg_status status =
-        known ? qg_stats_confidence(s->ctx, &o, qg_range_quirks(q->quirks), a, &c)
-              : QG_OK;
-    qg_arena_free(a);
-    QG_TRY(status);
     QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_text(tqc, at))));
     QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_value(tqc)->name)));
     QG_TRY(qg_table_add(r, t, qg_cell_text(tqc->observer.name)));
     QG_TRY(qg_table_add(r, t, qg_cell_count(tqc->scheme.bits)));
     QG_TRY(qg_table_add(r, t, qg_cell_floats(tqc->scale, tqc->nparam)));
     QG_TRY(qg_table_add(r, t, qg_cell_ints(tqc->offset, tqc->nparam)));
-    QG_TRY(qg_table_add(r, t, qg_cell_number(c.low)));
-    QG_TRY(qg_table_add(r, t, qg_cell_number(c.high)));
-    uint64_t n = qg_stats_samples(s) * c.settled;
-    return qg_table_add(
-        r, t,
-        known ? qg_cell_count((size_t)((n + QG_STATS_PARTS - 1) / QG_STATS_PARTS))
-              : (qg_cell){ 0 });
+    QG_TRY(qg_table_add(r, t, qg_cell_number(s ? s->low : NAN)));
+    QG_TRY(qg_table_add(r, t, qg_cell_number(s ? s->high : NAN)));
+    return qg_table_add(r, t, s ? qg_cell_count((size_t)s->after) : (qg_cell){ 0 });
 }
 
-/* In order of endpoints: those that have a scale of their own. */
-static qg_status list_endpoints(qg_report *r, const qg_quant *q, const qg_stats *s)
+/* In order of endpoints, as the rows of `settled` are: those that have a scale of their
+ * own. */
+static qg_status list_endpoints(qg_report *r, const qg_model *m)
 {
-    assert(q && s);
+    const qg_quant *q = m->quant;
+    size_t k = 0;
     qg_table *t;
-    QG_TRY(qg_report_add(r, "samples", qg_cell_count(qg_stats_samples(s))));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
     QG_TRY(qg_report_table(
         r, "scales", "endpoint value observer bits scale offset low high settled_after",
         &t));
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *tqc = q->tqc.at[i];
+        const qg_settled *s = k < m->info.n_settled ? &m->info.settled[k] : NULL;
+        bool known = s && s->tqc == tqc;
         if (tqc->state == QG_TQC_ACTIVATED && !qg_tqc_is_constant(tqc))
-            QG_TRY(add_endpoint(r, t, q, s, tqc));
+            QG_TRY(add_endpoint(r, t, tqc, known ? s : NULL));
+        k += known;
     }
+    assert(k == m->info.n_settled);
     return QG_OK;
 }
 
 /* The model is quantized as `qg quantize --stats` would, and not written. */
 qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o, qg_report **report)
 {
-    qg_stats *s;
     qg_report *r = NULL;
     if (!o->stats)
         return qg_fail(m->ctx, QG_ECONFIG, "stats: no file given, expected one");
     QG_TRY(qg_model_quantize(m, o, NULL));
-    QG_TRY(qg_stats_load(m->ctx, o->stats, &s));
     qg_status status = qg_report_new(m->ctx, "stats", &r);
     if (status == QG_OK)
-        status = list_endpoints(r, m->quant, s);
-    qg_stats_free(s);
+        status = list_endpoints(r, m);
     if (status == QG_OK)
         *report = r;
     else

@@ -57,6 +57,8 @@ typedef struct qg_snapshot_info {
     qg_manifest manifest;
     const qg_coverage_row *coverage; /* [n_coverage] */
     size_t n_coverage;
+    const struct qg_settled *settled; /* [n_settled], of the run; not in the file */
+    size_t n_settled;
 } qg_snapshot_info;
 
 /* Into an open stream; write errors are found by whoever closes it. */

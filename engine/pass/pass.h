@@ -27,6 +27,7 @@
 #define QG_ENGINE_PASS_PASS_H
 
 #include "engine/quant/backend.h"
+#include "engine/quant/derive.h"
 
 /* clang-format off */
 #define QG_ANALYSIS_MAP(X)                                                     \
@@ -131,6 +132,7 @@ struct qg_pass_env {
     const qg_pass *at_work;
     QG_VEC(qg_coverage) coverage;      /* by first use */
     QG_VEC(qg_observer_use) observers; /* by first use; of the last calibration */
+    QG_VEC(qg_settled) settled;        /* endpoints with statistics; the same */
     QG_VEC(qg_pass_result) result;     /* one per pass that ran */
 };
 

@@ -144,6 +144,20 @@ bool qg_stats_parts(const qg_stats_value *v, unsigned mask, qg_dyadic *bins,
     return true;
 }
 
+/* The parts of the mask; the others are empty. */
+static qg_status copy_parts(qg_ctx *ctx, const qg_stats_value *v, unsigned mask,
+                            qg_arena *a, const qg_stats_part **out)
+{
+    qg_stats_part *p = QG_NEWN(a, QG_STATS_PARTS, qg_stats_part);
+    if (!p)
+        return qg_nomem(ctx);
+    for (unsigned k = 0; k < QG_STATS_PARTS; k++)
+        if (mask >> k & 1)
+            p[k] = v->part[k];
+    *out = p;
+    return QG_OK;
+}
+
 /* The scale that these parts give; 0: they saw nothing. */
 static qg_status scale_of_parts(qg_ctx *ctx, const qg_observe *o, unsigned mask,
                                 unsigned quirks, qg_arena *scratch, double *scale)
@@ -152,8 +166,10 @@ static qg_status scale_of_parts(qg_ctx *ctx, const qg_observe *o, unsigned mask,
     qg_distribution d;
     double s = 0;
     QG_TRY(qg_dyadic_new(ctx, scratch, QG_STATS_PART_BINS, &bins));
-    if (qg_stats_parts(o->stats, mask, &bins, &d))
+    if (qg_stats_parts(o->stats, mask, &bins, &d)) {
+        QG_TRY(copy_parts(ctx, o->stats, mask, scratch, &d.part));
         QG_TRY(scale_of(ctx, o, &d, quirks, scratch, &s));
+    }
     *scale = s;
     return QG_OK;
 }
@@ -170,6 +186,13 @@ static double jackknife(const double *s, unsigned n)
     return sqrt(sum * (n - 1) / n);
 }
 
+bool qg_stats_tell(const qg_observe *o)
+{
+    return o->stats && o->observer && o->observer->pick && !o->observer->blind &&
+           (o->scheme->policy & QG_PER_TENSOR) &&
+           (o->stats->holds & o->observer->reads) == o->observer->reads;
+}
+
 qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o, unsigned quirks,
                               qg_arena *scratch, qg_confidence *out)
 {
@@ -177,9 +200,10 @@ qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o, unsigned quirks,
     double without[QG_STATS_PARTS], s;
     unsigned n = 0;
     qg_confidence r = { .settled = QG_STATS_PARTS };
-    assert(o->stats && (o->scheme->policy & QG_PER_TENSOR));
-    QG_TRY(scale_of_parts(ctx, o, ALL, quirks, scratch, &r.scale));
-    if (r.scale == 0)
+    double coarse;
+    assert(qg_stats_tell(o));
+    QG_TRY(scale_of_parts(ctx, o, ALL, quirks, scratch, &coarse));
+    if (coarse == 0)
         return qg_fail(ctx, QG_EDATA, "'%.100s' was never seen", o->stats->name);
     for (unsigned k = 0; k < QG_STATS_PARTS; k++) {
         if (o->stats->part[k].count == 0)
@@ -188,12 +212,10 @@ qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o, unsigned quirks,
         if (s > 0)
             without[n++] = s;
     }
-    double error = n > 1 ? jackknife(without, n) : INFINITY;
-    r.low = fmax(r.scale - 2 * error, 0);
-    r.high = r.scale + 2 * error;
+    r.error = n > 1 ? jackknife(without, n) / coarse : INFINITY;
     for (unsigned k = QG_STATS_PARTS - 1; k > 0; k--) {
         QG_TRY(scale_of_parts(ctx, o, (1u << k) - 1, quirks, scratch, &s));
-        if (!(fabs(s - r.scale) <= 0.01 * r.scale))
+        if (!(fabs(s - coarse) <= 0.01 * coarse))
             break;
         r.settled = k;
     }

@@ -65,25 +65,37 @@ bool qg_stats_parts(const qg_stats_value *v, unsigned mask, qg_dyadic *bins,
 
 /* How much a scale depends on which samples were seen.  Only for one scale per tensor.
  *
- *     interval  the scale 16 times, each time without one part; with m their mean and
- *               error^2 = 15/16 * sum (s_k - m)^2 the interval is scale -+ 2 error.  An
- *               extreme that a single sample made leaves with its part and shows.
+ *     error     the scale 16 times, each time without one part; with m their mean
+ *               error^2 = 15/16 * sum (s_k - m)^2.  An extreme that a single sample made
+ *               leaves with its part and shows.
  *     settled   the scale of the first part, of the first two, ...: how many samples
  *               would have been enough, had the rest not been seen
  *
  * Both read 256 bins, so an observer that searches thresholds is coarser here than on
- * the whole histogram, and kl, which needs more bins than levels, is its minmax.
+ * the whole histogram, and kl, which needs more bins than levels, is its minmax. 
+ * Hence the error is a share: of the scale from all of the bins, too.
  * Source  the jackknife over 16 groups (Efron, 1979). */
 typedef struct qg_confidence {
-    double scale;     /* from the parts' own histograms: coarser than the real one */
-    double low, high; /* scale -+ 2 standard errors */
+    double error;     /* standard error as a share of the scale; infinity: one part */
     unsigned settled; /* parts 0 .. settled - 1, and every longer row of them, give the
                         * scale within 1 %; 1 .. 16 */
 } qg_confidence;
 
-/* QG_EDATA when nothing was seen; quirks: qg_range_quirks(...). */
+/* Whether o has a confidence: one scale, from statistics that are there. */
+bool qg_stats_tell(const qg_observe *o);
+
+/* o is one that qg_stats_tell of.  QG_EDATA when nothing was seen; quirks:
+ * qg_range_quirks(...). */
 QG_NODISCARD qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o,
                                            unsigned quirks, qg_arena *scratch,
                                            qg_confidence *out);
+
+/* The same of an endpoint as it was calibrated; sharing may have changed its scale
+ * since. */
+typedef struct qg_settled {
+    const qg_tqc *tqc;
+    double low, high; /* the scale -+ 2 standard errors, at least 0 */
+    uint64_t after;   /* samples, and never again more than 1 % from it */
+} qg_settled;
 
 #endif

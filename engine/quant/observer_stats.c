@@ -177,7 +177,7 @@ const qg_observer qg_observer_aciq_gauss = {
     .passes = 1,
     .policy = QG_LINEAR,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
-    .reads = QG_STATS_MOMENTS,
+    .reads = QG_STATS_MOMENTS | QG_STATS_HISTOGRAM, /* bins for its confidence */
     .pick = gauss_pick,
 };
 

@@ -144,14 +144,25 @@ qg_status qg_stats_mark(qg_stats *s, uint64_t first, uint64_t end)
     return QG_OK;
 }
 
-uint64_t qg_stats_samples(const qg_stats *s)
+/* Of the indices below `end`, those whose part is one of the first. */
+static uint64_t below(uint64_t end, unsigned parts)
+{
+    uint64_t rest = end % QG_STATS_PARTS;
+    return end / QG_STATS_PARTS * parts + (rest < parts ? rest : parts);
+}
+
+uint64_t qg_stats_samples_in(const qg_stats *s, unsigned parts)
 {
     uint64_t n = 0;
+    assert(parts <= QG_STATS_PARTS);
     for (size_t i = 0; i < s->seen.n; i++)
-        assert(s->seen.at[i].first < s->seen.at[i].end);
-    for (size_t i = 0; i < s->seen.n; i++)
-        n += s->seen.at[i].end - s->seen.at[i].first;
+        n += below(s->seen.at[i].end, parts) - below(s->seen.at[i].first, parts);
     return n;
+}
+
+uint64_t qg_stats_samples(const qg_stats *s)
+{
+    return qg_stats_samples_in(s, QG_STATS_PARTS);
 }
 
 bool qg_stats_overlap(const qg_stats *a, const qg_stats *b)

@@ -151,6 +151,9 @@ qg_stats_value *qg_stats_find(const qg_stats *s, const char *name); /* or NULL *
 QG_NODISCARD qg_status qg_stats_mark(qg_stats *s, uint64_t first, uint64_t end);
 uint64_t qg_stats_samples(const qg_stats *s); /* number of them */
 
+/* How many of them are in the first `parts` parts. */
+uint64_t qg_stats_samples_in(const qg_stats *s, unsigned parts);
+
 /* Whether both have seen some sample. */
 bool qg_stats_overlap(const qg_stats *a, const qg_stats *b);
 

@@ -131,6 +131,35 @@ def same_snapshots(work, model, data, stats, backend):
        "op=Conv slot=out0 bits=4 observer=mse", "-o", f"{work}/four")
 
 
+def says_how_far_samples_suffice(work):
+    """Sample 40 alone reaches 3; of n equal samples the first is enough; and the answer of
+    quantize, of its statistics and of derive is one."""
+    x = np.tile(np.load(DATA)[:1], (64, 1, 1, 1)).astype(np.float32)
+    odd = x.copy()
+    odd[40, 0, 0, 0] = 3
+    for name, array, after in (("same", x, 4), ("odd", odd, 9 * 4), ("three", x[:3], 1)):
+        data, stats = f"{work}/{name}.npy", f"{work}/{name}.qgs"
+        np.save(data, array)
+        collected = qg("stats", "collect", MODEL, "-d", data, "-o", stats)
+        text = f"every scale within 1 % after {after} of {len(array)} samples"
+        assert f"by minmax      {text}" in collected, collected
+        quantize = ("quantize", MODEL, "-b", "trt-int8", "--observer", "minmax", "-o", f"{work}/s")
+        answers = [json.loads(qg(*quantize, "--json", *flags))
+                   for flags in (("-d", data), ("--stats", stats))]
+        assert text == answers[0]["confidence"] and answers[0]["settled_after"] == after
+        assert answers[0]["intervals"] == answers[1]["intervals"]
+        known = {row["endpoint"]: row for row in answers[0]["intervals"]}
+        assert max(row["settled_after"] for row in known.values()) == after
+        assert qg(*quantize, "-d", data).endswith(f"{text}\n\nwritten: {work}/s\n")
+        derived = json.loads(qg("stats", "derive", stats, "--model", MODEL, "-b", "trt-int8",
+                                "--observer", "minmax", "--json"))["scales"]
+        for row in derived:
+            assert all(row[key] == known[row["endpoint"]][key]
+                       for key in ("low", "high", "settled_after")), row
+    first = next(row for row in known.values())
+    assert first["low"] == first["high"] > 0, first
+
+
 def refusals(work, stats):
     qg("quantize", "tests/models/mnist-8.onnx", "-b", "trt-int8", "--stats", stats, "-o",
        f"{work}/no", fails="is of model ")
@@ -186,6 +215,7 @@ def main():
         same_bytes_from_processes(work, MODEL, DATA, want)
         same_snapshots(work, MODEL, DATA, stats, "trt-int8")
         same_comparison(MODEL, DATA, stats)
+        says_how_far_samples_suffice(work)
         refusals(work, stats)
         agrees_with_numpy(work, stats)
         if os.path.exists(REAL):

@@ -365,13 +365,37 @@ static void confidence_tells_who_depends_on_single_samples(void **state)
     see_all(f);
     setting.value[QG_PARAM_PERCENTILE] = 0.9;
     assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
-    assert_true(c.low <= c.scale && c.scale <= c.high);
-    assert_true(c.high - c.low < 0.05 * c.scale);
+    assert_true(c.error >= 0 && c.error < 0.0125);
     o.observer = qg_observer_find("minmax");
     setting.value[QG_PARAM_PERCENTILE] = 0;
     assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
     assert_int_equal(c.settled, 14); /* part 13 holds it */
-    assert_true(c.low < 0.5 * c.scale && fabs(c.scale - 12.0 / 255) < 1e-6);
+    assert_true(c.error > 0.25 && c.error < 1);
+}
+
+/* Part 0 holds what no other does, and part 1 nothing: the scale settles with the
+ * average that all of the others give, not with the largest of them. */
+static void confidence_of_an_average_is_that_of_the_average(void **state)
+{
+    fixture *f = *state;
+    qg_confidence c;
+    qg_observer_setting setting = { .name = "moving-average" };
+    qg_observe o = { .observer = qg_observer_find("moving-average"),
+                     .scheme = &symmetric,
+                     .setting = &setting,
+                     .channels = 1,
+                     .stats = f->v };
+    f->x[0] = 60;
+    for (size_t k = 0; k < QG_STATS_PARTS; k++)
+        if (k != 1)
+            see_sample(f, k);
+    assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
+    assert_true(c.settled > 10); /* 60 fades by a tenth with every part */
+    assert_true(qg_stats_tell(&o));
+    o.observer = qg_observer_find("ppq-percentile");
+    assert_false(qg_stats_tell(&o));
+    o.observer = qg_observer_find("constant");
+    assert_false(qg_stats_tell(&o));
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, open_fixture, close_fixture)
@@ -381,4 +405,5 @@ QG_TEST_MAIN(T(ranges_are_those_of_the_data), T(moving_average_goes_through_the_
              T(aciq_knows_the_normal_distribution), T(one_side_is_half_of_two),
              T(floating_schemes_get_scales), T(zeros_are_fine),
              T(what_cannot_be_derived_is_named),
-             T(confidence_tells_who_depends_on_single_samples))
+             T(confidence_tells_who_depends_on_single_samples),
+             T(confidence_of_an_average_is_that_of_the_average))

@@ -334,6 +334,30 @@ static void samples_are_a_set_of_ranges(void **state)
     qg_stats_free(s);
 }
 
+/* Part k has the samples k, k + 16, ...: counted one by one. */
+static void samples_of_parts_are_counted(void **state)
+{
+    static const uint64_t range[][2] = {
+        {3,   5 },
+        { 14, 17},
+        { 30, 80}
+    };
+    qg_ctx *ctx = *state;
+    qg_stats *s;
+    assert_ok(ctx, qg_stats_new(ctx, &s));
+    for (size_t i = 0; i < 3; i++)
+        assert_ok(ctx, qg_stats_mark(s, range[i][0], range[i][1]));
+    assert_int_equal(qg_stats_samples(s), 2 + 3 + 50);
+    for (unsigned parts = 0; parts <= QG_STATS_PARTS; parts++) {
+        uint64_t want = 0;
+        for (size_t i = 0; i < 3; i++)
+            for (uint64_t k = range[i][0]; k < range[i][1]; k++)
+                want += k % QG_STATS_PARTS < parts;
+        assert_int_equal(qg_stats_samples_in(s, parts), want);
+    }
+    qg_stats_free(s);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, open_context, close_context)
 
 QG_TEST_MAIN(T(every_kernel_gives_the_same_bits), T(a_tensor_is_counted_in_any_layout),
@@ -341,4 +365,4 @@ QG_TEST_MAIN(T(every_kernel_gives_the_same_bits), T(a_tensor_is_counted_in_any_l
              T(sizes_that_do_not_fit_are_refused),
              T(any_split_and_order_gives_the_same_bytes),
              T(what_does_not_belong_together_is_not_merged),
-             T(samples_are_a_set_of_ranges))
+             T(samples_are_a_set_of_ranges), T(samples_of_parts_are_counted))
