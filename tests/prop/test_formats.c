@@ -190,7 +190,7 @@ static const qg_backend backend = { .name = "test-int8" };
 /* True when the round trip had to give the same bits. */
 static bool round_trip(fixture *f, const char *format, const char *const *option)
 {
-    qg_snapshot_info info = { { 0 }, NULL, 0 };
+    qg_snapshot_info info = { .coverage = NULL };
     bool pair = strcmp(format, "ppq-json") == 0;
     qg_quant *q = random_snapshot(f, &backend);
     qg_export e = {
