@@ -65,15 +65,15 @@ bool qg_stats_parts(const qg_stats_value *v, unsigned mask, qg_dyadic *bins,
 
 /* How much a scale depends on which samples were seen.  Only for one scale per tensor.
  *
- *     error     the scale 16 times, each time without one part; with m their mean
- *               error^2 = 15/16 * sum (s_k - m)^2.  An extreme that a single sample made
- *               leaves with its part and shows.
+ *     error     the scale 16 times, each time without one part; with m their mean,
+ *               error^2 = 15/16 * sum (s_k - m)^2.  An extreme that a single sample
+ *               made leaves with its part and shows.
  *     settled   the scale of the first part, of the first two, ...: how many samples
  *               would have been enough, had the rest not been seen
  *
  * Both read 256 bins, so an observer that searches thresholds is coarser here than on
- * the whole histogram, and kl, which needs more bins than levels, is its minmax. 
- * Hence the error is a share: of the scale from all of the bins, too.
+ * the whole histogram, and kl, which needs more bins than levels, is its minmax.
+ * Hence the error is a share, which holds for the scale from all bins, too.
  * Source  the jackknife over 16 groups (Efron, 1979). */
 typedef struct qg_confidence {
     double error;     /* standard error as a share of the scale; infinity: one part */
