@@ -401,6 +401,9 @@ static qg_status scan_infer(const qg_call *k)
         return qg_nomem(k->ctx);
     QG_TRY(all_present(k, 0));
     QG_TRY(qg_check_type(k, p->n_carried, QG_DT_ADDRESSED));
+    for (size_t i = 0; i < p->n_scanned; i++)
+        if (k->in[p->n_carried + i]->rank < 0)
+            return QG_OK; /* nothing is known of its slices */
     QG_TRY(scan_length(k, &turns));
     for (size_t i = 0; i < p->n_carried; i++)
         in[i] = *k->in[i];

@@ -273,7 +273,32 @@ static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
     return QG_OK;
 }
 
-/* An input without rank makes every output unknown: op->infer may rely on ranks. */
+/* Only the dtypes of what op->infer answers: it relies on ranks, on which types do not
+ * depend, so each rank is tried in place of those that are not known until it accepts
+ * one.  QG_ENOMEM is the only failure. */
+static qg_status infer_types(walk *w, const qg_node *n, const qg_call *call)
+{
+    static const int64_t open[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
+    qg_tensor *guess = QG_NEWN(w->scratch, n->n_in, qg_tensor);
+    qg_status s = guess ? QG_EMODEL : QG_ENOMEM;
+    for (int32_t rank = 0; rank <= QG_MAX_RANK && s != QG_OK && s != QG_ENOMEM;
+         rank++) {
+        for (uint32_t i = 0; i < n->n_in; i++) {
+            const qg_tensor *x = n->in[i] ? input_of(w, n->in[i]) : NULL;
+            if (x && x->rank < 0) {
+                qg_tensor_init(&guess[i], x->dtype, rank, open);
+                w->in[i] = &guess[i];
+            }
+        }
+        s = n->op->infer(call);
+    }
+    for (uint32_t i = 0; i < n->n_out; i++)
+        qg_tensor_unknown(&w->result[i], s == QG_OK ? w->result[i].dtype : QG_NODTYPE);
+    return s == QG_ENOMEM ? s : QG_OK;
+}
+
+/* An input without rank makes the shape of every output unknown, except of control
+ * operators, whose bodies know what to do with it. */
 static qg_status infer_node(walk *w, const qg_node *n)
 {
     QG_TRY(make_room(w, n));
@@ -286,8 +311,9 @@ static qg_status infer_node(walk *w, const qg_node *n)
                      .in = w->in,
                      .out = w->out,
                      .scratch = w->scratch };
-    if (ranked && n->op->infer)
-        QG_TRY(n->op->infer(&call));
+    if (n->op->infer)
+        QG_TRY(ranked || qg_node_has(n, QG_OP_CONTROL) ? n->op->infer(&call)
+                                                       : infer_types(w, n, &call));
     store_types(w, n);
     if (!ranked || !is_foldable(w, n))
         return QG_OK;

@@ -8,8 +8,8 @@
  * where it names a dtype that inference cannot tell: a declared shape is a hint, and
  * memory is never sized by a hint.  Graph inputs and the outer values of a body keep
  * what was declared.
- * Unknown  the outputs of a node that has an input of unknown rank are unknown;
- *          op->infer is not called then.  Bodies are inferred by the operator that owns
+ * Unknown  a node that has an input of unknown rank has outputs of unknown rank; of
+ *          op->infer's answer for a rank it accepts only the dtypes are kept.  Bodies are inferred by the operator that owns
  *          them: it gives types to the inputs of the body and calls qg_infer on it.
  * Symbols  dim_name stays after an extent was fixed: it may be fixed anew later, and
  *          exporters can write the dynamic dimension back.

@@ -109,6 +109,45 @@ static void if_finds_its_shape_late(void **state)
     close_model(&f);
 }
 
+/* The branches give different ranks (as Squeeze without axes, exported behind an If,
+ * does): the types of all that follows, bodies and Scan included, are known, no shape
+ * is. */
+static void types_are_known_without_ranks(void **state)
+{
+    (void)state;
+    fixture f;
+    open_model(&f,
+               "graph {\n opset 16\n c = input bool[]\n x = input float32[1,2]\n"
+               "axis = const int64[1] [0]\n zero = const float32[2] [0,0]\n"
+               "y = If(c | x) then_branch=graph \"t\" {\n x = outer float32[1,2]\n"
+               "  r = Squeeze(x)\n output r\n}"
+               " else_branch=graph \"e\" {\n x = outer float32[1,2]\n output x\n}\n"
+               "u = Unsqueeze(y, axis)\n v = Concat(u, u) axis=0\n s = Shape(v)\n"
+               "w = If(c | v) then_branch=graph \"t\" {\n v = outer float32[]\n"
+               "  r = Neg(v)\n output r\n}"
+               " else_branch=graph \"e\" {\n v = outer float32[]\n output v\n}\n"
+               "last, all = Scan(zero, v) num_scan_inputs=1 body=graph \"b\" {\n"
+               "  sum = input float32[2]\n x = input float32[2]\n"
+               "  next = Add(sum, x)\n each = Identity(next)\n output next, each\n}\n"
+               "n = Neg(all)\n output w, s, last, n\n}");
+    static const char *const type[] = { "float32[...]", "int64[...]", "?[...]",
+                                        "?[...]" };
+    for (size_t i = 0; i < f.g->output.n; i++) {
+        char text[QG_SHAPE_TEXT];
+        assert_string_equal(qg_tensor_text(&f.g->output.at[i]->type, text), type[i]);
+    }
+    bool c = true;
+    float x[] = { 3, 5 };
+    f.in[0].b = &c;
+    f.in[1].f32 = x;
+    assert_ok(f.ctx, run(&f));
+    assert_output(&f, 0, "float32[2,2]", VALUES(-3, -5, -3, -5));
+    assert_output(&f, 1, "int64[2]", VALUES(2, 2));
+    assert_output(&f, 2, "float32[2]", VALUES(6, 10));
+    assert_output(&f, 3, "float32[2,2]", VALUES(-3, -5, -6, -10));
+    close_model(&f);
+}
+
 /* s += 2 per turn while s < limit, at most `trips` times; every s is collected. */
 static const char counting[] =
     "graph {\n opset 16\n trips = input int64[]\n limit = input float32[1]\n"
@@ -311,6 +350,7 @@ static void slices_must_agree(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(if_takes_one_branch),
              cmocka_unit_test(if_finds_its_shape_late),
+             cmocka_unit_test(types_are_known_without_ranks),
              cmocka_unit_test(loop_counts_and_stops),
              cmocka_unit_test(loop_carries_any_shape), cmocka_unit_test(bodies_nest),
              cmocka_unit_test(scan_adds_up),
