@@ -107,7 +107,8 @@ static qg_status convert_param(qg_aimet_conversion *c, const qg_json *param,
         return qg_aimet_note(c, "%s: %s has no such input, left out", place,
                              op ? op->name : "an operator");
     qg_aimet_grid g = c->param;
-    g.per_channel = g.per_channel && strcmp(slot, "weight") == 0;
+    g.per_channel =
+        g.per_channel && strcmp(slot, "weight") == 0 && (!op || op->weight_axis);
     g.symmetric = symmetric < 0 ? g.symmetric : symmetric == 1;
     bool on = rounded < 0 ? c->params_rounded : rounded == 1;
     qg_arena *a = c->arena;
@@ -122,11 +123,12 @@ static qg_status convert_param(qg_aimet_conversion *c, const qg_json *param,
             : NULL;
     const char *id = op ? qg_arena_printf(a, "op-%s-%s", op->name, param->key)
                         : qg_arena_printf(a, "params-%s", param->key);
-    return qg_aimet_put_rule(c, id, match, set,
+    QG_TRY(qg_aimet_put_rule(c, id, match, set,
                              on ? "the configuration rounds this parameter"
                                 : "the configuration leaves this parameter in "
                                   "float",
-                             place);
+                             place));
+    return on && !op ? qg_aimet_put_whole_weights(c, id, g, place) : QG_OK;
 }
 
 static qg_status convert_params(qg_aimet_conversion *c, const qg_json *params,
@@ -237,7 +239,7 @@ static qg_status convert_op(qg_aimet_conversion *c, const qg_json *entry)
         QG_TRY(convert_slots(c, op, "input", in, g, place));
     qg_aimet_grid before = c->param;
     c->param.per_channel = per_channel < 0 ? before.per_channel : per_channel == 1;
-    if (per_channel >= 0 && qg_op_slot_of(op, 'w') >= 0 && c->params_rounded) {
+    if (per_channel >= 0 && op->weight_axis && c->params_rounded) {
         const char *set = qg_aimet_grid_text(c, c->param);
         QG_TRY(qg_aimet_put_rule(
             c, qg_arena_printf(c->arena, "op-%s-per-channel", op->name),
@@ -430,6 +432,8 @@ static qg_status put_defaults(qg_aimet_conversion *c)
                                  "defaults.ops.is_output_quantized"));
     QG_TRY(qg_aimet_put_rule(c, "weights", "slot: weight, constant: yes", set,
                              "how weights are rounded", "defaults.params"));
+    if (c->params_rounded)
+        QG_TRY(qg_aimet_put_whole_weights(c, "weights", c->param, "defaults.params"));
     return qg_aimet_put_rule(c, "small-parameters", "slot: [bias, gain]", gain_set,
                              "how other parameters are rounded", "defaults.params");
 }

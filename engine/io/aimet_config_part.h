@@ -53,4 +53,11 @@ QG_NODISCARD qg_status qg_aimet_put_rule(qg_aimet_conversion *c, const char *id,
  * registry but those of shapes, control flow and rounding itself. */
 QG_NODISCARD qg_status qg_aimet_put_operators(qg_aimet_conversion *c);
 
+/* Operators whose weights no axis divides into output channels (LSTM: all gates lie in
+ * one) take one scale: a rule of their own, where weights are per channel.  `id` names
+ * the rule that it corrects; nothing is written when grid has one scale anyway. */
+QG_NODISCARD qg_status qg_aimet_put_whole_weights(qg_aimet_conversion *c,
+                                                  const char *id, qg_aimet_grid grid,
+                                                  const char *place);
+
 #endif

@@ -117,3 +117,31 @@ qg_status qg_aimet_put_operators(qg_aimet_conversion *c)
     }
     return qg_aimet_put(c, "]\n");
 }
+
+qg_status qg_aimet_put_whole_weights(qg_aimet_conversion *c, const char *id,
+                                     qg_aimet_grid grid, const char *place)
+{
+    const qg_registry *all = c->ctx->registry;
+    const char *names = NULL;
+    assert(id && place);
+    if (!grid.per_channel)
+        return QG_OK;
+    grid.per_channel = false;
+    for (size_t f = 0; f < all->n_family; f++)
+        for (const qg_op *op = all->family[f]; op->name; op++) {
+            if (qg_op_slot_of(op, 'w') < 0 || op->weight_axis ||
+                op != qg_op_newest(all, op->name))
+                continue;
+            names = qg_arena_printf(c->arena, "%s%s%s", names ? names : "",
+                                    names ? ", " : "", op->name);
+            if (!names)
+                return qg_nomem(c->ctx);
+        }
+    const char *set = qg_aimet_grid_text(c, grid);
+    return !names ? QG_OK
+                  : qg_aimet_put_rule(
+                        c, qg_arena_printf(c->arena, "%s-whole", id),
+                        qg_arena_printf(c->arena,
+                                        "op: [%s], slot: weight, constant: yes", names),
+                        set, "no axis of these weights counts output channels", place);
+}

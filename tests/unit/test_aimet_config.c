@@ -82,6 +82,9 @@ static void a_configuration_becomes_a_backend(void **state)
     assert_string_equal(w->origin.source, "a ?q?.json: defaults.params");
     assert_float_equal(soft->set.observer.value[QG_PARAM_STEP], 1.0 / 255, 0);
     assert_float_equal(soft->set.observer.value[QG_PARAM_ZERO], 1, 0);
+    const qg_rule *whole = rule_named(b, "weights-whole"); /* LSTM and its kin */
+    assert_true(whole->set.scheme.policy & QG_PER_TENSOR);
+    assert_int_equal(whole->set.scheme.qmin, -127);
     const qg_rule *tanh_rule = rule_named(b, "op-Tanh-range");
     assert_float_equal(tanh_rule->set.observer.value[QG_PARAM_STEP], 2.0 / 255, 0);
     assert_float_equal(tanh_rule->set.observer.value[QG_PARAM_ZERO], 129, 0);
