@@ -123,12 +123,14 @@ static qg_status convert_param(qg_aimet_conversion *c, const qg_json *param,
             : NULL;
     const char *id = op ? qg_arena_printf(a, "op-%s-%s", op->name, param->key)
                         : qg_arena_printf(a, "params-%s", param->key);
-    QG_TRY(qg_aimet_put_rule(c, id, match, set,
+    if (on && !op && g.per_channel)
+        return qg_aimet_put_weights(c, id, g, "state: initial, ",
+                                    "the configuration rounds this parameter", place);
+    return qg_aimet_put_rule(c, id, match, set,
                              on ? "the configuration rounds this parameter"
                                 : "the configuration leaves this parameter in "
                                   "float",
-                             place));
-    return on && !op ? qg_aimet_put_whole_weights(c, id, g, place) : QG_OK;
+                             place);
 }
 
 static qg_status convert_params(qg_aimet_conversion *c, const qg_json *params,
@@ -419,7 +421,7 @@ static qg_status put_defaults(qg_aimet_conversion *c)
 {
     qg_aimet_grid gain = c->param;
     gain.per_channel = false;
-    const char *set = weight_text(c, c->param), *gain_set = weight_text(c, gain);
+    const char *gain_set = weight_text(c, gain);
     QG_TRY(qg_aimet_put_rule(
         c, "inputs-are-read", "slot: [input, bound]", "state: fp32",
         "an operator reads what its producer has rounded", "defaults.ops"));
@@ -430,10 +432,12 @@ static qg_status put_defaults(qg_aimet_conversion *c)
         QG_TRY(qg_aimet_put_rule(c, "outputs", "slot: output", "state: fp32",
                                  "the configuration puts no quantizer on outputs",
                                  "defaults.ops.is_output_quantized"));
-    QG_TRY(qg_aimet_put_rule(c, "weights", "slot: weight, constant: yes", set,
-                             "how weights are rounded", "defaults.params"));
-    if (c->params_rounded)
-        QG_TRY(qg_aimet_put_whole_weights(c, "weights", c->param, "defaults.params"));
+    QG_TRY(c->params_rounded
+               ? qg_aimet_put_weights(c, "weights", c->param, "",
+                                      "how weights are rounded", "defaults.params")
+               : qg_aimet_put_rule(c, "weights", "slot: weight, constant: yes",
+                                   "state: fp32", "how weights are rounded",
+                                   "defaults.params"));
     return qg_aimet_put_rule(c, "small-parameters", "slot: [bias, gain]", gain_set,
                              "how other parameters are rounded", "defaults.params");
 }

@@ -53,11 +53,12 @@ QG_NODISCARD qg_status qg_aimet_put_rule(qg_aimet_conversion *c, const char *id,
  * registry but those of shapes, control flow and rounding itself. */
 QG_NODISCARD qg_status qg_aimet_put_operators(qg_aimet_conversion *c);
 
-/* Operators whose weights no axis divides into output channels (LSTM: all gates lie in
- * one) take one scale: a rule of their own, where weights are per channel.  `id` names
- * the rule that it corrects; nothing is written when grid has one scale anyway. */
-QG_NODISCARD qg_status qg_aimet_put_whole_weights(qg_aimet_conversion *c,
-                                                  const char *id, qg_aimet_grid grid,
-                                                  const char *place);
+/* How the constant weights of all operators are rounded.  Per channel this takes two
+ * rules, id and id-whole: no axis divides the weights of LSTM and its kin into output
+ * channels (all gates lie in one), so they have one scale.  state: "" or
+ * "state: initial, ". */
+QG_NODISCARD qg_status qg_aimet_put_weights(qg_aimet_conversion *c, const char *id,
+                                            qg_aimet_grid grid, const char *state,
+                                            const char *why, const char *place);
 
 #endif

@@ -118,30 +118,40 @@ qg_status qg_aimet_put_operators(qg_aimet_conversion *c)
     return qg_aimet_put(c, "]\n");
 }
 
-qg_status qg_aimet_put_whole_weights(qg_aimet_conversion *c, const char *id,
-                                     qg_aimet_grid grid, const char *place)
+/* "[Conv, Gemm]": the operators with weights that have, or have not, an axis of output
+ * channels; NULL when out of memory. */
+static const char *weight_operators(qg_aimet_conversion *c, bool with_axis)
 {
     const qg_registry *all = c->ctx->registry;
-    const char *names = NULL;
-    assert(id && place);
-    if (!grid.per_channel)
-        return QG_OK;
-    grid.per_channel = false;
-    for (size_t f = 0; f < all->n_family; f++)
-        for (const qg_op *op = all->family[f]; op->name; op++) {
-            if (qg_op_slot_of(op, 'w') < 0 || op->weight_axis ||
-                op != qg_op_newest(all, op->name))
-                continue;
-            names = qg_arena_printf(c->arena, "%s%s%s", names ? names : "",
-                                    names ? ", " : "", op->name);
-            if (!names)
-                return qg_nomem(c->ctx);
-        }
-    const char *set = qg_aimet_grid_text(c, grid);
-    return !names ? QG_OK
-                  : qg_aimet_put_rule(
-                        c, qg_arena_printf(c->arena, "%s-whole", id),
-                        qg_arena_printf(c->arena,
-                                        "op: [%s], slot: weight, constant: yes", names),
-                        set, "no axis of these weights counts output channels", place);
+    const char *list = "";
+    for (size_t f = 0; f < all->n_family && list; f++)
+        for (const qg_op *op = all->family[f]; op->name && list; op++)
+            if (qg_op_slot_of(op, 'w') >= 0 && !op->weight_axis == !with_axis &&
+                !(op->traits & QG_OP_QUANTIZER) && op == qg_op_newest(all, op->name))
+                list = qg_arena_printf(c->arena, "%s%s%s", list, *list ? ", " : "",
+                                       op->name);
+    return list ? qg_arena_printf(c->arena, "[%s]", list) : NULL;
+}
+
+qg_status qg_aimet_put_weights(qg_aimet_conversion *c, const char *id,
+                               qg_aimet_grid grid, const char *state, const char *why,
+                               const char *place)
+{
+    assert(id && state && why && place);
+    for (int whole = 0; whole <= grid.per_channel; whole++) {
+        qg_aimet_grid g = grid;
+        g.per_channel = g.per_channel && !whole;
+        const char *set = qg_aimet_grid_text(c, g), *match = "";
+        const char *list = grid.per_channel ? weight_operators(c, !whole) : "";
+        if (grid.per_channel && list)
+            match = qg_arena_printf(c->arena, "op: %s, ", list);
+        if (!set || !list || !match)
+            return qg_nomem(c->ctx);
+        QG_TRY(qg_aimet_put_rule(
+            c, qg_arena_printf(c->arena, "%s%s", id, whole ? "-whole" : ""),
+            qg_arena_printf(c->arena, "%sslot: weight, constant: yes", match),
+            qg_arena_printf(c->arena, "%s%s, observer: minmax", state, set),
+            whole ? "no axis of these weights counts output channels" : why, place));
+    }
+    return QG_OK;
 }

@@ -9,8 +9,9 @@
  * memory is never sized by a hint.  Graph inputs and the outer values of a body keep
  * what was declared.
  * Unknown  a node that has an input of unknown rank has outputs of unknown rank; of
- *          op->infer's answer for a rank it accepts only the dtypes are kept.  Bodies are inferred by the operator that owns
- *          them: it gives types to the inputs of the body and calls qg_infer on it.
+ *          op->infer's answer for a rank it accepts only the dtypes are kept.  Bodies
+ *          are inferred by the operator that owns them: it gives types to the inputs of
+ *          the body and calls qg_infer on it.
  * Symbols  dim_name stays after an extent was fixed: it may be fixed anew later, and
  *          exporters can write the dynamic dimension back.
  *
