@@ -10,8 +10,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
+/* Ranges, and how sure they are. */
 static void derive_all(qg_ctx *ctx, const qg_stats_value *v)
 {
+    qg_arena *scratch = qg_arena_new(qg_alloc_libc);
     static const qg_scheme linear = { .policy =
                                           QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
                                       .bits = 8,
@@ -19,7 +21,7 @@ static void derive_all(qg_ctx *ctx, const qg_stats_value *v)
                                       .qmax = 255 };
     for (const qg_observer *const *o = qg_observers; *o; o++) {
         qg_observer_setting setting = { .name = (*o)->name };
-        double low, high;
+        double low = 0, high = 0;
         float scale;
         int32_t offset;
         qg_found found = { &low, &high, false, &scale, &offset };
@@ -30,9 +32,14 @@ static void derive_all(qg_ctx *ctx, const qg_stats_value *v)
                           .stats = v };
         if (!(*o)->pick || ((*o)->policy & QG_FLOATING))
             continue;
-        qg_status s = qg_stats_derive(ctx, &at, ctx->arena, &found);
-        (void)s;
+        qg_confidence sure;
+        qg_arena_reset(scratch);
+        qg_status s = qg_stats_derive(ctx, &at, scratch, &found);
+        if (s == QG_OK && qg_stats_tell(&at))
+            s = qg_stats_confidence(ctx, &at, 0, scratch, &sure);
+        (void)s; /* refusing is fine, crashing is not */
     }
+    qg_arena_free(scratch);
 }
 
 static void use(qg_ctx *ctx, const uint8_t *bytes, size_t size)

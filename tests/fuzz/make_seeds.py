@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the importers' fuzzers: every form that they fold, and some that
-they must leave alone.  usage: tools/python.sh tests/fuzz/make_seeds.py"""
+"""Writes seeds of the fuzzers: of the importers' every form that they fold, and some that
+they must leave alone; of statistics small files.  usage: tools/python.sh
+tests/fuzz/make_seeds.py"""
 import json
+import math
 import pathlib
+import struct
 
 import numpy as np
 from onnx import TensorProto as T
@@ -122,6 +125,75 @@ def ppq():
         {"configs": {}, "dispatchings": {}, "values": {}}))
 
 
+# --- statistics, as engine/io/stats_file.h has them, without the checksum ---
+
+def number(n):
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    return bytes(out) + bytes([n])
+
+
+def text(s):
+    return number(len(s)) + s.encode()
+
+
+def wide(x):
+    words = int(x * 2 ** 298).to_bytes(80, "little", signed=True)
+    first = next((i for i in range(10) if any(words[8 * i:8 * i + 8])), 0)
+    return number(first) + number(10 - first if x else 0) + (words[8 * first:] if x else b"")
+
+
+def extremes(x):
+    return struct.pack("<ff", min(x, default=math.inf), max(x, default=-math.inf))
+
+
+def bins(x, count):
+    """The exponent, the span and its counts; elements of x are small powers of two."""
+    least = -107 - int(math.log2(count))
+    exponent = max([least] + [math.frexp(a)[1] + 1 - int(math.log2(count)) for a in x if a])
+    at = [math.floor(a / 2.0 ** exponent) + count // 2 for a in x]
+    first, end = min(at, default=0), max(at, default=-1) + 1
+    return (number(exponent - least) + number(first) + number(end - first)
+            + b"".join(number(at.count(i)) for i in range(first, end)))
+
+
+def value(name, axis, channels, holds):
+    """channels: [channel][sample] lists of elements; sample k is part k."""
+    out = text(name) + number(axis + 1) + number(len(channels)) + number(holds)
+    for samples in channels:
+        x = [a for sample in samples for a in sample]
+        out += extremes(x) + number(len(x)) + number(x.count(0)) + number(0) + number(0)
+        if holds & 1:
+            out += wide(sum(x)) + wide(sum(a * a for a in x))
+        if holds & 4:
+            out += bins(x, 2048)
+    every = [[a for c in channels for a in c[k]] for k in range(len(channels[0]))]
+    for part in every + [[]] * (16 - len(every)):
+        out += extremes(part) + number(len(part)) + number(part.count(0))
+        if holds & 2:
+            out += bins(part, 256)
+    return out + (bins([a for part in every for a in part], 8192) if holds & 2 else b"")
+
+
+def stats():
+    folder = CORPUS / "stats"
+    folder.mkdir(parents=True, exist_ok=True)
+    head = b"qgstats\n" + struct.pack("<I", 1) + b"".join(map(text, "mgpkdh"))
+    two = [[[-1.0, 0.0, 0.5], [1.5, 1.5]], [[0.25], [2.0, 0.0]]]
+    whole, plain = value("a", 1, two, 7), value("b", -1, two[:1], 0)
+    empty = value("c", -1, [[[], []]], 3)
+    ranges = number(1) + number(0) + number(2)
+    (folder / "whole.bin").write_bytes(
+        head + ranges + number(3) + whole + plain + empty)
+    (folder / "apart.bin").write_bytes(
+        head + number(2) + number(3) + number(1) + number(5) + number(1) + number(1)
+        + value("v", -1, [[[2.0 ** 100, -(2.0 ** 100)], [2.0 ** -140]]], 3))
+    (folder / "none.bin").write_bytes(head + number(0) + number(0))
+
+
 qdq()
 openvino()
 ppq()
+stats()

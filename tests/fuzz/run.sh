@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # run.sh NAME SECONDS -- fuzzes tests/fuzz/fuzz_NAME.c with libFuzzer (clang).
-#   Seeds: tests/fuzz/corpus/NAME (every past finding, kept) and the files below.
+#   Seeds: tests/fuzz/corpus/NAME (every past finding, kept) and what seeds.txt names.
 #   New inputs go to build/fuzz/NAME; a finding is left there as crash-*: make it small
 #   with -minimize_crash=1, fix it, and keep it in tests/fuzz/corpus/NAME.
 # Every seed is run first, so `run.sh NAME 1` is a regression test.
@@ -8,13 +8,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 [ $# -eq 2 ] || { echo "usage: tests/fuzz/run.sh NAME SECONDS" >&2; exit 2; }
 name=$1 seconds=$2
-case $name in
-onnx) seeds="tests/models tests/models/malformed" max=65536 ;;
-npz) seeds="tests/arrays" max=8192 ;;
-aimet) seeds="tests/data/aimet" max=16384 ;;
-*_import) seeds="" max=32768 ;;
-*) seeds="" max=16384 ;;
-esac
+read -r _ max seeds < <(grep "^$name " tests/fuzz/seeds.txt) ||
+    { echo "tests/fuzz/seeds.txt has no line for $name" >&2; exit 2; }
 command -v clang >/dev/null || { echo "no clang: skipped" >&2; exit 77; }
 
 build=build/fuzz/tree
@@ -23,7 +18,7 @@ options=()
 [ -f build/generated/onnx.proto ] &&
     options+=("-DQG_ONNX_PROTO=$PWD/build/generated/onnx.proto")
 cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang \
-    "-DCMAKE_C_FLAGS=$flags" "${options[@]}" >/dev/null
+    "-DCMAKE_C_FLAGS=$flags" -DQG_MPI=OFF "${options[@]}" >/dev/null
 cmake --build $build --target qg_static -j"${JOBS:-2}" >/dev/null
 libraries=$(pkg-config --libs yaml-0.1 libcjson libprotobuf-c libcrypto zlib)
 # shellcheck disable=SC2086
@@ -31,8 +26,8 @@ clang -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -g -O1 -I. \
     -D_DEFAULT_SOURCE -D_GNU_SOURCE "tests/fuzz/fuzz_$name.c" $build/libqg.a $libraries \
     -ldnnl -lgomp -lm -lpthread -o "build/fuzz/fuzz_$name"
 
-mkdir -p "build/fuzz/$name" "tests/fuzz/corpus/$name"
+mkdir -p "build/fuzz/$name"
 # shellcheck disable=SC2086
 "build/fuzz/fuzz_$name" -max_total_time="$seconds" -max_len=$max -timeout=20 \
     -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="build/fuzz/$name/" \
-    "build/fuzz/$name" "tests/fuzz/corpus/$name" $seeds
+    "build/fuzz/$name" $seeds
