@@ -207,15 +207,18 @@ qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r, uint64_t first,
     return qg_stats_mark(c->stats, first, end);
 }
 
-/* The largest tensor may be copied, and its counters lie beside it. */
+/* The largest tensor may be copied, and its counters lie beside it.  Of the inputs two
+ * samples are there (ahead.h), as stored and as float32. */
 size_t qg_collect_bytes(const qg_collect_run *r)
 {
     const qg_graph *g = r->c->graph;
-    int64_t most = 0;
+    int64_t most = 0, inputs = 0;
+    for (size_t i = 0; i < g->input.n; i++)
+        inputs += qg_tensor_count(&g->input.at[i]->type);
     for (size_t i = 0; i < g->value.n; i++) {
         int64_t n = qg_tensor_count(&g->value.at[i]->type);
         most = n > most ? n : most;
     }
-    return r->plan->report.bytes + (size_t)most * sizeof(float) +
+    return r->plan->report.bytes + (size_t)(most + 4 * inputs) * sizeof(float) +
            (size_t)QG_STATS_BINS * 32;
 }

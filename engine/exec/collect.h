@@ -81,7 +81,7 @@ void qg_collect_close(qg_collect_run *r); /* NULL is fine */
 QG_NODISCARD qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r,
                                           uint64_t first, uint64_t end);
 
-/* Bytes that each worker needs: activations, and room to look at them. */
+/* Bytes that each worker needs: activations, room to look at them, and inputs. */
 size_t qg_collect_bytes(const qg_collect_run *r);
 
 #endif

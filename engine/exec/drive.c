@@ -9,15 +9,15 @@
  * told in order. */
 typedef struct driver {
     const qg_drive *d;
+    qg_ahead *ahead;
     pthread_mutex_t lock;
     size_t finished;
 } driver;
 
 typedef struct worker {
     qg_run *run;
-    qg_arena *sample; /* the inputs of one sample */
-    const qg_tensor **in;
-    void *state; /* the caller's */
+    qg_sample sample; /* the one it computes */
+    void *state;      /* the caller's */
 } worker;
 
 /* Takes a worker that was made half way: pool calls end for whatever begin set. */
@@ -28,7 +28,7 @@ static void worker_free(void *ud, void *state)
     if (w->state && v->d->end)
         v->d->end(v->d->ud, w->state);
     qg_run_free(w->run);
-    qg_arena_free(w->sample);
+    qg_arena_free(w->sample.arena);
 }
 
 static qg_status worker_make(void *ud, qg_ctx *ctx, void **state)
@@ -39,23 +39,20 @@ static qg_status worker_make(void *ud, qg_ctx *ctx, void **state)
     if (!w)
         return qg_nomem(ctx);
     *state = w; /* released by worker_free, however far we come */
-    w->in = QG_NEWN(ctx->arena, d->plan->graph->input.n, const qg_tensor *);
-    w->sample = qg_arena_new(ctx->alloc);
-    if (!w->in || !w->sample)
+    w->sample.arena = qg_arena_new(ctx->alloc);
+    if (!w->sample.arena)
         return qg_nomem(ctx);
     QG_TRY(qg_run_new(ctx, d->plan, &w->run));
     return d->begin ? d->begin(d->ud, ctx, &w->state) : QG_OK;
 }
 
-/* One sample from fetch to done.  The inputs of the last sample are gone with the
- * reset. */
+/* One sample from taking it to done. */
 static qg_status work_one(driver *v, qg_ctx *ctx, worker *w, size_t sample)
 {
     const qg_drive *d = v->d;
     qg_hook hook = { .see = d->see, .ud = w->state };
-    qg_arena_reset(w->sample);
-    QG_TRY(d->feed->fetch(d->feed->ud, ctx, w->sample, sample, w->in));
-    QG_TRY(qg_run_execute(w->run, w->in, &hook, d->see ? 1 : 0, sample));
+    QG_TRY(qg_ahead_take(v->ahead, ctx, sample, &w->sample));
+    QG_TRY(qg_run_execute(w->run, w->sample.in, &hook, d->see ? 1 : 0, sample));
     if (d->done)
         QG_TRY(d->done(d->ud, ctx, w->state, sample, w->run));
     if (d->progress) {
@@ -79,6 +76,11 @@ qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
 {
     assert(ctx && d && d->plan && (d->n == 0 || d->feed));
     driver v = { .d = d };
+    if (d->n == 0)
+        return QG_OK;
+    unsigned workers = d->jobs ? d->jobs : qg_cores();
+    QG_TRY(qg_ahead_open(ctx, d->feed, d->n, d->plan->graph->input.n,
+                         d->n > workers ? workers : 0, &v.ahead));
     (void)pthread_mutex_init(&v.lock, NULL);
     qg_job job = { .n = d->n,
                    .workers = d->jobs,
@@ -88,5 +90,6 @@ qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
                    .ud = &v };
     qg_status s = qg_pool_run(ctx, &job);
     (void)pthread_mutex_destroy(&v.lock);
+    qg_ahead_close(v.ahead);
     return s;
 }

@@ -9,17 +9,8 @@
 #ifndef QG_ENGINE_EXEC_DRIVE_H
 #define QG_ENGINE_EXEC_DRIVE_H
 
+#include "engine/exec/ahead.h"
 #include "engine/exec/run.h"
-
-/* Where samples come from.  fetch sets in[i] for every graph input; the tensors and
- * their data live in `a`, which is reset for the next sample.  Called by many
- * workers. */
-typedef struct qg_feed {
-    size_t n;
-    qg_status (*fetch)(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
-                       const qg_tensor **in);
-    void *ud;
-} qg_feed;
 
 /* What is to be done with every sample.  For each worker: begin, then per sample
  * fetch, run (with see), done, progress; then end, also after a failure. */
@@ -51,7 +42,8 @@ typedef struct qg_drive {
 
 /* Returns when all samples are done or one failed.  Of several failures the one of
  * the lowest sample is reported, with its message on ctx, so that the answer does
- * not depend on timing.  Memory: one run context per worker. */
+ * not depend on timing.  While samples run the next ones are read (ahead.h).
+ * Memory: one run context and two samples per worker. */
 QG_NODISCARD qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d);
 
 #endif

@@ -1,5 +1,5 @@
-/* replay.c -- a fuzzer without libFuzzer: every seed as it is, cut short, and changed in
- * a few bytes, the same ways every time.
+/* replay.c -- a fuzzer without libFuzzer: every seed as it is, cut short, and changed
+ * in a few bytes, the same ways every time.
  *
  *     fuzz_X FOLDER...     all files in them, folders below left alone
  *
