@@ -5,8 +5,8 @@
 
 enum { MOST_SLOTS = 64 };
 
-/* A place for one sample.  `index` and `state` are under the lock; the sample belongs to
- * the reader while it is READING. */
+/* A place for one sample.  `index` and `state` are under the lock; the sample belongs
+ * to the reader while it is READING. */
 typedef struct slot {
     enum { FREE, READING, READY } state;
     size_t index;

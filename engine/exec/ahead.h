@@ -19,7 +19,7 @@
  * Memory   inputs of `slots` samples, beside those that the workers hold
  * Threads  take from as many as one likes, each index once; fetch of the feed is called
  *          by the reader and the workers at the same time
- * Owner    a sample belongs to its worker; taking swaps its arena with that of a slot */
+ * Owner    a sample is its worker's; taking swaps its arena with that of a slot */
 #ifndef QG_ENGINE_EXEC_AHEAD_H
 #define QG_ENGINE_EXEC_AHEAD_H
 
@@ -44,7 +44,8 @@ typedef struct qg_sample {
 typedef struct qg_ahead qg_ahead;
 
 /* Samples 0 .. n-1 of the feed, which must outlive it.  slots: at most 64 are used;
- * 0, or no thread to be had: nothing is read ahead, all else is the same.  QG_ENOMEM. */
+ * 0, or no thread to be had: nothing is read ahead, all else is the same.
+ * QG_ENOMEM. */
 QG_NODISCARD qg_status qg_ahead_open(qg_ctx *ctx, const qg_feed *feed, size_t n,
                                      size_t inputs, unsigned slots, qg_ahead **out);
 void qg_ahead_close(qg_ahead *h); /* waits for the reader; NULL is fine */

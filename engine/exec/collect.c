@@ -214,7 +214,9 @@ size_t qg_collect_bytes(const qg_collect_run *r)
     const qg_graph *g = r->c->graph;
     int64_t most = 0, inputs = 0;
     for (size_t i = 0; i < g->input.n; i++)
-        inputs += qg_tensor_count(&g->input.at[i]->type);
+        inputs += qg_tensor_known(&g->input.at[i]->type)
+                      ? qg_tensor_count(&g->input.at[i]->type)
+                      : 0;
     for (size_t i = 0; i < g->value.n; i++) {
         int64_t n = qg_tensor_count(&g->value.at[i]->type);
         most = n > most ? n : most;
