@@ -162,7 +162,7 @@ static bool full_range(const qg_scheme *s)
     return s->qmax - s->qmin == codes - 1 && (s->qmin == 0 || s->qmin == -codes / 2);
 }
 
-static uint32_t scheme_aspects(const qg_tqc *t)
+static uint32_t scheme_aspects(const qg_tqc *t, qg_rounding usual)
 {
     const qg_scheme *s = &t->scheme;
     qg_qparam p = qg_tqc_param(t);
@@ -172,7 +172,7 @@ static uint32_t scheme_aspects(const qg_tqc *t)
     used |= s->policy & QG_DYNAMIC ? QG_SAYS_DYNAMIC : 0u;
     used |=
         s->policy & QG_POWER_OF_2 && s->policy & QG_LINEAR ? QG_SAYS_POWER_OF_2 : 0u;
-    used |= s->rounding != QG_ROUND_HALF_EVEN ? QG_SAYS_ROUNDING : 0u;
+    used |= s->rounding != usual ? QG_SAYS_ROUNDING : 0u;
     if (s->policy & QG_FLOATING)
         return used | QG_SAYS_FLOATING;
     used |= full_range(s) ? 0u : QG_SAYS_RANGE;
@@ -182,7 +182,7 @@ static uint32_t scheme_aspects(const qg_tqc *t)
     return used;
 }
 
-uint32_t qg_tqc_aspects(const qg_tqc *t)
+uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual)
 {
     switch (t->state) {
     case QG_TQC_FP32:
@@ -202,7 +202,7 @@ uint32_t qg_tqc_aspects(const qg_tqc *t)
     case QG_TQC_PASSIVE_BAKED:
         break;
     }
-    uint32_t used = scheme_aspects(t);
+    uint32_t used = scheme_aspects(t, usual);
     used |= t->derive != QG_DERIVE_NONE ? QG_SAYS_DERIVED : 0u;
     return used | (qg_tqc_root(t) != t ? QG_SAYS_SHARING : 0u);
 }
@@ -210,7 +210,7 @@ uint32_t qg_tqc_aspects(const qg_tqc *t)
 /* INTERNAL endpoints are not for other tools to know: nothing is lost. */
 static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
 {
-    uint32_t lost = qg_tqc_aspects(t) & ~e->format->says;
+    uint32_t lost = qg_tqc_aspects(t, e->format->rounding) & ~e->format->says;
     if (t->visibility == QG_EXPORT_INTERNAL)
         return QG_OK;
     for (unsigned bit = 0; bit < QG_N_ASPECT; bit++)

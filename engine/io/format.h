@@ -52,7 +52,7 @@
     X(FLOATING,    "floating",    "a floating-point grid")                     \
     X(DYNAMIC,     "dynamic",     "a scale that is found at run time")         \
     X(POWER_OF_2,  "power-of-2",  "that scales are powers of two")             \
-    X(ROUNDING,    "rounding",    "another rounding than half-even")           \
+    X(ROUNDING,    "rounding",    "another rounding than the format's")        \
     X(SHARING,     "sharing",     "with whom the scale is shared")             \
     X(DERIVED,     "derived",     "that the scale is input x weight")          \
     X(SILENT,      "silent",      "that another endpoint rounds in its place") \
@@ -85,10 +85,11 @@ typedef struct qg_import qg_import;
 
 /* A row; static and immutable. */
 typedef struct qg_format {
-    const char *name;    /* "onnx-qdq" */
-    const char *suffix;  /* of the file, for people: ".onnx", ".xml + .bin" */
-    const char *summary; /* one line */
-    uint32_t says;       /* of qg_aspect */
+    const char *name;     /* "onnx-qdq" */
+    const char *suffix;   /* of the file, for people: ".onnx", ".xml + .bin" */
+    const char *summary;  /* one line */
+    uint32_t says;        /* of qg_aspect */
+    qg_rounding rounding; /* how its readers round; 0 is half-even */
     /* The words of each option, ending with NULL, the default first; NULL: the format
      * does not have the option. */
     const char *const *choice[QG_N_FORMAT_OPTION];
@@ -161,8 +162,9 @@ QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
 /* For write: remembers a path for the report (copied). */
 QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);
 
-/* What of the map an endpoint uses, by its state and scheme; 0 for FP32 and SOI. */
-uint32_t qg_tqc_aspects(const qg_tqc *t);
+/* What of the map an endpoint uses, by its state and scheme, for a format that rounds
+ * by `usual`; 0 for FP32 and SOI. */
+uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual);
 
 const char *qg_aspect_word(enum qg_aspect a); /* "per-channel"; one bit (asserted) */
 

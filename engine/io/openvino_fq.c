@@ -30,6 +30,7 @@ const qg_format qg_format_openvino_fq = {
     .suffix = ".onnx",
     .summary = "ONNX with OpenVINO's FakeQuantize at every endpoint that rounds",
     .says = QG_OPENVINO_SAYS,
+    .rounding = QG_ROUND_HALF_EVEN_LEVEL,
     .choice = { [QG_FORMAT_WEIGHTS] = weights },
     .build = qg_openvino_graph,
     .write = write,

@@ -405,6 +405,7 @@ const qg_format qg_format_openvino_ir = {
     .suffix = ".xml + .bin",
     .summary = "OpenVINO IR with FakeQuantize at every endpoint that rounds",
     .says = QG_OPENVINO_SAYS,
+    .rounding = QG_ROUND_HALF_EVEN_LEVEL,
     .choice = { [QG_FORMAT_WEIGHTS] = weights },
     .build = build,
     .write = write,

@@ -13,7 +13,7 @@ enum { BELOW, TIE_EVEN, TIE_ODD, ABOVE };
 #define TIE  (B(TIE_EVEN) | B(TIE_ODD))
 #define ALL  (B(BELOW) | TIE | B(ABOVE))
 
-/* The eight modes: for positive and negative x, the remainders that make the result
+/* For positive and negative x, the remainders that make the result
  * step away from zero.  Everything below asks this table. */
 static const struct {
     uint8_t away[2]; /* [x < 0] */
@@ -26,6 +26,7 @@ static const struct {
     [QG_ROUND_NEAR_INT] = { { TIE | B(ABOVE), TIE | B(ABOVE) } },
     [QG_ROUND_UP] = { { ALL, 0 } },
     [QG_ROUND_DOWN] = { { 0, ALL } },
+    [QG_ROUND_HALF_EVEN_LEVEL] = { { B(TIE_ODD) | B(ABOVE), B(TIE_ODD) | B(ABOVE) } },
 };
 
 static const char *const text[QG_NROUNDING] = {

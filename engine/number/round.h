@@ -1,6 +1,8 @@
 /* round.h -- rounding to integers: the one implementation that everyone calls.
  *
  * Source   spec/ppq.md 1.3 and 2.2; values 0..6 are PPQ's enum, DOWN is our eighth.
+ *          HALF_EVEN_LEVEL is HALF_EVEN for a number; a grid (quant/fake.h) asks it of
+ *          levels that count from its low end, as OpenVINO does.
  *          Ties are decided on the exact value: x + 0.5 is never formed in float32, so
  *          0.49999997 rounds to 0 and 8388609 to itself in every half mode.
  *
@@ -30,7 +32,8 @@
     X(HALF_AWAY,        "half-away-from-zero", "away from zero")               \
     X(NEAR_INT,         "near-int",            "away from zero (C round, in PPQ)") \
     X(UP,               "up",                  "always ceil")                  \
-    X(DOWN,             "down",                "always floor")
+    X(DOWN,             "down",                "always floor")                 \
+    X(HALF_EVEN_LEVEL,  "half-even-level",     "to the even level, counted from the low end (OpenVINO)")
 /* clang-format on */
 
 /* Values are written into snapshots by name, never by number. */

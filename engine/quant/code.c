@@ -92,14 +92,11 @@ static void quantize(const coder *k, size_t c, size_t at)
         put_float(k->y, at, qg_floating_code(&f, x));
         return;
     }
-    int64_t low = s->qmin - offset_of(k, c), high = s->qmax - offset_of(k, c);
-    double t = s->bits > 24 ? (double)x / (double)scale : (double)(x / scale);
-    t = qg_round_f64((qg_rounding)s->rounding, t);
-    assert(low < high);
-    int64_t q = t <= (double)high ? t > (double)low ? (int64_t)t : low
-                : isnan(t)        ? low
-                                  : high;
-    put(k->y, at, q + offset_of(k, c));
+    qg_linear p;
+    qg_linear_init(&p, s, scale, offset_of(k, c));
+    double t = qg_linear_step(&p, x);
+    int64_t low = s->qmin - offset_of(k, c);
+    put(k->y, at, (isnan(t) ? low : (int64_t)t) + offset_of(k, c));
 }
 
 /* In double: code minus offset may need 33 bits, the product is rounded once. */

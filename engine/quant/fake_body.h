@@ -95,12 +95,29 @@ INLINE void divided_loop(qg_rounding mode, const qg_linear *p, const float *x, f
         y[i] = to_int(mode, limited(x[i] / s, low, high)) * s;
 }
 
+/* half-even-level: at most 2^16 levels, within to_int's range. */
+INLINE void level_loop(const qg_linear *p, const float *x, float *y, size_t n)
+{
+    const float s = p->scale, low = p->x_low, high = p->x_high, first = p->low;
+    const float level = p->level, shift = p->shift;
+    INDEPENDENT
+    for (size_t i = 0; i < n; i++) {
+        float t = limited(x[i], low, high) * level;
+        y[i] = (to_int(QG_ROUND_HALF_EVEN, t + shift) + first) * s;
+    }
+}
+
 /* A parameter per element: channels that are innermost in memory. */
 INLINE void each_loop(qg_rounding mode, const qg_linear *p, const qg_qparam *each,
                       const float *x, float *y, size_t n)
 {
     const float *scale = each->scale, low = (float)p->qmin, high = (float)p->qmax;
     const int32_t *offset = each->offset;
+    if (mode == QG_ROUND_HALF_EVEN_LEVEL) {
+        for (size_t i = 0; i < n; i++)
+            y[i] = qg_linear_at(p, scale[i], offset ? offset[i] : 0, x[i]);
+        return;
+    }
     if (!offset) {
         INDEPENDENT
         for (size_t i = 0; i < n; i++)
@@ -140,15 +157,19 @@ INLINE void floating_loop(const qg_floating *p, const float *x, float *y, size_t
     TARGET static void fused_##id(const qg_linear *p, const float *x, float *y, \
                                   size_t n)                                    \
     {                                                                          \
-        if (FUSED)                                                             \
-            fused_loop(QG_ROUND_##id, true, p, x, y, n);                           \
+        if (QG_ROUND_##id == QG_ROUND_HALF_EVEN_LEVEL)                         \
+            level_loop(p, x, y, n);                                            \
+        else if (FUSED)                                                        \
+            fused_loop(QG_ROUND_##id, true, p, x, y, n);                       \
         else                                                                   \
             divided_loop(QG_ROUND_##id, p, x, y, n);                           \
     }                                                                          \
     TARGET static void once_##id(const qg_linear *p, const float *x, float *y,  \
                                  size_t n)                                     \
     {                                                                          \
-        if (FUSED)                                                             \
+        if (QG_ROUND_##id == QG_ROUND_HALF_EVEN_LEVEL)                         \
+            level_loop(p, x, y, n);                                            \
+        else if (FUSED)                                                        \
             fused_loop(QG_ROUND_##id, false, p, x, y, n);                      \
         else                                                                   \
             divided_loop(QG_ROUND_##id, p, x, y, n);                           \
@@ -156,7 +177,10 @@ INLINE void floating_loop(const qg_floating *p, const float *x, float *y, size_t
     TARGET static void divided_##id(const qg_linear *p, const float *x, float *y, \
                                     size_t n)                                  \
     {                                                                          \
-        divided_loop(QG_ROUND_##id, p, x, y, n);                               \
+        if (QG_ROUND_##id == QG_ROUND_HALF_EVEN_LEVEL)                         \
+            level_loop(p, x, y, n);                                            \
+        else                                                                   \
+            divided_loop(QG_ROUND_##id, p, x, y, n);                           \
     }                                                                          \
     TARGET static void each_##id(const qg_linear *p, const qg_qparam *each,    \
                                  const float *x, float *y, size_t n)           \

@@ -38,6 +38,7 @@ struct qg_linear {
     float scale, inverse; /* inverse: 1 / scale, one rounding */
     float low, high;      /* the limits in steps, exact unless wide */
     float x_low, x_high;  /* the limits times scale, one rounding */
+    float level, shift;   /* half-even-level: x level + shift counts from the low end */
     double wide_low, wide_high;
     int64_t qmin, qmax; /* of the scheme */
     qg_rounding rounding;
@@ -59,8 +60,12 @@ struct qg_floating {
 
 /* s is legal and LINEAR (asserted); scale finite and > 0 (asserted). */
 void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offset);
-/* The definition, for one element. */
+/* The definition, for one element: the value, and before it is multiplied by the scale,
+ * code minus offset. */
 float qg_linear_define(const qg_linear *p, float x);
+double qg_linear_step(const qg_linear *p, float x);
+/* Under half-even-level: the value on p's range with another scale and offset. */
+float qg_linear_at(const qg_linear *p, float scale, int32_t offset, float x);
 
 /* For a p that rounds much: switches to the kernel that corrects x * inverse once
  * instead of twice, when that is proven to give the same bits for this scale.

@@ -117,7 +117,7 @@ qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
     }
     qg_scheme r = { .policy = (uint16_t)(QG_LINEAR | (l->axis < 0 ? QG_PER_TENSOR
                                                                   : QG_PER_CHANNEL)),
-                    .rounding = QG_ROUND_HALF_EVEN,
+                    .rounding = QG_ROUND_HALF_EVEN_LEVEL,
                     .bits = 2,
                     .axis = (int16_t)l->axis };
     name_codes(l->levels, common, &r);

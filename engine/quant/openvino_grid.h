@@ -20,7 +20,7 @@
 #include "engine/quant/fake.h"
 
 /* More levels are no integer grid that OpenVINO computes with. */
-enum { QG_OPENVINO_LEVELS = 65536 };
+enum { QG_OPENVINO_LEVELS = QG_LEVELS };
 
 /* Input limits, which are the output limits too. */
 typedef struct qg_openvino_limits {

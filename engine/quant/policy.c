@@ -157,7 +157,15 @@ qg_status qg_scheme_check(qg_ctx *ctx, const char *what, const qg_scheme *s)
     if (s->bits < 2 || s->bits > 32)
         return qg_fail(ctx, QG_ECONFIG, "%s: bits %d, expected 2 to 32", what, s->bits);
     QG_TRY(check_fields(ctx, what, s));
-    return check_range(ctx, what, s);
+    QG_TRY(check_range(ctx, what, s));
+    if (s->rounding == QG_ROUND_HALF_EVEN_LEVEL &&
+        (s->policy & QG_FLOATING || s->qmax - s->qmin >= QG_LEVELS))
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s: rounding %s with %d bits, expected linear and at most %d "
+                       "levels",
+                       what, qg_rounding_name(QG_ROUND_HALF_EVEN_LEVEL), s->bits,
+                       QG_LEVELS);
+    return QG_OK;
 }
 
 bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b)

@@ -4,7 +4,7 @@
  *          the same rules, which adds nine.
  *
  * Legal     exactly one of PER_TENSOR, PER_CHANNEL, BLOCK; of LINEAR, FLOATING; of
- * SYMMETRIC, ASYMMETRIC; FLOATING only with SYMMETRIC and POWER_OF_2 and not
+ * SYMMETRIC, ASYMMETRIC; half-even-level only LINEAR with at most QG_LEVELS; FLOATING only with SYMMETRIC and POWER_OF_2 and not
  * DYNAMIC.  POWER_OF_2 and DYNAMIC are otherwise free. The usual 8 bits: weights {
  * PER_CHANNEL | LINEAR | SYMMETRIC, bits 8, axis 0, [-127, 127] }, activations {
  * PER_TENSOR | LINEAR | ASYMMETRIC, bits 8, axis -1, [0, 255] }.
@@ -52,6 +52,10 @@ enum qg_float_variant {
     QG_RANGE_WIDE = 4,     /* quirk: the range may exceed what the bits hold, as PPQ's
                             * +-2^29 of 30 bits do */
 };
+
+/* Most levels under half-even-level: what float32 counts without loss, and no integer
+ * kernel of OpenVINO has more. */
+enum { QG_LEVELS = 65536 };
 
 /* What decides the grid apart from the parameters themselves.  Two endpoints with equal
  * schemes round the same value the same way (PPQ's is_same_scheme). */

@@ -70,6 +70,8 @@
       "limits of Clip that an old opset has as attributes become inputs")      \
     X(PPQ_NAMES,              "ppq-generated-names",                           \
       "new nodes are called PPQ_Operation_k")                                  \
+    X(PPQ_HALF_EVEN,          "ppq-openvino-half-even",                        \
+      "grids for OpenVINO divide by the scale and round steps, not levels")    \
     X(PPQ_OBSERVERS,          "ppq-observers",                                 \
       "minmax, percentile, kl, mse, ... are PPQ's: see `qg list observers`")
 /* clang-format on */

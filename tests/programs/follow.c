@@ -3,12 +3,17 @@
  * runtime's own inputs, and what it gives is compared with what the runtime has there.
  *
  * VALUES   one file per sample: the inputs of the network by name, and what the runtime
- *          has at endpoints, "Conv_3.out0" (after rounding), "Conv_3.in1"
+ *          has at endpoints, "Conv_3.out0" (after rounding), "Conv_3.in1", and before
+ *          rounding "Conv_3.out0.raw" where it is known
  * How      one run of the simulation per sample; a hook compares each output as it is
  *          written and then puts the runtime's in its place, so that no difference
  *          travels.  Constants and rounded inputs are compared only.
  * Answer   a line of JSON per endpoint that rounds: elements, how many have the
- *          runtime's code, how many are off by more than one step, the worst in steps
+ *          runtime's code, how many are off by more than one step, the worst in steps.
+ *          Where it is known what the runtime rounded: `rounding`, how many codes differ
+ *          when we round that; and `apart`, the largest distance in steps between that
+ *          and our unrounded value among elements with different codes.  rounding 0 and
+ *          a small `apart` prove that sums differ in their last bits and nothing else.
  *
  * A step is the scale; under a floating-point policy, the distance to the next value of
  * the format. */
@@ -23,8 +28,10 @@
 
 typedef struct tally {
     const qg_tqc *tqc;
-    size_t elements, equal, far, files;
-    double worst;
+    size_t elements, equal, far, files, rounding;
+    double worst, apart;
+    bool explained;          /* `rounding` and `apart` are known */
+    const qg_tensor *before; /* this sample's unrounded value of ours, plain */
 } tally;
 
 typedef struct follower {
@@ -55,7 +62,25 @@ static double steps_between(const qg_scheme *s, double scale, double a, double b
            (scale * ldexp(1, exponent - (s->bits - 1 - s->exponent_bits)));
 }
 
-static void count(tally *t, const qg_tensor *mine, const qg_tensor *other)
+/* Their value before rounding, and what we make of it. */
+typedef struct cause {
+    const qg_tensor *raw;
+    qg_tensor rounded;
+} cause;
+
+static void explain(tally *t, const cause *why, const qg_tensor *mine,
+                    const qg_tensor *other, size_t at, double scale)
+{
+    const qg_scheme *s = &t->tqc->scheme;
+    double theirs = other->f32[at], apart;
+    t->rounding += steps_between(s, scale, why->rounded.f32[at], theirs) >= 0.5;
+    apart = fabs(t->before->f32[at] - (double)why->raw->f32[at]) / scale;
+    if (steps_between(s, scale, mine->f32[at], theirs) >= 0.5 && !(apart <= t->apart))
+        t->apart = apart;
+}
+
+static void count(tally *t, const qg_tensor *mine, const qg_tensor *other,
+                  const cause *why)
 {
     qg_qparam p = qg_tqc_param(t->tqc);
     qg_spans w;
@@ -65,8 +90,11 @@ static void count(tally *t, const qg_tensor *mine, const qg_tensor *other)
     while (qg_spans_next(&w, &span))
         for (size_t i = 0; i < span.n; i++) {
             size_t at = span.at + i, c = span.param + (span.each ? i : 0);
-            double d = steps_between(&t->tqc->scheme, p.scale[c < p.n ? c : 0],
-                                     mine->f32[at], other->f32[at]);
+            double scale = p.scale[c < p.n ? c : 0];
+            double d =
+                steps_between(&t->tqc->scheme, scale, mine->f32[at], other->f32[at]);
+            if (why)
+                explain(t, why, mine, other, at, scale);
             t->equal += d < 0.5;
             t->far += !(d < 1.5);
             t->worst = d > t->worst ? d : t->worst;
@@ -85,6 +113,34 @@ static qg_status plain(follower *f, const qg_tensor *mine, qg_tensor *out)
     return QG_OK;
 }
 
+static const char *name_of(follower *f, const qg_endpoint *at, const char *suffix)
+{
+    return qg_arena_printf(f->arena, "%s.%s%u%s", at->node->name,
+                           at->is_output ? "out" : "in", at->slot, suffix);
+}
+
+/* why->raw stays NULL when the runtime's value before rounding is not known. */
+static qg_status find_cause(follower *f, const qg_endpoint *at, tally *t,
+                            const qg_tensor *other, cause *why)
+{
+    qg_qparam p = qg_tqc_param(at->tqc);
+    const char *name = name_of(f, at, ".raw");
+    if (!name)
+        return qg_nomem(f->ctx);
+    QG_TRY(theirs(f, name, &why->raw));
+    if (!why->raw)
+        return QG_OK;
+    if (!t->before || !qg_same_dims(why->raw, other) || why->raw->dtype != QG_F32)
+        return qg_fail(f->ctx, QG_EDATA,
+                       "follow: %s: of another shape or type, or not "
+                       "an output",
+                       name);
+    QG_TRY(plain(f, why->raw, &why->rounded));
+    t->explained = true;
+    return qg_fake_quantize(f->ctx, name, &at->tqc->scheme, &p, &why->rounded,
+                            &why->rounded);
+}
+
 static qg_status compare(follower *f, const qg_endpoint *at, const qg_tensor *mine,
                          const qg_tensor *other)
 {
@@ -99,7 +155,20 @@ static qg_status compare(follower *f, const qg_endpoint *at, const qg_tensor *mi
     tally *t = &f->of[at->tqc->id];
     t->tqc = at->tqc;
     QG_TRY(plain(f, mine, &copy));
-    count(t, &copy, other);
+    cause why = { 0 };
+    QG_TRY(find_cause(f, at, t, other, &why));
+    count(t, &copy, other, why.raw ? &why : NULL);
+    return QG_OK;
+}
+
+/* Our value before it is rounded, for find_cause. */
+static qg_status keep(follower *f, const qg_endpoint *at, const qg_tensor *mine)
+{
+    qg_tensor *copy = QG_NEW(f->arena, qg_tensor);
+    if (!copy)
+        return qg_nomem(f->ctx);
+    QG_TRY(plain(f, mine, copy));
+    f->of[at->tqc->id].before = copy;
     return QG_OK;
 }
 
@@ -111,10 +180,9 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at
     (void)ctx;
     (void)sample;
     if (at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded &&
-        !qg_tqc_is_constant(at->tqc))
-        return QG_OK; /* seen again when it is rounded */
-    const char *name = qg_arena_printf(f->arena, "%s.%s%u", at->node->name,
-                                       at->is_output ? "out" : "in", at->slot);
+        !qg_tqc_is_constant(at->tqc)) /* seen again when it is rounded */
+        return at->is_output && value->dtype == QG_F32 ? keep(f, at, value) : QG_OK;
+    const char *name = name_of(f, at, "");
     if (!name)
         return qg_nomem(f->ctx);
     QG_TRY(theirs(f, name, &other));
@@ -169,10 +237,12 @@ static void print(const follower *f)
         const tally *t = &f->of[i];
         if (t->tqc)
             printf("{\"endpoint\": \"%s\", \"constant\": %s, \"elements\": %zu, "
-                   "\"equal\": %zu, \"far\": %zu, \"worst\": %g}\n",
+                   "\"equal\": %zu, \"far\": %zu, \"worst\": %g, \"explained\": %s, "
+                   "\"rounding\": %zu, \"apart\": %g}\n",
                    qg_tqc_text(t->tqc, at),
                    qg_tqc_is_constant(t->tqc) ? "true" : "false", t->elements, t->equal,
-                   t->far, t->worst);
+                   t->far, t->worst, t->explained ? "true" : "false", t->rounding,
+                   t->apart);
     }
 }
 

@@ -10,11 +10,16 @@ and a map from endpoints of the snapshot to names of those values; qdq_endpoints
 for graphs with Q and DQ.
 
 Node by node, tests/programs/follow runs each node of the simulation on the runtime's own
-inputs; end to end, `qg run` is compared with outputs().  A row of the table:
+inputs; end to end, `qg run` is compared with outputs().  Where the runtime's value before
+rounding is known ("conv1.out0.raw" among the endpoints), a code that differs is explained:
+our rounding of that value gives the runtime's code, and our own value lies within LAST_BITS
+of it, so that the exact result is a tie but for the last bits of a float sum.  A value that
+does not reach the limit must be explained.  A row of the table:
 
     equal    share of elements of rounded values with the runtime's code: of the worst
              value, since each must reach the limit
     far      elements off by more than one step
+    ties     elements of values below the limit that differ, all explained
     energy   of the difference end to end, over that of the quantization noise: of the
              worst output
     top-1    share of samples on which both name the same class
@@ -30,6 +35,7 @@ QG = os.environ.get("QG", "build/qg")
 FOLLOW = os.path.join(os.environ.get("QG_BUILD", "build"), "tests", "follow")
 SHARED = pathlib.Path("../shared")
 LIMIT_EQUAL, LIMIT_ENERGY = 0.9999, 0.3
+LAST_BITS = 1e-3  # steps
 CHUNK = 4  # samples whose values are on disk at one time
 
 
@@ -125,17 +131,27 @@ def qdq_endpoints(snapshot, graph):
     the reshaping that a newer opset put before it."""
     node = {n.name: n for n in graph.node}
     producer = {o: n for n in graph.node for o in n.output}
+    ours = snapshot.produced()
+
+    def unclipped(v):
+        """What the Clip reads that stands before Q for fewer codes than its type has."""
+        clip = v in producer and v not in ours and producer[v].op_type == "Clip"
+        return producer[v].input[0] if clip else v
+
     at = {}
     for n in snapshot.quant["nodes"]:
         for k, v in enumerate(n["outputs"]):
             if v in producer:
                 at[f"{n['name']}.out{k}"] = v
+                quantize = producer.get(producer[v].input[0]) if producer[v].input else None
+                if quantize is not None and quantize.op_type == "QuantizeLinear":
+                    at[f"{n['name']}.out{k}.raw"] = unclipped(quantize.input[0])
         for k, v in enumerate(n["inputs"]):
             if n["in"][k] is None or n["name"] not in node:
                 continue
             now = node[n["name"]].input[k]
             while now in producer and producer[now].op_type in ("Flatten", "Unsqueeze") \
-                    and now not in snapshot.produced():
+                    and now not in ours:
                 now = producer[now].input[0]
             if now in producer and now != v:
                 at[f"{n['name']}.in{k}"] = now
@@ -163,10 +179,11 @@ def follow(snapshot, runtime, endpoints):
         for line in run.stdout.splitlines():
             row = json.loads(line)
             sums = total.setdefault(row["endpoint"], dict(row, elements=0, equal=0, far=0,
-                                                          worst=0.0))
-            for key in ("elements", "equal", "far"):
+                                                          worst=0.0, rounding=0, apart=0.0))
+            for key in ("elements", "equal", "far", "rounding"):
                 sums[key] += row[key]
-            sums["worst"] = max(sums["worst"], row["worst"])
+            for key in ("worst", "apart"):
+                sums[key] = max(sums[key], row[key])
     return total
 
 
@@ -189,31 +206,44 @@ def stack(runtime, snapshot):
     return [np.stack(column) for column in zip(*each)]
 
 
+def explained(counts):
+    return counts["explained"] and not counts["rounding"] and counts["apart"] <= LAST_BITS
+
+
 class Table:
     """Rows model x backend x runtime, and what in them is not good enough."""
 
-    HEAD = ("model", "backend", "runtime", "values", "equal", "far", "energy", "top-1")
-    FORM = "{:11} {:16} {:18} {:>6} {:>9} {:>4} {:>9} {:>6}"
+    HEAD = ("model", "backend", "runtime", "values", "equal", "far", "ties", "energy",
+            "top-1")
+    FORM = "{:11} {:16} {:18} {:>6} {:>9} {:>4} {:>4} {:>9} {:>6}"
 
     def __init__(self):
         self.bad = []
         print(self.FORM.format(*self.HEAD), flush=True)
 
     def row(self, name, runtime, nodes, theirs, simulated, plain, limit=LIMIT_ENERGY,
-            share=LIMIT_EQUAL):
+            share=LIMIT_EQUAL, rounds_alike=True):
         """name: (model, backend); nodes: of follow(), None: only end to end; the rest:
-        outputs of the runtime, of the simulation, of the float network."""
+        outputs of the runtime, of the simulation, of the float network.  rounds_alike:
+        the format can say the rounding."""
         equal = {e: c["equal"] / max(1, c["elements"]) for e, c in (nodes or {}).items()}
         far = sum(c["far"] for c in (nodes or {}).values())
         e = energy(theirs, simulated, plain)
-        cells = (len(nodes), f"{min(equal.values()):.6f}", far) if nodes else ("-",) * 3
+        few = [at for at, x in equal.items()
+               if x < share and nodes[at]["elements"] - nodes[at]["equal"] > 1]
+        ties = sum(nodes[at]["elements"] - nodes[at]["equal"] for at in few)
+        cells = (len(nodes), f"{min(equal.values()):.6f}", far, ties) if nodes \
+            else ("-",) * 4
         print(self.FORM.format(*name, runtime, *cells, f"{e:.2e}",
                                f"{top1(theirs[0], simulated[0]):.3f}"), flush=True)
         where = " ".join((*name, runtime))
         if nodes is not None and not nodes:
             self.bad.append(f"{where}: no value was compared")
-        self.bad += [f"{where}: {at}: {x:.6f} equal" for at, x in equal.items()
-                     if x < share and nodes[at]["elements"] - nodes[at]["equal"] > 1]
+        self.bad += [f"{where}: {at}: {equal[at]:.6f} equal, {nodes[at]}" for at in few
+                     if not explained(nodes[at])]
+        self.bad += [f"{where}: {at}: we round {c['rounding']} of the runtime's values "
+                     "otherwise" for at, c in (nodes or {}).items()
+                     if rounds_alike and c["rounding"]]
         if far:
             self.bad.append(f"{where}: {far} elements off by more than one step")
         if not e <= limit:

@@ -80,6 +80,8 @@ static void codes_give_what_fake_quantize_gives(void **state)
         for (size_t g = 0; g < sizeof grids / sizeof grids[0]; g++) {
             qg_scheme s = scheme(LINEAR, grids[g].bits, grids[g].qmin, grids[g].qmax);
             s.rounding = (uint8_t)(round % QG_NROUNDING);
+            if (s.rounding == QG_ROUND_HALF_EVEN_LEVEL && s.bits > 16)
+                continue; /* not legal */
             compare(*state, &s, grids[g].type, scale, round % 3);
         }
         for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {

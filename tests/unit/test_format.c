@@ -105,8 +105,8 @@ static void aspects(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     (void)state;
     assert_ok(ctx, make(ctx, &r));
-    assert_int_equal(qg_tqc_aspects(r.in), 0);
-    assert_int_equal(qg_tqc_aspects(r.weight), QG_SAYS_PER_CHANNEL);
+    assert_int_equal(qg_tqc_aspects(r.in, QG_ROUND_HALF_EVEN), 0);
+    assert_int_equal(qg_tqc_aspects(r.weight, QG_ROUND_HALF_EVEN), QG_SAYS_PER_CHANNEL);
     qg_scheme s = int8;
     s.bits = 6;
     s.qmin = -31;
@@ -114,21 +114,23 @@ static void aspects(void **state)
     s.rounding = QG_ROUND_HALF_UP;
     s.policy |= QG_POWER_OF_2;
     assert_ok(ctx, qg_tqc_set_scheme(r.q, r.in, &s));
-    assert_int_equal(qg_tqc_aspects(r.in), QG_SAYS_BITS | QG_SAYS_RANGE |
-                                               QG_SAYS_ROUNDING | QG_SAYS_POWER_OF_2);
+    assert_int_equal(qg_tqc_aspects(r.in, QG_ROUND_HALF_EVEN),
+                     QG_SAYS_BITS | QG_SAYS_RANGE | QG_SAYS_ROUNDING |
+                         QG_SAYS_POWER_OF_2);
     s = int8;
     s.policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC;
     assert_ok(ctx, qg_tqc_set_scheme(r.q, r.out, &s));
-    assert_int_equal(qg_tqc_aspects(r.out), 0);
+    assert_int_equal(qg_tqc_aspects(r.out, QG_ROUND_HALF_EVEN), 0);
     assert_ok(ctx, qg_tqc_set_param(r.q, r.out, 1, &(float){ 1 }, &(int32_t){ 3 }));
-    assert_int_equal(qg_tqc_aspects(r.out), QG_SAYS_OFFSET);
+    assert_int_equal(qg_tqc_aspects(r.out, QG_ROUND_HALF_EVEN), QG_SAYS_OFFSET);
     assert_ok(ctx, qg_tqc_lend(r.q, r.last, r.out));
-    assert_int_equal(qg_tqc_aspects(r.last), QG_SAYS_SHARING | QG_SAYS_OFFSET);
+    assert_int_equal(qg_tqc_aspects(r.last, QG_ROUND_HALF_EVEN),
+                     QG_SAYS_SHARING | QG_SAYS_OFFSET);
     assert_ok(ctx, qg_tqc_switch_off(r.q, r.last, false));
-    assert_int_equal(qg_tqc_aspects(r.last), QG_SAYS_STATE);
+    assert_int_equal(qg_tqc_aspects(r.last, QG_ROUND_HALF_EVEN), QG_SAYS_STATE);
     assert_ok(ctx, qg_tqc_switch_on(r.q, r.last));
     assert_ok(ctx, qg_tqc_join(r.q, r.last, r.in));
-    assert_int_equal(qg_tqc_aspects(r.last), QG_SAYS_SILENT);
+    assert_int_equal(qg_tqc_aspects(r.last, QG_ROUND_HALF_EVEN), QG_SAYS_SILENT);
     assert_string_equal(qg_aspect_word(QG_SAYS_POWER_OF_2), "power-of-2");
     qg_graph_free(r.g);
     qg_ctx_free(ctx);

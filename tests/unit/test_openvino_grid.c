@@ -162,8 +162,53 @@ static void half_ranges_become_whole(void **state)
     widened(INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX);
 }
 
+/* half-even-level gives the codes of the plugin's kernel (openvino_fq.h, which
+ * vectors/openvino_fq.json proves), of values near ties too, in any layout of scales. */
+static void levels_are_rounded_as_the_plugin_does(void **state)
+{
+    (void)state;
+    enum { N = 512 };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_rng r = { SEED };
+    for (int i = 0; i < ROUNDS / 40; i++) {
+        const grid_case *c = &cases[i % (sizeof cases / sizeof cases[0])];
+        float scale = ldexpf(qg_rng_range(&r, 1, 2), (int)qg_rng_below(&r, 20) - 15);
+        qg_scheme s = { .policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
+                        .rounding = QG_ROUND_HALF_EVEN_LEVEL,
+                        .bits = c->bits,
+                        .axis = -1,
+                        .qmin = c->qmin,
+                        .qmax = c->qmax };
+        qg_qparam p = { 1, &scale, &c->offset };
+        qg_openvino_limits l;
+        float x[N], y[N], want[N];
+        qg_tensor tx, ty;
+        for (int k = 0; k < N; k++)
+            x[k] = scale * ((float)((int)qg_rng_below(&r, 600) - 300) / 2 +
+                            (k % 3 ? 0 : qg_rng_range(&r, -1e-5f, 1e-5f)));
+        x[0] = INFINITY;
+        x[1] = -INFINITY;
+        qg_tensor_init(&tx, QG_F32, 1, (int64_t[]){ N });
+        ty = tx;
+        tx.f32 = x;
+        ty.f32 = y;
+        assert_ok(ctx, qg_openvino_limits_of(ctx, "x", &s, &p, ctx->arena, &l));
+        qg_openvino_limit low = { { 0 }, l.low }, high = { { 0 }, l.high };
+        qg_openvino_fq fq = { l.levels, QG_OPENVINO_CPU, low, high, low, high };
+        qg_int_dims dims = { .rank = 1, .dim = { N } };
+        assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, want));
+        assert_ok(ctx, qg_fake_quantize(ctx, "x", &s, &p, &tx, &ty));
+        for (int k = 0; k < N; k++)
+            if (rintf(y[k] / scale) != rintf(want[k] / scale))
+                fail_msg("grid %d scale %a: %a gives %a, the plugin %a", i,
+                         (double)scale, (double)x[k], (double)y[k], (double)want[k]);
+    }
+    qg_ctx_free(ctx);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(conversions_by_hand),
              cmocka_unit_test(random_scales_survive),
              cmocka_unit_test(what_is_no_grid_is_refused),
              cmocka_unit_test(too_many_levels_are_refused),
-             cmocka_unit_test(half_ranges_become_whole))
+             cmocka_unit_test(half_ranges_become_whole),
+             cmocka_unit_test(levels_are_rounded_as_the_plugin_does))

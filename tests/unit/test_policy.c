@@ -103,7 +103,11 @@ static void the_broken_rule_is_named(void **state)
     BROKEN(int8, s.qmin = INT64_MIN, "does not fit 8 bits");
     BROKEN(int8, s.bits = 1, "bits 1, expected 2 to 32");
     BROKEN(int8, s.bits = 33, "bits 33, expected 2 to 32");
-    BROKEN(int8, s.rounding = 8, "rounding 8, expected 0 to 7");
+    BROKEN(int8, s.rounding = 9, "rounding 9, expected 0 to 8");
+    BROKEN(fp8, s.rounding = QG_ROUND_HALF_EVEN_LEVEL,
+           "rounding half-even-level with 8 bits, expected linear and at most 65536");
+    BROKEN(int8, (s.bits = 17, s.qmax = 65408, s.rounding = QG_ROUND_HALF_EVEN_LEVEL),
+           "rounding half-even-level with 17 bits, expected linear and at most 65536");
     BROKEN(int8, s.exponent_bits = 4,
            "exponent_bits 4 with 8 bits, expected 0 without");
     BROKEN(int8, s.variant = 1, "variant 1, expected 0 without floating");

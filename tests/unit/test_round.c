@@ -18,6 +18,7 @@ static const float rounded[QG_NROUNDING][6] = {
     [QG_ROUND_NEAR_INT]         = { -3, -2, -1, 1, 2, 3 },
     [QG_ROUND_UP]               = { -2, -1,  0, 1, 2, 3 },
     [QG_ROUND_DOWN]             = { -3, -2, -1, 0, 1, 2 },
+    [QG_ROUND_HALF_EVEN_LEVEL]  = { -2, -2,  0, 0, 2, 2 },
 };
 /* clang-format on */
 
