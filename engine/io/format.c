@@ -213,6 +213,12 @@ static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
     uint32_t lost = qg_tqc_aspects(t, e->format->rounding) & ~e->format->says;
     if (t->visibility == QG_EXPORT_INTERNAL)
         return QG_OK;
+    if (lost & QG_SAYS_ROUNDING)
+        QG_TRY(qg_export_lose(e, QG_SAYS_ROUNDING, t,
+                              "rounding %s where its readers have %s",
+                              qg_rounding_name((qg_rounding)t->scheme.rounding),
+                              qg_rounding_name(e->format->rounding)));
+    lost &= ~(uint32_t)QG_SAYS_ROUNDING;
     for (unsigned bit = 0; bit < QG_N_ASPECT; bit++)
         if (lost >> bit & 1u)
             QG_TRY(add_loss(e, (enum qg_aspect)(1u << bit), t, aspect_text[bit].lost));
