@@ -33,7 +33,7 @@
     X(NEAR_INT,         "near-int",            "away from zero (C round, in PPQ)") \
     X(UP,               "up",                  "always ceil")                  \
     X(DOWN,             "down",                "always floor")                 \
-    X(HALF_EVEN_LEVEL,  "half-even-level",     "to the even level, counted from the low end (OpenVINO)")
+    X(HALF_EVEN_LEVEL,  "half-even-level",     "to the even level (OpenVINO)")
 /* clang-format on */
 
 /* Values are written into snapshots by name, never by number. */

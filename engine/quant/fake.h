@@ -6,7 +6,8 @@
  *
  * Level  under half-even-level, as the kernel of OpenVINO's FakeQuantize that has these
  *        levels (number/openvino_fq.h), each step in float32, at most 2^16 levels:
- *            il, ih = (qmin - offset) scale, (qmax - offset) scale;  isc = n / (ih - il)
+ *            il, ih = (qmin - offset) scale, (qmax - offset) scale
+ *            isc = n / (ih - il)
  *            q = round(clamp(x, il, ih) * isc - il * isc) + qmin       n = qmax - qmin
  * c      0 under PER_TENSOR; the index along scheme.axis under PER_CHANNEL; under BLOCK
  *        parameters are laid out like x with dim[axis] replaced by ceil(dim / block)

@@ -4,8 +4,9 @@
  *          the same rules, which adds nine.
  *
  * Legal     exactly one of PER_TENSOR, PER_CHANNEL, BLOCK; of LINEAR, FLOATING; of
- * SYMMETRIC, ASYMMETRIC; half-even-level only LINEAR with at most QG_LEVELS; FLOATING only with SYMMETRIC and POWER_OF_2 and not
- * DYNAMIC.  POWER_OF_2 and DYNAMIC are otherwise free. The usual 8 bits: weights {
+ * SYMMETRIC, ASYMMETRIC; FLOATING only with SYMMETRIC and POWER_OF_2 and not DYNAMIC;
+ * rounding half-even-level only with LINEAR and at most QG_LEVELS levels.  POWER_OF_2
+ * and DYNAMIC are otherwise free. The usual 8 bits: weights {
  * PER_CHANNEL | LINEAR | SYMMETRIC, bits 8, axis 0, [-127, 127] }, activations {
  * PER_TENSOR | LINEAR | ASYMMETRIC, bits 8, axis -1, [0, 255] }.
  *

@@ -162,8 +162,8 @@ static void half_ranges_become_whole(void **state)
     widened(INT32_MIN, INT32_MAX, INT32_MIN, INT32_MAX);
 }
 
-/* half-even-level gives the codes of the plugin's kernel (openvino_fq.h, which
- * vectors/openvino_fq.json proves), of values near ties too, in any layout of scales. */
+/* half-even-level gives the codes of the plugin's kernel, which
+ * vectors/openvino_fq.json proves (openvino_fq.h): of values near ties, too. */
 static void levels_are_rounded_as_the_plugin_does(void **state)
 {
     (void)state;
