@@ -4,7 +4,7 @@
     tools/dev/onnx_node_tests.py OUT [--op Resize --op Conv ...] [--name GLOB]
 
 Debian's libonnx-testdata ends at opset 17; onnx itself can make the tests of every
-operator it defines.  Run them with build/tests/conformance OUT.  For developers: neither
+operator it defines.  Run them with qg conformance OUT.  For developers: neither
 the product nor its test suite needs this.
 """
 import argparse
