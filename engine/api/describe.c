@@ -74,3 +74,20 @@ const qg_origin *qg_origin_named(const qg_backend *b, const char *id, const char
             return &b->sharing.at[i].origin;
     return NULL;
 }
+
+qg_status qg_report_states(qg_report *r, const qg_quant *q)
+{
+    size_t count[QG_NTQC_STATE] = { 0 };
+    qg_table *t;
+    assert(r && q);
+    for (size_t i = 0; i < q->tqc.n; i++)
+        count[q->tqc.at[i]->state]++;
+    QG_TRY(qg_report_table(r, "states", "state endpoints", &t));
+    for (int s = 0; s < QG_NTQC_STATE; s++) {
+        if (!count[s])
+            continue;
+        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_state_name((qg_tqc_state)s))));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(count[s])));
+    }
+    return QG_OK;
+}

@@ -24,6 +24,9 @@ const char *qg_state_meaning(qg_tqc_state s);
 enum { QG_SCHEME_TEXT = 256 };
 const char *qg_scheme_text(const qg_scheme *s, char text[QG_SCHEME_TEXT]);
 
+/* Table "states": how many endpoints are in each state that any is in. */
+QG_NODISCARD qg_status qg_report_states(qg_report *r, const qg_quant *q);
+
 /* The rule, fusion or sharing rule of this id, and which of the three it is; NULL: the
  * backend says no such thing.
  * *kind is "rule", "fusion" or "sharing"; untouched for NULL.  Linear in the

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "engine/api/describe.h"
 #include "engine/io/format.h"
 #include "engine/io/hash.h"
 
@@ -133,31 +134,20 @@ static qg_status fill_manifest(qg_model *m, const char *path)
     return QG_OK;
 }
 
-static qg_status count_states(qg_model *m, const char *format, qg_report *r)
+static qg_status report_model(qg_model *m, const char *format, qg_report *r)
 {
-    size_t count[QG_NTQC_STATE] = { 0 };
-    for (size_t i = 0; i < m->quant->tqc.n; i++)
-        count[m->quant->tqc.at[i]->state]++;
+    assert(m->quant);
     QG_TRY(qg_report_add(r, "format", qg_cell_text(format)));
     QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
-    qg_table *t;
-    assert(m->quant);
-    QG_TRY(qg_report_table(r, "states", "state endpoints", &t));
-    for (int s = 0; s < QG_NTQC_STATE; s++) {
-        if (!count[s])
-            continue;
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_state_name((qg_tqc_state)s))));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(count[s])));
-    }
-    return QG_OK;
+    return qg_report_states(r, m->quant);
 }
 
 static qg_status report_import(qg_model *m, const char *format, qg_report **out)
 {
     qg_report *r;
     QG_TRY(qg_report_new(m->ctx, "import", &r));
-    qg_status s = count_states(m, format, r);
+    qg_status s = report_model(m, format, r);
     if (s == QG_OK)
         *out = r;
     else

@@ -1,6 +1,7 @@
 /* quantize.c -- backend, overrides, pipeline, calibration data: one run of the
  * passes. */
 #include "engine/accel/kernels.h"
+#include "engine/api/describe.h"
 #include "engine/api/doctor.h"
 #include "engine/api/model.h"
 #include "engine/core/file.h"
@@ -296,22 +297,6 @@ static qg_status keep_coverage(job *j, const qg_pass_env *env)
 
 /* --- the report --- */
 
-static qg_status report_states(qg_report *r, const qg_quant *q)
-{
-    size_t count[QG_NTQC_STATE] = { 0 };
-    qg_table *t;
-    for (size_t i = 0; i < q->tqc.n; i++)
-        count[q->tqc.at[i]->state]++;
-    QG_TRY(qg_report_table(r, "states", "state endpoints", &t));
-    for (int s = 0; s < QG_NTQC_STATE; s++) {
-        if (!count[s])
-            continue;
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_state_name((qg_tqc_state)s))));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(count[s])));
-    }
-    return QG_OK;
-}
-
 static qg_status report_passes(qg_report *r, const qg_pass_env *env)
 {
     qg_table *t;
@@ -444,7 +429,7 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
     QG_TRY(report_observers(r, env));
-    QG_TRY(report_states(r, m->quant));
+    QG_TRY(qg_report_states(r, m->quant));
     QG_TRY(report_passes(r, env));
     QG_TRY(report_coverage(r, &m->info));
     QG_TRY(report_near_misses(r, &m->info));

@@ -20,6 +20,20 @@
         return cmocka_run_group_tests(tests, NULL, NULL);                              \
     }
 
+/* A test whose state is a context of its own: `qg_ctx *ctx = *state`. */
+static inline int qg_test_setup(void **state)
+{
+    return (*state = qg_ctx_new(qg_alloc_libc)) == NULL;
+}
+
+static inline int qg_test_teardown(void **state)
+{
+    qg_ctx_free(*state);
+    return 0;
+}
+
+#define WITH_CTX(f) cmocka_unit_test_setup_teardown(f, qg_test_setup, qg_test_teardown)
+
 /* Asserts QG_OK and prints the context's message otherwise. */
 #define assert_ok(ctx, expr)                                                           \
     do {                                                                               \

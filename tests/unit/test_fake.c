@@ -17,16 +17,6 @@ enum {
     FLO = QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2
 };
 
-static int setup(void **state) { return (*state = qg_ctx_new(qg_alloc_libc)) == NULL; }
-
-static int teardown(void **state)
-{
-    qg_ctx_free(*state);
-    return 0;
-}
-
-#define WITH_CTX(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 static qg_scheme scheme(unsigned policy, int bits, int64_t qmin, int64_t qmax)
 {
     return (qg_scheme){ .policy = (uint16_t)policy,

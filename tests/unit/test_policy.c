@@ -142,16 +142,6 @@ static void schemes_differ_in_any_field(void **state)
         assert_false(qg_scheme_same(&a, &b[i]));
 }
 
-static int setup(void **state) { return (*state = qg_ctx_new(qg_alloc_libc)) == NULL; }
-
-static int teardown(void **state)
-{
-    qg_ctx_free(*state);
-    return 0;
-}
-
-#define WITH_CTX(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 QG_TEST_MAIN(cmocka_unit_test(exactly_the_listed_policies_are_legal),
              cmocka_unit_test(names_read_back), WITH_CTX(good_schemes_pass),
              WITH_CTX(the_broken_rule_is_named),
