@@ -229,9 +229,9 @@ static qg_status refuse_given(qg_pass_env *env, const qg_tqc *t, const qg_observ
 {
     char at[QG_ENDPOINT_TEXT];
     return qg_fail(env->ctx, QG_ECONFIG,
-                   "calibrate: %s: observer %s looks at samples itself, expected one "
-                   "that reads statistics: minmax, percentile, kl, mse, ...",
-                   qg_tqc_text(t, at), ob->name);
+                   "calibrate: %s: observer %s looks at samples itself (%s), expected "
+                   "one that reads statistics: minmax, percentile, kl, mse, ...",
+                   qg_tqc_text(t, at), ob->name, ob->summary);
 }
 
 static qg_status watch_one(calibration *c, qg_tqc *t)

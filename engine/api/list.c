@@ -170,6 +170,10 @@ static qg_status observers(qg_report *r, qg_table *t)
     for (const qg_observer *const *o = qg_observers; *o; o++) {
         QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->name)));
         QG_TRY(qg_table_add(r, t, qg_cell_bool((*o)->per_channel)));
+        QG_TRY(qg_table_add(r, t,
+                            qg_cell_text((*o)->blind  ? "nothing"
+                                         : (*o)->pick ? "statistics"
+                                                      : "samples")));
         QG_TRY(qg_table_add(r, t, qg_cell_count((*o)->passes)));
         QG_TRY(add_params(r, t, *o));
         QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->summary)));
@@ -267,7 +271,7 @@ static const topic topic_table[] = {
       "steps of a pipeline", passes },
     { "backends", "backend title file",
       "what `qg quantize -b` takes by name", backends },
-    { "observers", "observer per_channel passes parameters meaning source",
+    { "observers", "observer per_channel reads passes parameters meaning source",
       "how a range is found in the data", observers },
     { "quirks", "quirk meaning",
       "deviations kept for parity with other tools", quirks },

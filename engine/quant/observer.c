@@ -75,16 +75,25 @@ static const char *list_params(const qg_observer *o, char *text, size_t room)
 /* Between what begins a message and the rest. */
 static const char *colon(const char *what) { return *what ? ": " : ""; }
 
+/* Ways of other tools that no observer can be. */
+static const struct {
+    const char *name, *why;
+} impossible[] = {
+    {"ncnn-eq",  "compares outputs of layers, which takes runs of the network for each "
+                 "candidate, expected ncnn-kl or ncnn-aciq"},
+    { "isotone",
+     "needs the two largest elements of every row of every sample, which no "
+      "statistics of elements keep, expected ppq-isotone"                 },
+};
+
 static qg_status unknown(qg_ctx *ctx, const char *what, const char *name)
 {
     char hint[QG_SUGGEST_TEXT];
     qg_suggest near = qg_suggest_for(name);
-    if (strcmp(name, "ncnn-eq") == 0)
-        return qg_fail(ctx, QG_EUNSUPPORTED,
-                       "%s%sobserver ncnn-eq compares outputs of layers, which takes "
-                       "runs of the network for each candidate, expected ncnn-kl or "
-                       "ncnn-aciq",
-                       what, colon(what));
+    for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++)
+        if (strcmp(name, impossible[i].name) == 0)
+            return qg_fail(ctx, QG_EUNSUPPORTED, "%s%sobserver %s %s", what,
+                           colon(what), name, impossible[i].why);
     for (const qg_observer *const *o = qg_observers; *o; o++)
         qg_suggest_try(&near, (*o)->name);
     return qg_fail(

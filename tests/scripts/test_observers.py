@@ -417,6 +417,8 @@ def test_refusals(b):
             ("ppq-kl", ("--set", ASYMMETRIC), "observer ppq-kl serves other schemes only, expected symmetric"),
             ("nvidia-entropy", ("--set", ASYMMETRIC), "serves other schemes only, expected linear symmetric"),
             ("ncnn-eq", (), "ncnn-eq compares outputs of layers"),
+            ("isotone", (), "isotone needs the two largest elements of every row of every "
+                            "sample, which no statistics of elements keep, expected ppq-isotone"),
             ("ppq-klx", (), "did you mean 'ppq-kl'")):
         done = b.run(x, observer, *options)
         check(f"{observer} {options}", done.returncode == 1 and message in done.stderr, done.stderr)

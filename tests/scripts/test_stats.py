@@ -56,14 +56,16 @@ def same_bytes_from_any_split(work, model, data, cuts):
     qg("stats", "merge", shards[0], shards[1], shards[0], "-o", f"{work}/bad.qgs",
        fails=f"'{shards[0]}' and '{shards[0]}': sample")
     assert not os.path.exists(f"{work}/bad.qgs")
-    return whole, want
+    return whole
 
 
-def same_bytes_from_processes(work, model, data, want):
+def same_bytes_from_processes(work, model, data):
     """Skipped, with a message, where there is no mpirun or qg has no MPI."""
     if not shutil.which("mpirun"):
         print("no mpirun: several processes not tried")
         return
+    qg("stats", "collect", model, "-d", data, "-o", f"{work}/single.qgs")
+    want = read(f"{work}/single.qgs")
     # as root in a container mpirun asks to be told twice
     env = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     for n in (1, 2, 3):
@@ -75,7 +77,7 @@ def same_bytes_from_processes(work, model, data, want):
             return
         assert run.returncode == 0, run.stderr
         assert read(f"{work}/mpi.qgs") == want, f"{n} processes"
-    print("1, 2 and 3 processes: the same bytes")
+    print(f"{os.path.basename(model)}: 1, 2 and 3 processes: the same bytes")
 
 
 def same_bytes_after_kills(work, model, data):
@@ -127,6 +129,12 @@ def same_snapshots(work, model, data, stats, backend):
             assert read(f"{work}/s/{name}") == read(f"{work}/d/{name}"), (observer, name)
     qg("quantize", model, "-b", backend, "--observer", "ppq-percentile", "--stats", stats,
        "-o", f"{work}/no", fails="observer ppq-percentile looks at samples itself")
+    qg("quantize", model, "-b", backend, "--observer", "ppq-isotone", "--stats", stats,
+       "-o", f"{work}/no", fails="observer ppq-isotone looks at samples itself (PPQ: the "
+                                 "scale that keeps the largest element along an axis the largest)")
+    reads = {row["observer"]: row["reads"]
+             for row in json.loads(qg("list", "observers", "--json"))["observers"]}
+    assert [reads[o] for o in ("kl", "ppq-isotone", "fixed")] == ["statistics", "samples", "nothing"]
     qg("quantize", model, "-b", backend, "--stats", stats, "--set",
        "op=Conv slot=out0 bits=4 observer=mse", "-o", f"{work}/four")
 
@@ -211,15 +219,16 @@ def main():
     random.seed(seed)
     with tempfile.TemporaryDirectory() as work:
         cuts = [0] + sorted(random.sample(range(1, 599), 3)) + [599]
-        stats, want = same_bytes_from_any_split(work, MODEL, DATA, cuts)
-        same_bytes_from_processes(work, MODEL, DATA, want)
+        stats = same_bytes_from_any_split(work, MODEL, DATA, cuts)
+        same_bytes_from_processes(work, MODEL, DATA)
         same_snapshots(work, MODEL, DATA, stats, "trt-int8")
         same_comparison(MODEL, DATA, stats)
         says_how_far_samples_suffice(work)
         refusals(work, stats)
         agrees_with_numpy(work, stats)
         if os.path.exists(REAL):
-            same_bytes_after_kills(work, REAL, "random:300")
+            same_bytes_from_processes(work, REAL, "random:19")
+            same_bytes_after_kills(work, REAL, "random:150")
         else:
             same_bytes_after_kills(work, MODEL, "random:20000")
 
