@@ -57,6 +57,21 @@ static uint32_t in_place_mask(const qg_step *s)
     return s->kernel ? s->kernel->in_place : s->node->op->in_place;
 }
 
+/* Storage `theirs` is read by step s in a slot that output 0 may not overwrite: with
+ * Sum(t, t, t) the third t is read when the first two are already the output. */
+static bool read_elsewhere(const qg_plan *p, const qg_step *s, uint32_t mask,
+                           uint32_t theirs)
+{
+    for (uint32_t k = 0; k < s->n_in; k++) {
+        uint32_t from = p->slot.at[s->first + k];
+        if ((k >= 8 || !(mask >> k & 1)) && from != QG_NONE &&
+            p->tensor.at[from].kind == QG_TENSOR_ARENA &&
+            root_of(p, p->tensor.at[from].storage) == theirs)
+            return true;
+    }
+    return false;
+}
+
 /* Lets the output of step i write over an input that nobody reads afterwards. */
 static void share_at(qg_plan *p, uint32_t i)
 {
@@ -75,7 +90,9 @@ static void share_at(qg_plan *p, uint32_t i)
             continue;
         uint32_t theirs = root_of(p, p->tensor.at[from].storage);
         qg_storage *old = &p->storage.at[theirs];
-        if (theirs == mine || old->last != i || old->bytes != p->storage.at[mine].bytes)
+        if (theirs == mine || old->last != i ||
+            old->bytes != p->storage.at[mine].bytes ||
+            read_elsewhere(p, s, mask, theirs))
             continue;
         p->storage.at[mine].same_as = theirs;
         old->last = p->storage.at[mine].last;

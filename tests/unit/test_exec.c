@@ -167,6 +167,40 @@ static void wrong_input_is_named(void **state)
     toy_free(&t);
 }
 
+/* A value in several slots of a node is not overwritten while a slot still reads it:
+ * against a plan that keeps every value. */
+static void repeated_input_keeps_its_value(void **state)
+{
+    static const char *const node[][2] = {
+        {"Sum",    "t, t, t"   },
+        { "Sum",   "t, u, t"   },
+        { "Sum",   "u, t, t"   },
+        { "Mean",  "t, t, t"   },
+        { "Max",   "t, u, t, u"},
+        { "PRelu", "t, t"      },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof node / sizeof *node; i++) {
+        toy t = toy_new();
+        qg_run *a = NULL, *b = NULL;
+        t.ctx->registry = &qg_ops_registry;
+        toy_input(&t, "x", QG_F32, 1, (int64_t[]){ C });
+        toy_node(&t, "Exp", "exp", "x", "t");
+        toy_node(&t, "Sigmoid", "sigmoid", "x", "u");
+        toy_node(&t, node[i][0], "join", node[i][1], "y");
+        toy_output(&t, "y");
+        qg_plan *tight = plan_of(&t, (qg_plan_options){ 0 });
+        qg_plan *roomy = plan_of(&t, (qg_plan_options){ .keep_all = true });
+        assert_memory_equal(run_once(&t, tight, &a, 7)->f32,
+                            run_once(&t, roomy, &b, 7)->f32, C * sizeof(float));
+        qg_run_free(a);
+        qg_run_free(b);
+        qg_plan_free(tight);
+        qg_plan_free(roomy);
+        toy_free(&t);
+    }
+}
+
 /* --- partial runs --- */
 
 /* Whatever node changes, running its downstream cone from cached activations gives the
@@ -274,6 +308,7 @@ QG_TEST_MAIN(cmocka_unit_test(kernels_agree_with_definition),
              cmocka_unit_test(second_run_gives_the_same_bits),
              cmocka_unit_test(watching_changes_no_bits),
              cmocka_unit_test(wrong_input_is_named),
+             cmocka_unit_test(repeated_input_keeps_its_value),
              cmocka_unit_test(partial_equals_full),
              cmocka_unit_test(workers_do_not_show),
              cmocka_unit_test(lowest_failure_is_reported))
