@@ -19,9 +19,10 @@
  *
  * PPQ walks paths that must end somewhere, so a compute node that no other reaches and
  * nothing follows stays float (D26: quirk ppq-last-compute-float, which also brings
- * PPQ's ends of paths, overrides that move no clamp, and, under aggressive, its
- * precedence of indices over data), and its perseus makes everything float that an
- * index is tied to, in either direction (D28: ppq-perseus-both-ways).
+ * PPQ's ends of paths, its compute nodes (recurrent ones and Einsum are none),
+ * overrides that move no clamp, and, under aggressive, its precedence of indices over
+ * data), and its perseus makes everything float that an index is tied to, in either
+ * direction (D28: ppq-perseus-both-ways).
  * Source   spec/ppq.md 5.3; D27, D69, D73 mended.  Linear. */
 #include <assert.h>
 
@@ -38,6 +39,7 @@ typedef struct work {
     qg_pass_env *env;
     const qg_backend *b;
     enum mode mode;
+    bool ppq;             /* PPQ's reading: quirk ppq-last-compute-float */
     bool paths;           /* a path counts only when it ends somewhere: PPQ, pplnn */
     const qg_node **from; /* [nodes] the compute node that reaches it; NULL: none */
     uint8_t *leads;       /* [nodes] 1: a path from here ends somewhere */
@@ -91,10 +93,16 @@ static bool is_convolution(const qg_node *n)
            n->op->weight_axis(n) == 0;
 }
 
+/* PPQ's compute nodes are those with one weight: not GRU, LSTM, Einsum. */
+static bool computes(const work *w, const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_COMPUTE) && (!w->ppq || n->op->weight_axis);
+}
+
 /* Where data starts. */
 static bool starts(const work *w, const qg_node *n)
 {
-    return w->mode == PPLNN ? is_convolution(n) : qg_node_has(n, QG_OP_COMPUTE);
+    return w->mode == PPLNN ? is_convolution(n) : computes(w, n);
 }
 
 /* Data does not pass: nor does the node carry any, unless it starts anew. */
@@ -210,7 +218,7 @@ static qg_status tie(work *w)
     if (!mark)
         return qg_nomem(g->ctx);
     for (size_t i = 0; i < g->node.n; i++)
-        if (qg_node_has(g->node.at[i], QG_OP_COMPUTE))
+        if (computes(w, g->node.at[i]))
             w->from[i] = g->node.at[i];
     close_ties(w, true, w->from);
     mark_index_sources(w, mark);
@@ -389,7 +397,8 @@ static qg_status find_mode(qg_pass_env *env, enum mode *out)
 static qg_status prepare(work *w)
 {
     const qg_graph *g = w->env->graph;
-    w->paths = w->mode == PPLNN || (w->b->quirks & QG_QUIRK(PPQ_LAST_CONV_FLOAT)) != 0;
+    w->ppq = (w->b->quirks & QG_QUIRK(PPQ_LAST_CONV_FLOAT)) != 0;
+    w->paths = w->mode == PPLNN || w->ppq;
     w->from = QG_NEWN(g->arena, g->node.n, const qg_node *);
     w->leads = QG_NEWN(g->arena, g->node.n, uint8_t);
     w->index = QG_NEWN(g->arena, g->node.n, uint8_t);
@@ -403,7 +412,7 @@ static qg_status prepare(work *w)
         flow(w);
     }
     mark_shapes(w);
-    return w->mode == AGGRESSIVE && w->paths ? mark_index_flow(w) : QG_OK;
+    return w->mode == AGGRESSIVE && w->ppq ? mark_index_flow(w) : QG_OK;
 }
 
 /* In topological order: a clamp asks for the platform of who feeds it. */
@@ -415,18 +424,17 @@ static qg_status run(qg_pass_env *env)
     QG_TRY(find_mode(env, &w.mode));
     QG_TRY(prepare(&w));
     QG_TRY(qg_rules_regions(w.b, g, g->arena, &inside));
-    bool table = (w.b->quirks & QG_QUIRK(PPQ_LAST_CONV_FLOAT)) != 0;
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         assert(n->id == i);
         n->platform = decide(&w, n, &n->reason);
-        if (!table)
+        if (!w.ppq)
             listen(&w, inside, n);
         if (!n->reason)
             return qg_nomem(env->ctx);
         env->changed++;
     }
-    for (size_t i = 0; table && i < g->node.n; i++) {
+    for (size_t i = 0; w.ppq && i < g->node.n; i++) {
         listen(&w, inside, g->node.at[i]);
         if (!g->node.at[i]->reason)
             return qg_nomem(env->ctx);
