@@ -160,19 +160,40 @@ static void flow(work *w)
 
 /* --- perseus: ties instead of paths --- */
 
+/* PPQ takes the condition of Where for its data, and its data for indices (D29). */
+static bool is_permuted(const work *w, const qg_node *n)
+{
+    return w->ppq && qg_node_has(n, QG_OP_JOIN) && qg_op_in_role(n->op, 0) == 's';
+}
+
+static bool is_tied_slot(const work *w, const qg_node *n, uint32_t slot)
+{
+    return is_permuted(w, n) ? slot == 0 : is_value_slot(n, slot);
+}
+
+static const qg_node *tied_to(const work *w, const qg_node *n, uint32_t slot)
+{
+    if (makes_indices(n) && n->n_out == 1)
+        return NULL;
+    if (is_permuted(w, n))
+        return slot == 0 && n->in[0] ? n->in[0]->def : NULL;
+    return data_from(n, slot);
+}
+
 /* One step along the ties of n; true when something was marked. */
-static bool spread_ties(const qg_node *n, bool down, bool up, const qg_node **mark)
+static bool spread_ties(const work *w, const qg_node *n, bool down,
+                        const qg_node **mark)
 {
     bool grew = false;
     for (uint32_t k = 0; k < n->n_in; k++) {
-        const qg_node *p = makes_indices(n) && n->n_out == 1 ? NULL : data_from(n, k);
+        const qg_node *p = tied_to(w, n, k);
         if (!p)
             continue;
         const qg_node **here = &mark[n->id], **there = &mark[p->id];
         if (down && *there && !*here) {
             *here = *there;
             grew = true;
-        } else if (up && *here && !*there) {
+        } else if (!down && *here && !*there) {
             *there = *here;
             grew = true;
         }
@@ -187,9 +208,9 @@ static void close_ties(const work *w, bool up, const qg_node **mark)
     for (bool grew = true; grew;) {
         grew = false;
         for (size_t i = 0; i < g->node.n; i++)
-            grew |= spread_ties(g->node.at[i], true, false, mark);
+            grew |= spread_ties(w, g->node.at[i], true, mark);
         for (size_t i = g->node.n; up && i-- > 0;)
-            grew |= spread_ties(g->node.at[i], false, true, mark);
+            grew |= spread_ties(w, g->node.at[i], false, mark);
     }
 }
 
@@ -202,9 +223,9 @@ static void mark_index_sources(const work *w, const qg_node **mark)
         for (uint32_t k = 0; k < n->n_in; k++) {
             const qg_value *v = n->in[k];
             const qg_node *p = v ? v->def : NULL;
-            if (p && is_value_slot(n, k) && qg_op_out_role(p->op, v->def_slot) == 's')
+            if (p && is_tied_slot(w, n, k) && qg_op_out_role(p->op, v->def_slot) == 's')
                 mark[n->id] = n;
-            else if (p && !is_value_slot(n, k) && w->paths)
+            else if (p && !is_tied_slot(w, n, k) && w->ppq)
                 mark[p->id] = p;
         }
     }
@@ -308,8 +329,12 @@ static const qg_node *clamped(const qg_node *n)
 static bool behind_float(const work *w, const qg_node *n)
 {
     const qg_node *p = clamped(n);
-    return p && p->platform != QG_PLATFORM_QUANTIZED && w->mode != ALL_IN &&
-           w->mode != PERSEUS;
+    if (!p || w->mode == ALL_IN || w->mode == PERSEUS)
+        return false;
+    if (w->ppq && w->mode == AGGRESSIVE) /* whether the backend can quantize p is asked
+                                            later */
+        return !w->from[p->id] || w->index[p->id] || w->shape[p->id];
+    return p->platform != QG_PLATFORM_QUANTIZED;
 }
 
 /* The last convolution's clamp lies between no two, and is free all the same. */

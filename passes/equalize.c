@@ -244,29 +244,33 @@ static const char *count_channels(const equalizer *e, pair *p)
     return NULL;
 }
 
-/* In order of node ids; a layer whose pair was refused is not asked again. */
+/* A layer whose pair was refused is not asked again. */
+static qg_status find_pair(equalizer *e, layer *l)
+{
+    const char *why = NULL;
+    pair p = { 0 };
+    QG_TRY(flood(e, l, &p, &why));
+    for (size_t k = 0; k < p.up.n; k++)
+        e->taken[p.up.at[k]->node->id] = 1;
+    if (!why)
+        why = count_channels(e, &p);
+    if (why)
+        return qg_pass_near_miss(e->env, "layers-in-a-row", l->node,
+                                 "beside its output there is %s", why);
+    QG_TRY(qg_pass_matched(e->env, "layers-in-a-row"));
+    return qg_vec_push(e->env->ctx, e->arena, &e->pair, p);
+}
+
+/* In order of node ids; PPQ takes those with a folded normalization last (D34), and the
+ * order of pairs shows in the scales. */
 static qg_status find_pairs(equalizer *e)
 {
-    qg_graph *g = e->env->graph;
-    for (size_t i = 0; i < g->node.n; i++) {
-        layer *l = e->of[i];
-        const char *why = NULL;
-        pair p = { 0 };
-        if (!l || e->taken[i])
-            continue;
-        QG_TRY(flood(e, l, &p, &why));
-        for (size_t k = 0; k < p.up.n; k++)
-            e->taken[p.up.at[k]->node->id] = 1;
-        if (!why)
-            why = count_channels(e, &p);
-        if (why) {
-            QG_TRY(qg_pass_near_miss(e->env, "layers-in-a-row", l->node,
-                                     "beside its output there is %s", why));
-            continue;
-        }
-        QG_TRY(qg_pass_matched(e->env, "layers-in-a-row"));
-        QG_TRY(qg_vec_push(e->env->ctx, e->arena, &e->pair, p));
-    }
+    const qg_graph *g = e->env->graph;
+    for (int turn = 0; turn < (e->ppq ? 2 : 1); turn++)
+        for (size_t i = 0; i < g->node.n; i++)
+            if (e->of[i] && !e->taken[i] &&
+                (!e->ppq || g->node.at[i]->normalizes == (turn == 1)))
+                QG_TRY(find_pair(e, e->of[i]));
     return QG_OK;
 }
 

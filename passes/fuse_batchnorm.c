@@ -28,11 +28,13 @@ static qg_status run(qg_pass_env *env)
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         bool done = false;
-        const qg_value *y = n->n_out > 0 ? n->out[0] : NULL;
+        qg_value *y = n->n_out > 0 ? n->out[0] : NULL;
         if (!n->dead && qg_node_has(n, QG_OP_NORMALIZE) && n->op->affine && n->n_in > 0)
             QG_TRY(qg_absorb(env, "compute-batchnorm", n, 0, &done));
-        if (done && y)
+        if (done && y) {
+            y->def->normalizes = true;
             QG_TRY(take_sum(env, y));
+        }
     }
     return QG_OK;
 }
