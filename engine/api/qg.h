@@ -230,7 +230,7 @@ typedef struct qg_stats_options {
     size_t samples;       /* look at the first ones only; 0: all */
     uint64_t first, end;  /* of these, first .. end - 1; end 0: up to the last */
     const char *channels; /* glob over values: a histogram per channel; NULL: none */
-    bool resume;          /* go on from FILE.part, when it is there */
+    bool resume;          /* go on from FILE.part, when it is there: of the same data */
     bool group;           /* share the samples with the other processes of mpirun */
     size_t memory;        /* bytes, at most, for statistics and workers; 0: any */
     unsigned jobs;        /* workers; 0: one per core */

@@ -191,15 +191,43 @@ static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
     return s;
 }
 
-/* What an earlier run left; it must be of the same model and data. */
-static qg_status resume(job *j)
+/* Merging asks for the same model; samples are the same when the data are, too, and
+ * they belong to this process. */
+static qg_status check_part(const job *j, const qg_stats *s, uint64_t first,
+                            uint64_t end)
+{
+    const qg_stats_manifest *have = &s->manifest, *want = &j->stats->manifest;
+    assert(first <= end);
+    if (strcmp(have->data, want->data) != 0 ||
+        strcmp(have->data_sha256, want->data_sha256) != 0)
+        return qg_fail(j->m->ctx, QG_EDATA,
+                       "stats: %.200s: is of data '%.100s', expected '%.100s'%s",
+                       j->part, have->data, want->data,
+                       strcmp(have->data, want->data) ? "" : " as it is now");
+    for (size_t i = 0; i < s->seen.n; i++) {
+        const qg_stats_range *r = &s->seen.at[i];
+        if (r->first < first || r->end > end)
+            return qg_fail(
+                j->m->ctx, QG_EDATA,
+                "stats: %.200s: has seen sample %llu, expected samples "
+                "%llu to %llu only",
+                j->part, (unsigned long long)(r->first < first ? r->first : r->end - 1),
+                (unsigned long long)first, (unsigned long long)end - 1);
+    }
+    return QG_OK;
+}
+
+/* What an earlier run left. */
+static qg_status resume(job *j, uint64_t first, uint64_t end)
 {
     assert(j->stats && j->part);
     qg_stats *s;
     if (!j->o->resume || access(j->part, F_OK) != 0)
         return QG_OK;
     QG_TRY(qg_stats_load(j->m->ctx, j->part, &s));
-    qg_status status = qg_stats_merge(j->stats, s, j->path, j->part);
+    qg_status status = check_part(j, s, first, end);
+    if (status == QG_OK)
+        status = qg_stats_merge(j->stats, s, j->path, j->part);
     qg_stats_free(s);
     return status;
 }
@@ -220,6 +248,21 @@ static qg_status stretch(const job *j, uint64_t *first, uint64_t *end)
     return QG_OK;
 }
 
+/* A glob that matches nothing is a typing error. */
+static qg_status check_channels(const job *j)
+{
+    for (size_t i = 0; i < j->stats->value.n; i++)
+        if (j->stats->value.at[i]->holds & QG_STATS_BY_CHANNEL)
+            return QG_OK;
+    return !j->o->channels
+               ? QG_OK
+               : qg_fail(
+                     j->m->ctx, QG_ECONFIG,
+                     "stats: --channels '%.100s': matches no value, expected a glob "
+                     "over values of the network after its rewrites",
+                     j->o->channels);
+}
+
 /* Everything but writing: after it the statistics of this process are complete. */
 static qg_status collect(job *j)
 {
@@ -230,7 +273,8 @@ static qg_status collect(job *j)
     QG_TRY(qg_stats_new(j->m->ctx, &j->stats));
     QG_TRY(fill_manifest(j));
     QG_TRY(qg_collect_values(j->m->graph, j->o->channels, j->stats));
-    QG_TRY(resume(j));
+    QG_TRY(check_channels(j));
+    QG_TRY(resume(j, first, end));
     qg_collect c = { .graph = j->m->graph,
                      .feed = &j->feed.feed,
                      .stats = j->stats,

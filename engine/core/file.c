@@ -83,6 +83,17 @@ qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, qg_file_request from, char **te
     return QG_OK;
 }
 
+/* What must not be replaced by renaming a file onto it; NULL: nothing is there, or a
+ * file.  A device would be gone for everybody. */
+static const char *in_the_way(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+        return NULL;
+    return S_ISDIR(st.st_mode) ? strerror(EISDIR)
+                               : "is a device, pipe or socket, expected a file";
+}
+
 /* The temporary stands in the target's folder: rename is atomic only within one file
  * system.  Its mode becomes that of a freshly made file, since mkstemp gives 0600. */
 qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
@@ -97,13 +108,14 @@ qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
     memcpy(w.target, path, n + 1);
     memcpy(w.temporary, path, n);
     memcpy(w.temporary + n, ".tmpXXXXXX", 11);
-    int fd = qg_is_directory(path) ? (errno = EISDIR, -1) : mkstemp(w.temporary);
+    const char *taken = in_the_way(path);
+    int fd = taken ? -1 : mkstemp(w.temporary);
     if (fd >= 0) {
         (void)fchmod(fd, 0644);
         w.stream = fdopen(fd, "wb");
     }
     if (!w.stream) {
-        qg_status s = refuse(ctx, "write", path, strerror(errno));
+        qg_status s = refuse(ctx, "write", path, taken ? taken : strerror(errno));
         if (fd >= 0) {
             (void)close(fd);
             (void)unlink(w.temporary);

@@ -57,7 +57,8 @@ typedef struct qg_writer {
 } qg_writer;
 
 /* Makes the temporary in the target's folder, since rename is atomic within one file
- * system only; its mode is 0644.  On failure nothing was made.
+ * system only; its mode is 0644.  On failure nothing was made.  A target that is there
+ * and no regular file is refused (QG_EIO): renaming would replace /dev/null.
  *
  *     qg_writer w;
  *     QG_TRY(qg_writer_open(ctx, path, &w));

@@ -1,8 +1,10 @@
 #include "engine/io/data_part.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/core/file.h"
 
@@ -151,6 +153,8 @@ qg_status qg_data_add(qg_ctx *ctx, qg_data *d, const char *path)
     if (qg_is_directory(path))
         return add_folder(ctx, d, path);
     const qg_data_kind *kind = kind_of(path);
+    if (!kind && access(path, F_OK) != 0)
+        return qg_fail(ctx, QG_EIO, "data: %.200s: %s", path, strerror(errno));
     if (!kind)
         return qg_fail(ctx, QG_ECONFIG,
                        "data: %.200s: expected .npy, .npz, .pb, an image, a folder of "

@@ -139,6 +139,33 @@ def same_snapshots(work, model, data, stats, backend):
        "op=Conv slot=out0 bits=4 observer=mse", "-o", f"{work}/four")
 
 
+def resumes_only_its_own(work):
+    """What FILE.part holds must be of the same data, and of the samples asked for."""
+    def leave(*arguments):
+        qg("stats", "collect", *arguments, "-o", f"{work}/left.qgs")
+        os.replace(f"{work}/left.qgs", f"{work}/r.qgs.part")
+
+    resume = ("stats", "collect", MODEL, "--resume", "-o", f"{work}/r.qgs", "-d")
+    for left, again, message in (
+            ((MODEL, "-d", DATA), ("random:20",), "r.qgs.part: is of data 'digits_test.npy', "
+             "expected 'random:20'"),
+            ((MODEL, "-d", DATA, "--slice", "5:40"), (DATA, "--slice", "10:30"),
+             "r.qgs.part: has seen sample 5, expected samples 10 to 29 only"),
+            ((MODEL, "-d", DATA, "--slice", "5:40"), (DATA, "-n", "30"),
+             "r.qgs.part: has seen sample 39, expected samples 0 to 29 only"),
+            (("tests/models/mnist-8.onnx", "-d", "random:3"), ("random:3",), "expected the same")):
+        leave(*left)
+        qg(*resume, *again, fails=message)
+        assert not os.path.exists(f"{work}/r.qgs"), message
+    with open(f"{work}/r.qgs.part", "wb") as f:
+        f.write(read(MODEL)[:1000])
+    qg(*resume, DATA, fails="r.qgs.part: byte 0: no statistics")
+    leave(MODEL, "-d", DATA, "--slice", "5:40")
+    qg(*resume, DATA)
+    qg("stats", "collect", MODEL, "-d", DATA, "-o", f"{work}/left.qgs")
+    assert read(f"{work}/r.qgs") == read(f"{work}/left.qgs")
+
+
 def says_how_far_samples_suffice(work):
     """Sample 40 alone reaches 3; of n equal samples the first is enough; and the answer of
     quantize, of its statistics and of derive is one."""
@@ -176,6 +203,8 @@ def refusals(work, stats):
        fails="samples 5:9000 of 599, expected a part of them")
     qg("stats", "collect", MODEL, "-d", DATA, "--max-mem", "1M", "-o", f"{work}/no",
        fails="expected at least that for --max-mem")
+    qg("stats", "collect", MODEL, "-d", DATA, "--channels", "conv9*", "-o", f"{work}/no",
+       fails="--channels 'conv9*': matches no value, expected a glob over values")
     damaged = bytearray(read(stats))
     damaged[len(damaged) // 2] ^= 1
     with open(f"{work}/damaged.qgs", "wb") as f:
@@ -225,6 +254,7 @@ def main():
         same_comparison(MODEL, DATA, stats)
         says_how_far_samples_suffice(work)
         refusals(work, stats)
+        resumes_only_its_own(work)
         agrees_with_numpy(work, stats)
         if os.path.exists(REAL):
             same_bytes_from_processes(work, REAL, "random:19")

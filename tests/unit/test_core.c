@@ -2,6 +2,7 @@
 #include "tests/support/test.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/core/file.h"
@@ -99,6 +100,12 @@ static void writer_leaves_nothing_behind(void **state)
         QG_OK);
     assert_string_equal(text, "whole");
     assert_int_equal(qg_file_write(ctx, dir, "x", 1), QG_EIO);
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0); /* it stands for /dev/null */
+    assert_fails(ctx, qg_file_write(ctx, path, "x", 1), QG_EIO,
+                 "is a device, pipe or socket, expected a file");
+    struct stat st;
+    assert_true(stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
     unlink(path);
     rmdir(dir);
     qg_ctx_free(ctx);

@@ -344,6 +344,7 @@ static void what_is_no_data_is_named(void **state)
                  "expected .npy, .npz, .pb, an image, a folder of these");
     assert_fails(f->t.ctx, open_data(f, f->folder, &d), QG_EDATA, "holds no .npy");
     assert_fails(f->t.ctx, open_data(f, "absent.npy", &d), QG_EIO, "No such file");
+    assert_fails(f->t.ctx, open_data(f, "absent", &d), QG_EIO, "absent: No such file");
     assert_fails(f->t.ctx, open_data(f, "tests/arrays/images", &d), QG_EDATA,
                  "an image for an input of float32[1,3], expected 4 axes");
     save(f, QG_F32, RANK(0, 1, 3));
