@@ -9,7 +9,8 @@
  *     2, 3, 4               int4                  uint4        21
  *     5 to 8                int8                  uint8        13
  *     9 to 16               int16                 uint16       21
- *     17 to 32              int32, constants only               13
+ *     17 to 32              int32, constants only (a bias in    13
+ *                           steps of input x weight)
  *     8, exponent 4 or 5    float8e4m3fn, float8e5m2            19
  *     the same, fnuz        float8e4m3fnuz, float8e5m2fnuz      19
  *     4, exponent 2         float4e2m1                          23
@@ -19,8 +20,14 @@
  *
  * Bias     has Q and DQ only where its TQC rounds.  ONNX Runtime, as it ships, turns a
  *          float bias behind quantized inputs into int32 in steps of input x weight
- *          by itself; a backend that says so (ort-int8) then agrees bit for bit, the
- *          others up to the flips that this causes.
+ *          by itself (WeightBiasQuantization); a backend that says so agrees, like
+ *          ort-int8, or any other with the --set of tests/scripts/test_export_ort.py.
+ *          Its kernels take every int32 bias for one of that scale, so another scale is
+ *          written as float values.
+ * Softmax  between Q and DQ becomes QLinearSoftmax there, which cuts off fractions of
+ *          codes.  Both measured with onnxruntime 1.31: every QLinearConv of Ultraface
+ *          gives the rounded exact result, and the outputs agree once bias and Softmax
+ *          do.
  * Names    of new values begin with the value they stand for: v_float (before
  *          rounding), v_clipped, v_quantized, v_dequantized, v_scale, v_zero_point; v
  *          itself is always what the readers of v see.  A number follows where a name

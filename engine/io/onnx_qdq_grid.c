@@ -91,6 +91,32 @@ static qg_onnx_grid for_trt(const qg_tqc *t, bool constant, qg_onnx_grid g)
     return g;
 }
 
+/* The record of the first input in that role; NULL: it has none. */
+static const qg_tqc *in_role(const qg_node *n, char role)
+{
+    for (uint32_t k = 0; n->tin && k < n->n_in; k++)
+        if (qg_op_in_role(n->op, k) == role)
+            return n->tin[k];
+    return NULL;
+}
+
+/* An int32 bias whose scale is not input x weight, both quantized: QGemm and QLinearConv
+ * add the codes to their accumulator without a look at the scale. */
+static bool is_foreign_bias(const qg_tqc *t)
+{
+    if (t->is_output || qg_op_in_role(t->node->op, t->slot) != 'b' ||
+        t->derive == QG_DERIVE_BIAS)
+        return false;
+    const qg_tqc *data = in_role(t->node, 'd'), *weight = in_role(t->node, 'w');
+    if (!data || !weight)
+        return false;
+    qg_qparam p = qg_tqc_param(t), x = qg_tqc_param(data), w = qg_tqc_param(weight);
+    for (size_t c = 0; x.n == 1 && c < w.n; c++)
+        if (p.n != w.n || p.scale[c] != x.scale[0] * w.scale[c])
+            return true;
+    return false;
+}
+
 qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement place)
 {
     const qg_scheme *s = &t->scheme;
@@ -101,6 +127,8 @@ qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement p
         return g;
     if (g.code == QG_I32 && has_offset(t))
         return fault("int32 has no zero point but 0");
+    if (g.code == QG_I32 && is_foreign_bias(t))
+        return fault("the scale of an int32 bias is read as input x weight");
     if (s->policy & QG_BLOCK && g.opset < 21)
         g.opset = 21;
     if (g.clip && !constant && s->policy & (QG_PER_CHANNEL | QG_BLOCK))

@@ -135,8 +135,7 @@ def qdq_endpoints(snapshot, graph):
 
     def unclipped(v):
         """What the Clip reads that stands before Q for fewer codes than its type has."""
-        clip = v in producer and v not in ours and producer[v].op_type == "Clip"
-        return producer[v].input[0] if clip else v
+        return producer[v].input[0] if v.endswith("_clipped") and v not in ours else v
 
     at = {}
     for n in snapshot.quant["nodes"]:
