@@ -41,7 +41,9 @@ typedef struct records {
 static qg_status add(records *r, qg_node *n, bool is_output, uint32_t slot,
                      const qg_scheme *s, qg_tqc **t)
 {
-    const float scale[] = { 0.05f, 0.02f, 0.01f };
+    const float weight[] = { 0.05f, 0.02f, 0.01f };
+    const float bias[] = { 0.05f * 0.05f, 0.05f * 0.02f, 0.05f * 0.01f };
+    const float *scale = s->bits == 32 ? bias : weight;
     QG_TRY(qg_quant_add(r->q, n, is_output, slot, s, t));
     QG_TRY(qg_tqc_set_param(r->q, *t, s->policy & QG_PER_CHANNEL ? 3 : 1, scale, NULL));
     QG_TRY(qg_tqc_set_state(r->q, *t, QG_TQC_ACTIVATED));
@@ -53,6 +55,8 @@ static qg_status fill(records *r)
     qg_scheme channel = int8, bias = int8;
     channel.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
     channel.axis = 0;
+    bias.policy = channel.policy;
+    bias.axis = 0;
     bias.bits = 32;
     bias.qmin = INT32_MIN;
     bias.qmax = INT32_MAX;
@@ -174,6 +178,14 @@ static void strict(void **state)
     assert_ok(ctx, export(ctx, &r, file, true, &lost));
     assert_int_equal(lost, 0);
     assert_int_equal(unlink(file), 0);
+    float *first = (float *)qg_tqc_param(r.bias).scale, said = *first;
+    *first = 1; /* of its own: kernels would read it as input x weight */
+    assert_fails(
+        ctx, export(ctx, &r, file, true, &lost), QG_EUNSUPPORTED,
+        "export: c.in2: format 'onnx-qdq' cannot say endpoint: written as "
+        "float values on its grid: the scale of an int32 bias is read as input "
+        "x weight (and 0 more)");
+    *first = said;
     assert_ok(ctx, qg_tqc_switch_off(r.q, r.out, false));
     assert_fails(ctx, export(ctx, &r, file, true, &lost), QG_EUNSUPPORTED,
                  "export: c.out0: format 'onnx-qdq' cannot say state: an endpoint that "
