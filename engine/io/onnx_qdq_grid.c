@@ -100,8 +100,8 @@ static const qg_tqc *in_role(const qg_node *n, char role)
     return NULL;
 }
 
-/* An int32 bias whose scale is not input x weight, both quantized: QGemm and QLinearConv
- * add the codes to their accumulator without a look at the scale. */
+/* An int32 bias whose scale is not input x weight, both quantized: QGemm and
+ * QLinearConv add the codes to their accumulator without a look at the scale. */
 static bool is_foreign_bias(const qg_tqc *t)
 {
     if (t->is_output || qg_op_in_role(t->node->op, t->slot) != 'b' ||

@@ -10,10 +10,10 @@
  *          travels.  Constants and rounded inputs are compared only.
  * Answer   a line of JSON per endpoint that rounds: elements, how many have the
  *          runtime's code, how many are more than a step off, the worst in steps.
- *          Where it is known what the runtime rounded: `rounding`, how many codes differ
- *          when we round that; and `apart`, the largest distance in steps between that
- *          and our unrounded value among elements with different codes.  rounding 0 and
- *          a small `apart` prove that sums differ in their last bits and nothing else.
+ *          Where it is known what the runtime rounded: `rounding`, how many codes
+ *          differ when we round that; and `apart`, the largest distance in steps
+ *          between that and our unrounded value among elements with different codes.
+ *          rounding 0 and a small `apart` prove that only last bits of sums differ.
  *
  * A step is the scale; under a floating-point policy, the distance to the next value of
  * the format. */
