@@ -362,7 +362,8 @@ static qg_status dropout_run(const qg_call *k)
     {                                                                                  \
         .name = "Dropout", .since = first, .until = last, .min_in = 1,                 \
         .max_in = inputs, .min_out = 1, .max_out = 2, .in_roles = "dfs",               \
-        .out_roles = "ds", .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_COPY,           \
+        .out_roles = "ds",                                                             \
+        .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_COPY | QG_OP_ELEMENTWISE,          \
         .prepare = dropout_prepare, .infer = dropout_infer, .run = dropout_run,        \
         .in_place = 1                                                                  \
     }
@@ -385,7 +386,8 @@ const qg_op qg_ops_shape[] = {
     ROW("Unsqueeze", 13,  0, 2, "ds", unsqueeze, axes),
     { .name = "Identity", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1,
       .max_out = 1, .in_roles = "d",
-      .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_HOMOGENEOUS | QG_OP_COPY,
+      .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_HOMOGENEOUS | QG_OP_COPY |
+                QG_OP_ELEMENTWISE,
       .infer = qg_infer_same, .run = qg_run_copy, .in_place = 1 },
     ROWDROP(1, 6, 1), ROWDROP(7, 9, 1), ROWDROP(10, 11, 1), ROWDROP(12, 0, 3),
     { 0 },

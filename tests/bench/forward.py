@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Float forward, batch 1, one thread: build/tests/bench_forward in turns with onnxruntime.
 
-    tests/bench/forward.py BUILD [ROUNDS]
+    tests/bench/forward.py BUILD [ROUNDS [MODEL...]]
 
 Prints time ratios (ours over theirs: below 1 we are faster) and plan memory over its lower
 bound.  The best of many interleaved runs counts; nothing is asserted."""
@@ -49,7 +49,7 @@ def main():
     build = sys.argv[1] if len(sys.argv) > 1 else "build"
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 10
     print(f"{'model':26} {'ours ms':>9} {'ort ms':>9} {'ratio':>7} {'plan/bound':>11}")
-    for path in MODELS:
+    for path in sys.argv[3:] or MODELS:
         if not os.path.exists(path):
             print(f"{os.path.basename(path):26} skipped: not there")
             continue
