@@ -118,10 +118,10 @@ MAPPED(elu,      ELU,      x < 0 ? a * expm1(x) : x)
 MAPPED(celu,     CELU,     x < 0 ? a * expm1(x / a) : x)
 MAPPED(selu,     SELU,     b * (x > 0 ? x : a * expm1(x)))
 MAPPED(swish,    SWISH,    x / (1 + exp(-a * x)))
+MAPPED(floor_,   FLOOR,    floor(x))
+MAPPED(ceil_,    CEIL,     ceil(x))
+MAPPED(round_,   ROUND,    rint(x))         /* half to even */
 OP(sqrt_,       sqrt(x))
-OP(floor_,      floor(x))
-OP(ceil_,       ceil(x))
-OP(round_,      rint(x))                    /* half to even */
 OP(reciprocal,  1 / x)
 OP(sin_,        sin(x))
 OP(cos_,        cos(x))
@@ -152,8 +152,8 @@ TABLE(gelu, ENTRIES_FLOAT(gelu))
 
 /* Comparisons are false for NaN, so NaN stays NaN. */
 #define UNIT(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v))
-OP(hard_sigmoid, UNIT(a *x + b))
-OP(hard_swish, x *UNIT(x / 6 + (real)0.5))
+MAPPED(hard_sigmoid, HARD_SIGMOID, UNIT(a *x + b))
+MAPPED(hard_swish, HARD_SWISH, x *UNIT((1.0 / 6) * x + 0.5))
 
 #define RELU (x < 0 ? 0 : x)
 SPANS_FLOAT(relu, RELU)

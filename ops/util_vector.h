@@ -35,7 +35,12 @@
     X(SWISH,    x / (1 + qg_exp_f32(-a * x)))                                          \
     X(GELU,     0.5f * x * (1 + qg_erf_f32(x * 0.70710678118654752440f)))              \
     X(GELU_TANH, 0.5f * x * (1 + qg_tanh_f32(0.79788456080286535588f *                 \
-                                             (x + 0.044715f * x * x * x))))
+                                             (x + 0.044715f * x * x * x))))            \
+    X(HARD_SIGMOID, unit(a * x + b))                                                   \
+    X(HARD_SWISH, x * unit((float)(1.0 / 6) * x + 0.5f))                               \
+    X(FLOOR,    floorf(x))                                                             \
+    X(CEIL,     ceilf(x))                                                              \
+    X(ROUND,    rintf(x)) /* half to even */
 /* clang-format on */
 
 /* Which function; index into qg_vector_row.map. */

@@ -22,6 +22,9 @@ INLINE float softplus(float x)
     return (x > 0 ? x : x != x ? x : 0) + qg_log1p_f32(qg_exp_f32(-fabsf(x)));
 }
 
+/* Comparisons are false for NaN, so NaN stays NaN. */
+INLINE float unit(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
+
 /* clang-format off */
 #define X(id, f)                                                                       \
     TARGET static void map_##id(const float *in, float *out, size_t n, float a,        \

@@ -1,8 +1,8 @@
 #include "passes/util_absorb.h"
 
 #include <assert.h>
-#include <math.h>
 
+#include "engine/ir/affine.h"
 #include "engine/ir/edit.h"
 #include "engine/quant/quirk.h"
 
@@ -14,10 +14,8 @@ typedef struct attempt {
     qg_value *mid;         /* p's output, n's input */
     uint32_t weight, bias; /* slots of p */
     int axis;              /* of output channels in the weight */
-    size_t channels;
-    float beta; /* p adds beta * bias */
-    double *scale, *shift;
-    bool scales; /* some scale is not 1 */
+    float beta;            /* p adds beta * bias */
+    qg_affine f;
 } attempt;
 
 /* Leaves the try with a near miss; the status is that of recording it. */
@@ -55,10 +53,11 @@ static qg_status check_parameters(attempt *a, bool *fits)
     const qg_tensor *out = &a->mid->type;
     if (out->rank < 2 || out->dim[1] < 1)
         MISS(a, "the number of its output channels is not known, expected a shape");
-    a->channels = (size_t)out->dim[1];
+    a->f.channels = (size_t)out->dim[1];
     int64_t count = b ? qg_tensor_count(b->constant) : 1;
     if (count != 1 && count != out->dim[1])
-        MISS(a, "its bias has %d elements, expected 1 or %zu", (int)count, a->channels);
+        MISS(a, "its bias has %d elements, expected 1 or %zu", (int)count,
+             a->f.channels);
     a->axis = a->p->op->weight_axis(a->p);
     QG_TRY(qg_attr_float(a->env->ctx, a->p, "beta", 1, &a->beta)); /* Gemm */
     if (a->env->backend && (a->env->backend->quirks & QG_QUIRK(PPQ_BATCHNORM_BETA)) &&
@@ -74,63 +73,36 @@ static qg_status check_parameters(attempt *a, bool *fits)
 static qg_status read_affine(attempt *a, bool *fits)
 {
     qg_ctx *ctx = a->env->ctx;
-    a->scale = QG_NEWN(a->env->graph->arena, 2 * a->channels, double);
-    if (!a->scale)
-        return qg_nomem(ctx);
-    a->shift = a->scale + a->channels;
-    qg_status s = a->n->op->affine(ctx, a->n, a->channels, a->scale, a->shift);
+    qg_arena *arena = a->env->graph->arena;
+    QG_TRY(qg_affine_identity(ctx, arena, a->f.channels, &a->f));
+    qg_status s = qg_affine_then(ctx, arena, a->n, &a->f);
     if (s == QG_EUNSUPPORTED)
         MISS(a, "%s", qg_ctx_message(ctx));
     QG_TRY(s);
-    for (size_t c = 0; c < a->channels; c++) {
-        a->scales |= a->scale[c] != 1;
-        if (!isfinite(a->scale[c]) || !isfinite(a->shift[c]))
-            MISS(a, "factor or shift of channel %zu is not finite, expected numbers",
-                 c);
-    }
-    const qg_tensor *w = a->p->in[a->weight]->constant;
-    bool fits_axis =
-        a->axis >= 0 && a->axis < w->rank && w->dim[a->axis] == (int64_t)a->channels;
-    if (a->scales && !fits_axis)
+    if (!qg_affine_fits(&a->f, a->p->in[a->weight]->constant, a->axis))
         MISS(a,
              "its weight does not count %zu output channels along one axis, expected "
              "a plain or ungrouped one",
-             a->channels);
+             a->f.channels);
     return QG_OK;
 }
 
-/* In double, rounded once: within the 1e-5 that canonical passes promise. */
 static qg_status scale_weight(attempt *a)
 {
     qg_graph *g = a->env->graph;
-    const qg_tensor *w = a->p->in[a->weight]->constant;
     qg_tensor *t;
-    QG_TRY(qg_tensor_clone(a->env->ctx, g->arena, w, &t));
-    int64_t inner = qg_dims_product(t, a->axis + 1, t->rank), n = qg_tensor_count(t);
-    assert(inner > 0 && n >= 0);
-    for (int64_t i = 0; i < n; i++)
-        t->f32[i] =
-            (float)((double)t->f32[i] * a->scale[i / inner % (int64_t)a->channels]);
+    QG_TRY(qg_affine_weight(a->env->ctx, g->arena, &a->f, a->p->in[a->weight]->constant,
+                            a->axis, &t));
     return qg_edit_give_constant(g, a->p, a->weight, a->p->name, t);
 }
 
-/* Gemm adds beta * bias, so the shift is divided by beta. */
 static qg_status move_bias(attempt *a)
 {
     qg_graph *g = a->env->graph;
     const qg_value *v = a->bias < a->p->n_in ? a->p->in[a->bias] : NULL;
-    const qg_tensor *b = v ? v->constant : NULL;
-    int64_t n = (int64_t)a->channels;
-    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
-    if (!t)
-        return qg_nomem(a->env->ctx);
-    qg_tensor_init(t, QG_F32, 1, &n);
-    QG_TRY(qg_tensor_alloc(a->env->ctx, g->arena, t));
-    bool one = b && qg_tensor_count(b) == 1;
-    for (int64_t c = 0; c < n; c++) {
-        double old = b ? (double)b->f32[one ? 0 : c] : 0;
-        t->f32[c] = (float)(old * a->scale[c] + a->shift[c] / (double)a->beta);
-    }
+    qg_tensor *t;
+    QG_TRY(qg_affine_bias(a->env->ctx, g->arena, &a->f, v ? v->constant : NULL, a->beta,
+                          &t));
     const char *name = qg_arena_printf(g->arena, "%s_bias", a->p->name);
     return name ? qg_edit_give_constant(g, a->p, a->bias, name, t)
                 : qg_nomem(a->env->ctx);
@@ -162,7 +134,7 @@ qg_status qg_absorb(qg_pass_env *env, const char *pattern, qg_node *n, uint32_t 
         QG_TRY(read_affine(&a, fits));
     if (!fit)
         return QG_OK;
-    if (a.scales)
+    if (a.f.scales)
         QG_TRY(scale_weight(&a));
     QG_TRY(move_bias(&a));
     qg_edit_absorb(env->graph, a.p, n);

@@ -421,7 +421,7 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
 {
     assert(c && p && out && p->groups > 0 && c->node->n_in > 1);
     *out = NULL;
-    const qg_tensor *bias = c->node->n_in > 2 ? c->in[2] : NULL;
+    const qg_tensor *bias = c->in[2];
     bool constants = c->in[1]->data && (!bias || bias->data);
     bool deep = p->in[0] > 1 || p->kernel[0] > 1 || p->out[0] > 1;
     if (!constants || !all_float(c) || any_empty(c) ||

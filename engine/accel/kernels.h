@@ -6,7 +6,9 @@
  *
  * Absorbed   clamps (op->clamp) that follow: min and max are exact, so the bits are
  *            those of separate nodes, but for a NaN, which a fused clamp turns into a
- *            limit
+ *            limit.  What is affine per channel (BatchNormalization) is multiplied
+ *            into the weights by the operator before it asks (ops/conv.c): such sums
+ *            are within 1e-5 of separate nodes
  * Threads    kernels are single-threaded; a kernel is shared by workers
  * Weights    packed once, while compiling
  *
@@ -27,10 +29,10 @@
 #include "engine/accel/accel.h"
 #include "engine/ir/kernel.h"
 
-/* c->in: x, w, b (or absent).  transposed: ConvTranspose, weights [in][out /
- * groups].
- * Weights must be constant.  *out lives in the plan's arena; QG_ENOMEM is the only
- * failure, everything else that a library refuses is *out == NULL. */
+/* c->in: x, w, b: three entries, b NULL when absent, whatever the node has.
+ * transposed: ConvTranspose, weights [in][out / groups].  Weights must be constant.
+ * *out lives in the plan's arena; QG_ENOMEM is the only failure, everything else that a
+ * library refuses is *out == NULL. */
 QG_NODISCARD qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p,
                                      bool transposed, qg_kernel **out);
 

@@ -26,7 +26,7 @@
 /* Whole-tensor orders only; see the file comment. */
 enum qg_layout { QG_LAYOUT_PLAIN, QG_LAYOUT_CHANNELS_LAST };
 
-enum { QG_MAX_ABSORBED = 3 }; /* nodes that one kernel may take over behind its own */
+enum { QG_MAX_ABSORBED = 6 }; /* nodes that one kernel may take over behind its own */
 
 /* What qg_op.compile answers with.  Made once per plan, shared by workers, hence
  * read-only while running but for `local`. */
