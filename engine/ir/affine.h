@@ -23,8 +23,8 @@ typedef struct qg_affine {
 QG_NODISCARD qg_status qg_affine_identity(qg_ctx *ctx, qg_arena *a, size_t channels,
                                           qg_affine *out);
 
-/* *f becomes `node` of *f: what op->affine says, which must be there.  QG_EUNSUPPORTED
- * when that is not affine for this many channels or a factor is not finite; *f stays. */
+/* *f becomes `node` of *f: what op->affine says, which must be there.
+ * QG_EUNSUPPORTED when that is not affine for this many channels or a factor is not finite; *f stays. */
 QG_NODISCARD qg_status qg_affine_then(qg_ctx *ctx, qg_arena *a, const qg_node *node,
                                       qg_affine *f);
 

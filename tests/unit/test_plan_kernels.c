@@ -104,8 +104,8 @@ static void absorbing_changes_no_bits(void **state)
 #define BATCH "b = BatchNormalization(i, scale, bias, bias, variance)\n"
 
 /* What a convolution multiplies into its weights, and what it leaves alone: two output
- * channels per group lie in one slice of the weights; a factor is not finite; a sum goes
- * along another axis than the channels. */
+ * channels per group lie in one slice of the weights; a factor is not finite; a sum
+ * goes along another axis than the channels. */
 /* clang-format off */
 static const struct {
     uint32_t absorbed;
