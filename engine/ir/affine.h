@@ -24,7 +24,8 @@ QG_NODISCARD qg_status qg_affine_identity(qg_ctx *ctx, qg_arena *a, size_t chann
                                           qg_affine *out);
 
 /* *f becomes `node` of *f: what op->affine says, which must be there.
- * QG_EUNSUPPORTED when that is not affine for this many channels or a factor is not finite; *f stays. */
+ * QG_EUNSUPPORTED when that is not affine for this many channels or a factor is not
+ * finite; *f stays. */
 QG_NODISCARD qg_status qg_affine_then(qg_ctx *ctx, qg_arena *a, const qg_node *node,
                                       qg_affine *f);
 
