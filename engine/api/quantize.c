@@ -68,19 +68,6 @@ static qg_status join_settings(job *j)
     return QG_OK;
 }
 
-/* Settings of passes that do not run would be refused. */
-static void drop_settings(qg_pipeline *p)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < p->setting.n; i++)
-        for (size_t k = 0; k < p->n; k++)
-            if (strcmp(p->setting.at[i].pass, p->pass[k]) == 0) {
-                p->setting.at[kept++] = p->setting.at[i];
-                break;
-            }
-    p->setting.n = kept;
-}
-
 /* `stop_after`: the pipeline up to this pass, the first of that name. */
 static qg_status stop_early(job *j)
 {
@@ -90,8 +77,7 @@ static qg_status stop_early(job *j)
         return QG_OK;
     for (size_t i = 0; i < p->n; i++)
         if (strcmp(p->pass[i], name) == 0) {
-            p->n = i + 1;
-            drop_settings(p);
+            qg_pipeline_cut(p, i + 1);
             return QG_OK;
         }
     return qg_fail(j->m->ctx, QG_ECONFIG,

@@ -64,19 +64,13 @@ static qg_status make_canonical(job *j)
     QG_TRY(qg_pipeline_load(ctx, j->arena, "default", search, &p));
     while (n < p.n && strcmp(p.pass[n], "dispatch") != 0)
         n++;
-    size_t kept = 0; /* settings of passes that run */
-    for (size_t i = 0; i < p.setting.n; i++)
-        for (size_t k = 0; k < n; k++)
-            if (strcmp(p.setting.at[i].pass, p.pass[k]) == 0) {
-                p.setting.at[kept++] = p.setting.at[i];
-                break;
-            }
+    qg_pipeline_cut(&p, n);
     qg_pass_env env = {
         .ctx = ctx,
         .graph = j->m->graph,
         .options = {.reference = j->o->reference_kernels,
                     .setting = p.setting.at,
-                    .n_setting = kept}
+                    .n_setting = p.setting.n}
     };
     return qg_pass_run_all(&env, qg_passes, p.pass, n);
 }

@@ -94,8 +94,25 @@ static qg_status report_file(qg_report *r, const qg_stats *s)
     return report_ranges(r, s);
 }
 
+/* Which of n files has a sample of s; the first when none can be read again. */
+static const char *who_overlaps(qg_ctx *ctx, const char *const *path, size_t n,
+                                const qg_stats *s)
+{
+    assert(n >= 1);
+    for (size_t k = 0; k < n; k++) {
+        qg_stats *other;
+        if (qg_stats_load(ctx, path[k], &other) != QG_OK)
+            break;
+        bool clash = qg_stats_overlap(other, s);
+        qg_stats_free(other);
+        if (clash)
+            return path[k];
+    }
+    return path[0];
+}
+
 /* One file after the other into the first.  A message about samples that were seen
- * twice names the two files that share them: those before are looked at again then. */
+ * twice names the two files that share them: those before are read again then. */
 static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
                            qg_stats *into)
 {
@@ -103,18 +120,8 @@ static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
     for (size_t i = 1; i < n; i++) {
         qg_stats *s;
         QG_TRY(qg_stats_load(ctx, path[i], &s));
-        const char *first = path[0];
-        for (size_t k = 0; k < i; k++) { /* who has the sample that overlaps */
-            qg_stats *other;
-            if (qg_stats_load(ctx, path[k], &other) != QG_OK)
-                break;
-            bool clash = qg_stats_overlap(other, s);
-            qg_stats_free(other);
-            if (clash) {
-                first = path[k];
-                break;
-            }
-        }
+        const char *first =
+            qg_stats_overlap(into, s) ? who_overlaps(ctx, path, i, s) : path[0];
         qg_status status = qg_stats_merge(into, s, first, path[i]);
         qg_stats_free(s);
         QG_TRY(status);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/io/backend_yaml_parts.h"
 
@@ -93,4 +94,18 @@ qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search
     p.file = file->file;
     *out = p;
     return QG_OK;
+}
+
+void qg_pipeline_cut(qg_pipeline *p, size_t n)
+{
+    size_t kept = 0;
+    assert(n <= p->n);
+    p->n = n;
+    for (size_t i = 0; i < p->setting.n; i++)
+        for (size_t k = 0; k < n; k++)
+            if (strcmp(p->setting.at[i].pass, p->pass[k]) == 0) {
+                p->setting.at[kept++] = p->setting.at[i];
+                break;
+            }
+    p->setting.n = kept;
 }

@@ -31,4 +31,8 @@ typedef struct qg_pipeline {
 QG_NODISCARD qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name,
                                         qg_search search, qg_pipeline *out);
 
+/* Keeps the first n passes and what is said about them: settings of passes that do not
+ * run would be refused. */
+void qg_pipeline_cut(qg_pipeline *p, size_t n);
+
 #endif

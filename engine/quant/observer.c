@@ -305,6 +305,7 @@ qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
     *out = (qg_qparam){ o->channels, f.scale, f.offset };
     return QG_OK;
 }
+
 qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
 {
     assert(q && t);
