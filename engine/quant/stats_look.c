@@ -25,16 +25,19 @@ static bool is_channels_last(const qg_tensor *x)
     return memcmp(last.stride, x->stride, (size_t)x->rank * sizeof x->stride[0]) == 0;
 }
 
-/* Channels-last memory is read as it is where channels are told apart along axis 1;
- * everything else that is not plain is copied. */
+/* Channels-last memory is read as it is where channels are told apart along axis 1, and
+ * where neither channels nor the order of a sum matter; everything else that is not
+ * plain is copied. */
 static qg_status open_view(qg_ctx *ctx, const qg_stats_value *v, const qg_tensor *x,
                            qg_arena *scratch, view *out)
 {
     assert(x->dtype == QG_F32 && x->data && v->axis < x->rank);
     qg_tensor plain = *x;
-    bool direct = v->axis == 1 && v->channels >= FEW_CHANNELS &&
-                  !(v->holds & QG_STATS_BY_CHANNEL) && is_channels_last(x);
-    if (!direct && !qg_tensor_is_plain(x)) {
+    bool last = is_channels_last(x);
+    bool direct = last && v->axis == 1 && v->channels >= FEW_CHANNELS &&
+                  !(v->holds & QG_STATS_BY_CHANNEL);
+    bool any_order = last && v->axis < 0 && !(v->holds & QG_STATS_MOMENTS);
+    if (!direct && !any_order && !qg_tensor_is_plain(x)) {
         qg_tensor_set_plain(&plain);
         plain.data = qg_arena_raw(scratch, (size_t)qg_tensor_count(x), sizeof(float));
         if (!plain.data)

@@ -358,6 +358,43 @@ static void samples_of_parts_are_counted(void **state)
     qg_stats_free(s);
 }
 
+/* Channels not told apart: with sums and without, the layout does not show, nor where
+ * a NaN lies. */
+static void layouts_of_one_channel_are_one(void **state)
+{
+    enum { COUNT = 2 * 9 * 15 };
+    qg_ctx *ctx = *state;
+    const int64_t dim[] = { 2, 9, 3, 5 };
+    float plain[COUNT], last[COUNT];
+    qg_rng rng = { 8 };
+    qg_stats *s[2];
+    for (int bad = 0; bad < 2; bad++)
+        for (unsigned holds = 0; holds < 4; holds++) {
+            qg_stats_value *v[2];
+            for (size_t i = 0; i < COUNT; i++)
+                plain[i] = qg_rng_below(&rng, 5) ? qg_rng_range(&rng, -3, 9) : 0;
+            if (bad) {
+                plain[7] = NAN;
+                plain[200] = -INFINITY;
+            }
+            qg_tensor x = tensor(plain, 4, dim), y = x;
+            qg_tensor_set_channels_last(&y);
+            y.f32 = last;
+            qg_tensor_copy(&x, &y);
+            for (int k = 0; k < 2; k++) {
+                assert_ok(ctx, qg_stats_new(ctx, &s[k]));
+                assert_ok(ctx, qg_stats_add_value(s[k], "v", &x, -1, holds, &v[k]));
+                look_and_add(ctx, v[k], 5, k ? &y : &x);
+            }
+            assert_same(v[0], v[1]);
+            qg_stats_channel all = qg_stats_total(v[1]);
+            assert_true(all.count == COUNT - 2 * (size_t)bad &&
+                        all.nans == (size_t)bad);
+            qg_stats_free(s[0]);
+            qg_stats_free(s[1]);
+        }
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, open_context, close_context)
 
 QG_TEST_MAIN(T(every_kernel_gives_the_same_bits), T(a_tensor_is_counted_in_any_layout),
@@ -365,4 +402,5 @@ QG_TEST_MAIN(T(every_kernel_gives_the_same_bits), T(a_tensor_is_counted_in_any_l
              T(sizes_that_do_not_fit_are_refused),
              T(any_split_and_order_gives_the_same_bytes),
              T(what_does_not_belong_together_is_not_merged),
-             T(samples_are_a_set_of_ranges), T(samples_of_parts_are_counted))
+             T(samples_are_a_set_of_ranges), T(samples_of_parts_are_counted),
+             T(layouts_of_one_channel_are_one))
