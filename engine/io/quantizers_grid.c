@@ -14,19 +14,19 @@ static const struct {
     uint8_t bits, exponent_bits, variant;
     int64_t qmin, qmax;
 } code_types[] = {
-    {QG_I2,          2,  0, 0,             -2,         1         },
-    { QG_U2,         2,  0, 0,             0,          3         },
-    { QG_I4,         4,  0, 0,             -8,         7         },
-    { QG_U4,         4,  0, 0,             0,          15        },
-    { QG_I8,         8,  0, 0,             INT8_MIN,   INT8_MAX  },
-    { QG_U8,         8,  0, 0,             0,          UINT8_MAX },
-    { QG_I16,        16, 0, 0,             INT16_MIN,  INT16_MAX },
-    { QG_U16,        16, 0, 0,             0,          UINT16_MAX},
-    { QG_I32,        32, 0, 0,             INT32_MIN,  INT32_MAX },
-    { QG_F8E4M3FN,   8,  4, 0,             -INT64_MAX, INT64_MAX },
-    { QG_F8E5M2,     8,  5, 0,             -INT64_MAX, INT64_MAX },
-    { QG_F8E4M3FNUZ, 8,  4, QG_FLOAT_FNUZ, -INT64_MAX, INT64_MAX },
-    { QG_F8E5M2FNUZ, 8,  5, QG_FLOAT_FNUZ, -INT64_MAX, INT64_MAX },
+    {QG_I2,          2,  0, 0,             -2,        1         },
+    { QG_U2,         2,  0, 0,             0,         3         },
+    { QG_I4,         4,  0, 0,             -8,        7         },
+    { QG_U4,         4,  0, 0,             0,         15        },
+    { QG_I8,         8,  0, 0,             INT8_MIN,  INT8_MAX  },
+    { QG_U8,         8,  0, 0,             0,         UINT8_MAX },
+    { QG_I16,        16, 0, 0,             INT16_MIN, INT16_MAX },
+    { QG_U16,        16, 0, 0,             0,         UINT16_MAX},
+    { QG_I32,        32, 0, 0,             INT32_MIN, INT32_MAX },
+    { QG_F8E4M3FN,   8,  4, 0,             -448,      448       },
+    { QG_F8E5M2,     8,  5, 0,             -57344,    57344     },
+    { QG_F8E4M3FNUZ, 8,  4, QG_FLOAT_FNUZ, -240,      240       },
+    { QG_F8E5M2FNUZ, 8,  5, QG_FLOAT_FNUZ, -57344,    57344     },
 };
 
 static bool scheme_of_type(qg_dtype codes, qg_scheme *s)

@@ -50,6 +50,7 @@ typedef struct fixture {
     qg_rng rng;
     char folder[40];
     qg_rounding rounding; /* the format's own */
+    bool float8;          /* it can say floating-point grids */
     const char *file, *model;
 } fixture;
 
@@ -74,15 +75,28 @@ static void teardown(fixture *f)
 
 /* --- random snapshots --- */
 
+/* E4M3 or E5M2, whole. */
+static void make_float8(qg_rng *r, qg_scheme *s)
+{
+    bool wide = qg_rng_below(r, 2) == 0;
+    s->policy = (uint16_t)((s->policy & (QG_PER_TENSOR | QG_PER_CHANNEL)) |
+                           QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2);
+    s->rounding = QG_ROUND_HALF_EVEN;
+    s->bits = 8;
+    s->exponent_bits = wide ? 5 : 4;
+    s->qmax = wide ? 57344 : 448;
+    s->qmin = -s->qmax;
+}
+
 static qg_scheme random_scheme(fixture *f, const qg_tensor *type, bool constant)
 {
     qg_rng *r = &f->rng;
-    static const uint8_t bits[] = { 8, 8, 8, 4, 6, 7 };
+    static const uint8_t bits[] = { 8, 8, 8, 4, 16, 6, 7 };
     qg_scheme s = { .rounding = (uint8_t)f->rounding, .axis = -1, .bits = 8 };
     bool channel = type->rank >= 2 && qg_rng_below(r, 3) == 0;
     bool symmetric = constant || qg_rng_below(r, 2) == 0;
     int64_t half;
-    s.bits = bits[qg_rng_below(r, constant ? 6 : 4)];
+    s.bits = bits[qg_rng_below(r, constant ? 7 : 5)];
     half = INT64_C(1) << (s.bits - 1);
     s.policy = (uint16_t)(QG_LINEAR | (channel ? QG_PER_CHANNEL : QG_PER_TENSOR) |
                           (symmetric ? QG_SYMMETRIC : QG_ASYMMETRIC));
@@ -92,6 +106,8 @@ static qg_scheme random_scheme(fixture *f, const qg_tensor *type, bool constant)
     s.qmax = s.qmin + 2 * half - 1;
     if (symmetric && qg_rng_below(r, 3) == 0)
         s.qmin++;
+    if (f->float8 && qg_rng_below(r, 4) == 0)
+        make_float8(r, &s);
     return s;
 }
 
@@ -195,6 +211,7 @@ static bool round_trip(fixture *f, const char *format, const char *const *option
     const qg_format *row;
     assert_ok(f->ctx, qg_format_named(f->ctx, format, &row));
     f->rounding = row->rounding;
+    f->float8 = row->says & QG_SAYS_FLOATING;
     qg_quant *q = random_snapshot(f, &backend);
     qg_export e = {
         .ctx = f->ctx, .quant = q, .info = &info, .path = pair ? f->file : f->model

@@ -1,0 +1,116 @@
+#!/usr/bin/env python3
+"""import(export(x)) is x up to the loss report: models x backends and schemes x formats.
+
+Exact   where the report says that nothing computed is lost, the imported snapshot gives
+        the same bits for 4 samples
+Again   what is imported loses nothing that is computed when it is exported once more in
+        the same format, and comes back the same
+Scales  every scale (and offset) of an endpoint that rounds is that of one which rounded
+        before, but for last bits that the report tells
+
+usage: test_round_trips.py [MODEL...]     digits; with QG_ALL=1 every model that is here
+Skipped (77) without numpy and onnx."""
+import json
+import os
+import pathlib
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+import agreement
+
+ACTIVATION = "op=* slot=[input,output] "
+WEIGHT = "op=[Conv,Gemm,MatMul] slot=weight constant=yes "
+FLOAT8 = "policy={},floating,symmetric,power-of-2 exponent-bits=4 range=-448,448"
+CASES = {  # backend and options of qg quantize
+    "trt-int8": (), "openvino-int8": (), "ncnn-int8": (), "ppl-dsp-int8": (),
+    "ort-int8": (), "nxp-int8": (), "xnnpack-int8": (), "trt-fp8": (), "tflite-int8": (),
+    "int4": ("trt-int8", WEIGHT + "bits=4 range=-8,7"),
+    "int16": ("trt-int8", ACTIVATION + "bits=16 range=-32768,32767"),
+    "float8": ("trt-int8", ACTIVATION + FLOAT8.format("per-tensor"),
+               WEIGHT + FLOAT8.format("per-channel")),
+    "per tensor": ("trt-int8", WEIGHT + "policy=per-tensor,linear,symmetric"),
+    "unsigned": ("openvino-int8", "pass=unsigned-activations run=yes"),
+    "levels": ("ppl-dsp-int8", ACTIVATION + "rounding=half-even-level"),
+}
+FORMATS = {"onnx-qdq": "onnx", "openvino-fq": "onnx", "ppq-json": "json"}
+LEAST_EXACT = 0.4  # of all round trips
+assert onnx
+
+
+def roundings(folder):
+    """{(scale, offset)} of what rounds."""
+    quant = json.loads(pathlib.Path(folder, "quant.json").read_text())
+    return {(tuple(np.float32(t["scale"]).tolist()), tuple(t["offset"] or [0]))
+            for t in quant["tqcs"] if t["scale"] and t["state"] in (
+                "ACTIVATED", "PASSIVE", "BAKED", "PASSIVE_BAKED")}
+
+
+def there_and_back(snapshot, format_name, work):
+    """The imported folder, the report, or None where the format refuses."""
+    file = f"{work}.{FORMATS[format_name]}"
+    model = ["--model", f"{work}.onnx"] if format_name == "ppq-json" else []
+    report = json.loads(agreement.qg("export", snapshot, "--format", format_name, "-o", file,
+                                     "--json"))
+    agreement.qg("import", file, "--format", format_name, *model, "-o", work)
+    return report
+
+
+def simulated(snapshot, data, folder):
+    agreement.qg("run", snapshot, "-d", data, "-o", folder)
+    return {f.name: f.read_bytes() for f in sorted(pathlib.Path(folder).glob("*.npy"))}
+
+
+def check(s, want, format_name, folder):
+    """('exact', 'told', or what is wrong)."""
+    once, twice = f"{folder}/once", f"{folder}/twice"
+    report = there_and_back(s.path, format_name, once)
+    got = simulated(once, s.data, once + ".out")
+    told = report["lost_and_computed"] or \
+        any("last bit" in row["meaning"] for row in report["losses"])
+    if not told and got != want:
+        return "other results without a word in the report"
+    strange = roundings(once) - roundings(s.path)
+    if strange and format_name == "onnx-qdq":
+        return f"scales that nobody had: {list(strange)[:1]}"
+    again = there_and_back(once, format_name, twice)
+    if again["lost_and_computed"]:
+        return f"loses again: {[r for r in again['losses'] if r['computes']][:1]}"
+    if simulated(twice, s.data, twice + ".out") != got:
+        return "a second round trip gives other results"
+    return "told" if told else "exact"
+
+
+def main():
+    wanted = sys.argv[1:] or (None if os.environ.get("QG_ALL") else ["digits"])
+    count, bad = {"exact": 0, "told": 0}, 0
+    for name, path, x in agreement.models():
+        for case, (*options,) in CASES.items():
+            if wanted is not None and name not in wanted:
+                continue
+            backend, *sets = options or [case]
+            words = [w for text in sets for w in ("--set", text)]
+            with tempfile.TemporaryDirectory() as folder:
+                s = agreement.Snapshot(f"{folder}/s", path, backend, x[:4], *words)
+                want = simulated(s.path, s.data, f"{folder}/want")
+                for format_name in FORMATS:
+                    where = pathlib.Path(folder, format_name)
+                    where.mkdir()
+                    verdict = check(s, want, format_name, where)
+                    if verdict in count:
+                        count[verdict] += 1
+                        continue
+                    print(f"FAILED {name} {case} {format_name}: {verdict}")
+                    bad += 1
+    print(count)
+    return 1 if bad or count["exact"] < LEAST_EXACT * sum(count.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
