@@ -261,15 +261,14 @@ static qg_status find_pair(equalizer *e, layer *l)
     return qg_vec_push(e->env->ctx, e->arena, &e->pair, p);
 }
 
-/* In order of node ids; PPQ takes those with a folded normalization last (D34), and the
- * order of pairs shows in the scales. */
+/* In order of node ids, those that PPQ lists last behind the others: the order of pairs
+ * shows in the scales. */
 static qg_status find_pairs(equalizer *e)
 {
     const qg_graph *g = e->env->graph;
-    for (int turn = 0; turn < (e->ppq ? 2 : 1); turn++)
+    for (int last = 0; last < 2; last++)
         for (size_t i = 0; i < g->node.n; i++)
-            if (e->of[i] && !e->taken[i] &&
-                (!e->ppq || g->node.at[i]->normalizes == (turn == 1)))
+            if (e->of[i] && !e->taken[i] && g->node.at[i]->listed_last == last)
                 QG_TRY(find_pair(e, e->of[i]));
     return QG_OK;
 }

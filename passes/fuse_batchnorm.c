@@ -2,7 +2,8 @@
  * the compute node before it:
  *     scale * (w x + b) + shift  ==  (scale w) x + (scale b + shift)
  * Any rank.  What can not be moved stays, with a near miss that says why.  A sum with a
- * constant behind it, which fuse-bias could not reach before, goes along. */
+ * constant behind it, which fuse-bias could not reach before, goes along.
+ * PPQ makes the compute node anew and lists it last (D34). */
 #include "engine/quant/quirk.h"
 #include "passes/passes.h"
 #include "passes/util_absorb.h"
@@ -25,6 +26,7 @@ static qg_status take_sum(qg_pass_env *env, const qg_value *y)
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
+    bool ppq = env->backend && (env->backend->quirks & QG_QUIRK(PPQ_BATCHNORM_BETA));
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         bool done = false;
@@ -32,7 +34,7 @@ static qg_status run(qg_pass_env *env)
         if (!n->dead && qg_node_has(n, QG_OP_NORMALIZE) && n->op->affine && n->n_in > 0)
             QG_TRY(qg_absorb(env, "compute-batchnorm", n, 0, &done));
         if (done && y) {
-            y->def->normalizes = true;
+            y->def->listed_last = ppq;
             QG_TRY(take_sum(env, y));
         }
     }

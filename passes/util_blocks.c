@@ -57,33 +57,40 @@ static const qg_node *only_reader(const qg_node *n)
     return NULL;
 }
 
-/* The readers of n join the waiting ones, each once. */
-static qg_status wait_for_readers(search *s, const qg_node *n)
+/* Each reader of v once: of those that PPQ lists last, or of the others. */
+static qg_status wait_for(search *s, const qg_value *v, bool last)
 {
-    for (uint32_t k = 0; k < n->n_out; k++)
-        for (size_t i = 0; n->out[k] && i < n->out[k]->use.n; i++) {
-            const qg_node *reader = n->out[k]->use.at[i].node;
-            if (s->state[reader->id])
-                continue;
-            s->state[reader->id] = WAITING;
-            QG_TRY(qg_vec_push(s->g->ctx, s->arena, &s->waiting, reader));
-        }
+    for (size_t i = 0; v && i < v->use.n; i++) {
+        const qg_node *reader = v->use.at[i].node;
+        if (s->state[reader->id] || reader->listed_last != last)
+            continue;
+        s->state[reader->id] = WAITING;
+        QG_TRY(qg_vec_push(s->g->ctx, s->arena, &s->waiting, reader));
+    }
     return QG_OK;
 }
 
-/* Of least depth, then of least id. */
+static qg_status wait_for_readers(search *s, const qg_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out; k++) {
+        QG_TRY(wait_for(s, n->out[k], false));
+        QG_TRY(wait_for(s, n->out[k], true));
+    }
+    return QG_OK;
+}
+
+/* Of least depth, then whoever has waited longest. */
 static const qg_node *take_nearest(search *s)
 {
     size_t best = 0;
     assert(s->waiting.n > 0);
-    for (size_t i = 1; i < s->waiting.n; i++) {
-        const qg_node *a = s->waiting.at[i], *b = s->waiting.at[best];
-        int d = s->depth[a->id] - s->depth[b->id];
-        if (d < 0 || (d == 0 && a->id < b->id))
+    for (size_t i = 1; i < s->waiting.n; i++)
+        if (s->depth[s->waiting.at[i]->id] < s->depth[s->waiting.at[best]->id])
             best = i;
-    }
     const qg_node *n = s->waiting.at[best];
-    s->waiting.at[best] = s->waiting.at[--s->waiting.n];
+    s->waiting.n--;
+    memmove(&s->waiting.at[best], &s->waiting.at[best + 1],
+            (s->waiting.n - best) * sizeof *s->waiting.at);
     return n;
 }
 
@@ -192,11 +199,11 @@ qg_status qg_blocks_find(const qg_graph *g, int limit, qg_arena *a, qg_blocks *o
     if (!s.depth || !s.state || !s.inside || !s.taken)
         return qg_nomem(g->ctx);
     measure_depth(&s);
-    for (size_t i = 0; i < n; i++) {
-        const qg_node *start = g->node.at[i], *end = start;
+    for (size_t i = 0; i < 2 * n; i++) { /* what PPQ lists last in a second turn */
+        const qg_node *start = g->node.at[i % n], *end = start;
         qg_block b;
-        if (s.taken[i] || start->platform != QG_PLATFORM_QUANTIZED ||
-            !qg_node_has(start, QG_OP_COMPUTE))
+        if (s.taken[i % n] || start->platform != QG_PLATFORM_QUANTIZED ||
+            start->listed_last != (i >= n) || !qg_node_has(start, QG_OP_COMPUTE))
             continue;
         QG_TRY(find_end(&s, start, limit, &end));
         QG_TRY(make_block(&s, start, end, &b));

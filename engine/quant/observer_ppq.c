@@ -283,7 +283,6 @@ static qg_status isotone_finish(qg_ctx *ctx, const qg_observe *o, const void *st
     if (!s->flat && s->row.n > 0) {
         double l1 = (double)s->row.at[s->row.n - 1].first;
         l1 = is_symmetric(o) ? fabs(l1) : l1;
-        out->low[0] = fmin(l1, 0);
         out->high[0] = fmax(l1, 0);
     }
     return QG_OK;

@@ -47,7 +47,8 @@
     X(PPQ_BIAS_ADD_RANK,      "ppq-bias-add-rank",                             \
       "D05: a convolution takes a constant sum as bias only in its weight's rank") \
     X(PPQ_BATCHNORM_BETA,     "ppq-batchnorm-ignores-beta",                    \
-      "D34: folding BatchNormalization into Gemm does not look at beta")       \
+      "D34: folding BatchNormalization into Gemm does not look at beta; a "    \
+      "node that takes one in comes last")                                     \
     X(PPQ_ALIGN_FLOATING,     "ppq-align-floating",                            \
       "D04: align-to-large gives floating inputs the least scale there is")    \
     X(PPQ_PERSEUS_BOTH_WAYS,  "ppq-perseus-both-ways",                         \
