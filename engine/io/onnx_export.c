@@ -427,15 +427,10 @@ static qg_status add_opsets(struct exporter *e, model_proto *m)
     return QG_OK;
 }
 
-/* The keys that the ONNX manual names for per-tensor and per-axis parameters. */
 static qg_status add_annotation(struct exporter *e, const qg_onnx_annotation *a,
                                 graph_proto *g)
 {
     Onnx__TensorAnnotation *m = message(e, &onnx__tensor_annotation__descriptor);
-    const qg_onnx_property where[] = {
-        {"SCALE_TENSOR",       a->scale     },
-        { "ZERO_POINT_TENSOR", a->zero_point},
-    };
     if (!m)
         return qg_nomem(e->ctx);
     m->tensor_name = unconst(a->tensor);
@@ -444,7 +439,7 @@ static qg_status add_annotation(struct exporter *e, const qg_onnx_annotation *a,
         return qg_nomem(e->ctx);
     for (size_t i = 0; i < 2; i++)
         QG_TRY(add_entry(e, &m->quant_parameter_tensor_names,
-                         &m->n_quant_parameter_tensor_names, &where[i]));
+                         &m->n_quant_parameter_tensor_names, &a->parameter[i]));
     g->quantization_annotation[g->n_quantization_annotation++] = m;
     return QG_OK;
 }

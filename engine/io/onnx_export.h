@@ -24,10 +24,12 @@ typedef struct qg_onnx_property {
     const char *key, *value;
 } qg_onnx_property;
 
-/* An entry of quantization_annotation: the initializers that hold scale and zero point
- * of a tensor.  No runtime reads it; Netron shows it beside the tensor. */
+/* An entry of quantization_annotation: which initializers hold the grid of a tensor.  No
+ * runtime reads it; Netron shows it beside the tensor.  ONNX has the keys SCALE_TENSOR
+ * and ZERO_POINT_TENSOR; limits of a FakeQuantize have LOW_TENSOR and HIGH_TENSOR. */
 typedef struct qg_onnx_annotation {
-    const char *tensor, *scale, *zero_point; /* names of values */
+    const char *tensor;            /* name of a value */
+    qg_onnx_property parameter[2]; /* value: name of an initializer */
 } qg_onnx_annotation;
 
 typedef struct qg_export_options {

@@ -153,7 +153,11 @@ static qg_status grid_of(builder *b, const qg_tqc *t, qg_dtype code, const qg_te
 
 static qg_status annotate(builder *b, const qg_value *v, const grid_values *grid)
 {
-    qg_onnx_annotation a = { v->name, grid->scale->name, grid->zero->name };
+    qg_onnx_annotation a = {
+        v->name,
+        {{ "SCALE_TENSOR", grid->scale->name },
+                { "ZERO_POINT_TENSOR", grid->zero->name }}
+    };
     return qg_vec_push(b->ctx, b->e->arena, &b->annotation, a);
 }
 

@@ -1,8 +1,30 @@
 /* openvino_fq.c -- the format openvino-fq: FakeQuantize in an ONNX model, as NNCF and
  * MQBench write it and OpenVINO reads it.  What is said where: openvino_graph.h. */
+#include <assert.h>
+
 #include "engine/io/onnx_export.h"
 #include "engine/io/openvino_graph.h"
 #include "engine/io/quantizers.h"
+
+/* The limits of every FakeQuantize, beside the value that it makes. */
+static qg_status annotate(qg_export *e, qg_export_options *o)
+{
+    const qg_graph *g = e->graph;
+    qg_onnx_annotation *a = QG_NEWN(e->arena, g->node.n + 1, qg_onnx_annotation);
+    if (!a)
+        return qg_nomem(e->ctx);
+    o->annotation = a;
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        if (qg_is_fake_quantize(n->op))
+            a[o->n_annotation++] = (qg_onnx_annotation){
+                n->out[0]->name,
+                {{ "LOW_TENSOR", n->in[1]->name }, { "HIGH_TENSOR", n->in[2]->name }}
+            };
+    }
+    assert(o->n_annotation <= g->node.n);
+    return QG_OK;
+}
 
 static qg_status write(qg_export *e)
 {
@@ -14,6 +36,7 @@ static qg_status write(qg_export *e)
         { "quantgraph.model",   m->model_file ? m->model_file : ""},
     };
     qg_export_options o = { .metadata = p, .n_metadata = sizeof p / sizeof p[0] };
+    QG_TRY(annotate(e, &o));
     QG_TRY(qg_onnx_export(e->ctx, e->graph, e->path, &o));
     return qg_export_wrote(e, e->path);
 }

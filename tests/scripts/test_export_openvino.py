@@ -13,6 +13,7 @@ import tempfile
 
 try:
     import numpy as np
+    import onnx
     import openvino as ov
 except ImportError as missing:
     print(f"skipped: {missing}")
@@ -88,6 +89,27 @@ def endpoints(snapshot, runtime):
     return at
 
 
+def annotated(table, file):
+    """What Netron shows: the limits beside every quantized value, and who made the file.
+    Nothing else is in it: nodes in order, no initializer that nobody reads."""
+    model = onnx.load(file)
+    said = {a.tensor_name: [(p.key, p.value) for p in a.quant_parameter_tensor_names]
+            for a in model.graph.quantization_annotation}
+    seen = {i.name for i in model.graph.initializer} | {i.name for i in model.graph.input}
+    dead = {i.name for i in model.graph.initializer}
+    for n in model.graph.node:
+        if n.op_type == "FakeQuantize" and said.pop(n.output[0], None) != \
+                [("LOW_TENSOR", n.input[1]), ("HIGH_TENSOR", n.input[2])]:
+            table.bad.append(f"{file}: no annotation of {n.output[0]}")
+        if not set(n.input) - {""} <= seen:
+            table.bad.append(f"{file}: {n.name} reads what comes later")
+        seen.update(n.output)
+        dead -= set(n.input)
+    about = {p.key: p.value for p in model.metadata_props}
+    if said or dead or about.get("quantgraph.format") != "openvino-fq":
+        table.bad.append(f"{file}: {said}, not read {dead}, metadata {about}")
+
+
 def compare(table, folder, name, path, x):
     """The model under every backend.  The two files say the same: the plugin answers
     with the same bits."""
@@ -97,6 +119,7 @@ def compare(table, folder, name, path, x):
         outputs = s.outputs("simulate"), s.outputs("float")
         fq, ir = (s.export(f"ov.{suffix}", "--format", fmt)[0]
                   for fmt, suffix in FORMATS.items())
+        annotated(table, fq)
         shape = x.shape[1:]
         watched = OpenVino(fq, shape, watch=True)
         nodes = agreement.follow(s, watched, endpoints(s, watched))
