@@ -24,9 +24,10 @@ typedef struct qg_onnx_property {
     const char *key, *value;
 } qg_onnx_property;
 
-/* An entry of quantization_annotation: which initializers hold the grid of a tensor.  No
- * runtime reads it; Netron shows it beside the tensor.  ONNX has the keys SCALE_TENSOR
- * and ZERO_POINT_TENSOR; limits of a FakeQuantize have LOW_TENSOR and HIGH_TENSOR. */
+/* An entry of quantization_annotation: which initializers hold the grid of a tensor.
+ * No runtime reads it; Netron shows it beside the tensor.  ONNX has the keys
+ * SCALE_TENSOR and ZERO_POINT_TENSOR; limits of a FakeQuantize have LOW_TENSOR and
+ * HIGH_TENSOR. */
 typedef struct qg_onnx_annotation {
     const char *tensor;            /* name of a value */
     qg_onnx_property parameter[2]; /* value: name of an initializer */

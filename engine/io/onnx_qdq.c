@@ -230,6 +230,10 @@ static qg_status lose_precision(builder *b, const qg_tqc *t, const qg_onnx_grid 
     if (s->bits != qg_dtype_bits(how->code))
         QG_TRY(qg_export_lose(b->e, QG_SAYS_BITS, t, "%u bits are written as %s",
                               s->bits, qg_dtype_name(how->code)));
+    if (qg_onnx_shift(t, how->code))
+        QG_TRY(qg_export_lose(b->e, QG_SAYS_RANGE, t,
+                              "codes are written as %s, %d higher",
+                              qg_dtype_name(how->code), qg_onnx_shift(t, how->code)));
     if (how->clip && qg_tqc_is_constant(t))
         QG_TRY(qg_export_lose(b->e, QG_SAYS_RANGE, t,
                               "limits [%lld, %lld]: the values keep them, nothing says "

@@ -16,6 +16,8 @@
  *     4, exponent 2         float4e2m1                          23
  *     blocks                as above, at least                  21
  *
+ * For OpenVINO an activation with an offset is unsigned in any case.
+ *
  * The opset of the file is the largest that any endpoint needs, or the model's own.
  *
  * Bias     has Q and DQ only where its TQC rounds.  ONNX Runtime, as it ships, turns a
@@ -56,6 +58,10 @@ typedef struct qg_onnx_grid {
  * holds its codes.  constant: int32 is a type too, since only DequantizeLinear reads
  * it. */
 qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement place);
+
+/* What codes of that type are higher than those of the scheme: 0, or half of the type
+ * where an unsigned one stands for signed codes (OpenVINO). */
+int32_t qg_onnx_shift(const qg_tqc *t, qg_dtype code);
 
 /* Lowest and highest value of parameter c: limits in steps times scale, one
  * rounding. */

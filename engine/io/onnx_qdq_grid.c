@@ -117,6 +117,16 @@ static bool is_foreign_bias(const qg_tqc *t)
     return false;
 }
 
+/* The plugin's integer convolution has no signed activations with a zero point: the
+ * same grid in unsigned codes.  OpenVINO 2026.4.1 fails to compile the others. */
+static qg_dtype for_openvino(qg_dtype code)
+{
+    for (size_t i = 0; i < sizeof int_type / sizeof *int_type; i++)
+        if (code == int_type[i].code[1])
+            return int_type[i].code[0];
+    return code;
+}
+
 qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement place)
 {
     const qg_scheme *s = &t->scheme;
@@ -133,6 +143,8 @@ qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement p
         g.opset = 21;
     if (g.clip && !constant && s->policy & (QG_PER_CHANNEL | QG_BLOCK))
         return fault("limits per channel that are narrower than those of the type");
+    if (place == QG_PLACE_OPENVINO && !constant && has_offset(t))
+        g.code = for_openvino(g.code);
     return place == QG_PLACE_TRT ? for_trt(t, constant, g) : g;
 }
 
@@ -166,21 +178,28 @@ void qg_onnx_scale_type(const qg_tqc *t, const qg_tensor *x, qg_dtype type,
     qg_tensor_init(out, type, x->rank, dim);
 }
 
+int32_t qg_onnx_shift(const qg_tqc *t, qg_dtype code)
+{
+    bool is_unsigned = qg_dtype_kind_of(code) == QG_KIND_UINT;
+    return is_unsigned && t->scheme.qmin < 0 ? 1 << (qg_dtype_bits(code) - 1) : 0;
+}
+
 qg_status qg_onnx_zero_points(qg_ctx *ctx, qg_arena *a, const qg_tqc *t, qg_dtype code,
                               const qg_tensor *x, qg_tensor *out)
 {
     qg_qparam p = qg_tqc_param(t);
     unsigned bits = qg_dtype_bits(code);
+    int32_t shift = qg_onnx_shift(t, code);
     qg_onnx_scale_type(t, x, code, out);
     QG_TRY(qg_tensor_alloc(ctx, a, out));
     assert(qg_tensor_count(out) == (int64_t)p.n);
     for (size_t i = 0; p.offset && i < p.n; i++) {
         if (bits == 16)
-            out->i16[i] = (int16_t)p.offset[i];
+            out->i16[i] = (int16_t)(p.offset[i] + shift);
         else if (bits == 8)
-            out->i8[i] = (int8_t)p.offset[i];
+            out->i8[i] = (int8_t)(p.offset[i] + shift);
         else if (bits == 4)
-            qg_packed_set(out->data, bits, i, (unsigned)p.offset[i]);
+            qg_packed_set(out->data, bits, i, (unsigned)(p.offset[i] + shift));
         else
             assert(p.offset[i] == 0); /* int32: qg_onnx_grid_of */
     }

@@ -268,6 +268,13 @@ static void onnx_qdq_there_and_back(void **state)
     try_format("onnx-qdq", NULL, ROUNDS / 4);
 }
 
+static void onnx_qdq_for_openvino(void **state)
+{
+    (void)state;
+    const char *option[QG_N_FORMAT_OPTION] = { [QG_FORMAT_PLACEMENT] = "openvino" };
+    try_format("onnx-qdq", option, ROUNDS / 4);
+}
+
 static void ppq_json_there_and_back(void **state)
 {
     (void)state;
@@ -277,4 +284,5 @@ static void ppq_json_there_and_back(void **state)
 QG_TEST_MAIN(cmocka_unit_test(openvino_fq_there_and_back),
              cmocka_unit_test(openvino_fq_with_float_weights),
              cmocka_unit_test(onnx_qdq_there_and_back),
+             cmocka_unit_test(onnx_qdq_for_openvino),
              cmocka_unit_test(ppq_json_there_and_back))

@@ -149,6 +149,19 @@ def accuracy(table, folder, path, backend, x):
                            plain, simulated, theirs)
 
 
+def placed(table, folder, name, path, x):
+    """onnx-qdq for OpenVINO: the plugin loads it, also with its integer kernels."""
+    for backend in ("ort-int8", "trt-int8"):  # signed with zero point, symmetric
+        s = agreement.Snapshot(f"{folder}/{name}-q-{backend}", path, backend, x[:SAMPLES])
+        file, _ = s.export("q.onnx", "--format", "onnx-qdq", "--placement", "openvino")
+        outputs = s.outputs("simulate"), s.outputs("float")
+        for integer in (False, True):
+            runtime = OpenVino(file, x.shape[1:], integer=integer)
+            table.row((name, backend), "ov qdq" + (" int8" if integer else ""), None,
+                      agreement.stack(runtime, s), *outputs,
+                      limit=np.inf if integer else agreement.LIMIT_ENERGY)
+
+
 def error_bound(steps, zero, low, high):
     """How far the plugin's level may lie from x / scale + zero, in steps.
 
@@ -197,6 +210,8 @@ def main():
             compare(table, folder, name, path, x)
             if name in ("digits", "vit"):
                 other_rounding(table, folder, name, path, x)
+            if name == "digits":
+                placed(table, folder, name, path, x)
     return table.done()
 
 
