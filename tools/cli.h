@@ -68,7 +68,7 @@ typedef struct cli_option {
     char letter; /* 0: none */
     enum cli_kind kind;
     size_t at; /* offset in cli_arguments */
-    const char *choice[6];
+    const char *choice[7];
 } cli_option;
 
 /* clang-format off */

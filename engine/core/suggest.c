@@ -1,6 +1,7 @@
 #include "engine/core/suggest.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,12 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
     return row[na % 3][nb];
 }
 
+/* "trt" of "trt-int8": a word that was not finished. */
+static bool begins(const char *word, size_t n, const char *candidate)
+{
+    return n >= 3 && strncmp(word, candidate, n) == 0 && candidate[n] == '-';
+}
+
 /* Everything is doubled so that a difference of case, half an edit, stays an
  * integer. Linear in the product of the lengths: LONGEST bounds both. */
 void qg_suggest_try(qg_suggest *s, const char *candidate)
@@ -49,6 +56,8 @@ void qg_suggest_try(qg_suggest *s, const char *candidate)
         return;
     size_t longer = n > m ? n : m, limit = 2 * (longer < 6 ? 1 : longer / 3);
     size_t edits = distance(s->word, n, candidate, m);
+    if (begins(s->word, n, candidate))
+        edits = least(edits, limit);
     if (edits <= limit && (!s->best || edits < s->edits)) {
         s->best = candidate;
         s->edits = edits;

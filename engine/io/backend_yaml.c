@@ -11,6 +11,7 @@
 #include "engine/core/file.h"
 #include "engine/core/suggest.h"
 #include "engine/io/backend_yaml_parts.h"
+#include "engine/number/requant.h"
 #include "engine/quant/quirk.h"
 
 enum { MOST_PARENTS = 16 };
@@ -146,8 +147,7 @@ static qg_status read_quirks(const qg_backend_reader *r, const qg_yaml *file,
         if (qg_quirk_named(r->ctx, word[i], &one) != QG_OK) {
             char text[256];
             (void)snprintf(text, sizeof text, "%s", qg_ctx_message(r->ctx));
-            return qg_yaml_fail(r->ctx, y, NULL, "%s, expected one of 'qg list quirks'",
-                                text);
+            return qg_yaml_fail(r->ctx, y, NULL, "%s", text);
         }
         all |= one;
     }
@@ -339,13 +339,34 @@ static const char *const dispatchers[] = {
     "conservative", "aggressive", "pointwise", "all-in", "perseus", "pplnn", NULL
 };
 
+/* One of the runtimes whose arithmetic is known. */
+static qg_status read_profile(const qg_backend_reader *r, const qg_yaml *file)
+{
+    const qg_yaml *y = qg_yaml_get(file, "profile");
+    size_t n, known = 0;
+    const qg_requant_rule *rule = qg_requant_rules(&n);
+    const char **name = QG_NEWN(r->arena, n + 1, const char *);
+    int k;
+    if (!name)
+        return qg_nomem(r->ctx);
+    for (size_t i = 0; i < n; i++) /* ordered by runtime */
+        if (known == 0 || strcmp(name[known - 1], rule[i].runtime) != 0)
+            name[known++] = rule[i].runtime;
+    assert(known > 0 && !name[known]);
+    if (!y)
+        return QG_OK;
+    QG_TRY(qg_yaml_choice(r->ctx, y, "profile", name, &k));
+    r->b->profile = name[k];
+    return QG_OK;
+}
+
 /* What a file and a section of `with-quirk` have in common. */
 static qg_status read_common(const qg_backend_reader *r, const qg_yaml *file)
 {
     qg_backend *b = r->b;
     const qg_yaml *y = qg_yaml_get(file, "dispatch");
     int k;
-    QG_TRY(read_text(r, file, "profile", &b->profile));
+    QG_TRY(read_profile(r, file));
     QG_TRY(read_text(r, file, "pipeline", &b->pipeline));
     if (y) {
         QG_TRY(qg_yaml_choice(r->ctx, y, "dispatch", dispatchers, &k));

@@ -4,17 +4,29 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/core/num.h"
 #include "engine/io/backend_yaml_parts.h"
 
-/* A number, or yes and no for 1 and 0. */
+static bool is_number(const qg_yaml *y)
+{
+    double x;
+    return y->kind == QG_YAML_SCALAR && !y->quoted &&
+           qg_num_parse_f64(y->text, strlen(y->text), &x);
+}
+
+/* A number, or yes and no for 1 and 0.  What it is, is looked up, not tried: a failed
+ * try leaves its message behind. */
 static qg_status read_value(qg_ctx *ctx, const qg_yaml *y, const char *what,
                             double *out)
 {
     bool yes = false;
-    if (qg_yaml_number(ctx, y, what, -1e30, 1e30, out) == QG_OK)
-        return QG_OK;
-    if (qg_yaml_bool(ctx, y, what, &yes) != QG_OK)
+    if (is_number(y))
+        return qg_yaml_number(ctx, y, what, -1e30, 1e30, out);
+    if (y->kind != QG_YAML_SCALAR)
         return qg_yaml_fail(ctx, y, what, "expected a number, yes or no");
+    if (qg_yaml_bool(ctx, y, what, &yes) != QG_OK)
+        return qg_yaml_fail(ctx, y, what, "'%s', expected a number, yes or no",
+                            y->text);
     *out = yes ? 1 : 0;
     return QG_OK;
 }

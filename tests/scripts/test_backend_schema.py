@@ -25,7 +25,7 @@ WRONG = [{"no such thing": 0}]  # fits no key
 STEP = 1 if os.environ.get("QG_ALL") else 3
 
 # Any text will do for these; the reader cannot know a wrong one.
-FREE = {"id", "why", "source", "title", "name", "node", "value", "from", "to", "profile",
+FREE = {"id", "why", "source", "title", "name", "node", "value", "from", "to",
         "pipeline", "attr"}
 
 

@@ -163,6 +163,9 @@ static const struct {
       "4: dispatch: 'x', expected conservative" },
     { HEAD "defaults: {variant: [fnuz, fnuz]}\n",
       "3: defaults: variant: 'fnuz', expected none, or fnuz, ppq-ties or wide, once" },
+    { HEAD "profile: tensort\n",
+      "3: profile: 'tensort', did you mean 'tensorrt', expected tflite-reference, " },
+    { HEAD "quirks: [pqp]\n", "3: quirks: unknown quirk 'pqp', did you mean 'ppq'" },
     { HEAD "quirks: [ppq-splt-groups]\n",
       "3: quirks: unknown quirk 'ppq-splt-groups', did you mean 'ppq-split-groups'" },
     { HEAD "defaults: {bits: 33}\n",
@@ -410,7 +413,7 @@ static void wrong_parameters_are_refused(void **state)
         {"passes: [align]\n",
          "x.yaml:3: passes: expected a map from pass to yes, no"                    },
         { "passes: {align: never}\n",
-         "x.yaml:3: passes: align: expected a number, yes or no"                    },
+         "x.yaml:3: passes: align: 'never', expected a number, yes or no"           },
         { "passes: {align: [1]}\n",
          "x.yaml:3: passes: align: expected yes, no or a map of parameters"         },
         { "passes: {align: {x: {}}}\n", "x.yaml:3: passes: align: expected a number"},
@@ -420,7 +423,7 @@ static void wrong_parameters_are_refused(void **state)
         { "pass= run=no",         "expected a pass and its parameters"              },
         { "pass=align run=",      "parameters of a pass, expected key=value"        },
         { "pass=align run no",    "parameters of a pass, expected key=value"        },
-        { "pass=align run=maybe", "passes: align: expected a number, yes or no"     },
+        { "pass=align run=maybe", "align: 'maybe', expected a number, yes or no"    },
     };
 
     fixture f = open_fixture();
@@ -434,6 +437,9 @@ static void wrong_parameters_are_refused(void **state)
     for (size_t i = 0; i < sizeof set / sizeof set[0]; i++)
         assert_fails(f.ctx, qg_backend_set(f.ctx, f.ctx->arena, set[i][0], b),
                      QG_ECONFIG, set[i][1]);
+    f.ctx->message[0] = 0; /* what is no number leaves no message of a failed try */
+    assert_ok(f.ctx, qg_backend_set(f.ctx, f.ctx->arena, "pass=align run=no", b));
+    assert_string_equal(qg_ctx_message(f.ctx), "");
     close_fixture(&f);
 }
 

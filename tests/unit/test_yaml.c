@@ -124,12 +124,14 @@ static void suggestions_are_near(void **state)
     static const struct {
         const char *word, *candidates[3], *best;
     } row[] = {
-        {"slots",     { "slot", "source" },        "slot"    },
-        { "trt-int9", { "ncnn-int8", "trt-int8" }, "trt-int8"},
-        { "conv",     { "Gemm", "Conv" },          "Conv"    },
-        { "wyh",      { "why", "op" },             "why"     },
-        { "xyzzy",    { "match", "set" },          NULL      },
-        { "",         { "a", "match" },            "a"       },
+        {"slots",     { "slot", "source" },           "slot"        },
+        { "trt-int9", { "ncnn-int8", "trt-int8" },    "trt-int8"    },
+        { "conv",     { "Gemm", "Conv" },             "Conv"        },
+        { "wyh",      { "why", "op" },                "why"         },
+        { "xyzzy",    { "match", "set" },             NULL          },
+        { "tflite",   { "tensorrt", "tflite-micro" }, "tflite-micro"},
+        { "tf",       { "tensorrt", "tflite-micro" }, NULL          },
+        { "",         { "a", "match" },               "a"           },
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         qg_suggest s = qg_suggest_for(row[i].word);
