@@ -19,6 +19,7 @@
 #include <assert.h>
 #include <pthread.h>
 
+#include "engine/exec/pool.h"
 #include "engine/quant/quirk.h"
 #include "passes/passes.h"
 #include "passes/util_statistics.h"
@@ -32,6 +33,9 @@ typedef struct watched {
     size_t turn;        /* ordered: the sample that may pass next */
     uint32_t entry;     /* of the statistics that it reads, or QG_NONE */
     bool collects;      /* this endpoint adds to them; others only read */
+    float *scale;       /* [channels] what was found */
+    int32_t *zero;      /* [channels] offsets */
+    qg_confidence sure; /* settled 0: nothing tells */
 } watched;
 
 typedef struct calibration {
@@ -242,8 +246,10 @@ static qg_status watch_one(calibration *c, qg_tqc *t)
     QG_TRY(
         qg_observe_begin(env->ctx, t, &qg_tqc_value(t)->type, c->samples, &w.observe));
     const qg_observer *ob = w.observe.observer;
-    w.observe.keep = ob->ordered ? qg_arena_new(env->ctx->alloc) : c->keep;
-    if (!w.observe.keep)
+    w.observe.quirks = qg_range_quirks(env->quant->quirks);
+    w.scale = QG_NEWN(env->graph->arena, w.observe.channels, float);
+    w.zero = QG_NEWN(env->graph->arena, w.observe.channels, int32_t);
+    if (!w.scale || !w.zero)
         return qg_nomem(env->ctx);
     if (!has_state(&w) && ob->blind)
         w.entry = QG_NONE;
@@ -256,7 +262,12 @@ static qg_status watch_one(calibration *c, qg_tqc *t)
         c->bytes += (ob->bytes(&w.observe) + 15) / 16 * 16;
     c->index[t->id] = (uint32_t)c->watch.n;
     QG_TRY(count_use(env, w.observe.observer));
-    return qg_vec_push(env->ctx, env->graph->arena, &c->watch, w);
+    QG_TRY(qg_vec_reserve(env->ctx, env->graph->arena, &c->watch));
+    w.observe.keep = ob->ordered ? qg_arena_new(env->ctx->alloc) : c->keep;
+    if (!w.observe.keep)
+        return qg_nomem(env->ctx);
+    c->watch.at[c->watch.n++] = w; /* from here on run() frees keep */
+    return QG_OK;
 }
 
 /* Constants are calibrate-parameters' business. */
@@ -362,8 +373,10 @@ static qg_status run_samples(calibration *c)
     return s;
 }
 
-/* After a pass: its scale and state ACTIVATED, or what the next pass starts with. */
-static qg_status settle(calibration *c, watched *w, qg_arena *scratch)
+/* --- what a pass found --- */
+
+/* The state becomes what the next pass starts with. */
+static qg_status end_pass(calibration *c, watched *w)
 {
     char at[QG_ENDPOINT_TEXT];
     qg_observe *o = &w->observe;
@@ -373,39 +386,73 @@ static qg_status settle(calibration *c, watched *w, qg_arena *scratch)
                        "one value",
                        qg_tqc_text(w->tqc, at));
     o->pass++;
-    qg_arena_reset(scratch);
-    if (o->pass < o->observer->passes)
-        return o->observer->next
-                   ? o->observer->next(c->env->ctx, o, c->total + w->offset)
-                   : QG_OK;
-    c->env->changed++;
-    return qg_observe_finish(c->env->quant, w->tqc, o, c->total + w->offset, scratch);
+    return o->pass < o->observer->passes && o->observer->next
+               ? o->observer->next(c->env->ctx, o, c->total + w->offset)
+               : QG_OK;
 }
 
-/* In order of endpoints. */
+static bool is_last(const watched *w, unsigned pass)
+{
+    return w->observe.observer->passes == pass + 1;
+}
+
+static qg_status find_begin(void *ud, qg_ctx *ctx, void **scratch)
+{
+    (void)ud;
+    *scratch = qg_arena_new(ctx->alloc);
+    return *scratch ? QG_OK : qg_nomem(ctx);
+}
+
+static void find_end(void *ud, void *scratch)
+{
+    (void)ud;
+    qg_arena_free(scratch);
+}
+
+/* Searches take up to some milliseconds, and the confidence 32 coarse ones more. */
+static qg_status find_one(void *ud, qg_ctx *ctx, void *scratch, size_t i)
+{
+    const calibration *c = ud;
+    watched *w = &c->watch.at[i];
+    const qg_observe *o = &w->observe;
+    qg_qparam p;
+    if (!is_last(w, c->pass))
+        return QG_OK;
+    qg_arena_reset(scratch);
+    const void *state = has_state(w) ? c->total + w->offset : NULL;
+    QG_TRY(qg_observe_find(ctx, w->tqc, o, state, scratch, &p));
+    assert(p.n == o->channels);
+    memcpy(w->scale, p.scale, p.n * sizeof *w->scale);
+    memcpy(w->zero, p.offset, p.n * sizeof *w->zero);
+    return qg_stats_tell(o) ? qg_stats_confidence(ctx, o, o->quirks, scratch, &w->sure)
+                            : QG_OK;
+}
+
+/* Its scale, and state ACTIVATED. */
+static qg_status give(calibration *c, watched *w)
+{
+    qg_pass_env *env = c->env;
+    env->changed++;
+    QG_TRY(
+        qg_tqc_set_param(env->quant, w->tqc, w->observe.channels, w->scale, w->zero));
+    QG_TRY(qg_tqc_set_state(env->quant, w->tqc, QG_TQC_ACTIVATED));
+    return w->sure.settled ? qg_pass_stats_settled(&c->stats, w->tqc, &w->sure) : QG_OK;
+}
+
+/* In order of endpoints, but that workers share the searches. */
 static qg_status settle_all(calibration *c)
 {
-    qg_arena *scratch = qg_arena_new(c->env->ctx->alloc);
-    qg_status s = scratch ? QG_OK : qg_nomem(c->env->ctx);
-    for (size_t i = 0; s == QG_OK && i < c->watch.n; i++)
+    qg_job job = {
+        c->watch.n, c->env->options.jobs, find_begin, find_one, find_end, c
+    };
+    for (size_t i = 0; i < c->watch.n; i++)
         if (is_watched(&c->watch.at[i], c->pass))
-            s = settle(c, &c->watch.at[i], scratch);
-    qg_arena_free(scratch);
-    return s;
-}
-
-static qg_status tell_confidence(calibration *c)
-{
-    qg_arena *a = c->env->graph->arena;
-    qg_tqc **tqc = QG_NEWN(a, c->watch.n, qg_tqc *);
-    const qg_observe **observe = QG_NEWN(a, c->watch.n, const qg_observe *);
-    if (!tqc || !observe)
-        return qg_nomem(c->env->ctx);
-    for (size_t i = 0; i < c->watch.n; i++) {
-        tqc[i] = c->watch.at[i].tqc;
-        observe[i] = &c->watch.at[i].observe;
-    }
-    return qg_pass_stats_settle(&c->stats, tqc, observe, c->watch.n);
+            QG_TRY(end_pass(c, &c->watch.at[i]));
+    QG_TRY(qg_pool_run(c->env->ctx, &job));
+    for (size_t i = 0; i < c->watch.n; i++)
+        if (is_last(&c->watch.at[i], c->pass))
+            QG_TRY(give(c, &c->watch.at[i]));
+    return QG_OK;
 }
 
 /* --- all of it --- */
@@ -415,10 +462,8 @@ static qg_status calibrate(calibration *c)
     unsigned passes = 0;
     QG_TRY(qg_pass_stats_begin(c->env, &c->stats));
     QG_TRY(choose(c));
-    if (c->env->stats) {
-        QG_TRY(settle_all(c));
-        return tell_confidence(c);
-    }
+    if (c->env->stats)
+        return settle_all(c);
     for (size_t i = 0; i < c->watch.n; i++) {
         unsigned n = c->watch.at[i].observe.observer->passes;
         passes = n > passes ? n : passes;
@@ -431,10 +476,11 @@ static qg_status calibrate(calibration *c)
     QG_TRY(begin_states(c));
     for (c->pass = 0; c->pass < passes; c->pass++) {
         QG_TRY(run_samples(c));
+        if (c->pass == 0) /* statistics are of the first pass */
+            QG_TRY(qg_stats_mark(c->stats.own, 0, c->samples));
         QG_TRY(settle_all(c));
     }
-    QG_TRY(qg_stats_mark(c->stats.own, 0, c->samples));
-    return tell_confidence(c);
+    return QG_OK;
 }
 
 static qg_status run(qg_pass_env *env)

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/exec/pool.h"
 #include "engine/ir/text.h"
 
 qg_status qg_pass_stats_begin(qg_pass_env *env, qg_pass_stats *out)
@@ -99,68 +98,18 @@ qg_status qg_pass_stats_open(qg_pass_stats *s)
     return s->env->stats ? look_up(s) : make(s);
 }
 
-/* --- confidence --- */
-
-typedef struct sureness {
-    const qg_observe *const *observe;
-    unsigned quirks;
-    qg_confidence *sure; /* [n] settled 0: nothing tells */
-} sureness;
-
-static qg_status sure_begin(void *ud, qg_ctx *ctx, void **state)
-{
-    (void)ud;
-    *state = qg_arena_new(ctx->alloc);
-    return *state ? QG_OK : qg_nomem(ctx);
-}
-
-static void sure_end(void *ud, void *state)
-{
-    (void)ud;
-    qg_arena_free(state);
-}
-
-static qg_status sure_one(void *ud, qg_ctx *ctx, void *state, size_t i)
-{
-    const sureness *u = ud;
-    qg_arena_reset(state);
-    return qg_stats_tell(u->observe[i])
-               ? qg_stats_confidence(ctx, u->observe[i], u->quirks, state, &u->sure[i])
-               : QG_OK;
-}
-
-static qg_status add_settled(const qg_pass_stats *s, const qg_tqc *t,
-                             const qg_confidence *c)
+qg_status qg_pass_stats_settled(const qg_pass_stats *s, const qg_tqc *t,
+                                const qg_confidence *c)
 {
     qg_pass_env *env = s->env;
     double scale = (double)t->scale[0];
-    assert(t->nparam == 1 && c->settled <= QG_STATS_PARTS);
+    assert(t->nparam == 1 && c->settled >= 1 && c->settled <= QG_STATS_PARTS);
     qg_settled row = { .tqc = t,
                        .low = fmax(scale * (1 - 2 * c->error), 0),
                        .high = scale * (1 + 2 * c->error),
                        .after = qg_stats_samples_in(env->stats ? env->stats : s->own,
                                                     c->settled) };
     return qg_vec_push(env->ctx, env->graph->arena, &env->settled, row);
-}
-
-/* Searches take a millisecond each, 32 per endpoint: workers share the endpoints. */
-qg_status qg_pass_stats_settle(const qg_pass_stats *s, qg_tqc *const *tqc,
-                               const qg_observe *const *observe, size_t n)
-{
-    qg_pass_env *env = s->env;
-    qg_arena *a = env->graph->arena;
-    sureness u = { observe, qg_range_quirks(env->quant->quirks),
-                   QG_NEWN(a, n, qg_confidence) };
-    qg_job job = { n, env->options.jobs, sure_begin, sure_one, sure_end, &u };
-    if (!u.sure)
-        return qg_nomem(env->ctx);
-    QG_TRY(qg_pool_run(env->ctx, &job));
-    for (size_t i = 0; i < n; i++) {
-        const qg_confidence *c = &u.sure[i];
-        if (c->settled)
-            QG_TRY(add_settled(s, tqc[i], c));
-    }
-    return QG_OK;
 }
 
 void qg_pass_stats_end(qg_pass_stats *s)

@@ -41,10 +41,9 @@ QG_NODISCARD qg_status qg_pass_stats_want(qg_pass_stats *s, const qg_observe *o,
 
 /* Makes empty records, or looks the given ones up; QG_EDATA when one is missing. */
 QG_NODISCARD qg_status qg_pass_stats_open(qg_pass_stats *s);
-/* How sure the scales are that observe[i] just found for tqc[i]: rows of env->settled,
- * in this order, for those that statistics tell of. */
-QG_NODISCARD qg_status qg_pass_stats_settle(const qg_pass_stats *s, qg_tqc *const *tqc,
-                                            const qg_observe *const *observe, size_t n);
+/* How sure the scale is that t was just given: a row of env->settled. */
+QG_NODISCARD qg_status qg_pass_stats_settled(const qg_pass_stats *s, const qg_tqc *t,
+                                             const qg_confidence *c);
 void qg_pass_stats_end(qg_pass_stats *s); /* also of a zeroed one */
 
 #endif

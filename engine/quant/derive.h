@@ -6,7 +6,7 @@
  * statistics give the same range.
  *
  *     o.stats = v;                                 // v holds what the observer reads
- *     QG_TRY(qg_observe_finish(q, t, &o, NULL, scratch));
+ *     QG_TRY(qg_observe_find(ctx, t, &o, NULL, scratch, &param));
  *
  * An observer in full:
  *

@@ -321,18 +321,18 @@ qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
     return qg_tqc_set_observer(q, t, &s);
 }
 
-qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observe *o,
-                            const void *state, qg_arena *scratch)
+qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t, const qg_observe *o,
+                          const void *state, qg_arena *scratch, qg_qparam *out)
 {
     qg_found f;
-    char at[QG_ENDPOINT_TEXT], why[sizeof q->ctx->message];
-    qg_status s = settle(q->ctx, o, state, qg_range_quirks(q->quirks), scratch, &f);
+    char at[QG_ENDPOINT_TEXT], why[sizeof ctx->message];
+    qg_status s = settle(ctx, o, state, o->quirks, scratch, &f);
     if (s != QG_OK && s != QG_ENOMEM) {
-        (void)snprintf(why, sizeof why, "%s", q->ctx->message);
-        return qg_fail(q->ctx, s, "calibrate: %s: %s: %s", qg_tqc_text(t, at),
+        (void)snprintf(why, sizeof why, "%s", ctx->message);
+        return qg_fail(ctx, s, "calibrate: %s: %s: %s", qg_tqc_text(t, at),
                        o->observer->name, why);
     }
     QG_TRY(s);
-    QG_TRY(qg_tqc_set_param(q, t, o->channels, f.scale, f.offset));
-    return qg_tqc_set_state(q, t, QG_TQC_ACTIVATED);
+    *out = (qg_qparam){ o->channels, f.scale, f.offset };
+    return QG_OK;
 }

@@ -92,6 +92,7 @@ typedef struct qg_observe {
     size_t samples;                     /* indices of samples are below this */
     const qg_stats_value *stats; /* what it reads instead; NULL: it has a state */
     unsigned pass;               /* at work, 0 .. observer->passes - 1 */
+    unsigned quirks;             /* qg_range_quirks(...), for qg_observe_find */
     qg_arena *keep; /* lives until finish.  Writers: `next`; `see` if ordered */
 } qg_observe;
 
@@ -188,9 +189,10 @@ QG_NODISCARD qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t);
 /* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
 unsigned qg_range_quirks(uint64_t quirks);
 
-/* Ranges to parameters of t, and state ACTIVATED.  q->author must be set.
- * One scale per channel through qg_scheme_from_range, with the quirks of q. */
-QG_NODISCARD qg_status qg_observe_finish(qg_quant *q, qg_tqc *t, const qg_observe *o,
-                                         const void *state, qg_arena *scratch);
+/* What o saw for t, as scales and offsets of o's channels, in scratch.  Workers may share
+ * endpoints: all else is only read, and the message goes to ctx. */
+QG_NODISCARD qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t,
+                                       const qg_observe *o, const void *state,
+                                       qg_arena *scratch, qg_qparam *out);
 
 #endif

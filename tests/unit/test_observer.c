@@ -207,7 +207,7 @@ static void what_is_not_finite_is_refused(void **state)
         }
 }
 
-static void scale_and_state_follow(void **state)
+static void a_scale_is_found(void **state)
 {
     (void)state;
     fixture f;
@@ -215,10 +215,10 @@ static void scale_and_state_follow(void **state)
     qg_tensor t = vector(x, 2);
     open_fixture(&f, "minmax", &t, &int8_scheme, 1);
     assert_ok(f.b.ctx, see(&f, f.state, 0, &t));
+    qg_qparam p;
     assert_ok(f.b.ctx,
-              qg_observe_finish(f.b.q, f.b.t[0], &f.o, f.state, f.b.ctx->arena));
-    assert_int_equal(f.b.t[0]->state, QG_TQC_ACTIVATED);
-    assert_true(f.b.t[0]->scale[0] == (float)(2 * 6.0 / 255));
+              qg_observe_find(f.b.ctx, f.b.t[0], &f.o, f.state, f.b.ctx->arena, &p));
+    assert_true(p.n == 1 && p.scale[0] == (float)(2 * 6.0 / 255) && p.offset[0] == 0);
     bench_close(&f.b);
 }
 
@@ -249,5 +249,5 @@ QG_TEST_MAIN(cmocka_unit_test(percentile_takes_the_right_elements),
              cmocka_unit_test(fixed_is_what_the_rule_says),
              cmocka_unit_test(minmax_tells_channels_apart),
              cmocka_unit_test(what_is_not_finite_is_refused),
-             cmocka_unit_test(scale_and_state_follow),
+             cmocka_unit_test(a_scale_is_found),
              cmocka_unit_test(schemes_that_do_not_fit_are_refused))
