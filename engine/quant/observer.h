@@ -189,8 +189,8 @@ QG_NODISCARD qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t);
 /* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
 unsigned qg_range_quirks(uint64_t quirks);
 
-/* What o saw for t, as scales and offsets of o's channels, in scratch.  Workers may share
- * endpoints: all else is only read, and the message goes to ctx. */
+/* What o saw for t, as scales and offsets of o's channels, in scratch.  Workers may
+ * share endpoints: all else is only read, and the message goes to ctx. */
 QG_NODISCARD qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t,
                                        const qg_observe *o, const void *state,
                                        qg_arena *scratch, qg_qparam *out);
