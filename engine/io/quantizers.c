@@ -406,5 +406,9 @@ qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *
 qg_status qg_quantizers_import(qg_import *i, enum qg_quantizers which, const char *name)
 {
     QG_TRY(qg_import_graph(i, i->path));
-    return qg_quantizers_fold(i->graph, which, name, &i->quant);
+    QG_TRY(qg_quantizers_fold(i->graph, which, name, &i->quant));
+    if (i->quant->tqc.n == 0)
+        qg_warn(i->ctx, "import: %s: nothing in it quantizes in the way of %s", i->path,
+                name);
+    return QG_OK;
 }

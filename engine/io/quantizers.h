@@ -36,7 +36,8 @@ enum qg_quantizers { QG_QUANTIZERS_ONNX, QG_QUANTIZERS_OPENVINO };
 QG_NODISCARD qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which,
                                           const char *name, qg_quant **out);
 
-/* For formats: i->path read, inferred and folded. */
+/* For formats: i->path read, inferred and folded; a warning when no record came of it,
+ * as from a file of another format. */
 QG_NODISCARD qg_status qg_quantizers_import(qg_import *i, enum qg_quantizers which,
                                             const char *name);
 

@@ -12,6 +12,10 @@ simulate() { # SNAPSHOT OUTPUT
 }
 
 exact_rows=0
+rc=0
+"$qg" import $model --format onnx-qdq -o "$work/float" >/dev/null 2>"$work/stderr" || rc=$?
+[ $rc -eq 0 ] && grep -q 'digits.onnx: nothing in it quantizes in the way of' "$work/stderr" ||
+    complain 'a float model is imported without a word'
 for backend in trt-int8 openvino-int8 ncnn-int8; do
     s=$work/$backend
     expect 0 '' "$qg" quantize $model -b $backend -d $data -n 16 -o "$s"
