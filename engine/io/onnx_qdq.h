@@ -26,10 +26,10 @@
  *          ort-int8, or any other with the --set of tests/scripts/test_export_ort.py.
  *          Its kernels take every int32 bias for one of that scale, so another scale is
  *          written as float values.
- * Softmax  between Q and DQ becomes QLinearSoftmax there, which cuts off fractions of
- *          codes.  Both measured with onnxruntime 1.31: every QLinearConv of Ultraface
- *          gives the rounded exact result, and the outputs agree once bias and Softmax
- *          do.
+ * Softmax  between Q and DQ becomes QLinearSoftmax there, which multiplies by
+ *          floor(1 / scale): exact for a fixed scale of 1/256.  Both measured with
+ *          onnxruntime 1.31: every QLinearConv of Ultraface gives the rounded exact
+ *          result, and the outputs agree once bias and Softmax do.
  * Names    of new values begin with the value they stand for: v_float (before
  *          rounding), v_clipped, v_quantized, v_dequantized, v_scale, v_zero_point; v
  *          itself is always what the readers of v see.  A number follows where a name
