@@ -205,6 +205,41 @@ static double fast_divergences(struct search *s, struct prefix *prefix,
     return least;
 }
 
+/* No candidate's divergence is less than that of its last bin, which has the tail,
+ * against the rest: joining bins loses divergence (data processing inequality).
+ * eps 0 only. */
+static double least_possible(const struct search *s, const struct prefix *prefix,
+                             size_t i)
+{
+    size_t start = group_start(s->k->levels - 1, i, s->k->levels);
+    double kept = prefix[i].count, total = kept + s->tail[i], last = s->count[i - 1];
+    assert(s->eps == 0 && start <= i);
+    if (start == i || last == 0)
+        return last == 0 && s->tail[i] > 0 ? INFINITY : 0;
+    double c = kept - prefix[start].count, z = prefix[i].filled - prefix[start].filled;
+    double p = (last + s->tail[i]) / total, q = c / z / kept;
+    return p < 1 && q < 1 ? p * log(p / q) + (1 - p) * log((1 - p) / (1 - q)) : 0;
+}
+
+/* The same as fast_divergences where only the least matters: from the widest on, and
+ * infinity for those that cannot be near it. */
+static double least_divergence(const struct search *s, struct prefix *prefix,
+                               double *divergence)
+{
+    const double margin = 1e-9; /* far above the rounding of both */
+    double least = INFINITY;
+    for (size_t i = 0; i < s->bins; i++)
+        prefix[i + 1] = plus(prefix[i], s->count[i]);
+    for (size_t c = s->candidates; c-- > 0;) {
+        size_t i = candidate(s, c);
+        divergence[c] = INFINITY;
+        if (least_possible(s, prefix, i) <= least + margin)
+            divergence[c] = divergence_fast(s, prefix, i);
+        least = fmin(least, divergence[c]);
+    }
+    return least;
+}
+
 qg_status qg_kl_search(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
                        const qg_histogram *h, double *divergence, qg_range_choice *out)
 {
@@ -217,7 +252,8 @@ qg_status qg_kl_search(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
     double *all = divergence ? divergence : QG_NEWN(scratch, s.candidates, double);
     if (!prefix || !all)
         return qg_fail(ctx, QG_ENOMEM, "%s: scratch", variants[k->variant].name);
-    double least = fast_divergences(&s, prefix, all);
+    double least = divergence || s.eps > 0 ? fast_divergences(&s, prefix, all)
+                                           : least_divergence(&s, prefix, all);
     for (size_t c = 0; c < s.candidates; c++) {
         size_t i = candidate(&s, c);
         if (all[c] <= least + uncertain)
