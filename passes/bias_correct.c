@@ -31,6 +31,7 @@ typedef struct layer {
     float beta;              /* the operator adds beta * bias */
     qg_value *value;         /* the bias as it was ... */
     const qg_tensor *old;    /* ... and its numbers */
+    qg_tensor *first;        /* before all corrections; NULL: as old */
     double *exact, *rounded; /* [samples * channels] means of the output */
 } layer;
 
@@ -204,9 +205,35 @@ static void drop_plan(const qg_plan **p)
     *p = NULL;
 }
 
+/* A bias that was shared got a value of its own, which nobody reads then. */
+static qg_status put_back(const corrector *c, const layer *l)
+{
+    qg_graph *g = c->env->graph;
+    if (l->node->in[l->slot] == l->value)
+        return qg_edit_make_constant(g, l->value, l->old);
+    return qg_edit_set_input(g, l->node, l->slot, l->value);
+}
+
+/* What the block would give in float: with the biases of the float network, when a block
+ * before has corrected some of them. */
+static qg_status plan_exact(corrector *c)
+{
+    qg_graph *g = c->env->graph;
+    for (size_t i = 0; i < c->layer.n; i++) {
+        layer *l = &c->layer.at[i];
+        if (l->first)
+            QG_TRY(qg_edit_give_constant(g, l->node, l->slot, l->node->name, l->first));
+    }
+    QG_TRY(plan_block(c, true, &c->exact));
+    for (size_t i = 0; i < c->layer.n; i++)
+        if (c->layer.at[i].first)
+            QG_TRY(put_back(c, &c->layer.at[i]));
+    return QG_OK;
+}
+
 static qg_status measure_before(corrector *c, double *loss)
 {
-    qg_status s = plan_block(c, true, &c->exact);
+    qg_status s = plan_exact(c);
     if (s == QG_OK)
         s = plan_block(c, false, &c->rounded);
     if (s == QG_OK)
@@ -241,15 +268,6 @@ static qg_status correct(const corrector *c, layer *l)
     return qg_edit_give_constant(g, l->node, l->slot, l->node->name, t);
 }
 
-/* A bias that was shared got a value of its own, which nobody reads then. */
-static qg_status put_back(const corrector *c, const layer *l)
-{
-    qg_graph *g = c->env->graph;
-    if (l->node->in[l->slot] == l->value)
-        return qg_edit_make_constant(g, l->value, l->old);
-    return qg_edit_set_input(g, l->node, l->slot, l->value);
-}
-
 /* Its bias is one float32 constant per channel of axis 1. */
 static qg_status add_layer(corrector *c, qg_node *n)
 {
@@ -266,6 +284,10 @@ static qg_status add_layer(corrector *c, qg_node *n)
                 .channels = (size_t)y->dim[1],
                 .value = v,
                 .old = v->constant };
+    const qg_tensor *first = c->original->node.at[n->id]->in[b]->constant;
+    assert(first && qg_tensor_count(first) == y->dim[1]);
+    if (memcmp(first->f32, l.old->f32, l.channels * sizeof(float)) != 0)
+        QG_TRY(qg_tensor_clone(c->env->ctx, a, first, &l.first));
     QG_TRY(qg_attr_float(c->env->ctx, n, "beta", 1, &l.beta));
     if (l.beta == 0)
         return QG_OK;

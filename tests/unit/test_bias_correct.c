@@ -111,7 +111,8 @@ static void run_passes(fixture *f, const char *const *name, size_t n)
     assert_ok(f->ctx, qg_pass_run_all(&f->env, qg_passes, name, n));
 }
 
-/* Every endpoint that is rounded gets scale 1; outputs do not round. */
+/* Every endpoint that is rounded gets scale 1; outputs do not round.  A node called
+ * `last` is listed last. */
 static void open_fixture(fixture *f, const char *body, const char *setting)
 {
     static const char *const first[] = { "dispatch", "rules" };
@@ -134,6 +135,8 @@ static void open_fixture(fixture *f, const char *body, const char *setting)
         .ctx = f->ctx, .graph = f->graph, .backend = f->backend, .feed = &f->feed
     };
     run_passes(f, first, 2);
+    if (qg_graph_node(f->graph, "last"))
+        qg_graph_node(f->graph, "last")->listed_last = true;
     if (setting)
         assert_ok(f->ctx, qg_backend_set(f->ctx, f->ctx->arena, setting, f->backend));
     f->env.quant->author = "test";
@@ -218,6 +221,21 @@ static void a_block_that_gets_worse_is_put_back(void **state)
     close_fixture(&f);
 }
 
+/* Blocks [y] and [last y]: over x = 1, 2, 3 the first gives 2.5, as the input of y is
+ * rounded.  The second lacks mean(1.5625 x + 2) - mean(x + 2.5) = 0.625: the float side
+ * keeps the bias that it had. */
+static void overlapping_blocks_aim_at_the_float_network(void **state)
+{
+    (void)state;
+    fixture f;
+    open_fixture(&f,
+                 "w = const f32[1,1,1,1] [1.25]\nb = const f32[1] [2.0]\n"
+                 "last = Conv(x, w)\ny = Conv(last, w, b)\noutput y }",
+                 NULL);
+    expect_bias(&f, "y", 3.125f);
+    close_fixture(&f);
+}
+
 /* A bias that two layers read is corrected for each of them. */
 static void shared_biases_part(void **state)
 {
@@ -237,4 +255,5 @@ QG_TEST_MAIN(cmocka_unit_test(blocks_are_those_of_the_table),
              cmocka_unit_test(a_bias_takes_the_mean_error),
              cmocka_unit_test(beta_counts),
              cmocka_unit_test(a_block_that_gets_worse_is_put_back),
+             cmocka_unit_test(overlapping_blocks_aim_at_the_float_network),
              cmocka_unit_test(shared_biases_part))
