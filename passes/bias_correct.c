@@ -214,8 +214,8 @@ static qg_status put_back(const corrector *c, const layer *l)
     return qg_edit_set_input(g, l->node, l->slot, l->value);
 }
 
-/* What the block would give in float: with the biases of the float network, when a block
- * before has corrected some of them. */
+/* What the block would give in float: with the biases of the float network, when an
+ * earlier block has corrected some of them. */
 static qg_status plan_exact(corrector *c)
 {
     qg_graph *g = c->env->graph;
