@@ -292,11 +292,14 @@ static qg_status send(job *j, qg_status s)
     return s != QG_OK ? s : sent;
 }
 
-/* Everybody is heard, also after a failure: nobody waits for ever. */
+/* Everybody is heard, also after a failure: nobody waits for ever.  The message is that
+ * of the first failure, which is our own if there is one. */
 static qg_status receive(job *j, qg_status s)
 {
     assert(j->group.rank == 0);
     qg_ctx *ctx = j->m->ctx;
+    char why[sizeof ctx->message];
+    (void)snprintf(why, sizeof why, "%s", ctx->message);
     for (int k = 1; k < j->group.size; k++) {
         qg_arena *a = qg_arena_new(ctx->alloc);
         unsigned char *bytes;
@@ -312,8 +315,11 @@ static qg_status receive(job *j, qg_status s)
             t = qg_stats_merge(j->stats, other, "this process", from.name);
         qg_stats_free(other);
         qg_arena_free(a);
+        if (s == QG_OK && t != QG_OK)
+            (void)snprintf(why, sizeof why, "%s", ctx->message);
         s = s == QG_OK ? t : s;
     }
+    (void)snprintf(ctx->message, sizeof ctx->message, "%s", why);
     return s;
 }
 

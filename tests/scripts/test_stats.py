@@ -77,6 +77,10 @@ def same_bytes_from_processes(work, model, data):
             return
         assert run.returncode == 0, run.stderr
         assert read(f"{work}/mpi.qgs") == want, f"{n} processes"
+    command = ["mpirun", "--oversubscribe", "-n", "2", QG, "stats", "collect", model, "-d", data]
+    run = subprocess.run([*command, "-o", f"{work}/nowhere/x.qgs"], capture_output=True, text=True,
+                         env=env)
+    assert run.returncode == 1 and "nowhere/x.qgs" in run.stderr, run.stderr
     print(f"{os.path.basename(model)}: 1, 2 and 3 processes: the same bytes")
 
 
