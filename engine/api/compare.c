@@ -89,9 +89,9 @@ static qg_status quantize_variant(const comparison *c, variant *v)
     o.backend = v->backend;
     o.policy = &v->policy;
     o.n_policy = v->policy != NULL;
-    o.data = c->o->stats ? NULL : c->o->data;
-    o.stats = c->o->stats;
-    o.samples = c->o->samples;
+    o.stats = c->o->stats; /* the data and how many are then for the errors alone */
+    o.data = o.stats ? NULL : c->o->data;
+    o.samples = o.stats ? 0 : c->o->samples;
     o.observer = c->o->observer;
     o.jobs = c->o->jobs;
     o.progress = c->o->progress;

@@ -121,6 +121,9 @@ def same_comparison(model, data, stats):
             del row["ms"]
         answers.append(answer)
     assert answers[0] == answers[1] and len(answers[0]["variants"]) == 2
+    few = json.loads(qg("compare", model, "-d", data, "-n", "2", "-b", "trt-int8",
+                        "--stats", stats, "--json"))
+    assert few["samples"] == 2, "-n counts the samples that the errors are measured on"
 
 
 def same_snapshots(work, model, data, stats, backend):
