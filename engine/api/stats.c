@@ -146,11 +146,11 @@ static bool next_piece(const job *j, uint64_t end, uint64_t most, uint64_t *firs
 }
 
 /* What fits into --max-mem. */
-static qg_status choose_jobs(job *j, const qg_collect_run *r)
+static qg_status choose_jobs(job *j, const qg_collect_run *r, uint64_t samples)
 {
     size_t each = qg_collect_bytes(r), most = j->o->memory;
     size_t base = qg_arena_bytes(j->stats->arena) + qg_arena_bytes(j->arena);
-    j->jobs = j->o->jobs ? j->o->jobs : qg_cores();
+    j->jobs = qg_pool_workers(j->o->jobs, (size_t)samples);
     if (most && base + each > most)
         return qg_fail(j->m->ctx, QG_ECONFIG,
                        "stats: one worker needs %zu MB, expected at least that for "
@@ -169,7 +169,7 @@ static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
     qg_collect_run *r;
     uint64_t from, to;
     QG_TRY(qg_collect_open(ctx, c, &r));
-    qg_status s = choose_jobs(j, r);
+    qg_status s = choose_jobs(j, r, end - first);
     c->jobs = j->jobs;
     j->at = first;
     j->saved = now();

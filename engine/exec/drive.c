@@ -78,7 +78,7 @@ qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
     driver v = { .d = d };
     if (d->n == 0)
         return QG_OK;
-    unsigned workers = d->jobs ? d->jobs : qg_cores();
+    unsigned workers = qg_pool_workers(d->jobs, d->n);
     QG_TRY(qg_ahead_open(ctx, d->feed, d->n, d->plan->graph->input.n,
                          d->n > workers ? workers : 0, &v.ahead));
     (void)pthread_mutex_init(&v.lock, NULL);

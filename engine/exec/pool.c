@@ -33,6 +33,13 @@ unsigned qg_cores(void)
     return n < 1 ? 1 : (unsigned)n;
 }
 
+unsigned qg_pool_workers(unsigned asked, size_t n)
+{
+    unsigned workers = asked ? asked : qg_cores();
+    workers = workers > MAX_WORKERS ? MAX_WORKERS : workers;
+    return workers > n ? (unsigned)n : workers;
+}
+
 /* *at = min(*at, value), whatever other threads do meanwhile. */
 static void lower(atomic_size_t *at, size_t value)
 {
@@ -103,9 +110,7 @@ static unsigned start(worker *w, unsigned n)
 qg_status qg_pool_run(qg_ctx *ctx, const qg_job *job)
 {
     assert(ctx && job && (job->n == 0 || job->work));
-    unsigned n = job->workers ? job->workers : qg_cores();
-    n = n > MAX_WORKERS ? MAX_WORKERS : n;
-    n = n > job->n ? (unsigned)job->n : n;
+    unsigned n = qg_pool_workers(job->workers, job->n);
     if (n == 0)
         return QG_OK;
     pool p = { .job = job };

@@ -37,6 +37,10 @@ typedef struct qg_job {
 /* Returns when every worker has ended.  On failure the message is copied to ctx. */
 QG_NODISCARD qg_status qg_pool_run(qg_ctx *ctx, const qg_job *job);
 
+/* How many workers n indices get when `asked` are wanted (0: one per core): at most one
+ * each, and 256. */
+unsigned qg_pool_workers(unsigned asked, size_t n);
+
 unsigned qg_cores(void); /* usable by this process, at least 1 */
 
 #endif

@@ -22,8 +22,9 @@ static qg_status check_channels(qg_ctx *ctx, const qg_observe *o)
         return qg_fail(ctx, QG_ECONFIG,
                        "the statistics of '%.100s' lack %s, expected them for %s",
                        v->name,
-                       reads & QG_STATS_BY_CHANNEL ? "histograms of its channels"
-                                                   : "moments or histogram",
+                       reads & QG_STATS_BY_CHANNEL
+                           ? "histograms of its channels (collect --channels)"
+                           : "moments or histogram",
                        o->observer->name);
     return QG_OK;
 }

@@ -212,6 +212,12 @@ def refusals(work, stats):
        fails="expected at least that for --max-mem")
     qg("stats", "collect", MODEL, "-d", DATA, "--channels", "conv9*", "-o", f"{work}/no",
        fails="--channels 'conv9*': matches no value, expected a glob over values")
+    qg("quantize", MODEL, "-b", "trt-int8", "--stats", stats, "-o", f"{work}/no", "--set",
+       "op=Conv slot=out0 policy=[per-channel,linear,symmetric] axis=1 observer=kl",
+       fails="lack histograms of its channels (collect --channels), expected them for kl")
+    many = json.loads(qg("stats", "collect", MODEL, "-d", DATA, "-n", "5", "-j", "999999", "-o",
+                         f"{work}/many", "--json"))
+    assert many["workers"] == 5 and many["megabytes"] < 100, many
     damaged = bytearray(read(stats))
     damaged[len(damaged) // 2] ^= 1
     with open(f"{work}/damaged.qgs", "wb") as f:

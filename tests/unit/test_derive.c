@@ -341,8 +341,8 @@ static void what_cannot_be_derived_is_named(void **state)
     other.axis = 1;
     assert_ok(f->ctx, derive(f, "minmax", &other, &r));
     assert_fails(f->ctx, derive(f, "percentile", &other, &r), QG_ECONFIG,
-                 "the statistics of 'v' lack histograms of its channels, expected them "
-                 "for percentile");
+                 "the statistics of 'v' lack histograms of its channels (collect "
+                 "--channels), expected them for percentile");
     f->x[N + 3] = NAN;
     see_sample(f, 1);
     assert_fails(f->ctx, derive(f, "minmax", &symmetric, &r), QG_ENUMERIC,
