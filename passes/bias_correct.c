@@ -190,6 +190,7 @@ static qg_status plan_block(const corrector *c, bool muted, const qg_plan **out)
 {
     qg_plan_options o = { .mode = QG_MODE_SIMULATE,
                           .quant = c->env->quant,
+                          .input = c->env->feed->shape,
                           .mute = muted ? c->mute : NULL,
                           .watch = c->watch,
                           .reference = c->env->options.reference };
@@ -350,6 +351,7 @@ static qg_status correct_all(corrector *c, const qg_blocks *blocks)
 {
     uint8_t *ends = QG_NEWN(c->env->graph->arena, c->original->node.n, uint8_t);
     qg_plan_options o = { .mode = QG_MODE_FLOAT,
+                          .input = c->env->feed->shape,
                           .watch = ends,
                           .reference = c->env->options.reference };
     if (!ends)

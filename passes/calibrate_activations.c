@@ -361,6 +361,7 @@ static qg_status run_samples(calibration *c)
     c->failed = SIZE_MAX;
     qg_plan_options o = { .mode = rounded ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
                           .quant = env->quant,
+                          .input = env->feed->shape,
                           .watch = nodes,
                           .reference = env->options.reference };
     QG_TRY(qg_plan_new(env->ctx, env->graph, &o, &plan));

@@ -115,7 +115,10 @@ static qg_status prepare(search *s, const uint8_t *wanted, qg_arena *a)
 static qg_status run_samples(search *s, const uint8_t *wanted)
 {
     qg_pass_env *env = s->env;
-    qg_plan_options o = { .mode = QG_MODE_FLOAT, .watch = wanted, .reference = true };
+    qg_plan_options o = { .mode = QG_MODE_FLOAT,
+                          .input = env->feed->shape,
+                          .watch = wanted,
+                          .reference = true };
     qg_plan *plan;
     QG_TRY(qg_plan_new(env->ctx, env->graph, &o, &plan));
     qg_drive d = { .plan = plan,

@@ -11,6 +11,7 @@
 #include "engine/api/model.h"
 #include "engine/api/what_if.h"
 #include "engine/exec/pool.h"
+#include "engine/ir/infer.h"
 #include "engine/quant/metric.h"
 
 #include <assert.h>
@@ -34,9 +35,11 @@ typedef struct study {
     qg_api_feed feed;
     qg_arena *arena;
     QG_VEC(subject) subject;
-    double *value;  /* [samples][subjects] while a drive runs */
-    float **golden; /* [samples * outputs] float outputs */
-    uint8_t *watch; /* [nodes] */
+    double *value;         /* [samples][subjects] while a drive runs */
+    float **golden;        /* [samples * outputs] float outputs */
+    uint8_t *measured;     /* [outputs] of the float plan */
+    const qg_tensor *type; /* [values] for the shape of the samples, by layer */
+    uint8_t *watch;        /* [nodes] */
 } study;
 
 /* --- float outputs, kept once --- */
@@ -74,18 +77,19 @@ static qg_status drive(study *s, const qg_plan *p, const char *what,
     return qg_drive_run(s->m->ctx, &d);
 }
 
-/* Room for every output of every sample that has a known shape; others count as no
- * error. */
+/* Room for every output that is measured, of every sample. */
 static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
     size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
-    QG_TRY(qg_model_plan(s->m, "float", false, &p));
+    QG_TRY(qg_model_plan(s->m, "float", false, &s->feed.feed, &p));
     s->golden = QG_NEWN(s->arena, n * samples, float *);
     qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
+    if (st == QG_OK)
+        st = qg_plan_measures(s->m->ctx, p, s->arena, "analyse", &s->measured);
     for (size_t k = 0; st == QG_OK && k < n * samples; k++) {
         const qg_tensor *t = &p->tensor.at[p->output[k % n]].type;
-        if (!qg_tensor_known(t) || t->dtype != QG_F32)
+        if (!s->measured[k % n])
             continue;
         s->golden[k] = QG_NEWN(s->arena, (size_t)qg_tensor_count(t), float);
         st = s->golden[k] ? QG_OK : qg_nomem(s->m->ctx);
@@ -127,14 +131,6 @@ static qg_status add_subject(study *s, const char *name, const char *what)
     return qg_vec_push(s->m->ctx, s->arena, &s->subject, (subject){ name, what, 0 });
 }
 
-/* Averages of value[samples][n] into the subjects from `first` on. */
-static void average(study *s, size_t first, size_t n)
-{
-    for (size_t k = 0; k < s->feed.feed.n; k++)
-        for (size_t i = 0; i < n; i++)
-            s->subject.at[first + i].sum += s->value[k * n + i];
-}
-
 /* Reused by one simulation after the other. */
 static qg_status room_for(study *s, size_t n)
 {
@@ -148,6 +144,7 @@ static qg_status simulate(study *s, const uint8_t *mute, const char *what)
     qg_plan *p = NULL;
     qg_plan_options o = { .mode = QG_MODE_SIMULATE,
                           .quant = s->m->quant,
+                          .input = s->feed.feed.shape,
                           .mute = mute };
     QG_TRY(qg_plan_new(s->m->ctx, s->m->graph, &o, &p));
     qg_status st = drive(s, p, what, measure_outputs);
@@ -159,18 +156,22 @@ static qg_status simulate(study *s, const uint8_t *mute, const char *what)
 static qg_status by_graph(study *s)
 {
     const qg_graph *g = s->m->graph;
+    const size_t n = g->output.n;
     QG_TRY(run_float(s));
-    QG_TRY(room_for(s, g->output.n));
-    for (size_t i = 0; i < g->output.n; i++) {
+    QG_TRY(room_for(s, n));
+    QG_TRY(simulate(s, NULL, "simulate"));
+    for (size_t i = 0; i < n; i++) {
         char shape[QG_SHAPE_TEXT];
         const qg_value *v = g->output.at[i];
+        if (!s->measured[i])
+            continue;
         const char *what = qg_arena_strdup(s->arena, qg_tensor_text(&v->type, shape));
         if (!what)
             return qg_nomem(s->m->ctx);
         QG_TRY(add_subject(s, v->name, what));
+        for (size_t k = 0; k < s->feed.feed.n; k++)
+            s->subject.at[s->subject.n - 1].sum += s->value[k * n + i];
     }
-    QG_TRY(simulate(s, NULL, "simulate"));
-    average(s, 0, g->output.n);
     return QG_OK;
 }
 
@@ -230,8 +231,8 @@ static qg_status by_endpoint(study *s, bool group)
     QG_TRY(qg_study_ask(&asked, question, n, error));
     for (size_t i = 0; i < n; i++) {
         uint32_t k = qg_study_worst(&asked, error + i * n_out);
-        double mean = k == QG_NONE ? 0 : error[i * n_out + k];
-        s->subject.at[i].sum = mean * (double)s->feed.feed.n;
+        assert(k != QG_NONE); /* qg_study_ask has found one */
+        s->subject.at[i].sum = error[i * n_out + k] * (double)s->feed.feed.n;
     }
     return QG_OK;
 }
@@ -254,12 +255,6 @@ typedef struct layer_worker {
     qg_tensor *plain; /* [subjects] room for the rounded ones */
 } layer_worker;
 
-/* The type of the layer's output, as inferred. */
-static const qg_tensor *subject_type(const layers *l, uint32_t node)
-{
-    return &l->s->m->graph->node.at[node]->out[0]->type;
-}
-
 /* Once per worker; nothing is allocated per sample but the inputs. */
 static qg_status make_buffers(qg_ctx *ctx, layer_worker *w)
 {
@@ -274,7 +269,7 @@ static qg_status make_buffers(qg_ctx *ctx, layer_worker *w)
         if (!w->l->index[i])
             continue;
         qg_tensor *kept = &w->kept[w->l->index[i] - 1];
-        *kept = *subject_type(w->l, i);
+        *kept = w->l->s->type[g->node.at[i]->out[0]->id];
         QG_TRY(qg_tensor_alloc(ctx, ctx->arena, kept));
         w->plain[w->l->index[i] - 1] = *kept;
         QG_TRY(qg_tensor_alloc(ctx, ctx->arena, &w->plain[w->l->index[i] - 1]));
@@ -351,24 +346,30 @@ static qg_status work_layers(void *ud, qg_ctx *ctx, void *state, size_t sample)
 }
 
 /* Quantized compute nodes, which is where PPQ looks. */
-static bool is_layer(const qg_node *n)
+static bool is_layer(const study *s, const qg_node *n)
 {
-    return n->platform == QG_PLATFORM_QUANTIZED && qg_node_has(n, QG_OP_COMPUTE) &&
-           n->out[0] && n->out[0]->type.dtype == QG_F32 &&
-           qg_tensor_known(&n->out[0]->type);
+    if (n->platform != QG_PLATFORM_QUANTIZED || !qg_node_has(n, QG_OP_COMPUTE) ||
+        !n->out[0])
+        return false;
+    const qg_tensor *t = &s->type[n->out[0]->id];
+    return t->dtype == QG_F32 && qg_tensor_known(t);
 }
 
 /* The index is one more than the subject's position, so that zero means none. */
 static qg_status choose_layers(study *s, uint32_t **index)
 {
     const qg_graph *g = s->m->graph;
+    qg_tensor *type;
+    const qg_tensor **known;
+    QG_TRY(qg_infer_values(s->m->ctx, g, s->feed.feed.shape, s->arena, &type, &known));
+    s->type = type;
     *index = QG_NEWN(s->arena, g->node.n, uint32_t);
     s->watch = QG_NEWN(s->arena, g->node.n, uint8_t);
     if (!*index || !s->watch)
         return qg_nomem(s->m->ctx);
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
-        if (!is_layer(n))
+        if (!is_layer(s, n))
             continue;
         QG_TRY(add_subject(s, n->name, n->op->name));
         (*index)[i] = (uint32_t)s->subject.n;
@@ -385,9 +386,10 @@ static qg_status by_layer(study *s)
     uint32_t *index;
     QG_TRY(choose_layers(s, &index));
     QG_TRY(room_for(s, s->subject.n));
-    qg_status st = qg_model_plan_watched(s->m, "float", false, s->watch, &real);
+    const qg_feed *feed = &s->feed.feed;
+    qg_status st = qg_model_plan_watched(s->m, "float", false, feed, s->watch, &real);
     if (st == QG_OK)
-        st = qg_model_plan_watched(s->m, "simulate", false, s->watch, &rounded);
+        st = qg_model_plan_watched(s->m, "simulate", false, feed, s->watch, &rounded);
     layers l = { .s = s, .real = real, .rounded = rounded, .index = index };
     qg_job job = { .n = s->feed.feed.n,
                    .workers = s->o->jobs,
@@ -400,7 +402,8 @@ static qg_status by_layer(study *s)
     qg_plan_free(real);
     qg_plan_free(rounded);
     if (st == QG_OK)
-        average(s, 0, s->subject.n);
+        for (size_t i = 0, n = s->subject.n; i < n * s->feed.feed.n; i++)
+            s->subject.at[i % n].sum += s->value[i];
     return st;
 }
 

@@ -44,8 +44,8 @@ typedef struct comparison {
     QG_VEC(variant) variant;
     QG_VEC(group) group; /* in order of first appearance */
     qg_plan *real;
-    double *value;           /* [samples][variants][outputs] */
-    const uint8_t *measured; /* [outputs] */
+    double *value;     /* [samples][variants][outputs] */
+    uint8_t *measured; /* [outputs] */
 } comparison;
 
 /* --- variants --- */
@@ -100,7 +100,7 @@ static qg_status quantize_variant(const comparison *c, variant *v)
     QG_TRY(qg_graph_clone(c->m->graph, &v->model.graph));
     QG_TRY(qg_model_quantize(&v->model, &o, NULL));
     v->milliseconds = now() - start;
-    return qg_model_plan(&v->model, "simulate", false, &v->plan);
+    return qg_model_plan(&v->model, "simulate", false, &c->feed.feed, &v->plan);
 }
 
 /* --- counting --- */
@@ -272,22 +272,6 @@ static qg_status average(comparison *c)
     return QG_OK;
 }
 
-/* Outputs of float32 and known shape. */
-static qg_status choose_outputs(comparison *c)
-{
-    size_t n_out = c->m->graph->output.n;
-    uint8_t *measured = QG_NEWN(c->arena, n_out, uint8_t);
-    c->value = QG_NEWN(c->arena, c->feed.feed.n * c->variant.n * n_out, double);
-    if (!measured || !c->value)
-        return qg_nomem(c->m->ctx);
-    for (size_t k = 0; k < n_out; k++) {
-        const qg_tensor *t = &c->m->graph->output.at[k]->type;
-        measured[k] = t->dtype == QG_F32 && qg_tensor_known(t);
-    }
-    c->measured = measured;
-    return QG_OK;
-}
-
 static qg_status measure(comparison *c)
 {
     qg_job job = { .n = c->feed.feed.n,
@@ -296,8 +280,12 @@ static qg_status measure(comparison *c)
                    .work = work,
                    .end = end,
                    .ud = c };
-    QG_TRY(choose_outputs(c));
-    QG_TRY(qg_model_plan(c->m, "float", false, &c->real));
+    QG_TRY(qg_model_plan(c->m, "float", false, &c->feed.feed, &c->real));
+    QG_TRY(qg_plan_measures(c->m->ctx, c->real, c->arena, "compare", &c->measured));
+    c->value = QG_NEWN(c->arena, c->feed.feed.n * c->variant.n * c->m->graph->output.n,
+                       double);
+    if (!c->value)
+        return qg_nomem(c->m->ctx);
     QG_TRY(qg_pool_run(c->m->ctx, &job));
     return average(c);
 }

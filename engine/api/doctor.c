@@ -26,7 +26,10 @@ qg_status qg_looks_begin(qg_model *m, qg_arena *a, const qg_feed *inner, qg_look
 {
     assert(m->graph && inner);
     *out = (qg_looks){
-        .feed = {inner->n, look_and_fetch, out},
+        .feed = {.n = inner->n,
+                 .shape = inner->shape,
+                 .fetch = look_and_fetch,
+                 .ud = out},
         .inner = *inner,
         .inputs = m->graph->input.n
     };
@@ -237,7 +240,7 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     if (!watch)
         return qg_nomem(m->ctx);
     memset(watch, 1, m->graph->node.n);
-    QG_TRY(qg_model_plan_watched(m, "float", false, watch, &p));
+    QG_TRY(qg_model_plan_watched(m, "float", false, &d->looks.feed, watch, &p));
     qg_ticker ticker = { .progress = &o->progress, .what = "doctor" };
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,

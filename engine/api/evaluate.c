@@ -43,7 +43,7 @@ static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed
 {
     qg_plan *p = NULL;
     qg_ticker ticker = { .progress = &o->progress, .what = mode };
-    QG_TRY(qg_model_plan(m, mode, o->reference_kernels, &p));
+    QG_TRY(qg_model_plan(m, mode, o->reference_kernels, &f->feed, &p));
     qg_drive d = { .plan = p,
                    .feed = &f->feed,
                    .n = f->feed.n,

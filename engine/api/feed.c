@@ -24,6 +24,25 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
     return qg_data_fetch(ctx, f->data, sample, a, out);
 }
 
+/* Sets feed.shape where the graph leaves dims open and all samples agree on them. */
+static qg_status common_shape(qg_model *m, qg_api_feed *f)
+{
+    const size_t n = m->graph->input.n;
+    bool open = false;
+    for (size_t i = 0; i < n; i++)
+        open = open || !qg_tensor_known(&m->graph->input.at[i]->type);
+    if (!open)
+        return QG_OK;
+    qg_tensor *shape = QG_NEWN(m->graph->arena, n, qg_tensor);
+    if (!shape)
+        return qg_nomem(m->ctx);
+    for (size_t i = 0; i < n; i++)
+        if (!qg_data_common_shape(f->data, i, &shape[i]))
+            return QG_OK;
+    f->feed.shape = shape;
+    return QG_OK;
+}
+
 /* The feed points to *out, which therefore must stay where it is. */
 static qg_status open_feed(qg_model *m, const char *spec, size_t samples, bool nan,
                            qg_api_feed *out)
@@ -39,8 +58,8 @@ static qg_status open_feed(qg_model *m, const char *spec, size_t samples, bool n
                        "or random:N");
     QG_TRY(qg_data_open(m->ctx, spec, &request, &out->data));
     out->graph = m->graph;
-    out->feed = (qg_feed){ qg_data_count(out->data), fetch, out };
-    return QG_OK;
+    out->feed = (qg_feed){ .n = qg_data_count(out->data), .fetch = fetch, .ud = out };
+    return common_shape(m, out);
 }
 
 qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples, qg_api_feed *out)

@@ -1,4 +1,7 @@
 #include "engine/api/model.h"
+
+#include <assert.h>
+
 #include "engine/core/num.h"
 #include "engine/io/hash.h"
 #include "engine/io/onnx_export.h"
@@ -143,13 +146,15 @@ qg_status qg_model_save(qg_model *m, const char *folder)
     return s;
 }
 
-qg_status qg_model_plan(qg_model *m, const char *mode, bool reference, qg_plan **out)
+qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
+                        const qg_feed *feed, qg_plan **out)
 {
-    return qg_model_plan_watched(m, mode, reference, NULL, out);
+    return qg_model_plan_watched(m, mode, reference, feed, NULL, out);
 }
 
 qg_status qg_model_plan_watched(qg_model *m, const char *mode, bool reference,
-                                const uint8_t *watch, qg_plan **out)
+                                const qg_feed *feed, const uint8_t *watch,
+                                qg_plan **out)
 {
     bool simulate = mode ? strcmp(mode, "simulate") == 0 : m->quant != NULL;
     if (mode && !simulate && strcmp(mode, "float") != 0)
@@ -161,7 +166,32 @@ qg_status qg_model_plan_watched(qg_model *m, const char *mode, bool reference,
                        "snapshot of qg quantize");
     qg_plan_options o = { .mode = simulate ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
                           .quant = m->quant,
+                          .input = feed ? feed->shape : NULL,
                           .watch = watch,
                           .reference = reference };
     return qg_plan_new(m->ctx, m->graph, &o, out);
+}
+
+qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
+                           const char *doing, uint8_t **out)
+{
+    size_t n = p->graph->output.n, some = 0;
+    uint8_t *measured = QG_NEWN(a, n, uint8_t);
+    assert(doing && out);
+    if (!measured)
+        return qg_nomem(ctx);
+    for (size_t k = 0; k < n; k++) {
+        const qg_tensor *t = &p->tensor.at[p->output[k]].type;
+        measured[k] = t->dtype == QG_F32 && qg_tensor_known(t);
+        some += measured[k];
+    }
+    if (!some)
+        return qg_fail(
+            ctx, QG_EDATA,
+            "%s: no output is float32 with a shape that is known before a "
+            "run, expected one to measure; samples of one shape, or --shape, "
+            "make shapes known",
+            doing);
+    *out = measured;
+    return QG_OK;
 }

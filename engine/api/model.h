@@ -82,15 +82,22 @@ void qg_tick(void *ticker, size_t done, size_t n);
 /* --- plans --- */
 
 /* A plan of the model in "float" or "simulate"; NULL mode: simulate when quantized.
+ * feed: whose samples it is for (their shape); NULL: the model's own shapes.
  * QG_ECONFIG for other words, QG_ESTATE for simulate without TQCs.
  * The caller frees *out with qg_plan_free before the model changes or goes. */
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
-                                     qg_plan **out);
+                                     const qg_feed *feed, qg_plan **out);
 
 /* The same with hooks at the nodes marked in watch[nodes]; it must outlive the plan.
  * NULL: no hooks. */
 QG_NODISCARD qg_status qg_model_plan_watched(qg_model *m, const char *mode,
-                                             bool reference, const uint8_t *watch,
-                                             qg_plan **out);
+                                             bool reference, const qg_feed *feed,
+                                             const uint8_t *watch, qg_plan **out);
+
+/* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
+ * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when there
+ * is no such output. */
+QG_NODISCARD qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
+                                        const char *doing, uint8_t **out);
 
 #endif

@@ -290,18 +290,19 @@ static qg_status drive(qg_model *m, const qg_run_options *o, const char *folder,
 }
 
 /* A plan that shows the nodes whose outputs are to be dumped. */
-static qg_status plan_for(qg_model *m, const qg_run_options *o, qg_plan **out)
+static qg_status plan_for(qg_model *m, const qg_run_options *o, const qg_feed *feed,
+                          qg_plan **out)
 {
     const qg_graph *g = m->graph;
     if (!o->dump)
-        return qg_model_plan(m, o->mode, o->reference_kernels, out);
+        return qg_model_plan(m, o->mode, o->reference_kernels, feed, out);
     uint8_t *watch = QG_NEWN(m->graph->arena, g->node.n, uint8_t);
     if (!watch)
         return qg_nomem(m->ctx);
     for (size_t i = 0; i < g->value.n; i++)
         if (g->value.at[i]->def && qg_glob(o->dump, g->value.at[i]->name))
             watch[g->value.at[i]->def->id] = 1;
-    return qg_model_plan_watched(m, o->mode, o->reference_kernels, watch, out);
+    return qg_model_plan_watched(m, o->mode, o->reference_kernels, feed, watch, out);
 }
 
 qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
@@ -316,7 +317,7 @@ qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
     if (s == QG_OK)
         s = qg_feed_open(m, o->data, o->samples, &f);
     if (s == QG_OK)
-        s = plan_for(m, o, &p);
+        s = plan_for(m, o, &f.feed, &p);
     if (s == QG_OK)
         s = drive(m, o, folder, p, &f, &k);
     if (s == QG_OK && report)

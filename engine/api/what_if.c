@@ -36,17 +36,12 @@ bool qg_study_acts(const qg_tqc *t)
            t->state == QG_TQC_PASSIVE_BAKED;
 }
 
-bool qg_study_measures(const qg_study *s, size_t k)
-{
-    const qg_tensor *t = &s->graph->output.at[k]->type;
-    return t->dtype == QG_F32 && qg_tensor_known(t);
-}
-
 uint32_t qg_study_worst(const qg_study *s, const double *error)
 {
     uint32_t worst = QG_NONE;
+    assert(s->measured);
     for (uint32_t k = 0; k < s->graph->output.n; k++) {
-        if (!qg_study_measures(s, k))
+        if (!s->measured[k])
             continue;
         bool worse =
             worst != QG_NONE && (s->metric->higher_is_better ? error[k] < error[worst]
@@ -85,7 +80,7 @@ static qg_status ask_one(worker *w, size_t i, size_t sample, double *value)
     else
         QG_TRY(qg_run_execute_from(r, w->base, NULL, 0, sample));
     for (size_t k = 0; k < n_out; k++)
-        if (qg_study_measures(a->s, k))
+        if (a->s->measured[k])
             value[k] = reaches(a->plan[i], k) ? measure(w, k, r) : w->base_error[k];
     return QG_OK;
 }
@@ -101,7 +96,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
     if (w->real)
         QG_TRY(qg_run_execute(w->real, w->in, NULL, 0, sample));
     for (size_t k = 0; k < n_out; k++)
-        if (qg_study_measures(a->s, k))
+        if (a->s->measured[k])
             w->base_error[k] = measure(w, k, w->base);
     for (size_t i = 0; i < a->n; i++)
         QG_TRY(ask_one(w, i, sample, a->value + (sample * a->n + i) * n_out));
@@ -190,6 +185,7 @@ static qg_status plan_base(const qg_study *s, bool rounds, qg_plan **out)
 {
     qg_plan_options o = { .mode = rounds ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
                           .quant = s->quant,
+                          .input = s->feed->shape,
                           .keep_all = rounds == s->rounding_base };
     return qg_plan_new(s->ctx, s->graph, &o, out);
 }
@@ -207,6 +203,7 @@ static qg_status plan_round(asking *a, const qg_what_if *question, size_t n,
     while (a->n < n && a->n < QG_WHAT_IF_ROUND && tensors < QG_WHAT_IF_TENSORS) {
         qg_plan_options o = { .mode = QG_MODE_SIMULATE,
                               .quant = a->s->quant,
+                              .input = a->s->feed->shape,
                               .mute = question[a->n].mute,
                               .instead = question[a->n].instead,
                               .base = a->s->whole ? NULL : a->base };
@@ -250,6 +247,8 @@ qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double
     qg_status st = a.arena ? plan_base(s, s->rounding_base, &base) : qg_nomem(s->ctx);
     if (st == QG_OK && s->rounding_base)
         st = plan_base(s, false, &real);
+    if (st == QG_OK)
+        st = qg_plan_measures(s->ctx, base, s->ctx->arena, "sensitivity", &s->measured);
     a.base = base;
     a.real = real;
     (void)pthread_mutex_init(&a.lock, NULL);

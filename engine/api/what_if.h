@@ -42,18 +42,17 @@ typedef struct qg_study {
     const qg_progress *progress;   /* NULL: nobody listens */
     const char *what;              /* the stage, as people read it */
     size_t nodes_run, nodes_whole; /* out: nodes of all partial plans; of whole runs */
+    uint8_t *measured; /* out: [outputs] of qg_plan_measures, in the context's arena */
 } qg_study;
 
 /* error[i * outputs + k]: mean error of output k under question i; 0 for outputs that
- * are not float32 or have no known shape.  On failure error holds anything. */
+ * are not measured.  On failure, which no measured output at all is too (QG_EDATA),
+ * error holds anything. */
 QG_NODISCARD qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n,
                                     double *error);
 
-/* Whether output k of the graph takes part. */
-bool qg_study_measures(const qg_study *s, size_t k);
-
-/* The output with the worst error of a question's row; error: [outputs].  QG_NONE
- * when none takes part. */
+/* The measured output with the worst error of a question's row, after qg_study_ask;
+ * error: [outputs]. */
 uint32_t qg_study_worst(const qg_study *s, const double *error);
 
 /* Whether rounding at this endpoint changes anything: baked constants do. */

@@ -30,6 +30,9 @@
  * in any order, also twice for one sample. */
 typedef struct qg_feed {
     size_t n;
+    /* [graph inputs] what all samples have in common where the graph leaves dims open:
+     * plans are made for it.  NULL: nothing is open, or samples differ. */
+    const qg_tensor *shape;
     qg_status (*fetch)(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
                        const qg_tensor **in);
     void *ud;

@@ -153,6 +153,7 @@ static qg_status prepare(qg_ctx *ctx, run *r)
             r->watch[n->id] = 1;
     }
     qg_plan_options o = { .mode = QG_MODE_FLOAT,
+                          .input = c->feed->shape,
                           .watch = r->watch,
                           .reference = c->reference };
     QG_TRY(qg_plan_new(ctx, g, &o, &r->plan));
@@ -191,7 +192,7 @@ qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r, uint64_t first,
 {
     const qg_collect *c = r->c;
     assert(first <= end && end <= c->feed->n);
-    qg_feed feed = { (size_t)(end - first), fetch, r };
+    qg_feed feed = { .n = (size_t)(end - first), .fetch = fetch, .ud = r };
     qg_drive d = { .plan = r->plan,
                    .feed = &feed,
                    .n = feed.n,

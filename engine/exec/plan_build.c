@@ -533,8 +533,8 @@ static qg_status find_types(builder *b)
         return QG_OK;
     }
     QG_TRY(qg_infer_values(p->ctx, g, p->options.input, p->arena, &type, &known));
-    if (p->options.quant)
-        qg_plan_forget_rounded(g, known);
+    if (p->options.quant || p->options.input)
+        qg_plan_forget_rounded(p, known);
     for (size_t i = 0; i < g->value.n; i++)
         if (g->value.at[i]->constant)
             known[i] = g->value.at[i]->constant;

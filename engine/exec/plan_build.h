@@ -47,8 +47,9 @@ bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t);
 
 /* Inference folds in float.  What lies behind an endpoint that may round constants is
  * taken out of known[values], whatever the plan mutes: the plan computes it instead, so
- * that it is rounded, and seen where it is watched. */
-void qg_plan_forget_rounded(const qg_graph *g, const qg_tensor **known);
+ * that it is rounded, and seen where it is watched.  So is what a plan for given input
+ * shapes (options.input) watches: the graph alone does not know it. */
+void qg_plan_forget_rounded(const qg_plan *p, const qg_tensor **known);
 
 /* Whether n computes what it computes in the base: same inputs' rounding, same
  * constants.  Its outputs may round otherwise. */

@@ -245,11 +245,14 @@ static bool may_round(const qg_node *n)
 
 /* In topological order: what reads something forgotten is forgotten too, but for what
  * only asks for dims. */
-void qg_plan_forget_rounded(const qg_graph *g, const qg_tensor **known)
+void qg_plan_forget_rounded(const qg_plan *p, const qg_tensor **known)
 {
+    const qg_graph *g = p->graph;
+    const qg_plan_options *o = &p->options;
     for (size_t k = 0; k < g->node.n; k++) {
         const qg_node *n = g->node.at[k];
-        bool forget = may_round(n);
+        bool seen = o->input && (o->watch_all || (o->watch && o->watch[n->id]));
+        bool forget = (o->quant && may_round(n)) || seen;
         for (uint32_t i = 0; i < n->n_in; i++)
             forget = forget || (n->in[i] && n->in[i]->def && !known[n->in[i]->id] &&
                                 !qg_node_has(n, QG_OP_DIMS_ONLY));

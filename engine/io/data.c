@@ -255,6 +255,17 @@ void qg_data_shape(const qg_data *d, size_t i, size_t k, qg_tensor *out)
                    slot->sample.dim);
 }
 
+bool qg_data_common_shape(const qg_data *d, size_t k, qg_tensor *out)
+{
+    assert(d->part.n > 0 && k < d->request.n_input);
+    qg_data_shape(d, 0, k, out);
+    for (size_t i = 1; i < d->part.n; i++)
+        if (d->part.at[i].first < d->count &&
+            !qg_same_dims(&d->part.at[i].slot[k].sample, out))
+            return false;
+    return true;
+}
+
 /* Names file, sample, input and value; samples are counted through the source. */
 static qg_status element_fails(const qg_data_get *g, const qg_tensor *from,
                                const qg_tensor *to, int64_t at)

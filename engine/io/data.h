@@ -70,6 +70,9 @@ size_t qg_data_count(const qg_data *d); /* at least 1 */
 /* Type (the model's) and dims of input k in sample i; no data. */
 void qg_data_shape(const qg_data *d, size_t i, size_t k, qg_tensor *out);
 
+/* What qg_data_shape gives for every sample alike; false when they differ. */
+bool qg_data_common_shape(const qg_data *d, size_t k, qg_tensor *out);
+
 /* One sample into tensors of the caller, out[k] for input k, plain and of the type and
  * dims that qg_data_shape gives (asserted).  scratch is the caller's to reset.
  * QG_EDATA names the sample, and the element where a value cannot be converted. */

@@ -342,7 +342,7 @@ static bool try_one(uint64_t seed)
     random_graph(seed, t.text);
     parse(&t, &t.graph);
     parse(&t, &t.original);
-    t.feed = (qg_feed){ SAMPLES, fetch, t.graph };
+    t.feed = (qg_feed){ .n = SAMPLES, .fetch = fetch, .ud = t.graph };
     choose_backend(&t);
     t.env = (qg_pass_env){
         .ctx = t.ctx, .graph = t.graph, .backend = t.backend, .feed = &t.feed
