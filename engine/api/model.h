@@ -95,8 +95,8 @@ QG_NODISCARD qg_status qg_model_plan_watched(qg_model *m, const char *mode,
                                              const uint8_t *watch, qg_plan **out);
 
 /* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
- * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when there
- * is no such output. */
+ * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when
+ * there is no such output. */
 QG_NODISCARD qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
                                         const char *doing, uint8_t **out);
 

@@ -86,7 +86,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
 
 static qg_status drive(qg_ctx *ctx, source *s, size_t n, unsigned jobs, unsigned slots)
 {
-    qg_feed feed = { n, fetch, s };
+    qg_feed feed = { .n = n, .fetch = fetch, .ud = s };
     QG_TRY(qg_ahead_open(ctx, &feed, n, 1, slots, &s->ahead));
     qg_job job = { n, jobs, begin, work, end, s };
     qg_status status = qg_pool_run(ctx, &job);
@@ -113,7 +113,7 @@ static void the_next_is_read_while_one_is_held(void **state)
     (void)state;
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     source s = { .all = 0 };
-    qg_feed feed = { N, fetch, &s };
+    qg_feed feed = { .n = N, .fetch = fetch, .ud = &s };
     qg_sample mine = { .arena = qg_arena_new(qg_alloc_libc) };
     const struct timespec pause = { 0, 20000000 };
     assert_ok(ctx, qg_ahead_open(ctx, &feed, N, 1, 3, &s.ahead));
@@ -158,7 +158,7 @@ static void a_failure_is_that_of_the_sample(void **state)
 
 static qg_status open_and_close(qg_alloc alloc, void *ud)
 {
-    qg_feed feed = { 0, fetch, ud };
+    qg_feed feed = { .fetch = fetch, .ud = ud };
     qg_ahead *h = NULL;
     qg_ctx *ctx = qg_ctx_new(alloc);
     if (!ctx)

@@ -273,7 +273,7 @@ static void workers_do_not_show(void **state)
     table one = { .t = &t }, three = { .t = &t };
     for (int k = 0; k < 2; k++) {
         table *tab = k ? &three : &one;
-        qg_feed feed = { 32, fetch, tab };
+        qg_feed feed = { .n = 32, .fetch = fetch, .ud = tab };
         qg_drive d = { .plan = p,
                        .feed = &feed,
                        .n = 32,
