@@ -178,8 +178,7 @@ static qg_study study_of(const pricing *p, bool rounding_base)
 
 static double worst(const qg_study *s, const double *error)
 {
-    uint32_t k = qg_study_worst(s, error);
-    return k == QG_NONE ? 0 : error[k];
+    return error[qg_study_worst(s, error)];
 }
 
 /* Two questions with nothing but the group rounding, one with all of the network. */

@@ -153,8 +153,7 @@ static qg_status measure(const search *p, const qg_model *trial, double *error)
     s.rounding_base = false;
     s.whole = true;
     QG_TRY(qg_study_ask(&s, &question, 1, out));
-    uint32_t worst = qg_study_worst(&s, out);
-    *error = worst == QG_NONE ? 0 : out[worst];
+    *error = out[qg_study_worst(&s, out)];
     return QG_OK;
 }
 

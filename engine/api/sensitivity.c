@@ -89,7 +89,7 @@ static void take_error(const qg_sensitivity *s, const double *error, double *mea
                        uint32_t *output)
 {
     *output = qg_study_worst(&s->study, error);
-    *mean = *output == QG_NONE ? 0 : error[*output];
+    *mean = error[*output];
 }
 
 /* The last question is the whole quantized network. */
@@ -140,7 +140,7 @@ static qg_cell error_cell(const qg_sensitivity *s, double error)
 
 static const char *output_name(const qg_sensitivity *s, uint32_t k)
 {
-    return k == QG_NONE ? NULL : s->m->graph->output.at[k]->name;
+    return s->m->graph->output.at[k]->name;
 }
 
 static qg_status report_rows(const qg_sensitivity *s, qg_report *r)

@@ -49,6 +49,7 @@ uint32_t qg_study_worst(const qg_study *s, const double *error)
         if (worst == QG_NONE || worse)
             worst = k;
     }
+    assert(worst != QG_NONE); /* qg_study_ask has found one */
     return worst;
 }
 
@@ -248,7 +249,7 @@ qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double
     if (st == QG_OK && s->rounding_base)
         st = plan_base(s, false, &real);
     if (st == QG_OK)
-        st = qg_plan_measures(s->ctx, base, s->ctx->arena, "sensitivity", &s->measured);
+        st = qg_plan_measures(s->ctx, base, s->ctx->arena, s->what, &s->measured);
     a.base = base;
     a.real = real;
     (void)pthread_mutex_init(&a.lock, NULL);
