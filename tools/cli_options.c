@@ -151,7 +151,7 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "see `qg list formats`",
         .kind = CLI_TEXT, .at = AT(format) },
     [CLI_O_WEIGHTS] = { .name = "weights", .argument = "HOW",
-        .help = "int (default) or float: how weights are written",
+        .help = "int (default: codes) or float: how weights are written",
         .kind = CLI_TEXT, .at = AT(weights) },
     [CLI_O_PLACEMENT] = { .name = "placement", .argument = "RUNTIME",
         .help = "whose fusion rules: ort (default), trt or openvino",

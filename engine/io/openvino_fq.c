@@ -1,12 +1,27 @@
 /* openvino_fq.c -- the format openvino-fq: FakeQuantize in an ONNX model, as NNCF and
- * MQBench write it and OpenVINO reads it.  What is said where: openvino_graph.h. */
+ * MQBench write it and OpenVINO reads it.  What is said where: openvino_graph.h.
+ * A file with codes has at least the opset that their DequantizeLinear needs. */
 #include <assert.h>
 
 #include "engine/io/onnx_export.h"
 #include "engine/io/openvino_graph.h"
 #include "engine/io/quantizers.h"
+#include "engine/ir/edit.h"
+#include "engine/ir/upgrade.h"
 
-/* The limits of every FakeQuantize, beside the value that it makes. */
+static qg_status build(qg_export *e)
+{
+    size_t removed;
+    QG_TRY(qg_openvino_graph(e));
+    for (size_t i = 0; i < e->graph->node.n; i++)
+        if (qg_is_dequantized_constant(e->graph->node.at[i])) {
+            QG_TRY(qg_graph_upgrade(e->graph, QG_OPENVINO_OPSET));
+            return qg_graph_sweep(e->graph, &removed);
+        }
+    return QG_OK;
+}
+
+/* Limits or scale and zero point, beside the value that is on the grid. */
 static qg_status annotate(qg_export *e, qg_export_options *o)
 {
     const qg_graph *g = e->graph;
@@ -16,11 +31,15 @@ static qg_status annotate(qg_export *e, qg_export_options *o)
     o->annotation = a;
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
-        if (qg_is_fake_quantize(n->op))
-            a[o->n_annotation++] = (qg_onnx_annotation){
-                n->out[0]->name,
-                {{ "LOW_TENSOR", n->in[1]->name }, { "HIGH_TENSOR", n->in[2]->name }}
-            };
+        bool fake = qg_is_fake_quantize(n->op);
+        if (!fake && !(qg_is_dequantized_constant(n) && n->n_in > 2 && n->in[2]))
+            continue;
+        qg_onnx_annotation *next = &a[o->n_annotation++];
+        next->tensor = n->out[0]->name;
+        next->parameter[0].key = fake ? "LOW_TENSOR" : "SCALE_TENSOR";
+        next->parameter[1].key = fake ? "HIGH_TENSOR" : "ZERO_POINT_TENSOR";
+        for (uint32_t k = 0; k < 2; k++)
+            next->parameter[k].value = n->in[k + 1]->name;
     }
     assert(o->n_annotation <= g->node.n);
     return QG_OK;
@@ -51,11 +70,11 @@ static const char *const weights[] = { "int", "float", NULL };
 const qg_format qg_format_openvino_fq = {
     .name = "openvino-fq",
     .suffix = ".onnx",
-    .summary = "ONNX with OpenVINO's FakeQuantize at every endpoint that rounds",
+    .summary = "ONNX with OpenVINO's FakeQuantize where activations round",
     .says = QG_OPENVINO_SAYS,
     .rounding = QG_ROUND_HALF_EVEN_LEVEL,
     .choice = { [QG_FORMAT_WEIGHTS] = weights },
-    .build = qg_openvino_graph,
+    .build = build,
     .write = write,
     .import = import,
 };

@@ -77,8 +77,8 @@ qg_status qg_ir_add(qg_ir *ir, const qg_ir_layer *l, qg_ir_source *out)
 }
 
 /* A layer and its place in the binary; the data stay where they are until written. */
-static qg_status add_constant(qg_ir *ir, const char *name, const qg_tensor *t,
-                              qg_ir_source *out)
+qg_status qg_ir_constant(qg_ir *ir, const char *name, const qg_tensor *t,
+                         qg_ir_source *out)
 {
     size_t bytes;
     qg_ir_layer l = { .name = name,
@@ -103,7 +103,7 @@ qg_status qg_ir_value(qg_ir *ir, const qg_value *v, qg_ir_source *out)
     const qg_tensor *t = qg_ir_known(ir, v);
     qg_ir_source *s = &ir->of_value[v->id];
     if (s->layer == QG_NONE && t)
-        QG_TRY(add_constant(ir, v->name, t, s));
+        QG_TRY(qg_ir_constant(ir, v->name, t, s));
     assert(s->layer != QG_NONE);
     *out = *s;
     return QG_OK;
@@ -127,7 +127,7 @@ static qg_status add_vector(qg_ir *ir, const char *name, qg_dtype d, size_t n,
     QG_TRY(qg_tensor_alloc(ir->ctx, ir->arena, t));
     QG_TRY(qg_tensor_bytes(ir->ctx, name, t, &bytes));
     memcpy(t->data, x, bytes);
-    return add_constant(ir, name, t, out);
+    return qg_ir_constant(ir, name, t, out);
 }
 
 qg_status qg_ir_i64(qg_ir *ir, const char *name, size_t n, const int64_t *x,
@@ -343,7 +343,10 @@ static qg_status put_document(FILE *f, const qg_export *e, const qg_ir *ir)
     put_edges(f, ir);
     (void)fputs("\t</edges>\n\t<rt_info>\n\t\t<quantgraph backend=\"", f);
     put_escaped(f, e->quant->backend ? e->quant->backend->name : "", false);
-    (void)fputs("\"/>\n\t</rt_info>\n</net>\n", f);
+    (void)fputs("\"/>\n\t\t<runtime_options>\n\t\t\t"
+                "<DYNAMIC_QUANTIZATION_GROUP_SIZE value=\"0\"/>\n"
+                "\t\t</runtime_options>\n\t</rt_info>\n</net>\n",
+                f);
     return QG_OK;
 }
 
@@ -403,7 +406,7 @@ static const char *const weights[] = { "int", "float", NULL };
 const qg_format qg_format_openvino_ir = {
     .name = "openvino-ir",
     .suffix = ".xml + .bin",
-    .summary = "OpenVINO IR with FakeQuantize at every endpoint that rounds",
+    .summary = "OpenVINO IR with FakeQuantize where activations round",
     .says = QG_OPENVINO_SAYS,
     .rounding = QG_ROUND_HALF_EVEN_LEVEL,
     .choice = { [QG_FORMAT_WEIGHTS] = weights },

@@ -3,6 +3,7 @@
  *
  * openvino_ir.c      layers in memory, the two files, the format's row
  * openvino_layers.c  what each operator of ONNX is in layers: one table
+ * openvino_windows.c, openvino_quantizers.c   rows of it that need more
  *
  * Shapes    all known; what inference can tell ahead (shape arithmetic) is a constant
  * Ports     a layer's inputs are ports 0 .. n_in - 1, its outputs follow
@@ -40,7 +41,7 @@ typedef struct qg_ir_layer {
 typedef struct qg_ir {
     qg_ctx *ctx;
     qg_arena *arena;
-    const qg_graph *g;
+    qg_graph *g; /* the export's own; nodes and values stay as they are */
     const qg_tensor *const *known; /* [values] what inference can tell; NULL: not */
     qg_ir_source *of_value;        /* [values] layer QG_NONE: not placed yet */
     QG_VEC(qg_ir_layer) layer;     /* every source before its readers */
@@ -57,6 +58,10 @@ QG_NODISCARD qg_status qg_ir_value(qg_ir *ir, const qg_value *v, qg_ir_source *o
 
 /* Readers of v get this. */
 void qg_ir_bind(qg_ir *ir, const qg_value *v, qg_ir_source s);
+
+/* t is borrowed until the files are written. */
+QG_NODISCARD qg_status qg_ir_constant(qg_ir *ir, const char *name, const qg_tensor *t,
+                                      qg_ir_source *out);
 
 /* Constants that ONNX has as attributes: vectors, or scalars when n is 0. */
 QG_NODISCARD qg_status qg_ir_i64(qg_ir *ir, const char *name, size_t n,

@@ -299,18 +299,6 @@ static qg_status prelu(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, NULL, in, 2));
 }
 
-/* The operator is theirs: only the attribute's spelling differs. */
-static qg_status fake_quantize(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
-{
-    qg_ir_source in[5];
-    int64_t levels;
-    QG_TRY(qg_ir_inputs(ir, n, 5, in));
-    QG_TRY(qg_attr_int(ir->ctx, n, "levels", 0, &levels));
-    const char *data =
-        qg_arena_printf(ir->arena, "levels=\"%" PRId64 "\" " QG_IR_NUMPY, levels);
-    return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 5));
-}
-
 /* --- reductions --- */
 
 /* The axes are an input there. */
@@ -574,6 +562,7 @@ static const qg_ir_row rows[] = {
     { "Gather", "Gather", "opset8", NULL, gather },
     { "Pad", "Pad", "opset1", NULL, pad },
     { "Resize", "Interpolate", "opset11", NULL, resize },
+    { "DequantizeLinear", "Multiply", "opset1", QG_IR_NUMPY, qg_ir_dequantize },
 };
 /* clang-format on */
 
@@ -582,7 +571,7 @@ qg_status qg_ir_node(qg_ir *ir, const qg_node *n)
     static const qg_ir_row fake = { "FakeQuantize", "FakeQuantize", "opset1", NULL,
                                     NULL };
     if (qg_is_fake_quantize(n->op))
-        return fake_quantize(ir, n, &fake);
+        return qg_ir_fake_quantize(ir, n, &fake);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (!n->op->domain && qg_op_is_named(n->op, &rows[i].onnx, 1))
             return rows[i].emit(ir, n, &rows[i]);

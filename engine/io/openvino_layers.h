@@ -68,4 +68,10 @@ qg_status qg_ir_convolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
 qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
 qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
 
+/* openvino_quantizers.c.  DequantizeLinear: y = (Convert(x) - zero point) * scale in
+ * float32; without the Subtract where every zero point is 0.  QG_EUNSUPPORTED for what
+ * qg_grid_of_linear refuses, and for blocks. */
+qg_status qg_ir_fake_quantize(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
+qg_status qg_ir_dequantize(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
+
 #endif

@@ -19,6 +19,7 @@ typedef struct node_plan {
 } node_plan;
 
 typedef struct folder {
+    enum qg_quantizers which;
     qg_graph *g;
     qg_ctx *ctx;
     qg_arena *arena; /* the graph's */
@@ -230,6 +231,14 @@ static qg_status visit_quantize(folder *f, qg_node *n)
     return why ? keep_operator(f, n, why) : fold(f, &z, grid);
 }
 
+/* Codes do not say how they were made: as the others of the file, where that can be. */
+static qg_rounding rounding_of(const folder *f, const qg_scheme *s)
+{
+    bool level = f->which == QG_QUANTIZERS_OPENVINO && s->policy & QG_LINEAR &&
+                 s->qmax - s->qmin < QG_LEVELS;
+    return level ? QG_ROUND_HALF_EVEN_LEVEL : QG_ROUND_HALF_EVEN;
+}
+
 /* Behind a QuantizeLinear it has been dealt with, one way or the other. */
 static qg_status visit_dequantize(folder *f, qg_node *n)
 {
@@ -247,6 +256,8 @@ static qg_status visit_dequantize(folder *f, qg_node *n)
         why = "its result is an output of the network";
     if (!why)
         why = readers_refuse(f, n->out[0]);
+    if (!why)
+        grid->scheme.rounding = (uint8_t)rounding_of(f, &grid->scheme);
     return why ? keep_operator(f, n, why) : fold_constant(f, n, grid);
 }
 
@@ -264,16 +275,22 @@ static qg_status visit_fake(folder *f, qg_node *n)
     return why ? keep_operator(f, n, why) : fold(f, &z, grid);
 }
 
+static qg_status visit_openvino(folder *f, qg_node *n)
+{
+    if (qg_is_fake_quantize(n->op))
+        return visit_fake(f, n);
+    return qg_is_dequantized_constant(n) ? visit_dequantize(f, n) : QG_OK;
+}
+
 /* In order of execution; nodes that die on the way are skipped. */
-static qg_status visit_all(folder *f, enum qg_quantizers which)
+static qg_status visit_all(folder *f)
 {
     for (size_t i = 0; i < f->n; i++) {
         qg_node *n = f->node[i];
         if (n->dead || !n->out[0])
             continue;
-        if (which == QG_QUANTIZERS_OPENVINO) {
-            if (qg_is_fake_quantize(n->op))
-                QG_TRY(visit_fake(f, n));
+        if (f->which == QG_QUANTIZERS_OPENVINO) {
+            QG_TRY(visit_openvino(f, n));
         } else if (is_linear(n, quantize_linear)) {
             QG_TRY(visit_quantize(f, n));
         } else if (is_linear(n, dequantize_linear)) {
@@ -384,14 +401,16 @@ static qg_status shrink(folder *f)
 qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *name,
                              qg_quant **out)
 {
-    folder f = { .g = g, .ctx = g->ctx, .arena = g->arena, .n = g->node.n };
+    folder f = {
+        .which = which, .g = g, .ctx = g->ctx, .arena = g->arena, .n = g->node.n
+    };
     f.node = QG_NEWN(g->arena, f.n, qg_node *);
     f.plan = QG_NEWN(g->arena, f.n, node_plan);
     if (!f.node || !f.plan)
         return qg_nomem(g->ctx);
     for (size_t i = 0; i < f.n; i++)
         f.node[i] = g->node.at[i];
-    QG_TRY(visit_all(&f, which));
+    QG_TRY(visit_all(&f));
     QG_TRY(shrink(&f));
     QG_TRY(new_quant(&f, name));
     for (size_t i = 0; i < g->node.n; i++)

@@ -26,7 +26,8 @@
 
 #include "engine/io/format.h"
 
-/* Which operators are folded. */
+/* Which operators are folded: QuantizeLinear and DequantizeLinear; FakeQuantize, and
+ * DequantizeLinear of constants. */
 enum qg_quantizers { QG_QUANTIZERS_ONNX, QG_QUANTIZERS_OPENVINO };
 
 /* g: inferred and normalized; afterwards again, with all rules of the verifier true.

@@ -92,6 +92,17 @@ def openvino():
     model("openvino_import", "dequantizes",
           [fake("x", "a", 256, ("l", "h", "z", "o")), h.make_node("Relu", ["a"], ["y"])],
           [low, high, constant("z", 0), constant("o", 255)])
+    codes = constant("w", np.arange(-4, 4).reshape(4, 2, 1, 1), "int8")
+    model("openvino_import", "codes",
+          [fake("x", "xf"),
+           h.make_node("DequantizeLinear", ["w", "ws", "wz"], ["wf"], axis=0),
+           h.make_node("DequantizeLinear", ["b", "bs"], ["bf"]),
+           h.make_node("Conv", ["xf", "wf", "bf"], ["c"]), fake("c", "d"),
+           h.make_node("QuantizeLinear", ["d", "bs", "z"], ["q"]),
+           h.make_node("DequantizeLinear", ["q", "bs", "z"], ["y"])],
+          [low, high, codes, constant("ws", [0.1, 0.2, 0.3, 0.4]),
+           constant("wz", [0] * 4, "int8"), constant("b", [1, -2, 300, 4], "int32"),
+           constant("bs", 0.5), constant("z", 3, "uint8")])
     model("openvino_import", "no_zero",
           [fake("x", "a", 256, ("z", "o", "z", "o")), h.make_node("Relu", ["a"], ["y"])],
           [constant("z", 1), constant("o", 2)])

@@ -94,7 +94,7 @@ static qg_scheme random_scheme(fixture *f, const qg_tensor *type, bool constant)
     static const uint8_t bits[] = { 8, 8, 8, 4, 16, 6, 7 };
     qg_scheme s = { .rounding = (uint8_t)f->rounding, .axis = -1, .bits = 8 };
     bool channel = type->rank >= 2 && qg_rng_below(r, 3) == 0;
-    bool symmetric = constant || qg_rng_below(r, 2) == 0;
+    bool symmetric = qg_rng_below(r, constant ? 4 : 2) > 0;
     int64_t half;
     s.bits = bits[qg_rng_below(r, constant ? 7 : 5)];
     half = INT64_C(1) << (s.bits - 1);

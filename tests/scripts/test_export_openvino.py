@@ -4,8 +4,10 @@ computes what we simulate, node by node and end to end (agreement.py).  Keyword 
 keeps its classes and its accuracy.  Models below ../shared are skipped when they are not
 there.
 
-The plugin runs with f32 as precision hint and without low precision transformations; a
-line `ov int8` says what its integer kernels do.  Schemes of other devices are simulated
+The plugin runs with f32 as precision hint, without low precision transformations and
+without roundings of its own in front of int8 weights (openvino-ir says so itself); a line
+`ov int8` says what its integer kernels do, and int8 codes keep every one of them that
+FakeQuantize of float weights (`--weights float`) gets.  Schemes of other devices are simulated
 with the rounding of FakeQuantize, as one does who takes them to OpenVINO; with their own,
 codes may differ only where a bound on rounding errors proves it (other_rounding)."""
 import sys
@@ -31,6 +33,8 @@ BACKENDS = {  # backend, options of qg quantize
 }
 FORMATS = {"openvino-fq": "onnx", "openvino-ir": "xml"}
 SAMPLES = 32
+ANNOTATIONS = {"FakeQuantize": ("LOW_TENSOR", "HIGH_TENSOR"),
+               "DequantizeLinear": ("SCALE_TENSOR", "ZERO_POINT_TENSOR")}
 EPSILON = 2.0 ** -24  # of a float32 operation, relative
 CORE = ov.Core()
 
@@ -55,7 +59,10 @@ class OpenVino:
         self.index = {o: i for i, o in enumerate(model.outputs)}
         options = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": "1",
                    "LP_TRANSFORMS_MODE": "YES" if integer else "NO"}
-        self.request = CORE.compile_model(model, "CPU", options).create_infer_request()
+        if path.suffix == ".onnx":
+            options["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = "0"
+        self.compiled = CORE.compile_model(model, "CPU", options)
+        self.request = self.compiled.create_infer_request()
 
     def fetch(self, output):
         return self.request.get_output_tensor(self.index[output]).data.copy()
@@ -67,6 +74,17 @@ class OpenVino:
     def outputs(self, feed):
         self.request.infer(list(feed.values()))
         return [self.fetch(o) for o in self.outs]
+
+    def integer_kernels(self):
+        """Names of the convolutions and products whose data are integers."""
+        names = set()
+        for op in self.compiled.get_runtime_model().get_ordered_ops():
+            info = op.get_rt_info()
+            if info["layerType"].astype(str) in (
+                    "Convolution", "Deconvolution", "FullyConnected", "MatMul") and \
+                    op.get_input_element_type(0).is_integral():
+                names.add(op.get_friendly_name().removesuffix("/DequantizationMultiply"))
+        return names
 
 
 def endpoints(snapshot, runtime):
@@ -90,16 +108,17 @@ def endpoints(snapshot, runtime):
 
 
 def annotated(table, file):
-    """What Netron shows: the limits beside every quantized value, and who made the file.
-    Nothing else is in it: nodes in order, no initializer that nobody reads."""
+    """What Netron shows: limits, or scale and zero point, beside every quantized value, and
+    who made the file.  Nothing else is in it: nodes in order, no initializer that nobody
+    reads."""
     model = onnx.load(file)
     said = {a.tensor_name: [(p.key, p.value) for p in a.quant_parameter_tensor_names]
             for a in model.graph.quantization_annotation}
     seen = {i.name for i in model.graph.initializer} | {i.name for i in model.graph.input}
     dead = {i.name for i in model.graph.initializer}
     for n in model.graph.node:
-        if n.op_type == "FakeQuantize" and said.pop(n.output[0], None) != \
-                [("LOW_TENSOR", n.input[1]), ("HIGH_TENSOR", n.input[2])]:
+        keys = ANNOTATIONS.get(n.op_type)
+        if keys and said.pop(n.output[0], None) != list(zip(keys, n.input[1:3])):
             table.bad.append(f"{file}: no annotation of {n.output[0]}")
         if not set(n.input) - {""} <= seen:
             table.bad.append(f"{file}: {n.name} reads what comes later")
@@ -128,11 +147,26 @@ def compare(table, folder, name, path, x):
         same = agreement.stack(OpenVino(ir, shape), s)
         if not all(np.array_equal(a, b) for a, b in zip(theirs, same, strict=True)):
             table.bad.append(f"{name} {backend}: the IR gives other outputs than the ONNX")
-        table.row((name, backend), "ov int8", None,
-                  agreement.stack(OpenVino(ir, shape, integer=True), s), *outputs,
+        integer = OpenVino(ir, shape, integer=True)
+        table.row((name, backend), "ov int8", None, agreement.stack(integer, s), *outputs,
                   limit=np.inf)
+        float_weights(table, (name, backend), s, shape, integer.integer_kernels(), outputs)
         if name == "kws":
             accuracy(table, folder, path, backend, x)
+
+
+def float_weights(table, at, s, shape, kernels, outputs):
+    """--weights float: loads and computes the same but for the last bits of the weights;
+    what has an integer kernel there has one with codes, too."""
+    ir, _ = s.export("float.xml", "--format", "openvino-ir", "--weights", "float")
+    lost = OpenVino(ir, shape, integer=True).integer_kernels() - kernels
+    if lost:
+        table.bad.append(f"{' '.join(at)}: no integer kernel with codes: {sorted(lost)}")
+    if at[0] == "digits":
+        for fmt, suffix in FORMATS.items():
+            file, _ = s.export(f"float.{suffix}", "--format", fmt, "--weights", "float")
+            table.row(at, f"ov {suffix} float", None,
+                      agreement.stack(OpenVino(file, shape), s), *outputs)
 
 
 def accuracy(table, folder, path, backend, x):

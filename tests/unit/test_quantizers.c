@@ -62,6 +62,12 @@ static const seed seeds[] = {
     { "openvino_import/dequantizes.onnx", QG_QUANTIZERS_OPENVINO, "",
       STAYS("FakeQuantize_0", "FakeQuantize",
             "its output limits are not its input limits") },
+    { "openvino_import/codes.onnx", QG_QUANTIZERS_OPENVINO,
+      "Conv_3.in0 activated 0.1\n"
+      "Conv_3.in1 baked [4] 0.1 0.2 0.3 0.4\n"
+      "Conv_3.in2 baked 0.5\n"
+      "Conv_3.out0 activated 0.1\n",
+      "" },
     { "openvino_import/no_zero.onnx", QG_QUANTIZERS_OPENVINO, "",
       STAYS("FakeQuantize_0", "FakeQuantize", "its limits are no grid that holds 0") },
 };
