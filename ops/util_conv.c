@@ -77,6 +77,7 @@ qg_status qg_conv_problem_of(const qg_call *k, const qg_conv_param *p, qg_conv_s
     qg_space space;
     QG_TRY(resolve(k, p, s, &space));
     *out = (qg_conv_problem){
+        .axes = x->rank - 2,
         .batch = x->dim[0],
         .groups = p->group,
         .in_channels = x->dim[1],

@@ -9,7 +9,7 @@
  * Layout    plain: N, C, space for activations; see each function for weights.
  * Valid     the caller checked that every extent is >= 0, every stride, dilation and
  *           kernel >= 1, and that `out` follows from the rest; asserted where cheap.
- * Types     _f32 and _f64 are the same text compiled twice.
+ * Types     _f32 and _f64 compute the same; float32 in the order of another runtime
  * Source    ONNX operator pages Conv-11, ConvTranspose-11, Gemm-13, MaxPool-12,
  *           AveragePool-19, LpPool-18. */
 #ifndef QG_ENGINE_ACCEL_ACCEL_H
@@ -27,7 +27,8 @@ enum { QG_SPACE = 3 };
  * stride, dilation and pads are those of the ONNX attributes after auto_pad was
  * resolved; pads are never negative. */
 typedef struct qg_conv_problem {
-    int64_t batch, groups;             /* groups divides both channel counts */
+    int64_t axes;          /* that the operator has, the last of the three */
+    int64_t batch, groups; /* groups divides both channel counts */
     int64_t in_channels, out_channels; /* of all groups together */
     int64_t in[QG_SPACE], out[QG_SPACE], kernel[QG_SPACE];
     int64_t stride[QG_SPACE], dilation[QG_SPACE];
@@ -37,10 +38,11 @@ typedef struct qg_conv_problem {
 /* y = conv(x, w) + b.
  * x [batch][in_channels][in], w [out_channels][in_channels / groups][kernel],
  * b [out_channels] or NULL, y [batch][out_channels][out].
- * The sum of one output element starts with b, then runs over input channel, depth,
- * height, width of the kernel: the order is part of the definition, so that a result
- * has one bit pattern.  Cost: batch * out_channels * out volume * taps * in_channels
- * / groups multiply-adds, no memory. */
+ * Terms are numbered by input channel, depth, height, width of the kernel.  float32 is
+ * summed in the order of ref_sum.h, b last; float64 starts with b and adds the terms as
+ * they are numbered.  The order is part of the definition, so that a result has one bit
+ * pattern.  Cost: batch * out_channels * out volume * taps * in_channels / groups
+ * multiply-adds, no memory. */
 void qg_ref_conv_f32(const qg_conv_problem *p, const float *x, const float *w,
                      const float *b, float *y);
 void qg_ref_conv_f64(const qg_conv_problem *p, const double *x, const double *w,
@@ -76,9 +78,10 @@ typedef struct qg_gemm_problem {
     double alpha, beta;    /* rounded to the element type before use */
 } qg_gemm_problem;
 
-/* Sums run k ascending; with trans_b over eight interleaved partial sums that are added
- * pairwise, so that rows vectorise and the order stays fixed.  float sums are kept in
- * float, and no operand may overlap c.  Cost: m * n * k multiply-adds, no memory. */
+/* float32 is summed in float32 in the order of ref_sum.h.  float64 runs k ascending;
+ * with trans_b over eight interleaved partial sums that are added pairwise, so that
+ * rows vectorise.  No operand may overlap c.  Cost: m * n * k multiply-adds, 64 kB of
+ * stack. */
 void qg_ref_gemm_f32(const qg_gemm_problem *p, const float *a, const float *b,
                      float *c);
 void qg_ref_gemm_f64(const qg_gemm_problem *p, const double *a, const double *b,

@@ -13,8 +13,9 @@
  * Weights    packed once, while compiling
  *
  * Why two ways to compute: the definition (ref_*.c) says what is right on every
- * machine, bit by bit; a library is faster and may sum in another order.  Tests
- * compare the two within a bound, and `--kernels reference` uses the first alone.
+ * machine, bit by bit, and sums as ONNX Runtime does (ref_sum.h); a library is faster
+ * and may sum in another order.  Tests compare the two within a bound, and `--kernels
+ * reference` uses the first alone.
  *
  * What oneDNN is asked for (everything else runs its definition):
  *

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "engine/accel/ref_sum.h"
+
 /* Extents were checked by the operator: the product fits. */
 static int64_t volume(const int64_t extent[QG_SPACE])
 {
@@ -65,6 +67,191 @@ static qg_conv_problem flattened(const qg_conv_problem *p)
 #include "engine/accel/ref_conv_body.h"
 #undef REAL
 #undef NAME
+
+/* y[i] += w * x[i * step] for i < n. */
+static void add_row_f64(double *restrict y, const double *restrict x, int64_t step,
+                        double w, int64_t n)
+{
+    if (step == 1)
+        for (int64_t i = 0; i < n; i++)
+            y[i] += w * x[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i] += w * x[i * step];
+}
+
+/* Every row of one output plane gets what one input plane times one kernel gives. */
+static void add_plane_f64(const qg_conv_problem *p, const double *x, const double *w,
+                          double *y)
+{
+    for (int64_t kd = 0; kd < p->kernel[0]; kd++)
+        for (int64_t kh = 0; kh < p->kernel[1]; kh++)
+            for (int64_t kw = 0; kw < p->kernel[2]; kw++, w++) {
+                const span d = span_of(p, 0, kd), h = span_of(p, 1, kh);
+                const span c = span_of(p, 2, kw);
+                if (c.end <= c.begin)
+                    continue;
+                for (int64_t od = d.begin; od < d.end; od++)
+                    for (int64_t oh = h.begin; oh < h.end; oh++) {
+                        int64_t id = od * p->stride[0] + d.shift;
+                        int64_t ih = oh * p->stride[1] + h.shift;
+                        add_row_f64(y + (od * p->out[1] + oh) * p->out[2] + c.begin,
+                                    x + (id * p->in[1] + ih) * p->in[2] +
+                                        c.begin * p->stride[2] + c.shift,
+                                    p->stride[2], *w, c.end - c.begin);
+                    }
+            }
+}
+
+/* Output channel o reads the input channels of its group, o / oc. */
+void qg_ref_conv_f64(const qg_conv_problem *given, const double *x, const double *w,
+                     const double *b, double *y)
+{
+    qg_conv_problem flat = flattened(given);
+    const qg_conv_problem *p = &flat;
+    int64_t ic = p->in_channels / p->groups, oc = p->out_channels / p->groups;
+    int64_t in = volume(p->in), out = volume(p->out), taps = volume(p->kernel);
+    for (int64_t n = 0; n < p->batch; n++)
+        for (int64_t o = 0; o < p->out_channels; o++) {
+            double *plane = y + (n * p->out_channels + o) * out;
+            const double *image = x + (n * p->in_channels + o / oc * ic) * in;
+            fill_f64(plane, b ? b[o] : 0, out);
+            for (int64_t i = 0; i < ic; i++)
+                add_plane_f64(p, image + i * in, w + (o * ic + i) * taps, plane);
+        }
+}
+
+/* --- float32: sums in the order of ref_sum.h --- */
+
+/* The terms of one group's sums, and the outputs of one row that are being made. */
+typedef struct term_walk {
+    const qg_conv_problem *p;
+    const float *x, *w;     /* the group's image; the weights of one output channel */
+    int64_t at, count;      /* term; terms in all */
+    int64_t c, k[QG_SPACE]; /* the term: channel, kernel position */
+    int64_t depth, height, first; /* outputs: position of the row, first column */
+    int64_t n;                    /* columns, at most QG_REF_CHUNK */
+} term_walk;
+
+static void next_term(term_walk *t)
+{
+    t->at++;
+    for (int a = QG_SPACE - 1; a >= 0; a--) {
+        if (++t->k[a] < t->p->kernel[a])
+            return;
+        t->k[a] = 0;
+    }
+    t->c++;
+}
+
+/* The input row that the term reads for these outputs; NULL: padding. */
+static const float *input_row(const term_walk *t)
+{
+    const qg_conv_problem *p = t->p;
+    int64_t d = t->depth * p->stride[0] + t->k[0] * p->dilation[0] - p->pad_begin[0];
+    int64_t h = t->height * p->stride[1] + t->k[1] * p->dilation[1] - p->pad_begin[1];
+    if (d < 0 || d >= p->in[0] || h < 0 || h >= p->in[1])
+        return NULL;
+    return t->x + ((t->c * p->in[0] + d) * p->in[1] + h) * p->in[2];
+}
+
+/* sum[i] of output first + i gets the term; padding would add zero. */
+static void add_term(const term_walk *t, bool fused, float *sum)
+{
+    const float *x = input_row(t);
+    span s = span_of(t->p, 2, t->k[2]);
+    int64_t begin = s.begin > t->first ? s.begin : t->first;
+    int64_t end = s.end < t->first + t->n ? s.end : t->first + t->n;
+    if (x && begin < end)
+        qg_ref_add_row(fused, sum + (begin - t->first),
+                       x + begin * t->p->stride[2] + s.shift, t->p->stride[2],
+                       t->w[t->at], end - begin);
+}
+
+/* y[i], i < n: slices one after the other.  terms 0: those of a single row. */
+static void sum_row(term_walk t, int64_t terms, float *y)
+{
+    float part[QG_REF_CHUNK];
+    assert(t.n <= QG_REF_CHUNK && t.at == 0);
+    for (int64_t begin = 0; begin < t.count; begin = t.at) {
+        int64_t left = terms ? terms : qg_ref_row_slice(t.count, begin);
+        for (int64_t i = 0; i < t.n; i++)
+            part[i] = 0;
+        for (; left && t.at < t.count; left--, next_term(&t))
+            add_term(&t, terms != 0, part);
+        for (int64_t i = 0; i < t.n; i++)
+            y[i] = begin ? y[i] + part[i] : part[i];
+    }
+}
+
+/* All outputs of one channel, row by row. */
+static void sum_plane(term_walk t, int64_t terms, float *y)
+{
+    const qg_conv_problem *p = t.p;
+    for (t.depth = 0; t.depth < p->out[0]; t.depth++)
+        for (t.height = 0; t.height < p->out[1]; t.height++)
+            for (t.first = 0; t.first < p->out[2]; t.first += QG_REF_CHUNK) {
+                int64_t left = p->out[2] - t.first;
+                t.n = left < QG_REF_CHUNK ? left : QG_REF_CHUNK;
+                sum_row(t, terms,
+                        y + (t.depth * p->out[1] + t.height) * p->out[2] + t.first);
+            }
+}
+
+/* One output as a product of two rows: number `row` of `rows`. */
+static float dot(term_walk t, int64_t row, int64_t rows)
+{
+    float lane[QG_REF_LANES] = { 0 };
+    for (; t.at < t.count; next_term(&t))
+        add_term(&t, false, &lane[t.at % QG_REF_LANES]);
+    return qg_ref_fold(lane, row, rows);
+}
+
+/* Kernels as wide as the image of their one channel: each output row is a product of
+ * the weights with rows that are stored. */
+static bool is_full_width(const qg_conv_problem *p)
+{
+    for (int a = 0; a < QG_SPACE; a++)
+        if (p->stride[a] != 1 || p->dilation[a] != 1 || p->pad_begin[a] ||
+            p->pad_end[a])
+            return false;
+    return p->axes <= 2 && p->in_channels == p->groups && p->kernel[2] == p->in[2];
+}
+
+/* One output channel of `rows` in its group. */
+static void sum_channel(term_walk t, int64_t row, int64_t rows, float *y)
+{
+    int64_t n = volume(t.p->out);
+    bool stored = is_full_width(t.p);
+    t.n = 1;
+    if (rows == 1 && stored)
+        for (t.height = 0; t.height < n; t.height++)
+            y[t.height] = dot(t, t.height, n);
+    else if (rows > 1 && n == 1 && (!stored || t.p->in[2] == 1))
+        *y = dot(t, row, rows);
+    else
+        sum_plane(t, rows == 1 ? 0 : qg_ref_slice(n, t.count), y);
+}
+
+void qg_ref_conv_f32(const qg_conv_problem *given, const float *x, const float *w,
+                     const float *b, float *y)
+{
+    qg_conv_problem flat = flattened(given);
+    const qg_conv_problem *p = &flat;
+    int64_t ic = p->in_channels / p->groups, oc = p->out_channels / p->groups;
+    int64_t in = volume(p->in), out = volume(p->out);
+    term_walk t = { .p = p, .count = ic * volume(p->kernel) };
+    for (int64_t n = 0; n < p->batch; n++)
+        for (int64_t o = 0; o < p->out_channels; o++, y += out) {
+            t.x = x + (n * p->in_channels + o / oc * ic) * in;
+            t.w = w + o * t.count;
+            if (t.count == 0)
+                fill_f32(y, 0, out);
+            sum_channel(t, o % oc, oc, y);
+            for (int64_t i = 0; b && i < out; i++)
+                y[i] += b[o];
+        }
+}
 
 /* y[i] += (x[i * step] - zero) * w, modulo 2^32. */
 static void add_row_i32(int32_t *y, const int32_t *x, int64_t step, int32_t zero,

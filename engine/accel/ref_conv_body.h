@@ -1,69 +1,14 @@
-/* ref_conv_body.h -- the text of ref_conv.c, compiled once per element type.
+/* ref_conv_body.h -- the text of ref_conv.c that is compiled once per element type.
  *
  * Expects REAL (the type) and NAME(f) (the function's name for that type).  Rows along
  * the width are the unit of work: one weight times one input row is added to one output
- * row, so the inner loop is contiguous and vectorises.  The order of the sum for one
- * output element is: bias, then input channel, depth, height, width of the kernel. */
-
-/* y[i] += w * x[i * step] for i < n. */
-static void NAME(add_row)(REAL *restrict y, const REAL *restrict x, int64_t step,
-                          REAL w, int64_t n)
-{
-    if (step == 1)
-        for (int64_t i = 0; i < n; i++)
-            y[i] += w * x[i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            y[i] += w * x[i * step];
-}
-
-/* Every row of one output plane gets what one input plane times one kernel gives. */
-static void NAME(add_plane)(const qg_conv_problem *p, const REAL *x, const REAL *w,
-                            REAL *y)
-{
-    for (int64_t kd = 0; kd < p->kernel[0]; kd++)
-        for (int64_t kh = 0; kh < p->kernel[1]; kh++)
-            for (int64_t kw = 0; kw < p->kernel[2]; kw++, w++) {
-                const span d = span_of(p, 0, kd), h = span_of(p, 1, kh);
-                const span c = span_of(p, 2, kw);
-                if (c.end <= c.begin)
-                    continue;
-                for (int64_t od = d.begin; od < d.end; od++)
-                    for (int64_t oh = h.begin; oh < h.end; oh++) {
-                        int64_t id = od * p->stride[0] + d.shift;
-                        int64_t ih = oh * p->stride[1] + h.shift;
-                        NAME(add_row)
-                        (y + (od * p->out[1] + oh) * p->out[2] + c.begin,
-                         x + (id * p->in[1] + ih) * p->in[2] + c.begin * p->stride[2] +
-                             c.shift,
-                         p->stride[2], *w, c.end - c.begin);
-                    }
-            }
-}
+ * row, so the inner loop is contiguous and vectorises. */
 
 /* Rows start with their bias, so the bias is the first summand. */
 static void NAME(fill)(REAL *y, REAL value, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = value;
-}
-
-/* Output channel o reads the input channels of its group, o / oc. */
-void NAME(qg_ref_conv)(const qg_conv_problem *given, const REAL *x, const REAL *w,
-                       const REAL *b, REAL *y)
-{
-    qg_conv_problem flat = flattened(given);
-    const qg_conv_problem *p = &flat;
-    int64_t ic = p->in_channels / p->groups, oc = p->out_channels / p->groups;
-    int64_t in = volume(p->in), out = volume(p->out), taps = volume(p->kernel);
-    for (int64_t n = 0; n < p->batch; n++)
-        for (int64_t o = 0; o < p->out_channels; o++) {
-            REAL *plane = y + (n * p->out_channels + o) * out;
-            const REAL *image = x + (n * p->in_channels + o / oc * ic) * in;
-            NAME(fill)(plane, b ? b[o] : 0, out);
-            for (int64_t i = 0; i < ic; i++)
-                NAME(add_plane)(p, image + i * in, w + (o * ic + i) * taps, plane);
-        }
 }
 
 /* y[i * step] += w * x[i] for i < n. */

@@ -1,16 +1,12 @@
 #include "engine/accel/accel.h"
 
-/* Columns per pass: a row of sums stays in the nearest cache.  Lanes of a dot product:
- * two vectors of four floats. */
-enum { CHUNK = 256, LANES = 8 };
+#include <assert.h>
 
-#define REAL    float
-#define SUM     float
-#define NAME(f) f##_f32
-#include "engine/accel/ref_gemm_body.h"
-#undef REAL
-#undef SUM
-#undef NAME
+#include "engine/accel/ref_sum.h"
+
+/* Columns per pass: a row of sums stays in the nearest cache.  Lanes of a dot product:
+ * two vectors of four doubles. */
+enum { CHUNK = QG_REF_CHUNK, LANES = 8 };
 
 #define REAL    double
 #define SUM     double
@@ -28,3 +24,133 @@ enum { CHUNK = 256, LANES = 8 };
 #undef REAL
 #undef SUM
 #undef NAME
+
+/* --- float32: sums in the order of ref_sum.h --- */
+
+/* Elements of b that are turned at one time: as many columns as keep a slice of them
+ * in the second cache. */
+enum { TURNED = 1 << 14 };
+
+/* A product of two rows of k elements: number `row` of `rows`. */
+static float dot(const float *a, const float *b, int64_t k, int64_t row, int64_t rows)
+{
+    float lane[QG_REF_LANES] = { 0 };
+    int64_t i = 0;
+    for (; i + QG_REF_LANES <= k; i += QG_REF_LANES)
+        for (int j = 0; j < QG_REF_LANES; j++)
+            lane[j] += a[i + j] * b[i + j];
+    for (int j = 0; i < k; i++, j++)
+        lane[j] += a[i] * b[i];
+    return qg_ref_fold(lane, row, rows);
+}
+
+/* c[i], i < rows: products of one vector with stored rows of ld. */
+static void dots(const qg_gemm_problem *p, const float *vector, const float *stored,
+                 int64_t ld, int64_t rows, float *c)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        float sum = dot(vector, stored + i * ld, p->k, i, rows);
+        c[i] = p->beta != 0 ? sum + c[i] : sum;
+    }
+}
+
+/* One row times n columns; b has rows of ld. */
+static void single_row(const qg_gemm_problem *p, const float *a, const float *b,
+                       int64_t ld, int64_t n, float *c)
+{
+    float part[CHUNK];
+    for (int64_t first = 0, width; first < n; first += width, b += width, c += width) {
+        width = n - first < CHUNK ? n - first : CHUNK;
+        for (int64_t k = 0, end; k < p->k; k = end) {
+            bool adds = k > 0 || p->beta != 0;
+            end = k + qg_ref_row_slice(p->k, k);
+            for (int64_t j = 0; j < width; j++)
+                part[j] = 0;
+            for (int64_t i = k; i < end; i++)
+                qg_ref_add_row(false, part, b + i * ld, 1, a[i], width);
+            for (int64_t j = 0; j < width; j++)
+                c[j] = adds ? part[j] + c[j] : part[j];
+        }
+    }
+}
+
+/* Terms k .. k + terms of columns first .. first + n. */
+typedef struct slab {
+    int64_t k, terms, first, n;
+    const float *b; /* rows of ld elements, from the first term and column on */
+    int64_t ld;
+} slab;
+
+/* b of the slab, stored by columns, as rows in `turned`. */
+static void turn(const qg_gemm_problem *p, const float *b, slab *s, float *turned)
+{
+    assert(s->terms * s->n <= TURNED);
+    for (int64_t j = 0; j < s->n; j++)
+        for (int64_t k = 0; k < s->terms; k++)
+            turned[k * s->n + j] = b[(s->first + j) * p->ldb + s->k + k];
+    s->b = turned;
+    s->ld = s->n;
+}
+
+/* The slab's part of every row of c. */
+static void add_slab(const qg_gemm_problem *p, const slab *s, const float *a, float *c)
+{
+    float part[CHUNK], alpha = (float)p->alpha, beta = (float)p->beta;
+    int64_t row = p->trans_a ? 1 : p->lda, step = p->trans_a ? p->lda : 1;
+    for (int64_t i = 0; i < p->m; i++) {
+        float *to = c + i * p->ldc + s->first;
+        for (int64_t j = 0; j < s->n; j++)
+            part[j] = 0;
+        for (int64_t k = 0; k < s->terms; k++)
+            qg_ref_add_row(true, part, s->b + k * s->ld, 1,
+                           a[i * row + (s->k + k) * step], s->n);
+        if (s->k)
+            qg_ref_add_row(true, to, part, 1, alpha, s->n);
+        for (int64_t j = 0; !s->k && j < s->n; j++)
+            to[j] = p->beta != 0 ? __builtin_fmaf(part[j], alpha, to[j] * beta)
+                                 : part[j] * alpha;
+    }
+}
+
+static void fused(const qg_gemm_problem *p, const float *a, const float *b, float *c)
+{
+    float turned[TURNED];
+    int64_t slice = qg_ref_slice(p->trans_a ? p->k : p->n, p->k);
+    int64_t room = TURNED / slice < CHUNK ? TURNED / slice : CHUNK;
+    for (slab s = { .first = 0 }; s.first < p->n; s.first += s.n) {
+        s.n = p->n - s.first < room ? p->n - s.first : room;
+        for (s.k = 0; s.k < p->k; s.k += s.terms) {
+            s.terms = p->k - s.k < slice ? p->k - s.k : slice;
+            s.b = b + s.k * p->ldb + s.first;
+            s.ld = p->ldb;
+            if (p->trans_b)
+                turn(p, b, &s, turned);
+            add_slab(p, &s, a, c);
+        }
+    }
+}
+
+/* No terms: what is there, times beta. */
+static void without_terms(const qg_gemm_problem *p, float *c)
+{
+    for (int64_t i = 0; i < p->m; i++)
+        for (int64_t j = 0; j < p->n; j++)
+            c[i * p->ldc + j] = p->beta != 0 ? (float)p->beta * c[i * p->ldc + j] : 0;
+}
+
+void qg_ref_gemm_f32(const qg_gemm_problem *p, const float *a, const float *b, float *c)
+{
+    bool plain = (float)p->alpha == 1 && (p->beta == 0 || (float)p->beta == 1);
+    if (p->k == 0)
+        without_terms(p, c);
+    else if (plain && p->m == 1 && !p->trans_a && p->trans_b)
+        dots(p, a, b, p->ldb, p->n, c);
+    else if (plain && p->m == 1 && !p->trans_a)
+        single_row(p, a, b, p->ldb, p->n, c);
+    else if (plain && p->n == 1 && p->ldb == 1 && p->ldc == 1 && !p->trans_a)
+        dots(p, b, a, p->lda, p->m, c);
+    else if (plain && p->n == 1 && p->ldb == 1 && p->ldc == 1)
+        single_row(p, b, a, p->lda, p->m, c);
+    else
+        fused(p, a, b, c);
+}

@@ -144,7 +144,8 @@ typedef struct qg_quantize_options {
      * only, and there is no report.  NULL: all of it. */
     const char *stop_after;
     unsigned jobs; /* workers; 0: one per core.  Results do not depend on it. */
-    bool reference_kernels; /* the same bytes on every machine */
+    bool reference_kernels; /* the same bytes on every machine, in ONNX Runtime's
+                                order of sums */
     qg_progress progress;
 } qg_quantize_options;
 void qg_quantize_options_init(qg_quantize_options *o);

@@ -1,7 +1,9 @@
-/* follow -- build/tests/follow SNAPSHOT VALUES.npz...
+/* follow -- build/tests/follow KERNELS SNAPSHOT VALUES.npz...
  * Node by node against another runtime: every node of the simulation runs on the
  * runtime's own inputs, and what it gives is compared with what the runtime has there.
  *
+ * KERNELS  fast or reference, as of qg run: the reference kernels sum in the order of
+ *          ONNX Runtime, the fast ones in that of OpenVINO
  * VALUES   one file per sample: the inputs of the network by name, and what the runtime
  *          has at endpoints, "Conv_3.out0" (after rounding), "Conv_3.in1", and before
  *          rounding "Conv_3.out0.raw" where it is known
@@ -249,7 +251,7 @@ static void print(const follower *f)
 static qg_status run(follower *f, int argc, char **argv)
 {
     qg_plan *p;
-    QG_TRY(qg_model_open(f->ctx, argv[1], NULL, &f->m));
+    QG_TRY(qg_model_open(f->ctx, argv[2], NULL, &f->m));
     if (!f->m->quant)
         return qg_fail(f->ctx, QG_ESTATE, "follow: %s: no snapshot", argv[1]);
     f->of = QG_NEWN(f->m->graph->arena, f->m->quant->tqc.n, tally);
@@ -257,9 +259,10 @@ static qg_status run(follower *f, int argc, char **argv)
         return qg_nomem(f->ctx);
     qg_plan_options o = { .mode = QG_MODE_SIMULATE,
                           .quant = f->m->quant,
-                          .watch_all = true };
+                          .watch_all = true,
+                          .reference = strcmp(argv[1], "reference") == 0 };
     QG_TRY(qg_plan_new(f->ctx, f->m->graph, &o, &p));
-    qg_status s = follow_all(f, p, argv + 2, argc - 2);
+    qg_status s = follow_all(f, p, argv + 3, argc - 3);
     qg_plan_free(p);
     if (s == QG_OK)
         print(f);
@@ -269,8 +272,8 @@ static qg_status run(follower *f, int argc, char **argv)
 int main(int argc, char **argv)
 {
     follower f = { .arena = qg_arena_new(qg_alloc_libc) };
-    if (argc < 3) {
-        fprintf(stderr, "usage: follow SNAPSHOT VALUES.npz...\n");
+    if (argc < 4) {
+        fprintf(stderr, "usage: follow fast|reference SNAPSHOT VALUES.npz...\n");
         return 2;
     }
     if (!f.arena || qg_open(NULL, &f.ctx) != QG_OK)

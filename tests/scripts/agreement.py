@@ -159,8 +159,9 @@ def qdq_endpoints(snapshot, graph):
 
 # --- comparing ---
 
-def follow(snapshot, runtime, endpoints):
-    """{endpoint: counts} over all samples, on the runtime's own inputs."""
+def follow(snapshot, runtime, endpoints, kernels="fast"):
+    """{endpoint: counts} over all samples, on the runtime's own inputs.  kernels: as of
+    qg run; "reference" sums in the order of ONNX Runtime."""
     total = {}
     for first in range(0, len(snapshot.x), CHUNK):
         files = []
@@ -170,7 +171,7 @@ def follow(snapshot, runtime, endpoints):
             keep = {e: values[v] for e, v in endpoints.items() if v in values}
             files.append(snapshot.folder / f"values{i}.npz")
             np.savez(files[-1], **feed, **keep)
-        run = subprocess.run([FOLLOW, snapshot.path, *files], capture_output=True, text=True)
+        run = subprocess.run([FOLLOW, kernels, snapshot.path, *files], capture_output=True, text=True)
         for f in files:
             f.unlink()
         if run.returncode:

@@ -96,7 +96,8 @@ class Ort:
 
 def nodes_of(s, file, runtime):
     onnx.checker.check_model(str(file), full_check=True)
-    return agreement.follow(s, runtime, agreement.qdq_endpoints(s, runtime.graph))
+    return agreement.follow(s, runtime, agreement.qdq_endpoints(s, runtime.graph),
+                            "reference")
 
 
 def annotated(table, file):
