@@ -217,7 +217,7 @@ class Table:
 
     HEAD = ("model", "backend", "runtime", "values", "equal", "far", "ties", "energy",
             "top-1")
-    FORM = "{:11} {:16} {:18} {:>6} {:>9} {:>4} {:>4} {:>9} {:>6}"
+    FORM = "{:11} {:20} {:18} {:>6} {:>9} {:>4} {:>4} {:>9} {:>6}"
 
     def __init__(self):
         self.bad = []

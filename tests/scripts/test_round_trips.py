@@ -30,6 +30,7 @@ WEIGHT = "op=[Conv,Gemm,MatMul] slot=weight constant=yes "
 FLOAT8 = "policy={},floating,symmetric,power-of-2 exponent-bits=4 range=-448,448"
 CASES = {  # backend and options of qg quantize
     "trt-int8": (), "openvino-int8": (), "ncnn-int8": (), "ppl-dsp-int8": (),
+    "openvino-mixed-int8": (), "openvino-avx2-int8": (),
     "ort-int8": (), "nxp-int8": (), "xnnpack-int8": (), "trt-fp8": (), "tflite-int8": (),
     "int4": ("trt-int8", WEIGHT + "bits=4 range=-8,7"),
     "int16": ("trt-int8", ACTIVATION + "bits=16 range=-32768,32767"),
