@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """onnx-qdq in ONNX Runtime: every exported file is valid and loads, and computes what we
-simulate, node by node and end to end (agreement.py).  Our reference kernels sum in its order, so
-with nothing optimized codes are equal, and mostly all bits.  Keyword spotting keeps its
-classes and its accuracy.  Models below ../shared are skipped when they are not there."""
+simulate, node by node and end to end (agreement.py).  Our reference kernels sum in its
+order, so with nothing optimized codes are equal, and mostly all bits.  Keyword spotting
+keeps its classes and its accuracy.  Models below ../shared are skipped when they are not
+there."""
 import json
 import sys
 import tempfile

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Defects of PPQ that lie in its observers and number formats (spec/ppq.md 12.1: D13, D14,
-D17, D39, D40, D62, D76): what we do, and, where a ppq-* observer is kept for comparison,
+"""Defects of PPQ that lie outside of its passes (spec/ppq.md 12.1: D13, D14, D17, D39, D40,
+D56, D60, D62, D66, D74, D76): what we do, and, where a ppq-* observer is kept for comparison,
 what PPQ does.  Those of passes are in tests/passes/ppq-defects.qgt."""
 import json
 import os
@@ -120,6 +120,70 @@ def d62_percentile_does_not_see_batches(work):
     assert found[1] == found[4] and any(found[1])
 
 
+def quantized(work, name, backend, model="configs/models/digits.onnx"):
+    """quant.json of a new snapshot."""
+    run = qg("quantize", model, "-b", backend, "-d", "configs/data/digits_calib.npy", "-n",
+             4, "-o", work / name)
+    assert run.returncode == 0, run.stderr
+    return json.loads((work / name / "quant.json").read_text())
+
+
+def d56_copies_keep_their_dominators(work):
+    """In a copy of a network PPQ's OVERLAPPED records point into the original.  Ours are
+    linked by number: a snapshot that came from a copy has them all in itself."""
+    def dominators(records):
+        at = {t["id"]: (t["node"], t["slot"]) for t in records}
+        return {at[t["id"]]: at[t["dominator"]] for t in records
+                if t["state"] == "OVERLAPPED"}
+
+    original = dominators(quantized(work, "original", "trt-int8")["tqcs"])
+    for step in (("export", work / "original", "-o", work / "pair.json"),
+                 ("import", work / "pair.json", "--model",
+                  work / "original" / "model.onnx", "-o", work / "copy")):
+        run = qg(*step, "--format", "ppq-json")
+        assert run.returncode == 0, run.stderr
+    copied = dominators(json.loads((work / "copy" / "quant.json").read_text())["tqcs"])
+    assert len(original) > 5 and copied == original, (original, copied)
+
+
+def d60_default_range(work, folder):
+    """PPQ's record of 8 bits spans -127 to 128 until somebody says otherwise.  Eight bits
+    of an array are -128 to 127; a backend must say its range."""
+    codes = Array(folder, [-1000, 1000]).codes("--scale", 1, "--bits", 8)
+    assert codes.tolist() == [-128, 127], codes
+    backend = work / "plain.yaml"
+    backend.write_text("name: plain\ntitle: bits alone\nquantizes: [Conv]\n"
+                       "pipeline: default\ndefaults: {bits: 8}\n")
+    run = qg("quantize", "configs/models/digits.onnx", "-b", backend, "-d", "random:2",
+             "-o", work / "plain")
+    assert "'defaults (bits, range, rounding, policy, observer)' is missing" in run.stderr
+
+
+def d66_floating_backends_have_their_name(work):
+    """PPQ runs GRAPHCORE_FP8 and TRT_FP8 under the platform PPL_CUDA_INT8."""
+    for backend in ("graphcore-fp8", "trt-fp8"):
+        quant = quantized(work, backend, backend)
+        assert quant["manifest"]["backend"]["name"] == backend, quant["manifest"]
+
+
+def d74_names_do_not_depend_on_hashes(work):
+    """Nodes without a name are named in file order; PPQ's names follow a set of
+    strings, which PYTHONHASHSEED shuffles."""
+    import onnx
+    model = onnx.load("configs/models/digits.onnx")
+    for node in model.graph.node:
+        node.name = ""
+    onnx.save(model, work / "nameless.onnx")
+    names = []
+    for seed in ("0", "1"):
+        os.environ["PYTHONHASHSEED"] = seed
+        nodes = quantized(work, f"nameless{seed}", "trt-int8", work / "nameless.onnx")["nodes"]
+        names.append([n["name"] for n in nodes])
+    assert names[0] == names[1] and len(set(names[0])) == len(names[0])
+    order = [int(n.rsplit("_", 1)[1]) for n in names[0]]
+    assert order == sorted(order), names[0]
+
+
 def d76_isotone_of_one_element_rows(folder):
     """PPQ raises where the last axis has one element; then it is minmax."""
     column = Array(folder, np.linspace(-1, 2, 7).reshape(7, 1))
@@ -138,6 +202,10 @@ def main():
         d39_float8_of_any_exponent(a)
         d40_modes_of_negative_numbers(arrays)
         d62_percentile_does_not_see_batches(work)
+        d56_copies_keep_their_dominators(work)
+        d60_default_range(work, arrays)
+        d66_floating_backends_have_their_name(work)
+        d74_names_do_not_depend_on_hashes(work)
         d76_isotone_of_one_element_rows(arrays)
 
 
