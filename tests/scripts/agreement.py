@@ -60,7 +60,7 @@ def pictures(rng, shape):
     return np.clip(patches + rng.normal(0, 0.05, shape), -1, 1)
 
 
-def models(seed=3):
+def models(seed=int(os.environ.get("SEED", "3"))):
     """(name, path, samples [n, ...]) of every model that is here."""
     standins = SHARED / "models" / "standins"
     known = [

@@ -37,7 +37,7 @@ BACKENDS = {  # backend, options of qg quantize
     "ncnn, level": ("ncnn-int8", *LEVEL),
 }
 FORMATS = {"openvino-fq": "onnx", "openvino-ir": "xml"}
-SAMPLES = 16
+SAMPLES = 32
 ANNOTATIONS = {"FakeQuantize": ("LOW_TENSOR", "HIGH_TENSOR"),
                "DequantizeLinear": ("SCALE_TENSOR", "ZERO_POINT_TENSOR")}
 EPSILON = 2.0 ** -24  # of a float32 operation, relative
