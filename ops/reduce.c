@@ -8,7 +8,8 @@
  * Mean of float32 rows or columns adds as ONNX Runtime does, bit for bit: means of
  * values on a grid are often halves of a step, and then the order of the sum decides
  * which way the rounding behind it goes.  Source: Eigen 3.4 Redux.h, 4 lanes; run
- * against onnxruntime 1.31.
+ * against onnxruntime 1.31.  The compiled kernel adds rows as OpenVINO's CPU plugin does
+ * with AVX-512, for the same reason: the tree was found by probing 2026.4.1.
  *
  * Opsets  axes are an attribute until 12 (ReduceSum) or 17 (the others), then input
  * 1; noop_with_empty_axes since then; 20: booleans for Max and Min. */
@@ -294,6 +295,51 @@ static bool mean_as_onnxruntime(const qg_tensor *x, uint32_t mask, float *y)
     return true;
 }
 
+/* Sixteen lanes; quarters of four as (0 + 1) + (2 + 3), then the four lanes likewise;
+ * what is left one by one. */
+static float row_sum_compiled(const float *x, int64_t n)
+{
+    float s[16] = { 0 }, sum;
+    const int64_t whole = n / 16 * 16;
+    for (int64_t i = 0; i < whole; i += 16)
+        for (int j = 0; j < 16; j++)
+            s[j] += x[i + j];
+    for (int j = 0; j < 4; j++)
+        s[j] = (s[j] + s[4 + j]) + (s[8 + j] + s[12 + j]);
+    sum = (s[0] + s[1]) + (s[2] + s[3]);
+    for (int64_t i = whole; i < n; i++)
+        sum += x[i];
+    return sum;
+}
+
+static qg_status run_mean_rows(const qg_kernel *kernel, const qg_call *k)
+{
+    int64_t size[3];
+    uint32_t mask;
+    (void)kernel;
+    QG_TRY(reduced_axes(k, &mask));
+    if (!reduced_block(k->in[0], mask, size) || size[1] == 0 || size[2] != 1)
+        return k->node->op->run(k);
+    for (int64_t i = 0; i < size[0]; i++)
+        k->out[0]->f32[i] =
+            row_sum_compiled(k->in[0]->f32 + i * size[1], size[1]) / (float)size[1];
+    return QG_OK;
+}
+
+/* Means of float32 whose axes are known; those of columns run their definition. */
+static qg_status compile_mean(qg_compile *c, qg_kernel **out)
+{
+    bool known = c->node->n_in < 2 || !c->in[1] || c->in[1]->data;
+    *out = NULL;
+    if (c->in[0]->dtype != QG_F32 || !known)
+        return QG_OK;
+    *out = QG_NEW(c->arena, qg_kernel);
+    if (!*out)
+        return qg_nomem(c->ctx);
+    **out = (qg_kernel){ .run = run_mean_rows, .name = "mean of rows" };
+    return QG_OK;
+}
+
 /* count is the number of elements behind each accumulator. */
 static qg_status run_reducer(const qg_call *k, const reducer *r)
 {
@@ -412,17 +458,18 @@ OP(min,    WITH_BOOL(min),      QG_DT_PLAIN)
 static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBERS); }
 
 /* `input` is the opset at which axes became an input. */
-#define ROW(onnx, first, last, inputs, id, bits)                                       \
+#define ROW(onnx, first, last, inputs, id, bits, compiled)                             \
     { .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = inputs,      \
       .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = QG_OP_PURE | (bits),     \
       .param_size = sizeof(reduce_param), .prepare = prepare, .infer = id##_infer,     \
-      .run = id##_run }
+      .run = id##_run, .compile = compiled }
 #define SIGNED(onnx, input, id, bits) \
-    ROW(onnx, 1, input - 1, 1, id, bits), ROW(onnx, input, 0, 2, id, bits)
+    ROW(onnx, 1, input - 1, 1, id, bits, NULL), ROW(onnx, input, 0, 2, id, bits, NULL)
 #define ROWS(onnx, input, id) SIGNED(onnx, input, id, QG_OP_NONNEGATIVE)
 const qg_op qg_ops_reduce[] = {
     ROWS("ReduceSum",       13, sum),
-    ROWS("ReduceMean",      18, mean),
+    ROW("ReduceMean",  1, 17, 1, mean, QG_OP_NONNEGATIVE, compile_mean),
+    ROW("ReduceMean", 18,  0, 2, mean, QG_OP_NONNEGATIVE, compile_mean),
     ROWS("ReduceMax",       18, max),
     ROWS("ReduceMin",       18, min),
     ROWS("ReduceProd",      18, prod),
