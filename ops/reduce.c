@@ -8,8 +8,8 @@
  * Mean of float32 rows or columns adds as ONNX Runtime does, bit for bit: means of
  * values on a grid are often halves of a step, and then the order of the sum decides
  * which way the rounding behind it goes.  Source: Eigen 3.4 Redux.h, 4 lanes; run
- * against onnxruntime 1.31.  The compiled kernel adds rows as OpenVINO's CPU plugin does
- * with AVX-512, for the same reason: the tree was found by probing 2026.4.1.
+ * against onnxruntime 1.31.  The compiled kernel adds rows as OpenVINO's CPU plugin
+ * does with AVX-512, for the same reason: found by probing 2026.4.1.
  *
  * Opsets  axes are an attribute until 12 (ReduceSum) or 17 (the others), then input
  * 1; noop_with_empty_axes since then; 20: booleans for Max and Min. */
