@@ -181,6 +181,17 @@ static qg_status add_clip(builder *b, const qg_tqc *t, const char *stem, qg_valu
                     &(qg_node_spec){ .in = in, .n_in = 3, .out = &out, .n_out = 1 });
 }
 
+/* The same values, by a node that keeps the kernel for codes away. */
+static qg_status add_abs(builder *b, const char *stem, qg_value **x)
+{
+    qg_value *in = *x, *out;
+    QG_TRY(add_value(b, stem, "_abs", &out));
+    out->type = in->type;
+    *x = out;
+    return add_node(b, "Abs",
+                    &(qg_node_spec){ .in = &in, .n_in = 1, .out = &out, .n_out = 1 });
+}
+
 static qg_status add_quantize(builder *b, const qg_tqc *t, const grid_values *grid,
                               const char *stem, qg_value **x)
 {
@@ -208,7 +219,7 @@ static qg_status add_dequantize(builder *b, const qg_tqc *t, const grid_values *
     return add_node(b, "DequantizeLinear", &spec);
 }
 
-/* x -> [Clip] -> Q -> DQ -> out; stem begins the names of what is between. */
+/* x -> [Clip or Abs] -> Q -> DQ -> out; stem begins the names of what is between. */
 static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
                            const char *stem, qg_value *x, qg_value *out)
 {
@@ -216,6 +227,9 @@ static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
     QG_TRY(grid_of(b, t, how->code, &x->type, &grid));
     if (how->clip && !x->constant)
         QG_TRY(add_clip(b, t, stem, &x));
+    else if (b->place == QG_PLACE_ORT &&
+             qg_onnx_softmax_differs(b->ctx, b->quant, t, x))
+        QG_TRY(add_abs(b, stem, &x));
     QG_TRY(add_quantize(b, t, &grid, stem, &x));
     return add_dequantize(b, t, &grid, x, out);
 }
@@ -328,19 +342,6 @@ static bool is_written(const qg_tqc *t, const qg_value *v)
     return qg_tqc_rounds(t) || (baked && v->constant);
 }
 
-/* Rounding to one grid after the other changes nothing. */
-static bool same_grid(const qg_tqc *a, const qg_tqc *b)
-{
-    qg_qparam p = qg_tqc_param(a), q = qg_tqc_param(b);
-    if (!qg_scheme_same(&a->scheme, &b->scheme) || p.n != q.n)
-        return false;
-    for (size_t c = 0; c < p.n; c++)
-        if (p.scale[c] != q.scale[c] ||
-            (p.offset ? p.offset[c] : 0) != (q.offset ? q.offset[c] : 0))
-            return false;
-    return true;
-}
-
 /* An activation of which the file will say nothing: QG_OK with *how.fault set. */
 static qg_status grid_or_loss(builder *b, const qg_tqc *t, qg_onnx_grid *how)
 {
@@ -358,7 +359,7 @@ static qg_status put_input(builder *b, const qg_tqc *t, qg_value *source)
     qg_onnx_grid how;
     assert(v && !t->is_output);
     for (made *m = b->made[source->id]; m && !out; m = m->next)
-        out = same_grid(m->tqc, t) ? m->value : NULL;
+        out = qg_onnx_same_grid(m->tqc, t) ? m->value : NULL;
     if (out)
         return qg_edit_set_input(b->g, n, t->slot, out);
     if (v->constant) {
@@ -405,7 +406,7 @@ static qg_status put_node(builder *b, const qg_node *n)
         if (!is_written(t, n->in[i]))
             continue;
         const qg_tqc *before = b->producer[n->in[i]->id];
-        if (!before || !same_grid(before, t))
+        if (!before || !qg_onnx_same_grid(before, t))
             QG_TRY(put_input(b, t, n->in[i]));
     }
     for (uint32_t i = 0; n->tout && i < n->n_out; i++)

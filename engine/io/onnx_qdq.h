@@ -27,13 +27,15 @@
  *          Its kernels take every int32 bias for one of that scale, so another scale is
  *          written as float values.
  * Softmax  between Q and DQ becomes QLinearSoftmax there, which multiplies by
- *          floor(1 / scale): exact for a fixed scale of 1/256.  Both measured with
- *          onnxruntime 1.31: every QLinearConv of Ultraface gives the rounded exact
- *          result, and the outputs agree once bias and Softmax do.
+ *          floor(1 / scale), and gives anything for more than about 280.  Where that
+ *          is another scale (it is not for 1/256) an Abs before Q, which changes
+ *          nothing, leaves Softmax in float (placement ort).
+ *          Measured with onnxruntime 1.31: every QLinearConv of Ultraface gives the
+ *          rounded exact result, and the outputs agree once bias and Softmax do.
  * Names    of new values begin with the value they stand for: v_float (before
- *          rounding), v_clipped, v_quantized, v_dequantized, v_scale, v_zero_point; v
- *          itself is always what the readers of v see.  A number follows where a name
- *          is taken.
+ *          rounding), v_clipped, v_abs, v_quantized, v_dequantized, v_scale,
+ *          v_zero_point; v itself is always what the readers of v see.  A number
+ *          follows where a name is taken.
  *
  * Source: ONNX QuantizeLinear and DequantizeLinear 10, 13, 19, 21, 23; spec/peers.md
  * 4.6; spec/ppq.md 10.2 (its absolute tolerance for equal scales mended: equal is
@@ -62,6 +64,16 @@ qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement p
 /* What codes of that type are higher than those of the scheme: 0, or half of the type
  * where an unsigned one stands for signed codes (OpenVINO). */
 int32_t qg_onnx_shift(const qg_tqc *t, qg_dtype code);
+
+/* Rounding to one grid after the other changes nothing. */
+bool qg_onnx_same_grid(const qg_tqc *a, const qg_tqc *b);
+
+/* x, in the exported copy of q's graph, is a Softmax of codes, and ONNX Runtime's
+ * QLinearSoftmax would have other codes of it than t: it takes floor(1 / scale), in
+ * float32, for 1 / scale.  Source: measured with onnxruntime 1.31; so up to 280, and
+ * 256 is as much as 8 bits need. */
+bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
+                             const qg_value *x);
 
 /* Lowest and highest value of parameter c: limits in steps times scale, one
  * rounding. */

@@ -1,6 +1,7 @@
 #include "engine/io/onnx_qdq.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "engine/number/format.h"
@@ -146,6 +147,42 @@ qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement p
     if (place == QG_PLACE_OPENVINO && !constant && has_offset(t))
         g.code = for_openvino(g.code);
     return place == QG_PLACE_TRT ? for_trt(t, constant, g) : g;
+}
+
+bool qg_onnx_same_grid(const qg_tqc *a, const qg_tqc *b)
+{
+    qg_qparam p = qg_tqc_param(a), q = qg_tqc_param(b);
+    if (!qg_scheme_same(&a->scheme, &b->scheme) || p.n != q.n)
+        return false;
+    for (size_t c = 0; c < p.n; c++)
+        if (p.scale[c] != q.scale[c] ||
+            (p.offset ? p.offset[c] : 0) != (q.offset ? q.offset[c] : 0))
+            return false;
+    return true;
+}
+
+/* The kernel joins DQ, Softmax and Q: not what a fusion computes in float. */
+static bool is_joined(const qg_tqc *in, const qg_tqc *t)
+{
+    return in && in->state != QG_TQC_FP32 && qg_tqc_root(in) != qg_tqc_root(t);
+}
+
+bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
+                             const qg_value *x)
+{
+    const uint16_t other = QG_PER_CHANNEL | QG_BLOCK | QG_FLOATING;
+    const qg_node *n = x->def;
+    if (!n || n->op != qg_op_find(ctx->registry, NULL, "Softmax", n->opset) ||
+        t->scheme.policy & other)
+        return false;
+    assert(n->id < q->graph->node.n);
+    n = q->graph->node.at[n->id];
+    qg_qparam p = qg_tqc_param(t);
+    assert(p.n == 1 && p.scale[0] > 0);
+    float whole = floorf(1 / p.scale[0]);
+    bool differs =
+        whole > 256 || fabs((double)whole * (double)p.scale[0] - 1) > 0x1p-23;
+    return differs && t->scheme.bits <= 8 && n->tin && is_joined(n->tin[0], t);
 }
 
 void qg_onnx_limits(const qg_tqc *t, size_t c, float *low, float *high)
