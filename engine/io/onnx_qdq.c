@@ -13,7 +13,8 @@
  * Clip comes before Q where the type has more codes than the scheme: then the codes are
  * those of the scheme.  Endpoints of one group share one scale initializer.
  *
- * Placement: ort gives every reader a DQ of its own (onnxruntime#12860); trt and
+ * Placement: ort gives every reader a DQ of its own (onnxruntime#12860) and keeps float
+ * biases out of its reach (onnx_qdq_bias.c); trt and
  * openvino share one, as OpenVINO joins Q and DQ to a FakeQuantize only then; trt
  * refuses what TensorRT refuses. */
 #include "engine/io/onnx_qdq.h"
@@ -531,6 +532,8 @@ static qg_status build_graph(builder *b)
     QG_TRY(begin(b));
     QG_TRY(put_nodes(b));
     QG_TRY(lose_forced(b));
+    if (b->place == QG_PLACE_ORT)
+        QG_TRY(qg_onnx_keep_float_biases(b->g, b->opset));
     QG_TRY(qg_graph_upgrade(b->g, b->opset));
     QG_TRY(qg_graph_sweep(b->g, &removed));
     drop_opsets(b->g);

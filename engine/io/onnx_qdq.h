@@ -1,6 +1,7 @@
 /* onnx_qdq.h -- parts of the format onnx-qdq.  Private to engine/io.
  *
  * onnx_qdq.c       where Q and DQ go; the format's row
+ * onnx_qdq_bias.c  float biases out of the reach of ONNX Runtime
  * onnx_qdq_grid.c  how ONNX says a scheme: element type, opset, shape of the scales
  *
  * Which type a scheme gets, and from which opset on:
@@ -22,8 +23,10 @@
  *
  * Bias     has Q and DQ only where its TQC rounds.  ONNX Runtime, as it ships, turns a
  *          float bias behind quantized inputs into int32 in steps of input x weight
- *          by itself (WeightBiasQuantization); a backend that says so agrees, like
- *          ort-int8, or any other with the --set of tests/scripts/test_export_ort.py.
+ *          by itself (WeightBiasQuantization), which flips as many codes as quantizing
+ *          makes noise in deep networks.  Placement ort keeps it float: an Add behind
+ *          Conv, two axes in Gemm and behind MatMul.  A backend that says that its
+ *          biases are int32 gets the integer kernels, like ort-int8.
  *          Its kernels take every int32 bias for one of that scale, so another scale is
  *          written as float values.
  * Softmax  between Q and DQ becomes QLinearSoftmax there, which multiplies by
@@ -60,6 +63,12 @@ typedef struct qg_onnx_grid {
  * holds its codes.  constant: int32 is a type too, since only DequantizeLinear reads
  * it. */
 qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement place);
+
+/* Placement ort: the constants that g adds to products of weights in codes, after which
+ * ONNX Runtime still adds them in float; values stay.  New nodes are of that opset.
+ * g: the copy with Q and DQ in place.  Source: onnxruntime 1.31
+ * core/optimizer/qdq_transformer/weight_bias_quantization.cc (bias of one axis). */
+QG_NODISCARD qg_status qg_onnx_keep_float_biases(qg_graph *g, int64_t opset);
 
 /* What codes of that type are higher than those of the scheme: 0, or half of the type
  * where an unsigned one stands for signed codes (OpenVINO). */

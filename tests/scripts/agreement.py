@@ -148,7 +148,8 @@ def qdq_endpoints(snapshot, graph):
                 if quantize is not None and quantize.op_type == "QuantizeLinear":
                     at[f"{n['name']}.out{k}.raw"] = unclipped(quantize.input[0])
         for k, v in enumerate(n["inputs"]):
-            if n["in"][k] is None or n["name"] not in node:
+            if n["in"][k] is None or n["name"] not in node \
+                    or k >= len(node[n["name"]].input):  # a float bias is added behind
                 continue
             now = node[n["name"]].input[k]
             while now in producer and producer[now].op_type in ("Flatten", "Unsqueeze") \

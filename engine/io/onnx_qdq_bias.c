@@ -1,0 +1,111 @@
+/* onnx_qdq_bias.c -- biases that stay float, written so that ONNX Runtime adds them in
+ * float.  It takes the bias of Conv, ConvTranspose and Gemm behind DequantizeLinear,
+ * and the constant of a sum that it can turn into one, for int32 in steps of input x
+ * weight, but only where that is an initializer of one axis. */
+#include <assert.h>
+#include <string.h>
+
+#include "engine/io/onnx_qdq.h"
+#include "engine/ir/edit.h"
+
+/* The input in that slot, or NULL. */
+static qg_value *in_slot(const qg_node *n, int slot)
+{
+    return slot >= 0 && (uint32_t)slot < n->n_in ? n->in[slot] : NULL;
+}
+
+/* A product with a weight in codes. */
+static bool is_quantized(const qg_node *n)
+{
+    if (!n || !qg_node_has(n, QG_OP_COMPUTE))
+        return false;
+    const qg_value *w = in_slot(n, qg_op_slot_of(n->op, 'w'));
+    return w && w->def && qg_node_has(w->def, QG_OP_QUANTIZER);
+}
+
+static bool is_vector(const qg_value *v)
+{
+    return v && v->constant && v->constant->dtype == QG_F32 && v->constant->rank == 1;
+}
+
+/* The vector along one of `rank` axes. */
+static qg_status spread(qg_graph *g, const qg_tensor *vector, int rank, int axis,
+                        qg_tensor **out)
+{
+    int64_t dim[QG_MAX_RANK];
+    assert(vector->rank == 1 && rank <= QG_MAX_RANK && axis >= 0 && axis < rank);
+    for (int d = 0; d < rank; d++)
+        dim[d] = d == axis ? vector->dim[0] : 1;
+    qg_tensor *t;
+    QG_TRY(qg_tensor_clone(g->ctx, g->arena, vector, &t));
+    const void *data = t->data;
+    qg_tensor_init(t, QG_F32, rank, dim);
+    t->data = (void *)(uintptr_t)data;
+    *out = t;
+    return QG_OK;
+}
+
+/* n without its bias, and a sum with it behind: readers and names go on there. */
+static qg_status take_out(qg_graph *g, qg_node *n, uint32_t slot, int64_t opset)
+{
+    qg_value *v = n->out[0], *sum, *in[2] = { v };
+    qg_tensor *t;
+    QG_TRY(spread(g, n->in[slot]->constant, v->type.rank, 1, &t));
+    QG_TRY(qg_edit_add_constant(g, n->in[slot]->name, t, &in[1]));
+    QG_TRY(qg_edit_set_input(g, n, slot, NULL));
+    const char *name = qg_arena_printf(g->arena, "%s_product", v->name);
+    if (!name)
+        return qg_nomem(g->ctx);
+    QG_TRY(qg_graph_add_prefixed(g, name, &sum));
+    bool output = v->is_output;
+    sum->type = v->type;
+    QG_TRY(qg_edit_replace_value(g, v, sum));
+    if (!output)
+        qg_value_swap_names(g, v, sum);
+    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, "Add", opset),
+                          .opset = opset,
+                          .in = in,
+                          .n_in = 2,
+                          .out = &sum,
+                          .n_out = 1 };
+    assert(spec.op && v->def == n);
+    return qg_graph_add_node(g, &spec, &n);
+}
+
+/* The constant of a sum with a product: one axis, as many as the sum has. */
+static qg_status widen_sum(qg_graph *g, qg_node *n)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        const qg_node *product = n->in[1 - k] ? n->in[1 - k]->def : NULL;
+        int rank = n->out[0]->type.rank;
+        if (!is_vector(n->in[k]) || !is_quantized(product) || rank < 2)
+            continue;
+        qg_tensor *t;
+        QG_TRY(spread(g, n->in[k]->constant, rank, rank - 1, &t));
+        return qg_edit_give_constant(g, n, k, n->in[k]->name, t);
+    }
+    return QG_OK;
+}
+
+qg_status qg_onnx_keep_float_biases(qg_graph *g, int64_t opset)
+{
+    for (size_t i = 0, count = g->node.n; i < count; i++) {
+        qg_node *n = g->node.at[i];
+        int slot = qg_op_slot_of(n->op, 'b');
+        if (qg_node_has(n, QG_OP_JOIN) && n->n_in == 2 && n->n_out == 1) {
+            QG_TRY(widen_sum(g, n));
+        } else if (is_quantized(n) && is_vector(in_slot(n, slot))) {
+            qg_tensor *t;
+            int rank = n->out[0]->type.rank;
+            if (rank > 2) { /* a convolution takes vectors only */
+                QG_TRY(take_out(g, n, (uint32_t)slot, opset));
+                continue;
+            }
+            if (rank < 2)
+                continue;
+            QG_TRY(spread(g, n->in[slot]->constant, rank, 1, &t));
+            QG_TRY(qg_edit_give_constant(g, n, (uint32_t)slot, n->in[slot]->name, t));
+        }
+    }
+    return QG_OK;
+}
