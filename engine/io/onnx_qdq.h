@@ -77,10 +77,10 @@ int32_t qg_onnx_shift(const qg_tqc *t, qg_dtype code);
 /* Rounding to one grid after the other changes nothing. */
 bool qg_onnx_same_grid(const qg_tqc *a, const qg_tqc *b);
 
-/* x, in the exported copy of q's graph, is a Softmax of codes, and ONNX Runtime's
- * QLinearSoftmax would have other codes of it than t: it takes floor(1 / scale), in
- * float32, for 1 / scale.  Source: measured with onnxruntime 1.31; so up to 280, and
- * 256 is as much as 8 bits need. */
+/* x, in the exported copy of q's graph, is a Softmax, of codes as far as t says, and
+ * ONNX Runtime's QLinearSoftmax would have other codes of it than t: it takes
+ * floor(1 / scale), in float32, for 1 / scale.  Source: measured with onnxruntime 1.31;
+ * so up to 280, and 256 is as much as 8 bits need. */
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x);
 

@@ -161,12 +161,6 @@ bool qg_onnx_same_grid(const qg_tqc *a, const qg_tqc *b)
     return true;
 }
 
-/* The kernel joins DQ, Softmax and Q: not what a fusion computes in float. */
-static bool is_joined(const qg_tqc *in, const qg_tqc *t)
-{
-    return in && in->state != QG_TQC_FP32 && qg_tqc_root(in) != qg_tqc_root(t);
-}
-
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x)
 {
@@ -182,7 +176,8 @@ bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc 
     float whole = floorf(1 / p.scale[0]);
     bool differs =
         whole > 256 || fabs((double)whole * (double)p.scale[0] - 1) > 0x1p-23;
-    return differs && t->scheme.bits <= 8 && n->tin && is_joined(n->tin[0], t);
+    const qg_tqc *in = n->tin ? n->tin[0] : NULL; /* float inside of a fusion? */
+    return differs && t->scheme.bits <= 8 && !(in && qg_tqc_root(in) == qg_tqc_root(t));
 }
 
 void qg_onnx_limits(const qg_tqc *t, size_t c, float *low, float *high)

@@ -274,12 +274,16 @@ def residuals(table, folder):
     """The integer kernel of a convolution to which a sum is fused does not round what a
     FakeQuantize between them says; openvino-int8 puts none there."""
     x = np.random.default_rng(2).normal(size=(8, 1, 8, 12, 12)).astype(np.float32)
-    for k, (activation, join, after) in enumerate([
-            (None, "Add", None), (None, "Add", "Relu"), (None, "Sub", None),
-            (None, "both", "Relu"), ("Relu", "Add", None), ("HardSwish", "Add", None),
-            ("Sigmoid", "Add", "Relu"), ("LeakyRelu", "Sub", None), (None, "Mul", None)]):
+    shapes = [(None, "Add", None), (None, "Add", "Relu"), (None, "Sub", None),
+              (None, "both", "Relu"), ("Relu", "Add", None), ("HardSwish", "Add", None),
+              ("Sigmoid", "Add", "Relu"), ("LeakyRelu", "Sub", None), (None, "Mul", None)]
+    # unsigned grids clamp: there Relu goes, and its FakeQuantize stands before the sum
+    trials = [(*shape, "openvino-int8") for shape in shapes] + \
+        [("Relu", "Add", "Relu", name) for name in ("openvino-u8", "openvino-mixed-int8")]
+    for k, (activation, join, after, backend) in enumerate(trials):
         residual(f"{folder}/{k}.onnx", activation, join, after)
-        s = agreement.Snapshot(f"{folder}/{k}", f"{folder}/{k}.onnx", "openvino-int8", x)
+        base, *options = BACKENDS[backend]
+        s = agreement.Snapshot(f"{folder}/{k}", f"{folder}/{k}.onnx", base, x, *options)
         file, _ = s.export("ov.xml", "--format", "openvino-ir")
         outputs = s.outputs("simulate"), s.outputs("float")
         for integer in (False, True):
