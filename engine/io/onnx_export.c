@@ -351,6 +351,8 @@ static qg_status make_node(struct exporter *e, const qg_node *n, node_proto **ou
     assert(n->n_capture <= n->n_in);
     m->n_input = n->n_in - n->n_capture;
     m->n_output = n->n_out;
+    while (m->n_input > 0 && !n->in[m->n_input - 1])
+        m->n_input--; /* absent, and nothing behind: left out */
     QG_TRY(list_names(e, n->in, m->n_input, &m->input));
     QG_TRY(list_names(e, n->out, m->n_output, &m->output));
     QG_TRY(make_attributes(e, n, m));

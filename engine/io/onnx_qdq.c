@@ -13,10 +13,9 @@
  * Clip comes before Q where the type has more codes than the scheme: then the codes are
  * those of the scheme.  Endpoints of one group share one scale initializer.
  *
- * Placement: ort gives every reader a DQ of its own (onnxruntime#12860) and keeps float
- * biases out of its reach (onnx_qdq_bias.c); trt and
- * openvino share one, as OpenVINO joins Q and DQ to a FakeQuantize only then; trt
- * refuses what TensorRT refuses. */
+ * Placement: ort gives every reader a DQ of its own (onnxruntime#12860) and is guarded
+ * against its optimizer (onnx_qdq_runtime.c); trt and openvino share a DQ, as OpenVINO
+ * makes a FakeQuantize only then; trt refuses what TensorRT refuses. */
 #include "engine/io/onnx_qdq.h"
 
 #include <assert.h>
@@ -52,7 +51,7 @@ typedef struct builder {
     qg_graph *g; /* a copy; its nodes have the ids of the original's */
     const qg_quant *quant;
     enum qg_placement place;
-    bool float_weights;
+    bool float_weights, is_unsigned; /* the latter: int8 activations */
     int64_t opset;
     made **made;             /* [values of the original] */
     const qg_tqc **producer; /* [values of the original] who rounded it; NULL: nobody */
@@ -347,6 +346,8 @@ static bool is_written(const qg_tqc *t, const qg_value *v)
 static qg_status grid_or_loss(builder *b, const qg_tqc *t, qg_onnx_grid *how)
 {
     *how = qg_onnx_grid_of(t, false, b->place);
+    if (b->is_unsigned && how->code == QG_I8)
+        how->code = QG_U8;
     if (t->visibility == QG_EXPORT_INTERNAL)
         how->fault = "it is internal, which other tools are not told";
     return how->fault ? lose_endpoint(b, t, how->fault) : lose_precision(b, t, how);
@@ -503,9 +504,9 @@ static qg_status begin(builder *b)
         return qg_nomem(b->ctx);
     QG_TRY(qg_graph_clone(from, &b->e->graph));
     b->g = b->e->graph;
-    b->opset = needed_opset(b->quant, b->place);
-    if (qg_graph_opset(b->g, "") > b->opset)
-        b->opset = qg_graph_opset(b->g, "");
+    int64_t own = qg_graph_opset(from, ""), need = needed_opset(b->quant, b->place);
+    b->opset = own > need ? own : need;
+    b->is_unsigned = b->place == QG_PLACE_ORT && b->opset >= QG_ONNX_UNSIGNED_SINCE;
     return QG_OK;
 }
 
@@ -533,7 +534,7 @@ static qg_status build_graph(builder *b)
     QG_TRY(put_nodes(b));
     QG_TRY(lose_forced(b));
     if (b->place == QG_PLACE_ORT)
-        QG_TRY(qg_onnx_keep_float_biases(b->g, b->opset));
+        QG_TRY(qg_onnx_obey_runtime(b->g, b->quant, b->opset));
     QG_TRY(qg_graph_upgrade(b->g, b->opset));
     QG_TRY(qg_graph_sweep(b->g, &removed));
     drop_opsets(b->g);
@@ -545,9 +546,7 @@ static qg_status build(qg_export *e)
     builder *b = QG_NEW(e->arena, builder);
     if (!b)
         return qg_nomem(e->ctx);
-    b->e = e;
-    b->ctx = e->ctx;
-    b->quant = e->quant;
+    *b = (builder){ .e = e, .ctx = e->ctx, .quant = e->quant };
     e->built = b;
     return build_graph(b);
 }

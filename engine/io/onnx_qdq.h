@@ -1,8 +1,8 @@
 /* onnx_qdq.h -- parts of the format onnx-qdq.  Private to engine/io.
  *
- * onnx_qdq.c       where Q and DQ go; the format's row
- * onnx_qdq_bias.c  float biases out of the reach of ONNX Runtime
- * onnx_qdq_grid.c  how ONNX says a scheme: element type, opset, shape of the scales
+ * onnx_qdq.c          where Q and DQ go; the format's row
+ * onnx_qdq_runtime.c  out of the reach of ONNX Runtime's optimizer
+ * onnx_qdq_grid.c     how ONNX says a scheme: element type, opset, shape of the scales
  *
  * Which type a scheme gets, and from which opset on:
  *
@@ -17,7 +17,10 @@
  *     4, exponent 2         float4e2m1                          23
  *     blocks                as above, at least                  21
  *
- * For OpenVINO an activation with an offset is unsigned in any case.
+ * For OpenVINO an activation with an offset is unsigned in any case; for ONNX Runtime
+ * int8 activations are from opset 21 on: its optimizer moves Q over Reshape and the
+ * like with an output_dtype of int8, makes the zero point uint8, as all on x86-64, and
+ * then fails on what it made (1.31, QDQPropagation and QDQS8ToU8).
  *
  * The opset of the file is the largest that any endpoint needs, or the model's own.
  *
@@ -48,6 +51,9 @@
 
 #include "engine/quant/tqc.h"
 
+/* The opset from which on int8 activations are written unsigned for ONNX Runtime. */
+enum { QG_ONNX_UNSIGNED_SINCE = 21 };
+
 /* Whose rules of fusion the graph is laid out for. */
 enum qg_placement { QG_PLACE_ORT, QG_PLACE_TRT, QG_PLACE_OPENVINO };
 
@@ -64,11 +70,13 @@ typedef struct qg_onnx_grid {
  * it. */
 qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement place);
 
-/* Placement ort: the constants that g adds to products of weights in codes, after which
- * ONNX Runtime still adds them in float; values stay.  New nodes are of that opset.
- * g: the copy with Q and DQ in place.  Source: onnxruntime 1.31
+/* Placement ort: the constants that g adds to products of weights in codes are written
+ * so that ONNX Runtime still adds them in float; values stay.  New nodes are of that
+ * opset.  Says (-v) how many there are, and warns of floating-point codes.
+ * g: the copy of q's graph with Q and DQ in place.  Source: onnxruntime 1.31
  * core/optimizer/qdq_transformer/weight_bias_quantization.cc (bias of one axis). */
-QG_NODISCARD qg_status qg_onnx_keep_float_biases(qg_graph *g, int64_t opset);
+QG_NODISCARD qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q,
+                                            int64_t opset);
 
 /* What codes of that type are higher than those of the scheme: 0, or half of the type
  * where an unsigned one stands for signed codes (OpenVINO). */

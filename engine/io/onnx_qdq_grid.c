@@ -1,7 +1,6 @@
 #include "engine/io/onnx_qdq.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "engine/number/format.h"
@@ -159,25 +158,6 @@ bool qg_onnx_same_grid(const qg_tqc *a, const qg_tqc *b)
             (p.offset ? p.offset[c] : 0) != (q.offset ? q.offset[c] : 0))
             return false;
     return true;
-}
-
-bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
-                             const qg_value *x)
-{
-    const uint16_t other = QG_PER_CHANNEL | QG_BLOCK | QG_FLOATING;
-    const qg_node *n = x->def;
-    if (!n || n->op != qg_op_find(ctx->registry, NULL, "Softmax", n->opset) ||
-        t->scheme.policy & other)
-        return false;
-    assert(n->id < q->graph->node.n);
-    n = q->graph->node.at[n->id];
-    qg_qparam p = qg_tqc_param(t);
-    assert(p.n == 1 && p.scale[0] > 0);
-    float whole = floorf(1 / p.scale[0]);
-    bool differs =
-        whole > 256 || fabs((double)whole * (double)p.scale[0] - 1) > 0x1p-23;
-    const qg_tqc *in = n->tin ? n->tin[0] : NULL; /* float inside of a fusion? */
-    return differs && t->scheme.bits <= 8 && !(in && qg_tqc_root(in) == qg_tqc_root(t));
 }
 
 void qg_onnx_limits(const qg_tqc *t, size_t c, float *low, float *high)

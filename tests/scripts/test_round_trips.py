@@ -77,7 +77,10 @@ def check(s, want, format_name, folder):
         any("last bit" in row["meaning"] for row in report["losses"])
     if not told and got != want:
         return "other results without a word in the report"
-    strange = roundings(once) - roundings(s.path)
+    known = roundings(s.path)
+    if any("128 higher" in row["meaning"] for row in report["losses"]):
+        known |= {(scale, tuple(z + 128 for z in zero)) for scale, zero in known}
+    strange = roundings(once) - known
     if strange and format_name == "onnx-qdq":
         return f"scales that nobody had: {list(strange)[:1]}"
     again = there_and_back(once, format_name, twice)
