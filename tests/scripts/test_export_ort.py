@@ -299,7 +299,7 @@ def variants(table, folder, path, x):
                       nodes_of(s, file, runtime), agreement.stack(runtime, s), simulated,
                       plain, share=share, rounds_alike="rounding" not in lost)
             if name != "float8":
-                table.row((name, "trt-int8"), f"ort, {weights}", None,
+                table.row((name, "trt-int8"), f"ort as is, {weights}", None,
                           agreement.stack(Ort(file, True), s), simulated, plain)
 
 
