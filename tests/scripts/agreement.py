@@ -272,7 +272,8 @@ class Table:
         where = " ".join((*name, runtime))
         print("  {}, {} samples: right {:.3f} in float, {:.3f} simulated, {:.3f} there; "
               "same class {:.3f}".format(where, len(labels), *right, same), flush=True)
-        if same < 0.99 or abs(right[1] - right[2]) > 0.01:
+        bound = self.exact or not (runtime == "ort" or runtime.endswith("int8"))
+        if bound and (same < 0.99 or abs(right[1] - right[2]) > 0.01):
             self.bad.append(f"{where}: same class {same:.3f}, right {right}")
 
     def done(self):
