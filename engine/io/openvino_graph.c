@@ -95,17 +95,6 @@ static qg_status can_say(builder *b, const qg_tqc *t, const qg_value *v, bool *o
     return QG_OK;
 }
 
-/* Equal bits; offset NULL is all zero. */
-static bool same_param(const qg_qparam *p, const qg_qparam *r)
-{
-    if (p->n != r->n || memcmp(p->scale, r->scale, p->n * sizeof *p->scale) != 0)
-        return false;
-    for (size_t i = 0; i < p->n; i++)
-        if ((p->offset ? p->offset[i] : 0) != (r->offset ? r->offset[i] : 0))
-            return false;
-    return true;
-}
-
 /* What a reader will make of it, where that differs from what was meant. */
 static qg_status report_reading(builder *b, const place *p, const qg_grid_record *r)
 {
@@ -309,14 +298,10 @@ static qg_status say_output(builder *b, const place *p)
 /* A FakeQuantize of v on the same grid, made for another reader; or NULL. */
 static qg_value *find_said(const builder *b, const qg_value *v, const qg_tqc *t)
 {
-    qg_qparam want = qg_tqc_param(t);
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_node *n = v->use.at[i].node;
         const qg_tqc *other = n->id < b->says.n ? b->says.at[n->id] : NULL;
-        if (!other || other->is_output || !qg_scheme_same(&other->scheme, &t->scheme))
-            continue;
-        qg_qparam got = qg_tqc_param(other);
-        if (same_param(&got, &want))
+        if (other && !other->is_output && qg_onnx_same_grid(other, t))
             return n->out[0];
     }
     return NULL;

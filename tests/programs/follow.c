@@ -272,7 +272,7 @@ static qg_status run(follower *f, int argc, char **argv)
 int main(int argc, char **argv)
 {
     follower f = { .arena = qg_arena_new(qg_alloc_libc) };
-    if (argc < 4) {
+    if (argc < 4 || (strcmp(argv[1], "fast") && strcmp(argv[1], "reference"))) {
         fprintf(stderr, "usage: follow fast|reference SNAPSHOT VALUES.npz...\n");
         return 2;
     }
