@@ -9,7 +9,7 @@
  *   ordered    one state; a worker waits at such an endpoint until the samples before
  *              its own have passed it.  The worker with the lowest sample never waits.
  *
- *   statistics what an observer reads (quant/derive.h) is collected once per value in
+ *   statistics what an observer reads (calib/derive.h) is collected once per value in
  *              the first pass, under locks; or it was collected before (env->stats),
  *              and then nothing runs
  *

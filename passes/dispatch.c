@@ -27,7 +27,7 @@
 #include <assert.h>
 
 #include "engine/quant/quirk.h"
-#include "engine/quant/rules.h"
+#include "engine/pass/rules.h"
 #include "passes/passes.h"
 
 enum mode { CONSERVATIVE, AGGRESSIVE, POINTWISE, ALL_IN, PERSEUS, PPLNN, N_MODE };

@@ -1,5 +1,5 @@
 /* rules -- every endpoint of a quantized node gets its TQC from the backend. */
-#include "engine/quant/rules.h"
+#include "engine/pass/rules.h"
 #include "passes/passes.h"
 
 /* Only here and when a snapshot is loaded do TQCs come into being. */

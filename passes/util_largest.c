@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "engine/exec/drive.h"
-#include "engine/quant/observer.h"
+#include "engine/calib/observer.h"
 
 /* What all workers share: the observer minmax per channel of axis 1. */
 typedef struct search {

@@ -12,9 +12,9 @@
 #ifndef QG_PASSES_UTIL_STATISTICS_H
 #define QG_PASSES_UTIL_STATISTICS_H
 
-#include "engine/exec/collect.h"
+#include "engine/calib/collect.h"
 #include "engine/pass/pass.h"
-#include "engine/quant/derive.h"
+#include "engine/calib/derive.h"
 
 /* What all observers of one value along one axis read. */
 typedef struct qg_wanted {

@@ -469,7 +469,7 @@ void qg_compare_options_init(qg_compare_options *o);
 /* Several backends and patches on one network that is not quantized, from the same
  * data; m stays as it is.  Tables: variants (nodes quantized, rounding points of
  * activations, rounded constants, groups of values on one scale, requantizations as
- * quant/requantize.h counts them), errors (of each float output against the float
+ * analysis/requantize.h counts them), errors (of each float output against the float
  * network), groups_in (how many groups of values on one scale the same variants have,
  * and the largest), group_differences (every group that some variants lack). */
 QG_NODISCARD qg_status qg_model_compare(qg_model *m, const qg_compare_options *o,
@@ -503,7 +503,7 @@ QG_NODISCARD qg_status qg_list(qg_ctx *ctx, const char *what, qg_report **report
 const char *qg_nearest(const char *word, const char *const *candidate, size_t n);
 
 /* Runs ONNX backend-test folders.  Facts: passed, failed, unsupported.
- * Folders are searched for tests (engine/api/conformance.h); failing tests become a
+ * Folders are searched for tests (engine/session/conformance.h); failing tests become a
  * table of the report, not a status. */
 QG_NODISCARD qg_status qg_conformance(qg_ctx *ctx, const char *const *folder, size_t n,
                                       qg_report **report);

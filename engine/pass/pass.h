@@ -27,7 +27,7 @@
 #define QG_ENGINE_PASS_PASS_H
 
 #include "engine/quant/backend.h"
-#include "engine/quant/derive.h"
+#include "engine/calib/derive.h"
 
 /* clang-format off */
 #define QG_ANALYSIS_MAP(X)                                                     \
@@ -117,7 +117,7 @@ struct qg_pass_env {
     const qg_backend *backend;    /* with overrides applied */
     qg_quant *quant;              /* NULL before `rules` */
     const struct qg_feed *feed;   /* exec/drive.h: calibration data; NULL: none */
-    const struct qg_stats *stats; /* quant/stats.h, instead of a feed; NULL: none */
+    const struct qg_stats *stats; /* calib/stats.h, instead of a feed; NULL: none */
     qg_pass_options options;
 
     /* Called after every pass; NULL: none. */

@@ -1,6 +1,6 @@
 /* backend.h -- a backend in memory: which operators are quantized, with which scheme,
- * what fuses, what must share a scale.  Read from YAML by io/backend_yaml; interpreted
- * by quant/rules.c and the passes.
+ * what fuses, what must share a scale.  Read from YAML by config/backend_yaml;
+ * interpreted by pass/rules.c and the passes.
  *
  * Rules apply in order; a later one overrides an earlier one field by field.
  * Overrides of a run (--set, --policy) are rules at the end whose selector must match
@@ -200,7 +200,7 @@ typedef struct qg_pass_setting {
 typedef QG_VEC(const char *) qg_words;
 typedef QG_VEC(qg_pass_setting) qg_pass_settings;
 
-/* A part of a backend that holds only while a quirk is on (io/backend_yaml.h). */
+/* A part of a backend that holds only while a quirk is on (config/backend_yaml.h). */
 typedef struct qg_with_quirk {
     uint64_t quirk;                /* one bit */
     const struct qg_yaml *section; /* what to read then; opaque here */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/io/onnx_import.h"
+#include "engine/onnx/import.h"
 #include "engine/ir/infer.h"
 #include "ops/families.h"
 #include "tests/bench/steps.h"

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/io/backend_yaml.h"
-#include "engine/io/onnx_export.h"
-#include "engine/io/onnx_import.h"
+#include "engine/config/backend_yaml.h"
+#include "engine/onnx/export.h"
+#include "engine/onnx/import.h"
 #include "engine/ir/check.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "engine/quant/calibrate_kl.h"
-#include "engine/quant/calibrate_mse.h"
+#include "engine/calib/kl.h"
+#include "engine/calib/mse.h"
 #include "tests/bench/steps.h"
 
 enum { BINS = 2048, ROUNDS = 20 };

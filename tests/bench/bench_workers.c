@@ -8,7 +8,7 @@
 
 #include "engine/exec/drive.h"
 #include "engine/exec/pool.h"
-#include "engine/io/onnx_import.h"
+#include "engine/onnx/import.h"
 #include "engine/ir/infer.h"
 #include "ops/families.h"
 #include "tests/bench/steps.h"

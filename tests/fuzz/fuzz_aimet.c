@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "engine/io/aimet_config.h"
-#include "engine/io/yaml.h"
+#include "engine/formats/aimet/config.h"
+#include "engine/config/yaml.h"
 #include "ops/families.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

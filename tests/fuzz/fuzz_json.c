@@ -2,7 +2,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "engine/io/json.h"
+#include "engine/core/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

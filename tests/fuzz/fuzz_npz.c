@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "engine/io/npz.h"
+#include "engine/data/npz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -1,7 +1,7 @@
 /* fuzz_onnx.c -- any bytes as an ONNX model: imported and inferred, or refused. */
 #include <stdint.h>
 
-#include "engine/io/onnx_import.h"
+#include "engine/onnx/import.h"
 #include "engine/ir/infer.h"
 #include "ops/families.h"
 

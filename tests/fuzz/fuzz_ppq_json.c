@@ -2,7 +2,7 @@
  * every rule, or refused. */
 #include <stdint.h>
 
-#include "engine/io/ppq_json.h"
+#include "engine/formats/ppq/json.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"

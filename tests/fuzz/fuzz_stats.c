@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/io/hash.h"
-#include "engine/io/stats_file.h"
-#include "engine/quant/derive.h"
+#include "engine/core/hash.h"
+#include "engine/snapshot/stats_file.h"
+#include "engine/calib/derive.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

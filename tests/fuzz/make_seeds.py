@@ -136,7 +136,7 @@ def ppq():
         {"configs": {}, "dispatchings": {}, "values": {}}))
 
 
-# --- statistics, as engine/io/stats_file.h has them, without the checksum ---
+# --- statistics, as engine/snapshot/stats_file.h has them, without the checksum ---
 
 def number(n):
     out = bytearray()

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/io/onnx_import.h"
-#include "engine/io/quantizers.h"
+#include "engine/onnx/import.h"
+#include "engine/formats/quantizers.h"
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_check.h"
 #include "ops/families.h"

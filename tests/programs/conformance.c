@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/api/conformance.h"
+#include "engine/session/conformance.h"
 #include "ops/families.h"
 
 static qg_status tell(void *ud, const char *folder, qg_status s, const char *message)

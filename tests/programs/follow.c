@@ -24,8 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/api/model.h"
-#include "engine/io/npz.h"
+#include "engine/session/model.h"
+#include "engine/data/npz.h"
 #include "engine/quant/spans.h"
 
 typedef struct tally {

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/io/onnx_export.h"
-#include "engine/io/onnx_import.h"
+#include "engine/onnx/export.h"
+#include "engine/onnx/import.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/upgrade.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "engine/exec/drive.h"
-#include "engine/io/backend_yaml.h"
+#include "engine/config/backend_yaml.h"
 #include "engine/ir/text.h"
 #include "ops/families.h"
 #include "passes/passes.h"

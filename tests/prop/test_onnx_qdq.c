@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "engine/api/model.h"
-#include "engine/io/format.h"
-#include "engine/io/onnx_export.h"
+#include "engine/session/model.h"
+#include "engine/formats/format.h"
+#include "engine/onnx/export.h"
 #include "engine/ir/text.h"
 #include "tests/support/random_graph.h"
 

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 
 #include "engine/exec/drive.h"
-#include "engine/io/backend_yaml.h"
-#include "engine/io/pipeline_yaml.h"
+#include "engine/config/backend_yaml.h"
+#include "engine/config/pipeline_yaml.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"
 #include "engine/quant/quirk.h"

@@ -88,7 +88,7 @@ for check in layers calls headers budget evidence text; do passes $check; done
 
 fails layers 'engine/core/a.c:10: engine/core may not include engine/ir' \
     "echo '#include \"engine/ir/graph.h\"' >>engine/core/a.c"
-fails layers 'yaml.h is for engine/io/yaml.c only' \
+fails layers 'yaml.h is for engine/config/yaml.c only' \
     "echo '#include <yaml.h>' >>engine/core/a.c"
 fails layers 'written from the repository root' \
     "echo '#include \"a.h\"' >>engine/core/a.c"

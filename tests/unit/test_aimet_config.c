@@ -6,8 +6,8 @@
 
 #include "engine/core/file.h"
 #include "engine/core/rng.h"
-#include "engine/io/aimet_config.h"
-#include "engine/io/backend_yaml.h"
+#include "engine/formats/aimet/config.h"
+#include "engine/config/backend_yaml.h"
 #include "ops/families.h"
 
 static const char *const good =

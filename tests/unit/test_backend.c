@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "engine/core/file.h"
-#include "engine/io/backend_yaml.h"
-#include "engine/io/pipeline_yaml.h"
-#include "engine/quant/observer.h"
+#include "engine/config/backend_yaml.h"
+#include "engine/config/pipeline_yaml.h"
+#include "engine/calib/observer.h"
 #include "engine/quant/quirk.h"
 #include "ops/families.h"
 #include "passes/passes.h"

@@ -2,7 +2,7 @@
 #include "tests/support/test.h"
 
 #include "engine/exec/drive.h"
-#include "engine/io/backend_yaml.h"
+#include "engine/config/backend_yaml.h"
 #include "engine/ir/text.h"
 #include "ops/families.h"
 #include "passes/passes.h"

@@ -1,11 +1,11 @@
-/* quant/calibrate_kl.h: numbers by hand, the fast search against the definition, wrong
+/* calib/kl.h: numbers by hand, the fast search against the definition, wrong
  * input. */
 #include "tests/support/calibration.h"
 
 #include <math.h>
 
 #include "engine/core/rng.h"
-#include "engine/quant/calibrate_kl.h"
+#include "engine/calib/kl.h"
 
 static qg_histogram counted(const fixture *f, size_t bins, const int64_t *count)
 {

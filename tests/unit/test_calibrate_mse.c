@@ -1,12 +1,12 @@
-/* quant/calibrate_mse.h, quant/calibrate_aciq.h: the golden losses of spec/ppq.md 3.7,
+/* calib/mse.h, calib/aciq.h: the golden losses of spec/ppq.md 3.7,
  * the tables of spec/algorithms.md 3.4 and 6, optima by their definition. */
 #include "tests/support/calibration.h"
 
 #include <math.h>
 
 #include "engine/core/rng.h"
-#include "engine/quant/calibrate_aciq.h"
-#include "engine/quant/calibrate_mse.h"
+#include "engine/calib/aciq.h"
+#include "engine/calib/mse.h"
 
 static qg_histogram eight(const fixture *f, bool even)
 {

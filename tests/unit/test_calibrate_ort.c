@@ -1,10 +1,10 @@
-/* quant/calibrate_ort.h and quant/histogram.h: tables and checks of
+/* calib/ort.h and calib/histogram.h: tables and checks of
  * spec/algorithms.md 3.3 and 3.5, wrong input. */
 #include "tests/support/calibration.h"
 
 #include <math.h>
 
-#include "engine/quant/calibrate_ort.h"
+#include "engine/calib/ort.h"
 
 static const float batches[3][6] = {
     {0.5f,  1,     1.5f, 2, 2.5f, 0.75f },

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "engine/api/conformance.h"
+#include "engine/session/conformance.h"
 #include "engine/core/file.h"
 #include "ops/families.h"
 

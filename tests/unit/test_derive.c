@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "engine/core/rng.h"
-#include "engine/quant/calibrate_aciq.h"
-#include "engine/quant/derive.h"
+#include "engine/calib/aciq.h"
+#include "engine/calib/derive.h"
 #include "engine/quant/fake_kernel.h"
 
 enum { N = 50000, SAMPLES = 20 };

@@ -1,11 +1,11 @@
-/* quant/doctor.h: data made wrong on purpose, one warning each; and data that are right
+/* calib/doctor.h: data made wrong on purpose, one warning each; and data that are right
  * give none. */
 #include "tests/support/test.h"
 
 #include <math.h>
 
 #include "engine/core/rng.h"
-#include "engine/quant/doctor.h"
+#include "engine/calib/doctor.h"
 
 enum { SAMPLES = 6, CHANNELS = 3, SIDE = 12, COUNT = CHANNELS * SIDE * SIDE };
 

@@ -7,7 +7,7 @@
 
 #include "engine/api/qg.h"
 #include "engine/core/file.h"
-#include "engine/io/npy.h"
+#include "engine/data/npy.h"
 
 static const char *const MODEL = "configs/models/digits.onnx";
 static const char *const CALIB = "configs/data/digits_calib.npy";

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "engine/core/rng.h"
-#include "engine/quant/dyadic.h"
+#include "engine/calib/dyadic.h"
 
 static int open_context(void **state)
 {

@@ -1,7 +1,8 @@
-/* io/openvino_graph.h: how a constant stands in the files of OpenVINO, by its grid. */
+/* formats/openvino/graph.h: how a constant stands in the files of OpenVINO, by its
+ * grid. */
 #include "tests/support/test.h"
 
-#include "engine/io/openvino_graph.h"
+#include "engine/formats/openvino/graph.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"

@@ -1,10 +1,10 @@
-/* quant/openvino_grid.h: grids as limits and back, by hand and for random scales. */
+/* formats/openvino/grid.h: grids as limits and back, by hand and for random scales. */
 #include "tests/support/test.h"
 
 #include <math.h>
 
 #include "engine/core/rng.h"
-#include "engine/quant/openvino_grid.h"
+#include "engine/formats/openvino/grid.h"
 
 enum { SEED = 3, ROUNDS = 20000 };
 

@@ -1,10 +1,11 @@
-/* io/ppq_json.h: what the fuzzer's seed means, and what is refused with which words. */
+/* formats/ppq/json.h: what the fuzzer's seed means, and what is refused with which
+ * words. */
 #include "tests/support/test.h"
 
 #include <stdlib.h>
 
 #include "engine/core/file.h"
-#include "engine/io/ppq_json.h"
+#include "engine/formats/ppq/json.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "engine/api/qg.h"
-#include "engine/io/npy.h"
+#include "engine/data/npy.h"
 
 static const char ARRAY[] = "tests/arrays/f4.npy"; /* [[0, 1, 2], [3, 4, 127]] */
 static const char OUT[] = "/tmp/qg_quantize_tensor.npy";

@@ -1,9 +1,9 @@
-/* io/quantizers.h on the fuzzers' seeds: what becomes a record, where, and what stays
- * an operator and why. */
+/* formats/quantizers.h on the fuzzers' seeds: what becomes a record, where, and what
+ * stays an operator and why. */
 #include "tests/support/test.h"
 
-#include "engine/io/onnx_import.h"
-#include "engine/io/quantizers.h"
+#include "engine/onnx/import.h"
+#include "engine/formats/quantizers.h"
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_text.h"
 #include "ops/families.h"

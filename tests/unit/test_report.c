@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "engine/api/report.h"
-#include "engine/io/json.h"
+#include "engine/report/report.h"
+#include "engine/core/json.h"
 
 struct fixture {
     qg_ctx *ctx;

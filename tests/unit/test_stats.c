@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/core/rng.h"
-#include "engine/quant/stats.h"
+#include "engine/calib/stats.h"
 
 static int open_context(void **state)
 {

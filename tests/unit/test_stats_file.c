@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "engine/core/rng.h"
-#include "engine/io/hash.h"
-#include "engine/io/stats_file.h"
+#include "engine/core/hash.h"
+#include "engine/snapshot/stats_file.h"
 
 enum { N = 3 * 40 };
 

@@ -4,7 +4,7 @@
 
 #include "engine/core/rng.h"
 #include "engine/core/suggest.h"
-#include "engine/io/yaml.h"
+#include "engine/config/yaml.h"
 
 static qg_status parse(qg_ctx *ctx, const char *text, const qg_yaml **out)
 {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/quant/calibrate_aciq.h"
+#include "engine/calib/aciq.h"
 #include "engine/quant/gradient.h"
 #include "tests/programs/vectors/vectors.h"
 

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "engine/core/file.h"
-#include "engine/quant/calibrate_kl.h"
-#include "engine/quant/calibrate_mse.h"
-#include "engine/quant/calibrate_ort.h"
+#include "engine/calib/kl.h"
+#include "engine/calib/mse.h"
+#include "engine/calib/ort.h"
 #include "tests/programs/vectors/vectors.h"
 
 static const vec_tolerance f64 = { 1e-9, 0 }, f32 = { 1e-5, 0 }, ncnn = { 1e-6, 0 };

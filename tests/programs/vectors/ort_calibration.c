@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/quant/calibrate_ort.h"
+#include "engine/calib/ort.h"
 #include "tests/programs/vectors/vectors.h"
 
 static float input(vec_run *v, const json *c, const char *name)

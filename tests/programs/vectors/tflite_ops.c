@@ -1,7 +1,7 @@
 /* ops.json and ops.npz of goldens/tflite: single operators of the TFLite runtime. */
 #include <string.h>
 
-#include "engine/io/npz.h"
+#include "engine/data/npz.h"
 #include "engine/number/integer_exp.h"
 #include "engine/number/integer_rescale.h"
 #include "engine/number/integer_unary.h"

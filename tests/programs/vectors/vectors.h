@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "engine/core/ctx.h"
-#include "engine/io/json.h"
+#include "engine/core/json.h"
 #include "engine/number/dtype.h"
 
 typedef qg_json json;

@@ -1,0 +1,501 @@
+/* analyse.c -- where the error comes from.
+ *
+ *     graph     error of every output, all endpoints rounding
+ *     layer     error at the output of every compute node, all endpoints rounding
+ *               (accumulated: what PPQ calls graphwise)
+ *     endpoint  error of the outputs when only this endpoint rounds
+ *     group     the same for all endpoints that share one scale
+ *
+ * A metric is taken per sample and averaged over samples in order of index, as PPQ does
+ * (spec/ppq.md 9.1); the result does not depend on workers. */
+#include "engine/session/model.h"
+#include "engine/analysis/what_if.h"
+#include "engine/exec/pool.h"
+#include "engine/ir/infer.h"
+#include "engine/quant/metric.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void qg_analyse_options_init(qg_analyse_options *o)
+{
+    *o = (qg_analyse_options){ .size = sizeof *o };
+}
+
+/* One row of the table. */
+typedef struct subject {
+    const char *name, *what;
+    double sum; /* of the metric over samples */
+} subject;
+
+typedef struct study {
+    qg_model *m;
+    const qg_analyse_options *o;
+    const qg_metric *metric;
+    qg_api_feed feed;
+    qg_arena *arena;
+    QG_VEC(subject) subject;
+    double *value;         /* [samples][subjects] while a drive runs */
+    float **golden;        /* [samples * outputs] float outputs */
+    uint8_t *measured;     /* [outputs] of the float plan */
+    const qg_tensor *type; /* [values] for the shape of the samples, by layer */
+    uint8_t *watch;        /* [nodes] */
+} study;
+
+/* --- float outputs, kept once --- */
+
+/* Each sample writes to a place of its own: no lock. */
+static qg_status keep_outputs(void *ud, qg_ctx *ctx, void *state, size_t sample,
+                              const qg_run *r)
+{
+    study *s = ud;
+    size_t n = s->m->graph->output.n;
+    (void)state, (void)ctx;
+    for (size_t i = 0; i < n; i++) {
+        const qg_tensor *y = qg_run_output(r, i);
+        if (y->dtype == QG_F32 && s->golden[sample * n + i])
+            memcpy(s->golden[sample * n + i], y->f32,
+                   (size_t)qg_tensor_count(y) * sizeof(float));
+    }
+    return QG_OK;
+}
+
+/* All samples through one plan; what becomes of them is `done`'s business. */
+static qg_status drive(study *s, const qg_plan *p, const char *what,
+                       qg_status (*done)(void *, qg_ctx *, void *, size_t,
+                                         const qg_run *))
+{
+    qg_ticker ticker = { .progress = &s->o->progress, .what = what };
+    qg_drive d = { .plan = p,
+                   .feed = &s->feed.feed,
+                   .n = s->feed.feed.n,
+                   .jobs = s->o->jobs,
+                   .ud = s,
+                   .done = done,
+                   .progress = qg_tick,
+                   .progress_ud = &ticker };
+    return qg_drive_run(s->m->ctx, &d);
+}
+
+/* Room for every output that is measured, of every sample. */
+static qg_status run_float(study *s)
+{
+    qg_plan *p = NULL;
+    size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
+    QG_TRY(qg_model_plan(s->m, "float", false, &s->feed.feed, &p));
+    s->golden = QG_NEWN(s->arena, n * samples, float *);
+    qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
+    if (st == QG_OK)
+        st = qg_plan_measures(s->m->ctx, p, s->arena, "analyse", &s->measured);
+    for (size_t k = 0; st == QG_OK && k < n * samples; k++) {
+        const qg_tensor *t = &p->tensor.at[p->output[k % n]].type;
+        if (!s->measured[k % n])
+            continue;
+        s->golden[k] = QG_NEWN(s->arena, (size_t)qg_tensor_count(t), float);
+        st = s->golden[k] ? QG_OK : qg_nomem(s->m->ctx);
+    }
+    if (st == QG_OK)
+        st = drive(s, p, "float", keep_outputs);
+    qg_plan_free(p);
+    return st;
+}
+
+/* The metric of one output of one sample. */
+static double measure(const study *s, const float *real, const qg_tensor *y)
+{
+    assert(real && y->dtype == QG_F32);
+    qg_error e = { 0 };
+    qg_error_add(&e, real, y->f32, (size_t)qg_tensor_count(y));
+    return s->metric->value(&e);
+}
+
+/* --- by graph: one subject per output --- */
+
+/* Values per sample first, sums later: the order of summation must not depend on
+ * workers. */
+static qg_status measure_outputs(void *ud, qg_ctx *ctx, void *state, size_t sample,
+                                 const qg_run *r)
+{
+    study *s = ud;
+    size_t n = s->m->graph->output.n;
+    (void)state, (void)ctx;
+    for (size_t i = 0; i < n; i++) {
+        const float *real = s->golden[sample * n + i];
+        s->value[sample * n + i] = real ? measure(s, real, qg_run_output(r, i)) : 0;
+    }
+    return QG_OK;
+}
+
+static qg_status add_subject(study *s, const char *name, const char *what)
+{
+    return qg_vec_push(s->m->ctx, s->arena, &s->subject, (subject){ name, what, 0 });
+}
+
+/* Reused by one simulation after the other. */
+static qg_status room_for(study *s, size_t n)
+{
+    s->value = QG_NEWN(s->arena, n * s->feed.feed.n, double);
+    return s->value ? QG_OK : qg_nomem(s->m->ctx);
+}
+
+/* A plan with this mute map; the float outputs are there already. */
+static qg_status simulate(study *s, const uint8_t *mute, const char *what)
+{
+    qg_plan *p = NULL;
+    qg_plan_options o = { .mode = QG_MODE_SIMULATE,
+                          .quant = s->m->quant,
+                          .input = s->feed.feed.shape,
+                          .mute = mute };
+    QG_TRY(qg_plan_new(s->m->ctx, s->m->graph, &o, &p));
+    qg_status st = drive(s, p, what, measure_outputs);
+    qg_plan_free(p);
+    return st;
+}
+
+/* One simulation, all endpoints rounding. */
+static qg_status by_graph(study *s)
+{
+    const qg_graph *g = s->m->graph;
+    const size_t n = g->output.n;
+    QG_TRY(run_float(s));
+    QG_TRY(room_for(s, n));
+    QG_TRY(simulate(s, NULL, "simulate"));
+    for (size_t i = 0; i < n; i++) {
+        char shape[QG_SHAPE_TEXT];
+        const qg_value *v = g->output.at[i];
+        if (!s->measured[i])
+            continue;
+        const char *what = qg_arena_strdup(s->arena, qg_tensor_text(&v->type, shape));
+        if (!what)
+            return qg_nomem(s->m->ctx);
+        QG_TRY(add_subject(s, v->name, what));
+        for (size_t k = 0; k < s->feed.feed.n; k++)
+            s->subject.at[s->subject.n - 1].sum += s->value[k * n + i];
+    }
+    return QG_OK;
+}
+
+/* --- by endpoint and group: everything muted but one subject --- */
+
+/* Some member of the ring does. */
+static bool group_acts(const qg_tqc *root)
+{
+    const qg_tqc *t = root;
+    do {
+        if (qg_study_acts(t))
+            return true;
+        t = t->next;
+    } while (t != root);
+    return false;
+}
+
+/* A subject, and the question about it: everything else muted. */
+static qg_status add_question(study *s, const qg_tqc *t, bool group, qg_what_if *out)
+{
+    const qg_quant *q = s->m->quant;
+    char name[QG_ENDPOINT_TEXT];
+    uint8_t *mute = QG_NEWN(s->arena, q->tqc.n, uint8_t);
+    const char *copy = qg_arena_strdup(s->arena, qg_tqc_text(t, name));
+    if (!mute || !copy)
+        return qg_nomem(s->m->ctx);
+    for (size_t i = 0; i < q->tqc.n; i++)
+        mute[i] = group ? qg_tqc_root(q->tqc.at[i]) != t : q->tqc.at[i] != t;
+    *out = (qg_what_if){ .mute = mute };
+    return add_subject(s, copy, qg_tqc_state_name(t->state));
+}
+
+/* Partial runs of one float network: engine/analysis/what_if.h. */
+static qg_status by_endpoint(study *s, bool group)
+{
+    const qg_quant *q = s->m->quant;
+    size_t n_out = s->m->graph->output.n, n = 0;
+    qg_what_if *question = QG_NEWN(s->arena, q->tqc.n, qg_what_if);
+    qg_study asked = { .ctx = s->m->ctx,
+                       .graph = s->m->graph,
+                       .quant = q,
+                       .feed = &s->feed.feed,
+                       .metric = s->metric,
+                       .jobs = s->o->jobs,
+                       .progress = &s->o->progress,
+                       .what = "simulate" };
+    if (!question)
+        return qg_nomem(s->m->ctx);
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        if (group ? qg_tqc_root(t) == t && group_acts(t) : qg_study_acts(t))
+            QG_TRY(add_question(s, t, group, &question[n++]));
+    }
+    double *error = QG_NEWN(s->arena, n * n_out, double);
+    if (!error)
+        return qg_nomem(s->m->ctx);
+    QG_TRY(qg_study_ask(&asked, question, n, error));
+    for (size_t i = 0; i < n; i++) {
+        uint32_t k = qg_study_worst(&asked, error + i * n_out);
+        s->subject.at[i].sum = error[i * n_out + k] * (double)s->feed.feed.n;
+    }
+    return QG_OK;
+}
+
+/* --- by layer: both plans on the same sample, node by node --- */
+
+/* What a worker keeps: the float output of every subject for the sample at hand. */
+typedef struct layers {
+    study *s;
+    const qg_plan *real, *rounded;
+    const uint32_t *index; /* [nodes] subject plus one */
+} layers;
+
+typedef struct layer_worker {
+    const layers *l;
+    qg_arena *sample;
+    qg_run *real, *rounded;
+    const qg_tensor **in;
+    qg_tensor *kept;  /* [subjects] plain float outputs */
+    qg_tensor *plain; /* [subjects] room for the rounded ones */
+} layer_worker;
+
+/* Once per worker; nothing is allocated per sample but the inputs. */
+static qg_status make_buffers(qg_ctx *ctx, layer_worker *w)
+{
+    const qg_graph *g = w->l->s->m->graph;
+    size_t n = w->l->s->subject.n;
+    w->kept = QG_NEWN(ctx->arena, n, qg_tensor);
+    w->plain = QG_NEWN(ctx->arena, n, qg_tensor);
+    w->in = QG_NEWN(ctx->arena, g->input.n, const qg_tensor *);
+    if (!w->kept || !w->plain || !w->in)
+        return qg_nomem(ctx);
+    for (uint32_t i = 0; i < g->node.n; i++) {
+        if (!w->l->index[i])
+            continue;
+        qg_tensor *kept = &w->kept[w->l->index[i] - 1];
+        *kept = w->l->s->type[g->node.at[i]->out[0]->id];
+        QG_TRY(qg_tensor_alloc(ctx, ctx->arena, kept));
+        w->plain[w->l->index[i] - 1] = *kept;
+        QG_TRY(qg_tensor_alloc(ctx, ctx->arena, &w->plain[w->l->index[i] - 1]));
+    }
+    return QG_OK;
+}
+
+/* Two run contexts over two plans, float and simulated. */
+static qg_status begin_layers(void *ud, qg_ctx *ctx, void **state)
+{
+    layer_worker *w = QG_NEW(ctx->arena, layer_worker);
+    if (!w)
+        return qg_nomem(ctx);
+    *state = w;
+    w->l = ud;
+    w->sample = qg_arena_new(ctx->alloc);
+    if (!w->sample)
+        return qg_nomem(ctx);
+    QG_TRY(make_buffers(ctx, w));
+    QG_TRY(qg_run_new(ctx, w->l->real, &w->real));
+    return qg_run_new(ctx, w->l->rounded, &w->rounded);
+}
+
+static void end_layers(void *ud, void *state)
+{
+    layer_worker *w = state;
+    (void)ud;
+    qg_run_free(w->real);
+    qg_run_free(w->rounded);
+    qg_arena_free(w->sample);
+}
+
+/* The hook of the float run; hooks see any layout, the copy is plain. */
+static qg_status keep_layer(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+                            qg_tensor *value)
+{
+    layer_worker *w = ud;
+    uint32_t k = w->l->index[at->node->id];
+    (void)ctx, (void)sample;
+    if (k && at->is_output && at->slot == 0)
+        qg_tensor_copy(value, &w->kept[k - 1]);
+    return QG_OK;
+}
+
+/* The value that consumers see: after rounding where the endpoint rounds. */
+static qg_status measure_layer(void *ud, qg_ctx *ctx, size_t sample,
+                               const qg_endpoint *at, qg_tensor *value)
+{
+    layer_worker *w = ud;
+    study *s = w->l->s;
+    uint32_t k = w->l->index[at->node->id];
+    bool later = at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded;
+    (void)ctx;
+    if (!k || !at->is_output || at->slot != 0 || later)
+        return QG_OK;
+    qg_tensor_copy(value, &w->plain[k - 1]);
+    s->value[sample * s->subject.n + k - 1] =
+        measure(s, w->kept[k - 1].f32, &w->plain[k - 1]);
+    return QG_OK;
+}
+
+/* Both plans on the same sample: the float outputs of one sample are all that is
+ * kept. */
+static qg_status work_layers(void *ud, qg_ctx *ctx, void *state, size_t sample)
+{
+    assert(state);
+    layer_worker *w = state;
+    study *s = ((layers *)ud)->s;
+    qg_hook keep = { keep_layer, w }, compare = { measure_layer, w };
+    qg_arena_reset(w->sample);
+    QG_TRY(s->feed.feed.fetch(s->feed.feed.ud, ctx, w->sample, sample, w->in));
+    QG_TRY(qg_run_execute(w->real, w->in, &keep, 1, sample));
+    return qg_run_execute(w->rounded, w->in, &compare, 1, sample);
+}
+
+/* Quantized compute nodes, which is where PPQ looks. */
+static bool is_layer(const study *s, const qg_node *n)
+{
+    if (n->platform != QG_PLATFORM_QUANTIZED || !qg_node_has(n, QG_OP_COMPUTE) ||
+        !n->out[0])
+        return false;
+    const qg_tensor *t = &s->type[n->out[0]->id];
+    return t->dtype == QG_F32 && qg_tensor_known(t);
+}
+
+/* The index is one more than the subject's position, so that zero means none. */
+static qg_status choose_layers(study *s, uint32_t **index)
+{
+    const qg_graph *g = s->m->graph;
+    qg_tensor *type;
+    const qg_tensor **known;
+    QG_TRY(qg_infer_values(s->m->ctx, g, s->feed.feed.shape, s->arena, &type, &known));
+    s->type = type;
+    *index = QG_NEWN(s->arena, g->node.n, uint32_t);
+    s->watch = QG_NEWN(s->arena, g->node.n, uint8_t);
+    if (!*index || !s->watch)
+        return qg_nomem(s->m->ctx);
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        if (!is_layer(s, n))
+            continue;
+        QG_TRY(add_subject(s, n->name, n->op->name));
+        (*index)[i] = (uint32_t)s->subject.n;
+        s->watch[i] = 1;
+    }
+    return QG_OK;
+}
+
+/* Goes to the pool directly, because a drive runs one plan. */
+static qg_status by_layer(study *s)
+{
+    qg_ctx *ctx = s->m->ctx;
+    qg_plan *real = NULL, *rounded = NULL;
+    uint32_t *index;
+    QG_TRY(choose_layers(s, &index));
+    QG_TRY(room_for(s, s->subject.n));
+    const qg_feed *feed = &s->feed.feed;
+    qg_status st = qg_model_plan_watched(s->m, "float", false, feed, s->watch, &real);
+    if (st == QG_OK)
+        st = qg_model_plan_watched(s->m, "simulate", false, feed, s->watch, &rounded);
+    layers l = { .s = s, .real = real, .rounded = rounded, .index = index };
+    qg_job job = { .n = s->feed.feed.n,
+                   .workers = s->o->jobs,
+                   .begin = begin_layers,
+                   .work = work_layers,
+                   .end = end_layers,
+                   .ud = &l };
+    if (st == QG_OK)
+        st = qg_pool_run(ctx, &job);
+    qg_plan_free(real);
+    qg_plan_free(rounded);
+    if (st == QG_OK)
+        for (size_t i = 0, n = s->subject.n; i < n * s->feed.feed.n; i++)
+            s->subject.at[i % n].sum += s->value[i];
+    return st;
+}
+
+/* --- the report --- */
+
+/* Ties by position: the order of rows is a function of the model. */
+static int best_first(const void *a, const void *b)
+{
+    const subject *x = *(const subject *const *)a, *y = *(const subject *const *)b;
+    return x->sum != y->sum ? (x->sum > y->sum) - (x->sum < y->sum) : (x > y) - (x < y);
+}
+
+/* Worst first, but outputs of the graph in their order. */
+static qg_status sorted(study *s, bool keep_order, const subject ***out)
+{
+    size_t n = s->subject.n;
+    const subject **row = QG_NEWN(s->arena, n, const subject *);
+    if (!row)
+        return qg_nomem(s->m->ctx);
+    for (size_t i = 0; i < n; i++)
+        row[i] = &s->subject.at[i];
+    if (!keep_order)
+        qsort(row, n, sizeof *row, best_first);
+    if (!keep_order && !s->metric->higher_is_better)
+        for (size_t i = 0; i < n / 2; i++) {
+            const subject *t = row[i];
+            row[i] = row[n - 1 - i];
+            row[n - 1 - i] = t;
+        }
+    *out = row;
+    return QG_OK;
+}
+
+/* Signal-to-noise is shown as a share as well as in decibels. */
+static qg_status describe(study *s, const char *by, qg_report **out)
+{
+    const subject **row;
+    qg_report *r;
+    qg_table *t;
+    bool share = strcmp(s->metric->name, "snr") == 0;
+    size_t samples = s->feed.feed.n;
+    QG_TRY(sorted(s, strcmp(by, "graph") == 0, &row));
+    QG_TRY(qg_report_new(s->m->ctx, "analyse", &r));
+    QG_TRY(qg_report_add(r, "by", qg_cell_text(by)));
+    QG_TRY(qg_report_add(r, "metric", qg_cell_text(s->metric->name)));
+    QG_TRY(qg_report_add(r, "meaning", qg_cell_text(s->metric->meaning)));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(samples)));
+    QG_TRY(qg_report_table(r, "errors", "name what error", &t));
+    for (size_t i = 0; i < s->subject.n && (!s->o->top || i < s->o->top); i++) {
+        double mean = row[i]->sum / (double)samples;
+        QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->name)));
+        QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->what)));
+        QG_TRY(
+            qg_table_add(r, t, share ? qg_cell_percent(mean) : qg_cell_number(mean)));
+    }
+    *out = r;
+    return QG_OK;
+}
+
+/* The words of --by. */
+static qg_status study_by(study *s, const char *by)
+{
+    if (strcmp(by, "graph") == 0)
+        return by_graph(s);
+    if (strcmp(by, "layer") == 0)
+        return by_layer(s);
+    if (strcmp(by, "endpoint") == 0 || strcmp(by, "group") == 0)
+        return by_endpoint(s, by[0] == 'g');
+    return qg_fail(s->m->ctx, QG_ECONFIG,
+                   "analyse by '%s': expected graph, layer, endpoint or group", by);
+}
+
+qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o, qg_report **report)
+{
+    assert(m && o && report);
+    const char *by = o->by ? o->by : "graph", *name = o->metric ? o->metric : "snr";
+    study s = { .m = m, .o = o, .metric = qg_metric_named(name) };
+    if (!m->quant)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "analyse: %s is not quantized, expected a "
+                       "snapshot of qg quantize",
+                       m->path);
+    if (!s.metric)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "metric '%s': expected one of `qg list metrics`", name);
+    s.arena = qg_arena_new(m->ctx->alloc);
+    qg_status st =
+        s.arena ? qg_feed_open(m, o->data, o->samples, &s.feed) : qg_nomem(m->ctx);
+    if (st == QG_OK)
+        st = study_by(&s, by);
+    if (st == QG_OK)
+        st = describe(&s, by, report);
+    qg_feed_close(&s.feed);
+    qg_arena_free(s.arena);
+    return st;
+}

@@ -1,0 +1,355 @@
+/* doctor.c -- `qg stats doctor`: inputs, and every value of the float network. */
+#include "engine/analysis/doctor.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+
+#include "engine/ir/op.h"
+
+/* --- inputs --- */
+
+static qg_status look_and_fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
+                                const qg_tensor **in)
+{
+    qg_looks *l = ud;
+    QG_TRY(l->inner.fetch(l->inner.ud, ctx, a, sample, in));
+    for (size_t i = 0; i < l->inputs; i++) {
+        qg_look *look = &l->look[i * l->feed.n + sample];
+        if (look->n == 0 && in[i]->dtype == QG_F32)
+            qg_look_at(in[i], l->kind[i].channels, look);
+    }
+    return QG_OK;
+}
+
+qg_status qg_looks_begin(qg_model *m, qg_arena *a, const qg_feed *inner, qg_looks *out)
+{
+    assert(m->graph && inner);
+    *out = (qg_looks){
+        .feed = {.n = inner->n,
+                 .shape = inner->shape,
+                 .fetch = look_and_fetch,
+                 .ud = out},
+        .inner = *inner,
+        .inputs = m->graph->input.n
+    };
+    out->kind = QG_NEWN(a, out->inputs, qg_input_kind);
+    out->look = QG_NEWN(a, out->inputs * inner->n, qg_look);
+    if (!out->kind || !out->look)
+        return qg_nomem(m->ctx);
+    for (size_t i = 0; i < out->inputs; i++) {
+        const qg_value *v = m->graph->input.at[i];
+        out->kind[i] = qg_input_kind_of(v->name, &v->type);
+    }
+    return QG_OK;
+}
+
+/* A calibration may read fewer samples than the feed has. */
+static size_t looked_at(const qg_look *look, size_t n)
+{
+    size_t seen = 0;
+    while (seen < n && look[seen].n)
+        seen++;
+    return seen;
+}
+
+qg_status qg_looks_judge(const qg_looks *l, qg_findings *f)
+{
+    for (size_t i = 0; i < l->inputs; i++) {
+        const qg_look *look = l->look + i * l->feed.n;
+        size_t seen = looked_at(look, l->feed.n);
+        if (seen > 0)
+            QG_TRY(qg_judge_input(f, &l->kind[i], look, seen));
+    }
+    return QG_OK;
+}
+
+qg_status qg_findings_report(qg_report *r, const qg_findings *f, size_t most)
+{
+    qg_table *t;
+    if (f->found.n == 0)
+        return QG_OK;
+    QG_TRY(qg_report_table(r, "warnings", "kind sample where what", &t));
+    for (size_t i = 0; i < f->found.n && (most == 0 || i < most); i++) {
+        const qg_finding *g = &f->found.at[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_finding_name(g->kind))));
+        QG_TRY(qg_table_add(
+            r, t, g->sample == SIZE_MAX ? (qg_cell){ 0 } : qg_cell_count(g->sample)));
+        QG_TRY(qg_table_add(r, t, qg_cell_text(g->where)));
+        QG_TRY(qg_table_add(r, t, qg_cell_text(g->what)));
+    }
+    return QG_OK;
+}
+
+/* --- values --- */
+
+/* Inputs come first in `total`, then outputs of nodes. */
+typedef struct doctor {
+    qg_model *m;
+    qg_arena *arena;
+    qg_looks looks;
+    uint32_t *index; /* [values] position in name and total, or QG_NONE */
+    QG_VEC(const qg_value *) value;
+    qg_expected expected;
+    const qg_value *judged; /* the value that `expected` is about, or NULL */
+    qg_watch *total;        /* [value.n] */
+    pthread_mutex_t lock;   /* of total */
+} doctor;
+
+typedef struct worker {
+    doctor *d;
+    qg_watch *watch;
+} worker;
+
+static qg_status begin_watches(const doctor *d, qg_ctx *ctx, qg_arena *a,
+                               qg_watch **out)
+{
+    qg_watch *w = QG_NEWN(a, d->value.n, qg_watch);
+    if (!w)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < d->value.n; i++)
+        QG_TRY(qg_watch_begin(ctx, a, &d->value.at[i]->type,
+                              d->value.at[i] == d->judged, &w[i]));
+    *out = w;
+    return QG_OK;
+}
+
+static qg_status worker_begin(void *ud, qg_ctx *ctx, void **state)
+{
+    worker *w = QG_NEW(ctx->arena, worker);
+    if (!w)
+        return qg_nomem(ctx);
+    w->d = ud;
+    QG_TRY(begin_watches(w->d, ctx, ctx->arena, &w->watch));
+    *state = w;
+    return QG_OK;
+}
+
+/* What follows from NaN says nothing about the other samples. */
+static bool is_finite(const qg_looks *l, size_t sample)
+{
+    for (size_t i = 0; i < l->inputs; i++) {
+        const qg_look *look = &l->look[i * l->feed.n + sample];
+        if (look->nans + look->infinities)
+            return false;
+    }
+    return true;
+}
+
+static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
+                            const qg_endpoint *at, qg_tensor *x)
+{
+    worker *w = state;
+    (void)ctx;
+    const qg_value *v = at->is_output ? at->node->out[at->slot] : NULL;
+    uint32_t k = v && !at->rounded ? w->d->index[v->id] : QG_NONE;
+    if (k != QG_NONE && x->dtype == QG_F32 && is_finite(&w->d->looks, sample))
+        qg_watch_see(&w->watch[k], sample, x);
+    return QG_OK;
+}
+
+static void worker_end(void *ud, void *state)
+{
+    doctor *d = ud;
+    worker *w = state;
+    (void)pthread_mutex_lock(&d->lock);
+    for (size_t i = 0; i < d->value.n; i++)
+        qg_watch_merge(&d->total[i], &w->watch[i]);
+    (void)pthread_mutex_unlock(&d->lock);
+}
+
+/* --- what the first layer expects --- */
+
+static const qg_tensor *floats(const qg_value *v)
+{
+    return v && v->constant && v->constant->dtype == QG_F32 && v->constant->rank == 1
+               ? v->constant
+               : NULL;
+}
+
+/* The statistics of a normalization: inputs 3 and 4. */
+static bool expect_normal(doctor *d, const qg_node *n)
+{
+    const qg_tensor *mean = n->n_in == 5 ? floats(n->in[3]) : NULL;
+    const qg_tensor *variance = n->n_in == 5 ? floats(n->in[4]) : NULL;
+    if (!mean || !variance || !n->in[0] || !n->in[0]->def ||
+        !qg_same_dims(mean, variance))
+        return false;
+    d->judged = n->in[0];
+    d->expected = (qg_expected){ .layer = n->name,
+                                 .mean = mean->f32,
+                                 .variance = variance->f32,
+                                 .n = (size_t)mean->dim[0] };
+    return true;
+}
+
+static bool expect_bias(doctor *d, const qg_node *n)
+{
+    int slot = qg_op_slot_of(n->op, 'b');
+    const qg_tensor *bias =
+        slot >= 0 && (uint32_t)slot < n->n_in ? floats(n->in[slot]) : NULL;
+    if (!bias || !n->in[0] || !n->in[0]->is_input)
+        return false;
+    d->judged = n->out[0];
+    d->expected =
+        (qg_expected){ .layer = n->name, .bias = bias->f32, .n = (size_t)bias->dim[0] };
+    return true;
+}
+
+/* The first normalization, or else the bias of a layer that reads an input. */
+static void find_expected(doctor *d)
+{
+    const qg_graph *g = d->m->graph;
+    for (size_t i = 0; i < g->node.n && !d->judged; i++)
+        if (qg_node_has(g->node.at[i], QG_OP_NORMALIZE))
+            (void)expect_normal(d, g->node.at[i]);
+    for (size_t i = 0; i < g->node.n && !d->judged; i++)
+        if (qg_node_has(g->node.at[i], QG_OP_COMPUTE))
+            (void)expect_bias(d, g->node.at[i]);
+}
+
+/* --- all together --- */
+
+static qg_status choose_values(doctor *d)
+{
+    const qg_graph *g = d->m->graph;
+    qg_ctx *ctx = d->m->ctx;
+    d->index = QG_NEWN(d->arena, g->value.n, uint32_t);
+    if (!d->index)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < g->value.n; i++)
+        d->index[i] = QG_NONE;
+    for (size_t i = 0; i < g->input.n; i++)
+        QG_TRY(qg_vec_push(ctx, d->arena, &d->value, g->input.at[i]));
+    for (size_t i = 0; i < g->node.n; i++)
+        for (uint32_t k = 0; k < g->node.at[i]->n_out; k++) {
+            const qg_value *v = g->node.at[i]->out[k];
+            if (!v || v->type.dtype != QG_F32)
+                continue;
+            d->index[v->id] = (uint32_t)d->value.n;
+            QG_TRY(qg_vec_push(ctx, d->arena, &d->value, v));
+        }
+    return QG_OK;
+}
+
+static qg_status drive(doctor *d, const qg_doctor_options *o)
+{
+    qg_model *m = d->m;
+    qg_plan *p = NULL;
+    uint8_t *watch = QG_NEWN(d->arena, m->graph->node.n, uint8_t);
+    if (!watch)
+        return qg_nomem(m->ctx);
+    memset(watch, 1, m->graph->node.n);
+    QG_TRY(qg_model_plan_watched(m, "float", false, &d->looks.feed, watch, &p));
+    qg_ticker ticker = { .progress = &o->progress, .what = "doctor" };
+    qg_drive run = { .plan = p,
+                     .feed = &d->looks.feed,
+                     .n = d->looks.feed.n,
+                     .jobs = o->jobs,
+                     .ud = d,
+                     .begin = worker_begin,
+                     .end = worker_end,
+                     .see = worker_see,
+                     .progress = qg_tick,
+                     .progress_ud = &ticker };
+    qg_status s = qg_drive_run(m->ctx, &run);
+    qg_plan_free(p);
+    return s;
+}
+
+/* Inputs take part in the search for samples that stand alone. */
+static void note_inputs(doctor *d)
+{
+    size_t n = d->looks.feed.n;
+    for (size_t i = 0; i < d->looks.inputs; i++)
+        for (size_t s = 0; s < n; s++) {
+            const qg_look *l = &d->looks.look[i * n + s];
+            if (l->n && is_finite(&d->looks, s))
+                qg_watch_note(&d->total[i], s, fmaxf(fabsf(l->low), fabsf(l->high)));
+        }
+}
+
+enum { MOST_DEAD = 12 }; /* values with dead channels that are listed */
+
+/* Of nodes that make channels, not of those that move them. */
+static qg_status judge_dead(const doctor *d, qg_findings *f)
+{
+    size_t before = f->found.n;
+    for (size_t i = d->looks.inputs; i < d->value.n; i++) {
+        const qg_node *n = d->value.at[i]->def;
+        if (n && (n->op->traits & (QG_OP_COMPUTE | QG_OP_ACTIVATION)) &&
+            f->found.n < before + MOST_DEAD)
+            QG_TRY(qg_judge_channels(f, &d->total[i], d->value.at[i]->name));
+    }
+    return QG_OK;
+}
+
+static qg_status judge(doctor *d, qg_findings *f)
+{
+    const char **name = QG_NEWN(d->arena, d->value.n, const char *);
+    if (!name)
+        return qg_nomem(d->m->ctx);
+    for (size_t i = 0; i < d->value.n; i++)
+        name[i] = d->value.at[i]->name;
+    QG_TRY(qg_looks_judge(&d->looks, f));
+    if (d->judged && d->index[d->judged->id] != QG_NONE)
+        QG_TRY(qg_judge_scale(f, &d->expected, &d->total[d->index[d->judged->id]],
+                              d->judged->name));
+    note_inputs(d);
+    QG_TRY(qg_judge_alone(f, d->total, name, d->value.n, d->looks.feed.n));
+    return judge_dead(d, f);
+}
+
+static qg_status examine(doctor *d, const qg_doctor_options *o, qg_findings *f)
+{
+    find_expected(d);
+    QG_TRY(choose_values(d));
+    QG_TRY(begin_watches(d, d->m->ctx, d->arena, &d->total));
+    (void)pthread_mutex_init(&d->lock, NULL);
+    qg_status s = drive(d, o);
+    (void)pthread_mutex_destroy(&d->lock);
+    return s == QG_OK ? judge(d, f) : s;
+}
+
+static qg_status describe(const doctor *d, const qg_findings *f, qg_report **report)
+{
+    qg_report *r;
+    QG_TRY(qg_report_new(d->m->ctx, "doctor", &r));
+    qg_status s = qg_report_add(r, "samples", qg_cell_count(d->looks.feed.n));
+    if (s == QG_OK)
+        s = qg_report_add(r, "values", qg_cell_count(d->value.n));
+    if (s == QG_OK)
+        s = qg_report_add(r, "found", qg_cell_count(f->found.n));
+    if (s == QG_OK)
+        s = qg_findings_report(r, f, 0);
+    if (s == QG_OK)
+        *report = r;
+    else
+        qg_report_free(r);
+    return s;
+}
+
+void qg_doctor_options_init(qg_doctor_options *o)
+{
+    *o = (qg_doctor_options){ .size = sizeof *o };
+}
+
+qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o, qg_report **report)
+{
+    assert(m && o && report);
+    qg_api_feed feed = { 0 };
+    doctor d = { .m = m, .arena = qg_arena_new(m->ctx->alloc) };
+    qg_findings f = { .ctx = m->ctx, .arena = d.arena };
+    qg_status s = d.arena ? QG_OK : qg_nomem(m->ctx);
+    if (s == QG_OK)
+        s = qg_feed_open_any(m, o->data, o->samples, &feed);
+    if (s == QG_OK)
+        s = qg_looks_begin(m, d.arena, &feed.feed, &d.looks);
+    if (s == QG_OK)
+        s = examine(&d, o, &f);
+    if (s == QG_OK)
+        s = describe(&d, &f, report);
+    qg_feed_close(&feed);
+    qg_arena_free(d.arena);
+    return s;
+}

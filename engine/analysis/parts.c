@@ -1,0 +1,75 @@
+#include "engine/analysis/parts.h"
+
+#include <assert.h>
+
+#include "engine/core/num.h"
+#include "engine/quant/journal.h"
+
+const char *qg_sharing_rule(const qg_backend *b, const char *by)
+{
+    assert(b && by);
+    const char *slash = strrchr(by, '/');
+    for (size_t i = 0; slash && i < b->sharing.n; i++)
+        if (strcmp(b->sharing.at[i].origin.id, slash + 1) == 0)
+            return b->sharing.at[i].origin.id;
+    return NULL;
+}
+
+/* A list of scales is no number and is left out: it cannot be shared. */
+static void note(qg_parts *p, const qg_journal_entry *e)
+{
+    assert(e->tqc < p->q->tqc.n);
+    qg_before *w = &p->was[e->tqc];
+    double x;
+    int64_t k;
+    size_t n = strlen(e->new_value);
+    if (strcmp(e->field, "dominator") == 0) {
+        const qg_tqc *lead = qg_journal_named(p->q, e->new_value);
+        w->up = lead ? lead->id : e->tqc;
+    } else if (strcmp(e->field, "state") == 0) {
+        int state = qg_tqc_state_named(e->new_value);
+        w->state = state < 0 ? w->state : (qg_tqc_state)state;
+    } else if (strcmp(e->field, "scale") == 0 &&
+               qg_num_parse_f64(e->new_value, n, &x)) {
+        w->scale = (float)x;
+    } else if (strcmp(e->field, "offset") == 0 &&
+               qg_num_parse_i64(e->new_value, n, &k) && k >= INT32_MIN &&
+               k <= INT32_MAX) {
+        w->offset = (int32_t)k;
+    }
+}
+
+/* What follows input 0 on its grid (bounds of Clip) was lent its scale after sharing,
+ * by the joint dominator: it belongs to the part of that input. */
+static void place_bounds(qg_parts *p)
+{
+    for (size_t i = 0; i < p->q->tqc.n; i++) {
+        const qg_tqc *t = p->q->tqc.at[i];
+        const qg_node *n = t->node;
+        if (!t->is_output && qg_op_in_role(n->op, t->slot) == 'p' && n->tin[0])
+            p->was[i].up = n->tin[0]->id;
+    }
+}
+
+qg_status qg_parts_read(qg_ctx *ctx, const qg_quant *q, qg_arena *a, qg_parts *out)
+{
+    qg_parts p = { .q = q, .was = QG_NEWN(a, q->tqc.n, qg_before) };
+    if (!p.was)
+        return qg_nomem(ctx);
+    for (uint32_t i = 0; i < q->tqc.n; i++)
+        p.was[i] = (qg_before){ .up = i, .state = QG_TQC_INITIAL };
+    for (size_t i = 0; i < q->journal.n; i++)
+        if (!qg_sharing_rule(q->backend, q->journal.at[i].by))
+            note(&p, &q->journal.at[i]);
+    place_bounds(&p);
+    *out = p;
+    return QG_OK;
+}
+
+uint32_t qg_part_of(const qg_parts *p, uint32_t t)
+{
+    assert(t < p->q->tqc.n);
+    for (size_t steps = 0; p->was[t].up != t && steps < p->q->tqc.n; steps++)
+        t = p->was[t].up;
+    return t;
+}

@@ -1,0 +1,38 @@
+/* parts.h -- how endpoints stood before operands were made to share scales: what the
+ * journal says, but for the entries of sharing rules.
+ *
+ * A part is what rounds together without any sharing: a fused chain with the silent
+ * inputs behind it and the passive nodes that pass it on.  One endpoint leads it and
+ * has the scale that calibration gave it.  A group that sharing made has several parts.
+ *
+ * The journal may come from a file, so its words are checked: what names nothing is
+ * left out, and chains are followed for a bounded number of steps.
+ * Owner    the arena given to qg_parts_read */
+#ifndef QG_ENGINE_ANALYSIS_PARTS_H
+#define QG_ENGINE_ANALYSIS_PARTS_H
+
+#include "engine/quant/backend.h"
+
+typedef struct qg_before {
+    uint32_t up; /* TQC id of the dominator; its own when it leads its part */
+    qg_tqc_state state;
+    float scale; /* of a part with one scale; 0: none was noted */
+    int32_t offset;
+} qg_before;
+
+typedef struct qg_parts {
+    const qg_quant *q; /* borrowed */
+    qg_before *was;    /* [TQCs] */
+} qg_parts;
+
+/* Linear in the journal. */
+QG_NODISCARD qg_status qg_parts_read(qg_ctx *ctx, const qg_quant *q, qg_arena *a,
+                                     qg_parts *out);
+
+/* The TQC id of the endpoint that led t's part. */
+uint32_t qg_part_of(const qg_parts *p, uint32_t t);
+
+/* "concat-inputs" of "align/concat-inputs"; NULL: `by` is not a sharing rule. */
+const char *qg_sharing_rule(const qg_backend *b, const char *by);
+
+#endif

@@ -1,0 +1,307 @@
+/* price.c -- what sharing scales costs: for each group that a sharing rule made, the
+ * error of the outputs with the joint scale, with the scales that its parts had before,
+ * and how many requantizations separating them would bring.
+ *
+ * The parts of a group and their scales are those of engine/analysis/parts.h.  Nothing
+ * is changed: plans see stand-ins for the TQCs of a group (exec/plan.h, `instead`). */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "engine/session/model.h"
+#include "engine/analysis/parts.h"
+#include "engine/analysis/what_if.h"
+#include "engine/analysis/requantize.h"
+
+void qg_price_options_init(qg_price_options *o)
+{
+    *o = (qg_price_options){ .size = sizeof *o };
+}
+
+/* One group with at least two parts. */
+typedef struct lot {
+    const qg_tqc *root;
+    const char *rule;             /* id of the sharing rule that joined it last */
+    const qg_tqc *const *instead; /* [TQCs] */
+    const uint8_t *only;          /* [TQCs] mute map: everything but the group */
+    size_t parts, values, requantizations;
+    double joint, separate, network; /* errors of the worst output */
+} lot;
+
+typedef struct pricing {
+    qg_model *m;
+    const qg_price_options *o;
+    qg_arena *arena;
+    qg_api_feed feed;
+    const qg_metric *metric;
+    qg_parts parts;
+    QG_VEC(lot) lot;
+    double all; /* error of the network as it is */
+} pricing;
+
+/* --- stand-ins --- */
+
+static bool can_stand_alone(const pricing *p, const qg_tqc *lead)
+{
+    return p->parts.was[lead->id].scale > 0 && qg_tqc_param(lead).n == 1;
+}
+
+/* The endpoint that leads a part, with the scale it had. */
+static qg_status stand_in_lead(const pricing *p, const qg_tqc *t, qg_tqc *s)
+{
+    s->state = qg_tqc_is_constant(t) ? QG_TQC_BAKED : QG_TQC_ACTIVATED;
+    s->up = s;
+    s->nparam = 1;
+    s->scale = QG_NEWN(p->arena, 1, float);
+    s->offset = QG_NEWN(p->arena, 1, int32_t);
+    if (!s->scale || !s->offset)
+        return qg_nomem(p->m->ctx);
+    s->scale[0] = p->parts.was[t->id].scale;
+    s->offset[0] = p->parts.was[t->id].offset;
+    return QG_OK;
+}
+
+/* Copies of the group's TQCs as they were before sharing. */
+static qg_status stand_in_all(const pricing *p, const qg_tqc *root, qg_tqc **copy)
+{
+    const qg_tqc *t = root;
+    do {
+        copy[t->id] = QG_NEW(p->arena, qg_tqc);
+        if (!copy[t->id])
+            return qg_nomem(p->m->ctx);
+        *copy[t->id] = *t;
+    } while ((t = t->next) != root);
+    do {
+        uint32_t lead = qg_part_of(&p->parts, t->id);
+        if (lead == t->id)
+            QG_TRY(stand_in_lead(p, t, copy[t->id]));
+        else
+            copy[t->id]->up = copy[lead];
+        if (lead != t->id && p->parts.was[t->id].state == QG_TQC_OVERLAPPED)
+            copy[t->id]->state = QG_TQC_OVERLAPPED;
+    } while ((t = t->next) != root);
+    return QG_OK;
+}
+
+/* Parts of a group; 0 when one of them has no scale of its own to go back to, or its
+ * journal leads out of the group. */
+static size_t count_parts(const pricing *p, const qg_tqc *root)
+{
+    const qg_tqc *t = root;
+    size_t n = 0;
+    do {
+        const qg_tqc *lead = p->m->quant->tqc.at[qg_part_of(&p->parts, t->id)];
+        if (qg_tqc_root(lead) != root || p->parts.was[lead->id].up != lead->id)
+            return 0;
+        if (lead == t && !can_stand_alone(p, t))
+            return 0;
+        n += lead == t;
+    } while ((t = t->next) != root);
+    return n;
+}
+
+static size_t count_values(const qg_tqc *root)
+{
+    const qg_tqc *t = root;
+    size_t n = 0;
+    do {
+        const qg_value *v = qg_tqc_value(t);
+        bool first = true;
+        for (const qg_tqc *u = root; u != t && first; u = u->next)
+            first = qg_tqc_value(u) != v;
+        n += first && !v->constant;
+    } while ((t = t->next) != root);
+    return n;
+}
+
+/* The rule whose entry about the group came last. */
+static const char *rule_of(const pricing *p, const qg_tqc *root)
+{
+    const qg_quant *q = p->m->quant;
+    for (size_t i = q->journal.n; i-- > 0;) {
+        const qg_journal_entry *e = &q->journal.at[i];
+        const char *rule = qg_sharing_rule(q->backend, e->by);
+        if (rule && qg_tqc_root(q->tqc.at[e->tqc]) == root)
+            return rule;
+    }
+    return NULL;
+}
+
+static qg_status add_lot(pricing *p, const qg_tqc *root, size_t parts)
+{
+    const qg_quant *q = p->m->quant;
+    qg_tqc **copy = QG_NEWN(p->arena, q->tqc.n, qg_tqc *);
+    uint8_t *only = QG_NEWN(p->arena, q->tqc.n, uint8_t);
+    if (!copy || !only)
+        return qg_nomem(p->m->ctx);
+    QG_TRY(stand_in_all(p, root, copy));
+    for (size_t i = 0; i < q->tqc.n; i++)
+        only[i] = qg_tqc_root(q->tqc.at[i]) != root;
+    const qg_tqc *const *instead = (const qg_tqc *const *)copy;
+    size_t joint = qg_requantizations(p->m->graph, NULL);
+    size_t apart = qg_requantizations(p->m->graph, instead);
+    lot l = { .root = root,
+              .rule = rule_of(p, root),
+              .instead = instead,
+              .only = only,
+              .parts = parts,
+              .values = count_values(root),
+              .requantizations = apart > joint ? apart - joint : 0 };
+    return qg_vec_push(p->m->ctx, p->arena, &p->lot, l);
+}
+
+static qg_status list_lots(pricing *p)
+{
+    const qg_quant *q = p->m->quant;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        size_t parts = t->up == t && t->next != t ? count_parts(p, t) : 0;
+        if (parts > 1)
+            QG_TRY(add_lot(p, t, parts));
+    }
+    return QG_OK;
+}
+
+/* --- asking --- */
+
+static qg_study study_of(const pricing *p, bool rounding_base)
+{
+    return (qg_study){ .ctx = p->m->ctx,
+                       .graph = p->m->graph,
+                       .quant = p->m->quant,
+                       .feed = &p->feed.feed,
+                       .metric = p->metric,
+                       .rounding_base = rounding_base,
+                       .jobs = p->o->jobs,
+                       .progress = &p->o->progress,
+                       .what = "price" };
+}
+
+static double worst(const qg_study *s, const double *error)
+{
+    return error[qg_study_worst(s, error)];
+}
+
+/* Two questions with nothing but the group rounding, one with all of the network. */
+static qg_status ask(pricing *p)
+{
+    size_t n = p->lot.n, n_out = p->m->graph->output.n;
+    qg_study alone = study_of(p, false), all = study_of(p, true);
+    qg_what_if *few = QG_NEWN(p->arena, 2 * n + 1, qg_what_if);
+    qg_what_if *whole = QG_NEWN(p->arena, n + 1, qg_what_if);
+    double *error = QG_NEWN(p->arena, (2 * n + 1) * n_out, double);
+    double *network = QG_NEWN(p->arena, (n + 1) * n_out, double);
+    if (!few || !whole || !error || !network)
+        return qg_nomem(p->m->ctx);
+    for (size_t i = 0; i < n; i++) {
+        const lot *l = &p->lot.at[i];
+        few[2 * i] = (qg_what_if){ .mute = l->only };
+        few[2 * i + 1] = (qg_what_if){ .mute = l->only, .instead = l->instead };
+        whole[i] = (qg_what_if){ .instead = l->instead };
+    }
+    QG_TRY(qg_study_ask(&alone, few, 2 * n, error));
+    QG_TRY(qg_study_ask(&all, whole, n + 1, network));
+    for (size_t i = 0; i < n; i++) {
+        p->lot.at[i].joint = worst(&alone, error + 2 * i * n_out);
+        p->lot.at[i].separate = worst(&alone, error + (2 * i + 1) * n_out);
+        p->lot.at[i].network = worst(&all, network + i * n_out);
+    }
+    p->all = worst(&all, network + n * n_out);
+    return QG_OK;
+}
+
+/* --- the report --- */
+
+/* What separating gains; larger is better for every metric once signed. */
+static int by_gain(const void *a, const void *b)
+{
+    const lot *x = a, *y = b;
+    double gx = x->joint - x->separate, gy = y->joint - y->separate;
+    if (gx != gy)
+        return gx < gy ? 1 : -1;
+    return (x->root->id > y->root->id) - (x->root->id < y->root->id);
+}
+
+static int by_loss(const void *a, const void *b)
+{
+    const lot *x = a, *y = b;
+    double gx = x->separate - x->joint, gy = y->separate - y->joint;
+    if (gx != gy)
+        return gx < gy ? 1 : -1;
+    return (x->root->id > y->root->id) - (x->root->id < y->root->id);
+}
+
+static qg_cell error_cell(const pricing *p, double error)
+{
+    return strcmp(p->metric->name, "snr") == 0 ? qg_cell_percent(error)
+                                               : qg_cell_number(error);
+}
+
+static qg_status report_lots(const pricing *p, qg_report *r)
+{
+    qg_table *t;
+    char at[QG_ENDPOINT_TEXT];
+    QG_TRY(qg_report_table(r, "groups",
+                           "group rule values parts joint separate requantizations "
+                           "network_if_separate",
+                           &t));
+    for (size_t i = 0; i < p->lot.n; i++) {
+        const lot *l = &p->lot.at[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_text(l->root, at))));
+        QG_TRY(qg_table_add(r, t, qg_cell_text(l->rule)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(l->values)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(l->parts)));
+        QG_TRY(qg_table_add(r, t, error_cell(p, l->joint)));
+        QG_TRY(qg_table_add(r, t, error_cell(p, l->separate)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(l->requantizations)));
+        QG_TRY(qg_table_add(r, t, error_cell(p, l->network)));
+    }
+    return QG_OK;
+}
+
+static qg_status report(pricing *p, qg_report *r)
+{
+    qsort(p->lot.at, p->lot.n, sizeof *p->lot.at,
+          p->metric->higher_is_better ? by_loss : by_gain);
+    QG_TRY(qg_report_add(r, "metric", qg_cell_text(p->metric->name)));
+    QG_TRY(qg_report_add(r, "meaning", qg_cell_text(p->metric->meaning)));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(p->feed.feed.n)));
+    QG_TRY(qg_report_add(r, "network", error_cell(p, p->all)));
+    QG_TRY(qg_report_add(r, "requantizations",
+                         qg_cell_count(qg_requantizations(p->m->graph, NULL))));
+    return report_lots(p, r);
+}
+
+static qg_status run(pricing *p, qg_report **out)
+{
+    qg_report *r;
+    QG_TRY(qg_feed_open(p->m, p->o->data, p->o->samples, &p->feed));
+    QG_TRY(qg_parts_read(p->m->ctx, p->m->quant, p->arena, &p->parts));
+    QG_TRY(list_lots(p));
+    QG_TRY(ask(p));
+    QG_TRY(qg_report_new(p->m->ctx, "price", &r));
+    qg_status st = report(p, r);
+    if (st == QG_OK)
+        *out = r;
+    else
+        qg_report_free(r);
+    return st;
+}
+
+qg_status qg_model_price(qg_model *m, const qg_price_options *o, qg_report **out)
+{
+    assert(m && o && out);
+    const char *metric = o->metric ? o->metric : "snr";
+    pricing p = { .m = m, .o = o, .metric = qg_metric_named(metric) };
+    if (!m->quant)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "price: %s is not quantized, expected a snapshot of qg quantize",
+                       m->path);
+    if (!p.metric)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "metric '%s': expected one of `qg list metrics`", metric);
+    p.arena = qg_arena_new(m->ctx->alloc);
+    qg_status st = p.arena ? run(&p, out) : qg_nomem(m->ctx);
+    qg_feed_close(&p.feed);
+    qg_arena_free(p.arena);
+    return st;
+}

@@ -1,0 +1,272 @@
+/* propose.c -- a policy that keeps the error of the network within a budget: the values
+ * whose rounding harms most, by sensitivity, in float or with more bits, as few rows as
+ * will do.
+ *
+ * A row stands for the parts (engine/analysis/parts.h) that its endpoints lead: a value
+ * is only free of rounding when the whole chain is that is computed on its grid.
+ * A candidate is not judged by muting: it is written as a patch and the network is
+ * quantized again with it, since fusions, sharing and calibration may turn out
+ * otherwise.  The number of rows is found by doubling and halving: some number that
+ * meets the budget while one less, or the last one tried below it, does not. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "engine/analysis/parts.h"
+#include "engine/analysis/sensitivity.h"
+
+typedef struct search {
+    qg_sensitivity *s;
+    qg_parts parts;
+    uint8_t *chosen;   /* [TQCs] 1: leads a part that is raised */
+    uint8_t *raised;   /* [values] 1: in the patch */
+    const char *trial; /* path of the candidate */
+    const char *backend, *observer, *dispatcher, *quirks;
+    QG_VEC(const char *) policy; /* of the snapshot, then the trial */
+    QG_VEC(const char *) set;
+    size_t harmful; /* rows that harm at all */
+    size_t tried;   /* candidates */
+} search;
+
+/* --- the patch --- */
+
+/* Double-quoted as YAML wants it; bytes below 32 by number. */
+static void print_name(FILE *f, const char *name)
+{
+    (void)fputc('"', f);
+    for (const char *c = name; *c; c++) {
+        if (*c == '"' || *c == '\\')
+            (void)fprintf(f, "\\%c", *c);
+        else if ((unsigned char)*c < 32)
+            (void)fprintf(f, "\\x%02x", (unsigned)*c);
+        else
+            (void)fputc(*c, f);
+    }
+    (void)fputc('"', f);
+}
+
+/* Marks the values of the parts of the first k rows; how many there are. */
+static size_t choose_values(search *p, size_t k)
+{
+    const qg_quant *q = p->s->m->quant;
+    size_t n = 0;
+    memset(p->chosen, 0, q->tqc.n);
+    memset(p->raised, 0, p->s->m->graph->value.n);
+    for (size_t i = 0; i < q->tqc.n; i++)
+        for (size_t row = 0; qg_study_acts(q->tqc.at[i]) && row < k; row++)
+            if (qg_sensitivity_key(p->s, q->tqc.at[i]) == p->s->row.at[row].key)
+                p->chosen[qg_part_of(&p->parts, (uint32_t)i)] = 1;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        uint8_t *raised = &p->raised[qg_tqc_value(q->tqc.at[i])->id];
+        bool in = p->chosen[qg_part_of(&p->parts, (uint32_t)i)];
+        n += in && !*raised;
+        *raised = *raised || in;
+    }
+    return n;
+}
+
+static void print_patch(search *p, size_t k, FILE *f)
+{
+    const qg_sensitivity *s = p->s;
+    size_t n = choose_values(p, k);
+    (void)fprintf(f,
+                  "# qg sensitivity --propose: %zu values, of the %zu rows that harm "
+                  "most\n",
+                  n, k);
+    (void)fprintf(f, "rules:\n  - id: proposal\n    match:\n      value:\n");
+    for (size_t i = 0; i < s->m->graph->value.n; i++) {
+        if (!p->raised[i])
+            continue;
+        (void)fputs("        - ", f);
+        print_name(f, s->m->graph->value.at[i]->name);
+        (void)fputc('\n', f);
+    }
+    if (s->o->proposal.bits)
+        (void)fprintf(f, "    set: {bits: %u}\n", s->o->proposal.bits);
+    else
+        (void)fputs("    set: {state: fp32}\n", f);
+    (void)fprintf(f, "    why: the outputs suffer most from rounding these (%s)\n",
+                  s->study.metric->name);
+}
+
+static qg_status write_patch(search *p, const char *path, size_t k)
+{
+    qg_writer w;
+    QG_TRY(qg_writer_open(p->s->m->ctx, path, &w));
+    print_patch(p, k, w.stream);
+    return qg_writer_commit(&w);
+}
+
+/* --- one candidate --- */
+
+/* What the snapshot was made with; the trial comes last and so wins. */
+static qg_status read_options(search *p)
+{
+    const qg_manifest *f = &p->s->m->info.manifest;
+    qg_ctx *ctx = p->s->m->ctx;
+    qg_arena *a = p->s->arena;
+    const char *given = p->s->o->proposal.backend;
+    p->backend = given ? given : p->s->m->quant->backend->name;
+    for (size_t i = 0; i < f->n_option; i++) {
+        const char *name = f->option[2 * i], *value = f->option[2 * i + 1];
+        if (strcmp(name, "policy") == 0)
+            QG_TRY(qg_vec_push(ctx, a, &p->policy, value));
+        else if (strcmp(name, "set") == 0)
+            QG_TRY(qg_vec_push(ctx, a, &p->set, value));
+        else if (strcmp(name, "observer") == 0)
+            p->observer = value;
+        else if (strcmp(name, "dispatcher") == 0)
+            p->dispatcher = value;
+        else if (strcmp(name, "quirks") == 0)
+            p->quirks = value;
+    }
+    return qg_vec_push(ctx, a, &p->policy, p->trial);
+}
+
+static qg_status quantize(const search *p, qg_model *trial)
+{
+    qg_quantize_options o;
+    qg_quantize_options_init(&o);
+    o.backend = p->backend;
+    o.observer = p->observer;
+    o.dispatcher = p->dispatcher;
+    o.quirks = p->quirks;
+    o.policy = p->policy.at;
+    o.n_policy = p->policy.n;
+    o.set = p->set.at;
+    o.n_set = p->set.n;
+    o.data = p->s->o->data;
+    o.samples = p->s->o->samples;
+    o.jobs = p->s->o->jobs;
+    return qg_model_quantize(trial, &o, NULL);
+}
+
+/* The error of the worst output of the network quantized with the trial. */
+static qg_status measure(const search *p, const qg_model *trial, double *error)
+{
+    qg_study s = p->s->study;
+    qg_what_if question = { 0 };
+    double *out = QG_NEWN(p->s->arena, trial->graph->output.n, double);
+    if (!out)
+        return qg_nomem(s.ctx);
+    s.graph = trial->graph;
+    s.quant = trial->quant;
+    s.rounding_base = false;
+    s.whole = true;
+    QG_TRY(qg_study_ask(&s, &question, 1, out));
+    *error = out[qg_study_worst(&s, out)];
+    return QG_OK;
+}
+
+static qg_status try_first(search *p, size_t k, double *error)
+{
+    const qg_model *m = p->s->m;
+    qg_model trial = { .ctx = m->ctx, .path = m->path, .sha256 = m->sha256 };
+    QG_TRY(write_patch(p, p->trial, k));
+    QG_TRY(qg_graph_clone(m->graph, &trial.graph));
+    qg_status st = quantize(p, &trial);
+    if (st == QG_OK)
+        st = measure(p, &trial, error);
+    qg_graph_free(trial.graph);
+    p->tried++;
+    return st;
+}
+
+/* --- how many --- */
+
+static bool meets(const search *p, double error)
+{
+    double budget = p->s->o->proposal.budget;
+    return p->s->study.metric->higher_is_better ? error >= budget : error <= budget;
+}
+
+/* Doubling until the budget is met, then halving; *k 0: it cannot be met, and *error is
+ * the best that was seen. */
+static qg_status find_number(search *p, size_t *k, double *error)
+{
+    size_t fails = 0, works = 0;
+    double e = 0;
+    *k = 0;
+    for (size_t n = 1; !works && p->harmful; n *= 2) {
+        n = n < p->harmful ? n : p->harmful;
+        QG_TRY(try_first(p, n, &e));
+        *error = e;
+        if (meets(p, e))
+            works = n;
+        else if ((fails = n) == p->harmful)
+            return QG_OK;
+    }
+    while (works && works - fails > 1) {
+        size_t middle = fails + (works - fails) / 2;
+        QG_TRY(try_first(p, middle, &e));
+        if (!meets(p, e)) {
+            fails = middle;
+            continue;
+        }
+        works = middle;
+        *error = e;
+    }
+    *k = works;
+    return QG_OK;
+}
+
+static qg_status too_tight(const search *p, double best)
+{
+    const qg_proposal_options *o = &p->s->o->proposal;
+    return qg_fail(p->s->m->ctx, QG_ENUMERIC,
+                   "propose: budget %g: %g with all %zu rows that harm %s, expected a "
+                   "budget that can be met",
+                   o->budget, best, p->harmful, o->bits ? "at more bits" : "in float");
+}
+
+static qg_status report(search *p, qg_report *r, size_t k, double error)
+{
+    size_t values = choose_values(p, k);
+    const qg_sensitivity *s = p->s;
+    bool share = strcmp(s->study.metric->name, "snr") == 0;
+    QG_TRY(qg_report_add(r, "budget",
+                         share ? qg_cell_percent(s->o->proposal.budget)
+                               : qg_cell_number(s->o->proposal.budget)));
+    QG_TRY(qg_report_add(r, "error_with_proposal",
+                         share ? qg_cell_percent(error) : qg_cell_number(error)));
+    QG_TRY(qg_report_add(r, "rows_raised", qg_cell_count(k)));
+    QG_TRY(qg_report_add(r, "values_raised", qg_cell_count(values)));
+    QG_TRY(qg_report_add(r, "candidates", qg_cell_count(p->tried)));
+    return qg_report_add(r, "written", qg_cell_text(s->o->proposal.patch));
+}
+
+static qg_status propose(search *p, qg_report *r)
+{
+    qg_sensitivity *s = p->s;
+    size_t k = 0;
+    double error = s->all;
+    double nothing = s->study.metric->higher_is_better ? -1 : 0;
+    while (p->harmful < s->row.n && s->row.at[p->harmful].harm > nothing)
+        p->harmful++;
+    p->chosen = QG_NEWN(s->arena, s->m->quant->tqc.n, uint8_t);
+    p->raised = QG_NEWN(s->arena, s->m->graph->value.n, uint8_t);
+    if (!p->chosen || !p->raised)
+        return qg_nomem(s->m->ctx);
+    QG_TRY(qg_parts_read(s->m->ctx, s->m->quant, s->arena, &p->parts));
+    QG_TRY(read_options(p));
+    if (meets(p, s->all))
+        return qg_report_add(r, "proposal", qg_cell_text("none: within the budget"));
+    QG_TRY(find_number(p, &k, &error));
+    if (k == 0)
+        return too_tight(p, error);
+    QG_TRY(write_patch(p, s->o->proposal.patch, k));
+    return report(p, r, k, error);
+}
+
+qg_status qg_sensitivity_propose(qg_sensitivity *s, qg_report *r)
+{
+    const qg_proposal_options *o = &s->o->proposal;
+    assert(o->patch);
+    if (s->all_but)
+        return qg_fail(s->m->ctx, QG_ECONFIG, "propose: expected direction only");
+    search p = { .s = s, .trial = qg_arena_printf(s->arena, "%s.trial", o->patch) };
+    if (!p.trial)
+        return qg_nomem(s->m->ctx);
+    qg_status st = propose(&p, r);
+    (void)remove(p.trial); /* there is none when nothing was tried */
+    return st;
+}

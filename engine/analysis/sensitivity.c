@@ -1,0 +1,253 @@
+/* sensitivity.c -- how much the network's outputs suffer from each node, endpoint or
+ * group alone (direction `only`), or from everything but it (`all-but`).
+ *
+ * Source   PPQ's layerwise analysis (spec/ppq.md 9.3), which runs the whole network
+ *          twice per layer and sample; here engine/analysis/what_if.h runs the part
+ *          that a question changes. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "engine/analysis/sensitivity.h"
+
+void qg_sensitivity_options_init(qg_sensitivity_options *o)
+{
+    *o = (qg_sensitivity_options){ .size = sizeof *o };
+}
+
+/* --- what is asked about --- */
+
+static qg_status add_subject(qg_sensitivity *s, const char *name, const char *what,
+                             uint32_t key)
+{
+    qg_sensitivity_row row = { .name = qg_arena_strdup(s->arena, name),
+                               .what = what,
+                               .key = key };
+    return row.name ? qg_vec_push(s->m->ctx, s->arena, &s->row, row)
+                    : qg_nomem(s->m->ctx);
+}
+
+uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc *t)
+{
+    switch (s->by) {
+    case QG_BY_NODE:
+        return t->node->id;
+    case QG_BY_ENDPOINT:
+        return t->id;
+    case QG_BY_GROUP:
+        return qg_tqc_root(t)->id;
+    }
+    assert(!"unknown kind of subject");
+    return 0;
+}
+
+static qg_status describe_subject(qg_sensitivity *s, const qg_tqc *t)
+{
+    char text[QG_ENDPOINT_TEXT];
+    if (s->by == QG_BY_NODE)
+        return add_subject(s, t->node->name, t->node->op->name, t->node->id);
+    const qg_tqc *lead = s->by == QG_BY_GROUP ? qg_tqc_root(t) : t;
+    return add_subject(s, qg_tqc_text(lead, text), qg_tqc_state_name(lead->state),
+                       lead->id);
+}
+
+/* In order of endpoints: whoever has one that acts; of nodes, all that are quantized,
+ * so that the table says of each of them. */
+static qg_status choose_subjects(qg_sensitivity *s)
+{
+    const qg_quant *q = s->m->quant;
+    size_t most = q->tqc.n > s->m->graph->node.n ? q->tqc.n : s->m->graph->node.n;
+    uint8_t *chosen = QG_NEWN(s->arena, most, uint8_t);
+    if (!chosen)
+        return qg_nomem(s->m->ctx);
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        uint32_t key = qg_sensitivity_key(s, t);
+        bool speaks = s->by == QG_BY_NODE || qg_study_acts(t);
+        if (!speaks || chosen[key])
+            continue;
+        chosen[key] = 1;
+        QG_TRY(describe_subject(s, t));
+    }
+    return QG_OK;
+}
+
+/* --- asking --- */
+
+static qg_status mute_for(qg_sensitivity *s, uint32_t key, const uint8_t **out)
+{
+    const qg_quant *q = s->m->quant;
+    uint8_t *mute = QG_NEWN(s->arena, q->tqc.n, uint8_t);
+    if (!mute)
+        return qg_nomem(s->m->ctx);
+    for (size_t i = 0; i < q->tqc.n; i++)
+        mute[i] = (qg_sensitivity_key(s, q->tqc.at[i]) == key) == s->all_but;
+    *out = mute;
+    return QG_OK;
+}
+
+static void take_error(const qg_sensitivity *s, const double *error, double *mean,
+                       uint32_t *output)
+{
+    *output = qg_study_worst(&s->study, error);
+    *mean = error[*output];
+}
+
+/* The last question is the whole quantized network. */
+static qg_status ask(qg_sensitivity *s)
+{
+    qg_ctx *ctx = s->m->ctx;
+    size_t n = s->row.n, n_out = s->m->graph->output.n;
+    qg_what_if *question = QG_NEWN(s->arena, n + 1, qg_what_if);
+    double *error = QG_NEWN(s->arena, (n + 1) * n_out, double);
+    if (!question || !error)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(mute_for(s, s->row.at[i].key, &question[i].mute));
+    QG_TRY(qg_study_ask(&s->study, question, n + 1, error));
+    for (size_t i = 0; i < n; i++)
+        take_error(s, error + i * n_out, &s->row.at[i].error, &s->row.at[i].output);
+    take_error(s, error + n * n_out, &s->all, &s->all_output);
+    return QG_OK;
+}
+
+/* --- the order --- */
+
+/* What harms most first; ties by key, so that the order is a function of the model. */
+static int by_error(const void *a, const void *b)
+{
+    const qg_sensitivity_row *x = a, *y = b;
+    if (x->harm != y->harm)
+        return x->harm < y->harm ? 1 : -1;
+    return (x->key > y->key) - (x->key < y->key);
+}
+
+/* harm: larger is worse, whatever the metric and the direction. */
+static void sort(qg_sensitivity *s)
+{
+    bool flip = s->study.metric->higher_is_better != s->all_but;
+    for (size_t i = 0; i < s->row.n; i++)
+        s->row.at[i].harm = flip ? -s->row.at[i].error : s->row.at[i].error;
+    qsort(s->row.at, s->row.n, sizeof *s->row.at, by_error);
+}
+
+/* --- the report --- */
+
+static qg_cell error_cell(const qg_sensitivity *s, double error)
+{
+    return strcmp(s->study.metric->name, "snr") == 0 ? qg_cell_percent(error)
+                                                     : qg_cell_number(error);
+}
+
+static const char *output_name(const qg_sensitivity *s, uint32_t k)
+{
+    return s->m->graph->output.at[k]->name;
+}
+
+static qg_status report_rows(const qg_sensitivity *s, qg_report *r)
+{
+    qg_table *t;
+    size_t top = s->o->top ? s->o->top : s->row.n;
+    QG_TRY(qg_report_table(r, "errors", "name what error output", &t));
+    for (size_t i = 0; i < s->row.n && i < top; i++) {
+        const qg_sensitivity_row *row = &s->row.at[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(row->name)));
+        QG_TRY(qg_table_add(r, t, qg_cell_text(row->what)));
+        QG_TRY(qg_table_add(r, t, error_cell(s, row->error)));
+        QG_TRY(qg_table_add(r, t, qg_cell_text(output_name(s, row->output))));
+    }
+    return QG_OK;
+}
+
+static qg_status report(const qg_sensitivity *s, qg_report *r)
+{
+    static const char *const by[] = { "node", "endpoint", "group" };
+    const qg_study *a = &s->study;
+    double share = a->nodes_whole ? (double)a->nodes_run / (double)a->nodes_whole : 0;
+    QG_TRY(qg_report_add(r, "by", qg_cell_text(by[s->by])));
+    QG_TRY(
+        qg_report_add(r, "direction", qg_cell_text(s->all_but ? "all-but" : "only")));
+    QG_TRY(qg_report_add(r, "metric", qg_cell_text(a->metric->name)));
+    QG_TRY(qg_report_add(r, "meaning", qg_cell_text(a->metric->meaning)));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(a->feed->n)));
+    QG_TRY(qg_report_add(r, "all_quantized", error_cell(s, s->all)));
+    QG_TRY(qg_report_add(r, "nodes_run", qg_cell_percent(share)));
+    return report_rows(s, r);
+}
+
+/* --- all together --- */
+
+static qg_status word(qg_ctx *ctx, const char *what, const char *text,
+                      const char *const *word, size_t n, int *out)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!text || strcmp(text, word[i]) == 0) {
+            *out = (int)i;
+            return QG_OK;
+        }
+    return qg_fail(ctx, QG_ECONFIG, "sensitivity: %s '%s': expected %s%s%s%s%s", what,
+                   text, word[0], n > 2 ? ", " : " or ", word[1], n > 2 ? " or " : "",
+                   n > 2 ? word[2] : "");
+}
+
+static qg_status read_options(qg_sensitivity *s)
+{
+    static const char *const by[] = { "node", "endpoint", "group" };
+    static const char *const direction[] = { "only", "all-but" };
+    const char *metric = s->o->metric ? s->o->metric : "snr";
+    qg_ctx *ctx = s->m->ctx;
+    int k;
+    QG_TRY(word(ctx, "by", s->o->by, by, 3, &k));
+    s->by = (enum qg_sensitivity_by)k;
+    QG_TRY(word(ctx, "direction", s->o->direction, direction, 2, &k));
+    s->all_but = k == 1;
+    s->study.metric = qg_metric_named(metric);
+    if (!s->study.metric)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "metric '%s': expected one of `qg list metrics`", metric);
+    return QG_OK;
+}
+
+static qg_status run(qg_sensitivity *s, qg_report **out)
+{
+    qg_report *r;
+    s->study = (qg_study){ .ctx = s->m->ctx,
+                           .graph = s->m->graph,
+                           .quant = s->m->quant,
+                           .feed = &s->feed.feed,
+                           .jobs = s->o->jobs,
+                           .whole = s->o->whole,
+                           .progress = &s->o->progress,
+                           .what = "sensitivity" };
+    QG_TRY(read_options(s));
+    s->study.rounding_base = s->all_but;
+    QG_TRY(qg_feed_open(s->m, s->o->data, s->o->samples, &s->feed));
+    QG_TRY(choose_subjects(s));
+    QG_TRY(ask(s));
+    sort(s);
+    QG_TRY(qg_report_new(s->m->ctx, "sensitivity", &r));
+    qg_status st = s->o->proposal.patch ? qg_sensitivity_propose(s, r) : QG_OK;
+    if (st == QG_OK)
+        st = report(s, r);
+    if (st == QG_OK)
+        *out = r;
+    else
+        qg_report_free(r);
+    return st;
+}
+
+qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *o,
+                               qg_report **out)
+{
+    assert(m && o && out);
+    qg_sensitivity s = { .m = m, .o = o };
+    if (!m->quant)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "sensitivity: %s is not quantized, expected a snapshot of qg "
+                       "quantize",
+                       m->path);
+    s.arena = qg_arena_new(m->ctx->alloc);
+    qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);
+    qg_feed_close(&s.feed);
+    qg_arena_free(s.arena);
+    return st;
+}

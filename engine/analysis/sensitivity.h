@@ -1,0 +1,44 @@
+/* sensitivity.h -- the state of one sensitivity analysis; sensitivity.c asks,
+ * propose.c uses the answers to write a policy.
+ *
+ * Rows are sorted by harm: the share of the error that a subject causes, as far as one
+ * question per subject can tell.
+ * Owner    everything lies in `arena`, which dies with the analysis. */
+#ifndef QG_ENGINE_ANALYSIS_SENSITIVITY_H
+#define QG_ENGINE_ANALYSIS_SENSITIVITY_H
+
+#include "engine/session/model.h"
+#include "engine/analysis/what_if.h"
+
+enum qg_sensitivity_by { QG_BY_NODE, QG_BY_ENDPOINT, QG_BY_GROUP };
+
+/* One subject and its answer. */
+typedef struct qg_sensitivity_row {
+    const char *name, *what; /* node, endpoint or dominator; operator or state */
+    uint32_t key;            /* node id, TQC id, or TQC id of the root */
+    double error;            /* of the worst output, mean over samples */
+    double harm;             /* larger is worse, whatever metric and direction */
+    uint32_t output;         /* index of the worst output; QG_NONE: none */
+} qg_sensitivity_row;
+
+typedef struct qg_sensitivity {
+    qg_model *m;
+    const qg_sensitivity_options *o;
+    qg_arena *arena;
+    qg_api_feed feed;
+    qg_study study;
+    enum qg_sensitivity_by by;
+    bool all_but;
+    QG_VEC(qg_sensitivity_row) row;
+    double all; /* error with everything quantized */
+    uint32_t all_output;
+} qg_sensitivity;
+
+/* The key of the row that speaks for an endpoint. */
+uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc *t);
+
+/* propose.c: finds the policy that s->o->proposal asks for, writes it and says so in r.
+ * Rows are there and sorted. */
+QG_NODISCARD qg_status qg_sensitivity_propose(qg_sensitivity *s, qg_report *r);
+
+#endif

@@ -1,0 +1,263 @@
+#include "engine/analysis/what_if.h"
+
+#include <assert.h>
+#include <pthread.h>
+
+#include "engine/session/model.h"
+#include "engine/exec/pool.h"
+
+/* Questions that are asked together. */
+typedef struct asking {
+    qg_study *s;
+    qg_arena *arena;
+    size_t n;       /* questions */
+    qg_plan **plan; /* [n] */
+    const qg_plan *base;
+    const qg_plan *real; /* NULL: the base is the float network */
+    size_t block;        /* bytes that the largest plan needs */
+    double *value;       /* [samples][n][outputs] */
+    pthread_mutex_t lock;
+    qg_ticker ticker;
+    size_t finished;
+} asking;
+
+typedef struct worker {
+    const asking *a;
+    qg_arena *sample;
+    qg_run *base, *real;
+    qg_run **run;         /* [n] */
+    const qg_tensor **in; /* [graph inputs] */
+    double *base_error;   /* [outputs] */
+} worker;
+
+bool qg_study_acts(const qg_tqc *t)
+{
+    return qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
+           t->state == QG_TQC_PASSIVE_BAKED;
+}
+
+uint32_t qg_study_worst(const qg_study *s, const double *error)
+{
+    uint32_t worst = QG_NONE;
+    assert(s->measured);
+    for (uint32_t k = 0; k < s->graph->output.n; k++) {
+        if (!s->measured[k])
+            continue;
+        bool worse =
+            worst != QG_NONE && (s->metric->higher_is_better ? error[k] < error[worst]
+                                                             : error[k] > error[worst]);
+        if (worst == QG_NONE || worse)
+            worst = k;
+    }
+    assert(worst != QG_NONE); /* qg_study_ask has found one */
+    return worst;
+}
+
+/* --- one sample --- */
+
+static double measure(const worker *w, size_t k, const qg_run *r)
+{
+    const qg_tensor *y = qg_run_output(r, k);
+    const qg_tensor *x = qg_run_output(w->real ? w->real : w->base, k);
+    qg_error e = { 0 };
+    assert(qg_same_dims(x, y));
+    qg_error_add(&e, x->f32, y->f32, (size_t)qg_tensor_count(y));
+    return w->a->s->metric->value(&e);
+}
+
+/* Outputs that the question does not reach have the error of the base. */
+static bool reaches(const qg_plan *p, size_t k)
+{
+    return !p->options.base || p->tensor.at[p->output[k]].kind != QG_TENSOR_BASE;
+}
+
+static qg_status ask_one(worker *w, size_t i, size_t sample, double *value)
+{
+    const asking *a = w->a;
+    qg_run *r = w->run[i];
+    size_t n_out = a->s->graph->output.n;
+    if (a->s->whole)
+        QG_TRY(qg_run_execute(r, w->in, NULL, 0, sample));
+    else
+        QG_TRY(qg_run_execute_from(r, w->base, NULL, 0, sample));
+    for (size_t k = 0; k < n_out; k++)
+        if (a->s->measured[k])
+            value[k] = reaches(a->plan[i], k) ? measure(w, k, r) : w->base_error[k];
+    return QG_OK;
+}
+
+static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
+{
+    asking *a = ud;
+    worker *w = state;
+    size_t n_out = a->s->graph->output.n;
+    qg_arena_reset(w->sample);
+    QG_TRY(a->s->feed->fetch(a->s->feed->ud, ctx, w->sample, sample, w->in));
+    QG_TRY(qg_run_execute(w->base, w->in, NULL, 0, sample));
+    if (w->real)
+        QG_TRY(qg_run_execute(w->real, w->in, NULL, 0, sample));
+    for (size_t k = 0; k < n_out; k++)
+        if (a->s->measured[k])
+            w->base_error[k] = measure(w, k, w->base);
+    for (size_t i = 0; i < a->n; i++)
+        QG_TRY(ask_one(w, i, sample, a->value + (sample * a->n + i) * n_out));
+    (void)pthread_mutex_lock(&a->lock);
+    qg_tick(&a->ticker, ++a->finished, a->s->feed->n);
+    (void)pthread_mutex_unlock(&a->lock);
+    return QG_OK;
+}
+
+/* --- workers --- */
+
+static qg_status make_runs(worker *w, qg_ctx *ctx)
+{
+    const asking *a = w->a;
+    void *block = qg_arena_raw(ctx->arena, a->block, 1);
+    if (!block)
+        return qg_nomem(ctx);
+    QG_TRY(qg_run_new(ctx, a->base, &w->base));
+    if (a->real)
+        QG_TRY(qg_run_new(ctx, a->real, &w->real));
+    for (size_t i = 0; i < a->n; i++)
+        QG_TRY(qg_run_new_in(ctx, a->plan[i], block, &w->run[i]));
+    return QG_OK;
+}
+
+static qg_status begin(void *ud, qg_ctx *ctx, void **state)
+{
+    const asking *a = ud;
+    worker *w = QG_NEW(ctx->arena, worker);
+    if (!w)
+        return qg_nomem(ctx);
+    *state = w; /* released by end, however far we come */
+    w->a = a;
+    w->run = QG_NEWN(ctx->arena, a->n, qg_run *);
+    w->in = QG_NEWN(ctx->arena, a->s->graph->input.n, const qg_tensor *);
+    w->base_error = QG_NEWN(ctx->arena, a->s->graph->output.n, double);
+    w->sample = qg_arena_new(ctx->alloc);
+    if (!w->run || !w->in || !w->base_error || !w->sample)
+        return qg_nomem(ctx);
+    return make_runs(w, ctx);
+}
+
+static void end(void *ud, void *state)
+{
+    worker *w = state;
+    (void)ud;
+    for (size_t i = 0; w->run && i < w->a->n; i++)
+        qg_run_free(w->run[i]);
+    qg_run_free(w->base);
+    qg_run_free(w->real);
+    qg_arena_free(w->sample);
+}
+
+/* Sums in order of samples. */
+static void average(const asking *a, double *error)
+{
+    size_t row = a->n * a->s->graph->output.n, samples = a->s->feed->n;
+    for (size_t i = 0; i < row; i++) {
+        double sum = 0;
+        for (size_t k = 0; k < samples; k++)
+            sum += a->value[k * row + i];
+        error[i] = sum / (double)samples;
+    }
+}
+
+static qg_status ask_round(asking *a, double *error)
+{
+    size_t samples = a->s->feed->n;
+    a->value = QG_NEWN(a->arena, samples * a->n * a->s->graph->output.n, double);
+    if (!a->value)
+        return qg_nomem(a->s->ctx);
+    qg_job job = { .n = samples,
+                   .workers = a->s->jobs,
+                   .begin = begin,
+                   .work = work,
+                   .end = end,
+                   .ud = a };
+    QG_TRY(qg_pool_run(a->s->ctx, &job));
+    average(a, error);
+    return QG_OK;
+}
+
+/* --- plans --- */
+
+static qg_status plan_base(const qg_study *s, bool rounds, qg_plan **out)
+{
+    qg_plan_options o = { .mode = rounds ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
+                          .quant = s->quant,
+                          .input = s->feed->shape,
+                          .keep_all = rounds == s->rounding_base };
+    return qg_plan_new(s->ctx, s->graph, &o, out);
+}
+
+/* Plans of as many questions as go into one round; *asked says how many. */
+static qg_status plan_round(asking *a, const qg_what_if *question, size_t n,
+                            size_t *asked)
+{
+    size_t tensors = 0;
+    a->n = 0;
+    a->block = QG_ARENA_ALIGN;
+    a->plan = QG_NEWN(a->arena, n, qg_plan *);
+    if (!a->plan)
+        return qg_nomem(a->s->ctx);
+    while (a->n < n && a->n < QG_WHAT_IF_ROUND && tensors < QG_WHAT_IF_TENSORS) {
+        qg_plan_options o = { .mode = QG_MODE_SIMULATE,
+                              .quant = a->s->quant,
+                              .input = a->s->feed->shape,
+                              .mute = question[a->n].mute,
+                              .instead = question[a->n].instead,
+                              .base = a->s->whole ? NULL : a->base };
+        qg_plan **p = &a->plan[a->n];
+        QG_TRY(qg_plan_new(a->s->ctx, a->s->graph, &o, p));
+        a->n++;
+        tensors += (*p)->tensor.n;
+        a->block = (*p)->report.bytes > a->block ? (*p)->report.bytes : a->block;
+        a->s->nodes_run += (*p)->report.nodes;
+        a->s->nodes_whole += a->base->report.nodes;
+    }
+    *asked = a->n;
+    return QG_OK;
+}
+
+static qg_status ask_rounds(asking *a, const qg_what_if *question, size_t n,
+                            double *error)
+{
+    qg_status st = QG_OK;
+    for (size_t i = 0, asked = 0; st == QG_OK && i < n; i += asked) {
+        qg_arena_reset(a->arena);
+        a->finished = 0;
+        st = plan_round(a, question + i, n - i, &asked);
+        if (st == QG_OK)
+            st = ask_round(a, error + i * a->s->graph->output.n);
+        for (size_t k = 0; k < a->n; k++)
+            qg_plan_free(a->plan[k]);
+    }
+    return st;
+}
+
+qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double *error)
+{
+    assert(s->feed && s->feed->n > 0 && s->metric && s->quant);
+    qg_plan *base = NULL, *real = NULL;
+    asking a = {
+        .s = s,
+        .arena = qg_arena_new(s->ctx->alloc),
+        .ticker = {.progress = s->progress, .what = s->what}
+    };
+    qg_status st = a.arena ? plan_base(s, s->rounding_base, &base) : qg_nomem(s->ctx);
+    if (st == QG_OK && s->rounding_base)
+        st = plan_base(s, false, &real);
+    if (st == QG_OK)
+        st = qg_plan_measures(s->ctx, base, s->ctx->arena, s->what, &s->measured);
+    a.base = base;
+    a.real = real;
+    (void)pthread_mutex_init(&a.lock, NULL);
+    if (st == QG_OK)
+        st = ask_rounds(&a, question, n, error);
+    (void)pthread_mutex_destroy(&a.lock);
+    qg_plan_free(real);
+    qg_plan_free(base);
+    qg_arena_free(a.arena);
+    return st;
+}

@@ -1,0 +1,61 @@
+/* what_if.h -- many questions of the form "what if these endpoints rounded, or not"
+ * about one network, over the same samples.
+ *
+ * One plan keeps all activations (the base); every question is a partial plan that runs
+ * only what lies downstream of its difference, with the base's kernels and rounded
+ * constants.  The base runs once per sample and worker, then every question.
+ *
+ * Error    metric of each float32 output of known shape against the float network, per
+ *          sample, averaged over samples in order of index: the same for any number of
+ *          workers, and the same bits as running the whole network once per question.
+ * Memory   one block of activations per worker that all questions share; questions are
+ *          asked in rounds of at most QG_WHAT_IF_TENSORS tensors.
+ *
+ *     qg_study s = { .ctx = ctx, .graph = g, .quant = q, .feed = &f, .metric = m };
+ *     QG_TRY(qg_study_ask(&s, question, n, error));     // error: [n][outputs] */
+#ifndef QG_ENGINE_ANALYSIS_WHAT_IF_H
+#define QG_ENGINE_ANALYSIS_WHAT_IF_H
+
+#include "engine/api/qg.h"
+#include "engine/exec/drive.h"
+#include "engine/quant/metric.h"
+
+enum { QG_WHAT_IF_TENSORS = 100000, QG_WHAT_IF_ROUND = 512 };
+
+/* What rounds: the TQCs of the study, but for these. */
+typedef struct qg_what_if {
+    const uint8_t *mute;          /* [TQCs] 1: does not round; NULL: none */
+    const qg_tqc *const *instead; /* [TQCs] stand-ins (exec/plan.h); NULL: none */
+} qg_what_if;
+
+/* All pointers are borrowed. */
+typedef struct qg_study {
+    qg_ctx *ctx;
+    const qg_graph *graph;
+    const qg_quant *quant;
+    const qg_feed *feed;
+    const qg_metric *metric;
+    bool
+        rounding_base; /* the base rounds everywhere: for questions about leaving out */
+    bool whole;        /* no partial plans: a whole run per question, to compare with */
+    unsigned jobs;
+    const qg_progress *progress;   /* NULL: nobody listens */
+    const char *what;              /* the stage, as people read it */
+    size_t nodes_run, nodes_whole; /* out: nodes of all partial plans; of whole runs */
+    uint8_t *measured; /* out: [outputs] of qg_plan_measures, in the context's arena */
+} qg_study;
+
+/* error[i * outputs + k]: mean error of output k under question i; 0 for outputs that
+ * are not measured.  On failure, which no measured output at all is too (QG_EDATA),
+ * error holds anything. */
+QG_NODISCARD qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n,
+                                    double *error);
+
+/* The measured output with the worst error of a question's row, after qg_study_ask;
+ * error: [outputs]. */
+uint32_t qg_study_worst(const qg_study *s, const double *error);
+
+/* Whether rounding at this endpoint changes anything: baked constants do. */
+bool qg_study_acts(const qg_tqc *t);
+
+#endif

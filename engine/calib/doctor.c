@@ -1,0 +1,444 @@
+#include "engine/calib/doctor.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+const char *qg_finding_name(enum qg_finding_kind k)
+{
+    static const char *const name[] = {
+#define X(id, text) [QG_FINDING_##id] = text,
+        QG_FINDING_MAP(X)
+#undef X
+    };
+    assert((unsigned)k < QG_NFINDING);
+    return name[k];
+}
+
+/* text: made by printf in the arena, or NULL. */
+static qg_status add(qg_findings *f, enum qg_finding_kind kind, size_t sample,
+                     const char *where, const char *text)
+{
+    if (!text)
+        return qg_nomem(f->ctx);
+    qg_finding g = { kind, sample, where, text };
+    return qg_vec_push(f->ctx, f->arena, &f->found, g);
+}
+
+/* --- one input of one sample --- */
+
+/* Two multiplicative hashes of words of 32 bits; the data are not hostile to us. */
+static void hash_words(const void *words, size_t n, uint64_t h[2])
+{
+    const unsigned char *p = words;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t word;
+        memcpy(&word, p + i * sizeof word, sizeof word);
+        h[0] = (h[0] ^ word) * UINT64_C(0x100000001b3);
+        h[1] = (h[1] + word) * UINT64_C(0x9e3779b97f4a7c15) + (h[1] >> 29);
+    }
+}
+
+/* Mean |x[i + lag] - x[i]| over the first elements, which tell as much as all; 0 when
+ * there are no such pairs. */
+static double difference(const float *x, size_t n, size_t lag)
+{
+    double sum = 0;
+    assert(lag > 0);
+    n = n < 1 << 16 ? n : 1 << 16;
+    for (size_t i = 0; i + lag < n; i++)
+        sum += fabs((double)x[i + lag] - (double)x[i]);
+    return lag < n ? sum / (double)(n - lag) : 0;
+}
+
+void qg_look_at(const qg_tensor *x, size_t channels, qg_look *out)
+{
+    assert(x->dtype == QG_F32 && qg_tensor_is_plain(x));
+    size_t n = (size_t)qg_tensor_count(x);
+    *out = (qg_look){
+        .low = INFINITY, .high = -INFINITY, .n = n, .hash = {1469, 1}
+    };
+    hash_words(x->dim, (size_t)x->rank * sizeof x->dim[0] / 4, out->hash);
+    hash_words(x->f32, n, out->hash);
+    for (size_t i = 0; i < n; i++) {
+        float v = x->f32[i];
+        out->nans += isnan(v) != 0;
+        out->infinities += isinf(v) != 0;
+        if (!isfinite(v))
+            continue;
+        out->low = v < out->low ? v : out->low;
+        out->high = v > out->high ? v : out->high;
+    }
+    if (channels == 0 || out->nans || out->infinities)
+        return;
+    out->step = difference(x->f32, n, 1);
+    out->stride = difference(x->f32, n, channels);
+}
+
+qg_input_kind qg_input_kind_of(const char *name, const qg_tensor *type)
+{
+    qg_input_kind k = { .name = name };
+    if (type->rank != 4)
+        return k;
+    bool first = type->dim[1] == 3 || type->dim[1] == 4;
+    bool last = type->dim[3] == 3 || type->dim[3] == 4;
+    if (first == last)
+        return k;
+    k.channels = (size_t)type->dim[first ? 1 : 3];
+    k.channels_last = last;
+    return k;
+}
+
+static float largest(const qg_look *l)
+{
+    return l->low > l->high ? 0 : fmaxf(fabsf(l->low), fabsf(l->high));
+}
+
+static qg_status judge_finite(qg_findings *f, const qg_input_kind *k, const qg_look *l,
+                              size_t sample)
+{
+    if (l->nans + l->infinities == 0)
+        return QG_OK;
+    return add(f, QG_FINDING_NOT_FINITE, sample, k->name,
+               qg_arena_printf(
+                   f->arena, "%llu NaN and %llu infinities, expected finite numbers",
+                   (unsigned long long)l->nans, (unsigned long long)l->infinities));
+}
+
+static qg_status judge_constant(qg_findings *f, const qg_input_kind *k,
+                                const qg_look *l, size_t sample)
+{
+    if (l->n < 2 || l->nans + l->infinities || l->low != l->high)
+        return QG_OK;
+    return add(f, QG_FINDING_CONSTANT, sample, k->name,
+               qg_arena_printf(f->arena,
+                               "all %llu elements are %g, expected some that differ",
+                               (unsigned long long)l->n, (double)l->low));
+}
+
+static int float_order(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+static qg_status median(qg_findings *f, const float *x, size_t n, float *out)
+{
+    float *sorted = QG_NEWN(f->arena, n, float);
+    assert(n > 0);
+    if (!sorted)
+        return qg_nomem(f->ctx);
+    memcpy(sorted, x, n * sizeof *x);
+    qsort(sorted, n, sizeof *sorted, float_order);
+    *out = sorted[n / 2];
+    return QG_OK;
+}
+
+/* 16: eight-bit pixels beside pixels of 0..1 differ by 255; photos of one kind by 2. */
+static qg_status judge_range(qg_findings *f, const qg_input_kind *k,
+                             const qg_look *look, size_t samples)
+{
+    float middle, *top = QG_NEWN(f->arena, samples, float);
+    if (!top)
+        return qg_nomem(f->ctx);
+    for (size_t i = 0; i < samples; i++)
+        top[i] = largest(&look[i]);
+    QG_TRY(median(f, top, samples, &middle));
+    for (size_t i = 0; i < samples && middle > 0; i++) {
+        bool constant = look[i].low >= look[i].high;
+        if (constant || (top[i] < 16 * middle && middle < 16 * top[i]))
+            continue;
+        QG_TRY(add(f, QG_FINDING_RANGE, i, k->name,
+                   qg_arena_printf(f->arena,
+                                   "%g to %g, while half of the samples stay below %g: "
+                                   "scaled differently, expected one scale for all",
+                                   (double)look[i].low, (double)look[i].high,
+                                   (double)middle)));
+    }
+    return QG_OK;
+}
+
+/* Neighbouring pixels are alike.  In memory with channels last they are `channels`
+ * apart, so that differences there are smaller than those of neighbours in memory;
+ * with channels first they only grow with the distance. */
+static qg_status judge_layout(qg_findings *f, const qg_input_kind *k,
+                              const qg_look *look, size_t samples)
+{
+    double step = 0, stride = 0;
+    for (size_t i = 0; i < samples; i++) {
+        step += look[i].step;
+        stride += look[i].stride;
+    }
+    if (k->channels == 0 || step == 0 || stride == 0)
+        return QG_OK;
+    bool interleaved = stride < 0.6 * step, planar = step < 0.6 * stride;
+    if (k->channels_last ? !planar : !interleaved)
+        return QG_OK;
+    return add(f, QG_FINDING_LAYOUT, SIZE_MAX, k->name,
+               qg_arena_printf(
+                   f->arena,
+                   "elements differ by %.3g from their neighbours and by %.3g from "
+                   "those %zu away: data look like channels %s, expected channels %s",
+                   step / (double)samples, stride / (double)samples, k->channels,
+                   k->channels_last ? "first" : "last",
+                   k->channels_last ? "last" : "first"));
+}
+
+typedef struct print {
+    uint64_t hash[2];
+    size_t sample;
+} print;
+
+static int print_order(const void *a, const void *b)
+{
+    const print *p = a, *q = b;
+    int c = memcmp(p->hash, q->hash, sizeof p->hash);
+    return c ? c : (p->sample > q->sample) - (p->sample < q->sample);
+}
+
+static qg_status judge_duplicates(qg_findings *f, const qg_input_kind *k,
+                                  const qg_look *look, size_t samples)
+{
+    print *p = QG_NEWN(f->arena, samples, print);
+    size_t first = 0;
+    if (!p)
+        return qg_nomem(f->ctx);
+    for (size_t i = 0; i < samples; i++)
+        p[i] = (print){
+            {look[i].hash[0], look[i].hash[1]},
+            i
+        };
+    qsort(p, samples, sizeof *p, print_order);
+    for (size_t i = 1; i < samples; i++) {
+        if (memcmp(p[i].hash, p[first].hash, sizeof p->hash) != 0) {
+            first = i;
+            continue;
+        }
+        QG_TRY(add(f, QG_FINDING_DUPLICATE, p[i].sample, k->name,
+                   qg_arena_printf(f->arena,
+                                   "the same as sample %zu, expected another one",
+                                   p[first].sample)));
+    }
+    return QG_OK;
+}
+
+qg_status qg_judge_input(qg_findings *f, const qg_input_kind *k, const qg_look *look,
+                         size_t samples)
+{
+    for (size_t i = 0; i < samples; i++) {
+        QG_TRY(judge_finite(f, k, &look[i], i));
+        QG_TRY(judge_constant(f, k, &look[i], i));
+    }
+    QG_TRY(judge_duplicates(f, k, look, samples));
+    QG_TRY(judge_range(f, k, look, samples));
+    return judge_layout(f, k, look, samples);
+}
+
+/* --- one value over all samples --- */
+
+qg_status qg_watch_begin(qg_ctx *ctx, qg_arena *a, const qg_tensor *type, bool spread,
+                         qg_watch *w)
+{
+    *w = (qg_watch){ .sample = SIZE_MAX };
+    if (type->rank < 3 || type->dim[1] < 2)
+        return QG_OK;
+    w->channels = (size_t)type->dim[1];
+    w->spread = spread;
+    w->low = QG_NEWN(a, w->channels, float);
+    w->high = QG_NEWN(a, w->channels, float);
+    w->moment = QG_NEWN(a, spread ? w->channels : 1, qg_watch_moment);
+    if (!w->low || !w->high || !w->moment)
+        return qg_nomem(ctx);
+    for (size_t c = 0; c < w->channels; c++) {
+        w->low[c] = INFINITY;
+        w->high[c] = -INFINITY;
+    }
+    return QG_OK;
+}
+
+/* Of equals the lower index leads. */
+void qg_watch_note(qg_watch *w, size_t sample, float top)
+{
+    if (top > w->top || (top == w->top && sample < w->sample)) {
+        w->second = w->top;
+        w->top = top;
+        w->sample = sample;
+    } else if (top > w->second) {
+        w->second = top;
+    }
+}
+
+static void note_channel(qg_watch *w, size_t c, float v)
+{
+    w->low[c] = v < w->low[c] ? v : w->low[c];
+    w->high[c] = v > w->high[c] ? v : w->high[c];
+    if (w->spread) {
+        w->moment[c].sum += (double)v;
+        w->moment[c].square += (double)v * (double)v;
+    }
+}
+
+/* A sample's sums join the exact ones, so that workers do not matter. */
+static void add_moments(qg_watch *w)
+{
+    for (size_t c = 0; w->spread && c < w->channels; c++) {
+        qg_watch_moment *m = &w->moment[c];
+        qg_wide_add(&m->sums, m->sum);
+        qg_wide_add(&m->squares, m->square);
+        m->sum = m->square = 0;
+    }
+}
+
+/* Element i in plain order. */
+static float element(const qg_tensor *x, int64_t i)
+{
+    const float *p = x->f32;
+    for (int32_t d = x->rank; d-- > 0; i /= x->dim[d])
+        p += i % x->dim[d] * x->stride[d];
+    return *p;
+}
+
+/* The elements behind axis 1 lie at even distances, as in both layouts of plans. */
+static bool is_even(const qg_tensor *x)
+{
+    for (int32_t d = 2; d + 1 < x->rank; d++)
+        if (x->dim[d] > 1 && x->stride[d] != x->stride[d + 1] * x->dim[d + 1])
+            return false;
+    return x->rank > 2;
+}
+
+/* Elements in plain order, whatever the strides. */
+void qg_watch_see(qg_watch *w, size_t sample, const qg_tensor *x)
+{
+    int64_t n = qg_tensor_count(x), inner = qg_dims_product(x, 2, x->rank);
+    bool channels = w->channels && x->rank >= 3 && (size_t)x->dim[1] == w->channels;
+    bool even = is_even(x);
+    float top = 0;
+    assert(x->dtype == QG_F32 && (n == 0 || inner > 0));
+    for (int64_t i = 0; i < n; i += inner) {
+        const float *row = even ? x->f32 + i / inner / x->dim[1] * x->stride[0] +
+                                      i / inner % x->dim[1] * x->stride[1]
+                                : NULL;
+        for (int64_t k = 0; k < inner; k++) {
+            float v = row ? row[k * x->stride[x->rank - 1]] : element(x, i + k);
+            if (!isfinite(v))
+                continue;
+            top = fabsf(v) > top ? fabsf(v) : top;
+            if (channels)
+                note_channel(w, (size_t)(i / inner) % w->channels, v);
+        }
+    }
+    qg_watch_note(w, sample, top);
+    w->count += channels ? (double)n / (double)w->channels : 0;
+    add_moments(w);
+    w->samples++;
+}
+
+void qg_watch_merge(qg_watch *into, const qg_watch *from)
+{
+    assert(into->channels == from->channels && into->spread == from->spread);
+    if (from->samples == 0)
+        return;
+    qg_watch_note(into, from->sample, from->top);
+    into->second = from->second > into->second ? from->second : into->second;
+    into->samples += from->samples;
+    into->count += from->count;
+    for (size_t c = 0; c < into->channels; c++) {
+        into->low[c] = fminf(into->low[c], from->low[c]);
+        into->high[c] = fmaxf(into->high[c], from->high[c]);
+        if (!into->spread)
+            continue;
+        qg_wide_merge(&into->moment[c].sums, &from->moment[c].sums);
+        qg_wide_merge(&into->moment[c].squares, &from->moment[c].squares);
+    }
+}
+
+/* --- judging values --- */
+
+static double deviation(const qg_watch *w, size_t c)
+{
+    double mean = qg_wide_value(&w->moment[c].sums) / w->count;
+    return sqrt(fmax(qg_wide_value(&w->moment[c].squares) / w->count - mean * mean, 0));
+}
+
+/* Against the statistics that a normalization was trained with the ratio is 1; 8 leaves
+ * room for other data.  Against a bias, which is of the order of what the layer makes,
+ * it was 0.3 to 12 on networks with the right data: 40. */
+qg_status qg_judge_scale(qg_findings *f, const qg_expected *e, const qg_watch *w,
+                         const char *value)
+{
+    float middle, *ratio = QG_NEWN(f->arena, e->n, float);
+    double most = e->variance ? 8 : 40;
+    if (!w->spread || w->count < 1 || w->channels != e->n)
+        return QG_OK;
+    if (!ratio)
+        return qg_nomem(f->ctx);
+    for (size_t c = 0; c < e->n; c++) {
+        double want = e->variance ? sqrt(fmax((double)e->variance[c], 0))
+                                  : fabs((double)e->bias[c]);
+        ratio[c] = (float)fmin(deviation(w, c) / fmax(want, 1e-12), FLT_MAX);
+    }
+    QG_TRY(median(f, ratio, e->n, &middle));
+    if ((double)middle < most && (double)middle > 1 / most)
+        return QG_OK;
+    return add(f, QG_FINDING_RANGE, SIZE_MAX, value,
+               qg_arena_printf(f->arena,
+                               "channels spread %.3g times what the %s of %s expects: "
+                               "data of another scale (0..255 against 0..1?), expected "
+                               "those that the model was trained on",
+                               (double)middle, e->variance ? "variance" : "bias",
+                               e->layer));
+}
+
+qg_status qg_judge_channels(qg_findings *f, const qg_watch *w, const char *value)
+{
+    const char *list = "";
+    size_t dead = 0;
+    for (size_t c = 0; c < w->channels && list; c++) {
+        if (w->low[c] != w->high[c])
+            continue;
+        if (dead < 8)
+            list = qg_arena_printf(f->arena, "%s%s%zu", list, dead ? ", " : "", c);
+        dead++;
+    }
+    if (!list)
+        return qg_nomem(f->ctx);
+    if (dead == 0 || w->samples == 0)
+        return QG_OK;
+    return add(f, QG_FINDING_DEAD, SIZE_MAX, value,
+               qg_arena_printf(f->arena,
+                               "%zu of %zu channels never change (%s%s), expected data "
+                               "that reach them",
+                               dead, w->channels, list, dead > 8 ? ", ..." : ""));
+}
+
+/* Twice as far as any other sample: a range that follows it halves the resolution of
+ * all others. */
+static bool is_alone(const qg_watch *w) { return w->top > 2 * w->second && w->top > 0; }
+
+qg_status qg_judge_alone(qg_findings *f, const qg_watch *w, const char *const *name,
+                         size_t n, size_t samples)
+{
+    size_t *count = QG_NEWN(f->arena, samples, size_t);
+    size_t *first = QG_NEWN(f->arena, samples, size_t);
+    if (!count || !first)
+        return qg_nomem(f->ctx);
+    for (size_t i = n; i-- > 0;)
+        if (is_alone(&w[i]) && w[i].sample < samples) {
+            count[w[i].sample]++;
+            first[w[i].sample] = i;
+        }
+    for (size_t s = 0; s < samples && samples > 2; s++) {
+        const qg_watch *v = &w[first[s]];
+        if (count[s] == 0)
+            continue;
+        QG_TRY(add(f, QG_FINDING_ALONE, s, name[first[s]],
+                   qg_arena_printf(f->arena,
+                                   "%g here, at most %g in every other sample; so at "
+                                   "%zu values in all, expected several samples to "
+                                   "reach a range",
+                                   (double)v->top, (double)v->second, count[s])));
+    }
+    return QG_OK;
+}

@@ -1,0 +1,338 @@
+/* observer.c -- the table of observers, their parameters, and what surrounds them. */
+#include "engine/calib/observer.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "engine/core/num.h"
+#include "engine/core/suggest.h"
+#include "engine/calib/derive.h"
+#include "engine/quant/quirk.h"
+
+const qg_observer *const qg_observers[] = {
+#define OBSERVER(x) &qg_observer_##x,
+#include "engine/calib/observers.def"
+#undef OBSERVER
+    NULL
+};
+
+const qg_observer *qg_observer_find(const char *name)
+{
+    assert(name);
+    for (const qg_observer *const *o = qg_observers; *o; o++)
+        if (strcmp((*o)->name, name) == 0)
+            return *o;
+    return NULL;
+}
+
+/* --- parameters --- */
+
+static const struct {
+    const char *name;
+    qg_param_limit limit;
+} param_row[] = {
+#define X(id, key, whole, least, most, meaning)                                        \
+    [QG_PARAM_##id] = {                                                                \
+        key, {whole, least, most}                                                    \
+    },
+    QG_OBSERVER_PARAM_MAP(X)
+#undef X
+};
+
+const char *qg_observer_param_name(qg_observer_param p)
+{
+    assert((unsigned)p < QG_NOBSERVER_PARAM);
+    return param_row[p].name;
+}
+
+qg_param_limit qg_observer_param_limit(qg_observer_param p)
+{
+    assert((unsigned)p < QG_NOBSERVER_PARAM);
+    return param_row[p].limit;
+}
+
+double qg_observe_value(const qg_observe *o, qg_observer_param p)
+{
+    double given = o->setting->value[p];
+    assert(o->observer->value[p] != 0); /* an observer asks for its own only */
+    return given != 0 ? given : o->observer->value[p];
+}
+
+/* "bins (2 to 1048576), min-scale (1e-38 to 1)". */
+static const char *list_params(const qg_observer *o, char *text, size_t room)
+{
+    size_t n = 0;
+    text[0] = '\0';
+    for (int p = 0; p < QG_NOBSERVER_PARAM && n < room; p++)
+        if (o->value[p] != 0)
+            n += (size_t)snprintf(text + n, room - n, "%s%s (%.7g to %.7g)",
+                                  n ? ", " : "", param_row[p].name,
+                                  param_row[p].limit.least, param_row[p].limit.most);
+    return text;
+}
+
+/* Between what begins a message and the rest. */
+static const char *colon(const char *what) { return *what ? ": " : ""; }
+
+/* Ways of other tools that no observer can be. */
+static const struct {
+    const char *name, *why;
+} impossible[] = {
+    {"ncnn-eq",  "compares outputs of layers, which takes runs of the network for each "
+                 "candidate, expected ncnn-kl or ncnn-aciq"},
+    { "isotone",
+     "needs the two largest elements of every row of every sample, which no "
+      "statistics of elements keep, expected ppq-isotone"                 },
+};
+
+static qg_status unknown(qg_ctx *ctx, const char *what, const char *name)
+{
+    char hint[QG_SUGGEST_TEXT];
+    qg_suggest near = qg_suggest_for(name);
+    for (size_t i = 0; i < sizeof impossible / sizeof impossible[0]; i++)
+        if (strcmp(name, impossible[i].name) == 0)
+            return qg_fail(ctx, QG_EUNSUPPORTED, "%s%sobserver %s %s", what,
+                           colon(what), name, impossible[i].why);
+    for (const qg_observer *const *o = qg_observers; *o; o++)
+        qg_suggest_try(&near, (*o)->name);
+    return qg_fail(
+        ctx, QG_ECONFIG,
+        "%s%sobserver '%s': not known, expected one of `qg list observers`%s", what,
+        colon(what), name, qg_suggest_text(&near, hint));
+}
+
+qg_status qg_observer_check(qg_ctx *ctx, const char *what, const qg_observer_setting *s)
+{
+    char list[512];
+    const qg_observer *o = s->name ? qg_observer_find(s->name) : NULL;
+    if (s->name && !o)
+        return unknown(ctx, what, s->name);
+    for (int p = 0; o && p < QG_NOBSERVER_PARAM; p++) {
+        double v = s->value[p];
+        if (v == 0)
+            continue;
+        if (o->value[p] == 0)
+            return qg_fail(ctx, QG_ECONFIG,
+                           "%s%sobserver %s has no parameter '%s', expected one of %s",
+                           what, colon(what), o->name, param_row[p].name,
+                           list_params(o, list, sizeof list));
+        qg_param_limit l = param_row[p].limit;
+        if (!(v >= l.least && v <= l.most) || (l.whole && v != trunc(v)))
+            return qg_fail(ctx, QG_ECONFIG,
+                           "%s%sobserver %s: %s=%g, expected %s from %.7g to %.7g",
+                           what, colon(what), o->name, param_row[p].name, v,
+                           l.whole ? "a whole number" : "a number", l.least, l.most);
+    }
+    return QG_OK;
+}
+
+/* One "key=value" of n bytes. */
+static qg_status parse_param(qg_ctx *ctx, const char *text, size_t n,
+                             qg_observer_setting *s)
+{
+    char list[512];
+    const qg_observer *o = qg_observer_find(s->name);
+    const char *equals = memchr(text, '=', n);
+    size_t key = equals ? (size_t)(equals - text) : n;
+    int p = 0;
+    while (p < QG_NOBSERVER_PARAM && (strlen(param_row[p].name) != key ||
+                                      memcmp(param_row[p].name, text, key) != 0))
+        p++;
+    double v;
+    if (p == QG_NOBSERVER_PARAM || !equals ||
+        !qg_num_parse_f64(equals + 1, n - key - 1, &v) || v == 0)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "observer %s: '%.*s', expected name=number, one of %s", s->name,
+                       (int)(n < 80 ? n : 80), text, list_params(o, list, sizeof list));
+    s->value[p] = v;
+    return QG_OK;
+}
+
+qg_status qg_observer_parse(qg_ctx *ctx, const char *text, qg_observer_setting *out)
+{
+    char name[64];
+    size_t n = strcspn(text, ",");
+    qg_observer_setting s = { 0 };
+    (void)snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), text);
+    const qg_observer *o = qg_observer_find(name);
+    if (!o)
+        return unknown(ctx, "", name);
+    s.name = o->name;
+    while (text[n] == ',') {
+        text += n + 1;
+        n = strcspn(text, ",");
+        QG_TRY(parse_param(ctx, text, n, &s));
+    }
+    QG_TRY(qg_observer_check(ctx, "", &s));
+    *out = s;
+    return QG_OK;
+}
+
+/* --- an observer at work --- */
+
+/* NULL when the observer serves the scheme, else what it serves. */
+static const char *objection(const qg_observer *o, uint32_t policy)
+{
+    if (policy & QG_BLOCK)
+        return "no blocks";
+    if (!(policy & QG_PER_TENSOR) && !o->per_channel)
+        return "per-tensor only";
+    return (policy & o->policy) == o->policy ? NULL : "other schemes only";
+}
+
+qg_status qg_observe_start(qg_ctx *ctx, const char *what, const qg_tensor *x,
+                           qg_observe *o)
+{
+    const qg_scheme *s = o->scheme;
+    int64_t channels = qg_scheme_param_count(s, x);
+    if (channels < 1)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s: axis %d does not fit rank %d, expected one below it", what,
+                       s->axis, (int)x->rank);
+    const char *why = objection(o->observer, s->policy);
+    char policy[QG_POLICY_TEXT] = "minmax";
+    if (why && (s->policy & o->observer->policy) != o->observer->policy)
+        (void)qg_policy_text(o->observer->policy, policy);
+    if (why)
+        return qg_fail(ctx, QG_ECONFIG, "%s: observer %s serves %s, expected %s", what,
+                       o->observer->name, why, policy);
+    o->channels = (size_t)channels;
+    return QG_OK;
+}
+
+qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
+                           size_t samples, qg_observe *out)
+{
+    char at[QG_ENDPOINT_TEXT], what[QG_ENDPOINT_TEXT + 16];
+    const char *name = t->observer.name;
+    (void)snprintf(what, sizeof what, "calibrate: %s", qg_tqc_text(t, at));
+    qg_observe o = { .observer = name ? qg_observer_find(name) : NULL,
+                     .scheme = &t->scheme,
+                     .setting = &t->observer,
+                     .samples = samples };
+    if (!o.observer)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s: observer '%s', expected one of 'qg list observers'", what,
+                       name ? name : "none");
+    QG_TRY(qg_observe_start(ctx, what, x, &o));
+    if (o.observer->stacks && (t->scheme.policy & QG_PER_CHANNEL) &&
+        !qg_tqc_is_constant(t))
+        o.channels *= samples;
+    *out = o;
+    return QG_OK;
+}
+
+unsigned qg_range_quirks(uint64_t quirks)
+{
+    return (quirks & QG_QUIRK(PPQ_OFFSET) ? QG_RANGE_PPQ_OFFSET : 0u) |
+           (quirks & QG_QUIRK(PPQ_POW2_OFFSET) ? QG_RANGE_PPQ_POW2_OFFSET : 0u);
+}
+
+/* What was found as scales and offsets; all in `a`. */
+static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
+                        unsigned quirks, qg_arena *a, qg_found *f)
+{
+    size_t n = o->channels;
+    *f = (qg_found){ .low = QG_NEWN(a, n, double),
+                     .high = QG_NEWN(a, n, double),
+                     .scale = QG_NEWN(a, n, float),
+                     .offset = QG_NEWN(a, n, int32_t) };
+    if (!f->low || !f->high || !f->scale || !f->offset)
+        return qg_nomem(ctx);
+    QG_TRY(o->stats || o->observer->blind ? qg_stats_derive(ctx, o, a, f)
+                                          : o->observer->finish(ctx, o, state, a, f));
+    double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
+    for (size_t c = 0; c < n && !f->is_param; c++)
+        qg_scheme_from_range(o->scheme,
+                             (qg_range){ f->low[c], f->high[c], least, quirks },
+                             &f->scale[c], &f->offset[c]);
+    return QG_OK;
+}
+
+/* The statistics of one tensor, as far as the observer reads them. */
+static qg_status look_at(qg_ctx *ctx, const qg_observe *o, const qg_tensor *x,
+                         qg_arena *a, qg_stats_value *v)
+{
+    bool per_tensor = (o->scheme->policy & QG_PER_TENSOR) != 0;
+    unsigned holds = o->observer->reads;
+    qg_stats_seen seen;
+    assert(o->observer->pick && !o->observer->see);
+    if (!per_tensor && (holds & QG_STATS_HISTOGRAM))
+        holds |= QG_STATS_BY_CHANNEL;
+    *v = (qg_stats_value){ .name = "constant",
+                           .axis = per_tensor ? -1 : o->scheme->axis,
+                           .holds = holds };
+    QG_TRY(qg_stats_value_init(ctx, a, x, v));
+    QG_TRY(qg_stats_look(ctx, v, x, a, &seen));
+    return qg_stats_add(ctx, v, 0, &seen, a);
+}
+
+/* begin, see, next, ... up to the last pass. */
+static qg_status make_passes(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
+                             qg_arena *a, void *state)
+{
+    const qg_observer *ob = o->observer;
+    if (ob->begin)
+        ob->begin(o, state);
+    for (;;) {
+        QG_TRY(ob->see(ctx, o, state, 0, x, a));
+        if (++o->pass == ob->passes)
+            return QG_OK;
+        if (ob->next)
+            QG_TRY(ob->next(ctx, o, state));
+    }
+}
+
+qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
+                            unsigned quirks, qg_arena *a, qg_qparam *out)
+{
+    assert(o->samples == 1 && qg_tensor_count(x) > 0);
+    const qg_observer *ob = o->observer;
+    qg_found f;
+    qg_stats_value v;
+    void *state = qg_arena_get(a, 1, ob->bytes ? ob->bytes(o) : 0);
+    if (!state)
+        return qg_nomem(ctx);
+    o->keep = a;
+    o->pass = 0;
+    if (ob->see)
+        QG_TRY(make_passes(ctx, o, x, a, state));
+    else if (!ob->blind)
+        QG_TRY(look_at(ctx, o, x, a, &v));
+    o->stats = ob->see || ob->blind ? NULL : &v;
+    QG_TRY(settle(ctx, o, state, quirks, a, &f));
+    *out = (qg_qparam){ o->channels, f.scale, f.offset };
+    return QG_OK;
+}
+
+qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
+{
+    assert(q && t);
+    char name[64];
+    if (!(q->quirks & QG_QUIRK(PPQ_OBSERVERS)) || !t->observer.name)
+        return QG_OK;
+    (void)snprintf(name, sizeof name, "ppq-%s", t->observer.name);
+    const qg_observer *ppq = qg_observer_find(name);
+    if (!ppq)
+        return QG_OK;
+    qg_observer_setting s = t->observer;
+    s.name = ppq->name;
+    return qg_tqc_set_observer(q, t, &s);
+}
+
+qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t, const qg_observe *o,
+                          const void *state, qg_arena *scratch, qg_qparam *out)
+{
+    qg_found f;
+    char at[QG_ENDPOINT_TEXT], why[sizeof ctx->message];
+    qg_status s = settle(ctx, o, state, o->quirks, scratch, &f);
+    if (s != QG_OK && s != QG_ENOMEM) {
+        (void)snprintf(why, sizeof why, "%s", ctx->message);
+        return qg_fail(ctx, s, "calibrate: %s: %s: %s", qg_tqc_text(t, at),
+                       o->observer->name, why);
+    }
+    QG_TRY(s);
+    *out = (qg_qparam){ o->channels, f.scale, f.offset };
+    return QG_OK;
+}

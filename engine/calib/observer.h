@@ -1,0 +1,198 @@
+/* observer.h -- from what a tensor held to the range its grid should cover.
+ *
+ * An observer is a row of a table (observers.def); a family of rows is a file.  Per
+ * observed endpoint it owns a state of `bytes`.  An observer may ask for several passes
+ * over the data, e.g. the range first, then bins:
+ *
+ *     begin -> see(sample 0), see(7) ... -> merge -> next -> see ... -> merge -> finish
+ *              `------ pass 0 --------------'        `---- pass 1 ----'
+ *
+ * Unordered  (most) every worker has a state; all are merged, and the result must not
+ *            depend on which worker saw which sample: a merge is exactly associative
+ *            and commutative, or keeps samples apart.  After `next` each worker starts
+ *            with a copy of the merged state, so what `next` leaves is what was learned
+ *            plus nothing seen: merging several copies must count it once.  Such a
+ *            state is plain memory: no pointers but to what `next` made.
+ * Ordered    the result depends on the order of samples: histograms that grow batch by
+ *            batch.  There is one state; the driver calls `see` with samples 0, 1, 2,
+ *            ... in this order, from any thread but one at a time.  No merge.  The
+ *            state may point into o->keep.
+ *
+ * The driver (passes/calibrate_activations.c) makes as many passes as the observer that
+ * needs most, and watches in a later pass only those that asked for it.
+ *
+ * Families     two of them read the data in ways that differ on purpose
+ *
+ *     ours      minmax, percentile, ...   what we hold to be right
+ *     ppq-      PPQ 0.6.6 on the CPU      with its defects; scale of a range as in 3.2
+ *     ort-      onnxruntime.quantization  all samples as one batch, as quantize_static
+ *                                         does it; -stream: one batch per sample; scale
+ *                                         and zero point by compute_scale_zp
+ *     nvidia-   pytorch-quantization      one batch per sample; scale = amax / qmax
+ *     ncnn-     ncnn2table                scale = threshold / qmax
+ *
+ * A family promises what its tool computes, to the last bit where the arithmetic is
+ * known (vectors of spec/algorithms.md 8) and to rounding of the forward pass on a
+ * network.  Where the tool stops with an exception, or divides by zero, the row says
+ * what happens instead.
+ *
+ * Range or scale  finish gives a range, from which qg_scheme_from_range makes scale and
+ *                 offset, or the scale itself where the source has a formula of its
+ *                 own.
+ * NaN and infinities in a tensor are QG_ENUMERIC: no range can hold them.
+ * Memory     one state per observed endpoint and worker.
+ *
+ * To add one: a row in the file of its family, a line in observers.def, a test against
+ * numbers computed elsewhere.  In full, the largest |x| of any sample:
+ *
+ *     static size_t bytes(const qg_observe *o) { return sizeof(float); }
+ *
+ *     static qg_status see(qg_ctx *ctx, const qg_observe *o, void *state,
+ *                          size_t sample, const qg_tensor *x, qg_arena *scratch)
+ *     {
+ *         qg_observe_walk(o, x, widen, state);           // observer_parts.h
+ *         return QG_OK;
+ *     }
+ *
+ *     static void merge(const qg_observe *o, void *into, const void *from)
+ *     {
+ *         *(float *)into = fmaxf(*(float *)into, *(const float *)from);
+ *     }
+ *
+ *     static qg_status finish(qg_ctx *ctx, const qg_observe *o, const void *state,
+ *                             qg_arena *scratch, qg_found *out)
+ *     {
+ *         out->high[0] = *(const float *)state;
+ *         out->low[0] = -out->high[0];
+ *         return QG_OK;
+ *     }
+ *
+ *     const qg_observer qg_observer_absmax = {
+ *         .name = "absmax", .summary = "largest size of any element", .source = "...",
+ *         .passes = 1, .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
+ *         .bytes = bytes, .see = see, .merge = merge, .finish = finish };
+ *
+ * Every row has min-scale: a range of width zero must not give a scale of zero. */
+#ifndef QG_ENGINE_CALIB_OBSERVER_H
+#define QG_ENGINE_CALIB_OBSERVER_H
+
+#include "engine/quant/tqc.h"
+
+typedef struct qg_observer qg_observer;
+typedef struct qg_stats_value qg_stats_value;   /* calib/stats.h */
+typedef struct qg_distribution qg_distribution; /* calib/derive.h */
+
+/* What is observed; constant during a pass.
+ * Borrowed: scheme and setting outlive the calibration. */
+typedef struct qg_observe {
+    const qg_observer *observer;
+    const qg_scheme *scheme;            /* of the endpoint */
+    const qg_observer_setting *setting; /* read it by qg_observe_value */
+    size_t channels;                    /* 1 under PER_TENSOR, else dim[axis] */
+    size_t samples;                     /* indices of samples are below this */
+    const qg_stats_value *stats; /* what it reads instead; NULL: it has a state */
+    unsigned pass;               /* at work, 0 .. observer->passes - 1 */
+    unsigned quirks;             /* qg_range_quirks(...), for qg_observe_find */
+    qg_arena *keep; /* lives until finish.  Writers: `next`; `see` if ordered */
+} qg_observe;
+
+/* What finish says, per channel: low[c] <= high[c], finite; or, with `is_param` set,
+ * scale[c] > 0 and offset[c].  Arrays are [channels], zeroed. */
+typedef struct qg_found {
+    double *low, *high;
+    bool is_param;
+    float *scale;
+    int32_t *offset;
+} qg_found;
+
+/* A row: how one way of observing works.  All functions are pure but for `state`. */
+struct qg_observer {
+    /* for lists and messages; where it comes from */
+    const char *name, *summary, *source;
+    bool per_channel; /* can serve PER_CHANNEL schemes */
+    bool ordered;     /* see the file comment; then merge is NULL */
+    bool stacks; /* PPQ (D72): what is computed has channels of its own per sample */
+    unsigned passes; /* over the data, at least 1 */
+    uint32_t policy; /* schemes must have all of these bits; 0: any scheme */
+    double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
+
+    /* The state's size; it is zeroed and aligned for any type before begin. */
+    size_t (*bytes)(const qg_observe *o);
+    void (*begin)(const qg_observe *o, void *state); /* NULL: zeros will do */
+
+    /* x: float32, any strides, never empty; scratch is the caller's to reset. */
+    qg_status (*see)(qg_ctx *ctx, const qg_observe *o, void *state, size_t sample,
+                     const qg_tensor *x, qg_arena *scratch);
+    void (*merge)(const qg_observe *o, void *into, const void *from);
+
+    /* Between passes, on the merged state, which has seen something: makes it what
+     * pass o->pass starts with.  NULL: it does already. */
+    qg_status (*next)(qg_ctx *ctx, const qg_observe *o, void *state);
+
+    /* The functions of an observer of statistics are pure, too: no state, no order, no
+     * samples, so that one file answers for any scheme, bit width and observer.
+     * Observers that read statistics instead (calib/derive.h) have `pick`, one pass and
+     * none of the other functions; minmax has both.  reads: bits of qg_stats_what that
+     * must have been collected.  low[0], high[0] or the parameter of one scale. */
+    unsigned reads;
+    bool blind; /* pick needs no statistics at all: d is NULL */
+    qg_status (*pick)(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
+                      qg_arena *scratch, qg_found *out);
+
+    /* Something was seen in the last pass.  Failures name what is wrong; the endpoint
+     * is added by the caller. */
+    qg_status (*finish)(qg_ctx *ctx, const qg_observe *o, const void *state,
+                        qg_arena *scratch, qg_found *out);
+};
+
+#define OBSERVER(x) extern const qg_observer qg_observer_##x;
+#include "engine/calib/observers.def"
+#undef OBSERVER
+
+extern const qg_observer *const qg_observers[]; /* ends with NULL */
+
+const qg_observer *qg_observer_find(const char *name); /* NULL: unknown */
+
+/* A parameter as given, or else the observer's default. */
+double qg_observe_value(const qg_observe *o, qg_observer_param p);
+
+/* Every parameter that is given must be the observer's and in its range; no observer is
+ * fine.  QG_ECONFIG lists those that it has; `what` begins the message. */
+QG_NODISCARD qg_status qg_observer_check(qg_ctx *ctx, const char *what,
+                                         const qg_observer_setting *s);
+
+/* "ppq-kl", "ppq-kl,bins=2048": a setting that qg_observer_check accepts.  QG_ECONFIG
+ * with the nearest name. */
+QG_NODISCARD qg_status qg_observer_parse(qg_ctx *ctx, const char *text,
+                                         qg_observer_setting *out);
+
+/* An observer looks at `x`: a record for one scheme, in o's functions' sense.
+ * QG_ECONFIG names `what` and the observer when it does not serve the scheme. */
+QG_NODISCARD qg_status qg_observe_start(qg_ctx *ctx, const char *what,
+                                        const qg_tensor *x, qg_observe *o);
+
+/* The same for an endpoint: its scheme and setting.  *out borrows from t; keep is left
+ * NULL for the caller to set. */
+QG_NODISCARD qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t,
+                                        const qg_tensor *x, size_t samples,
+                                        qg_observe *out);
+
+/* All passes over one tensor, then finish: for constants and single arrays.  `quirks`
+ * is qg_range_quirks(...).  scale and offset are [o->channels], in `a`.  Sets o->keep
+ * and o->pass. */
+QG_NODISCARD qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
+                                         unsigned quirks, qg_arena *a, qg_qparam *out);
+
+/* Under the quirk ppq-observers an observer that PPQ has, too, becomes PPQ's. */
+QG_NODISCARD qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t);
+
+/* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
+unsigned qg_range_quirks(uint64_t quirks);
+
+/* What o saw for t, as scales and offsets of o's channels, in scratch.  Workers may
+ * share endpoints: all else is only read, and the message goes to ctx. */
+QG_NODISCARD qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t,
+                                       const qg_observe *o, const void *state,
+                                       qg_arena *scratch, qg_qparam *out);
+
+#endif

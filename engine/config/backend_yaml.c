@@ -1,0 +1,540 @@
+/* backend_yaml.c -- files, families of files and their sections; match, set and
+ * fusion have files of their own.
+ *
+ * A family is read from the farthest parent to the child, each file over what is
+ * there, so that one function serves a lone file, a child and a policy patch. */
+#include "engine/config/backend_yaml.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "engine/core/file.h"
+#include "engine/core/suggest.h"
+#include "engine/config/backend_yaml_parts.h"
+#include "engine/number/requant.h"
+#include "engine/quant/quirk.h"
+
+enum { MOST_PARENTS = 16 };
+
+/* The line is that of the id, where an editor should jump to. */
+qg_status qg_read_origin(const qg_backend_reader *r, const qg_yaml *y, const char *kind,
+                         qg_origin *out, char what[QG_WHAT_TEXT])
+{
+    const qg_yaml *id, *v;
+    qg_origin o = { .file = y->file, .line = y->line };
+    QG_TRY(qg_yaml_need(r->ctx, y, kind, "id", &id));
+    QG_TRY(qg_yaml_text(r->ctx, id, kind, &o.id));
+    (void)snprintf(what, QG_WHAT_TEXT, "%s %.100s", kind, o.id);
+    o.line = id->line;
+    if (!r->is_override)
+        QG_TRY(qg_yaml_need(r->ctx, y, what, "why", &v));
+    if ((v = qg_yaml_get(y, "why")))
+        QG_TRY(qg_yaml_text(r->ctx, v, what, &o.why));
+    if (!r->is_override)
+        QG_TRY(qg_yaml_need(r->ctx, y, what, "source", &v));
+    if ((v = qg_yaml_get(y, "source")))
+        QG_TRY(qg_yaml_text(r->ctx, v, what, &o.source));
+    *out = o;
+    return QG_OK;
+}
+
+/* match before set: a complaint about the selector is the one that helps. */
+qg_status qg_read_rule(const qg_backend_reader *r, const qg_yaml *y, qg_rule *out)
+{
+    static const char *const keys[] = { "id", "match", "set", "why", "source", NULL };
+    char what[QG_WHAT_TEXT];
+    qg_rule rule = { .is_override = r->is_override };
+    const qg_yaml *v;
+    QG_TRY(qg_read_origin(r, y, "rule", &rule.origin, what));
+    QG_TRY(qg_yaml_keys(r->ctx, y, what, keys));
+    QG_TRY(qg_yaml_need(r->ctx, y, what, "match", &v));
+    QG_TRY(qg_read_match(r, v, what, &rule.node, &rule.at));
+    QG_TRY(qg_yaml_need(r->ctx, y, what, "set", &v));
+    QG_TRY(qg_read_set(r, v, what, &rule.set));
+    *out = rule;
+    return QG_OK;
+}
+
+/* --- lists of words: replaced, extended, reduced --- */
+
+/* Lists have a few dozen words. */
+static int word_at(const qg_words *w, const char *word)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (strcmp(w->at[i], word) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Twice the same word is a mistake of the file, not a wish. */
+static qg_status add_words(const qg_backend_reader *r, const qg_yaml *y,
+                           const char *what, bool ops, qg_words *w)
+{
+    if (y->kind != QG_YAML_LIST)
+        return qg_yaml_fail(r->ctx, y, what, "expected a list of words");
+    for (size_t i = 0; i < y->n; i++) {
+        const char *word;
+        QG_TRY(qg_yaml_text(r->ctx, y->item[i], what, &word));
+        if (ops)
+            QG_TRY(qg_need_op(r, y->item[i], what, word));
+        if (word_at(w, word) >= 0)
+            return qg_yaml_fail(r->ctx, y->item[i], what,
+                                "'%s' is in the list already, expected it once", word);
+        QG_TRY(qg_vec_push(r->ctx, r->arena, w, word));
+    }
+    return QG_OK;
+}
+
+/* Keeps the order of what remains. */
+static qg_status take_words(const qg_backend_reader *r, const qg_yaml *y,
+                            const char *what, qg_words *w)
+{
+    const char *const *word;
+    size_t n;
+    QG_TRY(qg_yaml_words(r->ctx, r->arena, y, what, &word, &n));
+    for (size_t i = 0; i < n; i++) {
+        int k = word_at(w, word[i]);
+        if (k < 0 && r->is_quirk) {
+            QG_TRY(
+                qg_need_op(r, y->kind == QG_YAML_LIST ? y->item[i] : y, what, word[i]));
+            continue;
+        }
+        if (k < 0)
+            return qg_yaml_fail(
+                r->ctx, y, what,
+                "'%s' is not in the list, expected a word of the parent", word[i]);
+        w->n--;
+        memmove(w->at + k, w->at + k + 1, (w->n - (size_t)k) * sizeof *w->at);
+    }
+    return QG_OK;
+}
+
+/* key, +key and -key of one list. */
+static qg_status read_words(const qg_backend_reader *r, const qg_yaml *file,
+                            const char *key, bool ops, qg_words *w)
+{
+    char more[32], less[32];
+    const qg_yaml *y;
+    (void)snprintf(more, sizeof more, "+%s", key);
+    (void)snprintf(less, sizeof less, "-%s", key);
+    if ((y = qg_yaml_get(file, key))) {
+        w->n = 0;
+        QG_TRY(add_words(r, y, key, ops, w));
+    }
+    if ((y = qg_yaml_get(file, more)))
+        QG_TRY(add_words(r, y, more, ops, w));
+    if ((y = qg_yaml_get(file, less)))
+        QG_TRY(take_words(r, y, less, w));
+    return QG_OK;
+}
+
+/* "quirks: []" switches all of them off, "+quirks" adds to the parent's. */
+static qg_status read_quirks(const qg_backend_reader *r, const qg_yaml *file,
+                             const char *key, uint64_t *mask)
+{
+    const qg_yaml *y = qg_yaml_get(file, key);
+    const char *const *word;
+    size_t n;
+    if (!y)
+        return QG_OK;
+    if (y->kind == QG_YAML_LIST && y->n == 0) {
+        *mask = 0;
+        return QG_OK;
+    }
+    uint64_t all = key[0] == '+' ? *mask : 0, one = 0;
+    QG_TRY(qg_yaml_words(r->ctx, r->arena, y, key, &word, &n));
+    for (size_t i = 0; i < n; i++) {
+        if (qg_quirk_named(r->ctx, word[i], &one) != QG_OK) {
+            char text[256];
+            (void)snprintf(text, sizeof text, "%s", qg_ctx_message(r->ctx));
+            return qg_yaml_fail(r->ctx, y, NULL, "%s", text);
+        }
+        all |= one;
+    }
+    *mask = all;
+    return QG_OK;
+}
+
+/* --- rules, fusions, sharing: vectors of structs that begin with their origin --- */
+
+enum section { RULES, FUSIONS, SHARING, N_SECTION };
+static const char *const section_key[N_SECTION] = { "rules", "fusions", "sharing" };
+static const char *const section_less[N_SECTION] = { "-rules", "-fusions", "-sharing" };
+
+/* All three sections carry an origin; this is the only place that tells them apart. */
+static const qg_origin *origin_at(const qg_backend *b, enum section s, size_t i)
+{
+    assert((unsigned)s < N_SECTION);
+    return s == RULES     ? &b->rule.at[i].origin
+           : s == FUSIONS ? &b->fusion.at[i].origin
+                          : &b->sharing.at[i].origin;
+}
+
+/* Statements of one section so far, parents included. */
+static size_t section_count(const qg_backend *b, enum section s)
+{
+    return s == RULES ? b->rule.n : s == FUSIONS ? b->fusion.n : b->sharing.n;
+}
+
+/* Where the id stands, or behind the last one: there PLACE appends. */
+static size_t position(const qg_backend *b, enum section s, const char *id)
+{
+    size_t i = 0, n = section_count(b, s);
+    while (i < n && strcmp(origin_at(b, s, i)->id, id) != 0)
+        i++;
+    return i;
+}
+
+/* Over the one with the same id, or behind the last. */
+#define PLACE(r, vec, k, what)                                                         \
+    do {                                                                               \
+        if ((k) == (vec)->n)                                                           \
+            return qg_vec_push((r)->ctx, (r)->arena, (vec), (what));                   \
+        (vec)->at[k] = (what);                                                         \
+        return QG_OK;                                                                  \
+    } while (0)
+
+/* A known id is replaced where it stands, so that the order of rules is the
+ * parent's. */
+static qg_status read_item(const qg_backend_reader *r, const qg_yaml *y, enum section s)
+{
+    qg_backend *b = r->b;
+    if (s == RULES) {
+        qg_rule rule;
+        QG_TRY(qg_read_rule(r, y, &rule));
+        PLACE(r, &b->rule, position(b, s, rule.origin.id), rule);
+    }
+    if (s == FUSIONS) {
+        qg_fusion fusion;
+        QG_TRY(qg_read_fusion(r, y, &fusion));
+        PLACE(r, &b->fusion, position(b, s, fusion.origin.id), fusion);
+    }
+    qg_sharing sharing;
+    QG_TRY(qg_read_sharing(r, y, &sharing));
+    PLACE(r, &b->sharing, position(b, s, sharing.origin.id), sharing);
+}
+
+/* Ids must be unique within one file; across files they replace. */
+static qg_status check_ids(const qg_backend_reader *r, const qg_yaml *list)
+{
+    for (size_t i = 0; i < list->n; i++) {
+        const qg_yaml *a = qg_yaml_get(list->item[i], "id");
+        for (size_t k = 0; a && k < i; k++) {
+            const qg_yaml *b = qg_yaml_get(list->item[k], "id");
+            if (b && strcmp(a->text, b->text) == 0)
+                return qg_yaml_fail(
+                    r->ctx, a, NULL,
+                    "id '%s' stands in line %u already, expected another", a->text,
+                    b->line);
+        }
+    }
+    return QG_OK;
+}
+
+/* For `-rules` and its kin. */
+static void drop_item(qg_backend *b, enum section s, size_t k)
+{
+    assert(k < section_count(b, s));
+#define DROP(vec)                                                                      \
+    ((vec)->n--,                                                                       \
+     memmove((vec)->at + k, (vec)->at + k + 1, ((vec)->n - k) * sizeof *(vec)->at))
+    if (s == RULES)
+        DROP(&b->rule);
+    else if (s == FUSIONS)
+        DROP(&b->fusion);
+    else
+        DROP(&b->sharing);
+#undef DROP
+}
+
+/* Removals first: a child may remove a rule and say it anew at the end. */
+static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
+                              enum section s)
+{
+    const qg_yaml *less = qg_yaml_get(file, section_less[s]);
+    const qg_yaml *list = qg_yaml_get(file, section_key[s]);
+    const char *const *id;
+    size_t n = 0;
+    if (less)
+        QG_TRY(qg_yaml_words(r->ctx, r->arena, less, section_less[s], &id, &n));
+    for (size_t i = 0; i < n; i++) {
+        size_t k = position(r->b, s, id[i]);
+        if (k == section_count(r->b, s) && r->is_quirk)
+            continue;
+        if (k == section_count(r->b, s))
+            return qg_yaml_fail(r->ctx, less, section_less[s],
+                                "there is no id '%s', expected one of the parent",
+                                id[i]);
+        drop_item(r->b, s, k);
+    }
+    if (!list)
+        return QG_OK;
+    if (list->kind != QG_YAML_LIST)
+        return qg_yaml_fail(r->ctx, list, section_key[s], "expected a list of maps");
+    QG_TRY(check_ids(r, list));
+    for (size_t i = 0; i < list->n; i++)
+        QG_TRY(read_item(r, list->item[i], s));
+    return QG_OK;
+}
+
+/* --- one file --- */
+
+/* `passes: {equalize: {iterations: 3}, align: no}` */
+static qg_status read_passes(const qg_backend_reader *r, const qg_yaml *file)
+{
+    const qg_yaml *y = qg_yaml_get(file, "passes");
+    if (y && y->kind != QG_YAML_MAP)
+        return qg_yaml_fail(r->ctx, y, "passes",
+                            "expected a map from pass to yes, no "
+                            "or its parameters");
+    for (size_t i = 0; y && i < y->n; i++)
+        QG_TRY(qg_read_pass_settings(r->ctx, r->arena, y->item[i], y->key[i],
+                                     &r->b->setting));
+    return QG_OK;
+}
+
+static qg_status read_text(const qg_backend_reader *r, const qg_yaml *file,
+                           const char *key, const char **out)
+{
+    const qg_yaml *y = qg_yaml_get(file, key);
+    return y ? qg_yaml_text(r->ctx, y, key, out) : QG_OK;
+}
+
+/* States, visibility and the like belong to rules: a default would hold for every
+ * slot. */
+static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
+{
+    static const uint32_t allowed = QG_SET_BITS | QG_SET_RANGE | QG_SET_ROUNDING |
+                                    QG_SET_POLICY | QG_SET_EXPONENT_BITS |
+                                    QG_SET_VARIANT | QG_SET_OBSERVER | QG_SET_PARAMS;
+    const qg_yaml *y = qg_yaml_get(file, "defaults");
+    qg_set set, *all = &r->b->defaults;
+    if (!y)
+        return QG_OK;
+    QG_TRY(qg_read_set(r, y, "defaults", &set));
+    if (set.fields & ~allowed)
+        return qg_yaml_fail(r->ctx, y, "defaults",
+                            "a field that only rules may set, "
+                            "expected bits, range, rounding, policy, observer, ...");
+    if ((set.fields & QG_SET_POLICY) && !(set.scheme.policy & QG_PER_TENSOR))
+        return qg_yaml_fail(r->ctx, y, "defaults",
+                            "policy without per-tensor, expected "
+                            "per-tensor: rules make weights per-channel");
+    QG_TRY(qg_set_apply(r->ctx, "defaults", &set, &all->scheme, &all->observer));
+    all->fields |= set.fields;
+    return QG_OK;
+}
+
+/* What configs/schema/backend.json allows as well; a test compares the two.  The first
+ * N_COMMON may stand in a section of `with-quirk` too. */
+enum { N_COMMON = 19 };
+static const char *const file_keys[] = {
+    "profile",    "pipeline", "dispatch", "defaults", "quantizes", "+quantizes",
+    "-quantizes", "passive",  "+passive", "-passive", "rules",     "-rules",
+    "fusions",    "-fusions", "sharing",  "-sharing", "passes",    "why",
+    "source",     "name",     "title",    "extends",  "quirks",    "+quirks",
+    "with-quirk", NULL
+};
+static const char *const dispatchers[] = {
+    "conservative", "aggressive", "pointwise", "all-in", "perseus", "pplnn", NULL
+};
+
+/* One of the runtimes whose arithmetic is known. */
+static qg_status read_profile(const qg_backend_reader *r, const qg_yaml *file)
+{
+    const qg_yaml *y = qg_yaml_get(file, "profile");
+    size_t n, known = 0;
+    const qg_requant_rule *rule = qg_requant_rules(&n);
+    const char **name = QG_NEWN(r->arena, n + 1, const char *);
+    int k;
+    if (!name)
+        return qg_nomem(r->ctx);
+    for (size_t i = 0; i < n; i++) /* ordered by runtime */
+        if (known == 0 || strcmp(name[known - 1], rule[i].runtime) != 0)
+            name[known++] = rule[i].runtime;
+    assert(known > 0 && !name[known]);
+    if (!y)
+        return QG_OK;
+    QG_TRY(qg_yaml_choice(r->ctx, y, "profile", name, &k));
+    r->b->profile = name[k];
+    return QG_OK;
+}
+
+/* What a file and a section of `with-quirk` have in common. */
+static qg_status read_common(const qg_backend_reader *r, const qg_yaml *file)
+{
+    qg_backend *b = r->b;
+    const qg_yaml *y = qg_yaml_get(file, "dispatch");
+    int k;
+    QG_TRY(read_profile(r, file));
+    QG_TRY(read_text(r, file, "pipeline", &b->pipeline));
+    if (y) {
+        QG_TRY(qg_yaml_choice(r->ctx, y, "dispatch", dispatchers, &k));
+        b->dispatch = dispatchers[k];
+    }
+    QG_TRY(read_words(r, file, "quantizes", true, &b->quantizes));
+    QG_TRY(read_words(r, file, "passive", true, &b->passive));
+    QG_TRY(read_defaults(r, file));
+    QG_TRY(read_passes(r, file));
+    for (enum section s = RULES; s < N_SECTION; s++)
+        QG_TRY(read_section(r, file, s));
+    return QG_OK;
+}
+
+/* Sections wait until it is known which quirks are on.  Each is read now as well, for
+ * its faults, into a backend that nobody uses. */
+static qg_status keep_with_quirk(const qg_backend_reader *r, const qg_yaml *y)
+{
+    const char *keys[N_COMMON + 1] = { 0 };
+    memcpy(keys, file_keys, N_COMMON * sizeof keys[0]);
+    if (y->kind != QG_YAML_MAP)
+        return qg_yaml_fail(r->ctx, y, "with-quirk",
+                            "expected a map from quirks to sections");
+    for (size_t i = 0; i < y->n; i++) {
+        qg_with_quirk w = { .section = y->item[i] };
+        char what[QG_WHAT_TEXT];
+        (void)snprintf(what, sizeof what, "with-quirk %.100s", y->key[i]);
+        if (!strchr(y->key[i], '-') ||
+            qg_quirk_named(r->ctx, y->key[i], &w.quirk) != QG_OK)
+            return qg_yaml_fail(r->ctx, y->item[i], what,
+                                "unknown quirk, expected one of 'qg list quirks'");
+        QG_TRY(qg_yaml_keys(r->ctx, y->item[i], what, keys));
+        qg_backend unused = { .defaults = r->b->defaults };
+        const qg_backend_reader dry = {
+            .ctx = r->ctx, .arena = r->arena, .b = &unused, .is_quirk = true
+        };
+        QG_TRY(read_common(&dry, y->item[i]));
+        QG_TRY(qg_vec_push(r->ctx, r->arena, &r->b->with_quirk, w));
+    }
+    return QG_OK;
+}
+
+qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask, qg_backend *b)
+{
+    assert(a && b);
+    b->quirks |= mask;
+    const qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b, .is_quirk = true };
+    for (size_t i = 0; i < b->with_quirk.n; i++) {
+        qg_with_quirk *w = &b->with_quirk.at[i];
+        if (w->done || !(w->quirk & b->quirks))
+            continue;
+        w->done = true;
+        QG_TRY(read_common(&r, w->section));
+    }
+    return QG_OK;
+}
+
+/* The title is not inherited: a child that has none has none. */
+static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
+{
+    qg_backend *b = r->b;
+    const qg_yaml *y = qg_yaml_get(file, "with-quirk");
+    QG_TRY(qg_yaml_keys(r->ctx, file, "backend", file_keys));
+    QG_TRY(qg_vec_push(r->ctx, r->arena, &b->file, file->file));
+    if (!r->is_override)
+        QG_TRY(read_text(r, file, "name", &b->name));
+    const char *for_people; /* who reads the file sees it there */
+    b->title = NULL;
+    QG_TRY(read_text(r, file, "title", &b->title));
+    QG_TRY(read_text(r, file, "why", &for_people));
+    QG_TRY(read_text(r, file, "source", &for_people));
+    QG_TRY(read_quirks(r, file, "quirks", &b->quirks));
+    QG_TRY(read_quirks(r, file, "+quirks", &b->quirks));
+    QG_TRY(read_common(r, file));
+    return y ? keep_with_quirk(r, y) : QG_OK;
+}
+
+/* --- families of files --- */
+
+/* file[0] is the backend, file[n - 1] its farthest parent. */
+static qg_status read_family(qg_ctx *ctx, qg_arena *a, const char *path,
+                             qg_search search, const qg_yaml **file, size_t *n)
+{
+    for (*n = 0;;) {
+        QG_TRY(qg_yaml_load(ctx, a, path, &file[*n]));
+        const qg_yaml *parent = qg_yaml_get(file[(*n)++], "extends");
+        const char *name;
+        if (!parent)
+            return QG_OK;
+        QG_TRY(qg_yaml_text(ctx, parent, "extends", &name));
+        qg_wanted w = { "backend", name, path, parent, search };
+        QG_TRY(qg_config_find(ctx, a, &w, &path));
+        for (size_t i = 0; i < *n; i++)
+            if (strcmp(file[i]->file, path) == 0)
+                return qg_yaml_fail(ctx, parent, "extends",
+                                    "'%s' is its own ancestor, "
+                                    "expected a parent that is not",
+                                    name);
+        if (*n == MOST_PARENTS)
+            return qg_yaml_fail(ctx, parent, "extends",
+                                "more than %d generations, "
+                                "expected fewer",
+                                MOST_PARENTS);
+    }
+}
+
+/* What a run cannot do without, after all files of the family are read. */
+static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
+{
+    static const uint32_t needed =
+        QG_SET_BITS | QG_SET_RANGE | QG_SET_ROUNDING | QG_SET_POLICY | QG_SET_OBSERVER;
+    const qg_backend *b = r->b;
+    const char *missing = !b->name          ? "name"
+                          : !b->quantizes.n ? "quantizes"
+                          : !b->pipeline    ? "pipeline"
+                          : (b->defaults.fields & needed) != needed
+                              ? "defaults (bits, range, rounding, policy, observer)"
+                              : NULL;
+    if (missing)
+        return qg_yaml_fail(r->ctx, file, "backend",
+                            "key '%s' is missing, expected it "
+                            "here or in a parent",
+                            missing);
+    return QG_OK;
+}
+
+/* Defaults begin as the plainest int8 grid, so that fields can be checked one by one
+ * while files are read. */
+qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search search,
+                          qg_backend **out)
+{
+    assert(a && name && out);
+    const qg_yaml *file[MOST_PARENTS];
+    const char *path;
+    size_t n;
+    qg_backend *b = QG_NEW(a, qg_backend);
+    qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b };
+    if (!b)
+        return qg_nomem(ctx);
+    b->dispatch = dispatchers[0];
+    b->defaults.scheme =
+        (qg_scheme){ .policy = QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
+                     .bits = 8,
+                     .axis = -1,
+                     .qmin = -128,
+                     .qmax = 127 };
+    qg_wanted w = { "backend", name, NULL, NULL, search };
+    QG_TRY(qg_config_find(ctx, a, &w, &path));
+    QG_TRY(read_family(ctx, a, path, search, file, &n));
+    for (size_t i = n; i-- > 0;)
+        QG_TRY(read_file(&r, file[i]));
+    QG_TRY(check_complete(&r, file[0]));
+    QG_TRY(qg_backend_quirks(ctx, a, 0, b));
+    *out = b;
+    return QG_OK;
+}
+
+qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path, qg_backend *b)
+{
+    assert(a && path && b);
+    const qg_yaml *file;
+    qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b, .is_override = true };
+    QG_TRY(qg_yaml_load(ctx, a, path, &file));
+    const qg_yaml *y = qg_yaml_get(file, "extends");
+    if (y)
+        return qg_yaml_fail(ctx, y, "extends",
+                            "a policy patch has no parent, expected "
+                            "none: it applies to the backend of the run");
+    QG_TRY(read_file(&r, file));
+    return qg_backend_quirks(ctx, a, 0, b);
+}

@@ -1,0 +1,119 @@
+/* Where backend and pipeline files are. */
+#include <assert.h>
+#include <stdio.h>
+
+#include "engine/core/file.h"
+#include "engine/core/suggest.h"
+#include "engine/config/backend_yaml_parts.h"
+
+/* A name with a slash or a suffix is taken as it is. */
+static bool is_path(const char *name)
+{
+    size_t n = strlen(name);
+    return strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".yaml") == 0);
+}
+
+/* Opening is the only question that cannot lie. */
+static bool readable(const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (f)
+        (void)fclose(f);
+    return f != NULL;
+}
+
+/* Lists are merged by insertion: folders are small, and each is in byte order
+ * already. */
+qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
+                           const char ***names, size_t *n)
+{
+    assert(a && names && n);
+    qg_words all = { 0 };
+    for (size_t d = 0; d < search.n; d++) {
+        const char **file;
+        size_t count;
+        QG_TRY(qg_directory_list(ctx, a, search.dir[d], &file, &count));
+        for (size_t i = 0; i < count; i++) {
+            size_t length = strlen(file[i]);
+            if (!is_path(file[i]))
+                continue;
+            char *name = qg_arena_strndup(a, file[i], length - 5);
+            if (!name)
+                return qg_nomem(ctx);
+            size_t at = all.n;
+            QG_TRY(qg_vec_reserve(ctx, a, &all));
+            while (at > 0 && strcmp(all.at[at - 1], name) > 0)
+                at--;
+            if (at > 0 && strcmp(all.at[at - 1], name) == 0)
+                continue;
+            memmove(all.at + at + 1, all.at + at, (all.n++ - at) * sizeof *all.at);
+            all.at[at] = name;
+        }
+    }
+    *names = all.at;
+    *n = all.n;
+    return QG_OK;
+}
+
+static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
+{
+    const char **known;
+    size_t n;
+    char hint[QG_SUGGEST_TEXT];
+    qg_suggest near = qg_suggest_for(w->name);
+    QG_TRY(qg_backend_names(ctx, a, w->search, &known, &n));
+    for (size_t i = 0; i < n; i++)
+        qg_suggest_try(&near, known[i]);
+    qg_suggest_text(&near, hint);
+    if (w->at)
+        return qg_yaml_fail(
+            ctx, w->at, NULL,
+            "unknown %s '%s'%s, expected a path or one of 'qg list %ss'", w->kind,
+            w->name, hint, w->kind);
+    return qg_fail(ctx, QG_ECONFIG,
+                   "%s: unknown %s '%s'%s, expected a path or one of 'qg list %ss'",
+                   w->kind, w->kind, w->name, hint, w->kind);
+}
+
+/* Beside the file, then in the folders; *out NULL: nowhere. */
+static qg_status look(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char *file,
+                      const char **out)
+{
+    *out = NULL;
+    for (size_t i = 0; i <= w->search.n; i++) {
+        const char *path;
+        if (i > 0)
+            path = qg_path_join(a, w->search.dir[i - 1], file);
+        else if (w->beside)
+            path =
+                qg_arena_printf(a, "%.*s%s", (int)(qg_path_base(w->beside) - w->beside),
+                                w->beside, file);
+        else
+            continue;
+        if (!path)
+            return qg_nomem(ctx);
+        if (readable(path)) {
+            *out = path;
+            return QG_OK;
+        }
+    }
+    return QG_OK;
+}
+
+qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,
+                         const char **path)
+{
+    const char *found = NULL;
+    const char *file =
+        is_path(w->name) ? w->name : qg_arena_printf(a, "%s.yaml", w->name);
+    if (!file)
+        return qg_nomem(ctx);
+    if (is_path(w->name) && !w->beside)
+        found = file;
+    else
+        QG_TRY(look(ctx, a, w, file, &found));
+    if (!found)
+        return not_found(ctx, a, w);
+    *path = found;
+    return QG_OK;
+}

@@ -1,0 +1,38 @@
+/* pipeline_yaml.h -- the order of passes, from configs/pipelines.
+ *
+ *     name: default
+ *     why: what each pass may rely on
+ *     passes: [fold-constants, fuse-batchnorm, ...]
+ *
+ * An item may be a map that says parameters of the pass, as `passes:` of a backend
+ * does:
+ *
+ *     - {equalize: no}                       in its place, but off until switched on
+ *     - {bias-correct: {block: 4}}
+ *
+ * The order is data so that a backend may have its own; what a pass needs is checked
+ * by the driver (pass/pass.h), not here. */
+#ifndef QG_ENGINE_CONFIG_PIPELINE_YAML_H
+#define QG_ENGINE_CONFIG_PIPELINE_YAML_H
+
+#include "engine/config/backend_yaml.h"
+
+/* In the arena it was read into. */
+typedef struct qg_pipeline {
+    const char *name, *why, *file; /* of the pipeline; the file as opened */
+    const char *const *pass;       /* [n] names; the driver knows which exist */
+    const uint32_t *line;          /* [n] where each stands */
+    size_t n;
+    qg_pass_settings setting;
+} qg_pipeline;
+
+/* name: a path, or the name of a file in the folders.  QG_ECONFIG, QG_EPARSE,
+ * QG_EIO. */
+QG_NODISCARD qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name,
+                                        qg_search search, qg_pipeline *out);
+
+/* Keeps the first n passes and what is said about them: settings of passes that do not
+ * run would be refused. */
+void qg_pipeline_cut(qg_pipeline *p, size_t n);
+
+#endif

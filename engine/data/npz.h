@@ -1,0 +1,80 @@
+/* npz.h -- NumPy's .npz: a zip archive of .npy files, one per array.
+ *
+ * Read   stored and deflated members, also zip64; sizes and offsets are checked before
+ *        use, duplicate names refused.  Stored arrays are read in parts from the file;
+ *        deflated ones are inflated into memory as a whole, checksum included.
+ * Write  stored or deflated, always zip64, dated 1980-01-01: equal arrays give equal
+ *        bytes (with the same zlib).
+ * Source APPNOTE.TXT 6.3.10 of PKWARE, sections 4.3 and 4.5.3.
+ *
+ *     local header, name, extra, data        once per member
+ *     directory: one entry per member        the only source of sizes and names here:
+ *                                            local headers just say where data is
+ *     zip64 end record, its locator          when a number needs more than 32 bits
+ *     end record, comment                    found from the end of the file
+ *
+ * Memory A member is believed to have its size only when the packed bytes are in the
+ *        file and could inflate to that much (1032 to 1 is the most of deflate).
+ *
+ *     QG_TRY(qg_npz_open(ctx, a, "calib.npz", &z));
+ *     const qg_npz_member *m = qg_npz_find(&z, "input_1");
+ *     QG_TRY(qg_npz_load(ctx, a, &z, m, &t));               // m is not NULL
+ *     qg_npz_close(&z); */
+#ifndef QG_ENGINE_DATA_NPZ_H
+#define QG_ENGINE_DATA_NPZ_H
+
+#include "engine/core/vec.h"
+#include "engine/data/npy.h"
+
+/* An entry of the directory. */
+typedef struct qg_npz_member {
+    const char *name;                 /* of the array, without ".npy" */
+    uint64_t header_at, packed, size; /* of the local header; bytes in and out */
+    uint32_t crc;
+    bool deflated; /* else stored as it is */
+} qg_npz_member;
+
+/* An open archive; read-only, so workers may share it. */
+typedef struct qg_npz {
+    const char *path; /* borrowed, for messages */
+    int fd;
+    size_t size;                 /* of the file */
+    const qg_npz_member *member; /* [count], file order, in the arena */
+    size_t count;
+} qg_npz;
+
+/* QG_EPARSE where the archive contradicts itself or is no zip file,
+ * QG_EUNSUPPORTED for encryption and other methods than deflate, QG_EIO. */
+QG_NODISCARD qg_status qg_npz_open(qg_ctx *ctx, qg_arena *a, const char *path,
+                                   qg_npz *out);
+void qg_npz_close(qg_npz *z); /* arrays that read from the file end with it */
+
+/* NULL: no such array. */
+const qg_npz_member *qg_npz_find(const qg_npz *z, const char *name);
+
+/* An array of the archive; inflated into the arena when it is deflated. */
+QG_NODISCARD qg_status qg_npz_array(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
+                                    const qg_npz_member *m, qg_npy *out);
+
+/* The whole array in the arena. */
+QG_NODISCARD qg_status qg_npz_load(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
+                                   const qg_npz_member *m, const qg_tensor **out);
+
+/* An archive under construction; as with qg_writer, nothing is visible before
+ * commit. */
+typedef struct qg_npz_writer {
+    qg_writer file;
+    qg_arena *arena; /* the writer's own */
+    bool deflate;
+    QG_VEC(qg_npz_member) member; /* written so far, for the directory */
+} qg_npz_writer;
+
+QG_NODISCARD qg_status qg_npz_create(qg_ctx *ctx, const char *path, bool deflate,
+                                     qg_npz_writer *out);
+/* t is plain.  A name that is there already is QG_EDATA. */
+QG_NODISCARD qg_status qg_npz_add(qg_npz_writer *w, const char *name,
+                                  const qg_tensor *t);
+QG_NODISCARD qg_status qg_npz_commit(qg_npz_writer *w);
+void qg_npz_abandon(qg_npz_writer *w); /* safe after commit */
+
+#endif

@@ -1,0 +1,83 @@
+/* part.h -- inside of data sources; only for data*.c.
+ *
+ * A source is a list of parts, usually files; a part holds samples first .. first +
+ * count.  A kind of part knows how to look at its file once and how to get one array of
+ * one sample later. */
+#ifndef QG_ENGINE_DATA_PART_H
+#define QG_ENGINE_DATA_PART_H
+
+#include "engine/data/data.h"
+#include "engine/data/image.h"
+#include "engine/data/npz.h"
+
+/* Where the array of one input comes from. */
+typedef struct qg_data_slot {
+    qg_tensor sample; /* as stored, one sample; dims as the model sees them */
+    bool stacked;     /* the first axis of the file counts samples */
+    qg_npy array;     /* open only if the part is `kept` */
+} qg_data_slot;
+
+/* One file (or the random numbers), and which samples it holds. */
+typedef struct qg_data_part {
+    const struct qg_data_kind *kind; /* of the file, by suffix */
+    const char *path;                /* as given, for opening and for messages */
+    size_t first, count;
+    qg_data_slot *slot; /* [n_input] */
+    qg_npz archive;     /* open only if kept */
+    bool kept;          /* its files stay open: it is the only part */
+} qg_data_part;
+
+struct qg_data {
+    qg_arena *arena; /* of the source */
+    qg_data_request request;
+    qg_image_options image;    /* for the images among the parts */
+    QG_VEC(qg_data_part) part; /* in order of samples */
+    size_t count;              /* samples of all parts, limit applied */
+};
+
+/* What to get: array k of sample i of the part (i counts from 0 in the part). */
+typedef struct qg_data_get {
+    qg_ctx *ctx;
+    const qg_data *d;
+    const qg_data_part *part;
+    size_t i, k;
+    qg_arena *scratch; /* the worker's */
+} qg_data_get;
+
+/* How one kind of file is read; to add one: a row of these functions, listed in
+ * data.c. */
+typedef struct qg_data_kind {
+    const char *const *suffix; /* ends with NULL, lower case, with the dot */
+    /* Fills count and slots of the part. */
+    qg_status (*look)(qg_ctx *ctx, qg_data *d, qg_data_part *part);
+    /* out->data in scratch, type and dims those of the slot. */
+    qg_status (*get)(const qg_data_get *g, qg_tensor *out);
+    void (*close)(qg_data_part *part); /* of a kept part; may be NULL */
+} qg_data_kind;
+
+extern const qg_data_kind qg_data_npy, qg_data_npz, qg_data_pb, qg_data_image,
+    qg_data_random;
+
+/* Splits an array of this type into samples by the rule of data.h: fills part->slot[k]
+ * and part->count, which must agree over all k. */
+QG_NODISCARD qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part,
+                                     size_t k, const qg_tensor *array);
+
+/* Adds the file, or the files of the folder in name order. */
+QG_NODISCARD qg_status qg_data_add(qg_ctx *ctx, qg_data *d, const char *path);
+
+/* Reads data.yaml: sets d->image and d->request.lossy, adds the files it names. */
+QG_NODISCARD qg_status qg_data_yaml(qg_ctx *ctx, qg_data *d, const char *path);
+
+/* What a conversion lets pass: see `lossy` and `nan` of data.h. */
+enum { QG_DATA_LOSSY = 1, QG_DATA_NAN = 2 };
+
+/* Elements of plain tensors with equal counts.  False: element *bad is NaN or does not
+ * survive, and `allow` does not let it pass. */
+bool qg_data_convert(const qg_tensor *from, qg_tensor *to, unsigned allow,
+                     int64_t *bad);
+
+/* Whether some values of `from` can become `to` at all. */
+bool qg_data_convertible(qg_dtype from, qg_dtype to);
+
+#endif

@@ -1,0 +1,64 @@
+/* config.h -- a quantsim configuration of AIMET as a backend file of ours.
+ *
+ * AIMET puts quantizers on outputs, on parameters, and on the inputs of the network;
+ * an operator reads what its producer has rounded.  So rules make every data input
+ * float but where the configuration asks for a quantizer, and a supergroup (a chain of
+ * operators of which only the last rounds) becomes a fusion.  Precedence as AIMET has
+ * it: defaults, params, op_type, supergroups, model_input and model_output.
+ *
+ *     "defaults": {"ops": {"is_output_quantized": "True"}, ...}    defaults, rules
+ *     "params": {"bias": {"is_quantized": "False"}}                rule params-bias
+ *     "op_type": {"Softmax": {"encoding_constraints": ...}}        rule op-Softmax-...
+ *     "supergroups": [{"op_list": ["Conv", "Relu"]}]               fusion supergroup-1
+ *
+ * What becomes of the shortest useful file:
+ *
+ *     {"defaults": {"ops": {"is_output_quantized": "True"},
+ *                   "params": {"is_quantized": "True", "is_symmetric": "True"}},
+ *      "params": {}, "op_type": {},
+ *      "supergroups": [{"op_list": ["Conv", "Relu"]}],
+ *      "model_input": {"is_input_quantized": "True"}, "model_output": {}}
+ *
+ *     rules:    inputs-are-read     every data input float: its producer rounded it
+ *               products-of-data    so is an operand of MatMul that is computed
+ *               weights             symmetric, one scale per tensor
+ *               small-parameters    biases and slopes the same way
+ *               network-inputs      but what enters the network is rounded
+ *     fusions:  supergroup-1        the output of a Conv before a Relu is not
+ *
+ * Grids    outputs: codes from 0 up unless is_symmetric; weights: symmetric codes,
+ *          without the lowest one under strict_symmetric
+ * Widths   of the first of supported_kernels, else 8 bits
+ *
+ * Every rule says the place of the JSON it comes from.  What has no counterpart here
+ * is told as a note, never dropped silently.  Flags may be "True", "False", or JSON's
+ * own; unknown keys are refused, as AIMET's schema does.
+ * Source   spec/peers.md 4.2; formulas of grids: spec/algorithms.md 5.1. */
+#ifndef QG_ENGINE_FORMATS_AIMET_CONFIG_H
+#define QG_ENGINE_FORMATS_AIMET_CONFIG_H
+
+#include "engine/core/vec.h"
+#include "engine/core/json.h"
+
+/* Names for the texts of the result; borrowed. */
+typedef struct qg_aimet_names {
+    const char *backend; /* letters, digits, '.', '_', '-' (QG_ECONFIG otherwise) */
+    const char *file;    /* what `source:` calls the JSON */
+} qg_aimet_names;
+
+/* All of it lies in the arena of the call. */
+typedef struct qg_aimet_result {
+    const char *yaml;          /* for config/backend_yaml.h; in the arena */
+    size_t size;               /* bytes of yaml */
+    QG_VEC(const char *) note; /* "op_type.Foo: no such operator", in order */
+    size_t rules, fusions;     /* how many were written */
+} qg_aimet_result;
+
+/* `root` is a document of json.h, whose strings hold no zeros; depth and size were
+ * limited when it was read.  Linear in the document.  *out is untouched on failure.
+ * Any JSON may come: QG_EPARSE says which place is wrong ("read FILE: op_type.Conv").
+ * Operators are those of ctx->registry. */
+QG_NODISCARD qg_status qg_aimet_config(qg_ctx *ctx, qg_arena *a, const qg_json *root,
+                                       qg_aimet_names names, qg_aimet_result *out);
+
+#endif

@@ -1,0 +1,298 @@
+#include "engine/formats/format.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "engine/core/suggest.h"
+#include "engine/onnx/import.h"
+#include "engine/ir/infer.h"
+
+#define FORMAT(f) extern const qg_format qg_format_##f;
+#include "engine/formats/formats.def"
+#undef FORMAT
+
+const qg_format *const qg_formats[] = {
+#define FORMAT(f) &qg_format_##f,
+#include "engine/formats/formats.def"
+#undef FORMAT
+    NULL
+};
+
+static const struct {
+    const char *word, *lost;
+} aspect_text[QG_N_ASPECT] = {
+#define X(id, word, lost) { word, lost },
+    QG_ASPECT_MAP(X)
+#undef X
+};
+
+static const char *const option_word[QG_N_FORMAT_OPTION] = {
+#define X(id, word) word,
+    QG_FORMAT_OPTION_MAP(X)
+#undef X
+};
+
+static unsigned bit_of(enum qg_aspect a)
+{
+    assert(a && !((unsigned)a & ((unsigned)a - 1)));
+    return (unsigned)__builtin_ctz((unsigned)a);
+}
+
+const char *qg_aspect_word(enum qg_aspect a) { return aspect_text[bit_of(a)].word; }
+
+/* --- finding --- */
+
+qg_status qg_format_named(qg_ctx *ctx, const char *name, const qg_format **out)
+{
+    char near[QG_SUGGEST_TEXT];
+    qg_suggest s = qg_suggest_for(name);
+    for (const qg_format *const *f = qg_formats; *f; f++) {
+        if (strcmp((*f)->name, name) == 0) {
+            *out = *f;
+            return QG_OK;
+        }
+        qg_suggest_try(&s, (*f)->name);
+    }
+    return qg_fail(ctx, QG_ECONFIG,
+                   "format '%s': no such format, expected one of `qg list formats`%s",
+                   name, qg_suggest_text(&s, near));
+}
+
+/* "int or float" */
+static const char *list_words(qg_arena *a, const char *const *word)
+{
+    const char *text = word[0];
+    for (size_t i = 1; word[i] && text; i++)
+        text = qg_arena_printf(a, "%s%s%s", text, word[i + 1] ? ", " : " or ", word[i]);
+    return text ? text : "";
+}
+
+static qg_status choose(qg_export *e, size_t k, const char *word)
+{
+    char near[QG_SUGGEST_TEXT];
+    const char *const *choice = e->format->choice[k];
+    e->option[k] = choice ? choice[0] : NULL;
+    if (!word)
+        return QG_OK;
+    if (!choice)
+        return qg_fail(e->ctx, QG_ECONFIG, "format '%s': has no option '%s'",
+                       e->format->name, option_word[k]);
+    qg_suggest s = qg_suggest_for(word);
+    for (size_t i = 0; choice[i]; i++) {
+        if (strcmp(choice[i], word) == 0) {
+            e->option[k] = choice[i];
+            return QG_OK;
+        }
+        qg_suggest_try(&s, choice[i]);
+    }
+    return qg_fail(e->ctx, QG_ECONFIG, "format '%s': %s '%s', expected %s%s",
+                   e->format->name, option_word[k], word, list_words(e->arena, choice),
+                   qg_suggest_text(&s, near));
+}
+
+qg_status qg_export_begin(qg_export *e, const char *format,
+                          const char *const option[QG_N_FORMAT_OPTION])
+{
+    QG_TRY(qg_format_named(e->ctx, format, &e->format));
+    if (!e->format->build)
+        return qg_fail(e->ctx, QG_EUNSUPPORTED,
+                       "format '%s': can only be imported, expected one that `qg list "
+                       "formats` exports",
+                       format);
+    e->arena = qg_arena_new(e->ctx->alloc);
+    if (!e->arena)
+        return qg_nomem(e->ctx);
+    qg_status s = QG_OK;
+    for (size_t k = 0; k < QG_N_FORMAT_OPTION && s == QG_OK; k++)
+        s = choose(e, k, option ? option[k] : NULL);
+    if (s != QG_OK)
+        qg_export_end(e);
+    return s;
+}
+
+void qg_export_end(qg_export *e)
+{
+    qg_graph_free(e->graph);
+    qg_arena_free(e->arena);
+    e->graph = NULL;
+    e->arena = NULL;
+}
+
+/* --- what is lost --- */
+
+static bool changes_results(const qg_tqc *t, enum qg_aspect a)
+{
+    const unsigned record = QG_SAYS_POWER_OF_2 | QG_SAYS_SHARING | QG_SAYS_DERIVED |
+                            QG_SAYS_SILENT | QG_SAYS_STATE;
+    return t && !qg_tqc_is_constant(t) && !(record & a);
+}
+
+static qg_status add_loss(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
+                          const char *text)
+{
+    qg_loss l = { t, aspect, changes_results(t, aspect), text };
+    return text ? qg_vec_push(e->ctx, e->arena, &e->loss, l) : qg_nomem(e->ctx);
+}
+
+qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
+                         const char *fmt, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    QG_TRY(add_loss(e, aspect, t, qg_arena_strdup(e->arena, text)));
+    if (aspect & (QG_SAYS_BITS | QG_SAYS_RANGE))
+        e->loss.at[e->loss.n - 1].computes = false;
+    return QG_OK;
+}
+
+qg_status qg_export_wrote(qg_export *e, const char *path)
+{
+    const char *copy = qg_arena_strdup(e->arena, path);
+    return copy ? qg_vec_push(e->ctx, e->arena, &e->file, copy) : qg_nomem(e->ctx);
+}
+
+/* Whether [qmin, qmax] are all codes of its bits, signed or not. */
+static bool full_range(const qg_scheme *s)
+{
+    int64_t codes = INT64_C(1) << s->bits;
+    return s->qmax - s->qmin == codes - 1 && (s->qmin == 0 || s->qmin == -codes / 2);
+}
+
+static uint32_t scheme_aspects(const qg_tqc *t, qg_rounding usual)
+{
+    const qg_scheme *s = &t->scheme;
+    qg_qparam p = qg_tqc_param(t);
+    uint32_t used = 0;
+    used |= s->policy & QG_PER_CHANNEL ? QG_SAYS_PER_CHANNEL : 0u;
+    used |= s->policy & QG_BLOCK ? QG_SAYS_BLOCK : 0u;
+    used |= s->policy & QG_DYNAMIC ? QG_SAYS_DYNAMIC : 0u;
+    used |=
+        s->policy & QG_POWER_OF_2 && s->policy & QG_LINEAR ? QG_SAYS_POWER_OF_2 : 0u;
+    used |= s->rounding != usual ? QG_SAYS_ROUNDING : 0u;
+    if (s->policy & QG_FLOATING)
+        return used | QG_SAYS_FLOATING;
+    used |= full_range(s) ? 0u : QG_SAYS_RANGE;
+    used |= s->bits & (s->bits - 1) ? QG_SAYS_BITS : 0u;
+    for (size_t c = 0; p.offset && c < p.n; c++)
+        used |= p.offset[c] ? QG_SAYS_OFFSET : 0u;
+    return used;
+}
+
+uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual)
+{
+    switch (t->state) {
+    case QG_TQC_FP32:
+    case QG_TQC_SOI:
+    case QG_NTQC_STATE:
+        return 0;
+    case QG_TQC_OVERLAPPED:
+        return QG_SAYS_SILENT;
+    case QG_TQC_INITIAL:
+    case QG_TQC_PASSIVE_INIT:
+    case QG_TQC_DEACTIVATED:
+    case QG_TQC_DEQUANTIZED:
+        return QG_SAYS_STATE;
+    case QG_TQC_ACTIVATED:
+    case QG_TQC_BAKED:
+    case QG_TQC_PASSIVE:
+    case QG_TQC_PASSIVE_BAKED:
+        break;
+    }
+    uint32_t used = scheme_aspects(t, usual);
+    used |= t->derive != QG_DERIVE_NONE ? QG_SAYS_DERIVED : 0u;
+    return used | (qg_tqc_root(t) != t ? QG_SAYS_SHARING : 0u);
+}
+
+/* INTERNAL endpoints are not for other tools to know: nothing is lost. */
+static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
+{
+    uint32_t lost = qg_tqc_aspects(t, e->format->rounding) & ~e->format->says;
+    if (t->visibility == QG_EXPORT_INTERNAL)
+        return QG_OK;
+    if (lost & QG_SAYS_ROUNDING)
+        QG_TRY(qg_export_lose(e, QG_SAYS_ROUNDING, t,
+                              "rounding %s where its readers have %s",
+                              qg_rounding_name((qg_rounding)t->scheme.rounding),
+                              qg_rounding_name(e->format->rounding)));
+    lost &= ~(uint32_t)QG_SAYS_ROUNDING;
+    for (unsigned bit = 0; bit < QG_N_ASPECT; bit++)
+        if (lost >> bit & 1u)
+            QG_TRY(add_loss(e, (enum qg_aspect)(1u << bit), t, aspect_text[bit].lost));
+    return QG_OK;
+}
+
+/* Of the whole model first. */
+static int by_endpoint(const void *a, const void *b)
+{
+    const qg_loss *p = a, *q = b;
+    int64_t i = p->tqc ? (int64_t)p->tqc->id : -1,
+            j = q->tqc ? (int64_t)q->tqc->id : -1;
+    int ids = (i > j) - (i < j),
+        kinds = (p->aspect > q->aspect) - (p->aspect < q->aspect);
+    return ids ? ids : kinds ? kinds : strcmp(p->text, q->text);
+}
+
+static qg_status refuse(qg_export *e)
+{
+    char at[QG_ENDPOINT_TEXT];
+    const qg_loss *l = &e->loss.at[0];
+    const char *where = l->tqc ? qg_tqc_text(l->tqc, at) : "the model";
+    size_t more = e->loss.n - 1;
+    return qg_fail(e->ctx, QG_EUNSUPPORTED,
+                   "export: %s: format '%s' cannot say %s: %s (and %zu more), expected "
+                   "none with --strict",
+                   where, e->format->name, qg_aspect_word(l->aspect), l->text, more);
+}
+
+qg_status qg_export_run(qg_export *e, bool strict)
+{
+    assert(e->format && e->format->build && e->format->write);
+    QG_TRY(e->format->build(e));
+    for (size_t i = 0; i < e->quant->tqc.n; i++)
+        QG_TRY(lose_unsaid(e, e->quant->tqc.at[i]));
+    if (e->loss.n)
+        qsort(e->loss.at, e->loss.n, sizeof *e->loss.at, by_endpoint);
+    if (strict && e->loss.n)
+        return refuse(e);
+    return e->format->write(e);
+}
+
+/* --- the other way --- */
+
+qg_status qg_import_graph(qg_import *i, const char *path)
+{
+    assert(!i->graph);
+    QG_TRY(qg_onnx_import(i->ctx, path, NULL, &i->graph));
+    return qg_infer(i->graph, NULL, 0);
+}
+
+qg_status qg_format_import(qg_import *i, const char *format)
+{
+    const qg_format *f;
+    QG_TRY(qg_format_named(i->ctx, format, &f));
+    if (!f->import)
+        return qg_fail(i->ctx, QG_EUNSUPPORTED,
+                       "format '%s': can only be exported, expected one that `qg list "
+                       "formats` imports",
+                       format);
+    if (f->needs_model && !i->model)
+        return qg_fail(i->ctx, QG_ECONFIG,
+                       "format '%s': has no graph of its own, expected --model "
+                       "MODEL.onnx",
+                       format);
+    if (!f->needs_model && i->model)
+        return qg_fail(i->ctx, QG_ECONFIG,
+                       "format '%s': has its graph in the file, expected no --model",
+                       format);
+    qg_status s = f->import(i);
+    assert(s != QG_OK || (i->graph && i->quant && i->quant->graph == i->graph));
+    if (s != QG_OK) {
+        qg_graph_free(i->graph);
+        i->graph = NULL;
+    }
+    return s;
+}

@@ -1,0 +1,178 @@
+/* format.h -- what other runtimes read: one table of formats, one .c file for each.
+ *
+ * A format is a row {name, what it can say, build, write, import}.  Adding one is a
+ * file with a `const qg_format` and a line in formats.def; verbs, options, listings and
+ * reports follow from the row.
+ *
+ * Export   build   makes everything in memory and finds every loss; writes nothing
+ *          (here)  --strict refuses when something is lost
+ *          write   puts the files in place, complete or not at all
+ * Import   the other way: a float graph with TQCs, as a snapshot has them.
+ * Loss     a qg_aspect is something a TQC says.  Aspects that an endpoint uses and the
+ *          format's `says` lacks become rows of the loss report by themselves; a
+ *          format adds what only it knows by qg_export_lose.
+ * Order    rows by endpoint id, then aspect; equal snapshots and options give equal
+ *          bytes
+ * Source   spec/peers.md 4, spec/ppq.md 10
+ *
+ * What an endpoint uses (qg_tqc_aspects), by its state:
+ *
+ *     ACTIVATED, BAKED, PASSIVE, PASSIVE_BAKED   its scheme; SHARING unless it is its
+ *                                                own root; DERIVED for a bias
+ *     OVERLAPPED                                 SILENT
+ *     INITIAL, PASSIVE_INIT, off                 STATE
+ *     FP32, SOI                                  nothing: absence says it
+ *
+ * A whole format, for a tool that reads one symmetric scale per tensor:
+ *
+ *     static qg_status build(qg_export *e) { ... e->built = text; return QG_OK; }
+ *     static qg_status write(qg_export *e) { ... return qg_export_wrote(e, e->path); }
+ *     const qg_format qg_format_scales = { .name = "scales", .suffix = ".txt",
+ *         .summary = "one scale per tensor", .says = QG_SAYS_SILENT,
+ *         .build = build, .write = write };
+ *
+ * and its report names every per-channel weight, offset and shared scale.
+ *
+ *     qg_export e = { .ctx = ctx, .quant = q, .info = &info, .path = path };
+ *     QG_TRY(qg_export_begin(&e, "onnx-qdq", NULL));
+ *     s = qg_export_run(&e, strict);             // then read e.loss and e.file
+ *     qg_export_end(&e);                          // in any case */
+#ifndef QG_ENGINE_FORMATS_FORMAT_H
+#define QG_ENGINE_FORMATS_FORMAT_H
+
+#include "engine/snapshot/quant_json.h"
+
+/* clang-format off */
+#define QG_ASPECT_MAP(X)  /* id, word, what is lost when a format cannot say it */ \
+    X(PER_CHANNEL, "per-channel", "one scale per channel")                     \
+    X(BLOCK,       "block",       "one scale per block")                       \
+    X(OFFSET,      "offset",      "an offset that is not 0")                   \
+    X(RANGE,       "range",       "limits narrower than those of the type")    \
+    X(BITS,        "bits",        "a width for which there is no type")        \
+    X(FLOATING,    "floating",    "a floating-point grid")                     \
+    X(DYNAMIC,     "dynamic",     "a scale that is found at run time")         \
+    X(POWER_OF_2,  "power-of-2",  "that scales are powers of two")             \
+    X(ROUNDING,    "rounding",    "another rounding than the format's")        \
+    X(SHARING,     "sharing",     "with whom the scale is shared")             \
+    X(DERIVED,     "derived",     "that the scale is input x weight")          \
+    X(SILENT,      "silent",      "that another endpoint rounds in its place") \
+    X(STATE,       "state",       "an endpoint that is switched off or waits") \
+    X(ENDPOINT,    "endpoint",    "that the endpoint rounds at all")
+/* clang-format on */
+
+enum {
+#define X(id, word, lost) QG_ASPECT_BIT_##id,
+    QG_ASPECT_MAP(X)
+#undef X
+        QG_N_ASPECT
+};
+/* Masks: what a format says, what an endpoint uses. */
+#define X(id, word, lost) QG_SAYS_##id = 1u << QG_ASPECT_BIT_##id,
+enum qg_aspect { QG_ASPECT_MAP(X) };
+#undef X
+
+/* Options of formats; a format lists the words that it takes. */
+#define QG_FORMAT_OPTION_MAP(X) X(WEIGHTS, "weights") X(PLACEMENT, "placement")
+enum qg_format_option {
+#define X(id, word) QG_FORMAT_##id,
+    QG_FORMAT_OPTION_MAP(X)
+#undef X
+        QG_N_FORMAT_OPTION
+};
+
+typedef struct qg_export qg_export;
+typedef struct qg_import qg_import;
+
+/* A row; static and immutable. */
+typedef struct qg_format {
+    const char *name;     /* "onnx-qdq" */
+    const char *suffix;   /* of the file, for people: ".onnx", ".xml + .bin" */
+    const char *summary;  /* one line */
+    uint32_t says;        /* of qg_aspect */
+    qg_rounding rounding; /* how its readers round; 0 is half-even */
+    /* The words of each option, ending with NULL, the default first; NULL: the format
+     * does not have the option. */
+    const char *const *choice[QG_N_FORMAT_OPTION];
+    qg_status (*build)(qg_export *e); /* NULL: not exported */
+    qg_status (*write)(qg_export *e);
+    qg_status (*import)(qg_import *i); /* NULL: not imported */
+    bool needs_model;                  /* import: the file has no graph of its own */
+} qg_format;
+
+/* One thing that the file will not say. */
+typedef struct qg_loss {
+    const qg_tqc *tqc;     /* whose; NULL: of the whole model */
+    enum qg_aspect aspect; /* one bit */
+    bool computes;         /* the runtime will compute something else */
+    const char *text;      /* in the export's arena */
+} qg_loss;
+
+/* One export.  Set the first four, then begin, run, end. */
+struct qg_export {
+    qg_ctx *ctx;
+    const qg_quant *quant; /* graph and TQCs: read, never changed */
+    const qg_snapshot_info *info;
+    const char *path; /* of the file; others go beside it */
+
+    const qg_format *format;                /* by begin */
+    const char *option[QG_N_FORMAT_OPTION]; /* a word of choice, or NULL: not taken */
+    qg_arena *arena;                        /* dies with the export */
+    qg_graph *graph;      /* for build to leave to write; freed by end; may be NULL */
+    void *built;          /* the same for anything else, in the arena */
+    QG_VEC(qg_loss) loss; /* sorted when run returns */
+    QG_VEC(const char *) file; /* paths written, in the arena */
+};
+
+/* One import.  graph is freed when the importer fails; quant lies in its arena.  info
+ * is zeroed and may be filled. */
+struct qg_import {
+    qg_ctx *ctx;
+    const char *path;  /* the file in the format */
+    const char *model; /* --model; NULL unless the format needs one */
+    qg_graph *graph;   /* canonical enough to run: inferred, verified */
+    qg_quant *quant;
+    qg_snapshot_info info;
+};
+
+extern const qg_format *const qg_formats[]; /* ends with NULL */
+
+/* QG_ECONFIG with the nearest name. */
+QG_NODISCARD qg_status qg_format_named(qg_ctx *ctx, const char *name,
+                                       const qg_format **out);
+
+/* Finds the format and checks the words of its options; option NULL: all defaults, as
+ * for entries that are NULL.  QG_ECONFIG for a word or an option that the format does
+ * not have, QG_EUNSUPPORTED for a format that is only imported.  After a failure there
+ * is nothing to end. */
+QG_NODISCARD qg_status qg_export_begin(qg_export *e, const char *format,
+                                       const char *const option[QG_N_FORMAT_OPTION]);
+
+/* Builds, collects the losses, writes.  strict: QG_EUNSUPPORTED when anything is lost,
+ * naming the first and their number, and nothing is written. */
+QG_NODISCARD qg_status qg_export_run(qg_export *e, bool strict);
+void qg_export_end(qg_export *e); /* safe twice */
+
+/* For build: one more loss; t NULL for the whole model.  The text says what is lost and
+ * what stands in its place.  Bits and limits that a format reports itself count as kept
+ * by the values. */
+QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
+                                      const qg_tqc *t, const char *fmt, ...)
+    QG_PRINTF(4, 5);
+
+/* For write: remembers a path for the report (copied). */
+QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);
+
+/* What of the map an endpoint uses, by its state and scheme, for a format that rounds
+ * by `usual`; 0 for FP32 and SOI. */
+uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual);
+
+const char *qg_aspect_word(enum qg_aspect a); /* "per-channel"; one bit (asserted) */
+
+/* For import: the ONNX model at `path`, inferred, in i->graph. */
+QG_NODISCARD qg_status qg_import_graph(qg_import *i, const char *path);
+
+/* Reads i->path in that format.  QG_ECONFIG when a model is needed and missing, or
+ * given and not needed; QG_EUNSUPPORTED for a format that is only exported. */
+QG_NODISCARD qg_status qg_format_import(qg_import *i, const char *format);
+
+#endif

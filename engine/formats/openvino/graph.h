@@ -1,0 +1,63 @@
+/* graph.h -- a snapshot as a float graph in which FakeQuantize says what is
+ * rounded: what both files of OpenVINO are written from, and back again.
+ *
+ * Activations  a FakeQuantize behind an output that rounds, in front of an input that
+ *              rounds; inputs that read one value on one grid share it
+ * Constants    of at most 8 bits, linear, static, per tensor or channel: int8 or uint8
+ *              codes behind a DequantizeLinear (IR: Convert, Subtract where a zero
+ *              point is not 0, Multiply), as NNCF ships them.  Wider ones hold the
+ *              values of their grid, and a FakeQuantize names it.  Clip limits and
+ *              other bounds are given their value only.
+ *              With weights "float" all are clamped to the ends of the grid, otherwise
+ *              as trained, and a FakeQuantize rounds them.
+ * Levels       qmax - qmin + 1; constants with levels that OpenVINO has no integer
+ *              kernels for (7 bits, 6 bits) get the next that it has, with their step
+ * Names        a value keeps its name, unless it is an output of the graph: then the
+ *              rounded value has it.  New nodes are called as NNCF does,
+ *              "conv1/fq_weights_1", "relu1/fq_output_0".
+ * Order        topological; nothing that no output needs (constants too)
+ * Source       spec/algorithms.md 1.8, 2.2 to 2.6; MQBench's defects mended: weights
+ *              are clamped, only constants are widened, per-channel limits take the
+ *              rank of what they limit, dead initializers do not reach the file
+ *
+ * Why codes: the CPU plugin folds a FakeQuantize of a constant as rint(x * isc + ish) *
+ * osc + osh in float32.  Of weights on their grid 42 % come out as code * scale, the
+ * others a last bit beside it, zeros as -9e-7; sums that are exact ties then round
+ * either way.  Convert, Subtract, Multiply it folds to code * scale with one rounding,
+ * all of them; then every convolution of eight models under four backends has our codes
+ * (117 million), since it adds in the order of our kernels.  Its integer kernels want
+ * weights without zero points: codes 0 to 255 around 128 are written as signed ones.
+ *
+ * Product with codes: outside of those kernels the plugin takes MatMul weights for
+ * compressed ones and rounds the other operand to int8 in groups of 32, which nobody
+ * asked for.  DYNAMIC_QUANTIZATION_GROUP_SIZE: 0 switches that off; IR says it in its
+ * runtime_options, a reader of the ONNX file sets it.
+ * Both measured with OpenVINO 2026.4.1.
+ *
+ * What neither can say is reported per endpoint and stays in float. */
+#ifndef QG_ENGINE_FORMATS_OPENVINO_GRAPH_H
+#define QG_ENGINE_FORMATS_OPENVINO_GRAPH_H
+
+#include "engine/formats/format.h"
+
+#define QG_OPENVINO_DOMAIN "org.openvinotoolkit"
+
+/* Of ai.onnx: the first in which DequantizeLinear has an axis. */
+enum { QG_OPENVINO_OPSET = 13 };
+
+/* What the files say of an endpoint without further report. */
+#define QG_OPENVINO_SAYS                                                               \
+    (QG_SAYS_PER_CHANNEL | QG_SAYS_OFFSET | QG_SAYS_RANGE | QG_SAYS_BITS |             \
+     QG_SAYS_ENDPOINT)
+
+/* Makes e->graph; losses go to e.  The snapshot stays as it is.  Nodes that were there
+ * keep their opset; DequantizeLinear has at least QG_OPENVINO_OPSET. */
+QG_NODISCARD qg_status qg_openvino_graph(qg_export *e);
+
+/* FakeQuantize, by its traits and name. */
+bool qg_is_fake_quantize(const qg_op *op);
+
+/* DequantizeLinear of ai.onnx whose codes are a constant. */
+bool qg_is_dequantized_constant(const qg_node *n);
+
+#endif

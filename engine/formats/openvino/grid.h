@@ -1,0 +1,51 @@
+/* grid.h -- the grid of an endpoint as the limits of a FakeQuantize, and back.
+ *
+ *     low[c] = (qmin - offset[c]) scale[c],  high[c] = (qmax - offset[c]) scale[c],
+ *     levels = qmax - qmin + 1                                 (openvino_fq.h)
+ *
+ * Reading back takes the nearest code for zero, then the scale that gives both limits
+ * again: within one unit in the last place of the one that was written.  Codes have no
+ * names in a FakeQuantize, so by convention
+ *
+ *     2^b levels, zero in the middle          [-2^(b-1), 2^(b-1) - 1] symmetric
+ *     2^b - 1 levels, zero in the middle      [-2^(b-1) + 1, 2^(b-1) - 1] symmetric
+ *     zero at the low end                     [0, levels - 1] symmetric
+ *     otherwise                               [0, levels - 1] asymmetric
+ *
+ * with the fewest bits b that hold the levels.  Source: spec/algorithms.md 2.2, 2.4. */
+#ifndef QG_ENGINE_FORMATS_OPENVINO_GRID_H
+#define QG_ENGINE_FORMATS_OPENVINO_GRID_H
+
+#include "engine/number/openvino_fq.h"
+#include "engine/quant/fake.h"
+
+/* More levels are no integer grid that OpenVINO computes with. */
+enum { QG_OPENVINO_LEVELS = QG_LEVELS };
+
+/* Input limits, which are the output limits too. */
+typedef struct qg_openvino_limits {
+    int32_t levels;    /* 2 to QG_OPENVINO_LEVELS */
+    int axis;          /* along which they differ; -1: n is 1 */
+    size_t n;          /* 1, or one per channel */
+    float *low, *high; /* [n] the tensor's unit; low <= 0 <= high, low < high */
+} qg_openvino_limits;
+
+/* The limits of a linear static grid per tensor or channel (asserted), in the arena.
+ * QG_ECONFIG for more levels than there may be; `what` is named in messages. */
+QG_NODISCARD qg_status qg_openvino_limits_of(qg_ctx *ctx, const char *what,
+                                             const qg_scheme *s, const qg_qparam *p,
+                                             qg_arena *a, qg_openvino_limits *out);
+
+/* The other way; *p lies in the arena.
+ * QG_EUNSUPPORTED when the limits are no grid with a code for zero: not finite, in the
+ * wrong order, zero outside or more than a hundredth of a step beside every code. */
+QG_NODISCARD qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
+                                           const qg_openvino_limits *l, qg_arena *a,
+                                           qg_scheme *s, qg_qparam *p);
+
+/* A symmetric grid of constants, widened to levels for which OpenVINO has integer
+ * kernels: the same step, codes of 4, 8 or 16 bits.  Those that have such levels and
+ * grids with offsets stay.  Source: spec/algorithms.md 1.8 (half range), 2.3 rule 1. */
+qg_scheme qg_openvino_widened(const qg_scheme *s);
+
+#endif

@@ -1,0 +1,79 @@
+/* ir.h -- OpenVINO's own model file: layers with numbered ports and edges in
+ * XML, constants in a binary beside it.  Private to engine/formats/openvino.
+ *
+ * openvino_ir.c      layers in memory, the two files, the format's row
+ * openvino_layers.c  what each operator of ONNX is in layers: one table
+ * openvino_windows.c, openvino_quantizers.c   rows of it that need more
+ *
+ * Shapes    all known; what inference can tell ahead (shape arithmetic) is a constant
+ * Ports     a layer's inputs are ports 0 .. n_in - 1, its outputs follow
+ * Names     a layer is called as its node; a port carries the name of its value
+ * Source    OpenVINO documentation, "Operation sets" and "OpenVINO IR format"
+ *
+ *     qg_ir_source x, y;
+ *     QG_TRY(qg_ir_value(ir, n->in[0], &x));
+ *     qg_ir_layer l = { .name = n->name, .type = "ReLU", .opset = "opset1",
+ *                       .in = &x, .n_in = 1, .out = &n->out[0]->type, .n_out = 1 };
+ *     QG_TRY(qg_ir_add(ir, &l, &y)); */
+#ifndef QG_ENGINE_FORMATS_OPENVINO_IR_H
+#define QG_ENGINE_FORMATS_OPENVINO_IR_H
+
+#include "engine/formats/format.h"
+
+/* An output of a layer. */
+typedef struct qg_ir_source {
+    uint32_t layer, port; /* port counts outputs from 0 */
+} qg_ir_source;
+
+/* All borrowed by qg_ir_add, which copies the arrays into the arena. */
+typedef struct qg_ir_layer {
+    const char *name, *type, *opset;
+    const char *data;          /* attributes of <data>, escaped; NULL: none */
+    const qg_tensor *constant; /* Const: its value */
+    size_t offset;             /* Const: bytes into the binary */
+    const qg_ir_source *in;
+    uint32_t n_in, n_out;
+    const qg_tensor *out;     /* [n_out] types and dims, known */
+    const char *const *named; /* [n_out] tensor names, NULL: none; or NULL */
+} qg_ir_layer;
+
+/* A document under construction. */
+typedef struct qg_ir {
+    qg_ctx *ctx;
+    qg_arena *arena;
+    qg_graph *g; /* the export's own; nodes and values stay as they are */
+    const qg_tensor *const *known; /* [values] what inference can tell; NULL: not */
+    qg_ir_source *of_value;        /* [values] layer QG_NONE: not placed yet */
+    QG_VEC(qg_ir_layer) layer;     /* every source before its readers */
+    size_t bytes;                  /* of the binary so far */
+} qg_ir;
+
+/* Appends a layer; *out is its first output.  QG_EUNSUPPORTED for an output whose dims
+ * are not known or whose type IR lacks. */
+QG_NODISCARD qg_status qg_ir_add(qg_ir *ir, const qg_ir_layer *l, qg_ir_source *out);
+
+/* Where the value of a slot comes from; constants become layers when first asked for.
+ * v is not NULL and, unless constant, was bound. */
+QG_NODISCARD qg_status qg_ir_value(qg_ir *ir, const qg_value *v, qg_ir_source *out);
+
+/* Readers of v get this. */
+void qg_ir_bind(qg_ir *ir, const qg_value *v, qg_ir_source s);
+
+/* t is borrowed until the files are written. */
+QG_NODISCARD qg_status qg_ir_constant(qg_ir *ir, const char *name, const qg_tensor *t,
+                                      qg_ir_source *out);
+
+/* Constants that ONNX has as attributes: vectors, or scalars when n is 0. */
+QG_NODISCARD qg_status qg_ir_i64(qg_ir *ir, const char *name, size_t n,
+                                 const int64_t *x, qg_ir_source *out);
+QG_NODISCARD qg_status qg_ir_f32(qg_ir *ir, const char *name, size_t n, const float *x,
+                                 qg_ir_source *out);
+
+/* The value of a constant slot, known ahead; NULL when only data can tell. */
+const qg_tensor *qg_ir_known(const qg_ir *ir, const qg_value *v);
+
+/* openvino_layers.c: the layers of a node, outputs bound.  QG_EUNSUPPORTED names node,
+ * operator and what cannot be said. */
+QG_NODISCARD qg_status qg_ir_node(qg_ir *ir, const qg_node *n);
+
+#endif

@@ -1,0 +1,128 @@
+/* windows.c -- convolutions and pools as layers of OpenVINO IR. */
+#include "engine/formats/openvino/layers.h"
+
+#include <assert.h>
+
+enum { SPATIAL = QG_MAX_RANK - 2 };
+
+/* strides, dilations and pads of `count` spatial axes as attributes. */
+static const char *window_text(qg_ir *ir, const qg_node *n, size_t count, bool dilates)
+{
+    static const char *const onnx[] = { "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID",
+                                        NULL };
+    static const char *const words[] = { "explicit", "same_upper", "same_lower",
+                                         "valid" };
+    int64_t stride[SPATIAL], dilation[SPATIAL], pad[2 * SPATIAL];
+    qg_int_bounds one = { 1, 1, INT32_MAX }, zero = { 0, INT32_MIN, INT32_MAX };
+    int automatic;
+    if (qg_attr_ints_n(ir->ctx, n, "strides", count, one, stride) != QG_OK ||
+        qg_attr_ints_n(ir->ctx, n, "dilations", count, one, dilation) != QG_OK ||
+        qg_attr_ints_n(ir->ctx, n, "pads", 2 * count, zero, pad) != QG_OK ||
+        qg_attr_choice(ir->ctx, n, "auto_pad", onnx, 0, &automatic) != QG_OK)
+        return NULL; /* prepare has read them: out of memory, or a new attribute */
+    const char *d = qg_arena_printf(ir->arena, "dilations=\"%s\" ",
+                                    qg_ir_list(ir, count, dilation));
+    return qg_arena_printf(
+        ir->arena, "strides=\"%s\" %spads_begin=\"%s\" pads_end=\"%s\" auto_pad=\"%s\"",
+        qg_ir_list(ir, count, stride), dilates && d ? d : "",
+        qg_ir_list(ir, count, pad), qg_ir_list(ir, count, pad + count),
+        words[automatic]);
+}
+
+/* Weights with the groups as an axis of their own: [G, M/G, ...]. */
+static qg_status grouped(qg_ir *ir, const qg_node *n, int64_t groups, qg_ir_source *w)
+{
+    const qg_tensor *t = &n->in[1]->type;
+    int64_t dim[QG_MAX_RANK + 1] = { groups, t->dim[0] / groups };
+    qg_tensor shape;
+    assert(groups > 1 && t->rank >= 3);
+    if (t->rank >= QG_MAX_RANK)
+        return qg_ir_refuse(ir, n, "weights of rank %d", (int)t->rank);
+    for (int32_t i = 1; i < t->rank; i++)
+        dim[i + 1] = t->dim[i];
+    qg_tensor_init(&shape, t->dtype, t->rank + 1, dim);
+    return qg_ir_reshaped(ir, n, "weights", *w, &shape, w);
+}
+
+/* y = x + bias along axis 1; without bias x is y. */
+static qg_status finish_biased(qg_ir *ir, const qg_node *n, qg_ir_layer l)
+{
+    const qg_tensor *y = &n->out[0]->type;
+    int64_t dim[QG_MAX_RANK] = { 1, y->dim[1], 1, 1, 1, 1, 1, 1 };
+    qg_ir_source in[2], bias;
+    qg_tensor t;
+    if (n->n_in < 3 || !n->in[2])
+        return qg_ir_finish(ir, n, l);
+    l.out = y;
+    l.n_out = 1;
+    QG_TRY(qg_ir_inner(ir, n, "without_bias", l, &in[0]));
+    QG_TRY(qg_ir_value(ir, n->in[2], &bias));
+    qg_tensor_init(&t, QG_F32, y->rank, dim);
+    QG_TRY(qg_ir_reshaped(ir, n, "bias", bias, &t, &in[1]));
+    return qg_ir_finish(ir, n, qg_ir_layer_of(&qg_ir_add_row, QG_IR_NUMPY, in, 2));
+}
+
+/* Groups are an axis of the weights there, and the layer has another name. */
+qg_status qg_ir_convolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[2];
+    int64_t groups;
+    size_t spatial = (size_t)n->in[1]->type.rank - 2;
+    QG_TRY(qg_ir_inputs(ir, n, 2, in));
+    QG_TRY(qg_attr_int(ir->ctx, n, "group", 1, &groups));
+    const char *data = window_text(ir, n, spatial, true);
+    if (!data)
+        return qg_nomem(ir->ctx);
+    if (groups > 1)
+        QG_TRY(grouped(ir, n, groups, &in[1]));
+    const char *type =
+        groups > 1 ? qg_arena_printf(ir->arena, "Group%s", r->type) : r->type;
+    return type ? finish_biased(ir, n,
+                                (qg_ir_layer){ .type = type,
+                                               .opset = r->opset,
+                                               .data = data,
+                                               .in = in,
+                                               .n_in = 2 })
+                : qg_nomem(ir->ctx);
+}
+
+/* Weights are [in, out / group, ...] in both; the grouped form has [group, ...] in
+ * front. */
+qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    static const qg_ir_row transposed = { .type = "ConvolutionBackpropData",
+                                          .opset = "opset1" };
+    (void)r;
+    if (qg_attr_has(n, "output_shape") || qg_attr_has(n, "output_padding"))
+        return qg_ir_refuse(ir, n, "output_shape or output_padding, expected neither");
+    return qg_ir_convolution(ir, n, &transposed);
+}
+
+/* Means leave padding out unless count_include_pad says otherwise; the row of means
+ * is told by its data. */
+qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[1];
+    int64_t ceil, count_pad, kernel[2 * QG_MAX_RANK], dilation[2 * QG_MAX_RANK];
+    size_t spatial = (size_t)n->in[0]->type.rank - 2, count;
+    QG_TRY(qg_ir_inputs(ir, n, 1, in));
+    QG_TRY(qg_ir_ints(ir, n, "dilations", UINT32_MAX, &count, dilation));
+    for (size_t i = 0; i < count; i++)
+        if (dilation[i] != 1)
+            return qg_ir_refuse(ir, n, "dilations, expected none");
+    if (n->n_out > 1 && n->out[1])
+        return qg_ir_refuse(ir, n, "indices of maxima, expected none");
+    QG_TRY(qg_ir_ints(ir, n, "kernel_shape", UINT32_MAX, &count, kernel));
+    QG_TRY(qg_attr_int(ir->ctx, n, "ceil_mode", 0, &ceil));
+    QG_TRY(qg_attr_int(ir->ctx, n, "count_include_pad", 0, &count_pad));
+    const char *window = window_text(ir, n, spatial, false);
+    const char *exclude = count_pad ? "exclude-pad=\"false\"" : "exclude-pad=\"true\"";
+    const char *data =
+        window ? qg_arena_printf(ir->arena, "%s kernel=\"%s\" rounding_type=\"%s\" %s",
+                                 window, qg_ir_list(ir, spatial, kernel),
+                                 ceil ? "ceil" : "floor", r->data ? exclude : "")
+               : NULL;
+    if (!data)
+        return qg_nomem(ir->ctx);
+    return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
+}

@@ -1,0 +1,599 @@
+/* qdq.c -- the format onnx-qdq: a float graph with QuantizeLinear and
+ * DequantizeLinear exactly where the simulation rounds.
+ *
+ *   output that rounds   node -> v_float -> [Clip] -> Q -> DQ -> v -> readers
+ *   input that rounds    v -> [Clip] -> Q -> DQ -> this reader; not when the producer
+ *                        rounds v to the same grid already: rounding twice is rounding
+ *   constant             codes -> DQ; weights also values -> Q -> DQ (float)
+ *   bias                 int32 codes -> DQ, scale as derived: input x weight
+ *   OVERLAPPED           nothing: the target fuses there
+ *   what ONNX cannot say constants as float values on their grid; else nothing, and a
+ *                        loss
+ *
+ * Clip comes before Q where the type has more codes than the scheme: then the codes are
+ * those of the scheme.  Endpoints of one group share one scale initializer.
+ *
+ * Placement: ort gives every reader a DQ of its own (onnxruntime#12860) and is guarded
+ * against its optimizer (onnx_qdq_runtime.c); trt and openvino share a DQ, as OpenVINO
+ * makes a FakeQuantize only then; trt refuses what TensorRT refuses. */
+#include "engine/formats/qdq/qdq.h"
+
+#include <assert.h>
+
+#include "engine/formats/format.h"
+#include "engine/onnx/export.h"
+#include "engine/formats/quantizers.h"
+#include "engine/ir/edit.h"
+#include "engine/ir/upgrade.h"
+
+static const char *const weights[] = { "int", "float", NULL };
+static const char *const placements[] = { [QG_PLACE_ORT] = "ort",
+                                          [QG_PLACE_TRT] = "trt",
+                                          [QG_PLACE_OPENVINO] = "openvino",
+                                          NULL };
+
+/* A value on a grid, made once for all readers that want the same. */
+typedef struct made {
+    const qg_tqc *tqc;
+    qg_value *value; /* dequantized */
+    struct made *next;
+} made;
+
+/* Scale and zero point of a root. */
+typedef struct grid_values {
+    qg_value *scale, *zero;
+    qg_dtype code;
+} grid_values;
+
+typedef struct builder {
+    qg_export *e;
+    qg_ctx *ctx;
+    qg_graph *g; /* a copy; its nodes have the ids of the original's */
+    const qg_quant *quant;
+    enum qg_placement place;
+    bool float_weights, is_unsigned; /* the latter: int8 activations */
+    int64_t opset;
+    made **made;             /* [values of the original] */
+    const qg_tqc **producer; /* [values of the original] who rounded it; NULL: nobody */
+    grid_values *grid;       /* [TQCs], of roots */
+    QG_VEC(qg_onnx_annotation) annotation;
+} builder;
+
+/* --- small parts --- */
+
+/* "<stem><suffix>", with a number behind it when that is taken. */
+static qg_status add_value(builder *b, const char *stem, const char *suffix,
+                           qg_value **out)
+{
+    const char *name = qg_arena_printf(b->g->arena, "%s%s", stem, suffix);
+    if (!name)
+        return qg_nomem(b->ctx);
+    if (qg_graph_value(b->g, name))
+        return qg_graph_add_prefixed(b->g, name, out);
+    return qg_graph_add_value(b->g, name, out);
+}
+
+static qg_status add_constant(builder *b, const char *stem, const char *suffix,
+                              const qg_tensor *t, qg_value **out)
+{
+    qg_value *v;
+    qg_tensor *copy;
+    QG_TRY(qg_tensor_clone(b->ctx, b->g->arena, t, &copy));
+    QG_TRY(add_value(b, stem, suffix, &v));
+    QG_TRY(qg_edit_make_constant(b->g, v, copy));
+    *out = v;
+    return QG_OK;
+}
+
+static qg_status add_node(builder *b, const char *op, const qg_node_spec *like)
+{
+    qg_node *n;
+    qg_node_spec spec = *like;
+    spec.op = qg_op_find(b->ctx->registry, NULL, op, b->opset);
+    spec.opset = b->opset;
+    if (!spec.op)
+        return qg_fail(b->ctx, QG_EUNSUPPORTED, "export: opset %lld has no %s",
+                       (long long)b->opset, op);
+    return qg_graph_add_node(b->g, &spec, &n);
+}
+
+/* axis and block_size as far as the scheme has them. */
+static qg_status grid_attributes(builder *b, const qg_tqc *t, qg_node_spec *spec)
+{
+    const qg_scheme *s = &t->scheme;
+    int64_t *number = QG_NEWN(b->g->arena, 2, int64_t);
+    qg_attr *attr = QG_NEWN(b->g->arena, 2, qg_attr);
+    const char *axis = qg_intern(b->ctx, "axis"),
+               *block = qg_intern(b->ctx, "block_size");
+    if (!number || !attr || !axis || !block)
+        return qg_nomem(b->ctx);
+    number[0] = s->axis;
+    number[1] = s->block;
+    attr[0] =
+        (qg_attr){ .name = axis, .type = QG_ATTR_INT, .count = 1, .ints = number };
+    attr[1] =
+        (qg_attr){ .name = block, .type = QG_ATTR_INT, .count = 1, .ints = number + 1 };
+    spec->attr = attr;
+    spec->n_attr = s->policy & QG_BLOCK ? 2 : s->policy & QG_PER_CHANNEL ? 1 : 0;
+    return QG_OK;
+}
+
+/* --- scales --- */
+
+static qg_status make_grid(builder *b, const qg_tqc *t, qg_dtype code,
+                           const qg_tensor *x, grid_values *out)
+{
+    qg_tensor scale, zero;
+    qg_qparam p = qg_tqc_param(t);
+    const qg_value *v = qg_tqc_value(qg_tqc_root(t));
+    qg_onnx_scale_type(t, x, QG_F32, &scale);
+    scale.data = (void *)(uintptr_t)p.scale;
+    assert(qg_tensor_count(&scale) == (int64_t)p.n);
+    QG_TRY(qg_onnx_zero_points(b->ctx, b->e->arena, t, code, x, &zero));
+    QG_TRY(add_constant(b, v->name, "_scale", &scale, &out->scale));
+    QG_TRY(add_constant(b, v->name, "_zero_point", &zero, &out->zero));
+    out->code = code;
+    return QG_OK;
+}
+
+/* Members of a group share the initializers of its root, as long as they have its
+ * type. */
+static qg_status grid_of(builder *b, const qg_tqc *t, qg_dtype code, const qg_tensor *x,
+                         grid_values *out)
+{
+    grid_values *root = &b->grid[qg_tqc_root(t)->id];
+    if (!root->scale)
+        QG_TRY(make_grid(b, t, code, x, root));
+    if (root->code == code) {
+        *out = *root;
+        return QG_OK;
+    }
+    return make_grid(b, t, code, x, out);
+}
+
+static qg_status annotate(builder *b, const qg_value *v, const grid_values *grid)
+{
+    qg_onnx_annotation a = {
+        v->name,
+        {{ "SCALE_TENSOR", grid->scale->name },
+                { "ZERO_POINT_TENSOR", grid->zero->name }}
+    };
+    return qg_vec_push(b->ctx, b->e->arena, &b->annotation, a);
+}
+
+/* --- chains of nodes --- */
+
+static qg_status add_clip(builder *b, const qg_tqc *t, const char *stem, qg_value **x)
+{
+    float limit[2];
+    qg_value *in[3] = { *x }, *out;
+    qg_tensor scalar;
+    qg_tensor_scalar(&scalar, QG_F32);
+    qg_onnx_limits(t, 0, &limit[0], &limit[1]);
+    for (size_t i = 0; i < 2; i++) {
+        scalar.f32 = &limit[i];
+        QG_TRY(add_constant(b, stem, i ? "_high" : "_low", &scalar, &in[i + 1]));
+    }
+    QG_TRY(add_value(b, stem, "_clipped", &out));
+    out->type = (*x)->type;
+    *x = out;
+    return add_node(b, "Clip",
+                    &(qg_node_spec){ .in = in, .n_in = 3, .out = &out, .n_out = 1 });
+}
+
+/* The same values, by a node that keeps the kernel for codes away. */
+static qg_status add_abs(builder *b, const char *stem, qg_value **x)
+{
+    qg_value *in = *x, *out;
+    QG_TRY(add_value(b, stem, "_abs", &out));
+    out->type = in->type;
+    *x = out;
+    return add_node(b, "Abs",
+                    &(qg_node_spec){ .in = &in, .n_in = 1, .out = &out, .n_out = 1 });
+}
+
+static qg_status add_quantize(builder *b, const qg_tqc *t, const grid_values *grid,
+                              const char *stem, qg_value **x)
+{
+    qg_value *in[] = { *x, grid->scale, grid->zero }, *q;
+    QG_TRY(add_value(b, stem, "_quantized", &q));
+    q->type = (*x)->type;
+    q->type.dtype = grid->code;
+    qg_node_spec spec = { .in = in, .n_in = 3, .out = &q, .n_out = 1 };
+    QG_TRY(grid_attributes(b, t, &spec));
+    assert(grid->code != QG_NODTYPE);
+    *x = q;
+    QG_TRY(annotate(b, q, grid));
+    return add_node(b, "QuantizeLinear", &spec);
+}
+
+static qg_status add_dequantize(builder *b, const qg_tqc *t, const grid_values *grid,
+                                qg_value *q, qg_value *out)
+{
+    qg_value *in[] = { q, grid->scale, grid->zero };
+    out->type = q->type;
+    out->type.dtype = QG_F32;
+    qg_node_spec spec = { .in = in, .n_in = 3, .out = &out, .n_out = 1 };
+    QG_TRY(grid_attributes(b, t, &spec));
+    QG_TRY(annotate(b, out, grid));
+    return add_node(b, "DequantizeLinear", &spec);
+}
+
+/* x -> [Clip or Abs] -> Q -> DQ -> out; stem begins the names of what is between. */
+static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
+                           const char *stem, qg_value *x, qg_value *out)
+{
+    grid_values grid;
+    QG_TRY(grid_of(b, t, how->code, &x->type, &grid));
+    if (how->clip && !x->constant)
+        QG_TRY(add_clip(b, t, stem, &x));
+    else if (b->place == QG_PLACE_ORT &&
+             qg_onnx_softmax_differs(b->ctx, b->quant, t, x))
+        QG_TRY(add_abs(b, stem, &x));
+    QG_TRY(add_quantize(b, t, &grid, stem, &x));
+    return add_dequantize(b, t, &grid, x, out);
+}
+
+/* --- what is lost --- */
+
+static qg_status lose_precision(builder *b, const qg_tqc *t, const qg_onnx_grid *how)
+{
+    const qg_scheme *s = &t->scheme;
+    if (t->visibility == QG_EXPORT_INTERNAL || s->policy & QG_FLOATING)
+        return QG_OK;
+    if (s->bits != qg_dtype_bits(how->code))
+        QG_TRY(qg_export_lose(b->e, QG_SAYS_BITS, t, "%u bits are written as %s",
+                              s->bits, qg_dtype_name(how->code)));
+    if (qg_onnx_shift(t, how->code))
+        QG_TRY(qg_export_lose(b->e, QG_SAYS_RANGE, t,
+                              "codes are written as %s, %d higher",
+                              qg_dtype_name(how->code), qg_onnx_shift(t, how->code)));
+    if (how->clip && qg_tqc_is_constant(t))
+        QG_TRY(qg_export_lose(b->e, QG_SAYS_RANGE, t,
+                              "limits [%lld, %lld]: the values keep them, nothing says "
+                              "so",
+                              (long long)s->qmin, (long long)s->qmax));
+    return QG_OK;
+}
+
+/* TensorRT would not read the file: better no file than one that fails there. */
+static qg_status lose_endpoint(builder *b, const qg_tqc *t, const char *why)
+{
+    char at[QG_ENDPOINT_TEXT];
+    bool constant = qg_tqc_is_constant(t);
+    if (b->place == QG_PLACE_TRT && !constant)
+        return qg_fail(b->ctx, QG_EUNSUPPORTED,
+                       "export: %s: %s, expected a scheme for TensorRT or another "
+                       "--placement",
+                       qg_tqc_text(t, at), why);
+    return qg_export_lose(
+        b->e, QG_SAYS_ENDPOINT, t, "%s: %s",
+        constant ? "written as float values on its grid" : "stays float", why);
+}
+
+/* --- constants --- */
+
+/* DequantizeLinear multiplies in float32, which holds codes of 24 bits exactly. */
+static qg_status lose_last_bits(builder *b, const qg_tqc *t, const qg_tensor *codes)
+{
+    int64_t n = codes->dtype == QG_I32 ? qg_tensor_count(codes) : 0;
+    for (int64_t i = 0; i < n; i++)
+        if (codes->i32[i] > 1 << 24 || codes->i32[i] < -(1 << 24))
+            return qg_export_lose(b->e, QG_SAYS_BITS, t,
+                                  "code %ld of element %ld is rounded to 24 bits by "
+                                  "DequantizeLinear",
+                                  (long)codes->i32[i], (long)i);
+    return QG_OK;
+}
+
+static qg_status write_codes(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
+                             const qg_value *v, qg_value *out)
+{
+    grid_values grid;
+    qg_tensor codes;
+    qg_value *q;
+    QG_TRY(grid_of(b, t, how->code, v->constant, &grid));
+    qg_tensor_init(&codes, how->code, v->constant->rank, v->constant->dim);
+    QG_TRY(qg_onnx_codes(b->ctx, b->e->arena, t, v->constant, &codes));
+    QG_TRY(lose_last_bits(b, t, &codes));
+    QG_TRY(add_constant(b, v->name, "_quantized", &codes, &q));
+    QG_TRY(annotate(b, q, &grid));
+    return add_dequantize(b, t, &grid, q, out);
+}
+
+/* Q must find our codes: what it would round or clamp otherwise is on the grid. */
+static qg_status write_floats(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
+                              qg_value *v, qg_value *out)
+{
+    qg_tensor y;
+    const char *stem = v->name;
+    if (how->clip || t->scheme.rounding != QG_ROUND_HALF_EVEN) {
+        QG_TRY(qg_onnx_rounded(b->ctx, b->e->arena, t, v->constant, &y));
+        QG_TRY(add_constant(b, v->name, "_rounded", &y, &v));
+    }
+    return add_chain(b, t, how, stem, v, out);
+}
+
+static qg_status put_constant(builder *b, const qg_tqc *t, qg_value *v, qg_value **out)
+{
+    qg_onnx_grid how = qg_onnx_grid_of(t, true, b->place);
+    bool internal = t->visibility == QG_EXPORT_INTERNAL;
+    if (how.fault || internal) {
+        qg_tensor y;
+        if (!internal)
+            QG_TRY(lose_endpoint(b, t, how.fault));
+        QG_TRY(qg_onnx_rounded(b->ctx, b->e->arena, t, v->constant, &y));
+        return add_constant(b, v->name, "_rounded", &y, out);
+    }
+    QG_TRY(lose_precision(b, t, &how));
+    QG_TRY(add_value(b, v->name, "_dequantized", out));
+    bool weight = qg_op_in_role(t->node->op, t->slot) == 'w';
+    return b->float_weights && weight ? write_floats(b, t, &how, v, *out)
+                                      : write_codes(b, t, &how, v, *out);
+}
+
+/* --- endpoints --- */
+
+static bool is_written(const qg_tqc *t, const qg_value *v)
+{
+    if (!t || !v)
+        return false;
+    bool baked = t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED;
+    return qg_tqc_rounds(t) || (baked && v->constant);
+}
+
+/* An activation of which the file will say nothing: QG_OK with *how.fault set. */
+static qg_status grid_or_loss(builder *b, const qg_tqc *t, qg_onnx_grid *how)
+{
+    *how = qg_onnx_grid_of(t, false, b->place);
+    if (b->is_unsigned && how->code == QG_I8)
+        how->code = QG_U8;
+    if (t->visibility == QG_EXPORT_INTERNAL)
+        how->fault = "it is internal, which other tools are not told";
+    return how->fault ? lose_endpoint(b, t, how->fault) : lose_precision(b, t, how);
+}
+
+/* The reader's slot gets v on t's grid; readers that want the same share it. */
+static qg_status put_input(builder *b, const qg_tqc *t, qg_value *source)
+{
+    qg_node *n = b->g->node.at[t->node->id];
+    qg_value *v = n->in[t->slot], *out = NULL;
+    qg_onnx_grid how;
+    assert(v && !t->is_output);
+    for (made *m = b->made[source->id]; m && !out; m = m->next)
+        out = qg_onnx_same_grid(m->tqc, t) ? m->value : NULL;
+    if (out)
+        return qg_edit_set_input(b->g, n, t->slot, out);
+    if (v->constant) {
+        QG_TRY(put_constant(b, t, v, &out));
+    } else {
+        QG_TRY(grid_or_loss(b, t, &how));
+        if (how.fault)
+            return QG_OK;
+        QG_TRY(add_value(b, v->name, "_dequantized", &out));
+        QG_TRY(add_chain(b, t, &how, v->name, v, out));
+    }
+    made *m = QG_NEW(b->e->arena, made);
+    if (!m)
+        return qg_nomem(b->ctx);
+    *m = (made){ t, out, b->made[source->id] };
+    b->made[source->id] = m;
+    return qg_edit_set_input(b->g, n, t->slot, out);
+}
+
+/* Readers and interface go on with the rounded value, which keeps the name. */
+static qg_status put_output(builder *b, const qg_tqc *t, qg_value *source)
+{
+    qg_value *v = b->g->node.at[t->node->id]->out[t->slot], *rounded;
+    qg_onnx_grid how;
+    bool output = v->is_output;
+    assert(t->is_output && v->def);
+    QG_TRY(grid_or_loss(b, t, &how));
+    if (how.fault)
+        return QG_OK;
+    QG_TRY(add_value(b, v->name, "_float", &rounded));
+    QG_TRY(qg_edit_replace_value(b->g, v, rounded));
+    if (!output)
+        qg_value_swap_names(b->g, v, rounded);
+    QG_TRY(add_chain(b, t, &how, rounded->name, v, rounded));
+    b->producer[source->id] = t;
+    return QG_OK;
+}
+
+/* Outputs of a node before the inputs of its readers: nodes are in order. */
+static qg_status put_node(builder *b, const qg_node *n)
+{
+    for (uint32_t i = 0; n->tin && i < n->n_in; i++) {
+        const qg_tqc *t = n->tin[i];
+        if (!is_written(t, n->in[i]))
+            continue;
+        const qg_tqc *before = b->producer[n->in[i]->id];
+        if (!before || !qg_onnx_same_grid(before, t))
+            QG_TRY(put_input(b, t, n->in[i]));
+    }
+    for (uint32_t i = 0; n->tout && i < n->n_out; i++)
+        if (is_written(n->tout[i], n->out[i]))
+            QG_TRY(put_output(b, n->tout[i], n->out[i]));
+    return QG_OK;
+}
+
+/* ort: a DQ for every reader.  The first keeps the value, and its place in the
+ * interface. */
+static qg_status split_readers(builder *b, qg_node *n)
+{
+    qg_value *v = n->out[0];
+    const grid_values grid = { .scale = n->in[1], .zero = n->in[2] };
+    assert(n->n_out == 1);
+    while (v->use.n + v->is_output > 1) {
+        qg_use u = v->use.at[v->use.n - 1];
+        qg_value *own;
+        QG_TRY(add_value(b, v->name, "_again", &own));
+        own->type = v->type;
+        QG_TRY(annotate(b, own, &grid));
+        QG_TRY(add_node(b, n->op->name,
+                        &(qg_node_spec){ .in = n->in,
+                                         .n_in = n->n_in,
+                                         .out = &own,
+                                         .n_out = 1,
+                                         .attr = n->attr,
+                                         .n_attr = n->n_attr }));
+        QG_TRY(qg_edit_set_input(b->g, u.node, u.slot, own));
+    }
+    return QG_OK;
+}
+
+/* --- the whole graph --- */
+
+/* The least opset that has every type that will be written. */
+static int64_t needed_opset(const qg_quant *q, enum qg_placement place)
+{
+    int64_t need = 13;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        if (!is_written(t, qg_tqc_value(t)) || t->visibility == QG_EXPORT_INTERNAL)
+            continue;
+        qg_onnx_grid how = qg_onnx_grid_of(t, qg_tqc_is_constant(t), place);
+        need = how.opset > need ? how.opset : need;
+    }
+    return need;
+}
+
+/* Asked for by name, but Q and DQ there would round where the backend does not. */
+static qg_status lose_forced(builder *b)
+{
+    for (size_t i = 0; i < b->quant->tqc.n; i++) {
+        const qg_tqc *t = b->quant->tqc.at[i];
+        if (t->visibility == QG_EXPORT_FORCED && t->state == QG_TQC_OVERLAPPED)
+            QG_TRY(qg_export_lose(b->e, QG_SAYS_SILENT, t,
+                                  "its scale is not written, though it is to be: Q and "
+                                  "DQ would round here"));
+    }
+    return QG_OK;
+}
+
+static qg_status put_nodes(builder *b)
+{
+    const qg_graph *from = b->quant->graph;
+    for (size_t i = 0; i < from->node.n; i++) {
+        assert(b->g->node.at[i]->id == i);
+        QG_TRY(put_node(b, from->node.at[i]));
+    }
+    size_t old = from->node.n, n = b->g->node.n;
+    for (size_t i = old; i < n && b->place == QG_PLACE_ORT; i++) {
+        qg_node *dq = b->g->node.at[i];
+        if (dq->out[0]->type.dtype == QG_F32 && qg_node_has(dq, QG_OP_QUANTIZER))
+            QG_TRY(split_readers(b, dq));
+    }
+    return QG_OK;
+}
+
+static qg_status begin(builder *b)
+{
+    const qg_graph *from = b->quant->graph;
+    qg_arena *a = b->e->arena;
+    const char *place = b->e->option[QG_FORMAT_PLACEMENT];
+    b->place = QG_PLACE_ORT;
+    for (int i = 0; placements[i]; i++)
+        if (strcmp(placements[i], place) == 0)
+            b->place = (enum qg_placement)i;
+    b->float_weights = b->e->option[QG_FORMAT_WEIGHTS][0] == 'f';
+    b->made = QG_NEWN(a, from->value.n, made *);
+    b->producer = QG_NEWN(a, from->value.n, const qg_tqc *);
+    b->grid = QG_NEWN(a, b->quant->tqc.n, grid_values);
+    if (!b->made || !b->producer || !b->grid)
+        return qg_nomem(b->ctx);
+    QG_TRY(qg_graph_clone(from, &b->e->graph));
+    b->g = b->e->graph;
+    int64_t own = qg_graph_opset(from, ""), need = needed_opset(b->quant, b->place);
+    b->opset = own > need ? own : need;
+    b->is_unsigned = b->place == QG_PLACE_ORT && b->opset >= QG_ONNX_UNSIGNED_SINCE;
+    return QG_OK;
+}
+
+/* Domains that no node is of say nothing; some runtimes refuse those they do not
+ * know. */
+static void drop_opsets(qg_graph *g)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < g->opset.n; i++) {
+        bool used = !*g->opset.at[i].domain;
+        for (size_t k = 0; k < g->node.n && !used; k++) {
+            const char *domain = g->node.at[k]->op->domain;
+            used = domain && strcmp(domain, g->opset.at[i].domain) == 0;
+        }
+        if (used)
+            g->opset.at[kept++] = g->opset.at[i];
+    }
+    g->opset.n = kept;
+}
+
+static qg_status build_graph(builder *b)
+{
+    size_t removed;
+    QG_TRY(begin(b));
+    QG_TRY(put_nodes(b));
+    QG_TRY(lose_forced(b));
+    if (b->place == QG_PLACE_ORT)
+        QG_TRY(qg_onnx_obey_runtime(b->g, b->quant, b->opset));
+    QG_TRY(qg_graph_upgrade(b->g, b->opset));
+    QG_TRY(qg_graph_sweep(b->g, &removed));
+    drop_opsets(b->g);
+    return QG_OK;
+}
+
+static qg_status build(qg_export *e)
+{
+    builder *b = QG_NEW(e->arena, builder);
+    if (!b)
+        return qg_nomem(e->ctx);
+    *b = (builder){ .e = e, .ctx = e->ctx, .quant = e->quant };
+    e->built = b;
+    return build_graph(b);
+}
+
+/* One more entry of the metadata; what is not known is left out. */
+static void say(qg_export_options *o, qg_onnx_property *list, const char *key,
+                const char *value)
+{
+    if (value)
+        list[o->n_metadata++] = (qg_onnx_property){ key, value };
+}
+
+static qg_status write(qg_export *e)
+{
+    const builder *b = e->built;
+    const qg_manifest *m = &e->info->manifest;
+    qg_onnx_property about[7];
+    qg_export_options o = { .metadata = about,
+                            .annotation = b->annotation.at,
+                            .n_annotation = b->annotation.n };
+    say(&o, about, "quantgraph.format", e->format->name);
+    say(&o, about, "quantgraph.tool", m->tool);
+    assert(e->quant->backend); /* every snapshot names one */
+    say(&o, about, "quantgraph.backend", e->quant->backend->name);
+    say(&o, about, "quantgraph.model", m->model_file);
+    say(&o, about, "quantgraph.model_sha256", m->model_sha256);
+    say(&o, about, "quantgraph.weights", e->option[QG_FORMAT_WEIGHTS]);
+    say(&o, about, "quantgraph.placement", e->option[QG_FORMAT_PLACEMENT]);
+    assert(o.n_metadata <= sizeof about / sizeof *about);
+    QG_TRY(qg_onnx_export(e->ctx, b->g, e->path, &o));
+    return qg_export_wrote(e, e->path);
+}
+
+static qg_status import(qg_import *i)
+{
+    return qg_quantizers_import(i, QG_QUANTIZERS_ONNX, "onnx-qdq");
+}
+
+const qg_format qg_format_onnx_qdq = {
+    .name = "onnx-qdq",
+    .suffix = ".onnx",
+    .summary = "ONNX with QuantizeLinear and DequantizeLinear where the backend rounds",
+    .says = QG_SAYS_PER_CHANNEL | QG_SAYS_BLOCK | QG_SAYS_OFFSET | QG_SAYS_RANGE |
+            QG_SAYS_BITS | QG_SAYS_FLOATING | QG_SAYS_SHARING | QG_SAYS_DERIVED |
+            QG_SAYS_SILENT,
+    .choice = {[QG_FORMAT_WEIGHTS] = weights, [QG_FORMAT_PLACEMENT] = placements},
+    .build = build,
+    .write = write,
+    .import = import,
+};

@@ -1,0 +1,168 @@
+/* runtime.c -- what the optimizer of ONNX Runtime would compute otherwise,
+ * written so that it does not: biases that stay float, a Softmax of another scale.
+ *
+ * It takes the bias of Conv, ConvTranspose and Gemm behind DequantizeLinear, and the
+ * constant of a sum that it can turn into one, for int32 in steps of input x weight,
+ * but only where that is an initializer of one axis. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "engine/formats/qdq/qdq.h"
+#include "engine/ir/edit.h"
+
+/* The input in that slot, or NULL. */
+static qg_value *in_slot(const qg_node *n, int slot)
+{
+    return slot >= 0 && (uint32_t)slot < n->n_in ? n->in[slot] : NULL;
+}
+
+/* A product with a weight in codes. */
+static bool is_quantized(const qg_node *n)
+{
+    if (!n || !qg_node_has(n, QG_OP_COMPUTE))
+        return false;
+    const qg_value *w = in_slot(n, qg_op_slot_of(n->op, 'w'));
+    return w && w->def && qg_node_has(w->def, QG_OP_QUANTIZER);
+}
+
+static bool is_vector(const qg_value *v)
+{
+    return v && v->constant && v->constant->dtype == QG_F32 && v->constant->rank == 1;
+}
+
+/* The vector along one of `rank` axes. */
+static qg_status spread(qg_graph *g, const qg_tensor *vector, int rank, int axis,
+                        qg_tensor **out)
+{
+    int64_t dim[QG_MAX_RANK];
+    assert(vector->rank == 1 && rank <= QG_MAX_RANK && axis >= 0 && axis < rank);
+    for (int d = 0; d < rank; d++)
+        dim[d] = d == axis ? vector->dim[0] : 1;
+    qg_tensor *t;
+    QG_TRY(qg_tensor_clone(g->ctx, g->arena, vector, &t));
+    const void *data = t->data;
+    qg_tensor_init(t, QG_F32, rank, dim);
+    t->data = (void *)(uintptr_t)data;
+    *out = t;
+    return QG_OK;
+}
+
+/* n without its bias, and a sum with it behind: readers and names go on there. */
+static qg_status take_out(qg_graph *g, qg_node *n, uint32_t slot, int64_t opset)
+{
+    qg_value *v = n->out[0], *sum, *in[2] = { v };
+    qg_tensor *t;
+    QG_TRY(spread(g, n->in[slot]->constant, v->type.rank, 1, &t));
+    QG_TRY(qg_edit_add_constant(g, n->in[slot]->name, t, &in[1]));
+    QG_TRY(qg_edit_set_input(g, n, slot, NULL));
+    const char *name = qg_arena_printf(g->arena, "%s_product", v->name);
+    if (!name)
+        return qg_nomem(g->ctx);
+    QG_TRY(qg_graph_add_prefixed(g, name, &sum));
+    bool output = v->is_output;
+    sum->type = v->type;
+    QG_TRY(qg_edit_replace_value(g, v, sum));
+    if (!output)
+        qg_value_swap_names(g, v, sum);
+    qg_node_spec spec = { .op = qg_op_find(g->ctx->registry, NULL, "Add", opset),
+                          .opset = opset,
+                          .in = in,
+                          .n_in = 2,
+                          .out = &sum,
+                          .n_out = 1 };
+    assert(spec.op && v->def == n);
+    return qg_graph_add_node(g, &spec, &n);
+}
+
+/* The constant of a sum with a product: one axis, as many as the sum has. */
+static qg_status widen_sum(qg_graph *g, qg_node *n, size_t *count)
+{
+    for (uint32_t k = 0; k < 2; k++) {
+        const qg_node *product = n->in[1 - k] ? n->in[1 - k]->def : NULL;
+        int rank = n->out[0]->type.rank;
+        if (!is_vector(n->in[k]) || !is_quantized(product) || rank < 2)
+            continue;
+        qg_tensor *t;
+        QG_TRY(spread(g, n->in[k]->constant, rank, rank - 1, &t));
+        ++*count;
+        return qg_edit_give_constant(g, n, k, n->in[k]->name, t);
+    }
+    return QG_OK;
+}
+
+/* Of a product: vectors are what is rounded, and all that a convolution takes. */
+static qg_status keep_bias(qg_graph *g, qg_node *n, uint32_t slot, int64_t opset)
+{
+    qg_tensor *t;
+    int rank = n->out[0]->type.rank;
+    assert(rank >= 2);
+    if (rank > 2)
+        return take_out(g, n, slot, opset);
+    QG_TRY(spread(g, n->in[slot]->constant, rank, 1, &t));
+    return qg_edit_give_constant(g, n, slot, n->in[slot]->name, t);
+}
+
+static qg_status keep_biases(qg_graph *g, int64_t opset, size_t *count)
+{
+    *count = 0;
+    for (size_t i = 0, old = g->node.n; i < old; i++) {
+        qg_node *n = g->node.at[i];
+        int slot = qg_op_slot_of(n->op, 'b');
+        if (qg_node_has(n, QG_OP_JOIN) && n->n_in == 2 && n->n_out == 1) {
+            QG_TRY(widen_sum(g, n, count));
+        } else if (is_quantized(n) && is_vector(in_slot(n, slot)) &&
+                   n->out[0]->type.rank >= 2) {
+            QG_TRY(keep_bias(g, n, (uint32_t)slot, opset));
+            ++*count;
+        }
+    }
+    return QG_OK;
+}
+
+static bool has_floating(const qg_quant *q)
+{
+    for (size_t i = 0; i < q->tqc.n; i++)
+        if (q->tqc.at[i]->scheme.policy & QG_FLOATING && qg_tqc_rounds(q->tqc.at[i]))
+            return true;
+    return false;
+}
+
+qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
+{
+    size_t biases;
+    QG_TRY(keep_biases(g, opset, &biases));
+    if (biases)
+        qg_log_to(
+            g->ctx, QG_LOG_INFO,
+            "export: %zu float biases: ONNX Runtime computes these nodes in float; "
+            "a backend with int32 biases, like ort-int8, gets its integer kernels",
+            biases);
+    if (has_floating(q))
+        qg_warn(g->ctx,
+                "export: floating-point codes: the optimizer of ONNX Runtime 1.31 "
+                "refuses them or computes something else, expected a session without "
+                "graph optimizations");
+    return QG_OK;
+}
+
+/* --- Softmax --- */
+
+bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
+                             const qg_value *x)
+{
+    const uint16_t other = QG_PER_CHANNEL | QG_BLOCK | QG_FLOATING;
+    const qg_node *n = x->def;
+    if (!n || n->op != qg_op_find(ctx->registry, NULL, "Softmax", n->opset) ||
+        t->scheme.policy & other)
+        return false;
+    assert(n->id < q->graph->node.n);
+    n = q->graph->node.at[n->id];
+    qg_qparam p = qg_tqc_param(t);
+    assert(p.n == 1 && p.scale[0] > 0);
+    float whole = floorf(1 / p.scale[0]);
+    bool differs =
+        whole > 256 || fabs((double)whole * (double)p.scale[0] - 1) > 0x1p-23;
+    const qg_tqc *in = n->tin ? n->tin[0] : NULL; /* float inside of a fusion? */
+    return differs && t->scheme.bits <= 8 && !(in && qg_tqc_root(in) == qg_tqc_root(t));
+}

@@ -1,0 +1,433 @@
+#include "engine/formats/quantizers.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/formats/openvino/graph.h"
+#include "engine/formats/quantizers_grid.h"
+#include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
+#include "engine/quant/tqc_check.h"
+
+static const char *const quantize_linear[] = { "QuantizeLinear" };
+static const char *const dequantize_linear[] = { "DequantizeLinear" };
+
+/* The grids of one node's endpoints; NULL: none. */
+typedef struct node_plan {
+    const qg_grid_record **in, **out; /* [n_in], [n_out] */
+} node_plan;
+
+typedef struct folder {
+    enum qg_quantizers which;
+    qg_graph *g;
+    qg_ctx *ctx;
+    qg_arena *arena; /* the graph's */
+    qg_node **node;  /* [n] as they were numbered before the graph shrank */
+    node_plan *plan; /* [n] by that number */
+    size_t n;
+    uint32_t *first; /* [nodes now] number of before */
+    qg_quant *quant;
+} folder;
+
+/* One quantizer: value in, rounded values out, operators to take out. */
+typedef struct quantizer {
+    qg_node *head;
+    qg_value *x;
+    QG_VEC(qg_node *) tail; /* DequantizeLinear behind the head; none for others */
+} quantizer;
+
+/* QuantizeLinear or DequantizeLinear of ONNX itself, of any opset. */
+static bool is_linear(const qg_node *n, const char *const *name)
+{
+    return qg_node_has(n, QG_OP_QUANTIZER) && !n->op->domain &&
+           qg_op_is_named(n->op, name, 1);
+}
+
+/* --- plans --- */
+
+/* The place for a grid at an endpoint. */
+static qg_status plan_at(folder *f, const qg_node *n, bool is_output, uint32_t slot,
+                         const qg_grid_record ***out)
+{
+    assert(n->id < f->n && f->node[n->id] == n); /* nothing is renumbered yet */
+    node_plan *p = &f->plan[n->id];
+    const qg_grid_record ***row = is_output ? &p->out : &p->in;
+    if (!*row)
+        *row =
+            QG_NEWN(f->arena, is_output ? n->n_out : n->n_in, const qg_grid_record *);
+    if (!*row)
+        return qg_nomem(f->ctx);
+    *out = &(*row)[slot];
+    return QG_OK;
+}
+
+static bool is_planned(const folder *f, const qg_node *n, bool is_output, uint32_t slot)
+{
+    const qg_grid_record **row = is_output ? f->plan[n->id].out : f->plan[n->id].in;
+    return row && row[slot];
+}
+
+/* Why the readers of v cannot each have the grid in their slot; NULL: they can. */
+static const char *readers_refuse(const folder *f, const qg_value *v)
+{
+    for (size_t i = 0; i < v->use.n; i++) {
+        const qg_node *n = v->use.at[i].node;
+        uint32_t slot = v->use.at[i].slot;
+        if (qg_node_has(n, QG_OP_QUANTIZER))
+            return "another quantizer reads it";
+        if (slot >= n->n_in - n->n_capture || qg_node_has(n, QG_OP_CONTROL))
+            return "a control operator reads it";
+        if (is_planned(f, n, false, slot))
+            return "its reader rounds already";
+    }
+    return NULL;
+}
+
+/* The rounded values: what is read in place of x. */
+static qg_value *result_of(const quantizer *z, size_t i)
+{
+    return z->tail.n ? z->tail.at[i]->out[0] : z->head->out[0];
+}
+
+static size_t count_results(const quantizer *z) { return z->tail.n ? z->tail.n : 1; }
+
+/* Nobody sees x unrounded, so the rounding can be its producer's. */
+static bool rounds_at_producer(const folder *f, const quantizer *z)
+{
+    const qg_value *x = z->x;
+    return x->def && x->use.n == 1 && !x->is_output &&
+           !qg_node_has(x->def, QG_OP_CONTROL | QG_OP_QUANTIZER) &&
+           !is_planned(f, x->def, true, x->def_slot);
+}
+
+/* Why it must stay; NULL: it can be folded. */
+static const char *cannot_fold(const folder *f, const quantizer *z)
+{
+    size_t outputs = 0;
+    const char *why = NULL;
+    bool producer = rounds_at_producer(f, z);
+    for (size_t i = 0; i < count_results(z) && !why; i++) {
+        const qg_value *r = result_of(z, i);
+        outputs += r->is_output;
+        why = producer ? NULL : readers_refuse(f, r);
+    }
+    if (!why && outputs && (!producer || outputs > 1))
+        why = "its result is an output of the network";
+    return why;
+}
+
+/* --- folding one --- */
+
+static qg_status plan_readers(folder *f, const qg_value *v, const qg_grid_record *grid)
+{
+    const qg_grid_record **at;
+    assert(grid && grid->param.n > 0);
+    for (size_t i = 0; i < v->use.n; i++) {
+        QG_TRY(plan_at(f, v->use.at[i].node, false, v->use.at[i].slot, &at));
+        *at = grid;
+    }
+    return QG_OK;
+}
+
+/* Of the two names the shorter stays: exporters lengthen one or the other. */
+static qg_status take_out(folder *f, qg_node *n, qg_value *x)
+{
+    qg_value *r = n->out[0];
+    QG_TRY(qg_edit_replace_value(f->g, r, x));
+    if (!x->is_input && !x->is_output && strlen(r->name) < strlen(x->name))
+        qg_value_swap_names(f->g, r, x);
+    qg_edit_remove_node(f->g, n);
+    return QG_OK;
+}
+
+/* Plans first, while the readers are still there; then the operators go. */
+static qg_status fold(folder *f, const quantizer *z, const qg_grid_record *grid)
+{
+    const qg_grid_record **at;
+    if (rounds_at_producer(f, z)) {
+        QG_TRY(plan_at(f, z->x->def, true, z->x->def_slot, &at));
+        *at = grid;
+    } else {
+        for (size_t i = 0; i < count_results(z); i++)
+            QG_TRY(plan_readers(f, result_of(z, i), grid));
+    }
+    for (size_t i = 0; i < z->tail.n; i++)
+        QG_TRY(take_out(f, z->tail.at[i], z->x));
+    if (z->tail.n == 0)
+        return take_out(f, z->head, z->x);
+    qg_edit_remove_node(f->g, z->head);
+    return QG_OK;
+}
+
+/* Integers become the floats that they stand for, under their old name when nobody
+ * else reads them. */
+static qg_status fold_constant(folder *f, qg_node *n, const qg_grid_record *grid)
+{
+    qg_value *codes = n->in[0], *r = n->out[0];
+    qg_tensor *t = QG_NEW(f->arena, qg_tensor);
+    if (!t)
+        return qg_nomem(f->ctx);
+    qg_tensor_init(t, QG_F32, codes->constant->rank, codes->constant->dim);
+    QG_TRY(qg_tensor_alloc(f->ctx, f->arena, t));
+    if (qg_tensor_count(t))
+        QG_TRY(qg_dequantize(f->ctx, n->name, &grid->scheme, &grid->param,
+                             codes->constant, t));
+    QG_TRY(plan_readers(f, r, grid));
+    if (codes->use.n == 1 && !codes->is_output && !r->is_output)
+        qg_value_swap_names(f->g, codes, r);
+    QG_TRY(qg_edit_make_constant(f->g, r, t));
+    qg_edit_remove_node(f->g, n);
+    return QG_OK;
+}
+
+static qg_status keep_operator(const folder *f, const qg_node *n, const char *why)
+{
+    qg_warn(f->ctx, "import: node '%.100s' (%s) stays an operator: %s", n->name,
+            n->op->name, why);
+    return QG_OK;
+}
+
+/* --- finding --- */
+
+/* Every reader of the codes is a DequantizeLinear on the same grid. */
+static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
+                           const char **why)
+{
+    const qg_value *codes = z->head->out[0];
+    *why = codes->is_output ? "its codes are an output of the network"
+           : codes->use.n   ? NULL
+                            : "nobody reads it";
+    for (size_t i = 0; i < codes->use.n && !*why; i++) {
+        qg_node *n = codes->use.at[i].node;
+        qg_grid_record other;
+        if (codes->use.at[i].slot != 0 || !is_linear(n, dequantize_linear)) {
+            *why = "an integer operator reads its codes";
+            return QG_OK;
+        }
+        QG_TRY(qg_grid_of_linear(f->g, n, codes->type.dtype, &n->out[0]->type, &other,
+                                 why));
+        if (!*why && !qg_grid_record_same(grid, &other))
+            *why = "its codes are read with another scale";
+        QG_TRY(qg_vec_push(f->ctx, f->arena, &z->tail, n));
+    }
+    return QG_OK;
+}
+
+/* A pair, or one QuantizeLinear with many readers. */
+static qg_status visit_quantize(folder *f, qg_node *n)
+{
+    qg_grid_record *grid = QG_NEW(f->arena, qg_grid_record);
+    quantizer z = { .head = n, .x = n->in[0] };
+    const char *why;
+    if (!grid)
+        return qg_nomem(f->ctx);
+    QG_TRY(
+        qg_grid_of_linear(f->g, n, n->out[0]->type.dtype, &n->in[0]->type, grid, &why));
+    if (!why)
+        QG_TRY(find_tail(f, &z, grid, &why));
+    if (!why)
+        why = cannot_fold(f, &z);
+    return why ? keep_operator(f, n, why) : fold(f, &z, grid);
+}
+
+/* Codes do not say how they were made: as the others of the file, where that can be. */
+static qg_rounding rounding_of(const folder *f, const qg_scheme *s)
+{
+    bool level = f->which == QG_QUANTIZERS_OPENVINO && s->policy & QG_LINEAR &&
+                 s->qmax - s->qmin < QG_LEVELS;
+    return level ? QG_ROUND_HALF_EVEN_LEVEL : QG_ROUND_HALF_EVEN;
+}
+
+/* Behind a QuantizeLinear it has been dealt with, one way or the other. */
+static qg_status visit_dequantize(folder *f, qg_node *n)
+{
+    qg_grid_record *grid = QG_NEW(f->arena, qg_grid_record);
+    const qg_tensor *codes = n->in[0]->constant;
+    const char *why;
+    if (!grid)
+        return qg_nomem(f->ctx);
+    if (!codes)
+        return n->in[0]->def && is_linear(n->in[0]->def, quantize_linear)
+                   ? QG_OK
+                   : keep_operator(f, n, "its codes are computed");
+    QG_TRY(qg_grid_of_linear(f->g, n, codes->dtype, &n->out[0]->type, grid, &why));
+    if (!why && n->out[0]->is_output)
+        why = "its result is an output of the network";
+    if (!why)
+        why = readers_refuse(f, n->out[0]);
+    if (!why)
+        grid->scheme.rounding = (uint8_t)rounding_of(f, &grid->scheme);
+    return why ? keep_operator(f, n, why) : fold_constant(f, n, grid);
+}
+
+/* Rounds by itself: one node in, one value out. */
+static qg_status visit_fake(folder *f, qg_node *n)
+{
+    qg_grid_record *grid = QG_NEW(f->arena, qg_grid_record);
+    quantizer z = { .head = n, .x = n->in[0] };
+    const char *why;
+    if (!grid)
+        return qg_nomem(f->ctx);
+    QG_TRY(qg_grid_of_fake(f->g, n, grid, &why));
+    if (!why)
+        why = cannot_fold(f, &z);
+    return why ? keep_operator(f, n, why) : fold(f, &z, grid);
+}
+
+static qg_status visit_openvino(folder *f, qg_node *n)
+{
+    if (qg_is_fake_quantize(n->op))
+        return visit_fake(f, n);
+    return qg_is_dequantized_constant(n) ? visit_dequantize(f, n) : QG_OK;
+}
+
+/* In order of execution; nodes that die on the way are skipped. */
+static qg_status visit_all(folder *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        qg_node *n = f->node[i];
+        if (n->dead || !n->out[0])
+            continue;
+        if (f->which == QG_QUANTIZERS_OPENVINO) {
+            QG_TRY(visit_openvino(f, n));
+        } else if (is_linear(n, quantize_linear)) {
+            QG_TRY(visit_quantize(f, n));
+        } else if (is_linear(n, dequantize_linear)) {
+            QG_TRY(visit_dequantize(f, n));
+        }
+    }
+    return QG_OK;
+}
+
+/* --- records --- */
+
+/* Whether any endpoint of the node has a grid. */
+static bool is_quantized(const node_plan *p, const qg_node *n)
+{
+    for (uint32_t i = 0; p->in && i < n->n_in; i++)
+        if (p->in[i])
+            return true;
+    for (uint32_t i = 0; p->out && i < n->n_out; i++)
+        if (p->out[i])
+            return true;
+    return false;
+}
+
+/* ACTIVATED, and BAKED for constants: they are on their grid. */
+static qg_status add_record(folder *f, qg_node *n, bool is_output, uint32_t slot,
+                            const qg_grid_record *grid)
+{
+    char what[QG_ENDPOINT_TEXT];
+    const qg_value *v = is_output ? n->out[slot] : n->in[slot];
+    qg_tqc *t;
+    (void)snprintf(what, sizeof what, "import: %.100s.%s%u", n->name,
+                   is_output ? "out" : "in", slot);
+    QG_TRY(qg_scheme_check(f->ctx, what, &grid->scheme));
+    if (!v || v->type.dtype != QG_F32)
+        return qg_fail(f->ctx, QG_EMODEL, "%s: is no float32, expected one", what);
+    if (qg_tensor_known(&v->type) &&
+        qg_scheme_param_count(&grid->scheme, &v->type) != (int64_t)grid->param.n)
+        return qg_fail(f->ctx, QG_EMODEL, "%s: %zu scales do not fit %s", what,
+                       grid->param.n, qg_tensor_text(&v->type, (char[208]){ 0 }));
+    QG_TRY(qg_quant_add(f->quant, n, is_output, slot, &grid->scheme, &t));
+    QG_TRY(qg_tqc_set_param(f->quant, t, grid->param.n, grid->param.scale,
+                            grid->param.offset));
+    QG_TRY(qg_tqc_set_state(f->quant, t, QG_TQC_ACTIVATED));
+    return v->constant ? qg_tqc_set_state(f->quant, t, QG_TQC_BAKED) : QG_OK;
+}
+
+/* The record of the output that the slot reads; NULL when there is none. */
+static qg_tqc *producer_record(const qg_node *n, uint32_t slot)
+{
+    const qg_value *v = n->in[slot];
+    return v && v->def && v->def->tout ? v->def->tout[v->def_slot] : NULL;
+}
+
+/* What a record needs a quantized node to have: a silent input behind an output that
+ * rounds. */
+static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
+{
+    qg_tqc *lead = producer_record(n, slot), *t;
+    if (!lead || slot >= n->n_in - n->n_capture)
+        return QG_OK;
+    QG_TRY(qg_quant_add(f->quant, n, false, slot, &lead->scheme, &t));
+    return qg_tqc_join(f->quant, t, lead);
+}
+
+static qg_status add_records(folder *f, qg_node *n)
+{
+    const node_plan *p = &f->plan[f->first[n->id]];
+    bool quantized = is_quantized(p, n);
+    n->platform = quantized ? QG_PLATFORM_QUANTIZED : QG_PLATFORM_FP32;
+    n->reason = quantized ? "import: an endpoint rounds" : "import: no endpoint rounds";
+    for (uint32_t i = 0; quantized && i < n->n_in; i++)
+        QG_TRY(p->in && p->in[i] ? add_record(f, n, false, i, p->in[i])
+                                 : add_follower(f, n, i));
+    for (uint32_t i = 0; p->out && i < n->n_out; i++)
+        if (p->out[i])
+            QG_TRY(add_record(f, n, true, i, p->out[i]));
+    return QG_OK;
+}
+
+/* A backend that says nothing but its name. */
+static qg_status new_quant(folder *f, const char *name)
+{
+    qg_backend *b = QG_NEW(f->arena, qg_backend);
+    if (!b || !(b->name = qg_arena_printf(f->arena, "imported from %s", name)))
+        return qg_nomem(f->ctx);
+    QG_TRY(qg_quant_new(f->g, b, &f->quant));
+    f->quant->author = "import";
+    return QG_OK;
+}
+
+/* The graph shrinks: plans are found by the number that a node had. */
+static qg_status shrink(folder *f)
+{
+    size_t removed;
+    QG_TRY(qg_graph_sweep(f->g, &removed));
+    QG_TRY(qg_infer(f->g, NULL, 0));
+    f->first = QG_NEWN(f->arena, f->g->node.n, uint32_t);
+    if (!f->first)
+        return qg_nomem(f->ctx);
+    for (uint32_t i = 0; i < f->n; i++) {
+        uint32_t now = f->node[i]->id;
+        if (now < f->g->node.n && f->g->node.at[now] == f->node[i])
+            f->first[now] = i;
+    }
+    return QG_OK;
+}
+
+qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *name,
+                             qg_quant **out)
+{
+    folder f = {
+        .which = which, .g = g, .ctx = g->ctx, .arena = g->arena, .n = g->node.n
+    };
+    f.node = QG_NEWN(g->arena, f.n, qg_node *);
+    f.plan = QG_NEWN(g->arena, f.n, node_plan);
+    if (!f.node || !f.plan)
+        return qg_nomem(g->ctx);
+    for (size_t i = 0; i < f.n; i++)
+        f.node[i] = g->node.at[i];
+    QG_TRY(visit_all(&f));
+    QG_TRY(shrink(&f));
+    QG_TRY(new_quant(&f, name));
+    for (size_t i = 0; i < g->node.n; i++)
+        QG_TRY(add_records(&f, g->node.at[i]));
+    assert(f.quant->graph == g);
+    QG_TRY(qg_check_graph(g->ctx, g, QG_CHECK_ALL));
+    QG_TRY(qg_check_tqcs(g->ctx, f.quant, QG_CHECK_ALL));
+    *out = f.quant;
+    return QG_OK;
+}
+
+qg_status qg_quantizers_import(qg_import *i, enum qg_quantizers which, const char *name)
+{
+    QG_TRY(qg_import_graph(i, i->path));
+    QG_TRY(qg_quantizers_fold(i->graph, which, name, &i->quant));
+    if (i->quant->tqc.n == 0)
+        qg_warn(i->ctx, "import: %s: nothing in it quantizes in the way of %s", i->path,
+                name);
+    return QG_OK;
+}

@@ -1,0 +1,45 @@
+/* quantizers.h -- quantizing operators of a float graph become records of endpoints:
+ * the way in for QDQ models and for FakeQuantize models.
+ *
+ *     x -> QuantizeLinear -> DequantizeLinear -> r       (any number of the latter)
+ *     w (integers) -> DequantizeLinear -> r
+ *     x -> FakeQuantize -> r                             (output limits = input limits)
+ *
+ * In each case readers of r read x, and a record says where it rounds:
+ *
+ *     x is a constant                      each reading slot, BAKED; integers become
+ *                                          the floats that they stand for
+ *     the quantizer alone reads x          the output that x comes from, ACTIVATED;
+ *                                          readers with records are OVERLAPPED with it
+ *     otherwise (graph inputs, forks)      each reading slot, ACTIVATED
+ *
+ * What does not fit (integer operators between, limits that are computed, two roundings
+ * in front of one slot, a FakeQuantize that changes the range) stays an operator, with
+ * a warning: the graph computes what it did.
+ *
+ * Grids    codes are those of the ONNX type; of a FakeQuantize see
+ *          formats/openvino/grid.h.  Symmetric when all zero points are 0.
+ * Nodes    with a record are on platform QUANTIZED, all others FP32
+ * Source   ONNX QuantizeLinear, DequantizeLinear; spec/algorithms.md 1.8, 2.2 */
+#ifndef QG_ENGINE_FORMATS_QUANTIZERS_H
+#define QG_ENGINE_FORMATS_QUANTIZERS_H
+
+#include "engine/formats/format.h"
+
+/* Which operators are folded: QuantizeLinear and DequantizeLinear; FakeQuantize, and
+ * DequantizeLinear of constants. */
+enum qg_quantizers { QG_QUANTIZERS_ONNX, QG_QUANTIZERS_OPENVINO };
+
+/* g: inferred and normalized; afterwards again, with all rules of the verifier true.
+ * *out lies in the graph's arena and knows a backend called `name` without rules.
+ * Hostile graphs are a status: what inference or the verifier says.  After a failure g
+ * is still valid, partly folded. */
+QG_NODISCARD qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which,
+                                          const char *name, qg_quant **out);
+
+/* For formats: i->path read, inferred and folded; a warning when no record came of it,
+ * as from a file of another format. */
+QG_NODISCARD qg_status qg_quantizers_import(qg_import *i, enum qg_quantizers which,
+                                            const char *name);
+
+#endif

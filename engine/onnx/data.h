@@ -1,0 +1,14 @@
+/* data.h -- tensors in files of their own: input_0.pb, output_0.pb of ONNX test
+ * folders, one TensorProto each.
+ * Source: TensorProto of onnx.proto; onnx/backend/test/README of ONNX. */
+#ifndef QG_ENGINE_ONNX_DATA_H
+#define QG_ENGINE_ONNX_DATA_H
+
+#include "engine/ir/tensor.h"
+
+/* A plain tensor in the arena.  Same checks and messages as for an initializer of a
+ * model; external data is not allowed. */
+QG_NODISCARD qg_status qg_onnx_read_tensor(qg_ctx *ctx, qg_arena *a, const char *path,
+                                           const qg_tensor **out);
+
+#endif

@@ -1,0 +1,281 @@
+#include "engine/pass/rules.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/core/suggest.h"
+#include "engine/quant/journal.h"
+#include "engine/calib/observer.h"
+#include "engine/quant/quirk.h"
+
+enum { WHAT = 320 };
+
+/* Everything that making the TQCs of one graph needs. */
+typedef struct maker {
+    qg_quant *q;
+    const qg_backend *b;
+    const uint8_t *const *inside; /* [rules] see qg_rules_regions */
+    uint32_t *hits;               /* [rules] endpoints or nodes that a rule covered */
+    uint32_t *active;             /* rules that cover the node at hand, in order */
+    uint32_t n_active;
+} maker;
+
+bool qg_rule_covers(const qg_backend *b, uint32_t r, const uint8_t *const *inside,
+                    const qg_node *n)
+{
+    assert(r < b->rule.n);
+    return (!inside[r] || inside[r][n->id]) && qg_node_matches(&b->rule.at[r].node, n);
+}
+
+/* --- one endpoint --- */
+
+/* Which axis counts the output channels of this weight. */
+static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
+                              qg_scheme *s)
+{
+    assert(t->node && s);
+    if (s->axis != QG_AXIS_OUT_CHANNEL)
+        return QG_OK;
+    const qg_op *op = t->node->op;
+    const qg_value *v = qg_tqc_value(t);
+    bool weight = !t->is_output && qg_op_in_role(op, t->slot) == 'w';
+    int axis = op->weight_axis && weight ? op->weight_axis(t->node) : -1;
+    bool product = v->type.rank == 2 || qg_op_slot_of(op, 'b') < 0; /* Gemm, MatMul */
+    if (axis >= 0 && product && (m->q->quirks & QG_QUIRK(PPQ_REDUCTION_AXIS)))
+        axis = 0;
+    if (axis < 0)
+        return qg_fail(m->q->ctx, QG_ECONFIG,
+                       "%s: no axis counts the output channels of %s here, expected a "
+                       "number",
+                       what, op->name);
+    s->axis = (int16_t)axis;
+    return QG_OK;
+}
+
+/* "file:line: rule id at endpoint": begins every complaint about a rule. */
+static const char *rule_text(const qg_rule *r, const qg_tqc *t, char text[WHAT])
+{
+    char at[QG_ENDPOINT_TEXT];
+    (void)snprintf(text, WHAT, "%s:%u: rule %s at %s", r->origin.file, r->origin.line,
+                   r->origin.id, qg_tqc_text(t, at));
+    return text;
+}
+
+/* Scheme, observer and visibility; the state waits until every rule has spoken. */
+static qg_status apply_rule(maker *m, uint32_t r, qg_tqc *t)
+{
+    const qg_rule *rule = &m->b->rule.at[r];
+    const qg_set *set = &rule->set;
+    qg_scheme scheme = t->scheme;
+    qg_observer_setting observer = t->observer;
+    char what[WHAT];
+    rule_text(rule, t, what);
+    m->q->author = rule->origin.id;
+    t->rule = r;
+    QG_TRY(qg_set_apply(m->q->ctx, what, set, &scheme, &observer));
+    QG_TRY(qg_observer_check(m->q->ctx, what, &observer));
+    QG_TRY(resolve_axis(m, t, what, &scheme));
+    QG_TRY(qg_scheme_check(m->q->ctx, what, &scheme));
+    QG_TRY(qg_tqc_set_scheme(m->q, t, &scheme));
+    QG_TRY(qg_tqc_set_observer(m->q, t, &observer));
+    if ((set->fields & QG_SET_DERIVE) && t->derive != set->derive) {
+        bool bias = set->derive == QG_DERIVE_BIAS;
+        QG_TRY(qg_journal_add(m->q, t, "derive", bias ? "none" : "bias",
+                              bias ? "bias" : "none"));
+        t->derive = set->derive;
+    }
+    if (set->fields & QG_SET_VISIBILITY)
+        QG_TRY(qg_tqc_set_visibility(m->q, t, set->visibility));
+    return QG_OK;
+}
+
+/* Roles first: 's' is never rounded, 'f' only when a rule insists. */
+static qg_status role_state(qg_quant *q, qg_tqc *t)
+{
+    const qg_op *op = t->node->op;
+    char role = t->is_output ? qg_op_out_role(op, t->slot) : qg_op_in_role(op, t->slot);
+    if (role != 's' && role != 'f')
+        return QG_OK;
+    q->author = "slot-role";
+    return qg_tqc_set_state(q, t, role == 's' ? QG_TQC_SOI : QG_TQC_FP32);
+}
+
+/* Such a rule waits until there are scales to keep: see qg_rules_switch. */
+static bool switches_off(const qg_rule *r)
+{
+    return (r->set.fields & QG_SET_STATE) != 0 &&
+           (r->set.state == QG_TQC_DEACTIVATED || r->set.state == QG_TQC_DEQUANTIZED);
+}
+
+/* The TQC of one endpoint.  Fields are set rule by rule; the state last, since only
+ * then is it clear which rule has spoken last. */
+static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
+{
+    qg_tqc *t;
+    qg_quant *q = m->q;
+    const qg_rule *speaker = NULL; /* the last one that set a state */
+    q->author = "defaults";
+    QG_TRY(qg_quant_add(q, n, is_output, slot, &m->b->defaults.scheme, &t));
+    t->observer = m->b->defaults.observer;
+    QG_TRY(qg_journal_add(q, t, "state", "none", qg_tqc_state_name(t->state)));
+    QG_TRY(role_state(q, t));
+    for (uint32_t i = 0; i < m->n_active; i++) {
+        const qg_rule *rule = &m->b->rule.at[m->active[i]];
+        bool node_only = (rule->set.fields & ~(uint32_t)QG_SET_PLATFORM) == 0;
+        if (node_only || !qg_endpoint_matches(&rule->at, n, is_output, slot))
+            continue;
+        m->hits[m->active[i]]++;
+        QG_TRY(apply_rule(m, m->active[i], t));
+        if ((rule->set.fields & QG_SET_STATE) && !switches_off(rule))
+            speaker = rule;
+    }
+    if (!speaker)
+        return QG_OK;
+    q->author = speaker->origin.id;
+    return qg_tqc_set_state(q, t, speaker->set.state);
+}
+
+/* --- the graph --- */
+
+static bool can_be_quantized(const qg_value *v) { return v && v->type.dtype == QG_F32; }
+
+/* Rules that cover the node are found once, not once per endpoint. */
+static qg_status make_node(maker *m, qg_node *n)
+{
+    m->n_active = 0;
+    for (uint32_t r = 0; r < m->b->rule.n; r++)
+        if (qg_rule_covers(m->b, r, m->inside, n)) {
+            m->active[m->n_active++] = r;
+            m->hits[r] += (m->b->rule.at[r].set.fields & QG_SET_PLATFORM) != 0;
+        }
+    if (n->platform != QG_PLATFORM_QUANTIZED)
+        return QG_OK;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (can_be_quantized(n->in[i]))
+            QG_TRY(make(m, n, false, i));
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (can_be_quantized(n->out[i]))
+            QG_TRY(make(m, n, true, i));
+    return QG_OK;
+}
+
+/* The node or operator of the graph that is near a word of the selector, which may say
+ * either; "" when the word itself is there.  Globs are near nothing. */
+static const char *explain_miss(const qg_graph *g, const qg_node_match *at,
+                                char text[QG_SUGGEST_TEXT])
+{
+    text[0] = '\0';
+    for (size_t w = 0; w < at->n_node + at->n_op && !text[0]; w++) {
+        const char *word = w < at->n_node ? at->node[w] : at->op[w - at->n_node];
+        qg_suggest s = qg_suggest_for(word);
+        for (size_t i = 0; i < g->node.n; i++) {
+            qg_suggest_try(&s, g->node.at[i]->name);
+            qg_suggest_try(&s, g->node.at[i]->op->name);
+        }
+        if (s.best && strcmp(s.best, word) != 0)
+            (void)qg_suggest_text(&s, text);
+    }
+    return text;
+}
+
+/* An override that hits nothing is a typing error, not a wish. */
+static qg_status check_overrides(const maker *m)
+{
+    char near[QG_SUGGEST_TEXT];
+    for (uint32_t r = 0; r < m->b->rule.n; r++) {
+        const qg_rule *rule = &m->b->rule.at[r];
+        if (rule->is_override && m->hits[r] == 0)
+            return qg_fail(
+                m->q->ctx, QG_ECONFIG,
+                "%s:%u: rule %s: the selector matches no quantized endpoint%s, "
+                "expected at least one",
+                rule->origin.file, rule->origin.line, rule->origin.id,
+                explain_miss(m->q->graph, &rule->node, near));
+    }
+    return QG_OK;
+}
+
+/* Linear in endpoints times rules that cover their node. */
+qg_status qg_rules_apply(qg_quant *q)
+{
+    const qg_backend *b = q->backend;
+    assert(b && q->tqc.n == 0);
+    maker m = { .q = q, .b = b };
+    m.hits = QG_NEWN(q->arena, b->rule.n, uint32_t);
+    m.active = QG_NEWN(q->arena, b->rule.n, uint32_t);
+    if (!m.hits || !m.active)
+        return qg_nomem(q->ctx);
+    QG_TRY(qg_rules_regions(b, q->graph, q->arena, &m.inside));
+    for (size_t i = 0; i < q->graph->node.n; i++)
+        QG_TRY(make_node(&m, q->graph->node.at[i]));
+    return check_overrides(&m);
+}
+
+/* --- switching off, when all else is done --- */
+
+/* A baked constant is taken off its grid first: only then may it be deactivated. */
+static qg_status unbake(qg_quant *q, qg_tqc *t)
+{
+    if (t->state == QG_TQC_BAKED)
+        return qg_tqc_set_state(q, t, QG_TQC_ACTIVATED);
+    if (t->state == QG_TQC_PASSIVE_BAKED)
+        return qg_tqc_set_state(q, t, QG_TQC_PASSIVE);
+    return QG_OK;
+}
+
+qg_status qg_tqc_apply_switch(qg_quant *q, qg_tqc *t, qg_tqc_state to, bool *changed)
+{
+    bool off = t->state == QG_TQC_DEACTIVATED || t->state == QG_TQC_DEQUANTIZED;
+    bool on = to == QG_TQC_ACTIVATED;
+    *changed = false;
+    if (t->state == QG_TQC_FP32 || t->state == QG_TQC_SOI || t->state == to ||
+        off != on)
+        return QG_OK;
+    *changed = true;
+    if (on)
+        return qg_tqc_switch_on(q, t);
+    if (to == QG_TQC_DEACTIVATED)
+        QG_TRY(unbake(q, t));
+    return qg_tqc_switch_off(q, t, to == QG_TQC_DEACTIVATED);
+}
+
+/* One rule over all endpoints; inside: its region, NULL for everywhere. */
+static qg_status switch_by_rule(qg_quant *q, const qg_rule *rule, const uint8_t *inside,
+                                qg_tqc_state to, size_t *count)
+{
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        qg_tqc *t = q->tqc.at[i];
+        bool changed;
+        if ((inside && !inside[t->node->id]) ||
+            !qg_node_matches(&rule->node, t->node) ||
+            !qg_endpoint_matches(&rule->at, t->node, t->is_output, t->slot))
+            continue;
+        QG_TRY(qg_tqc_apply_switch(q, t, to, &changed));
+        *count += changed;
+    }
+    return QG_OK;
+}
+
+qg_status qg_rule_switch(qg_quant *q, const qg_rule *rule, qg_tqc_state to,
+                         size_t *count)
+{
+    const uint8_t *inside;
+    assert(to == QG_TQC_ACTIVATED || to == QG_TQC_DEACTIVATED ||
+           to == QG_TQC_DEQUANTIZED);
+    QG_TRY(qg_rule_region(rule, q->graph, q->arena, &inside));
+    q->author = rule->origin.id;
+    *count = 0;
+    return switch_by_rule(q, rule, inside, to, count);
+}
+
+qg_status qg_rules_switch(qg_quant *q)
+{
+    for (size_t r = 0; r < q->backend->rule.n; r++) {
+        const qg_rule *rule = &q->backend->rule.at[r];
+        size_t count;
+        if (switches_off(rule))
+            QG_TRY(qg_rule_switch(q, rule, rule->set.state, &count));
+    }
+    return QG_OK;
+}

@@ -1,0 +1,93 @@
+#include "engine/report/describe.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+const char *qg_platform_name(enum qg_platform p)
+{
+    static const char *const name[] = {
+        [QG_PLATFORM_NONE] = "none",
+        [QG_PLATFORM_QUANTIZED] = "quantized",
+        [QG_PLATFORM_FP32] = "fp32",
+        [QG_PLATFORM_SOI] = "soi",
+    };
+    assert((size_t)p < sizeof name / sizeof name[0]);
+    return name[p];
+}
+
+const char *qg_value_kind(const qg_value *v)
+{
+    assert(v);
+    return v->constant    ? "constant"
+           : v->is_input  ? "input of the network"
+           : v->is_output ? "output of the network"
+                          : "inner value";
+}
+
+const char *qg_state_meaning(qg_tqc_state s)
+{
+    static const char *const meaning[QG_NTQC_STATE] = { /* ORDER STATE */
+#define X(id, text, rounds, own, out, words) #id ", " words,
+                                                        QG_TQC_STATE_MAP(X)
+#undef X
+    };
+    assert(s < QG_NTQC_STATE);
+    return meaning[s];
+}
+
+/* Words in the order in which people say them; what does not apply is left out. */
+const char *qg_scheme_text(const qg_scheme *s, char text[QG_SCHEME_TEXT])
+{
+    char policy[QG_POLICY_TEXT], range[48] = "", axis[24] = "", block[24] = "",
+                                 exponent[32] = "";
+    if (s->qmin != -INT64_MAX || s->qmax != INT64_MAX)
+        (void)snprintf(range, sizeof range, " [%" PRId64 ", %" PRId64 "]", s->qmin,
+                       s->qmax);
+    if (s->axis >= 0)
+        (void)snprintf(axis, sizeof axis, ", axis %d", s->axis);
+    if (s->block)
+        (void)snprintf(block, sizeof block, ", blocks of %" PRId32, s->block);
+    if (s->exponent_bits)
+        (void)snprintf(exponent, sizeof exponent, ", %d of them exponent",
+                       s->exponent_bits);
+    (void)snprintf(text, QG_SCHEME_TEXT, "%d bits%s%s %s %s%s%s", s->bits, exponent,
+                   range, qg_rounding_name((qg_rounding)s->rounding),
+                   qg_policy_text(s->policy, policy), axis, block);
+    return text;
+}
+
+const qg_origin *qg_origin_named(const qg_backend *b, const char *id, const char **kind)
+{
+    assert(b && id && kind);
+    *kind = "rule";
+    for (size_t i = b->rule.n; i-- > 0;) /* the last of an id overrides */
+        if (strcmp(b->rule.at[i].origin.id, id) == 0)
+            return &b->rule.at[i].origin;
+    *kind = "fusion";
+    for (size_t i = b->fusion.n; i-- > 0;)
+        if (strcmp(b->fusion.at[i].origin.id, id) == 0)
+            return &b->fusion.at[i].origin;
+    *kind = "sharing";
+    for (size_t i = b->sharing.n; i-- > 0;)
+        if (strcmp(b->sharing.at[i].origin.id, id) == 0)
+            return &b->sharing.at[i].origin;
+    return NULL;
+}
+
+qg_status qg_report_states(qg_report *r, const qg_quant *q)
+{
+    size_t count[QG_NTQC_STATE] = { 0 };
+    qg_table *t;
+    assert(r && q);
+    for (size_t i = 0; i < q->tqc.n; i++)
+        count[q->tqc.at[i]->state]++;
+    QG_TRY(qg_report_table(r, "states", "state endpoints", &t));
+    for (int s = 0; s < QG_NTQC_STATE; s++) {
+        if (!count[s])
+            continue;
+        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_state_name((qg_tqc_state)s))));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(count[s])));
+    }
+    return QG_OK;
+}

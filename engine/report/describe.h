@@ -1,0 +1,37 @@
+/* describe.h -- how graph, schemes and statements are put into words for reports:
+ * explain, diff and dump say the same thing the same way.
+ *
+ * One wording per fact, so that a word a user saw in one report can be searched for
+ * in another.  All texts are English, without a final period, fit for a cell of
+ * report.h. */
+#ifndef QG_ENGINE_REPORT_DESCRIBE_H
+#define QG_ENGINE_REPORT_DESCRIBE_H
+
+#include "engine/session/model.h"
+#include "engine/report/report.h"
+
+const char *qg_platform_name(enum qg_platform p); /* "fp32" */
+
+/* "constant", "input of the network", "output of the network", "inner value". */
+const char *qg_value_kind(const qg_value *v);
+
+/* "OVERLAPPED, silent: its dominator rounds this value"
+ * Static text; every state of quant/tqc.h has one. */
+const char *qg_state_meaning(qg_tqc_state s);
+
+/* "8 bits [-128, 127] half-even per-channel linear symmetric, axis 0"
+ * Returns `text`.  The axis is left out of per-tensor schemes. */
+enum { QG_SCHEME_TEXT = 256 };
+const char *qg_scheme_text(const qg_scheme *s, char text[QG_SCHEME_TEXT]);
+
+/* Table "states": how many endpoints are in each state that any is in. */
+QG_NODISCARD qg_status qg_report_states(qg_report *r, const qg_quant *q);
+
+/* The rule, fusion or sharing rule of this id, and which of the three it is; NULL: the
+ * backend says no such thing.
+ * *kind is "rule", "fusion" or "sharing"; untouched for NULL.  Linear in the
+ * backend's statements. */
+const qg_origin *qg_origin_named(const qg_backend *b, const char *id,
+                                 const char **kind);
+
+#endif

@@ -1,0 +1,532 @@
+/* explain.c -- why a tensor is quantized as it is: fields, who set them, from what. */
+#include <assert.h>
+
+#include "engine/report/describe.h"
+#include "engine/core/num.h"
+#include "engine/core/suggest.h"
+#include "engine/quant/journal.h"
+#include "passes/passes.h"
+
+typedef struct endpoint {
+    const qg_node *node;
+    bool is_output;
+    uint32_t slot;
+} endpoint;
+
+/* What a name stands for, and what has been said about it. */
+typedef struct answer {
+    qg_ctx *ctx;
+    qg_arena *arena; /* the report's */
+    const qg_model *m;
+    const qg_quant *q;
+    const char *name;
+    const qg_node *node;   /* of this name, or of the endpoint; NULL: none */
+    const qg_value *value; /* of this name, or at the endpoint; NULL: none */
+    QG_VEC(endpoint) end;
+    QG_VEC(const char *) by;
+    qg_report *r;
+} answer;
+
+static const qg_value *value_of(const endpoint *e)
+{
+    return e->is_output ? e->node->out[e->slot] : e->node->in[e->slot];
+}
+
+static const qg_tqc *tqc_of(const endpoint *e)
+{
+    qg_tqc *const *t = e->is_output ? e->node->tout : e->node->tin;
+    return t ? t[e->slot] : NULL;
+}
+
+/* --- what the name stands for --- */
+
+static bool known(const answer *a, const endpoint *e)
+{
+    for (size_t i = 0; i < a->end.n; i++) {
+        const endpoint *o = &a->end.at[i];
+        if (o->node == e->node && o->is_output == e->is_output && o->slot == e->slot)
+            return true;
+    }
+    return false;
+}
+
+static qg_status add_endpoint(answer *a, const qg_node *n, bool is_output,
+                              uint32_t slot)
+{
+    endpoint e = { n, is_output, slot };
+    if (!value_of(&e) || known(a, &e))
+        return QG_OK;
+    return qg_vec_push(a->ctx, a->arena, &a->end, e);
+}
+
+static qg_status add_node(answer *a, const qg_node *n)
+{
+    a->node = n;
+    for (uint32_t i = 0; i < n->n_in; i++)
+        QG_TRY(add_endpoint(a, n, false, i));
+    for (uint32_t i = 0; i < n->n_out; i++)
+        QG_TRY(add_endpoint(a, n, true, i));
+    return QG_OK;
+}
+
+static qg_status add_value(answer *a, const qg_value *v)
+{
+    a->value = v;
+    if (v->def)
+        QG_TRY(add_endpoint(a, v->def, true, v->def_slot));
+    for (size_t i = 0; i < v->use.n; i++)
+        QG_TRY(add_endpoint(a, v->use.at[i].node, false, v->use.at[i].slot));
+    return QG_OK;
+}
+
+/* Splits "Conv_3.in1" into node name and slot; false when it has no such form. */
+static bool split_endpoint(const char *name, size_t *n_node, bool *is_output,
+                           int64_t *slot)
+{
+    const char *dot = strrchr(name, '.');
+    if (!dot)
+        return false;
+    *is_output = strncmp(dot, ".out", 4) == 0;
+    size_t word = *is_output ? 4 : 3;
+    *n_node = (size_t)(dot - name);
+    return (*is_output || strncmp(dot, ".in", 3) == 0) &&
+           qg_num_parse_i64(dot + word, strlen(dot + word), slot) && *slot >= 0;
+}
+
+static qg_status find_endpoint(answer *a, bool *found)
+{
+    size_t n_node;
+    bool is_output;
+    int64_t slot;
+    *found = false;
+    if (!split_endpoint(a->name, &n_node, &is_output, &slot))
+        return QG_OK;
+    const char *name = qg_arena_strndup(a->arena, a->name, n_node);
+    if (!name)
+        return qg_nomem(a->ctx);
+    const qg_node *n = qg_graph_node(a->m->graph, name);
+    if (!n)
+        return QG_OK;
+    uint32_t count = is_output ? n->n_out : n->n_in;
+    if (slot >= count || !(is_output ? n->out[slot] : n->in[slot]))
+        return qg_node_fail(a->ctx, QG_ECONFIG, "explain", n,
+                            "has no %s%lld, expected one of %u %s",
+                            is_output ? "out" : "in", (long long)slot, count,
+                            is_output ? "outputs" : "inputs");
+    *found = true;
+    a->node = n;
+    QG_TRY(add_endpoint(a, n, is_output, (uint32_t)slot));
+    a->value = value_of(&a->end.at[0]);
+    return QG_OK;
+}
+
+/* "group:Conv_3.out0": every endpoint of the group that this one is in. */
+static qg_status find_group(answer *a, bool *found)
+{
+    static const char prefix[] = "group:";
+    size_t n = sizeof prefix - 1;
+    *found = strncmp(a->name, prefix, n) == 0;
+    if (!*found)
+        return QG_OK;
+    const qg_tqc *first = qg_journal_named(a->q, a->name + n), *t = first;
+    if (!first)
+        return qg_fail(
+            a->ctx, QG_ECONFIG,
+            "explain: '%s': no such endpoint is quantized, expected a member "
+            "of a group, as in group:Conv_3.out0",
+            a->name);
+    do
+        QG_TRY(add_endpoint(a, t->node, t->is_output, t->slot));
+    while ((t = t->next) != first);
+    return QG_OK;
+}
+
+static qg_status not_found(answer *a)
+{
+    const qg_graph *g = a->m->graph;
+    char text[QG_SUGGEST_TEXT];
+    size_t n_node = strlen(a->name);
+    bool is_output;
+    int64_t slot;
+    bool dotted = split_endpoint(a->name, &n_node, &is_output, &slot);
+    const char *word = qg_arena_strndup(a->arena, a->name, n_node);
+    if (!word)
+        return qg_nomem(a->ctx);
+    qg_suggest s = qg_suggest_for(word);
+    for (size_t i = 0; i < g->node.n; i++)
+        qg_suggest_try(&s, g->node.at[i]->name);
+    for (size_t i = 0; i < g->value.n && !dotted; i++)
+        qg_suggest_try(&s, g->value.at[i]->name);
+    if (dotted && s.best)
+        s.best = qg_arena_printf(a->arena, "%s%s", s.best, a->name + n_node);
+    return qg_fail(a->ctx, QG_ECONFIG,
+                   "explain: '%s': no such node, value or endpoint in %s, expected a "
+                   "name like those of `qg dump`%s",
+                   a->name, a->m->path, qg_suggest_text(&s, text));
+}
+
+static qg_status find(answer *a)
+{
+    bool found;
+    const qg_graph *g = a->m->graph;
+    const qg_node *n = qg_graph_node(g, a->name);
+    const qg_value *v = qg_graph_value(g, a->name);
+    if (n)
+        QG_TRY(add_node(a, n));
+    if (v)
+        QG_TRY(add_value(a, v));
+    if (n || v)
+        return QG_OK;
+    QG_TRY(find_group(a, &found));
+    if (!found)
+        QG_TRY(find_endpoint(a, &found));
+    return found ? QG_OK : not_found(a);
+}
+
+/* --- the head of the page --- */
+
+static qg_status head(answer *a)
+{
+    char shape[QG_SHAPE_TEXT];
+    qg_report *r = a->r;
+    QG_TRY(qg_report_add(r, "name", qg_cell_text(a->name)));
+    if (a->node) {
+        const qg_node *n = a->node;
+        QG_TRY(qg_report_add(r, "node", qg_cell_text(n->name)));
+        QG_TRY(qg_report_add(r, "operator", qg_cell_text(n->op->name)));
+        QG_TRY(
+            qg_report_add(r, "platform", qg_cell_text(qg_platform_name(n->platform))));
+        QG_TRY(qg_report_add(r, "because", qg_cell_text(n->reason)));
+    }
+    if (a->value) {
+        const qg_value *v = a->value;
+        QG_TRY(qg_report_add(r, "value", qg_cell_text(v->name)));
+        QG_TRY(qg_report_add(r, "type", qg_cell_text(qg_tensor_text(&v->type, shape))));
+        QG_TRY(qg_report_add(r, "kind", qg_cell_text(qg_value_kind(v))));
+        QG_TRY(qg_report_add(r, "consumers", qg_cell_count(v->use.n)));
+    }
+    return QG_OK;
+}
+
+/* --- endpoints --- */
+
+/* The last change of a field, NULL: none. */
+static const qg_journal_entry *last_change(const qg_quant *q, const qg_tqc *t,
+                                           const char *field)
+{
+    for (size_t i = q->journal.n; i-- > 0;) {
+        const qg_journal_entry *e = &q->journal.at[i];
+        if (e->tqc == t->id && strcmp(e->field, field) == 0)
+            return e;
+    }
+    return NULL;
+}
+
+static qg_status add_by(answer *a, const char *by)
+{
+    for (size_t i = 0; i < a->by.n; i++)
+        if (strcmp(a->by.at[i], by) == 0)
+            return QG_OK;
+    return qg_vec_push(a->ctx, a->arena, &a->by, by);
+}
+
+/* "compute-activation" of "fuse/compute-activation". */
+static const char *statement_id(const char *by)
+{
+    const char *slash = strrchr(by, '/');
+    return slash ? slash + 1 : by;
+}
+
+/* "fuse/compute-activation (configs/backends/trt-int8.yaml:24)" */
+static qg_status put_author(answer *a, qg_table *t, const qg_journal_entry *e)
+{
+    if (!e)
+        return qg_table_add(a->r, t, (qg_cell){ 0 });
+    const char *kind;
+    const qg_origin *o = qg_origin_named(a->q->backend, statement_id(e->by), &kind);
+    if (o && o->file)
+        return qg_table_addf(a->r, t, "%s (%s:%u)", e->by, o->file, o->line);
+    return qg_table_addf(a->r, t, "%s", e->by);
+}
+
+static qg_status put_grid(answer *a, qg_table *t, const qg_tqc *tqc)
+{
+    char text[QG_SCHEME_TEXT];
+    qg_qparam p = qg_tqc_param(tqc);
+    qg_cell none = { 0 };
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_scheme_text(&tqc->scheme, text))));
+    QG_TRY(qg_table_add(a->r, t, p.n ? qg_cell_floats(p.scale, p.n) : none));
+    return qg_table_add(a->r, t, p.n && p.offset ? qg_cell_ints(p.offset, p.n) : none);
+}
+
+static qg_status put_leader(answer *a, qg_table *t, const qg_tqc *tqc)
+{
+    char at[QG_ENDPOINT_TEXT], other[QG_ENDPOINT_TEXT];
+    const qg_tqc *root = qg_tqc_root(tqc);
+    if (tqc->lender[0] && tqc->lender[1])
+        return qg_table_addf(a->r, t, "itself, derived from %s x %s",
+                             qg_tqc_text(tqc->lender[0], at),
+                             qg_tqc_text(tqc->lender[1], other));
+    return qg_table_addf(a->r, t, "%s", root == tqc ? "itself" : qg_tqc_text(root, at));
+}
+
+static qg_status put_rule(answer *a, qg_table *t, const qg_tqc *tqc)
+{
+    const qg_backend *b = a->q->backend;
+    if (tqc->rule == QG_NONE)
+        return qg_table_addf(a->r, t, "defaults of %s", b->name);
+    assert(tqc->rule < b->rule.n);
+    const qg_origin *o = &b->rule.at[tqc->rule].origin;
+    QG_TRY(add_by(a, o->id));
+    return qg_table_addf(a->r, t, "%s (%s:%u)", o->id, o->file ? o->file : "?",
+                         o->line);
+}
+
+/* An endpoint that nobody quantizes has no record: says why. */
+static qg_status put_bare(answer *a, qg_table *t, const endpoint *e)
+{
+    const qg_node *n = e->node;
+    const char *why = n->platform != QG_PLATFORM_QUANTIZED ? n->reason
+                      : value_of(e)->type.dtype != QG_F32  ? "it does not hold float32"
+                                                           : "no rule speaks about it";
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text("none")));
+    QG_TRY(qg_table_addf(a->r, t, "not quantized: %s", why ? why : "not dispatched"));
+    for (int i = 0; i < 7; i++)
+        QG_TRY(qg_table_add(a->r, t, (qg_cell){ 0 }));
+    return QG_OK;
+}
+
+static qg_status put_endpoint(answer *a, qg_table *t, const endpoint *e)
+{
+    const qg_tqc *tqc = tqc_of(e);
+    QG_TRY(qg_table_addf(a->r, t, "%s.%s%u", e->node->name, e->is_output ? "out" : "in",
+                         e->slot));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(value_of(e)->name)));
+    if (!tqc)
+        return put_bare(a, t, e);
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_tqc_state_name(tqc->state))));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_state_meaning(tqc->state))));
+    QG_TRY(put_leader(a, t, tqc));
+    QG_TRY(put_grid(a, t, tqc));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(tqc->observer.name)));
+    QG_TRY(put_rule(a, t, tqc));
+    const qg_journal_entry *moved = last_change(a->q, tqc, "dominator");
+    return put_author(a, t, moved ? moved : last_change(a->q, tqc, "state"));
+}
+
+static qg_status endpoints(answer *a)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(a->r, "endpoints",
+                           "endpoint value state means dominator grid scale offset "
+                           "observer rule decided_by",
+                           &t));
+    t->records = true;
+    for (size_t i = 0; i < a->end.n; i++)
+        QG_TRY(put_endpoint(a, t, &a->end.at[i]));
+    return QG_OK;
+}
+
+/* --- groups --- */
+
+static qg_status put_member(answer *a, qg_table *t, const qg_tqc *tqc)
+{
+    char at[QG_ENDPOINT_TEXT];
+    const qg_journal_entry *e = last_change(a->q, tqc, "dominator");
+    const qg_tqc *root = qg_tqc_root(tqc);
+    QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(root, at)));
+    QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(tqc, at)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_tqc_state_name(tqc->state))));
+    return qg_table_add(
+        a->r, t, tqc == root ? qg_cell_text("leads") : qg_cell_text(e ? e->by : NULL));
+}
+
+static qg_status groups(answer *a)
+{
+    qg_table *t;
+    uint8_t *wanted = QG_NEWN(a->arena, a->q->tqc.n, uint8_t);
+    if (!wanted)
+        return qg_nomem(a->ctx);
+    for (size_t i = 0; i < a->end.n; i++) {
+        const qg_tqc *tqc = tqc_of(&a->end.at[i]);
+        const qg_tqc *root = tqc ? qg_tqc_root(tqc) : NULL;
+        if (root && root->next != root)
+            wanted[root->id] = 1;
+    }
+    QG_TRY(qg_report_table(a->r, "groups", "dominator member state joined_by", &t));
+    for (size_t i = 0; i < a->q->tqc.n; i++) {
+        const qg_tqc *tqc = a->q->tqc.at[i];
+        if (wanted[qg_tqc_root(tqc)->id])
+            QG_TRY(put_member(a, t, tqc));
+    }
+    return QG_OK;
+}
+
+/* --- changes --- */
+
+/* How much of an endpoint's history is told: that of the named ones in full, that of
+ * those they follow or followed as far as it decides about scale and silence. */
+enum { UNTOLD, LED, NAMED };
+
+static bool is_field(const qg_journal_entry *e, const char *field)
+{
+    return strcmp(e->field, field) == 0;
+}
+
+/* Marks leaders, and leaders of leaders; the journal is short beside the work that
+ * wrote it. */
+static void mark_leaders(const answer *a, uint8_t *told)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t i = 0; i < a->q->journal.n; i++) {
+            const qg_journal_entry *e = &a->q->journal.at[i];
+            if (told[e->tqc] == UNTOLD || !is_field(e, "dominator"))
+                continue;
+            const qg_tqc *leader = qg_journal_named(a->q, e->new_value);
+            if (leader && told[leader->id] == UNTOLD) {
+                told[leader->id] = LED;
+                more = true;
+            }
+        }
+    }
+}
+
+static bool is_told(const uint8_t *told, const qg_journal_entry *e)
+{
+    return told[e->tqc] == NAMED ||
+           (told[e->tqc] == LED && (is_field(e, "dominator") || is_field(e, "state") ||
+                                    is_field(e, "scale") || is_field(e, "offset")));
+}
+
+static qg_status put_change(answer *a, qg_table *t, const qg_journal_entry *e)
+{
+    char at[QG_ENDPOINT_TEXT];
+    QG_TRY(qg_table_add(a->r, t, qg_cell_count(e->seq)));
+    QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(a->q->tqc.at[e->tqc], at)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->field)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->old_value)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->new_value)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->by)));
+    return add_by(a, e->by);
+}
+
+static qg_status changes(answer *a)
+{
+    qg_table *t;
+    uint8_t *told = QG_NEWN(a->arena, a->q->tqc.n, uint8_t);
+    if (!told)
+        return qg_nomem(a->ctx);
+    for (size_t i = 0; i < a->end.n; i++)
+        if (tqc_of(&a->end.at[i]))
+            told[tqc_of(&a->end.at[i])->id] = NAMED;
+    mark_leaders(a, told);
+    QG_TRY(qg_report_table(a->r, "changes", "seq endpoint field old new by", &t));
+    for (size_t i = 0; i < a->q->journal.n; i++)
+        if (is_told(told, &a->q->journal.at[i]))
+            QG_TRY(put_change(a, t, &a->q->journal.at[i]));
+    return QG_OK;
+}
+
+/* --- who is behind the changes --- */
+
+static qg_status put_statement(answer *a, qg_table *t, const qg_origin *o,
+                               const char *kind)
+{
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(o->id)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(kind)));
+    if (o->file)
+        QG_TRY(qg_table_addf(a->r, t, "%s:%u", o->file, o->line));
+    else
+        QG_TRY(qg_table_add(a->r, t, (qg_cell){ 0 }));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(o->why)));
+    return qg_table_add(a->r, t, qg_cell_text(o->source));
+}
+
+/* A pass that speaks for itself: what it does is why. */
+static qg_status put_pass(answer *a, qg_table *t, const char *by)
+{
+    size_t n = strcspn(by, "/");
+    for (size_t i = 0; qg_passes[i]; i++) {
+        const qg_pass *p = qg_passes[i];
+        if (strlen(p->name) == n && memcmp(p->name, by, n) == 0) {
+            qg_origin o = { .id = by, .why = p->summary };
+            return put_statement(a, t, &o, "pass");
+        }
+    }
+    return QG_OK;
+}
+
+static qg_status statements(answer *a)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(a->r, "who_says_so", "id kind at why source", &t));
+    t->records = true;
+    for (size_t i = 0; i < a->by.n; i++) {
+        const char *kind;
+        const qg_origin *o =
+            qg_origin_named(a->q->backend, statement_id(a->by.at[i]), &kind);
+        QG_TRY(o ? put_statement(a, t, o, kind) : put_pass(a, t, a->by.at[i]));
+    }
+    return QG_OK;
+}
+
+/* --- near misses --- */
+
+static bool concerns(const answer *a, const char *node)
+{
+    for (size_t i = 0; i < a->end.n; i++)
+        if (strcmp(a->end.at[i].node->name, node) == 0)
+            return true;
+    return false;
+}
+
+static qg_status near_misses(answer *a)
+{
+    qg_table *t;
+    const qg_snapshot_info *info = &a->m->info;
+    QG_TRY(qg_report_table(a->r, "near_misses", "node pattern condition", &t));
+    for (size_t i = 0; i < info->n_coverage; i++) {
+        const qg_coverage_row *row = &info->coverage[i];
+        for (size_t k = 0; k < row->n_miss; k++) {
+            if (!concerns(a, row->miss[k].node))
+                continue;
+            QG_TRY(qg_table_add(a->r, t, qg_cell_text(row->miss[k].node)));
+            QG_TRY(qg_table_addf(a->r, t, "%s/%s", row->pass, row->pattern));
+            QG_TRY(qg_table_add(a->r, t, qg_cell_text(row->miss[k].condition)));
+        }
+    }
+    return QG_OK;
+}
+
+static qg_status answer_all(answer *a)
+{
+    QG_TRY(find(a));
+    QG_TRY(head(a));
+    QG_TRY(endpoints(a));
+    QG_TRY(groups(a));
+    QG_TRY(changes(a));
+    QG_TRY(statements(a));
+    return near_misses(a);
+}
+
+qg_status qg_model_explain(qg_model *m, const char *name, qg_report **report)
+{
+    if (!m->quant)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "explain: %s: the model is not quantized, expected a snapshot "
+                       "of `qg quantize`",
+                       m->path);
+    qg_report *r;
+    QG_TRY(qg_report_new(m->ctx, "explain", &r));
+    answer a = {
+        .ctx = m->ctx, .arena = r->arena, .m = m, .q = m->quant, .name = name, .r = r
+    };
+    qg_status s = answer_all(&a);
+    if (s != QG_OK) {
+        qg_report_free(r);
+        return s;
+    }
+    *report = r;
+    return QG_OK;
+}

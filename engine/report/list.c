@@ -1,0 +1,338 @@
+/* list.c -- what this build and its configuration folder know, by topic. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "engine/session/model.h"
+#include "engine/report/report.h"
+#include "engine/core/suggest.h"
+#include "engine/formats/format.h"
+#include "engine/quant/metric.h"
+#include "engine/calib/observer.h"
+#include "engine/quant/quirk.h"
+#include "passes/passes.h"
+
+typedef struct topic {
+    const char *name, *columns, *meaning;
+    qg_status (*rows)(qg_report *r, qg_table *t);
+} topic;
+
+/* A row of texts; NULL stands for nothing. */
+#define row(r, t, ...) add_texts((r), (t), (const char *const[]){ __VA_ARGS__ })
+
+static qg_status add_texts(qg_report *r, qg_table *t, const char *const *text)
+{
+    for (size_t i = 0; i < t->n_column; i++)
+        QG_TRY(qg_table_add(r, t, qg_cell_text(text[i])));
+    return QG_OK;
+}
+
+/* --- operators --- */
+
+/* Letters of ir/op.h as words; the last one of a variadic operator repeats. */
+static const char *roles_text(qg_arena *a, const char *letters, unsigned most)
+{
+    static const struct {
+        char letter;
+        const char *word;
+    } role[] = {
+        {'d',  "data"  },
+        { 'w', "weight"},
+        { 'b', "bias"  },
+        { 'p', "bound" },
+        { 'g', "gain"  },
+        { 'f', "float" },
+        { 's', "shape" },
+    };
+    const char *text = "";
+    for (const char *l = letters ? letters : "d"; *l && text; l++)
+        for (size_t i = 0; i < sizeof role / sizeof role[0] && text; i++)
+            if (role[i].letter == *l)
+                text =
+                    qg_arena_printf(a, "%s%s%s", text, *text ? " " : "", role[i].word);
+    return text && most == 255 ? qg_arena_printf(a, "%s ...", text) : text;
+}
+
+static const char *traits_text(qg_arena *a, uint32_t traits)
+{
+    const char *text = "";
+    for (unsigned bit = 0; bit < QG_NTRAIT && text; bit++)
+        if (traits >> bit & 1u)
+            text = qg_arena_printf(a, "%s%s%s", text, *text ? " " : "",
+                                   qg_trait_name(bit));
+    return text;
+}
+
+static qg_status op_row(qg_report *r, qg_table *t, const qg_op *op)
+{
+    const char *traits = traits_text(r->arena, op->traits);
+    const char *in = roles_text(r->arena, op->in_roles, op->max_in);
+    if (!traits || !in)
+        return qg_nomem(r->ctx);
+    if (op->domain)
+        QG_TRY(qg_table_addf(r, t, "%s.%s", op->domain, op->name));
+    else
+        QG_TRY(qg_table_add(r, t, qg_cell_text(op->name)));
+    if (op->until)
+        QG_TRY(qg_table_addf(r, t, "%d to %d", op->since, op->until));
+    else
+        QG_TRY(qg_table_addf(r, t, "%d and later", op->since));
+    QG_TRY(qg_table_add(r, t, qg_cell_text(op->max_in ? in : NULL)));
+    return qg_table_add(r, t, qg_cell_text(*traits ? traits : NULL));
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const qg_op *p = *(const qg_op *const *)a, *q = *(const qg_op *const *)b;
+    int domains = strcmp(p->domain ? p->domain : "", q->domain ? q->domain : "");
+    int names = strcmp(p->name, q->name);
+    return domains ? domains : names ? names : p->since - q->since;
+}
+
+static qg_status ops(qg_report *r, qg_table *t)
+{
+    const qg_registry *all = r->ctx->registry;
+    QG_VEC(const qg_op *) v = { 0 };
+    for (size_t f = 0; f < all->n_family; f++)
+        for (const qg_op *op = all->family[f]; op->name; op++)
+            QG_TRY(qg_vec_push(r->ctx, r->arena, &v, op));
+    qsort(v.at, v.n, sizeof *v.at, by_name);
+    for (size_t i = 0; i < v.n; i++)
+        QG_TRY(op_row(r, t, v.at[i]));
+    return QG_OK;
+}
+
+static qg_status traits(qg_report *r, qg_table *t)
+{
+#define X(id, text, meaning) QG_TRY(row(r, t, text, meaning));
+    QG_TRAIT_MAP(X)
+#undef X
+    return QG_OK;
+}
+
+/* --- configuration --- */
+
+/* "iterations=10 level=1" */
+static const char *params_text(qg_arena *a, const qg_pass_param *p)
+{
+    const char *text = "";
+    for (; p && p->name && text; p++)
+        text =
+            qg_arena_printf(a, "%s%s%s=%g", text, *text ? " " : "", p->name, p->value);
+    return text;
+}
+
+static qg_status passes(qg_report *r, qg_table *t)
+{
+    for (size_t i = 0; qg_passes[i]; i++) {
+        const char *params = params_text(r->arena, qg_passes[i]->param);
+        if (!params)
+            return qg_nomem(r->ctx);
+        QG_TRY(row(r, t, qg_passes[i]->name, qg_passes[i]->summary,
+                   *params ? params : NULL));
+    }
+    return QG_OK;
+}
+
+static qg_status backends(qg_report *r, qg_table *t)
+{
+    qg_search search;
+    const char **name;
+    size_t n;
+    QG_TRY(qg_config_search(r->ctx, r->arena, "backends", &search));
+    QG_TRY(qg_backend_names(r->ctx, r->arena, search, &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        qg_backend *b;
+        QG_TRY(qg_backend_load(r->ctx, r->arena, name[i], search, &b));
+        assert(b->file.n);
+        QG_TRY(row(r, t, b->name, b->title, b->file.at[b->file.n - 1]));
+    }
+    return QG_OK;
+}
+
+/* "percentile 0.9999, min-scale 1e-08": what may be told, with defaults. */
+static qg_status add_params(qg_report *r, qg_table *t, const qg_observer *o)
+{
+    const char *text = NULL;
+    for (int p = 0; p < QG_NOBSERVER_PARAM; p++) {
+        if (o->value[p] == 0)
+            continue;
+        text =
+            qg_arena_printf(r->arena, "%s%s%s %g", text ? text : "", text ? ", " : "",
+                            qg_observer_param_name((qg_observer_param)p), o->value[p]);
+        if (!text)
+            return qg_nomem(r->ctx);
+    }
+    return qg_table_add(r, t, qg_cell_text(text));
+}
+
+static qg_status observers(qg_report *r, qg_table *t)
+{
+    for (const qg_observer *const *o = qg_observers; *o; o++) {
+        QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->name)));
+        QG_TRY(qg_table_add(r, t, qg_cell_bool((*o)->per_channel)));
+        QG_TRY(qg_table_add(r, t,
+                            qg_cell_text((*o)->blind  ? "nothing"
+                                         : (*o)->pick ? "statistics"
+                                                      : "samples")));
+        QG_TRY(qg_table_add(r, t, qg_cell_count((*o)->passes)));
+        QG_TRY(add_params(r, t, *o));
+        QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->summary)));
+        QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->source)));
+    }
+    return QG_OK;
+}
+
+static qg_status quirks(qg_report *r, qg_table *t)
+{
+    for (int i = 0; i < QG_NQUIRK; i++)
+        QG_TRY(row(r, t, qg_quirk_name((qg_quirk)i), qg_quirk_meaning((qg_quirk)i)));
+    return QG_OK;
+}
+
+/* What a format can say, as words; "" when nothing beyond one scale per tensor. */
+static const char *says_text(qg_arena *a, uint32_t says)
+{
+    const char *text = "";
+    for (unsigned bit = 0; bit < QG_N_ASPECT && text; bit++)
+        if (says >> bit & 1u)
+            text = qg_arena_printf(a, "%s%s%s", text, *text ? " " : "",
+                                   qg_aspect_word((enum qg_aspect)(1u << bit)));
+    return text;
+}
+
+static qg_status formats(qg_report *r, qg_table *t)
+{
+    for (const qg_format *const *f = qg_formats; *f; f++) {
+        const char *says = says_text(r->arena, (*f)->says);
+        if (!says)
+            return qg_nomem(r->ctx);
+        QG_TRY(row(r, t, (*f)->name, (*f)->suffix, (*f)->build ? "yes" : "no",
+                   (*f)->import ? "yes" : "no", (*f)->summary, says));
+    }
+    return QG_OK;
+}
+
+/* --- words --- */
+
+static qg_status metrics(qg_report *r, qg_table *t)
+{
+#define X(name, better, meaning) QG_TRY(row(r, t, #name, #better, meaning));
+    QG_METRIC_MAP(X)
+#undef X
+    return QG_OK;
+}
+
+static qg_status dtypes(qg_report *r, qg_table *t)
+{
+    for (int d = QG_NODTYPE + 1; d < QG_NDTYPE; d++) {
+        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_dtype_name((qg_dtype)d))));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(qg_dtype_bits((qg_dtype)d))));
+    }
+    return QG_OK;
+}
+
+static qg_status roundings(qg_report *r, qg_table *t)
+{
+#define X(id, text, meaning) QG_TRY(row(r, t, text, meaning));
+    QG_ROUNDING_MAP(X)
+#undef X
+    return QG_OK;
+}
+
+static qg_status policies(qg_report *r, qg_table *t)
+{
+#define X(id, bit, text, meaning) QG_TRY(row(r, t, text, meaning));
+    QG_POLICY_MAP(X)
+#undef X
+    return QG_OK;
+}
+
+static qg_status states(qg_report *r, qg_table *t)
+{
+#define X(id, text, rounds, own, out, meaning)                                         \
+    QG_TRY(row(r, t, text, (rounds) ? "yes" : "no", (own) ? "yes" : "no",              \
+               (out) ? "yes" : "no", meaning));
+    QG_TQC_STATE_MAP(X)
+#undef X
+    return QG_OK;
+}
+
+/* --- topics --- */
+
+static qg_status topics(qg_report *r, qg_table *t);
+
+/* clang-format off */
+static const topic topic_table[] = {
+    { "ops", "operator opset inputs traits",
+      "operators, and what passes may ask them", ops },
+    { "traits", "trait meaning",
+      "what operators are known by", traits },
+    { "passes", "pass meaning parameters",
+      "steps of a pipeline", passes },
+    { "backends", "backend title file",
+      "what `qg quantize -b` takes by name", backends },
+    { "observers", "observer per_channel reads passes parameters meaning source",
+      "how a range is found in the data", observers },
+    { "quirks", "quirk meaning",
+      "deviations kept for parity with other tools", quirks },
+    { "formats", "format file export import meaning says",
+      "what other tools read and write", formats },
+    { "metrics", "metric better meaning",
+      "how an error is measured", metrics },
+    { "dtypes", "dtype bits",
+      "types of tensors", dtypes },
+    { "roundings", "rounding on_a_tie_or_always",
+      "how a number becomes a step of a grid", roundings },
+    { "policies", "policy meaning",
+      "what a scheme is made of", policies },
+    { "states", "state rounds own_scale exported meaning",
+      "what an endpoint may be in", states },
+    { "topics", "topic meaning",
+      "this table", topics },
+};
+/* clang-format on */
+enum { N_TOPIC = sizeof topic_table / sizeof topic_table[0] };
+
+static qg_status topics(qg_report *r, qg_table *t)
+{
+    for (size_t i = 0; i < N_TOPIC; i++)
+        QG_TRY(row(r, t, topic_table[i].name, topic_table[i].meaning));
+    return QG_OK;
+}
+
+static qg_status fill(qg_report *r, const topic *what)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, what->name, what->columns, &t));
+    return what->rows(r, t);
+}
+
+qg_status qg_list(qg_ctx *ctx, const char *what, qg_report **report)
+{
+    char text[QG_SUGGEST_TEXT];
+    qg_suggest s = qg_suggest_for(what ? what : "topics");
+    for (size_t i = 0; i < N_TOPIC; i++) {
+        qg_suggest_try(&s, topic_table[i].name);
+        if (strcmp(s.word, topic_table[i].name) != 0)
+            continue;
+        qg_report *r;
+        QG_TRY(qg_report_new(ctx, "list", &r));
+        qg_status status = fill(r, &topic_table[i]);
+        if (status == QG_OK)
+            *report = r;
+        else
+            qg_report_free(r);
+        return status;
+    }
+    return qg_fail(ctx, QG_ECONFIG,
+                   "list: '%s': no such topic, expected one of `qg list topics`%s",
+                   what, qg_suggest_text(&s, text));
+}
+
+const char *qg_nearest(const char *word, const char *const *candidate, size_t n)
+{
+    qg_suggest s = qg_suggest_for(word);
+    for (size_t i = 0; i < n; i++)
+        qg_suggest_try(&s, candidate[i]);
+    return s.best;
+}

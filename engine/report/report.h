@@ -1,0 +1,160 @@
+/* report.h -- building qg_report: facts and tables in order of arrival.
+ *
+ * Cells are text or numbers; a number keeps its value for JSON and is shortened for
+ * people.  NaN and infinity are shown to people and are null in JSON.
+ * Names   of facts, tables and columns are JSON keys: words with '_', which people see
+ *         as spaces; no two facts or tables of a report share one (asserted).
+ * Page    at most QG_PAGE_WIDTH columns: facts are aligned and wrapped, a table has
+ *         aligned columns, and one with `records` set stands as one paragraph per row.
+ *         Tables are as wide as their cells.
+ * Texts   are copied; bytes that are no UTF-8 and control characters become '?', so
+ *         that a name of a hostile model can neither break JSON nor steer a terminal.
+ * Owner   everything lies in the report's own arena, except names and titles, which
+ *         are borrowed and must be static.
+ *
+ * Use:
+ *
+ *     QG_TRY(qg_report_new(ctx, "run", &r));
+ *     QG_TRY(qg_report_add(r, "samples", qg_cell_count(n)));
+ *     QG_TRY(qg_report_table(r, "outputs", "name elements", &t));
+ *     QG_TRY(qg_table_add(r, t, qg_cell_text("probabilities")));
+ *     QG_TRY(qg_table_add(r, t, qg_cell_count(1000)));
+ *
+ * Several reports may be alive; a caller that fails half-way frees its own.
+ *
+ * What becomes of the example, on the page and as JSON:
+ *
+ *     run                                 {
+ *       samples  8                          "report": "run",
+ *     outputs                               "samples": 8,
+ *       name           elements             "outputs": [
+ *       probabilities  1000                   {"name": "probabilities",
+ *                                             "elements": 1000}
+ *                                           ]
+ *                                         } */
+#ifndef QG_ENGINE_REPORT_REPORT_H
+#define QG_ENGINE_REPORT_REPORT_H
+
+#include <stdio.h>
+
+#include "engine/api/qg.h"
+#include "engine/core/vec.h"
+
+enum { QG_PAGE_WIDTH = 88 };
+
+/* How a cell is shown to people (JSON in brackets):
+ *
+ *     NONE      "-" [null]              COUNT         "1000" [integer]
+ *     TEXT      as it is [string]       PERCENT       "1.25 %" [0.0125]
+ *     PAGE      as it is [string]       BOOL          "yes", "no" [true, false]
+ *     NUMBER    four digits [all]       FLOATS, INTS  up to three [array] */
+enum qg_cell_kind {
+    QG_CELL_NONE,
+    QG_CELL_TEXT,
+    QG_CELL_PAGE, /* facts only: text of several lines that stands alone, as it is */
+    QG_CELL_NUMBER,
+    QG_CELL_COUNT,
+    QG_CELL_PERCENT,
+    QG_CELL_BOOL,
+    QG_CELL_FLOATS,
+    QG_CELL_INTS
+};
+
+/* One value.  Borrowed memory is copied by the functions that take a cell. */
+typedef struct qg_cell {
+    enum qg_cell_kind kind; /* which of the members below holds */
+    const char *text;       /* TEXT, PAGE */
+    double number;          /* PERCENT: a share, 0.01 is shown as 1 % */
+    /* Lists: JSON has all of it; people see a short one, or how many between which
+     * limits. */
+    size_t n;
+    const float *floats; /* [n] */
+    const int32_t *ints; /* [n] */
+} qg_cell;
+
+/* Rows of equal length.  Owned by its report, valid as long. */
+typedef struct qg_table {
+    const char *name;          /* JSON key; also the heading */
+    const char *const *column; /* [n_column] JSON keys */
+    size_t n_column;
+    QG_VEC(qg_cell) cell; /* row by row */
+    bool records; /* for people: a paragraph per row, headed by its first cell */
+} qg_table;
+
+/* What stands in a report: a name with a value or a table. */
+typedef struct qg_fact {
+    const char *name;
+    qg_cell value;
+    qg_table *table; /* when the fact is a table */
+    bool quiet;      /* not on the page: something else there says it */
+} qg_fact;
+
+/* Everything but ctx lies in `arena`; text and json are NULL until asked for. */
+struct qg_report {
+    qg_ctx *ctx;
+    qg_arena *arena;
+    const char *title;    /* static */
+    QG_VEC(qg_fact) fact; /* order of arrival is order of showing */
+    char *text, *json;    /* made on demand */
+};
+
+/* The page of qg_report_text.
+ * QG_EIO is left to the owner of f: errors of the stream are found when it is
+ * closed. */
+QG_NODISCARD qg_status qg_report_print(qg_report *r, FILE *f);
+
+/* An empty report.  title is one word, the "report" of the JSON; static. */
+QG_NODISCARD qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out);
+
+/* Appends a fact; on failure the report is as before. */
+QG_NODISCARD qg_status qg_report_add(qg_report *r, const char *name, qg_cell value);
+QG_NODISCARD qg_status qg_report_add_quiet(qg_report *r, const char *name,
+                                           qg_cell value); /* in JSON only */
+/* A text made by printf; control characters become '?' also here. */
+QG_NODISCARD qg_status qg_report_addf(qg_report *r, const char *name, const char *fmt,
+                                      ...) QG_PRINTF(3, 4);
+
+/* columns: names separated by one space.  Cells follow row by row through
+ * qg_table_add; the last row is complete when the report is shown (asserted). */
+QG_NODISCARD qg_status qg_report_table(qg_report *r, const char *name,
+                                       const char *columns, qg_table **out);
+/* The next cell of the row; PAGE is not allowed in a table (asserted). */
+QG_NODISCARD qg_status qg_table_add(qg_report *r, qg_table *t, qg_cell cell);
+QG_NODISCARD qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
+    QG_PRINTF(3, 4);
+
+static inline qg_cell qg_cell_text(const char *s)
+{
+    return (qg_cell){ .kind = s ? QG_CELL_TEXT : QG_CELL_NONE, .text = s };
+}
+static inline qg_cell qg_cell_page(const char *text)
+{
+    return (qg_cell){ .kind = QG_CELL_PAGE, .text = text };
+}
+/* x: [n], copied; NULL only when n is 0. */
+static inline qg_cell qg_cell_floats(const float *x, size_t n)
+{
+    return (qg_cell){ .kind = QG_CELL_FLOATS, .floats = x, .n = n };
+}
+static inline qg_cell qg_cell_ints(const int32_t *x, size_t n)
+{
+    return (qg_cell){ .kind = QG_CELL_INTS, .ints = x, .n = n };
+}
+static inline qg_cell qg_cell_number(double x)
+{
+    return (qg_cell){ .kind = QG_CELL_NUMBER, .number = x };
+}
+static inline qg_cell qg_cell_count(size_t n)
+{
+    return (qg_cell){ .kind = QG_CELL_COUNT, .number = (double)n };
+}
+static inline qg_cell qg_cell_percent(double share)
+{
+    return (qg_cell){ .kind = QG_CELL_PERCENT, .number = share };
+}
+static inline qg_cell qg_cell_bool(bool b)
+{
+    return (qg_cell){ .kind = QG_CELL_BOOL, .number = b };
+}
+
+#endif

@@ -1,0 +1,64 @@
+#include "engine/session/model.h"
+
+#include <assert.h>
+
+#include "ops/families.h"
+
+const char *qg_version(void) { return QG_VERSION; }
+
+void qg_open_options_init(qg_open_options *o)
+{
+    *o = (qg_open_options){ .size = sizeof *o };
+}
+
+/* The public callback knows levels as numbers. */
+static void write_log(void *ud, enum qg_log_level level, const char *text)
+{
+    const qg_open_options *o = ud;
+    o->log(o->log_ud, (int)level, text);
+}
+
+/* The source tree the library was built from, while it is there; else the installed
+ * files. */
+static const char *default_config_dir(void)
+{
+    return qg_is_directory(QG_CONFIG_DIR "/backends") ? QG_CONFIG_DIR
+                                                      : QG_INSTALLED_CONFIG_DIR;
+}
+
+/* The options are kept in the context's arena, since the log outlives the call. */
+qg_status qg_open(const qg_open_options *o, qg_ctx **out)
+{
+    assert(out);
+    qg_open_options preset;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    if (!ctx)
+        return QG_ENOMEM;
+    qg_open_options_init(&preset);
+    qg_open_options *kept = QG_NEW(ctx->arena, qg_open_options);
+    const char *dir = o && o->config_dir ? o->config_dir : default_config_dir();
+    ctx->config_dir = qg_arena_strdup(ctx->arena, dir);
+    if (!kept || !ctx->config_dir) {
+        qg_ctx_free(ctx);
+        return QG_ENOMEM;
+    }
+    *kept = o ? *o : preset;
+    ctx->registry = &qg_ops_registry;
+    if (kept->log)
+        ctx->log = (qg_log){ write_log, kept, (enum qg_log_level)kept->log_level };
+    *out = ctx;
+    return QG_OK;
+}
+
+void qg_close(qg_ctx *ctx) { qg_ctx_free(ctx); }
+
+/* One folder today; the type leaves room for a user's own. */
+qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder, qg_search *out)
+{
+    assert(a && folder && out);
+    const char **dir = QG_NEWN(a, 1, const char *);
+    if (!dir || !(dir[0] = qg_path_join(a, ctx->config_dir, folder)))
+        return qg_nomem(ctx);
+    *out = (qg_search){ .dir = dir, .n = 1 };
+    return QG_OK;
+}

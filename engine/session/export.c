@@ -1,0 +1,178 @@
+/* export.c -- qg_model_export and qg_model_import: the table of formats behind the
+ * public header, and the report of what was lost. */
+#include "engine/session/model.h"
+
+#include <assert.h>
+
+#include "engine/report/describe.h"
+#include "engine/formats/format.h"
+#include "engine/core/hash.h"
+
+void qg_format_options_init(qg_format_options *o)
+{
+    *o = (qg_format_options){ .size = sizeof *o };
+}
+
+/* --- the report --- */
+
+static qg_status add_loss(qg_report *r, qg_table *t, const qg_loss *l)
+{
+    char at[QG_ENDPOINT_TEXT];
+    const qg_value *v = l->tqc ? qg_tqc_value(l->tqc) : NULL;
+    QG_TRY(qg_table_add(r, t, qg_cell_text(l->tqc ? qg_tqc_text(l->tqc, at) : NULL)));
+    QG_TRY(qg_table_add(r, t, qg_cell_text(v ? v->name : NULL)));
+    QG_TRY(qg_table_add(r, t, qg_cell_text(qg_aspect_word(l->aspect))));
+    QG_TRY(qg_table_add(r, t, qg_cell_bool(l->computes)));
+    return qg_table_add(r, t, qg_cell_text(l->text));
+}
+
+static qg_status describe(const qg_export *e, qg_report *r)
+{
+    qg_table *t;
+    size_t computes = 0;
+    assert(e->format && e->quant);
+    for (size_t i = 0; i < e->loss.n; i++)
+        computes += e->loss.at[i].computes;
+    QG_TRY(qg_report_add(r, "format", qg_cell_text(e->format->name)));
+    for (size_t k = 0; k < QG_N_FORMAT_OPTION; k++)
+        if (e->option[k])
+            QG_TRY(qg_report_add(r, k == QG_FORMAT_WEIGHTS ? "weights" : "placement",
+                                 qg_cell_text(e->option[k])));
+    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e->quant->tqc.n)));
+    QG_TRY(qg_report_add(r, "lost", qg_cell_count(e->loss.n)));
+    QG_TRY(qg_report_add(r, "lost_and_computed", qg_cell_count(computes)));
+    QG_TRY(qg_report_table(r, "files", "file", &t));
+    for (size_t i = 0; i < e->file.n; i++)
+        QG_TRY(qg_table_add(r, t, qg_cell_text(e->file.at[i])));
+    QG_TRY(qg_report_table(r, "losses", "endpoint value lost computes meaning", &t));
+    for (size_t i = 0; i < e->loss.n; i++)
+        QG_TRY(add_loss(r, t, &e->loss.at[i]));
+    return QG_OK;
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text), k = strlen(end);
+    assert(k > 0);
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+static qg_status make_report(const qg_export *e, qg_report **out)
+{
+    qg_report *r;
+    QG_TRY(qg_report_new(e->ctx, "export", &r));
+    qg_status s = describe(e, r);
+    if (s == QG_OK)
+        *out = r;
+    else
+        qg_report_free(r);
+    return s;
+}
+
+/* --- out --- */
+
+/* The report's file is open before the model is written and put in place after it: a
+ * path that cannot be written leaves no model behind. */
+static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
+{
+    qg_writer w = { 0 };
+    qg_report *r = NULL;
+    if (o->report)
+        QG_TRY(qg_writer_open(e->ctx, o->report, &w));
+    qg_status s = qg_export_run(e, o->strict);
+    if (s == QG_OK)
+        s = make_report(e, &r);
+    if (s == QG_OK && o->report) {
+        (void)fputs(ends_in(o->report, ".json") ? qg_report_json(r) : qg_report_text(r),
+                    w.stream);
+        s = qg_writer_commit(&w);
+    }
+    if (o->report)
+        qg_writer_abandon(&w);
+    if (s == QG_OK && out)
+        *out = r;
+    else
+        qg_report_free(r);
+    return s;
+}
+
+qg_status qg_model_export(qg_model *m, const qg_format_options *o, const char *path,
+                          qg_report **report)
+{
+    const char *option[QG_N_FORMAT_OPTION] = {
+        [QG_FORMAT_WEIGHTS] = o->weights, [QG_FORMAT_PLACEMENT] = o->placement
+    };
+    if (!o->format)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "export: no format, expected one of `qg list formats`");
+    if (!m->quant)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "export: the model is not quantized, expected a snapshot of qg "
+                       "quantize");
+    qg_export e = { .ctx = m->ctx, .quant = m->quant, .info = &m->info, .path = path };
+    QG_TRY(qg_export_begin(&e, o->format, option));
+    qg_status s = run(&e, o, report);
+    qg_export_end(&e);
+    return s;
+}
+
+/* --- in --- */
+
+static qg_status fill_manifest(qg_model *m, const char *path)
+{
+    char hash[QG_HASH_TEXT];
+    qg_arena *a = m->graph->arena;
+    QG_TRY(qg_hash_file(m->ctx, path, hash));
+    m->sha256 = qg_arena_strdup(a, hash);
+    m->path = qg_arena_strdup(a, path);
+    qg_manifest *f = &m->info.manifest;
+    f->tool = qg_arena_printf(a, "quantgraph %s", qg_version());
+    if (!m->sha256 || !m->path || !f->tool)
+        return qg_nomem(m->ctx);
+    f->model_file = qg_path_base(m->path);
+    f->model_sha256 = m->sha256;
+    return QG_OK;
+}
+
+static qg_status report_model(qg_model *m, const char *format, qg_report *r)
+{
+    assert(m->quant);
+    QG_TRY(qg_report_add(r, "format", qg_cell_text(format)));
+    QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
+    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
+    return qg_report_states(r, m->quant);
+}
+
+static qg_status report_import(qg_model *m, const char *format, qg_report **out)
+{
+    qg_report *r;
+    QG_TRY(qg_report_new(m->ctx, "import", &r));
+    qg_status s = report_model(m, format, r);
+    if (s == QG_OK)
+        *out = r;
+    else
+        qg_report_free(r);
+    return s;
+}
+
+qg_status qg_model_import(qg_ctx *ctx, const char *path, const char *format,
+                          const char *model, qg_model **out, qg_report **report)
+{
+    qg_import i = { .ctx = ctx, .path = path, .model = model };
+    qg_model *m = QG_NEW(ctx->arena, qg_model);
+    if (!m)
+        return qg_nomem(ctx);
+    if (!format)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "import: no format, expected one of `qg list formats`");
+    QG_TRY(qg_format_import(&i, format));
+    *m = (qg_model){ .ctx = ctx, .graph = i.graph, .quant = i.quant, .info = i.info };
+    qg_status s = fill_manifest(m, model ? model : path);
+    if (s == QG_OK && report)
+        s = report_import(m, format, report);
+    if (s == QG_OK)
+        *out = m;
+    else
+        qg_model_close(m);
+    return s;
+}

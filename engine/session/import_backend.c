@@ -1,0 +1,56 @@
+/* import_backend.c -- configurations of other tools as backend files. */
+#include "engine/session/model.h"
+#include "engine/report/report.h"
+#include "engine/core/file.h"
+#include "engine/formats/aimet/config.h"
+
+enum { MOST_BYTES = 1 << 24 }; /* shipped configurations have a few thousand */
+
+/* "configs/my-npu.yaml" -> "my-npu" */
+static const char *backend_name(qg_arena *a, const char *path)
+{
+    const char *base = qg_path_base(path);
+    size_t n = strlen(base);
+    return qg_arena_strndup(a, base,
+                            n > 5 && strcmp(base + n - 5, ".yaml") == 0 ? n - 5 : n);
+}
+
+static qg_status describe(qg_ctx *ctx, const qg_aimet_result *result,
+                          const char *backend, qg_report **out)
+{
+    qg_report *r;
+    qg_table *t;
+    QG_TRY(qg_report_new(ctx, "import-backend", &r));
+    qg_status s = qg_report_add(r, "backend", qg_cell_text(backend));
+    if (s == QG_OK)
+        s = qg_report_add(r, "rules", qg_cell_count(result->rules));
+    if (s == QG_OK)
+        s = qg_report_add(r, "fusions", qg_cell_count(result->fusions));
+    if (s == QG_OK)
+        s = qg_report_table(r, "not_carried_over", "what", &t);
+    for (size_t i = 0; s == QG_OK && i < result->note.n; i++)
+        s = qg_table_add(r, t, qg_cell_text(result->note.at[i]));
+    if (s == QG_OK)
+        *out = r;
+    else
+        qg_report_free(r);
+    return s;
+}
+
+qg_status qg_import_backend(qg_ctx *ctx, const char *path, const char *format,
+                            const char *output, qg_report **report)
+{
+    const qg_json *root;
+    qg_aimet_result result;
+    if (!format || strcmp(format, "aimet") != 0)
+        return qg_fail(ctx, QG_ECONFIG, "import-backend: format '%s', expected aimet",
+                       format ? format : "");
+    const char *name = backend_name(ctx->arena, output);
+    if (!name)
+        return qg_nomem(ctx);
+    QG_TRY(qg_json_read(ctx, ctx->arena, path, MOST_BYTES, &root));
+    QG_TRY(qg_aimet_config(ctx, ctx->arena, root,
+                           (qg_aimet_names){ name, qg_path_base(path) }, &result));
+    QG_TRY(qg_file_write(ctx, output, result.yaml, result.size));
+    return report ? describe(ctx, &result, name, report) : QG_OK;
+}

@@ -1,0 +1,103 @@
+/* model.h -- what stands behind the handles of qg.h; shared by the files of
+ * engine/session.
+ *
+ * How a question runs the network over data:
+ *
+ *     QG_TRY(qg_feed_open(m, o->data, o->samples, &f));
+ *     QG_TRY(qg_model_plan(m, "simulate", false, &p));
+ *     qg_drive d = { .plan = p, .feed = &f.feed, .n = f.feed.n, .done = keep };
+ *     s = qg_drive_run(m->ctx, &d);
+ *     qg_plan_free(p);
+ *     qg_feed_close(&f); */
+#ifndef QG_ENGINE_SESSION_MODEL_H
+#define QG_ENGINE_SESSION_MODEL_H
+
+#include "engine/report/report.h"
+#include "engine/core/file.h"
+#include "engine/exec/drive.h"
+#include "engine/config/backend_yaml.h"
+#include "engine/snapshot/quant_json.h"
+
+struct qg_stats; /* calib/stats.h */
+
+struct qg_model {
+    qg_ctx *ctx;
+    qg_graph *graph;
+    qg_quant *quant;       /* NULL: not quantized */
+    qg_snapshot_info info; /* of the run that quantized it */
+    const char *path;      /* as opened, in the graph's arena */
+    const char *sha256;    /* of the ONNX file */
+};
+
+/* QG_ESTATE when m is a snapshot: for `what` it must not be quantized yet. */
+QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
+
+/* Folders below the context's config_dir: "backends", "pipelines".
+ * *out lies in a.  Whether the folder exists is found out when a file is looked for. */
+QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
+                                        qg_search *out);
+
+/* --- feed.c: DATA of the command line as a feed --- */
+
+/* fetch is called by many workers at a time: it only reads the opened data. */
+typedef struct qg_api_feed {
+    qg_feed feed; /* its ud is this struct: do not move it while in use */
+    const qg_graph *graph;
+    struct qg_data *data; /* data/data.h */
+} qg_api_feed;
+
+/* At most `samples` samples (0: all).  QG_EDATA when there are none.
+ * spec is DATA of the command line (data/data.h): a file, a folder or random:N; NULL
+ * is QG_ECONFIG.  Shapes are checked against the graph's inputs here, contents when
+ * a sample is fetched. */
+QG_NODISCARD qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples,
+                                    qg_api_feed *out);
+/* The same, and NaN is no reason to stop. */
+QG_NODISCARD qg_status qg_feed_open_any(qg_model *m, const char *spec, size_t samples,
+                                        qg_api_feed *out);
+void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
+
+/* SHA-256 of the file that spec names, in a; NULL: no file (a folder, random:N). */
+QG_NODISCARD qg_status qg_data_hash(qg_ctx *ctx, qg_arena *a, const char *spec,
+                                    const char **out);
+
+/* --- stats_ask.c --- */
+
+/* "every scale within 1 % after 64 of 512 samples": a fact; who: "every scale". */
+QG_NODISCARD qg_status qg_report_settled(qg_report *r, const char *fact,
+                                         const char *who, uint64_t after, uint64_t n);
+/* Such facts for 8-bit scales, by observer. */
+QG_NODISCARD qg_status qg_report_settled_all(qg_report *r, const struct qg_stats *s);
+
+/* --- progress.c --- */
+
+/* Adapts a qg_progress to the callback of qg_drive. */
+typedef struct qg_ticker {
+    const qg_progress *progress; /* NULL: nobody listens; borrowed */
+    const char *what;            /* the stage, as people read it */
+} qg_ticker;
+/* Signature of qg_drive's progress; ticker is a qg_ticker. */
+void qg_tick(void *ticker, size_t done, size_t n);
+
+/* --- plans --- */
+
+/* A plan of the model in "float" or "simulate"; NULL mode: simulate when quantized.
+ * feed: whose samples it is for (their shape); NULL: the model's own shapes.
+ * QG_ECONFIG for other words, QG_ESTATE for simulate without TQCs.
+ * The caller frees *out with qg_plan_free before the model changes or goes. */
+QG_NODISCARD qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
+                                     const qg_feed *feed, qg_plan **out);
+
+/* The same with hooks at the nodes marked in watch[nodes]; it must outlive the plan.
+ * NULL: no hooks. */
+QG_NODISCARD qg_status qg_model_plan_watched(qg_model *m, const char *mode,
+                                             bool reference, const qg_feed *feed,
+                                             const uint8_t *watch, qg_plan **out);
+
+/* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
+ * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when
+ * there is no such output. */
+QG_NODISCARD qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
+                                        const char *doing, uint8_t **out);
+
+#endif

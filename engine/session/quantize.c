@@ -1,0 +1,540 @@
+/* quantize.c -- backend, overrides, pipeline, calibration data: one run of the
+ * passes. */
+#include "engine/accel/kernels.h"
+#include "engine/report/describe.h"
+#include "engine/analysis/doctor.h"
+#include "engine/session/model.h"
+#include "engine/core/file.h"
+#include "engine/core/suggest.h"
+#include "engine/core/hash.h"
+#include "engine/config/pipeline_yaml.h"
+#include "engine/snapshot/stats_file.h"
+#include "engine/ir/text.h"
+#include "engine/calib/observer.h"
+#include "engine/quant/quirk.h"
+#include "engine/pass/rules.h"
+#include "engine/quant/tqc_text.h"
+#include "passes/passes.h"
+
+void qg_quantize_options_init(qg_quantize_options *o)
+{
+    *o = (qg_quantize_options){ .size = sizeof *o };
+}
+
+/* What a run needs beside its options. */
+typedef struct job {
+    qg_model *m;
+    const qg_quantize_options *o;
+    qg_arena *arena; /* the graph's */
+    qg_backend *backend;
+    qg_pipeline pipeline;
+    qg_api_feed feed;
+    qg_looks looks;  /* at what the feed gives */
+    qg_stats *stats; /* instead of the feed; NULL: none */
+    qg_ticker ticker;
+    size_t dumps;
+} job;
+
+/* Files that come with the tool are named from "configs/" on: what a snapshot says does
+ * not depend on where the tool lies. */
+static qg_status shorten(job *j, qg_origin *o)
+{
+    const char *dir = j->m->ctx->config_dir;
+    size_t n = strlen(dir);
+    if (!o->file || strncmp(o->file, dir, n) != 0 || o->file[n] != '/')
+        return QG_OK;
+    o->file = qg_arena_printf(j->arena, "configs%s", o->file + n);
+    return o->file ? QG_OK : qg_nomem(j->m->ctx);
+}
+
+static qg_status shorten_origins(job *j)
+{
+    qg_backend *b = j->backend;
+    for (size_t i = 0; i < b->rule.n; i++)
+        QG_TRY(shorten(j, &b->rule.at[i].origin));
+    for (size_t i = 0; i < b->fusion.n; i++)
+        QG_TRY(shorten(j, &b->fusion.at[i].origin));
+    for (size_t i = 0; i < b->sharing.n; i++)
+        QG_TRY(shorten(j, &b->sharing.at[i].origin));
+    return QG_OK;
+}
+
+/* The pipeline's word first, then the backend's and that of the run. */
+static qg_status join_settings(job *j)
+{
+    qg_pass_settings *into = &j->pipeline.setting;
+    for (size_t i = 0; i < j->backend->setting.n; i++)
+        QG_TRY(qg_vec_push(j->m->ctx, j->arena, into, j->backend->setting.at[i]));
+    return QG_OK;
+}
+
+/* `stop_after`: the pipeline up to this pass, the first of that name. */
+static qg_status stop_early(job *j)
+{
+    qg_pipeline *p = &j->pipeline;
+    const char *name = j->o->stop_after;
+    if (!name)
+        return QG_OK;
+    for (size_t i = 0; i < p->n; i++)
+        if (strcmp(p->pass[i], name) == 0) {
+            qg_pipeline_cut(p, i + 1);
+            return QG_OK;
+        }
+    return qg_fail(j->m->ctx, QG_ECONFIG,
+                   "stop after '%s': pipeline %s has no such pass, expected one of %s",
+                   name, p->name, p->file);
+}
+
+static qg_status read_backend(job *j)
+{
+    qg_ctx *ctx = j->m->ctx;
+    qg_search search;
+    if (!j->o->backend)
+        return qg_fail(ctx, QG_ECONFIG, "quantize: no backend given, expected a name");
+    QG_TRY(qg_config_search(ctx, j->arena, "backends", &search));
+    QG_TRY(qg_backend_load(ctx, j->arena, j->o->backend, search, &j->backend));
+    if (j->o->quirks) {
+        uint64_t mask;
+        QG_TRY(qg_quirks_named(ctx, j->o->quirks, &mask));
+        QG_TRY(qg_backend_quirks(ctx, j->arena, mask, j->backend));
+    }
+    for (size_t i = 0; i < j->o->n_policy; i++)
+        QG_TRY(qg_backend_patch(ctx, j->arena, j->o->policy[i], j->backend));
+    for (size_t i = 0; i < j->o->n_set; i++)
+        QG_TRY(qg_backend_set(ctx, j->arena, j->o->set[i], j->backend));
+    QG_TRY(shorten_origins(j));
+    QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
+    QG_TRY(qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline));
+    QG_TRY(join_settings(j));
+    return stop_early(j);
+}
+
+/* --- dump after passes --- */
+
+static qg_status dump_to(const qg_pass_env *env, FILE *stream)
+{
+    char *graph, *tqcs = NULL;
+    size_t size;
+    qg_arena *a = env->graph->arena;
+    QG_TRY(qg_text_print(env->graph, NULL, a, &graph, &size));
+    if (env->quant)
+        QG_TRY(qg_quant_text(env->quant, QG_TQC_FULL, a, &tqcs));
+    (void)fputs(graph, stream);
+    (void)fputs(tqcs ? tqcs : "", stream);
+    return QG_OK;
+}
+
+static qg_status dump(void *ud, const qg_pass_env *env, const char *pass)
+{
+    job *j = ud;
+    bool all = strcmp(j->o->dump_after, "all") == 0;
+    j->dumps++;
+    if (!all && strcmp(j->o->dump_after, pass) != 0)
+        return QG_OK;
+    const char *dir = j->o->dump_dir ? j->o->dump_dir : ".";
+    const char *name =
+        qg_arena_printf(j->arena, "%s/%02zu-%s.txt", dir, j->dumps, pass);
+    qg_writer w;
+    if (!name)
+        return qg_nomem(env->ctx);
+    QG_TRY(qg_directory_make(env->ctx, dir));
+    QG_TRY(qg_writer_open(env->ctx, name, &w));
+    qg_status s = dump_to(env, w.stream);
+    if (s == QG_OK)
+        return qg_writer_commit(&w);
+    qg_writer_abandon(&w);
+    return s;
+}
+
+static void progress(void *ud, size_t done, size_t n)
+{
+    qg_tick(&((job *)ud)->ticker, done, n);
+}
+
+/* --- manifest --- */
+
+/* SHA-256 over the files of the backend, parents first. */
+static qg_status hash_backend(job *j, const char **out)
+{
+    qg_ctx *ctx = j->m->ctx;
+    char text[QG_HASH_TEXT];
+    qg_hash h;
+    QG_TRY(qg_hash_begin(ctx, &h));
+    for (size_t i = 0; i < j->backend->file.n; i++) {
+        qg_file f;
+        qg_status s = qg_file_open(ctx, "hash", j->backend->file.at[i], SIZE_MAX, &f);
+        if (s != QG_OK) {
+            qg_hash_end(&h, NULL);
+            return s;
+        }
+        qg_hash_add(&h, f.bytes, f.size);
+        qg_file_close(&f);
+    }
+    qg_hash_end(&h, text);
+    *out = qg_arena_strdup(j->arena, text);
+    return *out ? QG_OK : qg_nomem(ctx);
+}
+
+typedef struct option_list {
+    job *j;
+    QG_VEC(const char *) text; /* name, value, name, value ... */
+} option_list;
+
+static qg_status add_option(option_list *l, const char *name, const char *value)
+{
+    qg_ctx *ctx = l->j->m->ctx;
+    if (!value)
+        return QG_OK;
+    const char *copy = qg_arena_strdup(l->j->arena, value);
+    if (!copy)
+        return qg_nomem(ctx);
+    QG_TRY(qg_vec_push(ctx, l->j->arena, &l->text, name));
+    return qg_vec_push(ctx, l->j->arena, &l->text, copy);
+}
+
+/* One option for what stands several times: JSON has a key once. */
+static qg_status add_list(option_list *l, const char *name, const char *const *value,
+                          size_t n)
+{
+    const char *text = n ? value[0] : NULL;
+    for (size_t i = 1; i < n && text; i++)
+        text = qg_arena_printf(l->j->arena, "%s; %s", text, value[i]);
+    return n && !text ? qg_nomem(l->j->m->ctx) : add_option(l, name, text);
+}
+
+/* What changes the result; jobs do not. */
+static qg_status list_options(job *j, qg_manifest *m)
+{
+    const qg_quantize_options *o = j->o;
+    option_list l = { .j = j };
+    QG_TRY(add_option(&l, "observer", o->observer));
+    QG_TRY(add_option(&l, "dispatcher", o->dispatcher));
+    QG_TRY(add_option(&l, "quirks", o->quirks));
+    QG_TRY(add_list(&l, "policy", o->policy, o->n_policy));
+    QG_TRY(add_list(&l, "set", o->set, o->n_set));
+    m->option = l.text.at;
+    m->n_option = l.text.n / 2;
+    return QG_OK;
+}
+
+/* Statistics say where they came from, so that a snapshot made from them is the one
+ * that is made from the samples. */
+static qg_status name_data(job *j, qg_manifest *m)
+{
+    const qg_stats *s = j->stats;
+    if (!s) {
+        m->data = j->o->data ? qg_path_base(j->o->data) : NULL;
+        m->samples = j->feed.feed.n;
+        return qg_data_hash(j->m->ctx, j->arena, j->o->data, &m->data_sha256);
+    }
+    m->samples = (size_t)qg_stats_samples(s);
+    m->data = qg_arena_strdup(j->arena, s->manifest.data);
+    m->data_sha256 = NULL;
+    if (m->data && *s->manifest.data_sha256)
+        m->data_sha256 = qg_arena_strdup(j->arena, s->manifest.data_sha256);
+    return m->data ? QG_OK : qg_nomem(j->m->ctx);
+}
+
+static qg_status fill_manifest(job *j)
+{
+    char version[32];
+    qg_manifest *m = &j->m->info.manifest;
+    *m = (qg_manifest){ .tool = "quantgraph " QG_VERSION,
+                        .model_file = qg_path_base(j->m->path),
+                        .model_sha256 = j->m->sha256 };
+    m->kernels = j->o->reference_kernels
+                     ? "reference"
+                     : qg_arena_strdup(j->arena, qg_accel_version(version));
+    if (!m->kernels)
+        return qg_nomem(j->m->ctx);
+    QG_TRY(hash_backend(j, &m->backend_sha256));
+    QG_TRY(name_data(j, m));
+    return list_options(j, m);
+}
+
+/* --- coverage --- */
+
+static qg_status keep_coverage(job *j, const qg_pass_env *env)
+{
+    qg_ctx *ctx = j->m->ctx;
+    qg_coverage_row *row = QG_NEWN(j->arena, env->coverage.n, qg_coverage_row);
+    if (!row)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < env->coverage.n; i++) {
+        const qg_coverage *c = &env->coverage.at[i];
+        qg_coverage_miss *miss = QG_NEWN(j->arena, c->near_miss.n, qg_coverage_miss);
+        if (!miss)
+            return qg_nomem(ctx);
+        for (size_t k = 0; k < c->near_miss.n; k++)
+            miss[k] = (qg_coverage_miss){ c->near_miss.at[k].node,
+                                          c->near_miss.at[k].condition };
+        row[i] = (qg_coverage_row){ .pass = c->pass,
+                                    .pattern = c->pattern,
+                                    .matched = c->matched,
+                                    .miss = miss,
+                                    .n_miss = c->near_miss.n };
+    }
+    j->m->info.coverage = row;
+    j->m->info.n_coverage = env->coverage.n;
+    j->m->info.settled = env->settled.at;
+    j->m->info.n_settled = env->settled.n;
+    return QG_OK;
+}
+
+/* --- the report --- */
+
+static qg_status report_passes(qg_report *r, const qg_pass_env *env)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "passes", "pass changed milliseconds", &t));
+    for (size_t i = 0; i < env->result.n; i++) {
+        const qg_pass_result *p = &env->result.at[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(p->name)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(p->changed)));
+        QG_TRY(qg_table_add(r, t, qg_cell_number(1e3 * p->seconds)));
+    }
+    return QG_OK;
+}
+
+/* How often the samples ran, and for whom. */
+static qg_status report_observers(qg_report *r, const qg_pass_env *env)
+{
+    qg_table *t;
+    size_t passes = 0;
+    for (size_t i = 0; i < env->observers.n; i++)
+        if (env->observers.at[i].passes > passes)
+            passes = env->observers.at[i].passes;
+    QG_TRY(qg_report_add(r, "passes_over_samples", qg_cell_count(passes)));
+    QG_TRY(qg_report_table(r, "observers", "observer endpoints passes ordered", &t));
+    for (size_t i = 0; i < env->observers.n; i++) {
+        const qg_observer_use *u = &env->observers.at[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(u->observer)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(u->endpoints)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(u->passes)));
+        QG_TRY(qg_table_add(r, t, qg_cell_bool(u->ordered)));
+    }
+    return QG_OK;
+}
+
+static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
+{
+    qg_table *t;
+    QG_TRY(
+        qg_report_table(r, "coverage", "pattern matched near_misses for_example", &t));
+    for (size_t i = 0; i < info->n_coverage; i++) {
+        const qg_coverage_row *c = &info->coverage[i];
+        QG_TRY(qg_table_addf(r, t, "%s/%s", c->pass, c->pattern));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(c->matched)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(c->n_miss)));
+        if (c->n_miss)
+            QG_TRY(
+                qg_table_addf(r, t, "%s: %s", c->miss[0].node, c->miss[0].condition));
+        else
+            QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
+    }
+    return QG_OK;
+}
+
+/* Intervals of all scales, for programs. */
+static qg_status report_intervals(qg_report *r, const qg_snapshot_info *info)
+{
+    char at[QG_ENDPOINT_TEXT];
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "intervals", "endpoint low high settled_after", &t));
+    r->fact.at[r->fact.n - 1].quiet = true;
+    for (size_t i = 0; i < info->n_settled; i++) {
+        const qg_settled *s = &info->settled[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_text(s->tqc, at))));
+        QG_TRY(qg_table_add(r, t, qg_cell_number(s->low)));
+        QG_TRY(qg_table_add(r, t, qg_cell_number(s->high)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)s->after)));
+    }
+    return QG_OK;
+}
+
+/* How many samples would have done; observers that look at samples themselves keep
+ * nothing that could tell. */
+static qg_status report_confidence(qg_report *r, const qg_snapshot_info *info,
+                                   const qg_pass_env *env)
+{
+    char who[64] = "every scale";
+    uint64_t after = 0;
+    size_t watched = 0;
+    for (size_t i = 0; i < env->observers.n; i++)
+        watched += env->observers.at[i].endpoints;
+    for (size_t i = 0; i < info->n_settled; i++)
+        if (info->settled[i].after > after)
+            after = info->settled[i].after;
+    QG_TRY(report_intervals(r, info));
+    if (info->n_settled == 0)
+        return QG_OK;
+    if (info->n_settled < watched)
+        (void)snprintf(who, sizeof who, "%zu of %zu scales", info->n_settled, watched);
+    QG_TRY(qg_report_add_quiet(r, "settled_after", qg_cell_count((size_t)after)));
+    return qg_report_settled(r, "confidence", who, after, info->manifest.samples);
+}
+
+/* What the samples themselves tell, in short; `qg stats doctor` looks further. */
+static qg_status report_doctor(job *j, qg_report *r)
+{
+    enum { MOST = 8 };
+    qg_findings f = { .ctx = j->m->ctx, .arena = r->arena };
+    QG_TRY(qg_looks_judge(&j->looks, &f));
+    return qg_findings_report(r, &f, MOST);
+}
+
+/* Every near miss, for programs; the page has one example of each pattern. */
+static qg_status report_near_misses(qg_report *r, const qg_snapshot_info *info)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "near_misses", "pattern node condition", &t));
+    r->fact.at[r->fact.n - 1].quiet = true;
+    for (size_t i = 0; i < info->n_coverage; i++) {
+        const qg_coverage_row *c = &info->coverage[i];
+        for (size_t k = 0; k < c->n_miss; k++) {
+            QG_TRY(qg_table_addf(r, t, "%s/%s", c->pass, c->pattern));
+            QG_TRY(qg_table_add(r, t, qg_cell_text(c->miss[k].node)));
+            QG_TRY(qg_table_add(r, t, qg_cell_text(c->miss[k].condition)));
+        }
+    }
+    return QG_OK;
+}
+
+static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
+{
+    const qg_model *m = j->m;
+    qg_report *r;
+    size_t quantized = 0;
+    for (size_t i = 0; i < m->graph->node.n; i++)
+        quantized += m->graph->node.at[i]->platform == QG_PLATFORM_QUANTIZED;
+    QG_TRY(qg_report_new(m->ctx, "quantize", &r));
+    QG_TRY(qg_report_add(r, "model", qg_cell_text(m->info.manifest.model_file)));
+    QG_TRY(qg_report_add(r, "backend", qg_cell_text(j->backend->name)));
+    QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
+    QG_TRY(qg_report_add(r, "quantized_nodes", qg_cell_count(quantized)));
+    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
+    QG_TRY(report_observers(r, env));
+    QG_TRY(qg_report_states(r, m->quant));
+    QG_TRY(report_passes(r, env));
+    QG_TRY(report_coverage(r, &m->info));
+    QG_TRY(report_near_misses(r, &m->info));
+    QG_TRY(report_doctor(j, r));
+    QG_TRY(report_confidence(r, &m->info, env));
+    *out = r;
+    return QG_OK;
+}
+
+/* --- words of the options --- */
+
+static qg_status check_pass(const job *j)
+{
+    const char *name = j->o->dump_after;
+    char text[QG_SUGGEST_TEXT];
+    if (!name || strcmp(name, "all") == 0 || qg_pass_find(qg_passes, name))
+        return QG_OK;
+    qg_suggest near = qg_suggest_for(name);
+    for (size_t i = 0; qg_passes[i]; i++)
+        qg_suggest_try(&near, qg_passes[i]->name);
+    return qg_fail(j->m->ctx, QG_ECONFIG,
+                   "dump after '%s': no such pass, expected all or one of `qg list "
+                   "passes`%s",
+                   name, qg_suggest_text(&near, text));
+}
+
+static qg_status check_observer(const job *j)
+{
+    qg_observer_setting s;
+    return j->o->observer ? qg_observer_parse(j->m->ctx, j->o->observer, &s) : QG_OK;
+}
+
+/* The doctor sees every sample that calibration fetches. */
+static qg_status look_along(job *j)
+{
+    QG_TRY(qg_looks_begin(j->m, j->arena, &j->feed.feed, &j->looks));
+    j->feed.feed = j->looks.feed;
+    return QG_OK;
+}
+
+/* --- statistics instead of samples --- */
+
+static qg_status read_stats(job *j)
+{
+    qg_ctx *ctx = j->m->ctx;
+    if (j->o->data || j->o->samples)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "quantize: statistics and data are given, expected one of them");
+    QG_TRY(qg_stats_load(ctx, j->o->stats, &j->stats));
+    if (strcmp(j->stats->manifest.model, j->m->sha256) == 0)
+        return QG_OK;
+    return qg_fail(ctx, QG_EDATA,
+                   "quantize: %.200s: is of model %.16s..., expected %.16s... (%.200s)",
+                   j->o->stats, j->stats->manifest.model, j->m->sha256, j->m->path);
+}
+
+/* --- all together --- */
+
+static qg_status run_passes(job *j, qg_report **report)
+{
+    qg_model *m = j->m;
+    qg_pass_env env = {
+        .ctx = m->ctx,
+        .graph = m->graph,
+        .backend = j->backend,
+        .feed = j->o->data && !j->stats ? &j->feed.feed : NULL,
+        .stats = j->stats,
+        .options = {.dispatcher = j->o->dispatcher,
+                    .observer = j->o->observer,
+                    .samples = j->o->samples,
+                    .jobs = j->o->jobs,
+                    .reference = j->o->reference_kernels,
+                    .setting = j->pipeline.setting.at,
+                    .n_setting = j->pipeline.setting.n},
+        .dump = j->o->dump_after ? dump : NULL,
+        .progress = progress,
+        .ud = j,
+    };
+    QG_TRY(qg_pass_run_all(&env, qg_passes, j->pipeline.pass, j->pipeline.n));
+    if (j->o->stop_after) {
+        m->quant = env.quant;
+        return QG_OK;
+    }
+    if (!env.quant)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "quantize: pipeline %s has no pass that makes TQCs, expected "
+                       "`rules`",
+                       j->pipeline.name);
+    QG_TRY(qg_rules_switch(env.quant));
+    m->quant = env.quant;
+    QG_TRY(keep_coverage(j, &env));
+    QG_TRY(fill_manifest(j));
+    return report ? describe(j, &env, report) : QG_OK;
+}
+
+qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
+                            qg_report **report)
+{
+    QG_TRY(qg_model_expect_float(m, "quantize"));
+    job j = {
+        .m = m,
+        .o = o,
+        .arena = m->graph->arena,
+        .ticker = {.progress = &o->progress, .what = "calibrate"}
+    };
+    qg_status s = check_pass(&j);
+    if (s == QG_OK)
+        s = check_observer(&j);
+    if (s == QG_OK)
+        s = read_backend(&j);
+    if (s == QG_OK && o->stats)
+        s = read_stats(&j);
+    else if (s == QG_OK && o->data)
+        s = qg_feed_open(m, o->data, o->samples, &j.feed);
+    if (s == QG_OK && j.feed.data)
+        s = look_along(&j);
+    if (s == QG_OK)
+        s = run_passes(&j, report);
+    qg_feed_close(&j.feed);
+    qg_stats_free(j.stats);
+    return s;
+}

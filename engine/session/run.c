@@ -1,0 +1,330 @@
+/* run.c -- qg_model_run: outputs of every sample, stacked, in order of samples. */
+#include "engine/data/column.h"
+#include "engine/session/model.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "engine/core/file.h"
+#include "engine/quant/backend.h"
+
+void qg_run_options_init(qg_run_options *o)
+{
+    *o = (qg_run_options){ .size = sizeof *o };
+}
+
+/* Outputs of a sample that finished before its turn. */
+typedef struct waiting {
+    qg_arena *arena;
+    qg_tensor *value; /* [columns] */
+} waiting;
+
+typedef struct sink {
+    qg_ctx *ctx;
+    qg_arena *arena;
+    pthread_mutex_t lock;
+    qg_column *column;
+    size_t n_column, n_output; /* outputs first, then dumped values */
+    waiting *slot;             /* [samples] */
+    size_t n, next;            /* samples, and the one whose turn it is */
+    const qg_graph *graph;
+    qg_names *taken;     /* paths of columns */
+    uint32_t *dumped;    /* [values] column index plus one, 0: not dumped */
+    const char *made[2]; /* folders that were not there before; NULL: none */
+} sink;
+
+/* Every character outside A-Za-z0-9._- becomes '_'. */
+static const char *file_name(qg_arena *a, const char *folder, const char *name)
+{
+    char *safe = qg_arena_strdup(a, name);
+    for (char *p = safe; p && *p; p++)
+        if (!((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') ||
+              (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-'))
+            *p = '_';
+    return safe ? qg_path_join(a, folder, safe) : NULL;
+}
+
+/* --- writing --- */
+
+static qg_status put_sample(sink *k, waiting *w)
+{
+    qg_status s = QG_OK;
+    for (size_t i = 0; i < k->n_column && s == QG_OK; i++)
+        if (w->value[i].data)
+            s = qg_column_put(k->ctx, k->arena, &k->column[i], &w->value[i]);
+    qg_arena_free(w->arena);
+    *w = (waiting){ 0 };
+    return s;
+}
+
+/* Writes what is due; samples that came early wait. */
+static qg_status flush(sink *k)
+{
+    qg_status s = QG_OK;
+    for (; s == QG_OK && k->next < k->n && k->slot[k->next].arena; k->next++)
+        s = put_sample(k, &k->slot[k->next]);
+    return s;
+}
+
+static qg_status keep(qg_ctx *ctx, waiting *w, size_t i, const qg_tensor *t)
+{
+    w->value[i] = *t;
+    w->value[i].data = NULL;
+    qg_tensor_set_plain(&w->value[i]);
+    QG_TRY(qg_tensor_alloc(ctx, w->arena, &w->value[i]));
+    qg_tensor_copy(t, &w->value[i]);
+    return QG_OK;
+}
+
+static qg_status begin_waiting(qg_ctx *ctx, const sink *k, waiting *w)
+{
+    if (w->arena)
+        return QG_OK;
+    w->arena = qg_arena_new(ctx->alloc);
+    w->value = w->arena ? QG_NEWN(w->arena, k->n_column, qg_tensor) : NULL;
+    return w->value ? QG_OK : qg_nomem(ctx);
+}
+
+/* --- callbacks of the drive --- */
+
+typedef struct worker {
+    const sink *k;
+    waiting w;
+} worker;
+
+static qg_status make_worker(void *ud, qg_ctx *ctx, void **state)
+{
+    worker *w = QG_NEW(ctx->arena, worker);
+    if (!w)
+        return qg_nomem(ctx);
+    w->k = ud;
+    *state = w;
+    return QG_OK;
+}
+
+static void end_worker(void *ud, void *state)
+{
+    (void)ud;
+    qg_arena_free(((worker *)state)->w.arena);
+}
+
+static qg_status see(void *state, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+                     qg_tensor *value)
+{
+    worker *w = state;
+    (void)sample;
+    const qg_value *v = at->is_output ? at->node->out[at->slot] : NULL;
+    if (!v || !w->k->dumped[v->id])
+        return QG_OK;
+    QG_TRY(begin_waiting(ctx, w->k, &w->w));
+    return keep(ctx, &w->w, w->k->dumped[v->id] - 1, value);
+}
+
+static qg_status done(void *ud, qg_ctx *ctx, void *state, size_t sample,
+                      const qg_run *r)
+{
+    sink *k = ud;
+    worker *w = state;
+    QG_TRY(begin_waiting(ctx, k, &w->w));
+    for (size_t i = 0; i < k->n_output; i++)
+        QG_TRY(keep(ctx, &w->w, i, qg_run_output(r, i)));
+    (void)pthread_mutex_lock(&k->lock);
+    k->slot[sample] = w->w;
+    w->w = (waiting){ 0 };
+    qg_status s = flush(k);
+    if (s != QG_OK) /* the sink's context is shared: pass its message on */
+        (void)snprintf(ctx->message, sizeof ctx->message, "%s", k->ctx->message);
+    (void)pthread_mutex_unlock(&k->lock);
+    return s;
+}
+
+/* --- columns --- */
+
+/* Makes the folder, and remembers to take it back when nothing is written. */
+static qg_status make_folder(sink *k, const char *path, size_t which)
+{
+    bool known = qg_is_directory(path);
+    QG_TRY(qg_directory_make(k->ctx, path));
+    k->made[which] = known ? NULL : path;
+    return QG_OK;
+}
+
+/* Names that become the same file get "_2", "_3", ... in their order. */
+static qg_status add_column(sink *k, const char *folder, const char *name)
+{
+    const char *path = file_name(k->arena, folder, name), *unique = path;
+    uint32_t id;
+    for (int i = 2;
+         unique && qg_names_find(k->taken, unique, strlen(unique)) != QG_NONE; i++)
+        unique = qg_arena_printf(k->arena, "%s_%d", path, i);
+    if (!unique || qg_names_add(k->taken, unique, strlen(unique), &id) != QG_OK)
+        return qg_nomem(k->ctx);
+    k->column[k->n_column++].path = unique;
+    return QG_OK;
+}
+
+static qg_status add_dumps(sink *k, const char *glob, const char *folder)
+{
+    const qg_graph *g = k->graph;
+    const char *below = qg_path_join(k->arena, folder, "dump");
+    if (!below)
+        return qg_nomem(k->ctx);
+    size_t before = k->n_column;
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        if (!v->def || !qg_glob(glob, v->name))
+            continue;
+        QG_TRY(add_column(k, below, v->name));
+        k->dumped[v->id] = (uint32_t)k->n_column;
+    }
+    if (k->n_column == before)
+        return qg_fail(k->ctx, QG_ECONFIG, "dump '%s': matches no value", glob);
+    return make_folder(k, below, 1);
+}
+
+static qg_status sink_make(sink *k, qg_model *m, const qg_run_options *o,
+                           size_t samples, const char *folder)
+{
+    const qg_graph *g = m->graph;
+    k->ctx = m->ctx;
+    k->graph = g;
+    k->n = samples;
+    k->column = QG_NEWN(k->arena, g->output.n + g->value.n, qg_column);
+    k->slot = QG_NEWN(k->arena, samples, waiting);
+    k->dumped = QG_NEWN(k->arena, g->value.n, uint32_t);
+    k->taken = qg_names_new(m->ctx->alloc);
+    if (!k->column || !k->slot || !k->dumped || !k->taken)
+        return qg_nomem(k->ctx);
+    if (!folder)
+        return QG_OK;
+    QG_TRY(make_folder(k, folder, 0));
+    for (size_t i = 0; i < g->output.n; i++)
+        QG_TRY(add_column(k, folder, g->output.at[i]->name));
+    k->n_output = g->output.n;
+    return o->dump ? add_dumps(k, o->dump, folder) : QG_OK;
+}
+
+static void sink_close(sink *k)
+{
+    for (size_t i = 0; k->slot && i < k->n; i++)
+        qg_arena_free(k->slot[i].arena);
+    for (size_t i = 0; i < k->n_column; i++)
+        qg_column_abandon(&k->column[i]);
+    for (size_t i = 2; i-- > 0;)
+        if (k->made[i])
+            qg_directory_remove(k->made[i]);
+    qg_names_free(k->taken);
+    qg_arena_free(k->arena);
+}
+
+static qg_status sink_commit(sink *k)
+{
+    for (size_t i = 0; i < k->n_column; i++)
+        QG_TRY(qg_column_commit(&k->column[i]));
+    return QG_OK;
+}
+
+/* --- the report --- */
+
+static double now(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double seconds,
+                          qg_report **out)
+{
+    qg_report *r;
+    qg_table *t;
+    const qg_plan_report *pr = &p->report;
+    QG_TRY(qg_report_new(m->ctx, "run", &r));
+    double ratio = pr->lower_bound ? (double)pr->bytes / (double)pr->lower_bound : 1;
+    QG_TRY(qg_report_addf(r, "mode", "%s",
+                          p->options.mode == QG_MODE_SIMULATE ? "simulate" : "float"));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(k->n)));
+    QG_TRY(qg_report_add(r, "seconds", qg_cell_number(seconds)));
+    QG_TRY(qg_report_add(r, "plan_bytes", qg_cell_count(pr->bytes)));
+    QG_TRY(qg_report_add(r, "plan_lower_bound", qg_cell_count(pr->lower_bound)));
+    QG_TRY(qg_report_add(r, "plan_ratio", qg_cell_number(ratio)));
+    QG_TRY(qg_report_add(r, "rounded_bytes_per_sample", qg_cell_count(pr->rounded)));
+    QG_TRY(qg_report_add(r, "kernels", qg_cell_count(pr->kernels)));
+    QG_TRY(qg_report_table(r, "outputs", "name type file", &t));
+    for (size_t i = 0; i < m->graph->output.n; i++) {
+        char shape[QG_SHAPE_TEXT];
+        const qg_tensor *type = &p->tensor.at[p->output[i]].type;
+        QG_TRY(qg_table_add(r, t, qg_cell_text(m->graph->output.at[i]->name)));
+        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tensor_text(type, shape))));
+        if (k->n_output)
+            QG_TRY(qg_table_addf(r, t, "%s.%s", k->column[i].path,
+                                 k->column[i].apart ? "npz" : "npy"));
+        else
+            QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
+    }
+    *out = r;
+    return QG_OK;
+}
+
+/* --- all together --- */
+
+static qg_status drive(qg_model *m, const qg_run_options *o, const char *folder,
+                       const qg_plan *p, qg_api_feed *f, sink *k)
+{
+    qg_ticker ticker = { .progress = &o->progress, .what = "run" };
+    QG_TRY(sink_make(k, m, o, f->feed.n, folder));
+    qg_drive d = { .plan = p,
+                   .feed = &f->feed,
+                   .n = f->feed.n,
+                   .jobs = o->jobs,
+                   .ud = k,
+                   .begin = make_worker,
+                   .end = end_worker,
+                   .see = folder && o->dump ? see : NULL,
+                   .done = folder ? done : NULL,
+                   .progress = qg_tick,
+                   .progress_ud = &ticker };
+    QG_TRY(qg_drive_run(m->ctx, &d));
+    return sink_commit(k);
+}
+
+/* A plan that shows the nodes whose outputs are to be dumped. */
+static qg_status plan_for(qg_model *m, const qg_run_options *o, const qg_feed *feed,
+                          qg_plan **out)
+{
+    const qg_graph *g = m->graph;
+    if (!o->dump)
+        return qg_model_plan(m, o->mode, o->reference_kernels, feed, out);
+    uint8_t *watch = QG_NEWN(m->graph->arena, g->node.n, uint8_t);
+    if (!watch)
+        return qg_nomem(m->ctx);
+    for (size_t i = 0; i < g->value.n; i++)
+        if (g->value.at[i]->def && qg_glob(o->dump, g->value.at[i]->name))
+            watch[g->value.at[i]->def->id] = 1;
+    return qg_model_plan_watched(m, o->mode, o->reference_kernels, feed, watch, out);
+}
+
+qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
+                       qg_report **report)
+{
+    qg_plan *p = NULL;
+    qg_api_feed f = { 0 };
+    sink k = { .arena = qg_arena_new(m->ctx->alloc) };
+    double start = now();
+    qg_status s = k.arena ? QG_OK : qg_nomem(m->ctx);
+    (void)pthread_mutex_init(&k.lock, NULL);
+    if (s == QG_OK)
+        s = qg_feed_open(m, o->data, o->samples, &f);
+    if (s == QG_OK)
+        s = plan_for(m, o, &f.feed, &p);
+    if (s == QG_OK)
+        s = drive(m, o, folder, p, &f, &k);
+    if (s == QG_OK && report)
+        s = describe(m, p, &k, now() - start, report);
+    sink_close(&k);
+    (void)pthread_mutex_destroy(&k.lock);
+    qg_feed_close(&f);
+    qg_plan_free(p);
+    return s;
+}

@@ -1,0 +1,339 @@
+/* stats_ask.c -- questions about statistics files: merge, show, derive. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "engine/session/model.h"
+#include "engine/core/suggest.h"
+#include "engine/snapshot/stats_file.h"
+#include "engine/calib/derive.h"
+
+/* --- confidence --- */
+
+static const qg_scheme int8_scheme = { .policy =
+                                           QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
+                                       .bits = 8,
+                                       .axis = -1,
+                                       .qmin = -128,
+                                       .qmax = 127 };
+
+/* The worst over values: how many of the 16 parts of the samples an observer needs for
+ * an 8-bit scale within 1 %.  Values without finite elements do not count. */
+static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
+{
+    qg_observer_setting setting = { .name = observer };
+    qg_arena *a = qg_arena_new(s->ctx->alloc);
+    qg_status status = a ? QG_OK : qg_nomem(s->ctx);
+    unsigned worst = 1;
+    for (size_t i = 0; status == QG_OK && i < s->value.n; i++) {
+        qg_observe o = { .observer = qg_observer_find(observer),
+                         .scheme = &int8_scheme,
+                         .setting = &setting,
+                         .channels = 1,
+                         .stats = s->value.at[i] };
+        qg_confidence c;
+        assert(o.observer);
+        if (qg_stats_total(s->value.at[i]).count == 0 || !qg_stats_tell(&o))
+            continue;
+        qg_arena_reset(a);
+        status = qg_stats_confidence(s->ctx, &o, 0, a, &c);
+        if (status == QG_OK && c.settled > worst)
+            worst = c.settled;
+    }
+    qg_arena_free(a);
+    *out = worst;
+    return status;
+}
+
+qg_status qg_report_settled(qg_report *r, const char *fact, const char *who,
+                            uint64_t after, uint64_t n)
+{
+    assert(after <= n);
+    return qg_report_addf(r, fact, "%s within 1 %% after %llu of %llu samples", who,
+                          (unsigned long long)after, (unsigned long long)n);
+}
+
+qg_status qg_report_settled_all(qg_report *r, const qg_stats *s)
+{
+    assert(r && s);
+    static const char *const observer[] = { "minmax", "percentile" };
+    static const char *const fact[] = { "settled_minmax", "settled_percentile" };
+    uint64_t n = qg_stats_samples(s);
+    for (int k = 0; k < 2; k++) {
+        unsigned parts;
+        QG_TRY(settled(s, observer[k], &parts));
+        uint64_t after = qg_stats_samples_in(s, parts);
+        QG_TRY(qg_report_add_quiet(r, fact[k], qg_cell_count((size_t)after)));
+        QG_TRY(qg_report_settled(r, k ? "by_percentile" : "by_minmax", "every scale",
+                                 after, n));
+    }
+    return QG_OK;
+}
+
+/* --- merge --- */
+
+static qg_status report_ranges(qg_report *r, const qg_stats *s)
+{
+    qg_table *t;
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(qg_stats_samples(s))));
+    QG_TRY(qg_report_table(r, "ranges", "first last", &t));
+    for (size_t i = 0; i < s->seen.n; i++) {
+        QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)s->seen.at[i].first)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)s->seen.at[i].end - 1)));
+    }
+    return QG_OK;
+}
+
+static qg_status report_file(qg_report *r, const qg_stats *s)
+{
+    QG_TRY(qg_report_add(r, "model", qg_cell_text(s->manifest.model)));
+    QG_TRY(qg_report_add(r, "graph", qg_cell_text(s->manifest.graph)));
+    QG_TRY(qg_report_add(r, "kernels", qg_cell_text(s->manifest.kernels)));
+    QG_TRY(qg_report_add(r, "data", qg_cell_text(s->manifest.data)));
+    QG_TRY(qg_report_add(r, "values", qg_cell_count(s->value.n)));
+    return report_ranges(r, s);
+}
+
+/* Which of n files has a sample of s; the first when none can be read again. */
+static const char *who_overlaps(qg_ctx *ctx, const char *const *path, size_t n,
+                                const qg_stats *s)
+{
+    assert(n >= 1);
+    for (size_t k = 0; k < n; k++) {
+        qg_stats *other;
+        if (qg_stats_load(ctx, path[k], &other) != QG_OK)
+            break;
+        bool clash = qg_stats_overlap(other, s);
+        qg_stats_free(other);
+        if (clash)
+            return path[k];
+    }
+    return path[0];
+}
+
+/* One file after the other into the first.  A message about samples that were seen
+ * twice names the two files that share them: those before are read again then. */
+static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
+                           qg_stats *into)
+{
+    assert(n >= 1);
+    for (size_t i = 1; i < n; i++) {
+        qg_stats *s;
+        QG_TRY(qg_stats_load(ctx, path[i], &s));
+        const char *first =
+            qg_stats_overlap(into, s) ? who_overlaps(ctx, path, i, s) : path[0];
+        qg_status status = qg_stats_merge(into, s, first, path[i]);
+        qg_stats_free(s);
+        QG_TRY(status);
+    }
+    return QG_OK;
+}
+
+qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path, size_t n,
+                              const char *out, qg_report **report)
+{
+    assert(path && out && report && n >= 1);
+    qg_stats *s;
+    qg_report *r = NULL;
+    QG_TRY(qg_stats_load(ctx, path[0], &s));
+    qg_status status = merge_all(ctx, path, n, s);
+    if (status == QG_OK)
+        status = qg_stats_save(ctx, s, out);
+    if (status == QG_OK)
+        status = qg_report_new(ctx, "stats", &r);
+    if (status == QG_OK)
+        status = report_file(r, s);
+    if (status == QG_OK)
+        status = qg_report_add(r, "written", qg_cell_text(out));
+    qg_stats_free(s);
+    if (status == QG_OK)
+        *report = r;
+    else
+        qg_report_free(r);
+    return status;
+}
+
+/* --- show --- */
+
+/* NaN where there is nothing. */
+static double extreme(const qg_stats_channel *c, float x)
+{
+    return c->count ? (double)x : NAN;
+}
+
+/* The columns that values and channels share; what nobody collected, or what nothing
+ * was seen of, is empty. */
+static qg_status add_counts(qg_report *r, qg_table *t, const qg_stats_channel *c,
+                            bool moments)
+{
+    double mean = c->count && moments ? qg_stats_mean(c) : NAN;
+    double deviation = c->count && moments ? sqrt(qg_stats_variance(c)) : NAN;
+    QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)c->count)));
+    QG_TRY(qg_table_add(r, t, qg_cell_number(extreme(c, c->low))));
+    QG_TRY(qg_table_add(r, t, qg_cell_number(extreme(c, c->high))));
+    QG_TRY(qg_table_add(r, t, qg_cell_number(mean)));
+    QG_TRY(qg_table_add(r, t, qg_cell_number(deviation)));
+    QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)c->zeros)));
+    return qg_table_add(r, t, qg_cell_count((size_t)(c->nans + c->infinities)));
+}
+
+#define COUNTS " count min max mean deviation zeros not_finite"
+
+static qg_status show_all(qg_report *r, const qg_stats *s)
+{
+    qg_table *t;
+    QG_TRY(report_file(r, s));
+    QG_TRY(qg_report_settled_all(r, s));
+    QG_TRY(qg_report_table(r, "statistics", "value channels" COUNTS, &t));
+    for (size_t i = 0; i < s->value.n; i++) {
+        const qg_stats_value *v = s->value.at[i];
+        qg_stats_channel all = qg_stats_total(v);
+        QG_TRY(qg_table_add(r, t, qg_cell_text(v->name)));
+        QG_TRY(qg_table_add(r, t, qg_cell_count(v->axis < 0 ? 0 : v->channels)));
+        QG_TRY(add_counts(r, t, &all, v->holds & QG_STATS_MOMENTS));
+    }
+    return QG_OK;
+}
+
+/* Both tails as finely as 8192 bins allow, and the middle. */
+static qg_status show_percentiles(qg_report *r, const qg_stats_value *v)
+{
+    assert(v->bins.count);
+    static const double p[] = { 0.0001, 0.001, 0.01,  0.25,  0.5,
+                                0.75,   0.99,  0.999, 0.9999 };
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "percentiles", "share below", &t));
+    for (size_t i = 0; i < sizeof p / sizeof p[0]; i++) {
+        QG_TRY(qg_table_add(r, t, qg_cell_number(p[i])));
+        QG_TRY(qg_table_add(r, t, qg_cell_number(qg_dyadic_quantile(&v->bins, p[i]))));
+    }
+    return QG_OK;
+}
+
+static qg_status show_bins(qg_report *r, const qg_dyadic *h)
+{
+    assert(h->count);
+    uint32_t i, end;
+    qg_table *t;
+    qg_dyadic_span(h, &i, &end);
+    QG_TRY(qg_report_add(r, "bin_width", qg_cell_number(ldexp(1, h->exponent))));
+    QG_TRY(qg_report_table(r, "bins", "from count", &t));
+    for (; i < end; i++) {
+        QG_TRY(qg_table_add(r, t, qg_cell_number(qg_dyadic_edge(h, i))));
+        QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)h->count[i])));
+    }
+    return QG_OK;
+}
+
+/* 32 bins for people would be another histogram: all of them, or percentiles only. */
+static qg_status show_one(qg_report *r, const qg_stats_value *v)
+{
+    qg_table *t;
+    qg_stats_channel all = qg_stats_total(v);
+    QG_TRY(qg_report_add(r, "value", qg_cell_text(v->name)));
+    QG_TRY(qg_report_table(r, "channels", "channel" COUNTS, &t));
+    QG_TRY(qg_table_add(r, t, qg_cell_text("all")));
+    QG_TRY(add_counts(r, t, &all, v->holds & QG_STATS_MOMENTS));
+    for (size_t c = 0; v->axis >= 0 && c < v->channels; c++) {
+        QG_TRY(qg_table_addf(r, t, "%zu", c));
+        QG_TRY(add_counts(r, t, &v->channel[c], v->holds & QG_STATS_MOMENTS));
+    }
+    if (!(v->holds & QG_STATS_HISTOGRAM) || all.count == 0)
+        return QG_OK;
+    QG_TRY(show_percentiles(r, v));
+    return show_bins(r, &v->bins);
+}
+
+static qg_status find_value(const qg_stats *s, const char *name, qg_stats_value **out)
+{
+    char hint[QG_SUGGEST_TEXT];
+    qg_suggest near = qg_suggest_for(name);
+    *out = qg_stats_find(s, name);
+    if (*out)
+        return QG_OK;
+    for (size_t i = 0; i < s->value.n; i++)
+        qg_suggest_try(&near, s->value.at[i]->name);
+    return qg_fail(s->ctx, QG_ECONFIG,
+                   "stats: no value '%.100s', expected one of the %zu in the file%s",
+                   name, s->value.n, qg_suggest_text(&near, hint));
+}
+
+qg_status qg_stats_file_show(qg_ctx *ctx, const char *path, const char *name,
+                             qg_report **report)
+{
+    assert(path && report);
+    qg_stats *s;
+    qg_stats_value *v = NULL;
+    qg_report *r = NULL;
+    QG_TRY(qg_stats_load(ctx, path, &s));
+    qg_status status = name ? find_value(s, name, &v) : QG_OK;
+    if (status == QG_OK)
+        status = qg_report_new(ctx, "stats", &r);
+    if (status == QG_OK)
+        status = v ? show_one(r, v) : show_all(r, s);
+    qg_stats_free(s);
+    if (status == QG_OK)
+        *report = r;
+    else
+        qg_report_free(r);
+    return status;
+}
+
+/* --- derive --- */
+
+/* One endpoint with a scale of its own; what is not of one scale per tensor, or not
+ * made by an observer of statistics, has no interval. */
+static qg_status add_endpoint(qg_report *r, qg_table *t, const qg_tqc *tqc,
+                              const qg_settled *s)
+{
+    char at[QG_ENDPOINT_TEXT];
+    QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_text(tqc, at))));
+    QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_value(tqc)->name)));
+    QG_TRY(qg_table_add(r, t, qg_cell_text(tqc->observer.name)));
+    QG_TRY(qg_table_add(r, t, qg_cell_count(tqc->scheme.bits)));
+    QG_TRY(qg_table_add(r, t, qg_cell_floats(tqc->scale, tqc->nparam)));
+    QG_TRY(qg_table_add(r, t, qg_cell_ints(tqc->offset, tqc->nparam)));
+    QG_TRY(qg_table_add(r, t, qg_cell_number(s ? s->low : NAN)));
+    QG_TRY(qg_table_add(r, t, qg_cell_number(s ? s->high : NAN)));
+    return qg_table_add(r, t, s ? qg_cell_count((size_t)s->after) : (qg_cell){ 0 });
+}
+
+/* In order of endpoints, as the rows of `settled` are: those that have a scale of their
+ * own. */
+static qg_status list_endpoints(qg_report *r, const qg_model *m)
+{
+    const qg_quant *q = m->quant;
+    size_t k = 0;
+    qg_table *t;
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
+    QG_TRY(qg_report_table(
+        r, "scales", "endpoint value observer bits scale offset low high settled_after",
+        &t));
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *tqc = q->tqc.at[i];
+        const qg_settled *s = k < m->info.n_settled ? &m->info.settled[k] : NULL;
+        bool known = s && s->tqc == tqc;
+        if (tqc->state == QG_TQC_ACTIVATED && !qg_tqc_is_constant(tqc))
+            QG_TRY(add_endpoint(r, t, tqc, known ? s : NULL));
+        k += known;
+    }
+    assert(k == m->info.n_settled);
+    return QG_OK;
+}
+
+/* The model is quantized as `qg quantize --stats` would, and not written. */
+qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o, qg_report **report)
+{
+    qg_report *r = NULL;
+    if (!o->stats)
+        return qg_fail(m->ctx, QG_ECONFIG, "stats: no file given, expected one");
+    QG_TRY(qg_model_quantize(m, o, NULL));
+    qg_status status = qg_report_new(m->ctx, "stats", &r);
+    if (status == QG_OK)
+        status = list_endpoints(r, m);
+    if (status == QG_OK)
+        *report = r;
+    else
+        qg_report_free(r);
+    return status;
+}

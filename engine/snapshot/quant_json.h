@@ -1,0 +1,75 @@
+/* quant_json.h -- quant.json: every TQC, the journal, groups, coverage and the
+ * manifest.
+ *
+ * Format     "quantgraph/1"; fields and their order in configs/schema/quant.json
+ * Exact      float32 as the shortest text that reads back the same bits
+ * Order      by id; two runs that decide the same write the same bytes
+ * Reading    goes with the model.onnx beside it: nodes are matched by position and
+ *            name, and every index, state and count is checked
+ *
+ *     {
+ *       "format": "quantgraph/1",
+ *       "manifest": {tool, kernels, model, data, backend: {..., rules}, options},
+ *       "nodes": [{name, op, platform, reason, inputs, outputs, in, out}, ...],
+ *       "tqcs": [{id, node, slot, value, state, policy, bits, range, ...}, ...],
+ *       "groups": [{root, members, made_by}, ...],
+ *       "journal": [{seq, tqc, field, old, new, by}, ...],
+ *       "coverage": [{pass, pattern, matched, near_misses}, ...]
+ *     }
+ *
+ * scale and offset are written as seen through the dominator, so that a reader needs
+ * no union-find; reading takes them for the dominator's own. */
+#ifndef QG_ENGINE_SNAPSHOT_QUANT_JSON_H
+#define QG_ENGINE_SNAPSHOT_QUANT_JSON_H
+
+#include <stdio.h>
+
+#include "engine/quant/backend.h"
+
+/* What the run that made the snapshot was given.  Texts are borrowed (writing) or lie
+ * in the graph's arena (reading). */
+typedef struct qg_manifest {
+    const char *tool;                      /* "quantgraph 0.1.0" */
+    const char *model_file, *model_sha256; /* base name; of the original model */
+    const char *data, *data_sha256;        /* as given; NULL: none */
+    size_t samples;
+    const char *backend_sha256; /* over its files, parents first */
+    const char *kernels;        /* "oneDNN 2.6.0, avx512", "reference" */
+    const char *const *option;  /* [2 * n_option] name, value, ... */
+    size_t n_option;
+} qg_manifest;
+
+/* A near miss: a node's name, and the one condition that failed. */
+typedef struct qg_coverage_miss {
+    const char *node, *condition;
+} qg_coverage_miss;
+
+/* How often a pattern of a pass fitted (pass/pass.h has it while the passes run). */
+typedef struct qg_coverage_row {
+    const char *pass, *pattern;
+    uint32_t matched;             /* places where it fitted */
+    const qg_coverage_miss *miss; /* [n_miss] */
+    size_t n_miss;
+} qg_coverage_row;
+
+/* Everything in the file that is not about single endpoints. */
+typedef struct qg_snapshot_info {
+    qg_manifest manifest;
+    const qg_coverage_row *coverage; /* [n_coverage] */
+    size_t n_coverage;
+    const struct qg_settled *settled; /* [n_settled], of the run; not in the file */
+    size_t n_settled;
+} qg_snapshot_info;
+
+/* Into an open stream; write errors are found by whoever closes it. */
+QG_NODISCARD qg_status qg_quant_json_write(const qg_quant *q,
+                                           const qg_snapshot_info *info, FILE *stream);
+
+/* g: the model of the same snapshot, freshly loaded and inferred.  *out knows a backend
+ * with the origins of rules, fusions and sharing, enough to explain.
+ * QG_EPARSE says where in the file, also
+ * when it does not fit g. */
+QG_NODISCARD qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
+                                          qg_snapshot_info *info);
+
+#endif

@@ -1,0 +1,303 @@
+/* stats_read.c -- statistics from bytes that anybody may have written. */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "engine/core/file.h"
+#include "engine/core/hash.h"
+#include "engine/snapshot/stats_file.h"
+
+enum {
+    MOST_VALUES = 1 << 16,   /* each takes about 100 KB */
+    MOST_CHANNELS = 1 << 20, /* in a value */
+    MOST_TEXT = 1 << 16,
+};
+
+/* Where reading is.  `end` is where the hash begins. */
+typedef struct source {
+    qg_ctx *ctx;
+    const qg_stats_source *from;
+    size_t at, end;
+    qg_stats *out;
+} source;
+
+static qg_status broken(const source *s, const char *what)
+{
+    return qg_fail(s->ctx, QG_EPARSE,
+                   "statistics: %.200s: byte %zu: %s, expected what qg stats wrote",
+                   s->from->name, s->at, what);
+}
+
+static size_t left(const source *s) { return s->end - s->at; }
+
+/* At most ten bytes, the tenth at most 1; a last byte of 0 would be one too many. */
+static qg_status get_number(source *s, uint64_t *out)
+{
+    assert(s->at <= s->end);
+    uint64_t x = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        if (left(s) == 0)
+            return broken(s, "the end amid a number");
+        unsigned char byte = s->from->bytes[s->at++];
+        bool fits = shift < 63 || byte <= 1;
+        if (!fits || (byte == 0 && shift > 0))
+            return broken(s, "a number that is too long");
+        x |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) {
+            *out = x;
+            return QG_OK;
+        }
+    }
+    return broken(s, "a number that is too long");
+}
+
+/* A number of at most `most`. */
+static qg_status get_limited(source *s, uint64_t most, const char *what, uint64_t *out)
+{
+    uint64_t x;
+    QG_TRY(get_number(s, &x));
+    if (x > most)
+        return broken(s, what);
+    *out = x;
+    return QG_OK;
+}
+
+static qg_status get_word(source *s, size_t bytes, uint64_t *out)
+{
+    assert(bytes <= 8);
+    uint64_t x = 0;
+    if (left(s) < bytes)
+        return broken(s, "the end amid a word");
+    for (size_t i = 0; i < bytes; i++)
+        x |= (uint64_t)s->from->bytes[s->at + i] << 8 * i;
+    s->at += bytes;
+    *out = x;
+    return QG_OK;
+}
+
+/* Copied into the arena of the statistics, so that the file can be closed. */
+static qg_status get_text(source *s, const char **out)
+{
+    uint64_t n;
+    QG_TRY(get_limited(s, MOST_TEXT, "a text that is too long", &n));
+    if (left(s) < n)
+        return broken(s, "the end amid a text");
+    const char *text = (const char *)s->from->bytes + s->at;
+    if (memchr(text, 0, (size_t)n))
+        return broken(s, "a zero in a text");
+    *out = qg_arena_strndup(s->out->arena, text, (size_t)n);
+    s->at += (size_t)n;
+    return *out ? QG_OK : qg_nomem(s->ctx);
+}
+
+/* Both finite and in order, or nothing when there is no count. */
+static qg_status get_extremes(source *s, float *low, float *high)
+{
+    assert(low && high);
+    uint64_t a, b;
+    QG_TRY(get_word(s, 4, &a));
+    QG_TRY(get_word(s, 4, &b));
+    uint32_t l = (uint32_t)a, h = (uint32_t)b;
+    memcpy(low, &l, sizeof *low);
+    memcpy(high, &h, sizeof *high);
+    bool none = *low == INFINITY && *high == -INFINITY;
+    if (!none && !(isfinite(*low) && isfinite(*high) && *low <= *high))
+        return broken(s, "extremes that are none");
+    return QG_OK;
+}
+
+/* Words in between; those above repeat the sign. */
+static qg_status get_wide(source *s, qg_wide *out)
+{
+    uint64_t first, n;
+    QG_TRY(get_limited(s, QG_WIDE_WORDS, "a sum that is too long", &first));
+    QG_TRY(get_limited(s, QG_WIDE_WORDS - first, "a sum that is too long", &n));
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(get_word(s, 8, &out->word[first + i]));
+    if (n && out->word[first + n - 1] >> 63)
+        for (size_t i = first + n; i < QG_WIDE_WORDS; i++)
+            out->word[i] = UINT64_MAX;
+    return QG_OK;
+}
+
+/* `total` elements, `zeros` of them 0, must be in the bins. */
+static qg_status get_bins(source *s, uint64_t total, uint64_t zeros, qg_dyadic *h)
+{
+    uint64_t above, first, n, sum = 0;
+    int least = qg_dyadic_least(h->bins);
+    int most = 130 - __builtin_ctz(h->bins); /* FLT_MAX lies within */
+    QG_TRY(get_limited(s, (uint64_t)(most - least), "an exponent too large", &above));
+    QG_TRY(get_limited(s, h->bins, "a bin that is not there", &first));
+    QG_TRY(get_limited(s, h->bins - first, "a bin that is not there", &n));
+    h->exponent = least + (int)above;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t count;
+        QG_TRY(get_limited(s, total - sum, "more counts than elements", &count));
+        h->count[first + i] = count;
+        sum += count;
+    }
+    if (sum != total || h->count[h->bins / 2] < zeros)
+        return broken(s, "fewer counts than elements");
+    return QG_OK;
+}
+
+static qg_status get_channel(source *s, unsigned holds, qg_stats_channel *c)
+{
+    const uint64_t most = UINT64_MAX >> 24; /* of 2^20 channels the sum fits */
+    QG_TRY(get_extremes(s, &c->low, &c->high));
+    QG_TRY(get_limited(s, most, "a count too large", &c->count));
+    QG_TRY(get_limited(s, c->count, "more zeros than elements", &c->zeros));
+    QG_TRY(get_limited(s, most, "a count too large", &c->nans));
+    QG_TRY(get_limited(s, most, "a count too large", &c->infinities));
+    if ((c->count == 0) != (c->low > c->high))
+        return broken(s, "extremes of nothing");
+    if (holds & QG_STATS_MOMENTS) {
+        QG_TRY(get_wide(s, &c->sum));
+        QG_TRY(get_wide(s, &c->square));
+    }
+    return holds & QG_STATS_BY_CHANNEL ? get_bins(s, c->count, c->zeros, &c->bins)
+                                       : QG_OK;
+}
+
+/* The parts together are the value: nothing is missing and nothing is left over. */
+static qg_status get_parts(source *s, qg_stats_value *v, const qg_stats_channel *all)
+{
+    assert(v->part && all);
+    uint64_t count = all->count, zeros = all->zeros;
+    for (size_t k = 0; k < QG_STATS_PARTS; k++) {
+        qg_stats_part *p = &v->part[k];
+        QG_TRY(get_extremes(s, &p->low, &p->high));
+        QG_TRY(get_limited(s, count, "more counts than elements", &p->count));
+        QG_TRY(get_limited(s, zeros, "more zeros than elements", &p->zeros));
+        if ((p->count == 0) != (p->low > p->high))
+            return broken(s, "extremes of nothing");
+        if (p->zeros > p->count)
+            return broken(s, "more zeros than elements");
+        if (v->holds & QG_STATS_HISTOGRAM)
+            QG_TRY(get_bins(s, p->count, p->zeros, &p->bins));
+        count -= p->count;
+        zeros -= p->zeros;
+    }
+    return count || zeros ? broken(s, "fewer counts than elements") : QG_OK;
+}
+
+/* At least 12 bytes follow per channel: a file cannot ask for more memory than that. */
+static qg_status get_shape(source *s, qg_tensor *type, int32_t *axis, unsigned *holds)
+{
+    const unsigned all = QG_STATS_MOMENTS | QG_STATS_HISTOGRAM | QG_STATS_BY_CHANNEL;
+    uint64_t a, n, h;
+    int64_t dim[QG_MAX_RANK];
+    QG_TRY(get_limited(s, QG_MAX_RANK, "an axis that is none", &a));
+    QG_TRY(get_limited(s, MOST_CHANNELS, "too many channels", &n));
+    QG_TRY(get_limited(s, all, "contents that are unknown", &h));
+    if (n == 0 || (a == 0 && n != 1) || n > left(s) / 12)
+        return broken(s, "channels that do not fit");
+    for (int i = 0; i < QG_MAX_RANK; i++)
+        dim[i] = a && i == (int)a - 1 ? (int64_t)n : 1;
+    qg_tensor_init(type, QG_F32, QG_MAX_RANK, dim);
+    *axis = (int32_t)a - 1;
+    *holds = (unsigned)h;
+    return QG_OK;
+}
+
+static qg_status get_value(source *s)
+{
+    const char *name;
+    qg_tensor type;
+    int32_t axis;
+    unsigned holds;
+    qg_stats_value *v;
+    QG_TRY(get_text(s, &name));
+    QG_TRY(get_shape(s, &type, &axis, &holds));
+    QG_TRY(qg_stats_add_value(s->out, name, &type, axis, holds, &v));
+    for (size_t c = 0; c < v->channels; c++)
+        QG_TRY(get_channel(s, holds, &v->channel[c]));
+    qg_stats_channel all = qg_stats_total(v);
+    QG_TRY(get_parts(s, v, &all));
+    return holds & QG_STATS_HISTOGRAM ? get_bins(s, all.count, all.zeros, &v->bins)
+                                      : QG_OK;
+}
+
+/* Ascending, with gaps between: the only way to write a set of samples. */
+static qg_status get_ranges(source *s)
+{
+    uint64_t n, at = 0, gap, length;
+    QG_TRY(get_limited(s, left(s) / 2, "more ranges than there are", &n));
+    for (uint64_t i = 0; i < n; i++) {
+        QG_TRY(get_limited(s, UINT64_MAX - at, "a sample that is none", &gap));
+        at += gap;
+        QG_TRY(get_limited(s, UINT64_MAX - at, "a sample that is none", &length));
+        if (length == 0 || (gap == 0 && i > 0))
+            return broken(s, "ranges of samples that touch");
+        QG_TRY(qg_stats_mark(s->out, at, at + length));
+        at += length;
+    }
+    return QG_OK;
+}
+
+static qg_status get_all(source *s)
+{
+    uint64_t n;
+    qg_stats_manifest *m = &s->out->manifest;
+    QG_TRY(get_text(s, &m->model));
+    QG_TRY(get_text(s, &m->graph));
+    QG_TRY(get_text(s, &m->preprocessing));
+    QG_TRY(get_text(s, &m->kernels));
+    QG_TRY(get_text(s, &m->data));
+    QG_TRY(get_text(s, &m->data_sha256));
+    QG_TRY(get_ranges(s));
+    QG_TRY(get_limited(s, MOST_VALUES, "too many values", &n));
+    for (uint64_t i = 0; i < n; i++)
+        QG_TRY(get_value(s));
+    return left(s) ? broken(s, "something behind the last value") : QG_OK;
+}
+
+/* Magic, version and hash, before anything is believed. */
+static qg_status check_frame(source *s)
+{
+    const qg_stats_source *f = s->from;
+    const size_t head = 12, hash = QG_HASH_TEXT - 1;
+    char text[QG_HASH_TEXT];
+    if (f->size < head + hash || memcmp(f->bytes, "qgstats\n", 8) != 0)
+        return broken(s, "no statistics");
+    s->at = 8;
+    s->end = f->size - hash;
+    uint64_t version;
+    QG_TRY(get_word(s, 4, &version));
+    if (version != 1)
+        return qg_fail(s->ctx, QG_EUNSUPPORTED,
+                       "statistics: %.200s: version %llu, expected 1", f->name,
+                       (unsigned long long)version);
+    QG_TRY(qg_hash_bytes(s->ctx, f->bytes, s->end, text));
+    if (memcmp(text, f->bytes + s->end, hash) == 0)
+        return QG_OK;
+    return qg_fail(
+        s->ctx, QG_EPARSE,
+        "statistics: %.200s: is damaged: its checksum differs, expected %.64s", f->name,
+        text);
+}
+
+qg_status qg_stats_decode(qg_ctx *ctx, const qg_stats_source *from, qg_stats **out)
+{
+    source s = { .ctx = ctx, .from = from };
+    assert(from->name && (from->bytes || from->size == 0));
+    QG_TRY(check_frame(&s));
+    QG_TRY(qg_stats_new(ctx, &s.out));
+    qg_status status = get_all(&s);
+    if (status != QG_OK) {
+        qg_stats_free(s.out);
+        return status;
+    }
+    *out = s.out;
+    return QG_OK;
+}
+
+qg_status qg_stats_load(qg_ctx *ctx, const char *path, qg_stats **out)
+{
+    qg_file f;
+    QG_TRY(qg_file_open(ctx, "statistics", path, SIZE_MAX / 2, &f));
+    qg_stats_source from = { path, f.bytes, f.size };
+    qg_status s = qg_stats_decode(ctx, &from, out);
+    qg_file_close(&f);
+    return s;
+}

@@ -1,0 +1,126 @@
+/* metax-gemm-split -- fully connected nodes become a product and, where they have a
+ * bias, a sum: MetaX runs them as two kernels and quantizes between.
+ * The sum is called after the node; PPQ counts (quirk ppq-generated-names).
+ * Source   spec/ppq.md 7.17, MetaxGemmSplit, and 4.4.4. */
+#include <assert.h>
+
+#include "engine/ir/edit.h"
+#include "engine/quant/quirk.h"
+#include "passes/passes.h"
+#include "passes/util_attr.h"
+#include "passes/vendor/util_gemm.h"
+
+/* PPQ's counter is the first number that is free. */
+static const char *sum_name(const qg_pass_env *env, const qg_node *n)
+{
+    bool ppq = env->backend && (env->backend->quirks & QG_QUIRK(PPQ_NAMES));
+    const qg_graph *g = env->graph;
+    const char *name;
+    unsigned k = 0;
+    if (!ppq)
+        return qg_arena_printf(g->arena, "%s_bias_add", n->name);
+    do
+        name = qg_arena_printf(g->arena, "PPQ_Operation_%u", k++);
+    while (name && qg_graph_node(g, name));
+    return name;
+}
+
+/* The node gives its output to a new sum behind it, on the same platform. */
+static qg_status add_sum(qg_pass_env *env, const qg_node *n, qg_value *product,
+                         qg_value *sum, qg_value *bias)
+{
+    qg_graph *g = env->graph;
+    const qg_op *op;
+    qg_node *made;
+    QG_TRY(qg_op_like(g, n, "Add", &op));
+    qg_value *in[] = { product, bias };
+    qg_node_spec spec = { .op = op,
+                          .opset = n->opset,
+                          .in = in,
+                          .out = &sum,
+                          .n_in = 2,
+                          .n_out = 1,
+                          .name = sum_name(env, n) };
+    if (!spec.name)
+        return qg_nomem(g->ctx);
+    if (qg_graph_node(g, spec.name))
+        spec.name = NULL;
+    QG_TRY(qg_graph_add_node(g, &spec, &made));
+    made->platform = n->platform;
+    made->reason = n->reason;
+    return QG_OK;
+}
+
+/* The product takes the name of the node; `sum` its output. */
+static qg_status split(qg_pass_env *env, qg_node *n, const qg_op *matmul)
+{
+    qg_graph *g = env->graph;
+    qg_value *bias = n->n_in > 2 ? n->in[2] : NULL, *old = n->out[0], *y, *product;
+    qg_value *in[] = { n->in[0], n->in[1] };
+    const char *name = n->name;
+    qg_node *made;
+    QG_TRY(qg_graph_add_prefixed(g, name, &y));
+    bool inner = !old->is_output;
+    QG_TRY(qg_edit_replace_value(g, old, y));
+    if (inner)
+        qg_value_swap_names(g, old, y);
+    product = y;
+    if (bias)
+        QG_TRY(qg_graph_add_prefixed(g, name, &product));
+    qg_edit_remove_node(g, n);
+    qg_node_spec spec = { .name = name,
+                          .op = matmul,
+                          .opset = n->opset,
+                          .in = in,
+                          .out = &product,
+                          .n_in = 2,
+                          .n_out = 1 };
+    QG_TRY(qg_graph_add_node(g, &spec, &made));
+    made->platform = n->platform;
+    made->reason = n->reason;
+    env->changed++;
+    made->file_unnamed = n->file_unnamed;
+    return bias ? add_sum(env, made, product, y, bias) : QG_OK;
+}
+
+/* Weight and bias take alpha, beta and the transposition. */
+static qg_status rewrite(qg_pass_env *env, qg_node *n)
+{
+    qg_graph *g = env->graph;
+    const qg_op *matmul;
+    qg_gemm gemm;
+    QG_TRY(qg_gemm_read(env->ctx, n, &gemm));
+    bool constant =
+        n->in[1]->constant && (n->n_in < 3 || !n->in[2] || n->in[2]->constant);
+    if (gemm.transposed_a || !constant)
+        return qg_pass_near_miss(env, "product-and-sum", n,
+                                 gemm.transposed_a
+                                     ? "its input is transposed, expected it plain"
+                                     : "its weight or bias is computed, expected "
+                                       "constants");
+    QG_TRY(qg_op_like(g, n, "MatMul", &matmul));
+    QG_TRY(qg_gemm_rewrite(g, n, 1, gemm.alpha, gemm.transposed_b));
+    QG_TRY(qg_gemm_rewrite(g, n, 2, gemm.beta, false));
+    QG_TRY(qg_pass_matched(env, "product-and-sum"));
+    return split(env, n, matmul);
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    size_t old = env->graph->node.n; /* new nodes come behind */
+    for (size_t i = 0; i < old; i++) {
+        qg_node *n = env->graph->node.at[i];
+        assert(!n->dead);
+        if (n->platform == QG_PLATFORM_QUANTIZED && qg_is_gemm(n))
+            QG_TRY(rewrite(env, n));
+    }
+    return QG_OK;
+}
+
+const qg_pass qg_pass_metax_gemm_split = {
+    .name = "metax-gemm-split",
+    .summary = "fully connected nodes as a product and a sum",
+    .needs = QG_A_TOPO | QG_A_SHAPE,
+    .breaks = QG_A_TOPO | QG_A_SHAPE,
+    .run = run,
+};

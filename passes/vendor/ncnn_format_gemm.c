@@ -1,0 +1,49 @@
+/* ncnn-format-gemm -- fully connected nodes as InnerProduct of ncnn has them: weight
+ * [outputs, inputs], alpha in the weight, beta in the bias.
+ * Source   spec/ppq.md 7.17, NCNNFormatGemm. */
+#include <assert.h>
+
+#include "passes/passes.h"
+#include "passes/util_attr.h"
+#include "passes/vendor/util_gemm.h"
+
+/* Only nodes that will be quantized: float ones run as they are. */
+static qg_status format(qg_pass_env *env, qg_node *n)
+{
+    static const qg_new_attr plain[] = {
+        {.name = "alpha",   .type = QG_ATTR_FLOAT, .f = 1},
+        { .name = "beta",   .type = QG_ATTR_FLOAT, .f = 1},
+        { .name = "transB", .type = QG_ATTR_INT,   .i = 1}
+    };
+    qg_gemm gemm;
+    QG_TRY(qg_gemm_read(env->ctx, n, &gemm));
+    if (gemm.alpha == 1 && gemm.beta == 1 && gemm.transposed_b)
+        return QG_OK;
+    if (!n->in[1]->constant || (n->n_in > 2 && n->in[2] && !n->in[2]->constant))
+        return qg_pass_near_miss(env, "inner-product", n,
+                                 "its weight or bias is computed, expected constants");
+    QG_TRY(qg_gemm_rewrite(env->graph, n, 1, gemm.alpha, !gemm.transposed_b));
+    QG_TRY(qg_gemm_rewrite(env->graph, n, 2, gemm.beta, false));
+    env->changed++;
+    QG_TRY(qg_pass_matched(env, "inner-product"));
+    return qg_node_set_attrs(env->graph, n, plain, 3);
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    for (size_t i = 0; i < env->graph->node.n; i++) {
+        qg_node *n = env->graph->node.at[i];
+        assert(!n->dead);
+        if (n->platform == QG_PLATFORM_QUANTIZED && qg_is_gemm(n))
+            QG_TRY(format(env, n));
+    }
+    return QG_OK;
+}
+
+const qg_pass qg_pass_ncnn_format_gemm = {
+    .name = "ncnn-format-gemm",
+    .summary = "weights of fully connected nodes as ncnn stores them",
+    .needs = QG_A_TOPO | QG_A_SHAPE,
+    .breaks = QG_A_TOPO | QG_A_SHAPE,
+    .run = run,
+};

@@ -1,0 +1,362 @@
+/* Data sources: the rule of samples, types, names, every kind of file. */
+#include "tests/support/graphs.h"
+#include "tests/support/test.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "engine/data/data.h"
+#include "engine/data/npz.h"
+
+struct fixture {
+    toy t;
+    qg_arena *scratch;
+    char folder[32];
+    const char *npy, *npz;
+    float f32[64];
+    double f64[64];
+    int64_t i64[64];
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    f->t = toy_new();
+    f->scratch = qg_arena_new(qg_alloc_libc);
+    memcpy(f->folder, "/tmp/qg_data_XXXXXX", 20);
+    assert_non_null(mkdtemp(f->folder));
+    f->npy = qg_path_join(f->t.ctx->arena, f->folder, "a.npy");
+    f->npz = qg_path_join(f->t.ctx->arena, f->folder, "b.npz");
+    for (int i = 0; i < 64; i++) {
+        f->f32[i] = (float)i;
+        f->f64[i] = i + 0.25;
+        f->i64[i] = i;
+    }
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    unlink(f->npy);
+    unlink(f->npz);
+    rmdir(f->folder);
+    qg_arena_free(f->scratch);
+    toy_free(&f->t);
+    free(f);
+    return 0;
+}
+
+static void input(struct fixture *f, const char *name, qg_dtype dtype, int rank,
+                  const int64_t *dim)
+{
+    (void)toy_input(&f->t, name, dtype, rank, dim);
+}
+
+static qg_status open_data(struct fixture *f, const char *spec, qg_data **out)
+{
+    qg_data_request r = { .input = f->t.g->input.at, .n_input = f->t.g->input.n };
+    return qg_data_open(f->t.ctx, spec, &r, out);
+}
+
+static void save(struct fixture *f, qg_dtype dtype, int rank, const int64_t *dim)
+{
+    qg_tensor t;
+    qg_tensor_init(&t, dtype, rank, dim);
+    t.data = dtype == QG_F32   ? (void *)f->f32
+             : dtype == QG_F64 ? (void *)f->f64
+                               : (void *)f->i64;
+    assert_ok(f->t.ctx, qg_npy_save(f->t.ctx, f->npy, &t));
+}
+
+/* Sample i of the only input, in scratch. */
+static qg_status fetch(struct fixture *f, const qg_data *d, size_t i, qg_tensor *out)
+{
+    qg_tensor *all[] = { out };
+    qg_data_shape(d, i, 0, out);
+    assert_ok(f->t.ctx, qg_tensor_alloc(f->t.ctx, f->scratch, out));
+    return qg_data_fetch(f->t.ctx, d, i, f->scratch, all);
+}
+
+#define DIMS(...)                                                                      \
+    (int64_t[]) { __VA_ARGS__ }
+#define RANK(...) (int)(sizeof(DIMS(__VA_ARGS__)) / sizeof(int64_t)), DIMS(__VA_ARGS__)
+
+/* ---- What a sample is ---- */
+
+struct rule {
+    int input_rank;
+    int64_t input[4];
+    int array_rank;
+    int64_t array[4];
+    size_t samples; /* 0: refused */
+    int64_t first;  /* first extent of a sample */
+};
+
+static void the_first_axis_counts_samples_or_not(void **state)
+{
+    static const struct rule rules[] = {
+        {2,  { 2, 3 },  2, { 2, 3 },    1, 2}, /* one sample */
+        { 2, { 2, 3 },  3, { 5, 2, 3 }, 5, 2}, /* one more axis */
+        { 2, { 1, 3 },  2, { 5, 3 },    5, 1}, /* batch 1, more rows */
+        { 2, { -1, 3 }, 2, { 5, 3 },    5, 1}, /* symbolic batch */
+        { 2, { -1, 3 }, 2, { 1, 3 },    1, 1}, /* one row is one sample */
+        { 2, { -1, 3 }, 3, { 4, 5, 3 }, 4, 5}, /* samples with a batch of their own */
+        { 2, { 1, 3 },  3, { 4, 1, 3 }, 4, 1},
+        { 2, { 2, -1 }, 2, { 2, 7 },    1, 2},
+        { 2, { 2, 3 },  2, { 4, 3 },    0, 0},
+        { 2, { 2, 3 },  1, { 6 },       0, 0},
+        { 2, { 1, 3 },  2, { 5, 4 },    0, 0},
+        { 0, { 0 },     1, { 4 },       4, 0},
+        { 0, { 0 },     0, { 0 },       1, 0},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        const struct rule *r = &rules[i];
+        qg_data *d = NULL;
+        setup(state); /* inputs cannot be taken away again */
+        struct fixture *f = *state;
+        input(f, "x", QG_F32, r->input_rank, r->input);
+        save(f, QG_F32, r->array_rank, r->array);
+        qg_status s = open_data(f, f->npy, &d);
+        assert_int_equal(s, r->samples ? QG_OK : QG_EDATA);
+        if (s == QG_OK) {
+            qg_tensor t;
+            assert_int_equal(qg_data_count(d), r->samples);
+            assert_ok(f->t.ctx, fetch(f, d, r->samples - 1, &t));
+            assert_int_equal(t.rank, r->input_rank);
+            if (t.rank)
+                assert_int_equal(t.dim[0], r->first);
+            int64_t n = qg_tensor_count(&t);
+            assert_true(t.f32[0] == (float)(n * (int64_t)(r->samples - 1)));
+        }
+        qg_data_close(d);
+        teardown(state);
+    }
+}
+
+static void the_message_names_both_shapes(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    input(f, "x", QG_F32, RANK(2, 3));
+    save(f, QG_F32, RANK(4, 3));
+    assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA,
+                 "the array for input 'x' is float32[4,3], expected float32[2,3]");
+}
+
+/* ---- Types ---- */
+
+static void types_are_converted_when_nothing_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    qg_tensor t;
+    input(f, "x", QG_F32, RANK(1, 4));
+    save(f, QG_F64, RANK(3, 4));
+    assert_ok(f->t.ctx, open_data(f, f->npy, &d));
+    assert_ok(f->t.ctx, fetch(f, d, 2, &t));
+    assert_true(t.f32[3] == 11.25f);
+    qg_data_close(d);
+    f->f64[6] = 0.1;
+    f->f64[9] = 1e300;
+    save(f, QG_F64, RANK(3, 4));
+    assert_ok(f->t.ctx, open_data(f, f->npy, &d));
+    assert_ok(f->t.ctx, fetch(f, d, 0, &t));
+    assert_fails(
+        f->t.ctx, fetch(f, d, 1, &t), QG_EDATA,
+        "sample 1 of input 'x' holds 0.10000000000000001, which is no float32");
+    qg_data_close(d);
+    qg_data_request r = { .input = f->t.g->input.at, .n_input = 1, .lossy = true };
+    assert_ok(f->t.ctx, qg_data_open(f->t.ctx, f->npy, &r, &d));
+    assert_ok(f->t.ctx, fetch(f, d, 1, &t));
+    assert_true(t.f32[2] == 0.1f);
+    qg_data_close(d);
+}
+
+static void integers_fit_or_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    qg_tensor t;
+    input(f, "x", QG_U8, RANK(1, 2));
+    f->i64[3] = 256;
+    save(f, QG_I64, RANK(2, 2));
+    assert_ok(f->t.ctx, open_data(f, f->npy, &d));
+    assert_ok(f->t.ctx, fetch(f, d, 0, &t));
+    assert_int_equal(t.u8[1], 1);
+    assert_fails(f->t.ctx, fetch(f, d, 1, &t), QG_EDATA,
+                 "holds 256, which is no uint8");
+    qg_data_close(d);
+    save(f, QG_F32, RANK(2, 2));
+    assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA,
+                 "the array for input 'x' is float32, expected uint8");
+}
+
+static void nan_is_found_when_it_is_met(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    qg_tensor t;
+    input(f, "x", QG_F32, RANK(1, 4));
+    f->f32[13] = NAN;
+    save(f, QG_F32, RANK(4, 4));
+    assert_ok(f->t.ctx, open_data(f, f->npy, &d));
+    assert_ok(f->t.ctx, fetch(f, d, 2, &t));
+    assert_fails(f->t.ctx, fetch(f, d, 3, &t), QG_EDATA,
+                 "a.npy: sample 3 of input 'x' holds NaN");
+    qg_data_close(d);
+}
+
+/* ---- Kinds of files ---- */
+
+static void put_npz(struct fixture *f, int64_t x_samples, int64_t y_samples,
+                    bool deflate)
+{
+    qg_npz_writer w;
+    qg_tensor x, y;
+    qg_tensor_init(&x, QG_F32, 2, DIMS(x_samples, 3));
+    x.f32 = f->f32;
+    qg_tensor_init(&y, QG_I64, 1, DIMS(y_samples));
+    y.i64 = f->i64;
+    assert_ok(f->t.ctx, qg_npz_create(f->t.ctx, f->npz, deflate, &w));
+    assert_ok(f->t.ctx, qg_npz_add(&w, "x", &x));
+    assert_ok(f->t.ctx, qg_npz_add(&w, "y", &y));
+    assert_ok(f->t.ctx, qg_npz_commit(&w));
+}
+
+static void arrays_of_an_archive_go_to_inputs_by_name(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    input(f, "y", QG_I64, 0, NULL);
+    input(f, "x", QG_F32, RANK(1, 3));
+    for (int deflate = 0; deflate < 2; deflate++) {
+        put_npz(f, 5, 5, deflate);
+        for (int folder = 0; folder < 2; folder++) {
+            qg_tensor x, y, *all[] = { &y, &x };
+            assert_ok(f->t.ctx, open_data(f, folder ? f->folder : f->npz, &d));
+            assert_int_equal(qg_data_count(d), 5);
+            qg_data_shape(d, 4, 0, &y);
+            qg_data_shape(d, 4, 1, &x);
+            assert_ok(f->t.ctx, qg_tensor_alloc(f->t.ctx, f->scratch, &x));
+            assert_ok(f->t.ctx, qg_tensor_alloc(f->t.ctx, f->scratch, &y));
+            assert_ok(f->t.ctx, qg_data_fetch(f->t.ctx, d, 4, f->scratch, all));
+            assert_true(x.f32[2] == 14 && y.i64[0] == 4);
+            qg_data_close(d);
+        }
+    }
+    put_npz(f, 5, 4, false);
+    assert_fails(f->t.ctx, open_data(f, f->npz, &d), QG_EDATA,
+                 "5 samples for input 'x', expected 4 as for 'y'");
+    input(f, "z", QG_F32, RANK(1, 3));
+    put_npz(f, 5, 5, false);
+    assert_fails(f->t.ctx, open_data(f, f->npz, &d), QG_EDATA,
+                 "holds no array 'z', an input of the model; it holds x, y");
+    save(f, QG_F32, RANK(5, 3));
+    assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA,
+                 "one array for a model with 3 inputs");
+}
+
+static void a_folder_is_read_in_name_order(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    qg_tensor t;
+    input(f, "x", QG_F32, RANK(1, 3));
+    save(f, QG_F32, RANK(2, 3)); /* a.npy: samples 0 and 1 */
+    put_npz(f, 5, 5, true);      /* b.npz: samples 2 to 6 */
+    assert_ok(f->t.ctx, open_data(f, f->folder, &d));
+    assert_int_equal(qg_data_count(d), 7);
+    assert_ok(f->t.ctx, fetch(f, d, 1, &t));
+    assert_true(t.f32[0] == 3);
+    assert_ok(f->t.ctx, fetch(f, d, 4, &t));
+    assert_true(t.f32[0] == 6);
+    save(f, QG_F32, RANK(1, 3)); /* behind its back */
+    assert_fails(f->t.ctx, fetch(f, d, 1, &t), QG_EDATA, "has changed since");
+    qg_data_close(d);
+    qg_data_request r = { .input = f->t.g->input.at, .n_input = 1, .limit = 3 };
+    assert_ok(f->t.ctx, qg_data_open(f->t.ctx, f->folder, &r, &d));
+    assert_int_equal(qg_data_count(d), 3);
+    qg_data_close(d);
+}
+
+static void random_samples_are_always_the_same(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    qg_tensor a, b, c;
+    input(f, "x", QG_F32, RANK(-1, 50));
+    assert_ok(f->t.ctx, open_data(f, "random:3", &d));
+    assert_int_equal(qg_data_count(d), 3);
+    assert_ok(f->t.ctx, fetch(f, d, 2, &a));
+    assert_ok(f->t.ctx, fetch(f, d, 0, &b));
+    assert_ok(f->t.ctx, fetch(f, d, 2, &c));
+    assert_int_equal(a.dim[0], 1);
+    assert_memory_equal(a.data, c.data, 50 * sizeof(float));
+    assert_memory_not_equal(a.data, b.data, 50 * sizeof(float));
+    for (int i = 0; i < 50; i++)
+        assert_true(a.f32[i] >= 0 && a.f32[i] < 1);
+    qg_data_close(d);
+    assert_fails(f->t.ctx, open_data(f, "random:0", &d), QG_ECONFIG, "N >= 1");
+    assert_fails(f->t.ctx, open_data(f, "random:x", &d), QG_ECONFIG, "N >= 1");
+}
+
+static void images_become_planes(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    qg_tensor t;
+    input(f, "x", QG_F32, RANK(1, 3, 2, 4));
+    assert_ok(f->t.ctx, open_data(f, "tests/arrays/images", &d));
+    assert_int_equal(qg_data_count(d), 3);
+    assert_ok(f->t.ctx, fetch(f, d, 0, &t));
+    assert_true(t.f32[0] == 0 && t.f32[1] == 30 && t.f32[8] == 10 && t.f32[23] == 230);
+    assert_ok(f->t.ctx, fetch(f, d, 1, &t));
+    assert_true(t.f32[23] == 231);
+    assert_ok(f->t.ctx, fetch(f, d, 2, &t)); /* a gray picture for three channels */
+    assert_true(t.f32[1] == 30 && t.f32[9] == 30 && t.f32[17] == 30);
+    qg_data_close(d);
+}
+
+static void yaml_says_how_images_are_made(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    qg_tensor t;
+    input(f, "x", QG_F32, RANK(1, 1, 2, 3));
+    assert_ok(f->t.ctx, open_data(f, "tests/arrays/images.yaml", &d));
+    assert_ok(f->t.ctx, fetch(f, d, 0, &t));
+    /* Pixel 0 of the result is the mean of pixels 0, 1, 4 and 5 of the file: red 75,
+     * green 85, blue 95; blue comes first. */
+    assert_true(t.f32[0] == (95 - 10) / 2.f && t.f32[1] == (85 - 20) / 2.f);
+    assert_true(t.f32[2] == (75 - 30) / 2.f);
+    qg_data_close(d);
+}
+
+static void what_is_no_data_is_named(void **state)
+{
+    struct fixture *f = *state;
+    qg_data *d;
+    input(f, "x", QG_F32, RANK(1, 3));
+    assert_fails(f->t.ctx, open_data(f, "tests/arrays/make_arrays.py", &d), QG_ECONFIG,
+                 "expected .npy, .npz, .pb, an image, a folder of these");
+    assert_fails(f->t.ctx, open_data(f, f->folder, &d), QG_EDATA, "holds no .npy");
+    assert_fails(f->t.ctx, open_data(f, "absent.npy", &d), QG_EIO, "No such file");
+    assert_fails(f->t.ctx, open_data(f, "absent", &d), QG_EIO, "absent: No such file");
+    assert_fails(f->t.ctx, open_data(f, "tests/arrays/images", &d), QG_EDATA,
+                 "an image for an input of float32[1,3], expected 4 axes");
+    save(f, QG_F32, RANK(0, 1, 3));
+    assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA, "holds no samples");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+QG_TEST_MAIN(cmocka_unit_test(the_first_axis_counts_samples_or_not),
+             TEST(the_message_names_both_shapes),
+             TEST(types_are_converted_when_nothing_is_lost),
+             TEST(integers_fit_or_are_refused), TEST(nan_is_found_when_it_is_met),
+             TEST(arrays_of_an_archive_go_to_inputs_by_name),
+             TEST(a_folder_is_read_in_name_order),
+             TEST(random_samples_are_always_the_same), TEST(images_become_planes),
+             TEST(yaml_says_how_images_are_made), TEST(what_is_no_data_is_named))
