@@ -24,7 +24,7 @@ MAY = {  # layer: the layers it may include
     "engine/onnx":   LOW[:3],
     "engine/config": [*LOW, "engine/calib"],
     "engine/data":   [*LOW, "engine/onnx", "engine/config"],
-    "engine/snapshot": [*LOW, "engine/calib"],
+    "engine/snapshot": [*LOW, "engine/calib", "engine/onnx"],
     "engine/formats": [*LOW, "engine/onnx", "engine/snapshot"],
     "engine/pass":   [*LOW, "engine/calib"],
     "ops":           [*LOW[:3], "engine/accel"],

@@ -8,7 +8,7 @@
  *
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
  * (spec/ppq.md 9.1); the result does not depend on workers. */
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/analysis/what_if.h"
 #include "engine/exec/pool.h"
 #include "engine/ir/infer.h"

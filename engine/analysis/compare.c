@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/exec/pool.h"
 #include "engine/analysis/requantize.h"
 #include "engine/quant/metric.h"

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/analysis/parts.h"
 #include "engine/analysis/what_if.h"
 #include "engine/analysis/requantize.h"

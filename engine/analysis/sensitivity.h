@@ -7,7 +7,7 @@
 #ifndef QG_ENGINE_ANALYSIS_SENSITIVITY_H
 #define QG_ENGINE_ANALYSIS_SENSITIVITY_H
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/analysis/what_if.h"
 
 enum qg_sensitivity_by { QG_BY_NODE, QG_BY_ENDPOINT, QG_BY_GROUP };

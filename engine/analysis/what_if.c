@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <pthread.h>
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/exec/pool.h"
 
 /* Questions that are asked together. */

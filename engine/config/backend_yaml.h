@@ -55,6 +55,11 @@ typedef struct qg_search {
     size_t n;
 } qg_search;
 
+/* A folder of the context's config_dir: "backends", "pipelines".  *out lies in a.
+ * Whether the folder exists is found out when a file is looked for. */
+QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
+                                        qg_search *out);
+
 /* name: a path (it holds '/' or ends in .yaml), or the name of a file in the
  * folders.
  * QG_EIO, QG_EPARSE (no YAML), QG_ECONFIG (what it says).  Cost: the files, once

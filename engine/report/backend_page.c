@@ -2,7 +2,7 @@
  * of its files, with reasons and sources. */
 #include <assert.h>
 
-#include "engine/session/model.h"
+#include "engine/snapshot/model.h"
 #include "engine/report/report.h"
 #include "engine/core/num.h"
 #include "engine/config/backend_yaml.h"

@@ -7,7 +7,7 @@
 #ifndef QG_ENGINE_REPORT_DESCRIBE_H
 #define QG_ENGINE_REPORT_DESCRIBE_H
 
-#include "engine/session/model.h"
+#include "engine/snapshot/model.h"
 #include "engine/report/report.h"
 
 const char *qg_platform_name(enum qg_platform p); /* "fp32" */

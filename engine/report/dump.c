@@ -1,4 +1,4 @@
-#include "engine/session/model.h"
+#include "engine/snapshot/model.h"
 #include "engine/report/report.h"
 #include "engine/ir/text.h"
 #include "engine/quant/tqc_text.h"

@@ -2,7 +2,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "engine/session/model.h"
+#include "engine/snapshot/model.h"
+#include "engine/config/backend_yaml.h"
 #include "engine/report/report.h"
 #include "engine/core/suggest.h"
 #include "engine/formats/format.h"

@@ -1,4 +1,4 @@
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 
 #include <assert.h>
 
@@ -51,14 +51,3 @@ qg_status qg_open(const qg_open_options *o, qg_ctx **out)
 }
 
 void qg_close(qg_ctx *ctx) { qg_ctx_free(ctx); }
-
-/* One folder today; the type leaves room for a user's own. */
-qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder, qg_search *out)
-{
-    assert(a && folder && out);
-    const char **dir = QG_NEWN(a, 1, const char *);
-    if (!dir || !(dir[0] = qg_path_join(a, ctx->config_dir, folder)))
-        return qg_nomem(ctx);
-    *out = (qg_search){ .dir = dir, .n = 1 };
-    return QG_OK;
-}

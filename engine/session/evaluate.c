@@ -1,5 +1,5 @@
 /* evaluate.c -- top-1 accuracy, float beside simulated, on the same samples. */
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 
 #include <assert.h>
 

@@ -1,6 +1,6 @@
 /* export.c -- qg_model_export and qg_model_import: the table of formats behind the
  * public header, and the report of what was lost. */
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 
 #include <assert.h>
 

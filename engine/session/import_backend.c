@@ -1,5 +1,5 @@
 /* import_backend.c -- configurations of other tools as backend files. */
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/report/report.h"
 #include "engine/core/file.h"
 #include "engine/formats/aimet/config.h"

@@ -1,12 +1,9 @@
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 
 #include <assert.h>
 
 #include "engine/core/num.h"
-#include "engine/core/hash.h"
 #include "engine/onnx/export.h"
-#include "engine/onnx/import.h"
-#include "engine/ir/infer.h"
 
 void qg_model_options_init(qg_model_options *o)
 {
@@ -35,52 +32,30 @@ static qg_status parse_shape(qg_ctx *ctx, qg_arena *a, const char *text,
     return s.input ? QG_OK : qg_nomem(ctx);
 }
 
-static qg_status infer_with(qg_model *m, const qg_model_options *o)
+/* Shapes are needed only while types are inferred. */
+static qg_status open_model(qg_model *m, const char *path, const qg_model_options *o,
+                            qg_arena *scratch)
 {
     size_t n = o ? o->n_shape : 0;
-    qg_fixed_shape *fixed = QG_NEWN(m->graph->arena, n, qg_fixed_shape);
+    qg_fixed_shape *fixed = QG_NEWN(scratch, n, qg_fixed_shape);
     if (!fixed)
         return qg_nomem(m->ctx);
     for (size_t i = 0; i < n; i++)
-        QG_TRY(parse_shape(m->ctx, m->graph->arena, o->shape[i], &fixed[i]));
-    return qg_infer(m->graph, fixed, n);
-}
-
-static qg_status load_onnx(qg_model *m, const char *path, const qg_model_options *o)
-{
-    char hash[QG_HASH_TEXT];
-    QG_TRY(qg_onnx_import(m->ctx, path, NULL, &m->graph));
-    QG_TRY(infer_with(m, o));
-    QG_TRY(qg_hash_file(m->ctx, path, hash));
-    m->sha256 = qg_arena_strdup(m->graph->arena, hash);
-    m->path = qg_arena_strdup(m->graph->arena, path);
-    return m->sha256 && m->path ? QG_OK : qg_nomem(m->ctx);
-}
-
-static qg_status load_snapshot(qg_model *m, const char *folder,
-                               const qg_model_options *o)
-{
-    qg_arena *a = qg_arena_new(m->ctx->alloc);
-    const char *onnx = a ? qg_path_join(a, folder, "model.onnx") : NULL;
-    const char *json = a ? qg_path_join(a, folder, "quant.json") : NULL;
-    qg_status s = onnx && json ? load_onnx(m, onnx, o) : qg_nomem(m->ctx);
-    if (s == QG_OK)
-        s = qg_quant_json_read(m->graph, json, &m->quant, &m->info);
-    if (s == QG_OK && !(m->path = qg_arena_strdup(m->graph->arena, folder)))
-        s = qg_nomem(m->ctx);
-    qg_arena_free(a);
-    return s;
+        QG_TRY(parse_shape(m->ctx, scratch, o->shape[i], &fixed[i]));
+    return qg_is_directory(path) ? qg_snapshot_read(m, path, fixed, n)
+                                 : qg_model_read(m, path, fixed, n);
 }
 
 qg_status qg_model_open(qg_ctx *ctx, const char *path, const qg_model_options *o,
                         qg_model **out)
 {
     qg_model *m = QG_NEW(ctx->arena, qg_model);
-    if (!m)
+    qg_arena *scratch = m ? qg_arena_new(ctx->alloc) : NULL;
+    if (!scratch)
         return qg_nomem(ctx);
     m->ctx = ctx;
-    qg_status s =
-        qg_is_directory(path) ? load_snapshot(m, path, o) : load_onnx(m, path, o);
+    qg_status s = open_model(m, path, o, scratch);
+    qg_arena_free(scratch);
     if (s != QG_OK) {
         qg_model_close(m);
         return s;
@@ -99,51 +74,17 @@ void qg_model_close(qg_model *m)
 
 bool qg_model_is_quantized(const qg_model *m) { return m->quant != NULL; }
 
-qg_status qg_model_expect_float(const qg_model *m, const char *what)
-{
-    if (!m->quant)
-        return QG_OK;
-    return qg_fail(m->ctx, QG_ESTATE,
-                   "%s: %s is a snapshot, expected a model that is not quantized", what,
-                   m->path);
-}
-
 qg_status qg_model_export_onnx(qg_model *m, const char *path)
 {
     return qg_onnx_export(m->ctx, m->graph, path, NULL);
 }
 
-/* quant.json is written first and renamed last, so that a folder with a new quant.json
- * has the model that belongs to it. */
-static qg_status write_snapshot(qg_model *m, const char *onnx, const char *json)
-{
-    qg_writer w;
-    QG_TRY(qg_writer_open(m->ctx, json, &w));
-    qg_status s = qg_quant_json_write(m->quant, &m->info, w.stream);
-    if (s == QG_OK)
-        s = qg_onnx_export(m->ctx, m->graph, onnx, NULL);
-    if (s == QG_OK)
-        return qg_writer_commit(&w);
-    qg_writer_abandon(&w);
-    return s;
-}
-
 qg_status qg_model_save(qg_model *m, const char *folder)
 {
-    qg_arena *a = m->graph->arena;
     if (!m->quant)
         return qg_fail(m->ctx, QG_ESTATE, "save: %s: the model is not quantized",
                        folder);
-    const char *onnx = qg_path_join(a, folder, "model.onnx");
-    const char *json = qg_path_join(a, folder, "quant.json");
-    if (!onnx || !json)
-        return qg_nomem(m->ctx);
-    bool known = qg_is_directory(folder);
-    QG_TRY(qg_directory_make(m->ctx, folder));
-    qg_status s = write_snapshot(m, onnx, json);
-    if (s != QG_OK && !known)
-        qg_directory_remove(folder);
-    return s;
+    return qg_snapshot_write(m, folder);
 }
 
 qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,

@@ -1,4 +1,4 @@
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 
 #include <assert.h>
 

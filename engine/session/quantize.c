@@ -2,8 +2,8 @@
  * passes. */
 #include "engine/accel/kernels.h"
 #include "engine/report/describe.h"
-#include "engine/analysis/doctor.h"
-#include "engine/session/model.h"
+#include "engine/session/inspect.h"
+#include "engine/session/session.h"
 #include "engine/core/file.h"
 #include "engine/core/suggest.h"
 #include "engine/core/hash.h"

@@ -1,6 +1,6 @@
 /* run.c -- qg_model_run: outputs of every sample, stacked, in order of samples. */
 #include "engine/data/column.h"
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "engine/accel/kernels.h"
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/calib/collect.h"
 #include "engine/exec/group.h"
 #include "engine/exec/pool.h"

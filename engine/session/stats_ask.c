@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/core/suggest.h"
 #include "engine/snapshot/stats_file.h"
 #include "engine/calib/derive.h"

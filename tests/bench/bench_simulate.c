@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/api/qg.h"
 #include "tests/bench/steps.h"
 

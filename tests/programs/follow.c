@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/data/npz.h"
 #include "engine/quant/spans.h"
 

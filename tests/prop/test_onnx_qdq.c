@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/formats/format.h"
 #include "engine/onnx/export.h"
 #include "engine/ir/text.h"

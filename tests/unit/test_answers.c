@@ -2,7 +2,7 @@
  * what they say is tested by tests/scripts/test_cli_verbs.py. */
 #include "tests/support/test.h"
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/report/report.h"
 #include "engine/quant/tqc_text.h"
 #include "tests/support/faulty.h"

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "engine/session/model.h"
+#include "engine/session/session.h"
 #include "engine/core/file.h"
 #include "tests/support/scratch.h"
 

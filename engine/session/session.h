@@ -1,5 +1,5 @@
-/* model.h -- what stands behind the handles of qg.h; shared by the files of
- * engine/session.
+/* session.h -- what the files of engine/session share, and questions (engine/analysis)
+ * use: feeds of samples, and plans of a model.
  *
  * How a question runs the network over data:
  *
@@ -9,33 +9,16 @@
  *     s = qg_drive_run(m->ctx, &d);
  *     qg_plan_free(p);
  *     qg_feed_close(&f); */
-#ifndef QG_ENGINE_SESSION_MODEL_H
-#define QG_ENGINE_SESSION_MODEL_H
+#ifndef QG_ENGINE_SESSION_SESSION_H
+#define QG_ENGINE_SESSION_SESSION_H
 
 #include "engine/report/report.h"
+#include "engine/config/backend_yaml.h"
 #include "engine/core/file.h"
 #include "engine/exec/drive.h"
-#include "engine/config/backend_yaml.h"
-#include "engine/snapshot/quant_json.h"
+#include "engine/snapshot/model.h"
 
 struct qg_stats; /* calib/stats.h */
-
-struct qg_model {
-    qg_ctx *ctx;
-    qg_graph *graph;
-    qg_quant *quant;       /* NULL: not quantized */
-    qg_snapshot_info info; /* of the run that quantized it */
-    const char *path;      /* as opened, in the graph's arena */
-    const char *sha256;    /* of the ONNX file */
-};
-
-/* QG_ESTATE when m is a snapshot: for `what` it must not be quantized yet. */
-QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
-
-/* Folders below the context's config_dir: "backends", "pipelines".
- * *out lies in a.  Whether the folder exists is found out when a file is looked for. */
-QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
-                                        qg_search *out);
 
 /* --- feed.c: DATA of the command line as a feed --- */
 

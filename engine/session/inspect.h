@@ -1,4 +1,4 @@
-/* doctor.h -- looking at inputs while somebody else reads them.
+/* inspect.h -- examines the inputs of a model while another reader fetches them.
  *
  *     qg_looks l;
  *     QG_TRY(qg_looks_begin(m, arena, &feed.feed, &l));   // l.feed replaces feed.feed
@@ -7,10 +7,11 @@
  *
  * Costs about a tenth of a small network's forward pass; a sample that is fetched again
  * is not looked at again. */
-#ifndef QG_ENGINE_ANALYSIS_DOCTOR_H
-#define QG_ENGINE_ANALYSIS_DOCTOR_H
+#ifndef QG_ENGINE_SESSION_INSPECT_H
+#define QG_ENGINE_SESSION_INSPECT_H
 
-#include "engine/session/model.h"
+#include "engine/report/report.h"
+#include "engine/session/session.h"
 #include "engine/calib/doctor.h"
 
 /* Looks at every input of every sample once, on the thread that fetches it; each look

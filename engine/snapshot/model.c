@@ -1,0 +1,72 @@
+#include "engine/snapshot/model.h"
+
+#include "engine/core/file.h"
+#include "engine/core/hash.h"
+#include "engine/onnx/export.h"
+#include "engine/onnx/import.h"
+
+qg_status qg_model_read(qg_model *m, const char *path, const qg_fixed_shape *shape,
+                        size_t n)
+{
+    char hash[QG_HASH_TEXT];
+    QG_TRY(qg_onnx_import(m->ctx, path, NULL, &m->graph));
+    QG_TRY(qg_infer(m->graph, shape, n));
+    QG_TRY(qg_hash_file(m->ctx, path, hash));
+    m->sha256 = qg_arena_strdup(m->graph->arena, hash);
+    m->path = qg_arena_strdup(m->graph->arena, path);
+    return m->sha256 && m->path ? QG_OK : qg_nomem(m->ctx);
+}
+
+qg_status qg_snapshot_read(qg_model *m, const char *folder, const qg_fixed_shape *shape,
+                           size_t n)
+{
+    qg_arena *a = qg_arena_new(m->ctx->alloc);
+    const char *onnx = a ? qg_path_join(a, folder, "model.onnx") : NULL;
+    const char *json = a ? qg_path_join(a, folder, "quant.json") : NULL;
+    qg_status s = onnx && json ? qg_model_read(m, onnx, shape, n) : qg_nomem(m->ctx);
+    if (s == QG_OK)
+        s = qg_quant_json_read(m->graph, json, &m->quant, &m->info);
+    if (s == QG_OK && !(m->path = qg_arena_strdup(m->graph->arena, folder)))
+        s = qg_nomem(m->ctx);
+    qg_arena_free(a);
+    return s;
+}
+
+/* quant.json is written first and renamed last, so that a folder with a new quant.json
+ * has the model that belongs to it. */
+static qg_status write_snapshot(qg_model *m, const char *onnx, const char *json)
+{
+    qg_writer w;
+    QG_TRY(qg_writer_open(m->ctx, json, &w));
+    qg_status s = qg_quant_json_write(m->quant, &m->info, w.stream);
+    if (s == QG_OK)
+        s = qg_onnx_export(m->ctx, m->graph, onnx, NULL);
+    if (s == QG_OK)
+        return qg_writer_commit(&w);
+    qg_writer_abandon(&w);
+    return s;
+}
+
+qg_status qg_snapshot_write(qg_model *m, const char *folder)
+{
+    qg_arena *a = m->graph->arena;
+    const char *onnx = qg_path_join(a, folder, "model.onnx");
+    const char *json = qg_path_join(a, folder, "quant.json");
+    if (!onnx || !json)
+        return qg_nomem(m->ctx);
+    bool known = qg_is_directory(folder);
+    QG_TRY(qg_directory_make(m->ctx, folder));
+    qg_status s = write_snapshot(m, onnx, json);
+    if (s != QG_OK && !known)
+        qg_directory_remove(folder);
+    return s;
+}
+
+qg_status qg_model_expect_float(const qg_model *m, const char *what)
+{
+    if (!m->quant)
+        return QG_OK;
+    return qg_fail(m->ctx, QG_ESTATE,
+                   "%s: %s is a snapshot, expected a model that is not quantized", what,
+                   m->path);
+}

@@ -1,0 +1,46 @@
+/* model.h -- what stands behind the handle qg_model: a graph and, once it is quantized,
+ * its TQCs with the record of the run that made them; and how that is kept on disk.
+ *
+ * A snapshot is a folder: model.onnx, the rewritten graph with float weights, and
+ * quant.json (quant_json.h).
+ *
+ *     qg_model m = { .ctx = ctx };
+ *     QG_TRY(qg_snapshot_read(&m, "snap", NULL, 0));
+ *     ... m.graph, m.quant, m.info ...
+ *     QG_TRY(qg_snapshot_write(&m, "copy"));
+ *     qg_graph_free(m.graph);
+ *
+ * Owner    everything lies in the graph's arena; after a failed read m->graph may be
+ *          set and is the caller's to free */
+#ifndef QG_ENGINE_SNAPSHOT_MODEL_H
+#define QG_ENGINE_SNAPSHOT_MODEL_H
+
+#include "engine/ir/infer.h"
+#include "engine/snapshot/quant_json.h"
+
+typedef struct qg_model qg_model;
+struct qg_model {
+    qg_ctx *ctx;
+    qg_graph *graph;
+    qg_quant *quant;       /* NULL: not quantized */
+    qg_snapshot_info info; /* of the run that quantized it */
+    const char *path;      /* as opened, in the graph's arena */
+    const char *sha256;    /* of the ONNX file */
+};
+
+/* An ONNX file, with the shapes that it leaves open fixed by shape[n] (ir/infer.h). */
+QG_NODISCARD qg_status qg_model_read(qg_model *m, const char *path,
+                                     const qg_fixed_shape *shape, size_t n);
+
+/* A snapshot folder.  QG_EPARSE when quant.json does not belong to model.onnx. */
+QG_NODISCARD qg_status qg_snapshot_read(qg_model *m, const char *folder,
+                                        const qg_fixed_shape *shape, size_t n);
+
+/* m is quantized.  A folder that exists is written into; one made for this call is
+ * removed again on failure. */
+QG_NODISCARD qg_status qg_snapshot_write(qg_model *m, const char *folder);
+
+/* QG_ESTATE when m is a snapshot: for `what` it must not be quantized yet. */
+QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
+
+#endif
