@@ -37,13 +37,14 @@ static void finds_its_parameters(void **state)
     for (int round = 0; round < 2; round++) {
         assert_ok(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a));
         assert_int_equal(a.param.n, 2);
-        assert_true(a.param.scale[0] == 4.0f / 255 && a.param.scale[1] == 60.0f / 255);
+        assert_cmp_f64(a.param.scale[0], ==, 4.0f / 255);
+        assert_cmp_f64(a.param.scale[1], ==, 60.0f / 255);
         assert_int_equal(a.scheme.policy, 0x16);
         assert_int_equal(a.error.count, 6);
         assert_int_equal(a.saturated, 1); /* 30 is 127.5 steps: 128 (ppq.md 3.2) */
         how.scheme.policy = 0x16;
     }
-    assert_true(qg_error_max(&a.error) < 0.12);
+    assert_cmp_f64(qg_error_max(&a.error), <, 0.12);
     qg_ctx_free(ctx);
 }
 
@@ -60,7 +61,8 @@ static void takes_given_parameters(void **state)
     how.param = &p;
     assert_ok(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a));
     assert_int_equal(a.saturated, 2); /* -20 and 30 */
-    assert_true(y[5] == 127 * 0.1f && qg_error_max(&a.error) == 30 - (double)y[5]);
+    assert_cmp_f64(y[5], ==, 127 * 0.1f);
+    assert_cmp_f64(qg_error_max(&a.error), ==, 30 - (double)y[5]);
     qg_ctx_free(ctx);
 }
 

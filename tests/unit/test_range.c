@@ -55,11 +55,11 @@ static void table_holds_with_and_without_quirks(void **state)
         int32_t offset;
         qg_scheme_from_range(&s, (qg_range){ golden[i].low, golden[i].high, 0, 0 },
                              &scale, &offset);
-        assert_true(scale == (float)golden[i].scale);
+        assert_cmp_f64(scale, ==, (float)golden[i].scale);
         assert_int_equal(offset, golden[i].offset);
         qg_scheme_from_range(&s, (qg_range){ golden[i].low, golden[i].high, 1e-8, PPQ },
                              &scale, &offset);
-        assert_true(scale == (float)golden[i].scale);
+        assert_cmp_f64(scale, ==, (float)golden[i].scale);
         assert_int_equal(offset, golden[i].ppq_offset);
     }
 }
@@ -80,14 +80,17 @@ static void any_range_gives_a_usable_grid(void **state)
         float scale;
         int32_t offset;
         qg_scheme_from_range(&s, (qg_range){ low, high, 1e-38, 0 }, &scale, &offset);
-        assert_true(scale > 0 && isfinite(scale));
+        assert_cmp_f64(scale, >, 0);
+        assert_true(isfinite(scale));
         assert_in_range(offset - s.qmin, 0, s.qmax - s.qmin);
         double top = ((double)s.qmax - offset) * scale;
         double bottom = ((double)s.qmin - offset) * scale;
-        if (s.policy & QG_ASYMMETRIC)
-            assert_true(top > high - scale && bottom < low + scale);
+        if (s.policy & QG_ASYMMETRIC) {
+            assert_cmp_f64(top, >, high - scale);
+            assert_cmp_f64(bottom, <, low + scale);
+        }
         if (s.policy & QG_POWER_OF_2)
-            assert_true(scale == ldexpf(1, ilogbf(scale)));
+            assert_cmp_f64(scale, ==, ldexpf(1, ilogbf(scale)));
     }
 }
 
@@ -104,7 +107,8 @@ static void the_widest_ranges_stay_finite(void **state)
         s = scheme(policies[i], 0, UINT32_MAX);
         s.bits = 32;
         qg_scheme_from_range(&s, (qg_range){ -3.4e38, 0, 0, PPQ }, &scale, &offset);
-        assert_true(isfinite(scale) && offset >= 0);
+        assert_true(isfinite(scale));
+        assert_cmp_int(offset, >=, 0);
     }
 }
 
@@ -131,10 +135,12 @@ static void floating_scales_are_powers_of_2(void **state)
         float scale;
         int32_t offset;
         qg_scheme_from_range(&s, (qg_range){ -rows[i].high, 0, 0, 0 }, &scale, &offset);
-        assert_true(scale == rows[i].fits && offset == 0);
+        assert_cmp_f64(scale, ==, rows[i].fits);
+        assert_int_equal(offset, 0);
         qg_scheme_from_range(&s, (qg_range){ 0, rows[i].high, 0, QG_RANGE_MX }, &scale,
                              &offset);
-        assert_true(scale == rows[i].mx && offset == 0);
+        assert_cmp_f64(scale, ==, rows[i].mx);
+        assert_int_equal(offset, 0);
     }
 }
 
@@ -146,9 +152,9 @@ static void a_format_without_limits_has_its_own(void **state)
     float scale;
     int32_t offset;
     qg_scheme_from_range(&s, (qg_range){ -31, 0, 0, 0 }, &scale, &offset);
-    assert_true(scale == 1);
+    assert_cmp_f64(scale, ==, 1);
     qg_scheme_from_range(&s, (qg_range){ 0, 31.1, 0, 0 }, &scale, &offset);
-    assert_true(scale == 2);
+    assert_cmp_f64(scale, ==, 2);
 }
 
 static void parameters_are_counted(void **state)
