@@ -89,7 +89,8 @@ static void saturation_counts_what_is_clamped(void **state)
     s.policy |= QG_DYNAMIC;
     assert_fails(ctx, qg_saturated(ctx, "t", &s, &p, &x, &n), QG_ESTATE,
                  "t: the policy is dynamic, expected parameters");
-    s = (qg_scheme){ .policy = 0x59,
+    s = (qg_scheme){ .policy =
+                         QG_PER_TENSOR | QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2,
                      .bits = 8,
                      .exponent_bits = 4,
                      .axis = -1,

@@ -9,7 +9,8 @@
 enum {
     SYM = QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
     ASYM = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
-    POW2 = QG_POWER_OF_2
+    POW2 = QG_POWER_OF_2,
+    FLOATING = QG_PER_TENSOR | QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2
 };
 enum { PPQ = QG_RANGE_PPQ_OFFSET | QG_RANGE_PPQ_POW2_OFFSET };
 
@@ -128,7 +129,7 @@ static void floating_scales_are_powers_of_2(void **state)
         { 0,     0x1p-26f, 0x1p-26f },
         { 1e-30, 0x1p-26f, 0x1p-102f}
     };
-    qg_scheme s = scheme(0x59, -6, 6);
+    qg_scheme s = scheme(FLOATING, -6, 6);
     s.bits = 4;
     s.exponent_bits = 2;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -147,7 +148,7 @@ static void floating_scales_are_powers_of_2(void **state)
 static void a_format_without_limits_has_its_own(void **state)
 {
     (void)state;
-    qg_scheme s = scheme(0x59, -INT64_MAX, INT64_MAX); /* E3M4 up to 31 */
+    qg_scheme s = scheme(FLOATING, -INT64_MAX, INT64_MAX); /* E3M4 up to 31 */
     s.exponent_bits = 3;
     float scale;
     int32_t offset;
@@ -164,12 +165,12 @@ static void parameters_are_counted(void **state)
     qg_tensor_init(&x, QG_F32, 3, (int64_t[]){ 4, 6, 10 });
     qg_scheme s = scheme(SYM, -128, 127);
     assert_int_equal(qg_scheme_param_count(&s, &x), 1);
-    s.policy = 0x16;
+    s.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
     s.axis = 1;
     assert_int_equal(qg_scheme_param_count(&s, &x), 6);
     s.axis = 3;
     assert_int_equal(qg_scheme_param_count(&s, &x), -1);
-    s.policy = 0x114;
+    s.policy = QG_BLOCK | QG_LINEAR | QG_SYMMETRIC;
     s.axis = 2;
     s.block = 4;
     assert_int_equal(qg_scheme_param_count(&s, &x), 4 * 6 * 3);
