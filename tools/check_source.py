@@ -44,6 +44,24 @@ def without_directives(code):
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, code, flags=re.M)
 
 
+def room(path):
+    """The room that a file stands in: "engine/ir", "ops", "passes/vendor", "tools", ...;
+    None outside the product.  Folders below a room of engine/ belong to it."""
+    parts = pathlib.PurePosixPath(path).parts[:-1]
+    if parts[:1] == ("engine",):
+        return "/".join(parts[:2]) if len(parts) > 1 else None
+    if parts[:2] == ("passes", "vendor"):
+        return "passes/vendor"
+    return parts[0] if parts and parts[0] in ("ops", "passes", "tools") else None
+
+
+def includes(text):
+    """(line, quote or angle bracket, header) of every include."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if (m := re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)):
+            yield number, m[1], m[2]
+
+
 @dataclasses.dataclass
 class Function:
     name: str
