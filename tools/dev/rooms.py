@@ -26,7 +26,7 @@ sys.path.insert(0, str(TOOLS))
 import check_source  # noqa: E402
 
 DRAWING = "docs/rooms.svg"
-LONG_FILE = 600
+LONG_FILE = 600  # reported; check_budget.py allows more
 
 
 class Tree:
