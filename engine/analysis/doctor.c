@@ -24,7 +24,7 @@ static qg_status look_and_fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sampl
 
 qg_status qg_looks_begin(qg_model *m, qg_arena *a, const qg_feed *inner, qg_looks *out)
 {
-    assert(m->graph && inner);
+    assert(m->graph);
     *out = (qg_looks){
         .feed = {.n = inner->n,
                  .shape = inner->shape,
@@ -336,7 +336,6 @@ void qg_doctor_options_init(qg_doctor_options *o)
 
 qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o, qg_report **report)
 {
-    assert(m && o && report);
     qg_api_feed feed = { 0 };
     doctor d = { .m = m, .arena = qg_arena_new(m->ctx->alloc) };
     qg_findings f = { .ctx = m->ctx, .arena = d.arena };

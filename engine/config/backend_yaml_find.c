@@ -1,5 +1,4 @@
 /* Where backend and pipeline files are. */
-#include <assert.h>
 #include <stdio.h>
 
 #include "engine/core/file.h"
@@ -27,7 +26,6 @@ static bool readable(const char *path)
 qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
                            const char ***names, size_t *n)
 {
-    assert(a && names && n);
     qg_words all = { 0 };
     for (size_t d = 0; d < search.n; d++) {
         const char **file;

@@ -273,7 +273,6 @@ static bool is_integer_text(const token *t)
  * first float. */
 static qg_status parse_number(parser *p, list *v)
 {
-    assert(v);
     const token t = p->l.now;
     bool integer = t.kind == T_NUMBER && is_integer_text(&t);
     int64_t i = 0;

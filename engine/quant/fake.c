@@ -11,7 +11,6 @@
 qg_status qg_fake_check_axis(qg_ctx *ctx, const char *what, const qg_scheme *s,
                              const qg_tensor *x)
 {
-    assert(s && x);
     char text[QG_SHAPE_TEXT];
     if (qg_scheme_param_count(s, x) < 0)
         return qg_fail(ctx, QG_ESTATE, "%s: axis %d and block %d do not fit %s", what,
@@ -22,7 +21,7 @@ qg_status qg_fake_check_axis(qg_ctx *ctx, const char *what, const qg_scheme *s,
 qg_status qg_fake_check_params(qg_ctx *ctx, const char *what, const qg_scheme *s,
                                const qg_qparam *p, const qg_tensor *x)
 {
-    assert(p && (p->n == 0 || p->scale));
+    assert(p->n == 0 || p->scale);
     char text[QG_SHAPE_TEXT];
     QG_TRY(qg_fake_check_axis(ctx, what, s, x));
     int64_t need = qg_scheme_param_count(s, x);
@@ -59,7 +58,7 @@ static int32_t offset_at(const qg_qparam *p, size_t c)
 static void linear(const qg_scheme *s, const qg_qparam *p, qg_spans *w, const float *x,
                    float *y)
 {
-    assert(p->n > 0 && x && y);
+    assert(p->n > 0);
     qg_linear one;
     qg_span span;
     const qg_fake_row *row = qg_fake_row_best();
@@ -87,7 +86,7 @@ static void linear(const qg_scheme *s, const qg_qparam *p, qg_spans *w, const fl
 static void floating(const qg_scheme *s, const qg_qparam *p, qg_spans *w,
                      const float *x, float *y)
 {
-    assert(p->n > 0 && x && y);
+    assert(p->n > 0);
     qg_span span;
     while (qg_spans_next(w, &span)) {
         size_t length = span.each ? 1 : span.n;

@@ -1,7 +1,5 @@
 #include "engine/session/model.h"
 
-#include <assert.h>
-
 #include "ops/families.h"
 
 const char *qg_version(void) { return QG_VERSION; }
@@ -29,7 +27,6 @@ static const char *default_config_dir(void)
 /* The options are kept in the context's arena, since the log outlives the call. */
 qg_status qg_open(const qg_open_options *o, qg_ctx **out)
 {
-    assert(out);
     qg_open_options preset;
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     if (!ctx)
@@ -55,7 +52,6 @@ void qg_close(qg_ctx *ctx) { qg_ctx_free(ctx); }
 /* One folder today; the type leaves room for a user's own. */
 qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder, qg_search *out)
 {
-    assert(a && folder && out);
     const char **dir = QG_NEWN(a, 1, const char *);
     if (!dir || !(dir[0] = qg_path_join(a, ctx->config_dir, folder)))
         return qg_nomem(ctx);

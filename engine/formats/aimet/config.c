@@ -498,7 +498,7 @@ static qg_status convert(qg_aimet_conversion *c, const qg_json *root,
 qg_status qg_aimet_config(qg_ctx *ctx, qg_arena *a, const qg_json *root,
                           qg_config_names names, qg_config_result *out)
 {
-    assert(a && root && names.backend && names.file && ctx->registry);
+    assert(names.backend && names.file && ctx->registry);
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789._-";
     qg_config_result r = { 0 };
