@@ -273,7 +273,7 @@ static bool reduced_block(const qg_tensor *x, uint32_t mask, int64_t size[3])
 
 /* Means of rows (groups of lanes begin at multiples of four elements) or of columns
  * (added one row after the other); false: neither, or nothing to add. */
-static bool mean_as_onnxruntime(const qg_tensor *x, uint32_t mask, float *y)
+static bool mean_of_block(const qg_tensor *x, uint32_t mask, float *y)
 {
     int64_t size[3];
     if (x->dtype != QG_F32 || !reduced_block(x, mask, size) || size[1] == 0)
@@ -348,7 +348,7 @@ static qg_status run_reducer(const qg_call *k, const reducer *r)
     uint32_t mask;
     QG_TRY(reduced_axes(k, &mask));
     const size_t n = qg_elements(k->out[0]);
-    if (n == 0 || (r == &mean_f32 && mean_as_onnxruntime(x, mask, k->out[0]->f32)))
+    if (n == 0 || (r == &mean_f32 && mean_of_block(x, mask, k->out[0]->f32)))
         return QG_OK;
     acc_strides(x, mask, stride);
     char *acc = qg_arena_raw(k->scratch, n, r->acc_size);

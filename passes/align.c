@@ -14,7 +14,6 @@
  * one and keeps rounding at each; see ppq_share.
  * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, and kept as
  *          quirks. */
-#include <assert.h>
 
 #include "engine/quant/fake.h"
 #include "engine/quant/quirk.h"
@@ -149,7 +148,6 @@ static qg_status stand_alone(const team *t, qg_tqc *member)
 /* lead's group grows; nothing happens when both are in it already. */
 static qg_status borrow(const team *t, qg_tqc *member, qg_tqc *lead)
 {
-    assert(member && lead);
     if (qg_tqc_root(member) == qg_tqc_root(lead))
         return QG_OK;
     t->env->changed++;
@@ -182,7 +180,6 @@ static qg_status share_groups(team *t, qg_tqc *lead)
 /* One endpoint, not its group; never a circle. */
 static qg_status ppq_borrow(const team *t, qg_tqc *member, qg_tqc *lead)
 {
-    assert(member && lead);
     if (member == lead || qg_tqc_root(lead) == member)
         return QG_OK;
     t->env->changed++;

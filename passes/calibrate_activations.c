@@ -139,7 +139,6 @@ static qg_status look(worker *w, qg_ctx *ctx, size_t k, size_t sample,
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
                             const qg_endpoint *at, qg_tensor *value)
 {
-    assert(state && at && value);
     worker *w = state;
     calibration *c = w->c;
     uint32_t k = at->tqc && !at->rounded ? c->index[at->tqc->id] : QG_NONE;

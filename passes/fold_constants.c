@@ -28,7 +28,7 @@ static bool folds(const qg_node *n, const qg_tensor *const *known)
 /* Values first: removing the node asserts that nobody watches what it makes. */
 static qg_status fold(qg_pass_env *env, qg_node *n, const qg_tensor *const *known)
 {
-    assert(known && !n->dead);
+    assert(!n->dead);
     for (uint32_t i = 0; i < n->n_out; i++) {
         qg_value *v = n->out[i];
         qg_tensor *copy; /* what inference keeps dies with the next normalize */

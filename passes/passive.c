@@ -2,14 +2,11 @@
  * follow its input and are not rounded again. */
 #include "engine/quant/quirk.h"
 
-#include <assert.h>
-
 #include "passes/passes.h"
 
 /* The whole group of t must be able to go silent under the leader's root. */
 static bool can_follow(const qg_tqc *t, const qg_tqc *leader)
 {
-    assert(t && leader);
     const qg_tqc *root = qg_tqc_root(t), *lead = qg_tqc_root(leader);
     bool moves = root->state == QG_TQC_OVERLAPPED ||
                  qg_tqc_may_move(root->state, root->saved, QG_TQC_OVERLAPPED);

@@ -3,8 +3,6 @@
  * read the same value). */
 #include "engine/quant/quirk.h"
 
-#include <assert.h>
-
 #include "passes/passes.h"
 
 /* Not yet decided otherwise, and the same grid. */
@@ -26,7 +24,6 @@ static bool is_repeated(const qg_use *u)
 /* Every consumer of the value, in order of node id. */
 static qg_status simplify_value(qg_pass_env *env, const qg_value *v, qg_tqc *producer)
 {
-    assert(v && producer);
     bool first_only = (env->quant->quirks & QG_QUIRK(PPQ_FIRST_SLOT_ONLY)) != 0;
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_use *u = &v->use.at[i];

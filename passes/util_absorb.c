@@ -112,7 +112,7 @@ static qg_status move_bias(attempt *a)
 qg_status qg_absorb(qg_pass_env *env, const char *pattern, qg_node *n, uint32_t slot,
                     bool *done)
 {
-    assert(pattern && slot < n->n_in && done);
+    assert(slot < n->n_in);
     attempt a = { .env = env, .pattern = pattern, .n = n, .mid = n->in[slot] };
     bool fit = true, *fits = &fit;
     *done = false;

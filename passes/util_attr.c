@@ -23,7 +23,7 @@ static qg_status make(qg_graph *g, const qg_new_attr *a, qg_attr *out)
 
 qg_status qg_node_set_attrs(qg_graph *g, qg_node *n, const qg_new_attr *a, size_t count)
 {
-    assert(n && !n->dead);
+    assert(!n->dead);
     size_t total = n->n_attr;
     qg_attr *list = QG_NEWN(g->arena, n->n_attr + count, qg_attr);
     if (!list)

@@ -188,7 +188,7 @@ static qg_status make_block(search *s, const qg_node *start, const qg_node *end,
 
 qg_status qg_blocks_find(const qg_graph *g, int limit, qg_arena *a, qg_blocks *out)
 {
-    assert(limit >= 0 && a && out);
+    assert(limit >= 0);
     size_t n = g->node.n;
     search s = { .g = g,
                  .arena = a,

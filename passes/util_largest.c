@@ -161,7 +161,6 @@ size_t qg_pass_samples(const qg_pass_env *env)
 qg_status qg_largest_outputs(qg_pass_env *env, const uint8_t *wanted, qg_arena *a,
                              float ***largest)
 {
-    assert(wanted && a && largest);
     search s = { .env = env };
     float **row = QG_NEWN(a, env->graph->node.n, float *);
     if (!row)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # check.sh [--quick] -- everything that is checked without running the program.
-#   --quick   only what needs no build: format, layers, calls, headers, budgets,
-#             evidence, text.  Under 20 seconds.
+#   --quick   only what needs no build: format, layers, meaning, calls, headers,
+#             budgets, evidence, text.  Under 20 seconds.
 # Without it also: gcc and clang build everything without a warning, the suites pass as
 # clang compiles them, and a C program runs against an installed copy.
 set -u
@@ -37,6 +37,13 @@ format() {
     return 1
 }
 
+layers() {
+    local rc=0
+    python3 tools/check_layers.py || rc=1
+    python3 tools/dev/rooms.py --check || rc=1
+    return $rc
+}
+
 # builds DIR [CMAKE-OPTION...]
 builds() {
     local log
@@ -60,7 +67,8 @@ clang_build() {
 }
 
 step format format
-step layers python3 tools/check_layers.py
+step layers layers
+step meaning python3 tools/check_meaning.py
 step calls python3 tools/check_calls.py
 step headers python3 tools/check_headers.py
 step budget python3 tools/check_budget.py

@@ -55,16 +55,6 @@ def verifier_rules():
                     yield path, name
 
 
-def operators():
-    """(file, name): quoted after '.name =' or before the opset, as rows are written."""
-    for path in check_source.files(".c"):
-        if path.parts[0] == "ops":
-            code = check_source.without_comments(path.read_text())
-            rows = re.findall(r'\.name = "([A-Z]\w*)"|"([A-Z]\w*)",\s*\d', code)
-            for name in sorted({a or b for a, b in rows}):
-                yield path, name
-
-
 def test_texts():
     return {p: p.read_text() for p in check_source.files(
         ".c", ".h", ".qgt", ".case", ".sh", ".py", ".json", ".txt")
@@ -86,7 +76,7 @@ def complaints():
         if not any(p.suffix == ".qgt" and p.name.replace("_", "-").startswith(dashed)
                    for p in tests):
             yield f"passes/{name}.c: no tests/passes/{dashed}*.qgt"
-    for path, name in operators():
+    for path, name in check_source.operators():
         if not re.search(rf"(?<!\w){name}(?!\w)", everything):
             yield f"{path}: operator {name}: no test names it"
     for path in backends:

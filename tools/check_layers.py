@@ -1,40 +1,44 @@
 #!/usr/bin/env python3
-"""check_layers.py -- fails when a file includes a layer, or a library, that it may not.
+"""check_layers.py [--table] -- fails when a file includes a room, or a library, that it
+may not.
 
-The include path names the layer ("engine/ir/graph.h"), so the rule is a table; it is
-the one of DESIGN.md, section 3.  Tests may include anything."""
+The include path names the room ("engine/ir/graph.h"), so the rule is a table.  It has no
+circle, because a row names only rooms of the rows above it, and DESIGN.md, section 3,
+repeats it: --table prints it as it must stand there.  Tests may include anything."""
+import pathlib
 import re
 import sys
 
 import check_source
 
-LOW = ["engine/core", "engine/number", "engine/ir", "engine/quant"]
-FILES = ["engine/onnx", "engine/config", "engine/data", "engine/snapshot", "engine/formats"]
-TOP = ["engine/api", "engine/report", "engine/session", "engine/analysis"]
-ALL = [*LOW, *FILES, *TOP, "engine/accel", "engine/exec", "engine/calib", "engine/pass", "ops",
-       "passes"]
-MAY = {  # layer: the layers it may include
-    "engine/core":   [],
-    "engine/number": LOW[:1],
-    "engine/ir":     LOW[:2],
-    "engine/quant":  LOW[:3],
-    "engine/accel":  LOW[:3],
-    "engine/exec":   [*LOW, "engine/accel"],
-    "engine/calib":  [*LOW, "engine/exec"],
-    "engine/onnx":   LOW[:3],
-    "engine/config": [*LOW, "engine/calib"],
-    "engine/data":   [*LOW, "engine/onnx", "engine/config"],
-    "engine/snapshot": [*LOW, "engine/calib", "engine/onnx"],
-    "engine/formats": [*LOW, "engine/onnx", "engine/snapshot"],
-    "engine/pass":   [*LOW, "engine/calib"],
-    "ops":           [*LOW[:3], "engine/accel"],
-    "passes":        [*LOW, "engine/calib", "engine/exec", "engine/pass"],
-    "engine/report": ALL,
-    "engine/session": ALL,
-    "engine/analysis": ALL,
-    "engine/api":    LOW[:4],
-    "tools":         ["engine/api"],
+BASE = ["core", "number", "ir"]
+MAY = {  # room: the rooms that it may include, of those above it
+    "core":           [],
+    "number":         ["core"],
+    "ir":             ["core", "number"],
+    "accel":          BASE,
+    "quant":          BASE,
+    "exec":           [*BASE, "accel", "quant"],
+    "calib":          [*BASE, "quant", "exec"],
+    "onnx":           BASE,
+    "config":         [*BASE, "quant", "calib"],
+    "data":           [*BASE, "onnx", "config"],
+    "snapshot":       [*BASE, "quant", "calib", "onnx"],
+    "formats":        [*BASE, "quant", "onnx", "snapshot"],
+    "pass":           [*BASE, "quant", "calib"],
+    "ops":            [*BASE, "accel"],
+    "passes":         [*BASE, "quant", "calib", "exec", "pass"],
+    "passes/vendor":  [*BASE, "quant", "calib", "exec", "pass", "passes"],
+    "api":            [*BASE, "quant"],
+    "report":         [*BASE, "quant", "calib", "config", "snapshot", "formats", "pass",
+                       "passes", "api"],  # exec, data, onnx, ops: not needed
+    "session":        [],
+    "analysis":       [],
+    "tools":          ["api"],
 }
+ABOVE = ("session", "analysis")  # rooms that may include all above them
+for name in ABOVE:
+    MAY[name] = list(MAY)[:list(MAY).index(name)]
 THIRD = [  # third-party header, the files that may see it
     (r"onnx\.pb-c\.h$|protobuf-c/",    r"engine/onnx/(import|export)\.c"),
     (r"yaml\.h$",                      r"engine/config/yaml\.c"),
@@ -47,16 +51,20 @@ THIRD = [  # third-party header, the files that may see it
     (r"mpi\.h$",                       r"engine/exec/mpi\.c"),
     (r"(setjmp|locale|signal)\.h$",    r"tools/\w+\.c"),
 ]
-LAYERS = sorted([*MAY, "tests"], key=len, reverse=True)
+DESIGN, TITLE = pathlib.Path("DESIGN.md"), "| room | may include |"
 
 
-def layer(path):
-    return next((name for name in LAYERS if path.startswith(name + "/")), None)
+def short(path):
+    """"ir" for a file of engine/ir; None outside the product."""
+    room = check_source.room(path)
+    return room and room.removeprefix("engine/")
 
 
 def complaint(path, quote, header):
     """What is wrong with this include, or None."""
-    me, to = layer(path), layer(header)
+    me, to = short(path), short(header)
+    if to and to not in MAY:
+        return f"{to} has no row in tools/check_layers.py"
     if to and to != me and to not in MAY[me]:
         return f"{me} may not include {to}"
     for pattern, owner in THIRD:
@@ -68,17 +76,59 @@ def complaint(path, quote, header):
     return None
 
 
-def main():
-    bad = 0
-    for path in check_source.files(".c", ".h"):
-        if layer(str(path)) in (None, "tests"):
+def include_complaints():
+    for path in map(str, check_source.files(".c", ".h")):
+        if (room := short(path)) is None:
             continue
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            m = re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)
-            if m and (why := complaint(str(path), *m.groups())):
-                print(f"{path}:{number}: {why}")
-                bad += 1
-    return bad > 0
+        if room not in MAY:
+            yield f"{path}: {room} has no row in tools/check_layers.py"
+            continue
+        for number, quote, header in check_source.includes(pathlib.Path(path).read_text()):
+            if (why := complaint(path, quote, header)):
+                yield f"{path}:{number}: {why}"
+
+
+def table_complaints():
+    rooms = list(MAY)
+    for row, (room, may) in enumerate(MAY.items()):
+        for name in may:
+            if name not in rooms[:row]:
+                yield (f"tools/check_layers.py: {room} names {name}, "
+                       "which is not a row above it")
+
+
+def table():
+    """The rows of the table as DESIGN.md has them."""
+    for room, may in MAY.items():
+        yield f"| {room} | {'all above' if room in ABOVE else ' '.join(may) or 'nothing'} |"
+
+
+def design_complaints():
+    lines = DESIGN.read_text().splitlines() if DESIGN.exists() else []
+    if TITLE not in lines:
+        yield (f"DESIGN.md: no table '{TITLE}': paste what "
+               "tools/check_layers.py --table prints")
+        return
+    start = lines.index(TITLE) + 2
+    end = next((i for i in range(start, len(lines)) if not lines[i].startswith("|")),
+               len(lines))
+    wanted, there = list(table()), lines[start:end]
+    for k in range(max(len(wanted), len(there))):
+        row = there[k] if k < len(there) else "nothing"
+        want = wanted[k] if k < len(wanted) else "no such row"
+        if row != want:
+            yield f"DESIGN.md:{start + k + 1}: {row}: tools/check_layers.py has {want}"
+            return
+
+
+def main():
+    if sys.argv[1:] == ["--table"]:
+        print("\n".join([TITLE, "|---|---|", *table()]))
+        return False
+    found = [*table_complaints(), *design_complaints(), *include_complaints()]
+    for line in found:
+        print(line)
+    return bool(found)
 
 
 sys.exit(main())

@@ -44,12 +44,42 @@ def without_directives(code):
     return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", blank, code, flags=re.M)
 
 
+def room(path):
+    """The room that a file stands in: "engine/ir", "ops", "passes/vendor", "tools", ...;
+    None outside the product.  Folders below a room of engine/ belong to it."""
+    parts = pathlib.PurePosixPath(path).parts[:-1]
+    if parts[:1] == ("engine",):
+        return "/".join(parts[:2]) if len(parts) > 1 else None
+    if parts[:2] == ("passes", "vendor"):
+        return "passes/vendor"
+    return parts[0] if parts and parts[0] in ("ops", "passes", "tools") else None
+
+
+def includes(text):
+    """(line, quote or angle bracket, header) of every include."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if (m := re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)):
+            yield number, m[1], m[2]
+
+
+def operators():
+    """(file, name): quoted after '.name =' or before the opset, as rows are written."""
+    for path in files(".c"):
+        if path.parts[0] == "ops":
+            code = without_comments(path.read_text())
+            rows = re.findall(r'\.name = "([A-Z]\w*)"|"([A-Z]\w*)",\s*\d', code)
+            for name in sorted({a or b for a, b in rows}):
+                yield path, name
+
+
 @dataclasses.dataclass
 class Function:
     name: str
     line: int        # of the name
     length: int      # from there to the closing brace
     parameters: int
+    pointers: frozenset  # names of the parameters that are pointers or arrays
+    body: tuple      # offsets of its opening brace and behind the closing one
 
 
 def closing(code, at):
@@ -63,7 +93,7 @@ def closing(code, at):
 
 
 def signature(head):
-    """(name, offset of the name, number of parameters) or None.  head is what stands
+    """(name, offset of the name, text of the parameters) or None.  head is what stands
     before a brace at file level and must end in brackets, that hold the parameters;
     attributes aside.  NAME(f)(int x), a name made by a macro, counts as one."""
     found, i = None, 0
@@ -75,8 +105,19 @@ def signature(head):
             found = (m[1], m.start(1), head[begin:i - 1])
     if not found or "=" in head[:found[1]] or head[i:].strip():
         return None
-    inside = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", found[2])).strip()
-    return found[0], found[1], 0 if inside in ("", "void") else inside.count(",") + 1
+    return found
+
+
+def parameters(text):
+    """(number, names of those that are pointers or arrays)."""
+    flat = re.sub(r"\(\s*\*\s*(\w+)\s*\)\s*\(", r"* \1 (", text)  # (*f)(int): * f (int)
+    flat = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", flat)).strip()
+    if flat in ("", "void"):
+        return 0, frozenset()
+    each = [p.strip() for p in flat.split(",")]
+    names = (re.search(r"(\w+)\s*(?:\[[^]]*\]\s*)*$", p)
+             for p in each if "*" in p or "[" in p)
+    return len(each), frozenset(m[1] for m in names if m)
 
 
 def functions(text):
@@ -92,7 +133,8 @@ def functions(text):
             end = closing(code, i)
             if (s := signature(code[start:i])):
                 line = code.count("\n", 0, start + s[1]) + 1
-                found.append(Function(s[0], line, code.count("\n", 0, end) + 2 - line, s[2]))
+                found.append(Function(s[0], line, code.count("\n", 0, end) + 2 - line,
+                                      *parameters(s[2]), (i, end)))
                 start = end
             i = end
         else:

@@ -176,7 +176,7 @@ static void describe(dnnl_memory_desc_t *md, int rank, const dnnl_dims_t dims,
 static void describe_activation(dnnl_memory_desc_t *md, int64_t batch, int64_t channels,
                                 const int64_t space[QG_SPACE], enum qg_layout layout)
 {
-    assert(md && batch >= 0 && channels >= 0);
+    assert(batch >= 0 && channels >= 0);
     int axes = space[0] > 1 ? 3 : 2, rank = axes + 2;
     dnnl_dims_t dims = { batch, channels }, strides;
     const int64_t *extent = space + QG_SPACE - axes;
@@ -419,7 +419,7 @@ static void window_of(window *w, const int64_t *stride, const int64_t *dilation,
 qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed,
                         qg_kernel **out)
 {
-    assert(c && p && out && p->groups > 0 && c->node->n_in > 1);
+    assert(p->groups > 0 && c->node->n_in > 1);
     *out = NULL;
     const qg_tensor *bias = c->in[2];
     bool constants = c->in[1]->data && (!bias || bias->data);
@@ -464,7 +464,7 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
 
 qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out)
 {
-    assert(c && p && out && (unsigned)p->kind <= QG_POOL_LP);
+    assert((unsigned)p->kind <= QG_POOL_LP);
     *out = NULL;
     bool deep = p->in[0] > 1;
     if (!all_float(c) || any_empty(c) || p->kind == QG_POOL_LP || c->node->n_out != 1 ||
@@ -534,7 +534,7 @@ qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                           qg_kernel **out)
 {
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
-    assert(p && out && a && b && y);
+    assert(a && b && y);
     *out = NULL;
     int rank = y->rank;
     if (!all_float(c) || any_empty(c) || p->alpha != 1 || a->rank < 2 || b->rank < 2 ||

@@ -103,7 +103,7 @@ static qg_status run_float(study *s)
 /* The metric of one output of one sample. */
 static double measure(const study *s, const float *real, const qg_tensor *y)
 {
-    assert(real && y->dtype == QG_F32);
+    assert(y->dtype == QG_F32);
     qg_error e = { 0 };
     qg_error_add(&e, real, y->f32, (size_t)qg_tensor_count(y));
     return s->metric->value(&e);
@@ -334,7 +334,6 @@ static qg_status measure_layer(void *ud, qg_ctx *ctx, size_t sample,
  * kept. */
 static qg_status work_layers(void *ud, qg_ctx *ctx, void *state, size_t sample)
 {
-    assert(state);
     layer_worker *w = state;
     study *s = ((layers *)ud)->s;
     qg_hook keep = { keep_layer, w }, compare = { measure_layer, w };
@@ -477,7 +476,6 @@ static qg_status study_by(study *s, const char *by)
 
 qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o, qg_report **report)
 {
-    assert(m && o && report);
     const char *by = o->by ? o->by : "graph", *name = o->metric ? o->metric : "snr";
     study s = { .m = m, .o = o, .metric = qg_metric_named(name) };
     if (!m->quant)

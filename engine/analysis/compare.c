@@ -445,7 +445,6 @@ static qg_status run(comparison *c, qg_report **out)
 
 qg_status qg_model_compare(qg_model *m, const qg_compare_options *o, qg_report **out)
 {
-    assert(m && o && out);
     const char *metric = o->metric ? o->metric : "snr";
     comparison c = { .m = m, .o = o, .metric = qg_metric_named(metric) };
     QG_TRY(qg_model_expect_float(m, "compare"));

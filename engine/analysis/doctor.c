@@ -1,7 +1,6 @@
 /* doctor.c -- `qg stats doctor`: inputs, and every value of the float network. */
 #include "engine/session/inspect.h"
 
-#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 
@@ -262,7 +261,6 @@ void qg_doctor_options_init(qg_doctor_options *o)
 
 qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o, qg_report **report)
 {
-    assert(m && o && report);
     qg_api_feed feed = { 0 };
     doctor d = { .m = m, .arena = qg_arena_new(m->ctx->alloc) };
     qg_findings f = { .ctx = m->ctx, .arena = d.arena };

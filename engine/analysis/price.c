@@ -4,7 +4,6 @@
  *
  * The parts of a group and their scales are those of engine/analysis/parts.h.  Nothing
  * is changed: plans see stand-ins for the TQCs of a group (exec/plan.h, `instead`). */
-#include <assert.h>
 #include <stdlib.h>
 
 #include "engine/session/session.h"
@@ -289,7 +288,6 @@ static qg_status run(pricing *p, qg_report **out)
 
 qg_status qg_model_price(qg_model *m, const qg_price_options *o, qg_report **out)
 {
-    assert(m && o && out);
     const char *metric = o->metric ? o->metric : "snr";
     pricing p = { .m = m, .o = o, .metric = qg_metric_named(metric) };
     if (!m->quant)

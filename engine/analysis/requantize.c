@@ -1,7 +1,5 @@
 #include "engine/analysis/requantize.h"
 
-#include <assert.h>
-
 const qg_tqc *qg_scale_of(const qg_tqc *t, const qg_tqc *const *instead)
 {
     if (!t)
@@ -69,7 +67,6 @@ static const qg_tqc *wanted(const qg_node *n, const qg_tqc *const *instead)
 
 size_t qg_requantizations_at(const qg_node *n, const qg_tqc *const *instead)
 {
-    assert(n);
     const qg_tqc *goal = wanted(n, instead);
     size_t count = 0;
     for (uint32_t i = 0; i < n->n_in; i++) {

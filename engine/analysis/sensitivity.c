@@ -238,7 +238,6 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
 qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *o,
                                qg_report **out)
 {
-    assert(m && o && out);
     qg_sensitivity s = { .m = m, .o = o };
     if (!m->quant)
         return qg_fail(m->ctx, QG_ESTATE,

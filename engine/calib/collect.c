@@ -7,7 +7,6 @@
 
 qg_status qg_collector_open(qg_ctx *ctx, qg_stats *s, qg_collector *out)
 {
-    assert(s && out);
     pthread_mutex_t *lock =
         qg_arena_raw(s->arena, s->value.n ? s->value.n : 1, sizeof *lock);
     if (!lock)
@@ -116,7 +115,6 @@ static bool is_place_of(const qg_endpoint *at, const qg_value *v)
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
                             const qg_endpoint *at, qg_tensor *value)
 {
-    assert(state && at && value);
     const worker *w = state;
     const run *r = w->r;
     const qg_value *v = (at->is_output ? at->node->out : at->node->in)[at->slot];

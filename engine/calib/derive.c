@@ -121,7 +121,7 @@ static void moments_of_bins(const qg_dyadic *h, qg_stats_channel *all)
 bool qg_stats_parts(const qg_stats_value *v, unsigned mask, qg_dyadic *bins,
                     qg_distribution *out)
 {
-    assert(v->part && out);
+    assert(v->part);
     qg_distribution d = {
         .all = {.low = INFINITY, .high = -INFINITY}
     };

@@ -19,7 +19,6 @@ const qg_observer *const qg_observers[] = {
 
 const qg_observer *qg_observer_find(const char *name)
 {
-    assert(name);
     for (const qg_observer *const *o = qg_observers; *o; o++)
         if (strcmp((*o)->name, name) == 0)
             return *o;
@@ -308,7 +307,6 @@ qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
 
 qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
 {
-    assert(q && t);
     char name[64];
     if (!(q->quirks & QG_QUIRK(PPQ_OBSERVERS)) || !t->observer.name)
         return QG_OK;

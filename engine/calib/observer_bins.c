@@ -61,7 +61,7 @@ static void count_run(void *ud, size_t channel, const float *x, int64_t n,
 qg_status qg_binned_see(qg_ctx *ctx, const qg_observe *o, qg_binned *b, size_t sample,
                         const qg_tensor *x, qg_bin_counter *counter)
 {
-    assert(o->pass <= 1 && counter);
+    assert(o->pass <= 1);
     if (o->pass == 0) {
         qg_observe_walk(o, x, note_run, b);
         return qg_extent_check(ctx, &b->all, 1, sample);
@@ -93,7 +93,7 @@ void qg_torch_count(qg_torch_bins t, const float *x, int64_t n, int64_t stride,
                     size_t bins, int64_t *count)
 {
     const float width = t.high - t.low, total = (float)bins;
-    assert(count && bins > 0 && width > 0);
+    assert(bins > 0 && width > 0);
     for (int64_t i = 0; i < n; i++) {
         float v = t.absolute ? fabsf(x[i * stride]) : x[i * stride];
         if (!(v >= t.low && v <= t.high))

@@ -1,7 +1,6 @@
 /* ONNX Runtime's calibrators. */
 #include "engine/calib/ort.h"
 
-#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -275,7 +275,7 @@ static qg_status no_overlap(const qg_stats *x, const qg_stats *y, const char *a,
 qg_status qg_stats_merge(qg_stats *into, const qg_stats *from, const char *a,
                          const char *b)
 {
-    assert(into && from && into != from);
+    assert(into != from);
     QG_TRY(same_manifest(into->ctx, into, from, a, b));
     QG_TRY(same_values(into->ctx, into, from, a, b));
     QG_TRY(no_overlap(into, from, a, b));

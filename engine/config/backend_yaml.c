@@ -411,7 +411,6 @@ static qg_status keep_with_quirk(const qg_backend_reader *r, const qg_yaml *y)
 
 qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask, qg_backend *b)
 {
-    assert(a && b);
     b->quirks |= mask;
     const qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b, .is_quirk = true };
     for (size_t i = 0; i < b->with_quirk.n; i++) {
@@ -498,7 +497,6 @@ static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
 qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search search,
                           qg_backend **out)
 {
-    assert(a && name && out);
     const qg_yaml *file[MOST_PARENTS];
     const char *path;
     size_t n;
@@ -526,7 +524,6 @@ qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search 
 
 qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path, qg_backend *b)
 {
-    assert(a && path && b);
     const qg_yaml *file;
     qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b, .is_override = true };
     QG_TRY(qg_yaml_load(ctx, a, path, &file));

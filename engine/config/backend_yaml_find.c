@@ -1,5 +1,4 @@
 /* Where backend and pipeline files are. */
-#include <assert.h>
 #include <stdio.h>
 
 #include "engine/core/file.h"
@@ -27,7 +26,6 @@ static bool readable(const char *path)
 qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
                            const char ***names, size_t *n)
 {
-    assert(a && names && n);
     qg_words all = { 0 };
     for (size_t d = 0; d < search.n; d++) {
         const char **file;
@@ -121,7 +119,6 @@ qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,
 /* One folder today; the type leaves room for a user's own. */
 qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder, qg_search *out)
 {
-    assert(a && folder && out);
     const char **dir = QG_NEWN(a, 1, const char *);
     if (!dir || !(dir[0] = qg_path_join(a, ctx->config_dir, folder)))
         return qg_nomem(ctx);

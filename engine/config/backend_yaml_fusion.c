@@ -2,7 +2,6 @@
  *
  * Producers stand before their readers, so nodes are known when they are named and
  * edges cannot form a cycle. */
-#include <assert.h>
 #include <stdio.h>
 
 #include "engine/core/num.h"
@@ -28,7 +27,6 @@ static int node_named(const builder *b, const char *name, size_t n)
 static qg_status need_node(const builder *b, const qg_yaml *y, const char *name,
                            uint32_t *out)
 {
-    assert(name && out);
     int k = node_named(b, name, strlen(name));
     if (k < 0)
         return qg_yaml_fail(b->r->ctx, y, b->what,
@@ -254,7 +252,6 @@ static qg_status read_float(const builder *b, const qg_yaml *y, qg_fusion *f)
  * message. */
 qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion *out)
 {
-    assert(r && y && out);
     static const char *const keys[] = { "id",   "pattern", "where", "silence", "float",
                                         "once", "after",   "why",   "source",  NULL };
     static const char *const after[] = { "passive", NULL };
@@ -293,7 +290,6 @@ qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion
 /* `override` is yes unless said otherwise. */
 qg_status qg_read_sharing(const qg_backend_reader *r, const qg_yaml *y, qg_sharing *out)
 {
-    assert(r && y && out);
     static const char *const keys[] = { "id",       "match", "align",  "spread",
                                         "override", "why",   "source", NULL };
     static const char *const align[] = { [QG_ALIGN_NONE] = "none",

@@ -281,7 +281,6 @@ static qg_status read_rule_match(const qg_backend_reader *r, const qg_yaml *y,
 qg_status qg_read_match(const qg_backend_reader *r, const qg_yaml *y, const char *what,
                         qg_node_match *node, qg_endpoint_match *at)
 {
-    assert(r && y && node);
     const char *node_keys[N_NODE_KEYS + 1] = { 0 };
     const qg_yaml *v;
     memcpy(node_keys, qg_match_keys, N_NODE_KEYS * sizeof node_keys[0]);

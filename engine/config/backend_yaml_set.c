@@ -260,7 +260,6 @@ static qg_status check_together(const qg_backend_reader *r, const qg_yaml *y,
 qg_status qg_read_set(const qg_backend_reader *r, const qg_yaml *y, const char *what,
                       qg_set *out)
 {
-    assert(r && y && out);
     qg_set set = { 0 };
     QG_TRY(qg_yaml_keys(r->ctx, y, what, qg_set_keys));
     for (unsigned bit = 0; bit < QG_NSET; bit++) {

@@ -34,7 +34,6 @@ static qg_status read_value(qg_ctx *ctx, const qg_yaml *y, const char *what,
 qg_status qg_read_pass_settings(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
                                 const char *pass, qg_pass_settings *out)
 {
-    assert(y && pass && out);
     char what[QG_WHAT_TEXT];
     (void)snprintf(what, sizeof what, "passes: %.100s", pass);
     qg_pass_setting s = { pass, "run", 0, y->file, y->line };
@@ -88,7 +87,6 @@ static qg_status read_steps(qg_ctx *ctx, qg_arena *a, const qg_yaml *y, qg_pipel
 qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search search,
                            qg_pipeline *out)
 {
-    assert(a && name && out);
     static const char *const keys[] = { "name", "why", "passes", NULL };
     qg_pipeline p = { 0 };
     const char *path;

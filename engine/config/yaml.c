@@ -211,7 +211,7 @@ static qg_status read_events(reader *r, yaml_parser_t *p)
 qg_status qg_yaml_parse(qg_ctx *ctx, qg_arena *a, const char *name, const char *text,
                         size_t size, const qg_yaml **out)
 {
-    assert(a && name && (text || size == 0) && out);
+    assert(text || size == 0);
     reader *r = QG_NEW(a, reader);
     yaml_parser_t parser;
     if (!r || !(name = qg_arena_strdup(a, name)) || !yaml_parser_initialize(&parser))
@@ -234,7 +234,6 @@ qg_status qg_yaml_parse(qg_ctx *ctx, qg_arena *a, const char *name, const char *
 
 qg_status qg_yaml_load(qg_ctx *ctx, qg_arena *a, const char *path, const qg_yaml **out)
 {
-    assert(a && path && out);
     char *text;
     size_t size;
     QG_TRY(qg_file_text(ctx, a, (qg_file_request){ "read", path, QG_YAML_BYTES }, &text,

@@ -40,7 +40,6 @@ static const char *kind_name(const qg_yaml *y)
 
 const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key)
 {
-    assert(map && key);
     if (map->kind == QG_YAML_MAP)
         for (size_t i = 0; i < map->n; i++)
             if (strcmp(map->key[i], key) == 0)
@@ -102,7 +101,7 @@ qg_status qg_yaml_text(qg_ctx *ctx, const qg_yaml *y, const char *what,
 qg_status qg_yaml_int(qg_ctx *ctx, const qg_yaml *y, const char *what, int64_t low,
                       int64_t high, int64_t *out)
 {
-    assert(low <= high && out);
+    assert(low <= high);
     int64_t x;
     QG_TRY(need_scalar(ctx, y, what, "an integer"));
     if (y->quoted || !qg_num_parse_i64(y->text, strlen(y->text), &x) || x < low ||
@@ -157,7 +156,7 @@ static const char *choice_text(const char *const *choices, char *text, size_t ro
 qg_status qg_yaml_choice(qg_ctx *ctx, const qg_yaml *y, const char *what,
                          const char *const *choices, int *out)
 {
-    assert(choices && choices[0] && out);
+    assert(choices[0]);
     char list[256], hint[QG_SUGGEST_TEXT];
     choice_text(choices, list, sizeof list);
     QG_TRY(need_scalar(ctx, y, what, list));

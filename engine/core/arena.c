@@ -69,7 +69,6 @@ void qg_arena_free(qg_arena *a)
 
 void qg_arena_reset(qg_arena *a)
 {
-    assert(a);
     for (block *b = a->first; b; b = b->next)
         b->used = 0;
     a->current = a->first;
@@ -135,7 +134,7 @@ void *qg_arena_get(qg_arena *a, size_t count, size_t size)
 
 char *qg_arena_strndup(qg_arena *a, const char *s, size_t n)
 {
-    assert(a && (s || n == 0));
+    assert(s || n == 0);
     char *copy = n < SIZE_MAX ? qg_arena_raw(a, n + 1, 1) : NULL;
     if (!copy)
         return NULL;
@@ -152,7 +151,6 @@ char *qg_arena_strdup(qg_arena *a, const char *s)
 /* Formats twice: once for the length, once into memory of exactly that size. */
 char *qg_arena_printf(qg_arena *a, const char *fmt, ...)
 {
-    assert(a && fmt);
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);

@@ -29,7 +29,7 @@ qg_ctx *qg_ctx_new(qg_alloc alloc) { return ctx_make(alloc, NULL); }
 
 qg_ctx *qg_ctx_fork(qg_ctx *parent)
 {
-    assert(parent && parent->names);
+    assert(parent->names);
     qg_ctx *ctx = ctx_make(parent->alloc, parent);
     if (ctx) {
         ctx->log = parent->log;
@@ -80,7 +80,6 @@ const char *qg_intern(qg_ctx *ctx, const char *s)
 
 void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
 {
-    assert(ctx && fmt);
     char text[1024];
     if (!ctx->log.write || level > ctx->log.level)
         return;

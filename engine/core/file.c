@@ -48,7 +48,6 @@ static qg_status map_file(qg_ctx *ctx, const char *doing, const char *path, int 
 qg_status qg_file_open(qg_ctx *ctx, const char *doing, const char *path, size_t limit,
                        qg_file *out)
 {
-    assert(path && out);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return refuse(ctx, doing, path, strerror(errno));
@@ -62,7 +61,6 @@ qg_status qg_file_open(qg_ctx *ctx, const char *doing, const char *path, size_t 
 
 void qg_file_close(qg_file *f)
 {
-    assert(f);
     if (f->map)
         (void)munmap(f->map, f->size);
     *f = (qg_file){ 0 };
@@ -145,7 +143,7 @@ void qg_writer_abandon(qg_writer *w)
  * is touched by rename alone, when everything else has succeeded. */
 qg_status qg_writer_commit(qg_writer *w)
 {
-    assert(w && w->target && w->temporary);
+    assert(w->target && w->temporary);
     assert(w->stream);
     errno = 0;
     bool ok = !ferror(w->stream) && fflush(w->stream) == 0;
@@ -203,7 +201,6 @@ void qg_directory_remove(const char *path) { (void)rmdir(path); }
 
 char *qg_path_join(qg_arena *a, const char *directory, const char *name)
 {
-    assert(a && directory && name);
     size_t n = strlen(directory);
     const char *slash = n == 0 || directory[n - 1] == '/' ? "" : "/";
     return qg_arena_printf(a, "%s%s%s", directory, slash, name);
@@ -211,7 +208,6 @@ char *qg_path_join(qg_arena *a, const char *directory, const char *name)
 
 const char *qg_path_base(const char *path)
 {
-    assert(path);
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
@@ -225,7 +221,6 @@ static int by_bytes(const void *a, const void *b)
 qg_status qg_directory_list(qg_ctx *ctx, qg_arena *a, const char *path,
                             const char ***names, size_t *count)
 {
-    assert(a && path && names && count);
     DIR *d = opendir(path);
     if (!d)
         return refuse(ctx, "list directory", path, strerror(errno));

@@ -120,7 +120,7 @@ static entry *lookup(const qg_names *t, const char *s, size_t n)
 
 qg_status qg_names_add(qg_names *t, const char *s, size_t n, uint32_t *id)
 {
-    assert(t && (s || n == 0) && id);
+    assert(s || n == 0);
     entry *e = lookup(t, s, n);
     if (!e) {
         QG_TRY(make_room(t));
@@ -142,7 +142,7 @@ qg_status qg_names_add(qg_names *t, const char *s, size_t n, uint32_t *id)
 
 uint32_t qg_names_find(const qg_names *t, const char *s, size_t n)
 {
-    assert(t && (s || n == 0));
+    assert(s || n == 0);
     const entry *e = lookup(t, s, n);
     return e ? e->id : QG_NONE;
 }

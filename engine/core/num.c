@@ -137,7 +137,7 @@ static bool split(const char *s, size_t n, char digits[136], long *exponent)
 
 bool qg_num_parse_f64(const char *s, size_t n, double *x)
 {
-    assert((s || n == 0) && x);
+    assert(s || n == 0);
     char digits[136], all[168];
     long exponent;
     if (n == 0 || n >= 128 || !split(s, n, digits, &exponent))
@@ -153,7 +153,7 @@ bool qg_num_parse_f64(const char *s, size_t n, double *x)
 /* strtoll would take blanks and a plus sign before the digits, JSON has neither. */
 bool qg_num_parse_i64(const char *s, size_t n, int64_t *x)
 {
-    assert((s || n == 0) && x);
+    assert(s || n == 0);
     char text[32], *end = NULL;
     if (n == 0 || n >= sizeof text || !((s[0] >= '0' && s[0] <= '9') || s[0] == '-'))
         return false;

@@ -7,11 +7,7 @@
 
 enum { LONGEST = 63 };
 
-qg_suggest qg_suggest_for(const char *word)
-{
-    assert(word);
-    return (qg_suggest){ .word = word };
-}
+qg_suggest qg_suggest_for(const char *word) { return (qg_suggest){ .word = word }; }
 
 static int lower(char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; }
 
@@ -50,7 +46,7 @@ static bool begins(const char *word, size_t n, const char *candidate)
  * integer. Linear in the product of the lengths: LONGEST bounds both. */
 void qg_suggest_try(qg_suggest *s, const char *candidate)
 {
-    assert(s && s->word && candidate);
+    assert(s->word);
     size_t n = strlen(s->word), m = strlen(candidate);
     if (n > LONGEST || m > LONGEST)
         return;
@@ -66,7 +62,6 @@ void qg_suggest_try(qg_suggest *s, const char *candidate)
 
 const char *qg_suggest_text(const qg_suggest *s, char text[QG_SUGGEST_TEXT])
 {
-    assert(s && text);
     text[0] = 0;
     if (s->best)
         (void)snprintf(text, QG_SUGGEST_TEXT, ", did you mean '%s'", s->best);

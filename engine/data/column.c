@@ -50,7 +50,7 @@ static qg_status begin(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor *
 
 qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor *t)
 {
-    assert(c && t && t->data && qg_tensor_is_plain(t));
+    assert(t->data && qg_tensor_is_plain(t));
     const qg_tensor *first = &c->npy.sample;
     if (!c->stacked && !c->apart)
         QG_TRY(begin(ctx, a, c, t));

@@ -1,7 +1,6 @@
 /* files.c -- the kinds of parts: .npy, .npz, .pb, images, random numbers. */
 #include "engine/data/part.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

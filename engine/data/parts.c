@@ -1,7 +1,6 @@
 /* parts.c -- the files of a source: the kind of each, and the samples it holds. */
 #include "engine/data/part.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -89,7 +89,7 @@ static qg_status add_file(qg_ctx *ctx, qg_data *d, const char *yaml_path,
 
 qg_status qg_data_yaml(qg_ctx *ctx, qg_data *d, const char *path)
 {
-    assert(d && d->arena && path);
+    assert(d->arena);
     const qg_yaml *map, *y;
     const char *const *files;
     size_t n;

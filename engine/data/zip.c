@@ -69,7 +69,7 @@ static void drain(qg_zip_packer *p, int flush)
 /* Stored bytes pass through; errors of the stream are found by whoever closes it. */
 void qg_zip_add(qg_zip_packer *p, const void *bytes, size_t n)
 {
-    assert(p && p->stream && (bytes || n == 0));
+    assert(p->stream && (bytes || n == 0));
     z_stream *z = p->state;
     const unsigned char *at = bytes;
     p->crc = qg_zip_crc(p->crc, bytes, n);

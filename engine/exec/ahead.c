@@ -126,7 +126,6 @@ static qg_status start(qg_ctx *ctx, qg_ahead *h)
 qg_status qg_ahead_open(qg_ctx *ctx, const qg_feed *feed, size_t n, size_t inputs,
                         unsigned slots, qg_ahead **out)
 {
-    assert(feed && out);
     qg_arena *a = qg_arena_new(ctx->alloc);
     qg_ahead *h = a ? QG_NEW(a, qg_ahead) : NULL;
     if (!h) {

@@ -74,7 +74,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
 
 qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
 {
-    assert(ctx && d && d->plan && (d->n == 0 || d->feed));
+    assert(d->plan && (d->n == 0 || d->feed));
     driver v = { .d = d };
     if (d->n == 0)
         return QG_OK;

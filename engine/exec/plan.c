@@ -643,7 +643,6 @@ static qg_status plan_alloc(qg_ctx *ctx, const qg_graph *g, const qg_plan_option
 qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g, const qg_plan_options *o,
                       qg_plan **out)
 {
-    assert(ctx && g && out);
     assert(o->mode == QG_MODE_FLOAT || o->quant);
     qg_plan *p;
     QG_TRY(plan_alloc(ctx, g, o, &p));

@@ -258,7 +258,7 @@ static qg_status place_all(qg_plan *p)
 
 qg_status qg_plan_pack(qg_plan *p)
 {
-    assert(p && p->graph);
+    assert(p->graph);
     find_lifetimes(p);
     for (uint32_t i = 0; i < p->step.n && !p->options.keep_all; i++)
         share_at(p, i);

@@ -84,7 +84,7 @@ static void *worker_main(void *arg)
 /* The status and message of the worker whose failing index is lowest. */
 static qg_status verdict(qg_ctx *ctx, const worker *w, unsigned n)
 {
-    assert(w && n > 0);
+    assert(n > 0);
     const worker *worst = NULL;
     for (unsigned k = 0; k < n; k++)
         if (w[k].status != QG_OK && (!worst || w[k].bad < worst->bad))
@@ -109,7 +109,7 @@ static unsigned start(worker *w, unsigned n)
 /* Contexts are forked before any thread starts and freed after the last has ended. */
 qg_status qg_pool_run(qg_ctx *ctx, const qg_job *job)
 {
-    assert(ctx && job && (job->n == 0 || job->work));
+    assert(job->n == 0 || job->work);
     unsigned n = qg_pool_workers(job->workers, job->n);
     if (n == 0)
         return QG_OK;

@@ -122,7 +122,7 @@ static const char *cannot_fold(const folder *f, const quantizer *z)
 static qg_status plan_readers(folder *f, const qg_value *v, const qg_grid_record *grid)
 {
     const qg_grid_record **at;
-    assert(grid && grid->param.n > 0);
+    assert(grid->param.n > 0);
     for (size_t i = 0; i < v->use.n; i++) {
         QG_TRY(plan_at(f, v->use.at[i].node, false, v->use.at[i].slot, &at));
         *at = grid;

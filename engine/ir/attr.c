@@ -16,7 +16,7 @@ const char *qg_attr_type_name(qg_attr_type t) { return type_names[t]; }
 
 const qg_attr *qg_attr_find(const qg_node *n, const char *name)
 {
-    assert(n && name && (n->n_attr == 0 || n->attr));
+    assert(n->n_attr == 0 || n->attr);
     for (size_t i = 0; i < n->n_attr; i++)
         if (strcmp(n->attr[i].name, name) == 0)
             return &n->attr[i];

@@ -30,7 +30,6 @@ uint32_t qg_check_bit(const qg_check_rule *row, size_t n, const char *id)
 static qg_status fail(qg_ctx *ctx, const qg_check_rule *rule, const char *object,
                       const char *fmt, va_list args)
 {
-    assert(object && fmt);
     char message[512];
     assert(rule->id);
     (void)vsnprintf(message, sizeof message, fmt, args);

@@ -126,7 +126,6 @@ qg_status qg_edit_make_constant(qg_graph *g, qg_value *v, const qg_tensor *t)
 qg_status qg_edit_add_constant(qg_graph *g, const char *prefix, const qg_tensor *t,
                                qg_value **out)
 {
-    assert(prefix && t && out);
     qg_value *v = NULL;
     QG_TRY(qg_graph_add_prefixed(g, prefix, &v));
     QG_TRY(qg_edit_make_constant(g, v, t));
@@ -138,7 +137,7 @@ qg_status qg_edit_add_constant(qg_graph *g, const char *prefix, const qg_tensor 
 qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t slot,
                                 const char *name, const qg_tensor *t)
 {
-    assert(t && t->data && name);
+    assert(t->data);
     qg_value *v = slot < n->n_in ? n->in[slot] : NULL;
     if (v && v->use.n == 1 && !v->is_output && !v->is_input)
         return qg_edit_make_constant(g, v, t);

@@ -41,7 +41,7 @@ qg_status qg_graph_new(qg_ctx *ctx, const char *name, qg_graph **out)
  * name tables lie outside of the arena. */
 qg_status qg_graph_new_body(qg_graph *outer, const char *name, qg_graph **out)
 {
-    assert(outer && outer->arena);
+    assert(outer->arena);
     qg_graph *g = QG_NEW(outer->arena, qg_graph), *root = outer;
     if (!g)
         return qg_nomem(outer->ctx);
@@ -80,14 +80,12 @@ void qg_graph_free(qg_graph *g)
 
 qg_value *qg_graph_value(const qg_graph *g, const char *name)
 {
-    assert(g && name);
     uint32_t id = qg_names_find(g->value_names, name, strlen(name));
     return id == QG_NONE ? NULL : g->value_by_name.at[id];
 }
 
 qg_node *qg_graph_node(const qg_graph *g, const char *name)
 {
-    assert(g && name);
     uint32_t id = qg_names_find(g->node_names, name, strlen(name));
     return id == QG_NONE ? NULL : g->node_by_name.at[id];
 }

@@ -318,7 +318,6 @@ static qg_status infer_nodes(walk *w, const qg_tensor *input)
 qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g, const qg_tensor *input,
                           qg_arena *a, qg_tensor **type, const qg_tensor ***known)
 {
-    assert(g && a && type && known);
     walk w = { .ctx = ctx, .g = g, .keep = a, .scratch = qg_arena_new(ctx->alloc) };
     if (!w.scratch)
         return qg_nomem(ctx);
@@ -370,7 +369,6 @@ qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t n)
 
 qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known)
 {
-    assert(g && known);
     if (!g->inferred || g->inferred->n != g->value.n)
         return qg_fail(
             g->ctx, QG_ESTATE,

@@ -464,7 +464,6 @@ static qg_status try_anchor(search *s, qg_node *n)
 qg_status qg_match_pattern(const qg_graph *g, const qg_pattern *p,
                            enum qg_match_mode mode, qg_arena *a, qg_matches *out)
 {
-    assert(g && p && a && out);
     qg_matches found = { 0 };
     search s = { .g = g, .p = p, .mode = mode, .arena = a, .out = &found };
     QG_TRY(qg_pattern_check(g->ctx, p));

@@ -21,7 +21,6 @@ static const char *plain_domain(const char *domain)
 const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *name,
                         int64_t opset)
 {
-    assert(name);
     const qg_op *best = NULL;
     domain = plain_domain(domain);
     for (size_t f = 0; r && f < r->n_family; f++)
@@ -88,7 +87,7 @@ const char *qg_op_versions(const qg_registry *r, const char *domain, const char 
 
 bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n)
 {
-    assert(op && (names || n == 0));
+    assert(names || n == 0);
     for (size_t i = 0; i < n; i++)
         if (strcmp(names[i], op->name) == 0)
             return true;
@@ -113,7 +112,6 @@ char qg_op_out_role(const qg_op *op, size_t slot) { return role(op->out_roles, s
 
 int qg_op_slot_of(const qg_op *op, char letter)
 {
-    assert(op);
     const char *letters = roles_of(op->in_roles), *at = strchr(letters, letter);
     return at && *at ? (int)(at - letters) : -1;
 }

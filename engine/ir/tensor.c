@@ -111,7 +111,6 @@ qg_status qg_tensor_bytes(qg_ctx *ctx, const char *what, const qg_tensor *t,
 
 qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t)
 {
-    assert(a && t);
     size_t bytes;
     QG_TRY(qg_tensor_bytes(ctx, "allocate", t, &bytes));
     void *data = qg_arena_get(a, bytes, 1);

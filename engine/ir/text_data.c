@@ -187,7 +187,6 @@ static bool is_letter(char c)
 /* '0' .. ':' takes in the colon of "domain::Op". */
 bool qg_text_is_word(const char *s)
 {
-    assert(s);
     static const char *const keywords[] = { "graph",  "input", "const", "outer",
                                             "output", "opset", "ir",    "_" };
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)

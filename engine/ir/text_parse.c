@@ -289,7 +289,6 @@ static bool is_integer_text(const token *t)
  * first float. */
 static qg_status parse_number(parser *p, list *v)
 {
-    assert(v);
     const token t = p->l.now;
     bool integer = t.kind == T_NUMBER && is_integer_text(&t);
     int64_t i = 0;
@@ -621,7 +620,6 @@ static qg_status parse_node(parser *p, statement *s)
 
 static qg_status parse_input(parser *p, qg_value *v)
 {
-    assert(v);
     lexer at = p->l;
     QG_TRY(declare(p, v));
     return qg_lex_place(&at, qg_graph_mark_input(p->g, v));
@@ -630,7 +628,6 @@ static qg_status parse_input(parser *p, qg_value *v)
 /* A constant may be read before, but must not be made twice. */
 static qg_status parse_const(parser *p, qg_value *v)
 {
-    assert(v);
     qg_tensor type;
     if (v->is_input || v->def || v->constant)
         return qg_lex_fail(&p->l, "a value that is not defined yet");

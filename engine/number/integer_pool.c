@@ -25,7 +25,7 @@ static struct area area_of(const qg_int_window *w, int64_t y, int64_t x)
 void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int32_t *x,
                          int32_t *y)
 {
-    assert(w && x && y && range.lo <= range.hi);
+    assert(range.lo <= range.hi);
     for (int64_t p = 0; p < w->planes; p++, x += w->height * w->width)
         for (int64_t i = 0; i < w->out_height * w->out_width; i++) {
             struct area a = area_of(w, i / w->out_width, i % w->out_width);
@@ -54,7 +54,6 @@ static int64_t divisor(const qg_int_window *w, const qg_float_pool *p, int64_t r
 void qg_int_average_pool_float(const qg_int_window *w, const qg_float_pool *p,
                                const int32_t *x, int32_t *y)
 {
-    assert(w && p && x && y);
     qg_code_range to = qg_code_range_of(p->y.dtype, p->y.zero);
     for (int64_t k = 0; k < w->planes; k++, x += w->height * w->width)
         for (int64_t i = 0; i < w->out_height * w->out_width; i++) {

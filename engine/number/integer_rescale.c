@@ -82,7 +82,7 @@ static int32_t affine_one(const qg_rescale *r, int32_t q)
 
 void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y, size_t n)
 {
-    assert(r && (n == 0 || (x && y)));
+    assert(n == 0 || (x && y));
     for (size_t i = 0; i < n; i++) {
         if (r->how == QG_RESCALE_COPY)
             y[i] = x[i];
@@ -130,7 +130,7 @@ qg_status qg_quantizer_prepare(qg_ctx *ctx, const char *runtime, qg_grid y,
 
 void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y, size_t n)
 {
-    assert(q && (n == 0 || (x && y)));
+    assert(n == 0 || (x && y));
     float lo = (float)(q->range.lo - q->range.zero);
     float hi = (float)(q->range.hi - q->range.zero);
     for (size_t i = 0; i < n; i++) {
@@ -209,7 +209,7 @@ static size_t extent(const qg_int_dims *d, int32_t from, int32_t to)
 qg_status qg_int_concat_run(qg_ctx *ctx, const qg_int_concat_spec *spec,
                             const qg_int_concat_input *in, size_t n, void *y)
 {
-    assert(spec && in && n >= 1);
+    assert(n >= 1);
     qg_int_dims d;
     int32_t axis;
     QG_TRY(qg_int_concat_dims(ctx, spec->axis, in, n, &d));

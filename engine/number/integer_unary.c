@@ -209,7 +209,7 @@ static qg_status swish_table(qg_ctx *ctx, const qg_int_unary_spec *s,
 qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
                              int32_t table[256])
 {
-    assert(spec && spec->runtime && (unsigned)spec->function < QG_INT_NUNARY);
+    assert(spec->runtime && (unsigned)spec->function < QG_INT_NUNARY);
     QG_TRY(qg_grid_check(ctx, "integer function", "input", spec->x));
     QG_TRY(qg_grid_check(ctx, "integer function", "output", spec->y));
     if (qg_dtype_bits(spec->x.dtype) != 8 || qg_dtype_bits(spec->y.dtype) != 8)

@@ -215,7 +215,6 @@ static qg_status plugin_check(qg_ctx *ctx, struct job *j, const qg_int_dims *dim
 qg_status qg_openvino_fq_run(qg_ctx *ctx, const qg_openvino_fq *fq,
                              const qg_int_dims *dims, const float *x, float *y)
 {
-    assert(fq && dims && x && y);
     if (fq->levels < 2)
         return qg_fail(ctx, QG_EMODEL, "fake quantize: %d levels, expected 2 or more",
                        (int)fq->levels);

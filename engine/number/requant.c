@@ -159,7 +159,7 @@ static qg_multiplier multiplier_of(qg_requant_scheme scheme, double real)
 qg_status qg_requant_prepare(qg_ctx *ctx, const char *what, const qg_requant_rule *rule,
                              qg_scales s, qg_code_range range, qg_requant *out)
 {
-    assert(rule && range.lo <= range.hi);
+    assert(range.lo <= range.hi);
     QG_TRY(scale_check(ctx, what, "input", s.x));
     QG_TRY(weight_check(ctx, what, rule->scheme, s.w));
     QG_TRY(scale_check(ctx, what, "output", s.y));
@@ -189,7 +189,6 @@ qg_status qg_requant_prepare(qg_ctx *ctx, const char *what, const qg_requant_rul
 qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what, qg_scales s,
                                     qg_level_range y, qg_requant *out)
 {
-    assert(what && out);
     QG_TRY(scale_check(ctx, what, "input", s.x));
     QG_TRY(scale_check(ctx, what, "weight", s.w));
     bool ordered = isfinite(y.low) && isfinite(y.high) && y.low < y.high;
@@ -288,7 +287,7 @@ int32_t qg_requant_biased(const qg_requant *r, int64_t acc, float bias)
 
 void qg_requant_many(const qg_requant *r, const int32_t *acc, int32_t *y, size_t n)
 {
-    assert(r && (n == 0 || (acc && y)));
+    assert(n == 0 || (acc && y));
     for (size_t i = 0; i < n; i++)
         y[i] = qg_requant_one(r, acc[i]);
 }

@@ -41,7 +41,6 @@ void qg_wide_add(qg_wide *w, double x)
 void qg_wide_merge(qg_wide *w, const qg_wide *x)
 {
     bool carry = false;
-    assert(w && x);
     for (int i = 0; i < QG_WIDE_WORDS; i++) {
         bool more = __builtin_add_overflow(w->word[i], x->word[i], &w->word[i]);
         carry = __builtin_add_overflow(w->word[i], (uint64_t)carry, &w->word[i]) | more;

@@ -16,7 +16,6 @@
 
 const qg_pass *qg_pass_find(const qg_pass *const *all, const char *name)
 {
-    assert(all && name);
     while (*all && strcmp((*all)->name, name) != 0)
         all++;
     return *all;
@@ -108,7 +107,7 @@ static double value_of(const qg_pass_env *env, const qg_pass *pass, const char *
 
 double qg_pass_value(const qg_pass_env *env, const char *param)
 {
-    assert(env->at_work && param);
+    assert(env->at_work);
     return value_of(env, env->at_work, param);
 }
 
@@ -187,7 +186,7 @@ static qg_status verify(qg_pass_env *env)
 /* `valid` loses what the pass breaks only when it changed something. */
 static qg_status run_one(qg_pass_env *env, const qg_pass *pass)
 {
-    assert(pass && pass->run);
+    assert(pass->run);
     double start = now();
     env->at_work = pass;
     env->changed = 0;
@@ -231,7 +230,7 @@ qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
 /* Rows in order of first use.  The pointer is good until the next row is made. */
 static qg_status coverage_row(qg_pass_env *env, const char *pattern, qg_coverage **out)
 {
-    assert(env->at_work && pattern);
+    assert(env->at_work);
     for (size_t i = 0; i < env->coverage.n; i++) {
         qg_coverage *c = &env->coverage.at[i];
         if (strcmp(c->pattern, pattern) == 0 &&
@@ -258,7 +257,6 @@ qg_status qg_pass_matched(qg_pass_env *env, const char *pattern)
 qg_status qg_pass_near_miss(qg_pass_env *env, const char *pattern, const qg_node *n,
                             const char *fmt, ...)
 {
-    assert(n && fmt);
     char text[320];
     qg_coverage *c;
     va_list args;

@@ -34,7 +34,7 @@ bool qg_rule_covers(const qg_backend *b, uint32_t r, const uint8_t *const *insid
 static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
                               qg_scheme *s)
 {
-    assert(t->node && s);
+    assert(t->node);
     if (s->axis != QG_AXIS_OUT_CHANNEL)
         return QG_OK;
     const qg_op *op = t->node->op;

@@ -48,7 +48,6 @@ static qg_aimet_encoding symmetric(double min, double max, double steps)
 qg_status qg_aimet_encode(qg_ctx *ctx, const char *what, const qg_aimet_spec *spec,
                           double min, double max, qg_aimet_encoding *out)
 {
-    assert(spec && out);
     QG_TRY(spec_check(ctx, what, spec, min, max));
     min = fmin(min, 0);
     max = fmax(fmax(max, 0), min + spec->min_range);

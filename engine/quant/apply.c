@@ -31,7 +31,6 @@ static qg_status own_param(qg_ctx *ctx, qg_arena *arena, const qg_apply *how,
 qg_status qg_scheme_apply(qg_ctx *ctx, qg_arena *arena, const qg_apply *how,
                           const qg_tensor *x, qg_tensor *y, qg_applied *out)
 {
-    assert(arena && how && x && y && out);
     qg_applied a = { .scheme = how->scheme };
     QG_TRY(qg_scheme_check(ctx, doing, &how->scheme));
     QG_TRY(qg_fake_check_floats(ctx, doing, x, y));

@@ -31,7 +31,6 @@ const char *qg_align_name(enum qg_align a)
  * whatever an earlier one could have eaten.  O(pattern x text). */
 bool qg_glob(const char *pattern, const char *text)
 {
-    assert(pattern && text);
     const char *star = NULL, *retry = NULL; /* the last '*', and where it stopped */
     while (*text) {
         if (*pattern == '*') {
@@ -103,7 +102,7 @@ static bool attr_holds(const qg_attr_condition *c, const qg_node *n)
 
 bool qg_node_matches(const qg_node_match *m, const qg_node *n)
 {
-    assert(m && n && n->op);
+    assert(n->op);
     if (m->n_op && !any_word(m->op, m->n_op, n->op->name))
         return false;
     if ((n->op->traits & m->traits) != m->traits ||
@@ -238,7 +237,6 @@ static void apply_observer(const qg_set *set, qg_observer_setting *o)
 qg_status qg_set_apply(qg_ctx *ctx, const char *what, const qg_set *set,
                        qg_scheme *scheme, qg_observer_setting *observer)
 {
-    assert(set && scheme && observer);
     uint32_t fields = set->fields;
     qg_scheme s = *scheme;
     if (fields & QG_SET_BITS) {

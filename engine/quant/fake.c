@@ -27,7 +27,7 @@ static int32_t offset_at(const qg_qparam *p, size_t c)
 static void linear(const qg_scheme *s, const qg_qparam *p, qg_spans *w, const float *x,
                    float *y)
 {
-    assert(p->n > 0 && x && y);
+    assert(p->n > 0);
     qg_linear one;
     qg_span span;
     const qg_fake_row *row = qg_fake_row_best();
@@ -55,7 +55,7 @@ static void linear(const qg_scheme *s, const qg_qparam *p, qg_spans *w, const fl
 static void floating(const qg_scheme *s, const qg_qparam *p, qg_spans *w,
                      const float *x, float *y)
 {
-    assert(p->n > 0 && x && y);
+    assert(p->n > 0);
     qg_span span;
     while (qg_spans_next(w, &span)) {
         size_t length = span.each ? 1 : span.n;

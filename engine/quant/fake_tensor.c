@@ -6,7 +6,6 @@
 qg_status qg_fake_check_axis(qg_ctx *ctx, const char *what, const qg_scheme *s,
                              const qg_tensor *x)
 {
-    assert(s && x);
     char text[QG_SHAPE_TEXT];
     if (qg_scheme_param_count(s, x) < 0)
         return qg_fail(ctx, QG_ESTATE, "%s: axis %d and block %d do not fit %s", what,

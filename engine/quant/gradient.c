@@ -37,7 +37,7 @@ double qg_learned_step(const qg_learned_grid *g)
 
 qg_status qg_learned_check(qg_ctx *ctx, const char *what, const qg_learned_grid *g)
 {
-    assert(g && g->method < QG_NLEARNED);
+    assert(g->method < QG_NLEARNED);
     double step = qg_learned_step(g);
     if (!(g->qmin <= 0 && g->qmax > 0) || !isfinite(g->qmin) || !isfinite(g->qmax))
         return qg_fail(ctx, QG_ENUMERIC,
@@ -126,7 +126,7 @@ static qg_status layer_check(qg_ctx *ctx, const char *what, const qg_learned_lay
 qg_status qg_learned_forward(qg_ctx *ctx, const char *what, const qg_learned_layer *l,
                              const float *x, float *y)
 {
-    assert(l && (l->channels == 0 || l->grid) && x && y);
+    assert(l->channels == 0 || l->grid);
     QG_TRY(layer_check(ctx, what, l));
     size_t at = 0;
     for (size_t o = 0; o < l->outer; o++)
@@ -161,7 +161,6 @@ qg_status qg_learned_backward(qg_ctx *ctx, const char *what, const qg_learned_la
                               const float *x, const float *g,
                               const qg_learned_gradients *out)
 {
-    assert(l && x && g && out);
     QG_TRY(layer_check(ctx, what, l));
     for (size_t c = 0; c < l->channels; c++)
         channel_backward(l, c, (const float *[2]){ x, g }, out);

@@ -28,7 +28,6 @@ qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
 qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *field,
                          int64_t before, int64_t after)
 {
-    assert(field);
     if (before == after)
         return QG_OK;
     return qg_journal_add(q, t, field, qg_arena_printf(q->arena, "%" PRId64, before),
@@ -78,7 +77,6 @@ static const char *range(qg_quant *q, const qg_scheme *s)
 /* One record per field, in the order of the fields in quant.json. */
 qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t, const qg_scheme *after)
 {
-    assert(t && after);
     const qg_scheme *before = &t->scheme;
     if (before->policy != after->policy)
         QG_TRY(qg_journal_add(q, t, "policy", policy(q, before), policy(q, after)));

@@ -82,7 +82,6 @@ static const qg_metric metrics[] = {
 
 const qg_metric *qg_metric_named(const char *name)
 {
-    assert(name);
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++)
         if (strcmp(metrics[i].name, name) == 0)
             return &metrics[i];
@@ -107,7 +106,6 @@ static bool clipped(const qg_scheme *s, const qg_qparam *p, size_t c, float x)
 qg_status qg_saturated(qg_ctx *ctx, const char *what, const qg_scheme *s,
                        const qg_qparam *p, const qg_tensor *x, uint64_t *count)
 {
-    assert(count);
     qg_spans w;
     qg_span span;
     uint64_t n = 0;

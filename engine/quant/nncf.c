@@ -138,7 +138,7 @@ static float quantized(const struct channel *k, float x)
 qg_status qg_nncf_forward(qg_ctx *ctx, const char *what, const qg_nncf *q,
                           const float *x, float *y)
 {
-    assert(q && (q->channels == 0 || q->range) && x && y);
+    assert(q->channels == 0 || q->range);
     for (size_t c = 0; c < q->channels; c++) {
         struct channel k;
         QG_TRY(channel_of(ctx, what, q, c, &k));
@@ -206,7 +206,6 @@ static void channel_backward(const qg_nncf *q, size_t c, const struct channel *k
 qg_status qg_nncf_backward(qg_ctx *ctx, const char *what, const qg_nncf *q,
                            const float *x, const float *g, const qg_nncf_gradients *out)
 {
-    assert(q && x && g && out);
     for (size_t c = 0; c < q->channels; c++) {
         struct channel k;
         QG_TRY(channel_of(ctx, what, q, c, &k));

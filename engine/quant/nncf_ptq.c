@@ -70,7 +70,6 @@ static void asymmetric(int bits, size_t n, float *low, float *high)
 qg_status qg_nncf_ptq_range(qg_ctx *ctx, const qg_nncf_ptq *p, size_t n, float *low,
                             float *high, int32_t *levels)
 {
-    assert(p && low && high && levels);
     QG_TRY(ptq_check(ctx, p, n, low, high));
     *levels = p->symmetric ? qg_nncf_levels_symmetric(p->bits, true, p->narrow).count
                            : qg_nncf_levels_asymmetric(p->bits, p->narrow).count;

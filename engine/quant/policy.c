@@ -145,7 +145,6 @@ static qg_status check_fields(qg_ctx *ctx, const char *what, const qg_scheme *s)
 
 qg_status qg_scheme_check(qg_ctx *ctx, const char *what, const qg_scheme *s)
 {
-    assert(s);
     char text[QG_POLICY_TEXT];
     const char *broken = broken_rule(s->policy);
     if (broken)
@@ -170,7 +169,6 @@ qg_status qg_scheme_check(qg_ctx *ctx, const char *what, const qg_scheme *s)
 
 bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b)
 {
-    assert(a && b);
     return a->policy == b->policy && a->rounding == b->rounding && a->bits == b->bits &&
            a->exponent_bits == b->exponent_bits && a->variant == b->variant &&
            a->axis == b->axis && a->block == b->block && a->qmin == b->qmin &&

@@ -10,7 +10,6 @@
 /* "user" is the author until a pass or rule says otherwise. */
 qg_status qg_quant_new(qg_graph *g, const qg_backend *b, qg_quant **out)
 {
-    assert(g && out);
     qg_quant *q = QG_NEW(g->arena, qg_quant);
     if (!q)
         return qg_nomem(g->ctx);
@@ -60,7 +59,7 @@ qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output, uint32_t slot,
 
 qg_value *qg_tqc_value(const qg_tqc *t)
 {
-    assert(t && t->node);
+    assert(t->node);
     return t->is_output ? t->node->out[t->slot] : t->node->in[t->slot];
 }
 
@@ -160,7 +159,7 @@ qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n, const float *scale,
  * no longer fits. */
 qg_status qg_tqc_set_scheme(qg_quant *q, qg_tqc *t, const qg_scheme *s)
 {
-    assert(q->author && s);
+    assert(q->author);
     char at[QG_ENDPOINT_TEXT];
     if (t->state == QG_TQC_BAKED || t->state == QG_TQC_PASSIVE_BAKED)
         return qg_fail(
@@ -185,7 +184,6 @@ static qg_status journal_number(qg_quant *q, const qg_tqc *t, const char *field,
 
 qg_status qg_tqc_set_observer(qg_quant *q, qg_tqc *t, const qg_observer_setting *o)
 {
-    assert(t && o);
     const qg_observer_setting *b = &t->observer;
     const char *before = b->name ? b->name : "none",
                *after = o->name ? o->name : "none";

@@ -5,7 +5,6 @@
  * of them and come first, since the others walk chains. */
 #include "engine/quant/tqc_check.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -19,7 +18,6 @@
 static qg_status broken_at(qg_ctx *ctx, const qg_check_rule *rule, const qg_tqc *t,
                            const char *what)
 {
-    assert(rule && t);
     char at[QG_ENDPOINT_TEXT];
     return qg_fail(ctx, QG_ESTATE, "verify: rule %s: %s: %s", rule->id,
                    qg_tqc_text(t, at), what ? what : "");
@@ -32,7 +30,6 @@ typedef qg_status each(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q
 static qg_status for_each(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q,
                           each *one)
 {
-    assert(q && one);
     for (size_t i = 0; i < q->tqc.n; i++)
         QG_TRY(one(ctx, rule, q, q->tqc.at[i]));
     return QG_OK;

@@ -11,7 +11,7 @@
 /* The root; halves the path as it walks. */
 static qg_tqc *find(qg_tqc *t)
 {
-    assert(t && t->up);
+    assert(t->up);
     while (t->up != t)
         t = t->up = t->up->up;
     return t;
@@ -71,7 +71,6 @@ static qg_status link_under(qg_quant *q, qg_tqc *t, qg_tqc *leader)
 /* Whether u hangs below t, inside the group of root. */
 static bool below(const qg_tqc *u, const qg_tqc *t, const qg_tqc *root)
 {
-    assert(u && t && root);
     while (u != t && u != root)
         u = u->up;
     return u == t;

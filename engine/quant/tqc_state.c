@@ -111,7 +111,7 @@ static qg_status check_demand(qg_quant *q, const qg_tqc *t, qg_tqc_state to)
  * was. */
 qg_status qg_tqc_set_state(qg_quant *q, qg_tqc *t, qg_tqc_state to)
 {
-    assert(q && t && (unsigned)to < QG_NTQC_STATE);
+    assert((unsigned)to < QG_NTQC_STATE);
     qg_tqc_state from = t->state;
     if (from == to)
         return QG_OK;

@@ -90,7 +90,6 @@ static qg_status put_line(sink *s, const qg_quant *q, const qg_tqc *t,
 qg_status qg_quant_text(const qg_quant *q, enum qg_tqc_detail detail, qg_arena *a,
                         char **text)
 {
-    assert(q && a && text);
     sink s = { .ctx = q->ctx, .arena = a };
     for (size_t i = 0; i < q->tqc.n; i++)
         QG_TRY(put_line(&s, q, q->tqc.at[i], detail));

@@ -18,7 +18,6 @@ const char *qg_platform_name(enum qg_platform p)
 
 const char *qg_value_kind(const qg_value *v)
 {
-    assert(v);
     return v->constant    ? "constant"
            : v->is_input  ? "input of the network"
            : v->is_output ? "output of the network"
@@ -59,7 +58,6 @@ const char *qg_scheme_text(const qg_scheme *s, char text[QG_SCHEME_TEXT])
 
 const qg_origin *qg_origin_named(const qg_backend *b, const char *id, const char **kind)
 {
-    assert(b && id && kind);
     *kind = "rule";
     for (size_t i = b->rule.n; i-- > 0;) /* the last of an id overrides */
         if (strcmp(b->rule.at[i].origin.id, id) == 0)
@@ -79,7 +77,6 @@ qg_status qg_report_states(qg_report *r, const qg_quant *q)
 {
     size_t count[QG_NTQC_STATE] = { 0 };
     qg_table *t;
-    assert(r && q);
     for (size_t i = 0; i < q->tqc.n; i++)
         count[q->tqc.at[i]->state]++;
     QG_TRY(qg_report_table(r, "states", "state endpoints", &t));

@@ -57,7 +57,6 @@ static const char *list_text(const qg_cell *c, char text[CELL_TEXT])
 /* What people see of a cell; `text` is used where it has to be made. */
 static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
 {
-    assert(c && text);
     switch (c->kind) {
     case QG_CELL_NONE:
         return "-";
@@ -238,7 +237,6 @@ static void print_page(FILE *f, const char *text)
 /* Facts are aligned to the longest name of all; behind a table stands an empty line. */
 qg_status qg_report_print(qg_report *r, FILE *f)
 {
-    assert(r && f);
     char text[CELL_TEXT];
     size_t width = 0;
     bool behind = false;

@@ -8,7 +8,6 @@
 
 qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out)
 {
-    assert(ctx && title && out);
     qg_arena *a = qg_arena_new(ctx->alloc);
     qg_report *r = a ? QG_NEW(a, qg_report) : NULL;
     if (!r) {
@@ -146,7 +145,6 @@ static qg_status split_columns(qg_report *r, qg_table *t, const char *columns)
 qg_status qg_report_table(qg_report *r, const char *name, const char *columns,
                           qg_table **out)
 {
-    assert(r && name && columns && out);
     qg_table *t = QG_NEW(r->arena, qg_table);
     if (!t)
         return qg_nomem(r->ctx);
@@ -166,7 +164,6 @@ qg_status qg_table_add(qg_report *r, qg_table *t, qg_cell cell)
 
 qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
 {
-    assert(r && t && fmt);
     qg_cell cell = { 0 };
     va_list args;
     va_start(args, fmt);
@@ -177,7 +174,6 @@ qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
 
 bool qg_report_number(const qg_report *r, const char *name, double *out)
 {
-    assert(r && name && out);
     for (size_t i = 0; i < r->fact.n; i++) {
         const qg_fact *f = &r->fact.at[i];
         bool number = f->value.kind == QG_CELL_NUMBER ||

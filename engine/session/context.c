@@ -1,7 +1,5 @@
 #include "engine/session/session.h"
 
-#include <assert.h>
-
 #include "ops/families.h"
 
 const char *qg_version(void) { return QG_VERSION; }
@@ -29,7 +27,6 @@ static const char *default_config_dir(void)
 /* The options are kept in the context's arena, since the log outlives the call. */
 qg_status qg_open(const qg_open_options *o, qg_ctx **out)
 {
-    assert(out);
     qg_open_options preset;
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     if (!ctx)

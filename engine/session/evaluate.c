@@ -1,8 +1,6 @@
 /* evaluate.c -- top-1 accuracy, float beside simulated, on the same samples. */
 #include "engine/session/session.h"
 
-#include <assert.h>
-
 #include "engine/data/npy.h"
 
 /* Predicted classes of both plans; -1: not run. */
@@ -129,7 +127,6 @@ static qg_status evaluate(qg_model *m, const qg_run_options *o, const char *labe
 qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o, const char *labels,
                             qg_report **report)
 {
-    assert(m && o && labels && report);
     qg_api_feed f = { 0 };
     qg_arena *a = qg_arena_new(m->ctx->alloc);
     qg_status s = a ? qg_feed_open(m, o->data, o->samples, &f) : qg_nomem(m->ctx);

@@ -47,7 +47,7 @@ static qg_status common_shape(qg_model *m, qg_api_feed *f)
 static qg_status open_feed(qg_model *m, const char *spec, size_t samples, bool nan,
                            qg_api_feed *out)
 {
-    assert(m && m->graph && out);
+    assert(m->graph);
     qg_data_request request = { .input = m->graph->input.at,
                                 .n_input = m->graph->input.n,
                                 .limit = samples,
@@ -75,14 +75,12 @@ qg_status qg_feed_open_any(qg_model *m, const char *spec, size_t samples,
 
 void qg_feed_close(qg_api_feed *f)
 {
-    assert(f);
     qg_data_close(f->data);
     f->data = NULL;
 }
 
 qg_status qg_data_hash(qg_ctx *ctx, qg_arena *a, const char *spec, const char **out)
 {
-    assert(a && out);
     char text[QG_HASH_TEXT];
     *out = NULL;
     if (!spec || qg_is_directory(spec) || strchr(spec, ':'))

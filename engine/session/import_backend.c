@@ -2,7 +2,7 @@
 #include "engine/session/session.h"
 #include "engine/report/report.h"
 #include "engine/core/file.h"
-#include "engine/formats/aimet/config.h"
+#include "engine/formats/config_format.h"
 
 enum { MOST_BYTES = 1 << 24 }; /* shipped configurations have a few thousand */
 
@@ -15,7 +15,7 @@ static const char *backend_name(qg_arena *a, const char *path)
                             n > 5 && strcmp(base + n - 5, ".yaml") == 0 ? n - 5 : n);
 }
 
-static qg_status describe(qg_ctx *ctx, const qg_aimet_result *result,
+static qg_status describe(qg_ctx *ctx, const qg_config_result *result,
                           const char *backend, qg_report **out)
 {
     qg_report *r;
@@ -41,16 +41,15 @@ qg_status qg_import_backend(qg_ctx *ctx, const char *path, const char *format,
                             const char *output, qg_report **report)
 {
     const qg_json *root;
-    qg_aimet_result result;
-    if (!format || strcmp(format, "aimet") != 0)
-        return qg_fail(ctx, QG_ECONFIG, "import-backend: format '%s', expected aimet",
-                       format ? format : "");
+    const qg_config_format *from;
+    qg_config_result result;
+    QG_TRY(qg_config_format_named(ctx, format, &from));
     const char *name = backend_name(ctx->arena, output);
     if (!name)
         return qg_nomem(ctx);
     QG_TRY(qg_json_read(ctx, ctx->arena, path, MOST_BYTES, &root));
-    QG_TRY(qg_aimet_config(ctx, ctx->arena, root,
-                           (qg_aimet_names){ name, qg_path_base(path) }, &result));
+    QG_TRY(from->convert(ctx, ctx->arena, root,
+                         (qg_config_names){ name, qg_path_base(path) }, &result));
     QG_TRY(qg_file_write(ctx, output, result.yaml, result.size));
     return report ? describe(ctx, &result, name, report) : QG_OK;
 }

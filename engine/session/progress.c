@@ -1,10 +1,7 @@
 #include "engine/session/session.h"
 
-#include <assert.h>
-
 void qg_tick(void *ticker, size_t done, size_t n)
 {
-    assert(ticker);
     const qg_ticker *t = ticker;
     if (t->progress && t->progress->step)
         t->progress->step(t->progress->ud, t->what, done, n);

@@ -1,5 +1,4 @@
 /* quantize_tensor_options.c -- a scheme in words, its scale and its offset. */
-#include <assert.h>
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>

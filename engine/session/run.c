@@ -2,7 +2,6 @@
 #include "engine/data/column.h"
 #include "engine/session/session.h"
 
-#include <assert.h>
 #include <pthread.h>
 #include <time.h>
 

@@ -1,5 +1,4 @@
 /* state.c -- switching endpoints of a quantized model off and on again. */
-#include <assert.h>
 
 #include "engine/session/session.h"
 #include "engine/pass/rules.h"
@@ -81,7 +80,6 @@ static qg_status count_matches(qg_model *m, const qg_rule *r, const char *text,
 
 qg_status qg_model_switch(qg_model *m, const char *text, size_t *changed)
 {
-    assert(m && text);
     char *selector;
     qg_tqc_state to;
     qg_rule rule;

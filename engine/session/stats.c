@@ -77,7 +77,6 @@ static qg_status make_canonical(job *j)
 
 static qg_status set_text(job *j, const char **to, const char *text)
 {
-    assert(text);
     *to = qg_arena_strdup(j->stats->arena, text);
     return *to ? QG_OK : qg_nomem(j->m->ctx);
 }

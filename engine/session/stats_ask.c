@@ -55,7 +55,6 @@ qg_status qg_report_settled(qg_report *r, const char *fact, const char *who,
 
 qg_status qg_report_settled_all(qg_report *r, const qg_stats *s)
 {
-    assert(r && s);
     static const char *const observer[] = { "minmax", "percentile" };
     static const char *const fact[] = { "settled_minmax", "settled_percentile" };
     uint64_t n = qg_stats_samples(s);
@@ -132,7 +131,7 @@ static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
 qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path, size_t n,
                               const char *out, qg_report **report)
 {
-    assert(path && out && report && n >= 1);
+    assert(n >= 1);
     qg_stats *s;
     qg_report *r = NULL;
     QG_TRY(qg_stats_load(ctx, path[0], &s));
@@ -261,7 +260,6 @@ static qg_status find_value(const qg_stats *s, const char *name, qg_stats_value 
 qg_status qg_stats_file_show(qg_ctx *ctx, const char *path, const char *name,
                              qg_report **report)
 {
-    assert(path && report);
     qg_stats *s;
     qg_stats_value *v = NULL;
     qg_report *r = NULL;

@@ -157,7 +157,6 @@ static qg_status read_manifest(reader *r, const qg_json *root)
 /* Position and name must agree: a snapshot of another model must not be applied. */
 static qg_status read_node(reader *r, const qg_json *o, qg_node *n)
 {
-    assert(n);
     static const char *const platform[] = { "none", "quantized", "fp32", "soi" };
     const char *name, *where;
     QG_TRY(qg_json_text(r->ctx, o, "name", &name));
@@ -541,7 +540,6 @@ static qg_status read_all(reader *r, const qg_json *root)
 qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
                              qg_snapshot_info *info)
 {
-    assert(path && out && info);
     qg_ctx *ctx = g->ctx;
     const qg_json *root;
     qg_snapshot_info got = { 0 };

@@ -204,7 +204,7 @@ static void put_derivation(qg_json_writer *w, const qg_tqc *t)
 /* Fields in the order of configs/schema/quant.json. */
 static void put_tqc(qg_json_writer *w, const qg_quant *q, const qg_tqc *t)
 {
-    assert(t && t->node);
+    assert(t->node);
     char slot[16];
     const qg_value *v = qg_tqc_value(t);
     const qg_rule *rule =
@@ -356,7 +356,7 @@ static void put_coverage(qg_json_writer *w, const qg_snapshot_info *info)
 qg_status qg_quant_json_write(const qg_quant *q, const qg_snapshot_info *info,
                               FILE *stream)
 {
-    assert(q && q->backend && info && stream);
+    assert(q->backend);
     qg_json_writer *w = QG_NEW(q->arena, qg_json_writer);
     if (!w)
         return qg_nomem(q->ctx);

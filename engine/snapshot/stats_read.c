@@ -93,7 +93,6 @@ static qg_status get_text(source *s, const char **out)
 /* Both finite and in order, or nothing when there is no count. */
 static qg_status get_extremes(source *s, float *low, float *high)
 {
-    assert(low && high);
     uint64_t a, b;
     QG_TRY(get_word(s, 4, &a));
     QG_TRY(get_word(s, 4, &b));
@@ -162,7 +161,7 @@ static qg_status get_channel(source *s, unsigned holds, qg_stats_channel *c)
 /* The parts together are the value: nothing is missing and nothing is left over. */
 static qg_status get_parts(source *s, qg_stats_value *v, const qg_stats_channel *all)
 {
-    assert(v->part && all);
+    assert(v->part);
     uint64_t count = all->count, zeros = all->zeros;
     for (size_t k = 0; k < QG_STATS_PARTS; k++) {
         qg_stats_part *p = &v->part[k];

@@ -15,12 +15,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     qg_json_source from = { "fuzz", (const char *)bytes, size };
     const qg_json *root;
     const qg_yaml *tree;
-    qg_aimet_result r;
+    qg_config_result r;
     if (!ctx)
         return 0;
     ctx->registry = &qg_ops_registry;
     if (qg_json_parse(ctx, ctx->arena, &from, &root) == QG_OK &&
-        qg_aimet_config(ctx, ctx->arena, root, (qg_aimet_names){ "x", "fuzz.json" },
+        qg_aimet_config(ctx, ctx->arena, root, (qg_config_names){ "x", "fuzz.json" },
                         &r) == QG_OK &&
         qg_yaml_parse(ctx, ctx->arena, "x.yaml", r.yaml, r.size, &tree) != QG_OK)
         abort(); /* what we write, we read */

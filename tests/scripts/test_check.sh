@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
 
-mkdir -p "$work"/clean/{engine/{core,ir},ops,passes,configs/backends,tests/{ops,passes,unit}}
+mkdir -p "$work"/clean/{engine/{core,ir},ops,passes,configs/backends,docs,tests/{ops,passes,unit}}
 cd "$work/clean" || exit 1
 cat >engine/core/a.h <<'EOF'
 /* a.h -- a number.
@@ -51,10 +51,16 @@ name: tiny-int8
 rules:
   - {id: weights, match: {slot: weight}, why: one scale per channel, source: a page}
 EOF
+python3 "$tools/check_layers.py" --table >DESIGN.md
+"$tools/dev/rooms.py" . --svg docs/rooms.svg
 printf '# Title\n\nSee [title](#title) and `engine/core/a.h`.\n' >README.md
 
 run() { # CHECK: in the current folder
-    "$tools/python.sh" "$tools/check_$1.py" 2>&1
+    if [ "$1" = rooms ]; then
+        "$tools/dev/rooms.py" . --check 2>&1
+    else
+        "$tools/python.sh" "$tools/check_$1.py" 2>&1
+    fi
 }
 
 passes() {
@@ -84,23 +90,77 @@ lines() { # N: a function of N lines
     echo '}'
 }
 
-for check in layers calls headers budget evidence text; do passes $check; done
+for check in layers rooms meaning calls headers budget evidence text; do passes $check; done
 
-fails layers 'engine/core/a.c:10: engine/core may not include engine/ir' \
+fails layers 'engine/core/a.c:10: core may not include ir' \
     "echo '#include \"engine/ir/graph.h\"' >>engine/core/a.c"
 fails layers 'yaml.h is for engine/config/yaml.c only' \
     "echo '#include <yaml.h>' >>engine/core/a.c"
 fails layers 'written from the repository root' \
     "echo '#include \"a.h\"' >>engine/core/a.c"
-fails layers 'tools may not include engine/core' \
+fails layers 'tools may not include core' \
     "mkdir tools && echo '#include \"engine/core/a.h\"' >tools/qg.c"
+
+fails layers 'engine/attic/b.c: attic has no row' 'mkdir engine/attic && echo >engine/attic/b.c'
+fails layers 'DESIGN.md: no table' 'rm DESIGN.md'
+fails layers 'DESIGN.md:4: | number | core ir |: tools/check_layers.py has | number | core |' \
+    "sed -i 's/^| number | core |/| number | core ir |/' DESIGN.md"
+fails layers '| tools | nothing |: tools/check_layers.py has no such row' \
+    "sed -i 's/^| tools | api |/&\n| tools | nothing |/' DESIGN.md"
+# A circle can only be planted in a copy of the check.
+circle() {
+    sed 's/"core": .*/"core": ["ir"],/' "$tools/check_layers.py" >"$work/check_layers.py"
+    PYTHONPATH=$tools python3 "$work/check_layers.py"
+}
+[[ $(circle) == *'core names ir, which is not a row above it'* ]] || {
+    echo 'check_layers takes a table with a circle:' "$(circle)"
+    failures=$((failures + 1))
+}
+
+fails rooms 'docs/rooms.svg: not as tools/dev/rooms.py' \
+    "echo '#include \"engine/core/a.h\"' >>engine/ir/check.c"
+fails rooms 'docs/rooms.svg: not as tools/dev/rooms.py' 'rm docs/rooms.svg'
+
+fails meaning 'engine/core/a.c:10: names a tool: as_openvino' \
+    "echo 'int as_openvino(void);' >>engine/core/a.c"
+fails meaning 'ops/ncnn_pool.c:1: names a tool: ops/ncnn_pool.c' 'echo >ops/ncnn_pool.c'
+fails meaning 'engine/ir/b.c:1: names a tool: "not for TensorRT"' \
+    "echo 'const char *t = \"not for TensorRT\";' >engine/ir/b.c"
+fails meaning 'passes/b.c:2: names a tool: ppq' \
+    "printf 'static int ppq_b(void);\nint b(bool ppq) { return ppq_b(); }\n' >passes/b.c"
+fails meaning 'passes/b.c:1: names a tool: ppq_b' "echo 'int ppq_b(void);' >passes/b.c"
+fails meaning 'engine/ir/b.c:1: names a tool: ppq_b' \
+    "echo 'static int ppq_b(void);' >engine/ir/b.c"
+fails meaning 'engine/ir/b.c:1: names an operator: Relu' \
+    "echo 'const char *t = \"Relu\";' >engine/ir/b.c"
+fails meaning 'passes/b.c:1: looks an operator up' \
+    "echo 'int b(void) { return n->op == qg_op_find(r, NULL, \"My\", 1); }' >passes/b.c"
+fails meaning "never compares an operator's name" \
+    "echo 'int qg_b(void) { return !strcmp(n->op->name, x); }' >passes/b.c"
+fails meaning 'a pass names no operator' \
+    "echo 'int qg_b(void) { return strcmp(x, \"My\"); }' >passes/b.c"
+not_null='an assert that only repeats that a parameter is not NULL'
+fails meaning "ops/b.c:1: $not_null" \
+    "echo 'void b(int *x, int n) { assert(x); }' >ops/b.c"
+fails meaning "ops/b.c:1: $not_null" \
+    "echo 'void b(int *x, int (*f)(int)) { assert(x != NULL && f); }' >ops/b.c"
+cat >"$work/clean/passes/c.c" <<'EOF'
+/* What rules of meaning allow, and what comments cite: ncnn, Relu. */
+static int ppq_c(int *x, int n)
+{
+    int *y = x + n;
+    assert(x && n);
+    assert(y);
+    return q->quirks & QG_QUIRK(PPQ_OFFSET) ? qg_op_like(g, "Relu") : 0;
+}
+EOF
+passes meaning
+rm "$work/clean/passes/c.c"
 
 fails calls 'engine/core/a.c:10: the library never prints' \
     "echo 'void qg_b(void) { printf(\"b\"); }' >>engine/core/a.c"
 fails calls 'the library never exits' "echo 'void qg_b(void) { abort(); }' >>ops/unary.c"
 fails calls 'from arenas' "echo 'void qg_b(void *p) { free(p); }' >passes/b.c"
-fails calls "never compares an operator's name" \
-    "echo 'int qg_b(void) { return !strcmp(n->op->name, x); }' >passes/b.c"
 fails calls 'tests/unit/b.c:1: prints no values' \
     "echo 'void b(void) { assert_true(f(a[0]) == p->b && c); }' >tests/unit/b.c"
 
@@ -118,11 +178,10 @@ fails budget 'qg_b has 7 parameters' \
     "echo 'int qg_b(int a, int b, int c, int d, int e, int (*f)(int, int), int g) { return a; }' >ops/b.c"
 fails budget 'NAME has 7 parameters' \
     "printf 'static int NAME(b)(int a, int b, int c, int d, int e, int f, int g)\n{\n}\n' >ops/b.c"
-fails budget '601 lines, at most 600' 'yes "int a;" | head -601 >ops/b.c'
+fails budget '801 lines, at most 800' 'yes "int a;" | head -801 >ops/b.c'
 fails budget '89 columns' 'printf "/*%085d*/\n" 0 >ops/b.c'
 fails budget 'comment share: 3%, budget 15-30%' 'yes "int a;" | head -110 >ops/b.c'
 fails budget 'of it in headers: 38%' 'yes "/* a */" | head -4 >ops/b.c'
-fails budget 'asserts per 1000 lines: 0' 'sed -i "s/assert(x.*;/;/" engine/core/a.c'
 fails budget 'unmatched brace' 'echo "}" >>ops/unary.c'
 
 fails evidence 'tiny-int8.yaml:3: rule weights has no why' \

@@ -26,17 +26,17 @@ static qg_ctx *open_ctx(void)
     return ctx;
 }
 
-static qg_status convert(qg_ctx *ctx, const char *text, qg_aimet_result *out)
+static qg_status convert(qg_ctx *ctx, const char *text, qg_config_result *out)
 {
     const qg_json *root;
     qg_json_source from = { "q.json", text, strlen(text) };
     QG_TRY(qg_json_parse(ctx, ctx->arena, &from, &root));
     return qg_aimet_config(ctx, ctx->arena, root,
-                           (qg_aimet_names){ "x", "a \"q\".json" }, out);
+                           (qg_config_names){ "x", "a \"q\".json" }, out);
 }
 
 /* Through a file, as a user would. */
-static void load(qg_ctx *ctx, const qg_aimet_result *r, qg_backend **out)
+static void load(qg_ctx *ctx, const qg_config_result *r, qg_backend **out)
 {
     char path[] = "/tmp/qg_aimet_XXXXXX.yaml";
     close(mkstemps(path, 5));
@@ -57,7 +57,7 @@ static void a_configuration_becomes_a_backend(void **state)
 {
     (void)state;
     qg_ctx *ctx = open_ctx();
-    qg_aimet_result r;
+    qg_config_result r;
     qg_backend *b;
     const char *text = qg_arena_printf(
         ctx->arena, good,
@@ -125,7 +125,7 @@ static void what_has_no_counterpart_is_told(void **state)
     /* clang-format on */
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         qg_ctx *ctx = open_ctx();
-        qg_aimet_result r;
+        qg_config_result r;
         qg_backend *b;
         assert_ok(ctx,
                   convert(ctx,
@@ -163,7 +163,7 @@ static void faults_are_named_with_their_place(void **state)
     /* clang-format on */
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         qg_ctx *ctx = open_ctx();
-        qg_aimet_result r = { 0 };
+        qg_config_result r = { 0 };
         assert_fails(
             ctx,
             convert(ctx, qg_arena_printf(ctx->arena, good, row[i].ops, row[i].groups),
@@ -188,16 +188,16 @@ static void other_documents_are_refused(void **state)
     /* clang-format on */
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
         qg_ctx *ctx = open_ctx();
-        qg_aimet_result r;
+        qg_config_result r;
         assert_fails(ctx, convert(ctx, text[i][0], &r), QG_EPARSE, text[i][1]);
         qg_ctx_free(ctx);
     }
     qg_ctx *ctx = open_ctx();
-    qg_aimet_result r;
+    qg_config_result r;
     qg_json root = { .type = QG_JSON_OBJECT };
     assert_fails(
         ctx,
-        qg_aimet_config(ctx, ctx->arena, &root, (qg_aimet_names){ "a b", "q" }, &r),
+        qg_aimet_config(ctx, ctx->arena, &root, (qg_config_names){ "a b", "q" }, &r),
         QG_ECONFIG, "name 'a b', expected letters, digits");
     qg_ctx_free(ctx);
 }
@@ -216,7 +216,7 @@ static void damaged_files_do_no_harm(void **state)
                                 &text, &size));
     for (int round = 0; round < 300; round++) {
         qg_ctx *own = open_ctx();
-        qg_aimet_result r;
+        qg_config_result r;
         qg_backend *b;
         char *copy = qg_arena_strndup(own->arena, text, size);
         for (int k = 0; k < 1 + round % 3; k++)

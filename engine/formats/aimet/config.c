@@ -496,12 +496,12 @@ static qg_status convert(qg_aimet_conversion *c, const qg_json *root,
 }
 
 qg_status qg_aimet_config(qg_ctx *ctx, qg_arena *a, const qg_json *root,
-                          qg_aimet_names names, qg_aimet_result *out)
+                          qg_config_names names, qg_config_result *out)
 {
-    assert(a && root && names.backend && names.file && ctx->registry);
+    assert(names.backend && names.file && ctx->registry);
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789._-";
-    qg_aimet_result r = { 0 };
+    qg_config_result r = { 0 };
     qg_aimet_conversion c = { .ctx = ctx, .arena = a, .out = &r };
     size_t n = strspn(names.backend, allowed);
     if (n == 0 || names.backend[n])

@@ -37,28 +37,12 @@
 #ifndef QG_ENGINE_FORMATS_AIMET_CONFIG_H
 #define QG_ENGINE_FORMATS_AIMET_CONFIG_H
 
-#include "engine/core/vec.h"
-#include "engine/core/json.h"
+#include "engine/formats/config_format.h"
 
-/* Names for the texts of the result; borrowed. */
-typedef struct qg_aimet_names {
-    const char *backend; /* letters, digits, '.', '_', '-' (QG_ECONFIG otherwise) */
-    const char *file;    /* what `source:` calls the JSON */
-} qg_aimet_names;
-
-/* All of it lies in the arena of the call. */
-typedef struct qg_aimet_result {
-    const char *yaml;          /* for config/backend_yaml.h; in the arena */
-    size_t size;               /* bytes of yaml */
-    QG_VEC(const char *) note; /* "op_type.Foo: no such operator", in order */
-    size_t rules, fusions;     /* how many were written */
-} qg_aimet_result;
-
-/* `root` is a document of json.h, whose strings hold no zeros; depth and size were
- * limited when it was read.  Linear in the document.  *out is untouched on failure.
+/* The `convert` of its row.  Linear in the document.
  * Any JSON may come: QG_EPARSE says which place is wrong ("read FILE: op_type.Conv").
  * Operators are those of ctx->registry. */
 QG_NODISCARD qg_status qg_aimet_config(qg_ctx *ctx, qg_arena *a, const qg_json *root,
-                                       qg_aimet_names names, qg_aimet_result *out);
+                                       qg_config_names names, qg_config_result *out);
 
 #endif

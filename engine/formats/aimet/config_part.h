@@ -19,7 +19,7 @@ typedef struct qg_aimet_conversion {
     qg_ctx *ctx;
     qg_arena *arena;
     const char *file; /* for `source:`, tame */
-    qg_aimet_result *out;
+    qg_config_result *out;
     QG_VEC(char) text;           /* so far, without a zero */
     qg_aimet_grid output, param; /* of the defaults */
     bool strict;                 /* symmetric grids leave the lowest code out */

@@ -137,7 +137,6 @@ qg_status qg_aimet_put_weights(qg_aimet_conversion *c, const char *id,
                                qg_aimet_grid grid, const char *state, const char *why,
                                const char *place)
 {
-    assert(id && state && why && place);
     for (int whole = 0; whole <= grid.per_channel; whole++) {
         qg_aimet_grid g = grid;
         g.per_channel = g.per_channel && !whole;

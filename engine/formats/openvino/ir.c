@@ -240,7 +240,6 @@ static qg_status build(qg_export *e)
 /* Text of an attribute; a comma would end a tensor name. */
 static void put_escaped(FILE *f, const char *text, bool is_tensor)
 {
-    assert(text);
     static const char *const entity[128] = {
         ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&quot;"
     };

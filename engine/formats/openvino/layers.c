@@ -38,7 +38,7 @@ qg_status qg_ir_inner(qg_ir *ir, const qg_node *n, const char *suffix, qg_ir_lay
 qg_ir_layer qg_ir_layer_of(const qg_ir_row *r, const char *data, const qg_ir_source *in,
                            uint32_t n_in)
 {
-    assert(r->type && r->opset && in);
+    assert(r->type && r->opset);
     return (qg_ir_layer){
         .type = r->type, .opset = r->opset, .data = data, .in = in, .n_in = n_in
     };
@@ -121,7 +121,7 @@ qg_status qg_ir_ints(qg_ir *ir, const qg_node *n, const char *attr, uint32_t slo
     const qg_attr *a = attr ? qg_attr_find(n, attr) : NULL;
     const qg_value *v = slot < n->n_in ? n->in[slot] : NULL;
     const qg_tensor *t = v ? qg_ir_known(ir, v) : NULL;
-    assert(n->op && count && x);
+    assert(n->op);
     *count = 0;
     if (a && a->type == QG_ATTR_INTS)
         *count = a->count;

@@ -1,6 +1,5 @@
 #include "engine/formats/ppq/json.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
