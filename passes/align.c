@@ -54,7 +54,7 @@ static bool takes_part(const qg_tqc *t)
 static bool is_inside(const team *t, const qg_tqc *member)
 {
     const qg_node *n = t->node;
-    const qg_tqc *out = n->tout && n->n_out > 0 ? n->tout[0] : NULL;
+    const qg_tqc *out = qg_output_tqc(n, 0);
     return t->rule->align == QG_ALIGN_LARGE && out &&
            !quirk(t, QG_QUIRK(PPQ_SPLIT_GROUPS)) &&
            member->state == QG_TQC_OVERLAPPED &&
@@ -252,8 +252,6 @@ static qg_status ppq_share(team *t, qg_tqc *lead)
 
 /* --- one node --- */
 
-static qg_tqc *first(qg_tqc **row, uint32_t n) { return row && n > 0 ? row[0] : NULL; }
-
 /* Operands that are float to us and not to PPQ (D04): nobody takes part, but their
  * producers follow a lead whose scale is the least there is. */
 static bool ppq_floating(const team *t, const qg_tqc *lead)
@@ -268,8 +266,8 @@ static qg_status align(team *t)
 {
     qg_node *n = t->node;
     bool to_outputs = t->rule->align == QG_ALIGN_INPUT;
-    qg_tqc *lead = t->rule->align == QG_ALIGN_OUTPUT ? first(n->tout, n->n_out)
-                                                     : first(n->tin, n->n_in);
+    qg_tqc *lead =
+        t->rule->align == QG_ALIGN_OUTPUT ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
     if (!gather(t, to_outputs ? n->tout : n->tin, to_outputs ? n->n_out : n->n_in))
         return miss(t, "more than 64 operands, expected fewer");
     if (t->n == 0 && ppq_floating(t, lead))

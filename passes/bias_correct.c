@@ -86,11 +86,12 @@ static void worker_end(void *ud, void *state)
 
 /* Of the float network, whose samples the drive runs. */
 static qg_status see_reference(void *state, qg_ctx *ctx, size_t sample,
-                               const qg_endpoint *at, qg_tensor *value)
+                               const qg_hook_point *at, qg_tensor *value)
 {
     worker *w = state;
     (void)sample;
-    if (!at->is_output || at->slot != 0 || at->node->id != w->c->end->id)
+    if (!at->endpoint.is_output || at->endpoint.slot != 0 ||
+        at->endpoint.node->id != w->c->end->id)
         return QG_OK;
     qg_arena_reset(w->sample);
     return qg_tensor_clone(ctx, w->sample, value, &w->wanted);
@@ -124,21 +125,21 @@ static double squared_error(const qg_tensor *a, const qg_tensor *b)
 
 /* Rounded outputs are seen twice: the second time counts. */
 static qg_status see_block(void *state, qg_ctx *ctx, size_t sample,
-                           const qg_endpoint *at, qg_tensor *value)
+                           const qg_hook_point *at, qg_tensor *value)
 {
     worker *w = state;
     corrector *c = w->c;
     qg_tensor *plain;
-    if (!at->is_output || at->slot != 0)
+    if (!at->endpoint.is_output || at->endpoint.slot != 0)
         return QG_OK;
     QG_TRY(qg_tensor_clone(ctx, w->sample, value, &plain));
     for (size_t i = 0; c->exact && i < c->layer.n; i++) {
         layer *l = &c->layer.at[i];
         double *mean = w->is_rounded ? l->rounded : l->exact;
-        if (l->node == at->node)
+        if (l->node == at->endpoint.node)
             channel_means(plain, mean + sample * l->channels);
     }
-    if (w->is_rounded && at->node == c->end)
+    if (w->is_rounded && at->endpoint.node == c->end)
         c->loss[sample] = squared_error(plain, w->wanted);
     return QG_OK;
 }
@@ -310,12 +311,11 @@ static qg_status open_block(corrector *c, const qg_block *b)
     c->watch[c->end->id] = 1;
     for (size_t i = 0; i < b->n; i++) {
         qg_node *n = b->node[i];
-        for (uint32_t k = 0; n->tin && k < n->n_in; k++)
-            if (n->tin[k])
-                c->mute[n->tin[k]->id] = 1;
-        for (uint32_t k = 0; n->tout && k < n->n_out; k++)
-            if (n->tout[k])
-                c->mute[n->tout[k]->id] = 1;
+        for (uint32_t k = 0; k < qg_node_endpoints(n); k++) {
+            const qg_tqc *t = qg_node_tqc(n, k);
+            if (t)
+                c->mute[t->id] = 1;
+        }
         QG_TRY(add_layer(c, n));
     }
     return QG_OK;

@@ -137,7 +137,7 @@ static qg_status look(worker *w, qg_ctx *ctx, size_t k, size_t sample,
 /* Called for every endpoint of a watched node; only those in the index count, and
  * only before they are rounded. */
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
-                            const qg_endpoint *at, qg_tensor *value)
+                            const qg_hook_point *at, qg_tensor *value)
 {
     worker *w = state;
     calibration *c = w->c;

@@ -8,13 +8,6 @@
 
 #include "passes/passes.h"
 
-/* The endpoint in the operator's slot of this role, or NULL. */
-static qg_tqc *tqc_of_role(const qg_node *n, char role)
-{
-    int slot = qg_op_slot_of(n->op, role);
-    return slot >= 0 && (uint32_t)slot < n->n_in && n->tin ? n->tin[slot] : NULL;
-}
-
 /* Has a scale of its own kind: not float, not derived. */
 static bool can_lend(const qg_tqc *t)
 {
@@ -48,7 +41,7 @@ static qg_status fit_scheme(qg_pass_env *env, qg_tqc *t, size_t channels)
 /* One element per output channel, or one scale for all. */
 static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
 {
-    qg_tqc *input = tqc_of_role(t->node, 'd'), *weight = tqc_of_role(t->node, 'w');
+    qg_tqc *input = qg_role_tqc(t->node, 'd'), *weight = qg_role_tqc(t->node, 'w');
     if (!can_lend(input))
         return stay_float(env, t, "its input has no scale, expected a quantized one");
     if (!can_lend(weight))
@@ -69,7 +62,7 @@ static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
 /* lend() settles the state: PASSIVE once the lender has a scale. */
 static qg_status borrow_input(qg_pass_env *env, qg_tqc *t)
 {
-    qg_tqc *input = t->node->tin ? t->node->tin[0] : NULL;
+    qg_tqc *input = qg_input_tqc(t->node, 0);
     if (t->up != t) /* it has a lender, which had no scale when it was lent */
         input = t->up;
     if (!can_lend(input))

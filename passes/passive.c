@@ -24,9 +24,9 @@ static bool has_producer(const qg_node *n)
 /* Output by output; one that cannot follow is a near miss and the others still do. */
 static qg_status follow(qg_pass_env *env, qg_node *n)
 {
-    qg_tqc *in = n->tin ? n->tin[0] : NULL;
+    qg_tqc *in = qg_input_tqc(n, 0);
     for (uint32_t k = 0; k < n->n_out; k++) {
-        qg_tqc *out = n->tout ? n->tout[k] : NULL;
+        qg_tqc *out = qg_output_tqc(n, k);
         if (!in || !out)
             continue;
         if (!can_follow(out, in)) {

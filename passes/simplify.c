@@ -27,7 +27,7 @@ static qg_status simplify_value(qg_pass_env *env, const qg_value *v, qg_tqc *pro
     bool first_only = (env->quant->quirks & QG_QUIRK(PPQ_FIRST_SLOT_ONLY)) != 0;
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_use *u = &v->use.at[i];
-        qg_tqc *t = u->node->tin ? u->node->tin[u->slot] : NULL;
+        qg_tqc *t = qg_input_tqc(u->node, u->slot);
         if (!is_redundant(t, producer) || (first_only && is_repeated(u)))
             continue;
         if (qg_tqc_root(producer) == t)
@@ -44,8 +44,7 @@ static qg_status run(qg_pass_env *env)
     qg_graph *g = env->graph;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
-        const qg_node *p = v->def;
-        qg_tqc *t = p && p->tout ? p->tout[v->def_slot] : NULL;
+        qg_tqc *t = qg_producer_tqc(v);
         const qg_tqc *root = t ? qg_tqc_root(t) : NULL;
         if (root && root->state != QG_TQC_FP32 && root->state != QG_TQC_SOI &&
             root->derive == QG_DERIVE_NONE)

@@ -9,9 +9,7 @@ static qg_tqc *tqc_at(const qg_match *m, const qg_pattern_end *e)
 {
     const qg_node *n = m->node[e->node];
     assert(n); /* a match has every node of its pattern */
-    qg_tqc **row = e->is_output ? n->tout : n->tin;
-    uint32_t count = e->is_output ? n->n_out : n->n_in;
-    return row && e->slot < count ? row[e->slot] : NULL;
+    return qg_endpoint_tqc((qg_endpoint){ n, e->slot, e->is_output });
 }
 
 /* Of a float node of the kernel: it has no record there, or reads a constant. */
@@ -34,11 +32,11 @@ static const char *objection(const qg_fusion *f, const qg_match *m, const qg_sil
         return NULL;
     const qg_tqc *missing = !silent ? silent : leader;
     const qg_pattern_end *end = !silent ? &s->silent : &s->leader;
+    char slot[QG_SLOT_TEXT];
     if (!silent || !missing)
-        return qg_arena_printf(a,
-                               "%s.%s%u has no record, expected a quantized endpoint",
+        return qg_arena_printf(a, "%s.%s has no record, expected a quantized endpoint",
                                f->pattern.node[end->node].name,
-                               end->is_output ? "out" : "in", (unsigned)end->slot);
+                               qg_slot_text(end->is_output, end->slot, slot));
     const qg_tqc *root = qg_tqc_root(silent), *lead = qg_tqc_root(leader);
     const qg_tqc *wrong = NULL;
     if (root != lead && root->state != QG_TQC_OVERLAPPED &&
@@ -60,8 +58,8 @@ static qg_status release_constants(qg_pass_env *env, const qg_fusion *f,
 {
     for (size_t i = 0; i < f->n_in_float; i++) {
         const qg_node *n = m->node[f->in_float[i]];
-        for (uint32_t k = 0; n->tin && k < n->n_in; k++) {
-            qg_tqc *t = n->tin[k];
+        for (uint32_t k = 0; k < n->n_in; k++) {
+            qg_tqc *t = qg_input_tqc(n, k);
             if (t && qg_tqc_is_constant(t) && t->up == t &&
                 (t->state == QG_TQC_INITIAL || t->state == QG_TQC_PASSIVE_INIT))
                 QG_TRY(qg_tqc_set_state(env->quant, t, QG_TQC_FP32));

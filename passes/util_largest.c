@@ -51,13 +51,13 @@ static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
 
 /* Float runs do not round, so every output is seen once. */
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
-                            const qg_endpoint *at, qg_tensor *value)
+                            const qg_hook_point *at, qg_tensor *value)
 {
     worker *w = state;
     const search *s = w->s;
-    uint32_t node = at->node->id;
-    if (!at->is_output || at->slot != 0 || !s->observe[node].channels ||
-        qg_tensor_count(value) == 0)
+    uint32_t node = at->endpoint.node->id;
+    if (!at->endpoint.is_output || at->endpoint.slot != 0 ||
+        !s->observe[node].channels || qg_tensor_count(value) == 0)
         return QG_OK;
     assert(value->rank >= 2 && (size_t)value->dim[1] == s->observe[node].channels);
     qg_arena_reset(w->scratch);

@@ -180,12 +180,9 @@ static qg_status by_graph(study *s)
 /* Some member of the ring does. */
 static bool group_acts(const qg_tqc *root)
 {
-    const qg_tqc *t = root;
-    do {
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root))
         if (qg_study_acts(t))
             return true;
-        t = t->next;
-    } while (t != root);
     return false;
 }
 
@@ -302,27 +299,27 @@ static void end_layers(void *ud, void *state)
 }
 
 /* The hook of the float run; hooks see any layout, the copy is plain. */
-static qg_status keep_layer(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
-                            qg_tensor *value)
+static qg_status keep_layer(void *ud, qg_ctx *ctx, size_t sample,
+                            const qg_hook_point *at, qg_tensor *value)
 {
     layer_worker *w = ud;
-    uint32_t k = w->l->index[at->node->id];
+    uint32_t k = w->l->index[at->endpoint.node->id];
     (void)ctx, (void)sample;
-    if (k && at->is_output && at->slot == 0)
+    if (k && at->endpoint.is_output && at->endpoint.slot == 0)
         qg_tensor_copy(value, &w->kept[k - 1]);
     return QG_OK;
 }
 
 /* The value that consumers see: after rounding where the endpoint rounds. */
 static qg_status measure_layer(void *ud, qg_ctx *ctx, size_t sample,
-                               const qg_endpoint *at, qg_tensor *value)
+                               const qg_hook_point *at, qg_tensor *value)
 {
     layer_worker *w = ud;
     study *s = w->l->s;
-    uint32_t k = w->l->index[at->node->id];
+    uint32_t k = w->l->index[at->endpoint.node->id];
     bool later = at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded;
     (void)ctx;
-    if (!k || !at->is_output || at->slot != 0 || later)
+    if (!k || !at->endpoint.is_output || at->endpoint.slot != 0 || later)
         return QG_OK;
     qg_tensor_copy(value, &w->plain[k - 1]);
     s->value[sample * s->subject.n + k - 1] =

@@ -129,18 +129,15 @@ static int by_name(const void *a, const void *b)
 static const char *values_text(const comparison *c, const qg_tqc *root, size_t *n)
 {
     size_t room = 0;
-    const qg_tqc *t = root;
-    do
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root))
         room++;
-    while ((t = t->next) != root);
     const char **name = QG_NEWN(c->arena, room, const char *);
     if (!name)
         return NULL;
     *n = 0;
-    do
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root))
         if (!qg_tqc_is_constant(t))
             name[(*n)++] = qg_tqc_value(t)->name;
-    while ((t = t->next) != root);
     qsort(name, *n, sizeof *name, by_name);
     const char *text = "";
     size_t kept = 0;

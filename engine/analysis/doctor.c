@@ -62,11 +62,11 @@ static bool is_finite(const qg_looks *l, size_t sample)
 }
 
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
-                            const qg_endpoint *at, qg_tensor *x)
+                            const qg_hook_point *at, qg_tensor *x)
 {
     worker *w = state;
     (void)ctx;
-    const qg_value *v = at->is_output ? at->node->out[at->slot] : NULL;
+    const qg_value *v = at->endpoint.is_output ? qg_endpoint_value(at->endpoint) : NULL;
     uint32_t k = v && !at->rounded ? w->d->index[v->id] : QG_NONE;
     if (k != QG_NONE && x->dtype == QG_F32 && is_finite(&w->d->looks, sample))
         qg_watch_see(&w->watch[k], sample, x);

@@ -3,7 +3,6 @@
 #include <assert.h>
 
 #include "engine/core/num.h"
-#include "engine/quant/journal.h"
 
 const char *qg_sharing_rule(const qg_backend *b, const char *by)
 {
@@ -23,7 +22,7 @@ static void note(qg_parts *p, const qg_journal_entry *e)
     int64_t k;
     size_t n = strlen(e->new_value);
     if (strcmp(e->field, "dominator") == 0) {
-        const qg_tqc *lead = qg_journal_named(p->q, e->new_value);
+        const qg_tqc *lead = qg_tqc_named(p->q->graph, e->new_value);
         w->up = lead ? lead->id : e->tqc;
     } else if (strcmp(e->field, "state") == 0) {
         int state = qg_tqc_state_named(e->new_value);
@@ -44,9 +43,9 @@ static void place_bounds(qg_parts *p)
 {
     for (size_t i = 0; i < p->q->tqc.n; i++) {
         const qg_tqc *t = p->q->tqc.at[i];
-        const qg_node *n = t->node;
-        if (!t->is_output && qg_op_in_role(n->op, t->slot) == 'p' && n->tin[0])
-            p->was[i].up = n->tin[0]->id;
+        const qg_tqc *lead = qg_tqc_role(t) == 'p' ? qg_input_tqc(t->node, 0) : NULL;
+        if (lead)
+            p->was[i].up = lead->id;
     }
 }
 

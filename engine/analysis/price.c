@@ -62,14 +62,13 @@ static qg_status stand_in_lead(const pricing *p, const qg_tqc *t, qg_tqc *s)
 /* Copies of the group's TQCs as they were before sharing. */
 static qg_status stand_in_all(const pricing *p, const qg_tqc *root, qg_tqc **copy)
 {
-    const qg_tqc *t = root;
-    do {
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
         copy[t->id] = QG_NEW(p->arena, qg_tqc);
         if (!copy[t->id])
             return qg_nomem(p->m->ctx);
         *copy[t->id] = *t;
-    } while ((t = t->next) != root);
-    do {
+    }
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
         uint32_t lead = qg_part_of(&p->parts, t->id);
         if (lead == t->id)
             QG_TRY(stand_in_lead(p, t, copy[t->id]));
@@ -77,7 +76,7 @@ static qg_status stand_in_all(const pricing *p, const qg_tqc *root, qg_tqc **cop
             copy[t->id]->up = copy[lead];
         if (lead != t->id && p->parts.was[t->id].state == QG_TQC_OVERLAPPED)
             copy[t->id]->state = QG_TQC_OVERLAPPED;
-    } while ((t = t->next) != root);
+    }
     return QG_OK;
 }
 
@@ -85,30 +84,28 @@ static qg_status stand_in_all(const pricing *p, const qg_tqc *root, qg_tqc **cop
  * journal leads out of the group. */
 static size_t count_parts(const pricing *p, const qg_tqc *root)
 {
-    const qg_tqc *t = root;
     size_t n = 0;
-    do {
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
         const qg_tqc *lead = p->m->quant->tqc.at[qg_part_of(&p->parts, t->id)];
         if (qg_tqc_root(lead) != root || p->parts.was[lead->id].up != lead->id)
             return 0;
         if (lead == t && !can_stand_alone(p, t))
             return 0;
         n += lead == t;
-    } while ((t = t->next) != root);
+    }
     return n;
 }
 
 static size_t count_values(const qg_tqc *root)
 {
-    const qg_tqc *t = root;
     size_t n = 0;
-    do {
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root)) {
         const qg_value *v = qg_tqc_value(t);
         bool first = true;
         for (const qg_tqc *u = root; u != t && first; u = u->next)
             first = qg_tqc_value(u) != v;
         n += first && !v->constant;
-    } while ((t = t->next) != root);
+    }
     return n;
 }
 

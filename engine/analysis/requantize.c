@@ -29,20 +29,19 @@ bool qg_scale_same(const qg_tqc *a, const qg_tqc *b)
 static const qg_tqc *grid_in(const qg_node *n, uint32_t slot,
                              const qg_tqc *const *instead)
 {
-    return qg_scale_of(n->tin ? n->tin[slot] : NULL, instead);
+    return qg_scale_of(qg_input_tqc(n, slot), instead);
 }
 
 /* The grid on which the producer gives the value out; NULL: float. */
 static const qg_tqc *grid_made(const qg_value *v, const qg_tqc *const *instead)
 {
-    const qg_node *p = v->def;
-    return p && p->tout ? qg_scale_of(p->tout[v->def_slot], instead) : NULL;
+    return qg_scale_of(qg_producer_tqc(v), instead);
 }
 
 /* A silent input takes what comes. */
 static bool rounds_here(const qg_node *n, uint32_t slot, const qg_tqc *const *instead)
 {
-    const qg_tqc *t = n->tin ? n->tin[slot] : NULL;
+    const qg_tqc *t = qg_input_tqc(n, slot);
     if (t && instead && instead[t->id])
         t = instead[t->id];
     return t && qg_tqc_rounds(t);
@@ -59,7 +58,7 @@ static const qg_tqc *wanted(const qg_node *n, const qg_tqc *const *instead)
     bool joins = qg_node_has(n, QG_OP_JOIN);
     bool alike = qg_node_has(n, QG_OP_ELEMENTWISE);
     if (qg_node_has(n, QG_OP_PASSIVE) || (joins && !alike))
-        return n->tout && n->n_out ? qg_scale_of(n->tout[0], instead) : NULL;
+        return qg_scale_of(qg_output_tqc(n, 0), instead);
     if (joins && alike && qg_node_has(n, QG_OP_HOMOGENEOUS))
         return n->n_in ? grid_in(n, 0, instead) : NULL;
     return NULL;

@@ -103,21 +103,21 @@ static void worker_end(void *ud, void *state)
 }
 
 /* A value is seen once: at its producer, or at its first reader. */
-static bool is_place_of(const qg_endpoint *at, const qg_value *v)
+static bool is_place_of(const qg_hook_point *at, const qg_value *v)
 {
     if (v->def)
-        return at->is_output;
+        return at->endpoint.is_output;
     const qg_use *first = v->use.at;
     assert(v->use.n > 0);
-    return !at->is_output && first->node == at->node && first->slot == at->slot;
+    return qg_endpoint_same(at->endpoint, qg_input_at(first->node, first->slot));
 }
 
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
-                            const qg_endpoint *at, qg_tensor *value)
+                            const qg_hook_point *at, qg_tensor *value)
 {
     const worker *w = state;
     const run *r = w->r;
-    const qg_value *v = (at->is_output ? at->node->out : at->node->in)[at->slot];
+    const qg_value *v = qg_endpoint_value(at->endpoint);
     uint32_t i = v && qg_value_is_in(r->c->graph, v) ? r->index[v->id] : QG_NONE;
     if (i == QG_NONE || !is_place_of(at, v))
         return QG_OK;

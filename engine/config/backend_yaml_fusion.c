@@ -2,9 +2,7 @@
  *
  * Producers stand before their readers, so nodes are known when they are named and
  * edges cannot form a cycle. */
-#include <stdio.h>
 
-#include "engine/core/num.h"
 #include "engine/config/backend_yaml_parts.h"
 
 /* A fusion under construction. */
@@ -41,18 +39,14 @@ static qg_status need_node(const builder *b, const qg_yaml *y, const char *name,
 static qg_status read_end(const builder *b, const qg_yaml *y, const char *text,
                           qg_pattern_end *out)
 {
-    const char *dot = strchr(text, '.');
-    int k = dot ? node_named(b, text, (size_t)(dot - text)) : -1;
-    bool output = dot && strncmp(dot + 1, "out", 3) == 0;
-    const char *digits = dot ? dot + (output ? 4 : 3) : "";
-    int64_t slot;
-    if (k < 0 || (!output && strncmp(dot + 1, "in", 2) != 0) ||
-        !qg_num_parse_i64(digits, strlen(digits), &slot) || slot < 0 || slot > 255)
+    qg_endpoint_name at;
+    int k = qg_endpoint_parse(text, &at) ? node_named(b, text, at.n_node) : -1;
+    if (k < 0 || at.slot > 255)
         return qg_yaml_fail(b->r->ctx, y, b->what,
                             "endpoint '%s', expected NODE.in0 or "
                             "NODE.out0 with a NODE of the pattern",
                             text);
-    *out = (qg_pattern_end){ (uint32_t)k, output, (uint32_t)slot };
+    *out = (qg_pattern_end){ (uint32_t)k, at.is_output, (uint32_t)at.slot };
     return QG_OK;
 }
 

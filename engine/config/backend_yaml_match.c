@@ -123,9 +123,9 @@ enum { N_ROLE = sizeof role / sizeof role[0] };
 
 const char *qg_slot_word(const qg_slot_match *slot, char text[QG_SLOT_WORD])
 {
-    (void)snprintf(text, QG_SLOT_WORD, "%s%d", slot->is_output ? "out" : "in",
-                   (int)slot->index);
-    for (size_t i = 0; slot->index < 0 && i < N_ROLE; i++)
+    if (slot->index >= 0)
+        return qg_slot_text(slot->is_output, (uint32_t)slot->index, text);
+    for (size_t i = 0; i < N_ROLE; i++)
         if (role[i].slot.is_output == slot->is_output &&
             role[i].slot.role == slot->role) {
             (void)snprintf(text, QG_SLOT_WORD, "%s", role[i].word);
@@ -146,12 +146,9 @@ static qg_status read_slot_word(const qg_backend_reader *r, const qg_yaml *y,
         }
         qg_suggest_try(&near, role[i].word);
     }
-    bool output = strncmp(word, "out", 3) == 0;
-    const char *digits = word + (output ? 3 : 2);
+    bool output;
     int64_t index;
-    if ((output || strncmp(word, "in", 2) == 0) &&
-        qg_num_parse_i64(digits, strlen(digits), &index) && index >= 0 &&
-        index < 65536) {
+    if (qg_slot_parse(word, &output, &index) && index < 65536) {
         *out = (qg_slot_match){ output, 0, (int32_t)index };
         return QG_OK;
     }

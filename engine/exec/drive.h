@@ -33,7 +33,7 @@ typedef struct qg_drive {
     void (*failed)(void *ud, size_t sample);
 
     /* Hooks at watched nodes; their ud is the worker's state. */
-    qg_status (*see)(void *state, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+    qg_status (*see)(void *state, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value);
 
     void (*progress)(void *ud, size_t done, size_t n); /* one call at a time */

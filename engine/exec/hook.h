@@ -15,9 +15,9 @@
  * The largest value that any watched output takes:
  *
  *     static qg_status see(void *ud, qg_ctx *ctx, size_t sample,
- *                          const qg_endpoint *at, qg_tensor *value)
+ *                          const qg_hook_point *at, qg_tensor *value)
  *     {
- *         if (at->is_output && !at->rounded)
+ *         if (at->endpoint.is_output && !at->rounded)
  *             *(float *)ud = fmaxf(*(float *)ud, largest_of(value));
  *         return QG_OK;
  *     }
@@ -28,21 +28,19 @@
 
 #include "engine/quant/tqc.h"
 
-/* Where the value was seen: input or output `slot` of node.  Valid during the call. */
-typedef struct qg_endpoint {
-    const qg_node *node; /* whose slot it is */
-    uint32_t slot;       /* index into node->in or node->out */
-    bool is_output;      /* of the node */
-    bool rounded;        /* false: as computed; true: after this endpoint rounded it */
-    const qg_tqc *tqc;   /* NULL: not quantized */
-} qg_endpoint;
+/* Where and when the value was seen.  Valid during the call. */
+typedef struct qg_hook_point {
+    qg_endpoint endpoint;
+    const qg_tqc *tqc; /* that counts there in this plan; NULL: not quantized */
+    bool rounded;      /* false: as computed; true: after this endpoint rounded it */
+} qg_hook_point;
 
 /* A failure ends the run and is passed up as it is. */
 typedef struct qg_hook {
     /* value: any strides.  Contents of an output may be replaced; an input is shared
      * with other consumers and must not be written.  ctx is the worker's, for messages;
      * sample is the index that the caller gave to qg_run_execute. */
-    qg_status (*see)(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+    qg_status (*see)(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value);
     void *ud;
 } qg_hook;

@@ -44,12 +44,12 @@ static bool watched(const builder *b, const qg_node *n)
 
 static const qg_tqc *in_tqc(const builder *b, const qg_node *n, uint32_t slot)
 {
-    return qg_plan_tqc(&b->p->options, n, false, slot);
+    return qg_plan_tqc(&b->p->options, qg_input_at(n, slot));
 }
 
 static const qg_tqc *out_tqc(const builder *b, const qg_node *n, uint32_t slot)
 {
-    return qg_plan_tqc(&b->p->options, n, true, slot);
+    return qg_plan_tqc(&b->p->options, qg_output_at(n, slot));
 }
 
 /* --- tensors --- */
@@ -97,22 +97,22 @@ static qg_status add_step(builder *b, qg_step step, const uint32_t *in,
     return qg_vec_push(p->ctx, p->arena, &p->step, step);
 }
 
-static qg_status add_watch(builder *b, const qg_endpoint *at, uint32_t tensor)
+static qg_status add_watch(builder *b, const qg_hook_point *at, uint32_t tensor)
 {
-    if (!watched(b, at->node))
+    const qg_node *n = at->endpoint.node;
+    if (!watched(b, n))
         return QG_OK;
-    qg_step s = { .kind = QG_STEP_WATCH, .node = at->node, .n_in = 1, .at = *at };
+    qg_step s = { .kind = QG_STEP_WATCH, .node = n, .n_in = 1, .at = *at };
     return add_step(b, s, &tensor, NULL);
 }
 
-static qg_status add_round(builder *b, qg_endpoint *at, uint32_t from, uint32_t to)
+static qg_status add_round(builder *b, qg_hook_point *at, uint32_t from, uint32_t to)
 {
     qg_plan *p = b->p;
     size_t bytes = 0;
     const qg_tensor *type = &p->tensor.at[from].type;
-    qg_step s = {
-        .kind = QG_STEP_ROUND, .node = at->node, .n_in = 1, .n_out = 1, .at = *at
-    };
+    const qg_node *n = at->endpoint.node;
+    qg_step s = { .kind = QG_STEP_ROUND, .node = n, .n_in = 1, .n_out = 1, .at = *at };
     QG_TRY(linear_kernel(b->p, at->tqc, type, &s.linear));
     QG_TRY(add_step(b, s, &from, &to));
     if (qg_tensor_known(type))
@@ -378,7 +378,7 @@ static qg_status emit_input(builder *b, emission *e, uint32_t i)
     const qg_node *n = e->node;
     const qg_value *v = n->in[i];
     const qg_tqc *t = in_tqc(b, n, i);
-    qg_endpoint at = { .node = n, .slot = i, .tqc = t };
+    qg_hook_point at = { .endpoint = qg_input_at(n, i), .tqc = t };
     e->in[i] = QG_NONE;
     if (!v)
         return QG_OK;
@@ -415,7 +415,7 @@ static qg_status emit_output(builder *b, const emission *e, uint32_t i)
                                 ? QG_LAYOUT_PLAIN
                                 : QG_LAYOUT_CHANNELS_LAST;
     const qg_tqc *t = out_tqc(b, n, i);
-    qg_endpoint at = { .node = n, .slot = i, .is_output = true, .tqc = t };
+    qg_hook_point at = { .endpoint = qg_output_at(n, i), .tqc = t };
     QG_TRY(add_watch(b, &at, tensor));
     if (rounds(b, t))
         QG_TRY(add_round(b, &at, tensor, tensor));
@@ -509,7 +509,7 @@ static qg_status emit_rounding(builder *b, const qg_node *n)
                                     ? QG_LAYOUT_CHANNELS_LAST
                                     : QG_LAYOUT_PLAIN;
         qg_tensor type = b->p->tensor.at[at[layout]].type;
-        qg_endpoint end = { .node = n, .slot = i, .is_output = true, .tqc = t };
+        qg_hook_point end = { .endpoint = qg_output_at(n, i), .tqc = t };
         QG_TRY(add_watch(b, &end, at[layout]));
         QG_TRY(add_arena_tensor(b, &type, layout, &copy));
         QG_TRY(add_round(b, &end, at[layout], copy));

@@ -114,7 +114,7 @@ typedef struct qg_step {
     bool dynamic;            /* NODE: infer and allocate at run time */
     uint32_t n_in, n_out; /* of the slots; ROUND and REORDER read one and write one */
     uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */
-    qg_endpoint at; /* ROUND, WATCH */
+    qg_hook_point at;        /* ROUND, WATCH */
     const qg_linear *linear; /* ROUND: one scale for the whole array; NULL: the general
                               * way, qg_fake_quantize */
 } qg_step;

@@ -35,9 +35,8 @@ typedef struct qg_builder {
     qg_arena *scratch;             /* for one node */
 } qg_builder;
 
-/* The record that counts at a slot of n: the stand-in of the options, if any. */
-const qg_tqc *qg_plan_tqc(const qg_plan_options *o, const qg_node *n, bool is_output,
-                          uint32_t slot);
+/* The record that counts at an endpoint: the stand-in of the options, if any. */
+const qg_tqc *qg_plan_tqc(const qg_plan_options *o, qg_endpoint at);
 
 /* Whether an endpoint rounds under these options; t may be NULL.  A constant also
  * counts when it is baked: the graph keeps float weights, and what lies on the grid is

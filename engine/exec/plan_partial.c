@@ -5,11 +5,9 @@
 
 /* --- who rounds --- */
 
-const qg_tqc *qg_plan_tqc(const qg_plan_options *o, const qg_node *n, bool is_output,
-                          uint32_t slot)
+const qg_tqc *qg_plan_tqc(const qg_plan_options *o, qg_endpoint at)
 {
-    qg_tqc *const *row = is_output ? n->tout : n->tin;
-    const qg_tqc *t = row ? row[slot] : NULL;
+    const qg_tqc *t = qg_endpoint_tqc(at);
     return t && o->instead && o->instead[t->id] ? o->instead[t->id] : t;
 }
 
@@ -41,8 +39,8 @@ bool qg_partial_same_inputs(const qg_builder *b, const qg_node *n)
 {
     const qg_plan_options *mine = &b->p->options, *theirs = &mine->base->options;
     for (uint32_t i = 0; i < n->n_in; i++) {
-        const qg_tqc *t = qg_plan_tqc(mine, n, false, i);
-        const qg_tqc *u = qg_plan_tqc(theirs, n, false, i);
+        const qg_tqc *t = qg_plan_tqc(mine, qg_input_at(n, i));
+        const qg_tqc *u = qg_plan_tqc(theirs, qg_input_at(n, i));
         bool constant = n->in[i] && b->known[n->in[i]->id];
         bool now =
             constant ? qg_plan_rounds_constant(mine, t) : qg_plan_rounds(mine, t);
@@ -61,8 +59,8 @@ static bool same_outputs(const qg_builder *b, const qg_node *n, bool *more)
     bool same = true;
     *more = true;
     for (uint32_t i = 0; i < n->n_out; i++) {
-        const qg_tqc *t = qg_plan_tqc(mine, n, true, i);
-        const qg_tqc *u = qg_plan_tqc(theirs, n, true, i);
+        const qg_tqc *t = qg_plan_tqc(mine, qg_output_at(n, i));
+        const qg_tqc *u = qg_plan_tqc(theirs, qg_output_at(n, i));
         bool now = qg_plan_rounds(mine, t), then = qg_plan_rounds(theirs, u);
         if (now == then && (!now || t == u))
             continue;
@@ -232,14 +230,11 @@ qg_status qg_plan_keep(qg_builder *b)
  * its base. */
 static bool may_round(const qg_node *n)
 {
-    for (uint32_t i = 0; n->tin && i < n->n_in; i++)
-        if (n->tin[i] && n->tin[i]->state != QG_TQC_FP32 &&
-            n->tin[i]->state != QG_TQC_SOI)
+    for (uint32_t k = 0; k < qg_node_endpoints(n); k++) {
+        const qg_tqc *t = qg_node_tqc(n, k);
+        if (t && t->state != QG_TQC_FP32 && t->state != QG_TQC_SOI)
             return true;
-    for (uint32_t i = 0; n->tout && i < n->n_out; i++)
-        if (n->tout[i] && n->tout[i]->state != QG_TQC_FP32 &&
-            n->tout[i]->state != QG_TQC_SOI)
-            return true;
+    }
     return false;
 }
 

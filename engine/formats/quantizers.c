@@ -47,25 +47,26 @@ static bool is_linear(const qg_node *n, const char *const *name)
 /* --- plans --- */
 
 /* The place for a grid at an endpoint. */
-static qg_status plan_at(folder *f, const qg_node *n, bool is_output, uint32_t slot,
-                         const qg_grid_record ***out)
+static qg_status plan_at(folder *f, qg_endpoint at, const qg_grid_record ***out)
 {
+    const qg_node *n = at.node;
     assert(n->id < f->n && f->node[n->id] == n); /* nothing is renumbered yet */
     node_plan *p = &f->plan[n->id];
-    const qg_grid_record ***row = is_output ? &p->out : &p->in;
+    const qg_grid_record ***row = at.is_output ? &p->out : &p->in;
     if (!*row)
-        *row =
-            QG_NEWN(f->arena, is_output ? n->n_out : n->n_in, const qg_grid_record *);
+        *row = QG_NEWN(f->arena, at.is_output ? n->n_out : n->n_in,
+                       const qg_grid_record *);
     if (!*row)
         return qg_nomem(f->ctx);
-    *out = &(*row)[slot];
+    *out = &(*row)[at.slot];
     return QG_OK;
 }
 
-static bool is_planned(const folder *f, const qg_node *n, bool is_output, uint32_t slot)
+static bool is_planned(const folder *f, qg_endpoint at)
 {
-    const qg_grid_record **row = is_output ? f->plan[n->id].out : f->plan[n->id].in;
-    return row && row[slot];
+    const node_plan *p = &f->plan[at.node->id];
+    const qg_grid_record **row = at.is_output ? p->out : p->in;
+    return row && row[at.slot];
 }
 
 /* Why the readers of v cannot each have the grid in their slot; NULL: they can. */
@@ -78,7 +79,7 @@ static const char *readers_refuse(const folder *f, const qg_value *v)
             return "another quantizer reads it";
         if (slot >= n->n_in - n->n_capture || qg_node_has(n, QG_OP_CONTROL))
             return "a control operator reads it";
-        if (is_planned(f, n, false, slot))
+        if (is_planned(f, qg_input_at(n, slot)))
             return "its reader rounds already";
     }
     return NULL;
@@ -98,7 +99,7 @@ static bool rounds_at_producer(const folder *f, const quantizer *z)
     const qg_value *x = z->x;
     return x->def && x->use.n == 1 && !x->is_output &&
            !qg_node_has(x->def, QG_OP_CONTROL | QG_OP_QUANTIZER) &&
-           !is_planned(f, x->def, true, x->def_slot);
+           !is_planned(f, qg_output_at(x->def, x->def_slot));
 }
 
 /* Why it must stay; NULL: it can be folded. */
@@ -124,7 +125,8 @@ static qg_status plan_readers(folder *f, const qg_value *v, const qg_grid_record
     const qg_grid_record **at;
     assert(grid->param.n > 0);
     for (size_t i = 0; i < v->use.n; i++) {
-        QG_TRY(plan_at(f, v->use.at[i].node, false, v->use.at[i].slot, &at));
+        const qg_use *u = &v->use.at[i];
+        QG_TRY(plan_at(f, qg_input_at(u->node, u->slot), &at));
         *at = grid;
     }
     return QG_OK;
@@ -146,7 +148,7 @@ static qg_status fold(folder *f, const quantizer *z, const qg_grid_record *grid)
 {
     const qg_grid_record **at;
     if (rounds_at_producer(f, z)) {
-        QG_TRY(plan_at(f, z->x->def, true, z->x->def_slot, &at));
+        QG_TRY(plan_at(f, qg_output_at(z->x->def, z->x->def_slot), &at));
         *at = grid;
     } else {
         for (size_t i = 0; i < count_results(z); i++)
@@ -318,11 +320,11 @@ static bool is_quantized(const node_plan *p, const qg_node *n)
 static qg_status add_record(folder *f, qg_node *n, bool is_output, uint32_t slot,
                             const qg_grid_record *grid)
 {
-    char what[QG_ENDPOINT_TEXT];
-    const qg_value *v = is_output ? n->out[slot] : n->in[slot];
+    char text[QG_ENDPOINT_TEXT], what[QG_ENDPOINT_TEXT + 8];
+    qg_endpoint at = { n, slot, is_output };
+    const qg_value *v = qg_endpoint_value(at);
     qg_tqc *t;
-    (void)snprintf(what, sizeof what, "import: %.100s.%s%u", n->name,
-                   is_output ? "out" : "in", slot);
+    (void)snprintf(what, sizeof what, "import: %s", qg_endpoint_text(at, text));
     QG_TRY(qg_scheme_check(f->ctx, what, &grid->scheme));
     if (!v || v->type.dtype != QG_F32)
         return qg_fail(f->ctx, QG_EMODEL, "%s: is no float32, expected one", what);
@@ -337,18 +339,11 @@ static qg_status add_record(folder *f, qg_node *n, bool is_output, uint32_t slot
     return v->constant ? qg_tqc_set_state(f->quant, t, QG_TQC_BAKED) : QG_OK;
 }
 
-/* The record of the output that the slot reads; NULL when there is none. */
-static qg_tqc *producer_record(const qg_node *n, uint32_t slot)
-{
-    const qg_value *v = n->in[slot];
-    return v && v->def && v->def->tout ? v->def->tout[v->def_slot] : NULL;
-}
-
 /* What a record needs a quantized node to have: a silent input behind an output that
  * rounds. */
 static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
 {
-    qg_tqc *lead = producer_record(n, slot), *t;
+    qg_tqc *lead = n->in[slot] ? qg_producer_tqc(n->in[slot]) : NULL, *t;
     if (!lead || slot >= n->n_in - n->n_capture)
         return QG_OK;
     QG_TRY(qg_quant_add(f->quant, n, false, slot, &lead->scheme, &t));

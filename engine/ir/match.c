@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/ir/endpoint.h"
+
 enum { UNSET = -1 };
 
 /* How a pattern node is reached from one that is bound before it. */
@@ -289,10 +291,9 @@ static bool where_holds(const search *s, const qg_pattern_where *w, char *text)
     };
     const qg_node *n = s->bound[w->node];
     int slot = w->role ? qg_op_slot_of(n->op, w->role) : (int)w->slot;
-    uint32_t count = w->is_output ? n->n_out : n->n_in;
-    const qg_value *v = slot < 0 || (uint32_t)slot >= count ? NULL
-                        : w->is_output                      ? n->out[slot]
-                                                            : n->in[slot];
+    const qg_value *v =
+        slot < 0 ? NULL
+                 : qg_endpoint_value((qg_endpoint){ n, (uint32_t)slot, w->is_output });
     int at = snprintf(text, QG_CONDITION_TEXT, "%.40s.%s%d ", s->p->node[w->node].name,
                       w->is_output ? "out" : "in", slot);
     size_t room = QG_CONDITION_TEXT - (size_t)at;

@@ -39,8 +39,7 @@ static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
         return QG_OK;
     const qg_op *op = t->node->op;
     const qg_value *v = qg_tqc_value(t);
-    bool weight = !t->is_output && qg_op_in_role(op, t->slot) == 'w';
-    int axis = op->weight_axis && weight ? op->weight_axis(t->node) : -1;
+    int axis = op->weight_axis && qg_tqc_role(t) == 'w' ? op->weight_axis(t->node) : -1;
     bool product = v->type.rank == 2 || qg_op_slot_of(op, 'b') < 0; /* Gemm, MatMul */
     if (axis >= 0 && product && (m->q->quirks & QG_QUIRK(PPQ_REDUCTION_AXIS)))
         axis = 0;
@@ -93,8 +92,7 @@ static qg_status apply_rule(maker *m, uint32_t r, qg_tqc *t)
 /* Roles first: 's' is never rounded, 'f' only when a rule insists. */
 static qg_status role_state(qg_quant *q, qg_tqc *t)
 {
-    const qg_op *op = t->node->op;
-    char role = t->is_output ? qg_op_out_role(op, t->slot) : qg_op_in_role(op, t->slot);
+    char role = qg_tqc_role(t);
     if (role != 's' && role != 'f')
         return QG_OK;
     q->author = "slot-role";
@@ -123,7 +121,7 @@ static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
     for (uint32_t i = 0; i < m->n_active; i++) {
         const qg_rule *rule = &m->b->rule.at[m->active[i]];
         bool node_only = (rule->set.fields & ~(uint32_t)QG_SET_PLATFORM) == 0;
-        if (node_only || !qg_endpoint_matches(&rule->at, n, is_output, slot))
+        if (node_only || !qg_endpoint_matches(&rule->at, qg_tqc_endpoint(t)))
             continue;
         m->hits[m->active[i]]++;
         QG_TRY(apply_rule(m, m->active[i], t));
@@ -249,7 +247,7 @@ static qg_status switch_by_rule(qg_quant *q, const qg_rule *rule, const uint8_t 
         bool changed;
         if ((inside && !inside[t->node->id]) ||
             !qg_node_matches(&rule->node, t->node) ||
-            !qg_endpoint_matches(&rule->at, t->node, t->is_output, t->slot))
+            !qg_endpoint_matches(&rule->at, qg_tqc_endpoint(t)))
             continue;
         QG_TRY(qg_tqc_apply_switch(q, t, to, &changed));
         *count += changed;

@@ -128,15 +128,13 @@ bool qg_node_matches_condition(const void *ud, const qg_node *n,
 }
 
 /* By side, then by role or index. */
-static bool slot_matches(const qg_slot_match *s, const qg_node *n, bool is_output,
-                         uint32_t slot)
+static bool slot_matches(const qg_slot_match *s, qg_endpoint at)
 {
-    if (s->is_output != is_output)
+    if (s->is_output != at.is_output)
         return false;
     if (!s->role)
-        return s->index < 0 || (uint32_t)s->index == slot;
-    return s->role ==
-           (is_output ? qg_op_out_role(n->op, slot) : qg_op_in_role(n->op, slot));
+        return s->index < 0 || (uint32_t)s->index == at.slot;
+    return s->role == qg_endpoint_role(at);
 }
 
 static bool answers(enum qg_answer wanted, bool is)
@@ -157,14 +155,13 @@ static bool dims_match(const qg_endpoint_match *m, const qg_tensor *t)
     return true;
 }
 
-bool qg_endpoint_matches(const qg_endpoint_match *m, const qg_node *n, bool is_output,
-                         uint32_t slot)
+bool qg_endpoint_matches(const qg_endpoint_match *m, qg_endpoint at)
 {
-    const qg_value *v = is_output ? n->out[slot] : n->in[slot];
+    const qg_value *v = qg_endpoint_value(at);
     assert(v); /* absent slots are nobody's endpoint */
     bool found = m->n_slot == 0;
     for (size_t i = 0; i < m->n_slot && !found; i++)
-        found = slot_matches(&m->slot[i], n, is_output, slot);
+        found = slot_matches(&m->slot[i], at);
     return found && answers(m->constant, v->constant != NULL) &&
            answers(m->graph_input, v->is_input) &&
            answers(m->graph_output, v->is_output) &&

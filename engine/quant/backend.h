@@ -228,8 +228,7 @@ bool qg_node_matches(const qg_node_match *m, const qg_node *n);
 bool qg_node_matches_condition(const void *ud, const qg_node *n,
                                char text[QG_CONDITION_TEXT]);
 /* The slot is present (asserted). */
-bool qg_endpoint_matches(const qg_endpoint_match *m, const qg_node *n, bool is_output,
-                         uint32_t slot);
+bool qg_endpoint_matches(const qg_endpoint_match *m, qg_endpoint at);
 /* Whether the operator is in `quantizes` (`passive`). */
 bool qg_backend_quantizes(const qg_backend *b, const qg_op *op);
 bool qg_backend_is_passive(const qg_backend *b, const qg_op *op);

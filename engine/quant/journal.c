@@ -40,28 +40,6 @@ const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t)
     return qg_arena_strdup(q->arena, qg_tqc_text(t, text));
 }
 
-/* Names of nodes may hold dots: the last one counts.  Texts of very long names are cut
- * and name nothing. */
-const qg_tqc *qg_journal_named(const qg_quant *q, const char *text)
-{
-    char name[QG_ENDPOINT_TEXT];
-    const char *dot = strrchr(text, '.');
-    size_t n = dot ? (size_t)(dot - text) : 0;
-    if (n == 0 || n >= sizeof name)
-        return NULL;
-    (void)snprintf(name, sizeof name, "%.*s", (int)n, text);
-    bool is_output = strncmp(dot, ".out", 4) == 0;
-    const char *digits = dot + (is_output ? 4 : 3);
-    const qg_node *node = qg_graph_node(q->graph, name);
-    int64_t slot;
-    if (!node || (!is_output && strncmp(dot, ".in", 3) != 0) ||
-        !qg_num_parse_i64(digits, strlen(digits), &slot) || slot < 0 ||
-        slot >= (is_output ? node->n_out : node->n_in))
-        return NULL;
-    qg_tqc *const *row = is_output ? node->tout : node->tin;
-    return row ? row[slot] : NULL;
-}
-
 /* As text in the arena; NULL when out of memory, which qg_journal_add reports. */
 static const char *policy(qg_quant *q, const qg_scheme *s)
 {

@@ -27,9 +27,6 @@ QG_NODISCARD qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *
 /* "Conv_3.in1" in the arena; NULL when out of memory. */
 const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t);
 
-/* The endpoint that such a text names; NULL: none of q.  O(1) expected. */
-const qg_tqc *qg_journal_named(const qg_quant *q, const char *text);
-
 /* The fields in which two schemes differ; `before` is t's. */
 QG_NODISCARD qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t,
                                          const qg_scheme *after);

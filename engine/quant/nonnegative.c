@@ -80,8 +80,7 @@ qg_status qg_nonnegative_values(const qg_graph *g, qg_arena *a, uint8_t **out)
         bool all = clamps_at_zero(n) || (keeps_sign(n) && inputs_are(n, is));
         for (uint32_t k = 0; k < n->n_out; k++)
             if (n->out[k])
-                is[n->out[k]->id] =
-                    all || grid_begins_at_zero(n->tout ? n->tout[k] : NULL);
+                is[n->out[k]->id] = all || grid_begins_at_zero(qg_output_tqc(n, k));
     }
     *out = is;
     return QG_OK;

@@ -1,9 +1,7 @@
 #include "engine/quant/tqc.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "engine/quant/journal.h"
 
@@ -55,25 +53,6 @@ qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output, uint32_t slot,
     QG_TRY(qg_vec_push(q->ctx, q->arena, &q->tqc, t));
     *place = *out = t;
     return QG_OK;
-}
-
-qg_value *qg_tqc_value(const qg_tqc *t)
-{
-    assert(t->node);
-    return t->is_output ? t->node->out[t->slot] : t->node->in[t->slot];
-}
-
-bool qg_tqc_is_constant(const qg_tqc *t)
-{
-    const qg_value *v = qg_tqc_value(t);
-    return v && v->constant;
-}
-
-const char *qg_tqc_text(const qg_tqc *t, char text[QG_ENDPOINT_TEXT])
-{
-    (void)snprintf(text, QG_ENDPOINT_TEXT, "%.140s.%s%" PRIu32, t->node->name,
-                   t->is_output ? "out" : "in", t->slot);
-    return text;
 }
 
 const qg_tqc *qg_tqc_root(const qg_tqc *t)

@@ -21,7 +21,7 @@
 #ifndef QG_ENGINE_QUANT_TQC_H
 #define QG_ENGINE_QUANT_TQC_H
 
-#include "engine/ir/graph.h"
+#include "engine/quant/endpoint.h"
 #include "engine/quant/fake.h"
 #include "engine/quant/observer_setting.h"
 #include "engine/quant/policy.h"
@@ -118,11 +118,6 @@ QG_NODISCARD qg_status qg_quant_new(qg_graph *g, const qg_backend *b, qg_quant *
 QG_NODISCARD qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output,
                                     uint32_t slot, const qg_scheme *s, qg_tqc **out);
 
-/* The value at the endpoint (NULL: absent slot). */
-qg_value *qg_tqc_value(const qg_tqc *t);
-/* Whether the value is a constant: such endpoints are baked, not calibrated. */
-bool qg_tqc_is_constant(const qg_tqc *t);
-
 /* The dominator; t itself when it is a root.  Does not write, so workers may call
  * it. */
 const qg_tqc *qg_tqc_root(const qg_tqc *t);
@@ -143,11 +138,6 @@ const char *qg_tqc_state_word(qg_tqc_state s); /* "passive-init": YAML and text 
 int qg_tqc_state_named(const char *text);      /* -1 when unknown */
 const char *qg_visibility_name(qg_visibility v); /* "when-active" */
 int qg_visibility_named(const char *text);       /* -1 when unknown */
-
-/* "Conv_3.in1"
- * Returns `text`; longer names are cut. */
-enum { QG_ENDPOINT_TEXT = 160 };
-const char *qg_tqc_text(const qg_tqc *t, char text[QG_ENDPOINT_TEXT]);
 
 /* The legality table.  From DEACTIVATED and DEQUANTIZED only `saved` is legal.
  *

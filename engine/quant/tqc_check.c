@@ -46,12 +46,10 @@ static qg_status for_each(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant
 
 RULE(linked)
 {
-    uint32_t count = t->is_output ? t->node->n_out : t->node->n_in;
-    qg_tqc **row = t->is_output ? t->node->tout : t->node->tin;
     if (t->id >= q->tqc.n || q->tqc.at[t->id] != t)
         return broken(ctx, rule, t, "id %u is not its place, expected dense ids",
                       t->id);
-    if (t->slot >= count || !row || row[t->slot] != t)
+    if (qg_endpoint_tqc(qg_tqc_endpoint(t)) != t)
         return broken(ctx, rule, t,
                       "its node does not know it, expected the slot's TQC");
     if (t->node->dead || !qg_tqc_value(t))

@@ -240,9 +240,11 @@ static const char *silence_text(page *p, const qg_fusion *f)
     const char *text = "";
     for (size_t i = 0; i < f->n_silence; i++) {
         const qg_pattern_end *s = &f->silence[i].silent, *l = &f->silence[i].leader;
-        text = JOIN(p, text, "%s.%s%u: %s.%s%u", f->pattern.node[s->node].name,
-                    s->is_output ? "out" : "in", s->slot, f->pattern.node[l->node].name,
-                    l->is_output ? "out" : "in", l->slot);
+        char silent[QG_SLOT_TEXT], leader[QG_SLOT_TEXT];
+        text = JOIN(p, text, "%s.%s: %s.%s", f->pattern.node[s->node].name,
+                    qg_slot_text(s->is_output, s->slot, silent),
+                    f->pattern.node[l->node].name,
+                    qg_slot_text(l->is_output, l->slot, leader));
     }
     return text;
 }

@@ -177,10 +177,7 @@ static qg_status same_graphs(diff *d, bool *same)
 static const qg_tqc *counterpart(const qg_model *m, const qg_tqc *t)
 {
     const qg_node *n = qg_graph_node(m->graph, t->node->name);
-    if (!n || t->slot >= (t->is_output ? n->n_out : n->n_in))
-        return NULL;
-    qg_tqc *const *all = t->is_output ? n->tout : n->tin;
-    return all ? all[t->slot] : NULL;
+    return n ? qg_endpoint_tqc((qg_endpoint){ n, t->slot, t->is_output }) : NULL;
 }
 
 static const char *rule_of(const qg_model *m, const qg_tqc *t)

@@ -2,16 +2,8 @@
 #include <assert.h>
 
 #include "engine/report/describe.h"
-#include "engine/core/num.h"
 #include "engine/core/suggest.h"
-#include "engine/quant/journal.h"
 #include "passes/passes.h"
-
-typedef struct endpoint {
-    const qg_node *node;
-    bool is_output;
-    uint32_t slot;
-} endpoint;
 
 /* What a name stands for, and what has been said about it. */
 typedef struct answer {
@@ -22,50 +14,33 @@ typedef struct answer {
     const char *name;
     const qg_node *node;   /* of this name, or of the endpoint; NULL: none */
     const qg_value *value; /* of this name, or at the endpoint; NULL: none */
-    QG_VEC(endpoint) end;
+    QG_VEC(qg_endpoint) end;
     QG_VEC(const char *) by;
     qg_report *r;
 } answer;
 
-static const qg_value *value_of(const endpoint *e)
-{
-    return e->is_output ? e->node->out[e->slot] : e->node->in[e->slot];
-}
-
-static const qg_tqc *tqc_of(const endpoint *e)
-{
-    qg_tqc *const *t = e->is_output ? e->node->tout : e->node->tin;
-    return t ? t[e->slot] : NULL;
-}
-
 /* --- what the name stands for --- */
 
-static bool known(const answer *a, const endpoint *e)
+static bool known(const answer *a, qg_endpoint at)
 {
-    for (size_t i = 0; i < a->end.n; i++) {
-        const endpoint *o = &a->end.at[i];
-        if (o->node == e->node && o->is_output == e->is_output && o->slot == e->slot)
+    for (size_t i = 0; i < a->end.n; i++)
+        if (qg_endpoint_same(a->end.at[i], at))
             return true;
-    }
     return false;
 }
 
-static qg_status add_endpoint(answer *a, const qg_node *n, bool is_output,
-                              uint32_t slot)
+static qg_status add_endpoint(answer *a, qg_endpoint at)
 {
-    endpoint e = { n, is_output, slot };
-    if (!value_of(&e) || known(a, &e))
+    if (!qg_endpoint_value(at) || known(a, at))
         return QG_OK;
-    return qg_vec_push(a->ctx, a->arena, &a->end, e);
+    return qg_vec_push(a->ctx, a->arena, &a->end, at);
 }
 
 static qg_status add_node(answer *a, const qg_node *n)
 {
     a->node = n;
-    for (uint32_t i = 0; i < n->n_in; i++)
-        QG_TRY(add_endpoint(a, n, false, i));
-    for (uint32_t i = 0; i < n->n_out; i++)
-        QG_TRY(add_endpoint(a, n, true, i));
+    for (uint32_t k = 0; k < qg_node_endpoints(n); k++)
+        QG_TRY(add_endpoint(a, qg_node_endpoint(n, k)));
     return QG_OK;
 }
 
@@ -73,51 +48,34 @@ static qg_status add_value(answer *a, const qg_value *v)
 {
     a->value = v;
     if (v->def)
-        QG_TRY(add_endpoint(a, v->def, true, v->def_slot));
+        QG_TRY(add_endpoint(a, qg_output_at(v->def, v->def_slot)));
     for (size_t i = 0; i < v->use.n; i++)
-        QG_TRY(add_endpoint(a, v->use.at[i].node, false, v->use.at[i].slot));
+        QG_TRY(add_endpoint(a, qg_input_at(v->use.at[i].node, v->use.at[i].slot)));
     return QG_OK;
-}
-
-/* Splits "Conv_3.in1" into node name and slot; false when it has no such form. */
-static bool split_endpoint(const char *name, size_t *n_node, bool *is_output,
-                           int64_t *slot)
-{
-    const char *dot = strrchr(name, '.');
-    if (!dot)
-        return false;
-    *is_output = strncmp(dot, ".out", 4) == 0;
-    size_t word = *is_output ? 4 : 3;
-    *n_node = (size_t)(dot - name);
-    return (*is_output || strncmp(dot, ".in", 3) == 0) &&
-           qg_num_parse_i64(dot + word, strlen(dot + word), slot) && *slot >= 0;
 }
 
 static qg_status find_endpoint(answer *a, bool *found)
 {
-    size_t n_node;
-    bool is_output;
-    int64_t slot;
+    qg_endpoint_name text;
     *found = false;
-    if (!split_endpoint(a->name, &n_node, &is_output, &slot))
+    if (!qg_endpoint_parse(a->name, &text))
         return QG_OK;
-    const char *name = qg_arena_strndup(a->arena, a->name, n_node);
+    const char *name = qg_arena_strndup(a->arena, a->name, text.n_node);
     if (!name)
         return qg_nomem(a->ctx);
     const qg_node *n = qg_graph_node(a->m->graph, name);
     if (!n)
         return QG_OK;
-    uint32_t count = is_output ? n->n_out : n->n_in;
-    if (slot >= count || !(is_output ? n->out[slot] : n->in[slot]))
-        return qg_node_fail(a->ctx, QG_ECONFIG, "explain", n,
-                            "has no %s%lld, expected one of %u %s",
-                            is_output ? "out" : "in", (long long)slot, count,
-                            is_output ? "outputs" : "inputs");
+    qg_endpoint at;
+    if (!qg_endpoint_named(a->m->graph, a->name, &at))
+        return qg_node_fail(
+            a->ctx, QG_ECONFIG, "explain", n, "has no %s%lld, expected one of %u %s",
+            text.is_output ? "out" : "in", (long long)text.slot,
+            text.is_output ? n->n_out : n->n_in, text.is_output ? "outputs" : "inputs");
     *found = true;
     a->node = n;
-    QG_TRY(add_endpoint(a, n, is_output, (uint32_t)slot));
-    a->value = value_of(&a->end.at[0]);
-    return QG_OK;
+    a->value = qg_endpoint_value(at);
+    return add_endpoint(a, at);
 }
 
 /* "group:Conv_3.out0": every endpoint of the group that this one is in. */
@@ -128,16 +86,15 @@ static qg_status find_group(answer *a, bool *found)
     *found = strncmp(a->name, prefix, n) == 0;
     if (!*found)
         return QG_OK;
-    const qg_tqc *first = qg_journal_named(a->q, a->name + n), *t = first;
+    const qg_tqc *first = qg_tqc_named(a->q->graph, a->name + n);
     if (!first)
         return qg_fail(
             a->ctx, QG_ECONFIG,
             "explain: '%s': no such endpoint is quantized, expected a member "
             "of a group, as in group:Conv_3.out0",
             a->name);
-    do
-        QG_TRY(add_endpoint(a, t->node, t->is_output, t->slot));
-    while ((t = t->next) != first);
+    for (const qg_tqc *t = first; t; t = qg_group_next(t, first))
+        QG_TRY(add_endpoint(a, qg_tqc_endpoint(t)));
     return QG_OK;
 }
 
@@ -145,10 +102,9 @@ static qg_status not_found(answer *a)
 {
     const qg_graph *g = a->m->graph;
     char text[QG_SUGGEST_TEXT];
-    size_t n_node = strlen(a->name);
-    bool is_output;
-    int64_t slot;
-    bool dotted = split_endpoint(a->name, &n_node, &is_output, &slot);
+    qg_endpoint_name at;
+    bool dotted = qg_endpoint_parse(a->name, &at);
+    size_t n_node = dotted ? at.n_node : strlen(a->name);
     const char *word = qg_arena_strndup(a->arena, a->name, n_node);
     if (!word)
         return qg_nomem(a->ctx);
@@ -283,12 +239,13 @@ static qg_status put_rule(answer *a, qg_table *t, const qg_tqc *tqc)
 }
 
 /* An endpoint that nobody quantizes has no record: says why. */
-static qg_status put_bare(answer *a, qg_table *t, const endpoint *e)
+static qg_status put_bare(answer *a, qg_table *t, qg_endpoint at)
 {
-    const qg_node *n = e->node;
+    const qg_node *n = at.node;
     const char *why = n->platform != QG_PLATFORM_QUANTIZED ? n->reason
-                      : value_of(e)->type.dtype != QG_F32  ? "it does not hold float32"
-                                                           : "no rule speaks about it";
+                      : qg_endpoint_value(at)->type.dtype != QG_F32
+                          ? "it does not hold float32"
+                          : "no rule speaks about it";
     QG_TRY(qg_table_add(a->r, t, qg_cell_text("none")));
     QG_TRY(qg_table_addf(a->r, t, "not quantized: %s", why ? why : "not dispatched"));
     for (int i = 0; i < 7; i++)
@@ -296,14 +253,15 @@ static qg_status put_bare(answer *a, qg_table *t, const endpoint *e)
     return QG_OK;
 }
 
-static qg_status put_endpoint(answer *a, qg_table *t, const endpoint *e)
+static qg_status put_endpoint(answer *a, qg_table *t, qg_endpoint at)
 {
-    const qg_tqc *tqc = tqc_of(e);
-    QG_TRY(qg_table_addf(a->r, t, "%s.%s%u", e->node->name, e->is_output ? "out" : "in",
-                         e->slot));
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(value_of(e)->name)));
+    char slot[QG_SLOT_TEXT];
+    const qg_tqc *tqc = qg_endpoint_tqc(at);
+    QG_TRY(qg_table_addf(a->r, t, "%s.%s", at.node->name,
+                         qg_slot_text(at.is_output, at.slot, slot)));
+    QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_endpoint_value(at)->name)));
     if (!tqc)
-        return put_bare(a, t, e);
+        return put_bare(a, t, at);
     QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_tqc_state_name(tqc->state))));
     QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_state_meaning(tqc->state))));
     QG_TRY(put_leader(a, t, tqc));
@@ -323,7 +281,7 @@ static qg_status endpoints(answer *a)
                            &t));
     t->records = true;
     for (size_t i = 0; i < a->end.n; i++)
-        QG_TRY(put_endpoint(a, t, &a->end.at[i]));
+        QG_TRY(put_endpoint(a, t, a->end.at[i]));
     return QG_OK;
 }
 
@@ -348,7 +306,7 @@ static qg_status groups(answer *a)
     if (!wanted)
         return qg_nomem(a->ctx);
     for (size_t i = 0; i < a->end.n; i++) {
-        const qg_tqc *tqc = tqc_of(&a->end.at[i]);
+        const qg_tqc *tqc = qg_endpoint_tqc(a->end.at[i]);
         const qg_tqc *root = tqc ? qg_tqc_root(tqc) : NULL;
         if (root && root->next != root)
             wanted[root->id] = 1;
@@ -383,7 +341,7 @@ static void mark_leaders(const answer *a, uint8_t *told)
             const qg_journal_entry *e = &a->q->journal.at[i];
             if (told[e->tqc] == UNTOLD || !is_field(e, "dominator"))
                 continue;
-            const qg_tqc *leader = qg_journal_named(a->q, e->new_value);
+            const qg_tqc *leader = qg_tqc_named(a->q->graph, e->new_value);
             if (leader && told[leader->id] == UNTOLD) {
                 told[leader->id] = LED;
                 more = true;
@@ -417,9 +375,11 @@ static qg_status changes(answer *a)
     uint8_t *told = QG_NEWN(a->arena, a->q->tqc.n, uint8_t);
     if (!told)
         return qg_nomem(a->ctx);
-    for (size_t i = 0; i < a->end.n; i++)
-        if (tqc_of(&a->end.at[i]))
-            told[tqc_of(&a->end.at[i])->id] = NAMED;
+    for (size_t i = 0; i < a->end.n; i++) {
+        const qg_tqc *tqc = qg_endpoint_tqc(a->end.at[i]);
+        if (tqc)
+            told[tqc->id] = NAMED;
+    }
     mark_leaders(a, told);
     QG_TRY(qg_report_table(a->r, "changes", "seq endpoint field old new by", &t));
     for (size_t i = 0; i < a->q->journal.n; i++)

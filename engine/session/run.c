@@ -108,12 +108,12 @@ static void end_worker(void *ud, void *state)
     qg_arena_free(((worker *)state)->w.arena);
 }
 
-static qg_status see(void *state, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+static qg_status see(void *state, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value)
 {
     worker *w = state;
     (void)sample;
-    const qg_value *v = at->is_output ? at->node->out[at->slot] : NULL;
+    const qg_value *v = at->endpoint.is_output ? qg_endpoint_value(at->endpoint) : NULL;
     if (!v || !w->k->dumped[v->id])
         return QG_OK;
     QG_TRY(begin_waiting(ctx, w->k, &w->w));

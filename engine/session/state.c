@@ -58,7 +58,7 @@ static qg_status read_rule(qg_model *m, const char *selector, qg_rule *out)
 static bool matches(const qg_rule *r, const uint8_t *inside, const qg_tqc *t)
 {
     return (!inside || inside[t->node->id]) && qg_node_matches(&r->node, t->node) &&
-           qg_endpoint_matches(&r->at, t->node, t->is_output, t->slot);
+           qg_endpoint_matches(&r->at, qg_tqc_endpoint(t));
 }
 
 /* A selector that matches nothing is a typing error. */

@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "engine/core/num.h"
 #include "engine/core/json.h"
 #include "engine/snapshot/quant_json.h"
 #include "engine/quant/tqc_check.h"
@@ -274,7 +273,7 @@ static qg_status read_scheme(reader *r, const qg_json *o, qg_scheme *s)
 
 /* The endpoint that an entry names: node by name, slot "in0" or "out0". */
 static qg_status read_endpoint(reader *r, const qg_json *o, qg_node **node,
-                               bool *is_output, uint32_t *slot)
+                               qg_endpoint *at)
 {
     const char *name, *text;
     int64_t k;
@@ -284,21 +283,15 @@ static qg_status read_endpoint(reader *r, const qg_json *o, qg_node **node,
     if (!n)
         return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "node"),
                             "'%s' is not in the model", name);
-    bool out = strncmp(text, "out", 3) == 0;
-    const char *digits = text + (out ? 3 : 2);
-    bool legal = (out || strncmp(text, "in", 2) == 0) &&
-                 qg_num_parse_i64(digits, strlen(digits), &k) && k >= 0 &&
-                 k < (out ? n->n_out : n->n_in) && (out ? n->out[k] : n->in[k]) != NULL;
-    if (!legal)
+    at->node = *node = n;
+    bool legal = qg_slot_parse(text, &at->is_output, &k) && k < UINT32_MAX;
+    at->slot = legal ? (uint32_t)k : 0;
+    if (!legal || !qg_endpoint_value(*at))
         return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "slot"),
                             "'%s' is no slot of node '%s'", text, name);
-    qg_tqc *taken = out ? (n->tout ? n->tout[k] : NULL) : (n->tin ? n->tin[k] : NULL);
-    if (taken)
+    if (qg_endpoint_tqc(*at))
         return qg_json_fail(r->ctx, QG_EPARSE, o, "describes %s.%s a second time", name,
                             text);
-    *node = n;
-    *is_output = out;
-    *slot = (uint32_t)k;
     return QG_OK;
 }
 
@@ -374,16 +367,15 @@ static qg_status read_rule(reader *r, const qg_json *o, qg_tqc *t)
 static qg_status read_tqc(reader *r, const qg_json *o, size_t index)
 {
     qg_node *node;
-    bool is_output;
-    uint32_t slot;
+    qg_endpoint at;
     int64_t id;
     const char *visibility;
     qg_scheme scheme = { .axis = -1 };
     qg_tqc *t;
     QG_TRY(ranged_int(r, o, "id", (int64_t)index, (int64_t)index, &id));
-    QG_TRY(read_endpoint(r, o, &node, &is_output, &slot));
+    QG_TRY(read_endpoint(r, o, &node, &at));
     QG_TRY(read_scheme(r, o, &scheme));
-    QG_TRY(qg_quant_add(r->quant, node, is_output, slot, &scheme, &t));
+    QG_TRY(qg_quant_add(r->quant, node, at.is_output, at.slot, &scheme, &t));
     QG_TRY(read_state(r, o, "state", &t->state));
     if (qg_json_get(o, "returns_to"))
         QG_TRY(read_state(r, o, "returns_to", &t->saved));

@@ -205,15 +205,14 @@ static void put_derivation(qg_json_writer *w, const qg_tqc *t)
 static void put_tqc(qg_json_writer *w, const qg_quant *q, const qg_tqc *t)
 {
     assert(t->node);
-    char slot[16];
+    char slot[QG_SLOT_TEXT];
     const qg_value *v = qg_tqc_value(t);
     const qg_rule *rule =
         t->rule < q->backend->rule.n ? &q->backend->rule.at[t->rule] : NULL;
-    (void)snprintf(slot, sizeof slot, "%s%u", t->is_output ? "out" : "in", t->slot);
     qg_json_put_object(w, NULL);
     qg_json_put_int(w, "id", t->id);
     qg_json_put_text(w, "node", t->node->name);
-    qg_json_put_text(w, "slot", slot);
+    qg_json_put_text(w, "slot", qg_slot_text(t->is_output, t->slot, slot));
     qg_json_put_text(w, "value", v ? v->name : "");
     qg_json_put_text(w, "state", qg_tqc_state_name(t->state));
     if (t->state == QG_TQC_DEACTIVATED || t->state == QG_TQC_DEQUANTIZED)

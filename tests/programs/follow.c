@@ -115,14 +115,16 @@ static qg_status plain(follower *f, const qg_tensor *mine, qg_tensor *out)
     return QG_OK;
 }
 
-static const char *name_of(follower *f, const qg_endpoint *at, const char *suffix)
+static const char *name_of(follower *f, const qg_hook_point *at, const char *suffix)
 {
-    return qg_arena_printf(f->arena, "%s.%s%u%s", at->node->name,
-                           at->is_output ? "out" : "in", at->slot, suffix);
+    char slot[QG_SLOT_TEXT];
+    return qg_arena_printf(
+        f->arena, "%s.%s%s", at->endpoint.node->name,
+        qg_slot_text(at->endpoint.is_output, at->endpoint.slot, slot), suffix);
 }
 
 /* why->raw stays NULL when the runtime's value before rounding is not known. */
-static qg_status find_cause(follower *f, const qg_endpoint *at, tally *t,
+static qg_status find_cause(follower *f, const qg_hook_point *at, tally *t,
                             const qg_tensor *other, cause *why)
 {
     qg_qparam p = qg_tqc_param(at->tqc);
@@ -143,14 +145,15 @@ static qg_status find_cause(follower *f, const qg_endpoint *at, tally *t,
                             &why->rounded);
 }
 
-static qg_status compare(follower *f, const qg_endpoint *at, const qg_tensor *mine,
+static qg_status compare(follower *f, const qg_hook_point *at, const qg_tensor *mine,
                          const qg_tensor *other)
 {
     qg_tensor copy;
+    char text[QG_ENDPOINT_TEXT];
     if (!qg_same_dims(mine, other) || mine->dtype != other->dtype)
-        return qg_fail(f->ctx, QG_EDATA, "follow: %s.%s%u: another shape or type",
-                       at->node->name, at->is_output ? "out" : "in", at->slot);
-    bool baked = at->tqc && !at->is_output && qg_tqc_is_constant(at->tqc);
+        return qg_fail(f->ctx, QG_EDATA, "follow: %s: another shape or type",
+                       qg_endpoint_text(at->endpoint, text));
+    bool baked = at->tqc && !at->endpoint.is_output && qg_tqc_is_constant(at->tqc);
     if (!at->tqc || !(at->rounded || baked) || !qg_tqc_param(at->tqc).n ||
         mine->dtype != QG_F32)
         return QG_OK;
@@ -164,7 +167,7 @@ static qg_status compare(follower *f, const qg_endpoint *at, const qg_tensor *mi
 }
 
 /* Our value before it is rounded, for find_cause. */
-static qg_status keep(follower *f, const qg_endpoint *at, const qg_tensor *mine)
+static qg_status keep(follower *f, const qg_hook_point *at, const qg_tensor *mine)
 {
     qg_tensor *copy = QG_NEW(f->arena, qg_tensor);
     if (!copy)
@@ -174,7 +177,7 @@ static qg_status keep(follower *f, const qg_endpoint *at, const qg_tensor *mine)
     return QG_OK;
 }
 
-static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value)
 {
     follower *f = ud;
@@ -183,7 +186,8 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at
     (void)sample;
     if (at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded &&
         !qg_tqc_is_constant(at->tqc)) /* seen again when it is rounded */
-        return at->is_output && value->dtype == QG_F32 ? keep(f, at, value) : QG_OK;
+        return at->endpoint.is_output && value->dtype == QG_F32 ? keep(f, at, value)
+                                                                : QG_OK;
     const char *name = name_of(f, at, "");
     if (!name)
         return qg_nomem(f->ctx);
@@ -191,7 +195,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at
     if (!other)
         return QG_OK;
     QG_TRY(compare(f, at, value, other));
-    if (at->is_output)
+    if (at->endpoint.is_output)
         qg_tensor_copy(other, value);
     return QG_OK;
 }

@@ -228,12 +228,10 @@ static void run_passes(runner *r, char *names)
 
 static qg_tqc *endpoint(runner *r, const char *name)
 {
-    char at[QG_ENDPOINT_TEXT];
-    for (size_t i = 0; r->env.quant && i < r->env.quant->tqc.n; i++)
-        if (strcmp(qg_tqc_text(r->env.quant->tqc.at[i], at), name) == 0)
-            return r->env.quant->tqc.at[i];
-    broken(r, "no endpoint '%s'", name);
-    return NULL;
+    qg_tqc *t = r->env.quant ? qg_tqc_named(r->env.quant->graph, name) : NULL;
+    if (!t)
+        broken(r, "no endpoint '%s'", name);
+    return t;
 }
 
 static void set_scale(runner *r, char *words)

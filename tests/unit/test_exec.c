@@ -110,15 +110,15 @@ typedef struct seen {
     float relu_min;
 } seen;
 
-static qg_status look(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+static qg_status look(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                       qg_tensor *value)
 {
     seen *s = ud;
     (void)ctx, (void)sample;
     s->calls++;
-    s->outputs += at->is_output;
-    for (int64_t i = 0; at->is_output && i < qg_tensor_count(value); i++)
-        if (strcmp(at->node->name, "relu1") == 0)
+    s->outputs += at->endpoint.is_output;
+    for (int64_t i = 0; at->endpoint.is_output && i < qg_tensor_count(value); i++)
+        if (strcmp(at->endpoint.node->name, "relu1") == 0)
             s->relu_min = fminf(s->relu_min, value->f32[i]);
     return QG_OK;
 }

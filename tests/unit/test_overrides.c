@@ -116,22 +116,23 @@ typedef struct watcher {
 } watcher;
 
 /* The first elements as the producer gives them out and as the consumer reads them. */
-static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_endpoint *at,
+static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value)
 {
     watcher *w = ud;
     qg_tensor plain = *value;
     (void)sample;
-    if (at->slot != 0 || !at->rounded)
+    if (at->endpoint.slot != 0 || !at->rounded)
         return QG_OK;
     qg_tensor_set_plain(&plain);
     QG_TRY(qg_tensor_alloc(ctx, ctx->arena, &plain));
     qg_tensor_copy(value, &plain);
-    if (at->node == w->producer && at->is_output)
+    if (at->endpoint.node == w->producer && at->endpoint.is_output)
         memcpy(w->made, plain.f32, sizeof w->made);
-    if (at->node == w->consumer && !at->is_output)
+    if (at->endpoint.node == w->consumer && !at->endpoint.is_output)
         memcpy(w->read, plain.f32, sizeof w->read);
-    w->rounded += at->node == (at->is_output ? w->producer : w->consumer);
+    w->rounded +=
+        at->endpoint.node == (at->endpoint.is_output ? w->producer : w->consumer);
     return QG_OK;
 }
 

@@ -56,10 +56,7 @@ static bool is_constant_baked(const qg_tqc *t)
 
 /* Limits of clamps, values of pads: compared with data, so they have no grid of their
  * own. */
-static bool is_bound(const qg_tqc *t)
-{
-    return !t->is_output && qg_op_in_role(t->node->op, t->slot) == 'p';
-}
+static bool is_bound(const qg_tqc *t) { return qg_tqc_role(t) == 'p'; }
 
 /* A loss that changes no result. */
 static qg_status lose_word(builder *b, enum qg_aspect aspect, const qg_tqc *t,
@@ -444,10 +441,8 @@ static qg_status say_all(builder *b)
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
         qg_node *copy = b->g->node.at[i];
-        for (uint32_t k = 0; n->tin && k < n->n_in; k++)
-            QG_TRY(say_slot(b, copy, n->tin[k]));
-        for (uint32_t k = 0; n->tout && k < n->n_out; k++)
-            QG_TRY(say_slot(b, copy, n->tout[k]));
+        for (uint32_t k = 0; k < qg_node_endpoints(n); k++)
+            QG_TRY(say_slot(b, copy, qg_node_tqc(n, k)));
     }
     return QG_OK;
 }

@@ -22,11 +22,11 @@ const qg_ppq_property qg_ppq_properties[QG_PPQ_PROPERTIES] = {
 static const int64_t e4m3_largest = 448;
 
 /* The axis that PPQ means, unless the number of scales says that it cannot be. */
-static int16_t guess_axis(qg_ppq_endpoint at, size_t count)
+static int16_t guess_axis(qg_endpoint at, size_t count)
 {
     const qg_node *n = at.node;
-    const qg_tensor *t = &(at.is_output ? n->out : n->in)[at.slot]->type;
-    bool weight = !at.is_output && qg_op_in_role(n->op, at.slot) == 'w';
+    const qg_tensor *t = &qg_endpoint_value(at)->type;
+    bool weight = qg_endpoint_role(at) == 'w';
     int axis = weight && n->op->weight_axis ? n->op->weight_axis(n) : -1;
     if (axis < 0)
         axis = t->rank == 1 ? 0 : 1;
@@ -38,7 +38,7 @@ static int16_t guess_axis(qg_ppq_endpoint at, size_t count)
     return (int16_t)axis;
 }
 
-void qg_ppq_guess(qg_ppq_endpoint at, size_t count, qg_scheme *s)
+void qg_ppq_guess(qg_endpoint at, size_t count, qg_scheme *s)
 {
     s->rounding = QG_ROUND_HALF_EVEN;
     s->axis = s->policy & QG_PER_CHANNEL ? guess_axis(at, count) : -1;
@@ -84,8 +84,7 @@ static qg_status lose_guess(qg_export *e, const qg_tqc *t)
     qg_scheme guess = t->scheme;
     if (state_in_ppq(t->state) == QG_TQC_FP32)
         return QG_OK;
-    qg_ppq_guess((qg_ppq_endpoint){ t->node, t->is_output, t->slot }, qg_tqc_param(t).n,
-                 &guess);
+    qg_ppq_guess(qg_tqc_endpoint(t), qg_tqc_param(t).n, &guess);
     if (guess.axis != t->scheme.axis) {
         QG_TRY(qg_export_lose(e, QG_SAYS_PER_CHANNEL, t, "the axis %d, read as %d",
                               t->scheme.axis, guess.axis));
@@ -104,10 +103,9 @@ static bool is_hidden(const qg_tqc *t)
     const qg_node *n = t->node;
     const qg_value *v = qg_tqc_value(t);
     uint32_t count = t->is_output ? n->n_out : n->n_in;
-    qg_value *const *slot = t->is_output ? n->out : n->in;
-    qg_tqc *const *row = t->is_output ? n->tout : n->tin;
-    for (uint32_t i = t->slot + 1; i < count; i++)
-        if (slot[i] == v && row[i])
+    qg_endpoint at = qg_tqc_endpoint(t);
+    for (at.slot++; at.slot < count; at.slot++)
+        if (qg_endpoint_value(at) == v && qg_endpoint_tqc(at))
             return true;
     return false;
 }
@@ -119,7 +117,7 @@ static qg_status lose_slots(qg_export *e, const qg_tqc *t)
         return qg_export_lose(e, QG_SAYS_ENDPOINT, t,
                               "another slot of the node has the same value");
     for (uint32_t i = 0; !t->is_output && i < n->n_in; i++)
-        if (n->in[i] == n->in[t->slot] && !n->tin[i])
+        if (n->in[i] == n->in[t->slot] && !qg_input_tqc(n, i))
             return qg_export_lose(e, QG_SAYS_ENDPOINT, t,
                                   "in%u has the same value and reads back as this one",
                                   i);
@@ -162,13 +160,6 @@ static void put_config(qg_json_writer *w, const qg_tqc *t)
     qg_json_put_end(w);
 }
 
-static void put_slots(qg_json_writer *w, qg_tqc *const *row, uint32_t n)
-{
-    for (uint32_t i = 0; row && i < n; i++)
-        if (row[i] && !is_hidden(row[i]))
-            put_config(w, row[i]);
-}
-
 /* Nodes that are quantized, as PPQ has them; others have no records. */
 static void put_configs(qg_json_writer *w, const qg_graph *g)
 {
@@ -178,8 +169,11 @@ static void put_configs(qg_json_writer *w, const qg_graph *g)
         if (n->platform != QG_PLATFORM_QUANTIZED)
             continue;
         qg_json_put_object(w, n->name);
-        put_slots(w, n->tin, n->n_in);
-        put_slots(w, n->tout, n->n_out);
+        for (uint32_t k = 0; k < qg_node_endpoints(n); k++) {
+            const qg_tqc *t = qg_node_tqc(n, k);
+            if (t && !is_hidden(t))
+                put_config(w, t);
+        }
         qg_json_put_end(w);
     }
     qg_json_put_end(w);

@@ -31,12 +31,7 @@ extern const qg_ppq_property qg_ppq_properties[QG_PPQ_PROPERTIES];
  * known: half-even; the axis of output channels of weights, else 1 (0 for vectors),
  * else the first axis with `count` indices; four exponent bits when the range is that
  * of E4M3, else five.  count 0: not known. */
-typedef struct qg_ppq_endpoint {
-    const qg_node *node;
-    bool is_output;
-    uint32_t slot;
-} qg_ppq_endpoint;
-void qg_ppq_guess(qg_ppq_endpoint at, size_t count, qg_scheme *s);
+void qg_ppq_guess(qg_endpoint at, size_t count, qg_scheme *s);
 
 /* "TRT_INT8" for backend "trt-int8" or "ppq-trt-int8", "ONNXRUNTIME" for
  * "onnxruntime-int8"; in the arena, NULL when out of memory. */

@@ -122,11 +122,11 @@ static qg_status add_slot(reader *r, const qg_json *o, qg_node *n, bool is_outpu
     qg_scheme s = { .axis = -1 };
     qg_tqc *t;
     uint32_t hash;
-    char what[QG_ENDPOINT_TEXT];
+    char text[QG_ENDPOINT_TEXT], what[QG_ENDPOINT_TEXT + 8];
+    qg_endpoint at = { n, slot, is_output };
     QG_TRY(read_scheme(r, o, &s));
-    qg_ppq_guess((qg_ppq_endpoint){ n, is_output, slot }, 0, &s);
-    (void)snprintf(what, sizeof what, "import: %.100s.%s%u", n->name,
-                   is_output ? "out" : "in", slot);
+    qg_ppq_guess(at, 0, &s);
+    (void)snprintf(what, sizeof what, "import: %s", qg_endpoint_text(at, text));
     QG_TRY(qg_scheme_check(r->ctx, what, &s));
     QG_TRY(qg_quant_add(r->q, n, is_output, slot, &s, &t));
     QG_TRY(read_state(r, o, &t->state));
@@ -248,8 +248,7 @@ static qg_status finish_root(reader *r, qg_tqc *t, uint32_t hash)
         return qg_json_fail(r->ctx, QG_EPARSE, value, "is no object, expected one");
     if (value)
         QG_TRY(read_param(r, value, t));
-    qg_ppq_guess((qg_ppq_endpoint){ t->node, t->is_output, t->slot }, t->nparam,
-                 &t->scheme);
+    qg_ppq_guess(qg_tqc_endpoint(t), t->nparam, &t->scheme);
     return QG_OK;
 }
 

@@ -91,23 +91,13 @@ static qg_onnx_grid for_trt(const qg_tqc *t, bool constant, qg_onnx_grid g)
     return g;
 }
 
-/* The record of the first input in that role; NULL: it has none. */
-static const qg_tqc *in_role(const qg_node *n, char role)
-{
-    for (uint32_t k = 0; n->tin && k < n->n_in; k++)
-        if (qg_op_in_role(n->op, k) == role)
-            return n->tin[k];
-    return NULL;
-}
-
 /* An int32 bias whose scale is not input x weight, both quantized: QGemm and
  * QLinearConv add the codes to their accumulator without a look at the scale. */
 static bool is_foreign_bias(const qg_tqc *t)
 {
-    if (t->is_output || qg_op_in_role(t->node->op, t->slot) != 'b' ||
-        t->derive == QG_DERIVE_BIAS)
+    if (qg_tqc_role(t) != 'b' || t->derive == QG_DERIVE_BIAS)
         return false;
-    const qg_tqc *data = in_role(t->node, 'd'), *weight = in_role(t->node, 'w');
+    const qg_tqc *data = qg_role_tqc(t->node, 'd'), *weight = qg_role_tqc(t->node, 'w');
     if (!data || !weight)
         return false;
     qg_qparam p = qg_tqc_param(t), x = qg_tqc_param(data), w = qg_tqc_param(weight);

@@ -403,17 +403,17 @@ static qg_status put_output(builder *b, const qg_tqc *t, qg_value *source)
 /* Outputs of a node before the inputs of its readers: nodes are in order. */
 static qg_status put_node(builder *b, const qg_node *n)
 {
-    for (uint32_t i = 0; n->tin && i < n->n_in; i++) {
-        const qg_tqc *t = n->tin[i];
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        const qg_tqc *t = qg_input_tqc(n, i);
         if (!is_written(t, n->in[i]))
             continue;
         const qg_tqc *before = b->producer[n->in[i]->id];
         if (!before || !qg_onnx_same_grid(before, t))
             QG_TRY(put_input(b, t, n->in[i]));
     }
-    for (uint32_t i = 0; n->tout && i < n->n_out; i++)
-        if (is_written(n->tout[i], n->out[i]))
-            QG_TRY(put_output(b, n->tout[i], n->out[i]));
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (is_written(qg_output_tqc(n, i), n->out[i]))
+            QG_TRY(put_output(b, qg_output_tqc(n, i), n->out[i]));
     return QG_OK;
 }
 

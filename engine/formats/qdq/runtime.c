@@ -163,6 +163,6 @@ bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc 
     float whole = floorf(1 / p.scale[0]);
     bool differs =
         whole > 256 || fabs((double)whole * (double)p.scale[0] - 1) > 0x1p-23;
-    const qg_tqc *in = n->tin ? n->tin[0] : NULL; /* float inside of a fusion? */
+    const qg_tqc *in = qg_input_tqc(n, 0); /* float inside of a fusion? */
     return differs && t->scheme.bits <= 8 && !(in && qg_tqc_root(in) == qg_tqc_root(t));
 }

@@ -1,0 +1,43 @@
+/* endpoint.h -- which TQC is at an endpoint, which endpoint a TQC is at, and the ways
+ * from one TQC to the next: over a node, over a group.
+ *
+ * A node has no TQCs before attach, and none at slots that are absent: every question
+ * is answered with NULL there. */
+#ifndef QG_ENGINE_QUANT_ENDPOINT_H
+#define QG_ENGINE_QUANT_ENDPOINT_H
+
+#include "engine/ir/endpoint.h"
+
+/* Where t is. */
+qg_endpoint qg_tqc_endpoint(const qg_tqc *t);
+/* The value there (NULL: absent slot). */
+qg_value *qg_tqc_value(const qg_tqc *t);
+/* Whether the value is a constant: such endpoints are baked, not calibrated. */
+bool qg_tqc_is_constant(const qg_tqc *t);
+/* The letter of its slot, as qg_endpoint_role gives it. */
+char qg_tqc_role(const qg_tqc *t);
+/* "Conv_3.in1", as qg_endpoint_text gives it. */
+const char *qg_tqc_text(const qg_tqc *t, char text[QG_ENDPOINT_TEXT]);
+/* The TQC that such a text names; NULL: none of g. */
+qg_tqc *qg_tqc_named(const qg_graph *g, const char *text);
+
+/* What is there; NULL: nothing, or no such slot. */
+qg_tqc *qg_endpoint_tqc(qg_endpoint at);
+qg_tqc *qg_input_tqc(const qg_node *n, uint32_t slot);
+qg_tqc *qg_output_tqc(const qg_node *n, uint32_t slot);
+/* Of the operator's first input slot with this letter. */
+qg_tqc *qg_role_tqc(const qg_node *n, char role);
+/* Of the output that makes v; NULL also for inputs of the network and constants. */
+qg_tqc *qg_producer_tqc(const qg_value *v);
+/* Of endpoint k of the node, k < qg_node_endpoints(n). */
+qg_tqc *qg_node_tqc(const qg_node *n, uint32_t k);
+
+/* The member of the group behind t; NULL behind the last one.  Every member, `first`
+ * before all others:
+ *
+ *     for (const qg_tqc *t = first; t; t = qg_group_next(t, first))
+ *
+ * The loop must not change the group. */
+qg_tqc *qg_group_next(const qg_tqc *t, const qg_tqc *first);
+
+#endif
