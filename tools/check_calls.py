@@ -30,6 +30,8 @@ RULES = [  # where, not there, what, why
      "never compares an operator's name: ask for traits and roles"),
     ("passes/", None, r'strn?cmp\s*\([^;]*"[A-Z]\w+"',
      "a pass names no operator: ask for traits and roles"),
+    ("passes/", None, r"\bqg_op_(find|newest|is_named)\s*\(",
+     "a pass names no operator: ask for traits and roles, make nodes by qg_edit_find_op"),
 ]
 
 

@@ -5,6 +5,21 @@
 #include <assert.h>
 #include <string.h>
 
+qg_status qg_edit_find_op(const qg_graph *g, const qg_node *n, qg_edit_op which,
+                          const qg_op **out)
+{
+    static const char *const name[] = {
+        [QG_EDIT_ADD] = "Add", [QG_EDIT_CONV] = "Conv", [QG_EDIT_MATMUL] = "MatMul"
+    };
+    assert((unsigned)which < sizeof name / sizeof name[0]);
+    const qg_op *op = qg_op_find(g->ctx->registry, NULL, name[which], n->opset);
+    if (!op)
+        return qg_node_fail(g->ctx, QG_EUNSUPPORTED, "rewrite", n,
+                            "there is no %s of its opset", name[which]);
+    *out = op;
+    return QG_OK;
+}
+
 /* Keeps the order of the remaining uses. */
 static void drop_use(qg_value *v, const qg_node *n, uint32_t slot)
 {

@@ -128,6 +128,12 @@ typedef struct qg_op {
      * when it is not constant or absent; [n_in]. */
     bool (*clamp)(const qg_node *node, const qg_tensor *const *constant, float *low,
                   float *high);
+
+    /* Optional, operators that resize.  [n_nearest] attributes that make a node take
+     * the nearest element with half-pixel centres, of two equally near ones the lower,
+     * as far as this row has a choice.  Static, like the row. */
+    const qg_attr *nearest;
+    uint8_t n_nearest;
 } qg_op;
 
 /* One invocation; all pointers borrowed.
