@@ -425,14 +425,14 @@ static qg_status run_resize(const qg_call *k)
 }
 
 /* Before 11 a node chooses its mode alone. */
-static const char *const nearest_value[] = { "nearest", "half_pixel",
-                                             "round_prefer_floor" };
+static const char *const how[] = { "nearest", "half_pixel", "round_prefer_floor" };
+/* clang-format off */
 static const qg_attr nearest[] = {
-    {"mode",                            QG_ATTR_STRING, 1, .strings = &nearest_value[0]},
-    { "coordinate_transformation_mode", QG_ATTR_STRING, 1,
-     .strings = &nearest_value[1]                                                      },
-    { "nearest_mode",                   QG_ATTR_STRING, 1, .strings = &nearest_value[2]}
+    { "mode", QG_ATTR_STRING, 1, .strings = &how[0] },
+    { "coordinate_transformation_mode", QG_ATTR_STRING, 1, .strings = &how[1] },
+    { "nearest_mode", QG_ATTR_STRING, 1, .strings = &how[2] },
 };
+/* clang-format on */
 
 /* Upsample, which is gone, has no form that a backend asks for: `choices` 0. */
 #define ROW(onnx, opset, least, most, roles, last, kind, choices)                      \

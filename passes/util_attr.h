@@ -1,5 +1,5 @@
-/* util_attr.h -- attributes of a node written anew, for passes that bring nodes into the
- * form a backend takes.
+/* util_attr.h -- attributes of a node written anew, for passes that bring nodes into
+ * the form a backend takes.
  *
  * Attributes are immutable: a node gets a new list, in the graph's arena, and is
  * prepared again. */

@@ -5,17 +5,15 @@
 #include <assert.h>
 #include <string.h>
 
-qg_status qg_edit_find_op(const qg_graph *g, const qg_node *n, qg_edit_op which,
+qg_status qg_edit_find_op(const qg_graph *g, const qg_node *n, qg_made_op which,
                           const qg_op **out)
 {
-    static const char *const name[] = {
-        [QG_EDIT_ADD] = "Add", [QG_EDIT_CONV] = "Conv", [QG_EDIT_MATMUL] = "MatMul"
-    };
-    assert((unsigned)which < sizeof name / sizeof name[0]);
-    const qg_op *op = qg_op_find(g->ctx->registry, NULL, name[which], n->opset);
+    assert((unsigned)which < QG_NMADE && g->ctx->registry);
+    const char *name = g->ctx->registry->made[which];
+    const qg_op *op = name ? qg_op_find(g->ctx->registry, NULL, name, n->opset) : NULL;
     if (!op)
         return qg_node_fail(g->ctx, QG_EUNSUPPORTED, "rewrite", n,
-                            "there is no %s of its opset", name[which]);
+                            "there is no %s of its opset", name ? name : "operator");
     *out = op;
     return QG_OK;
 }

@@ -16,14 +16,10 @@
 
 #include "engine/ir/graph.h"
 
-/* Operators that passes put into graphs: whoever makes a node needs a name, and these
- * are the only ones that passes have. */
-typedef enum qg_edit_op { QG_EDIT_ADD, QG_EDIT_CONV, QG_EDIT_MATMUL } qg_edit_op;
-
-/* The operator, of the default domain, as of the opset of n; QG_EUNSUPPORTED when the
+/* The operator that a rewrite makes, as of the opset of n; QG_EUNSUPPORTED when the
  * registry has none. */
 QG_NODISCARD qg_status qg_edit_find_op(const qg_graph *g, const qg_node *n,
-                                       qg_edit_op which, const qg_op **out);
+                                       qg_made_op which, const qg_op **out);
 
 /* node->in[slot] = v (NULL: absent), use lists updated.
  * The slot exists (asserted).  Costs the uses of the old value. */
