@@ -6,5 +6,11 @@ static const qg_op *const family[] = {
 #undef FAMILY
 };
 
-const qg_registry qg_ops_registry = { family, sizeof family / sizeof family[0],
-                                      qg_ops_upgrades };
+const qg_registry qg_ops_registry = {
+    .family = family,
+    .n_family = sizeof family / sizeof family[0],
+    .upgrade = qg_ops_upgrades,
+    .made = {[QG_MADE_SUM] = "Add",
+             [QG_MADE_PRODUCT] = "MatMul",
+             [QG_MADE_CONVOLUTION] = "Conv"},
+};

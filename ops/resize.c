@@ -424,23 +424,35 @@ static qg_status run_resize(const qg_call *k)
     return QG_OK;
 }
 
-#define ROW(onnx, opset, least, most, roles, last, kind)                               \
+/* Before 11 a node chooses its mode alone. */
+static const char *const how[] = { "nearest", "half_pixel", "round_prefer_floor" };
+/* clang-format off */
+static const qg_attr nearest[] = {
+    { "mode", QG_ATTR_STRING, 1, .strings = &how[0] },
+    { "coordinate_transformation_mode", QG_ATTR_STRING, 1, .strings = &how[1] },
+    { "nearest_mode", QG_ATTR_STRING, 1, .strings = &how[2] },
+};
+/* clang-format on */
+
+/* Upsample, which is gone, has no form that a backend asks for: `choices` 0. */
+#define ROW(onnx, opset, least, most, roles, last, kind, choices)                      \
     {                                                                                  \
         .name = onnx, .since = (opset), .until = (last), .min_in = (least),            \
         .max_in = (most), .min_out = 1, .max_out = 1, .in_roles = roles,               \
         .traits = QG_OP_PURE | QG_OP_BATCH_FIRST | QG_OP_NONNEGATIVE,                  \
         .param_size = sizeof(resize_param), .prepare = prepare_##kind,                 \
-        .infer = infer_resize, .run = run_resize                                       \
+        .infer = infer_resize, .run = run_resize,                                      \
+        .nearest = (choices) ? nearest : NULL, .n_nearest = (choices)                  \
     }
 /* clang-format off */
 const qg_op qg_ops_resize[] = {
-    ROW("Upsample", 7, 1, 1, "d", 9, upsample),
-    ROW("Upsample", 9, 2, 2, "ds", 9, upsample),
-    ROW("Resize", 10, 2, 2, "ds", 0, upsample),
-    ROW("Resize", 11, 3, 4, "dsss", 0, resize),
-    ROW("Resize", 13, 1, 4, "dsss", 0, resize),
-    ROW("Resize", 18, 1, 4, "dsss", 0, resize),
-    ROW("Resize", 19, 1, 4, "dsss", 0, resize),
+    ROW("Upsample", 7, 1, 1, "d", 9, upsample, 0),
+    ROW("Upsample", 9, 2, 2, "ds", 9, upsample, 0),
+    ROW("Resize", 10, 2, 2, "ds", 0, upsample, 1),
+    ROW("Resize", 11, 3, 4, "dsss", 0, resize, 3),
+    ROW("Resize", 13, 1, 4, "dsss", 0, resize, 3),
+    ROW("Resize", 18, 1, 4, "dsss", 0, resize, 3),
+    ROW("Resize", 19, 1, 4, "dsss", 0, resize, 3),
     { 0 },
 };
 /* clang-format on */

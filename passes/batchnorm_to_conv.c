@@ -6,7 +6,6 @@
 
 #include "engine/ir/edit.h"
 #include "passes/passes.h"
-#include "passes/util_attr.h"
 
 /* Factors as float32, in tensors of the convolution's shapes: [C, 1, 1, ...] and
  * [C]. */
@@ -43,7 +42,7 @@ static qg_status replace(qg_graph *g, qg_node *n, size_t channels)
     const char *name = n->name;
     const qg_op *conv;
     qg_node *node;
-    QG_TRY(qg_op_like(g, n, "Conv", &conv));
+    QG_TRY(qg_edit_find_op(g, n, QG_MADE_CONVOLUTION, &conv));
     QG_TRY(make_constants(g, n, channels, parameter));
     QG_TRY(qg_graph_add_prefixed(g, name, &made));
     int64_t *group = QG_NEW(g->arena, int64_t);

@@ -90,12 +90,4 @@ QG_NODISCARD qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o,
                                            unsigned quirks, qg_arena *scratch,
                                            qg_confidence *out);
 
-/* The same of an endpoint as it was calibrated; sharing may have changed its scale
- * since. */
-typedef struct qg_settled {
-    const qg_tqc *tqc;
-    double low, high; /* the scale -+ 2 standard errors, at least 0 */
-    uint64_t after;   /* samples, and never again more than 1 % from it */
-} qg_settled;
-
 #endif

@@ -18,7 +18,7 @@
  *            ... in this order, from any thread but one at a time.  No merge.  The
  *            state may point into o->keep.
  *
- * The driver (passes/calibrate_activations.c) makes as many passes as the observer that
+ * The driver (calib/calibrate.h) makes as many passes as the observer that
  * needs most, and watches in a later pass only those that asked for it.
  *
  * Families     two of them read the data in ways that differ on purpose

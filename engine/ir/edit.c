@@ -5,6 +5,19 @@
 #include <assert.h>
 #include <string.h>
 
+qg_status qg_edit_find_op(const qg_graph *g, const qg_node *n, qg_made_op which,
+                          const qg_op **out)
+{
+    assert((unsigned)which < QG_NMADE && g->ctx->registry);
+    const char *name = g->ctx->registry->made[which];
+    const qg_op *op = name ? qg_op_find(g->ctx->registry, NULL, name, n->opset) : NULL;
+    if (!op)
+        return qg_node_fail(g->ctx, QG_EUNSUPPORTED, "rewrite", n,
+                            "there is no %s of its opset", name ? name : "operator");
+    *out = op;
+    return QG_OK;
+}
+
 /* Keeps the order of the remaining uses. */
 static void drop_use(qg_value *v, const qg_node *n, uint32_t slot)
 {

@@ -16,6 +16,11 @@
 
 #include "engine/ir/graph.h"
 
+/* The operator that a rewrite makes, as of the opset of n; QG_EUNSUPPORTED when the
+ * registry has none. */
+QG_NODISCARD qg_status qg_edit_find_op(const qg_graph *g, const qg_node *n,
+                                       qg_made_op which, const qg_op **out);
+
 /* node->in[slot] = v (NULL: absent), use lists updated.
  * The slot exists (asserted).  Costs the uses of the old value. */
 QG_NODISCARD qg_status qg_edit_set_input(qg_graph *g, qg_node *n, uint32_t slot,

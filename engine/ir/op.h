@@ -128,6 +128,12 @@ typedef struct qg_op {
      * when it is not constant or absent; [n_in]. */
     bool (*clamp)(const qg_node *node, const qg_tensor *const *constant, float *low,
                   float *high);
+
+    /* Optional, operators that resize.  [n_nearest] attributes that make a node take
+     * the nearest element with half-pixel centres, of two equally near ones the lower,
+     * as far as this row has a choice.  Static, like the row. */
+    const qg_attr *nearest;
+    uint8_t n_nearest;
 } qg_op;
 
 /* One invocation; all pointers borrowed.
@@ -160,13 +166,23 @@ typedef struct qg_upgrade {
     qg_status (*run)(qg_graph *g, qg_node *n, int64_t opset);
 } qg_upgrade;
 
+/* Operators that rewrites put into graphs.  Whoever makes a node needs a name: the
+ * registry has it, so that passes name none. */
+typedef enum qg_made_op {
+    QG_MADE_SUM,         /* a + b, broadcast */
+    QG_MADE_PRODUCT,     /* of matrices */
+    QG_MADE_CONVOLUTION, /* inputs "dwb", attribute `group` */
+    QG_NMADE
+} qg_made_op;
+
 /* What the executor may ask a registry for.
  * Which operators exist; ops/families.c has the one of the library, tests make their
  * own. */
 typedef struct qg_registry {
     const qg_op *const *family; /* each ends with a row whose name is NULL */
     size_t n_family;
-    const qg_upgrade *upgrade; /* ends with a row whose name is NULL; NULL: none */
+    const qg_upgrade *upgrade;  /* ends with a row whose name is NULL; NULL: none */
+    const char *made[QG_NMADE]; /* names in the default domain; NULL: has none */
 } qg_registry;
 
 /* The entry with the highest since <= opset (and opset <= until); NULL when there is

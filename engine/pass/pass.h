@@ -27,7 +27,7 @@
 #define QG_ENGINE_PASS_PASS_H
 
 #include "engine/quant/backend.h"
-#include "engine/calib/derive.h"
+#include "engine/calib/calibrate.h"
 
 /* clang-format off */
 #define QG_ANALYSIS_MAP(X)                                                     \
@@ -66,15 +66,6 @@ typedef struct qg_pass_result {
     double seconds;   /* with its analyses and verification */
     uint32_t changed; /* edits and state changes, as the pass counts them */
 } qg_pass_result;
-
-/* An observer at work in the calibration: the row with most passes is why the samples
- * ran that often. */
-typedef struct qg_observer_use {
-    const char *observer;
-    uint32_t endpoints; /* that it watched */
-    unsigned passes;    /* over the samples */
-    bool ordered;       /* asked for the samples one after another */
-} qg_observer_use;
 
 typedef struct qg_pass_env qg_pass_env;
 
@@ -130,10 +121,9 @@ struct qg_pass_env {
     uint32_t valid;   /* qg_analysis */
     uint32_t changed; /* by the pass at work */
     const qg_pass *at_work;
-    QG_VEC(qg_coverage) coverage;      /* by first use */
-    QG_VEC(qg_observer_use) observers; /* by first use; of the last calibration */
-    QG_VEC(qg_settled) settled;        /* endpoints with statistics; the same */
-    QG_VEC(qg_pass_result) result;     /* one per pass that ran */
+    QG_VEC(qg_coverage) coverage;  /* by first use */
+    qg_calibrated calibrated;      /* what the last calibration found */
+    QG_VEC(qg_pass_result) result; /* one per pass that ran */
 };
 
 /* Runs the named passes in order.  `all` (ends with NULL) is where names are looked up:

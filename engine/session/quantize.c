@@ -276,8 +276,8 @@ static qg_status keep_coverage(job *j, const qg_pass_env *env)
     }
     j->m->info.coverage = row;
     j->m->info.n_coverage = env->coverage.n;
-    j->m->info.settled = env->settled.at;
-    j->m->info.n_settled = env->settled.n;
+    j->m->info.settled = env->calibrated.settled.at;
+    j->m->info.n_settled = env->calibrated.settled.n;
     return QG_OK;
 }
 
@@ -301,13 +301,13 @@ static qg_status report_observers(qg_report *r, const qg_pass_env *env)
 {
     qg_table *t;
     size_t passes = 0;
-    for (size_t i = 0; i < env->observers.n; i++)
-        if (env->observers.at[i].passes > passes)
-            passes = env->observers.at[i].passes;
+    for (size_t i = 0; i < env->calibrated.observers.n; i++)
+        if (env->calibrated.observers.at[i].passes > passes)
+            passes = env->calibrated.observers.at[i].passes;
     QG_TRY(qg_report_add(r, "passes_over_samples", qg_cell_count(passes)));
     QG_TRY(qg_report_table(r, "observers", "observer endpoints passes ordered", &t));
-    for (size_t i = 0; i < env->observers.n; i++) {
-        const qg_observer_use *u = &env->observers.at[i];
+    for (size_t i = 0; i < env->calibrated.observers.n; i++) {
+        const qg_observer_use *u = &env->calibrated.observers.at[i];
         QG_TRY(qg_table_add(r, t, qg_cell_text(u->observer)));
         QG_TRY(qg_table_add(r, t, qg_cell_count(u->endpoints)));
         QG_TRY(qg_table_add(r, t, qg_cell_count(u->passes)));
@@ -360,8 +360,8 @@ static qg_status report_confidence(qg_report *r, const qg_snapshot_info *info,
     char who[64] = "every scale";
     uint64_t after = 0;
     size_t watched = 0;
-    for (size_t i = 0; i < env->observers.n; i++)
-        watched += env->observers.at[i].endpoints;
+    for (size_t i = 0; i < env->calibrated.observers.n; i++)
+        watched += env->calibrated.observers.at[i].endpoints;
     for (size_t i = 0; i < info->n_settled; i++)
         if (info->settled[i].after > after)
             after = info->settled[i].after;

@@ -6,7 +6,7 @@
 #include "engine/session/session.h"
 #include "engine/core/suggest.h"
 #include "engine/snapshot/stats_file.h"
-#include "engine/calib/derive.h"
+#include "engine/calib/calibrate.h"
 
 /* --- confidence --- */
 

@@ -7,7 +7,6 @@
 #include "engine/ir/edit.h"
 #include "engine/quant/quirk.h"
 #include "passes/passes.h"
-#include "passes/util_attr.h"
 #include "passes/vendor/util_gemm.h"
 
 /* PPQ's counter is the first number that is free. */
@@ -32,7 +31,7 @@ static qg_status add_sum(qg_pass_env *env, const qg_node *n, qg_value *product,
     qg_graph *g = env->graph;
     const qg_op *op;
     qg_node *made;
-    QG_TRY(qg_op_like(g, n, "Add", &op));
+    QG_TRY(qg_edit_find_op(g, n, QG_MADE_SUM, &op));
     qg_value *in[] = { product, bias };
     qg_node_spec spec = { .op = op,
                           .opset = n->opset,
@@ -98,7 +97,7 @@ static qg_status rewrite(qg_pass_env *env, qg_node *n)
                                      ? "its input is transposed, expected it plain"
                                      : "its weight or bias is computed, expected "
                                        "constants");
-    QG_TRY(qg_op_like(g, n, "MatMul", &matmul));
+    QG_TRY(qg_edit_find_op(g, n, QG_MADE_PRODUCT, &matmul));
     QG_TRY(qg_gemm_rewrite(g, n, 1, gemm.alpha, gemm.transposed_b));
     QG_TRY(qg_gemm_rewrite(g, n, 2, gemm.beta, false));
     QG_TRY(qg_pass_matched(env, "product-and-sum"));

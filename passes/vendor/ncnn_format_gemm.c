@@ -10,10 +10,12 @@
 /* Only nodes that will be quantized: float ones run as they are. */
 static qg_status format(qg_pass_env *env, qg_node *n)
 {
-    static const qg_new_attr plain[] = {
-        {.name = "alpha",   .type = QG_ATTR_FLOAT, .f = 1},
-        { .name = "beta",   .type = QG_ATTR_FLOAT, .f = 1},
-        { .name = "transB", .type = QG_ATTR_INT,   .i = 1}
+    static const float one = 1;
+    static const int64_t yes = 1;
+    static const qg_attr plain[] = {
+        {"alpha",   QG_ATTR_FLOAT, 1, .floats = &one},
+        { "beta",   QG_ATTR_FLOAT, 1, .floats = &one},
+        { "transB", QG_ATTR_INT,   1, .ints = &yes  }
     };
     qg_gemm gemm;
     QG_TRY(qg_gemm_read(env->ctx, n, &gemm));

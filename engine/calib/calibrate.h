@@ -1,0 +1,83 @@
+/* calibrate.h -- the driver of observers: samples in, scales of endpoints out.
+ *
+ *     qg_calibrate c = { .graph = g, .quant = q, .endpoint = t, .n_endpoint = n,
+ *                        .feed = &feed, .samples = feed.n, .arena = g->arena };
+ *     qg_calibrated found = { 0 };
+ *     QG_TRY(qg_calibrate_run(ctx, &c, &found));
+ *
+ * Every endpoint is watched by its observer (observer.h) while the samples run, one
+ * sample per worker.  The samples run as often as the observer that needs most passes;
+ * in a later pass only those endpoints are watched that asked for it, and the others
+ * have their scales already.
+ *
+ *   unordered  each worker has states of its own, which are merged exactly: the result
+ *              does not depend on how many workers there are
+ *   ordered    one state; a worker waits at such an endpoint until the samples before
+ *              its own have passed it.  The worker with the lowest sample never waits.
+ *
+ *   statistics what an observer reads (derive.h) is collected once per value in the
+ *              first pass, under locks; or it was collected before (c.stats), and then
+ *              nothing runs
+ *
+ * The network runs in float, so statistics are the same for every backend; PPQ runs it
+ * with weights rounded already, and in later passes with what has a scale by then
+ * (quirk ppq-calibrate-on-quantized-weights).
+ *
+ * Memory   one state per unordered endpoint and worker, one per ordered endpoint, one
+ *          record per value whose statistics are collected; freed before the return
+ * Cost     one run of the network per sample and pass */
+#ifndef QG_ENGINE_CALIB_CALIBRATE_H
+#define QG_ENGINE_CALIB_CALIBRATE_H
+
+#include "engine/calib/derive.h"
+
+/* What is calibrated, and from what; borrowed. */
+typedef struct qg_calibrate {
+    const qg_graph *graph;
+    qg_quant *quant; /* of the graph: its endpoints change, its quirks count */
+    /* [n_endpoint] each once, in state INITIAL, with the observer that will watch it;
+     * none of a constant. */
+    qg_tqc *const *endpoint;
+    size_t n_endpoint;
+    const struct qg_feed *feed;   /* exec/ahead.h; NULL: no samples */
+    const struct qg_stats *stats; /* instead of the feed; NULL: the samples run */
+    size_t samples;               /* the first ones of the feed; 0 without a feed */
+    unsigned jobs;                /* workers; 0: one per core */
+    bool reference;               /* reference kernels only */
+    void (*progress)(void *ud, size_t done, size_t n); /* as in qg_drive */
+    void *ud;                                          /* of progress */
+    qg_arena *arena;                                   /* holds the results */
+} qg_calibrate;
+
+/* An observer at work: the row with most passes is why the samples ran that often. */
+typedef struct qg_observer_use {
+    const char *observer;
+    uint32_t endpoints; /* that it watched */
+    unsigned passes;    /* over the samples */
+    bool ordered;       /* asked for the samples one after another */
+} qg_observer_use;
+
+/* The confidence of an endpoint as it was calibrated; sharing may have changed its
+ * scale since. */
+typedef struct qg_settled {
+    const qg_tqc *tqc;
+    double low, high; /* the scale -+ 2 standard errors, at least 0 */
+    uint64_t after;   /* samples, and never again more than 1 % from it */
+} qg_settled;
+
+typedef struct qg_calibrated {
+    QG_VEC(qg_observer_use) observers; /* by first use */
+    QG_VEC(qg_settled) settled;        /* endpoints that qg_stats_tell of */
+    uint32_t changed;                  /* endpoints that got their scale */
+} qg_calibrated;
+
+/* Every endpoint gets its scale and the state ACTIVATED, journalled; what *out held is
+ * dropped.  After a failure some endpoints may have theirs.
+ * QG_EDATA without samples, when an endpoint is empty in all of them, and when the
+ * statistics are of another graph or lack a value; QG_ENUMERIC names the sample with a
+ * NaN or an infinity; QG_ECONFIG when an observer does not serve a scheme, or needs
+ * samples where statistics are given; the lowest failing sample is reported. */
+QG_NODISCARD qg_status qg_calibrate_run(qg_ctx *ctx, const qg_calibrate *c,
+                                        qg_calibrated *out);
+
+#endif

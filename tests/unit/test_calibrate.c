@@ -1,0 +1,173 @@
+/* The driver of observers, without a pass: the turnstile, merging, several passes over
+ * the data, what it reports and what it refuses. */
+#include "tests/support/test.h"
+
+#include <math.h>
+
+#include "engine/calib/calibrate.h"
+#include "engine/exec/ahead.h"
+#include "engine/ir/infer.h"
+#include "engine/ir/text.h"
+#include "ops/families.h"
+
+enum { SAMPLES = 40, SIZE = 64, ENDPOINTS = 3 };
+
+static const char *const observers[ENDPOINTS] = { "ort-moving-average", "ppq-kl",
+                                                  "minmax" };
+
+typedef struct fixture {
+    qg_ctx *ctx;
+    qg_graph *graph;
+    qg_tqc *endpoint[ENDPOINTS]; /* r.in0, r.out0, s.out0 */
+    qg_feed feed;
+    qg_calibrate c;
+    qg_calibrated found;
+    size_t bad; /* this sample and all behind it have a NaN */
+    size_t reported;
+} fixture;
+
+/* The largest element of a sample; neither rising nor falling with its index. */
+static float largest(size_t sample) { return 1 + (float)(sample * 7 % SAMPLES); }
+
+static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
+                       const qg_tensor **in)
+{
+    const fixture *f = ud;
+    qg_tensor *t = QG_NEW(a, qg_tensor);
+    *t = f->graph->input.at[0]->type;
+    QG_TRY(qg_tensor_alloc(ctx, a, t));
+    for (int k = 0; k < SIZE; k++)
+        t->f32[k] = largest(sample) * (float)(2 * k - SIZE + 2) / SIZE;
+    if (sample >= f->bad)
+        t->f32[0] = NAN;
+    in[0] = t;
+    return QG_OK;
+}
+
+static void progress(void *ud, size_t done, size_t n)
+{
+    assert_true(done <= n && n == SAMPLES);
+    ((fixture *)ud)->reported++;
+}
+
+static int open_fixture(void **state)
+{
+    static fixture room;
+    static const qg_scheme scheme = { .policy =
+                                          QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
+                                      .bits = 8,
+                                      .qmin = -128,
+                                      .qmax = 127,
+                                      .axis = -1 };
+    fixture *f = &room;
+    const char *text = "graph { x = input f32[64]\n"
+                       "r = Relu(x)\ns = Sigmoid(r)\noutput s }";
+    qg_text_source source = { .name = "g", .text = text, .size = strlen(text) };
+    *f = (fixture){ .ctx = qg_ctx_new(qg_alloc_libc), .bad = SIZE_MAX };
+    f->ctx->registry = &qg_ops_registry;
+    assert_ok(f->ctx, qg_text_parse(f->ctx, &source, &f->graph));
+    assert_ok(f->ctx, qg_infer(f->graph, NULL, 0));
+    f->feed = (qg_feed){ .n = SAMPLES, .fetch = fetch, .ud = f };
+    f->c = (qg_calibrate){ .graph = f->graph,
+                           .endpoint = f->endpoint,
+                           .n_endpoint = ENDPOINTS,
+                           .feed = &f->feed,
+                           .samples = SAMPLES,
+                           .jobs = 1,
+                           .progress = progress,
+                           .ud = f,
+                           .arena = f->graph->arena };
+    assert_ok(f->ctx, qg_quant_new(f->graph, NULL, &f->c.quant));
+    for (int i = 0; i < ENDPOINTS; i++) {
+        qg_observer_setting setting = { .name = observers[i] };
+        assert_ok(f->ctx, qg_quant_add(f->c.quant, f->graph->node.at[i / 2], i > 0, 0,
+                                       &scheme, &f->endpoint[i]));
+        assert_ok(f->ctx, qg_tqc_set_observer(f->c.quant, f->endpoint[i], &setting));
+    }
+    *state = f;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    fixture *f = *state;
+    qg_graph_free(f->graph);
+    qg_ctx_free(f->ctx);
+    return 0;
+}
+
+static void scales_are_those_of_the_samples_in_order(void **state)
+{
+    fixture *f = *state;
+    double average = (double)largest(0);
+    for (size_t i = 1; i < SAMPLES; i++)
+        average += 0.01 * ((double)largest(i) - average);
+    assert_ok(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found));
+    for (int i = 0; i < ENDPOINTS; i++)
+        assert_int_equal(f->endpoint[i]->state, QG_TQC_ACTIVATED);
+    assert_float_equal(f->endpoint[0]->scale[0], average * 2 / 255, 1e-6);
+    assert_float_equal(f->endpoint[2]->scale[0], 2.0 / 255, 1e-6); /* of a Sigmoid */
+}
+
+static void workers_change_nothing(void **state)
+{
+    fixture *f = *state;
+    float scale[ENDPOINTS];
+    assert_ok(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found));
+    for (int i = 0; i < ENDPOINTS; i++)
+        scale[i] = f->endpoint[i]->scale[0];
+    double low = f->found.settled.at[0].low;
+    (void)close_fixture(state);
+    (void)open_fixture(state);
+    f = *state;
+    f->c.jobs = 3;
+    assert_ok(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found));
+    for (int i = 0; i < ENDPOINTS; i++)
+        assert_memory_equal(&scale[i], f->endpoint[i]->scale, sizeof scale[i]);
+    assert_true(low == f->found.settled.at[0].low);
+}
+
+static void reports_what_was_at_work(void **state)
+{
+    fixture *f = *state;
+    assert_ok(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found));
+    assert_int_equal(f->found.changed, ENDPOINTS);
+    assert_int_equal(f->found.observers.n, ENDPOINTS);
+    for (int i = 0; i < ENDPOINTS; i++) {
+        const qg_observer_use *u = &f->found.observers.at[i];
+        assert_string_equal(u->observer, observers[i]);
+        assert_int_equal(u->endpoints, 1);
+        assert_int_equal(u->passes, i == 1 ? 2 : 1);
+        assert_int_equal(u->ordered, i == 0);
+    }
+    assert_int_equal(f->reported, 2 * SAMPLES); /* ppq-kl needs a second pass */
+    assert_int_equal(f->found.settled.n, 1);    /* minmax alone reads statistics */
+    assert_ptr_equal(f->found.settled.at[0].tqc, f->endpoint[2]);
+}
+
+/* Workers that wait for a turn are let go, and the lowest sample is named. */
+static void the_first_bad_sample_is_reported(void **state)
+{
+    fixture *f = *state;
+    f->bad = 11;
+    f->c.jobs = 3;
+    assert_fails(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found), QG_ENUMERIC,
+                 "calibrate: r.in0: sample 11 gives a NaN or an infinity");
+    assert_int_equal(f->found.changed, 0);
+}
+
+static void refuses_what_gives_no_scale(void **state)
+{
+    fixture *f = *state;
+    f->c.samples = 0;
+    assert_fails(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found), QG_EDATA,
+                 "calibrate: there are 3 endpoints and no samples");
+    f->c.n_endpoint = 0;
+    assert_ok(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found));
+    assert_int_equal(f->found.observers.n, 0);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_fixture, close_fixture)
+QG_TEST_MAIN(TEST(scales_are_those_of_the_samples_in_order),
+             TEST(workers_change_nothing), TEST(reports_what_was_at_work),
+             TEST(the_first_bad_sample_is_reported), TEST(refuses_what_gives_no_scale))
