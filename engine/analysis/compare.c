@@ -5,8 +5,8 @@
  * variant to variant, so that groups can be set side by side. */
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "engine/core/clock.h"
 #include "engine/session/model.h"
 #include "engine/exec/pool.h"
 #include "engine/analysis/requantize.h"
@@ -74,17 +74,10 @@ static qg_status list_variants(comparison *c)
     return QG_OK;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
 static qg_status quantize_variant(const comparison *c, variant *v)
 {
     qg_quantize_options o;
-    double start = now();
+    double start = qg_clock_seconds();
     qg_quantize_options_init(&o);
     o.backend = v->backend;
     o.policy = &v->policy;
@@ -99,7 +92,7 @@ static qg_status quantize_variant(const comparison *c, variant *v)
         (qg_model){ .ctx = c->m->ctx, .path = c->m->path, .sha256 = c->m->sha256 };
     QG_TRY(qg_graph_clone(c->m->graph, &v->model.graph));
     QG_TRY(qg_model_quantize(&v->model, &o, NULL));
-    v->milliseconds = now() - start;
+    v->milliseconds = 1e3 * (qg_clock_seconds() - start);
     return qg_model_plan(&v->model, "simulate", false, &c->feed.feed, &v->plan);
 }
 

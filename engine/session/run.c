@@ -4,8 +4,8 @@
 
 #include <assert.h>
 #include <pthread.h>
-#include <time.h>
 
+#include "engine/core/clock.h"
 #include "engine/core/file.h"
 #include "engine/quant/backend.h"
 
@@ -227,13 +227,6 @@ static qg_status sink_commit(sink *k)
 
 /* --- the report --- */
 
-static double now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double seconds,
                           qg_report **out)
 {
@@ -311,7 +304,7 @@ qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
     qg_plan *p = NULL;
     qg_api_feed f = { 0 };
     sink k = { .arena = qg_arena_new(m->ctx->alloc) };
-    double start = now();
+    double start = qg_clock_seconds();
     qg_status s = k.arena ? QG_OK : qg_nomem(m->ctx);
     (void)pthread_mutex_init(&k.lock, NULL);
     if (s == QG_OK)
@@ -321,7 +314,7 @@ qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
     if (s == QG_OK)
         s = drive(m, o, folder, p, &f, &k);
     if (s == QG_OK && report)
-        s = describe(m, p, &k, now() - start, report);
+        s = describe(m, p, &k, qg_clock_seconds() - start, report);
     sink_close(&k);
     (void)pthread_mutex_destroy(&k.lock);
     qg_feed_close(&f);

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/accel/kernels.h"
@@ -17,6 +16,7 @@
 #include "engine/exec/group.h"
 #include "engine/exec/pool.h"
 #include "engine/data/data.h"
+#include "engine/core/clock.h"
 #include "engine/core/hash.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/snapshot/stats_file.h"
@@ -42,13 +42,6 @@ typedef struct job {
     size_t memory;       /* of statistics and workers */
     unsigned jobs;
 } job;
-
-static double now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* --- the graph --- */
 
@@ -116,11 +109,11 @@ static void progress(void *ud, size_t done, size_t n)
 static qg_status checkpoint(job *j)
 {
     assert(j->part && j->pause > 0);
-    double t = now();
+    double t = qg_clock_seconds();
     if (t - j->saved < j->pause)
         return QG_OK;
     QG_TRY(qg_stats_save(j->m->ctx, j->stats, j->part));
-    j->saved = now();
+    j->saved = qg_clock_seconds();
     j->pause = fmax(0.25, 20 * (j->saved - t));
     return QG_OK;
 }
@@ -172,7 +165,7 @@ static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
     qg_status s = choose_jobs(j, r, end - first);
     c->jobs = j->jobs;
     j->at = first;
-    j->saved = now();
+    j->saved = qg_clock_seconds();
     j->pause = 0.25;
     while (s == QG_OK && next_piece(j, end, (uint64_t)16 * j->jobs, &from, &to)) {
         s = qg_collect_samples(ctx, r, from, to);
