@@ -338,7 +338,7 @@ static qg_status drive(calibration *c, const qg_plan *plan)
                    .failed = sample_failed,
                    .see = worker_see,
                    .progress = env->progress,
-                   .progress_ud = env->ud };
+                   .stage = env->stage };
     return qg_drive_run(env->ctx, &d);
 }
 

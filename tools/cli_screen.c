@@ -70,7 +70,7 @@ void cli_help(const cli_verb *verb)
 
 enum { BAR = 30 };
 
-static void step(void *ud, const char *what, size_t done, size_t total)
+static void step(void *ud, const char *stage, size_t done, size_t total)
 {
     char bar[BAR + 1];
     cli_bar *b = ud;
@@ -80,9 +80,9 @@ static void step(void *ud, const char *what, size_t done, size_t total)
     memset(bar, '#', filled);
     bar[BAR] = '\0';
     if (total)
-        (void)fprintf(stderr, "\r%-12s [%s] %zu / %zu\x1b[K", what, bar, done, total);
+        (void)fprintf(stderr, "\r%-12s [%s] %zu / %zu\x1b[K", stage, bar, done, total);
     else
-        (void)fprintf(stderr, "\r%-12s %zu\x1b[K", what, done);
+        (void)fprintf(stderr, "\r%-12s %zu\x1b[K", stage, done);
     (void)fflush(stderr);
     b->shown = true;
 }

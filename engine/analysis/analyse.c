@@ -61,19 +61,18 @@ static qg_status keep_outputs(void *ud, qg_ctx *ctx, void *state, size_t sample,
 }
 
 /* All samples through one plan; what becomes of them is `done`'s business. */
-static qg_status drive(study *s, const qg_plan *p, const char *what,
+static qg_status drive(study *s, const qg_plan *p, const char *stage,
                        qg_status (*done)(void *, qg_ctx *, void *, size_t,
                                          const qg_run *))
 {
-    qg_ticker ticker = { .progress = &s->o->progress, .what = what };
     qg_drive d = { .plan = p,
                    .feed = &s->feed.feed,
                    .n = s->feed.feed.n,
                    .jobs = s->o->jobs,
                    .ud = s,
                    .done = done,
-                   .progress = qg_tick,
-                   .progress_ud = &ticker };
+                   .progress = &s->o->progress,
+                   .stage = stage };
     return qg_drive_run(s->m->ctx, &d);
 }
 
@@ -139,7 +138,7 @@ static qg_status room_for(study *s, size_t n)
 }
 
 /* A plan with this mute map; the float outputs are there already. */
-static qg_status simulate(study *s, const uint8_t *mute, const char *what)
+static qg_status simulate(study *s, const uint8_t *mute, const char *stage)
 {
     qg_plan *p = NULL;
     qg_plan_options o = { .mode = QG_MODE_SIMULATE,
@@ -147,7 +146,7 @@ static qg_status simulate(study *s, const uint8_t *mute, const char *what)
                           .input = s->feed.feed.shape,
                           .mute = mute };
     QG_TRY(qg_plan_new(s->m->ctx, s->m->graph, &o, &p));
-    qg_status st = drive(s, p, what, measure_outputs);
+    qg_status st = drive(s, p, stage, measure_outputs);
     qg_plan_free(p);
     return st;
 }
@@ -217,7 +216,7 @@ static qg_status by_endpoint(study *s, bool group)
                        .metric = s->metric,
                        .jobs = s->o->jobs,
                        .progress = &s->o->progress,
-                       .what = "simulate" };
+                       .stage = "simulate" };
     if (!question)
         return qg_nomem(s->m->ctx);
     for (size_t i = 0; i < q->tqc.n; i++) {

@@ -241,7 +241,6 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
         return qg_nomem(m->ctx);
     memset(watch, 1, m->graph->node.n);
     QG_TRY(qg_model_plan_watched(m, "float", false, &d->looks.feed, watch, &p));
-    qg_ticker ticker = { .progress = &o->progress, .what = "doctor" };
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,
@@ -250,8 +249,8 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
                      .begin = worker_begin,
                      .end = worker_end,
                      .see = worker_see,
-                     .progress = qg_tick,
-                     .progress_ud = &ticker };
+                     .progress = &o->progress,
+                     .stage = "doctor" };
     qg_status s = qg_drive_run(m->ctx, &run);
     qg_plan_free(p);
     return s;

@@ -173,7 +173,7 @@ static qg_study study_of(const pricing *p, bool rounding_base)
                        .rounding_base = rounding_base,
                        .jobs = p->o->jobs,
                        .progress = &p->o->progress,
-                       .what = "price" };
+                       .stage = "price" };
 }
 
 static double worst(const qg_study *s, const double *error)

@@ -217,7 +217,7 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
                            .jobs = s->o->jobs,
                            .whole = s->o->whole,
                            .progress = &s->o->progress,
-                           .what = "sensitivity" };
+                           .stage = "sensitivity" };
     QG_TRY(read_options(s));
     s->study.rounding_base = s->all_but;
     QG_TRY(qg_feed_open(s->m, s->o->data, s->o->samples, &s->feed));

@@ -17,7 +17,6 @@ typedef struct asking {
     size_t block;        /* bytes that the largest plan needs */
     double *value;       /* [samples][n][outputs] */
     pthread_mutex_t lock;
-    qg_ticker ticker;
     size_t finished;
 } asking;
 
@@ -102,7 +101,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
     for (size_t i = 0; i < a->n; i++)
         QG_TRY(ask_one(w, i, sample, a->value + (sample * a->n + i) * n_out));
     (void)pthread_mutex_lock(&a->lock);
-    qg_tick(&a->ticker, ++a->finished, a->s->feed->n);
+    qg_progress_step(a->s->progress, a->s->stage, ++a->finished, a->s->feed->n);
     (void)pthread_mutex_unlock(&a->lock);
     return QG_OK;
 }
@@ -240,16 +239,12 @@ qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double
 {
     assert(s->feed && s->feed->n > 0 && s->metric && s->quant);
     qg_plan *base = NULL, *real = NULL;
-    asking a = {
-        .s = s,
-        .arena = qg_arena_new(s->ctx->alloc),
-        .ticker = {.progress = s->progress, .what = s->what}
-    };
+    asking a = { .s = s, .arena = qg_arena_new(s->ctx->alloc) };
     qg_status st = a.arena ? plan_base(s, s->rounding_base, &base) : qg_nomem(s->ctx);
     if (st == QG_OK && s->rounding_base)
         st = plan_base(s, false, &real);
     if (st == QG_OK)
-        st = qg_plan_measures(s->ctx, base, s->ctx->arena, s->what, &s->measured);
+        st = qg_plan_measures(s->ctx, base, s->ctx->arena, s->stage, &s->measured);
     a.base = base;
     a.real = real;
     (void)pthread_mutex_init(&a.lock, NULL);

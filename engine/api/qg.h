@@ -35,6 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/core/progress.h"
 #include "engine/core/status.h"
 
 #ifdef __cplusplus
@@ -86,14 +87,6 @@ const char *qg_report_json(qg_report *r); /* one object, ends with a newline */
 bool qg_report_number(const qg_report *r, const char *name, double *out);
 /* NULL is fine.  Texts that were got from r go with it. */
 void qg_report_free(qg_report *r);
-
-/* Called now and then from the calling thread's worker; total 0: not known.
- * `what` names the stage ("calibrate", "run", a pass); done counts samples up to
- * total.  One call at a time, but not always from the same thread. */
-typedef struct qg_progress {
-    void (*step)(void *ud, const char *what, size_t done, size_t total);
-    void *ud;
-} qg_progress;
 
 /* --- models and snapshots --- */
 

@@ -42,7 +42,6 @@ static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed
                          const char *mode, votes *v)
 {
     qg_plan *p = NULL;
-    qg_ticker ticker = { .progress = &o->progress, .what = mode };
     QG_TRY(qg_model_plan(m, mode, o->reference_kernels, &f->feed, &p));
     qg_drive d = { .plan = p,
                    .feed = &f->feed,
@@ -50,8 +49,8 @@ static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed
                    .jobs = o->jobs,
                    .ud = v,
                    .done = vote,
-                   .progress = qg_tick,
-                   .progress_ud = &ticker };
+                   .progress = &o->progress,
+                   .stage = mode };
     qg_status s = qg_drive_run(m->ctx, &d);
     qg_plan_free(p);
     return s;

@@ -69,16 +69,6 @@ QG_NODISCARD qg_status qg_report_settled(qg_report *r, const char *fact,
 /* Such facts for 8-bit scales, by observer. */
 QG_NODISCARD qg_status qg_report_settled_all(qg_report *r, const struct qg_stats *s);
 
-/* --- progress.c --- */
-
-/* Adapts a qg_progress to the callback of qg_drive. */
-typedef struct qg_ticker {
-    const qg_progress *progress; /* NULL: nobody listens; borrowed */
-    const char *what;            /* the stage, as people read it */
-} qg_ticker;
-/* Signature of qg_drive's progress; ticker is a qg_ticker. */
-void qg_tick(void *ticker, size_t done, size_t n);
-
 /* --- plans --- */
 
 /* A plan of the model in "float" or "simulate"; NULL mode: simulate when quantized.

@@ -31,7 +31,6 @@ typedef struct job {
     qg_api_feed feed;
     qg_looks looks;  /* at what the feed gives */
     qg_stats *stats; /* instead of the feed; NULL: none */
-    qg_ticker ticker;
     size_t dumps;
 } job;
 
@@ -144,11 +143,6 @@ static qg_status dump(void *ud, const qg_pass_env *env, const char *pass)
         return qg_writer_commit(&w);
     qg_writer_abandon(&w);
     return s;
-}
-
-static void progress(void *ud, size_t done, size_t n)
-{
-    qg_tick(&((job *)ud)->ticker, done, n);
 }
 
 /* --- manifest --- */
@@ -491,8 +485,9 @@ static qg_status run_passes(job *j, qg_report **report)
                     .setting = j->pipeline.setting.at,
                     .n_setting = j->pipeline.setting.n},
         .dump = j->o->dump_after ? dump : NULL,
-        .progress = progress,
         .ud = j,
+        .progress = &j->o->progress,
+        .stage = "calibrate",
     };
     QG_TRY(qg_pass_run_all(&env, qg_passes, j->pipeline.pass, j->pipeline.n));
     if (j->o->stop_after) {
@@ -515,12 +510,7 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
                             qg_report **report)
 {
     QG_TRY(qg_model_expect_float(m, "quantize"));
-    job j = {
-        .m = m,
-        .o = o,
-        .arena = m->graph->arena,
-        .ticker = {.progress = &o->progress, .what = "calibrate"}
-    };
+    job j = { .m = m, .o = o, .arena = m->graph->arena };
     qg_status s = check_pass(&j);
     if (s == QG_OK)
         s = check_observer(&j);

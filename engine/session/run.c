@@ -265,7 +265,6 @@ static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double s
 static qg_status drive(qg_model *m, const qg_run_options *o, const char *folder,
                        const qg_plan *p, qg_api_feed *f, sink *k)
 {
-    qg_ticker ticker = { .progress = &o->progress, .what = "run" };
     QG_TRY(sink_make(k, m, o, f->feed.n, folder));
     qg_drive d = { .plan = p,
                    .feed = &f->feed,
@@ -276,8 +275,8 @@ static qg_status drive(qg_model *m, const qg_run_options *o, const char *folder,
                    .end = end_worker,
                    .see = folder && o->dump ? see : NULL,
                    .done = folder ? done : NULL,
-                   .progress = qg_tick,
-                   .progress_ud = &ticker };
+                   .progress = &o->progress,
+                   .stage = "run" };
     QG_TRY(qg_drive_run(m->ctx, &d));
     return sink_commit(k);
 }

@@ -35,10 +35,9 @@ typedef struct job {
     qg_arena *arena;         /* of the graph */
     qg_api_feed feed;
     qg_stats *stats;
-    qg_group group; /* size 0: none joined */
-    qg_ticker ticker;
+    qg_group group;      /* size 0: none joined */
     double saved, pause; /* time of the last checkpoint; to the next one */
-    uint64_t at, done;   /* begin of the samples of this process; finished ones */
+    uint64_t at;         /* samples of this process before it are done */
     size_t memory;       /* of statistics and workers */
     unsigned jobs;
 } job;
@@ -97,13 +96,6 @@ static qg_status fill_manifest(job *j)
 }
 
 /* --- samples --- */
-
-static void progress(void *ud, size_t done, size_t n)
-{
-    job *j = ud;
-    (void)n;
-    qg_tick(&j->ticker, (size_t)j->done + done, j->feed.feed.n);
-}
 
 /* FILE.part is complete or as before, whenever this process ends. */
 static qg_status checkpoint(job *j)
@@ -170,7 +162,6 @@ static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
     while (s == QG_OK && next_piece(j, end, (uint64_t)16 * j->jobs, &from, &to)) {
         s = qg_collect_samples(ctx, r, from, to);
         j->at = to;
-        j->done += to - from;
         if (s == QG_OK)
             s = checkpoint(j);
     }
@@ -266,8 +257,8 @@ static qg_status collect(job *j)
                      .feed = &j->feed.feed,
                      .stats = j->stats,
                      .reference = j->o->reference_kernels,
-                     .progress = progress,
-                     .ud = j };
+                     .progress = &j->o->progress,
+                     .stage = "collect" };
     return first == end ? QG_OK : run_pieces(j, &c, first, end);
 }
 
@@ -360,13 +351,7 @@ qg_status qg_model_collect(qg_model *m, const qg_stats_options *o, const char *p
                            qg_report **report)
 {
     QG_TRY(qg_model_expect_float(m, "stats"));
-    job j = {
-        .m = m,
-        .o = o,
-        .path = path,
-        .arena = m->graph->arena,
-        .ticker = {.progress = &o->progress, .what = "collect"}
-    };
+    job j = { .m = m, .o = o, .path = path, .arena = m->graph->arena };
     if (o->group)
         QG_TRY(qg_group_join(m->ctx, &j.group));
     qg_status s = name_part(&j);
