@@ -39,7 +39,7 @@ static void print_usage(const cli_verb *v)
     (void)printf("usage: qg %s%s%s", v->name, *v->files ? " " : "", v->files);
     for (int id = 0; id < CLI_N_OPTION; id++) {
         const cli_option *o = &cli_options[id];
-        if (!(v->needs >> id & 1u))
+        if (cli_use_of(v, id) != CLI_NEEDS)
             continue;
         if (o->letter)
             (void)printf(" -%c %s", o->letter, o->argument);
@@ -59,7 +59,7 @@ void cli_help(const cli_verb *verb)
     print_usage(verb);
     (void)fputc('\n', stdout);
     for (int id = 0; id < CLI_N_OPTION; id++)
-        if ((verb->takes | CLI_COMMON) >> id & 1u)
+        if (cli_use_of(verb, id))
             print_option(&cli_options[id]);
     if (verb->about)
         (void)printf("\n%s\n", verb->about);

@@ -68,10 +68,10 @@ static qg_status drive(study *s, const qg_plan *p, const char *stage,
     qg_drive d = { .plan = p,
                    .feed = &s->feed.feed,
                    .n = s->feed.feed.n,
-                   .jobs = s->o->jobs,
+                   .jobs = s->o->work.jobs,
                    .ud = s,
                    .done = done,
-                   .progress = &s->o->progress,
+                   .progress = &s->o->work.progress,
                    .stage = stage };
     return qg_drive_run(s->m->ctx, &d);
 }
@@ -81,7 +81,8 @@ static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
     size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
-    QG_TRY(qg_model_plan(s->m, "float", false, &s->feed.feed, &p));
+    QG_TRY(
+        qg_model_plan(s->m, "float", s->o->work.reference_kernels, &s->feed.feed, &p));
     s->golden = QG_NEWN(s->arena, n * samples, float *);
     qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
     if (st == QG_OK)
@@ -144,6 +145,7 @@ static qg_status simulate(study *s, const uint8_t *mute, const char *stage)
     qg_plan_options o = { .mode = QG_MODE_SIMULATE,
                           .quant = s->m->quant,
                           .input = s->feed.feed.shape,
+                          .reference = s->o->work.reference_kernels,
                           .mute = mute };
     QG_TRY(qg_plan_new(s->m->ctx, s->m->graph, &o, &p));
     qg_status st = drive(s, p, stage, measure_outputs);
@@ -214,8 +216,7 @@ static qg_status by_endpoint(study *s, bool group)
                        .quant = q,
                        .feed = &s->feed.feed,
                        .metric = s->metric,
-                       .jobs = s->o->jobs,
-                       .progress = &s->o->progress,
+                       .work = &s->o->work,
                        .stage = "simulate" };
     if (!question)
         return qg_nomem(s->m->ctx);
@@ -385,12 +386,14 @@ static qg_status by_layer(study *s)
     QG_TRY(choose_layers(s, &index));
     QG_TRY(room_for(s, s->subject.n));
     const qg_feed *feed = &s->feed.feed;
-    qg_status st = qg_model_plan_watched(s->m, "float", false, feed, s->watch, &real);
+    qg_status st = qg_model_plan_watched(s->m, "float", s->o->work.reference_kernels,
+                                         feed, s->watch, &real);
     if (st == QG_OK)
-        st = qg_model_plan_watched(s->m, "simulate", false, feed, s->watch, &rounded);
+        st = qg_model_plan_watched(s->m, "simulate", s->o->work.reference_kernels, feed,
+                                   s->watch, &rounded);
     layers l = { .s = s, .real = real, .rounded = rounded, .index = index };
     qg_job job = { .n = s->feed.feed.n,
-                   .workers = s->o->jobs,
+                   .workers = s->o->work.jobs,
                    .begin = begin_layers,
                    .work = work_layers,
                    .end = end_layers,
@@ -488,8 +491,7 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o, qg_report *
         return qg_fail(m->ctx, QG_ECONFIG,
                        "metric '%s': expected one of `qg list metrics`", name);
     s.arena = qg_arena_new(m->ctx->alloc);
-    qg_status st =
-        s.arena ? qg_feed_open(m, o->data, o->samples, &s.feed) : qg_nomem(m->ctx);
+    qg_status st = s.arena ? qg_feed_open(m, &o->work, &s.feed) : qg_nomem(m->ctx);
     if (st == QG_OK)
         st = study_by(&s, by);
     if (st == QG_OK)

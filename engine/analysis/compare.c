@@ -82,18 +82,20 @@ static qg_status quantize_variant(const comparison *c, variant *v)
     o.backend = v->backend;
     o.policy = &v->policy;
     o.n_policy = v->policy != NULL;
-    o.stats = c->o->stats; /* the data and how many are then for the errors alone */
-    o.data = o.stats ? NULL : c->o->data;
-    o.samples = o.stats ? 0 : c->o->samples;
+    o.work = c->o->work;
+    if (c->o->stats) { /* data and samples are then for the errors alone */
+        o.stats = c->o->stats;
+        o.work.data = NULL;
+        o.work.samples = 0;
+    }
     o.observer = c->o->observer;
-    o.jobs = c->o->jobs;
-    o.progress = c->o->progress;
     v->model =
         (qg_model){ .ctx = c->m->ctx, .path = c->m->path, .sha256 = c->m->sha256 };
     QG_TRY(qg_graph_clone(c->m->graph, &v->model.graph));
     QG_TRY(qg_model_quantize(&v->model, &o, NULL));
     v->milliseconds = 1e3 * (qg_clock_seconds() - start);
-    return qg_model_plan(&v->model, "simulate", false, &c->feed.feed, &v->plan);
+    return qg_model_plan(&v->model, "simulate", c->o->work.reference_kernels,
+                         &c->feed.feed, &v->plan);
 }
 
 /* --- counting --- */
@@ -268,12 +270,13 @@ static qg_status average(comparison *c)
 static qg_status measure(comparison *c)
 {
     qg_job job = { .n = c->feed.feed.n,
-                   .workers = c->o->jobs,
+                   .workers = c->o->work.jobs,
                    .begin = begin,
                    .work = work,
                    .end = end,
                    .ud = c };
-    QG_TRY(qg_model_plan(c->m, "float", false, &c->feed.feed, &c->real));
+    QG_TRY(qg_model_plan(c->m, "float", c->o->work.reference_kernels, &c->feed.feed,
+                         &c->real));
     QG_TRY(qg_plan_measures(c->m->ctx, c->real, c->arena, "compare", &c->measured));
     c->value = QG_NEWN(c->arena, c->feed.feed.n * c->variant.n * c->m->graph->output.n,
                        double);
@@ -420,7 +423,7 @@ static qg_status run(comparison *c, qg_report **out)
 {
     qg_report *r;
     QG_TRY(list_variants(c));
-    QG_TRY(qg_feed_open(c->m, c->o->data, c->o->samples, &c->feed));
+    QG_TRY(qg_feed_open(c->m, &c->o->work, &c->feed));
     for (size_t i = 0; i < c->variant.n; i++) {
         QG_TRY(quantize_variant(c, &c->variant.at[i]));
         count_endpoints(&c->variant.at[i]);

@@ -171,8 +171,7 @@ static qg_study study_of(const pricing *p, bool rounding_base)
                        .feed = &p->feed.feed,
                        .metric = p->metric,
                        .rounding_base = rounding_base,
-                       .jobs = p->o->jobs,
-                       .progress = &p->o->progress,
+                       .work = &p->o->work,
                        .stage = "price" };
 }
 
@@ -274,7 +273,7 @@ static qg_status report(pricing *p, qg_report *r)
 static qg_status run(pricing *p, qg_report **out)
 {
     qg_report *r;
-    QG_TRY(qg_feed_open(p->m, p->o->data, p->o->samples, &p->feed));
+    QG_TRY(qg_feed_open(p->m, &p->o->work, &p->feed));
     QG_TRY(qg_parts_read(p->m->ctx, p->m->quant, p->arena, &p->parts));
     QG_TRY(list_lots(p));
     QG_TRY(ask(p));

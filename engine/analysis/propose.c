@@ -134,9 +134,7 @@ static qg_status quantize(const search *p, qg_model *trial)
     o.n_policy = p->policy.n;
     o.set = p->set.at;
     o.n_set = p->set.n;
-    o.data = p->s->o->data;
-    o.samples = p->s->o->samples;
-    o.jobs = p->s->o->jobs;
+    o.work = p->s->o->work;
     return qg_model_quantize(trial, &o, NULL);
 }
 

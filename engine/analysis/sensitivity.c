@@ -214,13 +214,12 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
                            .graph = s->m->graph,
                            .quant = s->m->quant,
                            .feed = &s->feed.feed,
-                           .jobs = s->o->jobs,
                            .whole = s->o->whole,
-                           .progress = &s->o->progress,
+                           .work = &s->o->work,
                            .stage = "sensitivity" };
     QG_TRY(read_options(s));
     s->study.rounding_base = s->all_but;
-    QG_TRY(qg_feed_open(s->m, s->o->data, s->o->samples, &s->feed));
+    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
     QG_TRY(choose_subjects(s));
     QG_TRY(ask(s));
     sort(s);

@@ -101,7 +101,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
     for (size_t i = 0; i < a->n; i++)
         QG_TRY(ask_one(w, i, sample, a->value + (sample * a->n + i) * n_out));
     (void)pthread_mutex_lock(&a->lock);
-    qg_progress_step(a->s->progress, a->s->stage, ++a->finished, a->s->feed->n);
+    qg_progress_step(&a->s->work->progress, a->s->stage, ++a->finished, a->s->feed->n);
     (void)pthread_mutex_unlock(&a->lock);
     return QG_OK;
 }
@@ -169,7 +169,7 @@ static qg_status ask_round(asking *a, double *error)
     if (!a->value)
         return qg_nomem(a->s->ctx);
     qg_job job = { .n = samples,
-                   .workers = a->s->jobs,
+                   .workers = a->s->work->jobs,
                    .begin = begin,
                    .work = work,
                    .end = end,
@@ -186,6 +186,7 @@ static qg_status plan_base(const qg_study *s, bool rounds, qg_plan **out)
     qg_plan_options o = { .mode = rounds ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
                           .quant = s->quant,
                           .input = s->feed->shape,
+                          .reference = s->work->reference_kernels,
                           .keep_all = rounds == s->rounding_base };
     return qg_plan_new(s->ctx, s->graph, &o, out);
 }
@@ -204,6 +205,7 @@ static qg_status plan_round(asking *a, const qg_what_if *question, size_t n,
         qg_plan_options o = { .mode = QG_MODE_SIMULATE,
                               .quant = a->s->quant,
                               .input = a->s->feed->shape,
+                              .reference = a->s->work->reference_kernels,
                               .mute = question[a->n].mute,
                               .instead = question[a->n].instead,
                               .base = a->s->whole ? NULL : a->base };

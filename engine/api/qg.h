@@ -9,7 +9,7 @@
  *     qg_quantize_options q;
  *     qg_quantize_options_init(&q);
  *     q.backend = "trt-int8";
- *     q.data = "calib.npy";
+ *     q.work.data = "calib.npy";
  *     if (!s) s = qg_model_quantize(m, &q, &r);
  *     if (!s) s = qg_model_save(m, "snapshot");
  *     if (s) fprintf(stderr, "%s\n", qg_ctx_message(ctx));
@@ -112,16 +112,27 @@ void qg_model_close(qg_model *m);
 /* True after qg_model_quantize and for an opened snapshot. */
 bool qg_model_is_quantized(const qg_model *m);
 
+/* What every question needs that runs the network over samples.  Zeros are the
+ * defaults; calls that cannot do without data refuse NULL with QG_ECONFIG. */
+typedef struct qg_workload {
+    const char *data; /* DATA of the command line: a file, a folder, random:N */
+    size_t samples;   /* the first ones, at most this many; 0: all */
+    unsigned jobs;    /* workers; 0: one per core.  Results do not depend on it. */
+    bool reference_kernels; /* the same bytes on every machine, in ONNX Runtime's
+                             * order of sums */
+    qg_progress progress;
+} qg_workload;
+
 /* Where options contradict the backend the option wins; among options, `set` wins
  * over `policy`, later entries over earlier ones.  All of it except jobs and
  * progress is recorded in the snapshot's manifest. */
 typedef struct qg_quantize_options {
     size_t size;
+    qg_workload work;    /* data: calibration, required when the backend calibrates
+                           * activations */
     const char *backend; /* name or path of a YAML file; required */
-    const char *data;    /* calibration data (DATA of the command line); required when
-                           * the backend calibrates activations */
-    size_t samples;      /* at most this many; 0: all */
-    const char *stats;   /* a file of qg_model_collect, instead of data; NULL: none */
+    const char *stats;   /* a file of qg_model_collect, instead of work.data and
+                        * work.samples (QG_ECONFIG when both are set); NULL: none */
     /* Replaces the observer of every activation; NULL: the backend's. */
     const char *observer;
     const char *quirks;        /* "ppq", or names with commas; NULL: none */
@@ -136,10 +147,6 @@ typedef struct qg_quantize_options {
     /* The pipeline ends behind this pass: the model is then good for qg_model_dump
      * only, and there is no report.  NULL: all of it. */
     const char *stop_after;
-    unsigned jobs; /* workers; 0: one per core.  Results do not depend on it. */
-    bool reference_kernels; /* the same bytes on every machine, in ONNX Runtime's
-                                order of sums */
-    qg_progress progress;
 } qg_quantize_options;
 void qg_quantize_options_init(qg_quantize_options *o);
 
@@ -220,16 +227,12 @@ QG_NODISCARD qg_status qg_import_backend(qg_ctx *ctx, const char *path,
 /* Samples keep their place in the data: shards are parts of one numbering. */
 typedef struct qg_stats_options {
     size_t size;
-    const char *data;     /* required */
-    size_t samples;       /* look at the first ones only; 0: all */
-    uint64_t first, end;  /* of these, first .. end - 1; end 0: up to the last */
+    qg_workload work;     /* data: required */
+    uint64_t first, end;  /* of its samples, first .. end - 1; end 0: up to the last */
     const char *channels; /* glob over values: a histogram per channel; NULL: none */
     bool resume;          /* go on from FILE.part, when it is there: of the same data */
     bool group;           /* share the samples with the other processes of mpirun */
     size_t memory;        /* bytes, at most, for statistics and workers; 0: any */
-    unsigned jobs;        /* workers; 0: one per core */
-    bool reference_kernels;
-    qg_progress progress;
 } qg_stats_options;
 void qg_stats_options_init(qg_stats_options *o);
 
@@ -300,13 +303,9 @@ QG_NODISCARD qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
 /* For qg_model_run and qg_model_evaluate. */
 typedef struct qg_run_options {
     size_t size;
-    const char *data; /* required */
-    size_t samples;   /* at most; 0: all */
+    qg_workload work; /* data: required */
     const char *mode; /* "float" or "simulate"; NULL: simulate when quantized */
     const char *dump; /* glob over value names: inner values below folder/dump */
-    unsigned jobs;
-    bool reference_kernels;
-    qg_progress progress;
 } qg_run_options;
 void qg_run_options_init(qg_run_options *o);
 
@@ -340,13 +339,10 @@ QG_NODISCARD qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o,
  * "endpoint" and "group" part of one per row on top. */
 typedef struct qg_analyse_options {
     size_t size;
-    const char *data;
-    size_t samples;
+    qg_workload work;   /* data: required */
     const char *by;     /* "graph", "layer", "endpoint", "group" */
     const char *metric; /* "snr" (noise-to-signal power ratio), "mse", "cosine" */
     size_t top;         /* rows shown, worst first; 0: all */
-    unsigned jobs;
-    qg_progress progress;
 } qg_analyse_options;
 void qg_analyse_options_init(qg_analyse_options *o);
 
@@ -374,10 +370,7 @@ typedef struct qg_proposal_options {
 
 typedef struct qg_doctor_options {
     size_t size;
-    const char *data; /* calibration data; may hold NaN */
-    size_t samples;   /* at most; 0: all */
-    unsigned jobs;
-    qg_progress progress;
+    qg_workload work; /* data: required; may hold NaN */
 } qg_doctor_options;
 void qg_doctor_options_init(qg_doctor_options *o);
 
@@ -399,16 +392,13 @@ QG_NODISCARD qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o,
 
 typedef struct qg_sensitivity_options {
     size_t size;
-    const char *data;
-    size_t samples;
+    qg_workload work;      /* data: required */
     const char *by;        /* "node", "endpoint", "group"; NULL: node */
     const char *direction; /* "only" this one rounds, "all-but" it; NULL: only */
     const char *metric;    /* as in qg_analyse_options */
     size_t top;            /* rows shown, worst first; 0: all */
     bool whole; /* run the whole network once per row: the same result, slower */
     qg_proposal_options proposal; /* direction only */
-    unsigned jobs;
-    qg_progress progress;
 } qg_sensitivity_options;
 void qg_sensitivity_options_init(qg_sensitivity_options *o);
 
@@ -427,11 +417,8 @@ QG_NODISCARD qg_status qg_model_sensitivity(qg_model *m,
 
 typedef struct qg_price_options {
     size_t size;
-    const char *data;
-    size_t samples;
+    qg_workload work;   /* data: required */
     const char *metric; /* as in qg_analyse_options */
-    unsigned jobs;
-    qg_progress progress;
 } qg_price_options;
 void qg_price_options_init(qg_price_options *o);
 
@@ -445,17 +432,14 @@ QG_NODISCARD qg_status qg_model_price(qg_model *m, const qg_price_options *o,
 
 typedef struct qg_compare_options {
     size_t size;
+    qg_workload work;           /* data: required; errors are measured on it */
     const char *const *backend; /* [n_backend] names or paths; at least one */
     size_t n_backend;
     const char *const *policy; /* [n_policy] patches: each makes one more variant of */
     size_t n_policy;           /* every backend */
-    const char *data;          /* errors are measured on it */
-    const char *stats;         /* file that all scales come from; NULL: from data */
-    size_t samples;
+    const char *stats;    /* file that all scales come from; NULL: from work.data */
     const char *observer; /* of every activation; NULL: what the backend says */
     const char *metric;   /* as in qg_analyse_options */
-    unsigned jobs;
-    qg_progress progress;
 } qg_compare_options;
 void qg_compare_options_init(qg_compare_options *o);
 

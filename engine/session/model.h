@@ -3,7 +3,7 @@
  *
  * How a question runs the network over data:
  *
- *     QG_TRY(qg_feed_open(m, o->data, o->samples, &f));
+ *     QG_TRY(qg_feed_open(m, &o->work, &f));
  *     QG_TRY(qg_model_plan(m, "simulate", false, &p));
  *     qg_drive d = { .plan = p, .feed = &f.feed, .n = f.feed.n, .done = keep };
  *     s = qg_drive_run(m->ctx, &d);
@@ -46,14 +46,13 @@ typedef struct qg_api_feed {
     struct qg_data *data; /* data/data.h */
 } qg_api_feed;
 
-/* At most `samples` samples (0: all).  QG_EDATA when there are none.
- * spec is DATA of the command line (data/data.h): a file, a folder or random:N; NULL
- * is QG_ECONFIG.  Shapes are checked against the graph's inputs here, contents when
+/* The samples of work->data (data/data.h), at most work->samples of them.  QG_EDATA when
+ * there are none, QG_ECONFIG when the data is NULL.  Shapes are checked against the graph's inputs here, contents when
  * a sample is fetched. */
-QG_NODISCARD qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples,
+QG_NODISCARD qg_status qg_feed_open(qg_model *m, const qg_workload *work,
                                     qg_api_feed *out);
 /* The same, and NaN is no reason to stop. */
-QG_NODISCARD qg_status qg_feed_open_any(qg_model *m, const char *spec, size_t samples,
+QG_NODISCARD qg_status qg_feed_open_any(qg_model *m, const qg_workload *work,
                                         qg_api_feed *out);
 void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
 

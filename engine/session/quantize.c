@@ -217,9 +217,9 @@ static qg_status name_data(job *j, qg_manifest *m)
 {
     const qg_stats *s = j->stats;
     if (!s) {
-        m->data = j->o->data ? qg_path_base(j->o->data) : NULL;
+        m->data = j->o->work.data ? qg_path_base(j->o->work.data) : NULL;
         m->samples = j->feed.feed.n;
-        return qg_data_hash(j->m->ctx, j->arena, j->o->data, &m->data_sha256);
+        return qg_data_hash(j->m->ctx, j->arena, j->o->work.data, &m->data_sha256);
     }
     m->samples = (size_t)qg_stats_samples(s);
     m->data = qg_arena_strdup(j->arena, s->manifest.data);
@@ -236,7 +236,7 @@ static qg_status fill_manifest(job *j)
     *m = (qg_manifest){ .tool = "quantgraph " QG_VERSION,
                         .model_file = qg_path_base(j->m->path),
                         .model_sha256 = j->m->sha256 };
-    m->kernels = j->o->reference_kernels
+    m->kernels = j->o->work.reference_kernels
                      ? "reference"
                      : qg_arena_strdup(j->arena, qg_accel_version(version));
     if (!m->kernels)
@@ -455,7 +455,7 @@ static qg_status look_along(job *j)
 static qg_status read_stats(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
-    if (j->o->data || j->o->samples)
+    if (j->o->work.data || j->o->work.samples)
         return qg_fail(ctx, QG_ECONFIG,
                        "quantize: statistics and data are given, expected one of them");
     QG_TRY(qg_stats_load(ctx, j->o->stats, &j->stats));
@@ -475,18 +475,18 @@ static qg_status run_passes(job *j, qg_report **report)
         .ctx = m->ctx,
         .graph = m->graph,
         .backend = j->backend,
-        .feed = j->o->data && !j->stats ? &j->feed.feed : NULL,
+        .feed = j->o->work.data && !j->stats ? &j->feed.feed : NULL,
         .stats = j->stats,
         .options = {.dispatcher = j->o->dispatcher,
                     .observer = j->o->observer,
-                    .samples = j->o->samples,
-                    .jobs = j->o->jobs,
-                    .reference = j->o->reference_kernels,
+                    .samples = j->o->work.samples,
+                    .jobs = j->o->work.jobs,
+                    .reference = j->o->work.reference_kernels,
                     .setting = j->pipeline.setting.at,
                     .n_setting = j->pipeline.setting.n},
         .dump = j->o->dump_after ? dump : NULL,
         .ud = j,
-        .progress = &j->o->progress,
+        .progress = &j->o->work.progress,
         .stage = "calibrate",
     };
     QG_TRY(qg_pass_run_all(&env, qg_passes, j->pipeline.pass, j->pipeline.n));
@@ -518,8 +518,8 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
         s = read_backend(&j);
     if (s == QG_OK && o->stats)
         s = read_stats(&j);
-    else if (s == QG_OK && o->data)
-        s = qg_feed_open(m, o->data, o->samples, &j.feed);
+    else if (s == QG_OK && o->work.data)
+        s = qg_feed_open(m, &o->work, &j.feed);
     if (s == QG_OK && j.feed.data)
         s = look_along(&j);
     if (s == QG_OK)

@@ -269,13 +269,13 @@ static qg_status drive(qg_model *m, const qg_run_options *o, const char *folder,
     qg_drive d = { .plan = p,
                    .feed = &f->feed,
                    .n = f->feed.n,
-                   .jobs = o->jobs,
+                   .jobs = o->work.jobs,
                    .ud = k,
                    .begin = make_worker,
                    .end = end_worker,
                    .see = folder && o->dump ? see : NULL,
                    .done = folder ? done : NULL,
-                   .progress = &o->progress,
+                   .progress = &o->work.progress,
                    .stage = "run" };
     QG_TRY(qg_drive_run(m->ctx, &d));
     return sink_commit(k);
@@ -287,14 +287,15 @@ static qg_status plan_for(qg_model *m, const qg_run_options *o, const qg_feed *f
 {
     const qg_graph *g = m->graph;
     if (!o->dump)
-        return qg_model_plan(m, o->mode, o->reference_kernels, feed, out);
+        return qg_model_plan(m, o->mode, o->work.reference_kernels, feed, out);
     uint8_t *watch = QG_NEWN(m->graph->arena, g->node.n, uint8_t);
     if (!watch)
         return qg_nomem(m->ctx);
     for (size_t i = 0; i < g->value.n; i++)
         if (g->value.at[i]->def && qg_glob(o->dump, g->value.at[i]->name))
             watch[g->value.at[i]->def->id] = 1;
-    return qg_model_plan_watched(m, o->mode, o->reference_kernels, feed, watch, out);
+    return qg_model_plan_watched(m, o->mode, o->work.reference_kernels, feed, watch,
+                                 out);
 }
 
 qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
@@ -307,7 +308,7 @@ qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
     qg_status s = k.arena ? QG_OK : qg_nomem(m->ctx);
     (void)pthread_mutex_init(&k.lock, NULL);
     if (s == QG_OK)
-        s = qg_feed_open(m, o->data, o->samples, &f);
+        s = qg_feed_open(m, &o->work, &f);
     if (s == QG_OK)
         s = plan_for(m, o, &f.feed, &p);
     if (s == QG_OK)

@@ -60,7 +60,7 @@ static qg_status make_canonical(job *j)
     qg_pass_env env = {
         .ctx = ctx,
         .graph = j->m->graph,
-        .options = {.reference = j->o->reference_kernels,
+        .options = {.reference = j->o->work.reference_kernels,
                     .setting = p.setting.at,
                     .n_setting = p.setting.n}
     };
@@ -89,9 +89,10 @@ static qg_status fill_manifest(job *j)
     QG_TRY(qg_hash_bytes(ctx, how, strlen(how), hash));
     QG_TRY(set_text(j, &m->preprocessing, hash));
     QG_TRY(set_text(j, &m->kernels,
-                    j->o->reference_kernels ? "reference" : qg_accel_version(version)));
-    QG_TRY(set_text(j, &m->data, qg_path_base(j->o->data)));
-    QG_TRY(qg_data_hash(ctx, j->arena, j->o->data, &data));
+                    j->o->work.reference_kernels ? "reference"
+                                                 : qg_accel_version(version)));
+    QG_TRY(set_text(j, &m->data, qg_path_base(j->o->work.data)));
+    QG_TRY(qg_data_hash(ctx, j->arena, j->o->work.data, &data));
     return set_text(j, &m->data_sha256, data ? data : "");
 }
 
@@ -135,7 +136,7 @@ static qg_status choose_jobs(job *j, const qg_collect_run *r, uint64_t samples)
 {
     size_t each = qg_collect_bytes(r), most = j->o->memory;
     size_t base = qg_arena_bytes(j->stats->arena) + qg_arena_bytes(j->arena);
-    j->jobs = qg_pool_workers(j->o->jobs, (size_t)samples);
+    j->jobs = qg_pool_workers(j->o->work.jobs, (size_t)samples);
     if (most && base + each > most)
         return qg_fail(j->m->ctx, QG_ECONFIG,
                        "stats: one worker needs %zu MB, expected at least that for "
@@ -246,7 +247,7 @@ static qg_status collect(job *j)
 {
     uint64_t first, end;
     QG_TRY(make_canonical(j));
-    QG_TRY(qg_feed_open(j->m, j->o->data, j->o->samples, &j->feed));
+    QG_TRY(qg_feed_open(j->m, &j->o->work, &j->feed));
     QG_TRY(stretch(j, &first, &end));
     QG_TRY(qg_stats_new(j->m->ctx, &j->stats));
     QG_TRY(fill_manifest(j));
@@ -256,8 +257,8 @@ static qg_status collect(job *j)
     qg_collect c = { .graph = j->m->graph,
                      .feed = &j->feed.feed,
                      .stats = j->stats,
-                     .reference = j->o->reference_kernels,
-                     .progress = &j->o->progress,
+                     .reference = j->o->work.reference_kernels,
+                     .progress = &j->o->work.progress,
                      .stage = "collect" };
     return first == end ? QG_OK : run_pieces(j, &c, first, end);
 }

@@ -18,8 +18,8 @@ static qg_model *model(qg_ctx *ctx, const char *backend)
     qg_quantize_options o;
     qg_quantize_options_init(&o);
     o.backend = backend;
-    o.data = "random:2";
-    o.jobs = 1;
+    o.work.data = "random:2";
+    o.work.jobs = 1;
     assert_ok(ctx, qg_model_open(ctx, "configs/models/digits.onnx", NULL, &m));
     if (backend)
         assert_ok(ctx, qg_model_quantize(m, &o, NULL));

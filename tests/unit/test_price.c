@@ -24,8 +24,8 @@ static qg_model *quantized(qg_ctx *ctx, const char *patch)
     qg_quantize_options o;
     qg_quantize_options_init(&o);
     o.backend = "trt-int8";
-    o.data = CALIB;
-    o.samples = 8;
+    o.work.data = CALIB;
+    o.work.samples = 8;
     o.policy = &patch;
     o.n_policy = patch != NULL;
     assert_ok(ctx, qg_model_open(ctx, MODEL, NULL, &m));
@@ -38,9 +38,9 @@ static qg_report *price(qg_ctx *ctx, qg_model *m, unsigned jobs)
     qg_report *r = NULL;
     qg_price_options o;
     qg_price_options_init(&o);
-    o.data = CALIB;
-    o.samples = 6;
-    o.jobs = jobs;
+    o.work.data = CALIB;
+    o.work.samples = 6;
+    o.work.jobs = jobs;
     assert_ok(ctx, qg_model_price(m, &o, &r));
     return r;
 }
@@ -115,8 +115,8 @@ static void the_joint_error_is_that_of_analyse(void **state)
     qg_sensitivity_options o;
     (void)state;
     qg_sensitivity_options_init(&o);
-    o.data = CALIB;
-    o.samples = 6;
+    o.work.data = CALIB;
+    o.work.samples = 6;
     o.by = "group";
     assert_ok(ctx, qg_model_sensitivity(m, &o, &s));
     assert_true(cell(r, "conv2.out0", "\"joint\"") ==

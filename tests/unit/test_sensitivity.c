@@ -22,8 +22,8 @@ static int setup(void **state)
     qg_quantize_options o;
     qg_quantize_options_init(&o);
     o.backend = "trt-int8";
-    o.data = CALIB;
-    o.samples = 4;
+    o.work.data = CALIB;
+    o.work.samples = 4;
     o.observer = "minmax"; /* no outliers are cut off: more bits help */
     assert_int_equal(qg_open(NULL, &f.ctx), QG_OK);
     assert_ok(f.ctx, qg_model_open(f.ctx, MODEL, NULL, &f.m));
@@ -51,13 +51,13 @@ static qg_report *answer(const fixture *f, ask a)
     qg_report *r = NULL;
     qg_sensitivity_options o;
     qg_sensitivity_options_init(&o);
-    o.data = CALIB;
-    o.samples = 5;
+    o.work.data = CALIB;
+    o.work.samples = 5;
     o.by = a.by;
     o.direction = a.direction;
     o.metric = a.metric;
     o.whole = a.whole;
-    o.jobs = a.jobs;
+    o.work.jobs = a.jobs;
     assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
     return r;
 }
@@ -117,14 +117,14 @@ static void check_proposal(const fixture *f, const char *patch, double promised)
     qg_analyse_options a;
     qg_quantize_options_init(&q);
     q.backend = "trt-int8";
-    q.data = CALIB;
-    q.samples = 5;
+    q.work.data = CALIB;
+    q.work.samples = 5;
     q.observer = "minmax";
     q.policy = &patch;
     q.n_policy = 1;
     qg_analyse_options_init(&a);
-    a.data = CALIB;
-    a.samples = 5;
+    a.work.data = CALIB;
+    a.work.samples = 5;
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
     assert_ok(f->ctx, qg_model_quantize(m, &q, NULL));
     assert_ok(f->ctx, qg_model_analyse(m, &a, &r));
@@ -150,8 +150,8 @@ static void proposals_meet_their_budget(void **state)
         double error, rows_raised;
         qg_sensitivity_options o;
         qg_sensitivity_options_init(&o);
-        o.data = CALIB;
-        o.samples = 5;
+        o.work.data = CALIB;
+        o.work.samples = 5;
         o.by = by[i];
         o.proposal = (qg_proposal_options){ patch, budget, i == 3 ? 16 : 0, NULL };
         assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
@@ -173,8 +173,8 @@ static void budgets_that_cannot_be_met_are_refused(void **state)
     const char *patch = scratch_path(path, "none.yaml");
     qg_sensitivity_options o;
     qg_sensitivity_options_init(&o);
-    o.data = CALIB;
-    o.samples = 3;
+    o.work.data = CALIB;
+    o.work.samples = 3;
     o.proposal = (qg_proposal_options){ patch, 1e-9, 9, NULL };
     assert_fails(f->ctx, qg_model_sensitivity(f->m, &o, &r), QG_ENUMERIC,
                  "propose: budget 1e-09: ");
@@ -199,15 +199,15 @@ static void wrong_words_are_named(void **state)
     assert_int_equal(qg_open(NULL, &ctx), QG_OK);
     assert_ok(ctx, qg_model_open(ctx, MODEL, NULL, &m));
     qg_sensitivity_options_init(&o);
-    o.data = CALIB;
+    o.work.data = CALIB;
     assert_fails(ctx, qg_model_sensitivity(m, &o, &r), QG_ESTATE,
                  "sensitivity: configs/models/digits.onnx is not quantized, expected a "
                  "snapshot of qg quantize");
     qg_quantize_options q;
     qg_quantize_options_init(&q);
     q.backend = "trt-int8";
-    q.data = CALIB;
-    q.samples = 1;
+    q.work.data = CALIB;
+    q.work.samples = 1;
     assert_ok(ctx, qg_model_quantize(m, &q, NULL));
     o.by = "layer";
     assert_fails(ctx, qg_model_sensitivity(m, &o, &r), QG_ECONFIG,
