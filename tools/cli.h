@@ -3,8 +3,7 @@
  * Reading    options and files in any order; `--name value`, `--name=value`,
  *            `-n value`, `-n5`; `--` ends options.  What a verb does not take, a
  *            missing or wrong value, and an option that stands twice are usage errors.
- * Exit       0 done; 1 failed; 2 usage; 3 done, and the answer is that something was
- *            found (`diff`: the two differ)
+ * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` has found differences
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
  * Includes   engine/api/qg.h and the C library only: what people type is done by the
  *            same functions that other programs call.

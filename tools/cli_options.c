@@ -59,9 +59,9 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = ".npy of integers, one class per sample",
         .kind = CLI_TEXT, .at = AT(labels) },
     [CLI_O_BY] = { .name = "by", .argument = "WHAT",
-        .help = "graph, layer, endpoint or group; default graph",
+        .help = "graph or layer; default graph",
         .kind = CLI_CHOICE, .at = AT(by),
-        .choice = { "graph", "layer", "endpoint", "group" } },
+        .choice = { "graph", "layer" } },
     [CLI_O_SUBJECT] = { .name = "by", .argument = "WHAT",
         .help = "node, endpoint or group; default node",
         .kind = CLI_CHOICE, .at = AT(subject),
@@ -267,8 +267,29 @@ static int unknown_option(const cli_verb *verb, const char *word)
 
 /* --- taking a value --- */
 
+static bool is_choice(const cli_option *o, const char *value)
+{
+    size_t n = sizeof o->choice / sizeof o->choice[0];
+    for (size_t i = 0; i < n && o->choice[i]; i++)
+        if (strcmp(o->choice[i], value) == 0)
+            return true;
+    return false;
+}
+
+/* The verb whose option of this name takes the value; NULL: none does. */
+static const cli_verb *taken_by(const char *name, const char *value)
+{
+    for (const cli_verb *v = cli_verbs; v->name; v++) {
+        int id = option_named(v, name, strlen(name));
+        if (id >= 0 && is_choice(&cli_options[id], value))
+            return v;
+    }
+    return NULL;
+}
+
 static int wrong_choice(const cli_verb *verb, const cli_option *o, const char *value)
 {
+    const cli_verb *other = taken_by(o->name, value);
     char list[128] = "";
     size_t n = 0, used = 0;
     for (; n < sizeof o->choice / sizeof o->choice[0] && o->choice[n]; n++) {
@@ -280,6 +301,9 @@ static int wrong_choice(const cli_verb *verb, const cli_option *o, const char *v
                                         : ", ",
                                  o->choice[n]);
     }
+    if (other)
+        return cli_usage(verb, "--%s: '%s', expected %s; try `qg %s --%s %s`", o->name,
+                         value, list, other->name, o->name, value);
     const char *near = qg_nearest(value, o->choice, n);
     return cli_usage(verb, "--%s: '%s', expected %s%s%s%s", o->name, value, list,
                      near ? ", did you mean '" : "", near ? near : "", near ? "'" : "");
@@ -288,13 +312,10 @@ static int wrong_choice(const cli_verb *verb, const cli_option *o, const char *v
 static int take_choice(const cli_verb *verb, const cli_option *o, const char *value,
                        const char **out)
 {
-    size_t n = sizeof o->choice / sizeof o->choice[0];
-    for (size_t i = 0; i < n && o->choice[i]; i++)
-        if (strcmp(o->choice[i], value) == 0) {
-            *out = value;
-            return CLI_OK;
-        }
-    return wrong_choice(verb, o, value);
+    if (!is_choice(o, value))
+        return wrong_choice(verb, o, value);
+    *out = value;
+    return CLI_OK;
 }
 
 static int take_number(const cli_verb *verb, const cli_option *o, const char *value,

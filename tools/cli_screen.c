@@ -14,12 +14,14 @@ static void print_all_verbs(void)
                 stdout);
     for (const cli_verb *v = cli_verbs; v->name; v++)
         (void)printf("  %-16s %s\n", v->name, v->summary);
-    (void)fputs("\nA first session:\n"
-                "  qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot\n"
-                "  qg analyse snapshot -d calib.npy --by layer --top 10\n"
-                "  qg explain snapshot Conv_0.out0\n"
-                "\n`qg VERB --help` says more about one of them.\n",
-                stdout);
+    (void)fputs(
+        "\nA first session:\n"
+        "  qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot\n"
+        "  qg analyse snapshot -d calib.npy --by layer --top 10\n"
+        "  qg explain snapshot Conv_0.out0\n"
+        "\n`qg VERB --help` says more about one of them.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 differences were found.\n",
+        stdout);
 }
 
 static void print_option(const cli_option *o)

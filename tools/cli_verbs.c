@@ -171,14 +171,21 @@ static int dump(const cli_call *c)
     return cli_ask(c, c->args->file.at[0], dump_behind);
 }
 
-static qg_status diff(const cli_call *c, qg_model *m, qg_report **r)
+static int diff(const cli_call *c)
 {
-    qg_model *second = NULL;
-    qg_status s = cli_open(c, c->args->file.at[1], &second);
+    qg_model *first = NULL, *second = NULL;
+    qg_report *r = NULL;
+    double identical = 0;
+    qg_status s = cli_open(c, c->args->file.at[0], &first);
     if (s == QG_OK)
-        s = qg_model_diff(m, second, r);
+        s = cli_open(c, c->args->file.at[1], &second);
+    if (s == QG_OK)
+        s = qg_model_diff(first, second, &r);
+    bool same = r && qg_report_number(r, "identical", &identical) && identical == 1;
+    int status = cli_answer(c, s, r);
+    qg_model_close(first);
     qg_model_close(second);
-    return s;
+    return status == CLI_OK && !same ? CLI_FINDINGS : status;
 }
 
 static int list(const cli_call *c)
@@ -336,10 +343,10 @@ const cli_verb cli_verbs[] = {
       .min_file = 1,
       .max_file = 1,
       .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP) },
-      .about = "--by graph     each output with everything quantized\n"
-               "--by layer     one layer quantized at a time\n"
-               "--by endpoint  one endpoint at a time\n"
-               "--by group     the endpoints that share one scale at a time\n"
+      .about = "Everything is quantized.\n"
+               "--by graph  the error of each output\n"
+               "--by layer  the error at the output of each compute node\n"
+               "What one node, endpoint or group does alone: `qg sensitivity`.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },
@@ -423,8 +430,9 @@ const cli_verb cli_verbs[] = {
       .files = "FIRST SECOND",
       .min_file = 2,
       .max_file = 2,
+      .about = "Exit status 0 when they are identical, 3 when they differ.",
       .example = "qg diff snapshot-a snapshot-b",
-      .ask = diff },
+      .run = diff },
     { .name = "conformance",
       .summary = "run ONNX backend tests: folders with model.onnx and data",
       .files = "DIR...",

@@ -52,7 +52,8 @@ static int run(const cli_verb *verb, const cli_arguments *a)
 static int finish(int status)
 {
     bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
-    return lost && status == CLI_OK ? cli_fail(NULL, "cannot write to stdout") : status;
+    bool done = status == CLI_OK || status == CLI_FINDINGS;
+    return lost && done ? cli_fail(NULL, "cannot write to stdout") : status;
 }
 
 int main(int argc, char **argv)

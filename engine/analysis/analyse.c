@@ -1,15 +1,13 @@
 /* analyse.c -- where the error comes from.
  *
- *     graph     error of every output, all endpoints rounding
- *     layer     error at the output of every compute node, all endpoints rounding
- *               (accumulated: what PPQ calls graphwise)
- *     endpoint  error of the outputs when only this endpoint rounds
- *     group     the same for all endpoints that share one scale
+ *     graph  error of every output, all endpoints rounding
+ *     layer  error at the output of every compute node, all endpoints rounding
+ *            (accumulated: what PPQ calls graphwise)
  *
+ * What one node, endpoint or group does alone: sensitivity.c.
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
  * (spec/ppq.md 9.1); the result does not depend on workers. */
 #include "engine/session/model.h"
-#include "engine/analysis/what_if.h"
 #include "engine/exec/pool.h"
 #include "engine/ir/infer.h"
 #include "engine/quant/metric.h"
@@ -138,17 +136,13 @@ static qg_status room_for(study *s, size_t n)
     return s->value ? QG_OK : qg_nomem(s->m->ctx);
 }
 
-/* A plan with this mute map; the float outputs are there already. */
-static qg_status simulate(study *s, const uint8_t *mute, const char *stage)
+/* All endpoints round; the float outputs are there already. */
+static qg_status simulate(study *s)
 {
     qg_plan *p = NULL;
-    qg_plan_options o = { .mode = QG_MODE_SIMULATE,
-                          .quant = s->m->quant,
-                          .input = s->feed.feed.shape,
-                          .reference = s->o->work.reference_kernels,
-                          .mute = mute };
-    QG_TRY(qg_plan_new(s->m->ctx, s->m->graph, &o, &p));
-    qg_status st = drive(s, p, stage, measure_outputs);
+    QG_TRY(qg_model_plan(s->m, "simulate", s->o->work.reference_kernels, &s->feed.feed,
+                         &p));
+    qg_status st = drive(s, p, "simulate", measure_outputs);
     qg_plan_free(p);
     return st;
 }
@@ -160,7 +154,7 @@ static qg_status by_graph(study *s)
     const size_t n = g->output.n;
     QG_TRY(run_float(s));
     QG_TRY(room_for(s, n));
-    QG_TRY(simulate(s, NULL, "simulate"));
+    QG_TRY(simulate(s));
     for (size_t i = 0; i < n; i++) {
         char shape[QG_SHAPE_TEXT];
         const qg_value *v = g->output.at[i];
@@ -172,66 +166,6 @@ static qg_status by_graph(study *s)
         QG_TRY(add_subject(s, v->name, what));
         for (size_t k = 0; k < s->feed.feed.n; k++)
             s->subject.at[s->subject.n - 1].sum += s->value[k * n + i];
-    }
-    return QG_OK;
-}
-
-/* --- by endpoint and group: everything muted but one subject --- */
-
-/* Some member of the ring does. */
-static bool group_acts(const qg_tqc *root)
-{
-    const qg_tqc *t = root;
-    do {
-        if (qg_study_acts(t))
-            return true;
-        t = t->next;
-    } while (t != root);
-    return false;
-}
-
-/* A subject, and the question about it: everything else muted. */
-static qg_status add_question(study *s, const qg_tqc *t, bool group, qg_what_if *out)
-{
-    const qg_quant *q = s->m->quant;
-    char name[QG_ENDPOINT_TEXT];
-    uint8_t *mute = QG_NEWN(s->arena, q->tqc.n, uint8_t);
-    const char *copy = qg_arena_strdup(s->arena, qg_tqc_text(t, name));
-    if (!mute || !copy)
-        return qg_nomem(s->m->ctx);
-    for (size_t i = 0; i < q->tqc.n; i++)
-        mute[i] = group ? qg_tqc_root(q->tqc.at[i]) != t : q->tqc.at[i] != t;
-    *out = (qg_what_if){ .mute = mute };
-    return add_subject(s, copy, qg_tqc_state_name(t->state));
-}
-
-/* Partial runs of one float network: engine/analysis/what_if.h. */
-static qg_status by_endpoint(study *s, bool group)
-{
-    const qg_quant *q = s->m->quant;
-    size_t n_out = s->m->graph->output.n, n = 0;
-    qg_what_if *question = QG_NEWN(s->arena, q->tqc.n, qg_what_if);
-    qg_study asked = { .ctx = s->m->ctx,
-                       .graph = s->m->graph,
-                       .quant = q,
-                       .feed = &s->feed.feed,
-                       .metric = s->metric,
-                       .work = &s->o->work,
-                       .stage = "simulate" };
-    if (!question)
-        return qg_nomem(s->m->ctx);
-    for (size_t i = 0; i < q->tqc.n; i++) {
-        const qg_tqc *t = q->tqc.at[i];
-        if (group ? qg_tqc_root(t) == t && group_acts(t) : qg_study_acts(t))
-            QG_TRY(add_question(s, t, group, &question[n++]));
-    }
-    double *error = QG_NEWN(s->arena, n * n_out, double);
-    if (!error)
-        return qg_nomem(s->m->ctx);
-    QG_TRY(qg_study_ask(&asked, question, n, error));
-    for (size_t i = 0; i < n; i++) {
-        uint32_t k = qg_study_worst(&asked, error + i * n_out);
-        s->subject.at[i].sum = error[i * n_out + k] * (double)s->feed.feed.n;
     }
     return QG_OK;
 }
@@ -471,10 +405,8 @@ static qg_status study_by(study *s, const char *by)
         return by_graph(s);
     if (strcmp(by, "layer") == 0)
         return by_layer(s);
-    if (strcmp(by, "endpoint") == 0 || strcmp(by, "group") == 0)
-        return by_endpoint(s, by[0] == 'g');
-    return qg_fail(s->m->ctx, QG_ECONFIG,
-                   "analyse by '%s': expected graph, layer, endpoint or group", by);
+    return qg_fail(s->m->ctx, QG_ECONFIG, "analyse by '%s': expected graph or layer",
+                   by);
 }
 
 qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o, qg_report **report)

@@ -82,7 +82,7 @@ const char *qg_report_text(qg_report *r); /* ends with a newline; owned by the r
 const char *qg_report_json(qg_report *r); /* one object, ends with a newline */
 
 /* The number of fact `name`; false when there is none.
- * Counts, numbers and shares; texts and tables are not found.  The names are those
+ * Counts, numbers, shares, and yes or no as 1 or 0; texts and tables are not found.  The names are those
  * of qg_report_json: stable, for programs. */
 bool qg_report_number(const qg_report *r, const char *name, double *out);
 /* NULL is fine.  Texts that were got from r go with it. */
@@ -330,29 +330,25 @@ QG_NODISCARD qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o,
 /* Which call answers what:
  *
  *     how wrong is the quantized network     qg_model_analyse, by "graph"
- *     where does the error come from         qg_model_analyse, by "layer", "endpoint"
+ *     where does the error come from         qg_model_analyse, by "layer"
+ *     who causes it                          qg_model_sensitivity
  *     does it matter                         qg_model_evaluate, with labels
  *     why is this tensor rounded like this   qg_model_explain
  *     what did another backend do instead    qg_model_diff of two snapshots */
 
-/* Cost in runs of the whole network over all samples: "graph" and "layer" 2,
- * "endpoint" and "group" part of one per row on top. */
+/* Cost: two runs of the whole network over all samples. */
 typedef struct qg_analyse_options {
     size_t size;
     qg_workload work;   /* data: required */
-    const char *by;     /* "graph", "layer", "endpoint", "group" */
+    const char *by;     /* "graph", "layer"; NULL: graph */
     const char *metric; /* "snr" (noise-to-signal power ratio), "mse", "cosine" */
     size_t top;         /* rows shown, worst first; 0: all */
 } qg_analyse_options;
 void qg_analyse_options_init(qg_analyse_options *o);
 
-/* How far the simulated network is from the float one, by `by` (NULL: graph):
- *
- *     graph     every output, all endpoints rounding
- *     layer     the output of every quantized compute node, all endpoints rounding
- *     endpoint  the outputs when only this endpoint rounds; the worst output counts,
- *               and only what lies downstream is computed
- *     group     the same for all endpoints that share one scale
+/* How far the simulated network, in which all endpoints round, is from the float one:
+ * graph   at every output
+ * layer   at the output of every quantized compute node
  *
  * The metric is taken per sample and averaged over samples in order of index.
  * QG_ESTATE when the model is not quantized, QG_ECONFIG for an unknown word. */
@@ -462,7 +458,7 @@ QG_NODISCARD qg_status qg_model_explain(qg_model *m, const char *name,
 
 /* Differences of graph and TQCs, first to second.
  * By name: nodes and values that only one of them has, then schemes, states and
- * parameters that differ.  Both models may belong to one context. */
+ * parameters that differ.  Fact identical: 1 when nothing differs.  Both models may belong to one context. */
 QG_NODISCARD qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report);
 
 /* The text form of the graph, with TQCs when quantized.

@@ -182,7 +182,7 @@ bool qg_report_number(const qg_report *r, const char *name, double *out)
         const qg_fact *f = &r->fact.at[i];
         bool number = f->value.kind == QG_CELL_NUMBER ||
                       f->value.kind == QG_CELL_COUNT ||
-                      f->value.kind == QG_CELL_PERCENT;
+                      f->value.kind == QG_CELL_PERCENT || f->value.kind == QG_CELL_BOOL;
         if (!f->table && number && strcmp(f->name, name) == 0) {
             *out = f->value.number;
             return true;

@@ -106,8 +106,8 @@ static void a_snapshot_says_the_same(void **state)
     assert_int_equal(scratch_remove(folder), 0);
 }
 
-/* joint is what `analyse` says of the group alone. */
-static void the_joint_error_is_that_of_analyse(void **state)
+/* joint is the error that the group alone causes. */
+static void the_joint_error_is_that_of_sensitivity(void **state)
 {
     qg_ctx *ctx = open_ctx();
     qg_model *m = quantized(ctx, NULL);
@@ -146,5 +146,5 @@ static void a_float_model_is_refused(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(separating_is_quantizing_without_the_rule),
              cmocka_unit_test(a_snapshot_says_the_same),
-             cmocka_unit_test(the_joint_error_is_that_of_analyse),
+             cmocka_unit_test(the_joint_error_is_that_of_sensitivity),
              cmocka_unit_test(a_float_model_is_refused))

@@ -42,7 +42,7 @@ static int teardown(void **state)
 
 typedef struct ask {
     const char *by, *direction, *metric;
-    bool whole;
+    bool whole, reference;
     unsigned jobs;
 } ask;
 
@@ -58,6 +58,7 @@ static qg_report *answer(const fixture *f, ask a)
     o.metric = a.metric;
     o.whole = a.whole;
     o.work.jobs = a.jobs;
+    o.work.reference_kernels = a.reference;
     assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
     return r;
 }
@@ -76,7 +77,11 @@ static void partial_runs_give_the_same_rows(void **state)
     static const char *const direction[] = { "only", "all-but" };
     static const char *const metric[] = { "snr", "cosine" };
     for (int i = 0; i < 12; i++) {
-        ask a = { by[i % 3], direction[i / 3 % 2], metric[i / 6], false, 1 };
+        ask a = { .by = by[i % 3],
+                  .direction = direction[i / 3 % 2],
+                  .metric = metric[i / 6],
+                  .reference = i == 7,
+                  .jobs = 1 };
         qg_report *one = answer(*state, a);
         a.jobs = 3;
         qg_report *three = answer(*state, a);
