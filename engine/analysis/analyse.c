@@ -10,7 +10,7 @@
 #include "engine/session/model.h"
 #include "engine/exec/pool.h"
 #include "engine/ir/infer.h"
-#include "engine/quant/metric.h"
+#include "engine/analysis/measure.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -98,15 +98,6 @@ static qg_status run_float(study *s)
     return st;
 }
 
-/* The metric of one output of one sample. */
-static double measure(const study *s, const float *real, const qg_tensor *y)
-{
-    assert(real && y->dtype == QG_F32);
-    qg_error e = { 0 };
-    qg_error_add(&e, real, y->f32, (size_t)qg_tensor_count(y));
-    return s->metric->value(&e);
-}
-
 /* --- by graph: one subject per output --- */
 
 /* Values per sample first, sums later: the order of summation must not depend on
@@ -119,7 +110,8 @@ static qg_status measure_outputs(void *ud, qg_ctx *ctx, void *state, size_t samp
     (void)state, (void)ctx;
     for (size_t i = 0; i < n; i++) {
         const float *real = s->golden[sample * n + i];
-        s->value[sample * n + i] = real ? measure(s, real, qg_run_output(r, i)) : 0;
+        s->value[sample * n + i] =
+            real ? qg_measure(s->metric, real, qg_run_output(r, i)) : 0;
     }
     return QG_OK;
 }
@@ -260,7 +252,7 @@ static qg_status measure_layer(void *ud, qg_ctx *ctx, size_t sample,
         return QG_OK;
     qg_tensor_copy(value, &w->plain[k - 1]);
     s->value[sample * s->subject.n + k - 1] =
-        measure(s, w->kept[k - 1].f32, &w->plain[k - 1]);
+        qg_measure(s->metric, w->kept[k - 1].f32, &w->plain[k - 1]);
     return QG_OK;
 }
 
@@ -378,7 +370,6 @@ static qg_status describe(study *s, const char *by, qg_report **out)
     const subject **row;
     qg_report *r;
     qg_table *t;
-    bool share = strcmp(s->metric->name, "snr") == 0;
     size_t samples = s->feed.feed.n;
     QG_TRY(sorted(s, strcmp(by, "graph") == 0, &row));
     QG_TRY(qg_report_new(s->m->ctx, "analyse", &r));
@@ -391,8 +382,7 @@ static qg_status describe(study *s, const char *by, qg_report **out)
         double mean = row[i]->sum / (double)samples;
         QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->name)));
         QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->what)));
-        QG_TRY(
-            qg_table_add(r, t, share ? qg_cell_percent(mean) : qg_cell_number(mean)));
+        QG_TRY(qg_table_add(r, t, qg_measure_cell(s->metric, mean)));
     }
     *out = r;
     return QG_OK;
@@ -412,16 +402,10 @@ static qg_status study_by(study *s, const char *by)
 qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o, qg_report **report)
 {
     assert(m && o && report);
-    const char *by = o->by ? o->by : "graph", *name = o->metric ? o->metric : "snr";
-    study s = { .m = m, .o = o, .metric = qg_metric_named(name) };
-    if (!m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "analyse: %s is not quantized, expected a "
-                       "snapshot of qg quantize",
-                       m->path);
-    if (!s.metric)
-        return qg_fail(m->ctx, QG_ECONFIG,
-                       "metric '%s': expected one of `qg list metrics`", name);
+    const char *by = o->by ? o->by : "graph";
+    study s = { .m = m, .o = o };
+    QG_TRY(qg_model_expect_quantized(m, "analyse"));
+    QG_TRY(qg_measure_by(m->ctx, o->metric, &s.metric));
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? qg_feed_open(m, &o->work, &s.feed) : qg_nomem(m->ctx);
     if (st == QG_OK)

@@ -10,7 +10,7 @@
 #include "engine/session/model.h"
 #include "engine/exec/pool.h"
 #include "engine/analysis/requantize.h"
-#include "engine/quant/metric.h"
+#include "engine/analysis/measure.h"
 
 void qg_compare_options_init(qg_compare_options *o)
 {
@@ -240,10 +240,9 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
                 continue;
             const qg_tensor *x = qg_run_output(w->real, k);
             const qg_tensor *y = qg_run_output(w->run[i], k);
-            qg_error e = { 0 };
             assert(qg_same_dims(x, y));
-            qg_error_add(&e, x->f32, y->f32, (size_t)qg_tensor_count(x));
-            c->value[(sample * c->variant.n + i) * n_out + k] = c->metric->value(&e);
+            c->value[(sample * c->variant.n + i) * n_out + k] =
+                qg_measure(c->metric, x->f32, y);
         }
     }
     return QG_OK;
@@ -288,12 +287,6 @@ static qg_status measure(comparison *c)
 
 /* --- the report --- */
 
-static qg_cell error_cell(const comparison *c, double error)
-{
-    return strcmp(c->metric->name, "snr") == 0 ? qg_cell_percent(error)
-                                               : qg_cell_number(error);
-}
-
 static qg_status report_variants(const comparison *c, qg_report *r)
 {
     qg_table *t;
@@ -322,7 +315,8 @@ static qg_status report_errors(const comparison *c, qg_report *r)
         for (size_t i = 0; c->measured[k] && i < c->variant.n; i++) {
             QG_TRY(qg_table_add(r, t, qg_cell_text(c->m->graph->output.at[k]->name)));
             QG_TRY(qg_table_add(r, t, qg_cell_text(c->variant.at[i].name)));
-            QG_TRY(qg_table_add(r, t, error_cell(c, c->variant.at[i].error[k])));
+            QG_TRY(qg_table_add(r, t,
+                                qg_measure_cell(c->metric, c->variant.at[i].error[k])));
         }
     return QG_OK;
 }
@@ -431,23 +425,15 @@ static qg_status run(comparison *c, qg_report **out)
     }
     QG_TRY(measure(c));
     QG_TRY(qg_report_new(c->m->ctx, "compare", &r));
-    qg_status st = report(c, r);
-    if (st == QG_OK)
-        *out = r;
-    else
-        qg_report_free(r);
-    return st;
+    return qg_report_end(report(c, r), r, out);
 }
 
 qg_status qg_model_compare(qg_model *m, const qg_compare_options *o, qg_report **out)
 {
     assert(m && o && out);
-    const char *metric = o->metric ? o->metric : "snr";
-    comparison c = { .m = m, .o = o, .metric = qg_metric_named(metric) };
+    comparison c = { .m = m, .o = o };
     QG_TRY(qg_model_expect_float(m, "compare"));
-    if (!c.metric)
-        return qg_fail(m->ctx, QG_ECONFIG,
-                       "metric '%s': expected one of `qg list metrics`", metric);
+    QG_TRY(qg_measure_by(m->ctx, o->metric, &c.metric));
     c.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = c.arena ? run(&c, out) : qg_nomem(m->ctx);
     qg_plan_free(c.real);

@@ -322,11 +322,7 @@ static qg_status describe(const doctor *d, const qg_findings *f, qg_report **rep
         s = qg_report_add(r, "found", qg_cell_count(f->found.n));
     if (s == QG_OK)
         s = qg_findings_report(r, f, 0);
-    if (s == QG_OK)
-        *report = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(s, r, report);
 }
 
 void qg_doctor_options_init(qg_doctor_options *o)

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <pthread.h>
 
+#include "engine/analysis/measure.h"
 #include "engine/session/model.h"
 #include "engine/exec/pool.h"
 
@@ -58,10 +59,8 @@ static double measure(const worker *w, size_t k, const qg_run *r)
 {
     const qg_tensor *y = qg_run_output(r, k);
     const qg_tensor *x = qg_run_output(w->real ? w->real : w->base, k);
-    qg_error e = { 0 };
     assert(qg_same_dims(x, y));
-    qg_error_add(&e, x->f32, y->f32, (size_t)qg_tensor_count(y));
-    return w->a->s->metric->value(&e);
+    return qg_measure(w->a->s->metric, x->f32, y);
 }
 
 /* Outputs that the question does not reach have the error of the base. */

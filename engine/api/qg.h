@@ -44,7 +44,7 @@ extern "C" {
 
 /* Compared by a caller that loads the library at run time; the same number means the
  * same structs and functions. */
-#define QG_API_VERSION 1
+#define QG_API_VERSION 2
 
 const char *qg_version(void); /* "0.1.0" */
 
@@ -82,8 +82,8 @@ const char *qg_report_text(qg_report *r); /* ends with a newline; owned by the r
 const char *qg_report_json(qg_report *r); /* one object, ends with a newline */
 
 /* The number of fact `name`; false when there is none.
- * Counts, numbers, shares, and yes or no as 1 or 0; texts and tables are not found.  The names are those
- * of qg_report_json: stable, for programs. */
+ * Counts, numbers, shares, and yes or no as 1 or 0; texts and tables are not found.
+ * The names are those of qg_report_json: stable, for programs. */
 bool qg_report_number(const qg_report *r, const char *name, double *out);
 /* NULL is fine.  Texts that were got from r go with it. */
 void qg_report_free(qg_report *r);
@@ -458,7 +458,8 @@ QG_NODISCARD qg_status qg_model_explain(qg_model *m, const char *name,
 
 /* Differences of graph and TQCs, first to second.
  * By name: nodes and values that only one of them has, then schemes, states and
- * parameters that differ.  Fact identical: 1 when nothing differs.  Both models may belong to one context. */
+ * parameters that differ; fact identical: 1 when nothing does.  Both models must belong
+ * to one context. */
 QG_NODISCARD qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report);
 
 /* The text form of the graph, with TQCs when quantized.

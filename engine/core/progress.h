@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /* Called now and then, one call at a time, but not always from the same thread.
- * `stage` names the work ("calibrate", "run", a pass) and is borrowed for the call; done
- * counts samples up to total, 0 when the total is not known. */
+ * `stage` names the work ("calibrate", "run") and is borrowed for the call; done counts
+ * samples (calibration also: blocks of a pass) up to total, 0 when it is not known. */
 typedef struct qg_progress {
     void (*step)(void *ud, const char *stage, size_t done, size_t total);
     void *ud;

@@ -8,8 +8,7 @@
 const qg_tqc *qg_plan_tqc(const qg_plan_options *o, const qg_node *n, bool is_output,
                           uint32_t slot)
 {
-    qg_tqc *const *row = is_output ? n->tout : n->tin;
-    const qg_tqc *t = row ? row[slot] : NULL;
+    const qg_tqc *t = qg_tqc_at(n, is_output, slot);
     return t && o->instead && o->instead[t->id] ? o->instead[t->id] : t;
 }
 

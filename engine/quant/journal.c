@@ -59,8 +59,7 @@ const qg_tqc *qg_journal_named(const qg_quant *q, const char *text)
         !qg_num_parse_i64(digits, strlen(digits), &slot) || slot < 0 ||
         slot >= (is_output ? node->n_out : node->n_in))
         return NULL;
-    qg_tqc *const *row = is_output ? node->tout : node->tin;
-    return row ? row[slot] : NULL;
+    return qg_tqc_at(node, is_output, (uint32_t)slot);
 }
 
 /* As text in the arena; NULL when out of memory, which qg_journal_add reports. */

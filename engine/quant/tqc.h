@@ -119,6 +119,13 @@ QG_NODISCARD qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output,
                                     uint32_t slot, const qg_scheme *s, qg_tqc **out);
 
 /* The value at the endpoint (NULL: absent slot). */
+/* The record of a slot; NULL: none.  slot must be one of the node's. */
+static inline qg_tqc *qg_tqc_at(const qg_node *n, bool is_output, uint32_t slot)
+{
+    qg_tqc *const *row = is_output ? n->tout : n->tin;
+    return row ? row[slot] : NULL;
+}
+
 qg_value *qg_tqc_value(const qg_tqc *t);
 /* Whether the value is a constant: such endpoints are baked, not calibrated. */
 bool qg_tqc_is_constant(const qg_tqc *t);

@@ -179,8 +179,7 @@ static const qg_tqc *counterpart(const qg_model *m, const qg_tqc *t)
     const qg_node *n = qg_graph_node(m->graph, t->node->name);
     if (!n || t->slot >= (t->is_output ? n->n_out : n->n_in))
         return NULL;
-    qg_tqc *const *all = t->is_output ? n->tout : n->tin;
-    return all ? all[t->slot] : NULL;
+    return qg_tqc_at(n, t->is_output, t->slot);
 }
 
 static const char *rule_of(const qg_model *m, const qg_tqc *t)
@@ -407,10 +406,5 @@ qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report)
     qg_report *r;
     QG_TRY(qg_report_new(a->ctx, "diff", &r));
     diff d = { .ctx = a->ctx, .a = a, .b = b, .r = r };
-    qg_status s = run(&d);
-    if (s == QG_OK)
-        *report = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(run(&d), r, report);
 }

@@ -34,8 +34,7 @@ static const qg_value *value_of(const endpoint *e)
 
 static const qg_tqc *tqc_of(const endpoint *e)
 {
-    qg_tqc *const *t = e->is_output ? e->node->tout : e->node->tin;
-    return t ? t[e->slot] : NULL;
+    return qg_tqc_at(e->node, e->is_output, e->slot);
 }
 
 /* --- what the name stands for --- */
@@ -522,11 +521,5 @@ qg_status qg_model_explain(qg_model *m, const char *name, qg_report **report)
     answer a = {
         .ctx = m->ctx, .arena = r->arena, .m = m, .q = m->quant, .name = name, .r = r
     };
-    qg_status s = answer_all(&a);
-    if (s != QG_OK) {
-        qg_report_free(r);
-        return s;
-    }
-    *report = r;
-    return QG_OK;
+    return qg_report_end(answer_all(&a), r, report);
 }

@@ -28,6 +28,15 @@ void qg_report_free(qg_report *r)
         qg_arena_free(r->arena);
 }
 
+qg_status qg_report_end(qg_status s, qg_report *r, qg_report **out)
+{
+    if (s == QG_OK && out)
+        *out = r;
+    else
+        qg_report_free(r);
+    return s;
+}
+
 /* What is no UTF-8, and what would move the cursor, becomes '?'. */
 static void make_printable(char *text, bool lines)
 {

@@ -108,6 +108,15 @@ qg_status qg_model_expect_float(const qg_model *m, const char *what)
                    m->path);
 }
 
+qg_status qg_model_expect_quantized(const qg_model *m, const char *what)
+{
+    if (m->quant)
+        return QG_OK;
+    return qg_fail(m->ctx, QG_ESTATE,
+                   "%s: %s is not quantized, expected a snapshot of qg quantize", what,
+                   m->path);
+}
+
 qg_status qg_model_export_onnx(qg_model *m, const char *path)
 {
     return qg_onnx_export(m->ctx, m->graph, path, NULL);

@@ -31,6 +31,8 @@ struct qg_model {
 
 /* QG_ESTATE when m is a snapshot: for `what` it must not be quantized yet. */
 QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
+/* QG_ESTATE when m is none. */
+QG_NODISCARD qg_status qg_model_expect_quantized(const qg_model *m, const char *what);
 
 /* Folders below the context's config_dir: "backends", "pipelines".
  * *out lies in a.  Whether the folder exists is found out when a file is looked for. */
@@ -46,9 +48,9 @@ typedef struct qg_api_feed {
     struct qg_data *data; /* data/data.h */
 } qg_api_feed;
 
-/* The samples of work->data (data/data.h), at most work->samples of them.  QG_EDATA when
- * there are none, QG_ECONFIG when the data is NULL.  Shapes are checked against the graph's inputs here, contents when
- * a sample is fetched. */
+/* The samples of work->data (data/data.h), at most work->samples of them.
+ * QG_EDATA when there are none, QG_ECONFIG when the data is NULL.  Shapes are checked
+ * against the graph's inputs here, contents when a sample is fetched. */
 QG_NODISCARD qg_status qg_feed_open(qg_model *m, const qg_workload *work,
                                     qg_api_feed *out);
 /* The same, and NaN is no reason to stop. */
