@@ -10,10 +10,10 @@
  *
  * A verb is a row in cli_verbs[]: its name, which options of the table it takes and
  * needs, and the function that calls the library.  Most verbs ask one question about
- * one model: their function gets the opened model and returns a report, and cli_ask does
- * what comes before and after.  An option is an id in CLI_OPTION_MAP, a row in
- * cli_options[], and a member of cli_arguments; parsing, --help and the test of the help
- * page follow from the tables. */
+ * one model: their function gets the opened model and makes a report; what comes before
+ * and after is cli_ask.  An option is an id in CLI_OPTION_MAP, a row in cli_options[],
+ * and a member of cli_arguments; parsing, --help and the test of the help page follow
+ * from the tables. */
 #ifndef QG_TOOLS_CLI_H
 #define QG_TOOLS_CLI_H
 

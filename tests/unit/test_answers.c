@@ -174,6 +174,7 @@ static void diff_is_symmetric(void **state)
         assert_true(number(there, "endpoints_changed") ==
                     number(back, "endpoints_changed"));
         assert_true((number(there, "endpoints_changed") == 0) == (i / 3 == i % 3));
+        assert_true(number(there, "identical") == (i / 3 == i % 3));
         show_and_free(there);
         show_and_free(back);
     }
