@@ -366,8 +366,7 @@ static qg_status correct_all(corrector *c, const qg_blocks *blocks)
     qg_status s = QG_OK;
     for (size_t i = 0; s == QG_OK && i < blocks->n; i++) {
         s = correct_block(c, &blocks->at[i]);
-        if (c->env->progress)
-            c->env->progress(c->env->ud, i + 1, blocks->n);
+        qg_progress_step(c->env->progress, c->env->stage, i + 1, blocks->n);
     }
     qg_plan_free(reference);
     return s;

@@ -58,7 +58,7 @@ static qg_status run(qg_pass_env *env)
                        .jobs = env->options.jobs,
                        .reference = env->options.reference,
                        .progress = env->progress,
-                       .ud = env->ud,
+                       .stage = env->stage,
                        .arena = a };
     if (!endpoint)
         return qg_nomem(env->ctx);

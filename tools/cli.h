@@ -3,15 +3,17 @@
  * Reading    options and files in any order; `--name value`, `--name=value`,
  *            `-n value`, `-n5`; `--` ends options.  What a verb does not take, a
  *            missing or wrong value, and an option that stands twice are usage errors.
- * Exit       0 done; 1 the library said no; 2 usage
+ * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` has found differences
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
  * Includes   engine/api/qg.h and the C library only: what people type is done by the
  *            same functions that other programs call.
  *
  * A verb is a row in cli_verbs[]: its name, which options of the table it takes and
- * needs, and the function that calls the library.  An option is an id in
- * CLI_OPTION_MAP, a row in cli_options[], and a member of cli_arguments; parsing,
- * --help and the test of the help page follow from the tables. */
+ * needs, and the function that calls the library.  Most verbs ask one question about
+ * one model: their function gets the opened model and makes a report; what comes before
+ * and after is cli_ask.  An option is an id in CLI_OPTION_MAP, a row in cli_options[],
+ * and a member of cli_arguments; parsing, --help and the test of the help page follow
+ * from the tables. */
 #ifndef QG_TOOLS_CLI_H
 #define QG_TOOLS_CLI_H
 
@@ -22,7 +24,7 @@
 #include "engine/api/qg.h"
 
 /* Exit statuses, stable: scripts test them. */
-enum { CLI_OK, CLI_FAILED, CLI_USAGE };
+enum { CLI_OK, CLI_FAILED, CLI_USAGE, CLI_FINDINGS };
 
 /* Values of an option that may stand several times, in the order they came. */
 typedef struct cli_words {
@@ -66,6 +68,7 @@ typedef struct cli_option {
     /* "samples", "N", one line; argument "": a flag */
     const char *name, *argument, *help;
     char letter; /* 0: none */
+    bool common; /* every verb takes it */
     enum cli_kind kind;
     size_t at; /* offset in cli_arguments */
     const char *choice[7];
@@ -91,24 +94,26 @@ enum cli_option_id {
         CLI_N_OPTION
 };
 
-/* Sets of options: bits of cli_option_id. */
-#define CLI_BIT(id) (UINT64_C(1) << CLI_O_##id)
-#define CLI_COMMON                                                                     \
-    (CLI_BIT(JSON) | CLI_BIT(VERBOSE) | CLI_BIT(CONFIG_DIR) | CLI_BIT(HELP))
+/* What a verb does with an option. */
+enum cli_use { CLI_REFUSES, CLI_TAKES, CLI_NEEDS };
 
 extern const cli_option cli_options[CLI_N_OPTION];
 
 typedef struct cli_call cli_call;
+
+/* Asks about an opened model; *r stays NULL when there is nothing to print. */
+typedef qg_status cli_question(const cli_call *c, qg_model *m, qg_report **r);
 
 /* A row of the verb table: what `qg VERB --help` prints, and what runs. */
 typedef struct cli_verb {
     const char *name, *summary;
     const char *files;         /* "MODEL.onnx"; "" for none */
     size_t min_file, max_file; /* SIZE_MAX: any number */
-    uint64_t takes, needs;     /* beside CLI_COMMON */
+    uint8_t use[CLI_N_OPTION]; /* enum cli_use; read with cli_use_of */
     const char *about;         /* more for --help; may be NULL */
     const char *example;
-    int (*run)(const cli_call *c); /* an exit status: CLI_OK, CLI_FAILED, CLI_USAGE */
+    cli_question *ask;             /* about the model that is the first file; or */
+    int (*run)(const cli_call *c); /* returns an exit status */
 } cli_verb;
 
 /* A line on stderr that is overwritten while work goes on. */
@@ -128,6 +133,8 @@ struct cli_call {
 extern const cli_verb cli_verbs[]; /* ends with a row whose name is NULL */
 /* NULL when there is no such verb. */
 const cli_verb *cli_verb_named(const char *name);
+/* Common options are taken by every verb. */
+enum cli_use cli_use_of(const cli_verb *verb, int option);
 
 /* argv without program and verb.  CLI_USAGE after a message; a->*.at are the caller's
  * to free (cli_arguments_free), also then. */
@@ -136,29 +143,29 @@ void cli_arguments_free(cli_arguments *a);
 
 /* --- what verbs share --- */
 
-/* The context's message on stderr; returns CLI_FAILED. */
-int cli_failed(const cli_call *c);
-/* Prints the report as text or JSON and frees it. */
-int cli_answer(const cli_call *c, qg_report *r);
+/* When s is QG_OK the report (NULL: nothing) as text or JSON on stdout, else the
+ * context's message on stderr.  Frees r.  Returns the exit status. */
+int cli_answer(const cli_call *c, qg_status s, qg_report *r);
 /* Opens a model or snapshot with the shapes of the command line. */
 QG_NODISCARD qg_status cli_open(const cli_call *c, const char *path, qg_model **out);
+/* Opens the model, asks, answers and closes it.  Returns the exit status. */
+int cli_ask(const cli_call *c, const char *path, cli_question *ask);
 /* "output 'PATH': cannot be written: FAULT". */
 int cli_refuse_output(const cli_call *c, const char *fault);
 
-/* cli_formats.c */
-int cli_export(const cli_call *c);
+/* --- verbs of cli_formats.c and cli_stats.c --- */
+cli_question cli_export;
 int cli_import(const cli_call *c);
 int cli_import_backend(const cli_call *c);
 int cli_stats(const cli_call *c);
 
 /* What several verbs read off the line. */
-bool cli_reference(const cli_arguments *a); /* --kernels reference */
+qg_workload cli_workload(const cli_call *c);
 void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 
 /* --- verbs of cli_laboratory.c --- */
 int cli_sensitivity(const cli_call *c);
-int cli_compare(const cli_call *c);
-int cli_price(const cli_call *c);
+cli_question cli_compare, cli_price;
 int cli_switch(const cli_call *c);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to

@@ -1,11 +1,9 @@
 /* cli_formats.c -- export and import: what other tools read and write. */
 #include "tools/cli.h"
 
-int cli_export(const cli_call *c)
+qg_status cli_export(const cli_call *c, qg_model *m, qg_report **r)
 {
     const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
     qg_format_options o;
     qg_format_options_init(&o);
     o.format = a->format;
@@ -13,12 +11,7 @@ int cli_export(const cli_call *c)
     o.placement = a->placement;
     o.strict = a->strict;
     o.report = a->report;
-    qg_status s = cli_open(c, a->file.at[0], &m);
-    if (s == QG_OK)
-        s = qg_model_export(m, &o, a->output, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    return qg_model_export(m, &o, a->output, r);
 }
 
 int cli_import(const cli_call *c)
@@ -32,9 +25,7 @@ int cli_import(const cli_call *c)
     qg_status s = qg_model_import(c->ctx, a->file.at[0], a->format, a->model, &m, &r);
     if (s == QG_OK)
         s = qg_model_save(m, a->output);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    if (s != QG_OK)
-        qg_report_free(r);
+    int status = cli_answer(c, s, r);
     qg_model_close(m);
     return status;
 }
@@ -43,7 +34,6 @@ int cli_import_backend(const cli_call *c)
 {
     const cli_arguments *a = c->args;
     qg_report *r = NULL;
-    if (qg_import_backend(c->ctx, a->file.at[0], a->format, a->output, &r) != QG_OK)
-        return cli_failed(c);
-    return cli_answer(c, r);
+    qg_status s = qg_import_backend(c->ctx, a->file.at[0], a->format, a->output, &r);
+    return cli_answer(c, s, r);
 }

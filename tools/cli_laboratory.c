@@ -16,88 +16,64 @@ static bool read_budget(const char *text, double *out)
     return end != text && (percent || !*end) && x >= 0 && x < 1e9;
 }
 
-int cli_sensitivity(const cli_call *c)
+static qg_status ask_sensitivity(const cli_call *c, qg_model *m, qg_report **r)
 {
     const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
     qg_sensitivity_options o;
     qg_sensitivity_options_init(&o);
-    o.data = a->data;
-    o.samples = a->samples;
+    o.work = cli_workload(c);
     o.by = a->subject;
     o.direction = a->direction;
     o.metric = a->metric;
     o.top = a->top;
     o.whole = a->whole;
-    o.jobs = (unsigned)a->jobs;
-    o.progress = cli_progress(c->bar);
     if (a->propose) {
+        (void)read_budget(a->propose, &o.proposal.budget); /* checked below */
         o.proposal.patch = a->output ? a->output : "policy.yaml";
         o.proposal.bits = (unsigned)a->raise_to;
         o.proposal.backend = a->backend;
-        if (!read_budget(a->propose, &o.proposal.budget))
-            return cli_usage(c->verb,
-                             "--propose: '%s', expected a number like 0.01 or 1%%",
-                             a->propose);
-    } else if (a->output || a->raise_to || a->backend) {
+    }
+    return qg_model_sensitivity(m, &o, r);
+}
+
+int cli_sensitivity(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    double budget;
+    if (a->propose && !read_budget(a->propose, &budget))
+        return cli_usage(c->verb, "--propose: '%s', expected a number like 0.01 or 1%%",
+                         a->propose);
+    if (!a->propose && (a->output || a->raise_to || a->backend))
         return cli_usage(c->verb, "--%s goes with --propose",
                          a->output     ? "output"
                          : a->raise_to ? "raise-to"
                                        : "backend");
-    }
-    qg_status s = cli_open(c, a->file.at[0], &m);
-    if (s == QG_OK)
-        s = qg_model_sensitivity(m, &o, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    return cli_ask(c, a->file.at[0], ask_sensitivity);
 }
 
-int cli_compare(const cli_call *c)
+qg_status cli_compare(const cli_call *c, qg_model *m, qg_report **r)
 {
     const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
     qg_compare_options o;
     qg_compare_options_init(&o);
+    o.work = cli_workload(c);
     o.backend = a->backends.at;
     o.n_backend = a->backends.n;
     o.policy = a->policy.at;
     o.n_policy = a->policy.n;
-    o.data = a->data;
     o.stats = a->stats;
-    o.samples = a->samples;
     o.observer = a->observer;
     o.metric = a->metric;
-    o.jobs = (unsigned)a->jobs;
-    o.progress = cli_progress(c->bar);
-    qg_status s = cli_open(c, a->file.at[0], &m);
-    if (s == QG_OK)
-        s = qg_model_compare(m, &o, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    return qg_model_compare(m, &o, r);
 }
 
-int cli_price(const cli_call *c)
+qg_status cli_price(const cli_call *c, qg_model *m, qg_report **r)
 {
-    const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
     qg_price_options o;
     qg_price_options_init(&o);
-    o.data = a->data;
-    o.samples = a->samples;
-    o.metric = a->metric;
-    o.jobs = (unsigned)a->jobs;
-    o.progress = cli_progress(c->bar);
-    qg_status s = cli_open(c, a->file.at[0], &m);
-    if (s == QG_OK)
-        s = qg_model_price(m, &o, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    o.work = cli_workload(c);
+    o.metric = c->args->metric;
+    return qg_model_price(m, &o, r);
 }
 
 int cli_switch(const cli_call *c)
@@ -121,5 +97,5 @@ int cli_switch(const cli_call *c)
     else if (s == QG_OK)
         (void)printf("changed  %zu endpoints\nwritten  %s\n", total, a->output);
     qg_model_close(m);
-    return s == QG_OK ? CLI_OK : cli_failed(c);
+    return cli_answer(c, s, NULL);
 }

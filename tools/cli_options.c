@@ -59,9 +59,9 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = ".npy of integers, one class per sample",
         .kind = CLI_TEXT, .at = AT(labels) },
     [CLI_O_BY] = { .name = "by", .argument = "WHAT",
-        .help = "graph, layer, endpoint or group; default graph",
+        .help = "graph or layer; default graph",
         .kind = CLI_CHOICE, .at = AT(by),
-        .choice = { "graph", "layer", "endpoint", "group" } },
+        .choice = { "graph", "layer" } },
     [CLI_O_SUBJECT] = { .name = "by", .argument = "WHAT",
         .help = "node, endpoint or group; default node",
         .kind = CLI_CHOICE, .at = AT(subject),
@@ -183,16 +183,16 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_MEMORY] = { .name = "max-mem", .argument = "SIZE",
         .help = "bytes, or with K, M, G: fewer workers when it is short",
         .kind = CLI_TEXT, .at = AT(memory) },
-    [CLI_O_JSON] = { .name = "json",
+    [CLI_O_JSON] = { .name = "json", .common = true,
         .help = "answer as JSON",
         .kind = CLI_FLAG, .at = AT(json) },
-    [CLI_O_VERBOSE] = { .name = "verbose", .letter = 'v',
+    [CLI_O_VERBOSE] = { .name = "verbose", .common = true, .letter = 'v',
         .help = "say more on stderr; -vv says everything",
         .kind = CLI_COUNT, .at = AT(verbose) },
-    [CLI_O_CONFIG_DIR] = { .name = "config-dir", .argument = "DIR",
+    [CLI_O_CONFIG_DIR] = { .name = "config-dir", .common = true, .argument = "DIR",
         .help = "where backends/ and pipelines/ are",
         .kind = CLI_TEXT, .at = AT(config_dir) },
-    [CLI_O_HELP] = { .name = "help", .letter = 'h',
+    [CLI_O_HELP] = { .name = "help", .common = true, .letter = 'h',
         .help = "this page",
         .kind = CLI_FLAG, .at = AT(help) },
 };
@@ -226,18 +226,18 @@ typedef struct reader {
     char **argv;
     int argc, next;
     cli_arguments *a;
-    uint64_t seen;
+    bool seen[CLI_N_OPTION];
 } reader;
 
-static bool takes(const cli_verb *verb, int id)
+enum cli_use cli_use_of(const cli_verb *verb, int option)
 {
-    return ((verb->takes | CLI_COMMON) >> id & 1u) != 0;
+    return cli_options[option].common ? CLI_TAKES : (enum cli_use)verb->use[option];
 }
 
 static int option_named(const cli_verb *verb, const char *name, size_t n)
 {
     for (int id = 0; id < CLI_N_OPTION; id++)
-        if (takes(verb, id) && strlen(cli_options[id].name) == n &&
+        if (cli_use_of(verb, id) && strlen(cli_options[id].name) == n &&
             memcmp(cli_options[id].name, name, n) == 0)
             return id;
     return -1;
@@ -246,7 +246,7 @@ static int option_named(const cli_verb *verb, const char *name, size_t n)
 static int option_lettered(const cli_verb *verb, char letter)
 {
     for (int id = 0; id < CLI_N_OPTION; id++)
-        if (takes(verb, id) && cli_options[id].letter == letter)
+        if (cli_use_of(verb, id) && cli_options[id].letter == letter)
             return id;
     return -1;
 }
@@ -256,7 +256,7 @@ static int unknown_option(const cli_verb *verb, const char *word)
     const char *name[CLI_N_OPTION];
     size_t n = 0;
     for (int id = 0; id < CLI_N_OPTION; id++)
-        if (takes(verb, id))
+        if (cli_use_of(verb, id))
             name[n++] = cli_options[id].name;
     char bare[64];
     (void)snprintf(bare, sizeof bare, "%.*s", (int)strcspn(word + 2, "="), word + 2);
@@ -267,8 +267,29 @@ static int unknown_option(const cli_verb *verb, const char *word)
 
 /* --- taking a value --- */
 
+static bool is_choice(const cli_option *o, const char *value)
+{
+    size_t n = sizeof o->choice / sizeof o->choice[0];
+    for (size_t i = 0; i < n && o->choice[i]; i++)
+        if (strcmp(o->choice[i], value) == 0)
+            return true;
+    return false;
+}
+
+/* The verb whose option of this name takes the value; NULL: none does. */
+static const cli_verb *taken_by(const char *name, const char *value)
+{
+    for (const cli_verb *v = cli_verbs; v->name; v++) {
+        int id = option_named(v, name, strlen(name));
+        if (id >= 0 && is_choice(&cli_options[id], value))
+            return v;
+    }
+    return NULL;
+}
+
 static int wrong_choice(const cli_verb *verb, const cli_option *o, const char *value)
 {
+    const cli_verb *other = taken_by(o->name, value);
     char list[128] = "";
     size_t n = 0, used = 0;
     for (; n < sizeof o->choice / sizeof o->choice[0] && o->choice[n]; n++) {
@@ -280,6 +301,9 @@ static int wrong_choice(const cli_verb *verb, const cli_option *o, const char *v
                                         : ", ",
                                  o->choice[n]);
     }
+    if (other)
+        return cli_usage(verb, "--%s: '%s', expected %s; try `qg %s --%s %s`", o->name,
+                         value, list, other->name, o->name, value);
     const char *near = qg_nearest(value, o->choice, n);
     return cli_usage(verb, "--%s: '%s', expected %s%s%s%s", o->name, value, list,
                      near ? ", did you mean '" : "", near ? near : "", near ? "'" : "");
@@ -288,13 +312,10 @@ static int wrong_choice(const cli_verb *verb, const cli_option *o, const char *v
 static int take_choice(const cli_verb *verb, const cli_option *o, const char *value,
                        const char **out)
 {
-    size_t n = sizeof o->choice / sizeof o->choice[0];
-    for (size_t i = 0; i < n && o->choice[i]; i++)
-        if (strcmp(o->choice[i], value) == 0) {
-            *out = value;
-            return CLI_OK;
-        }
-    return wrong_choice(verb, o, value);
+    if (!is_choice(o, value))
+        return wrong_choice(verb, o, value);
+    *out = value;
+    return CLI_OK;
 }
 
 static int take_number(const cli_verb *verb, const cli_option *o, const char *value,
@@ -364,9 +385,9 @@ static int take(reader *r, int id, const char *value)
     const cli_option *o = &cli_options[id];
     bool repeats = o->kind == CLI_TEXTS || o->kind == CLI_COUNT;
     bool bare = o->kind == CLI_FLAG || o->kind == CLI_COUNT;
-    if (!repeats && (r->seen >> id & 1u))
+    if (!repeats && r->seen[id])
         return cli_usage(r->verb, "--%s stands twice, expected once", o->name);
-    r->seen |= UINT64_C(1) << id;
+    r->seen[id] = true;
     if (bare && value)
         return cli_usage(r->verb, "--%s takes no value", o->name);
     if (!bare && !value) {
@@ -418,7 +439,7 @@ static int check_needed(const reader *r)
         return cli_usage(v, "'%s' is one word too many, expected %s",
                          r->a->file.at[v->max_file], *v->files ? v->files : "none");
     for (int id = 0; id < CLI_N_OPTION; id++)
-        if ((v->needs >> id & 1u) && !(r->seen >> id & 1u)) {
+        if (cli_use_of(v, id) == CLI_NEEDS && !r->seen[id]) {
             const cli_option *o = &cli_options[id];
             const char letter[] = { '-', o->letter, ' ', '\0' };
             return cli_usage(v, "expected %s%s%s%s", o->letter ? letter : "--",

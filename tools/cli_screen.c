@@ -14,12 +14,14 @@ static void print_all_verbs(void)
                 stdout);
     for (const cli_verb *v = cli_verbs; v->name; v++)
         (void)printf("  %-16s %s\n", v->name, v->summary);
-    (void)fputs("\nA first session:\n"
-                "  qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot\n"
-                "  qg analyse snapshot -d calib.npy --by layer --top 10\n"
-                "  qg explain snapshot Conv_0.out0\n"
-                "\n`qg VERB --help` says more about one of them.\n",
-                stdout);
+    (void)fputs(
+        "\nA first session:\n"
+        "  qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot\n"
+        "  qg analyse snapshot -d calib.npy --by layer --top 10\n"
+        "  qg explain snapshot Conv_0.out0\n"
+        "\n`qg VERB --help` says more about one of them.\n"
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 differences were found.\n",
+        stdout);
 }
 
 static void print_option(const cli_option *o)
@@ -39,7 +41,7 @@ static void print_usage(const cli_verb *v)
     (void)printf("usage: qg %s%s%s", v->name, *v->files ? " " : "", v->files);
     for (int id = 0; id < CLI_N_OPTION; id++) {
         const cli_option *o = &cli_options[id];
-        if (!(v->needs >> id & 1u))
+        if (cli_use_of(v, id) != CLI_NEEDS)
             continue;
         if (o->letter)
             (void)printf(" -%c %s", o->letter, o->argument);
@@ -59,7 +61,7 @@ void cli_help(const cli_verb *verb)
     print_usage(verb);
     (void)fputc('\n', stdout);
     for (int id = 0; id < CLI_N_OPTION; id++)
-        if ((verb->takes | CLI_COMMON) >> id & 1u)
+        if (cli_use_of(verb, id))
             print_option(&cli_options[id]);
     if (verb->about)
         (void)printf("\n%s\n", verb->about);
@@ -70,7 +72,7 @@ void cli_help(const cli_verb *verb)
 
 enum { BAR = 30 };
 
-static void step(void *ud, const char *what, size_t done, size_t total)
+static void step(void *ud, const char *stage, size_t done, size_t total)
 {
     char bar[BAR + 1];
     cli_bar *b = ud;
@@ -80,9 +82,9 @@ static void step(void *ud, const char *what, size_t done, size_t total)
     memset(bar, '#', filled);
     bar[BAR] = '\0';
     if (total)
-        (void)fprintf(stderr, "\r%-12s [%s] %zu / %zu\x1b[K", what, bar, done, total);
+        (void)fprintf(stderr, "\r%-12s [%s] %zu / %zu\x1b[K", stage, bar, done, total);
     else
-        (void)fprintf(stderr, "\r%-12s %zu\x1b[K", what, done);
+        (void)fprintf(stderr, "\r%-12s %zu\x1b[K", stage, done);
     (void)fflush(stderr);
     b->shown = true;
 }

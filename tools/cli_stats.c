@@ -59,34 +59,36 @@ static bool in_group(void)
     return size && strcmp(size, "1") != 0;
 }
 
+static int collect_options(const cli_call *c, qg_stats_options *o)
+{
+    const cli_arguments *a = c->args;
+    qg_stats_options_init(o);
+    o->work = cli_workload(c);
+    o->channels = a->channels;
+    o->resume = a->resume;
+    o->group = in_group();
+    int status = take_slice(c, o);
+    return status == CLI_OK ? take_memory(c, o) : status;
+}
+
 /* Processes other than the first have no answer to print. */
+static qg_status ask_collect(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_stats_options o;
+    (void)collect_options(c, &o); /* checked by collect */
+    return qg_model_collect(m, &o, c->args->output, r);
+}
+
 static int collect(const cli_call *c)
 {
     const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
     qg_stats_options o;
-    qg_stats_options_init(&o);
     if (a->file.n != 2)
         return cli_usage(c->verb, "collect takes one MODEL.onnx");
     if (!a->data || !a->output)
         return missing(c, a->data ? "output" : "data");
-    o.data = a->data;
-    o.samples = a->samples;
-    o.channels = a->channels;
-    o.resume = a->resume;
-    o.jobs = (unsigned)a->jobs;
-    o.reference_kernels = cli_reference(a);
-    o.group = in_group();
-    o.progress = cli_progress(c->bar);
-    if (take_slice(c, &o) != CLI_OK || take_memory(c, &o) != CLI_OK)
-        return CLI_USAGE;
-    qg_status s = cli_open(c, a->file.at[1], &m);
-    if (s == QG_OK)
-        s = qg_model_collect(m, &o, a->output, &r);
-    int status = s != QG_OK ? cli_failed(c) : r ? cli_answer(c, r) : CLI_OK;
-    qg_model_close(m);
-    return status;
+    int status = collect_options(c, &o);
+    return status == CLI_OK ? cli_ask(c, a->file.at[1], ask_collect) : status;
 }
 
 static int merge(const cli_call *c)
@@ -99,7 +101,7 @@ static int merge(const cli_call *c)
         return missing(c, "output");
     qg_status s =
         qg_stats_file_merge(c->ctx, file->at + 1, file->n - 1, c->args->output, &r);
-    return s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    return cli_answer(c, s, r);
 }
 
 static int show(const cli_call *c)
@@ -110,52 +112,44 @@ static int show(const cli_call *c)
         return cli_usage(c->verb, "show takes FILE.qgs [VALUE]");
     qg_status s =
         qg_stats_file_show(c->ctx, file->at[1], file->n > 2 ? file->at[2] : NULL, &r);
-    return s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    return cli_answer(c, s, r);
 }
 
-/* The options are those of quantize; DATA is left alone. */
+/* The options are those of quantize, but that the file stands for data. */
+static qg_status ask_derive(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_quantize_options o;
+    cli_quantize_options(c, &o);
+    o.work.data = NULL;
+    o.stats = c->args->file.at[1];
+    return qg_model_derive(m, &o, r);
+}
+
 static int derive(const cli_call *c)
 {
     const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
-    qg_quantize_options o;
     if (a->file.n != 2)
         return cli_usage(c->verb, "derive takes one FILE.qgs");
     if (!a->model || !a->backend)
         return missing(c, a->model ? "backend" : "model");
-    cli_quantize_options(c, &o);
-    o.data = NULL;
-    o.stats = a->file.at[1];
-    qg_status s = cli_open(c, a->model, &m);
-    if (s == QG_OK)
-        s = qg_model_derive(m, &o, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    return cli_ask(c, a->model, ask_derive);
+}
+
+static qg_status ask_doctor(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_doctor_options o;
+    qg_doctor_options_init(&o);
+    o.work = cli_workload(c);
+    return qg_model_doctor(m, &o, r);
 }
 
 static int doctor(const cli_call *c)
 {
-    const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
-    qg_doctor_options o;
-    qg_doctor_options_init(&o);
-    o.data = a->data;
-    o.samples = a->samples;
-    o.jobs = (unsigned)a->jobs;
-    o.progress = cli_progress(c->bar);
-    if (a->file.n != 2)
+    if (c->args->file.n != 2)
         return cli_usage(c->verb, "doctor takes one MODEL.onnx");
-    if (!a->data)
+    if (!c->args->data)
         return missing(c, "data");
-    qg_status s = cli_open(c, a->file.at[1], &m);
-    if (s == QG_OK)
-        s = qg_model_doctor(m, &o, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    return cli_ask(c, c->args->file.at[1], ask_doctor);
 }
 
 int cli_stats(const cli_call *c)

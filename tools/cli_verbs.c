@@ -5,22 +5,18 @@
 
 /* --- what verbs share --- */
 
-int cli_failed(const cli_call *c)
+int cli_answer(const cli_call *c, qg_status s, qg_report *r)
 {
+    int status = CLI_OK;
+    const char *text = "";
+    if (s == QG_OK && r)
+        text = c->args->json ? qg_report_json(r) : qg_report_text(r);
     cli_bar_clear(c->bar);
-    return cli_fail(c->verb, qg_ctx_message(c->ctx));
-}
-
-/* Prints and frees it. */
-int cli_answer(const cli_call *c, qg_report *r)
-{
-    const char *text = c->args->json ? qg_report_json(r) : qg_report_text(r);
-    int status = *text ? CLI_OK : CLI_FAILED;
-    cli_bar_clear(c->bar);
-    if (*text)
-        (void)fputs(text, stdout);
-    else
-        (void)cli_fail(c->verb, "cannot write the answer: out of memory");
+    (void)fputs(text, stdout);
+    if (s != QG_OK)
+        status = cli_fail(c->verb, qg_ctx_message(c->ctx));
+    else if (r && !*text)
+        status = cli_fail(c->verb, "cannot write the answer: out of memory");
     qg_report_free(r);
     return status;
 }
@@ -42,9 +38,27 @@ qg_status cli_open(const cli_call *c, const char *path, qg_model **out)
     return qg_model_open(c->ctx, path, &o, out);
 }
 
-bool cli_reference(const cli_arguments *a)
+int cli_ask(const cli_call *c, const char *path, cli_question *ask)
 {
-    return a->kernels && strcmp(a->kernels, "reference") == 0;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_status s = cli_open(c, path, &m);
+    if (s == QG_OK)
+        s = ask(c, m, &r);
+    int status = cli_answer(c, s, r);
+    qg_model_close(m);
+    return status;
+}
+
+qg_workload cli_workload(const cli_call *c)
+{
+    const cli_arguments *a = c->args;
+    return (qg_workload){ .data = a->data,
+                          .samples = a->samples,
+                          .jobs = (unsigned)a->jobs,
+                          .reference_kernels =
+                              a->kernels && strcmp(a->kernels, "reference") == 0,
+                          .progress = cli_progress(c->bar) };
 }
 
 /* --- quantize --- */
@@ -53,10 +67,9 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o)
 {
     const cli_arguments *a = c->args;
     qg_quantize_options_init(o);
+    o->work = cli_workload(c);
     o->backend = a->backend;
-    o->data = a->data;
     o->stats = a->stats;
-    o->samples = a->samples;
     o->observer = a->observer;
     o->quirks = a->quirks;
     o->policy = a->policy.at;
@@ -66,35 +79,28 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o)
     o->dispatcher = a->dispatcher;
     o->dump_after = a->dump_after;
     o->dump_dir = a->dump_dir;
-    o->jobs = (unsigned)a->jobs;
-    o->reference_kernels = cli_reference(a);
-    o->progress = cli_progress(c->bar);
+}
+
+static qg_status quantize_and_save(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_quantize_options o;
+    cli_quantize_options(c, &o);
+    qg_status s = qg_model_quantize(m, &o, r);
+    return s == QG_OK ? qg_model_save(m, c->args->output) : s;
 }
 
 static int quantize(const cli_call *c)
 {
     const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
-    qg_quantize_options o;
     const char *fault = cli_snapshot_fault(a->output);
     if (fault)
         return cli_refuse_output(c, fault);
     if (!a->data == !a->stats)
         return cli_usage(c->verb, a->data ? "expected -d DATA or --stats FILE, not both"
                                           : "expected -d DATA or --stats FILE");
-    cli_quantize_options(c, &o);
-    qg_status s = cli_open(c, a->file.at[0], &m);
-    if (s == QG_OK)
-        s = qg_model_quantize(m, &o, &r);
-    if (s == QG_OK)
-        s = qg_model_save(m, a->output);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    if (s != QG_OK)
-        qg_report_free(r);
-    else if (!a->json)
+    int status = cli_ask(c, a->file.at[0], quantize_and_save);
+    if (status == CLI_OK && !a->json)
         (void)printf("\nwritten: %s\n", a->output);
-    qg_model_close(m);
     return status;
 }
 
@@ -102,123 +108,84 @@ static int quantize(const cli_call *c)
 
 static void run_options(const cli_call *c, qg_run_options *o)
 {
-    const cli_arguments *a = c->args;
     qg_run_options_init(o);
-    o->data = a->data;
-    o->samples = a->samples;
-    o->mode = a->mode;
-    o->dump = a->dump;
-    o->jobs = (unsigned)a->jobs;
-    o->reference_kernels = cli_reference(a);
-    o->progress = cli_progress(c->bar);
+    o->work = cli_workload(c);
+    o->mode = c->args->mode;
+    o->dump = c->args->dump;
+}
+
+static qg_status run_into_folder(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_run_options o;
+    run_options(c, &o);
+    return qg_model_run(m, &o, c->args->output, r);
 }
 
 static int run(const cli_call *c)
 {
-    qg_model *m = NULL;
-    qg_report *r = NULL;
-    qg_run_options o;
     const char *fault = cli_folder_fault(c->args->output);
-    if (fault)
-        return cli_refuse_output(c, fault);
-    run_options(c, &o);
-    qg_status s = cli_open(c, c->args->file.at[0], &m);
-    if (s == QG_OK)
-        s = qg_model_run(m, &o, c->args->output, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    return fault ? cli_refuse_output(c, fault)
+                 : cli_ask(c, c->args->file.at[0], run_into_folder);
 }
 
-static int evaluate(const cli_call *c)
+static qg_status evaluate(const cli_call *c, qg_model *m, qg_report **r)
 {
-    qg_model *m = NULL;
-    qg_report *r = NULL;
     qg_run_options o;
     run_options(c, &o);
-    qg_status s = cli_open(c, c->args->file.at[0], &m);
-    if (s == QG_OK)
-        s = qg_model_evaluate(m, &o, c->args->labels, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    return qg_model_evaluate(m, &o, c->args->labels, r);
 }
 
-static int analyse(const cli_call *c)
+static qg_status analyse(const cli_call *c, qg_model *m, qg_report **r)
 {
-    const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
     qg_analyse_options o;
     qg_analyse_options_init(&o);
-    o.data = a->data;
-    o.samples = a->samples;
-    o.by = a->by ? a->by : o.by;
-    o.metric = a->metric ? a->metric : o.metric;
-    o.top = a->top;
-    o.jobs = (unsigned)a->jobs;
-    o.progress = cli_progress(c->bar);
-    qg_status s = cli_open(c, a->file.at[0], &m);
-    if (s == QG_OK)
-        s = qg_model_analyse(m, &o, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    o.work = cli_workload(c);
+    o.by = c->args->by;
+    o.metric = c->args->metric;
+    o.top = c->args->top;
+    return qg_model_analyse(m, &o, r);
 }
 
 /* --- questions --- */
 
-static int explain(const cli_call *c)
+static qg_status explain(const cli_call *c, qg_model *m, qg_report **r)
 {
-    qg_model *m = NULL;
-    qg_report *r = NULL;
-    qg_status s = cli_open(c, c->args->file.at[0], &m);
-    if (s == QG_OK)
-        s = qg_model_explain(m, c->args->file.at[1], &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    return qg_model_explain(m, c->args->file.at[1], r);
 }
 
-/* The passes up to --after; what they decide depends on the options of quantize. */
-static qg_status run_until(const cli_call *c, qg_model *m)
+/* As it is, or behind the passes up to --after; what they decide depends on the options
+ * of quantize. */
+static qg_status dump_behind(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_quantize_options o;
     cli_quantize_options(c, &o);
     o.stop_after = c->args->after;
-    return qg_model_quantize(m, &o, NULL);
+    qg_status s = o.stop_after ? qg_model_quantize(m, &o, NULL) : QG_OK;
+    return s == QG_OK ? qg_model_dump(m, r) : s;
 }
 
 static int dump(const cli_call *c)
 {
-    const cli_arguments *a = c->args;
-    qg_model *m = NULL;
-    qg_report *r = NULL;
-    if (!a->after != !a->backend)
+    if (!c->args->after != !c->args->backend)
         return cli_usage(c->verb, "expected --after and --backend together");
-    qg_status s = cli_open(c, a->file.at[0], &m);
-    if (s == QG_OK && a->after)
-        s = run_until(c, m);
-    if (s == QG_OK)
-        s = qg_model_dump(m, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
-    qg_model_close(m);
-    return status;
+    return cli_ask(c, c->args->file.at[0], dump_behind);
 }
 
 static int diff(const cli_call *c)
 {
     qg_model *first = NULL, *second = NULL;
     qg_report *r = NULL;
+    double identical = 0;
     qg_status s = cli_open(c, c->args->file.at[0], &first);
     if (s == QG_OK)
         s = cli_open(c, c->args->file.at[1], &second);
     if (s == QG_OK)
         s = qg_model_diff(first, second, &r);
-    int status = s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    bool same = r && qg_report_number(r, "identical", &identical) && identical == 1;
+    int status = cli_answer(c, s, r);
     qg_model_close(first);
     qg_model_close(second);
-    return status;
+    return status == CLI_OK && !same ? CLI_FINDINGS : status;
 }
 
 static int list(const cli_call *c)
@@ -231,7 +198,7 @@ static int list(const cli_call *c)
                          w->at[1]);
     qg_status s =
         w->n > 1 ? qg_backend_page(c->ctx, w->at[1], &r) : qg_list(c->ctx, topic, &r);
-    return s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    return cli_answer(c, s, r);
 }
 
 static int conformance(const cli_call *c)
@@ -239,11 +206,10 @@ static int conformance(const cli_call *c)
     qg_report *r = NULL;
     double failed = 0;
     const cli_words *w = &c->args->file;
-    if (qg_conformance(c->ctx, w->at, w->n, &r) != QG_OK)
-        return cli_failed(c);
-    bool passed = qg_report_number(r, "failed", &failed) && failed == 0;
-    int status = cli_answer(c, r);
-    return status == CLI_OK && !passed ? CLI_FAILED : status;
+    qg_status s = qg_conformance(c->ctx, w->at, w->n, &r);
+    bool passed = s == QG_OK && qg_report_number(r, "failed", &failed) && failed == 0;
+    int status = cli_answer(c, s, r);
+    return passed ? status : CLI_FAILED;
 }
 
 /* --- one array --- */
@@ -270,7 +236,7 @@ static int quantize_tensor(const cli_call *c)
     o.output = a->output;
     o.codes = a->codes;
     qg_status s = qg_quantize_tensor(c->ctx, a->file.at[0], &o, &r);
-    return s == QG_OK ? cli_answer(c, r) : cli_failed(c);
+    return cli_answer(c, s, r);
 }
 
 /* --- about qg --- */
@@ -304,7 +270,11 @@ static int help(const cli_call *c)
     "input has, or when the input's batch is 1), an .npz (arrays by input name), a\n"  \
     "folder of these in name order, or random:N (N uniform samples, to try things)."
 
-#define RUNS (CLI_BIT(DATA) | CLI_BIT(SAMPLES) | CLI_BIT(JOBS) | CLI_BIT(SHAPE))
+/* Options of a row. */
+#define TAKES(id) [CLI_O_##id] = CLI_TAKES
+#define NEEDS(id) [CLI_O_##id] = CLI_NEEDS
+/* Of every verb that runs the network over data, beside DATA itself. */
+#define RUNS TAKES(SAMPLES), TAKES(JOBS), TAKES(SHAPE), TAKES(KERNELS)
 
 /* clang-format off */
 const cli_verb cli_verbs[] = {
@@ -313,11 +283,9 @@ const cli_verb cli_verbs[] = {
       .files = "MODEL.onnx",
       .min_file = 1,
       .max_file = 1,
-      .takes = RUNS | CLI_BIT(BACKEND) | CLI_BIT(SNAPSHOT) | CLI_BIT(OBSERVER) |
-               CLI_BIT(POLICY) | CLI_BIT(SET) | CLI_BIT(QUIRKS) | CLI_BIT(DISPATCHER) |
-               CLI_BIT(DUMP_AFTER) | CLI_BIT(DUMP_DIR) | CLI_BIT(KERNELS) |
-               CLI_BIT(STATS),
-      .needs = CLI_BIT(BACKEND) | CLI_BIT(SNAPSHOT),
+      .use = { TAKES(DATA), RUNS, NEEDS(BACKEND), NEEDS(SNAPSHOT), TAKES(OBSERVER),
+               TAKES(POLICY), TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER),
+               TAKES(DUMP_AFTER), TAKES(DUMP_DIR), TAKES(STATS) },
       .about = "Needs DATA, or statistics that `qg stats collect` made from them.\n"
                "\n" DATA_FORMS,
       .example = "qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot",
@@ -327,19 +295,17 @@ const cli_verb cli_verbs[] = {
       .files = "SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes = CLI_BIT(FORMAT) | CLI_BIT(WEIGHTS) | CLI_BIT(PLACEMENT) |
-               CLI_BIT(STRICT) | CLI_BIT(REPORT) | CLI_BIT(FILE),
-      .needs = CLI_BIT(FORMAT) | CLI_BIT(FILE),
+      .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(STRICT),
+               TAKES(REPORT), NEEDS(FILE) },
       .about = "Answers with what the format cannot say, endpoint by endpoint.",
       .example = "qg export snapshot --format onnx-qdq -o model.qdq.onnx",
-      .run = cli_export },
+      .ask = cli_export },
     { .name = "import",
       .summary = "make a snapshot from what another tool wrote",
       .files = "FILE",
       .min_file = 1,
       .max_file = 1,
-      .takes = CLI_BIT(FORMAT) | CLI_BIT(MODEL) | CLI_BIT(SNAPSHOT),
-      .needs = CLI_BIT(FORMAT) | CLI_BIT(SNAPSHOT),
+      .use = { NEEDS(FORMAT), TAKES(MODEL), NEEDS(SNAPSHOT) },
       .example = "qg import model.qdq.onnx --format onnx-qdq -o snapshot",
       .run = cli_import },
     { .name = "import-backend",
@@ -347,8 +313,7 @@ const cli_verb cli_verbs[] = {
       .files = "FILE.json",
       .min_file = 1,
       .max_file = 1,
-      .takes = CLI_BIT(FORMAT) | CLI_BIT(FILE),
-      .needs = CLI_BIT(FORMAT) | CLI_BIT(FILE),
+      .use = { NEEDS(FORMAT), NEEDS(FILE) },
       .about = "Format aimet: a quantsim configuration.  Answers with what was not "
                "carried over.",
       .example = "qg import-backend htp.json --format aimet -o htp.yaml",
@@ -358,9 +323,7 @@ const cli_verb cli_verbs[] = {
       .files = "MODEL.onnx|SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes =
-          RUNS | CLI_BIT(MODE) | CLI_BIT(DUMP) | CLI_BIT(FOLDER) | CLI_BIT(KERNELS),
-      .needs = CLI_BIT(DATA) | CLI_BIT(FOLDER),
+      .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER) },
       .about = "Writes one .npy per output of the network, first axis the sample.\n"
                "\n" DATA_FORMS,
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
@@ -370,34 +333,31 @@ const cli_verb cli_verbs[] = {
       .files = "MODEL.onnx|SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes = RUNS | CLI_BIT(LABELS) | CLI_BIT(KERNELS),
-      .needs = CLI_BIT(DATA) | CLI_BIT(LABELS),
+      .use = { NEEDS(DATA), RUNS, NEEDS(LABELS) },
       .about = DATA_FORMS,
       .example = "qg evaluate snapshot -d images.npy --labels classes.npy",
-      .run = evaluate },
+      .ask = evaluate },
     { .name = "analyse",
       .summary = "where the quantization error comes from",
       .files = "SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes = RUNS | CLI_BIT(BY) | CLI_BIT(METRIC) | CLI_BIT(TOP),
-      .needs = CLI_BIT(DATA),
-      .about = "--by graph     each output with everything quantized\n"
-               "--by layer     one layer quantized at a time\n"
-               "--by endpoint  one endpoint at a time\n"
-               "--by group     the endpoints that share one scale at a time\n"
+      .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP) },
+      .about = "Everything is quantized.\n"
+               "--by graph  the error of each output\n"
+               "--by layer  the error at the output of each compute node\n"
+               "What one node, endpoint or group does alone: `qg sensitivity`.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
-      .run = analyse },
+      .ask = analyse },
     { .name = "sensitivity",
       .summary = "which node, endpoint or group the outputs suffer from most",
       .files = "SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes = RUNS | CLI_BIT(SUBJECT) | CLI_BIT(DIRECTION) | CLI_BIT(METRIC) |
-               CLI_BIT(TOP) | CLI_BIT(WHOLE) | CLI_BIT(PROPOSE) | CLI_BIT(RAISE_TO) |
-               CLI_BIT(PATCH) | CLI_BIT(BACKEND),
-      .needs = CLI_BIT(DATA),
+      .use = { NEEDS(DATA), RUNS, TAKES(SUBJECT), TAKES(DIRECTION), TAKES(METRIC),
+               TAKES(TOP), TAKES(WHOLE), TAKES(PROPOSE), TAKES(RAISE_TO),
+               TAKES(PATCH), TAKES(BACKEND) },
       .about = "Only what lies downstream of a row is computed, from the activations\n"
                "of one whole run per sample.  --propose quantizes again with the\n"
                "values that harm most in float until the budget is met, and writes a\n"
@@ -410,8 +370,7 @@ const cli_verb cli_verbs[] = {
       .files = "SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes = CLI_BIT(SET) | CLI_BIT(SNAPSHOT),
-      .needs = CLI_BIT(SET) | CLI_BIT(SNAPSHOT),
+      .use = { NEEDS(SET), NEEDS(SNAPSHOT) },
       .about = "--set takes a selector and state=deactivated, state=dequantized or\n"
                "state=restored; scale and sharing stay.",
       .example = "qg switch snapshot --set 'node=Conv_3 state=dequantized' -o other",
@@ -421,26 +380,24 @@ const cli_verb cli_verbs[] = {
       .files = "SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes = RUNS | CLI_BIT(METRIC),
-      .needs = CLI_BIT(DATA),
+      .use = { NEEDS(DATA), RUNS, TAKES(METRIC) },
       .about = "joint: only the group rounds, with its scale; separate: each part has\n"
                "the scale it was calibrated to.\n"
                "\n" DATA_FORMS,
       .example = "qg price snapshot -d calib.npy",
-      .run = cli_price },
+      .ask = cli_price },
     { .name = "compare",
       .summary = "what several backends and patches make of one network",
       .files = "MODEL.onnx",
       .min_file = 1,
       .max_file = 1,
-      .takes = RUNS | CLI_BIT(BACKENDS) | CLI_BIT(POLICY) | CLI_BIT(OBSERVER) |
-               CLI_BIT(METRIC) | CLI_BIT(STATS),
-      .needs = CLI_BIT(BACKENDS) | CLI_BIT(DATA),
+      .use = { NEEDS(DATA), RUNS, NEEDS(BACKENDS), TAKES(POLICY), TAKES(OBSERVER),
+               TAKES(METRIC), TAKES(STATS) },
       .about = "Each patch makes one more variant of every backend.  With --stats all\n"
                "scales come from that file, and DATA only says how good they are.\n"
                "\n" DATA_FORMS,
       .example = "qg compare model.onnx -d calib.npy -b trt-int8 -b ncnn-int8",
-      .run = cli_compare },
+      .ask = cli_compare },
     { .name = "explain",
       .summary = "why a tensor is quantized as it is",
       .files = "SNAPSHOT NAME",
@@ -449,15 +406,14 @@ const cli_verb cli_verbs[] = {
       .about = "NAME: a node, a value, an endpoint (Conv_3.in1, Conv_3.out0), or all\n"
                "of a group (group:Conv_3.out0).",
       .example = "qg explain snapshot Conv_0.out0",
-      .run = explain },
+      .ask = explain },
     { .name = "dump",
       .summary = "the graph as text, with its quantization",
       .files = "MODEL.onnx|SNAPSHOT",
       .min_file = 1,
       .max_file = 1,
-      .takes = RUNS | CLI_BIT(BACKEND) | CLI_BIT(AFTER) | CLI_BIT(POLICY) |
-               CLI_BIT(SET) |
-               CLI_BIT(QUIRKS) | CLI_BIT(DISPATCHER) | CLI_BIT(OBSERVER),
+      .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(POLICY),
+               TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER), TAKES(OBSERVER) },
       .example = "qg dump snapshot",
       .run = dump },
     { .name = "list",
@@ -474,6 +430,7 @@ const cli_verb cli_verbs[] = {
       .files = "FIRST SECOND",
       .min_file = 2,
       .max_file = 2,
+      .about = "Exit status 0 when they are identical, 3 when they differ.",
       .example = "qg diff snapshot-a snapshot-b",
       .run = diff },
     { .name = "conformance",
@@ -489,10 +446,10 @@ const cli_verb cli_verbs[] = {
       .files = "FILE.npy",
       .min_file = 1,
       .max_file = 1,
-      .takes = CLI_BIT(SCHEME) | CLI_BIT(BITS) | CLI_BIT(EXPONENT_BITS) |
-               CLI_BIT(VARIANT) | CLI_BIT(RANGE) | CLI_BIT(NARROW) | CLI_BIT(AXIS) |
-               CLI_BIT(BLOCK) | CLI_BIT(ROUNDING) | CLI_BIT(SCALE) | CLI_BIT(OFFSET) |
-               CLI_BIT(FINDER) | CLI_BIT(QUIRKS) | CLI_BIT(ARRAY) | CLI_BIT(CODES),
+      .use = { TAKES(SCHEME), TAKES(BITS), TAKES(EXPONENT_BITS), TAKES(VARIANT),
+               TAKES(RANGE), TAKES(NARROW), TAKES(AXIS), TAKES(BLOCK),
+               TAKES(ROUNDING), TAKES(SCALE), TAKES(OFFSET), TAKES(FINDER),
+               TAKES(QUIRKS), TAKES(ARRAY), TAKES(CODES) },
       .about =
           "WORDS: per-tensor, per-channel or block; linear or floating; symmetric or\n"
           "asymmetric; and power-of-2, dynamic.  Commas or spaces between them.\n"
@@ -506,10 +463,10 @@ const cli_verb cli_verbs[] = {
       .files = "collect|merge|show|derive|doctor FILE...",
       .min_file = 1,
       .max_file = SIZE_MAX,
-      .takes = RUNS | CLI_BIT(BACKEND) | CLI_BIT(FILE) | CLI_BIT(OBSERVER) |
-               CLI_BIT(POLICY) | CLI_BIT(SET) | CLI_BIT(QUIRKS) | CLI_BIT(DISPATCHER) |
-               CLI_BIT(KERNELS) | CLI_BIT(SLICE) | CLI_BIT(CHANNELS) |
-               CLI_BIT(RESUME) | CLI_BIT(MEMORY) | CLI_BIT(MODEL),
+      .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(FILE), TAKES(OBSERVER),
+               TAKES(POLICY), TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER),
+               TAKES(SLICE), TAKES(CHANNELS), TAKES(RESUME), TAKES(MEMORY),
+               TAKES(MODEL) },
       .about =
           "collect MODEL.onnx -d DATA -o FILE.qgs   one run; mpirun shares it\n"
           "merge FILE.qgs... -o FILE.qgs            shards into one\n"

@@ -38,7 +38,7 @@ for backend in trt-int8 ncnn-int8; do
     say "Who rounds? Endpoints by state:"
     python3 tools/dev/count_states.py $snapshot/quant.json
     say "Where does the error come from? The three worst endpoints:"
-    show analyse $snapshot -d $digits --by endpoint --top 3
+    show sensitivity $snapshot -d $digits --by endpoint --top 3
 done
 
 say "--- Why? Everything that was decided about the output of the first convolution under trt-int8:"

@@ -42,7 +42,7 @@ static int run(const cli_verb *verb, const cli_arguments *a)
     qg_status s = qg_open(&o, &c.ctx);
     if (s != QG_OK)
         return cli_fail(verb, qg_status_text(s));
-    int status = verb->run(&c);
+    int status = verb->run ? verb->run(&c) : cli_ask(&c, a->file.at[0], verb->ask);
     cli_bar_clear(&bar);
     qg_close(c.ctx);
     return status;
@@ -52,7 +52,8 @@ static int run(const cli_verb *verb, const cli_arguments *a)
 static int finish(int status)
 {
     bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
-    return lost && status == CLI_OK ? cli_fail(NULL, "cannot write to stdout") : status;
+    bool done = status == CLI_OK || status == CLI_FINDINGS;
+    return lost && done ? cli_fail(NULL, "cannot write to stdout") : status;
 }
 
 int main(int argc, char **argv)

@@ -1,18 +1,16 @@
 /* analyse.c -- where the error comes from.
  *
- *     graph     error of every output, all endpoints rounding
- *     layer     error at the output of every compute node, all endpoints rounding
- *               (accumulated: what PPQ calls graphwise)
- *     endpoint  error of the outputs when only this endpoint rounds
- *     group     the same for all endpoints that share one scale
+ *     graph  error of every output, all endpoints rounding
+ *     layer  error at the output of every compute node, all endpoints rounding
+ *            (accumulated: what PPQ calls graphwise)
  *
+ * What one node, endpoint or group does alone: sensitivity.c.
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
  * (spec/ppq.md 9.1); the result does not depend on workers. */
 #include "engine/session/session.h"
-#include "engine/analysis/what_if.h"
 #include "engine/exec/pool.h"
 #include "engine/ir/infer.h"
-#include "engine/quant/metric.h"
+#include "engine/analysis/measure.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -61,19 +59,18 @@ static qg_status keep_outputs(void *ud, qg_ctx *ctx, void *state, size_t sample,
 }
 
 /* All samples through one plan; what becomes of them is `done`'s business. */
-static qg_status drive(study *s, const qg_plan *p, const char *what,
+static qg_status drive(study *s, const qg_plan *p, const char *stage,
                        qg_status (*done)(void *, qg_ctx *, void *, size_t,
                                          const qg_run *))
 {
-    qg_ticker ticker = { .progress = &s->o->progress, .what = what };
     qg_drive d = { .plan = p,
                    .feed = &s->feed.feed,
                    .n = s->feed.feed.n,
-                   .jobs = s->o->jobs,
+                   .jobs = s->o->work.jobs,
                    .ud = s,
                    .done = done,
-                   .progress = qg_tick,
-                   .progress_ud = &ticker };
+                   .progress = &s->o->work.progress,
+                   .stage = stage };
     return qg_drive_run(s->m->ctx, &d);
 }
 
@@ -82,7 +79,8 @@ static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
     size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
-    QG_TRY(qg_model_plan(s->m, "float", false, &s->feed.feed, &p));
+    QG_TRY(
+        qg_model_plan(s->m, "float", s->o->work.reference_kernels, &s->feed.feed, &p));
     s->golden = QG_NEWN(s->arena, n * samples, float *);
     qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
     if (st == QG_OK)
@@ -100,15 +98,6 @@ static qg_status run_float(study *s)
     return st;
 }
 
-/* The metric of one output of one sample. */
-static double measure(const study *s, const float *real, const qg_tensor *y)
-{
-    assert(y->dtype == QG_F32);
-    qg_error e = { 0 };
-    qg_error_add(&e, real, y->f32, (size_t)qg_tensor_count(y));
-    return s->metric->value(&e);
-}
-
 /* --- by graph: one subject per output --- */
 
 /* Values per sample first, sums later: the order of summation must not depend on
@@ -121,7 +110,8 @@ static qg_status measure_outputs(void *ud, qg_ctx *ctx, void *state, size_t samp
     (void)state, (void)ctx;
     for (size_t i = 0; i < n; i++) {
         const float *real = s->golden[sample * n + i];
-        s->value[sample * n + i] = real ? measure(s, real, qg_run_output(r, i)) : 0;
+        s->value[sample * n + i] =
+            real ? qg_measure(s->metric, real, qg_run_output(r, i)) : 0;
     }
     return QG_OK;
 }
@@ -138,16 +128,13 @@ static qg_status room_for(study *s, size_t n)
     return s->value ? QG_OK : qg_nomem(s->m->ctx);
 }
 
-/* A plan with this mute map; the float outputs are there already. */
-static qg_status simulate(study *s, const uint8_t *mute, const char *what)
+/* All endpoints round; the float outputs are there already. */
+static qg_status simulate(study *s)
 {
     qg_plan *p = NULL;
-    qg_plan_options o = { .mode = QG_MODE_SIMULATE,
-                          .quant = s->m->quant,
-                          .input = s->feed.feed.shape,
-                          .mute = mute };
-    QG_TRY(qg_plan_new(s->m->ctx, s->m->graph, &o, &p));
-    qg_status st = drive(s, p, what, measure_outputs);
+    QG_TRY(qg_model_plan(s->m, "simulate", s->o->work.reference_kernels, &s->feed.feed,
+                         &p));
+    qg_status st = drive(s, p, "simulate", measure_outputs);
     qg_plan_free(p);
     return st;
 }
@@ -159,7 +146,7 @@ static qg_status by_graph(study *s)
     const size_t n = g->output.n;
     QG_TRY(run_float(s));
     QG_TRY(room_for(s, n));
-    QG_TRY(simulate(s, NULL, "simulate"));
+    QG_TRY(simulate(s));
     for (size_t i = 0; i < n; i++) {
         char shape[QG_SHAPE_TEXT];
         const qg_value *v = g->output.at[i];
@@ -171,64 +158,6 @@ static qg_status by_graph(study *s)
         QG_TRY(add_subject(s, v->name, what));
         for (size_t k = 0; k < s->feed.feed.n; k++)
             s->subject.at[s->subject.n - 1].sum += s->value[k * n + i];
-    }
-    return QG_OK;
-}
-
-/* --- by endpoint and group: everything muted but one subject --- */
-
-/* Some member of the ring does. */
-static bool group_acts(const qg_tqc *root)
-{
-    for (const qg_tqc *t = root; t; t = qg_group_next(t, root))
-        if (qg_study_acts(t))
-            return true;
-    return false;
-}
-
-/* A subject, and the question about it: everything else muted. */
-static qg_status add_question(study *s, const qg_tqc *t, bool group, qg_what_if *out)
-{
-    const qg_quant *q = s->m->quant;
-    char name[QG_ENDPOINT_TEXT];
-    uint8_t *mute = QG_NEWN(s->arena, q->tqc.n, uint8_t);
-    const char *copy = qg_arena_strdup(s->arena, qg_tqc_text(t, name));
-    if (!mute || !copy)
-        return qg_nomem(s->m->ctx);
-    for (size_t i = 0; i < q->tqc.n; i++)
-        mute[i] = group ? qg_tqc_root(q->tqc.at[i]) != t : q->tqc.at[i] != t;
-    *out = (qg_what_if){ .mute = mute };
-    return add_subject(s, copy, qg_tqc_state_name(t->state));
-}
-
-/* Partial runs of one float network: engine/analysis/what_if.h. */
-static qg_status by_endpoint(study *s, bool group)
-{
-    const qg_quant *q = s->m->quant;
-    size_t n_out = s->m->graph->output.n, n = 0;
-    qg_what_if *question = QG_NEWN(s->arena, q->tqc.n, qg_what_if);
-    qg_study asked = { .ctx = s->m->ctx,
-                       .graph = s->m->graph,
-                       .quant = q,
-                       .feed = &s->feed.feed,
-                       .metric = s->metric,
-                       .jobs = s->o->jobs,
-                       .progress = &s->o->progress,
-                       .what = "simulate" };
-    if (!question)
-        return qg_nomem(s->m->ctx);
-    for (size_t i = 0; i < q->tqc.n; i++) {
-        const qg_tqc *t = q->tqc.at[i];
-        if (group ? qg_tqc_root(t) == t && group_acts(t) : qg_study_acts(t))
-            QG_TRY(add_question(s, t, group, &question[n++]));
-    }
-    double *error = QG_NEWN(s->arena, n * n_out, double);
-    if (!error)
-        return qg_nomem(s->m->ctx);
-    QG_TRY(qg_study_ask(&asked, question, n, error));
-    for (size_t i = 0; i < n; i++) {
-        uint32_t k = qg_study_worst(&asked, error + i * n_out);
-        s->subject.at[i].sum = error[i * n_out + k] * (double)s->feed.feed.n;
     }
     return QG_OK;
 }
@@ -323,7 +252,7 @@ static qg_status measure_layer(void *ud, qg_ctx *ctx, size_t sample,
         return QG_OK;
     qg_tensor_copy(value, &w->plain[k - 1]);
     s->value[sample * s->subject.n + k - 1] =
-        measure(s, w->kept[k - 1].f32, &w->plain[k - 1]);
+        qg_measure(s->metric, w->kept[k - 1].f32, &w->plain[k - 1]);
     return QG_OK;
 }
 
@@ -382,12 +311,14 @@ static qg_status by_layer(study *s)
     QG_TRY(choose_layers(s, &index));
     QG_TRY(room_for(s, s->subject.n));
     const qg_feed *feed = &s->feed.feed;
-    qg_status st = qg_model_plan_watched(s->m, "float", false, feed, s->watch, &real);
+    qg_status st = qg_model_plan_watched(s->m, "float", s->o->work.reference_kernels,
+                                         feed, s->watch, &real);
     if (st == QG_OK)
-        st = qg_model_plan_watched(s->m, "simulate", false, feed, s->watch, &rounded);
+        st = qg_model_plan_watched(s->m, "simulate", s->o->work.reference_kernels, feed,
+                                   s->watch, &rounded);
     layers l = { .s = s, .real = real, .rounded = rounded, .index = index };
     qg_job job = { .n = s->feed.feed.n,
-                   .workers = s->o->jobs,
+                   .workers = s->o->work.jobs,
                    .begin = begin_layers,
                    .work = work_layers,
                    .end = end_layers,
@@ -438,7 +369,6 @@ static qg_status describe(study *s, const char *by, qg_report **out)
     const subject **row;
     qg_report *r;
     qg_table *t;
-    bool share = strcmp(s->metric->name, "snr") == 0;
     size_t samples = s->feed.feed.n;
     QG_TRY(sorted(s, strcmp(by, "graph") == 0, &row));
     QG_TRY(qg_report_new(s->m->ctx, "analyse", &r));
@@ -451,8 +381,7 @@ static qg_status describe(study *s, const char *by, qg_report **out)
         double mean = row[i]->sum / (double)samples;
         QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->name)));
         QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->what)));
-        QG_TRY(
-            qg_table_add(r, t, share ? qg_cell_percent(mean) : qg_cell_number(mean)));
+        QG_TRY(qg_table_add(r, t, qg_measure_cell(s->metric, mean)));
     }
     *out = r;
     return QG_OK;
@@ -465,27 +394,18 @@ static qg_status study_by(study *s, const char *by)
         return by_graph(s);
     if (strcmp(by, "layer") == 0)
         return by_layer(s);
-    if (strcmp(by, "endpoint") == 0 || strcmp(by, "group") == 0)
-        return by_endpoint(s, by[0] == 'g');
-    return qg_fail(s->m->ctx, QG_ECONFIG,
-                   "analyse by '%s': expected graph, layer, endpoint or group", by);
+    return qg_fail(s->m->ctx, QG_ECONFIG, "analyse by '%s': expected graph or layer",
+                   by);
 }
 
 qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o, qg_report **report)
 {
-    const char *by = o->by ? o->by : "graph", *name = o->metric ? o->metric : "snr";
-    study s = { .m = m, .o = o, .metric = qg_metric_named(name) };
-    if (!m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "analyse: %s is not quantized, expected a "
-                       "snapshot of qg quantize",
-                       m->path);
-    if (!s.metric)
-        return qg_fail(m->ctx, QG_ECONFIG,
-                       "metric '%s': expected one of `qg list metrics`", name);
+    const char *by = o->by ? o->by : "graph";
+    study s = { .m = m, .o = o };
+    QG_TRY(qg_model_expect_quantized(m, "analyse"));
+    QG_TRY(qg_measure_by(m->ctx, o->metric, &s.metric));
     s.arena = qg_arena_new(m->ctx->alloc);
-    qg_status st =
-        s.arena ? qg_feed_open(m, o->data, o->samples, &s.feed) : qg_nomem(m->ctx);
+    qg_status st = s.arena ? qg_feed_open(m, &o->work, &s.feed) : qg_nomem(m->ctx);
     if (st == QG_OK)
         st = study_by(&s, by);
     if (st == QG_OK)

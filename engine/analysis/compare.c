@@ -5,12 +5,12 @@
  * variant to variant, so that groups can be set side by side. */
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "engine/core/clock.h"
 #include "engine/session/session.h"
 #include "engine/exec/pool.h"
 #include "engine/analysis/requantize.h"
-#include "engine/quant/metric.h"
+#include "engine/analysis/measure.h"
 
 void qg_compare_options_init(qg_compare_options *o)
 {
@@ -74,33 +74,28 @@ static qg_status list_variants(comparison *c)
     return QG_OK;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
-}
-
 static qg_status quantize_variant(const comparison *c, variant *v)
 {
     qg_quantize_options o;
-    double start = now();
+    double start = qg_clock_seconds();
     qg_quantize_options_init(&o);
     o.backend = v->backend;
     o.policy = &v->policy;
     o.n_policy = v->policy != NULL;
-    o.stats = c->o->stats; /* the data and how many are then for the errors alone */
-    o.data = o.stats ? NULL : c->o->data;
-    o.samples = o.stats ? 0 : c->o->samples;
+    o.work = c->o->work;
+    if (c->o->stats) { /* data and samples are then for the errors alone */
+        o.stats = c->o->stats;
+        o.work.data = NULL;
+        o.work.samples = 0;
+    }
     o.observer = c->o->observer;
-    o.jobs = c->o->jobs;
-    o.progress = c->o->progress;
     v->model =
         (qg_model){ .ctx = c->m->ctx, .path = c->m->path, .sha256 = c->m->sha256 };
     QG_TRY(qg_graph_clone(c->m->graph, &v->model.graph));
     QG_TRY(qg_model_quantize(&v->model, &o, NULL));
-    v->milliseconds = now() - start;
-    return qg_model_plan(&v->model, "simulate", false, &c->feed.feed, &v->plan);
+    v->milliseconds = 1e3 * (qg_clock_seconds() - start);
+    return qg_model_plan(&v->model, "simulate", c->o->work.reference_kernels,
+                         &c->feed.feed, &v->plan);
 }
 
 /* --- counting --- */
@@ -242,10 +237,9 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
                 continue;
             const qg_tensor *x = qg_run_output(w->real, k);
             const qg_tensor *y = qg_run_output(w->run[i], k);
-            qg_error e = { 0 };
             assert(qg_same_dims(x, y));
-            qg_error_add(&e, x->f32, y->f32, (size_t)qg_tensor_count(x));
-            c->value[(sample * c->variant.n + i) * n_out + k] = c->metric->value(&e);
+            c->value[(sample * c->variant.n + i) * n_out + k] =
+                qg_measure(c->metric, x->f32, y);
         }
     }
     return QG_OK;
@@ -272,12 +266,13 @@ static qg_status average(comparison *c)
 static qg_status measure(comparison *c)
 {
     qg_job job = { .n = c->feed.feed.n,
-                   .workers = c->o->jobs,
+                   .workers = c->o->work.jobs,
                    .begin = begin,
                    .work = work,
                    .end = end,
                    .ud = c };
-    QG_TRY(qg_model_plan(c->m, "float", false, &c->feed.feed, &c->real));
+    QG_TRY(qg_model_plan(c->m, "float", c->o->work.reference_kernels, &c->feed.feed,
+                         &c->real));
     QG_TRY(qg_plan_measures(c->m->ctx, c->real, c->arena, "compare", &c->measured));
     c->value = QG_NEWN(c->arena, c->feed.feed.n * c->variant.n * c->m->graph->output.n,
                        double);
@@ -288,12 +283,6 @@ static qg_status measure(comparison *c)
 }
 
 /* --- the report --- */
-
-static qg_cell error_cell(const comparison *c, double error)
-{
-    return strcmp(c->metric->name, "snr") == 0 ? qg_cell_percent(error)
-                                               : qg_cell_number(error);
-}
 
 static qg_status report_variants(const comparison *c, qg_report *r)
 {
@@ -323,7 +312,8 @@ static qg_status report_errors(const comparison *c, qg_report *r)
         for (size_t i = 0; c->measured[k] && i < c->variant.n; i++) {
             QG_TRY(qg_table_add(r, t, qg_cell_text(c->m->graph->output.at[k]->name)));
             QG_TRY(qg_table_add(r, t, qg_cell_text(c->variant.at[i].name)));
-            QG_TRY(qg_table_add(r, t, error_cell(c, c->variant.at[i].error[k])));
+            QG_TRY(qg_table_add(r, t,
+                                qg_measure_cell(c->metric, c->variant.at[i].error[k])));
         }
     return QG_OK;
 }
@@ -424,7 +414,7 @@ static qg_status run(comparison *c, qg_report **out)
 {
     qg_report *r;
     QG_TRY(list_variants(c));
-    QG_TRY(qg_feed_open(c->m, c->o->data, c->o->samples, &c->feed));
+    QG_TRY(qg_feed_open(c->m, &c->o->work, &c->feed));
     for (size_t i = 0; i < c->variant.n; i++) {
         QG_TRY(quantize_variant(c, &c->variant.at[i]));
         count_endpoints(&c->variant.at[i]);
@@ -432,22 +422,14 @@ static qg_status run(comparison *c, qg_report **out)
     }
     QG_TRY(measure(c));
     QG_TRY(qg_report_new(c->m->ctx, "compare", &r));
-    qg_status st = report(c, r);
-    if (st == QG_OK)
-        *out = r;
-    else
-        qg_report_free(r);
-    return st;
+    return qg_report_end(report(c, r), r, out);
 }
 
 qg_status qg_model_compare(qg_model *m, const qg_compare_options *o, qg_report **out)
 {
-    const char *metric = o->metric ? o->metric : "snr";
-    comparison c = { .m = m, .o = o, .metric = qg_metric_named(metric) };
+    comparison c = { .m = m, .o = o };
     QG_TRY(qg_model_expect_float(m, "compare"));
-    if (!c.metric)
-        return qg_fail(m->ctx, QG_ECONFIG,
-                       "metric '%s': expected one of `qg list metrics`", metric);
+    QG_TRY(qg_measure_by(m->ctx, o->metric, &c.metric));
     c.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = c.arena ? run(&c, out) : qg_nomem(m->ctx);
     qg_plan_free(c.real);

@@ -165,18 +165,18 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     if (!watch)
         return qg_nomem(m->ctx);
     memset(watch, 1, m->graph->node.n);
-    QG_TRY(qg_model_plan_watched(m, "float", false, &d->looks.feed, watch, &p));
-    qg_ticker ticker = { .progress = &o->progress, .what = "doctor" };
+    QG_TRY(qg_model_plan_watched(m, "float", o->work.reference_kernels, &d->looks.feed,
+                                 watch, &p));
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,
-                     .jobs = o->jobs,
+                     .jobs = o->work.jobs,
                      .ud = d,
                      .begin = worker_begin,
                      .end = worker_end,
                      .see = worker_see,
-                     .progress = qg_tick,
-                     .progress_ud = &ticker };
+                     .progress = &o->work.progress,
+                     .stage = "doctor" };
     qg_status s = qg_drive_run(m->ctx, &run);
     qg_plan_free(p);
     return s;
@@ -247,11 +247,7 @@ static qg_status describe(const doctor *d, const qg_findings *f, qg_report **rep
         s = qg_report_add(r, "found", qg_cell_count(f->found.n));
     if (s == QG_OK)
         s = qg_findings_report(r, f, 0);
-    if (s == QG_OK)
-        *report = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(s, r, report);
 }
 
 void qg_doctor_options_init(qg_doctor_options *o)
@@ -266,7 +262,7 @@ qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o, qg_report **r
     qg_findings f = { .ctx = m->ctx, .arena = d.arena };
     qg_status s = d.arena ? QG_OK : qg_nomem(m->ctx);
     if (s == QG_OK)
-        s = qg_feed_open_any(m, o->data, o->samples, &feed);
+        s = qg_feed_open_any(m, &o->work, &feed);
     if (s == QG_OK)
         s = qg_looks_begin(m, d.arena, &feed.feed, &d.looks);
     if (s == QG_OK)

@@ -6,6 +6,7 @@
  * is changed: plans see stand-ins for the TQCs of a group (exec/plan.h, `instead`). */
 #include <stdlib.h>
 
+#include "engine/analysis/measure.h"
 #include "engine/session/session.h"
 #include "engine/analysis/parts.h"
 #include "engine/analysis/what_if.h"
@@ -24,6 +25,7 @@ typedef struct lot {
     const uint8_t *only;          /* [TQCs] mute map: everything but the group */
     size_t parts, values, requantizations;
     double joint, separate, network; /* errors of the worst output */
+    double gain; /* of separating, in the metric; larger is better */
 } lot;
 
 typedef struct pricing {
@@ -110,7 +112,7 @@ static size_t count_values(const qg_tqc *root)
 }
 
 /* The rule whose entry about the group came last. */
-static const char *rule_of(const pricing *p, const qg_tqc *root)
+static const char *sharing_rule_of(const pricing *p, const qg_tqc *root)
 {
     const qg_quant *q = p->m->quant;
     for (size_t i = q->journal.n; i-- > 0;) {
@@ -136,7 +138,7 @@ static qg_status add_lot(pricing *p, const qg_tqc *root, size_t parts)
     size_t joint = qg_requantizations(p->m->graph, NULL);
     size_t apart = qg_requantizations(p->m->graph, instead);
     lot l = { .root = root,
-              .rule = rule_of(p, root),
+              .rule = sharing_rule_of(p, root),
               .instead = instead,
               .only = only,
               .parts = parts,
@@ -167,9 +169,8 @@ static qg_study study_of(const pricing *p, bool rounding_base)
                        .feed = &p->feed.feed,
                        .metric = p->metric,
                        .rounding_base = rounding_base,
-                       .jobs = p->o->jobs,
-                       .progress = &p->o->progress,
-                       .what = "price" };
+                       .work = &p->o->work,
+                       .stage = "price" };
 }
 
 static double worst(const qg_study *s, const double *error)
@@ -197,9 +198,12 @@ static qg_status ask(pricing *p)
     QG_TRY(qg_study_ask(&alone, few, 2 * n, error));
     QG_TRY(qg_study_ask(&all, whole, n + 1, network));
     for (size_t i = 0; i < n; i++) {
-        p->lot.at[i].joint = worst(&alone, error + 2 * i * n_out);
-        p->lot.at[i].separate = worst(&alone, error + (2 * i + 1) * n_out);
-        p->lot.at[i].network = worst(&all, network + i * n_out);
+        lot *l = &p->lot.at[i];
+        l->joint = worst(&alone, error + 2 * i * n_out);
+        l->separate = worst(&alone, error + (2 * i + 1) * n_out);
+        l->network = worst(&all, network + i * n_out);
+        l->gain = p->metric->higher_is_better ? l->separate - l->joint
+                                              : l->joint - l->separate;
     }
     p->all = worst(&all, network + n * n_out);
     return QG_OK;
@@ -207,29 +211,13 @@ static qg_status ask(pricing *p)
 
 /* --- the report --- */
 
-/* What separating gains; larger is better for every metric once signed. */
+/* Ties by id, so that the order is a function of the model. */
 static int by_gain(const void *a, const void *b)
 {
     const lot *x = a, *y = b;
-    double gx = x->joint - x->separate, gy = y->joint - y->separate;
-    if (gx != gy)
-        return gx < gy ? 1 : -1;
+    if (x->gain != y->gain)
+        return x->gain < y->gain ? 1 : -1;
     return (x->root->id > y->root->id) - (x->root->id < y->root->id);
-}
-
-static int by_loss(const void *a, const void *b)
-{
-    const lot *x = a, *y = b;
-    double gx = x->separate - x->joint, gy = y->separate - y->joint;
-    if (gx != gy)
-        return gx < gy ? 1 : -1;
-    return (x->root->id > y->root->id) - (x->root->id < y->root->id);
-}
-
-static qg_cell error_cell(const pricing *p, double error)
-{
-    return strcmp(p->metric->name, "snr") == 0 ? qg_cell_percent(error)
-                                               : qg_cell_number(error);
 }
 
 static qg_status report_lots(const pricing *p, qg_report *r)
@@ -246,22 +234,21 @@ static qg_status report_lots(const pricing *p, qg_report *r)
         QG_TRY(qg_table_add(r, t, qg_cell_text(l->rule)));
         QG_TRY(qg_table_add(r, t, qg_cell_count(l->values)));
         QG_TRY(qg_table_add(r, t, qg_cell_count(l->parts)));
-        QG_TRY(qg_table_add(r, t, error_cell(p, l->joint)));
-        QG_TRY(qg_table_add(r, t, error_cell(p, l->separate)));
+        QG_TRY(qg_table_add(r, t, qg_measure_cell(p->metric, l->joint)));
+        QG_TRY(qg_table_add(r, t, qg_measure_cell(p->metric, l->separate)));
         QG_TRY(qg_table_add(r, t, qg_cell_count(l->requantizations)));
-        QG_TRY(qg_table_add(r, t, error_cell(p, l->network)));
+        QG_TRY(qg_table_add(r, t, qg_measure_cell(p->metric, l->network)));
     }
     return QG_OK;
 }
 
 static qg_status report(pricing *p, qg_report *r)
 {
-    qsort(p->lot.at, p->lot.n, sizeof *p->lot.at,
-          p->metric->higher_is_better ? by_loss : by_gain);
+    qsort(p->lot.at, p->lot.n, sizeof *p->lot.at, by_gain);
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(p->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(p->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(p->feed.feed.n)));
-    QG_TRY(qg_report_add(r, "network", error_cell(p, p->all)));
+    QG_TRY(qg_report_add(r, "network", qg_measure_cell(p->metric, p->all)));
     QG_TRY(qg_report_add(r, "requantizations",
                          qg_cell_count(qg_requantizations(p->m->graph, NULL))));
     return report_lots(p, r);
@@ -270,30 +257,19 @@ static qg_status report(pricing *p, qg_report *r)
 static qg_status run(pricing *p, qg_report **out)
 {
     qg_report *r;
-    QG_TRY(qg_feed_open(p->m, p->o->data, p->o->samples, &p->feed));
+    QG_TRY(qg_feed_open(p->m, &p->o->work, &p->feed));
     QG_TRY(qg_parts_read(p->m->ctx, p->m->quant, p->arena, &p->parts));
     QG_TRY(list_lots(p));
     QG_TRY(ask(p));
     QG_TRY(qg_report_new(p->m->ctx, "price", &r));
-    qg_status st = report(p, r);
-    if (st == QG_OK)
-        *out = r;
-    else
-        qg_report_free(r);
-    return st;
+    return qg_report_end(report(p, r), r, out);
 }
 
 qg_status qg_model_price(qg_model *m, const qg_price_options *o, qg_report **out)
 {
-    const char *metric = o->metric ? o->metric : "snr";
-    pricing p = { .m = m, .o = o, .metric = qg_metric_named(metric) };
-    if (!m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "price: %s is not quantized, expected a snapshot of qg quantize",
-                       m->path);
-    if (!p.metric)
-        return qg_fail(m->ctx, QG_ECONFIG,
-                       "metric '%s': expected one of `qg list metrics`", metric);
+    pricing p = { .m = m, .o = o };
+    QG_TRY(qg_model_expect_quantized(m, "price"));
+    QG_TRY(qg_measure_by(m->ctx, o->metric, &p.metric));
     p.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = p.arena ? run(&p, out) : qg_nomem(m->ctx);
     qg_feed_close(&p.feed);

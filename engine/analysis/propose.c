@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "engine/analysis/measure.h"
 #include "engine/analysis/parts.h"
 #include "engine/analysis/sensitivity.h"
 
@@ -134,9 +135,7 @@ static qg_status quantize(const search *p, qg_model *trial)
     o.n_policy = p->policy.n;
     o.set = p->set.at;
     o.n_set = p->set.n;
-    o.data = p->s->o->data;
-    o.samples = p->s->o->samples;
-    o.jobs = p->s->o->jobs;
+    o.work = p->s->o->work;
     return qg_model_quantize(trial, &o, NULL);
 }
 
@@ -222,12 +221,9 @@ static qg_status report(search *p, qg_report *r, size_t k, double error)
 {
     size_t values = choose_values(p, k);
     const qg_sensitivity *s = p->s;
-    bool share = strcmp(s->study.metric->name, "snr") == 0;
-    QG_TRY(qg_report_add(r, "budget",
-                         share ? qg_cell_percent(s->o->proposal.budget)
-                               : qg_cell_number(s->o->proposal.budget)));
-    QG_TRY(qg_report_add(r, "error_with_proposal",
-                         share ? qg_cell_percent(error) : qg_cell_number(error)));
+    const qg_metric *metric = s->study.metric;
+    QG_TRY(qg_report_add(r, "budget", qg_measure_cell(metric, s->o->proposal.budget)));
+    QG_TRY(qg_report_add(r, "error_with_proposal", qg_measure_cell(metric, error)));
     QG_TRY(qg_report_add(r, "rows_raised", qg_cell_count(k)));
     QG_TRY(qg_report_add(r, "values_raised", qg_cell_count(values)));
     QG_TRY(qg_report_add(r, "candidates", qg_cell_count(p->tried)));

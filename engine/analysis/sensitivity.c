@@ -7,12 +7,17 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "engine/analysis/measure.h"
 #include "engine/analysis/sensitivity.h"
 
 void qg_sensitivity_options_init(qg_sensitivity_options *o)
 {
     *o = (qg_sensitivity_options){ .size = sizeof *o };
 }
+
+static const char *const by_word[] = {
+    [QG_BY_NODE] = "node", [QG_BY_ENDPOINT] = "endpoint", [QG_BY_GROUP] = "group"
+};
 
 /* --- what is asked about --- */
 
@@ -132,12 +137,6 @@ static void sort(qg_sensitivity *s)
 
 /* --- the report --- */
 
-static qg_cell error_cell(const qg_sensitivity *s, double error)
-{
-    return strcmp(s->study.metric->name, "snr") == 0 ? qg_cell_percent(error)
-                                                     : qg_cell_number(error);
-}
-
 static const char *output_name(const qg_sensitivity *s, uint32_t k)
 {
     return s->m->graph->output.at[k]->name;
@@ -152,7 +151,7 @@ static qg_status report_rows(const qg_sensitivity *s, qg_report *r)
         const qg_sensitivity_row *row = &s->row.at[i];
         QG_TRY(qg_table_add(r, t, qg_cell_text(row->name)));
         QG_TRY(qg_table_add(r, t, qg_cell_text(row->what)));
-        QG_TRY(qg_table_add(r, t, error_cell(s, row->error)));
+        QG_TRY(qg_table_add(r, t, qg_measure_cell(s->study.metric, row->error)));
         QG_TRY(qg_table_add(r, t, qg_cell_text(output_name(s, row->output))));
     }
     return QG_OK;
@@ -160,16 +159,15 @@ static qg_status report_rows(const qg_sensitivity *s, qg_report *r)
 
 static qg_status report(const qg_sensitivity *s, qg_report *r)
 {
-    static const char *const by[] = { "node", "endpoint", "group" };
     const qg_study *a = &s->study;
     double share = a->nodes_whole ? (double)a->nodes_run / (double)a->nodes_whole : 0;
-    QG_TRY(qg_report_add(r, "by", qg_cell_text(by[s->by])));
+    QG_TRY(qg_report_add(r, "by", qg_cell_text(by_word[s->by])));
     QG_TRY(
         qg_report_add(r, "direction", qg_cell_text(s->all_but ? "all-but" : "only")));
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(a->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(a->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(a->feed->n)));
-    QG_TRY(qg_report_add(r, "all_quantized", error_cell(s, s->all)));
+    QG_TRY(qg_report_add(r, "all_quantized", qg_measure_cell(s->study.metric, s->all)));
     QG_TRY(qg_report_add(r, "nodes_run", qg_cell_percent(share)));
     return report_rows(s, r);
 }
@@ -191,20 +189,14 @@ static qg_status word(qg_ctx *ctx, const char *what, const char *text,
 
 static qg_status read_options(qg_sensitivity *s)
 {
-    static const char *const by[] = { "node", "endpoint", "group" };
     static const char *const direction[] = { "only", "all-but" };
-    const char *metric = s->o->metric ? s->o->metric : "snr";
     qg_ctx *ctx = s->m->ctx;
     int k;
-    QG_TRY(word(ctx, "by", s->o->by, by, 3, &k));
+    QG_TRY(word(ctx, "by", s->o->by, by_word, 3, &k));
     s->by = (enum qg_sensitivity_by)k;
     QG_TRY(word(ctx, "direction", s->o->direction, direction, 2, &k));
     s->all_but = k == 1;
-    s->study.metric = qg_metric_named(metric);
-    if (!s->study.metric)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "metric '%s': expected one of `qg list metrics`", metric);
-    return QG_OK;
+    return qg_measure_by(ctx, s->o->metric, &s->study.metric);
 }
 
 static qg_status run(qg_sensitivity *s, qg_report **out)
@@ -214,13 +206,12 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
                            .graph = s->m->graph,
                            .quant = s->m->quant,
                            .feed = &s->feed.feed,
-                           .jobs = s->o->jobs,
                            .whole = s->o->whole,
-                           .progress = &s->o->progress,
-                           .what = "sensitivity" };
+                           .work = &s->o->work,
+                           .stage = "sensitivity" };
     QG_TRY(read_options(s));
     s->study.rounding_base = s->all_but;
-    QG_TRY(qg_feed_open(s->m, s->o->data, s->o->samples, &s->feed));
+    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
     QG_TRY(choose_subjects(s));
     QG_TRY(ask(s));
     sort(s);
@@ -228,22 +219,14 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
     qg_status st = s->o->proposal.patch ? qg_sensitivity_propose(s, r) : QG_OK;
     if (st == QG_OK)
         st = report(s, r);
-    if (st == QG_OK)
-        *out = r;
-    else
-        qg_report_free(r);
-    return st;
+    return qg_report_end(st, r, out);
 }
 
 qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *o,
                                qg_report **out)
 {
     qg_sensitivity s = { .m = m, .o = o };
-    if (!m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "sensitivity: %s is not quantized, expected a snapshot of qg "
-                       "quantize",
-                       m->path);
+    QG_TRY(qg_model_expect_quantized(m, "sensitivity"));
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);
     qg_feed_close(&s.feed);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <pthread.h>
 
+#include "engine/analysis/measure.h"
 #include "engine/session/session.h"
 #include "engine/exec/pool.h"
 
@@ -17,7 +18,6 @@ typedef struct asking {
     size_t block;        /* bytes that the largest plan needs */
     double *value;       /* [samples][n][outputs] */
     pthread_mutex_t lock;
-    qg_ticker ticker;
     size_t finished;
 } asking;
 
@@ -59,10 +59,8 @@ static double measure(const worker *w, size_t k, const qg_run *r)
 {
     const qg_tensor *y = qg_run_output(r, k);
     const qg_tensor *x = qg_run_output(w->real ? w->real : w->base, k);
-    qg_error e = { 0 };
     assert(qg_same_dims(x, y));
-    qg_error_add(&e, x->f32, y->f32, (size_t)qg_tensor_count(y));
-    return w->a->s->metric->value(&e);
+    return qg_measure(w->a->s->metric, x->f32, y);
 }
 
 /* Outputs that the question does not reach have the error of the base. */
@@ -102,7 +100,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
     for (size_t i = 0; i < a->n; i++)
         QG_TRY(ask_one(w, i, sample, a->value + (sample * a->n + i) * n_out));
     (void)pthread_mutex_lock(&a->lock);
-    qg_tick(&a->ticker, ++a->finished, a->s->feed->n);
+    qg_progress_step(&a->s->work->progress, a->s->stage, ++a->finished, a->s->feed->n);
     (void)pthread_mutex_unlock(&a->lock);
     return QG_OK;
 }
@@ -170,7 +168,7 @@ static qg_status ask_round(asking *a, double *error)
     if (!a->value)
         return qg_nomem(a->s->ctx);
     qg_job job = { .n = samples,
-                   .workers = a->s->jobs,
+                   .workers = a->s->work->jobs,
                    .begin = begin,
                    .work = work,
                    .end = end,
@@ -187,6 +185,7 @@ static qg_status plan_base(const qg_study *s, bool rounds, qg_plan **out)
     qg_plan_options o = { .mode = rounds ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
                           .quant = s->quant,
                           .input = s->feed->shape,
+                          .reference = s->work->reference_kernels,
                           .keep_all = rounds == s->rounding_base };
     return qg_plan_new(s->ctx, s->graph, &o, out);
 }
@@ -205,6 +204,7 @@ static qg_status plan_round(asking *a, const qg_what_if *question, size_t n,
         qg_plan_options o = { .mode = QG_MODE_SIMULATE,
                               .quant = a->s->quant,
                               .input = a->s->feed->shape,
+                              .reference = a->s->work->reference_kernels,
                               .mute = question[a->n].mute,
                               .instead = question[a->n].instead,
                               .base = a->s->whole ? NULL : a->base };
@@ -240,16 +240,12 @@ qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double
 {
     assert(s->feed && s->feed->n > 0 && s->metric && s->quant);
     qg_plan *base = NULL, *real = NULL;
-    asking a = {
-        .s = s,
-        .arena = qg_arena_new(s->ctx->alloc),
-        .ticker = {.progress = s->progress, .what = s->what}
-    };
+    asking a = { .s = s, .arena = qg_arena_new(s->ctx->alloc) };
     qg_status st = a.arena ? plan_base(s, s->rounding_base, &base) : qg_nomem(s->ctx);
     if (st == QG_OK && s->rounding_base)
         st = plan_base(s, false, &real);
     if (st == QG_OK)
-        st = qg_plan_measures(s->ctx, base, s->ctx->arena, s->what, &s->measured);
+        st = qg_plan_measures(s->ctx, base, s->ctx->arena, s->stage, &s->measured);
     a.base = base;
     a.real = real;
     (void)pthread_mutex_init(&a.lock, NULL);

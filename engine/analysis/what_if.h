@@ -38,9 +38,8 @@ typedef struct qg_study {
     bool
         rounding_base; /* the base rounds everywhere: for questions about leaving out */
     bool whole;        /* no partial plans: a whole run per question, to compare with */
-    unsigned jobs;
-    const qg_progress *progress;   /* NULL: nobody listens */
-    const char *what;              /* the stage, as people read it */
+    const qg_workload *work;       /* jobs, kernels and progress; its data is feed */
+    const char *stage;             /* what progress is told that this is */
     size_t nodes_run, nodes_whole; /* out: nodes of all partial plans; of whole runs */
     uint8_t *measured; /* out: [outputs] of qg_plan_measures, in the context's arena */
 } qg_study;

@@ -9,7 +9,7 @@
  *     qg_quantize_options q;
  *     qg_quantize_options_init(&q);
  *     q.backend = "trt-int8";
- *     q.data = "calib.npy";
+ *     q.work.data = "calib.npy";
  *     if (!s) s = qg_model_quantize(m, &q, &r);
  *     if (!s) s = qg_model_save(m, "snapshot");
  *     if (s) fprintf(stderr, "%s\n", qg_ctx_message(ctx));
@@ -35,6 +35,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/core/progress.h"
 #include "engine/core/status.h"
 
 #ifdef __cplusplus
@@ -81,19 +82,11 @@ const char *qg_report_text(qg_report *r); /* ends with a newline; owned by the r
 const char *qg_report_json(qg_report *r); /* one object, ends with a newline */
 
 /* The number of fact `name`; false when there is none.
- * Counts, numbers and shares; texts and tables are not found.  The names are those
- * of qg_report_json: stable, for programs. */
+ * Counts, numbers, shares, and yes or no as 1 or 0; texts and tables are not found.
+ * The names are those of qg_report_json: stable, for programs. */
 bool qg_report_number(const qg_report *r, const char *name, double *out);
 /* NULL is fine.  Texts that were got from r go with it. */
 void qg_report_free(qg_report *r);
-
-/* Called now and then from the calling thread's worker; total 0: not known.
- * `what` names the stage ("calibrate", "run", a pass); done counts samples up to
- * total.  One call at a time, but not always from the same thread. */
-typedef struct qg_progress {
-    void (*step)(void *ud, const char *what, size_t done, size_t total);
-    void *ud;
-} qg_progress;
 
 /* --- models and snapshots --- */
 
@@ -119,16 +112,27 @@ void qg_model_close(qg_model *m);
 /* True after qg_model_quantize and for an opened snapshot. */
 bool qg_model_is_quantized(const qg_model *m);
 
+/* What every question needs that runs the network over samples.  Zeros are the
+ * defaults; calls that cannot do without data refuse NULL with QG_ECONFIG. */
+typedef struct qg_workload {
+    const char *data; /* DATA of the command line: a file, a folder, random:N */
+    size_t samples;   /* the first ones, at most this many; 0: all */
+    unsigned jobs;    /* workers; 0: one per core.  Results do not depend on it. */
+    bool reference_kernels; /* the same bytes on every machine, in ONNX Runtime's
+                             * order of sums */
+    qg_progress progress;
+} qg_workload;
+
 /* Where options contradict the backend the option wins; among options, `set` wins
  * over `policy`, later entries over earlier ones.  All of it except jobs and
  * progress is recorded in the snapshot's manifest. */
 typedef struct qg_quantize_options {
     size_t size;
+    qg_workload work;    /* data: calibration, required when the backend calibrates
+                           * activations */
     const char *backend; /* name or path of a YAML file; required */
-    const char *data;    /* calibration data (DATA of the command line); required when
-                           * the backend calibrates activations */
-    size_t samples;      /* at most this many; 0: all */
-    const char *stats;   /* a file of qg_model_collect, instead of data; NULL: none */
+    const char *stats;   /* a file of qg_model_collect, instead of work.data and
+                        * work.samples (QG_ECONFIG when both are set); NULL: none */
     /* Replaces the observer of every activation; NULL: the backend's. */
     const char *observer;
     const char *quirks;        /* "ppq", or names with commas; NULL: none */
@@ -143,10 +147,6 @@ typedef struct qg_quantize_options {
     /* The pipeline ends behind this pass: the model is then good for qg_model_dump
      * only, and there is no report.  NULL: all of it. */
     const char *stop_after;
-    unsigned jobs; /* workers; 0: one per core.  Results do not depend on it. */
-    bool reference_kernels; /* the same bytes on every machine, in ONNX Runtime's
-                                order of sums */
-    qg_progress progress;
 } qg_quantize_options;
 void qg_quantize_options_init(qg_quantize_options *o);
 
@@ -227,16 +227,12 @@ QG_NODISCARD qg_status qg_import_backend(qg_ctx *ctx, const char *path,
 /* Samples keep their place in the data: shards are parts of one numbering. */
 typedef struct qg_stats_options {
     size_t size;
-    const char *data;     /* required */
-    size_t samples;       /* look at the first ones only; 0: all */
-    uint64_t first, end;  /* of these, first .. end - 1; end 0: up to the last */
+    qg_workload work;     /* data: required */
+    uint64_t first, end;  /* of its samples, first .. end - 1; end 0: up to the last */
     const char *channels; /* glob over values: a histogram per channel; NULL: none */
     bool resume;          /* go on from FILE.part, when it is there: of the same data */
     bool group;           /* share the samples with the other processes of mpirun */
     size_t memory;        /* bytes, at most, for statistics and workers; 0: any */
-    unsigned jobs;        /* workers; 0: one per core */
-    bool reference_kernels;
-    qg_progress progress;
 } qg_stats_options;
 void qg_stats_options_init(qg_stats_options *o);
 
@@ -307,13 +303,9 @@ QG_NODISCARD qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
 /* For qg_model_run and qg_model_evaluate. */
 typedef struct qg_run_options {
     size_t size;
-    const char *data; /* required */
-    size_t samples;   /* at most; 0: all */
+    qg_workload work; /* data: required */
     const char *mode; /* "float" or "simulate"; NULL: simulate when quantized */
     const char *dump; /* glob over value names: inner values below folder/dump */
-    unsigned jobs;
-    bool reference_kernels;
-    qg_progress progress;
 } qg_run_options;
 void qg_run_options_init(qg_run_options *o);
 
@@ -338,32 +330,25 @@ QG_NODISCARD qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o,
 /* Which call answers what:
  *
  *     how wrong is the quantized network     qg_model_analyse, by "graph"
- *     where does the error come from         qg_model_analyse, by "layer", "endpoint"
+ *     where does the error come from         qg_model_analyse, by "layer"
+ *     who causes it                          qg_model_sensitivity
  *     does it matter                         qg_model_evaluate, with labels
  *     why is this tensor rounded like this   qg_model_explain
  *     what did another backend do instead    qg_model_diff of two snapshots */
 
-/* Cost in runs of the whole network over all samples: "graph" and "layer" 2,
- * "endpoint" and "group" part of one per row on top. */
+/* Cost: two runs of the whole network over all samples. */
 typedef struct qg_analyse_options {
     size_t size;
-    const char *data;
-    size_t samples;
-    const char *by;     /* "graph", "layer", "endpoint", "group" */
+    qg_workload work;   /* data: required */
+    const char *by;     /* "graph", "layer"; NULL: graph */
     const char *metric; /* "snr" (noise-to-signal power ratio), "mse", "cosine" */
     size_t top;         /* rows shown, worst first; 0: all */
-    unsigned jobs;
-    qg_progress progress;
 } qg_analyse_options;
 void qg_analyse_options_init(qg_analyse_options *o);
 
-/* How far the simulated network is from the float one, by `by` (NULL: graph):
- *
- *     graph     every output, all endpoints rounding
- *     layer     the output of every quantized compute node, all endpoints rounding
- *     endpoint  the outputs when only this endpoint rounds; the worst output counts,
- *               and only what lies downstream is computed
- *     group     the same for all endpoints that share one scale
+/* How far the simulated network, in which all endpoints round, is from the float one:
+ * graph   at every output
+ * layer   at the output of every quantized compute node
  *
  * The metric is taken per sample and averaged over samples in order of index.
  * QG_ESTATE when the model is not quantized, QG_ECONFIG for an unknown word. */
@@ -381,10 +366,7 @@ typedef struct qg_proposal_options {
 
 typedef struct qg_doctor_options {
     size_t size;
-    const char *data; /* calibration data; may hold NaN */
-    size_t samples;   /* at most; 0: all */
-    unsigned jobs;
-    qg_progress progress;
+    qg_workload work; /* data: required; may hold NaN */
 } qg_doctor_options;
 void qg_doctor_options_init(qg_doctor_options *o);
 
@@ -406,16 +388,13 @@ QG_NODISCARD qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o,
 
 typedef struct qg_sensitivity_options {
     size_t size;
-    const char *data;
-    size_t samples;
+    qg_workload work;      /* data: required */
     const char *by;        /* "node", "endpoint", "group"; NULL: node */
     const char *direction; /* "only" this one rounds, "all-but" it; NULL: only */
     const char *metric;    /* as in qg_analyse_options */
     size_t top;            /* rows shown, worst first; 0: all */
     bool whole; /* run the whole network once per row: the same result, slower */
     qg_proposal_options proposal; /* direction only */
-    unsigned jobs;
-    qg_progress progress;
 } qg_sensitivity_options;
 void qg_sensitivity_options_init(qg_sensitivity_options *o);
 
@@ -434,11 +413,8 @@ QG_NODISCARD qg_status qg_model_sensitivity(qg_model *m,
 
 typedef struct qg_price_options {
     size_t size;
-    const char *data;
-    size_t samples;
+    qg_workload work;   /* data: required */
     const char *metric; /* as in qg_analyse_options */
-    unsigned jobs;
-    qg_progress progress;
 } qg_price_options;
 void qg_price_options_init(qg_price_options *o);
 
@@ -452,17 +428,14 @@ QG_NODISCARD qg_status qg_model_price(qg_model *m, const qg_price_options *o,
 
 typedef struct qg_compare_options {
     size_t size;
+    qg_workload work;           /* data: required; errors are measured on it */
     const char *const *backend; /* [n_backend] names or paths; at least one */
     size_t n_backend;
     const char *const *policy; /* [n_policy] patches: each makes one more variant of */
     size_t n_policy;           /* every backend */
-    const char *data;          /* errors are measured on it */
-    const char *stats;         /* file that all scales come from; NULL: from data */
-    size_t samples;
+    const char *stats;    /* file that all scales come from; NULL: from work.data */
     const char *observer; /* of every activation; NULL: what the backend says */
     const char *metric;   /* as in qg_analyse_options */
-    unsigned jobs;
-    qg_progress progress;
 } qg_compare_options;
 void qg_compare_options_init(qg_compare_options *o);
 
@@ -485,7 +458,8 @@ QG_NODISCARD qg_status qg_model_explain(qg_model *m, const char *name,
 
 /* Differences of graph and TQCs, first to second.
  * By name: nodes and values that only one of them has, then schemes, states and
- * parameters that differ.  Both models may belong to one context. */
+ * parameters that differ; fact identical: 1 when nothing does.  Both models must belong
+ * to one context. */
 QG_NODISCARD qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report);
 
 /* The text form of the graph, with TQCs when quantized.

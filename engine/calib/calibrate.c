@@ -292,7 +292,7 @@ static qg_status drive(calibration *c, const qg_plan *plan)
                    .failed = sample_failed,
                    .see = worker_see,
                    .progress = c->in->progress,
-                   .progress_ud = c->in->ud };
+                   .stage = c->in->stage };
     return qg_drive_run(c->ctx, &d);
 }
 

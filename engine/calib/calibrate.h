@@ -30,6 +30,7 @@
 #define QG_ENGINE_CALIB_CALIBRATE_H
 
 #include "engine/calib/derive.h"
+#include "engine/core/progress.h"
 
 /* What is calibrated, and from what; borrowed. */
 typedef struct qg_calibrate {
@@ -44,8 +45,8 @@ typedef struct qg_calibrate {
     size_t samples;               /* the first ones of the feed; 0 without a feed */
     unsigned jobs;                /* workers; 0: one per core */
     bool reference;               /* reference kernels only */
-    void (*progress)(void *ud, size_t done, size_t n); /* as in qg_drive */
-    void *ud;                                          /* of progress */
+    const qg_progress *progress; /* as in qg_drive */
+    const char *stage;
     qg_arena *arena;                                   /* holds the results */
 } qg_calibrate;
 

@@ -73,6 +73,7 @@ struct qg_collect_run {
     const qg_collect *c;
     qg_arena *arena;
     uint64_t first; /* sample of the feed that is sample 0 of the drive */
+    size_t done;    /* samples of all pieces so far */
     qg_collector collector;
     uint32_t *index; /* [values] position in the statistics, or QG_NONE */
     uint8_t *watch;  /* [nodes] */
@@ -200,9 +201,12 @@ qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r, uint64_t first,
                    .end = worker_end,
                    .see = worker_see,
                    .progress = c->progress,
-                   .progress_ud = c->ud };
+                   .stage = c->stage,
+                   .before = r->done,
+                   .total = c->feed->n };
     r->first = first;
     QG_TRY(qg_drive_run(ctx, &d));
+    r->done += feed.n;
     return qg_stats_mark(c->stats, first, end);
 }
 

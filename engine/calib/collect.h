@@ -66,8 +66,8 @@ typedef struct qg_collect {
     qg_stats *stats; /* values are found by name; samples are marked as seen */
     unsigned jobs;   /* 0: one per core */
     bool reference;
-    void (*progress)(void *ud, size_t done, size_t n); /* as in qg_drive */
-    void *ud;
+    const qg_progress *progress; /* over all pieces, out of the feed's samples */
+    const char *stage;
 } qg_collect;
 
 /* The network in float, compiled; samples in as many pieces as one likes. */

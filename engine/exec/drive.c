@@ -57,7 +57,8 @@ static qg_status work_one(driver *v, qg_ctx *ctx, worker *w, size_t sample)
         QG_TRY(d->done(d->ud, ctx, w->state, sample, w->run));
     if (d->progress) {
         (void)pthread_mutex_lock(&v->lock);
-        d->progress(d->progress_ud, ++v->finished, d->n);
+        qg_progress_step(d->progress, d->stage, d->before + ++v->finished,
+                         d->total ? d->total : d->n);
         (void)pthread_mutex_unlock(&v->lock);
     }
     return QG_OK;

@@ -9,6 +9,7 @@
 #ifndef QG_ENGINE_EXEC_DRIVE_H
 #define QG_ENGINE_EXEC_DRIVE_H
 
+#include "engine/core/progress.h"
 #include "engine/exec/ahead.h"
 #include "engine/exec/run.h"
 
@@ -36,8 +37,10 @@ typedef struct qg_drive {
     qg_status (*see)(void *state, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value);
 
-    void (*progress)(void *ud, size_t done, size_t n); /* one call at a time */
-    void *progress_ud;
+    const qg_progress *progress; /* told after every sample; NULL: nobody */
+    const char *stage;           /* what progress is told that this is */
+    size_t before, total; /* samples done by drives before this one, and those of all
+                           * drives of the stage; total 0: n, of this one alone */
 } qg_drive;
 
 /* Returns when all samples are done or one failed.  Of several failures the one of

@@ -39,6 +39,8 @@ static unsigned bit_of(enum qg_aspect a)
     return (unsigned)__builtin_ctz((unsigned)a);
 }
 
+const char *qg_format_option_word(enum qg_format_option k) { return option_word[k]; }
+
 const char *qg_aspect_word(enum qg_aspect a) { return aspect_text[bit_of(a)].word; }
 
 /* --- finding --- */

@@ -80,6 +80,8 @@ enum qg_format_option {
         QG_N_FORMAT_OPTION
 };
 
+const char *qg_format_option_word(enum qg_format_option k); /* "weights" */
+
 typedef struct qg_export qg_export;
 typedef struct qg_import qg_import;
 

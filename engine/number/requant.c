@@ -23,7 +23,7 @@ static const char *const use_names[QG_NUSE] = {
 #undef X
 };
 
-const char *qg_scheme_name(qg_requant_scheme s)
+const char *qg_requant_scheme_name(qg_requant_scheme s)
 {
     assert((unsigned)s < QG_NSCHEME);
     return scheme_names[s];

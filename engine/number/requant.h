@@ -126,7 +126,7 @@ const qg_requant_rule *qg_requant_find(const char *runtime, const char *isa,
                                        qg_requant_use use);
 
 /* Words of the maps, as in files and on the command line. */
-const char *qg_scheme_name(qg_requant_scheme s); /* "fix-double" */
+const char *qg_requant_scheme_name(qg_requant_scheme s); /* "fix-double" */
 const char *qg_factor_name(qg_factor f);
 const char *qg_requant_use_name(qg_requant_use u);
 

@@ -7,8 +7,8 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "engine/core/clock.h"
 #include "engine/core/suggest.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
@@ -149,13 +149,6 @@ static qg_status make_needed(qg_pass_env *env, uint32_t needs)
 
 /* --- one pass --- */
 
-static double now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* A release verifies once, behind the last pass: walking a graph of 100,000 nodes after
  * every pass took half of the time of all of them.  Otherwise the pass that broke a
  * promise is the one at work. */
@@ -187,7 +180,7 @@ static qg_status verify(qg_pass_env *env)
 static qg_status run_one(qg_pass_env *env, const qg_pass *pass)
 {
     assert(pass->run);
-    double start = now();
+    double start = qg_clock_seconds();
     env->at_work = pass;
     env->changed = 0;
     QG_TRY(make_needed(env, pass->needs));
@@ -204,7 +197,7 @@ static qg_status run_one(qg_pass_env *env, const qg_pass *pass)
         QG_TRY(verify(env));
     QG_TRY(qg_vec_push(env->ctx, env->graph->arena, &env->result,
                        (qg_pass_result){ .name = pass->name,
-                                         .seconds = now() - start,
+                                         .seconds = qg_clock_seconds() - start,
                                          .changed = env->changed }));
     return env->dump ? env->dump(env->ud, env, pass->name) : QG_OK;
 }

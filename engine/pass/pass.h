@@ -26,6 +26,7 @@
 #ifndef QG_ENGINE_PASS_PASS_H
 #define QG_ENGINE_PASS_PASS_H
 
+#include "engine/core/progress.h"
 #include "engine/quant/backend.h"
 #include "engine/calib/calibrate.h"
 
@@ -113,9 +114,9 @@ struct qg_pass_env {
 
     /* Called after every pass; NULL: none. */
     qg_status (*dump)(void *ud, const qg_pass_env *env, const char *pass);
-    /* Called now and then while samples run; NULL: none. */
-    void (*progress)(void *ud, size_t done, size_t n);
     void *ud;
+    const qg_progress *progress; /* told while samples run; NULL: nobody */
+    const char *stage;           /* what progress is told that this is */
 
     /* Written by the driver and the functions below. */
     uint32_t valid;   /* qg_analysis */

@@ -404,10 +404,5 @@ qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report)
     qg_report *r;
     QG_TRY(qg_report_new(a->ctx, "diff", &r));
     diff d = { .ctx = a->ctx, .a = a, .b = b, .r = r };
-    qg_status s = run(&d);
-    if (s == QG_OK)
-        *report = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(run(&d), r, report);
 }

@@ -19,10 +19,5 @@ qg_status qg_model_dump(qg_model *m, qg_report **report)
 {
     qg_report *r;
     QG_TRY(qg_report_new(m->ctx, "dump", &r));
-    qg_status s = fill(m, r);
-    if (s == QG_OK)
-        *report = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(fill(m, r), r, report);
 }

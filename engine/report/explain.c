@@ -482,11 +482,5 @@ qg_status qg_model_explain(qg_model *m, const char *name, qg_report **report)
     answer a = {
         .ctx = m->ctx, .arena = r->arena, .m = m, .q = m->quant, .name = name, .r = r
     };
-    qg_status s = answer_all(&a);
-    if (s != QG_OK) {
-        qg_report_free(r);
-        return s;
-    }
-    *report = r;
-    return QG_OK;
+    return qg_report_end(answer_all(&a), r, report);
 }

@@ -318,12 +318,7 @@ qg_status qg_list(qg_ctx *ctx, const char *what, qg_report **report)
             continue;
         qg_report *r;
         QG_TRY(qg_report_new(ctx, "list", &r));
-        qg_status status = fill(r, &topic_table[i]);
-        if (status == QG_OK)
-            *report = r;
-        else
-            qg_report_free(r);
-        return status;
+        return qg_report_end(fill(r, &topic_table[i]), r, report);
     }
     return qg_fail(ctx, QG_ECONFIG,
                    "list: '%s': no such topic, expected one of `qg list topics`%s",

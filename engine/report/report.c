@@ -27,6 +27,15 @@ void qg_report_free(qg_report *r)
         qg_arena_free(r->arena);
 }
 
+qg_status qg_report_end(qg_status s, qg_report *r, qg_report **out)
+{
+    if (s == QG_OK && out)
+        *out = r;
+    else
+        qg_report_free(r);
+    return s;
+}
+
 /* What is no UTF-8, and what would move the cursor, becomes '?'. */
 static void make_printable(char *text, bool lines)
 {
@@ -178,7 +187,7 @@ bool qg_report_number(const qg_report *r, const char *name, double *out)
         const qg_fact *f = &r->fact.at[i];
         bool number = f->value.kind == QG_CELL_NUMBER ||
                       f->value.kind == QG_CELL_COUNT ||
-                      f->value.kind == QG_CELL_PERCENT;
+                      f->value.kind == QG_CELL_PERCENT || f->value.kind == QG_CELL_BOOL;
         if (!f->table && number && strcmp(f->name, name) == 0) {
             *out = f->value.number;
             return true;

@@ -106,6 +106,10 @@ QG_NODISCARD qg_status qg_report_print(qg_report *r, FILE *f);
 /* An empty report.  title is one word, the "report" of the JSON; static. */
 QG_NODISCARD qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out);
 
+/* Hands r to the caller of a question (*out) when s, the outcome of filling it, is
+ * QG_OK; else, and when out is NULL, frees it (NULL is fine).  Returns s. */
+QG_NODISCARD qg_status qg_report_end(qg_status s, qg_report *r, qg_report **out);
+
 /* Appends a fact; on failure the report is as before. */
 QG_NODISCARD qg_status qg_report_add(qg_report *r, const char *name, qg_cell value);
 QG_NODISCARD qg_status qg_report_add_quiet(qg_report *r, const char *name,

@@ -270,10 +270,5 @@ qg_status qg_conformance(qg_ctx *ctx, const char *const *folder, size_t n,
 {
     qg_report *r;
     QG_TRY(qg_report_new(ctx, "conformance", &r));
-    qg_status s = report_all(ctx, folder, n, r);
-    if (s == QG_OK)
-        *report = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(report_all(ctx, folder, n, r), r, report);
 }

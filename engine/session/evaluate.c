@@ -40,16 +40,15 @@ static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed
                          const char *mode, votes *v)
 {
     qg_plan *p = NULL;
-    qg_ticker ticker = { .progress = &o->progress, .what = mode };
-    QG_TRY(qg_model_plan(m, mode, o->reference_kernels, &f->feed, &p));
+    QG_TRY(qg_model_plan(m, mode, o->work.reference_kernels, &f->feed, &p));
     qg_drive d = { .plan = p,
                    .feed = &f->feed,
                    .n = f->feed.n,
-                   .jobs = o->jobs,
+                   .jobs = o->work.jobs,
                    .ud = v,
                    .done = vote,
-                   .progress = qg_tick,
-                   .progress_ud = &ticker };
+                   .progress = &o->work.progress,
+                   .stage = mode };
     qg_status s = qg_drive_run(m->ctx, &d);
     qg_plan_free(p);
     return s;
@@ -129,7 +128,7 @@ qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o, const char *la
 {
     qg_api_feed f = { 0 };
     qg_arena *a = qg_arena_new(m->ctx->alloc);
-    qg_status s = a ? qg_feed_open(m, o->data, o->samples, &f) : qg_nomem(m->ctx);
+    qg_status s = a ? qg_feed_open(m, &o->work, &f) : qg_nomem(m->ctx);
     if (s == QG_OK)
         s = evaluate(m, o, labels, a, &f, report);
     qg_feed_close(&f);

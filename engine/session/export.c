@@ -36,7 +36,7 @@ static qg_status describe(const qg_export *e, qg_report *r)
     QG_TRY(qg_report_add(r, "format", qg_cell_text(e->format->name)));
     for (size_t k = 0; k < QG_N_FORMAT_OPTION; k++)
         if (e->option[k])
-            QG_TRY(qg_report_add(r, k == QG_FORMAT_WEIGHTS ? "weights" : "placement",
+            QG_TRY(qg_report_add(r, qg_format_option_word((enum qg_format_option)k),
                                  qg_cell_text(e->option[k])));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "lost", qg_cell_count(e->loss.n)));
@@ -61,12 +61,7 @@ static qg_status make_report(const qg_export *e, qg_report **out)
 {
     qg_report *r;
     QG_TRY(qg_report_new(e->ctx, "export", &r));
-    qg_status s = describe(e, r);
-    if (s == QG_OK)
-        *out = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(describe(e, r), r, out);
 }
 
 /* --- out --- */
@@ -89,11 +84,7 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
     }
     if (o->report)
         qg_writer_abandon(&w);
-    if (s == QG_OK && out)
-        *out = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(s, r, out);
 }
 
 qg_status qg_model_export(qg_model *m, const qg_format_options *o, const char *path,
@@ -147,12 +138,7 @@ static qg_status report_import(qg_model *m, const char *format, qg_report **out)
 {
     qg_report *r;
     QG_TRY(qg_report_new(m->ctx, "import", &r));
-    qg_status s = report_model(m, format, r);
-    if (s == QG_OK)
-        *out = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(report_model(m, format, r), r, out);
 }
 
 qg_status qg_model_import(qg_ctx *ctx, const char *path, const char *format,

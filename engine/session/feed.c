@@ -44,33 +44,32 @@ static qg_status common_shape(qg_model *m, qg_api_feed *f)
 }
 
 /* The feed points to *out, which therefore must stay where it is. */
-static qg_status open_feed(qg_model *m, const char *spec, size_t samples, bool nan,
+static qg_status open_feed(qg_model *m, const qg_workload *work, bool nan,
                            qg_api_feed *out)
 {
     assert(m->graph);
     qg_data_request request = { .input = m->graph->input.at,
                                 .n_input = m->graph->input.n,
-                                .limit = samples,
+                                .limit = work->samples,
                                 .nan = nan };
-    if (!spec)
+    if (!work->data)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "data: none given, expected a file, a folder "
                        "or random:N");
-    QG_TRY(qg_data_open(m->ctx, spec, &request, &out->data));
+    QG_TRY(qg_data_open(m->ctx, work->data, &request, &out->data));
     out->graph = m->graph;
     out->feed = (qg_feed){ .n = qg_data_count(out->data), .fetch = fetch, .ud = out };
     return common_shape(m, out);
 }
 
-qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples, qg_api_feed *out)
+qg_status qg_feed_open(qg_model *m, const qg_workload *work, qg_api_feed *out)
 {
-    return open_feed(m, spec, samples, false, out);
+    return open_feed(m, work, false, out);
 }
 
-qg_status qg_feed_open_any(qg_model *m, const char *spec, size_t samples,
-                           qg_api_feed *out)
+qg_status qg_feed_open_any(qg_model *m, const qg_workload *work, qg_api_feed *out)
 {
-    return open_feed(m, spec, samples, true, out);
+    return open_feed(m, work, true, out);
 }
 
 void qg_feed_close(qg_api_feed *f)

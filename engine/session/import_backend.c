@@ -30,11 +30,7 @@ static qg_status describe(qg_ctx *ctx, const qg_config_result *result,
         s = qg_report_table(r, "not_carried_over", "what", &t);
     for (size_t i = 0; s == QG_OK && i < result->note.n; i++)
         s = qg_table_add(r, t, qg_cell_text(result->note.at[i]));
-    if (s == QG_OK)
-        *out = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(s, r, out);
 }
 
 qg_status qg_import_backend(qg_ctx *ctx, const char *path, const char *format,

@@ -31,7 +31,6 @@ typedef struct job {
     qg_api_feed feed;
     qg_looks looks;  /* at what the feed gives */
     qg_stats *stats; /* instead of the feed; NULL: none */
-    qg_ticker ticker;
     size_t dumps;
 } job;
 
@@ -146,11 +145,6 @@ static qg_status dump(void *ud, const qg_pass_env *env, const char *pass)
     return s;
 }
 
-static void progress(void *ud, size_t done, size_t n)
-{
-    qg_tick(&((job *)ud)->ticker, done, n);
-}
-
 /* --- manifest --- */
 
 /* SHA-256 over the files of the backend, parents first. */
@@ -223,9 +217,9 @@ static qg_status name_data(job *j, qg_manifest *m)
 {
     const qg_stats *s = j->stats;
     if (!s) {
-        m->data = j->o->data ? qg_path_base(j->o->data) : NULL;
+        m->data = j->o->work.data ? qg_path_base(j->o->work.data) : NULL;
         m->samples = j->feed.feed.n;
-        return qg_data_hash(j->m->ctx, j->arena, j->o->data, &m->data_sha256);
+        return qg_data_hash(j->m->ctx, j->arena, j->o->work.data, &m->data_sha256);
     }
     m->samples = (size_t)qg_stats_samples(s);
     m->data = qg_arena_strdup(j->arena, s->manifest.data);
@@ -242,7 +236,7 @@ static qg_status fill_manifest(job *j)
     *m = (qg_manifest){ .tool = "quantgraph " QG_VERSION,
                         .model_file = qg_path_base(j->m->path),
                         .model_sha256 = j->m->sha256 };
-    m->kernels = j->o->reference_kernels
+    m->kernels = j->o->work.reference_kernels
                      ? "reference"
                      : qg_arena_strdup(j->arena, qg_accel_version(version));
     if (!m->kernels)
@@ -461,7 +455,7 @@ static qg_status look_along(job *j)
 static qg_status read_stats(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
-    if (j->o->data || j->o->samples)
+    if (j->o->work.data || j->o->work.samples)
         return qg_fail(ctx, QG_ECONFIG,
                        "quantize: statistics and data are given, expected one of them");
     QG_TRY(qg_stats_load(ctx, j->o->stats, &j->stats));
@@ -481,18 +475,19 @@ static qg_status run_passes(job *j, qg_report **report)
         .ctx = m->ctx,
         .graph = m->graph,
         .backend = j->backend,
-        .feed = j->o->data && !j->stats ? &j->feed.feed : NULL,
+        .feed = j->o->work.data && !j->stats ? &j->feed.feed : NULL,
         .stats = j->stats,
         .options = {.dispatcher = j->o->dispatcher,
                     .observer = j->o->observer,
-                    .samples = j->o->samples,
-                    .jobs = j->o->jobs,
-                    .reference = j->o->reference_kernels,
+                    .samples = j->o->work.samples,
+                    .jobs = j->o->work.jobs,
+                    .reference = j->o->work.reference_kernels,
                     .setting = j->pipeline.setting.at,
                     .n_setting = j->pipeline.setting.n},
         .dump = j->o->dump_after ? dump : NULL,
-        .progress = progress,
         .ud = j,
+        .progress = &j->o->work.progress,
+        .stage = "calibrate",
     };
     QG_TRY(qg_pass_run_all(&env, qg_passes, j->pipeline.pass, j->pipeline.n));
     if (j->o->stop_after) {
@@ -515,12 +510,7 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
                             qg_report **report)
 {
     QG_TRY(qg_model_expect_float(m, "quantize"));
-    job j = {
-        .m = m,
-        .o = o,
-        .arena = m->graph->arena,
-        .ticker = {.progress = &o->progress, .what = "calibrate"}
-    };
+    job j = { .m = m, .o = o, .arena = m->graph->arena };
     qg_status s = check_pass(&j);
     if (s == QG_OK)
         s = check_observer(&j);
@@ -528,8 +518,8 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
         s = read_backend(&j);
     if (s == QG_OK && o->stats)
         s = read_stats(&j);
-    else if (s == QG_OK && o->data)
-        s = qg_feed_open(m, o->data, o->samples, &j.feed);
+    else if (s == QG_OK && o->work.data)
+        s = qg_feed_open(m, &o->work, &j.feed);
     if (s == QG_OK && j.feed.data)
         s = look_along(&j);
     if (s == QG_OK)

@@ -216,9 +216,5 @@ qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
     if (s == QG_OK)
         s = run(&j, r);
     qg_arena_free(j.arena);
-    if (s == QG_OK && report)
-        *report = r;
-    else
-        qg_report_free(r);
-    return s;
+    return qg_report_end(s, r, report);
 }

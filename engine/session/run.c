@@ -3,8 +3,8 @@
 #include "engine/session/session.h"
 
 #include <pthread.h>
-#include <time.h>
 
+#include "engine/core/clock.h"
 #include "engine/core/file.h"
 #include "engine/quant/backend.h"
 
@@ -226,13 +226,6 @@ static qg_status sink_commit(sink *k)
 
 /* --- the report --- */
 
-static double now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double seconds,
                           qg_report **out)
 {
@@ -271,19 +264,18 @@ static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double s
 static qg_status drive(qg_model *m, const qg_run_options *o, const char *folder,
                        const qg_plan *p, qg_api_feed *f, sink *k)
 {
-    qg_ticker ticker = { .progress = &o->progress, .what = "run" };
     QG_TRY(sink_make(k, m, o, f->feed.n, folder));
     qg_drive d = { .plan = p,
                    .feed = &f->feed,
                    .n = f->feed.n,
-                   .jobs = o->jobs,
+                   .jobs = o->work.jobs,
                    .ud = k,
                    .begin = make_worker,
                    .end = end_worker,
                    .see = folder && o->dump ? see : NULL,
                    .done = folder ? done : NULL,
-                   .progress = qg_tick,
-                   .progress_ud = &ticker };
+                   .progress = &o->work.progress,
+                   .stage = "run" };
     QG_TRY(qg_drive_run(m->ctx, &d));
     return sink_commit(k);
 }
@@ -294,14 +286,15 @@ static qg_status plan_for(qg_model *m, const qg_run_options *o, const qg_feed *f
 {
     const qg_graph *g = m->graph;
     if (!o->dump)
-        return qg_model_plan(m, o->mode, o->reference_kernels, feed, out);
+        return qg_model_plan(m, o->mode, o->work.reference_kernels, feed, out);
     uint8_t *watch = QG_NEWN(m->graph->arena, g->node.n, uint8_t);
     if (!watch)
         return qg_nomem(m->ctx);
     for (size_t i = 0; i < g->value.n; i++)
         if (g->value.at[i]->def && qg_glob(o->dump, g->value.at[i]->name))
             watch[g->value.at[i]->def->id] = 1;
-    return qg_model_plan_watched(m, o->mode, o->reference_kernels, feed, watch, out);
+    return qg_model_plan_watched(m, o->mode, o->work.reference_kernels, feed, watch,
+                                 out);
 }
 
 qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
@@ -310,17 +303,17 @@ qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
     qg_plan *p = NULL;
     qg_api_feed f = { 0 };
     sink k = { .arena = qg_arena_new(m->ctx->alloc) };
-    double start = now();
+    double start = qg_clock_seconds();
     qg_status s = k.arena ? QG_OK : qg_nomem(m->ctx);
     (void)pthread_mutex_init(&k.lock, NULL);
     if (s == QG_OK)
-        s = qg_feed_open(m, o->data, o->samples, &f);
+        s = qg_feed_open(m, &o->work, &f);
     if (s == QG_OK)
         s = plan_for(m, o, &f.feed, &p);
     if (s == QG_OK)
         s = drive(m, o, folder, p, &f, &k);
     if (s == QG_OK && report)
-        s = describe(m, p, &k, now() - start, report);
+        s = describe(m, p, &k, qg_clock_seconds() - start, report);
     sink_close(&k);
     (void)pthread_mutex_destroy(&k.lock);
     qg_feed_close(&f);

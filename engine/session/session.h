@@ -3,7 +3,7 @@
  *
  * How a question runs the network over data:
  *
- *     QG_TRY(qg_feed_open(m, o->data, o->samples, &f));
+ *     QG_TRY(qg_feed_open(m, &o->work, &f));
  *     QG_TRY(qg_model_plan(m, "simulate", false, &p));
  *     qg_drive d = { .plan = p, .feed = &f.feed, .n = f.feed.n, .done = keep };
  *     s = qg_drive_run(m->ctx, &d);
@@ -29,14 +29,13 @@ typedef struct qg_api_feed {
     struct qg_data *data; /* data/data.h */
 } qg_api_feed;
 
-/* At most `samples` samples (0: all).  QG_EDATA when there are none.
- * spec is DATA of the command line (data/data.h): a file, a folder or random:N; NULL
- * is QG_ECONFIG.  Shapes are checked against the graph's inputs here, contents when
- * a sample is fetched. */
-QG_NODISCARD qg_status qg_feed_open(qg_model *m, const char *spec, size_t samples,
+/* The samples of work->data (data/data.h), at most work->samples of them.
+ * QG_EDATA when there are none, QG_ECONFIG when the data is NULL.  Shapes are checked
+ * against the graph's inputs here, contents when a sample is fetched. */
+QG_NODISCARD qg_status qg_feed_open(qg_model *m, const qg_workload *work,
                                     qg_api_feed *out);
 /* The same, and NaN is no reason to stop. */
-QG_NODISCARD qg_status qg_feed_open_any(qg_model *m, const char *spec, size_t samples,
+QG_NODISCARD qg_status qg_feed_open_any(qg_model *m, const qg_workload *work,
                                         qg_api_feed *out);
 void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
 
@@ -51,16 +50,6 @@ QG_NODISCARD qg_status qg_report_settled(qg_report *r, const char *fact,
                                          const char *who, uint64_t after, uint64_t n);
 /* Such facts for 8-bit scales, by observer. */
 QG_NODISCARD qg_status qg_report_settled_all(qg_report *r, const struct qg_stats *s);
-
-/* --- progress.c --- */
-
-/* Adapts a qg_progress to the callback of qg_drive. */
-typedef struct qg_ticker {
-    const qg_progress *progress; /* NULL: nobody listens; borrowed */
-    const char *what;            /* the stage, as people read it */
-} qg_ticker;
-/* Signature of qg_drive's progress; ticker is a qg_ticker. */
-void qg_tick(void *ticker, size_t done, size_t n);
 
 /* --- plans --- */
 

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/accel/kernels.h"
@@ -17,6 +16,7 @@
 #include "engine/exec/group.h"
 #include "engine/exec/pool.h"
 #include "engine/data/data.h"
+#include "engine/core/clock.h"
 #include "engine/core/hash.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/snapshot/stats_file.h"
@@ -35,20 +35,12 @@ typedef struct job {
     qg_arena *arena;         /* of the graph */
     qg_api_feed feed;
     qg_stats *stats;
-    qg_group group; /* size 0: none joined */
-    qg_ticker ticker;
+    qg_group group;      /* size 0: none joined */
     double saved, pause; /* time of the last checkpoint; to the next one */
-    uint64_t at, done;   /* begin of the samples of this process; finished ones */
+    uint64_t at;         /* samples of this process before it are done */
     size_t memory;       /* of statistics and workers */
     unsigned jobs;
 } job;
-
-static double now(void)
-{
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* --- the graph --- */
 
@@ -68,7 +60,7 @@ static qg_status make_canonical(job *j)
     qg_pass_env env = {
         .ctx = ctx,
         .graph = j->m->graph,
-        .options = {.reference = j->o->reference_kernels,
+        .options = {.reference = j->o->work.reference_kernels,
                     .setting = p.setting.at,
                     .n_setting = p.setting.n}
     };
@@ -96,30 +88,24 @@ static qg_status fill_manifest(job *j)
     QG_TRY(qg_hash_bytes(ctx, how, strlen(how), hash));
     QG_TRY(set_text(j, &m->preprocessing, hash));
     QG_TRY(set_text(j, &m->kernels,
-                    j->o->reference_kernels ? "reference" : qg_accel_version(version)));
-    QG_TRY(set_text(j, &m->data, qg_path_base(j->o->data)));
-    QG_TRY(qg_data_hash(ctx, j->arena, j->o->data, &data));
+                    j->o->work.reference_kernels ? "reference"
+                                                 : qg_accel_version(version)));
+    QG_TRY(set_text(j, &m->data, qg_path_base(j->o->work.data)));
+    QG_TRY(qg_data_hash(ctx, j->arena, j->o->work.data, &data));
     return set_text(j, &m->data_sha256, data ? data : "");
 }
 
 /* --- samples --- */
 
-static void progress(void *ud, size_t done, size_t n)
-{
-    job *j = ud;
-    (void)n;
-    qg_tick(&j->ticker, (size_t)j->done + done, j->feed.feed.n);
-}
-
 /* FILE.part is complete or as before, whenever this process ends. */
 static qg_status checkpoint(job *j)
 {
     assert(j->part && j->pause > 0);
-    double t = now();
+    double t = qg_clock_seconds();
     if (t - j->saved < j->pause)
         return QG_OK;
     QG_TRY(qg_stats_save(j->m->ctx, j->stats, j->part));
-    j->saved = now();
+    j->saved = qg_clock_seconds();
     j->pause = fmax(0.25, 20 * (j->saved - t));
     return QG_OK;
 }
@@ -149,7 +135,7 @@ static qg_status choose_jobs(job *j, const qg_collect_run *r, uint64_t samples)
 {
     size_t each = qg_collect_bytes(r), most = j->o->memory;
     size_t base = qg_arena_bytes(j->stats->arena) + qg_arena_bytes(j->arena);
-    j->jobs = qg_pool_workers(j->o->jobs, (size_t)samples);
+    j->jobs = qg_pool_workers(j->o->work.jobs, (size_t)samples);
     if (most && base + each > most)
         return qg_fail(j->m->ctx, QG_ECONFIG,
                        "stats: one worker needs %zu MB, expected at least that for "
@@ -171,12 +157,11 @@ static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
     qg_status s = choose_jobs(j, r, end - first);
     c->jobs = j->jobs;
     j->at = first;
-    j->saved = now();
+    j->saved = qg_clock_seconds();
     j->pause = 0.25;
     while (s == QG_OK && next_piece(j, end, (uint64_t)16 * j->jobs, &from, &to)) {
         s = qg_collect_samples(ctx, r, from, to);
         j->at = to;
-        j->done += to - from;
         if (s == QG_OK)
             s = checkpoint(j);
     }
@@ -261,7 +246,7 @@ static qg_status collect(job *j)
 {
     uint64_t first, end;
     QG_TRY(make_canonical(j));
-    QG_TRY(qg_feed_open(j->m, j->o->data, j->o->samples, &j->feed));
+    QG_TRY(qg_feed_open(j->m, &j->o->work, &j->feed));
     QG_TRY(stretch(j, &first, &end));
     QG_TRY(qg_stats_new(j->m->ctx, &j->stats));
     QG_TRY(fill_manifest(j));
@@ -271,9 +256,9 @@ static qg_status collect(job *j)
     qg_collect c = { .graph = j->m->graph,
                      .feed = &j->feed.feed,
                      .stats = j->stats,
-                     .reference = j->o->reference_kernels,
-                     .progress = progress,
-                     .ud = j };
+                     .reference = j->o->work.reference_kernels,
+                     .progress = &j->o->work.progress,
+                     .stage = "collect" };
     return first == end ? QG_OK : run_pieces(j, &c, first, end);
 }
 
@@ -366,13 +351,7 @@ qg_status qg_model_collect(qg_model *m, const qg_stats_options *o, const char *p
                            qg_report **report)
 {
     QG_TRY(qg_model_expect_float(m, "stats"));
-    job j = {
-        .m = m,
-        .o = o,
-        .path = path,
-        .arena = m->graph->arena,
-        .ticker = {.progress = &o->progress, .what = "collect"}
-    };
+    job j = { .m = m, .o = o, .path = path, .arena = m->graph->arena };
     if (o->group)
         QG_TRY(qg_group_join(m->ctx, &j.group));
     qg_status s = name_part(&j);

@@ -145,11 +145,7 @@ qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path, size_t n,
     if (status == QG_OK)
         status = qg_report_add(r, "written", qg_cell_text(out));
     qg_stats_free(s);
-    if (status == QG_OK)
-        *report = r;
-    else
-        qg_report_free(r);
-    return status;
+    return qg_report_end(status, r, report);
 }
 
 /* --- show --- */
@@ -270,11 +266,7 @@ qg_status qg_stats_file_show(qg_ctx *ctx, const char *path, const char *name,
     if (status == QG_OK)
         status = v ? show_one(r, v) : show_all(r, s);
     qg_stats_free(s);
-    if (status == QG_OK)
-        *report = r;
-    else
-        qg_report_free(r);
-    return status;
+    return qg_report_end(status, r, report);
 }
 
 /* --- derive --- */
@@ -329,9 +321,5 @@ qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o, qg_report *
     qg_status status = qg_report_new(m->ctx, "stats", &r);
     if (status == QG_OK)
         status = list_endpoints(r, m);
-    if (status == QG_OK)
-        *report = r;
-    else
-        qg_report_free(r);
-    return status;
+    return qg_report_end(status, r, report);
 }

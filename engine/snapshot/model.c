@@ -70,3 +70,12 @@ qg_status qg_model_expect_float(const qg_model *m, const char *what)
                    "%s: %s is a snapshot, expected a model that is not quantized", what,
                    m->path);
 }
+
+qg_status qg_model_expect_quantized(const qg_model *m, const char *what)
+{
+    if (m->quant)
+        return QG_OK;
+    return qg_fail(m->ctx, QG_ESTATE,
+                   "%s: %s is not quantized, expected a snapshot of qg quantize", what,
+                   m->path);
+}

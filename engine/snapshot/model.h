@@ -42,5 +42,7 @@ QG_NODISCARD qg_status qg_snapshot_write(qg_model *m, const char *folder);
 
 /* QG_ESTATE when m is a snapshot: for `what` it must not be quantized yet. */
 QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
+/* QG_ESTATE when m is none. */
+QG_NODISCARD qg_status qg_model_expect_quantized(const qg_model *m, const char *what);
 
 #endif

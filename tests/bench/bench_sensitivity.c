@@ -48,10 +48,10 @@ static qg_status bench(qg_ctx *ctx, const char *path, const char *data, unsigned
     char *rows[2] = { NULL, NULL };
     qg_quantize_options_init(&q);
     q.backend = "trt-int8";
-    q.data = data;
+    q.work.data = data;
     qg_sensitivity_options_init(&part);
-    part.data = data;
-    part.jobs = jobs;
+    part.work.data = data;
+    part.work.jobs = jobs;
     whole = part;
     whole.whole = true;
     QG_TRY(qg_model_open(ctx, path, NULL, &m));

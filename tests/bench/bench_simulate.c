@@ -55,7 +55,7 @@ static qg_status bench(qg_ctx *ctx, const char *path, const char *backend, int r
     side a = { 0 }, b = { 0 };
     qg_quantize_options_init(&o);
     o.backend = backend;
-    o.data = "random:1";
+    o.work.data = "random:1";
     QG_TRY(qg_model_open(ctx, path, NULL, &m));
     qg_status s = qg_model_is_quantized(m) ? QG_OK : qg_model_quantize(m, &o, NULL);
     if (s == QG_OK)

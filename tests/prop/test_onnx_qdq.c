@@ -77,9 +77,9 @@ static bool quantize(trial *t)
     qg_quantize_options_init(&o);
     must(t, qg_backend_names(t->ctx, t->ctx->arena, (qg_search){ &dir, 1 }, &name, &n));
     o.backend = t->backend = name[qg_rng_below(&t->rng, n)];
-    o.data = "random:2";
-    o.reference_kernels = true;
-    o.jobs = 1;
+    o.work.data = "random:2";
+    o.work.reference_kernels = true;
+    o.work.jobs = 1;
     const char *chosen = set[qg_rng_below(&t->rng, sizeof set / sizeof *set)];
     o.set = &chosen;
     o.n_set = qg_rng_below(&t->rng, 2);

@@ -24,6 +24,9 @@ expect 2 'no option -b' "$qg" list -b x
 expect 2 "'b': only backends have pages of their own" "$qg" list a -- b
 expect 1 "'--json': no such topic" "$qg" list -- --json
 
+expect 2 "--by: 'endpoint', expected graph or layer; try .qg sensitivity --by endpoint." \
+    "$qg" analyse s -d x --by endpoint
+
 verbs=$("$qg" help | sed -n 's/^  \([a-z]\+\)  .*/\1/p')
 [ "$(wc -w <<<"$verbs")" -ge 10 ] || complain "help lists too few verbs: $verbs"
 for verb in $verbs; do
@@ -41,7 +44,10 @@ for verb in $verbs; do
         case $name in # a good value, a bad one
         samples | top | jobs | raise-to) good=3 bad='0 -1 1x 1e3 99999999999999999999 1000000001' ;;
         mode) good=float bad=flaot ;;
-        by) good=group bad=grap ;; # what both `analyse` and `sensitivity` take
+        by)
+            good=group bad='grap graph'
+            [ $verb = sensitivity ] || good=graph bad='grap group'
+            ;;
         direction) good=all-but bad=both ;;
         metric) good=snr bad=srn ;;
         kernels) good=fast bad=slow ;;

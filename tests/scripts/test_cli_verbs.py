@@ -15,15 +15,16 @@ MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
 TEST, LABELS = "configs/data/digits_test.npy", "configs/data/digits_labels.npy"
 
 
-def qg(*args):
-    """stdout of a run that must succeed and be silent on stderr."""
+def qg(*args, status=0):
+    """stdout of a run that must end with this status and be silent on stderr."""
     done = subprocess.run([QG, *map(str, args)], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stderr == "", (args, done.returncode, done.stderr)
+    assert done.returncode == status and done.stderr == "", \
+        (args, done.returncode, done.stderr)
     return done.stdout
 
 
-def answer(*args):
-    return json.loads(qg(*args, "--json"))
+def answer(*args, status=0):
+    return json.loads(qg(*args, "--json", status=status))
 
 
 def no_twins(pairs):
@@ -53,7 +54,9 @@ class Verbs(unittest.TestCase):
             ["evaluate", MODEL, "-d", TEST, "--labels", LABELS],
             ["evaluate", trt, "-d", TEST, "--labels", LABELS],
             *[["analyse", trt, "-d", CALIB, "-n8", "--by", by]
-              for by in ("graph", "layer", "endpoint", "group")],
+              for by in ("graph", "layer")],
+            *[["sensitivity", trt, "-d", CALIB, "-n8", "--by", by]
+              for by in ("node", "endpoint", "group")],
             ["explain", trt, "conv0"], ["dump", MODEL], ["dump", trt],
             ["diff", trt, self.ncnn], ["version"],
             *[["list", t["topic"]] for t in answer("list")["topics"]],
@@ -62,10 +65,12 @@ class Verbs(unittest.TestCase):
     def test_pages_have_no_spaces_at_the_end_and_json_no_key_twice(self):
         for call in self.calls():
             with self.subTest(call=call):
-                page = qg(*call)
+                status = 3 if call[0] == "diff" else 0
+                page = qg(*call, status=status)
                 self.assertTrue(page.endswith("\n"))
                 self.assertNotRegex(page, r"(?m)[ \t]$")
-                document = json.loads(qg(*call, "--json"), object_pairs_hook=no_twins)
+                document = json.loads(qg(*call, "--json", status=status),
+                                      object_pairs_hook=no_twins)
                 self.assertEqual(document["report"], call[0])
                 self.assertGreater(len(document), 1)
 
@@ -163,7 +168,7 @@ class Verbs(unittest.TestCase):
     def test_diff_sees_one_changed_field(self):
         other = self.work / "bits"
         qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", other, "--set", "op=gemm1 slot=weight bits=4")
-        report = answer("diff", self.trt, other)
+        report = answer("diff", self.trt, other, status=3)
         self.assertFalse(report["identical"])
         fields = {(r["endpoint"], r["field"]): (r["first"], r["second"]) for r in report["endpoints"]}
         self.assertEqual(fields.pop(("gemm1.in1", "bits")), ("8", "4"))
@@ -176,13 +181,13 @@ class Verbs(unittest.TestCase):
         self.assertEqual(report["largest_scale_difference"], scale["difference"])
 
     def test_diff_sees_nodes_and_weights(self):
-        report = answer("diff", MODEL, self.trt)
+        report = answer("diff", MODEL, self.trt, status=3)
         self.assertEqual(report["nodes_only_in_first"],
                          sum(r["field"] == "node" and r["second"] is None for r in report["nodes"]))
         self.assertGreater(report["nodes_only_in_first"], 0)
         weights = self.work / "weights.onnx"
         weights.write_bytes(flipped(pathlib.Path(MODEL).read_bytes()))
-        report = answer("diff", MODEL, weights)
+        report = answer("diff", MODEL, weights, status=3)
         self.assertFalse(report["identical"] or report["same_graph"])
         self.assertEqual(report["nodes"], [])
         self.assertIn("constants", report["note"])

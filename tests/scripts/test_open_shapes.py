@@ -76,7 +76,7 @@ def same_as_closed(work, data):
     shared = mine.keys() & theirs.keys()
     assert len(shared) > 4 and all(mine[k] == theirs[k] for k in shared)
     for words in (["analyse", "--by", "graph"], ["analyse", "--by", "layer"],
-                  ["analyse", "--by", "endpoint"], ["sensitivity"]):
+                  ["sensitivity", "--by", "endpoint"], ["sensitivity"]):
         found = [{r["name"]: r["error"] for r in errors(words[0], shot[n], "-d", data,
                                                         *words[1:])} for n in shot]
         assert found[0] == found[1] and max(found[0].values()) > 0, (words, found)

@@ -18,8 +18,8 @@ static qg_model *model(qg_ctx *ctx, const char *backend)
     qg_quantize_options o;
     qg_quantize_options_init(&o);
     o.backend = backend;
-    o.data = "random:2";
-    o.jobs = 1;
+    o.work.data = "random:2";
+    o.work.jobs = 1;
     assert_ok(ctx, qg_model_open(ctx, "configs/models/digits.onnx", NULL, &m));
     if (backend)
         assert_ok(ctx, qg_model_quantize(m, &o, NULL));
@@ -175,6 +175,7 @@ static void diff_is_symmetric(void **state)
         assert_cmp_f64(number(there, "endpoints_changed"), ==,
                        number(back, "endpoints_changed"));
         assert_int_equal(number(there, "endpoints_changed") == 0, i / 3 == i % 3);
+        assert_int_equal(number(there, "identical"), i / 3 == i % 3);
         show_and_free(there);
         show_and_free(back);
     }

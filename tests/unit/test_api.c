@@ -48,8 +48,8 @@ static qg_model *quantized(fixture *f, const char *backend, unsigned jobs)
     qg_quantize_options o;
     qg_quantize_options_init(&o);
     o.backend = backend;
-    o.data = CALIB;
-    o.jobs = jobs;
+    o.work.data = CALIB;
+    o.work.jobs = jobs;
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
     assert_false(qg_model_is_quantized(m));
     assert_ok(f->ctx, qg_model_quantize(m, &o, NULL));
@@ -107,7 +107,7 @@ static double evaluated(fixture *f, qg_model *m, const char *fact)
     qg_report *r;
     double x = NAN;
     qg_run_options_init(&o);
-    o.data = TEST;
+    o.work.data = TEST;
     assert_ok(f->ctx, qg_model_evaluate(m, &o, LABELS, &r));
     assert_true(qg_report_number(r, fact, &x));
     qg_report_free(r);
@@ -131,13 +131,13 @@ static void loaded_model_computes_the_same(void **state)
     qg_run_options o;
     qg_model *m = quantized(f, "trt-int8", 0);
     qg_run_options_init(&o);
-    o.data = TEST;
-    o.samples = 16;
+    o.work.data = TEST;
+    o.work.samples = 16;
     assert_ok(f->ctx, qg_model_run(m, &o, below(f, "fresh"), NULL));
     assert_ok(f->ctx, qg_model_save(m, below(f, "snap")));
     qg_model_close(m);
     assert_ok(f->ctx, qg_model_open(f->ctx, below(f, "snap"), NULL, &m));
-    o.jobs = 3;
+    o.work.jobs = 3;
     assert_ok(f->ctx, qg_model_run(m, &o, below(f, "loaded"), NULL));
     qg_model_close(m);
     assert_same_file(f, "fresh/logits.npy", "loaded/logits.npy");
@@ -146,20 +146,23 @@ static void loaded_model_computes_the_same(void **state)
 static void errors_have_a_place(void **state)
 {
     fixture *f = *state;
-    static const char *const by[] = { "graph", "layer", "endpoint", "group" };
+    static const char *const by[] = { "graph", "layer" };
     qg_model *m = quantized(f, "trt-int8", 0);
-    for (size_t i = 0; i < 4; i++) {
-        qg_analyse_options o;
-        qg_report *r;
-        qg_analyse_options_init(&o);
-        o.data = TEST;
-        o.samples = 4;
+    qg_analyse_options o;
+    qg_report *r;
+    qg_analyse_options_init(&o);
+    for (size_t i = 0; i < 2; i++) {
+        o.work.data = TEST;
+        o.work.samples = 4;
         o.by = by[i];
         assert_ok(f->ctx, qg_model_analyse(m, &o, &r));
         assert_non_null(strstr(qg_report_text(r), "errors"));
         assert_non_null(strstr(qg_report_json(r), "\"errors\""));
         qg_report_free(r);
     }
+    o.by = "endpoint";
+    assert_fails(f->ctx, qg_model_analyse(m, &o, &r), QG_ECONFIG,
+                 "analyse by 'endpoint': expected graph or layer");
     qg_model_close(m);
 }
 
@@ -169,7 +172,7 @@ static void misuse_is_told(void **state)
     qg_run_options o;
     qg_model *m;
     qg_run_options_init(&o);
-    o.data = TEST;
+    o.work.data = TEST;
     o.mode = "simulate";
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
     assert_fails(f->ctx, qg_model_run(m, &o, NULL, NULL), QG_ESTATE,

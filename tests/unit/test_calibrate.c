@@ -24,6 +24,7 @@ typedef struct fixture {
     qg_calibrated found;
     size_t bad; /* this sample and all behind it have a NaN */
     size_t reported;
+    qg_progress progress;
 } fixture;
 
 /* The largest element of a sample; neither rising nor falling with its index. */
@@ -44,8 +45,9 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
     return QG_OK;
 }
 
-static void progress(void *ud, size_t done, size_t n)
+static void progress(void *ud, const char *stage, size_t done, size_t n)
 {
+    assert_string_equal(stage, "calibrate");
     assert_true(done <= n && n == SAMPLES);
     ((fixture *)ud)->reported++;
 }
@@ -67,6 +69,7 @@ static int open_fixture(void **state)
     f->ctx->registry = &qg_ops_registry;
     assert_ok(f->ctx, qg_text_parse(f->ctx, &source, &f->graph));
     assert_ok(f->ctx, qg_infer(f->graph, NULL, 0));
+    f->progress = (qg_progress){ progress, f };
     f->feed = (qg_feed){ .n = SAMPLES, .fetch = fetch, .ud = f };
     f->c = (qg_calibrate){ .graph = f->graph,
                            .endpoint = f->endpoint,
@@ -74,8 +77,8 @@ static int open_fixture(void **state)
                            .feed = &f->feed,
                            .samples = SAMPLES,
                            .jobs = 1,
-                           .progress = progress,
-                           .ud = f,
+                           .progress = &f->progress,
+                           .stage = "calibrate",
                            .arena = f->graph->arena };
     assert_ok(f->ctx, qg_quant_new(f->graph, NULL, &f->c.quant));
     for (int i = 0; i < ENDPOINTS; i++) {

@@ -52,9 +52,9 @@ static qg_report *compare(fixture *f, unsigned jobs)
     o.n_backend = 2;
     o.policy = &f->patch;
     o.n_policy = 1;
-    o.data = CALIB;
-    o.samples = 6;
-    o.jobs = jobs;
+    o.work.data = CALIB;
+    o.work.samples = 6;
+    o.work.jobs = jobs;
     assert_ok(f->ctx, qg_model_compare(f->m, &o, &r));
     assert_false(qg_model_is_quantized(f->m));
     return r;
@@ -86,11 +86,11 @@ static void errors_are_those_of_one_backend_alone(void **state)
     qg_analyse_options a;
     qg_quantize_options_init(&q);
     q.backend = "ncnn-int8";
-    q.data = CALIB;
-    q.samples = 6;
+    q.work.data = CALIB;
+    q.work.samples = 6;
     qg_analyse_options_init(&a);
-    a.data = CALIB;
-    a.samples = 6;
+    a.work.data = CALIB;
+    a.work.samples = 6;
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
     assert_ok(f->ctx, qg_model_quantize(m, &q, NULL));
     assert_ok(f->ctx, qg_model_analyse(m, &a, &one));
@@ -124,7 +124,7 @@ static void snapshots_and_missing_backends_are_refused(void **state)
     qg_report *r = NULL;
     qg_compare_options o;
     qg_compare_options_init(&o);
-    o.data = CALIB;
+    o.work.data = CALIB;
     assert_fails(f->ctx, qg_model_compare(f->m, &o, &r), QG_ECONFIG,
                  "compare: no backend given, expected at least one");
     o.backend = backend;

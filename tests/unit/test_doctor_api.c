@@ -49,8 +49,8 @@ static const char *answer(fixture *f, unsigned jobs)
     qg_doctor_options_init(&o);
     char npy[64];
     (void)snprintf(npy, sizeof npy, "%s.npy", f->path);
-    o.data = npy;
-    o.jobs = jobs;
+    o.work.data = npy;
+    o.work.jobs = jobs;
     assert_ok(f->ctx, qg_npy_save(f->ctx, npy, f->x));
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
     assert_ok(f->ctx, qg_model_doctor(m, &o, &r));
@@ -117,7 +117,7 @@ static void quantize_ends_with_what_it_saw(void **state)
     char npy[64];
     (void)snprintf(npy, sizeof npy, "%s.npy", f->path);
     o.backend = "trt-int8";
-    o.data = npy;
+    o.work.data = npy;
     o.observer = "ppq-kl"; /* two passes, one look */
     memcpy(sample(f, 7), sample(f, 3), 64 * sizeof(float));
     assert_ok(f->ctx, qg_npy_save(f->ctx, npy, f->x));

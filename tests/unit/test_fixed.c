@@ -139,7 +139,7 @@ static void every_row_works(void **state)
         assert_non_null(rules[k].source);
         assert_cmp_int(rules[k].zero, <, QG_NZERO);
         assert_true(rules[k].accumulator == 32 || rules[k].accumulator == 64);
-        assert_non_null(qg_scheme_name((qg_requant_scheme)rules[k].scheme));
+        assert_non_null(qg_requant_scheme_name((qg_requant_scheme)rules[k].scheme));
         assert_non_null(qg_factor_name((qg_factor)rules[k].factor));
         qg_scales s = { 0.25f, 0.25f, 4 };
         assert_ok(ctx, qg_requant_prepare(ctx, rules[k].runtime, &rules[k], s,

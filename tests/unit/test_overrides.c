@@ -21,8 +21,8 @@ static qg_status quantize(fixture *f, const char *set)
     qg_quantize_options o;
     qg_quantize_options_init(&o);
     o.backend = "trt-int8";
-    o.data = CALIB;
-    o.samples = 4;
+    o.work.data = CALIB;
+    o.work.samples = 4;
     o.set = &set;
     o.n_set = set != NULL;
     assert_int_equal(qg_open(NULL, &f->ctx), QG_OK);
@@ -41,8 +41,8 @@ static double error_of(fixture *f)
     qg_report *r = NULL;
     qg_analyse_options o;
     qg_analyse_options_init(&o);
-    o.data = CALIB;
-    o.samples = 4;
+    o.work.data = CALIB;
+    o.work.samples = 4;
     assert_ok(f->ctx, qg_model_analyse(f->m, &o, &r));
     double e = strtod(strstr(qg_report_json(r), "\"error\":") + 8, NULL);
     qg_report_free(r);

@@ -24,8 +24,8 @@ static qg_model *quantized(qg_ctx *ctx, const char *patch)
     qg_quantize_options o;
     qg_quantize_options_init(&o);
     o.backend = "trt-int8";
-    o.data = CALIB;
-    o.samples = 8;
+    o.work.data = CALIB;
+    o.work.samples = 8;
     o.policy = &patch;
     o.n_policy = patch != NULL;
     assert_ok(ctx, qg_model_open(ctx, MODEL, NULL, &m));
@@ -38,9 +38,9 @@ static qg_report *price(qg_ctx *ctx, qg_model *m, unsigned jobs)
     qg_report *r = NULL;
     qg_price_options o;
     qg_price_options_init(&o);
-    o.data = CALIB;
-    o.samples = 6;
-    o.jobs = jobs;
+    o.work.data = CALIB;
+    o.work.samples = 6;
+    o.work.jobs = jobs;
     assert_ok(ctx, qg_model_price(m, &o, &r));
     return r;
 }
@@ -106,8 +106,8 @@ static void a_snapshot_says_the_same(void **state)
     assert_int_equal(scratch_remove(folder), 0);
 }
 
-/* joint is what `analyse` says of the group alone. */
-static void the_joint_error_is_that_of_analyse(void **state)
+/* joint is the error that the group alone causes. */
+static void the_joint_error_is_that_of_sensitivity(void **state)
 {
     qg_ctx *ctx = open_ctx();
     qg_model *m = quantized(ctx, NULL);
@@ -115,8 +115,8 @@ static void the_joint_error_is_that_of_analyse(void **state)
     qg_sensitivity_options o;
     (void)state;
     qg_sensitivity_options_init(&o);
-    o.data = CALIB;
-    o.samples = 6;
+    o.work.data = CALIB;
+    o.work.samples = 6;
     o.by = "group";
     assert_ok(ctx, qg_model_sensitivity(m, &o, &s));
     assert_cmp_f64(cell(r, "conv2.out0", "\"joint\""), ==,
@@ -146,5 +146,5 @@ static void a_float_model_is_refused(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(separating_is_quantizing_without_the_rule),
              cmocka_unit_test(a_snapshot_says_the_same),
-             cmocka_unit_test(the_joint_error_is_that_of_analyse),
+             cmocka_unit_test(the_joint_error_is_that_of_sensitivity),
              cmocka_unit_test(a_float_model_is_refused))

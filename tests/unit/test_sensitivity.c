@@ -22,8 +22,8 @@ static int setup(void **state)
     qg_quantize_options o;
     qg_quantize_options_init(&o);
     o.backend = "trt-int8";
-    o.data = CALIB;
-    o.samples = 4;
+    o.work.data = CALIB;
+    o.work.samples = 4;
     o.observer = "minmax"; /* no outliers are cut off: more bits help */
     assert_int_equal(qg_open(NULL, &f.ctx), QG_OK);
     assert_ok(f.ctx, qg_model_open(f.ctx, MODEL, NULL, &f.m));
@@ -42,7 +42,7 @@ static int teardown(void **state)
 
 typedef struct ask {
     const char *by, *direction, *metric;
-    bool whole;
+    bool whole, reference;
     unsigned jobs;
 } ask;
 
@@ -51,13 +51,14 @@ static qg_report *answer(const fixture *f, ask a)
     qg_report *r = NULL;
     qg_sensitivity_options o;
     qg_sensitivity_options_init(&o);
-    o.data = CALIB;
-    o.samples = 5;
+    o.work.data = CALIB;
+    o.work.samples = 5;
     o.by = a.by;
     o.direction = a.direction;
     o.metric = a.metric;
     o.whole = a.whole;
-    o.jobs = a.jobs;
+    o.work.jobs = a.jobs;
+    o.work.reference_kernels = a.reference;
     assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
     return r;
 }
@@ -76,7 +77,11 @@ static void partial_runs_give_the_same_rows(void **state)
     static const char *const direction[] = { "only", "all-but" };
     static const char *const metric[] = { "snr", "cosine" };
     for (int i = 0; i < 12; i++) {
-        ask a = { by[i % 3], direction[i / 3 % 2], metric[i / 6], false, 1 };
+        ask a = { .by = by[i % 3],
+                  .direction = direction[i / 3 % 2],
+                  .metric = metric[i / 6],
+                  .reference = i == 7,
+                  .jobs = 1 };
         qg_report *one = answer(*state, a);
         a.jobs = 3;
         qg_report *three = answer(*state, a);
@@ -120,14 +125,14 @@ static void check_proposal(const fixture *f, const char *patch, double promised)
     qg_analyse_options a;
     qg_quantize_options_init(&q);
     q.backend = "trt-int8";
-    q.data = CALIB;
-    q.samples = 5;
+    q.work.data = CALIB;
+    q.work.samples = 5;
     q.observer = "minmax";
     q.policy = &patch;
     q.n_policy = 1;
     qg_analyse_options_init(&a);
-    a.data = CALIB;
-    a.samples = 5;
+    a.work.data = CALIB;
+    a.work.samples = 5;
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
     assert_ok(f->ctx, qg_model_quantize(m, &q, NULL));
     assert_ok(f->ctx, qg_model_analyse(m, &a, &r));
@@ -153,8 +158,8 @@ static void proposals_meet_their_budget(void **state)
         double error, rows_raised;
         qg_sensitivity_options o;
         qg_sensitivity_options_init(&o);
-        o.data = CALIB;
-        o.samples = 5;
+        o.work.data = CALIB;
+        o.work.samples = 5;
         o.by = by[i];
         o.proposal = (qg_proposal_options){ patch, budget, i == 3 ? 16 : 0, NULL };
         assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
@@ -178,8 +183,8 @@ static void budgets_that_cannot_be_met_are_refused(void **state)
     const char *patch = scratch_path(path, "none.yaml");
     qg_sensitivity_options o;
     qg_sensitivity_options_init(&o);
-    o.data = CALIB;
-    o.samples = 3;
+    o.work.data = CALIB;
+    o.work.samples = 3;
     o.proposal = (qg_proposal_options){ patch, 1e-9, 9, NULL };
     assert_fails(f->ctx, qg_model_sensitivity(f->m, &o, &r), QG_ENUMERIC,
                  "propose: budget 1e-09: ");
@@ -204,15 +209,15 @@ static void wrong_words_are_named(void **state)
     assert_int_equal(qg_open(NULL, &ctx), QG_OK);
     assert_ok(ctx, qg_model_open(ctx, MODEL, NULL, &m));
     qg_sensitivity_options_init(&o);
-    o.data = CALIB;
+    o.work.data = CALIB;
     assert_fails(ctx, qg_model_sensitivity(m, &o, &r), QG_ESTATE,
                  "sensitivity: configs/models/digits.onnx is not quantized, expected a "
                  "snapshot of qg quantize");
     qg_quantize_options q;
     qg_quantize_options_init(&q);
     q.backend = "trt-int8";
-    q.data = CALIB;
-    q.samples = 1;
+    q.work.data = CALIB;
+    q.work.samples = 1;
     assert_ok(ctx, qg_model_quantize(m, &q, NULL));
     o.by = "layer";
     assert_fails(ctx, qg_model_sensitivity(m, &o, &r), QG_ECONFIG,

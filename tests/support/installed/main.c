@@ -16,7 +16,7 @@ static qg_status quantize(qg_ctx *ctx, const char *config, const char *snapshot)
     qg_quantize_options q;
     qg_quantize_options_init(&q);
     q.backend = "trt-int8";
-    q.data = data;
+    q.work.data = data;
     qg_status s = qg_model_open(ctx, path, NULL, &m);
     if (!s)
         s = qg_model_quantize(m, &q, &r);

@@ -1,0 +1,25 @@
+#include "engine/analysis/measure.h"
+
+#include <assert.h>
+
+qg_status qg_measure_by(qg_ctx *ctx, const char *name, const qg_metric **out)
+{
+    const char *word = name ? name : "snr";
+    *out = qg_metric_named(word);
+    return *out ? QG_OK
+                : qg_fail(ctx, QG_ECONFIG,
+                          "metric '%s': expected one of `qg list metrics`", word);
+}
+
+double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y)
+{
+    assert(real && y->dtype == QG_F32);
+    qg_error e = { 0 };
+    qg_error_add(&e, real, y->f32, (size_t)qg_tensor_count(y));
+    return m->value(&e);
+}
+
+qg_cell qg_measure_cell(const qg_metric *m, double error)
+{
+    return strcmp(m->name, "snr") == 0 ? qg_cell_percent(error) : qg_cell_number(error);
+}
