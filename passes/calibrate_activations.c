@@ -20,7 +20,6 @@
 #include <pthread.h>
 
 #include "engine/exec/pool.h"
-#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 #include "passes/util_statistics.h"
 
@@ -342,11 +341,27 @@ static qg_status drive(calibration *c, const qg_plan *plan)
     return qg_drive_run(env->ctx, &d);
 }
 
+/* What quirks change: a plain mode, since the plan takes it as such. */
+typedef struct behaviours {
+    enum qg_mode mode; /* of the network whose activations are observed */
+} behaviours;
+
+static const behaviours ordinary = { .mode = QG_MODE_FLOAT };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_QUANTIZED_WEIGHTS,
+            "activations are observed while weights are rounded already",
+            QG_PPQ "quantization/optim/calibration.py RuntimeCalibrationPass",
+            behaviours, mode, QG_MODE_SIMULATE),
+    { 0 },
+};
+
 /* The pass's plan lives as long as the samples run. */
 static qg_status run_samples(calibration *c)
 {
     qg_pass_env *env = c->env;
-    bool rounded = (env->quant->quirks & QG_QUIRK(PPQ_QUANTIZED_WEIGHTS)) != 0;
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     uint8_t *nodes = QG_NEWN(env->graph->arena, env->graph->node.n, uint8_t);
     qg_plan *plan;
     if (!nodes)
@@ -359,7 +374,7 @@ static qg_status run_samples(calibration *c)
     }
     memcpy(c->start, c->total, c->bytes);
     c->failed = SIZE_MAX;
-    qg_plan_options o = { .mode = rounded ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
+    qg_plan_options o = { .mode = how.mode,
                           .quant = env->quant,
                           .input = env->feed->shape,
                           .watch = nodes,
@@ -503,4 +518,5 @@ const qg_pass qg_pass_calibrate_activations = {
     .summary = "scales of activations, from samples",
     .needs = QG_A_TOPO | QG_A_SHAPE | QG_A_TQC,
     .run = run,
+    .quirk = quirk,
 };

@@ -2,7 +2,8 @@
 """check_calls.py -- fails where a layer calls what it must not.
 
 The library never prints, exits, reads the environment or the locale; operators and
-passes take memory from arenas; passes and the engine never ask an operator's name."""
+passes take memory from arenas; passes and the engine never ask an operator's name
+nor test the bit of a quirk."""
 import re
 import sys
 
@@ -28,6 +29,8 @@ RULES = [  # where, not there, what, why
     ("engine/|passes/", r"engine/ir/op\.c",
      r"strn?cmp\s*\([^;]*\bop->name|\bop->name\s*[!=]=(?!\s*NULL)",
      "never compares an operator's name: ask for traits and roles"),
+    ("engine/|passes/", r"engine/quant/quirk\.h", r"\bQG_QUIRK\s*\(|<<\s*QG_QUIRK_",
+     "never tests for a quirk: swap a behaviour by a row (engine/quant/quirk.h)"),
     ("passes/", None, r'strn?cmp\s*\([^;]*"[A-Z]\w+"',
      "a pass names no operator: ask for traits and roles"),
 ]
