@@ -4,6 +4,7 @@
 #include "engine/api/qg.h"
 #include "engine/config/backend_yaml.h"
 #include "engine/quant/quirk.h"
+#include "ops/families.h"
 
 typedef struct behaviours {
     int one;
@@ -69,6 +70,7 @@ static void sections_have_rows(void **state)
     const char **name;
     size_t n;
     (void)state;
+    ctx->registry = &qg_ops_registry;
     assert_ok(ctx, qg_backend_names(ctx, ctx->arena, search, &name, &n));
     for (size_t i = 0; i < n; i++) {
         qg_backend *b;
