@@ -16,24 +16,34 @@
  *          quirks. */
 
 #include "engine/quant/fake.h"
-#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 
 enum { MOST = 64 }; /* operands of one node that can be aligned */
 
+typedef struct team team;
+
+/* What quirks change. */
+typedef struct behaviours {
+    struct grouping {
+        bool (*is_inside)(const team *t, const qg_tqc *member);
+        bool (*same_grid)(const qg_tqc *member, const qg_tqc *lead);
+        qg_status (*share)(team *t, qg_tqc *lead);
+    } grouping;
+    bool (*by_range)(const qg_scheme *s); /* not by the largest scale */
+    bool (*shares_floating)(const team *t, const qg_tqc *lead);
+    /* PPQ only: from a node that makes an operand. */
+    qg_status (*spread)(const team *t, qg_node *up, qg_tqc *lead);
+} behaviours;
+
 /* The operands of one node that take part. */
-typedef struct team {
+struct team {
     qg_pass_env *env;
+    const behaviours *how;
     const qg_sharing *rule;
     qg_node *node;
     qg_tqc *member[MOST];
     size_t n;
-} team;
-
-static bool quirk(const team *t, uint64_t mask)
-{
-    return (t->env->quant->quirks & mask) != 0;
-}
+};
 
 /* The rule stays without effect at this node, and says why. */
 static qg_status miss(const team *t, const char *why)
@@ -56,7 +66,6 @@ static bool is_inside(const team *t, const qg_tqc *member)
     const qg_node *n = t->node;
     const qg_tqc *out = qg_output_tqc(n, 0);
     return t->rule->align == QG_ALIGN_LARGE && out &&
-           !quirk(t, QG_QUIRK(PPQ_SPLIT_GROUPS)) &&
            member->state == QG_TQC_OVERLAPPED &&
            qg_tqc_root(member) == qg_tqc_root(out);
 }
@@ -66,7 +75,7 @@ static bool gather(team *t, qg_tqc **row, uint32_t n)
 {
     t->n = 0;
     for (uint32_t i = 0; row && i < n; i++) {
-        if (!takes_part(row[i]) || is_inside(t, row[i]))
+        if (!takes_part(row[i]) || t->how->grouping.is_inside(t, row[i]))
             continue;
         if (t->n == MOST)
             return false;
@@ -75,18 +84,22 @@ static bool gather(team *t, qg_tqc **row, uint32_t n)
     return true;
 }
 
-/* NULL when member and lead may share one scale, else why not.  How ties are rounded is
- * each one's own; PPQ does not look at the schemes at all. */
+/* How ties are rounded is each one's own. */
+static bool same_grid(const qg_tqc *member, const qg_tqc *lead)
+{
+    qg_scheme scheme = member->scheme;
+    scheme.rounding = lead->scheme.rounding;
+    return qg_scheme_same(&scheme, &lead->scheme);
+}
+
+/* NULL when member and lead may share one scale, else why not. */
 static const char *objection(const team *t, const qg_tqc *member, const qg_tqc *lead)
 {
     const qg_tqc *root = qg_tqc_root(member);
-    qg_scheme scheme = member->scheme;
-    scheme.rounding = lead->scheme.rounding;
     if (qg_tqc_param(member).n != 1 || qg_tqc_param(lead).n != 1)
         return "an operand has no scale or one per channel, expected one for the "
                "tensor";
-    if (!qg_scheme_same(&scheme, &lead->scheme) &&
-        !quirk(t, QG_QUIRK(PPQ_SPLIT_GROUPS)))
+    if (!t->how->grouping.same_grid(member, lead))
         return "operands have different schemes, expected the same";
     if (root->state != QG_TQC_PASSIVE &&
         !qg_tqc_may_move(root->state, root->saved, QG_TQC_PASSIVE))
@@ -96,13 +109,13 @@ static const char *objection(const team *t, const qg_tqc *member, const qg_tqc *
 
 /* --- the common scale of `large` --- */
 
+static bool by_range(const qg_scheme *s) { return (s->policy & QG_ASYMMETRIC) != 0; }
+
 /* Symmetric: the largest scale, exactly.  Else the range that holds all ranges. */
 static void common_param(const team *t, const qg_tqc *lead, float *scale,
                          int32_t *offset)
 {
     const qg_scheme *s = &lead->scheme;
-    bool by_range = (s->policy & QG_ASYMMETRIC) ||
-                    quirk(t, QG_QUIRK(PPQ_ALIGN_256_OVER_255)); /* D03 */
     double low = 0, high = 0;
     *scale = 0;
     *offset = 0;
@@ -116,7 +129,7 @@ static void common_param(const team *t, const qg_tqc *lead, float *scale,
         high = top > high ? top : high;
         *scale = p.scale[0] > *scale ? p.scale[0] : *scale;
     }
-    if (by_range)
+    if (t->how->by_range(s))
         qg_scheme_from_range(s, (qg_range){ low, high, 1e-8, 0 }, scale, offset);
 }
 
@@ -175,7 +188,37 @@ static qg_status share_groups(team *t, qg_tqc *lead)
     return qg_tqc_set_param(t->env->quant, root, 1, &scale, &offset);
 }
 
+/* Operands that do not count in steps: nobody takes part. */
+static bool shares_floating(const team *t, const qg_tqc *lead)
+{
+    (void)t;
+    (void)lead;
+    return false;
+}
+
 /* --- sharing as PPQ does it: endpoint by endpoint --- */
+
+/* What a fusion has made silent takes part too. */
+static bool ppq_is_inside(const team *t, const qg_tqc *member)
+{
+    (void)t;
+    (void)member;
+    return false;
+}
+
+/* Nobody looks at the schemes. */
+static bool ppq_same_grid(const qg_tqc *member, const qg_tqc *lead)
+{
+    (void)member;
+    (void)lead;
+    return true;
+}
+
+static bool ppq_by_range(const qg_scheme *s)
+{
+    (void)s;
+    return true;
+}
 
 /* One endpoint, not its group; never a circle. */
 static qg_status ppq_borrow(const team *t, qg_tqc *member, qg_tqc *lead)
@@ -223,7 +266,18 @@ static size_t readers_of(const qg_node *n)
     return readers;
 }
 
-/* Nodes that make an input hand the scale on, to their inputs too (D24). */
+static qg_status ppq_spread_outputs(const team *t, qg_node *up, qg_tqc *lead)
+{
+    return ppq_spread_row(t, up, true, lead);
+}
+
+static qg_status ppq_spread_both(const team *t, qg_node *up, qg_tqc *lead)
+{
+    QG_TRY(ppq_spread_row(t, up, false, lead));
+    return ppq_spread_row(t, up, true, lead);
+}
+
+/* Nodes that make an input hand the scale on. */
 static qg_status ppq_spread(const team *t, qg_tqc *lead)
 {
     for (uint32_t i = 0; i < t->node->n_in; i++) {
@@ -232,9 +286,7 @@ static qg_status ppq_spread(const team *t, qg_tqc *lead)
         if (!up || up->platform != QG_PLATFORM_QUANTIZED ||
             (!t->rule->override && readers_of(up) != 1))
             continue;
-        if (quirk(t, QG_QUIRK(PPQ_ALIGN_UPSTREAM_IN)))
-            QG_TRY(ppq_spread_row(t, up, false, lead));
-        QG_TRY(ppq_spread_row(t, up, true, lead));
+        QG_TRY(t->how->spread(t, up, lead));
     }
     return QG_OK;
 }
@@ -250,16 +302,44 @@ static qg_status ppq_share(team *t, qg_tqc *lead)
                                                                : QG_OK;
 }
 
-/* --- one node --- */
-
-/* Operands that are float to us and not to PPQ (D04): nobody takes part, but their
- * producers follow a lead whose scale is the least there is. */
-static bool ppq_floating(const team *t, const qg_tqc *lead)
+/* Operands that are float to us and not to PPQ: nobody takes part, but their producers
+ * follow a lead whose scale is the least there is. */
+static bool ppq_shares_floating(const team *t, const qg_tqc *lead)
 {
-    return quirk(t, QG_QUIRK(PPQ_ALIGN_FLOATING)) && lead &&
-           (lead->scheme.policy & QG_FLOATING) && lead->state != QG_TQC_FP32 &&
+    return lead && (lead->scheme.policy & QG_FLOATING) && lead->state != QG_TQC_FP32 &&
            t->rule->align != QG_ALIGN_INPUT;
 }
+
+static const behaviours ordinary = {
+    .grouping = {.is_inside = is_inside,
+                 .same_grid = same_grid,
+                 .share = share_groups},
+    .by_range = by_range,
+    .shares_floating = shares_floating,
+    .spread = ppq_spread_outputs,
+};
+
+#define SOURCE QG_PPQ "quantization/optim/refine.py QuantAlignmentPass"
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(
+        PPQ_SPLIT_GROUPS,
+        "D23: operands borrow one by one, whatever their grids, and go on rounding",
+        SOURCE, behaviours, grouping,
+        { .is_inside = ppq_is_inside, .same_grid = ppq_same_grid, .share = ppq_share }),
+    QG_SWAP(PPQ_ALIGN_256_OVER_255,
+            "D03: align-to-large recomputes the scale from the range: x 256/255",
+            SOURCE, behaviours, by_range, ppq_by_range),
+    QG_SWAP(PPQ_ALIGN_FLOATING,
+            "D04: align-to-large gives floating inputs the least scale there is",
+            SOURCE, behaviours, shares_floating, ppq_shares_floating),
+    QG_SWAP(PPQ_ALIGN_UPSTREAM_IN,
+            "D24: spreading a scale upstream also reaches inputs of the upstream node",
+            SOURCE, behaviours, spread, ppq_spread_both),
+    { 0 },
+};
+
+/* --- one node --- */
 
 /* Picks lead and operands by the rule, asks for objections, then shares. */
 static qg_status align(team *t)
@@ -270,7 +350,7 @@ static qg_status align(team *t)
         t->rule->align == QG_ALIGN_OUTPUT ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
     if (!gather(t, to_outputs ? n->tout : n->tin, to_outputs ? n->n_out : n->n_in))
         return miss(t, "more than 64 operands, expected fewer");
-    if (t->n == 0 && ppq_floating(t, lead))
+    if (t->n == 0 && t->how->shares_floating(t, lead))
         return ppq_share(t, lead);
     if (t->rule->align == QG_ALIGN_LARGE && t->n > 0)
         lead = t->member[0];
@@ -282,8 +362,7 @@ static qg_status align(team *t)
             return miss(t, why);
     }
     QG_TRY(qg_pass_matched(t->env, t->rule->origin.id));
-    return quirk(t, QG_QUIRK(PPQ_SPLIT_GROUPS)) ? ppq_share(t, lead)
-                                                : share_groups(t, lead);
+    return t->how->grouping.share(t, lead);
 }
 
 /* The last sharing rule that speaks about this operator. */
@@ -299,13 +378,15 @@ static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         const qg_sharing *rule =
             n->platform == QG_PLATFORM_QUANTIZED ? rule_of(env->backend, n) : NULL;
         if (!rule || rule->align == QG_ALIGN_NONE)
             continue;
-        team t = { .env = env, .rule = rule, .node = n };
+        team t = { .env = env, .how = &how, .rule = rule, .node = n };
         QG_TRY(qg_pass_author(env, rule->origin.id));
         QG_TRY(align(&t));
     }
@@ -317,4 +398,5 @@ const qg_pass qg_pass_align = {
     .summary = "give operands that must share a scale one scale",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
+    .quirk = quirk,
 };

@@ -380,7 +380,10 @@ static qg_status run(qg_pass_env *env)
                     .samples = qg_pass_samples(env),
                     .mute = QG_NEWN(g->arena, env->quant->tqc.n, uint8_t),
                     .watch = QG_NEWN(g->arena, g->node.n, uint8_t) };
-    QG_TRY(qg_blocks_find(g, (int)qg_pass_value(env, "block"), g->arena, &blocks));
+    const uint8_t *last;
+    QG_TRY(qg_pass_listed_last(env, g->arena, &last));
+    QG_TRY(
+        qg_blocks_find(g, last, (int)qg_pass_value(env, "block"), g->arena, &blocks));
     if (blocks.n == 0)
         return QG_OK;
     if (c.samples == 0)

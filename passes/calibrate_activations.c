@@ -45,8 +45,25 @@ static qg_status choose(qg_pass_env *env, qg_tqc **endpoint, size_t *n)
     return QG_OK;
 }
 
+/* What quirks change: the network whose activations are observed. */
+typedef struct behaviours {
+    enum qg_mode mode;
+} behaviours;
+
+static const behaviours ordinary = { .mode = QG_MODE_FLOAT };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_QUANTIZED_WEIGHTS,
+            "activations are observed while weights are rounded already",
+            QG_PPQ "quantization/optim/calibration.py RuntimeCalibrationPass",
+            behaviours, mode, QG_MODE_SIMULATE),
+    { 0 },
+};
+
 static qg_status run(qg_pass_env *env)
 {
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     qg_arena *a = env->graph->arena;
     qg_tqc **endpoint = QG_NEWN(a, env->quant->tqc.n, qg_tqc *);
     qg_calibrate c = { .graph = env->graph,
@@ -59,6 +76,7 @@ static qg_status run(qg_pass_env *env)
                        .reference = env->options.reference,
                        .progress = env->progress,
                        .stage = env->stage,
+                       .mode = how.mode,
                        .arena = a };
     if (!endpoint)
         return qg_nomem(env->ctx);
@@ -73,4 +91,5 @@ const qg_pass qg_pass_calibrate_activations = {
     .summary = "scales of activations, from samples",
     .needs = QG_A_TOPO | QG_A_SHAPE | QG_A_TQC,
     .run = run,
+    .quirk = quirk,
 };

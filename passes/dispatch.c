@@ -26,7 +26,6 @@
  * Source   spec/ppq.md 5.3; D27, D69, D73 mended.  Linear. */
 #include <assert.h>
 
-#include "engine/quant/quirk.h"
 #include "engine/pass/rules.h"
 #include "passes/passes.h"
 
@@ -35,17 +34,35 @@ static const char *const mode_name[N_MODE] = { "conservative", "aggressive",
                                                "pointwise",    "all-in",
                                                "perseus",      "pplnn" };
 
-typedef struct work {
+typedef struct work work;
+
+/* What quirks change. */
+typedef struct behaviours {
+    struct reading {
+        bool (*computes)(const qg_node *n);
+        bool (*must_end)(enum mode mode); /* a path counts when it ends somewhere */
+        bool (*is_tied_slot)(const qg_node *n, uint32_t slot);
+        const qg_node *(*tied_from)(const qg_node *n, uint32_t slot);
+        void (*mark_index)(const work *w, const qg_node *n, uint32_t slot,
+                           const qg_node **mark);
+        qg_status (*mark_index_flow)(work *w);
+        bool (*stays_float)(const work *w, const qg_node *n); /* before a clamp */
+        qg_status (*decide_all)(work *w, const uint8_t *const *inside);
+    } reading;
+    void (*close_indices)(const work *w, const qg_node **mark); /* perseus */
+} behaviours;
+
+struct work {
     qg_pass_env *env;
     const qg_backend *b;
+    behaviours how;
     enum mode mode;
-    bool ppq;             /* PPQ's reading: quirk ppq-last-compute-float */
-    bool paths;           /* a path counts only when it ends somewhere: PPQ, pplnn */
+    bool paths;           /* a path counts only when it ends somewhere */
     const qg_node **from; /* [nodes] the compute node that reaches it; NULL: none */
     uint8_t *leads;       /* [nodes] 1: a path from here ends somewhere */
     uint8_t *shape;       /* [nodes] 1: all it makes is read as shape or index */
     uint8_t *index;       /* [nodes] 1: an index or a shape flows into it */
-} work;
+};
 
 /* --- which way data flows --- */
 
@@ -93,16 +110,14 @@ static bool is_convolution(const qg_node *n)
            n->op->weight_axis(n) == 0;
 }
 
-/* PPQ's compute nodes are those with one weight: not GRU, LSTM, Einsum. */
-static bool computes(const work *w, const qg_node *n)
-{
-    return qg_node_has(n, QG_OP_COMPUTE) && (!w->ppq || n->op->weight_axis);
-}
+static bool computes(const qg_node *n) { return qg_node_has(n, QG_OP_COMPUTE); }
+
+static bool must_end(enum mode mode) { return mode == PPLNN; }
 
 /* Where data starts. */
 static bool starts(const work *w, const qg_node *n)
 {
-    return w->mode == PPLNN ? is_convolution(n) : computes(w, n);
+    return w->mode == PPLNN ? is_convolution(n) : w->how.reading.computes(n);
 }
 
 /* Data does not pass: nor does the node carry any, unless it starts anew. */
@@ -133,7 +148,7 @@ static void find_ends(work *w)
     }
 }
 
-/* A compute node upstream whose data arrives here; PPQ's paths may end at any slot. */
+/* A compute node upstream whose data arrives here; a path may end at any slot. */
 static const qg_node *reached_by(const work *w, const qg_node *n)
 {
     bool end = ends(w, n);
@@ -160,24 +175,11 @@ static void flow(work *w)
 
 /* --- perseus: ties instead of paths --- */
 
-/* PPQ takes the condition of Where for its data, and its data for indices (D29). */
-static bool is_permuted(const work *w, const qg_node *n)
-{
-    return w->ppq && qg_node_has(n, QG_OP_JOIN) && qg_op_in_role(n->op, 0) == 's';
-}
-
-static bool is_tied_slot(const work *w, const qg_node *n, uint32_t slot)
-{
-    return is_permuted(w, n) ? slot == 0 : is_value_slot(n, slot);
-}
-
 static const qg_node *tied_to(const work *w, const qg_node *n, uint32_t slot)
 {
     if (makes_indices(n) && n->n_out == 1)
         return NULL;
-    if (is_permuted(w, n))
-        return slot == 0 && n->in[0] ? n->in[0]->def : NULL;
-    return data_from(n, slot);
+    return w->how.reading.tied_from(n, slot);
 }
 
 /* One step along the ties of n; true when something was marked. */
@@ -214,36 +216,43 @@ static void close_ties(const work *w, bool up, const qg_node **mark)
     }
 }
 
-/* Indices that enter a value slot; PPQ: also who makes what is read as an index. */
+/* An index that enters a value slot. */
+static void mark_index(const work *w, const qg_node *n, uint32_t slot,
+                       const qg_node **mark)
+{
+    const qg_value *v = n->in[slot];
+    if (v && v->def && w->how.reading.is_tied_slot(n, slot) &&
+        qg_op_out_role(v->def->op, v->def_slot) == 's')
+        mark[n->id] = n;
+}
+
 static void mark_index_sources(const work *w, const qg_node **mark)
 {
     const qg_graph *g = w->env->graph;
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
-        for (uint32_t k = 0; k < n->n_in; k++) {
-            const qg_value *v = n->in[k];
-            const qg_node *p = v ? v->def : NULL;
-            if (p && is_tied_slot(w, n, k) && qg_op_out_role(p->op, v->def_slot) == 's')
-                mark[n->id] = n;
-            else if (p && !is_tied_slot(w, n, k) && w->ppq)
-                mark[p->id] = p;
-        }
+        for (uint32_t k = 0; k < n->n_in; k++)
+            w->how.reading.mark_index(w, n, k, mark);
     }
+}
+
+static void close_indices(const work *w, const qg_node **mark)
+{
+    close_ties(w, false, mark);
 }
 
 static qg_status tie(work *w)
 {
     const qg_graph *g = w->env->graph;
-    bool both_ways = (w->b->quirks & QG_QUIRK(PPQ_PERSEUS_BOTH_WAYS)) != 0;
     const qg_node **mark = QG_NEWN(g->arena, g->node.n, const qg_node *);
     if (!mark)
         return qg_nomem(g->ctx);
     for (size_t i = 0; i < g->node.n; i++)
-        if (computes(w, g->node.at[i]))
+        if (w->how.reading.computes(g->node.at[i]))
             w->from[i] = g->node.at[i];
     close_ties(w, true, w->from);
     mark_index_sources(w, mark);
-    close_ties(w, both_ways, mark);
+    w->how.close_indices(w, mark);
     for (size_t i = 0; i < g->node.n; i++)
         w->index[i] = mark[i] != NULL;
     return QG_OK;
@@ -280,40 +289,9 @@ static void mark_shapes(work *w)
     }
 }
 
-/* What makes something that is read as a shape, an index or a limit. */
-static void mark_receivers(const work *w, uint8_t *receiver)
-{
-    const qg_graph *g = w->env->graph;
-    for (size_t i = 0; i < g->node.n; i++) {
-        const qg_node *n = g->node.at[i];
-        for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] && n->in[k]->def && !is_value_slot(n, k))
-                receiver[n->in[k]->def->id] = 1;
-    }
-}
-
-/* PPQ's aggressive dispatcher: an index that flows into data, up to the next receiver
- * or quantized node, or data that is read as one, is no data. */
 static qg_status mark_index_flow(work *w)
 {
-    const qg_graph *g = w->env->graph;
-    uint8_t *receiver = QG_NEWN(g->arena, g->node.n, uint8_t);
-    if (!receiver)
-        return qg_nomem(g->ctx);
-    mark_receivers(w, receiver);
-    for (size_t i = 0; i < g->node.n; i++) {
-        const qg_node *n = g->node.at[i];
-        bool end = receiver[i] || w->from[i] || !has_consumer(n);
-        for (uint32_t k = 0; k < n->n_in; k++) {
-            const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
-            bool flows =
-                p && (makes_indices(p) ||
-                      (w->index[p->id] && !w->from[p->id] && !receiver[p->id]));
-            w->index[i] |= flows && (end || is_value_slot(n, k));
-        }
-    }
-    for (size_t i = 0; i < g->node.n; i++)
-        w->index[i] |= receiver[i];
+    (void)w;
     return QG_OK;
 }
 
@@ -325,16 +303,19 @@ static const qg_node *clamped(const qg_node *n)
     return n->op->clamp && n->n_in > 0 && n->in[0] ? n->in[0]->def : NULL;
 }
 
+static bool stays_float(const work *w, const qg_node *n)
+{
+    (void)w;
+    return n->platform != QG_PLATFORM_QUANTIZED;
+}
+
 /* A clamp follows who makes its input. */
 static bool behind_float(const work *w, const qg_node *n)
 {
     const qg_node *p = clamped(n);
     if (!p || w->mode == ALL_IN || w->mode == PERSEUS)
         return false;
-    if (w->ppq && w->mode == AGGRESSIVE) /* whether the backend can quantize p is asked
-                                            later */
-        return !w->from[p->id] || w->index[p->id] || w->shape[p->id];
-    return p->platform != QG_PLATFORM_QUANTIZED;
+    return w->how.reading.stays_float(w, p);
 }
 
 /* The last convolution's clamp lies between no two, and is free all the same. */
@@ -402,6 +383,166 @@ static void listen(const work *w, const uint8_t *const *inside, qg_node *n)
     }
 }
 
+static qg_status decide_one(work *w, qg_node *n)
+{
+    n->platform = decide(w, n, &n->reason);
+    w->env->changed++;
+    return n->reason ? QG_OK : qg_nomem(w->env->ctx);
+}
+
+static qg_status listen_one(const work *w, const uint8_t *const *inside, qg_node *n)
+{
+    listen(w, inside, n);
+    return n->reason ? QG_OK : qg_nomem(w->env->ctx);
+}
+
+/* In topological order: a clamp asks for the platform of who feeds it. */
+static qg_status decide_all(work *w, const uint8_t *const *inside)
+{
+    const qg_graph *g = w->env->graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        assert(g->node.at[i]->id == i);
+        QG_TRY(decide_one(w, g->node.at[i]));
+        QG_TRY(listen_one(w, inside, g->node.at[i]));
+    }
+    return QG_OK;
+}
+
+/* --- as PPQ reads the graph --- */
+
+/* Compute nodes are those with one weight: not GRU, LSTM, Einsum. */
+static bool ppq_computes(const qg_node *n) { return computes(n) && n->op->weight_axis; }
+
+static bool ppq_must_end(enum mode mode)
+{
+    (void)mode;
+    return true;
+}
+
+/* The condition of Where is taken for its data, and its data for indices (D29). */
+static bool ppq_is_permuted(const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_JOIN) && qg_op_in_role(n->op, 0) == 's';
+}
+
+static bool ppq_is_tied_slot(const qg_node *n, uint32_t slot)
+{
+    return ppq_is_permuted(n) ? slot == 0 : is_value_slot(n, slot);
+}
+
+static const qg_node *ppq_tied_from(const qg_node *n, uint32_t slot)
+{
+    if (!ppq_is_permuted(n))
+        return data_from(n, slot);
+    return slot == 0 && n->in[0] ? n->in[0]->def : NULL;
+}
+
+/* Also who makes what is read as an index. */
+static void ppq_mark_index(const work *w, const qg_node *n, uint32_t slot,
+                           const qg_node **mark)
+{
+    const qg_node *p = n->in[slot] ? n->in[slot]->def : NULL;
+    mark_index(w, n, slot, mark);
+    if (p && !ppq_is_tied_slot(n, slot))
+        mark[p->id] = p;
+}
+
+static void ppq_close_indices(const work *w, const qg_node **mark)
+{
+    close_ties(w, true, mark);
+}
+
+/* What makes something that is read as a shape, an index or a limit. */
+static void ppq_mark_receivers(const work *w, uint8_t *receiver)
+{
+    const qg_graph *g = w->env->graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        for (uint32_t k = 0; k < n->n_in; k++)
+            if (n->in[k] && n->in[k]->def && !is_value_slot(n, k))
+                receiver[n->in[k]->def->id] = 1;
+    }
+}
+
+/* Aggressive: an index that flows into data, up to the next receiver
+ * or quantized node, or data that is read as one, is no data. */
+static qg_status ppq_mark_index_flow(work *w)
+{
+    const qg_graph *g = w->env->graph;
+    if (w->mode != AGGRESSIVE)
+        return QG_OK;
+    uint8_t *receiver = QG_NEWN(g->arena, g->node.n, uint8_t);
+    if (!receiver)
+        return qg_nomem(g->ctx);
+    ppq_mark_receivers(w, receiver);
+    for (size_t i = 0; i < g->node.n; i++) {
+        const qg_node *n = g->node.at[i];
+        bool end = receiver[i] || w->from[i] || !has_consumer(n);
+        for (uint32_t k = 0; k < n->n_in; k++) {
+            const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
+            bool flows =
+                p && (makes_indices(p) ||
+                      (w->index[p->id] && !w->from[p->id] && !receiver[p->id]));
+            w->index[i] |= flows && (end || is_value_slot(n, k));
+        }
+    }
+    for (size_t i = 0; i < g->node.n; i++)
+        w->index[i] |= receiver[i];
+    return QG_OK;
+}
+
+/* Under aggressive, whether the backend can quantize n is asked later. */
+static bool ppq_stays_float(const work *w, const qg_node *n)
+{
+    return w->mode == AGGRESSIVE ? !w->from[n->id] || w->index[n->id] || w->shape[n->id]
+                                 : stays_float(w, n);
+}
+
+/* Overrides move no clamp. */
+static qg_status ppq_decide_all(work *w, const uint8_t *const *inside)
+{
+    const qg_graph *g = w->env->graph;
+    for (size_t i = 0; i < g->node.n; i++)
+        QG_TRY(decide_one(w, g->node.at[i]));
+    for (size_t i = 0; i < g->node.n; i++)
+        QG_TRY(listen_one(w, inside, g->node.at[i]));
+    return QG_OK;
+}
+
+static const behaviours ordinary = {
+    .reading = {.computes = computes,
+                .must_end = must_end,
+                .is_tied_slot = is_value_slot,
+                .tied_from = data_from,
+                .mark_index = mark_index,
+                .mark_index_flow = mark_index_flow,
+                .stays_float = stays_float,
+                .decide_all = decide_all},
+    .close_indices = close_indices,
+};
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(
+        PPQ_LAST_CONV_FLOAT,
+        "D26: a compute node that no other one reaches and nothing follows stays float",
+        QG_PPQ "scheduler/dispatchers.py", behaviours, reading,
+        { .computes = ppq_computes,
+          .must_end = ppq_must_end,
+          .is_tied_slot = ppq_is_tied_slot,
+          .tied_from = ppq_tied_from,
+          .mark_index = ppq_mark_index,
+          .mark_index_flow = ppq_mark_index_flow,
+          .stays_float = ppq_stays_float,
+          .decide_all = ppq_decide_all }),
+    QG_SWAP(PPQ_PERSEUS_BOTH_WAYS,
+            "D28: perseus follows data up and down until nothing is left to quantize",
+            QG_PPQ "scheduler/perseus.py Perseus", behaviours, close_indices,
+            ppq_close_indices),
+    { 0 },
+};
+
+/* --- all of it --- */
+
 /* The option of the run wins over the backend's. */
 static qg_status find_mode(qg_pass_env *env, enum mode *out)
 {
@@ -422,8 +563,7 @@ static qg_status find_mode(qg_pass_env *env, enum mode *out)
 static qg_status prepare(work *w)
 {
     const qg_graph *g = w->env->graph;
-    w->ppq = (w->b->quirks & QG_QUIRK(PPQ_LAST_CONV_FLOAT)) != 0;
-    w->paths = w->mode == PPLNN || w->ppq;
+    w->paths = w->how.reading.must_end(w->mode);
     w->from = QG_NEWN(g->arena, g->node.n, const qg_node *);
     w->leads = QG_NEWN(g->arena, g->node.n, uint8_t);
     w->index = QG_NEWN(g->arena, g->node.n, uint8_t);
@@ -437,34 +577,18 @@ static qg_status prepare(work *w)
         flow(w);
     }
     mark_shapes(w);
-    return w->mode == AGGRESSIVE && w->ppq ? mark_index_flow(w) : QG_OK;
+    return w->how.reading.mark_index_flow(w);
 }
 
-/* In topological order: a clamp asks for the platform of who feeds it. */
 static qg_status run(qg_pass_env *env)
 {
-    qg_graph *g = env->graph;
-    work w = { .env = env, .b = env->backend };
+    work w = { .env = env, .b = env->backend, .how = ordinary };
     const uint8_t *const *inside;
+    qg_pass_quirks(env, &w.how);
     QG_TRY(find_mode(env, &w.mode));
     QG_TRY(prepare(&w));
-    QG_TRY(qg_rules_regions(w.b, g, g->arena, &inside));
-    for (size_t i = 0; i < g->node.n; i++) {
-        qg_node *n = g->node.at[i];
-        assert(n->id == i);
-        n->platform = decide(&w, n, &n->reason);
-        if (!w.ppq)
-            listen(&w, inside, n);
-        if (!n->reason)
-            return qg_nomem(env->ctx);
-        env->changed++;
-    }
-    for (size_t i = 0; w.ppq && i < g->node.n; i++) {
-        listen(&w, inside, g->node.at[i]);
-        if (!g->node.at[i]->reason)
-            return qg_nomem(env->ctx);
-    }
-    return QG_OK;
+    QG_TRY(qg_rules_regions(w.b, env->graph, env->graph->arena, &inside));
+    return w.how.reading.decide_all(&w, inside);
 }
 
 const qg_pass qg_pass_dispatch = {
@@ -472,4 +596,5 @@ const qg_pass qg_pass_dispatch = {
     .summary = "decide for each node: quantized, float, or shape and index data",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
+    .quirk = quirk,
 };

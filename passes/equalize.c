@@ -24,7 +24,6 @@
 #include <math.h>
 
 #include "engine/ir/edit.h"
-#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 #include "passes/util_largest.h"
 
@@ -44,16 +43,27 @@ typedef struct pair {
     int64_t channels;
 } pair;
 
-typedef struct equalizer {
+typedef struct equalizer equalizer;
+
+/* What quirks change. */
+typedef struct behaviours {
+    const char *(*border)(const qg_value *v); /* why v can not be scaled, or NULL */
+    qg_status (*flood)(equalizer *e, layer *l, pair *p, const char **why);
+    bool (*counts)(const qg_value *v); /* it must have the pair's channels */
+    float (*factor)(const equalizer *e, float up, float down);
+    void (*scale_activation)(layer *l, const float *s);
+} behaviours;
+
+struct equalizer {
     qg_pass_env *env;
+    behaviours how;
     qg_arena *arena;
     layer **of;     /* [nodes] NULL: no layer */
     uint8_t *taken; /* [nodes] in some pair's U already, or refused with it */
     uint8_t *mark;  /* [values] carries the factor of the pair at hand */
     QG_VEC(qg_value *) work;
     QG_VEC(pair) pair;
-    bool ppq; /* quirk */
-} equalizer;
+};
 
 /* --- layers --- */
 
@@ -150,15 +160,22 @@ static qg_status carry(equalizer *e, qg_value *v)
             QG_TRY(qg_vec_push((e)->env->ctx, (e)->arena, (list), (l)));               \
     } while (0)
 
+/* Where the network that may be scaled ends. */
+static const char *border(const qg_value *v)
+{
+    if (!v->def)
+        return v->constant ? "a constant that would have to be scaled"
+                           : "a graph input that can not be scaled";
+    return v->is_output ? "a graph output that would be scaled" : NULL;
+}
+
 /* Who makes v must be scaled as well.  *why stays NULL when all is well. */
 static qg_status visit_producer(equalizer *e, const qg_value *v, pair *p,
                                 const char **why)
 {
     qg_node *n = v->def;
     if (!n) {
-        if (!e->ppq)
-            *why = v->constant ? "a constant that would have to be scaled"
-                               : "a graph input that can not be scaled";
+        *why = e->how.border(v);
     } else if (is_relay(e, n)) {
         for (uint32_t i = 0; i < n->n_in; i++)
             if (n->in[i] && qg_op_in_role(n->op, i) == 'd')
@@ -176,8 +193,7 @@ static qg_status visit_producer(equalizer *e, const qg_value *v, pair *p,
 static qg_status visit_readers(equalizer *e, const qg_value *v, pair *p,
                                const char **why)
 {
-    if (v->is_output && !e->ppq)
-        *why = "a graph output that would be scaled";
+    *why = e->how.border(v);
     for (size_t i = 0; i < v->use.n && !*why; i++) {
         qg_node *n = v->use.at[i].node;
         uint32_t slot = v->use.at[i].slot;
@@ -192,34 +208,24 @@ static qg_status visit_readers(equalizer *e, const qg_value *v, pair *p,
     return QG_OK;
 }
 
-/* PPQ: all ends below the layer, then all ends above those. */
-static qg_status flood_as_ppq(equalizer *e, pair *p, const char **why)
-{
-    for (size_t i = 0; i < e->work.n && !*why; i++)
-        QG_TRY(visit_readers(e, e->work.at[i], p, why));
-    e->work.n = 0;
-    memset(e->mark, 0, e->env->graph->value.n);
-    for (size_t i = 0; i < p->down.n; i++)
-        QG_TRY(carry(e, p->down.at[i]->node->in[0]));
-    for (size_t i = 0; i < e->work.n && !*why; i++)
-        QG_TRY(visit_producer(e, e->work.at[i], p, why));
-    return QG_OK;
-}
-
 /* Everything that carries the factor once layer l does: closed both ways. */
 static qg_status flood(equalizer *e, layer *l, pair *p, const char **why)
 {
     e->work.n = 0;
     memset(e->mark, 0, e->env->graph->value.n);
     QG_TRY(carry(e, l->node->out[0]));
-    if (e->ppq)
-        return flood_as_ppq(e, p, why);
     for (size_t i = 0; i < e->work.n && !*why; i++) {
         QG_TRY(visit_producer(e, e->work.at[i], p, why));
         if (!*why)
             QG_TRY(visit_readers(e, e->work.at[i], p, why));
     }
     return QG_OK;
+}
+
+static bool counts(const qg_value *v)
+{
+    (void)v;
+    return true;
 }
 
 /* One number of channels everywhere: broadcasting along them would mix factors. */
@@ -236,9 +242,7 @@ static const char *count_channels(const equalizer *e, pair *p)
             return "layers of different numbers of channels";
     for (size_t i = 0; i < e->work.n; i++) {
         const qg_tensor *t = &e->work.at[i]->type;
-        if (e->ppq && !e->work.at[i]->def) /* ... constants: PPQ does not see them */
-            continue;
-        if (t->rank < 2 || t->dim[1] != p->channels)
+        if (e->how.counts(e->work.at[i]) && (t->rank < 2 || t->dim[1] != p->channels))
             return "a value with another number of channels";
     }
     return NULL;
@@ -249,7 +253,7 @@ static qg_status find_pair(equalizer *e, layer *l)
 {
     const char *why = NULL;
     pair p = { 0 };
-    QG_TRY(flood(e, l, &p, &why));
+    QG_TRY(e->how.flood(e, l, &p, &why));
     for (size_t k = 0; k < p.up.n; k++)
         e->taken[p.up.at[k]->node->id] = 1;
     if (!why)
@@ -261,14 +265,16 @@ static qg_status find_pair(equalizer *e, layer *l)
     return qg_vec_push(e->env->ctx, e->arena, &e->pair, p);
 }
 
-/* In order of node ids, those that PPQ lists last behind the others: the order of pairs
- * shows in the scales. */
+/* In order of node ids, those that are listed last behind the others: the order of
+ * pairs shows in the scales. */
 static qg_status find_pairs(equalizer *e)
 {
-    const qg_graph *g = e->env->graph;
-    for (int last = 0; last < 2; last++)
-        for (size_t i = 0; i < g->node.n; i++)
-            if (e->of[i] && !e->taken[i] && g->node.at[i]->listed_last == last)
+    const uint8_t *last;
+    size_t n = e->env->graph->node.n;
+    QG_TRY(qg_pass_listed_last(e->env, e->arena, &last));
+    for (int turn = 0; turn < 2; turn++)
+        for (size_t i = 0; i < n; i++)
+            if (e->of[i] && !e->taken[i] && last[i] == turn)
                 QG_TRY(find_pair(e, e->of[i]));
     return QG_OK;
 }
@@ -302,26 +308,36 @@ static void measure_down(const layer *l, float *down)
 }
 
 /* The source's formula, step by step in float32. */
-static float factor(const equalizer *e, float up, float down)
+static float formula(const equalizer *e, float up, float down)
 {
     float threshold = (float)qg_pass_value(e->env, "threshold");
-    if (up + down < threshold || (!e->ppq && (up == 0 || down == 0)))
+    if (up + down < threshold)
         return 1;
     float s = 1 / sqrtf(up / down);
     return s < 0.1f ? 0.1f : s > 10.0f ? 10.0f : s;
 }
 
-/* PPQ measures activations once and never scales them. */
+static float factor(const equalizer *e, float up, float down)
+{
+    float s = up == 0 || down == 0 ? 1 : formula(e, up, down);
+    assert(s > 0);
+    return s;
+}
+
+static void scale_activation(layer *l, const float *s)
+{
+    for (int64_t c = 0; c < l->out; c++)
+        l->largest[c] *= s[c];
+}
+
 static void scale_up(const equalizer *e, layer *l, const float *s)
 {
     for (int64_t i = 0; i < qg_tensor_count(l->weight); i++)
         l->weight->f32[i] *= s[channel(l, i, true)];
-    for (int64_t c = 0; c < l->out; c++) {
-        if (l->bias)
-            l->bias->f32[c] *= s[c];
-        if (l->largest && !e->ppq)
-            l->largest[c] *= s[c];
-    }
+    for (int64_t c = 0; l->bias && c < l->out; c++)
+        l->bias->f32[c] *= s[c];
+    if (l->largest)
+        e->how.scale_activation(l, s);
     l->changed = true;
 }
 
@@ -342,10 +358,8 @@ static void equalize(const equalizer *e, const pair *p, float *scratch)
         measure_up(e, p->up.at[i], s);
     for (size_t i = 0; i < p->down.n; i++)
         measure_down(p->down.at[i], down);
-    for (int64_t c = 0; c < p->channels; c++) {
-        s[c] = factor(e, s[c], down[c]);
-        assert(s[c] > 0 || e->ppq);
-    }
+    for (int64_t c = 0; c < p->channels; c++)
+        s[c] = e->how.factor(e, s[c], down[c]);
     for (size_t i = 0; i < p->up.n; i++)
         scale_up(e, p->up.at[i], s);
     for (size_t i = 0; i < p->down.n; i++)
@@ -416,10 +430,65 @@ static qg_status write_back(equalizer *e)
     return QG_OK;
 }
 
+/* --- as PPQ does it --- */
+
+static const char *ppq_border(const qg_value *v)
+{
+    (void)v;
+    return NULL;
+}
+
+/* All ends below the layer, then all ends above those. */
+static qg_status ppq_flood(equalizer *e, layer *l, pair *p, const char **why)
+{
+    e->work.n = 0;
+    memset(e->mark, 0, e->env->graph->value.n);
+    QG_TRY(carry(e, l->node->out[0]));
+    for (size_t i = 0; i < e->work.n && !*why; i++)
+        QG_TRY(visit_readers(e, e->work.at[i], p, why));
+    e->work.n = 0;
+    memset(e->mark, 0, e->env->graph->value.n);
+    for (size_t i = 0; i < p->down.n; i++)
+        QG_TRY(carry(e, p->down.at[i]->node->in[0]));
+    for (size_t i = 0; i < e->work.n && !*why; i++)
+        QG_TRY(visit_producer(e, e->work.at[i], p, why));
+    return QG_OK;
+}
+
+/* Inputs and constants are not seen. */
+static bool ppq_counts(const qg_value *v) { return v->def != NULL; }
+
+/* Activations are measured once. */
+static void ppq_scale_activation(layer *l, const float *s)
+{
+    (void)l;
+    (void)s;
+}
+
+static const behaviours ordinary = { .border = border,
+                                     .flood = flood,
+                                     .counts = counts,
+                                     .factor = factor,
+                                     .scale_activation = scale_activation };
+static const behaviours ppq = { .border = ppq_border,
+                                .flood = ppq_flood,
+                                .counts = ppq_counts,
+                                .factor = formula,
+                                .scale_activation = ppq_scale_activation };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP_ALL(
+        PPQ_EQUALIZE,
+        "D06, D07: graph outputs, inputs and constants beside the path are not looked "
+        "at; activations are measured once and never scaled",
+        QG_PPQ "quantization/optim/equalization.py LayerwiseEqualizationPass", ppq),
+    { 0 },
+};
+
 static qg_status run(qg_pass_env *env)
 {
-    bool ppq = (env->backend->quirks & QG_QUIRK(PPQ_EQUALIZE)) != 0;
-    equalizer e = { .env = env, .arena = env->graph->arena, .ppq = ppq };
+    equalizer e = { .env = env, .how = ordinary, .arena = env->graph->arena };
+    qg_pass_quirks(env, &e.how);
     QG_TRY(begin(&e));
     QG_TRY(find_pairs(&e));
     if (e.pair.n == 0)
@@ -451,4 +520,5 @@ const qg_pass qg_pass_equalize = {
     .breaks = QG_A_TOPO,
     .run = run,
     .param = param,
+    .quirk = quirk,
 };

@@ -9,7 +9,6 @@
 #include <assert.h>
 
 #include "engine/ir/infer.h"
-#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 
 /* All outputs that are there must be known, and none is a graph output. */
@@ -24,6 +23,25 @@ static bool folds(const qg_node *n, const qg_tensor *const *known)
     }
     return any;
 }
+
+/* What quirks change. */
+typedef struct behaviours {
+    bool (*folds)(const qg_node *n, const qg_tensor *const *known);
+} behaviours;
+
+static bool ppq_folds(const qg_node *n, const qg_tensor *const *known)
+{
+    return n->n_in == 0 && folds(n, known);
+}
+
+static const behaviours ordinary = { .folds = folds };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_UNFOLDED,
+            "what depends on constants alone is computed, and quantized, like the rest",
+            QG_PPQ "IR/morph.py GraphFormatter", behaviours, folds, ppq_folds),
+    { 0 },
+};
 
 /* Values first: removing the node asserts that nobody watches what it makes. */
 static qg_status fold(qg_pass_env *env, qg_node *n, const qg_tensor *const *known)
@@ -47,12 +65,11 @@ static qg_status fold(qg_pass_env *env, qg_node *n, const qg_tensor *const *know
 static qg_status run(qg_pass_env *env)
 {
     const qg_tensor *const *known;
-    bool sources_only =
-        env->backend && (env->backend->quirks & QG_QUIRK(PPQ_UNFOLDED)) != 0;
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     QG_TRY(qg_infer_known(env->graph, &known));
     for (size_t i = 0; i < env->graph->node.n; i++)
-        if ((!sources_only || env->graph->node.at[i]->n_in == 0) &&
-            folds(env->graph->node.at[i], known))
+        if (how.folds(env->graph->node.at[i], known))
             QG_TRY(fold(env, env->graph->node.at[i], known));
     return QG_OK;
 }
@@ -63,4 +80,5 @@ const qg_pass qg_pass_fold_constants = {
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
+    .quirk = quirk,
 };

@@ -10,4 +10,5 @@ const qg_pass qg_pass_fuse = {
     .summary = "silence what the backend computes in one kernel",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
+    .quirk = qg_fuse_quirks,
 };

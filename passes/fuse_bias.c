@@ -8,7 +8,6 @@
 #include <assert.h>
 
 #include "engine/ir/edit.h"
-#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 #include "passes/util_absorb.h"
 
@@ -24,6 +23,31 @@ static bool data_slot(const qg_node *n, uint32_t *slot)
     return found == 1;
 }
 
+/* What quirks change. */
+typedef struct behaviours behaviours;
+struct behaviours {
+    qg_status (*take)(qg_pass_env *env, const behaviours *how, qg_node *n,
+                      uint32_t slot);
+    /* PPQ only: beside a bias that is there already; slot of the constant. */
+    qg_status (*keep)(qg_graph *g, qg_node *n, uint32_t slot);
+};
+
+static qg_status take(qg_pass_env *env, const behaviours *how, qg_node *n,
+                      uint32_t slot)
+{
+    bool done;
+    (void)how;
+    return qg_absorb(env, "compute-bias", qg_absorb_beta_of, n, slot, &done);
+}
+
+static qg_status keep(qg_graph *g, qg_node *n, uint32_t slot)
+{
+    (void)g;
+    (void)n;
+    (void)slot;
+    return QG_OK;
+}
+
 /* Whether PPQ would look at the constant: of the weight's rank, one axis but for ones,
  * and more than one channel.  Weights of two axes take any. */
 static bool ppq_fits(const qg_tensor *weight, const qg_tensor *c)
@@ -36,7 +60,7 @@ static bool ppq_fits(const qg_tensor *weight, const qg_tensor *c)
 }
 
 /* The same elements along one axis: the sum now means something else. */
-static qg_status squeeze(qg_graph *g, qg_node *n, uint32_t slot)
+static qg_status ppq_squeeze(qg_graph *g, qg_node *n, uint32_t slot)
 {
     const qg_tensor *old = n->in[slot]->constant;
     int64_t count = qg_tensor_count(old);
@@ -51,42 +75,50 @@ static qg_status squeeze(qg_graph *g, qg_node *n, uint32_t slot)
     return qg_edit_set_input(g, n, slot, v);
 }
 
-/* *skip: PPQ leaves this sum alone. */
-static qg_status ppq_look(qg_pass_env *env, qg_node *n, uint32_t slot, bool *skip)
+/* Only a constant that fits, and only where no bias is. */
+static qg_status ppq_take(qg_pass_env *env, const behaviours *how, qg_node *n,
+                          uint32_t slot)
 {
     const qg_node *p = n->in[slot]->def;
     int w = p ? qg_op_slot_of(p->op, 'w') : -1, b = p ? qg_op_slot_of(p->op, 'b') : -1;
     const qg_value *c = n->n_in == 2 ? n->in[1 - slot] : NULL;
-    *skip = true;
     if (w < 0 || b < 0 || (uint32_t)w >= p->n_in || !c || !c->constant ||
         c->constant->dtype != QG_F32 || !p->in[w]->constant)
         return QG_OK;
     assert(c->constant->data);
-    bool has_bias = (uint32_t)b < p->n_in && p->in[b];
-    bool fits = ppq_fits(p->in[w]->constant, c->constant);
-    *skip = has_bias || !fits;
-    if (has_bias && fits && p->in[w]->constant->rank > 2 &&
-        (env->backend->quirks & QG_QUIRK(PPQ_BIAS_ADD_SQUEEZE)) &&
-        n->in[slot]->use.n == 1)
-        QG_TRY(squeeze(env->graph, n, 1 - slot));
-    return QG_OK;
+    if (!ppq_fits(p->in[w]->constant, c->constant))
+        return QG_OK;
+    if ((uint32_t)b >= p->n_in || !p->in[b])
+        return take(env, how, n, slot);
+    return p->in[w]->constant->rank > 2 && n->in[slot]->use.n == 1
+               ? how->keep(env->graph, n, 1 - slot)
+               : QG_OK;
 }
+
+static const behaviours ordinary = { .take = take, .keep = keep };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_BIAS_ADD_RANK,
+            "D05: a convolution takes a constant sum as bias only in its weight's rank",
+            QG_PPQ "IR/morph.py GraphMerger.fuse_bias_add", behaviours, take, ppq_take),
+    QG_SWAP(PPQ_BIAS_ADD_SQUEEZE,
+            "D05: a second bias is squeezed to [C] and the Add is kept",
+            QG_PPQ "IR/morph.py GraphMerger.fuse_bias_add", behaviours, keep,
+            ppq_squeeze),
+    { 0 },
+};
 
 static qg_status run(qg_pass_env *env)
 {
-    bool ppq = env->backend && (env->backend->quirks & QG_QUIRK(PPQ_BIAS_ADD_RANK));
     qg_graph *g = env->graph;
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         uint32_t slot;
-        bool done, skip = false;
-        if (n->dead || !qg_node_has(n, QG_OP_JOIN) || !n->op->affine ||
-            !data_slot(n, &slot))
-            continue;
-        if (ppq)
-            QG_TRY(ppq_look(env, n, slot, &skip));
-        if (!skip)
-            QG_TRY(qg_absorb(env, "compute-bias", n, slot, &done));
+        if (!n->dead && qg_node_has(n, QG_OP_JOIN) && n->op->affine &&
+            data_slot(n, &slot))
+            QG_TRY(how.take(env, &how, n, slot));
     }
     return QG_OK;
 }
@@ -97,4 +129,5 @@ const qg_pass qg_pass_fuse_bias = {
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
+    .quirk = quirk,
 };

@@ -11,4 +11,5 @@ const qg_pass qg_pass_fuse_late = {
     .summary = "fusions that look at groups which passive nodes have made",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
+    .quirk = qg_fuse_quirks,
 };

@@ -1,6 +1,5 @@
 /* passive -- a node that only moves values gives out what it took in: its outputs
  * follow its input and are not rounded again. */
-#include "engine/quant/quirk.h"
 
 #include "passes/passes.h"
 
@@ -14,12 +13,29 @@ static bool can_follow(const qg_tqc *t, const qg_tqc *leader)
            lead->state != QG_TQC_SOI && lead->derive == QG_DERIVE_NONE;
 }
 
-/* PPQ asks that the input comes from a node of the same platform. */
-static bool has_producer(const qg_node *n)
+/* What quirks change. */
+typedef struct behaviours {
+    bool (*has_source)(const qg_node *n); /* what its outputs can follow */
+} behaviours;
+
+static bool has_source(const qg_node *n) { return n->n_in > 0; }
+
+/* The input comes from a node of the same platform. */
+static bool ppq_has_source(const qg_node *n)
 {
-    const qg_node *p = n->in[0] ? n->in[0]->def : NULL;
+    const qg_node *p = n->n_in > 0 && n->in[0] ? n->in[0]->def : NULL;
     return p && p->platform == n->platform;
 }
+
+static const behaviours ordinary = { .has_source = has_source };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_PASSIVE_PRODUCER,
+            "a passive node whose input no quantized node produces gets two scales",
+            QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours,
+            has_source, ppq_has_source),
+    { 0 },
+};
 
 /* Output by output; one that cannot follow is a near miss and the others still do. */
 static qg_status follow(qg_pass_env *env, qg_node *n)
@@ -48,13 +64,12 @@ static qg_status follow(qg_pass_env *env, qg_node *n)
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
-    bool needs_producer = (env->quant->quirks & QG_QUIRK(PPQ_PASSIVE_PRODUCER)) != 0;
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
-        if (n->platform != QG_PLATFORM_QUANTIZED || n->n_in == 0 ||
-            !qg_backend_is_passive(env->backend, n->op))
-            continue;
-        if (!needs_producer || has_producer(n))
+        if (n->platform == QG_PLATFORM_QUANTIZED && how.has_source(n) &&
+            qg_backend_is_passive(env->backend, n->op))
             QG_TRY(follow(env, n));
     }
     return QG_OK;
@@ -65,4 +80,5 @@ const qg_pass qg_pass_passive = {
     .summary = "outputs of nodes that only move values follow their input",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
+    .quirk = quirk,
 };

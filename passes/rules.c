@@ -23,4 +23,5 @@ const qg_pass qg_pass_rules = {
         "give every endpoint of quantized nodes its record, by the backend's rules",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
+    .quirk = qg_rules_quirks,
 };

@@ -1,34 +1,49 @@
 /* simplify -- a consumer that would round again what its producer rounded, on the same
  * grid, keeps silent.  Per slot (PPQ's defect D21: only the first of two slots that
  * read the same value). */
-#include "engine/quant/quirk.h"
 
 #include "passes/passes.h"
 
+/* What quirks change. */
+typedef struct behaviours {
+    bool (*is_redundant)(const qg_use *u, const qg_tqc *producer);
+} behaviours;
+
 /* Not yet decided otherwise, and the same grid. */
-static bool is_redundant(const qg_tqc *t, const qg_tqc *producer)
+static bool is_redundant(const qg_use *u, const qg_tqc *producer)
 {
+    const qg_tqc *t = qg_input_tqc(u->node, u->slot);
     return t && t->state == QG_TQC_INITIAL &&
            qg_scheme_same(&t->scheme, &producer->scheme);
 }
 
-/* An earlier slot of the same node reads the same value. */
-static bool is_repeated(const qg_use *u)
+/* Not where an earlier slot of the same node reads the same value. */
+static bool ppq_is_redundant(const qg_use *u, const qg_tqc *producer)
 {
     for (uint32_t k = 0; k < u->slot; k++)
         if (u->node->in[k] == u->node->in[u->slot])
-            return true;
-    return false;
+            return false;
+    return is_redundant(u, producer);
 }
 
+static const behaviours ordinary = { .is_redundant = is_redundant };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_FIRST_SLOT_ONLY,
+            "D21: of two slots that read one value only the first is simplified",
+            QG_PPQ "quantization/optim/refine.py QuantizeSimplifyPass", behaviours,
+            is_redundant, ppq_is_redundant),
+    { 0 },
+};
+
 /* Every consumer of the value, in order of node id. */
-static qg_status simplify_value(qg_pass_env *env, const qg_value *v, qg_tqc *producer)
+static qg_status simplify_value(qg_pass_env *env, const behaviours *how,
+                                const qg_value *v, qg_tqc *producer)
 {
-    bool first_only = (env->quant->quirks & QG_QUIRK(PPQ_FIRST_SLOT_ONLY)) != 0;
     for (size_t i = 0; i < v->use.n; i++) {
         const qg_use *u = &v->use.at[i];
         qg_tqc *t = qg_input_tqc(u->node, u->slot);
-        if (!is_redundant(t, producer) || (first_only && is_repeated(u)))
+        if (!how->is_redundant(u, producer))
             continue;
         if (qg_tqc_root(producer) == t)
             continue; /* a passive node made the consumer lead */
@@ -42,13 +57,15 @@ static qg_status simplify_value(qg_pass_env *env, const qg_value *v, qg_tqc *pro
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
         qg_tqc *t = qg_producer_tqc(v);
         const qg_tqc *root = t ? qg_tqc_root(t) : NULL;
         if (root && root->state != QG_TQC_FP32 && root->state != QG_TQC_SOI &&
             root->derive == QG_DERIVE_NONE)
-            QG_TRY(simplify_value(env, v, t));
+            QG_TRY(simplify_value(env, &how, v, t));
     }
     return QG_OK;
 }
@@ -58,4 +75,5 @@ const qg_pass qg_pass_simplify = {
     .summary = "inputs that would repeat the rounding of their producer keep silent",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
+    .quirk = quirk,
 };

@@ -4,12 +4,12 @@
 
 #include "engine/ir/affine.h"
 #include "engine/ir/edit.h"
-#include "engine/quant/quirk.h"
 
 /* One attempt: y = scale[c] * p(x) + shift[c] becomes p' (x). */
 typedef struct attempt {
     qg_pass_env *env;
     const char *pattern;
+    qg_absorb_beta *beta_of;
     qg_node *n, *p;        /* the affine node, and the compute node before it */
     qg_value *mid;         /* p's output, n's input */
     uint32_t weight, bias; /* slots of p */
@@ -59,10 +59,7 @@ static qg_status check_parameters(attempt *a, bool *fits)
         MISS(a, "its bias has %d elements, expected 1 or %zu", (int)count,
              a->f.channels);
     a->axis = a->p->op->weight_axis(a->p);
-    QG_TRY(qg_attr_float(a->env->ctx, a->p, "beta", 1, &a->beta)); /* Gemm */
-    if (a->env->backend && (a->env->backend->quirks & QG_QUIRK(PPQ_BATCHNORM_BETA)) &&
-        qg_node_has(a->n, QG_OP_NORMALIZE))
-        a->beta = 1; /* D34 */
+    QG_TRY(a->beta_of(a->env->ctx, a->p, &a->beta));
     if (a->beta == 0)
         MISS(a, "its bias is multiplied by 0, expected beta other than 0");
     return QG_OK;
@@ -108,12 +105,20 @@ static qg_status move_bias(attempt *a)
                 : qg_nomem(a->env->ctx);
 }
 
+/* Only Gemm has the attribute. */
+qg_status qg_absorb_beta_of(qg_ctx *ctx, const qg_node *n, float *beta)
+{
+    return qg_attr_float(ctx, n, "beta", 1, beta);
+}
+
 /* Silent when the node before is no compute node: that is not a near miss. */
-qg_status qg_absorb(qg_pass_env *env, const char *pattern, qg_node *n, uint32_t slot,
-                    bool *done)
+qg_status qg_absorb(qg_pass_env *env, const char *pattern, qg_absorb_beta *beta_of,
+                    qg_node *n, uint32_t slot, bool *done)
 {
     assert(slot < n->n_in);
-    attempt a = { .env = env, .pattern = pattern, .n = n, .mid = n->in[slot] };
+    attempt a = {
+        .env = env, .pattern = pattern, .beta_of = beta_of, .n = n, .mid = n->in[slot]
+    };
     bool fit = true, *fits = &fit;
     *done = false;
     a.p = a.mid ? a.mid->def : NULL;

@@ -6,10 +6,11 @@
 typedef struct search {
     const qg_graph *g;
     qg_arena *arena;
-    int *depth;      /* [nodes] */
-    uint8_t *state;  /* [nodes] of the walk at hand */
-    uint8_t *inside; /* [nodes] between start and end: bits DOWN and UP */
-    uint8_t *taken;  /* [nodes] in a block already */
+    const uint8_t *last; /* [nodes] come behind all others */
+    int *depth;          /* [nodes] */
+    uint8_t *state;      /* [nodes] of the walk at hand */
+    uint8_t *inside;     /* [nodes] between start and end: bits DOWN and UP */
+    uint8_t *taken;      /* [nodes] in a block already */
     QG_VEC(const qg_node *) waiting;
 } search;
 
@@ -57,12 +58,12 @@ static const qg_node *only_reader(const qg_node *n)
     return NULL;
 }
 
-/* Each reader of v once: of those that PPQ lists last, or of the others. */
+/* Each reader of v once: of those that are listed last, or of the others. */
 static qg_status wait_for(search *s, const qg_value *v, bool last)
 {
     for (size_t i = 0; v && i < v->use.n; i++) {
         const qg_node *reader = v->use.at[i].node;
-        if (s->state[reader->id] || reader->listed_last != last)
+        if (s->state[reader->id] || s->last[reader->id] != last)
             continue;
         s->state[reader->id] = WAITING;
         QG_TRY(qg_vec_push(s->g->ctx, s->arena, &s->waiting, reader));
@@ -186,12 +187,14 @@ static qg_status make_block(search *s, const qg_node *start, const qg_node *end,
     return QG_OK;
 }
 
-qg_status qg_blocks_find(const qg_graph *g, int limit, qg_arena *a, qg_blocks *out)
+qg_status qg_blocks_find(const qg_graph *g, const uint8_t *last, int limit, qg_arena *a,
+                         qg_blocks *out)
 {
     assert(limit >= 0);
     size_t n = g->node.n;
     search s = { .g = g,
                  .arena = a,
+                 .last = last,
                  .depth = QG_NEWN(a, n, int),
                  .state = QG_NEWN(a, n, uint8_t),
                  .inside = QG_NEWN(a, n, uint8_t),
@@ -199,11 +202,11 @@ qg_status qg_blocks_find(const qg_graph *g, int limit, qg_arena *a, qg_blocks *o
     if (!s.depth || !s.state || !s.inside || !s.taken)
         return qg_nomem(g->ctx);
     measure_depth(&s);
-    for (size_t i = 0; i < 2 * n; i++) { /* what PPQ lists last in a second turn */
+    for (size_t i = 0; i < 2 * n; i++) { /* what is listed last in a second turn */
         const qg_node *start = g->node.at[i % n], *end = start;
         qg_block b;
         if (s.taken[i % n] || start->platform != QG_PLATFORM_QUANTIZED ||
-            start->listed_last != (i >= n) || !qg_node_has(start, QG_OP_COMPUTE))
+            s.last[i % n] != (i >= n) || !qg_node_has(start, QG_OP_COMPUTE))
             continue;
         QG_TRY(find_end(&s, start, limit, &end));
         QG_TRY(make_block(&s, start, end, &b));

@@ -24,10 +24,11 @@ typedef struct qg_block {
 
 typedef QG_VEC(qg_block) qg_blocks;
 
-/* Blocks in the order of their starts, of which nodes that are `listed_last` (graph.h)
- * come last; no start lies in an earlier block.  In arena a.
+/* Blocks in the order of their starts; no start lies in an earlier block.  In arena a.
+ * last: [nodes] 1 for nodes that come behind all others, as qg_pass_listed_last has
+ * them.
  * The graph is normalized and dispatched; limit >= 0 (asserted).  Only QG_ENOMEM. */
-QG_NODISCARD qg_status qg_blocks_find(const qg_graph *g, int limit, qg_arena *a,
-                                      qg_blocks *out);
+QG_NODISCARD qg_status qg_blocks_find(const qg_graph *g, const uint8_t *last, int limit,
+                                      qg_arena *a, qg_blocks *out);
 
 #endif

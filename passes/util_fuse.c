@@ -2,8 +2,6 @@
 
 #include <assert.h>
 
-#include "engine/quant/quirk.h"
-
 /* NULL where the node has no endpoint: it is not quantized, or the slot is absent. */
 static qg_tqc *tqc_at(const qg_match *m, const qg_pattern_end *e)
 {
@@ -92,9 +90,20 @@ static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m
     return env->changed > before ? qg_pass_matched(env, f->origin.id) : QG_OK;
 }
 
-/* D22: PPQ does not look whether a value is an output of the network. */
-static qg_status without_outputs(qg_pass_env *env, qg_pattern *p)
+/* What quirks change. */
+typedef struct behaviours {
+    qg_status (*find)(qg_pass_env *env, const qg_pattern *p, qg_matches *found);
+} behaviours;
+
+static qg_status find(qg_pass_env *env, const qg_pattern *p, qg_matches *found)
 {
+    return qg_match_pattern(env->graph, p, QG_MATCH_ALL, env->graph->arena, found);
+}
+
+/* Without looking whether a value is an output of the network. */
+static qg_status ppq_find(qg_pass_env *env, const qg_pattern *p, qg_matches *found)
+{
+    qg_pattern loose = *p;
     qg_pattern_where *where = QG_NEWN(env->graph->arena, p->n_where, qg_pattern_where);
     size_t n = 0;
     if (!where)
@@ -102,10 +111,20 @@ static qg_status without_outputs(qg_pass_env *env, qg_pattern *p)
     for (size_t i = 0; i < p->n_where; i++)
         if (p->where[i].test != QG_WHERE_GRAPH_OUTPUT)
             where[n++] = p->where[i];
-    p->where = where;
-    p->n_where = n;
-    return QG_OK;
+    loose.where = where;
+    loose.n_where = n;
+    return find(env, &loose, found);
 }
+
+static const behaviours ordinary = { .find = find };
+
+const qg_quirk_row qg_fuse_quirks[] = {
+    QG_SWAP(PPQ_SILENT_OUTPUTS,
+            "D22: fusion silences a value that is a graph output too",
+            QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours, find,
+            ppq_find),
+    { 0 },
+};
 
 /* A match outside the quantized part of the graph is none, and a near miss there is not
  * worth a word. */
@@ -130,13 +149,11 @@ static bool take(uint8_t *taken, const qg_match *m, size_t n)
 
 /* Matches are looked for once, then applied in order: a later one sees the groups
  * that earlier ones made. */
-static qg_status fuse_one(qg_pass_env *env, const qg_fusion *f)
+static qg_status fuse_one(qg_pass_env *env, const behaviours *how, const qg_fusion *f)
 {
-    qg_pattern p = f->pattern;
+    size_t n = f->pattern.n_node;
     qg_matches found = { 0 };
-    if (env->quant->quirks & QG_QUIRK(PPQ_SILENT_OUTPUTS))
-        QG_TRY(without_outputs(env, &p));
-    QG_TRY(qg_match_pattern(env->graph, &p, QG_MATCH_ALL, env->graph->arena, &found));
+    QG_TRY(how->find(env, &f->pattern, &found));
     QG_TRY(qg_pass_author(env, f->origin.id));
     uint8_t *taken =
         f->once ? QG_NEWN(env->graph->arena, env->graph->node.n, uint8_t) : NULL;
@@ -144,9 +161,9 @@ static qg_status fuse_one(qg_pass_env *env, const qg_fusion *f)
         return qg_nomem(env->ctx);
     for (size_t i = 0; i < found.match.n; i++) {
         const qg_match *m = &found.match.at[i];
-        if (!concerns_us((const qg_node *const *)m->node, p.n_node))
+        if (!concerns_us((const qg_node *const *)m->node, n))
             continue;
-        if (take(taken, m, p.n_node))
+        if (take(taken, m, n))
             QG_TRY(silence(env, f, m));
         else
             QG_TRY(qg_pass_near_miss(env, f->origin.id, m->node[0],
@@ -155,7 +172,7 @@ static qg_status fuse_one(qg_pass_env *env, const qg_fusion *f)
     for (size_t i = 0; i < found.miss.n; i++) {
         const qg_match_miss *miss = &found.miss.at[i];
         assert(miss->at && miss->condition);
-        if (concerns_us((const qg_node *const *)miss->node, p.n_node))
+        if (concerns_us((const qg_node *const *)miss->node, n))
             QG_TRY(
                 qg_pass_near_miss(env, f->origin.id, miss->at, "%s", miss->condition));
     }
@@ -165,8 +182,10 @@ static qg_status fuse_one(qg_pass_env *env, const qg_fusion *f)
 qg_status qg_fuse(qg_pass_env *env, bool after_passive)
 {
     assert(env->backend && env->quant);
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     for (size_t i = 0; i < env->backend->fusion.n; i++)
         if (env->backend->fusion.at[i].after_passive == after_passive)
-            QG_TRY(fuse_one(env, &env->backend->fusion.at[i]));
+            QG_TRY(fuse_one(env, &how, &env->backend->fusion.at[i]));
     return QG_OK;
 }

@@ -8,6 +8,9 @@
 
 #include "engine/pass/pass.h"
 
+/* What quirks swap in qg_fuse: the table of the passes that call it. */
+extern const qg_quirk_row qg_fuse_quirks[];
+
 /* Pattern by pattern, in the backend's order: every match silences its endpoints,
  * unless one of them can not be; then nothing of the match happens and it is a near
  * miss.

@@ -1,8 +1,12 @@
-#!/usr/bin/env python3
-"""check_calls.py -- fails where a layer calls what it must not.
+#!/ usr / bin / env python3
+""
+    "check_calls.py -- fails where a layer calls what it must not.
 
-The library never prints, exits, reads the environment or the locale; operators and
-passes take memory from arenas; tests compare with assertions that print values."""
+    The library never prints,
+    exits, reads the environment or the locale;
+operators and passes take memory from arenas;
+passes and the engine never test the bit of a quirk;
+tests compare with assertions that print values."""
 import re
 import sys
 
@@ -25,6 +29,8 @@ RULES = [  # where, not there, what, why
      "unbounded: use snprintf or an arena"),
     (PLUGINS, None, r"\b(malloc|calloc|realloc|free)\s*\(",
      "operators and passes take memory from arenas"),
+    ("engine/|passes/", r"engine/quant/quirk\.h", r"\bQG_QUIRK\s*\(|<<\s*QG_QUIRK_",
+     "never tests for a quirk: swap a behaviour by a row (engine/quant/quirk.h)"),
 ]
 
 COMPARES = re.compile(r"==|!=|[<>]=|(?<!<)<(?!<)|(?<![->])>(?!>)")

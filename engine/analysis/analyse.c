@@ -12,7 +12,6 @@
 #include "engine/ir/infer.h"
 #include "engine/analysis/measure.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 void qg_analyse_options_init(qg_analyse_options *o)

@@ -300,7 +300,6 @@ static qg_status drive(calibration *c, const qg_plan *plan)
 static qg_status run_samples(calibration *c)
 {
     const qg_calibrate *in = c->in;
-    bool rounded = (in->quant->quirks & QG_QUIRK(PPQ_QUANTIZED_WEIGHTS)) != 0;
     uint8_t *nodes = QG_NEWN(c->arena, in->graph->node.n, uint8_t);
     qg_plan *plan;
     if (!nodes)
@@ -313,7 +312,7 @@ static qg_status run_samples(calibration *c)
     }
     memcpy(c->start, c->total, c->bytes);
     c->failed = SIZE_MAX;
-    qg_plan_options o = { .mode = rounded ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
+    qg_plan_options o = { .mode = in->mode,
                           .quant = in->quant,
                           .input = in->feed->shape,
                           .watch = nodes,
@@ -453,7 +452,7 @@ static qg_status calibrate(calibration *c)
 
 qg_status qg_calibrate_run(qg_ctx *ctx, const qg_calibrate *in, qg_calibrated *out)
 {
-    assert(in && out && (in->endpoint || in->n_endpoint == 0));
+    assert(in->endpoint || in->n_endpoint == 0);
     assert(in->feed ? in->samples <= in->feed->n : in->samples == 0);
     calibration c = {
         .ctx = ctx, .in = in, .out = out, .arena = qg_arena_new(ctx->alloc)

@@ -19,9 +19,8 @@
  *              first pass, under locks; or it was collected before (c.stats), and then
  *              nothing runs
  *
- * The network runs in float, so statistics are the same for every backend; PPQ runs it
- * with weights rounded already, and in later passes with what has a scale by then
- * (quirk ppq-calibrate-on-quantized-weights).
+ * The network runs in float, so statistics are the same for every backend, unless `mode`
+ * asks for more.
  *
  * Memory   one state per unordered endpoint and worker, one per ordered endpoint, one
  *          record per value whose statistics are collected; freed before the return
@@ -31,6 +30,7 @@
 
 #include "engine/calib/derive.h"
 #include "engine/core/progress.h"
+#include "engine/exec/plan.h"
 
 /* What is calibrated, and from what; borrowed. */
 typedef struct qg_calibrate {
@@ -45,9 +45,11 @@ typedef struct qg_calibrate {
     size_t samples;               /* the first ones of the feed; 0 without a feed */
     unsigned jobs;                /* workers; 0: one per core */
     bool reference;               /* reference kernels only */
-    const qg_progress *progress; /* as in qg_drive */
+    const qg_progress *progress;  /* as in qg_drive */
     const char *stage;
-    qg_arena *arena;                                   /* holds the results */
+    enum qg_mode mode; /* of the network that is observed: what has a scale rounds, or
+                        * nothing does */
+    qg_arena *arena;   /* holds the results */
 } qg_calibrate;
 
 /* An observer at work: the row with most passes is why the samples ran that often. */

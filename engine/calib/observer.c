@@ -8,7 +8,6 @@
 #include "engine/core/num.h"
 #include "engine/core/suggest.h"
 #include "engine/calib/derive.h"
-#include "engine/quant/quirk.h"
 
 const qg_observer *const qg_observers[] = {
 #define OBSERVER(x) &qg_observer_##x,
@@ -222,10 +221,46 @@ qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
     return QG_OK;
 }
 
+/* What quirks change: flags, since qg_scheme_from_range takes them as such. */
+typedef struct observing {
+    unsigned offset, pow2_offset;                    /* bits of qg_range_quirk */
+    const qg_observer *(*adopted)(const char *name); /* NULL: the observer stays */
+} observing;
+
+static const qg_observer *adopt_none(const char *name)
+{
+    (void)name;
+    return NULL;
+}
+
+static const qg_observer *ppq_adopted(const char *name)
+{
+    char ppq[64];
+    (void)snprintf(ppq, sizeof ppq, "ppq-%s", name);
+    return qg_observer_find(ppq);
+}
+
+static const observing ordinary = { .adopted = adopt_none };
+
+const qg_quirk_row qg_observer_quirks[] = {
+    QG_SWAP(PPQ_OFFSET, "D01: asymmetric offset lacks qmin and is not clamped",
+            QG_PPQ "quantization/observer/range.py minmax_to_scale_offset", observing,
+            offset, QG_RANGE_PPQ_OFFSET),
+    QG_SWAP(PPQ_POW2_OFFSET,
+            "D02: offset computed from the scale before it became a power of two",
+            QG_PPQ "quantization/observer/range.py minmax_to_scale_offset", observing,
+            pow2_offset, QG_RANGE_PPQ_POW2_OFFSET),
+    QG_SWAP(PPQ_OBSERVERS,
+            "minmax, percentile, kl, mse, ... are PPQ's: see `qg list observers`",
+            QG_PPQ "quantization/observer/", observing, adopted, ppq_adopted),
+    { 0 },
+};
+
 unsigned qg_range_quirks(uint64_t quirks)
 {
-    return (quirks & QG_QUIRK(PPQ_OFFSET) ? QG_RANGE_PPQ_OFFSET : 0u) |
-           (quirks & QG_QUIRK(PPQ_POW2_OFFSET) ? QG_RANGE_PPQ_POW2_OFFSET : 0u);
+    observing how = ordinary;
+    qg_quirk_swap(qg_observer_quirks, quirks, &how);
+    return how.offset | how.pow2_offset;
 }
 
 /* What was found as scales and offsets; all in `a`. */
@@ -307,15 +342,14 @@ qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
 
 qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
 {
-    char name[64];
-    if (!(q->quirks & QG_QUIRK(PPQ_OBSERVERS)) || !t->observer.name)
-        return QG_OK;
-    (void)snprintf(name, sizeof name, "ppq-%s", t->observer.name);
-    const qg_observer *ppq = qg_observer_find(name);
-    if (!ppq)
+    observing how = ordinary;
+    qg_quirk_swap(qg_observer_quirks, q->quirks, &how);
+    const qg_observer *adopted =
+        t->observer.name ? how.adopted(t->observer.name) : NULL;
+    if (!adopted)
         return QG_OK;
     qg_observer_setting s = t->observer;
-    s.name = ppq->name;
+    s.name = adopted->name;
     return qg_tqc_set_observer(q, t, &s);
 }
 

@@ -76,6 +76,7 @@
 #ifndef QG_ENGINE_CALIB_OBSERVER_H
 #define QG_ENGINE_CALIB_OBSERVER_H
 
+#include "engine/quant/quirk.h"
 #include "engine/quant/tqc.h"
 
 typedef struct qg_observer qg_observer;
@@ -185,6 +186,9 @@ QG_NODISCARD qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_te
 
 /* Under the quirk ppq-observers an observer that PPQ has, too, becomes PPQ's. */
 QG_NODISCARD qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t);
+
+/* What quirks swap in the two functions around this. */
+extern const qg_quirk_row qg_observer_quirks[];
 
 /* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
 unsigned qg_range_quirks(uint64_t quirks);

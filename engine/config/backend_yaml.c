@@ -12,7 +12,6 @@
 #include "engine/core/suggest.h"
 #include "engine/config/backend_yaml_parts.h"
 #include "engine/number/requant.h"
-#include "engine/quant/quirk.h"
 
 enum { MOST_PARENTS = 16 };
 
@@ -408,6 +407,32 @@ static qg_status keep_with_quirk(const qg_backend_reader *r, const qg_yaml *y)
     }
     return QG_OK;
 }
+
+const qg_quirk_row qg_backend_quirk_rows[] = {
+    QG_SWAP_DATA(
+        PPQ_REDUCTION_AXIS,
+        "D20: Gemm and MatMul weights per channel along axis 0, also computed ones",
+        QG_PPQ "quantization/quantizer/", "rules"),
+    QG_SWAP_DATA(PPQ_SLICE_NOT_PASSIVE, "D18: Slice and Dropout are rounded again",
+                 QG_PPQ "core/common.py PASSIVE_OPERATIONS", "passive, quantizes"),
+    QG_SWAP_DATA(PPQ_SOFTPLUS_FLOAT,
+                 "D19: Softplus and Tanh stay float, so Mish is never fused",
+                 QG_PPQ "quantization/quantizer/ activation_fusion_types", "quantizes"),
+    QG_SWAP_DATA(PPQ_BIAS_RANGE, "the range of a 30-bit bias ends one step late",
+                 QG_PPQ "quantization/quantizer/", "rules"),
+    QG_SWAP_DATA(
+        PPQ_GEMM_BIAS, "D59: the bias of Gemm has 8 bits and a scale of its own",
+        QG_PPQ "quantization/quantizer/MNNQuantizer.py, MyQuantizer.py", "rules"),
+    QG_SWAP_DATA(PPQ_FLOAT_TIES, "D38: ties of floating grids go toward zero",
+                 QG_PPQ "csrc/cuda/common.cuh", "defaults"),
+    QG_SWAP_DATA(PPQ_FEW_FUSIONS,
+                 "only activations behind compute nodes, Swish and Mish are fused",
+                 QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", "fusions"),
+    QG_SWAP_DATA(PPQ_HALF_EVEN,
+                 "grids for OpenVINO divide by the scale and round steps, not levels",
+                 QG_PPQ "quantization/quantizer/OpenvinoQuantizer.py", "defaults"),
+    { 0 },
+};
 
 qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask, qg_backend *b)
 {

@@ -48,6 +48,7 @@
 #define QG_ENGINE_CONFIG_BACKEND_YAML_H
 
 #include "engine/quant/backend.h"
+#include "engine/quant/quirk.h"
 
 /* Folders that hold backend files, in order of preference. */
 typedef struct qg_search {
@@ -66,6 +67,9 @@ QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *fo
  * each; the result lies in a and borrows nothing else. */
 QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name,
                                        qg_search search, qg_backend **out);
+
+/* Quirks whose rows are data: sections `with-quirk` of backend files. */
+extern const qg_quirk_row qg_backend_quirk_rows[];
 
 /* Switches quirks on, beside those of the file, and reads their sections; before
  * patches and --set, which have the last word.  QG_ECONFIG as for a file. */

@@ -137,7 +137,6 @@ static qg_status clone_node(cloner *c, qg_graph *to, const qg_node *n)
                           .n_capture = n->n_capture };
     QG_TRY(qg_graph_link_node(to, &spec, &copy));
     copy->file_unnamed = n->file_unnamed;
-    copy->listed_last = n->listed_last;
     copy->platform = n->platform;
     copy->reason = n->reason ? qg_arena_strdup(c->arena, n->reason) : NULL;
     return n->reason && !copy->reason ? qg_nomem(c->ctx) : QG_OK;

@@ -83,9 +83,6 @@ struct qg_node {
     const char *reason;   /* why it has that platform; arena text, NULL before */
     qg_tqc **tin, **tout; /* [n_in], [n_out]; NULL before attach; entries may be NULL */
     bool dead;            /* removed; dropped by normalize */
-    bool listed_last;     /* quirk ppq-batchnorm-ignores-beta: a normalization went into
-                             its weights, and passes that take nodes in PPQ's order
-                             take it behind all others */
 };
 
 /* A line of the model's opset_import. */

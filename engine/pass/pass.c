@@ -111,6 +111,33 @@ double qg_pass_value(const qg_pass_env *env, const char *param)
     return value_of(env, env->at_work, param);
 }
 
+/* From `rules` on the TQCs know which quirks they were made with. */
+void qg_pass_quirks(const qg_pass_env *env, void *behaviours)
+{
+    assert(env->at_work && env->at_work->quirk);
+    uint64_t mask = env->quant     ? env->quant->quirks
+                    : env->backend ? env->backend->quirks
+                                   : 0;
+    qg_quirk_swap(env->at_work->quirk, mask, behaviours);
+}
+
+/* A node that is gone has no place in the graph any more, though its id is not taken
+ * back. */
+qg_status qg_pass_listed_last(const qg_pass_env *env, qg_arena *a, const uint8_t **last)
+{
+    const qg_graph *g = env->graph;
+    uint8_t *mark = QG_NEWN(a, g->node.n, uint8_t);
+    if (!mark)
+        return qg_nomem(env->ctx);
+    for (size_t i = 0; i < env->listed_last.n; i++) {
+        const qg_node *n = env->listed_last.at[i];
+        if (n->id < g->node.n && g->node.at[n->id] == n)
+            mark[n->id] = 1;
+    }
+    *last = mark;
+    return QG_OK;
+}
+
 /* --- analyses: how each is made --- */
 
 static qg_status make_topo(qg_pass_env *env) { return qg_graph_normalize(env->graph); }

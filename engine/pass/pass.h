@@ -29,6 +29,7 @@
 #include "engine/core/progress.h"
 #include "engine/quant/backend.h"
 #include "engine/calib/calibrate.h"
+#include "engine/quant/quirk.h"
 
 /* clang-format off */
 #define QG_ANALYSIS_MAP(X)                                                     \
@@ -85,6 +86,7 @@ typedef struct qg_pass {
     uint32_t breaks;     /* analyses that no longer hold afterwards */
     qg_status (*run)(qg_pass_env *env);
     const qg_pass_param *param; /* ends with a NULL name; NULL: none */
+    const qg_quirk_row *quirk;  /* what quirks swap in it; NULL: nothing */
 } qg_pass;
 
 /* What the caller of the pipeline may choose; zeros are the defaults. */
@@ -125,6 +127,10 @@ struct qg_pass_env {
     QG_VEC(qg_coverage) coverage;  /* by first use */
     qg_calibrated calibrated;      /* what the last calibration found */
     QG_VEC(qg_pass_result) result; /* one per pass that ran */
+
+    /* Written by fuse-batchnorm: nodes that passes which take nodes in their order take
+     * behind all others (qg_pass_listed_last). */
+    QG_VEC(const qg_node *) listed_last;
 };
 
 /* Runs the named passes in order.  `all` (ends with NULL) is where names are looked up:
@@ -142,6 +148,15 @@ const qg_pass *qg_pass_find(const qg_pass *const *all, const char *name); /* or 
 /* A parameter of the pass at work (asserted: it has one of that name): as set for this
  * run, else its default. */
 double qg_pass_value(const qg_pass_env *env, const char *param);
+
+/* Swaps what the quirks of the run swap in the pass at work (asserted: it has a table
+ * of them).  `behaviours` holds the ordinary ones and is of the type that the table
+ * names. */
+void qg_pass_quirks(const qg_pass_env *env, void *behaviours);
+
+/* *last: [nodes] 1 for those of env->listed_last, in arena a; ids must be dense. */
+QG_NODISCARD qg_status qg_pass_listed_last(const qg_pass_env *env, qg_arena *a,
+                                           const uint8_t **last);
 
 /* The coverage row of a pattern of the pass at work, made on first use.
  * near_miss names a node and, printf-like, the condition that failed; kept in the

@@ -7,14 +7,19 @@
 #include "engine/core/suggest.h"
 #include "engine/quant/journal.h"
 #include "engine/calib/observer.h"
-#include "engine/quant/quirk.h"
 
 enum { WHAT = 320 };
+
+/* What quirks change in rules. */
+typedef struct reading {
+    int (*out_channels)(const qg_tqc *t); /* axis of a weight that counts them, or -1 */
+} reading;
 
 /* Everything that making the TQCs of one graph needs. */
 typedef struct maker {
     qg_quant *q;
     const qg_backend *b;
+    reading how;
     const uint8_t *const *inside; /* [rules] see qg_rules_regions */
     uint32_t *hits;               /* [rules] endpoints or nodes that a rule covered */
     uint32_t *active;             /* rules that cover the node at hand, in order */
@@ -30,24 +35,43 @@ bool qg_rule_covers(const qg_backend *b, uint32_t r, const uint8_t *const *insid
 
 /* --- one endpoint --- */
 
-/* Which axis counts the output channels of this weight. */
+static int out_channels(const qg_tqc *t)
+{
+    const qg_op *op = t->node->op;
+    return op->weight_axis && qg_tqc_role(t) == 'w' ? op->weight_axis(t->node) : -1;
+}
+
+/* Axis 0 of Gemm and MatMul, whatever it counts. */
+static int ppq_out_channels(const qg_tqc *t)
+{
+    int axis = out_channels(t);
+    bool product =
+        qg_tqc_value(t)->type.rank == 2 || qg_op_slot_of(t->node->op, 'b') < 0;
+    return axis >= 0 && product ? 0 : axis;
+}
+
+static const reading ordinary = { .out_channels = out_channels };
+
+const qg_quirk_row qg_rules_quirks[] = {
+    QG_SWAP(PPQ_REDUCTION_AXIS,
+            "D20: Gemm and MatMul weights per channel along axis 0, whatever it is",
+            QG_PPQ "quantization/quantizer/TensorRTQuantizer.py", reading, out_channels,
+            ppq_out_channels),
+    { 0 },
+};
+
 static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
                               qg_scheme *s)
 {
     assert(t->node);
     if (s->axis != QG_AXIS_OUT_CHANNEL)
         return QG_OK;
-    const qg_op *op = t->node->op;
-    const qg_value *v = qg_tqc_value(t);
-    int axis = op->weight_axis && qg_tqc_role(t) == 'w' ? op->weight_axis(t->node) : -1;
-    bool product = v->type.rank == 2 || qg_op_slot_of(op, 'b') < 0; /* Gemm, MatMul */
-    if (axis >= 0 && product && (m->q->quirks & QG_QUIRK(PPQ_REDUCTION_AXIS)))
-        axis = 0;
+    int axis = m->how.out_channels(t);
     if (axis < 0)
         return qg_fail(m->q->ctx, QG_ECONFIG,
                        "%s: no axis counts the output channels of %s here, expected a "
                        "number",
-                       what, op->name);
+                       what, t->node->op->name);
     s->axis = (int16_t)axis;
     return QG_OK;
 }
@@ -199,7 +223,8 @@ qg_status qg_rules_apply(qg_quant *q)
 {
     const qg_backend *b = q->backend;
     assert(b && q->tqc.n == 0);
-    maker m = { .q = q, .b = b };
+    maker m = { .q = q, .b = b, .how = ordinary };
+    qg_quirk_swap(qg_rules_quirks, q->quirks, &m.how);
     m.hits = QG_NEWN(q->arena, b->rule.n, uint32_t);
     m.active = QG_NEWN(q->arena, b->rule.n, uint32_t);
     if (!m.hits || !m.active)

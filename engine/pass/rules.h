@@ -8,6 +8,7 @@
 #define QG_ENGINE_PASS_RULES_H
 
 #include "engine/quant/backend.h"
+#include "engine/quant/quirk.h"
 
 /* QG_ECONFIG when an override matches nothing, or when the combined fields are no legal
  * scheme: the message names endpoint and rule.  Linear in nodes x rules.
@@ -15,6 +16,9 @@
  * rule had the last word on the scheme is kept in tqc->rule, every one in the
  * journal. */
 QG_NODISCARD qg_status qg_rules_apply(qg_quant *q);
+
+/* What quirks swap in qg_rules_apply. */
+extern const qg_quirk_row qg_rules_quirks[];
 
 /* inside[rule]: NULL when the rule has no `from`, `to` and `layer`, else [nodes] 1 on
  * every node of a path from value `from` (default: the inputs) to value `to` (default:

@@ -6,7 +6,7 @@
 
 qg_endpoint qg_tqc_endpoint(const qg_tqc *t)
 {
-    assert(t && t->node);
+    assert(t->node);
     return (qg_endpoint){ t->node, t->slot, t->is_output };
 }
 

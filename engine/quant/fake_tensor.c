@@ -16,7 +16,7 @@ qg_status qg_fake_check_axis(qg_ctx *ctx, const char *what, const qg_scheme *s,
 qg_status qg_fake_check_params(qg_ctx *ctx, const char *what, const qg_scheme *s,
                                const qg_qparam *p, const qg_tensor *x)
 {
-    assert(p && (p->n == 0 || p->scale));
+    assert(p->n == 0 || p->scale);
     char text[QG_SHAPE_TEXT];
     QG_TRY(qg_fake_check_axis(ctx, what, s, x));
     int64_t need = qg_scheme_param_count(s, x);

@@ -7,10 +7,8 @@
 
 #include "engine/core/suggest.h"
 
-static const struct {
-    const char *name, *meaning;
-} quirk[QG_NQUIRK] = {
-#define X(id, text, meaning) { text, meaning },
+static const char *const quirk_name[QG_NQUIRK] = {
+#define X(id, text) text,
     QG_QUIRK_MAP(X)
 #undef X
 };
@@ -20,13 +18,15 @@ _Static_assert(QG_NQUIRK <= 64, "quirks are bits of a uint64_t");
 const char *qg_quirk_name(qg_quirk q)
 {
     assert(q < QG_NQUIRK);
-    return quirk[q].name;
+    return quirk_name[q];
 }
 
-const char *qg_quirk_meaning(qg_quirk q)
+void qg_quirk_swap(const qg_quirk_row *row, uint64_t mask, void *behaviours)
 {
-    assert(q < QG_NQUIRK);
-    return quirk[q].meaning;
+    for (; row->meaning; row++)
+        if (row->with && mask >> row->quirk & 1u)
+            memcpy((char *)behaviours + row->at, (const char *)row->with + row->at,
+                   row->size);
 }
 
 /* "ppq" is a family of "ppq-offset-without-qmin". */
@@ -42,10 +42,10 @@ qg_status qg_quirk_named(qg_ctx *ctx, const char *text, uint64_t *mask)
     uint64_t found = 0;
     qg_suggest near = qg_suggest_for(text);
     for (unsigned i = 0; i < QG_NQUIRK; i++) {
-        if (strcmp(text, quirk[i].name) == 0 ||
-            (!strchr(text, '-') && names(text, quirk[i].name)))
+        if (strcmp(text, quirk_name[i]) == 0 ||
+            (!strchr(text, '-') && names(text, quirk_name[i])))
             found |= UINT64_C(1) << i;
-        qg_suggest_try(&near, quirk[i].name);
+        qg_suggest_try(&near, quirk_name[i]);
     }
     if (!found) {
         char hint[QG_SUGGEST_TEXT];

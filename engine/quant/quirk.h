@@ -2,95 +2,108 @@
  * tool.
  *
  * Each is off by default.  A backend file, or --quirks on the command line, switches
- * one on; `ppq` stands for all whose name begins so.  Numbers are those of the register
- * in spec/ppq.md 12.1.
+ * one on; `ppq` stands for all whose name begins so.
  *
- * Where a quirk acts: the pass or function that its name begins to describe asks for
- * its bit at the one place where the deviation is, and nowhere else; with no bit set
- * no code of this file runs. */
+ * What a quirk does is a row beside the code that it changes.  A module that quirks
+ * change has a struct of behaviours, the ordinary ones, and a table of rows, each of
+ * which swaps one of them:
+ *
+ *     typedef struct behaviours {
+ *         bool (*takes)(const qg_node *n);
+ *     } behaviours;
+ *     static const behaviours ordinary = { .takes = takes };
+ *     static const qg_quirk_row quirk[] = {
+ *         QG_SWAP(PPQ_X, "D99: takes nodes without inputs only", "OpenPPL/ppq ...",
+ *                 behaviours, takes, ppq_takes),
+ *         { 0 },
+ *     };
+ *     ...
+ *     behaviours how = ordinary;
+ *     qg_quirk_swap(quirk, mask, &how);
+ *
+ * and calls how.takes(n).  Nothing else asks for the bit of a quirk. */
 #ifndef QG_ENGINE_QUANT_QUIRK_H
 #define QG_ENGINE_QUANT_QUIRK_H
+
+#include <stddef.h>
 
 #include "engine/core/ctx.h"
 
 /* clang-format off */
 #define QG_QUIRK_MAP(X)                                                        \
-    X(PPQ_OFFSET,             "ppq-offset-without-qmin",                       \
-      "D01: asymmetric offset lacks qmin and is not clamped")                  \
-    X(PPQ_POW2_OFFSET,        "ppq-pow2-offset",                               \
-      "D02: offset computed from the scale before it became a power of two")   \
-    X(PPQ_ALIGN_256_OVER_255, "ppq-align-256-over-255",                        \
-      "D03: align-to-large recomputes the scale from the range: x 256/255")    \
-    X(PPQ_BIAS_ADD_SQUEEZE,   "ppq-bias-add-squeeze",                          \
-      "D05: a second bias is squeezed to [C] and the Add is kept")             \
-    X(PPQ_REDUCTION_AXIS,     "ppq-per-channel-axis-0",                        \
-      "D20: Gemm and MatMul weights per channel along axis 0, whatever it is") \
-    X(PPQ_FIRST_SLOT_ONLY,    "ppq-simplify-first-slot",                       \
-      "D21: of two slots that read one value only the first is simplified")    \
-    X(PPQ_SILENT_OUTPUTS,     "ppq-silence-graph-outputs",                     \
-      "D22: fusion silences a value that is a graph output too")               \
-    X(PPQ_PASSIVE_PRODUCER,   "ppq-passive-needs-producer",                    \
-      "a passive node whose input no quantized node produces gets two scales") \
-    X(PPQ_SPLIT_GROUPS,       "ppq-split-groups",                              \
-      "D23: lending moves one endpoint out of its group")                      \
-    X(PPQ_ALIGN_UPSTREAM_IN,  "ppq-align-upstream-inputs",                     \
-      "D24: spreading a scale upstream also reaches inputs of the upstream node") \
-    X(PPQ_LAST_CONV_FLOAT,    "ppq-last-compute-float",                        \
-      "D26: a compute node that no other one reaches and nothing follows stays float") \
-    X(PPQ_EQUALIZE,           "ppq-equalize",                                  \
-      "D06, D07: graph outputs, inputs and constants beside the equalized path " \
-      "are not looked at; activations are measured once and never scaled")     \
-    X(PPQ_QUANTIZED_WEIGHTS,  "ppq-calibrate-on-quantized-weights",            \
-      "activations are observed while weights are rounded already")            \
-    X(PPQ_UNFOLDED,           "ppq-no-constant-folding",                       \
-      "what depends on constants alone is computed, and quantized, like the rest") \
-    X(PPQ_BIAS_ADD_RANK,      "ppq-bias-add-rank",                             \
-      "D05: a convolution takes a constant sum as bias only in its weight's rank") \
-    X(PPQ_BATCHNORM_BETA,     "ppq-batchnorm-ignores-beta",                    \
-      "D34: folding BatchNormalization into Gemm does not look at beta; a "    \
-      "node that takes one in comes last")                                     \
-    X(PPQ_ALIGN_FLOATING,     "ppq-align-floating",                            \
-      "D04: align-to-large gives floating inputs the least scale there is")    \
-    X(PPQ_PERSEUS_BOTH_WAYS,  "ppq-perseus-both-ways",                         \
-      "D28: perseus follows data up and down until nothing is left to quantize") \
-    X(PPQ_SLICE_NOT_PASSIVE,  "ppq-slice-not-passive",                         \
-      "D18: Slice and Dropout are rounded again")                              \
-    X(PPQ_SOFTPLUS_FLOAT,     "ppq-softplus-float",                            \
-      "D19: Softplus and Tanh stay float, so Mish is never fused")             \
-    X(PPQ_BIAS_RANGE,         "ppq-bias-range-inclusive",                      \
-      "the range of a 30-bit bias ends one step late")                         \
-    X(PPQ_GEMM_BIAS,          "ppq-gemm-bias-8-bits",                          \
-      "D59: the bias of Gemm has 8 bits and a scale of its own")               \
-    X(PPQ_ROUND_CONSTANTS,    "ppq-nxp-rounds-constants",                      \
-      "D57: the rounding of inputs also reaches weights and biases")           \
-    X(PPQ_FLOAT_TIES,         "ppq-float-ties",                                \
-      "D38: ties of floating grids go toward zero")                            \
-    X(PPQ_FEW_FUSIONS,        "ppq-few-fusions",                               \
-      "only activations behind compute nodes, Swish and Mish are fused")       \
-    X(PPQ_OLD_SLOTS,          "ppq-limits-as-inputs",                          \
-      "limits of Clip that an old opset has as attributes become inputs")      \
-    X(PPQ_NAMES,              "ppq-generated-names",                           \
-      "new nodes are called PPQ_Operation_k")                                  \
-    X(PPQ_HALF_EVEN,          "ppq-openvino-half-even",                        \
-      "grids for OpenVINO divide by the scale and round steps, not levels")    \
-    X(PPQ_OBSERVERS,          "ppq-observers",                                 \
-      "minmax, percentile, kl, mse, ... are PPQ's: see `qg list observers`")
+    X(PPQ_OFFSET,             "ppq-offset-without-qmin")                       \
+    X(PPQ_POW2_OFFSET,        "ppq-pow2-offset")                               \
+    X(PPQ_ALIGN_256_OVER_255, "ppq-align-256-over-255")                        \
+    X(PPQ_BIAS_ADD_SQUEEZE,   "ppq-bias-add-squeeze")                          \
+    X(PPQ_REDUCTION_AXIS,     "ppq-per-channel-axis-0")                        \
+    X(PPQ_FIRST_SLOT_ONLY,    "ppq-simplify-first-slot")                       \
+    X(PPQ_SILENT_OUTPUTS,     "ppq-silence-graph-outputs")                     \
+    X(PPQ_PASSIVE_PRODUCER,   "ppq-passive-needs-producer")                    \
+    X(PPQ_SPLIT_GROUPS,       "ppq-split-groups")                              \
+    X(PPQ_ALIGN_UPSTREAM_IN,  "ppq-align-upstream-inputs")                     \
+    X(PPQ_LAST_CONV_FLOAT,    "ppq-last-compute-float")                        \
+    X(PPQ_EQUALIZE,           "ppq-equalize")                                  \
+    X(PPQ_QUANTIZED_WEIGHTS,  "ppq-calibrate-on-quantized-weights")            \
+    X(PPQ_UNFOLDED,           "ppq-no-constant-folding")                       \
+    X(PPQ_BIAS_ADD_RANK,      "ppq-bias-add-rank")                             \
+    X(PPQ_BATCHNORM_BETA,     "ppq-batchnorm-ignores-beta")                    \
+    X(PPQ_ALIGN_FLOATING,     "ppq-align-floating")                            \
+    X(PPQ_PERSEUS_BOTH_WAYS,  "ppq-perseus-both-ways")                         \
+    X(PPQ_SLICE_NOT_PASSIVE,  "ppq-slice-not-passive")                         \
+    X(PPQ_SOFTPLUS_FLOAT,     "ppq-softplus-float")                            \
+    X(PPQ_BIAS_RANGE,         "ppq-bias-range-inclusive")                      \
+    X(PPQ_GEMM_BIAS,          "ppq-gemm-bias-8-bits")                          \
+    X(PPQ_ROUND_CONSTANTS,    "ppq-nxp-rounds-constants")                      \
+    X(PPQ_FLOAT_TIES,         "ppq-float-ties")                                \
+    X(PPQ_FEW_FUSIONS,        "ppq-few-fusions")                               \
+    X(PPQ_OLD_SLOTS,          "ppq-limits-as-inputs")                          \
+    X(PPQ_NAMES,              "ppq-generated-names")                           \
+    X(PPQ_HALF_EVEN,          "ppq-openvino-half-even")                        \
+    X(PPQ_OBSERVERS,          "ppq-observers")
 /* clang-format on */
 
 typedef enum qg_quirk {
-#define X(id, text, meaning) QG_QUIRK_##id,
+#define X(id, text) QG_QUIRK_##id,
     QG_QUIRK_MAP(X)
 #undef X
         QG_NQUIRK
 } qg_quirk;
 
-/* The bit of a quirk in the masks of qg_backend and qg_quant:
- *
- *     if (q->quirks & QG_QUIRK(PPQ_OFFSET)) ... */
+/* The bit of a quirk in the masks of qg_backend and qg_quant. */
 #define QG_QUIRK(id) (UINT64_C(1) << QG_QUIRK_##id)
 
-const char *qg_quirk_name(qg_quirk q);    /* "ppq-align-256-over-255" */
-const char *qg_quirk_meaning(qg_quirk q); /* "D03: ..." */
+/* Where the sources of PPQ's quirks begin: PPQ 0.6.6. */
+#define QG_PPQ "OpenPPL/ppq@e39eecb ppq/"
+
+/* One behaviour that a quirk swaps.  Numbers D01, ... in meanings are those of the
+ * register in spec/ppq.md 12.1. */
+typedef struct qg_quirk_row {
+    qg_quirk quirk;
+    const char *meaning; /* "D18: Slice is rounded again"; NULL ends a table */
+    const char *source;  /* public, of the other tool: repository, file, class */
+    const char *swaps;   /* the member of the module's behaviours, or what data it is */
+    size_t at, size;     /* of that member */
+    const void *with;    /* behaviours of which that member is set; NULL: data */
+} qg_quirk_row;
+
+/* Rows.  QG_SWAP: `member` of struct `type` becomes the rest; a group of behaviours, a
+ * struct within the struct, is written in braces.  QG_SWAP_ALL: all behaviours become
+ * those of `object`.  QG_SWAP_DATA: whoever reads the data asks for the bit. */
+/* clang-format off */
+#define QG_SWAP(id, meaning, source, type, member, ...)                        \
+    { QG_QUIRK_##id, meaning, source, #member, offsetof(type, member),         \
+      sizeof(((type *)NULL)->member), &(const type){ .member = __VA_ARGS__ } }
+#define QG_SWAP_ALL(id, meaning, source, object)                               \
+    { QG_QUIRK_##id, meaning, source, "all", 0, sizeof(object), &(object) }
+#define QG_SWAP_DATA(id, meaning, source, what)                                \
+    { QG_QUIRK_##id, meaning, source, what, 0, 0, NULL }
+/* clang-format on */
+
+/* Swaps the behaviours of all rows whose quirk is in the mask, in order.  `behaviours`
+ * is of the type that the rows name. */
+void qg_quirk_swap(const qg_quirk_row *row, uint64_t mask, void *behaviours);
+
+const char *qg_quirk_name(qg_quirk q); /* "ppq-align-256-over-255" */
 
 /* The mask of one name, or of a family ("ppq"); QG_ECONFIG with the nearest name. */
 QG_NODISCARD qg_status qg_quirk_named(qg_ctx *ctx, const char *text, uint64_t *mask);

@@ -8,8 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "engine/quant/quirk.h"
-
 #define broken(ctx, rule, t, ...)                                                      \
     broken_at((ctx), (rule), (t), qg_arena_printf((ctx)->arena, __VA_ARGS__))
 
@@ -163,18 +161,47 @@ RULE(has_scale)
     return QG_OK;
 }
 
+/* What quirks change in the rules. */
+typedef struct checking {
+    bool (*is_offset)(const qg_scheme *s, int32_t offset);
+} checking;
+
+static bool is_offset(const qg_scheme *s, int32_t offset)
+{
+    return offset >= s->qmin && offset <= s->qmax;
+}
+
+static bool ppq_is_offset(const qg_scheme *s, int32_t offset)
+{
+    (void)s;
+    (void)offset;
+    return true;
+}
+
+static const checking ordinary = { .is_offset = is_offset };
+
+const qg_quirk_row qg_tqc_check_quirks[] = {
+    QG_SWAP(PPQ_OFFSET, "D01: an asymmetric offset may leave the range",
+            QG_PPQ "quantization/observer/range.py minmax_to_scale_offset", checking,
+            is_offset, ppq_is_offset),
+    QG_SWAP(PPQ_POW2_OFFSET, "D02: an asymmetric offset may leave the range",
+            QG_PPQ "quantization/observer/range.py minmax_to_scale_offset", checking,
+            is_offset, ppq_is_offset),
+    { 0 },
+};
+
 RULE(offsets)
 {
     const qg_scheme *s = &t->scheme;
     bool symmetric = (s->policy & QG_SYMMETRIC) != 0;
-    bool free_offset =
-        (q->quirks & (QG_QUIRK(PPQ_OFFSET) | QG_QUIRK(PPQ_POW2_OFFSET))) != 0;
+    checking how = ordinary;
+    qg_quirk_swap(qg_tqc_check_quirks, q->quirks, &how);
     for (size_t i = 0; i < t->nparam; i++) {
         int32_t o = t->offset[i];
         if (symmetric && o != 0)
             return broken(ctx, rule, t, "offset[%zu] is %d, expected 0: symmetric", i,
                           o);
-        if (!free_offset && !symmetric && (o < s->qmin || o > s->qmax))
+        if (!symmetric && !how.is_offset(s, o))
             return broken(ctx, rule, t, "offset[%zu] is %d, expected within the range",
                           i, o);
     }

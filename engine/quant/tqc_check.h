@@ -24,11 +24,15 @@
 #define QG_ENGINE_QUANT_TQC_CHECK_H
 
 #include "engine/ir/check.h"
+#include "engine/quant/quirk.h"
 #include "engine/quant/tqc.h"
 
 /* acyclic and rings come first, since the other rules walk the chains. */
 extern const qg_check_rule qg_tqc_rules[];
 extern const size_t qg_n_tqc_rules;
+
+/* What quirks swap in these rules, and in qg_tqc_lend (tqc.h). */
+extern const qg_quirk_row qg_tqc_check_quirks[], qg_tqc_share_quirks[];
 
 /* QG_ESTATE: "verify: rule <id>: Conv_1.in0: <what is wrong>, expected <what>". */
 QG_NODISCARD qg_status qg_check_tqcs(qg_ctx *ctx, const qg_quant *q, uint32_t which);

@@ -6,7 +6,7 @@
 #include <assert.h>
 
 #include "engine/quant/journal.h"
-#include "engine/quant/quirk.h"
+#include "engine/quant/tqc_check.h"
 
 /* The root; halves the path as it walks. */
 static qg_tqc *find(qg_tqc *t)
@@ -124,14 +124,33 @@ qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator)
     return qg_tqc_set_state(q, t, QG_TQC_OVERLAPPED);
 }
 
-/* t is in the lender's group already. */
-static qg_status lend_inside(qg_quant *q, qg_tqc *t, bool ready)
+/* What quirks change when an endpoint borrows. */
+typedef struct lending {
+    qg_tqc *(*mover)(qg_tqc *t);         /* who leaves for the lender's group */
+    bool (*is_waiting)(const qg_tqc *t); /* it is there, and rounds from now on */
+} lending;
+
+static bool is_waiting(const qg_tqc *t) { return t->state == QG_TQC_PASSIVE_INIT; }
+
+static qg_tqc *ppq_mover(qg_tqc *t) { return t; }
+static bool ppq_is_waiting(const qg_tqc *t)
 {
-    bool split_groups = (q->quirks & QG_QUIRK(PPQ_SPLIT_GROUPS)) != 0;
-    if (ready && (t->state == QG_TQC_PASSIVE_INIT || split_groups))
-        return qg_tqc_set_state(q, t, QG_TQC_PASSIVE);
-    return QG_OK;
+    (void)t;
+    return true;
 }
+
+static const lending ordinary = { .mover = find, .is_waiting = is_waiting };
+
+const qg_quirk_row qg_tqc_share_quirks[] = {
+    QG_SWAP(PPQ_SPLIT_GROUPS, "D23: lending moves one endpoint out of its group",
+            QG_PPQ "core/quant.py TensorQuantizationConfig.master_by", lending, mover,
+            ppq_mover),
+    QG_SWAP(PPQ_SPLIT_GROUPS,
+            "D23: an endpoint that is silent in the lender's group rounds again",
+            QG_PPQ "core/quant.py TensorQuantizationConfig.master_by", lending,
+            is_waiting, ppq_is_waiting),
+    { 0 },
+};
 
 /* The state of the root changes, not that of t: the group borrows as a whole. */
 qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender)
@@ -142,15 +161,17 @@ qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender)
         return refuse(q, doing, t, lender,
                       "it would borrow from itself, expected another");
     bool ready = leader->nparam > 0;
+    lending how = ordinary;
+    qg_quirk_swap(qg_tqc_share_quirks, q->quirks, &how);
     if (root == leader)
-        return lend_inside(q, t, ready);
+        return ready && how.is_waiting(t) ? qg_tqc_set_state(q, t, QG_TQC_PASSIVE)
+                                          : QG_OK;
     qg_tqc_state to = ready ? QG_TQC_PASSIVE : QG_TQC_PASSIVE_INIT;
-    bool alone = (q->quirks & QG_QUIRK(PPQ_SPLIT_GROUPS)) && t != root;
-    qg_tqc *mover = alone ? t : root;
+    qg_tqc *mover = how.mover(t);
     QG_TRY(check_leader(q, doing, t, leader));
     QG_TRY(check_move(q, doing, mover, to));
-    if (alone)
-        QG_TRY(split(q, t, true));
+    if (mover != root)
+        QG_TRY(split(q, mover, true));
     QG_TRY(link_under(q, mover, leader));
     return qg_tqc_set_state(q, mover, to);
 }

@@ -9,7 +9,8 @@
 #include "engine/formats/format.h"
 #include "engine/quant/metric.h"
 #include "engine/calib/observer.h"
-#include "engine/quant/quirk.h"
+#include "engine/config/backend_yaml.h"
+#include "engine/quant/tqc_check.h"
 #include "passes/passes.h"
 
 typedef struct topic {
@@ -183,10 +184,38 @@ static qg_status observers(qg_report *r, qg_table *t)
     return QG_OK;
 }
 
+/* Tables of quirks that belong to no pass. */
+static const struct {
+    const char *where;
+    const qg_quirk_row *quirk;
+} quirk_table[] = {
+    {"observers",      qg_observer_quirks   },
+    { "sharing",       qg_tqc_share_quirks  },
+    { "verifier",      qg_tqc_check_quirks  },
+    { "backend files", qg_backend_quirk_rows},
+};
+enum { N_QUIRK_TABLE = sizeof quirk_table / sizeof quirk_table[0] };
+
+static qg_status quirk_rows(qg_report *r, qg_table *t, const char *where,
+                            const qg_quirk_row *q, qg_quirk which)
+{
+    for (; q && q->meaning; q++)
+        if (q->quirk == which)
+            QG_TRY(row(r, t, qg_quirk_name(which), q->meaning, where, q->swaps,
+                       q->source));
+    return QG_OK;
+}
+
 static qg_status quirks(qg_report *r, qg_table *t)
 {
-    for (int i = 0; i < QG_NQUIRK; i++)
-        QG_TRY(row(r, t, qg_quirk_name((qg_quirk)i), qg_quirk_meaning((qg_quirk)i)));
+    for (int i = 0; i < QG_NQUIRK; i++) {
+        for (size_t k = 0; qg_passes[k]; k++)
+            QG_TRY(
+                quirk_rows(r, t, qg_passes[k]->name, qg_passes[k]->quirk, (qg_quirk)i));
+        for (size_t k = 0; k < N_QUIRK_TABLE; k++)
+            QG_TRY(quirk_rows(r, t, quirk_table[k].where, quirk_table[k].quirk,
+                              (qg_quirk)i));
+    }
     return QG_OK;
 }
 
@@ -274,7 +303,7 @@ static const topic topic_table[] = {
       "what `qg quantize -b` takes by name", backends },
     { "observers", "observer per_channel reads passes parameters meaning source",
       "how a range is found in the data", observers },
-    { "quirks", "quirk meaning",
+    { "quirks", "quirk meaning where swaps source",
       "deviations kept for parity with other tools", quirks },
     { "formats", "format file export import meaning says",
       "what other tools read and write", formats },

@@ -17,7 +17,7 @@ static qg_status look_and_fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sampl
 
 qg_status qg_looks_begin(qg_model *m, qg_arena *a, const qg_feed *inner, qg_looks *out)
 {
-    assert(m->graph && inner);
+    assert(m->graph);
     *out = (qg_looks){
         .feed = {.n = inner->n,
                  .shape = inner->shape,

@@ -7,7 +7,6 @@
 
 #include "engine/ir/edit.h"
 #include "engine/ir/upgrade.h"
-#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 
 enum { OPSET = 11 };
@@ -49,13 +48,11 @@ static qg_status can_upgrade(qg_pass_env *env, bool *yes)
     return s == QG_EUNSUPPORTED ? QG_OK : s;
 }
 
-static qg_status run(qg_pass_env *env)
+static qg_status ppq_move(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
     const qg_node *first = NULL;
     bool can = false;
-    if (!env->backend || !(env->backend->quirks & QG_QUIRK(PPQ_OLD_SLOTS)))
-        return QG_OK;
     for (size_t i = 0; i < g->node.n && !first; i++)
         if (has_limits(g->node.at[i]))
             first = g->node.at[i];
@@ -74,10 +71,39 @@ static qg_status run(qg_pass_env *env)
     return QG_OK;
 }
 
+/* What quirks change. */
+typedef struct behaviours {
+    qg_status (*move)(qg_pass_env *env);
+} behaviours;
+
+static qg_status keep(qg_pass_env *env)
+{
+    (void)env;
+    return QG_OK;
+}
+
+static const behaviours ordinary = { .move = keep };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_OLD_SLOTS,
+            "limits of Clip that an old opset has as attributes become inputs",
+            QG_PPQ "IR/morph.py GraphFormatter.format_clip", behaviours, move,
+            ppq_move),
+    { 0 },
+};
+
+static qg_status run(qg_pass_env *env)
+{
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
+    return how.move(env);
+}
+
 const qg_pass qg_pass_limits_as_inputs = {
     .name = "limits-as-inputs",
     .summary = "limits that are attributes get endpoints, for parity",
     .needs = QG_A_TOPO,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
+    .quirk = quirk,
 };

@@ -5,24 +5,39 @@
 #include <assert.h>
 
 #include "engine/ir/edit.h"
-#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 #include "passes/vendor/util_gemm.h"
 
-/* PPQ's counter is the first number that is free. */
-static const char *sum_name(const qg_pass_env *env, const qg_node *n)
+/* What quirks change. */
+typedef struct behaviours {
+    const char *(*sum_name)(const qg_graph *g, const qg_node *n); /* NULL: no memory */
+} behaviours;
+
+static const char *sum_name(const qg_graph *g, const qg_node *n)
 {
-    bool ppq = env->backend && (env->backend->quirks & QG_QUIRK(PPQ_NAMES));
-    const qg_graph *g = env->graph;
+    return qg_arena_printf(g->arena, "%s_bias_add", n->name);
+}
+
+/* The counter is the first number that is free. */
+static const char *ppq_sum_name(const qg_graph *g, const qg_node *n)
+{
     const char *name;
     unsigned k = 0;
-    if (!ppq)
-        return qg_arena_printf(g->arena, "%s_bias_add", n->name);
+    (void)n;
     do
         name = qg_arena_printf(g->arena, "PPQ_Operation_%u", k++);
     while (name && qg_graph_node(g, name));
     return name;
 }
+
+static const behaviours ordinary = { .sum_name = sum_name };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_NAMES, "new nodes are called PPQ_Operation_k",
+            QG_PPQ "IR/base/graph.py BaseGraph.create_operation", behaviours, sum_name,
+            ppq_sum_name),
+    { 0 },
+};
 
 /* The node gives its output to a new sum behind it, on the same platform. */
 static qg_status add_sum(qg_pass_env *env, const qg_node *n, qg_value *product,
@@ -31,6 +46,8 @@ static qg_status add_sum(qg_pass_env *env, const qg_node *n, qg_value *product,
     qg_graph *g = env->graph;
     const qg_op *op;
     qg_node *made;
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     QG_TRY(qg_edit_find_op(g, n, QG_MADE_SUM, &op));
     qg_value *in[] = { product, bias };
     qg_node_spec spec = { .op = op,
@@ -39,7 +56,7 @@ static qg_status add_sum(qg_pass_env *env, const qg_node *n, qg_value *product,
                           .out = &sum,
                           .n_in = 2,
                           .n_out = 1,
-                          .name = sum_name(env, n) };
+                          .name = how.sum_name(g, n) };
     if (!spec.name)
         return qg_nomem(g->ctx);
     if (qg_graph_node(g, spec.name))
@@ -122,4 +139,5 @@ const qg_pass qg_pass_metax_gemm_split = {
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
+    .quirk = quirk,
 };

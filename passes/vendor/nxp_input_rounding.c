@@ -3,39 +3,63 @@
  * makes round half-down.
  * PPQ also changes constants, which nobody makes (D57: quirk ppq-nxp-rounds-constants).
  * Source   spec/ppq.md 7.17, NxpInputRounding. */
-#include <assert.h>
 
-#include "engine/quant/quirk.h"
 #include "passes/passes.h"
 
-/* D21: of two slots that read one value PPQ sees the first. */
-static bool is_overlooked(const qg_pass_env *env, const qg_tqc *t)
+/* What quirks change. */
+typedef struct behaviours {
+    bool (*reads)(const qg_tqc *t);
+    bool (*comes_from_outside)(const qg_value *v);
+} behaviours;
+
+static bool reads(const qg_tqc *t) { return !t->is_output; }
+
+/* Of two slots that read one value the first. */
+static bool ppq_reads(const qg_tqc *t)
 {
-    bool first_only = (env->quant->quirks & QG_QUIRK(PPQ_FIRST_SLOT_ONLY)) != 0;
-    for (uint32_t k = 0; first_only && k < t->slot; k++)
+    for (uint32_t k = 0; !t->is_output && k < t->slot; k++)
         if (t->node->in[k] == t->node->in[t->slot])
-            return true;
-    return false;
+            return false;
+    return reads(t);
 }
 
-/* Read from the host, or, with the quirk, from anywhere but a quantized node. */
-static bool comes_from_outside(const qg_pass_env *env, const qg_tqc *t)
+/* From anywhere but a quantized node. */
+static bool ppq_comes_from_outside(const qg_value *v)
 {
-    const qg_value *v = qg_tqc_value(t);
-    assert(v);
-    if (t->is_output || (v->def && v->def->platform == QG_PLATFORM_QUANTIZED) ||
-        is_overlooked(env, t))
-        return false;
-    return !v->constant || (env->quant->quirks & QG_QUIRK(PPQ_ROUND_CONSTANTS)) != 0;
+    return !v->def || v->def->platform != QG_PLATFORM_QUANTIZED;
 }
+
+/* From the host. */
+static bool comes_from_outside(const qg_value *v)
+{
+    return !v->constant && (!v->def || v->def->platform != QG_PLATFORM_QUANTIZED);
+}
+
+static const behaviours ordinary = { .reads = reads,
+                                     .comes_from_outside = comes_from_outside };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_FIRST_SLOT_ONLY,
+            "D21: of two slots that read one value only the first is rounded half-down",
+            QG_PPQ "quantization/optim/refine.py NxpInputRoundingRefinePass",
+            behaviours, reads, ppq_reads),
+    QG_SWAP(PPQ_ROUND_CONSTANTS,
+            "D57: the rounding of inputs also reaches weights and biases",
+            QG_PPQ "quantization/optim/refine.py NxpInputRoundingRefinePass",
+            behaviours, comes_from_outside, ppq_comes_from_outside),
+    { 0 },
+};
 
 static qg_status run(qg_pass_env *env)
 {
     qg_quant *q = env->quant;
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     for (size_t i = 0; i < q->tqc.n; i++) {
         qg_tqc *t = q->tqc.at[i];
         qg_scheme s = t->scheme;
-        if (!comes_from_outside(env, t) || s.rounding == QG_ROUND_HALF_DOWN)
+        if (!how.reads(t) || !how.comes_from_outside(qg_tqc_value(t)) ||
+            s.rounding == QG_ROUND_HALF_DOWN)
             continue;
         s.rounding = QG_ROUND_HALF_DOWN;
         QG_TRY(qg_tqc_set_scheme(q, t, &s));
@@ -49,4 +73,5 @@ const qg_pass qg_pass_nxp_input_rounding = {
     .summary = "what the host hands in is rounded half-down",
     .needs = QG_A_TQC,
     .run = run,
+    .quirk = quirk,
 };

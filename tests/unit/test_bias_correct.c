@@ -65,9 +65,11 @@ static void blocks_are_those_of_the_table(void **state)
                             *golden[i].body);
         for (size_t k = 0; k < g->node.n; k++)
             g->node.at[k]->platform = QG_PLATFORM_QUANTIZED;
-        g->node.at[golden[i].last]->listed_last = golden[i].last > 0;
+        uint8_t last[16] = { 0 };
+        assert_in_range(g->node.n, 1, sizeof last);
+        last[golden[i].last] = golden[i].last > 0;
         qg_blocks blocks = { 0 };
-        assert_ok(ctx, qg_blocks_find(g, golden[i].limit, g->arena, &blocks));
+        assert_ok(ctx, qg_blocks_find(g, last, golden[i].limit, g->arena, &blocks));
         const char *text = "";
         for (size_t b = 0; b < blocks.n; b++)
             for (size_t k = 0; k < blocks.at[b].n; k++)
@@ -135,8 +137,10 @@ static void open_fixture(fixture *f, const char *body, const char *setting)
         .ctx = f->ctx, .graph = f->graph, .backend = f->backend, .feed = &f->feed
     };
     run_passes(f, first, 2);
-    if (qg_graph_node(f->graph, "last"))
-        qg_graph_node(f->graph, "last")->listed_last = true;
+    const qg_node *last = qg_graph_node(f->graph, "last");
+    if (last)
+        assert_ok(f->ctx,
+                  qg_vec_push(f->ctx, f->graph->arena, &f->env.listed_last, last));
     if (setting)
         assert_ok(f->ctx, qg_backend_set(f->ctx, f->ctx->arena, setting, f->backend));
     f->env.quant->author = "test";

@@ -40,12 +40,18 @@ static qg_status shorten(qg_pass_env *env)
     return QG_OK;
 }
 
-static const qg_pass idle = { "idle", "does nothing", QG_A_TOPO, 0, nothing, NULL };
-static const qg_pass wants_tqc = { "wants-tqc", "needs", QG_A_TQC, 0, nothing, NULL };
-static const qg_pass breaks = { "vandal", "breaks", QG_A_TOPO, 0, vandal, NULL };
-static const qg_pass reports = { "reports", "reports", QG_A_TOPO, 0, report, NULL };
+static const qg_pass idle = {
+    "idle", "does nothing", QG_A_TOPO, 0, nothing, NULL, NULL
+};
+static const qg_pass wants_tqc = { "wants-tqc", "needs", QG_A_TQC, 0,
+                                   nothing,     NULL,    NULL };
+static const qg_pass breaks = { "vandal", "breaks", QG_A_TOPO, 0, vandal, NULL, NULL };
+static const qg_pass reports = {
+    "reports", "reports", QG_A_TOPO, 0, report, NULL, NULL
+};
 static const qg_pass shortens = {
-    "shortens", "edits", QG_A_TOPO | QG_A_SHAPE, QG_A_TOPO | QG_A_SHAPE, shorten, NULL
+    "shortens", "edits", QG_A_TOPO | QG_A_SHAPE, QG_A_TOPO | QG_A_SHAPE, shorten,
+    NULL,       NULL
 };
 
 /* Counts up by what it is told. */
@@ -61,7 +67,9 @@ static const qg_pass_param step_param[] = {
     { "ones",     "one each", 2, 0, 9 },
     { 0    }
 };
-static const qg_pass steps = { "steps", "counts", QG_A_TOPO, 0, step, step_param };
+static const qg_pass steps = {
+    "steps", "counts", QG_A_TOPO, 0, step, step_param, NULL
+};
 static const qg_pass *const all[] = { &idle,     &wants_tqc, &breaks, &reports,
                                       &shortens, &steps,     NULL };
 
