@@ -319,23 +319,24 @@ static const behaviours ordinary = {
     .spread = ppq_spread_outputs,
 };
 
-#define SOURCE QG_PPQ "quantization/optim/refine.py QuantAlignmentPass"
-
 static const qg_quirk_row quirk[] = {
     QG_SWAP(
         PPQ_SPLIT_GROUPS,
         "D23: operands borrow one by one, whatever their grids, and go on rounding",
-        SOURCE, behaviours, grouping,
+        QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours, grouping,
         { .is_inside = ppq_is_inside, .same_grid = ppq_same_grid, .share = ppq_share }),
     QG_SWAP(PPQ_ALIGN_256_OVER_255,
             "D03: align-to-large recomputes the scale from the range: x 256/255",
-            SOURCE, behaviours, by_range, ppq_by_range),
+            QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
+            by_range, ppq_by_range),
     QG_SWAP(PPQ_ALIGN_FLOATING,
             "D04: align-to-large gives floating inputs the least scale there is",
-            SOURCE, behaviours, shares_floating, ppq_shares_floating),
+            QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
+            shares_floating, ppq_shares_floating),
     QG_SWAP(PPQ_ALIGN_UPSTREAM_IN,
             "D24: spreading a scale upstream also reaches inputs of the upstream node",
-            SOURCE, behaviours, spread, ppq_spread_both),
+            QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
+            spread, ppq_spread_both),
     { 0 },
 };
 

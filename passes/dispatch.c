@@ -29,7 +29,8 @@
 #include "engine/pass/rules.h"
 #include "passes/passes.h"
 
-enum mode { CONSERVATIVE, AGGRESSIVE, POINTWISE, ALL_IN, PERSEUS, PPLNN, N_MODE };
+/* BETWEEN: between convolutions; CONNECTED: all that is reached from compute nodes. */
+enum mode { CONSERVATIVE, AGGRESSIVE, POINTWISE, ALL_IN, CONNECTED, BETWEEN, N_MODE };
 static const char *const mode_name[N_MODE] = { "conservative", "aggressive",
                                                "pointwise",    "all-in",
                                                "perseus",      "pplnn" };
@@ -112,12 +113,12 @@ static bool is_convolution(const qg_node *n)
 
 static bool computes(const qg_node *n) { return qg_node_has(n, QG_OP_COMPUTE); }
 
-static bool must_end(enum mode mode) { return mode == PPLNN; }
+static bool must_end(enum mode mode) { return mode == BETWEEN; }
 
 /* Where data starts. */
 static bool starts(const work *w, const qg_node *n)
 {
-    return w->mode == PPLNN ? is_convolution(n) : w->how.reading.computes(n);
+    return w->mode == BETWEEN ? is_convolution(n) : w->how.reading.computes(n);
 }
 
 /* Data does not pass: nor does the node carry any, unless it starts anew. */
@@ -130,7 +131,7 @@ static bool stops(const work *w, const qg_node *n)
 /* Where a path may end. */
 static bool ends(const work *w, const qg_node *n)
 {
-    return w->mode == PPLNN ? is_convolution(n) : stops(w, n) || !has_consumer(n);
+    return w->mode == BETWEEN ? is_convolution(n) : stops(w, n) || !has_consumer(n);
 }
 
 /* Backward: from which nodes some path comes to an end. */
@@ -313,7 +314,7 @@ static bool stays_float(const work *w, const qg_node *n)
 static bool behind_float(const work *w, const qg_node *n)
 {
     const qg_node *p = clamped(n);
-    if (!p || w->mode == ALL_IN || w->mode == PERSEUS)
+    if (!p || w->mode == ALL_IN || w->mode == CONNECTED)
         return false;
     return w->how.reading.stays_float(w, p);
 }
@@ -321,7 +322,7 @@ static bool behind_float(const work *w, const qg_node *n)
 /* The last convolution's clamp lies between no two, and is free all the same. */
 static bool follows_convolution(const work *w, const qg_node *n)
 {
-    const qg_node *p = w->mode == PPLNN ? clamped(n) : NULL;
+    const qg_node *p = w->mode == BETWEEN ? clamped(n) : NULL;
     return p && p->platform == QG_PLATFORM_QUANTIZED;
 }
 
@@ -331,8 +332,8 @@ static const char *why_float(const work *w, const qg_node *n)
     if (w->mode == ALL_IN)
         return NULL;
     if (!w->from[n->id] && !follows_convolution(w, n))
-        return w->mode == PPLNN ? "it does not lie between two convolutions"
-                                : "no quantized compute node reaches it";
+        return w->mode == BETWEEN ? "it does not lie between two convolutions"
+                                  : "no quantized compute node reaches it";
     if (w->index[n->id])
         return "an index or a shape flows into it";
     if (behind_float(w, n))
@@ -570,7 +571,7 @@ static qg_status prepare(work *w)
     w->shape = QG_NEWN(g->arena, g->node.n, uint8_t);
     if (!w->from || !w->leads || !w->index || !w->shape)
         return qg_nomem(w->env->ctx);
-    if (w->mode == PERSEUS) {
+    if (w->mode == CONNECTED) {
         QG_TRY(tie(w));
     } else {
         find_ends(w);

@@ -470,18 +470,19 @@ static const behaviours ordinary = { .border = border,
                                      .counts = counts,
                                      .factor = factor,
                                      .scale_activation = scale_activation };
-static const behaviours ppq = { .border = ppq_border,
-                                .flood = ppq_flood,
-                                .counts = ppq_counts,
-                                .factor = formula,
-                                .scale_activation = ppq_scale_activation };
+static const behaviours ppq_behaviours = { .border = ppq_border,
+                                           .flood = ppq_flood,
+                                           .counts = ppq_counts,
+                                           .factor = formula,
+                                           .scale_activation = ppq_scale_activation };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP_ALL(
         PPQ_EQUALIZE,
         "D06, D07: graph outputs, inputs and constants beside the path are not looked "
         "at; activations are measured once and never scaled",
-        QG_PPQ "quantization/optim/equalization.py LayerwiseEqualizationPass", ppq),
+        QG_PPQ "quantization/optim/equalization.py LayerwiseEqualizationPass",
+        ppq_behaviours),
     { 0 },
 };
 

@@ -1,11 +1,8 @@
-#!/ usr / bin / env python3
-""
-    "check_calls.py -- fails where a layer calls what it must not.
+#!/usr/bin/env python3
+"""check_calls.py -- fails where a layer calls what it must not.
 
-    The library never prints,
-    exits, reads the environment or the locale;
-operators and passes take memory from arenas;
-passes and the engine never test the bit of a quirk;
+The library never prints, exits, reads the environment or the locale; operators and
+passes take memory from arenas; passes and the engine never test the bit of a quirk;
 tests compare with assertions that print values."""
 import re
 import sys

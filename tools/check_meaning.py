@@ -33,20 +33,18 @@ PLACES = [  # files, tools that may be named there
     (r"ops/qlinear\.c$", "onnxruntime"),      # ... and those that only it computes
     (r"ops/(resize|util_resample)\.[ch]$", "pytorch"),  # ONNX: pytorch_half_pixel
 ]
-# Ids of rows: a quirk wherever its bit is asked for; variants of grids.
+# Ids of rows: variants of grids.
 ROWS = re.compile(r"QG_QUIRK_PPQ_\w+$|QG_RANGE_PPQ_\w+$|QG_FLOAT_PPQ_TIES$|ppq_ties$")
-QUIRK = re.compile(r"QG_QUIRK\(\s*PPQ_\w+\s*\)")
+QUIRKS = re.compile(r"^(?:static )?const qg_quirk_row \w+\[\] = \{.*?^\};", re.M | re.S)
 # What a user writes: dispatchers and variants have names of their own, and the command
 # line shows examples.
 INTERFACE = re.compile(r"\b(perseus|pplnn|ppq-ties)\b")
 EXAMPLES = re.compile(r"tools/\w+\.[ch]$")
 # Where quirks act, one that is more than a line is a function of its own, ppq_*.
 QUIRKS_ACT = re.compile(r"passes/|engine/(quant|pass)/")
-PPQ_FUNCTION = re.compile(r"^static\b[^;{}=]*?\b(ppq_\w+)\s*\(", re.M)
+PPQ_FUNCTION = re.compile(r"^static\b[^;{}=]*?\b(ppq_\w+)\s*[(=]", re.M)
 
 FORMATS = re.compile(r"ops/|engine/(onnx|formats)/")  # may name an operator
-# A rewrite names what it makes; that it asks nothing by it is the rule below.
-MAKES = re.compile(r'qg_op_like\s*\([^;"]*"\w+"')
 DECISIONS = [  # where, not there, what, why
     (r"engine/|passes/", r"engine/ir/op\.c$",
      r"strn?cmp\s*\([^;]*\bop->name|\bop->name\s*[!=]=(?!\s*NULL)",
@@ -73,7 +71,7 @@ def tool_complaints(path, code):
     own = set(PPQ_FUNCTION.findall(code)) if QUIRKS_ACT.match(path) else set()
     code = re.sub(r"^[ \t]*#\s*include[^\n]*", check_source.blank, code, flags=re.M)
     tokens = [(0, path)]
-    for m in TOKEN.finditer(blanked(QUIRK, code)):
+    for m in TOKEN.finditer(blanked(QUIRKS, code)):
         text = m.group()
         if text[0] == '"':
             text = "" if EXAMPLES.match(path) else INTERFACE.sub("", text)
@@ -90,7 +88,7 @@ def tool_complaints(path, code):
 def operator_complaints(path, code, operators):
     if FORMATS.match(path):
         return
-    for m in re.finditer(r'"([A-Z]\w*)"', blanked(MAKES, code)):
+    for m in re.finditer(r'"([A-Z]\w*)"', code):
         if m[1] in operators:
             yield m.start(), f"names an operator: {m[1]}"
 

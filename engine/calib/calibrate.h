@@ -19,8 +19,8 @@
  *              first pass, under locks; or it was collected before (c.stats), and then
  *              nothing runs
  *
- * The network runs in float, so statistics are the same for every backend, unless `mode`
- * asks for more.
+ * The network runs in float, so statistics are the same for every backend, unless
+ * `mode` asks for more.
  *
  * Memory   one state per unordered endpoint and worker, one per ordered endpoint, one
  *          record per value whose statistics are collected; freed before the return

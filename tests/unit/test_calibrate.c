@@ -48,7 +48,8 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
 static void progress(void *ud, const char *stage, size_t done, size_t n)
 {
     assert_string_equal(stage, "calibrate");
-    assert_true(done <= n && n == SAMPLES);
+    assert_cmp_int(done, <=, n);
+    assert_int_equal(n, SAMPLES);
     ((fixture *)ud)->reported++;
 }
 
@@ -127,7 +128,7 @@ static void workers_change_nothing(void **state)
     assert_ok(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found));
     for (int i = 0; i < ENDPOINTS; i++)
         assert_memory_equal(&scale[i], f->endpoint[i]->scale, sizeof scale[i]);
-    assert_true(low == f->found.settled.at[0].low);
+    assert_cmp_f64(low, ==, f->found.settled.at[0].low);
 }
 
 static void reports_what_was_at_work(void **state)

@@ -67,7 +67,8 @@ static void only_slots_are_slots(void **state)
         bool is_output = true;
         int64_t k = 7;
         assert_false(qg_slot_parse(wrong[i], &is_output, &k));
-        assert_true(is_output && k == 7);
+        assert_true(is_output);
+        assert_int_equal(k, 7);
     }
 }
 
