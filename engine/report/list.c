@@ -6,7 +6,7 @@
 #include "engine/config/backend_yaml.h"
 #include "engine/report/report.h"
 #include "engine/core/suggest.h"
-#include "engine/formats/format.h"
+#include "engine/formats/formats.h"
 #include "engine/quant/metric.h"
 #include "engine/calib/observer.h"
 #include "engine/quant/quirk.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "engine/session/session.h"
-#include "engine/formats/format.h"
+#include "engine/formats/formats.h"
 #include "engine/onnx/export.h"
 #include "engine/ir/text.h"
 #include "tests/support/random_graph.h"
