@@ -78,8 +78,8 @@ QG_NODISCARD qg_status qg_onnx_codes(qg_ctx *ctx, qg_arena *a, const qg_tqc *t,
 bool qg_is_dequantized_constant(const qg_node *n);
 
 /* The grid of a QuantizeLinear or DequantizeLinear whose codes have this type and whose
- * floats have the type and dims of x.  *why is NULL when *out was filled; else it says in
- * a few words why the node must stay an operator ("its scale is not constant"), and *out
+ * floats have the type and dims of x.  *why is NULL when *out was filled; else it is
+ * the reason why the node must stay an operator ("its scale is not constant"), and *out
  * is untouched.  The node is inferred; QG_ENOMEM is the only failure. */
 QG_NODISCARD qg_status qg_grid_of_linear(qg_graph *g, const qg_node *n, qg_dtype codes,
                                          const qg_tensor *x, qg_grid_record *out,

@@ -1,5 +1,5 @@
-/* layers.h -- the layers of one node: rows of the table of operators, and the parts that
- * layers are made of.  Private to engine/formats/openvino.
+/* layers.h -- the layers of one node: rows of the table of operators, and the parts
+ * that layers are made of.  Private to engine/formats/openvino.
  *
  * An operator in full:
  *

@@ -6,9 +6,9 @@
 
 #include "engine/ir/edit.h"
 
-/* ONNX Runtime takes the bias of Conv, ConvTranspose and Gemm behind DequantizeLinear, and the
- * constant of a sum that it can turn into one, for int32 in steps of input x weight,
- * but only where that is an initializer of one axis. */
+/* ONNX Runtime takes the bias of Conv, ConvTranspose and Gemm behind DequantizeLinear,
+ * and the constant of a sum that it can turn into one, for int32 in steps of input x
+ * weight, but only where that is an initializer of one axis. */
 
 /* The input in that slot, or NULL. */
 static qg_value *in_slot(const qg_node *n, int slot)
