@@ -11,7 +11,7 @@ import sys
 import check_source
 
 MEDIAN, P90, LONGEST, LONGEST_LISTED = 14, 40, 80, 120  # lines of a function
-PARAMETERS, FILE, WIDTH = 6, 600, 88
+PARAMETERS, FILE, WIDTH = 6, 800, 88
 COMMENTS = (0.15, 0.30)    # commented lines / (commented + code lines)
 IN_HEADERS = 0.5           # share of the comments that stands in headers
 ASSERTS = 15               # per 1000 code lines of engine/ and passes/

@@ -2,7 +2,8 @@
 """check_calls.py -- fails where a layer calls what it must not.
 
 The library never prints, exits, reads the environment or the locale; operators and
-passes take memory from arenas; passes and the engine never ask an operator's name."""
+passes take memory from arenas; passes and the engine never ask an operator's name;
+tests compare with assertions that print the values."""
 import re
 import sys
 
@@ -32,6 +33,20 @@ RULES = [  # where, not there, what, why
      "a pass names no operator: ask for traits and roles"),
 ]
 
+COMPARES = re.compile(r"==|!=|[<>]=|(?<!<)<(?!<)|(?<![->])>(?!>)")
+
+
+def silent_comparisons(text):
+    """Offsets of assert_true(x == y), which prints neither x nor y.  Alternatives
+    (||, ?:) and what stands in inner brackets are left alone."""
+    code = check_source.only_code(text)
+    for m in re.finditer(r"\bassert_(?:true|false)\s*\(", code):
+        outer = code[m.end():check_source.closing(code, m.end() - 1) - 1]
+        while (bare := re.sub(r"\([^()]*\)|\[[^][]*\]", " ", outer)) != outer:
+            outer = bare
+        if COMPARES.search(outer) and not re.search(r"\|\||\?", outer):
+            yield m.start()
+
 
 def main():
     bad = 0
@@ -43,6 +58,10 @@ def main():
             for m in re.finditer(what, code):
                 print(f"{path}:{code.count(chr(10), 0, m.start()) + 1}: {why}")
                 bad += 1
+        for at in silent_comparisons(code) if path.parts[0] == "tests" else ():
+            print(f"{path}:{code.count(chr(10), 0, at) + 1}: prints no values: use "
+                  "assert_int_equal, assert_cmp_f64 (tests/support/test.h) and the like")
+            bad += 1
     return bad > 0
 
 

@@ -8,161 +8,6 @@
 
 #include "engine/core/file.h"
 
-static const qg_data_kind *const kinds[] = { &qg_data_npy, &qg_data_npz, &qg_data_pb,
-                                             &qg_data_image };
-
-enum { NKIND = sizeof kinds / sizeof kinds[0] };
-
-/* ---- Samples of an array ---- */
-
-static qg_status shape_differs(qg_ctx *ctx, const qg_data_part *part, const qg_value *v,
-                               const qg_tensor *array)
-{
-    char have[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT];
-    return qg_fail(ctx, QG_EDATA,
-                   "data: %.200s: the array for input '%.100s' is %s, expected %s, or "
-                   "with samples along a first axis",
-                   part->path, v->name, qg_tensor_text(array, have),
-                   qg_tensor_text(&v->type, want));
-}
-
-/* Whether dims [skip..] of the array fit dims [skip_input..] of the input. */
-static bool dims_fit(const qg_tensor *array, const qg_tensor *input, int skip,
-                     int skip_input)
-{
-    if (array->rank - skip != input->rank - skip_input)
-        return false;
-    for (int i = 0; i < array->rank - skip; i++) {
-        int64_t want = input->dim[i + skip_input];
-        if (want >= 0 && want != array->dim[i + skip])
-            return false;
-    }
-    return true;
-}
-
-/* The rule of data.h.  False: the array fits in neither way. */
-static bool split(const qg_tensor *array, const qg_tensor *input, qg_data_slot *slot,
-                  int64_t *count)
-{
-    bool one_more = array->rank == input->rank + 1;
-    bool batch = array->rank == input->rank && array->rank > 0 && array->dim[0] != 1 &&
-                 (input->dim[0] == 1 || input->dim[0] < 0);
-    int64_t dim[QG_MAX_RANK] = { 1 };
-    slot->stacked = one_more || batch;
-    *count = slot->stacked ? array->dim[0] : 1;
-    for (int i = one_more || batch, to = batch; i < array->rank; i++)
-        dim[to++] = array->dim[i];
-    qg_tensor_init(&slot->sample, array->dtype, array->rank - one_more, dim);
-    return dims_fit(array, input, slot->stacked, batch);
-}
-
-qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part, size_t k,
-                        const qg_tensor *array)
-{
-    const qg_value *v = d->request.input[k];
-    int64_t count;
-    if (!split(array, &v->type, &part->slot[k], &count))
-        return shape_differs(ctx, part, v, array);
-    if (!qg_data_convertible(array->dtype, v->type.dtype))
-        return qg_fail(ctx, QG_EDATA,
-                       "data: %.200s: the array for input '%.100s' is %s, expected %s",
-                       part->path, v->name, qg_dtype_name(array->dtype),
-                       qg_dtype_name(v->type.dtype));
-    if (k > 0 && part->count != (size_t)count)
-        return qg_fail(ctx, QG_EDATA,
-                       "data: %.200s: %lld samples for input '%.100s', expected %zu as "
-                       "for '%.100s'",
-                       part->path, (long long)count, v->name, part->count,
-                       d->request.input[0]->name);
-    part->count = (size_t)count;
-    return QG_OK;
-}
-
-/* ---- Parts ---- */
-
-/* Suffixes are lower case; names may be written in upper case. */
-static bool has_suffix(const char *name, const char *const *suffix)
-{
-    size_t n = strlen(name);
-    for (; *suffix; suffix++) {
-        size_t s = strlen(*suffix), i = 0;
-        while (i < s && n >= s &&
-               ((name[n - s + i] | 0x20) == (*suffix)[i] ||
-                name[n - s + i] == (*suffix)[i]))
-            i++;
-        if (i == s)
-            return true;
-    }
-    return false;
-}
-
-static const qg_data_kind *kind_of(const char *path)
-{
-    for (size_t i = 0; i < NKIND; i++)
-        if (has_suffix(path, kinds[i]->suffix))
-            return kinds[i];
-    return NULL;
-}
-
-/* Looks at the file and adds its samples behind those there are.  After a failure the
- * file is closed. */
-static qg_status add_part(qg_ctx *ctx, qg_data *d, const qg_data_kind *kind,
-                          const char *path, bool kept)
-{
-    qg_data_part part = { .kind = kind,
-                          .path = qg_arena_strdup(d->arena, path),
-                          .first = d->count,
-                          .kept = kept };
-    part.slot = QG_NEWN(d->arena, d->request.n_input, qg_data_slot);
-    if (!part.path || !part.slot)
-        return qg_nomem(ctx);
-    QG_TRY(qg_vec_reserve(ctx, d->arena, &d->part)); /* so that nothing fails below */
-    qg_status s = kind->look(ctx, d, &part);
-    if (s == QG_OK && part.count == 0)
-        s = qg_fail(ctx, QG_EDATA, "data: %.200s: holds no samples", path);
-    if (s != QG_OK) {
-        if (kept && kind->close)
-            kind->close(&part);
-        return s;
-    }
-    d->part.at[d->part.n++] = part;
-    if (__builtin_add_overflow(d->count, part.count, &d->count))
-        return qg_fail(ctx, QG_EDATA, "data: %.200s: too many samples", path);
-    return QG_OK;
-}
-
-/* Files in name order; folders below and hidden files are left alone. */
-static qg_status add_folder(qg_ctx *ctx, qg_data *d, const char *path)
-{
-    const char **names;
-    size_t n;
-    QG_TRY(qg_directory_list(ctx, d->arena, path, &names, &n));
-    for (size_t i = 0; i < n; i++) {
-        const char *file = qg_path_join(d->arena, path, names[i]);
-        if (!file)
-            return qg_nomem(ctx);
-        const qg_data_kind *kind = kind_of(names[i]);
-        if (kind && names[i][0] != '.' && !qg_is_directory(file))
-            QG_TRY(add_part(ctx, d, kind, file, false));
-    }
-    return QG_OK;
-}
-
-qg_status qg_data_add(qg_ctx *ctx, qg_data *d, const char *path)
-{
-    if (qg_is_directory(path))
-        return add_folder(ctx, d, path);
-    const qg_data_kind *kind = kind_of(path);
-    if (!kind && access(path, F_OK) != 0)
-        return qg_fail(ctx, QG_EIO, "data: %.200s: %s", path, strerror(errno));
-    if (!kind)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "data: %.200s: expected .npy, .npz, .pb, an image, a folder of "
-                       "these, .yaml or random:N",
-                       path);
-    return add_part(ctx, d, kind, path, true);
-}
-
 /* ---- Opening ---- */
 
 static qg_status check_request(qg_ctx *ctx, const qg_data_request *r)
@@ -178,7 +23,7 @@ static qg_status check_request(qg_ctx *ctx, const qg_data_request *r)
 
 static qg_status add_random(qg_ctx *ctx, qg_data *d, const char *spec)
 {
-    return add_part(ctx, d, &qg_data_random, spec, false);
+    return qg_data_add_part(ctx, d, &qg_data_random, spec, false);
 }
 
 static qg_status fill(qg_ctx *ctx, qg_data *d, const char *spec)
@@ -186,7 +31,7 @@ static qg_status fill(qg_ctx *ctx, qg_data *d, const char *spec)
     static const char *const yaml[] = { ".yaml", ".yml", NULL };
     QG_TRY(check_request(ctx, &d->request));
     QG_TRY(strncmp(spec, "random:", 7) == 0 ? add_random(ctx, d, spec)
-           : has_suffix(spec, yaml)         ? qg_data_yaml(ctx, d, spec)
+           : qg_data_has_suffix(spec, yaml) ? qg_data_yaml(ctx, d, spec)
                                             : qg_data_add(ctx, d, spec));
     if (d->count == 0)
         return qg_fail(ctx, QG_EDATA,

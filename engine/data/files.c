@@ -9,6 +9,73 @@
 #include "engine/core/rng.h"
 #include "engine/onnx/data.h"
 
+/* --- samples of an array --- */
+
+static qg_status shape_differs(qg_ctx *ctx, const qg_data_part *part, const qg_value *v,
+                               const qg_tensor *array)
+{
+    char have[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT];
+    return qg_fail(ctx, QG_EDATA,
+                   "data: %.200s: the array for input '%.100s' is %s, expected %s, or "
+                   "with samples along a first axis",
+                   part->path, v->name, qg_tensor_text(array, have),
+                   qg_tensor_text(&v->type, want));
+}
+
+/* Whether dims [skip..] of the array fit dims [skip_input..] of the input. */
+static bool dims_fit(const qg_tensor *array, const qg_tensor *input, int skip,
+                     int skip_input)
+{
+    if (array->rank - skip != input->rank - skip_input)
+        return false;
+    for (int i = 0; i < array->rank - skip; i++) {
+        int64_t want = input->dim[i + skip_input];
+        if (want >= 0 && want != array->dim[i + skip])
+            return false;
+    }
+    return true;
+}
+
+/* The rule of data.h.  False: the array fits in neither way. */
+static bool split(const qg_tensor *array, const qg_tensor *input, qg_data_slot *slot,
+                  int64_t *count)
+{
+    bool one_more = array->rank == input->rank + 1;
+    bool batch = array->rank == input->rank && array->rank > 0 && array->dim[0] != 1 &&
+                 (input->dim[0] == 1 || input->dim[0] < 0);
+    int64_t dim[QG_MAX_RANK] = { 1 };
+    slot->stacked = one_more || batch;
+    *count = slot->stacked ? array->dim[0] : 1;
+    for (int i = one_more || batch, to = batch; i < array->rank; i++)
+        dim[to++] = array->dim[i];
+    qg_tensor_init(&slot->sample, array->dtype, array->rank - one_more, dim);
+    return dims_fit(array, input, slot->stacked, batch);
+}
+
+/* Splits an array of this type into samples by the rule of data.h: fills part->slot[k]
+ * and part->count, which must agree over all k. */
+static qg_status split_samples(qg_ctx *ctx, qg_data *d, qg_data_part *part, size_t k,
+                               const qg_tensor *array)
+{
+    const qg_value *v = d->request.input[k];
+    int64_t count;
+    if (!split(array, &v->type, &part->slot[k], &count))
+        return shape_differs(ctx, part, v, array);
+    if (!qg_data_convertible(array->dtype, v->type.dtype))
+        return qg_fail(ctx, QG_EDATA,
+                       "data: %.200s: the array for input '%.100s' is %s, expected %s",
+                       part->path, v->name, qg_dtype_name(array->dtype),
+                       qg_dtype_name(v->type.dtype));
+    if (k > 0 && part->count != (size_t)count)
+        return qg_fail(ctx, QG_EDATA,
+                       "data: %.200s: %lld samples for input '%.100s', expected %zu as "
+                       "for '%.100s'",
+                       part->path, (long long)count, v->name, part->count,
+                       d->request.input[0]->name);
+    part->count = (size_t)count;
+    return QG_OK;
+}
+
 /* Files of one array do not say which input they are for. */
 static qg_status only_input(qg_ctx *ctx, const qg_data *d, const char *path)
 {
@@ -48,7 +115,7 @@ static qg_status npy_look(qg_ctx *ctx, qg_data *d, qg_data_part *part)
     qg_npy f;
     QG_TRY(only_input(ctx, d, part->path));
     QG_TRY(qg_npy_open(ctx, part->path, &f));
-    qg_status s = qg_data_split(ctx, d, part, 0, &f.head.type);
+    qg_status s = split_samples(ctx, d, part, 0, &f.head.type);
     if (part->kept)
         part->slot[0].array = f;
     else
@@ -109,7 +176,7 @@ static qg_status npz_arrays(qg_ctx *ctx, qg_data *d, qg_data_part *part,
         qg_npy f;
         QG_TRY(npz_array(ctx, d, z, k, a, &f));
         part->slot[k].array = f;
-        QG_TRY(qg_data_split(ctx, d, part, k, &f.head.type));
+        QG_TRY(split_samples(ctx, d, part, k, &f.head.type));
     }
     return QG_OK;
 }
@@ -163,7 +230,7 @@ static qg_status pb_look(qg_ctx *ctx, qg_data *d, qg_data_part *part)
     qg_status s =
         scratch ? qg_onnx_read_tensor(ctx, scratch, part->path, &t) : qg_nomem(ctx);
     if (s == QG_OK)
-        s = qg_data_split(ctx, d, part, 0, t);
+        s = split_samples(ctx, d, part, 0, t);
     qg_arena_free(scratch);
     return s;
 }
@@ -190,7 +257,7 @@ static qg_status image_look(qg_ctx *ctx, qg_data *d, qg_data_part *part)
     QG_TRY(only_input(ctx, d, part->path));
     QG_TRY(
         qg_image_type(ctx, part->path, &d->image, &d->request.input[0]->type, &type));
-    return qg_data_split(ctx, d, part, 0, &type);
+    return split_samples(ctx, d, part, 0, &type);
 }
 
 static qg_status image_get(const qg_data_get *g, qg_tensor *out)

@@ -1,4 +1,4 @@
-/* part.h -- inside of data sources; only for data*.c.
+/* part.h -- inside of data sources; only for the files of engine/data.
  *
  * A source is a list of parts, usually files; a part holds samples first .. first +
  * count.  A kind of part knows how to look at its file once and how to get one array of
@@ -45,7 +45,7 @@ typedef struct qg_data_get {
 } qg_data_get;
 
 /* How one kind of file is read; to add one: a row of these functions, listed in
- * data.c. */
+ * parts.c. */
 typedef struct qg_data_kind {
     const char *const *suffix; /* ends with NULL, lower case, with the dot */
     /* Fills count and slots of the part. */
@@ -58,10 +58,14 @@ typedef struct qg_data_kind {
 extern const qg_data_kind qg_data_npy, qg_data_npz, qg_data_pb, qg_data_image,
     qg_data_random;
 
-/* Splits an array of this type into samples by the rule of data.h: fills part->slot[k]
- * and part->count, which must agree over all k. */
-QG_NODISCARD qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part,
-                                     size_t k, const qg_tensor *array);
+/* Suffixes are lower case; names may be written in upper case. */
+bool qg_data_has_suffix(const char *name, const char *const *suffix);
+
+/* Examines the file and adds its samples behind those there are.  After a failure the
+ * file is closed. */
+QG_NODISCARD qg_status qg_data_add_part(qg_ctx *ctx, qg_data *d,
+                                        const qg_data_kind *kind, const char *path,
+                                        bool kept);
 
 /* Adds the file, or the files of the folder in name order. */
 QG_NODISCARD qg_status qg_data_add(qg_ctx *ctx, qg_data *d, const char *path);

@@ -1,7 +1,626 @@
-#include "engine/exec/plan.h"
+/* plan.c -- from graph to steps: needed nodes in order, a kernel for each,
+ * layouts per value, rounding where a TQC asks for it. */
+#include "engine/exec/plan_part.h"
 
 #include <assert.h>
 #include <math.h>
+
+#include "engine/ir/infer.h"
+
+typedef qg_builder builder;
+
+/* The kernel that rounds an array of this type at an endpoint with one scale, in the
+ * plan's arena; NULL when it is not that simple or the parameters are not valid, which
+ * qg_fake_quantize then reports. */
+static qg_status linear_kernel(qg_plan *p, const qg_tqc *t, const qg_tensor *type,
+                               const qg_linear **out)
+{
+    const qg_scheme *s = &t->scheme;
+    qg_qparam q = qg_tqc_param(t);
+    *out = NULL;
+    if (!(s->policy & QG_LINEAR) || !(s->policy & QG_PER_TENSOR) ||
+        (s->policy & QG_DYNAMIC) || q.n != 1 || !(q.scale[0] > 0) ||
+        !isfinite(q.scale[0]) || type->dtype != QG_F32 || !qg_tensor_known(type))
+        return QG_OK;
+    qg_linear *linear = QG_NEW(p->arena, qg_linear);
+    if (!linear)
+        return qg_nomem(p->ctx);
+    qg_linear_init(linear, s, q.scale[0], q.offset ? q.offset[0] : 0);
+    qg_linear_hasten(linear);
+    *out = linear;
+    return QG_OK;
+}
+
+static bool rounds(const builder *b, const qg_tqc *t)
+{
+    return qg_plan_rounds(&b->p->options, t);
+}
+
+static bool watched(const builder *b, const qg_node *n)
+{
+    const qg_plan_options *o = &b->p->options;
+    return o->watch_all || (o->watch && o->watch[n->id]);
+}
+
+static const qg_tqc *in_tqc(const builder *b, const qg_node *n, uint32_t slot)
+{
+    return qg_plan_tqc(&b->p->options, n, false, slot);
+}
+
+static const qg_tqc *out_tqc(const builder *b, const qg_node *n, uint32_t slot)
+{
+    return qg_plan_tqc(&b->p->options, n, true, slot);
+}
+
+/* --- tensors --- */
+
+static qg_status add_tensor(builder *b, const qg_tensor *type, enum qg_tensor_kind kind,
+                            uint32_t storage, uint32_t *out)
+{
+    qg_plan *p = b->p;
+    qg_plan_tensor t = { .type = *type, .kind = kind, .storage = storage };
+    QG_TRY(qg_vec_push(p->ctx, p->arena, &p->tensor, t));
+    *out = (uint32_t)p->tensor.n - 1;
+    return QG_OK;
+}
+
+/* A tensor in the run's block, or a dynamic one when its shape is not known. */
+static qg_status add_arena_tensor(builder *b, const qg_tensor *type,
+                                  enum qg_layout layout, uint32_t *out)
+{
+    qg_plan *p = b->p;
+    qg_tensor t = *type;
+    t.data = NULL;
+    if (!qg_tensor_known(&t))
+        return add_tensor(b, &t, QG_TENSOR_DYNAMIC, QG_NONE, out);
+    if (layout == QG_LAYOUT_CHANNELS_LAST)
+        qg_tensor_set_channels_last(&t);
+    else
+        qg_tensor_set_plain(&t);
+    qg_storage s = { .first = UINT32_MAX, .same_as = QG_NONE };
+    QG_TRY(qg_tensor_bytes(p->ctx, "plan", &t, &s.bytes));
+    QG_TRY(qg_vec_push(p->ctx, p->arena, &p->storage, s));
+    return add_tensor(b, &t, QG_TENSOR_ARENA, (uint32_t)p->storage.n - 1, out);
+}
+
+/* --- steps --- */
+
+static qg_status add_step(builder *b, qg_step step, const uint32_t *in,
+                          const uint32_t *out)
+{
+    qg_plan *p = b->p;
+    step.first = (uint32_t)p->slot.n;
+    for (uint32_t i = 0; i < step.n_in; i++)
+        QG_TRY(qg_vec_push(p->ctx, p->arena, &p->slot, in[i]));
+    for (uint32_t i = 0; i < step.n_out; i++)
+        QG_TRY(qg_vec_push(p->ctx, p->arena, &p->slot, out[i]));
+    return qg_vec_push(p->ctx, p->arena, &p->step, step);
+}
+
+static qg_status add_watch(builder *b, const qg_endpoint *at, uint32_t tensor)
+{
+    if (!watched(b, at->node))
+        return QG_OK;
+    qg_step s = { .kind = QG_STEP_WATCH, .node = at->node, .n_in = 1, .at = *at };
+    return add_step(b, s, &tensor, NULL);
+}
+
+static qg_status add_round(builder *b, qg_endpoint *at, uint32_t from, uint32_t to)
+{
+    qg_plan *p = b->p;
+    size_t bytes = 0;
+    const qg_tensor *type = &p->tensor.at[from].type;
+    qg_step s = {
+        .kind = QG_STEP_ROUND, .node = at->node, .n_in = 1, .n_out = 1, .at = *at
+    };
+    QG_TRY(linear_kernel(b->p, at->tqc, type, &s.linear));
+    QG_TRY(add_step(b, s, &from, &to));
+    if (qg_tensor_known(type))
+        QG_TRY(qg_tensor_bytes(p->ctx, "plan", type, &bytes));
+    p->report.rounds++;
+    p->report.rounded += bytes;
+    at->rounded = true;
+    return add_watch(b, at, to);
+}
+
+/* --- values --- */
+
+static qg_status add_constant(builder *b, const qg_tensor *t, enum qg_layout layout,
+                              uint32_t *out)
+{
+    qg_tensor copy = *t;
+    if (layout == QG_LAYOUT_CHANNELS_LAST) {
+        QG_TRY(qg_tensor_alloc(b->p->ctx, b->p->arena, &copy));
+        qg_tensor_set_channels_last(&copy);
+        qg_tensor_copy(t, &copy);
+    }
+    return add_tensor(b, &copy, QG_TENSOR_CONSTANT, QG_NONE, out);
+}
+
+/* The tensor of a value in the layout, made (constant) or reordered when needed. */
+static qg_status locate(builder *b, const qg_value *v, enum qg_layout layout,
+                        uint32_t *out)
+{
+    qg_place *at = &b->at[v->id];
+    if (at->tensor[layout] != QG_NONE) {
+        *out = at->tensor[layout];
+        return QG_OK;
+    }
+    uint32_t other = at->tensor[!layout];
+    if (b->known[v->id]) {
+        QG_TRY(add_constant(b, b->known[v->id], layout, &at->tensor[layout]));
+    } else {
+        assert(other != QG_NONE); /* nodes come in topological order */
+        qg_tensor type = b->p->tensor.at[other].type;
+        qg_step s = { .kind = QG_STEP_REORDER, .node = v->def, .n_in = 1, .n_out = 1 };
+        QG_TRY(add_arena_tensor(b, &type, layout, &at->tensor[layout]));
+        QG_TRY(add_step(b, s, &other, &at->tensor[layout]));
+        b->p->report.reorders++;
+    }
+    *out = at->tensor[layout];
+    return QG_OK;
+}
+
+/* The constant of an input slot, on its grid when its TQC says so.  The result is
+ * shared with other slots only when it is not rounded. */
+static qg_status constant_of(builder *b, const qg_node *n, uint32_t slot,
+                             const qg_tensor **out)
+{
+    qg_plan *p = b->p;
+    const qg_tensor *t = b->known[n->in[slot]->id];
+    const qg_tqc *q = in_tqc(b, n, slot);
+    *out = t;
+    if (!qg_plan_rounds_constant(&p->options, q))
+        return QG_OK;
+    char what[QG_ENDPOINT_TEXT];
+    qg_tensor *y;
+    qg_qparam param = qg_tqc_param(q);
+    QG_TRY(qg_tensor_clone(p->ctx, p->arena, t, &y));
+    QG_TRY(qg_fake_quantize(p->ctx, qg_tqc_text(q, what), &q->scheme, &param, t, y));
+    *out = y;
+    return QG_OK;
+}
+
+/* --- kernels --- */
+
+/* Types of all inputs (with data where constant, rounded) and outputs of a node. */
+typedef struct node_types {
+    const qg_tensor **in;
+    const qg_tensor **out;
+    enum qg_layout *layout; /* [n_in] where the value is now */
+    bool all_known;
+} node_types;
+
+/* taken: constants that are on their grid already; NULL: round them here. */
+static qg_status types_of(builder *b, const qg_node *n, const qg_tensor *const *taken,
+                          node_types *t)
+{
+    qg_ctx *ctx = b->p->ctx;
+    t->in = QG_NEWN(b->scratch, n->n_in, const qg_tensor *);
+    t->out = QG_NEWN(b->scratch, n->n_out, const qg_tensor *);
+    t->layout = QG_NEWN(b->scratch, n->n_in, enum qg_layout);
+    if (!t->in || !t->out || !t->layout)
+        return qg_nomem(ctx);
+    t->all_known = true;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if (!n->in[i])
+            continue;
+        t->in[i] = &b->type[n->in[i]->id];
+        if (b->at[n->in[i]->id].tensor[QG_LAYOUT_PLAIN] == QG_NONE &&
+            !b->known[n->in[i]->id])
+            t->layout[i] = QG_LAYOUT_CHANNELS_LAST;
+        if (b->known[n->in[i]->id] && taken)
+            t->in[i] = taken[i];
+        else if (b->known[n->in[i]->id])
+            QG_TRY(constant_of(b, n, i, &t->in[i]));
+        t->all_known = t->all_known && qg_tensor_known(t->in[i]);
+    }
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        t->out[i] = n->out[i] ? &b->type[n->out[i]->id] : NULL;
+        t->all_known = t->all_known && (!t->out[i] || qg_tensor_known(t->out[i]));
+    }
+    return QG_OK;
+}
+
+/* What a follower's inputs hold, rounded as they would be; NULL for the chain's own. */
+static qg_status constants_of(builder *b, const qg_node *n,
+                              const qg_tensor *const **out)
+{
+    const qg_tensor **in = QG_NEWN(b->scratch, n->n_in, const qg_tensor *);
+    if (!in)
+        return qg_nomem(b->p->ctx);
+    for (uint32_t i = 0; i < n->n_in; i++)
+        if (n->in[i] && b->known[n->in[i]->id])
+            QG_TRY(constant_of(b, n, i, &in[i]));
+    *out = in;
+    return QG_OK;
+}
+
+/* The node that alone consumes n's output 0 with nothing in between and whose other
+ * inputs are constants; NULL when there is none. */
+static const qg_node *follower(const builder *b, const qg_node *n)
+{
+    const qg_value *v = n->n_out ? n->out[0] : NULL;
+    if (!v || v->is_output || v->use.n != 1 || rounds(b, out_tqc(b, n, 0)))
+        return NULL;
+    const qg_node *c = v->use.at[0].node;
+    uint32_t slot = v->use.at[0].slot;
+    if (watched(b, c) || rounds(b, in_tqc(b, c, slot)) || c->n_out != 1)
+        return NULL;
+    for (uint32_t i = 0; i < c->n_in; i++)
+        if (i != slot && c->in[i] && !b->known[c->in[i]->id])
+            return NULL;
+    return c;
+}
+
+static qg_status compile(builder *b, const qg_node *n, const node_types *t,
+                         qg_kernel **out)
+{
+    qg_plan *p = b->p;
+    const qg_node *chain[QG_MAX_ABSORBED];
+    const qg_tensor *const *chain_in[QG_MAX_ABSORBED];
+    qg_compile c = { .ctx = p->ctx,
+                     .arena = p->arena,
+                     .node = n,
+                     .in = t->in,
+                     .out = t->out,
+                     .in_layout = t->layout,
+                     .chain = chain,
+                     .chain_in = chain_in };
+    *out = NULL;
+    if (!n->op->compile || !t->all_known || p->options.reference)
+        return QG_OK;
+    for (const qg_node *at = n; !watched(b, n) && c.n_chain < QG_MAX_ABSORBED;
+         c.n_chain++) {
+        at = follower(b, at);
+        if (!at)
+            break;
+        chain[c.n_chain] = at;
+        QG_TRY(constants_of(b, at, &chain_in[c.n_chain]));
+    }
+    QG_TRY(n->op->compile(&c, out));
+    return *out ? qg_vec_push(p->ctx, p->arena, &p->kernel, *out) : QG_OK;
+}
+
+/* --- element-wise nodes on channels-last memory --- */
+
+/* Dims in memory order, plain strides: what a channels-last tensor looks like to an
+ * operator that does not care which axis is which. */
+static qg_tensor memory_view(const qg_tensor *t, int32_t rank)
+{
+    qg_tensor view = *t;
+    int64_t dim[QG_MAX_RANK];
+    int32_t pad = rank - t->rank;
+    for (int32_t i = 0; i < rank; i++)
+        dim[i] = i < pad ? 1 : t->dim[i - pad];
+    int64_t channels = dim[1];
+    for (int32_t i = 1; i + 1 < rank; i++)
+        dim[i] = dim[i + 1];
+    dim[rank - 1] = channels;
+    qg_tensor_init(&view, t->dtype, rank, dim);
+    view.data = t->data;
+    return view;
+}
+
+/* True when an element-wise node should run on channels-last memory: some input is only
+ * there in that layout and every other input can be. */
+static bool wants_memory_view(const builder *b, const qg_node *n, const node_types *t)
+{
+    bool some = false;
+    if (!qg_node_has(n, QG_OP_ELEMENTWISE) || !t->all_known || n->n_out != 1)
+        return false;
+    int32_t rank = t->out[0]->rank;
+    for (uint32_t i = 0; i < n->n_in; i++) {
+        if (!n->in[i])
+            continue;
+        const qg_place *at = &b->at[n->in[i]->id];
+        bool constant = b->known[n->in[i]->id] != NULL;
+        if (!constant && t->in[i]->rank != rank)
+            return false;
+        some = some || (!constant && at->tensor[QG_LAYOUT_PLAIN] == QG_NONE);
+    }
+    return some && rank >= 3;
+}
+
+/* A constant (rank at most `rank`) in memory order of channels-last. */
+static qg_status constant_view(builder *b, const qg_tensor *t, int32_t rank,
+                               uint32_t *out)
+{
+    qg_tensor wide, last;
+    int64_t dim[QG_MAX_RANK];
+    if (qg_tensor_count(t) == 1)
+        return add_tensor(b, t, QG_TENSOR_CONSTANT, QG_NONE, out);
+    for (int32_t i = 0; i < rank; i++)
+        dim[i] = i < rank - t->rank ? 1 : t->dim[i - (rank - t->rank)];
+    qg_tensor_init(&wide, t->dtype, rank, dim);
+    last = wide;
+    wide.data = t->data;
+    QG_TRY(qg_tensor_alloc(b->p->ctx, b->p->arena, &last));
+    qg_tensor_set_channels_last(&last);
+    qg_tensor_copy(&wide, &last);
+    qg_tensor view = memory_view(&last, rank);
+    return add_tensor(b, &view, QG_TENSOR_CONSTANT, QG_NONE, out);
+}
+
+/* Replaces the tensor by one that shares its memory and shows it in memory order. */
+static qg_status view_of(builder *b, uint32_t *tensor)
+{
+    qg_plan_tensor base = b->p->tensor.at[*tensor];
+    qg_tensor view = memory_view(&base.type, base.type.rank);
+    return add_tensor(b, &view, base.kind, base.storage, tensor);
+}
+
+/* --- one node --- */
+
+typedef struct emission {
+    const qg_node *node, *last; /* last: the end of what the kernel absorbed */
+    qg_kernel *kernel;
+    node_types types;
+    bool view;    /* element-wise on channels-last memory */
+    bool of_base; /* the kernel */
+    uint32_t kernel_index;
+    uint32_t *in, *out;
+} emission;
+
+static enum qg_layout in_layout(const emission *e, uint32_t slot)
+{
+    if (e->view)
+        return QG_LAYOUT_CHANNELS_LAST;
+    if (!e->kernel)
+        return QG_LAYOUT_PLAIN;
+    if (e->kernel->all_in_alike)
+        return e->kernel->in_layout[0];
+    return slot < 8 ? e->kernel->in_layout[slot] : QG_LAYOUT_PLAIN;
+}
+
+static qg_status emit_input(builder *b, emission *e, uint32_t i)
+{
+    const qg_node *n = e->node;
+    const qg_value *v = n->in[i];
+    const qg_tqc *t = in_tqc(b, n, i);
+    qg_endpoint at = { .node = n, .slot = i, .tqc = t };
+    e->in[i] = QG_NONE;
+    if (!v)
+        return QG_OK;
+    if (b->known[v->id]) {
+        const qg_tensor *c = e->types.in[i];
+        if (e->view)
+            QG_TRY(constant_view(b, c, e->types.out[0]->rank, &e->in[i]));
+        else if (c != b->known[v->id])
+            QG_TRY(add_tensor(b, c, QG_TENSOR_CONSTANT, QG_NONE, &e->in[i]));
+        else
+            QG_TRY(locate(b, v, QG_LAYOUT_PLAIN, &e->in[i]));
+        return add_watch(b, &at, e->in[i]);
+    }
+    QG_TRY(locate(b, v, in_layout(e, i), &e->in[i]));
+    QG_TRY(add_watch(b, &at, e->in[i]));
+    if (rounds(b, t)) {
+        uint32_t copy;
+        qg_tensor type = b->p->tensor.at[e->in[i]].type;
+        QG_TRY(add_arena_tensor(b, &type, in_layout(e, i), &copy));
+        QG_TRY(add_round(b, &at, e->in[i], copy));
+        e->in[i] = copy;
+    }
+    return e->view ? view_of(b, &e->in[i]) : QG_OK;
+}
+
+static qg_status emit_output(builder *b, const emission *e, uint32_t i)
+{
+    const qg_node *n = e->last;
+    const qg_value *v = n->out[i];
+    if (!v)
+        return QG_OK;
+    uint32_t tensor = e->out[i];
+    enum qg_layout layout = qg_tensor_is_plain(&b->p->tensor.at[tensor].type)
+                                ? QG_LAYOUT_PLAIN
+                                : QG_LAYOUT_CHANNELS_LAST;
+    const qg_tqc *t = out_tqc(b, n, i);
+    qg_endpoint at = { .node = n, .slot = i, .is_output = true, .tqc = t };
+    QG_TRY(add_watch(b, &at, tensor));
+    if (rounds(b, t))
+        QG_TRY(add_round(b, &at, tensor, tensor));
+    b->at[v->id].tensor[layout] = tensor;
+    return QG_OK;
+}
+
+static qg_status emit_run(builder *b, emission *e)
+{
+    const qg_node *n = e->node;
+    enum qg_layout layout = e->view     ? QG_LAYOUT_CHANNELS_LAST
+                            : e->kernel ? e->kernel->out_layout
+                                        : QG_LAYOUT_PLAIN;
+    qg_step s = { .kind = QG_STEP_NODE,
+                  .node = n,
+                  .kernel = e->kernel,
+                  .n_in = n->n_in,
+                  .n_out = n->n_out,
+                  .kernel_index = e->kernel_index,
+                  .of_base = e->of_base };
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        e->out[i] = QG_NONE;
+        if (!e->last->out[i])
+            continue;
+        const qg_tensor *type = &b->type[e->last->out[i]->id];
+        s.dynamic = s.dynamic || !qg_tensor_known(type);
+        QG_TRY(add_arena_tensor(b, type, i ? QG_LAYOUT_PLAIN : layout, &e->out[i]));
+    }
+    if (!e->view)
+        return add_step(b, s, e->in, e->out);
+    uint32_t shown = e->out[0];
+    QG_TRY(view_of(b, &shown));
+    return add_step(b, s, e->in, &shown);
+}
+
+/* The base's kernel where the node computes the same there, else one of its own. */
+static qg_status choose_kernel(builder *b, emission *e)
+{
+    qg_plan *p = b->p;
+    qg_partial_node base = { 0 };
+    if (p->options.base)
+        base = qg_partial_take(b, e->node);
+    QG_TRY(types_of(b, e->node, base.in, &e->types));
+    e->of_base = base.same;
+    e->kernel = base.kernel;
+    e->kernel_index = base.index;
+    if (!base.same) {
+        QG_TRY(compile(b, e->node, &e->types, &e->kernel));
+        e->kernel_index = (uint32_t)p->kernel.n - 1;
+    }
+    p->report.kernels += e->kernel != NULL;
+    p->report.absorbed += e->kernel ? e->kernel->absorbed : 0;
+    return p->options.keep_all
+               ? qg_plan_keep_node(b, e->node, e->types.in, e->kernel != NULL)
+               : QG_OK;
+}
+
+static qg_status emit_node(builder *b, const qg_node *n)
+{
+    qg_plan *p = b->p;
+    qg_arena_reset(b->scratch);
+    emission e = { .node = n, .last = n };
+    QG_TRY(choose_kernel(b, &e));
+    e.view = !e.kernel && wants_memory_view(b, n, &e.types);
+    e.in = QG_NEWN(b->scratch, n->n_in, uint32_t);
+    e.out = QG_NEWN(b->scratch, n->n_out, uint32_t);
+    if (!e.in || !e.out)
+        return qg_nomem(p->ctx);
+    for (uint32_t k = 0; e.kernel && k < e.kernel->absorbed; k++) {
+        e.last = e.last->out[0]->use.at[0].node;
+        b->done[e.last->id] = true;
+    }
+    for (uint32_t i = 0; i < n->n_in; i++)
+        QG_TRY(emit_input(b, &e, i));
+    QG_TRY(emit_run(b, &e));
+    for (uint32_t i = 0; i < n->n_out; i++)
+        QG_TRY(emit_output(b, &e, i));
+    p->report.nodes++;
+    return QG_OK;
+}
+
+/* The base holds what n makes: copies of it are rounded, n does not run. */
+static qg_status emit_rounding(builder *b, const qg_node *n)
+{
+    for (uint32_t i = 0; i < n->n_out; i++) {
+        const qg_tqc *t = n->out[i] ? out_tqc(b, n, i) : NULL;
+        if (!rounds(b, t))
+            continue;
+        uint32_t *at = b->at[n->out[i]->id].tensor, copy;
+        enum qg_layout layout = at[QG_LAYOUT_CHANNELS_LAST] != QG_NONE
+                                    ? QG_LAYOUT_CHANNELS_LAST
+                                    : QG_LAYOUT_PLAIN;
+        qg_tensor type = b->p->tensor.at[at[layout]].type;
+        qg_endpoint end = { .node = n, .slot = i, .is_output = true, .tqc = t };
+        QG_TRY(add_watch(b, &end, at[layout]));
+        QG_TRY(add_arena_tensor(b, &type, layout, &copy));
+        QG_TRY(add_round(b, &end, at[layout], copy));
+        at[!layout] = QG_NONE;
+        at[layout] = copy;
+    }
+    return QG_OK;
+}
+
+/* --- the whole graph --- */
+
+/* A node runs when something it makes is wanted and not already known. */
+static void mark_wanted(builder *b)
+{
+    const qg_graph *g = b->p->graph;
+    for (size_t i = 0; i < g->output.n; i++)
+        if (g->output.at[i]->def)
+            b->todo[g->output.at[i]->def->id] = QG_TODO_RUN;
+    for (size_t k = g->node.n; k-- > 0;) {
+        const qg_node *n = g->node.at[k];
+        bool unknown = false;
+        for (uint32_t i = 0; i < n->n_out; i++)
+            unknown = unknown || (n->out[i] && !b->known[n->out[i]->id]);
+        if (!unknown)
+            b->todo[k] = QG_TODO_NOTHING;
+        for (uint32_t i = 0; b->todo[k] && i < n->n_in; i++)
+            if (n->in[i] && n->in[i]->def)
+                b->todo[n->in[i]->def->id] = QG_TODO_RUN;
+    }
+}
+
+/* Types and constants of all values: the base's, else inferred for these shapes. */
+static qg_status find_types(builder *b)
+{
+    qg_plan *p = b->p;
+    const qg_graph *g = p->graph;
+    const qg_plan *base = p->options.base;
+    qg_tensor *type;
+    const qg_tensor **known;
+    if (base) {
+        assert(base->graph == g && base->options.input == p->options.input);
+        b->type = base->type;
+        b->known = base->known;
+        return QG_OK;
+    }
+    QG_TRY(qg_infer_values(p->ctx, g, p->options.input, p->arena, &type, &known));
+    if (p->options.quant || p->options.input)
+        qg_plan_forget_rounded(p, known);
+    for (size_t i = 0; i < g->value.n; i++)
+        if (g->value.at[i]->constant)
+            known[i] = g->value.at[i]->constant;
+    b->type = type;
+    b->known = known;
+    return QG_OK;
+}
+
+static qg_status begin(builder *b)
+{
+    qg_plan *p = b->p;
+    const qg_graph *g = p->graph;
+    QG_TRY(find_types(b));
+    b->at = QG_NEWN(p->arena, g->value.n, qg_place);
+    b->todo = QG_NEWN(p->arena, g->node.n, uint8_t);
+    b->done = QG_NEWN(p->arena, g->node.n, bool);
+    p->output = QG_NEWN(p->arena, g->output.n, uint32_t);
+    if (!b->at || !b->todo || !b->done || !p->output)
+        return qg_nomem(p->ctx);
+    for (size_t i = 0; i < g->value.n; i++)
+        b->at[i] = (qg_place){
+            {QG_NONE, QG_NONE}
+        };
+    for (size_t i = 0; i < g->input.n; i++) {
+        const qg_value *v = g->input.at[i];
+        QG_TRY(add_tensor(b, &b->type[v->id], QG_TENSOR_INPUT, (uint32_t)i,
+                          &b->at[v->id].tensor[QG_LAYOUT_PLAIN]));
+    }
+    mark_wanted(b);
+    if (!p->options.base)
+        return QG_OK;
+    qg_partial_mark(b);
+    return qg_partial_borrow(b);
+}
+
+static qg_status build(builder *b)
+{
+    const qg_graph *g = b->p->graph;
+    QG_TRY(begin(b));
+    for (size_t k = 0; k < g->node.n; k++) {
+        assert(g->node.at[k]->id == k); /* normalized */
+        if (b->todo[k] == QG_TODO_ROUND)
+            QG_TRY(emit_rounding(b, g->node.at[k]));
+        else if (b->todo[k] == QG_TODO_RUN && !b->done[k])
+            QG_TRY(emit_node(b, g->node.at[k]));
+    }
+    for (size_t i = 0; i < g->output.n; i++)
+        QG_TRY(locate(b, g->output.at[i], QG_LAYOUT_PLAIN, &b->p->output[i]));
+    b->p->report.steps = (uint32_t)b->p->step.n;
+    return b->p->options.keep_all ? qg_plan_keep(b) : QG_OK;
+}
+
+static qg_status build_plan(qg_plan *p)
+{
+    builder b = { .p = p, .scratch = qg_arena_new(p->ctx->alloc) };
+    if (!b.scratch)
+        return qg_nomem(p->ctx);
+    qg_status s = build(&b);
+    qg_arena_free(b.scratch);
+    return s;
+}
+
+/* --- a plan --- */
 
 /* A plan that qg_plan_free accepts from here on. */
 static qg_status plan_alloc(qg_ctx *ctx, const qg_graph *g, const qg_plan_options *o,
@@ -28,7 +647,7 @@ qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g, const qg_plan_options *o,
     assert(o->mode == QG_MODE_FLOAT || o->quant);
     qg_plan *p;
     QG_TRY(plan_alloc(ctx, g, o, &p));
-    qg_status s = qg_plan_build(p);
+    qg_status s = build_plan(p);
     if (s == QG_OK)
         s = qg_plan_pack(p);
     if (s != QG_OK) {
@@ -49,23 +668,4 @@ void qg_plan_free(qg_plan *p)
     for (size_t i = 0; i < p->n_body; i++)
         qg_plan_free(p->body[i]);
     qg_arena_free(p->arena);
-}
-
-qg_status qg_plan_linear(qg_plan *p, const qg_tqc *t, const qg_tensor *type,
-                         const qg_linear **out)
-{
-    const qg_scheme *s = &t->scheme;
-    qg_qparam q = qg_tqc_param(t);
-    *out = NULL;
-    if (!(s->policy & QG_LINEAR) || !(s->policy & QG_PER_TENSOR) ||
-        (s->policy & QG_DYNAMIC) || q.n != 1 || !(q.scale[0] > 0) ||
-        !isfinite(q.scale[0]) || type->dtype != QG_F32 || !qg_tensor_known(type))
-        return QG_OK;
-    qg_linear *linear = QG_NEW(p->arena, qg_linear);
-    if (!linear)
-        return qg_nomem(p->ctx);
-    qg_linear_init(linear, s, q.scale[0], q.offset ? q.offset[0] : 0);
-    qg_linear_hasten(linear);
-    *out = linear;
-    return QG_OK;
 }

@@ -163,18 +163,4 @@ QG_NODISCARD qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g,
                                    const qg_plan_options *o, qg_plan **out);
 void qg_plan_free(qg_plan *p); /* NULL is fine */
 
-/* --- parts of the compiler, one file each --- */
-
-/* plan_build.c: tensors and steps (plan_partial.c: those of a plan with a base).
- * plan_memory.c: who may share memory, and offsets.
- * pack comes after build and fills the offsets. */
-QG_NODISCARD qg_status qg_plan_build(qg_plan *p);
-QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);
-
-/* plan.c: the kernel that rounds an array of this type at an endpoint with one scale,
- * in the plan's arena; NULL when it is not that simple or the parameters are not valid,
- * which qg_fake_quantize then says. */
-QG_NODISCARD qg_status qg_plan_linear(qg_plan *p, const qg_tqc *t,
-                                      const qg_tensor *type, const qg_linear **out);
-
 #endif

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "engine/exec/plan.h"
+#include "engine/exec/plan_part.h"
 
 enum { MANY_STORAGES = 4096, ALIGN = QG_ARENA_ALIGN };
 

@@ -1,5 +1,5 @@
 /* plan_partial.c -- what a plan with a base does itself, and what it takes over. */
-#include "engine/exec/plan_build.h"
+#include "engine/exec/plan_part.h"
 
 #include <assert.h>
 

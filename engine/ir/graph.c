@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "engine/core/file.h"
-#include "engine/ir/infer.h"
 
 /* The parts of a zeroed graph; on failure qg_graph_free or the root takes what is
  * there. */
@@ -62,7 +61,8 @@ static void drop_parts(qg_graph *g)
 {
     qg_names_free(g->value_names);
     qg_names_free(g->node_names);
-    qg_inferred_free(g->inferred);
+    if (g->inferred)
+        qg_arena_free(g->inferred->arena);
 }
 
 void qg_graph_free(qg_graph *g)

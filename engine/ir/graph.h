@@ -94,6 +94,13 @@ typedef struct qg_opset_import {
     int64_t version;
 } qg_opset_import;
 
+/* What inference (infer.h) keeps with the graph until its topology changes. */
+struct qg_inferred {
+    qg_arena *arena;         /* the known tensors */
+    const qg_tensor **known; /* [n] by value id */
+    size_t n;                /* 0: nothing inferred, or forgotten */
+};
+
 /* A whole network, or the body of a control-flow node.  Read the vectors freely;
  * change topology through edit.h only. */
 struct qg_graph {
@@ -114,7 +121,7 @@ struct qg_graph {
     uint32_t next_name; /* counter for made-up names */
     qg_graph *bodies;   /* of the outermost graph: every body below it, to free them */
     qg_graph *next_body;
-    struct qg_inferred *inferred; /* what qg_infer keeps (infer.c); NULL before */
+    struct qg_inferred *inferred; /* NULL before qg_infer */
     struct qg_graph_file {        /* mapped files that constants point into */
         struct qg_graph_file *next;
         void *file; /* a qg_file */

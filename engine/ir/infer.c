@@ -3,24 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-struct qg_inferred {
-    qg_arena *arena;         /* the known tensors */
-    const qg_tensor **known; /* [n] by value id */
-    size_t n;                /* 0: nothing inferred, or forgotten */
-};
-
-void qg_inferred_free(struct qg_inferred *k)
-{
-    if (k)
-        qg_arena_free(k->arena);
-}
-
-void qg_inferred_forget(struct qg_inferred *k)
-{
-    if (k)
-        k->n = 0;
-}
-
 /* One arena per graph, reused by every inference of it. */
 static qg_status begin_known(qg_graph *g)
 {

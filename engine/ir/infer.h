@@ -56,8 +56,4 @@ QG_NODISCARD qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g,
                                        const qg_tensor *input, qg_arena *a,
                                        qg_tensor **type, const qg_tensor ***known);
 
-/* For graph.c and order.c; NULL is fine. */
-void qg_inferred_free(struct qg_inferred *k);
-void qg_inferred_forget(struct qg_inferred *k);
-
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "engine/ir/edit.h"
-#include "engine/ir/infer.h"
 
 /* Scratch of one sort: nodes by old id. */
 typedef struct sorter {
@@ -206,7 +205,8 @@ qg_status qg_graph_normalize(qg_graph *g)
     }
     relink_uses(g);
     drop_orphans(g);
-    qg_inferred_forget(g->inferred);
+    if (g->inferred)
+        g->inferred->n = 0;
     return QG_OK;
 }
 

@@ -64,6 +64,8 @@ void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offse
  * code minus offset. */
 float qg_linear_define(const qg_linear *p, float x);
 double qg_linear_step(const qg_linear *p, float x);
+/* Under half-even-level: the limits and the factor of p's range, from its scale. */
+void qg_linear_set_level(qg_linear *p, int32_t offset);
 /* Under half-even-level: the value on p's range with another scale and offset. */
 float qg_linear_at(const qg_linear *p, float scale, int32_t offset, float x);
 

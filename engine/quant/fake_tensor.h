@@ -1,5 +1,5 @@
-/* fake_tensor.h -- what fake.c, code.c and dynamic.c share.  Private to
- * engine/quant. */
+/* fake_tensor.h -- checks of tensors and parameters that fake.c, code.c and dynamic.c
+ * share.  Private to engine/quant. */
 #ifndef QG_ENGINE_QUANT_FAKE_TENSOR_H
 #define QG_ENGINE_QUANT_FAKE_TENSOR_H
 

@@ -39,7 +39,7 @@ static qg_tensor **run_float(qg_ctx *ctx, qg_graph *g)
     qg_plan *plan;
     qg_run *run;
     qg_tensor **out = QG_NEWN(ctx->arena, g->output.n, qg_tensor *);
-    assert_true(g->input.n <= 8);
+    assert_cmp_int(g->input.n, <=, 8);
     assert_ok(ctx, qg_plan_new(ctx, g, &o, &plan));
     assert_ok(ctx, qg_run_new(ctx, plan, &run));
     assert_ok(ctx, fetch(g, ctx, ctx->arena, 0, in));
@@ -115,7 +115,7 @@ static void outputs_stay(void **state)
     uint32_t changed = 0;
     for (uint64_t seed = 1; seed <= GRAPHS; seed++)
         changed += try_one(seed, setting[seed % 3]);
-    assert_true(changed > GRAPHS / 10); /* the generator makes layers in a row */
+    assert_cmp_int(changed, >, GRAPHS / 10); /* the generator makes layers in a row */
 }
 
 QG_TEST_MAIN(cmocka_unit_test(outputs_stay))

@@ -123,7 +123,7 @@ static void record(fixture *f, qg_quant *q, qg_node *n, bool is_output, uint32_t
     size_t n_param = (size_t)qg_scheme_param_count(&s, &v->type);
     float scale[MOST];
     int32_t offset[MOST];
-    assert_true(n_param <= MOST);
+    assert_cmp_int(n_param, <=, MOST);
     for (size_t i = 0; i < n_param; i++) {
         scale[i] = qg_rng_range(&f->rng, 0.5f, 3) / (float)(s.qmax - s.qmin);
         offset[i] = s.policy & QG_SYMMETRIC
@@ -181,7 +181,7 @@ static float *simulate(fixture *f, const qg_quant *q, size_t *n)
     for (uint32_t i = 0; i < OUTPUTS; i++) {
         const qg_tensor *y = qg_run_output(r, i);
         size_t count = (size_t)qg_tensor_count(y);
-        assert_true(*n + count <= 4096);
+        assert_cmp_int(*n + count, <=, 4096);
         memcpy(all + *n, y->f32, count * sizeof *all);
         *n += count;
     }

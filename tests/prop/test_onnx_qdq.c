@@ -116,7 +116,7 @@ static bool export(trial *t, bool *comparable)
 static const qg_tensor **inputs(trial *t, const qg_graph *g)
 {
     const qg_tensor **in = QG_NEWN(t->ctx->arena, MOST_INPUTS, const qg_tensor *);
-    assert_true(g->input.n <= MOST_INPUTS);
+    assert_cmp_int(g->input.n, <=, MOST_INPUTS);
     for (size_t i = 0; i < g->input.n; i++) {
         qg_rng rng = { t->seed + i };
         qg_tensor *x = QG_NEW(t->ctx->arena, qg_tensor);
@@ -192,7 +192,7 @@ static void the_file_is_the_simulation(void **state)
     for (uint64_t seed = first_seed; seed < first_seed + n_graphs; seed++)
         try_one(seed);
     print_message("%zu files, %zu values compared\n", n_compared, n_values);
-    assert_true(n_compared > n_graphs / 3);
+    assert_cmp_int(n_compared, >, n_graphs / 3);
 }
 
 int main(int argc, char **argv)

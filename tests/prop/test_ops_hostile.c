@@ -203,7 +203,9 @@ static qg_attr attribute(qg_ctx *ctx, qg_rng *r)
     int64_t *ints = QG_NEWN(ctx->arena, MAX_LIST, int64_t);
     float *floats = QG_NEWN(ctx->arena, MAX_LIST, float);
     const char **strings = QG_NEWN(ctx->arena, MAX_LIST, const char *);
-    assert_true(ints && floats && strings);
+    assert_non_null(ints);
+    assert_non_null(floats);
+    assert_non_null(strings);
     for (size_t i = 0; i < MAX_LIST; i++) {
         ints[i] = whole(r);
         floats[i] = (float)real(r);
@@ -342,7 +344,7 @@ static void nothing_crashes(void **state)
     }
     printf("%zu nodes, %zu of them ran, last seed %llu\n", tried, ran,
            (unsigned long long)seed);
-    assert_true(ran > 0);
+    assert_cmp_int(ran, >, 0);
     qg_arena_free(scratch);
 }
 
@@ -439,7 +441,7 @@ static void mutated_cases_do_not_crash(void **state)
                             qg_path_join(ctx->arena, "tests/ops", name[i]), mutate, &m),
             QG_OK);
     printf("%zu changed cases, %zu of them ran\n", m.tried, m.ran);
-    assert_true(m.ran > 0);
+    assert_cmp_int(m.ran, >, 0);
     qg_ctx_free(ctx);
 }
 

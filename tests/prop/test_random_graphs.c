@@ -138,7 +138,7 @@ static void choose_backend(trial *t)
     const char **name;
     size_t n;
     must(t, qg_config_names(t->ctx, t->ctx->arena, folder(dir), &name, &n));
-    assert_true(n > 0);
+    assert_cmp_int(n, >, 0);
     const char *chosen = name[qg_rng_below(&t->rng, n)];
     must(t, qg_backend_load(t->ctx, t->ctx->arena, chosen, folder(dir), &t->backend));
 }
@@ -181,7 +181,7 @@ static void execute(trial *t, const qg_plan *p, outputs *out)
     must(t, fetch(t->graph, t->ctx, t->ctx->arena, 0, in));
     must(t, qg_run_new(t->ctx, p, &out->run));
     must(t, qg_run_execute(out->run, in, NULL, 0, 0));
-    assert_true(p->graph->output.n <= MOST_OUTPUTS);
+    assert_cmp_int(p->graph->output.n, <=, MOST_OUTPUTS);
     for (size_t i = 0; i < p->graph->output.n; i++)
         out->y[i] = qg_run_output(out->run, i);
 }
@@ -366,7 +366,8 @@ static void random_graphs(void **state)
         checked += try_one(first_seed + i);
     print_message("%zu graphs from seed %" PRIu64 ", %zu quantized and checked\n",
                   n_graphs, first_seed, checked);
-    assert_true(checked > n_graphs / 2 && n_rounded > n_graphs / 2);
+    assert_cmp_int(checked, >, n_graphs / 2);
+    assert_cmp_int(n_rounded, >, n_graphs / 2);
 }
 
 int main(int argc, char **argv)

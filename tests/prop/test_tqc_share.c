@@ -80,7 +80,7 @@ static size_t ring_length(const qg_tqc *t)
 {
     size_t n = 1;
     for (const qg_tqc *u = t->next; u != t; u = u->next)
-        assert_true(++n <= N);
+        assert_cmp_int(++n, <=, N);
     return n;
 }
 

@@ -101,6 +101,8 @@ fails calls 'the library never exits' "echo 'void qg_b(void) { abort(); }' >>ops
 fails calls 'from arenas' "echo 'void qg_b(void *p) { free(p); }' >passes/b.c"
 fails calls "never compares an operator's name" \
     "echo 'int qg_b(void) { return !strcmp(n->op->name, x); }' >passes/b.c"
+fails calls 'tests/unit/b.c:1: prints no values' \
+    "echo 'void b(void) { assert_true(f(a[0]) == p->b && c); }' >tests/unit/b.c"
 
 fails headers 'does not compile alone' "sed -i 's/int qg_a(int x)/size_t qg_a(int x)/' engine/core/a.h"
 fails headers 'guard is not QG_ENGINE_CORE_A_H' "sed -i 's/CORE_A_H/A_H/' engine/core/a.h"

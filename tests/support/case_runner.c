@@ -17,13 +17,12 @@ typedef struct reader {
     qg_ctx *ctx;
     qg_arena *arena; /* of the file */
     const char *path, *at;
-    int line;
+    int line, lines; /* where the logical line begins; lines read */
 } reader;
 
 static qg_status bad(const reader *r, const char *expected)
 {
-    return qg_fail(r->ctx, QG_EPARSE, "%s:%d: at '%.12s', expected %s", r->path,
-                   r->line, r->at, expected);
+    return qg_fail(r->ctx, QG_EPARSE, "at '%.12s', expected %s", r->at, expected);
 }
 
 static void skip(reader *r)
@@ -494,6 +493,7 @@ static char *next_line(reader *r, char **rest)
     if (!line || !*line)
         return NULL;
     char *end = line;
+    r->line = r->lines + 1;
     for (;;) {
         bool quoted = false;
         char *stop = end + strcspn(end, "\n");
@@ -503,7 +503,7 @@ static char *next_line(reader *r, char **rest)
                 memset(p, ' ', (size_t)(stop - p));
         }
         end = stop;
-        r->line++;
+        r->lines++;
         if (!*end || !end[1] || (end[1] != ' ' && end[1] != '\t'))
             break;
         *end = ' ';
@@ -569,7 +569,7 @@ qg_status visit_case_file(qg_alloc alloc, const qg_registry *registry, const cha
     if (s == QG_OK)
         s = run_lines(&r, text, scratch, visit, ud);
     if (s != QG_OK)
-        printf("%s: %s\n", path, qg_ctx_message(ctx));
+        printf("%s:%d: %s\n", path, r.line, qg_ctx_message(ctx));
     qg_arena_free(scratch);
     qg_ctx_free(ctx);
     return s;

@@ -38,7 +38,7 @@ void every_request_may_fail(qg_status (*build)(qg_alloc alloc, void *ud), void *
             if (s == QG_OK && f.calls > at) /* it went on without that memory */
                 s = QG_ENOMEM;
             else if (s == QG_OK)
-                assert_true(at >= least);
+                assert_cmp_int(at, >=, least);
         }
     }
 }

@@ -181,7 +181,8 @@ static uint32_t values_of(toy *t, const char *list, qg_value *out[16])
     while (*(list += strspn(list, ", "))) {
         char name[64];
         size_t length = strcspn(list, ", ");
-        assert_true(length < sizeof name && n < 16);
+        assert_cmp_int(length, <, sizeof name);
+        assert_cmp_int(n, <, 16);
         memcpy(name, list, length);
         name[length] = '\0';
         out[n++] = strcmp(name, "_") == 0 ? NULL : toy_value(t, name);

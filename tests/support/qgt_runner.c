@@ -17,8 +17,8 @@
 
 typedef struct runner {
     const char *path;
-    char *next; /* unread text */
-    int line;
+    char *next;          /* unread text */
+    int line, case_line; /* of the last line read, of its case */
     qg_ctx *ctx;
     qg_graph *graph, *original;
     qg_backend *backend;
@@ -34,7 +34,7 @@ typedef struct runner {
     do {                                                                               \
         print_error("%s:%d: ", (r)->path, (r)->line);                                  \
         print_error(__VA_ARGS__);                                                      \
-        print_error("\n");                                                             \
+        print_error(" (case at line %d)\n", (r)->case_line);                           \
         longjmp((r)->next_case, 1);                                                    \
     } while (0)
 #define must(r, expr)                                                                  \
@@ -90,9 +90,12 @@ static void parse_graph(runner *r, const char *text, qg_graph **out)
     must(r, qg_text_parse(r->ctx, &source, out));
 }
 
+/* Blank lines in front, so that the parser counts the lines of the file. */
 static void read_graph(runner *r, char *first)
 {
-    char *text = qg_arena_printf(r->ctx->arena, "%s\n", first), *line;
+    char *blank = QG_NEWN(r->ctx->arena, r->line, char), *line;
+    memset(blank, '\n', (size_t)r->line - 1);
+    char *text = qg_arena_printf(r->ctx->arena, "%s%s\n", blank, first);
     bool closed = first[strlen(first) - 1] == '}';
     while (!closed && (line = read_line(r, false))) {
         text = qg_arena_printf(r->ctx->arena, "%s%s\n", text, line);
@@ -157,6 +160,15 @@ static void expect_same(runner *r, double tolerance)
 
 /* --- directives --- */
 
+/* As strtok does, but a word must follow. */
+static char *next_word(runner *r, char *text, const char *ends)
+{
+    char *found = strtok(text, ends);
+    if (!found)
+        broken(r, "the line ends early");
+    return found;
+}
+
 static void use_backend(runner *r, const char *name)
 {
     const char *dir = QG_CONFIG_DIR "/backends";
@@ -206,6 +218,8 @@ static void run_passes(runner *r, char *names)
         return;
     }
     char *text = strchr(r->fails, ' ');
+    if (!text)
+        broken(r, "fails %s, expected a status and a text", r->fails);
     *text++ = 0;
     if (strcmp(qg_status_name(s), r->fails) != 0 ||
         !strstr(qg_ctx_message(r->ctx), text))
@@ -225,8 +239,8 @@ static qg_tqc *endpoint(runner *r, const char *name)
 
 static void set_scale(runner *r, char *words)
 {
-    qg_tqc *t = endpoint(r, strtok(words, " "));
-    float scale = strtof(strtok(NULL, " "), NULL);
+    qg_tqc *t = endpoint(r, next_word(r, words, " "));
+    float scale = strtof(next_word(r, NULL, " "), NULL);
     char *last = strtok(NULL, " ");
     int32_t offset = last ? atoi(last) : 0;
     r->env.quant->author = "test";
@@ -267,8 +281,8 @@ static const qg_coverage *coverage(runner *r, const char *pattern)
 
 static void expect_near(runner *r, char *words)
 {
-    const qg_coverage *c = coverage(r, strtok(words, " "));
-    const char *node = strtok(NULL, " "), *text = strtok(NULL, "");
+    const qg_coverage *c = coverage(r, next_word(r, words, " "));
+    const char *node = next_word(r, NULL, " "), *text = next_word(r, NULL, "");
     for (size_t i = 0; i < c->near_miss.n; i++)
         if (strcmp(c->near_miss.at[i].node, node) == 0 &&
             strstr(c->near_miss.at[i].condition, text))
@@ -310,8 +324,8 @@ static void directive(runner *r, char *word, char *rest)
         if (r->env.changed != (uint32_t)atoi(rest))
             broken(r, "%u changes, expected %s", r->env.changed, rest);
     } else if (strcmp(word, "matched") == 0) {
-        const qg_coverage *c = coverage(r, strtok(rest, " "));
-        const char *n = strtok(NULL, " ");
+        const qg_coverage *c = coverage(r, next_word(r, rest, " "));
+        const char *n = next_word(r, NULL, " ");
         if (c->matched != (uint32_t)atoi(n))
             broken(r, "matched %u, expected %s", c->matched, n);
     } else if (strcmp(word, "nodes") == 0) {
@@ -325,8 +339,11 @@ static void directive(runner *r, char *word, char *rest)
 
 static void close_case(runner *r)
 {
-    if (r->fails[0])
-        broken(r, "nothing failed: %s", r->fails);
+    if (r->fails[0]) {
+        print_error("%s:%d: nothing failed: %s\n", r->path, r->case_line, r->fails);
+        r->failed++;
+        r->fails[0] = 0;
+    }
     qg_graph_free(r->graph);
     qg_graph_free(r->original);
     qg_ctx_free(r->ctx);
@@ -338,6 +355,7 @@ static void open_case(runner *r)
 {
     if (r->ctx)
         close_case(r);
+    r->case_line = r->line;
     r->ctx = qg_ctx_new(qg_alloc_libc);
     r->ctx->registry = &qg_ops_registry;
     r->feed = (qg_feed){ 0 };
@@ -345,8 +363,7 @@ static void open_case(runner *r)
 
 static void skip_case(runner *r)
 {
-    const char *end = strstr(r->next, "\ncase ");
-    while (end ? r->next <= end : *r->next)
+    while (*r->next && strncmp(r->next, "case ", 5) != 0)
         (void)read_line(r, true);
     r->failed++;
     r->fails[0] = 0;
@@ -382,7 +399,7 @@ int run_qgt_file(const char *path)
         skip_case(r);
     while ((line = read_line(r, true)))
         run_line(r, line);
-    if (setjmp(r->next_case) == 0 && r->ctx)
+    if (r->ctx)
         close_case(r);
     int failed = r->failed;
     free(r);

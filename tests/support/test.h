@@ -50,4 +50,20 @@ static inline int qg_test_teardown(void **state)
             fail_msg("message '%s' lacks '%s'", qg_ctx_message(ctx), (text));          \
     } while (0)
 
+/* Asserts `a op b` and prints both values otherwise: assert_cmp_int(n, >, 0).  Integers
+ * are compared as int64, real numbers as doubles without tolerance. */
+#define assert_cmp_int(a, op, b)                                                       \
+    do {                                                                               \
+        int64_t left_ = (int64_t)(a), right_ = (int64_t)(b);                           \
+        if (!(left_ op right_))                                                        \
+            fail_msg("%s %s %s: %lld, %lld", #a, #op, #b, (long long)left_,            \
+                     (long long)right_);                                               \
+    } while (0)
+#define assert_cmp_f64(a, op, b)                                                       \
+    do {                                                                               \
+        double left_ = (double)(a), right_ = (double)(b);                              \
+        if (!(left_ op right_))                                                        \
+            fail_msg("%s %s %s: %.17g, %.17g", #a, #op, #b, left_, right_);            \
+    } while (0)
+
 #endif

@@ -122,7 +122,7 @@ static void the_next_is_read_while_one_is_held(void **state)
         assert_true(becomes(&s.done[i + 3], 1)); /* nobody asked for it */
         (void)nanosleep(&pause, NULL);
         assert_int_equal(atomic_load(&s.begun[i + 4]), 0); /* there is no room */
-        assert_true(mine.in[0]->f32[0] == (float)i);
+        assert_cmp_f64(mine.in[0]->f32[0], ==, (float)i);
     }
     qg_ahead_close(s.ahead);
     assert_int_equal(atomic_load(&s.all), 8);

@@ -78,7 +78,8 @@ static void a_configuration_becomes_a_backend(void **state)
     assert_int_equal(b->defaults.scheme.qmax, 255);
     const qg_rule *w = rule_named(b, "weights"),
                   *soft = rule_named(b, "op-Softmax-range");
-    assert_true(w->set.scheme.qmin == -127 && (w->set.scheme.policy & QG_PER_CHANNEL));
+    assert_int_equal(w->set.scheme.qmin, -127);
+    assert_true(w->set.scheme.policy & QG_PER_CHANNEL);
     assert_string_equal(w->origin.source, "a ?q?.json: defaults.params");
     assert_float_equal(soft->set.observer.value[QG_PARAM_STEP], 1.0 / 255, 0);
     assert_float_equal(soft->set.observer.value[QG_PARAM_ZERO], 1, 0);

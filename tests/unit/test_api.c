@@ -118,9 +118,9 @@ static void accuracy_is_kept(void **state)
 {
     fixture *f = *state;
     qg_model *m = quantized(f, "trt-int8", 0);
-    assert_true(evaluated(f, m, "float_top1") >= 0.98);
-    assert_true(fabs(evaluated(f, m, "difference")) <= 0.01);
-    assert_true(evaluated(f, m, "agreement") >= 0.98);
+    assert_cmp_f64(evaluated(f, m, "float_top1"), >=, 0.98);
+    assert_cmp_f64(fabs(evaluated(f, m, "difference")), <=, 0.01);
+    assert_cmp_f64(evaluated(f, m, "agreement"), >=, 0.98);
     qg_model_close(m);
 }
 

@@ -15,6 +15,11 @@ static void tensors(qg_tensor *from, qg_tensor *to)
     to->f32 = y;
 }
 
+enum {
+    WHOLE = QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
+    CHANNELS = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC
+};
+
 static qg_apply int8(uint16_t policy, int16_t axis)
 {
     return (qg_apply){
@@ -33,17 +38,18 @@ static void finds_its_parameters(void **state)
     qg_tensor from, to;
     qg_applied a;
     tensors(&from, &to);
-    qg_apply how = int8(0x16 | QG_DYNAMIC, 0); /* dynamic gives the same */
+    qg_apply how = int8(CHANNELS | QG_DYNAMIC, 0); /* dynamic gives the same */
     for (int round = 0; round < 2; round++) {
         assert_ok(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a));
         assert_int_equal(a.param.n, 2);
-        assert_true(a.param.scale[0] == 4.0f / 255 && a.param.scale[1] == 60.0f / 255);
-        assert_int_equal(a.scheme.policy, 0x16);
+        assert_cmp_f64(a.param.scale[0], ==, 4.0f / 255);
+        assert_cmp_f64(a.param.scale[1], ==, 60.0f / 255);
+        assert_int_equal(a.scheme.policy, CHANNELS);
         assert_int_equal(a.error.count, 6);
         assert_int_equal(a.saturated, 1); /* 30 is 127.5 steps: 128 (ppq.md 3.2) */
-        how.scheme.policy = 0x16;
+        how.scheme.policy = CHANNELS;
     }
-    assert_true(qg_error_max(&a.error) < 0.12);
+    assert_cmp_f64(qg_error_max(&a.error), <, 0.12);
     qg_ctx_free(ctx);
 }
 
@@ -55,12 +61,13 @@ static void takes_given_parameters(void **state)
     qg_tensor from, to;
     qg_applied a;
     tensors(&from, &to);
-    qg_apply how = int8(0x15, -1);
+    qg_apply how = int8(WHOLE, -1);
     qg_qparam p = { 1, &scale, NULL };
     how.param = &p;
     assert_ok(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a));
     assert_int_equal(a.saturated, 2); /* -20 and 30 */
-    assert_true(y[5] == 127 * 0.1f && qg_error_max(&a.error) == 30 - (double)y[5]);
+    assert_cmp_f64(y[5], ==, 127 * 0.1f);
+    assert_cmp_f64(qg_error_max(&a.error), ==, 30 - (double)y[5]);
     qg_ctx_free(ctx);
 }
 
@@ -71,14 +78,14 @@ static void refuses(void **state)
     qg_tensor from, to;
     qg_applied a;
     tensors(&from, &to);
-    qg_apply how = int8(0x15, -1);
+    qg_apply how = int8(WHOLE, -1);
     assert_fails(
         ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &from, &a), QG_ESTATE,
         "quantize-tensor: the result, expected another array of the same layout");
     how.scheme.qmax = 200;
     assert_fails(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a),
                  QG_ECONFIG, "quantize-tensor: range [-128, 200] does not fit 8 bits");
-    how = int8(0x16, 5);
+    how = int8(CHANNELS, 5);
     assert_fails(ctx, qg_scheme_apply(ctx, ctx->arena, &how, &from, &to, &a), QG_ESTATE,
                  "quantize-tensor: axis 5 and block 0 do not fit float32[2,3]");
     qg_ctx_free(ctx);

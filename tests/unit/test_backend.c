@@ -73,13 +73,15 @@ static void every_backend_loads(void **state)
     size_t n;
     qg_search search = { &folder, 1 };
     assert_ok(f.ctx, qg_config_names(f.ctx, f.ctx->arena, search, &name, &n));
-    assert_true(n >= 4);
+    assert_cmp_int(n, >=, 4);
     for (size_t i = 0; i < n; i++) {
         qg_backend *b;
         assert_ok(f.ctx, load(&f, name[i], &b));
         assert_string_equal(b->name, name[i]);
-        for (size_t k = 0; k < b->rule.n; k++)
-            assert_true(b->rule.at[k].origin.why && b->rule.at[k].origin.source);
+        for (size_t k = 0; k < b->rule.n; k++) {
+            assert_non_null(b->rule.at[k].origin.why);
+            assert_non_null(b->rule.at[k].origin.source);
+        }
         const char *dir = QG_CONFIG_DIR "/pipelines";
         qg_pipeline p;
         assert_ok(f.ctx, qg_pipeline_load(f.ctx, f.ctx->arena, b->pipeline,
@@ -119,13 +121,14 @@ static void children_replace_extend_and_remove(void **state)
     assert_int_equal(b->rule.at[0].origin.line, 10);
     assert_int_equal(b->rule.at[0].set.fields, QG_SET_BITS);
     assert_int_equal(rule_named(b, "new")->node.traits, QG_OP_COMPUTE | QG_OP_PURE);
-    assert_true(rule_named(b, "new")->set.observer.value[QG_PARAM_MIN_SCALE] == 1e-5);
+    assert_cmp_f64(rule_named(b, "new")->set.observer.value[QG_PARAM_MIN_SCALE], ==,
+                   1e-5);
     assert_int_equal(b->defaults.scheme.bits, 4);
     assert_int_equal(b->defaults.scheme.qmin, -8); /* bits alone keep the shape */
     assert_int_equal(b->defaults.scheme.qmax, 7);
     assert_int_equal(b->defaults.scheme.rounding, QG_ROUND_HALF_UP);
     assert_string_equal(b->defaults.observer.name, "percentile");
-    assert_true(b->quirks == QG_QUIRK(PPQ_SPLIT_GROUPS));
+    assert_int_equal(b->quirks, QG_QUIRK(PPQ_SPLIT_GROUPS));
     assert_int_equal(b->file.n, 2);
     close_fixture(&f);
 }
@@ -346,7 +349,8 @@ static void patches_need_no_reasons(void **state)
     assert_ok(f.ctx, qg_backend_patch(f.ctx, f.ctx->arena, path, b));
     assert_int_equal(b->rule.n, rules + 1);
     assert_int_equal(b->fusion.n, fusions - 1);
-    assert_true(b->rule.at[rules].is_override && !b->rule.at[rules].origin.why);
+    assert_true(b->rule.at[rules].is_override);
+    assert_null(b->rule.at[rules].origin.why);
     assert_string_equal(b->name, "trt-int8");
     assert_ok(f.ctx, qg_file_write(f.ctx, path, "extends: x\n", 11));
     assert_fails(f.ctx, qg_backend_patch(f.ctx, f.ctx->arena, path, b), QG_ECONFIG,
@@ -380,7 +384,7 @@ static void expect_setting(const qg_pass_setting *s, const char *pass,
 {
     assert_string_equal(s->pass, pass);
     assert_string_equal(s->param, param);
-    assert_true(s->value == value);
+    assert_cmp_f64(s->value, ==, value);
 }
 
 static void passes_take_parameters(void **state)

@@ -30,12 +30,15 @@ static void divergences_by_hand(void **state)
     qg_range_choice c;
     k.variant = QG_KL_SEED; /* eps moves each by about 1e-6 */
     assert_ok(f->ctx, qg_kl_search_plain(f->ctx, f->arena, &k, &h, d, &c));
-    assert_true(fabs(d[0] - two) < 1e-6 && fabs(d[1] - four) < 1e-6);
-    assert_true(c.index == (four <= two ? 4 : 2) && c.high == (double)c.index);
+    assert_cmp_f64(fabs(d[0] - two), <, 1e-6);
+    assert_cmp_f64(fabs(d[1] - four), <, 1e-6);
+    assert_int_equal(c.index, four <= two ? 4 : 2);
+    assert_cmp_f64(c.high, ==, (double)c.index);
     /* The zero bin takes its neighbour's count: 2 2 1 1 needs no rounding. */
     k.variant = QG_KL_NVIDIA;
     assert_ok(f->ctx, qg_kl_search_plain(f->ctx, f->arena, &k, &h, d, &c));
-    assert_true(near(d[1], 0) && c.index == 4);
+    assert_true(near(d[1], 0));
+    assert_int_equal(c.index, 4);
     assert_int_equal(h.count[0], 4);
 }
 
@@ -47,7 +50,9 @@ static void last_minimum_wins(void **state)
     qg_range_choice plain, fast;
     assert_ok(f->ctx, qg_kl_search_plain(f->ctx, f->arena, &k, &h, NULL, &plain));
     assert_ok(f->ctx, qg_kl_search(f->ctx, f->arena, &k, &h, NULL, &fast));
-    assert_true(plain.index == 6 && fast.index == 6 && plain.loss == fast.loss);
+    assert_int_equal(plain.index, 6);
+    assert_int_equal(fast.index, 6);
+    assert_cmp_f64(plain.loss, ==, fast.loss);
 }
 
 /* Sparse and dense counts, even and falling, few and many levels, every variant and
@@ -73,7 +78,9 @@ static void fast_search_equals_the_definition(void **state)
         assert_ok(f->ctx, qg_kl_search_plain(f->ctx, f->arena, &k, &h, plain, &a));
         assert_ok(f->ctx, qg_kl_search(f->ctx, f->arena, &k, &h, fast, &b));
         assert_ok(f->ctx, qg_kl_search(f->ctx, f->arena, &k, &h, NULL, &c));
-        assert_true(c.index == b.index && c.loss == b.loss && c.high == b.high);
+        assert_int_equal(c.index, b.index);
+        assert_cmp_f64(c.loss, ==, b.loss);
+        assert_cmp_f64(c.high, ==, b.high);
         for (size_t i = 0; i < qg_kl_candidates(&k, BINS); i++)
             if (!(plain[i] == fast[i] || near(plain[i], fast[i])))
                 fail_msg("seed %d, candidate %zu: %.17g and %.17g", (int)seed, i,
@@ -92,8 +99,10 @@ static void ppq_crushes_zero_and_takes_the_first(void **state)
     double d[2];
     qg_range_choice c;
     assert_ok(f->ctx, qg_kl_ppq(f->ctx, f->arena, &h, 4, d, &c));
-    assert_true(fabs(d[1]) < 1e-7 && d[0] > 0.001);
-    assert_true(c.index == 8 && c.high == 8);
+    assert_cmp_f64(fabs(d[1]), <, 1e-7);
+    assert_cmp_f64(d[0], >, 0.001);
+    assert_int_equal(c.index, 8);
+    assert_cmp_f64(c.high, ==, 8);
     assert_fails(f->ctx, qg_kl_ppq(f->ctx, f->arena, &h, 3, d, &c), QG_ECONFIG,
                  "ppq-kl: 3 levels on 8 bins, expected a divisor of the bins above 0");
 }
@@ -110,9 +119,9 @@ static void ncnn_shares_bins_between_groups(void **state)
     double p[] = { 0.5, 0.25, 0.25 }, q[] = { a, (a + b) / 2, b }, sum = 0;
     for (int j = 0; j < 3; j++)
         sum += (p[j] + e) * log((p[j] + e) / (q[j] + e));
-    assert_true(fabs((double)d[1] - sum) < 1e-6);
-    assert_true(c.index == (d[1] < d[0] ? 3 : 2));
-    assert_true(c.high == (double)c.index + 0.5);
+    assert_cmp_f64(fabs((double)d[1] - sum), <, 1e-6);
+    assert_int_equal(c.index, d[1] < d[0] ? 3 : 2);
+    assert_cmp_f64(c.high, ==, (double)c.index + 0.5);
     assert_fails(f->ctx, qg_kl_ncnn(f->ctx, f->arena, &h, 4, d, &c), QG_ECONFIG,
                  "ncnn-kl: 4 levels, expected 2 to 3");
 }

@@ -21,11 +21,13 @@ static void ppq_losses_of_the_specification(void **state)
 {
     const fixture *f = *state;
     qg_histogram rising = eight(f, false), even = eight(f, true);
-    assert_true(fabs(qg_mse_ppq_loss(&rising, (qg_mse_grid){ 0, 2, 4 }) -
-                     4.41666666666666667) < 1e-12);
-    assert_true(fabs(qg_mse_ppq_loss(&rising, (qg_mse_grid){ 2, 3, 6 }) -
-                     1.15104166666666667) < 1e-12);
-    assert_true(qg_mse_ppq_loss(&even, (qg_mse_grid){ 0, 1, 8 }) == 0.0625);
+    assert_cmp_f64(
+        fabs(qg_mse_ppq_loss(&rising, (qg_mse_grid){ 0, 2, 4 }) - 4.41666666666666667),
+        <, 1e-12);
+    assert_cmp_f64(
+        fabs(qg_mse_ppq_loss(&rising, (qg_mse_grid){ 2, 3, 6 }) - 1.15104166666666667),
+        <, 1e-12);
+    assert_cmp_f64(qg_mse_ppq_loss(&even, (qg_mse_grid){ 0, 1, 8 }), ==, 0.0625);
 }
 
 /* The best of all grids by looking at each, for both searches. */
@@ -41,12 +43,17 @@ static void ppq_search_finds_the_least(void **state)
     for (size_t step = 1; step <= 16; step++)
         least = fmin(least, qg_mse_ppq_loss(&h, (qg_mse_grid){ 0, step, 4 * step }));
     assert_ok(f->ctx, qg_mse_ppq(f->ctx, &h, 4, true, &c));
-    assert_true(c.loss == least && c.index % 4 == 0 && c.index < 64);
-    assert_true(fabs(c.high - (double)c.index * 0.1) < 1e-12 && c.low == -c.high);
+    assert_cmp_f64(c.loss, ==, least);
+    assert_int_equal(c.index % 4, 0);
+    assert_cmp_int(c.index, <, 64);
+    assert_cmp_f64(fabs(c.high - (double)c.index * 0.1), <, 1e-12);
+    assert_cmp_f64(c.low, ==, -c.high);
     for (size_t j = 0; j <= 64; j++)
         h.edge[j] -= 3.2; /* now starts below zero count */
     assert_ok(f->ctx, qg_mse_ppq(f->ctx, &h, 4, false, &c));
-    assert_true(c.loss <= least && c.low <= 0 && c.low < c.high);
+    assert_cmp_f64(c.loss, <=, least);
+    assert_cmp_f64(c.low, <=, 0);
+    assert_cmp_f64(c.low, <, c.high);
     assert_fails(f->ctx, qg_mse_ppq(f->ctx, &h, 0, true, &c), QG_ECONFIG,
                  "ppq-mse: 0 levels");
 }
@@ -58,7 +65,8 @@ static void ppq_has_one_candidate_for_many_bits(void **state)
     qg_histogram h = eight(f, true);
     qg_range_choice c;
     assert_ok(f->ctx, qg_mse_ppq(f->ctx, &h, 256, true, &c));
-    assert_true(c.index == 256 && c.high == 256);
+    assert_int_equal(c.index, 256);
+    assert_cmp_f64(c.high, ==, 256);
 }
 
 /* Centers 0.5 .. 7.5, 2 bits: codes -1, 0, 1, so amax itself and zero. */
@@ -73,10 +81,11 @@ static void nvidia_errors_by_hand(void **state)
     double want = 0; /* amax 3.5: 0.5 and 1.5 become 0 */
     for (double x = 0.5; x < 8; x++)
         want += x < 1.75 ? x * x : (x - 3.5) * (x - 3.5);
-    assert_true(fabs(loss[0] - want / 8) < 1e-6);
+    assert_cmp_f64(fabs(loss[0] - want / 8), <, 1e-6);
     for (size_t i = 0; i < 5; i++)
-        assert_true(c.loss <= loss[i]);
-    assert_true(c.high == (double)c.index + 0.5 && c.low == -c.high);
+        assert_cmp_f64(c.loss, <=, loss[i]);
+    assert_cmp_f64(c.high, ==, (double)c.index + 0.5);
+    assert_cmp_f64(c.low, ==, -c.high);
     m.start = 8;
     assert_fails(f->ctx, qg_mse_nvidia(f->ctx, f->arena, &m, &h, loss, &c), QG_ECONFIG,
                  "nvidia-mse: 2 bits, start 8, expected 2 to 16 and a start below 8");
@@ -99,14 +108,14 @@ static void aciq_is_least(void **state)
         for (int bits = 1; bits <= 10; bits++) {
             qg_aciq_shape s = (qg_aciq_shape)shape;
             double a = qg_aciq_alpha(s, bits), least = modelled(s, bits, a);
-            assert_true(least < modelled(s, bits, a * 1.01));
-            assert_true(least < modelled(s, bits, a * 0.99));
+            assert_cmp_f64(least, <, modelled(s, bits, a * 1.01));
+            assert_cmp_f64(least, <, modelled(s, bits, a * 0.99));
         }
-    assert_true(fabs(qg_aciq_alpha(QG_ACIQ_LAPLACE, 24) +
-                     log(qg_aciq_alpha(QG_ACIQ_LAPLACE, 24)) - log(3) - 48 * log(2)) <
-                1e-12);
+    assert_cmp_f64(fabs(qg_aciq_alpha(QG_ACIQ_LAPLACE, 24) +
+                        log(qg_aciq_alpha(QG_ACIQ_LAPLACE, 24)) - log(3) - 48 * log(2)),
+                   <, 1e-12);
     assert_ok(f->ctx, qg_aciq_threshold(f->ctx, QG_ACIQ_GAUSS, 4, 2, &threshold));
-    assert_true(fabs(threshold - 2 * 2.5591364) < 1e-6);
+    assert_cmp_f64(fabs(threshold - 2 * 2.5591364), <, 1e-6);
     assert_fails(f->ctx, qg_aciq_threshold(f->ctx, QG_ACIQ_GAUSS, 25, 2, &threshold),
                  QG_ECONFIG, "aciq: 25 bits, expected 1 to 24");
     assert_fails(f->ctx, qg_aciq_threshold(f->ctx, QG_ACIQ_GAUSS, 8, NAN, &threshold),
@@ -118,11 +127,11 @@ static void ncnn_guesses_sigma(void **state)
     const fixture *f = *state;
     float t;
     assert_ok(f->ctx, qg_aciq_ncnn(f->ctx, 4, 802816, 8, false, &t));
-    assert_true(t == 3.2521138191223145f);
+    assert_cmp_f64(t, ==, 3.2521138191223145f);
     assert_ok(f->ctx, qg_aciq_ncnn(f->ctx, 2.5f, 27, 8, false, &t));
-    assert_true(t == 4.128255367279053f);
+    assert_cmp_f64(t, ==, 4.128255367279053f);
     assert_ok(f->ctx, qg_aciq_ncnn(f->ctx, 2.5f, 27, 8, true, &t));
-    assert_true(t == 2.5f);
+    assert_cmp_f64(t, ==, 2.5f);
     assert_fails(f->ctx, qg_aciq_ncnn(f->ctx, 1, 1, 8, false, &t), QG_ENUMERIC,
                  "ncnn aciq: largest 1 of 1 samples");
     assert_fails(f->ctx, qg_aciq_ncnn(f->ctx, 1, 9, 9, false, &t), QG_ECONFIG,

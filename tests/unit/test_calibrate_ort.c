@@ -29,9 +29,11 @@ static void absolute_growth_of_the_specification(void **state)
             assert_ok(f->ctx, qg_histogram_add_absolute(f->ctx, f->arena, &g,
                                                         batches[b], lengths[b]));
         same_counts(&g.h, 14, (int64_t[]){ 2, 1, 1, 0, 1, 0, 2, 1, 1, 1, 1, 0, 0, 1 });
-        assert_true(g.h.edge[0] == 0.5 && g.h.edge[14] == 4);
+        assert_cmp_f64(g.h.edge[0], ==, 0.5);
+        assert_cmp_f64(g.h.edge[14], ==, 4);
         assert_int_equal(g.dropped, 2); /* 0.25 and 0.1 */
-        assert_true(g.min == (double)-2.9f && g.max == 4);
+        assert_cmp_f64(g.min, ==, (double)-2.9f);
+        assert_cmp_f64(g.max, ==, 4);
     }
 }
 
@@ -43,7 +45,7 @@ static void signed_growth_of_the_specification(void **state)
     for (int b = 0; b < 3; b++) {
         assert_ok(f->ctx, qg_histogram_add_signed(f->ctx, f->arena, &g, batches[b],
                                                   lengths[b]));
-        assert_true(g.threshold == threshold[b]);
+        assert_cmp_f64(g.threshold, ==, threshold[b]);
     }
     same_counts(&g.h, 14, (int64_t[]){ 0, 0, 1, 0, 0, 0, 0, 4, 2, 1, 3, 2, 0, 1 });
     assert_int_equal(qg_histogram_total(&g.h), 14);
@@ -56,10 +58,13 @@ static void degenerate_batches(void **state)
     static const float zeros[3] = { 0 }, one[] = { 1 };
     qg_histogram_growth g = { .bins = 4 }, s = { .bins = 4 };
     assert_ok(f->ctx, qg_histogram_add_absolute(f->ctx, f->arena, &g, zeros, 3));
-    assert_true(g.h.edge[0] == -0.5 && g.h.edge[4] == 0.5 && g.h.count[2] == 3);
+    assert_cmp_f64(g.h.edge[0], ==, -0.5);
+    assert_cmp_f64(g.h.edge[4], ==, 0.5);
+    assert_int_equal(g.h.count[2], 3);
     assert_ok(f->ctx, qg_histogram_add_signed(f->ctx, f->arena, &s, zeros, 3));
     assert_ok(f->ctx, qg_histogram_add_signed(f->ctx, f->arena, &s, one, 1));
-    assert_true(s.h.edge[0] == -1 && s.h.edge[4] == 1);
+    assert_cmp_f64(s.h.edge[0], ==, -1);
+    assert_cmp_f64(s.h.edge[4], ==, 1);
     same_counts(&s.h, 4, (int64_t[]){ 0, 0, 3, 1 });
 }
 
@@ -92,11 +97,14 @@ static void quantiles_are_left_edges(void **state)
     assert_int_equal(qg_histogram_quantile(&h, 0.26), 1);
     assert_int_equal(qg_histogram_quantile(&h, 1), 3);
     assert_ok(f->ctx, qg_ort_percentile(f->ctx, &h, 80, true, &c));
-    assert_true(c.low == -2 && c.high == 2);
+    assert_cmp_f64(c.low, ==, -2);
+    assert_cmp_f64(c.high, ==, 2);
     assert_ok(f->ctx, qg_ort_percentile(f->ctx, &h, 40, false, &c));
-    assert_true(c.low == 1 && c.high == 1); /* 0.3 and 0.7 both in bin 1 */
+    assert_cmp_f64(c.low, ==, 1);
+    assert_cmp_f64(c.high, ==, 1); /* 0.3 and 0.7 both in bin 1 */
     qg_ort_clip(&c, -9, 0.5);
-    assert_true(c.low == 1 && c.high == 0.5);
+    assert_cmp_f64(c.low, ==, 1);
+    assert_cmp_f64(c.high, ==, 0.5);
     assert_fails(f->ctx, qg_ort_percentile(f->ctx, &h, 101, true, &c), QG_ECONFIG,
                  "ort-percentile: 101, expected 0 to 100");
     h.edge[2] = h.edge[1];
@@ -115,8 +123,11 @@ static void default_entropy_never_clips(void **state)
     assert_ok(f->ctx, qg_histogram_new(f->ctx, f->arena, 8, 8, &h));
     memcpy(h.count, (int64_t[]){ 9, 0, 3, 5, 7, 1, 0, 2 }, 8 * sizeof *h.count);
     assert_ok(f->ctx, qg_ort_entropy(f->ctx, f->arena, &h, 8, d, &c));
-    assert_true(c.index == 0 && c.low == 0 && c.high == 8);
-    assert_true(d[0] == 0 && d[1] == 9);
+    assert_int_equal(c.index, 0);
+    assert_cmp_f64(c.low, ==, 0);
+    assert_cmp_f64(c.high, ==, 8);
+    assert_cmp_f64(d[0], ==, 0);
+    assert_cmp_f64(d[1], ==, 9);
     assert_fails(f->ctx, qg_ort_entropy(f->ctx, f->arena, &h, 9, d, &c), QG_ECONFIG,
                  "ort-entropy: 9 levels, expected 1 to 8");
 }
@@ -152,8 +163,10 @@ static void code_ranges_of_the_table(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_ok(f->ctx, qg_ort_codes(f->ctx, rows[i].type, rows[i].symmetric,
                                        rows[i].reduce, &g));
-        assert_true(g.qmin == rows[i].low && g.qmax == rows[i].high);
-        assert_true(g.symmetric == rows[i].symmetric && g.least == 0.5f);
+        assert_int_equal(g.qmin, rows[i].low);
+        assert_int_equal(g.qmax, rows[i].high);
+        assert_int_equal(g.symmetric, rows[i].symmetric);
+        assert_cmp_f64(g.least, ==, 0.5f);
     }
     assert_fails(f->ctx, qg_ort_codes(f->ctx, QG_I32, false, false, &g),
                  QG_EUNSUPPORTED, "ort range: type int32, expected int8");
@@ -166,15 +179,19 @@ static void scales_and_zero_points(void **state)
     float scale;
     int32_t zero;
     assert_ok(f->ctx, qg_ort_scale_zero(f->ctx, &g, -1, 2, &scale, &zero));
-    assert_true(scale == (float)(4 / 255.0) && zero == 128);
+    assert_cmp_f64(scale, ==, (float)(4 / 255.0));
+    assert_int_equal(zero, 128);
     g.symmetric = false;
     assert_ok(f->ctx, qg_ort_scale_zero(f->ctx, &g, 1, 2, &scale, &zero));
-    assert_true(scale == (float)(2 / 255.0) && zero == 0);
+    assert_cmp_f64(scale, ==, (float)(2 / 255.0));
+    assert_int_equal(zero, 0);
     assert_ok(f->ctx, qg_ort_scale_zero(f->ctx, &g, 0, 0, &scale, &zero));
-    assert_true(scale == 1 && zero == 0);
+    assert_cmp_f64(scale, ==, 1);
+    assert_int_equal(zero, 0);
     g = (qg_ort_grid){ -128, 127, false, 1 };
     assert_ok(f->ctx, qg_ort_scale_zero(f->ctx, &g, 0, 0, &scale, &zero));
-    assert_true(scale == (float)(1 / 255.0) && zero == -128);
+    assert_cmp_f64(scale, ==, (float)(1 / 255.0));
+    assert_int_equal(zero, -128);
     assert_fails(f->ctx, qg_ort_scale_zero(f->ctx, &g, -INFINITY, 0, &scale, &zero),
                  QG_ENUMERIC, "ort range: [-inf, 0], expected finite");
     g.qmin = 1;

@@ -16,7 +16,10 @@ static qg_scheme scheme(unsigned policy, int bits, int64_t qmin, int64_t qmax)
                         .qmax = qmax };
 }
 
-enum { LINEAR = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC };
+enum {
+    LINEAR = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
+    FLOATING = QG_PER_TENSOR | QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2
+};
 
 /* clang-format off */
 static const struct { qg_dtype type; uint8_t bits; int64_t qmin, qmax; } grids[] = {
@@ -76,7 +79,7 @@ static void codes_give_what_fake_quantize_gives(void **state)
         }
         for (size_t f = 0; f < sizeof formats / sizeof formats[0]; f++) {
             qg_scheme s =
-                scheme(0x59, formats[f].bits, -formats[f].top, formats[f].top);
+                scheme(FLOATING, formats[f].bits, -formats[f].top, formats[f].top);
             s.exponent_bits = formats[f].exponent;
             s.variant = formats[f].variant;
             compare(*state, &s, formats[f].type, scale, 0);

@@ -97,8 +97,8 @@ static void errors_are_those_of_one_backend_alone(void **state)
     double want = strtod(strstr(qg_report_json(one), "\"error\":") + 8, NULL);
     const char *row = strstr(after(all, "\"errors\""), "\"ncnn-int8\"");
     double got = strtod(strstr(row, "\"error\":") + 8, NULL);
-    assert_true(want > 0 &&
-                fabs(got - want) <= 1e-3 * want); /* other float reference */
+    assert_cmp_f64(want, >, 0);
+    assert_cmp_f64(fabs(got - want), <=, 1e-3 * want); /* other float reference */
     qg_report_free(one);
     qg_report_free(all);
     qg_model_close(m);

@@ -17,7 +17,7 @@ static void findings_stay_fixed(void **state)
     size_t n;
     ctx->registry = &qg_ops_registry;
     assert_ok(ctx, qg_directory_list(ctx, ctx->arena, FOLDER, &name, &n));
-    assert_true(n > 0);
+    assert_cmp_int(n, >, 0);
     for (size_t i = 0; i < n; i++) {
         qg_graph *g = NULL;
         const char *path = qg_path_join(ctx->arena, FOLDER, name[i]);

@@ -129,7 +129,7 @@ static void the_first_axis_counts_samples_or_not(void **state)
             if (t.rank)
                 assert_int_equal(t.dim[0], r->first);
             int64_t n = qg_tensor_count(&t);
-            assert_true(t.f32[0] == (float)(n * (int64_t)(r->samples - 1)));
+            assert_cmp_f64(t.f32[0], ==, (float)(n * (int64_t)(r->samples - 1)));
         }
         qg_data_close(d);
         teardown(state);
@@ -157,7 +157,7 @@ static void types_are_converted_when_nothing_is_lost(void **state)
     save(f, QG_F64, RANK(3, 4));
     assert_ok(f->t.ctx, open_data(f, f->npy, &d));
     assert_ok(f->t.ctx, fetch(f, d, 2, &t));
-    assert_true(t.f32[3] == 11.25f);
+    assert_cmp_f64(t.f32[3], ==, 11.25f);
     qg_data_close(d);
     f->f64[6] = 0.1;
     f->f64[9] = 1e300;
@@ -171,7 +171,7 @@ static void types_are_converted_when_nothing_is_lost(void **state)
     qg_data_request r = { .input = f->t.g->input.at, .n_input = 1, .lossy = true };
     assert_ok(f->t.ctx, qg_data_open(f->t.ctx, f->npy, &r, &d));
     assert_ok(f->t.ctx, fetch(f, d, 1, &t));
-    assert_true(t.f32[2] == 0.1f);
+    assert_cmp_f64(t.f32[2], ==, 0.1f);
     qg_data_close(d);
 }
 
@@ -243,7 +243,8 @@ static void arrays_of_an_archive_go_to_inputs_by_name(void **state)
             assert_ok(f->t.ctx, qg_tensor_alloc(f->t.ctx, f->scratch, &x));
             assert_ok(f->t.ctx, qg_tensor_alloc(f->t.ctx, f->scratch, &y));
             assert_ok(f->t.ctx, qg_data_fetch(f->t.ctx, d, 4, f->scratch, all));
-            assert_true(x.f32[2] == 14 && y.i64[0] == 4);
+            assert_cmp_f64(x.f32[2], ==, 14);
+            assert_int_equal(y.i64[0], 4);
             qg_data_close(d);
         }
     }
@@ -270,9 +271,9 @@ static void a_folder_is_read_in_name_order(void **state)
     assert_ok(f->t.ctx, open_data(f, f->folder, &d));
     assert_int_equal(qg_data_count(d), 7);
     assert_ok(f->t.ctx, fetch(f, d, 1, &t));
-    assert_true(t.f32[0] == 3);
+    assert_cmp_f64(t.f32[0], ==, 3);
     assert_ok(f->t.ctx, fetch(f, d, 4, &t));
-    assert_true(t.f32[0] == 6);
+    assert_cmp_f64(t.f32[0], ==, 6);
     save(f, QG_F32, RANK(1, 3)); /* behind its back */
     assert_fails(f->t.ctx, fetch(f, d, 1, &t), QG_EDATA, "has changed since");
     qg_data_close(d);
@@ -296,8 +297,10 @@ static void random_samples_are_always_the_same(void **state)
     assert_int_equal(a.dim[0], 1);
     assert_memory_equal(a.data, c.data, 50 * sizeof(float));
     assert_memory_not_equal(a.data, b.data, 50 * sizeof(float));
-    for (int i = 0; i < 50; i++)
-        assert_true(a.f32[i] >= 0 && a.f32[i] < 1);
+    for (int i = 0; i < 50; i++) {
+        assert_cmp_f64(a.f32[i], >=, 0);
+        assert_cmp_f64(a.f32[i], <, 1);
+    }
     qg_data_close(d);
     assert_fails(f->t.ctx, open_data(f, "random:0", &d), QG_ECONFIG, "N >= 1");
     assert_fails(f->t.ctx, open_data(f, "random:x", &d), QG_ECONFIG, "N >= 1");
@@ -312,11 +315,16 @@ static void images_become_planes(void **state)
     assert_ok(f->t.ctx, open_data(f, "tests/arrays/images", &d));
     assert_int_equal(qg_data_count(d), 3);
     assert_ok(f->t.ctx, fetch(f, d, 0, &t));
-    assert_true(t.f32[0] == 0 && t.f32[1] == 30 && t.f32[8] == 10 && t.f32[23] == 230);
+    assert_cmp_f64(t.f32[0], ==, 0);
+    assert_cmp_f64(t.f32[1], ==, 30);
+    assert_cmp_f64(t.f32[8], ==, 10);
+    assert_cmp_f64(t.f32[23], ==, 230);
     assert_ok(f->t.ctx, fetch(f, d, 1, &t));
-    assert_true(t.f32[23] == 231);
+    assert_cmp_f64(t.f32[23], ==, 231);
     assert_ok(f->t.ctx, fetch(f, d, 2, &t)); /* a gray picture for three channels */
-    assert_true(t.f32[1] == 30 && t.f32[9] == 30 && t.f32[17] == 30);
+    assert_cmp_f64(t.f32[1], ==, 30);
+    assert_cmp_f64(t.f32[9], ==, 30);
+    assert_cmp_f64(t.f32[17], ==, 30);
     qg_data_close(d);
 }
 
@@ -330,8 +338,9 @@ static void yaml_says_how_images_are_made(void **state)
     assert_ok(f->t.ctx, fetch(f, d, 0, &t));
     /* Pixel 0 of the result is the mean of pixels 0, 1, 4 and 5 of the file: red 75,
      * green 85, blue 95; blue comes first. */
-    assert_true(t.f32[0] == (95 - 10) / 2.f && t.f32[1] == (85 - 20) / 2.f);
-    assert_true(t.f32[2] == (75 - 30) / 2.f);
+    assert_cmp_f64(t.f32[0], ==, (95 - 10) / 2.f);
+    assert_cmp_f64(t.f32[1], ==, (85 - 20) / 2.f);
+    assert_cmp_f64(t.f32[2], ==, (75 - 30) / 2.f);
     qg_data_close(d);
 }
 

@@ -139,7 +139,8 @@ static int by_value(const void *a, const void *b)
 static void assert_between(double value, const float *x, double at, double width)
 {
     size_t k = (size_t)(at + 0.5);
-    assert_true(value > (double)x[k - 1] - width && value < (double)x[k] + width);
+    assert_cmp_f64(value, >, (double)x[k - 1] - width);
+    assert_cmp_f64(value, <, (double)x[k] + width);
 }
 
 static void ranges_are_those_of_the_data(void **state)
@@ -151,7 +152,8 @@ static void ranges_are_those_of_the_data(void **state)
     memcpy(x, f->x, n * sizeof *x);
     qsort(x, n, sizeof *x, by_value);
     result r = must_derive(f, "minmax", &symmetric);
-    assert_true(r.low == (double)x[0] && r.high == (double)x[n - 1]);
+    assert_cmp_f64(r.low, ==, (double)x[0]);
+    assert_cmp_f64(r.high, ==, (double)x[n - 1]);
     double width = ldexp(1, f->v->bins.exponent);
     static const char *const text[] = { "percentile", "percentile,percentile=0.99",
                                         "percentile,percentile=0.6" };
@@ -162,7 +164,8 @@ static void ranges_are_those_of_the_data(void **state)
         assert_between(r.low, x, (1 - p[k]) * (double)n, width);
     }
     r = must_derive(f, "percentile,percentile=1", &symmetric);
-    assert_true(r.low == (double)x[0] && r.high == (double)x[n - 1]);
+    assert_cmp_f64(r.low, ==, (double)x[0]);
+    assert_cmp_f64(r.high, ==, (double)x[n - 1]);
     free(x);
 }
 
@@ -183,7 +186,8 @@ static void moving_average_goes_through_the_parts(void **state)
         high = k ? high + 0.1 * ((double)h - high) : (double)h;
     }
     result r = must_derive(f, "moving-average", &symmetric);
-    assert_true(r.low == low && r.high == high);
+    assert_cmp_f64(r.low, ==, low);
+    assert_cmp_f64(r.high, ==, high);
 }
 
 /* Mean squared error over the data of a linear grid. */
@@ -212,7 +216,7 @@ static void assert_least(const fixture *f, const qg_scheme *s, const result *r,
         int32_t offset;
         qg_scheme_from_range(s, (qg_range){ low * k / 100, high * k / 100, 0, 0 },
                              &scale, &offset);
-        assert_true(chosen <= error_of(f, s, scale, offset) * 1.001);
+        assert_cmp_f64(chosen, <=, error_of(f, s, scale, offset) * 1.001);
     }
 }
 
@@ -244,12 +248,13 @@ static void kl_clips_only_where_published(void **state)
     result kl = must_derive(f, "kl", &symmetric);
     result published = must_derive(f, "kl-published", &symmetric);
     double most = fmax(-all.low, all.high);
-    assert_true(fmax(-kl.low, kl.high) > 0.7 * most); /* normal data: nearly all */
-    assert_true(fmax(-published.low, published.high) < 0.6 * most);
+    assert_cmp_f64(fmax(-kl.low, kl.high), >, 0.7 * most); /* normal data: nearly all */
+    assert_cmp_f64(fmax(-published.low, published.high), <, 0.6 * most);
     qg_scheme wide = symmetric; /* more levels than bins: nothing to decide */
     wide.bits = 16;
     result r = must_derive(f, "kl", &wide);
-    assert_true(r.low == all.low && r.high == all.high);
+    assert_cmp_f64(r.low, ==, all.low);
+    assert_cmp_f64(r.high, ==, all.high);
 }
 
 static void aciq_knows_the_normal_distribution(void **state)
@@ -258,11 +263,12 @@ static void aciq_knows_the_normal_distribution(void **state)
     see_all(f);
     result r = must_derive(f, "aciq-gauss,min-scale=1e-9", &symmetric);
     double t = qg_aciq_alpha(QG_ACIQ_GAUSS, 8) * 0.5; /* variance of `normal` is 1 */
-    assert_true(fabs(r.high - (0.25 + t)) < 0.01 && fabs(r.low - (0.25 - t)) < 0.01);
+    assert_cmp_f64(fabs(r.high - (0.25 + t)), <, 0.01);
+    assert_cmp_f64(fabs(r.low - (0.25 - t)), <, 0.01);
     r = must_derive(f, "aciq-laplace", &symmetric);
     t = qg_aciq_alpha(QG_ACIQ_LAPLACE, 8) * 0.5 * 0.798; /* E |x| = sqrt(2 / pi) */
     result all = must_derive(f, "minmax", &symmetric);
-    assert_true(fabs(r.high - fmin(0.25 + t, all.high)) < 0.01);
+    assert_cmp_f64(fabs(r.high - fmin(0.25 + t, all.high)), <, 0.01);
 }
 
 /* A Relu's output: zeros and half of a normal distribution of deviation 1/2. */
@@ -275,8 +281,8 @@ static void one_side_is_half_of_two(void **state)
     qg_scheme four = asymmetric;
     four.bits = 4;
     result r = must_derive(f, "aciq-gauss", &four);
-    assert_true(r.low == 0);
-    assert_true(fabs(r.high - qg_aciq_alpha(QG_ACIQ_GAUSS, 5) * 0.5) < 0.01);
+    assert_cmp_f64(r.low, ==, 0);
+    assert_cmp_f64(fabs(r.high - qg_aciq_alpha(QG_ACIQ_GAUSS, 5) * 0.5), <, 0.01);
     r = must_derive(f, "mse", &asymmetric);
     result all = must_derive(f, "minmax", &asymmetric);
     assert_least(f, &asymmetric, &r, all.low, all.high);
@@ -288,7 +294,9 @@ static void floating_schemes_get_scales(void **state)
     fixture *f = *state;
     see_all(f);
     result r = must_derive(f, "constant", &e4m3);
-    assert_true(r.is_param && r.scale == 1 && r.offset == 0);
+    assert_true(r.is_param);
+    assert_cmp_f64(r.scale, ==, 1);
+    assert_int_equal(r.offset, 0);
     r = must_derive(f, "floating", &e4m3);
     static const float candidate[] = { 0x1p-7f, 0x1p-5f, 0x1p-3f, 1, 4, 16, 64 };
     double least = DBL_MAX;
@@ -304,9 +312,11 @@ static void floating_schemes_get_scales(void **state)
         best = sum < least ? candidate[k] : best;
         least = fmin(least, sum);
     }
-    assert_true(r.is_param && r.scale == best);
+    assert_true(r.is_param);
+    assert_cmp_f64(r.scale, ==, best);
     r = must_derive(f, "mse", &e4m3);
-    assert_true(!r.is_param && r.high > 0);
+    assert_false(r.is_param);
+    assert_cmp_f64(r.high, >, 0);
 }
 
 static void zeros_are_fine(void **state)
@@ -319,9 +329,12 @@ static void zeros_are_fine(void **state)
         if (!(*o)->pick)
             continue;
         result r = must_derive(f, (*o)->name, floating ? &e4m3 : &asymmetric);
-        assert_true(r.scale > 0);
-        if (!r.is_param && !floating)
-            assert_true(r.low == 0 && r.high == 0 && r.scale == 1e-8f);
+        assert_cmp_f64(r.scale, >, 0);
+        if (!r.is_param && !floating) {
+            assert_cmp_f64(r.low, ==, 0);
+            assert_cmp_f64(r.high, ==, 0);
+            assert_cmp_f64(r.scale, ==, 1e-8f);
+        }
     }
 }
 
@@ -365,12 +378,14 @@ static void confidence_tells_who_depends_on_single_samples(void **state)
     see_all(f);
     setting.value[QG_PARAM_PERCENTILE] = 0.9;
     assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
-    assert_true(c.error >= 0 && c.error < 0.0125);
+    assert_cmp_f64(c.error, >=, 0);
+    assert_cmp_f64(c.error, <, 0.0125);
     o.observer = qg_observer_find("minmax");
     setting.value[QG_PARAM_PERCENTILE] = 0;
     assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
     assert_int_equal(c.settled, 14); /* part 13 holds it */
-    assert_true(c.error > 0.25 && c.error < 1);
+    assert_cmp_f64(c.error, >, 0.25);
+    assert_cmp_f64(c.error, <, 1);
 }
 
 /* Part 0 holds what no other does, and part 1 nothing: the scale settles with the
@@ -390,7 +405,7 @@ static void confidence_of_an_average_is_that_of_the_average(void **state)
         if (k != 1)
             see_sample(f, k);
     assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
-    assert_true(c.settled > 10); /* 60 fades by a tenth with every part */
+    assert_cmp_int(c.settled, >, 10); /* 60 fades by a tenth with every part */
     assert_true(qg_stats_tell(&o));
     o.observer = qg_observer_find("ppq-percentile");
     assert_false(qg_stats_tell(&o));

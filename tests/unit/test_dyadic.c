@@ -81,7 +81,7 @@ static void merging_in_any_order_gives_the_definition(void **state)
         }
         assert_memory_equal(h->count, want, sizeof want);
         assert_memory_equal(folded.count, coarse, sizeof coarse);
-        assert_true(qg_dyadic_total(h) == N);
+        assert_int_equal(qg_dyadic_total(h), N);
     }
 }
 
@@ -93,10 +93,10 @@ static void quantiles_are_spread_within_a_bin(void **state)
     for (int i = 0; i < 4; i++)
         add(&h, (float)i); /* bins of width 0.5: [-4, 4) */
     assert_int_equal(h.exponent, -1);
-    assert_true(qg_dyadic_quantile(&h, 0) == 0);
-    assert_true(qg_dyadic_quantile(&h, 0.25) == 0.5);
-    assert_true(qg_dyadic_quantile(&h, 0.375) == 1.25);
-    assert_true(qg_dyadic_quantile(&h, 1) == 3.5);
+    assert_cmp_f64(qg_dyadic_quantile(&h, 0), ==, 0);
+    assert_cmp_f64(qg_dyadic_quantile(&h, 0.25), ==, 0.5);
+    assert_cmp_f64(qg_dyadic_quantile(&h, 0.375), ==, 1.25);
+    assert_cmp_f64(qg_dyadic_quantile(&h, 1), ==, 3.5);
 }
 
 static void absolute_mirrors_and_folds(void **state)
@@ -114,12 +114,14 @@ static void absolute_mirrors_and_folds(void **state)
     static const int64_t fine[] = { 2, 0, 1, 0, 0, 1, 0, 1 };
     assert_int_equal(g.bins, 8);
     assert_memory_equal(g.count, fine, sizeof fine);
-    assert_true(g.edge[0] == 0 && g.edge[1] == 0.5 && g.edge[8] == 4);
+    assert_cmp_f64(g.edge[0], ==, 0);
+    assert_cmp_f64(g.edge[1], ==, 0.5);
+    assert_cmp_f64(g.edge[8], ==, 4);
     assert_ok(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 3, &g));
     static const int64_t coarse[] = { 3, 2 };
     assert_int_equal(g.bins, 2);
     assert_memory_equal(g.count, coarse, sizeof coarse);
-    assert_true(g.edge[2] == 4);
+    assert_cmp_f64(g.edge[2], ==, 4);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, open_context, close_context)

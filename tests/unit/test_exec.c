@@ -82,7 +82,7 @@ static void kernels_agree_with_definition(void **state)
         assert_close(run_once(&t, fast, &a, seed), run_once(&t, slow, &b, seed), 1e-5f);
     assert_int_equal(slow->report.kernels, 0);
     assert_int_equal(fast->report.kernels, QG_HAVE_DNNL ? 2 : 0);
-    assert_true(fast->report.bytes <= fast->report.lower_bound * 11 / 10);
+    assert_cmp_int(fast->report.bytes, <=, fast->report.lower_bound * 11 / 10);
     qg_run_free(a);
     qg_run_free(b);
     qg_plan_free(fast);
@@ -142,7 +142,7 @@ static void watching_changes_no_bits(void **state)
     assert_memory_equal(qg_run_output(b, 0)->f32, want->f32, C * OUT * OUT * 4);
     assert_int_equal(s.outputs, 5);
     assert_int_equal(s.calls, 5 + 3 + 1 + 2 + 2 + 1); /* outputs, then each input */
-    assert_true(s.relu_min == 0);
+    assert_cmp_f64(s.relu_min, ==, 0);
     qg_run_free(a);
     qg_run_free(b);
     qg_plan_free(plain);
@@ -220,7 +220,8 @@ static void partial_equals_full(void **state)
         changed[i] = 1;
         qg_plan *p = plan_of(&t, (qg_plan_options){ .base = base, .changed = changed });
         bool everything = i == 0 || (i == 1 && base->report.absorbed); /* conv1 again */
-        assert_true(p->report.nodes <= all && everything == (p->report.nodes == all));
+        assert_cmp_int(p->report.nodes, <=, all);
+        assert_int_equal(everything, p->report.nodes == all);
         assert_ok(t.ctx, qg_run_new(t.ctx, p, &part));
         (void)run_once(&t, base, &whole, 5); /* another sample in between */
         (void)run_once(&t, base, &whole, 4);

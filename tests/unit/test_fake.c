@@ -74,7 +74,8 @@ static void golden_levels(void **state)
             s.rounding = mode[m];
             float y =
                 fake_one(*state, &s, golden[i].scale, golden[i].offset, golden[i].x);
-            assert_true(y == (float)(golden[i].level[m] - golden[i].offset) * 0.5f);
+            assert_cmp_f64(y, ==,
+                           (float)(golden[i].level[m] - golden[i].offset) * 0.5f);
         }
 }
 
@@ -82,10 +83,11 @@ static void specials(void **state)
 {
     qg_scheme s = scheme(TENSOR | LIN | ASYM, 8, 0, 255);
     assert_true(isnan(fake_one(*state, &s, 0.5f, 7, NAN)));
-    assert_true(fake_one(*state, &s, 0.5f, 7, INFINITY) == 124);
-    assert_true(fake_one(*state, &s, 0.5f, 7, -INFINITY) == -3.5f);
-    assert_true(fake_one(*state, &s, 1e-45f, 7, 1e-44f) == 1e-44f); /* denormal scale */
-    assert_true(fake_one(*state, &s, 3e38f, 7, 2e38f) == 3e38f);
+    assert_cmp_f64(fake_one(*state, &s, 0.5f, 7, INFINITY), ==, 124);
+    assert_cmp_f64(fake_one(*state, &s, 0.5f, 7, -INFINITY), ==, -3.5f);
+    assert_cmp_f64(fake_one(*state, &s, 1e-45f, 7, 1e-44f), ==,
+                   1e-44f); /* denormal scale */
+    assert_cmp_f64(fake_one(*state, &s, 3e38f, 7, 2e38f), ==, 3e38f);
     assert_false(signbit(fake_one(*state, &s, 0.5f, 7, -0.1f)));
 }
 
@@ -93,15 +95,16 @@ static void specials(void **state)
 static void wide_codes_are_exact(void **state)
 {
     qg_scheme s = scheme(TENSOR | LIN | SYM, 32, INT32_MIN, INT32_MAX);
-    assert_true(fake_one(*state, &s, 0.25f, 0, 8388609.0f) == 8388609.0f);
-    assert_true(fake_one(*state, &s, 0.1f, 0, 1e7f) ==
-                (float)(rint((double)1e7f / (double)0.1f) * (double)0.1f));
-    assert_true(fake_one(*state, &s, 1, 0, 3e9f) == 2147483647.0f);
+    assert_cmp_f64(fake_one(*state, &s, 0.25f, 0, 8388609.0f), ==, 8388609.0f);
+    assert_cmp_f64(fake_one(*state, &s, 0.1f, 0, 1e7f), ==,
+                   (float)(rint((double)1e7f / (double)0.1f) * (double)0.1f));
+    assert_cmp_f64(fake_one(*state, &s, 1, 0, 3e9f), ==, 2147483647.0f);
     s = scheme(TENSOR | LIN | SYM, 24, -8388608, 8388607);
-    assert_true(fake_one(*state, &s, 0.1f, 0, 1e6f / 3) ==
-                rintf((1e6f / 3) / 0.1f) * 0.1f);
+    assert_cmp_f64(fake_one(*state, &s, 0.1f, 0, 1e6f / 3), ==,
+                   rintf((1e6f / 3) / 0.1f) * 0.1f);
     s = scheme(TENSOR | LIN | ASYM, 8, 0, 255); /* an offset far outside of the range */
-    assert_true(fake_one(*state, &s, 1, 1 << 30, -1073741700.0f) == -1073741696.0f);
+    assert_cmp_f64(fake_one(*state, &s, 1, 1 << 30, -1073741700.0f), ==,
+                   -1073741696.0f);
 }
 
 /* Parameter of an element from its coordinates: the header's sentence, not the walk. */
@@ -262,8 +265,11 @@ static void dynamic_range_ignores_what_is_not_finite(void **state)
     qg_scheme s = scheme(TENSOR | LIN | SYM | DYN, 8, -127, 127);
     assert_ok(*state, qg_fake_quantize(*state, "t", &s, NULL, &x, &x));
     float scale = (float)(2.0 / 254);
-    assert_true(isnan(v[0]) && v[1] == 127 * scale && v[2] == -127 * scale);
-    assert_true(v[3] == 127 * scale && v[4] == 38 * scale);
+    assert_true(isnan(v[0]));
+    assert_cmp_f64(v[1], ==, 127 * scale);
+    assert_cmp_f64(v[2], ==, -127 * scale);
+    assert_cmp_f64(v[3], ==, 127 * scale);
+    assert_cmp_f64(v[4], ==, 38 * scale);
 }
 
 /* clang-format off */
@@ -316,7 +322,8 @@ static void floating_goldens(void **state)
     for (size_t i = 0; i < sizeof true_floats / sizeof true_floats[0]; i++) {
         qg_scheme s = fp8(4, 448);
         s.rounding = (uint8_t)true_floats[i].mode;
-        assert_true(fake_one(*state, &s, 1, 0, true_floats[i].x) == true_floats[i].y);
+        assert_cmp_f64(fake_one(*state, &s, 1, 0, true_floats[i].x), ==,
+                       true_floats[i].y);
     }
 }
 
@@ -367,15 +374,15 @@ static void floating_blocks_and_specials(void **state)
     assert_ok(*state, qg_fake_quantize(*state, "t", &s, &p, &x, &x));
     static const float want[] = { 1.5f, 4, -6, 0, 2, 4, -8, 0 };
     for (int i = 0; i < 8; i++)
-        assert_true(v[i] == want[i]);
+        assert_cmp_f64(v[i], ==, want[i]);
     s = fp8(4, 448);
     assert_true(isnan(fake_one(*state, &s, 1, 0, NAN)));
-    assert_true(fake_one(*state, &s, 1, 0, -INFINITY) == -448);
+    assert_cmp_f64(fake_one(*state, &s, 1, 0, -INFINITY), ==, -448);
     s = scheme(TENSOR | FLO, 16, -INT64_MAX, INT64_MAX); /* bfloat16 */
     s.exponent_bits = 8;
-    assert_true(fake_one(*state, &s, 1, 0, 1.00390625f) == 1); /* tie */
-    assert_true(fake_one(*state, &s, 1, 0, 1e38f) == 0x1.2cp126f);
-    assert_true(fake_one(*state, &s, 1, 0, INFINITY) == 0x1.fep127f);
+    assert_cmp_f64(fake_one(*state, &s, 1, 0, 1.00390625f), ==, 1); /* tie */
+    assert_cmp_f64(fake_one(*state, &s, 1, 0, 1e38f), ==, 0x1.2cp126f);
+    assert_cmp_f64(fake_one(*state, &s, 1, 0, INFINITY), ==, 0x1.fep127f);
 }
 
 static void misfits_are_named(void **state)

@@ -49,7 +49,8 @@ static void rows_are_ordered_and_one_is_best(void **state)
     (void)state;
     size_t n;
     const qg_fake_row *const *row = qg_fake_rows(&n);
-    assert_true(n >= 1 && row[0]->supported());
+    assert_cmp_int(n, >=, 1);
+    assert_true(row[0]->supported());
     const qg_fake_row *best = qg_fake_row_best();
     assert_true(best->supported());
     for (size_t i = n; i-- > 0 && row[i] != best;)

@@ -53,8 +53,8 @@ static void multipliers_hold_their_factor(void **state)
             ldexpf(qg_rng_range(&rng, 0.5f, 1), (int)qg_rng_below(&rng, 50) - 30);
         qg_multiplier q = qg_q31_of((double)real), m = qg_m24_of(real);
         assert_in_range(q.m, 1 << 30, INT32_MAX);
-        assert_true(ldexp(q.m, q.shift - 31) == (double)real); /* 24 bits fit */
-        assert_true(ldexpf((float)m.m, -m.shift) == real);
+        assert_cmp_f64(ldexp(q.m, q.shift - 31), ==, (double)real); /* 24 bits fit */
+        assert_cmp_f64(ldexpf((float)m.m, -m.shift), ==, real);
         assert_int_equal(qg_log2_floor(real), (int)floor(log2((double)real)));
     }
     assert_int_equal(qg_q31_of(0).m, 0);
@@ -75,8 +75,8 @@ static void extremes_saturate(void **state)
     assert_int_equal(qg_shift_left(3, 31), INT32_MIN);
     assert_int_equal(qg_shift_away(INT32_MIN, 31), -1);
     assert_int_equal(qg_scale_mantissa(INT32_MAX, (qg_multiplier){ 1 << 23, 80 }), 0);
-    assert_true(qg_round_add_half(0.49999997f) == 1);
-    assert_true(qg_round_add_half(-0.49999997f) == -1);
+    assert_cmp_f64(qg_round_add_half(0.49999997f), ==, 1);
+    assert_cmp_f64(qg_round_add_half(-0.49999997f), ==, -1);
 }
 
 static qg_requant prepared(qg_ctx *ctx, const char *runtime, const char *isa,
@@ -135,7 +135,9 @@ static void every_row_works(void **state)
     qg_rng rng = { SEED };
     for (size_t k = 0; k < n; k++) {
         qg_requant r;
-        assert_true(rules[k].uses && rules[k].source && rules[k].zero < QG_NZERO);
+        assert_true(rules[k].uses);
+        assert_non_null(rules[k].source);
+        assert_cmp_int(rules[k].zero, <, QG_NZERO);
         assert_true(rules[k].accumulator == 32 || rules[k].accumulator == 64);
         assert_non_null(qg_scheme_name((qg_requant_scheme)rules[k].scheme));
         assert_non_null(qg_factor_name((qg_factor)rules[k].factor));
@@ -179,7 +181,7 @@ static void bad_scales_are_refused(void **state)
         ctx,
         qg_requant_prepare(ctx, "conv1", shift, (qg_scales){ 0.3f, 1, 1 }, range, &r),
         QG_ENUMERIC, "expected a power of two");
-    assert_true(r.real == 42); /* untouched */
+    assert_cmp_f64(r.real, ==, 42); /* untouched */
     qg_ctx_free(ctx);
 }
 

@@ -96,7 +96,7 @@ static qg_status export(qg_ctx *ctx, records *r, const char *path, bool strict,
         assert_string_equal(e.file.at[0], path);
     *lost = e.loss.n;
     for (size_t i = 1; i < e.loss.n; i++)
-        assert_true(e.loss.at[i - 1].tqc->id <= e.loss.at[i].tqc->id);
+        assert_cmp_int(e.loss.at[i - 1].tqc->id, <=, e.loss.at[i].tqc->id);
     qg_export_end(&e);
     qg_export_end(&e);
     return s;

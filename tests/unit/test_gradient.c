@@ -145,11 +145,12 @@ static void arrays_are_sums_of_elements(void **state)
         for (int i = 0; i < N; i++) {
             int c = i / INNER % CHANNELS;
             qg_learned_one e = qg_learned_at(&grid[c], (double)x[i]);
-            assert_true(y[i] == (float)e.y && gx[i] == (float)((double)g[i] * e.dx));
+            assert_cmp_f64(y[i], ==, (float)e.y);
+            assert_cmp_f64(gx[i], ==, (float)((double)g[i] * e.dx));
             want[c] += (double)g[i] * e.dparameter;
         }
         for (int c = 0; c < CHANNELS; c++)
-            assert_true(parameter[c] == want[c] * 0.5);
+            assert_cmp_f64(parameter[c], ==, want[c] * 0.5);
     }
     qg_ctx_free(ctx);
 }
@@ -158,13 +159,15 @@ static void borders_count_as_inside(void **state)
 {
     (void)state;
     qg_learned_grid lsq = { QG_LEARNED_LSQ, -8, 7, 0.5, 0 };
-    assert_true(qg_learned_at(&lsq, 3.5).dx == 1);
-    assert_true(qg_learned_at(&lsq, 3.5).dparameter == 0);
-    assert_true(qg_learned_at(&lsq, 3.75).dparameter == 7);
+    assert_cmp_f64(qg_learned_at(&lsq, 3.5).dx, ==, 1);
+    assert_cmp_f64(qg_learned_at(&lsq, 3.5).dparameter, ==, 0);
+    assert_cmp_f64(qg_learned_at(&lsq, 3.75).dparameter, ==, 7);
     qg_learned_grid pact = { QG_LEARNED_PACT, 0, 15, 0.5, 0 };
-    assert_true(qg_learned_at(&pact, 0.5).dparameter == 1);
-    assert_true(qg_learned_at(&pact, 0.5).dx == 0 && qg_learned_at(&pact, 0).dx == 0);
-    assert_true(isnan(qg_learned_at(&lsq, NAN).y) && qg_learned_at(&lsq, NAN).dx == 0);
+    assert_cmp_f64(qg_learned_at(&pact, 0.5).dparameter, ==, 1);
+    assert_cmp_f64(qg_learned_at(&pact, 0.5).dx, ==, 0);
+    assert_cmp_f64(qg_learned_at(&pact, 0).dx, ==, 0);
+    assert_true(isnan(qg_learned_at(&lsq, NAN).y));
+    assert_cmp_f64(qg_learned_at(&lsq, NAN).dx, ==, 0);
 }
 
 static void bad_grids_are_refused(void **state)

@@ -104,7 +104,7 @@ static void tables_follow_their_function(void **state)
             for (int i = 0; i < 256; i++) {
                 double x = 0.05 * (i - 128 - 3);
                 double y = tanh_ ? tanh(x) * 128 : 256 / (1 + exp(-x)) - 128;
-                assert_true(fabs(fmin(y, 127) - t[i]) < 1.01);
+                assert_cmp_f64(fabs(fmin(y, 127) - t[i]), <, 1.01);
                 assert_true(i == 0 || t[i] >= t[i - 1]);
             }
         }
@@ -134,7 +134,7 @@ static void hard_swish_is_close(void **state)
         for (int i = 0; i < 256; i++) {
             double x = (double)scales[k] * (i - 128 + 10);
             double y = x * fmin(fmax(x + 3, 0), 6) / 6 / (double)scales[k] - 10;
-            assert_true(fabs(fmin(fmax(y, -128), 127) - t[i]) < 2);
+            assert_cmp_f64(fabs(fmin(fmax(y, -128), 127) - t[i]), <, 2);
         }
     }
     qg_int_unary_spec s = {
@@ -158,9 +158,10 @@ static void exponential_is_close(void **state)
     for (int i = 0; i < 20000; i++) {
         int32_t a = -(int32_t)(qg_rng_next(&rng) >> 34);
         double want = exp(ldexp(a, -26)), got = ldexp(qg_exp_negative(a, 5), -31);
-        assert_true(fabs(got - want) < 1e-6);
+        assert_cmp_f64(fabs(got - want), <, 1e-6);
         int32_t e = qg_exp_negative(a, 5);
-        assert_true(fabs(ldexp(qg_one_over_one_plus(e), -31) - 1 / (1 + got)) < 1e-7);
+        assert_cmp_f64(fabs(ldexp(qg_one_over_one_plus(e), -31) - 1 / (1 + got)), <,
+                       1e-7);
     }
     assert_int_equal(qg_exp_negative(0, 5), INT32_MAX);
 }
@@ -178,7 +179,7 @@ static void softmax_sums_to_one(void **state)
     double sum = 0;
     for (int i = 0; i < 100; i++)
         sum += ldexp(y[i] + 32768, -16);
-    assert_true(fabs(sum - 1) < 2e-3);
+    assert_cmp_f64(fabs(sum - 1), <, 2e-3);
     memset(x, 0, sizeof x);
     assert_fails(ctx, qg_int_softmax_row(ctx, &s, x, y, 5000), QG_EUNSUPPORTED,
                  "a row of 5000 overflows the sum");

@@ -46,20 +46,22 @@ static void present_ones_are_read(void **state)
     assert_ok(ctx, qg_attr_int(ctx, n, "i", 0, &i));
     assert_int_equal(i, 7);
     assert_ok(ctx, qg_attr_float(ctx, n, "f", 0, &f));
-    assert_true(f == 1.5f);
+    assert_cmp_f64(f, ==, 1.5f);
     assert_ok(ctx, qg_attr_string(ctx, n, "s", "down", &s));
     assert_string_equal(s, "up");
     assert_ok(ctx, qg_attr_ints(ctx, n, "is", &is, &count));
     assert_int_equal(is[count - 1], 3);
     assert_ok(ctx, qg_attr_floats(ctx, n, "fs", &fs, &count));
-    assert_true(count == 1 && fs[0] == 0.5f);
+    assert_int_equal(count, 1);
+    assert_cmp_f64(fs[0], ==, 0.5f);
     assert_ok(ctx, qg_attr_strings(ctx, n, "ss", &ss, &count));
     assert_string_equal(ss[count - 1], "b");
     assert_ok(ctx, qg_attr_tensor(ctx, n, "t", &t));
-    assert_true(t->f32[1] == 2);
+    assert_cmp_f64(t->f32[1], ==, 2);
     assert_ok(ctx, qg_attr_graph(ctx, n, "g", &body));
     assert_string_equal(body->name, "b");
-    assert_true(qg_attr_has(n, "i") && !qg_attr_has(n, "j"));
+    assert_true(qg_attr_has(n, "i"));
+    assert_false(qg_attr_has(n, "j"));
 }
 
 static void absent_ones_are_preset(void **state)
@@ -74,15 +76,17 @@ static void absent_ones_are_preset(void **state)
     assert_ok(ctx, qg_attr_int(ctx, n, "none", -4, &i));
     assert_int_equal(i, -4);
     assert_ok(ctx, qg_attr_float(ctx, n, "none", 0.25f, &f));
-    assert_true(f == 0.25f);
+    assert_cmp_f64(f, ==, 0.25f);
     assert_ok(ctx, qg_attr_string(ctx, n, "none", "down", &s));
     assert_string_equal(s, "down");
     assert_ok(ctx, qg_attr_ints(ctx, n, "none", &is, &count));
-    assert_true(is == NULL && count == 0);
+    assert_null(is);
+    assert_int_equal(count, 0);
     assert_ok(ctx, qg_attr_tensor(ctx, n, "none", &t));
     assert_null(t);
     assert_ok(ctx, qg_attr_ints_n(ctx, n, "none", 2, (qg_int_bounds){ 5, 1, 9 }, two));
-    assert_true(two[0] == 5 && two[1] == 5);
+    assert_int_equal(two[0], 5);
+    assert_int_equal(two[1], 5);
 }
 
 static void wrong_types_are_refused(void **state)
@@ -95,7 +99,9 @@ static void wrong_types_are_refused(void **state)
                  "attributes: node 'n' (Custom): is is INTS, expected INT");
     assert_fails(ctx, qg_attr_ints(ctx, n, "fs", &is, &count), QG_EMODEL,
                  "fs is FLOATS, expected INTS");
-    assert_true(i == 3 && is == &i && count == 1); /* untouched */
+    assert_int_equal(i, 3);
+    assert_ptr_equal(is, &i);
+    assert_int_equal(count, 1); /* untouched */
 }
 
 static void counts_and_bounds_hold(void **state)

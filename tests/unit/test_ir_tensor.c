@@ -83,16 +83,16 @@ static void elements_convert(void **state)
     assert_int_equal(qg_tensor_i64(&t, 1), 8);
     qg_tensor_init(&t, QG_F16, 1, (int64_t[]){ 4 });
     t.data = half;
-    assert_true(qg_tensor_f64(&t, 0) == 1.0);
-    assert_true(qg_tensor_f64(&t, 1) == 0x1p-24);
-    assert_true(qg_tensor_f64(&t, 2) == -INFINITY);
+    assert_cmp_f64(qg_tensor_f64(&t, 0), ==, 1.0);
+    assert_cmp_f64(qg_tensor_f64(&t, 1), ==, 0x1p-24);
+    assert_cmp_f64(qg_tensor_f64(&t, 2), ==, -INFINITY);
     assert_true(isnan(qg_tensor_f64(&t, 3)));
     qg_tensor_init(&t, QG_F8E4M3FN, 1, (int64_t[]){ 4 });
     t.data = fp8;
-    assert_true(qg_tensor_f64(&t, 0) == 448);
+    assert_cmp_f64(qg_tensor_f64(&t, 0), ==, 448);
     assert_true(isnan(qg_tensor_f64(&t, 1)));
-    assert_true(qg_tensor_f64(&t, 2) == 0x1p-9);
-    assert_true(qg_tensor_f64(&t, 3) == 1);
+    assert_cmp_f64(qg_tensor_f64(&t, 2), ==, 0x1p-9);
+    assert_cmp_f64(qg_tensor_f64(&t, 3), ==, 1);
 }
 
 static void texts_show_what_is_known(void **state)

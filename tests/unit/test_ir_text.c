@@ -34,7 +34,8 @@ static void samples_are_read(void **state)
                          &g));
     assert_ok(ctx, qg_check_graph(ctx, g, QG_CHECK_ALL));
     const qg_tensor *w = qg_graph_value(g, "w")->constant;
-    assert_true(w->f32[0] == -1 && w->f32[107] == 1);
+    assert_cmp_f64(w->f32[0], ==, -1);
+    assert_cmp_f64(w->f32[107], ==, 1);
     assert_string_equal(qg_graph_node(g, "c")->op->name, "Conv");
     assert_int_equal(*(int64_t *)qg_graph_node(g, "c")->param, 2);
     assert_int_equal(g->output.n, 1);
@@ -102,16 +103,19 @@ static void generators_fill(void **state)
               &g));
     for (int i = 0; i < 5; i++)
         assert_int_equal(qg_tensor_i64(qg_graph_value(g, "a")->constant, i), i - 2);
-    assert_true(qg_tensor_f64(qg_graph_value(g, "b")->constant, 2) == 1.5);
+    assert_cmp_f64(qg_tensor_f64(qg_graph_value(g, "b")->constant, 2), ==, 1.5);
     const qg_tensor *c = qg_graph_value(g, "c")->constant;
     double low = 1, high = -1;
     for (int i = 0; i < 1000; i++) {
         low = fmin(low, c->f32[i]);
         high = fmax(high, c->f32[i]);
     }
-    assert_true(low >= -1 && low < -0.9 && high < 1 && high > 0.9);
-    assert_true(qg_graph_value(g, "e")->constant->f32[0] == 3);
-    assert_true(qg_graph_value(g, "f")->constant->u64[0] == UINT64_MAX);
+    assert_cmp_f64(low, >=, -1);
+    assert_cmp_f64(low, <, -0.9);
+    assert_cmp_f64(high, <, 1);
+    assert_cmp_f64(high, >, 0.9);
+    assert_cmp_f64(qg_graph_value(g, "e")->constant->f32[0], ==, 3);
+    assert_int_equal(qg_graph_value(g, "f")->constant->u64[0], UINT64_MAX);
     qg_graph_free(g);
     qg_ctx_free(ctx);
 }

@@ -109,12 +109,12 @@ static void long_arrays_fill_lines(void **state)
     assert_ok(o.ctx, stop(&o));
     size_t lines = 0;
     for (const char *at = o.text; *at; at += strcspn(at, "\n") + 1, lines++)
-        assert_true(strcspn(at, "\n") <= 88);
-    assert_true(lines < 25);
+        assert_cmp_int(strcspn(at, "\n"), <=, 88);
+    assert_cmp_int(lines, <, 25);
     const qg_json *v = qg_json_get(parse(o.ctx, o.text), "scale");
     assert_int_equal(v->count, 200);
     for (int i = 0; i < 200; i++)
-        assert_true(v->item[i].number == 100000 + i);
+        assert_cmp_f64(v->item[i].number, ==, 100000 + i);
     drop(&o);
 }
 

@@ -86,12 +86,14 @@ static void exact_gradient_is_the_derivative(void **state)
         double want = numeric(l, 1, x, g);
         double exact = analytic(ctx, l, 1, QG_NNCF_GRAD_EXACT, x, g);
         double published = analytic(ctx, l, 1, QG_NNCF_GRAD_PUBLISHED, x, g);
-        assert_true(fabs(exact - want) < 1e-3 * fmax(1, fabs(want)));
+        assert_cmp_f64(fabs(exact - want), <, 1e-3 * fmax(1, fabs(want)));
         bool agree = fabs(published - want) < 1e-3 * fmax(1, fabs(want));
         if (grid[k].is_signed && grid[k].bits < 8)
             assert_false(agree);
-        if (!grid[k].is_signed)
-            assert_true(agree && exact == published);
+        if (!grid[k].is_signed) {
+            assert_true(agree);
+            assert_cmp_f64(exact, ==, published);
+        }
     }
     qg_ctx_free(ctx);
 }
@@ -109,12 +111,12 @@ static void zero_is_exact_in_the_new_formula(void **state)
         qg_nncf q = { .levels = l, .outer = 1, .channels = 1, .inner = 1, .range = &r };
         float x = 0, y;
         assert_ok(ctx, qg_nncf_forward(ctx, "test", &q, &x, &y));
-        assert_true(y == 0);
+        assert_cmp_f64(y, ==, 0);
         q.formula = QG_NNCF_OLD;
         assert_ok(ctx, qg_nncf_forward(ctx, "test", &q, &x, &y));
         residues += y != 0;
     }
-    assert_true(residues > 0); /* the old one leaves some */
+    assert_cmp_int(residues, >, 0); /* the old one leaves some */
     qg_ctx_free(ctx);
 }
 
@@ -127,11 +129,12 @@ static void tuning_widens_and_aligns(void **state)
         float low = qg_rng_range(&rng, -2, 2), range = qg_rng_range(&rng, 0.1f, 3), z;
         qg_nncf_range r = qg_nncf_tune((qg_nncf_range){ low, range }, 256, &z);
         float high = fmaxf(low + range, 0);
-        assert_true(r.low <= fminf(low, 0) && r.low + r.range >= high - 1e-6f);
+        assert_cmp_f64(r.low, <=, fminf(low, 0));
+        assert_cmp_f64(r.low + r.range, >=, high - 1e-6f);
         assert_true(r.low == fminf(low, 0) || fabsf(r.low + r.range - high) < 1e-6f);
         assert_in_range((int)z, 0, 255);
         if (z > 0 && z < 255)
-            assert_true(fabsf(-r.low / r.range * 255 - z) < 1e-3f);
+            assert_cmp_f64(fabsf(-r.low / r.range * 255 - z), <, 1e-3f);
     }
 }
 
@@ -159,7 +162,7 @@ static void channels_are_independent(void **state)
     assert_memory_equal(each, whole, sizeof each);
     for (int c = 0; c < 5; c++)
         total += sums[c];
-    assert_true(fabs(total - sum) < 1e-9 * N);
+    assert_cmp_f64(fabs(total - sum), <, 1e-9 * N);
     qg_ctx_free(ctx);
 }
 
@@ -170,9 +173,11 @@ static void signed_scale_selects_the_end(void **state)
     qg_levels l = qg_nncf_levels_symmetric(4, true, false);
     qg_nncf_range up = qg_nncf_range_signed(1, QG_NNCF_EPS, l);
     qg_nncf_range down = qg_nncf_range_signed(-1, QG_NNCF_EPS, l);
-    assert_true(up.low == -1 && up.range == 1.875f);
-    assert_true(down.low == -0.875f && down.range == 1.875f);
-    assert_true(qg_nncf_range_signed(0, QG_NNCF_EPS, l).range > 0);
+    assert_cmp_f64(up.low, ==, -1);
+    assert_cmp_f64(up.range, ==, 1.875f);
+    assert_cmp_f64(down.low, ==, -0.875f);
+    assert_cmp_f64(down.range, ==, 1.875f);
+    assert_cmp_f64(qg_nncf_range_signed(0, QG_NNCF_EPS, l).range, >, 0);
 }
 
 static void unified_zero_points_agree(void **state)
@@ -186,10 +191,10 @@ static void unified_zero_points_agree(void **state)
     }
     qg_nncf_tune_borders(low, high, 300, 8, true);
     double z = -(double)low[0] / ((double)high[0] - (double)low[0]) * 255;
-    assert_true(fabs(z - rint(z)) < 1e-3);
+    assert_cmp_f64(fabs(z - rint(z)), <, 1e-3);
     for (int c = 1; c < 300; c++) {
         double zc = -(double)low[c] / ((double)high[c] - (double)low[c]) * 255;
-        assert_true(fabs(zc - z) < 1e-3);
+        assert_cmp_f64(fabs(zc - z), <, 1e-3);
     }
 }
 

@@ -57,12 +57,14 @@ static void every_type_of_numpy_reads_and_writes_the_same(void **state)
         const qg_tensor *t;
         (void)snprintf(path, sizeof path, "tests/arrays/%s.npy", kinds[k]);
         assert_ok(f->ctx, qg_npy_load(f->ctx, f->ctx->arena, path, &t));
-        assert_true(t->rank == 2 && t->dim[0] == 2 && t->dim[1] == 3);
+        assert_int_equal(t->rank, 2);
+        assert_int_equal(t->dim[0], 2);
+        assert_int_equal(t->dim[1], 3);
         for (int64_t i = 0; i < 6 && t->dtype != QG_F16; i++) {
             double got = t->dtype == QG_F32 || t->dtype == QG_F64
                              ? qg_tensor_f64(t, i)
                              : (double)qg_tensor_i64(t, i);
-            assert_true(got == (t->dtype == QG_BOOL ? values[i] != 0 : values[i]));
+            assert_cmp_f64(got, ==, t->dtype == QG_BOOL ? values[i] != 0 : values[i]);
         }
         assert_ok(f->ctx, qg_npy_save(f->ctx, f->path, t));
         same_files(f->ctx, path, f->path);
@@ -86,10 +88,10 @@ static void shapes_without_axes_or_elements(void **state)
     const qg_tensor *t;
     assert_ok(f->ctx,
               qg_npy_load(f->ctx, f->ctx->arena, "tests/arrays/version2.npy", &t));
-    assert_true(t->f32[3] == 3);
+    assert_cmp_f64(t->f32[3], ==, 3);
     assert_ok(f->ctx,
               qg_npy_load(f->ctx, f->ctx->arena, "tests/arrays/version3.npy", &t));
-    assert_true(t->f32[3] == 3);
+    assert_cmp_f64(t->f32[3], ==, 3);
 }
 
 static void refusals_name_the_reason(void **state)
@@ -179,7 +181,8 @@ static void a_window_is_what_the_whole_holds(void **state)
     int16_t two[2];
     assert_ok(f->ctx, qg_npy_open(f->ctx, "tests/arrays/i2.npy", &n));
     assert_ok(f->ctx, qg_npy_read(f->ctx, &n, 4, 2, two));
-    assert_true(two[0] == 4 && two[1] == 127);
+    assert_int_equal(two[0], 4);
+    assert_int_equal(two[1], 127);
     assert_ok(f->ctx, qg_npy_read(f->ctx, &n, 6, 0, two));
     qg_npy_close(&n);
     qg_npy_close(&n);
@@ -203,9 +206,11 @@ static void samples_are_appended(void **state)
         assert_ok(f->ctx, qg_npy_commit(&w));
         qg_npy_abandon(&w);
         assert_ok(f->ctx, qg_npy_load(f->ctx, f->ctx->arena, f->path, &t));
-        assert_true(t->rank == 3 && t->dim[0] == n && t->dim[2] == 3);
+        assert_int_equal(t->rank, 3);
+        assert_int_equal(t->dim[0], n);
+        assert_int_equal(t->dim[2], 3);
         for (int i = 0; i < n; i++)
-            assert_true(t->f32[6 * i + 5] == (float)i);
+            assert_cmp_f64(t->f32[6 * i + 5], ==, (float)i);
     }
     assert_ok(f->ctx, qg_npy_create(f->ctx, f->again, &sample, &w));
     qg_npy_abandon(&w);
@@ -227,11 +232,14 @@ static void numpy_archives_are_read(void **state)
         assert_null(qg_npz_find(&z, "z"));
         assert_ok(f->ctx,
                   qg_npz_load(f->ctx, f->ctx->arena, &z, qg_npz_find(&z, "y"), &t));
-        assert_true(t->dtype == QG_I64 && t->dim[0] == 3 && t->i64[2] == 2);
+        assert_int_equal(t->dtype, QG_I64);
+        assert_int_equal(t->dim[0], 3);
+        assert_int_equal(t->i64[2], 2);
         assert_ok(f->ctx,
                   qg_npz_array(f->ctx, f->ctx->arena, &z, qg_npz_find(&z, "x"), &n));
         assert_ok(f->ctx, qg_npy_read(f->ctx, &n, 7, 2, two));
-        assert_true(two[0] == 7 && two[1] == 8);
+        assert_cmp_f64(two[0], ==, 7);
+        assert_cmp_f64(two[1], ==, 8);
         qg_npy_close(&n);
         qg_npz_close(&z);
     }
@@ -268,10 +276,11 @@ static void our_archives_are_read_and_repeat(void **state)
         assert_true(deflate ? z.size < 2000 : z.size > 200000);
         assert_ok(f->ctx,
                   qg_npz_load(f->ctx, f->ctx->arena, &z, qg_npz_find(&z, "a"), &t));
-        assert_true(t->dim[1] == 1000 && t->f32[49999] == 0);
+        assert_int_equal(t->dim[1], 1000);
+        assert_cmp_f64(t->f32[49999], ==, 0);
         assert_ok(f->ctx,
                   qg_npz_load(f->ctx, f->ctx->arena, &z, qg_npz_find(&z, "b/c"), &t));
-        assert_true(t->i64[1] == -2);
+        assert_int_equal(t->i64[1], -2);
         qg_npz_close(&z);
     }
 }
@@ -299,7 +308,7 @@ static void damaged_archives_never_crash(void **state)
                 for (size_t k = 0; k < z.count; k++) {
                     const qg_tensor *t;
                     if (qg_npz_load(f->ctx, a, &z, &z.member[k], &t) == QG_OK && p)
-                        assert_true(t->dim[0] == 3);
+                        assert_int_equal(t->dim[0], 3);
                 }
                 qg_npz_close(&z);
             }

@@ -88,7 +88,8 @@ static void percentile_takes_the_right_elements(void **state)
         open_fixture(&f, "ppq-percentile", &t, &int8_scheme, 1);
         assert_ok(f.b.ctx, see(&f, f.state, 0, &t));
         finish(&f);
-        assert_true(f.low[0] == (double)row[i].low && f.high[0] == (double)row[i].high);
+        assert_cmp_f64(f.low[0], ==, (double)row[i].low);
+        assert_cmp_f64(f.high[0], ==, (double)row[i].high);
         bench_close(&f.b);
         free(x);
     }
@@ -106,7 +107,8 @@ static void percentile_is_a_mean_over_samples(void **state)
     assert_ok(f.b.ctx, see(&f, other, 0, &a));
     f.o.observer->merge(&f.o, f.state, other);
     finish(&f);
-    assert_true(f.low[0] == 0 && f.high[0] == 5);
+    assert_cmp_f64(f.low[0], ==, 0);
+    assert_cmp_f64(f.high[0], ==, 5);
     bench_close(&f.b);
 }
 
@@ -138,7 +140,8 @@ static void fixed_is_what_the_rule_says(void **state)
         qg_qparam p;
         f.o.samples = 1;
         assert_ok(f.b.ctx, qg_observe_tensor(f.b.ctx, &f.o, &x, 0, f.b.ctx->arena, &p));
-        assert_true(p.scale[0] == row[i].scale && p.offset[0] == row[i].offset);
+        assert_cmp_f64(p.scale[0], ==, row[i].scale);
+        assert_int_equal(p.offset[0], row[i].offset);
         bench_close(&f.b);
     }
     fixture f;
@@ -175,16 +178,21 @@ static void minmax_tells_channels_apart(void **state)
         assert_int_equal(f.o.channels, 3);
         assert_ok(f.b.ctx, see(&f, f.state, 0, seen));
         finish(&f);
-        assert_true(f.low[0] == -2 && f.high[0] == 8);
-        assert_true(f.low[1] == -9 && f.high[1] == 10);
-        assert_true(f.low[2] == 5 && f.high[2] == 12);
+        assert_cmp_f64(f.low[0], ==, -2);
+        assert_cmp_f64(f.high[0], ==, 8);
+        assert_cmp_f64(f.low[1], ==, -9);
+        assert_cmp_f64(f.high[1], ==, 10);
+        assert_cmp_f64(f.low[2], ==, 5);
+        assert_cmp_f64(f.high[2], ==, 12);
         s.axis = 2; /* the innermost one */
         bench_close(&f.b);
         open_fixture(&f, "minmax", seen, &s, 1);
         assert_ok(f.b.ctx, see(&f, f.state, 0, seen));
         finish(&f);
-        assert_true(f.low[0] == -9 && f.high[0] == 11 && f.low[1] == -2 &&
-                    f.high[1] == 12);
+        assert_cmp_f64(f.low[0], ==, -9);
+        assert_cmp_f64(f.high[0], ==, 11);
+        assert_cmp_f64(f.low[1], ==, -2);
+        assert_cmp_f64(f.high[1], ==, 12);
         s.axis = 1;
         bench_close(&f.b);
     }
@@ -218,7 +226,9 @@ static void a_scale_is_found(void **state)
     qg_qparam p;
     assert_ok(f.b.ctx,
               qg_observe_find(f.b.ctx, f.b.t[0], &f.o, f.state, f.b.ctx->arena, &p));
-    assert_true(p.n == 1 && p.scale[0] == (float)(2 * 6.0 / 255) && p.offset[0] == 0);
+    assert_int_equal(p.n, 1);
+    assert_cmp_f64(p.scale[0], ==, (float)(2 * 6.0 / 255));
+    assert_int_equal(p.offset[0], 0);
     bench_close(&f.b);
 }
 

@@ -222,7 +222,7 @@ static void a_node_of_another_opset_is_refused(void **state)
     assert_ok(f->ctx, qg_graph_add_node(g, &spec, &n));
     assert_fails(f->ctx, qg_onnx_export(f->ctx, g, f->path, NULL), QG_ESTATE,
                  "export: node 'old' (Moved): is of opset 9, but the graph imports 13");
-    assert_false(access(f->path, F_OK) == 0);
+    assert_int_not_equal(access(f->path, F_OK), 0);
     n->op = qg_op_find(&registry, "", "Moved", 13);
     assert_ok(f->ctx, qg_onnx_export(f->ctx, g, f->path, NULL));
     qg_graph_free(g);

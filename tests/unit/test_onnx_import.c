@@ -131,20 +131,28 @@ static void conv_relu_is_what_the_file_says(void **state)
     assert_int_equal(g->node.at[2]->file_unnamed, 3);
     assert_int_equal(g->node.at[0]->opset, 13);
     const qg_value *x = qg_graph_value(g, "x"), *w = qg_graph_value(g, "w");
-    assert_true(x->is_input && x->type.dtype == QG_F32 && x->type.rank == 4);
+    assert_true(x->is_input);
+    assert_int_equal(x->type.dtype, QG_F32);
+    assert_int_equal(x->type.rank, 4);
     assert_int_equal(x->type.dim[0], -1);
     assert_string_equal(x->dim_name[0], "N");
     assert_null(x->dim_name[1]);
     assert_int_equal(x->type.dim[3], 8);
     assert_int_equal(qg_graph_value(g, "c")->type.dim[1], 4);
-    assert_true(w->constant && !w->is_input && w->constant->f32[9] == 9 / 8.f - 1);
-    assert_true(qg_graph_value(g, "two")->constant->f32[0] == 2);
+    assert_non_null(w->constant);
+    assert_false(w->is_input);
+    assert_cmp_f64(w->constant->f32[9], ==, 9 / 8.f - 1);
+    assert_cmp_f64(qg_graph_value(g, "two")->constant->f32[0], ==, 2);
     const qg_tensor *k = qg_graph_value(g, "k")->constant;
-    assert_true(k->rank == 1 && k->dim[0] == 2 && k->f32[1] == 1.5f);
+    assert_int_equal(k->rank, 1);
+    assert_int_equal(k->dim[0], 2);
+    assert_cmp_f64(k->f32[1], ==, 1.5f);
     assert_int_equal(g->input.n, 1);
     assert_int_equal(g->output.n, 2);
     const qg_attr *pads = qg_attr_find(g->node.at[0], "pads");
-    assert_true(pads && pads->type == QG_ATTR_INTS && pads->count == 4);
+    assert_non_null(pads);
+    assert_int_equal(pads->type, QG_ATTR_INTS);
+    assert_int_equal(pads->count, 4);
     qg_graph_free(g);
 }
 
@@ -186,8 +194,8 @@ static void functions_are_replaced_by_their_nodes(void **state)
         assert_string_equal(n->name, expected[i].name);
         assert_string_equal(n->in[0]->name, expected[i].in);
         assert_string_equal(n->out[0]->name, expected[i].out);
-        assert_true(n->in[1]->constant->rank == 0);
-        assert_true(n->in[1]->constant->f32[0] == expected[i].by);
+        assert_int_equal(n->in[1]->constant->rank, 0);
+        assert_cmp_f64(n->in[1]->constant->f32[0], ==, expected[i].by);
         assert_int_equal(n->file_unnamed, 0);
     }
     qg_graph_free(g);
@@ -223,8 +231,8 @@ static void typed_and_raw_data_agree(void **state)
 static void external_data_is_read(void **state)
 {
     qg_graph *g = load(state, "external");
-    assert_true(qg_graph_value(g, "v")->constant->f32[3] == 4);
-    assert_true(qg_graph_value(g, "w")->constant->f32[0] == 5);
+    assert_cmp_f64(qg_graph_value(g, "v")->constant->f32[3], ==, 4);
+    assert_cmp_f64(qg_graph_value(g, "w")->constant->f32[0], ==, 5);
     assert_non_null(g->files);
     assert_null(g->files->next); /* one file, mapped once */
     qg_graph_free(g);

@@ -36,15 +36,16 @@ static void conversions_are_inverse(void **state)
         qg_affine back = { 0, 0, a.qmin, a.qmax };
         double residual;
         assert_ok(ctx, qg_openvino_from_affine(ctx, "test", a, &r));
-        assert_true(r.low <= 1e-12 && r.high >= -1e-12);
+        assert_cmp_f64(r.low, <=, 1e-12);
+        assert_cmp_f64(r.high, >=, -1e-12);
         assert_int_equal(r.levels, 1 << bits);
-        assert_true(r.residual <= 0x1p-23 * fmax(fabs(r.low), fabs(r.high)));
+        assert_cmp_f64(r.residual, <=, 0x1p-23 * fmax(fabs(r.low), fabs(r.high)));
         assert_int_equal(r.ties_differ, ((int64_t)a.zero - a.qmin) & 1);
         assert_ok(ctx,
                   qg_openvino_to_affine(ctx, "test", r.low, r.high, &back, &residual));
-        assert_true(fabs(back.scale - a.scale) < 1e-12);
-        assert_true(fabs(back.zero - a.zero) < 1e-9);
-        assert_true(residual < 1e-9);
+        assert_cmp_f64(fabs(back.scale - a.scale), <, 1e-12);
+        assert_cmp_f64(fabs(back.zero - a.zero), <, 1e-9);
+        assert_cmp_f64(residual, <, 1e-9);
     }
     qg_ctx_free(ctx);
 }
@@ -64,7 +65,7 @@ static void odd_offsets_flip_ties(void **state)
         float x = 0.25f, y; /* a tie: 0.5 steps */
         assert_ok(ctx,
                   qg_openvino_fq_run(ctx, &fq, &(qg_int_dims){ 1, { 1 } }, &x, &y));
-        assert_true(y == (r.ties_differ ? 0.5f : 0)); /* rint(0.5) is 0 */
+        assert_cmp_f64(y, ==, r.ties_differ ? 0.5f : 0); /* rint(0.5) is 0 */
     }
     qg_ctx_free(ctx);
 }
@@ -76,8 +77,8 @@ static void a_real_zero_point_leaves_a_residual(void **state)
     qg_affine a = { 0, 0, 0, 255 };
     double residual;
     assert_ok(ctx, qg_openvino_to_affine(ctx, "test", -1, 1, &a, &residual));
-    assert_true(a.zero == 127.5);
-    assert_true(fabs(residual - a.scale / 2) < 1e-12);
+    assert_cmp_f64(a.zero, ==, 127.5);
+    assert_cmp_f64(fabs(residual - a.scale / 2), <, 1e-12);
     qg_ctx_free(ctx);
 }
 
@@ -87,8 +88,11 @@ static void half_range_keeps_the_step(void **state)
     double low, high;
     qg_affine full =
         qg_openvino_full_range((qg_affine){ 0.5, 0, -64, 63 }, &low, &high);
-    assert_true(full.scale == 0.5 && full.qmin == -128 && full.qmax == 127);
-    assert_true(low == -32 && high == 31.5);
+    assert_cmp_f64(full.scale, ==, 0.5);
+    assert_int_equal(full.qmin, -128);
+    assert_int_equal(full.qmax, 127);
+    assert_cmp_f64(low, ==, -32);
+    assert_cmp_f64(high, ==, 31.5);
 }
 
 /* Four limits of four shapes, against one scalar run per element. */
@@ -123,7 +127,7 @@ static void limits_broadcast_apart(void **state)
                                       scalar(&oh[i]) };
             qg_int_dims none = { 0, { 0 } };
             assert_ok(ctx, qg_openvino_fq_run(ctx, &single, &none, &x[i], &one));
-            assert_true(one == y[i]);
+            assert_cmp_f64(one, ==, y[i]);
         }
     }
     qg_ctx_free(ctx);
@@ -142,7 +146,7 @@ static void what_does_not_fit_is_refused(void **state)
                  "input limits 1 and 1 in the CPU plugin, expected low below high");
     fq.form = QG_OPENVINO_REFERENCE;
     assert_ok(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x)); /* a binarizer */
-    assert_true(x[0] == 1);
+    assert_cmp_f64(x[0], ==, 1);
     fq.input_low.dims = (qg_int_dims){ 1, { 2 } };
     assert_fails(ctx, qg_openvino_fq_run(ctx, &fq, &dims, x, x), QG_EMODEL,
                  "a limit of rank 1 does not broadcast to the input");
@@ -179,10 +183,12 @@ static void aimet_represents_zero(void **state)
         double max = min + (double)qg_rng_range(&rng, 0, 2);
         qg_aimet_encoding e;
         assert_ok(ctx, qg_aimet_encode(ctx, "test", &s, min, max, &e));
-        assert_true(e.delta > 0 && e.offset <= 0 && e.offset == rint(e.offset));
-        assert_true(qg_aimet_quantize(&e, 0) == -e.offset);
+        assert_cmp_f64(e.delta, >, 0);
+        assert_cmp_f64(e.offset, <=, 0);
+        assert_cmp_f64(e.offset, ==, rint(e.offset));
+        assert_cmp_f64(qg_aimet_quantize(&e, 0), ==, -e.offset);
         assert_in_range((int)qg_aimet_quantize(&e, 1e9), 1, (1 << s.bits) - 1);
-        assert_true(qg_aimet_quantize(&e, -1e9) >= 0);
+        assert_cmp_f64(qg_aimet_quantize(&e, -1e9), >=, 0);
     }
     qg_aimet_encoding e;
     qg_aimet_spec s = { .bits = 8, .min_range = QG_QNN_RANGE };

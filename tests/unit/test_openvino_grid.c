@@ -54,7 +54,7 @@ static void conversions_by_hand(void **state)
         assert_int_equal(s.qmax, c->read_max);
         assert_int_equal(s.bits, c->bits);
         assert_int_equal(got.offset[0], c->read_offset);
-        assert_true(got.scale[0] == c->scale);
+        assert_cmp_f64(got.scale[0], ==, c->scale);
     }
     qg_ctx_free(ctx);
 }
@@ -80,11 +80,12 @@ static void random_scales_survive(void **state)
         qg_openvino_limits l, again;
         assert_ok(ctx, qg_openvino_limits_of(ctx, "x", &s, &p, a, &l));
         assert_ok(ctx, qg_openvino_grid_of(ctx, "x", &l, a, &s, &got));
-        assert_true(got.scale[0] >= nextafterf(scale, 0) &&
-                    got.scale[0] <= nextafterf(scale, INFINITY));
+        assert_cmp_f64(got.scale[0], >=, nextafterf(scale, 0));
+        assert_cmp_f64(got.scale[0], <=, nextafterf(scale, INFINITY));
         assert_true(!centred || got.scale[0] == scale);
         assert_ok(ctx, qg_openvino_limits_of(ctx, "x", &s, &got, a, &again));
-        assert_true(again.low[0] == l.low[0] && again.high[0] == l.high[0]);
+        assert_cmp_f64(again.low[0], ==, l.low[0]);
+        assert_cmp_f64(again.high[0], ==, l.high[0]);
         qg_arena_reset(a);
     }
     qg_arena_free(a);

@@ -34,7 +34,7 @@ static void every_case_holds(void **state)
     printf("%zu cases of %zu files passed, %zu failed\n", all.passed, files,
            all.failed);
     assert_int_equal(all.failed, 0);
-    assert_true(files > 0);
+    assert_cmp_int(files, >, 0);
     qg_ctx_free(ctx);
 }
 
@@ -70,7 +70,7 @@ static void wrong_cases_are_reported(void **state)
     char path[] = "/tmp/qg_case_XXXXXX";
     int handle = mkstemp(path);
     (void)state;
-    assert_true(handle >= 0);
+    assert_cmp_int(handle, >=, 0);
     assert_ok(ctx, qg_file_write(ctx, path, text, sizeof text - 1));
     assert_int_equal(run_case_file(&qg_ops_registry, path, &r), QG_OK);
     assert_int_equal(r.passed, 2);

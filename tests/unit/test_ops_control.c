@@ -31,7 +31,7 @@ static void open_model(fixture *f, const char *text)
     assert_ok(f->ctx, qg_infer(f->g, NULL, 0));
     assert_ok(f->ctx, qg_plan_new(f->ctx, f->g, &(qg_plan_options){ 0 }, &f->p));
     assert_ok(f->ctx, qg_run_new(f->ctx, f->p, &f->r));
-    assert_true(f->g->input.n <= MAX_IN);
+    assert_cmp_int(f->g->input.n, <=, MAX_IN);
     for (size_t i = 0; i < f->g->input.n; i++)
         f->in[i] = f->g->input.at[i]->type;
 }

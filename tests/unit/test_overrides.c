@@ -200,16 +200,17 @@ static void what_is_switched_off_comes_back(void **state)
         assert_ok(f.ctx, qg_model_switch(f.m, set, &changed));
         for (size_t k = 0; k < f.m->quant->tqc.n; k++)
             n += f.m->quant->tqc.at[k]->state == want[i];
-        assert_true(changed == n && n > 20);
-        assert_true(error_of(&f) == 0); /* all of it off: the float network */
+        assert_int_equal(changed, n);
+        assert_cmp_int(n, >, 20);
+        assert_cmp_f64(error_of(&f), ==, 0); /* all of it off: the float network */
         assert_ok(f.ctx, qg_model_save(f.m, folder));
         assert_ok(f.ctx, qg_model_open(f.ctx, folder, NULL, &again));
         fixture loaded = { f.ctx, again };
-        assert_true(error_of(&loaded) == 0);
+        assert_cmp_f64(error_of(&loaded), ==, 0);
         assert_ok(f.ctx,
                   qg_model_switch(again, "state=restored slot=in*,out*", &changed));
         assert_int_equal(changed, n);
-        assert_true(error_of(&loaded) == before);
+        assert_cmp_f64(error_of(&loaded), ==, before);
         assert_ok(f.ctx,
                   qg_model_switch(again, "slot=in*,out* state=restored", &changed));
         assert_int_equal(changed, 0);

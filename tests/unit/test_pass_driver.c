@@ -114,7 +114,7 @@ static void passes_run_in_order_and_are_recorded(void **state)
     assert_int_equal(f.env.result.n, 2);
     assert_int_equal(f.env.result.at[0].changed, 1);
     assert_int_equal(f.env.result.at[1].changed, 0);
-    assert_true(f.env.result.at[0].seconds >= 0);
+    assert_cmp_f64(f.env.result.at[0].seconds, >=, 0);
     assert_int_equal(f.graph->node.n, 1); /* normalized */
     assert_string_equal(f.graph->output.at[0]->name, "b");
     assert_true(f.env.valid & QG_A_TOPO);

@@ -18,7 +18,7 @@ static void every_file_holds(void **state)
             failed += run_qgt_file(qg_path_join(ctx->arena, "tests/passes", name[i]));
             run++;
         }
-    assert_true(run > 0);
+    assert_cmp_int(run, >, 0);
     assert_int_equal(failed, 0);
     qg_ctx_free(ctx);
 }
@@ -35,7 +35,8 @@ static void every_pass_has_a_file(void **state)
                                     (qg_file_request){ "read", path, 1 << 20 }, &text,
                                     &size));
         assert_non_null(strstr(text, (*p)->name));
-        assert_true((*p)->summary && (*p)->summary[0]);
+        assert_non_null((*p)->summary);
+        assert_true((*p)->summary[0]);
     }
     qg_ctx_free(ctx);
 }

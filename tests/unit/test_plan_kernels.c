@@ -85,7 +85,7 @@ static void absorbing_changes_no_bits(void **state)
         assert_int_equal(p[1]->report.absorbed, 0);
         assert_memory_equal(y[0]->f32, y[1]->f32, n * sizeof(float));
         for (size_t i = 0; i < n; i++)
-            assert_true(fabsf(y[0]->f32[i] - y[2]->f32[i]) <= 1e-6f);
+            assert_cmp_f64(fabsf(y[0]->f32[i] - y[2]->f32[i]), <=, 1e-6f);
         for (int k = 0; k < 3; k++) {
             qg_run_free(r[k]);
             qg_plan_free(p[k]);
@@ -181,7 +181,7 @@ static void second_run_allocates_nothing(void **state)
     assert_ok(worker, qg_run_new(worker, p, &r));
     const qg_tensor *in[] = { &x };
     assert_ok(worker, qg_run_execute(r, in, NULL, 0, 0));
-    assert_true(calls > 0);
+    assert_cmp_int(calls, >, 0);
     calls = 0;
     for (size_t i = 1; i < 5; i++)
         assert_ok(worker, qg_run_execute(r, in, NULL, 0, i));

@@ -3,20 +3,25 @@
 
 #include "engine/quant/policy.h"
 
-/* Source: spec/ppq.md 1.2. */
+/* Source: spec/ppq.md 1.2.  Legal beside each of the three granularities. */
 static const uint32_t legal[] = {
-    0x15, 0x16, 0x25, 0x26, 0x55, 0x56, 0x65, 0x66, 0x59,
-    0x5A, 0x95, 0x96, 0xA5, 0xA6, 0xD5, 0xD6, 0xE5, 0xE6
+    QG_LINEAR | QG_SYMMETRIC,
+    QG_LINEAR | QG_ASYMMETRIC,
+    QG_LINEAR | QG_SYMMETRIC | QG_POWER_OF_2,
+    QG_LINEAR | QG_ASYMMETRIC | QG_POWER_OF_2,
+    QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2,
+    QG_LINEAR | QG_SYMMETRIC | QG_DYNAMIC,
+    QG_LINEAR | QG_ASYMMETRIC | QG_DYNAMIC,
+    QG_LINEAR | QG_SYMMETRIC | QG_POWER_OF_2 | QG_DYNAMIC,
+    QG_LINEAR | QG_ASYMMETRIC | QG_POWER_OF_2 | QG_DYNAMIC,
 };
 enum { N_LEGAL = sizeof legal / sizeof legal[0] };
 
-/* A BLOCK bitmap is legal when PER_TENSOR in its place would be. */
 static bool listed(uint32_t policy)
 {
     for (int i = 0; i < N_LEGAL; i++)
-        if (policy == legal[i] ||
-            ((legal[i] & QG_PER_TENSOR) &&
-             policy == ((legal[i] & ~(uint32_t)QG_PER_TENSOR) | QG_BLOCK)))
+        if (policy == (legal[i] | QG_PER_TENSOR) ||
+            policy == (legal[i] | QG_PER_CHANNEL) || policy == (legal[i] | QG_BLOCK))
             return true;
     return false;
 }
@@ -25,7 +30,7 @@ static void exactly_the_listed_policies_are_legal(void **state)
 {
     (void)state;
     int count = 0;
-    for (uint32_t p = 0; p < 0x800; p++) {
+    for (uint32_t p = 0; p < QG_BLOCK << 3; p++) { /* with two unknown bits */
         assert_int_equal(qg_policy_legal(p), listed(p));
         count += qg_policy_legal(p);
     }
@@ -36,9 +41,10 @@ static void names_read_back(void **state)
 {
     (void)state;
     char text[QG_POLICY_TEXT];
-    assert_string_equal(qg_policy_text(0x15, text), "per-tensor linear symmetric");
+    assert_string_equal(qg_policy_text(QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC, text),
+                        "per-tensor linear symmetric");
     assert_string_equal(qg_policy_text(0, text), "");
-    qg_policy_text(0x1ff, text); /* fits */
+    qg_policy_text((QG_BLOCK << 1) - 1, text); /* all bits fit */
     for (uint32_t bit = 1; bit <= QG_BLOCK; bit <<= 1)
         assert_int_equal(qg_policy_bit_named(qg_policy_bit_name(bit)), bit);
     assert_int_equal(qg_policy_bit_named("per-row"), 0);
@@ -110,23 +116,27 @@ static void the_broken_rule_is_named(void **state)
            "rounding half-even-level with 17 bits, expected linear and at most 65536");
     BROKEN(int8, s.exponent_bits = 4,
            "exponent_bits 4 with 8 bits, expected 0 without");
-    BROKEN(int8, s.variant = 1, "variant 1, expected 0 without floating");
+    BROKEN(int8, s.variant = QG_FLOAT_FNUZ, "variant 1, expected 0 without floating");
     BROKEN(int8, s.axis = 0, "axis 0, expected -1 under per-tensor");
     BROKEN(int8, s.block = 32, "block 32, expected 0 unless the policy is block");
-    BROKEN(int8, s.policy = 0x16, "axis -1, expected 0 to 7");
-    BROKEN(int8, (s.policy = 0x114, s.axis = 0), "block 0, expected 1 or more");
-    BROKEN(int8, s.policy = 0x17,
+    BROKEN(int8, s.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC,
+           "axis -1, expected 0 to 7");
+    BROKEN(int8, (s.policy = QG_BLOCK | QG_LINEAR | QG_SYMMETRIC, s.axis = 0),
+           "block 0, expected 1 or more");
+    BROKEN(int8, s.policy |= QG_PER_CHANNEL,
            "policy 'per-tensor per-channel linear symmetric' (0x17) "
            "is not legal, expected exactly one of per-tensor, per-channel, block");
-    BROKEN(int8, s.policy = 0x11, "expected exactly one of linear, floating");
-    BROKEN(int8, s.policy = 0x35, "expected exactly one of symmetric, asymmetric");
-    BROKEN(int8, s.policy = 0x215, "expected no unknown bits");
+    BROKEN(int8, s.policy ^= QG_LINEAR, "expected exactly one of linear, floating");
+    BROKEN(int8, s.policy |= QG_ASYMMETRIC,
+           "expected exactly one of symmetric, asymmetric");
+    BROKEN(int8, s.policy |= QG_BLOCK << 1, "expected no unknown bits");
     BROKEN(fp8, s.policy |= QG_DYNAMIC,
            "expected floating with symmetric and power-of-2");
     BROKEN(fp8, s.exponent_bits = 8, "exponent_bits 8 with 8 bits, expected 1 to 8");
     BROKEN(fp8, s.exponent_bits = 0, "exponent_bits 0 with 8 bits");
     BROKEN(fp8, s.bits = 32, "expected at most 23 bits of mantissa");
-    BROKEN(fp8, s.variant = 4, "variant 4, expected fnuz, ppq-ties or both");
+    BROKEN(fp8, s.variant = QG_RANGE_WIDE,
+           "variant 4, expected fnuz, ppq-ties or both");
 }
 
 static void schemes_differ_in_any_field(void **state)

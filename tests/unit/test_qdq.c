@@ -75,7 +75,7 @@ static void formula_holds_everywhere(void **state)
             int32_t code = (int32_t)rintf(x[i] / scale[p]) + zp;
             code = code < low ? low : code > low + steps ? low + steps : code;
             assert_int_equal(code_at(q.type, y, i), code);
-            assert_true(back[i] == (float)(code - zp) * scale[p]);
+            assert_cmp_f64(back[i], ==, (float)(code - zp) * scale[p]);
         }
     }
 }
@@ -229,7 +229,8 @@ static void dynamic_range_may_be_infinite(void **state)
     float scale;
     qg_dynamic_quantize_linear(x, 3, y, &scale, &zero);
     assert_memory_equal(y, expected, 3);
-    assert_true(isinf(scale) && zero == 255);
+    assert_true(isinf(scale));
+    assert_int_equal(zero, 255);
 }
 
 static void float_codes_come_back(void **state)
@@ -264,13 +265,17 @@ static void int32_dequantizes_modulo_2_32(void **state)
     float y[4];
     qg_qdq q = { .type = QG_I32, .outer = 1, .dim = 1, .inner = 4, .scale = scale };
     qg_dequantize_linear(&q, x, y);
-    assert_true(y[0] == -0x1p30f && y[1] == 0x1p30f && y[2] == 8388608 &&
-                y[3] == -0.5f);
+    assert_cmp_f64(y[0], ==, -0x1p30f);
+    assert_cmp_f64(y[1], ==, 0x1p30f);
+    assert_cmp_f64(y[2], ==, 8388608);
+    assert_cmp_f64(y[3], ==, -0.5f);
     q.zero_point = zero;
     qg_dequantize_linear(&q, x, y);
-    assert_true(y[0] == 0x1p30f);
-    assert_true(qg_qdq_knows(QG_I32, false) && !qg_qdq_knows(QG_I32, true));
-    assert_true(!qg_qdq_knows(QG_F32, true) && !qg_qdq_knows(QG_F8E8M0, false));
+    assert_cmp_f64(y[0], ==, 0x1p30f);
+    assert_true(qg_qdq_knows(QG_I32, false));
+    assert_false(qg_qdq_knows(QG_I32, true));
+    assert_false(qg_qdq_knows(QG_F32, true));
+    assert_false(qg_qdq_knows(QG_F8E8M0, false));
 }
 
 static void dynamic_range(void **state)
@@ -280,12 +285,16 @@ static void dynamic_range(void **state)
     uint8_t y[4], zero;
     float scale;
     qg_dynamic_quantize_linear(x, 4, y, &scale, &zero);
-    assert_true(scale == 3.0f / 255 && zero == 85);
+    assert_cmp_f64(scale, ==, 3.0f / 255);
+    assert_int_equal(zero, 85);
     assert_memory_equal(y, ((uint8_t[]){ 0, 127, 255, 0 }), 4);
     qg_dynamic_quantize_linear(zeros, 2, y, &scale, &zero);
-    assert_true(scale == 1 && zero == 0 && y[0] == 0);
+    assert_cmp_f64(scale, ==, 1);
+    assert_int_equal(zero, 0);
+    assert_int_equal(y[0], 0);
     qg_dynamic_quantize_linear(NULL, 0, NULL, &scale, &zero);
-    assert_true(scale == 1 && zero == 0);
+    assert_cmp_f64(scale, ==, 1);
+    assert_int_equal(zero, 0);
 }
 
 QG_TEST_MAIN(cmocka_unit_test(formula_holds_everywhere),

@@ -33,11 +33,13 @@ static void reports(void **state)
     qg_quantize_tensor_options o = preset();
     o.scale = "2"; /* 1 and 3 are ties: 0 and 4; 127 is 63.5 steps: 128 */
     assert_ok(ctx, qg_quantize_tensor(ctx, ARRAY, &o, &r));
-    assert_true(number(r, "count") == 6 && number(r, "max") == 1);
-    assert_true(number(r, "mse") == 3.0 / 6 && number(r, "saturated") == 0);
+    assert_cmp_f64(number(r, "count"), ==, 6);
+    assert_cmp_f64(number(r, "max"), ==, 1);
+    assert_cmp_f64(number(r, "mse"), ==, 3.0 / 6);
+    assert_cmp_f64(number(r, "saturated"), ==, 0);
     qg_report_free(r);
     assert_ok(ctx, qg_quantize_tensor(ctx, ARRAY, NULL, &r)); /* all defaults */
-    assert_true(number(r, "saturated") == 1.0 / 6);           /* 127.5 steps */
+    assert_cmp_f64(number(r, "saturated"), ==, 1.0 / 6);      /* 127.5 steps */
     assert_non_null(strstr(qg_report_text(r), "8 bits [-128, 127] half-even per-tensor "
                                               "linear symmetric"));
     qg_report_free(r);
@@ -57,11 +59,15 @@ static void writes(void **state)
     o.output = OUT;
     assert_ok(ctx, qg_quantize_tensor(ctx, ARRAY, &o, NULL));
     assert_ok(ctx, qg_npy_load(ctx, ctx->arena, OUT, &t));
-    assert_true(t->dtype == QG_F32 && t->f32[2] == 2 && t->f32[5] == 128);
+    assert_int_equal(t->dtype, QG_F32);
+    assert_cmp_f64(t->f32[2], ==, 2);
+    assert_cmp_f64(t->f32[5], ==, 128);
     o.codes = true;
     assert_ok(ctx, qg_quantize_tensor(ctx, ARRAY, &o, NULL));
     assert_ok(ctx, qg_npy_load(ctx, ctx->arena, OUT, &t));
-    assert_true(t->dtype == QG_U8 && t->u8[2] == 5 && t->u8[5] == 64);
+    assert_int_equal(t->dtype, QG_U8);
+    assert_int_equal(t->u8[2], 5);
+    assert_int_equal(t->u8[5], 64);
     (void)unlink(OUT);
     qg_ctx_free(ctx);
 }
@@ -113,7 +119,7 @@ static void survives(void **state)
         o.codes = true;
         done += qg_quantize_tensor(ctx, "tests/arrays/f8.npy", &o, NULL) == QG_OK;
     }
-    assert_true(done > 50);
+    assert_cmp_int(done, >, 50);
     (void)unlink(OUT);
     qg_ctx_free(ctx);
 }

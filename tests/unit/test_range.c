@@ -9,7 +9,8 @@
 enum {
     SYM = QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
     ASYM = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
-    POW2 = QG_POWER_OF_2
+    POW2 = QG_POWER_OF_2,
+    FLOATING = QG_PER_TENSOR | QG_FLOATING | QG_SYMMETRIC | QG_POWER_OF_2
 };
 enum { PPQ = QG_RANGE_PPQ_OFFSET | QG_RANGE_PPQ_POW2_OFFSET };
 
@@ -55,11 +56,11 @@ static void table_holds_with_and_without_quirks(void **state)
         int32_t offset;
         qg_scheme_from_range(&s, (qg_range){ golden[i].low, golden[i].high, 0, 0 },
                              &scale, &offset);
-        assert_true(scale == (float)golden[i].scale);
+        assert_cmp_f64(scale, ==, (float)golden[i].scale);
         assert_int_equal(offset, golden[i].offset);
         qg_scheme_from_range(&s, (qg_range){ golden[i].low, golden[i].high, 1e-8, PPQ },
                              &scale, &offset);
-        assert_true(scale == (float)golden[i].scale);
+        assert_cmp_f64(scale, ==, (float)golden[i].scale);
         assert_int_equal(offset, golden[i].ppq_offset);
     }
 }
@@ -80,14 +81,17 @@ static void any_range_gives_a_usable_grid(void **state)
         float scale;
         int32_t offset;
         qg_scheme_from_range(&s, (qg_range){ low, high, 1e-38, 0 }, &scale, &offset);
-        assert_true(scale > 0 && isfinite(scale));
+        assert_cmp_f64(scale, >, 0);
+        assert_true(isfinite(scale));
         assert_in_range(offset - s.qmin, 0, s.qmax - s.qmin);
         double top = ((double)s.qmax - offset) * scale;
         double bottom = ((double)s.qmin - offset) * scale;
-        if (s.policy & QG_ASYMMETRIC)
-            assert_true(top > high - scale && bottom < low + scale);
+        if (s.policy & QG_ASYMMETRIC) {
+            assert_cmp_f64(top, >, high - scale);
+            assert_cmp_f64(bottom, <, low + scale);
+        }
         if (s.policy & QG_POWER_OF_2)
-            assert_true(scale == ldexpf(1, ilogbf(scale)));
+            assert_cmp_f64(scale, ==, ldexpf(1, ilogbf(scale)));
     }
 }
 
@@ -104,7 +108,8 @@ static void the_widest_ranges_stay_finite(void **state)
         s = scheme(policies[i], 0, UINT32_MAX);
         s.bits = 32;
         qg_scheme_from_range(&s, (qg_range){ -3.4e38, 0, 0, PPQ }, &scale, &offset);
-        assert_true(isfinite(scale) && offset >= 0);
+        assert_true(isfinite(scale));
+        assert_cmp_int(offset, >=, 0);
     }
 }
 
@@ -124,31 +129,33 @@ static void floating_scales_are_powers_of_2(void **state)
         { 0,     0x1p-26f, 0x1p-26f },
         { 1e-30, 0x1p-26f, 0x1p-102f}
     };
-    qg_scheme s = scheme(0x59, -6, 6);
+    qg_scheme s = scheme(FLOATING, -6, 6);
     s.bits = 4;
     s.exponent_bits = 2;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         float scale;
         int32_t offset;
         qg_scheme_from_range(&s, (qg_range){ -rows[i].high, 0, 0, 0 }, &scale, &offset);
-        assert_true(scale == rows[i].fits && offset == 0);
+        assert_cmp_f64(scale, ==, rows[i].fits);
+        assert_int_equal(offset, 0);
         qg_scheme_from_range(&s, (qg_range){ 0, rows[i].high, 0, QG_RANGE_MX }, &scale,
                              &offset);
-        assert_true(scale == rows[i].mx && offset == 0);
+        assert_cmp_f64(scale, ==, rows[i].mx);
+        assert_int_equal(offset, 0);
     }
 }
 
 static void a_format_without_limits_has_its_own(void **state)
 {
     (void)state;
-    qg_scheme s = scheme(0x59, -INT64_MAX, INT64_MAX); /* E3M4 up to 31 */
+    qg_scheme s = scheme(FLOATING, -INT64_MAX, INT64_MAX); /* E3M4 up to 31 */
     s.exponent_bits = 3;
     float scale;
     int32_t offset;
     qg_scheme_from_range(&s, (qg_range){ -31, 0, 0, 0 }, &scale, &offset);
-    assert_true(scale == 1);
+    assert_cmp_f64(scale, ==, 1);
     qg_scheme_from_range(&s, (qg_range){ 0, 31.1, 0, 0 }, &scale, &offset);
-    assert_true(scale == 2);
+    assert_cmp_f64(scale, ==, 2);
 }
 
 static void parameters_are_counted(void **state)
@@ -158,12 +165,12 @@ static void parameters_are_counted(void **state)
     qg_tensor_init(&x, QG_F32, 3, (int64_t[]){ 4, 6, 10 });
     qg_scheme s = scheme(SYM, -128, 127);
     assert_int_equal(qg_scheme_param_count(&s, &x), 1);
-    s.policy = 0x16;
+    s.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
     s.axis = 1;
     assert_int_equal(qg_scheme_param_count(&s, &x), 6);
     s.axis = 3;
     assert_int_equal(qg_scheme_param_count(&s, &x), -1);
-    s.policy = 0x114;
+    s.policy = QG_BLOCK | QG_LINEAR | QG_SYMMETRIC;
     s.axis = 2;
     s.block = 4;
     assert_int_equal(qg_scheme_param_count(&s, &x), 4 * 6 * 3);

@@ -31,10 +31,10 @@ static void trees_differ_by_row(void **state)
     const float big = 0x1p24f;
     const float lane[] = { big, 1, 1, -big, 0, 0, 0, 0 };
     const float pairs[] = { big, 1, -big, 1, 0, 0, 0, 0 };
-    assert_true(qg_ref_fold(lane, 3, 7) == 0);  /* ((big + 1) + 1) - big */
-    assert_true(qg_ref_fold(lane, 6, 7) == 1);  /* (big + 1) + (1 - big) */
-    assert_true(qg_ref_fold(pairs, 4, 7) == 2); /* (big - big) + (1 + 1) */
-    assert_true(qg_ref_fold(pairs, 0, 1) == 1);
+    assert_cmp_f64(qg_ref_fold(lane, 3, 7), ==, 0);  /* ((big + 1) + 1) - big */
+    assert_cmp_f64(qg_ref_fold(lane, 6, 7), ==, 1);  /* (big + 1) + (1 - big) */
+    assert_cmp_f64(qg_ref_fold(pairs, 4, 7), ==, 2); /* (big - big) + (1 + 1) */
+    assert_cmp_f64(qg_ref_fold(pairs, 0, 1), ==, 1);
 }
 
 /* In vectors or by the C library, with and without gaps. */
@@ -98,7 +98,7 @@ static void products_keep_the_order(void **state)
             p.ldc = p.n;
             qg_ref_gemm_f32(&p, a, b, c);
             for (int64_t i = 0; i < p.m * p.n; i++)
-                assert_true(c[i] == element(&p, a, b, i / p.n, i % p.n));
+                assert_cmp_f64(c[i], ==, element(&p, a, b, i / p.n, i % p.n));
         }
 }
 
@@ -109,10 +109,12 @@ static void empty_sums_are_zero(void **state)
     float c[2] = { 3, 4 };
     qg_gemm_problem p = { .m = 1, .n = 2, .ldc = 2, .ldb = 2, .alpha = 1, .beta = 1 };
     qg_ref_gemm_f32(&p, NULL, NULL, c);
-    assert_true(c[0] == 3 && c[1] == 4);
+    assert_cmp_f64(c[0], ==, 3);
+    assert_cmp_f64(c[1], ==, 4);
     p.beta = 0;
     qg_ref_gemm_f32(&p, NULL, NULL, c);
-    assert_true(c[0] == 0 && c[1] == 0);
+    assert_cmp_f64(c[0], ==, 0);
+    assert_cmp_f64(c[1], ==, 0);
 }
 
 QG_TEST_MAIN(cmocka_unit_test(slices_grow_when_columns_are_few),

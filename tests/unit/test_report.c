@@ -151,8 +151,9 @@ static void long_facts_are_wrapped_at_the_page_width(void **state)
     size_t lines = 0, words = 0;
     for (const char *at = page; *at; at += strcspn(at, "\n") + 1, lines++) {
         size_t n = strcspn(at, "\n");
-        assert_true(n <= QG_PAGE_WIDTH && n > 0);
-        assert_true(at[n - 1] != ' ');
+        assert_cmp_int(n, <=, QG_PAGE_WIDTH);
+        assert_cmp_int(n, >, 0);
+        assert_int_not_equal(at[n - 1], ' ');
         assert_memory_equal(at, lines ? "     wordy" : "why  wordy", 10);
         for (size_t i = 0; i < n; i++)
             words += at[i] == 'w' && at[i + 1] == 'o';
@@ -216,11 +217,12 @@ static void numbers_are_found_by_name(void **state)
     add(&f, "text", qg_cell_text("1"));
     add(&f, "share", qg_cell_percent(0.25));
     (void)table(&f, "rows", "a");
-    assert_true(qg_report_number(f.r, "share", &x) && x == 0.25);
+    assert_true(qg_report_number(f.r, "share", &x));
+    assert_cmp_f64(x, ==, 0.25);
     assert_false(qg_report_number(f.r, "text", &x));
     assert_false(qg_report_number(f.r, "rows", &x));
     assert_false(qg_report_number(f.r, "absent", &x));
-    assert_true(x == 0.25);
+    assert_cmp_f64(x, ==, 0.25);
     drop(&f);
 }
 

@@ -87,7 +87,9 @@ static void partial_runs_give_the_same_rows(void **state)
         double part, all;
         assert_true(qg_report_number(one, "nodes_run", &part));
         assert_true(qg_report_number(whole, "nodes_run", &all));
-        assert_true(part > 0 && part < 0.8 && all > 0.8);
+        assert_cmp_f64(part, >, 0);
+        assert_cmp_f64(part, <, 0.8);
+        assert_cmp_f64(all, >, 0.8);
         qg_report_free(one);
         qg_report_free(three);
         qg_report_free(whole);
@@ -102,7 +104,8 @@ static void everything_quantized_is_the_same_error(void **state)
     qg_report *b = answer(*state, (ask){ .direction = "all-but", .jobs = 2 });
     assert_true(qg_report_number(a, "all_quantized", &only));
     assert_true(qg_report_number(b, "all_quantized", &all_but));
-    assert_true(only > 0 && only == all_but);
+    assert_cmp_f64(only, >, 0);
+    assert_cmp_f64(only, ==, all_but);
     qg_report_free(a);
     qg_report_free(b);
 }
@@ -129,7 +132,7 @@ static void check_proposal(const fixture *f, const char *patch, double promised)
     assert_ok(f->ctx, qg_model_quantize(m, &q, NULL));
     assert_ok(f->ctx, qg_model_analyse(m, &a, &r));
     double error = strtod(strstr(qg_report_json(r), "\"error\":") + 8, NULL);
-    assert_true(fabs(error - promised) <= 1e-4 * promised);
+    assert_cmp_f64(fabs(error - promised), <=, 1e-4 * promised);
     qg_report_free(r);
     qg_model_close(m);
 }
@@ -157,7 +160,9 @@ static void proposals_meet_their_budget(void **state)
         assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
         assert_true(qg_report_number(r, "error_with_proposal", &error));
         assert_true(qg_report_number(r, "rows_raised", &rows_raised));
-        assert_true(error <= budget && rows_raised >= 1 && rows_raised < 17);
+        assert_cmp_f64(error, <=, budget);
+        assert_cmp_f64(rows_raised, >=, 1);
+        assert_cmp_f64(rows_raised, <, 17);
         check_proposal(f, patch, error);
         qg_report_free(r);
     }

@@ -61,7 +61,8 @@ static void assert_same(const qg_stats_value *a, const qg_stats_value *b)
         const qg_stats_part *p = &a->part[k], *q = &b->part[k];
         assert_memory_equal(&p->low, &q->low, sizeof p->low);
         assert_memory_equal(&p->high, &q->high, sizeof p->high);
-        assert_true(p->count == q->count && p->zeros == q->zeros);
+        assert_int_equal(p->count, q->count);
+        assert_int_equal(p->zeros, q->zeros);
         if (a->holds & QG_STATS_HISTOGRAM)
             assert_same_bins(&p->bins, &q->bins);
     }
@@ -175,17 +176,20 @@ static void a_tensor_is_counted_in_any_layout(void **state)
         }
         double mean = (double)sum / (N * S), variance = (double)square / (N * S);
         variance -= mean * mean;
-        assert_true(v->channel[c].low == low && v->channel[c].high == high);
-        assert_true(v->channel[c].zeros == zeros && v->channel[c].count == N * S);
-        assert_true(fabs(qg_stats_mean(&v->channel[c]) - mean) < 1e-12);
-        assert_true(fabs(qg_stats_variance(&v->channel[c]) - variance) < 1e-12);
+        assert_cmp_f64(v->channel[c].low, ==, low);
+        assert_cmp_f64(v->channel[c].high, ==, high);
+        assert_int_equal(v->channel[c].zeros, zeros);
+        assert_int_equal(v->channel[c].count, N * S);
+        assert_cmp_f64(fabs(qg_stats_mean(&v->channel[c]) - mean), <, 1e-12);
+        assert_cmp_f64(fabs(qg_stats_variance(&v->channel[c]) - variance), <, 1e-12);
     }
     uint64_t want[QG_STATS_BINS] = { 0 };
     for (size_t i = 0; i < N * C * S; i++)
         want[(int)floor(ldexp(plain[i], -v->bins.exponent)) + QG_STATS_BINS / 2]++;
     assert_memory_equal(v->bins.count, want, sizeof want);
-    assert_true(qg_dyadic_total(&v->part[3].bins) == N * C * S);
-    assert_true(v->part[3].count == N * C * S && v->part[2].count == 0);
+    assert_int_equal(qg_dyadic_total(&v->part[3].bins), N * C * S);
+    assert_int_equal(v->part[3].count, N * C * S);
+    assert_int_equal(v->part[2].count, 0);
     qg_stats_free(s);
     qg_stats_free(t);
 }
@@ -202,16 +206,31 @@ static void what_is_not_finite_is_counted_and_left_out(void **state)
     assert_ok(ctx, qg_stats_add_value(s, "v", &x, 1, ALL, &v));
     look_and_add(ctx, v, 0, &x);
     const qg_stats_channel *c = v->channel;
-    assert_true(c[0].low == -2 && c[0].high == 1 && c[0].count == 2);
-    assert_true(c[0].nans == 1 && c[0].infinities == 1 && c[0].zeros == 0);
-    assert_true(qg_stats_mean(&c[0]) == -0.5 && qg_stats_variance(&c[0]) == 2.25);
-    assert_true(c[1].zeros == 1 && c[1].nans == 1 && c[1].infinities == 1);
-    assert_true(c[2].count == 0 && c[2].nans == 4 && c[2].low > c[2].high);
-    assert_true(qg_stats_mean(&c[2]) == 0 && qg_stats_variance(&c[2]) == 0);
+    assert_cmp_f64(c[0].low, ==, -2);
+    assert_cmp_f64(c[0].high, ==, 1);
+    assert_int_equal(c[0].count, 2);
+    assert_int_equal(c[0].nans, 1);
+    assert_int_equal(c[0].infinities, 1);
+    assert_int_equal(c[0].zeros, 0);
+    assert_cmp_f64(qg_stats_mean(&c[0]), ==, -0.5);
+    assert_cmp_f64(qg_stats_variance(&c[0]), ==, 2.25);
+    assert_int_equal(c[1].zeros, 1);
+    assert_int_equal(c[1].nans, 1);
+    assert_int_equal(c[1].infinities, 1);
+    assert_int_equal(c[2].count, 0);
+    assert_int_equal(c[2].nans, 4);
+    assert_cmp_f64(c[2].low, >, c[2].high);
+    assert_cmp_f64(qg_stats_mean(&c[2]), ==, 0);
+    assert_cmp_f64(qg_stats_variance(&c[2]), ==, 0);
     qg_stats_channel all = qg_stats_total(v);
-    assert_true(all.count == 4 && all.low == -2 && all.high == 4 && all.nans == 6);
-    assert_true(qg_dyadic_total(&v->bins) == 4 && qg_dyadic_total(&c[0].bins) == 2);
-    assert_true(qg_dyadic_total(&c[2].bins) == 0 && v->part[0].count == 4);
+    assert_int_equal(all.count, 4);
+    assert_cmp_f64(all.low, ==, -2);
+    assert_cmp_f64(all.high, ==, 4);
+    assert_int_equal(all.nans, 6);
+    assert_int_equal(qg_dyadic_total(&v->bins), 4);
+    assert_int_equal(qg_dyadic_total(&c[0].bins), 2);
+    assert_int_equal(qg_dyadic_total(&c[2].bins), 0);
+    assert_int_equal(v->part[0].count, 4);
     qg_stats_free(s);
 }
 
@@ -278,7 +297,7 @@ static void any_split_and_order_gives_the_same_bytes(void **state)
                       qg_stats_merge(s[1 + first], s[1 + (first + k) % 3], "a", "b"));
         assert_same(v[0], v[1 + first]);
         assert_int_equal(s[1 + first]->seen.n, 1);
-        assert_true(qg_stats_samples(s[1 + first]) == SAMPLES);
+        assert_int_equal(qg_stats_samples(s[1 + first]), SAMPLES);
         for (int k = 0; k < 4; k++)
             qg_stats_free(s[k]);
     }
@@ -330,7 +349,8 @@ static void samples_are_a_set_of_ranges(void **state)
     assert_ok(ctx, qg_stats_mark(s, 2, 3));
     assert_ok(ctx, qg_stats_mark(s, 7, 8));
     assert_int_equal(s->seen.n, 1);
-    assert_true(s->seen.at[0].first == 0 && s->seen.at[0].end == 8);
+    assert_int_equal(s->seen.at[0].first, 0);
+    assert_int_equal(s->seen.at[0].end, 8);
     qg_stats_free(s);
 }
 
@@ -388,8 +408,8 @@ static void layouts_of_one_channel_are_one(void **state)
             }
             assert_same(v[0], v[1]);
             qg_stats_channel all = qg_stats_total(v[1]);
-            assert_true(all.count == COUNT - 2 * (size_t)bad &&
-                        all.nans == (size_t)bad);
+            assert_int_equal(all.count, COUNT - 2 * (size_t)bad);
+            assert_int_equal(all.nans, (size_t)bad);
             qg_stats_free(s[0]);
             qg_stats_free(s[1]);
         }

@@ -92,7 +92,9 @@ static void what_is_read_is_what_was_written(void **state)
     const qg_stats_channel *b = &t->value.at[0]->channel[1];
     assert_memory_equal(&a->sum, &b->sum, sizeof a->sum);
     assert_memory_equal(&a->square, &b->square, sizeof a->square);
-    assert_true(a->low == b->low && a->nans == b->nans && a->zeros == b->zeros);
+    assert_cmp_f64(a->low, ==, b->low);
+    assert_int_equal(a->nans, b->nans);
+    assert_int_equal(a->zeros, b->zeros);
     qg_stats_free(s);
     qg_stats_free(t);
 }
@@ -188,7 +190,8 @@ static void forgeries_do_no_harm(void **state)
         qg_arena_free(a);
         qg_stats_free(t);
     }
-    assert_true(good > 0 && good < ROUNDS);
+    assert_cmp_int(good, >, 0);
+    assert_cmp_int(good, <, ROUNDS);
     free(copy);
     qg_stats_free(s);
 }
@@ -199,10 +202,11 @@ static void a_file_is_whole_or_not_there(void **state)
     char path[] = "/tmp/qg_stats_XXXXXX";
     qg_stats *s = make(ctx, 0, 3), *t;
     int fd = mkstemp(path);
-    assert_true(fd >= 0 && close(fd) == 0);
+    assert_cmp_int(fd, >=, 0);
+    assert_int_equal(close(fd), 0);
     assert_ok(ctx, qg_stats_save(ctx, s, path));
     assert_ok(ctx, qg_stats_load(ctx, path, &t));
-    assert_true(qg_stats_samples(t) == 3);
+    assert_int_equal(qg_stats_samples(t), 3);
     assert_fails(ctx, qg_stats_load(ctx, "/nowhere/x.qgs", &t), QG_EIO,
                  "/nowhere/x.qgs");
     (void)unlink(path);

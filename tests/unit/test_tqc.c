@@ -12,7 +12,7 @@ enum { A, B, C, D, E };
 static void expect_journal(const bench *b, size_t k, const char *field,
                            const char *before, const char *after)
 {
-    assert_true(k < b->q->journal.n);
+    assert_cmp_int(k, <, b->q->journal.n);
     const qg_journal_entry *e = &b->q->journal.at[k];
     assert_int_equal(e->seq, k);
     assert_string_equal(e->field, field);
@@ -124,7 +124,7 @@ static void join_moves_the_group(void **state)
     assert_int_equal(b.t[A]->state, QG_TQC_OVERLAPPED);
     assert_int_equal(b.t[B]->state, QG_TQC_OVERLAPPED);
     assert_int_equal(b.t[C]->state, QG_TQC_ACTIVATED);
-    assert_true(qg_tqc_param(b.t[A]).scale[0] == 0.25f);
+    assert_cmp_f64(qg_tqc_param(b.t[A]).scale[0], ==, 0.25f);
     assert_ok(b.ctx, qg_tqc_join(b.q, b.t[A], b.t[D])); /* A4: the old root moves */
     assert_ptr_equal(qg_tqc_root(b.t[C]), b.t[D]);
     assert_int_equal(b.t[C]->state, QG_TQC_OVERLAPPED);
@@ -171,7 +171,7 @@ static void lend_waits_for_the_lender(void **state)
     bench_activate(&b, b.t[C], 7.0f);
     assert_ok(b.ctx, qg_tqc_lend(b.q, b.t[C], b.t[A]));
     assert_int_equal(b.t[C]->state, QG_TQC_PASSIVE);
-    assert_true(qg_tqc_param(b.t[C]).scale[0] == 2.0f);
+    assert_cmp_f64(qg_tqc_param(b.t[C]).scale[0], ==, 2.0f);
     bench_close(&b);
 }
 
@@ -241,7 +241,7 @@ static void scales_are_written_by_their_owner_only(void **state)
                  "scale[1] is nan");
     assert_fails(b.ctx, qg_tqc_set_param(b.q, b.t[B], 0, bad, NULL), QG_ESTATE,
                  "expected at least one");
-    assert_true(b.t[B]->scale[0] == 1.0f);
+    assert_cmp_f64(b.t[B]->scale[0], ==, 1.0f);
     bench_close(&b);
 }
 
@@ -260,8 +260,8 @@ static void bias_scale_is_the_product(void **state)
     assert_ok(b.ctx, qg_tqc_derive(b.q, b.t[C], QG_DERIVE_BIAS, b.t[A], b.t[B]));
     assert_int_equal(b.t[C]->state, QG_TQC_PASSIVE);
     assert_int_equal(b.t[C]->nparam, 2);
-    assert_true(b.t[C]->scale[0] == 0.02f * 0.01f);
-    assert_true(b.t[C]->scale[1] == 0.02f * 0.02f);
+    assert_cmp_f64(b.t[C]->scale[0], ==, 0.02f * 0.01f);
+    assert_cmp_f64(b.t[C]->scale[1], ==, 0.02f * 0.02f);
     assert_fails(b.ctx, qg_tqc_join(b.q, b.t[D], b.t[C]), QG_ESTATE, "is derived");
     assert_fails(b.ctx, qg_tqc_derive(b.q, b.t[D], QG_DERIVE_BIAS, b.t[B], b.t[B]),
                  QG_ESTATE, "expected it alone");
@@ -289,7 +289,7 @@ static void switching_off_and_on_returns(void **state)
                          "not a legal move");
             assert_ok(b.ctx, qg_tqc_switch_on(b.q, b.t[k]));
             assert_int_equal(b.t[k]->state, was);
-            assert_true(qg_tqc_param(b.t[k]).scale[0] == 0.5f);
+            assert_cmp_f64(qg_tqc_param(b.t[k]).scale[0], ==, 0.5f);
         }
     }
     assert_fails(b.ctx, qg_tqc_switch_on(b.q, b.t[A]), QG_ESTATE, "not switched off");

@@ -102,7 +102,7 @@ static void every_rule_can_be_broken(void **state)
         assert_true(bit);
         broken |= bit;
         assert_fails(b.ctx, qg_check_tqcs(b.ctx, b.q, bit), QG_ESTATE, row[i].message);
-        assert_true(strstr(qg_ctx_message(b.ctx), row[i].rule) != NULL);
+        assert_non_null(strstr(qg_ctx_message(b.ctx), row[i].rule));
         bench_close(&b);
     }
     assert_int_equal(broken, (UINT32_C(1) << qg_n_tqc_rules) - 1);

@@ -34,7 +34,7 @@ static void sums_are_exact(void **state)
         { { 0x1.fffffep127, 0x1.fffffep127, 0, 0 }, 0x1.fffffep128},
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++)
-        assert_true(sum_of(row[i].x, 4) == row[i].sum);
+        assert_cmp_f64(sum_of(row[i].x, 4), ==, row[i].sum);
 }
 
 /* Multiples of 2^-20 below 2^40: int64 knows the sum. */
@@ -57,7 +57,7 @@ static void any_order_and_split_gives_the_same_bits(void **state)
         for (unsigned k = 1; k < 3; k++)
             qg_wide_merge(&part[first], &part[(first + k) % 3]);
         assert_memory_equal(&one, &part[first], sizeof one);
-        assert_true(qg_wide_value(&one) == ldexp((double)exact, -20));
+        assert_cmp_f64(qg_wide_value(&one), ==, ldexp((double)exact, -20));
     }
 }
 

@@ -112,7 +112,10 @@ static void readers_say_what_they_expect(void **state)
     assert_fails(ctx, qg_yaml_need(ctx, y, "rule y", "why", &mode), QG_ECONFIG,
                  "f.yaml:1: rule y: key 'why' is missing");
     assert_int_equal(i, 7);
-    assert_true(b && c == 7 && !t && x == 7);
+    assert_true(b);
+    assert_int_equal(c, 7);
+    assert_null(t);
+    assert_cmp_f64(x, ==, 7);
     assert_ok(ctx, qg_yaml_int(ctx, bits, "bits", 2, 99, &i));
     assert_int_equal(i, 99);
     qg_ctx_free(ctx);

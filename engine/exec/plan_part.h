@@ -1,7 +1,7 @@
-/* plan_build.h -- the compiler of plans at work: what plan_build.c and plan_partial.c
+/* plan_part.h -- the compiler of plans at work: what plan.c and plan_partial.c
  * share while one plan is made.  Nobody else includes it.
  *
- * Owner    the builder lives on the stack of qg_plan_build; its arrays lie in the
+ * Owner    the builder lives on the stack of qg_plan_new; its arrays lie in the
  *          plan's arena, `scratch` is reset for every node
  * Partial  what differs from the base is found by comparing, endpoint by endpoint:
  *
@@ -12,8 +12,8 @@
  *
  * What lies downstream of either runs again; a value that the base does not hold,
  * because a kernel absorbed its consumer, is made again by the nodes that made it. */
-#ifndef QG_ENGINE_EXEC_PLAN_BUILD_H
-#define QG_ENGINE_EXEC_PLAN_BUILD_H
+#ifndef QG_ENGINE_EXEC_PLAN_PART_H
+#define QG_ENGINE_EXEC_PLAN_PART_H
 
 #include "engine/exec/plan.h"
 
@@ -72,6 +72,9 @@ typedef struct qg_partial_node {
     uint32_t index;             /* in the base's list of kernels */
 } qg_partial_node;
 qg_partial_node qg_partial_take(const qg_builder *b, const qg_node *n);
+
+/* plan_memory.c: which tensors may share memory, and their offsets; after all steps. */
+QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);
 
 /* keep_all: where values are, for plans that will have this one as their base. */
 QG_NODISCARD qg_status qg_plan_keep(qg_builder *b);
