@@ -31,20 +31,6 @@ static qg_status add_subject(qg_sensitivity *s, const char *name, const char *wh
                     : qg_nomem(s->m->ctx);
 }
 
-uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc *t)
-{
-    switch (s->by) {
-    case QG_BY_NODE:
-        return t->node->id;
-    case QG_BY_ENDPOINT:
-        return t->id;
-    case QG_BY_GROUP:
-        return qg_tqc_root(t)->id;
-    }
-    assert(!"unknown kind of subject");
-    return 0;
-}
-
 static qg_status describe_subject(qg_sensitivity *s, const qg_tqc *t)
 {
     char text[QG_ENDPOINT_TEXT];

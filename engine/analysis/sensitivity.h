@@ -35,7 +35,19 @@ typedef struct qg_sensitivity {
 } qg_sensitivity;
 
 /* The key of the row that speaks for an endpoint. */
-uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc *t);
+static inline uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc *t)
+{
+    switch (s->by) {
+    case QG_BY_NODE:
+        return t->node->id;
+    case QG_BY_ENDPOINT:
+        return t->id;
+    case QG_BY_GROUP:
+        return qg_tqc_root(t)->id;
+    }
+    assert(!"unknown kind of subject");
+    return 0;
+}
 
 /* propose.c: finds the policy that s->o->proposal asks for, writes it and says so in r.
  * Rows are there and sorted. */

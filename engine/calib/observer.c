@@ -26,47 +26,18 @@ const qg_observer *qg_observer_find(const char *name)
 
 /* --- parameters --- */
 
-static const struct {
-    const char *name;
-    qg_param_limit limit;
-} param_row[] = {
-#define X(id, key, whole, least, most, meaning)                                        \
-    [QG_PARAM_##id] = {                                                                \
-        key, {whole, least, most}                                                    \
-    },
-    QG_OBSERVER_PARAM_MAP(X)
-#undef X
-};
-
-const char *qg_observer_param_name(qg_observer_param p)
-{
-    assert((unsigned)p < QG_NOBSERVER_PARAM);
-    return param_row[p].name;
-}
-
-qg_param_limit qg_observer_param_limit(qg_observer_param p)
-{
-    assert((unsigned)p < QG_NOBSERVER_PARAM);
-    return param_row[p].limit;
-}
-
-double qg_observe_value(const qg_observe *o, qg_observer_param p)
-{
-    double given = o->setting->value[p];
-    assert(o->observer->value[p] != 0); /* an observer asks for its own only */
-    return given != 0 ? given : o->observer->value[p];
-}
-
 /* "bins (2 to 1048576), min-scale (1e-38 to 1)". */
 static const char *list_params(const qg_observer *o, char *text, size_t room)
 {
     size_t n = 0;
     text[0] = '\0';
-    for (int p = 0; p < QG_NOBSERVER_PARAM && n < room; p++)
+    for (int p = 0; p < QG_NOBSERVER_PARAM && n < room; p++) {
+        qg_param_limit l = qg_observer_param_limit((qg_observer_param)p);
         if (o->value[p] != 0)
-            n += (size_t)snprintf(text + n, room - n, "%s%s (%.7g to %.7g)",
-                                  n ? ", " : "", param_row[p].name,
-                                  param_row[p].limit.least, param_row[p].limit.most);
+            n += (size_t)snprintf(
+                text + n, room - n, "%s%s (%.7g to %.7g)", n ? ", " : "",
+                qg_observer_param_name((qg_observer_param)p), l.least, l.most);
+    }
     return text;
 }
 
@@ -113,13 +84,15 @@ qg_status qg_observer_check(qg_ctx *ctx, const char *what, const qg_observer_set
         if (o->value[p] == 0)
             return qg_fail(ctx, QG_ECONFIG,
                            "%s%sobserver %s has no parameter '%s', expected one of %s",
-                           what, colon(what), o->name, param_row[p].name,
+                           what, colon(what), o->name,
+                           qg_observer_param_name((qg_observer_param)p),
                            list_params(o, list, sizeof list));
-        qg_param_limit l = param_row[p].limit;
+        qg_param_limit l = qg_observer_param_limit((qg_observer_param)p);
         if (!(v >= l.least && v <= l.most) || (l.whole && v != trunc(v)))
             return qg_fail(ctx, QG_ECONFIG,
                            "%s%sobserver %s: %s=%g, expected %s from %.7g to %.7g",
-                           what, colon(what), o->name, param_row[p].name, v,
+                           what, colon(what), o->name,
+                           qg_observer_param_name((qg_observer_param)p), v,
                            l.whole ? "a whole number" : "a number", l.least, l.most);
     }
     return QG_OK;
@@ -134,8 +107,9 @@ static qg_status parse_param(qg_ctx *ctx, const char *text, size_t n,
     const char *equals = memchr(text, '=', n);
     size_t key = equals ? (size_t)(equals - text) : n;
     int p = 0;
-    while (p < QG_NOBSERVER_PARAM && (strlen(param_row[p].name) != key ||
-                                      memcmp(param_row[p].name, text, key) != 0))
+    while (p < QG_NOBSERVER_PARAM &&
+           (strlen(qg_observer_param_name((qg_observer_param)p)) != key ||
+            memcmp(qg_observer_param_name((qg_observer_param)p), text, key) != 0))
         p++;
     double v;
     if (p == QG_NOBSERVER_PARAM || !equals ||

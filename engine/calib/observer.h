@@ -77,6 +77,8 @@
 #define QG_ENGINE_CALIB_OBSERVER_H
 
 #include "engine/quant/quirk.h"
+#include <assert.h>
+
 #include "engine/quant/tqc.h"
 
 typedef struct qg_observer qg_observer;
@@ -154,8 +156,13 @@ extern const qg_observer *const qg_observers[]; /* ends with NULL */
 
 const qg_observer *qg_observer_find(const char *name); /* NULL: unknown */
 
-/* A parameter as given, or else the observer's default. */
-double qg_observe_value(const qg_observe *o, qg_observer_param p);
+/* A parameter as given, or else the observer's default; only its own (asserted). */
+static inline double qg_observe_value(const qg_observe *o, qg_observer_param p)
+{
+    double given = o->setting->value[p];
+    assert(o->observer->value[p] != 0);
+    return given != 0 ? given : o->observer->value[p];
+}
 
 /* Every parameter that is given must be the observer's and in its range; no observer is
  * fine.  QG_ECONFIG lists those that it has; `what` begins the message. */

@@ -1,5 +1,5 @@
-/* backend_yaml.c -- files, families of files and their sections; match, set and
- * fusion have files of their own.
+/* backend_yaml.c -- files, families of files and their sections; items of
+ * sections have files of their own.
  *
  * A family is read from the farthest parent to the child, each file over what is
  * there, so that one function serves a lone file, a child and a policy patch. */
@@ -8,51 +8,12 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "engine/core/file.h"
-#include "engine/core/suggest.h"
-#include "engine/config/backend_yaml_parts.h"
+#include "engine/config/fusions.h"
+#include "engine/config/pipeline_yaml.h"
+#include "engine/config/rules.h"
 #include "engine/number/requant.h"
 
 enum { MOST_PARENTS = 16 };
-
-/* The line is that of the id, where an editor should jump to. */
-qg_status qg_read_origin(const qg_backend_reader *r, const qg_yaml *y, const char *kind,
-                         qg_origin *out, char what[QG_WHAT_TEXT])
-{
-    const qg_yaml *id, *v;
-    qg_origin o = { .file = y->file, .line = y->line };
-    QG_TRY(qg_yaml_need(r->ctx, y, kind, "id", &id));
-    QG_TRY(qg_yaml_text(r->ctx, id, kind, &o.id));
-    (void)snprintf(what, QG_WHAT_TEXT, "%s %.100s", kind, o.id);
-    o.line = id->line;
-    if (!r->is_override)
-        QG_TRY(qg_yaml_need(r->ctx, y, what, "why", &v));
-    if ((v = qg_yaml_get(y, "why")))
-        QG_TRY(qg_yaml_text(r->ctx, v, what, &o.why));
-    if (!r->is_override)
-        QG_TRY(qg_yaml_need(r->ctx, y, what, "source", &v));
-    if ((v = qg_yaml_get(y, "source")))
-        QG_TRY(qg_yaml_text(r->ctx, v, what, &o.source));
-    *out = o;
-    return QG_OK;
-}
-
-/* match before set: a complaint about the selector is the one that helps. */
-qg_status qg_read_rule(const qg_backend_reader *r, const qg_yaml *y, qg_rule *out)
-{
-    static const char *const keys[] = { "id", "match", "set", "why", "source", NULL };
-    char what[QG_WHAT_TEXT];
-    qg_rule rule = { .is_override = r->is_override };
-    const qg_yaml *v;
-    QG_TRY(qg_read_origin(r, y, "rule", &rule.origin, what));
-    QG_TRY(qg_yaml_keys(r->ctx, y, what, keys));
-    QG_TRY(qg_yaml_need(r->ctx, y, what, "match", &v));
-    QG_TRY(qg_read_match(r, v, what, &rule.node, &rule.at));
-    QG_TRY(qg_yaml_need(r->ctx, y, what, "set", &v));
-    QG_TRY(qg_read_set(r, v, what, &rule.set));
-    *out = rule;
-    return QG_OK;
-}
 
 /* --- lists of words: replaced, extended, reduced --- */
 

@@ -1,4 +1,4 @@
-/* backend_yaml.h -- backend files, and overrides of a run, read into qg_backend.
+/* backend_yaml.h -- backend files, and policy patches of a run, read into qg_backend.
  *
  * One file may extend one parent: `extends: int8-base`, looked for in the folder of the
  * file, then in the search folders.  Parents are read first.
@@ -47,19 +47,9 @@
 #ifndef QG_ENGINE_CONFIG_BACKEND_YAML_H
 #define QG_ENGINE_CONFIG_BACKEND_YAML_H
 
+#include "engine/config/search.h"
 #include "engine/quant/backend.h"
 #include "engine/quant/quirk.h"
-
-/* Folders that hold backend files, in order of preference. */
-typedef struct qg_search {
-    const char *const *dir; /* [n] */
-    size_t n;
-} qg_search;
-
-/* A folder of the context's config_dir: "backends", "pipelines".  *out lies in a.
- * Whether the folder exists is found out when a file is looked for. */
-QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
-                                        qg_search *out);
 
 /* name: a path (it holds '/' or ends in .yaml), or the name of a file in the
  * folders.
@@ -80,22 +70,5 @@ QG_NODISCARD qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask
  * Its rules come behind those that are there, and so win. */
 QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path,
                                         qg_backend *b);
-
-/* "pass=equalize iterations=3": parameters of a pass, `run` among them.  Or
- * "op=Conv_3 slot=in0 bits=4": words key=value of `match` and `set`.  op is an
- * operator's name, else a glob over node names; lists with commas, no spaces.  The
- * rule's id is "set:<k>", k counting from 1.
- * QG_ECONFIG quotes the word that is wrong. */
-QG_NODISCARD qg_status qg_backend_set(qg_ctx *ctx, qg_arena *a, const char *text,
-                                      qg_backend *b);
-
-/* One word of `slot:` as files have it: "weight", "in2", "out*".  Returns `text`. */
-enum { QG_SLOT_WORD = 24 };
-const char *qg_slot_word(const qg_slot_match *slot, char text[QG_SLOT_WORD]);
-
-/* Names of all backends in the folders, sorted, each once.
- * Without the suffix; files are not opened. */
-QG_NODISCARD qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
-                                        const char ***names, size_t *n);
 
 #endif

@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "engine/core/num.h"
-#include "engine/config/backend_yaml_parts.h"
+
+enum { WHAT_TEXT = 128 }; /* room for "passes: <pass>"; longer names are cut */
 
 static bool is_number(const qg_yaml *y)
 {
@@ -34,7 +35,7 @@ static qg_status read_value(qg_ctx *ctx, const qg_yaml *y, const char *what,
 qg_status qg_read_pass_settings(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
                                 const char *pass, qg_pass_settings *out)
 {
-    char what[QG_WHAT_TEXT];
+    char what[WHAT_TEXT];
     (void)snprintf(what, sizeof what, "passes: %.100s", pass);
     qg_pass_setting s = { pass, "run", 0, y->file, y->line };
     if (y->kind == QG_YAML_SCALAR) {

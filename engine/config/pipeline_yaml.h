@@ -15,7 +15,8 @@
 #ifndef QG_ENGINE_CONFIG_PIPELINE_YAML_H
 #define QG_ENGINE_CONFIG_PIPELINE_YAML_H
 
-#include "engine/config/backend_yaml.h"
+#include "engine/config/search.h"
+#include "engine/quant/backend.h"
 
 /* In the arena it was read into. */
 typedef struct qg_pipeline {
@@ -34,5 +35,11 @@ QG_NODISCARD qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *na
 /* Keeps the first n passes and what is said about them: settings of passes that do not
  * run would be refused. */
 void qg_pipeline_cut(qg_pipeline *p, size_t n);
+
+/* What stands behind the name of a pass: yes, no, or a map of its parameters.  Appended
+ * to *out.  Whether the pass and its parameters exist is asked by the driver.
+ * For backend files and --set, too. */
+QG_NODISCARD qg_status qg_read_pass_settings(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
+                                             const char *pass, qg_pass_settings *out);
 
 #endif

@@ -7,10 +7,10 @@
 #include "engine/core/vec.h"
 
 /* Names for the texts of the result; borrowed. */
-typedef struct qg_config_names {
+typedef struct qg_config_labels {
     const char *backend; /* letters, digits, '.', '_', '-' (QG_ECONFIG otherwise) */
     const char *file;    /* what `source:` calls the JSON */
-} qg_config_names;
+} qg_config_labels;
 
 /* All of it lies in the arena of the call. */
 typedef struct qg_config_result {
@@ -27,7 +27,7 @@ typedef struct qg_config_format {
     /* `root` is a document of json.h, whose strings hold no zeros; depth and size were
      * limited when it was read.  *out is untouched on failure. */
     qg_status (*convert)(qg_ctx *ctx, qg_arena *a, const qg_json *root,
-                         qg_config_names names, qg_config_result *out);
+                         qg_config_labels names, qg_config_result *out);
 } qg_config_format;
 
 /* QG_ECONFIG with what was expected; name may be NULL. */

@@ -1,8 +1,8 @@
-/* format.h -- what other runtimes read: one table of formats, one .c file for each.
+/* format.h -- what other runtimes read: the row of a format, an export, its losses.
  *
  * A format is a row {name, what it can say, build, write, import}.  Adding one is a
- * file with a `const qg_format` and a line in formats.def; verbs, options, listings and
- * reports follow from the row.
+ * file with a `const qg_format` and a line in formats.def (formats.h); verbs, options,
+ * listings and reports follow from the row.
  *
  * Export   build   makes everything in memory and finds every loss; writes nothing
  *          (here)  --strict refuses when something is lost
@@ -31,12 +31,7 @@
  *         .summary = "one scale per tensor", .says = QG_SAYS_SILENT,
  *         .build = build, .write = write };
  *
- * and its report names every per-channel weight, offset and shared scale.
- *
- *     qg_export e = { .ctx = ctx, .quant = q, .info = &info, .path = path };
- *     QG_TRY(qg_export_begin(&e, "onnx-qdq", NULL));
- *     s = qg_export_run(&e, strict);             // then read e.loss and e.file
- *     qg_export_end(&e);                          // in any case */
+ * and its report names every per-channel weight, offset and shared scale. */
 #ifndef QG_ENGINE_FORMATS_FORMAT_H
 #define QG_ENGINE_FORMATS_FORMAT_H
 
@@ -109,7 +104,7 @@ typedef struct qg_loss {
     const char *text;      /* in the export's arena */
 } qg_loss;
 
-/* One export.  Set the first four, then begin, run, end. */
+/* One export.  Set the first four, then begin (formats.h), run, end. */
 struct qg_export {
     qg_ctx *ctx;
     const qg_quant *quant; /* graph and TQCs: read, never changed */
@@ -136,19 +131,6 @@ struct qg_import {
     qg_snapshot_info info;
 };
 
-extern const qg_format *const qg_formats[]; /* ends with NULL */
-
-/* QG_ECONFIG with the nearest name. */
-QG_NODISCARD qg_status qg_format_named(qg_ctx *ctx, const char *name,
-                                       const qg_format **out);
-
-/* Finds the format and checks the words of its options; option NULL: all defaults, as
- * for entries that are NULL.  QG_ECONFIG for a word or an option that the format does
- * not have, QG_EUNSUPPORTED for a format that is only imported.  After a failure there
- * is nothing to end. */
-QG_NODISCARD qg_status qg_export_begin(qg_export *e, const char *format,
-                                       const char *const option[QG_N_FORMAT_OPTION]);
-
 /* Builds, collects the losses, writes.  strict: QG_EUNSUPPORTED when anything is lost,
  * naming the first and their number, and nothing is written. */
 QG_NODISCARD qg_status qg_export_run(qg_export *e, bool strict);
@@ -172,9 +154,5 @@ const char *qg_aspect_word(enum qg_aspect a); /* "per-channel"; one bit (asserte
 
 /* For import: the ONNX model at `path`, inferred, in i->graph. */
 QG_NODISCARD qg_status qg_import_graph(qg_import *i, const char *path);
-
-/* Reads i->path in that format.  QG_ECONFIG when a model is needed and missing, or
- * given and not needed; QG_EUNSUPPORTED for a format that is only exported. */
-QG_NODISCARD qg_status qg_format_import(qg_import *i, const char *format);
 
 #endif

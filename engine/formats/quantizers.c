@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/formats/openvino/graph.h"
-#include "engine/formats/quantizers_grid.h"
+#include "engine/formats/fake_quantize.h"
+#include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_check.h"
@@ -192,6 +192,16 @@ static qg_status keep_operator(const folder *f, const qg_node *n, const char *wh
 
 /* --- finding --- */
 
+/* Equal schemes and parameters, bit for bit. */
+static bool same_record(const qg_grid_record *a, const qg_grid_record *b)
+{
+    assert(a->param.offset && b->param.offset);
+    size_t n = a->param.n;
+    return qg_scheme_same(&a->scheme, &b->scheme) && n == b->param.n &&
+           memcmp(a->param.scale, b->param.scale, n * sizeof(float)) == 0 &&
+           memcmp(a->param.offset, b->param.offset, n * sizeof(int32_t)) == 0;
+}
+
 /* Every reader of the codes is a DequantizeLinear on the same grid. */
 static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
                            const char **why)
@@ -209,7 +219,7 @@ static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
         }
         QG_TRY(qg_grid_of_linear(f->g, n, codes->type.dtype, &n->out[0]->type, &other,
                                  why));
-        if (!*why && !qg_grid_record_same(grid, &other))
+        if (!*why && !same_record(grid, &other))
             *why = "its codes are read with another scale";
         QG_TRY(qg_vec_push(f->ctx, f->arena, &z->tail, n));
     }

@@ -18,7 +18,7 @@
  * a warning: the graph computes what it did.
  *
  * Grids    codes are those of the ONNX type; of a FakeQuantize see
- *          formats/openvino/grid.h.  Symmetric when all zero points are 0.
+ *          fake_quantize.h.  Symmetric when all zero points are 0.
  * Nodes    with a record are on platform QUANTIZED, all others FP32
  * Source   ONNX QuantizeLinear, DequantizeLinear; spec/algorithms.md 1.8, 2.2 */
 #ifndef QG_ENGINE_FORMATS_QUANTIZERS_H

@@ -20,15 +20,15 @@
  *
  * How a file is read, and which file here does it:
  *
- *     bytes --- onnx_wire      lengths, depth, field count; no recursion, no memory
+ *     bytes --- wire           lengths, depth, field count; no recursion, no memory
  *       |
  *     protobuf-c               the message, in scratch memory; blocks above
  *       |                      QG_ONNX_KEEP bytes go to the graph's arena at once
- *     onnx_import              versions, then initializers, inputs, nodes, outputs and
+ *     import                   versions, then initializers, inputs, nodes, outputs and
  *       |                      value_info of the graph, in this order
- *       +-- onnx_tensor        TensorProto to qg_tensor; onnx_external for files beside
- *       +-- onnx_function      a call becomes the nodes of the function
- *       +-- onnx_scope         names to values, drafts to nodes, the last checks
+ *       +-- tensor             TensorProto to qg_tensor; external for files beside
+ *       +-- function           a call becomes the nodes of the function
+ *       +-- scope              names to values, drafts to nodes, the last checks
  *
  * What becomes of what the file may say:
  *
@@ -46,13 +46,6 @@
 #define QG_ENGINE_ONNX_IMPORT_H
 
 #include "engine/ir/graph.h"
-
-/* Beyond these a file may mean something that nobody here has read about. */
-enum {
-    QG_ONNX_IR_MIN = 3,     /* 2017-11: the first with opset_import */
-    QG_ONNX_IR_MAX = 14,    /* of the onnx.proto that this was written for */
-    QG_ONNX_OPSET_MAX = 28, /* of ai.onnx: the newest in onnx 1.23 */
-};
 
 typedef struct qg_import_options {
     size_t size_limit; /* bytes of the model file; 0: 2 GiB, what protobuf allows */

@@ -22,7 +22,7 @@
 #include "engine/onnx/tensor.h"
 #include "engine/ir/graph.h"
 
-typedef struct qg_onnx_function qg_onnx_function; /* onnx_function.h */
+typedef struct qg_onnx_function qg_onnx_function; /* function.h */
 typedef struct qg_onnx_scope qg_onnx_scope;
 
 /* What one import shares. */

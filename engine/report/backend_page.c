@@ -6,6 +6,7 @@
 #include "engine/report/report.h"
 #include "engine/core/num.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/rules.h"
 #include "engine/calib/observer.h"
 #include "engine/quant/quirk.h"
 

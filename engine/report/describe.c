@@ -88,3 +88,11 @@ qg_status qg_report_states(qg_report *r, const qg_quant *q)
     }
     return QG_OK;
 }
+
+qg_status qg_report_settled(qg_report *r, const char *fact, const char *who,
+                            uint64_t after, uint64_t n)
+{
+    assert(after <= n);
+    return qg_report_addf(r, fact, "%s within 1 %% after %llu of %llu samples", who,
+                          (unsigned long long)after, (unsigned long long)n);
+}

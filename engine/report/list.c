@@ -6,7 +6,7 @@
 #include "engine/config/backend_yaml.h"
 #include "engine/report/report.h"
 #include "engine/core/suggest.h"
-#include "engine/formats/format.h"
+#include "engine/formats/formats.h"
 #include "engine/quant/metric.h"
 #include "engine/calib/observer.h"
 #include "engine/config/backend_yaml.h"
@@ -141,7 +141,7 @@ static qg_status backends(qg_report *r, qg_table *t)
     const char **name;
     size_t n;
     QG_TRY(qg_config_search(r->ctx, r->arena, "backends", &search));
-    QG_TRY(qg_backend_names(r->ctx, r->arena, search, &name, &n));
+    QG_TRY(qg_config_names(r->ctx, r->arena, search, &name, &n));
     for (size_t i = 0; i < n; i++) {
         qg_backend *b;
         QG_TRY(qg_backend_load(r->ctx, r->arena, name[i], search, &b));

@@ -5,7 +5,7 @@
 #include <assert.h>
 
 #include "engine/report/describe.h"
-#include "engine/formats/format.h"
+#include "engine/formats/formats.h"
 #include "engine/core/hash.h"
 
 void qg_format_options_init(qg_format_options *o)

@@ -45,7 +45,7 @@ qg_status qg_import_backend(qg_ctx *ctx, const char *path, const char *format,
         return qg_nomem(ctx);
     QG_TRY(qg_json_read(ctx, ctx->arena, path, MOST_BYTES, &root));
     QG_TRY(from->convert(ctx, ctx->arena, root,
-                         (qg_config_names){ name, qg_path_base(path) }, &result));
+                         (qg_config_labels){ name, qg_path_base(path) }, &result));
     QG_TRY(qg_file_write(ctx, output, result.yaml, result.size));
     return report ? describe(ctx, &result, name, report) : QG_OK;
 }

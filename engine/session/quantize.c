@@ -7,6 +7,7 @@
 #include "engine/core/file.h"
 #include "engine/core/suggest.h"
 #include "engine/core/hash.h"
+#include "engine/config/override.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/snapshot/stats_file.h"
 #include "engine/ir/text.h"

@@ -45,10 +45,7 @@ QG_NODISCARD qg_status qg_data_hash(qg_ctx *ctx, qg_arena *a, const char *spec,
 
 /* --- stats_ask.c --- */
 
-/* "every scale within 1 % after 64 of 512 samples": a fact; who: "every scale". */
-QG_NODISCARD qg_status qg_report_settled(qg_report *r, const char *fact,
-                                         const char *who, uint64_t after, uint64_t n);
-/* Such facts for 8-bit scales, by observer. */
+/* Facts of qg_report_settled for 8-bit scales, by observer. */
 QG_NODISCARD qg_status qg_report_settled_all(qg_report *r, const struct qg_stats *s);
 
 /* --- plans --- */

@@ -1,5 +1,6 @@
 /* state.c -- switching endpoints of a quantized model off and on again. */
 
+#include "engine/config/override.h"
 #include "engine/session/session.h"
 #include "engine/pass/rules.h"
 #include "engine/quant/tqc_check.h"

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/report/describe.h"
 #include "engine/session/session.h"
 #include "engine/core/suggest.h"
 #include "engine/snapshot/stats_file.h"
@@ -43,14 +44,6 @@ static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
     qg_arena_free(a);
     *out = worst;
     return status;
-}
-
-qg_status qg_report_settled(qg_report *r, const char *fact, const char *who,
-                            uint64_t after, uint64_t n)
-{
-    assert(after <= n);
-    return qg_report_addf(r, fact, "%s within 1 %% after %llu of %llu samples", who,
-                          (unsigned long long)after, (unsigned long long)n);
 }
 
 qg_status qg_report_settled_all(qg_report *r, const qg_stats *s)

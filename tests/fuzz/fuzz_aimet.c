@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         return 0;
     ctx->registry = &qg_ops_registry;
     if (qg_json_parse(ctx, ctx->arena, &from, &root) == QG_OK &&
-        qg_aimet_config(ctx, ctx->arena, root, (qg_config_names){ "x", "fuzz.json" },
+        qg_aimet_config(ctx, ctx->arena, root, (qg_config_labels){ "x", "fuzz.json" },
                         &r) == QG_OK &&
         qg_yaml_parse(ctx, ctx->arena, "x.yaml", r.yaml, r.size, &tree) != QG_OK)
         abort(); /* what we write, we read */

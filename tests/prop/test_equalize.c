@@ -7,6 +7,7 @@
 
 #include "engine/exec/drive.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/override.h"
 #include "engine/ir/text.h"
 #include "ops/families.h"
 #include "passes/passes.h"

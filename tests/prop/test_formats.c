@@ -9,7 +9,7 @@
 #include "engine/core/file.h"
 #include "engine/core/rng.h"
 #include "engine/exec/run.h"
-#include "engine/formats/format.h"
+#include "engine/formats/formats.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "engine/session/session.h"
-#include "engine/formats/format.h"
+#include "engine/formats/formats.h"
 #include "engine/onnx/export.h"
 #include "engine/ir/text.h"
 #include "tests/support/random_graph.h"
@@ -75,7 +75,7 @@ static bool quantize(trial *t)
     size_t n;
     qg_quantize_options o;
     qg_quantize_options_init(&o);
-    must(t, qg_backend_names(t->ctx, t->ctx->arena, (qg_search){ &dir, 1 }, &name, &n));
+    must(t, qg_config_names(t->ctx, t->ctx->arena, (qg_search){ &dir, 1 }, &name, &n));
     o.backend = t->backend = name[qg_rng_below(&t->rng, n)];
     o.work.data = "random:2";
     o.work.reference_kernels = true;

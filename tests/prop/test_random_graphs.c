@@ -16,6 +16,7 @@
 
 #include "engine/exec/drive.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/override.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"
@@ -136,7 +137,7 @@ static void choose_backend(trial *t)
     static const char *const dir[] = { "configs/backends" };
     const char **name;
     size_t n;
-    must(t, qg_backend_names(t->ctx, t->ctx->arena, folder(dir), &name, &n));
+    must(t, qg_config_names(t->ctx, t->ctx->arena, folder(dir), &name, &n));
     assert_cmp_int(n, >, 0);
     const char *chosen = name[qg_rng_below(&t->rng, n)];
     must(t, qg_backend_load(t->ctx, t->ctx->arena, chosen, folder(dir), &t->backend));

@@ -7,6 +7,7 @@
 #include "engine/core/rng.h"
 #include "engine/exec/drive.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/override.h"
 #include "engine/ir/text.h"
 #include "engine/quant/quirk.h"
 #include "engine/quant/tqc_text.h"

@@ -32,7 +32,7 @@ static qg_status convert(qg_ctx *ctx, const char *text, qg_config_result *out)
     qg_json_source from = { "q.json", text, strlen(text) };
     QG_TRY(qg_json_parse(ctx, ctx->arena, &from, &root));
     return qg_aimet_config(ctx, ctx->arena, root,
-                           (qg_config_names){ "x", "a \"q\".json" }, out);
+                           (qg_config_labels){ "x", "a \"q\".json" }, out);
 }
 
 /* Through a file, as a user would. */
@@ -197,7 +197,7 @@ static void other_documents_are_refused(void **state)
     qg_json root = { .type = QG_JSON_OBJECT };
     assert_fails(
         ctx,
-        qg_aimet_config(ctx, ctx->arena, &root, (qg_config_names){ "a b", "q" }, &r),
+        qg_aimet_config(ctx, ctx->arena, &root, (qg_config_labels){ "a b", "q" }, &r),
         QG_ECONFIG, "name 'a b', expected letters, digits");
     qg_ctx_free(ctx);
 }

@@ -6,6 +6,7 @@
 
 #include "engine/core/file.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/override.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/calib/observer.h"
 #include "engine/quant/quirk.h"
@@ -71,7 +72,7 @@ static void every_backend_loads(void **state)
     const char **name;
     size_t n;
     qg_search search = { &folder, 1 };
-    assert_ok(f.ctx, qg_backend_names(f.ctx, f.ctx->arena, search, &name, &n));
+    assert_ok(f.ctx, qg_config_names(f.ctx, f.ctx->arena, search, &name, &n));
     assert_cmp_int(n, >=, 4);
     for (size_t i = 0; i < n; i++) {
         qg_backend *b;

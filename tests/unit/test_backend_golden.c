@@ -96,7 +96,7 @@ static void every_backend_decides_as_written(void **state)
     int differ = 0;
     ctx->registry = &qg_ops_registry;
     qg_search search = { &backends, 1 };
-    assert_ok(ctx, qg_backend_names(ctx, ctx->arena, search, &name, &n));
+    assert_ok(ctx, qg_config_names(ctx, ctx->arena, search, &name, &n));
     for (size_t i = 0; i < n; i++) {
         const char *path =
             qg_arena_printf(ctx->arena, "tests/backends/%s.json", name[i]);

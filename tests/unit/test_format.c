@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "engine/core/file.h"
-#include "engine/formats/format.h"
+#include "engine/formats/formats.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"

@@ -2,6 +2,7 @@
  * grid. */
 #include "tests/support/test.h"
 
+#include "engine/formats/formats.h"
 #include "engine/formats/openvino/graph.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"

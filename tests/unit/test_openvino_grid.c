@@ -1,10 +1,10 @@
-/* formats/openvino/grid.h: grids as limits and back, by hand and for random scales. */
+/* formats/fake_quantize.h: grids as limits and back, by hand and for random scales. */
 #include "tests/support/test.h"
 
 #include <math.h>
 
 #include "engine/core/rng.h"
-#include "engine/formats/openvino/grid.h"
+#include "engine/formats/fake_quantize.h"
 
 enum { SEED = 3, ROUNDS = 20000 };
 

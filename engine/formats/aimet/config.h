@@ -43,6 +43,6 @@
  * Any JSON may come: QG_EPARSE says which place is wrong ("read FILE: op_type.Conv").
  * Operators are those of ctx->registry. */
 QG_NODISCARD qg_status qg_aimet_config(qg_ctx *ctx, qg_arena *a, const qg_json *root,
-                                       qg_config_names names, qg_config_result *out);
+                                       qg_config_labels names, qg_config_result *out);
 
 #endif

@@ -1,10 +1,12 @@
 /* fq.c -- the format openvino-fq: FakeQuantize in an ONNX model, as NNCF and
- * MQBench write it and OpenVINO reads it.  What is said where: openvino_graph.h.
+ * MQBench write it and OpenVINO reads it.  What is said where: graph.h.
  * A file with codes has at least the opset that their DequantizeLinear needs. */
 #include <assert.h>
 
 #include "engine/onnx/export.h"
 #include "engine/formats/openvino/graph.h"
+#include "engine/formats/fake_quantize.h"
+#include "engine/formats/quantize_linear.h"
 #include "engine/formats/quantizers.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/upgrade.h"

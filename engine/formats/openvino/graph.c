@@ -4,27 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/formats/qdq/qdq.h"
-#include "engine/formats/quantizers_grid.h"
+#include "engine/formats/fake_quantize.h"
+#include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
-#include "engine/formats/openvino/grid.h"
 
 enum { CODE_BITS = 8 }; /* of constants that are written as integers */
-
-static const char *const fake_quantize[] = { "FakeQuantize" };
-static const char *const dequantize_linear[] = { "DequantizeLinear" };
-
-bool qg_is_fake_quantize(const qg_op *op)
-{
-    return (op->traits & QG_OP_QUANTIZER) && op->domain &&
-           qg_op_is_named(op, fake_quantize, 1);
-}
-
-bool qg_is_dequantized_constant(const qg_node *n)
-{
-    return qg_node_has(n, QG_OP_QUANTIZER) && !n->op->domain && n->in[0]->constant &&
-           qg_op_is_named(n->op, dequantize_linear, 1);
-}
 
 typedef struct builder {
     qg_export *e;
@@ -455,12 +439,12 @@ qg_status qg_openvino_graph(qg_export *e)
     b.bake = !weights || strcmp(weights, "float") != 0;
     b.opset = qg_graph_opset(e->quant->graph, "");
     b.opset = b.opset < QG_OPENVINO_OPSET ? QG_OPENVINO_OPSET : b.opset;
-    b.op = qg_op_find(e->ctx->registry, QG_OPENVINO_DOMAIN, fake_quantize[0], 1);
-    b.dequantize = qg_op_find(e->ctx->registry, NULL, dequantize_linear[0], b.opset);
+    b.op = qg_op_find(e->ctx->registry, QG_OPENVINO_DOMAIN, "FakeQuantize", 1);
+    b.dequantize = qg_op_find(e->ctx->registry, NULL, "DequantizeLinear", b.opset);
     if (!b.op || !b.dequantize)
         return qg_fail(e->ctx, QG_EUNSUPPORTED,
                        "export: operator %s is not in this build",
-                       b.op ? dequantize_linear[0] : fake_quantize[0]);
+                       b.op ? "DequantizeLinear" : "FakeQuantize");
     QG_TRY(qg_graph_clone(e->quant->graph, &e->graph));
     b.g = e->graph;
     QG_TRY(say_all(&b));

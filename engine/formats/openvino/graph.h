@@ -54,10 +54,4 @@ enum { QG_OPENVINO_OPSET = 13 };
  * keep their opset; DequantizeLinear has at least QG_OPENVINO_OPSET. */
 QG_NODISCARD qg_status qg_openvino_graph(qg_export *e);
 
-/* FakeQuantize, by its traits and name. */
-bool qg_is_fake_quantize(const qg_op *op);
-
-/* DequantizeLinear of ai.onnx whose codes are a constant. */
-bool qg_is_dequantized_constant(const qg_node *n);
-
 #endif

@@ -1,5 +1,5 @@
-/* layers.h -- what the files of OpenVINO layers share: rows of the table, and
- * the parts that layers are made of.  Private to engine/formats/openvino.
+/* layers.h -- the layers of one node: rows of the table of operators, and the parts
+ * that layers are made of.  Private to engine/formats/openvino.
  *
  * An operator in full:
  *
@@ -13,7 +13,7 @@
 #ifndef QG_ENGINE_FORMATS_OPENVINO_LAYERS_H
 #define QG_ENGINE_FORMATS_OPENVINO_LAYERS_H
 
-#include "engine/formats/openvino/ir.h"
+#include "engine/formats/openvino/network.h"
 
 /* One operator; static and immutable. */
 typedef struct qg_ir_row qg_ir_row;
@@ -41,6 +41,9 @@ QG_NODISCARD qg_status qg_ir_finish(qg_ir *ir, const qg_node *n, qg_ir_layer l);
 QG_NODISCARD qg_status qg_ir_inner(qg_ir *ir, const qg_node *n, const char *suffix,
                                    qg_ir_layer l, qg_ir_source *out);
 
+/* "<node>/<suffix>", in the arena; NULL when out of memory. */
+const char *qg_ir_inner_name(qg_ir *ir, const qg_node *n, const char *suffix);
+
 /* Inputs 0 .. count - 1, which must be there. */
 QG_NODISCARD qg_status qg_ir_inputs(qg_ir *ir, const qg_node *n, uint32_t count,
                                     qg_ir_source *in);
@@ -48,6 +51,10 @@ QG_NODISCARD qg_status qg_ir_inputs(qg_ir *ir, const qg_node *n, uint32_t count,
 /* A constant of int64 that belongs to the node; count 0: a scalar. */
 QG_NODISCARD qg_status qg_ir_vector(qg_ir *ir, const qg_node *n, const char *suffix,
                                     size_t count, const int64_t *x, qg_ir_source *out);
+
+/* A scalar of float32 that belongs to the node. */
+QG_NODISCARD qg_status qg_ir_number(qg_ir *ir, const qg_node *n, const char *suffix,
+                                    float x, qg_ir_source *out);
 
 /* s with the dims of t. */
 QG_NODISCARD qg_status qg_ir_reshaped(qg_ir *ir, const qg_node *n, const char *suffix,
@@ -62,16 +69,5 @@ const char *qg_ir_list(qg_ir *ir, size_t n, const int64_t *x);
 QG_NODISCARD qg_status qg_ir_ints(qg_ir *ir, const qg_node *n, const char *attr,
                                   uint32_t slot, size_t *count,
                                   int64_t x[2 * QG_MAX_RANK]);
-
-/* openvino_windows.c */
-qg_status qg_ir_convolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
-qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
-qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
-
-/* openvino_quantizers.c.  DequantizeLinear: y = (Convert(x) - zero point) * scale in
- * float32; without the Subtract where every zero point is 0.  QG_EUNSUPPORTED for what
- * qg_grid_of_linear refuses, and for blocks. */
-qg_status qg_ir_fake_quantize(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
-qg_status qg_ir_dequantize(qg_ir *ir, const qg_node *n, const qg_ir_row *r);
 
 #endif

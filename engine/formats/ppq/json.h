@@ -12,36 +12,21 @@
  * Ours     hashes are TQC ids, so equal snapshots give equal bytes; keys are in order
  *          of nodes and slots
  * Lost     rounding, axis, exponent bits, blocks; reported where a reader's guess
- *          (qg_ppq_guess) differs
+ *          differs
  * Source   spec/ppq.md 10.1, spec/peers.md 4.3; configs/schema/ppq.json */
 #ifndef QG_ENGINE_FORMATS_PPQ_JSON_H
 #define QG_ENGINE_FORMATS_PPQ_JSON_H
 
 #include "engine/formats/format.h"
 
-/* Properties of a policy as PPQ writes them, in its order. */
-typedef struct qg_ppq_property {
-    const char *name;
-    uint16_t bit; /* of qg_policy_bit */
-} qg_ppq_property;
-enum { QG_PPQ_PROPERTIES = 8 };
-extern const qg_ppq_property qg_ppq_properties[QG_PPQ_PROPERTIES];
-
-/* What the file leaves to its reader, for an endpoint whose policy, bits and range are
- * known: half-even; the axis of output channels of weights, else 1 (0 for vectors),
- * else the first axis with `count` indices; four exponent bits when the range is that
- * of E4M3, else five.  count 0: not known. */
-void qg_ppq_guess(qg_endpoint at, size_t count, qg_scheme *s);
-
 /* "TRT_INT8" for backend "trt-int8" or "ppq-trt-int8", "ONNXRUNTIME" for
  * "onnxruntime-int8"; in the arena, NULL when out of memory. */
 const char *qg_ppq_platform(qg_arena *a, const char *backend);
 
-/* Records for g, its model, from the JSON at `path` or from bytes.  g is inferred;
- * *out knows a backend called after the file's first platform.  QG_EPARSE names the
- * place in the file; what contradicts the model or a rule of the verifier is an error
- * of that kind. */
-QG_NODISCARD qg_status qg_ppq_json_read(qg_graph *g, const char *path, qg_quant **out);
+/* Records for g, its model, from the bytes of a JSON file, which messages call `name`.
+ * g is inferred; *out knows a backend called after the file's first platform.
+ * QG_EPARSE names the place in the file; what contradicts the model or a rule of the
+ * verifier is an error of that kind. */
 QG_NODISCARD qg_status qg_ppq_json_parse(qg_graph *g, const char *name,
                                          const char *bytes, size_t size,
                                          qg_quant **out);

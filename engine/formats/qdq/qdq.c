@@ -14,17 +14,25 @@
  * those of the scheme.  Endpoints of one group share one scale initializer.
  *
  * Placement: ort gives every reader a DQ of its own (onnxruntime#12860) and is guarded
- * against its optimizer (onnx_qdq_runtime.c); trt and openvino share a DQ, as OpenVINO
- * makes a FakeQuantize only then; trt refuses what TensorRT refuses. */
-#include "engine/formats/qdq/qdq.h"
-
+ * against its optimizer (runtime.h); trt and openvino share a DQ, as OpenVINO
+ * makes a FakeQuantize only then; trt refuses what TensorRT refuses.
+ *
+ * Names    of new values begin with the value they stand for: v_float (before
+ *          rounding), v_clipped, v_abs, v_quantized, v_dequantized, v_scale,
+ *          v_zero_point; v itself is always what the readers of v see.  A number
+ *          follows where a name is taken. */
 #include <assert.h>
 
 #include "engine/formats/format.h"
-#include "engine/onnx/export.h"
+#include "engine/formats/qdq/runtime.h"
+#include "engine/formats/quantize_linear.h"
 #include "engine/formats/quantizers.h"
+#include "engine/onnx/export.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/upgrade.h"
+
+/* The opset from which on int8 activations are written unsigned for ONNX Runtime. */
+enum { UNSIGNED_SINCE = 21 };
 
 static const char *const weights[] = { "int", "float", NULL };
 static const char *const placements[] = { [QG_PLACE_ORT] = "ort",
@@ -506,7 +514,7 @@ static qg_status begin(builder *b)
     b->g = b->e->graph;
     int64_t own = qg_graph_opset(from, ""), need = needed_opset(b->quant, b->place);
     b->opset = own > need ? own : need;
-    b->is_unsigned = b->place == QG_PLACE_ORT && b->opset >= QG_ONNX_UNSIGNED_SINCE;
+    b->is_unsigned = b->place == QG_PLACE_ORT && b->opset >= UNSIGNED_SINCE;
     return QG_OK;
 }
 

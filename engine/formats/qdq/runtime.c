@@ -1,15 +1,14 @@
-/* runtime.c -- what the optimizer of ONNX Runtime would compute otherwise,
- * written so that it does not: biases that stay float, a Softmax of another scale.
- *
- * It takes the bias of Conv, ConvTranspose and Gemm behind DequantizeLinear, and the
- * constant of a sum that it can turn into one, for int32 in steps of input x weight,
- * but only where that is an initializer of one axis. */
+#include "engine/formats/qdq/runtime.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "engine/formats/qdq/qdq.h"
 #include "engine/ir/edit.h"
+
+/* ONNX Runtime takes the bias of Conv, ConvTranspose and Gemm behind DequantizeLinear,
+ * and the constant of a sum that it can turn into one, for int32 in steps of input x
+ * weight, but only where that is an initializer of one axis. */
 
 /* The input in that slot, or NULL. */
 static qg_value *in_slot(const qg_node *n, int slot)

@@ -1,10 +1,9 @@
-/* quantizers.c -- operators that quantize, as layers of OpenVINO IR. */
-#include "engine/formats/openvino/layers.h"
+#include "engine/formats/openvino/quantizer_layers.h"
 
 #include <assert.h>
 #include <inttypes.h>
 
-#include "engine/formats/quantizers_grid.h"
+#include "engine/formats/quantize_linear.h"
 
 /* The operator is theirs: only the attribute's spelling differs. */
 qg_status qg_ir_fake_quantize(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
@@ -27,7 +26,7 @@ static qg_status along_axis(qg_ir *ir, const qg_node *n, const char *suffix,
     int64_t dim[QG_MAX_RANK];
     int32_t axis = grid->scheme.axis, rank = axis < 0 ? 0 : n->out[0]->type.rank;
     qg_tensor *t = QG_NEW(ir->arena, qg_tensor);
-    const char *name = qg_arena_printf(ir->arena, "%s/%s", n->name, suffix);
+    const char *name = qg_ir_inner_name(ir, n, suffix);
     if (!t || !name)
         return qg_nomem(ir->ctx);
     for (int32_t i = 0; i < rank; i++)

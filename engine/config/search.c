@@ -1,9 +1,11 @@
-/* Where backend and pipeline files are. */
+#include "engine/config/search.h"
+
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/core/file.h"
 #include "engine/core/suggest.h"
-#include "engine/config/backend_yaml_parts.h"
+#include "engine/core/vec.h"
 
 /* A name with a slash or a suffix is taken as it is. */
 static bool is_path(const char *name)
@@ -23,10 +25,10 @@ static bool readable(const char *path)
 
 /* Lists are merged by insertion: folders are small, and each is in byte order
  * already. */
-qg_status qg_backend_names(qg_ctx *ctx, qg_arena *a, qg_search search,
-                           const char ***names, size_t *n)
+qg_status qg_config_names(qg_ctx *ctx, qg_arena *a, qg_search search,
+                          const char ***names, size_t *n)
 {
-    qg_words all = { 0 };
+    QG_VEC(const char *) all = { 0 };
     for (size_t d = 0; d < search.n; d++) {
         const char **file;
         size_t count;
@@ -59,7 +61,7 @@ static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
     size_t n;
     char hint[QG_SUGGEST_TEXT];
     qg_suggest near = qg_suggest_for(w->name);
-    QG_TRY(qg_backend_names(ctx, a, w->search, &known, &n));
+    QG_TRY(qg_config_names(ctx, a, w->search, &known, &n));
     for (size_t i = 0; i < n; i++)
         qg_suggest_try(&near, known[i]);
     qg_suggest_text(&near, hint);

@@ -1,7 +1,8 @@
-#include "engine/formats/openvino/grid.h"
+#include "engine/formats/fake_quantize.h"
 
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 /* Limits are written as float32, so zero may miss its code by rounding. */
 static const double zero_tolerance = 0.01; /* steps */
@@ -147,4 +148,75 @@ qg_scheme qg_openvino_widened(const qg_scheme *s)
         return w;
     }
     return w;
+}
+
+/* --- the operator --- */
+
+bool qg_is_fake_quantize(const qg_op *op)
+{
+    static const char *const name[] = { "FakeQuantize" };
+    return (op->traits & QG_OP_QUANTIZER) && op->domain && qg_op_is_named(op, name, 1);
+}
+
+static bool same_limits(const qg_tensor *a, const qg_tensor *b)
+{
+    int64_t n = qg_tensor_count(a);
+    return qg_same_dims(a, b) &&
+           (n == 0 || memcmp(a->f32, b->f32, (size_t)n * sizeof *a->f32) == 0);
+}
+
+/* The axis of x along which limits differ; -1: one for all, -2: more than one. */
+static int axis_of(const qg_tensor *limit, int32_t rank)
+{
+    int axis = -1;
+    for (int32_t i = 0; i < limit->rank; i++)
+        if (limit->dim[i] != 1)
+            axis = axis == -1 ? rank - limit->rank + i : -2;
+    return axis;
+}
+
+static const char *look_at_limits(const qg_node *n, int32_t rank, int *axis)
+{
+    const qg_tensor *t[4];
+    for (uint32_t i = 0; i < 4; i++) {
+        t[i] = n->in[i + 1]->constant;
+        if (!t[i] || t[i]->dtype != QG_F32)
+            return "its limits are not constant float32";
+    }
+    if (!same_limits(t[0], t[2]) || !same_limits(t[1], t[3]))
+        return "its output limits are not its input limits";
+    if (!qg_same_dims(t[0], t[1]) || qg_tensor_count(t[0]) < 1)
+        return "its limits have different shapes";
+    if (rank < 0)
+        return "the rank of its value is not known";
+    *axis = axis_of(t[0], rank);
+    return *axis == -2 ? "its limits vary along more than one axis" : NULL;
+}
+
+qg_status qg_grid_of_fake(qg_graph *g, const qg_node *n, qg_grid_record *out,
+                          const char **why)
+{
+    int axis = -1;
+    int64_t levels;
+    QG_TRY(qg_attr_int(g->ctx, n, "levels", 0, &levels));
+    *why = look_at_limits(n, n->in[0]->type.rank, &axis);
+    if (!*why && (levels < 2 || levels > QG_OPENVINO_LEVELS))
+        *why = "it has more levels than an integer grid";
+    if (*why)
+        return QG_OK;
+    qg_openvino_limits l = { .levels = (int32_t)levels,
+                             .axis = axis,
+                             .n = (size_t)qg_tensor_count(n->in[1]->constant),
+                             .low = n->in[1]->constant->f32,
+                             .high = n->in[2]->constant->f32 };
+    qg_grid_record r;
+    qg_status s =
+        qg_openvino_grid_of(g->ctx, n->name, &l, g->arena, &r.scheme, &r.param);
+    if (s == QG_EUNSUPPORTED) {
+        *why = "its limits are no grid that holds 0";
+        return QG_OK;
+    }
+    if (s == QG_OK)
+        *out = r;
+    return s;
 }

@@ -1,9 +1,8 @@
-/* backend_yaml_fusion.c -- `fusions:` and `sharing:`.
- *
- * Producers stand before their readers, so nodes are known when they are named and
- * edges cannot form a cycle. */
+#include "engine/config/fusions.h"
 
-#include "engine/config/backend_yaml_parts.h"
+#include <stdio.h>
+
+#include "engine/core/num.h"
 
 /* A fusion under construction. */
 typedef struct builder {

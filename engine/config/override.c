@@ -1,8 +1,13 @@
-/* --set: the words of one line become the same tree that a file would have given. */
-#include <stdio.h>
+/* override.c -- the words of one line become the same tree that a file would have
+ * given. */
+#include "engine/config/override.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/config/pipeline_yaml.h"
+#include "engine/config/rules.h"
 #include "engine/core/suggest.h"
-#include "engine/config/backend_yaml_parts.h"
 
 enum { MOST_WORDS = 32 };
 

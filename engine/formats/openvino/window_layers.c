@@ -1,5 +1,4 @@
-/* windows.c -- convolutions and pools as layers of OpenVINO IR. */
-#include "engine/formats/openvino/layers.h"
+#include "engine/formats/openvino/window_layers.h"
 
 #include <assert.h>
 

@@ -1,9 +1,5 @@
-/* ir.h -- OpenVINO's own model file: layers with numbered ports and edges in
- * XML, constants in a binary beside it.  Private to engine/formats/openvino.
- *
- * openvino_ir.c      layers in memory, the two files, the format's row
- * openvino_layers.c  what each operator of ONNX is in layers: one table
- * openvino_windows.c, openvino_quantizers.c   rows of it that need more
+/* network.h -- a network of OpenVINO IR: layers with numbered ports and edges in XML,
+ * constants in a binary beside it.  Private to engine/formats/openvino.
  *
  * Shapes    all known; what inference can tell ahead (shape arithmetic) is a constant
  * Ports     a layer's inputs are ports 0 .. n_in - 1, its outputs follow
@@ -15,10 +11,12 @@
  *     qg_ir_layer l = { .name = n->name, .type = "ReLU", .opset = "opset1",
  *                       .in = &x, .n_in = 1, .out = &n->out[0]->type, .n_out = 1 };
  *     QG_TRY(qg_ir_add(ir, &l, &y)); */
-#ifndef QG_ENGINE_FORMATS_OPENVINO_IR_H
-#define QG_ENGINE_FORMATS_OPENVINO_IR_H
+#ifndef QG_ENGINE_FORMATS_OPENVINO_NETWORK_H
+#define QG_ENGINE_FORMATS_OPENVINO_NETWORK_H
 
-#include "engine/formats/format.h"
+#include <stdio.h>
+
+#include "engine/ir/graph.h"
 
 /* An output of a layer. */
 typedef struct qg_ir_source {
@@ -72,8 +70,15 @@ QG_NODISCARD qg_status qg_ir_f32(qg_ir *ir, const char *name, size_t n, const fl
 /* The value of a constant slot, known ahead; NULL when only data can tell. */
 const qg_tensor *qg_ir_known(const qg_ir *ir, const qg_value *v);
 
-/* openvino_layers.c: the layers of a node, outputs bound.  QG_EUNSUPPORTED names node,
- * operator and what cannot be said. */
-QG_NODISCARD qg_status qg_ir_node(qg_ir *ir, const qg_node *n);
+/* An input of the network as a layer; its shape is the one that inference has fixed. */
+QG_NODISCARD qg_status qg_ir_input(qg_ir *ir, const qg_value *v);
+
+/* An output of the network: it is a layer, too. */
+QG_NODISCARD qg_status qg_ir_result(qg_ir *ir, const qg_value *v);
+
+/* The two files; `backend` is named in the XML.  Failures of the stream are left to who
+ * opened it; QG_ENOMEM otherwise. */
+QG_NODISCARD qg_status qg_ir_put_xml(FILE *f, const qg_ir *ir, const char *backend);
+QG_NODISCARD qg_status qg_ir_put_binary(FILE *f, const qg_ir *ir);
 
 #endif

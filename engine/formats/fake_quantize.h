@@ -1,4 +1,4 @@
-/* grid.h -- the grid of an endpoint as the limits of a FakeQuantize, and back.
+/* fake_quantize.h -- the grid of an endpoint as the limits of a FakeQuantize, and back.
  *
  *     low[c] = (qmin - offset[c]) scale[c],  high[c] = (qmax - offset[c]) scale[c],
  *     levels = qmax - qmin + 1                                 (openvino_fq.h)
@@ -13,9 +13,10 @@
  *     otherwise                               [0, levels - 1] asymmetric
  *
  * with the fewest bits b that hold the levels.  Source: spec/algorithms.md 2.2, 2.4. */
-#ifndef QG_ENGINE_FORMATS_OPENVINO_GRID_H
-#define QG_ENGINE_FORMATS_OPENVINO_GRID_H
+#ifndef QG_ENGINE_FORMATS_FAKE_QUANTIZE_H
+#define QG_ENGINE_FORMATS_FAKE_QUANTIZE_H
 
+#include "engine/formats/grid_record.h"
 #include "engine/number/openvino_fq.h"
 #include "engine/quant/fake.h"
 
@@ -47,5 +48,12 @@ QG_NODISCARD qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
  * kernels: the same step, codes of 4, 8 or 16 bits.  Those that have such levels and
  * grids with offsets stay.  Source: spec/algorithms.md 1.8 (half range), 2.3 rule 1. */
 qg_scheme qg_openvino_widened(const qg_scheme *s);
+
+/* FakeQuantize, by its traits and name. */
+bool qg_is_fake_quantize(const qg_op *op);
+
+/* The grid of a FakeQuantize; *why as in qg_grid_of_linear (quantize_linear.h). */
+QG_NODISCARD qg_status qg_grid_of_fake(qg_graph *g, const qg_node *n,
+                                       qg_grid_record *out, const char **why);
 
 #endif

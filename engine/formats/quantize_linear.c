@@ -1,9 +1,20 @@
-#include "engine/formats/qdq/qdq.h"
+#include "engine/formats/quantize_linear.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "engine/number/format.h"
+
+static const char *const dequantize_linear[] = { "DequantizeLinear" };
+
+bool qg_is_dequantized_constant(const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_QUANTIZER) && !n->op->domain && n->in[0]->constant &&
+           qg_op_is_named(n->op, dequantize_linear, 1);
+}
+
+/* --- writing --- */
 
 /* Floating formats: which type, since which opset, largest finite value. */
 static const struct float_type {
@@ -225,4 +236,137 @@ qg_status qg_onnx_codes(qg_ctx *ctx, qg_arena *a, const qg_tqc *t, const qg_tens
     qg_qparam p = qg_tqc_param(t);
     QG_TRY(qg_tensor_alloc(ctx, a, y));
     return qg_quantize(ctx, qg_tqc_text(t, what), &t->scheme, &p, x, y);
+}
+
+/* --- reading --- */
+
+/* Codes by type: ONNX rounds to all codes that a type has. */
+static const struct {
+    qg_dtype type;
+    uint8_t bits, exponent_bits, variant;
+    int64_t qmin, qmax;
+} code_types[] = {
+    {QG_I2,          2,  0, 0,             -2,        1         },
+    { QG_U2,         2,  0, 0,             0,         3         },
+    { QG_I4,         4,  0, 0,             -8,        7         },
+    { QG_U4,         4,  0, 0,             0,         15        },
+    { QG_I8,         8,  0, 0,             INT8_MIN,  INT8_MAX  },
+    { QG_U8,         8,  0, 0,             0,         UINT8_MAX },
+    { QG_I16,        16, 0, 0,             INT16_MIN, INT16_MAX },
+    { QG_U16,        16, 0, 0,             0,         UINT16_MAX},
+    { QG_I32,        32, 0, 0,             INT32_MIN, INT32_MAX },
+    { QG_F8E4M3FN,   8,  4, 0,             -448,      448       },
+    { QG_F8E5M2,     8,  5, 0,             -57344,    57344     },
+    { QG_F8E4M3FNUZ, 8,  4, QG_FLOAT_FNUZ, -240,      240       },
+    { QG_F8E5M2FNUZ, 8,  5, QG_FLOAT_FNUZ, -57344,    57344     },
+};
+
+static bool scheme_of_type(qg_dtype codes, qg_scheme *s)
+{
+    for (size_t i = 0; i < sizeof code_types / sizeof code_types[0]; i++)
+        if (code_types[i].type == codes) {
+            *s = (qg_scheme){ .rounding = QG_ROUND_HALF_EVEN,
+                              .bits = code_types[i].bits,
+                              .exponent_bits = code_types[i].exponent_bits,
+                              .variant = code_types[i].variant,
+                              .axis = -1,
+                              .qmin = code_types[i].qmin,
+                              .qmax = code_types[i].qmax };
+            s->policy = s->exponent_bits ? QG_FLOATING | QG_POWER_OF_2 : QG_LINEAR;
+            return true;
+        }
+    return false;
+}
+
+/* The attribute, or preset when it is absent; types were checked by prepare. */
+static int64_t int_attr(const qg_node *n, const char *name, int64_t preset)
+{
+    const qg_attr *a = qg_attr_find(n, name);
+    return a && a->type == QG_ATTR_INT ? a->ints[0] : preset;
+}
+
+/* Per tensor, per channel or per block, by the shape of the scales. */
+static const char *granularity(const qg_node *n, const qg_tensor *scale,
+                               const qg_tensor *x, qg_scheme *s)
+{
+    int64_t block = int_attr(n, "block_size", 0), axis = int_attr(n, "axis", 1);
+    if (!block && qg_tensor_count(scale) == 1) {
+        s->policy |= QG_PER_TENSOR;
+        return NULL;
+    }
+    axis = x->rank == 1 ? 0 : axis < 0 ? axis + x->rank : axis;
+    if (axis < 0 || axis >= x->rank || block > INT32_MAX)
+        return "its axis is not one of the value";
+    s->axis = (int16_t)axis;
+    s->block = (int32_t)block;
+    s->policy |= block ? QG_BLOCK : QG_PER_CHANNEL;
+    return qg_scheme_param_count(s, x) == qg_tensor_count(scale)
+               ? NULL
+               : "its scales do not fit the value";
+}
+
+static const char *check_scales(const qg_tensor *scale, bool power_of_2)
+{
+    int exponent;
+    if (qg_tensor_count(scale) < 1)
+        return "it has no scale";
+    for (int64_t i = 0; i < qg_tensor_count(scale); i++) {
+        float s = scale->f32[i];
+        if (!isfinite(s) || !(s > 0))
+            return "a scale is not finite and above 0";
+        if (power_of_2 && frexpf(s, &exponent) != 0.5f)
+            return "a scale of a floating grid is no power of two";
+    }
+    return NULL;
+}
+
+/* Zero points within the codes; symmetric when all are 0 (or there are none). */
+static const char *read_zeros(const qg_tensor *zero, size_t n, qg_scheme *s,
+                              int32_t *offset)
+{
+    bool any = false;
+    if (zero && qg_tensor_count(zero) != (int64_t)n)
+        return "its zero points do not fit its scales";
+    for (size_t i = 0; zero && i < n; i++) {
+        double z = qg_tensor_f64(zero, (int64_t)i);
+        if (z != 0 && (s->exponent_bits || s->bits == 32))
+            return "a zero point of this type is not 0";
+        offset[i] = (int32_t)z;
+        any |= z != 0;
+    }
+    s->policy |= any ? QG_ASYMMETRIC : QG_SYMMETRIC;
+    return NULL;
+}
+
+qg_status qg_grid_of_linear(qg_graph *g, const qg_node *n, qg_dtype codes,
+                            const qg_tensor *x, qg_grid_record *out, const char **why)
+{
+    const qg_tensor *scale = n->in[1]->constant;
+    const qg_value *z = n->n_in > 2 ? n->in[2] : NULL;
+    qg_grid_record r;
+    *why = !scale || (z && !z->constant)       ? "its scale is not constant"
+           : scale->dtype != QG_F32            ? "its scale is no float32"
+           : x->dtype != QG_F32 || x->rank < 0 ? "its value is no float32 of known rank"
+           : int_attr(n, "saturate", 1) != 1   ? "it does not saturate"
+           : int_attr(n, "precision", 0) != 0  ? "it divides in another type"
+           : !scheme_of_type(codes, &r.scheme)
+               ? "its codes have a type without a record"
+               : NULL;
+    if (!*why)
+        *why = check_scales(scale, r.scheme.exponent_bits != 0);
+    if (!*why)
+        *why = granularity(n, scale, x, &r.scheme);
+    if (*why)
+        return QG_OK;
+    size_t count = (size_t)qg_tensor_count(scale);
+    float *s = QG_NEWN(g->arena, count, float);
+    int32_t *offset = QG_NEWN(g->arena, count, int32_t);
+    if (!s || !offset)
+        return qg_nomem(g->ctx);
+    memcpy(s, scale->f32, count * sizeof *s);
+    *why = read_zeros(z ? z->constant : NULL, count, &r.scheme, offset);
+    r.param = (qg_qparam){ count, s, offset };
+    if (!*why)
+        *out = r;
+    return QG_OK;
 }
