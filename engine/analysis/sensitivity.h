@@ -7,6 +7,8 @@
 #ifndef QG_ENGINE_ANALYSIS_SENSITIVITY_H
 #define QG_ENGINE_ANALYSIS_SENSITIVITY_H
 
+#include <assert.h>
+
 #include "engine/session/session.h"
 #include "engine/analysis/what_if.h"
 
