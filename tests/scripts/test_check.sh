@@ -120,6 +120,9 @@ circle() {
 fails rooms 'docs/rooms.svg: not as tools/dev/rooms.py' \
     "echo '#include \"engine/core/a.h\"' >>engine/ir/check.c"
 fails rooms 'docs/rooms.svg: not as tools/dev/rooms.py' 'rm docs/rooms.svg'
+fails rooms 'engine/core/b.c: in a circle with engine/core/c.c' \
+    "echo 'int qg_b(void) { return qg_c(); }' >engine/core/b.c
+     echo 'int qg_c(void) { return qg_b(); }' >engine/core/c.c"
 
 fails meaning 'engine/core/a.c:10: names a tool: as_openvino' \
     "echo 'int as_openvino(void);' >>engine/core/a.c"

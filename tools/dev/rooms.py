@@ -6,11 +6,13 @@ lengths of functions and files.  TREE is any commit's checkout, so that two can 
 compared; without it, the one this file belongs to.
 
   --svg FILE   draws rooms on floors by layer, and the includes between them
-  --check      fails when docs/rooms.svg is not the drawing of the tree
+  --check      fails when docs/rooms.svg is not the drawing of the tree, or rooms or
+               files go in a circle
 
 Layer     the longest path of includes down to a room that includes none
-Circle    rooms, or files, that reach each other by includes.  A file is a module, X.c
-          with X.h; registries (X.def) are left out
+Circle    rooms that reach each other by includes; files (.c) that reach each other by
+          the functions and tables they use, but for those that a registry (X.def)
+          names: a registry may list what is built on it
 Drawing   room names and includes only, so that it changes with the structure alone;
           an include that follows from others (A to B to C: A to C) is left out"""
 import argparse
@@ -18,6 +20,7 @@ import collections
 import html
 import os
 import pathlib
+import re
 import statistics
 import sys
 
@@ -26,6 +29,10 @@ sys.path.insert(0, str(TOOLS))
 import check_source  # noqa: E402
 
 DRAWING = "docs/rooms.svg"
+WORD = re.compile(r"\bqg_\w+")
+# A function or table that other files can see: it begins at the margin and is not static.
+DEFINED = re.compile(r"^(?!static|typedef|extern)[a-zA-Z][\w \t*]*?\b(qg_\w+)"
+                     r"(?:\([^;{}]*?\)\s*\{|(?:\[[^\]]*\])*\s*=)", re.M)
 LONG_FILE = 600  # reported; check_budget.py allows more
 
 
@@ -37,19 +44,22 @@ class Tree:
                      if check_source.room(p)}
         self.rooms = sorted({check_source.room(p) for p in self.text})
         self.room_edges = collections.Counter()
-        self.file_edges = collections.defaultdict(set)
         for path, text in self.text.items():
             for _, _, header in check_source.includes(text):
-                if header in self.text:
-                    self.add(path, header)
+                room, there = check_source.room(path), check_source.room(header)
+                if header in self.text and room != there:
+                    self.room_edges[room, there] += 1
 
-    def add(self, path, header):
-        room, there = check_source.room(path), check_source.room(header)
-        if room != there:
-            self.room_edges[room, there] += 1
-        module, other = path.rpartition(".")[0], header.rpartition(".")[0]
-        if module != other:
-            self.file_edges[module].add(other)
+    def file_edges(self):
+        """file: the files that define what it uses; .c files only."""
+        code = {p: check_source.only_code(t) for p, t in self.text.items()
+                if p.endswith(".c")}
+        owner = {}
+        for path, text in code.items():
+            for m in DEFINED.finditer(check_source.without_directives(text)):
+                owner[m[1]] = path
+        return {p: {owner[w] for w in set(WORD.findall(t)) if w in owner} - {p}
+                for p, t in code.items()}
 
     def neighbours(self):
         """room: the rooms that it includes."""
@@ -149,7 +159,7 @@ def print_rooms(tree):
           f"{sum(tree.room_edges.values())} includes; "
           f"{plural(1 + max(layer.values(), default=-1), 'layer')}")
     print_circles("rooms", circles(below))
-    print_circles("files", circles(tree.file_edges))
+    print_circles("files", circles(tree.file_edges()))
 
 
 def print_lengths(tree):
@@ -307,6 +317,17 @@ What follows from other arrows is left out.</text>
 """
 
 
+def check(tree):
+    drawn = pathlib.Path(DRAWING)
+    stale = not drawn.exists() or drawn.read_text() != draw(tree)
+    if stale:
+        print(f"{DRAWING}: not as tools/dev/rooms.py --svg {DRAWING} draws it")
+    found = circles(tree.neighbours()) + circles(tree.file_edges())
+    for members in found:
+        print(f"{members[0]}: in a circle with {' '.join(members[1:])}")
+    return bool(stale or found)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tree", nargs="?", help="a checkout; default: this one")
@@ -320,10 +341,7 @@ def main():
     if args.svg:
         (here / args.svg).write_text(draw(tree))
     elif args.check:
-        drawn = pathlib.Path(DRAWING)
-        if not drawn.exists() or drawn.read_text() != draw(tree):
-            print(f"{DRAWING}: not as tools/dev/rooms.py --svg {DRAWING} draws it")
-            return 1
+        return check(tree)
     else:
         print_rooms(tree)
         print_lengths(tree)
