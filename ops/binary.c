@@ -87,19 +87,17 @@ static qg_status infer_numbers(const qg_call *k)
     return qg_binary_infer(k, k->in[0]->dtype);
 }
 
-static qg_status run_rows(const qg_call *k, const qg_row2 *rows)
+static qg_status add_run(const qg_call *k) { return qg_binary_run_rows(k, add_rows); }
+static qg_status sub_run(const qg_call *k) { return qg_binary_run_rows(k, sub_rows); }
+static qg_status mul_run(const qg_call *k) { return qg_binary_run_rows(k, mul_rows); }
+static qg_status divide_run(const qg_call *k)
 {
-    if (QG_DT_HAS(QG_DT_HALVES, k->in[0]->dtype))
-        return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
-    qg_binary_run(k, rows[k->in[0]->dtype]);
-    return QG_OK;
+    return qg_binary_run_rows(k, divide_rows);
 }
-
-static qg_status add_run(const qg_call *k) { return run_rows(k, add_rows); }
-static qg_status sub_run(const qg_call *k) { return run_rows(k, sub_rows); }
-static qg_status mul_run(const qg_call *k) { return run_rows(k, mul_rows); }
-static qg_status divide_run(const qg_call *k) { return run_rows(k, divide_rows); }
-static qg_status prelu_run(const qg_call *k) { return run_rows(k, prelu_rows); }
+static qg_status prelu_run(const qg_call *k)
+{
+    return qg_binary_run_rows(k, prelu_rows);
+}
 
 /* Mod. */
 typedef struct mod_param {
@@ -124,7 +122,7 @@ static qg_status mod_infer(const qg_call *k)
 static qg_status mod_run(const qg_call *k)
 {
     const mod_param *p = k->param;
-    return run_rows(k, p->fmod ? remainder__rows : modulo_rows);
+    return qg_binary_run_rows(k, p->fmod ? remainder__rows : modulo_rows);
 }
 
 /* PRelu until opset 6: slope per channel (axis 1) or a single one. */

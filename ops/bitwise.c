@@ -73,19 +73,12 @@ static qg_status infer(const qg_call *k)
 static qg_status shift_run(const qg_call *k)
 {
     const shift_param *p = k->param;
-    qg_binary_run(k, (p->right ? right_rows : left_rows)[k->in[0]->dtype]);
-    return QG_OK;
+    return qg_binary_run_rows(k, p->right ? right_rows : left_rows);
 }
 
-#define RUN(id)                                                                        \
-    static qg_status id##_run(const qg_call *k)                                        \
-    {                                                                                  \
-        qg_binary_run(k, id##_rows[k->in[0]->dtype]);                                  \
-        return QG_OK;                                                                  \
-    }
-RUN(and)
-RUN(or)
-RUN(xor)
+static qg_status and_run(const qg_call *k) { return qg_binary_run_rows(k, and_rows); }
+static qg_status or_run(const qg_call *k) { return qg_binary_run_rows(k, or_rows); }
+static qg_status xor_run(const qg_call *k) { return qg_binary_run_rows(k, xor_rows); }
 
 static qg_status not_infer(const qg_call *k)
 {

@@ -148,18 +148,15 @@ static qg_status arg_infer(const qg_call *k)
     int64_t dim[QG_MAX_RANK];
     int32_t axis, rank = 0;
     QG_TRY(qg_check_type(k, 0, QG_DT_NUMBERS));
-    if (x->rank < 0) {
-        qg_set_out(k, 0, QG_I64, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0)
+        return qg_infer_dims(k, QG_I64, -1, NULL);
     QG_TRY(qg_check_axis(k, p->axis, x->rank, &axis));
     if (x->dim[axis] == 0)
         return qg_infer_fail(k, QG_EMODEL, "axis %d is empty", (int)axis);
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis || p->keep)
             dim[rank++] = i == axis ? 1 : x->dim[i];
-    qg_set_out(k, 0, QG_I64, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, QG_I64, rank, dim);
 }
 
 /* One search per line along the axis. */

@@ -164,40 +164,26 @@ static qg_status select_all(const qg_call *k, int64_t *out, int64_t *count)
     return QG_OK;
 }
 
-/* Thresholds are one number, whatever their rank. */
-static qg_status check_one(const qg_call *k, size_t slot)
-{
-    const qg_tensor *t = qg_in(k, slot);
-    int64_t n = t ? qg_tensor_count(t) : 1;
-    if (n == 1 || n < 0)
-        return QG_OK;
-    return qg_infer_fail(k, QG_EMODEL, "input %zu has %lld values, expected 1", slot,
-                         (long long)n);
-}
-
 /* With all data there, as at run time, the number of boxes is counted. */
 static qg_status infer_nms(const qg_call *k)
 {
     int64_t dim[] = { -1, 3 };
     bool ready = true;
-    QG_TRY(qg_check_type(k, 0, QG_DT(F32)));
-    QG_TRY(qg_check_type(k, 1, QG_DT(F32)));
+    QG_TRY(qg_check_types(k, 0, 1, QG_DT(F32)));
     QG_TRY(qg_check_type(k, 2, QG_DT(I64)));
-    QG_TRY(qg_check_type(k, 3, QG_DT(F32)));
-    QG_TRY(qg_check_type(k, 4, QG_DT(F32)));
+    QG_TRY(qg_check_types(k, 3, 4, QG_DT(F32)));
     QG_TRY(qg_check_rank(k, 0, 3, 3));
     QG_TRY(qg_check_rank(k, 1, 3, 3));
     QG_TRY(qg_check_dim(k, 0, 2, 4));
     QG_TRY(qg_check_dim(k, 1, 0, qg_in_dim(k, 0, 0)));
     QG_TRY(qg_check_dim(k, 1, 2, qg_in_dim(k, 0, 1)));
     for (size_t i = 2; i < 5; i++)
-        QG_TRY(check_one(k, i));
+        QG_TRY(qg_check_one(k, i));
     for (size_t i = 0; i < k->n_in; i++)
         ready = ready && (!k->in[i] || k->in[i]->data);
     if (ready)
         QG_TRY(select_all(k, NULL, &dim[0]));
-    qg_set_out(k, 0, QG_I64, 2, dim);
-    return QG_OK;
+    return qg_infer_dims(k, QG_I64, 2, dim);
 }
 
 static qg_status run_nms(const qg_call *k)
@@ -265,8 +251,7 @@ static qg_status infer_align(const qg_call *k)
     int64_t dim[] = { qg_in_dim(k, 1, 0), qg_in_dim(k, 0, 1), p->height, p->width };
     if (dim[0] < 0)
         dim[0] = qg_in_dim(k, 2, 0);
-    qg_set_out(k, 0, k->in[0]->dtype, 4, dim);
-    return QG_OK;
+    return qg_infer_dims(k, k->in[0]->dtype, 4, dim);
 }
 
 /* Neighbours of a coordinate along one axis and the weight of the upper one, which is
@@ -405,8 +390,7 @@ static qg_status infer_pool(const qg_call *k)
     QG_TRY(qg_check_rank(k, 1, 2, 2));
     QG_TRY(qg_check_dim(k, 1, 1, 5));
     int64_t dim[] = { qg_in_dim(k, 1, 0), qg_in_dim(k, 0, 1), p->height, p->width };
-    qg_set_out(k, 0, k->in[0]->dtype, 4, dim);
-    return QG_OK;
+    return qg_infer_dims(k, k->in[0]->dtype, 4, dim);
 }
 
 typedef struct range {

@@ -34,15 +34,7 @@
         [QG_I32] = id##_i32, [QG_U32] = id##_u32, [QG_I64] = id##_i64,                 \
         [QG_U64] = id##_u64, [QG_BOOL] = id##_bool,                                    \
     };                                                                                 \
-    static qg_status id##_run(const qg_call *k) { return run_compare(k, id##_rows); }
-
-static qg_status run_compare(const qg_call *k, const qg_row2 *rows)
-{
-    if (QG_DT_HAS(QG_DT_HALVES, k->in[0]->dtype))
-        return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
-    qg_binary_run(k, rows[k->in[0]->dtype]);
-    return QG_OK;
-}
+    static qg_status id##_run(const qg_call *k) { return qg_binary_run_rows(k, id##_rows); }
 
 COMPARE(equal, x == z)
 COMPARE(less, x < z)
@@ -113,8 +105,7 @@ static qg_status isinf_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 static qg_status float_test_infer(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS | QG_DT_FLOAT8));
-    qg_set_out(k, 0, QG_BOOL, k->in[0]->rank, k->in[0]->dim);
-    return QG_OK;
+    return qg_infer_dims(k, QG_BOOL, k->in[0]->rank, k->in[0]->dim);
 }
 
 /* y[i] = expr of double x, for float and double; the narrower floats become float. */

@@ -109,11 +109,6 @@ static void store(qg_tensor *y, int64_t at, int32_t value)
 
 /* --- convolution --------------------------------------------------------------- */
 
-static qg_status prepare_conv(qg_ctx *ctx, const qg_node *node, void *param)
-{
-    return qg_conv_read(ctx, node, param);
-}
-
 static const qg_conv_slots integer_slots = { 0, 1, SIZE_MAX, false };
 static const qg_conv_slots qlinear_slots = { 0, 3, 8, false };
 
@@ -298,43 +293,29 @@ static qg_status run_qlinear_matmul(const qg_call *k)
     return QG_OK;
 }
 
-static int first_axis(const qg_node *node)
-{
-    (void)node;
-    return 0;
-}
-
-/* Output channels of a product are the columns of b. */
-static int last_axis(const qg_node *node)
-{
-    int slot = qg_op_slot_of(node->op, 'w');
-    const qg_value *w = slot >= 0 ? node->in[slot] : NULL;
-    return w && w->type.rank >= 2 ? w->type.rank - 1 : -1;
-}
-
 /* Their operands are stored integers already: scales and zero points are theirs. */
 #define TRAITS (QG_OP_COMPUTE | QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST)
 /* clang-format off */
 const qg_op qg_ops_qlinear[] = {
     { .name = "ConvInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1,
       .max_out = 1, .in_roles = "dwss", .traits = TRAITS,
-      .param_size = sizeof(qg_conv_param), .prepare = prepare_conv,
-      .infer = infer_conv_integer, .run = run_conv_integer, .weight_axis = first_axis },
+      .param_size = sizeof(qg_conv_param), .prepare = qg_conv_read,
+      .infer = infer_conv_integer, .run = run_conv_integer, .weight_axis = qg_conv_axis },
     { .name = "QLinearConv", .since = 10, .min_in = 8, .max_in = 9, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfsb", .traits = TRAITS,
-      .param_size = sizeof(qg_conv_param), .prepare = prepare_conv,
-      .infer = infer_qlinear_conv, .run = run_qlinear_conv, .weight_axis = first_axis },
+      .param_size = sizeof(qg_conv_param), .prepare = qg_conv_read,
+      .infer = infer_qlinear_conv, .run = run_qlinear_conv, .weight_axis = qg_conv_axis },
     { .name = "MatMulInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1,
       .max_out = 1, .in_roles = "dwss", .traits = TRAITS, .infer = infer_matmul_integer,
-      .run = run_matmul_integer, .weight_axis = last_axis },
+      .run = run_matmul_integer, .weight_axis = qg_matmul_axis },
     { .name = "QLinearMatMul", .since = 10, .min_in = 8, .max_in = 8, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
       .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
-      .weight_axis = last_axis },
+      .weight_axis = qg_matmul_axis },
     { .name = "QLinearMatMul", .since = 21, .min_in = 8, .max_in = 8, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
       .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
-      .weight_axis = last_axis },
+      .weight_axis = qg_matmul_axis },
     { 0 },
 };
 /* clang-format on */

@@ -179,10 +179,8 @@ static qg_status infer(const qg_call *k, uint64_t types)
     int32_t rank = 0;
     QG_TRY(qg_check_type(k, 0, types));
     const bool pending = p->axes_input && qg_ints_pending(k, 1);
-    if (x->rank < 0 || (pending && !p->keep)) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0 || (pending && !p->keep))
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     if (!pending)
         QG_TRY(reduced_axes(k, &mask));
     for (int32_t i = 0; i < x->rank; i++) {
@@ -190,8 +188,7 @@ static qg_status infer(const qg_call *k, uint64_t types)
         if (!reduced || p->keep)
             dim[rank++] = pending ? -1 : reduced ? 1 : x->dim[i];
     }
-    qg_set_out(k, 0, x->dtype, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, rank, dim);
 }
 
 /* Strides into the accumulators: plain over the kept axes, 0 along the reduced ones. */
@@ -212,10 +209,7 @@ static void collect(const reducer *r, const qg_tensor *x, const int64_t *stride,
     const int64_t size = (int64_t)qg_element_size(x->dtype);
     qg_walk w;
     qg_walk_at at = { 0 };
-    qg_walk_init(&w, x->rank, x->dim);
-    qg_walk_add(&w, stride);
-    qg_walk_add(&w, x->stride);
-    qg_walk_collapse(&w);
+    qg_walk_pair(&w, x->rank, x->dim, stride, x->stride);
     if (qg_walk_empty(&w))
         return;
     const int32_t last = w.rank - 1;
@@ -399,10 +393,7 @@ static void exp_sums(const qg_tensor *x, const int64_t *stride, const double *m,
 {
     qg_walk w;
     qg_walk_at at = { 0 };
-    qg_walk_init(&w, x->rank, x->dim);
-    qg_walk_add(&w, stride);
-    qg_walk_add(&w, x->stride);
-    qg_walk_collapse(&w);
+    qg_walk_pair(&w, x->rank, x->dim, stride, x->stride);
     if (qg_walk_empty(&w))
         return;
     const int32_t last = w.rank - 1;

@@ -259,12 +259,8 @@ static qg_status clip_infer(const qg_call *k)
     const clip_param *p = k->param;
     QG_TRY(qg_check_type(k, 0, p->from_attributes ? QG_DT_FLOATS : QG_DT_NUMBERS));
     QG_TRY(qg_check_same_type(k, 1, 2));
-    for (size_t i = 1; i < k->n_in; i++) {
-        const qg_tensor *t = k->in[i];
-        if (t && qg_tensor_known(t) && qg_tensor_count(t) != 1)
-            return qg_infer_fail(k, QG_EMODEL, "input %zu has %lld values, expected 1",
-                                 i, (long long)qg_tensor_count(t));
-    }
+    for (size_t i = 1; i < k->n_in; i++)
+        QG_TRY(qg_check_one(k, i));
     return qg_infer_same(k);
 }
 
