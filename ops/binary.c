@@ -41,13 +41,7 @@
     ROW2(id, u16, uint16_t, uint32_t, expr)                                            \
     ROW2(id, u32, uint32_t, uint32_t, expr)                                            \
     ROW2(id, u64, uint64_t, uint64_t, expr)
-#define TABLE(id)                                                                      \
-    static const qg_row2 id##_rows[QG_NDTYPE] = {                                      \
-        [QG_F32] = id##_f32, [QG_F64] = id##_f64,                                      \
-        [QG_I8] = id##_i8, [QG_I16] = id##_i16, [QG_I32] = id##_i32,                   \
-        [QG_I64] = id##_i64, [QG_U8] = id##_u8, [QG_U16] = id##_u16,                   \
-        [QG_U32] = id##_u32, [QG_U64] = id##_u64,                                      \
-    };
+#define TABLE(id) static const qg_row2 id##_rows[QG_NDTYPE] = { QG_ENTRIES_NUMBER(id) };
 #define OP(id, on_float, on_signed, on_unsigned)                                       \
     ROWS_FLOAT(id, on_float)                                                           \
     ROWS_SIGNED(id, on_signed)                                                         \

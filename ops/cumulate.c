@@ -109,22 +109,9 @@ typedef int64_t (*finder)(const void *x, int64_t n, int64_t step, bool last);
         return best;                                                                   \
     }
 #define FINDERS(id, better)                                                            \
-    FINDER(id, f32, float, better)                                                     \
-    FINDER(id, f64, double, better)                                                    \
-    FINDER(id, i8, int8_t, better)                                                     \
-    FINDER(id, u8, uint8_t, better)                                                    \
-    FINDER(id, i16, int16_t, better)                                                   \
-    FINDER(id, u16, uint16_t, better)                                                  \
-    FINDER(id, i32, int32_t, better)                                                   \
-    FINDER(id, u32, uint32_t, better)                                                  \
-    FINDER(id, i64, int64_t, better)                                                   \
-    FINDER(id, u64, uint64_t, better)                                                  \
-    static const finder id##_finders[QG_NDTYPE] = {                                    \
-        [QG_F32] = id##_f32, [QG_F64] = id##_f64, [QG_I8] = id##_i8,                   \
-        [QG_U8] = id##_u8,   [QG_I16] = id##_i16, [QG_U16] = id##_u16,                 \
-        [QG_I32] = id##_i32, [QG_U32] = id##_u32, [QG_I64] = id##_i64,                 \
-        [QG_U64] = id##_u64,                                                           \
-    };
+    QG_EACH_FLOAT(FINDER, id, better)                                                  \
+    QG_EACH_INT(FINDER, id, better)                                                    \
+    static const finder id##_finders[QG_NDTYPE] = { QG_ENTRIES_NUMBER(id) };
 FINDERS(largest, >)
 FINDERS(smallest, <)
 

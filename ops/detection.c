@@ -203,17 +203,6 @@ typedef struct roi_param {
     float scale;
 } roi_param;
 
-/* Extents of outputs are bounded before they are multiplied. */
-static qg_status check_size(qg_ctx *ctx, const qg_node *node, const char *name,
-                            int64_t value, int64_t least)
-{
-    if (value >= least && value <= INT32_MAX)
-        return QG_OK;
-    return qg_node_fail(ctx, QG_EMODEL, "import", node,
-                        "%s is %lld, expected %lld to 2147483647", name,
-                        (long long)value, (long long)least);
-}
-
 /* Before 16 there was no half-pixel shift. */
 static qg_status prepare_align(qg_ctx *ctx, const qg_node *node, void *param)
 {
@@ -225,13 +214,12 @@ static qg_status prepare_align(qg_ctx *ctx, const qg_node *node, void *param)
     QG_TRY(qg_attr_choice(ctx, node, "mode", modes, 0, &mode));
     QG_TRY(qg_attr_choice(ctx, node, "coordinate_transformation_mode", coordinates,
                           node->opset < 16 ? 1 : 0, &coordinate));
-    QG_TRY(qg_attr_int(ctx, node, "output_height", 1, &p->height));
-    QG_TRY(qg_attr_int(ctx, node, "output_width", 1, &p->width));
-    QG_TRY(qg_attr_int(ctx, node, "sampling_ratio", 0, &p->samples));
+    QG_TRY(qg_attr_count(ctx, node, "output_height", (qg_preset){ 1, 1 }, &p->height));
+    QG_TRY(qg_attr_count(ctx, node, "output_width", (qg_preset){ 1, 1 }, &p->width));
+    QG_TRY(
+        qg_attr_count(ctx, node, "sampling_ratio", (qg_preset){ 0, 0 }, &p->samples));
     QG_TRY(qg_attr_float(ctx, node, "spatial_scale", 1, &p->scale));
-    QG_TRY(check_size(ctx, node, "output_height", p->height, 1));
-    QG_TRY(check_size(ctx, node, "output_width", p->width, 1));
-    QG_TRY(check_size(ctx, node, "sampling_ratio", p->samples, 0));
+
     p->maximum = mode == 1;
     p->half_pixel = coordinate == 0;
     return QG_OK;
@@ -377,7 +365,10 @@ static qg_status prepare_pool(qg_ctx *ctx, const qg_node *node, void *param)
     QG_TRY(qg_attr_float(ctx, node, "spatial_scale", 1, &p->scale));
     p->height = shape[0];
     p->width = shape[1];
-    return check_size(ctx, node, "pooled_shape", shape[0], 1);
+    if (shape[0] >= 1)
+        return QG_OK;
+    return qg_node_fail(ctx, QG_EMODEL, "import", node,
+                        "pooled_shape is 0, expected 1 to 2147483647");
 }
 
 /* rois carry their batch index in front. */

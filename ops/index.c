@@ -7,7 +7,6 @@
  * and conditions are 's'; the data pass through unchanged (PASSIVE). */
 #include "ops/families.h"
 
-#include "engine/core/num.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 

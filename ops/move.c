@@ -176,8 +176,9 @@ static qg_status divide(const qg_call *k, int32_t axis, int64_t by, int64_t *out
     return QG_OK;
 }
 
-/* Channels are divided by b * b, both extents multiplied by b. */
-static qg_status depth_to_space_infer(const qg_call *k)
+/* To space, channels are divided by b * b and both extents multiplied by b; to depth,
+ * the other way round. */
+static qg_status block_infer(const qg_call *k, bool to_space)
 {
     const int64_t b = ((const block_param *)k->param)->size;
     const qg_tensor *x = k->in[0];
@@ -186,11 +187,19 @@ static qg_status depth_to_space_infer(const qg_call *k)
     QG_TRY(qg_check_rank(k, 0, 4, 4));
     if (x->rank == 4) {
         dim[0] = x->dim[0];
-        QG_TRY(divide(k, 1, b * b, &dim[1]));
-        dim[2] = times(x->dim[2], b);
-        dim[3] = times(x->dim[3], b);
+        dim[1] = times(x->dim[1], b * b);
+        for (int32_t i = to_space ? 1 : 2; i < (to_space ? 2 : 4); i++)
+            QG_TRY(divide(k, i, to_space ? b * b : b, &dim[i]));
+        for (int32_t i = 2; i < 4 && to_space; i++)
+            dim[i] = times(x->dim[i], b);
     }
     return qg_infer_dims(k, x->dtype, 4, dim);
+}
+
+static qg_status depth_to_space_infer(const qg_call *k) { return block_infer(k, true); }
+static qg_status space_to_depth_infer(const qg_call *k)
+{
+    return block_infer(k, false);
 }
 
 /* As a transposition of six dims. */
@@ -204,22 +213,6 @@ static qg_status depth_to_space_run(const qg_call *k)
                   crd_perm[6] = { 0, 1, 4, 2, 5, 3 };
     copy_permuted(k, 6, p->crd ? crd : dcr, p->crd ? crd_perm : dcr_perm);
     return QG_OK;
-}
-
-static qg_status space_to_depth_infer(const qg_call *k)
-{
-    const int64_t b = ((const block_param *)k->param)->size;
-    const qg_tensor *x = k->in[0];
-    int64_t dim[4] = { -1, -1, -1, -1 };
-    QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
-    QG_TRY(qg_check_rank(k, 0, 4, 4));
-    if (x->rank == 4) {
-        dim[0] = x->dim[0];
-        dim[1] = times(x->dim[1], b * b);
-        QG_TRY(divide(k, 2, b, &dim[2]));
-        QG_TRY(divide(k, 3, b, &dim[3]));
-    }
-    return qg_infer_dims(k, x->dtype, 4, dim);
 }
 
 /* The inverse of DCR, or of CRD. */

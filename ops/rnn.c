@@ -21,8 +21,6 @@
  * quantized. */
 #include "ops/families.h"
 
-#include <math.h>
-
 #include "engine/accel/accel.h"
 #include "ops/util_activation.h"
 #include "ops/util_axis.h"

@@ -34,6 +34,28 @@
 #define QG_DT_ADDRESSED (QG_DT_PLAIN | QG_DT_FLOAT8) /* elements of whole bytes */
 #define QG_DT_ANY       (QG_DT_ADDRESSED | QG_DT_PACKED)
 
+/* clang-format off */
+/* X(id, suffix, C type, ...) for every type of a kind, and the entries of a table
+ * [QG_NDTYPE] whose functions are called id_suffix. */
+#define QG_EACH_FLOAT(X, id, ...)                                                      \
+    X(id, f32, float, __VA_ARGS__)    X(id, f64, double, __VA_ARGS__)
+#define QG_EACH_SIGNED(X, id, ...)                                                     \
+    X(id, i8, int8_t, __VA_ARGS__)    X(id, i16, int16_t, __VA_ARGS__)                 \
+    X(id, i32, int32_t, __VA_ARGS__)  X(id, i64, int64_t, __VA_ARGS__)
+#define QG_EACH_UNSIGNED(X, id, ...)                                                   \
+    X(id, u8, uint8_t, __VA_ARGS__)   X(id, u16, uint16_t, __VA_ARGS__)                \
+    X(id, u32, uint32_t, __VA_ARGS__) X(id, u64, uint64_t, __VA_ARGS__)
+#define QG_EACH_INT(X, id, ...)                                                        \
+    QG_EACH_SIGNED(X, id, __VA_ARGS__) QG_EACH_UNSIGNED(X, id, __VA_ARGS__)
+#define QG_ENTRIES_FLOAT(id) [QG_F32] = id##_f32, [QG_F64] = id##_f64
+#define QG_ENTRIES_SIGNED(id)                                                          \
+    [QG_I8] = id##_i8, [QG_I16] = id##_i16, [QG_I32] = id##_i32, [QG_I64] = id##_i64
+#define QG_ENTRIES_UNSIGNED(id)                                                        \
+    [QG_U8] = id##_u8, [QG_U16] = id##_u16, [QG_U32] = id##_u32, [QG_U64] = id##_u64
+#define QG_ENTRIES_INT(id) QG_ENTRIES_SIGNED(id), QG_ENTRIES_UNSIGNED(id)
+#define QG_ENTRIES_NUMBER(id) QG_ENTRIES_FLOAT(id), QG_ENTRIES_INT(id)
+/* clang-format on */
+
 /* True when the type is in the mask. */
 #define QG_DT_HAS(mask, dtype) ((mask) >> (dtype)&1)
 
