@@ -39,8 +39,7 @@ typedef struct attention_param {
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
     attention_param *p = param;
-    int64_t causal;
-    QG_TRY(qg_attr_int(ctx, node, "is_causal", 0, &causal));
+    QG_TRY(qg_attr_flag(ctx, node, "is_causal", false, &p->causal));
     QG_TRY(qg_attr_float(ctx, node, "scale", 0, &p->scale));
     QG_TRY(qg_attr_float(ctx, node, "softcap", 0, &p->cap));
     QG_TRY(qg_attr_int(ctx, node, "q_num_heads", 0, &p->q_heads));
@@ -48,7 +47,7 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
     QG_TRY(qg_attr_int(ctx, node, "left_window_size", -1, &p->left));
     QG_TRY(qg_attr_int(ctx, node, "right_window_size", -1, &p->right));
     QG_TRY(qg_attr_int(ctx, node, "qk_matmul_output_mode", RAW, &p->mode));
-    p->causal = causal != 0;
+
     if (p->mode < RAW || p->mode > PROBABILITIES)
         return qg_node_fail(ctx, QG_EMODEL, "import", node,
                             "qk_matmul_output_mode is %lld, expected 0 to 3",
@@ -171,8 +170,7 @@ static qg_status infer(const qg_call *k)
 {
     extents e;
     qg_dtype d = k->in[Q]->dtype, dv = k->in[V]->dtype;
-    for (size_t i = Q; i <= V; i++)
-        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
+    QG_TRY(qg_check_types(k, Q, V, QG_DT_FLOATS));
     QG_TRY(extents_of(k, &e));
     QG_TRY(check(k, &e));
     int64_t batch = e.q.batch, heads = e.q.heads, size = e.v.size;
@@ -359,14 +357,10 @@ static void attend_head(const qg_call *k, const job *a, int64_t b, int64_t h)
     int64_t kv = h / (e->q.heads / e->k.heads), s = e->q.length, t = e->total;
     int64_t valid = clamped_length(k, a, b);
     int64_t offset = qg_in(k, PAST_KEY) ? e->past : qg_in(k, LENGTHS) ? valid - s : 0;
-    qg_gemm_problem qk = { .m = s,
-                           .n = t,
-                           .k = e->q.size,
-                           .lda = a->q.row,
-                           .ldb = a->k.row,
-                           .ldc = t,
-                           .trans_b = true,
-                           .alpha = a->scale };
+    qg_gemm_problem qk = qg_gemm_dense(s, t, e->q.size, true);
+    qk.lda = a->q.row;
+    qk.ldb = a->k.row;
+    qk.alpha = a->scale;
     qg_ref_gemm_f32(&qk, a->q.at + b * a->q.batch + h * a->q.head,
                     a->k.at + b * a->k.batch + kv * a->k.head, a->scores);
     for (int64_t i = 0; i < s; i++) {
@@ -376,13 +370,9 @@ static void attend_head(const qg_call *k, const job *a, int64_t b, int64_t h)
         attend_row(&q, a->scores + i * t,
                    a->out ? a->out + ((b * e->q.heads + h) * s + i) * t : NULL);
     }
-    qg_gemm_problem pv = { .m = s,
-                           .n = e->v.size,
-                           .k = t,
-                           .lda = t,
-                           .ldb = a->v.row,
-                           .ldc = a->y.row,
-                           .alpha = 1 };
+    qg_gemm_problem pv = qg_gemm_dense(s, e->v.size, t, false);
+    pv.ldb = a->v.row;
+    pv.ldc = a->y.row;
     qg_ref_gemm_f32(&pv, a->scores, a->v.at + b * a->v.batch + kv * a->v.head,
                     a->y.at + b * a->y.batch + h * a->y.head);
 }

@@ -41,13 +41,7 @@
     ROW2(id, u16, uint16_t, uint32_t, expr)                                            \
     ROW2(id, u32, uint32_t, uint32_t, expr)                                            \
     ROW2(id, u64, uint64_t, uint64_t, expr)
-#define TABLE(id)                                                                      \
-    static const qg_row2 id##_rows[QG_NDTYPE] = {                                      \
-        [QG_F32] = id##_f32, [QG_F64] = id##_f64,                                      \
-        [QG_I8] = id##_i8, [QG_I16] = id##_i16, [QG_I32] = id##_i32,                   \
-        [QG_I64] = id##_i64, [QG_U8] = id##_u8, [QG_U16] = id##_u16,                   \
-        [QG_U32] = id##_u32, [QG_U64] = id##_u64,                                      \
-    };
+#define TABLE(id) static const qg_row2 id##_rows[QG_NDTYPE] = { QG_ENTRIES_NUMBER(id) };
 #define OP(id, on_float, on_signed, on_unsigned)                                       \
     ROWS_FLOAT(id, on_float)                                                           \
     ROWS_SIGNED(id, on_signed)                                                         \
@@ -87,19 +81,17 @@ static qg_status infer_numbers(const qg_call *k)
     return qg_binary_infer(k, k->in[0]->dtype);
 }
 
-static qg_status run_rows(const qg_call *k, const qg_row2 *rows)
+static qg_status add_run(const qg_call *k) { return qg_binary_run_rows(k, add_rows); }
+static qg_status sub_run(const qg_call *k) { return qg_binary_run_rows(k, sub_rows); }
+static qg_status mul_run(const qg_call *k) { return qg_binary_run_rows(k, mul_rows); }
+static qg_status divide_run(const qg_call *k)
 {
-    if (QG_DT_HAS(QG_DT_HALVES, k->in[0]->dtype))
-        return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
-    qg_binary_run(k, rows[k->in[0]->dtype]);
-    return QG_OK;
+    return qg_binary_run_rows(k, divide_rows);
 }
-
-static qg_status add_run(const qg_call *k) { return run_rows(k, add_rows); }
-static qg_status sub_run(const qg_call *k) { return run_rows(k, sub_rows); }
-static qg_status mul_run(const qg_call *k) { return run_rows(k, mul_rows); }
-static qg_status divide_run(const qg_call *k) { return run_rows(k, divide_rows); }
-static qg_status prelu_run(const qg_call *k) { return run_rows(k, prelu_rows); }
+static qg_status prelu_run(const qg_call *k)
+{
+    return qg_binary_run_rows(k, prelu_rows);
+}
 
 /* Mod. */
 typedef struct mod_param {
@@ -124,7 +116,7 @@ static qg_status mod_infer(const qg_call *k)
 static qg_status mod_run(const qg_call *k)
 {
     const mod_param *p = k->param;
-    return run_rows(k, p->fmod ? remainder__rows : modulo_rows);
+    return qg_binary_run_rows(k, p->fmod ? remainder__rows : modulo_rows);
 }
 
 /* PRelu until opset 6: slope per channel (axis 1) or a single one. */

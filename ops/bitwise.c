@@ -17,29 +17,18 @@
     }
 
 /* clang-format off */
-#define ROWS_UNSIGNED(id, expr)                                                        \
-    ROW2(id, u8, uint8_t, expr)   ROW2(id, u16, uint16_t, expr)                        \
-    ROW2(id, u32, uint32_t, expr) ROW2(id, u64, uint64_t, expr)
-#define ROWS_SIGNED(id, expr)                                                          \
-    ROW2(id, i8, int8_t, expr)   ROW2(id, i16, int16_t, expr)                          \
-    ROW2(id, i32, int32_t, expr) ROW2(id, i64, int64_t, expr)
-#define TABLE(id)                                                                      \
-    static const qg_row2 id##_rows[QG_NDTYPE] = {                                      \
-        [QG_U8] = id##_u8, [QG_U16] = id##_u16, [QG_U32] = id##_u32,                   \
-        [QG_U64] = id##_u64, [QG_I8] = id##_i8, [QG_I16] = id##_i16,                   \
-        [QG_I32] = id##_i32, [QG_I64] = id##_i64,                                      \
-    };
+#define TABLE(id) static const qg_row2 id##_rows[QG_NDTYPE] = { QG_ENTRIES_INT(id) };
 
 /* Beyond the width only the sign is left, and of a left shift nothing.  A negative
  * amount counts as too much.  Shifts are made in uint64_t, where they are defined. */
-ROWS_UNSIGNED(left, z < WIDTH ? (uint64_t)x << z : 0)
-ROWS_SIGNED(left, z >= 0 && z < WIDTH ? (uint64_t)x << z : 0)
+QG_EACH_UNSIGNED(ROW2, left, z < WIDTH ? (uint64_t)x << z : 0)
+QG_EACH_SIGNED(ROW2, left, z >= 0 && z < WIDTH ? (uint64_t)x << z : 0)
 TABLE(left)
-ROWS_UNSIGNED(right, z < WIDTH ? x >> z : 0)
-ROWS_SIGNED(right, z >= 0 && z < WIDTH ? x >> z : x < 0 ? -1 : 0)
+QG_EACH_UNSIGNED(ROW2, right, z < WIDTH ? x >> z : 0)
+QG_EACH_SIGNED(ROW2, right, z >= 0 && z < WIDTH ? x >> z : x < 0 ? -1 : 0)
 TABLE(right)
 
-#define LOGICAL(id, expr) ROWS_UNSIGNED(id, expr) ROWS_SIGNED(id, expr) TABLE(id)
+#define LOGICAL(id, expr) QG_EACH_INT(ROW2, id, expr) TABLE(id)
 LOGICAL(and, x & z)
 LOGICAL(or, x | z)
 LOGICAL(xor, x ^ z)
@@ -73,19 +62,12 @@ static qg_status infer(const qg_call *k)
 static qg_status shift_run(const qg_call *k)
 {
     const shift_param *p = k->param;
-    qg_binary_run(k, (p->right ? right_rows : left_rows)[k->in[0]->dtype]);
-    return QG_OK;
+    return qg_binary_run_rows(k, p->right ? right_rows : left_rows);
 }
 
-#define RUN(id)                                                                        \
-    static qg_status id##_run(const qg_call *k)                                        \
-    {                                                                                  \
-        qg_binary_run(k, id##_rows[k->in[0]->dtype]);                                  \
-        return QG_OK;                                                                  \
-    }
-RUN(and)
-RUN(or)
-RUN(xor)
+static qg_status and_run(const qg_call *k) { return qg_binary_run_rows(k, and_rows); }
+static qg_status or_run(const qg_call *k) { return qg_binary_run_rows(k, or_rows); }
+static qg_status xor_run(const qg_call *k) { return qg_binary_run_rows(k, xor_rows); }
 
 static qg_status not_infer(const qg_call *k)
 {

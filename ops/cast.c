@@ -96,16 +96,14 @@ static qg_status cast_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 static qg_status cast_infer(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_ANY));
-    qg_set_out(k, 0, ((const cast_param *)k->param)->to, k->in[0]->rank, k->in[0]->dim);
-    return QG_OK;
+    return qg_infer_dims(k, ((const cast_param *)k->param)->to, k->in[0]->rank,
+                         k->in[0]->dim);
 }
 
 static qg_status like_infer(const qg_call *k)
 {
-    QG_TRY(qg_check_type(k, 0, QG_DT_ANY));
-    QG_TRY(qg_check_type(k, 1, QG_DT_ANY));
-    qg_set_out(k, 0, k->in[1]->dtype, k->in[0]->rank, k->in[0]->dim);
-    return QG_OK;
+    QG_TRY(qg_check_types(k, 0, 1, QG_DT_ANY));
+    return qg_infer_dims(k, k->in[1]->dtype, k->in[0]->rank, k->in[0]->dim);
 }
 
 /* Equal types are copied, or nothing at all when in place. */
@@ -131,8 +129,7 @@ static qg_status bitcast_infer(const qg_call *k)
         return qg_infer_fail(k, QG_EMODEL, "%s has %u bits, expected %u as %s",
                              qg_dtype_name(from), qg_dtype_bits(from),
                              qg_dtype_bits(to), qg_dtype_name(to));
-    qg_set_out(k, 0, to, k->in[0]->rank, k->in[0]->dim);
-    return QG_OK;
+    return qg_infer_dims(k, to, k->in[0]->rank, k->in[0]->dim);
 }
 
 static qg_status bitcast_run(const qg_call *k)

@@ -57,15 +57,12 @@ static qg_status concat_infer(const qg_call *k)
             return qg_infer_fail(k, QG_EMODEL, "input %zu is absent", i);
     QG_TRY(qg_check_same_type(k, 1, k->n_in));
     for (size_t i = 0; i < k->n_in; i++)
-        if (k->in[i]->rank < 0) {
-            qg_set_out(k, 0, y.dtype, -1, NULL);
-            return QG_OK;
-        }
+        if (k->in[i]->rank < 0)
+            return qg_infer_dims(k, y.dtype, -1, NULL);
     QG_TRY(qg_check_axis(k, ((const axis_param *)k->param)->axis, y.rank, &axis));
     for (size_t i = 1; i < k->n_in; i++)
         QG_TRY(join_dims(k, i, axis, &y));
-    qg_set_out(k, 0, y.dtype, y.rank, y.dim);
-    return QG_OK;
+    return qg_infer_dims(k, y.dtype, y.rank, y.dim);
 }
 
 /* Bytes of one piece of t: everything from the axis on. */

@@ -59,8 +59,7 @@ static qg_status constant_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 static qg_status constant_infer(const qg_call *k)
 {
     const constant_param *p = k->param;
-    qg_set_out(k, 0, p->value.dtype, p->value.rank, p->value.dim);
-    return QG_OK;
+    return qg_infer_dims(k, p->value.dtype, p->value.rank, p->value.dim);
 }
 
 static qg_status constant_run(const qg_call *k)
@@ -103,14 +102,12 @@ static qg_status fill_infer(const qg_call *k)
     if (qg_ints_pending(k, 0)) {
         const int64_t unknown[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
         const int64_t rank = qg_in_dim(k, 0, 0);
-        qg_set_out(k, 0, p->value.dtype, rank > QG_MAX_RANK ? -1 : (int32_t)rank,
-                   unknown);
-        return QG_OK;
+        return qg_infer_dims(k, p->value.dtype, rank > QG_MAX_RANK ? -1 : (int32_t)rank,
+                             unknown);
     }
     QG_TRY(qg_ints_input(k, 0, &shape));
     QG_TRY(qg_check_shape(k, &shape));
-    qg_set_out(k, 0, p->value.dtype, (int32_t)shape.n, shape.at);
-    return QG_OK;
+    return qg_infer_dims(k, p->value.dtype, (int32_t)shape.n, shape.at);
 }
 
 /* A walk with steps of 0 through the one element. */

@@ -15,63 +15,49 @@
 #include "ops/util_check.h"
 #include "ops/util_conv.h"
 
-static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
+static qg_conv_slots slots_of(bool transposed)
 {
-    return qg_conv_read(ctx, node, param);
+    return (qg_conv_slots){ 0, 1, 2, transposed };
 }
 
 /* All operands of one float type. */
-static qg_status infer_conv(const qg_call *k)
+static qg_status infer_as(const qg_call *k, bool transposed)
 {
-    for (size_t i = 0; i < 3; i++)
-        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
+    QG_TRY(qg_check_types(k, 0, 2, QG_DT_FLOATS));
     QG_TRY(qg_check_same_type(k, 1, 2));
-    return qg_conv_infer(k, k->param, (qg_conv_slots){ 0, 1, 2, false },
-                         k->in[0]->dtype);
+    return qg_conv_infer(k, k->param, slots_of(transposed), k->in[0]->dtype);
 }
 
-static qg_status infer_deconv(const qg_call *k)
-{
-    for (size_t i = 0; i < 3; i++)
-        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
-    QG_TRY(qg_check_same_type(k, 1, 2));
-    return qg_conv_infer(k, k->param, (qg_conv_slots){ 0, 1, 2, true },
-                         k->in[0]->dtype);
-}
+static qg_status infer_conv(const qg_call *k) { return infer_as(k, false); }
+static qg_status infer_deconv(const qg_call *k) { return infer_as(k, true); }
 
 /* The definition in plain loops; kernels of libraries are compiled below. */
-static qg_status conv_f32(const qg_call *k)
+static qg_status run_plain(const qg_call *k, bool transposed)
 {
     const qg_tensor *x = k->in[0], *w = k->in[1], *b = qg_in(k, 2);
+    qg_tensor *y = k->out[0];
     qg_conv_problem p;
-    QG_TRY(qg_conv_problem_of(k, k->param, (qg_conv_slots){ 0, 1, 2, false }, &p));
+    QG_TRY(qg_conv_problem_of(k, k->param, slots_of(transposed), &p));
     if (x->dtype == QG_F64)
-        qg_ref_conv_f64(&p, x->f64, w->f64, b ? b->f64 : NULL, k->out[0]->f64);
+        (transposed ? qg_ref_deconv_f64 : qg_ref_conv_f64)(&p, x->f64, w->f64,
+                                                           b ? b->f64 : NULL, y->f64);
     else
-        qg_ref_conv_f32(&p, x->f32, w->f32, b ? b->f32 : NULL, k->out[0]->f32);
+        (transposed ? qg_ref_deconv_f32 : qg_ref_conv_f32)(&p, x->f32, w->f32,
+                                                           b ? b->f32 : NULL, y->f32);
     return QG_OK;
 }
 
-static qg_status deconv_f32(const qg_call *k)
-{
-    const qg_tensor *x = k->in[0], *w = k->in[1], *b = qg_in(k, 2);
-    qg_conv_problem p;
-    QG_TRY(qg_conv_problem_of(k, k->param, (qg_conv_slots){ 0, 1, 2, true }, &p));
-    if (x->dtype == QG_F64)
-        qg_ref_deconv_f64(&p, x->f64, w->f64, b ? b->f64 : NULL, k->out[0]->f64);
-    else
-        qg_ref_deconv_f32(&p, x->f32, w->f32, b ? b->f32 : NULL, k->out[0]->f32);
-    return QG_OK;
-}
+static qg_status conv(const qg_call *k) { return run_plain(k, false); }
+static qg_status deconv(const qg_call *k) { return run_plain(k, true); }
 
 static qg_status run_conv(const qg_call *k)
 {
-    return qg_run_as(k, QG_DT(F16) | QG_DT(BF16), QG_F32, conv_f32);
+    return qg_run_as(k, QG_DT_HALVES, QG_F32, conv);
 }
 
 static qg_status run_deconv(const qg_call *k)
 {
-    return qg_run_as(k, QG_DT(F16) | QG_DT(BF16), QG_F32, deconv_f32);
+    return qg_run_as(k, QG_DT_HALVES, QG_F32, deconv);
 }
 
 /* Whether follower k of the chain is a copy, or affine with its constants as the graph
@@ -129,7 +115,7 @@ static qg_status compile_as(qg_compile *c, bool transposed, qg_kernel **out)
     uint32_t count;
     qg_call k = qg_compile_call(c);
     qg_tensor *w, *b;
-    QG_TRY(qg_conv_problem_of(&k, k.param, (qg_conv_slots){ 0, 1, 2, transposed }, &p));
+    QG_TRY(qg_conv_problem_of(&k, k.param, slots_of(transposed), &p));
     QG_TRY(read_followers(c, axis, &f, &count));
     const qg_tensor *in[3] = { c->in[0], c->in[1], qg_in(&k, 2) };
     if (count && f.scales) {
@@ -161,35 +147,27 @@ static qg_status compile_deconv(qg_compile *c, qg_kernel **out)
     return compile_as(c, true, out);
 }
 
-/* Weights [M, C / group, ...]: output channels come first. */
-static int conv_weight_axis(const qg_node *node)
-{
-    (void)node;
-    return 0;
-}
-
-/* Weights [C, M / group, ...]: output channels, of one group, come second. */
-static int deconv_weight_axis(const qg_node *node)
+static int deconv_axis(const qg_node *node)
 {
     (void)node;
     return 1;
 }
 
-#define ROW(onnx, opset, kind)                                                         \
+#define ROW(onnx, opset, kind, axis)                                                   \
     {                                                                                  \
         .name = onnx, .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1,        \
         .max_out = 1, .in_roles = "dwb",                                               \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
-        .param_size = sizeof(qg_conv_param), .prepare = prepare,                       \
+        .param_size = sizeof(qg_conv_param), .prepare = qg_conv_read,                  \
         .infer = infer_##kind, .run = run_##kind, .compile = compile_##kind,           \
-        .weight_axis = kind##_weight_axis                                              \
+        .weight_axis = axis                                                            \
     }
 const qg_op qg_ops_conv[] = {
-    ROW("Conv", 1, conv),
-    ROW("Conv", 11, conv),
-    ROW("Conv", 22, conv),
-    ROW("ConvTranspose", 1, deconv),
-    ROW("ConvTranspose", 11, deconv),
-    ROW("ConvTranspose", 22, deconv),
+    ROW("Conv", 1, conv, qg_conv_axis),
+    ROW("Conv", 11, conv, qg_conv_axis),
+    ROW("Conv", 22, conv, qg_conv_axis),
+    ROW("ConvTranspose", 1, deconv, deconv_axis),
+    ROW("ConvTranspose", 11, deconv, deconv_axis),
+    ROW("ConvTranspose", 22, deconv, deconv_axis),
     { 0 },
 };

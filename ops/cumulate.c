@@ -109,22 +109,9 @@ typedef int64_t (*finder)(const void *x, int64_t n, int64_t step, bool last);
         return best;                                                                   \
     }
 #define FINDERS(id, better)                                                            \
-    FINDER(id, f32, float, better)                                                     \
-    FINDER(id, f64, double, better)                                                    \
-    FINDER(id, i8, int8_t, better)                                                     \
-    FINDER(id, u8, uint8_t, better)                                                    \
-    FINDER(id, i16, int16_t, better)                                                   \
-    FINDER(id, u16, uint16_t, better)                                                  \
-    FINDER(id, i32, int32_t, better)                                                   \
-    FINDER(id, u32, uint32_t, better)                                                  \
-    FINDER(id, i64, int64_t, better)                                                   \
-    FINDER(id, u64, uint64_t, better)                                                  \
-    static const finder id##_finders[QG_NDTYPE] = {                                    \
-        [QG_F32] = id##_f32, [QG_F64] = id##_f64, [QG_I8] = id##_i8,                   \
-        [QG_U8] = id##_u8,   [QG_I16] = id##_i16, [QG_U16] = id##_u16,                 \
-        [QG_I32] = id##_i32, [QG_U32] = id##_u32, [QG_I64] = id##_i64,                 \
-        [QG_U64] = id##_u64,                                                           \
-    };
+    QG_EACH_FLOAT(FINDER, id, better)                                                  \
+    QG_EACH_INT(FINDER, id, better)                                                    \
+    static const finder id##_finders[QG_NDTYPE] = { QG_ENTRIES_NUMBER(id) };
 FINDERS(largest, >)
 FINDERS(smallest, <)
 
@@ -148,18 +135,15 @@ static qg_status arg_infer(const qg_call *k)
     int64_t dim[QG_MAX_RANK];
     int32_t axis, rank = 0;
     QG_TRY(qg_check_type(k, 0, QG_DT_NUMBERS));
-    if (x->rank < 0) {
-        qg_set_out(k, 0, QG_I64, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0)
+        return qg_infer_dims(k, QG_I64, -1, NULL);
     QG_TRY(qg_check_axis(k, p->axis, x->rank, &axis));
     if (x->dim[axis] == 0)
         return qg_infer_fail(k, QG_EMODEL, "axis %d is empty", (int)axis);
     for (int32_t i = 0; i < x->rank; i++)
         if (i != axis || p->keep)
             dim[rank++] = i == axis ? 1 : x->dim[i];
-    qg_set_out(k, 0, QG_I64, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, QG_I64, rank, dim);
 }
 
 /* One search per line along the axis. */

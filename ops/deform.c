@@ -27,12 +27,8 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
     deform_param *p = param;
     QG_TRY(qg_conv_read(ctx, node, &p->conv));
-    QG_TRY(qg_attr_int(ctx, node, "offset_group", 1, &p->offset_group));
-    if (p->offset_group < 1 || p->offset_group > INT32_MAX)
-        return qg_node_fail(ctx, QG_EMODEL, "import", node,
-                            "offset_group is %lld, expected 1 to 2147483647",
-                            (long long)p->offset_group);
-    return QG_OK;
+    return qg_attr_count(ctx, node, "offset_group", (qg_preset){ 1, 1 },
+                         &p->offset_group);
 }
 
 /* offset and mask have the batch and space of the output and `channels` channels. */
@@ -51,8 +47,7 @@ static qg_status infer(const qg_call *k)
     const deform_param *p = k->param;
     int64_t channels = qg_in_dim(k, X, 1), height = qg_in_dim(k, W, 2);
     int64_t width = qg_in_dim(k, W, 3);
-    for (size_t i = X; i <= MASK; i++)
-        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
+    QG_TRY(qg_check_types(k, X, MASK, QG_DT_FLOATS));
     QG_TRY(qg_check_same_type(k, W, MASK));
     if (k->in[X]->rank >= 0 && k->in[X]->rank != 4)
         return qg_infer_fail(k, QG_EUNSUPPORTED, "input 0 has rank %d, supported: 4",
@@ -154,19 +149,13 @@ static qg_status deform(const qg_call *k)
 
 static qg_status run(const qg_call *k) { return qg_run_f32(k, deform); }
 
-static int weight_axis(const qg_node *node)
-{
-    (void)node;
-    return 0;
-}
-
 #define ROW(opset)                                                                     \
     {                                                                                  \
         .name = "DeformConv", .since = (opset), .min_in = 3, .max_in = 5,              \
         .min_out = 1, .max_out = 1, .in_roles = "dwfbf",                               \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .param_size = sizeof(deform_param), .prepare = prepare, .infer = infer,        \
-        .run = run, .weight_axis = weight_axis                                         \
+        .run = run, .weight_axis = qg_conv_axis                                        \
     }
 /* clang-format off */
 const qg_op qg_ops_deform[] = { ROW(19), ROW(22), { 0 } };

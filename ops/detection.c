@@ -164,40 +164,26 @@ static qg_status select_all(const qg_call *k, int64_t *out, int64_t *count)
     return QG_OK;
 }
 
-/* Thresholds are one number, whatever their rank. */
-static qg_status check_one(const qg_call *k, size_t slot)
-{
-    const qg_tensor *t = qg_in(k, slot);
-    int64_t n = t ? qg_tensor_count(t) : 1;
-    if (n == 1 || n < 0)
-        return QG_OK;
-    return qg_infer_fail(k, QG_EMODEL, "input %zu has %lld values, expected 1", slot,
-                         (long long)n);
-}
-
 /* With all data there, as at run time, the number of boxes is counted. */
 static qg_status infer_nms(const qg_call *k)
 {
     int64_t dim[] = { -1, 3 };
     bool ready = true;
-    QG_TRY(qg_check_type(k, 0, QG_DT(F32)));
-    QG_TRY(qg_check_type(k, 1, QG_DT(F32)));
+    QG_TRY(qg_check_types(k, 0, 1, QG_DT(F32)));
     QG_TRY(qg_check_type(k, 2, QG_DT(I64)));
-    QG_TRY(qg_check_type(k, 3, QG_DT(F32)));
-    QG_TRY(qg_check_type(k, 4, QG_DT(F32)));
+    QG_TRY(qg_check_types(k, 3, 4, QG_DT(F32)));
     QG_TRY(qg_check_rank(k, 0, 3, 3));
     QG_TRY(qg_check_rank(k, 1, 3, 3));
     QG_TRY(qg_check_dim(k, 0, 2, 4));
     QG_TRY(qg_check_dim(k, 1, 0, qg_in_dim(k, 0, 0)));
     QG_TRY(qg_check_dim(k, 1, 2, qg_in_dim(k, 0, 1)));
     for (size_t i = 2; i < 5; i++)
-        QG_TRY(check_one(k, i));
+        QG_TRY(qg_check_one(k, i));
     for (size_t i = 0; i < k->n_in; i++)
         ready = ready && (!k->in[i] || k->in[i]->data);
     if (ready)
         QG_TRY(select_all(k, NULL, &dim[0]));
-    qg_set_out(k, 0, QG_I64, 2, dim);
-    return QG_OK;
+    return qg_infer_dims(k, QG_I64, 2, dim);
 }
 
 static qg_status run_nms(const qg_call *k)
@@ -217,17 +203,6 @@ typedef struct roi_param {
     float scale;
 } roi_param;
 
-/* Extents of outputs are bounded before they are multiplied. */
-static qg_status check_size(qg_ctx *ctx, const qg_node *node, const char *name,
-                            int64_t value, int64_t least)
-{
-    if (value >= least && value <= INT32_MAX)
-        return QG_OK;
-    return qg_node_fail(ctx, QG_EMODEL, "import", node,
-                        "%s is %lld, expected %lld to 2147483647", name,
-                        (long long)value, (long long)least);
-}
-
 /* Before 16 there was no half-pixel shift. */
 static qg_status prepare_align(qg_ctx *ctx, const qg_node *node, void *param)
 {
@@ -239,13 +214,12 @@ static qg_status prepare_align(qg_ctx *ctx, const qg_node *node, void *param)
     QG_TRY(qg_attr_choice(ctx, node, "mode", modes, 0, &mode));
     QG_TRY(qg_attr_choice(ctx, node, "coordinate_transformation_mode", coordinates,
                           node->opset < 16 ? 1 : 0, &coordinate));
-    QG_TRY(qg_attr_int(ctx, node, "output_height", 1, &p->height));
-    QG_TRY(qg_attr_int(ctx, node, "output_width", 1, &p->width));
-    QG_TRY(qg_attr_int(ctx, node, "sampling_ratio", 0, &p->samples));
+    QG_TRY(qg_attr_count(ctx, node, "output_height", (qg_preset){ 1, 1 }, &p->height));
+    QG_TRY(qg_attr_count(ctx, node, "output_width", (qg_preset){ 1, 1 }, &p->width));
+    QG_TRY(
+        qg_attr_count(ctx, node, "sampling_ratio", (qg_preset){ 0, 0 }, &p->samples));
     QG_TRY(qg_attr_float(ctx, node, "spatial_scale", 1, &p->scale));
-    QG_TRY(check_size(ctx, node, "output_height", p->height, 1));
-    QG_TRY(check_size(ctx, node, "output_width", p->width, 1));
-    QG_TRY(check_size(ctx, node, "sampling_ratio", p->samples, 0));
+
     p->maximum = mode == 1;
     p->half_pixel = coordinate == 0;
     return QG_OK;
@@ -265,8 +239,7 @@ static qg_status infer_align(const qg_call *k)
     int64_t dim[] = { qg_in_dim(k, 1, 0), qg_in_dim(k, 0, 1), p->height, p->width };
     if (dim[0] < 0)
         dim[0] = qg_in_dim(k, 2, 0);
-    qg_set_out(k, 0, k->in[0]->dtype, 4, dim);
-    return QG_OK;
+    return qg_infer_dims(k, k->in[0]->dtype, 4, dim);
 }
 
 /* Neighbours of a coordinate along one axis and the weight of the upper one, which is
@@ -392,7 +365,10 @@ static qg_status prepare_pool(qg_ctx *ctx, const qg_node *node, void *param)
     QG_TRY(qg_attr_float(ctx, node, "spatial_scale", 1, &p->scale));
     p->height = shape[0];
     p->width = shape[1];
-    return check_size(ctx, node, "pooled_shape", shape[0], 1);
+    if (shape[0] >= 1)
+        return QG_OK;
+    return qg_node_fail(ctx, QG_EMODEL, "import", node,
+                        "pooled_shape is 0, expected 1 to 2147483647");
 }
 
 /* rois carry their batch index in front. */
@@ -405,8 +381,7 @@ static qg_status infer_pool(const qg_call *k)
     QG_TRY(qg_check_rank(k, 1, 2, 2));
     QG_TRY(qg_check_dim(k, 1, 1, 5));
     int64_t dim[] = { qg_in_dim(k, 1, 0), qg_in_dim(k, 0, 1), p->height, p->width };
-    qg_set_out(k, 0, k->in[0]->dtype, 4, dim);
-    return QG_OK;
+    return qg_infer_dims(k, k->in[0]->dtype, 4, dim);
 }
 
 typedef struct range {

@@ -209,10 +209,8 @@ static qg_status infer(const qg_call *k)
     QG_TRY(qg_check_type(k, 0, TYPES));
     QG_TRY(qg_check_same_type(k, 1, p->n));
     for (size_t i = 0; i < p->n; i++)
-        if (k->in[i]->rank < 0) {
-            qg_set_out(k, 0, k->in[0]->dtype, -1, NULL);
-            return QG_OK;
-        }
+        if (k->in[i]->rank < 0)
+            return qg_infer_dims(k, k->in[0]->dtype, -1, NULL);
     QG_TRY(extents_of(k, extent, &extra));
     int rank = p->out.n + (p->out.ellipsis >= 0 ? extra : 0);
     if (rank > QG_MAX_RANK)
@@ -221,8 +219,7 @@ static qg_status infer(const qg_call *k)
     n = spell_out(&p->out, rank, index);
     for (int i = 0; i < n; i++)
         dim[i] = extent[index[i]];
-    qg_set_out(k, 0, k->in[0]->dtype, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, k->in[0]->dtype, rank, dim);
 }
 
 /* --- running ------------------------------------------------------------------- */
@@ -313,10 +310,7 @@ static qg_status arrange(const job *a, const view *v, const uint8_t *index, int 
         return qg_nomem(k->ctx);
     qg_walk w;
     qg_walk_at at = { 0 };
-    qg_walk_init(&w, rank, dim);
-    qg_walk_add(&w, into);
-    qg_walk_add(&w, from);
-    qg_walk_collapse(&w);
+    qg_walk_pair(&w, rank, dim, into, from);
     if (!qg_walk_empty(&w))
         do
             add_row(a->dtype, &w, &at, to, v->data);
@@ -400,13 +394,11 @@ static qg_status contract(const job *a, const view *x, const view *y,
         return too_many(k);
     QG_TRY(arrange(a, x, left, n, NULL, &l));
     QG_TRY(arrange(a, y, right, m, NULL, &r));
-    qg_gemm_problem g = { .m = volume(a, s.row, s.n_row),
-                          .n = volume(a, s.column, s.n_column),
-                          .k = volume(a, s.sum, s.n_sum),
-                          .alpha = 1 };
+    qg_gemm_problem g =
+        qg_gemm_dense(volume(a, s.row, s.n_row), volume(a, s.column, s.n_column),
+                      volume(a, s.sum, s.n_sum), false);
     int64_t batch = volume(a, s.batch, s.n_batch), size;
-    g.lda = g.k;
-    g.ldb = g.ldc = g.n;
+
     if (!qg_mul_i64(g.m, g.n, &size) || !qg_mul_i64(size, batch, &size))
         return qg_nomem(k->ctx);
     void *z = qg_arena_get(k->scratch, (size_t)size, 8);

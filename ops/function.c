@@ -21,34 +21,16 @@ typedef struct function_param {
     float alpha, scale;
 } function_param;
 
-static qg_status check_floats(const qg_call *k, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
-    return QG_OK;
-}
-
-/* -1 in `dim` passes. */
-static qg_status check_dims(const qg_call *k, size_t slot, int32_t rank,
-                            const int64_t *dim)
-{
-    QG_TRY(qg_check_rank(k, slot, rank, rank));
-    for (int32_t i = 0; i < rank; i++)
-        QG_TRY(qg_check_dim(k, slot, i, dim[i]));
-    return QG_OK;
-}
-
 /* --- RotaryEmbedding ----------------------------------------------------------- */
 
 /* rotary_embedding_dim 0 rotates the whole head. */
 static qg_status prepare_rotary(qg_ctx *ctx, const qg_node *node, void *param)
 {
     function_param *p = param;
-    int64_t interleaved;
     QG_TRY(qg_attr_int(ctx, node, "num_heads", 0, &p->heads));
     QG_TRY(qg_attr_int(ctx, node, "rotary_embedding_dim", 0, &p->rotated));
-    QG_TRY(qg_attr_int(ctx, node, "interleaved", 0, &interleaved));
-    p->interleaved = interleaved != 0;
+    QG_TRY(qg_attr_flag(ctx, node, "interleaved", false, &p->interleaved));
+
     if (p->heads < 0 || p->heads > QG_MAX_HEADS)
         return qg_node_fail(ctx, QG_EMODEL, "import", node,
                             "num_heads is %lld, expected 0 to %d", (long long)p->heads,
@@ -100,7 +82,7 @@ static qg_status heads_of(const qg_call *k, heads *h)
 static qg_status infer_rotary(const qg_call *k)
 {
     heads h;
-    QG_TRY(check_floats(k, 3));
+    QG_TRY(qg_check_types(k, 0, 2, QG_DT_FLOATS));
     QG_TRY(qg_check_same_type(k, 1, 2));
     QG_TRY(qg_check_type(k, 3, QG_DT(I64)));
     QG_TRY(qg_check_rank(k, 0, 3, 4));
@@ -111,10 +93,10 @@ static qg_status infer_rotary(const qg_call *k)
     bool indexed = qg_in(k, 3) != NULL;
     for (size_t slot = 1; slot < 3; slot++)
         if (indexed)
-            QG_TRY(check_dims(k, slot, 2, (int64_t[]){ qg_in_dim(k, 1, 0), half }));
+            QG_TRY(qg_check_dims(k, slot, 2, (int64_t[]){ qg_in_dim(k, 1, 0), half }));
         else
-            QG_TRY(check_dims(k, slot, 3, (int64_t[]){ h.batch, h.time, half }));
-    QG_TRY(check_dims(k, 3, 2, (int64_t[]){ h.batch, h.time }));
+            QG_TRY(qg_check_dims(k, slot, 3, (int64_t[]){ h.batch, h.time, half }));
+    QG_TRY(qg_check_dims(k, 3, 2, (int64_t[]){ h.batch, h.time }));
     return qg_infer_same(k);
 }
 
@@ -170,7 +152,7 @@ static qg_status infer_swiglu(const qg_call *k)
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
     QG_TRY(qg_check_same_type(k, 1, 1));
     if (k->in[0]->rank >= 0)
-        QG_TRY(check_dims(k, 1, k->in[0]->rank, k->in[0]->dim));
+        QG_TRY(qg_check_dims(k, 1, k->in[0]->rank, k->in[0]->dim));
     return qg_infer_same(k);
 }
 
@@ -207,9 +189,9 @@ static qg_status infer_causal(const qg_call *k)
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
     QG_TRY(qg_check_same_type(k, 1, 3));
     QG_TRY(qg_check_rank(k, 0, 3, 3));
-    QG_TRY(check_dims(k, 1, 3, (int64_t[]){ channels, 1, taps }));
+    QG_TRY(qg_check_dims(k, 1, 3, (int64_t[]){ channels, 1, taps }));
     QG_TRY(qg_check_vector(k, 2, channels));
-    QG_TRY(check_dims(k, 3, 3, state));
+    QG_TRY(qg_check_dims(k, 3, 3, state));
     qg_set_out(k, 0, x->dtype, x->rank, x->dim);
     qg_set_out(k, 1, x->dtype, 3, state);
     return QG_OK;
@@ -316,7 +298,7 @@ static qg_status infer_linear(const qg_call *k)
     const function_param *p = k->param;
     const qg_tensor *past = qg_in(k, PAST);
     int64_t dq, dk, dv, batch = qg_in_dim(k, QUERY, 0), time = qg_in_dim(k, QUERY, 1);
-    QG_TRY(check_floats(k, 6));
+    QG_TRY(qg_check_types(k, QUERY, BETA, QG_DT_FLOATS));
     QG_TRY(columns(k, QUERY, p->heads, &dq));
     QG_TRY(columns(k, KEY, p->kv_heads, &dk));
     QG_TRY(columns(k, VALUE, p->kv_heads, &dv));
@@ -326,11 +308,11 @@ static qg_status infer_linear(const qg_call *k)
                              (long long)dq, (long long)dk);
     QG_TRY(check_gates(k, dk));
     int64_t line[] = { batch, time, -1 }, state[] = { batch, p->kv_heads, dk, dv };
-    QG_TRY(check_dims(k, KEY, 3, line));
-    QG_TRY(check_dims(k, VALUE, 3, line));
-    QG_TRY(check_dims(k, DECAY, 3, line));
-    QG_TRY(check_dims(k, BETA, 3, line));
-    QG_TRY(check_dims(k, PAST, 4, state));
+    QG_TRY(qg_check_dims(k, KEY, 3, line));
+    QG_TRY(qg_check_dims(k, VALUE, 3, line));
+    QG_TRY(qg_check_dims(k, DECAY, 3, line));
+    QG_TRY(qg_check_dims(k, BETA, 3, line));
+    QG_TRY(qg_check_dims(k, PAST, 4, state));
     line[2] = dv < 0 ? -1 : p->heads * dv;
     qg_set_out(k, 0, k->in[QUERY]->dtype, 3, line);
     qg_set_out(k, 1, past ? past->dtype : k->in[QUERY]->dtype, 4, state);

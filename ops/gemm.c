@@ -80,25 +80,15 @@ static qg_status compile_matmul(qg_compile *c, qg_kernel **out)
     return qg_accel_matmul(c, &g, -1, out);
 }
 
-/* Columns of a constant matrix; a vector or something unknown has none. */
-static int matmul_weight_axis(const qg_node *node)
-{
-    const qg_value *w = node->n_in > 1 ? node->in[1] : NULL;
-    return w && w->type.rank >= 2 ? w->type.rank - 1 : -1;
-}
-
 /* Any value but 0 transposes. */
 static qg_status prepare_gemm(qg_ctx *ctx, const qg_node *node, void *param)
 {
     gemm_param *p = param;
-    int64_t a, b;
+
     QG_TRY(qg_attr_float(ctx, node, "alpha", 1, &p->alpha));
     QG_TRY(qg_attr_float(ctx, node, "beta", 1, &p->beta));
-    QG_TRY(qg_attr_int(ctx, node, "transA", 0, &a));
-    QG_TRY(qg_attr_int(ctx, node, "transB", 0, &b));
-    p->trans_a = a != 0;
-    p->trans_b = b != 0;
-    return QG_OK;
+    QG_TRY(qg_attr_flag(ctx, node, "transA", false, &p->trans_a));
+    return qg_attr_flag(ctx, node, "transB", false, &p->trans_b);
 }
 
 /* Unknown extents may stretch. */
@@ -137,19 +127,7 @@ static qg_status infer_gemm(const qg_call *k)
     int64_t dim[2] = { qg_in_dim(k, 0, p->trans_a), qg_in_dim(k, 1, !p->trans_b) };
     QG_TRY(qg_check_dim(k, 1, p->trans_b, qg_in_dim(k, 0, !p->trans_a)));
     QG_TRY(check_addend(k, dim[0], dim[1]));
-    qg_set_out(k, 0, k->in[0]->dtype, 2, dim);
-    return QG_OK;
-}
-
-/* Y = C, stretched. */
-static void spread(const qg_tensor *c, qg_tensor *y)
-{
-    qg_walk w;
-    qg_walk_init(&w, y->rank, y->dim);
-    qg_walk_add(&w, y->stride);
-    qg_walk_add_broadcast(&w, c);
-    qg_walk_collapse(&w);
-    qg_walk_copy(&w, qg_element_size(y->dtype), y->data, c->data);
+    return qg_infer_dims(k, k->in[0]->dtype, 2, dim);
 }
 
 /* For shapes that infer accepted; without C there is nothing to add. */
@@ -176,7 +154,7 @@ static qg_status gemm(const qg_call *k)
 {
     qg_gemm_problem g = gemm_problem(k);
     if (g.beta != 0)
-        spread(qg_in(k, 2), k->out[0]);
+        qg_stretch(qg_in(k, 2), k->out[0]);
     multiply(&g, k->in[0], k->in[1], k->out[0], (const int64_t[]){ 0, 0, 0 });
     return QG_OK;
 }
@@ -216,7 +194,7 @@ static int gemm_weight_axis(const qg_node *node)
         .max_out = 1, .in_roles = "dw",                                                \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .infer = infer_matmul, .run = run_matmul, .compile = compile_matmul,           \
-        .weight_axis = matmul_weight_axis                                              \
+        .weight_axis = qg_matmul_axis                                                  \
     }
 #define GEMM(opset, least)                                                             \
     {                                                                                  \

@@ -54,14 +54,11 @@ static qg_status range_infer(const qg_call *k)
     bool ready = true;
     for (size_t i = 0; i < 3; i++) {
         ready = ready && k->in[i]->data;
-        if (qg_tensor_known(k->in[i]) && qg_tensor_count(k->in[i]) != 1)
-            return qg_infer_fail(k, QG_EMODEL, "input %zu has %lld values, expected 1",
-                                 i, (long long)qg_tensor_count(k->in[i]));
+        QG_TRY(qg_check_one(k, i));
     }
     if (ready)
         QG_TRY(QG_DT_HAS(ints, d) ? range_count_int(k, &n) : range_count_real(k, &n));
-    qg_set_out(k, 0, d, 1, &n);
-    return QG_OK;
+    return qg_infer_dims(k, d, 1, &n);
 }
 
 /* Each element from its index: errors do not add up. */
@@ -118,8 +115,7 @@ static qg_status eye_infer(const qg_call *k)
     QG_TRY(qg_check_rank(k, 0, 2, 2));
     if (!p->dtype)
         QG_TRY(qg_check_type(k, 0, QG_DT_PLAIN));
-    qg_set_out(k, 0, p->dtype ? p->dtype : x->dtype, x->rank, x->dim);
-    return QG_OK;
+    return qg_infer_dims(k, p->dtype ? p->dtype : x->dtype, x->rank, x->dim);
 }
 
 /* Element (i, i + diagonal) = 1 of a zeroed matrix, in the type of y. */
@@ -156,8 +152,7 @@ static qg_status one_hot_infer(const qg_call *k)
     const qg_tensor *index = k->in[0], *depth = k->in[1];
     int64_t dim[QG_MAX_RANK + 1], n = -1;
     int32_t axis;
-    QG_TRY(qg_check_type(k, 0, QG_DT_NUMBERS));
-    QG_TRY(qg_check_type(k, 1, QG_DT_NUMBERS));
+    QG_TRY(qg_check_types(k, 0, 1, QG_DT_NUMBERS));
     QG_TRY(qg_check_type(k, 2, QG_DT_ADDRESSED));
     QG_TRY(qg_check_vector(k, 2, 2));
     if (depth->data) {
@@ -166,10 +161,8 @@ static qg_status one_hot_infer(const qg_call *k)
             return qg_infer_fail(k, QG_EDATA, "depth is not one number of 0 or more");
         n = (int64_t)d;
     }
-    if (index->rank < 0) {
-        qg_set_out(k, 0, k->in[2]->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (index->rank < 0)
+        return qg_infer_dims(k, k->in[2]->dtype, -1, NULL);
     if (index->rank == QG_MAX_RANK)
         return qg_infer_fail(k, QG_EUNSUPPORTED,
                              "output of rank %d, supported up to %d", QG_MAX_RANK + 1,
@@ -178,8 +171,7 @@ static qg_status one_hot_infer(const qg_call *k)
         qg_check_axis(k, ((const axis_param *)k->param)->axis, index->rank + 1, &axis));
     for (int32_t i = 0, from = 0; i <= index->rank; i++)
         dim[i] = i == axis ? n : index->dim[from++];
-    qg_set_out(k, 0, k->in[2]->dtype, index->rank + 1, dim);
-    return QG_OK;
+    return qg_infer_dims(k, k->in[2]->dtype, index->rank + 1, dim);
 }
 
 /* Index i as a position in [0, depth), or -1 when it is not in [-depth, depth). */
@@ -307,8 +299,7 @@ static qg_status nonzero_infer(const qg_call *k)
         for (size_t i = 0; i < n; i++)
             dim[1] += !is_zero(x, i, size);
     }
-    qg_set_out(k, 0, QG_I64, 2, dim);
-    return QG_OK;
+    return qg_infer_dims(k, QG_I64, 2, dim);
 }
 
 /* Positions column by column, in the order of the elements. */
@@ -339,8 +330,7 @@ static qg_status det_infer(const qg_call *k)
     QG_TRY(qg_check_rank(k, 0, 2, QG_MAX_RANK));
     if (x->rank >= 2)
         QG_TRY(qg_check_dim(k, 0, x->rank - 1, x->dim[x->rank - 2]));
-    qg_set_out(k, 0, x->dtype, x->rank < 0 ? -1 : x->rank - 2, x->dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank < 0 ? -1 : x->rank - 2, x->dim);
 }
 
 /* Determinant of the n x n matrix m, which is overwritten. */

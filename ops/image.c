@@ -29,19 +29,23 @@ typedef struct image_param {
 /* --- GridSample ---------------------------------------------------------------- */
 
 /* The names of 16 and of 20, in the order of the enum. */
+static qg_status prepare_affine(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    return qg_attr_flag(ctx, node, "align_corners", false,
+                        &((image_param *)param)->corners);
+}
+
 static qg_status prepare_grid(qg_ctx *ctx, const qg_node *node, void *param)
 {
     static const char *const old[] = { "nearest", "bilinear", "bicubic", NULL };
     static const char *const now[] = { "nearest", "linear", "cubic", NULL };
     static const char *const paddings[] = { "zeros", "border", "reflection", NULL };
     image_param *p = param;
-    int64_t corners;
+
     QG_TRY(qg_attr_choice(ctx, node, "mode", node->opset < 20 ? old : now, LINEAR,
                           &p->mode));
     QG_TRY(qg_attr_choice(ctx, node, "padding_mode", paddings, PAD_ZEROS, &p->padding));
-    QG_TRY(qg_attr_int(ctx, node, "align_corners", 0, &corners));
-    p->corners = corners != 0;
-    return QG_OK;
+    return prepare_affine(ctx, node, param);
 }
 
 /* The spatial dims of the output are those of the grid. */
@@ -49,20 +53,16 @@ static qg_status infer_grid(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *grid = k->in[1];
     int64_t dim[QG_MAX_RANK];
-    QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
-    QG_TRY(qg_check_type(k, 1, QG_DT_FLOATS));
+    QG_TRY(qg_check_types(k, 0, 1, QG_DT_FLOATS));
     QG_TRY(qg_check_rank(k, 0, 3, QG_SPACE + 2));
-    if (x->rank < 0 || grid->rank < 0) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0 || grid->rank < 0)
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     QG_TRY(qg_check_rank(k, 1, x->rank, x->rank));
     QG_TRY(qg_check_dim(k, 1, 0, x->dim[0]));
     QG_TRY(qg_check_dim(k, 1, x->rank - 1, x->rank - 2));
     for (int32_t i = 0; i < x->rank; i++)
         dim[i] = i < 2 ? x->dim[i] : grid->dim[i - 1];
-    qg_set_out(k, 0, x->dtype, x->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, dim);
 }
 
 /* The taps of one axis; index -1 is a zero. */
@@ -188,14 +188,6 @@ static qg_status run_grid(const qg_call *k) { return qg_run_f32(k, sample_grid);
 
 /* --- AffineGrid ---------------------------------------------------------------- */
 
-static qg_status prepare_affine(qg_ctx *ctx, const qg_node *node, void *param)
-{
-    int64_t corners;
-    QG_TRY(qg_attr_int(ctx, node, "align_corners", 0, &corners));
-    ((image_param *)param)->corners = corners != 0;
-    return QG_OK;
-}
-
 /* The size input gives N, C and the space. */
 static qg_status infer_affine(const qg_call *k)
 {
@@ -207,10 +199,8 @@ static qg_status infer_affine(const qg_call *k)
     if (axes >= 0 && axes != 2 && axes != 3)
         return qg_infer_fail(k, QG_EMODEL, "theta for %lld axes, expected 2 or 3",
                              (long long)axes);
-    if (axes < 0 || qg_ints_pending(k, 1)) {
-        qg_set_out(k, 0, k->in[0]->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (axes < 0 || qg_ints_pending(k, 1))
+        return qg_infer_dims(k, k->in[0]->dtype, -1, NULL);
     QG_TRY(qg_check_dim(k, 0, 2, axes + 1));
     QG_TRY(qg_ints_input(k, 1, &size));
     if (size.n != (size_t)axes + 2)
@@ -224,8 +214,7 @@ static qg_status infer_affine(const qg_call *k)
                                  (long long)i + 2, (long long)dim[1 + i]);
     }
     dim[1 + axes] = axes;
-    qg_set_out(k, 0, k->in[0]->dtype, (int32_t)axes + 2, dim);
-    return QG_OK;
+    return qg_infer_dims(k, k->in[0]->dtype, (int32_t)axes + 2, dim);
 }
 
 /* Position i of n between -1 and 1. */
@@ -309,13 +298,10 @@ static qg_status infer_col2im(const qg_call *k)
     qg_space s;
     int64_t dim[QG_SPACE + 2], kernel = 1, blocks = 1;
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
-    QG_TRY(qg_check_type(k, 1, QG_DT(I64)));
-    QG_TRY(qg_check_type(k, 2, QG_DT(I64)));
+    QG_TRY(qg_check_types(k, 1, 2, QG_DT(I64)));
     QG_TRY(qg_check_rank(k, 0, 3, 3));
-    if (x->rank < 0 || qg_ints_pending(k, 1) || qg_ints_pending(k, 2)) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0 || qg_ints_pending(k, 1) || qg_ints_pending(k, 2))
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     QG_TRY(blocks_of(k, &s));
     for (int a = 0; a < QG_SPACE; a++)
         if (!qg_mul_i64(kernel, s.kernel[a], &kernel) ||
@@ -330,8 +316,7 @@ static qg_status infer_col2im(const qg_call *k)
     dim[1] = x->dim[1] < 0 ? -1 : x->dim[1] / kernel;
     for (int32_t i = 0; i < s.axes; i++)
         dim[2 + i] = s.in[QG_SPACE - s.axes + i];
-    qg_set_out(k, 0, x->dtype, s.axes + 2, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, s.axes + 2, dim);
 }
 
 /* Digit `a` of i in the mixed base of three extents. */
@@ -395,10 +380,8 @@ static qg_status infer_crop(const qg_call *k)
     int32_t axis;
     QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
     QG_TRY(qg_check_type(k, 1, QG_DT_INDEX));
-    if (x->rank < 0 || qg_ints_pending(k, 1)) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0 || qg_ints_pending(k, 1))
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     size_t n = axes->given ? axes->n : (size_t)x->rank;
     QG_TRY(qg_ints_input(k, 1, &shape));
     if (shape.n != n)
@@ -414,8 +397,7 @@ static qg_status infer_crop(const qg_call *k)
                                  (long long)shape.at[i]);
         dim[axis] = shape.at[i];
     }
-    qg_set_out(k, 0, x->dtype, x->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, dim);
 }
 
 /* One copy of the common part into zeroed memory. */
@@ -435,10 +417,7 @@ static qg_status run_crop(const qg_call *k)
     }
     memset(y->data, 0, (size_t)qg_tensor_count(y) * size);
     qg_walk w;
-    qg_walk_init(&w, x->rank, dim);
-    qg_walk_add(&w, y->stride);
-    qg_walk_add(&w, x->stride);
-    qg_walk_collapse(&w);
+    qg_walk_pair(&w, x->rank, dim, y->stride, x->stride);
     if (!qg_walk_empty(&w))
         qg_walk_copy(&w, size, (char *)y->data + (size_t)to * size,
                      (const char *)x->data + (size_t)from * size);

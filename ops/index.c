@@ -7,7 +7,6 @@
  * and conditions are 's'; the data pass through unchanged (PASSIVE). */
 #include "ops/families.h"
 
-#include "engine/core/num.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 
@@ -130,8 +129,7 @@ static qg_status slice_infer(const qg_call *k)
         QG_TRY(plan_slice(k, &plan));
     for (int32_t i = 0; i < x->rank; i++)
         plan.count[i] = plan.known[i] ? plan.count[i] : -1;
-    qg_set_out(k, 0, x->dtype, x->rank, plan.count);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, plan.count);
 }
 
 /* A walk with the strides of the cut. */
@@ -151,10 +149,7 @@ static qg_status slice_run(const qg_call *k)
         stride[i] = plan.step[i] * x->stride[i];
     }
     const size_t size = qg_element_size(x->dtype);
-    qg_walk_init(&w, y->rank, y->dim);
-    qg_walk_add_broadcast(&w, y);
-    qg_walk_add(&w, stride);
-    qg_walk_collapse(&w);
+    qg_walk_pair(&w, y->rank, y->dim, y->stride, stride);
     qg_walk_copy(&w, size, y->data, (const char *)x->data + first * (int64_t)size);
     return QG_OK;
 }
@@ -188,10 +183,8 @@ static qg_status gather_infer(const qg_call *k)
     int64_t dim[2 * QG_MAX_RANK];
     int32_t axis, rank = 0;
     QG_TRY(gather_types(k));
-    if (x->rank < 0 || index->rank < 0) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0 || index->rank < 0)
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     QG_TRY(qg_check_axis(k, ((const gather_param *)k->param)->axis, x->rank, &axis));
     for (int32_t i = 0; i < axis; i++)
         dim[rank++] = x->dim[i];
@@ -203,8 +196,7 @@ static qg_status gather_infer(const qg_call *k)
         return qg_infer_fail(k, QG_EUNSUPPORTED,
                              "output of rank %d, supported up to %d", (int)rank,
                              QG_MAX_RANK);
-    qg_set_out(k, 0, x->dtype, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, rank, dim);
 }
 
 /* Pieces of everything behind the axis. */
@@ -245,8 +237,7 @@ static qg_status gather_elements_infer(const qg_call *k)
             return qg_infer_fail(
                 k, QG_EMODEL, "input 1: dimension %d is %lld, expected at most %lld",
                 (int)i, (long long)index->dim[i], (long long)x->dim[i]);
-    qg_set_out(k, 0, x->dtype, index->rank, index->dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, index->rank, index->dim);
 }
 
 /* Rows of the index tensor; the axis of x is looked up per element. */
@@ -289,10 +280,8 @@ static qg_status gather_nd_infer(const qg_call *k)
     QG_TRY(gather_types(k));
     QG_TRY(qg_check_rank(k, 0, 1, QG_MAX_RANK));
     QG_TRY(qg_check_rank(k, 1, 1, QG_MAX_RANK));
-    if (x->rank < 0 || index->rank < 0 || index->dim[index->rank - 1] < 0) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0 || index->rank < 0 || index->dim[index->rank - 1] < 0)
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     const int64_t depth = index->dim[index->rank - 1];
     if (batch < 0 || batch >= x->rank || batch >= index->rank || depth < 1 ||
         depth > x->rank - batch)
@@ -310,8 +299,7 @@ static qg_status gather_nd_infer(const qg_call *k)
         return qg_infer_fail(k, QG_EUNSUPPORTED,
                              "output of rank %d, supported up to %d", (int)rank,
                              QG_MAX_RANK);
-    qg_set_out(k, 0, x->dtype, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, rank, dim);
 }
 
 /* Each position names a piece of x within its batch entry. */
@@ -393,14 +381,11 @@ static qg_status compress_infer(const qg_call *k)
                                      (long long)i, (long long)a.middle);
         }
     }
-    if (p->flat) {
-        qg_set_out(k, 0, x->dtype, 1, &kept);
-        return QG_OK;
-    }
+    if (p->flat)
+        return qg_infer_dims(k, x->dtype, 1, &kept);
     if (x->rank >= 0)
         y.dim[axis] = kept;
-    qg_set_out(k, 0, x->dtype, x->rank, y.dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, y.dim);
 }
 
 /* Pieces whose condition is true, in order. */

@@ -62,8 +62,7 @@ static qg_status infer_layer(const qg_call *k)
     const qg_tensor *x = k->in[0];
     int64_t dim[QG_MAX_RANK];
     int32_t axis;
-    for (size_t i = 0; i < 3; i++)
-        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
+    QG_TRY(qg_check_types(k, 0, 2, QG_DT_FLOATS));
     QG_TRY(qg_check_rank(k, 0, 1, QG_MAX_RANK));
     qg_set_out(k, 0, x->dtype, x->rank, x->dim);
     qg_set_out(k, 1, p->stash, -1, NULL);
@@ -97,14 +96,9 @@ static qg_status spread_of(const qg_call *k, const qg_tensor *t, int32_t axis,
         return QG_OK;
     }
     qg_tensor full;
-    qg_walk w;
     qg_tensor_init(&full, QG_F32, x->rank, x->dim);
     QG_TRY(qg_tensor_alloc(k->ctx, k->scratch, &full));
-    qg_walk_init(&w, x->rank, x->dim);
-    qg_walk_add(&w, full.stride);
-    qg_walk_add_broadcast(&w, t);
-    qg_walk_collapse(&w);
-    qg_walk_copy(&w, sizeof(float), full.data, t->data);
+    qg_stretch(t, &full);
     *out = (spread){ full.f32, row };
     return QG_OK;
 }
@@ -237,12 +231,7 @@ static qg_status prepare_lrn(qg_ctx *ctx, const qg_node *node, void *param)
     QG_TRY(qg_attr_float(ctx, node, "alpha", 1e-4f, &p->alpha));
     QG_TRY(qg_attr_float(ctx, node, "beta", 0.75f, &p->beta));
     QG_TRY(qg_attr_float(ctx, node, "bias", 1, &p->bias));
-    QG_TRY(qg_attr_int(ctx, node, "size", 0, &p->size));
-    if (p->size < 1 || p->size > INT32_MAX)
-        return qg_node_fail(ctx, QG_EMODEL, "import", node,
-                            "size is %lld, expected 1 to 2147483647",
-                            (long long)p->size);
-    return QG_OK;
+    return qg_attr_count(ctx, node, "size", (qg_preset){ 0, 1 }, &p->size);
 }
 
 static qg_status infer_lrn(const qg_call *k)

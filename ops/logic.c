@@ -22,27 +22,15 @@
 
 /* clang-format off */
 #define COMPARE(id, expr)                                                              \
-    ROW2(id, f32, float, expr)    ROW2(id, f64, double, expr)                          \
-    ROW2(id, i8, int8_t, expr)    ROW2(id, u8, uint8_t, expr)                          \
-    ROW2(id, i16, int16_t, expr)  ROW2(id, u16, uint16_t, expr)                        \
-    ROW2(id, i32, int32_t, expr)  ROW2(id, u32, uint32_t, expr)                        \
-    ROW2(id, i64, int64_t, expr)  ROW2(id, u64, uint64_t, expr)                        \
+    QG_EACH_FLOAT(ROW2, id, expr)                                                      \
+    QG_EACH_INT(ROW2, id, expr)                                                        \
     ROW2(id, bool, uint8_t, expr)                                                      \
-    static const qg_row2 id##_rows[QG_NDTYPE] = {                                      \
-        [QG_F32] = id##_f32, [QG_F64] = id##_f64, [QG_I8] = id##_i8,                   \
-        [QG_U8] = id##_u8, [QG_I16] = id##_i16, [QG_U16] = id##_u16,                   \
-        [QG_I32] = id##_i32, [QG_U32] = id##_u32, [QG_I64] = id##_i64,                 \
-        [QG_U64] = id##_u64, [QG_BOOL] = id##_bool,                                    \
-    };                                                                                 \
-    static qg_status id##_run(const qg_call *k) { return run_compare(k, id##_rows); }
-
-static qg_status run_compare(const qg_call *k, const qg_row2 *rows)
-{
-    if (QG_DT_HAS(QG_DT_HALVES, k->in[0]->dtype))
-        return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
-    qg_binary_run(k, rows[k->in[0]->dtype]);
-    return QG_OK;
-}
+    static const qg_row2 id##_rows[QG_NDTYPE] = { QG_ENTRIES_NUMBER(id),               \
+                                                  [QG_BOOL] = id##_bool };             \
+    static qg_status id##_run(const qg_call *k)                                        \
+    {                                                                                  \
+        return qg_binary_run_rows(k, id##_rows);                                       \
+    }
 
 COMPARE(equal, x == z)
 COMPARE(less, x < z)
@@ -113,8 +101,7 @@ static qg_status isinf_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 static qg_status float_test_infer(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS | QG_DT_FLOAT8));
-    qg_set_out(k, 0, QG_BOOL, k->in[0]->rank, k->in[0]->dim);
-    return QG_OK;
+    return qg_infer_dims(k, QG_BOOL, k->in[0]->rank, k->in[0]->dim);
 }
 
 /* y[i] = expr of double x, for float and double; the narrower floats become float. */

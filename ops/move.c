@@ -42,10 +42,7 @@ static void copy_permuted(const qg_call *k, int32_t rank, const int64_t *dim,
     for (int32_t i = rank - 1; i >= 0; step *= out_dim[i--])
         out_stride[i] = step;
     qg_walk w;
-    qg_walk_init(&w, rank, out_dim);
-    qg_walk_add(&w, out_stride);
-    qg_walk_add(&w, in_stride);
-    qg_walk_collapse(&w);
+    qg_walk_pair(&w, rank, out_dim, out_stride, in_stride);
     qg_walk_copy(&w, qg_element_size(k->in[0]->dtype), k->out[0]->data, k->in[0]->data);
 }
 
@@ -88,8 +85,7 @@ static qg_status transpose_infer(const qg_call *k)
         QG_TRY(read_perm(k, perm));
     for (int32_t i = 0; i < x->rank; i++)
         dim[i] = x->dim[perm[i]];
-    qg_set_out(k, 0, x->dtype, x->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, dim);
 }
 
 static qg_status transpose_run(const qg_call *k)
@@ -180,8 +176,9 @@ static qg_status divide(const qg_call *k, int32_t axis, int64_t by, int64_t *out
     return QG_OK;
 }
 
-/* Channels are divided by b * b, both extents multiplied by b. */
-static qg_status depth_to_space_infer(const qg_call *k)
+/* To space, channels are divided by b * b and both extents multiplied by b; to depth,
+ * the other way round. */
+static qg_status block_infer(const qg_call *k, bool to_space)
 {
     const int64_t b = ((const block_param *)k->param)->size;
     const qg_tensor *x = k->in[0];
@@ -190,12 +187,19 @@ static qg_status depth_to_space_infer(const qg_call *k)
     QG_TRY(qg_check_rank(k, 0, 4, 4));
     if (x->rank == 4) {
         dim[0] = x->dim[0];
-        QG_TRY(divide(k, 1, b * b, &dim[1]));
-        dim[2] = times(x->dim[2], b);
-        dim[3] = times(x->dim[3], b);
+        dim[1] = times(x->dim[1], b * b);
+        for (int32_t i = to_space ? 1 : 2; i < (to_space ? 2 : 4); i++)
+            QG_TRY(divide(k, i, to_space ? b * b : b, &dim[i]));
+        for (int32_t i = 2; i < 4 && to_space; i++)
+            dim[i] = times(x->dim[i], b);
     }
-    qg_set_out(k, 0, x->dtype, 4, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, 4, dim);
+}
+
+static qg_status depth_to_space_infer(const qg_call *k) { return block_infer(k, true); }
+static qg_status space_to_depth_infer(const qg_call *k)
+{
+    return block_infer(k, false);
 }
 
 /* As a transposition of six dims. */
@@ -208,23 +212,6 @@ static qg_status depth_to_space_run(const qg_call *k)
     const int32_t dcr_perm[6] = { 0, 3, 4, 1, 5, 2 },
                   crd_perm[6] = { 0, 1, 4, 2, 5, 3 };
     copy_permuted(k, 6, p->crd ? crd : dcr, p->crd ? crd_perm : dcr_perm);
-    return QG_OK;
-}
-
-static qg_status space_to_depth_infer(const qg_call *k)
-{
-    const int64_t b = ((const block_param *)k->param)->size;
-    const qg_tensor *x = k->in[0];
-    int64_t dim[4] = { -1, -1, -1, -1 };
-    QG_TRY(qg_check_type(k, 0, QG_DT_ADDRESSED));
-    QG_TRY(qg_check_rank(k, 0, 4, 4));
-    if (x->rank == 4) {
-        dim[0] = x->dim[0];
-        dim[1] = times(x->dim[1], b * b);
-        QG_TRY(divide(k, 2, b, &dim[2]));
-        QG_TRY(divide(k, 3, b, &dim[3]));
-    }
-    qg_set_out(k, 0, x->dtype, 4, dim);
     return QG_OK;
 }
 
@@ -253,8 +240,7 @@ static qg_status expand_infer(const qg_call *k)
         rank = x->rank < 0 || rank > QG_MAX_RANK || rank < 0 ? -1
                : rank > x->rank                              ? rank
                                                              : x->rank;
-        qg_set_out(k, 0, x->dtype, (int32_t)rank, unknown);
-        return QG_OK;
+        return qg_infer_dims(k, x->dtype, (int32_t)rank, unknown);
     }
     QG_TRY(qg_ints_input(k, 1, &shape));
     QG_TRY(qg_check_shape(k, &shape));
@@ -267,12 +253,7 @@ static qg_status expand_infer(const qg_call *k)
 /* Dims that stretch have stride 0. */
 static qg_status expand_run(const qg_call *k)
 {
-    qg_walk w;
-    qg_walk_init(&w, k->out[0]->rank, k->out[0]->dim);
-    qg_walk_add_broadcast(&w, k->out[0]);
-    qg_walk_add_broadcast(&w, k->in[0]);
-    qg_walk_collapse(&w);
-    qg_walk_copy(&w, qg_element_size(k->in[0]->dtype), k->out[0]->data, k->in[0]->data);
+    qg_stretch(k->in[0], k->out[0]);
     return QG_OK;
 }
 
@@ -293,8 +274,7 @@ static qg_status tile_infer(const qg_call *k)
             if (x->dim[i] >= 0 && !qg_mul_i64(x->dim[i], times_of.at[i], &dim[i]))
                 return qg_infer_fail(k, QG_EMODEL, "dim %d overflows int64", (int)i);
     }
-    qg_set_out(k, 0, x->dtype, x->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, dim);
 }
 
 /* Each dim twice: how often, and the dim itself. */
@@ -311,10 +291,7 @@ static qg_status tile_run(const qg_call *k)
         from[2 * i + 1] = x->stride[i];
     }
     qg_walk w;
-    qg_walk_init(&w, 2 * x->rank, dim);
-    qg_walk_add(&w, to);
-    qg_walk_add(&w, from);
-    qg_walk_collapse(&w);
+    qg_walk_pair(&w, 2 * x->rank, dim, to, from);
     qg_walk_copy(&w, qg_element_size(x->dtype), y->data, x->data);
     return QG_OK;
 }

@@ -73,12 +73,12 @@ static moments moments_of(const float *x, int64_t rows, int64_t step, int64_t n)
 static qg_status prepare_batch(qg_ctx *ctx, const qg_node *node, void *param)
 {
     norm_param *p = param;
-    int64_t training, spatial;
+    int64_t spatial;
     QG_TRY(qg_attr_float(ctx, node, "epsilon", 1e-5f, &p->epsilon));
     QG_TRY(qg_attr_float(ctx, node, "momentum", 0.9f, &p->momentum));
-    QG_TRY(qg_attr_int(ctx, node, "training_mode", 0, &training));
+    QG_TRY(qg_attr_flag(ctx, node, "training_mode", false, &p->training));
     QG_TRY(qg_attr_int(ctx, node, "spatial", 1, &spatial));
-    p->training = training != 0;
+
     if (!spatial)
         return qg_node_fail(ctx, QG_EUNSUPPORTED, "import", node,
                             "spatial is 0 at opset %d, expected 1", (int)node->opset);
@@ -92,8 +92,7 @@ static qg_status infer_batch(const qg_call *k)
     const qg_tensor *x = k->in[0];
     int64_t channels = x->rank == 1 ? 1 : qg_in_dim(k, 0, 1);
     QG_TRY(qg_check_rank(k, 0, 1, QG_MAX_RANK));
-    for (size_t i = 0; i < 5; i++)
-        QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
+    QG_TRY(qg_check_types(k, 0, 4, QG_DT_FLOATS));
     for (size_t i = 1; i < 5; i++)
         QG_TRY(qg_check_vector(k, i, channels));
     for (size_t i = 1; i < k->n_out; i++)

@@ -14,21 +14,15 @@ typedef struct fake_param {
 
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
-    fake_param *p = param;
-    QG_TRY(qg_attr_int(ctx, node, "levels", 0, &p->levels));
-    if (p->levels < 2 || p->levels > INT32_MAX)
-        return qg_node_fail(ctx, QG_EMODEL, "import", node,
-                            "levels is %lld, expected 2 to %d", (long long)p->levels,
-                            INT32_MAX);
-    return QG_OK;
+    return qg_attr_count(ctx, node, "levels", (qg_preset){ 0, 2 },
+                         &((fake_param *)param)->levels);
 }
 
 /* Limits broadcast to the data and never widen it. */
 static qg_status infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
-    for (size_t i = 0; i < 5; i++)
-        QG_TRY(qg_check_type(k, i, QG_DT(F32)));
+    QG_TRY(qg_check_types(k, 0, 4, QG_DT(F32)));
     for (size_t i = 1; x->rank >= 0 && i < 5; i++) {
         const qg_tensor *t = k->in[i];
         QG_TRY(qg_check_rank(k, i, 0, x->rank));
@@ -36,8 +30,7 @@ static qg_status infer(const qg_call *k)
             if (t->dim[d] != 1)
                 QG_TRY(qg_check_dim(k, i, d, x->dim[x->rank - t->rank + d]));
     }
-    qg_set_out(k, 0, QG_F32, x->rank, x->dim);
-    return QG_OK;
+    return qg_infer_dims(k, QG_F32, x->rank, x->dim);
 }
 
 static qg_int_dims dims_of(const qg_tensor *t)

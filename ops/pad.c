@@ -99,8 +99,7 @@ static qg_status infer(const qg_call *k)
         if (!pending)
             QG_TRY(padded(k, i, begin[i], end[i], &dim[i]));
     }
-    qg_set_out(k, 0, x->dtype, x->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, dim);
 }
 
 /* Non-negative for n > 0. */

@@ -28,10 +28,9 @@ typedef struct pool_param {
 static qg_status prepare_max(qg_ctx *ctx, const qg_node *node, void *param)
 {
     pool_param *p = param;
-    int64_t order;
     p->kind = QG_POOL_MAX;
-    QG_TRY(qg_attr_int(ctx, node, "storage_order", 0, &order));
-    p->column_major = order != 0;
+    QG_TRY(qg_attr_flag(ctx, node, "storage_order", false, &p->column_major));
+
     return qg_window_read(ctx, node, &p->window);
 }
 
@@ -39,10 +38,9 @@ static qg_status prepare_max(qg_ctx *ctx, const qg_node *node, void *param)
 static qg_status prepare_average(qg_ctx *ctx, const qg_node *node, void *param)
 {
     pool_param *p = param;
-    int64_t count;
     p->kind = QG_POOL_AVERAGE;
-    QG_TRY(qg_attr_int(ctx, node, "count_include_pad", 0, &count));
-    p->count_pad = count != 0;
+    QG_TRY(qg_attr_flag(ctx, node, "count_include_pad", false, &p->count_pad));
+
     return qg_window_read(ctx, node, &p->window);
 }
 
@@ -180,8 +178,7 @@ static qg_status infer_global(const qg_call *k)
     QG_TRY(qg_check_rank(k, 0, 2, QG_MAX_RANK));
     for (int32_t i = 0; i < x->rank; i++)
         dim[i] = i < 2 ? x->dim[i] : 1;
-    qg_set_out(k, 0, x->dtype, x->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, dim);
 }
 
 /* One window over everything: the spatial axes are one long axis. */
@@ -224,11 +221,6 @@ static qg_status compile_global(qg_compile *c, qg_kernel **out)
 
 /* --- MaxUnpool ----------------------------------------------------------------- */
 
-static qg_status prepare_unpool(qg_ctx *ctx, const qg_node *node, void *param)
-{
-    return qg_window_read(ctx, node, param);
-}
-
 /* The shape that the pooling had before it: the transpose of its window. */
 static qg_status unpooled(const qg_call *k, int64_t dim[QG_MAX_RANK])
 {
@@ -247,15 +239,12 @@ static qg_status infer_unpool(const qg_call *k)
     int64_t dim[QG_MAX_RANK];
     qg_ints shape;
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
-    QG_TRY(qg_check_type(k, 1, QG_DT(I64)));
-    QG_TRY(qg_check_type(k, 2, QG_DT(I64)));
+    QG_TRY(qg_check_types(k, 1, 2, QG_DT(I64)));
     QG_TRY(qg_check_rank(k, 0, 3, QG_SPACE + 2));
     for (int32_t i = 0; i < x->rank; i++)
         QG_TRY(qg_check_dim(k, 1, i, x->dim[i]));
-    if (x->rank < 0 || qg_ints_pending(k, 2)) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0 || qg_ints_pending(k, 2))
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     QG_TRY(qg_check_rank(k, 1, x->rank, x->rank));
     QG_TRY(unpooled(k, dim));
     QG_TRY(qg_ints_input(k, 2, &shape));
@@ -269,8 +258,7 @@ static qg_status infer_unpool(const qg_call *k)
                                  (int)i, (long long)shape.at[i], (long long)dim[i]);
         dim[i] = shape.at[i];
     }
-    qg_set_out(k, 0, x->dtype, x->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, dim);
 }
 
 /* Position `at` of the unpooled shape, as a position of y, which may be larger. */
@@ -325,7 +313,7 @@ static qg_status run_unpool(const qg_call *k) { return qg_run_f32(k, unpool); }
     {                                                                                  \
         .name = "MaxUnpool", .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1, \
         .max_out = 1, .in_roles = "dss", .traits = QG_OP_PASSIVE | QG_OP_PURE,         \
-        .param_size = sizeof(qg_window), .prepare = prepare_unpool,                    \
+        .param_size = sizeof(qg_window), .prepare = qg_window_read,                    \
         .infer = infer_unpool, .run = run_unpool                                       \
     }
 /* clang-format off */

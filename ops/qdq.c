@@ -48,13 +48,13 @@ static qg_status read_type(qg_ctx *ctx, const qg_node *node, const char *name,
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
     qdq_param *p = param;
-    int64_t saturate;
+
     QG_TRY(qg_attr_int(ctx, node, "axis", 1, &p->axis));
     QG_TRY(qg_attr_int(ctx, node, "block_size", 0, &p->block));
-    QG_TRY(qg_attr_int(ctx, node, "saturate", 1, &saturate));
+    QG_TRY(qg_attr_flag(ctx, node, "saturate", true, &p->saturate));
     QG_TRY(read_type(ctx, node, "output_dtype", &p->output));
     QG_TRY(read_type(ctx, node, "precision", &p->precision));
-    p->saturate = saturate != 0;
+
     if (!((QG_DT(NODTYPE) | QG_DT(F32) | HALVES) >> p->precision & 1))
         return qg_node_fail(ctx, QG_EUNSUPPORTED, "import", node,
                             "precision is %s, expected float32, float16 or bfloat16",
@@ -153,8 +153,7 @@ static qg_status infer_quantize(const qg_call *k)
                              "output_dtype is %s, expected a type of at most 16 bits",
                              qg_dtype_name(d));
     QG_TRY(check_grain(k));
-    qg_set_out(k, 0, d, k->in[0]->rank, k->in[0]->dim);
-    return QG_OK;
+    return qg_infer_dims(k, d, k->in[0]->rank, k->in[0]->dim);
 }
 
 static qg_status quantize(const qg_call *k)
@@ -186,8 +185,7 @@ static qg_status infer_dequantize(const qg_call *k)
                              "output type is %s, expected float32, float16 or bfloat16",
                              qg_dtype_name(d));
     QG_TRY(check_grain(k));
-    qg_set_out(k, 0, d, k->in[0]->rank, k->in[0]->dim);
-    return QG_OK;
+    return qg_infer_dims(k, d, k->in[0]->rank, k->in[0]->dim);
 }
 
 static qg_status dequantize(const qg_call *k)

@@ -54,19 +54,15 @@ static qg_status check_count(const qg_call *k, size_t slot, int64_t a, int64_t b
                          slot, (long long)n, (long long)a);
 }
 
-/* Operands are 8-bit integers. */
-static qg_status check_bytes(const qg_call *k, const size_t *slot, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        QG_TRY(qg_check_type(k, slot[i], QG_DT_BYTES));
-    return QG_OK;
-}
+/* What scales may be since 21. */
+#define SCALES (QG_DT(F32) | QG_DT_HALVES)
 
-/* Since 21 scales may be of half precision. */
-static qg_status check_scales(const qg_call *k, const size_t *slot, size_t n)
+/* All listed inputs have a type of the mask. */
+static qg_status check_slots(const qg_call *k, const size_t *slot, size_t n,
+                             uint64_t mask)
 {
     for (size_t i = 0; i < n; i++)
-        QG_TRY(qg_check_type(k, slot[i], QG_DT(F32) | QG_DT(F16) | QG_DT(BF16)));
+        QG_TRY(qg_check_type(k, slot[i], mask));
     return QG_OK;
 }
 
@@ -86,33 +82,24 @@ static requantizer requantizer_of(const qg_call *k, qg_requant_use use, const qu
                           .range = qg_code_range_of(k->out[0]->dtype, y->zero[0]) };
 }
 
-/* The stored integer of one sum; neighbours mostly have the same scales. */
+/* Stores one sum as element `at` of the output; neighbours mostly have the same
+ * scales. */
 static qg_status requantize(const qg_call *k, requantizer *q, qg_scales s, int32_t acc,
-                            int32_t *out)
+                            int64_t at)
 {
     if (s.x != q->scales.x || s.w != q->scales.w || s.y != q->scales.y || s.x == 0) {
         QG_TRY(qg_requant_prepare(k->ctx, k->node->name, q->rule, s, q->range, &q->r));
         q->scales = s;
     }
-    *out = qg_requant_one(&q->r, acc);
+    int32_t code = qg_requant_one(&q->r, acc);
+    if (k->out[0]->dtype == QG_I8)
+        k->out[0]->i8[at] = (int8_t)code;
+    else
+        k->out[0]->u8[at] = (uint8_t)code;
     return QG_OK;
 }
 
-/* value is within the type. */
-static void store(qg_tensor *y, int64_t at, int32_t value)
-{
-    if (y->dtype == QG_I8)
-        y->i8[at] = (int8_t)value;
-    else
-        y->u8[at] = (uint8_t)value;
-}
-
 /* --- convolution --------------------------------------------------------------- */
-
-static qg_status prepare_conv(qg_ctx *ctx, const qg_node *node, void *param)
-{
-    return qg_conv_read(ctx, node, param);
-}
 
 static const qg_conv_slots integer_slots = { 0, 1, SIZE_MAX, false };
 static const qg_conv_slots qlinear_slots = { 0, 3, 8, false };
@@ -120,7 +107,7 @@ static const qg_conv_slots qlinear_slots = { 0, 3, 8, false };
 /* Zero points of the weights may be per output channel. */
 static qg_status infer_conv_integer(const qg_call *k)
 {
-    QG_TRY(check_bytes(k, (size_t[]){ 0, 1, 2, 3 }, 4));
+    QG_TRY(check_slots(k, (size_t[]){ 0, 1, 2, 3 }, 4, QG_DT_BYTES));
     QG_TRY(check_count(k, 2, 1, 1));
     QG_TRY(check_count(k, 3, qg_in_dim(k, 1, 0), 1));
     return qg_conv_infer(k, k->param, integer_slots, QG_I32);
@@ -130,8 +117,8 @@ static qg_status infer_conv_integer(const qg_call *k)
 static qg_status infer_qlinear_conv(const qg_call *k)
 {
     int64_t channels = qg_in_dim(k, 3, 0);
-    QG_TRY(check_bytes(k, (size_t[]){ 0, 2, 3, 5, 7 }, 5));
-    QG_TRY(check_scales(k, (size_t[]){ 1, 4, 6 }, 3));
+    QG_TRY(check_slots(k, (size_t[]){ 0, 2, 3, 5, 7 }, 5, QG_DT_BYTES));
+    QG_TRY(check_slots(k, (size_t[]){ 1, 4, 6 }, 3, SCALES));
     QG_TRY(qg_check_type(k, 8, QG_DT(I32)));
     for (size_t slot = 1; slot < 8; slot++)
         if (slot != 3)
@@ -181,9 +168,7 @@ static qg_status run_qlinear_conv(const qg_call *k)
     for (int64_t i = 0; i < n; i++) {
         int64_t c = w.n_scale == 1 ? 0 : i / space % p.out_channels;
         qg_scales s = { x.scale[0], w.scale[c], y.scale[0] };
-        int32_t code;
-        QG_TRY(requantize(k, &q, s, acc[i], &code));
-        store(out, i, code);
+        QG_TRY(requantize(k, &q, s, acc[i], i));
     }
     return QG_OK;
 }
@@ -213,14 +198,14 @@ static qg_status infer_product(const qg_call *k, size_t a, size_t b, qg_dtype d)
 
 static qg_status infer_matmul_integer(const qg_call *k)
 {
-    QG_TRY(check_bytes(k, (size_t[]){ 0, 1, 2, 3 }, 4));
+    QG_TRY(check_slots(k, (size_t[]){ 0, 1, 2, 3 }, 4, QG_DT_BYTES));
     return infer_product(k, 0, 1, QG_I32);
 }
 
 static qg_status infer_qlinear_matmul(const qg_call *k)
 {
-    QG_TRY(check_bytes(k, (size_t[]){ 0, 2, 3, 5, 7 }, 5));
-    QG_TRY(check_scales(k, (size_t[]){ 1, 4, 6 }, 3));
+    QG_TRY(check_slots(k, (size_t[]){ 0, 2, 3, 5, 7 }, 5, QG_DT_BYTES));
+    QG_TRY(check_slots(k, (size_t[]){ 1, 4, 6 }, 3, SCALES));
     return infer_product(k, 0, 3, k->in[7]->dtype);
 }
 
@@ -291,25 +276,9 @@ static qg_status run_qlinear_matmul(const qg_call *k)
     for (int64_t i = 0; i < qg_tensor_count(out); i++) {
         qg_scales s = { a.scale[i / p.n % a.n_scale], b.scale[i % p.n % b.n_scale],
                         y.scale[0] };
-        int32_t code;
-        QG_TRY(requantize(k, &q, s, (int32_t)(uint64_t)acc[i], &code));
-        store(out, i, code);
+        QG_TRY(requantize(k, &q, s, (int32_t)(uint64_t)acc[i], i));
     }
     return QG_OK;
-}
-
-static int first_axis(const qg_node *node)
-{
-    (void)node;
-    return 0;
-}
-
-/* Output channels of a product are the columns of b. */
-static int last_axis(const qg_node *node)
-{
-    int slot = qg_op_slot_of(node->op, 'w');
-    const qg_value *w = slot >= 0 ? node->in[slot] : NULL;
-    return w && w->type.rank >= 2 ? w->type.rank - 1 : -1;
 }
 
 /* Their operands are stored integers already: scales and zero points are theirs. */
@@ -318,23 +287,25 @@ static int last_axis(const qg_node *node)
 const qg_op qg_ops_qlinear[] = {
     { .name = "ConvInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1,
       .max_out = 1, .in_roles = "dwss", .traits = TRAITS,
-      .param_size = sizeof(qg_conv_param), .prepare = prepare_conv,
-      .infer = infer_conv_integer, .run = run_conv_integer, .weight_axis = first_axis },
+      .param_size = sizeof(qg_conv_param), .prepare = qg_conv_read,
+      .infer = infer_conv_integer, .run = run_conv_integer,
+      .weight_axis = qg_conv_axis },
     { .name = "QLinearConv", .since = 10, .min_in = 8, .max_in = 9, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfsb", .traits = TRAITS,
-      .param_size = sizeof(qg_conv_param), .prepare = prepare_conv,
-      .infer = infer_qlinear_conv, .run = run_qlinear_conv, .weight_axis = first_axis },
+      .param_size = sizeof(qg_conv_param), .prepare = qg_conv_read,
+      .infer = infer_qlinear_conv, .run = run_qlinear_conv,
+      .weight_axis = qg_conv_axis },
     { .name = "MatMulInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1,
       .max_out = 1, .in_roles = "dwss", .traits = TRAITS, .infer = infer_matmul_integer,
-      .run = run_matmul_integer, .weight_axis = last_axis },
+      .run = run_matmul_integer, .weight_axis = qg_matmul_axis },
     { .name = "QLinearMatMul", .since = 10, .min_in = 8, .max_in = 8, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
       .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
-      .weight_axis = last_axis },
+      .weight_axis = qg_matmul_axis },
     { .name = "QLinearMatMul", .since = 21, .min_in = 8, .max_in = 8, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
       .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
-      .weight_axis = last_axis },
+      .weight_axis = qg_matmul_axis },
     { 0 },
 };
 /* clang-format on */

@@ -93,19 +93,7 @@ typedef struct reducer {
     REDUCER(id, f32, float, double, identity, combine, map, finish)                    \
     REDUCER(id, f64, double, double, identity, combine, map, finish)
 #define ON_INTS(id, identity, combine, map)                                            \
-    REDUCER(id, i8, int8_t, uint64_t, identity, combine, map, AS_IS)                   \
-    REDUCER(id, u8, uint8_t, uint64_t, identity, combine, map, AS_IS)                  \
-    REDUCER(id, i16, int16_t, uint64_t, identity, combine, map, AS_IS)                 \
-    REDUCER(id, u16, uint16_t, uint64_t, identity, combine, map, AS_IS)                \
-    REDUCER(id, i32, int32_t, uint64_t, identity, combine, map, AS_IS)                 \
-    REDUCER(id, u32, uint32_t, uint64_t, identity, combine, map, AS_IS)                \
-    REDUCER(id, i64, int64_t, uint64_t, identity, combine, map, AS_IS)                 \
-    REDUCER(id, u64, uint64_t, uint64_t, identity, combine, map, AS_IS)
-#define REAL_ENTRIES(id) [QG_F32] = &id##_f32, [QG_F64] = &id##_f64
-#define ALL_ENTRIES(id) REAL_ENTRIES(id),                                              \
-    [QG_I8] = &id##_i8, [QG_U8] = &id##_u8, [QG_I16] = &id##_i16,                      \
-    [QG_U16] = &id##_u16, [QG_I32] = &id##_i32, [QG_U32] = &id##_u32,                  \
-    [QG_I64] = &id##_i64, [QG_U64] = &id##_u64
+    QG_EACH_INT(REDUCER, id, uint64_t, identity, combine, map, AS_IS)
 
 ON_REALS(sum, 0, PLUS, REAL, AS_IS)          ON_INTS(sum, 0, PLUS, WHOLE)
 ON_REALS(square, 0, PLUS, SQUARE_R, AS_IS)   ON_INTS(square, 0, PLUS, SQUARE_W)
@@ -179,10 +167,8 @@ static qg_status infer(const qg_call *k, uint64_t types)
     int32_t rank = 0;
     QG_TRY(qg_check_type(k, 0, types));
     const bool pending = p->axes_input && qg_ints_pending(k, 1);
-    if (x->rank < 0 || (pending && !p->keep)) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0 || (pending && !p->keep))
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     if (!pending)
         QG_TRY(reduced_axes(k, &mask));
     for (int32_t i = 0; i < x->rank; i++) {
@@ -190,8 +176,7 @@ static qg_status infer(const qg_call *k, uint64_t types)
         if (!reduced || p->keep)
             dim[rank++] = pending ? -1 : reduced ? 1 : x->dim[i];
     }
-    qg_set_out(k, 0, x->dtype, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, rank, dim);
 }
 
 /* Strides into the accumulators: plain over the kept axes, 0 along the reduced ones. */
@@ -212,10 +197,7 @@ static void collect(const reducer *r, const qg_tensor *x, const int64_t *stride,
     const int64_t size = (int64_t)qg_element_size(x->dtype);
     qg_walk w;
     qg_walk_at at = { 0 };
-    qg_walk_init(&w, x->rank, x->dim);
-    qg_walk_add(&w, stride);
-    qg_walk_add(&w, x->stride);
-    qg_walk_collapse(&w);
+    qg_walk_pair(&w, x->rank, x->dim, stride, x->stride);
     if (qg_walk_empty(&w))
         return;
     const int32_t last = w.rank - 1;
@@ -399,10 +381,7 @@ static void exp_sums(const qg_tensor *x, const int64_t *stride, const double *m,
 {
     qg_walk w;
     qg_walk_at at = { 0 };
-    qg_walk_init(&w, x->rank, x->dim);
-    qg_walk_add(&w, stride);
-    qg_walk_add(&w, x->stride);
-    qg_walk_collapse(&w);
+    qg_walk_pair(&w, x->rank, x->dim, stride, x->stride);
     if (qg_walk_empty(&w))
         return;
     const int32_t last = w.rank - 1;
@@ -437,6 +416,7 @@ static qg_status logsumexp_run(const qg_call *k)
     return QG_OK;
 }
 
+/* A table of reducers has their addresses: QG_ENTRIES_FLOAT(&mean). */
 #define OP(id, entries, types)                                                         \
     static qg_status id##_infer(const qg_call *k) { return infer(k, types); }          \
     static qg_status id##_run(const qg_call *k)                                        \
@@ -445,14 +425,14 @@ static qg_status logsumexp_run(const qg_call *k)
         return run(k, reducers);                                                       \
     }
 /* clang-format off */
-#define WITH_BOOL(id) ALL_ENTRIES(id), [QG_BOOL] = &id##_bool
-OP(sum,    ALL_ENTRIES(sum),    QG_DT_NUMBERS)
-OP(square, ALL_ENTRIES(square), QG_DT_NUMBERS)
-OP(l1,     ALL_ENTRIES(l1),     QG_DT_NUMBERS)
-OP(prod,   ALL_ENTRIES(prod),   QG_DT_NUMBERS)
-OP(mean,   REAL_ENTRIES(mean),  QG_DT_NUMBERS)
-OP(l2,     REAL_ENTRIES(l2),    QG_DT_NUMBERS)
-OP(logsum, REAL_ENTRIES(logsum), QG_DT_NUMBERS)
+#define WITH_BOOL(id) QG_ENTRIES_NUMBER(&id), [QG_BOOL] = &id##_bool
+OP(sum,    QG_ENTRIES_NUMBER(&sum),    QG_DT_NUMBERS)
+OP(square, QG_ENTRIES_NUMBER(&square), QG_DT_NUMBERS)
+OP(l1,     QG_ENTRIES_NUMBER(&l1),     QG_DT_NUMBERS)
+OP(prod,   QG_ENTRIES_NUMBER(&prod),   QG_DT_NUMBERS)
+OP(mean,   QG_ENTRIES_FLOAT(&mean),  QG_DT_NUMBERS)
+OP(l2,     QG_ENTRIES_FLOAT(&l2),    QG_DT_NUMBERS)
+OP(logsum, QG_ENTRIES_FLOAT(&logsum), QG_DT_NUMBERS)
 OP(max,    WITH_BOOL(max),      QG_DT_PLAIN)
 OP(min,    WITH_BOOL(min),      QG_DT_PLAIN)
 static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBERS); }

@@ -49,7 +49,6 @@ static const char *const policies[] = { "stretch", "not_larger", "not_smaller", 
 static qg_status prepare_resize(qg_ctx *ctx, const qg_node *node, void *param)
 {
     resize_param *p = param;
-    int64_t antialias, exclude;
     float a;
     *p = (resize_param){ .roi = 1, .scale = 2, .size = 3 };
     QG_TRY(qg_attr_choice(ctx, node, "mode", modes, QG_RESIZE_NEAREST, &p->how.mode));
@@ -61,12 +60,11 @@ static qg_status prepare_resize(qg_ctx *ctx, const qg_node *node, void *param)
                           &p->policy));
     QG_TRY(qg_attr_float(ctx, node, "cubic_coeff_a", -0.75f, &a));
     QG_TRY(qg_attr_float(ctx, node, "extrapolation_value", 0, &p->extrapolation));
-    QG_TRY(qg_attr_int(ctx, node, "antialias", 0, &antialias));
-    QG_TRY(qg_attr_int(ctx, node, "exclude_outside", 0, &exclude));
+    QG_TRY(qg_attr_flag(ctx, node, "antialias", false, &p->how.antialias));
+    QG_TRY(qg_attr_flag(ctx, node, "exclude_outside", false, &p->how.exclude_outside));
     QG_TRY(qg_ints_attr(ctx, node, "axes", &p->axes));
     p->how.cubic_a = (double)a;
-    p->how.antialias = antialias != 0;
-    p->how.exclude_outside = exclude != 0;
+
     if (p->how.antialias && p->how.mode == QG_RESIZE_NEAREST)
         return qg_node_fail(ctx, QG_EMODEL, "import", node,
                             "antialias with mode nearest, expected linear or cubic");
@@ -258,8 +256,7 @@ static qg_status infer_partly(const qg_call *k)
         QG_TRY(qg_axes_mask(k, &p->axes, x->rank, &mask));
     for (int32_t i = 0; i < x->rank; i++)
         dim[i] = mask >> i & 1 ? -1 : x->dim[i];
-    qg_set_out(k, 0, x->dtype, x->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, x->rank, dim);
 }
 
 /* float32 scales, int64 sizes, the region in any float type. */
@@ -281,8 +278,7 @@ static qg_status infer_resize(const qg_call *k)
     QG_TRY(shape_of(k, &s));
     for (int32_t i = 0; i < k->in[0]->rank; i++)
         dim[i] = s.axis[i].out;
-    qg_set_out(k, 0, k->in[0]->dtype, k->in[0]->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, k->in[0]->dtype, k->in[0]->rank, dim);
 }
 
 /* --- one axis ------------------------------------------------------------------ */

@@ -21,8 +21,6 @@
  * quantized. */
 #include "ops/families.h"
 
-#include <math.h>
-
 #include "engine/accel/accel.h"
 #include "ops/util_activation.h"
 #include "ops/util_axis.h"
@@ -161,17 +159,15 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, const kind *which,
                          rnn_param *p)
 {
     static const char *const names[] = { "forward", "reverse", "bidirectional", NULL };
-    int64_t layout, couple, linear;
     p->kind = which;
     QG_TRY(qg_attr_choice(ctx, node, "direction", names, FORWARD, &p->direction));
     QG_TRY(qg_attr_int(ctx, node, "hidden_size", 0, &p->hidden));
-    QG_TRY(qg_attr_int(ctx, node, "layout", 0, &layout));
-    QG_TRY(qg_attr_int(ctx, node, "input_forget", 0, &couple));
-    QG_TRY(qg_attr_int(ctx, node, "linear_before_reset", 0, &linear));
+    QG_TRY(qg_attr_flag(ctx, node, "layout", false, &p->batch_first));
+    QG_TRY(qg_attr_flag(ctx, node, "input_forget", false, &p->couple));
+    QG_TRY(
+        qg_attr_flag(ctx, node, "linear_before_reset", false, &p->linear_before_reset));
     QG_TRY(qg_attr_float(ctx, node, "clip", 0, &p->clip));
-    p->batch_first = layout != 0;
-    p->couple = couple != 0;
-    p->linear_before_reset = linear != 0;
+
     qg_activation_list list = { which->preset, which->n_functions,
                                 which->n_functions * directions(p) };
     return qg_activations_read(ctx, node, &list, p->function);
@@ -192,15 +188,6 @@ static qg_status prepare_lstm(qg_ctx *ctx, const qg_node *node, void *param)
     return prepare(ctx, node, &lstm_kind, param);
 }
 
-static qg_status check_dims(const qg_call *k, size_t slot, int32_t rank,
-                            const int64_t *dim)
-{
-    QG_TRY(qg_check_rank(k, slot, rank, rank));
-    for (int32_t i = 0; i < rank; i++)
-        QG_TRY(qg_check_dim(k, slot, i, dim[i]));
-    return QG_OK;
-}
-
 /* With layout 1 the states have the batch first, the weights do not. */
 static qg_status check_inputs(const qg_call *k, int64_t batch, int64_t hidden)
 {
@@ -213,13 +200,13 @@ static qg_status check_inputs(const qg_call *k, int64_t batch, int64_t hidden)
     if (p->hidden && hidden >= 0 && p->hidden != hidden)
         return qg_infer_fail(k, QG_EMODEL, "hidden_size is %lld, expected %lld as in R",
                              (long long)p->hidden, (long long)hidden);
-    QG_TRY(check_dims(k, W, 3, (int64_t[]){ dirs, rows, in }));
-    QG_TRY(check_dims(k, R, 3, (int64_t[]){ dirs, rows, hidden }));
-    QG_TRY(check_dims(k, B, 2, (int64_t[]){ dirs, rows < 0 ? -1 : 2 * rows }));
-    QG_TRY(check_dims(k, LENGTHS, 1, (int64_t[]){ batch }));
-    QG_TRY(check_dims(k, H0, 3, state));
-    QG_TRY(check_dims(k, C0, 3, state));
-    return check_dims(k, P, 2, (int64_t[]){ dirs, hidden < 0 ? -1 : 3 * hidden });
+    QG_TRY(qg_check_dims(k, W, 3, (int64_t[]){ dirs, rows, in }));
+    QG_TRY(qg_check_dims(k, R, 3, (int64_t[]){ dirs, rows, hidden }));
+    QG_TRY(qg_check_dims(k, B, 2, (int64_t[]){ dirs, rows < 0 ? -1 : 2 * rows }));
+    QG_TRY(qg_check_dims(k, LENGTHS, 1, (int64_t[]){ batch }));
+    QG_TRY(qg_check_dims(k, H0, 3, state));
+    QG_TRY(qg_check_dims(k, C0, 3, state));
+    return qg_check_dims(k, P, 2, (int64_t[]){ dirs, hidden < 0 ? -1 : 3 * hidden });
 }
 
 /* Outputs that nobody wants are left out. */
@@ -311,14 +298,7 @@ static void save_state(const extent *e, const float *from, int64_t dir, qg_tenso
 /* All rows of X times W of this direction: [time * batch][rows]. */
 static void project(const qg_call *k, const extent *e, int64_t dir, float *out)
 {
-    qg_gemm_problem g = { .m = e->time * e->batch,
-                          .n = e->rows,
-                          .k = e->in,
-                          .lda = e->in,
-                          .ldb = e->in,
-                          .ldc = e->rows,
-                          .trans_b = true,
-                          .alpha = 1 };
+    qg_gemm_problem g = qg_gemm_dense(e->time * e->batch, e->rows, e->in, true);
     qg_ref_gemm_f32(&g, k->in[X]->f32, k->in[W]->f32 + dir * e->rows * e->in, out);
 }
 
@@ -327,14 +307,7 @@ static void run_step(const qg_call *k, const extent *e, cell *c, int64_t dir, in
 {
     bool reverse = c->p->direction == REVERSE || dir == 1;
     qg_tensor *y = qg_out(k, 0);
-    qg_gemm_problem g = { .m = e->batch,
-                          .n = e->rows,
-                          .k = e->n,
-                          .lda = e->n,
-                          .ldb = e->n,
-                          .ldc = e->rows,
-                          .trans_b = true,
-                          .alpha = 1 };
+    qg_gemm_problem g = qg_gemm_dense(e->batch, e->rows, e->n, true);
     qg_ref_gemm_f32(&g, c->h, c->r, c->recurrent);
     for (int64_t b = 0; b < e->batch; b++) {
         int64_t length = length_of(k, e, b);

@@ -45,8 +45,7 @@ static qg_status shape_infer(const qg_call *k)
         n = clamp_axis(p->end, rank) - clamp_axis(p->start, rank);
         n = n < 0 ? 0 : n;
     }
-    qg_set_out(k, 0, QG_I64, 1, &n);
-    return QG_OK;
+    return qg_infer_dims(k, QG_I64, 1, &n);
 }
 
 static qg_status shape_run(const qg_call *k)
@@ -61,8 +60,7 @@ static qg_status shape_run(const qg_call *k)
 /* A scalar. */
 static qg_status size_infer(const qg_call *k)
 {
-    qg_set_out(k, 0, QG_I64, 0, NULL);
-    return QG_OK;
+    return qg_infer_dims(k, QG_I64, 0, NULL);
 }
 
 static qg_status size_run(const qg_call *k)
@@ -81,8 +79,7 @@ static qg_status out_reshaped(const qg_call *k, int32_t rank, const int64_t *dim
     if (qg_tensor_known(x) && qg_tensor_known(&y) && had != has)
         return qg_infer_fail(k, QG_EMODEL, "%lld elements into a shape of %lld",
                              (long long)had, (long long)has);
-    qg_set_out(k, 0, x->dtype, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, x->dtype, rank, dim);
 }
 
 /* Reshape: 0 copies a dim (unless allowzero), one -1 takes what is left. */
@@ -95,9 +92,9 @@ typedef struct reshape_param {
 static qg_status reshape_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     reshape_param *p = param;
-    int64_t zero;
-    QG_TRY(qg_attr_int(ctx, n, "allowzero", 0, &zero));
-    p->allow_zero = zero != 0;
+
+    QG_TRY(qg_attr_flag(ctx, n, "allowzero", false, &p->allow_zero));
+
     return n->op->since < 5 ? qg_ints_attr(ctx, n, "shape", &p->shape) : QG_OK;
 }
 
@@ -162,8 +159,8 @@ static qg_status reshape_infer(const qg_call *k)
         const int64_t rank = qg_in_dim(k, 1, 0);
         for (int i = 0; i < QG_MAX_RANK; i++)
             dim[i] = -1;
-        qg_set_out(k, 0, k->in[0]->dtype, rank > QG_MAX_RANK ? -1 : (int32_t)rank, dim);
-        return QG_OK;
+        return qg_infer_dims(k, k->in[0]->dtype,
+                             rank > QG_MAX_RANK ? -1 : (int32_t)rank, dim);
     }
     if (!attribute)
         QG_TRY(qg_ints_input(k, 1, &shape));
@@ -246,10 +243,8 @@ static qg_status squeeze_infer(const qg_call *k)
     int64_t dim[QG_MAX_RANK];
     int32_t rank = 0;
     QG_TRY(read_axes(k, &axes, &pending));
-    if (pending || x->rank < 0 || (!axes.given && !qg_tensor_known(x))) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (pending || x->rank < 0 || (!axes.given && !qg_tensor_known(x)))
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     QG_TRY(qg_axes_mask(k, &axes, x->rank, &mask));
     for (int32_t i = 0; i < x->rank; i++) {
         if (axes.given ? !(mask >> i & 1u) : x->dim[i] != 1)
@@ -270,10 +265,8 @@ static qg_status unsqueeze_infer(const qg_call *k)
     uint32_t mask;
     int64_t dim[QG_MAX_RANK];
     QG_TRY(read_axes(k, &axes, &pending));
-    if (pending || x->rank < 0) {
-        qg_set_out(k, 0, x->dtype, -1, NULL);
-        return QG_OK;
-    }
+    if (pending || x->rank < 0)
+        return qg_infer_dims(k, x->dtype, -1, NULL);
     if ((size_t)x->rank + axes.n > QG_MAX_RANK)
         return qg_infer_fail(k, QG_EUNSUPPORTED,
                              "output of rank %zu, supported up to %d",
@@ -319,8 +312,7 @@ static qg_status dropout_refuse_training(const qg_call *k)
 static qg_status dropout_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
-    QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
-    QG_TRY(qg_check_type(k, 1, QG_DT_FLOATS));
+    QG_TRY(qg_check_types(k, 0, 1, QG_DT_FLOATS));
     QG_TRY(qg_check_type(k, 2, QG_DT(BOOL)));
     QG_TRY(dropout_refuse_training(k));
     qg_set_out(k, 1, k->node->op->since < 10 ? x->dtype : QG_BOOL, x->rank, x->dim);

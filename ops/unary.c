@@ -68,26 +68,6 @@ static qg_status run_map(const qg_call *k, const span *spans)
         }                                                                              \
     }
 
-#define SPANS_FLOAT(id, expr)                                                          \
-    SPAN(id, f32, float, expr)                                                         \
-    SPAN(id, f64, double, expr)
-#define SPANS_SIGNED(id, expr)                                                         \
-    SPAN(id, i8, int8_t, expr)                                                         \
-    SPAN(id, i16, int16_t, expr)                                                       \
-    SPAN(id, i32, int32_t, expr)                                                       \
-    SPAN(id, i64, int64_t, expr)
-#define SPANS_UNSIGNED(id, expr)                                                       \
-    SPAN(id, u8, uint8_t, expr)                                                        \
-    SPAN(id, u16, uint16_t, expr)                                                      \
-    SPAN(id, u32, uint32_t, expr)                                                      \
-    SPAN(id, u64, uint64_t, expr)
-
-#define ENTRIES_FLOAT(id) [QG_F32] = id##_f32, [QG_F64] = id##_f64
-#define ENTRIES_SIGNED(id)                                                             \
-    [QG_I8] = id##_i8, [QG_I16] = id##_i16, [QG_I32] = id##_i32, [QG_I64] = id##_i64
-#define ENTRIES_UNSIGNED(id)                                                           \
-    [QG_U8] = id##_u8, [QG_U16] = id##_u16, [QG_U32] = id##_u32, [QG_U64] = id##_u64
-
 #define TABLE(id, ...)                                                                 \
     static const span id##_spans[QG_NDTYPE] = { __VA_ARGS__ };                         \
     static qg_status id##_infer(const qg_call *k) { return infer_map(k, id##_spans); } \
@@ -100,11 +80,11 @@ static qg_status run_map(const qg_call *k, const span *spans)
         qg_vector_best()->map[QG_MAP_##map_id](x, y, n, p->a, p->b);                   \
     }                                                                                  \
     SPAN(id, f64, double, expr)                                                        \
-    TABLE(id, ENTRIES_FLOAT(id))
+    TABLE(id, QG_ENTRIES_FLOAT(id))
 
 #define OP(id, expr)                                                                   \
-    SPANS_FLOAT(id, expr)                                                              \
-    TABLE(id, ENTRIES_FLOAT(id))
+    QG_EACH_FLOAT(SPAN, id, expr)                                                      \
+    TABLE(id, QG_ENTRIES_FLOAT(id))
 
 /* clang-format off */
 MAPPED(sigmoid,  SIGMOID,  x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)))
@@ -148,7 +128,7 @@ SPAN(gelu, f64, double,
      0.5 * x *
          (1 + (a > 0 ? tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))
                      : erf(x * 0.70710678118654752440))))
-TABLE(gelu, ENTRIES_FLOAT(gelu))
+TABLE(gelu, QG_ENTRIES_FLOAT(gelu))
 
 /* Comparisons are false for NaN, so NaN stays NaN. */
 #define UNIT(v) ((v) < 0 ? 0 : (v) > 1 ? 1 : (v))
@@ -156,24 +136,24 @@ MAPPED(hard_sigmoid, HARD_SIGMOID, UNIT(a *x + b))
 MAPPED(hard_swish, HARD_SWISH, x *UNIT((1.0 / 6) * x + 0.5))
 
 #define RELU (x < 0 ? 0 : x)
-SPANS_FLOAT(relu, RELU)
-SPANS_SIGNED(relu, RELU)
-TABLE(relu, ENTRIES_FLOAT(relu), ENTRIES_SIGNED(relu))
+QG_EACH_FLOAT(SPAN, relu, RELU)
+QG_EACH_SIGNED(SPAN, relu, RELU)
+TABLE(relu, QG_ENTRIES_FLOAT(relu), QG_ENTRIES_SIGNED(relu))
 
 /* Two's complement wraps: the most negative integer is its own absolute value. */
-SPANS_FLOAT(abs_, fabs(x))
-SPANS_SIGNED(abs_, x < 0 ? (real)(0 - (uint64_t)x) : x)
-SPANS_UNSIGNED(abs_, x)
-TABLE(abs_, ENTRIES_FLOAT(abs_), ENTRIES_SIGNED(abs_), ENTRIES_UNSIGNED(abs_))
+QG_EACH_FLOAT(SPAN, abs_, fabs(x))
+QG_EACH_SIGNED(SPAN, abs_, x < 0 ? (real)(0 - (uint64_t)x) : x)
+QG_EACH_UNSIGNED(SPAN, abs_, x)
+TABLE(abs_, QG_ENTRIES_NUMBER(abs_))
 
-SPANS_FLOAT(neg, -x)
-SPANS_SIGNED(neg, 0 - (uint64_t)x)
-TABLE(neg, ENTRIES_FLOAT(neg), ENTRIES_SIGNED(neg))
+QG_EACH_FLOAT(SPAN, neg, -x)
+QG_EACH_SIGNED(SPAN, neg, 0 - (uint64_t)x)
+TABLE(neg, QG_ENTRIES_FLOAT(neg), QG_ENTRIES_SIGNED(neg))
 
-SPANS_FLOAT(sign, x > 0 ? 1 : x < 0 ? -1 : x)
-SPANS_SIGNED(sign, x > 0 ? 1 : x < 0 ? -1 : 0)
-SPANS_UNSIGNED(sign, x > 0)
-TABLE(sign, ENTRIES_FLOAT(sign), ENTRIES_SIGNED(sign), ENTRIES_UNSIGNED(sign))
+QG_EACH_FLOAT(SPAN, sign, x > 0 ? 1 : x < 0 ? -1 : x)
+QG_EACH_SIGNED(SPAN, sign, x > 0 ? 1 : x < 0 ? -1 : 0)
+QG_EACH_UNSIGNED(SPAN, sign, x > 0)
+TABLE(sign, QG_ENTRIES_NUMBER(sign))
 
 /* A double as integer, saturated; NaN gives 0. */
 static inline int64_t cut_signed(double v)
@@ -188,10 +168,10 @@ static inline uint64_t cut_unsigned(double v)
 
 /* a: lambd, b: bias.  Integers are compared and moved as double, then cut. */
 #define SHRINK(T, a, b) ((T)x < -(T)a ? (T)x + (T)b : (T)x > (T)a ? (T)x - (T)b : 0)
-SPANS_FLOAT(shrink, SHRINK(real, a, b))
-SPANS_SIGNED(shrink, (real)cut_signed(SHRINK(double, p->a, p->b)))
-SPANS_UNSIGNED(shrink, (real)cut_unsigned(SHRINK(double, p->a, p->b)))
-TABLE(shrink, ENTRIES_FLOAT(shrink), ENTRIES_SIGNED(shrink), ENTRIES_UNSIGNED(shrink))
+QG_EACH_FLOAT(SPAN, shrink, SHRINK(real, a, b))
+QG_EACH_SIGNED(SPAN, shrink, (real)cut_signed(SHRINK(double, p->a, p->b)))
+QG_EACH_UNSIGNED(SPAN, shrink, (real)cut_unsigned(SHRINK(double, p->a, p->b)))
+TABLE(shrink, QG_ENTRIES_NUMBER(shrink))
 
 /* Presets are in *p already; name_b NULL: there is one attribute. */
 static qg_status read_two(qg_ctx *ctx, const qg_node *n, const char *name_a,
@@ -259,12 +239,8 @@ static qg_status clip_infer(const qg_call *k)
     const clip_param *p = k->param;
     QG_TRY(qg_check_type(k, 0, p->from_attributes ? QG_DT_FLOATS : QG_DT_NUMBERS));
     QG_TRY(qg_check_same_type(k, 1, 2));
-    for (size_t i = 1; i < k->n_in; i++) {
-        const qg_tensor *t = k->in[i];
-        if (t && qg_tensor_known(t) && qg_tensor_count(t) != 1)
-            return qg_infer_fail(k, QG_EMODEL, "input %zu has %lld values, expected 1",
-                                 i, (long long)qg_tensor_count(t));
-    }
+    for (size_t i = 1; i < k->n_in; i++)
+        QG_TRY(qg_check_one(k, i));
     return qg_infer_same(k);
 }
 

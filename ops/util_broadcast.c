@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "ops/util_cast.h"
+
 void qg_walk_init(qg_walk *w, int32_t rank, const int64_t *dim)
 {
     assert(rank >= 0 && rank <= QG_WALK_RANK);
@@ -72,6 +74,25 @@ void qg_walk_collapse(qg_walk *w)
         w->dim[kept++] = 1;
     }
     w->rank = kept;
+}
+
+void qg_walk_pair(qg_walk *w, int32_t rank, const int64_t *dim, const int64_t *to,
+                  const int64_t *from)
+{
+    qg_walk_init(w, rank, dim);
+    qg_walk_add(w, to);
+    qg_walk_add(w, from);
+    qg_walk_collapse(w);
+}
+
+void qg_stretch(const qg_tensor *from, qg_tensor *to)
+{
+    qg_walk w;
+    qg_walk_init(&w, to->rank, to->dim);
+    qg_walk_add_broadcast(&w, to);
+    qg_walk_add_broadcast(&w, from);
+    qg_walk_collapse(&w);
+    qg_walk_copy(&w, qg_element_size(to->dtype), to->data, from->data);
 }
 
 bool qg_walk_empty(const qg_walk *w)
@@ -164,7 +185,7 @@ void qg_walk_copy(const qg_walk *w, size_t size, void *to, const void *from)
 }
 
 /* The larger dim of two that broadcast; -2 when they do not. */
-static int64_t wider(int64_t a, int64_t b)
+int64_t qg_broadcast_dim(int64_t a, int64_t b)
 {
     if (a == b || b == 1)
         return a;
@@ -184,7 +205,7 @@ static qg_status widen(const qg_call *k, size_t slot, int32_t *rank, int64_t *di
     for (int32_t i = 0; i < r; i++) {
         int64_t a = i < r - *rank ? 1 : dim[i - (r - *rank)];
         int64_t b = i < r - t->rank ? 1 : t->dim[i - (r - t->rank)];
-        wide[i] = wider(a, b);
+        wide[i] = qg_broadcast_dim(a, b);
         if (wide[i] == -2)
             return qg_infer_fail(k, QG_EMODEL,
                                  "input %zu has %lld along axis %d, expected %lld or 1",
@@ -201,14 +222,11 @@ qg_status qg_infer_broadcast(const qg_call *k, size_t first, size_t n, qg_dtype 
     int32_t rank = 0;
     for (size_t i = first; i < first + n; i++) {
         assert(i < k->n_in && k->in[i]);
-        if (k->in[i]->rank < 0) {
-            qg_set_out(k, 0, dtype, -1, NULL);
-            return QG_OK;
-        }
+        if (k->in[i]->rank < 0)
+            return qg_infer_dims(k, dtype, -1, NULL);
         QG_TRY(widen(k, i, &rank, dim));
     }
-    qg_set_out(k, 0, dtype, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, dtype, rank, dim);
 }
 
 void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *out)
@@ -237,13 +255,13 @@ void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *o
 qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     qg_binary_param *p = param;
-    int64_t stretch;
+
     if (n->op->since >= 7)
         return QG_OK;
     p->legacy = true;
     p->has_axis = qg_attr_has(n, "axis");
-    QG_TRY(qg_attr_int(ctx, n, "broadcast", 0, &stretch));
-    p->stretch = stretch != 0;
+    QG_TRY(qg_attr_flag(ctx, n, "broadcast", false, &p->stretch));
+
     return qg_attr_int(ctx, n, "axis", 0, &p->axis);
 }
 
@@ -296,6 +314,14 @@ void qg_binary_run(const qg_call *k, qg_row2 f)
     if (p->legacy && legacy_view(k, p, &view) != QG_OK)
         assert(!"infer accepted what run refuses");
     qg_run_row2(f, k->in[0], &view, k->out[0]);
+}
+
+qg_status qg_binary_run_rows(const qg_call *k, const qg_row2 *rows)
+{
+    if (QG_DT_HAS(QG_DT_HALVES, k->in[0]->dtype))
+        return qg_run_as(k, QG_DT_HALVES, QG_F32, k->node->op->run);
+    qg_binary_run(k, rows[k->in[0]->dtype]);
+    return QG_OK;
 }
 
 uint32_t qg_absorb_clamp(const qg_compile *c, float *low, float *high)

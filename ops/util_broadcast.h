@@ -53,9 +53,19 @@ bool qg_walk_next(const qg_walk *w, qg_walk_at *at); /* false after the last row
 void qg_copy_items(void *to, int64_t to_step, const void *from, int64_t from_step,
                    size_t bytes, int64_t n);
 
+/* Both operands' loops over dim, collapsed: one that is written, one that is read. */
+void qg_walk_pair(qg_walk *w, int32_t rank, const int64_t *dim, const int64_t *to,
+                  const int64_t *from);
+
+/* Copies `from` into all of `to`, to whose dims it stretches; the types are equal. */
+void qg_stretch(const qg_tensor *from, qg_tensor *to);
+
 /* Moves elements of `size` bytes from `from` (operand 1) to `to` (operand 0).
  * size is 1, 2, 4 or 8.  Rows that are dense on both sides are one memcpy. */
 void qg_walk_copy(const qg_walk *w, size_t size, void *to, const void *from);
+
+/* The extent that a and b broadcast to; -1: unknown, -2: they do not fit. */
+int64_t qg_broadcast_dim(int64_t a, int64_t b);
 
 /* dims of out[0] = broadcast of inputs [first, first + n), type `dtype`.  Unknown dims
  * stay unknown unless the other tensor decides; QG_EMODEL when two dims disagree. */
@@ -86,6 +96,8 @@ typedef struct qg_binary_param {
 qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param);
 QG_NODISCARD qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype);
 void qg_binary_run(const qg_call *k, qg_row2 f);
+/* With the row function of the inputs' type (rows[QG_NDTYPE]); halves as float32. */
+QG_NODISCARD qg_status qg_binary_run_rows(const qg_call *k, const qg_row2 *rows);
 
 /* How many followers a kernel absorbs that clamps to [low, high] by comparisons which
  * are false for NaN: 1 when the next is a clamp, else 0 and limits without effect. */

@@ -34,6 +34,28 @@
 #define QG_DT_ADDRESSED (QG_DT_PLAIN | QG_DT_FLOAT8) /* elements of whole bytes */
 #define QG_DT_ANY       (QG_DT_ADDRESSED | QG_DT_PACKED)
 
+/* clang-format off */
+/* X(id, suffix, C type, ...) for every type of a kind, and the entries of a table
+ * [QG_NDTYPE] whose functions are called id_suffix. */
+#define QG_EACH_FLOAT(X, id, ...)                                                      \
+    X(id, f32, float, __VA_ARGS__)    X(id, f64, double, __VA_ARGS__)
+#define QG_EACH_SIGNED(X, id, ...)                                                     \
+    X(id, i8, int8_t, __VA_ARGS__)    X(id, i16, int16_t, __VA_ARGS__)                 \
+    X(id, i32, int32_t, __VA_ARGS__)  X(id, i64, int64_t, __VA_ARGS__)
+#define QG_EACH_UNSIGNED(X, id, ...)                                                   \
+    X(id, u8, uint8_t, __VA_ARGS__)   X(id, u16, uint16_t, __VA_ARGS__)                \
+    X(id, u32, uint32_t, __VA_ARGS__) X(id, u64, uint64_t, __VA_ARGS__)
+#define QG_EACH_INT(X, id, ...)                                                        \
+    QG_EACH_SIGNED(X, id, __VA_ARGS__) QG_EACH_UNSIGNED(X, id, __VA_ARGS__)
+#define QG_ENTRIES_FLOAT(id) [QG_F32] = id##_f32, [QG_F64] = id##_f64
+#define QG_ENTRIES_SIGNED(id)                                                          \
+    [QG_I8] = id##_i8, [QG_I16] = id##_i16, [QG_I32] = id##_i32, [QG_I64] = id##_i64
+#define QG_ENTRIES_UNSIGNED(id)                                                        \
+    [QG_U8] = id##_u8, [QG_U16] = id##_u16, [QG_U32] = id##_u32, [QG_U64] = id##_u64
+#define QG_ENTRIES_INT(id) QG_ENTRIES_SIGNED(id), QG_ENTRIES_UNSIGNED(id)
+#define QG_ENTRIES_NUMBER(id) QG_ENTRIES_FLOAT(id), QG_ENTRIES_INT(id)
+/* clang-format on */
+
 /* True when the type is in the mask. */
 #define QG_DT_HAS(mask, dtype) ((mask) >> (dtype)&1)
 
@@ -53,6 +75,10 @@ enum { QG_MAX_HEADS = 1 << 16 };
 /* Input `slot` (when present) has a type of the mask. */
 QG_NODISCARD qg_status qg_check_type(const qg_call *k, size_t slot, uint64_t mask);
 
+/* Inputs first..last (those present) have a type of the mask. */
+QG_NODISCARD qg_status qg_check_types(const qg_call *k, size_t first, size_t last,
+                                      uint64_t mask);
+
 /* Inputs first..last (those present) have the type of input 0.
  * last may lie behind the node's last input. */
 QG_NODISCARD qg_status qg_check_same_type(const qg_call *k, size_t first, size_t last);
@@ -65,8 +91,24 @@ QG_NODISCARD qg_status qg_check_rank(const qg_call *k, size_t slot, int32_t low,
 QG_NODISCARD qg_status qg_check_dim(const qg_call *k, size_t slot, int32_t axis,
                                     int64_t expected);
 
+/* Input `slot` has rank `rank` and the dims of `dim`, as qg_check_dim. */
+QG_NODISCARD qg_status qg_check_dims(const qg_call *k, size_t slot, int32_t rank,
+                                     const int64_t *dim);
+
+/* Input `slot` (when present) has one element, as far as its dims are known. */
+QG_NODISCARD qg_status qg_check_one(const qg_call *k, size_t slot);
+
 /* Input `slot` is a vector of `n` elements (n -1: of any number). */
 QG_NODISCARD qg_status qg_check_vector(const qg_call *k, size_t slot, int64_t n);
+
+/* The preset of an INT attribute and the least value it may have. */
+typedef struct qg_preset {
+    int64_t value, least;
+} qg_preset;
+
+/* An INT within [least, 2^31 - 1]. */
+QG_NODISCARD qg_status qg_attr_count(qg_ctx *ctx, const qg_node *n, const char *name,
+                                     qg_preset preset, int64_t *out);
 
 /* The input, or NULL when the slot is absent or beyond the last one given. */
 static inline const qg_tensor *qg_in(const qg_call *k, size_t slot)
@@ -97,6 +139,10 @@ static inline int64_t qg_in_dim(const qg_call *k, size_t slot, int32_t axis)
  * dim has rank entries; -1 entries stay unknown. */
 void qg_set_out(const qg_call *k, size_t slot, qg_dtype d, int32_t rank,
                 const int64_t *dim);
+
+/* qg_set_out of output 0; always QG_OK, so that infer functions end with it. */
+QG_NODISCARD qg_status qg_infer_dims(const qg_call *k, qg_dtype d, int32_t rank,
+                                     const int64_t *dim);
 
 /* Output 0 is like input 0: the infer of many operators. */
 QG_NODISCARD qg_status qg_infer_same(const qg_call *k);

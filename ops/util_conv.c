@@ -2,15 +2,17 @@
 
 #include "ops/util_check.h"
 
-qg_status qg_conv_read(qg_ctx *ctx, const qg_node *n, qg_conv_param *out)
+qg_status qg_conv_read(qg_ctx *ctx, const qg_node *n, void *param)
 {
-    QG_TRY(qg_window_read(ctx, n, &out->window));
-    QG_TRY(qg_attr_int(ctx, n, "group", 1, &out->group));
-    if (out->group < 1 || out->group > INT32_MAX)
-        return qg_node_fail(ctx, QG_EMODEL, "import", n,
-                            "group is %lld, expected 1 to 2147483647",
-                            (long long)out->group);
-    return QG_OK;
+    qg_conv_param *p = param;
+    QG_TRY(qg_window_read(ctx, n, &p->window));
+    return qg_attr_count(ctx, n, "group", (qg_preset){ 1, 1 }, &p->group);
+}
+
+int qg_conv_axis(const qg_node *node)
+{
+    (void)node;
+    return 0;
 }
 
 /* Output channels; -1 when the weight's shape is not known. */
@@ -29,8 +31,8 @@ static qg_status check_channels(const qg_call *k, const qg_conv_param *p,
     int64_t c = qg_in_dim(k, s.x, 1), c_per_group = c < 0 ? -1 : c / p->group;
     int64_t m = channels_of(p, k->in[s.weight], s.transposed);
     if ((c >= 0 && c % p->group) || (m >= 0 && m % p->group))
-        return qg_node_fail(
-            k->ctx, QG_EMODEL, "infer", k->node,
+        return qg_infer_fail(
+            k, QG_EMODEL,
             "%lld input and %lld output channels, expected multiples of "
             "group %lld",
             (long long)c, (long long)m, (long long)p->group);
@@ -56,18 +58,15 @@ qg_status qg_conv_infer(const qg_call *k, const qg_conv_param *p, qg_conv_slots 
 {
     const qg_tensor *x = k->in[s.x], *w = k->in[s.weight];
     QG_TRY(qg_check_rank(k, s.x, 3, QG_SPACE + 2));
-    if (x->rank < 0) {
-        qg_set_out(k, 0, d, -1, NULL);
-        return QG_OK;
-    }
+    if (x->rank < 0)
+        return qg_infer_dims(k, d, -1, NULL);
     QG_TRY(qg_check_rank(k, s.weight, x->rank, x->rank));
     QG_TRY(check_channels(k, p, s));
     qg_space space;
     int64_t dim[QG_MAX_RANK] = { x->dim[0], channels_of(p, w, s.transposed) };
     QG_TRY(resolve(k, p, s, &space));
     qg_space_dims(&space, dim);
-    qg_set_out(k, 0, d, x->rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, d, x->rank, dim);
 }
 
 qg_status qg_conv_problem_of(const qg_call *k, const qg_conv_param *p, qg_conv_slots s,

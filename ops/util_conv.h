@@ -17,8 +17,12 @@ typedef struct qg_conv_slots {
     bool transposed;
 } qg_conv_slots;
 
-/* QG_EMODEL for a group below 1 and for what qg_window_read refuses. */
-QG_NODISCARD qg_status qg_conv_read(qg_ctx *ctx, const qg_node *n, qg_conv_param *out);
+/* Fills a qg_conv_param; a prepare of an operator.  QG_EMODEL for a group below 1 and
+ * for what qg_window_read refuses. */
+QG_NODISCARD qg_status qg_conv_read(qg_ctx *ctx, const qg_node *n, void *param);
+
+/* The weight axis of a convolution that is not transposed: 0, output channels. */
+int qg_conv_axis(const qg_node *node);
 
 /* Checks ranks, channels, groups and bias; sets output 0 to type d.
  * Unknown dims pass and give unknown dims; everything that is known is checked, so

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "ops/util_check.h"
+#include "ops/util_broadcast.h"
 
 /* Dim of a stacked tensor counted from the end (1: last); vectors are padded with 1 at
  * the front (a) or the back (b), batch dims with 1. */
@@ -18,18 +18,6 @@ static int64_t dim_at(const qg_tensor *t, bool is_b, int32_t from_end)
 /* Vectors and matrices have no batch. */
 static int32_t batch_rank(const qg_tensor *t) { return t->rank > 2 ? t->rank - 2 : 0; }
 
-/* Broadcast of two dims; -2 when they disagree. */
-static int64_t joined(int64_t a, int64_t b)
-{
-    if (a == b || b == 1)
-        return a;
-    if (a == 1)
-        return b;
-    if (a < 0 || b < 0)
-        return a < 0 ? b : a;
-    return -2;
-}
-
 /* The dims of 1 that stand for a vector leave the result again. */
 qg_status qg_matmul_infer(const qg_call *k, size_t a_slot, size_t b_slot, qg_dtype d)
 {
@@ -37,10 +25,8 @@ qg_status qg_matmul_infer(const qg_call *k, size_t a_slot, size_t b_slot, qg_dty
     int64_t dim[QG_MAX_RANK];
     QG_TRY(qg_check_rank(k, a_slot, 1, QG_MAX_RANK));
     QG_TRY(qg_check_rank(k, b_slot, 1, QG_MAX_RANK));
-    if (a->rank < 0 || b->rank < 0) {
-        qg_set_out(k, 0, d, -1, NULL);
-        return QG_OK;
-    }
+    if (a->rank < 0 || b->rank < 0)
+        return qg_infer_dims(k, d, -1, NULL);
     int64_t ka = dim_at(a, false, 1), kb = dim_at(b, true, 2);
     if (ka >= 0 && kb >= 0 && ka != kb)
         return qg_infer_fail(k, QG_EMODEL,
@@ -49,7 +35,7 @@ qg_status qg_matmul_infer(const qg_call *k, size_t a_slot, size_t b_slot, qg_dty
     int32_t ra = batch_rank(a), rb = batch_rank(b), rank = ra > rb ? ra : rb;
     for (int32_t i = 0; i < rank; i++) {
         int64_t x = dim_at(a, false, rank - i + 2), y = dim_at(b, true, rank - i + 2);
-        dim[i] = joined(x, y);
+        dim[i] = qg_broadcast_dim(x, y);
         if (dim[i] == -2)
             return qg_infer_fail(k, QG_EMODEL,
                                  "batch dimensions %lld and %lld, expected them equal "
@@ -60,8 +46,7 @@ qg_status qg_matmul_infer(const qg_call *k, size_t a_slot, size_t b_slot, qg_dty
         dim[rank++] = dim_at(a, false, 2);
     if (b->rank > 1)
         dim[rank++] = dim_at(b, true, 1);
-    qg_set_out(k, 0, d, rank, dim);
-    return QG_OK;
+    return qg_infer_dims(k, d, rank, dim);
 }
 
 /* When b is one matrix all rows of a are stacked into one tall product. */
@@ -84,7 +69,7 @@ void qg_matmul_of(const qg_tensor *a, const qg_tensor *b, qg_matmul *p)
     for (int32_t i = p->rank - 1; i >= 0; i--) {
         int64_t x = dim_at(a, false, p->rank - i + 2);
         int64_t y = dim_at(b, true, p->rank - i + 2);
-        p->dim[i] = joined(x, y);
+        p->dim[i] = qg_broadcast_dim(x, y);
         p->a_stride[i] = x == 1 ? 0 : a_size;
         p->b_stride[i] = y == 1 ? 0 : b_size;
         a_size *= x;
@@ -106,11 +91,12 @@ void qg_matmul_at(const qg_matmul *p, int64_t i, int64_t *a, int64_t *b)
 
 qg_gemm_problem qg_matmul_gemm(const qg_matmul *p)
 {
-    return (qg_gemm_problem){ .m = p->m,
-                              .n = p->n,
-                              .k = p->k,
-                              .lda = p->k,
-                              .ldb = p->n,
-                              .ldc = p->n,
-                              .alpha = 1 };
+    return qg_gemm_dense(p->m, p->n, p->k, false);
+}
+
+int qg_matmul_axis(const qg_node *node)
+{
+    int slot = qg_op_slot_of(node->op, 'w');
+    const qg_value *w = slot >= 0 ? node->in[slot] : NULL;
+    return w && w->type.rank >= 2 ? w->type.rank - 1 : -1;
 }

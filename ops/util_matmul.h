@@ -14,7 +14,7 @@
 #define QG_OPS_UTIL_MATMUL_H
 
 #include "engine/accel/accel.h"
-#include "engine/ir/graph.h"
+#include "engine/ir/op.h"
 
 /* Sizes of one product of matrices, and where each pair lies. */
 typedef struct qg_matmul {
@@ -39,5 +39,8 @@ void qg_matmul_at(const qg_matmul *p, int64_t i, int64_t *a, int64_t *b);
 
 /* The plain product of one pair of matrices: lda, ldb, ldc as stored. */
 qg_gemm_problem qg_matmul_gemm(const qg_matmul *p);
+
+/* The weight axis of a product: the columns of input 'w', -1 for a vector. */
+int qg_matmul_axis(const qg_node *node);
 
 #endif

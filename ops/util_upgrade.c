@@ -4,7 +4,6 @@
  * A row without `run` says: whatever the older form could say, the newer one says the
  * same way (new types, new optional attributes with the old behaviour as default).
  * Source: the "Version" sections of the ONNX operator pages. */
-#include <limits.h>
 #include <string.h>
 
 #include "engine/ir/edit.h"
@@ -41,40 +40,35 @@ static qg_status append(qg_graph *g, qg_node *n, const qg_attr *a)
     return all[n->n_attr - 1].name ? QG_OK : qg_nomem(g->ctx);
 }
 
-static qg_status set_int(qg_graph *g, qg_node *n, const char *name, int64_t x)
+/* Sets a scalar attribute: its one element, of `size` bytes, is copied. */
+static qg_status set_scalar(qg_graph *g, qg_node *n, qg_attr a, size_t size)
 {
-    int64_t *copy = QG_NEW(g->arena, int64_t);
+    void *copy = qg_arena_raw(g->arena, 1, size);
     if (!copy)
         return qg_nomem(g->ctx);
-    *copy = x;
-    QG_TRY(drop(g, n, name));
-    return append(
-        g, n,
-        &(qg_attr){ .name = name, .type = QG_ATTR_INT, .count = 1, .ints = copy });
+    memcpy(copy, a.ints, size);
+    a.ints = copy;
+    a.count = 1;
+    QG_TRY(drop(g, n, a.name));
+    return append(g, n, &a);
+}
+
+static qg_status set_int(qg_graph *g, qg_node *n, const char *name, int64_t x)
+{
+    qg_attr a = { .name = name, .type = QG_ATTR_INT, .ints = &x };
+    return set_scalar(g, n, a, sizeof x);
 }
 
 static qg_status set_float(qg_graph *g, qg_node *n, const char *name, float x)
 {
-    float *copy = QG_NEW(g->arena, float);
-    if (!copy)
-        return qg_nomem(g->ctx);
-    *copy = x;
-    return append(
-        g, n,
-        &(qg_attr){ .name = name, .type = QG_ATTR_FLOAT, .count = 1, .floats = copy });
+    qg_attr a = { .name = name, .type = QG_ATTR_FLOAT, .floats = &x };
+    return set_scalar(g, n, a, sizeof x);
 }
 
 static qg_status set_word(qg_graph *g, qg_node *n, const char *name, const char *word)
 {
-    const char **copy = QG_NEW(g->arena, const char *);
-    if (!copy)
-        return qg_nomem(g->ctx);
-    *copy = word;
-    QG_TRY(drop(g, n, name));
-    return append(
-        g, n,
-        &(qg_attr){
-            .name = name, .type = QG_ATTR_STRING, .count = 1, .strings = copy });
+    qg_attr a = { .name = name, .type = QG_ATTR_STRING, .strings = &word };
+    return set_scalar(g, n, a, sizeof word);
 }
 
 /* --- inputs --- */

@@ -37,13 +37,13 @@ static qg_status read_list(qg_ctx *ctx, const qg_node *n, const list *l)
     return QG_OK;
 }
 
-qg_status qg_window_read(qg_ctx *ctx, const qg_node *n, qg_window *out)
+qg_status qg_window_read(qg_ctx *ctx, const qg_node *n, void *window)
 {
     qg_window w = { 0 };
-    int64_t ceil_mode;
+
     QG_TRY(qg_attr_choice(ctx, n, "auto_pad", auto_pads, QG_PAD_NOTSET, &w.auto_pad));
-    QG_TRY(qg_attr_int(ctx, n, "ceil_mode", 0, &ceil_mode));
-    w.ceil_mode = ceil_mode != 0;
+    QG_TRY(qg_attr_flag(ctx, n, "ceil_mode", false, &w.ceil_mode));
+
     const list lists[] = {
         {"kernel_shape",    QG_SPACE,     1, w.kernel,       &w.n_kernel      },
         { "strides",        QG_SPACE,     1, w.stride,       &w.n_stride      },
@@ -54,7 +54,7 @@ qg_status qg_window_read(qg_ctx *ctx, const qg_node *n, qg_window *out)
     };
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         QG_TRY(read_list(ctx, n, &lists[i]));
-    *out = w;
+    *(qg_window *)window = w;
     return QG_OK;
 }
 
@@ -64,8 +64,8 @@ static qg_status check_count(const qg_call *k, const char *name, uint32_t got,
 {
     if (got == 0 || got == (uint32_t)expected)
         return QG_OK;
-    return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
-                        "%s has %u values, expected %d", name, got, (int)expected);
+    return qg_infer_fail(k, QG_EMODEL, "%s has %u values, expected %d", name, got,
+                         (int)expected);
 }
 
 /* Kernel of one axis: from the weight's shape (which kernel_shape must agree with). */
@@ -75,13 +75,13 @@ static qg_status kernel_of(const qg_call *k, const qg_window *w,
     int64_t given = w->n_kernel ? w->kernel[axis] : -1;
     int64_t real = weight && weight->rank > axis + 2 ? weight->dim[axis + 2] : given;
     if (given >= 0 && real >= 0 && given != real)
-        return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
-                            "kernel_shape[%d] is %lld, expected %lld as in the weight",
-                            (int)axis, (long long)given, (long long)real);
+        return qg_infer_fail(k, QG_EMODEL,
+                             "kernel_shape[%d] is %lld, expected %lld as in the weight",
+                             (int)axis, (long long)given, (long long)real);
     if (real == 0 || real > INT32_MAX)
-        return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
-                            "kernel extent %lld, expected 1 to 2147483647",
-                            (long long)real);
+        return qg_infer_fail(k, QG_EMODEL,
+                             "kernel extent %lld, expected 1 to 2147483647",
+                             (long long)real);
     *out = real >= 0 ? real : given;
     return QG_OK;
 }
@@ -98,8 +98,8 @@ static qg_status begin(const qg_call *k, const qg_window *w, const qg_tensor *x,
     QG_TRY(check_count(k, "pads", w->n_pad, 2 * n));
     QG_TRY(check_count(k, "output_padding", w->n_output_pad, n));
     if (!weight && !w->n_kernel)
-        return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
-                            "kernel_shape is absent, expected %d values", (int)n);
+        return qg_infer_fail(k, QG_EMODEL, "kernel_shape is absent, expected %d values",
+                             (int)n);
     *s = (qg_space){
         .axes = n,
         .in = {1,  1, 1},
@@ -112,9 +112,9 @@ static qg_status begin(const qg_call *k, const qg_window *w, const qg_tensor *x,
         int32_t at = skip + i;
         s->in[at] = x->dim[i + 2];
         if (s->in[at] > INT32_MAX) /* so that no formula below can overflow */
-            return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
-                                "spatial extent %lld, expected at most %lld",
-                                (long long)s->in[at], (long long)INT32_MAX);
+            return qg_infer_fail(k, QG_EMODEL,
+                                 "spatial extent %lld, expected at most %lld",
+                                 (long long)s->in[at], (long long)INT32_MAX);
         QG_TRY(kernel_of(k, w, weight, i, &s->kernel[at]));
         s->stride[at] = w->n_stride ? w->stride[i] : 1;
         s->dilation[at] = w->n_dilation ? w->dilation[i] : 1;
@@ -162,11 +162,11 @@ static qg_status resolve_axis(const qg_call *k, const qg_window *w, qg_space *s,
     }
     int64_t room = s->in[a] + s->pad_begin[a] + s->pad_end[a] - reach_of(s, a);
     if (room < 0)
-        return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
-                            "a window of %lld on a padded extent of %lld, expected it "
-                            "to fit",
-                            (long long)reach_of(s, a),
-                            (long long)(room + reach_of(s, a)));
+        return qg_infer_fail(k, QG_EMODEL,
+                             "a window of %lld on a padded extent of %lld, expected it "
+                             "to fit",
+                             (long long)reach_of(s, a),
+                             (long long)(room + reach_of(s, a)));
     bool up = w->ceil_mode && w->auto_pad == QG_PAD_NOTSET;
     s->out[a] = (room + (up ? s->stride[a] - 1 : 0)) / s->stride[a] + 1;
     if (up && (s->out[a] - 1) * s->stride[a] >= s->in[a] + s->pad_begin[a])
@@ -215,9 +215,8 @@ static qg_status transpose_axis(const qg_call *k, const qg_window *w, qg_space *
                    total > 0 ? total : 0, &s->pad_begin[a], &s->pad_end[a]);
     }
     if (s->out[a] < 0)
-        return qg_node_fail(k->ctx, QG_EMODEL, "infer", k->node,
-                            "output extent %lld, expected at least 0",
-                            (long long)s->out[a]);
+        return qg_infer_fail(k, QG_EMODEL, "output extent %lld, expected at least 0",
+                             (long long)s->out[a]);
     return QG_OK;
 }
 

@@ -42,8 +42,9 @@ typedef struct qg_space {
     int64_t pad_begin[QG_SPACE], pad_end[QG_SPACE];
 } qg_space;
 
-/* Reads the attributes that exist; every number is checked to lie in [0, 2^31). */
-QG_NODISCARD qg_status qg_window_read(qg_ctx *ctx, const qg_node *n, qg_window *out);
+/* Fills a qg_window from the attributes that exist; a prepare of an operator.  Every
+ * number is checked to lie in [0, 2^31). */
+QG_NODISCARD qg_status qg_window_read(qg_ctx *ctx, const qg_node *n, void *window);
 
 /* Fits the window to x = in[slot] (N, C, space...: rank known, 3..5) and, for the
  * convolutions, to the weight's shape (NULL: kernel_shape is required).  QG_EMODEL when

@@ -52,8 +52,7 @@ static qg_status window_infer(const qg_call *k)
 {
     int64_t n;
     QG_TRY(one_integer(k, 0, QG_MAX_EXTENT, &n));
-    qg_set_out(k, 0, ((const window_param *)k->param)->dtype, 1, &n);
-    return QG_OK;
+    return qg_infer_dims(k, ((const window_param *)k->param)->dtype, 1, &n);
 }
 
 /* y[i] = a0 - a1 cos(2 pi i / m) + a2 cos(4 pi i / m); m is n, or n - 1 if
@@ -95,14 +94,11 @@ static qg_status mel_infer(const qg_call *k)
     QG_TRY(one_integer(k, 2, INT32_MAX, &rate));
     for (size_t i = 3; i < 5; i++) {
         QG_TRY(qg_check_type(k, i, QG_DT_FLOATS));
-        if (qg_tensor_known(k->in[i]) && qg_tensor_count(k->in[i]) != 1)
-            return qg_infer_fail(k, QG_EMODEL, "input %zu has %lld values, expected 1",
-                                 i, (long long)qg_tensor_count(k->in[i]));
+        QG_TRY(qg_check_one(k, i));
     }
     dim[0] = length < 0 ? -1 : length / 2 + 1;
     dim[1] = bins;
-    qg_set_out(k, 0, ((const window_param *)k->param)->dtype, 2, dim);
-    return QG_OK;
+    return qg_infer_dims(k, ((const window_param *)k->param)->dtype, 2, dim);
 }
 
 static double mel_of(double hertz) { return 2595 * log10(1 + hertz / 700); }

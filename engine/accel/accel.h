@@ -78,6 +78,13 @@ typedef struct qg_gemm_problem {
     double alpha, beta;    /* rounded to the element type before use */
 } qg_gemm_problem;
 
+/* c = a b with all three stored without gaps. */
+static inline qg_gemm_problem qg_gemm_dense(int64_t m, int64_t n, int64_t k,
+                                            bool trans_b)
+{
+    return (qg_gemm_problem){ m, n, k, k, trans_b ? k : n, n, false, trans_b, 1, 0 };
+}
+
 /* float32 is summed in float32 in the order of ref_sum.h.  float64 runs k ascending;
  * with trans_b over eight interleaved partial sums that are added pairwise, so that
  * rows vectorise.  No operand may overlap c.  Cost: m * n * k multiply-adds, 64 kB of

@@ -38,30 +38,27 @@ static qg_status find_typed(qg_ctx *ctx, const qg_node *n, const char *name,
     return QG_OK;
 }
 
-qg_status qg_attr_int(qg_ctx *ctx, const qg_node *n, const char *name, int64_t preset,
-                      int64_t *out)
-{
-    const qg_attr *a;
-    QG_TRY(find_typed(ctx, n, name, QG_ATTR_INT, &a));
-    *out = a ? a->ints[0] : preset;
-    return QG_OK;
-}
+/* A reader of a scalar: its value, or the preset when absent. */
+#define SCALAR_READER(function, ID, member, element)                                   \
+    qg_status function(qg_ctx *ctx, const qg_node *n, const char *name,                \
+                       element preset, element *out)                                   \
+    {                                                                                  \
+        const qg_attr *a;                                                              \
+        QG_TRY(find_typed(ctx, n, name, QG_ATTR_##ID, &a));                            \
+        *out = a ? a->member[0] : preset;                                              \
+        return QG_OK;                                                                  \
+    }
 
-qg_status qg_attr_float(qg_ctx *ctx, const qg_node *n, const char *name, float preset,
-                        float *out)
-{
-    const qg_attr *a;
-    QG_TRY(find_typed(ctx, n, name, QG_ATTR_FLOAT, &a));
-    *out = a ? a->floats[0] : preset;
-    return QG_OK;
-}
+SCALAR_READER(qg_attr_int, INT, ints, int64_t)
+SCALAR_READER(qg_attr_float, FLOAT, floats, float)
+SCALAR_READER(qg_attr_string, STRING, strings, const char *)
 
-qg_status qg_attr_string(qg_ctx *ctx, const qg_node *n, const char *name,
-                         const char *preset, const char **out)
+qg_status qg_attr_flag(qg_ctx *ctx, const qg_node *n, const char *name, bool preset,
+                       bool *out)
 {
-    const qg_attr *a;
-    QG_TRY(find_typed(ctx, n, name, QG_ATTR_STRING, &a));
-    *out = a ? a->strings[0] : preset;
+    int64_t value;
+    QG_TRY(qg_attr_int(ctx, n, name, preset, &value));
+    *out = value != 0;
     return QG_OK;
 }
 

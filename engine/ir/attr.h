@@ -73,6 +73,10 @@ QG_NODISCARD qg_status qg_attr_float(qg_ctx *ctx, const qg_node *n, const char *
 QG_NODISCARD qg_status qg_attr_string(qg_ctx *ctx, const qg_node *n, const char *name,
                                       const char *preset, const char **out);
 
+/* An INT that ONNX uses as a truth value: true unless it is 0. */
+QG_NODISCARD qg_status qg_attr_flag(qg_ctx *ctx, const qg_node *n, const char *name,
+                                    bool preset, bool *out);
+
 /* INTS or FLOATS or STRINGS or TENSOR or GRAPH, borrowed: NULL and 0 when absent.
  * Callers ask qg_attr_has where absent and empty differ. */
 QG_NODISCARD qg_status qg_attr_ints(qg_ctx *ctx, const qg_node *n, const char *name,

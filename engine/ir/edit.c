@@ -160,15 +160,6 @@ qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t slot,
     return qg_edit_set_input(g, n, slot, v);
 }
 
-void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot)
-{
-    assert(v->def && slot < to->n_out && !to->out[slot]);
-    clear_producer(v);
-    to->out[slot] = v;
-    v->def = to;
-    v->def_slot = slot;
-}
-
 void qg_edit_absorb(qg_graph *g, qg_node *producer, qg_node *n)
 {
     assert(!producer->dead && !n->dead && producer->n_out && n->n_out);

@@ -58,10 +58,6 @@ QG_NODISCARD qg_status qg_edit_add_constant(qg_graph *g, const char *prefix,
 QG_NODISCARD qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t slot,
                                              const char *name, const qg_tensor *t);
 
-/* Moves the output slot of one node to another: `to`->out[slot] = v.  v has a producer
- * and the slot is free (asserted). */
-void qg_edit_move_output(qg_value *v, qg_node *to, uint32_t slot);
-
 /* `n` alone consumes output 0 of `producer` and its work now happens there: n is
  * removed, and its output 0 becomes the producer's (asserted: one use, not an output of
  * the graph).

@@ -2,7 +2,6 @@
  * heap of ids, so that among ready nodes the one that stood first comes first.  A
  * graph that is in order already is not sorted at all. */
 #include <assert.h>
-#include <string.h>
 
 #include "engine/ir/edit.h"
 

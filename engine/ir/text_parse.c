@@ -2,7 +2,6 @@
  * then statements.  Every function starts at the current token, ends behind what it
  * read, and fails with the place of the fault; `what` names what was expected. */
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 #include "engine/core/rng.h"

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <string.h>
 
 /* What is left behind the integer part of |x|, and whether that part is odd. */
