@@ -14,10 +14,7 @@
 
 #include <stdlib.h>
 
-void qg_analyse_options_init(qg_analyse_options *o)
-{
-    *o = (qg_analyse_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_analyse_options)
 
 /* One row of the table. */
 typedef struct subject {
@@ -378,9 +375,9 @@ static qg_status describe(study *s, const char *by, qg_report **out)
     QG_TRY(qg_report_table(r, "errors", "name what error", &t));
     for (size_t i = 0; i < s->subject.n && (!s->o->top || i < s->o->top); i++) {
         double mean = row[i]->sum / (double)samples;
-        QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->name)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->what)));
-        QG_TRY(qg_table_add(r, t, qg_measure_cell(s->metric, mean)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(row[i]->name),
+                              qg_cell_text(row[i]->what),
+                              qg_measure_cell(s->metric, mean)));
     }
     *out = r;
     return QG_OK;

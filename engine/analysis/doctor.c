@@ -250,10 +250,7 @@ static qg_status describe(const doctor *d, const qg_findings *f, qg_report **rep
     return qg_report_end(s, r, report);
 }
 
-void qg_doctor_options_init(qg_doctor_options *o)
-{
-    *o = (qg_doctor_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_doctor_options)
 
 qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o, qg_report **report)
 {

@@ -83,8 +83,8 @@ qg_status qg_report_states(qg_report *r, const qg_quant *q)
     for (int s = 0; s < QG_NTQC_STATE; s++) {
         if (!count[s])
             continue;
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_state_name((qg_tqc_state)s))));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(count[s])));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_tqc_state_name((qg_tqc_state)s)),
+                              qg_cell_count(count[s])));
     }
     return QG_OK;
 }

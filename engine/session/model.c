@@ -3,10 +3,7 @@
 #include "engine/core/num.h"
 #include "engine/onnx/export.h"
 
-void qg_model_options_init(qg_model_options *o)
-{
-    *o = (qg_model_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_model_options)
 
 /* "name=1x3x224x224"; the name may hold '='. */
 static qg_status parse_shape(qg_ctx *ctx, qg_arena *a, const char *text,

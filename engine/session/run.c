@@ -8,10 +8,7 @@
 #include "engine/core/file.h"
 #include "engine/quant/backend.h"
 
-void qg_run_options_init(qg_run_options *o)
-{
-    *o = (qg_run_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_run_options)
 
 /* Outputs of a sample that finished before its turn. */
 typedef struct waiting {
@@ -247,8 +244,8 @@ static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double s
     for (size_t i = 0; i < m->graph->output.n; i++) {
         char shape[QG_SHAPE_TEXT];
         const qg_tensor *type = &p->tensor.at[p->output[i]].type;
-        QG_TRY(qg_table_add(r, t, qg_cell_text(m->graph->output.at[i]->name)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tensor_text(type, shape))));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(m->graph->output.at[i]->name),
+                              qg_cell_text(qg_tensor_text(type, shape))));
         if (k->n_output)
             QG_TRY(qg_table_addf(r, t, "%s.%s", k->column[i].path,
                                  k->column[i].apart ? "npz" : "npy"));

@@ -20,6 +20,10 @@
 
 struct qg_stats; /* calib/stats.h */
 
+/* Defines the function that empties a struct of options. */
+#define QG_OPTIONS_INIT(type)                                                          \
+    void type##_init(type *o) { *o = (type){ .size = sizeof *o }; }
+
 /* --- feed.c: DATA of the command line as a feed --- */
 
 /* fetch is called by many workers at a time: it only reads the opened data. */
