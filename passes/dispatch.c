@@ -46,7 +46,7 @@ typedef struct behaviours {
         const qg_node *(*tied_from)(const qg_node *n, uint32_t slot);
         void (*mark_index)(const work *w, const qg_node *n, uint32_t slot,
                            const qg_node **mark);
-        qg_status (*mark_index_flow)(work *w);
+        qg_status (*mark_index_flow)(work *w);                /* PPQ only */
         bool (*stays_float)(const work *w, const qg_node *n); /* before a clamp */
         qg_status (*decide_all)(work *w, const uint8_t *const *inside);
     } reading;
@@ -290,12 +290,6 @@ static void mark_shapes(work *w)
     }
 }
 
-static qg_status mark_index_flow(work *w)
-{
-    (void)w;
-    return QG_OK;
-}
-
 /* --- the decision --- */
 
 /* Who makes the input of a clamp, with a platform by now; NULL: n is no clamp. */
@@ -516,7 +510,6 @@ static const behaviours ordinary = {
                 .is_tied_slot = is_value_slot,
                 .tied_from = data_from,
                 .mark_index = mark_index,
-                .mark_index_flow = mark_index_flow,
                 .stays_float = stays_float,
                 .decide_all = decide_all},
     .close_indices = close_indices,
@@ -578,7 +571,7 @@ static qg_status prepare(work *w)
         flow(w);
     }
     mark_shapes(w);
-    return w->how.reading.mark_index_flow(w);
+    return w->how.reading.mark_index_flow ? w->how.reading.mark_index_flow(w) : QG_OK;
 }
 
 static qg_status run(qg_pass_env *env)

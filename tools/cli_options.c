@@ -6,8 +6,8 @@
 
 #include "tools/cli.h"
 
-/* How an option is written (0, NULL: without letter, without value), and which member of
- * the arguments takes its value. */
+/* How an option is written (0, NULL: without letter, without value), and which member
+ * of the arguments takes its value. */
 #define NAMED(word, short_name, value)                                                 \
     .name = (word), .letter = (short_name), .argument = (value)
 #define STORED(how, member) .kind = (how), .at = offsetof(cli_arguments, member)

@@ -270,7 +270,7 @@ static int help(const cli_call *c)
     "input has, or when the input's batch is 1), an .npz (arrays by input name), a\n"  \
     "folder of these in name order, or random:N (N uniform samples, to try things)."
 
-/* Words of a row behind the verb: how the help writes them, and how many there may be. */
+/* Words behind the verb: how the help writes them, and how many there may be. */
 #define FILES(words, least, most)                                                      \
     .files = (words), .min_file = (least), .max_file = (most)
 

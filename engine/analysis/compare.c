@@ -92,7 +92,7 @@ static qg_status quantize_variant(const comparison *c, variant *v)
     QG_TRY(qg_model_quantize(&v->model, &o, NULL));
     v->milliseconds = 1e3 * (qg_clock_seconds() - start);
     return qg_model_plan(&v->model, "simulate", c->o->work.reference_kernels,
-                         &c->feed.feed, &v->plan);
+                         &c->feed.feed, NULL, &v->plan);
 }
 
 /* --- counting --- */
@@ -269,7 +269,7 @@ static qg_status measure(comparison *c)
                    .end = end,
                    .ud = c };
     QG_TRY(qg_model_plan(c->m, "float", c->o->work.reference_kernels, &c->feed.feed,
-                         &c->real));
+                         NULL, &c->real));
     QG_TRY(qg_plan_measures(c->m->ctx, c->real, c->arena, "compare", &c->measured));
     c->value = QG_NEWN(c->arena, c->feed.feed.n * c->variant.n * c->m->graph->output.n,
                        double);

@@ -165,8 +165,8 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     if (!watch)
         return qg_nomem(m->ctx);
     memset(watch, 1, m->graph->node.n);
-    QG_TRY(qg_model_plan_watched(m, "float", o->work.reference_kernels, &d->looks.feed,
-                                 watch, &p));
+    QG_TRY(qg_model_plan(m, "float", o->work.reference_kernels, &d->looks.feed, watch,
+                         &p));
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,
@@ -254,12 +254,12 @@ QG_OPTIONS_INIT(qg_doctor_options)
 
 qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o, qg_report **report)
 {
-    qg_api_feed feed = { 0 };
+    qg_api_feed feed = { .takes_nan = true };
     doctor d = { .m = m, .arena = qg_arena_new(m->ctx->alloc) };
     qg_findings f = { .ctx = m->ctx, .arena = d.arena };
     qg_status s = d.arena ? QG_OK : qg_nomem(m->ctx);
     if (s == QG_OK)
-        s = qg_feed_open_any(m, &o->work, &feed);
+        s = qg_feed_open(m, &o->work, &feed);
     if (s == QG_OK)
         s = qg_looks_begin(m, d.arena, &feed.feed, &d.looks);
     if (s == QG_OK)

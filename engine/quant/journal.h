@@ -16,13 +16,10 @@
 
 #include "engine/quant/tqc.h"
 
-/* seq counts up, `by` is q->author at this moment.  qg_journal_int appends
- * nothing when both are equal. before or after NULL is QG_ENOMEM: a text that could not
- * be made. */
+/* seq counts up, `by` is q->author at this moment.  before or after NULL is QG_ENOMEM:
+ * a text that could not be made. */
 QG_NODISCARD qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
                                       const char *before, const char *after);
-QG_NODISCARD qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *field,
-                                      int64_t before, int64_t after);
 
 /* "Conv_3.in1" in the arena; NULL when out of memory. */
 const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t);

@@ -265,14 +265,6 @@ int qg_tqc_state_named(const char *text)
 
 bool qg_tqc_rounds(const qg_tqc *t) { return info[t->state].rounds; }
 
-/* Without parameters there is nothing to write, whatever the visibility. */
-bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too)
-{
-    bool state = info[t->state].out || t->visibility == QG_EXPORT_FORCED ||
-                 (overlapped_too && t->state == QG_TQC_OVERLAPPED);
-    return state && t->visibility != QG_EXPORT_INTERNAL && qg_tqc_param(t).n > 0;
-}
-
 /* The two states that remember another one. */
 static bool switched_off(qg_tqc_state s)
 {
@@ -344,16 +336,4 @@ qg_status qg_tqc_switch_on(qg_quant *q, qg_tqc *t)
                       "it is not switched off, expected deactivated or "
                       "dequantized");
     return qg_tqc_set_state(q, t, t->saved);
-}
-
-void qg_tqc_restore(qg_tqc *t, qg_tqc_state state, qg_tqc_state saved, qg_tqc *root)
-{
-    assert(t->up == t && t->next == t && root->up == root);
-    t->state = state;
-    t->saved = saved;
-    if (root == t)
-        return;
-    t->up = root;
-    t->next = root->next;
-    root->next = t;
 }

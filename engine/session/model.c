@@ -83,14 +83,7 @@ qg_status qg_model_save(qg_model *m, const char *folder)
 }
 
 qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
-                        const qg_feed *feed, qg_plan **out)
-{
-    return qg_model_plan_watched(m, mode, reference, feed, NULL, out);
-}
-
-qg_status qg_model_plan_watched(qg_model *m, const char *mode, bool reference,
-                                const qg_feed *feed, const uint8_t *watch,
-                                qg_plan **out)
+                        const qg_feed *feed, const uint8_t *watch, qg_plan **out)
 {
     bool simulate = mode ? strcmp(mode, "simulate") == 0 : m->quant != NULL;
     if (mode && !simulate && strcmp(mode, "float") != 0)

@@ -282,16 +282,13 @@ static qg_status plan_for(qg_model *m, const qg_run_options *o, const qg_feed *f
                           qg_plan **out)
 {
     const qg_graph *g = m->graph;
-    if (!o->dump)
-        return qg_model_plan(m, o->mode, o->work.reference_kernels, feed, out);
-    uint8_t *watch = QG_NEWN(m->graph->arena, g->node.n, uint8_t);
-    if (!watch)
+    uint8_t *watch = o->dump ? QG_NEWN(m->graph->arena, g->node.n, uint8_t) : NULL;
+    if (o->dump && !watch)
         return qg_nomem(m->ctx);
-    for (size_t i = 0; i < g->value.n; i++)
+    for (size_t i = 0; o->dump && i < g->value.n; i++)
         if (g->value.at[i]->def && qg_glob(o->dump, g->value.at[i]->name))
             watch[g->value.at[i]->def->id] = 1;
-    return qg_model_plan_watched(m, o->mode, o->work.reference_kernels, feed, watch,
-                                 out);
+    return qg_model_plan(m, o->mode, o->work.reference_kernels, feed, watch, out);
 }
 
 qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
