@@ -228,15 +228,6 @@ static qg_status ppq_spread_row(const team *t, qg_node *up, bool outputs, qg_tqc
     return QG_OK;
 }
 
-/* Of all outputs together. */
-static size_t readers_of(const qg_node *n)
-{
-    size_t readers = 0;
-    for (uint32_t k = 0; k < n->n_out; k++)
-        readers += n->out[k] ? n->out[k]->use.n : 0;
-    return readers;
-}
-
 static qg_status ppq_spread_outputs(const team *t, qg_node *up, qg_tqc *lead)
 {
     return ppq_spread_row(t, up, true, lead);
@@ -255,7 +246,7 @@ static qg_status ppq_spread(const team *t, qg_tqc *lead)
         const qg_value *v = t->node->in[i];
         qg_node *up = v ? v->def : NULL;
         if (!up || up->platform != QG_PLATFORM_QUANTIZED ||
-            (!t->rule->override && readers_of(up) != 1))
+            (!t->rule->override && qg_node_readers(up) != 1))
             continue;
         QG_TRY(t->how->spread(t, up, lead));
     }

@@ -84,15 +84,6 @@ static const qg_node *data_from(const qg_node *n, uint32_t slot)
     return data ? v->def : NULL;
 }
 
-/* A graph output is nobody's input. */
-static bool has_consumer(const qg_node *n)
-{
-    for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] && n->out[i]->use.n > 0)
-            return true;
-    return false;
-}
-
 /* TopK, Shape, NonMaxSuppression. */
 static bool makes_indices(const qg_node *n)
 {
@@ -131,7 +122,8 @@ static bool stops(const work *w, const qg_node *n)
 /* Where a path may end. */
 static bool ends(const work *w, const qg_node *n)
 {
-    return w->mode == BETWEEN ? is_convolution(n) : stops(w, n) || !has_consumer(n);
+    return w->mode == BETWEEN ? is_convolution(n)
+                              : stops(w, n) || qg_node_readers(n) == 0;
 }
 
 /* Backward: from which nodes some path comes to an end. */
@@ -472,7 +464,7 @@ static qg_status ppq_mark_index_flow(work *w)
     ppq_mark_receivers(w, receiver);
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
-        bool end = receiver[i] || w->from[i] || !has_consumer(n);
+        bool end = receiver[i] || w->from[i] || qg_node_readers(n) == 0;
         for (uint32_t k = 0; k < n->n_in; k++) {
             const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
             bool flows =

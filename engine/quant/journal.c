@@ -69,8 +69,7 @@ qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t, const qg_scheme *after
     return add_int(q, t, "block", before->block, after->block);
 }
 
-/* The first parameters, and how many there are when some are left out. */
-static const char *numbers(qg_quant *q, size_t n, const float *f, const int32_t *i)
+const char *qg_journal_numbers(qg_quant *q, size_t n, const float *f, const int32_t *i)
 {
     char text[(SHOWN + 1) * QG_NUM_TEXT] = "none", one[QG_NUM_TEXT];
     size_t used = 0, shown = n > SHOWN ? SHOWN - 1 : n;
@@ -86,14 +85,4 @@ static const char *numbers(qg_quant *q, size_t n, const float *f, const int32_t 
     if (shown < n)
         (void)snprintf(text + used, sizeof text - used, " ... (%zu)", n);
     return qg_arena_strdup(q->arena, text);
-}
-
-const char *qg_journal_scales(qg_quant *q, size_t n, const float *scale)
-{
-    return numbers(q, n, scale, NULL);
-}
-
-const char *qg_journal_offsets(qg_quant *q, size_t n, const int32_t *offset)
-{
-    return numbers(q, n, NULL, offset);
 }

@@ -28,8 +28,9 @@ const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t);
 QG_NODISCARD qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t,
                                          const qg_scheme *after);
 
-/* "0.0235", "0.1 0.2 0.4", "0.1 0.2 0.3 ... (64)"; "none" for n == 0. */
-const char *qg_journal_scales(qg_quant *q, size_t n, const float *scale);
-const char *qg_journal_offsets(qg_quant *q, size_t n, const int32_t *offset);
+/* "0.0235", "0.1 0.2 0.4", "0.1 0.2 0.3 ... (64)"; "none" for n == 0.  Of scales, or
+ * when they are NULL of offsets. */
+const char *qg_journal_numbers(qg_quant *q, size_t n, const float *scale,
+                               const int32_t *offset);
 
 #endif

@@ -125,12 +125,13 @@ qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n, const float *scale,
     bool same_offset =
         t->nparam == n && memcmp(t->offset, own_offset, n * sizeof *own_offset) == 0;
     if (t->nparam != n || memcmp(t->scale, scale, n * sizeof *scale) != 0)
-        QG_TRY(qg_journal_add(q, t, "scale", qg_journal_scales(q, t->nparam, t->scale),
-                              qg_journal_scales(q, n, scale)));
+        QG_TRY(qg_journal_add(q, t, "scale",
+                              qg_journal_numbers(q, t->nparam, t->scale, NULL),
+                              qg_journal_numbers(q, n, scale, NULL)));
     if (!same_offset && (t->scheme.policy & QG_ASYMMETRIC))
         QG_TRY(qg_journal_add(q, t, "offset",
-                              qg_journal_offsets(q, t->nparam, t->offset),
-                              qg_journal_offsets(q, n, own_offset)));
+                              qg_journal_numbers(q, t->nparam, NULL, t->offset),
+                              qg_journal_numbers(q, n, NULL, own_offset)));
     t->nparam = (uint32_t)n;
     t->scale = own_scale;
     t->offset = own_offset;

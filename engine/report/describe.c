@@ -4,18 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-const char *qg_platform_name(enum qg_platform p)
-{
-    static const char *const name[] = {
-        [QG_PLATFORM_NONE] = "none",
-        [QG_PLATFORM_QUANTIZED] = "quantized",
-        [QG_PLATFORM_FP32] = "fp32",
-        [QG_PLATFORM_SOI] = "soi",
-    };
-    assert((size_t)p < sizeof name / sizeof name[0]);
-    return name[p];
-}
-
 const char *qg_value_kind(const qg_value *v)
 {
     return v->constant    ? "constant"
