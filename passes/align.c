@@ -25,11 +25,13 @@ typedef struct team team;
 /* What quirks change. */
 typedef struct behaviours {
     struct grouping {
-        bool (*is_inside)(const team *t, const qg_tqc *member);
+        bool (*is_inside)(const team *t, const qg_tqc *member); /* NULL: nobody is */
+        /* NULL: any grids go together. */
         bool (*same_grid)(const qg_tqc *member, const qg_tqc *lead);
         qg_status (*share)(team *t, qg_tqc *lead);
     } grouping;
-    bool (*by_range)(const qg_scheme *s); /* not by the largest scale */
+    uint32_t by_range; /* policies that take the range of all, not the largest scale */
+    /* PPQ only; NULL: floating operands share nothing. */
     bool (*shares_floating)(const team *t, const qg_tqc *lead);
     /* PPQ only: from a node that makes an operand. */
     qg_status (*spread)(const team *t, qg_node *up, qg_tqc *lead);
@@ -75,7 +77,8 @@ static bool gather(team *t, qg_tqc **row, uint32_t n)
 {
     t->n = 0;
     for (uint32_t i = 0; row && i < n; i++) {
-        if (!takes_part(row[i]) || t->how->grouping.is_inside(t, row[i]))
+        if (!takes_part(row[i]) ||
+            (t->how->grouping.is_inside && t->how->grouping.is_inside(t, row[i])))
             continue;
         if (t->n == MOST)
             return false;
@@ -99,7 +102,7 @@ static const char *objection(const team *t, const qg_tqc *member, const qg_tqc *
     if (qg_tqc_param(member).n != 1 || qg_tqc_param(lead).n != 1)
         return "an operand has no scale or one per channel, expected one for the "
                "tensor";
-    if (!t->how->grouping.same_grid(member, lead))
+    if (t->how->grouping.same_grid && !t->how->grouping.same_grid(member, lead))
         return "operands have different schemes, expected the same";
     if (root->state != QG_TQC_PASSIVE &&
         !qg_tqc_may_move(root->state, root->saved, QG_TQC_PASSIVE))
@@ -108,8 +111,6 @@ static const char *objection(const team *t, const qg_tqc *member, const qg_tqc *
 }
 
 /* --- the common scale of `large` --- */
-
-static bool by_range(const qg_scheme *s) { return (s->policy & QG_ASYMMETRIC) != 0; }
 
 /* Symmetric: the largest scale, exactly.  Else the range that holds all ranges. */
 static void common_param(const team *t, const qg_tqc *lead, float *scale,
@@ -129,7 +130,7 @@ static void common_param(const team *t, const qg_tqc *lead, float *scale,
         high = top > high ? top : high;
         *scale = p.scale[0] > *scale ? p.scale[0] : *scale;
     }
-    if (t->how->by_range(s))
+    if (s->policy & t->how->by_range)
         qg_scheme_from_range(s, (qg_range){ low, high, 1e-8, 0 }, scale, offset);
 }
 
@@ -188,37 +189,7 @@ static qg_status share_groups(team *t, qg_tqc *lead)
     return qg_tqc_set_param(t->env->quant, root, 1, &scale, &offset);
 }
 
-/* Operands that do not count in steps: nobody takes part. */
-static bool shares_floating(const team *t, const qg_tqc *lead)
-{
-    (void)t;
-    (void)lead;
-    return false;
-}
-
 /* --- sharing as PPQ does it: endpoint by endpoint --- */
-
-/* What a fusion has made silent takes part too. */
-static bool ppq_is_inside(const team *t, const qg_tqc *member)
-{
-    (void)t;
-    (void)member;
-    return false;
-}
-
-/* Nobody looks at the schemes. */
-static bool ppq_same_grid(const qg_tqc *member, const qg_tqc *lead)
-{
-    (void)member;
-    (void)lead;
-    return true;
-}
-
-static bool ppq_by_range(const qg_scheme *s)
-{
-    (void)s;
-    return true;
-}
 
 /* One endpoint, not its group; never a circle. */
 static qg_status ppq_borrow(const team *t, qg_tqc *member, qg_tqc *lead)
@@ -257,15 +228,6 @@ static qg_status ppq_spread_row(const team *t, qg_node *up, bool outputs, qg_tqc
     return QG_OK;
 }
 
-/* Of all outputs together. */
-static size_t readers_of(const qg_node *n)
-{
-    size_t readers = 0;
-    for (uint32_t k = 0; k < n->n_out; k++)
-        readers += n->out[k] ? n->out[k]->use.n : 0;
-    return readers;
-}
-
 static qg_status ppq_spread_outputs(const team *t, qg_node *up, qg_tqc *lead)
 {
     return ppq_spread_row(t, up, true, lead);
@@ -284,7 +246,7 @@ static qg_status ppq_spread(const team *t, qg_tqc *lead)
         const qg_value *v = t->node->in[i];
         qg_node *up = v ? v->def : NULL;
         if (!up || up->platform != QG_PLATFORM_QUANTIZED ||
-            (!t->rule->override && readers_of(up) != 1))
+            (!t->rule->override && qg_node_readers(up) != 1))
             continue;
         QG_TRY(t->how->spread(t, up, lead));
     }
@@ -314,21 +276,19 @@ static const behaviours ordinary = {
     .grouping = {.is_inside = is_inside,
                  .same_grid = same_grid,
                  .share = share_groups},
-    .by_range = by_range,
-    .shares_floating = shares_floating,
+    .by_range = QG_ASYMMETRIC,
     .spread = ppq_spread_outputs,
 };
 
 static const qg_quirk_row quirk[] = {
-    QG_SWAP(
-        PPQ_SPLIT_GROUPS,
-        "D23: operands borrow one by one, whatever their grids, and go on rounding",
-        QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours, grouping,
-        { .is_inside = ppq_is_inside, .same_grid = ppq_same_grid, .share = ppq_share }),
+    QG_SWAP(PPQ_SPLIT_GROUPS,
+            "D23: operands borrow one by one, whatever their grids, and go on rounding",
+            QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
+            grouping, { .share = ppq_share }),
     QG_SWAP(PPQ_ALIGN_256_OVER_255,
             "D03: align-to-large recomputes the scale from the range: x 256/255",
             QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
-            by_range, ppq_by_range),
+            by_range, QG_ASYMMETRIC | QG_SYMMETRIC),
     QG_SWAP(PPQ_ALIGN_FLOATING,
             "D04: align-to-large gives floating inputs the least scale there is",
             QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
@@ -351,7 +311,7 @@ static qg_status align(team *t)
         t->rule->align == QG_ALIGN_OUTPUT ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
     if (!gather(t, to_outputs ? n->tout : n->tin, to_outputs ? n->n_out : n->n_in))
         return miss(t, "more than 64 operands, expected fewer");
-    if (t->n == 0 && t->how->shares_floating(t, lead))
+    if (t->n == 0 && t->how->shares_floating && t->how->shares_floating(t, lead))
         return ppq_share(t, lead);
     if (t->rule->align == QG_ALIGN_LARGE && t->n > 0)
         lead = t->member[0];

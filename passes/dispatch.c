@@ -46,7 +46,7 @@ typedef struct behaviours {
         const qg_node *(*tied_from)(const qg_node *n, uint32_t slot);
         void (*mark_index)(const work *w, const qg_node *n, uint32_t slot,
                            const qg_node **mark);
-        qg_status (*mark_index_flow)(work *w);
+        qg_status (*mark_index_flow)(work *w);                /* PPQ only */
         bool (*stays_float)(const work *w, const qg_node *n); /* before a clamp */
         qg_status (*decide_all)(work *w, const uint8_t *const *inside);
     } reading;
@@ -82,15 +82,6 @@ static const qg_node *data_from(const qg_node *n, uint32_t slot)
     bool data = v && v->def && is_value_slot(n, slot) &&
                 qg_op_out_role(v->def->op, v->def_slot) != 's';
     return data ? v->def : NULL;
-}
-
-/* A graph output is nobody's input. */
-static bool has_consumer(const qg_node *n)
-{
-    for (uint32_t i = 0; i < n->n_out; i++)
-        if (n->out[i] && n->out[i]->use.n > 0)
-            return true;
-    return false;
 }
 
 /* TopK, Shape, NonMaxSuppression. */
@@ -131,7 +122,8 @@ static bool stops(const work *w, const qg_node *n)
 /* Where a path may end. */
 static bool ends(const work *w, const qg_node *n)
 {
-    return w->mode == BETWEEN ? is_convolution(n) : stops(w, n) || !has_consumer(n);
+    return w->mode == BETWEEN ? is_convolution(n)
+                              : stops(w, n) || qg_node_readers(n) == 0;
 }
 
 /* Backward: from which nodes some path comes to an end. */
@@ -288,12 +280,6 @@ static void mark_shapes(work *w)
         }
         w->shape[i] = any && all;
     }
-}
-
-static qg_status mark_index_flow(work *w)
-{
-    (void)w;
-    return QG_OK;
 }
 
 /* --- the decision --- */
@@ -478,7 +464,7 @@ static qg_status ppq_mark_index_flow(work *w)
     ppq_mark_receivers(w, receiver);
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
-        bool end = receiver[i] || w->from[i] || !has_consumer(n);
+        bool end = receiver[i] || w->from[i] || qg_node_readers(n) == 0;
         for (uint32_t k = 0; k < n->n_in; k++) {
             const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
             bool flows =
@@ -516,7 +502,6 @@ static const behaviours ordinary = {
                 .is_tied_slot = is_value_slot,
                 .tied_from = data_from,
                 .mark_index = mark_index,
-                .mark_index_flow = mark_index_flow,
                 .stays_float = stays_float,
                 .decide_all = decide_all},
     .close_indices = close_indices,
@@ -578,7 +563,7 @@ static qg_status prepare(work *w)
         flow(w);
     }
     mark_shapes(w);
-    return w->how.reading.mark_index_flow(w);
+    return w->how.reading.mark_index_flow ? w->how.reading.mark_index_flow(w) : QG_OK;
 }
 
 static qg_status run(qg_pass_env *env)

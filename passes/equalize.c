@@ -175,7 +175,7 @@ static qg_status visit_producer(equalizer *e, const qg_value *v, pair *p,
 {
     qg_node *n = v->def;
     if (!n) {
-        *why = e->how.border(v);
+        *why = e->how.border ? e->how.border(v) : NULL;
     } else if (is_relay(e, n)) {
         for (uint32_t i = 0; i < n->n_in; i++)
             if (n->in[i] && qg_op_in_role(n->op, i) == 'd')
@@ -193,7 +193,7 @@ static qg_status visit_producer(equalizer *e, const qg_value *v, pair *p,
 static qg_status visit_readers(equalizer *e, const qg_value *v, pair *p,
                                const char **why)
 {
-    *why = e->how.border(v);
+    *why = e->how.border ? e->how.border(v) : NULL;
     for (size_t i = 0; i < v->use.n && !*why; i++) {
         qg_node *n = v->use.at[i].node;
         uint32_t slot = v->use.at[i].slot;
@@ -222,12 +222,6 @@ static qg_status flood(equalizer *e, layer *l, pair *p, const char **why)
     return QG_OK;
 }
 
-static bool counts(const qg_value *v)
-{
-    (void)v;
-    return true;
-}
-
 /* One number of channels everywhere: broadcasting along them would mix factors. */
 static const char *count_channels(const equalizer *e, pair *p)
 {
@@ -242,7 +236,8 @@ static const char *count_channels(const equalizer *e, pair *p)
             return "layers of different numbers of channels";
     for (size_t i = 0; i < e->work.n; i++) {
         const qg_tensor *t = &e->work.at[i]->type;
-        if (e->how.counts(e->work.at[i]) && (t->rank < 2 || t->dim[1] != p->channels))
+        bool counts = !e->how.counts || e->how.counts(e->work.at[i]);
+        if (counts && (t->rank < 2 || t->dim[1] != p->channels))
             return "a value with another number of channels";
     }
     return NULL;
@@ -336,7 +331,7 @@ static void scale_up(const equalizer *e, layer *l, const float *s)
         l->weight->f32[i] *= s[channel(l, i, true)];
     for (int64_t c = 0; l->bias && c < l->out; c++)
         l->bias->f32[c] *= s[c];
-    if (l->largest)
+    if (l->largest && e->how.scale_activation)
         e->how.scale_activation(l, s);
     l->changed = true;
 }
@@ -432,12 +427,6 @@ static qg_status write_back(equalizer *e)
 
 /* --- as PPQ does it --- */
 
-static const char *ppq_border(const qg_value *v)
-{
-    (void)v;
-    return NULL;
-}
-
 /* All ends below the layer, then all ends above those. */
 static qg_status ppq_flood(equalizer *e, layer *l, pair *p, const char **why)
 {
@@ -458,23 +447,13 @@ static qg_status ppq_flood(equalizer *e, layer *l, pair *p, const char **why)
 /* Inputs and constants are not seen. */
 static bool ppq_counts(const qg_value *v) { return v->def != NULL; }
 
-/* Activations are measured once. */
-static void ppq_scale_activation(layer *l, const float *s)
-{
-    (void)l;
-    (void)s;
-}
-
 static const behaviours ordinary = { .border = border,
                                      .flood = flood,
-                                     .counts = counts,
                                      .factor = factor,
                                      .scale_activation = scale_activation };
-static const behaviours ppq_behaviours = { .border = ppq_border,
-                                           .flood = ppq_flood,
+static const behaviours ppq_behaviours = { .flood = ppq_flood,
                                            .counts = ppq_counts,
-                                           .factor = formula,
-                                           .scale_activation = ppq_scale_activation };
+                                           .factor = formula };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP_ALL(

@@ -11,18 +11,11 @@
 typedef struct behaviours {
     struct merge {
         qg_absorb_beta *beta_of;
+        /* NULL: the compute node stays where it is. */
         qg_status (*settle)(qg_pass_env *env, const qg_node *made);
     } merge;
-    qg_status (*take_sum)(qg_pass_env *env, const qg_value *y);
+    qg_status (*take_sum)(qg_pass_env *env, const qg_value *y); /* NULL: not */
 } behaviours;
-
-/* The compute node stays where it is. */
-static qg_status keep_place(qg_pass_env *env, const qg_node *made)
-{
-    (void)env;
-    (void)made;
-    return QG_OK;
-}
 
 static qg_status ppq_beta_of(qg_ctx *ctx, const qg_node *n, float *beta)
 {
@@ -35,13 +28,6 @@ static qg_status ppq_beta_of(qg_ctx *ctx, const qg_node *n, float *beta)
 static qg_status ppq_list_last(qg_pass_env *env, const qg_node *made)
 {
     return qg_vec_push(env->ctx, env->graph->arena, &env->listed_last, made);
-}
-
-static qg_status ppq_leave_sum(qg_pass_env *env, const qg_value *y)
-{
-    (void)env;
-    (void)y;
-    return QG_OK;
 }
 
 /* The compute node's new output feeds a sum: the same again. */
@@ -58,7 +44,7 @@ static qg_status take_sum(qg_pass_env *env, const qg_value *y)
 }
 
 static const behaviours ordinary = {
-    .merge = {.beta_of = qg_absorb_beta_of, .settle = keep_place},
+    .merge = { .beta_of = qg_absorb_beta_of },
     .take_sum = take_sum,
 };
 
@@ -71,8 +57,7 @@ static const qg_quirk_row quirk[] = {
         { .beta_of = ppq_beta_of, .settle = ppq_list_last }),
     QG_SWAP(PPQ_BIAS_ADD_RANK,
             "a sum behind a compute node that took a normalization in stays",
-            QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, take_sum,
-            ppq_leave_sum),
+            QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, take_sum, NULL),
     { 0 },
 };
 
@@ -87,10 +72,10 @@ static qg_status run(qg_pass_env *env)
         qg_value *y = n->n_out > 0 ? n->out[0] : NULL;
         if (!n->dead && qg_node_has(n, QG_OP_NORMALIZE) && n->op->affine && n->n_in > 0)
             QG_TRY(qg_absorb(env, "compute-batchnorm", how.merge.beta_of, n, 0, &done));
-        if (done && y) {
+        if (done && y && how.merge.settle)
             QG_TRY(how.merge.settle(env, y->def));
+        if (done && y && how.take_sum)
             QG_TRY(how.take_sum(env, y));
-        }
     }
     return QG_OK;
 }

@@ -28,7 +28,8 @@ typedef struct behaviours behaviours;
 struct behaviours {
     qg_status (*take)(qg_pass_env *env, const behaviours *how, qg_node *n,
                       uint32_t slot);
-    /* PPQ only: beside a bias that is there already; slot of the constant. */
+    /* PPQ only: beside a bias that is there already; slot of the constant.  NULL: as it
+     * is. */
     qg_status (*keep)(qg_graph *g, qg_node *n, uint32_t slot);
 };
 
@@ -38,14 +39,6 @@ static qg_status take(qg_pass_env *env, const behaviours *how, qg_node *n,
     bool done;
     (void)how;
     return qg_absorb(env, "compute-bias", qg_absorb_beta_of, n, slot, &done);
-}
-
-static qg_status keep(qg_graph *g, qg_node *n, uint32_t slot)
-{
-    (void)g;
-    (void)n;
-    (void)slot;
-    return QG_OK;
 }
 
 /* Whether PPQ would look at the constant: of the weight's rank, one axis but for ones,
@@ -90,12 +83,12 @@ static qg_status ppq_take(qg_pass_env *env, const behaviours *how, qg_node *n,
         return QG_OK;
     if ((uint32_t)b >= p->n_in || !p->in[b])
         return take(env, how, n, slot);
-    return p->in[w]->constant->rank > 2 && n->in[slot]->use.n == 1
+    return how->keep && p->in[w]->constant->rank > 2 && n->in[slot]->use.n == 1
                ? how->keep(env->graph, n, 1 - slot)
                : QG_OK;
 }
 
-static const behaviours ordinary = { .take = take, .keep = keep };
+static const behaviours ordinary = { .take = take };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_BIAS_ADD_RANK,

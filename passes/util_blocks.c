@@ -31,14 +31,6 @@ static void measure_depth(const search *s)
     }
 }
 
-static size_t count_readers(const qg_node *n)
-{
-    size_t readers = 0;
-    for (uint32_t k = 0; k < n->n_out; k++)
-        readers += n->out[k] ? n->out[k]->use.n : 0;
-    return readers;
-}
-
 /* Inputs that are computed or given at run time. */
 static size_t count_inputs(const qg_node *n)
 {
@@ -139,7 +131,7 @@ static qg_status find_end(search *s, const qg_node *start, int limit,
     const qg_node *next = start;
     while (next && s->depth[next->id] <= most) {
         *end = next;
-        if (count_readers(*end) <= 1)
+        if (qg_node_readers(*end) <= 1)
             next = only_reader(*end);
         else
             QG_TRY(find_join(s, *end, most, &next));

@@ -102,7 +102,7 @@ static qg_status prepare(search *s, const uint8_t *wanted, qg_arena *a)
                                       .channels = (size_t)type->dim[1],
                                       .samples = qg_pass_samples(s->env) };
         s->offset[i] = s->bytes;
-        s->bytes += (qg_observer_minmax.bytes(&s->observe[i]) + 15) / 16 * 16;
+        s->bytes += (qg_observe_bytes(&s->observe[i]) + 15) / 16 * 16;
     }
     s->total = qg_arena_get(a, 1, s->bytes);
     if (!s->total)

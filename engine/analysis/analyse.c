@@ -14,10 +14,7 @@
 
 #include <stdlib.h>
 
-void qg_analyse_options_init(qg_analyse_options *o)
-{
-    *o = (qg_analyse_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_analyse_options)
 
 /* One row of the table. */
 typedef struct subject {
@@ -78,8 +75,8 @@ static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
     size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
-    QG_TRY(
-        qg_model_plan(s->m, "float", s->o->work.reference_kernels, &s->feed.feed, &p));
+    QG_TRY(qg_model_plan(s->m, "float", s->o->work.reference_kernels, &s->feed.feed,
+                         NULL, &p));
     s->golden = QG_NEWN(s->arena, n * samples, float *);
     qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
     if (st == QG_OK)
@@ -132,7 +129,7 @@ static qg_status simulate(study *s)
 {
     qg_plan *p = NULL;
     QG_TRY(qg_model_plan(s->m, "simulate", s->o->work.reference_kernels, &s->feed.feed,
-                         &p));
+                         NULL, &p));
     qg_status st = drive(s, p, "simulate", measure_outputs);
     qg_plan_free(p);
     return st;
@@ -310,11 +307,11 @@ static qg_status by_layer(study *s)
     QG_TRY(choose_layers(s, &index));
     QG_TRY(room_for(s, s->subject.n));
     const qg_feed *feed = &s->feed.feed;
-    qg_status st = qg_model_plan_watched(s->m, "float", s->o->work.reference_kernels,
-                                         feed, s->watch, &real);
+    qg_status st = qg_model_plan(s->m, "float", s->o->work.reference_kernels, feed,
+                                 s->watch, &real);
     if (st == QG_OK)
-        st = qg_model_plan_watched(s->m, "simulate", s->o->work.reference_kernels, feed,
-                                   s->watch, &rounded);
+        st = qg_model_plan(s->m, "simulate", s->o->work.reference_kernels, feed,
+                           s->watch, &rounded);
     layers l = { .s = s, .real = real, .rounded = rounded, .index = index };
     qg_job job = { .n = s->feed.feed.n,
                    .workers = s->o->work.jobs,
@@ -378,9 +375,9 @@ static qg_status describe(study *s, const char *by, qg_report **out)
     QG_TRY(qg_report_table(r, "errors", "name what error", &t));
     for (size_t i = 0; i < s->subject.n && (!s->o->top || i < s->o->top); i++) {
         double mean = row[i]->sum / (double)samples;
-        QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->name)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(row[i]->what)));
-        QG_TRY(qg_table_add(r, t, qg_measure_cell(s->metric, mean)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(row[i]->name),
+                              qg_cell_text(row[i]->what),
+                              qg_measure_cell(s->metric, mean)));
     }
     *out = r;
     return QG_OK;

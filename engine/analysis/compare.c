@@ -12,10 +12,7 @@
 #include "engine/analysis/requantize.h"
 #include "engine/analysis/measure.h"
 
-void qg_compare_options_init(qg_compare_options *o)
-{
-    *o = (qg_compare_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_compare_options)
 
 /* One backend, with or without a patch. */
 typedef struct variant {
@@ -95,7 +92,7 @@ static qg_status quantize_variant(const comparison *c, variant *v)
     QG_TRY(qg_model_quantize(&v->model, &o, NULL));
     v->milliseconds = 1e3 * (qg_clock_seconds() - start);
     return qg_model_plan(&v->model, "simulate", c->o->work.reference_kernels,
-                         &c->feed.feed, &v->plan);
+                         &c->feed.feed, NULL, &v->plan);
 }
 
 /* --- counting --- */
@@ -272,7 +269,7 @@ static qg_status measure(comparison *c)
                    .end = end,
                    .ud = c };
     QG_TRY(qg_model_plan(c->m, "float", c->o->work.reference_kernels, &c->feed.feed,
-                         &c->real));
+                         NULL, &c->real));
     QG_TRY(qg_plan_measures(c->m->ctx, c->real, c->arena, "compare", &c->measured));
     c->value = QG_NEWN(c->arena, c->feed.feed.n * c->variant.n * c->m->graph->output.n,
                        double);
@@ -293,13 +290,11 @@ static qg_status report_variants(const comparison *c, qg_report *r)
                            &t));
     for (size_t i = 0; i < c->variant.n; i++) {
         const variant *v = &c->variant.at[i];
-        QG_TRY(qg_table_add(r, t, qg_cell_text(v->name)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(v->quantized)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(v->rounding)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(v->baked)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(v->groups)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(v->requantizations)));
-        QG_TRY(qg_table_add(r, t, qg_cell_number(v->milliseconds)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(v->name), qg_cell_count(v->quantized),
+                              qg_cell_count(v->rounding), qg_cell_count(v->baked),
+                              qg_cell_count(v->groups),
+                              qg_cell_count(v->requantizations),
+                              qg_cell_number(v->milliseconds)));
     }
     return QG_OK;
 }
@@ -310,10 +305,10 @@ static qg_status report_errors(const comparison *c, qg_report *r)
     QG_TRY(qg_report_table(r, "errors", "output variant error", &t));
     for (size_t k = 0; k < c->m->graph->output.n; k++)
         for (size_t i = 0; c->measured[k] && i < c->variant.n; i++) {
-            QG_TRY(qg_table_add(r, t, qg_cell_text(c->m->graph->output.at[k]->name)));
-            QG_TRY(qg_table_add(r, t, qg_cell_text(c->variant.at[i].name)));
-            QG_TRY(qg_table_add(r, t,
-                                qg_measure_cell(c->metric, c->variant.at[i].error[k])));
+            QG_TRY(
+                qg_table_cells(r, t, qg_cell_text(c->m->graph->output.at[k]->name),
+                               qg_cell_text(c->variant.at[i].name),
+                               qg_measure_cell(c->metric, c->variant.at[i].error[k])));
         }
     return QG_OK;
 }
@@ -342,10 +337,8 @@ static qg_status report_groups(const comparison *c, qg_report *r)
             return qg_nomem(c->m->ctx);
         if (!*out)
             continue;
-        QG_TRY(qg_table_add(r, t, qg_cell_text(g->values)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(g->n)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(in)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(out)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(g->values), qg_cell_count(g->n),
+                              qg_cell_text(in), qg_cell_text(out)));
     }
     return QG_OK;
 }
@@ -387,11 +380,10 @@ static qg_status sum_up_groups(const comparison *c, qg_report *r)
             continue;
         if (!in || !out)
             return qg_nomem(c->m->ctx);
-        QG_TRY(qg_table_add(r, t, qg_cell_text(in)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(n)));
-        QG_TRY(qg_table_add(r, t, *out ? qg_cell_text(out) : (qg_cell){ 0 }));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(largest->values)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(largest->n)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(in), qg_cell_count(n),
+                              *out ? qg_cell_text(out) : (qg_cell){ 0 },
+                              qg_cell_text(largest->values),
+                              qg_cell_count(largest->n)));
     }
     return QG_OK;
 }

@@ -165,8 +165,8 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     if (!watch)
         return qg_nomem(m->ctx);
     memset(watch, 1, m->graph->node.n);
-    QG_TRY(qg_model_plan_watched(m, "float", o->work.reference_kernels, &d->looks.feed,
-                                 watch, &p));
+    QG_TRY(qg_model_plan(m, "float", o->work.reference_kernels, &d->looks.feed, watch,
+                         &p));
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,
@@ -236,40 +236,34 @@ static qg_status examine(doctor *d, const qg_doctor_options *o, qg_findings *f)
     return s == QG_OK ? judge(d, f) : s;
 }
 
-static qg_status describe(const doctor *d, const qg_findings *f, qg_report **report)
+static qg_status describe(const doctor *d, const qg_findings *f, qg_report *r)
 {
-    qg_report *r;
-    QG_TRY(qg_report_new(d->m->ctx, "doctor", &r));
-    qg_status s = qg_report_add(r, "samples", qg_cell_count(d->looks.feed.n));
-    if (s == QG_OK)
-        s = qg_report_add(r, "values", qg_cell_count(d->value.n));
-    if (s == QG_OK)
-        s = qg_report_add(r, "found", qg_cell_count(f->found.n));
-    if (s == QG_OK)
-        s = qg_findings_report(r, f, 0);
-    return qg_report_end(s, r, report);
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(d->looks.feed.n)));
+    QG_TRY(qg_report_add(r, "values", qg_cell_count(d->value.n)));
+    QG_TRY(qg_report_add(r, "found", qg_cell_count(f->found.n)));
+    return qg_findings_report(r, f, 0);
 }
 
-void qg_doctor_options_init(qg_doctor_options *o)
-{
-    *o = (qg_doctor_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_doctor_options)
 
 qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o, qg_report **report)
 {
-    qg_api_feed feed = { 0 };
+    qg_api_feed feed = { .takes_nan = true };
+    qg_report *r = NULL;
     doctor d = { .m = m, .arena = qg_arena_new(m->ctx->alloc) };
     qg_findings f = { .ctx = m->ctx, .arena = d.arena };
     qg_status s = d.arena ? QG_OK : qg_nomem(m->ctx);
     if (s == QG_OK)
-        s = qg_feed_open_any(m, &o->work, &feed);
+        s = qg_feed_open(m, &o->work, &feed);
     if (s == QG_OK)
         s = qg_looks_begin(m, d.arena, &feed.feed, &d.looks);
     if (s == QG_OK)
         s = examine(&d, o, &f);
     if (s == QG_OK)
-        s = describe(&d, &f, report);
+        s = qg_report_new(m->ctx, "doctor", &r);
+    if (s == QG_OK)
+        s = describe(&d, &f, r);
     qg_feed_close(&feed);
     qg_arena_free(d.arena);
-    return s;
+    return qg_report_end(s, r, report);
 }

@@ -12,10 +12,7 @@
 #include "engine/analysis/what_if.h"
 #include "engine/analysis/requantize.h"
 
-void qg_price_options_init(qg_price_options *o)
-{
-    *o = (qg_price_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_price_options)
 
 /* One group with at least two parts. */
 typedef struct lot {
@@ -230,14 +227,12 @@ static qg_status report_lots(const pricing *p, qg_report *r)
                            &t));
     for (size_t i = 0; i < p->lot.n; i++) {
         const lot *l = &p->lot.at[i];
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_text(l->root, at))));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(l->rule)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(l->values)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(l->parts)));
-        QG_TRY(qg_table_add(r, t, qg_measure_cell(p->metric, l->joint)));
-        QG_TRY(qg_table_add(r, t, qg_measure_cell(p->metric, l->separate)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(l->requantizations)));
-        QG_TRY(qg_table_add(r, t, qg_measure_cell(p->metric, l->network)));
+        QG_TRY(qg_table_cells(
+            r, t, qg_cell_text(qg_tqc_text(l->root, at)), qg_cell_text(l->rule),
+            qg_cell_count(l->values), qg_cell_count(l->parts),
+            qg_measure_cell(p->metric, l->joint),
+            qg_measure_cell(p->metric, l->separate), qg_cell_count(l->requantizations),
+            qg_measure_cell(p->metric, l->network)));
     }
     return QG_OK;
 }

@@ -1,6 +1,6 @@
 #include "engine/analysis/requantize.h"
 
-const qg_tqc *qg_scale_of(const qg_tqc *t, const qg_tqc *const *instead)
+static const qg_tqc *grid_of(const qg_tqc *t, const qg_tqc *const *instead)
 {
     if (!t)
         return NULL;
@@ -13,7 +13,7 @@ const qg_tqc *qg_scale_of(const qg_tqc *t, const qg_tqc *const *instead)
     return lives && !off && root->nparam ? root : NULL;
 }
 
-bool qg_scale_same(const qg_tqc *a, const qg_tqc *b)
+static bool same_grid(const qg_tqc *a, const qg_tqc *b)
 {
     if (!a || !b || !qg_scheme_same(&a->scheme, &b->scheme) || a->nparam != b->nparam)
         return false;
@@ -29,13 +29,13 @@ bool qg_scale_same(const qg_tqc *a, const qg_tqc *b)
 static const qg_tqc *grid_in(const qg_node *n, uint32_t slot,
                              const qg_tqc *const *instead)
 {
-    return qg_scale_of(qg_input_tqc(n, slot), instead);
+    return grid_of(qg_input_tqc(n, slot), instead);
 }
 
 /* The grid on which the producer gives the value out; NULL: float. */
 static const qg_tqc *grid_made(const qg_value *v, const qg_tqc *const *instead)
 {
-    return qg_scale_of(qg_producer_tqc(v), instead);
+    return grid_of(qg_producer_tqc(v), instead);
 }
 
 /* A silent input takes what comes. */
@@ -49,7 +49,7 @@ static bool rounds_here(const qg_node *n, uint32_t slot, const qg_tqc *const *in
 
 static bool differ(const qg_tqc *a, const qg_tqc *b)
 {
-    return a && b && !qg_scale_same(a, b);
+    return a && b && !same_grid(a, b);
 }
 
 /* The grid that operands of n have to have; NULL: any will do. */
@@ -58,13 +58,13 @@ static const qg_tqc *wanted(const qg_node *n, const qg_tqc *const *instead)
     bool joins = qg_node_has(n, QG_OP_JOIN);
     bool alike = qg_node_has(n, QG_OP_ELEMENTWISE);
     if (qg_node_has(n, QG_OP_PASSIVE) || (joins && !alike))
-        return qg_scale_of(qg_output_tqc(n, 0), instead);
+        return grid_of(qg_output_tqc(n, 0), instead);
     if (joins && alike && qg_node_has(n, QG_OP_HOMOGENEOUS))
         return n->n_in ? grid_in(n, 0, instead) : NULL;
     return NULL;
 }
 
-size_t qg_requantizations_at(const qg_node *n, const qg_tqc *const *instead)
+static size_t requantizations_at(const qg_node *n, const qg_tqc *const *instead)
 {
     const qg_tqc *goal = wanted(n, instead);
     size_t count = 0;
@@ -83,6 +83,6 @@ size_t qg_requantizations(const qg_graph *g, const qg_tqc *const *instead)
 {
     size_t count = 0;
     for (size_t i = 0; i < g->node.n; i++)
-        count += qg_requantizations_at(g->node.at[i], instead);
+        count += requantizations_at(g->node.at[i], instead);
     return count;
 }

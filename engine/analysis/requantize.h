@@ -22,14 +22,7 @@
 
 #include "engine/quant/tqc.h"
 
-/* The TQC whose scheme and parameters are the grid; NULL: none.  t may be NULL. */
-const qg_tqc *qg_scale_of(const qg_tqc *t, const qg_tqc *const *instead);
-
-/* Equal schemes and parameters; NULL is no grid and equals nothing. */
-bool qg_scale_same(const qg_tqc *a, const qg_tqc *b);
-
-/* Requantizations at the inputs of one node, and of all nodes. */
-size_t qg_requantizations_at(const qg_node *n, const qg_tqc *const *instead);
+/* At the inputs of all nodes. */
 size_t qg_requantizations(const qg_graph *g, const qg_tqc *const *instead);
 
 #endif

@@ -10,10 +10,7 @@
 #include "engine/analysis/measure.h"
 #include "engine/analysis/sensitivity.h"
 
-void qg_sensitivity_options_init(qg_sensitivity_options *o)
-{
-    *o = (qg_sensitivity_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_sensitivity_options)
 
 static const char *const by_word[] = {
     [QG_BY_NODE] = "node", [QG_BY_ENDPOINT] = "endpoint", [QG_BY_GROUP] = "group"
@@ -135,10 +132,9 @@ static qg_status report_rows(const qg_sensitivity *s, qg_report *r)
     QG_TRY(qg_report_table(r, "errors", "name what error output", &t));
     for (size_t i = 0; i < s->row.n && i < top; i++) {
         const qg_sensitivity_row *row = &s->row.at[i];
-        QG_TRY(qg_table_add(r, t, qg_cell_text(row->name)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(row->what)));
-        QG_TRY(qg_table_add(r, t, qg_measure_cell(s->study.metric, row->error)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(output_name(s, row->output))));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(row->name), qg_cell_text(row->what),
+                              qg_measure_cell(s->study.metric, row->error),
+                              qg_cell_text(output_name(s, row->output))));
     }
     return QG_OK;
 }

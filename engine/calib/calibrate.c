@@ -231,7 +231,7 @@ static qg_status watch_one(calibration *c, qg_tqc *t)
     else if (c->in->stats)
         return refuse_given(c->ctx, t, ob);
     else
-        c->bytes += (ob->bytes(&w.observe) + 15) / 16 * 16;
+        c->bytes += (qg_observe_bytes(&w.observe) + 15) / 16 * 16;
     c->index[t->id] = (uint32_t)c->watch.n;
     QG_TRY(count_use(c, ob));
     QG_TRY(qg_vec_reserve(c->ctx, c->arena, &c->watch));

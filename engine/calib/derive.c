@@ -118,8 +118,8 @@ static void moments_of_bins(const qg_dyadic *h, qg_stats_channel *all)
     qg_wide_add(&all->square, ldexp(trunc(ldexp(square, 200)), -200));
 }
 
-bool qg_stats_parts(const qg_stats_value *v, unsigned mask, qg_dyadic *bins,
-                    qg_distribution *out)
+static bool join_parts(const qg_stats_value *v, unsigned mask, qg_dyadic *bins,
+                       qg_distribution *out)
 {
     assert(v->part);
     qg_distribution d = {
@@ -167,7 +167,7 @@ static qg_status scale_of_parts(qg_ctx *ctx, const qg_observe *o, unsigned mask,
     qg_distribution d;
     double s = 0;
     QG_TRY(qg_dyadic_new(ctx, scratch, QG_STATS_PART_BINS, &bins));
-    if (qg_stats_parts(o->stats, mask, &bins, &d)) {
+    if (join_parts(o->stats, mask, &bins, &d)) {
         QG_TRY(copy_parts(ctx, o->stats, mask, scratch, &d.part));
         QG_TRY(scale_of(ctx, o, &d, quirks, scratch, &s));
     }

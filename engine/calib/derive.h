@@ -57,12 +57,6 @@ struct qg_distribution {
 QG_NODISCARD qg_status qg_stats_derive(qg_ctx *ctx, const qg_observe *o,
                                        qg_arena *scratch, qg_found *out);
 
-/* Some of the parts of a value as one distribution: extremes, counts, 256 bins, and
- * moments of the bins' middles.  `mask` has a bit per part; *bins is room for it.
- * False: nothing finite was seen in them. */
-bool qg_stats_parts(const qg_stats_value *v, unsigned mask, qg_dyadic *bins,
-                    qg_distribution *out);
-
 /* How much a scale depends on which samples were seen.  Only for one scale per tensor.
  *
  *     error     the scale 16 times, each time without one part; with m their mean,

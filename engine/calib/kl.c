@@ -14,16 +14,6 @@ static const struct {
     [QG_KL_SEED_PUBLISHED] = { "seed-kl-published", 1e-6},
 };
 
-const char *qg_kl_variant_name(qg_kl_variant v) { return variants[v].name; }
-
-int qg_kl_variant_named(const char *text)
-{
-    for (int v = 0; v <= QG_KL_SEED_PUBLISHED; v++)
-        if (strcmp(variants[v].name, text) == 0)
-            return v;
-    return -1;
-}
-
 size_t qg_kl_candidates(const qg_kl *k, size_t bins)
 {
     return (bins - k->start) / k->stride + 1;

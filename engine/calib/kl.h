@@ -30,10 +30,6 @@ typedef enum qg_kl_variant {
     QG_KL_SEED_PUBLISHED,
 } qg_kl_variant;
 
-/* "nvidia-kl", "seed-kl", "seed-kl-published". */
-const char *qg_kl_variant_name(qg_kl_variant v);
-int qg_kl_variant_named(const char *text); /* -1 when unknown */
-
 typedef struct qg_kl {
     qg_kl_variant variant;
     size_t levels; /* 2^(bits - 1), or 2^bits for unsigned */

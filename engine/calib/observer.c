@@ -201,20 +201,12 @@ typedef struct observing {
     const qg_observer *(*adopted)(const char *name); /* NULL: the observer stays */
 } observing;
 
-static const qg_observer *adopt_none(const char *name)
-{
-    (void)name;
-    return NULL;
-}
-
 static const qg_observer *ppq_adopted(const char *name)
 {
     char ppq[64];
     (void)snprintf(ppq, sizeof ppq, "ppq-%s", name);
     return qg_observer_find(ppq);
 }
-
-static const observing ordinary = { .adopted = adopt_none };
 
 const qg_quirk_row qg_observer_quirks[] = {
     QG_SWAP(PPQ_OFFSET, "D01: asymmetric offset lacks qmin and is not clamped",
@@ -232,7 +224,7 @@ const qg_quirk_row qg_observer_quirks[] = {
 
 unsigned qg_range_quirks(uint64_t quirks)
 {
-    observing how = ordinary;
+    observing how = { 0 };
     qg_quirk_swap(qg_observer_quirks, quirks, &how);
     return how.offset | how.pow2_offset;
 }
@@ -299,7 +291,7 @@ qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
     const qg_observer *ob = o->observer;
     qg_found f;
     qg_stats_value v;
-    void *state = qg_arena_get(a, 1, ob->bytes ? ob->bytes(o) : 0);
+    void *state = qg_arena_get(a, 1, qg_observe_bytes(o));
     if (!state)
         return qg_nomem(ctx);
     o->keep = a;
@@ -316,10 +308,10 @@ qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
 
 qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
 {
-    observing how = ordinary;
+    observing how = { 0 };
     qg_quirk_swap(qg_observer_quirks, q->quirks, &how);
     const qg_observer *adopted =
-        t->observer.name ? how.adopted(t->observer.name) : NULL;
+        t->observer.name && how.adopted ? how.adopted(t->observer.name) : NULL;
     if (!adopted)
         return QG_OK;
     qg_observer_setting s = t->observer;

@@ -119,8 +119,10 @@ struct qg_observer {
     uint32_t policy; /* schemes must have all of these bits; 0: any scheme */
     double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
 
-    /* The state's size; it is zeroed and aligned for any type before begin. */
+    /* The state's size, `size` where it is always the same (then bytes is NULL); it is
+     * zeroed and aligned for any type before begin. */
     size_t (*bytes)(const qg_observe *o);
+    size_t size;
     void (*begin)(const qg_observe *o, void *state); /* NULL: zeros will do */
 
     /* x: float32, any strides, never empty; scratch is the caller's to reset. */
@@ -162,6 +164,12 @@ static inline double qg_observe_value(const qg_observe *o, qg_observer_param p)
     double given = o->setting->value[p];
     assert(o->observer->value[p] != 0);
     return given != 0 ? given : o->observer->value[p];
+}
+
+/* The size of o's state; 0 where the observer has none. */
+static inline size_t qg_observe_bytes(const qg_observe *o)
+{
+    return o->observer->bytes ? o->observer->bytes(o) : o->observer->size;
 }
 
 /* Every parameter that is given must be the observer's and in its range; no observer is

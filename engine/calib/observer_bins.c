@@ -23,6 +23,22 @@ void qg_binned_begin(const qg_observe *o, void *state)
     b->least = INFINITY;
 }
 
+static void widen(void *ud, size_t channel, const float *x, int64_t n, int64_t stride)
+{
+    qg_extent *all = ud, e = qg_extent_of(x, n, stride);
+    (void)channel;
+    all->low = fminf(all->low, e.low);
+    all->high = fmaxf(all->high, e.high);
+    all->broken |= e.broken;
+}
+
+qg_status qg_extent_widen(qg_ctx *ctx, const qg_observe *o, size_t sample,
+                          const qg_tensor *x, qg_extent *e)
+{
+    qg_observe_walk(o, x, widen, e);
+    return qg_extent_check(ctx, e, 1, sample);
+}
+
 /* Smallest |x|; NaN and infinity are found by the extent. */
 static float least_of(const float *x, int64_t n, int64_t stride)
 {
@@ -36,11 +52,7 @@ static void note_run(void *ud, size_t channel, const float *x, int64_t n,
                      int64_t stride)
 {
     qg_binned *b = ud;
-    qg_extent e = qg_extent_of(x, n, stride);
-    (void)channel;
-    b->all.low = fminf(b->all.low, e.low);
-    b->all.high = fmaxf(b->all.high, e.high);
-    b->all.broken |= e.broken;
+    widen(&b->all, channel, x, n, stride);
     b->least = fminf(b->least, least_of(x, n, stride));
 }
 

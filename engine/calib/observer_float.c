@@ -15,12 +15,6 @@
 
 /* --- constant --- */
 
-static size_t no_bytes(const qg_observe *o)
-{
-    (void)o;
-    return 0;
-}
-
 static qg_status see_nothing(qg_ctx *ctx, const qg_observe *o, void *state,
                              size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
@@ -59,7 +53,6 @@ const qg_observer qg_observer_ppq_constant = {
     .passes = 1,
     .policy = QG_FLOATING,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
-    .bytes = no_bytes,
     .see = see_nothing,
     .merge = merge_nothing,
     .finish = constant_finish,

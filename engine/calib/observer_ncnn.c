@@ -75,12 +75,6 @@ typedef struct aciq {
     uint64_t last, n; /* 1 + the last sample seen, and its number of elements */
 } aciq;
 
-static size_t aciq_bytes(const qg_observe *o)
-{
-    (void)o;
-    return sizeof(aciq);
-}
-
 static void aciq_begin(const qg_observe *o, void *state)
 {
     qg_minmax_begin(o, &((aciq *)state)->all);
@@ -130,7 +124,7 @@ const qg_observer qg_observer_ncnn_aciq = {
     .passes = 1,
     .policy = QG_LINEAR | QG_SYMMETRIC,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
-    .bytes = aciq_bytes,
+    .size = sizeof(aciq),
     .begin = aciq_begin,
     .see = aciq_see,
     .merge = aciq_merge,

@@ -41,12 +41,6 @@ const qg_observer qg_observer_nvidia_max = {
     .finish = max_finish,
 };
 
-static size_t growth_bytes(const qg_observe *o)
-{
-    (void)o;
-    return sizeof(qg_histogram_growth);
-}
-
 static void growth_begin(const qg_observe *o, void *state)
 {
     *(qg_histogram_growth *)state =
@@ -135,7 +129,7 @@ static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
 
 #define GROWTH                                                                         \
     .ordered = true, .passes = 1, .policy = QG_LINEAR | QG_SYMMETRIC,                  \
-    .bytes = growth_bytes, .begin = growth_begin
+    .size = sizeof(qg_histogram_growth), .begin = growth_begin
 #define HISTOGRAM [QG_PARAM_BINS] = 2048, [QG_PARAM_MIN_SCALE] = 1e-8
 #define ENTROPY                                                                        \
     {                                                                                  \

@@ -18,18 +18,13 @@
 #include "engine/calib/ort.h"
 #include "engine/calib/observer_parts.h"
 
-static bool is_symmetric(const qg_observe *o)
-{
-    return (o->scheme->policy & QG_SYMMETRIC) != 0;
-}
-
 /* ONNX Runtime's own scale where it has one, else the range. */
 static qg_status found_range(qg_ctx *ctx, const qg_observe *o, double low, double high,
                              qg_found *out)
 {
     const qg_scheme *s = o->scheme;
     float scale;
-    qg_ort_grid g = { (int32_t)s->qmin, (int32_t)s->qmax, is_symmetric(o), 0 };
+    qg_ort_grid g = { (int32_t)s->qmin, (int32_t)s->qmax, qg_observe_symmetric(o), 0 };
     out->low[0] = low;
     out->high[0] = high;
     if (!(s->policy & QG_LINEAR) || (s->policy & QG_POWER_OF_2) || s->bits > 24)
@@ -57,38 +52,13 @@ typedef struct average {
     uint32_t n;
 } average;
 
-static size_t average_bytes(const qg_observe *o)
-{
-    (void)o;
-    return sizeof(average);
-}
-
-static void extent_run(void *ud, size_t channel, const float *x, int64_t n,
-                       int64_t stride)
-{
-    qg_extent *all = ud, e = qg_extent_of(x, n, stride);
-    (void)channel;
-    all->low = fminf(all->low, e.low);
-    all->high = fmaxf(all->high, e.high);
-    all->broken |= e.broken;
-}
-
-/* Of this sample alone; NaN and infinities are refused with its index. */
-static qg_status sample_extent(qg_ctx *ctx, const qg_observe *o, size_t sample,
-                               const qg_tensor *x, qg_extent *e)
-{
-    *e = (qg_extent){ INFINITY, -INFINITY, false };
-    qg_observe_walk(o, x, extent_run, e);
-    return qg_extent_check(ctx, e, 1, sample);
-}
-
 static qg_status average_see(qg_ctx *ctx, const qg_observe *o, void *state,
                              size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
     average *a = state;
-    qg_extent e;
+    qg_extent e = { INFINITY, -INFINITY, false };
     (void)scratch;
-    QG_TRY(sample_extent(ctx, o, sample, x, &e));
+    QG_TRY(qg_extent_widen(ctx, o, sample, x, &e));
     assert(e.low <= e.high);
     a->low += e.low;
     a->high += e.high;
@@ -112,9 +82,9 @@ static qg_status moving_see(qg_ctx *ctx, const qg_observe *o, void *state,
                             size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
     average *a = state;
-    qg_extent e;
+    qg_extent e = { INFINITY, -INFINITY, false };
     (void)scratch;
-    QG_TRY(sample_extent(ctx, o, sample, x, &e));
+    QG_TRY(qg_extent_widen(ctx, o, sample, x, &e));
     float weight = a->n ? (float)qg_observe_value(o, QG_PARAM_AVERAGING) : 1;
     a->low += weight * (e.low - a->low);
     a->high += weight * (e.high - a->high);
@@ -149,7 +119,7 @@ const qg_observer qg_observer_ort_average = {
     .ordered = true,
     .passes = 1,
     .value = { ORT_SCALE },
-    .bytes = average_bytes,
+    .size = sizeof(average),
     .see = average_see,
     .finish = average_finish,
 };
@@ -161,7 +131,7 @@ const qg_observer qg_observer_ort_moving_average = {
     .ordered = true,
     .passes = 1,
     .value = {ORT_SCALE, [QG_PARAM_AVERAGING] = 0.01},
-    .bytes = average_bytes,
+    .size = sizeof(average),
     .see = moving_see,
     .finish = moving_finish,
 };
@@ -184,7 +154,7 @@ static qg_status read_percentile(qg_ctx *ctx, const qg_observe *o,
 {
     qg_range_choice found;
     (void)scratch;
-    QG_TRY(qg_ort_percentile(ctx, h, percent(o), is_symmetric(o), &found));
+    QG_TRY(qg_ort_percentile(ctx, h, percent(o), qg_observe_symmetric(o), &found));
     qg_ort_clip(&found, c->low, c->high);
     *c = found;
     return QG_OK;
@@ -267,7 +237,7 @@ static qg_status found_choice(qg_ctx *ctx, const qg_observe *o,
 /* Only percentile has a symmetric form of its own. */
 static bool counts_absolute(const qg_observe *o)
 {
-    return o->observer->value[QG_PARAM_PERCENTILE] != 0 && is_symmetric(o);
+    return o->observer->value[QG_PARAM_PERCENTILE] != 0 && qg_observe_symmetric(o);
 }
 
 /* --- all samples at once --- */
@@ -313,12 +283,6 @@ static qg_status batch_finish(qg_ctx *ctx, const qg_observe *o, const void *stat
 
 /* --- sample by sample --- */
 
-static size_t stream_bytes(const qg_observe *o)
-{
-    (void)o;
-    return sizeof(qg_histogram_growth);
-}
-
 static void stream_begin(const qg_observe *o, void *state)
 {
     *(qg_histogram_growth *)state =
@@ -329,10 +293,10 @@ static void stream_begin(const qg_observe *o, void *state)
 static qg_status stream_see(qg_ctx *ctx, const qg_observe *o, void *state,
                             size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
-    qg_extent e;
+    qg_extent e = { INFINITY, -INFINITY, false };
     const float *flat;
     size_t n = (size_t)qg_tensor_count(x);
-    QG_TRY(sample_extent(ctx, o, sample, x, &e));
+    QG_TRY(qg_extent_widen(ctx, o, sample, x, &e));
     QG_TRY(qg_observe_flat(ctx, o, x, scratch, &flat));
     return counts_absolute(o) ? qg_histogram_add_absolute(ctx, o->keep, state, flat, n)
                               : qg_histogram_add_signed(ctx, o->keep, state, flat, n);
@@ -351,8 +315,8 @@ static qg_status stream_finish(qg_ctx *ctx, const qg_observe *o, const void *sta
     .passes = 2, .bytes = qg_binned_bytes, .begin = qg_binned_begin, .see = batch_see, \
     .merge = qg_binned_merge, .next = batch_next, .finish = batch_finish
 #define STREAM                                                                         \
-    .passes = 1, .ordered = true, .bytes = stream_bytes, .begin = stream_begin,        \
-    .see = stream_see, .finish = stream_finish
+    .passes = 1, .ordered = true, .size = sizeof(qg_histogram_growth),                 \
+    .begin = stream_begin, .see = stream_see, .finish = stream_finish
 #define PERCENTILE                                                                     \
     {                                                                                  \
         ORT_SCALE, [QG_PARAM_PERCENTILE] = 0.99999, [QG_PARAM_BINS] = 2048             \

@@ -32,6 +32,15 @@ qg_extent qg_extent_of(const float *x, int64_t n, int64_t stride);
 QG_NODISCARD qg_status qg_extent_check(qg_ctx *ctx, const qg_extent *e, size_t n,
                                        size_t sample);
 
+/* *e holds all of x too, whatever the channels; QG_ENUMERIC as qg_extent_check. */
+QG_NODISCARD qg_status qg_extent_widen(qg_ctx *ctx, const qg_observe *o, size_t sample,
+                                       const qg_tensor *x, qg_extent *e);
+
+static inline bool qg_observe_symmetric(const qg_observe *o)
+{
+    return (o->scheme->policy & QG_SYMMETRIC) != 0;
+}
+
 /* The functions of minmax; a state is qg_extent [channels].  Families build on it: rows
  * begin with QG_MINMAX_STATE and differ in what they make of the extremes. */
 #define QG_MINMAX_STATE                                                                \

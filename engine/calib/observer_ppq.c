@@ -35,17 +35,12 @@ const qg_observer qg_observer_ppq_percentile = {
 
 /* --- kl and mse --- */
 
-static bool is_symmetric(const qg_observe *o)
-{
-    return (o->scheme->policy & QG_SYMMETRIC) != 0;
-}
-
 /* |x| over [0, largest |x|], or x over [low, high]. */
 static void count(const qg_observe *o, qg_binned *b, const float *x, int64_t n,
                   int64_t stride)
 {
     qg_torch_bins t = { b->all.low, b->all.high, false };
-    if (is_symmetric(o))
+    if (qg_observe_symmetric(o))
         t = (qg_torch_bins){ 0, (float)qg_binned_absmax(b), true };
     if (t.high > t.low)
         qg_torch_count(t, x, n, stride, qg_binned_bins(o), b->count);
@@ -67,7 +62,7 @@ static qg_status kl_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                            qg_arena *scratch, qg_found *out)
 {
     const qg_binned *b = state;
-    assert(is_symmetric(o) && b->all.low <= b->all.high);
+    assert(qg_observe_symmetric(o) && b->all.low <= b->all.high);
     double top = qg_binned_absmax(b);
     size_t levels = (size_t)1 << (o->scheme->bits - 1);
     qg_histogram h;
@@ -89,7 +84,7 @@ static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                             qg_arena *scratch, qg_found *out)
 {
     const qg_binned *b = state;
-    bool symmetric = is_symmetric(o);
+    bool symmetric = qg_observe_symmetric(o);
     double low = symmetric ? 0 : (double)b->all.low;
     double high = symmetric ? qg_binned_absmax(b) : (double)b->all.high;
     size_t levels = (size_t)(o->scheme->qmax - o->scheme->qmin + 1);
@@ -141,26 +136,10 @@ typedef struct isotone {
     bool flat;        /* such a tensor was seen (PPQ stops there, D76) */
 } isotone;
 
-static size_t isotone_bytes(const qg_observe *o)
-{
-    (void)o;
-    return sizeof(isotone);
-}
-
 static void isotone_begin(const qg_observe *o, void *state)
 {
     (void)o;
     ((isotone *)state)->all = (qg_extent){ INFINITY, -INFINITY, false };
-}
-
-static void widen_all(void *ud, size_t channel, const float *x, int64_t n,
-                      int64_t stride)
-{
-    qg_extent *all = ud, e = qg_extent_of(x, n, stride);
-    (void)channel;
-    all->low = fminf(all->low, e.low);
-    all->high = fmaxf(all->high, e.high);
-    all->broken |= e.broken;
 }
 
 /* Of n >= 2 numbers `stride` apart. */
@@ -206,8 +185,7 @@ static qg_status isotone_see(qg_ctx *ctx, const qg_observe *o, void *state,
 {
     isotone *s = state;
     (void)scratch;
-    qg_observe_walk(o, x, widen_all, &s->all);
-    QG_TRY(qg_extent_check(ctx, &s->all, 1, sample));
+    QG_TRY(qg_extent_widen(ctx, o, sample, x, &s->all));
     int32_t axis = (int32_t)qg_observe_value(o, QG_PARAM_COMPARE_AXIS);
     axis += axis < 0 ? x->rank : 0;
     if (axis >= 0 && axis < x->rank && x->dim[axis] > 1)
@@ -235,7 +213,7 @@ static int border_order(const void *a, const void *b)
 static bool row_borders(const qg_observe *o, pair p, border *at)
 {
     double l1 = (double)p.first, l2 = (double)p.second;
-    if (is_symmetric(o)) {
+    if (qg_observe_symmetric(o)) {
         l1 = fabs(l1);
         l2 = fabs(l2);
     }
@@ -282,7 +260,7 @@ static qg_status isotone_finish(qg_ctx *ctx, const qg_observe *o, const void *st
     out->high[0] = s->flat ? (double)s->all.high : 0;
     if (!s->flat && s->row.n > 0) {
         double l1 = (double)s->row.at[s->row.n - 1].first;
-        l1 = is_symmetric(o) ? fabs(l1) : l1;
+        l1 = qg_observe_symmetric(o) ? fabs(l1) : l1;
         out->high[0] = fmax(l1, 0);
     }
     return QG_OK;
@@ -296,7 +274,7 @@ const qg_observer qg_observer_ppq_isotone = {
     .ordered = true,
     .passes = 1,
     .value = {[QG_PARAM_COMPARE_AXIS] = -1, [QG_PARAM_MIN_SCALE] = 1e-8},
-    .bytes = isotone_bytes,
+    .size = sizeof(isotone),
     .begin = isotone_begin,
     .see = isotone_see,
     .finish = isotone_finish,

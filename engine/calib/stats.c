@@ -195,7 +195,7 @@ static void merge_channel(qg_stats_channel *a, const qg_stats_channel *b)
     qg_wide_merge(&a->square, &b->square);
 }
 
-void qg_stats_value_merge(qg_stats_value *a, const qg_stats_value *b)
+static void merge_value(qg_stats_value *a, const qg_stats_value *b)
 {
     assert(a->axis == b->axis && a->channels == b->channels && a->holds == b->holds);
     for (size_t c = 0; c < a->channels; c++) {
@@ -286,7 +286,7 @@ qg_status qg_stats_merge(qg_stats *into, const qg_stats *from, const char *a,
         strcmp(m->data_sha256, from->manifest.data_sha256) != 0)
         m->data = m->data_sha256 = "";
     for (size_t i = 0; i < into->value.n; i++)
-        qg_stats_value_merge(into->value.at[i], from->value.at[i]);
+        merge_value(into->value.at[i], from->value.at[i]);
     return QG_OK;
 }
 

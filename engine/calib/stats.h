@@ -194,9 +194,6 @@ QG_NODISCARD qg_status qg_stats_add(qg_ctx *ctx, qg_stats_value *v, uint64_t sam
 /* *low and *high become the extremes of both ranges; zeros lose their sign. */
 void qg_stats_widen(float *low, float *high, float l, float h);
 
-/* into += from: same axis, channels and holds (asserted). */
-void qg_stats_value_merge(qg_stats_value *into, const qg_stats_value *from);
-
 /* into += from.  QG_EDATA, before anything is changed, when manifests or values differ
  * or samples overlap; `a` and `b` name the two in the message.  Where data come from
  * may differ: it is forgotten then. */

@@ -50,11 +50,6 @@ bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t);
  * shapes (options.input) watches: the graph alone does not know it. */
 void qg_plan_forget_rounded(const qg_plan *p, const qg_tensor **known);
 
-/* Whether n computes what it computes in the base: same inputs' rounding, same
- * constants.  Its outputs may round otherwise. */
-bool qg_partial_same_inputs(const qg_builder *b, const qg_node *n);
-bool qg_partial_same_outputs(const qg_builder *b, const qg_node *n);
-
 /* Fills b->todo (all QG_TODO_NOTHING before) of a plan with a base. */
 void qg_partial_mark(qg_builder *b);
 

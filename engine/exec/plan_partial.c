@@ -35,7 +35,7 @@ static bool is_changed(const qg_builder *b, const qg_node *n)
     return changed && changed[n->id];
 }
 
-bool qg_partial_same_inputs(const qg_builder *b, const qg_node *n)
+static bool same_inputs(const qg_builder *b, const qg_node *n)
 {
     const qg_plan_options *mine = &b->p->options, *theirs = &mine->base->options;
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -70,12 +70,6 @@ static bool same_outputs(const qg_builder *b, const qg_node *n, bool *more)
     return same;
 }
 
-bool qg_partial_same_outputs(const qg_builder *b, const qg_node *n)
-{
-    bool more;
-    return same_outputs(b, n, &more);
-}
-
 /* Whether the base's run holds what the node makes. */
 static bool holds(const qg_plan *base, const qg_value *v)
 {
@@ -108,7 +102,7 @@ static enum qg_todo todo_of(const qg_builder *b, const qg_node *n)
 {
     const qg_plan *base = b->p->options.base;
     bool more;
-    if (is_downstream(b, n) || !qg_partial_same_inputs(b, n))
+    if (is_downstream(b, n) || !same_inputs(b, n))
         return QG_TODO_RUN;
     if (same_outputs(b, n, &more))
         return QG_TODO_NOTHING;
@@ -161,11 +155,12 @@ qg_status qg_partial_borrow(qg_builder *b)
  * absorb: no rounding between them, the same constants in them. */
 static bool same_followers(const qg_builder *b, const qg_node *n, uint32_t absorbed)
 {
+    bool more;
     for (uint32_t k = 0; k < absorbed; k++) {
-        if (!qg_partial_same_outputs(b, n))
+        if (!same_outputs(b, n, &more))
             return false;
         n = n->out[0]->use.at[0].node;
-        if (!qg_partial_same_inputs(b, n))
+        if (!same_inputs(b, n))
             return false;
     }
     return true;
@@ -180,7 +175,7 @@ qg_partial_node qg_partial_take(const qg_builder *b, const qg_node *n)
     bool watched = o->watch || o->watch_all || base->options.watch ||
                    base->options.watch_all; /* fusions may differ */
     if (!made->made || watched || o->reference != base->options.reference ||
-        !qg_partial_same_inputs(b, n))
+        !same_inputs(b, n))
         return none;
     qg_kernel *k = made->kernel == QG_NONE ? NULL : base->kernel.at[made->kernel];
     if (k && !same_followers(b, n, k->absorbed))

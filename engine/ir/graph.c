@@ -448,3 +448,10 @@ qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_nod
     va_end(args);
     return qg_fail(ctx, s, "%s: %s: %s", doing, qg_node_text(n, text), message);
 }
+
+const char *qg_platform_name(enum qg_platform p)
+{
+    static const char *const name[] = { "none", "quantized", "fp32", "soi" };
+    assert((size_t)p < sizeof name / sizeof name[0]);
+    return name[p];
+}

@@ -61,6 +61,7 @@ enum qg_platform {
     QG_PLATFORM_FP32,
     QG_PLATFORM_SOI
 };
+const char *qg_platform_name(enum qg_platform p); /* "fp32", as in quant.json */
 
 /* One operator call.  Slots are positions: ONNX tells operands by place. */
 struct qg_node {
@@ -225,6 +226,15 @@ static inline bool qg_value_is_in(const qg_graph *g, const qg_value *v)
 static inline bool qg_node_has(const qg_node *n, uint32_t traits)
 {
     return (n->op->traits & traits) != 0;
+}
+
+/* Number of uses of all outputs. */
+static inline size_t qg_node_readers(const qg_node *n)
+{
+    size_t readers = 0;
+    for (uint32_t k = 0; k < n->n_out; k++)
+        readers += n->out[k] ? n->out[k]->use.n : 0;
+    return readers;
 }
 
 /* Number of uses plus one when the value is a graph output: who else would notice. */

@@ -247,7 +247,7 @@ static qg_status unbake(qg_quant *q, qg_tqc *t)
     return QG_OK;
 }
 
-qg_status qg_tqc_apply_switch(qg_quant *q, qg_tqc *t, qg_tqc_state to, bool *changed)
+static qg_status switch_one(qg_quant *q, qg_tqc *t, qg_tqc_state to, bool *changed)
 {
     bool off = t->state == QG_TQC_DEACTIVATED || t->state == QG_TQC_DEQUANTIZED;
     bool on = to == QG_TQC_ACTIVATED;
@@ -263,42 +263,36 @@ qg_status qg_tqc_apply_switch(qg_quant *q, qg_tqc *t, qg_tqc_state to, bool *cha
     return qg_tqc_switch_off(q, t, to == QG_TQC_DEACTIVATED);
 }
 
-/* One rule over all endpoints; inside: its region, NULL for everywhere. */
-static qg_status switch_by_rule(qg_quant *q, const qg_rule *rule, const uint8_t *inside,
-                                qg_tqc_state to, size_t *count)
-{
-    for (size_t i = 0; i < q->tqc.n; i++) {
-        qg_tqc *t = q->tqc.at[i];
-        bool changed;
-        if ((inside && !inside[t->node->id]) ||
-            !qg_node_matches(&rule->node, t->node) ||
-            !qg_endpoint_matches(&rule->at, qg_tqc_endpoint(t)))
-            continue;
-        QG_TRY(qg_tqc_apply_switch(q, t, to, &changed));
-        *count += changed;
-    }
-    return QG_OK;
-}
-
 qg_status qg_rule_switch(qg_quant *q, const qg_rule *rule, qg_tqc_state to,
-                         size_t *count)
+                         size_t *matched, size_t *changed)
 {
     const uint8_t *inside;
     assert(to == QG_TQC_ACTIVATED || to == QG_TQC_DEACTIVATED ||
            to == QG_TQC_DEQUANTIZED);
     QG_TRY(qg_rule_region(rule, q->graph, q->arena, &inside));
     q->author = rule->origin.id;
-    *count = 0;
-    return switch_by_rule(q, rule, inside, to, count);
+    *matched = *changed = 0;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        qg_tqc *t = q->tqc.at[i];
+        bool moved;
+        if ((inside && !inside[t->node->id]) ||
+            !qg_node_matches(&rule->node, t->node) ||
+            !qg_endpoint_matches(&rule->at, qg_tqc_endpoint(t)))
+            continue;
+        QG_TRY(switch_one(q, t, to, &moved));
+        *changed += moved;
+        ++*matched;
+    }
+    return QG_OK;
 }
 
 qg_status qg_rules_switch(qg_quant *q)
 {
     for (size_t r = 0; r < q->backend->rule.n; r++) {
         const qg_rule *rule = &q->backend->rule.at[r];
-        size_t count;
+        size_t matched, changed;
         if (switches_off(rule))
-            QG_TRY(qg_rule_switch(q, rule, rule->set.state, &count));
+            QG_TRY(qg_rule_switch(q, rule, rule->set.state, &matched, &changed));
     }
     return QG_OK;
 }

@@ -39,11 +39,9 @@ QG_NODISCARD qg_status qg_rule_region(const qg_rule *r, const qg_graph *g, qg_ar
  *     no change    float and shape endpoints, and what is that way already
  *
  * qg_rule_switch: the endpoints that the selector of one rule matches, journalled under
- * its id; *count of them changed.  qg_rules_switch: every rule of the backend. */
-QG_NODISCARD qg_status qg_tqc_apply_switch(qg_quant *q, qg_tqc *t, qg_tqc_state to,
-                                           bool *changed);
+ * its id, and how many of them changed.  qg_rules_switch: every rule of the backend. */
 QG_NODISCARD qg_status qg_rule_switch(qg_quant *q, const qg_rule *rule, qg_tqc_state to,
-                                      size_t *count);
+                                      size_t *matched, size_t *changed);
 QG_NODISCARD qg_status qg_rules_switch(qg_quant *q);
 
 /* Whether the node part of rule r covers n, region included. */

@@ -25,7 +25,7 @@ qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
     return qg_vec_push(q->ctx, q->arena, &q->journal, e);
 }
 
-qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *field,
+static qg_status add_int(qg_quant *q, const qg_tqc *t, const char *field,
                          int64_t before, int64_t after)
 {
     if (before == after)
@@ -58,20 +58,18 @@ qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t, const qg_scheme *after
     const qg_scheme *before = &t->scheme;
     if (before->policy != after->policy)
         QG_TRY(qg_journal_add(q, t, "policy", policy(q, before), policy(q, after)));
-    QG_TRY(qg_journal_int(q, t, "bits", before->bits, after->bits));
-    QG_TRY(qg_journal_int(q, t, "exponent_bits", before->exponent_bits,
-                          after->exponent_bits));
+    QG_TRY(add_int(q, t, "bits", before->bits, after->bits));
+    QG_TRY(add_int(q, t, "exponent_bits", before->exponent_bits, after->exponent_bits));
     if (before->qmin != after->qmin || before->qmax != after->qmax)
         QG_TRY(qg_journal_add(q, t, "range", range(q, before), range(q, after)));
     if (before->rounding != after->rounding)
         QG_TRY(qg_journal_add(q, t, "rounding", qg_rounding_name(before->rounding),
                               qg_rounding_name(after->rounding)));
-    QG_TRY(qg_journal_int(q, t, "axis", before->axis, after->axis));
-    return qg_journal_int(q, t, "block", before->block, after->block);
+    QG_TRY(add_int(q, t, "axis", before->axis, after->axis));
+    return add_int(q, t, "block", before->block, after->block);
 }
 
-/* The first parameters, and how many there are when some are left out. */
-static const char *numbers(qg_quant *q, size_t n, const float *f, const int32_t *i)
+const char *qg_journal_numbers(qg_quant *q, size_t n, const float *f, const int32_t *i)
 {
     char text[(SHOWN + 1) * QG_NUM_TEXT] = "none", one[QG_NUM_TEXT];
     size_t used = 0, shown = n > SHOWN ? SHOWN - 1 : n;
@@ -87,14 +85,4 @@ static const char *numbers(qg_quant *q, size_t n, const float *f, const int32_t 
     if (shown < n)
         (void)snprintf(text + used, sizeof text - used, " ... (%zu)", n);
     return qg_arena_strdup(q->arena, text);
-}
-
-const char *qg_journal_scales(qg_quant *q, size_t n, const float *scale)
-{
-    return numbers(q, n, scale, NULL);
-}
-
-const char *qg_journal_offsets(qg_quant *q, size_t n, const int32_t *offset)
-{
-    return numbers(q, n, NULL, offset);
 }

@@ -16,13 +16,10 @@
 
 #include "engine/quant/tqc.h"
 
-/* seq counts up, `by` is q->author at this moment.  qg_journal_int appends
- * nothing when both are equal. before or after NULL is QG_ENOMEM: a text that could not
- * be made. */
+/* seq counts up, `by` is q->author at this moment.  before or after NULL is QG_ENOMEM:
+ * a text that could not be made. */
 QG_NODISCARD qg_status qg_journal_add(qg_quant *q, const qg_tqc *t, const char *field,
                                       const char *before, const char *after);
-QG_NODISCARD qg_status qg_journal_int(qg_quant *q, const qg_tqc *t, const char *field,
-                                      int64_t before, int64_t after);
 
 /* "Conv_3.in1" in the arena; NULL when out of memory. */
 const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t);
@@ -31,8 +28,9 @@ const char *qg_journal_endpoint(qg_quant *q, const qg_tqc *t);
 QG_NODISCARD qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t,
                                          const qg_scheme *after);
 
-/* "0.0235", "0.1 0.2 0.4", "0.1 0.2 0.3 ... (64)"; "none" for n == 0. */
-const char *qg_journal_scales(qg_quant *q, size_t n, const float *scale);
-const char *qg_journal_offsets(qg_quant *q, size_t n, const int32_t *offset);
+/* "0.0235", "0.1 0.2 0.4", "0.1 0.2 0.3 ... (64)"; "none" for n == 0.  Of scales, or
+ * when they are NULL of offsets. */
+const char *qg_journal_numbers(qg_quant *q, size_t n, const float *scale,
+                               const int32_t *offset);
 
 #endif

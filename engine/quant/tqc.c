@@ -125,12 +125,13 @@ qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n, const float *scale,
     bool same_offset =
         t->nparam == n && memcmp(t->offset, own_offset, n * sizeof *own_offset) == 0;
     if (t->nparam != n || memcmp(t->scale, scale, n * sizeof *scale) != 0)
-        QG_TRY(qg_journal_add(q, t, "scale", qg_journal_scales(q, t->nparam, t->scale),
-                              qg_journal_scales(q, n, scale)));
+        QG_TRY(qg_journal_add(q, t, "scale",
+                              qg_journal_numbers(q, t->nparam, t->scale, NULL),
+                              qg_journal_numbers(q, n, scale, NULL)));
     if (!same_offset && (t->scheme.policy & QG_ASYMMETRIC))
         QG_TRY(qg_journal_add(q, t, "offset",
-                              qg_journal_offsets(q, t->nparam, t->offset),
-                              qg_journal_offsets(q, n, own_offset)));
+                              qg_journal_numbers(q, t->nparam, NULL, t->offset),
+                              qg_journal_numbers(q, n, NULL, own_offset)));
     t->nparam = (uint32_t)n;
     t->scale = own_scale;
     t->offset = own_offset;
@@ -265,14 +266,6 @@ int qg_tqc_state_named(const char *text)
 
 bool qg_tqc_rounds(const qg_tqc *t) { return info[t->state].rounds; }
 
-/* Without parameters there is nothing to write, whatever the visibility. */
-bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too)
-{
-    bool state = info[t->state].out || t->visibility == QG_EXPORT_FORCED ||
-                 (overlapped_too && t->state == QG_TQC_OVERLAPPED);
-    return state && t->visibility != QG_EXPORT_INTERNAL && qg_tqc_param(t).n > 0;
-}
-
 /* The two states that remember another one. */
 static bool switched_off(qg_tqc_state s)
 {
@@ -344,16 +337,4 @@ qg_status qg_tqc_switch_on(qg_quant *q, qg_tqc *t)
                       "it is not switched off, expected deactivated or "
                       "dequantized");
     return qg_tqc_set_state(q, t, t->saved);
-}
-
-void qg_tqc_restore(qg_tqc *t, qg_tqc_state state, qg_tqc_state saved, qg_tqc *root)
-{
-    assert(t->up == t && t->next == t && root->up == root);
-    t->state = state;
-    t->saved = saved;
-    if (root == t)
-        return;
-    t->up = root;
-    t->next = root->next;
-    root->next = t;
 }

@@ -130,9 +130,7 @@ void qg_quant_settle(qg_quant *q);
  * n == 0 when there are none yet. */
 qg_qparam qg_tqc_param(const qg_tqc *t);
 
-bool qg_tqc_rounds(const qg_tqc *t); /* by its state */
-/* By state and visibility; overlapped_too: also what a leader speaks for. */
-bool qg_tqc_exports(const qg_tqc *t, bool overlapped_too);
+bool qg_tqc_rounds(const qg_tqc *t);           /* by its state */
 const char *qg_tqc_state_name(qg_tqc_state s); /* "PASSIVE_INIT": files and reports */
 const char *qg_tqc_state_word(qg_tqc_state s); /* "passive-init": YAML and text form */
 int qg_tqc_state_named(const char *text);      /* -1 when unknown */
@@ -197,10 +195,5 @@ QG_NODISCARD qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t);
  * returns to the state from before; both are no-ops when they change nothing. */
 QG_NODISCARD qg_status qg_tqc_switch_off(qg_quant *q, qg_tqc *t, bool keep);
 QG_NODISCARD qg_status qg_tqc_switch_on(qg_quant *q, qg_tqc *t);
-
-/* For loading a snapshot: sets what was saved without journal and legality table; root
- * is t itself, or one that was restored as a root before.  The rules of
- * quant/tqc_check.h must be run afterwards. */
-void qg_tqc_restore(qg_tqc *t, qg_tqc_state state, qg_tqc_state saved, qg_tqc *root);
 
 #endif

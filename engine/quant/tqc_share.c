@@ -126,19 +126,14 @@ qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator)
 
 /* What quirks change when an endpoint borrows. */
 typedef struct lending {
-    qg_tqc *(*mover)(qg_tqc *t);         /* who leaves for the lender's group */
-    bool (*is_waiting)(const qg_tqc *t); /* it is there, and rounds from now on */
+    qg_tqc *(*mover)(qg_tqc *t); /* who leaves for the lender's group */
+    bool (*is_waiting)(
+        const qg_tqc *t); /* it is there, and rounds from now on; NULL: any */
 } lending;
 
 static bool is_waiting(const qg_tqc *t) { return t->state == QG_TQC_PASSIVE_INIT; }
 
 static qg_tqc *ppq_mover(qg_tqc *t) { return t; }
-static bool ppq_is_waiting(const qg_tqc *t)
-{
-    (void)t;
-    return true;
-}
-
 static const lending ordinary = { .mover = find, .is_waiting = is_waiting };
 
 const qg_quirk_row qg_tqc_share_quirks[] = {
@@ -148,7 +143,7 @@ const qg_quirk_row qg_tqc_share_quirks[] = {
     QG_SWAP(PPQ_SPLIT_GROUPS,
             "D23: an endpoint that is silent in the lender's group rounds again",
             QG_PPQ "core/quant.py TensorQuantizationConfig.master_by", lending,
-            is_waiting, ppq_is_waiting),
+            is_waiting, NULL),
     { 0 },
 };
 
@@ -164,8 +159,9 @@ qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender)
     lending how = ordinary;
     qg_quirk_swap(qg_tqc_share_quirks, q->quirks, &how);
     if (root == leader)
-        return ready && how.is_waiting(t) ? qg_tqc_set_state(q, t, QG_TQC_PASSIVE)
-                                          : QG_OK;
+        return ready && (!how.is_waiting || how.is_waiting(t))
+                   ? qg_tqc_set_state(q, t, QG_TQC_PASSIVE)
+                   : QG_OK;
     qg_tqc_state to = ready ? QG_TQC_PASSIVE : QG_TQC_PASSIVE_INIT;
     qg_tqc *mover = how.mover(t);
     QG_TRY(check_leader(q, doing, t, leader));

@@ -131,7 +131,6 @@ static const char *policy_text(page *p, uint32_t policy)
 /* Words and numbers of one field, as a file has them. */
 static const char *field_text(page *p, const qg_set *s, unsigned bit)
 {
-    static const char *const platform[] = { "none", "quantized", "fp32", "soi" };
     const qg_scheme *g = &s->scheme;
     if ((1u << bit) & QG_SET_PARAMS)
         return number_text(p, s->observer.value[bit - QG_SET_BIT_PERCENTILE]);
@@ -156,7 +155,7 @@ static const char *field_text(page *p, const qg_set *s, unsigned bit)
     case QG_SET_BIT_DERIVE:
         return s->derive == QG_DERIVE_BIAS ? "bias" : "none";
     case QG_SET_BIT_PLATFORM:
-        return platform[s->platform];
+        return qg_platform_name(s->platform);
     default:
         return qg_arena_printf(p->arena, "%d",
                                bit == QG_SET_BIT_BITS            ? g->bits

@@ -4,18 +4,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-const char *qg_platform_name(enum qg_platform p)
-{
-    static const char *const name[] = {
-        [QG_PLATFORM_NONE] = "none",
-        [QG_PLATFORM_QUANTIZED] = "quantized",
-        [QG_PLATFORM_FP32] = "fp32",
-        [QG_PLATFORM_SOI] = "soi",
-    };
-    assert((size_t)p < sizeof name / sizeof name[0]);
-    return name[p];
-}
-
 const char *qg_value_kind(const qg_value *v)
 {
     return v->constant    ? "constant"
@@ -83,8 +71,8 @@ qg_status qg_report_states(qg_report *r, const qg_quant *q)
     for (int s = 0; s < QG_NTQC_STATE; s++) {
         if (!count[s])
             continue;
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_state_name((qg_tqc_state)s))));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(count[s])));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_tqc_state_name((qg_tqc_state)s)),
+                              qg_cell_count(count[s])));
     }
     return QG_OK;
 }

@@ -10,8 +10,6 @@
 #include "engine/snapshot/model.h"
 #include "engine/report/report.h"
 
-const char *qg_platform_name(enum qg_platform p); /* "fp32" */
-
 /* "constant", "input of the network", "output of the network", "inner value". */
 const char *qg_value_kind(const qg_value *v);
 

@@ -20,10 +20,8 @@ typedef struct diff {
 static qg_status differ(diff *d, qg_table *t, const char *what, const char *field,
                         const char *const text[2])
 {
-    QG_TRY(qg_table_add(d->r, t, qg_cell_text(what)));
-    QG_TRY(qg_table_add(d->r, t, qg_cell_text(field)));
-    QG_TRY(qg_table_add(d->r, t, qg_cell_text(text[0])));
-    return qg_table_add(d->r, t, qg_cell_text(text[1]));
+    return qg_table_cells(d->r, t, qg_cell_text(what), qg_cell_text(field),
+                          qg_cell_text(text[0]), qg_cell_text(text[1]));
 }
 
 #define TWO(first, second) ((const char *const[2]){ (first), (second) })
@@ -219,11 +217,9 @@ static qg_status compare_params(diff *d, const char *at, const qg_tqc *a,
         return QG_OK;
     d->changed_scales++;
     d->largest = fmax(d->largest, relative);
-    QG_TRY(qg_table_add(d->r, t, qg_cell_text(at)));
-    QG_TRY(qg_table_add(d->r, t, qg_cell_percent(relative)));
-    QG_TRY(qg_table_add(d->r, t, qg_cell_floats(p.scale, p.n)));
-    QG_TRY(qg_table_add(d->r, t, qg_cell_floats(q.scale, q.n)));
-    return qg_table_add(d->r, t, qg_cell_count(offsets));
+    return qg_table_cells(d->r, t, qg_cell_text(at), qg_cell_percent(relative),
+                          qg_cell_floats(p.scale, p.n), qg_cell_floats(q.scale, q.n),
+                          qg_cell_count(offsets));
 }
 
 /* One word per field, for comparison; NULL: the scheme has no such field. */

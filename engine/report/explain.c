@@ -210,9 +210,9 @@ static qg_status put_grid(answer *a, qg_table *t, const qg_tqc *tqc)
     char text[QG_SCHEME_TEXT];
     qg_qparam p = qg_tqc_param(tqc);
     qg_cell none = { 0 };
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_scheme_text(&tqc->scheme, text))));
-    QG_TRY(qg_table_add(a->r, t, p.n ? qg_cell_floats(p.scale, p.n) : none));
-    return qg_table_add(a->r, t, p.n && p.offset ? qg_cell_ints(p.offset, p.n) : none);
+    return qg_table_cells(a->r, t, qg_cell_text(qg_scheme_text(&tqc->scheme, text)),
+                          p.n ? qg_cell_floats(p.scale, p.n) : none,
+                          p.n && p.offset ? qg_cell_ints(p.offset, p.n) : none);
 }
 
 static qg_status put_leader(answer *a, qg_table *t, const qg_tqc *tqc)
@@ -262,8 +262,8 @@ static qg_status put_endpoint(answer *a, qg_table *t, qg_endpoint at)
     QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_endpoint_value(at)->name)));
     if (!tqc)
         return put_bare(a, t, at);
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_tqc_state_name(tqc->state))));
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_state_meaning(tqc->state))));
+    QG_TRY(qg_table_cells(a->r, t, qg_cell_text(qg_tqc_state_name(tqc->state)),
+                          qg_cell_text(qg_state_meaning(tqc->state))));
     QG_TRY(put_leader(a, t, tqc));
     QG_TRY(put_grid(a, t, tqc));
     QG_TRY(qg_table_add(a->r, t, qg_cell_text(tqc->observer.name)));
@@ -294,9 +294,9 @@ static qg_status put_member(answer *a, qg_table *t, const qg_tqc *tqc)
     const qg_tqc *root = qg_tqc_root(tqc);
     QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(root, at)));
     QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(tqc, at)));
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(qg_tqc_state_name(tqc->state))));
-    return qg_table_add(
-        a->r, t, tqc == root ? qg_cell_text("leads") : qg_cell_text(e ? e->by : NULL));
+    return qg_table_cells(a->r, t, qg_cell_text(qg_tqc_state_name(tqc->state)),
+                          tqc == root ? qg_cell_text("leads")
+                                      : qg_cell_text(e ? e->by : NULL));
 }
 
 static qg_status groups(answer *a)
@@ -362,10 +362,8 @@ static qg_status put_change(answer *a, qg_table *t, const qg_journal_entry *e)
     char at[QG_ENDPOINT_TEXT];
     QG_TRY(qg_table_add(a->r, t, qg_cell_count(e->seq)));
     QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(a->q->tqc.at[e->tqc], at)));
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->field)));
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->old_value)));
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->new_value)));
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(e->by)));
+    QG_TRY(qg_table_cells(a->r, t, qg_cell_text(e->field), qg_cell_text(e->old_value),
+                          qg_cell_text(e->new_value), qg_cell_text(e->by)));
     return add_by(a, e->by);
 }
 
@@ -393,14 +391,12 @@ static qg_status changes(answer *a)
 static qg_status put_statement(answer *a, qg_table *t, const qg_origin *o,
                                const char *kind)
 {
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(o->id)));
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(kind)));
+    QG_TRY(qg_table_cells(a->r, t, qg_cell_text(o->id), qg_cell_text(kind)));
     if (o->file)
         QG_TRY(qg_table_addf(a->r, t, "%s:%u", o->file, o->line));
     else
         QG_TRY(qg_table_add(a->r, t, (qg_cell){ 0 }));
-    QG_TRY(qg_table_add(a->r, t, qg_cell_text(o->why)));
-    return qg_table_add(a->r, t, qg_cell_text(o->source));
+    return qg_table_cells(a->r, t, qg_cell_text(o->why), qg_cell_text(o->source));
 }
 
 /* A pass that speaks for itself: what it does is why. */

@@ -78,8 +78,8 @@ static qg_status op_row(qg_report *r, qg_table *t, const qg_op *op)
         QG_TRY(qg_table_addf(r, t, "%d to %d", op->since, op->until));
     else
         QG_TRY(qg_table_addf(r, t, "%d and later", op->since));
-    QG_TRY(qg_table_add(r, t, qg_cell_text(op->max_in ? in : NULL)));
-    return qg_table_add(r, t, qg_cell_text(*traits ? traits : NULL));
+    return qg_table_cells(r, t, qg_cell_text(op->max_in ? in : NULL),
+                          qg_cell_text(*traits ? traits : NULL));
 }
 
 static int by_name(const void *a, const void *b)
@@ -170,16 +170,15 @@ static qg_status add_params(qg_report *r, qg_table *t, const qg_observer *o)
 static qg_status observers(qg_report *r, qg_table *t)
 {
     for (const qg_observer *const *o = qg_observers; *o; o++) {
-        QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->name)));
-        QG_TRY(qg_table_add(r, t, qg_cell_bool((*o)->per_channel)));
-        QG_TRY(qg_table_add(r, t,
-                            qg_cell_text((*o)->blind  ? "nothing"
-                                         : (*o)->pick ? "statistics"
-                                                      : "samples")));
-        QG_TRY(qg_table_add(r, t, qg_cell_count((*o)->passes)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text((*o)->name),
+                              qg_cell_bool((*o)->per_channel),
+                              qg_cell_text((*o)->blind  ? "nothing"
+                                           : (*o)->pick ? "statistics"
+                                                        : "samples"),
+                              qg_cell_count((*o)->passes)));
         QG_TRY(add_params(r, t, *o));
-        QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->summary)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text((*o)->source)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text((*o)->summary),
+                              qg_cell_text((*o)->source)));
     }
     return QG_OK;
 }
@@ -255,8 +254,8 @@ static qg_status metrics(qg_report *r, qg_table *t)
 static qg_status dtypes(qg_report *r, qg_table *t)
 {
     for (int d = QG_NODTYPE + 1; d < QG_NDTYPE; d++) {
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_dtype_name((qg_dtype)d))));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(qg_dtype_bits((qg_dtype)d))));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_dtype_name((qg_dtype)d)),
+                              qg_cell_count(qg_dtype_bits((qg_dtype)d))));
     }
     return QG_OK;
 }

@@ -171,6 +171,13 @@ qg_status qg_table_add(qg_report *r, qg_table *t, qg_cell cell)
     return qg_vec_push(r->ctx, r->arena, &t->cell, cell);
 }
 
+qg_status qg_table_add_all(qg_report *r, qg_table *t, const qg_cell *cell, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_table_add(r, t, cell[i]));
+    return QG_OK;
+}
+
 qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
 {
     qg_cell cell = { 0 };

@@ -124,6 +124,12 @@ QG_NODISCARD qg_status qg_report_table(qg_report *r, const char *name,
                                        const char *columns, qg_table **out);
 /* The next cell of the row; PAGE is not allowed in a table (asserted). */
 QG_NODISCARD qg_status qg_table_add(qg_report *r, qg_table *t, qg_cell cell);
+/* The next cells of the row, one for each argument behind t. */
+#define qg_table_cells(r, t, ...)                                                      \
+    qg_table_add_all((r), (t), (const qg_cell[]){ __VA_ARGS__ },                       \
+                     sizeof((const qg_cell[]){ __VA_ARGS__ }) / sizeof(qg_cell))
+QG_NODISCARD qg_status qg_table_add_all(qg_report *r, qg_table *t, const qg_cell *cell,
+                                        size_t n);
 QG_NODISCARD qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
     QG_PRINTF(3, 4);
 

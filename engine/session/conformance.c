@@ -238,10 +238,9 @@ static qg_status put_verdict(void *ud, const char *folder, qg_status s,
 {
     listing *l = ud;
     bool unsupported = s == QG_EUNSUPPORTED;
-    QG_TRY(qg_table_add(l->r, l->t, qg_cell_text(folder)));
-    QG_TRY(
-        qg_table_add(l->r, l->t, qg_cell_text(unsupported ? "unsupported" : "failed")));
-    return qg_table_add(l->r, l->t, qg_cell_text(message));
+    return qg_table_cells(l->r, l->t, qg_cell_text(folder),
+                          qg_cell_text(unsupported ? "unsupported" : "failed"),
+                          qg_cell_text(message));
 }
 
 static qg_status report_all(qg_ctx *ctx, const char *const *folder, size_t n,

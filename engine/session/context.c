@@ -4,10 +4,7 @@
 
 const char *qg_version(void) { return QG_VERSION; }
 
-void qg_open_options_init(qg_open_options *o)
-{
-    *o = (qg_open_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_open_options)
 
 /* The public callback knows levels as numbers. */
 static void write_log(void *ud, enum qg_log_level level, const char *text)

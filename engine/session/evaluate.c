@@ -40,7 +40,7 @@ static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed
                          const char *mode, votes *v)
 {
     qg_plan *p = NULL;
-    QG_TRY(qg_model_plan(m, mode, o->work.reference_kernels, &f->feed, &p));
+    QG_TRY(qg_model_plan(m, mode, o->work.reference_kernels, &f->feed, NULL, &p));
     qg_drive d = { .plan = p,
                    .feed = &f->feed,
                    .n = f->feed.n,

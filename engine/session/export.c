@@ -8,10 +8,7 @@
 #include "engine/formats/formats.h"
 #include "engine/core/hash.h"
 
-void qg_format_options_init(qg_format_options *o)
-{
-    *o = (qg_format_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_format_options)
 
 /* --- the report --- */
 
@@ -19,11 +16,10 @@ static qg_status add_loss(qg_report *r, qg_table *t, const qg_loss *l)
 {
     char at[QG_ENDPOINT_TEXT];
     const qg_value *v = l->tqc ? qg_tqc_value(l->tqc) : NULL;
-    QG_TRY(qg_table_add(r, t, qg_cell_text(l->tqc ? qg_tqc_text(l->tqc, at) : NULL)));
-    QG_TRY(qg_table_add(r, t, qg_cell_text(v ? v->name : NULL)));
-    QG_TRY(qg_table_add(r, t, qg_cell_text(qg_aspect_word(l->aspect))));
-    QG_TRY(qg_table_add(r, t, qg_cell_bool(l->computes)));
-    return qg_table_add(r, t, qg_cell_text(l->text));
+    return qg_table_cells(r, t, qg_cell_text(l->tqc ? qg_tqc_text(l->tqc, at) : NULL),
+                          qg_cell_text(v ? v->name : NULL),
+                          qg_cell_text(qg_aspect_word(l->aspect)),
+                          qg_cell_bool(l->computes), qg_cell_text(l->text));
 }
 
 static qg_status describe(const qg_export *e, qg_report *r)

@@ -44,14 +44,13 @@ static qg_status common_shape(qg_model *m, qg_api_feed *f)
 }
 
 /* The feed points to *out, which therefore must stay where it is. */
-static qg_status open_feed(qg_model *m, const qg_workload *work, bool nan,
-                           qg_api_feed *out)
+qg_status qg_feed_open(qg_model *m, const qg_workload *work, qg_api_feed *out)
 {
     assert(m->graph);
     qg_data_request request = { .input = m->graph->input.at,
                                 .n_input = m->graph->input.n,
                                 .limit = work->samples,
-                                .nan = nan };
+                                .nan = out->takes_nan };
     if (!work->data)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "data: none given, expected a file, a folder "
@@ -60,16 +59,6 @@ static qg_status open_feed(qg_model *m, const qg_workload *work, bool nan,
     out->graph = m->graph;
     out->feed = (qg_feed){ .n = qg_data_count(out->data), .fetch = fetch, .ud = out };
     return common_shape(m, out);
-}
-
-qg_status qg_feed_open(qg_model *m, const qg_workload *work, qg_api_feed *out)
-{
-    return open_feed(m, work, false, out);
-}
-
-qg_status qg_feed_open_any(qg_model *m, const qg_workload *work, qg_api_feed *out)
-{
-    return open_feed(m, work, true, out);
 }
 
 void qg_feed_close(qg_api_feed *f)

@@ -15,22 +15,17 @@ static const char *backend_name(qg_arena *a, const char *path)
                             n > 5 && strcmp(base + n - 5, ".yaml") == 0 ? n - 5 : n);
 }
 
-static qg_status describe(qg_ctx *ctx, const qg_config_result *result,
-                          const char *backend, qg_report **out)
+static qg_status describe(const qg_config_result *result, const char *backend,
+                          qg_report *r)
 {
-    qg_report *r;
     qg_table *t;
-    QG_TRY(qg_report_new(ctx, "import-backend", &r));
-    qg_status s = qg_report_add(r, "backend", qg_cell_text(backend));
-    if (s == QG_OK)
-        s = qg_report_add(r, "rules", qg_cell_count(result->rules));
-    if (s == QG_OK)
-        s = qg_report_add(r, "fusions", qg_cell_count(result->fusions));
-    if (s == QG_OK)
-        s = qg_report_table(r, "not_carried_over", "what", &t);
-    for (size_t i = 0; s == QG_OK && i < result->note.n; i++)
-        s = qg_table_add(r, t, qg_cell_text(result->note.at[i]));
-    return qg_report_end(s, r, out);
+    QG_TRY(qg_report_add(r, "backend", qg_cell_text(backend)));
+    QG_TRY(qg_report_add(r, "rules", qg_cell_count(result->rules)));
+    QG_TRY(qg_report_add(r, "fusions", qg_cell_count(result->fusions)));
+    QG_TRY(qg_report_table(r, "not_carried_over", "what", &t));
+    for (size_t i = 0; i < result->note.n; i++)
+        QG_TRY(qg_table_add(r, t, qg_cell_text(result->note.at[i])));
+    return QG_OK;
 }
 
 qg_status qg_import_backend(qg_ctx *ctx, const char *path, const char *format,
@@ -39,6 +34,7 @@ qg_status qg_import_backend(qg_ctx *ctx, const char *path, const char *format,
     const qg_json *root;
     const qg_config_format *from;
     qg_config_result result;
+    qg_report *r;
     QG_TRY(qg_config_format_named(ctx, format, &from));
     const char *name = backend_name(ctx->arena, output);
     if (!name)
@@ -47,5 +43,8 @@ qg_status qg_import_backend(qg_ctx *ctx, const char *path, const char *format,
     QG_TRY(from->convert(ctx, ctx->arena, root,
                          (qg_config_labels){ name, qg_path_base(path) }, &result));
     QG_TRY(qg_file_write(ctx, output, result.yaml, result.size));
-    return report ? describe(ctx, &result, name, report) : QG_OK;
+    if (!report)
+        return QG_OK;
+    QG_TRY(qg_report_new(ctx, "import-backend", &r));
+    return qg_report_end(describe(&result, name, r), r, report);
 }

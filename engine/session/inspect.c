@@ -65,11 +65,10 @@ qg_status qg_findings_report(qg_report *r, const qg_findings *f, size_t most)
     QG_TRY(qg_report_table(r, "warnings", "kind sample where what", &t));
     for (size_t i = 0; i < f->found.n && (most == 0 || i < most); i++) {
         const qg_finding *g = &f->found.at[i];
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_finding_name(g->kind))));
-        QG_TRY(qg_table_add(
-            r, t, g->sample == SIZE_MAX ? (qg_cell){ 0 } : qg_cell_count(g->sample)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(g->where)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(g->what)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_finding_name(g->kind)),
+                              g->sample == SIZE_MAX ? (qg_cell){ 0 }
+                                                    : qg_cell_count(g->sample),
+                              qg_cell_text(g->where), qg_cell_text(g->what)));
     }
     return QG_OK;
 }

@@ -3,10 +3,7 @@
 #include "engine/core/num.h"
 #include "engine/onnx/export.h"
 
-void qg_model_options_init(qg_model_options *o)
-{
-    *o = (qg_model_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_model_options)
 
 /* "name=1x3x224x224"; the name may hold '='. */
 static qg_status parse_shape(qg_ctx *ctx, qg_arena *a, const char *text,
@@ -86,14 +83,7 @@ qg_status qg_model_save(qg_model *m, const char *folder)
 }
 
 qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
-                        const qg_feed *feed, qg_plan **out)
-{
-    return qg_model_plan_watched(m, mode, reference, feed, NULL, out);
-}
-
-qg_status qg_model_plan_watched(qg_model *m, const char *mode, bool reference,
-                                const qg_feed *feed, const uint8_t *watch,
-                                qg_plan **out)
+                        const qg_feed *feed, const uint8_t *watch, qg_plan **out)
 {
     bool simulate = mode ? strcmp(mode, "simulate") == 0 : m->quant != NULL;
     if (mode && !simulate && strcmp(mode, "float") != 0)

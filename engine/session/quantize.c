@@ -17,10 +17,7 @@
 #include "engine/quant/tqc_text.h"
 #include "passes/passes.h"
 
-void qg_quantize_options_init(qg_quantize_options *o)
-{
-    *o = (qg_quantize_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_quantize_options)
 
 /* What a run needs beside its options. */
 typedef struct job {
@@ -284,9 +281,8 @@ static qg_status report_passes(qg_report *r, const qg_pass_env *env)
     QG_TRY(qg_report_table(r, "passes", "pass changed milliseconds", &t));
     for (size_t i = 0; i < env->result.n; i++) {
         const qg_pass_result *p = &env->result.at[i];
-        QG_TRY(qg_table_add(r, t, qg_cell_text(p->name)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(p->changed)));
-        QG_TRY(qg_table_add(r, t, qg_cell_number(1e3 * p->seconds)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(p->name), qg_cell_count(p->changed),
+                              qg_cell_number(1e3 * p->seconds)));
     }
     return QG_OK;
 }
@@ -303,10 +299,9 @@ static qg_status report_observers(qg_report *r, const qg_pass_env *env)
     QG_TRY(qg_report_table(r, "observers", "observer endpoints passes ordered", &t));
     for (size_t i = 0; i < env->calibrated.observers.n; i++) {
         const qg_observer_use *u = &env->calibrated.observers.at[i];
-        QG_TRY(qg_table_add(r, t, qg_cell_text(u->observer)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(u->endpoints)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(u->passes)));
-        QG_TRY(qg_table_add(r, t, qg_cell_bool(u->ordered)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(u->observer),
+                              qg_cell_count(u->endpoints), qg_cell_count(u->passes),
+                              qg_cell_bool(u->ordered)));
     }
     return QG_OK;
 }
@@ -319,8 +314,8 @@ static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
     for (size_t i = 0; i < info->n_coverage; i++) {
         const qg_coverage_row *c = &info->coverage[i];
         QG_TRY(qg_table_addf(r, t, "%s/%s", c->pass, c->pattern));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(c->matched)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(c->n_miss)));
+        QG_TRY(
+            qg_table_cells(r, t, qg_cell_count(c->matched), qg_cell_count(c->n_miss)));
         if (c->n_miss)
             QG_TRY(
                 qg_table_addf(r, t, "%s: %s", c->miss[0].node, c->miss[0].condition));
@@ -339,10 +334,9 @@ static qg_status report_intervals(qg_report *r, const qg_snapshot_info *info)
     r->fact.at[r->fact.n - 1].quiet = true;
     for (size_t i = 0; i < info->n_settled; i++) {
         const qg_settled *s = &info->settled[i];
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_text(s->tqc, at))));
-        QG_TRY(qg_table_add(r, t, qg_cell_number(s->low)));
-        QG_TRY(qg_table_add(r, t, qg_cell_number(s->high)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)s->after)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_tqc_text(s->tqc, at)),
+                              qg_cell_number(s->low), qg_cell_number(s->high),
+                              qg_cell_count((size_t)s->after)));
     }
     return QG_OK;
 }
@@ -388,8 +382,8 @@ static qg_status report_near_misses(qg_report *r, const qg_snapshot_info *info)
         const qg_coverage_row *c = &info->coverage[i];
         for (size_t k = 0; k < c->n_miss; k++) {
             QG_TRY(qg_table_addf(r, t, "%s/%s", c->pass, c->pattern));
-            QG_TRY(qg_table_add(r, t, qg_cell_text(c->miss[k].node)));
-            QG_TRY(qg_table_add(r, t, qg_cell_text(c->miss[k].condition)));
+            QG_TRY(qg_table_cells(r, t, qg_cell_text(c->miss[k].node),
+                                  qg_cell_text(c->miss[k].condition)));
         }
     }
     return QG_OK;

@@ -8,10 +8,7 @@
 #include "engine/core/file.h"
 #include "engine/quant/backend.h"
 
-void qg_run_options_init(qg_run_options *o)
-{
-    *o = (qg_run_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_run_options)
 
 /* Outputs of a sample that finished before its turn. */
 typedef struct waiting {
@@ -247,8 +244,8 @@ static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double s
     for (size_t i = 0; i < m->graph->output.n; i++) {
         char shape[QG_SHAPE_TEXT];
         const qg_tensor *type = &p->tensor.at[p->output[i]].type;
-        QG_TRY(qg_table_add(r, t, qg_cell_text(m->graph->output.at[i]->name)));
-        QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tensor_text(type, shape))));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(m->graph->output.at[i]->name),
+                              qg_cell_text(qg_tensor_text(type, shape))));
         if (k->n_output)
             QG_TRY(qg_table_addf(r, t, "%s.%s", k->column[i].path,
                                  k->column[i].apart ? "npz" : "npy"));
@@ -285,16 +282,13 @@ static qg_status plan_for(qg_model *m, const qg_run_options *o, const qg_feed *f
                           qg_plan **out)
 {
     const qg_graph *g = m->graph;
-    if (!o->dump)
-        return qg_model_plan(m, o->mode, o->work.reference_kernels, feed, out);
-    uint8_t *watch = QG_NEWN(m->graph->arena, g->node.n, uint8_t);
-    if (!watch)
+    uint8_t *watch = o->dump ? QG_NEWN(m->graph->arena, g->node.n, uint8_t) : NULL;
+    if (o->dump && !watch)
         return qg_nomem(m->ctx);
-    for (size_t i = 0; i < g->value.n; i++)
+    for (size_t i = 0; o->dump && i < g->value.n; i++)
         if (g->value.at[i]->def && qg_glob(o->dump, g->value.at[i]->name))
             watch[g->value.at[i]->def->id] = 1;
-    return qg_model_plan_watched(m, o->mode, o->work.reference_kernels, feed, watch,
-                                 out);
+    return qg_model_plan(m, o->mode, o->work.reference_kernels, feed, watch, out);
 }
 
 qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,

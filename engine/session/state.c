@@ -56,29 +56,6 @@ static qg_status read_rule(qg_model *m, const char *selector, qg_rule *out)
     return QG_OK;
 }
 
-static bool matches(const qg_rule *r, const uint8_t *inside, const qg_tqc *t)
-{
-    return (!inside || inside[t->node->id]) && qg_node_matches(&r->node, t->node) &&
-           qg_endpoint_matches(&r->at, qg_tqc_endpoint(t));
-}
-
-/* A selector that matches nothing is a typing error. */
-static qg_status count_matches(qg_model *m, const qg_rule *r, const char *text,
-                               size_t *out)
-{
-    const uint8_t *inside;
-    QG_TRY(qg_rule_region(r, m->graph, m->graph->arena, &inside));
-    *out = 0;
-    for (size_t i = 0; i < m->quant->tqc.n; i++)
-        *out += matches(r, inside, m->quant->tqc.at[i]);
-    if (*out == 0)
-        return qg_fail(m->ctx, QG_ECONFIG,
-                       "switch: '%s': the selector matches no quantized endpoint, "
-                       "expected at least one",
-                       text);
-    return QG_OK;
-}
-
 qg_status qg_model_switch(qg_model *m, const char *text, size_t *changed)
 {
     char *selector;
@@ -92,8 +69,12 @@ qg_status qg_model_switch(qg_model *m, const char *text, size_t *changed)
                        m->path);
     QG_TRY(split(m, text, &selector, &to));
     QG_TRY(read_rule(m, selector, &rule));
-    QG_TRY(count_matches(m, &rule, text, &matched));
-    QG_TRY(qg_rule_switch(m->quant, &rule, to, &count));
+    QG_TRY(qg_rule_switch(m->quant, &rule, to, &matched, &count));
+    if (matched == 0)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "switch: '%s': the selector matches no quantized endpoint, "
+                       "expected at least one",
+                       text);
     QG_TRY(qg_check_tqcs(m->ctx, m->quant, QG_CHECK_ALL));
     if (changed)
         *changed = count;

@@ -23,10 +23,7 @@
 #include "engine/ir/text.h"
 #include "passes/passes.h"
 
-void qg_stats_options_init(qg_stats_options *o)
-{
-    *o = (qg_stats_options){ .size = sizeof *o };
-}
+QG_OPTIONS_INIT(qg_stats_options)
 
 typedef struct job {
     qg_model *m;

@@ -70,8 +70,8 @@ static qg_status report_ranges(qg_report *r, const qg_stats *s)
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(qg_stats_samples(s))));
     QG_TRY(qg_report_table(r, "ranges", "first last", &t));
     for (size_t i = 0; i < s->seen.n; i++) {
-        QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)s->seen.at[i].first)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)s->seen.at[i].end - 1)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_count((size_t)s->seen.at[i].first),
+                              qg_cell_count((size_t)s->seen.at[i].end - 1)));
     }
     return QG_OK;
 }
@@ -156,13 +156,11 @@ static qg_status add_counts(qg_report *r, qg_table *t, const qg_stats_channel *c
 {
     double mean = c->count && moments ? qg_stats_mean(c) : NAN;
     double deviation = c->count && moments ? sqrt(qg_stats_variance(c)) : NAN;
-    QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)c->count)));
-    QG_TRY(qg_table_add(r, t, qg_cell_number(extreme(c, c->low))));
-    QG_TRY(qg_table_add(r, t, qg_cell_number(extreme(c, c->high))));
-    QG_TRY(qg_table_add(r, t, qg_cell_number(mean)));
-    QG_TRY(qg_table_add(r, t, qg_cell_number(deviation)));
-    QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)c->zeros)));
-    return qg_table_add(r, t, qg_cell_count((size_t)(c->nans + c->infinities)));
+    return qg_table_cells(r, t, qg_cell_count((size_t)c->count),
+                          qg_cell_number(extreme(c, c->low)),
+                          qg_cell_number(extreme(c, c->high)), qg_cell_number(mean),
+                          qg_cell_number(deviation), qg_cell_count((size_t)c->zeros),
+                          qg_cell_count((size_t)(c->nans + c->infinities)));
 }
 
 #define COUNTS " count min max mean deviation zeros not_finite"
@@ -176,8 +174,8 @@ static qg_status show_all(qg_report *r, const qg_stats *s)
     for (size_t i = 0; i < s->value.n; i++) {
         const qg_stats_value *v = s->value.at[i];
         qg_stats_channel all = qg_stats_total(v);
-        QG_TRY(qg_table_add(r, t, qg_cell_text(v->name)));
-        QG_TRY(qg_table_add(r, t, qg_cell_count(v->axis < 0 ? 0 : v->channels)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(v->name),
+                              qg_cell_count(v->axis < 0 ? 0 : v->channels)));
         QG_TRY(add_counts(r, t, &all, v->holds & QG_STATS_MOMENTS));
     }
     return QG_OK;
@@ -192,8 +190,8 @@ static qg_status show_percentiles(qg_report *r, const qg_stats_value *v)
     qg_table *t;
     QG_TRY(qg_report_table(r, "percentiles", "share below", &t));
     for (size_t i = 0; i < sizeof p / sizeof p[0]; i++) {
-        QG_TRY(qg_table_add(r, t, qg_cell_number(p[i])));
-        QG_TRY(qg_table_add(r, t, qg_cell_number(qg_dyadic_quantile(&v->bins, p[i]))));
+        QG_TRY(qg_table_cells(r, t, qg_cell_number(p[i]),
+                              qg_cell_number(qg_dyadic_quantile(&v->bins, p[i]))));
     }
     return QG_OK;
 }
@@ -207,8 +205,8 @@ static qg_status show_bins(qg_report *r, const qg_dyadic *h)
     QG_TRY(qg_report_add(r, "bin_width", qg_cell_number(ldexp(1, h->exponent))));
     QG_TRY(qg_report_table(r, "bins", "from count", &t));
     for (; i < end; i++) {
-        QG_TRY(qg_table_add(r, t, qg_cell_number(qg_dyadic_edge(h, i))));
-        QG_TRY(qg_table_add(r, t, qg_cell_count((size_t)h->count[i])));
+        QG_TRY(qg_table_cells(r, t, qg_cell_number(qg_dyadic_edge(h, i)),
+                              qg_cell_count((size_t)h->count[i])));
     }
     return QG_OK;
 }
@@ -270,15 +268,12 @@ static qg_status add_endpoint(qg_report *r, qg_table *t, const qg_tqc *tqc,
                               const qg_settled *s)
 {
     char at[QG_ENDPOINT_TEXT];
-    QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_text(tqc, at))));
-    QG_TRY(qg_table_add(r, t, qg_cell_text(qg_tqc_value(tqc)->name)));
-    QG_TRY(qg_table_add(r, t, qg_cell_text(tqc->observer.name)));
-    QG_TRY(qg_table_add(r, t, qg_cell_count(tqc->scheme.bits)));
-    QG_TRY(qg_table_add(r, t, qg_cell_floats(tqc->scale, tqc->nparam)));
-    QG_TRY(qg_table_add(r, t, qg_cell_ints(tqc->offset, tqc->nparam)));
-    QG_TRY(qg_table_add(r, t, qg_cell_number(s ? s->low : NAN)));
-    QG_TRY(qg_table_add(r, t, qg_cell_number(s ? s->high : NAN)));
-    return qg_table_add(r, t, s ? qg_cell_count((size_t)s->after) : (qg_cell){ 0 });
+    return qg_table_cells(
+        r, t, qg_cell_text(qg_tqc_text(tqc, at)), qg_cell_text(qg_tqc_value(tqc)->name),
+        qg_cell_text(tqc->observer.name), qg_cell_count(tqc->scheme.bits),
+        qg_cell_floats(tqc->scale, tqc->nparam), qg_cell_ints(tqc->offset, tqc->nparam),
+        qg_cell_number(s ? s->low : NAN), qg_cell_number(s ? s->high : NAN),
+        s ? qg_cell_count((size_t)s->after) : (qg_cell){ 0 });
 }
 
 /* In order of endpoints, as the rows of `settled` are: those that have a scale of their

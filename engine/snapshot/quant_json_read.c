@@ -156,17 +156,17 @@ static qg_status read_manifest(reader *r, const qg_json *root)
 /* Position and name must agree: a snapshot of another model must not be applied. */
 static qg_status read_node(reader *r, const qg_json *o, qg_node *n)
 {
-    static const char *const platform[] = { "none", "quantized", "fp32", "soi" };
     const char *name, *where;
     QG_TRY(qg_json_text(r->ctx, o, "name", &name));
     if (strcmp(name, n->name) != 0)
         return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "name"),
                             "is '%s', expected '%s' as in the model", name, n->name);
     QG_TRY(qg_json_text(r->ctx, o, "platform", &where));
-    int k = 0;
-    while (k < 4 && strcmp(platform[k], where) != 0)
+    unsigned k = QG_PLATFORM_NONE;
+    while (k <= QG_PLATFORM_SOI &&
+           strcmp(qg_platform_name((enum qg_platform)k), where) != 0)
         k++;
-    if (k == 4)
+    if (k > QG_PLATFORM_SOI)
         return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "platform"), "is '%s'",
                             where);
     n->platform = (enum qg_platform)k;

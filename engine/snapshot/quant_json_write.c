@@ -4,13 +4,6 @@
 
 #include "engine/snapshot/quant_json.h"
 
-static const char *const platform_text[] = {
-    [QG_PLATFORM_NONE] = "none",
-    [QG_PLATFORM_QUANTIZED] = "quantized",
-    [QG_PLATFORM_FP32] = "fp32",
-    [QG_PLATFORM_SOI] = "soi",
-};
-
 static void put_text(qg_json_writer *w, const char *key, const char *text)
 {
     if (text)
@@ -107,7 +100,7 @@ static void put_node(qg_json_writer *w, const qg_node *n)
     if (n->file_unnamed)
         qg_json_put_int(w, "unnamed", n->file_unnamed);
     qg_json_put_text(w, "op", n->op->name);
-    qg_json_put_text(w, "platform", platform_text[n->platform]);
+    qg_json_put_text(w, "platform", qg_platform_name(n->platform));
     put_text(w, "reason", n->reason);
     put_values(w, "inputs", n->in, n->n_in);
     put_values(w, "outputs", n->out, n->n_out);

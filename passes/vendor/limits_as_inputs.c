@@ -73,16 +73,8 @@ static qg_status ppq_move(qg_pass_env *env)
 
 /* What quirks change. */
 typedef struct behaviours {
-    qg_status (*move)(qg_pass_env *env);
+    qg_status (*move)(qg_pass_env *env); /* NULL: limits stay where they are */
 } behaviours;
-
-static qg_status keep(qg_pass_env *env)
-{
-    (void)env;
-    return QG_OK;
-}
-
-static const behaviours ordinary = { .move = keep };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_OLD_SLOTS,
@@ -94,9 +86,9 @@ static const qg_quirk_row quirk[] = {
 
 static qg_status run(qg_pass_env *env)
 {
-    behaviours how = ordinary;
+    behaviours how = { 0 };
     qg_pass_quirks(env, &how);
-    return how.move(env);
+    return how.move ? how.move(env) : QG_OK;
 }
 
 const qg_pass qg_pass_limits_as_inputs = {

@@ -132,7 +132,7 @@ static const qg_tensor **inputs(trial *t, const qg_graph *g)
 static qg_run *execute(trial *t, qg_model *m, const char *mode, qg_plan **plan)
 {
     qg_run *r = NULL;
-    must(t, qg_model_plan(m, mode, true, NULL, plan));
+    must(t, qg_model_plan(m, mode, true, NULL, NULL, plan));
     must(t, qg_run_new(t->ctx, *plan, &r));
     must(t, qg_run_execute(r, inputs(t, m->graph), NULL, 0, 0));
     return r;

@@ -144,18 +144,9 @@ static void wrong_input_is_refused(void **state)
     assert_int_equal(c.index, 77);
 }
 
-static void variants_have_names(void **state)
-{
-    (void)state;
-    for (int v = 0; v < 3; v++)
-        assert_int_equal(qg_kl_variant_named(qg_kl_variant_name((qg_kl_variant)v)), v);
-    assert_int_equal(qg_kl_variant_named("kl"), -1);
-}
-
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
 
 QG_TEST_MAIN(TEST(divergences_by_hand), TEST(last_minimum_wins),
              TEST(fast_search_equals_the_definition),
              TEST(ppq_crushes_zero_and_takes_the_first),
-             TEST(ncnn_shares_bins_between_groups), TEST(wrong_input_is_refused),
-             TEST(variants_have_names))
+             TEST(ncnn_shares_bins_between_groups), TEST(wrong_input_is_refused))

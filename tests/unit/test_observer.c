@@ -17,7 +17,7 @@ typedef struct fixture {
 
 static void *begun(fixture *f)
 {
-    void *state = qg_arena_get(f->b.ctx->arena, 1, f->o.observer->bytes(&f->o));
+    void *state = qg_arena_get(f->b.ctx->arena, 1, qg_observe_bytes(&f->o));
     if (f->o.observer->begin)
         f->o.observer->begin(&f->o, state);
     return state;
@@ -32,7 +32,7 @@ static void open_fixture(fixture *f, const char *observer, const qg_tensor *x,
     t->observer.name = observer;
     assert_ok(f->b.ctx, qg_observe_begin(f->b.ctx, t, x, samples, &f->o));
     f->o.keep = f->b.ctx->arena;
-    f->state = f->o.observer->bytes ? begun(f) : NULL;
+    f->state = f->o.observer->see ? begun(f) : NULL;
 }
 
 static qg_status see(fixture *f, void *state, size_t sample, const qg_tensor *x)

@@ -28,28 +28,14 @@ static void predicates_follow_the_table(void **state)
     static const bool rounds[QG_NTQC_STATE] = {
         [QG_TQC_ACTIVATED] = true, [QG_TQC_PASSIVE] = true
     };
-    static const bool out[QG_NTQC_STATE] = { [QG_TQC_ACTIVATED] = true,
-                                             [QG_TQC_BAKED] = true,
-                                             [QG_TQC_PASSIVE] = true,
-                                             [QG_TQC_PASSIVE_BAKED] = true };
     bench b;
     bench_open(&b, 1, 0);
     bench_activate(&b, b.t[A], 0.5f);
     for (int s = 0; s < QG_NTQC_STATE; s++) {
         b.t[A]->state = (qg_tqc_state)s;
-        b.t[A]->visibility = QG_EXPORT_WHEN_ACTIVE;
         assert_int_equal(qg_tqc_rounds(b.t[A]), rounds[s]);
-        assert_int_equal(qg_tqc_exports(b.t[A], false), out[s]);
-        assert_int_equal(qg_tqc_exports(b.t[A], true),
-                         out[s] || s == QG_TQC_OVERLAPPED);
-        b.t[A]->visibility = QG_EXPORT_INTERNAL;
-        assert_false(qg_tqc_exports(b.t[A], true));
-        b.t[A]->visibility = QG_EXPORT_FORCED;
-        assert_true(qg_tqc_exports(b.t[A], false));
         assert_int_equal(qg_tqc_state_named(qg_tqc_state_word((qg_tqc_state)s)), s);
     }
-    b.t[A]->nparam = 0; /* nothing to export */
-    assert_false(qg_tqc_exports(b.t[A], true));
     assert_int_equal(qg_tqc_state_named("slave"), -1);
     bench_close(&b);
 }
@@ -331,23 +317,6 @@ static void every_change_is_in_the_journal(void **state)
     bench_close(&b);
 }
 
-static void restore_needs_no_journal(void **state)
-{
-    (void)state;
-    bench b;
-    bench_open(&b, 3, 0);
-    qg_tqc_restore(b.t[B], QG_TQC_ACTIVATED, QG_TQC_INITIAL, b.t[B]);
-    qg_tqc_restore(b.t[A], QG_TQC_OVERLAPPED, QG_TQC_INITIAL, b.t[B]);
-    qg_tqc_restore(b.t[C], QG_TQC_DEACTIVATED, QG_TQC_PASSIVE, b.t[B]);
-    assert_int_equal(b.q->journal.n, 0);
-    assert_ok(b.ctx, qg_tqc_switch_on(b.q, b.t[C]));
-    assert_int_equal(b.t[C]->state, QG_TQC_PASSIVE);
-    assert_ok(b.ctx, qg_tqc_detach(b.q, b.t[C])); /* the ring is whole */
-    assert_ptr_equal(b.t[A]->next, b.t[B]);
-    assert_ptr_equal(b.t[B]->next, b.t[A]);
-    bench_close(&b);
-}
-
 QG_TEST_MAIN(cmocka_unit_test(predicates_follow_the_table),
              cmocka_unit_test(legal_moves_are_those_of_the_design),
              cmocka_unit_test(illegal_move_changes_nothing),
@@ -359,5 +328,4 @@ QG_TEST_MAIN(cmocka_unit_test(predicates_follow_the_table),
              cmocka_unit_test(scales_are_written_by_their_owner_only),
              cmocka_unit_test(bias_scale_is_the_product),
              cmocka_unit_test(switching_off_and_on_returns),
-             cmocka_unit_test(every_change_is_in_the_journal),
-             cmocka_unit_test(restore_needs_no_journal))
+             cmocka_unit_test(every_change_is_in_the_journal))
