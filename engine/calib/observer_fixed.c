@@ -40,3 +40,31 @@ const qg_observer qg_observer_fixed = {
               [QG_PARAM_ZERO] = 1},
     .pick = pick,
 };
+
+/* --- constant --- */
+
+static qg_status constant_pick(qg_ctx *ctx, const qg_observe *o,
+                               const qg_distribution *d, qg_arena *scratch,
+                               qg_found *out)
+{
+    (void)ctx;
+    (void)o;
+    (void)d;
+    (void)scratch;
+    out->is_param = true;
+    *out->scale = 1;
+    *out->offset = 0;
+    return QG_OK;
+}
+
+const qg_observer qg_observer_constant = {
+    .name = "constant",
+    .summary = "scale 1: the format as it is",
+    .source = "spec/ppq.md 3.9",
+    .per_channel = true,
+    .passes = 1,
+    .policy = QG_FLOATING,
+    .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
+    .blind = true,
+    .pick = constant_pick,
+};

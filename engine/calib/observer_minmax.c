@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "engine/calib/derive.h"
 #include "engine/calib/observer_parts.h"
 
 /* --- walking a tensor channel by channel --- */
@@ -153,6 +154,18 @@ qg_status qg_minmax_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
     return QG_OK;
 }
 
+static qg_status minmax_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
+                             qg_arena *scratch, qg_found *out)
+{
+    (void)ctx;
+    (void)o;
+    (void)scratch;
+    assert(d->all.count > 0);
+    *out->low = (double)d->all.low;
+    *out->high = (double)d->all.high;
+    return QG_OK;
+}
+
 const qg_observer qg_observer_minmax = {
     .name = "minmax",
     .summary = "smallest and largest value of all samples",
@@ -161,5 +174,39 @@ const qg_observer qg_observer_minmax = {
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
     QG_MINMAX_STATE,
     .finish = qg_minmax_finish,
-    .pick = qg_minmax_pick,
+    .pick = minmax_pick,
+};
+
+/* Extremes of the 16 parts of the samples (index modulo 16), averaged exponentially in
+ * order of the parts: extremes of single samples are not kept, since memory must not
+ * grow with them. */
+static qg_status average_pick(qg_ctx *ctx, const qg_observe *o,
+                              const qg_distribution *d, qg_arena *scratch,
+                              qg_found *out)
+{
+    double weight = qg_observe_value(o, QG_PARAM_AVERAGING), low = 0, high = 0;
+    bool any = false;
+    if (!d->part) /* parts themselves: nothing to average over */
+        return minmax_pick(ctx, o, d, scratch, out);
+    for (size_t k = 0; k < QG_STATS_PARTS; k++) {
+        const qg_stats_part *p = &d->part[k];
+        if (p->count == 0)
+            continue;
+        low = any ? low + weight * ((double)p->low - low) : (double)p->low;
+        high = any ? high + weight * ((double)p->high - high) : (double)p->high;
+        any = true;
+    }
+    assert(any && low <= high);
+    *out->low = low;
+    *out->high = high;
+    return QG_OK;
+}
+
+const qg_observer qg_observer_moving_average = {
+    .name = "moving-average",
+    .summary = "smallest and largest of 16 groups of samples, averaged exponentially",
+    .source = "MQBench EMAMinMaxObserver (factor 0.9); spec/algorithms.md 3.7",
+    .passes = 1,
+    .value = {[QG_PARAM_AVERAGING] = 0.1, [QG_PARAM_MIN_SCALE] = 1e-8},
+    .pick = average_pick,
 };

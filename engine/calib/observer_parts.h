@@ -53,8 +53,6 @@ qg_status qg_minmax_see(qg_ctx *ctx, const qg_observe *o, void *state, size_t sa
 void qg_minmax_merge(const qg_observe *o, void *into, const void *from);
 qg_status qg_minmax_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                            qg_arena *scratch, qg_found *out);
-qg_status qg_minmax_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
-                         qg_arena *scratch, qg_found *out);
 
 /* -- two passes: the range, then bins over it -------------------------------------
  *
@@ -118,13 +116,5 @@ QG_NODISCARD qg_status qg_observe_flat(qg_ctx *ctx, const qg_observe *o,
 /* The scale itself is what was found, for channel c: at least the min-scale and finite;
  * offset 0. */
 void qg_found_scale(const qg_observe *o, qg_found *out, size_t c, double scale);
-
-/* The same of percentile: order statistics per sample, averaged (spec/ppq.md 3.4). */
-size_t qg_percentile_bytes(const qg_observe *o);
-qg_status qg_percentile_see(qg_ctx *ctx, const qg_observe *o, void *state,
-                            size_t sample, const qg_tensor *x, qg_arena *scratch);
-void qg_percentile_merge(const qg_observe *o, void *into, const void *from);
-qg_status qg_percentile_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
-                               qg_arena *scratch, qg_found *out);
 
 #endif

@@ -22,7 +22,7 @@ qg_status qg_fake_check_params(qg_ctx *ctx, const char *what, const qg_scheme *s
     int64_t need = qg_scheme_param_count(s, x);
     bool stacked =
         (s->variant & QG_FLOAT_PPQ_TIES) && need > 0 &&
-        p->n % (size_t)need == 0; /* the first row counts: observer_float.c */
+        p->n % (size_t)need == 0; /* the first row counts: observer_ppq_floating.c */
     if (p->n != (size_t)need && !stacked)
         return qg_fail(ctx, QG_ESTATE, "%s: %zu parameters for %s, expected %lld", what,
                        p->n, qg_tensor_text(x, text), (long long)need);

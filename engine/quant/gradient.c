@@ -17,6 +17,14 @@ static const double ln2 = 0.69314718055994530942;
 
 const char *qg_learned_name(qg_learned m) { return names[m]; }
 
+int qg_learned_named(const char *text)
+{
+    for (int m = 0; m < QG_NLEARNED; m++)
+        if (strcmp(names[m], text) == 0)
+            return m;
+    return -1;
+}
+
 /* The table in the header, column s. */
 double qg_learned_step(const qg_learned_grid *g)
 {

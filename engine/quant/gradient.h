@@ -61,6 +61,7 @@ typedef enum qg_learned {
 
 /* "lsq-plus", as in files and on the command line. */
 const char *qg_learned_name(qg_learned m);
+int qg_learned_named(const char *text); /* -1 when unknown */
 
 /* One grid.  parameter: p above; offset: b of LSQ+, z of STE, else unused. */
 typedef struct qg_learned_grid {

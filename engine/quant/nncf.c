@@ -6,6 +6,20 @@
 
 #include "engine/number/round.h"
 
+static const char *const grad_names[] = {
+    [QG_NNCF_GRAD_PUBLISHED] = "nncf", [QG_NNCF_GRAD_EXACT] = "exact"
+};
+
+const char *qg_nncf_grad_name(qg_nncf_grad g) { return grad_names[g]; }
+
+int qg_nncf_grad_named(const char *text)
+{
+    for (int g = 0; g < 2; g++)
+        if (strcmp(grad_names[g], text) == 0)
+            return g;
+    return -1;
+}
+
 /* -- levels and ranges ------------------------------------------------------------- */
 
 /* narrow gives up the lowest level when signed and the highest when not, as NNCF

@@ -92,6 +92,10 @@ typedef enum qg_nncf_formula { QG_NNCF_NEW, QG_NNCF_OLD } qg_nncf_formula;
 typedef enum qg_nncf_device { QG_NNCF_CPU, QG_NNCF_CUDA } qg_nncf_device;
 typedef enum qg_nncf_grad { QG_NNCF_GRAD_PUBLISHED, QG_NNCF_GRAD_EXACT } qg_nncf_grad;
 
+/* "nncf" and "exact", the names in files and on the command line. */
+const char *qg_nncf_grad_name(qg_nncf_grad g);
+int qg_nncf_grad_named(const char *text); /* -1 when unknown */
+
 /* A quantizer of a layer; everything borrowed. */
 typedef struct qg_nncf {
     qg_levels levels;

@@ -104,7 +104,8 @@ static qg_status not_found(answer *a)
     char text[QG_SUGGEST_TEXT];
     qg_endpoint_name at;
     bool dotted = qg_endpoint_parse(a->name, &at);
-    size_t n_node = dotted ? at.n_node : strlen(a->name);
+    const char *dot = strrchr(a->name, '.'); /* of a mistyped slot, too */
+    size_t n_node = dot ? (size_t)(dot - a->name) : strlen(a->name);
     const char *word = qg_arena_strndup(a->arena, a->name, n_node);
     if (!word)
         return qg_nomem(a->ctx);

@@ -187,6 +187,9 @@ static void bad_grids_are_refused(void **state)
     float x = 0;
     qg_learned_layer l = { 1, 1, 1, &g };
     assert_fails(ctx, qg_learned_forward(ctx, "w", &l, &x, &x), QG_ENUMERIC, "tqt");
+    for (int m = 0; m < QG_NLEARNED; m++)
+        assert_int_equal(qg_learned_named(qg_learned_name((qg_learned)m)), m);
+    assert_int_equal(qg_learned_named("?"), -1);
     qg_ctx_free(ctx);
 }
 

@@ -215,6 +215,9 @@ static void bad_ranges_are_refused(void **state)
     p = (qg_nncf_ptq){ .bits = 8, .half = true };
     assert_fails(ctx, qg_nncf_ptq_range(ctx, &p, 1, &low, &low, &levels), QG_ECONFIG,
                  "half range only for symmetric");
+    assert_int_equal(qg_nncf_grad_named("exact"), QG_NNCF_GRAD_EXACT);
+    assert_int_equal(qg_nncf_grad_named("nncf"), QG_NNCF_GRAD_PUBLISHED);
+    assert_int_equal(qg_nncf_grad_named("other"), -1);
     qg_ctx_free(ctx);
 }
 

@@ -1,4 +1,4 @@
-/* observer_float.c -- PPQ's observers of floating grids: constant, and a search over
+/* observer_ppq_floating.c -- PPQ's observers of floating grids: constant, and a search over
  * seven scales.
  *
  * The search keeps squared errors, not data: per sample, channel and candidate one sum
