@@ -21,7 +21,7 @@ const qg_observer qg_observer_ppq_minmax = {
     .finish = qg_minmax_finish,
 };
 
-/* --- percentile: order statistics of each sample, then their mean in sample order --- */
+/* --- percentile: order statistics of each sample, their mean in sample order --- */
 
 typedef struct tail {
     float low, high;

@@ -1,5 +1,5 @@
-/* observer_ppq_floating.c -- PPQ's observers of floating grids: constant, and a search over
- * seven scales.
+/* observer_ppq_floating.c -- PPQ's observers of floating grids: constant, and a search
+ * over seven scales.
  *
  * The search keeps squared errors, not data: per sample, channel and candidate one sum
  * in element order, added in sample order.  PPQ draws 4096 elements of each sample at
