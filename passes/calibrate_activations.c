@@ -3,6 +3,7 @@
  * business.  calib/calibrate.h does the work. */
 #include <assert.h>
 
+#include "engine/calib/observe.h"
 #include "passes/passes.h"
 #include "passes/util_largest.h"
 

@@ -1,7 +1,7 @@
 /* calibrate-parameters -- scales of constants, from their values. */
 #include <assert.h>
 
-#include "engine/calib/observer.h"
+#include "engine/calib/observe.h"
 #include "passes/passes.h"
 
 /* A constant is one sample; an empty one has nothing to round and stays float. */

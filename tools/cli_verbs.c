@@ -464,3 +464,11 @@ const cli_verb cli_verbs[] = {
     { .name = NULL                                                                    },
 };
 /* clang-format on */
+
+const cli_verb *cli_verb_named(const char *name)
+{
+    for (const cli_verb *v = cli_verbs; v->name; v++)
+        if (strcmp(v->name, name) == 0)
+            return v;
+    return NULL;
+}

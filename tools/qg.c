@@ -4,14 +4,6 @@
 
 #include "tools/cli.h"
 
-const cli_verb *cli_verb_named(const char *name)
-{
-    for (const cli_verb *v = cli_verbs; v->name; v++)
-        if (strcmp(v->name, name) == 0)
-            return v;
-    return NULL;
-}
-
 static int unknown_verb(const char *word)
 {
     const char *name[64];

@@ -13,7 +13,7 @@
 
 #include "engine/analysis/measure.h"
 #include "engine/analysis/parts.h"
-#include "engine/analysis/sensitivity.h"
+#include "engine/analysis/subject.h"
 
 typedef struct search {
     qg_sensitivity *s;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "engine/analysis/measure.h"
-#include "engine/analysis/sensitivity.h"
+#include "engine/analysis/subject.h"
 
 QG_OPTIONS_INIT(qg_sensitivity_options)
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "engine/calib/observe.h"
 #include "engine/calib/readings.h"
 #include "engine/exec/pool.h"
 #include "engine/quant/quirk.h"

@@ -135,7 +135,7 @@ static qg_status read_attrs(const qg_backend_reader *r, const qg_yaml *y,
 static const struct {
     const char *word;
     qg_slot_match slot;
-} role[] = {
+} role_word[] = {
     {"input",   { false, 'd', -1 }},
     { "weight", { false, 'w', -1 }},
     { "bias",   { false, 'b', -1 }},
@@ -147,16 +147,16 @@ static const struct {
     { "in*",    { false, 0, -1 }  },
     { "out*",   { true, 0, -1 }   },
 };
-enum { N_ROLE = sizeof role / sizeof role[0] };
+enum { N_ROLE = sizeof role_word / sizeof role_word[0] };
 
 const char *qg_slot_word(const qg_slot_match *slot, char text[QG_SLOT_WORD])
 {
     if (slot->index >= 0)
         return qg_slot_text(slot->is_output, (uint32_t)slot->index, text);
     for (size_t i = 0; i < N_ROLE; i++)
-        if (role[i].slot.is_output == slot->is_output &&
-            role[i].slot.role == slot->role) {
-            (void)snprintf(text, QG_SLOT_WORD, "%s", role[i].word);
+        if (role_word[i].slot.is_output == slot->is_output &&
+            role_word[i].slot.role == slot->role) {
+            (void)snprintf(text, QG_SLOT_WORD, "%s", role_word[i].word);
             break;
         }
     return text;
@@ -168,11 +168,11 @@ static qg_status read_slot_word(const qg_backend_reader *r, const qg_yaml *y,
 {
     qg_suggest near = qg_suggest_for(word);
     for (int i = 0; i < N_ROLE; i++) {
-        if (strcmp(role[i].word, word) == 0) {
-            *out = role[i].slot;
+        if (strcmp(role_word[i].word, word) == 0) {
+            *out = role_word[i].slot;
             return QG_OK;
         }
-        qg_suggest_try(&near, role[i].word);
+        qg_suggest_try(&near, role_word[i].word);
     }
     bool output;
     int64_t index;

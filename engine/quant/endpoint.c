@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "engine/quant/tqc.h"
+#include "engine/quant/record.h"
 
 qg_endpoint qg_tqc_endpoint(const qg_tqc *t)
 {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "engine/core/num.h"
+#include "engine/quant/endpoint.h"
 
 enum { SHOWN = 4 }; /* parameters of one endpoint that are spelt out */
 

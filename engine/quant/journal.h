@@ -14,7 +14,7 @@
 #ifndef QG_ENGINE_QUANT_JOURNAL_H
 #define QG_ENGINE_QUANT_JOURNAL_H
 
-#include "engine/quant/tqc.h"
+#include "engine/quant/record.h"
 
 /* seq counts up, `by` is q->author at this moment.  before or after NULL is QG_ENOMEM:
  * a text that could not be made. */

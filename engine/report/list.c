@@ -8,7 +8,7 @@
 #include "engine/core/suggest.h"
 #include "engine/formats/formats.h"
 #include "engine/quant/metric.h"
-#include "engine/calib/observer.h"
+#include "engine/calib/observe.h"
 #include "engine/config/backend_yaml.h"
 #include "engine/quant/tqc_check.h"
 #include "passes/passes.h"

@@ -7,7 +7,7 @@
 #include "engine/core/num.h"
 #include "engine/core/suggest.h"
 #include "engine/core/vec.h"
-#include "engine/calib/observer.h"
+#include "engine/calib/observe.h"
 #include "engine/quant/quirk.h"
 
 static const char doing[] = "quantize-tensor";

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/core/rng.h"
-#include "engine/calib/observer.h"
+#include "engine/calib/observe.h"
 #include "tests/support/endpoints.h"
 
 typedef struct fixture {

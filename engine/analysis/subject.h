@@ -1,11 +1,11 @@
-/* sensitivity.h -- the state of one sensitivity analysis; sensitivity.c asks,
- * propose.c uses the answers to write a policy.
+/* subject.h -- what a sensitivity analysis asks about (nodes, endpoints or groups) and
+ * the answers: sensitivity.c finds them, propose.c makes a policy of them.
  *
  * Rows are sorted by harm: the share of the error that a subject causes, as far as one
  * question per subject can tell.
  * Owner    everything lies in `arena`, which dies with the analysis. */
-#ifndef QG_ENGINE_ANALYSIS_SENSITIVITY_H
-#define QG_ENGINE_ANALYSIS_SENSITIVITY_H
+#ifndef QG_ENGINE_ANALYSIS_SUBJECT_H
+#define QG_ENGINE_ANALYSIS_SUBJECT_H
 
 #include <assert.h>
 

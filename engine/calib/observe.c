@@ -1,0 +1,199 @@
+#include "engine/calib/observe.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "engine/calib/derive.h"
+
+/* NULL when the observer serves the scheme, else what it serves. */
+static const char *objection(const qg_observer *o, uint32_t policy)
+{
+    if (policy & QG_BLOCK)
+        return "no blocks";
+    if (!(policy & QG_PER_TENSOR) && !o->per_channel)
+        return "per-tensor only";
+    return (policy & o->policy) == o->policy ? NULL : "other schemes only";
+}
+
+qg_status qg_observe_start(qg_ctx *ctx, const char *what, const qg_tensor *x,
+                           qg_observe *o)
+{
+    const qg_scheme *s = o->scheme;
+    int64_t channels = qg_scheme_param_count(s, x);
+    if (channels < 1)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s: axis %d does not fit rank %d, expected one below it", what,
+                       s->axis, (int)x->rank);
+    const char *why = objection(o->observer, s->policy);
+    char policy[QG_POLICY_TEXT] = "minmax";
+    if (why && (s->policy & o->observer->policy) != o->observer->policy)
+        (void)qg_policy_text(o->observer->policy, policy);
+    if (why)
+        return qg_fail(ctx, QG_ECONFIG, "%s: observer %s serves %s, expected %s", what,
+                       o->observer->name, why, policy);
+    o->channels = (size_t)channels;
+    return QG_OK;
+}
+
+qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
+                           size_t samples, qg_observe *out)
+{
+    char at[QG_ENDPOINT_TEXT], what[QG_ENDPOINT_TEXT + 16];
+    const char *name = t->observer.name;
+    (void)snprintf(what, sizeof what, "calibrate: %s", qg_tqc_text(t, at));
+    qg_observe o = { .observer = name ? qg_observer_find(name) : NULL,
+                     .scheme = &t->scheme,
+                     .setting = &t->observer,
+                     .samples = samples };
+    if (!o.observer)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "%s: observer '%s', expected one of 'qg list observers'", what,
+                       name ? name : "none");
+    QG_TRY(qg_observe_start(ctx, what, x, &o));
+    if (o.observer->stacks && (t->scheme.policy & QG_PER_CHANNEL) &&
+        !qg_tqc_is_constant(t))
+        o.channels *= samples;
+    *out = o;
+    return QG_OK;
+}
+
+/* What quirks change: flags, since qg_scheme_from_range takes them as such. */
+typedef struct observing {
+    unsigned offset, pow2_offset;                    /* bits of qg_range_quirk */
+    const qg_observer *(*adopted)(const char *name); /* NULL: the observer stays */
+} observing;
+
+static const qg_observer *ppq_adopted(const char *name)
+{
+    char ppq[64];
+    (void)snprintf(ppq, sizeof ppq, "ppq-%s", name);
+    return qg_observer_find(ppq);
+}
+
+const qg_quirk_row qg_observer_quirks[] = {
+    QG_SWAP(PPQ_OFFSET, "D01: asymmetric offset lacks qmin and is not clamped",
+            QG_PPQ "quantization/observer/range.py minmax_to_scale_offset", observing,
+            offset, QG_RANGE_PPQ_OFFSET),
+    QG_SWAP(PPQ_POW2_OFFSET,
+            "D02: offset computed from the scale before it became a power of two",
+            QG_PPQ "quantization/observer/range.py minmax_to_scale_offset", observing,
+            pow2_offset, QG_RANGE_PPQ_POW2_OFFSET),
+    QG_SWAP(PPQ_OBSERVERS,
+            "minmax, percentile, kl, mse, ... are PPQ's: see `qg list observers`",
+            QG_PPQ "quantization/observer/", observing, adopted, ppq_adopted),
+    { 0 },
+};
+
+unsigned qg_range_quirks(uint64_t quirks)
+{
+    observing how = { 0 };
+    qg_quirk_swap(qg_observer_quirks, quirks, &how);
+    return how.offset | how.pow2_offset;
+}
+
+/* What was found as scales and offsets; all in `a`. */
+static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
+                        unsigned quirks, qg_arena *a, qg_found *f)
+{
+    size_t n = o->channels;
+    *f = (qg_found){ .low = QG_NEWN(a, n, double),
+                     .high = QG_NEWN(a, n, double),
+                     .scale = QG_NEWN(a, n, float),
+                     .offset = QG_NEWN(a, n, int32_t) };
+    if (!f->low || !f->high || !f->scale || !f->offset)
+        return qg_nomem(ctx);
+    QG_TRY(o->stats || o->observer->blind ? qg_stats_derive(ctx, o, a, f)
+                                          : o->observer->finish(ctx, o, state, a, f));
+    double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
+    for (size_t c = 0; c < n && !f->is_param; c++)
+        qg_scheme_from_range(o->scheme,
+                             (qg_range){ f->low[c], f->high[c], least, quirks },
+                             &f->scale[c], &f->offset[c]);
+    return QG_OK;
+}
+
+/* The statistics of one tensor, as far as the observer reads them. */
+static qg_status look_at(qg_ctx *ctx, const qg_observe *o, const qg_tensor *x,
+                         qg_arena *a, qg_stats_value *v)
+{
+    bool per_tensor = (o->scheme->policy & QG_PER_TENSOR) != 0;
+    unsigned holds = o->observer->reads;
+    qg_stats_seen seen;
+    assert(o->observer->pick && !o->observer->see);
+    if (!per_tensor && (holds & QG_STATS_HISTOGRAM))
+        holds |= QG_STATS_BY_CHANNEL;
+    *v = (qg_stats_value){ .name = "constant",
+                           .axis = per_tensor ? -1 : o->scheme->axis,
+                           .holds = holds };
+    QG_TRY(qg_stats_value_init(ctx, a, x, v));
+    QG_TRY(qg_stats_look(ctx, v, x, a, &seen));
+    return qg_stats_add(ctx, v, 0, &seen, a);
+}
+
+/* begin, see, next, ... up to the last pass. */
+static qg_status make_passes(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
+                             qg_arena *a, void *state)
+{
+    const qg_observer *ob = o->observer;
+    if (ob->begin)
+        ob->begin(o, state);
+    for (;;) {
+        QG_TRY(ob->see(ctx, o, state, 0, x, a));
+        if (++o->pass == ob->passes)
+            return QG_OK;
+        if (ob->next)
+            QG_TRY(ob->next(ctx, o, state));
+    }
+}
+
+qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
+                            unsigned quirks, qg_arena *a, qg_qparam *out)
+{
+    assert(o->samples == 1 && qg_tensor_count(x) > 0);
+    const qg_observer *ob = o->observer;
+    qg_found f;
+    qg_stats_value v;
+    void *state = qg_arena_get(a, 1, qg_observe_bytes(o));
+    if (!state)
+        return qg_nomem(ctx);
+    o->keep = a;
+    o->pass = 0;
+    if (ob->see)
+        QG_TRY(make_passes(ctx, o, x, a, state));
+    else if (!ob->blind)
+        QG_TRY(look_at(ctx, o, x, a, &v));
+    o->stats = ob->see || ob->blind ? NULL : &v;
+    QG_TRY(settle(ctx, o, state, quirks, a, &f));
+    *out = (qg_qparam){ o->channels, f.scale, f.offset };
+    return QG_OK;
+}
+
+qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
+{
+    observing how = { 0 };
+    qg_quirk_swap(qg_observer_quirks, q->quirks, &how);
+    const qg_observer *adopted =
+        t->observer.name && how.adopted ? how.adopted(t->observer.name) : NULL;
+    if (!adopted)
+        return QG_OK;
+    qg_observer_setting s = t->observer;
+    s.name = adopted->name;
+    return qg_tqc_set_observer(q, t, &s);
+}
+
+qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t, const qg_observe *o,
+                          const void *state, qg_arena *scratch, qg_qparam *out)
+{
+    qg_found f;
+    char at[QG_ENDPOINT_TEXT], why[sizeof ctx->message];
+    qg_status s = settle(ctx, o, state, o->quirks, scratch, &f);
+    if (s != QG_OK && s != QG_ENOMEM) {
+        (void)snprintf(why, sizeof why, "%s", ctx->message);
+        return qg_fail(ctx, s, "calibrate: %s: %s: %s", qg_tqc_text(t, at),
+                       o->observer->name, why);
+    }
+    QG_TRY(s);
+    *out = (qg_qparam){ o->channels, f.scale, f.offset };
+    return QG_OK;
+}
