@@ -5,6 +5,7 @@ may not.
 The include path names the room ("engine/ir/graph.h"), so the rule is a table.  It has no
 circle, because a row names only rooms of the rows above it, and DESIGN.md, section 3,
 repeats it: --table prints it as it must stand there.  Tests may include anything."""
+import os
 import pathlib
 import re
 import sys
@@ -63,12 +64,16 @@ def short(path):
 def complaint(path, quote, header):
     """What is wrong with this include, or None."""
     me, to = short(path), short(header)
+    if not quote or header != os.path.normpath(header) or header.startswith(".."):
+        return "an include is a plain path: no macro, no '.', no '..'"
+    if quote == "<" and re.match(r"(engine|ops|passes|tools|tests|configs)/", header):
+        return "angle brackets are for headers from outside of the project"
     if to and to not in MAY:
         return f"{to} has no row in tools/check_layers.py"
     if to and to != me and to not in MAY[me]:
         return f"{me} may not include {to}"
     for pattern, owner in THIRD:
-        if not to and re.match(pattern, header):
+        if not to and re.search(rf"(?:^|/)(?:{pattern})", header):
             return None if re.fullmatch(owner, path) else \
                 f"{header} is for {owner} only".replace("\\", "")
     if quote == '"' and not to:
@@ -77,7 +82,7 @@ def complaint(path, quote, header):
 
 
 def include_complaints():
-    for path in map(str, check_source.files(".c", ".h")):
+    for path in map(str, check_source.files(*check_source.C)):
         if (room := short(path)) is None:
             continue
         if room not in MAY:
@@ -131,4 +136,5 @@ def main():
     return bool(found)
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,22 +6,26 @@
               that bears its author's name
   operators   operators of ONNX are named by their tables and by files that name them
   decisions   the engine and passes never ask an operator's name: they ask for traits
-              and roles
+              and roles; nor which quirks are on: a row of a quirk swaps a behaviour
   asserts     state more than that a parameter is not NULL, which the first access finds
               out anyway
 
-Names are looked for in identifiers, literals and paths; comments may cite sources, and
-include lines name files that were looked at themselves."""
+Names are looked for in identifiers, literals and paths, where a word begins or where the
+case of its letters divides it (useNcnn); comments may cite sources, and include lines
+name files that were looked at themselves."""
 import re
 import sys
 
 import check_source
 
-TOOL = re.compile(r"(ppq|ppl\w*|perseus|onnxruntime|ort|mlas|openvino|nncf|ncnn|mnn|tensorrt"
-                  r"|trt|nvidia|aimet|qnn|snpe|qualcomm|tflite|litert|tensorflow|xnnpack"
-                  r"|gemmlowp|ruy|cmsis|nxp|metax|rknn|tengine|pytorch|torch|tvm|vitis"
-                  r"|hailo)")
-WORD = re.compile(r"[A-Za-z]+")  # of an identifier, a literal, or a path
+CASE = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"  # is|Trt, MNN|Quantizer
+TOOL = re.compile(  # names that begin no other word, then those that are a word alone
+    rf"(?:(?<![A-Za-z])|{CASE})"
+    r"(?:((?i:ppq|ppl|perseus|onnxruntime|mlas|openvino|nncf|ncnn|tensorrt|trt|nvidia|aimet"
+    r"|qualcomm|tflite|litert|tensorflow|xnnpack|gemmlowp|cmsis|metax|rknn|tengine|pytorch"
+    r"|torch|hailo|graphcore|huawei|rockchip|coreml))"
+    r"|((?i:ort|mnn|qnn|snpe|ruy|nxp|tvm|vitis|ascend|hexagon))"
+    rf"(?:(?![A-Za-z])|{CASE}))")
 TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\b[A-Za-z_]\w*')
 
 ARITHMETIC = "onnxruntime|ort|openvino|nncf|aimet|qnn|tflite|litert|xnnpack|gemmlowp|cmsis"
@@ -29,7 +33,8 @@ PLACES = [  # files, tools that may be named there
     (r"engine/(formats|calib)/|passes/vendor/|engine/quant/quirk\.[ch]$", ".*"),
     (r"engine/number/", ".*"),                # profiles of runtimes, with their sources
     (r"engine/quant/", ARITHMETIC),           # published, and called by its author
-    (r"ops/openvino\.c$", "openvino"),        # operators of its domain
+    (r"passes/passes\.def$", ".*"),           # lists those of vendors
+    (r"ops/(openvino\.c|families\.def)$", "openvino"),  # operators of its domain
     (r"ops/qlinear\.c$", "onnxruntime"),      # ... and those that only it computes
     (r"ops/(resize|util_resample)\.[ch]$", "pytorch"),  # ONNX: pytorch_half_pixel
 ]
@@ -44,16 +49,30 @@ EXAMPLES = re.compile(r"tools/\w+\.[ch]$")
 QUIRKS_ACT = re.compile(r"passes/|engine/(quant|pass)/")
 PPQ_FUNCTION = re.compile(r"^static\b[^;{}=]*?\b(ppq_\w+)\s*[(=]", re.M)
 
+LIBRARY = "engine/|ops/|passes/"
 FORMATS = re.compile(r"ops/|engine/(onnx|formats)/")  # may name an operator
+NO_QUIRKS = "never tests for a quirk: swap a behaviour by a row (engine/quant/quirk.h)"
 DECISIONS = [  # where, not there, what, why
-    (r"engine/|passes/", r"engine/ir/op\.c$",
-     r"strn?cmp\s*\([^;]*\bop->name|\bop->name\s*[!=]=(?!\s*NULL)",
-     "never compares an operator's name: ask for traits and roles"),
     (r"passes/", None, r'strn?cmp\s*\([^;]*"[A-Z]\w+"',
      "a pass names no operator: ask for traits and roles"),
     (r"engine/|passes/", FORMATS.pattern, r'qg_op_(find|newest)\s*\([^()";]*"',
      "looks an operator up by a name of its own: ask for traits and roles"),
+    (LIBRARY, r"engine/quant/quirk\.[ch]$",
+     r"(?<!\bqg_quirk_name\()\bQG_QUIRK\w*", NO_QUIRKS),  # a message may name one
 ]
+
+# Masks of quirks are read from files and options, listed, and else handed on: to a
+# function, in an initializer, to a member of the same name.  Arithmetic has flags.
+MASKS = re.compile(r"engine/(session|analysis)/|engine/config/backend_yaml\.c$"
+                   r"|engine/report/(backend_page|list)\.c$|engine/pass/pass\.c$"
+                   r"|engine/quant/(quirk|qparam)\.[ch]$")
+CHAIN = r"(?:\w+(?:->|\.))"
+HANDED_ON = re.compile(rf"(?:[,{{]|\bqg_\w+\()\s*{CHAIN}+quirks(?=\s*[,)}}])"
+                       rf"|{CHAIN}+quirks = (?:{CHAIN}+quirks;)?")
+MASK = re.compile(r"(?:->|\.)quirks\b|\bquirks\s*(?:[&|^%<>?]|[!=]=)")
+
+PRINTS = re.compile(r"\w*(printf|fail|log)\w*")  # functions that print or fail
+COMPARES = re.compile(r"(str|mem)[a-z]+")
 
 
 def blanked(pattern, code):
@@ -62,7 +81,7 @@ def blanked(pattern, code):
 
 def tools_of(text):
     """Names of tools among the words of an identifier, a literal or a path."""
-    return [w for w in WORD.findall(text) if TOOL.fullmatch(w.lower())]
+    return [m[1] or m[2] for m in TOOL.finditer(text)]
 
 
 def tool_complaints(path, code):
@@ -93,7 +112,41 @@ def operator_complaints(path, code, operators):
             yield m.start(), f"names an operator: {m[1]}"
 
 
+def caller(code, at):
+    """The function whose brackets hold offset `at`; "" for none."""
+    depth = 0
+    for i in range(at - 1, -1, -1):
+        depth += (code[i] in ")}]") - (code[i] in "({[")
+        if depth < 0:
+            return re.search(r"\w*$", code[:i])[0]
+        if code[i] == ";" and depth == 0:
+            break
+    return ""
+
+
+def name_complaints(path, code):
+    """Uses of op->name, by whatever name this file has for a qg_op: the engine prints it
+    and hands it on, passes print it only."""
+    ops = {"op", *re.findall(r"\bqg_op \*(?:const )?(\w+)", code)}
+    for m in re.finditer(rf"{CHAIN}*\b(?:{'|'.join(ops)})(?:->|\.)name\b", code):
+        before, after = code[:m.start()].rstrip()[-2:], code[m.end():].lstrip()
+        function = caller(code, m.start())
+        if path.startswith("passes/"):
+            fine = PRINTS.fullmatch(function) and before[-1] in ",(" and after[0] in ",)"
+        else:
+            fine = not (COMPARES.fullmatch(function) or before in ("==", "!=")
+                        or before[-1] == "*" or re.match(r"\[|[!=]=(?!\s*NULL)", after)
+                        or before[-1] in "=:" and after[0] == ";")  # into a variable
+        if not fine:
+            yield m.start(), "never compares an operator's name: ask for traits and roles"
+
+
 def decision_complaints(path, code):
+    if re.match(r"engine/(?!ir/(op|upgrade)\.c$|report/list\.c$)|passes/", path):
+        yield from name_complaints(path, code)
+    if re.match(LIBRARY, path) and not MASKS.match(path):
+        for m in MASK.finditer(blanked(HANDED_ON, code)):
+            yield m.start(), NO_QUIRKS
     for where, exempt, what, why in DECISIONS:
         if re.match(where, path) and not (exempt and re.match(exempt, path)):
             for m in re.finditer(what, code):
@@ -101,9 +154,11 @@ def decision_complaints(path, code):
 
 
 def bare(operand, function):
-    """Whether an operand of && only states that a pointer parameter is not NULL."""
-    m = re.fullmatch(r"[\s(]*(\w+)(?:\s*!=\s*(?:NULL|0))?[\s)]*", operand)
-    return bool(m) and m[1] in function.pointers
+    """Whether an operand of && only states that a pointer parameter is not NULL, or is
+    text."""
+    m = re.fullmatch(r'[\s("]*(?:(?:NULL|0)\s*!=|!\s*!)?[\s(]*(\w*)'
+                     r'(?:\s*!=\s*(?:NULL|0))?[\s)"]*', operand)
+    return bool(m) and (not m[1] or m[1] in function.pointers)
 
 
 def asserts(code, function):
@@ -131,7 +186,7 @@ def assert_complaints(code):
 
 def complaints():
     operators = {name for _, name in check_source.operators()}
-    for path in check_source.files(".c", ".h"):
+    for path in check_source.files(*check_source.C):
         if check_source.room(path) is None:
             continue
         code = check_source.without_comments(path.read_text())

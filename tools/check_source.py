@@ -8,6 +8,9 @@ import re
 import subprocess
 
 
+C = (".c", ".h", ".def", ".inc")  # what holds C; .def and .inc are included ones
+
+
 def files(*suffixes):
     """Tracked and new files, sorted; all of them when no suffix is given."""
     try:
@@ -46,20 +49,21 @@ def without_directives(code):
 
 def room(path):
     """The room that a file stands in: "engine/ir", "ops", "passes/vendor", "tools", ...;
-    None outside the product.  Folders below a room of engine/ belong to it."""
+    None outside the product.  Folders below a room of engine/ belong to it; a file of
+    engine/ itself stands in "engine", which is no room of any table."""
     parts = pathlib.PurePosixPath(path).parts[:-1]
     if parts[:1] == ("engine",):
-        return "/".join(parts[:2]) if len(parts) > 1 else None
+        return "/".join(parts[:2])
     if parts[:2] == ("passes", "vendor"):
         return "passes/vendor"
     return parts[0] if parts and parts[0] in ("ops", "passes", "tools") else None
 
 
 def includes(text):
-    """(line, quote or angle bracket, header) of every include."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if (m := re.match(r'\s*#\s*include\s*([<"])([^>"]+)', line)):
-            yield number, m[1], m[2]
+    """(line, quote or angle bracket, header) of every include; "" for a macro."""
+    for number, line in enumerate(without_comments(text).splitlines(), 1):
+        if (m := re.match(r'\s*#\s*include(?:_next)?\b\s*([<"]?)([^>"]+)', line)):
+            yield number, m[1], m[2].strip()
 
 
 def operators():
@@ -147,5 +151,5 @@ def functions(text):
 
 
 if __name__ == "__main__":
-    for path in files(".c", ".h"):
+    for path in files(*C):
         print(path)

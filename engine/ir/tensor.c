@@ -335,8 +335,6 @@ const char *qg_tensor_text(const qg_tensor *t, char text[QG_SHAPE_TEXT])
     static const char *const between[] = { "[", "," };
     size_t n = (size_t)snprintf(text, QG_SHAPE_TEXT, "%s",
                                 t->dtype ? qg_dtype_name(t->dtype) : "?");
-    if (t->rank < 0)
-        return strcat(text, "[...]");
     for (int32_t k = 0; k < t->rank; k++) {
         n += (size_t)snprintf(text + n, QG_SHAPE_TEXT - n, "%s", between[k > 0]);
         n += t->dim[k] < 0 ? (size_t)snprintf(text + n, QG_SHAPE_TEXT - n, "?")
@@ -344,5 +342,9 @@ const char *qg_tensor_text(const qg_tensor *t, char text[QG_SHAPE_TEXT])
                                               (long long)t->dim[k]);
     }
     assert(n + 2 < QG_SHAPE_TEXT); /* 8 dims of 19 digits and a type name fit */
-    return strcat(text, t->rank ? "]" : "[]");
+    (void)snprintf(text + n, QG_SHAPE_TEXT - n, "%s",
+                   t->rank < 0 ? "[...]"
+                   : t->rank   ? "]"
+                               : "[]");
+    return text;
 }

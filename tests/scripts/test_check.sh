@@ -41,7 +41,7 @@ const char *qg_rule(void)
     return rule[0].id;
 }
 EOF
-echo 'const char *const op[] = { .name = "Relu" };' >ops/unary.c
+echo 'static const char *const op[] = { .name = "Relu" };' >ops/unary.c
 printf 'op Relu 13\n' >tests/ops/relu.case
 echo 'PASS(fuse_batchnorm)' >passes/passes.def
 echo 'graph' >tests/passes/fuse-batchnorm.qgt
@@ -82,6 +82,21 @@ fails() {
     failures=$((failures + 1))
 }
 
+# each CHECK TEXT FILE PATTERN X...: CHECK fails, and says TEXT, for every line of a new
+# FILE, which holds one line per X: PATTERN with X for %s.
+each() {
+    local out n
+    rm -rf "$work/copy" && cp -r "$work/clean" "$work/copy"
+    # shellcheck disable=SC2059
+    printf "$4\n" "${@:5}" >"$work/copy/$3"
+    out=$(cd "$work/copy" && run "$1")
+    for ((n = 1; n <= $# - 4; n++)); do
+        [[ $'\n'$out == *$'\n'"$3:$n: $2"* ]] && continue
+        printf 'check_%s takes %s, expected "%s"\n' "$1" "${*:n+4:1}" "$2"
+        failures=$((failures + 1))
+    done
+}
+
 lines() { # N: a function of N lines
     echo 'int qg_long(void)'
     echo '{'
@@ -102,6 +117,15 @@ fails layers 'tools may not include core' \
     "mkdir tools && echo '#include \"engine/core/a.h\"' >tools/qg.c"
 
 fails layers 'engine/attic/b.c: attic has no row' 'mkdir engine/attic && echo >engine/attic/b.c'
+fails layers 'engine/b.inc: engine has no row' 'echo >engine/b.inc'
+fails layers 'engine/core/b.def:1: core may not include ir' \
+    "echo '#include \"engine/ir/graph.h\"' >engine/core/b.def"
+each layers 'an include is a plain path' engine/core/b.c '#include %s' \
+    '"engine/core/../ir/graph.h"' MACRO '<../ops/b.h>' '"./engine/core/a.h"'
+each layers 'angle brackets are for headers from outside' engine/core/b.c '#include <%s/a.h>' \
+    engine/core tests configs
+fails layers 'openmpi/mpi.h is for engine/exec/mpi.c only' \
+    "echo '/**/ #include <openmpi/mpi.h>' >>engine/core/a.c"
 fails layers 'DESIGN.md: no table' 'rm DESIGN.md'
 fails layers 'DESIGN.md:4: | number | core ir |: tools/check_layers.py has | number | core |' \
     "sed -i 's/^| number | core |/| number | core ir |/' DESIGN.md"
@@ -123,12 +147,27 @@ fails rooms 'docs/rooms.svg: not as tools/dev/rooms.py' 'rm docs/rooms.svg'
 fails rooms 'engine/core/b.c: in a circle with engine/core/c.c' \
     "echo 'int qg_b(void) { return qg_c(); }' >engine/core/b.c
      echo 'int qg_c(void) { return qg_b(); }' >engine/core/c.c"
+fails rooms 'engine/core/b.h: in a circle with engine/core/c.h' \
+    "echo '#include \"engine/core/c.h\"' >engine/core/b.h
+     echo '#include \"engine/core/b.h\"' >engine/core/c.h"
+fails rooms 'engine/core/a.c: uses qg_rule of engine/ir/check.c: core may not include ir' \
+    "echo 'const char *qg_rule(void);' >>engine/core/a.c"
+fails rooms 'engine/core/b.h: uses qg_table of ops/b.inc: core may not include ops' \
+    "echo 'const int qg_table[2][2];' >ops/b.inc
+     echo 'extern const int qg_table[2][2];' >engine/core/b.h"
+fails rooms 'engine/core/b.c: helper is seen by other files' \
+    "printf 'int *helper(int x,\n            int y)\n{\n}\n' >engine/core/b.c"
+fails rooms 'engine/core/b.c: last is seen by other files' "echo 'int last;' >engine/core/b.c"
 
 fails meaning 'engine/core/a.c:10: names a tool: as_openvino' \
     "echo 'int as_openvino(void);' >>engine/core/a.c"
 fails meaning 'ops/ncnn_pool.c:1: names a tool: ops/ncnn_pool.c' 'echo >ops/ncnn_pool.c'
 fails meaning 'engine/ir/b.c:1: names a tool: "not for TensorRT"' \
     "echo 'const char *t = \"not for TensorRT\";' >engine/ir/b.c"
+each meaning 'names a tool: ' engine/ir/b.c 'int %s;' OrtMode isTrt useNcnn trtexec \
+    MNNQuantizer forCoreML forTensorRT ascend_x
+fails meaning 'engine/ir/b.def:1: names a tool: "forTensorRT"' \
+    "echo 'ROW(\"forTensorRT\")' >engine/ir/b.def"
 fails meaning 'passes/b.c:2: names a tool: ppq' \
     "printf 'static int ppq_b(void);\nint b(bool ppq) { return ppq_b(); }\n' >passes/b.c"
 fails meaning 'passes/b.c:1: names a tool: ppq_b' "echo 'int ppq_b(void);' >passes/b.c"
@@ -138,23 +177,37 @@ fails meaning 'engine/ir/b.c:1: names an operator: Relu' \
     "echo 'const char *t = \"Relu\";' >engine/ir/b.c"
 fails meaning 'passes/b.c:1: looks an operator up' \
     "echo 'int b(void) { return n->op == qg_op_find(r, NULL, \"My\", 1); }' >passes/b.c"
-fails meaning "never compares an operator's name" \
-    "echo 'int qg_b(void) { return !strcmp(n->op->name, x); }' >passes/b.c"
+asks="never compares an operator's name"
+each meaning "$asks" passes/b.c 'int qg_b(const qg_op *d) { return %s; }' \
+    '!strcmp(n->op->name, x)' 'f(n->op->name)' 'n->op->name[0]' 'x == n->op->name' 'd->name'
+each meaning "$asks" engine/ir/b.c 'int qg_b(const qg_op *d) { return %s; }' \
+    '!strcmp(d->name, x)' 'memcmp(x, n->op->name, 4)' 'strstr(n->op->name, x)' \
+    'strcasecmp(x, op->name)' 'op->name[0]' 'x == n->op->name' '*op->name'
+each meaning "$asks" engine/ir/b.c 'void qg_b(void) { const char *k = %s; }' 'n->op->name'
+each meaning 'never tests for a quirk' passes/b.c 'int qg_b(void) { return %s; }' \
+    'm >> QG_QUIRK_PPQ_X & 1' '1ull << (QG_QUIRK_PPQ_X)' 'bit(QG_QUIRK_PPQ_X)' \
+    'q->quirks & QG_QUIRK(PPQ_X)' 'b->quirks != 0' 'q->quirks & 4' '!q->quirks' \
+    'bit(q->quirks)' 'quirks & 4'
+fails meaning 'passes/b.c:1: never tests for a quirk' \
+    "echo 'void qg_b(void) { if (q->quirks) f(); }' >passes/b.c"
 fails meaning 'a pass names no operator' \
     "echo 'int qg_b(void) { return strcmp(x, \"My\"); }' >passes/b.c"
 not_null='an assert that only repeats that a parameter is not NULL'
-fails meaning "ops/b.c:1: $not_null" \
-    "echo 'void b(int *x, int n) { assert(x); }' >ops/b.c"
+each meaning "$not_null" ops/b.c 'void b(int *x, int n) { assert(%s); }' \
+    x 'NULL != x' '!!x' '(x) && "text"' '!!(x != NULL)'
 fails meaning "ops/b.c:1: $not_null" \
     "echo 'void b(int *x, int (*f)(int)) { assert(x != NULL && f); }' >ops/b.c"
 cat >"$work/clean/passes/c.c" <<'EOF'
 /* What rules of meaning allow, and what comments cite: ncnn, Relu. */
 static int ppq_c(int *x, int n)
 {
-    int *y = x + n;
+    int *y = x + n, shorten = 0;
     assert(x && n);
     assert(y);
-    return 0;
+    assert(!"no such case");
+    swap(qg_range_quirks(q->quirks), (qg_range){ 0, q->quirks });
+    q->quirks = b->quirks;
+    return fail("%s %s", n->op->name, qg_quirk_name(QG_QUIRK_PPQ_OFFSET));
 }
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_OFFSET, "meaning", "ppq/core", behaviours, c, ppq_c),
@@ -170,8 +223,20 @@ fails calls 'the library never exits' "echo 'void qg_b(void) { abort(); }' >>ops
 fails calls 'from arenas' "echo 'void qg_b(void *p) { free(p); }' >passes/b.c"
 fails calls 'tests/unit/b.c:1: prints no values' \
     "echo 'void b(void) { assert_true(f(a[0]) == p->b && c); }' >tests/unit/b.c"
-fails calls 'never tests for a quirk' \
-    "echo 'int qg_b(void) { return q->quirks & QG_QUIRK(PPQ_X); }' >passes/b.c"
+body='void qg_b(void) { %s; }'
+each calls 'the library never prints' passes/b.c "$body" 'dprintf(2, x)' 'vfprintf(stderr, x, y)' \
+    'fputs(x, stdout)' 'putc(x, stderr)' 'write(2, x, n)'
+each calls 'the library never exits' passes/b.c "$body" '_Exit(1)' 'raise(6)'
+each calls 'the library starts no programs' engine/core/b.inc "$body" 'system(x)' 'popen(x, y)' 'fork()'
+each calls 'the library reads neither environment' ops/b.def "$body" 'secure_getenv(x)' 'putenv(x)' \
+    'f(environ)' 'newlocale(x, y, z)' 'uselocale(x)'
+each calls 'not repeatable' ops/b.c "$body" 'rand_r(x)' 'getrandom(x, 1, 0)' 'lrand48()' \
+    'gettimeofday(x, y)' 'gmtime(x)'
+each calls 'the time is of engine/core/clock.h' engine/ir/b.c "$body" 'clock_gettime(x, y)'
+each calls 'depends on the locale' engine/ir/b.c "$body" 'strtold(x, y)' 'fscanf(x, y)' 'vsscanf(x, y, z)'
+each calls 'unbounded' engine/ir/b.c "$body" 'strcpy(x, y)' 'strcat(x, y)'
+each calls 'operators and passes take memory' ops/b.c "$body" 'strdup(x)' 'aligned_alloc(64, n)' \
+    'posix_memalign(x, 64, n)' 'asprintf(x, y)'
 
 fails headers 'does not compile alone' "sed -i 's/int qg_a(int x)/size_t qg_a(int x)/' engine/core/a.h"
 fails headers 'guard is not QG_ENGINE_CORE_A_H' "sed -i 's/CORE_A_H/A_H/' engine/core/a.h"

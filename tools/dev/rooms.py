@@ -6,11 +6,12 @@ lengths of functions and files.  TREE is any commit's checkout, so that two can 
 compared; without it, the one this file belongs to.
 
   --svg FILE   draws rooms on floors by layer, and the includes between them
-  --check      fails when docs/rooms.svg is not the drawing of the tree, or rooms or
-               files go in a circle
+  --check      fails when docs/rooms.svg is not the drawing of the tree, rooms or files
+               go in a circle, a file uses what a room defines that it may not include
+               (tools/check_layers.py), or a name that other files see lacks its qg_
 
 Layer     the longest path of includes down to a room that includes none
-Circle    rooms that reach each other by includes; files (.c) that reach each other by
+Circle    rooms and files that reach each other by includes; files (.c) that do so by
           the functions and tables they use, but for those that a registry (X.def)
           names: a registry may list what is built on it
 Drawing   room names and includes only, so that it changes with the structure alone;
@@ -26,13 +27,17 @@ import sys
 
 TOOLS = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOOLS))
+import check_layers  # noqa: E402
 import check_source  # noqa: E402
 
 DRAWING = "docs/rooms.svg"
 WORD = re.compile(r"\bqg_\w+")
-# A function or table that other files can see: it begins at the margin and is not static.
-DEFINED = re.compile(r"^(?!static|typedef|extern)[a-zA-Z][\w \t*]*?\b(qg_\w+)"
-                     r"(?:\([^;{}]*?\)\s*\{|(?:\[[^\]]*\])*\s*=)", re.M)
+# A function or variable that other files can see: it begins at the margin and is not
+# static.
+DEFINED = re.compile(r"^(?!static|typedef|extern|(?:struct|union|enum)\s+\w+\s*;)"
+                     r"[a-zA-Z][\w \t*]*?\b(\w+)"
+                     r"(?:\([^;{}]*?\)\s*\{|(?:\[[^\]]*\])*\s*[=;])", re.M)
+TYPE = re.compile(r"^\} (qg_\w+);", re.M)  # may have the name of a function elsewhere
 LONG_FILE = 600  # reported; check_budget.py allows more
 
 
@@ -40,26 +45,35 @@ class Tree:
     """The product's C files in the current folder, and what they include."""
 
     def __init__(self):
-        self.text = {str(p): p.read_text() for p in check_source.files(".c", ".h")
+        self.text = {str(p): p.read_text() for p in check_source.files(*check_source.C)
                      if check_source.room(p)}
         self.rooms = sorted({check_source.room(p) for p in self.text})
         self.room_edges = collections.Counter()
-        for path, text in self.text.items():
-            for _, _, header in check_source.includes(text):
+        self.include_edges = {
+            path: {h for _, _, h in check_source.includes(text) if h in self.text}
+            for path, text in self.text.items()}
+        for path, headers in self.include_edges.items():
+            for header in headers:
                 room, there = check_source.room(path), check_source.room(header)
-                if header in self.text and room != there:
+                if room != there:
                     self.room_edges[room, there] += 1
+        self.code = {p: check_source.only_code(t) for p, t in self.text.items()}
+        self.owner = {}  # name: the file that defines it, as other files see it
+        for path, code in self.code.items():
+            if not path.endswith(".h"):
+                for m in DEFINED.finditer(check_source.without_directives(code)):
+                    self.owner[m[1]] = path
+
+    def uses(self, path):
+        """(name, file that defines it) of functions and tables of other files."""
+        for name in sorted(set(WORD.findall(self.code[path])) & self.owner.keys()):
+            if self.owner[name] != path:
+                yield name, self.owner[name]
 
     def file_edges(self):
         """file: the files that define what it uses; .c files only."""
-        code = {p: check_source.only_code(t) for p, t in self.text.items()
-                if p.endswith(".c")}
-        owner = {}
-        for path, text in code.items():
-            for m in DEFINED.finditer(check_source.without_directives(text)):
-                owner[m[1]] = path
-        return {p: {owner[w] for w in set(WORD.findall(t)) if w in owner} - {p}
-                for p, t in code.items()}
+        return {p: {file for _, file in self.uses(p)}
+                for p in self.text if p.endswith(".c")}
 
     def neighbours(self):
         """room: the rooms that it includes."""
@@ -159,6 +173,7 @@ def print_rooms(tree):
           f"{sum(tree.room_edges.values())} includes; "
           f"{plural(1 + max(layer.values(), default=-1), 'layer')}")
     print_circles("rooms", circles(below))
+    print_circles("includes of files", circles(tree.include_edges))
     print_circles("files", circles(tree.file_edges()))
 
 
@@ -317,14 +332,41 @@ What follows from other arrows is left out.</text>
 """
 
 
+def use_complaints(tree):
+    """Declaring a function instead of including its header opens no room.  The public
+    headers, and those that they include, declare for tools what other rooms define."""
+    public = {p for p in tree.text if check_layers.short(p) == "api"}
+    while (more := set().union(*(tree.include_edges[p] for p in public)) - public):
+        public |= more
+    public = {name for p in public for name in WORD.findall(tree.code[p])}
+    types = {name for code in tree.code.values() for name in TYPE.findall(code)}
+    for path in tree.text:
+        me = check_layers.short(path)
+        may = [me, *check_layers.MAY.get(me, ())]
+        for name, file in tree.uses(path):
+            there = check_layers.short(file)
+            if there not in may and name not in types and me != "api" and \
+                    not (me == "tools" and name in public):
+                yield f"{path}: uses {name} of {file}: {me} may not include {there}"
+
+
+def name_complaints(tree):
+    for name, path in tree.owner.items():
+        if not name.startswith("qg_") and not path.startswith("tools/"):
+            yield f"{path}: {name} is seen by other files: static, or a name with qg_"
+
+
 def check(tree):
     drawn = pathlib.Path(DRAWING)
     stale = not drawn.exists() or drawn.read_text() != draw(tree)
     if stale:
         print(f"{DRAWING}: not as tools/dev/rooms.py --svg {DRAWING} draws it")
-    found = circles(tree.neighbours()) + circles(tree.file_edges())
-    for members in found:
-        print(f"{members[0]}: in a circle with {' '.join(members[1:])}")
+    found = [f"{members[0]}: in a circle with {' '.join(members[1:])}"
+             for edges in (tree.neighbours(), tree.include_edges, tree.file_edges())
+             for members in circles(edges)]
+    found += [*use_complaints(tree), *name_complaints(tree)]
+    for line in found:
+        print(line)
     return bool(stale or found)
 
 
