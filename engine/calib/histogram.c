@@ -103,7 +103,7 @@ static void uniform_edges(qg_edge_type t, double low, double high, qg_histogram 
 
 /* numpy's fast binning: computed, then corrected by one where rounding put it on the
  * wrong side of the stored edge. */
-void qg_histogram_count(qg_edge_type t, const qg_histogram *h, qg_elements e)
+void qg_histogram_count(qg_edge_type t, const qg_histogram *h, qg_histogram_run e)
 {
     double first = h->edge[0], last = h->edge[h->bins];
     double width = rounded(t, last - first);
@@ -278,7 +278,7 @@ qg_status qg_histogram_add_signed(qg_ctx *ctx, qg_arena *a, qg_histogram_growth 
     } else if (e.absmax > g->threshold) {
         QG_TRY(widen(ctx, a, g, e.absmax));
     }
-    qg_histogram_count(g->type, &g->h, (qg_elements){ x, (int64_t)n, 1, false });
+    qg_histogram_count(g->type, &g->h, (qg_histogram_run){ x, (int64_t)n, 1, false });
     note_extremes(g, &e, first);
     return QG_OK;
 }

@@ -63,12 +63,12 @@ QG_NODISCARD qg_status qg_histogram_uniform(qg_ctx *ctx, qg_arena *a, qg_edge_ty
                                             double low, double high, qg_histogram *h);
 
 /* n elements `stride` apart; what lies outside, and NaN, is dropped. */
-typedef struct qg_elements {
+typedef struct qg_histogram_run {
     const float *x;
     int64_t n, stride;
     bool absolute; /* count |x| */
-} qg_elements;
-void qg_histogram_count(qg_edge_type type, const qg_histogram *h, qg_elements e);
+} qg_histogram_run;
+void qg_histogram_count(qg_edge_type type, const qg_histogram *h, qg_histogram_run e);
 
 /* A histogram that grows; begins as { .type, .bins } and zeros.  Growing leaves the old
  * arrays in the arena. */

@@ -260,7 +260,7 @@ static void batch_count(const qg_observe *o, qg_binned *b, const float *x, int64
                         int64_t stride)
 {
     qg_histogram h = { qg_binned_bins(o), b->count, (double *)b->edge };
-    qg_elements e = { x, n, stride, counts_absolute(o) };
+    qg_histogram_run e = { x, n, stride, counts_absolute(o) };
     qg_histogram_count(QG_EDGE_F32, &h, e);
 }
 
