@@ -4,7 +4,7 @@
 # backend x model: quant.json and model.onnx, the text dump, every export format, the
 # outputs and inner values of a simulated run, explanations, and the reports of the
 # questions.  OLD, NEW: any commit; NEW may be `.`, the working tree as it is.
-# Without MODEL: digits and mnist, and those of ../shared/models when they are there.
+# Without MODEL: digits, mnist and those of ../shared/models, else small ones of tests/models.
 # Work is kept in build-same/COMMIT, so that OLD is built and run once.
 # Exit status: 0 the same, 1 different (listed), 2 usage or a build that failed.
 set -euo pipefail
@@ -18,10 +18,14 @@ if [ $# -gt 0 ]; then
 else
     shared=../shared/models
     models=(configs/models/digits.onnx tests/models/mnist-8.onnx)
-    for name in kws_float standins/effnet_a standins/mobilenet_a standins/vit_a \
-        standins/yolo_a ultraface-rfb-320; do
-        [ ! -f "$shared/$name.onnx" ] || models+=("$shared/$name.onnx")
-    done
+    if [ -d $shared ]; then
+        for name in kws_float standins/effnet_a standins/mobilenet_a standins/vit_a \
+            standins/yolo_a ultraface-rfb-320; do
+            models+=("$shared/$name.onnx")
+        done
+    else
+        models+=(tests/models/{conv_relu,function_call,body_capture,optional_slots}.onnx)
+    fi
 fi
 
 # build COMMIT FOLDER: FOLDER/src is checked out, FOLDER/build/qg made.
@@ -73,10 +77,10 @@ results() {
     }
 }
 
-# all FOLDER: results of every backend and model, unless they are there already.
+# all FOLDER: results of every backend and model, unless those are there already.
 all() {
     local folder=$1 qg=$1/build/qg backend model name
-    [ ! -f "$folder/complete" ] || return 0
+    [ "$(cat "$folder/complete" 2>/dev/null)" != "${models[*]}" ] || return 0
     rm -rf "$folder/out"
     mkdir -p "$folder/out"
     for backend in $("$qg" list backends --json | sed -n 's/.*"backend": "\([^"]*\)".*/\1/p'); do
@@ -87,7 +91,7 @@ all() {
                 "$folder/out/$backend/$name"
         done
     done | xargs -0 -n 4 -P "$(nproc)" bash -c 'results "$@"' results
-    touch "$folder/complete"
+    echo "${models[*]}" >"$folder/complete"
 }
 export -f keep results
 
