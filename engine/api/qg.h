@@ -44,7 +44,7 @@ extern "C" {
 
 /* Compared by a caller that loads the library at run time; the same number means the
  * same structs and functions. */
-#define QG_API_VERSION 1
+#define QG_API_VERSION 2
 
 const char *qg_version(void); /* "0.1.0" */
 
