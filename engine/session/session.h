@@ -45,7 +45,7 @@ void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
 QG_NODISCARD qg_status qg_data_hash(qg_ctx *ctx, qg_arena *a, const char *spec,
                                     const char **out);
 
-/* --- stats_ask.c --- */
+/* --- stats.c --- */
 
 /* Facts of qg_report_settled for 8-bit scales, by observer. */
 QG_NODISCARD qg_status qg_report_settled_all(qg_report *r, const struct qg_stats *s);

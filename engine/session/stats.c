@@ -1,366 +1,313 @@
-/* stats.c -- qg stats collect: statistics of every value of the float canonical graph,
- * in shards, in pieces, by several processes, and again after an end by force.
- *
- * A piece of samples is followed by a checkpoint, FILE.part, now and then: writing
- * takes at most a twentieth of the time.  It is a statistics file like any other; to
- * resume is to merge it and to collect what it lacks. */
+/* stats_ask.c -- questions about statistics files: merge, show, derive. */
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "engine/accel/kernels.h"
+#include "engine/report/describe.h"
 #include "engine/session/session.h"
-#include "engine/calib/collect.h"
-#include "engine/exec/group.h"
-#include "engine/exec/pool.h"
-#include "engine/data/data.h"
-#include "engine/core/clock.h"
-#include "engine/core/hash.h"
-#include "engine/config/pipeline_yaml.h"
+#include "engine/core/suggest.h"
 #include "engine/snapshot/stats_file.h"
-#include "engine/ir/text.h"
-#include "passes/passes.h"
+#include "engine/calib/calibrate.h"
 
-QG_OPTIONS_INIT(qg_stats_options)
+/* --- confidence --- */
 
-typedef struct job {
-    qg_model *m;
-    const qg_stats_options *o;
-    const char *path, *part; /* the file, and its checkpoint */
-    qg_arena *arena;         /* of the graph */
-    qg_api_feed feed;
-    qg_stats *stats;
-    qg_group group;      /* size 0: none joined */
-    double saved, pause; /* time of the last checkpoint; to the next one */
-    uint64_t at;         /* samples of this process before it are done */
-    size_t memory;       /* of statistics and workers */
-    unsigned jobs;
-} job;
+static const qg_scheme int8_scheme = { .policy =
+                                           QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC,
+                                       .bits = 8,
+                                       .axis = -1,
+                                       .qmin = -128,
+                                       .qmax = 127 };
 
-/* --- the graph --- */
-
-/* The passes of the default pipeline before `dispatch`: what follows quantizes. */
-static qg_status make_canonical(job *j)
+/* The worst over values: how many of the 16 parts of the samples an observer needs for
+ * an 8-bit scale within 1 %.  Values without finite elements do not count. */
+static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
 {
-    assert(j->m->graph && !j->m->quant);
-    qg_ctx *ctx = j->m->ctx;
-    qg_search search;
-    qg_pipeline p;
-    size_t n = 0;
-    QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
-    QG_TRY(qg_pipeline_load(ctx, j->arena, "default", search, &p));
-    while (n < p.n && strcmp(p.pass[n], "dispatch") != 0)
-        n++;
-    qg_pipeline_cut(&p, n);
-    qg_pass_env env = {
-        .ctx = ctx,
-        .graph = j->m->graph,
-        .options = {.reference = j->o->work.reference_kernels,
-                    .setting = p.setting.at,
-                    .n_setting = p.setting.n}
-    };
-    return qg_pass_run_all(&env, qg_passes, p.pass, n);
-}
-
-static qg_status set_text(job *j, const char **to, const char *text)
-{
-    *to = qg_arena_strdup(j->stats->arena, text);
-    return *to ? QG_OK : qg_nomem(j->m->ctx);
-}
-
-/* What two files must agree on to be merged, and where the samples came from. */
-static qg_status fill_manifest(job *j)
-{
-    qg_ctx *ctx = j->m->ctx;
-    qg_stats_manifest *m = &j->stats->manifest;
-    char hash[QG_HASH_TEXT], print[QG_FINGERPRINT_TEXT], version[32];
-    char how[QG_DATA_HOW_TEXT];
-    const char *data;
-    QG_TRY(set_text(j, &m->model, j->m->sha256));
-    QG_TRY(qg_graph_fingerprint(j->m->graph, j->arena, print));
-    QG_TRY(set_text(j, &m->graph, print));
-    qg_data_how(j->feed.data, how);
-    QG_TRY(qg_hash_bytes(ctx, how, strlen(how), hash));
-    QG_TRY(set_text(j, &m->preprocessing, hash));
-    QG_TRY(set_text(j, &m->kernels,
-                    j->o->work.reference_kernels ? "reference"
-                                                 : qg_accel_version(version)));
-    QG_TRY(set_text(j, &m->data, qg_path_base(j->o->work.data)));
-    QG_TRY(qg_data_hash(ctx, j->arena, j->o->work.data, &data));
-    return set_text(j, &m->data_sha256, data ? data : "");
-}
-
-/* --- samples --- */
-
-/* FILE.part is complete or as before, whenever this process ends. */
-static qg_status checkpoint(job *j)
-{
-    assert(j->part && j->pause > 0);
-    double t = qg_clock_seconds();
-    if (t - j->saved < j->pause)
-        return QG_OK;
-    QG_TRY(qg_stats_save(j->m->ctx, j->stats, j->part));
-    j->saved = qg_clock_seconds();
-    j->pause = fmax(0.25, 20 * (j->saved - t));
-    return QG_OK;
-}
-
-/* The next samples at or behind j->at that were not seen, at most `most`. */
-static bool next_piece(const job *j, uint64_t end, uint64_t most, uint64_t *first,
-                       uint64_t *stop)
-{
-    assert(most > 0);
-    uint64_t at = j->at, limit = end;
-    for (size_t i = 0; i < j->stats->seen.n; i++) {
-        const qg_stats_range *r = &j->stats->seen.at[i];
-        if (at >= r->first && at < r->end)
-            at = r->end;
-        else if (r->first > at && r->first < limit)
-            limit = r->first;
+    qg_observer_setting setting = { .name = observer };
+    qg_arena *a = qg_arena_new(s->ctx->alloc);
+    qg_status status = a ? QG_OK : qg_nomem(s->ctx);
+    unsigned worst = 1;
+    for (size_t i = 0; status == QG_OK && i < s->value.n; i++) {
+        qg_observe o = { .observer = qg_observer_find(observer),
+                         .scheme = &int8_scheme,
+                         .setting = &setting,
+                         .channels = 1,
+                         .stats = s->value.at[i] };
+        qg_confidence c;
+        assert(o.observer);
+        if (qg_stats_total(s->value.at[i]).count == 0 || !qg_stats_tell(&o))
+            continue;
+        qg_arena_reset(a);
+        status = qg_stats_confidence(s->ctx, &o, 0, a, &c);
+        if (status == QG_OK && c.settled > worst)
+            worst = c.settled;
     }
-    if (at >= end)
-        return false;
-    *first = at;
-    *stop = limit - at > most ? at + most : limit;
-    return true;
-}
-
-/* What fits into --max-mem. */
-static qg_status choose_jobs(job *j, const qg_collect_run *r, uint64_t samples)
-{
-    size_t each = qg_collect_bytes(r), most = j->o->memory;
-    size_t base = qg_arena_bytes(j->stats->arena) + qg_arena_bytes(j->arena);
-    j->jobs = qg_pool_workers(j->o->work.jobs, (size_t)samples);
-    if (most && base + each > most)
-        return qg_fail(j->m->ctx, QG_ECONFIG,
-                       "stats: one worker needs %zu MB, expected at least that for "
-                       "--max-mem",
-                       (base + each) / 1000000 + 1);
-    if (most && j->jobs > (most - base) / each)
-        j->jobs = (unsigned)((most - base) / each);
-    j->memory = base + j->jobs * each;
-    return QG_OK;
-}
-
-/* Pieces of 16 samples per worker. */
-static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
-{
-    qg_ctx *ctx = j->m->ctx;
-    qg_collect_run *r;
-    uint64_t from, to;
-    QG_TRY(qg_collect_open(ctx, c, &r));
-    qg_status s = choose_jobs(j, r, end - first);
-    c->jobs = j->jobs;
-    j->at = first;
-    j->saved = qg_clock_seconds();
-    j->pause = 0.25;
-    while (s == QG_OK && next_piece(j, end, (uint64_t)16 * j->jobs, &from, &to)) {
-        s = qg_collect_samples(ctx, r, from, to);
-        j->at = to;
-        if (s == QG_OK)
-            s = checkpoint(j);
-    }
-    qg_collect_close(r);
-    return s;
-}
-
-/* Merging asks for the same model; samples are the same when the data are, too, and
- * they belong to this process. */
-static qg_status check_part(const job *j, const qg_stats *s, uint64_t first,
-                            uint64_t end)
-{
-    const qg_stats_manifest *have = &s->manifest, *want = &j->stats->manifest;
-    assert(first <= end);
-    if (strcmp(have->data, want->data) != 0 ||
-        strcmp(have->data_sha256, want->data_sha256) != 0)
-        return qg_fail(j->m->ctx, QG_EDATA,
-                       "stats: %.200s: is of data '%.100s', expected '%.100s'%s",
-                       j->part, have->data, want->data,
-                       strcmp(have->data, want->data) ? "" : " as it is now");
-    for (size_t i = 0; i < s->seen.n; i++) {
-        const qg_stats_range *r = &s->seen.at[i];
-        if (r->first < first || r->end > end)
-            return qg_fail(
-                j->m->ctx, QG_EDATA,
-                "stats: %.200s: has seen sample %llu, expected samples "
-                "%llu to %llu only",
-                j->part, (unsigned long long)(r->first < first ? r->first : r->end - 1),
-                (unsigned long long)first, (unsigned long long)end - 1);
-    }
-    return QG_OK;
-}
-
-/* What an earlier run left. */
-static qg_status resume(job *j, uint64_t first, uint64_t end)
-{
-    assert(j->stats && j->part);
-    qg_stats *s;
-    if (!j->o->resume || access(j->part, F_OK) != 0)
-        return QG_OK;
-    QG_TRY(qg_stats_load(j->m->ctx, j->part, &s));
-    qg_status status = check_part(j, s, first, end);
-    if (status == QG_OK)
-        status = qg_stats_merge(j->stats, s, j->path, j->part);
-    qg_stats_free(s);
+    qg_arena_free(a);
+    *out = worst;
     return status;
 }
 
-/* The samples of this process: a stretch of those that are asked for. */
-static qg_status stretch(const job *j, uint64_t *first, uint64_t *end)
+qg_status qg_report_settled_all(qg_report *r, const qg_stats *s)
 {
-    uint64_t n = j->feed.feed.n, a = j->o->first, b = j->o->end ? j->o->end : n;
-    if (a >= b || b > n)
-        return qg_fail(j->m->ctx, QG_ECONFIG,
-                       "stats: samples %llu:%llu of %llu, expected a part of them",
-                       (unsigned long long)a, (unsigned long long)b,
-                       (unsigned long long)n);
-    uint64_t rank = (uint64_t)j->group.rank;
-    uint64_t size = j->group.size > 1 ? (uint64_t)j->group.size : 1;
-    *first = a + (b - a) * rank / size;
-    *end = a + (b - a) * (rank + 1) / size;
-    return QG_OK;
-}
-
-/* A glob that matches nothing is a typing error. */
-static qg_status check_channels(const job *j)
-{
-    for (size_t i = 0; i < j->stats->value.n; i++)
-        if (j->stats->value.at[i]->holds & QG_STATS_BY_CHANNEL)
-            return QG_OK;
-    return !j->o->channels
-               ? QG_OK
-               : qg_fail(
-                     j->m->ctx, QG_ECONFIG,
-                     "stats: --channels '%.100s': matches no value, expected a glob "
-                     "over values of the network after its rewrites",
-                     j->o->channels);
-}
-
-/* Everything but writing: after it the statistics of this process are complete. */
-static qg_status collect(job *j)
-{
-    uint64_t first, end;
-    QG_TRY(make_canonical(j));
-    QG_TRY(qg_feed_open(j->m, &j->o->work, &j->feed));
-    QG_TRY(stretch(j, &first, &end));
-    QG_TRY(qg_stats_new(j->m->ctx, &j->stats));
-    QG_TRY(fill_manifest(j));
-    QG_TRY(qg_collect_values(j->m->graph, j->o->channels, j->stats));
-    QG_TRY(check_channels(j));
-    QG_TRY(resume(j, first, end));
-    qg_collect c = { .graph = j->m->graph,
-                     .feed = &j->feed.feed,
-                     .stats = j->stats,
-                     .reference = j->o->work.reference_kernels,
-                     .progress = &j->o->work.progress,
-                     .stage = "collect" };
-    return first == end ? QG_OK : run_pieces(j, &c, first, end);
-}
-
-/* --- several processes --- */
-
-/* A failure is sent, too, as nothing: rank 0 waits for every process once. */
-static qg_status send(job *j, qg_status s)
-{
-    assert(j->group.rank > 0);
-    unsigned char *bytes = NULL;
-    size_t size = 0;
-    if (s == QG_OK)
-        s = qg_stats_encode(j->m->ctx, j->stats, j->arena, &bytes, &size);
-    qg_status sent = qg_group_send(j->m->ctx, &j->group, bytes, size);
-    return s != QG_OK ? s : sent;
-}
-
-/* Everybody is heard, also after a failure: nobody waits for ever.  The message is that
- * of the first failure, which is our own if there is one. */
-static qg_status receive(job *j, qg_status s)
-{
-    assert(j->group.rank == 0);
-    qg_ctx *ctx = j->m->ctx;
-    char why[sizeof ctx->message];
-    (void)snprintf(why, sizeof why, "%s", ctx->message);
-    for (int k = 1; k < j->group.size; k++) {
-        qg_arena *a = qg_arena_new(ctx->alloc);
-        unsigned char *bytes;
-        size_t size;
-        qg_stats *other = NULL;
-        qg_status t =
-            a ? qg_group_receive(ctx, &j->group, k, a, &bytes, &size) : qg_nomem(ctx);
-        qg_stats_source from = { "another process", t == QG_OK ? bytes : NULL,
-                                 t == QG_OK ? size : 0 };
-        if (t == QG_OK)
-            t = qg_stats_decode(ctx, &from, &other);
-        if (t == QG_OK && s == QG_OK)
-            t = qg_stats_merge(j->stats, other, "this process", from.name);
-        qg_stats_free(other);
-        qg_arena_free(a);
-        if (s == QG_OK && t != QG_OK)
-            (void)snprintf(why, sizeof why, "%s", ctx->message);
-        s = s == QG_OK ? t : s;
+    static const char *const observer[] = { "minmax", "percentile" };
+    static const char *const fact[] = { "settled_minmax", "settled_percentile" };
+    uint64_t n = qg_stats_samples(s);
+    for (int k = 0; k < 2; k++) {
+        unsigned parts;
+        QG_TRY(settled(s, observer[k], &parts));
+        uint64_t after = qg_stats_samples_in(s, parts);
+        QG_TRY(qg_report_add_quiet(r, fact[k], qg_cell_count((size_t)after)));
+        QG_TRY(qg_report_settled(r, k ? "by_percentile" : "by_minmax", "every scale",
+                                 after, n));
     }
-    (void)snprintf(ctx->message, sizeof ctx->message, "%s", why);
-    return s;
-}
-
-/* --- all together --- */
-
-/* What `qg stats collect` answers; confidence comes last, it takes some
- * milliseconds. */
-static qg_status describe(job *j, qg_report **out)
-{
-    qg_report *r;
-    QG_TRY(qg_report_new(j->m->ctx, "stats", &r));
-    QG_TRY(qg_report_add(r, "values", qg_cell_count(j->stats->value.n)));
-    QG_TRY(qg_report_add(r, "samples", qg_cell_count(qg_stats_samples(j->stats))));
-    QG_TRY(qg_report_add(r, "workers", qg_cell_count(j->jobs)));
-    QG_TRY(qg_report_add(r, "processes",
-                         qg_cell_count(j->group.size > 1 ? (size_t)j->group.size : 1)));
-    QG_TRY(qg_report_add(r, "megabytes", qg_cell_number((double)j->memory * 1e-6)));
-    QG_TRY(qg_report_settled_all(r, j->stats));
-    QG_TRY(qg_report_add(r, "written", qg_cell_text(j->path)));
-    *out = r;
     return QG_OK;
 }
 
-/* The file appears before its checkpoint goes. */
-static qg_status finish(job *j, qg_report **report)
+/* --- merge --- */
+
+static qg_status report_ranges(qg_report *r, const qg_stats *s)
 {
-    assert(j->stats && j->part);
-    if (j->group.rank == 0)
-        QG_TRY(qg_stats_save(j->m->ctx, j->stats, j->path));
-    (void)unlink(j->part);
-    return j->group.rank == 0 && report ? describe(j, report) : QG_OK;
+    qg_table *t;
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(qg_stats_samples(s))));
+    QG_TRY(qg_report_table(r, "ranges", "first last", &t));
+    for (size_t i = 0; i < s->seen.n; i++) {
+        QG_TRY(qg_table_cells(r, t, qg_cell_count((size_t)s->seen.at[i].first),
+                              qg_cell_count((size_t)s->seen.at[i].end - 1)));
+    }
+    return QG_OK;
 }
 
-/* Processes of a group have checkpoints of their own, by rank: resuming needs as many
- * processes as before. */
-static qg_status name_part(job *j)
+static qg_status report_file(qg_report *r, const qg_stats *s)
 {
-    j->part = j->group.size > 1
-                  ? qg_arena_printf(j->arena, "%s.part.%d", j->path, j->group.rank)
-                  : qg_arena_printf(j->arena, "%s.part", j->path);
-    return j->part ? QG_OK : qg_nomem(j->m->ctx);
+    QG_TRY(qg_report_add(r, "model", qg_cell_text(s->manifest.model)));
+    QG_TRY(qg_report_add(r, "graph", qg_cell_text(s->manifest.graph)));
+    QG_TRY(qg_report_add(r, "kernels", qg_cell_text(s->manifest.kernels)));
+    QG_TRY(qg_report_add(r, "data", qg_cell_text(s->manifest.data)));
+    QG_TRY(qg_report_add(r, "values", qg_cell_count(s->value.n)));
+    return report_ranges(r, s);
 }
 
-qg_status qg_model_collect(qg_model *m, const qg_stats_options *o, const char *path,
-                           qg_report **report)
+/* Which of n files has a sample of s; the first when none can be read again. */
+static const char *who_overlaps(qg_ctx *ctx, const char *const *path, size_t n,
+                                const qg_stats *s)
 {
-    QG_TRY(qg_model_expect_float(m, "stats"));
-    job j = { .m = m, .o = o, .path = path, .arena = m->graph->arena };
-    if (o->group)
-        QG_TRY(qg_group_join(m->ctx, &j.group));
-    qg_status s = name_part(&j);
-    if (s == QG_OK)
-        s = collect(&j);
-    if (j.group.size > 1)
-        s = j.group.rank > 0 ? send(&j, s) : receive(&j, s);
-    if (s == QG_OK)
-        s = finish(&j, report);
-    qg_stats_free(j.stats);
-    qg_feed_close(&j.feed);
-    if (o->group)
-        qg_group_leave(&j.group);
-    return s;
+    assert(n >= 1);
+    for (size_t k = 0; k < n; k++) {
+        qg_stats *other;
+        if (qg_stats_load(ctx, path[k], &other) != QG_OK)
+            break;
+        bool clash = qg_stats_overlap(other, s);
+        qg_stats_free(other);
+        if (clash)
+            return path[k];
+    }
+    return path[0];
+}
+
+/* One file after the other into the first.  A message about samples that were seen
+ * twice names the two files that share them: those before are read again then. */
+static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
+                           qg_stats *into)
+{
+    assert(n >= 1);
+    for (size_t i = 1; i < n; i++) {
+        qg_stats *s;
+        QG_TRY(qg_stats_load(ctx, path[i], &s));
+        const char *first =
+            qg_stats_overlap(into, s) ? who_overlaps(ctx, path, i, s) : path[0];
+        qg_status status = qg_stats_merge(into, s, first, path[i]);
+        qg_stats_free(s);
+        QG_TRY(status);
+    }
+    return QG_OK;
+}
+
+qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path, size_t n,
+                              const char *out, qg_report **report)
+{
+    assert(n >= 1);
+    qg_stats *s;
+    qg_report *r = NULL;
+    QG_TRY(qg_stats_load(ctx, path[0], &s));
+    qg_status status = merge_all(ctx, path, n, s);
+    if (status == QG_OK)
+        status = qg_stats_save(ctx, s, out);
+    if (status == QG_OK)
+        status = qg_report_new(ctx, "stats", &r);
+    if (status == QG_OK)
+        status = report_file(r, s);
+    if (status == QG_OK)
+        status = qg_report_add(r, "written", qg_cell_text(out));
+    qg_stats_free(s);
+    return qg_report_end(status, r, report);
+}
+
+/* --- show --- */
+
+/* NaN where there is nothing. */
+static double extreme(const qg_stats_channel *c, float x)
+{
+    return c->count ? (double)x : NAN;
+}
+
+/* The columns that values and channels share; what nobody collected, or what nothing
+ * was seen of, is empty. */
+static qg_status add_counts(qg_report *r, qg_table *t, const qg_stats_channel *c,
+                            bool moments)
+{
+    double mean = c->count && moments ? qg_stats_mean(c) : NAN;
+    double deviation = c->count && moments ? sqrt(qg_stats_variance(c)) : NAN;
+    return qg_table_cells(r, t, qg_cell_count((size_t)c->count),
+                          qg_cell_number(extreme(c, c->low)),
+                          qg_cell_number(extreme(c, c->high)), qg_cell_number(mean),
+                          qg_cell_number(deviation), qg_cell_count((size_t)c->zeros),
+                          qg_cell_count((size_t)(c->nans + c->infinities)));
+}
+
+#define COUNTS " count min max mean deviation zeros not_finite"
+
+static qg_status show_all(qg_report *r, const qg_stats *s)
+{
+    qg_table *t;
+    QG_TRY(report_file(r, s));
+    QG_TRY(qg_report_settled_all(r, s));
+    QG_TRY(qg_report_table(r, "statistics", "value channels" COUNTS, &t));
+    for (size_t i = 0; i < s->value.n; i++) {
+        const qg_stats_value *v = s->value.at[i];
+        qg_stats_channel all = qg_stats_total(v);
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(v->name),
+                              qg_cell_count(v->axis < 0 ? 0 : v->channels)));
+        QG_TRY(add_counts(r, t, &all, v->holds & QG_STATS_MOMENTS));
+    }
+    return QG_OK;
+}
+
+/* Both tails as finely as 8192 bins allow, and the middle. */
+static qg_status show_percentiles(qg_report *r, const qg_stats_value *v)
+{
+    assert(v->bins.count);
+    static const double p[] = { 0.0001, 0.001, 0.01,  0.25,  0.5,
+                                0.75,   0.99,  0.999, 0.9999 };
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "percentiles", "share below", &t));
+    for (size_t i = 0; i < sizeof p / sizeof p[0]; i++) {
+        QG_TRY(qg_table_cells(r, t, qg_cell_number(p[i]),
+                              qg_cell_number(qg_dyadic_quantile(&v->bins, p[i]))));
+    }
+    return QG_OK;
+}
+
+static qg_status show_bins(qg_report *r, const qg_dyadic *h)
+{
+    assert(h->count);
+    uint32_t i, end;
+    qg_table *t;
+    qg_dyadic_span(h, &i, &end);
+    QG_TRY(qg_report_add(r, "bin_width", qg_cell_number(ldexp(1, h->exponent))));
+    QG_TRY(qg_report_table(r, "bins", "from count", &t));
+    for (; i < end; i++) {
+        QG_TRY(qg_table_cells(r, t, qg_cell_number(qg_dyadic_edge(h, i)),
+                              qg_cell_count((size_t)h->count[i])));
+    }
+    return QG_OK;
+}
+
+/* 32 bins for people would be another histogram: all of them, or percentiles only. */
+static qg_status show_one(qg_report *r, const qg_stats_value *v)
+{
+    qg_table *t;
+    qg_stats_channel all = qg_stats_total(v);
+    QG_TRY(qg_report_add(r, "value", qg_cell_text(v->name)));
+    QG_TRY(qg_report_table(r, "channels", "channel" COUNTS, &t));
+    QG_TRY(qg_table_add(r, t, qg_cell_text("all")));
+    QG_TRY(add_counts(r, t, &all, v->holds & QG_STATS_MOMENTS));
+    for (size_t c = 0; v->axis >= 0 && c < v->channels; c++) {
+        QG_TRY(qg_table_addf(r, t, "%zu", c));
+        QG_TRY(add_counts(r, t, &v->channel[c], v->holds & QG_STATS_MOMENTS));
+    }
+    if (!(v->holds & QG_STATS_HISTOGRAM) || all.count == 0)
+        return QG_OK;
+    QG_TRY(show_percentiles(r, v));
+    return show_bins(r, &v->bins);
+}
+
+static qg_status find_value(const qg_stats *s, const char *name, qg_stats_value **out)
+{
+    char hint[QG_SUGGEST_TEXT];
+    qg_suggest near = qg_suggest_for(name);
+    *out = qg_stats_find(s, name);
+    if (*out)
+        return QG_OK;
+    for (size_t i = 0; i < s->value.n; i++)
+        qg_suggest_try(&near, s->value.at[i]->name);
+    return qg_fail(s->ctx, QG_ECONFIG,
+                   "stats: no value '%.100s', expected one of the %zu in the file%s",
+                   name, s->value.n, qg_suggest_text(&near, hint));
+}
+
+qg_status qg_stats_file_show(qg_ctx *ctx, const char *path, const char *name,
+                             qg_report **report)
+{
+    qg_stats *s;
+    qg_stats_value *v = NULL;
+    qg_report *r = NULL;
+    QG_TRY(qg_stats_load(ctx, path, &s));
+    qg_status status = name ? find_value(s, name, &v) : QG_OK;
+    if (status == QG_OK)
+        status = qg_report_new(ctx, "stats", &r);
+    if (status == QG_OK)
+        status = v ? show_one(r, v) : show_all(r, s);
+    qg_stats_free(s);
+    return qg_report_end(status, r, report);
+}
+
+/* --- derive --- */
+
+/* One endpoint with a scale of its own; what is not of one scale per tensor, or not
+ * made by an observer of statistics, has no interval. */
+static qg_status add_endpoint(qg_report *r, qg_table *t, const qg_tqc *tqc,
+                              const qg_settled *s)
+{
+    char at[QG_ENDPOINT_TEXT];
+    return qg_table_cells(
+        r, t, qg_cell_text(qg_tqc_text(tqc, at)), qg_cell_text(qg_tqc_value(tqc)->name),
+        qg_cell_text(tqc->observer.name), qg_cell_count(tqc->scheme.bits),
+        qg_cell_floats(tqc->scale, tqc->nparam), qg_cell_ints(tqc->offset, tqc->nparam),
+        qg_cell_number(s ? s->low : NAN), qg_cell_number(s ? s->high : NAN),
+        s ? qg_cell_count((size_t)s->after) : (qg_cell){ 0 });
+}
+
+/* In order of endpoints, as the rows of `settled` are: those that have a scale of their
+ * own. */
+static qg_status list_endpoints(qg_report *r, const qg_model *m)
+{
+    const qg_quant *q = m->quant;
+    size_t k = 0;
+    qg_table *t;
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
+    QG_TRY(qg_report_table(
+        r, "scales", "endpoint value observer bits scale offset low high settled_after",
+        &t));
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *tqc = q->tqc.at[i];
+        const qg_settled *s = k < m->info.n_settled ? &m->info.settled[k] : NULL;
+        bool known = s && s->tqc == tqc;
+        if (tqc->state == QG_TQC_ACTIVATED && !qg_tqc_is_constant(tqc))
+            QG_TRY(add_endpoint(r, t, tqc, known ? s : NULL));
+        k += known;
+    }
+    assert(k == m->info.n_settled);
+    return QG_OK;
+}
+
+/* The model is quantized as `qg quantize --stats` would, and not written. */
+qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o, qg_report **report)
+{
+    qg_report *r = NULL;
+    if (!o->stats)
+        return qg_fail(m->ctx, QG_ECONFIG, "stats: no file given, expected one");
+    QG_TRY(qg_model_quantize(m, o, NULL));
+    qg_status status = qg_report_new(m->ctx, "stats", &r);
+    if (status == QG_OK)
+        status = list_endpoints(r, m);
+    return qg_report_end(status, r, report);
 }
