@@ -1,4 +1,4 @@
-/* stats.c -- qg stats collect: statistics of every value of the float canonical graph,
+/* collect.c -- qg stats collect: statistics of every value of the float canonical graph,
  * in shards, in pieces, by several processes, and again after an end by force.
  *
  * A piece of samples is followed by a checkpoint, FILE.part, now and then: writing

@@ -1,4 +1,4 @@
-/* stats_ask.c -- questions about statistics files: merge, show, derive. */
+/* stats.c -- questions about statistics files: merge, show, derive. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
