@@ -1,7 +1,7 @@
 /* upgrade.h -- a graph at a newer opset of ai.onnx, meaning what it meant.
  *
  * A node walks from the row of its operator to the row that the new opset has, one
- * meaning after the other; what each step rewrites stands in ops/upgrade.c
+ * meaning after the other; what each step rewrites stands in ops/util_upgrade.c
  * (qg_upgrade).  Nodes whose row is the same at both opsets only get the new number.
  *
  *     QG_TRY(qg_graph_upgrade(g, 13));      // nodes, bodies, import list, IR version
