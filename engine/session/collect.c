@@ -1,5 +1,5 @@
-/* collect.c -- qg stats collect: statistics of every value of the float canonical graph,
- * in shards, in pieces, by several processes, and again after an end by force.
+/* collect.c -- qg stats collect: statistics of every value of the float canonical
+ * graph, in shards, in pieces, by several processes, and again after an end by force.
  *
  * A piece of samples is followed by a checkpoint, FILE.part, now and then: writing
  * takes at most a twentieth of the time.  It is a statistics file like any other; to
