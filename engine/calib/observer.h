@@ -76,7 +76,6 @@
 #ifndef QG_ENGINE_CALIB_OBSERVER_H
 #define QG_ENGINE_CALIB_OBSERVER_H
 
-#include "engine/quant/quirk.h"
 #include <assert.h>
 
 #include "engine/quant/tqc.h"
@@ -181,37 +180,5 @@ QG_NODISCARD qg_status qg_observer_check(qg_ctx *ctx, const char *what,
  * with the nearest name. */
 QG_NODISCARD qg_status qg_observer_parse(qg_ctx *ctx, const char *text,
                                          qg_observer_setting *out);
-
-/* An observer looks at `x`: a record for one scheme, in o's functions' sense.
- * QG_ECONFIG names `what` and the observer when it does not serve the scheme. */
-QG_NODISCARD qg_status qg_observe_start(qg_ctx *ctx, const char *what,
-                                        const qg_tensor *x, qg_observe *o);
-
-/* The same for an endpoint: its scheme and setting.  *out borrows from t; keep is left
- * NULL for the caller to set. */
-QG_NODISCARD qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t,
-                                        const qg_tensor *x, size_t samples,
-                                        qg_observe *out);
-
-/* All passes over one tensor, then finish: for constants and single arrays.  `quirks`
- * is qg_range_quirks(...).  scale and offset are [o->channels], in `a`.  Sets o->keep
- * and o->pass. */
-QG_NODISCARD qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
-                                         unsigned quirks, qg_arena *a, qg_qparam *out);
-
-/* Under the quirk ppq-observers an observer that PPQ has, too, becomes PPQ's. */
-QG_NODISCARD qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t);
-
-/* What quirks swap in the two functions around this. */
-extern const qg_quirk_row qg_observer_quirks[];
-
-/* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
-unsigned qg_range_quirks(uint64_t quirks);
-
-/* What o saw for t, as scales and offsets of o's channels, in scratch.  Workers may
- * share endpoints: all else is only read, and the message goes to ctx. */
-QG_NODISCARD qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t,
-                                       const qg_observe *o, const void *state,
-                                       qg_arena *scratch, qg_qparam *out);
 
 #endif
