@@ -366,7 +366,9 @@ static qg_status correct_all(corrector *c, const qg_blocks *blocks)
     qg_status s = QG_OK;
     for (size_t i = 0; s == QG_OK && i < blocks->n; i++) {
         s = correct_block(c, &blocks->at[i]);
-        qg_progress_step(c->env->progress, c->env->stage, i + 1, blocks->n);
+        if (s == QG_OK)
+            s = qg_ctx_step(c->env->ctx, c->env->progress, c->env->stage, i + 1,
+                            blocks->n);
     }
     qg_plan_free(reference);
     return s;

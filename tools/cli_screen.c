@@ -72,7 +72,7 @@ void cli_help(const cli_verb *verb)
 
 enum { BAR = 30 };
 
-static void step(void *ud, const char *stage, size_t done, size_t total)
+static int step(void *ud, const char *stage, size_t done, size_t total)
 {
     char bar[BAR + 1];
     cli_bar *b = ud;
@@ -87,6 +87,7 @@ static void step(void *ud, const char *stage, size_t done, size_t total)
         (void)fprintf(stderr, "\r%-12s %zu\x1b[K", stage, done);
     (void)fflush(stderr);
     b->shown = true;
+    return 0;
 }
 
 qg_progress cli_progress(cli_bar *bar)

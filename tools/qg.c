@@ -26,7 +26,7 @@ static int run(const cli_verb *verb, const cli_arguments *a)
     cli_bar bar = { false };
     cli_call c = { .verb = verb, .args = a, .bar = &bar };
     qg_open_options o;
-    qg_open_options_init(&o);
+    qg_open_options_init(&o, sizeof o);
     o.config_dir = a->config_dir;
     o.log = say;
     o.log_ud = &bar;

@@ -75,7 +75,7 @@ static qg_status quantize_variant(const comparison *c, variant *v)
 {
     qg_quantize_options o;
     double start = qg_clock_seconds();
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = v->backend;
     o.policy = &v->policy;
     o.n_policy = v->policy != NULL;

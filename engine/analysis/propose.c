@@ -126,7 +126,7 @@ static qg_status read_options(search *p)
 static qg_status quantize(const search *p, qg_model *trial)
 {
     qg_quantize_options o;
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = p->backend;
     o.observer = p->observer;
     o.dispatcher = p->dispatcher;

@@ -100,9 +100,10 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
     for (size_t i = 0; i < a->n; i++)
         QG_TRY(ask_one(w, i, sample, a->value + (sample * a->n + i) * n_out));
     (void)pthread_mutex_lock(&a->lock);
-    qg_progress_step(&a->s->work->progress, a->s->stage, ++a->finished, a->s->feed->n);
+    qg_status s = qg_ctx_step(ctx, &a->s->work->progress, a->s->stage, ++a->finished,
+                              a->s->feed->n);
     (void)pthread_mutex_unlock(&a->lock);
-    return QG_OK;
+    return s;
 }
 
 /* --- workers --- */

@@ -89,3 +89,11 @@ void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
     va_end(args);
     ctx->log.write(ctx->log.ud, level, text);
 }
+
+qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage, size_t done,
+                      size_t total)
+{
+    if (!p || !p->step || p->step(p->ud, stage, done, total) == 0)
+        return QG_OK;
+    return qg_fail(ctx, QG_ECANCELED, "%s: the caller ended it", stage);
+}

@@ -17,6 +17,7 @@
 
 #include "engine/core/arena.h"
 #include "engine/core/names.h"
+#include "engine/core/progress.h"
 #include "engine/core/status.h"
 
 /* Ascending: a sink at level L sees every message whose level is at most L.  Errors are
@@ -68,5 +69,10 @@ void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
 /* Shorthand for the fault that has only one message.
  * Needs no memory itself: the message buffer is part of the context. */
 QG_NODISCARD qg_status qg_nomem(qg_ctx *ctx);
+
+/* Tells p how far `stage` has come; nothing happens when p or its step is NULL.
+ * QG_ECANCELED when the caller wants no more. */
+QG_NODISCARD qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage,
+                                   size_t done, size_t total);
 
 #endif

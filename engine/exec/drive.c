@@ -55,13 +55,13 @@ static qg_status work_one(driver *v, qg_ctx *ctx, worker *w, size_t sample)
     QG_TRY(qg_run_execute(w->run, w->sample.in, &hook, d->see ? 1 : 0, sample));
     if (d->done)
         QG_TRY(d->done(d->ud, ctx, w->state, sample, w->run));
-    if (d->progress) {
-        (void)pthread_mutex_lock(&v->lock);
-        qg_progress_step(d->progress, d->stage, d->before + ++v->finished,
-                         d->total ? d->total : d->n);
-        (void)pthread_mutex_unlock(&v->lock);
-    }
-    return QG_OK;
+    if (!d->progress)
+        return QG_OK;
+    (void)pthread_mutex_lock(&v->lock);
+    qg_status s = qg_ctx_step(ctx, d->progress, d->stage, d->before + ++v->finished,
+                              d->total ? d->total : d->n);
+    (void)pthread_mutex_unlock(&v->lock);
+    return s;
 }
 
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)

@@ -11,12 +11,14 @@
 
 static const char doing[] = "quantize-tensor";
 
-void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o)
+void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size)
 {
-    *o = (qg_quantize_tensor_options){ .size = sizeof *o,
-                                       .policy = "per-tensor linear symmetric",
-                                       .bits = 8,
-                                       .axis = INT_MIN };
+    const qg_quantize_tensor_options preset = { .size = size,
+                                                .policy = "per-tensor linear symmetric",
+                                                .bits = 8,
+                                                .axis = INT_MIN };
+    memset(o, 0, size);
+    memcpy(o, &preset, size < sizeof preset ? size : sizeof preset);
 }
 
 /* --- files --- */
@@ -207,7 +209,7 @@ qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
 {
     qg_quantize_tensor_options preset;
     qg_report *r = NULL;
-    qg_quantize_tensor_options_init(&preset);
+    qg_quantize_tensor_options_init(&preset, sizeof preset);
     qg_tensor_job j = { .ctx = ctx, .path = path, .o = o ? o : &preset };
     j.arena = qg_arena_new(ctx->alloc);
     qg_status s = j.arena ? QG_OK : qg_nomem(ctx);

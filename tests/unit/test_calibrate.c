@@ -45,12 +45,13 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
     return QG_OK;
 }
 
-static void progress(void *ud, const char *stage, size_t done, size_t n)
+static int progress(void *ud, const char *stage, size_t done, size_t n)
 {
     assert_string_equal(stage, "calibrate");
     assert_cmp_int(done, <=, n);
     assert_int_equal(n, SAMPLES);
     ((fixture *)ud)->reported++;
+    return 0;
 }
 
 static int open_fixture(void **state)
