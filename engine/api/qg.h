@@ -20,12 +20,12 @@
  * Handles    opaque; freed by their own close or free function, which take NULL.
  *            Models and reports must be closed before their context.
  * Options    structs tagged with their size: call the init function with sizeof, then
- *            set what differs.  NULL for the whole struct means all defaults.  A program
- *            that was compiled against an older or a newer version of a struct works:
+ *            set what differs.  NULL for the whole struct means all defaults.
+ *            Programs compiled against an older or a newer version of a struct work:
  *            fields that one side does not know are defaults, and QG_ECONFIG names a
  *            struct in which a field was set that this library does not have.
  * Strings    UTF-8; borrowed for the call unless said otherwise.
- * Errors     a status, and a message on the context (engine/core/status.h).  On failure
+ * Errors     a status, and a message on the context (status.h).  On failure
  *            out-parameters are untouched and no file is half-written.
  * Threads    one context per thread of yours; the library starts its own workers.
  * More       without files: qg_memory.h; reading and changing records: qg_records.h;

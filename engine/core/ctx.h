@@ -15,6 +15,7 @@
 #ifndef QG_ENGINE_CORE_CTX_H
 #define QG_ENGINE_CORE_CTX_H
 
+#include "engine/core/alloc.h"
 #include "engine/core/arena.h"
 #include "engine/core/names.h"
 #include "engine/core/progress.h"
@@ -44,14 +45,11 @@ struct qg_ctx {
     char message[1024]; /* of the last qg_fail, cut to fit; "" before the first */
 };
 
-qg_ctx *qg_ctx_new(qg_alloc alloc); /* NULL when out of memory */
 /* A context for one worker thread: own arena and message; allocator, names, registry
  * and log sink are the parent's.  NULL when out of memory.  To be freed before its
- * parent; qg_ctx_free leaves what is shared alone. */
+ * parent.  qg_ctx_free (alloc.h) gives back the arena and, unless forked, the names:
+ * interned strings die there, models and graphs made with ctx must be gone already. */
 qg_ctx *qg_ctx_fork(qg_ctx *parent);
-/* Gives back the arena and, unless forked, the names: interned strings die here,
- * models and graphs made with ctx must be gone already.  NULL is fine. */
-void qg_ctx_free(qg_ctx *ctx);
 
 /* The one copy of s that this context keeps: equal strings give equal pointers, so
  * names are compared with ==.  NULL when out of memory.  Not for workers.
