@@ -66,6 +66,10 @@ QG_NODISCARD qg_status qg_model_plan(qg_model *m, const char *mode, bool referen
                                      const qg_feed *feed, const uint8_t *watch,
                                      qg_plan **out);
 
+/* The same word, as options of a plan: sets mode and quant. */
+QG_NODISCARD qg_status qg_model_plan_mode(qg_model *m, const char *mode,
+                                          qg_plan_options *out);
+
 /* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
  * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when
  * there is no such output. */
