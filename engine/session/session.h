@@ -14,6 +14,7 @@
 
 #include "engine/report/report.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/pipeline_yaml.h"
 #include "engine/core/file.h"
 #include "engine/exec/drive.h"
 #include "engine/snapshot/model.h"
@@ -49,6 +50,14 @@ void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
 /* SHA-256 of the file that spec names, in a; NULL: no file (a folder, random:N). */
 QG_NODISCARD qg_status qg_data_hash(qg_ctx *ctx, qg_arena *a, const char *spec,
                                     const char **out);
+
+/* --- pipeline.c --- */
+
+/* A pipeline by path or name, with the passes that a host added in their places: each
+ * before the first or behind the last one of the name it gave, unless the pipeline
+ * names it itself.  In a. */
+QG_NODISCARD qg_status qg_session_pipeline(qg_ctx *ctx, qg_arena *a, const char *name,
+                                           qg_pipeline *out);
 
 /* --- stats.c --- */
 
