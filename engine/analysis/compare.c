@@ -79,10 +79,12 @@ static qg_status quantize_variant(const comparison *c, variant *v)
     o.backend = v->backend;
     o.policy = &v->policy;
     o.n_policy = v->policy != NULL;
-    o.work = c->o->work;
-    if (c->o->stats) { /* data and samples are then for the errors alone */
+    o.work = qg_feed_again(&c->feed, &c->o->work);
+    if (c->o->stats) { /* the samples are then for the errors alone */
         o.stats = c->o->stats;
         o.work.data = NULL;
+        o.work.array = NULL;
+        o.work.source = NULL;
         o.work.samples = 0;
     }
     o.observer = c->o->observer;
