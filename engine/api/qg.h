@@ -20,8 +20,8 @@
  * Handles    opaque; freed by their own close or free function, which take NULL.
  *            Models and reports must be closed before their context.
  * Options    structs tagged with their size: call the init function with sizeof, then
- *            set what differs.  NULL for the whole struct means all defaults.  Programs
- *            that were compiled against an older or a newer version of a struct work:
+ *            set what differs.  NULL for the whole struct means all defaults.
+ *            Programs compiled against an older or a newer version of a struct work:
  *            fields that one side does not know are defaults, and QG_ECONFIG names a
  *            struct in which a field was set that this library does not have.
  * Strings    UTF-8; borrowed for the call unless said otherwise.
