@@ -5,7 +5,7 @@
  *            missing or wrong value, and an option that stands twice are usage errors.
  * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` has found differences
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
- * Includes   <qg.h>, as it is installed, and the C library only: what people type is
+ * Includes   qg.h, as it is installed, and the C library only: what people type is
  *            done by the same functions that other programs call.
  *
  * A verb is a row in cli_verbs[]: its name, which options of the table it takes and
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <qg.h>
+#include "qg.h"
 
 /* Exit statuses, stable: scripts test them. */
 enum { CLI_OK, CLI_FAILED, CLI_USAGE, CLI_FINDINGS };
