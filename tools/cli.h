@@ -5,8 +5,8 @@
  *            missing or wrong value, and an option that stands twice are usage errors.
  * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` has found differences
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
- * Includes   engine/api/qg.h and the C library only: what people type is done by the
- *            same functions that other programs call.
+ * Includes   qg.h, as it is installed, and the C library only: what people type is
+ *            done by the same functions that other programs call.
  *
  * A verb is a row in cli_verbs[]: its name, which options of the table it takes and
  * needs, and the function that calls the library.  Most verbs ask one question about
@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/api/qg.h"
+#include "qg.h"
 
 /* Exit statuses, stable: scripts test them. */
 enum { CLI_OK, CLI_FAILED, CLI_USAGE, CLI_FINDINGS };

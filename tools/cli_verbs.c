@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* --- what verbs share --- */
 
