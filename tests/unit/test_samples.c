@@ -179,7 +179,7 @@ static void the_manifest_tells_where_samples_came_from(void **state)
         *strchr(data, '}') = '\0';
         if (!strstr(data, row[i].text))
             fail_msg("'%s' lacks '%s'", data, row[i].text);
-        assert_int_equal(strstr(data, "sha256") != NULL, row[i].way != SOURCE);
+        assert_int_equal(strstr(data, "\"sha256\": \"") != NULL, row[i].way != SOURCE);
         assert_int_equal(scratch_remove(folder), 0);
     }
 }
