@@ -336,10 +336,12 @@ const cli_verb cli_verbs[] = {
       .summary = "where the quantization error comes from",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP) },
-      .about = "Everything is quantized.\n"
-               "--by graph  the error of each output\n"
+      .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
-               "What one node, endpoint or group does alone: `qg sensitivity`.\n"
+               "            (PPQ: graphwise_error_analyse)\n"
+               "All quantizers are on in both cases, so an error includes what the nodes\n"
+               "before it add.  The error of the outputs while the quantizers of one node\n"
+               "alone are on (PPQ: layerwise_error_analyse) is `qg sensitivity --by node`.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },

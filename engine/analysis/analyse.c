@@ -1,10 +1,11 @@
 /* analyse.c -- where the error comes from.
  *
  *     graph  error of every output, all endpoints rounding
- *     layer  error at the output of every compute node, all endpoints rounding
- *            (accumulated: what PPQ calls graphwise)
+ *     layer  error at the output of every compute node, all endpoints rounding: it
+ *            accumulates over layers (PPQ: graphwise_error_analyse)
  *
- * What one node, endpoint or group does alone: sensitivity.c.
+ * The error of the outputs while only one node rounds (PPQ: layerwise_error_analyse) is
+ * in sensitivity.c.
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
  * (spec/ppq.md 9.1); the result does not depend on workers. */
 #include "engine/session/session.h"

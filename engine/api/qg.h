@@ -25,7 +25,7 @@
  *            fields that one side does not know are defaults, and QG_ECONFIG names a
  *            struct in which a field was set that this library does not have.
  * Strings    UTF-8; borrowed for the call unless said otherwise.
- * Errors     a status, and a message on the context (engine/core/status.h).  On failure
+ * Errors     a status, and a message on the context (status.h).  On failure
  *            out-parameters are untouched and no file is half-written.
  * Threads    one context per thread of yours; the library starts its own workers.
  * More       without files: qg_memory.h; reading and changing records: qg_records.h;

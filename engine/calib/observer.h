@@ -117,6 +117,7 @@ struct qg_observer {
     unsigned passes; /* over the data, at least 1 */
     uint32_t policy; /* schemes must have all of these bits; 0: any scheme */
     double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
+    unsigned range; /* qg_range_quirk: how the tool makes a scale of its ranges */
 
     /* The state's size, `size` where it is always the same (then bytes is NULL); it is
      * zeroed and aligned for any type before begin. */

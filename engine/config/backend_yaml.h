@@ -66,7 +66,8 @@ extern const qg_quirk_row qg_backend_quirk_rows[];
 QG_NODISCARD qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask,
                                          qg_backend *b);
 
-/* On failure the backend is of no more use.
+/* path: a file, or the name of a text that a host added to "policies" (text.h).
+ * On failure the backend is of no more use.
  * Its rules come behind those that are there, and so win. */
 QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path,
                                         qg_backend *b);

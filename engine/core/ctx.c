@@ -34,6 +34,7 @@ qg_ctx *qg_ctx_fork(qg_ctx *parent)
     if (ctx) {
         ctx->log = parent->log;
         ctx->registry = parent->registry;
+        memcpy(ctx->added, parent->added, sizeof ctx->added);
     }
     return ctx;
 }
@@ -46,6 +47,30 @@ void qg_ctx_free(qg_ctx *ctx)
         qg_names_free(ctx->names);
     qg_arena_free(ctx->arena);
     ctx->alloc.drop(ctx->alloc.ud, ctx);
+}
+
+/* At the end, so that lists are in the order in which the host added. */
+qg_status qg_ctx_add(qg_ctx *ctx, enum qg_added_kind kind, const char *name,
+                     const void *what)
+{
+    assert(!ctx->parent && !qg_ctx_added(ctx, kind, name));
+    qg_added *row = QG_NEW(ctx->arena, qg_added);
+    if (!row)
+        return qg_nomem(ctx);
+    *row = (qg_added){ .name = name, .what = what };
+    qg_added **end = &ctx->added[kind];
+    while (*end)
+        end = &(*end)->next;
+    *end = row;
+    return QG_OK;
+}
+
+const void *qg_ctx_added(const qg_ctx *ctx, enum qg_added_kind kind, const char *name)
+{
+    for (const qg_added *a = ctx->added[kind]; a; a = a->next)
+        if (strcmp(a->name, name) == 0)
+            return a->what;
+    return NULL;
 }
 
 qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)

@@ -125,12 +125,13 @@ static const char *params_text(qg_arena *a, const qg_pass_param *p)
 
 static qg_status passes(qg_report *r, qg_table *t)
 {
-    for (size_t i = 0; qg_passes[i]; i++) {
-        const char *params = params_text(r->arena, qg_passes[i]->param);
+    const qg_pass *const *all;
+    QG_TRY(qg_passes_of(r->ctx, r->arena, &all));
+    for (size_t i = 0; all[i]; i++) {
+        const char *params = params_text(r->arena, all[i]->param);
         if (!params)
             return qg_nomem(r->ctx);
-        QG_TRY(row(r, t, qg_passes[i]->name, qg_passes[i]->summary,
-                   *params ? params : NULL));
+        QG_TRY(row(r, t, all[i]->name, all[i]->summary, *params ? params : NULL));
     }
     return QG_OK;
 }

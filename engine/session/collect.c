@@ -18,7 +18,6 @@
 #include "engine/data/data.h"
 #include "engine/core/clock.h"
 #include "engine/core/hash.h"
-#include "engine/config/pipeline_yaml.h"
 #include "engine/snapshot/stats_file.h"
 #include "engine/ir/text.h"
 #include "passes/passes.h"
@@ -46,11 +45,11 @@ static qg_status make_canonical(job *j)
 {
     assert(j->m->graph && !j->m->quant);
     qg_ctx *ctx = j->m->ctx;
-    qg_search search;
+    const qg_pass *const *all;
     qg_pipeline p;
     size_t n = 0;
-    QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
-    QG_TRY(qg_pipeline_load(ctx, j->arena, "default", search, &p));
+    QG_TRY(qg_passes_of(ctx, j->arena, &all));
+    QG_TRY(qg_session_pipeline(ctx, j->arena, "default", &p));
     while (n < p.n && strcmp(p.pass[n], "dispatch") != 0)
         n++;
     qg_pipeline_cut(&p, n);
@@ -62,7 +61,7 @@ static qg_status make_canonical(job *j)
                     .setting = p.setting.at,
                     .n_setting = p.setting.n}
     };
-    return qg_pass_run_all(&env, qg_passes, p.pass, n);
+    return qg_pass_run_all(&env, all, p.pass, n);
 }
 
 static qg_status set_text(job *j, const char **to, const char *text)

@@ -82,8 +82,7 @@ qg_status qg_model_save(qg_model *m, const char *folder)
     return qg_snapshot_write(m, folder);
 }
 
-qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
-                        const qg_feed *feed, const uint8_t *watch, qg_plan **out)
+qg_status qg_model_plan_mode(qg_model *m, const char *mode, qg_plan_options *out)
 {
     bool simulate = mode ? strcmp(mode, "simulate") == 0 : m->quant != NULL;
     if (mode && !simulate && strcmp(mode, "float") != 0)
@@ -93,11 +92,18 @@ qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
         return qg_fail(m->ctx, QG_ESTATE,
                        "mode simulate: the model is not quantized, expected a "
                        "snapshot of qg quantize");
-    qg_plan_options o = { .mode = simulate ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
-                          .quant = m->quant,
-                          .input = feed ? feed->shape : NULL,
+    out->mode = simulate ? QG_MODE_SIMULATE : QG_MODE_FLOAT;
+    out->quant = m->quant;
+    return QG_OK;
+}
+
+qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
+                        const qg_feed *feed, const uint8_t *watch, qg_plan **out)
+{
+    qg_plan_options o = { .input = feed ? feed->shape : NULL,
                           .watch = watch,
                           .reference = reference };
+    QG_TRY(qg_model_plan_mode(m, mode, &o));
     return qg_plan_new(m->ctx, m->graph, &o, out);
 }
 

@@ -8,7 +8,7 @@
 #include "engine/core/suggest.h"
 #include "engine/core/hash.h"
 #include "engine/config/override.h"
-#include "engine/config/pipeline_yaml.h"
+#include "engine/config/text.h"
 #include "engine/snapshot/stats_file.h"
 #include "engine/ir/text.h"
 #include "engine/calib/observer.h"
@@ -27,8 +27,9 @@ typedef struct job {
     qg_backend *backend;
     qg_pipeline pipeline;
     qg_api_feed feed;
-    qg_looks looks;  /* at what the feed gives */
-    qg_stats *stats; /* instead of the feed; NULL: none */
+    qg_looks looks;               /* at what the feed gives */
+    qg_stats *stats;              /* instead of the feed; NULL: none */
+    const qg_pass *const *passes; /* that there are */
     size_t dumps;
 } job;
 
@@ -100,8 +101,7 @@ static qg_status read_backend(job *j)
     for (size_t i = 0; i < j->o->n_set; i++)
         QG_TRY(qg_backend_set(ctx, j->arena, j->o->set[i], j->backend));
     QG_TRY(shorten_origins(j));
-    QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
-    QG_TRY(qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline));
+    QG_TRY(qg_session_pipeline(ctx, j->arena, j->backend->pipeline, &j->pipeline));
     QG_TRY(join_settings(j));
     return stop_early(j);
 }
@@ -153,14 +153,15 @@ static qg_status hash_backend(job *j, const char **out)
     qg_hash h;
     QG_TRY(qg_hash_begin(ctx, &h));
     for (size_t i = 0; i < j->backend->file.n; i++) {
-        qg_file f;
-        qg_status s = qg_file_open(ctx, "hash", j->backend->file.at[i], SIZE_MAX, &f);
+        const char *bytes;
+        size_t size;
+        qg_status s = qg_config_read(ctx, j->arena, "hash", j->backend->file.at[i],
+                                     SIZE_MAX, &bytes, &size);
         if (s != QG_OK) {
             qg_hash_end(&h, NULL);
             return s;
         }
-        qg_hash_add(&h, f.bytes, f.size);
-        qg_file_close(&f);
+        qg_hash_add(&h, bytes, size);
     }
     qg_hash_end(&h, text);
     *out = qg_arena_strdup(j->arena, text);
@@ -420,11 +421,11 @@ static qg_status check_pass(const job *j)
 {
     const char *name = j->o->dump_after;
     char text[QG_SUGGEST_TEXT];
-    if (!name || strcmp(name, "all") == 0 || qg_pass_find(qg_passes, name))
+    if (!name || strcmp(name, "all") == 0 || qg_pass_find(j->passes, name))
         return QG_OK;
     qg_suggest near = qg_suggest_for(name);
-    for (size_t i = 0; qg_passes[i]; i++)
-        qg_suggest_try(&near, qg_passes[i]->name);
+    for (size_t i = 0; j->passes[i]; i++)
+        qg_suggest_try(&near, j->passes[i]->name);
     return qg_fail(j->m->ctx, QG_ECONFIG,
                    "dump after '%s': no such pass, expected all or one of `qg list "
                    "passes`%s",
@@ -484,7 +485,7 @@ static qg_status run_passes(job *j, qg_report **report)
         .progress = &j->o->work.progress,
         .stage = "calibrate",
     };
-    QG_TRY(qg_pass_run_all(&env, qg_passes, j->pipeline.pass, j->pipeline.n));
+    QG_TRY(qg_pass_run_all(&env, j->passes, j->pipeline.pass, j->pipeline.n));
     if (j->o->stop_after) {
         m->quant = env.quant;
         return QG_OK;
@@ -506,7 +507,9 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
 {
     QG_TRY(qg_model_expect_float(m, "quantize"));
     job j = { .m = m, .o = o, .arena = m->graph->arena };
-    qg_status s = check_pass(&j);
+    qg_status s = qg_passes_of(m->ctx, j.arena, &j.passes);
+    if (s == QG_OK)
+        s = check_pass(&j);
     if (s == QG_OK)
         s = check_observer(&j);
     if (s == QG_OK)

@@ -14,6 +14,7 @@
 
 #include "engine/report/report.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/pipeline_yaml.h"
 #include "engine/core/file.h"
 #include "engine/exec/drive.h"
 #include "engine/snapshot/model.h"
@@ -63,6 +64,14 @@ QG_NODISCARD qg_status qg_workload_origin(const qg_model *m, const qg_workload *
                                           qg_arena *a, const char **name,
                                           const char **sha256);
 
+/* --- pipeline.c --- */
+
+/* A pipeline by path or name, with the passes that a host added in their places: each
+ * before the first or behind the last one of the name it gave, unless the pipeline
+ * names it itself.  In a. */
+QG_NODISCARD qg_status qg_session_pipeline(qg_ctx *ctx, qg_arena *a, const char *name,
+                                           qg_pipeline *out);
+
 /* --- stats.c --- */
 
 /* Facts of qg_report_settled for 8-bit scales, by observer. */
@@ -78,6 +87,10 @@ QG_NODISCARD qg_status qg_report_settled_all(qg_report *r, const struct qg_stats
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
                                      const qg_feed *feed, const uint8_t *watch,
                                      qg_plan **out);
+
+/* The same word, as options of a plan: sets mode and quant. */
+QG_NODISCARD qg_status qg_model_plan_mode(qg_model *m, const char *mode,
+                                          qg_plan_options *out);
 
 /* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
  * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when

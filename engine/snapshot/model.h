@@ -18,6 +18,7 @@
 #include "engine/ir/infer.h"
 #include "engine/snapshot/quant_json.h"
 
+struct qg_pass_env; /* pass/pass.h */
 typedef struct qg_model qg_model;
 struct qg_model {
     qg_ctx *ctx;
@@ -26,6 +27,9 @@ struct qg_model {
     qg_snapshot_info info; /* of the run that quantized it */
     const char *path;      /* as opened, in the graph's arena */
     const char *sha256;    /* of the ONNX file */
+    /* The pass that has the model in its hands, which then is a view of what the
+     * pipeline works on; NULL: none. */
+    struct qg_pass_env *pass;
 };
 
 /* An ONNX file, with the shapes that it leaves open fixed by shape[n] (ir/infer.h). */
