@@ -96,5 +96,7 @@ QG_NODISCARD qg_status qg_nomem(qg_ctx *ctx);
  * QG_ECANCELED when the caller wants no more. */
 QG_NODISCARD qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage,
                                    size_t done, size_t total);
+/* QG_ECANCELED with the message for it: "<stage>: the caller ended it". */
+QG_NODISCARD qg_status qg_ctx_canceled(qg_ctx *ctx, const char *stage);
 
 #endif

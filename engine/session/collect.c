@@ -56,6 +56,7 @@ static qg_status make_canonical(job *j)
     qg_pass_env env = {
         .ctx = ctx,
         .graph = j->m->graph,
+        .progress = &j->o->work.progress,
         .options = {.reference = j->o->work.reference_kernels,
                     .setting = p.setting.at,
                     .n_setting = p.setting.n}
