@@ -2,8 +2,8 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 
+#include "engine/core/file.h"
 #include "engine/core/json.h"
 
 qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out)
@@ -295,15 +295,12 @@ static const char *render(qg_report *r, char **kept,
 {
     if (*kept)
         return *kept;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
+    qg_memory_file f;
+    if (qg_memory_open(r->ctx, &f) != QG_OK)
         return "";
-    qg_status s = print(r, f);
-    if (fclose(f) == 0 && s == QG_OK)
-        *kept = qg_arena_strndup(r->arena, text, size);
-    free(text);
+    if (qg_memory_close(&f, print(r, f.stream)) == QG_OK)
+        *kept = qg_arena_strndup(r->arena, f.bytes, f.size);
+    qg_memory_free(&f);
     return *kept ? *kept : "";
 }
 
