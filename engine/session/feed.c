@@ -46,6 +46,7 @@ static qg_status common_shape(qg_model *m, qg_api_feed *f)
 /* The feed points to *out, which therefore must stay where it is. */
 qg_status qg_feed_open(qg_model *m, const qg_workload *work, qg_api_feed *out)
 {
+    QG_TRY(qg_model_expect_finished(m, "samples"));
     assert(m->graph);
     qg_data_request request = { .input = m->graph->input.at,
                                 .n_input = m->graph->input.n,
