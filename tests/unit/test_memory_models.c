@@ -61,7 +61,9 @@ static void constants_lie_in_the_bytes(void **state)
     size_t size, sum = 0, all = 0;
     char *bytes = file_bytes(ctx, MODELS[0], &size);
     char *room = qg_arena_raw(ctx->arena, size + 4, 1);
-    const char *expected = dump_text(ctx, open_model(ctx, MODELS[0]));
+    qg_model *file = open_model(ctx, MODELS[0]);
+    const char *expected = dump_text(ctx, file);
+    qg_model_close(file);
     for (size_t shift = 0; shift < 4; shift++) {
         memcpy(room + shift, bytes, size);
         qg_model *m = open_bytes(ctx, room + shift, size);
@@ -121,13 +123,31 @@ static void assert_member(qg_ctx *ctx, const qg_npz *z, const char *folder,
     assert_memory_equal(at, file, size);
 }
 
-/* The members are the files of the folder; reading them gives the model that was
- * written, whose bytes are the same again. */
+/* Reading puts constants first, so the texts of both graphs differ in order. */
+static void assert_same_records(qg_ctx *ctx, qg_model *a, qg_model *b)
+{
+    static const char *const none[] = { "nodes_only_in_first", "nodes_only_in_second",
+                                        "nodes_changed",       "endpoints_changed",
+                                        "dominators_changed",  "scales_changed" };
+    qg_report *r;
+    double count;
+    assert_ok(ctx, qg_model_diff(a, b, &r));
+    assert_true(qg_report_number(r, "endpoints_in_both", &count));
+    assert_cmp_f64(count, >, 0);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_true(qg_report_number(r, none[i], &count));
+        assert_cmp_f64(count, ==, 0);
+    }
+    qg_report_free(r);
+}
+
+/* The members are the files of the folder; reading them gives the model that the folder
+ * gives, and bytes of it are the same again. */
 static void check_snapshot(qg_ctx *ctx, const char *path, const char *backend)
 {
     char scratch[SCRATCH_PATH];
     const char *folder = scratch_path(scratch, "memory_models");
-    qg_bytes first = { 0 }, second = { 0 };
+    qg_bytes first = { 0 }, second = { 0 }, third = { 0 };
     qg_npz z;
     qg_model *m = quantized_model(ctx, path, backend);
     assert_ok(ctx, qg_model_save_bytes(m, &first));
@@ -137,15 +157,20 @@ static void check_snapshot(qg_ctx *ctx, const char *path, const char *backend)
     assert_member(ctx, &z, folder, "model.onnx");
     assert_member(ctx, &z, folder, "quant.json");
     qg_model *again = open_bytes(ctx, first.data, first.size);
+    qg_model *file = open_model(ctx, folder);
     assert_true(qg_model_is_quantized(again));
-    assert_string_equal(dump_text(ctx, m), dump_text(ctx, again));
+    assert_same_records(ctx, m, again);
+    assert_string_equal(dump_text(ctx, file), dump_text(ctx, again));
     assert_ok(ctx, qg_model_save_bytes(again, &second));
-    assert_int_equal(first.size, second.size);
-    assert_memory_equal(first.data, second.data, first.size);
+    assert_ok(ctx, qg_model_save_bytes(file, &third));
+    assert_int_equal(second.size, third.size);
+    assert_memory_equal(second.data, third.data, third.size);
+    qg_model_close(file);
     qg_model_close(again);
     qg_model_close(m);
     qg_bytes_free(ctx, &first);
     qg_bytes_free(ctx, &second);
+    qg_bytes_free(ctx, &third);
     assert_int_equal(scratch_remove(folder), 0);
 }
 
@@ -168,7 +193,7 @@ static void an_archive_opens_by_path(void **state)
     assert_ok(ctx, qg_file_write(ctx, path, b.data, b.size));
     qg_model *again = open_model(ctx, path);
     unlink(path);
-    assert_string_equal(dump_text(ctx, m), dump_text(ctx, again));
+    assert_same_records(ctx, m, again);
     qg_model_close(again);
     qg_model_close(m);
     qg_bytes_free(ctx, &b);
@@ -248,9 +273,10 @@ static void a_model_must_be_quantized_to_be_saved(void **state)
 static void text_comes_back(void **state)
 {
     qg_ctx *ctx = *state;
-    static const char text[] = "graph \"g\" opset 17 {\n"
+    static const char text[] = "graph \"g\" {\n"
+                               "  opset 17\n"
                                "  x = input f32[1,3]\n"
-                               "  w = const f32[3,2] {1, 2, 3, 4, 5, 6}\n"
+                               "  w = const f32[3,2] [1, 2, 3, 4, 5, 6]\n"
                                "  y = MatMul(x, w)\n"
                                "  output y\n"
                                "}\n";
