@@ -187,7 +187,7 @@ static void snapshots_keep_the_name_as_data(void **state)
 
 /* --- several passes, order --- */
 
-/* Pass 0 counts elements, pass 1 sums what lies above the mean: with `next` between, a
+/* Pass 0 counts elements, pass 1 counts what lies above 0.5: with `next` between, a
  * worker that goes on with a copy must not count it again. */
 typedef struct counted {
     int64_t seen, learned, above;
@@ -199,7 +199,7 @@ static qg_status count(void *ud, qg_ctx *ctx, void *state, unsigned pass, size_t
     counted *c = state;
     (void)ud, (void)ctx, (void)sample;
     for (size_t i = 0; i < n; i++)
-        c->above += pass == 1 && x[i] > 0;
+        c->above += pass == 1 && x[i] > 0.5F;
     c->seen += pass == 0 ? (int64_t)n : 0;
     return QG_OK;
 }
