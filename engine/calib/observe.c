@@ -108,9 +108,10 @@ static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
                                           : o->observer->finish(ctx, o, state, a, f));
     double least = qg_observe_value(o, QG_PARAM_MIN_SCALE);
     for (size_t c = 0; c < n && !f->is_param; c++)
-        qg_scheme_from_range(o->scheme,
-                             (qg_range){ f->low[c], f->high[c], least, quirks },
-                             &f->scale[c], &f->offset[c]);
+        qg_scheme_from_range(
+            o->scheme,
+            (qg_range){ f->low[c], f->high[c], least, o->observer->range | quirks },
+            &f->scale[c], &f->offset[c]);
     return QG_OK;
 }
 

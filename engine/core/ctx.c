@@ -133,5 +133,10 @@ qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage, size
 {
     if (!p || !p->step || p->step(p->ud, stage, done, total) == 0)
         return QG_OK;
+    return qg_ctx_canceled(ctx, stage);
+}
+
+qg_status qg_ctx_canceled(qg_ctx *ctx, const char *stage)
+{
     return qg_fail(ctx, QG_ECANCELED, "%s: the caller ended it", stage);
 }

@@ -15,6 +15,7 @@
 #ifndef QG_ENGINE_CORE_CTX_H
 #define QG_ENGINE_CORE_CTX_H
 
+#include "engine/core/alloc.h"
 #include "engine/core/arena.h"
 #include "engine/core/names.h"
 #include "engine/core/progress.h"
@@ -61,14 +62,11 @@ struct qg_ctx {
     char message[1024]; /* of the last qg_fail, cut to fit; "" before the first */
 };
 
-qg_ctx *qg_ctx_new(qg_alloc alloc); /* NULL when out of memory */
 /* A context for one worker thread: own arena and message; allocator, names, registry
  * and log sink are the parent's.  NULL when out of memory.  To be freed before its
- * parent; qg_ctx_free leaves what is shared alone. */
+ * parent.  qg_ctx_free (alloc.h) gives back the arena and, unless forked, the names:
+ * interned strings die there, models and graphs made with ctx must be gone already. */
 qg_ctx *qg_ctx_fork(qg_ctx *parent);
-/* Gives back the arena and, unless forked, the names: interned strings die here,
- * models and graphs made with ctx must be gone already.  NULL is fine. */
-void qg_ctx_free(qg_ctx *ctx);
 
 /* Appends to the list of a kind; name and what are borrowed as long as the context.
  * Contexts that were forked before do not see it. */
@@ -103,5 +101,7 @@ QG_NODISCARD qg_status qg_nomem(qg_ctx *ctx);
  * QG_ECANCELED when the caller wants no more. */
 QG_NODISCARD qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage,
                                    size_t done, size_t total);
+/* QG_ECANCELED with the message for it: "<stage>: the caller ended it". */
+QG_NODISCARD qg_status qg_ctx_canceled(qg_ctx *ctx, const char *stage);
 
 #endif

@@ -401,6 +401,8 @@ qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report)
 {
     assert(a->ctx == b->ctx);
     qg_report *r;
+    QG_TRY(qg_model_expect_finished(a, "diff"));
+    QG_TRY(qg_model_expect_finished(b, "diff"));
     QG_TRY(qg_report_new(a->ctx, "diff", &r));
     diff d = { .ctx = a->ctx, .a = a, .b = b, .r = r };
     return qg_report_end(run(&d), r, report);

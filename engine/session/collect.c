@@ -56,6 +56,7 @@ static qg_status make_canonical(job *j)
     qg_pass_env env = {
         .ctx = ctx,
         .graph = j->m->graph,
+        .progress = &j->o->work.progress,
         .options = {.reference = j->o->work.reference_kernels,
                     .setting = p.setting.at,
                     .n_setting = p.setting.n}
@@ -74,21 +75,21 @@ static qg_status fill_manifest(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
     qg_stats_manifest *m = &j->stats->manifest;
-    char hash[QG_HASH_TEXT], print[QG_FINGERPRINT_TEXT], version[32];
+    char sum[QG_HASH_TEXT], print[QG_FINGERPRINT_TEXT], version[32];
     char how[QG_DATA_HOW_TEXT];
-    const char *data;
+    const char *data, *hash;
     QG_TRY(set_text(j, &m->model, j->m->sha256));
     QG_TRY(qg_graph_fingerprint(j->m->graph, j->arena, print));
     QG_TRY(set_text(j, &m->graph, print));
     qg_data_how(j->feed.data, how);
-    QG_TRY(qg_hash_bytes(ctx, how, strlen(how), hash));
-    QG_TRY(set_text(j, &m->preprocessing, hash));
+    QG_TRY(qg_hash_bytes(ctx, how, strlen(how), sum));
+    QG_TRY(set_text(j, &m->preprocessing, sum));
     QG_TRY(set_text(j, &m->kernels,
                     j->o->work.reference_kernels ? "reference"
                                                  : qg_accel_version(version)));
-    QG_TRY(set_text(j, &m->data, qg_path_base(j->o->work.data)));
-    QG_TRY(qg_data_hash(ctx, j->arena, j->o->work.data, &data));
-    return set_text(j, &m->data_sha256, data ? data : "");
+    QG_TRY(qg_workload_origin(j->m, &j->o->work, j->arena, &data, &hash));
+    QG_TRY(set_text(j, &m->data, data));
+    return set_text(j, &m->data_sha256, hash ? hash : "");
 }
 
 /* --- samples --- */

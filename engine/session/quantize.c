@@ -216,9 +216,9 @@ static qg_status name_data(job *j, qg_manifest *m)
 {
     const qg_stats *s = j->stats;
     if (!s) {
-        m->data = j->o->work.data ? qg_path_base(j->o->work.data) : NULL;
         m->samples = j->feed.feed.n;
-        return qg_data_hash(j->m->ctx, j->arena, j->o->work.data, &m->data_sha256);
+        return qg_workload_origin(j->m, &j->o->work, j->arena, &m->data,
+                                  &m->data_sha256);
     }
     m->samples = (size_t)qg_stats_samples(s);
     m->data = qg_arena_strdup(j->arena, s->manifest.data);
@@ -451,7 +451,7 @@ static qg_status look_along(job *j)
 static qg_status read_stats(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
-    if (j->o->work.data || j->o->work.samples)
+    if (qg_workload_has_samples(&j->o->work) || j->o->work.samples)
         return qg_fail(ctx, QG_ECONFIG,
                        "quantize: statistics and data are given, expected one of them");
     QG_TRY(qg_stats_load(ctx, j->o->stats, &j->stats));
@@ -471,7 +471,7 @@ static qg_status run_passes(job *j, qg_report **report)
         .ctx = m->ctx,
         .graph = m->graph,
         .backend = j->backend,
-        .feed = j->o->work.data && !j->stats ? &j->feed.feed : NULL,
+        .feed = j->feed.feed.n ? &j->feed.feed : NULL,
         .stats = j->stats,
         .options = {.dispatcher = j->o->dispatcher,
                     .observer = j->o->observer,
@@ -516,9 +516,9 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
         s = read_backend(&j);
     if (s == QG_OK && o->stats)
         s = read_stats(&j);
-    else if (s == QG_OK && o->work.data)
+    else if (s == QG_OK && qg_workload_has_samples(&o->work))
         s = qg_feed_open(m, &o->work, &j.feed);
-    if (s == QG_OK && j.feed.data)
+    if (s == QG_OK && j.feed.feed.n)
         s = look_along(&j);
     if (s == QG_OK)
         s = run_passes(&j, report);

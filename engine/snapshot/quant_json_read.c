@@ -542,7 +542,8 @@ static qg_status read_all(reader *r, const qg_json *root)
     return read_coverage(r, root);
 }
 
-qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
+/* A file when `from` has no bytes. */
+static qg_status read_source(qg_graph *g, const qg_json_source *from, qg_quant **out,
                              qg_snapshot_info *info)
 {
     qg_ctx *ctx = g->ctx;
@@ -557,7 +558,8 @@ qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
                  .rules = qg_names_new(ctx->alloc) };
     qg_status s = text && r.backend && r.rules ? QG_OK : qg_nomem(ctx);
     if (s == QG_OK)
-        s = qg_json_read(ctx, text, path, (size_t)1 << 31, &root);
+        s = from->bytes ? qg_json_parse(ctx, text, from, &root)
+                        : qg_json_read(ctx, text, from->name, (size_t)1 << 31, &root);
     if (s == QG_OK)
         s = read_all(&r, root);
     qg_names_free(r.rules);
@@ -567,4 +569,17 @@ qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
     *out = r.quant;
     *info = got;
     return QG_OK;
+}
+
+qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
+                             qg_snapshot_info *info)
+{
+    return read_source(g, &(qg_json_source){ .name = path }, out, info);
+}
+
+qg_status qg_quant_json_parse(qg_graph *g, const qg_json_source *from, qg_quant **out,
+                              qg_snapshot_info *info)
+{
+    assert(from->bytes);
+    return read_source(g, from, out, info);
 }
