@@ -31,7 +31,7 @@ static qg_status parse_shape(qg_ctx *ctx, qg_arena *a, const char *text,
 static qg_status open_model(qg_model *m, const char *path, const qg_model_options *o,
                             qg_arena *scratch)
 {
-    size_t n = o ? o->n_shape : 0;
+    size_t n = o->n_shape;
     qg_fixed_shape *fixed = QG_NEWN(scratch, n, qg_fixed_shape);
     if (!fixed)
         return qg_nomem(m->ctx);
@@ -41,15 +41,17 @@ static qg_status open_model(qg_model *m, const char *path, const qg_model_option
                                  : qg_model_read(m, path, fixed, n);
 }
 
-qg_status qg_model_open(qg_ctx *ctx, const char *path, const qg_model_options *o,
+qg_status qg_model_open(qg_ctx *ctx, const char *path, const qg_model_options *given,
                         qg_model **out)
 {
+    qg_model_options o;
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_model_options, given, &o));
     qg_model *m = QG_NEW(ctx->arena, qg_model);
     qg_arena *scratch = m ? qg_arena_new(ctx->alloc) : NULL;
     if (!scratch)
         return qg_nomem(ctx);
     m->ctx = ctx;
-    qg_status s = open_model(m, path, o, scratch);
+    qg_status s = open_model(m, path, &o, scratch);
     qg_arena_free(scratch);
     if (s != QG_OK) {
         qg_model_close(m);

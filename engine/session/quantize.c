@@ -501,20 +501,23 @@ static qg_status run_passes(job *j, qg_report **report)
     return report ? describe(j, &env, report) : QG_OK;
 }
 
-qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
+qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
                             qg_report **report)
 {
+    qg_quantize_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_quantize_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "quantize"));
-    job j = { .m = m, .o = o, .arena = m->graph->arena };
+    job j = { .m = m, .o = &o, .arena = m->graph->arena };
     qg_status s = check_pass(&j);
     if (s == QG_OK)
         s = check_observer(&j);
     if (s == QG_OK)
         s = read_backend(&j);
-    if (s == QG_OK && o->stats)
+    if (s == QG_OK && o.stats)
         s = read_stats(&j);
-    else if (s == QG_OK && o->work.data)
-        s = qg_feed_open(m, &o->work, &j.feed);
+    else if (s == QG_OK && o.work.data)
+        s = qg_feed_open(m, &o.work, &j.feed);
     if (s == QG_OK && j.feed.data)
         s = look_along(&j);
     if (s == QG_OK)
