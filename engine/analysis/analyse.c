@@ -379,8 +379,7 @@ static qg_status describe(study *s, const char *by, qg_report **out)
                               qg_cell_text(row[i]->what),
                               qg_measure_cell(s->metric, mean)));
     }
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* The words of --by. */

@@ -320,8 +320,7 @@ static qg_status describe(job *j, qg_report **out)
     QG_TRY(qg_report_add(r, "megabytes", qg_cell_number((double)j->memory * 1e-6)));
     QG_TRY(qg_report_settled_all(r, j->stats));
     QG_TRY(qg_report_add(r, "written", qg_cell_text(j->path)));
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* The file appears before its checkpoint goes. */

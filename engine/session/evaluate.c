@@ -87,8 +87,7 @@ static qg_status describe(qg_model *m, const votes *v, const qg_tensor *labels,
         QG_TRY(qg_report_add(r, "difference", qg_cell_percent(simulated - real)));
         QG_TRY(qg_report_add(r, "agreement", qg_cell_percent(agreement(v, n))));
     }
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* More labels than samples are fine: --samples may have cut them. */

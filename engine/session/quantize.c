@@ -410,8 +410,7 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(report_near_misses(r, &m->info));
     QG_TRY(report_doctor(j, r));
     QG_TRY(report_confidence(r, &m->info, env));
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* --- words of the options --- */

@@ -252,8 +252,7 @@ static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double s
         else
             QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
     }
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* --- all together --- */

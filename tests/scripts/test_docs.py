@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every complete C program in docs/*.md is compiled, run, and must print what the page
 says: a ```c block with a main(), followed by a ```text block.  docs/arrays.md has one
-for every header of engine/api/qg_arrays.h.  The example of qg.h itself runs on the demo
+for every header of qg_arrays.h.  The example of qg.h itself runs on the demo
 model and must write a snapshot.  A page that brings files of its own (```yaml NAME) is a
 session: they are written and its ```sh blocks run, and print the ```text behind them.
 
