@@ -23,7 +23,7 @@ static void say(void *ud, int level, const char *text)
 
 static int run(const cli_verb *verb, const cli_arguments *a)
 {
-    cli_bar bar = { false };
+    cli_bar bar = { 0 };
     cli_call c = { .verb = verb, .args = a, .bar = &bar };
     qg_open_options o;
     qg_open_options_init(&o, sizeof o);

@@ -68,6 +68,7 @@ enum qg_range_quirk {
     QG_RANGE_PPQ_POW2_OFFSET = 2, /* D02: offset from the unrounded scale */
     QG_RANGE_MX = 4, /* FLOATING: the OCP MX rule, 2^(floor(log2 |range|) - that of the
                       * format's largest): a step finer than ours, may clip */
+    QG_RANGE_PPQ_UNSIGNED = 8, /* symmetric codes from 0: the scale of signed ones */
 };
 /* What an observer found, in the tensor's unit. */
 typedef struct qg_range {
@@ -76,7 +77,7 @@ typedef struct qg_range {
     unsigned quirks;  /* of qg_range_quirk */
 } qg_range;
 /* With both limits widened to hold 0:
- *     width   high - low; symmetric: 2 max(-low, high)
+ *     width   high - low; symmetric: 2 max(-low, high), or high where codes begin at 0
  *     scale   width / (qmax - qmin); FLOATING: width / (2 largest value)
  *             POWER_OF_2: the next 2^k that is not below
  *     offset  clamp(round(qmin - low / scale), qmin, qmax); symmetric: 0 */
