@@ -27,7 +27,8 @@ static const char *default_config_dir(void)
 qg_status qg_open(const qg_open_options *o, qg_ctx **out)
 {
     qg_open_options preset;
-    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    bool own = o && o->alloc.get && o->alloc.drop;
+    qg_ctx *ctx = qg_ctx_new(own ? o->alloc : qg_alloc_libc);
     if (!ctx)
         return QG_ENOMEM;
     qg_open_options_init(&preset, sizeof preset);
