@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 static int unknown_verb(const char *word)
 {

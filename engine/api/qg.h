@@ -99,7 +99,8 @@ struct qg_model_options {
 };
 QG_API void qg_model_options_init(qg_model_options *o, size_t size);
 
-/* path: an ONNX file, or a snapshot folder.
+/* path: an ONNX file, a snapshot folder, or a file with the bytes of one
+ * (qg_model_save_bytes).
  * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (no ONNX), QG_EMODEL (what it
  * says is invalid), QG_EUNSUPPORTED (an operator or opset that is not implemented, by
  * name). */
@@ -289,8 +290,11 @@ typedef struct qg_quantize_tensor_options {
                            * and infinities out */
     const char *quirks; /* "ppq", or names with commas; NULL: none */
     const char *output; /* .npy to write: float32, fake quantized; NULL: none */
-    bool codes; /* write integers instead: the smallest type of 8, 16 or 32 bits;
+    bool codes;        /* write integers instead: the smallest type of 8, 16 or 32 bits;
                            * of a floating policy the bit patterns of its format */
+    const char *curve; /* .csv to write: bins kept, threshold and divergence of all that
+                        * the observer compared (kl, kl-published, nvidia-entropy);
+                        * per-tensor only; NULL: none */
 } qg_quantize_tensor_options;
 QG_API void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size);
 

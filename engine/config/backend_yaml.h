@@ -43,7 +43,7 @@
  *            value, dims                                of the endpoint
  *     set    bits, range, rounding, policy, axis, exponent-bits, variant, block,
  *            observer, percentile, min-scale, bins, step, zero, state, visibility,
- *            derive, platform */
+ *            derive, quantizer, platform */
 #ifndef QG_ENGINE_CONFIG_BACKEND_YAML_H
 #define QG_ENGINE_CONFIG_BACKEND_YAML_H
 

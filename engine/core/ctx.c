@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,6 +84,18 @@ qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
     (void)vsnprintf(ctx->message, sizeof ctx->message, fmt, args);
     va_end(args);
     return s;
+}
+
+void qg_host_begin(qg_ctx *ctx) { ctx->message[0] = '\0'; }
+
+qg_status qg_host_end(qg_ctx *ctx, qg_status s, const char *what, const char *name)
+{
+    bool known = (unsigned)s < QG_NSTATUS;
+    if (s == QG_OK || (known && *ctx->message))
+        return s;
+    return qg_fail(ctx, known ? s : QG_ECONFIG,
+                   "%s %s: the host's function failed with status %d and no message",
+                   what, name, (int)s);
 }
 
 qg_status qg_nomem(qg_ctx *ctx) { return qg_fail(ctx, QG_ENOMEM, "out of memory"); }

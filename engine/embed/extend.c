@@ -50,13 +50,3 @@ qg_status qg_extend_taken(qg_ctx *ctx, const char *what, const char *name)
                    "does not show",
                    what, name);
 }
-
-/* The caller has emptied the message before it called the host. */
-qg_status qg_extend_result(qg_ctx *ctx, qg_status s, const char *what, const char *name)
-{
-    if (s == QG_OK || ((unsigned)s < QG_NSTATUS && *ctx->message))
-        return s;
-    return qg_fail(ctx, (unsigned)s < QG_NSTATUS ? s : QG_ECONFIG,
-                   "%s %s: the host's function failed with status %d and no message",
-                   what, name, (int)s);
-}

@@ -22,9 +22,4 @@ QG_NODISCARD qg_status qg_extend_text(qg_ctx *ctx, const char **text);
 /* QG_ECONFIG: "add <what> '<name>': the name is taken". */
 qg_status qg_extend_taken(qg_ctx *ctx, const char *what, const char *name);
 
-/* What a host's function returned.  A failure without a message, or with a number that
- * is no status, gets one: "<what> <name>: ...". */
-qg_status qg_extend_result(qg_ctx *ctx, qg_status s, const char *what,
-                           const char *name);
-
 #endif

@@ -86,7 +86,7 @@ static qg_status result_of(const qg_call *c, const char *doing, qg_status s)
     char text[sizeof c->ctx->message];
     if (s == QG_OK)
         return QG_OK;
-    s = qg_extend_result(c->ctx, s, "operator", c->node->op->name);
+    s = qg_host_end(c->ctx, s, "operator", c->node->op->name);
     if (strstr(c->ctx->message, c->node->name))
         return s;
     (void)snprintf(text, sizeof text, "%s", c->ctx->message);
@@ -113,7 +113,7 @@ static qg_status check_output(const qg_call *c, size_t k)
 static qg_status infer(const qg_call *c)
 {
     const qg_operator *o = given(c->node);
-    c->ctx->message[0] = '\0';
+    qg_host_begin(c->ctx);
     QG_TRY(result_of(c, "infer", o->infer(o->ud, c)));
     for (size_t k = 0; k < c->n_out; k++)
         if (c->out[k])
@@ -124,7 +124,7 @@ static qg_status infer(const qg_call *c)
 static qg_status run(const qg_call *c)
 {
     const qg_operator *o = given(c->node);
-    c->ctx->message[0] = '\0';
+    qg_host_begin(c->ctx);
     return result_of(c, "run", o->run(o->ud, c));
 }
 

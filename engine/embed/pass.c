@@ -32,10 +32,10 @@ static qg_status run(qg_pass_env *env)
     qg_model view = {
         .ctx = env->ctx, .graph = env->graph, .quant = env->quant, .pass = env
     };
-    env->ctx->message[0] = '\0';
+    qg_host_begin(env->ctx);
     qg_status s = p->run(p->ud, env, &view);
     if (s != QG_OK)
-        return qg_extend_result(env->ctx, s, "pass", p->name);
+        return qg_host_end(env->ctx, s, "pass", p->name);
     if (!p->edits && (g->node.n != nodes || g->value.n != values))
         return qg_fail(
             env->ctx, QG_ESTATE,

@@ -471,12 +471,8 @@ static qg_status answer_all(answer *a)
 
 qg_status qg_model_explain(qg_model *m, const char *name, qg_report **report)
 {
-    if (!m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "explain: %s: the model is not quantized, expected a snapshot "
-                       "of `qg quantize`",
-                       m->path);
     qg_report *r;
+    QG_TRY(qg_model_expect_quantized(m, "explain"));
     QG_TRY(qg_report_new(m->ctx, "explain", &r));
     answer a = {
         .ctx = m->ctx, .arena = r->arena, .m = m, .q = m->quant, .name = name, .r = r

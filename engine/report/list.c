@@ -170,16 +170,14 @@ static qg_status add_params(qg_report *r, qg_table *t, const qg_observer *o)
 
 static qg_status observers(qg_report *r, qg_table *t)
 {
-    for (const qg_observer *const *o = qg_observers; *o; o++) {
-        QG_TRY(qg_table_cells(r, t, qg_cell_text((*o)->name),
-                              qg_cell_bool((*o)->per_channel),
-                              qg_cell_text((*o)->blind  ? "nothing"
-                                           : (*o)->pick ? "statistics"
-                                                        : "samples"),
-                              qg_cell_count((*o)->passes)));
-        QG_TRY(add_params(r, t, *o));
-        QG_TRY(qg_table_cells(r, t, qg_cell_text((*o)->summary),
-                              qg_cell_text((*o)->source)));
+    for (const qg_observer *o = NULL; (o = qg_observer_next(r->ctx, o));) {
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(o->name), qg_cell_bool(o->per_channel),
+                              qg_cell_text(o->blind  ? "nothing"
+                                           : o->pick ? "statistics"
+                                                     : "samples"),
+                              qg_cell_count(o->passes)));
+        QG_TRY(add_params(r, t, o));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(o->summary), qg_cell_text(o->source)));
     }
     return QG_OK;
 }

@@ -97,6 +97,7 @@ static qg_status arrays_by_input(const qg_model *m, const qg_workload *work,
 
 static qg_status open_data(qg_model *m, const qg_workload *work, qg_api_feed *out)
 {
+    QG_TRY(qg_model_expect_finished(m, "samples"));
     qg_data_request request = { .input = m->graph->input.at,
                                 .n_input = m->graph->input.n,
                                 .limit = work->samples,

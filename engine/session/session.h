@@ -30,6 +30,31 @@ struct qg_stats; /* calib/stats.h */
         o->size = size;                                                                \
     }
 
+/* --- model.c, archive.c: models from wherever they lie --- */
+
+/* Fills m from what `from` points to; on failure m->graph may be set. */
+typedef qg_status qg_model_reader(qg_model *m, const void *from,
+                                  const qg_fixed_shape *shape, size_t n);
+
+/* A new handle that `read` fills, with the shapes of o (NULL: none). */
+QG_NODISCARD qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *o,
+                                     qg_model_reader *read, const void *from,
+                                     qg_model **out);
+
+/* From bytes that stay as long as the model: a snapshot when they are a zip archive,
+ * else an ONNX file.  `from` is a qg_model_source. */
+qg_model_reader qg_model_read_source;
+
+/* Whether the bytes begin like a zip archive. */
+bool qg_is_archive(const void *bytes, size_t size);
+
+/* A snapshot, model.onnx and quant.json, in a zip archive. */
+QG_NODISCARD qg_status qg_archive_read(qg_model *m, const qg_model_source *from,
+                                       const qg_fixed_shape *shape, size_t n);
+/* m is quantized.  Write errors are found by whoever closes the stream, which can
+ * seek.  The same bytes for the same model. */
+QG_NODISCARD qg_status qg_archive_write(qg_model *m, FILE *stream);
+
 /* --- feed.c: the samples of a workload as a feed --- */
 
 /* fetch is called by many workers at a time: it only reads the opened data, or asks the
