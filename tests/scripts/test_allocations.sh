@@ -4,8 +4,8 @@
 set -u
 build=${QG_BUILD:-build}
 allowed='engine/core/arena.c     the allocator of hosts that bring none
-engine/data/image.c     stb, compiled here, has no allocator of its own
-engine/report/report.c  frees what open_memstream makes'
+engine/core/file.c      frees what open_memstream makes
+engine/data/image.c     stb, compiled here, has no allocator of its own'
 names='malloc|calloc|realloc|reallocarray|free|posix_memalign|aligned_alloc|memalign|valloc'
 names+='|_*strn?dup|getline|getdelim|open_memstream|v?asprintf|realpath_chk'
 failures=0 objects=0
