@@ -35,7 +35,7 @@ static qg_status where(void *ud, qg_ctx *ctx, const qg_hook_event *at, qg_tensor
 {
     const void **first = ud;
     (void)ctx, (void)at;
-    if (at->value->is_input)
+    if (at->value->is_input && !at->rounded)
         *first = x->data;
     return QG_OK;
 }
