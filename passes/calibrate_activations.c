@@ -14,7 +14,7 @@ static qg_status replace_observer(qg_pass_env *env, qg_tqc *t,
                                   const qg_observer_setting *given)
 {
     const qg_observer *own =
-        t->observer.name ? qg_observer_find(t->observer.name) : NULL;
+        t->observer.name ? qg_observer_find(env->ctx, t->observer.name) : NULL;
     qg_observer_setting o = *given;
     if (own && own->value[QG_PARAM_STEP] != 0)
         return QG_OK;

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* --- what verbs share --- */
 
@@ -13,7 +13,10 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
         text = c->args->json ? qg_report_json(r) : qg_report_text(r);
     cli_bar_clear(c->bar);
     (void)fputs(text, stdout);
-    if (s != QG_OK)
+    if (s == QG_ECANCELED && cli_interrupted()) {
+        (void)cli_fail(c->verb, "interrupted");
+        status = CLI_INTERRUPTED;
+    } else if (s != QG_OK)
         status = cli_fail(c->verb, qg_ctx_message(c->ctx));
     else if (r && !*text)
         status = cli_fail(c->verb, "cannot write the answer: out of memory");

@@ -99,7 +99,8 @@ struct qg_model_options {
 };
 QG_API void qg_model_options_init(qg_model_options *o, size_t size);
 
-/* path: an ONNX file, or a snapshot folder.
+/* path: an ONNX file, a snapshot folder, or a file with the bytes of one
+ * (qg_model_save_bytes).
  * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (no ONNX), QG_EMODEL (what it
  * says is invalid), QG_EUNSUPPORTED (an operator or opset that is not implemented, by
  * name). */

@@ -10,15 +10,15 @@
 typedef qg_builder builder;
 
 /* The kernel that rounds an array of this type at an endpoint with one scale, in the
- * plan's arena; NULL when it is not that simple or the parameters are not valid, which
- * qg_fake_quantize then reports. */
+ * plan's arena; NULL when it is not that simple, a function of the host rounds, or the
+ * parameters are not valid, which qg_tqc_round then reports. */
 static qg_status linear_kernel(qg_plan *p, const qg_tqc *t, const qg_tensor *type,
                                const qg_linear **out)
 {
     const qg_scheme *s = &t->scheme;
     qg_qparam q = qg_tqc_param(t);
     *out = NULL;
-    if (!(s->policy & QG_LINEAR) || !(s->policy & QG_PER_TENSOR) ||
+    if (t->quantizer || !(s->policy & QG_LINEAR) || !(s->policy & QG_PER_TENSOR) ||
         (s->policy & QG_DYNAMIC) || q.n != 1 || !(q.scale[0] > 0) ||
         !isfinite(q.scale[0]) || type->dtype != QG_F32 || !qg_tensor_known(type))
         return QG_OK;
@@ -190,11 +190,9 @@ static qg_status constant_of(builder *b, const qg_node *n, uint32_t slot,
     *out = t;
     if (!qg_plan_rounds_constant(&p->options, q))
         return QG_OK;
-    char what[QG_ENDPOINT_TEXT];
     qg_tensor *y;
-    qg_qparam param = qg_tqc_param(q);
     QG_TRY(qg_tensor_clone(p->ctx, p->arena, t, &y));
-    QG_TRY(qg_fake_quantize(p->ctx, qg_tqc_text(q, what), &q->scheme, &param, t, y));
+    QG_TRY(qg_tqc_round(p->ctx, q, t, y));
     *out = y;
     return QG_OK;
 }

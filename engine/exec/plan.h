@@ -46,6 +46,7 @@
 #include "engine/exec/hook.h"
 #include "engine/ir/kernel.h"
 #include "engine/quant/fake_kernel.h"
+#include "engine/quant/quantizer.h"
 
 /* FLOAT ignores the TQCs, though constants that were baked stay as they are;
  * SIMULATE rounds wherever a TQC says so. */
@@ -133,7 +134,7 @@ typedef struct qg_step {
     uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */
     qg_hook_point at;        /* ROUND, WATCH */
     const qg_linear *linear; /* ROUND: one scale for the whole array; NULL: the general
-                              * way, qg_fake_quantize */
+                              * way, qg_tqc_round */
 } qg_step;
 
 /* Counts for reports; bytes are per run context. */

@@ -211,10 +211,8 @@ static qg_status round_at(qg_run *r, const qg_step *s)
         qg_fake_linear(s->linear, x->f32, y->f32, (size_t)qg_tensor_count(x));
         return QG_OK;
     }
-    qg_qparam param = qg_tqc_param(t);
     QG_TRY(make_room(r, s, x, y));
-    char what[QG_ENDPOINT_TEXT];
-    return qg_fake_quantize(r->ctx, qg_tqc_text(t, what), &t->scheme, &param, x, y);
+    return qg_tqc_round(r->ctx, t, x, y);
 }
 
 /* Hooks in the order in which the caller listed them. */
