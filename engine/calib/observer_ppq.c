@@ -1,8 +1,8 @@
 /* observer_ppq.c -- PPQ's observers: minmax, percentile, kl, mse, isotone, constant and
  * floating, with the defects that their results show (register: spec/ppq.md 12.1).
  *
- * Ranges become scales as PPQ computes them, which gives symmetric codes from 0 the scale
- * of signed ones (spec/ppq.md 3.2).
+ * Ranges become scales as PPQ computes them, which gives symmetric codes from 0 the
+ * scale of signed ones (spec/ppq.md 3.2).
  * kl and mse take the range in one pass and torch.histc of it in the next (CPU rule).
  * Source   spec/ppq.md 3.3 to 3.9 */
 #include <assert.h>
