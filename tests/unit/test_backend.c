@@ -107,7 +107,7 @@ static void children_replace_extend_and_remove(void **state)
                   "quirks: [ppq-split-groups]\n"
                   "-sharing: [resize-input]\n"
                   "rules:\n"
-                  "  - {id: weight-per-channel, match: {slot: weight},\n"
+                  "  - {id: weight, match: {slot: weight},\n"
                   "     set: {bits: 6}, why: w, source: s}\n"
                   "  - {id: new, match: {trait: [compute, pure]}, why: w, source: s,\n"
                   "     set: {observer: minmax, min-scale: 1e-5}}\n",
@@ -117,7 +117,7 @@ static void children_replace_extend_and_remove(void **state)
     assert_int_equal(b->passive.n, 1);
     assert_int_equal(b->sharing.n, base->sharing.n - 1);
     assert_int_equal(b->rule.n, base->rule.n + 1);
-    assert_ptr_equal(rule_named(b, "weight-per-channel"), &b->rule.at[0]);
+    assert_ptr_equal(rule_named(b, "weight"), &b->rule.at[0]);
     assert_int_equal(b->rule.at[0].origin.line, 10);
     assert_int_equal(b->rule.at[0].set.fields, QG_SET_BITS);
     assert_int_equal(rule_named(b, "new")->node.traits, QG_OP_COMPUTE | QG_OP_PURE);
