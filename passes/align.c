@@ -140,7 +140,8 @@ static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
     return NULL;
 }
 
-/* Its scale is its own to give away: it neither follows its inputs nor is prescribed. */
+/* Its scale is its own to give away: it neither follows its inputs nor is
+ * prescribed. */
 static bool is_free(const team *t, const qg_value *v)
 {
     const qg_backend *b = t->env->backend;
