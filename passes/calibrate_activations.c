@@ -14,7 +14,7 @@ static qg_status replace_observer(qg_pass_env *env, qg_tqc *t,
                                   const qg_observer_setting *given)
 {
     const qg_observer *own =
-        t->observer.name ? qg_observer_find(t->observer.name) : NULL;
+        t->observer.name ? qg_observer_find(env->ctx, t->observer.name) : NULL;
     qg_observer_setting o = *given;
     if (own && own->value[QG_PARAM_STEP] != 0)
         return QG_OK;
@@ -52,7 +52,8 @@ typedef struct behaviours {
     struct watching {
         enum qg_mode mode;
         /* PPQ only: constants that waited. */
-        qg_status (*after)(qg_pass_env *env, bool (*waits)(const qg_tqc *t));
+        qg_status (*after)(qg_pass_env *env,
+                           bool (*waits)(const qg_ctx *ctx, const qg_tqc *t));
     } watching;
 } behaviours;
 

@@ -11,6 +11,7 @@
 #include "engine/config/fusions.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/config/rules.h"
+#include "engine/config/text.h"
 #include "engine/number/requant.h"
 
 enum { MOST_PARENTS = 16 };
@@ -521,7 +522,8 @@ qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path, qg_backen
 {
     const qg_yaml *file;
     qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b, .is_override = true };
-    QG_TRY(qg_yaml_load(ctx, a, path, &file));
+    const char *added = qg_config_added(ctx, "policies", path);
+    QG_TRY(qg_yaml_load(ctx, a, added ? added : path, &file));
     const qg_yaml *y = qg_yaml_get(file, "extends");
     if (y)
         return qg_yaml_fail(ctx, y, "extends",

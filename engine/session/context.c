@@ -4,6 +4,8 @@
 
 const char *qg_version(void) { return QG_VERSION; }
 
+int qg_api_version(void) { return QG_API_VERSION; }
+
 QG_OPTIONS_INIT(qg_open_options)
 
 /* The public callback knows levels as numbers. */
@@ -28,7 +30,7 @@ qg_status qg_open(const qg_open_options *o, qg_ctx **out)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     if (!ctx)
         return QG_ENOMEM;
-    qg_open_options_init(&preset);
+    qg_open_options_init(&preset, sizeof preset);
     qg_open_options *kept = QG_NEW(ctx->arena, qg_open_options);
     const char *dir = o && o->config_dir ? o->config_dir : default_config_dir();
     ctx->config_dir = qg_arena_strdup(ctx->arena, dir);
