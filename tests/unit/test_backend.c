@@ -236,6 +236,9 @@ static const struct {
       "4: rule r: derive: 'wieght', expected none or bias" },
     { RULE("match: {}, set: {platform: gpu}"),
       "4: rule r: platform: 'gpu', expected quantized, fp32 or soi" },
+    { RULE("match: {op: Conv}, set: {platform: ncnn-int8}"),
+      "4: rule r: platform: 'ncnn-int8', expected quantized, fp32 or soi: a "
+      "network has one backend" },
     { FUSION("pattern: {c: {}}, silence: {c.out0: d.out0}"),
       "4: fusion f: c.out0: endpoint 'd.out0', expected NODE.in0 or "
       "NODE.out0" },
