@@ -1,5 +1,5 @@
-/* endpoints.c -- quantization records of a model, their groups and their history, as the
- * host sees them. */
+/* endpoints.c -- quantization records of a model, their groups and their history, as
+ * the host sees them. */
 #include "engine/embed/record.h"
 #include "engine/quant/tqc.h"
 #include "engine/session/session.h"
