@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* How an option is written (0, NULL: without letter, without value), and which member
  * of the arguments takes its value. */
@@ -114,6 +114,8 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "write the rounded array" },
     [CLI_O_CODES] = { NAMED("codes", 0, NULL), FLAG(codes),
         .help = "write integers instead of values" },
+    [CLI_O_CURVE] = { NAMED("curve", 0, "FILE.csv"), TEXT(curve),
+        .help = "write all thresholds that the observer compared" },
     [CLI_O_WHOLE] = { NAMED("whole", 0, NULL), FLAG(whole),
         .help = "run the whole network once per row: same answer, slower" },
     [CLI_O_FORMAT] = { NAMED("format", 0, "FORMAT"), TEXT(format),

@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* --- what verbs share --- */
 
@@ -13,7 +13,10 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
         text = c->args->json ? qg_report_json(r) : qg_report_text(r);
     cli_bar_clear(c->bar);
     (void)fputs(text, stdout);
-    if (s != QG_OK)
+    if (s == QG_ECANCELED && cli_interrupted()) {
+        (void)cli_fail(c->verb, "interrupted");
+        status = CLI_INTERRUPTED;
+    } else if (s != QG_OK)
         status = cli_fail(c->verb, qg_ctx_message(c->ctx));
     else if (r && !*text)
         status = cli_fail(c->verb, "cannot write the answer: out of memory");
@@ -235,6 +238,7 @@ static int quantize_tensor(const cli_call *c)
     o.quirks = a->quirks;
     o.output = a->output;
     o.codes = a->codes;
+    o.curve = a->curve;
     qg_status s = qg_quantize_tensor(c->ctx, a->file.at[0], &o, &r);
     return cli_answer(c, s, r);
 }
@@ -333,10 +337,13 @@ const cli_verb cli_verbs[] = {
       .summary = "where the quantization error comes from",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP) },
-      .about = "Everything is quantized.\n"
-               "--by graph  the error of each output\n"
+      .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
-               "What one node, endpoint or group does alone: `qg sensitivity`.\n"
+               "            (PPQ: graphwise_error_analyse)\n"
+               "All quantizers are on in both cases, so an error includes what\n"
+               "the nodes before it add.  The error of the outputs while those of\n"
+               "one node alone are on (PPQ: layerwise_error_analyse) is\n"
+               "`qg sensitivity --by node`.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },
@@ -420,7 +427,7 @@ const cli_verb cli_verbs[] = {
       .use = { TAKES(SCHEME), TAKES(BITS), TAKES(EXPONENT_BITS), TAKES(VARIANT),
                TAKES(RANGE), TAKES(NARROW), TAKES(AXIS), TAKES(BLOCK),
                TAKES(ROUNDING), TAKES(SCALE), TAKES(OFFSET), TAKES(FINDER),
-               TAKES(QUIRKS), TAKES(ARRAY), TAKES(CODES) },
+               TAKES(QUIRKS), TAKES(ARRAY), TAKES(CODES), TAKES(CURVE) },
       .about =
           "WORDS: per-tensor, per-channel or block; linear or floating; symmetric or\n"
           "asymmetric; and power-of-2, dynamic.  Commas or spaces between them.\n"

@@ -20,12 +20,12 @@
  * Handles    opaque; freed by their own close or free function, which take NULL.
  *            Models and reports must be closed before their context.
  * Options    structs tagged with their size: call the init function with sizeof, then
- *            set what differs.  NULL for the whole struct means all defaults.  A program
- *            that was compiled against an older or a newer version of a struct works:
+ *            set what differs.  NULL for the whole struct means all defaults.
+ *            Programs compiled against an older or a newer version of a struct work:
  *            fields that one side does not know are defaults, and QG_ECONFIG names a
  *            struct in which a field was set that this library does not have.
  * Strings    UTF-8; borrowed for the call unless said otherwise.
- * Errors     a status, and a message on the context (engine/core/status.h).  On failure
+ * Errors     a status, and a message on the context (status.h).  On failure
  *            out-parameters are untouched and no file is half-written.
  * Threads    one context per thread of yours; the library starts its own workers.
  * More       without files: qg_memory.h; reading and changing records: qg_records.h;
@@ -72,15 +72,16 @@ typedef struct qg_open_options {
     void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
     void *log_ud;
     int log_level; /* messages above it are left out */
-    qg_alloc
-        alloc; /* get NULL: malloc and free.  Not for what other libraries allocate:
-                     * cJSON, libyaml, OpenSSL, zlib, oneDNN, OpenMP */
+    /* get or drop NULL: malloc and free.  Not for what other libraries allocate: cJSON,
+     * libyaml, OpenSSL, zlib, stb, oneDNN, OpenMP, and libc for streams and threads */
+    qg_alloc alloc;
 } qg_open_options;
 QG_API void qg_open_options_init(qg_open_options *o, size_t size);
 
 /* A context with every operator and pass registered.  Files of the config folder are
  * read when a call needs them, not here.  o is copied, log_ud must outlive the
- * context.  QG_ENOMEM leaves no context, and hence no message, behind. */
+ * context.  A failure leaves no context, and hence no message, behind: QG_ENOMEM, or
+ * QG_ECONFIG for o itself. */
 QG_NODISCARD QG_API qg_status qg_open(const qg_open_options *o, qg_ctx **out);
 /* Frees the context; NULL is fine.  Interned names, and with them every model of the
  * context, must not be used afterwards. */
@@ -290,8 +291,11 @@ typedef struct qg_quantize_tensor_options {
                            * and infinities out */
     const char *quirks; /* "ppq", or names with commas; NULL: none */
     const char *output; /* .npy to write: float32, fake quantized; NULL: none */
-    bool codes; /* write integers instead: the smallest type of 8, 16 or 32 bits;
+    bool codes;        /* write integers instead: the smallest type of 8, 16 or 32 bits;
                            * of a floating policy the bit patterns of its format */
+    const char *curve; /* .csv to write: bins kept, threshold and divergence of all that
+                        * the observer compared (kl, kl-published, nvidia-entropy);
+                        * per-tensor only; NULL: none */
 } qg_quantize_tensor_options;
 QG_API void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size);
 

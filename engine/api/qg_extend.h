@@ -104,8 +104,9 @@ QG_NODISCARD QG_API qg_status qg_pass_match(qg_pass_env *env, const char *patter
 QG_NODISCARD QG_API qg_status qg_pass_miss(qg_pass_env *env, const char *pattern,
                                            const qg_node *n, const char *condition);
 
-/* Edits, for passes with `edits`: every consumer of `from` reads `to` instead (a graph
- * output keeps its name); input `slot` of n reads v (NULL: nothing); n, whose outputs
+/* Edits, for passes with `edits`, which stand before the pass `rules`: every consumer of
+ * `from` but the node that makes `to` reads `to` instead (a graph output keeps its
+ * name); input `slot` of n reads v (NULL: nothing); n, whose outputs
  * nobody reads, goes.  New nodes and constants: qg_model_add_node,
  * qg_model_add_constant. */
 QG_NODISCARD QG_API qg_status qg_model_replace_value(qg_model *m, qg_value *from,
@@ -130,9 +131,12 @@ typedef struct qg_host_observer {
      * 0. */
     qg_status (*see)(void *ud, qg_ctx *ctx, void *state, unsigned pass, size_t sample,
                      const float *x, size_t n);
-    /* into becomes what would have seen both; exactly associative and commutative. */
+    /* into becomes what would have seen both; exactly associative and commutative.  One
+     * of them may have seen nothing since begin or next. */
     void (*merge)(void *ud, void *into, const void *from);
-    /* Between passes, on the merged state; NULL: nothing to do. */
+    /* Between passes, on the merged state: makes it what `pass`, from 1, begins with.
+     * Every worker goes on with a copy, so merge must count what is left here once.
+     * NULL: nothing to do. */
     qg_status (*next)(void *ud, qg_ctx *ctx, void *state, unsigned pass);
     /* The range that the grid should cover: finite, low <= high. */
     qg_status (*finish)(void *ud, qg_ctx *ctx, const void *state,

@@ -5,6 +5,7 @@
 
 #include "engine/report/describe.h"
 #include "engine/ir/text.h"
+#include "engine/quant/quantizer.h"
 
 typedef struct diff {
     qg_ctx *ctx;
@@ -295,6 +296,8 @@ static qg_status compare_tqc(diff *d, const qg_tqc *a, const qg_tqc *b)
     QG_TRY(compare_scheme(d, at, &a->scheme, &b->scheme, &rows));
     QG_TRY(
         compare(d, t, at, "observer", TWO(a->observer.name, b->observer.name), &rows));
+    QG_TRY(compare(d, t, at, "quantizer", TWO(qg_tqc_quantizer(a), qg_tqc_quantizer(b)),
+                   &rows));
     QG_TRY(compare(
         d, t, at, "visibility",
         TWO(qg_visibility_name(a->visibility), qg_visibility_name(b->visibility)),

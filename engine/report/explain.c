@@ -403,9 +403,11 @@ static qg_status put_statement(answer *a, qg_table *t, const qg_origin *o,
 /* A pass that speaks for itself: what it does is why. */
 static qg_status put_pass(answer *a, qg_table *t, const char *by)
 {
+    const qg_pass *const *all;
     size_t n = strcspn(by, "/");
-    for (size_t i = 0; qg_passes[i]; i++) {
-        const qg_pass *p = qg_passes[i];
+    QG_TRY(qg_passes_of(a->ctx, a->r->arena, &all));
+    for (size_t i = 0; all[i]; i++) {
+        const qg_pass *p = all[i];
         if (strlen(p->name) == n && memcmp(p->name, by, n) == 0) {
             qg_origin o = { .id = by, .why = p->summary };
             return put_statement(a, t, &o, "pass");

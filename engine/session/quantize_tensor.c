@@ -6,19 +6,21 @@
 #include <math.h>
 
 #include "engine/report/describe.h"
+#include "engine/core/file.h"
+#include "engine/core/num.h"
 #include "engine/data/npy.h"
 #include "engine/number/format.h"
+#include "engine/session/options.h"
 
 static const char doing[] = "quantize-tensor";
 
 void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size)
 {
-    const qg_quantize_tensor_options preset = { .size = size,
-                                                .policy = "per-tensor linear symmetric",
+    const qg_quantize_tensor_options preset = { .policy = "per-tensor linear symmetric",
                                                 .bits = 8,
                                                 .axis = INT_MIN };
-    memset(o, 0, size);
-    memcpy(o, &preset, size < sizeof preset ? size : sizeof preset);
+    qg_options_init(o, size, &preset,
+                    (qg_options_type){ "qg_quantize_tensor_options", sizeof preset });
 }
 
 /* --- files --- */
@@ -143,7 +145,40 @@ static qg_status make_codes(qg_tensor_job *j, qg_tensor *out)
     return floating ? as_patterns(j, out) : QG_OK;
 }
 
+/* --- the curve --- */
+
+static void put_number(FILE *to, double x, char end)
+{
+    char text[QG_NUM_TEXT] = "inf";
+    if (isfinite(x))
+        qg_num_f64(text, x);
+    (void)fprintf(to, "%s%c", text, end);
+}
+
+static qg_status write_curve(const qg_tensor_job *j)
+{
+    qg_writer w;
+    const qg_curve *c = &j->curve;
+    QG_TRY(qg_writer_open(j->ctx, j->o->curve, &w));
+    (void)fputs("bins,threshold,divergence\n", w.stream);
+    for (size_t i = 0; i < c->n; i++) {
+        (void)fprintf(w.stream, "%zu,", c->kept[i]);
+        put_number(w.stream, c->threshold[i], ',');
+        put_number(w.stream, c->divergence[i], '\n');
+    }
+    return qg_writer_commit(&w);
+}
+
 /* --- the answer --- */
+
+static qg_status report_curve(const qg_tensor_job *j, qg_report *r)
+{
+    float threshold = (float)j->curve.best.high;
+    QG_TRY(qg_report_add(r, "threshold", qg_cell_floats(&threshold, 1)));
+    QG_TRY(qg_report_add(r, "divergence", qg_cell_number(j->curve.best.loss)));
+    QG_TRY(qg_report_add(r, "candidates", qg_cell_count(j->curve.n)));
+    return qg_report_add(r, "curve", qg_cell_text(j->o->curve));
+}
 
 static qg_status report_param(const qg_tensor_job *j, qg_report *r)
 {
@@ -177,10 +212,29 @@ static qg_status describe(const qg_tensor_job *j, const qg_tensor *written,
         QG_TRY(qg_report_add(r, "variant", qg_cell_text(j->o->variant)));
     QG_TRY(report_param(j, r));
     QG_TRY(report_error(j, r));
+    if (j->o->curve)
+        QG_TRY(report_curve(j, r));
     if (!written)
         return QG_OK;
     QG_TRY(qg_report_add(r, "written", qg_cell_text(j->o->output)));
     return qg_report_add(r, "as", qg_cell_text(qg_tensor_text(written, shape)));
+}
+
+/* Room for parameters from the data; none when the scheme does not fit x, which is for
+ * qg_scheme_apply to refuse. */
+static qg_status make_room(qg_tensor_job *j)
+{
+    int64_t count = qg_scheme_param_count(&j->how.scheme, &j->x);
+    qg_apply_room *room = &j->how.room;
+    if (j->how.param || count < 0)
+        return QG_OK;
+    size_t n = (size_t)count;
+    room->low = QG_NEWN(j->arena, n, float);
+    room->high = QG_NEWN(j->arena, n, float);
+    room->scale = QG_NEWN(j->arena, n, float);
+    room->offset = QG_NEWN(j->arena, n, int32_t);
+    bool made = room->low && room->high && room->scale && room->offset;
+    return made ? QG_OK : qg_nomem(j->ctx);
 }
 
 static qg_status run(qg_tensor_job *j, qg_report *r)
@@ -193,7 +247,8 @@ static qg_status run(qg_tensor_job *j, qg_report *r)
     QG_TRY(load(j));
     QG_TRY(qg_tensor_job_scheme(j));
     QG_TRY(qg_tensor_job_param(j));
-    QG_TRY(qg_scheme_apply(j->ctx, j->arena, &j->how, &j->x, &j->y, &j->done));
+    QG_TRY(make_room(j));
+    QG_TRY(qg_scheme_apply(j->ctx, &j->how, &j->x, &j->y, &j->done));
     assert(j->done.param.offset);
     if (j->o->codes) {
         QG_TRY(make_codes(j, &codes));
@@ -201,16 +256,19 @@ static qg_status run(qg_tensor_job *j, qg_report *r)
     }
     if (r)
         QG_TRY(describe(j, written, r));
+    if (j->o->curve)
+        QG_TRY(write_curve(j));
     return written ? qg_npy_save(j->ctx, j->o->output, written) : QG_OK;
 }
 
 qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
-                             const qg_quantize_tensor_options *o, qg_report **report)
+                             const qg_quantize_tensor_options *given,
+                             qg_report **report)
 {
-    qg_quantize_tensor_options preset;
+    qg_quantize_tensor_options o;
     qg_report *r = NULL;
-    qg_quantize_tensor_options_init(&preset, sizeof preset);
-    qg_tensor_job j = { .ctx = ctx, .path = path, .o = o ? o : &preset };
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_quantize_tensor_options, given, &o));
+    qg_tensor_job j = { .ctx = ctx, .path = path, .o = &o };
     j.arena = qg_arena_new(ctx->alloc);
     qg_status s = j.arena ? QG_OK : qg_nomem(ctx);
     if (s == QG_OK && report)

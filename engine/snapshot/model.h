@@ -18,6 +18,7 @@
 #include "engine/ir/infer.h"
 #include "engine/snapshot/quant_json.h"
 
+struct qg_pass_env; /* pass/pass.h */
 typedef struct qg_model qg_model;
 struct qg_model {
     qg_ctx *ctx;
@@ -28,6 +29,9 @@ struct qg_model {
      * good for calls that add to it only. */
     const char *path;
     const char *sha256; /* of the ONNX file */
+    /* The pass that has the model in its hands, which then is a view of what the
+     * pipeline works on; NULL: none. */
+    struct qg_pass_env *pass;
 };
 
 /* An ONNX file, with the shapes that it leaves open fixed by shape[n] (ir/infer.h). */

@@ -9,6 +9,7 @@
 
 #include "engine/core/json.h"
 #include "engine/snapshot/quant_json.h"
+#include "engine/quant/quantizer.h"
 #include "engine/quant/tqc_check.h"
 
 typedef struct reader {
@@ -322,6 +323,17 @@ static qg_status read_observer(reader *r, const qg_json *o, qg_observer_setting 
     return QG_OK;
 }
 
+/* Unlike an observer it is run: the context must have it. */
+static qg_status read_quantizer(reader *r, const qg_json *o, qg_tqc *t)
+{
+    char at[QG_ENDPOINT_TEXT];
+    const char *name = NULL;
+    if (!qg_json_get(o, "quantizer"))
+        return QG_OK;
+    QG_TRY(qg_json_text(r->ctx, o, "quantizer", &name));
+    return qg_quantizer_named(r->ctx, qg_tqc_text(t, at), name, &t->quantizer);
+}
+
 /* Own parameters of a root; what a follower lists is its root's and is skipped. */
 static qg_status read_param(reader *r, const qg_json *o, qg_tqc *t)
 {
@@ -380,6 +392,7 @@ static qg_status read_tqc(reader *r, const qg_json *o, size_t index)
     if (qg_json_get(o, "returns_to"))
         QG_TRY(read_state(r, o, "returns_to", &t->saved));
     QG_TRY(read_observer(r, o, &t->observer));
+    QG_TRY(read_quantizer(r, o, t));
     QG_TRY(read_param(r, o, t));
     QG_TRY(qg_json_text(r->ctx, o, "visibility", &visibility));
     int v = qg_visibility_named(visibility);
