@@ -58,7 +58,7 @@ static qg_status begin(qg_model *m, const qg_tqc *t, const char *doing, change *
         return qg_nomem(m->ctx);
     }
     note(c);
-    if (m->path)
+    if (!m->pass)
         q->author = "host";
     return QG_OK;
 }
