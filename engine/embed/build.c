@@ -8,13 +8,10 @@
 #include "engine/ir/check.h"
 #include "engine/onnx/export.h"
 #include "engine/onnx/scope.h"
+#include "engine/session/options.h"
 #include "engine/session/session.h"
 
-void qg_node_options_init(qg_node_options *o, size_t size)
-{
-    memset(o, 0, size);
-    o->size = size;
-}
+QG_OPTIONS_INIT(qg_node_options)
 
 /* One call: the scope of the graph, and how much was there before. */
 typedef struct call {
@@ -318,9 +315,9 @@ static qg_status add_node(call *c, const qg_node_options *o)
 qg_status qg_model_add_node(qg_model *m, const qg_node_options *o, qg_node **out)
 {
     call c;
-    qg_node_options known = { 0 };
+    qg_node_options known;
     size_t nodes = m->graph->node.n;
-    memcpy(&known, o, o->size < sizeof known ? o->size : sizeof known);
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_node_options, o, &known));
     QG_TRY(begin(m, "node", &c));
     QG_TRY(end(&c, add_node(&c, &known)));
     if (out) /* a Constant is no node */

@@ -1,9 +1,9 @@
 /* setters.c -- changes of records by the host: all of a change, or nothing.
  *
  * The functions of quant/tqc.h check and journal one change each.  A setter is several
- * of them: an endpoint that is switched off or baked is opened for the change and closed
- * again, and scales that are derived from it follow.  Then the verifier looks at all
- * records; when anything is refused, the records are put back as they were.
+ * of them: an endpoint that is switched off or baked is opened for the change and
+ * closed again, and scales that are derived from it follow.  Then the verifier looks at
+ * all records; when anything is refused, the records are put back as they were.
  *
  * Constants are not touched: the graph keeps their float values, and every plan, export
  * and snapshot rounds them with the records of its time (passes/bake.c). */
@@ -58,7 +58,7 @@ static qg_status begin(qg_model *m, const qg_tqc *t, const char *doing, change *
         return qg_nomem(m->ctx);
     }
     note(c);
-    if (m->path)
+    if (!m->pass)
         q->author = "host";
     return QG_OK;
 }
