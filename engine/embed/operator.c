@@ -205,14 +205,10 @@ static qg_status check_roles(qg_ctx *ctx, const qg_operator *o, uint32_t traits)
 /* A name of the library stays its own; the host's may have several opsets. */
 static bool is_taken(const qg_registry *r, const qg_operator *o)
 {
-    const char *domain = o->domain ? o->domain : "";
-    for (size_t f = 0; f < r->n_family; f++)
-        for (const qg_op *op = r->family[f]; op->name; op++)
-            if (strcmp(op->name, o->name) == 0 &&
-                strcmp(op->domain ? op->domain : "", domain) == 0 &&
-                (!op->host || op->since == o->since))
-                return true;
-    return false;
+    const qg_op *newest = qg_op_find(r, o->domain, o->name, INT16_MAX);
+    const qg_op *there = qg_op_find(r, o->domain, o->name, o->since);
+    return (newest && !newest->host) ||
+           (there && (!there->host || there->since == o->since));
 }
 
 /* The texts become the context's. */
