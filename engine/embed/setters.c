@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "engine/calib/observer.h"
+#include "engine/quant/quantizer.h"
 #include "engine/quant/tqc_check.h"
 #include "engine/session/session.h"
 
@@ -226,6 +227,16 @@ qg_status qg_model_set_visibility(qg_model *m, qg_tqc *t, qg_visibility v)
                    qg_fail(m->ctx, QG_ESTATE, "set visibility: %s: %u is no visibility",
                            t->name, (unsigned)v));
     return end(&c, qg_tqc_set_visibility(c.q, t, v));
+}
+
+qg_status qg_model_set_quantizer(qg_model *m, qg_tqc *t, const char *quantizer)
+{
+    change c;
+    const qg_quantizer *row = NULL;
+    QG_TRY(begin(m, t, "set quantizer", &c));
+    qg_status s =
+        quantizer ? qg_quantizer_named(m->ctx, t->name, quantizer, &row) : QG_OK;
+    return end(&c, s == QG_OK ? qg_tqc_set_quantizer(c.q, t, row) : s);
 }
 
 /* --- groups --- */
