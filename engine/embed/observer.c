@@ -10,9 +10,8 @@
 void qg_host_observer_init(qg_host_observer *o, size_t size)
 {
     static const qg_host_observer preset = { .passes = 1 };
-    memset(o, 0, size);
-    memcpy(o, &preset, size < sizeof preset ? size : sizeof preset);
-    o->size = size;
+    qg_options_init(o, size, &preset,
+                    (qg_options_type){ "qg_host_observer", sizeof preset });
 }
 
 /* --- trampolines --- */
@@ -142,7 +141,7 @@ qg_status qg_add_observer(qg_ctx *ctx, const qg_host_observer *o)
     qg_observer *row = QG_NEW(ctx->arena, qg_observer);
     if (!kept || !row)
         return qg_nomem(ctx);
-    QG_TRY(qg_extend_take(ctx, "observer", kept, sizeof *kept, o));
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_host_observer, o, kept));
     QG_TRY(check(ctx, kept));
     *row =
         (qg_observer){ .name = kept->name,

@@ -21,9 +21,8 @@ void qg_operator_init(qg_operator *o, size_t size)
                                         .min_out = 1,
                                         .max_out = 1,
                                         .weight_axis = -1 };
-    memset(o, 0, size);
-    memcpy(o, &preset, size < sizeof preset ? size : sizeof preset);
-    o->size = size;
+    qg_options_init(o, size, &preset,
+                    (qg_options_type){ "qg_operator", sizeof preset });
 }
 
 /* --- one invocation --- */
@@ -265,7 +264,7 @@ qg_status qg_add_operator(qg_ctx *ctx, const qg_operator *o)
     assert(ctx->registry);
     if (!kept || !row)
         return qg_nomem(ctx);
-    QG_TRY(qg_extend_take(ctx, "operator", kept, sizeof *kept, o));
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_operator, o, kept));
     QG_TRY(check(ctx, kept, &traits));
     row[0] = (qg_op){ .name = kept->name,
                       .domain = kept->domain,

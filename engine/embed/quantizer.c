@@ -7,19 +7,15 @@
 #include "engine/quant/tqc.h"
 #include "engine/snapshot/model.h"
 
-void qg_host_quantizer_init(qg_host_quantizer *q, size_t size)
-{
-    memset(q, 0, size);
-    q->size = size;
-}
+QG_OPTIONS_INIT(qg_host_quantizer)
 
 qg_status qg_add_quantizer(qg_ctx *ctx, const qg_host_quantizer *q)
 {
-    qg_host_quantizer kept = { 0 };
+    qg_host_quantizer kept;
     qg_quantizer *row = QG_NEW(ctx->arena, qg_quantizer);
     if (!row)
         return qg_nomem(ctx);
-    QG_TRY(qg_extend_take(ctx, "quantizer", &kept, sizeof kept, q));
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_host_quantizer, q, &kept));
     QG_TRY(qg_extend_name(ctx, "quantizer", &kept.name));
     QG_TRY(qg_extend_text(ctx, &kept.summary));
     if (!kept.run)
