@@ -312,14 +312,14 @@ static qg_status add_node(call *c, const qg_node_options *o)
     return qg_onnx_add(&d);
 }
 
-qg_status qg_model_add_node(qg_model *m, const qg_node_options *o, qg_node **out)
+qg_status qg_model_add_node(qg_model *m, const qg_node_options *given, qg_node **out)
 {
     call c;
-    qg_node_options known;
+    qg_node_options o;
     size_t nodes = m->graph->node.n;
-    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_node_options, o, &known));
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_node_options, given, &o));
     QG_TRY(begin(m, "node", &c));
-    QG_TRY(end(&c, add_node(&c, &known)));
+    QG_TRY(end(&c, add_node(&c, &o)));
     if (out) /* a Constant is no node */
         *out = m->graph->node.n > nodes ? m->graph->node.at[nodes] : NULL;
     return QG_OK;

@@ -37,15 +37,6 @@ struct qg_session {
 
 /* --- options --- */
 
-/* Fields that the caller's version does not have are defaults. */
-static qg_session_options read_options(const qg_session_options *o)
-{
-    qg_session_options mine = { 0 };
-    if (o)
-        memcpy(&mine, o, o->size < sizeof mine ? o->size : sizeof mine);
-    return mine;
-}
-
 static bool is_tensor(const qg_tensor *t)
 {
     return t->dtype > QG_NODTYPE && t->dtype < QG_NDTYPE && t->rank >= 0 &&
@@ -198,13 +189,14 @@ static qg_status begin_first(qg_session *s, qg_model *m, const qg_session_option
     return status == QG_OK ? QG_OK : qg_fail(m->ctx, status, "%s", s->ctx->message);
 }
 
-qg_status qg_session_new(qg_model *m, const qg_session_options *o, qg_session **out)
+qg_status qg_session_new(qg_model *m, const qg_session_options *given, qg_session **out)
 {
-    qg_session_options mine = read_options(o);
+    qg_session_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_session_options, given, &o));
     qg_session *s = session_alloc(m->ctx);
     if (!s)
         return qg_nomem(m->ctx);
-    qg_status status = begin_first(s, m, &mine);
+    qg_status status = begin_first(s, m, &o);
     if (status == QG_OK)
         *out = s;
     else
