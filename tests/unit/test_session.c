@@ -561,6 +561,13 @@ static void wrong_options_are_named(void **state)
     hook.see = NULL;
     assert_fails(ctx, qg_session_new(&m, &o, &s), QG_ECONFIG,
                  "hook 0: has no function");
+    struct {
+        qg_session_options known;
+        void *newer;
+    } later = { .known = session_options(NULL), .newer = &m };
+    later.known.size = sizeof later;
+    assert_fails(ctx, qg_session_new(&m, &later.known, &s), QG_ECONFIG,
+                 "options: qg_session_options: a field behind byte");
     o.mode = "fast";
     o.size = offsetof(qg_session_options, mode); /* an older caller: knows no mode */
     assert_ok(ctx, qg_session_new(&m, &o, &s));
