@@ -189,14 +189,14 @@ static qg_status begin_first(qg_session *s, qg_model *m, const qg_session_option
     return status == QG_OK ? QG_OK : qg_fail(m->ctx, status, "%s", s->ctx->message);
 }
 
-qg_status qg_session_new(qg_model *m, const qg_session_options *given, qg_session **out)
+qg_status qg_session_new(qg_model *m, const qg_session_options *o, qg_session **out)
 {
-    qg_session_options o;
-    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_session_options, given, &o));
+    qg_session_options mine;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_session_options, o, &mine));
     qg_session *s = session_alloc(m->ctx);
     if (!s)
         return qg_nomem(m->ctx);
-    qg_status status = begin_first(s, m, &o);
+    qg_status status = begin_first(s, m, &mine);
     if (status == QG_OK)
         *out = s;
     else

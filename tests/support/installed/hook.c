@@ -1,5 +1,5 @@
-/* hook.c -- replaces a tensor by a hook: what one convolution of the demo model reads is
- * cut to steps of 1/4.  The other reader of the value sees the original.
+/* hook.c -- replaces a tensor by a hook: what one convolution of the demo model reads
+ * is cut to steps of 1/4.  The other reader of the value sees the original.
  *
  *     hook CONFIG-DIR */
 #include <qg.h>

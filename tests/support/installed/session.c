@@ -1,5 +1,5 @@
-/* session.c -- quantizes the demo model, then runs a picture in float and simulated: the
- * scores of both, in arrays of this program, and an inner value, borrowed.
+/* session.c -- quantizes the demo model, then runs a picture in float and simulated:
+ * the scores of both, in arrays of this program, and an inner value, borrowed.
  *
  *     session CONFIG-DIR */
 #include <qg.h>
