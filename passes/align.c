@@ -146,8 +146,9 @@ static bool is_free(const team *t, const qg_value *v)
 {
     const qg_backend *b = t->env->backend;
     const qg_tqc *out = qg_output_tqc(v->def, v->def_slot);
-    const qg_observer *o =
-        out && out->observer.name ? qg_observer_find(out->observer.name) : NULL;
+    const qg_observer *o = out && out->observer.name
+                               ? qg_observer_find(t->env->ctx, out->observer.name)
+                               : NULL;
     const qg_sharing *rule = rule_of(b, v->def);
     bool follows =
         qg_backend_is_passive(b, v->def->op) ||
