@@ -114,6 +114,9 @@ typedef struct qg_match_miss {
 typedef struct qg_matches {
     QG_VEC(qg_match) match;
     QG_VEC(qg_match_miss) miss; /* at most one for each anchor that did not match */
+    /* Where neither is there: the first of the largest parts of the structure that the
+     * graph holds, "1 of 2 nodes, at relu0: no Conv for c"; else NULL. */
+    const char *nearest;
 } qg_matches;
 
 /* APART for fusion (a node is fused once), ALL for alignment (every set counts). */

@@ -267,7 +267,8 @@ static qg_status keep_coverage(job *j, const qg_pass_env *env)
                                     .pattern = c->pattern,
                                     .matched = c->matched,
                                     .miss = miss,
-                                    .n_miss = c->near_miss.n };
+                                    .n_miss = c->near_miss.n,
+                                    .nearest = c->nearest };
     }
     j->m->info.coverage = row;
     j->m->info.n_coverage = env->coverage.n;
@@ -322,6 +323,8 @@ static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
         if (c->n_miss)
             QG_TRY(
                 qg_table_addf(r, t, "%s: %s", c->miss[0].node, c->miss[0].condition));
+        else if (!c->matched && c->nearest)
+            QG_TRY(qg_table_add(r, t, qg_cell_text(c->nearest)));
         else
             QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
     }
