@@ -10,7 +10,6 @@
 #include "ops/families.h"
 
 #include "engine/accel/kernels.h"
-#include "engine/ir/affine.h"
 #include "ops/util_cast.h"
 #include "ops/util_check.h"
 #include "ops/util_conv.h"
@@ -60,81 +59,16 @@ static qg_status run_deconv(const qg_call *k)
     return qg_run_as(k, QG_DT_HALVES, QG_F32, deconv);
 }
 
-/* Whether follower k of the chain is a copy, or affine with its constants as the graph
- * has them: a rounded one is not op->affine's. */
-static bool can_follow(const qg_compile *c, size_t k)
-{
-    const qg_node *n = c->chain[k];
-    for (uint32_t i = 0; i < n->n_in; i++)
-        if (c->chain_in[k][i] && c->chain_in[k][i] != n->in[i]->constant)
-            return false;
-    return qg_node_has(n, QG_OP_COPY) || n->op->affine;
-}
-
-/* Weight and bias are constants of the graph in float32, not rounded: what is
- * multiplied into rounded ones would be rounded twice. */
-static bool has_float_weights(const qg_compile *c)
-{
-    for (uint32_t i = 1; i < c->node->n_in; i++)
-        if (c->in[i] &&
-            (c->in[i] != c->node->in[i]->constant || c->in[i]->dtype != QG_F32))
-            return false;
-    return true;
-}
-
-/* f: what the first `count` followers do to each output channel. */
-static qg_status read_followers(const qg_compile *c, int axis, qg_affine *f,
-                                uint32_t *count)
-{
-    const int64_t channels = c->out[0]->dim[1];
-    *count = 0;
-    if (!c->n_chain || !can_follow(c, 0) || !has_float_weights(c) || channels < 1)
-        return QG_OK;
-    QG_TRY(qg_affine_identity(c->ctx, c->arena, (size_t)channels, f));
-    for (uint32_t k = 0; k < c->n_chain && can_follow(c, k); k++) {
-        qg_affine then = *f;
-        qg_status s = QG_OK;
-        if (!qg_node_has(c->chain[k], QG_OP_COPY))
-            s = qg_affine_then(c->ctx, c->arena, c->chain[k], &then);
-        if (s == QG_EUNSUPPORTED || !qg_affine_fits(&then, c->in[1], axis))
-            return QG_OK;
-        QG_TRY(s);
-        *f = then;
-        *count = k + 1;
-    }
-    return QG_OK;
-}
-
-/* Offers the problem to the kernel library, which may decline; with the followers
- * multiplied into weight and bias, where there are any. */
+/* Offers the problem to the kernel library, which may decline. */
 static qg_status compile_as(qg_compile *c, bool transposed, qg_kernel **out)
 {
-    const int axis = c->node->op->weight_axis(c->node);
     qg_conv_problem p;
-    qg_affine f;
-    uint32_t count;
     qg_call k = qg_compile_call(c);
-    qg_tensor *w, *b;
     QG_TRY(qg_conv_problem_of(&k, k.param, slots_of(transposed), &p));
-    QG_TRY(read_followers(c, axis, &f, &count));
     const qg_tensor *in[3] = { c->in[0], c->in[1], qg_in(&k, 2) };
-    if (count && f.scales) {
-        QG_TRY(qg_affine_weight(c->ctx, c->arena, &f, in[1], axis, &w));
-        in[1] = w;
-    }
-    if (count) {
-        QG_TRY(qg_affine_bias(c->ctx, c->arena, &f, in[2], 1, &b));
-        in[2] = b;
-    }
-    qg_compile rest = *c;
-    rest.in = in;
-    rest.chain += count;
-    rest.chain_in += count;
-    rest.n_chain -= count;
-    QG_TRY(qg_accel_conv(&rest, &p, transposed, out));
-    if (*out)
-        (*out)->absorbed += count;
-    return QG_OK;
+    qg_compile all = *c; /* with a place for the bias */
+    all.in = in;
+    return qg_accel_conv(&all, &p, transposed, out);
 }
 
 static qg_status compile_conv(qg_compile *c, qg_kernel **out)

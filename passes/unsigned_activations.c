@@ -1,5 +1,6 @@
 /* unsigned-activations -- a symmetric grid of a value that is never negative counts
- * from 0: [-128, 127] becomes [0, 255], and the step is half as long.
+ * from 0: [-128, 127] becomes [0, 255], and the step is half as long (but under PPQ's
+ * observers, which compute the scale of a signed grid).
  *
  * For runtimes with unsigned 8-bit activations beside signed weights (OpenVINO: zero
  * points cost, the sign does not).  Every endpoint of such a value changes, so fused

@@ -64,6 +64,7 @@ def short(path):
 
 def complaint(path, quote, header):
     """What is wrong with this include, or None."""
+    header = check_source.included(path, header)
     me, to = short(path), short(header)
     if not quote or header != os.path.normpath(header) or header.startswith(".."):
         return "an include is a plain path: no macro, no '.', no '..'"

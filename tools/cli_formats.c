@@ -1,5 +1,5 @@
 /* cli_formats.c -- export and import: what other tools read and write. */
-#include "tools/cli.h"
+#include "cli.h"
 
 qg_status cli_export(const cli_call *c, qg_model *m, qg_report **r)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* "0.01" or "1%"; false for anything else. */
 static bool read_budget(const char *text, double *out)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* Digits only: strtoull would take blanks and signs. */
 static bool number(const char *s, size_t n, uint64_t *out)

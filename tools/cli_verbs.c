@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* --- what verbs share --- */
 
@@ -13,7 +13,10 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
         text = c->args->json ? qg_report_json(r) : qg_report_text(r);
     cli_bar_clear(c->bar);
     (void)fputs(text, stdout);
-    if (s != QG_OK)
+    if (s == QG_ECANCELED && cli_interrupted()) {
+        (void)cli_fail(c->verb, "interrupted");
+        status = CLI_INTERRUPTED;
+    } else if (s != QG_OK)
         status = cli_fail(c->verb, qg_ctx_message(c->ctx));
     else if (r && !*text)
         status = cli_fail(c->verb, "cannot write the answer: out of memory");
@@ -333,10 +336,12 @@ const cli_verb cli_verbs[] = {
       .summary = "where the quantization error comes from",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP) },
-      .about = "Everything is quantized.\n"
-               "--by graph  the error of each output\n"
+      .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
-               "What one node, endpoint or group does alone: `qg sensitivity`.\n"
+               "            (PPQ: graphwise_error_analyse)\n"
+               "All quantizers are on in both cases, so an error includes what the nodes\n"
+               "before it add.  The error of the outputs while the quantizers of one node\n"
+               "alone are on (PPQ: layerwise_error_analyse) is `qg sensitivity --by node`.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },

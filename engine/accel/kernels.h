@@ -6,9 +6,8 @@
  *
  * Absorbed   clamps (op->clamp) that follow: min and max are exact, so the bits are
  *            those of separate nodes, but for a NaN, which a fused clamp turns into a
- *            limit.  What is affine per channel (BatchNormalization) is multiplied
- *            into the weights by the operator before it asks (ops/conv.c): such sums
- *            are within 1e-5 of separate nodes
+ *            limit.  Nothing else is absorbed: weights that a BatchNormalization was
+ *            folded into give other last bits, so a watched run would differ
  * Threads    kernels are single-threaded; a kernel is shared by workers
  * Weights    packed once, while compiling
  *

@@ -1,13 +1,15 @@
 /* analyse.c -- where the error comes from.
  *
  *     graph  error of every output, all endpoints rounding
- *     layer  error at the output of every compute node, all endpoints rounding
- *            (accumulated: what PPQ calls graphwise)
+ *     layer  error at the output of every compute node, all endpoints rounding: it
+ *            accumulates over layers (PPQ: graphwise_error_analyse)
  *
- * What one node, endpoint or group does alone: sensitivity.c.
+ * The error of the outputs while only one node rounds (PPQ: layerwise_error_analyse) is
+ * in sensitivity.c.
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
  * (spec/ppq.md 9.1); the result does not depend on workers. */
 #include "engine/session/session.h"
+#include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 #include "engine/ir/infer.h"
 #include "engine/analysis/measure.h"
@@ -165,6 +167,7 @@ typedef struct layers {
     study *s;
     const qg_plan *real, *rounded;
     const uint32_t *index; /* [nodes] subject plus one */
+    qg_meter meter;
 } layers;
 
 typedef struct layer_worker {
@@ -262,7 +265,8 @@ static qg_status work_layers(void *ud, qg_ctx *ctx, void *state, size_t sample)
     qg_arena_reset(w->sample);
     QG_TRY(s->feed.feed.fetch(s->feed.feed.ud, ctx, w->sample, sample, w->in));
     QG_TRY(qg_run_execute(w->real, w->in, &keep, 1, sample));
-    return qg_run_execute(w->rounded, w->in, &compare, 1, sample);
+    QG_TRY(qg_run_execute(w->rounded, w->in, &compare, 1, sample));
+    return qg_meter_add(&((layers *)ud)->meter, ctx, 1);
 }
 
 /* Quantized compute nodes, which is where PPQ looks. */
@@ -319,8 +323,10 @@ static qg_status by_layer(study *s)
                    .work = work_layers,
                    .end = end_layers,
                    .ud = &l };
+    qg_meter_begin(&l.meter, &s->o->work.progress, "layer", s->feed.feed.n);
     if (st == QG_OK)
         st = qg_pool_run(ctx, &job);
+    qg_meter_end(&l.meter);
     qg_plan_free(real);
     qg_plan_free(rounded);
     if (st == QG_OK)

@@ -25,7 +25,7 @@
  *            fields that one side does not know are defaults, and QG_ECONFIG names a
  *            struct in which a field was set that this library does not have.
  * Strings    UTF-8; borrowed for the call unless said otherwise.
- * Errors     a status, and a message on the context (engine/core/status.h).  On failure
+ * Errors     a status, and a message on the context (status.h).  On failure
  *            out-parameters are untouched and no file is half-written.
  * Threads    one context per thread of yours; the library starts its own workers.
  * More       without files: qg_memory.h; reading and changing records: qg_records.h;
@@ -99,7 +99,8 @@ struct qg_model_options {
 };
 QG_API void qg_model_options_init(qg_model_options *o, size_t size);
 
-/* path: an ONNX file, or a snapshot folder.
+/* path: an ONNX file, a snapshot folder, or a file with the bytes of one
+ * (qg_model_save_bytes).
  * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (no ONNX), QG_EMODEL (what it
  * says is invalid), QG_EUNSUPPORTED (an operator or opset that is not implemented, by
  * name). */

@@ -104,8 +104,9 @@ QG_NODISCARD QG_API qg_status qg_pass_match(qg_pass_env *env, const char *patter
 QG_NODISCARD QG_API qg_status qg_pass_miss(qg_pass_env *env, const char *pattern,
                                            const qg_node *n, const char *condition);
 
-/* Edits, for passes with `edits`: every consumer of `from` reads `to` instead (a graph
- * output keeps its name); input `slot` of n reads v (NULL: nothing); n, whose outputs
+/* Edits, for passes with `edits`, which stand before the pass `rules`: every consumer of
+ * `from` but the node that makes `to` reads `to` instead (a graph output keeps its
+ * name); input `slot` of n reads v (NULL: nothing); n, whose outputs
  * nobody reads, goes.  New nodes and constants: qg_model_add_node,
  * qg_model_add_constant. */
 QG_NODISCARD QG_API qg_status qg_model_replace_value(qg_model *m, qg_value *from,

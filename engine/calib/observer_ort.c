@@ -18,7 +18,8 @@
 #include "engine/calib/ort.h"
 #include "engine/calib/observer_parts.h"
 
-/* ONNX Runtime's own scale where it has one, else the range. */
+/* ONNX Runtime's own scale where it has one, else the range.  Its symmetric unsigned grid
+ * is centred on code 128, which a symmetric scheme with codes from 0 is not. */
 static qg_status found_range(qg_ctx *ctx, const qg_observe *o, double low, double high,
                              qg_found *out)
 {
@@ -27,7 +28,8 @@ static qg_status found_range(qg_ctx *ctx, const qg_observe *o, double low, doubl
     qg_ort_grid g = { (int32_t)s->qmin, (int32_t)s->qmax, qg_observe_symmetric(o), 0 };
     out->low[0] = low;
     out->high[0] = high;
-    if (!(s->policy & QG_LINEAR) || (s->policy & QG_POWER_OF_2) || s->bits > 24)
+    if (!(s->policy & QG_LINEAR) || (s->policy & QG_POWER_OF_2) || s->bits > 24 ||
+        (qg_observe_symmetric(o) && s->qmin >= 0))
         return QG_OK;
     QG_TRY(
         qg_ort_scale_zero(ctx, &g, (float)low, (float)high, &scale, &out->offset[0]));

@@ -1,6 +1,8 @@
 /* observer_ppq.c -- PPQ's observers: minmax, percentile, kl, mse, isotone, constant and
  * floating, with the defects that their results show (register: spec/ppq.md 12.1).
  *
+ * Ranges become scales as PPQ computes them, which gives symmetric codes from 0 the scale
+ * of signed ones (spec/ppq.md 3.2).
  * kl and mse take the range in one pass and torch.histc of it in the next (CPU rule).
  * Source   spec/ppq.md 3.3 to 3.9 */
 #include <assert.h>
@@ -10,12 +12,14 @@
 #include "engine/calib/kl.h"
 #include "engine/calib/mse.h"
 #include "engine/calib/observer_parts.h"
+#include "engine/quant/fake.h"
 
 const qg_observer qg_observer_ppq_minmax = {
     .name = "ppq-minmax",
     .summary = "PPQ: smallest and largest value of all samples",
     .source = "spec/ppq.md 3.3",
     .per_channel = true,
+    .range = QG_RANGE_PPQ_UNSIGNED,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
     QG_MINMAX_STATE,
     .finish = qg_minmax_finish,
@@ -153,6 +157,7 @@ const qg_observer qg_observer_ppq_percentile = {
     .summary = "PPQ: order statistics of each sample, averaged over samples",
     .source = "spec/ppq.md 3.4",
     .passes = 1,
+    .range = QG_RANGE_PPQ_UNSIGNED,
     .value = {[QG_PARAM_PERCENTILE] = 0.9999, [QG_PARAM_MIN_SCALE] = 1e-8},
     .bytes = percentile_bytes,
     .see = percentile_see,
@@ -245,6 +250,7 @@ const qg_observer qg_observer_ppq_mse = {
     .name = "ppq-mse",
     .summary = "PPQ: least squared error over grids of whole bins",
     .source = "spec/ppq.md 3.7",
+    .range = QG_RANGE_PPQ_UNSIGNED,
     .value = {[QG_PARAM_BINS] = 2048, [QG_PARAM_MIN_SCALE] = 1e-8},
     BINNED,
     .finish = mse_finish,
@@ -400,6 +406,7 @@ const qg_observer qg_observer_ppq_isotone = {
     .source = "spec/ppq.md 3.8",
     .ordered = true,
     .passes = 1,
+    .range = QG_RANGE_PPQ_UNSIGNED,
     .value = {[QG_PARAM_COMPARE_AXIS] = -1, [QG_PARAM_MIN_SCALE] = 1e-8},
     .size = sizeof(isotone),
     .begin = isotone_begin,

@@ -27,11 +27,12 @@ static void range_of(const qg_distribution *d, double threshold, qg_found *out)
 
 /* --- kl --- */
 
-/* Codes on the side of zero where the data are: 2^bits when all of them are there. */
+/* Codes on the side of zero where the data are: 2^bits when all of them are there, as
+ * in an asymmetric grid of one-sided data and in one that begins at 0. */
 static size_t levels_of(const qg_scheme *s, const qg_distribution *d)
 {
     bool one_sided = d->all.low >= 0 || d->all.high <= 0;
-    bool all = one_sided && (s->policy & QG_ASYMMETRIC);
+    bool all = s->policy & QG_ASYMMETRIC ? one_sided : s->qmin >= 0;
     unsigned bits = s->bits - (all ? 0u : 1u);
     return bits < 24 ? (size_t)1 << bits : (size_t)1 << 24;
 }

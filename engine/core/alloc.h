@@ -1,4 +1,5 @@
-/* alloc.h -- where memory comes from: the functions of the host, or malloc and free. */
+/* alloc.h -- where memory comes from: the functions of the host, or malloc and free;
+ * and a context that needs nothing else. */
 #ifndef QG_ENGINE_CORE_ALLOC_H
 #define QG_ENGINE_CORE_ALLOC_H
 
@@ -21,6 +22,11 @@ typedef struct qg_alloc {
 /* malloc and free.  A foreign `get` needs to promise the alignment of malloc only:
  * arenas align further themselves.  Its memory need not be zeroed. */
 QG_API extern const qg_alloc qg_alloc_libc;
+
+/* A context for arithmetic on arrays alone, which keeps the message of a failure;
+ * models need one of qg_open.  NULL when out of memory. */
+QG_API qg_ctx *qg_ctx_new(qg_alloc alloc);
+QG_API void qg_ctx_free(qg_ctx *ctx); /* of qg_ctx_new; NULL is fine */
 
 #ifdef __cplusplus
 }

@@ -168,6 +168,32 @@ qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *bytes, size_t
     return qg_writer_commit(&w);
 }
 
+qg_status qg_memory_open(qg_ctx *ctx, qg_memory_file *out)
+{
+    *out = (qg_memory_file){ .ctx = ctx };
+    out->stream = open_memstream(&out->bytes, &out->size);
+    return out->stream ? QG_OK : qg_nomem(ctx);
+}
+
+qg_status qg_memory_close(qg_memory_file *f, qg_status s)
+{
+    bool ok = !ferror(f->stream);
+    ok = fclose(f->stream) == 0 && ok;
+    f->stream = NULL;
+    if (s == QG_OK && !ok)
+        s = qg_nomem(f->ctx);
+    if (s != QG_OK)
+        qg_memory_free(f);
+    return s;
+}
+
+void qg_memory_free(qg_memory_file *f)
+{
+    free(f->bytes);
+    f->bytes = NULL;
+    f->size = 0;
+}
+
 bool qg_is_directory(const char *path)
 {
     struct stat st;

@@ -4,7 +4,7 @@
  *     scale * (w x + b) + shift  ==  (scale w) x + (scale b + shift)
  *
  * The one place of this arithmetic, for passes that rewrite the graph (fuse-batchnorm,
- * fuse-bias) and for kernels that only compute it so.  In double, rounded once: within
+ * fuse-bias).  In double, rounded once: within
  * the 1e-5 that canonical passes promise.
  * Owner    results lie in the arena that was given; they share nothing with the
  *          arguments. */

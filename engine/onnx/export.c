@@ -509,15 +509,22 @@ static qg_status constant_bytes(const qg_graph *g, size_t *out)
     return QG_OK;
 }
 
+static qg_status write_model(struct exporter *e, const qg_export_options *options,
+                             FILE *stream)
+{
+    model_proto m = ONNX__MODEL_PROTO__INIT;
+    struct file_sink sink = { { append }, stream };
+    QG_TRY(make_model(e, options, &m));
+    (void)onnx__model_proto__pack_to_buffer(&m, &sink.base);
+    return QG_OK;
+}
+
 /* Both files are written before either is put in place, the data file first. */
 static qg_status write_files(struct exporter *e, const qg_export_options *options,
                              qg_writer *model, qg_writer *data)
 {
-    model_proto m = ONNX__MODEL_PROTO__INIT;
-    struct file_sink sink = { { append }, model->stream };
     e->data = data->stream;
-    QG_TRY(make_model(e, options, &m));
-    (void)onnx__model_proto__pack_to_buffer(&m, &sink.base);
+    QG_TRY(write_model(e, options, model->stream));
     if (data->stream)
         QG_TRY(qg_writer_commit(data));
     return qg_writer_commit(model);
@@ -540,19 +547,43 @@ static qg_status open_and_write(struct exporter *e, const qg_export_options *opt
     return s;
 }
 
-qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,
-                         const qg_export_options *options)
+/* An exporter with an arena, and whether its constants go outside of the model. */
+static qg_status begin(qg_ctx *ctx, const qg_graph *g, const qg_export_options *options,
+                       struct exporter *e, bool *outside)
 {
-    struct exporter e = { .ctx = ctx, .root = g };
     size_t limit =
         options && options->external_above ? options->external_above : external_default;
     size_t bytes;
     assert(!g->outer); /* a body is written with its outer graph */
     QG_TRY(constant_bytes(g, &bytes));
-    e.arena = qg_arena_new(ctx->alloc);
-    if (!e.arena)
-        return qg_nomem(ctx);
-    qg_status s = open_and_write(&e, options, path, bytes > limit);
+    *outside = bytes > limit;
+    *e = (struct exporter){ .ctx = ctx, .root = g, .arena = qg_arena_new(ctx->alloc) };
+    return e->arena ? QG_OK : qg_nomem(ctx);
+}
+
+qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,
+                         const qg_export_options *options)
+{
+    struct exporter e;
+    bool outside;
+    QG_TRY(begin(ctx, g, options, &e, &outside));
+    qg_status s = open_and_write(&e, options, path, outside);
+    qg_arena_free(e.arena);
+    return s;
+}
+
+qg_status qg_onnx_export_stream(qg_ctx *ctx, const qg_graph *g, FILE *stream,
+                                const qg_export_options *options)
+{
+    struct exporter e;
+    bool outside;
+    QG_TRY(begin(ctx, g, options, &e, &outside));
+    qg_status s = outside
+                      ? qg_fail(ctx, QG_EUNSUPPORTED,
+                                "export: '%.100s': its constants need external data, "
+                                "which bytes do not have, expected a file",
+                                g->name)
+                      : write_model(&e, options, stream);
     qg_arena_free(e.arena);
     return s;
 }

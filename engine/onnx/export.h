@@ -17,6 +17,8 @@
 #ifndef QG_ENGINE_ONNX_EXPORT_H
 #define QG_ENGINE_ONNX_EXPORT_H
 
+#include <stdio.h>
+
 #include "engine/ir/graph.h"
 
 /* An entry of metadata_props; UTF-8. */
@@ -56,5 +58,12 @@ typedef struct qg_export_options {
  * QG_EIO when a file cannot be written. */
 QG_NODISCARD qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,
                                       const qg_export_options *options);
+
+/* The bytes of such a file into an open stream, whose errors are found by whoever
+ * closes it.  There is no file beside it: constants above options->external_above are
+ * QG_EUNSUPPORTED. */
+QG_NODISCARD qg_status qg_onnx_export_stream(qg_ctx *ctx, const qg_graph *g,
+                                             FILE *stream,
+                                             const qg_export_options *options);
 
 #endif

@@ -48,7 +48,7 @@ static qg_status locate(const qg_onnx_files *files, const qg_onnx_tensor *t,
         return qg_fail(ctx, QG_EMODEL, "import: %s: external data without a location",
                        t->what);
     if (!files->folder)
-        return qg_fail(ctx, QG_EMODEL,
+        return qg_fail(ctx, QG_EIO,
                        "import: %s: external data, but the model was not read from a "
                        "folder",
                        t->what);

@@ -26,6 +26,16 @@ static int32_t offset_of(const qg_scheme *s, double low, double scale, unsigned 
     return (int32_t)fmin(offset, INT32_MAX); /* unsigned 32-bit ranges */
 }
 
+/* Symmetric codes that begin at 0 cover [0, high]: nothing below zero has a code. */
+static double width_of(const qg_scheme *s, double low, double high, unsigned quirks)
+{
+    bool from_zero =
+        s->qmin >= 0 && !(s->policy & QG_FLOATING) && !(quirks & QG_RANGE_PPQ_UNSIGNED);
+    if (!(s->policy & QG_SYMMETRIC))
+        return high - low;
+    return from_zero ? high : 2 * fmax(-low, high);
+}
+
 /* The smallest scale of 1e-8 is PPQ's (3.2) and keeps a tensor of zeros from
  * dividing by zero; FLT_MAX keeps the widest range finite. */
 void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t *offset)
@@ -33,7 +43,7 @@ void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t 
     assert(r.low <= r.high && isfinite(r.low) && isfinite(r.high));
     const double low = fmin(r.low, 0), high = fmax(r.high, 0);
     bool symmetric = (s->policy & QG_SYMMETRIC) != 0;
-    double width = symmetric ? 2 * fmax(-low, high) : high - low;
+    double width = width_of(s, low, high, r.quirks);
     double top = s->policy & QG_FLOATING ? qg_floating_top(s) : 0;
     double unrounded = width / (top > 0 ? 2 * top : (double)s->qmax - (double)s->qmin);
     unrounded = fmin(fmax(unrounded, r.min_scale > 0 ? r.min_scale : 1e-8), FLT_MAX);

@@ -19,7 +19,8 @@ struct qg_tqc {
     qg_tqc_state saved; /* state to return to from DEACTIVATED, DEQUANTIZED */
     qg_scheme scheme;
     qg_observer_setting observer;
-    qg_visibility visibility; /* for exporters */
+    const struct qg_quantizer *quantizer; /* who rounds; NULL: fake.h (quantizer.h) */
+    qg_visibility visibility;             /* for exporters */
     qg_derive derive;
     uint32_t nparam;   /* 0 until calibrated */
     float *scale;      /* [nparam] own parameters; NULL until calibrated */

@@ -4,6 +4,8 @@
 
 const char *qg_version(void) { return QG_VERSION; }
 
+int qg_api_version(void) { return QG_API_VERSION; }
+
 QG_OPTIONS_INIT(qg_open_options)
 
 /* The public callback knows levels as numbers. */

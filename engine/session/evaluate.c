@@ -105,6 +105,24 @@ static qg_status check_labels(qg_ctx *ctx, const char *path, const qg_tensor *t,
                    path, qg_tensor_text(t, text), n);
 }
 
+/* From the file, or the labels of the options. */
+static qg_status read_labels(qg_ctx *ctx, const qg_run_options *o, const char *path,
+                             qg_arena *a, const qg_tensor **out)
+{
+    if (!o->label == !path)
+        return qg_fail(ctx, QG_ECONFIG, "labels: %s, expected a file or an array",
+                       path ? "both are given" : "none are given");
+    if (path)
+        return qg_npy_load(ctx, a, path, out);
+    qg_tensor *t = QG_NEW(a, qg_tensor);
+    if (!t)
+        return qg_nomem(ctx);
+    qg_tensor_init(t, QG_I64, 1, (const int64_t[]){ (int64_t)o->n_label });
+    t->data = (void *)(uintptr_t)o->label; /* only read */
+    *out = t;
+    return QG_OK;
+}
+
 static qg_status evaluate(qg_model *m, const qg_run_options *o, const char *labels,
                           qg_arena *a, const qg_api_feed *f, qg_report **report)
 {
@@ -113,8 +131,8 @@ static qg_status evaluate(qg_model *m, const qg_run_options *o, const char *labe
     votes v = { QG_NEWN(a, n, int32_t), QG_NEWN(a, n, int32_t), NULL };
     if (!v.floating || !v.simulated)
         return qg_nomem(m->ctx);
-    QG_TRY(qg_npy_load(m->ctx, a, labels, &truth));
-    QG_TRY(check_labels(m->ctx, labels, truth, n));
+    QG_TRY(read_labels(m->ctx, o, labels, a, &truth));
+    QG_TRY(check_labels(m->ctx, labels ? labels : "the array", truth, n));
     v.at_work = v.floating;
     QG_TRY(collect(m, o, f, "float", &v));
     v.at_work = v.simulated;

@@ -92,10 +92,7 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *o, const char *p
     if (!o->format)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "export: no format, expected one of `qg list formats`");
-    if (!m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "export: the model is not quantized, expected a snapshot of qg "
-                       "quantize");
+    QG_TRY(qg_model_expect_quantized(m, "export"));
     qg_export e = { .ctx = m->ctx, .quant = m->quant, .info = &m->info, .path = path };
     QG_TRY(qg_export_begin(&e, o->format, option));
     qg_status s = run(&e, o, report);

@@ -183,6 +183,23 @@ static qg_status describe(const qg_tensor_job *j, const qg_tensor *written,
     return qg_report_add(r, "as", qg_cell_text(qg_tensor_text(written, shape)));
 }
 
+/* Room for parameters from the data; none when the scheme does not fit x, which is for
+ * qg_scheme_apply to refuse. */
+static qg_status make_room(qg_tensor_job *j)
+{
+    int64_t count = qg_scheme_param_count(&j->how.scheme, &j->x);
+    qg_apply_room *room = &j->how.room;
+    if (j->how.param || count < 0)
+        return QG_OK;
+    size_t n = (size_t)count;
+    room->low = QG_NEWN(j->arena, n, float);
+    room->high = QG_NEWN(j->arena, n, float);
+    room->scale = QG_NEWN(j->arena, n, float);
+    room->offset = QG_NEWN(j->arena, n, int32_t);
+    bool made = room->low && room->high && room->scale && room->offset;
+    return made ? QG_OK : qg_nomem(j->ctx);
+}
+
 static qg_status run(qg_tensor_job *j, qg_report *r)
 {
     qg_tensor codes;
@@ -193,7 +210,8 @@ static qg_status run(qg_tensor_job *j, qg_report *r)
     QG_TRY(load(j));
     QG_TRY(qg_tensor_job_scheme(j));
     QG_TRY(qg_tensor_job_param(j));
-    QG_TRY(qg_scheme_apply(j->ctx, j->arena, &j->how, &j->x, &j->y, &j->done));
+    QG_TRY(make_room(j));
+    QG_TRY(qg_scheme_apply(j->ctx, &j->how, &j->x, &j->y, &j->done));
     assert(j->done.param.offset);
     if (j->o->codes) {
         QG_TRY(make_codes(j, &codes));

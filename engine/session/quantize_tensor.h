@@ -5,6 +5,7 @@
 #define QG_ENGINE_SESSION_QUANTIZE_TENSOR_H
 
 #include "engine/api/qg.h"
+#include "engine/core/arena.h"
 #include "engine/quant/apply.h"
 
 /* Filled from top to bottom; a failure ends the run, and the arena takes everything. */

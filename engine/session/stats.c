@@ -27,7 +27,7 @@ static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
     qg_status status = a ? QG_OK : qg_nomem(s->ctx);
     unsigned worst = 1;
     for (size_t i = 0; status == QG_OK && i < s->value.n; i++) {
-        qg_observe o = { .observer = qg_observer_find(observer),
+        qg_observe o = { .observer = qg_observer_find(s->ctx, observer),
                          .scheme = &int8_scheme,
                          .setting = &setting,
                          .channels = 1,

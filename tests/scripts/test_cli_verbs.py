@@ -98,6 +98,21 @@ class Verbs(unittest.TestCase):
         self.assertEqual(qg("dump", self.trt), dump["graph"] + dump["tqcs"])
         self.assertNotIn("tqcs", answer("dump", MODEL))
 
+    # --- analyse ---
+
+    def test_analyse_measures_with_every_quantizer_on_and_states_so(self):
+        about = re.sub(r"\s+", " ", qg("analyse", "--help"))
+        for words in ("All quantizers are on in both cases",
+                      "PPQ: graphwise_error_analyse", "PPQ: layerwise_error_analyse"):
+            self.assertIn(words, about)
+        call = "analyse", self.trt, "-d", TEST, "-n8"
+        (output,) = answer(*call, "--by", "graph")["errors"]
+        layers = {r["name"]: r["error"] for r in answer(*call, "--by", "layer")["errors"]}
+        alone = {r["name"]: r["error"] for r in answer(
+            "sensitivity", *call[1:], "--by", "node")["errors"]}
+        self.assertEqual(layers["gemm1"], output["error"])  # the last layer is the output
+        self.assertLess(alone["gemm1"], layers["gemm1"])  # the others add to its error
+
     # --- explain ---
 
     def explained(self, name):

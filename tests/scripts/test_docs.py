@@ -3,7 +3,8 @@
 says: a ```c block with a main(), followed by a ```text block.  docs/arrays.md has one
 for every header of engine/api/qg_arrays.h.  The example of qg.h itself runs on the demo
 model and must write a snapshot.  A page that brings files of its own (```yaml NAME) is a
-session: they are written and its ```sh blocks run, and print the ```text behind them.
+session: they are written and its ```sh blocks run, and print the ```text behind them;
+so do blocks marked ```sh run on any page.
 
     test_docs.py                    all pages, against the build in QG_BUILD
     test_docs.py PAGE FLAG...       one page with these flags of the compiler"""
@@ -74,8 +75,7 @@ def run(program, flags, folder):
 def session(page):
     """(commands that ran, what was wrong) of a page that is one."""
     blocks = [m.groups() for m in BLOCK.finditer(page.read_text())]
-    if not any(kind == "yaml" and name for kind, name, _ in blocks):
-        return 0, []
+    brings_files = any(kind == "yaml" and name for kind, name, _ in blocks)
     path = os.path.dirname(os.path.abspath(os.environ.get("QG", "build/qg")))
     env = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
     count, wrong = 0, []
@@ -84,7 +84,7 @@ def session(page):
         for (kind, name, text), after in zip(blocks, blocks[1:] + [("", "", "")]):
             if kind == "yaml" and name:
                 pathlib.Path(folder, name).write_text(text)
-            if kind != "sh":
+            if kind != "sh" or not (brings_files or name == "run"):
                 continue
             count += 1
             out = subprocess.run(["sh", "-ec", text], cwd=folder, env=env, text=True,

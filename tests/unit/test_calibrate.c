@@ -22,8 +22,8 @@ typedef struct fixture {
     qg_feed feed;
     qg_calibrate c;
     qg_calibrated found;
-    size_t bad; /* this sample and all behind it have a NaN */
-    size_t reported;
+    size_t bad;            /* this sample and all behind it have a NaN */
+    size_t reported, last; /* calls with a new number, and that number */
     qg_progress progress;
 } fixture;
 
@@ -50,7 +50,9 @@ static int progress(void *ud, const char *stage, size_t done, size_t n)
     assert_string_equal(stage, "calibrate");
     assert_cmp_int(done, <=, n);
     assert_int_equal(n, SAMPLES);
-    ((fixture *)ud)->reported++;
+    fixture *f = ud;
+    f->reported += done != f->last;
+    f->last = done;
     return 0;
 }
 
@@ -172,7 +174,59 @@ static void refuses_what_gives_no_scale(void **state)
     assert_int_equal(f->found.observers.n, 0);
 }
 
+static bool serves(const qg_observer *o, const qg_scheme *s)
+{
+    return !o->blind && (s->policy & o->policy) == o->policy;
+}
+
+/* The scale that an observer gives the output of the Relu on codes [qmin, qmax]. */
+static float scale_of(void **state, const qg_observer *o, int64_t qmin, int64_t qmax)
+{
+    (void)open_fixture(state);
+    fixture *f = *state;
+    qg_tqc *t = f->endpoint[1];
+    qg_observer_setting setting = { .name = o->name };
+    qg_scheme s = t->scheme;
+    s.qmin = qmin;
+    s.qmax = qmax;
+    assert_ok(f->ctx, qg_tqc_set_scheme(f->c.quant, t, &s));
+    assert_ok(f->ctx, qg_tqc_set_observer(f->c.quant, t, &setting));
+    assert_ok(f->ctx, qg_calibrate_run(f->ctx, &f->c, &f->found));
+    assert_int_equal(t->nparam, 1);
+    assert_int_equal(t->offset[0], 0);
+    float scale = t->scale[0];
+    (void)close_fixture(state);
+    return scale;
+}
+
+/* Codes from 0 on have twice the resolution of signed ones, whichever observer found
+ * the range.  PPQ's arithmetic does not use it, but for isotone, which reads qmax. */
+static void unsigned_codes_halve_the_step(void **state)
+{
+    size_t served = 0, all = 0;
+    for (size_t k = 0; qg_observers[k]; k++, all++) {
+        const qg_observer *o = qg_observers[k];
+        qg_scheme s = { .policy = QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC };
+        if (!serves(o, &s))
+            continue;
+        served++;
+        float with_sign = scale_of(state, o, -128, 127);
+        float without = scale_of(state, o, 0, 255);
+        print_message("%s: %g, unsigned %g\n", o->name, (double)with_sign,
+                      (double)without);
+        if (strncmp(o->name, "ppq-", 4) == 0 && strcmp(o->name, "ppq-isotone") != 0) {
+            assert_cmp_f64(without, ==, with_sign);
+            continue;
+        }
+        assert_cmp_f64(without, >, 0.45 * (double)with_sign);
+        assert_cmp_f64(without, <, 0.65 * (double)with_sign);
+    }
+    assert_cmp_int(served, >=, 28);
+    assert_cmp_int(served, <, all);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_fixture, close_fixture)
 QG_TEST_MAIN(TEST(scales_are_those_of_the_samples_in_order),
              TEST(workers_change_nothing), TEST(reports_what_was_at_work),
-             TEST(the_first_bad_sample_is_reported), TEST(refuses_what_gives_no_scale))
+             TEST(the_first_bad_sample_is_reported), TEST(refuses_what_gives_no_scale),
+             cmocka_unit_test(unsigned_codes_halve_the_step))

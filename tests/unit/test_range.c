@@ -23,6 +23,10 @@ static const struct {
 } golden[] = {
     { SYM,        -128, 127, -1, 1,       0.00784313725490196,    0,    0 },
     { SYM,        -128, 127, 0.5, 3,      0.023529411764705882,   0,    0 },
+    { SYM,        0, 255,    0, 4,        0.01568627450980392,    0,    0 },
+    { SYM,        0, 255,    -1, 4,       0.01568627450980392,    0,    0 },
+    { SYM,        0, 15,     0.5, 3,      0.2,                    0,    0 },
+    { SYM | POW2, 0, 255,    0, 4,        0.015625 * 2,           0,    0 },
     { SYM,        -127, 127, -1, 1,       0.007874015748031496,   0,    0 },
     { SYM,        -127, 127, -0.3, 6,     0.047244094488188976,   0,    0 },
     { ASYM,       0, 255,    -1, 1,       0.00784313725490196,    128,  128 },
@@ -93,6 +97,19 @@ static void any_range_gives_a_usable_grid(void **state)
         if (s.policy & QG_POWER_OF_2)
             assert_cmp_f64(scale, ==, ldexpf(1, ilogbf(scale)));
     }
+}
+
+/* PPQ's arithmetic spends half of an unsigned symmetric grid on values below zero. */
+static void ppq_spreads_an_unsigned_grid_over_both_signs(void **state)
+{
+    (void)state;
+    qg_scheme s = scheme(SYM, 0, 255);
+    float scale;
+    int32_t offset;
+    qg_scheme_from_range(&s, (qg_range){ 0, 4, 0, QG_RANGE_PPQ_UNSIGNED }, &scale,
+                         &offset);
+    assert_cmp_f64(scale, ==, 8 / 255.0f);
+    assert_int_equal(offset, 0);
 }
 
 static void the_widest_ranges_stay_finite(void **state)
@@ -180,6 +197,7 @@ static void parameters_are_counted(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(table_holds_with_and_without_quirks),
              cmocka_unit_test(any_range_gives_a_usable_grid),
+             cmocka_unit_test(ppq_spreads_an_unsigned_grid_over_both_signs),
              cmocka_unit_test(the_widest_ranges_stay_finite),
              cmocka_unit_test(floating_scales_are_powers_of_2),
              cmocka_unit_test(a_format_without_limits_has_its_own),
