@@ -166,7 +166,7 @@ static void channels_are_independent(void **state)
     qg_ctx_free(ctx);
 }
 
-/* The LoRA class keeps the longer side (spec 1.2): 4 bits, scale 1 and -1. */
+/* The LoRA class keeps the longer side: 4 bits, scale 1 and -1. */
 static void signed_scale_selects_the_end(void **state)
 {
     (void)state;

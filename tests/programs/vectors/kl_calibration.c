@@ -1,5 +1,5 @@
 /* kl_calibration.json and kl_divergences_full.json: every calibrator on three stored
- * histograms, and on the normal data of the recipe in spec/algorithms.md 3.1.
+ * histograms, and on normal data (Mersenne twister, numpy's legacy normal).
  * Tolerances of the README: integers exact, float64 divergences 1e-9, float32 1e-5;
  * ncnn 1e-6 (3.4). */
 #include <math.h>
