@@ -12,7 +12,7 @@
  * Failure  the outputs are untouched.  QG_EDATA: qg_histogram_check; QG_ECONFIG: levels
  *          or start do not fit the bins
  * Memory   scratch only, given back to nobody: the caller resets the arena
- * Source   spec/algorithms.md 3.3, 3.4, 3.6, 3.8; spec/ppq.md 3.6 */
+ * Source   docs/evidence/observers.md#kl */
 #ifndef QG_ENGINE_CALIB_KL_H
 #define QG_ENGINE_CALIB_KL_H
 
