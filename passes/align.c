@@ -303,8 +303,7 @@ static qg_status align(team *t)
     bool to_outputs = t->rule->align == QG_ALIGN_INPUT;
     qg_tqc *lead =
         t->rule->align == QG_ALIGN_OUTPUT ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
-    QG_TRY(
-        gather(t, to_outputs ? n->tout : n->tin, to_outputs ? n->n_out : n->n_in));
+    QG_TRY(gather(t, to_outputs ? n->tout : n->tin, to_outputs ? n->n_out : n->n_in));
     if (t->member.n == 0 && t->how->shares_floating && t->how->shares_floating(t, lead))
         return ppq_share(t, lead);
     if (t->rule->align == QG_ALIGN_LARGE && t->member.n > 0)

@@ -52,7 +52,8 @@ typedef struct behaviours {
     struct watching {
         enum qg_mode mode;
         /* PPQ only: constants that waited. */
-        qg_status (*after)(qg_pass_env *env, bool (*waits)(const qg_tqc *t));
+        qg_status (*after)(qg_pass_env *env,
+                           bool (*waits)(const qg_ctx *ctx, const qg_tqc *t));
     } watching;
 } behaviours;
 

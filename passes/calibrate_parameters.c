@@ -7,12 +7,13 @@
 
 /* What quirks change. */
 typedef struct behaviours {
-    bool (*waits)(const qg_tqc *t); /* NULL: no constant does */
+    bool (*waits)(const qg_ctx *ctx, const qg_tqc *t); /* NULL: no constant does */
 } behaviours;
 
-static bool ppq_waits(const qg_tqc *t)
+static bool ppq_waits(const qg_ctx *ctx, const qg_tqc *t)
 {
-    const qg_observer *o = t->observer.name ? qg_observer_find(t->observer.name) : NULL;
+    const qg_observer *o =
+        t->observer.name ? qg_observer_find(ctx, t->observer.name) : NULL;
     return o && o->passes > 1;
 }
 

@@ -4,7 +4,8 @@
  * Any rank.  What can not be moved stays, with a near miss that says why.  A sum with a
  * constant behind it, which fuse-bias could not reach before, goes along.
  * PPQ makes the compute node anew, lists it last and does not look at it again (D34);
- * it computes in float32. */
+ * it computes in float32.  Not reproduced: PPQ also folds behind an output of the network,
+ * which nobody computes then. */
 #include "passes/passes.h"
 #include "passes/util_absorb.h"
 #include "passes/util_batchnorm.h"
@@ -12,7 +13,8 @@
 /* What quirks change. */
 typedef struct behaviours {
     struct merge {
-        qg_status (*beta_of)(qg_ctx *ctx, const qg_node *n, float *beta); /* NULL: its */
+        qg_status (*beta_of)(qg_ctx *ctx, const qg_node *n,
+                             float *beta);                          /* NULL: its */
         bool (*may_take)(const qg_pass_env *env, const qg_node *p); /* NULL: it may */
         /* NULL: the compute node stays where it is. */
         qg_status (*settle)(qg_pass_env *env, const qg_node *made);
@@ -66,9 +68,7 @@ static const qg_quirk_row quirk[] = {
         "D34: folding BatchNormalization into Gemm does not look at beta; a node that "
         "takes one in comes last and takes no other",
         QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, merge,
-        { .beta_of = ppq_beta_of,
-          .may_take = ppq_may_take,
-          .settle = ppq_list_last }),
+        { .beta_of = ppq_beta_of, .may_take = ppq_may_take, .settle = ppq_list_last }),
     QG_SWAP(PPQ_BATCHNORM_FLOAT32,
             "BatchNormalization moves into weights in float32, step by step",
             QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, fold,

@@ -33,8 +33,7 @@ qg_status qg_batchnorm_float32(qg_graph *g, const qg_node *n, const qg_tensor *w
     for (int64_t c = 0; c < channels; c++) {
         float old = bias ? bias->f32[one ? 0 : c] : 0;
         float moved = at(n, SCALE, c) * (old - at(n, MEAN, c));
-        out[1]->f32[c] =
-            moved / sqrtf(at(n, VARIANCE, c) + epsilon) + at(n, SHIFT, c);
+        out[1]->f32[c] = moved / sqrtf(at(n, VARIANCE, c) + epsilon) + at(n, SHIFT, c);
     }
     return QG_OK;
 }

@@ -29,7 +29,8 @@ static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
 }
 
 /* Groups are made of activations; a constant in INITIAL is its own root. */
-qg_status qg_calibrate_constants(qg_pass_env *env, bool (*waits)(const qg_tqc *t))
+qg_status qg_calibrate_constants(qg_pass_env *env,
+                                 bool (*waits)(const qg_ctx *ctx, const qg_tqc *t))
 {
     qg_arena *scratch = qg_arena_new(env->ctx->alloc);
     qg_status s = scratch ? QG_OK : qg_nomem(env->ctx);
@@ -40,7 +41,7 @@ qg_status qg_calibrate_constants(qg_pass_env *env, bool (*waits)(const qg_tqc *t
         assert(t->up == t);
         qg_arena_reset(scratch);
         s = qg_observer_adopt(env->quant, t);
-        if (s == QG_OK && waits && waits(t))
+        if (s == QG_OK && waits && waits(env->ctx, t))
             continue;
         if (s == QG_OK)
             s = observe(env, t, scratch);

@@ -8,6 +8,7 @@
 /* Every constant in INITIAL but those that wait (NULL: none does) gets its scale.
  * QG_ENUMERIC names one that holds a NaN or an infinity. */
 QG_NODISCARD qg_status qg_calibrate_constants(qg_pass_env *env,
-                                              bool (*waits)(const qg_tqc *t));
+                                              bool (*waits)(const qg_ctx *ctx,
+                                                            const qg_tqc *t));
 
 #endif

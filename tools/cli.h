@@ -36,9 +36,9 @@ typedef struct cli_words {
 typedef struct cli_arguments {
     cli_words file; /* without a dash, in order */
     cli_words policy, set, shape, backends;
-    const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *dump_after,
-        *dump_dir, *by, *subject, *direction, *propose, *after, *metric, *labels,
-        *dispatcher, *kernels, *config_dir;
+    const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *curve,
+        *dump_after, *dump_dir, *by, *subject, *direction, *propose, *after, *metric,
+        *labels, *dispatcher, *kernels, *config_dir;
     size_t samples, top, jobs;
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block, raise_to;
@@ -82,7 +82,7 @@ typedef struct cli_option {
     X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
-    X(PATCH) X(AFTER)                                                          \
+    X(PATCH) X(AFTER) X(CURVE)                                                 \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(MEMORY)                          \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
     X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)

@@ -238,6 +238,7 @@ static int quantize_tensor(const cli_call *c)
     o.quirks = a->quirks;
     o.output = a->output;
     o.codes = a->codes;
+    o.curve = a->curve;
     qg_status s = qg_quantize_tensor(c->ctx, a->file.at[0], &o, &r);
     return cli_answer(c, s, r);
 }
@@ -339,9 +340,10 @@ const cli_verb cli_verbs[] = {
       .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
                "            (PPQ: graphwise_error_analyse)\n"
-               "All quantizers are on in both cases, so an error includes what the nodes\n"
-               "before it add.  The error of the outputs while the quantizers of one node\n"
-               "alone are on (PPQ: layerwise_error_analyse) is `qg sensitivity --by node`.\n"
+               "All quantizers are on in both cases, so an error includes what\n"
+               "the nodes before it add.  The error of the outputs while those of\n"
+               "one node alone are on (PPQ: layerwise_error_analyse) is\n"
+               "`qg sensitivity --by node`.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },
@@ -425,7 +427,7 @@ const cli_verb cli_verbs[] = {
       .use = { TAKES(SCHEME), TAKES(BITS), TAKES(EXPONENT_BITS), TAKES(VARIANT),
                TAKES(RANGE), TAKES(NARROW), TAKES(AXIS), TAKES(BLOCK),
                TAKES(ROUNDING), TAKES(SCALE), TAKES(OFFSET), TAKES(FINDER),
-               TAKES(QUIRKS), TAKES(ARRAY), TAKES(CODES) },
+               TAKES(QUIRKS), TAKES(ARRAY), TAKES(CODES), TAKES(CURVE) },
       .about =
           "WORDS: per-tensor, per-channel or block; linear or floating; symmetric or\n"
           "asymmetric; and power-of-2, dynamic.  Commas or spaces between them.\n"

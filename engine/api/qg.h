@@ -290,8 +290,11 @@ typedef struct qg_quantize_tensor_options {
                            * and infinities out */
     const char *quirks; /* "ppq", or names with commas; NULL: none */
     const char *output; /* .npy to write: float32, fake quantized; NULL: none */
-    bool codes; /* write integers instead: the smallest type of 8, 16 or 32 bits;
+    bool codes;        /* write integers instead: the smallest type of 8, 16 or 32 bits;
                            * of a floating policy the bit patterns of its format */
+    const char *curve; /* .csv to write: bins kept, threshold and divergence of all that
+                        * the observer compared (kl, kl-published, nvidia-entropy);
+                        * per-tensor only; NULL: none */
 } qg_quantize_tensor_options;
 QG_API void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size);
 

@@ -131,9 +131,12 @@ typedef struct qg_host_observer {
      * 0. */
     qg_status (*see)(void *ud, qg_ctx *ctx, void *state, unsigned pass, size_t sample,
                      const float *x, size_t n);
-    /* into becomes what would have seen both; exactly associative and commutative. */
+    /* into becomes what would have seen both; exactly associative and commutative.  One
+     * of them may have seen nothing since begin or next. */
     void (*merge)(void *ud, void *into, const void *from);
-    /* Between passes, on the merged state; NULL: nothing to do. */
+    /* Between passes, on the merged state: makes it what `pass`, from 1, begins with.
+     * Every worker goes on with a copy, so merge must count what is left here once.
+     * NULL: nothing to do. */
     qg_status (*next)(void *ud, qg_ctx *ctx, void *state, unsigned pass);
     /* The range that the grid should cover: finite, low <= high. */
     qg_status (*finish)(void *ud, qg_ctx *ctx, const void *state,

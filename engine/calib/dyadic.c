@@ -153,10 +153,19 @@ static void mirror(const qg_dyadic *h, unsigned shift, int64_t *count)
     }
 }
 
-qg_status qg_dyadic_absolute(qg_ctx *ctx, qg_arena *a, const qg_dyadic *h, size_t most,
-                             qg_histogram *out)
+/* The last of the mirrored bins that is not empty. */
+static uint32_t last_mirrored(const qg_dyadic *h)
 {
     uint32_t first, end, half = h->bins / 2;
+    qg_dyadic_span(h, &first, &end);
+    uint32_t last = end > half ? end - 1 - half : 0;
+    return first < half && half - 1 - first > last ? half - 1 - first : last;
+}
+
+qg_status qg_dyadic_absolute(qg_ctx *ctx, qg_arena *a, const qg_dyadic *h, double top,
+                             size_t most, qg_histogram *out)
+{
+    uint32_t half = h->bins / 2;
     uint64_t total = qg_dyadic_total(h);
     unsigned shift = 0;
     assert(most > 0);
@@ -164,10 +173,9 @@ qg_status qg_dyadic_absolute(qg_ctx *ctx, qg_arena *a, const qg_dyadic *h, size_
         return qg_fail(ctx, QG_EDATA,
                        "histogram: %llu elements, expected 1 to 2^53 of them",
                        (unsigned long long)total);
-    qg_dyadic_span(h, &first, &end);
-    uint32_t last = end > half ? end - 1 - half : 0;
-    if (first < half && half - 1 - first > last)
-        last = half - 1 - first;
+    uint32_t last = last_mirrored(h), end = last;
+    if (last > 0 && ldexp((double)last, h->exponent) == top)
+        last--; /* bin `end` holds elements equal to top alone */
     while ((last >> shift) >= most)
         shift++;
     size_t bins = (size_t)(last >> shift) + 1;
@@ -177,6 +185,10 @@ qg_status qg_dyadic_absolute(qg_ctx *ctx, qg_arena *a, const qg_dyadic *h, size_
     if (!g.count || !g.edge)
         return qg_nomem(ctx);
     mirror(h, shift, g.count);
+    if (end >> shift == bins) {
+        g.count[bins - 1] += g.count[bins];
+        g.count[bins] = 0;
+    }
     for (size_t i = 0; i <= bins; i++)
         g.edge[i] = ldexp((double)i, h->exponent + (int)shift);
     *out = g;

@@ -81,8 +81,10 @@ double qg_dyadic_quantile(const qg_dyadic *h, double fraction);
 
 /* As edges and counts, from 0 on: |x|, negative bins mirrored; folded until at most
  * `most` bins remain up to the last one that is not empty.  For the calibrators.
+ * top: the largest |x| that was counted.  Elements equal to it belong to the bin that
+ * ends there, as in numpy.histogram: data clipped to [-4, 4] have no bin above 4.
  * QG_EDATA when it is empty or holds more than 2^53 elements, QG_ENOMEM. */
 QG_NODISCARD qg_status qg_dyadic_absolute(qg_ctx *ctx, qg_arena *a, const qg_dyadic *h,
-                                          size_t most, qg_histogram *out);
+                                          double top, size_t most, qg_histogram *out);
 
 #endif

@@ -28,6 +28,17 @@ typedef struct qg_range_choice {
     double loss;      /* divergence or error of it, in the calibrator's own measure */
 } qg_range_choice;
 
+/* What a search that compares thresholds found for each, in the order of its
+ * candidates.  Arrays are [n], in the arena of the search; n is 0 where nothing was
+ * compared. */
+typedef struct qg_curve {
+    size_t n;
+    size_t *kept;       /* bins below the threshold */
+    double *threshold;  /* in the tensor's unit */
+    double *divergence; /* in the calibrator's own measure; may be infinite */
+    qg_range_choice best;
+} qg_curve;
+
 /* QG_EDATA unless there is a bin, counts are >= 0, the total lies in 1..2^53 and edges
  * are finite and increase; `what` begins the message. */
 QG_NODISCARD qg_status qg_histogram_check(qg_ctx *ctx, const char *what,

@@ -256,6 +256,40 @@ qg_status qg_kl_search(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
     return QG_OK;
 }
 
+/* Room for every candidate, divergences to be filled in. */
+static qg_status open_curve(qg_ctx *ctx, qg_arena *a, const qg_kl *k,
+                            const qg_histogram *h, qg_curve *out)
+{
+    size_t n = qg_kl_candidates(k, h->bins);
+    qg_curve c = { .n = n,
+                   .kept = QG_NEWN(a, n, size_t),
+                   .threshold = QG_NEWN(a, n, double),
+                   .divergence = QG_NEWN(a, n, double) };
+    if (!c.kept || !c.threshold || !c.divergence)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < n; i++) {
+        c.kept[i] = k->start + i * k->stride;
+        c.threshold[i] = h->edge[c.kept[i]];
+    }
+    *out = c;
+    return QG_OK;
+}
+
+qg_status qg_kl_choose(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
+                       const qg_histogram *h, qg_curve *curve, qg_range_choice *out)
+{
+    qg_range_choice best;
+    if (curve && k->stride > 0 && k->start <= h->bins)
+        QG_TRY(open_curve(ctx, scratch, k, h, curve));
+    double *divergence = curve ? curve->divergence : NULL;
+    QG_TRY((k->variant == QG_KL_NVIDIA ? qg_kl_search : qg_kl_search_plain)(
+        ctx, scratch, k, h, divergence, &best));
+    if (curve)
+        curve->best = best;
+    *out = best;
+    return QG_OK;
+}
+
 /* -- PPQ -------------------------------------------------------------------------- */
 
 enum { WIDE = 8, LANES = 4 * WIDE, LEVELS = 4, STEP = 16 };

@@ -53,6 +53,12 @@ QG_NODISCARD qg_status qg_kl_search(qg_ctx *ctx, qg_arena *scratch, const qg_kl 
                                     const qg_histogram *h, double *divergence,
                                     qg_range_choice *out);
 
+/* The choice of these by the way that suits the variant; curve, unless NULL, gets every
+ * candidate. */
+QG_NODISCARD qg_status qg_kl_choose(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
+                                    const qg_histogram *h, qg_curve *curve,
+                                    qg_range_choice *out);
+
 /* ncnn: groups with fractional ends, float32, candidates levels .. bins - 1 (never all
  * bins); levels is 128 there.  out->index = t, high = (t + 0.5) * last edge / bins in
  * float32.  Not a true divergence: it may be negative. */

@@ -110,7 +110,7 @@ static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
     for (size_t c = 0; c < n && !f->is_param; c++)
         qg_scheme_from_range(
             o->scheme,
-            (qg_range){ f->low[c], f->high[c], least, quirks | o->observer->range },
+            (qg_range){ f->low[c], f->high[c], least, o->observer->range | quirks },
             &f->scale[c], &f->offset[c]);
     return QG_OK;
 }

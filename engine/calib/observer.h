@@ -83,6 +83,7 @@
 typedef struct qg_observer qg_observer;
 typedef struct qg_stats_value qg_stats_value;   /* calib/stats.h */
 typedef struct qg_distribution qg_distribution; /* calib/derive.h */
+typedef struct qg_curve qg_curve;               /* calib/histogram.h */
 
 /* What is observed; constant during a pass.
  * Borrowed: scheme and setting outlive the calibration. */
@@ -96,6 +97,8 @@ typedef struct qg_observe {
     unsigned pass;               /* at work, 0 .. observer->passes - 1 */
     unsigned quirks;             /* qg_range_quirks(...), for qg_observe_find */
     qg_arena *keep; /* lives until finish.  Writers: `next`; `see` if ordered */
+    qg_curve
+        *curve; /* zeros, for an observer that compares thresholds; NULL: unwanted */
 } qg_observe;
 
 /* What finish says, per channel: low[c] <= high[c], finite; or, with `is_param` set,

@@ -107,7 +107,7 @@ static qg_status entropy_finish(qg_ctx *ctx, const qg_observe *o, const void *st
                 .stride = (size_t)qg_observe_value(o, QG_PARAM_BIN_STRIDE) };
     qg_range_choice c = { 0 };
     if (g->h.bins > 0)
-        QG_TRY(qg_kl_search(ctx, scratch, &k, &g->h, NULL, &c));
+        QG_TRY(qg_kl_choose(ctx, scratch, &k, &g->h, o->curve, &c));
     found_amax(o, c.high, out);
     return QG_OK;
 }

@@ -18,8 +18,8 @@
 #include "engine/calib/ort.h"
 #include "engine/calib/observer_parts.h"
 
-/* ONNX Runtime's own scale where it has one, else the range.  Its symmetric unsigned grid
- * is centred on code 128, which a symmetric scheme with codes from 0 is not. */
+/* ONNX Runtime's own scale where it has one, else the range.  Its symmetric unsigned
+ * grid is centred on code 128, which a symmetric scheme with codes from 0 is not. */
 static qg_status found_range(qg_ctx *ctx, const qg_observe *o, double low, double high,
                              qg_found *out)
 {

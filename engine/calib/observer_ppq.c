@@ -1,8 +1,8 @@
 /* observer_ppq.c -- PPQ's observers: minmax, percentile, kl, mse, isotone, constant and
  * floating, with the defects that their results show (docs/evidence/ppq-defects.md).
  *
- * Ranges become scales as PPQ computes them, which gives symmetric codes from 0 the scale
- * of signed ones (docs/evidence/grids.md#range-to-scale).
+ * Ranges become scales as PPQ computes them, which gives symmetric codes from 0 the
+ * scale of signed ones (docs/evidence/grids.md#range-to-scale).
  * kl and mse take the range in one pass and torch.histc of it in the next (CPU rule).
  * Source   docs/evidence/observers.md#ppq */
 #include <assert.h>

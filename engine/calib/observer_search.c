@@ -2,7 +2,7 @@
  * squared error.
  *
  *     kl        the threshold whose quantized distribution diverges least, every bin
- *               tried (calibrate_kl.h).  A histogram with fewer bins than levels says
+ *               tried (calib/kl.h).  A histogram with fewer bins than levels says
  *               nothing about clipping: the range is that of the data then.
  *     mse       the range whose grid, as the scheme makes it from the range, is nearest
  *               to the data.  Symmetric or one-sided: every threshold, at most `bins`.
@@ -48,10 +48,10 @@ static qg_status kl(qg_ctx *ctx, qg_kl_variant variant, const qg_observe *o,
                 .levels = levels_of(o->scheme, d),
                 .start = (size_t)qg_observe_value(o, QG_PARAM_FIRST_BIN),
                 .stride = (size_t)qg_observe_value(o, QG_PARAM_BIN_STRIDE) };
-    QG_TRY(qg_dyadic_absolute(ctx, scratch, d->bins, bins, &h));
+    double top = fmax(-(double)d->all.low, (double)d->all.high);
+    QG_TRY(qg_dyadic_absolute(ctx, scratch, d->bins, top, bins, &h));
     if (k.levels < h.bins && k.start <= h.bins)
-        QG_TRY((variant == QG_KL_NVIDIA ? qg_kl_search : qg_kl_search_plain)(
-            ctx, scratch, &k, &h, NULL, &best));
+        QG_TRY(qg_kl_choose(ctx, scratch, &k, &h, o->curve, &best));
     range_of(d, best.high, out);
     return QG_OK;
 }

@@ -6,6 +6,8 @@
 #include <math.h>
 
 #include "engine/report/describe.h"
+#include "engine/core/file.h"
+#include "engine/core/num.h"
 #include "engine/data/npy.h"
 #include "engine/number/format.h"
 
@@ -143,7 +145,40 @@ static qg_status make_codes(qg_tensor_job *j, qg_tensor *out)
     return floating ? as_patterns(j, out) : QG_OK;
 }
 
+/* --- the curve --- */
+
+static void put_number(FILE *to, double x, char end)
+{
+    char text[QG_NUM_TEXT] = "inf";
+    if (isfinite(x))
+        qg_num_f64(text, x);
+    (void)fprintf(to, "%s%c", text, end);
+}
+
+static qg_status write_curve(const qg_tensor_job *j)
+{
+    qg_writer w;
+    const qg_curve *c = &j->curve;
+    QG_TRY(qg_writer_open(j->ctx, j->o->curve, &w));
+    (void)fputs("bins,threshold,divergence\n", w.stream);
+    for (size_t i = 0; i < c->n; i++) {
+        (void)fprintf(w.stream, "%zu,", c->kept[i]);
+        put_number(w.stream, c->threshold[i], ',');
+        put_number(w.stream, c->divergence[i], '\n');
+    }
+    return qg_writer_commit(&w);
+}
+
 /* --- the answer --- */
+
+static qg_status report_curve(const qg_tensor_job *j, qg_report *r)
+{
+    float threshold = (float)j->curve.best.high;
+    QG_TRY(qg_report_add(r, "threshold", qg_cell_floats(&threshold, 1)));
+    QG_TRY(qg_report_add(r, "divergence", qg_cell_number(j->curve.best.loss)));
+    QG_TRY(qg_report_add(r, "candidates", qg_cell_count(j->curve.n)));
+    return qg_report_add(r, "curve", qg_cell_text(j->o->curve));
+}
 
 static qg_status report_param(const qg_tensor_job *j, qg_report *r)
 {
@@ -177,6 +212,8 @@ static qg_status describe(const qg_tensor_job *j, const qg_tensor *written,
         QG_TRY(qg_report_add(r, "variant", qg_cell_text(j->o->variant)));
     QG_TRY(report_param(j, r));
     QG_TRY(report_error(j, r));
+    if (j->o->curve)
+        QG_TRY(report_curve(j, r));
     if (!written)
         return QG_OK;
     QG_TRY(qg_report_add(r, "written", qg_cell_text(j->o->output)));
@@ -219,6 +256,8 @@ static qg_status run(qg_tensor_job *j, qg_report *r)
     }
     if (r)
         QG_TRY(describe(j, written, r));
+    if (j->o->curve)
+        QG_TRY(write_curve(j));
     return written ? qg_npy_save(j->ctx, j->o->output, written) : QG_OK;
 }
 

@@ -5,6 +5,7 @@
 #define QG_ENGINE_SESSION_QUANTIZE_TENSOR_H
 
 #include "engine/api/qg.h"
+#include "engine/calib/histogram.h"
 #include "engine/core/arena.h"
 #include "engine/quant/apply.h"
 
@@ -16,6 +17,7 @@ typedef struct qg_tensor_job {
     const qg_quantize_tensor_options *o;
     qg_tensor x, y;  /* float32, plain: what was read, and the same rounded */
     qg_apply how;    /* how.param is NULL or &param */
+    qg_curve curve;  /* of the observer, when the options ask for it */
     qg_qparam param; /* scale and offset given, or of an observer; offset is not NULL */
     qg_applied done;
 } qg_tensor_job;

@@ -325,7 +325,16 @@ static qg_status observed_param(qg_tensor_job *j, const qg_observer_setting *set
                      .setting = setting,
                      .samples = 1 };
     QG_TRY(qg_observe_start(j->ctx, doing, &j->x, &o));
-    return qg_observe_tensor(j->ctx, &o, &j->x, j->how.quirks, j->arena, &j->param);
+    if (j->o->curve && o.channels == 1)
+        o.curve = &j->curve;
+    QG_TRY(qg_observe_tensor(j->ctx, &o, &j->x, j->how.quirks, j->arena, &j->param));
+    if (j->o->curve && !j->curve.n)
+        return qg_fail(
+            j->ctx, QG_ECONFIG,
+            "%s: curve: observer '%s' compared no thresholds here, expected kl "
+            "or the like, one scale and more bins than levels",
+            doing, setting->name);
+    return QG_OK;
 }
 
 qg_status qg_tensor_job_param(qg_tensor_job *j)
@@ -342,6 +351,11 @@ qg_status qg_tensor_job_param(qg_tensor_job *j)
         return qg_fail(j->ctx, QG_ECONFIG, "%s: scale: %s, expected one of the two",
                        doing,
                        name ? "an observer is given, too" : "the policy is dynamic");
+    if (o->curve && (!name || strcmp(name, "minmax") == 0))
+        return qg_fail(j->ctx, QG_ECONFIG,
+                       "%s: curve: no observer that compares thresholds, expected kl "
+                       "or the like",
+                       doing);
     if (!o->scale && (!name || strcmp(name, "minmax") == 0))
         return QG_OK;
     QG_TRY(o->scale ? given_param(j) : observed_param(j, &setting));

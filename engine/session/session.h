@@ -62,7 +62,7 @@ QG_NODISCARD qg_status qg_archive_write(qg_model *m, FILE *stream);
 typedef struct qg_api_feed {
     qg_feed feed; /* its ud is this struct: do not move it while in use */
     const qg_graph *graph;
-    bool takes_nan;       /* set before it is opened: NaN is no reason to stop */
+    bool takes_nan;           /* set before it is opened: NaN is no reason to stop */
     struct qg_data *data;     /* data/data.h; NULL: the samples are the host's */
     struct qg_hosted *hosted; /* session/source.h */
 } qg_api_feed;

@@ -111,10 +111,9 @@ static const qg_quirk_row quirk[] = {
             "limits of Clip that an old opset has as attributes become inputs",
             QG_PPQ "IR/morph.py GraphFormatter.format_clip", behaviours, move,
             ppq_move),
-    QG_SWAP(PPQ_PAD_ATTRIBUTES,
-            "D31: Pad whose pads are an attribute loses mode and value",
-            QG_PPQ "IR/morph.py GraphFormatter.format_pad", behaviours, forget,
-            ppq_forget),
+    QG_SWAP(
+        PPQ_PAD_ATTRIBUTES, "D31: Pad whose pads are an attribute loses mode and value",
+        QG_PPQ "IR/morph.py GraphFormatter.format_pad", behaviours, forget, ppq_forget),
     { 0 },
 };
 

@@ -45,6 +45,20 @@ def settings_table():
         return yaml.safe_load(f)
 
 
+COMPUTE = ("Conv", "ConvTranspose", "Gemm", "MatMul")
+FORCED = ("Relu", "Sigmoid", "MaxPool", "Elu", "Tanh")
+
+
+def dispatching(variant, path, platform):
+    """PPQ's dispatching table as settings: table-fp32 takes the second compute node out,
+    table-force sends operators to the platform that it may not know."""
+    nodes = onnx.load(path).graph.node
+    if variant == "table-fp32":
+        return {f"dispatch:{n.name}": "FP32"
+                for n in [n for n in nodes if n.op_type in COMPUTE][1:2]}
+    return {f"dispatch:{n.name}": platform for n in nodes if n.op_type in FORCED}
+
+
 def shapes_of(path):
     graph = onnx.load(path).graph
     constants = {t.name for t in graph.initializer}
@@ -74,11 +88,15 @@ def asked(specs, folder):
 
 
 def job_of(folder, name, platform, variant, table):
-    settings = dict(table[variant] or {}) if variant else {}
+    path = f"{folder}/models/{name}.onnx"
+    if variant in ("table-fp32", "table-force"):
+        settings = dispatching(variant, path, platform)
+    else:
+        settings = dict(table[variant]) if variant else {}
     stem = ".".join([name, platform] + ([variant] if variant else []))
-    return {"model": os.path.abspath(f"{folder}/models/{name}.onnx"),
+    return {"model": os.path.abspath(path),
             "platform": platform, "steps": STEPS, "file": f"{stem}.json",
-            "shapes": shapes_of(f"{folder}/models/{name}.onnx"),
+            "shapes": shapes_of(path),
             "algorithm": settings.pop("algorithm", None), "settings": settings,
             "out": os.path.abspath(f"{folder}/{stem}.json")}
 
@@ -132,7 +150,7 @@ def main():
     os.makedirs(f"{options.folder}/models", exist_ok=True)
     seeds = range(options.seed, options.seed + options.random)
     runs = [*asked(options.runs, options.folder),
-            *drawn(seeds, options.folder, sorted(k for k in table))]
+            *drawn(seeds, options.folder, [*sorted(table), "table-fp32", "table-force"])]
     jobs = [job_of(options.folder, *run, table) for run in runs]
     answers = decide(python, jobs)
     write(f"{options.folder}/manifest.json", manifest(runs, jobs, answers))

@@ -2,9 +2,8 @@
 """Every complete C program in docs/*.md is compiled, run, and must print what the page
 says: a ```c block with a main(), followed by a ```text block.  docs/arrays.md has one
 for every header of engine/api/qg_arrays.h.  The example of qg.h itself runs on the demo
-model and must write a snapshot.  A page that brings files of its own (```yaml NAME) is a
-session: they are written and its ```sh blocks run, and print the ```text behind them;
-so do blocks marked ```sh run on any page.
+model and must write a snapshot.  A page with ```sh blocks is a session: its files
+(```yaml NAME) are written, its ```sh blocks run, and print the ```text behind them.
 
     test_docs.py                    all pages, against the build in QG_BUILD
     test_docs.py PAGE FLAG...       one page with these flags of the compiler"""
@@ -75,16 +74,18 @@ def run(program, flags, folder):
 def session(page):
     """(commands that ran, what was wrong) of a page that is one."""
     blocks = [m.groups() for m in BLOCK.finditer(page.read_text())]
-    brings_files = any(kind == "yaml" and name for kind, name, _ in blocks)
+    if not any(kind == "sh" for kind, _, _ in blocks):
+        return 0, []
     path = os.path.dirname(os.path.abspath(os.environ.get("QG", "build/qg")))
     env = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
     count, wrong = 0, []
     with tempfile.TemporaryDirectory() as folder:
-        os.symlink(os.path.abspath("configs"), f"{folder}/configs")
+        for name in "configs", "docs", "tools":
+            os.symlink(os.path.abspath(name), f"{folder}/{name}")
         for (kind, name, text), after in zip(blocks, blocks[1:] + [("", "", "")]):
             if kind == "yaml" and name:
                 pathlib.Path(folder, name).write_text(text)
-            if kind != "sh" or not (brings_files or name == "run"):
+            if kind != "sh":
                 continue
             count += 1
             out = subprocess.run(["sh", "-ec", text], cwd=folder, env=env, text=True,

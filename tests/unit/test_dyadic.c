@@ -105,27 +105,51 @@ static void absolute_mirrors_and_folds(void **state)
     qg_dyadic h;
     qg_histogram g;
     assert_ok(ctx, qg_dyadic_new(ctx, ctx->arena, 16, &h));
-    assert_fails(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 8, &g), QG_EDATA,
+    assert_fails(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 3.9, 8, &g), QG_EDATA,
                  "histogram: 0 elements, expected 1 to 2^53");
     static const float x[] = { -3.9f, -0.25f, 0.25f, 1, 2.5f };
     for (int i = 0; i < 5; i++)
         add(&h, x[i]);
-    assert_ok(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 8, &g));
+    assert_ok(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 3.9, 8, &g));
     static const int64_t fine[] = { 2, 0, 1, 0, 0, 1, 0, 1 };
     assert_int_equal(g.bins, 8);
     assert_memory_equal(g.count, fine, sizeof fine);
     assert_cmp_f64(g.edge[0], ==, 0);
     assert_cmp_f64(g.edge[1], ==, 0.5);
     assert_cmp_f64(g.edge[8], ==, 4);
-    assert_ok(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 3, &g));
+    assert_ok(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 3.9, 3, &g));
     static const int64_t coarse[] = { 3, 2 };
     assert_int_equal(g.bins, 2);
     assert_memory_equal(g.count, coarse, sizeof coarse);
     assert_cmp_f64(g.edge[2], ==, 4);
 }
 
+/* As numpy.histogram: the last bin holds its right edge. */
+static void the_largest_value_has_no_bin_of_its_own(void **state)
+{
+    qg_ctx *ctx = *state;
+    qg_dyadic h;
+    qg_histogram g;
+    static const float x[] = { 4, 4, 3.9f, -4, 1 };
+    static const int64_t fine[] = { 0, 1, 0, 4 }, one[] = { 5 };
+    assert_ok(ctx, qg_dyadic_new(ctx, ctx->arena, 16, &h));
+    for (int i = 0; i < 5; i++)
+        add(&h, x[i]);
+    assert_ok(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 4, 4, &g));
+    assert_int_equal(g.bins, 4);
+    assert_memory_equal(g.count, fine, sizeof fine);
+    assert_cmp_f64(g.edge[4], ==, 4);
+    assert_ok(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 4, 1, &g));
+    assert_int_equal(g.bins, 1);
+    assert_memory_equal(g.count, one, sizeof one);
+    assert_cmp_f64(g.edge[1], ==, 4);
+    assert_ok(ctx, qg_dyadic_absolute(ctx, ctx->arena, &h, 4.5, 8, &g));
+    assert_int_equal(g.bins, 5); /* something larger may be in the bin from 4 on */
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, open_context, close_context)
 
 QG_TEST_MAIN(T(the_exponent_is_the_least_that_holds_both),
              T(merging_in_any_order_gives_the_definition),
-             T(quantiles_are_spread_within_a_bin), T(absolute_mirrors_and_folds))
+             T(quantiles_are_spread_within_a_bin), T(absolute_mirrors_and_folds),
+             T(the_largest_value_has_no_bin_of_its_own))
