@@ -45,7 +45,7 @@ QG_NODISCARD qg_status qg_kl_search_plain(qg_ctx *ctx, qg_arena *scratch,
                                           const qg_kl *k, const qg_histogram *h,
                                           double *divergence, qg_range_choice *out);
 
-/* The same choice and loss, O(levels) per candidate from prefix sums (3.8).  Its
+/* The same choice and loss, O(levels) per candidate from prefix sums.  Its
  * divergences are within 1e-12 of the definition's; candidates that close to the
  * minimum are decided by the definition.  Where nobody asks for `divergence`, those
  * whose last bin alone diverges more than the best so far are passed over (NVIDIA). */

@@ -112,7 +112,7 @@ typedef struct points {
     double *sum0, *sum1, *sum2; /* [n + 1] prefix sums of weight, times x, times x^2 */
 } points;
 
-/* Prefix sums make the error of any cell a matter of two lookups (3.8). */
+/* Prefix sums make the error of any cell a matter of two lookups. */
 static qg_status open_points(qg_ctx *ctx, const qg_distribution *d, qg_arena *a,
                              points *out)
 {

@@ -148,7 +148,7 @@ typedef struct qg_nncf_export {
 QG_API qg_nncf_export qg_nncf_export_symmetric(float scale, float eps, qg_levels levels,
                                                bool half);
 
-/* -- post-training ranges (1.9) --------------------------------------------------- */
+/* -- post-training ranges --------------------------------------------------------- */
 
 /* How post-training calibration turns statistics into a range. */
 typedef struct qg_nncf_ptq {

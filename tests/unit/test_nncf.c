@@ -1,5 +1,5 @@
 /* quant/nncf.h: properties, refusals, and the factor that the published gradient lacks.
- * The numbers of the spec are in tests/data/vectors/nncf_*.json. */
+ * The numbers are in tests/data/vectors/nncf_*.json. */
 #include "tests/support/test.h"
 
 #include <math.h>
