@@ -13,8 +13,8 @@
  *
  * PPQ (quirk ppq-split-groups) makes input 0 a root of its own, moves endpoints one by
  * one and keeps rounding at each; see ppq_share.
- * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, and kept as
- *          quirks. */
+ * Source   docs/evidence/ppq-behaviour.md#alignment; defects D03, D04, D23, D24 mended,
+ *          and kept as quirks. */
 
 #include "engine/calib/observer.h"
 #include "engine/quant/fake.h"

@@ -173,7 +173,7 @@ typedef struct qg_source {
 QG_API qg_ctx *qg_inputs_ctx(qg_inputs *inputs);
 
 /* An array of samples for one input: the first axis counts samples as in an .npy file
- * (docs/data.md); borrowed for the call. */
+ * (README.md, "Your own model"); borrowed for the call. */
 typedef struct qg_input_array {
     const char *input; /* name; NULL: the only one */
     qg_tensor value;

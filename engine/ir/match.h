@@ -1,7 +1,7 @@
 /* match.h -- finding small DAGs of operators in a graph, and what almost matched.
  *
  * A pattern is nodes and edges (its structure) and conditions.  Backends fill these
- * structs from YAML (design 5, `fusions`); nothing here knows an operator by name.
+ * structs from YAML (DESIGN 9, `fusions`); nothing here knows an operator by name.
  *
  * Structure  every pattern node is another graph node; its operator is one of `op` (any
  *            when empty) and has all `traits`; every edge of `in` is an input slot of

@@ -9,7 +9,7 @@
  *
  * Owner    the arena given to the reader; immutable once read.  Strings end with a
  *          zero.
- * Source   design 5; spec/ppq.md 6 and 7.
+ * Source   DESIGN.md, section 9; docs/evidence/ppq-behaviour.md#quantizers.
  *
  * A rule and a fusion as a backend file has them:
  *

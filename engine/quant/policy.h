@@ -1,7 +1,7 @@
 /* policy.h -- which kind of grid: the policy bitmap, and the scheme built on it.
  *
- * Source   spec/ppq.md 1.2: 18 legal bitmaps; BLOCK is ours, a third granularity with
- *          the same rules, which adds nine.
+ * Source   docs/evidence/ppq-behaviour.md#policies: 18 legal bitmaps; BLOCK is ours, a
+ *          third granularity with the same rules, which adds nine.
  *
  * Legal     exactly one of PER_TENSOR, PER_CHANNEL, BLOCK; of LINEAR, FLOATING; of
  * SYMMETRIC, ASYMMETRIC; FLOATING only with SYMMETRIC and POWER_OF_2 and not DYNAMIC;
@@ -53,7 +53,7 @@ enum qg_policy_bit {
 enum qg_float_variant {
     QG_FLOAT_FNUZ = 1,     /* exponent bias one higher, one zero: E4M3FNUZ, E5M2FNUZ */
     QG_FLOAT_PPQ_TIES = 2, /* quirk: PPQ rounds the unsigned rest of the mantissa alone,
-                            * so half-even sends every tie toward zero (ppq.md 2.5) */
+                            * so half-even sends every tie toward zero (D38) */
     QG_RANGE_WIDE = 4,     /* quirk: the range may exceed what the bits hold, as PPQ's
                             * +-2^29 of 30 bits do */
 };
