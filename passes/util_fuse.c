@@ -116,7 +116,8 @@ static bool ppq_reads_others(const qg_pattern *p, const qg_match *m)
     return false;
 }
 
-/* Without looking whether a value is an output of the network, but at who else is read. */
+/* Without looking whether a value is an output of the network, but at who else is
+ * read. */
 static qg_status ppq_find(qg_pass_env *env, const qg_pattern *p, qg_matches *found)
 {
     qg_pattern loose = *p;

@@ -72,9 +72,9 @@ typedef struct qg_open_options {
     void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
     void *log_ud;
     int log_level; /* messages above it are left out */
-    qg_alloc
-        alloc; /* get NULL: malloc and free.  Not for what other libraries allocate:
-                     * cJSON, libyaml, OpenSSL, zlib, oneDNN, OpenMP */
+    /* get or drop NULL: malloc and free.  Not for what other libraries allocate: cJSON,
+     * libyaml, OpenSSL, zlib, stb, oneDNN, OpenMP, and libc for streams and threads */
+    qg_alloc alloc;
 } qg_open_options;
 QG_API void qg_open_options_init(qg_open_options *o, size_t size);
 

@@ -1,5 +1,5 @@
-/* bytes.c -- models from the bytes and texts of a host, and bytes that the library hands
- * back. */
+/* bytes.c -- models from the bytes and texts of a host, and bytes that the library
+ * hands back. */
 #include "engine/core/hash.h"
 #include "engine/ir/text.h"
 #include "engine/onnx/export.h"

@@ -3,7 +3,6 @@
 #ifndef QG_ENGINE_EMBED_EXTEND_H
 #define QG_ENGINE_EMBED_EXTEND_H
 
-#include "engine/api/qg.h"
 #include "engine/session/options.h"
 
 /* A copy of *name for the life of the context, put back in its place.  QG_ECONFIG when

@@ -89,6 +89,11 @@ QG_API const char *qg_float_variant_name(uint32_t bit);   /* "fnuz" */
 QG_API uint32_t qg_float_variant_named(const char *text); /* 0 when unknown */
 QG_API const char *qg_policy_bit_name(uint32_t bit);      /* "per-tensor" */
 QG_API uint32_t qg_policy_bit_named(const char *text);    /* 0 when unknown */
+/* What to write instead of a property that other tools declare and nothing computes:
+ * for "exponential", which PPQ's bit 0x08 was called before it became FLOATING,
+ * "floating, or linear with power-of-2: nothing is computed under exponential".
+ * NULL: no such. */
+QG_API const char *qg_policy_instead(const char *text);
 
 /* "per-tensor linear symmetric": bits in table order.
  * Returns `text`. */

@@ -155,8 +155,10 @@ static qg_status hash_backend(job *j, const char **out)
     for (size_t i = 0; i < j->backend->file.n; i++) {
         const char *bytes;
         size_t size;
-        qg_status s = qg_config_read(ctx, j->arena, "hash", j->backend->file.at[i],
-                                     SIZE_MAX, &bytes, &size);
+        qg_status s = qg_config_read(
+            ctx, j->arena,
+            (qg_file_request){ "hash", j->backend->file.at[i], SIZE_MAX }, &bytes,
+            &size);
         if (s != QG_OK) {
             qg_hash_end(&h, NULL);
             return s;

@@ -157,7 +157,7 @@ class Verbs(unittest.TestCase):
         self.assertEqual([e["endpoint"] for e in value["endpoints"]], ["conv0.out0", "relu0.in0"])
         weight = self.explained("conv0.in1")["endpoints"][0]
         self.assertEqual((weight["state"], len(weight["scale"])), ("BAKED", 16))
-        self.assertRegex(weight["rule"], r"^weight-per-channel \(.*int8-base.yaml:\d+\)$")
+        self.assertRegex(weight["rule"], r"^weight \(.*int8-base.yaml:\d+\)$")
 
     def test_explain_lists_the_group(self):
         members = {g["member"]: g for g in self.explained("conv0.out0")["groups"]}
