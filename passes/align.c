@@ -7,14 +7,16 @@
  *
  * Inputs usually sit in the group of their producer.  With `spread: upstream` the whole
  * group takes the common scale, so the value is rounded once, where it is made;
- * without, or when the producer has other consumers and `override: no`, the input
- * leaves the group and rounds again.
+ * without, the input leaves the group and rounds again.  With `override: no` it also
+ * does so when the value has other readers, or when its producer's scale is not free:
+ * passive, shared with inputs of its own, or prescribed.
  *
  * PPQ (quirk ppq-split-groups) makes input 0 a root of its own, moves endpoints one by
  * one and keeps rounding at each; see ppq_share.
- * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, and kept as
- *          quirks. */
+ * Source   docs/evidence/ppq-behaviour.md#alignment; defects D03, D04, D23, D24 mended,
+ *          and kept as quirks. */
 
+#include "engine/calib/observer.h"
 #include "engine/quant/fake.h"
 #include "passes/passes.h"
 
@@ -129,12 +131,37 @@ static void common_param(const team *t, const qg_tqc *lead, float *scale,
 
 /* --- sharing by groups: the default --- */
 
+/* The last sharing rule that speaks about this operator. */
+static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
+{
+    for (size_t i = b->sharing.n; i-- > 0;)
+        if (qg_node_matches(&b->sharing.at[i].node, n))
+            return &b->sharing.at[i];
+    return NULL;
+}
+
+/* Its scale is its own to give away: it neither follows its inputs nor is
+ * prescribed. */
+static bool is_free(const team *t, const qg_value *v)
+{
+    const qg_backend *b = t->env->backend;
+    const qg_tqc *out = qg_output_tqc(v->def, v->def_slot);
+    const qg_observer *o = out && out->observer.name
+                               ? qg_observer_find(t->env->ctx, out->observer.name)
+                               : NULL;
+    const qg_sharing *rule = rule_of(b, v->def);
+    bool follows =
+        qg_backend_is_passive(b, v->def->op) ||
+        (rule && (rule->align == QG_ALIGN_OUTPUT || rule->align == QG_ALIGN_INPUT));
+    return !follows && !(o && o->value[QG_PARAM_STEP] != 0);
+}
+
 /* Whether the whole group of an input takes the common scale. */
 static bool moves_group(const team *t, const qg_tqc *member)
 {
     const qg_value *v = qg_tqc_value(member);
-    return t->rule->spread &&
-           (t->rule->override || !v->def || qg_value_watchers(v) <= 1);
+    return t->rule->spread && (t->rule->override || !v->def ||
+                               (qg_value_watchers(v) <= 1 && is_free(t, v)));
 }
 
 /* Inputs that must not drag their producer along stand on their own first, with the
@@ -319,21 +346,15 @@ static qg_status align(team *t)
     return t->how->grouping.share(t, lead);
 }
 
-/* The last sharing rule that speaks about this operator. */
-static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
-{
-    for (size_t i = b->sharing.n; i-- > 0;)
-        if (qg_node_matches(&b->sharing.at[i].node, n))
-            return &b->sharing.at[i];
-    return NULL;
-}
-
 /* Node by node in topological order: a later node sees what earlier ones decided. */
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
     behaviours how = ordinary;
     qg_pass_quirks(env, &how);
+    for (size_t i = 0; i < env->backend->sharing.n; i++)
+        QG_TRY(qg_pass_pattern(env, env->backend->sharing.at[i].origin.id,
+                               "no quantized node that it takes"));
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         const qg_sharing *rule =

@@ -1,6 +1,6 @@
-/* drop-identity -- nodes that only hand their input on go (util_copies.h), before others
- * are fused across them.  PPQ takes them out last (quirk ppq-identity-goes-late), which
- * sweep then does. */
+/* drop-identity -- nodes that only hand their input on go (util_copies.h), before
+ * others are fused across them.  PPQ takes them out last (quirk
+ * ppq-identity-goes-late), which sweep then does. */
 #include "passes/passes.h"
 #include "passes/util_copies.h"
 

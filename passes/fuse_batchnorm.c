@@ -4,8 +4,8 @@
  * Any rank.  What can not be moved stays, with a near miss that says why.  A sum with a
  * constant behind it, which fuse-bias could not reach before, goes along.
  * PPQ makes the compute node anew, lists it last and does not look at it again (D34);
- * it computes in float32.  Not reproduced: PPQ also folds behind an output of the network,
- * which nobody computes then. */
+ * it computes in float32.  Not reproduced: PPQ also folds behind an output of the
+ * network, which nobody computes then. */
 #include "passes/passes.h"
 #include "passes/util_absorb.h"
 #include "passes/util_batchnorm.h"

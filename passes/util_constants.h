@@ -1,5 +1,6 @@
 /* util_constants.h -- scales of constants, from their values; shared by
- * calibrate-parameters and, for constants that PPQ gets to later, calibrate-activations. */
+ * calibrate-parameters and, for constants that PPQ gets to later,
+ * calibrate-activations. */
 #ifndef QG_PASSES_UTIL_CONSTANTS_H
 #define QG_PASSES_UTIL_CONSTANTS_H
 

@@ -7,7 +7,7 @@
  * The error of the outputs while only one node rounds (PPQ: layerwise_error_analyse) is
  * in sensitivity.c.
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
- * (spec/ppq.md 9.1); the result does not depend on workers. */
+ * (docs/evidence/ppq-behaviour.md#metrics); the result does not depend on workers. */
 #include "engine/session/session.h"
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"

@@ -1,7 +1,8 @@
 /* sensitivity.c -- how much the network's outputs suffer from each node, endpoint or
  * group alone (direction `only`), or from everything but it (`all-but`).
  *
- * Source   PPQ's layerwise analysis (spec/ppq.md 9.3), which runs the whole network
+ * Source   PPQ's layerwise analysis (docs/evidence/ppq-behaviour.md#error-analysis),
+ *          which runs the whole network
  *          twice per layer and sample; here engine/analysis/what_if.h runs the part
  *          that a question changes. */
 #include <assert.h>

@@ -84,7 +84,7 @@ static qg_status read_traits(const qg_backend_reader *r, const qg_yaml *y,
         if (!bit)
             return qg_yaml_fail(r->ctx, y, what,
                                 "unknown trait '%s'%s, expected one of "
-                                "engine/ir/op.h",
+                                "`qg list traits`",
                                 word[i], qg_suggest_text(&near, hint));
         *out |= bit;
     }
@@ -424,10 +424,14 @@ static qg_status read_policy(const qg_backend_reader *r, const qg_yaml *y,
         for (uint32_t k = 1; k <= QG_BLOCK; k *= 2)
             qg_suggest_try(&near, qg_policy_bit_name(k));
         char hint[QG_SUGGEST_TEXT];
+        const char *instead = qg_policy_instead(word[i]);
+        if (instead)
+            return qg_yaml_fail(r->ctx, y, what, "policy word '%s', expected %s",
+                                word[i], instead);
         if (!bit || (policy & bit))
             return qg_yaml_fail(r->ctx, y, what,
                                 "policy word '%s'%s, expected each of "
-                                "engine/quant/policy.h once",
+                                "`qg list policies` once",
                                 word[i], bit ? "" : qg_suggest_text(&near, hint));
         policy |= bit;
     }
@@ -535,6 +539,23 @@ static qg_status read_state(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* The name of another backend is no platform: a network has one. */
+static qg_status read_platform(const qg_backend_reader *r, const qg_yaml *y,
+                               const char *what, enum qg_platform *out)
+{
+    for (int k = QG_PLATFORM_QUANTIZED; k <= QG_PLATFORM_SOI; k++)
+        if (y->kind == QG_YAML_SCALAR &&
+            strcmp(y->text, qg_platform_name((enum qg_platform)k)) == 0) {
+            *out = (enum qg_platform)k;
+            return QG_OK;
+        }
+    return qg_yaml_fail(r->ctx, y, what,
+                        "'%s', expected quantized, fp32 or soi: a network has "
+                        "one backend, and rules that match single nodes set what "
+                        "another one would do there",
+                        y->kind == QG_YAML_SCALAR ? y->text : "a list or map");
+}
+
 /* Words whose position is the enum's value. */
 static qg_status read_word(const qg_backend_reader *r, const qg_yaml *y,
                            const char *what, unsigned bit, qg_set *set)
@@ -546,7 +567,6 @@ static qg_status read_word(const qg_backend_reader *r, const qg_yaml *y,
     static const char *const derive[] = {
         [QG_DERIVE_NONE] = "none", [QG_DERIVE_BIAS] = "bias", NULL
     };
-    static const char *const platform[] = { "quantized", "fp32", "soi", NULL };
     int k;
     if (bit == QG_SET_BIT_VISIBILITY) {
         QG_TRY(qg_yaml_choice(r->ctx, y, what, visibility, &k));
@@ -556,8 +576,7 @@ static qg_status read_word(const qg_backend_reader *r, const qg_yaml *y,
         set->derive = (qg_derive)k;
     } else {
         assert(bit == QG_SET_BIT_PLATFORM);
-        QG_TRY(qg_yaml_choice(r->ctx, y, what, platform, &k));
-        set->platform = (enum qg_platform)(QG_PLATFORM_QUANTIZED + k);
+        QG_TRY(read_platform(r, y, what, &set->platform));
     }
     return QG_OK;
 }

@@ -8,13 +8,10 @@
 #include "engine/ir/check.h"
 #include "engine/onnx/export.h"
 #include "engine/onnx/scope.h"
+#include "engine/session/options.h"
 #include "engine/session/session.h"
 
-void qg_node_options_init(qg_node_options *o, size_t size)
-{
-    memset(o, 0, size);
-    o->size = size;
-}
+QG_OPTIONS_INIT(qg_node_options)
 
 /* One call: the scope of the graph, and how much was there before. */
 typedef struct call {
@@ -315,14 +312,14 @@ static qg_status add_node(call *c, const qg_node_options *o)
     return qg_onnx_add(&d);
 }
 
-qg_status qg_model_add_node(qg_model *m, const qg_node_options *o, qg_node **out)
+qg_status qg_model_add_node(qg_model *m, const qg_node_options *given, qg_node **out)
 {
     call c;
-    qg_node_options known = { 0 };
+    qg_node_options o;
     size_t nodes = m->graph->node.n;
-    memcpy(&known, o, o->size < sizeof known ? o->size : sizeof known);
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_node_options, given, &o));
     QG_TRY(begin(m, "node", &c));
-    QG_TRY(end(&c, add_node(&c, &known)));
+    QG_TRY(end(&c, add_node(&c, &o)));
     if (out) /* a Constant is no node */
         *out = m->graph->node.n > nodes ? m->graph->node.at[nodes] : NULL;
     return QG_OK;

@@ -1,6 +1,7 @@
-/* endpoints.c -- quantization records of a model, their groups and their history, as the
- * host sees them. */
+/* endpoints.c -- quantization records of a model, their groups and their history, as
+ * the host sees them. */
 #include "engine/embed/record.h"
+#include "engine/quant/quantizer.h"
 #include "engine/quant/tqc.h"
 #include "engine/session/session.h"
 
@@ -42,6 +43,7 @@ void qg_tqc_get(const qg_tqc *t, qg_tqc_record *out)
         .offset = p.offset,
         .rounds = qg_tqc_rounds(t),
         .observer = t->observer.name,
+        .quantizer = qg_tqc_quantizer(t),
         .visibility = t->visibility,
         .derive = t->derive,
         .dominator = qg_tqc_root(t),

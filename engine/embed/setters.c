@@ -1,15 +1,16 @@
 /* setters.c -- changes of records by the host: all of a change, or nothing.
  *
  * The functions of quant/tqc.h check and journal one change each.  A setter is several
- * of them: an endpoint that is switched off or baked is opened for the change and closed
- * again, and scales that are derived from it follow.  Then the verifier looks at all
- * records; when anything is refused, the records are put back as they were.
+ * of them: an endpoint that is switched off or baked is opened for the change and
+ * closed again, and scales that are derived from it follow.  Then the verifier looks at
+ * all records; when anything is refused, the records are put back as they were.
  *
  * Constants are not touched: the graph keeps their float values, and every plan, export
  * and snapshot rounds them with the records of its time (passes/bake.c). */
 #include <math.h>
 
 #include "engine/calib/observer.h"
+#include "engine/quant/quantizer.h"
 #include "engine/quant/tqc_check.h"
 #include "engine/session/session.h"
 
@@ -58,7 +59,7 @@ static qg_status begin(qg_model *m, const qg_tqc *t, const char *doing, change *
         return qg_nomem(m->ctx);
     }
     note(c);
-    if (m->path)
+    if (!m->pass)
         q->author = "host";
     return QG_OK;
 }
@@ -226,6 +227,16 @@ qg_status qg_model_set_visibility(qg_model *m, qg_tqc *t, qg_visibility v)
                    qg_fail(m->ctx, QG_ESTATE, "set visibility: %s: %u is no visibility",
                            t->name, (unsigned)v));
     return end(&c, qg_tqc_set_visibility(c.q, t, v));
+}
+
+qg_status qg_model_set_quantizer(qg_model *m, qg_tqc *t, const char *quantizer)
+{
+    change c;
+    const qg_quantizer *row = NULL;
+    QG_TRY(begin(m, t, "set quantizer", &c));
+    qg_status s =
+        quantizer ? qg_quantizer_named(m->ctx, t->name, quantizer, &row) : QG_OK;
+    return end(&c, s == QG_OK ? qg_tqc_set_quantizer(c.q, t, row) : s);
 }
 
 /* --- groups --- */

@@ -221,7 +221,7 @@ static const struct {
 
 #define TO(id) (1u << QG_TQC_##id)
 
-/* legal[from] has bit `to` set (design 4).  DEACTIVATED and DEQUANTIZED return to the
+/* legal[from] has bit `to` set (DESIGN 8).  DEACTIVATED and DEQUANTIZED return to the
  * state they remember, so their rows are empty. */
 /* clang-format off */
 static const uint32_t legal[QG_NTQC_STATE] = {

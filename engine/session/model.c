@@ -40,8 +40,8 @@ static qg_status parse_shapes(qg_ctx *ctx, const qg_model_options *o, qg_arena *
 }
 
 /* Shapes are needed only while types are inferred. */
-qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *given, qg_model_reader *read,
-                        const void *from, qg_model **out)
+qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *given,
+                        qg_model_reader *read, const void *from, qg_model **out)
 {
     qg_fixed_shape *fixed;
     qg_model_options o;

@@ -155,8 +155,10 @@ static qg_status hash_backend(job *j, const char **out)
     for (size_t i = 0; i < j->backend->file.n; i++) {
         const char *bytes;
         size_t size;
-        qg_status s = qg_config_read(ctx, j->arena, "hash", j->backend->file.at[i],
-                                     SIZE_MAX, &bytes, &size);
+        qg_status s = qg_config_read(
+            ctx, j->arena,
+            (qg_file_request){ "hash", j->backend->file.at[i], SIZE_MAX }, &bytes,
+            &size);
         if (s != QG_OK) {
             qg_hash_end(&h, NULL);
             return s;
@@ -265,7 +267,8 @@ static qg_status keep_coverage(job *j, const qg_pass_env *env)
                                     .pattern = c->pattern,
                                     .matched = c->matched,
                                     .miss = miss,
-                                    .n_miss = c->near_miss.n };
+                                    .n_miss = c->near_miss.n,
+                                    .nearest = c->nearest };
     }
     j->m->info.coverage = row;
     j->m->info.n_coverage = env->coverage.n;
@@ -320,6 +323,8 @@ static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
         if (c->n_miss)
             QG_TRY(
                 qg_table_addf(r, t, "%s: %s", c->miss[0].node, c->miss[0].condition));
+        else if (!c->matched && c->nearest)
+            QG_TRY(qg_table_add(r, t, qg_cell_text(c->nearest)));
         else
             QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
     }

@@ -116,6 +116,19 @@ def sessions(copy):
     return "a session, a hook"
 
 
+def extensions(copy):
+    """What a program adds: each says what it did with it."""
+    programs = {"operator": (["out.onnx"], "exported"), "observer": (["observed"], "saved"),
+                "pass": ([], "first-16-bits/first-compute"), "quantizer": ([], "logits"),
+                "backend": ([], "mine")}
+    for name, (more, told) in programs.items():
+        program = copy.build(C, name, SOURCE / f"{name}.c",
+                             *copy.flags("--cflags", "--libs"), "-lm")
+        got = copy.run(program, copy.config, *more)
+        assert told in got, f"{name} printed no '{told}':\n{got}"
+    return f"{len(programs)} programs that add something"
+
+
 def cmake_project(copy):
     copy.run("cmake", "-S", SOURCE, "-B", "project", "-DCMAKE_BUILD_TYPE=Release",
              f"-DCMAKE_PREFIX_PATH={copy.prefix}")
@@ -211,8 +224,8 @@ def main():
         folder = pathlib.Path(folder).resolve()
         copy = Copy(install(folder / "all"), "quantgraph")
         nothing_names_the_first_prefix(copy)
-        for step in (headers_stand_alone, c_programs, sessions, cmake_project, command_line,
-                     other_clients):
+        for step in (headers_stand_alone, c_programs, sessions, extensions, cmake_project,
+                     command_line, other_clients):
             print(step(copy))
         alone = Copy(install(folder / "arrays", "--component", "arrays"),
                      "quantgraph-arrays")

@@ -107,7 +107,7 @@ static void children_replace_extend_and_remove(void **state)
                   "quirks: [ppq-split-groups]\n"
                   "-sharing: [resize-input]\n"
                   "rules:\n"
-                  "  - {id: weight-per-channel, match: {slot: weight},\n"
+                  "  - {id: weight, match: {slot: weight},\n"
                   "     set: {bits: 6}, why: w, source: s}\n"
                   "  - {id: new, match: {trait: [compute, pure]}, why: w, source: s,\n"
                   "     set: {observer: minmax, min-scale: 1e-5}}\n",
@@ -117,7 +117,7 @@ static void children_replace_extend_and_remove(void **state)
     assert_int_equal(b->passive.n, 1);
     assert_int_equal(b->sharing.n, base->sharing.n - 1);
     assert_int_equal(b->rule.n, base->rule.n + 1);
-    assert_ptr_equal(rule_named(b, "weight-per-channel"), &b->rule.at[0]);
+    assert_ptr_equal(rule_named(b, "weight"), &b->rule.at[0]);
     assert_int_equal(b->rule.at[0].origin.line, 10);
     assert_int_equal(b->rule.at[0].set.fields, QG_SET_BITS);
     assert_int_equal(rule_named(b, "new")->node.traits, QG_OP_COMPUTE | QG_OP_PURE);
@@ -199,7 +199,8 @@ static const struct {
     { RULE("match: {op: [Conv, Relu], slot: in1}, set: {bits: 4}"),
       "4: rule r: operator Relu has no slot 'in1'" },
     { RULE("match: {trait: computing}, set: {bits: 4}"),
-      "4: rule r: unknown trait 'computing', did you mean 'compute'" },
+      "4: rule r: unknown trait 'computing', did you mean 'compute', expected one of "
+      "`qg list traits`" },
     { RULE("match: {constant: maybe}, set: {bits: 4}"),
       "4: rule r: constant: 'maybe', expected yes or no" },
     { RULE("match: {dims: 3}, set: {bits: 4}"), "4: rule r: dims: expected a list" },
@@ -216,7 +217,11 @@ static const struct {
     { RULE("match: {}, set: {policy: [per-tensor, linear]}"),
       "4: rule r: policy [per-tensor linear], expected one granularity" },
     { RULE("match: {}, set: {policy: [per-tensor, linear, symetric]}"),
-      "4: rule r: policy word 'symetric', did you mean 'symmetric'" },
+      "4: rule r: policy word 'symetric', did you mean 'symmetric', expected each of "
+      "`qg list policies` once" },
+    { RULE("match: {}, set: {policy: [per-tensor, exponential, symmetric]}"),
+      "4: rule r: policy word 'exponential', expected floating, or linear with "
+      "power-of-2: nothing is computed under exponential" },
     { RULE("match: {}, set: {axis: out}"),
       "4: rule r: axis: 'out', expected an integer from 0 to 7" },
     { RULE("match: {}, set: {observer: minmx}"),
@@ -231,6 +236,9 @@ static const struct {
       "4: rule r: derive: 'wieght', expected none or bias" },
     { RULE("match: {}, set: {platform: gpu}"),
       "4: rule r: platform: 'gpu', expected quantized, fp32 or soi" },
+    { RULE("match: {op: Conv}, set: {platform: ncnn-int8}"),
+      "4: rule r: platform: 'ncnn-int8', expected quantized, fp32 or soi: a "
+      "network has one backend" },
     { FUSION("pattern: {c: {}}, silence: {c.out0: d.out0}"),
       "4: fusion f: c.out0: endpoint 'd.out0', expected NODE.in0 or "
       "NODE.out0" },

@@ -1,4 +1,4 @@
-/* Blocks as spec/ppq.md 7.18.1 lists them; what bias-correct gives by hand. */
+/* Blocks (docs/evidence/ppq-behaviour.md#blocks); what bias-correct gives by hand. */
 #include "tests/support/test.h"
 
 #include "engine/exec/drive.h"

@@ -1,4 +1,5 @@
-/* Models from calls: the same as from a file, and refusals that leave them as before. */
+/* Models from calls: the same as from a file, and refusals that leave them as
+ * before. */
 #include "tests/support/models.h"
 
 #include "engine/core/hash.h"
@@ -146,10 +147,12 @@ static void attributes_reach_the_operator(void **state)
     static float kernel[] = { 1, 1, 1, 1 };
     qg_tensor k = tensor(kernel, 4, dim_k);
     const char *pad = "VALID";
-    const qg_attribute attribute[] = {
-        {.name = "strides", .kind = QG_ATTRIBUTE_INTS, .count = 2,           .ints = strides },
-        { .name = "auto_pad",                .kind = QG_ATTRIBUTE_STRING,                       .strings = &pad},
-    };
+    qg_attribute stride = { .name = "strides", .kind = QG_ATTRIBUTE_INTS };
+    qg_attribute padding = { .name = "auto_pad", .kind = QG_ATTRIBUTE_STRING };
+    stride.count = 2;
+    stride.ints = strides;
+    padding.strings = &pad;
+    const qg_attribute attribute[] = { stride, padding };
     qg_node_options o;
     qg_node_options_init(&o, sizeof o);
     o.op = "Conv";

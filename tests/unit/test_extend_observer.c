@@ -54,14 +54,13 @@ static void begin(void *ud, void *state)
     *(extent *)state = (extent){ INFINITY, -INFINITY };
 }
 
-static qg_status see(void *ud, qg_ctx *ctx, void *state, unsigned pass, size_t sample,
-                     const float *x, size_t n)
+static qg_status see(void *ud, qg_ctx *ctx, void *state, const qg_observed *seen)
 {
     extent *e = state;
-    (void)ud, (void)ctx, (void)pass, (void)sample;
-    for (size_t i = 0; i < n; i++) {
-        e->low = fminf(e->low, x[i]);
-        e->high = fmaxf(e->high, x[i]);
+    (void)ud, (void)ctx;
+    for (size_t i = 0; i < seen->n; i++) {
+        e->low = fminf(e->low, seen->x[i]);
+        e->high = fmaxf(e->high, seen->x[i]);
     }
     return QG_OK;
 }
@@ -193,14 +192,13 @@ typedef struct counted {
     int64_t seen, learned, above;
 } counted;
 
-static qg_status count(void *ud, qg_ctx *ctx, void *state, unsigned pass, size_t sample,
-                       const float *x, size_t n)
+static qg_status count(void *ud, qg_ctx *ctx, void *state, const qg_observed *seen)
 {
     counted *c = state;
-    (void)ud, (void)ctx, (void)sample;
-    for (size_t i = 0; i < n; i++)
-        c->above += pass == 1 && x[i] > 0.5F;
-    c->seen += pass == 0 ? (int64_t)n : 0;
+    (void)ud, (void)ctx;
+    for (size_t i = 0; i < seen->n; i++)
+        c->above += seen->pass == 1 && seen->x[i] > 0.5F;
+    c->seen += seen->pass == 0 ? (int64_t)seen->n : 0;
     return QG_OK;
 }
 
@@ -260,13 +258,12 @@ static void passes_learn_from_all_samples(void **state)
 }
 
 /* Samples come one after the other, on one state. */
-static qg_status in_turn(void *ud, qg_ctx *ctx, void *state, unsigned pass,
-                         size_t sample, const float *x, size_t n)
+static qg_status in_turn(void *ud, qg_ctx *ctx, void *state, const qg_observed *seen)
 {
     counted *c = state;
-    (void)ud, (void)pass, (void)x, (void)n;
-    if (c->seen != (int64_t)sample)
-        return qg_fail(ctx, QG_ESTATE, "sample %zu came after %lld", sample,
+    (void)ud;
+    if (c->seen != (int64_t)seen->sample)
+        return qg_fail(ctx, QG_ESTATE, "sample %zu came after %lld", seen->sample,
                        (long long)c->seen);
     c->seen++;
     c->learned = 1;

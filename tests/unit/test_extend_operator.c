@@ -337,7 +337,7 @@ static void what_is_no_operator_is_refused(void **state)
     REFUSE(o.run = NULL, "infer or run is NULL");
     REFUSE((o.traits = "pure", o.clamp_high = 1), "clamp_low");
     REFUSE((o.name = "Conv", o.domain = NULL), "'Conv': the name is taken");
-    REFUSE(o.size = 0, "size is 0");
+    REFUSE(o.size = 0, "qg_operator: size 0");
     struct {
         qg_operator o;
         void *later;
@@ -345,7 +345,7 @@ static void what_is_no_operator_is_refused(void **state)
     newer.o.size = sizeof newer;
     newer.later = &o;
     assert_fails(h->ctx, qg_add_operator(h->ctx, &newer.o), QG_ECONFIG,
-                 "which this library does not know");
+                 "qg_operator: a field behind byte");
     newer.later = NULL;
     assert_ok(h->ctx, qg_add_operator(h->ctx, &newer.o));
     REFUSE((void)0, "'HardTanh': the name is taken");

@@ -1,4 +1,5 @@
-/* Passes of a host stand where they ask to, and are reported like those of the build. */
+/* Passes of a host stand where they ask to, and are reported like those of the
+ * build. */
 #include "tests/support/test.h"
 
 #include <sys/stat.h>

@@ -56,6 +56,19 @@ VERB(compare, qg_compare_options, qg_model_compare(f->plain, o, NULL))
 VERB(tensor, qg_quantize_tensor_options,
      qg_quantize_tensor(f->ctx, "tests/arrays/f4.npy", o, NULL))
 
+VERB(operator, qg_operator, qg_add_operator(f->ctx, o))
+VERB(pass, qg_host_pass, qg_add_pass(f->ctx, o))
+VERB(observer, qg_host_observer, qg_add_observer(f->ctx, o))
+VERB(quantizer, qg_host_quantizer, qg_add_quantizer(f->ctx, o))
+
+static qg_status begin(fixture *f, const void *o, qg_session *run)
+{
+    qg_status s = qg_session_new(f->quantized, o, &run);
+    qg_session_free(run);
+    return s;
+}
+VERB(session, qg_session_options, begin(f, o, NULL))
+
 static qg_status reopen(fixture *f, const void *o, qg_model *m)
 {
     qg_status s = qg_model_open(f->ctx, MODEL, o, &m);
@@ -100,6 +113,11 @@ static const struct verb {
     VERB(qg_price_options, price, true, "data: none given"),
     VERB(qg_compare_options, compare, true, "compare: no backend given"),
     VERB(qg_quantize_tensor_options, tensor, false, NULL),
+    VERB(qg_session_options, session, false, NULL),
+    VERB(qg_operator, operator, false, "add operator: name"),
+    VERB(qg_host_pass, pass, false, "add pass: name"),
+    VERB(qg_host_observer, observer, false, "add observer: name"),
+    VERB(qg_host_quantizer, quantizer, false, "add quantizer: name"),
 };
 enum { N_VERB = sizeof verbs / sizeof verbs[0], EXTRA = 24 };
 

@@ -1,4 +1,5 @@
-/* Records of nodes, values and endpoints: what the host reads is what quant.json says. */
+/* Records of nodes, values and endpoints: what the host reads is what quant.json
+ * says. */
 #include "tests/support/models.h"
 #include "tests/support/scratch.h"
 
@@ -317,13 +318,13 @@ static void records_are_as_long_as_they_say(void **state)
     qg_node_get(qg_model_node(m, 0), &large.r);
     assert_string_equal(large.r.op, "Conv");
     assert_int_equal(large.newer[0], 0);
-    assert_true(large.newer[1] == UINT64_C(0xaaaaaaaaaaaaaaaa));
+    assert_int_equal(large.newer[1], UINT64_C(0xaaaaaaaaaaaaaaaa));
     memset(&small, 0xaa, sizeof small);
     small.size = offsetof(qg_node_record, op);
     qg_node_get(qg_model_node(m, 0), &small);
     assert_non_null(small.name);
     assert_int_equal(small.size, offsetof(qg_node_record, op));
-    assert_true((uintptr_t)small.op == (uintptr_t)UINT64_C(0xaaaaaaaaaaaaaaaa));
+    assert_int_equal((uintptr_t)small.op, UINT64_C(0xaaaaaaaaaaaaaaaa));
     qg_model_close(m);
 }
 
