@@ -7,18 +7,18 @@
  *
  * Inputs usually sit in the group of their producer.  With `spread: upstream` the whole
  * group takes the common scale, so the value is rounded once, where it is made;
- * without, or when the producer has other consumers and `override: no`, the input
- * leaves the group and rounds again.
+ * without, the input leaves the group and rounds again.  With `override: no` it also
+ * does so when the value has other readers, or when its producer's scale is not free:
+ * passive, shared with inputs of its own, or prescribed.
  *
  * PPQ (quirk ppq-split-groups) makes input 0 a root of its own, moves endpoints one by
  * one and keeps rounding at each; see ppq_share.
  * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, and kept as
  *          quirks. */
 
+#include "engine/calib/observer.h"
 #include "engine/quant/fake.h"
 #include "passes/passes.h"
-
-enum { MOST = 64 }; /* operands of one node that can be aligned */
 
 typedef struct team team;
 
@@ -43,8 +43,7 @@ struct team {
     const behaviours *how;
     const qg_sharing *rule;
     qg_node *node;
-    qg_tqc *member[MOST];
-    size_t n;
+    QG_VEC(qg_tqc *) member;
 };
 
 /* The rule stays without effect at this node, and says why. */
@@ -72,19 +71,15 @@ static bool is_inside(const team *t, const qg_tqc *member)
            qg_tqc_root(member) == qg_tqc_root(out);
 }
 
-/* False when there are more operands than a team holds. */
-static bool gather(team *t, qg_tqc **row, uint32_t n)
+static qg_status gather(team *t, qg_tqc **row, uint32_t n)
 {
-    t->n = 0;
     for (uint32_t i = 0; row && i < n; i++) {
         if (!takes_part(row[i]) ||
             (t->how->grouping.is_inside && t->how->grouping.is_inside(t, row[i])))
             continue;
-        if (t->n == MOST)
-            return false;
-        t->member[t->n++] = row[i];
+        QG_TRY(qg_vec_push(t->env->ctx, t->env->graph->arena, &t->member, row[i]));
     }
-    return true;
+    return QG_OK;
 }
 
 /* How ties are rounded is each one's own. */
@@ -120,9 +115,9 @@ static void common_param(const team *t, const qg_tqc *lead, float *scale,
     double low = 0, high = 0;
     *scale = 0;
     *offset = 0;
-    for (size_t i = 0; i < t->n; i++) {
-        const qg_scheme *k = &t->member[i]->scheme;
-        qg_qparam p = qg_tqc_param(t->member[i]);
+    for (size_t i = 0; i < t->member.n; i++) {
+        const qg_scheme *k = &t->member.at[i]->scheme;
+        qg_qparam p = qg_tqc_param(t->member.at[i]);
         double step = (double)p.scale[0];
         double bottom = step * (double)(k->qmin - p.offset[0]);
         double top = step * (double)(k->qmax - p.offset[0]);
@@ -136,12 +131,37 @@ static void common_param(const team *t, const qg_tqc *lead, float *scale,
 
 /* --- sharing by groups: the default --- */
 
+/* The last sharing rule that speaks about this operator. */
+static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
+{
+    for (size_t i = b->sharing.n; i-- > 0;)
+        if (qg_node_matches(&b->sharing.at[i].node, n))
+            return &b->sharing.at[i];
+    return NULL;
+}
+
+/* Its scale is its own to give away: it neither follows its inputs nor is
+ * prescribed. */
+static bool is_free(const team *t, const qg_value *v)
+{
+    const qg_backend *b = t->env->backend;
+    const qg_tqc *out = qg_output_tqc(v->def, v->def_slot);
+    const qg_observer *o = out && out->observer.name
+                               ? qg_observer_find(t->env->ctx, out->observer.name)
+                               : NULL;
+    const qg_sharing *rule = rule_of(b, v->def);
+    bool follows =
+        qg_backend_is_passive(b, v->def->op) ||
+        (rule && (rule->align == QG_ALIGN_OUTPUT || rule->align == QG_ALIGN_INPUT));
+    return !follows && !(o && o->value[QG_PARAM_STEP] != 0);
+}
+
 /* Whether the whole group of an input takes the common scale. */
 static bool moves_group(const team *t, const qg_tqc *member)
 {
     const qg_value *v = qg_tqc_value(member);
-    return t->rule->spread &&
-           (t->rule->override || !v->def || qg_value_watchers(v) <= 1);
+    return t->rule->spread && (t->rule->override || !v->def ||
+                               (qg_value_watchers(v) <= 1 && is_free(t, v)));
 }
 
 /* Inputs that must not drag their producer along stand on their own first, with the
@@ -177,10 +197,10 @@ static qg_status share_groups(team *t, qg_tqc *lead)
     bool large = t->rule->align == QG_ALIGN_LARGE;
     if (large)
         common_param(t, lead, &scale, &offset);
-    for (size_t i = 0; t->rule->align != QG_ALIGN_INPUT && i < t->n; i++)
-        QG_TRY(stand_alone(t, t->member[i]));
-    for (size_t i = 0; i < t->n; i++)
-        QG_TRY(borrow(t, t->member[i], lead));
+    for (size_t i = 0; t->rule->align != QG_ALIGN_INPUT && i < t->member.n; i++)
+        QG_TRY(stand_alone(t, t->member.at[i]));
+    for (size_t i = 0; i < t->member.n; i++)
+        QG_TRY(borrow(t, t->member.at[i], lead));
     if (!large)
         return QG_OK;
     qg_tqc *root = (qg_tqc *)qg_tqc_root(lead);
@@ -212,7 +232,8 @@ static qg_status ppq_lead(team *t, qg_tqc *lead)
     return qg_tqc_set_state(q, lead, QG_TQC_PASSIVE);
 }
 
-/* Endpoints of `up` at values that the aligned node reads. */
+/* Endpoints of `up` at values that the aligned node reads.  Constants are no such
+ * values: each reader has its copy. */
 static qg_status ppq_spread_row(const team *t, qg_node *up, bool outputs, qg_tqc *lead)
 {
     uint32_t n = outputs ? up->n_out : up->n_in;
@@ -220,7 +241,7 @@ static qg_status ppq_spread_row(const team *t, qg_node *up, bool outputs, qg_tqc
     for (uint32_t k = 0; row && k < n; k++) {
         const qg_value *v = row[k] ? qg_tqc_value(row[k]) : NULL;
         bool read_here = false;
-        for (uint32_t i = 0; v && i < t->node->n_in; i++)
+        for (uint32_t i = 0; v && !v->constant && i < t->node->n_in; i++)
             read_here |= t->node->in[i] == v;
         if (read_here && row[k]->state != QG_TQC_FP32 && row[k]->state != QG_TQC_SOI)
             QG_TRY(ppq_borrow(t, row[k], lead));
@@ -258,8 +279,8 @@ static qg_status ppq_share(team *t, qg_tqc *lead)
 {
     if (t->rule->align == QG_ALIGN_LARGE)
         QG_TRY(ppq_lead(t, lead));
-    for (size_t i = 0; i < t->n; i++)
-        QG_TRY(ppq_borrow(t, t->member[i], lead));
+    for (size_t i = 0; i < t->member.n; i++)
+        QG_TRY(ppq_borrow(t, t->member.at[i], lead));
     return t->rule->align != QG_ALIGN_INPUT && t->rule->spread ? ppq_spread(t, lead)
                                                                : QG_OK;
 }
@@ -309,30 +330,20 @@ static qg_status align(team *t)
     bool to_outputs = t->rule->align == QG_ALIGN_INPUT;
     qg_tqc *lead =
         t->rule->align == QG_ALIGN_OUTPUT ? qg_output_tqc(n, 0) : qg_input_tqc(n, 0);
-    if (!gather(t, to_outputs ? n->tout : n->tin, to_outputs ? n->n_out : n->n_in))
-        return miss(t, "more than 64 operands, expected fewer");
-    if (t->n == 0 && t->how->shares_floating && t->how->shares_floating(t, lead))
+    QG_TRY(gather(t, to_outputs ? n->tout : n->tin, to_outputs ? n->n_out : n->n_in));
+    if (t->member.n == 0 && t->how->shares_floating && t->how->shares_floating(t, lead))
         return ppq_share(t, lead);
-    if (t->rule->align == QG_ALIGN_LARGE && t->n > 0)
-        lead = t->member[0];
-    if (t->n == 0 || !takes_part(lead))
+    if (t->rule->align == QG_ALIGN_LARGE && t->member.n > 0)
+        lead = t->member.at[0];
+    if (t->member.n == 0 || !takes_part(lead))
         return miss(t, "its operands are float, expected integers to align");
-    for (size_t i = 0; i < t->n; i++) {
-        const char *why = objection(t, t->member[i], lead);
+    for (size_t i = 0; i < t->member.n; i++) {
+        const char *why = objection(t, t->member.at[i], lead);
         if (why)
             return miss(t, why);
     }
     QG_TRY(qg_pass_matched(t->env, t->rule->origin.id));
     return t->how->grouping.share(t, lead);
-}
-
-/* The last sharing rule that speaks about this operator. */
-static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
-{
-    for (size_t i = b->sharing.n; i-- > 0;)
-        if (qg_node_matches(&b->sharing.at[i].node, n))
-            return &b->sharing.at[i];
-    return NULL;
 }
 
 /* Node by node in topological order: a later node sees what earlier ones decided. */

@@ -3,47 +3,79 @@
  * bias `shift`.  Backends that know no normalization then quantize it.
  * Of any rank (PPQ: 2-D only, defect D33).  Source: spec/ppq.md 4.4.3. */
 #include <assert.h>
+#include <string.h>
 
+#include "engine/ir/affine.h"
 #include "engine/ir/edit.h"
 #include "passes/passes.h"
+#include "passes/util_batchnorm.h"
 
-/* Factors as float32, in tensors of the convolution's shapes: [C, 1, 1, ...] and
- * [C]. */
-static qg_status make_constants(qg_graph *g, const qg_node *n, size_t channels,
+/* What quirks change. */
+typedef struct behaviours {
+    /* Weight and bias of the convolution, of a weight that is all ones. */
+    qg_status (*fold)(qg_graph *g, const qg_node *n, const qg_tensor *weight, int axis,
+                      const qg_tensor *bias, qg_tensor *out[2]);
+} behaviours;
+
+/* Factors in double, rounded once. */
+static qg_status fold(qg_graph *g, const qg_node *n, const qg_tensor *weight, int axis,
+                      const qg_tensor *bias, qg_tensor *out[2])
+{
+    qg_affine f;
+    assert(weight->dim[axis] > 0);
+    QG_TRY(qg_affine_identity(g->ctx, g->arena, (size_t)weight->dim[axis], &f));
+    QG_TRY(qg_affine_then(g->ctx, g->arena, n, &f));
+    QG_TRY(qg_affine_weight(g->ctx, g->arena, &f, weight, axis, &out[0]));
+    return qg_affine_bias(g->ctx, g->arena, &f, bias, 1, &out[1]);
+}
+
+static const behaviours ordinary = { .fold = fold };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_BATCHNORM_FLOAT32,
+            "BatchNormalization becomes a convolution in float32, step by step",
+            QG_PPQ "IR/morph.py GraphReplacer.replace_batchnorm_to_conv", behaviours,
+            fold, qg_batchnorm_float32),
+    { 0 },
+};
+
+/* Constants of the convolution's shapes: [C, 1, 1, ...] and [C]. */
+static qg_status make_constants(qg_pass_env *env, const qg_node *n, size_t channels,
                                 qg_value *out[2])
 {
-    double *scale = QG_NEWN(g->arena, 2 * channels, double);
-    qg_tensor *t = QG_NEWN(g->arena, 2, qg_tensor);
+    qg_graph *g = env->graph;
+    qg_tensor ones, *made[2];
     int64_t dim[QG_MAX_RANK] = { (int64_t)channels };
     int rank = n->in[0]->type.rank;
-    if (!scale || !t)
-        return qg_nomem(g->ctx);
-    QG_TRY(n->op->affine(g->ctx, n, channels, scale, scale + channels));
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     for (int d = 1; d < rank; d++)
         dim[d] = 1;
+    qg_tensor_init(&ones, QG_F32, rank, dim);
+    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, &ones));
+    for (size_t c = 0; c < channels; c++)
+        ones.f32[c] = 1;
+    QG_TRY(how.fold(g, n, &ones, 0, NULL, made));
     for (int k = 0; k < 2; k++) {
-        qg_tensor_init(&t[k], QG_F32, k == 0 ? rank : 1, dim);
-        QG_TRY(qg_tensor_alloc(g->ctx, g->arena, &t[k]));
-        for (size_t c = 0; c < channels; c++)
-            t[k].f32[c] = (float)scale[(size_t)k * channels + c];
         const char *name =
             qg_arena_printf(g->arena, "%s_%s", n->name, k == 0 ? "weight" : "bias");
         if (!name)
             return qg_nomem(g->ctx);
-        QG_TRY(qg_edit_add_constant(g, name, &t[k], &out[k]));
+        QG_TRY(qg_edit_add_constant(g, name, made[k], &out[k]));
     }
     return QG_OK;
 }
 
 /* The node keeps its name; the old one must be gone before the name is free. */
-static qg_status replace(qg_graph *g, qg_node *n, size_t channels)
+static qg_status replace(qg_pass_env *env, qg_node *n, size_t channels)
 {
+    qg_graph *g = env->graph;
     qg_value *parameter[2], *x = n->in[0], *y = n->out[0], *made;
     const char *name = n->name;
     const qg_op *conv;
     qg_node *node;
     QG_TRY(qg_edit_find_op(g, n, QG_MADE_CONVOLUTION, &conv));
-    QG_TRY(make_constants(g, n, channels, parameter));
+    QG_TRY(make_constants(env, n, channels, parameter));
     QG_TRY(qg_graph_add_prefixed(g, name, &made));
     int64_t *group = QG_NEW(g->arena, int64_t);
     qg_attr *attr = QG_NEW(g->arena, qg_attr);
@@ -67,7 +99,10 @@ static qg_status replace(qg_graph *g, qg_node *n, size_t channels)
                           .n_out = 1,
                           .attr = attr,
                           .n_attr = 1 };
+    made->type = y->type; /* a normalization behind it asks for the channels */
+    memcpy(made->dim_name, y->dim_name, sizeof made->dim_name);
     QG_TRY(qg_graph_add_node(g, &spec, &node));
+    qg_edit_swap_places(g, n, node);
     node->file_unnamed = n->file_unnamed;
     return QG_OK;
 }
@@ -91,8 +126,7 @@ static const char *objection(const qg_node *n, size_t *channels)
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
-    size_t old = g->node.n; /* new nodes come behind */
-    for (size_t i = 0; i < old; i++) {
+    for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         size_t channels = 0;
         if (n->dead || !qg_node_has(n, QG_OP_NORMALIZE) || !n->op->affine ||
@@ -104,7 +138,7 @@ static qg_status run(qg_pass_env *env)
             continue;
         }
         assert(channels > 0);
-        QG_TRY(replace(g, n, channels));
+        QG_TRY(replace(env, n, channels));
         env->changed++;
         QG_TRY(qg_pass_matched(env, "batchnorm"));
     }
@@ -117,4 +151,5 @@ const qg_pass qg_pass_batchnorm_to_conv = {
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
+    .quirk = quirk,
 };

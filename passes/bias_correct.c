@@ -45,6 +45,7 @@ typedef struct corrector {
     uint8_t *mute;       /* [TQCs] those of the block */
     uint8_t *watch;      /* [nodes] layers of the block and its end */
     double *loss;        /* [samples] */
+    size_t done, drives; /* of two per block */
 } corrector;
 
 /* --- one sample, in a worker --- */
@@ -178,8 +179,13 @@ static qg_status measure(corrector *c, double *loss)
                    .begin = worker_begin,
                    .end = worker_end,
                    .see = see_reference,
-                   .done = worker_done };
+                   .done = worker_done,
+                   .progress = env->progress,
+                   .stage = env->at_work->name,
+                   .before = c->done * c->samples,
+                   .total = c->drives * c->samples };
     QG_TRY(qg_drive_run(env->ctx, &d));
+    c->done++;
     *loss = 0;
     for (size_t i = 0; i < c->samples; i++)
         *loss += c->loss[i] / (double)c->samples;
@@ -364,9 +370,10 @@ static qg_status correct_all(corrector *c, const qg_blocks *blocks)
     QG_TRY(qg_plan_new(c->env->ctx, c->original, &o, &reference));
     c->reference = reference;
     qg_status s = QG_OK;
+    c->drives = 2 * blocks->n;
     for (size_t i = 0; s == QG_OK && i < blocks->n; i++) {
+        c->done = 2 * i;
         s = correct_block(c, &blocks->at[i]);
-        qg_progress_step(c->env->progress, c->env->stage, i + 1, blocks->n);
     }
     qg_plan_free(reference);
     return s;

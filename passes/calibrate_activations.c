@@ -5,6 +5,7 @@
 
 #include "engine/calib/observe.h"
 #include "passes/passes.h"
+#include "passes/util_constants.h"
 #include "passes/util_largest.h"
 
 /* What --observer says replaces the observer with all that it was told, but for
@@ -13,7 +14,7 @@ static qg_status replace_observer(qg_pass_env *env, qg_tqc *t,
                                   const qg_observer_setting *given)
 {
     const qg_observer *own =
-        t->observer.name ? qg_observer_find(t->observer.name) : NULL;
+        t->observer.name ? qg_observer_find(env->ctx, t->observer.name) : NULL;
     qg_observer_setting o = *given;
     if (own && own->value[QG_PARAM_STEP] != 0)
         return QG_OK;
@@ -48,16 +49,22 @@ static qg_status choose(qg_pass_env *env, qg_tqc **endpoint, size_t *n)
 
 /* What quirks change: the network whose activations are observed. */
 typedef struct behaviours {
-    enum qg_mode mode;
+    struct watching {
+        enum qg_mode mode;
+        /* PPQ only: constants that waited. */
+        qg_status (*after)(qg_pass_env *env,
+                           bool (*waits)(const qg_ctx *ctx, const qg_tqc *t));
+    } watching;
 } behaviours;
 
-static const behaviours ordinary = { .mode = QG_MODE_FLOAT };
+static const behaviours ordinary = { .watching = { .mode = QG_MODE_FLOAT } };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_QUANTIZED_WEIGHTS,
             "activations are observed while weights are rounded already",
             QG_PPQ "quantization/optim/calibration.py RuntimeCalibrationPass",
-            behaviours, mode, QG_MODE_SIMULATE),
+            behaviours, watching,
+            { .mode = QG_MODE_SIMULATE, .after = qg_calibrate_constants }),
     { 0 },
 };
 
@@ -77,14 +84,14 @@ static qg_status run(qg_pass_env *env)
                        .reference = env->options.reference,
                        .progress = env->progress,
                        .stage = env->stage,
-                       .mode = how.mode,
+                       .mode = how.watching.mode,
                        .arena = a };
     if (!endpoint)
         return qg_nomem(env->ctx);
     QG_TRY(choose(env, endpoint, &c.n_endpoint));
     qg_status s = qg_calibrate_run(env->ctx, &c, &env->calibrated);
     env->changed += env->calibrated.changed;
-    return s;
+    return s == QG_OK && how.watching.after ? how.watching.after(env, NULL) : s;
 }
 
 const qg_pass qg_pass_calibrate_activations = {

@@ -1,51 +1,35 @@
-/* calibrate-parameters -- scales of constants, from their values. */
-#include <assert.h>
-
-#include "engine/calib/observe.h"
+/* calibrate-parameters -- scales of constants, from their values (util_constants.h).
+ * PPQ runs observers of two passes once, so that their constants wait for the samples,
+ * and the activations are observed while they are float. */
+#include "engine/calib/observer.h"
 #include "passes/passes.h"
+#include "passes/util_constants.h"
 
-/* A constant is one sample; an empty one has nothing to round and stays float. */
-static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
+/* What quirks change. */
+typedef struct behaviours {
+    bool (*waits)(const qg_ctx *ctx, const qg_tqc *t); /* NULL: no constant does */
+} behaviours;
+
+static bool ppq_waits(const qg_ctx *ctx, const qg_tqc *t)
 {
-    const qg_tensor *x = qg_tqc_value(t)->constant;
-    qg_qparam p;
-    qg_observe o;
-    if (qg_tensor_count(x) < 1)
-        return qg_tqc_set_state(env->quant, t, QG_TQC_FP32); /* nothing to round */
-    QG_TRY(qg_observe_begin(env->ctx, t, x, 1, &o));
-    qg_status s = qg_observe_tensor(env->ctx, &o, x,
-                                    qg_range_quirks(env->quant->quirks), scratch, &p);
-    if (s == QG_ENUMERIC) {
-        char at[QG_ENDPOINT_TEXT];
-        return qg_fail(env->ctx, s,
-                       "calibrate-parameters: %s: constant '%s' holds a NaN "
-                       "or an infinity, expected finite numbers; 'node=%s "
-                       "platform=fp32' leaves the node in float",
-                       qg_tqc_text(t, at), qg_tqc_value(t)->name, t->node->name);
-    }
-    QG_TRY(s);
-    QG_TRY(qg_tqc_set_param(env->quant, t, p.n, p.scale, p.offset));
-    return qg_tqc_set_state(env->quant, t, QG_TQC_ACTIVATED);
+    const qg_observer *o =
+        t->observer.name ? qg_observer_find(ctx, t->observer.name) : NULL;
+    return o && o->passes > 1;
 }
 
-/* Groups are made of activations; a constant in INITIAL is its own root. */
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_QUANTIZED_WEIGHTS,
+            "constants whose observer makes two passes (kl, mse) wait for the samples",
+            QG_PPQ "quantization/optim/parameters.py ParameterQuantizePass", behaviours,
+            waits, ppq_waits),
+    { 0 },
+};
+
 static qg_status run(qg_pass_env *env)
 {
-    qg_arena *scratch = qg_arena_new(env->ctx->alloc);
-    qg_status s = scratch ? QG_OK : qg_nomem(env->ctx);
-    for (size_t i = 0; s == QG_OK && i < env->quant->tqc.n; i++) {
-        qg_tqc *t = env->quant->tqc.at[i];
-        if (t->state != QG_TQC_INITIAL || !qg_tqc_is_constant(t))
-            continue;
-        assert(t->up == t);
-        qg_arena_reset(scratch);
-        s = qg_observer_adopt(env->quant, t);
-        if (s == QG_OK)
-            s = observe(env, t, scratch);
-        env->changed++;
-    }
-    qg_arena_free(scratch);
-    return s;
+    behaviours how = { 0 };
+    qg_pass_quirks(env, &how);
+    return qg_calibrate_constants(env, how.waits);
 }
 
 const qg_pass qg_pass_calibrate_parameters = {
@@ -53,4 +37,5 @@ const qg_pass qg_pass_calibrate_parameters = {
     .summary = "scales of constants, from their values",
     .needs = QG_A_SHAPE | QG_A_TQC,
     .run = run,
+    .quirk = quirk,
 };

@@ -27,14 +27,17 @@ static qg_status stay_float(qg_pass_env *env, qg_tqc *t, const char *why)
     return qg_tqc_set_state(env->quant, t, QG_TQC_FP32);
 }
 
-/* The bias counts output channels along its last axis, whatever the rule said of it. */
-static qg_status fit_scheme(qg_pass_env *env, qg_tqc *t, size_t channels)
+/* The bias counts output channels along its last axis, be there only one, where its
+ * weight counts them, whatever the rule said of it. */
+static qg_status fit_scheme(qg_pass_env *env, qg_tqc *t, const qg_tqc *weight)
 {
     qg_scheme s = t->scheme;
+    int rank = qg_tqc_value(t)->type.rank;
+    bool counts = rank > 0 && (weight->scheme.policy & QG_PER_TENSOR) == 0;
     uint16_t granularity = QG_PER_TENSOR | QG_PER_CHANNEL | QG_BLOCK;
     s.policy = (uint16_t)((s.policy & ~granularity) |
-                          (channels > 1 ? QG_PER_CHANNEL : QG_PER_TENSOR));
-    s.axis = channels > 1 ? (int16_t)(qg_tqc_value(t)->type.rank - 1) : -1;
+                          (counts ? QG_PER_CHANNEL : QG_PER_TENSOR));
+    s.axis = counts ? (int16_t)(rank - 1) : -1;
     return qg_tqc_set_scheme(env->quant, t, &s);
 }
 
@@ -53,7 +56,7 @@ static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
         return stay_float(env, t,
                           "it does not count the weight's channels, expected one "
                           "element for each");
-    QG_TRY(fit_scheme(env, t, channels));
+    QG_TRY(fit_scheme(env, t, weight));
     QG_TRY(qg_tqc_derive(env->quant, t, QG_DERIVE_BIAS, input, weight));
     env->changed++;
     return QG_OK;

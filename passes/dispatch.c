@@ -19,7 +19,8 @@
  *
  * PPQ walks paths that must end somewhere, so a compute node that no other reaches and
  * nothing follows stays float (D26: quirk ppq-last-compute-float, which also brings
- * PPQ's ends of paths, its compute nodes (recurrent ones and Einsum are none),
+ * PPQ's ends of paths, its compute nodes (recurrent ones and Einsum are none), limits
+ * of clamps and conditions that carry data,
  * overrides that move no clamp, and, under aggressive, its precedence of indices over
  * data), and its perseus makes everything float that an index is tied to, in either
  * direction (D28: ppq-perseus-both-ways).
@@ -41,6 +42,8 @@ typedef struct work work;
 typedef struct behaviours {
     struct reading {
         bool (*computes)(const qg_node *n);
+        bool (*makes_indices)(const qg_node *n); /* where a path ends */
+        bool (*is_path_slot)(const qg_node *n, uint32_t slot);
         bool (*must_end)(enum mode mode); /* a path counts when it ends somewhere */
         bool (*is_tied_slot)(const qg_node *n, uint32_t slot);
         const qg_node *(*tied_from)(const qg_node *n, uint32_t slot);
@@ -75,13 +78,25 @@ static bool is_value_slot(const qg_node *n, uint32_t slot)
     return role != 's' && role != 'f' && role != 'p';
 }
 
+/* Who makes what is in this slot, unless that is a shape; NULL: that, an input or a
+ * constant. */
+static const qg_node *maker_of(const qg_node *n, uint32_t slot)
+{
+    const qg_value *v = n->in[slot];
+    bool data = v && v->def && qg_op_out_role(v->def->op, v->def_slot) != 's';
+    return data ? v->def : NULL;
+}
+
 /* The node that makes the data in this slot; NULL: a shape, an input or a constant. */
 static const qg_node *data_from(const qg_node *n, uint32_t slot)
 {
-    const qg_value *v = n->in[slot];
-    bool data = v && v->def && is_value_slot(n, slot) &&
-                qg_op_out_role(v->def->op, v->def_slot) != 's';
-    return data ? v->def : NULL;
+    return is_value_slot(n, slot) ? maker_of(n, slot) : NULL;
+}
+
+/* The same along a path. */
+static const qg_node *path_from(const work *w, const qg_node *n, uint32_t slot)
+{
+    return w->how.reading.is_path_slot(n, slot) ? maker_of(n, slot) : NULL;
 }
 
 /* TopK, Shape, NonMaxSuppression. */
@@ -115,7 +130,7 @@ static bool starts(const work *w, const qg_node *n)
 /* Data does not pass: nor does the node carry any, unless it starts anew. */
 static bool stops(const work *w, const qg_node *n)
 {
-    return w->mode == AGGRESSIVE ? makes_indices(n)
+    return w->mode == AGGRESSIVE ? w->how.reading.makes_indices(n)
                                  : !qg_backend_quantizes(w->b, n->op);
 }
 
@@ -135,7 +150,7 @@ static void find_ends(work *w)
         bool end = ends(w, n), relays = w->leads[i] && !stops(w, n);
         for (uint32_t k = 0; k < n->n_in; k++) {
             const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
-            if (p && (end || (relays && data_from(n, k))))
+            if (p && (end || (relays && path_from(w, n, k))))
                 w->leads[p->id] = 1;
         }
     }
@@ -149,7 +164,7 @@ static const qg_node *reached_by(const work *w, const qg_node *n)
         return NULL;
     for (uint32_t i = 0; i < n->n_in; i++) {
         const qg_value *v = n->in[i];
-        const qg_node *p = end && w->paths && v ? v->def : data_from(n, i);
+        const qg_node *p = end && w->paths && v ? v->def : path_from(w, n, i);
         if (p && w->from[p->id])
             return w->from[p->id];
     }
@@ -412,6 +427,23 @@ static bool ppq_is_permuted(const qg_node *n)
     return qg_node_has(n, QG_OP_JOIN) && qg_op_in_role(n->op, 0) == 's';
 }
 
+/* Comparisons make no indices. */
+static bool ppq_makes_indices(const qg_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k] && qg_op_out_role(n->op, k) == 's' &&
+            n->out[k]->type.dtype != QG_BOOL)
+            return true;
+    return false;
+}
+
+/* Data also comes in as the limit of a clamp and as the condition of Where. */
+static bool ppq_is_path_slot(const qg_node *n, uint32_t slot)
+{
+    return is_value_slot(n, slot) || ppq_is_permuted(n) ||
+           (n->op->clamp && qg_op_in_role(n->op, slot) == 'p');
+}
+
 static bool ppq_is_tied_slot(const qg_node *n, uint32_t slot)
 {
     return ppq_is_permuted(n) ? slot == 0 : is_value_slot(n, slot);
@@ -446,7 +478,7 @@ static void ppq_mark_receivers(const work *w, uint8_t *receiver)
     for (size_t i = 0; i < g->node.n; i++) {
         const qg_node *n = g->node.at[i];
         for (uint32_t k = 0; k < n->n_in; k++)
-            if (n->in[k] && n->in[k]->def && !is_value_slot(n, k))
+            if (n->in[k] && n->in[k]->def && !ppq_is_tied_slot(n, k))
                 receiver[n->in[k]->def->id] = 1;
     }
 }
@@ -468,9 +500,9 @@ static qg_status ppq_mark_index_flow(work *w)
         for (uint32_t k = 0; k < n->n_in; k++) {
             const qg_node *p = n->in[k] ? n->in[k]->def : NULL;
             bool flows =
-                p && (makes_indices(p) ||
+                p && (ppq_makes_indices(p) ||
                       (w->index[p->id] && !w->from[p->id] && !receiver[p->id]));
-            w->index[i] |= flows && (end || is_value_slot(n, k));
+            w->index[i] |= flows && (end || ppq_is_path_slot(n, k));
         }
     }
     for (size_t i = 0; i < g->node.n; i++)
@@ -498,6 +530,8 @@ static qg_status ppq_decide_all(work *w, const uint8_t *const *inside)
 
 static const behaviours ordinary = {
     .reading = {.computes = computes,
+                .makes_indices = makes_indices,
+                .is_path_slot = is_value_slot,
                 .must_end = must_end,
                 .is_tied_slot = is_value_slot,
                 .tied_from = data_from,
@@ -513,6 +547,8 @@ static const qg_quirk_row quirk[] = {
         "D26: a compute node that no other one reaches and nothing follows stays float",
         QG_PPQ "scheduler/dispatchers.py", behaviours, reading,
         { .computes = ppq_computes,
+          .makes_indices = ppq_makes_indices,
+          .is_path_slot = ppq_is_path_slot,
           .must_end = ppq_must_end,
           .is_tied_slot = ppq_is_tied_slot,
           .tied_from = ppq_tied_from,

@@ -1,50 +1,27 @@
-/* drop-identity -- nodes whose output is their input, unchanged, go; who read the
- * output reads the input.  One between an input and an output of the network stays:
- * both keep their names.  Source: spec/ppq.md 4.3, defect D35 mended. */
-#include <assert.h>
-
-#include "engine/ir/edit.h"
+/* drop-identity -- nodes that only hand their input on go (util_copies.h), before
+ * others are fused across them.  PPQ takes them out last (quirk
+ * ppq-identity-goes-late), which sweep then does. */
 #include "passes/passes.h"
+#include "passes/util_copies.h"
 
-/* Other outputs (the mask of Dropout) must be nobody's. */
-static bool is_copy(const qg_node *n)
-{
-    if (n->dead || !qg_node_has(n, QG_OP_COPY) || n->n_in == 0 || !n->in[0])
-        return false;
-    for (uint32_t k = 1; k < n->n_out; k++)
-        if (n->out[k] && qg_value_watchers(n->out[k]) > 0)
-            return false;
-    return n->out[0] != NULL;
-}
+/* What quirks change. */
+typedef struct behaviours {
+    qg_status (*drop)(qg_pass_env *env); /* NULL: not yet */
+} behaviours;
 
-/* Either end may be fixed by the interface, not both. */
-static bool may_go(const qg_node *n)
-{
-    const qg_value *from = n->out[0], *to = n->in[0];
-    return !from->is_output || (!to->is_input && !to->is_output && !to->constant);
-}
+static const behaviours ordinary = { .drop = qg_drop_copies };
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_IDENTITY_LATE, "nothing is fused across an Identity",
+            QG_PPQ "api/interface.py format_graph", behaviours, drop, NULL),
+    { 0 },
+};
 
 static qg_status run(qg_pass_env *env)
 {
-    qg_graph *g = env->graph;
-    for (size_t i = 0; i < g->node.n; i++) {
-        qg_node *n = g->node.at[i];
-        if (!is_copy(n))
-            continue;
-        if (!may_go(n)) {
-            QG_TRY(qg_pass_near_miss(env, "copy", n,
-                                     "it lies between '%s' and output '%s', expected "
-                                     "an inner value",
-                                     n->in[0]->name, n->out[0]->name));
-            continue;
-        }
-        QG_TRY(qg_edit_replace_value(g, n->out[0], n->in[0]));
-        assert(qg_value_watchers(n->out[0]) == 0);
-        qg_edit_remove_node(g, n);
-        env->changed++;
-        QG_TRY(qg_pass_matched(env, "copy"));
-    }
-    return QG_OK;
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
+    return how.drop ? how.drop(env) : QG_OK;
 }
 
 const qg_pass qg_pass_drop_identity = {
@@ -53,4 +30,5 @@ const qg_pass qg_pass_drop_identity = {
     .needs = QG_A_TOPO,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
+    .quirk = quirk,
 };

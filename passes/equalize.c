@@ -52,6 +52,9 @@ typedef struct behaviours {
     bool (*counts)(const qg_value *v); /* it must have the pair's channels */
     float (*factor)(const equalizer *e, float up, float down);
     void (*scale_activation)(layer *l, const float *s);
+    /* The input channel that an element of a grouped weight is measured for. */
+    int64_t (*measured_channel)(const layer *l, int64_t i);
+    bool transposed_too; /* a layer whose data is transposed counts as any other */
 } behaviours;
 
 struct equalizer {
@@ -74,8 +77,9 @@ static const qg_tensor *float_constant(const qg_node *n, int slot)
 }
 
 /* Weights [out, in / groups, ...], or [in, out / groups, ...] when out channels come
- * second.  False when they count something else. */
-static bool read_channels(layer *l, int axis)
+ * second; data_axis counts the channels of the data.  False when they count something
+ * else. */
+static bool read_channels(layer *l, int axis, int data_axis)
 {
     const qg_tensor *w = l->weight, *x = &l->node->in[0]->type;
     const qg_tensor *y = &l->node->out[0]->type;
@@ -83,7 +87,7 @@ static bool read_channels(layer *l, int axis)
         return false;
     l->out_first = axis == 0;
     l->out = y->dim[1];
-    l->in = x->dim[1];
+    l->in = x->dim[data_axis];
     return l->groups > 0 && l->out > 0 && l->in > 0 &&
            w->dim[0] == (l->out_first ? l->out : l->in) &&
            w->dim[1] * l->groups == (l->out_first ? l->in : l->out);
@@ -106,12 +110,12 @@ static qg_status read_layer(equalizer *e, qg_node *n, layer **out)
     *l = (layer){ .node = n, .weight_slot = (uint32_t)w, .bias_slot = (uint32_t)b };
     QG_TRY(qg_attr_int(ctx, n, "group", 1, &l->groups));
     QG_TRY(qg_attr_int(ctx, n, "transA", 0, &transposed));
-    if (transposed) /* its channels lie along axis 0 */
+    if (transposed && !e->how.transposed_too) /* its channels lie along axis 0 */
         return QG_OK;
     QG_TRY(qg_tensor_clone(ctx, e->arena, weight, &l->weight));
     if (bias)
         QG_TRY(qg_tensor_clone(ctx, e->arena, bias, &l->bias));
-    if (!read_channels(l, n->op->weight_axis(n)) ||
+    if (!read_channels(l, n->op->weight_axis(n), transposed ? 0 : 1) ||
         (bias && qg_tensor_count(bias) != l->out))
         return QG_OK;
     *out = l;
@@ -296,10 +300,12 @@ static void measure_up(const equalizer *e, const layer *l, float *up)
     }
 }
 
-static void measure_down(const layer *l, float *down)
+static int64_t in_channel(const layer *l, int64_t i) { return channel(l, i, false); }
+
+static void measure_down(const equalizer *e, const layer *l, float *down)
 {
     for (int64_t i = 0; i < qg_tensor_count(l->weight); i++)
-        widen(&down[channel(l, i, false)], l->weight->f32[i]);
+        widen(&down[e->how.measured_channel(l, i)], l->weight->f32[i]);
 }
 
 /* The source's formula, step by step in float32. */
@@ -352,7 +358,7 @@ static void equalize(const equalizer *e, const pair *p, float *scratch)
     for (size_t i = 0; i < p->up.n; i++)
         measure_up(e, p->up.at[i], s);
     for (size_t i = 0; i < p->down.n; i++)
-        measure_down(p->down.at[i], down);
+        measure_down(e, p->down.at[i], down);
     for (int64_t c = 0; c < p->channels; c++)
         s[c] = e->how.factor(e, s[c], down[c]);
     for (size_t i = 0; i < p->up.n; i++)
@@ -444,22 +450,37 @@ static qg_status ppq_flood(equalizer *e, layer *l, pair *p, const char **why)
     return QG_OK;
 }
 
+/* Channels of a grouped convolution are measured group by group within each place of a
+ * group, and scaled place by place within each group. */
+static int64_t ppq_measured_channel(const layer *l, int64_t i)
+{
+    const qg_tensor *w = l->weight;
+    int64_t inner = qg_dims_product(w, 2, w->rank);
+    int64_t first = i / inner / w->dim[1], second = i / inner % w->dim[1];
+    return l->out_first ? second * l->groups + first / (w->dim[0] / l->groups)
+                        : channel(l, i, false);
+}
+
 /* Inputs and constants are not seen. */
 static bool ppq_counts(const qg_value *v) { return v->def != NULL; }
 
 static const behaviours ordinary = { .border = border,
                                      .flood = flood,
                                      .factor = factor,
-                                     .scale_activation = scale_activation };
+                                     .scale_activation = scale_activation,
+                                     .measured_channel = in_channel };
 static const behaviours ppq_behaviours = { .flood = ppq_flood,
                                            .counts = ppq_counts,
-                                           .factor = formula };
+                                           .factor = formula,
+                                           .measured_channel = ppq_measured_channel,
+                                           .transposed_too = true };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP_ALL(
         PPQ_EQUALIZE,
         "D06, D07: graph outputs, inputs and constants beside the path are not looked "
-        "at; activations are measured once and never scaled",
+        "at; activations are measured once and never scaled; channels of groups are "
+        "measured in another order than they are scaled; transA is not looked at",
         QG_PPQ "quantization/optim/equalization.py LayerwiseEqualizationPass",
         ppq_behaviours),
     { 0 },

@@ -3,17 +3,25 @@
  *     scale * (w x + b) + shift  ==  (scale w) x + (scale b + shift)
  * Any rank.  What can not be moved stays, with a near miss that says why.  A sum with a
  * constant behind it, which fuse-bias could not reach before, goes along.
- * PPQ makes the compute node anew and lists it last (D34). */
+ * PPQ makes the compute node anew, lists it last and does not look at it again (D34);
+ * it computes in float32.  Not reproduced: PPQ also folds behind an output of the
+ * network, which nobody computes then. */
 #include "passes/passes.h"
 #include "passes/util_absorb.h"
+#include "passes/util_batchnorm.h"
 
 /* What quirks change. */
 typedef struct behaviours {
     struct merge {
-        qg_absorb_beta *beta_of;
+        qg_status (*beta_of)(qg_ctx *ctx, const qg_node *n,
+                             float *beta);                          /* NULL: its */
+        bool (*may_take)(const qg_pass_env *env, const qg_node *p); /* NULL: it may */
         /* NULL: the compute node stays where it is. */
         qg_status (*settle)(qg_pass_env *env, const qg_node *made);
     } merge;
+    /* NULL: in double */
+    qg_status (*fold)(qg_graph *g, const qg_node *n, const qg_tensor *weight, int axis,
+                      const qg_tensor *bias, qg_tensor *out[2]);
     qg_status (*take_sum)(qg_pass_env *env, const qg_value *y); /* NULL: not */
 } behaviours;
 
@@ -23,6 +31,15 @@ static qg_status ppq_beta_of(qg_ctx *ctx, const qg_node *n, float *beta)
     (void)n;
     *beta = 1;
     return QG_OK;
+}
+
+/* It looks for pairs once, and a node that has taken one in is in no pair. */
+static bool ppq_may_take(const qg_pass_env *env, const qg_node *p)
+{
+    for (size_t i = 0; i < env->listed_last.n; i++)
+        if (env->listed_last.at[i] == p)
+            return false;
+    return true;
 }
 
 static qg_status ppq_list_last(qg_pass_env *env, const qg_node *made)
@@ -38,28 +55,47 @@ static qg_status take_sum(qg_pass_env *env, const qg_value *y)
     if (!n || !qg_node_has(n, QG_OP_JOIN) || !n->op->affine || n->n_in != 2)
         return QG_OK;
     const qg_value *other = n->in[1 - y->use.at[0].slot];
-    return other && other->constant ? qg_absorb(env, "compute-bias", qg_absorb_beta_of,
+    return other && other->constant ? qg_absorb(env, "compute-bias", &qg_absorb_exactly,
                                                 n, y->use.at[0].slot, &done)
                                     : QG_OK;
 }
 
-static const behaviours ordinary = {
-    .merge = { .beta_of = qg_absorb_beta_of },
-    .take_sum = take_sum,
-};
+static const behaviours ordinary = { .take_sum = take_sum };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(
         PPQ_BATCHNORM_BETA,
         "D34: folding BatchNormalization into Gemm does not look at beta; a node that "
-        "takes one in comes last",
+        "takes one in comes last and takes no other",
         QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, merge,
-        { .beta_of = ppq_beta_of, .settle = ppq_list_last }),
+        { .beta_of = ppq_beta_of, .may_take = ppq_may_take, .settle = ppq_list_last }),
+    QG_SWAP(PPQ_BATCHNORM_FLOAT32,
+            "BatchNormalization moves into weights in float32, step by step",
+            QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, fold,
+            qg_batchnorm_float32),
     QG_SWAP(PPQ_BIAS_ADD_RANK,
             "a sum behind a compute node that took a normalization in stays",
             QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, take_sum, NULL),
     { 0 },
 };
+
+/* One normalization. */
+static qg_status take(qg_pass_env *env, const behaviours *how, qg_node *n)
+{
+    qg_absorb_how absorb = qg_absorb_exactly;
+    const qg_node *p = n->in[0] ? n->in[0]->def : NULL;
+    const qg_value *y = n->n_out > 0 ? n->out[0] : NULL;
+    bool done;
+    if (p && how->merge.may_take && !how->merge.may_take(env, p))
+        return QG_OK;
+    absorb.fold = how->fold;
+    if (how->merge.beta_of)
+        absorb.beta_of = how->merge.beta_of;
+    QG_TRY(qg_absorb(env, "compute-batchnorm", &absorb, n, 0, &done));
+    if (done && y && how->merge.settle)
+        QG_TRY(how->merge.settle(env, y->def));
+    return done && y && how->take_sum ? how->take_sum(env, y) : QG_OK;
+}
 
 static qg_status run(qg_pass_env *env)
 {
@@ -68,14 +104,8 @@ static qg_status run(qg_pass_env *env)
     qg_pass_quirks(env, &how);
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
-        bool done = false;
-        qg_value *y = n->n_out > 0 ? n->out[0] : NULL;
         if (!n->dead && qg_node_has(n, QG_OP_NORMALIZE) && n->op->affine && n->n_in > 0)
-            QG_TRY(qg_absorb(env, "compute-batchnorm", how.merge.beta_of, n, 0, &done));
-        if (done && y && how.merge.settle)
-            QG_TRY(how.merge.settle(env, y->def));
-        if (done && y && how.take_sum)
-            QG_TRY(how.take_sum(env, y));
+            QG_TRY(take(env, &how, n));
     }
     return QG_OK;
 }

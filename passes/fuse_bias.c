@@ -38,7 +38,7 @@ static qg_status take(qg_pass_env *env, const behaviours *how, qg_node *n,
 {
     bool done;
     (void)how;
-    return qg_absorb(env, "compute-bias", qg_absorb_beta_of, n, slot, &done);
+    return qg_absorb(env, "compute-bias", &qg_absorb_exactly, n, slot, &done);
 }
 
 /* Whether PPQ would look at the constant: of the weight's rank, one axis but for ones,

@@ -15,7 +15,12 @@
 #include "passes/passes.def"
 #undef PASS
 
-/* All passes, for qg_pass_run_all; ends with NULL. */
+/* The passes of the build; ends with NULL. */
 extern const qg_pass *const qg_passes[];
+
+/* All passes that the context knows, for qg_pass_run_all: qg_passes, and behind them
+ * what a host added, in its order.  Ends with NULL; in a. */
+QG_NODISCARD qg_status qg_passes_of(qg_ctx *ctx, qg_arena *a,
+                                    const qg_pass *const **out);
 
 #endif

@@ -1,10 +1,26 @@
 /* sweep -- removes nodes and values that no graph output needs. */
 #include "engine/ir/edit.h"
 #include "passes/passes.h"
+#include "passes/util_copies.h"
+
+/* What quirks change. */
+typedef struct behaviours {
+    qg_status (*before)(qg_pass_env *env); /* NULL: nothing */
+} behaviours;
+
+static const qg_quirk_row quirk[] = {
+    QG_SWAP(PPQ_IDENTITY_LATE, "nodes that only hand their input on go here",
+            QG_PPQ "api/interface.py format_graph", behaviours, before, qg_drop_copies),
+    { 0 },
+};
 
 static qg_status run(qg_pass_env *env)
 {
     size_t removed;
+    behaviours how = { 0 };
+    qg_pass_quirks(env, &how);
+    if (how.before)
+        QG_TRY(how.before(env));
     QG_TRY(qg_graph_sweep(env->graph, &removed));
     env->changed = removed > UINT32_MAX ? UINT32_MAX : (uint32_t)removed;
     return QG_OK;
@@ -16,4 +32,5 @@ const qg_pass qg_pass_sweep = {
     .needs = QG_A_TOPO,
     .breaks = QG_A_SHAPE, /* it renumbers what inference kept by id */
     .run = run,
+    .quirk = quirk,
 };

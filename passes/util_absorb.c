@@ -9,7 +9,7 @@
 typedef struct attempt {
     qg_pass_env *env;
     const char *pattern;
-    qg_absorb_beta *beta_of;
+    const qg_absorb_how *how;
     qg_node *n, *p;        /* the affine node, and the compute node before it */
     qg_value *mid;         /* p's output, n's input */
     uint32_t weight, bias; /* slots of p */
@@ -59,7 +59,7 @@ static qg_status check_parameters(attempt *a, bool *fits)
         MISS(a, "its bias has %d elements, expected 1 or %zu", (int)count,
              a->f.channels);
     a->axis = a->p->op->weight_axis(a->p);
-    QG_TRY(a->beta_of(a->env->ctx, a->p, &a->beta));
+    QG_TRY(a->how->beta_of(a->env->ctx, a->p, &a->beta));
     if (a->beta == 0)
         MISS(a, "its bias is multiplied by 0, expected beta other than 0");
     return QG_OK;
@@ -93,31 +93,63 @@ static qg_status scale_weight(attempt *a)
     return qg_edit_give_constant(g, a->p, a->weight, a->p->name, t);
 }
 
-static qg_status move_bias(attempt *a)
+static const qg_tensor *bias_of(const attempt *a)
+{
+    const qg_value *v = a->bias < a->p->n_in ? a->p->in[a->bias] : NULL;
+    return v ? v->constant : NULL;
+}
+
+static qg_status give_bias(attempt *a, const qg_tensor *t)
 {
     qg_graph *g = a->env->graph;
-    const qg_value *v = a->bias < a->p->n_in ? a->p->in[a->bias] : NULL;
-    qg_tensor *t;
-    QG_TRY(qg_affine_bias(a->env->ctx, g->arena, &a->f, v ? v->constant : NULL, a->beta,
-                          &t));
     const char *name = qg_arena_printf(g->arena, "%s_bias", a->p->name);
     return name ? qg_edit_give_constant(g, a->p, a->bias, name, t)
                 : qg_nomem(a->env->ctx);
 }
 
+static qg_status move_bias(attempt *a)
+{
+    qg_tensor *t;
+    QG_TRY(qg_affine_bias(a->env->ctx, a->env->graph->arena, &a->f, bias_of(a), a->beta,
+                          &t));
+    return give_bias(a, t);
+}
+
+/* Both at once, in another arithmetic. */
+static qg_status fold(attempt *a)
+{
+    qg_graph *g = a->env->graph;
+    qg_tensor *made[2];
+    QG_TRY(a->how->fold(g, a->n, a->p->in[a->weight]->constant, a->axis, bias_of(a),
+                        made));
+    QG_TRY(qg_edit_give_constant(g, a->p, a->weight, a->p->name, made[0]));
+    return give_bias(a, made[1]);
+}
+
+static qg_status move(attempt *a)
+{
+    if (a->how->fold)
+        return fold(a);
+    if (a->f.scales)
+        QG_TRY(scale_weight(a));
+    return move_bias(a);
+}
+
 /* Only Gemm has the attribute. */
-qg_status qg_absorb_beta_of(qg_ctx *ctx, const qg_node *n, float *beta)
+static qg_status beta_of(qg_ctx *ctx, const qg_node *n, float *beta)
 {
     return qg_attr_float(ctx, n, "beta", 1, beta);
 }
 
+const qg_absorb_how qg_absorb_exactly = { .beta_of = beta_of };
+
 /* Silent when the node before is no compute node: that is not a near miss. */
-qg_status qg_absorb(qg_pass_env *env, const char *pattern, qg_absorb_beta *beta_of,
+qg_status qg_absorb(qg_pass_env *env, const char *pattern, const qg_absorb_how *how,
                     qg_node *n, uint32_t slot, bool *done)
 {
     assert(slot < n->n_in);
     attempt a = {
-        .env = env, .pattern = pattern, .beta_of = beta_of, .n = n, .mid = n->in[slot]
+        .env = env, .pattern = pattern, .how = how, .n = n, .mid = n->in[slot]
     };
     bool fit = true, *fits = &fit;
     *done = false;
@@ -139,9 +171,7 @@ qg_status qg_absorb(qg_pass_env *env, const char *pattern, qg_absorb_beta *beta_
         QG_TRY(read_affine(&a, fits));
     if (!fit)
         return QG_OK;
-    if (a.f.scales)
-        QG_TRY(scale_weight(&a));
-    QG_TRY(move_bias(&a));
+    QG_TRY(move(&a));
     qg_edit_absorb(env->graph, a.p, n);
     env->changed++;
     *done = true;

@@ -100,7 +100,24 @@ static qg_status find(qg_pass_env *env, const qg_pattern *p, qg_matches *found)
     return qg_match_pattern(env->graph, p, QG_MATCH_ALL, env->graph->arena, found);
 }
 
-/* Without looking whether a value is an output of the network. */
+/* Whether some node of the match, but where it begins, reads what a node beside it
+ * computes: a limit of Clip. */
+static bool ppq_reads_others(const qg_pattern *p, const qg_match *m)
+{
+    for (size_t i = 0; i < p->n_node; i++)
+        for (uint32_t k = 0; p->node[i].n_in > 0 && k < m->node[i]->n_in; k++) {
+            const qg_value *v = m->node[i]->in[k];
+            bool inside = !v || !v->def;
+            for (size_t j = 0; !inside && j < p->n_node; j++)
+                inside = m->node[j] == v->def;
+            if (!inside)
+                return true;
+        }
+    return false;
+}
+
+/* Without looking whether a value is an output of the network, but at who else is
+ * read. */
 static qg_status ppq_find(qg_pass_env *env, const qg_pattern *p, qg_matches *found)
 {
     qg_pattern loose = *p;
@@ -113,16 +130,24 @@ static qg_status ppq_find(qg_pass_env *env, const qg_pattern *p, qg_matches *fou
             where[n++] = p->where[i];
     loose.where = where;
     loose.n_where = n;
-    return find(env, &loose, found);
+    QG_TRY(find(env, &loose, found));
+    size_t kept = 0;
+    for (size_t i = 0; i < found->match.n; i++)
+        if (!ppq_reads_others(p, &found->match.at[i]))
+            found->match.at[kept++] = found->match.at[i];
+    found->match.n = kept;
+    return QG_OK;
 }
 
 static const behaviours ordinary = { .find = find };
 
 const qg_quirk_row qg_fuse_quirks[] = {
-    QG_SWAP(PPQ_SILENT_OUTPUTS,
-            "D22: fusion silences a value that is a graph output too",
-            QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours, find,
-            ppq_find),
+    QG_SWAP(
+        PPQ_SILENT_OUTPUTS,
+        "D22: fusion silences a value that is a graph output too, and takes no node "
+        "that also reads what another one computes",
+        QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours, find,
+        ppq_find),
     { 0 },
 };
 

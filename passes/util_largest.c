@@ -128,7 +128,9 @@ static qg_status run_samples(search *s, const uint8_t *wanted)
                    .ud = s,
                    .begin = worker_begin,
                    .end = worker_end,
-                   .see = worker_see };
+                   .see = worker_see,
+                   .progress = env->progress,
+                   .stage = env->at_work->name };
     (void)pthread_mutex_init(&s->lock, NULL);
     qg_status status = qg_drive_run(env->ctx, &d);
     (void)pthread_mutex_destroy(&s->lock);

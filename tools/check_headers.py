@@ -11,8 +11,8 @@ import sys
 
 import check_source
 
-FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-D_POSIX_C_SOURCE=200809L", "-I.", "-Wall",
-         "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"]
+FLAGS = ["-std=c11", "-D_DEFAULT_SOURCE", "-D_POSIX_C_SOURCE=200809L", "-I.",
+         "-Iengine/api", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"]
 
 
 def complaints(path):

@@ -35,9 +35,10 @@ MAY = {  # room: the rooms that it may include, of those above it
                        "passes", "api"],  # exec, data, onnx, ops: not needed
     "session":        [],
     "analysis":       [],
+    "embed":          [],
     "tools":          ["api"],
 }
-ABOVE = ("session", "analysis")  # rooms that may include all above them
+ABOVE = ("session", "analysis", "embed")  # rooms that may include all above them
 for name in ABOVE:
     MAY[name] = list(MAY)[:list(MAY).index(name)]
 THIRD = [  # third-party header, the files that may see it
@@ -63,6 +64,7 @@ def short(path):
 
 def complaint(path, quote, header):
     """What is wrong with this include, or None."""
+    header = check_source.included(path, header)
     me, to = short(path), short(header)
     if not quote or header != os.path.normpath(header) or header.startswith(".."):
         return "an include is a plain path: no macro, no '.', no '..'"

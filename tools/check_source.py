@@ -66,6 +66,16 @@ def includes(text):
             yield number, m[1], m[2].strip()
 
 
+def included(path, header):
+    """The file of the tree that an include of this file means, or the header as it is.
+    Tools have only their own folder and the installed headers on their include path."""
+    if room(path) == "tools" and "/" not in header:
+        for folder in ("tools", "engine/api"):
+            if pathlib.Path(folder, header).is_file():
+                return f"{folder}/{header}"
+    return header
+
+
 def operators():
     """(file, name): quoted after '.name =' or before the opset, as rows are written."""
     for path in files(".c"):

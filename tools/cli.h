@@ -5,8 +5,8 @@
  *            missing or wrong value, and an option that stands twice are usage errors.
  * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` has found differences
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
- * Includes   engine/api/qg.h and the C library only: what people type is done by the
- *            same functions that other programs call.
+ * Includes   qg.h, as it is installed, and the C library only: what people type is
+ *            done by the same functions that other programs call.
  *
  * A verb is a row in cli_verbs[]: its name, which options of the table it takes and
  * needs, and the function that calls the library.  Most verbs ask one question about
@@ -21,10 +21,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/api/qg.h"
+#include "qg.h"
 
 /* Exit statuses, stable: scripts test them. */
-enum { CLI_OK, CLI_FAILED, CLI_USAGE, CLI_FINDINGS };
+enum { CLI_OK, CLI_FAILED, CLI_USAGE, CLI_FINDINGS, CLI_INTERRUPTED = 130 };
 
 /* Values of an option that may stand several times, in the order they came. */
 typedef struct cli_words {
@@ -118,7 +118,8 @@ typedef struct cli_verb {
 
 /* A line on stderr that is overwritten while work goes on. */
 typedef struct cli_bar {
-    bool shown; /* a line stands on the terminal */
+    bool shown;         /* a line stands on the terminal */
+    size_t done, total; /* what it shows */
 } cli_bar;
 
 /* One run of a verb.
@@ -175,8 +176,11 @@ int cli_usage(const cli_verb *verb, const char *fmt, ...) QG_PRINTF(2, 3);
 
 void cli_help(const cli_verb *verb); /* NULL: all verbs */
 
-/* Draws the bar when stderr is a terminal; otherwise does nothing. */
+/* Draws the bar when stderr is a terminal.  From here on the first Ctrl-C (SIGINT) ends
+ * the work at its next step, and a second one the process; a process that was started
+ * with SIGINT ignored goes on ignoring it. */
 qg_progress cli_progress(cli_bar *bar);
+bool cli_interrupted(void);       /* there was a first one */
 void cli_bar_clear(cli_bar *bar); /* before anything else is written */
 
 /* Whether the folder is there and can be written, or can be made, with its parents;

@@ -1,11 +1,11 @@
 /* cli_formats.c -- export and import: what other tools read and write. */
-#include "tools/cli.h"
+#include "cli.h"
 
 qg_status cli_export(const cli_call *c, qg_model *m, qg_report **r)
 {
     const cli_arguments *a = c->args;
     qg_format_options o;
-    qg_format_options_init(&o);
+    qg_format_options_init(&o, sizeof o);
     o.format = a->format;
     o.weights = a->weights;
     o.placement = a->placement;

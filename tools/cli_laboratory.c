@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* "0.01" or "1%"; false for anything else. */
 static bool read_budget(const char *text, double *out)
@@ -20,7 +20,7 @@ static qg_status ask_sensitivity(const cli_call *c, qg_model *m, qg_report **r)
 {
     const cli_arguments *a = c->args;
     qg_sensitivity_options o;
-    qg_sensitivity_options_init(&o);
+    qg_sensitivity_options_init(&o, sizeof o);
     o.work = cli_workload(c);
     o.by = a->subject;
     o.direction = a->direction;
@@ -55,7 +55,7 @@ qg_status cli_compare(const cli_call *c, qg_model *m, qg_report **r)
 {
     const cli_arguments *a = c->args;
     qg_compare_options o;
-    qg_compare_options_init(&o);
+    qg_compare_options_init(&o, sizeof o);
     o.work = cli_workload(c);
     o.backend = a->backends.at;
     o.n_backend = a->backends.n;
@@ -70,7 +70,7 @@ qg_status cli_compare(const cli_call *c, qg_model *m, qg_report **r)
 qg_status cli_price(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_price_options o;
-    qg_price_options_init(&o);
+    qg_price_options_init(&o, sizeof o);
     o.work = cli_workload(c);
     o.metric = c->args->metric;
     return qg_model_price(m, &o, r);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* How an option is written (0, NULL: without letter, without value), and which member
  * of the arguments takes its value. */

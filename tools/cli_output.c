@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 enum { LONGEST = 4000 };
 

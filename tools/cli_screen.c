@@ -1,9 +1,10 @@
 /* What people see beside answers: help pages and the progress bar. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* --- help --- */
 
@@ -20,7 +21,8 @@ static void print_all_verbs(void)
         "  qg analyse snapshot -d calib.npy --by layer --top 10\n"
         "  qg explain snapshot Conv_0.out0\n"
         "\n`qg VERB --help` says more about one of them.\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 differences were found.\n",
+        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 differences were found,\n"
+        "130 interrupted.\n",
         stdout);
 }
 
@@ -72,10 +74,30 @@ void cli_help(const cli_verb *verb)
 
 enum { BAR = 30 };
 
-static void step(void *ud, const char *stage, size_t done, size_t total)
+/* A signal handler can reach nothing else. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+bool cli_interrupted(void) { return interrupted != 0; }
+
+/* Only the first signal is caught. */
+static void catch_interrupt(void)
+{
+    struct sigaction old,
+        mine = { .sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+    (void)sigemptyset(&mine.sa_mask);
+    if (!interrupted && sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+        (void)sigaction(SIGINT, &mine, NULL);
+}
+
+static void draw(cli_bar *b, const char *stage, size_t done, size_t total)
 {
     char bar[BAR + 1];
-    cli_bar *b = ud;
     size_t filled = total ? (size_t)((double)done / (double)total * BAR) : 0;
     filled = filled > BAR ? BAR : filled;
     memset(bar, '.', BAR);
@@ -86,12 +108,23 @@ static void step(void *ud, const char *stage, size_t done, size_t total)
     else
         (void)fprintf(stderr, "\r%-12s %zu\x1b[K", stage, done);
     (void)fflush(stderr);
-    b->shown = true;
+    *b = (cli_bar){ true, done, total };
+}
+
+/* Calls that bring nothing new only ask whether to go on. */
+static int step(void *ud, const char *stage, size_t done, size_t total)
+{
+    cli_bar *b = ud;
+    bool news = done > 0 && (!b->shown || done != b->done || total != b->total);
+    if (news && isatty(STDERR_FILENO))
+        draw(b, stage, done, total);
+    return interrupted;
 }
 
 qg_progress cli_progress(cli_bar *bar)
 {
-    return (qg_progress){ isatty(STDERR_FILENO) ? step : NULL, bar };
+    catch_interrupt();
+    return (qg_progress){ step, bar };
 }
 
 void cli_bar_clear(cli_bar *bar)

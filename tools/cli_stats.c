@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* Digits only: strtoull would take blanks and signs. */
 static bool number(const char *s, size_t n, uint64_t *out)
@@ -62,7 +62,7 @@ static bool in_group(void)
 static int collect_options(const cli_call *c, qg_stats_options *o)
 {
     const cli_arguments *a = c->args;
-    qg_stats_options_init(o);
+    qg_stats_options_init(o, sizeof *o);
     o->work = cli_workload(c);
     o->channels = a->channels;
     o->resume = a->resume;
@@ -138,7 +138,7 @@ static int derive(const cli_call *c)
 static qg_status ask_doctor(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_doctor_options o;
-    qg_doctor_options_init(&o);
+    qg_doctor_options_init(&o, sizeof o);
     o.work = cli_workload(c);
     return qg_model_doctor(m, &o, r);
 }

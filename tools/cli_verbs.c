@@ -1,7 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 /* --- what verbs share --- */
 
@@ -13,7 +13,10 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
         text = c->args->json ? qg_report_json(r) : qg_report_text(r);
     cli_bar_clear(c->bar);
     (void)fputs(text, stdout);
-    if (s != QG_OK)
+    if (s == QG_ECANCELED && cli_interrupted()) {
+        (void)cli_fail(c->verb, "interrupted");
+        status = CLI_INTERRUPTED;
+    } else if (s != QG_OK)
         status = cli_fail(c->verb, qg_ctx_message(c->ctx));
     else if (r && !*text)
         status = cli_fail(c->verb, "cannot write the answer: out of memory");
@@ -32,7 +35,7 @@ int cli_refuse_output(const cli_call *c, const char *fault)
 qg_status cli_open(const cli_call *c, const char *path, qg_model **out)
 {
     qg_model_options o;
-    qg_model_options_init(&o);
+    qg_model_options_init(&o, sizeof o);
     o.shape = c->args->shape.at;
     o.n_shape = c->args->shape.n;
     return qg_model_open(c->ctx, path, &o, out);
@@ -66,7 +69,7 @@ qg_workload cli_workload(const cli_call *c)
 void cli_quantize_options(const cli_call *c, qg_quantize_options *o)
 {
     const cli_arguments *a = c->args;
-    qg_quantize_options_init(o);
+    qg_quantize_options_init(o, sizeof *o);
     o->work = cli_workload(c);
     o->backend = a->backend;
     o->stats = a->stats;
@@ -108,7 +111,7 @@ static int quantize(const cli_call *c)
 
 static void run_options(const cli_call *c, qg_run_options *o)
 {
-    qg_run_options_init(o);
+    qg_run_options_init(o, sizeof *o);
     o->work = cli_workload(c);
     o->mode = c->args->mode;
     o->dump = c->args->dump;
@@ -138,7 +141,7 @@ static qg_status evaluate(const cli_call *c, qg_model *m, qg_report **r)
 static qg_status analyse(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_analyse_options o;
-    qg_analyse_options_init(&o);
+    qg_analyse_options_init(&o, sizeof o);
     o.work = cli_workload(c);
     o.by = c->args->by;
     o.metric = c->args->metric;
@@ -219,7 +222,7 @@ static int quantize_tensor(const cli_call *c)
     const cli_arguments *a = c->args;
     qg_report *r = NULL;
     qg_quantize_tensor_options o;
-    qg_quantize_tensor_options_init(&o);
+    qg_quantize_tensor_options_init(&o, sizeof o);
     o.policy = a->scheme ? a->scheme : o.policy;
     o.variant = a->variant;
     o.bits = a->bits ? (unsigned)a->bits : o.bits;

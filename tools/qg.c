@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli.h"
+#include "cli.h"
 
 static int unknown_verb(const char *word)
 {
@@ -23,10 +23,10 @@ static void say(void *ud, int level, const char *text)
 
 static int run(const cli_verb *verb, const cli_arguments *a)
 {
-    cli_bar bar = { false };
+    cli_bar bar = { 0 };
     cli_call c = { .verb = verb, .args = a, .bar = &bar };
     qg_open_options o;
-    qg_open_options_init(&o);
+    qg_open_options_init(&o, sizeof o);
     o.config_dir = a->config_dir;
     o.log = say;
     o.log_ud = &bar;

@@ -9,6 +9,7 @@
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
  * (spec/ppq.md 9.1); the result does not depend on workers. */
 #include "engine/session/session.h"
+#include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 #include "engine/ir/infer.h"
 #include "engine/analysis/measure.h"
@@ -166,6 +167,7 @@ typedef struct layers {
     study *s;
     const qg_plan *real, *rounded;
     const uint32_t *index; /* [nodes] subject plus one */
+    qg_meter meter;
 } layers;
 
 typedef struct layer_worker {
@@ -263,7 +265,8 @@ static qg_status work_layers(void *ud, qg_ctx *ctx, void *state, size_t sample)
     qg_arena_reset(w->sample);
     QG_TRY(s->feed.feed.fetch(s->feed.feed.ud, ctx, w->sample, sample, w->in));
     QG_TRY(qg_run_execute(w->real, w->in, &keep, 1, sample));
-    return qg_run_execute(w->rounded, w->in, &compare, 1, sample);
+    QG_TRY(qg_run_execute(w->rounded, w->in, &compare, 1, sample));
+    return qg_meter_add(&((layers *)ud)->meter, ctx, 1);
 }
 
 /* Quantized compute nodes, which is where PPQ looks. */
@@ -320,8 +323,10 @@ static qg_status by_layer(study *s)
                    .work = work_layers,
                    .end = end_layers,
                    .ud = &l };
+    qg_meter_begin(&l.meter, &s->o->work.progress, "layer", s->feed.feed.n);
     if (st == QG_OK)
         st = qg_pool_run(ctx, &job);
+    qg_meter_end(&l.meter);
     qg_plan_free(real);
     qg_plan_free(rounded);
     if (st == QG_OK)
@@ -380,8 +385,7 @@ static qg_status describe(study *s, const char *by, qg_report **out)
                               qg_cell_text(row[i]->what),
                               qg_measure_cell(s->metric, mean)));
     }
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* The words of --by. */
@@ -395,14 +399,18 @@ static qg_status study_by(study *s, const char *by)
                    by);
 }
 
-qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o, qg_report **report)
+qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
+                           qg_report **report)
 {
-    const char *by = o->by ? o->by : "graph";
-    study s = { .m = m, .o = o };
+    qg_analyse_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_analyse_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
+    const char *by = o.by ? o.by : "graph";
+    study s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "analyse"));
-    QG_TRY(qg_measure_by(m->ctx, o->metric, &s.metric));
+    QG_TRY(qg_measure_by(m->ctx, o.metric, &s.metric));
     s.arena = qg_arena_new(m->ctx->alloc);
-    qg_status st = s.arena ? qg_feed_open(m, &o->work, &s.feed) : qg_nomem(m->ctx);
+    qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
     if (st == QG_OK)
         st = study_by(&s, by);
     if (st == QG_OK)

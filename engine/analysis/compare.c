@@ -8,6 +8,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/session/session.h"
+#include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 #include "engine/analysis/requantize.h"
 #include "engine/analysis/measure.h"
@@ -37,6 +38,7 @@ typedef struct comparison {
     const qg_compare_options *o;
     qg_arena *arena;
     qg_api_feed feed;
+    qg_meter meter;
     const qg_metric *metric;
     QG_VEC(variant) variant;
     QG_VEC(group) group; /* in order of first appearance */
@@ -75,14 +77,16 @@ static qg_status quantize_variant(const comparison *c, variant *v)
 {
     qg_quantize_options o;
     double start = qg_clock_seconds();
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = v->backend;
     o.policy = &v->policy;
     o.n_policy = v->policy != NULL;
-    o.work = c->o->work;
-    if (c->o->stats) { /* data and samples are then for the errors alone */
+    o.work = qg_feed_again(&c->feed, &c->o->work);
+    if (c->o->stats) { /* the samples are then for the errors alone */
         o.stats = c->o->stats;
         o.work.data = NULL;
+        o.work.array = NULL;
+        o.work.source = NULL;
         o.work.samples = 0;
     }
     o.observer = c->o->observer;
@@ -221,13 +225,14 @@ static void end(void *ud, void *state)
 
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
 {
-    const comparison *c = ud;
+    comparison *c = ud;
     worker *w = state;
     size_t n_out = c->m->graph->output.n;
     qg_arena_reset(w->sample);
     QG_TRY(c->feed.feed.fetch(c->feed.feed.ud, ctx, w->sample, sample, w->in));
     QG_TRY(qg_run_execute(w->real, w->in, NULL, 0, sample));
     for (size_t i = 0; i < c->variant.n; i++) {
+        QG_TRY(qg_meter_add(&c->meter, ctx, 0));
         QG_TRY(qg_run_execute(w->run[i], w->in, NULL, 0, sample));
         for (size_t k = 0; k < n_out; k++) {
             if (!c->measured[k])
@@ -239,7 +244,7 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
                 qg_measure(c->metric, x->f32, y);
         }
     }
-    return QG_OK;
+    return qg_meter_add(&c->meter, ctx, 1);
 }
 
 /* Means in order of samples. */
@@ -275,8 +280,10 @@ static qg_status measure(comparison *c)
                        double);
     if (!c->value)
         return qg_nomem(c->m->ctx);
-    QG_TRY(qg_pool_run(c->m->ctx, &job));
-    return average(c);
+    qg_meter_begin(&c->meter, &c->o->work.progress, "compare", c->feed.feed.n);
+    qg_status s = qg_pool_run(c->m->ctx, &job);
+    qg_meter_end(&c->meter);
+    return s == QG_OK ? average(c) : s;
 }
 
 /* --- the report --- */
@@ -417,11 +424,15 @@ static qg_status run(comparison *c, qg_report **out)
     return qg_report_end(report(c, r), r, out);
 }
 
-qg_status qg_model_compare(qg_model *m, const qg_compare_options *o, qg_report **out)
+qg_status qg_model_compare(qg_model *m, const qg_compare_options *given,
+                           qg_report **out)
 {
-    comparison c = { .m = m, .o = o };
+    qg_compare_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_compare_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
+    comparison c = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_float(m, "compare"));
-    QG_TRY(qg_measure_by(m->ctx, o->metric, &c.metric));
+    QG_TRY(qg_measure_by(m->ctx, o.metric, &c.metric));
     c.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = c.arena ? run(&c, out) : qg_nomem(m->ctx);
     qg_plan_free(c.real);

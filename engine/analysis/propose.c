@@ -126,7 +126,7 @@ static qg_status read_options(search *p)
 static qg_status quantize(const search *p, qg_model *trial)
 {
     qg_quantize_options o;
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = p->backend;
     o.observer = p->observer;
     o.dispatcher = p->dispatcher;
@@ -135,7 +135,7 @@ static qg_status quantize(const search *p, qg_model *trial)
     o.n_policy = p->policy.n;
     o.set = p->set.at;
     o.n_set = p->set.n;
-    o.work = p->s->o->work;
+    o.work = qg_feed_again(&p->s->feed, &p->s->o->work);
     return qg_model_quantize(trial, &o, NULL);
 }
 

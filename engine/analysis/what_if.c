@@ -1,10 +1,10 @@
 #include "engine/analysis/what_if.h"
 
 #include <assert.h>
-#include <pthread.h>
 
 #include "engine/analysis/measure.h"
 #include "engine/session/session.h"
+#include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 
 /* Questions that are asked together. */
@@ -17,12 +17,11 @@ typedef struct asking {
     const qg_plan *real; /* NULL: the base is the float network */
     size_t block;        /* bytes that the largest plan needs */
     double *value;       /* [samples][n][outputs] */
-    pthread_mutex_t lock;
-    size_t finished;
+    qg_meter meter;
 } asking;
 
 typedef struct worker {
-    const asking *a;
+    asking *a;
     qg_arena *sample;
     qg_run *base, *real;
     qg_run **run;         /* [n] */
@@ -69,11 +68,13 @@ static bool reaches(const qg_plan *p, size_t k)
     return !p->options.base || p->tensor.at[p->output[k]].kind != QG_TENSOR_BASE;
 }
 
-static qg_status ask_one(worker *w, size_t i, size_t sample, double *value)
+static qg_status ask_one(worker *w, qg_ctx *ctx, size_t i, size_t sample)
 {
-    const asking *a = w->a;
+    asking *a = w->a;
     qg_run *r = w->run[i];
     size_t n_out = a->s->graph->output.n;
+    double *value = a->value + (sample * a->n + i) * n_out;
+    QG_TRY(qg_meter_add(&a->meter, ctx, 0)); /* a round may be hundreds of runs */
     if (a->s->whole)
         QG_TRY(qg_run_execute(r, w->in, NULL, 0, sample));
     else
@@ -98,11 +99,8 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
         if (a->s->measured[k])
             w->base_error[k] = measure(w, k, w->base);
     for (size_t i = 0; i < a->n; i++)
-        QG_TRY(ask_one(w, i, sample, a->value + (sample * a->n + i) * n_out));
-    (void)pthread_mutex_lock(&a->lock);
-    qg_progress_step(&a->s->work->progress, a->s->stage, ++a->finished, a->s->feed->n);
-    (void)pthread_mutex_unlock(&a->lock);
-    return QG_OK;
+        QG_TRY(ask_one(w, ctx, i, sample));
+    return qg_meter_add(&a->meter, ctx, 1);
 }
 
 /* --- workers --- */
@@ -123,7 +121,7 @@ static qg_status make_runs(worker *w, qg_ctx *ctx)
 
 static qg_status begin(void *ud, qg_ctx *ctx, void **state)
 {
-    const asking *a = ud;
+    asking *a = ud;
     worker *w = QG_NEW(ctx->arena, worker);
     if (!w)
         return qg_nomem(ctx);
@@ -226,7 +224,7 @@ static qg_status ask_rounds(asking *a, const qg_what_if *question, size_t n,
     qg_status st = QG_OK;
     for (size_t i = 0, asked = 0; st == QG_OK && i < n; i += asked) {
         qg_arena_reset(a->arena);
-        a->finished = 0;
+        a->meter.done = 0;
         st = plan_round(a, question + i, n - i, &asked);
         if (st == QG_OK)
             st = ask_round(a, error + i * a->s->graph->output.n);
@@ -248,10 +246,10 @@ qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n, double
         st = qg_plan_measures(s->ctx, base, s->ctx->arena, s->stage, &s->measured);
     a.base = base;
     a.real = real;
-    (void)pthread_mutex_init(&a.lock, NULL);
+    qg_meter_begin(&a.meter, &s->work->progress, s->stage, s->feed->n);
     if (st == QG_OK)
         st = ask_rounds(&a, question, n, error);
-    (void)pthread_mutex_destroy(&a.lock);
+    qg_meter_end(&a.meter);
     qg_plan_free(real);
     qg_plan_free(base);
     qg_arena_free(a.arena);

@@ -7,7 +7,7 @@
  *     qg_status s = qg_open(NULL, &ctx);
  *     if (!s) s = qg_model_open(ctx, "model.onnx", NULL, &m);
  *     qg_quantize_options q;
- *     qg_quantize_options_init(&q);
+ *     qg_quantize_options_init(&q, sizeof q);
  *     q.backend = "trt-int8";
  *     q.work.data = "calib.npy";
  *     if (!s) s = qg_model_quantize(m, &q, &r);
@@ -19,14 +19,19 @@
  *
  * Handles    opaque; freed by their own close or free function, which take NULL.
  *            Models and reports must be closed before their context.
- * Options    structs tagged with their size: call the init function, then set what
- *            differs.  NULL for the whole struct means all defaults.
+ * Options    structs tagged with their size: call the init function with sizeof, then
+ *            set what differs.  NULL for the whole struct means all defaults.
+ *            Programs compiled against an older or a newer version of a struct work:
+ *            fields that one side does not know are defaults, and QG_ECONFIG names a
+ *            struct in which a field was set that this library does not have.
  * Strings    UTF-8; borrowed for the call unless said otherwise.
- * Errors     a status, and a message on the context (engine/core/status.h).  On failure
+ * Errors     a status, and a message on the context (status.h).  On failure
  *            out-parameters are untouched and no file is half-written.
  * Threads    one context per thread of yours; the library starts its own workers.
- * Arrays     rounding, schemes, integer operators: functions on plain arrays come
- *            with qg_arrays.h, which this header includes.
+ * More       without files: qg_memory.h; reading and changing records: qg_records.h;
+ *            running on arrays: qg_session.h; operators, passes, observers of your own:
+ *            qg_extend.h; typed results: qg_report.h.  All are included here.  The
+ *            arithmetic on plain arrays is a component of its own: qg_arrays.h.
  * Stable     not before 1.0: QG_API_VERSION counts the changes. */
 #ifndef QG_ENGINE_API_QG_H
 #define QG_ENGINE_API_QG_H
@@ -35,6 +40,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/api/qg_extend.h"
+#include "engine/api/qg_memory.h"
+#include "engine/api/qg_records.h"
+#include "engine/api/qg_report.h"
+#include "engine/api/qg_session.h"
+#include "engine/core/alloc.h"
 #include "engine/core/progress.h"
 #include "engine/core/status.h"
 
@@ -44,9 +55,10 @@ extern "C" {
 
 /* Compared by a caller that loads the library at run time; the same number means the
  * same structs and functions. */
-#define QG_API_VERSION 2
+#define QG_API_VERSION 3
+QG_API int qg_api_version(void); /* of the library at run time */
 
-const char *qg_version(void); /* "0.1.0" */
+QG_API const char *qg_version(void); /* "0.1.0" */
 
 /* --- context --- */
 
@@ -60,60 +72,49 @@ typedef struct qg_open_options {
     void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
     void *log_ud;
     int log_level; /* messages above it are left out */
+    /* get or drop NULL: malloc and free.  Not for what other libraries allocate: cJSON,
+     * libyaml, OpenSSL, zlib, stb, oneDNN, OpenMP, and libc for streams and threads */
+    qg_alloc alloc;
 } qg_open_options;
-void qg_open_options_init(qg_open_options *o);
+QG_API void qg_open_options_init(qg_open_options *o, size_t size);
 
 /* A context with every operator and pass registered.  Files of the config folder are
  * read when a call needs them, not here.  o is copied, log_ud must outlive the
- * context.  QG_ENOMEM leaves no context, and hence no message, behind. */
-QG_NODISCARD qg_status qg_open(const qg_open_options *o, qg_ctx **out);
+ * context.  A failure leaves no context, and hence no message, behind: QG_ENOMEM, or
+ * QG_ECONFIG for o itself. */
+QG_NODISCARD QG_API qg_status qg_open(const qg_open_options *o, qg_ctx **out);
 /* Frees the context; NULL is fine.  Interned names, and with them every model of the
  * context, must not be used afterwards. */
-void qg_close(qg_ctx *ctx);
-
-/* --- reports: what every question is answered with --- */
-
-/* Facts (name, value) and tables (columns, rows), in a fixed order.  The same content
- * as a page for people and as JSON for programs. */
-typedef struct qg_report qg_report;
-
-/* Made at the first call and kept; "" when memory ran out. */
-const char *qg_report_text(qg_report *r); /* ends with a newline; owned by the report */
-const char *qg_report_json(qg_report *r); /* one object, ends with a newline */
-
-/* The number of fact `name`; false when there is none.
- * Counts, numbers, shares, and yes or no as 1 or 0; texts and tables are not found.
- * The names are those of qg_report_json: stable, for programs. */
-bool qg_report_number(const qg_report *r, const char *name, double *out);
-/* NULL is fine.  Texts that were got from r go with it. */
-void qg_report_free(qg_report *r);
+QG_API void qg_close(qg_ctx *ctx);
 
 /* --- models and snapshots --- */
 
-/* A graph, and, once quantized or loaded from a snapshot, its TQCs. */
-typedef struct qg_model qg_model;
+/* qg_model: a graph, and, once quantized or loaded from a snapshot, its TQCs. */
 
 /* Shapes fix what the file leaves open: inputs by name, every dim at least 1. */
-typedef struct qg_model_options {
+struct qg_model_options {
     size_t size;
     const char *const *shape; /* [n_shape] "name=1x3x224x224" */
     size_t n_shape;
-} qg_model_options;
-void qg_model_options_init(qg_model_options *o);
+    const char *folder; /* of external data, for qg_model_open_bytes; NULL: none */
+};
+QG_API void qg_model_options_init(qg_model_options *o, size_t size);
 
-/* path: an ONNX file, or a snapshot folder.
+/* path: an ONNX file, a snapshot folder, or a file with the bytes of one
+ * (qg_model_save_bytes).
  * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (no ONNX), QG_EMODEL (what it
  * says is invalid), QG_EUNSUPPORTED (an operator or opset that is not implemented, by
  * name). */
-QG_NODISCARD qg_status qg_model_open(qg_ctx *ctx, const char *path,
-                                     const qg_model_options *o, qg_model **out);
+QG_NODISCARD QG_API qg_status qg_model_open(qg_ctx *ctx, const char *path,
+                                            const qg_model_options *o, qg_model **out);
 /* Frees graph, weights and TQCs; NULL is fine. */
-void qg_model_close(qg_model *m);
+QG_API void qg_model_close(qg_model *m);
 /* True after qg_model_quantize and for an opened snapshot. */
-bool qg_model_is_quantized(const qg_model *m);
+QG_API bool qg_model_is_quantized(const qg_model *m);
 
 /* What every question needs that runs the network over samples.  Zeros are the
- * defaults; calls that cannot do without data refuse NULL with QG_ECONFIG. */
+ * defaults; calls that cannot do without samples refuse a workload with none of data,
+ * array and source, or with two of them, with QG_ECONFIG. */
 typedef struct qg_workload {
     const char *data; /* DATA of the command line: a file, a folder, random:N */
     size_t samples;   /* the first ones, at most this many; 0: all */
@@ -121,6 +122,10 @@ typedef struct qg_workload {
     bool reference_kernels; /* the same bytes on every machine, in ONNX Runtime's
                              * order of sums */
     qg_progress progress;
+    const qg_input_array *array; /* [n_array] one per input, instead of data */
+    size_t n_array;
+    const qg_source *source; /* samples that the host makes, instead of data */
+    const void *reserved[4]; /* NULL */
 } qg_workload;
 
 /* Where options contradict the backend the option wins; among options, `set` wins
@@ -148,33 +153,35 @@ typedef struct qg_quantize_options {
      * only, and there is no report.  NULL: all of it. */
     const char *stop_after;
 } qg_quantize_options;
-void qg_quantize_options_init(qg_quantize_options *o);
+QG_API void qg_quantize_options_init(qg_quantize_options *o, size_t size);
 
 /* Canonical form, dispatch, rules, fusion, calibration, bake.  QG_ESTATE when the model
  * is quantized already.  *report (may be NULL): counts per state, passes with times,
  * coverage and near misses, manifest.
  * On failure the model may be partly rewritten and is good for qg_model_close only;
  * what was opened can be opened again. */
-QG_NODISCARD qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
-                                         qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_quantize(qg_model *m,
+                                                const qg_quantize_options *o,
+                                                qg_report **report);
 
 /* Writes the snapshot folder: model.onnx, quant.json.  Complete or not at all.
  * The same model and options give the same bytes, on every machine with the same
  * kernels.  QG_ESTATE when the model is not quantized.  A folder that exists is
  * written into; one made for this call is removed again on failure. */
-QG_NODISCARD qg_status qg_model_save(qg_model *m, const char *folder);
+QG_NODISCARD QG_API qg_status qg_model_save(qg_model *m, const char *folder);
 
 /* Switches endpoints of a quantized model off, or on again: the selector of `--set` and
  * state=deactivated, state=dequantized (both keep scale and sharing and remember what
  * they were; saved and loaded) or state=restored, as in "node=Conv_3
  * state=dequantized".  *changed (may be NULL): how many endpoints moved; those that are
  * float, or that way already, do not.  QG_ECONFIG when the selector matches nothing. */
-QG_NODISCARD qg_status qg_model_switch(qg_model *m, const char *text, size_t *changed);
+QG_NODISCARD QG_API qg_status qg_model_switch(qg_model *m, const char *text,
+                                              size_t *changed);
 
 /* The float graph as ONNX.
  * Of a quantized model: the canonical graph with baked constants as they are now,
  * without TQCs. */
-QG_NODISCARD qg_status qg_model_export_onnx(qg_model *m, const char *path);
+QG_NODISCARD QG_API qg_status qg_model_export_onnx(qg_model *m, const char *path);
 
 /* --- formats of other tools --- */
 
@@ -188,7 +195,7 @@ typedef struct qg_format_options {
     const char *report;    /* file for the loss report, JSON when it ends in ".json",
                             * else text; NULL: none */
 } qg_format_options;
-void qg_format_options_init(qg_format_options *o);
+QG_API void qg_format_options_init(qg_format_options *o, size_t size);
 
 /* Writes a quantized model in a format of `qg list formats`: `path`, and what goes
  * beside it.  All files complete or none.  *report (may be NULL): format, options, the
@@ -197,30 +204,30 @@ void qg_format_options_init(qg_format_options *o);
  * QG_ESTATE when the model is not quantized, QG_ECONFIG for a wrong option,
  * QG_EUNSUPPORTED for what cannot be written at all, and with `strict` when anything is
  * lost. */
-QG_NODISCARD qg_status qg_model_export(qg_model *m, const qg_format_options *o,
-                                       const char *path, qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_export(qg_model *m, const qg_format_options *o,
+                                              const char *path, qg_report **report);
 
 /* The other way: the file at `path`, with the graph of `model` (an ONNX file) when the
  * format has none of its own (else NULL), as a quantized model for qg_model_save.
  * *report (may be NULL): counts per state.  QG_EPARSE and QG_EMODEL say where. */
-QG_NODISCARD qg_status qg_model_import(qg_ctx *ctx, const char *path,
-                                       const char *format, const char *model,
-                                       qg_model **out, qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_import(qg_ctx *ctx, const char *path,
+                                              const char *format, const char *model,
+                                              qg_model **out, qg_report **report);
 
 /* --- backends --- */
 
 /* What a backend (name or path) says after its parents: facts, and the tables rules,
  * fusions, sharing, each row in the words of its file, with why, source and place. */
-QG_NODISCARD qg_status qg_backend_page(qg_ctx *ctx, const char *name,
-                                       qg_report **report);
+QG_NODISCARD QG_API qg_status qg_backend_page(qg_ctx *ctx, const char *name,
+                                              qg_report **report);
 
 /* Makes a backend file at `output` (its name without ".yaml" is the backend's) from the
  * configuration of another tool; format "aimet": a quantsim configuration.  *report
  * (may be NULL): rules, fusions, and the table `not_carried_over` with what has no
  * counterpart here.  QG_EPARSE says which place of the file is wrong. */
-QG_NODISCARD qg_status qg_import_backend(qg_ctx *ctx, const char *path,
-                                         const char *format, const char *output,
-                                         qg_report **report);
+QG_NODISCARD QG_API qg_status qg_import_backend(qg_ctx *ctx, const char *path,
+                                                const char *format, const char *output,
+                                                qg_report **report);
 
 /* --- statistics: run once, decide later --- */
 
@@ -234,30 +241,30 @@ typedef struct qg_stats_options {
     bool group;           /* share the samples with the other processes of mpirun */
     size_t memory;        /* bytes, at most, for statistics and workers; 0: any */
 } qg_stats_options;
-void qg_stats_options_init(qg_stats_options *o);
+QG_API void qg_stats_options_init(qg_stats_options *o, size_t size);
 
 /* Statistics of every value of the float network, after the rewrites that keep what it
  * computes, into a file.  The bytes are a function of model, samples and kernels, not
  * of workers, processes, shards or resumptions.  m must not be quantized; it is
  * rewritten.  QG_EDATA, QG_ECONFIG; NaN and infinities are counted, not refused.
  * In a group *report is left alone by all processes but the first. */
-QG_NODISCARD qg_status qg_model_collect(qg_model *m, const qg_stats_options *o,
-                                        const char *path, qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_collect(qg_model *m, const qg_stats_options *o,
+                                               const char *path, qg_report **report);
 
 /* n files, at least one, as if one run had seen all of their samples.  QG_EDATA names
  * two that overlap or are of different models, preprocessing or kernels. */
-QG_NODISCARD qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path,
-                                           size_t n, const char *out,
-                                           qg_report **report);
+QG_NODISCARD QG_API qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path,
+                                                  size_t n, const char *out,
+                                                  qg_report **report);
 
 /* All values, or one in detail; QG_ECONFIG with the nearest name. */
-QG_NODISCARD qg_status qg_stats_file_show(qg_ctx *ctx, const char *path,
-                                          const char *name, qg_report **report);
+QG_NODISCARD QG_API qg_status qg_stats_file_show(qg_ctx *ctx, const char *path,
+                                                 const char *name, qg_report **report);
 
 /* Quantizes m by o, whose `stats` is the file, and lists the scale of every activation
  * with the interval in which it would lie for other samples. */
-QG_NODISCARD qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o,
-                                       qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o,
+                                              qg_report **report);
 
 /* --- one array --- */
 
@@ -290,43 +297,46 @@ typedef struct qg_quantize_tensor_options {
                         * the observer compared (kl, kl-published, nvidia-entropy);
                         * per-tensor only; NULL: none */
 } qg_quantize_tensor_options;
-void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o);
+QG_API void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size);
 
 /* Rounds an .npy of float16, float32 or float64 (read as float32; warns when that
  * rounds).  Facts: scale and offset, count, snr (noise to signal), snr_db, mse, max,
  * cosine, saturated (share of elements outside of the range); quant/metric.h defines
  * them.  QG_ECONFIG names the option that is wrong.  The same on arrays in memory:
  * quant/apply.h. */
-QG_NODISCARD qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
-                                          const qg_quantize_tensor_options *o,
-                                          qg_report **report);
+QG_NODISCARD QG_API qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
+                                                 const qg_quantize_tensor_options *o,
+                                                 qg_report **report);
 
 /* --- running --- */
 
 /* For qg_model_run and qg_model_evaluate. */
 typedef struct qg_run_options {
     size_t size;
-    qg_workload work; /* data: required */
-    const char *mode; /* "float" or "simulate"; NULL: simulate when quantized */
-    const char *dump; /* glob over value names: inner values below folder/dump */
+    qg_workload work;     /* data: required */
+    const char *mode;     /* "float" or "simulate"; NULL: simulate when quantized */
+    const char *dump;     /* glob over value names: inner values below folder/dump */
+    const int64_t *label; /* [n_label] for qg_model_evaluate, instead of a file */
+    size_t n_label;
 } qg_run_options;
-void qg_run_options_init(qg_run_options *o);
+QG_API void qg_run_options_init(qg_run_options *o, size_t size);
 
 /* One .npy per graph output in `folder` (NULL: nothing is written), first axis the
  * sample; the report tells shapes, times and memory of the plan.
  * Samples are written in order whatever the number of workers.  QG_EDATA when data
  * do not fit the inputs or a sample's outputs have other shapes than the first
  * one's.  On failure no file appears. */
-QG_NODISCARD qg_status qg_model_run(qg_model *m, const qg_run_options *o,
-                                    const char *folder, qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_run(qg_model *m, const qg_run_options *o,
+                                           const char *folder, qg_report **report);
 
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.
  * The class is the index of the largest element of the first output, the first on a
  * tie; agreement is the share of samples on which float and simulated name the same
- * class.  Shares are 0 to 1.  Labels may be more than samples, not fewer (QG_EDATA). */
-QG_NODISCARD qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o,
-                                         const char *labels, qg_report **report);
+ * class.  Shares are 0 to 1.  Labels may be more than samples, not fewer (QG_EDATA).
+ * labels is NULL when o->label is set. */
+QG_NODISCARD QG_API qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o,
+                                                const char *labels, qg_report **report);
 
 /* --- questions --- */
 
@@ -347,7 +357,7 @@ typedef struct qg_analyse_options {
     const char *metric; /* "snr" (noise-to-signal power ratio), "mse", "cosine" */
     size_t top;         /* rows shown, worst first; 0: all */
 } qg_analyse_options;
-void qg_analyse_options_init(qg_analyse_options *o);
+QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
 
 /* How far the simulated network, in which all endpoints round, is from the float one:
  * graph   at every output
@@ -355,23 +365,24 @@ void qg_analyse_options_init(qg_analyse_options *o);
  *
  * The metric is taken per sample and averaged over samples in order of index.
  * QG_ESTATE when the model is not quantized, QG_ECONFIG for an unknown word. */
-QG_NODISCARD qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
-                                        qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
+                                               qg_report **report);
 
 /* A policy that keeps the error of the worst output within a budget, by not rounding
  * the values that harm most, or with more bits. */
 typedef struct qg_proposal_options {
-    const char *patch;   /* file to write; NULL: nothing is proposed */
-    double budget;       /* in units of the metric: 0.01 is 1 % of noise */
-    unsigned bits;       /* of the chosen values; 0: they stay float */
-    const char *backend; /* NULL: that of the snapshot, by name */
+    const char *patch;       /* file to write; NULL: nothing is proposed */
+    double budget;           /* in units of the metric: 0.01 is 1 % of noise */
+    unsigned bits;           /* of the chosen values; 0: they stay float */
+    const char *backend;     /* NULL: that of the snapshot, by name */
+    const void *reserved[4]; /* NULL */
 } qg_proposal_options;
 
 typedef struct qg_doctor_options {
     size_t size;
     qg_workload work; /* data: required; may hold NaN */
 } qg_doctor_options;
-void qg_doctor_options_init(qg_doctor_options *o);
+QG_API void qg_doctor_options_init(qg_doctor_options *o, size_t size);
 
 /* What may be wrong with calibration data: one run of the float network over them.
  * Facts: samples, values (looked at), found; when something was found, table warnings:
@@ -386,8 +397,8 @@ void qg_doctor_options_init(qg_doctor_options *o);
  *                 the other way round
  *     alone       one sample reaches twice as far as any other
  *     dead        channels that no sample changes */
-QG_NODISCARD qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o,
-                                       qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o,
+                                              qg_report **report);
 
 typedef struct qg_sensitivity_options {
     size_t size;
@@ -399,7 +410,7 @@ typedef struct qg_sensitivity_options {
     bool whole; /* run the whole network once per row: the same result, slower */
     qg_proposal_options proposal; /* direction only */
 } qg_sensitivity_options;
-void qg_sensitivity_options_init(qg_sensitivity_options *o);
+QG_API void qg_sensitivity_options_init(qg_sensitivity_options *o, size_t size);
 
 /* How the outputs suffer from each node, endpoint or group: when it alone rounds, or
  * when everything but it does.  Facts: by, direction, metric, samples, all_quantized
@@ -410,24 +421,24 @@ void qg_sensitivity_options_init(qg_sensitivity_options *o);
  * with the patch, on this data), rows_raised, values_raised, candidates (quantized to
  * find out), written; or proposal, when the budget is met already.  QG_ENUMERIC when no
  * number of rows meets it. */
-QG_NODISCARD qg_status qg_model_sensitivity(qg_model *m,
-                                            const qg_sensitivity_options *o,
-                                            qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_sensitivity(qg_model *m,
+                                                   const qg_sensitivity_options *o,
+                                                   qg_report **report);
 
 typedef struct qg_price_options {
     size_t size;
     qg_workload work;   /* data: required */
     const char *metric; /* as in qg_analyse_options */
 } qg_price_options;
-void qg_price_options_init(qg_price_options *o);
+QG_API void qg_price_options_init(qg_price_options *o, size_t size);
 
 /* What it costs that a backend makes operands share a scale.  Table groups, the group
  * that would gain most from separate scales first: the error of the worst output when
  * only the group rounds, with the joint scale and with those that its parts were
  * calibrated to; the requantizations that separating adds; the error of the whole
  * quantized network with this group separated (fact network: as it is). */
-QG_NODISCARD qg_status qg_model_price(qg_model *m, const qg_price_options *o,
-                                      qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_price(qg_model *m, const qg_price_options *o,
+                                             qg_report **report);
 
 typedef struct qg_compare_options {
     size_t size;
@@ -440,7 +451,7 @@ typedef struct qg_compare_options {
     const char *observer; /* of every activation; NULL: what the backend says */
     const char *metric;   /* as in qg_analyse_options */
 } qg_compare_options;
-void qg_compare_options_init(qg_compare_options *o);
+QG_API void qg_compare_options_init(qg_compare_options *o, size_t size);
 
 /* Several backends and patches on one network that is not quantized, from the same
  * data; m stays as it is.  Tables: variants (nodes quantized, rounding points of
@@ -448,47 +459,47 @@ void qg_compare_options_init(qg_compare_options *o);
  * analysis/requantize.h counts them), errors (of each float output against the float
  * network), groups_in (how many groups of values on one scale the same variants have,
  * and the largest), group_differences (every group that some variants lack). */
-QG_NODISCARD qg_status qg_model_compare(qg_model *m, const qg_compare_options *o,
-                                        qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_compare(qg_model *m, const qg_compare_options *o,
+                                               qg_report **report);
 
 /* name: a node, a value, an endpoint ("Conv_3.in1"), or the group that an endpoint is
  * in ("group:Conv_3.out0").
  * Everything known about it: operator, slots, schemes, states, scales, which rule of
  * which backend file set each of them and why, what follows whom.  QG_ECONFIG with
  * the nearest name when there is no such thing. */
-QG_NODISCARD qg_status qg_model_explain(qg_model *m, const char *name,
-                                        qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_explain(qg_model *m, const char *name,
+                                               qg_report **report);
 
 /* Differences of graph and TQCs, first to second.
  * By name: nodes and values that only one of them has, then schemes, states and
  * parameters that differ; fact identical: 1 when nothing does.  Both models must belong
  * to one context. */
-QG_NODISCARD qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_diff(qg_model *a, qg_model *b,
+                                            qg_report **report);
 
 /* The text form of the graph, with TQCs when quantized.
  * Its grammar is in docs/text-form.md; large constants are hashes.  A
  * function of the model alone, so two dumps can be compared by any diff. */
-QG_NODISCARD qg_status qg_model_dump(qg_model *m, qg_report **report);
+QG_NODISCARD QG_API qg_status qg_model_dump(qg_model *m, qg_report **report);
 
 /* what: "ops", "passes", "backends", "observers", "quirks", "metrics", ...; NULL: the
  * topics themselves.
  * QG_ECONFIG for another word, with the nearest one. */
-QG_NODISCARD qg_status qg_list(qg_ctx *ctx, const char *what, qg_report **report);
+QG_NODISCARD QG_API qg_status qg_list(qg_ctx *ctx, const char *what,
+                                      qg_report **report);
 
 /* 'Did you mean': the candidate nearest to word; NULL when none is near enough.
  * At most a third of the letters may differ.  Borrowed from candidate. */
-const char *qg_nearest(const char *word, const char *const *candidate, size_t n);
+QG_API const char *qg_nearest(const char *word, const char *const *candidate, size_t n);
 
 /* Runs ONNX backend-test folders.  Facts: passed, failed, unsupported.
  * Folders are searched for tests (engine/session/conformance.h); failing tests become a
  * table of the report, not a status. */
-QG_NODISCARD qg_status qg_conformance(qg_ctx *ctx, const char *const *folder, size_t n,
-                                      qg_report **report);
+QG_NODISCARD QG_API qg_status qg_conformance(qg_ctx *ctx, const char *const *folder,
+                                             size_t n, qg_report **report);
 
 #ifdef __cplusplus
 }
 #endif
-
-#include "engine/api/qg_arrays.h" /* rounding, schemes, integers: on plain arrays */
 
 #endif

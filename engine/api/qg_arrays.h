@@ -1,29 +1,18 @@
-/* qg_arrays.h -- the arithmetic on plain arrays, as part of the public interface:
- * exactly the engine headers whose functions other programs may call.
+/* qg_arrays.h -- the arithmetic on plain arrays: a component of its own, in the library
+ * libqg_arrays, which needs nothing but libm.
  *
- * qg.h includes this at its end, so one include gives everything: these functions
- * report through the same qg_status and qg_ctx, and whoever quantizes a model soon
- * wants to round an array as it does.
+ * libqg holds and exports the same functions: a program that uses qg.h as well links
+ * -lqg alone.
  * Each header says shapes, units, errors and sources of its functions; docs/arrays.md
  * has a program for each, and tests/scripts/test_docs.py runs them.
- * To add one: here; in QG_PUBLIC_HEADERS of CMakeLists.txt, with what it includes
- * itself; and as a section of that page.  test_docs.py and tools/check_install.sh fail
- * when one is missing. */
+ * To add one: here; in tools/headers.cmake, with what it includes itself; and as a
+ * section of that page.  test_docs.py and test_symbols.py fail when one is missing. */
 #ifndef QG_ENGINE_API_QG_ARRAYS_H
 #define QG_ENGINE_API_QG_ARRAYS_H
 
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h> /* before extern "C", as the headers below include them */
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* contexts and arrays */
-#include "engine/core/ctx.h"
+#include "engine/core/alloc.h"
+#include "engine/core/status.h"
 #include "engine/ir/tensor.h"
 #include "engine/number/dtype.h"
 
@@ -54,9 +43,5 @@ extern "C" {
 #include "engine/quant/gradient.h"
 #include "engine/quant/nncf.h"
 #include "engine/number/openvino_fq.h"
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "engine/calib/observe.h"
 #include "engine/calib/readings.h"
+#include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 #include "engine/quant/quirk.h"
 
@@ -38,6 +39,7 @@ typedef struct calibration {
     pthread_mutex_t lock; /* of all below, and of total */
     pthread_cond_t moved; /* a turn, or failed */
     size_t failed;        /* lowest sample that failed, or SIZE_MAX */
+    qg_meter found;       /* in the searches behind a pass */
     qg_readings readings;
 } calibration;
 
@@ -367,10 +369,11 @@ static void find_end(void *ud, void *scratch)
 /* Searches take up to some milliseconds, and the confidence 32 coarse ones more. */
 static qg_status find_one(void *ud, qg_ctx *ctx, void *scratch, size_t i)
 {
-    const calibration *c = ud;
+    calibration *c = ud;
     watched *w = &c->watch.at[i];
     const qg_observe *o = &w->observe;
     qg_qparam p;
+    QG_TRY(qg_meter_add(&c->found, ctx, 0));
     if (!is_last(w, c->pass))
         return QG_OK;
     qg_arena_reset(scratch);
@@ -415,7 +418,11 @@ static qg_status settle_all(calibration *c)
     for (size_t i = 0; i < c->watch.n; i++)
         if (is_watched(&c->watch.at[i], c->pass))
             QG_TRY(end_pass(c, &c->watch.at[i]));
-    QG_TRY(qg_pool_run(c->ctx, &job));
+    qg_meter_begin(&c->found, c->in->progress, c->in->stage, c->in->samples);
+    c->found.done = c->in->samples; /* searches only ask whether to go on */
+    qg_status s = qg_pool_run(c->ctx, &job);
+    qg_meter_end(&c->found);
+    QG_TRY(s);
     for (size_t i = 0; i < c->watch.n; i++)
         if (is_last(&c->watch.at[i], c->pass))
             QG_TRY(give(c, &c->watch.at[i]));

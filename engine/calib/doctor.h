@@ -39,7 +39,7 @@
 #define QG_ENGINE_CALIB_DOCTOR_H
 
 #include "engine/core/vec.h"
-#include "engine/ir/tensor.h"
+#include "engine/ir/tensor_memory.h"
 #include "engine/number/wide.h"
 
 /* clang-format off */

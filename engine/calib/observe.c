@@ -42,7 +42,7 @@ qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
     char at[QG_ENDPOINT_TEXT], what[QG_ENDPOINT_TEXT + 16];
     const char *name = t->observer.name;
     (void)snprintf(what, sizeof what, "calibrate: %s", qg_tqc_text(t, at));
-    qg_observe o = { .observer = name ? qg_observer_find(name) : NULL,
+    qg_observe o = { .observer = name ? qg_observer_find(ctx, name) : NULL,
                      .scheme = &t->scheme,
                      .setting = &t->observer,
                      .samples = samples };
@@ -60,15 +60,16 @@ qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
 
 /* What quirks change: flags, since qg_scheme_from_range takes them as such. */
 typedef struct observing {
-    unsigned offset, pow2_offset;                    /* bits of qg_range_quirk */
-    const qg_observer *(*adopted)(const char *name); /* NULL: the observer stays */
+    unsigned offset, pow2_offset; /* bits of qg_range_quirk */
+    /* NULL: the observer stays */
+    const qg_observer *(*adopted)(const qg_ctx *ctx, const char *name);
 } observing;
 
-static const qg_observer *ppq_adopted(const char *name)
+static const qg_observer *ppq_adopted(const qg_ctx *ctx, const char *name)
 {
     char ppq[64];
     (void)snprintf(ppq, sizeof ppq, "ppq-%s", name);
-    return qg_observer_find(ppq);
+    return qg_observer_find(ctx, ppq);
 }
 
 const qg_quirk_row qg_observer_quirks[] = {
@@ -175,7 +176,7 @@ qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t)
     observing how = { 0 };
     qg_quirk_swap(qg_observer_quirks, q->quirks, &how);
     const qg_observer *adopted =
-        t->observer.name && how.adopted ? how.adopted(t->observer.name) : NULL;
+        t->observer.name && how.adopted ? how.adopted(q->ctx, t->observer.name) : NULL;
     if (!adopted)
         return QG_OK;
     qg_observer_setting s = t->observer;

@@ -15,12 +15,27 @@ const qg_observer *const qg_observers[] = {
     NULL
 };
 
-const qg_observer *qg_observer_find(const char *name)
+const qg_observer *qg_observer_find(const qg_ctx *ctx, const char *name)
 {
     for (const qg_observer *const *o = qg_observers; *o; o++)
         if (strcmp((*o)->name, name) == 0)
             return *o;
-    return NULL;
+    return qg_ctx_added(ctx, QG_ADDED_OBSERVER, name);
+}
+
+const qg_observer *qg_observer_next(const qg_ctx *ctx, const qg_observer *last)
+{
+    const qg_observer *const *o = qg_observers;
+    const qg_added *added = ctx->added[QG_ADDED_OBSERVER];
+    while (last && *o && *o++ != last)
+        ;
+    if (*o)
+        return *o;
+    for (; last && last->host && added && added->what != last; added = added->next)
+        ;
+    if (last && last->host && added)
+        added = added->next;
+    return added ? added->what : NULL;
 }
 
 /* --- parameters --- */
@@ -62,8 +77,8 @@ static qg_status unknown(qg_ctx *ctx, const char *what, const char *name)
         if (strcmp(name, impossible[i].name) == 0)
             return qg_fail(ctx, QG_EUNSUPPORTED, "%s%sobserver %s %s", what,
                            colon(what), name, impossible[i].why);
-    for (const qg_observer *const *o = qg_observers; *o; o++)
-        qg_suggest_try(&near, (*o)->name);
+    for (const qg_observer *o = NULL; (o = qg_observer_next(ctx, o));)
+        qg_suggest_try(&near, o->name);
     return qg_fail(
         ctx, QG_ECONFIG,
         "%s%sobserver '%s': not known, expected one of `qg list observers`%s", what,
@@ -73,7 +88,7 @@ static qg_status unknown(qg_ctx *ctx, const char *what, const char *name)
 qg_status qg_observer_check(qg_ctx *ctx, const char *what, const qg_observer_setting *s)
 {
     char list[512];
-    const qg_observer *o = s->name ? qg_observer_find(s->name) : NULL;
+    const qg_observer *o = s->name ? qg_observer_find(ctx, s->name) : NULL;
     if (s->name && !o)
         return unknown(ctx, what, s->name);
     for (int p = 0; o && p < QG_NOBSERVER_PARAM; p++) {
@@ -102,7 +117,7 @@ static qg_status parse_param(qg_ctx *ctx, const char *text, size_t n,
                              qg_observer_setting *s)
 {
     char list[512];
-    const qg_observer *o = qg_observer_find(s->name);
+    const qg_observer *o = qg_observer_find(ctx, s->name);
     const char *equals = memchr(text, '=', n);
     size_t key = equals ? (size_t)(equals - text) : n;
     int p = 0;
@@ -126,7 +141,7 @@ qg_status qg_observer_parse(qg_ctx *ctx, const char *text, qg_observer_setting *
     size_t n = strcspn(text, ",");
     qg_observer_setting s = { 0 };
     (void)snprintf(name, sizeof name, "%.*s", (int)(n < 63 ? n : 63), text);
-    const qg_observer *o = qg_observer_find(name);
+    const qg_observer *o = qg_observer_find(ctx, name);
     if (!o)
         return unknown(ctx, "", name);
     s.name = o->name;

@@ -151,15 +151,21 @@ struct qg_observer {
      * is added by the caller. */
     qg_status (*finish)(qg_ctx *ctx, const qg_observe *o, const void *state,
                         qg_arena *scratch, qg_found *out);
+
+    const void *host; /* of an observer that a host added: what its functions need */
 };
 
 #define OBSERVER(x) extern const qg_observer qg_observer_##x;
 #include "engine/calib/observers.def"
 #undef OBSERVER
 
-extern const qg_observer *const qg_observers[]; /* ends with NULL */
+extern const qg_observer *const qg_observers[]; /* of the build; ends with NULL */
 
-const qg_observer *qg_observer_find(const char *name); /* NULL: unknown */
+/* Of the build, else one that a host added to the context; NULL: unknown. */
+const qg_observer *qg_observer_find(const qg_ctx *ctx, const char *name);
+
+/* The one behind `last` in that order, NULL at the end; the first for NULL. */
+const qg_observer *qg_observer_next(const qg_ctx *ctx, const qg_observer *last);
 
 /* A parameter as given, or else the observer's default; only its own (asserted). */
 static inline double qg_observe_value(const qg_observe *o, qg_observer_param p)

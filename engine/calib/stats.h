@@ -52,7 +52,7 @@
 #include <stdbool.h>
 
 #include "engine/core/vec.h"
-#include "engine/ir/tensor.h"
+#include "engine/ir/tensor_memory.h"
 #include "engine/number/wide.h"
 #include "engine/calib/dyadic.h"
 #include "engine/calib/stats_kernel.h"

@@ -11,6 +11,7 @@
 #include "engine/config/fusions.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/config/rules.h"
+#include "engine/config/text.h"
 #include "engine/number/requant.h"
 
 enum { MOST_PARENTS = 16 };
@@ -374,6 +375,9 @@ const qg_quirk_row qg_backend_quirk_rows[] = {
         PPQ_REDUCTION_AXIS,
         "D20: Gemm and MatMul weights per channel along axis 0, also computed ones",
         QG_PPQ "quantization/quantizer/", "rules"),
+    QG_SWAP_DATA(PPQ_OLD_SLOTS, "computed limits follow the input, too",
+                 QG_PPQ "quantization/optim/parameters.py PassiveParameterQuantizePass",
+                 "rules"),
     QG_SWAP_DATA(PPQ_SLICE_NOT_PASSIVE, "D18: Slice and Dropout are rounded again",
                  QG_PPQ "core/common.py PASSIVE_OPERATIONS", "passive, quantizes"),
     QG_SWAP_DATA(PPQ_SOFTPLUS_FLOAT,
@@ -389,6 +393,12 @@ const qg_quirk_row qg_backend_quirk_rows[] = {
     QG_SWAP_DATA(PPQ_FEW_FUSIONS,
                  "only activations behind compute nodes, Swish and Mish are fused",
                  QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", "fusions"),
+    QG_SWAP_DATA(PPQ_NCNN_6_BITS,
+                 "weights of kernels of extent 3 have 6 bits in any number of axes",
+                 QG_PPQ "quantization/quantizer/NCNNQuantizer.py", "rules"),
+    QG_SWAP_DATA(PPQ_NCNN_OUTPUTS,
+                 "outputs of operators that an override sends to ncnn round",
+                 QG_PPQ "quantization/quantizer/NCNNQuantizer.py", "rules"),
     QG_SWAP_DATA(PPQ_HALF_EVEN,
                  "grids for OpenVINO divide by the scale and round steps, not levels",
                  QG_PPQ "quantization/quantizer/OpenvinoQuantizer.py", "defaults"),
@@ -512,7 +522,8 @@ qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path, qg_backen
 {
     const qg_yaml *file;
     qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b, .is_override = true };
-    QG_TRY(qg_yaml_load(ctx, a, path, &file));
+    const char *added = qg_config_added(ctx, "policies", path);
+    QG_TRY(qg_yaml_load(ctx, a, added ? added : path, &file));
     const qg_yaml *y = qg_yaml_get(file, "extends");
     if (y)
         return qg_yaml_fail(ctx, y, "extends",

@@ -43,7 +43,7 @@
  *            value, dims                                of the endpoint
  *     set    bits, range, rounding, policy, axis, exponent-bits, variant, block,
  *            observer, percentile, min-scale, bins, step, zero, state, visibility,
- *            derive, platform */
+ *            derive, quantizer, platform */
 #ifndef QG_ENGINE_CONFIG_BACKEND_YAML_H
 #define QG_ENGINE_CONFIG_BACKEND_YAML_H
 
@@ -66,7 +66,8 @@ extern const qg_quirk_row qg_backend_quirk_rows[];
 QG_NODISCARD qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask,
                                          qg_backend *b);
 
-/* On failure the backend is of no more use.
+/* path: a file, or the name of a text that a host added to "policies" (text.h).
+ * On failure the backend is of no more use.
  * Its rules come behind those that are there, and so win. */
 QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path,
                                         qg_backend *b);

@@ -8,6 +8,7 @@
 #include "engine/core/json.h"
 #include "engine/core/num.h"
 #include "engine/core/suggest.h"
+#include "engine/quant/quantizer.h"
 
 /* The line is that of the id, where an editor should jump to. */
 qg_status qg_read_origin(const qg_backend_reader *r, const qg_yaml *y, const char *kind,
@@ -489,16 +490,16 @@ static qg_status read_axis(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
-/* The name is stored as the observer's own static text. */
+/* The name is stored as the observer's own text. */
 static qg_status read_observer(const qg_backend_reader *r, const qg_yaml *y,
                                const char *what, qg_set *set)
 {
     const char *name;
     QG_TRY(qg_yaml_text(r->ctx, y, what, &name));
-    const qg_observer *known = qg_observer_find(name);
+    const qg_observer *known = qg_observer_find(r->ctx, name);
     qg_suggest near = qg_suggest_for(name);
-    for (const qg_observer *const *o = qg_observers; *o; o++)
-        qg_suggest_try(&near, (*o)->name);
+    for (const qg_observer *o = NULL; (o = qg_observer_next(r->ctx, o));)
+        qg_suggest_try(&near, o->name);
     char hint[QG_SUGGEST_TEXT];
     if (!known)
         return qg_yaml_fail(r->ctx, y, what,
@@ -507,6 +508,21 @@ static qg_status read_observer(const qg_backend_reader *r, const qg_yaml *y,
                             name, qg_suggest_text(&near, hint));
     set->observer.name = known->name;
     return QG_OK;
+}
+
+/* "none", or one that a host added. */
+static qg_status read_quantizer(const qg_backend_reader *r, const qg_yaml *y,
+                                const char *what, qg_set *set)
+{
+    const char *name;
+    char text[sizeof r->ctx->message];
+    QG_TRY(qg_yaml_text(r->ctx, y, what, &name));
+    if (strcmp(name, "none") == 0)
+        return QG_OK;
+    if (qg_quantizer_named(r->ctx, what, name, &set->quantizer) == QG_OK)
+        return QG_OK;
+    (void)snprintf(text, sizeof text, "%s", qg_ctx_message(r->ctx));
+    return qg_fail(r->ctx, QG_ECONFIG, "%s:%u: %s", y->file, y->line, text);
 }
 
 /* States that a rule may begin an endpoint with; the last two wait until there are
@@ -523,6 +539,23 @@ static qg_status read_state(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+/* The name of another backend is no platform: a network has one. */
+static qg_status read_platform(const qg_backend_reader *r, const qg_yaml *y,
+                               const char *what, enum qg_platform *out)
+{
+    for (int k = QG_PLATFORM_QUANTIZED; k <= QG_PLATFORM_SOI; k++)
+        if (y->kind == QG_YAML_SCALAR &&
+            strcmp(y->text, qg_platform_name((enum qg_platform)k)) == 0) {
+            *out = (enum qg_platform)k;
+            return QG_OK;
+        }
+    return qg_yaml_fail(r->ctx, y, what,
+                        "'%s', expected quantized, fp32 or soi: a network has "
+                        "one backend, and rules that match single nodes set what "
+                        "another one would do there",
+                        y->kind == QG_YAML_SCALAR ? y->text : "a list or map");
+}
+
 /* Words whose position is the enum's value. */
 static qg_status read_word(const qg_backend_reader *r, const qg_yaml *y,
                            const char *what, unsigned bit, qg_set *set)
@@ -534,7 +567,6 @@ static qg_status read_word(const qg_backend_reader *r, const qg_yaml *y,
     static const char *const derive[] = {
         [QG_DERIVE_NONE] = "none", [QG_DERIVE_BIAS] = "bias", NULL
     };
-    static const char *const platform[] = { "quantized", "fp32", "soi", NULL };
     int k;
     if (bit == QG_SET_BIT_VISIBILITY) {
         QG_TRY(qg_yaml_choice(r->ctx, y, what, visibility, &k));
@@ -544,8 +576,7 @@ static qg_status read_word(const qg_backend_reader *r, const qg_yaml *y,
         set->derive = (qg_derive)k;
     } else {
         assert(bit == QG_SET_BIT_PLATFORM);
-        QG_TRY(qg_yaml_choice(r->ctx, y, what, platform, &k));
-        set->platform = (enum qg_platform)(QG_PLATFORM_QUANTIZED + k);
+        QG_TRY(read_platform(r, y, what, &set->platform));
     }
     return QG_OK;
 }
@@ -615,6 +646,8 @@ static qg_status read_field(const qg_backend_reader *r, const qg_yaml *y,
         return read_axis(r, y, where, set);
     case QG_SET_BIT_OBSERVER:
         return read_observer(r, y, what, set);
+    case QG_SET_BIT_QUANTIZER:
+        return read_quantizer(r, y, what, set);
     case QG_SET_BIT_STATE:
         return read_state(r, y, where, set);
     case QG_SET_BIT_VISIBILITY:

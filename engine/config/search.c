@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "engine/config/text.h"
 #include "engine/core/file.h"
 #include "engine/core/suggest.h"
 #include "engine/core/vec.h"
@@ -23,32 +24,45 @@ static bool readable(const char *path)
     return f != NULL;
 }
 
+typedef QG_VEC(const char *) name_list;
+
+/* In byte order, each once; a name that is no file of this kind is left out. */
+static qg_status add_name(qg_ctx *ctx, qg_arena *a, const char *file, name_list *all)
+{
+    size_t length = strlen(file);
+    if (!is_path(file))
+        return QG_OK;
+    char *name = qg_arena_strndup(a, file, length - 5);
+    if (!name)
+        return qg_nomem(ctx);
+    size_t at = all->n;
+    QG_TRY(qg_vec_reserve(ctx, a, all));
+    while (at > 0 && strcmp(all->at[at - 1], name) > 0)
+        at--;
+    if (at > 0 && strcmp(all->at[at - 1], name) == 0)
+        return QG_OK;
+    memmove(all->at + at + 1, all->at + at, (all->n++ - at) * sizeof *all->at);
+    all->at[at] = name;
+    return QG_OK;
+}
+
 /* Lists are merged by insertion: folders are small, and each is in byte order
  * already. */
 qg_status qg_config_names(qg_ctx *ctx, qg_arena *a, qg_search search,
                           const char ***names, size_t *n)
 {
-    QG_VEC(const char *) all = { 0 };
+    name_list all = { 0 };
+    for (const qg_added *i = ctx->added[QG_ADDED_CONFIG]; i; i = i->next) {
+        const char *file = strchr(i->name, '/') + 1;
+        if (search.folder && qg_config_added(ctx, search.folder, file) == i->name)
+            QG_TRY(add_name(ctx, a, file, &all));
+    }
     for (size_t d = 0; d < search.n; d++) {
         const char **file;
         size_t count;
         QG_TRY(qg_directory_list(ctx, a, search.dir[d], &file, &count));
-        for (size_t i = 0; i < count; i++) {
-            size_t length = strlen(file[i]);
-            if (!is_path(file[i]))
-                continue;
-            char *name = qg_arena_strndup(a, file[i], length - 5);
-            if (!name)
-                return qg_nomem(ctx);
-            size_t at = all.n;
-            QG_TRY(qg_vec_reserve(ctx, a, &all));
-            while (at > 0 && strcmp(all.at[at - 1], name) > 0)
-                at--;
-            if (at > 0 && strcmp(all.at[at - 1], name) == 0)
-                continue;
-            memmove(all.at + at + 1, all.at + at, (all.n++ - at) * sizeof *all.at);
-            all.at[at] = name;
-        }
+        for (size_t i = 0; i < count; i++)
+            QG_TRY(add_name(ctx, a, file[i], &all));
     }
     *names = all.at;
     *n = all.n;
@@ -75,7 +89,8 @@ static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
                    w->kind, w->kind, w->name, hint, w->kind);
 }
 
-/* Beside the file, then in the folders; *out NULL: nowhere. */
+/* Beside the file (which is in no folder when a host added it), then in the folders;
+ * *out NULL: nowhere. */
 static qg_status look(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char *file,
                       const char **out)
 {
@@ -84,7 +99,7 @@ static qg_status look(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char *
         const char *path;
         if (i > 0)
             path = qg_path_join(a, w->search.dir[i - 1], file);
-        else if (w->beside)
+        else if (w->beside && !qg_ctx_added(ctx, QG_ADDED_CONFIG, w->beside))
             path =
                 qg_arena_printf(a, "%.*s%s", (int)(qg_path_base(w->beside) - w->beside),
                                 w->beside, file);
@@ -103,14 +118,15 @@ static qg_status look(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char *
 qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,
                          const char **path)
 {
-    const char *found = NULL;
+    const qg_search *s = &w->search;
+    const char *found = s->folder ? qg_config_added(ctx, s->folder, w->name) : NULL;
     const char *file =
         is_path(w->name) ? w->name : qg_arena_printf(a, "%s.yaml", w->name);
     if (!file)
         return qg_nomem(ctx);
-    if (is_path(w->name) && !w->beside)
+    if (!found && is_path(w->name) && !w->beside)
         found = file;
-    else
+    else if (!found)
         QG_TRY(look(ctx, a, w, file, &found));
     if (!found)
         return not_found(ctx, a, w);
@@ -124,6 +140,6 @@ qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder, qg_sear
     const char **dir = QG_NEWN(a, 1, const char *);
     if (!dir || !(dir[0] = qg_path_join(a, ctx->config_dir, folder)))
         return qg_nomem(ctx);
-    *out = (qg_search){ .dir = dir, .n = 1 };
+    *out = (qg_search){ .dir = dir, .n = 1, .folder = folder };
     return QG_OK;
 }

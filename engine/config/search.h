@@ -1,5 +1,5 @@
-/* search.h -- where backend and pipeline files are: by path, beside the file that names
- * them, or by name in folders. */
+/* search.h -- where backend and pipeline files are: among the texts of the host
+ * (text.h), by path, beside the file that names them, or by name in folders. */
 #ifndef QG_ENGINE_CONFIG_SEARCH_H
 #define QG_ENGINE_CONFIG_SEARCH_H
 
@@ -9,6 +9,7 @@
 typedef struct qg_search {
     const char *const *dir; /* [n] */
     size_t n;
+    const char *folder; /* of the texts that go before files; NULL: none do */
 } qg_search;
 
 /* A folder of the context's config_dir: "backends", "pipelines".  *out lies in a.
@@ -16,7 +17,7 @@ typedef struct qg_search {
 QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
                                         qg_search *out);
 
-/* Names of all files in the folders, sorted, each once.
+/* Names of all texts of the host and files in the folders, sorted, each once.
  * Without the suffix; files are not opened. */
 QG_NODISCARD qg_status qg_config_names(qg_ctx *ctx, qg_arena *a, qg_search search,
                                        const char ***names, size_t *n);

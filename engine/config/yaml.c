@@ -7,7 +7,7 @@
 #include <string.h>
 #include <yaml.h>
 
-#include "engine/core/file.h"
+#include "engine/config/text.h"
 #include "engine/core/num.h"
 #include "engine/core/suggest.h"
 #include "engine/core/vec.h"
@@ -266,10 +266,10 @@ qg_status qg_yaml_parse(qg_ctx *ctx, qg_arena *a, const char *name, const char *
 
 qg_status qg_yaml_load(qg_ctx *ctx, qg_arena *a, const char *path, const qg_yaml **out)
 {
-    char *text;
+    const char *text;
     size_t size;
-    QG_TRY(qg_file_text(ctx, a, (qg_file_request){ "read", path, QG_YAML_BYTES }, &text,
-                        &size));
+    QG_TRY(qg_config_read(ctx, a, (qg_file_request){ "read", path, QG_YAML_BYTES },
+                          &text, &size));
     return qg_yaml_parse(ctx, a, path, text, size, out);
 }
 

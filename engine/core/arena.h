@@ -21,18 +21,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#include "engine/core/alloc.h"
 #include "engine/core/status.h"
-
-/* `get` returns memory aligned for any type, or NULL; `drop` takes what `get` gave. */
-typedef struct qg_alloc {
-    void *(*get)(void *ud, size_t size);
-    void (*drop)(void *ud, void *p);
-    void *ud; /* handed to both; borrowed, must outlive every user */
-} qg_alloc;
-
-/* malloc and free.  A foreign `get` needs to promise the alignment of malloc only:
- * arenas align further themselves.  Its memory need not be zeroed. */
-extern const qg_alloc qg_alloc_libc;
 
 /* Opaque.  Frees nothing until qg_arena_free. */
 typedef struct qg_arena qg_arena;

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ qg_ctx *qg_ctx_fork(qg_ctx *parent)
     if (ctx) {
         ctx->log = parent->log;
         ctx->registry = parent->registry;
+        memcpy(ctx->added, parent->added, sizeof ctx->added);
     }
     return ctx;
 }
@@ -48,6 +50,30 @@ void qg_ctx_free(qg_ctx *ctx)
     ctx->alloc.drop(ctx->alloc.ud, ctx);
 }
 
+/* At the end, so that lists are in the order in which the host added. */
+qg_status qg_ctx_add(qg_ctx *ctx, enum qg_added_kind kind, const char *name,
+                     const void *what)
+{
+    assert(!ctx->parent && !qg_ctx_added(ctx, kind, name));
+    qg_added *row = QG_NEW(ctx->arena, qg_added);
+    if (!row)
+        return qg_nomem(ctx);
+    *row = (qg_added){ .name = name, .what = what };
+    qg_added **end = &ctx->added[kind];
+    while (*end)
+        end = &(*end)->next;
+    *end = row;
+    return QG_OK;
+}
+
+const void *qg_ctx_added(const qg_ctx *ctx, enum qg_added_kind kind, const char *name)
+{
+    for (const qg_added *a = ctx->added[kind]; a; a = a->next)
+        if (strcmp(a->name, name) == 0)
+            return a->what;
+    return NULL;
+}
+
 qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
 {
     assert(s != QG_OK);
@@ -58,6 +84,18 @@ qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
     (void)vsnprintf(ctx->message, sizeof ctx->message, fmt, args);
     va_end(args);
     return s;
+}
+
+void qg_host_begin(qg_ctx *ctx) { ctx->message[0] = '\0'; }
+
+qg_status qg_host_end(qg_ctx *ctx, qg_status s, const char *what, const char *name)
+{
+    bool known = (unsigned)s < QG_NSTATUS;
+    if (s == QG_OK || (known && *ctx->message))
+        return s;
+    return qg_fail(ctx, known ? s : QG_ECONFIG,
+                   "%s %s: the host's function failed with status %d and no message",
+                   what, name, (int)s);
 }
 
 qg_status qg_nomem(qg_ctx *ctx) { return qg_fail(ctx, QG_ENOMEM, "out of memory"); }
@@ -88,4 +126,17 @@ void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     ctx->log.write(ctx->log.ud, level, text);
+}
+
+qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage, size_t done,
+                      size_t total)
+{
+    if (!p || !p->step || p->step(p->ud, stage, done, total) == 0)
+        return QG_OK;
+    return qg_ctx_canceled(ctx, stage);
+}
+
+qg_status qg_ctx_canceled(qg_ctx *ctx, const char *stage)
+{
+    return qg_fail(ctx, QG_ECANCELED, "%s: the caller ended it", stage);
 }

@@ -15,8 +15,10 @@
 #ifndef QG_ENGINE_CORE_CTX_H
 #define QG_ENGINE_CORE_CTX_H
 
+#include "engine/core/alloc.h"
 #include "engine/core/arena.h"
 #include "engine/core/names.h"
+#include "engine/core/progress.h"
 #include "engine/core/status.h"
 
 /* Ascending: a sink at level L sees every message whose level is at most L.  Errors are
@@ -32,6 +34,22 @@ typedef struct qg_log {
     enum qg_log_level level; /* messages above it are not even formatted */
 } qg_log;
 
+/* What a host added to a context (engine/embed), by kind.  Each room knows the struct
+ * of its own kind; operators have the registry instead. */
+enum qg_added_kind {
+    QG_ADDED_PASS,      /* pass/pass.h, qg_added_pass */
+    QG_ADDED_OBSERVER,  /* calib/observer.h, qg_observer */
+    QG_ADDED_QUANTIZER, /* quant/round.h, qg_quantizer */
+    QG_ADDED_CONFIG,    /* config/search.h, qg_config_text */
+    QG_NADDED
+};
+typedef struct qg_added qg_added;
+struct qg_added {
+    qg_added *next;   /* the one that was added after it */
+    const char *name; /* unique in its kind */
+    const void *what;
+};
+
 struct qg_ctx {
     qg_alloc alloc;  /* where arena, names and graphs get their memory */
     qg_arena *arena; /* lives as long as the context */
@@ -39,18 +57,28 @@ struct qg_ctx {
     qg_log log;      /* log.write NULL: silent */
     qg_ctx *parent;  /* NULL, or the context this one was forked from */
     const struct qg_registry *registry; /* operators, set by api; see ir/op.h */
+    qg_added *added[QG_NADDED];         /* the first of each kind; NULL: none */
     const char *config_dir;             /* backends/, pipelines/ ...; NULL below api */
     char message[1024]; /* of the last qg_fail, cut to fit; "" before the first */
 };
 
-qg_ctx *qg_ctx_new(qg_alloc alloc); /* NULL when out of memory */
 /* A context for one worker thread: own arena and message; allocator, names, registry
  * and log sink are the parent's.  NULL when out of memory.  To be freed before its
- * parent; qg_ctx_free leaves what is shared alone. */
+ * parent.  qg_ctx_free (alloc.h) gives back the arena and, unless forked, the names:
+ * interned strings die there, models and graphs made with ctx must be gone already. */
 qg_ctx *qg_ctx_fork(qg_ctx *parent);
-/* Gives back the arena and, unless forked, the names: interned strings die here,
- * models and graphs made with ctx must be gone already.  NULL is fine. */
-void qg_ctx_free(qg_ctx *ctx);
+
+/* Appends to the list of a kind; name and what are borrowed as long as the context.
+ * Contexts that were forked before do not see it. */
+QG_NODISCARD qg_status qg_ctx_add(qg_ctx *ctx, enum qg_added_kind kind,
+                                  const char *name, const void *what);
+const void *qg_ctx_added(const qg_ctx *ctx, enum qg_added_kind kind,
+                         const char *name); /* NULL: no such */
+
+/* Around a call of a function of the host: a failure without a message, or with a
+ * number that is no status, gets "<what> <name>: ..."; else qg_host_end returns s. */
+void qg_host_begin(qg_ctx *ctx);
+qg_status qg_host_end(qg_ctx *ctx, qg_status s, const char *what, const char *name);
 
 /* The one copy of s that this context keeps: equal strings give equal pointers, so
  * names are compared with ==.  NULL when out of memory.  Not for workers.
@@ -68,5 +96,12 @@ void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
 /* Shorthand for the fault that has only one message.
  * Needs no memory itself: the message buffer is part of the context. */
 QG_NODISCARD qg_status qg_nomem(qg_ctx *ctx);
+
+/* Tells p how far `stage` has come; nothing happens when p or its step is NULL.
+ * QG_ECANCELED when the caller wants no more. */
+QG_NODISCARD qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage,
+                                   size_t done, size_t total);
+/* QG_ECANCELED with the message for it: "<stage>: the caller ended it". */
+QG_NODISCARD qg_status qg_ctx_canceled(qg_ctx *ctx, const char *stage);
 
 #endif

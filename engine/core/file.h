@@ -76,6 +76,26 @@ void qg_writer_abandon(qg_writer *w); /* removes the temporary; safe after commi
 QG_NODISCARD qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *bytes,
                                      size_t size);
 
+/* Bytes under construction: a stream that ends in memory. Do not move it while it is
+ * open.
+ *
+ *     qg_memory_file f;
+ *     QG_TRY(qg_memory_open(ctx, &f));
+ *     qg_status s = write_it(f.stream);             // write errors: close finds out
+ *     s = qg_memory_close(&f, s);                   // f.bytes [f.size] when QG_OK
+ *     ...
+ *     qg_memory_free(&f); */
+typedef struct qg_memory_file {
+    qg_ctx *ctx;
+    FILE *stream;
+    char *bytes; /* [size], behind them a zero; malloc's */
+    size_t size;
+} qg_memory_file;
+QG_NODISCARD qg_status qg_memory_open(qg_ctx *ctx, qg_memory_file *out);
+/* s when that is a failure, else whether everything was written; frees on failure. */
+QG_NODISCARD qg_status qg_memory_close(qg_memory_file *f, qg_status s);
+void qg_memory_free(qg_memory_file *f); /* safe after a failed close, and twice */
+
 /* Makes the directory and its parents; an existing directory is fine.
  * Mode 0755.  On failure (QG_EIO) parents that were made remain. */
 QG_NODISCARD qg_status qg_directory_make(qg_ctx *ctx, const char *path);

@@ -5,20 +5,17 @@
 
 #include <stddef.h>
 
+#include "engine/core/status.h"
+
 /* Called now and then, one call at a time, but not always from the same thread.
- * `stage` names the work ("calibrate", "run") and is borrowed for the call; done counts
- * samples (calibration also: blocks of a pass) up to total, 0 when it is not known. */
+ * `stage` names the work ("calibrate", "run", a pass) and is borrowed for the call; done
+ * counts samples (calibration also: blocks of a pass) up to total, 0 when
+ * it is not known.  A call with the numbers of the one before only asks whether to go
+ * on.  A result other than 0 ends the work with QG_ECANCELED, at the latest when the
+ * samples at work are done; there are no further calls. */
 typedef struct qg_progress {
-    void (*step)(void *ud, const char *stage, size_t done, size_t total);
+    int (*step)(void *ud, const char *stage, size_t done, size_t total);
     void *ud;
 } qg_progress;
-
-/* Calls p->step; nothing happens when p or its step is NULL. */
-static inline void qg_progress_step(const qg_progress *p, const char *stage,
-                                    size_t done, size_t total)
-{
-    if (p && p->step)
-        p->step(p->ud, stage, done, total);
-}
 
 #endif

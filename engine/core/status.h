@@ -23,6 +23,17 @@
 #ifndef QG_ENGINE_CORE_STATUS_H
 #define QG_ENGINE_CORE_STATUS_H
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a shared library exports: everything else is compiled with hidden visibility. */
+#if defined(__GNUC__)
+#define QG_API __attribute__((visibility("default")))
+#else
+#define QG_API
+#endif
+
 /* clang-format off */
 #define QG_STATUS_MAP(X)                                                       \
     X(OK,           "ok")                                                      \
@@ -34,7 +45,8 @@
     X(ECONFIG,      "backend, pipeline or option is wrong")                    \
     X(EDATA,        "input data does not fit the model")                       \
     X(ESTATE,       "quantization state does not allow this")                  \
-    X(ENUMERIC,     "a number that must be finite is not")
+    X(ENUMERIC,     "a number that must be finite is not")                     \
+    X(ECANCELED,    "ended because the caller asked for it")
 /* clang-format on */
 
 /* QG_OK is 0; QG_NSTATUS is the number of statuses, not one of them. */
@@ -65,11 +77,12 @@ typedef struct qg_ctx qg_ctx;
  * ctx may be NULL: then only the status survives.
  * s is not QG_OK.  The message replaces the last one and is cut at 1023 bytes; no
  * memory is asked for. */
-qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...) QG_PRINTF(3, 4);
+QG_API qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
+    QG_PRINTF(3, 4);
 
-const char *qg_status_name(qg_status s);       /* "QG_EMODEL"; never NULL */
-const char *qg_status_text(qg_status s);       /* "well-formed file, ..."; never NULL */
-const char *qg_ctx_message(const qg_ctx *ctx); /* last message; never NULL */
+QG_API const char *qg_status_name(qg_status s);       /* "QG_EMODEL"; never NULL */
+QG_API const char *qg_status_text(qg_status s);       /* "malformed file"; never NULL */
+QG_API const char *qg_ctx_message(const qg_ctx *ctx); /* the last one; never NULL */
 
 /* Passes any failure up.  In a function that returns qg_status and owns nothing but
  * arena memory at that point; what needs an end (a writer, a file) is closed before. */
@@ -79,5 +92,9 @@ const char *qg_ctx_message(const qg_ctx *ctx); /* last message; never NULL */
         if (qg_try_ != QG_OK)                                                          \
             return qg_try_;                                                            \
     } while (0)
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

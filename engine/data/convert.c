@@ -50,9 +50,9 @@ static bool store_integer(qg_tensor *t, int64_t i, double x)
     return true;
 }
 
-/* The first NaN; -1: none. */
-static int64_t find_nan(const qg_tensor *t, int64_t n)
+int64_t qg_data_find_nan(const qg_tensor *t)
 {
+    int64_t n = qg_tensor_count(t);
     if (qg_dtype_kind_of(t->dtype) != QG_KIND_FLOAT)
         return -1;
     if (t->dtype == QG_F32) {
@@ -88,7 +88,7 @@ bool qg_data_convert(const qg_tensor *from, qg_tensor *to, unsigned allow, int64
     int64_t n = qg_tensor_count(from);
     size_t bytes;
     assert(n == qg_tensor_count(to) && qg_data_convertible(from->dtype, to->dtype));
-    *bad = allow & QG_DATA_NAN ? -1 : find_nan(from, n);
+    *bad = allow & QG_DATA_NAN ? -1 : qg_data_find_nan(from);
     if (*bad >= 0)
         return false;
     if (from->dtype == to->dtype) {

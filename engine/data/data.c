@@ -21,16 +21,13 @@ static qg_status check_request(qg_ctx *ctx, const qg_data_request *r)
     return r->n_input ? QG_OK : qg_fail(ctx, QG_EDATA, "data: the model has no inputs");
 }
 
-static qg_status add_random(qg_ctx *ctx, qg_data *d, const char *spec)
-{
-    return qg_data_add_part(ctx, d, &qg_data_random, spec, false);
-}
-
 static qg_status fill(qg_ctx *ctx, qg_data *d, const char *spec)
 {
     static const char *const yaml[] = { ".yaml", ".yml", NULL };
     QG_TRY(check_request(ctx, &d->request));
-    QG_TRY(strncmp(spec, "random:", 7) == 0 ? add_random(ctx, d, spec)
+    QG_TRY(d->request.array ? qg_data_add_part(ctx, d, &qg_data_array, spec, false)
+           : strncmp(spec, "random:", 7) == 0
+               ? qg_data_add_part(ctx, d, &qg_data_random, spec, false)
            : qg_data_has_suffix(spec, yaml) ? qg_data_yaml(ctx, d, spec)
                                             : qg_data_add(ctx, d, spec));
     if (d->count == 0)
@@ -153,10 +150,11 @@ qg_status qg_data_fetch(qg_ctx *ctx, const qg_data *d, size_t i, qg_arena *scrat
 
 void qg_data_how(const qg_data *d, char text[QG_DATA_HOW_TEXT])
 {
-    const qg_image_options *o = &d->image;
-    int n =
-        snprintf(text, QG_DATA_HOW_TEXT, "layout %d colors %d size %d %d lossy %d",
-                 (int)o->layout, (int)o->colors, o->height, o->width, d->request.lossy);
+    static const qg_image_options preset;
+    const qg_image_options *o = d ? &d->image : &preset;
+    int n = snprintf(text, QG_DATA_HOW_TEXT, "layout %d colors %d size %d %d lossy %d",
+                     (int)o->layout, (int)o->colors, o->height, o->width,
+                     d && d->request.lossy);
     assert(n > 0 && n < QG_DATA_HOW_TEXT / 2);
     for (int c = 0; c < 3; c++) { /* as bits: the same in every locale */
         uint32_t mean, std;

@@ -1,4 +1,5 @@
-/* data.h -- where samples come from: files, folders, archives, images, random numbers.
+/* data.h -- where samples come from: files, folders, archives, images, random numbers,
+ * arrays in memory.
  *
  *     calib.npy      one array, for models with one input
  *     calib.npz      one array per input, by name; other arrays are left alone
@@ -52,6 +53,9 @@ typedef struct qg_data_request {
     size_t limit; /* use the first samples only; 0: all */
     bool lossy;   /* float64 may be rounded to float32, and the like */
     bool nan;     /* NaN is handed on, not refused: for who looks for them */
+    /* [n_input] samples in memory, which must stay there until close; spec is then what
+     * messages call them.  NULL: spec is a file, a folder or random:N. */
+    const qg_tensor *const *array;
 } qg_data_request;
 
 /* Checks names, types and shapes of everything; values are looked at when fetched.
@@ -60,7 +64,16 @@ QG_NODISCARD qg_status qg_data_open(qg_ctx *ctx, const char *spec,
                                     const qg_data_request *request, qg_data **out);
 void qg_data_close(qg_data *d); /* NULL is fine */
 
-/* How files become inputs, in one line: what data.yaml says, defaults filled in. */
+/* Whether t is an array at all: rank, type, dims, data, plain strides.  QG_EDATA with
+ * `what` and the name of the input. */
+QG_NODISCARD qg_status qg_data_check_array(qg_ctx *ctx, const char *what,
+                                           const char *input, const qg_tensor *t);
+
+/* Position of the first NaN in plain order; -1: none, or a type that has no NaN. */
+int64_t qg_data_find_nan(const qg_tensor *t);
+
+/* How files become inputs, in one line: what data.yaml says, defaults filled in.  NULL:
+ * no files, which is the line of a single .npy. */
 enum { QG_DATA_HOW_TEXT = 256 };
 void qg_data_how(const qg_data *d, char text[QG_DATA_HOW_TEXT]);
 

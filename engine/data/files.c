@@ -51,10 +51,8 @@ static bool split(const qg_tensor *array, const qg_tensor *input, qg_data_slot *
     return dims_fit(array, input, slot->stacked, batch);
 }
 
-/* Splits an array of this type into samples by the rule of data.h: fills part->slot[k]
- * and part->count, which must agree over all k. */
-static qg_status split_samples(qg_ctx *ctx, qg_data *d, qg_data_part *part, size_t k,
-                               const qg_tensor *array)
+qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part, size_t k,
+                        const qg_tensor *array)
 {
     const qg_value *v = d->request.input[k];
     int64_t count;
@@ -114,7 +112,7 @@ static qg_status npy_look(qg_ctx *ctx, qg_data *d, qg_data_part *part)
     qg_npy f;
     QG_TRY(only_input(ctx, d, part->path));
     QG_TRY(qg_npy_open(ctx, part->path, &f));
-    qg_status s = split_samples(ctx, d, part, 0, &f.head.type);
+    qg_status s = qg_data_split(ctx, d, part, 0, &f.head.type);
     if (part->kept)
         part->slot[0].array = f;
     else
@@ -175,7 +173,7 @@ static qg_status npz_arrays(qg_ctx *ctx, qg_data *d, qg_data_part *part,
         qg_npy f;
         QG_TRY(npz_array(ctx, d, z, k, a, &f));
         part->slot[k].array = f;
-        QG_TRY(split_samples(ctx, d, part, k, &f.head.type));
+        QG_TRY(qg_data_split(ctx, d, part, k, &f.head.type));
     }
     return QG_OK;
 }
@@ -229,7 +227,7 @@ static qg_status pb_look(qg_ctx *ctx, qg_data *d, qg_data_part *part)
     qg_status s =
         scratch ? qg_onnx_read_tensor(ctx, scratch, part->path, &t) : qg_nomem(ctx);
     if (s == QG_OK)
-        s = split_samples(ctx, d, part, 0, t);
+        s = qg_data_split(ctx, d, part, 0, t);
     qg_arena_free(scratch);
     return s;
 }
@@ -256,7 +254,7 @@ static qg_status image_look(qg_ctx *ctx, qg_data *d, qg_data_part *part)
     QG_TRY(only_input(ctx, d, part->path));
     QG_TRY(
         qg_image_type(ctx, part->path, &d->image, &d->request.input[0]->type, &type));
-    return split_samples(ctx, d, part, 0, &type);
+    return qg_data_split(ctx, d, part, 0, &type);
 }
 
 static qg_status image_get(const qg_data_get *g, qg_tensor *out)

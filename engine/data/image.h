@@ -14,7 +14,7 @@
 #ifndef QG_ENGINE_DATA_IMAGE_H
 #define QG_ENGINE_DATA_IMAGE_H
 
-#include "engine/ir/tensor.h"
+#include "engine/ir/tensor_memory.h"
 
 /* Of the network's input: channels first or last. */
 enum qg_image_layout { QG_IMAGE_GUESS, QG_IMAGE_NCHW, QG_IMAGE_NHWC };

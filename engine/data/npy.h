@@ -25,7 +25,7 @@
 #define QG_ENGINE_DATA_NPY_H
 
 #include "engine/core/file.h"
-#include "engine/ir/tensor.h"
+#include "engine/ir/tensor_memory.h"
 
 /* The header alone. */
 typedef struct qg_npy_head {

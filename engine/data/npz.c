@@ -49,6 +49,11 @@ static qg_status read_at(qg_ctx *ctx, const qg_npz *z, uint64_t at, size_t n, vo
 {
     if (at > z->size || n > z->size - at)
         return bad(ctx, z, "a record lies outside of the file");
+    if (z->bytes) {
+        if (n)
+            memcpy(out, z->bytes + at, n);
+        return QG_OK;
+    }
     for (char *to = out; n;) {
         ssize_t got = pread(z->fd, to, n < INT32_MAX ? n : INT32_MAX, (off_t)at);
         if (got < 0 && errno == EINTR)
@@ -214,16 +219,22 @@ static qg_status read_members(qg_ctx *ctx, qg_arena *a, const struct directory *
     return QG_OK;
 }
 
-static qg_status read_directory(qg_ctx *ctx, qg_arena *a, qg_npz *z)
+/* The size of the file behind fd. */
+static qg_status find_size(qg_ctx *ctx, qg_npz *z)
 {
     struct stat st;
-    struct directory d;
-    uint64_t end_at;
     if (fstat(z->fd, &st) != 0)
         return qg_fail(ctx, QG_EIO, "read %.200s: %s", z->path, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return qg_fail(ctx, QG_EIO, "read %.200s: is not a regular file", z->path);
     z->size = (size_t)st.st_size;
+    return QG_OK;
+}
+
+static qg_status read_directory(qg_ctx *ctx, qg_arena *a, qg_npz *z)
+{
+    struct directory d;
+    uint64_t end_at;
     QG_TRY(find_end(ctx, a, z, &end_at, &d));
     QG_TRY(find_end64(ctx, z, end_at, &d));
     qg_names *seen = qg_names_new(ctx->alloc);
@@ -238,7 +249,9 @@ qg_status qg_npz_open(qg_ctx *ctx, qg_arena *a, const char *path, qg_npz *out)
     z.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (z.fd < 0)
         return qg_fail(ctx, QG_EIO, "read %.200s: %s", path, strerror(errno));
-    qg_status s = read_directory(ctx, a, &z);
+    qg_status s = find_size(ctx, &z);
+    if (s == QG_OK)
+        s = read_directory(ctx, a, &z);
     if (s == QG_OK)
         *out = z;
     else
@@ -246,9 +259,18 @@ qg_status qg_npz_open(qg_ctx *ctx, qg_arena *a, const char *path, qg_npz *out)
     return s;
 }
 
+qg_status qg_npz_open_bytes(qg_ctx *ctx, qg_arena *a, const char *name,
+                            const void *bytes, size_t size, qg_npz *out)
+{
+    qg_npz z = { .path = name, .fd = -1, .bytes = bytes, .size = size };
+    QG_TRY(read_directory(ctx, a, &z));
+    *out = z;
+    return QG_OK;
+}
+
 void qg_npz_close(qg_npz *z)
 {
-    if (z->path)
+    if (z->path && z->fd >= 0)
         (void)close(z->fd);
     *z = (qg_npz){ 0 };
 }
@@ -277,6 +299,16 @@ static qg_status data_at(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
     return QG_OK;
 }
 
+static qg_status check_sum(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
+                           const unsigned char *bytes)
+{
+    if (qg_zip_crc(0, bytes, m->size) == m->crc)
+        return QG_OK;
+    return qg_fail(ctx, QG_EPARSE,
+                   "read %.200s: '%.100s' is damaged: its checksum differs", z->path,
+                   m->name);
+}
+
 static qg_status inflate_member(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
                                 const unsigned char *packed, qg_zip_bytes out)
 {
@@ -286,11 +318,7 @@ static qg_status inflate_member(qg_ctx *ctx, const qg_npz *z, const qg_npz_membe
         return qg_fail(ctx, QG_EPARSE,
                        "read %.200s: '%.100s' does not inflate to %zu bytes", z->path,
                        m->name, out.n);
-    if (qg_zip_crc(0, out.at, out.n) != m->crc)
-        return qg_fail(ctx, QG_EPARSE,
-                       "read %.200s: '%.100s' is damaged: its checksum differs",
-                       z->path, m->name);
-    return QG_OK;
+    return check_sum(ctx, z, m, out.at);
 }
 
 /* A deflated member, whole, into the arena. */
@@ -332,6 +360,19 @@ qg_status qg_npz_array(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
     }
     QG_TRY(qg_npy_parse(ctx, &from, &f.head));
     *out = f;
+    return QG_OK;
+}
+
+qg_status qg_npz_file(qg_ctx *ctx, qg_arena *a, const qg_npz *z, const qg_npz_member *m,
+                      const unsigned char **out)
+{
+    uint64_t at;
+    assert(z->bytes);
+    if (m->deflated)
+        return unpack(ctx, a, z, m, out);
+    QG_TRY(data_at(ctx, z, m, &at));
+    QG_TRY(check_sum(ctx, z, m, z->bytes + at));
+    *out = z->bytes + at;
     return QG_OK;
 }
 

@@ -1,4 +1,5 @@
-/* npz.h -- NumPy's .npz: a zip archive of .npy files, one per array.
+/* npz.h -- NumPy's .npz: a zip archive of .npy files, one per array; and zip archives
+ * of other files, in memory.
  *
  * Read   stored and deflated members, also zip64; sizes and offsets are checked before
  *        use, duplicate names refused.  Stored arrays are read in parts from the file;
@@ -28,7 +29,7 @@
 
 /* An entry of the directory. */
 typedef struct qg_npz_member {
-    const char *name;                 /* of the array, without ".npy" */
+    const char *name;                 /* of the file, ".npy" left out when read */
     uint64_t header_at, packed, size; /* of the local header; bytes in and out */
     uint32_t crc;
     bool deflated; /* else stored as it is */
@@ -36,8 +37,9 @@ typedef struct qg_npz_member {
 
 /* An open archive; read-only, so workers may share it. */
 typedef struct qg_npz {
-    const char *path; /* borrowed, for messages */
-    int fd;
+    const char *path;            /* borrowed, for messages */
+    int fd;                      /* -1: none */
+    const unsigned char *bytes;  /* of the whole file, borrowed; NULL: read from fd */
     size_t size;                 /* of the file */
     const qg_npz_member *member; /* [count], file order, in the arena */
     size_t count;
@@ -47,6 +49,10 @@ typedef struct qg_npz {
  * QG_EUNSUPPORTED for encryption and other methods than deflate, QG_EIO. */
 QG_NODISCARD qg_status qg_npz_open(qg_ctx *ctx, qg_arena *a, const char *path,
                                    qg_npz *out);
+/* The same of bytes that stay as long as the archive; `name` is what messages call
+ * them. */
+QG_NODISCARD qg_status qg_npz_open_bytes(qg_ctx *ctx, qg_arena *a, const char *name,
+                                         const void *bytes, size_t size, qg_npz *out);
 void qg_npz_close(qg_npz *z); /* arrays that read from the file end with it */
 
 /* NULL: no such array. */
@@ -60,11 +66,19 @@ QG_NODISCARD qg_status qg_npz_array(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
 QG_NODISCARD qg_status qg_npz_load(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
                                    const qg_npz_member *m, const qg_tensor **out);
 
+/* The bytes of a member of an archive in memory, [m->size]: where they lie when they
+ * are stored, else inflated into the arena.  QG_EPARSE when the checksum differs. */
+QG_NODISCARD qg_status qg_npz_file(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
+                                   const qg_npz_member *m, const unsigned char **out);
+
 /* An archive under construction; as with qg_writer, nothing is visible before
  * commit. */
 typedef struct qg_npz_writer {
-    qg_writer file;
-    qg_arena *arena; /* the writer's own */
+    qg_ctx *ctx;
+    const char *name; /* for messages */
+    FILE *stream;     /* of file, or of the caller */
+    qg_writer file;   /* zeroed when the stream is the caller's */
+    qg_arena *arena;  /* the writer's own */
     bool deflate;
     QG_VEC(qg_npz_member) member; /* written so far, for the directory */
 } qg_npz_writer;
@@ -75,6 +89,14 @@ QG_NODISCARD qg_status qg_npz_create(qg_ctx *ctx, const char *path, bool deflate
 QG_NODISCARD qg_status qg_npz_add(qg_npz_writer *w, const char *name,
                                   const qg_tensor *t);
 QG_NODISCARD qg_status qg_npz_commit(qg_npz_writer *w);
+
+/* Into a stream of the caller, which can seek; its write errors are found by whoever
+ * closes it.  A file is stored as it is.  End writes the directory. */
+QG_NODISCARD qg_status qg_npz_begin(qg_ctx *ctx, const char *name, FILE *stream,
+                                    qg_npz_writer *out);
+QG_NODISCARD qg_status qg_npz_add_file(qg_npz_writer *w, const char *name,
+                                       const void *bytes, size_t size);
+QG_NODISCARD qg_status qg_npz_end(qg_npz_writer *w);
 void qg_npz_abandon(qg_npz_writer *w); /* safe after commit */
 
 #endif

@@ -37,13 +37,7 @@ static void put_common(FILE *f, const qg_npz_member *m)
     put(f, m->crc, 4);
     put(f, FAR32, 4);
     put(f, FAR32, 4);
-    put(f, strlen(m->name) + 4, 2);
-}
-
-static void put_name(FILE *f, const char *name)
-{
-    (void)fputs(name, f);
-    (void)fputs(".npy", f);
+    put(f, strlen(m->name), 2);
 }
 
 /* Stands before the data; written twice, as sizes are known only afterwards. */
@@ -52,7 +46,7 @@ static void put_local(FILE *f, const qg_npz_member *m)
     put(f, 0x04034b50, 4);
     put_common(f, m);
     put(f, 20, 2);
-    put_name(f, m->name);
+    (void)fputs(m->name, f);
     put(f, ZIP64_EXTRA, 2);
     put(f, 16, 2);
     put(f, m->size, 8);
@@ -68,7 +62,7 @@ static void put_central(FILE *f, const qg_npz_member *m)
     put(f, 28, 2);
     put(f, 0, 2 + 2 + 2 + 4); /* no comment, disk 0, no attributes */
     put(f, FAR32, 4);
-    put_name(f, m->name);
+    (void)fputs(m->name, f);
     put(f, ZIP64_EXTRA, 2);
     put(f, 24, 2);
     put(f, m->size, 8);
@@ -108,9 +102,9 @@ static qg_status put_array(qg_npz_writer *w, const qg_tensor *t, qg_npz_member *
     char head[QG_NPY_TEXT];
     size_t n, bytes;
     qg_zip_packer p;
-    QG_TRY(qg_npy_header(w->file.ctx, t, head, &n));
-    QG_TRY(qg_tensor_bytes(w->file.ctx, m->name, t, &bytes));
-    QG_TRY(qg_zip_begin(w->file.ctx, w->file.stream, w->deflate, &p));
+    QG_TRY(qg_npy_header(w->ctx, t, head, &n));
+    QG_TRY(qg_tensor_bytes(w->ctx, m->name, t, &bytes));
+    QG_TRY(qg_zip_begin(w->ctx, w->stream, w->deflate, &p));
     qg_zip_add(&p, head, n);
     qg_zip_add(&p, t->data, bytes);
     qg_zip_end(&p);
@@ -122,37 +116,54 @@ static qg_status put_array(qg_npz_writer *w, const qg_tensor *t, qg_npz_member *
 
 static qg_status seek_failed(qg_npz_writer *w)
 {
-    return qg_fail(w->file.ctx, QG_EIO, "write: %.200s: %s", w->file.target,
-                   strerror(errno));
+    return qg_fail(w->ctx, QG_EIO, "write: %.200s: %s", w->name, strerror(errno));
 }
 
-static qg_status check_name(qg_npz_writer *w, const char *name)
+/* A member called name and suffix that begins here. */
+static qg_status begin_member(qg_npz_writer *w, const char *name, const char *suffix,
+                              qg_npz_member *out)
 {
-    if (!*name || strlen(name) > FAR16 - 4)
-        return qg_fail(w->file.ctx, QG_EDATA,
-                       "write: %.200s: an array name of %zu bytes, expected 1 to %u",
-                       w->file.target, strlen(name), FAR16 - 4);
+    size_t longest = FAR16 - strlen(suffix);
+    if (!*name || strlen(name) > longest)
+        return qg_fail(w->ctx, QG_EDATA,
+                       "write: %.200s: an array name of %zu bytes, expected 1 to %zu",
+                       w->name, strlen(name), longest);
+    off_t at = ftello(w->stream);
+    qg_npz_member m = { .name = qg_arena_printf(w->arena, "%s%s", name, suffix),
+                        .header_at = (uint64_t)at };
+    if (!m.name)
+        return qg_nomem(w->ctx);
+    if (at < 0)
+        return seek_failed(w);
     for (size_t i = 0; i < w->member.n; i++)
-        if (strcmp(w->member.at[i].name, name) == 0)
-            return qg_fail(w->file.ctx, QG_EDATA,
-                           "write: %.200s: two arrays are called '%.100s'",
-                           w->file.target, name);
+        if (strcmp(w->member.at[i].name, m.name) == 0)
+            return qg_fail(w->ctx, QG_EDATA,
+                           "write: %.200s: two arrays are called '%.100s'", w->name,
+                           name);
+    *out = m;
     return QG_OK;
+}
+
+qg_status qg_npz_add_file(qg_npz_writer *w, const char *name, const void *bytes,
+                          size_t size)
+{
+    qg_npz_member m;
+    QG_TRY(begin_member(w, name, "", &m));
+    m.size = m.packed = size;
+    m.crc = qg_zip_crc(0, bytes, size);
+    put_local(w->stream, &m);
+    (void)fwrite(bytes, 1, size, w->stream);
+    return qg_vec_push(w->ctx, w->arena, &w->member, m);
 }
 
 qg_status qg_npz_add(qg_npz_writer *w, const char *name, const qg_tensor *t)
 {
-    FILE *f = w->file.stream;
-    off_t at = ftello(f);
+    FILE *f = w->stream;
+    qg_npz_member m;
     assert(qg_tensor_is_plain(t));
-    QG_TRY(check_name(w, name));
-    qg_npz_member m = { .name = qg_arena_strdup(w->arena, name),
-                        .deflated = w->deflate,
-                        .header_at = (uint64_t)at };
-    if (!m.name)
-        return qg_nomem(w->file.ctx);
-    if (at < 0)
-        return seek_failed(w);
+    QG_TRY(begin_member(w, name, ".npy", &m));
+    off_t at = (off_t)m.header_at;
+    m.deflated = w->deflate;
     put_local(f, &m); /* again when sizes and checksum are known */
     QG_TRY(put_array(w, t, &m));
     if (fseeko(f, at, SEEK_SET) != 0)
@@ -160,34 +171,52 @@ qg_status qg_npz_add(qg_npz_writer *w, const char *name, const qg_tensor *t)
     put_local(f, &m);
     if (fseeko(f, 0, SEEK_END) != 0)
         return seek_failed(w);
-    return qg_vec_push(w->file.ctx, w->arena, &w->member, m);
+    return qg_vec_push(w->ctx, w->arena, &w->member, m);
+}
+
+qg_status qg_npz_begin(qg_ctx *ctx, const char *name, FILE *stream, qg_npz_writer *out)
+{
+    qg_npz_writer w = {
+        .ctx = ctx, .name = name, .stream = stream, .arena = qg_arena_new(ctx->alloc)
+    };
+    if (!w.arena)
+        return qg_nomem(ctx);
+    *out = w;
+    return QG_OK;
 }
 
 qg_status qg_npz_create(qg_ctx *ctx, const char *path, bool deflate, qg_npz_writer *out)
 {
-    qg_npz_writer w = { .deflate = deflate, .arena = qg_arena_new(ctx->alloc) };
-    if (!w.arena)
-        return qg_nomem(ctx);
-    qg_status s = qg_writer_open(ctx, path, &w.file);
-    if (s == QG_OK)
-        *out = w;
-    else
-        qg_arena_free(w.arena);
-    return s;
+    qg_writer file;
+    QG_TRY(qg_writer_open(ctx, path, &file));
+    qg_status s = qg_npz_begin(ctx, file.target, file.stream, out);
+    if (s != QG_OK) {
+        qg_writer_abandon(&file);
+        return s;
+    }
+    out->file = file;
+    out->deflate = deflate;
+    return QG_OK;
 }
 
-qg_status qg_npz_commit(qg_npz_writer *w)
+qg_status qg_npz_end(qg_npz_writer *w)
 {
-    FILE *f = w->file.stream;
+    FILE *f = w->stream;
     off_t at = ftello(f);
     for (size_t i = 0; i < w->member.n; i++)
         put_central(f, &w->member.at[i]);
     off_t end = ftello(f);
-    qg_status s = at < 0 || end < at ? seek_failed(w) : QG_OK;
-    if (s == QG_OK) {
-        put_end(f, w->member.n, (uint64_t)at, (uint64_t)(end - at));
+    if (at < 0 || end < at)
+        return seek_failed(w);
+    put_end(f, w->member.n, (uint64_t)at, (uint64_t)(end - at));
+    return QG_OK;
+}
+
+qg_status qg_npz_commit(qg_npz_writer *w)
+{
+    qg_status s = qg_npz_end(w);
+    if (s == QG_OK)
         s = qg_writer_commit(&w->file);
-    }
     qg_npz_abandon(w);
     return s;
 }

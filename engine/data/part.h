@@ -56,7 +56,13 @@ typedef struct qg_data_kind {
 } qg_data_kind;
 
 extern const qg_data_kind qg_data_npy, qg_data_npz, qg_data_pb, qg_data_image,
-    qg_data_random;
+    qg_data_random, qg_data_array;
+
+/* Splits an array of this type into samples by the rule of data.h: fills part->slot[k]
+ * and part->count, which must agree over all k.  QG_EDATA when shape or type does not
+ * fit input k. */
+QG_NODISCARD qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part,
+                                     size_t k, const qg_tensor *array);
 
 /* Suffixes are lower case; names may be written in upper case. */
 bool qg_data_has_suffix(const char *name, const char *const *suffix);

@@ -23,7 +23,7 @@
 #ifndef QG_ENGINE_EXEC_AHEAD_H
 #define QG_ENGINE_EXEC_AHEAD_H
 
-#include "engine/ir/tensor.h"
+#include "engine/ir/tensor_memory.h"
 
 /* Where samples come from.  fetch sets in[i] for every graph input; the tensors and
  * their data live in `a`, which is reset for the next sample.  Called by many threads,

@@ -1,17 +1,15 @@
 #include "engine/exec/drive.h"
 
 #include <assert.h>
-#include <pthread.h>
 
+#include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 
-/* Shared by all workers; `finished` is counted under the lock so that progress is
- * told in order. */
+/* Shared by all workers. */
 typedef struct driver {
     const qg_drive *d;
     qg_ahead *ahead;
-    pthread_mutex_t lock;
-    size_t finished;
+    qg_meter meter;
 } driver;
 
 typedef struct worker {
@@ -55,13 +53,7 @@ static qg_status work_one(driver *v, qg_ctx *ctx, worker *w, size_t sample)
     QG_TRY(qg_run_execute(w->run, w->sample.in, &hook, d->see ? 1 : 0, sample));
     if (d->done)
         QG_TRY(d->done(d->ud, ctx, w->state, sample, w->run));
-    if (d->progress) {
-        (void)pthread_mutex_lock(&v->lock);
-        qg_progress_step(d->progress, d->stage, d->before + ++v->finished,
-                         d->total ? d->total : d->n);
-        (void)pthread_mutex_unlock(&v->lock);
-    }
-    return QG_OK;
+    return qg_meter_add(&v->meter, ctx, 1);
 }
 
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
@@ -82,7 +74,8 @@ qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
     unsigned workers = qg_pool_workers(d->jobs, d->n);
     QG_TRY(qg_ahead_open(ctx, d->feed, d->n, d->plan->graph->input.n,
                          d->n > workers ? workers : 0, &v.ahead));
-    (void)pthread_mutex_init(&v.lock, NULL);
+    qg_meter_begin(&v.meter, d->progress, d->stage, d->total ? d->total : d->n);
+    v.meter.done = d->before;
     qg_job job = { .n = d->n,
                    .workers = d->jobs,
                    .begin = worker_make,
@@ -90,7 +83,7 @@ qg_status qg_drive_run(qg_ctx *ctx, const qg_drive *d)
                    .end = worker_free,
                    .ud = &v };
     qg_status s = qg_pool_run(ctx, &job);
-    (void)pthread_mutex_destroy(&v.lock);
+    qg_meter_end(&v.meter);
     qg_ahead_close(v.ahead);
     return s;
 }

@@ -5,6 +5,13 @@
  *     node runs
  *     each output  hooks see it; if its TQC rounds it is rounded and seen again
  *
+ * Writes are for the plan to know (qg_plan_options.write).  What a hook writes at an
+ * output is read by all consumers.  What it writes at an input is read by this node
+ * alone: unless nobody else reads the value, a COPY step goes before the hooks, of
+ * constants as well, and the node rounds the copy as it would have rounded the value.
+ * Where the shape of an output follows from what was written, another shape than the
+ * planned one ends the run.
+ *
  * Observers, dumps, error analysis and a user's own quantization are hooks.  With none
  * registered a plan holds no trace of them: what is watched is decided when the plan is
  * compiled.
@@ -37,9 +44,10 @@ typedef struct qg_hook_point {
 
 /* A failure ends the run and is passed up as it is. */
 typedef struct qg_hook {
-    /* value: any strides.  Contents of an output may be replaced; an input is shared
-     * with other consumers and must not be written.  ctx is the worker's, for messages;
-     * sample is the index that the caller gave to qg_run_execute. */
+    /* value: any strides.  Contents of an output may be replaced.  Inputs, which are
+     * shared with other consumers, and what inference folded may be replaced only
+     * where the plan was told so.  ctx is the worker's, for messages; sample is the
+     * index that the caller gave to qg_run_execute. */
     qg_status (*see)(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value);
     void *ud;

@@ -10,15 +10,15 @@
 typedef qg_builder builder;
 
 /* The kernel that rounds an array of this type at an endpoint with one scale, in the
- * plan's arena; NULL when it is not that simple or the parameters are not valid, which
- * qg_fake_quantize then reports. */
+ * plan's arena; NULL when it is not that simple, a function of the host rounds, or the
+ * parameters are not valid, which qg_tqc_round then reports. */
 static qg_status linear_kernel(qg_plan *p, const qg_tqc *t, const qg_tensor *type,
                                const qg_linear **out)
 {
     const qg_scheme *s = &t->scheme;
     qg_qparam q = qg_tqc_param(t);
     *out = NULL;
-    if (!(s->policy & QG_LINEAR) || !(s->policy & QG_PER_TENSOR) ||
+    if (t->quantizer || !(s->policy & QG_LINEAR) || !(s->policy & QG_PER_TENSOR) ||
         (s->policy & QG_DYNAMIC) || q.n != 1 || !(q.scale[0] > 0) ||
         !isfinite(q.scale[0]) || type->dtype != QG_F32 || !qg_tensor_known(type))
         return QG_OK;
@@ -40,6 +40,24 @@ static bool watched(const builder *b, const qg_node *n)
 {
     const qg_plan_options *o = &b->p->options;
     return o->watch_all || (o->watch && o->watch[n->id]);
+}
+
+/* The plan knows what the slot reads: a constant that no hook writes. */
+static bool reads_constant(const builder *b, const qg_node *n, uint32_t slot)
+{
+    return n->in[slot] && b->known[n->in[slot]->id] &&
+           !qg_plan_writes(&b->p->options, qg_input_at(n, slot));
+}
+
+/* Whether the types of n's outputs may rest on a constant that a hook replaces: they
+ * are then checked at run time. */
+static bool rests_on_written(const builder *b, const qg_node *n)
+{
+    for (uint32_t i = 0; b->guessed && i < n->n_in; i++)
+        if (n->in[i] && (b->guessed[n->in[i]->id] ||
+                         (b->known[n->in[i]->id] && !reads_constant(b, n, i))))
+            return true;
+    return false;
 }
 
 static const qg_tqc *in_tqc(const builder *b, const qg_node *n, uint32_t slot)
@@ -172,11 +190,9 @@ static qg_status constant_of(builder *b, const qg_node *n, uint32_t slot,
     *out = t;
     if (!qg_plan_rounds_constant(&p->options, q))
         return QG_OK;
-    char what[QG_ENDPOINT_TEXT];
     qg_tensor *y;
-    qg_qparam param = qg_tqc_param(q);
     QG_TRY(qg_tensor_clone(p->ctx, p->arena, t, &y));
-    QG_TRY(qg_fake_quantize(p->ctx, qg_tqc_text(q, what), &q->scheme, &param, t, y));
+    QG_TRY(qg_tqc_round(p->ctx, q, t, y));
     *out = y;
     return QG_OK;
 }
@@ -209,9 +225,9 @@ static qg_status types_of(builder *b, const qg_node *n, const qg_tensor *const *
         if (b->at[n->in[i]->id].tensor[QG_LAYOUT_PLAIN] == QG_NONE &&
             !b->known[n->in[i]->id])
             t->layout[i] = QG_LAYOUT_CHANNELS_LAST;
-        if (b->known[n->in[i]->id] && taken)
+        if (reads_constant(b, n, i) && taken)
             t->in[i] = taken[i];
-        else if (b->known[n->in[i]->id])
+        else if (reads_constant(b, n, i))
             QG_TRY(constant_of(b, n, i, &t->in[i]));
         t->all_known = t->all_known && qg_tensor_known(t->in[i]);
     }
@@ -241,7 +257,8 @@ static qg_status constants_of(builder *b, const qg_node *n,
 static const qg_node *follower(const builder *b, const qg_node *n)
 {
     const qg_value *v = n->n_out ? n->out[0] : NULL;
-    if (!v || v->is_output || v->use.n != 1 || rounds(b, out_tqc(b, n, 0)))
+    if (!v || v->is_output || b->kept[v->id] || v->use.n != 1 ||
+        rounds(b, out_tqc(b, n, 0)))
         return NULL;
     const qg_node *c = v->use.at[0].node;
     uint32_t slot = v->use.at[0].slot;
@@ -268,7 +285,8 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
                      .chain = chain,
                      .chain_in = chain_in };
     *out = NULL;
-    if (!n->op->compile || !t->all_known || p->options.reference)
+    if (!n->op->compile || !t->all_known || p->options.reference ||
+        rests_on_written(b, n))
         return QG_OK;
     for (const qg_node *at = n; !watched(b, n) && c.n_chain < QG_MAX_ABSORBED;
          c.n_chain++) {
@@ -307,7 +325,8 @@ static qg_tensor memory_view(const qg_tensor *t, int32_t rank)
 static bool wants_memory_view(const builder *b, const qg_node *n, const node_types *t)
 {
     bool some = false;
-    if (!qg_node_has(n, QG_OP_ELEMENTWISE) || !t->all_known || n->n_out != 1)
+    if (!qg_node_has(n, QG_OP_ELEMENTWISE) || !t->all_known || n->n_out != 1 ||
+        rests_on_written(b, n))
         return false;
     int32_t rank = t->out[0]->rank;
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -373,6 +392,57 @@ static enum qg_layout in_layout(const emission *e, uint32_t slot)
     return slot < 8 ? e->kernel->in_layout[slot] : QG_LAYOUT_PLAIN;
 }
 
+/* A constant as the graph has it, and on its grid. */
+static qg_status show_constant(builder *b, const qg_value *v, qg_hook_point at,
+                               const qg_tensor *on_grid)
+{
+    uint32_t tensor;
+    if (!watched(b, at.endpoint.node))
+        return QG_OK;
+    QG_TRY(locate(b, v, QG_LAYOUT_PLAIN, &tensor));
+    QG_TRY(add_watch(b, &at, tensor));
+    if (on_grid == b->known[v->id])
+        return QG_OK;
+    QG_TRY(add_tensor(b, on_grid, QG_TENSOR_CONSTANT, QG_NONE, &tensor));
+    at.rounded = true;
+    return add_watch(b, &at, tensor);
+}
+
+static qg_status emit_constant(builder *b, emission *e, uint32_t i)
+{
+    const qg_value *v = e->node->in[i];
+    const qg_tensor *c = e->types.in[i];
+    qg_hook_point at = { .endpoint = qg_input_at(e->node, i),
+                         .tqc = in_tqc(b, e->node, i) };
+    if (e->view)
+        QG_TRY(constant_view(b, c, e->types.out[0]->rank, &e->in[i]));
+    else if (c != b->known[v->id])
+        QG_TRY(add_tensor(b, c, QG_TENSOR_CONSTANT, QG_NONE, &e->in[i]));
+    else
+        QG_TRY(locate(b, v, QG_LAYOUT_PLAIN, &e->in[i]));
+    return b->p->options.show_all ? show_constant(b, v, at, c)
+                                  : add_watch(b, &at, e->in[i]);
+}
+
+/* What a hook writes at an input is for this node alone: into a copy, unless nobody
+ * else reads the value. */
+static qg_status own_input(builder *b, emission *e, uint32_t i)
+{
+    const qg_plan_options *o = &b->p->options;
+    const qg_value *v = e->node->in[i];
+    bool alone = v->def && v->use.n == 1 && !v->is_output && !b->known[v->id] &&
+                 !b->kept[v->id] && !o->keep_all;
+    if (!qg_plan_writes(o, qg_input_at(e->node, i)) || alone)
+        return QG_OK;
+    uint32_t copy;
+    qg_tensor type = b->p->tensor.at[e->in[i]].type;
+    qg_step s = { .kind = QG_STEP_COPY, .node = e->node, .n_in = 1, .n_out = 1 };
+    QG_TRY(add_arena_tensor(b, &type, in_layout(e, i), &copy));
+    QG_TRY(add_step(b, s, &e->in[i], &copy));
+    e->in[i] = copy;
+    return QG_OK;
+}
+
 static qg_status emit_input(builder *b, emission *e, uint32_t i)
 {
     const qg_node *n = e->node;
@@ -382,19 +452,12 @@ static qg_status emit_input(builder *b, emission *e, uint32_t i)
     e->in[i] = QG_NONE;
     if (!v)
         return QG_OK;
-    if (b->known[v->id]) {
-        const qg_tensor *c = e->types.in[i];
-        if (e->view)
-            QG_TRY(constant_view(b, c, e->types.out[0]->rank, &e->in[i]));
-        else if (c != b->known[v->id])
-            QG_TRY(add_tensor(b, c, QG_TENSOR_CONSTANT, QG_NONE, &e->in[i]));
-        else
-            QG_TRY(locate(b, v, QG_LAYOUT_PLAIN, &e->in[i]));
-        return add_watch(b, &at, e->in[i]);
-    }
+    if (reads_constant(b, n, i))
+        return emit_constant(b, e, i);
     QG_TRY(locate(b, v, in_layout(e, i), &e->in[i]));
+    QG_TRY(own_input(b, e, i));
     QG_TRY(add_watch(b, &at, e->in[i]));
-    if (rounds(b, t)) {
+    if (b->known[v->id] ? qg_plan_rounds_constant(&b->p->options, t) : rounds(b, t)) {
         uint32_t copy;
         qg_tensor type = b->p->tensor.at[e->in[i]].type;
         QG_TRY(add_arena_tensor(b, &type, in_layout(e, i), &copy));
@@ -435,7 +498,8 @@ static qg_status emit_run(builder *b, emission *e)
                   .n_in = n->n_in,
                   .n_out = n->n_out,
                   .kernel_index = e->kernel_index,
-                  .of_base = e->of_base };
+                  .of_base = e->of_base,
+                  .dynamic = rests_on_written(b, n) };
     for (uint32_t i = 0; i < n->n_out; i++) {
         e->out[i] = QG_NONE;
         if (!e->last->out[i])
@@ -519,15 +583,49 @@ static qg_status emit_rounding(builder *b, const qg_node *n)
     return QG_OK;
 }
 
+/* A watched node that does not run, because inference told what it makes: its values
+ * that are there. */
+static qg_status show_folded(builder *b, const qg_node *n)
+{
+    for (uint32_t i = 0; i < n->n_out; i++)
+        if (n->out[i] && !b->known[n->out[i]->id])
+            return QG_OK; /* not wanted, hence not computed */
+    for (uint32_t k = 0; k < qg_node_endpoints(n); k++) {
+        qg_hook_point at = { .endpoint = qg_node_endpoint(n, k) };
+        const qg_value *v = qg_endpoint_value(at.endpoint);
+        if (!v)
+            continue;
+        const uint32_t *place = b->at[v->id].tensor;
+        uint32_t tensor = place[QG_LAYOUT_PLAIN] != QG_NONE
+                              ? place[QG_LAYOUT_PLAIN]
+                              : place[QG_LAYOUT_CHANNELS_LAST];
+        if (tensor == QG_NONE && !b->known[v->id])
+            continue;
+        if (tensor == QG_NONE)
+            QG_TRY(locate(b, v, QG_LAYOUT_PLAIN, &tensor));
+        at.tqc = qg_plan_tqc(&b->p->options, at.endpoint);
+        QG_TRY(add_watch(b, &at, tensor));
+    }
+    return QG_OK;
+}
+
 /* --- the whole graph --- */
+
+static void want(builder *b, const qg_value *v)
+{
+    if (v->def)
+        b->todo[v->def->id] = QG_TODO_RUN;
+}
 
 /* A node runs when something it makes is wanted and not already known. */
 static void mark_wanted(builder *b)
 {
     const qg_graph *g = b->p->graph;
     for (size_t i = 0; i < g->output.n; i++)
-        if (g->output.at[i]->def)
-            b->todo[g->output.at[i]->def->id] = QG_TODO_RUN;
+        want(b, g->output.at[i]);
+    for (size_t i = 0; i < g->value.n; i++)
+        if (b->kept[i])
+            want(b, g->value.at[i]);
     for (size_t k = g->node.n; k-- > 0;) {
         const qg_node *n = g->node.at[k];
         bool unknown = false;
@@ -536,8 +634,8 @@ static void mark_wanted(builder *b)
         if (!unknown)
             b->todo[k] = QG_TODO_NOTHING;
         for (uint32_t i = 0; b->todo[k] && i < n->n_in; i++)
-            if (n->in[i] && n->in[i]->def)
-                b->todo[n->in[i]->def->id] = QG_TODO_RUN;
+            if (n->in[i])
+                want(b, n->in[i]);
     }
 }
 
@@ -556,11 +654,20 @@ static qg_status find_types(builder *b)
         return QG_OK;
     }
     QG_TRY(qg_infer_values(p->ctx, g, p->options.input, p->arena, &type, &known));
-    if (p->options.quant || p->options.input)
+    if (p->options.write)
+        b->guessed = QG_NEWN(p->arena, g->value.n, bool);
+    if (p->options.write && !b->guessed)
+        return qg_nomem(p->ctx);
+    for (size_t i = 0; b->guessed && i < g->value.n; i++)
+        b->guessed[i] = known[i] != NULL;
+    if (p->options.quant || p->options.input || p->options.write)
         qg_plan_forget_rounded(p, known);
-    for (size_t i = 0; i < g->value.n; i++)
+    for (size_t i = 0; i < g->value.n; i++) {
         if (g->value.at[i]->constant)
             known[i] = g->value.at[i]->constant;
+        if (b->guessed && known[i])
+            b->guessed[i] = false;
+    }
     b->type = type;
     b->known = known;
     return QG_OK;
@@ -572,11 +679,15 @@ static qg_status begin(builder *b)
     const qg_graph *g = p->graph;
     QG_TRY(find_types(b));
     b->at = QG_NEWN(p->arena, g->value.n, qg_place);
+    b->kept = QG_NEWN(p->arena, g->value.n, bool);
     b->todo = QG_NEWN(p->arena, g->node.n, uint8_t);
     b->done = QG_NEWN(p->arena, g->node.n, bool);
     p->output = QG_NEWN(p->arena, g->output.n, uint32_t);
-    if (!b->at || !b->todo || !b->done || !p->output)
+    p->kept = QG_NEWN(p->arena, p->options.n_keep, uint32_t);
+    if (!b->at || !b->kept || !b->todo || !b->done || !p->output || !p->kept)
         return qg_nomem(p->ctx);
+    for (size_t i = 0; i < p->options.n_keep; i++)
+        b->kept[p->options.keep[i]] = true;
     for (size_t i = 0; i < g->value.n; i++)
         b->at[i] = (qg_place){
             {QG_NONE, QG_NONE}
@@ -596,6 +707,7 @@ static qg_status begin(builder *b)
 static qg_status build(builder *b)
 {
     const qg_graph *g = b->p->graph;
+    const qg_plan_options *o = &b->p->options;
     QG_TRY(begin(b));
     for (size_t k = 0; k < g->node.n; k++) {
         assert(g->node.at[k]->id == k); /* normalized */
@@ -603,11 +715,15 @@ static qg_status build(builder *b)
             QG_TRY(emit_rounding(b, g->node.at[k]));
         else if (b->todo[k] == QG_TODO_RUN && !b->done[k])
             QG_TRY(emit_node(b, g->node.at[k]));
+        else if (b->todo[k] == QG_TODO_NOTHING && o->show_all)
+            QG_TRY(show_folded(b, g->node.at[k]));
     }
     for (size_t i = 0; i < g->output.n; i++)
         QG_TRY(locate(b, g->output.at[i], QG_LAYOUT_PLAIN, &b->p->output[i]));
+    for (size_t i = 0; i < o->n_keep; i++)
+        QG_TRY(locate(b, g->value.at[o->keep[i]], QG_LAYOUT_PLAIN, &b->p->kept[i]));
     b->p->report.steps = (uint32_t)b->p->step.n;
-    return b->p->options.keep_all ? qg_plan_keep(b) : QG_OK;
+    return o->keep_all ? qg_plan_keep(b) : QG_OK;
 }
 
 static qg_status build_plan(qg_plan *p)
@@ -644,6 +760,7 @@ qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g, const qg_plan_options *o,
                       qg_plan **out)
 {
     assert(o->mode == QG_MODE_FLOAT || o->quant);
+    assert(!o->base || (!o->write && !o->n_keep));
     qg_plan *p;
     QG_TRY(plan_alloc(ctx, g, o, &p));
     qg_status s = build_plan(p);

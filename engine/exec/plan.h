@@ -10,6 +10,7 @@
  *          ROUND    fake quantization at one endpoint, usually in place, right after
  *                   the value was written
  *          WATCH    the hooks see a tensor
+ *          COPY     a copy of an input for one node, because a hook writes it
  * Tensors  INPUT (the caller's memory), CONSTANT (graph or plan memory), ARENA (an
  *          offset in the run's block), DYNAMIC (shape known at run time only: allocated
  *          then)
@@ -45,6 +46,7 @@
 #include "engine/exec/hook.h"
 #include "engine/ir/kernel.h"
 #include "engine/quant/fake_kernel.h"
+#include "engine/quant/quantizer.h"
 
 /* FLOAT ignores the TQCs, though constants that were baked stay as they are;
  * SIMULATE rounds wherever a TQC says so. */
@@ -58,8 +60,18 @@ typedef struct qg_plan_options {
     /* [TQCs] what an endpoint would be instead, with the same id and its own dominator;
      * entries may be NULL.  For asking without changing anything. */
     const qg_tqc *const *instead;
-    const uint8_t *watch;   /* [nodes] 1: hooks see this node; NULL: none */
-    bool watch_all;         /* as watch with every node set */
+    const uint8_t *watch; /* [nodes] 1: hooks see this node; NULL: none */
+    bool watch_all;       /* as watch with every node set */
+    /* Hooks also see what was computed while the plan was made: the endpoints of folded
+     * nodes, and constants before they were rounded. */
+    bool show_all;
+    /* [nodes] NULL, or [qg_node_endpoints] 1: a hook writes there.  At an input it
+     * writes what this node alone reads, constants included, which then are constants
+     * no more; at an output what all consumers read.  NULL: nowhere.  Not with base. */
+    const uint8_t *const *write;
+    const uint32_t *keep; /* [n_keep] ids of values that a run holds until the next one,
+                           * for qg_run_kept */
+    size_t n_keep;
     bool reference;         /* op->run only: the same bytes on every machine */
     const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
 
@@ -101,7 +113,13 @@ typedef struct qg_storage {
 } qg_storage;
 
 /* See the file comment. */
-enum qg_step_kind { QG_STEP_NODE, QG_STEP_REORDER, QG_STEP_ROUND, QG_STEP_WATCH };
+enum qg_step_kind {
+    QG_STEP_NODE,
+    QG_STEP_REORDER,
+    QG_STEP_ROUND,
+    QG_STEP_WATCH,
+    QG_STEP_COPY
+};
 
 /* One thing to do; steps run in order.  A control-flow node is one step that runs
  * the plans of its bodies. */
@@ -111,12 +129,12 @@ typedef struct qg_step {
     const qg_kernel *kernel; /* NODE: NULL means node->op->run */
     uint32_t kernel_index;   /* in plan->kernel, or that of the base */
     bool of_base;            /* NODE: the kernel is the base's, with its run's state */
-    bool dynamic;            /* NODE: infer and allocate at run time */
-    uint32_t n_in, n_out; /* of the slots; ROUND and REORDER read one and write one */
+    bool dynamic;            /* NODE: infer at run time; allocate what was unknown */
+    uint32_t n_in, n_out;    /* of the slots; ROUND, REORDER, COPY read and write one */
     uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */
     qg_hook_point at;        /* ROUND, WATCH */
     const qg_linear *linear; /* ROUND: one scale for the whole array; NULL: the general
-                              * way, qg_fake_quantize */
+                              * way, qg_tqc_round */
 } qg_step;
 
 /* Counts for reports; bytes are per run context. */
@@ -148,6 +166,7 @@ typedef struct qg_plan {
     struct qg_plan **body; /* [body graphs, by discovery] of control-flow nodes */
     size_t n_body;         /* number of body plans */
     uint32_t *output;      /* [graph outputs] tensor index */
+    uint32_t *kept;        /* [options.n_keep] tensor index */
     /* keep_all only, for partial plans: */
     uint32_t (*place)[2];          /* [values] tensor per layout, QG_NONE */
     struct qg_plan_node *made;     /* [nodes] what each was compiled to */

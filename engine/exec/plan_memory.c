@@ -33,7 +33,8 @@ static void use_at(qg_plan *p, uint32_t tensor, uint32_t step)
         s->last = step;
 }
 
-/* Outputs are used until the end: the caller reads them after the last step. */
+/* Outputs and kept values are used until the end: the caller reads them after the last
+ * step. */
 static void find_lifetimes(qg_plan *p)
 {
     for (uint32_t i = 0; i < p->step.n; i++) {
@@ -43,6 +44,8 @@ static void find_lifetimes(qg_plan *p)
     }
     for (size_t i = 0; i < p->graph->output.n; i++)
         use_at(p, p->output[i], UINT32_MAX);
+    for (size_t i = 0; i < p->options.n_keep; i++)
+        use_at(p, p->kept[i], UINT32_MAX);
     for (uint32_t i = 0; i < p->tensor.n && p->options.keep_all; i++)
         use_at(p, i, UINT32_MAX);
 }

@@ -30,9 +30,12 @@ typedef struct qg_builder {
     const qg_tensor *type;         /* [values] */
     const qg_tensor *const *known; /* [values] constants and folded values, or NULL */
     qg_place *at;                  /* [values] */
-    uint8_t *todo;                 /* [nodes] qg_todo */
-    bool *done;                    /* [nodes] absorbed by a kernel before it */
-    qg_arena *scratch;             /* for one node */
+    bool *kept;                    /* [values] of options.keep */
+    /* [values] the type rests on a constant that a hook may replace; NULL: none */
+    bool *guessed;
+    uint8_t *todo;     /* [nodes] qg_todo */
+    bool *done;        /* [nodes] absorbed by a kernel before it */
+    qg_arena *scratch; /* for one node */
 } qg_builder;
 
 /* The record that counts at an endpoint: the stand-in of the options, if any. */
@@ -44,10 +47,14 @@ const qg_tqc *qg_plan_tqc(const qg_plan_options *o, qg_endpoint at);
 bool qg_plan_rounds(const qg_plan_options *o, const qg_tqc *t);
 bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t);
 
+/* Whether a hook writes there. */
+bool qg_plan_writes(const qg_plan_options *o, qg_endpoint at);
+
 /* Inference folds in float.  What lies behind an endpoint that may round constants is
  * taken out of known[values], whatever the plan mutes: the plan computes it instead, so
  * that it is rounded, and seen where it is watched.  So is what a plan for given input
- * shapes (options.input) watches: the graph alone does not know it. */
+ * shapes (options.input) watches: the graph alone does not know it; and what a hook
+ * writes, or makes from what it writes. */
 void qg_plan_forget_rounded(const qg_plan *p, const qg_tensor **known);
 
 /* Fills b->todo (all QG_TODO_NOTHING before) of a plan with a base. */

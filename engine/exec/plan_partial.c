@@ -27,6 +27,12 @@ bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t)
                             t->state == QG_TQC_PASSIVE_BAKED);
 }
 
+bool qg_plan_writes(const qg_plan_options *o, qg_endpoint at)
+{
+    const uint8_t *write = o->write ? o->write[at.node->id] : NULL;
+    return write && write[at.is_output ? at.node->n_in + at.slot : at.slot];
+}
+
 /* --- against the base --- */
 
 static bool is_changed(const qg_builder *b, const qg_node *n)
@@ -242,7 +248,8 @@ void qg_plan_forget_rounded(const qg_plan *p, const qg_tensor **known)
     for (size_t k = 0; k < g->node.n; k++) {
         const qg_node *n = g->node.at[k];
         bool seen = o->input && (o->watch_all || (o->watch && o->watch[n->id]));
-        bool forget = (o->quant && may_round(n)) || seen;
+        bool written = o->write && o->write[n->id];
+        bool forget = (o->quant && may_round(n)) || seen || written;
         for (uint32_t i = 0; i < n->n_in; i++)
             forget = forget || (n->in[i] && n->in[i]->def && !known[n->in[i]->id] &&
                                 !qg_node_has(n, QG_OP_DIMS_ONLY));

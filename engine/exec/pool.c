@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,13 +82,21 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* The status and message of the worker whose failing index is lowest. */
+/* Whether a tells more than b: an end that the caller asked for goes before failures,
+ * which may follow from it; of failures, that of the lowest index. */
+static bool goes_before(const worker *a, const worker *b)
+{
+    bool x = a->status == QG_ECANCELED, y = b->status == QG_ECANCELED;
+    return x != y ? x : a->bad < b->bad;
+}
+
+/* The status and message that are told of all those of the workers. */
 static qg_status verdict(qg_ctx *ctx, const worker *w, unsigned n)
 {
     assert(n > 0);
     const worker *worst = NULL;
     for (unsigned k = 0; k < n; k++)
-        if (w[k].status != QG_OK && (!worst || w[k].bad < worst->bad))
+        if (w[k].status != QG_OK && (!worst || goes_before(&w[k], worst)))
             worst = &w[k];
     if (!worst)
         return QG_OK;

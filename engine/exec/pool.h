@@ -3,7 +3,7 @@
  * Each worker is a thread with its own forked context; jobs are taken in order of
  * index. Results must not depend on the number of workers: write to a place of your own
  * index, or merge exactly.  The first failing index (not the first in time) is
- * reported.
+ * reported, QG_ECANCELED before any other failure.
  *
  * The calling thread is one of the workers: one job with one worker starts no
  * thread.  A thread that cannot be started is done without; at most 256 are.

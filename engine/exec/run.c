@@ -113,7 +113,21 @@ static bool is_dynamic(const qg_run *r, const qg_tensor *t)
     return r->plan->tensor.at[t - r->tensor].kind == QG_TENSOR_DYNAMIC;
 }
 
-/* Shapes from the data that is there now; outputs of static shape keep their memory. */
+/* Outputs of static shape keep their memory, which was planned for that shape. */
+static qg_status keep_static(qg_run *r, const qg_node *n, qg_tensor *t)
+{
+    const qg_tensor *planned = &r->plan->tensor.at[t - r->tensor].type;
+    char is[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT];
+    if (t->dtype != planned->dtype || !qg_same_dims(t, planned))
+        return qg_node_fail(r->ctx, QG_EDATA, "run", n,
+                            "the output is %s with these inputs, expected %s as when "
+                            "the plan was made",
+                            qg_tensor_text(t, is), qg_tensor_text(planned, want));
+    bind_tensor(r, (size_t)(t - r->tensor));
+    return QG_OK;
+}
+
+/* Shapes from the data that is there now. */
 static qg_status infer_now(qg_run *r, const qg_step *s, const qg_call *call)
 {
     QG_TRY(s->node->op->infer(call));
@@ -122,7 +136,7 @@ static qg_status infer_now(qg_run *r, const qg_step *s, const qg_call *call)
         if (y && is_dynamic(r, y))
             QG_TRY(allocate_dynamic(r, s->node, y));
         else if (y)
-            bind_tensor(r, (size_t)(y - r->tensor));
+            QG_TRY(keep_static(r, s->node, y));
     }
     return QG_OK;
 }
@@ -168,7 +182,25 @@ static qg_status run_node(qg_run *r, const qg_step *s)
     return s->node->op->run(&call);
 }
 
-/* A dynamic tensor that is rounded into a copy gets the memory for it here. */
+/* A dynamic tensor gets the memory for its copy here. */
+static qg_status make_room(qg_run *r, const qg_step *s, const qg_tensor *x,
+                           qg_tensor *y)
+{
+    if (y == x || !is_dynamic(r, y))
+        return QG_OK;
+    *y = *x;
+    return allocate_dynamic(r, s->node, y);
+}
+
+static qg_status copy_at(qg_run *r, const qg_step *s)
+{
+    const qg_tensor *x = r->slot[s->first];
+    qg_tensor *y = r->slot[s->first + 1];
+    QG_TRY(make_room(r, s, x, y));
+    qg_tensor_copy(x, y);
+    return QG_OK;
+}
+
 static qg_status round_at(qg_run *r, const qg_step *s)
 {
     const qg_tqc *t = s->at.tqc;
@@ -179,13 +211,8 @@ static qg_status round_at(qg_run *r, const qg_step *s)
         qg_fake_linear(s->linear, x->f32, y->f32, (size_t)qg_tensor_count(x));
         return QG_OK;
     }
-    qg_qparam param = qg_tqc_param(t);
-    if (y != x && is_dynamic(r, y)) {
-        *y = *x;
-        QG_TRY(allocate_dynamic(r, s->node, y));
-    }
-    char what[QG_ENDPOINT_TEXT];
-    return qg_fake_quantize(r->ctx, qg_tqc_text(t, what), &t->scheme, &param, x, y);
+    QG_TRY(make_room(r, s, x, y));
+    return qg_tqc_round(r->ctx, t, x, y);
 }
 
 /* Hooks in the order in which the caller listed them. */
@@ -203,8 +230,8 @@ static qg_status take(qg_run *r, const qg_step *s)
     case QG_STEP_NODE:
         return run_node(r, s);
     case QG_STEP_REORDER:
-        qg_tensor_copy(r->slot[s->first], r->slot[s->first + 1]);
-        return QG_OK;
+    case QG_STEP_COPY:
+        return copy_at(r, s);
     case QG_STEP_ROUND:
         return round_at(r, s);
     case QG_STEP_WATCH:
@@ -302,6 +329,12 @@ qg_status qg_run_execute_from(qg_run *r, const qg_run *from, const qg_hook *hook
             r->tensor[i] = t->type;
     }
     return run_steps(r);
+}
+
+const qg_tensor *qg_run_kept(const qg_run *r, size_t k)
+{
+    assert(k < r->plan->options.n_keep);
+    return &r->tensor[r->plan->kept[k]];
 }
 
 const qg_tensor *qg_run_output(const qg_run *r, size_t i)

@@ -49,6 +49,9 @@ QG_NODISCARD qg_status qg_run_execute_from(qg_run *r, const qg_run *from,
                                            const qg_hook *hook, size_t n_hook,
                                            size_t sample);
 
+/* Value k of options.keep as the last run had it, plain; valid until the next one. */
+const qg_tensor *qg_run_kept(const qg_run *r, size_t k);
+
 /* Output i of the last run, plain; valid until the next one. */
 const qg_tensor *qg_run_output(const qg_run *r, size_t i);
 

@@ -6,6 +6,7 @@
 
 #include "engine/onnx/import.h"
 #include "engine/ir/infer.h"
+#include "engine/quant/quantizer.h"
 
 static const struct {
     const char *word, *lost;
@@ -37,7 +38,7 @@ static bool changes_results(const qg_tqc *t, enum qg_aspect a)
 {
     const unsigned record = QG_SAYS_POWER_OF_2 | QG_SAYS_SHARING | QG_SAYS_DERIVED |
                             QG_SAYS_SILENT | QG_SAYS_STATE;
-    return t && !qg_tqc_is_constant(t) && !(record & a);
+    return t && (!qg_tqc_is_constant(t) || a == QG_SAYS_QUANTIZER) && !(record & a);
 }
 
 static qg_status add_loss(qg_export *e, enum qg_aspect aspect, const qg_tqc *t,
@@ -85,6 +86,7 @@ static uint32_t scheme_aspects(const qg_tqc *t, qg_rounding usual)
     used |=
         s->policy & QG_POWER_OF_2 && s->policy & QG_LINEAR ? QG_SAYS_POWER_OF_2 : 0u;
     used |= s->rounding != usual ? QG_SAYS_ROUNDING : 0u;
+    used |= t->quantizer ? QG_SAYS_QUANTIZER : 0u;
     if (s->policy & QG_FLOATING)
         return used | QG_SAYS_FLOATING;
     used |= full_range(s) ? 0u : QG_SAYS_RANGE;
@@ -130,7 +132,12 @@ static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
                               "rounding %s where its readers have %s",
                               qg_rounding_name((qg_rounding)t->scheme.rounding),
                               qg_rounding_name(e->format->rounding)));
-    lost &= ~(uint32_t)QG_SAYS_ROUNDING;
+    if (lost & QG_SAYS_QUANTIZER)
+        QG_TRY(qg_export_lose(e, QG_SAYS_QUANTIZER, t,
+                              "quantizer %s of the host, in whose place the format's "
+                              "own rounding stands",
+                              qg_tqc_quantizer(t)));
+    lost &= ~(uint32_t)(QG_SAYS_ROUNDING | QG_SAYS_QUANTIZER);
     for (unsigned bit = 0; bit < QG_N_ASPECT; bit++)
         if (lost >> bit & 1u)
             QG_TRY(add_loss(e, (enum qg_aspect)(1u << bit), t, aspect_text[bit].lost));

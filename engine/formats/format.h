@@ -48,6 +48,7 @@
     X(DYNAMIC,     "dynamic",     "a scale that is found at run time")         \
     X(POWER_OF_2,  "power-of-2",  "that scales are powers of two")             \
     X(ROUNDING,    "rounding",    "another rounding than the format's")        \
+    X(QUANTIZER,   "quantizer",   "that a function of the host rounds")        \
     X(SHARING,     "sharing",     "with whom the scale is shared")             \
     X(DERIVED,     "derived",     "that the scale is input x weight")          \
     X(SILENT,      "silent",      "that another endpoint rounds in its place") \

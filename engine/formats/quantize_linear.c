@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/number/format.h"
+#include "engine/quant/quantizer.h"
 
 static const char *const dequantize_linear[] = { "DequantizeLinear" };
 
@@ -222,11 +223,9 @@ qg_status qg_onnx_zero_points(qg_ctx *ctx, qg_arena *a, const qg_tqc *t, qg_dtyp
 qg_status qg_onnx_rounded(qg_ctx *ctx, qg_arena *a, const qg_tqc *t, const qg_tensor *x,
                           qg_tensor *y)
 {
-    char what[QG_ENDPOINT_TEXT];
-    qg_qparam p = qg_tqc_param(t);
     *y = *x;
     QG_TRY(qg_tensor_alloc(ctx, a, y));
-    return qg_fake_quantize(ctx, qg_tqc_text(t, what), &t->scheme, &p, x, y);
+    return qg_tqc_round(ctx, t, x, y);
 }
 
 qg_status qg_onnx_codes(qg_ctx *ctx, qg_arena *a, const qg_tqc *t, const qg_tensor *x,

@@ -16,7 +16,7 @@
 #ifndef QG_ENGINE_IR_ATTR_H
 #define QG_ENGINE_IR_ATTR_H
 
-#include "engine/ir/tensor.h"
+#include "engine/ir/tensor_memory.h"
 
 /* clang-format off */
 #define QG_ATTR_MAP(X)  /* id, text, AttributeProto.AttributeType */            \

@@ -122,6 +122,16 @@ static void clear_producer(qg_value *v)
     v->def = NULL;
 }
 
+void qg_edit_swap_places(qg_graph *g, qg_node *a, qg_node *b)
+{
+    uint32_t id = a->id;
+    assert(g->node.at[a->id] == a && g->node.at[b->id] == b);
+    a->id = b->id;
+    b->id = id;
+    g->node.at[a->id] = a;
+    g->node.at[b->id] = b;
+}
+
 qg_status qg_edit_make_constant(qg_graph *g, qg_value *v, const qg_tensor *t)
 {
     assert(t->data && qg_tensor_known(t) && qg_tensor_is_plain(t));

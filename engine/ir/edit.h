@@ -41,6 +41,10 @@ QG_NODISCARD qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_val
  * watchers (asserted).  Linear in the uses of its inputs. */
 void qg_edit_remove_node(qg_graph *g, qg_node *n);
 
+/* Each stands where the other stood: a node that takes the place of another one keeps
+ * its turn in the order of the file. */
+void qg_edit_swap_places(qg_graph *g, qg_node *a, qg_node *b);
+
 /* v becomes a constant with this tensor (in the arena, known, with data); its
  * producer's slot is cleared.  QG_ESTATE for a graph input.
  * The node that computed v stays; sweep takes it when nothing else needs it.

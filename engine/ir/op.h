@@ -81,8 +81,8 @@ typedef struct qg_call qg_call;
 typedef struct qg_compile qg_compile; /* ir/kernel.h */
 typedef struct qg_kernel qg_kernel;
 
-/* One row per operator and opset range, in the tables of ops/.  Rows are static,
- * immutable and shared by threads. */
+/* One row per operator and opset range, in the tables of ops/.  Rows are static (those
+ * that a host added live as long as its context), immutable and shared by threads. */
 typedef struct qg_op {
     const char *name;   /* ONNX op_type, exact case */
     const char *domain; /* NULL: the default domain "ai.onnx" */
@@ -134,6 +134,8 @@ typedef struct qg_op {
      * as far as this row has a choice.  Static, like the row. */
     const qg_attr *nearest;
     uint8_t n_nearest;
+
+    const void *host; /* of an operator that a host added: what its functions need */
 } qg_op;
 
 /* One invocation; all pointers borrowed.

@@ -109,31 +109,6 @@ qg_status qg_tensor_bytes(qg_ctx *ctx, const char *what, const qg_tensor *t,
                    what, qg_tensor_text(t, text));
 }
 
-qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t)
-{
-    size_t bytes;
-    QG_TRY(qg_tensor_bytes(ctx, "allocate", t, &bytes));
-    void *data = qg_arena_get(a, bytes, 1);
-    if (!data)
-        return qg_nomem(ctx);
-    qg_tensor_set_plain(t);
-    t->data = data;
-    return QG_OK;
-}
-
-/* Plain, whatever the strides of the original. */
-qg_status qg_tensor_clone(qg_ctx *ctx, qg_arena *a, const qg_tensor *t, qg_tensor **out)
-{
-    qg_tensor *copy = QG_NEW(a, qg_tensor);
-    if (!copy)
-        return qg_nomem(ctx);
-    *copy = *t;
-    QG_TRY(qg_tensor_alloc(ctx, a, copy));
-    qg_tensor_copy(t, copy);
-    *out = copy;
-    return QG_OK;
-}
-
 /* Adds one to the index over the axes 0 .. rank - 2, the last of them fastest. */
 static void next_row(const qg_tensor *t, int64_t *index)
 {

@@ -16,8 +16,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/core/ctx.h"
+#include "engine/core/status.h"
 #include "engine/number/dtype.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* ONNX sets no limit; a file that goes beyond this is refused at import. */
 enum { QG_MAX_RANK = 8 };
@@ -48,54 +52,52 @@ typedef struct qg_tensor {
 /* Type and dims with plain strides, no data.  rank <= QG_MAX_RANK (asserted); dims may
  * hold -1, then the strides left of it are 0.
  * A scalar is rank 0 with one element. */
-void qg_tensor_init(qg_tensor *t, qg_dtype dtype, int32_t rank, const int64_t *dim);
-void qg_tensor_scalar(qg_tensor *t, qg_dtype dtype);
-void qg_tensor_unknown(qg_tensor *t, qg_dtype dtype); /* rank -1 */
+QG_API void qg_tensor_init(qg_tensor *t, qg_dtype dtype, int32_t rank,
+                           const int64_t *dim);
+QG_API void qg_tensor_scalar(qg_tensor *t, qg_dtype dtype);
+QG_API void qg_tensor_unknown(qg_tensor *t, qg_dtype dtype); /* rank -1 */
 
 /* Makes the strides those of plain (or N,H,W,C for rank >= 3) memory.
  * From the dims, which must be set. */
-void qg_tensor_set_plain(qg_tensor *t);
-void qg_tensor_set_channels_last(qg_tensor *t);
+QG_API void qg_tensor_set_plain(qg_tensor *t);
+QG_API void qg_tensor_set_channels_last(qg_tensor *t);
 /* Strides of axes with extent 1 do not count. */
-bool qg_tensor_is_plain(const qg_tensor *t);
+QG_API bool qg_tensor_is_plain(const qg_tensor *t);
 
-bool qg_tensor_known(const qg_tensor *t); /* rank and every dim are known */
+QG_API bool qg_tensor_known(const qg_tensor *t); /* rank and every dim are known */
 
 /* Number of elements of a known tensor; -1 when it overflows int64 or is not known.
  * A scalar has 1, an array with an extent of 0 has 0. */
-int64_t qg_tensor_count(const qg_tensor *t);
+QG_API int64_t qg_tensor_count(const qg_tensor *t);
 
 /* Product of dim[from..to).
  * Of known dims whose product fits, as checked when the tensor was inferred. */
-int64_t qg_dims_product(const qg_tensor *t, int32_t from, int32_t to);
+QG_API int64_t qg_dims_product(const qg_tensor *t, int32_t from, int32_t to);
 
 /* Bytes of plain storage; QG_EMODEL with `what` in the message when it overflows.
  * Packed types round up to whole bytes. */
-QG_NODISCARD qg_status qg_tensor_bytes(qg_ctx *ctx, const char *what,
-                                       const qg_tensor *t, size_t *bytes);
-
-/* Gives a known tensor zeroed plain memory from the arena. */
-QG_NODISCARD qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t);
-
-/* A new tensor in the arena with the contents of t, plain. */
-QG_NODISCARD qg_status qg_tensor_clone(qg_ctx *ctx, qg_arena *a, const qg_tensor *t,
-                                       qg_tensor **out);
+QG_NODISCARD QG_API qg_status qg_tensor_bytes(qg_ctx *ctx, const char *what,
+                                              const qg_tensor *t, size_t *bytes);
 
 /* Copies elements between tensors of equal type and dims and any strides.
  * Memory of `to` is there (asserted); overlapping memory is not allowed. */
-void qg_tensor_copy(const qg_tensor *from, qg_tensor *to);
+QG_API void qg_tensor_copy(const qg_tensor *from, qg_tensor *to);
 
 /* Rank and every dim; types are not compared. */
-bool qg_same_dims(const qg_tensor *a, const qg_tensor *b);
+QG_API bool qg_same_dims(const qg_tensor *a, const qg_tensor *b);
 
 /* Element i in plain order, converted.  For shapes, axes and tests, not for kernels.
  * Asserts an integer (or bool) type for _i64 and a numeric type for _f64. */
-int64_t qg_tensor_i64(const qg_tensor *t, int64_t i);
-double qg_tensor_f64(const qg_tensor *t, int64_t i);
+QG_API int64_t qg_tensor_i64(const qg_tensor *t, int64_t i);
+QG_API double qg_tensor_f64(const qg_tensor *t, int64_t i);
 
 /* "float32[1,3,240,320]", "?" for what is unknown; at most `room` bytes with the
  * zero. */
 enum { QG_SHAPE_TEXT = 208 };
-const char *qg_tensor_text(const qg_tensor *t, char text[QG_SHAPE_TEXT]);
+QG_API const char *qg_tensor_text(const qg_tensor *t, char text[QG_SHAPE_TEXT]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,6 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* clang-format off */
 #define QG_DTYPE_MAP(X)                                                        \
     /* id          text            onnx bits  kind */                          \
@@ -60,13 +66,14 @@ enum qg_dtype_kind {
     QG_KIND_BOOLEAN
 };
 
-const char *qg_dtype_name(qg_dtype d);     /* "float32" */
-qg_dtype qg_dtype_named(const char *text); /* QG_NODTYPE when unknown */
-qg_dtype qg_dtype_of_onnx(int64_t code);   /* QG_NODTYPE when unknown (string, ...) */
+QG_API const char *qg_dtype_name(qg_dtype d);     /* "float32" */
+QG_API qg_dtype qg_dtype_named(const char *text); /* QG_NODTYPE when unknown */
+QG_API qg_dtype
+qg_dtype_of_onnx(int64_t code); /* QG_NODTYPE when unknown (string, ...) */
 /* All three: d < QG_NDTYPE (asserted).  QG_NODTYPE has code 0 and 0 bits. */
-int qg_dtype_onnx(qg_dtype d);
-unsigned qg_dtype_bits(qg_dtype d);
-enum qg_dtype_kind qg_dtype_kind_of(qg_dtype d);
+QG_API int qg_dtype_onnx(qg_dtype d);
+QG_API unsigned qg_dtype_bits(qg_dtype d);
+QG_API enum qg_dtype_kind qg_dtype_kind_of(qg_dtype d);
 
 /* Bit d of a mask over types, for tables of what an operator accepts.
  *     enum { KNOWN = QG_DT(F32) | QG_DT(F64) };        ... if (KNOWN >> d & 1) */
@@ -74,6 +81,10 @@ enum qg_dtype_kind qg_dtype_kind_of(qg_dtype d);
 
 /* Bytes for n elements, packed; false on overflow.
  * Packed types round up to a whole byte; *bytes is untouched on overflow. */
-bool qg_dtype_bytes(qg_dtype d, uint64_t n, size_t *bytes);
+QG_API bool qg_dtype_bytes(qg_dtype d, uint64_t n, size_t *bytes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

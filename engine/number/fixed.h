@@ -24,6 +24,12 @@
 
 #include <stdint.h>
 
+#include "engine/core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* A factor with its shift; which of the three forms is said by who made it. */
 typedef struct qg_multiplier {
     int32_t m;     /* the multiplier, see the forms above */
@@ -34,39 +40,39 @@ typedef struct qg_multiplier {
  * half away from zero; {0, 0} for 0 and below 2^-32.  shift may exceed 31 for a huge
  * factor: no function below takes that (see QG_MAX_LEFT_SHIFT).
  * Example: 0.125 is {2^30, -2}. */
-qg_multiplier qg_q31_of(double real);
+QG_API qg_multiplier qg_q31_of(double real);
 
 /* The same as builds with a single rounding have it: above 2^30 it is {2^31 - 1,
  * 30}.
  * The cap keeps the whole shift to the right, 31 - shift, at 1 or more. */
-qg_multiplier qg_q31_of_single(double real);
+QG_API qg_multiplier qg_q31_of_single(double real);
 
 /* q31 to q15: half up to 16 bits, at most 32767.
  * The cap keeps 32767.5 and above from becoming 2^15, which is no int16. */
-qg_multiplier qg_q15_of(qg_multiplier q31);
+QG_API qg_multiplier qg_q15_of(qg_multiplier q31);
 
 /* The m24 form of a float32 that is finite, normal and > 0 (asserted): its mantissa.
  * Nothing is lost. */
-qg_multiplier qg_m24_of(float real);
+QG_API qg_multiplier qg_m24_of(float real);
 
 /* Left shifts that qg_scale_* accept. */
 enum { QG_MAX_LEFT_SHIFT = 31, QG_MIN_LEFT_SHIFT = -31 };
 
 /* (a * b) / 2^31, halves upward; -2^31 * -2^31 saturates
  * [SaturatingRoundingDoublingHighMul]. */
-int32_t qg_high_mul(int32_t a, int32_t b);
+QG_API int32_t qg_high_mul(int32_t a, int32_t b);
 
 /* (a * b) / 2^15, halves upward; -2^15 * -2^15 saturates. */
-int16_t qg_high_mul16(int16_t a, int16_t b);
+QG_API int16_t qg_high_mul16(int16_t a, int16_t b);
 
 /* x / 2^e, 0 <= e <= 31, halves away from zero [RoundingDivideByPOT]. */
-int32_t qg_shift_away(int32_t x, int e);
+QG_API int32_t qg_shift_away(int32_t x, int e);
 
 /* x * 2^e, 0 <= e <= 31, saturating both ways [SaturatingRoundingMultiplyByPOT]. */
-int32_t qg_shift_left_sat(int32_t x, int e);
+QG_API int32_t qg_shift_left_sat(int32_t x, int e);
 
 /* x * 2^e, 0 <= e <= 31, low 32 bits. */
-int32_t qg_shift_left(int32_t x, int e);
+QG_API int32_t qg_shift_left(int32_t x, int e);
 
 /* x * r with r in q31 and |shift| <= 31 (asserted).  All three first shift left.
  *   double     high multiply (halves up), then shift right, halves away from zero
@@ -74,32 +80,36 @@ int32_t qg_shift_left(int32_t x, int e);
  *   double_up  high multiply, then shift right, halves upward (ruy on x86-64)
  *   single     one exact rounding, halves upward (TFLITE_SINGLE_ROUNDING, ruy aarch64)
  * */
-int32_t qg_scale_double(int32_t x, qg_multiplier r);
-int32_t qg_scale_double_up(int32_t x, qg_multiplier r);
-int32_t qg_scale_single(int32_t x, qg_multiplier r);
+QG_API int32_t qg_scale_double(int32_t x, qg_multiplier r);
+QG_API int32_t qg_scale_double_up(int32_t x, qg_multiplier r);
+QG_API int32_t qg_scale_single(int32_t x, qg_multiplier r);
 
 /* x * r for 48-bit sums (int16 activations): r in q31 is reduced to q15, one rounding,
  * halves upward.  |x| < 2^47 and shift <= 15 (asserted).
  * The shift is 15 - r.shift bits to the right. */
-int64_t qg_scale_reduced(int64_t x, qg_multiplier r);
+QG_API int64_t qg_scale_reduced(int64_t x, qg_multiplier r);
 
 /* x * r with r in m24, one rounding, halves upward (XNNPACK rndnu).  r.shift >= 0 and
  * |x| < 2^38 (asserted). */
-int64_t qg_scale_mantissa(int64_t x, qg_multiplier r);
+QG_API int64_t qg_scale_mantissa(int64_t x, qg_multiplier r);
 
 /* floor(log2(x)) of a float32 that is finite, normal and > 0 (asserted).
  * Taken from the exponent field: exact, no libm. */
-int qg_log2_floor(float x);
+QG_API int qg_log2_floor(float x);
 
 /* floor(log2(x)), x > 0 (asserted). */
-int qg_log2_floor_u32(uint32_t x);
+QG_API int qg_log2_floor_u32(uint32_t x);
 
 /* trunc(x + copysign(0.5, x)), the sum rounded to float32: ncnn's SIMD rounding.
  * 0.49999997 gives 1, unlike half away from zero. */
-float qg_round_add_half(float x);
+QG_API float qg_round_add_half(float x);
 
 /* v limited to [lo, hi].
  * lo <= hi (asserted). */
-int64_t qg_clamp_i64(int64_t v, int64_t lo, int64_t hi);
+QG_API int64_t qg_clamp_i64(int64_t v, int64_t lo, int64_t hi);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -23,6 +23,10 @@
 
 #include "engine/number/dtype.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* bfloat16 is the upper half of a float32. */
 static inline float qg_bf16_to_f32(uint16_t h)
 {
@@ -61,8 +65,8 @@ static inline void qg_packed_set(void *data, unsigned bits, size_t i, unsigned v
 
 /* Exact, NaN payloads included; the other way a NaN becomes
  * the quiet 0x7e00 with its sign. */
-float qg_f16_to_f32(uint16_t h);
-uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
+QG_API float qg_f16_to_f32(uint16_t h);
+QG_API uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
 
 /* The formats of at most 8 bits: F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1 (in
  * the low four bits) and F8E8M0; any other type is asserted against.
@@ -72,7 +76,11 @@ uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
  * neither: it always saturates and takes NaN to -0, as ONNX's tests do.  F8E8M0 holds
  * powers of two only: it rounds up; zero and what is too small give 2^-127 when
  * saturating, else NaN, and so do negative values. */
-float qg_small_to_f32(qg_dtype d, uint8_t v);
-uint8_t qg_small_of_f32(qg_dtype d, float f, bool saturate);
+QG_API float qg_small_to_f32(qg_dtype d, uint8_t v);
+QG_API uint8_t qg_small_of_f32(qg_dtype d, float f, bool saturate);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

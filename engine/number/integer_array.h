@@ -26,6 +26,10 @@
 #include "engine/core/status.h"
 #include "engine/number/dtype.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What the codes of an array mean. */
 typedef struct qg_grid {
     qg_dtype dtype; /* of the stored codes: 8 or 16 bits */
@@ -36,19 +40,19 @@ typedef struct qg_grid {
 /* QG_EUNSUPPORTED for another type, QG_ENUMERIC for a bad scale or zero point; the
  * message is "<doing>: <which> ...".
  * Asked once, when an operator is prepared: the loops rely on it. */
-QG_NODISCARD qg_status qg_grid_check(qg_ctx *ctx, const char *doing, const char *which,
-                                     qg_grid g);
+QG_NODISCARD QG_API qg_status qg_grid_check(qg_ctx *ctx, const char *doing,
+                                            const char *which, qg_grid g);
 /* All three fields equal: then codes may be copied. */
-bool qg_grid_same(qg_grid a, qg_grid b);
+QG_API bool qg_grid_same(qg_grid a, qg_grid b);
 
 /* Elements [first, first + n) of an 8 or 16-bit array, widened.
  * For bulk work: a span at a time, not an element. */
-void qg_codes_load(qg_dtype d, const void *data, size_t first, int32_t *codes,
-                   size_t n);
+QG_API void qg_codes_load(qg_dtype d, const void *data, size_t first, int32_t *codes,
+                          size_t n);
 
 /* The reverse; codes must fit the type (asserted). */
-void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first,
-                    size_t n);
+QG_API void qg_codes_store(qg_dtype d, const int32_t *codes, void *data, size_t first,
+                           size_t n);
 
 /* As QG_MAX_RANK of ir/tensor.h, which this layer cannot include. */
 enum { QG_INTEGER_RANK = 8 };
@@ -76,12 +80,17 @@ typedef struct qg_int_broadcast {
 
 /* QG_EMODEL when the dims do not broadcast, a rank is out of range or the number of
  * elements overflows. */
-QG_NODISCARD qg_status qg_int_broadcast_make(qg_ctx *ctx, const char *doing,
-                                             const qg_int_dims *a, const qg_int_dims *b,
-                                             qg_int_broadcast *out);
+QG_NODISCARD QG_API qg_status qg_int_broadcast_make(qg_ctx *ctx, const char *doing,
+                                                    const qg_int_dims *a,
+                                                    const qg_int_dims *b,
+                                                    qg_int_broadcast *out);
 
 /* Span number i < spans.
  * O(rank); a span is as long as the operands' strides allow. */
-qg_int_span qg_int_broadcast_span(const qg_int_broadcast *b, size_t i);
+QG_API qg_int_span qg_int_broadcast_span(const qg_int_broadcast *b, size_t i);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

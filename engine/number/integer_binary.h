@@ -28,6 +28,10 @@
 #include "engine/number/integer_array.h"
 #include "engine/number/requant.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Sub is Add with the second factor negated, in every form. */
 typedef enum qg_int_binary_op {
     QG_INT_BINARY_ADD,
@@ -75,9 +79,9 @@ struct qg_int_binary {
  * message names what it has); QG_ENUMERIC for bad scales.
  * Every float factor is fixed here, so that running is integer work or one known
  * sequence of float operations, without anything that can fail. */
-QG_NODISCARD qg_status qg_int_binary_prepare(qg_ctx *ctx,
-                                             const qg_int_binary_spec *spec,
-                                             qg_int_binary *out);
+QG_NODISCARD QG_API qg_status qg_int_binary_prepare(qg_ctx *ctx,
+                                                    const qg_int_binary_spec *spec,
+                                                    qg_int_binary *out);
 
 /* A whole array in storage of the spec's type. */
 typedef struct qg_int_argument {
@@ -88,11 +92,15 @@ typedef struct qg_int_argument {
 /* The operator on whole arrays with broadcasting; y holds the product of the broadcast
  * dims, in the type of spec.y, and may be an operand that is not broadcast.
  * QG_EMODEL when dims do not broadcast. */
-QG_NODISCARD qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p,
-                                         const qg_int_argument *a,
-                                         const qg_int_argument *b, void *y);
+QG_NODISCARD QG_API qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p,
+                                                const qg_int_argument *a,
+                                                const qg_int_argument *b, void *y);
 
 /* "add", "sub", "mul". */
-const char *qg_int_binary_op_name(qg_int_binary_op op);
+QG_API const char *qg_int_binary_op_name(qg_int_binary_op op);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -14,19 +14,23 @@
 #include "engine/number/integer_array.h"
 #include "engine/number/fixed.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* exp(a) in Q(0) for a <= 0 in Q(integer_bits), 2 <= integer_bits <= 8 (asserted).
  * A product of exp(-2^k) for the bits of a, times a polynomial of the rest; the last
  * bits differ from the exact value, and it is these bits that runtimes store. */
-int32_t qg_exp_negative(int32_t a, int integer_bits);
+QG_API int32_t qg_exp_negative(int32_t a, int integer_bits);
 
 /* 1 / (1 + a) and (1 - a) / (1 + a) in Q(0) for a >= 0 in Q(0).
  * Three Newton steps from gemmlowp's start value. */
-int32_t qg_one_over_one_plus(int32_t a);
-int32_t qg_one_minus_over_one_plus(int32_t a);
+QG_API int32_t qg_one_over_one_plus(int32_t a);
+QG_API int32_t qg_one_minus_over_one_plus(int32_t a);
 
 /* Logistic and tanh in Q(0) of a in Q(integer_bits). */
-int32_t qg_logistic_fixed(int32_t a, int integer_bits);
-int32_t qg_tanh_fixed(int32_t a, int integer_bits);
+QG_API int32_t qg_logistic_fixed(int32_t a, int integer_bits);
+QG_API int32_t qg_tanh_fixed(int32_t a, int integer_bits);
 
 /* Softmax of TFLite for int8 codes.  Output scale 2^-bits, zero point -2^(bits-1). */
 typedef struct qg_int_softmax {
@@ -37,14 +41,16 @@ typedef struct qg_int_softmax {
 } qg_int_softmax;
 
 /* QG_ENUMERIC when beta * scale is not finite and above 2^-26. */
-QG_NODISCARD qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float beta,
-                                              int bits, bool single_rounding,
-                                              qg_int_softmax *out);
+QG_NODISCARD QG_API qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale,
+                                                     float beta, int bits,
+                                                     bool single_rounding,
+                                                     qg_int_softmax *out);
 
 /* One row of n >= 1 codes; y may be x.  QG_EUNSUPPORTED when the sum of the
  * exponentials exceeds 12 integer bits (4096 equal codes are the least that can). */
-QG_NODISCARD qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s,
-                                          const int32_t *x, int32_t *y, size_t n);
+QG_NODISCARD QG_API qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s,
+                                                 const int32_t *x, int32_t *y,
+                                                 size_t n);
 
 /* Softmax of ORT for 8-bit codes: a float32 table of exp, shifted so that the largest
  * code of a row uses its last entry.
@@ -58,11 +64,16 @@ typedef struct qg_int_softmax_table {
 } qg_int_softmax_table;
 
 /* n: the length of a row, >= 1 (asserted).  Errors are those of qg_grid_check. */
-QG_NODISCARD qg_status qg_int_softmax_table_make(qg_ctx *ctx, qg_grid x, qg_grid y,
-                                                 size_t n, qg_int_softmax_table *out);
+QG_NODISCARD QG_API qg_status qg_int_softmax_table_make(qg_ctx *ctx, qg_grid x,
+                                                        qg_grid y, size_t n,
+                                                        qg_int_softmax_table *out);
 
 /* One row; y may be x. */
-void qg_int_softmax_table_row(const qg_int_softmax_table *t, const int32_t *x,
-                              int32_t *y, size_t n);
+QG_API void qg_int_softmax_table_row(const qg_int_softmax_table *t, const int32_t *x,
+                                     int32_t *y, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

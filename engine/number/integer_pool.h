@@ -14,6 +14,10 @@
 #include "engine/number/integer_array.h"
 #include "engine/number/requant.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Pairs are {rows, columns}; pad is the one before.  Every window touches the
  * picture.
  * Shapes of a pooling; extents are > 0 (asserted where used). */
@@ -25,8 +29,8 @@ typedef struct qg_int_window {
 
 /* y is [planes, out_height, out_width].
  * range is that of the fused activation. */
-void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int32_t *x,
-                         int32_t *y);
+QG_API void qg_int_average_pool(const qg_int_window *w, qg_code_range range,
+                                const int32_t *x, int32_t *y);
 
 /* ORT's; count_pad: places in the padding count (up to height + pad, width + pad, with
  * pad_end the padding behind). */
@@ -37,7 +41,11 @@ typedef struct qg_float_pool {
 } qg_float_pool;
 
 /* The same order of float additions as the runtime: rows first. */
-void qg_int_average_pool_float(const qg_int_window *w, const qg_float_pool *p,
-                               const int32_t *x, int32_t *y);
+QG_API void qg_int_average_pool_float(const qg_int_window *w, const qg_float_pool *p,
+                                      const int32_t *x, int32_t *y);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

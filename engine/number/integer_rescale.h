@@ -19,6 +19,10 @@
 #include "engine/number/integer_array.h"
 #include "engine/number/requant.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* The two differ in TFLite: an operator requantizes, a concatenation may be refused. */
 typedef enum qg_rescale_use { QG_RESCALE_OPERATOR, QG_RESCALE_CONCAT } qg_rescale_use;
 
@@ -38,12 +42,14 @@ typedef struct qg_rescale {
 } qg_rescale;
 
 /* QG_EUNSUPPORTED where the runtime refuses; QG_ENUMERIC for bad scales. */
-QG_NODISCARD qg_status qg_rescale_prepare(qg_ctx *ctx, const qg_rescale_spec *spec,
-                                          qg_rescale *out);
+QG_NODISCARD QG_API qg_status qg_rescale_prepare(qg_ctx *ctx,
+                                                 const qg_rescale_spec *spec,
+                                                 qg_rescale *out);
 
 /* n codes; x and y may be the same array.
  * COPY is a plain copy: grids are equal. */
-void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y, size_t n);
+QG_API void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y,
+                             size_t n);
 
 /* Float to codes. */
 typedef struct qg_quantizer {
@@ -54,11 +60,12 @@ typedef struct qg_quantizer {
 } qg_quantizer;
 
 /* QG_EUNSUPPORTED for a runtime that is not in the table of integer_rescale.c. */
-QG_NODISCARD qg_status qg_quantizer_prepare(qg_ctx *ctx, const char *runtime, qg_grid y,
-                                            qg_quantizer *out);
+QG_NODISCARD QG_API qg_status qg_quantizer_prepare(qg_ctx *ctx, const char *runtime,
+                                                   qg_grid y, qg_quantizer *out);
 
 /* n codes.  Infinities saturate; NaN gives the lowest code, as x86-64 kernels do. */
-void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y, size_t n);
+QG_API void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y,
+                               size_t n);
 
 /* One operand, borrowed for the call. */
 typedef struct qg_int_concat_input {
@@ -75,13 +82,18 @@ typedef struct qg_int_concat_spec {
 } qg_int_concat_spec;
 
 /* Dims of the result; QG_EMODEL when the inputs do not fit together.  n >= 1. */
-QG_NODISCARD qg_status qg_int_concat_dims(qg_ctx *ctx, int32_t axis,
-                                          const qg_int_concat_input *in, size_t n,
-                                          qg_int_dims *out);
+QG_NODISCARD QG_API qg_status qg_int_concat_dims(qg_ctx *ctx, int32_t axis,
+                                                 const qg_int_concat_input *in,
+                                                 size_t n, qg_int_dims *out);
 
 /* y has room for those dims and overlaps no input. */
-QG_NODISCARD qg_status qg_int_concat_run(qg_ctx *ctx, const qg_int_concat_spec *spec,
-                                         const qg_int_concat_input *in, size_t n,
-                                         void *y);
+QG_NODISCARD QG_API qg_status qg_int_concat_run(qg_ctx *ctx,
+                                                const qg_int_concat_spec *spec,
+                                                const qg_int_concat_input *in, size_t n,
+                                                void *y);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

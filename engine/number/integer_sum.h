@@ -24,6 +24,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Extents and strides of one operand; axes that it lacks have stride 0.
  * data is borrowed; element (n, c, h, w) lies at n batch + c channel + h row + w
  * column. */
@@ -48,6 +54,10 @@ typedef struct qg_int_sum {
  * 0 except batches, and everything x and w say is readable (asserted in part; a caller
  * checks its model first).
  * Cost: one multiply-add per output element, tap and channel of the group. */
-void qg_int_sum_run(const qg_int_sum *s, int32_t *acc);
+QG_API void qg_int_sum_run(const qg_int_sum *s, int32_t *acc);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

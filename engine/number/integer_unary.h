@@ -24,6 +24,10 @@
 
 #include "engine/number/integer_array.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Columns of the table above. */
 typedef enum qg_int_unary_function {
     QG_INT_UNARY_LOGISTIC,
@@ -44,7 +48,12 @@ typedef struct qg_int_unary_spec {
 /* QG_EUNSUPPORTED for a runtime without the function or for other types; QG_ENUMERIC
  * for scales whose factor does not fit.
  * Cost: 256 evaluations, once per node. */
-QG_NODISCARD qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
-                                          int32_t table[256]);
+QG_NODISCARD QG_API qg_status qg_int_unary_table(qg_ctx *ctx,
+                                                 const qg_int_unary_spec *spec,
+                                                 int32_t table[256]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

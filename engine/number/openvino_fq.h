@@ -24,6 +24,10 @@
 
 #include "engine/number/integer_array.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What computes; the reference is the operator's meaning.  LPT: OpenVINO's low
  * precision transformations. */
 /* clang-format off */
@@ -42,7 +46,7 @@ typedef enum qg_openvino_form {
         QG_NOPENVINO
 } qg_openvino_form;
 
-const char *qg_openvino_form_name(qg_openvino_form f);
+QG_API const char *qg_openvino_form_name(qg_openvino_form f);
 
 /* One of the four limits: dense, right-aligned to x. */
 typedef struct qg_openvino_limit {
@@ -61,9 +65,9 @@ typedef struct qg_openvino_fq {
  * not broadcast to x or levels is below 2; QG_EUNSUPPORTED for the plugin forms where
  * the plugin itself breaks (il >= ih; with LPT also output limits of different shapes).
  *  */
-QG_NODISCARD qg_status qg_openvino_fq_run(qg_ctx *ctx, const qg_openvino_fq *fq,
-                                          const qg_int_dims *dims, const float *x,
-                                          float *y);
+QG_NODISCARD QG_API qg_status qg_openvino_fq_run(qg_ctx *ctx, const qg_openvino_fq *fq,
+                                                 const qg_int_dims *dims,
+                                                 const float *x, float *y);
 
 /* -- conversions ------------------------------------------------------------------ */
 
@@ -87,21 +91,26 @@ typedef struct qg_openvino_range {
  * The sign of scale is dropped, zero is rounded half to even and limited to [qmin,
  * qmax]. QG_ENUMERIC when scale is 0 or not finite, QG_ECONFIG when qmin >= qmax or the
  * levels exceed 2^32. */
-QG_NODISCARD qg_status qg_openvino_from_affine(qg_ctx *ctx, const char *what,
-                                               qg_affine a, qg_openvino_range *out);
+QG_NODISCARD QG_API qg_status qg_openvino_from_affine(qg_ctx *ctx, const char *what,
+                                                      qg_affine a,
+                                                      qg_openvino_range *out);
 
 /* The other way: a->qmin and a->qmax say on which codes, scale and zero are written.
  * zero is real (the caller rounds it); *residual is how far the grid moves when it is
  * rounded: scale * |zero - rint(zero)|, the same for all levels.  QG_ENUMERIC unless
  * low < high, finite, and qmin < qmax. */
-QG_NODISCARD qg_status qg_openvino_to_affine(qg_ctx *ctx, const char *what, double low,
-                                             double high, qg_affine *a,
-                                             double *residual);
+QG_NODISCARD QG_API qg_status qg_openvino_to_affine(qg_ctx *ctx, const char *what,
+                                                    double low, double high,
+                                                    qg_affine *a, double *residual);
 
 /* A weight grid trained in half its codes (7 of 8 bits), for export with all of them:
  * qmin doubles, qmax becomes 2 qmax + 1, the step stays.  The weights must first be
  * clamped to [*low, *high], the trained range; MQBench omits that, and w = high + scale
  * / 2 then gets a code that was never trained. */
-qg_affine qg_openvino_full_range(qg_affine half, double *low, double *high);
+QG_API qg_affine qg_openvino_full_range(qg_affine half, double *low, double *high);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

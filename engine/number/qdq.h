@@ -26,6 +26,10 @@
 
 #include "engine/number/dtype.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* An array seen as [outer][dim][inner] around the quantized axis.  Per tensor: outer
  * and dim 1, inner the number of elements.
  * The two axes of ONNX's operators that matter: which element has which parameter. */
@@ -44,16 +48,20 @@ typedef struct qg_qdq {
 /* int2, int4, int8, int16, their unsigned kin, float8, float4e2m1; int32 too, which
  * only DequantizeLinear takes.
  * quantize: for QuantizeLinear, else for DequantizeLinear. */
-bool qg_qdq_knows(qg_dtype type, bool quantize);
+QG_API bool qg_qdq_knows(qg_dtype type, bool quantize);
 
 /* x and y do not overlap.  The type is known (asserted).
  * Codes are packed as in dtype.h; a scale of 0 divides as IEEE has it. */
-void qg_quantize_linear(const qg_qdq *q, const float *x, void *y);
-void qg_dequantize_linear(const qg_qdq *q, const void *x, float *y);
+QG_API void qg_quantize_linear(const qg_qdq *q, const float *x, void *y);
+QG_API void qg_dequantize_linear(const qg_qdq *q, const void *x, float *y);
 
 /* uint8: scale = (max - min) / 255 with 0 included and NaN ignored, 1 when both are 0;
  * zero point half-even(clamp(0 - min / scale, 0, 255)). */
-void qg_dynamic_quantize_linear(const float *x, size_t n, uint8_t *y, float *scale,
-                                uint8_t *zero_point);
+QG_API void qg_dynamic_quantize_linear(const float *x, size_t n, uint8_t *y,
+                                       float *scale, uint8_t *zero_point);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

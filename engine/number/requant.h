@@ -34,6 +34,10 @@
 #include "engine/number/dtype.h"
 #include "engine/number/fixed.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* f: the factor rounded to float32; f32(): one rounding to float32. */
 /* clang-format off */
 #define QG_SCHEME_MAP(X)                                                       \
@@ -118,17 +122,17 @@ typedef struct qg_requant_rule {
 } qg_requant_rule;
 
 /* All rows, *n of them, ordered by runtime. */
-const qg_requant_rule *qg_requant_rules(size_t *n);
+QG_API const qg_requant_rule *qg_requant_rules(size_t *n);
 
 /* The row for this runtime, instruction set and use ("any" matches every isa); NULL
  * when there is none. */
-const qg_requant_rule *qg_requant_find(const char *runtime, const char *isa,
-                                       qg_requant_use use);
+QG_API const qg_requant_rule *qg_requant_find(const char *runtime, const char *isa,
+                                              qg_requant_use use);
 
 /* Words of the maps, as in files and on the command line. */
-const char *qg_requant_scheme_name(qg_requant_scheme s); /* "fix-double" */
-const char *qg_factor_name(qg_factor f);
-const char *qg_requant_use_name(qg_requant_use u);
+QG_API const char *qg_requant_scheme_name(qg_requant_scheme s); /* "fix-double" */
+QG_API const char *qg_factor_name(qg_factor f);
+QG_API const char *qg_requant_use_name(qg_requant_use u);
 
 /* The scales that meet in one requantization; s_w is 1 where there is one input. */
 typedef struct qg_scales {
@@ -143,7 +147,7 @@ typedef struct qg_code_range {
 /* Codes of an integer type of at most 16 bits with zero point z; asserts such a
  * type.
  * lo and hi are the type's lowest and highest code. */
-qg_code_range qg_code_range_of(qg_dtype dtype, int32_t zero);
+QG_API qg_code_range qg_code_range_of(qg_dtype dtype, int32_t zero);
 
 /* Ready to run; made by qg_requant_prepare, plain data. */
 typedef struct qg_requant {
@@ -160,9 +164,10 @@ typedef struct qg_requant {
  * subnormal where the scheme needs a normal one), or is no power of two for POW2_SHIFT;
  * `what` begins the message.
  * *out is self-contained: rule may be forgotten. */
-QG_NODISCARD qg_status qg_requant_prepare(qg_ctx *ctx, const char *what,
-                                          const qg_requant_rule *rule, qg_scales s,
-                                          qg_code_range range, qg_requant *out);
+QG_NODISCARD QG_API qg_status qg_requant_prepare(qg_ctx *ctx, const char *what,
+                                                 const qg_requant_rule *rule,
+                                                 qg_scales s, qg_code_range range,
+                                                 qg_requant *out);
 
 /* An output given as a range in codes 0 .. levels - 1; low < high, levels 2..65536. */
 typedef struct qg_level_range {
@@ -174,20 +179,21 @@ typedef struct qg_level_range {
  * convolution (THEN_FMA); n = levels - 1, d = f32(high - low):
  *     y = rint(fma(v, f32(n / d), f32(f32(-low n) / d)))
  * QG_ENUMERIC for a range or levels out of bounds. */
-QG_NODISCARD qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what,
-                                                 qg_scales s, qg_level_range y,
-                                                 qg_requant *out);
+QG_NODISCARD QG_API qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what,
+                                                        qg_scales s, qg_level_range y,
+                                                        qg_requant *out);
 
 /* The stored integer for one sum.  acc must fit the accumulator (asserted).
  * Cannot fail: whatever overflows saturates to range. */
-int32_t qg_requant_one(const qg_requant *r, int64_t acc);
+QG_API int32_t qg_requant_one(const qg_requant *r, int64_t acc);
 
 /* y[i] = qg_requant_one(r, acc[i]) for i < n; may be in place. */
-void qg_requant_many(const qg_requant *r, const int32_t *acc, int32_t *y, size_t n);
+QG_API void qg_requant_many(const qg_requant *r, const int32_t *acc, int32_t *y,
+                            size_t n);
 
 /* As one, for a runtime that holds the bias in float: added to acc * s_x * s_w.  Only
  * for the two-step factors (asserted). */
-int32_t qg_requant_biased(const qg_requant *r, int64_t acc, float bias);
+QG_API int32_t qg_requant_biased(const qg_requant *r, int64_t acc, float bias);
 
 /* The fused activations of TFLite. */
 typedef enum qg_fused {
@@ -201,6 +207,10 @@ typedef enum qg_fused {
 /* The codes of `range` that the activation leaves: z + round(bound / scale), the
  * quotient in float32, halves away from zero; TFLite's
  * CalculateActivationRangeQuantized.  scale > 0 (asserted). */
-qg_code_range qg_fused_range(qg_fused a, float scale, qg_code_range range);
+QG_API qg_code_range qg_fused_range(qg_fused a, float scale, qg_code_range range);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -22,6 +22,12 @@
 
 #include <stdint.h>
 
+#include "engine/core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* clang-format off */
 #define QG_ROUNDING_MAP(X)                                                     \
     /* id               text                   on a tie, or always        */   \
@@ -44,16 +50,20 @@ typedef enum qg_rounding {
         QG_NROUNDING
 } qg_rounding;
 
-const char *qg_rounding_name(qg_rounding r); /* "half-even" */
-int qg_rounding_named(const char *text);     /* the mode, or -1 */
+QG_API const char *qg_rounding_name(qg_rounding r); /* "half-even" */
+QG_API int qg_rounding_named(const char *text);     /* the mode, or -1 */
 
 /* NaN, infinities and -0 pass through.
  * The result is exact: every float of magnitude 2^23 and more is an integer already. */
-float qg_round_f32(qg_rounding r, float x);
-double qg_round_f64(qg_rounding r, double x);
+QG_API float qg_round_f32(qg_rounding r, float x);
+QG_API double qg_round_f64(qg_rounding r, double x);
 
 /* Rounds v / 2^shift, 0 <= shift <= 62, exactly.
  * UP and DOWN are ceil and floor of the exact quotient. */
-int64_t qg_round_shift(qg_rounding r, int64_t v, unsigned shift);
+QG_API int64_t qg_round_shift(qg_rounding r, int64_t v, unsigned shift);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

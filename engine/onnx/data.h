@@ -4,7 +4,7 @@
 #ifndef QG_ENGINE_ONNX_DATA_H
 #define QG_ENGINE_ONNX_DATA_H
 
-#include "engine/ir/tensor.h"
+#include "engine/ir/tensor_memory.h"
 
 /* A plain tensor in the arena.  Same checks and messages as for an initializer of a
  * model; external data is not allowed. */

@@ -17,7 +17,13 @@
 #ifndef QG_ENGINE_ONNX_EXPORT_H
 #define QG_ENGINE_ONNX_EXPORT_H
 
+#include <stdio.h>
+
+#include "engine/core/hash.h"
 #include "engine/ir/graph.h"
+
+/* Of graphs that came from no file. */
+enum { QG_ONNX_DEFAULT_IR = 8 };
 
 /* An entry of metadata_props; UTF-8. */
 typedef struct qg_onnx_property {
@@ -56,5 +62,16 @@ typedef struct qg_export_options {
  * QG_EIO when a file cannot be written. */
 QG_NODISCARD qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,
                                       const qg_export_options *options);
+
+/* The bytes of such a file into an open stream, whose errors are found by whoever
+ * closes it.  There is no file beside it: constants above options->external_above are
+ * QG_EUNSUPPORTED. */
+QG_NODISCARD qg_status qg_onnx_export_stream(qg_ctx *ctx, const qg_graph *g,
+                                             FILE *stream,
+                                             const qg_export_options *options);
+
+/* SHA-256 of those bytes, of which there may be any number. */
+QG_NODISCARD qg_status qg_onnx_hash(qg_ctx *ctx, const qg_graph *g,
+                                    char text[QG_HASH_TEXT]);
 
 #endif

@@ -13,10 +13,8 @@
 /* The real path of `path` in the arena; NULL and errno when there is none. */
 static const char *real_path(qg_arena *a, const char *path)
 {
-    char *found = realpath(path, NULL);
-    const char *copy = found ? qg_arena_strdup(a, found) : NULL;
-    free(found);
-    return copy;
+    char found[PATH_MAX];
+    return realpath(path, found) ? qg_arena_strdup(a, found) : NULL;
 }
 
 /* Whether ".." is a part of the path; "a..b" is a fine name. */
@@ -48,7 +46,7 @@ static qg_status locate(const qg_onnx_files *files, const qg_onnx_tensor *t,
         return qg_fail(ctx, QG_EMODEL, "import: %s: external data without a location",
                        t->what);
     if (!files->folder)
-        return qg_fail(ctx, QG_EMODEL,
+        return qg_fail(ctx, QG_EIO,
                        "import: %s: external data, but the model was not read from a "
                        "folder",
                        t->what);

@@ -1,7 +1,6 @@
 #include "engine/onnx/import.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/core/file.h"
@@ -19,16 +18,18 @@ typedef Onnx__ValueInfoProto value_info;
 
 /* One import: what all scopes share, and the parsed message. */
 struct importer {
-    qg_onnx_build build; /* first: a scope's build is its importer */
-    const char *name;    /* of the file, for messages */
-    bool out_of_memory;  /* an allocation of the parser failed */
+    qg_onnx_build build;        /* first: a scope's build is its importer */
+    const char *name;           /* of the file, for messages */
+    const unsigned char *bytes; /* of the whole file */
+    bool bytes_stay;            /* as long as the graph */
+    bool out_of_memory;         /* an allocation of the parser failed */
     const model_proto *model;
     bool warned_overridable;
 };
 
-static struct importer *importer_of(const qg_onnx_scope *s)
+static struct importer *importer_of(const qg_onnx_build *b)
 {
-    return (struct importer *)s->build;
+    return (struct importer *)(uintptr_t)b;
 }
 
 static const char *text_of(const char *s) { return s ? s : ""; }
@@ -43,12 +44,16 @@ static const void *child_message(const void *kind, unsigned field)
     return f && f->type == PROTOBUF_C_TYPE_MESSAGE ? f->descriptor : NULL;
 }
 
-/* Large blocks are raw data: they come from the graph's arena and stay there. */
+/* raw_data of a TensorProto, by its number in onnx.proto. */
+static bool is_raw_data(const void *kind, unsigned field)
+{
+    return kind == &onnx__tensor_proto__descriptor && field == 9;
+}
+
 static void *parser_get(void *data, size_t size)
 {
     struct importer *im = data;
-    qg_arena *a = size > QG_ONNX_KEEP ? im->build.root->arena : im->build.scratch;
-    void *p = qg_arena_raw(a, size, 1);
+    void *p = qg_arena_raw(im->build.scratch, size, 1);
     if (!p)
         im->out_of_memory = true;
     return p;
@@ -60,12 +65,13 @@ static qg_status parse(struct importer *im, const unsigned char *bytes, size_t s
 {
     qg_ctx *ctx = im->build.ctx;
     ProtobufCAllocator allocator = { parser_get, parser_drop, im };
-    qg_wire wire = { im->name, bytes, size, &onnx__model_proto__descriptor,
-                     child_message };
+    qg_wire wire = { im->name,      bytes,      size, &onnx__model_proto__descriptor,
+                     child_message, is_raw_data };
     if (size == 0)
         return qg_fail(ctx, QG_EPARSE,
                        "import: %s: the file is empty, expected a model", im->name);
-    QG_TRY(qg_wire_check(ctx, &wire));
+    im->bytes = bytes;
+    QG_TRY(qg_wire_strip(ctx, &wire, im->build.scratch, &bytes, &size));
     im->model = onnx__model_proto__unpack(&allocator, size, bytes);
     if (im->out_of_memory)
         return qg_nomem(ctx);
@@ -94,13 +100,28 @@ static qg_status check_versions(struct importer *im)
 
 /* ---- Tensors and types ---- */
 
+/* Raw data lies in the file unless it was too short to be left out of the message. */
+static void find_raw(const struct importer *im, const tensor_proto *t,
+                     qg_onnx_tensor *out)
+{
+    qg_wire_block block;
+    out->has_raw = t->has_raw_data;
+    out->raw = t->raw_data.data;
+    out->n_raw = t->raw_data.len;
+    if (!out->has_raw || out->n_raw != sizeof block)
+        return;
+    memcpy(&block, out->raw, sizeof block);
+    out->raw = im->bytes + block.at;
+    out->n_raw = block.size;
+    out->raw_stays = im->bytes_stay;
+}
+
 static qg_status read_tensor(qg_onnx_build *b, const char *what, const tensor_proto *t,
                              const qg_tensor **out)
 {
     /* clang-format off */
     qg_onnx_tensor source = {
         .what = what, .data_type = t->data_type, .dim = t->dims, .n_dim = t->n_dims,
-        .has_raw = t->has_raw_data, .raw = t->raw_data.data, .n_raw = t->raw_data.len,
         .f32 = t->float_data, .n_f32 = t->n_float_data,
         .f64 = t->double_data, .n_f64 = t->n_double_data,
         .i32 = t->int32_data, .n_i32 = t->n_int32_data,
@@ -110,6 +131,7 @@ static qg_status read_tensor(qg_onnx_build *b, const char *what, const tensor_pr
         .external = t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL,
     };
     /* clang-format on */
+    find_raw(importer_of(b), t, &source);
     if (t->segment)
         return qg_fail(b->ctx, QG_EUNSUPPORTED,
                        "import: %s: tensors in segments are not supported", what);
@@ -477,7 +499,7 @@ static qg_status import_initializers(qg_onnx_scope *s, const graph_proto *p)
 
 static qg_status import_input(qg_onnx_scope *s, const value_info *info)
 {
-    struct importer *im = importer_of(s);
+    struct importer *im = importer_of(s->build);
     qg_value *v;
     if (empty(info->name))
         return qg_fail(s->build->ctx, QG_EMODEL,
@@ -580,6 +602,11 @@ qg_status qg_onnx_import_bytes(qg_ctx *ctx, const void *bytes, size_t size,
 {
     struct importer im = { .build.ctx = ctx, .name = "model" };
     im.build.files.folder = options ? options->folder : NULL;
+    im.bytes_stay = options && options->borrow;
+    if (size > INT32_MAX)
+        return qg_fail(ctx, QG_EPARSE,
+                       "import: %s: %zu bytes, expected at most %d, as protobuf has it",
+                       im.name, size, INT32_MAX);
     return import_named(&im, bytes, size, out);
 }
 
@@ -591,10 +618,13 @@ qg_status qg_onnx_import(qg_ctx *ctx, const char *path,
     size_t n = (size_t)(im.name - path);
     qg_file f;
     QG_TRY(qg_file_open(ctx, "import", path, limit, &f));
-    char *folder = n ? strndup(path, n) : strdup(".");
+    char *folder = ctx->alloc.get(ctx->alloc.ud, n + 2);
+    if (folder)
+        (void)snprintf(folder, n + 2, "%.*s", n ? (int)n : 1, n ? path : ".");
     im.build.files.folder = folder;
     qg_status s = folder ? import_named(&im, f.bytes, f.size, out) : qg_nomem(ctx);
-    free(folder);
+    if (folder)
+        ctx->alloc.drop(ctx->alloc.ud, folder);
     qg_file_close(&f);
     return s;
 }

@@ -20,10 +20,10 @@
  *
  * How a file is read, and which file here does it:
  *
- *     bytes --- wire           lengths, depth, field count; no recursion, no memory
+ *     bytes --- wire           lengths, depth, field count; a copy without raw data
  *       |
- *     protobuf-c               the message, in scratch memory; blocks above
- *       |                      QG_ONNX_KEEP bytes go to the graph's arena at once
+ *     protobuf-c               the message, in scratch memory
+ *       |
  *     import                   versions, then initializers, inputs, nodes, outputs and
  *       |                      value_info of the graph, in this order
  *       +-- tensor             TensorProto to qg_tensor; external for files beside
@@ -49,8 +49,10 @@
 
 typedef struct qg_import_options {
     size_t size_limit; /* bytes of the model file; 0: 2 GiB, what protobuf allows */
-    const char
-        *folder; /* where external data lies, for models from memory; NULL: none */
+    /* For models from memory: */
+    const char *folder; /* where external data lies; NULL: none */
+    bool borrow; /* the bytes stay as long as the graph: raw data is read where it
+                         * lies, as far as it is aligned */
 } qg_import_options;
 
 /* options NULL: all defaults.  Operators come from ctx->registry, warnings go to
@@ -66,7 +68,7 @@ typedef struct qg_import_options {
 QG_NODISCARD qg_status qg_onnx_import(qg_ctx *ctx, const char *path,
                                       const qg_import_options *options, qg_graph **out);
 
-/* The same from memory, which may go away afterwards. */
+/* The same from memory, which may go away afterwards unless options->borrow. */
 QG_NODISCARD qg_status qg_onnx_import_bytes(qg_ctx *ctx, const void *bytes, size_t size,
                                             const qg_import_options *options,
                                             qg_graph **out);

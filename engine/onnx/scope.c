@@ -8,9 +8,8 @@
 
 /* Beyond these a file may mean something that nobody here has read about. */
 enum {
-    QG_ONNX_IR_MIN = 3,     /* 2017-11: the first with opset_import */
-    QG_ONNX_IR_MAX = 14,    /* of the onnx.proto that this was written for */
-    QG_ONNX_OPSET_MAX = 28, /* of ai.onnx: the newest in onnx 1.23 */
+    QG_ONNX_IR_MIN = 3,  /* 2017-11: the first with opset_import */
+    QG_ONNX_IR_MAX = 14, /* of the onnx.proto that this was written for */
 };
 
 static bool empty(const char *s) { return !s || !*s; }
@@ -38,13 +37,12 @@ qg_status qg_onnx_opset(qg_onnx_build *b, const char *what, const char *domain,
         return qg_nomem(b->ctx);
     if (version < 1)
         return qg_fail(b->ctx, QG_EMODEL,
-                       "import: %s: opset %lld of '%.100s', expected "
-                       "at least 1",
+                       "%s: %s: opset %lld of '%.100s', expected at least 1", b->doing,
                        what, (long long)version, *name ? name : "ai.onnx");
     if (!*name && version > QG_ONNX_OPSET_MAX)
         return qg_fail(b->ctx, QG_EUNSUPPORTED,
-                       "import: %s: opset %lld of 'ai.onnx', supported are 1 to %d",
-                       what, (long long)version, QG_ONNX_OPSET_MAX);
+                       "%s: %s: opset %lld of 'ai.onnx', supported are 1 to %d",
+                       b->doing, what, (long long)version, QG_ONNX_OPSET_MAX);
     *out = (qg_opset_import){ name, version };
     return QG_OK;
 }
@@ -59,14 +57,15 @@ qg_status qg_onnx_import_opset(qg_onnx_build *b, const char *what, const char *d
         return QG_OK;
     if (have)
         return qg_fail(b->ctx, QG_EMODEL,
-                       "import: %s: '%.100s' is imported as opset %lld and %lld", what,
-                       *made.domain ? made.domain : "ai.onnx", (long long)have,
+                       "%s: %s: '%.100s' is imported as opset %lld and %lld", b->doing,
+                       what, *made.domain ? made.domain : "ai.onnx", (long long)have,
                        (long long)version);
     return qg_vec_push(b->ctx, b->root->arena, &b->root->opset, made);
 }
 
 qg_status qg_onnx_build_begin(qg_onnx_build *b)
 {
+    b->doing = "import";
     QG_TRY(qg_graph_new(b->ctx, NULL, &b->root));
     b->files.graph = b->root;
     b->scratch = qg_arena_new(b->ctx->alloc);
@@ -99,8 +98,8 @@ qg_status qg_onnx_draft_fail(const qg_onnx_draft *d, qg_status status, const cha
     va_start(args, fmt);
     (void)vsnprintf(message, sizeof message, fmt, args);
     va_end(args);
-    return qg_fail(d->scope->build->ctx, status, "import: node '%.100s' (%.40s): %s",
-                   d->name, d->op, message);
+    return qg_fail(d->scope->build->ctx, status, "%s: node '%.100s' (%.40s): %s",
+                   d->scope->build->doing, d->name, d->op, message);
 }
 
 /* ---- Names ---- */
@@ -188,13 +187,14 @@ qg_status qg_onnx_constant(qg_onnx_build *b, const char *what, qg_value *v,
         return QG_OK;
     if (v->def)
         return qg_fail(b->ctx, QG_EMODEL,
-                       "import: %s: tensor '%.100s' is produced twice, also by node "
+                       "%s: %s: tensor '%.100s' is produced twice, also by node "
                        "'%.100s'",
-                       what, v->name, v->def->name);
+                       b->doing, what, v->name, v->def->name);
     if (v->constant || v->is_input)
         return qg_fail(b->ctx, QG_EMODEL,
-                       "import: %s: tensor '%.100s' is %s already, expected a new name",
-                       what, v->name, v->constant ? "a constant" : "a graph input");
+                       "%s: %s: tensor '%.100s' is %s already, expected a new name",
+                       b->doing, what, v->name,
+                       v->constant ? "a constant" : "a graph input");
     assert(t->data && qg_tensor_is_plain(t));
     v->constant = t;
     v->type = *t;
@@ -287,11 +287,11 @@ static qg_status find_op(const qg_onnx_draft *d, const qg_op **op, int64_t *opse
     *op = qg_op_find(r, d->domain, d->op, *opset);
     if (*op)
         return QG_OK;
-    return qg_fail(d->scope->build->ctx, QG_EUNSUPPORTED,
-                   "import: node '%.100s': operator %.100s%s%.100s is not known (opset "
-                   "%lld)%s",
-                   d->name, d->domain, dot, d->op, (long long)*opset,
-                   qg_op_versions(r, d->domain, d->op, known));
+    return qg_fail(
+        d->scope->build->ctx, QG_EUNSUPPORTED,
+        "%s: node '%.100s': operator %.100s%s%.100s is not known (opset %lld)%s",
+        d->scope->build->doing, d->name, d->domain, dot, d->op, (long long)*opset,
+        qg_op_versions(r, d->domain, d->op, known));
 }
 
 struct captures {
@@ -345,9 +345,8 @@ static qg_status check_outputs(const qg_onnx_draft *d, qg_value *const *out)
         if (v && v->def)
             return qg_fail(
                 d->scope->build->ctx, QG_EMODEL,
-                "import: tensor '%.100s' is produced twice, by nodes '%.100s' "
-                "and '%.100s'",
-                v->name, v->def->name, d->name);
+                "%s: tensor '%.100s' is produced twice, by nodes '%.100s' and '%.100s'",
+                d->scope->build->doing, v->name, v->def->name, d->name);
         if (v && (v->constant || v->is_input))
             return qg_onnx_draft_fail(
                 d, QG_EMODEL,
@@ -412,11 +411,11 @@ qg_status qg_onnx_close(const qg_onnx_scope *s)
             continue;
         if (!v->use.n)
             return qg_fail(s->build->ctx, QG_EMODEL,
-                           "import: graph output '%.100s' is not provided by any node, "
+                           "%s: graph output '%.100s' is not provided by any node, "
                            "input or initializer",
-                           v->name);
+                           s->build->doing, v->name);
         return qg_node_fail(
-            s->build->ctx, QG_EMODEL, "import", v->use.at[0].node,
+            s->build->ctx, QG_EMODEL, s->build->doing, v->use.at[0].node,
             "reads tensor '%.100s', which no node, input or initializer "
             "provides",
             v->name);

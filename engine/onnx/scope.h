@@ -15,7 +15,8 @@
  * Life of a draft    name_node, then attributes (bodies are imported here), then either
  *            inline or add.  Nothing is in the graph before add succeeds, except values
  *            that were named.
- * Messages   begin with "import: node 'name' (Op): ", names clipped at 100 bytes. */
+ * Messages   begin with "import: node 'name' (Op): ", or with what else is being done;
+ *            names are clipped at 100 bytes. */
 #ifndef QG_ENGINE_ONNX_SCOPE_H
 #define QG_ENGINE_ONNX_SCOPE_H
 
@@ -25,9 +26,13 @@
 typedef struct qg_onnx_function qg_onnx_function; /* function.h */
 typedef struct qg_onnx_scope qg_onnx_scope;
 
-/* What one import shares. */
+/* The newest opset of ai.onnx that is known: of onnx 1.23. */
+enum { QG_ONNX_OPSET_MAX = 28 };
+
+/* What one import shares; the calls of a host that builds a model have one each. */
 typedef struct qg_onnx_build {
     qg_ctx *ctx;
+    const char *doing; /* begins messages: "import" */
     qg_graph *root;
     qg_arena *scratch; /* dies with the import */
     qg_names *taken;   /* every value name of the file; empty without functions */

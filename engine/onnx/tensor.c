@@ -235,7 +235,7 @@ qg_status qg_onnx_tensor_read(qg_onnx_files *files, const qg_onnx_tensor *t,
     } else if (t->has_raw) {
         if (t->n_raw != bytes)
             return count_differs(g->ctx, t, bytes, t->n_raw, "bytes");
-        QG_TRY(adopt(g->ctx, g->arena, t->raw, bytes, bytes > QG_ONNX_KEEP, made));
+        QG_TRY(adopt(g->ctx, g->arena, t->raw, bytes, t->raw_stays, made));
     } else {
         QG_TRY(read_typed(g->ctx, g->arena, t, bytes, made));
     }

@@ -13,7 +13,7 @@
  *                     bits, packed types one byte per entry
  * Counts must be what the dims need, neither less nor more.
  *
- * Copies    raw data above QG_ONNX_KEEP bytes and external data are used in place when
+ * Copies    external data, and raw data of a message that stays, are used in place when
  *           they are aligned for their type.  Bools (any byte but 0 counts as 1) and
  *           packed types (unused bits become 0) are always copied.
  * Source: TensorProto of onnx.proto (IR 14), "External Data" of the ONNX manual. */
@@ -21,10 +21,6 @@
 #define QG_ENGINE_ONNX_TENSOR_H
 
 #include "engine/ir/graph.h"
-
-/* The largest request that the parser's allocator serves from scratch memory; larger
- * blocks (raw data) come from the graph's arena and stay, so they need no copy. */
-enum { QG_ONNX_KEEP = 4096 };
 
 /* What a TensorProto says; everything borrowed. */
 typedef struct qg_onnx_tensor {
@@ -35,6 +31,7 @@ typedef struct qg_onnx_tensor {
     bool has_raw;
     const unsigned char *raw; /* [n_raw] raw_data */
     size_t n_raw;
+    bool raw_stays;   /* as long as the graph */
     const float *f32; /* [n_f32] and so on: the typed fields */
     const double *f64;
     const int32_t *i32;

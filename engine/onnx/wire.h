@@ -1,7 +1,9 @@
-/* wire.h -- a look at protobuf bytes before a recursive parser gets them.
+/* wire.h -- protobuf bytes before a recursive parser gets them: checked, and without
+ * the large blocks in them.
  *
- * protobuf-c unpacks messages recursively and allocates for every field, so depth,
- * lengths and counts are checked here first, with a stack of its own.
+ * protobuf-c unpacks messages recursively and allocates and copies every field, so
+ * depth, lengths and counts are checked here first, with a stack of its own, and the
+ * parser gets a copy in which blocks of data are replaced by where they lie.
  *
  * A message is a row of fields: a key (varint: number << 3 | wire type), then
  *     0 varint    up to 10 bytes, 7 bits each
@@ -17,28 +19,45 @@
 
 #include <stddef.h>
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "engine/core/ctx.h"
 
 enum {
     QG_WIRE_DEPTH = 64,            /* nested messages */
     QG_WIRE_FIELDS = 16 * 1000000, /* fields in all; each costs the parser ~50 bytes */
+    QG_WIRE_BLOCK = 16,            /* bytes of a qg_wire_block */
 };
+
+/* What stands in the place of a block.  Shorter blocks stay as they are, so a field of
+ * QG_WIRE_BLOCK bytes in a stripped message is always one of these. */
+typedef struct qg_wire_block {
+    uint64_t at, size; /* in the bytes of the whole message */
+} qg_wire_block;
 
 /* The kind of message in field number `field` of a message of kind `kind`; NULL when it
  * is not a message (text, bytes, packed numbers, unknown). */
 typedef const void *qg_wire_child(const void *kind, unsigned field);
 
-/* What to look at; `name` stands in messages. */
+/* Whether field `field` of a message of this kind holds blocks. */
+typedef bool qg_wire_is_block(const void *kind, unsigned field);
+
+/* What to read; `name` stands in messages. */
 typedef struct qg_wire {
     const char *name;
     const unsigned char *bytes; /* [size] of the whole message */
     size_t size;
     const void *kind; /* of the outermost message */
     qg_wire_child *child;
+    qg_wire_is_block *is_block; /* NULL: none does */
 } qg_wire;
 
-/* QG_EPARSE when the bytes are not one well-formed message: cut off, a length beyond
+/* The message, [*n] in a, with a qg_wire_block in every field that holds a block of at
+ * least that size.  Lengths keep the number of bytes that they are written with.
+ * QG_EPARSE when the bytes are not one well-formed message: cut off, a length beyond
  * its parent, groups, too deep, too many fields. */
-QG_NODISCARD qg_status qg_wire_check(qg_ctx *ctx, const qg_wire *wire);
+QG_NODISCARD qg_status qg_wire_strip(qg_ctx *ctx, const qg_wire *wire, qg_arena *a,
+                                     const unsigned char **out, size_t *n);
 
 #endif

@@ -210,6 +210,7 @@ static qg_status run_one(qg_pass_env *env, const qg_pass *pass)
     double start = qg_clock_seconds();
     env->at_work = pass;
     env->changed = 0;
+    QG_TRY(qg_ctx_step(env->ctx, env->progress, pass->name, 0, 0));
     QG_TRY(make_needed(env, pass->needs));
     QG_TRY(qg_pass_author(env, NULL));
     QG_TRY(pass->run(env));

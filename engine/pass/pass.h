@@ -79,7 +79,7 @@ typedef struct qg_pass_param {
     double value, low, high;    /* the default; limits, inclusive */
 } qg_pass_param;
 
-/* Static and immutable; `run` keeps no state between calls. */
+/* Immutable; static, or as long as the context; `run` keeps no state between calls. */
 typedef struct qg_pass {
     const char *name;    /* the word in pipelines, --dump-after and goldens */
     const char *summary; /* one line for `qg list passes` */
@@ -88,6 +88,11 @@ typedef struct qg_pass {
     qg_status (*run)(qg_pass_env *env);
     const qg_pass_param *param; /* ends with a NULL name; NULL: none */
     const qg_quirk_row *quirk;  /* what quirks swap in it; NULL: nothing */
+
+    /* Of a pass that a host added (QG_ADDED_PASS): the pass before or behind which it
+     * stands in every pipeline, and what its run needs.  NULL in others. */
+    const char *before, *after;
+    const void *host;
 } qg_pass;
 
 /* What the caller of the pipeline may choose; zeros are the defaults. */

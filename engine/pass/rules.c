@@ -6,6 +6,7 @@
 
 #include "engine/core/suggest.h"
 #include "engine/quant/journal.h"
+#include "engine/quant/quantizer.h"
 #include "engine/calib/observer.h"
 
 enum { WHAT = 320 };
@@ -110,6 +111,8 @@ static qg_status apply_rule(maker *m, uint32_t r, qg_tqc *t)
     }
     if (set->fields & QG_SET_VISIBILITY)
         QG_TRY(qg_tqc_set_visibility(m->q, t, set->visibility));
+    if (set->fields & QG_SET_QUANTIZER)
+        QG_TRY(qg_tqc_set_quantizer(m->q, t, set->quantizer));
     return QG_OK;
 }
 

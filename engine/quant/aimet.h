@@ -18,6 +18,10 @@
 
 #include "engine/core/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* What the encoding is asked for; AIMET's own names in its documentation. */
 typedef struct qg_aimet_spec {
     int bits; /* 2..32 */
@@ -38,12 +42,16 @@ typedef struct qg_aimet_encoding {
 /* The encoding of a range; it is widened to hold 0.  QG_ENUMERIC for a range that is
  * not finite or reversed, QG_ECONFIG for bits or min_range out of bounds.
  * `what` begins the message. */
-QG_NODISCARD qg_status qg_aimet_encode(qg_ctx *ctx, const char *what,
-                                       const qg_aimet_spec *spec, double min,
-                                       double max, qg_aimet_encoding *out);
+QG_NODISCARD QG_API qg_status qg_aimet_encode(qg_ctx *ctx, const char *what,
+                                              const qg_aimet_spec *spec, double min,
+                                              double max, qg_aimet_encoding *out);
 
 /* The code of x; NaN gives the code of min.
  * Infinities saturate; delta > 0 (asserted). */
-double qg_aimet_quantize(const qg_aimet_encoding *e, double x);
+QG_API double qg_aimet_quantize(const qg_aimet_encoding *e, double x);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

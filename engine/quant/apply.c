@@ -6,30 +6,32 @@
 
 static const char doing[] = "quantize-tensor";
 
-/* Parameters of the tensor's own ranges, in the arena. */
-static qg_status own_param(qg_ctx *ctx, qg_arena *arena, const qg_apply *how,
-                           const qg_tensor *x, qg_qparam *out)
+/* Parameters of the tensor's own ranges, in the caller's room. */
+static qg_status own_param(qg_ctx *ctx, const qg_apply *how, const qg_tensor *x,
+                           qg_qparam *out)
 {
     const qg_scheme *s = &how->scheme;
     QG_TRY(qg_fake_check_axis(ctx, doing, s, x));
+    const qg_apply_room *room = &how->room;
     size_t n = (size_t)qg_scheme_param_count(s, x);
-    float *low = QG_NEWN(arena, n, float), *high = QG_NEWN(arena, n, float);
-    float *scale = QG_NEWN(arena, n, float);
-    int32_t *offset = QG_NEWN(arena, n, int32_t);
-    if (!low || !high || !scale || !offset)
-        return qg_nomem(ctx);
-    QG_TRY(qg_tensor_ranges(ctx, doing, s, x, low, high));
+    if (!room->low || !room->high || !room->scale || !room->offset)
+        return qg_fail(ctx, QG_ESTATE,
+                       "%s: parameters: neither given nor room, "
+                       "expected one of them",
+                       doing);
+    QG_TRY(qg_tensor_ranges(ctx, doing, s, x, room->low, room->high));
     for (size_t c = 0; c < n; c++)
-        qg_scheme_from_range(s, (qg_range){ low[c], high[c], 0, how->quirks },
-                             &scale[c], &offset[c]);
-    *out = (qg_qparam){ n, scale, offset };
+        qg_scheme_from_range(s,
+                             (qg_range){ room->low[c], room->high[c], 0, how->quirks },
+                             &room->scale[c], &room->offset[c]);
+    *out = (qg_qparam){ n, room->scale, room->offset };
     return QG_OK;
 }
 
 /* DYNAMIC is resolved here once and taken out of the scheme, so that the caller can
  * do the same again with the parameters that were found. */
-qg_status qg_scheme_apply(qg_ctx *ctx, qg_arena *arena, const qg_apply *how,
-                          const qg_tensor *x, qg_tensor *y, qg_applied *out)
+qg_status qg_scheme_apply(qg_ctx *ctx, const qg_apply *how, const qg_tensor *x,
+                          qg_tensor *y, qg_applied *out)
 {
     qg_applied a = { .scheme = how->scheme };
     QG_TRY(qg_scheme_check(ctx, doing, &how->scheme));
@@ -42,7 +44,7 @@ qg_status qg_scheme_apply(qg_ctx *ctx, qg_arena *arena, const qg_apply *how,
     if (how->param && !(how->scheme.policy & QG_DYNAMIC))
         a.param = *how->param;
     else
-        QG_TRY(own_param(ctx, arena, how, x, &a.param));
+        QG_TRY(own_param(ctx, how, x, &a.param));
     a.scheme.policy &= (uint16_t) ~(unsigned)QG_DYNAMIC;
     QG_TRY(qg_fake_quantize(ctx, doing, &a.scheme, &a.param, x, y));
     QG_TRY(qg_saturated(ctx, doing, &a.scheme, &a.param, x, &a.saturated));

@@ -106,6 +106,7 @@ typedef struct qg_endpoint_match {
     X(STATE,         "state")                                                  \
     X(VISIBILITY,    "visibility")                                             \
     X(DERIVE,        "derive")                                                 \
+    X(QUANTIZER,     "quantizer")                                              \
     X(PLATFORM,      "platform")
 /* clang-format on */
 enum {
@@ -133,8 +134,9 @@ typedef struct qg_set {
     qg_observer_setting observer;
     qg_tqc_state state; /* INITIAL, FP32, SOI, PASSIVE_INIT; or switched off last */
     qg_visibility visibility;
-    qg_derive derive;          /* of a passive endpoint's scale */
-    enum qg_platform platform; /* of the node; dispatch reads it */
+    qg_derive derive;                     /* of a passive endpoint's scale */
+    const struct qg_quantizer *quantizer; /* NULL: `none`, the library's own */
+    enum qg_platform platform;            /* of the node; dispatch reads it */
 } qg_set;
 
 /* Sets fields of every endpoint that matches, of every node that matches. */
@@ -185,7 +187,8 @@ typedef struct qg_sharing {
     qg_node_match node;
     enum qg_align align; /* whose scale counts */
     bool spread;         /* the common scale also reaches the producers of the inputs */
-    bool override;       /* ... even those with other consumers */
+    bool override;       /* ... even those with other consumers, or whose scale is not
+                          * their own to choose */
 } qg_sharing;
 
 /* `passes: {equalize: {iterations: 3}}` of a file; `passes: {equalize: no}` is its

@@ -28,6 +28,10 @@
 #include "engine/ir/tensor.h"
 #include "engine/quant/policy.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* scale and offset hold n entries; offset NULL means all zero. */
 typedef struct qg_qparam {
     size_t n;              /* what qg_scheme_param_count says */
@@ -41,20 +45,20 @@ typedef struct qg_qparam {
  * Gaps in the strides and types other than float32 are QG_ESTATE too, a scale that
  * is not finite and > 0 is QG_ENUMERIC; after a failure the contents of y are
  * undefined. */
-QG_NODISCARD qg_status qg_fake_quantize(qg_ctx *ctx, const char *what,
-                                        const qg_scheme *s, const qg_qparam *p,
-                                        const qg_tensor *x, qg_tensor *y);
+QG_NODISCARD QG_API qg_status qg_fake_quantize(qg_ctx *ctx, const char *what,
+                                               const qg_scheme *s, const qg_qparam *p,
+                                               const qg_tensor *x, qg_tensor *y);
 
 /* Codes instead of values, and back: dequantizing the codes gives the bits of
  * qg_fake_quantize (NaN apart).  y (x for _dequantize) has an integer type that holds
  * [qmin, qmax]; under FLOATING a float type of the scheme's format, which then holds
  * x / scale rounded.  Not for DYNAMIC; equal dims and strides, QG_ESTATE otherwise. */
-QG_NODISCARD qg_status qg_quantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
-                                   const qg_qparam *p, const qg_tensor *x,
-                                   qg_tensor *y);
-QG_NODISCARD qg_status qg_dequantize(qg_ctx *ctx, const char *what, const qg_scheme *s,
-                                     const qg_qparam *p, const qg_tensor *x,
-                                     qg_tensor *y);
+QG_NODISCARD QG_API qg_status qg_quantize(qg_ctx *ctx, const char *what,
+                                          const qg_scheme *s, const qg_qparam *p,
+                                          const qg_tensor *x, qg_tensor *y);
+QG_NODISCARD QG_API qg_status qg_dequantize(qg_ctx *ctx, const char *what,
+                                            const qg_scheme *s, const qg_qparam *p,
+                                            const qg_tensor *x, qg_tensor *y);
 
 /* Scale and offset of a range (spec/ppq.md 3.2, defects D01 and D02 mended; quirks
  * bring them back).  low <= high, finite; the range is widened to hold 0.  Arithmetic
@@ -77,18 +81,22 @@ typedef struct qg_range {
  *     scale   width / (qmax - qmin); FLOATING: width / (2 largest value)
  *             POWER_OF_2: the next 2^k that is not below
  *     offset  clamp(round(qmin - low / scale), qmin, qmax); symmetric: 0 */
-void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale,
-                          int32_t *offset);
+QG_API void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale,
+                                 int32_t *offset);
 
 /* low[c] and high[c]: the range of the finite elements of x under parameter c, with 0
  * included; qg_scheme_param_count of each.  What a DYNAMIC scheme does at run time is
  * this, qg_scheme_from_range with the default min_scale, and the static formula. */
-QG_NODISCARD qg_status qg_tensor_ranges(qg_ctx *ctx, const char *what,
-                                        const qg_scheme *s, const qg_tensor *x,
-                                        float *low, float *high);
+QG_NODISCARD QG_API qg_status qg_tensor_ranges(qg_ctx *ctx, const char *what,
+                                               const qg_scheme *s, const qg_tensor *x,
+                                               float *low, float *high);
 
 /* Number of parameters that a scheme needs for a tensor of these dims; -1: axis or
  * block does not fit. */
-int64_t qg_scheme_param_count(const qg_scheme *s, const qg_tensor *x);
+QG_API int64_t qg_scheme_param_count(const qg_scheme *s, const qg_tensor *x);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

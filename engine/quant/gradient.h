@@ -42,6 +42,10 @@
 
 #include "engine/core/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* clang-format off */
 #define QG_LEARNED_MAP(X)                                                      \
     X(STE,      "ste")                                                         \
@@ -60,8 +64,8 @@ typedef enum qg_learned {
 } qg_learned;
 
 /* "lsq-plus", as in files and on the command line. */
-const char *qg_learned_name(qg_learned m);
-int qg_learned_named(const char *text); /* -1 when unknown */
+QG_API const char *qg_learned_name(qg_learned m);
+QG_API int qg_learned_named(const char *text); /* -1 when unknown */
 
 /* One grid.  parameter: p above; offset: b of LSQ+, z of STE, else unused. */
 typedef struct qg_learned_grid {
@@ -78,14 +82,14 @@ typedef struct qg_learned_one {
 
 /* QG_ENUMERIC unless the grid is finite, its step > 0 and qmin <= 0 < qmax; `what`
  * begins the message. */
-QG_NODISCARD qg_status qg_learned_check(qg_ctx *ctx, const char *what,
-                                        const qg_learned_grid *g);
+QG_NODISCARD QG_API qg_status qg_learned_check(qg_ctx *ctx, const char *what,
+                                               const qg_learned_grid *g);
 
 /* The step s. */
-double qg_learned_step(const qg_learned_grid *g);
+QG_API double qg_learned_step(const qg_learned_grid *g);
 
 /* y and the derivatives at x; the grid has been checked.  NaN gives NaN and dx 0. */
-qg_learned_one qg_learned_at(const qg_learned_grid *g, double x);
+QG_API qg_learned_one qg_learned_at(const qg_learned_grid *g, double x);
 
 /* Arrays: one grid per channel.
  * Borrowed; outer * channels * inner elements. */
@@ -96,9 +100,9 @@ typedef struct qg_learned_layer {
 
 /* y may be x.
  * Grids are checked first (QG_ENUMERIC); then nothing can fail. */
-QG_NODISCARD qg_status qg_learned_forward(qg_ctx *ctx, const char *what,
-                                          const qg_learned_layer *l, const float *x,
-                                          float *y);
+QG_NODISCARD QG_API qg_status qg_learned_forward(qg_ctx *ctx, const char *what,
+                                                 const qg_learned_layer *l,
+                                                 const float *x, float *y);
 
 /* Where the gradients go; any may be NULL.  factor multiplies those of parameter and
  * offset: 1, or qg_lsq_factor(). */
@@ -112,15 +116,19 @@ typedef struct qg_learned_gradients {
 /* dL/dx, dL/dp and dL/db from g = dL/dy.
  * Overwrites the gradients, does not add to them.  y is recomputed, so that only x
  * needs to be kept between forward and backward. */
-QG_NODISCARD qg_status qg_learned_backward(qg_ctx *ctx, const char *what,
-                                           const qg_learned_layer *l, const float *x,
-                                           const float *g,
-                                           const qg_learned_gradients *out);
+QG_NODISCARD QG_API qg_status qg_learned_backward(qg_ctx *ctx, const char *what,
+                                                  const qg_learned_layer *l,
+                                                  const float *x, const float *g,
+                                                  const qg_learned_gradients *out);
 
 /* 1 / sqrt(n qmax): what LSQ multiplies its gradient by, n elements per step. */
-double qg_lsq_factor(size_t n, double qmax);
+QG_API double qg_lsq_factor(size_t n, double qmax);
 
 /* 2 mean|x| / sqrt(qmax): where LSQ starts.  n > 0 (asserted). */
-double qg_lsq_start(const float *x, size_t n, double qmax);
+QG_API double qg_lsq_start(const float *x, size_t n, double qmax);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

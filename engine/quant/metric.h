@@ -17,6 +17,10 @@
 
 #include "engine/quant/fake.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum { QG_ERROR_LANES = 8 };
 
 /* r: real, p: rounded ("predicted"), d = p - r, each taken in double. */
@@ -30,7 +34,8 @@ typedef struct qg_error {
 } qg_error;
 
 /* Adds n elements; e starts as { 0 }. */
-void qg_error_add(qg_error *e, const float *real, const float *rounded, size_t n);
+QG_API void qg_error_add(qg_error *e, const float *real, const float *rounded,
+                         size_t n);
 
 /* clang-format off */
 #define QG_METRIC_MAP(X)                                                       \
@@ -42,7 +47,7 @@ void qg_error_add(qg_error *e, const float *real, const float *rounded, size_t n
 /* clang-format on */
 
 /* Of an empty sample: 0, and 0 for cosine.  NaN in, NaN out (but for max). */
-#define X(name, better, meaning) double qg_error_##name(const qg_error *e);
+#define X(name, better, meaning) QG_API double qg_error_##name(const qg_error *e);
 QG_METRIC_MAP(X)
 #undef X
 
@@ -53,16 +58,21 @@ typedef struct qg_metric {
     bool higher_is_better; /* how to sort */
 } qg_metric;
 
-const qg_metric *qg_metric_named(const char *name); /* "snr"; NULL when unknown */
+QG_API const qg_metric *
+qg_metric_named(const char *name); /* "snr"; NULL when unknown */
 
 /* snr as the decibels of signal over noise, that is -10 log10 of it.
  * Infinite where there is no noise. */
-double qg_error_decibel(const qg_error *e);
+QG_API double qg_error_decibel(const qg_error *e);
 
 /* The number of elements whose rounded x / scale lies outside of the grid, before it is
  * clamped.  NaN does not.  Not for DYNAMIC (QG_ESTATE): use qg_tensor_ranges first. */
-QG_NODISCARD qg_status qg_saturated(qg_ctx *ctx, const char *what, const qg_scheme *s,
-                                    const qg_qparam *p, const qg_tensor *x,
-                                    uint64_t *count);
+QG_NODISCARD QG_API qg_status qg_saturated(qg_ctx *ctx, const char *what,
+                                           const qg_scheme *s, const qg_qparam *p,
+                                           const qg_tensor *x, uint64_t *count);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

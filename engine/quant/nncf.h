@@ -42,6 +42,10 @@
 
 #include "engine/core/status.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* -- level tables ----------------------------------------------------------------- */
 
 /* Codes of the grid, inclusive: signed 8 bits are -128..127, 256 of them. */
@@ -52,8 +56,8 @@ typedef struct qg_levels {
 /* bits 2..16 (asserted).  Half range, 8-bit weights stored in 7 bits: call with
  * bits - 1.  narrow leaves one code out: the lowest of signed levels, so that both
  * signs have as many, the highest of unsigned ones. */
-qg_levels qg_nncf_levels_symmetric(int bits, bool is_signed, bool narrow);
-qg_levels qg_nncf_levels_asymmetric(int bits, bool narrow);
+QG_API qg_levels qg_nncf_levels_symmetric(int bits, bool is_signed, bool narrow);
+QG_API qg_levels qg_nncf_levels_asymmetric(int bits, bool narrow);
 
 /* -- ranges from learned parameters ----------------------------------------------- */
 
@@ -66,24 +70,24 @@ typedef struct qg_nncf_range {
 
 /* low = f32(s * f32(level_low / level_high)), range = f32(s - low), s = f32(|scale| +
  * eps). The sign of scale is lost; the caller's chain rule multiplies by it. */
-qg_nncf_range qg_nncf_range_symmetric(float scale, float eps, qg_levels levels);
+QG_API qg_nncf_range qg_nncf_range_symmetric(float scale, float eps, qg_levels levels);
 
 /* The class for LoRA tuning: the longer side equals |scale|, its sign says which. */
-qg_nncf_range qg_nncf_range_signed(float scale, float eps, qg_levels levels);
+QG_API qg_nncf_range qg_nncf_range_signed(float scale, float eps, qg_levels levels);
 
 /* tune of (input_low, f32(|input_range| + eps)). */
-qg_nncf_range qg_nncf_range_asymmetric(float input_low, float input_range, float eps,
-                                       qg_levels levels);
+QG_API qg_nncf_range qg_nncf_range_asymmetric(float input_low, float input_range,
+                                              float eps, qg_levels levels);
 
 /* Moves one border outwards so that zero is a level, or none when the zero point rounds
  * to an end (then zero is not exact, as in NNCF).  *zero_point, unless NULL, becomes
  * the level of zero.  This is the layers' form: s = f32(f32(1 / (high - low)) * n). */
-qg_nncf_range qg_nncf_tune(qg_nncf_range r, int32_t levels, float *zero_point);
+QG_API qg_nncf_range qg_nncf_tune(qg_nncf_range r, int32_t levels, float *zero_point);
 
 /* The step of it that post-training code shares: z is the level of zero, 0 <= z <= n, n
  * the highest level.  Of the two ranges that have zero at z the wider one is taken; on
  * a tie low stays. */
-void qg_nncf_move_border(float z, float n, float *low, float *high);
+QG_API void qg_nncf_move_border(float z, float n, float *low, float *high);
 
 /* -- forward and backward --------------------------------------------------------- */
 
@@ -93,8 +97,8 @@ typedef enum qg_nncf_device { QG_NNCF_CPU, QG_NNCF_CUDA } qg_nncf_device;
 typedef enum qg_nncf_grad { QG_NNCF_GRAD_PUBLISHED, QG_NNCF_GRAD_EXACT } qg_nncf_grad;
 
 /* "nncf" and "exact", the names in files and on the command line. */
-const char *qg_nncf_grad_name(qg_nncf_grad g);
-int qg_nncf_grad_named(const char *text); /* -1 when unknown */
+QG_API const char *qg_nncf_grad_name(qg_nncf_grad g);
+QG_API int qg_nncf_grad_named(const char *text); /* -1 when unknown */
 
 /* A quantizer of a layer; everything borrowed. */
 typedef struct qg_nncf {
@@ -110,8 +114,9 @@ typedef struct qg_nncf {
  * `what` begins the message.
  * On failure the channels before the named one are written.  Cost: one
  * pass over x, no memory. */
-QG_NODISCARD qg_status qg_nncf_forward(qg_ctx *ctx, const char *what, const qg_nncf *q,
-                                       const float *x, float *y);
+QG_NODISCARD QG_API qg_status qg_nncf_forward(qg_ctx *ctx, const char *what,
+                                              const qg_nncf *q, const float *x,
+                                              float *y);
 
 /* Where the gradients go; any may be NULL. */
 typedef struct qg_nncf_gradients {
@@ -123,9 +128,10 @@ typedef struct qg_nncf_gradients {
 
 /* g is dL/dy.  The forward result is recomputed with q's formula and device.
  * Overwrites what *out points to, does not add to it; fails as forward does. */
-QG_NODISCARD qg_status qg_nncf_backward(qg_ctx *ctx, const char *what, const qg_nncf *q,
-                                        const float *x, const float *g,
-                                        const qg_nncf_gradients *out);
+QG_NODISCARD QG_API qg_status qg_nncf_backward(qg_ctx *ctx, const char *what,
+                                               const qg_nncf *q, const float *x,
+                                               const float *g,
+                                               const qg_nncf_gradients *out);
 
 /* -- export ----------------------------------------------------------------------- */
 
@@ -139,8 +145,8 @@ typedef struct qg_nncf_export {
 /* low = f32(f32(R level_low) / level_high), high = R = f32(|scale| + eps): multiplied,
  * then divided, unlike qg_nncf_range_symmetric.  half: the quantizer was trained with
  * these levels (one bit less) and is exported with twice as many; the step stays. */
-qg_nncf_export qg_nncf_export_symmetric(float scale, float eps, qg_levels levels,
-                                        bool half);
+QG_API qg_nncf_export qg_nncf_export_symmetric(float scale, float eps, qg_levels levels,
+                                               bool half);
 
 /* -- post-training ranges (1.9) --------------------------------------------------- */
 
@@ -155,17 +161,23 @@ typedef struct qg_nncf_ptq {
 /* Ranges of n channels: low and high hold their minima and maxima on entry.  *levels of
  * the FakeQuantize.  QG_ECONFIG for bits out of 2..16 or half with asymmetric,
  * QG_ENUMERIC for statistics that are not finite; then nothing has changed. */
-QG_NODISCARD qg_status qg_nncf_ptq_range(qg_ctx *ctx, const qg_nncf_ptq *p, size_t n,
-                                         float *low, float *high, int32_t *levels);
+QG_NODISCARD QG_API qg_status qg_nncf_ptq_range(qg_ctx *ctx, const qg_nncf_ptq *p,
+                                                size_t n, float *low, float *high,
+                                                int32_t *levels);
 
 /* Tunes the borders of n channels in place, as the post-training code does it:
  * s = f32(top / (high - low)).  unify: one zero point for all, the rounded mean (in
  * numpy's order of summation) of f32(-low / f32((high - low) / top)). */
-void qg_nncf_tune_borders(float *low, float *high, size_t n, int bits, bool unify);
+QG_API void qg_nncf_tune_borders(float *low, float *high, size_t n, int bits,
+                                 bool unify);
 
 /* Scale (at least the float32 epsilon) and zero point of a range on these levels;
  * narrow: the lowest level is not used. */
-void qg_nncf_scale_zero(float low, float high, qg_levels levels, bool narrow,
-                        float *scale, int32_t *zero_point);
+QG_API void qg_nncf_scale_zero(float low, float high, qg_levels levels, bool narrow,
+                               float *scale, int32_t *zero_point);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -22,8 +22,12 @@
 
 #include <stdbool.h>
 
-#include "engine/core/ctx.h"
+#include "engine/core/status.h"
 #include "engine/number/round.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* clang-format off */
 #define QG_POLICY_MAP(X)                                                       \
@@ -74,25 +78,30 @@ typedef struct qg_scheme {
 
 /* QG_ECONFIG with the broken rule and its field: "range [-128, 128] does not fit 8
  * bits, expected within [-128, 127]".  `what` begins the message. */
-QG_NODISCARD qg_status qg_scheme_check(qg_ctx *ctx, const char *what,
-                                       const qg_scheme *s);
+QG_NODISCARD QG_API qg_status qg_scheme_check(qg_ctx *ctx, const char *what,
+                                              const qg_scheme *s);
 /* Field by field; parameters are not part of it. */
-bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b);
+QG_API bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b);
 /* The rules of the file comment; unknown bits are illegal. */
-bool qg_policy_legal(uint32_t policy);
+QG_API bool qg_policy_legal(uint32_t policy);
 
-const char *qg_float_variant_name(uint32_t bit);   /* "fnuz" */
-uint32_t qg_float_variant_named(const char *text); /* 0 when unknown */
-const char *qg_policy_bit_name(uint32_t bit);      /* "per-tensor" */
-uint32_t qg_policy_bit_named(const char *text);    /* 0 when unknown */
+QG_API const char *qg_float_variant_name(uint32_t bit);   /* "fnuz" */
+QG_API uint32_t qg_float_variant_named(const char *text); /* 0 when unknown */
+QG_API const char *qg_policy_bit_name(uint32_t bit);      /* "per-tensor" */
+QG_API uint32_t qg_policy_bit_named(const char *text);    /* 0 when unknown */
 /* What to write instead of a property that other tools declare and nothing computes:
- * for "exponential", which PPQ's bit 0x08 was called before it became FLOATING, "floating,
- * or linear with power-of-2: nothing is computed under exponential".  NULL: no such. */
-const char *qg_policy_instead(const char *text);
+ * for "exponential", which PPQ's bit 0x08 was called before it became FLOATING,
+ * "floating, or linear with power-of-2: nothing is computed under exponential".
+ * NULL: no such. */
+QG_API const char *qg_policy_instead(const char *text);
 
 /* "per-tensor linear symmetric": bits in table order.
  * Returns `text`. */
 enum { QG_POLICY_TEXT = 96 };
-const char *qg_policy_text(uint32_t policy, char text[QG_POLICY_TEXT]);
+QG_API const char *qg_policy_text(uint32_t policy, char text[QG_POLICY_TEXT]);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

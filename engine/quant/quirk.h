@@ -59,6 +59,11 @@
     X(PPQ_OLD_SLOTS,          "ppq-limits-as-inputs")                          \
     X(PPQ_NAMES,              "ppq-generated-names")                           \
     X(PPQ_HALF_EVEN,          "ppq-openvino-half-even")                        \
+    X(PPQ_NCNN_6_BITS,        "ppq-ncnn-6-bits-any-rank")                      \
+    X(PPQ_NCNN_OUTPUTS,       "ppq-ncnn-forced-outputs")                       \
+    X(PPQ_PAD_ATTRIBUTES,     "ppq-pad-loses-attributes")                      \
+    X(PPQ_BATCHNORM_FLOAT32,  "ppq-batchnorm-in-float32")                      \
+    X(PPQ_IDENTITY_LATE,      "ppq-identity-goes-late")                        \
     X(PPQ_OBSERVERS,          "ppq-observers")
 /* clang-format on */
 

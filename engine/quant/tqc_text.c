@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "engine/core/num.h"
+#include "engine/quant/quantizer.h"
 
 /* Text that grows in an arena. */
 typedef struct sink {
@@ -67,6 +68,8 @@ static qg_status put_scheme(sink *s, const qg_quant *q, const qg_tqc *t)
         QG_TRY(putf(s, " block %d", (int)k->block));
     if (k->exponent_bits)
         QG_TRY(putf(s, " exponent %d", k->exponent_bits));
+    if (t->quantizer)
+        QG_TRY(putf(s, " quantizer %s", qg_tqc_quantizer(t)));
     return putf(s, " | %s | %s", t->observer.name ? t->observer.name : "none",
                 qg_tqc_rule_id(q, t));
 }

@@ -8,6 +8,7 @@
 #include "engine/config/backend_yaml.h"
 #include "engine/config/rules.h"
 #include "engine/calib/observer.h"
+#include "engine/quant/quantizer.h"
 #include "engine/quant/quirk.h"
 
 /* One page under way.  Texts are made in the report's arena; a NULL text is out of
@@ -154,6 +155,8 @@ static const char *field_text(page *p, const qg_set *s, unsigned bit)
         return qg_visibility_name(s->visibility);
     case QG_SET_BIT_DERIVE:
         return s->derive == QG_DERIVE_BIAS ? "bias" : "none";
+    case QG_SET_BIT_QUANTIZER:
+        return s->quantizer ? s->quantizer->name : "none";
     case QG_SET_BIT_PLATFORM:
         return qg_platform_name(s->platform);
     default:

@@ -5,6 +5,7 @@
 
 #include "engine/report/describe.h"
 #include "engine/ir/text.h"
+#include "engine/quant/quantizer.h"
 
 typedef struct diff {
     qg_ctx *ctx;
@@ -295,6 +296,8 @@ static qg_status compare_tqc(diff *d, const qg_tqc *a, const qg_tqc *b)
     QG_TRY(compare_scheme(d, at, &a->scheme, &b->scheme, &rows));
     QG_TRY(
         compare(d, t, at, "observer", TWO(a->observer.name, b->observer.name), &rows));
+    QG_TRY(compare(d, t, at, "quantizer", TWO(qg_tqc_quantizer(a), qg_tqc_quantizer(b)),
+                   &rows));
     QG_TRY(compare(
         d, t, at, "visibility",
         TWO(qg_visibility_name(a->visibility), qg_visibility_name(b->visibility)),
@@ -398,6 +401,8 @@ qg_status qg_model_diff(qg_model *a, qg_model *b, qg_report **report)
 {
     assert(a->ctx == b->ctx);
     qg_report *r;
+    QG_TRY(qg_model_expect_finished(a, "diff"));
+    QG_TRY(qg_model_expect_finished(b, "diff"));
     QG_TRY(qg_report_new(a->ctx, "diff", &r));
     diff d = { .ctx = a->ctx, .a = a, .b = b, .r = r };
     return qg_report_end(run(&d), r, report);

@@ -18,6 +18,7 @@ static qg_status fill(qg_model *m, qg_report *r)
 qg_status qg_model_dump(qg_model *m, qg_report **report)
 {
     qg_report *r;
+    QG_TRY(qg_model_expect_finished(m, "dump"));
     QG_TRY(qg_report_new(m->ctx, "dump", &r));
     return qg_report_end(fill(m, r), r, report);
 }

@@ -403,9 +403,11 @@ static qg_status put_statement(answer *a, qg_table *t, const qg_origin *o,
 /* A pass that speaks for itself: what it does is why. */
 static qg_status put_pass(answer *a, qg_table *t, const char *by)
 {
+    const qg_pass *const *all;
     size_t n = strcspn(by, "/");
-    for (size_t i = 0; qg_passes[i]; i++) {
-        const qg_pass *p = qg_passes[i];
+    QG_TRY(qg_passes_of(a->ctx, a->r->arena, &all));
+    for (size_t i = 0; all[i]; i++) {
+        const qg_pass *p = all[i];
         if (strlen(p->name) == n && memcmp(p->name, by, n) == 0) {
             qg_origin o = { .id = by, .why = p->summary };
             return put_statement(a, t, &o, "pass");
@@ -469,12 +471,8 @@ static qg_status answer_all(answer *a)
 
 qg_status qg_model_explain(qg_model *m, const char *name, qg_report **report)
 {
-    if (!m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "explain: %s: the model is not quantized, expected a snapshot "
-                       "of `qg quantize`",
-                       m->path);
     qg_report *r;
+    QG_TRY(qg_model_expect_quantized(m, "explain"));
     QG_TRY(qg_report_new(m->ctx, "explain", &r));
     answer a = {
         .ctx = m->ctx, .arena = r->arena, .m = m, .q = m->quant, .name = name, .r = r

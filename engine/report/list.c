@@ -125,12 +125,13 @@ static const char *params_text(qg_arena *a, const qg_pass_param *p)
 
 static qg_status passes(qg_report *r, qg_table *t)
 {
-    for (size_t i = 0; qg_passes[i]; i++) {
-        const char *params = params_text(r->arena, qg_passes[i]->param);
+    const qg_pass *const *all;
+    QG_TRY(qg_passes_of(r->ctx, r->arena, &all));
+    for (size_t i = 0; all[i]; i++) {
+        const char *params = params_text(r->arena, all[i]->param);
         if (!params)
             return qg_nomem(r->ctx);
-        QG_TRY(row(r, t, qg_passes[i]->name, qg_passes[i]->summary,
-                   *params ? params : NULL));
+        QG_TRY(row(r, t, all[i]->name, all[i]->summary, *params ? params : NULL));
     }
     return QG_OK;
 }
@@ -169,16 +170,14 @@ static qg_status add_params(qg_report *r, qg_table *t, const qg_observer *o)
 
 static qg_status observers(qg_report *r, qg_table *t)
 {
-    for (const qg_observer *const *o = qg_observers; *o; o++) {
-        QG_TRY(qg_table_cells(r, t, qg_cell_text((*o)->name),
-                              qg_cell_bool((*o)->per_channel),
-                              qg_cell_text((*o)->blind  ? "nothing"
-                                           : (*o)->pick ? "statistics"
-                                                        : "samples"),
-                              qg_cell_count((*o)->passes)));
-        QG_TRY(add_params(r, t, *o));
-        QG_TRY(qg_table_cells(r, t, qg_cell_text((*o)->summary),
-                              qg_cell_text((*o)->source)));
+    for (const qg_observer *o = NULL; (o = qg_observer_next(r->ctx, o));) {
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(o->name), qg_cell_bool(o->per_channel),
+                              qg_cell_text(o->blind  ? "nothing"
+                                           : o->pick ? "statistics"
+                                                     : "samples"),
+                              qg_cell_count(o->passes)));
+        QG_TRY(add_params(r, t, o));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(o->summary), qg_cell_text(o->source)));
     }
     return QG_OK;
 }

@@ -2,8 +2,8 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 
+#include "engine/core/file.h"
 #include "engine/core/json.h"
 
 qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out)
@@ -188,19 +188,69 @@ qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
     return s == QG_OK ? qg_vec_push(r->ctx, r->arena, &t->cell, cell) : s;
 }
 
+/* --- cell by cell --- */
+
+bool qg_report_entry(const qg_report *r, size_t i, const char **name,
+                     const qg_cell **value, const qg_table **table)
+{
+    if (i >= r->fact.n)
+        return false;
+    const qg_fact *f = &r->fact.at[i];
+    if (name)
+        *name = f->name;
+    if (value)
+        *value = f->table ? NULL : &f->value;
+    if (table)
+        *table = f->table;
+    return true;
+}
+
+/* The fact or table of that name; NULL: none. */
+static const qg_fact *find_fact(const qg_report *r, const char *name)
+{
+    for (size_t i = 0; i < r->fact.n; i++)
+        if (strcmp(r->fact.at[i].name, name) == 0)
+            return &r->fact.at[i];
+    return NULL;
+}
+
+const qg_cell *qg_report_fact(const qg_report *r, const char *name)
+{
+    const qg_fact *f = find_fact(r, name);
+    return f && !f->table ? &f->value : NULL;
+}
+
+const qg_table *qg_report_table_named(const qg_report *r, const char *name)
+{
+    const qg_fact *f = find_fact(r, name);
+    return f ? f->table : NULL;
+}
+
+size_t qg_table_rows(const qg_table *t) { return t->cell.n / t->n_column; }
+
+size_t qg_table_columns(const qg_table *t) { return t->n_column; }
+
+const char *qg_table_column(const qg_table *t, size_t k)
+{
+    return k < t->n_column ? t->column[k] : NULL;
+}
+
+const qg_cell *qg_table_cell(const qg_table *t, size_t row, const char *column)
+{
+    for (size_t k = 0; row < qg_table_rows(t) && k < t->n_column; k++)
+        if (strcmp(t->column[k], column) == 0)
+            return &t->cell.at[row * t->n_column + k];
+    return NULL;
+}
+
 bool qg_report_number(const qg_report *r, const char *name, double *out)
 {
-    for (size_t i = 0; i < r->fact.n; i++) {
-        const qg_fact *f = &r->fact.at[i];
-        bool number = f->value.kind == QG_CELL_NUMBER ||
-                      f->value.kind == QG_CELL_COUNT ||
-                      f->value.kind == QG_CELL_PERCENT || f->value.kind == QG_CELL_BOOL;
-        if (!f->table && number && strcmp(f->name, name) == 0) {
-            *out = f->value.number;
-            return true;
-        }
-    }
-    return false;
+    const qg_cell *c = qg_report_fact(r, name);
+    if (!c || (c->kind != QG_CELL_NUMBER && c->kind != QG_CELL_COUNT &&
+               c->kind != QG_CELL_PERCENT && c->kind != QG_CELL_BOOL))
+        return false;
+    *out = c->number;
+    return true;
 }
 
 /* --- JSON --- */
@@ -295,15 +345,12 @@ static const char *render(qg_report *r, char **kept,
 {
     if (*kept)
         return *kept;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    if (!f)
+    qg_memory_file f;
+    if (qg_memory_open(r->ctx, &f) != QG_OK)
         return "";
-    qg_status s = print(r, f);
-    if (fclose(f) == 0 && s == QG_OK)
-        *kept = qg_arena_strndup(r->arena, text, size);
-    free(text);
+    if (qg_memory_close(&f, print(r, f.stream)) == QG_OK)
+        *kept = qg_arena_strndup(r->arena, f.bytes, f.size);
+    qg_memory_free(&f);
     return *kept ? *kept : "";
 }
 

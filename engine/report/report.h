@@ -42,44 +42,14 @@
 
 enum { QG_PAGE_WIDTH = 88 };
 
-/* How a cell is shown to people (JSON in brackets):
- *
- *     NONE      "-" [null]              COUNT         "1000" [integer]
- *     TEXT      as it is [string]       PERCENT       "1.25 %" [0.0125]
- *     PAGE      as it is [string]       BOOL          "yes", "no" [true, false]
- *     NUMBER    four digits [all]       FLOATS, INTS  up to three [array] */
-enum qg_cell_kind {
-    QG_CELL_NONE,
-    QG_CELL_TEXT,
-    QG_CELL_PAGE, /* facts only: text of several lines that stands alone, as it is */
-    QG_CELL_NUMBER,
-    QG_CELL_COUNT,
-    QG_CELL_PERCENT,
-    QG_CELL_BOOL,
-    QG_CELL_FLOATS,
-    QG_CELL_INTS
-};
-
-/* One value.  Borrowed memory is copied by the functions that take a cell. */
-typedef struct qg_cell {
-    enum qg_cell_kind kind; /* which of the members below holds */
-    const char *text;       /* TEXT, PAGE */
-    double number;          /* PERCENT: a share, 0.01 is shown as 1 % */
-    /* Lists: JSON has all of it; people see a short one, or how many between which
-     * limits. */
-    size_t n;
-    const float *floats; /* [n] */
-    const int32_t *ints; /* [n] */
-} qg_cell;
-
 /* Rows of equal length.  Owned by its report, valid as long. */
-typedef struct qg_table {
+struct qg_table {
     const char *name;          /* JSON key; also the heading */
     const char *const *column; /* [n_column] JSON keys */
     size_t n_column;
     QG_VEC(qg_cell) cell; /* row by row */
     bool records; /* for people: a paragraph per row, headed by its first cell */
-} qg_table;
+};
 
 /* What stands in a report: a name with a value or a table. */
 typedef struct qg_fact {

@@ -18,7 +18,6 @@
 #include "engine/data/data.h"
 #include "engine/core/clock.h"
 #include "engine/core/hash.h"
-#include "engine/config/pipeline_yaml.h"
 #include "engine/snapshot/stats_file.h"
 #include "engine/ir/text.h"
 #include "passes/passes.h"
@@ -46,22 +45,23 @@ static qg_status make_canonical(job *j)
 {
     assert(j->m->graph && !j->m->quant);
     qg_ctx *ctx = j->m->ctx;
-    qg_search search;
+    const qg_pass *const *all;
     qg_pipeline p;
     size_t n = 0;
-    QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
-    QG_TRY(qg_pipeline_load(ctx, j->arena, "default", search, &p));
+    QG_TRY(qg_passes_of(ctx, j->arena, &all));
+    QG_TRY(qg_session_pipeline(ctx, j->arena, "default", &p));
     while (n < p.n && strcmp(p.pass[n], "dispatch") != 0)
         n++;
     qg_pipeline_cut(&p, n);
     qg_pass_env env = {
         .ctx = ctx,
         .graph = j->m->graph,
+        .progress = &j->o->work.progress,
         .options = {.reference = j->o->work.reference_kernels,
                     .setting = p.setting.at,
                     .n_setting = p.setting.n}
     };
-    return qg_pass_run_all(&env, qg_passes, p.pass, n);
+    return qg_pass_run_all(&env, all, p.pass, n);
 }
 
 static qg_status set_text(job *j, const char **to, const char *text)
@@ -75,21 +75,21 @@ static qg_status fill_manifest(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
     qg_stats_manifest *m = &j->stats->manifest;
-    char hash[QG_HASH_TEXT], print[QG_FINGERPRINT_TEXT], version[32];
+    char sum[QG_HASH_TEXT], print[QG_FINGERPRINT_TEXT], version[32];
     char how[QG_DATA_HOW_TEXT];
-    const char *data;
+    const char *data, *hash;
     QG_TRY(set_text(j, &m->model, j->m->sha256));
     QG_TRY(qg_graph_fingerprint(j->m->graph, j->arena, print));
     QG_TRY(set_text(j, &m->graph, print));
     qg_data_how(j->feed.data, how);
-    QG_TRY(qg_hash_bytes(ctx, how, strlen(how), hash));
-    QG_TRY(set_text(j, &m->preprocessing, hash));
+    QG_TRY(qg_hash_bytes(ctx, how, strlen(how), sum));
+    QG_TRY(set_text(j, &m->preprocessing, sum));
     QG_TRY(set_text(j, &m->kernels,
                     j->o->work.reference_kernels ? "reference"
                                                  : qg_accel_version(version)));
-    QG_TRY(set_text(j, &m->data, qg_path_base(j->o->work.data)));
-    QG_TRY(qg_data_hash(ctx, j->arena, j->o->work.data, &data));
-    return set_text(j, &m->data_sha256, data ? data : "");
+    QG_TRY(qg_workload_origin(j->m, &j->o->work, j->arena, &data, &hash));
+    QG_TRY(set_text(j, &m->data, data));
+    return set_text(j, &m->data_sha256, hash ? hash : "");
 }
 
 /* --- samples --- */
@@ -320,8 +320,7 @@ static qg_status describe(job *j, qg_report **out)
     QG_TRY(qg_report_add(r, "megabytes", qg_cell_number((double)j->memory * 1e-6)));
     QG_TRY(qg_report_settled_all(r, j->stats));
     QG_TRY(qg_report_add(r, "written", qg_cell_text(j->path)));
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* The file appears before its checkpoint goes. */
@@ -344,12 +343,15 @@ static qg_status name_part(job *j)
     return j->part ? QG_OK : qg_nomem(j->m->ctx);
 }
 
-qg_status qg_model_collect(qg_model *m, const qg_stats_options *o, const char *path,
+qg_status qg_model_collect(qg_model *m, const qg_stats_options *given, const char *path,
                            qg_report **report)
 {
+    qg_stats_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_stats_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "stats"));
-    job j = { .m = m, .o = o, .path = path, .arena = m->graph->arena };
-    if (o->group)
+    job j = { .m = m, .o = &o, .path = path, .arena = m->graph->arena };
+    if (o.group)
         QG_TRY(qg_group_join(m->ctx, &j.group));
     qg_status s = name_part(&j);
     if (s == QG_OK)
@@ -360,7 +362,7 @@ qg_status qg_model_collect(qg_model *m, const qg_stats_options *o, const char *p
         s = finish(&j, report);
     qg_stats_free(j.stats);
     qg_feed_close(&j.feed);
-    if (o->group)
+    if (o.group)
         qg_group_leave(&j.group);
     return s;
 }

@@ -87,8 +87,7 @@ static qg_status describe(qg_model *m, const votes *v, const qg_tensor *labels,
         QG_TRY(qg_report_add(r, "difference", qg_cell_percent(simulated - real)));
         QG_TRY(qg_report_add(r, "agreement", qg_cell_percent(agreement(v, n))));
     }
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* More labels than samples are fine: --samples may have cut them. */
@@ -105,6 +104,24 @@ static qg_status check_labels(qg_ctx *ctx, const char *path, const qg_tensor *t,
                    path, qg_tensor_text(t, text), n);
 }
 
+/* From the file, or the labels of the options. */
+static qg_status read_labels(qg_ctx *ctx, const qg_run_options *o, const char *path,
+                             qg_arena *a, const qg_tensor **out)
+{
+    if (!o->label == !path)
+        return qg_fail(ctx, QG_ECONFIG, "labels: %s, expected a file or an array",
+                       path ? "both are given" : "none are given");
+    if (path)
+        return qg_npy_load(ctx, a, path, out);
+    qg_tensor *t = QG_NEW(a, qg_tensor);
+    if (!t)
+        return qg_nomem(ctx);
+    qg_tensor_init(t, QG_I64, 1, (const int64_t[]){ (int64_t)o->n_label });
+    t->data = (void *)(uintptr_t)o->label; /* only read */
+    *out = t;
+    return QG_OK;
+}
+
 static qg_status evaluate(qg_model *m, const qg_run_options *o, const char *labels,
                           qg_arena *a, const qg_api_feed *f, qg_report **report)
 {
@@ -113,8 +130,8 @@ static qg_status evaluate(qg_model *m, const qg_run_options *o, const char *labe
     votes v = { QG_NEWN(a, n, int32_t), QG_NEWN(a, n, int32_t), NULL };
     if (!v.floating || !v.simulated)
         return qg_nomem(m->ctx);
-    QG_TRY(qg_npy_load(m->ctx, a, labels, &truth));
-    QG_TRY(check_labels(m->ctx, labels, truth, n));
+    QG_TRY(read_labels(m->ctx, o, labels, a, &truth));
+    QG_TRY(check_labels(m->ctx, labels ? labels : "the array", truth, n));
     v.at_work = v.floating;
     QG_TRY(collect(m, o, f, "float", &v));
     v.at_work = v.simulated;
@@ -123,14 +140,17 @@ static qg_status evaluate(qg_model *m, const qg_run_options *o, const char *labe
     return describe(m, &v, truth, n, report);
 }
 
-qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o, const char *labels,
-                            qg_report **report)
+qg_status qg_model_evaluate(qg_model *m, const qg_run_options *given,
+                            const char *labels, qg_report **report)
 {
+    qg_run_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_run_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
     qg_api_feed f = { 0 };
     qg_arena *a = qg_arena_new(m->ctx->alloc);
-    qg_status s = a ? qg_feed_open(m, &o->work, &f) : qg_nomem(m->ctx);
+    qg_status s = a ? qg_feed_open(m, &o.work, &f) : qg_nomem(m->ctx);
     if (s == QG_OK)
-        s = evaluate(m, o, labels, a, &f, report);
+        s = evaluate(m, &o, labels, a, &f, report);
     qg_feed_close(&f);
     qg_arena_free(a);
     return s;

@@ -27,29 +27,33 @@ static qg_status parse_shape(qg_ctx *ctx, qg_arena *a, const char *text,
     return s.input ? QG_OK : qg_nomem(ctx);
 }
 
-/* Shapes are needed only while types are inferred. */
-static qg_status open_model(qg_model *m, const char *path, const qg_model_options *o,
-                            qg_arena *scratch)
+static qg_status parse_shapes(qg_ctx *ctx, const qg_model_options *o, qg_arena *a,
+                              qg_fixed_shape **out)
 {
-    size_t n = o ? o->n_shape : 0;
-    qg_fixed_shape *fixed = QG_NEWN(scratch, n, qg_fixed_shape);
+    qg_fixed_shape *fixed = QG_NEWN(a, o->n_shape, qg_fixed_shape);
     if (!fixed)
-        return qg_nomem(m->ctx);
-    for (size_t i = 0; i < n; i++)
-        QG_TRY(parse_shape(m->ctx, scratch, o->shape[i], &fixed[i]));
-    return qg_is_directory(path) ? qg_snapshot_read(m, path, fixed, n)
-                                 : qg_model_read(m, path, fixed, n);
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < o->n_shape; i++)
+        QG_TRY(parse_shape(ctx, a, o->shape[i], &fixed[i]));
+    *out = fixed;
+    return QG_OK;
 }
 
-qg_status qg_model_open(qg_ctx *ctx, const char *path, const qg_model_options *o,
-                        qg_model **out)
+/* Shapes are needed only while types are inferred. */
+qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *given,
+                        qg_model_reader *read, const void *from, qg_model **out)
 {
+    qg_fixed_shape *fixed;
+    qg_model_options o;
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_model_options, given, &o));
     qg_model *m = QG_NEW(ctx->arena, qg_model);
     qg_arena *scratch = m ? qg_arena_new(ctx->alloc) : NULL;
     if (!scratch)
         return qg_nomem(ctx);
     m->ctx = ctx;
-    qg_status s = open_model(m, path, o, scratch);
+    qg_status s = parse_shapes(ctx, &o, scratch, &fixed);
+    if (s == QG_OK)
+        s = read(m, from, fixed, o.n_shape);
     qg_arena_free(scratch);
     if (s != QG_OK) {
         qg_model_close(m);
@@ -57,6 +61,52 @@ qg_status qg_model_open(qg_ctx *ctx, const char *path, const qg_model_options *o
     }
     *out = m;
     return QG_OK;
+}
+
+qg_status qg_model_read_source(qg_model *m, const void *from,
+                               const qg_fixed_shape *shape, size_t n)
+{
+    const qg_model_source *s = from;
+    return qg_is_archive(s->bytes, s->size) ? qg_archive_read(m, s, shape, n)
+                                            : qg_model_read_bytes(m, s, shape, n);
+}
+
+/* The graph keeps the file mapped: its constants lie there. */
+static qg_status read_archive(qg_model *m, const char *path, qg_file *f,
+                              const qg_fixed_shape *shape, size_t n)
+{
+    qg_model_source from = { .name = path, .bytes = f->bytes, .size = f->size };
+    QG_TRY(qg_archive_read(m, &from, shape, n));
+    struct qg_graph_file *kept = QG_NEW(m->graph->arena, struct qg_graph_file);
+    qg_file *file = QG_NEW(m->graph->arena, qg_file);
+    if (!kept || !file)
+        return qg_nomem(m->ctx);
+    *file = *f;
+    *f = (qg_file){ 0 };
+    *kept = (struct qg_graph_file){ .next = m->graph->files, .file = file };
+    m->graph->files = kept;
+    return QG_OK;
+}
+
+/* A folder, an archive, or else an ONNX file. */
+static qg_status read_path(qg_model *m, const void *from, const qg_fixed_shape *shape,
+                           size_t n)
+{
+    const char *path = from;
+    qg_file f;
+    if (qg_is_directory(path))
+        return qg_snapshot_read(m, path, shape, n);
+    QG_TRY(qg_file_open(m->ctx, "import", path, SIZE_MAX / 2, &f));
+    bool archive = qg_is_archive(f.bytes, f.size);
+    qg_status s = archive ? read_archive(m, path, &f, shape, n) : QG_OK;
+    qg_file_close(&f);
+    return archive ? s : qg_model_read(m, path, shape, n);
+}
+
+qg_status qg_model_open(qg_ctx *ctx, const char *path, const qg_model_options *o,
+                        qg_model **out)
+{
+    return qg_model_make(ctx, o, read_path, path, out);
 }
 
 void qg_model_close(qg_model *m)
@@ -71,20 +121,19 @@ bool qg_model_is_quantized(const qg_model *m) { return m->quant != NULL; }
 
 qg_status qg_model_export_onnx(qg_model *m, const char *path)
 {
+    QG_TRY(qg_model_expect_finished(m, "export"));
     return qg_onnx_export(m->ctx, m->graph, path, NULL);
 }
 
 qg_status qg_model_save(qg_model *m, const char *folder)
 {
-    if (!m->quant)
-        return qg_fail(m->ctx, QG_ESTATE, "save: %s: the model is not quantized",
-                       folder);
+    QG_TRY(qg_model_expect_quantized(m, "save"));
     return qg_snapshot_write(m, folder);
 }
 
-qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
-                        const qg_feed *feed, const uint8_t *watch, qg_plan **out)
+qg_status qg_model_plan_mode(qg_model *m, const char *mode, qg_plan_options *out)
 {
+    QG_TRY(qg_model_expect_finished(m, "run"));
     bool simulate = mode ? strcmp(mode, "simulate") == 0 : m->quant != NULL;
     if (mode && !simulate && strcmp(mode, "float") != 0)
         return qg_fail(m->ctx, QG_ECONFIG, "mode '%s': expected float or simulate",
@@ -93,11 +142,18 @@ qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
         return qg_fail(m->ctx, QG_ESTATE,
                        "mode simulate: the model is not quantized, expected a "
                        "snapshot of qg quantize");
-    qg_plan_options o = { .mode = simulate ? QG_MODE_SIMULATE : QG_MODE_FLOAT,
-                          .quant = m->quant,
-                          .input = feed ? feed->shape : NULL,
+    out->mode = simulate ? QG_MODE_SIMULATE : QG_MODE_FLOAT;
+    out->quant = m->quant;
+    return QG_OK;
+}
+
+qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
+                        const qg_feed *feed, const uint8_t *watch, qg_plan **out)
+{
+    qg_plan_options o = { .input = feed ? feed->shape : NULL,
                           .watch = watch,
                           .reference = reference };
+    QG_TRY(qg_model_plan_mode(m, mode, &o));
     return qg_plan_new(m->ctx, m->graph, &o, out);
 }
 

@@ -8,7 +8,7 @@
 #include "engine/core/suggest.h"
 #include "engine/core/hash.h"
 #include "engine/config/override.h"
-#include "engine/config/pipeline_yaml.h"
+#include "engine/config/text.h"
 #include "engine/snapshot/stats_file.h"
 #include "engine/ir/text.h"
 #include "engine/calib/observer.h"
@@ -27,8 +27,9 @@ typedef struct job {
     qg_backend *backend;
     qg_pipeline pipeline;
     qg_api_feed feed;
-    qg_looks looks;  /* at what the feed gives */
-    qg_stats *stats; /* instead of the feed; NULL: none */
+    qg_looks looks;               /* at what the feed gives */
+    qg_stats *stats;              /* instead of the feed; NULL: none */
+    const qg_pass *const *passes; /* that there are */
     size_t dumps;
 } job;
 
@@ -100,8 +101,7 @@ static qg_status read_backend(job *j)
     for (size_t i = 0; i < j->o->n_set; i++)
         QG_TRY(qg_backend_set(ctx, j->arena, j->o->set[i], j->backend));
     QG_TRY(shorten_origins(j));
-    QG_TRY(qg_config_search(ctx, j->arena, "pipelines", &search));
-    QG_TRY(qg_pipeline_load(ctx, j->arena, j->backend->pipeline, search, &j->pipeline));
+    QG_TRY(qg_session_pipeline(ctx, j->arena, j->backend->pipeline, &j->pipeline));
     QG_TRY(join_settings(j));
     return stop_early(j);
 }
@@ -153,14 +153,17 @@ static qg_status hash_backend(job *j, const char **out)
     qg_hash h;
     QG_TRY(qg_hash_begin(ctx, &h));
     for (size_t i = 0; i < j->backend->file.n; i++) {
-        qg_file f;
-        qg_status s = qg_file_open(ctx, "hash", j->backend->file.at[i], SIZE_MAX, &f);
+        const char *bytes;
+        size_t size;
+        qg_status s = qg_config_read(
+            ctx, j->arena,
+            (qg_file_request){ "hash", j->backend->file.at[i], SIZE_MAX }, &bytes,
+            &size);
         if (s != QG_OK) {
             qg_hash_end(&h, NULL);
             return s;
         }
-        qg_hash_add(&h, f.bytes, f.size);
-        qg_file_close(&f);
+        qg_hash_add(&h, bytes, size);
     }
     qg_hash_end(&h, text);
     *out = qg_arena_strdup(j->arena, text);
@@ -215,9 +218,9 @@ static qg_status name_data(job *j, qg_manifest *m)
 {
     const qg_stats *s = j->stats;
     if (!s) {
-        m->data = j->o->work.data ? qg_path_base(j->o->work.data) : NULL;
         m->samples = j->feed.feed.n;
-        return qg_data_hash(j->m->ctx, j->arena, j->o->work.data, &m->data_sha256);
+        return qg_workload_origin(j->m, &j->o->work, j->arena, &m->data,
+                                  &m->data_sha256);
     }
     m->samples = (size_t)qg_stats_samples(s);
     m->data = qg_arena_strdup(j->arena, s->manifest.data);
@@ -413,8 +416,7 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(report_near_misses(r, &m->info));
     QG_TRY(report_doctor(j, r));
     QG_TRY(report_confidence(r, &m->info, env));
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* --- words of the options --- */
@@ -423,11 +425,11 @@ static qg_status check_pass(const job *j)
 {
     const char *name = j->o->dump_after;
     char text[QG_SUGGEST_TEXT];
-    if (!name || strcmp(name, "all") == 0 || qg_pass_find(qg_passes, name))
+    if (!name || strcmp(name, "all") == 0 || qg_pass_find(j->passes, name))
         return QG_OK;
     qg_suggest near = qg_suggest_for(name);
-    for (size_t i = 0; qg_passes[i]; i++)
-        qg_suggest_try(&near, qg_passes[i]->name);
+    for (size_t i = 0; j->passes[i]; i++)
+        qg_suggest_try(&near, j->passes[i]->name);
     return qg_fail(j->m->ctx, QG_ECONFIG,
                    "dump after '%s': no such pass, expected all or one of `qg list "
                    "passes`%s",
@@ -453,7 +455,7 @@ static qg_status look_along(job *j)
 static qg_status read_stats(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
-    if (j->o->work.data || j->o->work.samples)
+    if (qg_workload_has_samples(&j->o->work) || j->o->work.samples)
         return qg_fail(ctx, QG_ECONFIG,
                        "quantize: statistics and data are given, expected one of them");
     QG_TRY(qg_stats_load(ctx, j->o->stats, &j->stats));
@@ -473,7 +475,7 @@ static qg_status run_passes(job *j, qg_report **report)
         .ctx = m->ctx,
         .graph = m->graph,
         .backend = j->backend,
-        .feed = j->o->work.data && !j->stats ? &j->feed.feed : NULL,
+        .feed = j->feed.feed.n ? &j->feed.feed : NULL,
         .stats = j->stats,
         .options = {.dispatcher = j->o->dispatcher,
                     .observer = j->o->observer,
@@ -487,7 +489,7 @@ static qg_status run_passes(job *j, qg_report **report)
         .progress = &j->o->work.progress,
         .stage = "calibrate",
     };
-    QG_TRY(qg_pass_run_all(&env, qg_passes, j->pipeline.pass, j->pipeline.n));
+    QG_TRY(qg_pass_run_all(&env, j->passes, j->pipeline.pass, j->pipeline.n));
     if (j->o->stop_after) {
         m->quant = env.quant;
         return QG_OK;
@@ -504,21 +506,26 @@ static qg_status run_passes(job *j, qg_report **report)
     return report ? describe(j, &env, report) : QG_OK;
 }
 
-qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
+qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
                             qg_report **report)
 {
+    qg_quantize_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_quantize_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "quantize"));
-    job j = { .m = m, .o = o, .arena = m->graph->arena };
-    qg_status s = check_pass(&j);
+    job j = { .m = m, .o = &o, .arena = m->graph->arena };
+    qg_status s = qg_passes_of(m->ctx, j.arena, &j.passes);
+    if (s == QG_OK)
+        s = check_pass(&j);
     if (s == QG_OK)
         s = check_observer(&j);
     if (s == QG_OK)
         s = read_backend(&j);
-    if (s == QG_OK && o->stats)
+    if (s == QG_OK && o.stats)
         s = read_stats(&j);
-    else if (s == QG_OK && o->work.data)
-        s = qg_feed_open(m, &o->work, &j.feed);
-    if (s == QG_OK && j.feed.data)
+    else if (s == QG_OK && qg_workload_has_samples(&o.work))
+        s = qg_feed_open(m, &o.work, &j.feed);
+    if (s == QG_OK && j.feed.feed.n)
         s = look_along(&j);
     if (s == QG_OK)
         s = run_passes(&j, report);

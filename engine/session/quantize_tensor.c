@@ -10,15 +10,17 @@
 #include "engine/core/num.h"
 #include "engine/data/npy.h"
 #include "engine/number/format.h"
+#include "engine/session/options.h"
 
 static const char doing[] = "quantize-tensor";
 
-void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o)
+void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size)
 {
-    *o = (qg_quantize_tensor_options){ .size = sizeof *o,
-                                       .policy = "per-tensor linear symmetric",
-                                       .bits = 8,
-                                       .axis = INT_MIN };
+    const qg_quantize_tensor_options preset = { .policy = "per-tensor linear symmetric",
+                                                .bits = 8,
+                                                .axis = INT_MIN };
+    qg_options_init(o, size, &preset,
+                    (qg_options_type){ "qg_quantize_tensor_options", sizeof preset });
 }
 
 /* --- files --- */
@@ -218,6 +220,23 @@ static qg_status describe(const qg_tensor_job *j, const qg_tensor *written,
     return qg_report_add(r, "as", qg_cell_text(qg_tensor_text(written, shape)));
 }
 
+/* Room for parameters from the data; none when the scheme does not fit x, which is for
+ * qg_scheme_apply to refuse. */
+static qg_status make_room(qg_tensor_job *j)
+{
+    int64_t count = qg_scheme_param_count(&j->how.scheme, &j->x);
+    qg_apply_room *room = &j->how.room;
+    if (j->how.param || count < 0)
+        return QG_OK;
+    size_t n = (size_t)count;
+    room->low = QG_NEWN(j->arena, n, float);
+    room->high = QG_NEWN(j->arena, n, float);
+    room->scale = QG_NEWN(j->arena, n, float);
+    room->offset = QG_NEWN(j->arena, n, int32_t);
+    bool made = room->low && room->high && room->scale && room->offset;
+    return made ? QG_OK : qg_nomem(j->ctx);
+}
+
 static qg_status run(qg_tensor_job *j, qg_report *r)
 {
     qg_tensor codes;
@@ -228,7 +247,8 @@ static qg_status run(qg_tensor_job *j, qg_report *r)
     QG_TRY(load(j));
     QG_TRY(qg_tensor_job_scheme(j));
     QG_TRY(qg_tensor_job_param(j));
-    QG_TRY(qg_scheme_apply(j->ctx, j->arena, &j->how, &j->x, &j->y, &j->done));
+    QG_TRY(make_room(j));
+    QG_TRY(qg_scheme_apply(j->ctx, &j->how, &j->x, &j->y, &j->done));
     assert(j->done.param.offset);
     if (j->o->codes) {
         QG_TRY(make_codes(j, &codes));
@@ -242,12 +262,13 @@ static qg_status run(qg_tensor_job *j, qg_report *r)
 }
 
 qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
-                             const qg_quantize_tensor_options *o, qg_report **report)
+                             const qg_quantize_tensor_options *given,
+                             qg_report **report)
 {
-    qg_quantize_tensor_options preset;
+    qg_quantize_tensor_options o;
     qg_report *r = NULL;
-    qg_quantize_tensor_options_init(&preset);
-    qg_tensor_job j = { .ctx = ctx, .path = path, .o = o ? o : &preset };
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_quantize_tensor_options, given, &o));
+    qg_tensor_job j = { .ctx = ctx, .path = path, .o = &o };
     j.arena = qg_arena_new(ctx->alloc);
     qg_status s = j.arena ? QG_OK : qg_nomem(ctx);
     if (s == QG_OK && report)

@@ -6,6 +6,7 @@
 
 #include "engine/api/qg.h"
 #include "engine/calib/histogram.h"
+#include "engine/core/arena.h"
 #include "engine/quant/apply.h"
 
 /* Filled from top to bottom; a failure ends the run, and the arena takes everything. */

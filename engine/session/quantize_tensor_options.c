@@ -326,7 +326,7 @@ static qg_status observed_param(qg_tensor_job *j, const qg_observer_setting *set
     if (fault)
         return qg_fail(j->ctx, QG_ECONFIG, "%s: observer '%s': %s, expected minmax",
                        doing, setting->name, fault);
-    qg_observe o = { .observer = qg_observer_find(setting->name),
+    qg_observe o = { .observer = qg_observer_find(j->ctx, setting->name),
                      .scheme = s,
                      .setting = setting,
                      .samples = 1 };

@@ -14,36 +14,80 @@
 
 #include "engine/report/report.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/pipeline_yaml.h"
 #include "engine/core/file.h"
 #include "engine/exec/drive.h"
+#include "engine/session/options.h"
 #include "engine/snapshot/model.h"
 
 struct qg_stats; /* calib/stats.h */
 
-/* Defines the function that empties a struct of options. */
-#define QG_OPTIONS_INIT(type)                                                          \
-    void type##_init(type *o) { *o = (type){ .size = sizeof *o }; }
+/* --- model.c, archive.c: models from wherever they lie --- */
 
-/* --- feed.c: DATA of the command line as a feed --- */
+/* Fills m from what `from` points to; on failure m->graph may be set. */
+typedef qg_status qg_model_reader(qg_model *m, const void *from,
+                                  const qg_fixed_shape *shape, size_t n);
 
-/* fetch is called by many workers at a time: it only reads the opened data. */
+/* A new handle that `read` fills, with the shapes of o (NULL: none). */
+QG_NODISCARD qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *o,
+                                     qg_model_reader *read, const void *from,
+                                     qg_model **out);
+
+/* From bytes that stay as long as the model: a snapshot when they are a zip archive,
+ * else an ONNX file.  `from` is a qg_model_source. */
+qg_model_reader qg_model_read_source;
+
+/* Whether the bytes begin like a zip archive. */
+bool qg_is_archive(const void *bytes, size_t size);
+
+/* A snapshot, model.onnx and quant.json, in a zip archive. */
+QG_NODISCARD qg_status qg_archive_read(qg_model *m, const qg_model_source *from,
+                                       const qg_fixed_shape *shape, size_t n);
+/* m is quantized.  Write errors are found by whoever closes the stream, which can
+ * seek.  The same bytes for the same model. */
+QG_NODISCARD qg_status qg_archive_write(qg_model *m, FILE *stream);
+
+/* --- feed.c: the samples of a workload as a feed --- */
+
+/* fetch is called by many workers at a time: it only reads the opened data, or asks the
+ * host one call at a time. */
 typedef struct qg_api_feed {
     qg_feed feed; /* its ud is this struct: do not move it while in use */
     const qg_graph *graph;
-    bool takes_nan;       /* set before it is opened: NaN is no reason to stop */
-    struct qg_data *data; /* data/data.h */
+    bool takes_nan;           /* set before it is opened: NaN is no reason to stop */
+    struct qg_data *data;     /* data/data.h; NULL: the samples are the host's */
+    struct qg_hosted *hosted; /* session/source.h */
 } qg_api_feed;
 
-/* The samples of work->data (data/data.h), at most work->samples of them.
- * QG_EDATA when there are none, QG_ECONFIG when the data is NULL.  Shapes are checked
- * against the graph's inputs here, contents when a sample is fetched. */
+/* Whether data, arrays or a source are given. */
+bool qg_workload_has_samples(const qg_workload *work);
+
+/* The samples of work->data, array or source, at most work->samples of them.
+ * QG_EDATA when there are none, QG_ECONFIG when not exactly one of the three is given.
+ * Shapes of data and arrays are checked against the graph's inputs here, contents when
+ * a sample is fetched.  Arrays and source are borrowed. */
 QG_NODISCARD qg_status qg_feed_open(qg_model *m, const qg_workload *work,
                                     qg_api_feed *out);
 void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
 
-/* SHA-256 of the file that spec names, in a; NULL: no file (a folder, random:N). */
-QG_NODISCARD qg_status qg_data_hash(qg_ctx *ctx, qg_arena *a, const char *spec,
-                                    const char **out);
+/* A copy of work for work within the work of f: a source that comes once is replaced by
+ * what f has kept of it.  Borrows from f. */
+qg_workload qg_feed_again(const qg_api_feed *f, const qg_workload *work);
+
+/* For manifests: the last part of the path of data, "arrays", "source" or NULL; and the
+ * SHA-256 of the file or of the arrays, in a, or NULL (a folder, random:N, a source).
+ * The workload was opened before. */
+QG_NODISCARD qg_status qg_workload_origin(const qg_model *m, const qg_workload *work,
+                                          qg_arena *a, const char **name,
+                                          const char **sha256);
+
+/* --- pipeline.c --- */
+
+/* A pipeline by path or name, with the passes that a host added in their places: each
+ * before the first or behind the last one of the name it gave, unless the pipeline
+ * names it itself.  In a. */
+QG_NODISCARD qg_status qg_session_pipeline(qg_ctx *ctx, qg_arena *a, const char *name,
+                                           qg_pipeline *out);
 
 /* --- stats.c --- */
 
@@ -60,6 +104,10 @@ QG_NODISCARD qg_status qg_report_settled_all(qg_report *r, const struct qg_stats
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
                                      const qg_feed *feed, const uint8_t *watch,
                                      qg_plan **out);
+
+/* The same word, as options of a plan: sets mode and quant. */
+QG_NODISCARD qg_status qg_model_plan_mode(qg_model *m, const char *mode,
+                                          qg_plan_options *out);
 
 /* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
  * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when

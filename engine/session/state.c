@@ -62,11 +62,7 @@ qg_status qg_model_switch(qg_model *m, const char *text, size_t *changed)
     qg_tqc_state to;
     qg_rule rule;
     size_t matched, count;
-    if (!m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "switch: %s is not quantized, expected a snapshot of qg "
-                       "quantize",
-                       m->path);
+    QG_TRY(qg_model_expect_quantized(m, "switch"));
     QG_TRY(split(m, text, &selector, &to));
     QG_TRY(read_rule(m, selector, &rule));
     QG_TRY(qg_rule_switch(m->quant, &rule, to, &matched, &count));

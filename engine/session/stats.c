@@ -27,7 +27,7 @@ static qg_status settled(const qg_stats *s, const char *observer, unsigned *out)
     qg_status status = a ? QG_OK : qg_nomem(s->ctx);
     unsigned worst = 1;
     for (size_t i = 0; status == QG_OK && i < s->value.n; i++) {
-        qg_observe o = { .observer = qg_observer_find(observer),
+        qg_observe o = { .observer = qg_observer_find(s->ctx, observer),
                          .scheme = &int8_scheme,
                          .setting = &setting,
                          .channels = 1,
@@ -300,12 +300,15 @@ static qg_status list_endpoints(qg_report *r, const qg_model *m)
 }
 
 /* The model is quantized as `qg quantize --stats` would, and not written. */
-qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o, qg_report **report)
+qg_status qg_model_derive(qg_model *m, const qg_quantize_options *given,
+                          qg_report **report)
 {
+    qg_quantize_options o;
     qg_report *r = NULL;
-    if (!o->stats)
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_quantize_options, given, &o));
+    if (!o.stats)
         return qg_fail(m->ctx, QG_ECONFIG, "stats: no file given, expected one");
-    QG_TRY(qg_model_quantize(m, o, NULL));
+    QG_TRY(qg_model_quantize(m, &o, NULL));
     qg_status status = qg_report_new(m->ctx, "stats", &r);
     if (status == QG_OK)
         status = list_endpoints(r, m);

@@ -5,6 +5,16 @@
 #include "engine/onnx/export.h"
 #include "engine/onnx/import.h"
 
+qg_status qg_model_name(qg_model *m, const char *path, const char *sha256)
+{
+    m->sha256 = qg_arena_strdup(m->graph->arena, sha256);
+    const char *copy = qg_arena_strdup(m->graph->arena, path);
+    if (!m->sha256 || !copy)
+        return qg_nomem(m->ctx);
+    m->path = copy;
+    return QG_OK;
+}
+
 qg_status qg_model_read(qg_model *m, const char *path, const qg_fixed_shape *shape,
                         size_t n)
 {
@@ -12,9 +22,18 @@ qg_status qg_model_read(qg_model *m, const char *path, const qg_fixed_shape *sha
     QG_TRY(qg_onnx_import(m->ctx, path, NULL, &m->graph));
     QG_TRY(qg_infer(m->graph, shape, n));
     QG_TRY(qg_hash_file(m->ctx, path, hash));
-    m->sha256 = qg_arena_strdup(m->graph->arena, hash);
-    m->path = qg_arena_strdup(m->graph->arena, path);
-    return m->sha256 && m->path ? QG_OK : qg_nomem(m->ctx);
+    return qg_model_name(m, path, hash);
+}
+
+qg_status qg_model_read_bytes(qg_model *m, const qg_model_source *from,
+                              const qg_fixed_shape *shape, size_t n)
+{
+    char hash[QG_HASH_TEXT];
+    qg_import_options o = { .folder = from->folder, .borrow = !from->passing };
+    QG_TRY(qg_onnx_import_bytes(m->ctx, from->bytes, from->size, &o, &m->graph));
+    QG_TRY(qg_infer(m->graph, shape, n));
+    QG_TRY(qg_hash_bytes(m->ctx, from->bytes, from->size, hash));
+    return qg_model_name(m, from->name, hash);
 }
 
 qg_status qg_snapshot_read(qg_model *m, const char *folder, const qg_fixed_shape *shape,
@@ -62,8 +81,18 @@ qg_status qg_snapshot_write(qg_model *m, const char *folder)
     return s;
 }
 
+qg_status qg_model_expect_finished(const qg_model *m, const char *what)
+{
+    if (m->path)
+        return QG_OK;
+    return qg_fail(m->ctx, QG_ESTATE,
+                   "%s: '%.100s' is not finished, expected qg_model_finish first", what,
+                   m->graph->name);
+}
+
 qg_status qg_model_expect_float(const qg_model *m, const char *what)
 {
+    QG_TRY(qg_model_expect_finished(m, what));
     if (!m->quant)
         return QG_OK;
     return qg_fail(m->ctx, QG_ESTATE,
@@ -73,6 +102,7 @@ qg_status qg_model_expect_float(const qg_model *m, const char *what)
 
 qg_status qg_model_expect_quantized(const qg_model *m, const char *what)
 {
+    QG_TRY(qg_model_expect_finished(m, what));
     if (m->quant)
         return QG_OK;
     return qg_fail(m->ctx, QG_ESTATE,

@@ -18,19 +18,40 @@
 #include "engine/ir/infer.h"
 #include "engine/snapshot/quant_json.h"
 
+struct qg_pass_env; /* pass/pass.h */
 typedef struct qg_model qg_model;
 struct qg_model {
     qg_ctx *ctx;
     qg_graph *graph;
     qg_quant *quant;       /* NULL: not quantized */
     qg_snapshot_info info; /* of the run that quantized it */
-    const char *path;      /* as opened, in the graph's arena */
-    const char *sha256;    /* of the ONNX file */
+    /* As opened, in the graph's arena; NULL: in the making, by calls or by a pass, and
+     * good for calls that add to it only. */
+    const char *path;
+    const char *sha256; /* of the ONNX file */
+    /* The pass that has the model in its hands, which then is a view of what the
+     * pipeline works on; NULL: none. */
+    struct qg_pass_env *pass;
 };
 
 /* An ONNX file, with the shapes that it leaves open fixed by shape[n] (ir/infer.h). */
 QG_NODISCARD qg_status qg_model_read(qg_model *m, const char *path,
                                      const qg_fixed_shape *shape, size_t n);
+
+/* Bytes of an ONNX file, borrowed until the graph is freed unless they are passing;
+ * `name` is the path of the model from then on. */
+typedef struct qg_model_source {
+    const char *name;
+    const void *bytes;
+    size_t size;
+    const char *folder; /* of external data; NULL: none */
+    bool passing;       /* the bytes go when they are read */
+} qg_model_source;
+QG_NODISCARD qg_status qg_model_read_bytes(qg_model *m, const qg_model_source *from,
+                                           const qg_fixed_shape *shape, size_t n);
+
+/* Gives m, whose graph is there, the path and hash of what it came from. */
+QG_NODISCARD qg_status qg_model_name(qg_model *m, const char *path, const char *sha256);
 
 /* A snapshot folder.  QG_EPARSE when quant.json does not belong to model.onnx. */
 QG_NODISCARD qg_status qg_snapshot_read(qg_model *m, const char *folder,
@@ -40,7 +61,10 @@ QG_NODISCARD qg_status qg_snapshot_read(qg_model *m, const char *folder,
  * removed again on failure. */
 QG_NODISCARD qg_status qg_snapshot_write(qg_model *m, const char *folder);
 
-/* QG_ESTATE when m is a snapshot: for `what` it must not be quantized yet. */
+/* QG_ESTATE when m is still in the making. */
+QG_NODISCARD qg_status qg_model_expect_finished(const qg_model *m, const char *what);
+/* QG_ESTATE when m is a snapshot: for `what` it must not be quantized yet, but
+ * finished. */
 QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
 /* QG_ESTATE when m is none. */
 QG_NODISCARD qg_status qg_model_expect_quantized(const qg_model *m, const char *what);

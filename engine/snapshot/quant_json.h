@@ -24,6 +24,7 @@
 
 #include <stdio.h>
 
+#include "engine/core/json.h"
 #include "engine/quant/backend.h"
 
 /* What the run that made the snapshot was given.  Texts are borrowed (writing) or lie
@@ -72,5 +73,8 @@ QG_NODISCARD qg_status qg_quant_json_write(const qg_quant *q,
  * when it does not fit g. */
 QG_NODISCARD qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
                                           qg_snapshot_info *info);
+/* The same of bytes; from->name is what messages call them. */
+QG_NODISCARD qg_status qg_quant_json_parse(qg_graph *g, const qg_json_source *from,
+                                           qg_quant **out, qg_snapshot_info *info);
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "engine/core/json.h"
 #include "engine/snapshot/quant_json.h"
+#include "engine/quant/quantizer.h"
 #include "engine/quant/tqc_check.h"
 
 typedef struct reader {
@@ -322,6 +323,17 @@ static qg_status read_observer(reader *r, const qg_json *o, qg_observer_setting 
     return QG_OK;
 }
 
+/* Unlike an observer it is run: the context must have it. */
+static qg_status read_quantizer(reader *r, const qg_json *o, qg_tqc *t)
+{
+    char at[QG_ENDPOINT_TEXT];
+    const char *name = NULL;
+    if (!qg_json_get(o, "quantizer"))
+        return QG_OK;
+    QG_TRY(qg_json_text(r->ctx, o, "quantizer", &name));
+    return qg_quantizer_named(r->ctx, qg_tqc_text(t, at), name, &t->quantizer);
+}
+
 /* Own parameters of a root; what a follower lists is its root's and is skipped. */
 static qg_status read_param(reader *r, const qg_json *o, qg_tqc *t)
 {
@@ -380,6 +392,7 @@ static qg_status read_tqc(reader *r, const qg_json *o, size_t index)
     if (qg_json_get(o, "returns_to"))
         QG_TRY(read_state(r, o, "returns_to", &t->saved));
     QG_TRY(read_observer(r, o, &t->observer));
+    QG_TRY(read_quantizer(r, o, t));
     QG_TRY(read_param(r, o, t));
     QG_TRY(qg_json_text(r->ctx, o, "visibility", &visibility));
     int v = qg_visibility_named(visibility);
@@ -394,8 +407,8 @@ static qg_status read_tqc(reader *r, const qg_json *o, size_t index)
  * now. */
 static qg_status read_lenders(reader *r, const qg_json *from, qg_tqc *t)
 {
-    if (from->count > 2)
-        return qg_json_fail(r->ctx, QG_EPARSE, from, "has %zu ids, expected at most 2",
+    if (from->count != 2)
+        return qg_json_fail(r->ctx, QG_EPARSE, from, "has %zu ids, expected 2",
                             from->count);
     t->derive = QG_DERIVE_BIAS;
     for (size_t i = 0; i < from->count; i++) {
@@ -529,7 +542,8 @@ static qg_status read_all(reader *r, const qg_json *root)
     return read_coverage(r, root);
 }
 
-qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
+/* A file when `from` has no bytes. */
+static qg_status read_source(qg_graph *g, const qg_json_source *from, qg_quant **out,
                              qg_snapshot_info *info)
 {
     qg_ctx *ctx = g->ctx;
@@ -544,7 +558,8 @@ qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
                  .rules = qg_names_new(ctx->alloc) };
     qg_status s = text && r.backend && r.rules ? QG_OK : qg_nomem(ctx);
     if (s == QG_OK)
-        s = qg_json_read(ctx, text, path, (size_t)1 << 31, &root);
+        s = from->bytes ? qg_json_parse(ctx, text, from, &root)
+                        : qg_json_read(ctx, text, from->name, (size_t)1 << 31, &root);
     if (s == QG_OK)
         s = read_all(&r, root);
     qg_names_free(r.rules);
@@ -554,4 +569,17 @@ qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
     *out = r.quant;
     *info = got;
     return QG_OK;
+}
+
+qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
+                             qg_snapshot_info *info)
+{
+    return read_source(g, &(qg_json_source){ .name = path }, out, info);
+}
+
+qg_status qg_quant_json_parse(qg_graph *g, const qg_json_source *from, qg_quant **out,
+                              qg_snapshot_info *info)
+{
+    assert(from->bytes);
+    return read_source(g, from, out, info);
 }

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "engine/quant/quantizer.h"
 #include "engine/snapshot/quant_json.h"
 
 static void put_text(qg_json_writer *w, const char *key, const char *text)
@@ -213,6 +214,8 @@ static void put_tqc(qg_json_writer *w, const qg_quant *q, const qg_tqc *t)
     put_scheme(w, &t->scheme);
     put_variant(w, &t->scheme);
     put_observer(w, &t->observer);
+    if (t->quantizer)
+        qg_json_put_text(w, "quantizer", t->quantizer->name);
     put_param(w, qg_tqc_param(t));
     qg_json_put_int(w, "dominator", qg_tqc_root(t)->id);
     put_derivation(w, t);

@@ -2,8 +2,11 @@
  * inputs, so that they have endpoints, as PPQ gives them (quirk ppq-limits-as-inputs;
  * without it nothing happens: a limit of the kernel is no tensor).  The graph goes to
  * opset 11, the first that has them; where it cannot, it stays as it was.
- * Source   spec/ppq.md 4.3, FORMAT_CLIP. */
+ * PPQ also makes an input of pads that are attributes, and then forgets all attributes
+ * (quirk ppq-pad-loses-attributes): zeros are padded, whatever the mode was.
+ * Source   spec/ppq.md 4.3, FORMAT_CLIP, FORMAT_PAD (D31). */
 #include <assert.h>
+#include <string.h>
 
 #include "engine/ir/edit.h"
 #include "engine/ir/upgrade.h"
@@ -71,9 +74,36 @@ static qg_status ppq_move(qg_pass_env *env)
     return QG_OK;
 }
 
+/* What it pads is an attribute. */
+static const qg_attr *pads_of(const qg_node *n)
+{
+    bool pads = qg_node_has(n, QG_OP_PASSIVE) && !qg_node_has(n, QG_OP_POOLING);
+    for (size_t i = 0; pads && i < n->n_attr; i++)
+        if (strcmp(n->attr[i].name, "pads") == 0)
+            return &n->attr[i];
+    return NULL;
+}
+
+static qg_status ppq_forget(qg_pass_env *env)
+{
+    qg_graph *g = env->graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        qg_node *n = g->node.at[i];
+        const qg_attr *pads = pads_of(n);
+        if (!pads || n->n_attr == 1)
+            continue;
+        n->attr = pads;
+        n->n_attr = 1;
+        env->changed++;
+        QG_TRY(qg_node_prepare(g, n));
+    }
+    return QG_OK;
+}
+
 /* What quirks change. */
 typedef struct behaviours {
-    qg_status (*move)(qg_pass_env *env); /* NULL: limits stay where they are */
+    qg_status (*move)(qg_pass_env *env);   /* NULL: limits stay where they are */
+    qg_status (*forget)(qg_pass_env *env); /* NULL: pads stay what they are */
 } behaviours;
 
 static const qg_quirk_row quirk[] = {
@@ -81,6 +111,9 @@ static const qg_quirk_row quirk[] = {
             "limits of Clip that an old opset has as attributes become inputs",
             QG_PPQ "IR/morph.py GraphFormatter.format_clip", behaviours, move,
             ppq_move),
+    QG_SWAP(
+        PPQ_PAD_ATTRIBUTES, "D31: Pad whose pads are an attribute loses mode and value",
+        QG_PPQ "IR/morph.py GraphFormatter.format_pad", behaviours, forget, ppq_forget),
     { 0 },
 };
 
@@ -88,6 +121,8 @@ static qg_status run(qg_pass_env *env)
 {
     behaviours how = { 0 };
     qg_pass_quirks(env, &how);
+    if (how.forget)
+        QG_TRY(how.forget(env));
     return how.move ? how.move(env) : QG_OK;
 }
 

@@ -10,8 +10,21 @@
 
 /* What quirks change. */
 typedef struct behaviours {
-    const char *(*sum_name)(const qg_graph *g, const qg_node *n); /* NULL: no memory */
+    struct splitting {
+        const char *(*sum_name)(const qg_graph *g,
+                                const qg_node *n); /* NULL: no memory */
+        bool (*takes)(const qg_node *n);
+    } splitting;
 } behaviours;
+
+static bool takes(const qg_node *n) { return n->platform == QG_PLATFORM_QUANTIZED; }
+
+/* Float ones, too. */
+static bool ppq_takes(const qg_node *n)
+{
+    (void)n;
+    return true;
+}
 
 static const char *sum_name(const qg_graph *g, const qg_node *n)
 {
@@ -30,12 +43,15 @@ static const char *ppq_sum_name(const qg_graph *g, const qg_node *n)
     return name;
 }
 
-static const behaviours ordinary = { .sum_name = sum_name };
+static const behaviours ordinary = {
+    .splitting = {.sum_name = sum_name, .takes = takes},
+};
 
 static const qg_quirk_row quirk[] = {
-    QG_SWAP(PPQ_NAMES, "new nodes are called PPQ_Operation_k",
-            QG_PPQ "IR/base/graph.py BaseGraph.create_operation", behaviours, sum_name,
-            ppq_sum_name),
+    QG_SWAP(PPQ_NAMES,
+            "new nodes are called PPQ_Operation_k, and float ones are made, too",
+            QG_PPQ "IR/base/graph.py BaseGraph.create_operation", behaviours, splitting,
+            { .sum_name = ppq_sum_name, .takes = ppq_takes }),
     { 0 },
 };
 
@@ -56,7 +72,7 @@ static qg_status add_sum(qg_pass_env *env, const qg_node *n, qg_value *product,
                           .out = &sum,
                           .n_in = 2,
                           .n_out = 1,
-                          .name = how.sum_name(g, n) };
+                          .name = how.splitting.sum_name(g, n) };
     if (!spec.name)
         return qg_nomem(g->ctx);
     if (qg_graph_node(g, spec.name))
@@ -123,11 +139,13 @@ static qg_status rewrite(qg_pass_env *env, qg_node *n)
 
 static qg_status run(qg_pass_env *env)
 {
+    behaviours how = ordinary;
+    qg_pass_quirks(env, &how);
     size_t old = env->graph->node.n; /* new nodes come behind */
     for (size_t i = 0; i < old; i++) {
         qg_node *n = env->graph->node.at[i];
         assert(!n->dead);
-        if (n->platform == QG_PLATFORM_QUANTIZED && qg_is_gemm(n))
+        if (how.splitting.takes(n) && qg_is_gemm(n))
             QG_TRY(rewrite(env, n));
     }
     return QG_OK;

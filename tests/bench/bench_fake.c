@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "engine/core/alloc.h"
 #include "engine/core/rng.h"
 #include "engine/quant/fake.h"
 

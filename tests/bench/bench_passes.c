@@ -98,8 +98,8 @@ static qg_status measure(const char *path, double *seconds)
     if (!ctx)
         return QG_ENOMEM;
     ctx->registry = &qg_ops_registry;
-    qg_status s =
-        qg_backend_load(ctx, ctx->arena, "trt-int8", (qg_search){ &dir, 1 }, &b);
+    qg_status s = qg_backend_load(ctx, ctx->arena, "trt-int8",
+                                  (qg_search){ .dir = &dir, .n = 1 }, &b);
     double start = bench_now(), at = start;
     if (s == QG_OK)
         s = qg_onnx_import(ctx, path, NULL, &env.graph);

@@ -46,10 +46,10 @@ static qg_status bench(qg_ctx *ctx, const char *path, const char *data, unsigned
     qg_sensitivity_options part, whole;
     double t[2] = { 0 };
     char *rows[2] = { NULL, NULL };
-    qg_quantize_options_init(&q);
+    qg_quantize_options_init(&q, sizeof q);
     q.backend = "trt-int8";
     q.work.data = data;
-    qg_sensitivity_options_init(&part);
+    qg_sensitivity_options_init(&part, sizeof part);
     part.work.data = data;
     part.work.jobs = jobs;
     whole = part;

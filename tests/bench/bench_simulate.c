@@ -53,7 +53,7 @@ static qg_status bench(qg_ctx *ctx, const char *path, const char *backend, int r
     qg_model *m = NULL;
     qg_quantize_options o;
     side a = { 0 }, b = { 0 };
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = backend;
     o.work.data = "random:1";
     QG_TRY(qg_model_open(ctx, path, NULL, &m));

@@ -28,7 +28,7 @@ expect 1 "format 'onnx-qdq': weights 'ints', expected int or float, did you mean
     "$qg" export "$work/trt" --format onnx-qdq --weights ints -o "$work/out"
 expect 1 "format 'onnx-qdq': placement 'x', expected ort, trt or openvino" \
     "$qg" export "$work/trt" --format onnx-qdq --placement x -o "$work/out"
-expect 1 'export: the model is not quantized, expected a snapshot' \
+expect 1 'is not quantized, expected a snapshot' \
     "$qg" export $model --format onnx-qdq -o "$work/out"
 expect 1 'No such file' "$qg" export "$work/trt" --format onnx-qdq -o "$work/no/out"
 expect 1 'No such file' "$qg" export "$work/trt" --format onnx-qdq -o "$work/out" \

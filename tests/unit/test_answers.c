@@ -16,7 +16,7 @@ static qg_model *model(qg_ctx *ctx, const char *backend)
 {
     qg_model *m = NULL;
     qg_quantize_options o;
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = backend;
     o.work.data = "random:2";
     o.work.jobs = 1;
@@ -135,7 +135,7 @@ static void a_pipeline_stops_where_it_is_told(void **state)
     qg_model *m;
     qg_report *r = NULL;
     qg_quantize_options o;
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = "trt-int8";
     o.stop_after = "fuse";
     assert_ok(f->ctx, qg_model_open(f->ctx, "configs/models/digits.onnx", NULL, &m));

@@ -46,7 +46,7 @@ static qg_model *quantized(fixture *f, const char *backend, unsigned jobs)
 {
     qg_model *m;
     qg_quantize_options o;
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = backend;
     o.work.data = CALIB;
     o.work.jobs = jobs;
@@ -106,7 +106,7 @@ static double evaluated(fixture *f, qg_model *m, const char *fact)
     qg_run_options o;
     qg_report *r;
     double x = NAN;
-    qg_run_options_init(&o);
+    qg_run_options_init(&o, sizeof o);
     o.work.data = TEST;
     assert_ok(f->ctx, qg_model_evaluate(m, &o, LABELS, &r));
     assert_true(qg_report_number(r, fact, &x));
@@ -130,7 +130,7 @@ static void loaded_model_computes_the_same(void **state)
     fixture *f = *state;
     qg_run_options o;
     qg_model *m = quantized(f, "trt-int8", 0);
-    qg_run_options_init(&o);
+    qg_run_options_init(&o, sizeof o);
     o.work.data = TEST;
     o.work.samples = 16;
     assert_ok(f->ctx, qg_model_run(m, &o, below(f, "fresh"), NULL));
@@ -150,7 +150,7 @@ static void errors_have_a_place(void **state)
     qg_model *m = quantized(f, "trt-int8", 0);
     qg_analyse_options o;
     qg_report *r;
-    qg_analyse_options_init(&o);
+    qg_analyse_options_init(&o, sizeof o);
     for (size_t i = 0; i < 2; i++) {
         o.work.data = TEST;
         o.work.samples = 4;
@@ -171,7 +171,7 @@ static void misuse_is_told(void **state)
     fixture *f = *state;
     qg_run_options o;
     qg_model *m;
-    qg_run_options_init(&o);
+    qg_run_options_init(&o, sizeof o);
     o.work.data = TEST;
     o.mode = "simulate";
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
@@ -183,7 +183,7 @@ static void misuse_is_told(void **state)
     qg_model_close(m);
     const char *shape = "image=0x1";
     qg_model_options mo;
-    qg_model_options_init(&mo);
+    qg_model_options_init(&mo, sizeof mo);
     mo.shape = &shape;
     mo.n_shape = 1;
     assert_fails(f->ctx, qg_model_open(f->ctx, MODEL, &mo, &m), QG_ECONFIG,

@@ -44,8 +44,8 @@ static void close_fixture(fixture *f)
 static qg_status load(fixture *f, const char *name, qg_backend **out)
 {
     f->search[0] = f->dir;
-    return qg_backend_load(f->ctx, f->ctx->arena, name, (qg_search){ f->search, 2 },
-                           out);
+    return qg_backend_load(f->ctx, f->ctx->arena, name,
+                           (qg_search){ .dir = f->search, .n = 2 }, out);
 }
 
 /* Writes dir/<name>.yaml and loads it. */
@@ -71,7 +71,7 @@ static void every_backend_loads(void **state)
     fixture f = open_fixture();
     const char **name;
     size_t n;
-    qg_search search = { &folder, 1 };
+    qg_search search = { .dir = &folder, .n = 1 };
     assert_ok(f.ctx, qg_config_names(f.ctx, f.ctx->arena, search, &name, &n));
     assert_cmp_int(n, >=, 4);
     for (size_t i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ static void every_backend_loads(void **state)
         const char *dir = QG_CONFIG_DIR "/pipelines";
         qg_pipeline p;
         assert_ok(f.ctx, qg_pipeline_load(f.ctx, f.ctx->arena, b->pipeline,
-                                          (qg_search){ &dir, 1 }, &p));
+                                          (qg_search){ .dir = &dir, .n = 1 }, &p));
         for (size_t k = 0; k < p.n; k++)
             assert_non_null(qg_pass_find(qg_passes, p.pass[k]));
     }
@@ -236,6 +236,9 @@ static const struct {
       "4: rule r: derive: 'wieght', expected none or bias" },
     { RULE("match: {}, set: {platform: gpu}"),
       "4: rule r: platform: 'gpu', expected quantized, fp32 or soi" },
+    { RULE("match: {op: Conv}, set: {platform: ncnn-int8}"),
+      "4: rule r: platform: 'ncnn-int8', expected quantized, fp32 or soi: a "
+      "network has one backend" },
     { FUSION("pattern: {c: {}}, silence: {c.out0: d.out0}"),
       "4: fusion f: c.out0: endpoint 'd.out0', expected NODE.in0 or "
       "NODE.out0" },
@@ -377,10 +380,10 @@ static void pipelines_are_strict(void **state)
                  "p.yaml:3: pipeline: unknown key 'pases', did you mean "
                  "'passes'");
     const char *dir = QG_CONFIG_DIR "/pipelines";
-    assert_fails(
-        f.ctx,
-        qg_pipeline_load(f.ctx, f.ctx->arena, "defualt", (qg_search){ &dir, 1 }, &p),
-        QG_ECONFIG, "unknown pipeline 'defualt', did you mean 'default'");
+    assert_fails(f.ctx,
+                 qg_pipeline_load(f.ctx, f.ctx->arena, "defualt",
+                                  (qg_search){ .dir = &dir, .n = 1 }, &p),
+                 QG_ECONFIG, "unknown pipeline 'defualt', did you mean 'default'");
     close_fixture(&f);
 }
 

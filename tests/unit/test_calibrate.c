@@ -22,8 +22,8 @@ typedef struct fixture {
     qg_feed feed;
     qg_calibrate c;
     qg_calibrated found;
-    size_t bad; /* this sample and all behind it have a NaN */
-    size_t reported;
+    size_t bad;            /* this sample and all behind it have a NaN */
+    size_t reported, last; /* calls with a new number, and that number */
     qg_progress progress;
 } fixture;
 
@@ -45,12 +45,15 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
     return QG_OK;
 }
 
-static void progress(void *ud, const char *stage, size_t done, size_t n)
+static int progress(void *ud, const char *stage, size_t done, size_t n)
 {
     assert_string_equal(stage, "calibrate");
     assert_cmp_int(done, <=, n);
     assert_int_equal(n, SAMPLES);
-    ((fixture *)ud)->reported++;
+    fixture *f = ud;
+    f->reported += done != f->last;
+    f->last = done;
+    return 0;
 }
 
 static int open_fixture(void **state)

@@ -47,7 +47,7 @@ static qg_report *compare(fixture *f, unsigned jobs)
     static const char *const backend[] = { "trt-int8", "ncnn-int8" };
     qg_report *r = NULL;
     qg_compare_options o;
-    qg_compare_options_init(&o);
+    qg_compare_options_init(&o, sizeof o);
     o.backend = backend;
     o.n_backend = 2;
     o.policy = &f->patch;
@@ -84,11 +84,11 @@ static void errors_are_those_of_one_backend_alone(void **state)
     qg_model *m;
     qg_quantize_options q;
     qg_analyse_options a;
-    qg_quantize_options_init(&q);
+    qg_quantize_options_init(&q, sizeof q);
     q.backend = "ncnn-int8";
     q.work.data = CALIB;
     q.work.samples = 6;
-    qg_analyse_options_init(&a);
+    qg_analyse_options_init(&a, sizeof a);
     a.work.data = CALIB;
     a.work.samples = 6;
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
@@ -123,7 +123,7 @@ static void snapshots_and_missing_backends_are_refused(void **state)
     static const char *const backend[] = { "trt-int8", "trt-int9" };
     qg_report *r = NULL;
     qg_compare_options o;
-    qg_compare_options_init(&o);
+    qg_compare_options_init(&o, sizeof o);
     o.work.data = CALIB;
     assert_fails(f->ctx, qg_model_compare(f->m, &o, &r), QG_ECONFIG,
                  "compare: no backend given, expected at least one");

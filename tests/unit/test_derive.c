@@ -105,7 +105,7 @@ static qg_status derive(fixture *f, const char *observer, const qg_scheme *s,
 {
     qg_observer_setting setting;
     QG_TRY(qg_observer_parse(f->ctx, observer, &setting));
-    qg_observe o = { .observer = qg_observer_find(setting.name),
+    qg_observe o = { .observer = qg_observer_find(f->ctx, setting.name),
                      .scheme = s,
                      .setting = &setting,
                      .channels = s->policy & QG_PER_TENSOR ? 1 : 2,
@@ -369,7 +369,7 @@ static void confidence_tells_who_depends_on_single_samples(void **state)
     fixture *f = *state;
     qg_confidence c;
     qg_observer_setting setting = { .name = "percentile" };
-    qg_observe o = { .observer = qg_observer_find("percentile"),
+    qg_observe o = { .observer = qg_observer_find(f->ctx, "percentile"),
                      .scheme = &symmetric,
                      .setting = &setting,
                      .channels = 1,
@@ -380,7 +380,7 @@ static void confidence_tells_who_depends_on_single_samples(void **state)
     assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
     assert_cmp_f64(c.error, >=, 0);
     assert_cmp_f64(c.error, <, 0.0125);
-    o.observer = qg_observer_find("minmax");
+    o.observer = qg_observer_find(f->ctx, "minmax");
     setting.value[QG_PARAM_PERCENTILE] = 0;
     assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
     assert_int_equal(c.settled, 14); /* part 13 holds it */
@@ -395,7 +395,7 @@ static void confidence_of_an_average_is_that_of_the_average(void **state)
     fixture *f = *state;
     qg_confidence c;
     qg_observer_setting setting = { .name = "moving-average" };
-    qg_observe o = { .observer = qg_observer_find("moving-average"),
+    qg_observe o = { .observer = qg_observer_find(f->ctx, "moving-average"),
                      .scheme = &symmetric,
                      .setting = &setting,
                      .channels = 1,
@@ -407,9 +407,9 @@ static void confidence_of_an_average_is_that_of_the_average(void **state)
     assert_ok(f->ctx, qg_stats_confidence(f->ctx, &o, 0, f->ctx->arena, &c));
     assert_cmp_int(c.settled, >, 10); /* 60 fades by a tenth with every part */
     assert_true(qg_stats_tell(&o));
-    o.observer = qg_observer_find("ppq-percentile");
+    o.observer = qg_observer_find(f->ctx, "ppq-percentile");
     assert_false(qg_stats_tell(&o));
-    o.observer = qg_observer_find("constant");
+    o.observer = qg_observer_find(f->ctx, "constant");
     assert_false(qg_stats_tell(&o));
 }
 

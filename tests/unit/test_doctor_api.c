@@ -46,7 +46,7 @@ static const char *answer(fixture *f, unsigned jobs)
     qg_model *m;
     qg_report *r;
     qg_doctor_options o;
-    qg_doctor_options_init(&o);
+    qg_doctor_options_init(&o, sizeof o);
     char npy[64];
     (void)snprintf(npy, sizeof npy, "%s.npy", f->path);
     o.work.data = npy;
@@ -113,7 +113,7 @@ static void quantize_ends_with_what_it_saw(void **state)
     qg_model *m;
     qg_report *r;
     qg_quantize_options o;
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     char npy[64];
     (void)snprintf(npy, sizeof npy, "%s.npy", f->path);
     o.backend = "trt-int8";

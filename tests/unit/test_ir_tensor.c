@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "engine/ir/tensor.h"
+#include "engine/ir/tensor_memory.h"
 
 static void strides_follow_the_layout(void **state)
 {

@@ -19,7 +19,7 @@ typedef struct fixture {
 static qg_status quantize(fixture *f, const char *set)
 {
     qg_quantize_options o;
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = "trt-int8";
     o.work.data = CALIB;
     o.work.samples = 4;
@@ -40,7 +40,7 @@ static double error_of(fixture *f)
 {
     qg_report *r = NULL;
     qg_analyse_options o;
-    qg_analyse_options_init(&o);
+    qg_analyse_options_init(&o, sizeof o);
     o.work.data = CALIB;
     o.work.samples = 4;
     assert_ok(f->ctx, qg_model_analyse(f->m, &o, &r));

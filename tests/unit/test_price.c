@@ -22,7 +22,7 @@ static qg_model *quantized(qg_ctx *ctx, const char *patch)
 {
     qg_model *m;
     qg_quantize_options o;
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = "trt-int8";
     o.work.data = CALIB;
     o.work.samples = 8;
@@ -37,7 +37,7 @@ static qg_report *price(qg_ctx *ctx, qg_model *m, unsigned jobs)
 {
     qg_report *r = NULL;
     qg_price_options o;
-    qg_price_options_init(&o);
+    qg_price_options_init(&o, sizeof o);
     o.work.data = CALIB;
     o.work.samples = 6;
     o.work.jobs = jobs;
@@ -114,7 +114,7 @@ static void the_joint_error_is_that_of_sensitivity(void **state)
     qg_report *r = price(ctx, m, 1), *s = NULL;
     qg_sensitivity_options o;
     (void)state;
-    qg_sensitivity_options_init(&o);
+    qg_sensitivity_options_init(&o, sizeof o);
     o.work.data = CALIB;
     o.work.samples = 6;
     o.by = "group";
@@ -134,7 +134,7 @@ static void a_float_model_is_refused(void **state)
     qg_report *r = NULL;
     qg_price_options o;
     (void)state;
-    qg_price_options_init(&o);
+    qg_price_options_init(&o, sizeof o);
     assert_ok(ctx, qg_model_open(ctx, MODEL, NULL, &m));
     assert_fails(ctx, qg_model_price(m, &o, &r), QG_ESTATE,
                  "price: configs/models/digits.onnx is not quantized, expected a "

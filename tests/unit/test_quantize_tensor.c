@@ -14,7 +14,7 @@ static const char OUT[] = "/tmp/qg_quantize_tensor.npy";
 static qg_quantize_tensor_options preset(void)
 {
     qg_quantize_tensor_options o;
-    qg_quantize_tensor_options_init(&o);
+    qg_quantize_tensor_options_init(&o, sizeof o);
     return o;
 }
 

@@ -20,7 +20,7 @@ static int setup(void **state)
 {
     static fixture f;
     qg_quantize_options o;
-    qg_quantize_options_init(&o);
+    qg_quantize_options_init(&o, sizeof o);
     o.backend = "trt-int8";
     o.work.data = CALIB;
     o.work.samples = 4;
@@ -50,7 +50,7 @@ static qg_report *answer(const fixture *f, ask a)
 {
     qg_report *r = NULL;
     qg_sensitivity_options o;
-    qg_sensitivity_options_init(&o);
+    qg_sensitivity_options_init(&o, sizeof o);
     o.work.data = CALIB;
     o.work.samples = 5;
     o.by = a.by;
@@ -123,14 +123,14 @@ static void check_proposal(const fixture *f, const char *patch, double promised)
     qg_report *r = NULL;
     qg_quantize_options q;
     qg_analyse_options a;
-    qg_quantize_options_init(&q);
+    qg_quantize_options_init(&q, sizeof q);
     q.backend = "trt-int8";
     q.work.data = CALIB;
     q.work.samples = 5;
     q.observer = "minmax";
     q.policy = &patch;
     q.n_policy = 1;
-    qg_analyse_options_init(&a);
+    qg_analyse_options_init(&a, sizeof a);
     a.work.data = CALIB;
     a.work.samples = 5;
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
@@ -157,11 +157,13 @@ static void proposals_meet_their_budget(void **state)
         qg_report *r = NULL;
         double error, rows_raised;
         qg_sensitivity_options o;
-        qg_sensitivity_options_init(&o);
+        qg_sensitivity_options_init(&o, sizeof o);
         o.work.data = CALIB;
         o.work.samples = 5;
         o.by = by[i];
-        o.proposal = (qg_proposal_options){ patch, budget, i == 3 ? 16 : 0, NULL };
+        o.proposal = (qg_proposal_options){ .patch = patch,
+                                            .budget = budget,
+                                            .bits = i == 3 ? 16 : 0 };
         assert_ok(f->ctx, qg_model_sensitivity(f->m, &o, &r));
         assert_true(qg_report_number(r, "error_with_proposal", &error));
         assert_true(qg_report_number(r, "rows_raised", &rows_raised));
@@ -182,10 +184,10 @@ static void budgets_that_cannot_be_met_are_refused(void **state)
     char path[SCRATCH_PATH];
     const char *patch = scratch_path(path, "none.yaml");
     qg_sensitivity_options o;
-    qg_sensitivity_options_init(&o);
+    qg_sensitivity_options_init(&o, sizeof o);
     o.work.data = CALIB;
     o.work.samples = 3;
-    o.proposal = (qg_proposal_options){ patch, 1e-9, 9, NULL };
+    o.proposal = (qg_proposal_options){ .patch = patch, .budget = 1e-9, .bits = 9 };
     assert_fails(f->ctx, qg_model_sensitivity(f->m, &o, &r), QG_ENUMERIC,
                  "propose: budget 1e-09: ");
     assert_null(r);
@@ -208,13 +210,13 @@ static void wrong_words_are_named(void **state)
     (void)state;
     assert_int_equal(qg_open(NULL, &ctx), QG_OK);
     assert_ok(ctx, qg_model_open(ctx, MODEL, NULL, &m));
-    qg_sensitivity_options_init(&o);
+    qg_sensitivity_options_init(&o, sizeof o);
     o.work.data = CALIB;
     assert_fails(ctx, qg_model_sensitivity(m, &o, &r), QG_ESTATE,
                  "sensitivity: configs/models/digits.onnx is not quantized, expected a "
                  "snapshot of qg quantize");
     qg_quantize_options q;
-    qg_quantize_options_init(&q);
+    qg_quantize_options_init(&q, sizeof q);
     q.backend = "trt-int8";
     q.work.data = CALIB;
     q.work.samples = 1;

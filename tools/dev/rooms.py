@@ -50,7 +50,8 @@ class Tree:
         self.rooms = sorted({check_source.room(p) for p in self.text})
         self.room_edges = collections.Counter()
         self.include_edges = {
-            path: {h for _, _, h in check_source.includes(text) if h in self.text}
+            path: {h for _, _, name in check_source.includes(text)
+                   if (h := check_source.included(path, name)) in self.text}
             for path, text in self.text.items()}
         for path, headers in self.include_edges.items():
             for header in headers:

@@ -649,7 +649,8 @@ const qg_format qg_format_ppq_json = {
     .suffix = ".json + .onnx",
     .summary = "PPQ's pair: the float model, and a JSON with every record",
     .says = (1u << QG_N_ASPECT) - 1 -
-            (QG_SAYS_BLOCK | QG_SAYS_ROUNDING | QG_SAYS_DERIVED | QG_SAYS_STATE),
+            (QG_SAYS_BLOCK | QG_SAYS_ROUNDING | QG_SAYS_QUANTIZER | QG_SAYS_DERIVED |
+             QG_SAYS_STATE),
     .build = build,
     .write = write,
     .import = import,

@@ -14,7 +14,7 @@ static qg_status quantize(qg_ctx *ctx, const char *config, const char *snapshot)
     qg_model *m = NULL;
     qg_report *r = NULL;
     qg_quantize_options q;
-    qg_quantize_options_init(&q);
+    qg_quantize_options_init(&q, sizeof q);
     q.backend = "trt-int8";
     q.work.data = data;
     qg_status s = qg_model_open(ctx, path, NULL, &m);
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     if (argc != 3)
         return 2;
     qg_open_options o;
-    qg_open_options_init(&o);
+    qg_open_options_init(&o, sizeof o);
     o.config_dir = argv[1];
     qg_ctx *ctx = NULL;
     qg_status s = qg_open(&o, &ctx);

@@ -1,0 +1,33 @@
+/* meter.h -- progress that several workers tell, one call at a time, and the end that
+ * the caller asks for.
+ *
+ *     qg_meter m;
+ *     qg_meter_begin(&m, progress, "price", samples);
+ *     in a worker:  QG_TRY(qg_meter_add(&m, ctx, 0));      // wants the caller to end?
+ *                   QG_TRY(qg_meter_add(&m, ctx, 1));      // one sample is done
+ *     qg_meter_end(&m); */
+#ifndef QG_ENGINE_EXEC_METER_H
+#define QG_ENGINE_EXEC_METER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "engine/core/ctx.h"
+
+typedef struct qg_meter {
+    const qg_progress *progress; /* NULL: nobody is told */
+    const char *stage;
+    size_t done, total;
+    bool ended; /* the caller is not asked again */
+    pthread_mutex_t lock;
+} qg_meter;
+
+void qg_meter_begin(qg_meter *m, const qg_progress *progress, const char *stage,
+                    size_t total);
+void qg_meter_end(qg_meter *m);
+
+/* n more are done; 0 only asks.  QG_ECANCELED from the first call on with which the
+ * caller wants to end, with the same message for every worker. */
+QG_NODISCARD qg_status qg_meter_add(qg_meter *m, qg_ctx *ctx, size_t n);
+
+#endif

@@ -1,0 +1,15 @@
+/* tensor_memory.h -- tensors whose data lies in an arena. */
+#ifndef QG_ENGINE_IR_TENSOR_MEMORY_H
+#define QG_ENGINE_IR_TENSOR_MEMORY_H
+
+#include "engine/core/ctx.h"
+#include "engine/ir/tensor.h"
+
+/* Gives a known tensor zeroed plain memory from the arena. */
+QG_NODISCARD qg_status qg_tensor_alloc(qg_ctx *ctx, qg_arena *a, qg_tensor *t);
+
+/* A new tensor in the arena with the contents of t, plain. */
+QG_NODISCARD qg_status qg_tensor_clone(qg_ctx *ctx, qg_arena *a, const qg_tensor *t,
+                                       qg_tensor **out);
+
+#endif

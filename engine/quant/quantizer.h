@@ -1,0 +1,34 @@
+/* quantizer.h -- who rounds at an endpoint: the library (fake.h), or a quantization
+ * function of the host.  The one place that decides it; plans and baking call it. */
+#ifndef QG_ENGINE_QUANT_QUANTIZER_H
+#define QG_ENGINE_QUANT_QUANTIZER_H
+
+#include "engine/quant/record.h"
+
+/* A row of QG_ADDED_QUANTIZER. */
+typedef struct qg_quantizer {
+    const char *name, *summary;
+    /* x and y: float32, same dims and strides, maybe the same memory. */
+    qg_status (*run)(void *ud, qg_ctx *ctx, const qg_scheme *scheme, const qg_qparam *p,
+                     const qg_tensor *x, qg_tensor *y);
+    void *ud;
+} qg_quantizer;
+
+/* *out: the row of that name.  QG_EUNSUPPORTED, beginning with `what`, when the context
+ * has none, with those that it has. */
+QG_NODISCARD qg_status qg_quantizer_named(qg_ctx *ctx, const char *what,
+                                          const char *name, const qg_quantizer **out);
+
+/* Rounds x into y as endpoint t does, with the parameters in force.  Errors are those
+ * of qg_fake_quantize, and what the host's function returns. */
+QG_NODISCARD qg_status qg_tqc_round(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
+                                    qg_tensor *y);
+
+/* From here on the row (NULL: the library) rounds t; journalled. */
+QG_NODISCARD qg_status qg_tqc_set_quantizer(qg_quant *q, qg_tqc *t,
+                                            const qg_quantizer *row);
+
+/* Its name; NULL: the library's own. */
+const char *qg_tqc_quantizer(const qg_tqc *t);
+
+#endif

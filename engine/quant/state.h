@@ -1,0 +1,46 @@
+/* state.h -- the words of a TensorQuantizationConfig: its eleven states, whether it is
+ * exported, how a borrowed scale is derived. */
+#ifndef QG_ENGINE_QUANT_STATE_H
+#define QG_ENGINE_QUANT_STATE_H
+
+/* clang-format off */
+/* rounds: at run time.  own: scale belongs to this endpoint (PASSIVE: borrowed unless
+ * derived).  out: exported (OVERLAPPED only on request).  Append only.  (ORDER
+ * STATE) */
+#define QG_TQC_STATE_MAP(X)                                                    \
+    /* id            text             rounds own out meaning */                \
+    X(INITIAL,       "initial",       0, 0, 0, "made by a rule, not calibrated") \
+    X(ACTIVATED,     "activated",     1, 1, 1, "calibrated, rounds on every run") \
+    X(BAKED,         "baked",         0, 1, 1, "constant already on the grid") \
+    X(OVERLAPPED,    "overlapped",    0, 0, 0, "silent: its dominator rounds") \
+    X(PASSIVE_INIT,  "passive-init",  0, 0, 0, "waits for its lender's scale") \
+    X(PASSIVE,       "passive",       1, 0, 1, "rounds, scale borrowed or derived") \
+    X(PASSIVE_BAKED, "passive-baked", 0, 0, 1, "constant on a borrowed grid") \
+    X(FP32,          "fp32",          0, 0, 0, "never quantized") \
+    X(SOI,           "soi",           0, 0, 0, "shape or index data, stays exact") \
+    X(DEACTIVATED,   "deactivated",   0, 1, 0, "off by the user, keeps its scale") \
+    X(DEQUANTIZED,   "dequantized",   0, 1, 0, "off for now, remembers its state")
+/* clang-format on */
+
+typedef enum qg_tqc_state {
+#define X(id, text, rounds, own, out, meaning) QG_TQC_##id,
+    QG_TQC_STATE_MAP(X)
+#undef X
+        QG_NTQC_STATE
+} qg_tqc_state;
+
+/* Whether exporters write the endpoint's scale: when its state exports, always,
+ * never. */
+typedef enum qg_visibility {
+    QG_EXPORT_WHEN_ACTIVE,
+    QG_EXPORT_FORCED,
+    QG_EXPORT_INTERNAL
+} qg_visibility;
+
+/* How a PASSIVE endpoint with its own root gets its scale. */
+typedef enum qg_derive {
+    QG_DERIVE_NONE,
+    QG_DERIVE_BIAS, /* scale[c] = lender0 scale * lender1 scale[c], offset 0 (7.7) */
+} qg_derive;
+
+#endif

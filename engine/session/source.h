@@ -1,0 +1,41 @@
+/* source.h -- samples that a host makes (qg_source) as a feed.
+ *
+ * The source is asked once for all samples, before the work, when it comes once (the
+ * samples are then spooled), when it does not tell how many it has, or when the graph
+ * leaves dims of its inputs open.  Otherwise each sample is fetched when it is needed.
+ *
+ * Messages begin "data: source: sample 3". */
+#ifndef QG_ENGINE_SESSION_SOURCE_H
+#define QG_ENGINE_SESSION_SOURCE_H
+
+#include "engine/api/qg.h"
+#include "engine/exec/ahead.h"
+#include "engine/ir/graph.h"
+
+typedef struct qg_hosted qg_hosted;
+
+typedef struct qg_hosted_request {
+    const qg_graph *graph; /* whose inputs the samples are for; outlives all of it */
+    const qg_workload *work;
+    bool nan; /* NaN is handed on, not refused */
+} qg_hosted_request;
+
+/* work->source is set.  QG_EDATA when it has no sample, QG_ECANCELED when work's
+ * progress ends the count. */
+QG_NODISCARD qg_status qg_hosted_open(qg_ctx *ctx, const qg_hosted_request *request,
+                                      qg_hosted **out);
+void qg_hosted_close(qg_hosted *h); /* NULL is fine */
+
+/* Points to h; shape is set when dims are open and all samples agree on them. */
+qg_feed qg_hosted_feed(qg_hosted *h);
+
+/* The same samples as a source that can be asked again, for work within the work;
+ * points to h. */
+const qg_source *qg_hosted_again(const qg_hosted *h);
+
+/* Position of the input with this name; NULL: of the only one.  QG_EDATA, beginning with
+ * `what`, tells the nearest name. */
+QG_NODISCARD qg_status qg_input_named(qg_ctx *ctx, const qg_graph *g, const char *what,
+                                      const char *name, size_t *out);
+
+#endif

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Ctrl-C: the work ends at its next step, with status 130 and one line, and leaves
+nothing behind.  A process that was started with SIGINT ignored goes on."""
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+QG = os.environ.get("QG", "build/qg")
+MODEL, CALIB = "configs/models/digits.onnx", "configs/data/digits_calib.npy"
+LONG = "random:5000000"  # minutes
+
+
+def start(*args, **more):
+    """With SIGINT as a terminal would deliver it, however this test was started."""
+    handler = more.pop("handler", signal.SIG_DFL)
+    return subprocess.Popen([QG, *map(str, args)], stdout=subprocess.PIPE,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, handler), **more)
+
+
+class Interrupt(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.work = pathlib.Path(cls.folder.name)
+        cls.snapshot = cls.work / "snapshot"
+        subprocess.run([QG, "quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o",
+                        cls.snapshot], check=True, capture_output=True)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def ended_by(self, run, stderr, verb, out):
+        stdout, _ = run.communicate(timeout=60)
+        self.assertEqual((run.returncode, stdout), (130, b""), (verb, stderr))
+        self.assertEqual(stderr.replace(b"\r\n", b"\n").split(b"\r\x1b[K")[-1],
+                         b"qg: %s: interrupted\n" % verb.encode())
+        self.assertFalse(out.exists(), verb)
+
+    def test_every_verb_that_runs_samples(self):
+        snapshot, out = self.snapshot, self.work / "out"
+        long = ["-d", LONG]
+        for args in [("quantize", MODEL, "-b", "trt-int8", "-o", out, "-d", "random:500000"),
+                     ("run", snapshot, "-o", out, *long),
+                     ("analyse", snapshot, "-d", "random:200000", "--by", "layer"),
+                     ("sensitivity", snapshot, "-d", "random:20000"),
+                     ("price", snapshot, "-d", "random:20000"),
+                     ("compare", MODEL, "-b", "trt-int8", "-b", "ncnn-int8",
+                      "-d", "random:200000"),
+                     ("stats", "collect", MODEL, "-o", out, *long)]:
+            master, slave = pty.openpty()
+            run = start(*args, stderr=slave)
+            os.close(slave)
+            shown = os.read(master, 65536)  # the first bar: the work has begun
+            run.send_signal(signal.SIGINT)
+            while True:
+                try:
+                    part = os.read(master, 65536)
+                except OSError:  # the terminal is closed
+                    break
+                if not part:
+                    break
+                shown += part
+            os.close(master)
+            self.assertIn(b" / ", shown, args)
+            self.ended_by(run, shown, args[0], out)
+            pathlib.Path(f"{out}.part").unlink(missing_ok=True)  # to resume from
+
+    def test_without_a_terminal(self):
+        out = self.work / "quiet"
+        run = start("run", self.snapshot, "-d", LONG, "-o", out, stderr=subprocess.PIPE)
+        until = time.monotonic() + 60
+        while not (out.exists() and any(out.iterdir())) and time.monotonic() < until:
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        self.ended_by(run, run.stderr.read(), "run", out)
+        run.stderr.close()
+
+    def test_what_ignores_it_goes_on(self):
+        out = self.work / "ignored"
+        run = start("run", self.snapshot, "-d", "random:20000", "-o", out,
+                    handler=signal.SIG_IGN)
+        until = time.monotonic() + 60
+        while not out.exists() and time.monotonic() < until:
+            time.sleep(0.001)
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=60)
+        self.assertEqual(run.returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
