@@ -57,6 +57,8 @@ qg_install(quantgraph quantgraphTargets "${QG_FLAT_LIBRARY}" qg_shared qg_static
 if(TARGET qg)
   install(TARGETS qg RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
+install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES docs/embedding.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY configs/ DESTINATION ${CMAKE_INSTALL_DATADIR}/quantgraph)
 
 configure_package_config_file(tools/quantgraphConfig.cmake.in

@@ -55,6 +55,8 @@ QG_API size_t qg_model_node_count(const qg_model *m);
 QG_API qg_node *qg_model_node(const qg_model *m, size_t i); /* NULL: out of range */
 QG_API qg_node *qg_model_find_node(const qg_model *m, const char *name); /* or NULL */
 QG_API void qg_node_get(const qg_node *n, qg_node_record *out);
+/* Whether its operator has this name, in any domain; false for NULL. */
+QG_API bool qg_node_is(const qg_node *n, const char *op);
 /* NULL: the slot is absent, or there are fewer. */
 QG_API qg_value *qg_node_input(const qg_node *n, size_t slot);
 QG_API qg_value *qg_node_output(const qg_node *n, size_t slot);
@@ -94,6 +96,8 @@ QG_API size_t qg_model_value_count(const qg_model *m);
 QG_API qg_value *qg_model_value(const qg_model *m, size_t i);
 QG_API qg_value *qg_model_find_value(const qg_model *m, const char *name);
 QG_API void qg_value_get(const qg_value *v, qg_value_record *out);
+/* NULL for inputs and constants, and for NULL. */
+QG_API qg_node *qg_value_producer(const qg_value *v);
 /* Reader k and its slot (which may be NULL); a node that reads v twice is there
  * twice. */
 QG_API qg_node *qg_value_consumer(const qg_value *v, size_t k, uint32_t *slot);
@@ -136,7 +140,6 @@ QG_API size_t qg_model_tqc_count(const qg_model *m);
 QG_API qg_tqc *qg_model_tqc(const qg_model *m, size_t i);
 QG_API qg_tqc *qg_model_find_tqc(const qg_model *m, const char *endpoint);
 QG_API void qg_tqc_get(const qg_tqc *t, qg_tqc_record *out);
-QG_API const char *qg_tqc_state_name(qg_tqc_state s); /* "PASSIVE_INIT" */
 
 /* Groups: endpoints with one dominator, which is the first of them.  Lists of at least
  * two, by id of the dominator. */

@@ -45,6 +45,11 @@ void qg_node_get(const qg_node *n, qg_node_record *out)
     qg_record_put(out, &r, sizeof r);
 }
 
+bool qg_node_is(const qg_node *n, const char *op)
+{
+    return n && qg_op_is_named(n->op, &op, 1);
+}
+
 qg_value *qg_node_input(const qg_node *n, size_t slot)
 {
     return slot < n->n_in ? n->in[slot] : NULL;
@@ -135,6 +140,8 @@ void qg_value_get(const qg_value *v, qg_value_record *out)
         r.dim[k] = v->type.dim[k];
     qg_record_put(out, &r, sizeof r);
 }
+
+qg_node *qg_value_producer(const qg_value *v) { return v ? v->def : NULL; }
 
 qg_node *qg_value_consumer(const qg_value *v, size_t k, uint32_t *slot)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The example programs memory.c, builder.c and setters.c of tests/support/installed,
+"""The example programs memory.c, builder.c and setters.c of docs/examples,
 built against the library: ONNX Runtime loads the network that builder.c makes and computes
 the numbers that NumPy computes, as we do; scales that setters.c sets are in the snapshot.
 
@@ -26,8 +26,8 @@ WEIGHT = np.array([[0.5, -1], [0.25, 2], [-0.125, 1.5]], np.float32)
 def compile_program(name, folder):
     program = folder / name
     subprocess.run(
-        ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Iengine/api", "-I.",
-         f"tests/support/installed/{name}.c", "-o", str(program), f"-L{BUILD}", "-lqg",
+        ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{BUILD}/include/quantgraph",
+         f"docs/examples/{name}.c", "-o", str(program), f"-L{BUILD}", "-lqg",
          f"-Wl,-rpath,{os.path.abspath(BUILD)}"], check=True)
     return program
 

@@ -28,10 +28,10 @@ static qg_status work(qg_ctx *ctx, const char *config, qg_model **m)
     qg_quantize_options_init(&q, sizeof q);
     q.backend = "mine";
     q.work.data = data;
-    qg_report *r = NULL;
-    QG_TRY(qg_model_quantize(*m, &q, &r));
-    fputs(qg_report_text(r), stdout);
-    qg_report_free(r);
+    QG_TRY(qg_model_quantize(*m, &q, NULL));
+    qg_tqc_record r = { .size = sizeof r };
+    qg_tqc_get(qg_model_find_tqc(*m, "conv0.in1"), &r);
+    printf("%s: %d bits by rule %s: %s\n", r.name, r.scheme.bits, r.rule, r.why);
     return QG_OK;
 }
 

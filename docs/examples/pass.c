@@ -45,7 +45,11 @@ static qg_status work(qg_ctx *ctx, const char *config, qg_model **m)
     q.work.data = data;
     qg_report *r = NULL;
     QG_TRY(qg_model_quantize(*m, &q, &r));
-    fputs(qg_report_text(r), stdout); /* its coverage has first-16-bits */
+    const qg_table *t = qg_report_table_named(r, "coverage");
+    for (size_t i = 0; t && i < qg_table_rows(t); i++)
+        if (qg_table_cell(t, i, "matched")->number > 0)
+            printf("%-32s %g\n", qg_table_cell(t, i, "pattern")->text,
+                   qg_table_cell(t, i, "matched")->number);
     qg_report_free(r);
     return QG_OK;
 }
