@@ -3,6 +3,12 @@
 #ifndef QG_ENGINE_QUANT_STATE_H
 #define QG_ENGINE_QUANT_STATE_H
 
+#include "engine/core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* clang-format off */
 /* rounds: at run time.  own: scale belongs to this endpoint (PASSIVE: borrowed unless
  * derived).  out: exported (OVERLAPPED only on request).  Append only.  (ORDER
@@ -29,6 +35,8 @@ typedef enum qg_tqc_state {
         QG_NTQC_STATE
 } qg_tqc_state;
 
+QG_API const char *qg_tqc_state_name(qg_tqc_state s); /* "PASSIVE_INIT" */
+
 /* Whether exporters write the endpoint's scale: when its state exports, always,
  * never. */
 typedef enum qg_visibility {
@@ -42,5 +50,9 @@ typedef enum qg_derive {
     QG_DERIVE_NONE,
     QG_DERIVE_BIAS, /* scale[c] = lender0 scale * lender1 scale[c], offset 0 (7.7) */
 } qg_derive;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
