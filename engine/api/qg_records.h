@@ -136,7 +136,6 @@ QG_API size_t qg_model_tqc_count(const qg_model *m);
 QG_API qg_tqc *qg_model_tqc(const qg_model *m, size_t i);
 QG_API qg_tqc *qg_model_find_tqc(const qg_model *m, const char *endpoint);
 QG_API void qg_tqc_get(const qg_tqc *t, qg_tqc_record *out);
-QG_API const char *qg_tqc_state_name(qg_tqc_state s); /* "PASSIVE_INIT" */
 
 /* Groups: endpoints with one dominator, which is the first of them.  Lists of at least
  * two, by id of the dominator. */

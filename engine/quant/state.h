@@ -3,6 +3,12 @@
 #ifndef QG_ENGINE_QUANT_STATE_H
 #define QG_ENGINE_QUANT_STATE_H
 
+#include "engine/core/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* clang-format off */
 /* rounds: at run time.  own: scale belongs to this endpoint (PASSIVE: borrowed unless
  * derived).  out: exported (OVERLAPPED only on request).  Append only.  (ORDER
@@ -29,6 +35,9 @@ typedef enum qg_tqc_state {
         QG_NTQC_STATE
 } qg_tqc_state;
 
+/* "PASSIVE_INIT", as in quant.json and reports; s is a state (asserted). */
+QG_API const char *qg_tqc_state_name(qg_tqc_state s);
+
 /* Whether exporters write the endpoint's scale: when its state exports, always,
  * never. */
 typedef enum qg_visibility {
@@ -42,5 +51,9 @@ typedef enum qg_derive {
     QG_DERIVE_NONE,
     QG_DERIVE_BIAS, /* scale[c] = lender0 scale * lender1 scale[c], offset 0 */
 } qg_derive;
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif
