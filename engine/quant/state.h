@@ -35,7 +35,8 @@ typedef enum qg_tqc_state {
         QG_NTQC_STATE
 } qg_tqc_state;
 
-QG_API const char *qg_tqc_state_name(qg_tqc_state s); /* "PASSIVE_INIT" */
+/* "PASSIVE_INIT", as in quant.json and reports; s is a state (asserted). */
+QG_API const char *qg_tqc_state_name(qg_tqc_state s);
 
 /* Whether exporters write the endpoint's scale: when its state exports, always,
  * never. */
