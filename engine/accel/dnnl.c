@@ -1,7 +1,8 @@
 /* dnnl.c -- kernels of oneDNN; the one file that sees its header.
  *
  * Written for the 2.x C API (2.6 is what Debian 12 has).  3.x replaces descriptors of
- * operations and of memory; CMakeLists.txt builds without oneDNN where it finds that. */
+ * operations and of memory; CMakeLists.txt builds without oneDNN where it finds
+ * that. */
 #include "engine/accel/kernels.h"
 
 #include <stdio.h>
