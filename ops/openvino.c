@@ -2,7 +2,8 @@
  * takes it: data, input_low, input_high, output_low, output_high; attribute levels.
  * The arithmetic is number/openvino_fq.h, in its reference form.
  *
- * Source: OpenVINO operation set 1, FakeQuantize; spec/algorithms.md 2.1. */
+ * Source: OpenVINO operation set 1, FakeQuantize;
+ * docs/evidence/openvino.md#fakequantize. */
 #include "ops/families.h"
 
 #include "engine/number/openvino_fq.h"

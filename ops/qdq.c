@@ -9,7 +9,8 @@
  *         `precision` the quotient is rounded to that type; without it stays float32.
  * Source: ONNX QuantizeLinear and DequantizeLinear-10, 13 (axis), 19 (float8), 21
  * (4 and 16 bits, blocks), 23, 24, 25 (2 bits); DynamicQuantizeLinear-11;
- * spec/algorithms.md 5.1 for what ONNX Runtime does where ONNX leaves a choice. */
+ * docs/evidence/grids.md#quantizelinear for what ONNX Runtime does where ONNX leaves a
+ * choice. */
 #include "ops/families.h"
 
 #include "engine/number/qdq.h"

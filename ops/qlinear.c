@@ -7,7 +7,7 @@
  * The requantization is ONNX Runtime's row of number/requant.h: the zero point is added
  * after the rounding, not before.  Scales must be finite and above 0.
  * Source: ONNX ConvInteger-10, MatMulInteger-10, QLinearConv-10, QLinearMatMul-10, 21;
- * spec/algorithms.md 5.1.
+ * docs/evidence/integers.md#onnx-runtime.
  *
  * Slots   scales are 'f', zero points 's'; the operators round by themselves
  * (QUANTIZER), so backends leave them alone. */

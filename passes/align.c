@@ -13,8 +13,8 @@
  *
  * PPQ (quirk ppq-split-groups) makes input 0 a root of its own, moves endpoints one by
  * one and keeps rounding at each; see ppq_share.
- * Source   spec/ppq.md 7.6; defects D03, D04, D23, D24 mended, and kept as
- *          quirks. */
+ * Source   docs/evidence/ppq-behaviour.md#alignment; defects D03, D04, D23, D24 mended,
+ *          and kept as quirks. */
 
 #include "engine/calib/observer.h"
 #include "engine/quant/fake.h"
@@ -352,6 +352,9 @@ static qg_status run(qg_pass_env *env)
     qg_graph *g = env->graph;
     behaviours how = ordinary;
     qg_pass_quirks(env, &how);
+    for (size_t i = 0; i < env->backend->sharing.n; i++)
+        QG_TRY(qg_pass_pattern(env, env->backend->sharing.at[i].origin.id,
+                               "no quantized node that it takes"));
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
         const qg_sharing *rule =

@@ -1,7 +1,8 @@
 /* batchnorm-to-conv -- a normalization that no compute node could take in becomes a
  * convolution of its own: every channel a group, a kernel of extent 1, weight `scale`,
  * bias `shift`.  Backends that know no normalization then quantize it.
- * Of any rank (PPQ: 2-D only, defect D33).  Source: spec/ppq.md 4.4.3. */
+ * Of any rank (PPQ: 2-D only, defect D33).
+ * Source: docs/evidence/ppq-behaviour.md#batchnormalization. */
 #include <assert.h>
 #include <string.h>
 

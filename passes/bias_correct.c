@@ -12,7 +12,8 @@
  * Scales stay: of a bias that is derived from input and weight too.
  * Afterwards the float network of the snapshot has the corrected biases.
  * Cost     five runs of the network per block and sample.
- * Source   spec/ppq.md 7.9, 7.18; Nagel et al., "Data-Free Quantization through Weight
+ * Source   docs/evidence/ppq-behaviour.md#bias-correction, and #blocks there;
+ *          Nagel et al., "Data-Free Quantization through Weight
  *          Equalization and Bias Correction", ICCV 2019, 4.2. */
 #include <assert.h>
 #include <math.h>
@@ -406,7 +407,7 @@ static qg_status run(qg_pass_env *env)
 }
 
 static const qg_pass_param param[] = {
-    {"block", "steps that a block may be long", 4, 0, 1000 }, /* spec/ppq.md 11.4 */
+    {"block", "steps that a block may be long", 4, 0, 1000 }, /* as PPQ */
     { 0     },
 };
 

@@ -3,7 +3,8 @@
  *   bias    scale[c] = scale of the input x scale[c] of the weight, offset 0
  *   others  (Clip bounds, Pad value) the scale of input 0, with its group
  * A bias whose input or weight stays float stays float as well, and is reported.
- * Run again after scales have changed.  Source: spec/ppq.md 7.7. */
+ * Run again after scales have changed.
+ * Source: docs/evidence/ppq-behaviour.md#passive-parameters. */
 #include <assert.h>
 
 #include "passes/passes.h"

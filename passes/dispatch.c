@@ -24,7 +24,8 @@
  * overrides that move no clamp, and, under aggressive, its precedence of indices over
  * data), and its perseus makes everything float that an index is tied to, in either
  * direction (D28: ppq-perseus-both-ways).
- * Source   spec/ppq.md 5.3; D27, D69, D73 mended.  Linear. */
+ * Source   docs/evidence/ppq-behaviour.md#dispatching; D27, D69, D73 mended.
+ * Linear. */
 #include <assert.h>
 
 #include "engine/pass/rules.h"

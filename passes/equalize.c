@@ -18,7 +18,8 @@
  * looks only down from a layer and up again, as PPQ does.
  *
  * float32 in the order of the source, so that its goldens come out.
- * Source   spec/ppq.md 7.13; Nagel et al., "Data-Free Quantization through Weight
+ * Source   docs/evidence/ppq-behaviour.md#equalization;
+ *          Nagel et al., "Data-Free Quantization through Weight
  *          Equalization and Bias Correction", ICCV 2019 */
 #include <assert.h>
 #include <math.h>
@@ -500,7 +501,7 @@ static qg_status run(qg_pass_env *env)
     return write_back(&e);
 }
 
-/* Defaults: QuantizationSettingFactory.default_setting() (spec/ppq.md 11.4). */
+/* Defaults: those of PPQ, docs/evidence/ppq-behaviour.md#defaults. */
 /* clang-format off */
 static const qg_pass_param param[] = {
     { "level", "2: pairs may span sums of several layers", 1, 1, 2 },

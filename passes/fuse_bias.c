@@ -4,7 +4,7 @@
  * PPQ takes a constant behind a convolution only in the rank of its weight, and none
  * where a bias is (quirk ppq-bias-add-rank); there it squeezes the constant to one axis
  * and keeps the sum, which then adds along the last axis (D05: ppq-bias-add-squeeze).
- * Source   spec/ppq.md 4.4.1. */
+ * Source   docs/evidence/ppq-behaviour.md#bias-sums. */
 #include <assert.h>
 
 #include "engine/ir/edit.h"

@@ -1,6 +1,6 @@
 /* fuse-late -- fusions that wait until passive nodes follow their inputs (`after:
- * passive`): a clamp behind a pooling then leads the whole group (spec/ppq.md 7.3,
- * order of steps). */
+ * passive`): a clamp behind a pooling then leads the whole group
+ * (docs/evidence/ppq-behaviour.md#fusion). */
 #include "passes/passes.h"
 #include "passes/util_fuse.h"
 

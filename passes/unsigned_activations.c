@@ -7,7 +7,8 @@
  * and passive neighbours keep equal schemes; operands of which only some are never
  * negative have different schemes afterwards, and `align` leaves them alone.
  * Runs before calibration; off unless asked for.
- * Source   spec/algorithms.md 2.5; quant/nonnegative.h says which values */
+ * Source   docs/evidence/openvino.md#unsigned-activations;
+ *          quant/nonnegative.h says which values */
 #include "engine/quant/nonnegative.h"
 #include "passes/passes.h"
 

@@ -10,7 +10,7 @@
  *                                        [C3]
  *
  * Depth of a node: the longest way to it from a node that reads no other's output.
- * Source: spec/ppq.md 7.18.1. */
+ * Source: docs/evidence/ppq-behaviour.md#blocks. */
 #ifndef QG_PASSES_UTIL_BLOCKS_H
 #define QG_PASSES_UTIL_BLOCKS_H
 

@@ -179,6 +179,9 @@ static qg_status fuse_one(qg_pass_env *env, const behaviours *how, const qg_fusi
     size_t n = f->pattern.n_node;
     qg_matches found = { 0 };
     QG_TRY(how->find(env, &f->pattern, &found));
+    QG_TRY(qg_pass_pattern(env, f->origin.id,
+                           found.nearest ? found.nearest
+                                         : "its nodes are float, or silenced already"));
     QG_TRY(qg_pass_author(env, f->origin.id));
     uint8_t *taken =
         f->once ? QG_NEWN(env->graph->arena, env->graph->node.n, uint8_t) : NULL;

@@ -4,13 +4,23 @@
   backend files   every rule, fusion and sharing has id, why and source; ids are unique
   verifier rules  each id is named by a test, the one that breaks it
   passes          each has before/after cases, tests/passes/<name>*.qgt
-  operators, backends   each is named by a test"""
+  operators, backends   each is named by a test
+  references      pages and their headings, numbers of defects of PPQ and sections of
+                  DESIGN.md are there"""
 import pathlib
 import re
 import sys
 
 import check_source
 
+TEXTS = (".c", ".h", ".def", ".inc", ".in", ".py", ".sh", ".cmake", ".yaml", ".qgt",
+         ".case", ".md", ".txt")
+EXEMPT = {"tools/check_evidence.py", "tests/scripts/test_check.sh"}  # spell out wrong ones
+REGISTER, DESIGN = pathlib.Path("docs/evidence/ppq-defects.md"), pathlib.Path("DESIGN.md")
+UPSTREAM = r"ONNX [\w/]+\.md|[\w/]+\.md of ONNX|tensorflow/[\w/]+\.md|\bNAME\.md"
+PAGE = r'(?<![\w.:/-])((?:[\w.-]+/)*[\w.-]+\.md)\b(?:#([\w-]+)|,? "([^"]+)")?'
+NOWHERE = r"\b(?:spec \d|[Dd]esign \d|(?<!/)(?:spec|vectors|goldens)/\w+\b(?!\.md))"
+HINT = re.compile(r"\.md|\bD\d|DESIGN|[Ss]ection|spec|[Dd]esign|vectors/|goldens/")
 LISTS, NEEDS = ("rules", "fusions", "sharing"), ("id", "why", "source")
 
 
@@ -61,6 +71,49 @@ def test_texts():
         if p.parts[0] == "tests"}
 
 
+def section_of_design(number, item):
+    """Whether DESIGN.md has a section, and in it a numbered item ("" for none)."""
+    text = DESIGN.read_text() if DESIGN.exists() else ""
+    body = re.search(rf"^## {number}\. .*?(?=^## |\Z)", text, re.M | re.S)
+    return body and (not item or re.search(rf"^{item}\. ", body[0], re.M))
+
+
+def page_complaint(path, name, anchor):
+    places = path.parent / name, pathlib.Path(name), pathlib.Path("docs", name)
+    there = next((p for p in places if p.exists()), None)
+    if not there:
+        return f"{name}: no such page"
+    if anchor and anchor not in check_source.anchors(there):
+        return f"{name}: no heading {anchor}"
+    return None
+
+
+def reference_complaints(path, line):
+    line = re.sub(UPSTREAM, "", line)
+    register = check_source.anchors(REGISTER) if REGISTER.exists() else ()
+    for name in re.findall(r"\bD\d{2,3}\b", line):
+        if name.lower() not in register:
+            yield f"{name}: not in {REGISTER}"
+    for name, anchor, title in re.findall(PAGE, line):
+        if (why := page_complaint(path, name, anchor or check_source.slug(title))):
+            yield why
+    here = r"\b[Ss]ection " if path == DESIGN else r"\bDESIGN(?:\.md)?,? (?:section )?"
+    for number, item in re.findall(here + r"(\d+)(?:\.(\d+))?", line):
+        if not section_of_design(number, item):
+            yield f"{DESIGN}: no section {number}{item and '.' + item}"
+    for name in re.findall(NOWHERE, line):
+        yield f"{name}: leads nowhere, cite a page of docs/evidence or a public source"
+
+
+def references():
+    for path in check_source.files():
+        if path.suffix in TEXTS and str(path) not in EXEMPT:
+            for number, line in enumerate(
+                    path.read_text(errors="replace").splitlines(), 1):
+                for why in reference_complaints(path, line) if HINT.search(line) else ():
+                    yield f"{path}:{number}: {why}"
+
+
 def complaints():
     backends = [p for p in check_source.files(".yaml")
                 if p.parts[:2] == ("configs", "backends")]
@@ -68,6 +121,8 @@ def complaints():
         yield from backend_complaints(path)
     tests = test_texts()
     everything = "\n".join(tests.values())
+    words = set(re.findall(r"\w+", everything))
+    dashed_words = set(re.findall(r"[\w-]+", everything))
     for path, name in verifier_rules():
         if not re.search(rf'"{name}"|rule {name}(?![\w-])', everything):
             yield f"{path}: verifier rule {name}: no test names it"
@@ -77,11 +132,12 @@ def complaints():
                    for p in tests):
             yield f"passes/{name}.c: no tests/passes/{dashed}*.qgt"
     for path, name in check_source.operators():
-        if not re.search(rf"(?<!\w){name}(?!\w)", everything):
+        if name not in words:
             yield f"{path}: operator {name}: no test names it"
     for path in backends:
-        if not re.search(rf"(?<![\w-]){path.stem}(?![\w-])", everything):
+        if path.stem not in dashed_words:
             yield f"{path}: no test names this backend"
+    yield from references()
 
 
 def main():

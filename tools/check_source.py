@@ -3,6 +3,7 @@
 Run as a program it prints the C files, for clang-format.  Every check works on the
 folder it is started in, so that tests can run it on a throw-away tree."""
 import dataclasses
+import functools
 import pathlib
 import re
 import subprocess
@@ -22,6 +23,17 @@ def files(*suffixes):
                  if not re.match(r"build|\.venv|\.git/", str(p))]
     return [p for p in map(pathlib.Path, sorted(set(names)))
             if (not suffixes or p.suffix in suffixes) and p.is_file()]
+
+
+def slug(title):
+    """The anchor of a heading, as forges make it."""
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", title.strip().lower()))
+
+
+@functools.cache
+def anchors(path):
+    """Of every heading of a page."""
+    return {slug(t) for t in re.findall(r"^#+\s+(.*)$", path.read_text(), re.M)}
 
 
 TOKEN = re.compile(r'''/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' ''',

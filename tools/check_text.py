@@ -25,15 +25,6 @@ FOLDERS = r"engine|ops|passes|configs|tests|tools"
 EXEMPT = {"tools/check_text.py"}  # spells out what it looks for
 
 
-def slug(title):
-    """The anchor of a heading, as forges make it."""
-    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", title.strip().lower()))
-
-
-def anchors(path):
-    return {slug(t) for t in re.findall(r"^#+\s+(.*)$", path.read_text(), re.M)}
-
-
 def link_complaint(path, target):
     name, _, anchor = target.partition("#")
     if re.match(r"[a-z]+:", target):
@@ -41,7 +32,7 @@ def link_complaint(path, target):
     there = path.parent / name if name else path
     if not there.exists():
         return f"link to {target}: no such file"
-    if anchor and there.suffix == ".md" and anchor not in anchors(there):
+    if anchor and there.suffix == ".md" and anchor not in check_source.anchors(there):
         return f"link to {target}: no such heading"
     return None
 

@@ -7,7 +7,7 @@
  * The error of the outputs while only one node rounds (PPQ: layerwise_error_analyse) is
  * in sensitivity.c.
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
- * (spec/ppq.md 9.1); the result does not depend on workers. */
+ * (docs/evidence/ppq-behaviour.md#metrics); the result does not depend on workers. */
 #include "engine/session/session.h"
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
@@ -385,8 +385,7 @@ static qg_status describe(study *s, const char *by, qg_report **out)
                               qg_cell_text(row[i]->what),
                               qg_measure_cell(s->metric, mean)));
     }
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* The words of --by. */
@@ -400,14 +399,18 @@ static qg_status study_by(study *s, const char *by)
                    by);
 }
 
-qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o, qg_report **report)
+qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
+                           qg_report **report)
 {
-    const char *by = o->by ? o->by : "graph";
-    study s = { .m = m, .o = o };
+    qg_analyse_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_analyse_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
+    const char *by = o.by ? o.by : "graph";
+    study s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "analyse"));
-    QG_TRY(qg_measure_by(m->ctx, o->metric, &s.metric));
+    QG_TRY(qg_measure_by(m->ctx, o.metric, &s.metric));
     s.arena = qg_arena_new(m->ctx->alloc);
-    qg_status st = s.arena ? qg_feed_open(m, &o->work, &s.feed) : qg_nomem(m->ctx);
+    qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
     if (st == QG_OK)
         st = study_by(&s, by);
     if (st == QG_OK)

@@ -424,11 +424,15 @@ static qg_status run(comparison *c, qg_report **out)
     return qg_report_end(report(c, r), r, out);
 }
 
-qg_status qg_model_compare(qg_model *m, const qg_compare_options *o, qg_report **out)
+qg_status qg_model_compare(qg_model *m, const qg_compare_options *given,
+                           qg_report **out)
 {
-    comparison c = { .m = m, .o = o };
+    qg_compare_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_compare_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
+    comparison c = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_float(m, "compare"));
-    QG_TRY(qg_measure_by(m->ctx, o->metric, &c.metric));
+    QG_TRY(qg_measure_by(m->ctx, o.metric, &c.metric));
     c.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = c.arena ? run(&c, out) : qg_nomem(m->ctx);
     qg_plan_free(c.real);

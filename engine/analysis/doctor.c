@@ -246,19 +246,23 @@ static qg_status describe(const doctor *d, const qg_findings *f, qg_report *r)
 
 QG_OPTIONS_INIT(qg_doctor_options)
 
-qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o, qg_report **report)
+qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *given,
+                          qg_report **report)
 {
+    qg_doctor_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_doctor_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
     qg_api_feed feed = { .takes_nan = true };
     qg_report *r = NULL;
     doctor d = { .m = m, .arena = qg_arena_new(m->ctx->alloc) };
     qg_findings f = { .ctx = m->ctx, .arena = d.arena };
     qg_status s = d.arena ? QG_OK : qg_nomem(m->ctx);
     if (s == QG_OK)
-        s = qg_feed_open(m, &o->work, &feed);
+        s = qg_feed_open(m, &o.work, &feed);
     if (s == QG_OK)
         s = qg_looks_begin(m, d.arena, &feed.feed, &d.looks);
     if (s == QG_OK)
-        s = examine(&d, o, &f);
+        s = examine(&d, &o, &f);
     if (s == QG_OK)
         s = qg_report_new(m->ctx, "doctor", &r);
     if (s == QG_OK)

@@ -260,11 +260,14 @@ static qg_status run(pricing *p, qg_report **out)
     return qg_report_end(report(p, r), r, out);
 }
 
-qg_status qg_model_price(qg_model *m, const qg_price_options *o, qg_report **out)
+qg_status qg_model_price(qg_model *m, const qg_price_options *given, qg_report **out)
 {
-    pricing p = { .m = m, .o = o };
+    qg_price_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_price_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
+    pricing p = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "price"));
-    QG_TRY(qg_measure_by(m->ctx, o->metric, &p.metric));
+    QG_TRY(qg_measure_by(m->ctx, o.metric, &p.metric));
     p.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = p.arena ? run(&p, out) : qg_nomem(m->ctx);
     qg_feed_close(&p.feed);

@@ -1,7 +1,8 @@
 /* sensitivity.c -- how much the network's outputs suffer from each node, endpoint or
  * group alone (direction `only`), or from everything but it (`all-but`).
  *
- * Source   PPQ's layerwise analysis (spec/ppq.md 9.3), which runs the whole network
+ * Source   PPQ's layerwise analysis (docs/evidence/ppq-behaviour.md#error-analysis),
+ *          which runs the whole network
  *          twice per layer and sample; here engine/analysis/what_if.h runs the part
  *          that a question changes. */
 #include <assert.h>
@@ -204,10 +205,14 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
     return qg_report_end(st, r, out);
 }
 
-qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *o,
+qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *given,
                                qg_report **out)
 {
-    qg_sensitivity s = { .m = m, .o = o };
+    qg_sensitivity_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_sensitivity_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
+    QG_TRY(qg_proposal_check(m->ctx, &o.proposal));
+    qg_sensitivity s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "sensitivity"));
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);

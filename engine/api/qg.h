@@ -72,15 +72,16 @@ typedef struct qg_open_options {
     void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
     void *log_ud;
     int log_level; /* messages above it are left out */
-    qg_alloc
-        alloc; /* get NULL: malloc and free.  Not for what other libraries allocate:
-                     * cJSON, libyaml, OpenSSL, zlib, oneDNN, OpenMP */
+    /* get or drop NULL: malloc and free.  Not for what other libraries allocate: cJSON,
+     * libyaml, OpenSSL, zlib, stb, oneDNN, OpenMP, and libc for streams and threads */
+    qg_alloc alloc;
 } qg_open_options;
 QG_API void qg_open_options_init(qg_open_options *o, size_t size);
 
 /* A context with every operator and pass registered.  Files of the config folder are
  * read when a call needs them, not here.  o is copied, log_ud must outlive the
- * context.  QG_ENOMEM leaves no context, and hence no message, behind. */
+ * context.  A failure leaves no context, and hence no message, behind: QG_ENOMEM, or
+ * QG_ECONFIG for o itself. */
 QG_NODISCARD QG_API qg_status qg_open(const qg_open_options *o, qg_ctx **out);
 /* Frees the context; NULL is fine.  Interned names, and with them every model of the
  * context, must not be used afterwards. */

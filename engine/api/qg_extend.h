@@ -2,10 +2,11 @@
  * observers, quantization functions, configuration.
  *
  * What is added belongs to one context, before its first model that needs it is opened,
- * and stays until qg_close.  Structs are copied up to their `size`, texts too; `ud` and
- * functions must stay usable as long as the context.  Functions may be called from
- * threads of the library, several at a time: what they share through `ud` is theirs to
- * guard.  A name that is taken is QG_ECONFIG.
+ * and stays until qg_close; sessions that were made before do not see it.  Structs are
+ * copied up to their `size`, texts too; `ud` and functions must stay usable as long as
+ * the context.  Functions may be called from threads of the library, several at a time:
+ * what they share through `ud` is theirs to guard.  A name that is taken is
+ * QG_ECONFIG.
  *
  * Part of qg.h, which includes it. */
 #ifndef QG_ENGINE_API_QG_EXTEND_H
@@ -58,10 +59,11 @@ typedef struct qg_operator {
     int since;          /* first opset of the domain, at least 1 */
     unsigned min_in, max_in, min_out, max_out; /* 255: any number */
     const char *in_roles; /* a letter per input, the last repeats: "dwb"; NULL: "d" */
-    const char *traits; /* "activation monotone pure", words of `qg list traits`; NULL:
-                           * none, and nothing fuses with it or quantizes it */
-    unsigned in_place;  /* bit k: output 0 may have the memory of input k < 8 */
-    int weight_axis;    /* of COMPUTE: the axis of input 'w' with the output channels;
+    const char *traits;   /* "activation monotone pure", words of `qg list traits` but
+                           * control and normalize; NULL: none, and nothing fuses with
+                           * it or quantizes it */
+    unsigned in_place;    /* bit k: output 0 may have the memory of input k < 8 */
+    int weight_axis;      /* of COMPUTE: the axis of input 'w' with the output channels;
                            * -1: none */
     /* ACTIVATION: y = min(max(x, clamp_low), clamp_high), when clamp_low <
      * clamp_high. */
@@ -97,18 +99,20 @@ typedef struct qg_host_pass {
 QG_API void qg_host_pass_init(qg_host_pass *p, size_t size);
 QG_NODISCARD QG_API qg_status qg_add_pass(qg_ctx *ctx, const qg_host_pass *p);
 
-/* For the report: something was changed; `pattern` fitted; it fitted at n but for what
+/* A pass that pipelines name themselves stands there only.  When several stand beside
+ * one pass, the one that was added last is nearest to it.
+ *
+ * For the report: something was changed; `pattern` fitted; it fitted at n but for what
  * the text says. */
 QG_API void qg_pass_count(qg_pass_env *env, size_t changes);
 QG_NODISCARD QG_API qg_status qg_pass_match(qg_pass_env *env, const char *pattern);
 QG_NODISCARD QG_API qg_status qg_pass_miss(qg_pass_env *env, const char *pattern,
                                            const qg_node *n, const char *condition);
 
-/* Edits, for passes with `edits`, which stand before the pass `rules`: every consumer of
- * `from` but the node that makes `to` reads `to` instead (a graph output keeps its
- * name); input `slot` of n reads v (NULL: nothing); n, whose outputs
- * nobody reads, goes.  New nodes and constants: qg_model_add_node,
- * qg_model_add_constant. */
+/* Edits, for passes with `edits`, which stand before the pass `rules`: every consumer
+ * of `from` but the node that makes `to` reads `to` instead (a graph output keeps its
+ * name); input `slot` of n reads v (NULL: nothing); n goes, whose outputs nobody reads.
+ * New nodes and constants: qg_model_add_node, qg_model_add_constant. */
 QG_NODISCARD QG_API qg_status qg_model_replace_value(qg_model *m, qg_value *from,
                                                      qg_value *to);
 QG_NODISCARD QG_API qg_status qg_model_set_input(qg_model *m, qg_node *n, size_t slot,
@@ -116,6 +120,16 @@ QG_NODISCARD QG_API qg_status qg_model_set_input(qg_model *m, qg_node *n, size_t
 QG_NODISCARD QG_API qg_status qg_model_remove_node(qg_model *m, qg_node *n);
 
 /* --- observers --- */
+
+/* What an observer sees at a time. */
+typedef struct qg_observed {
+    size_t size;   /* as the library was built: fields may be appended */
+    unsigned pass; /* from 0 */
+    size_t sample; /* its index */
+    const float
+        *x; /* [n] of this sample, and of one channel under a per-channel scheme */
+    size_t n;
+} qg_observed;
 
 /* An observer keeps one state per endpoint (and channel), which is plain memory. */
 typedef struct qg_host_observer {
@@ -127,13 +141,13 @@ typedef struct qg_host_observer {
     bool ordered;     /* see is called in order of samples, on one state; no merge */
     double min_scale; /* a floor under every scale; 0: 1e-8 */
     void (*begin)(void *ud, void *state); /* NULL: zeros will do */
-    /* x: [n] of one sample, and one channel under a per-channel scheme.  pass from
-     * 0. */
-    qg_status (*see)(void *ud, qg_ctx *ctx, void *state, unsigned pass, size_t sample,
-                     const float *x, size_t n);
-    /* into becomes what would have seen both; exactly associative and commutative. */
+    qg_status (*see)(void *ud, qg_ctx *ctx, void *state, const qg_observed *seen);
+    /* into becomes what would have seen both; exactly associative and commutative.  One
+     * of them may have seen nothing since begin or next. */
     void (*merge)(void *ud, void *into, const void *from);
-    /* Between passes, on the merged state; NULL: nothing to do. */
+    /* Between passes, on the merged state: makes it what `pass`, from 1, begins with.
+     * Every worker goes on with a copy, so merge must count what is left here once.
+     * NULL: nothing to do. */
     qg_status (*next)(void *ud, qg_ctx *ctx, void *state, unsigned pass);
     /* The range that the grid should cover: finite, low <= high. */
     qg_status (*finish)(void *ud, qg_ctx *ctx, const void *state,
@@ -142,7 +156,8 @@ typedef struct qg_host_observer {
 } qg_host_observer;
 QG_API void qg_host_observer_init(qg_host_observer *o, size_t size);
 /* Its name is then good wherever an observer is named: backends,
- * qg_quantize_options. */
+ * qg_quantize_options.  It looks at samples itself, hence not with `stats`.  A snapshot
+ * that names it opens anywhere: the scales are found already. */
 QG_NODISCARD QG_API qg_status qg_add_observer(qg_ctx *ctx, const qg_host_observer *o);
 
 /* --- quantization functions --- */
@@ -158,16 +173,18 @@ typedef struct qg_host_quantizer {
     void *ud;
 } qg_host_quantizer;
 QG_API void qg_host_quantizer_init(qg_host_quantizer *q, size_t size);
-/* Snapshots record the name, and can be opened where it is registered only; exports
- * that cannot hold it refuse the endpoint by name. */
+/* Snapshots record the name, and can be opened where it is registered only
+ * (QG_EUNSUPPORTED).  No other tool knows it: exports name endpoint and function in
+ * their losses, and refuse them with `strict`.  "none" in a rule is the library's
+ * own. */
 QG_NODISCARD QG_API qg_status qg_add_quantizer(qg_ctx *ctx, const qg_host_quantizer *q);
 
 /* --- configuration --- */
 
-/* A file of the configuration folder that is no file: "backends/mine.yaml",
- * "pipelines/short.yaml", "policies/patch.yaml".  It goes before files of that name;
- * wherever a backend, a pipeline or a policy is named, "mine" (or the path) then means
- * this text. */
+/* A file of the configuration folder that is no file, of at most 4 MiB:
+ * "backends/mine.yaml", "pipelines/short.yaml", "policies/patch.yaml".  It goes before
+ * files of that name; wherever a backend, a pipeline or a policy is named, "mine" (or
+ * the path) then means this text. */
 QG_NODISCARD QG_API qg_status qg_add_config(qg_ctx *ctx, const char *path,
                                             const char *text, size_t size);
 

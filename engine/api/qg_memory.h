@@ -1,15 +1,17 @@
 /* qg_memory.h -- models, snapshots and samples without files: from bytes, from text,
  * from calls, and back.
  *
- *     qg_tensor w = ...;                                   // a 4x3 matrix of the
- *     caller const int64_t dim[] = { 1, 3 };
+ *     qg_node_options matmul;
+ *     qg_node_options_init(&matmul, sizeof matmul);
+ *     matmul.op = "MatMul";
+ *     matmul.in = (const char *[]){ "x", "w" };
+ *     matmul.n_in = 2;
+ *     matmul.out = (const char *[]){ "y" };
+ *     matmul.n_out = 1;
  *     qg_status s = qg_model_new(ctx, "linear", 17, &m);
- *     if (!s) s = qg_model_add_input(m, "x", QG_F32, 2, dim);
- *     if (!s) s = qg_model_add_constant(m, "w", &w, false);
- *     if (!s) s = qg_model_add_node(m, &(qg_node_options){ .size =
- *     sizeof(qg_node_options),
- *                 .op = "MatMul", .in = (const char *[]){ "x", "w" }, .n_in = 2,
- *                 .out = (const char *[]){ "y" }, .n_out = 1 }, NULL);
+ *     if (!s) s = qg_model_add_input(m, "x", QG_F32, 2, dim);    // { 1, 3 }
+ *     if (!s) s = qg_model_add_constant(m, "w", &w, false);      // a 3x2 matrix
+ *     if (!s) s = qg_model_add_node(m, &matmul, NULL);
  *     if (!s) s = qg_model_add_output(m, "y");
  *     if (!s) s = qg_model_finish(m);                      // checked, shapes inferred
  *
@@ -123,7 +125,8 @@ QG_NODISCARD QG_API qg_status qg_model_add_input(qg_model *m, const char *name,
                                                  qg_dtype type, int32_t rank,
                                                  const int64_t *dim);
 
-/* borrow: t's data must stay as it is until qg_model_close, and is not copied. */
+/* borrow: t's data must stay as it is until qg_model_close, and is not copied unless
+ * its strides are not plain. */
 QG_NODISCARD QG_API qg_status qg_model_add_constant(qg_model *m, const char *name,
                                                     const qg_tensor *t, bool borrow);
 
@@ -170,7 +173,7 @@ typedef struct qg_source {
 QG_API qg_ctx *qg_inputs_ctx(qg_inputs *inputs);
 
 /* An array of samples for one input: the first axis counts samples as in an .npy file
- * (docs/data.md); borrowed for the call. */
+ * (README.md, "Your own model"); borrowed for the call. */
 typedef struct qg_input_array {
     const char *input; /* name; NULL: the only one */
     qg_tensor value;

@@ -142,7 +142,8 @@ QG_API const char *qg_tqc_state_name(qg_tqc_state s); /* "PASSIVE_INIT" */
  * two, by id of the dominator. */
 QG_API size_t qg_model_group_count(const qg_model *m);
 QG_API const qg_tqc *qg_model_group(const qg_model *m, size_t i); /* its dominator */
-/* Member k of the group that t is in, by id; NULL behind the last one. */
+/* Member k of the group that t is in, by id; NULL behind the last one.  Time: the size
+ * of the group times the logarithm of the number of endpoints. */
 QG_API const qg_tqc *qg_tqc_member(const qg_tqc *t, size_t k);
 
 /* Change k of the record, in order; false behind the last one. */
@@ -158,11 +159,14 @@ QG_API bool qg_model_change(const qg_model *m, const qg_tqc *t, size_t k,
 
 /* Of a quantized model, or of one in the hands of a pass; QG_ESTATE names what is
  * illegal (`qg list states`), with both states.  Constants that were rounded (BAKED)
- * are rounded again from their float values when a change concerns them. */
+ * are rounded again from their float values when a change concerns them: the model
+ * keeps those (of an imported file: what its codes stand for).  Every setter looks at
+ * all records, so it costs time linear in them. */
 QG_NODISCARD QG_API qg_status qg_model_set_state(qg_model *m, qg_tqc *t,
                                                  qg_tqc_state s);
 /* scale and offset: [n]; of a dominator.  Finite scales > 0, QG_ENUMERIC otherwise.
- * offset NULL: all 0.  Derived scales (bias) follow. */
+ * offset NULL: all 0.  A POWER_OF_2 scheme takes powers of 2 only.  Derived scales
+ * (bias) follow; they cannot be set themselves (QG_ESTATE). */
 QG_NODISCARD QG_API qg_status qg_model_set_param(qg_model *m, qg_tqc *t, size_t n,
                                                  const float *scale,
                                                  const int32_t *offset);

@@ -12,7 +12,7 @@
  *
  * Units    alpha: 1; scale: mean absolute deviation (Laplace) or standard deviation, in
  *          the tensor's own units; threshold: the tensor's own
- * Source   Banner, Nahshan, Soudry, 2019; spec/algorithms.md 3.4, 6 */
+ * Source   Banner, Nahshan, Soudry, 2019; docs/evidence/observers.md#aciq */
 #ifndef QG_ENGINE_CALIB_ACIQ_H
 #define QG_ENGINE_CALIB_ACIQ_H
 

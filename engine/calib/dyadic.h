@@ -25,7 +25,7 @@
  *
  * Units    exponent: log2 of the tensor's own unit; count: elements
  * Owner    count is the caller's
- * Source   design 8; spec/algorithms.md 3.8 (streaming collection) */
+ * Source   docs/evidence/observers.md#streaming */
 #ifndef QG_ENGINE_CALIB_DYADIC_H
 #define QG_ENGINE_CALIB_DYADIC_H
 

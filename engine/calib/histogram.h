@@ -6,7 +6,7 @@
  * Units    edge: the tensor's own; count: elements
  * Shapes   count [bins], edge [bins + 1]
  * Owner    the caller, or the arena given to the function that made it
- * Source   spec/algorithms.md 3.2, 3.3 (incremental), 3.5 (collection); numpy 2.4.6,
+ * Source   docs/evidence/observers.md#bins, #growing-histograms there; numpy 2.4.6,
  *          1.24 and onnxruntime 1.31.1 by behaviour */
 #ifndef QG_ENGINE_CALIB_HISTOGRAM_H
 #define QG_ENGINE_CALIB_HISTOGRAM_H

@@ -151,7 +151,8 @@ static struct prefix plus(struct prefix p, double count)
                             p.log + xlogx(count) };
 }
 
-/* spec/algorithms.md 3.8: q is constant on the filled bins of a group, so that
+/* docs/evidence/observers.md#all-candidates-fast: q is constant on the filled bins of a
+ * group, so that
  * sum p ln q = c ln(c / z) there; only bin i - 1 has the tail more. */
 static double divergence_fast(const struct search *s, const struct prefix *prefix,
                               size_t i)

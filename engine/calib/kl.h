@@ -12,7 +12,7 @@
  * Failure  the outputs are untouched.  QG_EDATA: qg_histogram_check; QG_ECONFIG: levels
  *          or start do not fit the bins
  * Memory   scratch only, given back to nobody: the caller resets the arena
- * Source   spec/algorithms.md 3.3, 3.4, 3.6, 3.8; spec/ppq.md 3.6 */
+ * Source   docs/evidence/observers.md#kl */
 #ifndef QG_ENGINE_CALIB_KL_H
 #define QG_ENGINE_CALIB_KL_H
 
@@ -45,7 +45,7 @@ QG_NODISCARD qg_status qg_kl_search_plain(qg_ctx *ctx, qg_arena *scratch,
                                           const qg_kl *k, const qg_histogram *h,
                                           double *divergence, qg_range_choice *out);
 
-/* The same choice and loss, O(levels) per candidate from prefix sums (3.8).  Its
+/* The same choice and loss, O(levels) per candidate from prefix sums.  Its
  * divergences are within 1e-12 of the definition's; candidates that close to the
  * minimum are decided by the definition.  Where nobody asks for `divergence`, those
  * whose last bin alone diverges more than the best so far are passed over (NVIDIA). */

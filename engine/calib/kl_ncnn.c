@@ -1,5 +1,6 @@
 /* KL calibration of ncnn: groups end inside of bins and take their share of them.  All
- * of it in float32, one operation after the other, in ncnn's order (algorithms.md 3.4).
+ * of it in float32, one operation after the other, in ncnn's order
+ * (docs/evidence/observers.md#ncnn-kl).
  */
 #include <float.h>
 #include <math.h>

@@ -5,7 +5,7 @@
  *          times count per bin, PPQ bins squared
  * Ties     the first minimum
  * Failure  the outputs are untouched
- * Source   spec/algorithms.md 3.6, 3.7; spec/ppq.md 3.7 */
+ * Source   docs/evidence/observers.md#squared-error, #ppq-mse-observer there */
 #ifndef QG_ENGINE_CALIB_MSE_H
 #define QG_ENGINE_CALIB_MSE_H
 

@@ -24,7 +24,7 @@
  * Families     two of them read the data in ways that differ on purpose
  *
  *     ours      minmax, percentile, ...   what we hold to be right
- *     ppq-      PPQ 0.6.6 on the CPU      with its defects; scale of a range as in 3.2
+ *     ppq-      PPQ 0.6.6 on the CPU      with its defects; scale of a range as ours
  *     ort-      onnxruntime.quantization  all samples as one batch, as quantize_static
  *                                         does it; -stream: one batch per sample; scale
  *                                         and zero point by compute_scale_zp
@@ -32,7 +32,7 @@
  *     ncnn-     ncnn2table                scale = threshold / qmax
  *
  * A family promises what its tool computes, to the last bit where the arithmetic is
- * known (vectors of spec/algorithms.md 8) and to rounding of the forward pass on a
+ * known (tests/data/vectors) and to rounding of the forward pass on a
  * network.  Where the tool stops with an exception, or divides by zero, the row says
  * what happens instead.
  *

@@ -2,7 +2,7 @@
  *
  * TFLite's Softmax stores steps of 1/256 from code -128 up; a rule says so with `step`
  * and `zero`, the code that means 0 counted from the lowest one.  Source:
- * spec/algorithms.md 4.9. */
+ * docs/evidence/integers.md#prescribed-grids. */
 #include <assert.h>
 
 #include "engine/calib/derive.h"
@@ -31,7 +31,7 @@ static qg_status pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d
 const qg_observer qg_observer_fixed = {
     .name = "fixed",
     .summary = "the scale that the rule gives (step, zero)",
-    .source = "spec/algorithms.md 4.9",
+    .source = "docs/evidence/integers.md#prescribed-grids",
     .per_channel = true,
     .passes = 1,
     .blind = true,
@@ -60,7 +60,7 @@ static qg_status constant_pick(qg_ctx *ctx, const qg_observe *o,
 const qg_observer qg_observer_constant = {
     .name = "constant",
     .summary = "scale 1: the format as it is",
-    .source = "spec/ppq.md 3.9",
+    .source = "docs/evidence/observers.md#ppq-constant-and-floating",
     .per_channel = true,
     .passes = 1,
     .policy = QG_FLOATING,

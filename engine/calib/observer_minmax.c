@@ -169,7 +169,7 @@ static qg_status minmax_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribu
 const qg_observer qg_observer_minmax = {
     .name = "minmax",
     .summary = "smallest and largest value of all samples",
-    .source = "spec/ppq.md 3.3",
+    .source = "docs/evidence/observers.md#ppq-minmax",
     .per_channel = true,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
     QG_MINMAX_STATE,
@@ -205,7 +205,7 @@ static qg_status average_pick(qg_ctx *ctx, const qg_observe *o,
 const qg_observer qg_observer_moving_average = {
     .name = "moving-average",
     .summary = "smallest and largest of 16 groups of samples, averaged exponentially",
-    .source = "MQBench EMAMinMaxObserver (factor 0.9); spec/algorithms.md 3.7",
+    .source = "MQBench EMAMinMaxObserver; docs/evidence/observers.md#other-observers",
     .passes = 1,
     .value = {[QG_PARAM_AVERAGING] = 0.1, [QG_PARAM_MIN_SCALE] = 1e-8},
     .pick = average_pick,

@@ -3,7 +3,7 @@
  * Symmetric about zero: scale = threshold / qmax (ncnn stores its reciprocal).  Its
  * third method, eq, compares the outputs of layers run in int8 and in float, which is
  * more than a tensor tells: see qg_observer_check.
- * Source   spec/algorithms.md 3.4 */
+ * Source   docs/evidence/observers.md#ncnn-kl, #ncnn-aciq there */
 #include <assert.h>
 #include <math.h>
 
@@ -55,7 +55,7 @@ static qg_status kl_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
 const qg_observer qg_observer_ncnn_kl = {
     .name = "ncnn-kl",
     .summary = "ncnn: least divergence, groups of bins with fractional ends",
-    .source = "spec/algorithms.md 3.4; ncnn2table quant_table_kl",
+    .source = "docs/evidence/observers.md#ncnn-kl; ncnn2table quantize_KL",
     .passes = 2,
     .policy = QG_LINEAR | QG_SYMMETRIC,
     .value = {[QG_PARAM_BINS] = 2048,
@@ -120,7 +120,7 @@ static qg_status aciq_finish(qg_ctx *ctx, const qg_observe *o, const void *state
 const qg_observer qg_observer_ncnn_aciq = {
     .name = "ncnn-aciq",
     .summary = "ncnn: threshold of a normal distribution with this largest |x|",
-    .source = "spec/algorithms.md 3.4; ncnn2table quant_table_aciq",
+    .source = "docs/evidence/observers.md#ncnn-aciq; ncnn2table quantize_ACIQ",
     .passes = 1,
     .policy = QG_LINEAR | QG_SYMMETRIC,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },

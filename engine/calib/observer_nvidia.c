@@ -5,7 +5,7 @@
  * Growth as in its torch branch, which is the default there; `-numpy` rows as in the
  * other one.  scale = amax / qmax, whatever qmin is: pytorch-quantization's grid is
  * narrow.
- * Source   spec/algorithms.md 3.3, 3.7 */
+ * Source   docs/evidence/observers.md */
 #include <assert.h>
 #include <math.h>
 
@@ -33,7 +33,7 @@ static qg_status max_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
 const qg_observer qg_observer_nvidia_max = {
     .name = "nvidia-max",
     .summary = "pytorch-quantization: largest |x| of all samples",
-    .source = "spec/algorithms.md 3.7; pytorch-quantization MaxCalibrator",
+    .source = "docs/evidence/observers.md#other-observers; MaxCalibrator",
     .per_channel = true,
     .policy = QG_LINEAR | QG_SYMMETRIC,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
@@ -139,7 +139,7 @@ static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
 const qg_observer qg_observer_nvidia_percentile = {
     .name = "nvidia-percentile",
     .summary = "pytorch-quantization: edge of the bin that completes a fraction",
-    .source = "spec/algorithms.md 3.7; HistogramCalibrator, torch branch",
+    .source = "docs/evidence/observers.md#percentiles; torch branch",
     .value = {HISTOGRAM, [QG_PARAM_PERCENTILE] = 0.9999},
     GROWTH,
     .see = torch_see,
@@ -149,7 +149,7 @@ const qg_observer qg_observer_nvidia_percentile = {
 const qg_observer qg_observer_nvidia_percentile_numpy = {
     .name = "nvidia-percentile-numpy",
     .summary = "nvidia-percentile, bins as numpy makes them",
-    .source = "spec/algorithms.md 3.7; HistogramCalibrator, numpy branch",
+    .source = "docs/evidence/observers.md#percentiles; numpy branch",
     .value = {HISTOGRAM, [QG_PARAM_PERCENTILE] = 0.9999},
     GROWTH,
     .see = numpy_see,
@@ -159,7 +159,7 @@ const qg_observer qg_observer_nvidia_percentile_numpy = {
 const qg_observer qg_observer_nvidia_entropy = {
     .name = "nvidia-entropy",
     .summary = "pytorch-quantization and TensorRT: least divergence of kept bins",
-    .source = "spec/algorithms.md 3.3; HistogramCalibrator, torch branch",
+    .source = "docs/evidence/observers.md#pytorch-quantization; torch branch",
     .value = ENTROPY,
     GROWTH,
     .see = torch_see,
@@ -169,7 +169,7 @@ const qg_observer qg_observer_nvidia_entropy = {
 const qg_observer qg_observer_nvidia_entropy_numpy = {
     .name = "nvidia-entropy-numpy",
     .summary = "nvidia-entropy, bins as numpy makes them",
-    .source = "spec/algorithms.md 3.3; HistogramCalibrator, numpy branch",
+    .source = "docs/evidence/observers.md#pytorch-quantization; numpy branch",
     .value = ENTROPY,
     GROWTH,
     .see = numpy_see,
@@ -179,7 +179,7 @@ const qg_observer qg_observer_nvidia_entropy_numpy = {
 const qg_observer qg_observer_nvidia_mse = {
     .name = "nvidia-mse",
     .summary = "pytorch-quantization: bin center of least squared error",
-    .source = "spec/algorithms.md 3.7; HistogramCalibrator, torch branch",
+    .source = "docs/evidence/observers.md#pytorch-quantization-mse; torch branch",
     .value = {HISTOGRAM, [QG_PARAM_FIRST_BIN] = 128},
     GROWTH,
     .see = torch_see,
@@ -189,7 +189,7 @@ const qg_observer qg_observer_nvidia_mse = {
 const qg_observer qg_observer_nvidia_mse_numpy = {
     .name = "nvidia-mse-numpy",
     .summary = "nvidia-mse, bins as numpy makes them",
-    .source = "spec/algorithms.md 3.7; HistogramCalibrator, numpy branch",
+    .source = "docs/evidence/observers.md#pytorch-quantization-mse; numpy branch",
     .value = {HISTOGRAM, [QG_PARAM_FIRST_BIN] = 128},
     GROWTH,
     .see = numpy_see,

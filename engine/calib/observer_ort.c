@@ -9,7 +9,7 @@
  * Under a symmetric scheme percentile takes |x| (CalibTensorRangeSymmetric).
  * Scales of integers are those of compute_scale_zp; of E4M3FN those of
  * compute_scale_zp_float8.
- * Source   spec/algorithms.md 3.5; onnxruntime 1.31.1 with numpy 2, by behaviour */
+ * Source   docs/evidence/observers.md; onnxruntime 1.31.1 with numpy 2, by behaviour */
 #include <assert.h>
 #include <float.h>
 #include <math.h>

@@ -24,7 +24,7 @@ static qg_status percentile_pick(qg_ctx *ctx, const qg_observe *o,
 const qg_observer qg_observer_percentile = {
     .name = "percentile",
     .summary = "all elements of all samples but a share on either side",
-    .source = "spec/algorithms.md 3.7; NVIDIA pytorch-quantization, both tails",
+    .source = "docs/evidence/observers.md#percentiles, both tails",
     .per_channel = true,
     .passes = 1,
     .value = {[QG_PARAM_PERCENTILE] = 0.9999, [QG_PARAM_MIN_SCALE] = 1e-8},

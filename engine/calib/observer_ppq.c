@@ -1,10 +1,10 @@
 /* observer_ppq.c -- PPQ's observers: minmax, percentile, kl, mse, isotone, constant and
- * floating, with the defects that their results show (register: spec/ppq.md 12.1).
+ * floating, with the defects that their results show (docs/evidence/ppq-defects.md).
  *
  * Ranges become scales as PPQ computes them, which gives symmetric codes from 0 the
- * scale of signed ones (spec/ppq.md 3.2).
+ * scale of signed ones (docs/evidence/grids.md#range-to-scale).
  * kl and mse take the range in one pass and torch.histc of it in the next (CPU rule).
- * Source   spec/ppq.md 3.3 to 3.9 */
+ * Source   docs/evidence/observers.md#ppq */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 const qg_observer qg_observer_ppq_minmax = {
     .name = "ppq-minmax",
     .summary = "PPQ: smallest and largest value of all samples",
-    .source = "spec/ppq.md 3.3",
+    .source = "docs/evidence/observers.md#ppq-minmax",
     .per_channel = true,
     .range = QG_RANGE_PPQ_UNSIGNED,
     .value = { [QG_PARAM_MIN_SCALE] = 1e-8 },
@@ -99,8 +99,8 @@ static void tails_visit(void *ud, size_t channel, const float *x, int64_t n,
     }
 }
 
-/* 0-based order statistics trunc(n (1 - p)) and trunc(n p), binary64 (spec/ppq.md
- * 3.4). */
+/* 0-based order statistics trunc(n (1 - p)) and trunc(n p), binary64
+ * (docs/evidence/observers.md#ppq-percentile). */
 static qg_status percentile_see(qg_ctx *ctx, const qg_observe *o, void *state,
                                 size_t sample, const qg_tensor *x, qg_arena *scratch)
 {
@@ -155,7 +155,7 @@ static qg_status percentile_finish(qg_ctx *ctx, const qg_observe *o, const void 
 const qg_observer qg_observer_ppq_percentile = {
     .name = "ppq-percentile",
     .summary = "PPQ: order statistics of each sample, averaged over samples",
-    .source = "spec/ppq.md 3.4",
+    .source = "docs/evidence/observers.md#ppq-percentile",
     .passes = 1,
     .range = QG_RANGE_PPQ_UNSIGNED,
     .value = {[QG_PARAM_PERCENTILE] = 0.9999, [QG_PARAM_MIN_SCALE] = 1e-8},
@@ -188,8 +188,9 @@ static qg_status binned_see(qg_ctx *ctx, const qg_observe *o, void *state,
 /* The nearest power of two by the logarithm, halves up. */
 static double power_of_2_near(double v) { return exp2(floor(log2(v) + 0.5)); }
 
-/* scale = bins kept * width of one / levels; not the range's (spec/ppq.md 3.6).  A
- * constant zero gives the least scale. */
+/* scale = bins kept * width of one / levels; not the range's
+ * (docs/evidence/observers.md#ppq-kl-observer).  A constant zero gives the least
+ * scale. */
 static qg_status kl_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                            qg_arena *scratch, qg_found *out)
 {
@@ -239,7 +240,7 @@ static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
 const qg_observer qg_observer_ppq_kl = {
     .name = "ppq-kl",
     .summary = "PPQ: least divergence over multiples of 2^(bits - 1) bins of |x|",
-    .source = "spec/ppq.md 3.6",
+    .source = "docs/evidence/observers.md#ppq-kl-observer",
     .policy = QG_SYMMETRIC,
     .value = {[QG_PARAM_BINS] = 4096, [QG_PARAM_MIN_SCALE] = 1e-8},
     BINNED,
@@ -249,7 +250,7 @@ const qg_observer qg_observer_ppq_kl = {
 const qg_observer qg_observer_ppq_mse = {
     .name = "ppq-mse",
     .summary = "PPQ: least squared error over grids of whole bins",
-    .source = "spec/ppq.md 3.7",
+    .source = "docs/evidence/observers.md#ppq-mse-observer",
     .range = QG_RANGE_PPQ_UNSIGNED,
     .value = {[QG_PARAM_BINS] = 2048, [QG_PARAM_MIN_SCALE] = 1e-8},
     BINNED,
@@ -403,7 +404,7 @@ const qg_observer qg_observer_ppq_isotone = {
     .name = "ppq-isotone",
     .summary =
         "PPQ: the scale that keeps the largest element along an axis the largest",
-    .source = "spec/ppq.md 3.8",
+    .source = "docs/evidence/observers.md#ppq-isotone",
     .ordered = true,
     .passes = 1,
     .range = QG_RANGE_PPQ_UNSIGNED,

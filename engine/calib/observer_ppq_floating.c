@@ -4,9 +4,10 @@
  * The search keeps squared errors, not data: per sample, channel and candidate one sum
  * in element order, added in sample order.  PPQ draws 4096 elements of each sample at
  * random without a seed; here a tensor that is larger is read by PPQ's own generator
- * (spec/ppq.md 2.8), and a smaller one completely.
+ * (docs/evidence/observers.md), and a smaller one completely.
  *
- * Source   spec/ppq.md 3.9; D72 mended: channels are those of the scheme's axis */
+ * Source   docs/evidence/observers.md#ppq-constant-and-floating; D72 mended:
+ *          channels are those of the scheme's axis */
 #include <assert.h>
 #include <math.h>
 
@@ -48,7 +49,7 @@ static qg_status constant_finish(qg_ctx *ctx, const qg_observe *o, const void *s
 const qg_observer qg_observer_ppq_constant = {
     .name = "ppq-constant",
     .summary = "PPQ: scale 1, whatever the data",
-    .source = "spec/ppq.md 3.9",
+    .source = "docs/evidence/observers.md#ppq-constant-and-floating",
     .per_channel = true,
     .passes = 1,
     .policy = QG_FLOATING,
@@ -164,7 +165,7 @@ static qg_status floating_finish(qg_ctx *ctx, const qg_observe *o, const void *s
 const qg_observer qg_observer_ppq_floating = {
     .name = "ppq-floating",
     .summary = "PPQ: of the scales 2^-7 to 2^6 the one of least squared error",
-    .source = "spec/ppq.md 3.9",
+    .source = "docs/evidence/observers.md#ppq-constant-and-floating",
     .per_channel = true,
     .ordered = true,
     .stacks = true,

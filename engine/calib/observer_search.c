@@ -78,7 +78,7 @@ static qg_status published_pick(qg_ctx *ctx, const qg_observe *o,
 const qg_observer qg_observer_kl = {
     .name = "kl",
     .summary = "least divergence, as TensorRT and pytorch-quantization measure it",
-    .source = "spec/algorithms.md 3.3, 3.8",
+    .source = "docs/evidence/observers.md#pytorch-quantization",
     .per_channel = true,
     .passes = 1,
     .policy = QG_LINEAR,
@@ -92,7 +92,7 @@ const qg_observer qg_observer_kl_published = {
     .summary =
         "kl by the published script, whose histogram is spoilt from candidate to "
         "candidate; for comparison only",
-    .source = "spec/algorithms.md 3.3 (aliasing)",
+    .source = "docs/evidence/observers.md#pytorch-quantization (kl-published)",
     .per_channel = true,
     .passes = 1,
     .policy = QG_LINEAR,
@@ -112,7 +112,7 @@ typedef struct points {
     double *sum0, *sum1, *sum2; /* [n + 1] prefix sums of weight, times x, times x^2 */
 } points;
 
-/* Prefix sums make the error of any cell a matter of two lookups (3.8). */
+/* Prefix sums make the error of any cell a matter of two lookups. */
 static qg_status open_points(qg_ctx *ctx, const qg_distribution *d, qg_arena *a,
                              points *out)
 {
@@ -325,7 +325,7 @@ static qg_status mse_pick(qg_ctx *ctx, const qg_observe *o, const qg_distributio
 const qg_observer qg_observer_mse = {
     .name = "mse",
     .summary = "least squared error of the grid itself, every bin tried",
-    .source = "spec/algorithms.md 3.8 (prefix sums)",
+    .source = "docs/evidence/observers.md#mse",
     .per_channel = true,
     .passes = 1,
     .value = {[QG_PARAM_BINS] = 2048, [QG_PARAM_MIN_SCALE] = 1e-8},
@@ -359,7 +359,7 @@ static qg_status floating_pick(qg_ctx *ctx, const qg_observe *o,
 const qg_observer qg_observer_floating = {
     .name = "floating",
     .summary = "the scale among 1/128 ... 64 of least squared error",
-    .source = "spec/ppq.md 3.9, over all elements instead of a random choice",
+    .source = "docs/evidence/observers.md#ppq-constant-and-floating, over all elements",
     .per_channel = true,
     .passes = 1,
     .policy = QG_FLOATING,

@@ -6,7 +6,7 @@
  *
  * Units    ranges: the tensor's own; divergence: nats between smoothed counts
  * Failure  the outputs are untouched
- * Source   spec/algorithms.md 3.5; onnxruntime 1.31.1, numpy 2.4.6, by behaviour */
+ * Source   docs/evidence/observers.md; onnxruntime 1.31.1, numpy 2.4.6 */
 #ifndef QG_ENGINE_CALIB_ORT_H
 #define QG_ENGINE_CALIB_ORT_H
 

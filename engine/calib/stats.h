@@ -45,7 +45,7 @@
  *
  * Units    those of the tensor
  * Owner    everything lies in the arena of its qg_stats
- * Source   design 8, 11.6 */
+ * Source   DESIGN 12.6 */
 #ifndef QG_ENGINE_CALIB_STATS_H
 #define QG_ENGINE_CALIB_STATS_H
 

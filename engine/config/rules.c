@@ -84,7 +84,7 @@ static qg_status read_traits(const qg_backend_reader *r, const qg_yaml *y,
         if (!bit)
             return qg_yaml_fail(r->ctx, y, what,
                                 "unknown trait '%s'%s, expected one of "
-                                "engine/ir/op.h",
+                                "`qg list traits`",
                                 word[i], qg_suggest_text(&near, hint));
         *out |= bit;
     }
@@ -424,10 +424,14 @@ static qg_status read_policy(const qg_backend_reader *r, const qg_yaml *y,
         for (uint32_t k = 1; k <= QG_BLOCK; k *= 2)
             qg_suggest_try(&near, qg_policy_bit_name(k));
         char hint[QG_SUGGEST_TEXT];
+        const char *instead = qg_policy_instead(word[i]);
+        if (instead)
+            return qg_yaml_fail(r->ctx, y, what, "policy word '%s', expected %s",
+                                word[i], instead);
         if (!bit || (policy & bit))
             return qg_yaml_fail(r->ctx, y, what,
                                 "policy word '%s'%s, expected each of "
-                                "engine/quant/policy.h once",
+                                "`qg list policies` once",
                                 word[i], bit ? "" : qg_suggest_text(&near, hint));
         policy |= bit;
     }

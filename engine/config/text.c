@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "engine/core/file.h"
-
 /* "backends/mine.yaml" is "mine" and "mine.yaml" of the folder "backends". */
 static bool is_called(const char *path, const char *folder, const char *name)
 {
@@ -23,14 +21,13 @@ const char *qg_config_added(const qg_ctx *ctx, const char *folder, const char *n
     return NULL;
 }
 
-qg_status qg_config_read(qg_ctx *ctx, qg_arena *a, const char *doing, const char *path,
-                         size_t most, const char **text, size_t *size)
+qg_status qg_config_read(qg_ctx *ctx, qg_arena *a, qg_file_request what,
+                         const char **text, size_t *size)
 {
-    const qg_config_text *added = qg_ctx_added(ctx, QG_ADDED_CONFIG, path);
+    const qg_config_text *added = qg_ctx_added(ctx, QG_ADDED_CONFIG, what.path);
     char *bytes;
     if (!added) {
-        QG_TRY(
-            qg_file_text(ctx, a, (qg_file_request){ doing, path, most }, &bytes, size));
+        QG_TRY(qg_file_text(ctx, a, what, &bytes, size));
         *text = bytes;
         return QG_OK;
     }

@@ -2,7 +2,7 @@
 #ifndef QG_ENGINE_CONFIG_TEXT_H
 #define QG_ENGINE_CONFIG_TEXT_H
 
-#include "engine/core/ctx.h"
+#include "engine/core/file.h"
 
 /* A file of the configuration folder that is no file (QG_ADDED_CONFIG); the name under
  * which it was added is its path in the folder: "backends/mine.yaml". */
@@ -16,10 +16,9 @@ typedef struct qg_config_text {
 const char *qg_config_added(const qg_ctx *ctx, const char *folder, const char *name);
 
 /* The bytes of a configuration file, ending with a zero that *size does not count: of a
- * text that was added under this path, else of the file.  `doing` begins the message;
- * QG_EIO, or a file of more than `most` bytes. */
-QG_NODISCARD qg_status qg_config_read(qg_ctx *ctx, qg_arena *a, const char *doing,
-                                      const char *path, size_t most, const char **text,
-                                      size_t *size);
+ * text that was added under the path that is asked for, else of the file.  Errors are
+ * those of qg_file_text. */
+QG_NODISCARD qg_status qg_config_read(qg_ctx *ctx, qg_arena *a, qg_file_request what,
+                                      const char **text, size_t *size);
 
 #endif

@@ -268,7 +268,8 @@ qg_status qg_yaml_load(qg_ctx *ctx, qg_arena *a, const char *path, const qg_yaml
 {
     const char *text;
     size_t size;
-    QG_TRY(qg_config_read(ctx, a, "read", path, QG_YAML_BYTES, &text, &size));
+    QG_TRY(qg_config_read(ctx, a, (qg_file_request){ "read", path, QG_YAML_BYTES },
+                          &text, &size));
     return qg_yaml_parse(ctx, a, path, text, size, out);
 }
 

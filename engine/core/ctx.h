@@ -75,8 +75,8 @@ QG_NODISCARD qg_status qg_ctx_add(qg_ctx *ctx, enum qg_added_kind kind,
 const void *qg_ctx_added(const qg_ctx *ctx, enum qg_added_kind kind,
                          const char *name); /* NULL: no such */
 
-/* Around a call of a function of the host: a failure without a message, or with a number
- * that is no status, gets "<what> <name>: ..."; else what qg_host_end returns is s. */
+/* Around a call of a function of the host: a failure without a message, or with a
+ * number that is no status, gets "<what> <name>: ..."; else qg_host_end returns s. */
 void qg_host_begin(qg_ctx *ctx);
 qg_status qg_host_end(qg_ctx *ctx, qg_status s, const char *what, const char *name);
 

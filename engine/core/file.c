@@ -92,15 +92,29 @@ static const char *in_the_way(const char *path)
                                : "is a device, pipe or socket, expected a file";
 }
 
+/* Also for what was never got. */
+static void drop(const qg_ctx *ctx, void *p)
+{
+    if (p)
+        ctx->alloc.drop(ctx->alloc.ud, p);
+}
+
+static void *get(const qg_ctx *ctx, size_t size)
+{
+    return ctx->alloc.get(ctx->alloc.ud, size);
+}
+
 /* The temporary stands in the target's folder: rename is atomic only within one file
  * system.  Its mode becomes that of a freshly made file, since mkstemp gives 0600. */
 qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
 {
     size_t n = strlen(path);
-    qg_writer w = { .ctx = ctx, .target = malloc(n + 1), .temporary = malloc(n + 12) };
+    qg_writer w = { .ctx = ctx,
+                    .target = get(ctx, n + 1),
+                    .temporary = get(ctx, n + 12) };
     if (!w.target || !w.temporary) {
-        free(w.target);
-        free(w.temporary);
+        drop(ctx, w.target);
+        drop(ctx, w.temporary);
         return qg_nomem(ctx);
     }
     memcpy(w.target, path, n + 1);
@@ -118,8 +132,8 @@ qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
             (void)close(fd);
             (void)unlink(w.temporary);
         }
-        free(w.target);
-        free(w.temporary);
+        drop(ctx, w.target);
+        drop(ctx, w.temporary);
         return s;
     }
     *out = w;
@@ -134,8 +148,8 @@ void qg_writer_abandon(qg_writer *w)
         (void)fclose(w->stream);
         (void)unlink(w->temporary);
     }
-    free(w->target);
-    free(w->temporary);
+    drop(w->ctx, w->target);
+    drop(w->ctx, w->temporary);
     *w = (qg_writer){ 0 };
 }
 
@@ -205,7 +219,7 @@ bool qg_is_directory(const char *path)
 qg_status qg_directory_make(qg_ctx *ctx, const char *path)
 {
     size_t n = strlen(path);
-    char *part = malloc(n + 1);
+    char *part = get(ctx, n + 1);
     if (!part)
         return qg_nomem(ctx);
     qg_status s = QG_OK;
@@ -217,7 +231,7 @@ qg_status qg_directory_make(qg_ctx *ctx, const char *path)
         if (mkdir(part, 0755) != 0 && errno != EEXIST)
             s = refuse(ctx, "make directory", part, strerror(errno));
     }
-    free(part);
+    drop(ctx, part);
     if (s == QG_OK && !qg_is_directory(path))
         s = refuse(ctx, "make directory", path, "exists and is not a directory");
     return s;

@@ -1,5 +1,5 @@
-/* npz.h -- NumPy's .npz: a zip archive of .npy files, one per array; and zip archives of
- * other files, in memory.
+/* npz.h -- NumPy's .npz: a zip archive of .npy files, one per array; and zip archives
+ * of other files, in memory.
  *
  * Read   stored and deflated members, also zip64; sizes and offsets are checked before
  *        use, duplicate names refused.  Stored arrays are read in parts from the file;
@@ -66,8 +66,8 @@ QG_NODISCARD qg_status qg_npz_array(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
 QG_NODISCARD qg_status qg_npz_load(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
                                    const qg_npz_member *m, const qg_tensor **out);
 
-/* The bytes of a member of an archive in memory, [m->size]: where they lie when they are
- * stored, else inflated into the arena.  QG_EPARSE when the checksum differs. */
+/* The bytes of a member of an archive in memory, [m->size]: where they lie when they
+ * are stored, else inflated into the arena.  QG_EPARSE when the checksum differs. */
 QG_NODISCARD qg_status qg_npz_file(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
                                    const qg_npz_member *m, const unsigned char **out);
 

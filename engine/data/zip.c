@@ -1,7 +1,6 @@
 #include "engine/data/zip.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <zlib.h>
 
 enum { LEVEL = 6, MEMORY = 8, PART = 1 << 30 /* zlib counts in 32 bits */ };
@@ -39,13 +38,18 @@ qg_status qg_zip_inflate(qg_ctx *ctx, const unsigned char *packed, size_t n,
 
 qg_status qg_zip_begin(qg_ctx *ctx, FILE *stream, bool deflated, qg_zip_packer *out)
 {
-    z_stream *z = deflated ? calloc(1, sizeof *z) : NULL;
-    if (deflated && (!z || deflateInit2(z, LEVEL, Z_DEFLATED, -MAX_WBITS, MEMORY,
-                                        Z_DEFAULT_STRATEGY) != Z_OK)) {
-        free(z);
+    z_stream *z = deflated ? ctx->alloc.get(ctx->alloc.ud, sizeof *z) : NULL;
+    if (deflated && !z)
         return qg_nomem(ctx);
+    if (z) {
+        *z = (z_stream){ 0 };
+        if (deflateInit2(z, LEVEL, Z_DEFLATED, -MAX_WBITS, MEMORY,
+                         Z_DEFAULT_STRATEGY) != Z_OK) {
+            ctx->alloc.drop(ctx->alloc.ud, z);
+            return qg_nomem(ctx);
+        }
     }
-    *out = (qg_zip_packer){ .stream = stream, .state = z };
+    *out = (qg_zip_packer){ .ctx = ctx, .stream = stream, .state = z };
     return QG_OK;
 }
 
@@ -94,6 +98,6 @@ void qg_zip_end(qg_zip_packer *p)
         return;
     drain(p, Z_FINISH);
     (void)deflateEnd(p->state);
-    free(p->state);
+    p->ctx->alloc.drop(p->ctx->alloc.ud, p->state);
     p->state = NULL;
 }

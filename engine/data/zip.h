@@ -30,6 +30,7 @@ QG_NODISCARD qg_status qg_zip_inflate(qg_ctx *ctx, const unsigned char *packed,
 
 /* Bytes on their way into an archive. */
 typedef struct qg_zip_packer {
+    qg_ctx *ctx;           /* whose allocator has given the state */
     FILE *stream;          /* borrowed */
     void *state;           /* zlib's; NULL: stored as they are */
     uint64_t size, packed; /* in and out, so far */

@@ -5,17 +5,13 @@
  * or one that a pass works on. */
 #include <assert.h>
 
-#include "engine/core/hash.h"
 #include "engine/ir/check.h"
 #include "engine/onnx/export.h"
 #include "engine/onnx/scope.h"
+#include "engine/session/options.h"
 #include "engine/session/session.h"
 
-void qg_node_options_init(qg_node_options *o, size_t size)
-{
-    memset(o, 0, size);
-    o->size = size;
-}
+QG_OPTIONS_INIT(qg_node_options)
 
 /* One call: the scope of the graph, and how much was there before. */
 typedef struct call {
@@ -119,6 +115,7 @@ static qg_status fill_new(qg_model *m, const char *name, int64_t opset)
 {
     call c;
     QG_TRY(qg_graph_new(m->ctx, name, &m->graph));
+    m->graph->ir_version = QG_ONNX_DEFAULT_IR;
     QG_TRY(begin(m, name, &c));
     return end(&c, qg_onnx_import_opset(&c.build, name, NULL,
                                         opset ? opset : QG_ONNX_OPSET_MAX));
@@ -150,12 +147,9 @@ static qg_status add_input(call *c, const char *name, const qg_tensor *type)
     qg_value *v;
     QG_TRY(find_value(c, "input", name, &v));
     QG_TRY(check_type(c->build.ctx, name, type, true));
-    qg_tensor before = v->type;
-    v->type = *type;
-    qg_status s = qg_graph_mark_input(c->scope.g, v);
-    if (s != QG_OK)
-        v->type = before;
-    return s;
+    QG_TRY(qg_graph_mark_input(c->scope.g, v));
+    qg_tensor_init(&v->type, type->dtype, type->rank, type->dim);
+    return QG_OK;
 }
 
 qg_status qg_model_add_input(qg_model *m, const char *name, qg_dtype type, int32_t rank,
@@ -164,7 +158,7 @@ qg_status qg_model_add_input(qg_model *m, const char *name, qg_dtype type, int32
     call c;
     qg_tensor t = { .dtype = type, .rank = rank };
     QG_TRY(begin(m, "input", &c));
-    for (int32_t k = 0; k < rank && k < QG_MAX_RANK; k++)
+    for (int32_t k = 0; k < rank && rank <= QG_MAX_RANK; k++)
         t.dim[k] = dim[k];
     qg_status s = add_input(&c, name, &t);
     return end(&c, s);
@@ -318,14 +312,14 @@ static qg_status add_node(call *c, const qg_node_options *o)
     return qg_onnx_add(&d);
 }
 
-qg_status qg_model_add_node(qg_model *m, const qg_node_options *o, qg_node **out)
+qg_status qg_model_add_node(qg_model *m, const qg_node_options *given, qg_node **out)
 {
     call c;
-    qg_node_options known = { 0 };
+    qg_node_options o;
     size_t nodes = m->graph->node.n;
-    memcpy(&known, o, o->size < sizeof known ? o->size : sizeof known);
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_node_options, given, &o));
     QG_TRY(begin(m, "node", &c));
-    QG_TRY(end(&c, add_node(&c, &known)));
+    QG_TRY(end(&c, add_node(&c, &o)));
     if (out) /* a Constant is no node */
         *out = m->graph->node.n > nodes ? m->graph->node.at[nodes] : NULL;
     return QG_OK;
@@ -336,14 +330,9 @@ qg_status qg_model_add_node(qg_model *m, const qg_node_options *o, qg_node **out
 /* The model has no file whose hash could tell it: that of its export does. */
 static qg_status name_model(qg_model *m)
 {
-    qg_memory_file f;
     char hash[QG_HASH_TEXT];
-    QG_TRY(qg_memory_open(m->ctx, &f));
-    QG_TRY(
-        qg_memory_close(&f, qg_onnx_export_stream(m->ctx, m->graph, f.stream, NULL)));
-    qg_status s = qg_hash_bytes(m->ctx, f.bytes, f.size, hash);
-    qg_memory_free(&f);
-    return s == QG_OK ? qg_model_name(m, m->graph->name, hash) : s;
+    QG_TRY(qg_onnx_hash(m->ctx, m->graph, hash));
+    return qg_model_name(m, m->graph->name, hash);
 }
 
 static qg_status finish(qg_model *m, call *c)

@@ -1,5 +1,5 @@
-/* bytes.c -- models from the bytes and texts of a host, and bytes that the library hands
- * back. */
+/* bytes.c -- models from the bytes and texts of a host, and bytes that the library
+ * hands back. */
 #include "engine/core/hash.h"
 #include "engine/ir/text.h"
 #include "engine/onnx/export.h"
@@ -17,12 +17,14 @@ void qg_bytes_free(qg_ctx *ctx, qg_bytes *b)
 /* --- in --- */
 
 qg_status qg_model_open_bytes(qg_ctx *ctx, const void *bytes, size_t size,
-                              const qg_model_options *o, qg_model **out)
+                              const qg_model_options *given, qg_model **out)
 {
+    qg_model_options o;
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_model_options, given, &o));
     qg_model_source from = {
-        .name = "memory", .bytes = bytes, .size = size, .folder = o ? o->folder : NULL
+        .name = "memory", .bytes = bytes, .size = size, .folder = o.folder
     };
-    return qg_model_make(ctx, o, qg_model_read_source, &from, out);
+    return qg_model_make(ctx, &o, qg_model_read_source, &from, out);
 }
 
 static qg_status read_text(qg_model *m, const void *from, const qg_fixed_shape *shape,

@@ -4,25 +4,6 @@
 
 #include "engine/core/ctx.h"
 
-qg_status qg_extend_take(qg_ctx *ctx, const char *what, void *into, size_t known,
-                         const void *from)
-{
-    const unsigned char *bytes = from;
-    size_t size = from ? *(const size_t *)from : 0;
-    if (size < sizeof size)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "add %s: size is %zu, expected what its init function set", what,
-                       size);
-    for (size_t i = known; i < size; i++)
-        if (bytes[i])
-            return qg_fail(ctx, QG_ECONFIG,
-                           "add %s: byte %zu of the struct is set, which this library "
-                           "does not know, expected at most %zu bytes",
-                           what, i, known);
-    memcpy(into, from, size < known ? size : known);
-    return QG_OK;
-}
-
 qg_status qg_extend_text(qg_ctx *ctx, const char **text)
 {
     if (*text && !(*text = qg_arena_strdup(ctx->arena, *text)))

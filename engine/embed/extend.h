@@ -1,15 +1,9 @@
-/* extend.h -- what the functions that take an extension of the host share: reading a
- * struct that is tagged with its size, and names.  Private to engine/embed. */
+/* extend.h -- what the functions that take an extension of the host share: names and
+ * texts.  Private to engine/embed. */
 #ifndef QG_ENGINE_EMBED_EXTEND_H
 #define QG_ENGINE_EMBED_EXTEND_H
 
-#include "engine/api/qg.h"
-
-/* Copies a struct of the host, whose first member is its size, into `known` zeroed
- * bytes at `into`.  QG_ECONFIG when it has more bytes and any of them is set: this
- * library does not know that field.  `what` begins the message: "operator". */
-QG_NODISCARD qg_status qg_extend_take(qg_ctx *ctx, const char *what, void *into,
-                                      size_t known, const void *from);
+#include "engine/session/options.h"
 
 /* A copy of *name for the life of the context, put back in its place.  QG_ECONFIG when
  * it is NULL or has other bytes than letters, digits, '-', '_' and '.': such a name

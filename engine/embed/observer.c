@@ -10,9 +10,8 @@
 void qg_host_observer_init(qg_host_observer *o, size_t size)
 {
     static const qg_host_observer preset = { .passes = 1 };
-    memset(o, 0, size);
-    memcpy(o, &preset, size < sizeof preset ? size : sizeof preset);
-    o->size = size;
+    qg_options_init(o, size, &preset,
+                    (qg_options_type){ "qg_host_observer", sizeof *o });
 }
 
 /* --- trampolines --- */
@@ -62,10 +61,12 @@ static qg_status see(qg_ctx *ctx, const qg_observe *o, void *state, size_t sampl
     if (!qg_tensor_is_plain(x))
         QG_TRY(qg_tensor_clone(ctx, scratch, x, &plain));
     for (size_t c = 0; c < o->channels; c++) {
-        const float *p = channel_of(o, plain ? plain : x, c, room);
+        qg_observed seen = {
+            .size = sizeof seen, .pass = o->pass, .sample = sample, .n = n
+        };
+        seen.x = channel_of(o, plain ? plain : x, c, room);
         qg_host_begin(ctx);
-        qg_status s =
-            h->see(h->ud, ctx, (char *)state + c * stride(h), o->pass, sample, p, n);
+        qg_status s = h->see(h->ud, ctx, (char *)state + c * stride(h), &seen);
         QG_TRY(qg_host_end(ctx, s, "observer", h->name));
     }
     return QG_OK;
@@ -142,7 +143,7 @@ qg_status qg_add_observer(qg_ctx *ctx, const qg_host_observer *o)
     qg_observer *row = QG_NEW(ctx->arena, qg_observer);
     if (!kept || !row)
         return qg_nomem(ctx);
-    QG_TRY(qg_extend_take(ctx, "observer", kept, sizeof *kept, o));
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_host_observer, o, kept));
     QG_TRY(check(ctx, kept));
     *row =
         (qg_observer){ .name = kept->name,

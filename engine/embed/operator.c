@@ -21,9 +21,7 @@ void qg_operator_init(qg_operator *o, size_t size)
                                         .min_out = 1,
                                         .max_out = 1,
                                         .weight_axis = -1 };
-    memset(o, 0, size);
-    memcpy(o, &preset, size < sizeof preset ? size : sizeof preset);
-    o->size = size;
+    qg_options_init(o, size, &preset, (qg_options_type){ "qg_operator", sizeof *o });
 }
 
 /* --- one invocation --- */
@@ -83,11 +81,11 @@ static const qg_operator *given(const qg_node *n) { return n->op->host; }
 /* A failure names the node, as those of attributes do by themselves. */
 static qg_status result_of(const qg_call *c, const char *doing, qg_status s)
 {
-    char text[sizeof c->ctx->message];
+    char text[sizeof c->ctx->message], node[QG_NODE_TEXT];
     if (s == QG_OK)
         return QG_OK;
     s = qg_host_end(c->ctx, s, "operator", c->node->op->name);
-    if (strstr(c->ctx->message, c->node->name))
+    if (strstr(c->ctx->message, qg_node_text(c->node, node)))
         return s;
     (void)snprintf(text, sizeof text, "%s", c->ctx->message);
     return qg_node_fail(c->ctx, s, doing, c->node, "%s", text);
@@ -205,14 +203,10 @@ static qg_status check_roles(qg_ctx *ctx, const qg_operator *o, uint32_t traits)
 /* A name of the library stays its own; the host's may have several opsets. */
 static bool is_taken(const qg_registry *r, const qg_operator *o)
 {
-    const char *domain = o->domain ? o->domain : "";
-    for (size_t f = 0; f < r->n_family; f++)
-        for (const qg_op *op = r->family[f]; op->name; op++)
-            if (strcmp(op->name, o->name) == 0 &&
-                strcmp(op->domain ? op->domain : "", domain) == 0 &&
-                (!op->host || op->since == o->since))
-                return true;
-    return false;
+    const qg_op *newest = qg_op_find(r, o->domain, o->name, INT16_MAX);
+    const qg_op *there = qg_op_find(r, o->domain, o->name, o->since);
+    return (newest && !newest->host) ||
+           (there && (!there->host || there->since == o->since));
 }
 
 /* The texts become the context's. */
@@ -265,7 +259,7 @@ qg_status qg_add_operator(qg_ctx *ctx, const qg_operator *o)
     assert(ctx->registry);
     if (!kept || !row)
         return qg_nomem(ctx);
-    QG_TRY(qg_extend_take(ctx, "operator", kept, sizeof *kept, o));
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_operator, o, kept));
     QG_TRY(check(ctx, kept, &traits));
     row[0] = (qg_op){ .name = kept->name,
                       .domain = kept->domain,

@@ -10,11 +10,7 @@
 #include "engine/snapshot/model.h"
 #include "passes/passes.h"
 
-void qg_host_pass_init(qg_host_pass *p, size_t size)
-{
-    memset(p, 0, size);
-    p->size = size;
-}
+QG_OPTIONS_INIT(qg_host_pass)
 
 /* --- at work --- */
 
@@ -182,7 +178,7 @@ qg_status qg_add_pass(qg_ctx *ctx, const qg_host_pass *p)
     qg_pass *row = QG_NEW(ctx->arena, qg_pass);
     if (!kept || !row)
         return qg_nomem(ctx);
-    QG_TRY(qg_extend_take(ctx, "pass", kept, sizeof *kept, p));
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_host_pass, p, kept));
     QG_TRY(check(ctx, kept));
     *row = (qg_pass){ .name = kept->name,
                       .summary = kept->summary ? kept->summary : "a pass of the host",

@@ -1,25 +1,19 @@
-/* quantizer.c -- quantization functions of the host, and who is given one. */
+/* quantizer.c -- quantization functions of the host: rows of quant/quantizer.h. */
 #include "engine/embed/extend.h"
 
 #include <string.h>
 
 #include "engine/quant/quantizer.h"
-#include "engine/quant/tqc.h"
-#include "engine/snapshot/model.h"
 
-void qg_host_quantizer_init(qg_host_quantizer *q, size_t size)
-{
-    memset(q, 0, size);
-    q->size = size;
-}
+QG_OPTIONS_INIT(qg_host_quantizer)
 
 qg_status qg_add_quantizer(qg_ctx *ctx, const qg_host_quantizer *q)
 {
-    qg_host_quantizer kept = { 0 };
+    qg_host_quantizer kept;
     qg_quantizer *row = QG_NEW(ctx->arena, qg_quantizer);
     if (!row)
         return qg_nomem(ctx);
-    QG_TRY(qg_extend_take(ctx, "quantizer", &kept, sizeof kept, q));
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_host_quantizer, q, &kept));
     QG_TRY(qg_extend_name(ctx, "quantizer", &kept.name));
     QG_TRY(qg_extend_text(ctx, &kept.summary));
     if (!kept.run)
@@ -34,18 +28,4 @@ qg_status qg_add_quantizer(qg_ctx *ctx, const qg_host_quantizer *q)
                            .run = kept.run,
                            .ud = kept.ud };
     return qg_ctx_add(ctx, QG_ADDED_QUANTIZER, row->name, row);
-}
-
-/* The journal has the pass at work, or the host. */
-qg_status qg_model_set_quantizer(qg_model *m, qg_tqc *t, const char *quantizer)
-{
-    char at[QG_ENDPOINT_TEXT];
-    const qg_quantizer *row = NULL;
-    if (!m->quant)
-        return qg_model_expect_quantized(m, "set quantizer");
-    if (quantizer)
-        QG_TRY(qg_quantizer_named(m->ctx, qg_tqc_text(t, at), quantizer, &row));
-    if (!m->pass)
-        m->quant->author = "host";
-    return qg_tqc_set_quantizer(m->quant, t, row);
 }

@@ -37,15 +37,6 @@ struct qg_session {
 
 /* --- options --- */
 
-/* Fields that the caller's version does not have are defaults. */
-static qg_session_options read_options(const qg_session_options *o)
-{
-    qg_session_options mine = { 0 };
-    if (o)
-        memcpy(&mine, o, o->size < sizeof mine ? o->size : sizeof mine);
-    return mine;
-}
-
 static bool is_tensor(const qg_tensor *t)
 {
     return t->dtype > QG_NODTYPE && t->dtype < QG_NDTYPE && t->rank >= 0 &&
@@ -200,7 +191,8 @@ static qg_status begin_first(qg_session *s, qg_model *m, const qg_session_option
 
 qg_status qg_session_new(qg_model *m, const qg_session_options *o, qg_session **out)
 {
-    qg_session_options mine = read_options(o);
+    qg_session_options mine;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_session_options, o, &mine));
     qg_session *s = session_alloc(m->ctx);
     if (!s)
         return qg_nomem(m->ctx);

@@ -31,7 +31,7 @@ typedef struct qg_builder {
     const qg_tensor *const *known; /* [values] constants and folded values, or NULL */
     qg_place *at;                  /* [values] */
     bool *kept;                    /* [values] of options.keep */
-    /* [values] type rests on a constant that a hook may replace; NULL: no hook writes */
+    /* [values] the type rests on a constant that a hook may replace; NULL: none */
     bool *guessed;
     uint8_t *todo;     /* [nodes] qg_todo */
     bool *done;        /* [nodes] absorbed by a kernel before it */

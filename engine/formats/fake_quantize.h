@@ -12,7 +12,8 @@
  *     zero at the low end                     [0, levels - 1] symmetric
  *     otherwise                               [0, levels - 1] asymmetric
  *
- * with the fewest bits b that hold the levels.  Source: spec/algorithms.md 2.2, 2.4. */
+ * with the fewest bits b that hold the levels.
+ * Source: docs/evidence/openvino.md#conversion. */
 #ifndef QG_ENGINE_FORMATS_FAKE_QUANTIZE_H
 #define QG_ENGINE_FORMATS_FAKE_QUANTIZE_H
 
@@ -46,7 +47,7 @@ QG_NODISCARD qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
 
 /* A symmetric grid of constants, widened to levels for which OpenVINO has integer
  * kernels: the same step, codes of 4, 8 or 16 bits.  Those that have such levels and
- * grids with offsets stay.  Source: spec/algorithms.md 1.8 (half range), 2.3 rule 1. */
+ * grids with offsets stay.  Source: docs/evidence/openvino.md#half-range. */
 qg_scheme qg_openvino_widened(const qg_scheme *s);
 
 /* FakeQuantize, by its traits and name. */

@@ -13,7 +13,7 @@
  *          format adds what only it knows by qg_export_lose.
  * Order    rows by endpoint id, then aspect; equal snapshots and options give equal
  *          bytes
- * Source   spec/peers.md 4, spec/ppq.md 10
+ * Source   docs/evidence/ppq-behaviour.md#files, DESIGN.md, section 8
  *
  * What an endpoint uses (qg_tqc_aspects), by its state:
  *

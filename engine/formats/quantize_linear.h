@@ -21,9 +21,9 @@
  *
  * The opset of the file is the largest that any endpoint needs, or the model's own.
  *
- * Source: ONNX QuantizeLinear and DequantizeLinear 10, 13, 19, 21, 23; spec/peers.md
- * 4.6; spec/ppq.md 10.2 (its absolute tolerance for equal scales mended: equal is
- * equal bits). */
+ * Source: ONNX QuantizeLinear and DequantizeLinear 10, 13, 19, 21, 23; PPQ
+ * (docs/evidence/ppq-behaviour.md#quantize-and-dequantize-pairs), its absolute
+ * tolerance for equal scales mended: equal is equal bits. */
 #ifndef QG_ENGINE_FORMATS_QUANTIZE_LINEAR_H
 #define QG_ENGINE_FORMATS_QUANTIZE_LINEAR_H
 

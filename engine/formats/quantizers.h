@@ -20,7 +20,8 @@
  * Grids    codes are those of the ONNX type; of a FakeQuantize see
  *          fake_quantize.h.  Symmetric when all zero points are 0.
  * Nodes    with a record are on platform QUANTIZED, all others FP32
- * Source   ONNX QuantizeLinear, DequantizeLinear; spec/algorithms.md 1.8, 2.2 */
+ * Source   ONNX QuantizeLinear, DequantizeLinear;
+ *          docs/evidence/openvino.md#conversion */
 #ifndef QG_ENGINE_FORMATS_QUANTIZERS_H
 #define QG_ENGINE_FORMATS_QUANTIZERS_H
 

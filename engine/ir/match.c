@@ -35,6 +35,9 @@ typedef struct search {
     size_t first_of_anchor;           /* index of the anchor's first match */
     size_t tried;
     qg_match_miss miss; /* the anchor's first; at NULL: none */
+    size_t most;        /* nodes bound at one time, at `part`, which lacks `lacking` */
+    const qg_node *part;
+    uint32_t lacking;
 } search;
 
 /* ---- patterns ------------------------------------------------------------------ */
@@ -411,6 +414,16 @@ static qg_status weigh(search *s)
     return qg_vec_push(s->g->ctx, s->arena, &s->out->match, found);
 }
 
+/* Steps before `level` are bound, and the node of this one was not found. */
+static void note_part(search *s, size_t level)
+{
+    if (level <= s->most)
+        return;
+    s->most = level;
+    s->part = s->bound[s->steps[level].via];
+    s->lacking = s->steps[level].node;
+}
+
 /* Depth-first over the steps behind the anchor, which is bound. */
 static qg_status search_anchor(search *s)
 {
@@ -423,6 +436,7 @@ static qg_status search_anchor(search *s)
         s->bound[i] = NULL;
         qg_node *candidate = next_candidate(s, level);
         if (!candidate) {
+            note_part(s, level);
             level--;
             continue;
         }
@@ -462,6 +476,21 @@ static qg_status try_anchor(search *s, qg_node *n)
     return QG_OK;
 }
 
+/* s->out has neither match nor miss. */
+static qg_status tell_nearest(const search *s, const char **out)
+{
+    const qg_pattern_node *pn = &s->p->node[s->most ? s->lacking : s->steps[0].node];
+    const char *op = pn->n_op ? pn->op[0] : "node", *more = pn->n_op > 1 ? ", ..." : "";
+    const char *text =
+        s->most
+            ? qg_arena_printf(s->arena, "%zu of %zu nodes, at %s: no %s%s for %s",
+                              s->most, s->p->n_node, s->part->name, op, more, pn->name)
+            : qg_arena_printf(s->arena, "0 of %zu nodes: no %s%s for %s", s->p->n_node,
+                              op, more, pn->name);
+    *out = text;
+    return text ? QG_OK : qg_nomem(s->g->ctx);
+}
+
 qg_status qg_match_pattern(const qg_graph *g, const qg_pattern *p,
                            enum qg_match_mode mode, qg_arena *a, qg_matches *out)
 {
@@ -476,6 +505,8 @@ qg_status qg_match_pattern(const qg_graph *g, const qg_pattern *p,
         return qg_nomem(g->ctx);
     for (size_t id = 0; id < g->node.n; id++)
         QG_TRY(try_anchor(&s, g->node.at[id]));
+    if (!found.match.n && !found.miss.n)
+        QG_TRY(tell_nearest(&s, &found.nearest));
     *out = found;
     return QG_OK;
 }

@@ -1,7 +1,7 @@
 /* match.h -- finding small DAGs of operators in a graph, and what almost matched.
  *
  * A pattern is nodes and edges (its structure) and conditions.  Backends fill these
- * structs from YAML (design 5, `fusions`); nothing here knows an operator by name.
+ * structs from YAML (DESIGN 9, `fusions`); nothing here knows an operator by name.
  *
  * Structure  every pattern node is another graph node; its operator is one of `op` (any
  *            when empty) and has all `traits`; every edge of `in` is an input slot of
@@ -114,6 +114,9 @@ typedef struct qg_match_miss {
 typedef struct qg_matches {
     QG_VEC(qg_match) match;
     QG_VEC(qg_match_miss) miss; /* at most one for each anchor that did not match */
+    /* Where neither is there: the first of the largest parts of the structure that the
+     * graph holds, "1 of 2 nodes, at relu0: no Conv for c"; else NULL. */
+    const char *nearest;
 } qg_matches;
 
 /* APART for fusion (a node is fused once), ALL for alignment (every set counts). */

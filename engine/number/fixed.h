@@ -17,7 +17,7 @@
  * Example  qg_scale_double(11, qg_q31_of(0.125)) == 2, qg_scale_single(...) == 1: the
  *          exact result is 1.375, the first rounding gives 1.5, the second 2
  *          (run by test_fixed.c: doc_example).
- * Source   spec/algorithms.md 4.1 and 5.1; TFLite's common.h and gemmlowp's
+ * Source   docs/evidence/integers.md#fixed-point; TFLite's common.h and gemmlowp's
  *          fixedpoint.h, by behaviour.  docs/fixed-point.md says who uses what. */
 #ifndef QG_ENGINE_NUMBER_FIXED_H
 #define QG_ENGINE_NUMBER_FIXED_H

@@ -9,8 +9,7 @@
  *           span each operand either advances with the output or stands still, because
  *           some runtimes compute differently when it stands still.
  * Source    ONNX Broadcasting.md; the spans are those of onnxruntime's
- *           BroadcastIterator (vectors/README.md: "length 1 in the inner broadcast
- *           span").
+ *           BroadcastIterator (docs/evidence/integers.md#onnx-runtime).
  *
  *     QG_TRY(qg_int_broadcast_make(ctx, "add", &a, &b, &w));
  *     for (size_t i = 0; i < w.spans; i++) {

@@ -17,8 +17,8 @@
  * Mul is one product and the runtime's requantization for it (requant.h, use MULTIPLY).
  *
  * fma() is C's, rounded once, whatever the machine has.
- * Source   spec/algorithms.md 4.3, 4.5, 5.1; vectors/README.md;
- *          goldens/tflite/README.md.
+ * Source   docs/evidence/integers.md#runtimes;
+ *          tests/data/vectors/README.md.
  * Example  A = -2, B = 1, all scales 1 but sy = 2, zero points 0: exact -0.5; tflite
  *          reference -1, onnxruntime x86-64 0, xnnpack 0
  *          (run by test_integer_binary.c: doc_example). */

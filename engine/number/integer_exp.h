@@ -1,7 +1,7 @@
 /* integer_exp.h -- exponential, reciprocal, logistic, tanh and softmax in fixed point.
  *
  * Q(i)     an int32 with i integer bits and 31 - i fraction bits; Q(0) is [-1, 1)
- * Source   spec/algorithms.md 4.7, 4.8; gemmlowp's fixedpoint.h, by behaviour.  The
+ * Source   docs/evidence/integers.md#fixed-point; gemmlowp's fixedpoint.h.  The
  *          constants are exp(-2^k) in Q(0), and those of gemmlowp's polynomial and
  *          Newton start value.
  *

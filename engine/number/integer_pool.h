@@ -7,7 +7,7 @@
  *              rint(f32(f32(mean / s_y) + z_y))
  *
  * Global pooling is a sum and a requantization (requant.h, use POOL).
- * Source   spec/algorithms.md 4.6, 5.1; goldens/tflite/README.md. */
+ * Source   docs/evidence/integers.md#runtimes. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_POOL_H
 #define QG_ENGINE_NUMBER_INTEGER_POOL_H
 

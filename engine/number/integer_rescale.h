@@ -9,7 +9,7 @@
  *                    XNNPACK        refused
  *     quantize     from float: x / s or x f32(1/s), to even or away from zero, + z
  *
- * All of them saturate.  Source: spec/algorithms.md 4.4, 5.1; goldens/tflite/README.md.
+ * All of them saturate.  Source: docs/evidence/integers.md#runtimes.
  * Example  0.5 -> 1, q = 3, zero points 0: exact 1.5, tflite-reference 2,
  *          onnxruntime 2; q = 1: exact 0.5, tflite-reference 1, onnxruntime 0
  *          (run by test_integer_rescale.c: doc_example). */

@@ -15,8 +15,7 @@
  *          x):
  *              acc = sum sat16(x[2i] w[2i] + x[2i+1] w[2i+1]) - zero_x sum w
  *                    - zero_w sum (x - zero_x) + bias
- * Source   spec/algorithms.md 4.5, 5.1; vectors/README.md "Where the libraries differ".
- *           */
+ * Source   docs/evidence/integers.md#onnx-runtime. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_SUM_H
 #define QG_ENGINE_NUMBER_INTEGER_SUM_H
 

@@ -219,9 +219,8 @@ qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (strcmp(rows[i].runtime, spec->runtime) == 0 && rows[i].fill[spec->function])
             return rows[i].fill[spec->function](ctx, spec, table);
-    return qg_fail(
-        ctx, QG_EUNSUPPORTED,
-        "integer function: runtime '%s' lacks function %d, expected a row in "
-        "integer_unary.h",
-        spec->runtime, (int)spec->function);
+    return qg_fail(ctx, QG_EUNSUPPORTED,
+                   "integer function: runtime '%s' lacks function %d, expected a "
+                   "function that it has",
+                   spec->runtime, (int)spec->function);
 }

@@ -14,7 +14,7 @@
  * The float32 logistic of ORT is taken as the correctly rounded one (computed in
  * double).
  * Units   alpha: slope below zero of the leaky relu
- * Source  spec/algorithms.md 4.5, 4.7, 5.1; goldens/tflite/README.md.
+ * Source  docs/evidence/integers.md#runtimes.
  *
  *     int32_t table[256];
  *     QG_TRY(qg_int_unary_table(ctx, &spec, table));

@@ -51,12 +51,13 @@ static float plugin(float x, struct limits k, float steps, bool binary)
 
 /* -- low precision transformations: the output limits pass through an integer grid - */
 
-/* What the output limits of all channels ask for (spec 2.3). */
+/* What the output limits of all channels ask for (low precision transformations). */
 struct precision {
     bool is_signed, zero_point;
 };
 
-/* spec/algorithms.md 2.3: what one channel's output limits imply.  1e-6 and 0.002
+/* What one channel's output limits imply
+ * (docs/evidence/openvino.md#low-precision-transformations).  1e-6 and 0.002
  * are the tolerances of low precision transformations. */
 static void look(struct precision *p, int32_t levels, float low, float high)
 {

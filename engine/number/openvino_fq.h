@@ -13,7 +13,7 @@
  *
  * Units   il, ih, x: the tensor's own; ol, oh, y: the output's; L: levels >= 2
  * Shapes  each limit broadcasts to x by itself, right-aligned
- * Source  spec/algorithms.md 2.1 to 2.4; OpenVINO 2026.4.1, run (vectors/README.md).
+ * Source  docs/evidence/openvino.md; OpenVINO 2026.4.1, run.
  *
  * Example: scale 0.1, zero point 128, codes [0, 255] is the FakeQuantize with 256
  * levels from -12.8 to 12.7. */

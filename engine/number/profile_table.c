@@ -10,14 +10,15 @@
 #define DENSES  (USE(DENSE) | USE(DENSE_CHANNEL))
 #define EVERY   ((1u << QG_NUSE) - 1)
 
-#define LITERT "vectors/litert_q8.json, goldens/tflite: LiteRT 2.3.0 run"
-/* goldens/tflite says "as reference" here, but no stored case has a factor below 1/2,
- * where alone the two differ; 4.1 measured 5e4 outputs. */
-#define UP_QUANTIZE "algorithms.md 4.1"
-#define OLD_FC      "goldens/tflite: FULLY_CONNECTED of LiteRT before 1.3"
-#define GEMM        "vectors/tflite_gemmlowp.json: compiled reference kernels"
-#define ORT         "vectors/ort_qlinear.json: onnxruntime 1.31.1 run"
-#define XNN         "vectors/xnnpack_q8.json: XNNPACK of 2022-02-16 run"
+#define LITERT "tests/data/vectors/litert_q8.json, ops.json: LiteRT 2.3.0 run"
+/* No case of ops.json has a factor below 1/2, where alone this row differs from the
+ * reference; docs/evidence/integers.md measured 5e4 outputs. */
+#define UP_QUANTIZE "docs/evidence/integers.md#tflite-and-litert"
+#define CMSIS       "docs/evidence/integers.md#tflite-and-litert"
+#define OLD_FC      "tests/data/vectors/ops.json: FULLY_CONNECTED of LiteRT before 1.3"
+#define GEMM        "tests/data/vectors/tflite_gemmlowp.json: reference kernels run"
+#define ORT         "tests/data/vectors/ort_qlinear.json: onnxruntime 1.31.1 run"
+#define XNN         "tests/data/vectors/xnnpack_q8.json: XNNPACK of 2022-02-16 run"
 
 /* One row; the columns are {runtime, isa, uses, scheme, factor, zero, source}. */
 #define ROW(name, set, use, s, f, z, from)                                             \
@@ -63,11 +64,11 @@ static const qg_requant_rule rows[] = {
     ROW("tflite-micro", "any", USE(DENSE), FIX_DOUBLE, F32_PRODUCT, AFTER, GEMM),
     ROW("tflite-micro", "any", EVERY, FIX_DOUBLE, DOUBLE, AFTER, GEMM),
     ROW("cmsis-nn", "any", USE(DENSE), FIX_DOUBLE, F32_PRODUCT, AFTER,
-        "algorithms.md 5.1"),
-    ROW("cmsis-nn", "any", EVERY, FIX_DOUBLE, DOUBLE, AFTER, "algorithms.md 5.1"),
+        CMSIS),
+    ROW("cmsis-nn", "any", EVERY, FIX_DOUBLE, DOUBLE, AFTER, CMSIS),
     { .runtime = "cmsis-nn-s16", .isa = "any", .uses = CONVS | DENSES,
       .scheme = QG_SCHEME_FIX_REDUCED, .factor = QG_FACTOR_DOUBLE, .accumulator = 64,
-      .source = "algorithms.md 4.1, 5.1 [read]" },
+      .source = CMSIS " [read]" },
 
     ROW("onnxruntime", "any", CONVS | DENSES, FLOAT_RNE, F32, AFTER, ORT),
     ROW("onnxruntime", "any", USE(POOL), FLOAT_RNE, MEAN, AFTER, ORT),
@@ -76,7 +77,7 @@ static const qg_requant_rule rows[] = {
     ROW("onnxruntime", "x86-64-avx2", USE(MULTIPLY), FLOAT_RNE, F32, INSIDE, ORT),
     ROW("onnxruntime", "aarch64", USE(MULTIPLY), FLOAT_RNE, F32, FUSED, ORT),
     ROW("onnx-reference", "any", CONVS | DENSES, FLOAT_RNE, F32, INSIDE,
-        "vectors/backend_requant.json: onnx 1.23.2 run"),
+        "tests/data/vectors/backend_requant.json: onnx 1.23.2 run"),
 
     ROW("xnnpack", "any", USE(CONV), FLOAT_RNE, F32, AFTER, XNN),
     ROW("xnnpack", "x86-64", USE(POOL), FLOAT_RNE, MEAN, AFTER, XNN),
@@ -88,14 +89,14 @@ static const qg_requant_rule rows[] = {
     { .runtime = "ncnn", .isa = "any", .uses = CONVS | DENSES,
       .scheme = QG_SCHEME_FLOAT_AWAY, .factor = QG_FACTOR_THEN_MULTIPLY,
       .symmetric = true, .accumulator = 32,
-      .source = "vectors/backend_requant.json: ncnn 1.0.20261020 run" },
+      .source = "tests/data/vectors/backend_requant.json: ncnn 1.0.20261020 run" },
 
     ROW("openvino", "any", CONVS | DENSES, FLOAT_RNE, THEN_FMA, INSIDE,
-        "vectors/openvino_fq.json: OpenVINO 2026.4.1 CPU plugin run"),
+        "tests/data/vectors/openvino_fq.json: OpenVINO 2026.4.1 CPU plugin run"),
     ROW("tensorrt", "any", CONVS | DENSES, FLOAT_RNE, THEN_DIVIDE, AFTER,
-        "algorithms.md 5.1, from documentation"),
+        "docs/evidence/integers.md#tensorrt, from documentation"),
     ROW("power-of-two", "any", CONVS | DENSES | USE(RESCALE), POW2_SHIFT, DOUBLE, AFTER,
-        "algorithms.md 5.2: NXP and FPGA targets"),
+        "docs/evidence/grids.md#power-of-two: NXP and FPGA targets"),
 };
 /* clang-format on */
 

@@ -15,7 +15,7 @@
  *         float4 alike
  * ONNX    operators of a model mean what the standard says: no form wraps, and float8
  *         is the standard's Cast.  `onnx` asks for that; the rest is the same.
- * Source  spec/algorithms.md 5.1, vectors/README.md; vectors/ort_qdq.json; ONNX
+ * Source  docs/evidence/grids.md#quantizelinear; tests/data/vectors/ort_qdq.json; ONNX
  *         QuantizeLinear-21.  float16 and bfloat16 tensors: convert to float32 and back
  *         (number/format.h), which is what ONNX Runtime does.
  *

@@ -17,8 +17,8 @@
  * Units    scales: real units per step; acc, z, y, lo, hi: steps
  * Example  acc -6, factor 0.25, z 0: tflite double -2, single -1, float-rne -2,
  *          ncnn -2 (run by test_fixed.c: same_sum_many_runtimes)
- * Source   spec/algorithms.md 5.1, 5.3, 5.4; vectors/README.md;
- *          goldens/tflite/README.md. Rows marked [read] were read in sources, not run.
+ * Source   docs/evidence/integers.md#requantization, #runtimes there;
+ *          tests/data/vectors/README.md. Rows marked [read] were read, not run.
  *
  *     const qg_requant_rule *rule = qg_requant_find("tflite-reference", "any",
  *                                                   QG_USE_CONV);

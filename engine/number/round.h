@@ -1,6 +1,7 @@
 /* round.h -- rounding to integers: the one implementation that everyone calls.
  *
- * Source   spec/ppq.md 1.3 and 2.2; values 0..6 are PPQ's enum, DOWN is our eighth.
+ * Source   docs/evidence/grids.md#rounding; values 0..6 are PPQ's enum, DOWN our
+ *          eighth.
  *          HALF_EVEN_LEVEL is HALF_EVEN for a number; a grid (quant/fake.h) asks it of
  *          levels that count from its low end, as OpenVINO does.
  *          Ties are decided on the exact value: x + 0.5 is never formed in float32, so

@@ -16,7 +16,6 @@ typedef Onnx__TensorProto tensor_proto;
 typedef Onnx__ValueInfoProto value_info;
 
 enum {
-    DEFAULT_IR = 8,
     MAX_NESTING = 32,      /* bodies in bodies: the importer reads about 20 */
     EXTERNAL_LEAST = 1024, /* bytes: smaller constants stay in the model */
     EXTERNAL_ALIGN = 64,   /* so that a mapped file can be used in place */
@@ -463,7 +462,7 @@ static qg_status make_model(struct exporter *e, const qg_export_options *options
 {
     size_t n = options ? options->n_metadata : 0;
     m->has_ir_version = true;
-    m->ir_version = e->root->ir_version ? e->root->ir_version : DEFAULT_IR;
+    m->ir_version = e->root->ir_version ? e->root->ir_version : QG_ONNX_DEFAULT_IR;
     m->producer_name = unconst("quantgraph");
     m->producer_version = unconst(QG_VERSION);
     QG_TRY(add_opsets(e, m));
@@ -509,14 +508,30 @@ static qg_status constant_bytes(const qg_graph *g, size_t *out)
     return QG_OK;
 }
 
+struct hash_sink {
+    ProtobufCBuffer base;
+    qg_hash hash;
+};
+
+static void append_hash(ProtobufCBuffer *buffer, size_t n, const uint8_t *bytes)
+{
+    qg_hash_add(&((struct hash_sink *)buffer)->hash, bytes, n);
+}
+
+static qg_status pack(struct exporter *e, const qg_export_options *options,
+                      ProtobufCBuffer *to)
+{
+    model_proto m = ONNX__MODEL_PROTO__INIT;
+    QG_TRY(make_model(e, options, &m));
+    (void)onnx__model_proto__pack_to_buffer(&m, to);
+    return QG_OK;
+}
+
 static qg_status write_model(struct exporter *e, const qg_export_options *options,
                              FILE *stream)
 {
-    model_proto m = ONNX__MODEL_PROTO__INIT;
     struct file_sink sink = { { append }, stream };
-    QG_TRY(make_model(e, options, &m));
-    (void)onnx__model_proto__pack_to_buffer(&m, &sink.base);
-    return QG_OK;
+    return pack(e, options, &sink.base);
 }
 
 /* Both files are written before either is put in place, the data file first. */
@@ -584,6 +599,21 @@ qg_status qg_onnx_export_stream(qg_ctx *ctx, const qg_graph *g, FILE *stream,
                                 "which bytes do not have, expected a file",
                                 g->name)
                       : write_model(&e, options, stream);
+    qg_arena_free(e.arena);
+    return s;
+}
+
+qg_status qg_onnx_hash(qg_ctx *ctx, const qg_graph *g, char text[QG_HASH_TEXT])
+{
+    struct exporter e;
+    bool outside;
+    struct hash_sink sink = { .base = { append_hash } };
+    QG_TRY(begin(ctx, g, NULL, &e, &outside));
+    qg_status s = qg_hash_begin(ctx, &sink.hash);
+    if (s == QG_OK) {
+        s = pack(&e, NULL, &sink.base);
+        qg_hash_end(&sink.hash, s == QG_OK ? text : NULL);
+    }
     qg_arena_free(e.arena);
     return s;
 }

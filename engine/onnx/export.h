@@ -19,7 +19,11 @@
 
 #include <stdio.h>
 
+#include "engine/core/hash.h"
 #include "engine/ir/graph.h"
+
+/* Of graphs that came from no file. */
+enum { QG_ONNX_DEFAULT_IR = 8 };
 
 /* An entry of metadata_props; UTF-8. */
 typedef struct qg_onnx_property {
@@ -65,5 +69,9 @@ QG_NODISCARD qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char
 QG_NODISCARD qg_status qg_onnx_export_stream(qg_ctx *ctx, const qg_graph *g,
                                              FILE *stream,
                                              const qg_export_options *options);
+
+/* SHA-256 of those bytes, of which there may be any number. */
+QG_NODISCARD qg_status qg_onnx_hash(qg_ctx *ctx, const qg_graph *g,
+                                    char text[QG_HASH_TEXT]);
 
 #endif

@@ -13,10 +13,8 @@
 /* The real path of `path` in the arena; NULL and errno when there is none. */
 static const char *real_path(qg_arena *a, const char *path)
 {
-    char *found = realpath(path, NULL);
-    const char *copy = found ? qg_arena_strdup(a, found) : NULL;
-    free(found);
-    return copy;
+    char found[PATH_MAX];
+    return realpath(path, found) ? qg_arena_strdup(a, found) : NULL;
 }
 
 /* Whether ".." is a part of the path; "a..b" is a fine name. */

@@ -1,7 +1,6 @@
 #include "engine/onnx/import.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/core/file.h"
@@ -619,10 +618,13 @@ qg_status qg_onnx_import(qg_ctx *ctx, const char *path,
     size_t n = (size_t)(im.name - path);
     qg_file f;
     QG_TRY(qg_file_open(ctx, "import", path, limit, &f));
-    char *folder = n ? strndup(path, n) : strdup(".");
+    char *folder = ctx->alloc.get(ctx->alloc.ud, n + 2);
+    if (folder)
+        (void)snprintf(folder, n + 2, "%.*s", n ? (int)n : 1, n ? path : ".");
     im.build.files.folder = folder;
     qg_status s = folder ? import_named(&im, f.bytes, f.size, out) : qg_nomem(ctx);
-    free(folder);
+    if (folder)
+        ctx->alloc.drop(ctx->alloc.ud, folder);
     qg_file_close(&f);
     return s;
 }

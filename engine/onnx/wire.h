@@ -1,5 +1,5 @@
-/* wire.h -- protobuf bytes before a recursive parser gets them: checked, and without the
- * large blocks in them.
+/* wire.h -- protobuf bytes before a recursive parser gets them: checked, and without
+ * the large blocks in them.
  *
  * protobuf-c unpacks messages recursively and allocates and copies every field, so
  * depth, lengths and counts are checked here first, with a stack of its own, and the

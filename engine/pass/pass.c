@@ -266,6 +266,14 @@ static qg_status coverage_row(qg_pass_env *env, const char *pattern, qg_coverage
     return QG_OK;
 }
 
+qg_status qg_pass_pattern(qg_pass_env *env, const char *pattern, const char *nearest)
+{
+    qg_coverage *c;
+    QG_TRY(coverage_row(env, pattern, &c));
+    c->nearest = nearest;
+    return QG_OK;
+}
+
 qg_status qg_pass_matched(qg_pass_env *env, const char *pattern)
 {
     qg_coverage *c;

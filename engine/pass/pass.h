@@ -60,6 +60,7 @@ typedef struct qg_coverage {
     const char *pass, *pattern; /* who looked, for what */
     uint32_t matched;           /* places */
     QG_VEC(qg_near_miss) near_miss;
+    const char *nearest; /* why one that neither fitted nor nearly did; or NULL */
 } qg_coverage;
 
 /* One row per pass that ran, in order. */
@@ -164,8 +165,11 @@ QG_NODISCARD qg_status qg_pass_listed_last(const qg_pass_env *env, qg_arena *a,
                                            const uint8_t **last);
 
 /* The coverage row of a pattern of the pass at work, made on first use.
+ * pattern makes the row of one that may never fit, with nearest as in qg_coverage.
  * near_miss names a node and, printf-like, the condition that failed; kept in the
  * graph's arena. */
+QG_NODISCARD qg_status qg_pass_pattern(qg_pass_env *env, const char *pattern,
+                                       const char *nearest);
 QG_NODISCARD qg_status qg_pass_matched(qg_pass_env *env, const char *pattern);
 QG_NODISCARD qg_status qg_pass_near_miss(qg_pass_env *env, const char *pattern,
                                          const qg_node *n, const char *fmt, ...)

@@ -7,7 +7,7 @@
  * of min, so it is minus what the rest of this project calls the offset, up to the code
  * of the lowest step.  All arithmetic in double.
  * Units    min, max, delta: the tensor's own; offset, q: steps
- * Source   spec/algorithms.md 5.1 (formulas; AIMET c51b284 was read, never run).
+ * Source   docs/evidence/grids.md#aimet-encodings (AIMET was read, never run).
  *
  * Example: 8 bits asymmetric over [-1, 2] has delta = 3 / 255, offset -85; 0 has the
  * code 85, and -1 and 2 are on the grid. */

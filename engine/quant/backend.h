@@ -9,12 +9,12 @@
  *
  * Owner    the arena given to the reader; immutable once read.  Strings end with a
  *          zero.
- * Source   design 5; spec/ppq.md 6 and 7.
+ * Source   DESIGN.md, section 9; docs/evidence/ppq-behaviour.md#quantizers.
  *
  * A rule and a fusion as a backend file has them:
  *
  *     rules:
- *       - id: weight-per-channel
+ *       - id: weight
  *         match: {op: [Conv, Gemm], slot: weight, constant: yes}
  *         set: {policy: [per-channel, linear, symmetric], axis: out-channel}
  *     fusions:
@@ -29,7 +29,7 @@
 
 /* Where a statement stands, and why it is made. */
 typedef struct qg_origin {
-    const char *id;           /* "weight-per-channel"; unique among its kind */
+    const char *id;           /* "weight"; unique among its kind */
     const char *file;         /* as opened; "--set" for the command line */
     uint32_t line;            /* from 1; 0 on the command line */
     const char *why, *source; /* NULL only for overrides */

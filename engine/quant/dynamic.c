@@ -1,4 +1,5 @@
-/* dynamic.c -- scale and offset from the tensor itself.  Source: spec/ppq.md 2.4.
+/* dynamic.c -- scale and offset from the tensor itself.  Source:
+ * docs/evidence/grids.md#dynamic.
  *
  * Memory without gaps is [outer][dim of axis][inner]; the elements of one parameter are
  * a slab of it: everything, one channel of each outer index, or one block of one. */

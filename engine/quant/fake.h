@@ -15,7 +15,8 @@
  * Zero   a result that is zero is +0
  * Wide   more than 24 bits: division and product in double, one rounding at the end
  * Float  FLOATING rounds x / scale to the format instead (policy.h, floating.c)
- * Source spec/ppq.md 2.1, 2.4, 2.5; ONNX QuantizeLinear (y_zero_point == offset)
+ * Source docs/evidence/grids.md#fake-quantize; ONNX QuantizeLinear (y_zero_point ==
+ *        offset)
  *
  * The kernels for AVX2 and AVX-512 give the bits of the plain C definition (kernel
  * table in fake_kernel.h; proven by tests/unit/test_fake_kernels.c).
@@ -60,9 +61,9 @@ QG_NODISCARD QG_API qg_status qg_dequantize(qg_ctx *ctx, const char *what,
                                             const qg_scheme *s, const qg_qparam *p,
                                             const qg_tensor *x, qg_tensor *y);
 
-/* Scale and offset of a range (spec/ppq.md 3.2, defects D01 and D02 mended; quirks
- * bring them back).  low <= high, finite; the range is widened to hold 0.  Arithmetic
- * in double, one rounding to float32.  scale is at least min_scale. */
+/* Scale and offset of a range (docs/evidence/grids.md#range-to-scale, D01 and D02
+ * mended; quirks bring them back).  low <= high, finite; the range is widened to hold
+ * 0.  Arithmetic in double, one rounding to float32.  scale is at least min_scale. */
 enum qg_range_quirk {
     QG_RANGE_PPQ_OFFSET = 1,      /* D01: offset without qmin and clamp */
     QG_RANGE_PPQ_POW2_OFFSET = 2, /* D02: offset from the unrounded scale */

@@ -1,4 +1,5 @@
-/* floating.c -- low-bit floating point grids.  Source: spec/ppq.md 2.5; OCP 8-bit
+/* floating.c -- low-bit floating point grids.  Source:
+ * docs/evidence/grids.md#floating-grids; OCP 8-bit
  * floating point and microscaling (MX) formats, revision 1.0. */
 #include <assert.h>
 #include <math.h>

@@ -25,7 +25,7 @@
  *          tensor's unit
  * Layout   x, y, g: dense [outer, channels, inner]; p, b: [channels]
  * Sums     of a channel: in double, in index order
- * Source   spec/algorithms.md 6 (LSQ, TQT, PACT); LSQ: Esser et al. 2020; LSQ+: Bhalgat
+ * Source   docs/evidence/learned-grids.md#lsq; LSQ: Esser et al. 2020; LSQ+: Bhalgat
  *          et al. 2020; TQT: Jain et al. 2020; PACT: Choi et al. 2018.  A v on the
  *          border counts as inside, as in torch.clamp.
  *

@@ -7,7 +7,7 @@
  *          whatever the instruction set.  Arrays of one sample must be added in the
  *          same pieces, of a multiple of 8 elements but for the last, to give the same
  *          bits.
- * Source   spec/ppq.md 9.1
+ * Source   docs/evidence/ppq-behaviour.md#metrics
  *
  *     qg_error e = { 0 };
  *     qg_error_add(&e, real, rounded, n);

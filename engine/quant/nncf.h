@@ -27,7 +27,7 @@
  * Layout   x, y, g: dense [outer, channels, inner]; parameters [channels]
  * Sums     of a channel: in double, in index order, one after the other
  * Example  docs/fixed-point.md "The factor that NNCF leaves out" (run by test_docs.py)
- * Source   spec/algorithms.md 1.1 to 1.9; NNCF ef8e1db and 3.4.0, by behaviour.
+ * Source   docs/evidence/learned-grids.md; NNCF ef8e1db and 3.4.0, by behaviour.
  *
  *     qg_levels l = qg_nncf_levels_symmetric(8, true, false);       // -128 .. 127
  *     qg_nncf_range r = qg_nncf_range_symmetric(scale, QG_NNCF_EPS, l);
@@ -148,7 +148,7 @@ typedef struct qg_nncf_export {
 QG_API qg_nncf_export qg_nncf_export_symmetric(float scale, float eps, qg_levels levels,
                                                bool half);
 
-/* -- post-training ranges (1.9) --------------------------------------------------- */
+/* -- post-training ranges --------------------------------------------------------- */
 
 /* How post-training calibration turns statistics into a range. */
 typedef struct qg_nncf_ptq {

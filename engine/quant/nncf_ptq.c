@@ -1,4 +1,5 @@
-/* Ranges of NNCF's post-training quantization (spec/algorithms.md 1.9), in float32 and
+/* Ranges of NNCF's post-training quantization
+ * (docs/evidence/learned-grids.md#post-training-ranges), in float32 and
  * in the order of its numpy backend. */
 #include "engine/quant/nncf.h"
 

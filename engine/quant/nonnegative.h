@@ -12,7 +12,7 @@
  * operator: add(unsigned, pool(signed)) counts as unsigned there, and so does
  * pool(conv(unsigned)).  Here every path counts, and none leads through a convolution;
  * the walk goes forwards once, so it is linear.
- * Source   spec/algorithms.md 2.5 (the recommended rule); vectors/unsigned_bfs.json */
+ * Source   docs/evidence/openvino.md#unsigned-activations */
 #ifndef QG_ENGINE_QUANT_NONNEGATIVE_H
 #define QG_ENGINE_QUANT_NONNEGATIVE_H
 

@@ -73,6 +73,14 @@ uint32_t qg_policy_bit_named(const char *text)
     return 0;
 }
 
+const char *qg_policy_instead(const char *text)
+{
+    return strcmp(text, "exponential") == 0
+               ? "floating, or linear with power-of-2: nothing is computed under "
+                 "exponential"
+               : NULL;
+}
+
 /* QG_POLICY_TEXT holds all names at once: asserted, since the map may grow. */
 const char *qg_policy_text(uint32_t policy, char text[QG_POLICY_TEXT])
 {

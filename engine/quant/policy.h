@@ -1,7 +1,7 @@
 /* policy.h -- which kind of grid: the policy bitmap, and the scheme built on it.
  *
- * Source   spec/ppq.md 1.2: 18 legal bitmaps; BLOCK is ours, a third granularity with
- *          the same rules, which adds nine.
+ * Source   docs/evidence/ppq-behaviour.md#policies: 18 legal bitmaps; BLOCK is ours, a
+ *          third granularity with the same rules, which adds nine.
  *
  * Legal     exactly one of PER_TENSOR, PER_CHANNEL, BLOCK; of LINEAR, FLOATING; of
  * SYMMETRIC, ASYMMETRIC; FLOATING only with SYMMETRIC and POWER_OF_2 and not DYNAMIC;
@@ -53,7 +53,7 @@ enum qg_policy_bit {
 enum qg_float_variant {
     QG_FLOAT_FNUZ = 1,     /* exponent bias one higher, one zero: E4M3FNUZ, E5M2FNUZ */
     QG_FLOAT_PPQ_TIES = 2, /* quirk: PPQ rounds the unsigned rest of the mantissa alone,
-                            * so half-even sends every tie toward zero (ppq.md 2.5) */
+                            * so half-even sends every tie toward zero (D38) */
     QG_RANGE_WIDE = 4,     /* quirk: the range may exceed what the bits hold, as PPQ's
                             * +-2^29 of 30 bits do */
 };
@@ -89,6 +89,11 @@ QG_API const char *qg_float_variant_name(uint32_t bit);   /* "fnuz" */
 QG_API uint32_t qg_float_variant_named(const char *text); /* 0 when unknown */
 QG_API const char *qg_policy_bit_name(uint32_t bit);      /* "per-tensor" */
 QG_API uint32_t qg_policy_bit_named(const char *text);    /* 0 when unknown */
+/* What to write instead of a property that other tools declare and nothing computes:
+ * for "exponential", which PPQ's bit 0x08 was called before it became FLOATING,
+ * "floating, or linear with power-of-2: nothing is computed under exponential".
+ * NULL: no such. */
+QG_API const char *qg_policy_instead(const char *text);
 
 /* "per-tensor linear symmetric": bits in table order.
  * Returns `text`. */

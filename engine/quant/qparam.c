@@ -36,7 +36,7 @@ static double width_of(const qg_scheme *s, double low, double high, unsigned qui
     return from_zero ? high : 2 * fmax(-low, high);
 }
 
-/* The smallest scale of 1e-8 is PPQ's (3.2) and keeps a tensor of zeros from
+/* The smallest scale of 1e-8 is PPQ's and keeps a tensor of zeros from
  * dividing by zero; FLT_MAX keeps the widest range finite. */
 void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t *offset)
 {

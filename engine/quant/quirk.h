@@ -13,7 +13,7 @@
  *     } behaviours;
  *     static const behaviours ordinary = { .takes = takes };
  *     static const qg_quirk_row quirk[] = {
- *         QG_SWAP(PPQ_X, "D99: takes nodes without inputs only", "OpenPPL/ppq ...",
+ *         QG_SWAP(PPQ_X, "D21: takes nodes without inputs only", "OpenPPL/ppq ...",
  *                 behaviours, takes, ppq_takes),
  *         { 0 },
  *     };
@@ -81,7 +81,7 @@ typedef enum qg_quirk {
 #define QG_PPQ "OpenPPL/ppq@e39eecb ppq/"
 
 /* One behaviour that a quirk swaps.  Numbers D01, ... in meanings are those of the
- * register in spec/ppq.md 12.1. */
+ * register in docs/evidence/ppq-defects.md. */
 typedef struct qg_quirk_row {
     qg_quirk quirk;
     const char *meaning; /* "D18: Slice is rounded again"; NULL ends a table */

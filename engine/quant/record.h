@@ -14,6 +14,8 @@
 
 /* One endpoint.  Read freely; write through the functions of tqc.h. */
 struct qg_tqc {
+    struct qg_quant *quant; /* the set that it belongs to */
+    const char *name;       /* "Conv_3.in1", in its arena */
     uint32_t id; /* dense, in order of creation: by node id, inputs then outputs */
     qg_tqc_state state;
     qg_tqc_state saved; /* state to return to from DEACTIVATED, DEQUANTIZED */

@@ -40,7 +40,7 @@ typedef enum qg_visibility {
 /* How a PASSIVE endpoint with its own root gets its scale. */
 typedef enum qg_derive {
     QG_DERIVE_NONE,
-    QG_DERIVE_BIAS, /* scale[c] = lender0 scale * lender1 scale[c], offset 0 (7.7) */
+    QG_DERIVE_BIAS, /* scale[c] = lender0 scale * lender1 scale[c], offset 0 */
 } qg_derive;
 
 #endif

@@ -43,9 +43,14 @@ qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output, uint32_t slot,
     QG_TRY(slot_of(q, n, is_output, slot, &place));
     assert(!*place); /* one TQC per endpoint */
     qg_tqc *t = QG_NEW(q->arena, qg_tqc);
-    if (!t || q->tqc.n >= QG_NONE)
+    char at[QG_SLOT_TEXT];
+    const char *name =
+        qg_arena_printf(q->arena, "%s.%s", n->name, qg_slot_text(is_output, slot, at));
+    if (!t || !name || q->tqc.n >= QG_NONE)
         return qg_nomem(q->ctx);
-    *t = (qg_tqc){ .id = (uint32_t)q->tqc.n,
+    *t = (qg_tqc){ .quant = q,
+                   .name = name,
+                   .id = (uint32_t)q->tqc.n,
                    .scheme = *s,
                    .up = t,
                    .next = t,
@@ -216,7 +221,7 @@ static const struct {
 
 #define TO(id) (1u << QG_TQC_##id)
 
-/* legal[from] has bit `to` set (design 4).  DEACTIVATED and DEQUANTIZED return to the
+/* legal[from] has bit `to` set (DESIGN 8).  DEACTIVATED and DEQUANTIZED return to the
  * state they remember, so their rows are empty. */
 /* clang-format off */
 static const uint32_t legal[QG_NTQC_STATE] = {

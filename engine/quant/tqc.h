@@ -9,7 +9,7 @@
  * Writes       state, scheme, parameters and sharing change only through the functions
  *              here; every change is appended to the journal with who caused it.
  * Owner        the qg_quant's arena; a TQC dies with its graph, never before
- * Source       design 4 (states, legal moves), spec/ppq.md 1
+ * Source       DESIGN.md, section 8; docs/evidence/ppq-behaviour.md#states
  *
  * A calibration in miniature:
  *

@@ -57,13 +57,26 @@ RULE(linked)
     return QG_OK;
 }
 
-/* Every chain of `up` ends: marks of the walk that is under way show a circle. */
-static qg_status acyclic(qg_ctx *ctx, const qg_check_rule *rule, const void *subject)
+/* A rule that needs a mark of some bytes for every TQC. */
+typedef qg_status marking(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q,
+                          uint32_t *mark);
+
+/* Marks go with the rule: the records of one model may be checked any number of
+ * times. */
+static qg_status with_marks(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q,
+                            marking *run)
 {
-    const qg_quant *q = subject;
-    uint32_t *mark = QG_NEWN(ctx->arena, q->tqc.n, uint32_t);
-    if (!mark)
-        return qg_nomem(ctx);
+    qg_arena *scratch = qg_arena_new(ctx->alloc);
+    uint32_t *mark = scratch ? QG_NEWN(scratch, q->tqc.n, uint32_t) : NULL;
+    qg_status s = mark ? run(ctx, rule, q, mark) : qg_nomem(ctx);
+    qg_arena_free(scratch);
+    return s;
+}
+
+/* Marks of the walk that is under way show a circle. */
+static qg_status walk_chains(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q,
+                             uint32_t *mark)
+{
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
         for (; t->up != t && mark[t->id] == 0; t = t->up)
@@ -74,14 +87,15 @@ static qg_status acyclic(qg_ctx *ctx, const qg_check_rule *rule, const void *sub
     return QG_OK;
 }
 
-/* Rings and trees tell the same groups: each ring holds one root, and members in
- * all. */
-static qg_status rings(qg_ctx *ctx, const qg_check_rule *rule, const void *subject)
+/* Every chain of `up` ends. */
+static qg_status acyclic(qg_ctx *ctx, const qg_check_rule *rule, const void *subject)
 {
-    const qg_quant *q = subject;
-    uint8_t *seen = QG_NEWN(ctx->arena, q->tqc.n, uint8_t);
-    if (!seen)
-        return qg_nomem(ctx);
+    return with_marks(ctx, rule, subject, walk_chains);
+}
+
+static qg_status walk_rings(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant *q,
+                            uint32_t *seen)
+{
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i], *root = qg_tqc_root(t);
         if (seen[i])
@@ -102,6 +116,13 @@ static qg_status rings(qg_ctx *ctx, const qg_check_rule *rule, const void *subje
                           "its ring lacks the root, expected all members");
     }
     return QG_OK;
+}
+
+/* Rings and trees tell the same groups: each ring holds one root, and members in
+ * all. */
+static qg_status rings(qg_ctx *ctx, const qg_check_rule *rule, const void *subject)
+{
+    return with_marks(ctx, rule, subject, walk_rings);
 }
 
 RULE(overlapped)

@@ -172,7 +172,8 @@ qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender)
     return qg_tqc_set_state(q, mover, to);
 }
 
-/* scale[c] = a.scale[c or 0] * b.scale[c or 0], float32 (spec/ppq.md 7.7). */
+/* scale[c] = a.scale[c or 0] * b.scale[c or 0], float32:
+ * docs/evidence/ppq-behaviour.md#passive-parameters. */
 static qg_status product(qg_quant *q, qg_tqc *t, qg_qparam a, qg_qparam b)
 {
     assert(t->up == t);

@@ -6,7 +6,7 @@
  *             c.in0 activated 0.5 offset 3
  *     full    ... | 8 [-128, 127] half-even per-channel linear symmetric axis 0 |
  *     minmax |
- *             weight-per-channel                       (rule; defaults when none)
+ *             weight                       (rule; defaults when none)
  *
  * Lines depend on nothing but the TQCs, so a golden file shows a change as one line. */
 #ifndef QG_ENGINE_QUANT_TQC_TEXT_H
@@ -21,7 +21,7 @@ enum qg_tqc_detail { QG_TQC_STATES, QG_TQC_BRIEF, QG_TQC_FULL };
 QG_NODISCARD qg_status qg_quant_text(const qg_quant *q, enum qg_tqc_detail detail,
                                      qg_arena *a, char **text);
 
-/* "weight-per-channel", or "defaults". */
+/* "weight", or "defaults". */
 const char *qg_tqc_rule_id(const qg_quant *q, const qg_tqc *t);
 
 #endif

@@ -320,8 +320,7 @@ static qg_status describe(job *j, qg_report **out)
     QG_TRY(qg_report_add(r, "megabytes", qg_cell_number((double)j->memory * 1e-6)));
     QG_TRY(qg_report_settled_all(r, j->stats));
     QG_TRY(qg_report_add(r, "written", qg_cell_text(j->path)));
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* The file appears before its checkpoint goes. */
@@ -344,12 +343,15 @@ static qg_status name_part(job *j)
     return j->part ? QG_OK : qg_nomem(j->m->ctx);
 }
 
-qg_status qg_model_collect(qg_model *m, const qg_stats_options *o, const char *path,
+qg_status qg_model_collect(qg_model *m, const qg_stats_options *given, const char *path,
                            qg_report **report)
 {
+    qg_stats_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_stats_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "stats"));
-    job j = { .m = m, .o = o, .path = path, .arena = m->graph->arena };
-    if (o->group)
+    job j = { .m = m, .o = &o, .path = path, .arena = m->graph->arena };
+    if (o.group)
         QG_TRY(qg_group_join(m->ctx, &j.group));
     qg_status s = name_part(&j);
     if (s == QG_OK)
@@ -360,7 +362,7 @@ qg_status qg_model_collect(qg_model *m, const qg_stats_options *o, const char *p
         s = finish(&j, report);
     qg_stats_free(j.stats);
     qg_feed_close(&j.feed);
-    if (o->group)
+    if (o.group)
         qg_group_leave(&j.group);
     return s;
 }

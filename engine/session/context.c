@@ -24,21 +24,22 @@ static const char *default_config_dir(void)
 }
 
 /* The options are kept in the context's arena, since the log outlives the call. */
-qg_status qg_open(const qg_open_options *o, qg_ctx **out)
+qg_status qg_open(const qg_open_options *given, qg_ctx **out)
 {
-    qg_open_options preset;
-    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_open_options o;
+    QG_TRY(QG_OPTIONS_READ(NULL, qg_open_options, given, &o));
+    bool own = o.alloc.get && o.alloc.drop;
+    qg_ctx *ctx = qg_ctx_new(own ? o.alloc : qg_alloc_libc);
     if (!ctx)
         return QG_ENOMEM;
-    qg_open_options_init(&preset, sizeof preset);
     qg_open_options *kept = QG_NEW(ctx->arena, qg_open_options);
-    const char *dir = o && o->config_dir ? o->config_dir : default_config_dir();
+    const char *dir = o.config_dir ? o.config_dir : default_config_dir();
     ctx->config_dir = qg_arena_strdup(ctx->arena, dir);
     if (!kept || !ctx->config_dir) {
         qg_ctx_free(ctx);
         return QG_ENOMEM;
     }
-    *kept = o ? *o : preset;
+    *kept = o;
     ctx->registry = &qg_ops_registry;
     if (kept->log)
         ctx->log = (qg_log){ write_log, kept, (enum qg_log_level)kept->log_level };

@@ -87,8 +87,7 @@ static qg_status describe(qg_model *m, const votes *v, const qg_tensor *labels,
         QG_TRY(qg_report_add(r, "difference", qg_cell_percent(simulated - real)));
         QG_TRY(qg_report_add(r, "agreement", qg_cell_percent(agreement(v, n))));
     }
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* More labels than samples are fine: --samples may have cut them. */
@@ -141,14 +140,17 @@ static qg_status evaluate(qg_model *m, const qg_run_options *o, const char *labe
     return describe(m, &v, truth, n, report);
 }
 
-qg_status qg_model_evaluate(qg_model *m, const qg_run_options *o, const char *labels,
-                            qg_report **report)
+qg_status qg_model_evaluate(qg_model *m, const qg_run_options *given,
+                            const char *labels, qg_report **report)
 {
+    qg_run_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_run_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
     qg_api_feed f = { 0 };
     qg_arena *a = qg_arena_new(m->ctx->alloc);
-    qg_status s = a ? qg_feed_open(m, &o->work, &f) : qg_nomem(m->ctx);
+    qg_status s = a ? qg_feed_open(m, &o.work, &f) : qg_nomem(m->ctx);
     if (s == QG_OK)
-        s = evaluate(m, o, labels, a, &f, report);
+        s = evaluate(m, &o, labels, a, &f, report);
     qg_feed_close(&f);
     qg_arena_free(a);
     return s;

@@ -83,19 +83,21 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
     return qg_report_end(s, r, out);
 }
 
-qg_status qg_model_export(qg_model *m, const qg_format_options *o, const char *path,
+qg_status qg_model_export(qg_model *m, const qg_format_options *given, const char *path,
                           qg_report **report)
 {
+    qg_format_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_format_options, given, &o));
     const char *option[QG_N_FORMAT_OPTION] = {
-        [QG_FORMAT_WEIGHTS] = o->weights, [QG_FORMAT_PLACEMENT] = o->placement
+        [QG_FORMAT_WEIGHTS] = o.weights, [QG_FORMAT_PLACEMENT] = o.placement
     };
-    if (!o->format)
+    if (!o.format)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "export: no format, expected one of `qg list formats`");
     QG_TRY(qg_model_expect_quantized(m, "export"));
     qg_export e = { .ctx = m->ctx, .quant = m->quant, .info = &m->info, .path = path };
-    QG_TRY(qg_export_begin(&e, o->format, option));
-    qg_status s = run(&e, o, report);
+    QG_TRY(qg_export_begin(&e, o.format, option));
+    qg_status s = run(&e, &o, report);
     qg_export_end(&e);
     return s;
 }

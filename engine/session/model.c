@@ -30,28 +30,30 @@ static qg_status parse_shape(qg_ctx *ctx, qg_arena *a, const char *text,
 static qg_status parse_shapes(qg_ctx *ctx, const qg_model_options *o, qg_arena *a,
                               qg_fixed_shape **out)
 {
-    qg_fixed_shape *fixed = QG_NEWN(a, o ? o->n_shape : 0, qg_fixed_shape);
+    qg_fixed_shape *fixed = QG_NEWN(a, o->n_shape, qg_fixed_shape);
     if (!fixed)
         return qg_nomem(ctx);
-    for (size_t i = 0; o && i < o->n_shape; i++)
+    for (size_t i = 0; i < o->n_shape; i++)
         QG_TRY(parse_shape(ctx, a, o->shape[i], &fixed[i]));
     *out = fixed;
     return QG_OK;
 }
 
 /* Shapes are needed only while types are inferred. */
-qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *o, qg_model_reader *read,
-                        const void *from, qg_model **out)
+qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *given,
+                        qg_model_reader *read, const void *from, qg_model **out)
 {
     qg_fixed_shape *fixed;
+    qg_model_options o;
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_model_options, given, &o));
     qg_model *m = QG_NEW(ctx->arena, qg_model);
     qg_arena *scratch = m ? qg_arena_new(ctx->alloc) : NULL;
     if (!scratch)
         return qg_nomem(ctx);
     m->ctx = ctx;
-    qg_status s = parse_shapes(ctx, o, scratch, &fixed);
+    qg_status s = parse_shapes(ctx, &o, scratch, &fixed);
     if (s == QG_OK)
-        s = read(m, from, fixed, o ? o->n_shape : 0);
+        s = read(m, from, fixed, o.n_shape);
     qg_arena_free(scratch);
     if (s != QG_OK) {
         qg_model_close(m);

@@ -155,8 +155,10 @@ static qg_status hash_backend(job *j, const char **out)
     for (size_t i = 0; i < j->backend->file.n; i++) {
         const char *bytes;
         size_t size;
-        qg_status s = qg_config_read(ctx, j->arena, "hash", j->backend->file.at[i],
-                                     SIZE_MAX, &bytes, &size);
+        qg_status s = qg_config_read(
+            ctx, j->arena,
+            (qg_file_request){ "hash", j->backend->file.at[i], SIZE_MAX }, &bytes,
+            &size);
         if (s != QG_OK) {
             qg_hash_end(&h, NULL);
             return s;
@@ -265,7 +267,8 @@ static qg_status keep_coverage(job *j, const qg_pass_env *env)
                                     .pattern = c->pattern,
                                     .matched = c->matched,
                                     .miss = miss,
-                                    .n_miss = c->near_miss.n };
+                                    .n_miss = c->near_miss.n,
+                                    .nearest = c->nearest };
     }
     j->m->info.coverage = row;
     j->m->info.n_coverage = env->coverage.n;
@@ -320,6 +323,8 @@ static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
         if (c->n_miss)
             QG_TRY(
                 qg_table_addf(r, t, "%s: %s", c->miss[0].node, c->miss[0].condition));
+        else if (!c->matched && c->nearest)
+            QG_TRY(qg_table_add(r, t, qg_cell_text(c->nearest)));
         else
             QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
     }
@@ -411,8 +416,7 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(report_near_misses(r, &m->info));
     QG_TRY(report_doctor(j, r));
     QG_TRY(report_confidence(r, &m->info, env));
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* --- words of the options --- */
@@ -502,11 +506,14 @@ static qg_status run_passes(job *j, qg_report **report)
     return report ? describe(j, &env, report) : QG_OK;
 }
 
-qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
+qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
                             qg_report **report)
 {
+    qg_quantize_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_quantize_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "quantize"));
-    job j = { .m = m, .o = o, .arena = m->graph->arena };
+    job j = { .m = m, .o = &o, .arena = m->graph->arena };
     qg_status s = qg_passes_of(m->ctx, j.arena, &j.passes);
     if (s == QG_OK)
         s = check_pass(&j);
@@ -514,10 +521,10 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *o,
         s = check_observer(&j);
     if (s == QG_OK)
         s = read_backend(&j);
-    if (s == QG_OK && o->stats)
+    if (s == QG_OK && o.stats)
         s = read_stats(&j);
-    else if (s == QG_OK && qg_workload_has_samples(&o->work))
-        s = qg_feed_open(m, &o->work, &j.feed);
+    else if (s == QG_OK && qg_workload_has_samples(&o.work))
+        s = qg_feed_open(m, &o.work, &j.feed);
     if (s == QG_OK && j.feed.feed.n)
         s = look_along(&j);
     if (s == QG_OK)

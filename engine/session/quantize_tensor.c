@@ -10,17 +10,17 @@
 #include "engine/core/num.h"
 #include "engine/data/npy.h"
 #include "engine/number/format.h"
+#include "engine/session/options.h"
 
 static const char doing[] = "quantize-tensor";
 
 void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size)
 {
-    const qg_quantize_tensor_options preset = { .size = size,
-                                                .policy = "per-tensor linear symmetric",
+    const qg_quantize_tensor_options preset = { .policy = "per-tensor linear symmetric",
                                                 .bits = 8,
                                                 .axis = INT_MIN };
-    memset(o, 0, size);
-    memcpy(o, &preset, size < sizeof preset ? size : sizeof preset);
+    qg_options_init(o, size, &preset,
+                    (qg_options_type){ "qg_quantize_tensor_options", sizeof preset });
 }
 
 /* --- files --- */
@@ -262,12 +262,13 @@ static qg_status run(qg_tensor_job *j, qg_report *r)
 }
 
 qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
-                             const qg_quantize_tensor_options *o, qg_report **report)
+                             const qg_quantize_tensor_options *given,
+                             qg_report **report)
 {
-    qg_quantize_tensor_options preset;
+    qg_quantize_tensor_options o;
     qg_report *r = NULL;
-    qg_quantize_tensor_options_init(&preset, sizeof preset);
-    qg_tensor_job j = { .ctx = ctx, .path = path, .o = o ? o : &preset };
+    QG_TRY(QG_OPTIONS_READ(ctx, qg_quantize_tensor_options, given, &o));
+    qg_tensor_job j = { .ctx = ctx, .path = path, .o = &o };
     j.arena = qg_arena_new(ctx->alloc);
     qg_status s = j.arena ? QG_OK : qg_nomem(ctx);
     if (s == QG_OK && report)

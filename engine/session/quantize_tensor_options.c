@@ -69,6 +69,12 @@ static qg_status read_policy(qg_tensor_job *j)
     uint32_t policy = 0;
     size_t n;
     while (at && next_word(&at, &word, &n)) {
+        const char *own =
+            qg_arena_printf(j->arena, "%.*s", (int)(n < 60 ? n : 60), word);
+        const char *instead = own ? qg_policy_instead(own) : NULL;
+        if (instead)
+            return qg_fail(j->ctx, QG_ECONFIG, "%s: policy '%s': expected %s", doing,
+                           own, instead);
         int row = find_word(j, "policy", word, n, policy_word);
         if (row < 0)
             return QG_ECONFIG;

@@ -252,8 +252,7 @@ static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double s
         else
             QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
     }
-    *out = r;
-    return QG_OK;
+    return qg_report_end(QG_OK, r, out);
 }
 
 /* --- all together --- */
@@ -291,9 +290,12 @@ static qg_status plan_for(qg_model *m, const qg_run_options *o, const qg_feed *f
     return qg_model_plan(m, o->mode, o->work.reference_kernels, feed, watch, out);
 }
 
-qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
+qg_status qg_model_run(qg_model *m, const qg_run_options *given, const char *folder,
                        qg_report **report)
 {
+    qg_run_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_run_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
     qg_plan *p = NULL;
     qg_api_feed f = { 0 };
     sink k = { .arena = qg_arena_new(m->ctx->alloc) };
@@ -301,11 +303,11 @@ qg_status qg_model_run(qg_model *m, const qg_run_options *o, const char *folder,
     qg_status s = k.arena ? QG_OK : qg_nomem(m->ctx);
     (void)pthread_mutex_init(&k.lock, NULL);
     if (s == QG_OK)
-        s = qg_feed_open(m, &o->work, &f);
+        s = qg_feed_open(m, &o.work, &f);
     if (s == QG_OK)
-        s = plan_for(m, o, &f.feed, &p);
+        s = plan_for(m, &o, &f.feed, &p);
     if (s == QG_OK)
-        s = drive(m, o, folder, p, &f, &k);
+        s = drive(m, &o, folder, p, &f, &k);
     if (s == QG_OK && report)
         s = describe(m, p, &k, qg_clock_seconds() - start, report);
     sink_close(&k);

@@ -17,18 +17,10 @@
 #include "engine/config/pipeline_yaml.h"
 #include "engine/core/file.h"
 #include "engine/exec/drive.h"
+#include "engine/session/options.h"
 #include "engine/snapshot/model.h"
 
 struct qg_stats; /* calib/stats.h */
-
-/* Defines the function that empties a struct of options, which may be larger or smaller
- * in the caller's version: `size` bytes and no more are written. */
-#define QG_OPTIONS_INIT(type)                                                          \
-    void type##_init(type *o, size_t size)                                             \
-    {                                                                                  \
-        memset(o, 0, size);                                                            \
-        o->size = size;                                                                \
-    }
 
 /* --- model.c, archive.c: models from wherever they lie --- */
 

@@ -300,12 +300,15 @@ static qg_status list_endpoints(qg_report *r, const qg_model *m)
 }
 
 /* The model is quantized as `qg quantize --stats` would, and not written. */
-qg_status qg_model_derive(qg_model *m, const qg_quantize_options *o, qg_report **report)
+qg_status qg_model_derive(qg_model *m, const qg_quantize_options *given,
+                          qg_report **report)
 {
+    qg_quantize_options o;
     qg_report *r = NULL;
-    if (!o->stats)
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_quantize_options, given, &o));
+    if (!o.stats)
         return qg_fail(m->ctx, QG_ECONFIG, "stats: no file given, expected one");
-    QG_TRY(qg_model_quantize(m, o, NULL));
+    QG_TRY(qg_model_quantize(m, &o, NULL));
     qg_status status = qg_report_new(m->ctx, "stats", &r);
     if (status == QG_OK)
         status = list_endpoints(r, m);

@@ -50,6 +50,7 @@ typedef struct qg_coverage_row {
     const char *pass, *pattern;
     uint32_t matched;             /* places where it fitted */
     const qg_coverage_miss *miss; /* [n_miss] */
+    const char *nearest; /* of one without match and miss; not kept in the file */
     size_t n_miss;
 } qg_coverage_row;
 

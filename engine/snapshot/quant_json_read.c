@@ -407,8 +407,8 @@ static qg_status read_tqc(reader *r, const qg_json *o, size_t index)
  * now. */
 static qg_status read_lenders(reader *r, const qg_json *from, qg_tqc *t)
 {
-    if (from->count > 2)
-        return qg_json_fail(r->ctx, QG_EPARSE, from, "has %zu ids, expected at most 2",
+    if (from->count != 2)
+        return qg_json_fail(r->ctx, QG_EPARSE, from, "has %zu ids, expected 2",
                             from->count);
     t->derive = QG_DERIVE_BIAS;
     for (size_t i = 0; i < from->count; i++) {

@@ -4,7 +4,7 @@
  * opset 11, the first that has them; where it cannot, it stays as it was.
  * PPQ also makes an input of pads that are attributes, and then forgets all attributes
  * (quirk ppq-pad-loses-attributes): zeros are padded, whatever the mode was.
- * Source   spec/ppq.md 4.3, FORMAT_CLIP, FORMAT_PAD (D31). */
+ * Source   docs/evidence/ppq-behaviour.md#reading-a-graph, D31. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* metax-gemm-split -- fully connected nodes become a product and, where they have a
  * bias, a sum: MetaX runs them as two kernels and quantizes between.
  * The sum is called after the node; PPQ counts (quirk ppq-generated-names).
- * Source   spec/ppq.md 7.17, MetaxGemmSplit, and 4.4.4. */
+ * Source   docs/evidence/ppq-behaviour.md#platform-passes, and #gemm there. */
 #include <assert.h>
 
 #include "engine/ir/edit.h"

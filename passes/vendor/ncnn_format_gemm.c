@@ -1,6 +1,6 @@
 /* ncnn-format-gemm -- fully connected nodes as InnerProduct of ncnn has them: weight
  * [outputs, inputs], alpha in the weight, beta in the bias.
- * Source   spec/ppq.md 7.17, NCNNFormatGemm. */
+ * Source   docs/evidence/ppq-behaviour.md#platform-passes. */
 #include <assert.h>
 
 #include "passes/passes.h"

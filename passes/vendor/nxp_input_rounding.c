@@ -2,7 +2,7 @@
  * host, which sends ties down: endpoints that read a value which no quantized node
  * makes round half-down.
  * PPQ also changes constants, which nobody makes (D57: quirk ppq-nxp-rounds-constants).
- * Source   spec/ppq.md 7.17, NxpInputRounding. */
+ * Source   docs/evidence/ppq-behaviour.md#platform-passes. */
 
 #include "passes/passes.h"
 

@@ -2,7 +2,7 @@
  * centres, of two equally near ones the lower, whatever the model asks for: quantized
  * nodes that resize are made to say so, so that simulation and calibration see what the
  * device computes.
- * Source   spec/ppq.md 7.17, NXPResizeModeChange. */
+ * Source   docs/evidence/ppq-behaviour.md#platform-passes. */
 #include <assert.h>
 
 #include "passes/passes.h"

@@ -85,8 +85,8 @@ static uint32_t try_one(uint64_t seed, const char *setting)
     random_graph(seed, text);
     qg_text_source source = { .name = "g", .text = text, .size = strlen(text) };
     assert_ok(ctx, qg_text_parse(ctx, &source, &g));
-    assert_ok(ctx, qg_backend_load(ctx, ctx->arena, "int8-base", (qg_search){ &dir, 1 },
-                                   &backend));
+    assert_ok(ctx, qg_backend_load(ctx, ctx->arena, "int8-base",
+                                   (qg_search){ .dir = &dir, .n = 1 }, &backend));
     assert_ok(ctx, qg_backend_set(ctx, ctx->arena, setting, backend));
     qg_feed feed = { .n = 2, .fetch = fetch, .ud = g };
     qg_pass_env env = { .ctx = ctx, .graph = g, .backend = backend, .feed = &feed };

@@ -75,7 +75,8 @@ static bool quantize(trial *t)
     size_t n;
     qg_quantize_options o;
     qg_quantize_options_init(&o, sizeof o);
-    must(t, qg_config_names(t->ctx, t->ctx->arena, (qg_search){ &dir, 1 }, &name, &n));
+    must(t, qg_config_names(t->ctx, t->ctx->arena, (qg_search){ .dir = &dir, .n = 1 },
+                            &name, &n));
     o.backend = t->backend = name[qg_rng_below(&t->rng, n)];
     o.work.data = "random:2";
     o.work.reference_kernels = true;

@@ -82,7 +82,10 @@ static void parse(trial *t, qg_graph **out)
     must(t, qg_infer(*out, NULL, 0));
 }
 
-static qg_search folder(const char *const *dir) { return (qg_search){ dir, 1 }; }
+static qg_search folder(const char *const *dir)
+{
+    return (qg_search){ .dir = dir, .n = 1 };
+}
 
 static void note(trial *t, const char *option)
 {

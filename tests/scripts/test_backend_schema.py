@@ -56,6 +56,24 @@ def schema_faults(path, validator):
             yield f"{path.name}: the schema takes a wrong value at {place}"
 
 
+# Words of a rule's id, and the field that must have this value where the rule sets it.
+CLAIMS = {"stays-float": ("state", "fp32"), "stay-float": ("state", "fp32"),
+          "per-channel": ("policy", "per-channel"), "per-tensor": ("policy", "per-tensor")}
+KEYS_OF_AIMET = "op-Gemm-per-channel", "op-MatMul-per-channel"  # per_channel_quantization
+
+
+def id_faults(path):
+    """Rules whose id claims something else than they set."""
+    tree = yaml.safe_load(path.read_text())
+    layers = [tree, *(tree.get("with-quirk") or {}).values()]
+    for rule in (r for layer in layers for r in layer.get("rules", ())):
+        for words, (field, value) in CLAIMS.items():
+            said = rule["set"].get(field, "nothing" if field == "state" else value)
+            if words in rule["id"] and value not in said and \
+                    rule["id"] not in KEYS_OF_AIMET:
+                yield f"{path.name}: rule {rule['id']} sets {field} {said}"
+
+
 def nodes(node, path=()):
     """(path, node) of every value below the top, with its place in the text."""
     if isinstance(node, yaml.MappingNode):
@@ -109,6 +127,7 @@ def main():
     files = sorted((ROOT / "backends").glob("*.yaml"))
     for path in files:
         faults += schema_faults(path, validator)
+        faults += id_faults(path)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         wrong = [(path, *m) for path in files for m in mutations(path.read_text())]
         jobs = [pool.submit(complaint, *w) for w in wrong[::STEP]]

@@ -52,6 +52,15 @@ rules:
   - {id: weights, match: {slot: weight}, why: one scale per channel, source: a page}
 EOF
 python3 "$tools/check_layers.py" --table >DESIGN.md
+printf '\n## 3. Rooms\n2. An order.\n' >>DESIGN.md
+mkdir docs/evidence
+printf '# Defects\n### D01\n' >docs/evidence/ppq-defects.md
+printf '# Observers\n## ncnn KL\nSee [D01](ppq-defects.md#d01).\n' >docs/evidence/observers.md
+cat >>tests/passes/fuse-batchnorm.qgt <<'EOF'
+# References that lead somewhere: docs/evidence/observers.md#ncnn-kl, D01 and D01 again,
+# DESIGN.md, section 3, DESIGN 3.2, docs/evidence/observers.md, "ncnn KL", README.md,
+# docs/IR.md of ONNX.
+EOF
 "$tools/dev/rooms.py" . --svg docs/rooms.svg
 printf '# Title\n\nSee [title](#title) and `engine/core/a.h`.\n' >README.md
 
@@ -270,6 +279,25 @@ fails evidence 'no tests/passes/fuse-batchnorm*.qgt' 'rm tests/passes/*'
 fails evidence 'operator Relu: no test names it' 'echo "op Relu6 1" >tests/ops/relu.case'
 fails evidence 'operator Elu: no test names it' "echo 'ROW(\"Elu\", 6, elu)' >>ops/unary.c"
 fails evidence 'no test names this backend' "sed -i 's/tiny-int8//' tests/unit/test_ir.c"
+
+dead() { # WHY REFERENCE: a comment with it is refused
+    fails evidence "passes/b.c:1: $1" "echo '/* Source: $2. */' >passes/b.c"
+}
+dead 'D02: not in docs/evidence/ppq-defects.md' 'D01, D02'
+dead 'spec/ppq.md: no such page' 'spec/ppq.md 3.4'
+dead 'algorithms.md: no such page' 'algorithms.md 4.1 [read]'
+dead 'docs/evidence/grids.md: no such page' 'docs/evidence/grids.md'
+dead 'docs/evidence/observers.md: no heading ppq-kl' 'docs/evidence/observers.md#ppq-kl'
+dead 'docs/evidence/observers.md: no heading ppq-kl' 'docs/evidence/observers.md "PPQ KL"'
+dead 'DESIGN.md: no section 4' 'DESIGN.md, section 4'
+dead 'DESIGN.md: no section 3.4' 'DESIGN 3.4'
+dead 'design 4: leads nowhere' 'design 4 (states)'
+dead 'spec 2: leads nowhere' 'spec 2.3'
+dead 'vectors/a: leads nowhere' 'vectors/a.json'
+fails evidence 'tiny-int8.yaml:3: spec/peers.md: no such page' \
+    "sed -i 's/source: a page/source: spec\/peers.md 4.2/' configs/backends/tiny-int8.yaml"
+fails evidence 'fuse-batchnorm.qgt:5: D03: not in' "echo '# D03' >>tests/passes/fuse-batchnorm.qgt"
+fails evidence 'DESIGN.md: no section 5' "echo 'See section 5.' >>DESIGN.md"
 
 fails text 'README.md:4: path of one machine' "echo 'cd /ho''me/me' >>README.md"
 fails text 'address of a registry' "echo 'pip --index''-url x' >>README.md"

@@ -98,6 +98,18 @@ class Verbs(unittest.TestCase):
         self.assertEqual(qg("dump", self.trt), dump["graph"] + dump["tqcs"])
         self.assertNotIn("tqcs", answer("dump", MODEL))
 
+    def test_coverage_lists_every_pattern_and_why_it_did_not_fit(self):
+        for backend in ("trt-int8", "openvino-int8", "tflite-int8", "ort-int8"):
+            page = answer("list", "backends", backend)
+            known = {row["id"] for table in ("fusions", "sharing") for row in page[table]}
+            rows = answer("quantize", MODEL, "-b", backend, "-d", CALIB, "-n2", "-o",
+                          self.work / "coverage")["coverage"]
+            told = {r["pattern"].partition("/")[2]: r for r in rows}
+            self.assertLessEqual(known, told.keys(), backend)
+            for name, row in told.items():
+                if name in known and not row["matched"]:
+                    self.assertTrue(row["for_example"], (backend, row))
+
     # --- analyse ---
 
     def test_analyse_measures_with_every_quantizer_on_and_states_so(self):
@@ -157,7 +169,7 @@ class Verbs(unittest.TestCase):
         self.assertEqual([e["endpoint"] for e in value["endpoints"]], ["conv0.out0", "relu0.in0"])
         weight = self.explained("conv0.in1")["endpoints"][0]
         self.assertEqual((weight["state"], len(weight["scale"])), ("BAKED", 16))
-        self.assertRegex(weight["rule"], r"^weight-per-channel \(.*int8-base.yaml:\d+\)$")
+        self.assertRegex(weight["rule"], r"^weight \(.*int8-base.yaml:\d+\)$")
 
     def test_explain_lists_the_group(self):
         members = {g["member"]: g for g in self.explained("conv0.out0")["groups"]}

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Observers of the ppq-, ort-, nvidia- and ncnn- families through `qg quantize`, on the input
 of a small model, against onnxruntime's own collectors and against the rules of
-spec/algorithms.md 3 written down again in numpy; any number of workers gives the same bytes."""
+docs/evidence/observers.md written down again in numpy; any number of workers gives the
+same bytes."""
 import contextlib
 import io
 import json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Defects of PPQ that lie outside of its passes (spec/ppq.md 12.1: D13, D14, D17, D39, D40,
-D56, D60, D62, D66, D74, D76): what we do, and, where a ppq-* observer is kept for comparison,
-what PPQ does.  Those of passes are in tests/passes/ppq-defects.qgt."""
+"""Defects of PPQ that lie outside of its passes (docs/evidence/ppq-defects.md: D13, D14,
+D17, D39, D40, D56, D60, D62, D66, D74, D76): what we do, and, where a ppq-* observer is kept
+for comparison, what PPQ does.  Those of passes are in tests/passes/ppq-defects.qgt."""
 import json
 import os
 import pathlib

@@ -18,7 +18,7 @@ except ImportError as missing:
 
 QG = os.environ.get("QG", "build/qg")
 HERE, SHARED = pathlib.Path("tests/data/ppq"), pathlib.Path("../shared")
-GOLDENS = SHARED / "goldens/ppq"
+GOLDENS = SHARED / "goldens" / "ppq"
 STATES = ("ACTIVATED", "PASSIVE", "BAKED")
 SMALL, NETWORK = 1e-6, 2e-5
 

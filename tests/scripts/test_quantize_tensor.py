@@ -226,6 +226,8 @@ BAD = [  # arguments, exit status, what is said
     (["--policy", "per-chanel,linear,symmetric"], 1, "did you mean 'per-channel'"),
     (["--policy", "linear,symmetric"], 1,
      "expected exactly one of per-tensor, per-channel, block"),
+    (["--policy", "per-tensor,exponential,symmetric"], 1,
+     "policy 'exponential': expected floating, or linear with power-of-2: nothing is"),
     (["--policy", FLOATING], 1, "exponent_bits 0 with 8 bits, expected 1 to 8"),
     (["--exponent-bits", "9"], 1, "exponent bits 9, expected 1 to 8"),
     (["--exponent-bits", "4"], 1, "exponent_bits 4 with 8 bits, expected 0 without"),

@@ -1,5 +1,5 @@
-/* models.h -- models for tests through the public header: quantized on random samples, as
- * text, and files as bytes. */
+/* models.h -- models for tests through the public header: quantized on random samples,
+ * as text, and files as bytes. */
 #ifndef QG_TESTS_SUPPORT_MODELS_H
 #define QG_TESTS_SUPPORT_MODELS_H
 

@@ -172,8 +172,8 @@ static char *next_word(runner *r, char *text, const char *ends)
 static void use_backend(runner *r, const char *name)
 {
     const char *dir = QG_CONFIG_DIR "/backends";
-    must(r, qg_backend_load(r->ctx, r->ctx->arena, name, (qg_search){ &dir, 1 },
-                            &r->backend));
+    must(r, qg_backend_load(r->ctx, r->ctx->arena, name,
+                            (qg_search){ .dir = &dir, .n = 1 }, &r->backend));
     r->env.backend = r->backend;
 }
 

@@ -49,7 +49,7 @@ static void finds_its_parameters(void **state)
         assert_cmp_f64(a.param.scale[1], ==, 60.0f / 255);
         assert_int_equal(a.scheme.policy, CHANNELS);
         assert_int_equal(a.error.count, 6);
-        assert_int_equal(a.saturated, 1); /* 30 is 127.5 steps: 128 (ppq.md 3.2) */
+        assert_int_equal(a.saturated, 1); /* 30 is 127.5 steps: 128 */
         how.scheme.policy = CHANNELS;
     }
     assert_cmp_f64(qg_error_max(&a.error), <, 0.12);

@@ -44,8 +44,8 @@ static void close_fixture(fixture *f)
 static qg_status load(fixture *f, const char *name, qg_backend **out)
 {
     f->search[0] = f->dir;
-    return qg_backend_load(f->ctx, f->ctx->arena, name, (qg_search){ f->search, 2 },
-                           out);
+    return qg_backend_load(f->ctx, f->ctx->arena, name,
+                           (qg_search){ .dir = f->search, .n = 2 }, out);
 }
 
 /* Writes dir/<name>.yaml and loads it. */
@@ -71,7 +71,7 @@ static void every_backend_loads(void **state)
     fixture f = open_fixture();
     const char **name;
     size_t n;
-    qg_search search = { &folder, 1 };
+    qg_search search = { .dir = &folder, .n = 1 };
     assert_ok(f.ctx, qg_config_names(f.ctx, f.ctx->arena, search, &name, &n));
     assert_cmp_int(n, >=, 4);
     for (size_t i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ static void every_backend_loads(void **state)
         const char *dir = QG_CONFIG_DIR "/pipelines";
         qg_pipeline p;
         assert_ok(f.ctx, qg_pipeline_load(f.ctx, f.ctx->arena, b->pipeline,
-                                          (qg_search){ &dir, 1 }, &p));
+                                          (qg_search){ .dir = &dir, .n = 1 }, &p));
         for (size_t k = 0; k < p.n; k++)
             assert_non_null(qg_pass_find(qg_passes, p.pass[k]));
     }
@@ -107,7 +107,7 @@ static void children_replace_extend_and_remove(void **state)
                   "quirks: [ppq-split-groups]\n"
                   "-sharing: [resize-input]\n"
                   "rules:\n"
-                  "  - {id: weight-per-channel, match: {slot: weight},\n"
+                  "  - {id: weight, match: {slot: weight},\n"
                   "     set: {bits: 6}, why: w, source: s}\n"
                   "  - {id: new, match: {trait: [compute, pure]}, why: w, source: s,\n"
                   "     set: {observer: minmax, min-scale: 1e-5}}\n",
@@ -117,7 +117,7 @@ static void children_replace_extend_and_remove(void **state)
     assert_int_equal(b->passive.n, 1);
     assert_int_equal(b->sharing.n, base->sharing.n - 1);
     assert_int_equal(b->rule.n, base->rule.n + 1);
-    assert_ptr_equal(rule_named(b, "weight-per-channel"), &b->rule.at[0]);
+    assert_ptr_equal(rule_named(b, "weight"), &b->rule.at[0]);
     assert_int_equal(b->rule.at[0].origin.line, 10);
     assert_int_equal(b->rule.at[0].set.fields, QG_SET_BITS);
     assert_int_equal(rule_named(b, "new")->node.traits, QG_OP_COMPUTE | QG_OP_PURE);
@@ -199,7 +199,8 @@ static const struct {
     { RULE("match: {op: [Conv, Relu], slot: in1}, set: {bits: 4}"),
       "4: rule r: operator Relu has no slot 'in1'" },
     { RULE("match: {trait: computing}, set: {bits: 4}"),
-      "4: rule r: unknown trait 'computing', did you mean 'compute'" },
+      "4: rule r: unknown trait 'computing', did you mean 'compute', expected one of "
+      "`qg list traits`" },
     { RULE("match: {constant: maybe}, set: {bits: 4}"),
       "4: rule r: constant: 'maybe', expected yes or no" },
     { RULE("match: {dims: 3}, set: {bits: 4}"), "4: rule r: dims: expected a list" },
@@ -216,7 +217,11 @@ static const struct {
     { RULE("match: {}, set: {policy: [per-tensor, linear]}"),
       "4: rule r: policy [per-tensor linear], expected one granularity" },
     { RULE("match: {}, set: {policy: [per-tensor, linear, symetric]}"),
-      "4: rule r: policy word 'symetric', did you mean 'symmetric'" },
+      "4: rule r: policy word 'symetric', did you mean 'symmetric', expected each of "
+      "`qg list policies` once" },
+    { RULE("match: {}, set: {policy: [per-tensor, exponential, symmetric]}"),
+      "4: rule r: policy word 'exponential', expected floating, or linear with "
+      "power-of-2: nothing is computed under exponential" },
     { RULE("match: {}, set: {axis: out}"),
       "4: rule r: axis: 'out', expected an integer from 0 to 7" },
     { RULE("match: {}, set: {observer: minmx}"),
@@ -375,10 +380,10 @@ static void pipelines_are_strict(void **state)
                  "p.yaml:3: pipeline: unknown key 'pases', did you mean "
                  "'passes'");
     const char *dir = QG_CONFIG_DIR "/pipelines";
-    assert_fails(
-        f.ctx,
-        qg_pipeline_load(f.ctx, f.ctx->arena, "defualt", (qg_search){ &dir, 1 }, &p),
-        QG_ECONFIG, "unknown pipeline 'defualt', did you mean 'default'");
+    assert_fails(f.ctx,
+                 qg_pipeline_load(f.ctx, f.ctx->arena, "defualt",
+                                  (qg_search){ .dir = &dir, .n = 1 }, &p),
+                 QG_ECONFIG, "unknown pipeline 'defualt', did you mean 'default'");
     close_fixture(&f);
 }
 

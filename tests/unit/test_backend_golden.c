@@ -57,10 +57,10 @@ static const char *decide(qg_ctx *ctx, const char *name)
     qg_graph *g;
     char *text;
     size_t size;
-    assert_ok(ctx,
-              qg_backend_load(ctx, ctx->arena, name, (qg_search){ &backends, 1 }, &b));
+    assert_ok(ctx, qg_backend_load(ctx, ctx->arena, name,
+                                   (qg_search){ .dir = &backends, .n = 1 }, &b));
     assert_ok(ctx, qg_pipeline_load(ctx, ctx->arena, b->pipeline,
-                                    (qg_search){ &pipelines, 1 }, &p));
+                                    (qg_search){ .dir = &pipelines, .n = 1 }, &p));
     assert_ok(ctx, qg_file_text(
                        ctx, ctx->arena,
                        (qg_file_request){ "read", "tests/backends/fixed.txt", 1 << 16 },
@@ -95,7 +95,7 @@ static void every_backend_decides_as_written(void **state)
     size_t n, size;
     int differ = 0;
     ctx->registry = &qg_ops_registry;
-    qg_search search = { &backends, 1 };
+    qg_search search = { .dir = &backends, .n = 1 };
     assert_ok(ctx, qg_config_names(ctx, ctx->arena, search, &name, &n));
     for (size_t i = 0; i < n; i++) {
         const char *path =

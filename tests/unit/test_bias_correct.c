@@ -1,4 +1,4 @@
-/* Blocks as spec/ppq.md 7.18.1 lists them; what bias-correct gives by hand. */
+/* Blocks (docs/evidence/ppq-behaviour.md#blocks); what bias-correct gives by hand. */
 #include "tests/support/test.h"
 
 #include "engine/exec/drive.h"
@@ -125,7 +125,7 @@ static void open_fixture(fixture *f, const char *body, const char *setting)
     *f = (fixture){ .ctx = qg_ctx_new(qg_alloc_libc) };
     f->ctx->registry = &qg_ops_registry;
     f->graph = parse(f->ctx, "graph { x = input f32[1,1,2,2]\n", body);
-    qg_search search = { &dir, 1 };
+    qg_search search = { .dir = &dir, .n = 1 };
     assert_ok(f->ctx,
               qg_backend_load(f->ctx, f->ctx->arena, "int8-base", search, &f->backend));
     assert_ok(f->ctx, qg_backend_set(f->ctx, f->ctx->arena,

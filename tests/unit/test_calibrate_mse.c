@@ -1,5 +1,5 @@
-/* calib/mse.h, calib/aciq.h: the golden losses of spec/ppq.md 3.7,
- * the tables of spec/algorithms.md 3.4 and 6, optima by their definition. */
+/* calib/mse.h, calib/aciq.h: the golden losses of docs/evidence/observers.md,
+ * PPQ MSE observer; the tables of ACIQ, optima by their definition. */
 #include "tests/support/calibration.h"
 
 #include <math.h>

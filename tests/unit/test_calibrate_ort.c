@@ -1,5 +1,5 @@
 /* calib/ort.h and calib/histogram.h: tables and checks of
- * spec/algorithms.md 3.3 and 3.5, wrong input. */
+ * docs/evidence/observers.md#bins, wrong input. */
 #include "tests/support/calibration.h"
 
 #include <math.h>

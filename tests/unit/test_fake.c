@@ -46,7 +46,7 @@ static float fake_one(qg_ctx *ctx, const qg_scheme *s, float scale, int32_t offs
 }
 
 /* clang-format off */
-/* Source: spec/ppq.md 2.1; modes 0, 1, 2, 3, 4, 6. */
+/* Source: docs/evidence/grids.md#fake-quantize; modes 0, 1, 2, 3, 4, 6. */
 static const struct {
     float x, scale;
     int32_t offset;
@@ -91,7 +91,7 @@ static void specials(void **state)
     assert_false(signbit(fake_one(*state, &s, 0.5f, 7, -0.1f)));
 }
 
-/* 24 bits: float32 division; more: double, one rounding at the end (design 11.10). */
+/* 24 bits: float32 division; more: double, one rounding at the end (DESIGN 12.10). */
 static void wide_codes_are_exact(void **state)
 {
     qg_scheme s = scheme(TENSOR | LIN | SYM, 32, INT32_MIN, INT32_MAX);
@@ -273,7 +273,7 @@ static void dynamic_range_ignores_what_is_not_finite(void **state)
 }
 
 /* clang-format off */
-/* Source: spec/ppq.md 2.5, golden; scale 1. */
+/* Source: docs/evidence/grids.md#floating-grids; scale 1. */
 static const struct { int exponent_bits, top, mode; float x, y; } ppq_floats[] = {
     { 4, 448, 0, 0.0009765625f, 0 },       { 4, 448, 0, 0.001953125f, 0.001953125f },
     { 4, 448, 0, 0.0029296875f, 0.00390625f },

@@ -90,7 +90,7 @@ static qg_requant prepared(qg_ctx *ctx, const char *runtime, const char *isa,
     return r;
 }
 
-/* spec/algorithms.md 5.3, factor 0.25: the columns are runtimes. */
+/* docs/evidence/integers.md#requantization, factor 0.25: the columns are runtimes. */
 static void same_sum_many_runtimes(void **state)
 {
     (void)state;
@@ -185,7 +185,7 @@ static void bad_scales_are_refused(void **state)
     qg_ctx_free(ctx);
 }
 
-/* Bounds of fused activations; goldens/tflite/README.md "bounds". */
+/* Bounds of fused activations: docs/evidence/integers.md#tflite-and-litert. */
 static void activations_narrow_the_codes(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* quant/nncf.h: properties, refusals, and the factor that the published gradient lacks.
- * The numbers of the spec are in tests/data/vectors/nncf_*.json. */
+ * The numbers are in tests/data/vectors/nncf_*.json. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -166,7 +166,7 @@ static void channels_are_independent(void **state)
     qg_ctx_free(ctx);
 }
 
-/* The LoRA class keeps the longer side (spec 1.2): 4 bits, scale 1 and -1. */
+/* The LoRA class keeps the longer side: 4 bits, scale 1 and -1. */
 static void signed_scale_selects_the_end(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Observers: numbers of spec/ppq.md 3.3 and 3.4, strides, merging, bad values. */
+/* Observers: numbers of docs/evidence/observers.md#ppq, strides, merging, bad
+ * values. */
 #include "tests/support/test.h"
 
 #include <math.h>

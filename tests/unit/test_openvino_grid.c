@@ -18,7 +18,7 @@ typedef struct grid_case {
     int32_t read_offset;
 } grid_case;
 
-/* Limits from spec/algorithms.md 2.2. */
+/* Limits from docs/evidence/openvino.md#conversion. */
 /* clang-format off */
 static const grid_case cases[] = {
     { 8, -128, 127, 0.05f, 0, -6.4f, 6.35f, -128, 127, 0 },
@@ -164,7 +164,8 @@ static void half_ranges_become_whole(void **state)
 }
 
 /* half-even-level gives the codes of the plugin's kernel, which
- * vectors/openvino_fq.json proves (openvino_fq.h): of values near ties, too. */
+ * tests/data/vectors/openvino_fq.json proves (openvino_fq.h): of values near ties,
+ * too. */
 static void levels_are_rounded_as_the_plugin_does(void **state)
 {
     (void)state;

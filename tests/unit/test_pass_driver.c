@@ -41,18 +41,22 @@ static qg_status shorten(qg_pass_env *env)
 }
 
 static const qg_pass idle = {
-    "idle", "does nothing", QG_A_TOPO, 0, nothing, NULL, NULL
+    .name = "idle", .summary = "does nothing", .needs = QG_A_TOPO, .run = nothing
 };
-static const qg_pass wants_tqc = { "wants-tqc", "needs", QG_A_TQC, 0,
-                                   nothing,     NULL,    NULL };
-static const qg_pass breaks = { "vandal", "breaks", QG_A_TOPO, 0, vandal, NULL, NULL };
+static const qg_pass wants_tqc = {
+    .name = "wants-tqc", .summary = "needs", .needs = QG_A_TQC, .run = nothing
+};
+static const qg_pass breaks = {
+    .name = "vandal", .summary = "breaks", .needs = QG_A_TOPO, .run = vandal
+};
 static const qg_pass reports = {
-    "reports", "reports", QG_A_TOPO, 0, report, NULL, NULL
+    .name = "reports", .summary = "reports", .needs = QG_A_TOPO, .run = report
 };
-static const qg_pass shortens = {
-    "shortens", "edits", QG_A_TOPO | QG_A_SHAPE, QG_A_TOPO | QG_A_SHAPE, shorten,
-    NULL,       NULL
-};
+static const qg_pass shortens = { .name = "shortens",
+                                  .summary = "edits",
+                                  .needs = QG_A_TOPO | QG_A_SHAPE,
+                                  .breaks = QG_A_TOPO | QG_A_SHAPE,
+                                  .run = shorten };
 
 /* Counts up by what it is told. */
 static qg_status step(qg_pass_env *env)
@@ -67,9 +71,11 @@ static const qg_pass_param step_param[] = {
     { "ones",     "one each", 2, 0, 9 },
     { 0    }
 };
-static const qg_pass steps = {
-    "steps", "counts", QG_A_TOPO, 0, step, step_param, NULL
-};
+static const qg_pass steps = { .name = "steps",
+                               .summary = "counts",
+                               .needs = QG_A_TOPO,
+                               .run = step,
+                               .param = step_param };
 static const qg_pass *const all[] = { &idle,     &wants_tqc, &breaks, &reports,
                                       &shortens, &steps,     NULL };
 

@@ -3,7 +3,8 @@
 
 #include "engine/quant/policy.h"
 
-/* Source: spec/ppq.md 1.2.  Legal beside each of the three granularities. */
+/* Source: docs/evidence/ppq-behaviour.md#policies.  Legal beside each of the three
+ * granularities. */
 static const uint32_t legal[] = {
     QG_LINEAR | QG_SYMMETRIC,
     QG_LINEAR | QG_ASYMMETRIC,

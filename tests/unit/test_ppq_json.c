@@ -102,6 +102,23 @@ static void a_leader_that_is_left_out_is_found(void **state)
     teardown(&f);
 }
 
+/* Older releases of PPQ declare EXPONENTIAL where FLOATING is now, and no DYNAMIC. */
+static void policies_of_older_releases_are_read(void **state)
+{
+    (void)state;
+    fixture f;
+    setup(&f);
+    char *text = f.text;
+    while (strstr(text, "FLOATING"))
+        text = replaced(&f, text, "FLOATING", "EXPONENTIAL");
+    while (strstr(text, ", \"DYNAMIC\": false"))
+        text = replaced(&f, text, ", \"DYNAMIC\": false", "");
+    assert_ok(f.ctx, qg_ppq_json_parse(f.g, "seed", text, strlen(text), &f.q));
+    assert_int_equal(f.q->tqc.at[0]->scheme.policy,
+                     QG_PER_TENSOR | QG_LINEAR | QG_SYMMETRIC);
+    teardown(&f);
+}
+
 static void refused(const char *from, const char *to, qg_status status, const char *why)
 {
     fixture f;
@@ -122,6 +139,10 @@ static void faults_are_named(void **state)
     refused("\"quant_max\": 127", "\"quant_max\": 128", QG_ECONFIG,
             "import: c.in0: range [-128, 128] does not fit 8 bits");
     refused("\"PER_TENSOR\": true, ", "", QG_EPARSE, "configs.c.x.policy");
+    refused(
+        "\"FLOATING\": false", "\"EXPONENTIAL\": true", QG_EPARSE,
+        "configs.c.x.policy.EXPONENTIAL: is true, expected false: PPQ declares it and "
+        "computes nothing with it");
     refused("\"x\": {", "\"q\": {", QG_EPARSE,
             "configs.c: describes 4 values, the node has 3 of them");
     refused("\"r\": {\"c\"", "\"q\": {\"c\"", QG_EPARSE,
@@ -148,6 +169,7 @@ static void platforms_have_the_names_of_ppq(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(the_seed_is_understood),
+             cmocka_unit_test(policies_of_older_releases_are_read),
              cmocka_unit_test(a_leader_that_is_left_out_is_found),
              cmocka_unit_test(faults_are_named),
              cmocka_unit_test(platforms_have_the_names_of_ppq))

@@ -65,7 +65,7 @@ static void sections_have_rows(void **state)
 {
     const char *dir = QG_CONFIG_DIR "/backends";
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-    qg_search search = { &dir, 1 };
+    qg_search search = { .dir = &dir, .n = 1 };
     uint64_t sections = 0, rows = 0;
     const char **name;
     size_t n;

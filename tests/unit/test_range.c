@@ -1,4 +1,4 @@
-/* qg_scheme_from_range against the golden table of spec/ppq.md 3.2. */
+/* qg_scheme_from_range against numbers of docs/evidence/grids.md#range-to-scale. */
 #include "tests/support/test.h"
 
 #include <math.h>

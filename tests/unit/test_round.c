@@ -7,7 +7,7 @@
 #include "engine/number/round.h"
 
 /* clang-format off */
-/* Source: spec/ppq.md 2.2 (the tensor column; rows 3 and 4 as their names say). */
+/* Source: docs/evidence/grids.md#rounding. */
 static const float tie[] =          { -2.5f, -1.5f, -0.5f, 0.5f, 1.5f, 2.5f };
 static const float rounded[QG_NROUNDING][6] = {
     [QG_ROUND_HALF_EVEN]        = { -2, -2,  0, 0, 2, 2 },

@@ -1,5 +1,6 @@
 /* TQCs: legality table, the four ways to share, journal.  A1 .. A10 are those of
- * spec/ppq.md Appendix A (A1, the policies, is in test_policy.c). */
+ * docs/evidence/ppq-behaviour.md#conformance-cases (A1, the policies, is in
+ * test_policy.c). */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ static void expect_journal(const bench *b, size_t k, const char *field,
     assert_string_equal(e->by, "test");
 }
 
-/* A2: spec/ppq.md 1.4.3, one row per state: rounds, exported. */
+/* A2: docs/evidence/ppq-behaviour.md#states, one row per state: rounds, exported. */
 static void predicates_follow_the_table(void **state)
 {
     (void)state;
@@ -40,7 +41,7 @@ static void predicates_follow_the_table(void **state)
     bench_close(&b);
 }
 
-/* Design 4, row by row: "from: to to to". */
+/* DESIGN 8, row by row: "from: to to to". */
 static void legal_moves_are_those_of_the_design(void **state)
 {
     (void)state;
@@ -231,7 +232,7 @@ static void scales_are_written_by_their_owner_only(void **state)
     bench_close(&b);
 }
 
-/* A21 of spec/ppq.md: sx = .02, sw = [.01, .02]. */
+/* A21: sx = .02, sw = [.01, .02]. */
 static void bias_scale_is_the_product(void **state)
 {
     (void)state;

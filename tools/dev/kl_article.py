@@ -6,7 +6,7 @@
     kl_article.py draw A.csv B.csv... -o OUT.svg   curves of `qg quantize-tensor --curve`
 
 The array is abs(clip(randn(802816), -4, 4)) of numpy.random.RandomState(1), in float32;
-it is made here without numpy, as spec/algorithms.md 3.1 describes its generator."""
+it is made here without numpy, as docs/evidence/observers.md#test-data describes."""
 import array
 import csv
 import math

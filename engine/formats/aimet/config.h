@@ -33,7 +33,7 @@
  * Every rule says the place of the JSON it comes from.  What has no counterpart here
  * is told as a note, never dropped silently.  Flags may be "True", "False", or JSON's
  * own; unknown keys are refused, as AIMET's schema does.
- * Source   spec/peers.md 4.2; formulas of grids: spec/algorithms.md 5.1. */
+ * Source   docs/evidence/grids.md#aimet-configuration, #aimet-encodings there. */
 #ifndef QG_ENGINE_FORMATS_AIMET_CONFIG_H
 #define QG_ENGINE_FORMATS_AIMET_CONFIG_H
 

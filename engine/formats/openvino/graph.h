@@ -16,7 +16,7 @@
  *              rounded value has it.  New nodes are called as NNCF does,
  *              "conv1/fq_weights_1", "relu1/fq_output_0".
  * Order        topological; nothing that no output needs (constants too)
- * Source       spec/algorithms.md 1.8, 2.2 to 2.6; MQBench's defects mended: weights
+ * Source       docs/evidence/openvino.md#export; MQBench's defects mended: weights
  *              are clamped, only constants are widened, per-channel limits take the
  *              rank of what they limit, dead initializers do not reach the file
  *

@@ -25,6 +25,9 @@ static const struct {
     { "POWER_OF_2",   QG_POWER_OF_2 },
     { "DYNAMIC",      QG_DYNAMIC    },
 };
+/* What PPQ called FLOATING's bit until it had a use, in files without DYNAMIC; nothing
+ * was ever computed with it. */
+static const char exponential[] = "EXPONENTIAL";
 enum { N_PROPERTY = sizeof properties / sizeof properties[0] };
 
 static const int64_t e4m3_largest = 448;
@@ -354,9 +357,19 @@ static qg_status read_policy(reader *r, const qg_json *o, qg_scheme *s)
 {
     const qg_json *policy;
     QG_TRY(qg_json_member(r->ctx, o, "policy", QG_JSON_OBJECT, &policy));
+    const qg_json *old = qg_json_get(policy, exponential);
+    bool broken = false;
+    if (old)
+        QG_TRY(qg_json_bool(r->ctx, policy, exponential, &broken));
+    if (broken)
+        return qg_json_fail(r->ctx, QG_EPARSE, old,
+                            "is true, expected false: PPQ declares it and computes "
+                            "nothing with it");
     for (size_t i = 0; i < N_PROPERTY; i++) {
-        bool on;
-        QG_TRY(qg_json_bool(r->ctx, policy, properties[i].name, &on));
+        bool on = false;
+        bool newer = properties[i].bit & (QG_FLOATING | QG_DYNAMIC);
+        if (!old || !newer || qg_json_get(policy, properties[i].name))
+            QG_TRY(qg_json_bool(r->ctx, policy, properties[i].name, &on));
         if (on)
             s->policy = (uint16_t)(s->policy | properties[i].bit);
     }
@@ -636,7 +649,8 @@ const qg_format qg_format_ppq_json = {
     .suffix = ".json + .onnx",
     .summary = "PPQ's pair: the float model, and a JSON with every record",
     .says = (1u << QG_N_ASPECT) - 1 -
-            (QG_SAYS_BLOCK | QG_SAYS_ROUNDING | QG_SAYS_DERIVED | QG_SAYS_STATE),
+            (QG_SAYS_BLOCK | QG_SAYS_ROUNDING | QG_SAYS_QUANTIZER | QG_SAYS_DERIVED |
+             QG_SAYS_STATE),
     .build = build,
     .write = write,
     .import = import,

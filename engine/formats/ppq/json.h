@@ -13,7 +13,7 @@
  *          of nodes and slots
  * Lost     rounding, axis, exponent bits, blocks; reported where a reader's guess
  *          differs
- * Source   spec/ppq.md 10.1, spec/peers.md 4.3; configs/schema/ppq.json */
+ * Source   docs/evidence/ppq-behaviour.md#json; configs/schema/ppq.json */
 #ifndef QG_ENGINE_FORMATS_PPQ_JSON_H
 #define QG_ENGINE_FORMATS_PPQ_JSON_H
 

@@ -1,7 +1,7 @@
 /* kl_calibration.json and kl_divergences_full.json: every calibrator on three stored
- * histograms, and on the normal data of the recipe in spec/algorithms.md 3.1.
+ * histograms, and on the array of docs/evidence/observers.md#test-data.
  * Tolerances of the README: integers exact, float64 divergences 1e-9, float32 1e-5;
- * ncnn 1e-6 (3.4). */
+ * ncnn 1e-6. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,7 +176,7 @@ static void ort_mirrored(vec_run *v, const json *root, const json *c)
     ort_entropy(v, c, &h, levels);
 }
 
-/* Mersenne Twister 19937 and numpy's legacy normal numbers from it (3.1). */
+/* Mersenne Twister 19937 and numpy's legacy normal numbers from it. */
 struct twister {
     uint32_t s[624];
     size_t at;

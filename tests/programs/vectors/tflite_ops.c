@@ -1,4 +1,4 @@
-/* ops.json and ops.npz of goldens/tflite: single operators of the TFLite runtime. */
+/* tests/data/vectors/ops.json and ops.npz: single operators of the TFLite runtime. */
 #include <string.h>
 
 #include "engine/data/npz.h"

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Contexts on several threads at once: what they write is what they write one after the
+# other, in this build and in one under ThreadSanitizer, which must have nothing to say.
+# That build is without oneDNN and OpenMP, which are not instrumented, and is kept in the
+# build folder.
+set -u
+build=${QG_BUILD:-build}
+tsan=$build/tsan
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+complain() {
+    echo "FAILED: $1"
+    head -40 "$work/log"
+    exit 1
+}
+
+# run NAME PROGRAM
+run() {
+    "$2" "$work/$1" >"$work/log" 2>&1 || complain "$1: exit status $?"
+    [ -s "$work/log" ] && complain "$1: is not silent"
+    [ "$(find "$work/$1/threads" -type f | wc -l)" -ge 12 ] || complain "$1: too few files"
+    diff -r "$work/$1/serial" "$work/$1/threads" >"$work/log" ||
+        complain "$1: threads write other bytes"
+    echo "$1: $(find "$work/$1/threads" -type f | wc -l) files, all the same"
+}
+
+run plain "$build/tests/threads"
+
+echo 'int main(void) { return 0; }' >"$work/try.c"
+if ! ${CC:-cc} -fsanitize=thread "$work/try.c" -o "$work/try" 2>/dev/null || ! "$work/try"; then
+    echo "skipped: no ThreadSanitizer here"
+    exit 77
+fi
+cmake -S . -B "$tsan" -DCMAKE_BUILD_TYPE=None "-DCMAKE_C_FLAGS=-O1 -DNDEBUG" -DQG_TSAN=ON \
+    -DQG_DNNL=OFF -DQG_MPI=OFF -DQG_TESTS=OFF >"$work/log" 2>&1 || complain "cmake"
+cmake --build "$tsan" -j "$(nproc)" --target threads >"$work/log" 2>&1 || complain "build"
+export TSAN_OPTIONS=halt_on_error=1
+"$tsan/tests/threads" --race >"$work/log" 2>&1 && complain "ThreadSanitizer sees no race"
+run tsan "$tsan/tests/threads"
