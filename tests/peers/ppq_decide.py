@@ -24,6 +24,9 @@ KEYS = {"state": lambda t: t.state.name, "bits": lambda t: t.num_of_bits,
         "exponent_bits": lambda t: t.exponent_bits,
         "observer": lambda t: t.observer_algorithm,
         "visibility": lambda t: t.visibility.name}
+# What a quantizer calls the platform of its nodes, where that is not its own name; a
+# node that is forced to another platform fuses with no other.
+TARGET = {"ONNXRUNTIME": "INT8"}
 ABSENT = {"exponent_bits": 0, "visibility": "EXPORT_WHEN_ACTIVE"}
 
 
@@ -85,7 +88,8 @@ def setting_of(job):
         setting.quantize_activation_setting.calib_algorithm = job["algorithm"]
     for key, value in job.get("settings", {}).items():
         if key.startswith("dispatch:"):
-            name = value if value in ("FP32", "SOI") else job["platform"]
+            name = (value if value in ("FP32", "SOI")
+                    else TARGET.get(job["platform"], job["platform"]))
             setting.dispatching_table.append(key[len("dispatch:"):], TargetPlatform[name])
             continue
         place, _, last = key.rpartition(".")
