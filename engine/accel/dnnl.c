@@ -1,7 +1,7 @@
 /* dnnl.c -- kernels of oneDNN; the one file that sees its header.
  *
- * Written for the 2.x C API (2.6 is what Debian 12 has).  Where 3.x differs, the call
- * is in the section "what changed in 3.x". */
+ * Written for the 2.x C API (2.6 is what Debian 12 has).  3.x replaces descriptors of
+ * operations and of memory; CMakeLists.txt builds without oneDNN where it finds that. */
 #include "engine/accel/kernels.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include <oneapi/dnnl/dnnl.h>
 
 #if DNNL_VERSION_MAJOR != 2
-#error "oneDNN 2.x expected: port the section 'what changed in 3.x'"
+#error "oneDNN 2.x expected; configure again with QG_DNNL=OFF"
 #endif
 
 /* libgomp's switch; oneDNN parallelizes with OpenMP and workers want one thread
@@ -259,7 +259,7 @@ static qg_status make_attributes(qg_compile *c, uint32_t *absorbed,
     return s == dnnl_success ? QG_OK : broken(c->ctx, "post-ops", s);
 }
 
-/* --- what changed in 3.x: descriptors of operations --- */
+/* --- descriptors of operations --- */
 
 typedef struct request {
     dnnl_op_desc_t desc; /* one of the dnnl_*_desc_t below */

@@ -8,8 +8,8 @@
 #include "engine/core/status.h"
 
 /* Called now and then, one call at a time, but not always from the same thread.
- * `stage` names the work ("calibrate", "run", a pass) and is borrowed for the call; done
- * counts samples (calibration also: blocks of a pass) up to total, 0 when
+ * `stage` names the work ("calibrate", "run", a pass) and is borrowed for the call;
+ * done counts samples (calibration also: blocks of a pass) up to total, 0 when
  * it is not known.  A call with the numbers of the one before only asks whether to go
  * on.  A result other than 0 ends the work with QG_ECANCELED, at the latest when the
  * samples at work are done; there are no further calls. */

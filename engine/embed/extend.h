@@ -1,5 +1,5 @@
-/* extend.h -- what the functions that take an extension of the host share: texts and
- * names.  Private to engine/embed. */
+/* extend.h -- what the functions that take an extension of the host share: names and
+ * texts.  Private to engine/embed. */
 #ifndef QG_ENGINE_EMBED_EXTEND_H
 #define QG_ENGINE_EMBED_EXTEND_H
 

@@ -33,8 +33,8 @@ qg_feed qg_hosted_feed(qg_hosted *h);
  * points to h. */
 const qg_source *qg_hosted_again(const qg_hosted *h);
 
-/* Position of the input with this name; NULL: of the only one.  QG_EDATA, beginning with
- * `what`, tells the nearest name. */
+/* Position of the input with this name; NULL: of the only one.  QG_EDATA with `what`
+ * and the nearest name. */
 QG_NODISCARD qg_status qg_input_named(qg_ctx *ctx, const qg_graph *g, const char *what,
                                       const char *name, size_t *out);
 

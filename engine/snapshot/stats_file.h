@@ -1,4 +1,4 @@
-/* stats_file.h -- statistics as bytes: `stats.qgs`, and what processes send each other.
+/* stats_file.h -- statistics as bytes: a `.qgs` file, and what processes send each other.
  *
  * The bytes are a function of the statistics: equal statistics, equal bytes, whatever
  * the number of workers, shards or machines that collected them.

@@ -104,6 +104,18 @@ def c_programs(copy):
     return "C, static C, C++"
 
 
+def sessions(copy):
+    """The programs of docs/embedding.md that run on arrays."""
+    flags = [*copy.flags("--cflags", "--libs"), "-lm"]
+    told = copy.run(copy.build(C, "session", SOURCE / "session.c", *flags), copy.config)
+    scores = [line.split() for line in told.splitlines() if line[0].isdigit()]
+    assert len(scores) == 10 and all(a != b for _, a, b in scores), told
+    told = copy.run(copy.build(C, "hook", SOURCE / "hook.c", *flags), copy.config)
+    first = re.findall(r"the first score is (\S+)", told)
+    assert len(set(first)) == 2 and "1024 elements were cut" in told, told
+    return "a session, a hook"
+
+
 def extensions(copy):
     """What a program adds: each says what it did with it."""
     programs = {"operator": (["out.onnx"], "exported"), "observer": (["observed"], "saved"),
@@ -212,7 +224,7 @@ def main():
         folder = pathlib.Path(folder).resolve()
         copy = Copy(install(folder / "all"), "quantgraph")
         nothing_names_the_first_prefix(copy)
-        for step in (headers_stand_alone, c_programs, extensions, cmake_project,
+        for step in (headers_stand_alone, c_programs, sessions, extensions, cmake_project,
                      command_line, other_clients):
             print(step(copy))
         alone = Copy(install(folder / "arrays", "--component", "arrays"),

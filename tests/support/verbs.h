@@ -1,5 +1,5 @@
-/* verbs.h -- everything that runs a model over samples, as one table: for what must hold
- * of all of them. */
+/* verbs.h -- everything that runs a model over samples, as one table: for what must
+ * hold of all of them. */
 #ifndef QG_TESTS_SUPPORT_VERBS_H
 #define QG_TESTS_SUPPORT_VERBS_H
 
