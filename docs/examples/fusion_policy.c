@@ -1,4 +1,4 @@
-/* fusion_policy.c -- Conv-Add-Concat quantized once, behind the Concat, and trt-int8. */
+/* fusion_policy.c -- Conv-Add-Concat quantized once, compared with trt-int8. */
 #include <qg.h>
 #include <stdio.h>
 #include <string.h>
