@@ -215,14 +215,21 @@ static const struct {
     [QG_ATTRIBUTE_TENSOR] = { QG_ATTR_TENSOR,  false, 0              },
 };
 
-static qg_status copy_strings(qg_graph *g, const qg_attribute *from, qg_attr *to)
+static qg_status copy_strings(const qg_onnx_draft *d, const qg_attribute *from,
+                              qg_attr *to)
 {
+    qg_graph *g = d->scope->g;
     const char **copy = QG_NEWN(g->arena, to->count, const char *);
     if (!copy)
         return qg_nomem(g->ctx);
-    for (size_t i = 0; i < to->count; i++)
+    for (size_t i = 0; i < to->count; i++) {
+        if (!from->strings[i])
+            return qg_onnx_draft_fail(
+                d, QG_EMODEL, "attribute %.100s: entry %zu is NULL, expected a string",
+                from->name, i);
         if (!(copy[i] = qg_arena_strdup(g->arena, from->strings[i])))
             return qg_nomem(g->ctx);
+    }
     to->strings = copy;
     return QG_OK;
 }
@@ -266,7 +273,7 @@ static qg_status copy_attribute(const qg_onnx_draft *d, const qg_attribute *from
     if (from->kind == QG_ATTRIBUTE_TENSOR)
         return take_tensor(g, from->name, from->tensor, false, &to->tensor);
     return kinds[from->kind].size ? copy_numbers(g, from, kinds[from->kind].size, to)
-                                  : copy_strings(g, from, to);
+                                  : copy_strings(d, from, to);
 }
 
 static qg_status copy_attributes(qg_onnx_draft *d, const qg_node_options *o)

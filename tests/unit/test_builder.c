@@ -192,6 +192,10 @@ static void refusals_leave_no_trace(void **state)
         {.name = "a",  .kind = QG_ATTRIBUTE_INT, .count = 1, .ints = dim_x},
         { .name = "a", .kind = QG_ATTRIBUTE_INT, .count = 1, .ints = dim_x},
     };
+    const char *const words[] = { "one", NULL };
+    const qg_attribute gap[] = {
+        {.name = "a", .kind = QG_ATTRIBUTE_STRINGS, .count = 2, .strings = words},
+    };
     qg_node_options o;
     qg_node_options_init(&o, sizeof o);
     assert_fails(ctx, qg_model_add_node(m, &o, NULL), QG_EMODEL, "operator");
@@ -199,6 +203,10 @@ static void refusals_leave_no_trace(void **state)
     o.attribute = twice;
     o.n_attribute = 2;
     assert_fails(ctx, qg_model_add_node(m, &o, NULL), QG_EMODEL, "given twice");
+    o.attribute = gap;
+    o.n_attribute = 1;
+    assert_fails(ctx, qg_model_add_node(m, &o, NULL), QG_EMODEL, "entry 1 is NULL");
+    o.n_attribute = 0;
     assert_fails(ctx, add(m, "Reluu", INPUTS("new"), "newer"), QG_EUNSUPPORTED,
                  "operator Reluu is not known (opset 17)");
     assert_fails(ctx, add(m, "Relu", INPUTS("new", "newer"), "z"), QG_EMODEL,
