@@ -45,6 +45,16 @@ static qg_status begin(qg_model *m, const char *what, call *c)
     return c->build.scratch ? QG_OK : qg_nomem(m->ctx);
 }
 
+/* What a model takes in and gives back is no pass's to change. */
+static qg_status begin_frame(qg_model *m, const char *what, call *c)
+{
+    if (m->pass)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "build: %s: a pass is at work, expected nodes and constants",
+                       what);
+    return begin(m, what, c);
+}
+
 /* After a failure values that only the call has named go again. */
 static qg_status end(call *c, qg_status s)
 {
@@ -157,7 +167,7 @@ qg_status qg_model_add_input(qg_model *m, const char *name, qg_dtype type, int32
 {
     call c;
     qg_tensor t = { .dtype = type, .rank = rank };
-    QG_TRY(begin(m, "input", &c));
+    QG_TRY(begin_frame(m, "input", &c));
     for (int32_t k = 0; k < rank && rank <= QG_MAX_RANK; k++)
         t.dim[k] = dim[k];
     qg_status s = add_input(&c, name, &t);
@@ -194,7 +204,7 @@ static qg_status add_output(call *c, const char *name)
 qg_status qg_model_add_output(qg_model *m, const char *name)
 {
     call c;
-    QG_TRY(begin(m, "output", &c));
+    QG_TRY(begin_frame(m, "output", &c));
     return end(&c, add_output(&c, name));
 }
 
@@ -358,7 +368,7 @@ static qg_status finish(qg_model *m, call *c)
 qg_status qg_model_finish(qg_model *m)
 {
     call c;
-    QG_TRY(begin(m, "finish", &c));
+    QG_TRY(begin_frame(m, "finish", &c));
     qg_status s = finish(m, &c);
     c.values = m->graph->value.n;
     return end(&c, s);
