@@ -236,6 +236,37 @@ static void rules_name_it(void **state)
     qg_report_free(r);
 }
 
+static qg_status without_memory(void *ud, qg_ctx *ctx, const qg_scheme *scheme,
+                                const qg_qparam *p, const qg_tensor *x, qg_tensor *y)
+{
+    QG_TRY(qg_fake_quantize(ctx, ud, scheme, p, x, y));
+    qg_tensor_scalar(y, QG_I64);
+    y->data = NULL;
+    return QG_OK;
+}
+
+/* It gets the elements; where they lie and what they are stays the library's. */
+static void the_tensor_itself_is_not_the_hosts(void **state)
+{
+    host *h = *state;
+    qg_host_quantizer q;
+    size_t n, k;
+    qg_host_quantizer_init(&q, sizeof q);
+    q.name = "own";
+    q.run = without_memory;
+    q.ud = "own";
+    assert_ok(h->ctx, qg_add_quantizer(h->ctx, &q));
+    const char *path = host_model(h, "m.onnx", MODEL);
+    qg_model *plain = host_quantize(h, path, "trt-int8", NULL, 1);
+    const char *expected = host_run(h, plain, NULL, "y", &n);
+    qg_model_close(plain);
+    qg_model *m = host_quantize(h, path, "trt-int8", ALL, 1);
+    const char *got = host_run(h, m, NULL, "y", &k);
+    assert_int_equal(n, k);
+    assert_memory_equal(got, expected, n);
+    qg_model_close(m);
+}
+
 static void what_is_wrong_is_refused(void **state)
 {
     host *h = *state;
@@ -266,4 +297,5 @@ QG_TEST_MAIN(WITH_HOST(calling_the_librarys_own_changes_no_bit),
              WITH_HOST(partial_runs_round_the_same_way),
              WITH_HOST(snapshots_open_where_it_is_registered),
              WITH_HOST(exports_report_it_or_refuse), WITH_HOST(rules_name_it),
+             WITH_HOST(the_tensor_itself_is_not_the_hosts),
              WITH_HOST(what_is_wrong_is_refused))
