@@ -126,7 +126,7 @@ QG_NODISCARD QG_API qg_status qg_model_add_input(qg_model *m, const char *name,
                                                  const int64_t *dim);
 
 /* borrow: t's data must stay as it is until qg_model_close, and is not copied unless
- * its strides are not plain. */
+ * its strides are not plain or it is not aligned for its type. */
 QG_NODISCARD QG_API qg_status qg_model_add_constant(qg_model *m, const char *name,
                                                     const qg_tensor *t, bool borrow);
 

@@ -96,7 +96,7 @@ static qg_status check_type(qg_ctx *ctx, const char *what, const qg_tensor *t,
 }
 
 /* A copy in plain order, or t itself with its data where it is.  What is borrowed must
- * be plain already. */
+ * be plain and aligned already. */
 static qg_status take_tensor(qg_graph *g, const char *what, const qg_tensor *t,
                              bool borrow, const qg_tensor **out)
 {
@@ -107,7 +107,9 @@ static qg_status take_tensor(qg_graph *g, const char *what, const qg_tensor *t,
     if (bytes > 0 && !t->data)
         return qg_fail(g->ctx, QG_EMODEL, "build: %.200s: no data, expected %zu bytes",
                        what, bytes);
-    if (!borrow || !qg_tensor_is_plain(t) || bytes == 0) {
+    size_t size = qg_dtype_bits(t->dtype) / 8;
+    bool aligned = size < 2 || (uintptr_t)t->data % size == 0;
+    if (!borrow || !aligned || !qg_tensor_is_plain(t) || bytes == 0) {
         QG_TRY(qg_tensor_clone(g->ctx, g->arena, t, &made));
     } else {
         if (!(made = QG_NEW(g->arena, qg_tensor)))

@@ -115,7 +115,10 @@ static void constants_are_borrowed_or_copied(void **state)
     qg_ctx *ctx = *state;
     qg_model *m;
     static float data[] = { 1, 2, 3, 4, 5, 6 };
-    qg_tensor t = tensor(data, 2, dim_w), turned = t;
+    static _Alignas(float) char bytes[sizeof data + 1];
+    qg_tensor t = tensor(data, 2, dim_w), turned = t, odd = t;
+    odd.data = bytes + 1; /* cannot be borrowed either */
+    memcpy(odd.data, data, sizeof data);
     const int64_t dim_turned[] = { 2, 3 };
     qg_tensor_init(&turned, QG_F32, 2, dim_turned);
     turned.f32 = data;
@@ -128,6 +131,10 @@ static void constants_are_borrowed_or_copied(void **state)
     const qg_tensor *a = qg_graph_value(m->graph, "borrowed")->constant;
     const qg_tensor *b = qg_graph_value(m->graph, "copied")->constant;
     const qg_tensor *c = qg_graph_value(m->graph, "turned")->constant;
+    assert_ok(ctx, qg_model_add_constant(m, "odd", &odd, true));
+    const qg_tensor *d = qg_graph_value(m->graph, "odd")->constant;
+    assert_int_equal((uintptr_t)d->data % sizeof(float), 0);
+    assert_memory_equal(d->data, odd.data, sizeof data);
     assert_ptr_equal(a->f32, data);
     assert_ptr_not_equal(b->f32, data);
     assert_memory_equal(b->f32, data, sizeof data);
