@@ -282,8 +282,7 @@ static void the_frame_stays(void **state)
     p.edits = true;
     p.run = change_frame;
     assert_ok(h->ctx, qg_add_pass(h->ctx, &p));
-    qg_model *m =
-        host_quantize(h, host_model(h, "m.onnx", MODEL), "trt-int8", NULL, 1);
+    qg_model *m = host_quantize(h, host_model(h, "m.onnx", MODEL), "trt-int8", NULL, 1);
     assert_int_equal(m->graph->input.n, 1);
     assert_int_equal(m->graph->output.n, 1);
     qg_model_close(m);
@@ -390,5 +389,5 @@ QG_TEST_MAIN(WITH_HOST(one_like_a_shipped_one_gives_the_same_records),
              WITH_HOST(passes_stand_where_they_ask_to),
              WITH_HOST(wrong_places_are_refused),
              WITH_HOST(edits_change_the_graph_and_are_covered),
-             WITH_HOST(the_frame_stays),
-             WITH_HOST(nodes_are_put_in_between), cmocka_unit_test(faults_are_named))
+             WITH_HOST(the_frame_stays), WITH_HOST(nodes_are_put_in_between),
+             cmocka_unit_test(faults_are_named))
