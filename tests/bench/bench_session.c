@@ -62,9 +62,9 @@ static size_t weight_bytes(const qg_graph *g)
     return sum;
 }
 
-/* A session that does nothing but run, and two plans like its own, each with weights and
- * memory of its own: what the second costs beside the first shows how well times can be
- * told apart. */
+/* A session that does nothing but run, and two plans like its own, each with its own
+ * weights and memory: the ratio of the two plans shows how well times can be told
+ * apart. */
 static qg_status time_three(bench *b, qg_session *s, const qg_plan *p)
 {
     enum { FIRST, SECOND, SESSION, KINDS };
