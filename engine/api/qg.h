@@ -249,7 +249,7 @@ QG_API void qg_stats_options_init(qg_stats_options *o, size_t size);
 
 /* Statistics of every value of the float network, after the rewrites that preserve its
  * results, into a file.  The bytes are a function of model, samples and kernels, not of
- * workers, processes, shards or resumptions. m must not be quantized; it is rewritten.
+ * workers, processes, shards or resumptions.  m must not be quantized; it is rewritten.
  * QG_EDATA, QG_ECONFIG; NaN and infinities are counted, not refused.
  * In a group only the first process writes *report. */
 QG_NODISCARD QG_API qg_status qg_model_collect(qg_model *m, const qg_stats_options *o,
@@ -363,7 +363,8 @@ typedef struct qg_analyse_options {
 QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
 
 /* The error of the simulated network, with all quantizers enabled, against the float
- * one: graph at every output
+ * one:
+ * graph   at every output
  * layer   at the output of every quantized compute node
  *
  * The metric is taken per sample and averaged over samples in order of index.

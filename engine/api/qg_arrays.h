@@ -6,7 +6,7 @@
  * Each header documents shapes, units, errors and sources of its functions;
  * docs/arrays.md has a program for each, and tests/scripts/test_docs.py runs them.  To
  * add a header, list it here and in tools/headers.cmake, with the headers it includes
- * itself, and write a section of that page. test_docs.py and test_symbols.py fail when
+ * itself, and write a section of that page.  test_docs.py and test_symbols.py fail when
  * one is missing. */
 #ifndef QG_ENGINE_API_QG_ARRAYS_H
 #define QG_ENGINE_API_QG_ARRAYS_H
