@@ -56,7 +56,7 @@ typedef struct qg_near_miss {
 
 /* How often a pattern matched: a pattern that never matches deserves attention. */
 typedef struct qg_coverage {
-    const char *pass, *pattern; /* pass and pattern */
+    const char *pass, *pattern; /* the pass that searched, and its pattern */
     uint32_t matched;           /* places */
     QG_VEC(qg_near_miss) near_miss;
     const char *nearest; /* why one that neither fitted nor nearly did; or NULL */
@@ -138,13 +138,13 @@ struct qg_pass_env {
     QG_VEC(const qg_node *) listed_last;
 };
 
-/* Runs the named passes in order.  names are searched in `all` (ends with NULL):
+/* Runs the named passes in order.  Names are resolved in `all` (ends with NULL):
  * QG_ECONFIG with the nearest name.  A failing pass stops the pipeline; its message
  * begins with "pass <name>: " when the pass broke a rule of the verifier; a release
- * build, which verifies once after the last pass, begins it with "passes up to <name>:
- * ".  All names, of passes and of their parameters, are resolved before the first pass
- * runs: a typing error must not cost a calibration.  A pass that is set to `run: no` is
- * left out.  On failure the graph is as the failing pass left it. */
+ * build verifies once after the last pass, and the message then begins with "passes up
+ * to <name>: ".  All names, of passes and of their parameters, are resolved before the
+ * first pass runs: a typing error must not cost a calibration.  A pass that is set to
+ * `run: no` is left out.  On failure the graph is as the failing pass left it. */
 QG_NODISCARD qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
                                        const char *const *name, size_t n);
 
