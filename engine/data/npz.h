@@ -16,7 +16,7 @@
  *     end record, comment                    found from the end of the file
  *
  * Memory The declared size of a member is accepted only when the packed bytes are in
- * the file and could inflate to that size (deflate reaches at most 1032 to 1).
+ *        the file and could inflate to that size (deflate reaches at most 1032 to 1).
  *
  *     QG_TRY(qg_npz_open(ctx, a, "calib.npz", &z));
  *     const qg_npz_member *m = qg_npz_find(&z, "input_1");
