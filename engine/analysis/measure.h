@@ -1,5 +1,5 @@
-/* measure.h -- what all analyses do with errors: the metric by its name, its value for
- * an output, how it is shown. */
+/* measure.h -- errors, shared by all analyses: the metric by its name, its value for an
+ * output, its display. */
 #ifndef QG_ENGINE_ANALYSIS_MEASURE_H
 #define QG_ENGINE_ANALYSIS_MEASURE_H
 

@@ -53,7 +53,7 @@ double qg_error_mse(const qg_error *e)
     return e->count ? total(e->noise) / (double)e->count : 0;
 }
 
-/* The lower bounds keep a silent tensor from dividing by zero, as in PPQ. */
+/* The lower bounds prevent a division by zero for a tensor of zeros, as in PPQ. */
 double qg_error_cosine(const qg_error *e)
 {
     double r = sqrt(total(e->signal)), p = sqrt(total(e->power));
@@ -80,7 +80,7 @@ static const qg_metric metrics[] = {
 };
 /* clang-format on */
 
-/* "snr" is the word of PPQ, and was ours, for what is noise over signal. */
+/* "snr" is PPQ's name, and was ours, for noise over signal. */
 const qg_metric *qg_metric_named(const char *name)
 {
     if (strcmp(name, "snr") == 0)
