@@ -301,7 +301,7 @@ typedef struct qg_quantize_tensor_options {
 QG_API void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size);
 
 /* Rounds an .npy of float16, float32 or float64 (read as float32; warns when that
- * rounds).  Facts: scale and offset, count, snr (noise to signal), snr_db, mse, max,
+ * rounds).  Facts: scale and offset, count, nsr (noise to signal), snr_db, mse, max,
  * cosine, saturated (share of elements outside of the range); quant/metric.h defines
  * them.  QG_ECONFIG names the option that is wrong.  The same on arrays in memory:
  * quant/apply.h. */
@@ -355,7 +355,7 @@ typedef struct qg_analyse_options {
     size_t size;
     qg_workload work;   /* data: required */
     const char *by;     /* "graph", "layer"; NULL: graph */
-    const char *metric; /* "snr" (noise-to-signal power ratio), "mse", "cosine" */
+    const char *metric; /* "nsr" (noise-to-signal power ratio), "mse", "cosine" */
     size_t top;         /* rows shown, worst first; 0: all */
 } qg_analyse_options;
 QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);

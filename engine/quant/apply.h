@@ -6,7 +6,7 @@
  *     qg_qparam p = { 1, &scale, NULL };
  *     qg_apply how = { .scheme = s, .param = &p };
  *     QG_TRY(qg_scheme_apply(ctx, &how, &x, &y, &done));
- *     printf("snr %g\n", qg_error_snr(&done.error)); */
+ *     printf("nsr %g\n", qg_error_nsr(&done.error)); */
 #ifndef QG_ENGINE_QUANT_APPLY_H
 #define QG_ENGINE_QUANT_APPLY_H
 
