@@ -77,8 +77,8 @@ typedef struct qg_operator {
 QG_API void qg_operator_init(qg_operator *o, size_t size); /* one input, one output */
 
 /* It takes part in dispatch, fusion, calibration and export by its traits and roles.
- * Backends that do not name it leave it in float and do not fuse it:
- * docs/embedding.md, "An operator of your own". */
+ * Backends that do not name it leave it in float and do not fuse it; docs/embedding.md
+ * has one that does. */
 QG_NODISCARD QG_API qg_status qg_add_operator(qg_ctx *ctx, const qg_operator *o);
 
 /* --- passes --- */
