@@ -9,11 +9,14 @@ typedef struct behaviours {
     bool (*is_redundant)(const qg_use *u, const qg_tqc *producer);
 } behaviours;
 
-/* Not yet decided otherwise, and the same grid. */
+/* Not yet decided otherwise, and the same grid.  A function of the host may do
+ * anything to values on the grid: only what the same function rounded needs no second
+ * call. */
 static bool is_redundant(const qg_use *u, const qg_tqc *producer)
 {
     const qg_tqc *t = qg_input_tqc(u->node, u->slot);
     return t && t->state == QG_TQC_INITIAL &&
+           (!t->quantizer || t->quantizer == qg_tqc_root(producer)->quantizer) &&
            qg_scheme_same(&t->scheme, &producer->scheme);
 }
 

@@ -156,8 +156,9 @@ typedef struct qg_quantize_options {
 QG_API void qg_quantize_options_init(qg_quantize_options *o, size_t size);
 
 /* Canonical form, dispatch, rules, fusion, calibration, bake.  QG_ESTATE when the model
- * is already quantized.  *report (may be NULL): counts per state, passes with times,
- * coverage and near misses, manifest.
+ * is quantized already.  *report (may be NULL): counts per state, passes with times,
+ * tables coverage (pattern, matched, near_misses, for_example) and near_misses
+ * (pattern, node, condition), manifest.
  * On failure the model may be partly rewritten and can only be passed to
  * qg_model_close; its file can be opened again. */
 QG_NODISCARD QG_API qg_status qg_model_quantize(qg_model *m,
@@ -368,6 +369,7 @@ QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
  * layer   at the output of every quantized compute node
  *
  * The metric is taken per sample and averaged over samples in order of index.
+ * Facts: by, metric, samples; table errors: name, what, error.
  * QG_ESTATE when the model is not quantized, QG_ECONFIG for an unknown word. */
 QG_NODISCARD QG_API qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
                                                qg_report **report);

@@ -160,8 +160,9 @@ QG_API bool qg_model_change(const qg_model *m, const qg_tqc *t, size_t k,
 
 /* --- setters --- */
 
-/* Of a quantized model, or of one in the hands of a pass; QG_ESTATE names an illegal
- * transition (`qg list states`), with both states.  Constants that were rounded (BAKED)
+/* Of a quantized model, or of one in the hands of a pass; QG_ESTATE names an
+ * illegal transition (`qg list states`), with both states, or that t is NULL, as qg_model_find_tqc
+ * returns it for a wrong name.  Constants that were rounded (BAKED)
  * are rounded again from their float values when a change concerns them: the model
  * keeps those (of an imported file: the dequantized codes).  Every setter visits all
  * records, so its cost is linear in their number. */
@@ -187,7 +188,9 @@ QG_NODISCARD QG_API qg_status qg_model_set_quantizer(qg_model *m, qg_tqc *t,
                                                      const char *quantizer);
 /* t and its group follow the dominator's group and round no more (OVERLAPPED). */
 QG_NODISCARD QG_API qg_status qg_model_join(qg_model *m, qg_tqc *t, qg_tqc *dominator);
-/* t and its group use the scale of lender's group (PASSIVE). */
+/* t and its group round with the scale of lender's group (PASSIVE), which stays as
+ * it is even where t's range is wider.  QG_ESTATE when t needs another number of
+ * scales. */
 QG_NODISCARD QG_API qg_status qg_model_lend(qg_model *m, qg_tqc *t, qg_tqc *lender);
 /* t leaves its group (INITIAL). */
 QG_NODISCARD QG_API qg_status qg_model_detach(qg_model *m, qg_tqc *t);

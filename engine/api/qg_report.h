@@ -78,6 +78,7 @@ QG_API bool qg_report_entry(const qg_report *r, size_t i, const char **name,
 QG_API const qg_cell *qg_report_fact(const qg_report *r,
                                      const char *name); /* or NULL */
 QG_API const qg_table *qg_report_table_named(const qg_report *r, const char *name);
+/* A table that is NULL, because there is none of its name, has no rows and columns. */
 QG_API size_t qg_table_rows(const qg_table *t);
 QG_API size_t qg_table_columns(const qg_table *t);
 QG_API const char *qg_table_column(const qg_table *t, size_t k); /* NULL: no such */

@@ -71,16 +71,21 @@ static qg_status stop_early(job *j)
 {
     qg_pipeline *p = &j->pipeline;
     const char *name = j->o->stop_after;
+    char hint[QG_SUGGEST_TEXT];
     if (!name)
         return QG_OK;
-    for (size_t i = 0; i < p->n; i++)
+    qg_suggest near = qg_suggest_for(name);
+    for (size_t i = 0; i < p->n; i++) {
         if (strcmp(p->pass[i], name) == 0) {
             qg_pipeline_cut(p, i + 1);
             return QG_OK;
         }
+        qg_suggest_try(&near, p->pass[i]);
+    }
     return qg_fail(j->m->ctx, QG_ECONFIG,
-                   "stop after '%s': pipeline %s has no such pass, expected one of %s",
-                   name, p->name, p->file);
+                   "stop after '%s': pipeline %s has no such pass, expected one of "
+                   "pipelines/%s.yaml%s",
+                   name, p->name, p->name, qg_suggest_text(&near, hint));
 }
 
 static qg_status read_backend(job *j)

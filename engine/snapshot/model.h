@@ -68,5 +68,8 @@ QG_NODISCARD qg_status qg_model_expect_finished(const qg_model *m, const char *w
 QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
 /* QG_ESTATE when m is none. */
 QG_NODISCARD qg_status qg_model_expect_quantized(const qg_model *m, const char *what);
+/* QG_ECONFIG for a path that is NULL, such as a missing argv[1]. */
+QG_NODISCARD qg_status qg_model_expect_path(qg_ctx *ctx, const char *what,
+                                            const char *path);
 
 #endif

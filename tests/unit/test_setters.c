@@ -295,6 +295,14 @@ static void refusals_leave_no_trace(void **state)
                  "of another model");
     assert_fails(ctx, qg_model_join(m, t, first(other, QG_TQC_ACTIVATED)), QG_ESTATE,
                  "of another model");
+    qg_tqc *weight = first(m, QG_TQC_BAKED);
+    assert_fails(ctx, qg_model_lend(m, weight, t), QG_ESTATE, "tqc-lengths");
+    assert_fails(ctx, qg_model_set_param(m, NULL, 1, one, NULL), QG_ESTATE,
+                 "set param: no endpoint");
+    assert_fails(ctx, qg_model_set_param(m, t, 1, NULL, NULL), QG_ESTATE, "no scales");
+    assert_fails(ctx, qg_model_set_scheme(m, t, NULL), QG_ESTATE, "no scheme");
+    assert_fails(ctx, qg_model_set_observer(m, t, NULL), QG_ESTATE, "no observer");
+    assert_fails(ctx, qg_model_lend(m, t, NULL), QG_ESTATE, "no endpoint");
     assert_string_equal(all_text(ctx, m), before);
     qg_model_close(other);
     qg_model_close(m);
