@@ -26,7 +26,7 @@ enum { QG_WHAT_IF_TENSORS = 100000, QG_WHAT_IF_ROUND = 512 };
 /* A variant: the TQCs of the study, except for these. */
 typedef struct qg_what_if {
     const uint8_t *mute;          /* [TQCs] 1: does not round; NULL: none */
-    const qg_tqc *const *instead; /* [TQCs] stand-ins (exec/plan.h); NULL: none */
+    const qg_tqc *const *instead; /* [TQCs] substitutes (exec/plan.h); NULL: none */
 } qg_what_if;
 
 /* All pointers are borrowed. */

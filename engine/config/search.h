@@ -27,7 +27,7 @@ typedef struct qg_wanted {
     const char *kind;   /* "backend": begins the complaint */
     const char *name;   /* a path, or the file's name without .yaml */
     const char *beside; /* a file whose folder is searched first; NULL: none */
-    const qg_yaml *at;  /* where the name stands, for the complaint; NULL: nowhere */
+    const qg_yaml *at;  /* place of the name, for the message; NULL: none */
     qg_search search;
 } qg_wanted;
 

@@ -23,8 +23,8 @@ typedef struct qg_drive {
     void *ud;
 
     /* Worker state, made before its first sample; all three may be NULL.
-     * done may read the outputs of r, which are gone when it returns; it runs on the
-     * worker's thread at the same time as others'. */
+     * done may read the outputs of r, which are invalid after it returns; it runs on
+     * the worker's thread at the same time as others'. */
     qg_status (*begin)(void *ud, qg_ctx *ctx, void **state);
     qg_status (*done)(void *ud, qg_ctx *ctx, void *state, size_t sample,
                       const qg_run *r);

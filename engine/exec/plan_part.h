@@ -38,7 +38,7 @@ typedef struct qg_builder {
     qg_arena *scratch; /* for one node */
 } qg_builder;
 
-/* The record that counts at an endpoint: the stand-in of the options, if any. */
+/* The record in effect at an endpoint: the substitute of the options, if any. */
 const qg_tqc *qg_plan_tqc(const qg_plan_options *o, qg_endpoint at);
 
 /* Whether an endpoint is quantized under these options; t may be NULL.  A baked

@@ -209,12 +209,12 @@ const char *qg_op_versions(const qg_registry *r, const char *domain, const char 
  * Domains are not compared. */
 bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n);
 
-/* The row with the highest since of that name in any domain, for whoever reads names
- * from configuration; NULL when there is none. */
+/* The row with the highest since of that name in any domain, for readers of names from
+ * configuration; NULL when there is none. */
 const qg_op *qg_op_newest(const qg_registry *r, const char *name);
 
 /* The role letter of an input (output) slot.
- * Slots behind the end of the string have its last letter. */
+ * Slots past the end of the string have its last letter. */
 char qg_op_in_role(const qg_op *op, size_t slot);
 char qg_op_out_role(const qg_op *op, size_t slot);
 

@@ -48,7 +48,7 @@ enum {
 enum qg_analysis { QG_ANALYSIS_MAP(X) };
 #undef X
 
-/* A place where a pattern fitted but for one condition. */
+/* A place where a pattern matched except for one condition. */
 typedef struct qg_near_miss {
     const char *node;      /* name */
     const char *condition; /* "c.out0 has 2 consumers, expected 1"; arena text */

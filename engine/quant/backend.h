@@ -27,7 +27,7 @@
 #include "engine/ir/match.h"
 #include "engine/quant/tqc.h"
 
-/* Where a statement stands, and why it is made. */
+/* The place of a statement, and its reason. */
 typedef struct qg_origin {
     const char *id;           /* "weight"; unique among its kind */
     const char *file;         /* as opened; "--set" for the command line */
@@ -90,7 +90,7 @@ typedef struct qg_endpoint_match {
 } qg_endpoint_match;
 
 /* The settings of a rule: the bits of `fields` mark the members that are set.
- * Parameters of observers stand in the middle, in the order of PARAM. */
+ * Parameters of observers are in the middle, in the order of PARAM. */
 /* clang-format off */
 #define QG_SET_MAP(X)                                                          \
     X(BITS,          "bits")                                                   \

@@ -32,7 +32,7 @@ qg_tqc *qg_producer_tqc(const qg_value *v);
 /* Of endpoint k of the node, k < qg_node_endpoints(n). */
 qg_tqc *qg_node_tqc(const qg_node *n, uint32_t k);
 
-/* The member of the group behind t; NULL behind the last one.  Every member, `first`
+/* The member of the group after t; NULL after the last one.  Every member, `first`
  * before all others:
  *
  *     for (const qg_tqc *t = first; t; t = qg_group_next(t, first))

@@ -93,7 +93,7 @@ typedef struct qg_quirk_row {
 
 /* Rows.  QG_SWAP: `member` of struct `type` becomes the rest; a group of behaviours, a
  * struct within the struct, is written in braces.  QG_SWAP_ALL: all behaviours become
- * those of `object`.  QG_SWAP_DATA: whoever reads the data asks for the bit. */
+ * those of `object`.  QG_SWAP_DATA: readers of the data test the bit. */
 /* clang-format off */
 #define QG_SWAP(id, meaning, source, type, member, ...)                        \
     { QG_QUIRK_##id, meaning, source, #member, offsetof(type, member),         \

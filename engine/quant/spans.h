@@ -36,7 +36,7 @@ typedef struct qg_span {
  * fits x (qg_scheme_param_count >= 0). */
 bool qg_spans_start(qg_spans *w, const qg_scheme *s, const qg_tensor *x);
 
-/* False behind the last element. */
+/* False after the last element. */
 bool qg_spans_next(qg_spans *w, qg_span *span);
 
 /* Same dims, and element for element the same place in memory. */

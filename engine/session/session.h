@@ -43,7 +43,7 @@ bool qg_is_archive(const void *bytes, size_t size);
 /* A snapshot, model.onnx and quant.json, in a zip archive. */
 QG_NODISCARD qg_status qg_archive_read(qg_model *m, const qg_model_source *from,
                                        const qg_fixed_shape *shape, size_t n);
-/* m is quantized.  Write errors are found by whoever closes the stream, which can
+/* m is quantized.  Write errors are detected when the stream is closed, which can
  * seek.  The same bytes for the same model. */
 QG_NODISCARD qg_status qg_archive_write(qg_model *m, FILE *stream);
 

@@ -63,7 +63,7 @@ typedef struct qg_snapshot_info {
     size_t n_settled;
 } qg_snapshot_info;
 
-/* Into an open stream; write errors are found by whoever closes it. */
+/* Into an open stream; write errors are detected when it is closed. */
 QG_NODISCARD qg_status qg_quant_json_write(const qg_quant *q,
                                            const qg_snapshot_info *info, FILE *stream);
 
