@@ -59,7 +59,7 @@ typedef struct qg_coverage {
     const char *pass, *pattern; /* the pass that searched, and its pattern */
     uint32_t matched;           /* places */
     QG_VEC(qg_near_miss) near_miss;
-    const char *nearest; /* why one that neither fitted nor nearly did; or NULL */
+    const char *nearest; /* why a pattern neither matched nor nearly matched; or NULL */
 } qg_coverage;
 
 /* One row per pass that ran, in order. */

@@ -1,8 +1,8 @@
-/* endpoint.h -- which TQC is at an endpoint, which endpoint a TQC is at, and the ways
- * from one TQC to the next: over a node, over a group.
+/* endpoint.h -- the TQC of an endpoint, the endpoint of a TQC, and iteration over the
+ * TQCs of a node or a group.
  *
- * A node has no TQCs before attach, and none at slots that are absent: every question
- * is answered with NULL there. */
+ * A node has no TQCs before attach, and none at slots that are absent: functions return
+ * NULL there. */
 #ifndef QG_ENGINE_QUANT_ENDPOINT_H
 #define QG_ENGINE_QUANT_ENDPOINT_H
 

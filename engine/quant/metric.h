@@ -5,7 +5,7 @@
  *
  * Order    element i goes to lane i modulo 8, lanes are added pairwise: the same bits
  *          with any instruction set.  Arrays of one sample must be added in the same
- *          pieces, of a multiple of 8 elements but for the last, to give the same bits.
+ *          pieces, of a multiple of 8 elements except the last, to give the same bits.
  * Source   docs/evidence/ppq-behaviour.md#metrics
  *
  *     qg_error e = { 0 };
@@ -45,7 +45,7 @@ QG_API void qg_error_add(qg_error *e, const float *real, const float *rounded,
     X(max,      lower,  "largest |d|")
 /* clang-format on */
 
-/* Of an empty sample: 0, and 0 for cosine.  NaN in, NaN out (but for max). */
+/* Of an empty sample: 0, also for cosine.  NaN in, NaN out (except for max). */
 #define X(name, better, meaning) QG_API double qg_error_##name(const qg_error *e);
 QG_METRIC_MAP(X)
 #undef X

@@ -1,5 +1,4 @@
-/* nncf.h -- fake quantization as networks trained with NNCF need it, forward and
- * backward.
+/* nncf.h -- the fake quantization of networks trained with NNCF, forward and backward.
  *
  * Forward, with s = f32((levels - 1) / range), high = f32(low + range), R the rounding:
  *
@@ -17,10 +16,10 @@
  *     inside     grad_x = g   d range = e g     d low = 0
  *     with       e = f32(f32(y - x) f32(1 / range))
  *
- * The symmetric parameter is `scale`; its published gradient is d range as it stands.
- * But range = scale (1 - a), so inside the true gradient is e (1 - a) g: about twice
- * the published one for signed levels.  QG_NNCF_GRAD_PUBLISHED leaves it out, as
- * NNCF's kernels do; QG_NNCF_GRAD_EXACT has it.  No learning rate makes up for it,
+ * The symmetric parameter is `scale`; its published gradient is d range unchanged.  But
+ * range = scale (1 - a), so inside the true gradient is e (1 - a) g: about twice the
+ * published one for signed levels.  QG_NNCF_GRAD_PUBLISHED omits the factor, as NNCF's
+ * kernels do; QG_NNCF_GRAD_EXACT includes it.  No learning rate compensates for it,
  * because the clipped branches have the right size in both.  The two agree for a = 0.
  *
  * Units    scale, low, range: the tensor's own; levels: steps

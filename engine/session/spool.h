@@ -1,7 +1,7 @@
 /* spool.h -- samples that can be read only once, kept in an unnamed file.
  *
- * The file is unlinked immediately, so it never remains, even if the process is killed.
- * A sample is, input by input, its dims (int64) and its elements.
+ * The file is unlinked immediately, so it does not remain after the process has ended
+ * in any way.  A sample is, input by input, its dims (int64) and its elements.
  *
  *     QG_TRY(qg_spool_open(ctx, graph, &s));
  *     QG_TRY(qg_spool_put(ctx, s, in));                     // sample 0, 1, 2 ...
