@@ -1,6 +1,6 @@
 /* backend_yaml.h -- backend files, and policy patches of a run, read into qg_backend.
  *
- * One file may extend one parent: `extends: int8-base`, searched in the folder of the
+ * One file may extend one parent: `extends: int8-base`, found in the folder of the
  * file, then in the search folders.  Parents are read first.
  *   scalars     name, title, profile, pipeline, dispatch: the child's value applies
  *   defaults    field by field

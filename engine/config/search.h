@@ -13,7 +13,7 @@ typedef struct qg_search {
 } qg_search;
 
 /* A folder of the context's config_dir: "backends", "pipelines".  *out is in a.  The
- * existence of the folder is checked when a file is searched. */
+ * existence of the folder is checked when a file is opened. */
 QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
                                         qg_search *out);
 

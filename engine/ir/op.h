@@ -14,7 +14,7 @@
  *
  *     COMPUTE       dispatch quantizes around it; weights are folded and calibrated
  *     NORMALIZE     fuse-batchnorm multiplies it into the COMPUTE node before it
- *     JOIN          fuse-bias searches a constant operand; patterns accept any order
+ *     JOIN          fuse-bias uses a constant operand; patterns accept any order
  *     SHAPE         neither it nor nodes that feed only it are quantized
  *     ELEMENTWISE   the executor may run it in any layout
  *     PURE          inference and fold-constants may run it ahead of time

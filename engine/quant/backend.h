@@ -187,8 +187,8 @@ typedef struct qg_sharing {
     qg_node_match node;
     enum qg_align align; /* whose scale counts */
     bool spread;         /* the common scale also reaches the producers of the inputs */
-    bool override;       /* ... even those with other consumers, or with a scale that
-                          * they share */
+    bool override;       /* ... even those with other consumers, or whose scale depends
+                          * on other endpoints */
 } qg_sharing;
 
 /* `passes: {equalize: {iterations: 3}}` of a file; `passes: {equalize: no}` is its

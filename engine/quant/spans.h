@@ -15,7 +15,7 @@
 #include "engine/ir/tensor.h"
 #include "engine/quant/policy.h"
 
-/* The walk's state; a value, so two walks may go side by side. */
+/* The walk's state; a value, so two walks may run at the same time. */
 typedef struct qg_spans {
     int n; /* dimensions of memory, innermost first; >= 1 */
     int64_t extent[QG_MAX_RANK];
