@@ -149,8 +149,8 @@ typedef struct qg_quantize_options {
     /* Pass name or "all": the text form after it, below dump_dir; NULL: none. */
     const char *dump_after;
     const char *dump_dir; /* made when missing; NULL: the working directory */
-    /* The pipeline ends behind this pass: the model is then good for qg_model_dump
-     * only, and there is no report.  NULL: all of it. */
+    /* The pipeline ends after this pass: the model can then only be used with
+     * qg_model_dump only, and there is no report.  NULL: all of it. */
     const char *stop_after;
 } qg_quantize_options;
 QG_API void qg_quantize_options_init(qg_quantize_options *o, size_t size);
@@ -284,7 +284,7 @@ typedef struct qg_quantize_tensor_options {
     unsigned exponent_bits; /* 1..8 under floating, else 0 */
     const char *range; /* "-127,127" in steps; NULL: all codes, from 0 on if asymmetric;
                           * under floating the format's range */
-    bool narrow;       /* without the lowest code; not beside range */
+    bool narrow;       /* without the lowest code; not together with range */
     int axis;          /* of per-channel and block, from the end if negative; at first
                           * INT_MIN, which stands for 0 */
     unsigned block;    /* elements per block; 0 without the block policy */

@@ -14,7 +14,7 @@
  *
  *     COMPUTE       dispatch quantizes around it; weights are folded and calibrated
  *     NORMALIZE     fuse-batchnorm multiplies it into the COMPUTE node before it
- *     JOIN          fuse-bias searches a constant operand; patterns accept any order
+ *     JOIN          fuse-bias uses a constant operand; patterns accept any order
  *     SHAPE         neither it nor nodes that feed only it are quantized
  *     ELEMENTWISE   the executor may run it in any layout
  *     PURE          inference and fold-constants may run it ahead of time
@@ -209,12 +209,12 @@ const char *qg_op_versions(const qg_registry *r, const char *domain, const char 
  * Domains are not compared. */
 bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n);
 
-/* The row with the highest since of that name in any domain, for whoever reads names
- * from configuration; NULL when there is none. */
+/* The row with the highest since of that name in any domain, for readers of names from
+ * configuration; NULL when there is none. */
 const qg_op *qg_op_newest(const qg_registry *r, const char *name);
 
 /* The role letter of an input (output) slot.
- * Slots behind the end of the string have its last letter. */
+ * Slots past the end of the string have its last letter. */
 char qg_op_in_role(const qg_op *op, size_t slot);
 char qg_op_out_role(const qg_op *op, size_t slot);
 

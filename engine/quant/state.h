@@ -1,5 +1,5 @@
-/* state.h -- the words of a TensorQuantizationConfig: its eleven states, whether it is
- * exported, how a borrowed scale is derived. */
+/* state.h -- the enumerations of a TensorQuantizationConfig: its eleven states, its
+ * export, the derivation of a borrowed scale. */
 #ifndef QG_ENGINE_QUANT_STATE_H
 #define QG_ENGINE_QUANT_STATE_H
 
