@@ -1,13 +1,13 @@
 /* calibrate-parameters -- scales of constants, from their values (util_constants.h).
- * PPQ runs observers of two passes once, so that their constants wait for the samples,
- * and the activations are observed while they are float. */
+ * PPQ runs two-pass observers once here, so their constants are calibrated with the
+ * samples, while the activations are observed with float weights. */
 #include "engine/calib/observer.h"
 #include "passes/passes.h"
 #include "passes/util_constants.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
-    bool (*waits)(const qg_ctx *ctx, const qg_tqc *t); /* NULL: no constant does */
+    bool (*waits)(const qg_ctx *ctx, const qg_tqc *t); /* NULL: no constant waits */
 } behaviours;
 
 static bool ppq_waits(const qg_ctx *ctx, const qg_tqc *t)

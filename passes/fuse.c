@@ -1,5 +1,5 @@
-/* fuse -- what runs as one kernel rounds once: the backend's fusions, but for those
- * that wait for `passive`. */
+/* fuse -- quantizes once per fused kernel: applies the backend's fusions, except those
+ * that run after `passive`. */
 #include "passes/passes.h"
 #include "passes/util_fuse.h"
 

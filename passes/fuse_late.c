@@ -1,5 +1,5 @@
-/* fuse-late -- fusions that wait until passive nodes follow their inputs (`after:
- * passive`): a clamp behind a pooling then leads the whole group
+/* fuse-late -- fusions that run after passive nodes follow their inputs (`after:
+ * passive`): a clamp after a pooling then dominates the whole group
  * (docs/evidence/ppq-behaviour.md#fusion). */
 #include "passes/passes.h"
 #include "passes/util_fuse.h"

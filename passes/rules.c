@@ -1,8 +1,9 @@
-/* rules -- every endpoint of a quantized node gets its TQC from the backend. */
+/* rules -- creates the TQC of every endpoint of a quantized node, from the backend's
+ * rules. */
 #include "engine/pass/rules.h"
 #include "passes/passes.h"
 
-/* Only here and when a snapshot is loaded do TQCs come into being. */
+/* TQCs are created only here and when a snapshot is loaded. */
 static qg_status run(qg_pass_env *env)
 {
     if (env->quant)

@@ -3,7 +3,7 @@
 #include "passes/passes.h"
 #include "passes/util_copies.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     qg_status (*before)(qg_pass_env *env); /* NULL: nothing */
 } behaviours;
@@ -30,7 +30,8 @@ const qg_pass qg_pass_sweep = {
     .name = "sweep",
     .summary = "remove dead code",
     .needs = QG_A_TOPO,
-    .breaks = QG_A_SHAPE, /* it renumbers what inference kept by id */
+    .breaks = QG_A_SHAPE, /* it renumbers the ids under which inference stores its
+                           * results */
     .run = run,
     .quirk = quirk,
 };

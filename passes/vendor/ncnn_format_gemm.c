@@ -1,5 +1,5 @@
-/* ncnn-format-gemm -- fully connected nodes as InnerProduct of ncnn has them: weight
- * [outputs, inputs], alpha in the weight, beta in the bias.
+/* ncnn-format-gemm -- rewrites fully connected nodes in the form of ncnn's
+ * InnerProduct: weight [outputs, inputs], alpha in the weight, beta in the bias.
  * Source   docs/evidence/ppq-behaviour.md#platform-passes. */
 #include <assert.h>
 
@@ -7,7 +7,7 @@
 #include "passes/util_attr.h"
 #include "passes/vendor/util_gemm.h"
 
-/* Only nodes that will be quantized: float ones run as they are. */
+/* Only nodes that will be quantized: float nodes stay unchanged. */
 static qg_status format(qg_pass_env *env, qg_node *n)
 {
     static const float one = 1;

@@ -1,12 +1,12 @@
-/* nxp-input-rounding -- what comes from outside of the quantized part is rounded by the
- * host, which sends ties down: endpoints that read a value which no quantized node
- * makes round half-down.
- * PPQ also changes constants, which nobody makes (D57: quirk ppq-nxp-rounds-constants).
+/* nxp-input-rounding -- the host quantizes values that enter the quantized part,
+ * rounding ties down: endpoints that read a value without a quantized producer use
+ * half-down. PPQ also changes constants, which have no producer (D57: quirk
+ * ppq-nxp-rounds-constants).
  * Source   docs/evidence/ppq-behaviour.md#platform-passes. */
 
 #include "passes/passes.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     bool (*reads)(const qg_tqc *t);
     bool (*comes_from_outside)(const qg_value *v);
@@ -14,7 +14,7 @@ typedef struct behaviours {
 
 static bool reads(const qg_tqc *t) { return !t->is_output; }
 
-/* Of two slots that read one value the first. */
+/* Of two slots that read the same value, the first. */
 static bool ppq_reads(const qg_tqc *t)
 {
     for (uint32_t k = 0; !t->is_output && k < t->slot; k++)
@@ -23,13 +23,13 @@ static bool ppq_reads(const qg_tqc *t)
     return reads(t);
 }
 
-/* From anywhere but a quantized node. */
+/* Not produced by a quantized node. */
 static bool ppq_comes_from_outside(const qg_value *v)
 {
     return !v->def || v->def->platform != QG_PLATFORM_QUANTIZED;
 }
 
-/* From the host. */
+/* Supplied by the host. */
 static bool comes_from_outside(const qg_value *v)
 {
     return !v->constant && (!v->def || v->def->platform != QG_PLATFORM_QUANTIZED);

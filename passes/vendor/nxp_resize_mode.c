@@ -1,7 +1,7 @@
 /* nxp-resize-mode -- the NPU resizes by taking the nearest element with half-pixel
- * centres, of two equally near ones the lower, whatever the model asks for: quantized
- * nodes that resize are made to say so, so that simulation and calibration see what the
- * device computes.
+ * centres (of two equally near ones the lower), whatever the model specifies; quantized
+ * Resize nodes get these attributes, so that simulation and calibration match the
+ * device.
  * Source   docs/evidence/ppq-behaviour.md#platform-passes. */
 #include <assert.h>
 
