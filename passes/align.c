@@ -304,7 +304,8 @@ static const behaviours ordinary = {
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_SPLIT_GROUPS,
-            "D23: operands borrow one by one, whatever their grids, and go on rounding",
+            "D23: operands follow one by one, whatever their grids, and keep "
+            "quantizing",
             QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
             grouping, { .share = ppq_share }),
     QG_SWAP(PPQ_ALIGN_256_OVER_255,
@@ -312,7 +313,7 @@ static const qg_quirk_row quirk[] = {
             QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
             by_range, QG_ASYMMETRIC | QG_SYMMETRIC),
     QG_SWAP(PPQ_ALIGN_FLOATING,
-            "D04: align-to-large gives floating inputs the least scale there is",
+            "D04: align-to-large gives floating inputs the smallest possible scale",
             QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
             shares_floating, ppq_shares_floating),
     QG_SWAP(PPQ_ALIGN_UPSTREAM_IN,
@@ -371,7 +372,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_align = {
     .name = "align",
-    .summary = "give operands that must share a scale one scale",
+    .summary = "make operands share a scale where the backend requires it",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
     .quirk = quirk,

@@ -28,7 +28,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_bake = {
     .name = "bake",
-    .summary = "fix the constants that are calibrated",
+    .summary = "mark calibrated constants as quantized",
     .needs = QG_A_TQC,
     .run = run,
 };

@@ -34,7 +34,7 @@ static const behaviours ordinary = { .fold = fold };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_BATCHNORM_FLOAT32,
-            "BatchNormalization becomes a convolution in float32, step by step",
+            "BatchNormalization becomes a convolution in float32, rounding each step",
             QG_PPQ "IR/morph.py GraphReplacer.replace_batchnorm_to_conv", behaviours,
             fold, qg_batchnorm_float32),
     { 0 },
@@ -149,7 +149,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_batchnorm_to_conv = {
     .name = "batchnorm-to-conv",
-    .summary = "turn normalizations that stand alone into convolutions per channel",
+    .summary = "turn remaining normalizations into depthwise convolutions",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

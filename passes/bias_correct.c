@@ -414,7 +414,7 @@ static const qg_pass_param param[] = {
 
 const qg_pass qg_pass_bias_correct = {
     .name = "bias-correct",
-    .summary = "biases take back what rounding adds to means",
+    .summary = "correct biases for the mean shift caused by quantization",
     .needs = QG_A_TOPO | QG_A_SHAPE | QG_A_TQC,
     .breaks = QG_A_TOPO,
     .run = run,

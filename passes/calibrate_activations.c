@@ -60,8 +60,7 @@ typedef struct behaviours {
 static const behaviours ordinary = { .watching = { .mode = QG_MODE_FLOAT } };
 
 static const qg_quirk_row quirk[] = {
-    QG_SWAP(PPQ_QUANTIZED_WEIGHTS,
-            "activations are observed while weights are rounded already",
+    QG_SWAP(PPQ_QUANTIZED_WEIGHTS, "activations are observed with quantized weights",
             QG_PPQ "quantization/optim/calibration.py RuntimeCalibrationPass",
             behaviours, watching,
             { .mode = QG_MODE_SIMULATE, .after = qg_calibrate_constants }),
@@ -96,7 +95,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_calibrate_activations = {
     .name = "calibrate-activations",
-    .summary = "scales of activations, from samples",
+    .summary = "compute the scales of activations from samples",
     .needs = QG_A_TOPO | QG_A_SHAPE | QG_A_TQC,
     .run = run,
     .quirk = quirk,

@@ -19,7 +19,8 @@ static bool ppq_waits(const qg_ctx *ctx, const qg_tqc *t)
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_QUANTIZED_WEIGHTS,
-            "constants whose observer makes two passes (kl, mse) wait for the samples",
+            "constants with a two-pass observer (kl, mse) are calibrated with the "
+            "activations",
             QG_PPQ "quantization/optim/parameters.py ParameterQuantizePass", behaviours,
             waits, ppq_waits),
     { 0 },
@@ -34,7 +35,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_calibrate_parameters = {
     .name = "calibrate-parameters",
-    .summary = "scales of constants, from their values",
+    .summary = "compute the scales of constants from their values",
     .needs = QG_A_SHAPE | QG_A_TQC,
     .run = run,
     .quirk = quirk,

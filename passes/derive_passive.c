@@ -95,7 +95,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_derive_passive = {
     .name = "derive-passive",
-    .summary = "scales of biases, bounds and pad values, from their lenders",
+    .summary = "derive the scales of biases, bounds and pad values from their sources",
     .needs = QG_A_SHAPE | QG_A_TQC,
     .run = run,
 };

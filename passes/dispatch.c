@@ -549,7 +549,8 @@ static const behaviours ordinary = {
 static const qg_quirk_row quirk[] = {
     QG_SWAP(
         PPQ_LAST_CONV_FLOAT,
-        "D26: a compute node that no other one reaches and nothing follows stays float",
+        "D26: a compute node with no compute node before it and no node after it stays "
+        "float",
         QG_PPQ "scheduler/dispatchers.py", behaviours, reading,
         { .computes = ppq_computes,
           .makes_indices = ppq_makes_indices,
@@ -562,7 +563,8 @@ static const qg_quirk_row quirk[] = {
           .stays_float = ppq_stays_float,
           .decide_all = ppq_decide_all }),
     QG_SWAP(PPQ_PERSEUS_BOTH_WAYS,
-            "D28: perseus follows data up and down until nothing is left to quantize",
+            "D28: perseus follows data in both directions until no node is left to "
+            "quantize",
             QG_PPQ "scheduler/perseus.py Perseus", behaviours, close_indices,
             ppq_close_indices),
     { 0 },
@@ -620,7 +622,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_dispatch = {
     .name = "dispatch",
-    .summary = "decide for each node: quantized, float, or shape and index data",
+    .summary = "assign each node a platform: quantized, float, or shape and index data",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
     .quirk = quirk,

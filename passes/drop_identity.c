@@ -26,7 +26,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_drop_identity = {
     .name = "drop-identity",
-    .summary = "take out nodes that only hand their input on",
+    .summary = "remove nodes that only pass their input on",
     .needs = QG_A_TOPO,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

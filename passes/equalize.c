@@ -483,9 +483,9 @@ static const behaviours ppq_behaviours = { .flood = ppq_flood,
 static const qg_quirk_row quirk[] = {
     QG_SWAP_ALL(
         PPQ_EQUALIZE,
-        "D06, D07: graph outputs, inputs and constants beside the path are not looked "
-        "at; activations are measured once and never scaled; channels of groups are "
-        "measured in another order than they are scaled; transA is not looked at",
+        "D06, D07: graph outputs, inputs and constants next to the path are ignored; "
+        "activations are measured once and never rescaled; channels of groups are "
+        "measured in a different order than scaled; transA is ignored",
         QG_PPQ "quantization/optim/equalization.py LayerwiseEqualizationPass",
         ppq_behaviours),
     { 0 },
@@ -521,7 +521,7 @@ static const qg_pass_param param[] = {
 
 const qg_pass qg_pass_equalize = {
     .name = "equalize",
-    .summary = "weights of layers in a row get channels of like size",
+    .summary = "equalize weight ranges across channels of consecutive layers",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO,
     .run = run,

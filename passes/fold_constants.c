@@ -38,7 +38,8 @@ static const behaviours ordinary = { .folds = folds };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_UNFOLDED,
-            "what depends on constants alone is computed, and quantized, like the rest",
+            "values that depend on constants only are computed and quantized like "
+            "others",
             QG_PPQ "IR/morph.py GraphFormatter", behaviours, folds, ppq_folds),
     { 0 },
 };
@@ -76,7 +77,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_fold_constants = {
     .name = "fold-constants",
-    .summary = "compute once what does not depend on the inputs",
+    .summary = "replace values that do not depend on the inputs by constants",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

@@ -7,7 +7,7 @@ static qg_status run(qg_pass_env *env) { return qg_fuse(env, false); }
 
 const qg_pass qg_pass_fuse = {
     .name = "fuse",
-    .summary = "silence what the backend computes in one kernel",
+    .summary = "overlap quantizers inside fused kernels of the backend",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
     .quirk = qg_fuse_quirks,

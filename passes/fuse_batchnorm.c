@@ -66,16 +66,16 @@ static const behaviours ordinary = { .take_sum = take_sum };
 static const qg_quirk_row quirk[] = {
     QG_SWAP(
         PPQ_BATCHNORM_BETA,
-        "D34: folding BatchNormalization into Gemm does not look at beta; a node that "
-        "takes one in comes last and takes no other",
+        "D34: folding BatchNormalization into Gemm ignores beta; a node that absorbs "
+        "one is listed last and absorbs no other",
         QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, merge,
         { .beta_of = ppq_beta_of, .may_take = ppq_may_take, .settle = ppq_list_last }),
     QG_SWAP(PPQ_BATCHNORM_FLOAT32,
-            "BatchNormalization moves into weights in float32, step by step",
+            "BatchNormalization is folded into weights in float32, rounding each step",
             QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, fold,
             qg_batchnorm_float32),
     QG_SWAP(PPQ_BIAS_ADD_RANK,
-            "a sum behind a compute node that took a normalization in stays",
+            "a sum after a compute node that absorbed a normalization stays",
             QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, take_sum, NULL),
     { 0 },
 };
@@ -113,7 +113,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_fuse_batchnorm = {
     .name = "fuse-batchnorm",
-    .summary = "multiply normalizations into the weights before them",
+    .summary = "fold normalizations into the preceding weights",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

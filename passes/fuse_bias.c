@@ -92,7 +92,8 @@ static const behaviours ordinary = { .take = take };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_BIAS_ADD_RANK,
-            "D05: a convolution takes a constant sum as bias only in its weight's rank",
+            "D05: a convolution absorbs a constant sum as bias only in the rank of "
+            "its weight",
             QG_PPQ "IR/morph.py GraphMerger.fuse_bias_add", behaviours, take, ppq_take),
     QG_SWAP(PPQ_BIAS_ADD_SQUEEZE,
             "D05: a second bias is squeezed to [C] and the Add is kept",
@@ -118,7 +119,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_fuse_bias = {
     .name = "fuse-bias",
-    .summary = "turn sums with constants behind compute nodes into their bias",
+    .summary = "turn sums with constants after compute nodes into biases",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

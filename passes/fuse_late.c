@@ -8,7 +8,7 @@ static qg_status run(qg_pass_env *env) { return qg_fuse(env, true); }
 
 const qg_pass qg_pass_fuse_late = {
     .name = "fuse-late",
-    .summary = "fusions that look at groups which passive nodes have made",
+    .summary = "apply fusions that depend on the groups formed by passive nodes",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
     .quirk = qg_fuse_quirks,

@@ -31,7 +31,7 @@ static const behaviours ordinary = { .has_source = has_source };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_PASSIVE_PRODUCER,
-            "a passive node whose input no quantized node produces gets two scales",
+            "a passive node whose input has no quantized producer gets two scales",
             QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours,
             has_source, ppq_has_source),
     { 0 },
@@ -78,7 +78,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_passive = {
     .name = "passive",
-    .summary = "outputs of nodes that only move values follow their input",
+    .summary = "make outputs of nodes that only move values follow the input",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
     .quirk = quirk,

@@ -21,7 +21,7 @@ static qg_status run(qg_pass_env *env)
 const qg_pass qg_pass_rules = {
     .name = "rules",
     .summary =
-        "give every endpoint of quantized nodes its record, by the backend's rules",
+        "create the records of quantized nodes' endpoints from the backend's rules",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
     .quirk = qg_rules_quirks,

@@ -30,7 +30,7 @@ static const behaviours ordinary = { .is_redundant = is_redundant };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_FIRST_SLOT_ONLY,
-            "D21: of two slots that read one value only the first is simplified",
+            "D21: of two slots that read the same value only the first is simplified",
             QG_PPQ "quantization/optim/refine.py QuantizeSimplifyPass", behaviours,
             is_redundant, ppq_is_redundant),
     { 0 },
@@ -72,7 +72,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_simplify = {
     .name = "simplify",
-    .summary = "inputs that would repeat the rounding of their producer keep silent",
+    .summary = "overlap inputs that would repeat the quantization of their producer",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
     .quirk = quirk,

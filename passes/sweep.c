@@ -9,7 +9,7 @@ typedef struct behaviours {
 } behaviours;
 
 static const qg_quirk_row quirk[] = {
-    QG_SWAP(PPQ_IDENTITY_LATE, "nodes that only hand their input on go here",
+    QG_SWAP(PPQ_IDENTITY_LATE, "nodes that only pass their input on are removed here",
             QG_PPQ "api/interface.py format_graph", behaviours, before, qg_drop_copies),
     { 0 },
 };

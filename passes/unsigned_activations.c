@@ -46,7 +46,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_unsigned_activations = {
     .name = "unsigned-activations",
-    .summary = "symmetric grids of values that are never negative count from 0",
+    .summary = "make symmetric grids of values that are never negative unsigned",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
 };

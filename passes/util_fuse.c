@@ -143,12 +143,11 @@ static qg_status ppq_find(qg_pass_env *env, const qg_pattern *p, qg_matches *fou
 static const behaviours ordinary = { .find = find };
 
 const qg_quirk_row qg_fuse_quirks[] = {
-    QG_SWAP(
-        PPQ_SILENT_OUTPUTS,
-        "D22: fusion silences a value that is a graph output too, and takes no node "
-        "that also reads what another one computes",
-        QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours, find,
-        ppq_find),
+    QG_SWAP(PPQ_SILENT_OUTPUTS,
+            "D22: fusion also overlaps graph outputs, and skips nodes with a further "
+            "computed input",
+            QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours, find,
+            ppq_find),
     { 0 },
 };
 

@@ -107,12 +107,11 @@ typedef struct behaviours {
 } behaviours;
 
 static const qg_quirk_row quirk[] = {
-    QG_SWAP(PPQ_OLD_SLOTS,
-            "limits of Clip that an old opset has as attributes become inputs",
-            QG_PPQ "IR/morph.py GraphFormatter.format_clip", behaviours, move,
-            ppq_move),
     QG_SWAP(
-        PPQ_PAD_ATTRIBUTES, "D31: Pad whose pads are an attribute loses mode and value",
+        PPQ_OLD_SLOTS, "Clip limits stored as attributes by an old opset become inputs",
+        QG_PPQ "IR/morph.py GraphFormatter.format_clip", behaviours, move, ppq_move),
+    QG_SWAP(
+        PPQ_PAD_ATTRIBUTES, "D31: Pad with pads as an attribute loses mode and value",
         QG_PPQ "IR/morph.py GraphFormatter.format_pad", behaviours, forget, ppq_forget),
     { 0 },
 };
@@ -128,7 +127,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_limits_as_inputs = {
     .name = "limits-as-inputs",
-    .summary = "limits that are attributes get endpoints, for parity",
+    .summary = "turn clamp limits from attributes into inputs, for parity with PPQ",
     .needs = QG_A_TOPO,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

@@ -49,7 +49,7 @@ static const behaviours ordinary = {
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_NAMES,
-            "new nodes are called PPQ_Operation_k, and float ones are made, too",
+            "new nodes are named PPQ_Operation_k, and float nodes are split as well",
             QG_PPQ "IR/base/graph.py BaseGraph.create_operation", behaviours, splitting,
             { .sum_name = ppq_sum_name, .takes = ppq_takes }),
     { 0 },
@@ -153,7 +153,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_metax_gemm_split = {
     .name = "metax-gemm-split",
-    .summary = "fully connected nodes as a product and a sum",
+    .summary = "split fully connected nodes into a product and a sum",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

@@ -44,7 +44,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_ncnn_format_gemm = {
     .name = "ncnn-format-gemm",
-    .summary = "weights of fully connected nodes as ncnn stores them",
+    .summary = "convert fully connected weights to ncnn's layout",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

@@ -40,11 +40,11 @@ static const behaviours ordinary = { .reads = reads,
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_FIRST_SLOT_ONLY,
-            "D21: of two slots that read one value only the first is rounded half-down",
+            "D21: of two slots that read the same value only the first uses half-down",
             QG_PPQ "quantization/optim/refine.py NxpInputRoundingRefinePass",
             behaviours, reads, ppq_reads),
     QG_SWAP(PPQ_ROUND_CONSTANTS,
-            "D57: the rounding of inputs also reaches weights and biases",
+            "D57: the rounding of inputs is also applied to weights and biases",
             QG_PPQ "quantization/optim/refine.py NxpInputRoundingRefinePass",
             behaviours, comes_from_outside, ppq_comes_from_outside),
     { 0 },
@@ -70,7 +70,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_nxp_input_rounding = {
     .name = "nxp-input-rounding",
-    .summary = "what the host hands in is rounded half-down",
+    .summary = "use half-down rounding for values supplied by the host",
     .needs = QG_A_TQC,
     .run = run,
     .quirk = quirk,

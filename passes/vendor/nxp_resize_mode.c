@@ -24,7 +24,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_nxp_resize_mode = {
     .name = "nxp-resize-mode",
-    .summary = "Resize takes the nearest element, as the NPU does",
+    .summary = "set Resize to nearest, as computed by the NPU",
     .needs = QG_A_TOPO,
     .breaks = QG_A_SHAPE,
     .run = run,

@@ -177,11 +177,11 @@ static qg_status put_weights(conversion *c, const char *id, grid all, const char
             match = qg_arena_printf(c->arena, "op: %s, ", list);
         if (!set || !list || !match)
             return qg_nomem(c->ctx);
-        QG_TRY(put_rule(
-            c, qg_arena_printf(c->arena, "%s%s", id, whole ? "-whole" : ""),
-            qg_arena_printf(c->arena, "%sslot: weight, constant: yes", match),
-            qg_arena_printf(c->arena, "%s%s, observer: minmax", state, set),
-            whole ? "these weights have no output-channel axis" : why, place));
+        QG_TRY(
+            put_rule(c, qg_arena_printf(c->arena, "%s%s", id, whole ? "-whole" : ""),
+                     qg_arena_printf(c->arena, "%sslot: weight, constant: yes", match),
+                     qg_arena_printf(c->arena, "%s%s, observer: minmax", state, set),
+                     whole ? "these weights have no output-channel axis" : why, place));
     }
     return QG_OK;
 }
@@ -419,8 +419,9 @@ static qg_status convert_op(conversion *c, const qg_json *entry)
                                         "op: %s, slot: weight, "
                                         "constant: yes",
                                         op->name),
-                        set, "the configuration sets per-tensor or per-channel "
-                            "weights for this operator",
+                        set,
+                        "the configuration sets per-tensor or per-channel "
+                        "weights for this operator",
                         place));
     }
     (void)snprintf(inner, sizeof inner, "%s.params", place);
@@ -587,8 +588,8 @@ static qg_status put_defaults(conversion *c)
     gain.per_channel = false;
     const char *gain_set = weight_text(c, gain);
     QG_TRY(put_rule(c, "inputs-are-read", "slot: [input, bound]", "state: fp32",
-                    "an operator reads the output that its producer has quantized", "
-                    ""defaults.ops"));
+                    "an operator reads the output that its producer has quantized",
+                    "defaults.ops"));
     QG_TRY(put_rule(c, "products-of-data", "slot: weight, constant: no", "state: fp32",
                     "a computed operand is already quantized by its producer",
                     "defaults.ops"));
@@ -597,15 +598,16 @@ static qg_status put_defaults(conversion *c)
                         "the configuration puts no quantizer on outputs",
                         "defaults.ops.is_output_quantized"));
     QG_TRY(c->params_rounded
-               ? put_weights(c, "weights", c->param, "", "the configuration sets the "
-                   "scheme of weights",
+               ? put_weights(c, "weights", c->param, "",
+                             "the configuration sets the "
+                             "scheme of weights",
                              "defaults.params")
                : put_rule(c, "weights", "slot: weight, constant: yes", "state: fp32",
-                          "the configuration sets the scheme of weights", "
-                          ""defaults.params"));
+                          "the configuration sets the scheme of weights",
+                          "defaults.params"));
     return put_rule(c, "small-parameters", "slot: [bias, gain]", gain_set,
-                    "the configuration sets the scheme of other parameters", "
-                    ""defaults.params");
+                    "the configuration sets the scheme of other parameters",
+                    "defaults.params");
 }
 
 /* Inputs of the network, and outputs of it where all others have none. */
@@ -623,7 +625,8 @@ static qg_status put_interface(conversion *c, const qg_json *root)
     QG_TRY(flag(c, out, "is_output_quantized", &out_on));
     if (in_on == 1)
         QG_TRY(put_rule(c, "network-inputs", "slot: input, graph-input: yes",
-                        "state: initial", "values from outside the quantized part are "
+                        "state: initial",
+                        "values from outside the quantized part are "
                         "not quantized yet",
                         "model_input.is_input_quantized"));
     if (out_on < 0)
