@@ -41,16 +41,16 @@
                                   "compute")                                   \
     X(ELEMENTWISE, "elementwise", "output element i depends on element i of each "     \
                                   "(broadcast) input")                         \
-    X(PASSIVE,     "passive",     "moves values without changing them: Reshape, "     \
-                                  "MaxPool")                                   \
+    X(PASSIVE,     "passive",     "moves values without changing them: "              \
+                                  "Reshape, MaxPool")                          \
     X(JOIN,        "join",        "several equivalent data inputs: Add, Concat") \
     X(POOLING,     "pooling",     "windowed reduction: MaxPool, AveragePool")  \
     X(SHAPE,       "shape",       "its output is a shape or an index, never "  \
                                   "quantized")                                 \
     X(MONOTONE,    "monotone",    "x <= y implies f(x) <= f(y); order and zero are "   \
                                   "preserved")                                 \
-    X(NORMALIZE,   "normalize",   "per-channel affine map, given by affine(): "        \
-                                  "BatchNormalization")                        \
+    X(NORMALIZE,   "normalize",   "per-channel affine map, given by "                  \
+                                  "affine(): BatchNormalization")              \
     X(PURE,        "pure",        "outputs depend on inputs only: may be folded")  \
     X(CONTROL,     "control",     "contains sub-graphs: If, Loop, Scan")               \
     X(QUANTIZER,   "quantizer",   "quantizes by itself: QuantizeLinear, FakeQuantize") \
