@@ -6,8 +6,8 @@
 
 #include "cli.h"
 
-/* How an option is written (0, NULL: without letter, without value), and which member
- * of the arguments takes its value. */
+/* Syntax of an option (0, NULL: without letter, without value), and the member of the
+ * arguments that receives its value. */
 #define NAMED(word, short_name, value)                                                 \
     .name = (word), .letter = (short_name), .argument = (value)
 #define STORED(how, member) .kind = (how), .at = offsetof(cli_arguments, member)
@@ -231,7 +231,7 @@ static bool is_choice(const cli_option *o, const char *value)
     return false;
 }
 
-/* The verb whose option of this name takes the value; NULL: none does. */
+/* The verb whose option of this name accepts the value; NULL: none. */
 static const cli_verb *taken_by(const char *name, const char *value)
 {
     for (const cli_verb *v = cli_verbs; v->name; v++) {
@@ -334,7 +334,7 @@ static bool can_be_value(const cli_option *o, const char *word)
     return word[0] != '-' || !word[1] || (numbers && strchr("0123456789.", word[1]));
 }
 
-/* value: what stood behind '=' or the letter; NULL: nothing, look at the next word. */
+/* value: the text after '=' or the letter; NULL: none, use the next word. */
 static int take(reader *r, int id, const char *value)
 {
     const cli_option *o = &cli_options[id];

@@ -1,4 +1,4 @@
-/* What people see beside answers: help pages and the progress bar. */
+/* Terminal output other than answers: help pages and the progress bar. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,7 +110,7 @@ static void draw(cli_bar *b, const char *stage, size_t done, size_t total)
     *b = (cli_bar){ true, done, total };
 }
 
-/* Calls that bring nothing new only ask whether to go on. */
+/* Calls without new progress only ask whether to continue. */
 static int step(void *ud, const char *stage, size_t done, size_t total)
 {
     cli_bar *b = ud;

@@ -3,7 +3,7 @@
 
 #include "cli.h"
 
-/* --- what verbs share --- */
+/* --- shared by verbs --- */
 
 int cli_answer(const cli_call *c, qg_status s, qg_report *r)
 {
@@ -156,8 +156,8 @@ static qg_status explain(const cli_call *c, qg_model *m, qg_report **r)
     return qg_model_explain(m, c->args->file.at[1], r);
 }
 
-/* As it is, or behind the passes up to --after; what they decide depends on the options
- * of quantize. */
+/* Dumps the model unchanged, or after the passes up to --after; their result depends on
+ * the options of quantize. */
 static qg_status dump_behind(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_quantize_options o;
@@ -274,14 +274,14 @@ static int help(const cli_call *c)
     "input, or when the input's batch is 1), an .npz (arrays by input name), a\n"      \
     "folder of these in name order, or random:N (N uniform samples, for trials)."
 
-/* Words behind the verb: how the help writes them, and how many there may be. */
+/* Words after the verb: their names in the help, and their number. */
 #define FILES(words, least, most)                                                      \
     .files = (words), .min_file = (least), .max_file = (most)
 
 /* Options of a row. */
 #define TAKES(id) [CLI_O_##id] = CLI_TAKES
 #define NEEDS(id) [CLI_O_##id] = CLI_NEEDS
-/* Of every verb that runs the network over data, beside DATA itself. */
+/* Options of every verb that runs the network over data, besides DATA. */
 #define RUNS TAKES(SAMPLES), TAKES(JOBS), TAKES(SHAPE), TAKES(KERNELS)
 
 /* clang-format off */
