@@ -373,8 +373,8 @@ const cli_verb cli_verbs[] = {
       .summary = "measure the cost of scale sharing for each group",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(METRIC) },
-      .about = "joint: only the group quantizes, with its shared scale; separate: each\n"
-               "member quantizes with its calibrated scale.\n"
+      .about = "joint: only the group quantizes, with its shared scale; separate:\n"
+               "each member quantizes with its calibrated scale.\n"
                "\n" DATA_FORMS,
       .example = "qg price snapshot -d calib.npy",
       .ask = cli_price },
@@ -383,8 +383,8 @@ const cli_verb cli_verbs[] = {
       FILES("MODEL.onnx", 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(BACKENDS), TAKES(POLICY), TAKES(OBSERVER),
                TAKES(METRIC), TAKES(STATS) },
-      .about = "Each patch adds one variant of every backend.  With --stats all scales\n"
-               "come from that file, and DATA is only used to measure the error.\n"
+      .about = "Each patch adds one variant of every backend.  With --stats all\n"
+               "scales come from that file; DATA only measures the error.\n"
                "\n" DATA_FORMS,
       .example = "qg compare model.onnx -d calib.npy -b trt-int8 -b ncnn-int8",
       .ask = cli_compare },
@@ -405,7 +405,7 @@ const cli_verb cli_verbs[] = {
     { .name = "list",
       .summary = "list operators, passes, backends, observers, ...",
       FILES("[TOPIC] [NAME]", 0, 2),
-      .about = "Without a topic it lists the topics; `qg list backends NAME` shows one\n"
+      .about = "Without a topic it lists the topics; `qg list backends NAME` shows a\n"
                "backend: its rules, fusions and sharing, with reasons and sources.",
       .example = "qg list backends",
       .run = list },
