@@ -115,7 +115,7 @@ class Verbs(unittest.TestCase):
 
     def test_analyse_measures_with_every_quantizer_on_and_states_so(self):
         about = re.sub(r"\s+", " ", qg("analyse", "--help"))
-        for words in ("All quantizers are on in both cases",
+        for words in ("All quantizers are enabled in both cases",
                       "PPQ: graphwise_error_analyse", "PPQ: layerwise_error_analyse"):
             self.assertIn(words, about)
         call = "analyse", self.trt, "-d", TEST, "-n8"
