@@ -37,27 +37,29 @@
 /* clang-format off */
 #define QG_TRAIT_MAP(X)                                                        \
     X(COMPUTE,     "compute",     "accumulates products: Conv, Gemm, MatMul")  \
-    X(ACTIVATION,  "activation",  "element-wise with one data input, fused behind "    \
+    X(ACTIVATION,  "activation",  "element-wise with one data input, fused after "     \
                                   "compute")                                   \
     X(ELEMENTWISE, "elementwise", "output element i depends on element i of each "     \
                                   "(broadcast) input")                         \
-    X(PASSIVE,     "passive",     "moves values, changes none: Reshape, MaxPool") \
-    X(JOIN,        "join",        "several data inputs of one kind: Add, Concat") \
+    X(PASSIVE,     "passive",     "moves values without changing them: "              \
+                                  "Reshape, MaxPool")                          \
+    X(JOIN,        "join",        "several equivalent data inputs: Add, Concat") \
     X(POOLING,     "pooling",     "windowed reduction: MaxPool, AveragePool")  \
     X(SHAPE,       "shape",       "its output is a shape or an index, never "  \
                                   "quantized")                                 \
-    X(MONOTONE,    "monotone",    "x <= y implies f(x) <= f(y): zero and order " \
-                                  "survive")                                   \
-    X(NORMALIZE,   "normalize",   "BatchNormalization and kin: affine() answers") \
-    X(PURE,        "pure",        "same inputs, same outputs: may be folded")  \
-    X(CONTROL,     "control",     "owns bodies: If, Loop, Scan")               \
-    X(QUANTIZER,   "quantizer",   "rounds by itself: QuantizeLinear, FakeQuantize") \
+    X(MONOTONE,    "monotone",    "x <= y implies f(x) <= f(y); order and zero are "   \
+                                  "preserved")                                 \
+    X(NORMALIZE,   "normalize",   "per-channel affine map, given by "                  \
+                                  "affine(): BatchNormalization")              \
+    X(PURE,        "pure",        "outputs depend on inputs only: may be folded")  \
+    X(CONTROL,     "control",     "contains sub-graphs: If, Loop, Scan")               \
+    X(QUANTIZER,   "quantizer",   "quantizes by itself: QuantizeLinear, FakeQuantize") \
     X(BATCH_FIRST, "batch-first", "dim 0 of the first input is dim 0 of the output") \
     X(DIMS_ONLY,   "dims-only",   "reads only the dims of its inputs: Shape, Size") \
     X(HOMOGENEOUS, "homogeneous", "scaling channel c of every data input by s > 0 "    \
                                   "scales channel c of the output by s") \
     X(COPY,        "copy",        "output 0 is input 0: Identity")           \
-    X(NONNEGATIVE, "nonnegative", "no negative input, no negative output: Add, Concat")
+    X(NONNEGATIVE, "nonnegative", "inputs >= 0 give outputs >= 0: Add, Concat")
 /* clang-format on */
 
 enum {
