@@ -160,9 +160,9 @@ QG_API bool qg_model_change(const qg_model *m, const qg_tqc *t, size_t k,
 
 /* --- setters --- */
 
-/* Of a quantized model, or of one in the hands of a pass; QG_ESTATE names an
- * illegal transition (`qg list states`), with both states, or that t is NULL, as qg_model_find_tqc
- * returns it for a wrong name.  Constants that were rounded (BAKED)
+/* Of a quantized model, or of one in the hands of a pass; QG_ESTATE names an illegal
+ * transition (`qg list states`), with both states, or that t is NULL, as
+ * qg_model_find_tqc returns it for a wrong name.  Constants that were rounded (BAKED)
  * are rounded again from their float values when a change concerns them: the model
  * keeps those (of an imported file: the dequantized codes).  Every setter visits all
  * records, so its cost is linear in their number. */

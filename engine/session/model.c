@@ -9,6 +9,8 @@ QG_OPTIONS_INIT(qg_model_options)
 static qg_status parse_shape(qg_ctx *ctx, qg_arena *a, const char *text,
                              qg_fixed_shape *out)
 {
+    if (!text)
+        return qg_fail(ctx, QG_ECONFIG, "shape: NULL, expected NAME=DIMxDIMx...");
     const char *equals = strrchr(text, '=');
     const char *p = equals ? equals + 1 : "";
     qg_fixed_shape s = {

@@ -88,6 +88,16 @@ static qg_status stop_early(job *j)
                    name, p->name, p->name, qg_suggest_text(&near, hint));
 }
 
+static qg_status check_texts(qg_ctx *ctx, const char *what, const char *const *text,
+                             size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!text || !text[i])
+            return qg_fail(ctx, QG_ECONFIG, "quantize: %s[%zu]: NULL, expected a text",
+                           what, i);
+    return QG_OK;
+}
+
 static qg_status read_backend(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
@@ -101,6 +111,8 @@ static qg_status read_backend(job *j)
         QG_TRY(qg_quirks_named(ctx, j->o->quirks, &mask));
         QG_TRY(qg_backend_quirks(ctx, j->arena, mask, j->backend));
     }
+    QG_TRY(check_texts(ctx, "policy", j->o->policy, j->o->n_policy));
+    QG_TRY(check_texts(ctx, "set", j->o->set, j->o->n_set));
     for (size_t i = 0; i < j->o->n_policy; i++)
         QG_TRY(qg_backend_patch(ctx, j->arena, j->o->policy[i], j->backend));
     for (size_t i = 0; i < j->o->n_set; i++)

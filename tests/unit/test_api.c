@@ -188,6 +188,19 @@ static void misuse_is_told(void **state)
     mo.n_shape = 1;
     assert_fails(f->ctx, qg_model_open(f->ctx, MODEL, &mo, &m), QG_ECONFIG,
                  "shape: 'image=0x1'");
+    shape = NULL;
+    assert_fails(f->ctx, qg_model_open(f->ctx, MODEL, &mo, &m), QG_ECONFIG,
+                 "shape: NULL, expected");
+    qg_quantize_options q;
+    qg_quantize_options_init(&q, sizeof q);
+    q.backend = "trt-int8";
+    q.work.data = TEST;
+    q.set = &shape;
+    q.n_set = 1;
+    assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
+    assert_fails(f->ctx, qg_model_quantize(m, &q, NULL), QG_ECONFIG,
+                 "quantize: set[0]: NULL, expected a text");
+    qg_model_close(m);
 }
 
 QG_TEST_MAIN(
