@@ -4,18 +4,21 @@
  *     x -> QuantizeLinear -> DequantizeLinear -> r       (any number of the latter)
  *     w (integers) -> DequantizeLinear -> r
  *     x -> FakeQuantize -> r                             (output limits = input limits)
+ *     x -> an operator of mqbench/mqbench.h -> r
  *
  * In each case readers of r read x, and a record says where it rounds:
  *
  *     x is a constant                      each reading slot, BAKED; integers become
- *                                          the floats that they stand for
+ *                                          the floats that they stand for, floats are
+ *                                          rounded to the grid
  *     the quantizer alone reads x          the output that x comes from, ACTIVATED;
  *                                          readers with records are OVERLAPPED with it
  *     otherwise (graph inputs, forks)      each reading slot, ACTIVATED
  *
  * What does not fit (integer operators between, limits that are computed, two roundings
  * in front of one slot, a FakeQuantize that changes the range) stays an operator, with
- * a warning: the graph computes what it did.
+ * a warning: the graph computes what it did.  Operators of MQBench are refused instead,
+ * since no other reader of the graph knows them.
  *
  * Grids    codes are those of the ONNX type; of a FakeQuantize see
  *          fake_quantize.h.  Symmetric when all zero points are 0.
@@ -28,8 +31,12 @@
 #include "engine/formats/format.h"
 
 /* Which operators are folded: QuantizeLinear and DequantizeLinear; FakeQuantize, and
- * DequantizeLinear of constants. */
-enum qg_quantizers { QG_QUANTIZERS_ONNX, QG_QUANTIZERS_OPENVINO };
+ * DequantizeLinear of constants; those of MQBench. */
+enum qg_quantizers {
+    QG_QUANTIZERS_ONNX,
+    QG_QUANTIZERS_OPENVINO,
+    QG_QUANTIZERS_MQBENCH
+};
 
 /* g: inferred and normalized; afterwards again, with all rules of the verifier true.
  * *out lies in the graph's arena and knows a backend called `name` without rules.
