@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "engine/formats/fake_quantize.h"
-#include "engine/formats/mqbench/mqbench.h"
+#include "engine/formats/mqbench/operators.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"

@@ -4,7 +4,7 @@
  *     x -> QuantizeLinear -> DequantizeLinear -> r       (any number of the latter)
  *     w (integers) -> DequantizeLinear -> r
  *     x -> FakeQuantize -> r                             (output limits = input limits)
- *     x -> an operator of mqbench/mqbench.h -> r
+ *     x -> an operator of mqbench/operators.h -> r
  *
  * In each case readers of r read x, and a record says where it rounds:
  *

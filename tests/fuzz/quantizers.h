@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "engine/onnx/import.h"
-#include "engine/formats/mqbench/mqbench.h"
+#include "engine/formats/mqbench/operators.h"
 #include "engine/formats/quantizers.h"
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_check.h"

@@ -7,7 +7,10 @@ OpenVINO the same codes.  What cannot be a record is refused by the name of its 
 PyTorch is written down here in numpy (fake): x * (1 / scale) in float32, rounded half to
 even, plus the zero point.  With scales that are powers of two everything is exact, so outputs
 have equal bits; with others our division may take the other side of a tie, which must then be
-one: within NEAR steps."""
+one: within NEAR steps.
+
+    test_import_mqbench.py                                      all checks
+    test_import_mqbench.py --example docs/examples/mqbench.onnx writes that file"""
 import json
 import os
 import pathlib
@@ -386,6 +389,8 @@ def hostile():
          "FixedPerChannelAffine", {}, "ch_axis"),
         ("tqt", ["w", "s", "z"], {"s": scalar, "z": z}, "FakeQuantizeTqtAffine", limits,
          "power of two"),
+        ("tqt, small", ["w", "s", "z"], {"s": np.array([2.0 ** -16], "f4"), "z": z},
+         "FakeQuantizeTqtAffine", limits, "2^-15"),
         ("nnie", ["w", "s"], {"s": scalar}, "NNIEQuantize", {}, "logarithmic"),
     ]
 
@@ -438,6 +443,10 @@ def check_hostile(bad, folder):
 
 
 def main():
+    if sys.argv[1:2] == ["--example"]:  # the file that docs/from-mqbench.md imports
+        rng = np.random.default_rng(1)
+        chain(rng.normal(0, 1.5, (1, 3, 8, 8)).astype("f4"), False, rng).save(sys.argv[2])
+        return 0
     bad = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)

@@ -1,4 +1,4 @@
-/* mqbench.h -- the quantizing operators of MQBench's training graphs, which
+/* operators.h -- the quantizing operators of MQBench's training graphs, which
  * torch.onnx.export writes into the default domain of a float model.
  *
  *     q = clamp(round half even(x / scale) + zero_point, quant_min, quant_max)
@@ -11,7 +11,7 @@
  *     FakeQuantizeLearnablePertensorAffine    none
  *     FakeQuantizeLearnablePerchannelAffine   none
  *     FakeQuantizeDSQPertensor, ...Perchannel none
- *     FakeQuantizeTqtAffine                   none; scale is a power of two
+ *     FakeQuantizeTqtAffine                   none; scale is a power of two >= 2^-15
  *     NNIEQuantize                            refused: its grid is logarithmic
  *
  * Limits   the last two inputs, or the attributes quant_min and quant_max
@@ -28,8 +28,8 @@
  *          deploy/deploy_openvino.py; PyTorch FakeQuantizeCore, QuantizedOpKernels.cpp
  *          (_fake_quantize_tensor_helper), FakeQuantPerTensorAffine.cpp
  *          (_get_zero_point_from_tensor) */
-#ifndef QG_ENGINE_FORMATS_MQBENCH_MQBENCH_H
-#define QG_ENGINE_FORMATS_MQBENCH_MQBENCH_H
+#ifndef QG_ENGINE_FORMATS_MQBENCH_OPERATORS_H
+#define QG_ENGINE_FORMATS_MQBENCH_OPERATORS_H
 
 #include "engine/formats/grid_record.h"
 
