@@ -432,7 +432,7 @@ const cli_verb cli_verbs[] = {
           "WORDS: per-tensor, per-channel or block; linear or floating; symmetric or\n"
           "asymmetric; and power-of-2, dynamic.  Commas or spaces between them.\n"
           "float8 E4M3 is --policy per-tensor,floating,symmetric,power-of-2 --bits 8\n"
-          "--exponent-bits 4.  snr is noise to signal: lower is better.",
+          "--exponent-bits 4.  nsr is noise to signal: lower is better.",
       .example =
           "qg quantize-tensor w.npy --policy per-channel,linear,symmetric --bits 4",
       .run = quantize_tensor },

@@ -1,4 +1,4 @@
-/* dnnl.c -- kernels of oneDNN; the one file that sees its header.
+/* dnnl.c -- kernels of oneDNN; the only file that includes its header.
  *
  * Written for the 2.x C API (2.6 is what Debian 12 has).  3.x replaces descriptors of
  * operations and of memory; CMakeLists.txt builds without oneDNN where it finds
@@ -17,11 +17,11 @@
 #error "oneDNN 2.x expected; configure again with QG_DNNL=OFF"
 #endif
 
-/* libgomp's switch; oneDNN parallelizes with OpenMP and workers want one thread
+/* libgomp's switch; oneDNN parallelizes with OpenMP and workers need one thread
  * each. */
 extern void omp_set_num_threads(int n);
 
-/* What all workers share. */
+/* State shared by all workers. */
 typedef struct program {
     dnnl_engine_t engine;
     dnnl_primitive_t primitive;
@@ -30,7 +30,7 @@ typedef struct program {
     size_t scratch_bytes;
 } program;
 
-/* What one run context owns. */
+/* State owned by one run context. */
 typedef struct binding {
     dnnl_stream_t stream;
     dnnl_memory_t src, dst, other, scratch;
@@ -99,7 +99,7 @@ static void kernel_close(const qg_kernel *k, void *local)
     binding_free(local);
 }
 
-/* b lies in the worker's arena; what it holds is released by kernel_close, or here. */
+/* b lies in the worker's arena; its contents are released by kernel_close, or here. */
 static qg_status kernel_open(const qg_kernel *k, qg_ctx *ctx, void **local)
 {
     binding *b = QG_NEW(ctx->arena, binding);

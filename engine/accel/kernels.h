@@ -1,7 +1,7 @@
 /* kernels.h -- compiled kernels of a library (oneDNN) for the problems of accel.h.
  *
- * Each answers QG_OK with *out == NULL when it has nothing for the case (no library, a
- * type or shape it does not do, weights that are not constant): the operator then runs
+ * Each returns QG_OK with *out == NULL when it does not support the case (no library,
+ * an unsupported type or shape, weights that are not constant): the operator then runs
  * its definition.  Activations of rank 3 to 5 travel channels-last.
  *
  * Absorbed   clamps (op->clamp) that follow: min and max are exact, so the bits are
@@ -11,12 +11,12 @@
  * Threads    kernels are single-threaded; a kernel is shared by workers
  * Weights    packed once, while compiling
  *
- * Why two ways to compute: the definition (ref_*.c) says what is right on every
- * machine, bit by bit, and sums as ONNX Runtime does (ref_sum.h); a library is faster
- * and may sum in another order.  Tests compare the two within a bound, and `--kernels
- * reference` uses the first alone.
+ * Why two implementations: the definition (ref_*.c) gives the same bits on every
+ * machine, and sums as ONNX Runtime does (ref_sum.h); a library is faster and may sum
+ * in another order.  Tests compare the two within a bound, and `--kernels reference`
+ * uses the first alone.
  *
- * What oneDNN is asked for (everything else runs its definition):
+ * Cases that use oneDNN (all others run their definition):
  *
  *     all      float32 throughout, no empty tensor
  *     conv     weights and bias constant; not three axes that shrink to one

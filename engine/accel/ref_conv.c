@@ -80,7 +80,8 @@ static void add_row_f64(double *restrict y, const double *restrict x, int64_t st
             y[i] += w * x[i * step];
 }
 
-/* Every row of one output plane gets what one input plane times one kernel gives. */
+/* Adds the product of one input plane and one kernel to every row of one output
+ * plane. */
 static void add_plane_f64(const qg_conv_problem *p, const double *x, const double *w,
                           double *y)
 {

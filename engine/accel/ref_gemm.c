@@ -130,7 +130,7 @@ static void fused(const qg_gemm_problem *p, const float *a, const float *b, floa
     }
 }
 
-/* No terms: what is there, times beta. */
+/* No terms: the present value times beta. */
 static void without_terms(const qg_gemm_problem *p, float *c)
 {
     for (int64_t i = 0; i < p->m; i++)

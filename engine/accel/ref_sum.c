@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <math.h>
 
-/* Columns of a block begin at 128 and are halved while they reach further than n; what
- * is saved there goes to the terms. */
+/* Columns of a block begin at 128 and are halved while they reach further than n; the
+ * saved space goes to the terms. */
 int64_t qg_ref_slice(int64_t n, int64_t k)
 {
     int64_t columns = 128, terms = 128;

@@ -1,7 +1,7 @@
 /* ref_sum.h -- the order in which float32 products are summed: ONNX Runtime's.
  *
  * Floating-point sums depend on their order, and codes that lie near a tie depend on
- * them.  The definition therefore takes the order of the runtime that most engineers
+ * them.  The definition therefore uses the order of the runtime that most engineers
  * compare with: the result of `--kernels reference` has its bits, on every machine.
  *
  * A result of m rows and n columns, sums of k products; a convolution is one of m =
@@ -15,8 +15,8 @@
  *     stored columns
  *     all others      fused multiply-add; slices of qg_ref_slice terms
  *
- * Each slice starts from zero; slices are added up in order, to what is there first
- * when beta is not 0.
+ * Each slice starts from zero; slices are added up in order, starting from the present
+ * value when beta is not 0.
  *
  * Holds for ONNX Runtime with one thread, without graph optimizations, on x86-64 with
  * AVX2 or AVX-512; tests/scripts/test_sum_order.py compares the bits.

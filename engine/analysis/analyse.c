@@ -56,7 +56,7 @@ static qg_status keep_outputs(void *ud, qg_ctx *ctx, void *state, size_t sample,
     return QG_OK;
 }
 
-/* All samples through one plan; what becomes of them is `done`'s business. */
+/* Runs all samples through one plan; `done` processes the results. */
 static qg_status drive(study *s, const qg_plan *p, const char *stage,
                        qg_status (*done)(void *, qg_ctx *, void *, size_t,
                                          const qg_run *))
@@ -162,7 +162,7 @@ static qg_status by_graph(study *s)
 
 /* --- by layer: both plans on the same sample, node by node --- */
 
-/* What a worker keeps: the float output of every subject for the sample at hand. */
+/* State of a worker: the float output of every subject for the current sample. */
 typedef struct layers {
     study *s;
     const qg_plan *real, *rounded;
@@ -269,7 +269,7 @@ static qg_status work_layers(void *ud, qg_ctx *ctx, void *state, size_t sample)
     return qg_meter_add(&((layers *)ud)->meter, ctx, 1);
 }
 
-/* Quantized compute nodes, which is where PPQ looks. */
+/* Quantized compute nodes, as in PPQ. */
 static bool is_layer(const study *s, const qg_node *n)
 {
     if (n->platform != QG_PLATFORM_QUANTIZED || !qg_node_has(n, QG_OP_COMPUTE) ||

@@ -1,4 +1,4 @@
-/* compare.c -- what several backends and patches make of one network.
+/* compare.c -- results of several backends and patches on one network.
  *
  * Every variant quantizes a clone of the graph with the same data; then every sample
  * runs through the float network and all variants.  Endpoints keep their names from
@@ -165,7 +165,7 @@ static qg_status note_group(comparison *c, const char *values, size_t n, size_t 
 }
 
 /* Groups of at least two values on one grid; fused values that never exist count too,
- * since not rounding them is what the group is for. */
+ * since the group exists so that they are not rounded. */
 static qg_status list_groups(comparison *c, size_t of)
 {
     variant *v = &c->variant.at[of];

@@ -50,7 +50,7 @@ static qg_status worker_begin(void *ud, qg_ctx *ctx, void **state)
     return QG_OK;
 }
 
-/* What follows from NaN says nothing about the other samples. */
+/* Findings caused by NaN carry no information about the other samples. */
 static bool is_finite(const qg_looks *l, size_t sample)
 {
     for (size_t i = 0; i < l->inputs; i++) {
@@ -83,7 +83,7 @@ static void worker_end(void *ud, void *state)
     (void)pthread_mutex_unlock(&d->lock);
 }
 
-/* --- what the first layer expects --- */
+/* --- expectations of the first layer --- */
 
 static const qg_tensor *floats(const qg_value *v)
 {

@@ -4,7 +4,7 @@
 
 qg_status qg_measure_by(qg_ctx *ctx, const char *name, const qg_metric **out)
 {
-    const char *word = name ? name : "snr";
+    const char *word = name ? name : "nsr";
     *out = qg_metric_named(word);
     return *out ? QG_OK
                 : qg_fail(ctx, QG_ECONFIG,
@@ -21,5 +21,5 @@ double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y)
 
 qg_cell qg_measure_cell(const qg_metric *m, double error)
 {
-    return strcmp(m->name, "snr") == 0 ? qg_cell_percent(error) : qg_cell_number(error);
+    return strcmp(m->name, "nsr") == 0 ? qg_cell_percent(error) : qg_cell_number(error);
 }

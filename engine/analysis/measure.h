@@ -1,19 +1,19 @@
-/* measure.h -- what all analyses do with errors: the metric by its name, its value for
- * an output, how it is shown. */
+/* measure.h -- errors, shared by all analyses: the metric by its name, its value for an
+ * output, its display. */
 #ifndef QG_ENGINE_ANALYSIS_MEASURE_H
 #define QG_ENGINE_ANALYSIS_MEASURE_H
 
 #include "engine/quant/metric.h"
 #include "engine/report/report.h"
 
-/* The metric of that name; NULL: snr.  QG_ECONFIG for another word. */
+/* The metric of that name; NULL: nsr.  QG_ECONFIG for another word. */
 QG_NODISCARD qg_status qg_measure_by(qg_ctx *ctx, const char *name,
                                      const qg_metric **out);
 
 /* The metric of a float32 tensor y; real: as many elements. */
 double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y);
 
-/* snr as a share, others as they are. */
+/* nsr as a share, others as they are. */
 qg_cell qg_measure_cell(const qg_metric *m, double error);
 
 #endif

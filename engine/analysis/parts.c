@@ -37,8 +37,8 @@ static void note(qg_parts *p, const qg_journal_entry *e)
     }
 }
 
-/* What follows input 0 on its grid (bounds of Clip) was lent its scale after sharing,
- * by the joint dominator: it belongs to the part of that input. */
+/* Inputs that take the grid of input 0 (bounds of Clip) got their scale after sharing,
+ * from the joint dominator: they belong to the part of that input. */
 static void place_bounds(qg_parts *p)
 {
     for (size_t i = 0; i < p->q->tqc.n; i++) {

@@ -1,12 +1,13 @@
-/* parts.h -- how endpoints stood before operands were made to share scales: what the
- * journal says, but for the entries of sharing rules.
+/* parts.h -- the state of endpoints before sharing rules joined their scales: the
+ * journal without the entries of sharing rules.
  *
- * A part is what rounds together without any sharing: a fused chain with the silent
- * inputs behind it and the passive nodes that pass it on.  One endpoint leads it and
- * has the scale that calibration gave it.  A group that sharing made has several parts.
+ * A part is a set of endpoints with one scale without any sharing rule: a fused chain
+ * with the overlapped inputs after it and the passive nodes that pass it on.  One
+ * endpoint is its dominator, with the scale from calibration.  A group made by sharing
+ * has several parts.
  *
- * The journal may come from a file, so its words are checked: what names nothing is
- * left out, and chains are followed for a bounded number of steps.
+ * The journal may come from a file, so its words are checked: unknown names are
+ * ignored, and chains are followed for a bounded number of steps.
  * Owner    the arena given to qg_parts_read */
 #ifndef QG_ENGINE_ANALYSIS_PARTS_H
 #define QG_ENGINE_ANALYSIS_PARTS_H

@@ -1,9 +1,10 @@
-/* price.c -- what sharing scales costs: for each group that a sharing rule made, the
+/* price.c -- the cost of shared scales: for each group that a sharing rule made, the
  * error of the outputs with the joint scale, with the scales that its parts had before,
- * and how many requantizations separating them would bring.
+ * and the number of requantizations that separate scales would add.
  *
  * The parts of a group and their scales are those of engine/analysis/parts.h.  Nothing
- * is changed: plans see stand-ins for the TQCs of a group (exec/plan.h, `instead`). */
+ * is changed: plans use substitutes for the TQCs of a group (exec/plan.h,
+ * `instead`). */
 #include <stdlib.h>
 
 #include "engine/analysis/measure.h"

@@ -1,13 +1,12 @@
-/* propose.c -- a policy that keeps the error of the network within a budget: the values
- * whose rounding harms most, by sensitivity, in float or with more bits, as few rows as
- * will do.
+/* propose.c -- a policy that keeps the error of the network within a budget: the most
+ * harmful values by sensitivity, in float or with more bits, in as few rows as suffice.
  *
  * A row stands for the parts (engine/analysis/parts.h) that its endpoints lead: a value
- * is only free of rounding when the whole chain is that is computed on its grid.
- * A candidate is not judged by muting: it is written as a patch and the network is
- * quantized again with it, since fusions, sharing and calibration may turn out
- * otherwise.  The number of rows is found by doubling and halving: some number that
- * meets the budget while one less, or the last one tried below it, does not. */
+ * is only unrounded when the whole chain on its grid is.
+ * A candidate is not evaluated by muting: it is written as a patch and the network is
+ * quantized again with it, since fusions, sharing and calibration may change.  The
+ * number of rows is found by doubling and halving: some number that meets the budget
+ * while one less, or the last one tried below it, does not. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -30,7 +29,7 @@ typedef struct search {
 
 /* --- the patch --- */
 
-/* Double-quoted as YAML wants it; bytes below 32 by number. */
+/* Double-quoted as YAML requires; bytes below 32 by number. */
 static void print_name(FILE *f, const char *name)
 {
     (void)fputc('"', f);
@@ -99,7 +98,7 @@ static qg_status write_patch(search *p, const char *path, size_t k)
 
 /* --- one candidate --- */
 
-/* What the snapshot was made with; the trial comes last and so wins. */
+/* The patches of the snapshot; the trial comes last and therefore wins. */
 static qg_status read_options(search *p)
 {
     const qg_manifest *f = &p->s->m->info.manifest;

@@ -38,7 +38,7 @@ static const qg_tqc *grid_made(const qg_value *v, const qg_tqc *const *instead)
     return grid_of(qg_producer_tqc(v), instead);
 }
 
-/* A silent input takes what comes. */
+/* An overlapped input takes the grid of its source. */
 static bool rounds_here(const qg_node *n, uint32_t slot, const qg_tqc *const *instead)
 {
     const qg_tqc *t = qg_input_tqc(n, slot);

@@ -17,7 +17,7 @@ static const char *const by_word[] = {
     [QG_BY_NODE] = "node", [QG_BY_ENDPOINT] = "endpoint", [QG_BY_GROUP] = "group"
 };
 
-/* --- what is asked about --- */
+/* --- subjects --- */
 
 static qg_status add_subject(qg_sensitivity *s, const char *name, const char *what,
                              uint32_t key)
@@ -39,8 +39,8 @@ static qg_status describe_subject(qg_sensitivity *s, const qg_tqc *t)
                        lead->id);
 }
 
-/* In order of endpoints: whoever has one that acts; of nodes, all that are quantized,
- * so that the table says of each of them. */
+/* In order of endpoints: subjects with an active endpoint; of nodes, all that are
+ * quantized, so that the table lists each of them. */
 static qg_status choose_subjects(qg_sensitivity *s)
 {
     const qg_quant *q = s->m->quant;
@@ -101,7 +101,7 @@ static qg_status ask(qg_sensitivity *s)
 
 /* --- the order --- */
 
-/* What harms most first; ties by key, so that the order is a function of the model. */
+/* Most harmful first; ties by key, so that the order is a function of the model. */
 static int by_error(const void *a, const void *b)
 {
     const qg_sensitivity_row *x = a, *y = b;

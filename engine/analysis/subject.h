@@ -1,8 +1,8 @@
-/* subject.h -- what a sensitivity analysis asks about (nodes, endpoints or groups) and
- * the answers: sensitivity.c finds them, propose.c makes a policy of them.
+/* subject.h -- the subjects of a sensitivity analysis (nodes, endpoints or groups) and
+ * their errors: sensitivity.c measures them, propose.c derives a policy from them.
  *
- * Rows are sorted by harm: the share of the error that a subject causes, as far as one
- * question per subject can tell.
+ * Rows are sorted by harm: the share of the error that a subject causes, estimated by
+ * one partial run per subject.
  * Owner    everything lies in `arena`, which dies with the analysis. */
 #ifndef QG_ENGINE_ANALYSIS_SUBJECT_H
 #define QG_ENGINE_ANALYSIS_SUBJECT_H
@@ -36,7 +36,7 @@ typedef struct qg_sensitivity {
     uint32_t all_output;
 } qg_sensitivity;
 
-/* The key of the row that speaks for an endpoint. */
+/* The key of the row that represents an endpoint. */
 static inline uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc *t)
 {
     switch (s->by) {
@@ -51,8 +51,8 @@ static inline uint32_t qg_sensitivity_key(const qg_sensitivity *s, const qg_tqc 
     return 0;
 }
 
-/* propose.c: finds the policy that s->o->proposal asks for, writes it and says so in r.
- * Rows are there and sorted. */
+/* propose.c: finds the policy requested by s->o->proposal, writes it and reports it in
+ * r.  Rows must be complete and sorted. */
 QG_NODISCARD qg_status qg_sensitivity_propose(qg_sensitivity *s, qg_report *r);
 
 #endif

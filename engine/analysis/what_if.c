@@ -188,7 +188,7 @@ static qg_status plan_base(const qg_study *s, bool rounds, qg_plan **out)
     return qg_plan_new(s->ctx, s->graph, &o, out);
 }
 
-/* Plans of as many questions as go into one round; *asked says how many. */
+/* Plans of as many questions as fit into one round; *asked is their number. */
 static qg_status plan_round(asking *a, const qg_what_if *question, size_t n,
                             size_t *asked)
 {

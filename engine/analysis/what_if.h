@@ -1,15 +1,16 @@
-/* what_if.h -- many questions of the form "what if these endpoints rounded, or not"
- * about one network, over the same samples.
+/* what_if.h -- the errors of many variants of one network, each with some quantizers
+ * enabled or disabled, over the same samples.
  *
- * One plan keeps all activations (the base); every question is a partial plan that runs
- * only what lies downstream of its difference, with the base's kernels and rounded
- * constants.  The base runs once per sample and worker, then every question.
+ * A question is one variant.  One plan keeps all activations (the base); every question
+ * is a partial plan that runs only the nodes downstream of its difference, with the
+ * base's kernels and rounded constants.  The base runs once per sample and worker, then
+ * every question.
  *
  * Error    metric of each float32 output of known shape against the float network, per
  *          sample, averaged over samples in order of index: the same for any number of
  *          workers, and the same bits as running the whole network once per question.
  * Memory   one block of activations per worker that all questions share; questions are
- *          asked in rounds of at most QG_WHAT_IF_TENSORS tensors.
+ *          evaluated in rounds of at most QG_WHAT_IF_TENSORS tensors.
  *
  *     qg_study s = { .ctx = ctx, .graph = g, .quant = q, .feed = &f, .metric = m };
  *     QG_TRY(qg_study_ask(&s, question, n, error));     // error: [n][outputs] */
@@ -22,7 +23,7 @@
 
 enum { QG_WHAT_IF_TENSORS = 100000, QG_WHAT_IF_ROUND = 512 };
 
-/* What rounds: the TQCs of the study, but for these. */
+/* A variant: the TQCs of the study, except for these. */
 typedef struct qg_what_if {
     const uint8_t *mute;          /* [TQCs] 1: does not round; NULL: none */
     const qg_tqc *const *instead; /* [TQCs] stand-ins (exec/plan.h); NULL: none */
@@ -39,7 +40,7 @@ typedef struct qg_study {
         rounding_base; /* the base rounds everywhere: for questions about leaving out */
     bool whole;        /* no partial plans: a whole run per question, to compare with */
     const qg_workload *work;       /* jobs, kernels and progress; its data is feed */
-    const char *stage;             /* what progress is told that this is */
+    const char *stage;             /* stage name passed to progress */
     size_t nodes_run, nodes_whole; /* out: nodes of all partial plans; of whole runs */
     uint8_t *measured; /* out: [outputs] of qg_plan_measures, in the context's arena */
 } qg_study;

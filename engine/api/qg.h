@@ -1,5 +1,6 @@
-/* qg.h -- quantgraph: what will this network compute, tensor by tensor, when backend X
- * quantizes it, and why?  THE public header: all that tools and other programs use.
+/* qg.h -- quantgraph simulates, tensor by tensor, the results of a network as backend X
+ * quantizes it, and explains them.  THE public header: tools and other programs use
+ * nothing else.
  *
  *     qg_ctx *ctx;
  *     qg_model *m = NULL;
@@ -20,16 +21,16 @@
  * Handles    opaque; freed by their own close or free function, which take NULL.
  *            Models and reports must be closed before their context.
  * Options    structs tagged with their size: call the init function with sizeof, then
- *            set what differs.  NULL for the whole struct means all defaults.
+ *            set the fields that differ.  NULL for the whole struct means all defaults.
  *            Programs compiled against an older or a newer version of a struct work:
- *            fields that one side does not know are defaults, and QG_ECONFIG names a
+ *            fields missing on one side take their defaults, and QG_ECONFIG names a
  *            struct in which a field was set that this library does not have.
- * Strings    UTF-8; borrowed for the call unless said otherwise.
+ * Strings    UTF-8; borrowed for the call unless documented otherwise.
  * Errors     a status, and a message on the context (status.h).  On failure
  *            out-parameters are untouched and no file is half-written.
- * Threads    one context per thread of yours; the library starts its own workers.
+ * Threads    one context per caller's thread; the library starts its own workers.
  * More       without files: qg_memory.h; reading and changing records: qg_records.h;
- *            running on arrays: qg_session.h; operators, passes, observers of your own:
+ *            running on arrays: qg_session.h; custom operators, passes, observers:
  *            qg_extend.h; typed results: qg_report.h.  All are included here.  The
  *            arithmetic on plain arrays is a component of its own: qg_arrays.h.
  * Stable     not before 1.0: QG_API_VERSION counts the changes. */
@@ -63,16 +64,16 @@ QG_API const char *qg_version(void); /* "0.1.0" */
 /* --- context --- */
 
 /* A struct that the caller filled with its init function keeps working when later
- * versions append fields: `size` says which of them it knows. */
+ * versions append fields: `size` gives the version it was compiled against. */
 typedef struct qg_open_options {
     size_t size; /* sizeof, by the init function */
-    /* Where backends/, pipelines/ ... are; NULL: those of the source tree the library
-     * was built from, while it is there, else the installed ones. */
+    /* The folder that contains backends/, pipelines/ ...; NULL: that of the source tree
+     * the library was built from if it still exists, else the installed one. */
     const char *config_dir;
     void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
     void *log_ud;
     int log_level; /* messages above it are left out */
-    /* get or drop NULL: malloc and free.  Not for what other libraries allocate: cJSON,
+    /* get or drop NULL: malloc and free.  Not used by third-party libraries: cJSON,
      * libyaml, OpenSSL, zlib, stb, oneDNN, OpenMP, and libc for streams and threads */
     qg_alloc alloc;
 } qg_open_options;
@@ -91,7 +92,7 @@ QG_API void qg_close(qg_ctx *ctx);
 
 /* qg_model: a graph, and, once quantized or loaded from a snapshot, its TQCs. */
 
-/* Shapes fix what the file leaves open: inputs by name, every dim at least 1. */
+/* Shapes fix dynamic dimensions of the file: inputs by name, every dim at least 1. */
 struct qg_model_options {
     size_t size;
     const char *const *shape; /* [n_shape] "name=1x3x224x224" */
@@ -102,9 +103,8 @@ QG_API void qg_model_options_init(qg_model_options *o, size_t size);
 
 /* path: an ONNX file, a snapshot folder, or a file with the bytes of one
  * (qg_model_save_bytes).
- * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (no ONNX), QG_EMODEL (what it
- * says is invalid), QG_EUNSUPPORTED (an operator or opset that is not implemented, by
- * name). */
+ * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (not ONNX), QG_EMODEL (invalid
+ * content), QG_EUNSUPPORTED (an operator or opset that is not implemented, by name). */
 QG_NODISCARD QG_API qg_status qg_model_open(qg_ctx *ctx, const char *path,
                                             const qg_model_options *o, qg_model **out);
 /* Frees graph, weights and TQCs; NULL is fine. */
@@ -112,12 +112,12 @@ QG_API void qg_model_close(qg_model *m);
 /* True after qg_model_quantize and for an opened snapshot. */
 QG_API bool qg_model_is_quantized(const qg_model *m);
 
-/* What every question needs that runs the network over samples.  Zeros are the
- * defaults; calls that cannot do without samples refuse a workload with none of data,
- * array and source, or with two of them, with QG_ECONFIG. */
+/* The workload of every call that runs the network over samples.  Zeros are the
+ * defaults.  Calls that require samples fail with QG_ECONFIG unless exactly one of
+ * data, array and source is set. */
 typedef struct qg_workload {
     const char *data; /* DATA of the command line: a file, a folder, random:N */
-    size_t samples;   /* the first ones, at most this many; 0: all */
+    size_t samples;   /* use at most this many leading samples; 0: all */
     unsigned jobs;    /* workers; 0: one per core.  Results do not depend on it. */
     bool reference_kernels; /* the same bytes on every machine, in ONNX Runtime's
                              * order of sums */
@@ -156,25 +156,27 @@ typedef struct qg_quantize_options {
 QG_API void qg_quantize_options_init(qg_quantize_options *o, size_t size);
 
 /* Canonical form, dispatch, rules, fusion, calibration, bake.  QG_ESTATE when the model
- * is quantized already.  *report (may be NULL): counts per state, passes with times,
+ * is already quantized.  *report (may be NULL): counts per state, passes with times,
  * coverage and near misses, manifest.
- * On failure the model may be partly rewritten and is good for qg_model_close only;
- * what was opened can be opened again. */
+ * On failure the model may be partly rewritten and can only be passed to
+ * qg_model_close; its file can be opened again. */
 QG_NODISCARD QG_API qg_status qg_model_quantize(qg_model *m,
                                                 const qg_quantize_options *o,
                                                 qg_report **report);
 
-/* Writes the snapshot folder: model.onnx, quant.json.  Complete or not at all.
+/* Writes the snapshot folder: model.onnx, quant.json.  Written completely or not at
+ * all.
  * The same model and options give the same bytes, on every machine with the same
- * kernels.  QG_ESTATE when the model is not quantized.  A folder that exists is
- * written into; one made for this call is removed again on failure. */
+ * kernels.  QG_ESTATE when the model is not quantized.  An existing folder is written
+ * into; a folder created by this call is removed again on failure. */
 QG_NODISCARD QG_API qg_status qg_model_save(qg_model *m, const char *folder);
 
 /* Switches endpoints of a quantized model off, or on again: the selector of `--set` and
- * state=deactivated, state=dequantized (both keep scale and sharing and remember what
- * they were; saved and loaded) or state=restored, as in "node=Conv_3
- * state=dequantized".  *changed (may be NULL): how many endpoints moved; those that are
- * float, or that way already, do not.  QG_ECONFIG when the selector matches nothing. */
+ * state=deactivated, state=dequantized (both keep scale, sharing and the previous
+ * state, also through save and load) or state=restored, as in "node=Conv_3
+ * state=dequantized".  *changed (may be NULL): the number of endpoints whose state
+ * changed; endpoints that are float or already in that state do not count.  QG_ECONFIG
+ * when the selector matches nothing. */
 QG_NODISCARD QG_API qg_status qg_model_switch(qg_model *m, const char *text,
                                               size_t *changed);
 
@@ -191,47 +193,49 @@ typedef struct qg_format_options {
     const char *format;    /* "onnx-qdq"; required */
     const char *weights;   /* "int" or "float"; NULL: the format's default */
     const char *placement; /* "ort", "trt", "openvino"; NULL: the format's default */
-    bool strict;           /* what the format cannot say is an error, not a report */
+    bool strict;           /* details the format cannot represent are an error, not a
+                            * report */
     const char *report;    /* file for the loss report, JSON when it ends in ".json",
                             * else text; NULL: none */
 } qg_format_options;
 QG_API void qg_format_options_init(qg_format_options *o, size_t size);
 
-/* Writes a quantized model in a format of `qg list formats`: `path`, and what goes
- * beside it.  All files complete or none.  *report (may be NULL): format, options, the
- * files, and the table `losses`: endpoint, value, what is lost, whether the runtime
- * will compute something else for it, and what stands in its place.
- * QG_ESTATE when the model is not quantized, QG_ECONFIG for a wrong option,
- * QG_EUNSUPPORTED for what cannot be written at all, and with `strict` when anything is
- * lost. */
+/* Writes a quantized model in a format of `qg list formats`: `path`, and the files next
+ * to it.  All files are complete, or none is written.  *report (may be NULL): format,
+ * options, the files, and the table `losses`: endpoint, value, the detail that is lost,
+ * whether the runtime will then compute something else, and the substitute written
+ * instead.  QG_ESTATE when the model is not quantized, QG_ECONFIG for a wrong option,
+ * QG_EUNSUPPORTED for a model that cannot be written at all, and with `strict` when
+ * anything is lost. */
 QG_NODISCARD QG_API qg_status qg_model_export(qg_model *m, const qg_format_options *o,
                                               const char *path, qg_report **report);
 
-/* The other way: the file at `path`, with the graph of `model` (an ONNX file) when the
+/* Import: reads the file at `path`, with the graph of `model` (an ONNX file) when the
  * format has none of its own (else NULL), as a quantized model for qg_model_save.
- * *report (may be NULL): counts per state.  QG_EPARSE and QG_EMODEL say where. */
+ * *report (may be NULL): counts per state.  Messages of QG_EPARSE and QG_EMODEL give
+ * the place. */
 QG_NODISCARD QG_API qg_status qg_model_import(qg_ctx *ctx, const char *path,
                                               const char *format, const char *model,
                                               qg_model **out, qg_report **report);
 
 /* --- backends --- */
 
-/* What a backend (name or path) says after its parents: facts, and the tables rules,
- * fusions, sharing, each row in the words of its file, with why, source and place. */
+/* A backend (name or path) with its parents applied: facts, and the tables rules,
+ * fusions, sharing; each row quotes its file, with reason, source and place. */
 QG_NODISCARD QG_API qg_status qg_backend_page(qg_ctx *ctx, const char *name,
                                               qg_report **report);
 
 /* Makes a backend file at `output` (its name without ".yaml" is the backend's) from the
  * configuration of another tool; format "aimet": a quantsim configuration.  *report
- * (may be NULL): rules, fusions, and the table `not_carried_over` with what has no
- * counterpart here.  QG_EPARSE says which place of the file is wrong. */
+ * (may be NULL): rules, fusions, and the table `not_carried_over` of settings without a
+ * counterpart here.  QG_EPARSE names the faulty place in the file. */
 QG_NODISCARD QG_API qg_status qg_import_backend(qg_ctx *ctx, const char *path,
                                                 const char *format, const char *output,
                                                 qg_report **report);
 
 /* --- statistics: run once, decide later --- */
 
-/* Samples keep their place in the data: shards are parts of one numbering. */
+/* Sample indices are global: a shard covers a range of them. */
 typedef struct qg_stats_options {
     size_t size;
     qg_workload work;     /* data: required */
@@ -243,11 +247,11 @@ typedef struct qg_stats_options {
 } qg_stats_options;
 QG_API void qg_stats_options_init(qg_stats_options *o, size_t size);
 
-/* Statistics of every value of the float network, after the rewrites that keep what it
- * computes, into a file.  The bytes are a function of model, samples and kernels, not
- * of workers, processes, shards or resumptions.  m must not be quantized; it is
- * rewritten.  QG_EDATA, QG_ECONFIG; NaN and infinities are counted, not refused.
- * In a group *report is left alone by all processes but the first. */
+/* Statistics of every value of the float network, after the rewrites that preserve its
+ * results, into a file.  The bytes are a function of model, samples and kernels, not of
+ * workers, processes, shards or resumptions.  m must not be quantized; it is rewritten.
+ * QG_EDATA, QG_ECONFIG; NaN and infinities are counted, not refused.
+ * In a group only the first process writes *report. */
 QG_NODISCARD QG_API qg_status qg_model_collect(qg_model *m, const qg_stats_options *o,
                                                const char *path, qg_report **report);
 
@@ -278,7 +282,7 @@ typedef struct qg_quantize_tensor_options {
     unsigned bits;       /* 2..32; at first 8 */
     unsigned exponent_bits; /* 1..8 under floating, else 0 */
     const char *range; /* "-127,127" in steps; NULL: all codes, from 0 on if asymmetric;
-                          * under floating what the format can hold */
+                          * under floating the format's range */
     bool narrow;       /* without the lowest code; not beside range */
     int axis;          /* of per-channel and block, from the end if negative; at first
                           * INT_MIN, which stands for 0 */
@@ -286,11 +290,10 @@ typedef struct qg_quantize_tensor_options {
     const char *rounding; /* "half-even"; NULL: that */
     const char *scale;    /* one per parameter (quant/fake.h); NULL: from the data */
     const char *offset;   /* one per scale, in steps; NULL: all 0 */
-    const char
-        *observer;      /* what finds them in the data; NULL: "minmax", which leaves NaN
-                           * and infinities out */
-    const char *quirks; /* "ppq", or names with commas; NULL: none */
-    const char *output; /* .npy to write: float32, fake quantized; NULL: none */
+    const char *observer; /* observer that finds them; NULL: "minmax", which ignores NaN
+                           * and infinities */
+    const char *quirks;   /* "ppq", or names with commas; NULL: none */
+    const char *output;   /* .npy to write: float32, fake quantized; NULL: none */
     bool codes;        /* write integers instead: the smallest type of 8, 16 or 32 bits;
                            * of a floating policy the bit patterns of its format */
     const char *curve; /* .csv to write: bins kept, threshold and divergence of all that
@@ -300,7 +303,7 @@ typedef struct qg_quantize_tensor_options {
 QG_API void qg_quantize_tensor_options_init(qg_quantize_tensor_options *o, size_t size);
 
 /* Rounds an .npy of float16, float32 or float64 (read as float32; warns when that
- * rounds).  Facts: scale and offset, count, snr (noise to signal), snr_db, mse, max,
+ * rounds).  Facts: scale and offset, count, nsr (noise to signal), snr_db, mse, max,
  * cosine, saturated (share of elements outside of the range); quant/metric.h defines
  * them.  QG_ECONFIG names the option that is wrong.  The same on arrays in memory:
  * quant/apply.h. */
@@ -322,7 +325,7 @@ typedef struct qg_run_options {
 QG_API void qg_run_options_init(qg_run_options *o, size_t size);
 
 /* One .npy per graph output in `folder` (NULL: nothing is written), first axis the
- * sample; the report tells shapes, times and memory of the plan.
+ * sample; the report has shapes, times and memory of the plan.
  * Samples are written in order whatever the number of workers.  QG_EDATA when data
  * do not fit the inputs or a sample's outputs have other shapes than the first
  * one's.  On failure no file appears. */
@@ -354,12 +357,13 @@ typedef struct qg_analyse_options {
     size_t size;
     qg_workload work;   /* data: required */
     const char *by;     /* "graph", "layer"; NULL: graph */
-    const char *metric; /* "snr" (noise-to-signal power ratio), "mse", "cosine" */
+    const char *metric; /* "nsr" (noise-to-signal power ratio), "mse", "cosine" */
     size_t top;         /* rows shown, worst first; 0: all */
 } qg_analyse_options;
 QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
 
-/* How far the simulated network, in which all endpoints round, is from the float one:
+/* The error of the simulated network, with all quantizers enabled, against the float
+ * one:
  * graph   at every output
  * layer   at the output of every quantized compute node
  *
@@ -368,11 +372,11 @@ QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
 QG_NODISCARD QG_API qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
                                                qg_report **report);
 
-/* A policy that keeps the error of the worst output within a budget, by not rounding
- * the values that harm most, or with more bits. */
+/* A policy that keeps the error of the worst output within a budget, by keeping the
+ * most harmful values in float, or giving them more bits. */
 typedef struct qg_proposal_options {
     const char *patch;       /* file to write; NULL: nothing is proposed */
-    double budget;           /* in units of the metric: 0.01 is 1 % of noise */
+    double budget;           /* in units of the metric: nsr 0.01 is 1 % noise */
     unsigned bits;           /* of the chosen values; 0: they stay float */
     const char *backend;     /* NULL: that of the snapshot, by name */
     const void *reserved[4]; /* NULL */
@@ -384,19 +388,19 @@ typedef struct qg_doctor_options {
 } qg_doctor_options;
 QG_API void qg_doctor_options_init(qg_doctor_options *o, size_t size);
 
-/* What may be wrong with calibration data: one run of the float network over them.
- * Facts: samples, values (looked at), found; when something was found, table warnings:
- * kind, sample (null: about all of them), where, what.
+/* Checks calibration data with one run of the float network over them.  Facts: samples,
+ * values (examined), found; when something was found, table warnings: kind, sample
+ * (null: all of them), where, what.
  *
  *     not-finite  NaN or infinities in a sample
  *     constant    all elements of a sample are equal
  *     duplicate   byte for byte an earlier sample
- *     range       a sample scaled unlike the others, or data of another scale than the
- *                 first normalization or bias of the model was made for
- *     layout      pictures whose channels are first where the model has them last, or
- *                 the other way round
- *     alone       one sample reaches twice as far as any other
- *     dead        channels that no sample changes */
+ *     range       a sample scaled unlike the others, or data whose scale does not fit
+ *                 the first normalization or bias of the model
+ *     layout      images stored channels-first for a channels-last model, or the
+ *                 reverse
+ *     alone       one sample has twice the range of any other
+ *     dead        channels that are the same in all samples */
 QG_NODISCARD QG_API qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *o,
                                               qg_report **report);
 
@@ -404,7 +408,7 @@ typedef struct qg_sensitivity_options {
     size_t size;
     qg_workload work;      /* data: required */
     const char *by;        /* "node", "endpoint", "group"; NULL: node */
-    const char *direction; /* "only" this one rounds, "all-but" it; NULL: only */
+    const char *direction; /* "only" this quantizer enabled, "all-but" it; NULL: only */
     const char *metric;    /* as in qg_analyse_options */
     size_t top;            /* rows shown, worst first; 0: all */
     bool whole; /* run the whole network once per row: the same result, slower */
@@ -412,15 +416,16 @@ typedef struct qg_sensitivity_options {
 } qg_sensitivity_options;
 QG_API void qg_sensitivity_options_init(qg_sensitivity_options *o, size_t size);
 
-/* How the outputs suffer from each node, endpoint or group: when it alone rounds, or
- * when everything but it does.  Facts: by, direction, metric, samples, all_quantized
- * (error with everything rounding), nodes_run (share of the nodes that whole runs would
- * have computed); table errors: name, what, error of the worst output, output.
+/* The output error that each node, endpoint or group causes: with only its quantizers
+ * enabled, or with all others enabled.  Facts: by, direction, metric, samples,
+ * all_quantized (error with all quantizers enabled), nodes_run (share of the nodes that
+ * whole runs would have computed); table errors: name, what, error of the worst output,
+ * output.
  * Only what lies downstream of a row's endpoints is computed.
  * With a proposal also: budget, error_with_proposal (of the network quantized again
- * with the patch, on this data), rows_raised, values_raised, candidates (quantized to
- * find out), written; or proposal, when the budget is met already.  QG_ENUMERIC when no
- * number of rows meets it. */
+ * with the patch, on this data), rows_raised, values_raised, candidates (trial
+ * quantizations made), written; or proposal, when the budget is already met.
+ * QG_ENUMERIC when no number of rows meets it. */
 QG_NODISCARD QG_API qg_status qg_model_sensitivity(qg_model *m,
                                                    const qg_sensitivity_options *o,
                                                    qg_report **report);
@@ -432,11 +437,12 @@ typedef struct qg_price_options {
 } qg_price_options;
 QG_API void qg_price_options_init(qg_price_options *o, size_t size);
 
-/* What it costs that a backend makes operands share a scale.  Table groups, the group
- * that would gain most from separate scales first: the error of the worst output when
- * only the group rounds, with the joint scale and with those that its parts were
- * calibrated to; the requantizations that separating adds; the error of the whole
- * quantized network with this group separated (fact network: as it is). */
+/* The error caused by operands that share a scale because the backend requires it.
+ * Table groups, largest gain from separate scales first: the error of the worst output
+ * with only this group's quantizers enabled, with the joint scale and with the scales
+ * its parts were calibrated to; the requantizations that separate scales add; the error
+ * of the whole quantized network with this group separated (fact network:
+ * unchanged). */
 QG_NODISCARD QG_API qg_status qg_model_price(qg_model *m, const qg_price_options *o,
                                              qg_report **report);
 
@@ -447,14 +453,14 @@ typedef struct qg_compare_options {
     size_t n_backend;
     const char *const *policy; /* [n_policy] patches: each makes one more variant of */
     size_t n_policy;           /* every backend */
-    const char *stats;    /* file that all scales come from; NULL: from work.data */
-    const char *observer; /* of every activation; NULL: what the backend says */
+    const char *stats;    /* file with the statistics of all scales; NULL: work.data */
+    const char *observer; /* of every activation; NULL: the backend's */
     const char *metric;   /* as in qg_analyse_options */
 } qg_compare_options;
 QG_API void qg_compare_options_init(qg_compare_options *o, size_t size);
 
 /* Several backends and patches on one network that is not quantized, from the same
- * data; m stays as it is.  Tables: variants (nodes quantized, rounding points of
+ * data; m is not changed.  Tables: variants (nodes quantized, rounding points of
  * activations, rounded constants, groups of values on one scale, requantizations as
  * analysis/requantize.h counts them), errors (of each float output against the float
  * network), groups_in (how many groups of values on one scale the same variants have,
@@ -464,9 +470,9 @@ QG_NODISCARD QG_API qg_status qg_model_compare(qg_model *m, const qg_compare_opt
 
 /* name: a node, a value, an endpoint ("Conv_3.in1"), or the group that an endpoint is
  * in ("group:Conv_3.out0").
- * Everything known about it: operator, slots, schemes, states, scales, which rule of
- * which backend file set each of them and why, what follows whom.  QG_ECONFIG with
- * the nearest name when there is no such thing. */
+ * Reports operator, slots, schemes, states, scales, the rule and backend file that set
+ * each of them with its reason, and the sharing.  QG_ECONFIG with the nearest name when
+ * the name is unknown. */
 QG_NODISCARD QG_API qg_status qg_model_explain(qg_model *m, const char *name,
                                                qg_report **report);
 

@@ -1,12 +1,13 @@
-/* qg_arrays.h -- the arithmetic on plain arrays: a component of its own, in the library
- * libqg_arrays, which needs nothing but libm.
+/* qg_arrays.h -- the arithmetic on plain arrays: a separate component, in the library
+ * libqg_arrays, which depends only on libm.
  *
- * libqg holds and exports the same functions: a program that uses qg.h as well links
+ * libqg contains and exports the same functions: a program that uses qg.h as well links
  * -lqg alone.
- * Each header says shapes, units, errors and sources of its functions; docs/arrays.md
- * has a program for each, and tests/scripts/test_docs.py runs them.
- * To add one: here; in tools/headers.cmake, with what it includes itself; and as a
- * section of that page.  test_docs.py and test_symbols.py fail when one is missing. */
+ * Each header documents shapes, units, errors and sources of its functions;
+ * docs/arrays.md has a program for each, and tests/scripts/test_docs.py runs them.  To
+ * add a header, list it here and in tools/headers.cmake, with the headers it includes
+ * itself, and write a section of that page.  test_docs.py and test_symbols.py fail when
+ * one is missing. */
 #ifndef QG_ENGINE_API_QG_ARRAYS_H
 #define QG_ENGINE_API_QG_ARRAYS_H
 

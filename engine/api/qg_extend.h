@@ -1,12 +1,12 @@
-/* qg_extend.h -- what a host adds to a context at run time: operators, passes,
- * observers, quantization functions, configuration.
+/* qg_extend.h -- extensions that a host adds to a context at run time: operators,
+ * passes, observers, quantization functions, configuration.
  *
- * What is added belongs to one context, before its first model that needs it is opened,
- * and stays until qg_close; sessions that were made before do not see it.  Structs are
- * copied up to their `size`, texts too; `ud` and functions must stay usable as long as
- * the context.  Functions may be called from threads of the library, several at a time:
- * what they share through `ud` is theirs to guard.  A name that is taken is
- * QG_ECONFIG.
+ * An extension belongs to one context.  It must be added before the first model that
+ * needs it is opened, and lives until qg_close; sessions made earlier do not see it.
+ * Structs are copied up to their `size`, and so are strings; `ud` and the functions
+ * must stay valid as long as the context.  The library may call the functions from
+ * several threads at a time: the host must guard the data they share through `ud`.  A
+ * name that is already taken is QG_ECONFIG.
  *
  * Part of qg.h, which includes it. */
 #ifndef QG_ENGINE_API_QG_EXTEND_H
@@ -25,19 +25,20 @@ extern "C" {
 
 /* --- operators --- */
 
-/* One invocation of an operator of the host. */
+/* One invocation of a host operator. */
 typedef struct qg_call qg_call;
 
 QG_API qg_ctx *qg_call_ctx(const qg_call *c); /* for qg_fail */
 QG_API const qg_node *qg_call_node(const qg_call *c);
 QG_API size_t qg_call_input_count(const qg_call *c);
 QG_API size_t qg_call_output_count(const qg_call *c);
-/* NULL: absent, or behind the last one.  While shapes are inferred data is there for
- * constants only. */
+/* NULL: absent, or past the last slot.  During shape inference only constants have
+ * data. */
 QG_API const qg_tensor *qg_call_input(const qg_call *c, size_t k);
 /* infer sets type and dims (qg_tensor_init); run finds data there. */
 QG_API qg_tensor *qg_call_output(const qg_call *c, size_t k);
-/* Attributes; absent: preset, or NULL and 0.  QG_EMODEL names one of another kind. */
+/* Attributes; if absent: the default, or NULL and 0.  QG_EMODEL names an attribute of
+ * another type. */
 QG_NODISCARD QG_API qg_status qg_call_int(const qg_call *c, const char *name,
                                           int64_t preset, int64_t *out);
 QG_NODISCARD QG_API qg_status qg_call_float(const qg_call *c, const char *name,
@@ -76,8 +77,8 @@ typedef struct qg_operator {
 } qg_operator;
 QG_API void qg_operator_init(qg_operator *o, size_t size); /* one input, one output */
 
-/* It takes part in dispatch, fusion, calibration and export as its traits and roles
- * say, and backends may name it. */
+/* The operator takes part in dispatch, fusion, calibration and export according to its
+ * traits and roles, and backends may name it. */
 QG_NODISCARD QG_API qg_status qg_add_operator(qg_ctx *ctx, const qg_operator *o);
 
 /* --- passes --- */
@@ -87,8 +88,8 @@ typedef struct qg_pass_env qg_pass_env; /* the pass at work */
 typedef struct qg_host_pass {
     size_t size;
     const char *name, *summary; /* name: as in pipelines and `qg list passes` */
-    /* Where it stands in every pipeline that has this pass: one of them, or none when
-     * pipelines name it themselves. */
+    /* Its position in every pipeline that has this pass: set one of the two, or neither
+     * when pipelines name the pass themselves. */
     const char *before, *after;
     bool edits; /* it adds or removes nodes; else it changes records only */
     /* m: the model in the middle of qg_model_quantize, for qg_records.h and the
@@ -99,20 +100,21 @@ typedef struct qg_host_pass {
 QG_API void qg_host_pass_init(qg_host_pass *p, size_t size);
 QG_NODISCARD QG_API qg_status qg_add_pass(qg_ctx *ctx, const qg_host_pass *p);
 
-/* A pass that pipelines name themselves stands there only.  When several stand beside
- * one pass, the one that was added last is nearest to it.
+/* A pass that pipelines name themselves runs only there.  When several are placed next
+ * to the same pass, the one added last is nearest to it.
  *
- * For the report: something was changed; `pattern` fitted; it fitted at n but for what
- * the text says. */
+ * For the report: something was changed; `pattern` matched; it nearly matched at n, and
+ * the text gives the condition that failed. */
 QG_API void qg_pass_count(qg_pass_env *env, size_t changes);
 QG_NODISCARD QG_API qg_status qg_pass_match(qg_pass_env *env, const char *pattern);
 QG_NODISCARD QG_API qg_status qg_pass_miss(qg_pass_env *env, const char *pattern,
                                            const qg_node *n, const char *condition);
 
-/* Edits, for passes with `edits`, which stand before the pass `rules`: every consumer
- * of `from` but the node that makes `to` reads `to` instead (a graph output keeps its
- * name); input `slot` of n reads v (NULL: nothing); n goes, whose outputs nobody reads.
- * New nodes and constants: qg_model_add_node, qg_model_add_constant. */
+/* Edits, for passes with `edits`, which must run before the pass `rules`: every
+ * consumer of `from`, except the node that produces `to`, reads `to` instead (a graph
+ * output keeps its name); input `slot` of n reads v (NULL: nothing); n is removed, and
+ * its outputs must have no consumers.  New nodes and constants: qg_model_add_node,
+ * qg_model_add_constant. */
 QG_NODISCARD QG_API qg_status qg_model_replace_value(qg_model *m, qg_value *from,
                                                      qg_value *to);
 QG_NODISCARD QG_API qg_status qg_model_set_input(qg_model *m, qg_node *n, size_t slot,
@@ -121,7 +123,7 @@ QG_NODISCARD QG_API qg_status qg_model_remove_node(qg_model *m, qg_node *n);
 
 /* --- observers --- */
 
-/* What an observer sees at a time. */
+/* The data passed to an observer in one call. */
 typedef struct qg_observed {
     size_t size;   /* as the library was built: fields may be appended */
     unsigned pass; /* from 0 */
@@ -131,23 +133,24 @@ typedef struct qg_observed {
     size_t n;
 } qg_observed;
 
-/* An observer keeps one state per endpoint (and channel), which is plain memory. */
+/* An observer keeps one state per endpoint (and channel), in plain memory. */
 typedef struct qg_host_observer {
     size_t size;
     const char *name, *summary;
     size_t state;     /* bytes */
     unsigned passes;  /* over the data, at least 1 */
     bool per_channel; /* can serve per-channel schemes: a state for each channel */
-    bool ordered;     /* see is called in order of samples, on one state; no merge */
+    bool ordered;     /* see is called in sample order, on a single state; no merge */
     double min_scale; /* a floor under every scale; 0: 1e-8 */
     void (*begin)(void *ud, void *state); /* NULL: zeros will do */
     qg_status (*see)(void *ud, qg_ctx *ctx, void *state, const qg_observed *seen);
-    /* into becomes what would have seen both; exactly associative and commutative.  One
-     * of them may have seen nothing since begin or next. */
+    /* Afterwards `into` is the state that would have seen both; must be exactly
+     * associative and commutative.  Either may have seen nothing since begin or
+     * next. */
     void (*merge)(void *ud, void *into, const void *from);
-    /* Between passes, on the merged state: makes it what `pass`, from 1, begins with.
-     * Every worker goes on with a copy, so merge must count what is left here once.
-     * NULL: nothing to do. */
+    /* Between passes, on the merged state: turns it into the initial state of `pass`,
+     * from 1.  Every worker continues with a copy, so merge must count what remains
+     * here only once.  NULL: nothing to do. */
     qg_status (*next)(void *ud, qg_ctx *ctx, void *state, unsigned pass);
     /* The range that the grid should cover: finite, low <= high. */
     qg_status (*finish)(void *ud, qg_ctx *ctx, const void *state,
@@ -155,9 +158,9 @@ typedef struct qg_host_observer {
     void *ud;
 } qg_host_observer;
 QG_API void qg_host_observer_init(qg_host_observer *o, size_t size);
-/* Its name is then good wherever an observer is named: backends,
- * qg_quantize_options.  It looks at samples itself, hence not with `stats`.  A snapshot
- * that names it opens anywhere: the scales are found already. */
+/* Its name is then valid wherever an observer is named: backends, qg_quantize_options.
+ * It needs the samples themselves, so it cannot be combined with `stats`.  A snapshot
+ * that names it opens anywhere, because the scales are already final. */
 QG_NODISCARD QG_API qg_status qg_add_observer(qg_ctx *ctx, const qg_host_observer *o);
 
 /* --- quantization functions --- */
@@ -173,9 +176,10 @@ typedef struct qg_host_quantizer {
     void *ud;
 } qg_host_quantizer;
 QG_API void qg_host_quantizer_init(qg_host_quantizer *q, size_t size);
-/* Snapshots record the name, and can be opened where it is registered only
- * (QG_EUNSUPPORTED).  No other tool knows it: exports name endpoint and function in
- * their losses, and refuse them with `strict`.  "none" in a rule is the library's
+/* Snapshots record the name, and open only where it is registered (else
+ * QG_EUNSUPPORTED).  Other tools cannot represent it: exports list endpoint and
+ * function among their losses, and fail with `strict`.  "none" in a rule is the
+ * library's
  * own. */
 QG_NODISCARD QG_API qg_status qg_add_quantizer(qg_ctx *ctx, const qg_host_quantizer *q);
 

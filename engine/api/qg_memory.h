@@ -46,10 +46,10 @@ typedef struct qg_bytes {
 /* NULL and a zeroed struct are fine; *b is zeroed. */
 QG_API void qg_bytes_free(qg_ctx *ctx, qg_bytes *b);
 
-/* A model from the bytes of an ONNX file, or a quantized model from those that
- * qg_model_save_bytes gave.  `bytes` are borrowed until qg_model_close: constants are
- * read where they lie.  External data is looked for in o->folder; QG_EIO when there is
- * none.  Errors as qg_model_open. */
+/* A model from the bytes of an ONNX file, or a quantized model from those written by
+ * qg_model_save_bytes.  `bytes` are borrowed until qg_model_close: constants are read
+ * in place.  External data is searched in o->folder; QG_EIO when it is missing.  Errors
+ * as qg_model_open. */
 QG_NODISCARD QG_API qg_status qg_model_open_bytes(qg_ctx *ctx, const void *bytes,
                                                   size_t size,
                                                   const qg_model_options *o,
@@ -137,8 +137,8 @@ QG_NODISCARD QG_API qg_status qg_model_add_node(qg_model *m, const qg_node_optio
 
 QG_NODISCARD QG_API qg_status qg_model_add_output(qg_model *m, const char *name);
 
-/* Checks the graph, orders it, infers shapes: from here on it is a model like one that
- * was opened.  QG_EMODEL names a value that nothing produces, a cycle, a wrong type. */
+/* Checks the graph, orders it, infers shapes: afterwards it can be used like an opened
+ * model.  QG_EMODEL names a value that nothing produces, a cycle, a wrong type. */
 QG_NODISCARD QG_API qg_status qg_model_finish(qg_model *m);
 
 /* --- samples --- */

@@ -1,14 +1,14 @@
-/* qg_records.h -- reading and changing what is known of a model: nodes, values,
+/* qg_records.h -- reading and changing the records of a model: nodes, values,
  * endpoints, groups.
  *
  * Handles   qg_node, qg_value and qg_tqc are opaque and live as long as their model; a
- *           pass that removes a node ends its handle.  Indices are ids: dense, and
- *           stable until nodes are added or removed.
+ *           pass that removes a node invalidates its handle.  Indices are ids: dense,
+ *           and stable until nodes are added or removed.
  * Records   structs of the caller with `size` set to their sizeof: fields that the
  *           caller's version does not have are not written.  Texts and arrays in them
  *           are borrowed from the model.
- * Changes   go through checked setters, are journalled (author "host", or the pass at
- *           work), and leave the model as it was when they fail.
+ * Changes   go through checked setters, are journalled (author "host", or the running
+ *           pass), and leave the model as it was when they fail.
  *
  *     for (size_t i = 0; i < qg_model_tqc_count(m); i++) {
  *         qg_tqc_record r = { .size = sizeof r };
@@ -35,7 +35,7 @@ extern "C" {
 
 typedef struct qg_model qg_model;
 typedef struct qg_node qg_node;   /* one operator call */
-typedef struct qg_value qg_value; /* what flows along an edge */
+typedef struct qg_value qg_value; /* the tensor on an edge */
 typedef struct qg_tqc qg_tqc;     /* the quantization of one endpoint */
 
 /* --- nodes --- */
@@ -160,11 +160,11 @@ QG_API bool qg_model_change(const qg_model *m, const qg_tqc *t, size_t k,
 
 /* --- setters --- */
 
-/* Of a quantized model, or of one in the hands of a pass; QG_ESTATE names what is
- * illegal (`qg list states`), with both states.  Constants that were rounded (BAKED)
+/* Of a quantized model, or of one in the hands of a pass; QG_ESTATE names an illegal
+ * transition (`qg list states`), with both states.  Constants that were rounded (BAKED)
  * are rounded again from their float values when a change concerns them: the model
- * keeps those (of an imported file: what its codes stand for).  Every setter looks at
- * all records, so it costs time linear in them. */
+ * keeps those (of an imported file: the dequantized codes).  Every setter visits all
+ * records, so its cost is linear in their number. */
 QG_NODISCARD QG_API qg_status qg_model_set_state(qg_model *m, qg_tqc *t,
                                                  qg_tqc_state s);
 /* scale and offset: [n]; of a dominator.  Finite scales > 0, QG_ENUMERIC otherwise.
@@ -187,7 +187,7 @@ QG_NODISCARD QG_API qg_status qg_model_set_quantizer(qg_model *m, qg_tqc *t,
                                                      const char *quantizer);
 /* t and its group follow the dominator's group and round no more (OVERLAPPED). */
 QG_NODISCARD QG_API qg_status qg_model_join(qg_model *m, qg_tqc *t, qg_tqc *dominator);
-/* t and its group round with the scale of lender's group (PASSIVE). */
+/* t and its group use the scale of lender's group (PASSIVE). */
 QG_NODISCARD QG_API qg_status qg_model_lend(qg_model *m, qg_tqc *t, qg_tqc *lender);
 /* t leaves its group (INITIAL). */
 QG_NODISCARD QG_API qg_status qg_model_detach(qg_model *m, qg_tqc *t);

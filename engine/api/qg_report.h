@@ -1,5 +1,5 @@
-/* qg_report.h -- what every question is answered with: facts (name, value) and tables
- * (columns, rows) in a fixed order; as a page for people, as JSON for programs, and
+/* qg_report.h -- the result of every query: facts (name, value) and tables (columns,
+ * rows) in a fixed order; available as a page for people, as JSON for programs, and
  * cell by cell.
  *
  *     const qg_table *t = qg_report_table_named(r, "errors");

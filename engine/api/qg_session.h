@@ -43,10 +43,10 @@ typedef struct qg_hook_event {
  * list.  Nodes inside of bodies (If, Loop, Scan) have no endpoints. */
 typedef struct qg_session_hook {
     const char *select; /* glob over endpoints: "Conv_*.out0", "*.in0", "*" */
-    /* May write into x: at an output what all consumers read, at an input what this
-     * node alone reads, because it then gets a copy of its own.  A written weight is a
-     * constant no more: the node runs by its definition, not by a library's kernel.
-     * Values that decide shapes may be written as long as the shapes stay: QG_EDATA. */
+    /* May write into x: at an output all consumers read the change; at an input only
+     * this node does, because it gets its own copy.  A written weight is no longer a
+     * constant: the node runs by its definition, not by a library's kernel.  Values
+     * that decide shapes may be written as long as the shapes stay: QG_EDATA. */
     bool writes;
     /* x: any strides; not kept.  A failure ends the run; its message is that of qg_fail
      * on ctx. */
@@ -84,10 +84,10 @@ QG_API void qg_session_free(qg_session *s); /* NULL is fine */
 
 /* One sample.  in: [n_in] in order of the model's inputs, plain, borrowed for the call.
  * out: [n_out] in order of its outputs, at most all of them; type and dims are written,
- * and the data: copied when out[k].data is set, which then must hold what type and dims
- * said before the call (QG_EDATA when they differ); else good until the next run.  The
- * address that this session lent last counts as none, so the same tensors may be passed
- * again.  QG_EDATA names the input that does not fit. */
+ * and the data: copied when out[k].data is set, which must then have room for the type
+ * and dims set before the call (QG_EDATA when the result differs); else valid until the
+ * next run.  An address that this session returned last counts as unset, so the same
+ * tensors may be passed again.  QG_EDATA names the input that does not fit. */
 QG_NODISCARD QG_API qg_status qg_session_run(qg_session *s, const qg_tensor *in,
                                              size_t n_in, qg_tensor *out, size_t n_out);
 

@@ -20,16 +20,16 @@ typedef struct watched {
     size_t turn;        /* ordered: the sample that may pass next */
     uint32_t entry;     /* of the statistics that it reads, or QG_NONE */
     bool collects;      /* this endpoint adds to them; others only read */
-    float *scale;       /* [channels] what was found */
+    float *scale;       /* [channels] results */
     int32_t *zero;      /* [channels] offsets */
-    qg_confidence sure; /* settled 0: nothing tells */
+    qg_confidence sure; /* settled 0: unknown */
 } watched;
 
 typedef struct calibration {
     qg_ctx *ctx;
     const qg_calibrate *in;
     qg_calibrated *out;
-    qg_arena *arena; /* also of what the states of unordered observers point to */
+    qg_arena *arena; /* also of memory that states of unordered observers point to */
     QG_VEC(watched) watch;
     uint32_t *index; /* [TQCs] position in watch, or QG_NONE */
     unsigned pass;
@@ -60,7 +60,7 @@ static bool has_state(const watched *w) { return !w->observe.observer->pick; }
 
 /* --- in the workers --- */
 
-/* A copy of what is known before this pass; padding is equal in all workers. */
+/* A copy of the state before this pass; padding is equal in all workers. */
 static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
 {
     calibration *c = ud;
@@ -101,7 +101,7 @@ static void end_turn(calibration *c, watched *v, size_t sample)
     (void)pthread_mutex_unlock(&c->lock);
 }
 
-/* What the observer does with a tensor: adds to its statistics, or to its state. */
+/* Passes a tensor to the observer: adds to its statistics, or to its state. */
 static qg_status look(worker *w, qg_ctx *ctx, size_t k, size_t sample,
                       const qg_tensor *x)
 {
@@ -187,9 +187,9 @@ static void worker_end(void *ud, void *state)
     qg_arena_free(w->scratch);
 }
 
-/* --- what is watched --- */
+/* --- watched endpoints --- */
 
-/* The journal says who chose the observer; the report which are at work. */
+/* The journal has the origin of the observer; the report lists the observers in use. */
 static qg_status count_use(calibration *c, const qg_observer *ob)
 {
     qg_calibrated *out = c->out;
@@ -202,7 +202,7 @@ static qg_status count_use(calibration *c, const qg_observer *ob)
     return qg_vec_push(c->ctx, c->in->arena, &out->observers, use);
 }
 
-/* Whoever wants samples of its own cannot be served from a file. */
+/* Observers that need samples cannot work from a file. */
 static qg_status refuse_given(qg_ctx *ctx, const qg_tqc *t, const qg_observer *ob)
 {
     char at[QG_ENDPOINT_TEXT];
@@ -330,9 +330,9 @@ static qg_status run_samples(calibration *c)
     return s;
 }
 
-/* --- what a pass found --- */
+/* --- results of a pass --- */
 
-/* The state becomes what the next pass starts with. */
+/* The state becomes the initial state of the next pass. */
 static qg_status end_pass(calibration *c, watched *w)
 {
     char at[QG_ENDPOINT_TEXT];

@@ -6,18 +6,18 @@
  *     QG_TRY(qg_calibrate_run(ctx, &c, &found));
  *
  * Every endpoint is watched by its observer (observer.h) while the samples run, one
- * sample per worker.  The samples run as often as the observer that needs most passes;
- * in a later pass only those endpoints are watched that asked for it, and the others
- * have their scales already.
+ * sample per worker.  The number of passes over the samples is the largest that any
+ * observer needs; later passes watch only the endpoints that need them, and the others
+ * already have their scales.
  *
- *   unordered  each worker has states of its own, which are merged exactly: the result
+ *   unordered  each worker has its own states, which are merged exactly: the result
  *              does not depend on how many workers there are
  *   ordered    one state; a worker waits at such an endpoint until the samples before
  *              its own have passed it.  The worker with the lowest sample never waits.
  *
- *   statistics what an observer reads (derive.h) is collected once per value in the
- *              first pass, under locks; or it was collected before (c.stats), and then
- *              nothing runs
+ *   statistics are collected once per value in the first pass, under locks, for the
+ *              observers that read them (derive.h); or they were collected earlier
+ *              (c.stats), and then no pass is needed
  *
  * The network runs in float, so statistics are the same for every backend, unless
  * `mode` asks for more.
@@ -32,7 +32,7 @@
 #include "engine/core/progress.h"
 #include "engine/exec/plan.h"
 
-/* What is calibrated, and from what; borrowed. */
+/* The endpoints to calibrate, and the samples or statistics; borrowed. */
 typedef struct qg_calibrate {
     const qg_graph *graph;
     qg_quant *quant; /* of the graph: its endpoints change, its quirks count */
@@ -47,8 +47,8 @@ typedef struct qg_calibrate {
     bool reference;               /* reference kernels only */
     const qg_progress *progress;  /* as in qg_drive */
     const char *stage;
-    enum qg_mode mode; /* of the network that is observed: what has a scale rounds, or
-                        * nothing does */
+    enum qg_mode mode; /* of the observed network: endpoints with a scale are quantized,
+                        * or none is */
     qg_arena *arena;   /* holds the results */
 } qg_calibrate;
 
@@ -74,8 +74,8 @@ typedef struct qg_calibrated {
     uint32_t changed;                  /* endpoints that got their scale */
 } qg_calibrated;
 
-/* Every endpoint gets its scale and the state ACTIVATED, journalled; what *out held is
- * dropped.  After a failure some endpoints may have theirs.
+/* Every endpoint gets its scale and the state ACTIVATED, journalled; the previous
+ * contents of *out are dropped.  After a failure some endpoints may have theirs.
  * QG_EDATA without samples, when an endpoint is empty in all of them, and when the
  * statistics are of another graph or lack a value; QG_ENUMERIC names the sample with a
  * NaN or an infinity; QG_ECONFIG when an observer does not serve a scheme, or needs

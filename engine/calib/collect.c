@@ -68,7 +68,7 @@ qg_status qg_collect_values(const qg_graph *g, const char *by_channel, qg_stats 
     return QG_OK;
 }
 
-/* A run: where each value is looked at. */
+/* A run: the endpoint at which each value is observed. */
 struct qg_collect_run {
     const qg_collect *c;
     qg_arena *arena;

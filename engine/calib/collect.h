@@ -1,26 +1,26 @@
 /* collect.h -- statistics of values while samples run.
  *
- * Workers look at a tensor on their own and add what they saw under the value's lock:
- * statistics are in memory once, whatever the number of workers, and since adding is
- * exactly associative the result does not depend on who came first.
+ * Workers examine a tensor without a lock and add the result under the value's lock:
+ * statistics are in memory once, regardless of the number of workers, and since
+ * addition is exactly associative the result does not depend on the order of workers.
  *
  *     qg_collector c;
  *     QG_TRY(qg_collector_open(ctx, stats, &c));
  *     in a hook:  QG_TRY(qg_collector_see(&c, ctx, i, sample, value, scratch));
  *     qg_collector_close(&c);
  *
- * A lock is held while counts are added, some microseconds per value and sample; what
- * takes time, looking at the tensor, happens outside of it.
+ * A lock is held only while counts are added, some microseconds per value and sample;
+ * the expensive part, examining the tensor, runs outside of it.
  *
- * Samples are told apart by their index, which decides the part they count for
- * (calib/stats.h): shards of one data set use its indices, not their own.
+ * A sample's global index determines the part it counts for (calib/stats.h): shards of
+ * one data set use its indices, not local ones.
  *
- * Which values: every float32 one that is no constant, in the graph and not in bodies
- * of control flow, whose values have no name outside.  A value is seen at its
- * producer's output; a graph input at its first reader.  What no sample reaches (a
- * branch that is never taken) has count 0.
+ * Values: every non-constant float32 value of the graph, but not of bodies of control
+ * flow, whose values have no name outside.  A value is observed at its producer's
+ * output, a graph input at its first reader.  A value that no sample reaches (a branch
+ * never taken) has count 0.
  *
- * In pieces, with whatever the caller does between them:
+ * In pieces, with the caller's own work between them:
  *
  *     QG_TRY(qg_collect_open(ctx, &c, &run));
  *     for (first = 0; first < n; first = end)
@@ -54,12 +54,12 @@ QG_NODISCARD qg_status qg_collector_see(const qg_collector *c, qg_ctx *ctx, size
                                         qg_arena *scratch);
 
 /* Every float32 value of the graph that is no constant gets an empty record: moments
- * and histogram, and histograms of channels where `by_channel` (a glob over names;
- * NULL: nowhere) says so. */
+ * and histogram, and histograms of channels for values that match `by_channel` (a glob
+ * over names; NULL: none). */
 QG_NODISCARD qg_status qg_collect_values(const qg_graph *g, const char *by_channel,
                                          qg_stats *out);
 
-/* What is collected, and from where; borrowed by the run. */
+/* The statistics to collect and their samples; borrowed by the run. */
 typedef struct qg_collect {
     const qg_graph *graph;
     const qg_feed *feed;
@@ -70,18 +70,18 @@ typedef struct qg_collect {
     const char *stage;
 } qg_collect;
 
-/* The network in float, compiled; samples in as many pieces as one likes. */
+/* The network in float, compiled; samples may come in any number of pieces. */
 typedef struct qg_collect_run qg_collect_run;
 QG_NODISCARD qg_status qg_collect_open(qg_ctx *ctx, const qg_collect *c,
                                        qg_collect_run **out);
 void qg_collect_close(qg_collect_run *r); /* NULL is fine */
 
-/* Samples first .. end - 1 of the feed.  On failure the statistics may have seen more
- * than they say. */
+/* Samples first .. end - 1 of the feed.  On failure the statistics may include more
+ * samples than they record. */
 QG_NODISCARD qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r,
                                           uint64_t first, uint64_t end);
 
-/* Bytes that each worker needs: activations, room to look at them, and inputs. */
+/* Bytes that each worker needs: activations, scratch memory and inputs. */
 size_t qg_collect_bytes(const qg_collect_run *r);
 
 #endif

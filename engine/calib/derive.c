@@ -40,7 +40,7 @@ static qg_distribution distribution(const qg_stats_value *v, bool per_tensor, si
     return (qg_distribution){ .all = *k, .bins = k->bins.count ? &k->bins : NULL };
 }
 
-/* No range can hold what is not finite; observers never see it. */
+/* No range contains values that are not finite; observers never get them. */
 static qg_status check_finite(qg_ctx *ctx, const qg_stats_value *v,
                               const qg_stats_channel *all)
 {
@@ -113,7 +113,7 @@ static void moments_of_bins(const qg_dyadic *h, qg_stats_channel *all)
         sum += (double)h->count[i] * middle;
         square += (double)h->count[i] * middle * middle;
     }
-    /* wide sums want multiples of their unit: cut at 2^-100 */
+    /* wide sums require multiples of their unit: cut at 2^-100 */
     qg_wide_add(&all->sum, ldexp(trunc(ldexp(sum, 100)), -100));
     qg_wide_add(&all->square, ldexp(trunc(ldexp(square, 200)), -200));
 }

@@ -1,11 +1,11 @@
-/* derive.h -- observers that read statistics: from what was collected to a range.
+/* derive.h -- observers that derive a range from collected statistics.
  *
  * Such an observer is a row like any other (observer.h) whose function `pick` sees one
- * distribution: a value's, or a channel's under PER_CHANNEL.  What it may read is
- * collected in one pass over the samples, or long before and kept in a file: the same
- * statistics give the same range.
+ * distribution: a value's, or a channel's under PER_CHANNEL.  Its statistics are
+ * collected in one pass over the samples, or were collected earlier and come from a
+ * file: the same statistics give the same range.
  *
- *     o.stats = v;                                 // v holds what the observer reads
+ *     o.stats = v;                                 // v has what the observer reads
  *     QG_TRY(qg_observe_find(ctx, t, &o, NULL, scratch, &param));
  *
  * An observer in full:
@@ -27,9 +27,10 @@
  * and a line in observers.def.
  *
  * Channels: under PER_CHANNEL `pick` is called once per channel, with that channel's
- * counts and, where it reads a histogram, that channel's bins.  It need not know.
+ * counts and, where it reads a histogram, that channel's bins; it needs no code for
+ * channels.
  *
- * A blind observer has its answer already (constant, fixed): nothing is collected for
+ * A blind observer (constant, fixed) does not depend on data: nothing is collected for
  * it.
  *
  * Thresholds t of |x| become the range [max(-t, min), min(t, max)]: never wider than
@@ -43,7 +44,7 @@
 #include "engine/calib/observer.h"
 #include "engine/calib/stats.h"
 
-/* One distribution; what was not collected is empty. */
+/* One distribution; fields that were not collected are empty. */
 struct qg_distribution {
     qg_stats_channel all;      /* extremes, counts, moments; count > 0 */
     const qg_dyadic *bins;     /* of any number of bins; NULL: none */
@@ -51,9 +52,9 @@ struct qg_distribution {
 };
 
 /* Low and high, or scale and offset, of every channel of o from o->stats; out's arrays
- * are [o->channels].  QG_ECONFIG when the statistics tell other channels apart or lack
- * what the observer reads, QG_ENUMERIC for NaN and infinities, QG_EDATA when nothing
- * was seen. */
+ * are [o->channels].  QG_ECONFIG when the statistics have other channels or lack data
+ * the observer requires, QG_ENUMERIC for NaN and infinities, QG_EDATA when they are
+ * empty. */
 QG_NODISCARD qg_status qg_stats_derive(qg_ctx *ctx, const qg_observe *o,
                                        qg_arena *scratch, qg_found *out);
 

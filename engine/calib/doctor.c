@@ -40,8 +40,8 @@ static void hash_words(const void *words, size_t n, uint64_t h[2])
     }
 }
 
-/* Mean |x[i + lag] - x[i]| over the first elements, which tell as much as all; 0 when
- * there are no such pairs. */
+/* Mean |x[i + lag] - x[i]| over the first elements, which suffice; 0 when there are no
+ * such pairs. */
 static double difference(const float *x, size_t n, size_t lag)
 {
     double sum = 0;
@@ -363,8 +363,8 @@ static double deviation(const qg_watch *w, size_t c)
 }
 
 /* Against the statistics that a normalization was trained with the ratio is 1; 8 leaves
- * room for other data.  Against a bias, which is of the order of what the layer makes,
- * it was 0.3 to 12 on networks with the right data: 40. */
+ * room for other data.  Against a bias, which is of the order of the layer's output, it
+ * was 0.3 to 12 on networks with the right data: 40. */
 qg_status qg_judge_scale(qg_findings *f, const qg_expected *e, const qg_watch *w,
                          const char *value)
 {

@@ -1,27 +1,27 @@
-/* doctor.h -- what may be wrong with calibration data, from looking at it and at what
- * the float network makes of it.
+/* doctor.h -- checks of calibration data, from the data and from the activations of the
+ * float network.
  *
  *     look      one input of one sample: extremes, NaN, a hash, smoothness
- *     watch     one value over all samples: which sample is the extreme one, dead
- *               channels, spread; merging is independent of the order of samples
+ *     watch     one value over all samples: the most extreme sample, dead channels,
+ *               spread; merging is independent of the order of samples
  *     finding   a warning, with the sample it is about
  *
- * Thresholds are at the functions that use them, with their reasons: a warning says
- * what was seen and what was expected, and never stops anything.
+ * Thresholds are documented at the functions that use them: a warning gives the value
+ * found and the value expected, and never stops the run.
  *
- * What each test can and cannot see:
+ * What each test detects:
  *
  *     duplicate   exact copies only; an image saved twice with another compression is
  *                 another image
  *     range       a sample against the median sample (a factor of 16), and all samples
- *                 against what the first normalization or bias was trained on (8, 40);
- *                 a shift of all data by a constant is not seen
+ *                 against the training range of the first normalization or bias (8,
+ *                 40); a shift of all data by a constant is not detected
  *     layout      pictures of 3 or 4 channels that are smooth and coloured; grey ones
- *                 look the same either way and give no warning
+ *                 are the same in either layout and give no warning
  *     alone       per value, so it finds a sample that is ordinary at the input and an
  *                 outlier in the middle of the network
- *     dead        of values with an axis of channels; few samples leave channels unused
- *                 that more would reach, so it is a hint to use more
+ *     dead        of values with an axis of channels; with few samples, channels may be
+ *                 unused that more samples would reach: a hint to use more
  *
  * In use (engine/analysis/doctor.c drives it over the float network):
  *
@@ -47,8 +47,8 @@
     X(NOT_FINITE, "not-finite")  /* NaN or infinities in a sample */           \
     X(CONSTANT,   "constant")    /* all elements of a sample are equal */      \
     X(DUPLICATE,  "duplicate")   /* byte for byte an earlier sample */         \
-    X(RANGE,      "range")       /* much larger or smaller than the others, or
-                                  * than what the first layer was trained on */ \
+    X(RANGE,      "range")       /* much larger or smaller than the others, or than the
+                                  * first layer's training range */ \
     X(LAYOUT,     "layout")      /* channels first and channels last mixed up */ \
     X(ALONE,      "alone")       /* one sample defines ranges */               \
     X(DEAD,       "dead")        /* a channel never changes */
@@ -97,7 +97,7 @@ typedef struct qg_input_kind {
 } qg_input_kind;
 qg_input_kind qg_input_kind_of(const char *name, const qg_tensor *type);
 
-/* What looks [samples] at one input tell: per sample not-finite and constant, then
+/* Findings from looks [samples] at one input: per sample not-finite and constant, then
  * duplicates, range and layout. */
 QG_NODISCARD qg_status qg_judge_input(qg_findings *f, const qg_input_kind *k,
                                       const qg_look *look, size_t samples);
@@ -114,23 +114,23 @@ typedef struct qg_watch {
     float top, second;       /* largest |x| of a sample; of the other samples */
     size_t sample;           /* of top; the lower one of equals */
     size_t samples;          /* seen */
-    size_t channels;         /* extent of axis 1, 0: not told apart */
+    size_t channels;         /* extent of axis 1, 0: per tensor */
     float *low, *high;       /* [channels] */
     bool spread;             /* moments are taken */
     qg_watch_moment *moment; /* [channels] under spread */
     double count;            /* elements per channel */
 } qg_watch;
 
-/* Gives arrays; type is the value's, channels are told apart from rank 3 on. */
+/* Allocates arrays; type is the value's, channels are separate from rank 3 on. */
 QG_NODISCARD qg_status qg_watch_begin(qg_ctx *ctx, qg_arena *a, const qg_tensor *type,
                                       bool spread, qg_watch *w);
-/* The largest |x| of a sample; what _see calls beside looking at channels. */
+/* The largest |x| of a sample; called by _see, which also examines channels. */
 void qg_watch_note(qg_watch *w, size_t sample, float top);
 void qg_watch_see(qg_watch *w, size_t sample, const qg_tensor *x);
 /* Exact, so in any order; both were begun for the same type and spread. */
 void qg_watch_merge(qg_watch *into, const qg_watch *from);
 
-/* What a layer expects of the values it sees or makes, from its constants. */
+/* The statistics a layer expects of its inputs or outputs, from its constants. */
 typedef struct qg_expected {
     const char *layer;            /* node name */
     const float *mean, *variance; /* [n] of a normalization's input; or NULL */
@@ -138,18 +138,18 @@ typedef struct qg_expected {
     size_t n;
 } qg_expected;
 
-/* Standard deviation per channel over what the layer expects: 1 for the data that a
- * normalization was trained on, of the order of 1 for a bias; the median counts.  No
- * finding when w has no spread or other channels. */
+/* Standard deviation per channel, relative to the layer's expectation: 1 for the data
+ * that a normalization was trained on, of the order of 1 for a bias; the median counts.
+ * No finding when w has no spread or other channels. */
 QG_NODISCARD qg_status qg_judge_scale(qg_findings *f, const qg_expected *e,
                                       const qg_watch *w, const char *value);
 /* Channels whose smallest and largest value are equal; the first eight are named. */
 QG_NODISCARD qg_status qg_judge_channels(qg_findings *f, const qg_watch *w,
                                          const char *value);
 
-/* Over all values: samples that alone define ranges, which is more than twice as far as
- * any other sample.  One finding per sample, with the first such value and how many
- * there are.  w and name: [n]; with fewer than 3 samples nothing is said. */
+/* Over all values: samples that alone define ranges, i.e. have more than twice the
+ * range of any other sample.  One finding per sample, with the first such value and
+ * their number.  w and name: [n]; with fewer than 3 samples there are no findings. */
 QG_NODISCARD qg_status qg_judge_alone(qg_findings *f, const qg_watch *w,
                                       const char *const *name, size_t n,
                                       size_t samples);

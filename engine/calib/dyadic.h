@@ -2,9 +2,9 @@
  *
  *     bin i holds (i - bins / 2) * 2^exponent <= x < (i + 1 - bins / 2) * 2^exponent
  *
- * The axis is signed and 0 is an edge.  The exponent is the least at which everything
- * that was counted fits: a function of the values, not of their order.  Doubling the
- * width adds neighbours, floor(floor(x / w) / 2) = floor(x / 2w), and is exact.
+ * The axis is signed and 0 is an edge.  The exponent is the least at which all counted
+ * values fit: a function of the values, not of their order.  Doubling the width adds
+ * neighbours, floor(floor(x / w) / 2) = floor(x / 2w), and is exact.
  * Hence merging is exactly associative and commutative.
  *
  * A histogram of 16 bins, exponent -1, after 0, 1, 2, 3 and -3.9; the next value, 5,
@@ -16,7 +16,7 @@
  *     edge    -8  ...  -4  -3  ...  0  1  2  3  4  5  6
  *     count              1            1  1  1  1  0  1
  *
- * What is cheap and what is not:
+ * Costs:
  *
  *     adding a histogram at the same exponent   one addition per bin in use
  *     widening                                  once over the bins in use; a range that
@@ -75,8 +75,9 @@ uint64_t qg_dyadic_total(const qg_dyadic *h);
 /* Left edge of bin i (0 .. bins); exact. */
 double qg_dyadic_edge(const qg_dyadic *h, uint32_t i);
 
-/* The value below which `fraction` of the elements lie, evenly spread within a bin; at
- * a fraction of 0 and 1 the outer edges of what was counted.  Not empty (asserted). */
+/* The value below which `fraction` of the elements lie, interpolated linearly within a
+ * bin; at a fraction of 0 and 1 the outer edges of the counted bins.  Not empty
+ * (asserted). */
 double qg_dyadic_quantile(const qg_dyadic *h, double fraction);
 
 /* As edges and counts, from 0 on: |x|, negative bins mirrored; folded until at most

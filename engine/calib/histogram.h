@@ -1,7 +1,7 @@
 /* histogram.h -- counts between edges, and how other tools collect them batch by batch.
  *
  * Bin j holds edge[j] <= x < edge[j + 1]; the last bin holds its right edge too.
- * What lies outside is dropped.
+ * Elements outside are dropped.
  *
  * Units    edge: the tensor's own; count: elements
  * Shapes   count [bins], edge [bins + 1]
@@ -21,16 +21,15 @@ typedef struct qg_histogram {
     double *edge;
 } qg_histogram;
 
-/* What a calibrator chose. */
+/* The threshold a calibrator chose. */
 typedef struct qg_range_choice {
-    size_t index;     /* of the candidate; the calibrator says what it counts */
+    size_t index;     /* of the candidate; its meaning depends on the calibrator */
     double low, high; /* the range to cover; one-sided calibrators: -high and high */
     double loss;      /* divergence or error of it, in the calibrator's own measure */
 } qg_range_choice;
 
-/* What a search that compares thresholds found for each, in the order of its
- * candidates.  Arrays are [n], in the arena of the search; n is 0 where nothing was
- * compared. */
+/* The results of a threshold search, one per candidate, in the order of candidates.
+ * Arrays are [n], in the arena of the search; n is 0 where nothing was compared. */
 typedef struct qg_curve {
     size_t n;
     size_t *kept;       /* bins below the threshold */
@@ -63,7 +62,7 @@ typedef enum qg_edge_type {
     QG_EDGE_F32,     /* float32 data, numpy 2 */
     QG_EDGE_F64,     /* float64 data */
     QG_EDGE_ROUNDED, /* float32 data, numpy 1: in double, then rounded */
-    QG_EDGE_GROWN,   /* float32 data; what is appended stays double, as arange makes it:
+    QG_EDGE_GROWN,   /* float32 data; appended edges stay double, as arange makes them:
                       * QG_EDGE_F32 until then, QG_EDGE_F64 afterwards */
 } qg_edge_type;
 
@@ -73,7 +72,7 @@ typedef enum qg_edge_type {
 QG_NODISCARD qg_status qg_histogram_uniform(qg_ctx *ctx, qg_arena *a, qg_edge_type type,
                                             double low, double high, qg_histogram *h);
 
-/* n elements `stride` apart; what lies outside, and NaN, is dropped. */
+/* n elements `stride` apart; elements outside, and NaN, are dropped. */
 typedef struct qg_histogram_run {
     const float *x;
     int64_t n, stride;
@@ -95,10 +94,10 @@ typedef struct qg_histogram_growth {
 
 /* |x| as pytorch-quantization (numpy branch) and the symmetric percentile of ONNX
  * Runtime do it: the first batch spans [min |x|, max |x|], later ones add bins of the
- * first width by numpy's arange (which may give one more than needed).  What lies below
- * the first batch's minimum is lost and counted in `dropped`.
+ * first width by numpy's arange (which may give one more than needed).  Elements below
+ * the first batch's minimum are lost and counted in `dropped`.
  * QG_ENUMERIC for samples that are not finite; QG_ECONFIG for more than 2^24 bins;
- * nothing has changed then. */
+ * the histogram is then unchanged. */
 QG_NODISCARD qg_status qg_histogram_add_absolute(qg_ctx *ctx, qg_arena *a,
                                                  qg_histogram_growth *g, const float *x,
                                                  size_t n);

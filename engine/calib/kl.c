@@ -24,7 +24,7 @@ struct search {
     const qg_kl *k;
     size_t bins, candidates;
     double eps, total;
-    double *count;   /* [bins]: what the current candidate sees */
+    double *count;   /* [bins]: counts of the current candidate */
     double *tail;    /* [bins + 1]: sum of the given counts from here on */
     double *average; /* [levels]: of a group's bins that are not empty */
 };

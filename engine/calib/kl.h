@@ -1,9 +1,9 @@
-/* kl.h -- where to clip so that the quantized distribution stays close to the
- * real one, as four tools decide it.
+/* kl.h -- clipping thresholds that keep the quantized distribution close to the real
+ * one, as four tools choose them.
  *
  * All of them cut a histogram of |x| after i bins, move the tail into bin i - 1 (p),
  * spread each of `levels` groups evenly (q) and take the i of the least divergence of
- * q from p.  They differ in what happens to empty bins, in the direction of ties and
+ * q from p.  They differ in the treatment of empty bins, in the direction of ties and
  * in the arithmetic.
  *
  * Units    divergence: nats, but PPQ's: decimal digits.  Ranges: those of the edges.
@@ -11,7 +11,7 @@
  * Ties     pytorch-quantization: the last minimum; ncnn and PPQ: the first
  * Failure  the outputs are untouched.  QG_EDATA: qg_histogram_check; QG_ECONFIG: levels
  *          or start do not fit the bins
- * Memory   scratch only, given back to nobody: the caller resets the arena
+ * Memory   scratch only, not freed: the caller resets the arena
  * Source   docs/evidence/observers.md#kl */
 #ifndef QG_ENGINE_CALIB_KL_H
 #define QG_ENGINE_CALIB_KL_H

@@ -32,7 +32,7 @@ static struct group group_of(size_t k, size_t levels, size_t t)
     return g;
 }
 
-/* Spreads what the groups of the first t bins hold evenly over them. */
+/* Spreads the counts of the groups of the first t bins evenly over them. */
 static void spread(const float *p, size_t t, size_t levels, float *q)
 {
     for (size_t j = 0; j < t; j++)

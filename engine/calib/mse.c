@@ -83,7 +83,7 @@ static double quick_error(const sums *s, double amax, const qg_mse *m)
 
 /* A rounded value is off by 2^-24 of itself, which is 2^-24 * 2^bits of an error of
  * half a step: up to 10 bits its square stays below this part.  Differences of large
- * sums stay below FLOOR of what all elements weigh. */
+ * sums stay below FLOOR of the total weight. */
 static const double SLACK = 1e-3, FLOOR = 1e-10;
 enum { QUICK_BITS = 10 };
 

@@ -6,7 +6,7 @@
 
 #include "engine/calib/derive.h"
 
-/* NULL when the observer serves the scheme, else what it serves. */
+/* NULL when the observer supports the scheme, else the schemes it supports. */
 static const char *objection(const qg_observer *o, uint32_t policy)
 {
     if (policy & QG_BLOCK)
@@ -58,7 +58,7 @@ qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
     return QG_OK;
 }
 
-/* What quirks change: flags, since qg_scheme_from_range takes them as such. */
+/* The settings that quirks replace: flags, as qg_scheme_from_range takes them. */
 typedef struct observing {
     unsigned offset, pow2_offset; /* bits of qg_range_quirk */
     /* NULL: the observer stays */
@@ -93,7 +93,7 @@ unsigned qg_range_quirks(uint64_t quirks)
     return how.offset | how.pow2_offset;
 }
 
-/* What was found as scales and offsets; all in `a`. */
+/* The result as scales and offsets; all in `a`. */
 static qg_status settle(qg_ctx *ctx, const qg_observe *o, const void *state,
                         unsigned quirks, qg_arena *a, qg_found *f)
 {

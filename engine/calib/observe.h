@@ -12,8 +12,8 @@
 #include "engine/calib/observer.h"
 #include "engine/quant/quirk.h"
 
-/* An observer looks at `x`: a record for one scheme, in o's functions' sense.
- * QG_ECONFIG names `what` and the observer when it does not serve the scheme. */
+/* Fills the record that the functions of observer o need to observe x under one scheme.
+ * QG_ECONFIG names `what` and the observer when it does not support the scheme. */
 QG_NODISCARD qg_status qg_observe_start(qg_ctx *ctx, const char *what,
                                         const qg_tensor *x, qg_observe *o);
 
@@ -32,14 +32,15 @@ QG_NODISCARD qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_te
 /* Under the quirk ppq-observers an observer that PPQ has, too, becomes PPQ's. */
 QG_NODISCARD qg_status qg_observer_adopt(qg_quant *q, qg_tqc *t);
 
-/* What quirks swap in the two functions around this. */
+/* The behaviours that quirks replace in the two functions around this. */
 extern const qg_quirk_row qg_observer_quirks[];
 
 /* The qg_range_quirk bits of a mask of quirks: D01 and D02 come back on request. */
 unsigned qg_range_quirks(uint64_t quirks);
 
-/* What o saw for t, as scales and offsets of o's channels, in scratch.  Workers may
- * share endpoints: all else is only read, and the message goes to ctx. */
+/* The result of o for t, as scales and offsets of o's channels, in scratch.  Workers
+ * may share endpoints: everything else is only read, and the message is recorded on
+ * ctx. */
 QG_NODISCARD qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t,
                                        const qg_observe *o, const void *state,
                                        qg_arena *scratch, qg_qparam *out);

@@ -55,7 +55,7 @@ static const char *list_params(const qg_observer *o, char *text, size_t room)
     return text;
 }
 
-/* Between what begins a message and the rest. */
+/* Between the beginning of a message and the rest. */
 static const char *colon(const char *what) { return *what ? ": " : ""; }
 
 /* Ways of other tools that no observer can be. */

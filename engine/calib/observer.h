@@ -1,4 +1,4 @@
-/* observer.h -- from what a tensor held to the range its grid should cover.
+/* observer.h -- from the values of a tensor to the range its grid should cover.
  *
  * An observer is a row of a table (observers.def); a family of rows is a file.  Per
  * observed endpoint it owns a state of `bytes`.  An observer may ask for several passes
@@ -8,22 +8,23 @@
  *              `------ pass 0 --------------'        `---- pass 1 ----'
  *
  * Unordered  (most) every worker has a state; all are merged, and the result must not
- *            depend on which worker saw which sample: a merge is exactly associative
- *            and commutative, or keeps samples apart.  After `next` each worker starts
- *            with a copy of the merged state, so what `next` leaves is what was learned
- *            plus nothing seen: merging several copies must count it once.  Such a
- *            state is plain memory: no pointers but to what `next` made.
+ *            depend on the distribution of samples over workers: a merge is exactly
+ *            associative and commutative, or keeps samples apart.  After `next` each
+ *            worker starts with a copy of the merged state, so `next` must leave the
+ *            results so far with empty counts: merging several copies must count them
+ *            once.  Such a state is plain memory: its only pointers are to memory made
+ *            by `next`.
  * Ordered    the result depends on the order of samples: histograms that grow batch by
  *            batch.  There is one state; the driver calls `see` with samples 0, 1, 2,
  *            ... in this order, from any thread but one at a time.  No merge.  The
  *            state may point into o->keep.
  *
- * The driver (calib/calibrate.h) makes as many passes as the observer that
- * needs most, and watches in a later pass only those that asked for it.
+ * The driver (calib/calibrate.h) makes as many passes as the most demanding observer
+ * needs, and watches in later passes only the endpoints that need them.
  *
  * Families     two of them read the data in ways that differ on purpose
  *
- *     ours      minmax, percentile, ...   what we hold to be right
+ *     ours      minmax, percentile, ...   correct by this project's definition
  *     ppq-      PPQ 0.6.6 on the CPU      with its defects; scale of a range as ours
  *     ort-      onnxruntime.quantization  all samples as one batch, as quantize_static
  *                                         does it; -stream: one batch per sample; scale
@@ -31,15 +32,14 @@
  *     nvidia-   pytorch-quantization      one batch per sample; scale = amax / qmax
  *     ncnn-     ncnn2table                scale = threshold / qmax
  *
- * A family promises what its tool computes, to the last bit where the arithmetic is
- * known (tests/data/vectors) and to rounding of the forward pass on a
- * network.  Where the tool stops with an exception, or divides by zero, the row says
- * what happens instead.
+ * A family reproduces its tool, bit for bit where the arithmetic is known
+ * (tests/data/vectors) and up to rounding of the forward pass on a network.  Where the
+ * tool raises an exception, or divides by zero, the row documents its result.
  *
  * Range or scale  finish gives a range, from which qg_scheme_from_range makes scale and
  *                 offset, or the scale itself where the source has a formula of its
  *                 own.
- * NaN and infinities in a tensor are QG_ENUMERIC: no range can hold them.
+ * NaN and infinities in a tensor are QG_ENUMERIC: no range contains them.
  * Memory     one state per observed endpoint and worker.
  *
  * To add one: a row in the file of its family, a line in observers.def, a test against
@@ -85,7 +85,7 @@ typedef struct qg_stats_value qg_stats_value;   /* calib/stats.h */
 typedef struct qg_distribution qg_distribution; /* calib/derive.h */
 typedef struct qg_curve qg_curve;               /* calib/histogram.h */
 
-/* What is observed; constant during a pass.
+/* The observed endpoint; constant during a pass.
  * Borrowed: scheme and setting outlive the calibration. */
 typedef struct qg_observe {
     const qg_observer *observer;
@@ -93,7 +93,8 @@ typedef struct qg_observe {
     const qg_observer_setting *setting; /* read it by qg_observe_value */
     size_t channels;                    /* 1 under PER_TENSOR, else dim[axis] */
     size_t samples;                     /* indices of samples are below this */
-    const qg_stats_value *stats; /* what it reads instead; NULL: it has a state */
+    const qg_stats_value *stats; /* the statistics it reads instead; NULL: it has a
+                                  * state */
     unsigned pass;               /* at work, 0 .. observer->passes - 1 */
     unsigned quirks;             /* qg_range_quirks(...), for qg_observe_find */
     qg_arena *keep; /* lives until finish.  Writers: `next`; `see` if ordered */
@@ -101,8 +102,8 @@ typedef struct qg_observe {
         *curve; /* zeros, for an observer that compares thresholds; NULL: unwanted */
 } qg_observe;
 
-/* What finish says, per channel: low[c] <= high[c], finite; or, with `is_param` set,
- * scale[c] > 0 and offset[c].  Arrays are [channels], zeroed. */
+/* The result of finish, per channel: low[c] <= high[c], finite; or, with `is_param`
+ * set, scale[c] > 0 and offset[c].  Arrays are [channels], zeroed. */
 typedef struct qg_found {
     double *low, *high;
     bool is_param;
@@ -116,9 +117,9 @@ struct qg_observer {
     const char *name, *summary, *source;
     bool per_channel; /* can serve PER_CHANNEL schemes */
     bool ordered;     /* see the file comment; then merge is NULL */
-    bool stacks; /* PPQ (D72): what is computed has channels of its own per sample */
-    unsigned passes; /* over the data, at least 1 */
-    uint32_t policy; /* schemes must have all of these bits; 0: any scheme */
+    bool stacks;      /* PPQ (D72): computed values have separate channels per sample */
+    unsigned passes;  /* over the data, at least 1 */
+    uint32_t policy;  /* schemes must have all of these bits; 0: any scheme */
     double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
     unsigned range; /* qg_range_quirk: how the tool makes a scale of its ranges */
 
@@ -133,8 +134,8 @@ struct qg_observer {
                      const qg_tensor *x, qg_arena *scratch);
     void (*merge)(const qg_observe *o, void *into, const void *from);
 
-    /* Between passes, on the merged state, which has seen something: makes it what
-     * pass o->pass starts with.  NULL: it does already. */
+    /* Between passes, on the merged state, which is not empty: turns it into the
+     * initial state of pass o->pass.  NULL: nothing to do. */
     qg_status (*next)(qg_ctx *ctx, const qg_observe *o, void *state);
 
     /* The functions of an observer of statistics are pure, too: no state, no order, no
@@ -147,12 +148,12 @@ struct qg_observer {
     qg_status (*pick)(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
                       qg_arena *scratch, qg_found *out);
 
-    /* Something was seen in the last pass.  Failures name what is wrong; the endpoint
-     * is added by the caller. */
+    /* The last pass saw at least one element.  Messages describe the failure; the
+     * caller adds the endpoint. */
     qg_status (*finish)(qg_ctx *ctx, const qg_observe *o, const void *state,
                         qg_arena *scratch, qg_found *out);
 
-    const void *host; /* of an observer that a host added: what its functions need */
+    const void *host; /* for an observer added by a host: the data of its functions */
 };
 
 #define OBSERVER(x) extern const qg_observer qg_observer_##x;
@@ -182,7 +183,7 @@ static inline size_t qg_observe_bytes(const qg_observe *o)
 }
 
 /* Every parameter that is given must be the observer's and in its range; no observer is
- * fine.  QG_ECONFIG lists those that it has; `what` begins the message. */
+ * legal.  QG_ECONFIG lists its parameters; `what` begins the message. */
 QG_NODISCARD qg_status qg_observer_check(qg_ctx *ctx, const char *what,
                                          const qg_observer_setting *s);
 

@@ -1,7 +1,7 @@
 /* observer_fixed.c -- the scale that an operator prescribes, whatever the data.
  *
- * TFLite's Softmax stores steps of 1/256 from code -128 up; a rule says so with `step`
- * and `zero`, the code that means 0 counted from the lowest one.  Source:
+ * TFLite's Softmax stores steps of 1/256 from code -128 up; a rule sets this with
+ * `step` and `zero`, the code that means 0 counted from the lowest one.  Source:
  * docs/evidence/integers.md#prescribed-grids. */
 #include <assert.h>
 

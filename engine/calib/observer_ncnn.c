@@ -1,8 +1,8 @@
 /* observer_ncnn.c -- ncnn2table's kl and aciq for activations.
  *
  * Symmetric about zero: scale = threshold / qmax (ncnn stores its reciprocal).  Its
- * third method, eq, compares the outputs of layers run in int8 and in float, which is
- * more than a tensor tells: see qg_observer_check.
+ * third method, eq, compares the outputs of layers run in int8 and in float, which
+ * needs more than one tensor: see qg_observer_check.
  * Source   docs/evidence/observers.md#ncnn-kl, #ncnn-aciq there */
 #include <assert.h>
 #include <math.h>
@@ -91,7 +91,7 @@ static qg_status aciq_see(qg_ctx *ctx, const qg_observe *o, void *state, size_t 
     return qg_minmax_see(ctx, o, &a->all, sample, x, scratch);
 }
 
-/* Whoever saw the highest sample knows its size. */
+/* The worker that saw the highest sample has its size. */
 static void aciq_merge(const qg_observe *o, void *into, const void *from)
 {
     aciq *a = into;

@@ -16,7 +16,7 @@
 /* Codes below zero are not used. */
 static bool is_unsigned(const qg_observe *o) { return o->scheme->qmin >= 0; }
 
-/* The one row that tells channels apart. */
+/* The only per-channel row. */
 static qg_status max_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
                             qg_arena *scratch, qg_found *out)
 {

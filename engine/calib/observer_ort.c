@@ -162,7 +162,7 @@ static qg_status read_percentile(qg_ctx *ctx, const qg_observe *o,
     return QG_OK;
 }
 
-/* The window of least divergence, cut to what was seen. */
+/* The window of least divergence, cut to the range seen. */
 static qg_status read_entropy(qg_ctx *ctx, const qg_observe *o, const qg_histogram *h,
                               qg_arena *scratch, qg_range_choice *c)
 {
@@ -221,7 +221,7 @@ static bool is_deviation(const qg_observe *o)
     return o->observer->value[QG_PARAM_POWER] != 0;
 }
 
-/* A row is told by the parameters that it has. */
+/* A row is identified by its parameters. */
 static reading *reading_of(const qg_observe *o)
 {
     return is_deviation(o)                            ? read_deviation

@@ -1,6 +1,6 @@
-/* observer_parts.h -- what the files of observer families share: walking a tensor
- * channel by channel, its smallest and largest value, and bins over a range that an
- * earlier pass has found.  Private to engine/calib.
+/* observer_parts.h -- shared by the files of observer families: walking a tensor
+ * channel by channel, its smallest and largest value, and bins over the range of an
+ * earlier pass.  Private to engine/calib.
  *
  * Any strides; runs go along the innermost axis, or over all of memory when channels do
  * not matter and there are no gaps. */
@@ -42,7 +42,7 @@ static inline bool qg_observe_symmetric(const qg_observe *o)
 }
 
 /* The functions of minmax; a state is qg_extent [channels].  Families build on it: rows
- * begin with QG_MINMAX_STATE and differ in what they make of the extremes. */
+ * begin with QG_MINMAX_STATE and differ in their use of the extremes. */
 #define QG_MINMAX_STATE                                                                \
     .passes = 1, .bytes = qg_minmax_bytes, .begin = qg_minmax_begin,                   \
     .see = qg_minmax_see, .merge = qg_minmax_merge
@@ -74,7 +74,7 @@ typedef struct qg_binned {
     int64_t count[];    /* [value of BINS] of pass 1 */
 } qg_binned;
 
-/* Adds a run to b->count by a tool's own rule; what b->all does not hold is dropped. */
+/* Adds a run to b->count by a tool's own rule; elements outside b->all are dropped. */
 typedef void qg_bin_counter(const qg_observe *o, qg_binned *b, const float *x,
                             int64_t n, int64_t stride);
 
@@ -87,7 +87,7 @@ QG_NODISCARD qg_status qg_binned_see(qg_ctx *ctx, const qg_observe *o, qg_binned
                                      size_t sample, const qg_tensor *x,
                                      qg_bin_counter *counter);
 void qg_binned_merge(const qg_observe *o, void *into, const void *from);
-/* max(|low|, |high|) of what pass 0 saw. */
+/* max(|low|, |high|) over pass 0. */
 double qg_binned_absmax(const qg_binned *b);
 
 /* torch.histc on the CPU, one run at a time, in float32: v goes to bin
@@ -113,7 +113,7 @@ QG_NODISCARD qg_status qg_observe_flat(qg_ctx *ctx, const qg_observe *o,
                                        const qg_tensor *x, qg_arena *scratch,
                                        const float **out);
 
-/* The scale itself is what was found, for channel c: at least the min-scale and finite;
+/* The result for channel c is the scale itself: at least the min-scale and finite;
  * offset 0. */
 void qg_found_scale(const qg_observe *o, qg_found *out, size_t c, double scale);
 

@@ -2,8 +2,8 @@
  * squared error.
  *
  *     kl        the threshold whose quantized distribution diverges least, every bin
- *               tried (calib/kl.h).  A histogram with fewer bins than levels says
- *               nothing about clipping: the range is that of the data then.
+ *               tried (calib/kl.h).  A histogram with fewer bins than levels does not
+ *               determine a threshold: the range is then that of the data.
  *     mse       the range whose grid, as the scheme makes it from the range, is nearest
  *               to the data.  Symmetric or one-sided: every threshold, at most `bins`.
  *               Asymmetric: every high end, then every low end, again until neither
@@ -159,8 +159,8 @@ static size_t point_at(const points *p, double x)
     return at <= 0 ? 0 : at >= (double)p->n ? p->n : (size_t)at;
 }
 
-/* A grid finer than the points, whose own places say nothing then: elements are spread
- * evenly within a step, which gives step^2 / 12 each. */
+/* A grid finer than the points, whose positions then carry no information: elements are
+ * spread evenly within a step, which gives step^2 / 12 each. */
 static double point_error(const points *p, const qg_scheme *s, double scale,
                           double offset)
 {
@@ -207,7 +207,7 @@ static double floating_error(const points *p, const qg_scheme *s, float scale)
     return error;
 }
 
-/* What is tried, and the best of it. */
+/* The candidates, and the best one. */
 typedef struct search {
     const qg_observe *o;
     const points *p;
@@ -238,7 +238,7 @@ static double error_of(search *s, double low, double high)
 /* Fractions of a side that are tried: from all of it down to an n-th. */
 typedef struct side {
     double whole; /* the end of the data */
-    size_t n;     /* bins between it and 0, at most what the observer was told */
+    size_t n;     /* bins between it and 0, at most the observer's parameter */
 } side;
 
 static side side_of(const points *p, double whole, double most)

@@ -60,7 +60,8 @@ struct window {
 };
 
 /* Cuts the window out, tails in its end bins, and spreads each group over its bins that
- * are not empty then; what does not fill a group is left 0 but counts in the last. */
+ * are not empty then; a remainder that does not fill a group stays 0 but counts in the
+ * last. */
 static void fill_window(const qg_histogram *h, struct window *w)
 {
     size_t n = w->end - w->first, width = n / w->levels;

@@ -25,8 +25,8 @@ qg_status qg_readings_begin(qg_ctx *ctx, qg_arena *a, const qg_graph *g,
     return s;
 }
 
-/* Sums of channels depend on how channels are told apart: who reads moments gets them
- * along the axis that files have, too. */
+/* Sums per channel depend on the axis: observers that read moments get them along the
+ * axis that files have, too. */
 static int32_t axis_for(const qg_observe *o, const qg_value *v)
 {
     assert(o->observer->pick);
@@ -71,7 +71,7 @@ static qg_status look_up(qg_readings *s)
     return QG_OK;
 }
 
-/* Names are told apart by axes, which only this file sees. */
+/* Names include the axis, which only this file sees. */
 static qg_status make(qg_readings *s)
 {
     assert(!s->own);

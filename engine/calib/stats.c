@@ -177,7 +177,7 @@ bool qg_stats_overlap(const qg_stats *a, const qg_stats *b)
 
 /* --- merging --- */
 
-/* Adding 0 makes -0 the same as +0: what stays must not depend on who came first. */
+/* Adding 0 turns -0 into +0: the result must not depend on the order of workers. */
 void qg_stats_widen(float *low, float *high, float l, float h)
 {
     *low = (l < *low ? l : *low) + 0.0f;
@@ -215,7 +215,7 @@ static void merge_value(qg_stats_value *a, const qg_stats_value *b)
         qg_dyadic_merge(&a->bins, &b->bins);
 }
 
-/* Both manifests must say the same, word by word. */
+/* Both manifests must be equal, word by word. */
 static qg_status same_manifest(qg_ctx *ctx, const qg_stats *x, const qg_stats *y,
                                const char *a, const char *b)
 {

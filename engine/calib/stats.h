@@ -1,5 +1,5 @@
-/* stats.h -- what a tensor held over all samples, from which any observer can decide
- * later.
+/* stats.h -- statistics of a tensor over all samples, from which observers can derive
+ * ranges later.
  *
  * Statistics belong to values of the float canonical graph, not to endpoints, so that
  * every backend and policy shares them.  All of it is a function of the set of samples:
@@ -11,16 +11,16 @@
  *     per value     a histogram of 8192 bins (dyadic.h): at least 2048 between 0 and
  *                   the value farthest from it
  *     per part      samples fall into 16 parts by index modulo 16; each has min, max
- *                   and a histogram of 256 bins: how much a range depends on which
- *                   samples were seen
+ *                   and a histogram of 256 bins: shows how much a range depends on the
+ *                   choice of samples
  *     on request    a histogram of 2048 bins per channel
  *
- * NaN and infinities are counted and else left out.
+ * NaN and infinities are counted and otherwise ignored.
  *
- * What a value of 64 channels costs in memory: 64 KB of bins, 16 x 2 KB for the parts,
- * 200 bytes per channel; 112 KB in all, whatever the number of samples.
+ * Memory of a value of 64 channels: 64 KB of bins, 16 x 2 KB for the parts, 200 bytes
+ * per channel; 112 KB in all, whatever the number of samples.
  *
- * Why the bins lose nothing that matters: a grid of 8 bits over the data has 8 to 32
+ * Why the resolution of the bins suffices: a grid of 8 bits over the data has 8 to 32
  * bins per step, a percentile is off by less than a bin, 1/2048 of the range, and the
  * bins are spread evenly, so that thresholds of any search are among them.
  *
@@ -32,16 +32,17 @@
  *     QG_TRY(qg_stats_look(ctx, v, x, scratch, &seen));      // v is only read
  *     lock; qg_stats_add(v, sample, &seen, scratch); unlock;
  *
- * What can be asked of them, and what not:
+ * Supported, and not supported:
  *
  *     yes   ranges, percentiles, divergences, squared errors, of any number of bits,
  *           symmetric or not, per tensor; extremes and moments per channel of axis 1
  *     yes   the same searches per channel, where histograms of channels were asked for
- *     no    anything that looks at samples one by one, or at pairs of elements: the
- *           exact ways of other tools, ties, correlations
- *     no    channels along another axis than was collected
+ *     no    anything that needs single samples or pairs of elements: bit-exact results
+ *           of other tools, ties, correlations
+ *     no    channels along an axis other than the collected one
  *
- * Where a record of a constant is needed, it is made from one look (observer.c).
+ * The statistics of a constant, where needed, are made from the constant itself
+ * (observer.c).
  *
  * Units    those of the tensor
  * Owner    everything lies in the arena of its qg_stats
@@ -62,10 +63,11 @@ enum {
     QG_STATS_CHANNEL_BINS = 2048,
     QG_STATS_PART_BINS = 256,
     QG_STATS_PARTS = 16,
-    QG_STATS_MOST_CHANNELS = 4096, /* above, channels are not told apart unasked */
+    QG_STATS_MOST_CHANNELS = 4096, /* above, statistics are per tensor unless
+                                    * requested */
 };
 
-/* What is collected beside counts and extremes; bits of qg_stats_value.holds. */
+/* Statistics beyond counts and extremes; bits of qg_stats_value.holds. */
 enum qg_stats_what {
     QG_STATS_MOMENTS = 1,
     QG_STATS_HISTOGRAM = 2, /* of the value and of its parts */
@@ -93,7 +95,7 @@ typedef struct qg_stats_part {
  * agree. */
 typedef struct qg_stats_value {
     const char *name; /* of the graph's value */
-    int32_t axis;     /* of channels; -1: not told apart */
+    int32_t axis;     /* of channels; -1: per tensor */
     uint32_t channels;
     unsigned holds;            /* bits of qg_stats_what */
     qg_stats_channel *channel; /* [channels] */
@@ -106,7 +108,7 @@ typedef struct qg_stats_range {
     uint64_t first, end;
 } qg_stats_range;
 
-/* What the statistics are of.  Texts are hex digits or free words, never NULL. */
+/* The origin of the statistics.  Texts are hex digits or free words, never NULL. */
 typedef struct qg_stats_manifest {
     const char *model;         /* SHA-256 of the ONNX file */
     const char *graph;         /* fingerprint of the canonical graph */
@@ -116,7 +118,7 @@ typedef struct qg_stats_manifest {
     const char *data_sha256;   /* of that file; "": several, or no file */
 } qg_stats_manifest;
 
-/* A set of values over a set of samples: what a file holds. */
+/* A set of values over a set of samples: the contents of a file. */
 typedef struct qg_stats {
     qg_ctx *ctx;
     qg_arena *arena; /* owned */
@@ -159,7 +161,7 @@ bool qg_stats_overlap(const qg_stats *a, const qg_stats *b);
 
 /* --- one tensor --- */
 
-/* Looking and adding are apart, because looking takes long and needs no lock:
+/* Looking and adding are separate, because looking is slow and needs no lock:
  *
  *     look   min, max, zeros, NaN: one pass, per channel
  *            sums: in lanes, per channel, in the fixed order
@@ -168,7 +170,7 @@ bool qg_stats_overlap(const qg_stats *a, const qg_stats *b);
  *
  * Both passes run in cache for tensors up to some megabytes. */
 
-/* What one tensor holds; in scratch. */
+/* Statistics of one tensor; in scratch. */
 typedef struct qg_stats_seen {
     const qg_tensor *x;    /* borrowed */
     qg_stats_sums sums;    /* of finite elements */
@@ -179,8 +181,9 @@ typedef struct qg_stats_seen {
     uint32_t first, end;   /* of bins */
 } qg_stats_seen;
 
-/* Looks at x: float32, any strides, never empty.  v is not changed.  QG_EDATA when the
- * axis has another extent than before; QG_EUNSUPPORTED for 2^31 elements and more. */
+/* Collects the statistics of x: float32, any strides, never empty.  v is not changed.
+ * QG_EDATA when the axis has another extent than before; QG_EUNSUPPORTED for 2^31
+ * elements and more. */
 QG_NODISCARD qg_status qg_stats_look(qg_ctx *ctx, const qg_stats_value *v,
                                      const qg_tensor *x, qg_arena *scratch,
                                      qg_stats_seen *out);

@@ -1,4 +1,4 @@
-/* stats_body.h -- the text of the statistics kernels, compiled per instruction set.
+/* stats_body.h -- source of the statistics kernels, compiled per instruction set.
  *
  * Include it in one .c file after defining TARGET, the attribute that selects the
  * instruction set (empty: the build's own).  Loops are written so that compilers turn
@@ -6,7 +6,8 @@
  *
  * NaN      comparisons are false for it, so it never becomes an extreme; v - v is 0
  *          for finite v and NaN for the rest
- * floor    (int) cuts toward zero; x < k * width, both exact, says where to go down */
+ * floor    (int) truncates toward zero; x < k * width, both exact, selects the elements
+ *          to step down */
 #ifndef QG_ENGINE_CALIB_STATS_BODY_H
 #define QG_ENGINE_CALIB_STATS_BODY_H
 

@@ -27,8 +27,8 @@ enum {
                           * wait for each other */
 };
 
-/* What was seen of one tensor; arrays are [channels], sums [LANES][channels].  Begins
- * as low = +inf, high = -inf, zeros elsewhere. */
+/* Statistics of one tensor; arrays are [channels], sums [LANES][channels].  Begins as
+ * low = +inf, high = -inf, zeros elsewhere. */
 typedef struct qg_stats_sums {
     size_t channels;
     float *low, *high;

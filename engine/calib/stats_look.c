@@ -1,4 +1,4 @@
-/* stats_look.c -- what one tensor holds: layouts, kernels, and values that are not
+/* stats_look.c -- statistics of one tensor: layouts, kernels, and values that are not
  * finite. */
 #include <assert.h>
 #include <math.h>
@@ -25,9 +25,9 @@ static bool is_channels_last(const qg_tensor *x)
     return memcmp(last.stride, x->stride, (size_t)x->rank * sizeof x->stride[0]) == 0;
 }
 
-/* Channels-last memory is read as it is where channels are told apart along axis 1, and
- * where neither channels nor the order of a sum matter; everything else that is not
- * plain is copied. */
+/* Channels-last memory is read in place where channels are separate along axis 1, and
+ * where neither channels nor the order of a sum matter; other layouts, except plain,
+ * are copied. */
 static qg_status open_view(qg_ctx *ctx, const qg_stats_value *v, const qg_tensor *x,
                            qg_arena *scratch, view *out)
 {
@@ -96,7 +96,7 @@ static bool any_bad(const qg_stats_sums *s)
     return bad;
 }
 
-/* One element of channel c at position i: what the kernels do, without those that are
+/* One element of channel c at position i: as the kernels, but ignoring values that are
  * not finite. */
 static void careful(const qg_stats_seen *out, size_t c, size_t i, float x)
 {

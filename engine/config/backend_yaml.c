@@ -1,8 +1,9 @@
 /* backend_yaml.c -- files, families of files and their sections; items of
  * sections have files of their own.
  *
- * A family is read from the farthest parent to the child, each file over what is
- * there, so that one function serves a lone file, a child and a policy patch. */
+ * A family is read from the farthest parent to the child, each file on top of the
+ * previous ones, so that one function serves a lone file, a child and a policy
+ * patch. */
 #include "engine/config/backend_yaml.h"
 
 #include <assert.h>
@@ -46,7 +47,7 @@ static qg_status add_words(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
-/* Keeps the order of what remains. */
+/* Keeps the order of the remaining items. */
 static qg_status take_words(const qg_backend_reader *r, const qg_yaml *y,
                             const char *what, qg_words *w)
 {
@@ -122,7 +123,8 @@ enum section { RULES, FUSIONS, SHARING, N_SECTION };
 static const char *const section_key[N_SECTION] = { "rules", "fusions", "sharing" };
 static const char *const section_less[N_SECTION] = { "-rules", "-fusions", "-sharing" };
 
-/* All three sections carry an origin; this is the only place that tells them apart. */
+/* All three sections carry an origin; this is the only place that distinguishes
+ * them. */
 static const qg_origin *origin_at(const qg_backend *b, enum section s, size_t i)
 {
     assert((unsigned)s < N_SECTION);
@@ -192,7 +194,7 @@ static qg_status check_ids(const qg_backend_reader *r, const qg_yaml *list)
     return QG_OK;
 }
 
-/* For `-rules` and its kin. */
+/* For `-rules` and similar keys. */
 static void drop_item(qg_backend *b, enum section s, size_t k)
 {
     assert(k < section_count(b, s));
@@ -208,7 +210,7 @@ static void drop_item(qg_backend *b, enum section s, size_t k)
 #undef DROP
 }
 
-/* Removals first: a child may remove a rule and say it anew at the end. */
+/* Removals first: a child may remove a rule and add it again at the end. */
 static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
                               enum section s)
 {
@@ -286,8 +288,8 @@ static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
     return QG_OK;
 }
 
-/* What configs/schema/backend.json allows as well; a test compares the two.  The first
- * N_COMMON may stand in a section of `with-quirk` too. */
+/* The keys of configs/schema/backend.json; a test compares the two.  The first N_COMMON
+ * may stand in a section of `with-quirk` too. */
 enum { N_COMMON = 19 };
 static const char *const file_keys[] = {
     "profile",    "pipeline", "dispatch", "defaults", "quantizes", "+quantizes",
@@ -321,7 +323,7 @@ static qg_status read_profile(const qg_backend_reader *r, const qg_yaml *file)
     return QG_OK;
 }
 
-/* What a file and a section of `with-quirk` have in common. */
+/* The keys common to a file and a section of `with-quirk`. */
 static qg_status read_common(const qg_backend_reader *r, const qg_yaml *file)
 {
     qg_backend *b = r->b;
@@ -428,7 +430,7 @@ static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
     QG_TRY(qg_vec_push(r->ctx, r->arena, &b->file, file->file));
     if (!r->is_override)
         QG_TRY(read_text(r, file, "name", &b->name));
-    const char *for_people; /* who reads the file sees it there */
+    const char *for_people; /* visible to readers of the file */
     b->title = NULL;
     QG_TRY(read_text(r, file, "title", &b->title));
     QG_TRY(read_text(r, file, "why", &for_people));
@@ -468,7 +470,7 @@ static qg_status read_family(qg_ctx *ctx, qg_arena *a, const char *path,
     }
 }
 
-/* What a run cannot do without, after all files of the family are read. */
+/* Fields required by a run, after all files of the family are read. */
 static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
 {
     static const uint32_t needed =

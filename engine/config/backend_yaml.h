@@ -1,24 +1,23 @@
 /* backend_yaml.h -- backend files, and policy patches of a run, read into qg_backend.
  *
- * One file may extend one parent: `extends: int8-base`, looked for in the folder of the
+ * One file may extend one parent: `extends: int8-base`, searched in the folder of the
  * file, then in the search folders.  Parents are read first.
- *   scalars     name, title, profile, pipeline, dispatch: the child's holds
+ *   scalars     name, title, profile, pipeline, dispatch: the child's value applies
  *   defaults    field by field
  *   passes      parameters of passes: {equalize: {iterations: 3}, align: no}; the last
- *               word counts
- *   sections    rules, fusions, sharing: by id; a known id is replaced where it stands,
- *               a new one is appended; `-rules: [id]` (`-fusions`, ...) removes
+ *               setting applies
+ *   sections    rules, fusions, sharing: by id; an existing id is replaced in place, a
+ *               new one is appended; `-rules: [id]` (`-fusions`, ...) removes
  *   lists       quantizes, passive, quirks: the list replaces the parent's;
  *               `+quantizes:` extends it, `-quantizes:` takes from it
- *   with-quirk  {quirk: section}: read over all the rest once the quirk is on, parents
- *               first; a section has the keys of a file that decide something (not
- *               name, extends, quirks).  What it takes out may be out already
- * Every rule, fusion and sharing has id, why and source.  Every complaint says file,
- * line, key, what is wrong and what is expected.  Operators must be in ctx->registry.
+ *   with-quirk  {quirk: section}: applied over all other sections if the quirk is on,
+ *               parents first; a section has the keys of a file except name, extends
+ *               and quirks.  It may remove items that are already removed
+ * Every rule, fusion and sharing has id, why and source.  Every message gives file,
+ * line, key, the fault and the expected form.  Operators must be in ctx->registry.
  *
- * A policy patch is a file with the same keys (but name and extends) applied on top;
- * why and source are optional there, and a rule of it that covers nothing is an
- * error.
+ * A policy patch is a file with the same keys (except name and extends) applied on top;
+ * why and source are optional there, and a rule that covers nothing is an error.
  *
  * A file that extends another by one rule and one fusion:
  *
@@ -53,8 +52,8 @@
 
 /* name: a path (it holds '/' or ends in .yaml), or the name of a file in the
  * folders.
- * QG_EIO, QG_EPARSE (no YAML), QG_ECONFIG (what it says).  Cost: the files, once
- * each; the result lies in a and borrows nothing else. */
+ * QG_EIO, QG_EPARSE (not YAML), QG_ECONFIG (invalid content).  Cost: the files, once
+ * each; the result is in a and borrows nothing else. */
 QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name,
                                        qg_search search, qg_backend **out);
 

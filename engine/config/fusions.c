@@ -49,8 +49,7 @@ static qg_status read_end(const builder *b, const qg_yaml *y, const char *text,
     return QG_OK;
 }
 
-/* `in:` without slots; an edge may use any slot, and order counts as ir/match.h
- * says. */
+/* `in:` without slots; an edge may use any slot, and order counts as in ir/match.h. */
 static qg_status read_producers(builder *b, const qg_yaml *y, qg_pattern_node *node)
 {
     const char *const *name;
@@ -68,7 +67,7 @@ static qg_status read_producers(builder *b, const qg_yaml *y, qg_pattern_node *n
     return QG_OK;
 }
 
-/* What a pattern node asks beside operator and traits. */
+/* The conditions of a pattern node besides operator and traits. */
 static qg_status add_condition(builder *b, const qg_node_match *m,
                                qg_pattern_node *node)
 {
@@ -280,7 +279,7 @@ qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion
     return QG_OK;
 }
 
-/* `override` is yes unless said otherwise. */
+/* `override` defaults to yes. */
 qg_status qg_read_sharing(const qg_backend_reader *r, const qg_yaml *y, qg_sharing *out)
 {
     static const char *const keys[] = { "id",       "match", "align",  "spread",

@@ -15,8 +15,8 @@ static bool is_number(const qg_yaml *y)
            qg_num_parse_f64(y->text, strlen(y->text), &x);
 }
 
-/* A number, or yes and no for 1 and 0.  What it is, is looked up, not tried: a failed
- * try leaves its message behind. */
+/* A number, or yes and no for 1 and 0.  The kind is tested before reading, because a
+ * failed attempt would record a message. */
 static qg_status read_value(qg_ctx *ctx, const qg_yaml *y, const char *what,
                             double *out)
 {
@@ -66,7 +66,7 @@ static qg_status read_step(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
     return qg_read_pass_settings(ctx, a, y->item[0], y->key[0], setting);
 }
 
-/* Pass names are not checked here: io does not know passes, the driver does. */
+/* Pass names are not checked here: this room has no list of passes, the driver does. */
 static qg_status read_steps(qg_ctx *ctx, qg_arena *a, const qg_yaml *y, qg_pipeline *p)
 {
     if (y->kind != QG_YAML_LIST || y->n == 0)

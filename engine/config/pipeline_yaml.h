@@ -4,8 +4,7 @@
  *     why: what each pass may rely on
  *     passes: [fold-constants, fuse-batchnorm, ...]
  *
- * An item may be a map that says parameters of the pass, as `passes:` of a backend
- * does:
+ * An item may be a map with parameters of the pass, as in `passes:` of a backend:
  *
  *     - {equalize: no}                       in its place, but off until switched on
  *     - {bias-correct: {block: 4}}
@@ -21,7 +20,7 @@
 /* In the arena it was read into. */
 typedef struct qg_pipeline {
     const char *name, *why, *file; /* of the pipeline; the file as opened */
-    const char *const *pass;       /* [n] names; the driver knows which exist */
+    const char *const *pass;       /* [n] names; checked by the driver */
     const uint32_t *line;          /* [n] where each stands */
     size_t n;
     qg_pass_settings setting;
@@ -32,13 +31,13 @@ typedef struct qg_pipeline {
 QG_NODISCARD qg_status qg_pipeline_load(qg_ctx *ctx, qg_arena *a, const char *name,
                                         qg_search search, qg_pipeline *out);
 
-/* Keeps the first n passes and what is said about them: settings of passes that do not
- * run would be refused. */
+/* Keeps the first n passes and their settings: settings of passes that do not run would
+ * be refused. */
 void qg_pipeline_cut(qg_pipeline *p, size_t n);
 
-/* What stands behind the name of a pass: yes, no, or a map of its parameters.  Appended
- * to *out.  Whether the pass and its parameters exist is asked by the driver.
- * For backend files and --set, too. */
+/* Reads the value after the name of a pass: yes, no, or a map of its parameters.
+ * Appended to *out.  The driver checks whether the pass and its parameters exist.  Also
+ * for backend files and --set. */
 QG_NODISCARD qg_status qg_read_pass_settings(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
                                              const char *pass, qg_pass_settings *out);
 

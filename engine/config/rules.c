@@ -132,7 +132,7 @@ static qg_status read_attrs(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
-/* Words of `slot:` and what they mean; "in2" and "out0" are read by number. */
+/* Words of `slot:` and their meanings; "in2" and "out0" are read by number. */
 static const struct {
     const char *word;
     qg_slot_match slot;
@@ -260,7 +260,7 @@ static qg_status read_dims(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
-/* The part of `match:` that speaks about endpoints. */
+/* The part of `match:` about endpoints. */
 static qg_status read_at(const qg_backend_reader *r, const qg_yaml *y, const char *what,
                          const qg_node_match *node, qg_endpoint_match *at)
 {
@@ -348,7 +348,7 @@ static qg_status read_errors(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
-/* What only rules may say of nodes. */
+/* Conditions on nodes that only rules may have. */
 static qg_status read_rule_match(const qg_backend_reader *r, const qg_yaml *y,
                                  const char *what, qg_node_match *node)
 {
@@ -659,7 +659,8 @@ static qg_status read_field(const qg_backend_reader *r, const qg_yaml *y,
     }
 }
 
-/* The fields together, over the defaults, as far as the rule alone tells. */
+/* Checks the fields together, over the defaults, as far as the rule alone determines
+ * them. */
 static qg_status check_together(const qg_backend_reader *r, const qg_yaml *y,
                                 const char *what, const qg_set *set)
 {

@@ -1,4 +1,4 @@
-/* rules.h -- items of `rules:` of a backend file: what they match and what they set.
+/* rules.h -- items of `rules:` of a backend file: their selectors and their settings.
  * The selectors and the fields are those of other items, too. */
 #ifndef QG_ENGINE_CONFIG_RULES_H
 #define QG_ENGINE_CONFIG_RULES_H
@@ -6,13 +6,14 @@
 #include "engine/config/yaml.h"
 #include "engine/quant/backend.h"
 
-/* What every reader below needs; on the stack of whoever reads a file. */
+/* State shared by the readers below; on the stack of the function that reads a file. */
 typedef struct qg_backend_reader {
     qg_ctx *ctx;
-    qg_arena *arena;  /* where what is read lies */
+    qg_arena *arena;  /* the arena of the result */
     qg_backend *b;    /* under construction */
     bool is_override; /* reading a patch: why and source are optional */
-    bool is_quirk;    /* reading `with-quirk`: what a child took out is not missed */
+    bool is_quirk;    /* reading `with-quirk`: items already removed by a child are no
+                       * error */
 } qg_backend_reader;
 
 /* Room for "rule <id>", which begins the complaints about an item; longer ids are

@@ -12,8 +12,8 @@ typedef struct qg_search {
     const char *folder; /* of the texts that go before files; NULL: none do */
 } qg_search;
 
-/* A folder of the context's config_dir: "backends", "pipelines".  *out lies in a.
- * Whether the folder exists is found out when a file is looked for. */
+/* A folder of the context's config_dir: "backends", "pipelines".  *out is in a.  The
+ * existence of the folder is checked when a file is searched. */
 QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
                                         qg_search *out);
 
@@ -22,11 +22,11 @@ QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *fo
 QG_NODISCARD qg_status qg_config_names(qg_ctx *ctx, qg_arena *a, qg_search search,
                                        const char ***names, size_t *n);
 
-/* A configuration file that is looked for. */
+/* A configuration file to find. */
 typedef struct qg_wanted {
     const char *kind;   /* "backend": begins the complaint */
     const char *name;   /* a path, or the file's name without .yaml */
-    const char *beside; /* a file in whose folder to look first; NULL: none */
+    const char *beside; /* a file whose folder is searched first; NULL: none */
     const qg_yaml *at;  /* where the name stands, for the complaint; NULL: nowhere */
     qg_search search;
 } qg_wanted;

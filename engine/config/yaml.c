@@ -39,7 +39,7 @@ qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const ch
 /* --- the tree ---
  *
  * libyaml's events become a tree.  Levels are a stack in the reader: events of a
- * hostile file nest as deep as they like without nesting a call. */
+ * hostile file may nest to any depth without recursion. */
 
 /* A map or list under construction. */
 typedef struct level {
@@ -371,7 +371,7 @@ qg_status qg_yaml_number(qg_ctx *ctx, const qg_yaml *y, const char *what, double
     return QG_OK;
 }
 
-/* Words in the order no, yes, so that the index tells. */
+/* Words in the order no, yes, so that the index is the value. */
 qg_status qg_yaml_bool(qg_ctx *ctx, const qg_yaml *y, const char *what, bool *out)
 {
     static const char *const word[] = { "no", "yes", "false", "true" };

@@ -1,13 +1,13 @@
-/* yaml.h -- a YAML file as a small immutable tree that knows its lines.
+/* yaml.h -- a YAML file as a small immutable tree with line numbers.
  *
  * One document of maps, lists and scalars.  Refused, with file and line: anchors,
  * aliases and tags, duplicate keys, keys that are not plain words, a second document,
  * more than QG_YAML_DEPTH levels, files above QG_YAML_BYTES, bytes that are not UTF-8.
  *
- * Everybody who reads a setting from the tree uses the typed readers below, so that
- * every complaint has the form
+ * All settings are read from the tree by the typed readers below, so that every message
+ * has the form
  *     configs/backends/x.yaml:27: rule y: unknown key 'slots', did you mean 'slot'
- * Owner   the arena that was given; strings end with a zero.
+ * Owner   the given arena; strings end with a zero.
  * The one user of libyaml is yaml.c.
  *
  *     static const char *const keys[] = { "name", "bits", NULL };
@@ -28,7 +28,7 @@ enum { QG_YAML_DEPTH = 64, QG_YAML_BYTES = 1 << 22 };
 enum qg_yaml_kind { QG_YAML_SCALAR, QG_YAML_LIST, QG_YAML_MAP };
 
 typedef struct qg_yaml qg_yaml;
-/* A node of the tree.  Readers take any node and say what they had expected. */
+/* A node of the tree.  Readers take any node and report the type they expected. */
 struct qg_yaml {
     enum qg_yaml_kind kind; /* which of the members hold */
     bool quoted;            /* a scalar in quotes: never yes, no or a number */
@@ -50,15 +50,15 @@ QG_NODISCARD qg_status qg_yaml_parse(qg_ctx *ctx, qg_arena *a, const char *name,
                                      const qg_yaml **out);
 
 /* Fails with QG_ECONFIG and "file:line: <what>: <key>: <message>"; `what` NULL is left
- * out, and so is the key of y where it is named already. */
+ * out, and so is the key of y where it is already named. */
 qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const char *fmt,
                        ...) QG_PRINTF(4, 5);
 
 /* The value of a key in a map, or NULL. */
 const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key);
 
-/* Refuses what is no map, and keys outside `known` (ends with NULL).
- * The complaint names the nearest known key. */
+/* Refuses nodes other than maps, and keys outside `known` (ends with NULL).  The
+ * message names the nearest known key. */
 QG_NODISCARD qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char *what,
                                     const char *const *known);
 
@@ -66,8 +66,8 @@ QG_NODISCARD qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char 
 QG_NODISCARD qg_status qg_yaml_need(qg_ctx *ctx, const qg_yaml *map, const char *what,
                                     const char *key, const qg_yaml **out);
 
-/* Typed readers of one item.  `what` says whose it is: "rule w: bits".
- * Limits of numbers are inclusive and stand in the complaint. */
+/* Typed readers of one item.  `what` names the owner: "rule w: bits".  Limits of
+ * numbers are inclusive and appear in the message. */
 QG_NODISCARD qg_status qg_yaml_text(qg_ctx *ctx, const qg_yaml *y, const char *what,
                                     const char **out); /* not empty */
 QG_NODISCARD qg_status qg_yaml_int(qg_ctx *ctx, const qg_yaml *y, const char *what,

@@ -25,8 +25,8 @@ typedef struct block {
     unsigned char *data;
 } block;
 
-/* Invariant: blocks behind `current` are empty, blocks before it are not looked at
- * again until reset, even when they have room.  That keeps a request O(1) amortized. */
+/* Invariant: blocks after `current` are empty, blocks before it are not visited again
+ * until reset, even when they have room.  That keeps a request O(1) amortized. */
 struct qg_arena {
     qg_alloc alloc;
     block *first, *current;

@@ -43,7 +43,7 @@ void qg_arena_reset(qg_arena *a);
 /* Zeroed memory for count objects of `size` bytes, or NULL (also when count * size
  * overflows).  Alignment is 16, or 64 for requests of 64 bytes and more.  A request of
  * zero bytes gives a valid pointer.
- * Nothing is recorded on failure: the caller says qg_nomem(ctx). */
+ * No message is recorded on failure: the caller returns qg_nomem(ctx). */
 void *qg_arena_get(qg_arena *a, size_t count, size_t size);
 
 /* The same without the zeros, for memory that is written at once.
@@ -55,8 +55,7 @@ void *qg_arena_raw(qg_arena *a, size_t count, size_t size);
 char *qg_arena_strdup(qg_arena *a, const char *s);
 char *qg_arena_strndup(qg_arena *a, const char *s, size_t n);
 /* snprintf into memory of exactly the needed size; NULL when out of memory or when
- * fmt fails.  Numbers that must look the same in every locale go through num.h
- * first. */
+ * fmt fails.  Numbers that must be the same in every locale go through num.h first. */
 char *qg_arena_printf(qg_arena *a, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* Bytes asked from the backing so far (not reduced by reset).

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A fork borrows the parent's names, so the two differ in who frees the table.  On
- * failure qg_ctx_free takes the half-made context: it accepts NULL members. */
+/* A fork borrows the parent's names, so only the parent frees the table.  On failure
+ * qg_ctx_free gets the partly made context: it accepts NULL members. */
 static qg_ctx *ctx_make(qg_alloc alloc, qg_ctx *parent)
 {
     qg_ctx *ctx = alloc.get(alloc.ud, sizeof *ctx);

@@ -34,8 +34,8 @@ typedef struct qg_log {
     enum qg_log_level level; /* messages above it are not even formatted */
 } qg_log;
 
-/* What a host added to a context (engine/embed), by kind.  Each room knows the struct
- * of its own kind; operators have the registry instead. */
+/* Extensions that a host added to a context (engine/embed), by kind.  Each room defines
+ * the struct of its own kind; operators have the registry instead. */
 enum qg_added_kind {
     QG_ADDED_PASS,      /* pass/pass.h, qg_added_pass */
     QG_ADDED_OBSERVER,  /* calib/observer.h, qg_observer */
@@ -54,7 +54,7 @@ struct qg_ctx {
     qg_alloc alloc;  /* where arena, names and graphs get their memory */
     qg_arena *arena; /* lives as long as the context */
     qg_names *names; /* interned strings; owned unless `parent` is set */
-    qg_log log;      /* log.write NULL: silent */
+    qg_log log;      /* log.write NULL: no logging */
     qg_ctx *parent;  /* NULL, or the context this one was forked from */
     const struct qg_registry *registry; /* operators, set by api; see ir/op.h */
     qg_added *added[QG_NADDED];         /* the first of each kind; NULL: none */
@@ -65,10 +65,11 @@ struct qg_ctx {
 /* A context for one worker thread: own arena and message; allocator, names, registry
  * and log sink are the parent's.  NULL when out of memory.  To be freed before its
  * parent.  qg_ctx_free (alloc.h) gives back the arena and, unless forked, the names:
- * interned strings die there, models and graphs made with ctx must be gone already. */
+ * it frees interned strings, so models and graphs made with ctx must be freed
+ * before. */
 qg_ctx *qg_ctx_fork(qg_ctx *parent);
 
-/* Appends to the list of a kind; name and what are borrowed as long as the context.
+/* Appends to the list of a kind; `name` and `what` are borrowed as long as the context.
  * Contexts that were forked before do not see it. */
 QG_NODISCARD qg_status qg_ctx_add(qg_ctx *ctx, enum qg_added_kind kind,
                                   const char *name, const void *what);
@@ -86,19 +87,19 @@ qg_status qg_host_end(qg_ctx *ctx, qg_status s, const char *what, const char *na
 const char *qg_intern(qg_ctx *ctx, const char *s);
 const char *qg_internn(qg_ctx *ctx, const char *s, size_t n);
 
-/* A message for the sink, formatted only when someone listens at that level.
- * Warnings are for what the user ought to know although the call succeeds, e.g. a
- * rule that matched nothing. */
+/* A message for the sink, formatted only when the sink's level includes it.  Warnings
+ * are for conditions the user should notice although the call succeeds, e.g. a rule
+ * that matched nothing. */
 void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
     QG_PRINTF(3, 4);
 #define qg_warn(ctx, ...) qg_log_to((ctx), QG_LOG_WARNING, __VA_ARGS__)
 
-/* Shorthand for the fault that has only one message.
+/* Shorthand for QG_ENOMEM, which has only one message.
  * Needs no memory itself: the message buffer is part of the context. */
 QG_NODISCARD qg_status qg_nomem(qg_ctx *ctx);
 
-/* Tells p how far `stage` has come; nothing happens when p or its step is NULL.
- * QG_ECANCELED when the caller wants no more. */
+/* Reports the progress of `stage` to p; nothing happens when p or its step is NULL.
+ * QG_ECANCELED when the callback asks to stop. */
 QG_NODISCARD qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage,
                                    size_t done, size_t total);
 /* QG_ECANCELED with the message for it: "<stage>: the caller ended it". */

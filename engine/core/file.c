@@ -81,8 +81,8 @@ qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, qg_file_request from, char **te
     return QG_OK;
 }
 
-/* What must not be replaced by renaming a file onto it; NULL: nothing is there, or a
- * file.  A device would be gone for everybody. */
+/* Names the kind of a target that must not be replaced by renaming a file onto it;
+ * NULL: absent, or a regular file.  A device would be lost to all processes. */
 static const char *in_the_way(const char *path)
 {
     struct stat st;
@@ -92,7 +92,7 @@ static const char *in_the_way(const char *path)
                                : "is a device, pipe or socket, expected a file";
 }
 
-/* Also for what was never got. */
+/* Also for memory that was never allocated. */
 static void drop(const qg_ctx *ctx, void *p)
 {
     if (p)
@@ -153,7 +153,7 @@ void qg_writer_abandon(qg_writer *w)
     *w = (qg_writer){ 0 };
 }
 
-/* ferror first: an earlier write may have failed without anyone looking.  The target
+/* ferror first: an earlier write may have failed unnoticed.  The target
  * is touched by rename alone, when everything else has succeeded. */
 qg_status qg_writer_commit(qg_writer *w)
 {
@@ -214,8 +214,8 @@ bool qg_is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Like mkdir -p: each prefix that ends before a '/' is made in turn, existing ones
- * pass. */
+/* As mkdir -p: each prefix that ends before a '/' is created in turn, existing ones are
+ * accepted. */
 qg_status qg_directory_make(qg_ctx *ctx, const char *path)
 {
     size_t n = strlen(path);

@@ -21,7 +21,7 @@
 typedef struct qg_file {
     const unsigned char *bytes;
     size_t size; /* bytes */
-    void *map;   /* what to unmap; NULL when nothing was mapped */
+    void *map;   /* the mapping; NULL when nothing was mapped */
 } qg_file;
 
 /* QG_EIO names path and reason; a directory or a file above `limit` bytes is refused.
@@ -57,8 +57,8 @@ typedef struct qg_writer {
 } qg_writer;
 
 /* Makes the temporary in the target's folder, since rename is atomic within one file
- * system only; its mode is 0644.  On failure nothing was made.  A target that is there
- * and no regular file is refused (QG_EIO): renaming would replace /dev/null.
+ * system only; its mode is 0644.  On failure nothing was made.  An existing target that
+ * is not a regular file is refused (QG_EIO): renaming would replace /dev/null.
  *
  *     qg_writer w;
  *     QG_TRY(qg_writer_open(ctx, path, &w));
@@ -72,7 +72,7 @@ QG_NODISCARD qg_status qg_writer_commit(qg_writer *w);
 void qg_writer_abandon(qg_writer *w); /* removes the temporary; safe after commit */
 
 /* qg_writer in one call.
- * For results that are in memory anyway. */
+ * For results that are already in memory. */
 QG_NODISCARD qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *bytes,
                                      size_t size);
 
@@ -99,11 +99,11 @@ void qg_memory_free(qg_memory_file *f); /* safe after a failed close, and twice 
 /* Makes the directory and its parents; an existing directory is fine.
  * Mode 0755.  On failure (QG_EIO) parents that were made remain. */
 QG_NODISCARD qg_status qg_directory_make(qg_ctx *ctx, const char *path);
-/* False for what does not exist or cannot be looked at. */
+/* False when the path does not exist or cannot be examined. */
 bool qg_is_directory(const char *path);
 
-/* Removes a directory that is empty; leaves any other alone.  For what was made for a
- * result that did not come. */
+/* Removes a directory if it is empty.  Used to clean up a directory made for a result
+ * that was not written. */
 void qg_directory_remove(const char *path);
 
 /* "dir/name" in the arena; NULL when out of memory.

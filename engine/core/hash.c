@@ -70,7 +70,7 @@ static qg_status hash_stream(qg_ctx *ctx, const char *path, FILE *f, qg_hash *h)
 qg_status qg_hash_file(qg_ctx *ctx, const char *path, char text[QG_HASH_TEXT])
 {
     qg_hash h;
-    qg_file check; /* refuses folders, pipes and what cannot be opened */
+    qg_file check; /* refuses folders, pipes and files that cannot be opened */
     QG_TRY(qg_file_open(ctx, "hash", path, SIZE_MAX / 2, &check));
     qg_file_close(&check);
     FILE *f = fopen(path, "rb");

@@ -53,7 +53,7 @@ qg_status qg_json_fail(qg_ctx *ctx, qg_status s, const qg_json *at, const char *
 
 /* ---- Parsing ---- */
 
-/* The place is told by the line; cJSON says no more. */
+/* The line gives the place; cJSON provides no more. */
 static qg_status bad_text(qg_ctx *ctx, const qg_json_source *from, size_t at,
                           const char *what)
 {

@@ -13,8 +13,8 @@
  *           qg_json_put_end(w);
  *           qg_json_put_end(w);
  *
- * In    sizes and depth are limited; the tree lies in an arena.  Every reader that
- *       finds something unexpected says where: "read FILE: tqcs[3].state: ...".
+ * In    sizes and depth are limited; the tree is allocated in an arena.  Errors give
+ *       the place: "read FILE: tqcs[3].state: ...".
  *
  *     const qg_json *root, *list;
  *     QG_TRY(qg_json_read(ctx, a, path, LIMIT, &root));
@@ -59,7 +59,7 @@ void qg_json_begin(qg_json_writer *w, qg_ctx *ctx, FILE *stream);
 QG_NODISCARD qg_status qg_json_done(qg_json_writer *w); /* every object is ended */
 
 /* `key` is NULL in arrays and for the document itself, else the member's name.  The
- * _line forms put the object with all that it holds on one line. */
+ * _line forms put the object with all its members on one line. */
 void qg_json_put_object(qg_json_writer *w, const char *key);
 void qg_json_put_object_line(qg_json_writer *w, const char *key);
 void qg_json_put_array(qg_json_writer *w, const char *key);
@@ -91,7 +91,7 @@ typedef struct qg_json qg_json;
 /* Immutable; siblings lie side by side in item. */
 struct qg_json {
     enum qg_json_type type;
-    const char *key;       /* of a member; of the document: what messages call it */
+    const char *key;       /* of a member; of the document: its name in messages */
     const qg_json *parent; /* NULL: the document */
     size_t count;          /* of item */
     union {
@@ -102,8 +102,9 @@ struct qg_json {
     };
 };
 
-/* The file, or n bytes that messages call `name`.  QG_EPARSE with the line where it is
- * not JSON; a key twice in one object is refused.  The tree lies in a. */
+/* Reads the file, or n bytes that messages refer to as `name`.  QG_EPARSE with the line
+ * of the syntax error; duplicate keys in an object are refused.  The tree is allocated
+ * in a. */
 QG_NODISCARD qg_status qg_json_read(qg_ctx *ctx, qg_arena *a, const char *path,
                                     size_t limit, const qg_json **out);
 /* Borrowed for the call. */

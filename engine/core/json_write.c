@@ -18,7 +18,7 @@ static void raw(qg_json_writer *w, const char *text)
     w->column += n;
 }
 
-/* And the indentation of what comes next. */
+/* And the indentation of the next line. */
 static void new_line(qg_json_writer *w)
 {
     (void)putc('\n', w->stream);

@@ -110,7 +110,7 @@ static qg_status make_room(qg_names *t)
     return QG_OK;
 }
 
-/* HASH_FIND only reads, so workers may look names up in a table that they share. */
+/* HASH_FIND only reads, so workers may search a table that they share. */
 static entry *lookup(const qg_names *t, const char *s, size_t n)
 {
     entry *e = NULL;

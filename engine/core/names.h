@@ -27,11 +27,11 @@ qg_names *qg_names_new(qg_alloc alloc); /* NULL when out of memory */
 void qg_names_free(qg_names *t);        /* t may be NULL */
 
 /* The id of the n bytes at s, added when new.  Embedded zeros are kept.
- * Only QG_ENOMEM can happen, without a message (the table knows no context); the set
+ * The only error is QG_ENOMEM, without a message (the table has no context); the set
  * is then unchanged. */
 QG_NODISCARD qg_status qg_names_add(qg_names *t, const char *s, size_t n, uint32_t *id);
 
-/* Only reads: workers may look names up in a table that nobody adds to meanwhile. */
+/* Only reads: workers may search a table that is not modified meanwhile. */
 uint32_t qg_names_find(const qg_names *t, const char *s, size_t n); /* or QG_NONE */
 const char *qg_names_text(const qg_names *t, uint32_t id); /* ends with a zero */
 uint32_t qg_names_count(const qg_names *t);

@@ -13,10 +13,10 @@
 enum { QG_NUM_TEXT = 40 }; /* room for any number below, with its zero */
 
 /* The shortest decimal text that reads back as the same float (double).  Finite values
- * only (asserted): JSON knows no NaN or infinity.
+ * only (asserted): JSON has no NaN or infinity.
  * Always with a point or an exponent ("1.0", "2.5e-07"), so that it reads back as a
- * float wherever types are told by spelling.  -0.0 keeps its sign.  Cost: at most 9
- * (17) attempts of printing and reading back; 9 and 17 digits always suffice (IEEE
+ * float wherever the spelling determines the type.  -0.0 keeps its sign.  Cost: at most
+ * 9 (17) attempts of printing and reading back; 9 and 17 digits always suffice (IEEE
  * 754-2019, 5.12.2). */
 void qg_num_f32(char text[QG_NUM_TEXT], float x);
 void qg_num_f64(char text[QG_NUM_TEXT], double x);

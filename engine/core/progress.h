@@ -1,5 +1,5 @@
-/* progress.h -- how far long work has come: one callback, from the public options down
- * to whatever walks over samples. */
+/* progress.h -- progress of long work: one callback, passed from the public options
+ * down to the loops over samples. */
 #ifndef QG_ENGINE_CORE_PROGRESS_H
 #define QG_ENGINE_CORE_PROGRESS_H
 
@@ -7,12 +7,12 @@
 
 #include "engine/core/status.h"
 
-/* Called now and then, one call at a time, but not always from the same thread.
+/* Called repeatedly, one call at a time, but not always from the same thread.
  * `stage` names the work ("calibrate", "run", a pass) and is borrowed for the call;
- * done counts samples (calibration also: blocks of a pass) up to total, 0 when
- * it is not known.  A call with the numbers of the one before only asks whether to go
- * on.  A result other than 0 ends the work with QG_ECANCELED, at the latest when the
- * samples at work are done; there are no further calls. */
+ * done counts samples (calibration also: blocks of a pass) up to total, 0 when unknown.
+ * A call that repeats the previous numbers only asks whether to continue.  A result
+ * other than 0 ends the work with QG_ECANCELED, at the latest when the samples in
+ * progress are done; there are no further calls. */
 typedef struct qg_progress {
     int (*step)(void *ud, const char *stage, size_t done, size_t total);
     void *ud;

@@ -6,7 +6,7 @@
  * The message is written once, where the fault is found, by qg_fail().  Callers
  * only pass the status up with QG_TRY().  Message grammar, so it can be grepped:
  *
- *     <what we were doing>: <which object>: <what is wrong>, expected <what>
+ *     <doing>: <which object>: <what is wrong>, expected <what>
  *     import: node 'conv1' (Conv): strides has 64 values, expected 2
  *
  * Bad input (model, YAML, data, command line) is a status, never an assert.
@@ -18,8 +18,8 @@
  *         return qg_fail(ctx, QG_EMODEL, "infer: %s: rank %d, expected 4", name, rank);
  *     QG_TRY(qg_graph_add_value(g, name, &v));
  *
- * What holds after a failure: out-parameters are untouched; an object that was being
- * changed is valid, unchanged unless its function says otherwise. */
+ * After a failure: out-parameters are untouched; an object that was being changed is
+ * valid, unchanged unless its function documents otherwise. */
 #ifndef QG_ENGINE_CORE_STATUS_H
 #define QG_ENGINE_CORE_STATUS_H
 
@@ -27,7 +27,7 @@
 extern "C" {
 #endif
 
-/* What a shared library exports: everything else is compiled with hidden visibility. */
+/* Marks the exports of a shared library: everything else has hidden visibility. */
 #if defined(__GNUC__)
 #define QG_API __attribute__((visibility("default")))
 #else
@@ -76,7 +76,7 @@ typedef struct qg_ctx qg_ctx;
  *     return qg_fail(ctx, QG_EMODEL, "infer: %s: rank %d, expected 4", ...);
  * ctx may be NULL: then only the status survives.
  * s is not QG_OK.  The message replaces the last one and is cut at 1023 bytes; no
- * memory is asked for. */
+ * memory is allocated. */
 QG_API qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
     QG_PRINTF(3, 4);
 
@@ -84,8 +84,8 @@ QG_API const char *qg_status_name(qg_status s);       /* "QG_EMODEL"; never NULL
 QG_API const char *qg_status_text(qg_status s);       /* "malformed file"; never NULL */
 QG_API const char *qg_ctx_message(const qg_ctx *ctx); /* the last one; never NULL */
 
-/* Passes any failure up.  In a function that returns qg_status and owns nothing but
- * arena memory at that point; what needs an end (a writer, a file) is closed before. */
+/* Passes any failure up.  For functions that return qg_status and own nothing but arena
+ * memory at that point; resources such as a writer or a file must be closed before. */
 #define QG_TRY(expr)                                                                   \
     do {                                                                               \
         qg_status qg_try_ = (expr);                                                    \

@@ -14,7 +14,8 @@ static qg_status add_apart(qg_column *c, size_t k, const qg_tensor *t)
     return qg_npz_add(&c->npz, name, t);
 }
 
-/* What was stacked so far moves into the archive; the stack's file was never seen. */
+/* The samples stacked so far move into the archive; the stack's file was never
+ * visible. */
 static qg_status move_apart(qg_ctx *ctx, qg_arena *a, qg_column *c)
 {
     assert(c->stacked && !c->apart);

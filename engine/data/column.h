@@ -5,7 +5,7 @@
  *                        first sample on whose shape is another
  * Atomic                 no file appears before qg_column_commit
  *
- * Memory: one sample, besides what the caller hands in.  Not thread-safe. */
+ * Memory: one sample, besides those passed by the caller.  Not thread-safe. */
 #ifndef QG_ENGINE_DATA_COLUMN_H
 #define QG_ENGINE_DATA_COLUMN_H
 

@@ -16,7 +16,7 @@ static double load(const qg_tensor *t, int64_t i)
     return t->dtype == QG_F32 ? (double)t->f32[i] : qg_tensor_f64(t, i);
 }
 
-/* Returns what was stored, so that the caller sees whether it is x. */
+/* Returns the stored value, so that the caller can compare it with x. */
 static double store_float(qg_tensor *t, int64_t i, double x)
 {
     switch (t->dtype) {
@@ -68,7 +68,7 @@ int64_t qg_data_find_nan(const qg_tensor *t)
 }
 
 /* float8 and packed types have no use as data yet: only bytes that are the model's own
- * type could be meant, and of those nobody can say whether they hold NaN. */
+ * type could be meant, and NaN cannot be detected in those. */
 bool qg_data_convertible(qg_dtype from, qg_dtype to)
 {
     enum qg_dtype_kind a = qg_dtype_kind_of(from), b = qg_dtype_kind_of(to);

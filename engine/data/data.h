@@ -46,20 +46,20 @@
 /* Opaque and immutable once open. */
 typedef struct qg_data qg_data;
 
-/* What the model wants. */
+/* The inputs the model expects. */
 typedef struct qg_data_request {
     qg_value *const *input; /* [n_input]; rank must be known, types too */
     size_t n_input;
     size_t limit; /* use the first samples only; 0: all */
-    bool lossy;   /* float64 may be rounded to float32, and the like */
-    bool nan;     /* NaN is handed on, not refused: for who looks for them */
-    /* [n_input] samples in memory, which must stay there until close; spec is then what
-     * messages call them.  NULL: spec is a file, a folder or random:N. */
+    bool lossy;   /* lossy conversions are allowed, e.g. float64 to float32 */
+    bool nan;     /* NaN is accepted: for callers that search for it */
+    /* [n_input] samples in memory, which must stay valid until close; spec is then
+     * their name in messages.  NULL: spec is a file, a folder or random:N. */
     const qg_tensor *const *array;
 } qg_data_request;
 
-/* Checks names, types and shapes of everything; values are looked at when fetched.
- * QG_EDATA names file, array, what it is and what the model expects. */
+/* Checks names, types and shapes of everything; values are checked when fetched.
+ * QG_EDATA names file, array, its type and shape, and those the model expects. */
 QG_NODISCARD qg_status qg_data_open(qg_ctx *ctx, const char *spec,
                                     const qg_data_request *request, qg_data **out);
 void qg_data_close(qg_data *d); /* NULL is fine */
@@ -72,8 +72,8 @@ QG_NODISCARD qg_status qg_data_check_array(qg_ctx *ctx, const char *what,
 /* Position of the first NaN in plain order; -1: none, or a type that has no NaN. */
 int64_t qg_data_find_nan(const qg_tensor *t);
 
-/* How files become inputs, in one line: what data.yaml says, defaults filled in.  NULL:
- * no files, which is the line of a single .npy. */
+/* How files become inputs, in one line: the settings of data.yaml with defaults filled
+ * in.  NULL: no files, which is the line of a single .npy. */
 enum { QG_DATA_HOW_TEXT = 256 };
 void qg_data_how(const qg_data *d, char text[QG_DATA_HOW_TEXT]);
 
@@ -83,7 +83,7 @@ size_t qg_data_count(const qg_data *d); /* at least 1 */
 /* Type (the model's) and dims of input k in sample i; no data. */
 void qg_data_shape(const qg_data *d, size_t i, size_t k, qg_tensor *out);
 
-/* What qg_data_shape gives for every sample alike; false when they differ. */
+/* The result of qg_data_shape common to all samples; false when they differ. */
 bool qg_data_common_shape(const qg_data *d, size_t k, qg_tensor *out);
 
 /* One sample into tensors of the caller, out[k] for input k, plain and of the type and

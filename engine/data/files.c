@@ -73,7 +73,7 @@ qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part, size_t k,
     return QG_OK;
 }
 
-/* Files of one array do not say which input they are for. */
+/* Files of one array do not name their input. */
 static qg_status only_input(qg_ctx *ctx, const qg_data *d, const char *path)
 {
     if (d->request.n_input == 1)
@@ -93,7 +93,7 @@ static qg_status read_sample(const qg_data_get *g, const qg_npy *array, qg_tenso
     return qg_npy_read(g->ctx, array, slot->stacked ? g->i * n : 0, n, out->data);
 }
 
-/* A file that has changed since it was looked at is not trusted. */
+/* A file that has changed since it was examined is not trusted. */
 static qg_status check_again(const qg_data_get *g, const qg_tensor *now)
 {
     const qg_data_slot *slot = &g->part->slot[g->k];
@@ -140,7 +140,7 @@ const qg_data_kind qg_data_npy = { npy_suffix, npy_look, npy_get, npy_close };
 
 /* ---- .npz ---- */
 
-/* Or a message with what the archive holds instead. */
+/* Or a message with the names in the archive. */
 static qg_status npz_find(qg_ctx *ctx, const qg_npz *z, const qg_value *v,
                           const qg_npz_member **out)
 {
@@ -268,7 +268,7 @@ const qg_data_kind qg_data_image = { image_suffix, image_look, image_get, NULL }
 
 /* ---- Random ---- */
 
-/* What the numbers are before they become the input's type: float32 or bytes. */
+/* The type of the numbers before conversion to the input's type: float32 or bytes. */
 static qg_status random_slot(qg_ctx *ctx, const qg_data_part *part, const qg_value *v,
                              qg_tensor *out)
 {

@@ -10,7 +10,7 @@
  *         point).  There is no filter against aliasing.
  * Batch   always 1: an image is one sample.
  * Limits  64 million pixels, files of 256 MiB.
- * Owner   stb_image decodes; what it allocates is freed here. */
+ * Owner   stb_image decodes; its memory is freed here. */
 #ifndef QG_ENGINE_DATA_IMAGE_H
 #define QG_ENGINE_DATA_IMAGE_H
 

@@ -254,7 +254,7 @@ static qg_status read_all(qg_ctx *ctx, const qg_npy *f, size_t at, size_t n, voi
     return QG_OK;
 }
 
-/* What begins the file; its size tells whether the elements are all there. */
+/* The beginning of the file; the file size shows whether all elements are present. */
 static qg_status read_head(qg_ctx *ctx, const char *path, qg_npy *f)
 {
     unsigned char bytes[QG_NPY_HEAD_BYTES];
@@ -423,7 +423,7 @@ qg_status qg_npy_read_back(qg_npy_writer *w, size_t k, qg_tensor *t)
     assert(k < (size_t)w->count && qg_same_dims(t, &w->sample) && t->data);
     off_t at = (off_t)(w->head + k * w->bytes);
     size_t got = 0;
-    errno = EIO; /* a file that is shorter than what was written */
+    errno = EIO; /* a file shorter than the written data */
     bool fine = fflush(w->file.stream) == 0;
     while (fine && got < w->bytes) {
         ssize_t n = pread(fileno(w->file.stream), (char *)t->data + got, w->bytes - got,

@@ -1,7 +1,7 @@
 /* npy.h -- NumPy's .npy: header, windowed reading, streaming and whole writing.
  *
  * Read   versions 1.0 to 3.0, little-endian, C order, types f2 f4 f8 i1 i2 i4 i8 u1 u2
- *        u4 u8 b1.  Nothing but what is asked for is read: no mapping, so that a large
+ *        u4 u8 b1.  Only the requested elements are read: no mapping, so that a large
  *        file does not count as memory.
  * Write  version 1.0, deterministic, complete or not at all.
  * Source numpy/lib/format.py, "Format Version 1.0".
@@ -34,8 +34,8 @@ typedef struct qg_npy_head {
     size_t bytes;   /* of all elements */
 } qg_npy_head;
 
-/* Parses what begins at `bytes`, of which `size` are at hand and `total` exist; refuses
- * unless exactly the elements follow.  `doing` and `name` begin messages. */
+/* Parses the header at `bytes`, of which `size` are available and `total` exist;
+ * refuses unless exactly the elements follow.  `doing` and `name` begin messages. */
 typedef struct qg_npy_source {
     const char *name; /* "calib.npy", "kws.npz: input_1" */
     const unsigned char *bytes;
@@ -98,7 +98,7 @@ void qg_npy_append(qg_npy_writer *w, const qg_tensor *t);
 /* Sample k < count of an array that is not committed yet, into t (as the sample, with
  * data). */
 QG_NODISCARD qg_status qg_npy_read_back(qg_npy_writer *w, size_t k, qg_tensor *t);
-/* Also tells of any append that failed. */
+/* Also reports any append that failed. */
 QG_NODISCARD qg_status qg_npy_commit(qg_npy_writer *w);
 void qg_npy_abandon(qg_npy_writer *w); /* safe after commit */
 

@@ -139,7 +139,7 @@ static qg_status read_extra(qg_ctx *ctx, const qg_npz *z, const unsigned char *e
     return QG_OK;
 }
 
-/* What cannot be read, and sizes that cannot be true. */
+/* Refuses unsupported members, and impossible sizes. */
 static qg_status check_member(qg_ctx *ctx, const qg_npz *z, unsigned flags,
                               unsigned method, const qg_npz_member *m)
 {
@@ -285,7 +285,7 @@ const qg_npz_member *qg_npz_find(const qg_npz *z, const char *name)
 
 /* ---- Arrays ---- */
 
-/* The local header tells only how long its own name and extra fields are. */
+/* The local header is used only for the lengths of its own name and extra fields. */
 static qg_status data_at(qg_ctx *ctx, const qg_npz *z, const qg_npz_member *m,
                          uint64_t *at)
 {

@@ -10,12 +10,13 @@
  *
  *     local header, name, extra, data        once per member
  *     directory: one entry per member        the only source of sizes and names here:
- *                                            local headers just say where data is
+ *                                            local headers only give the position of
+ *                                            data
  *     zip64 end record, its locator          when a number needs more than 32 bits
  *     end record, comment                    found from the end of the file
  *
- * Memory A member is believed to have its size only when the packed bytes are in the
- *        file and could inflate to that much (1032 to 1 is the most of deflate).
+ * Memory The declared size of a member is accepted only when the packed bytes are in
+ *        the file and could inflate to that size (deflate reaches at most 1032 to 1).
  *
  *     QG_TRY(qg_npz_open(ctx, a, "calib.npz", &z));
  *     const qg_npz_member *m = qg_npz_find(&z, "input_1");
@@ -49,8 +50,7 @@ typedef struct qg_npz {
  * QG_EUNSUPPORTED for encryption and other methods than deflate, QG_EIO. */
 QG_NODISCARD qg_status qg_npz_open(qg_ctx *ctx, qg_arena *a, const char *path,
                                    qg_npz *out);
-/* The same of bytes that stay as long as the archive; `name` is what messages call
- * them. */
+/* The same of bytes that must outlive the archive; `name` is their name in messages. */
 QG_NODISCARD qg_status qg_npz_open_bytes(qg_ctx *ctx, qg_arena *a, const char *name,
                                          const void *bytes, size_t size, qg_npz *out);
 void qg_npz_close(qg_npz *z); /* arrays that read from the file end with it */

@@ -6,7 +6,7 @@
 
 #include "engine/data/zip.h"
 
-/* What stands in records of a zip64 archive instead of numbers that did not fit. */
+/* Placeholders in records of a zip64 archive for numbers that do not fit. */
 #define FAR16 0xffffu
 #define FAR32 0xffffffffu
 
@@ -26,7 +26,7 @@ static void put(FILE *f, uint64_t x, unsigned bytes)
         (void)putc((int)(x & 0xff), f);
 }
 
-/* What local headers and the directory have in common: from the version on. */
+/* The fields common to local headers and the directory: from the version on. */
 static void put_common(FILE *f, const qg_npz_member *m)
 {
     put(f, NEEDS_ZIP64, 2);

@@ -1,7 +1,7 @@
-/* part.h -- inside of data sources; only for the files of engine/data.
+/* part.h -- internals of data sources; only for the files of engine/data.
  *
  * A source is a list of parts, usually files; a part holds samples first .. first +
- * count.  A kind of part knows how to look at its file once and how to get one array of
+ * count.  A kind of part has functions to examine its file once and to get one array of
  * one sample later. */
 #ifndef QG_ENGINE_DATA_PART_H
 #define QG_ENGINE_DATA_PART_H
@@ -35,7 +35,7 @@ struct qg_data {
     size_t count;              /* samples of all parts, limit applied */
 };
 
-/* What to get: array k of sample i of the part (i counts from 0 in the part). */
+/* The array to get: array k of sample i of the part (i counts from 0 in the part). */
 typedef struct qg_data_get {
     qg_ctx *ctx;
     const qg_data *d;
@@ -79,7 +79,7 @@ QG_NODISCARD qg_status qg_data_add(qg_ctx *ctx, qg_data *d, const char *path);
 /* Reads data.yaml: sets d->image and d->request.lossy, adds the files it names. */
 QG_NODISCARD qg_status qg_data_yaml(qg_ctx *ctx, qg_data *d, const char *path);
 
-/* What a conversion lets pass: see `lossy` and `nan` of data.h. */
+/* What a conversion accepts: see `lossy` and `nan` of data.h. */
 enum { QG_DATA_LOSSY = 1, QG_DATA_NAN = 2 };
 
 /* Elements of plain tensors with equal counts.  False: element *bad is NaN or does not

@@ -36,8 +36,7 @@ static const qg_data_kind *kind_of(const char *path)
     return NULL;
 }
 
-/* Looks at the file and adds its samples behind those there are.  After a failure the
- * file is closed. */
+/* Examines the file and appends its samples.  After a failure the file is closed. */
 qg_status qg_data_add_part(qg_ctx *ctx, qg_data *d, const qg_data_kind *kind,
                            const char *path, bool kept)
 {

@@ -54,7 +54,7 @@ static qg_status read_size(qg_ctx *ctx, const qg_yaml *y, qg_image_options *o)
     return QG_OK;
 }
 
-/* What is absent keeps its default. */
+/* Absent keys keep their defaults. */
 static qg_status read_image(qg_ctx *ctx, const qg_yaml *map, qg_image_options *o)
 {
     const qg_yaml *y;

@@ -10,7 +10,7 @@ uint32_t qg_zip_crc(uint32_t crc, const void *bytes, size_t n)
     return (uint32_t)crc32_z(crc, bytes, n);
 }
 
-/* What one call of zlib takes at most. */
+/* The most bytes that one call of zlib accepts. */
 static unsigned part(size_t n) { return (unsigned)(n < PART ? n : PART); }
 
 /* -MAX_WBITS: raw deflate, without zlib's header.  Ends when zlib does, when it is
@@ -53,7 +53,7 @@ qg_status qg_zip_begin(qg_ctx *ctx, FILE *stream, bool deflated, qg_zip_packer *
     return QG_OK;
 }
 
-/* Lets zlib take all its input and writes what it gives. */
+/* Lets zlib consume all its input and writes its output. */
 static void drain(qg_zip_packer *p, int flush)
 {
     unsigned char out[1 << 14];

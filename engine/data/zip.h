@@ -13,7 +13,7 @@
 
 #include "engine/core/ctx.h"
 
-/* The checksum of what `crc` is of (0: nothing), followed by these bytes. */
+/* Extends the checksum `crc` of earlier bytes (0: none) by these bytes. */
 uint32_t qg_zip_crc(uint32_t crc, const void *bytes, size_t n);
 
 /* Room of the caller. */
@@ -22,9 +22,9 @@ typedef struct qg_zip_bytes {
     size_t n;
 } qg_zip_bytes;
 
-/* Inflates all of `packed` to exactly out.n bytes; *whole tells whether that worked.
- * Too much, too little or damaged is *whole == false, not a failure: the caller
- * knows whose bytes they are.  QG_ENOMEM is the only status. */
+/* Inflates all of `packed` to exactly out.n bytes; *whole is true on success.  Too
+ * many, too few or damaged bytes give *whole == false, not a failure: the caller has
+ * the context for the message.  QG_ENOMEM is the only status. */
 QG_NODISCARD qg_status qg_zip_inflate(qg_ctx *ctx, const unsigned char *packed,
                                       size_t n, qg_zip_bytes out, bool *whole);
 
@@ -40,7 +40,7 @@ typedef struct qg_zip_packer {
 /* Errors of the stream are found by whoever closes it. */
 QG_NODISCARD qg_status qg_zip_begin(qg_ctx *ctx, FILE *stream, bool deflated,
                                     qg_zip_packer *out);
-/* Cannot fail here: what the stream refuses shows when it is closed. */
+/* Cannot fail here: errors of the stream are detected when it is closed. */
 void qg_zip_add(qg_zip_packer *p, const void *bytes, size_t n);
 void qg_zip_end(qg_zip_packer *p); /* writes the rest; size, packed and crc are final */
 

@@ -85,8 +85,8 @@ static qg_status check_type(qg_ctx *ctx, const char *what, const qg_tensor *t,
     return QG_OK;
 }
 
-/* A copy in plain order, or t itself with its data where it is.  What is borrowed must
- * be plain already. */
+/* A copy in plain order, or t itself with its data where it is.  Borrowed data must be
+ * plain already. */
 static qg_status take_tensor(qg_graph *g, const char *what, const qg_tensor *t,
                              bool borrow, const qg_tensor **out)
 {
@@ -200,7 +200,7 @@ qg_status qg_model_add_output(qg_model *m, const char *name)
 
 /* --- nodes --- */
 
-/* What the two enumerations call the same; lists without a bound on their count. */
+/* Maps equal members of the two enumerations; lists have no bound on their count. */
 static const struct {
     qg_attr_type type;
     bool list;
@@ -327,7 +327,7 @@ qg_status qg_model_add_node(qg_model *m, const qg_node_options *given, qg_node *
 
 /* --- the end --- */
 
-/* The model has no file whose hash could tell it: that of its export does. */
+/* The model has no file whose hash identifies it: the hash of its export does. */
 static qg_status name_model(qg_model *m)
 {
     char hash[QG_HASH_TEXT];

@@ -1,4 +1,4 @@
-/* extend.h -- what the functions that take an extension of the host share: names and
+/* extend.h -- shared by the functions that accept extensions of the host: names and
  * texts.  Private to engine/embed. */
 #ifndef QG_ENGINE_EMBED_EXTEND_H
 #define QG_ENGINE_EMBED_EXTEND_H

@@ -125,8 +125,8 @@ qg_status qg_host_hooks_find(qg_ctx *ctx, qg_arena *a, const qg_graph *g,
     return s;
 }
 
-/* The host gets a copy of the tensor: it may change what is there, not where and what
- * it is. */
+/* The host gets a copy of the tensor: it may change the contents, not the address, type
+ * or shape. */
 static qg_status call(const qg_session_hook *h, qg_ctx *ctx, const qg_hook_event *event,
                       qg_tensor shown)
 {

@@ -1,5 +1,5 @@
-/* hooks.h -- hooks of a host (qg_session.h) in the form in which plans and runs take
- * them: which nodes are watched, where is written, and who is called at an endpoint.
+/* hooks.h -- hooks of a host (qg_session.h) in the form used by plans and runs: the
+ * watched nodes, the written endpoints, and the hooks to call at an endpoint.
  *
  *     qg_host_hooks *h;
  *     QG_TRY(qg_host_hooks_find(ctx, arena, graph, list, &h));
@@ -14,7 +14,7 @@
 #include "engine/api/qg_session.h"
 #include "engine/exec/hook.h"
 
-/* What the host asked for; [n] borrowed for the call. */
+/* The hooks of the host; [n] borrowed for the call. */
 typedef struct qg_host_hook_list {
     const qg_session_hook *hook;
     size_t n;

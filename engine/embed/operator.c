@@ -1,6 +1,6 @@
 /* operator.c -- operators of the host: rows of a registry that the context owns.
  *
- * A host's row stands in a family of its own, beside the copy of what the host gave;
+ * A host's row stands in a family of its own, next to the copy of the host's struct;
  * neither moves, since nodes point to the row.  The row's functions are trampolines
  * that find the copy through node->op. */
 #include "engine/embed/extend.h"
@@ -91,7 +91,7 @@ static qg_status result_of(const qg_call *c, const char *doing, qg_status s)
     return qg_node_fail(c->ctx, s, doing, c->node, "%s", text);
 }
 
-/* What the engine relies on: a type, dims that are known or -1, plain strides. */
+/* Conditions the engine relies on: a type, dims that are known or -1, plain strides. */
 static qg_status check_output(const qg_call *c, size_t k)
 {
     qg_tensor *y = c->out[k];
@@ -137,7 +137,7 @@ static bool clamp(const qg_node *n, const qg_tensor *const *constant, float *low
     return true;
 }
 
-/* --- reading what the host gave --- */
+/* --- reading the host's structs --- */
 
 static qg_status wrong(qg_ctx *ctx, const qg_operator *o, const char *what)
 {

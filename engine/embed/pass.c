@@ -89,7 +89,7 @@ static qg_status is_inside(const qg_model *m, const qg_value *v)
                          v->name);
 }
 
-/* The maker of `to` goes on reading `from`: a cycle is never what is meant. */
+/* The producer of `to` continues to read `from`: otherwise there would be a cycle. */
 qg_status qg_model_replace_value(qg_model *m, qg_value *from, qg_value *to)
 {
     const qg_node *maker = to->def;

@@ -10,7 +10,7 @@
 
 QG_OPTIONS_INIT(qg_session_options)
 
-/* What a session and its forks share. */
+/* State shared by a session and its forks. */
 typedef struct shared {
     qg_arena *arena; /* of the first one's context; of all below */
     qg_model *model;
@@ -27,9 +27,9 @@ struct qg_session {
     qg_run *run;
     qg_hook hook;
     const qg_tensor **in; /* [inputs] of the current run */
-    qg_arena *results;    /* of the last run: what lies in nobody's activations */
-    /* [outputs + kept] the address that was handed out last.  A caller that passes the
-     * same tensor again still wants to borrow. */
+    qg_arena *results;    /* of the last run: outputs outside the activations */
+    /* [outputs + kept] the address returned last.  A caller that passes the same tensor
+     * again still borrows. */
     const void **lent;
     uint64_t runs;
     bool has_run; /* and did not fail */
@@ -43,8 +43,8 @@ static bool is_tensor(const qg_tensor *t)
            t->rank <= QG_MAX_RANK && qg_tensor_known(t) && qg_tensor_count(t) >= 0;
 }
 
-/* A shape may close what the model leaves open, and say again what it does not: passes
- * may have relied on that. */
+/* A shape may fix dynamic dims of the model, and must repeat the static ones: passes
+ * may have relied on them. */
 static qg_status check_shape(qg_ctx *ctx, const qg_value *v, const qg_tensor *shape)
 {
     const qg_tensor *type = &v->type;
@@ -159,7 +159,7 @@ static qg_session *session_alloc(qg_ctx *parent)
     return s;
 }
 
-/* The run context and what else a session has for itself. */
+/* The run context and other memory of one session. */
 static qg_status begin(qg_session *s, shared *sh)
 {
     const qg_graph *g = sh->model->graph;
@@ -234,9 +234,9 @@ const char *qg_session_message(const qg_session *s) { return s->ctx->message; }
 
 size_t qg_session_bytes(const qg_session *s) { return s->shared->plan->report.bytes; }
 
-/* --- what goes in --- */
+/* --- inputs --- */
 
-/* What the run does not check: it takes tensors that can be read. */
+/* Checks before a run, which requires readable tensors. */
 static qg_status check_input(qg_session *s, const qg_value *v, const qg_tensor *x)
 {
     const char *wrong = NULL;
@@ -268,7 +268,7 @@ static qg_status take_inputs(qg_session *s, const qg_tensor *in, size_t n_in)
     return QG_OK;
 }
 
-/* --- what comes out --- */
+/* --- outputs --- */
 
 /* Something that the host gets: graph output or kept value. */
 typedef struct result {
@@ -312,7 +312,8 @@ static qg_status check_room(qg_session *s, result r, const qg_tensor *out)
                    "that has memory for it");
 }
 
-/* Memory of the caller (an input that is an output) and of the model is not lent. */
+/* Memory of the caller (an input that is an output) and of the model is never returned
+ * as borrowed. */
 static qg_status own_result(qg_session *s, const result *r, qg_tensor *t)
 {
     const enum qg_tensor_kind kind = s->shared->plan->tensor.at[r->tensor].kind;

@@ -2,7 +2,7 @@
  *
  * The functions of quant/tqc.h check and journal one change each.  A setter is several
  * of them: an endpoint that is switched off or baked is opened for the change and
- * closed again, and scales that are derived from it follow.  Then the verifier looks at
+ * closed again, and scales that are derived from it follow.  Then the verifier checks
  * all records; when anything is refused, the records are put back as they were.
  *
  * Constants are not touched: the graph keeps their float values, and every plan, export
@@ -21,7 +21,8 @@ typedef struct change {
     qg_quant *q;
     qg_arena *scratch;
     qg_tqc *before;          /* [tqcs], as they were */
-    const float *(*lent)[2]; /* [tqcs] what the lenders of a derived scale had */
+    const float *(*lent)[2]; /* [tqcs] previous scales of the lenders of a derived
+                              * scale */
     size_t journal;
     const char *author;
 } change;
@@ -73,7 +74,7 @@ static void take_back(change *c)
 
 /* --- endpoints that are closed for changes --- */
 
-/* What an endpoint was, to be again after the change. */
+/* The state of an endpoint, restored after the change. */
 typedef struct closed {
     qg_tqc_state off; /* DEACTIVATED or DEQUANTIZED; else INITIAL */
     bool baked;
@@ -98,7 +99,7 @@ static qg_status open_up(qg_quant *q, qg_tqc *t, closed *was)
         q, t, t->state == QG_TQC_BAKED ? QG_TQC_ACTIVATED : QG_TQC_PASSIVE);
 }
 
-/* What no longer rounds is not baked again. */
+/* An endpoint that is no longer active is not baked again. */
 static qg_status close_up(qg_quant *q, qg_tqc *t, closed was)
 {
     if (was.baked && t->state == QG_TQC_ACTIVATED)
@@ -108,7 +109,7 @@ static qg_status close_up(qg_quant *q, qg_tqc *t, closed was)
     return was.off == QG_TQC_INITIAL ? QG_OK : qg_tqc_set_state(q, t, was.off);
 }
 
-/* --- what follows --- */
+/* --- dependent records --- */
 
 static bool has_lender_changed(const change *c, const qg_tqc *t)
 {
@@ -158,7 +159,7 @@ qg_status qg_model_set_state(qg_model *m, qg_tqc *t, qg_tqc_state s)
     return end(&c, qg_tqc_set_state(c.q, t, s));
 }
 
-/* 2^k only, where the policy wants it. */
+/* 2^k only, where the policy requires it. */
 static qg_status check_power(qg_ctx *ctx, const qg_tqc *t, size_t n, const float *scale)
 {
     int exponent;

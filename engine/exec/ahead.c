@@ -52,7 +52,7 @@ static void read_into(qg_ahead *h, slot *s, size_t i)
     (void)pthread_cond_broadcast(&h->moved);
 }
 
-/* What workers have taken is past; what lies too far ahead waits. */
+/* Samples taken by workers are skipped; samples too far ahead wait. */
 static void *read_on(void *arg)
 {
     qg_ahead *h = arg;

@@ -1,9 +1,9 @@
-/* ahead.h -- samples that are read before a worker asks for them.
+/* ahead.h -- samples read ahead of the workers.
  *
- * A thread of its own reads the next samples in order of index while the workers
- * compute, and keeps at most as many as there are slots.  A worker that asks for a
- * sample which nobody has begun to read reads it itself: with fast workers reading goes
- * on in all of them, with slow ones everything is there already.
+ * A separate thread reads the next samples in order of index while the workers compute,
+ * and keeps at most as many as there are slots.  A worker that needs a sample whose
+ * reading has not begun reads it itself: fast workers all read, slow workers find every
+ * sample ready.
  *
  *     QG_TRY(qg_ahead_open(ctx, &feed, n, inputs, workers, &h));
  *     in a worker:  QG_TRY(qg_ahead_take(h, ctx, i, &mine));   // mine.in, mine.arena
@@ -12,13 +12,13 @@
  *     reader      0 1 2 3 . . 4 5         slots 2: never more than two ahead of the
  *     worker      .   0 0 0 1 1 1 2       last sample that was taken
  *
- * What comes out is what the feed gives for that index, whoever read it: results,
+ * The result is the feed's sample of that index, whichever thread read it: results,
  * failures and their messages do not depend on timing.  A failure of the reader is
- * forgotten; the worker reads again and fails itself.
+ * discarded; the worker reads again and fails itself.
  *
  * Memory   inputs of `slots` samples, beside those that the workers hold
- * Threads  take from as many as one likes, each index once; fetch of the feed is called
- *          by the reader and the workers at the same time
+ * Threads  take may be called from any number of threads, each index once; fetch of the
+ *          feed is called by the reader and the workers at the same time
  * Owner    a sample is its worker's; taking swaps its arena with that of a slot */
 #ifndef QG_ENGINE_EXEC_AHEAD_H
 #define QG_ENGINE_EXEC_AHEAD_H
@@ -30,8 +30,8 @@
  * in any order, also twice for one sample. */
 typedef struct qg_feed {
     size_t n;
-    /* [graph inputs] what all samples have in common where the graph leaves dims open:
-     * plans are made for it.  NULL: nothing is open, or samples differ. */
+    /* [graph inputs] shapes common to all samples where the graph has dynamic dims:
+     * plans are made for them.  NULL: no dynamic dims, or samples differ. */
     const qg_tensor *shape;
     qg_status (*fetch)(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
                        const qg_tensor **in);
@@ -53,7 +53,7 @@ QG_NODISCARD qg_status qg_ahead_open(qg_ctx *ctx, const qg_feed *feed, size_t n,
                                      size_t inputs, unsigned slots, qg_ahead **out);
 void qg_ahead_close(qg_ahead *h); /* waits for the reader; NULL is fine */
 
-/* Sample i into *s; what s held is gone, also after a failure. */
+/* Sample i into *s; the previous contents of s are lost, also after a failure. */
 QG_NODISCARD qg_status qg_ahead_take(qg_ahead *h, qg_ctx *ctx, size_t i, qg_sample *s);
 
 #endif

@@ -13,7 +13,7 @@
 #include "engine/exec/ahead.h"
 #include "engine/exec/run.h"
 
-/* What is to be done with every sample.  For each worker: begin, then per sample
+/* The work on every sample.  For each worker: begin, then per sample
  * fetch, run (with see), done, progress; then end, also after a failure. */
 typedef struct qg_drive {
     const qg_plan *plan; /* shared by all workers */
@@ -37,8 +37,8 @@ typedef struct qg_drive {
     qg_status (*see)(void *state, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value);
 
-    const qg_progress *progress; /* told after every sample; NULL: nobody */
-    const char *stage;           /* what progress is told that this is */
+    const qg_progress *progress; /* called after every sample; NULL: none */
+    const char *stage;           /* stage name passed to progress */
     size_t before, total; /* samples done by drives before this one, and those of all
                            * drives of the stage; total 0: n, of this one alone */
 } qg_drive;

@@ -1,7 +1,7 @@
-/* group.h -- processes that do one job together, started by `mpirun -n K`.
+/* group.h -- processes that share one job, started by `mpirun -n K`.
  *
  * The one user of MPI.  Without it (QG_MPI off, or Open MPI absent at build) a group
- * has one member, and asking for more is QG_EUNSUPPORTED.
+ * has one member, and requesting more is QG_EUNSUPPORTED.
  *
  *     QG_TRY(qg_group_join(ctx, &g));
  *     if (g.rank > 0)
@@ -11,14 +11,14 @@
  *             s = qg_group_receive(ctx, &g, k, a, &bytes, &size);
  *     qg_group_leave(&g);
  *
- * Who talks   rank 0 hears every other process, in order of rank, also after a failure
- *             of its own: nobody is left waiting.  Others talk to rank 0 only.
- * Same bytes  which process saw which sample does not matter to statistics, so rank 0
- *             merges what comes and writes what a single process would have written.
- * Threads     only the thread that joined may call these; workers are ours, not MPI's.
- * Endings     a process that dies without a word is noticed by mpirun, which ends all.
- * Cost        joining takes some 0.1 s: programs ask for it only when mpirun started
- *             them.
+ * Direction   rank 0 receives from every other process, in order of rank, also after a
+ *             failure of its own: no process is left waiting.  Others send to rank 0
+ *             only.
+ * Same bytes  statistics do not depend on the distribution of samples, so rank 0 merges
+ *             the received ones and writes the same bytes as a single process.
+ * Threads     only the thread that joined may call these; workers do not call MPI.
+ * Endings     mpirun detects a process that dies and ends all others.
+ * Cost        joining takes some 0.1 s: programs join only when mpirun started them.
  * Owner       MPI can be joined once per process; leave is final. */
 #ifndef QG_ENGINE_EXEC_GROUP_H
 #define QG_ENGINE_EXEC_GROUP_H

@@ -1,23 +1,22 @@
-/* hook.h -- everything that watches the executor is a hook.
+/* hook.h -- callbacks that observe the executor, or change its values.
  *
  * Around every watched node, in topological order:
  *     each input   hooks see it; if its TQC rounds it is rounded and seen again
  *     node runs
  *     each output  hooks see it; if its TQC rounds it is rounded and seen again
  *
- * Writes are for the plan to know (qg_plan_options.write).  What a hook writes at an
- * output is read by all consumers.  What it writes at an input is read by this node
- * alone: unless nobody else reads the value, a COPY step goes before the hooks, of
- * constants as well, and the node rounds the copy as it would have rounded the value.
- * Where the shape of an output follows from what was written, another shape than the
- * planned one ends the run.
+ * Writes must be declared in the plan (qg_plan_options.write).  A write at an output is
+ * read by all consumers.  A write at an input is read by this node alone: if the value
+ * has other consumers, a COPY step precedes the hooks, also for constants, and the node
+ * rounds the copy as it would have rounded the value.  Where the shape of an output
+ * depends on the written data, a shape other than the planned one ends the run.
  *
  * Observers, dumps, error analysis and a user's own quantization are hooks.  With none
- * registered a plan holds no trace of them: what is watched is decided when the plan is
+ * registered they cost nothing: the watched endpoints are fixed when the plan is
  * compiled.
  *
- * Cost: a step per watched tensor.  A hook that wants to compare two plans keeps
- * what it saw in a place of the sample's own.
+ * Cost: a step per watched tensor.  A hook that compares two plans stores its results
+ * per sample.
  *
  * The largest value that any watched output takes:
  *
@@ -45,8 +44,8 @@ typedef struct qg_hook_point {
 /* A failure ends the run and is passed up as it is. */
 typedef struct qg_hook {
     /* value: any strides.  Contents of an output may be replaced.  Inputs, which are
-     * shared with other consumers, and what inference folded may be replaced only
-     * where the plan was told so.  ctx is the worker's, for messages; sample is the
+     * shared with other consumers, and values folded by inference may be replaced only
+     * where the plan declares it.  ctx is the worker's, for messages; sample is the
      * index that the caller gave to qg_run_execute. */
     qg_status (*see)(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value);

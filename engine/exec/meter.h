@@ -1,9 +1,9 @@
-/* meter.h -- progress that several workers tell, one call at a time, and the end that
- * the caller asks for.
+/* meter.h -- progress reported by several workers, one call at a time, and cancellation
+ * by the caller.
  *
  *     qg_meter m;
  *     qg_meter_begin(&m, progress, "price", samples);
- *     in a worker:  QG_TRY(qg_meter_add(&m, ctx, 0));      // wants the caller to end?
+ *     in a worker:  QG_TRY(qg_meter_add(&m, ctx, 0));      // cancelled?
  *                   QG_TRY(qg_meter_add(&m, ctx, 1));      // one sample is done
  *     qg_meter_end(&m); */
 #ifndef QG_ENGINE_EXEC_METER_H
@@ -15,7 +15,7 @@
 #include "engine/core/ctx.h"
 
 typedef struct qg_meter {
-    const qg_progress *progress; /* NULL: nobody is told */
+    const qg_progress *progress; /* NULL: not reported */
     const char *stage;
     size_t done, total;
     bool ended; /* the caller is not asked again */
@@ -26,8 +26,8 @@ void qg_meter_begin(qg_meter *m, const qg_progress *progress, const char *stage,
                     size_t total);
 void qg_meter_end(qg_meter *m);
 
-/* n more are done; 0 only asks.  QG_ECANCELED from the first call on with which the
- * caller wants to end, with the same message for every worker. */
+/* n more are done; 0 only checks.  QG_ECANCELED from the first call on in which the
+ * caller cancels, with the same message for every worker. */
 QG_NODISCARD qg_status qg_meter_add(qg_meter *m, qg_ctx *ctx, size_t n);
 
 #endif

@@ -42,7 +42,7 @@ static bool watched(const builder *b, const qg_node *n)
     return o->watch_all || (o->watch && o->watch[n->id]);
 }
 
-/* The plan knows what the slot reads: a constant that no hook writes. */
+/* The slot's value is known to the plan: a constant that no hook writes. */
 static bool reads_constant(const builder *b, const qg_node *n, uint32_t slot)
 {
     return n->in[slot] && b->known[n->in[slot]->id] &&
@@ -179,7 +179,7 @@ static qg_status locate(builder *b, const qg_value *v, enum qg_layout layout,
     return QG_OK;
 }
 
-/* The constant of an input slot, on its grid when its TQC says so.  The result is
+/* The constant of an input slot, on its grid when its TQC is active.  The result is
  * shared with other slots only when it is not rounded. */
 static qg_status constant_of(builder *b, const qg_node *n, uint32_t slot,
                              const qg_tensor **out)
@@ -238,7 +238,8 @@ static qg_status types_of(builder *b, const qg_node *n, const qg_tensor *const *
     return QG_OK;
 }
 
-/* What a follower's inputs hold, rounded as they would be; NULL for the chain's own. */
+/* The values of a follower's inputs, rounded as if they were read; NULL for the chain's
+ * own. */
 static qg_status constants_of(builder *b, const qg_node *n,
                               const qg_tensor *const **out)
 {
@@ -302,8 +303,8 @@ static qg_status compile(builder *b, const qg_node *n, const node_types *t,
 
 /* --- element-wise nodes on channels-last memory --- */
 
-/* Dims in memory order, plain strides: what a channels-last tensor looks like to an
- * operator that does not care which axis is which. */
+/* Dims in memory order, plain strides: a channels-last tensor as seen by an operator
+ * for which the order of axes does not matter. */
 static qg_tensor memory_view(const qg_tensor *t, int32_t rank)
 {
     qg_tensor view = *t;
@@ -372,7 +373,7 @@ static qg_status view_of(builder *b, uint32_t *tensor)
 /* --- one node --- */
 
 typedef struct emission {
-    const qg_node *node, *last; /* last: the end of what the kernel absorbed */
+    const qg_node *node, *last; /* last: the end of the absorbed chain */
     qg_kernel *kernel;
     node_types types;
     bool view;    /* element-wise on channels-last memory */
@@ -424,8 +425,8 @@ static qg_status emit_constant(builder *b, emission *e, uint32_t i)
                                   : add_watch(b, &at, e->in[i]);
 }
 
-/* What a hook writes at an input is for this node alone: into a copy, unless nobody
- * else reads the value. */
+/* A hook's write at an input affects this node alone: into a copy, unless the value has
+ * no other reader. */
 static qg_status own_input(builder *b, emission *e, uint32_t i)
 {
     const qg_plan_options *o = &b->p->options;
@@ -561,7 +562,7 @@ static qg_status emit_node(builder *b, const qg_node *n)
     return QG_OK;
 }
 
-/* The base holds what n makes: copies of it are rounded, n does not run. */
+/* The base holds the outputs of n: copies of them are rounded, n does not run. */
 static qg_status emit_rounding(builder *b, const qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -583,8 +584,8 @@ static qg_status emit_rounding(builder *b, const qg_node *n)
     return QG_OK;
 }
 
-/* A watched node that does not run, because inference told what it makes: its values
- * that are there. */
+/* A watched node that does not run, because inference computed its outputs: its known
+ * values. */
 static qg_status show_folded(builder *b, const qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_out; i++)

@@ -9,20 +9,21 @@
  *          REORDER  a copy of a value in the other layout
  *          ROUND    fake quantization at one endpoint, usually in place, right after
  *                   the value was written
- *          WATCH    the hooks see a tensor
+ *          WATCH    hooks are called with a tensor
  *          COPY     a copy of an input for one node, because a hook writes it
  * Tensors  INPUT (the caller's memory), CONSTANT (graph or plan memory), ARENA (an
  *          offset in the run's block), DYNAMIC (shape known at run time only: allocated
  *          then)
- * Values whose shape depends on data are DYNAMIC, and so is all that follows from them.
+ * Values with data-dependent shapes are DYNAMIC, and so are all values derived from
+ * them.
  *
  * A plan is immutable and shared by workers.  A fusion (a kernel that absorbs its
- * followers) is used only where it gives the bits of the separate nodes, so watching,
- * muting and rounding never change what is computed elsewhere.
+ * followers) is used only where it is bit-identical to the separate nodes, so watching,
+ * muting and quantizing never change results elsewhere.
  *
  * Owner    the plan's own arena; graph and quant must outlive it and stay unchanged.
  *
- * What holds of a plan (asserted while it is built):
+ * Invariants of a plan (asserted while it is built):
  *
  *     every tensor is written before it is read, so the block is never cleared
  *     two storages that are alive at one step do not overlap, unless one took over
@@ -30,14 +31,13 @@
  *     offsets are multiples of 64 bytes
  *
  * Cost: one pass over the graph, plus packing, O(n^2) in the storages for up to 4096
- * of them and O(n log n) above; report.bytes / report.lower_bound says how well it
- * went.
+ * of them and O(n log n) above; report.bytes / report.lower_bound measures the quality
+ * of the packing.
  *
- * A partial run, for asking many "what if only this changed" questions of one
- * sample:
+ * A partial run, for many small variations of the network on one sample:
  *
  *     base     plan with keep_all; run once per sample, holds all activations
- *     partial  plan with base: the cone downstream of what rounds otherwise
+ *     partial  plan with base: the cone downstream of changed endpoints
  *     qg_run_execute_from(partial run, base run, ...) gives the same bits as a whole
  *     run */
 #ifndef QG_ENGINE_EXEC_PLAN_H
@@ -48,8 +48,8 @@
 #include "engine/quant/fake_kernel.h"
 #include "engine/quant/quantizer.h"
 
-/* FLOAT ignores the TQCs, though constants that were baked stay as they are;
- * SIMULATE rounds wherever a TQC says so. */
+/* FLOAT ignores the TQCs, except that baked constants stay baked; SIMULATE quantizes
+ * wherever a TQC is active. */
 enum qg_mode { QG_MODE_FLOAT, QG_MODE_SIMULATE };
 
 /* All pointers are borrowed and must outlive the plan. */
@@ -57,17 +57,17 @@ typedef struct qg_plan_options {
     enum qg_mode mode;
     const qg_quant *quant; /* for SIMULATE */
     const uint8_t *mute;   /* [TQCs] 1: this endpoint does not round; NULL: none */
-    /* [TQCs] what an endpoint would be instead, with the same id and its own dominator;
-     * entries may be NULL.  For asking without changing anything. */
+    /* [TQCs] substitutes for endpoints, each with the same id and its own dominator;
+     * entries may be NULL.  For analyses that must not change the records. */
     const qg_tqc *const *instead;
     const uint8_t *watch; /* [nodes] 1: hooks see this node; NULL: none */
     bool watch_all;       /* as watch with every node set */
-    /* Hooks also see what was computed while the plan was made: the endpoints of folded
-     * nodes, and constants before they were rounded. */
+    /* Hooks also see values computed while the plan was made: the endpoints of folded
+     * nodes, and constants before rounding. */
     bool show_all;
-    /* [nodes] NULL, or [qg_node_endpoints] 1: a hook writes there.  At an input it
-     * writes what this node alone reads, constants included, which then are constants
-     * no more; at an output what all consumers read.  NULL: nowhere.  Not with base. */
+    /* [nodes] NULL, or [qg_node_endpoints] 1: a hook writes there.  At an input only
+     * this node reads the change; a constant written there is no longer a constant.  At
+     * an output all consumers read it.  NULL: nowhere.  Not with base. */
     const uint8_t *const *write;
     const uint32_t *keep; /* [n_keep] ids of values that a run holds until the next one,
                            * for qg_run_kept */
@@ -75,12 +75,12 @@ typedef struct qg_plan_options {
     bool reference;         /* op->run only: the same bytes on every machine */
     const qg_tensor *input; /* [graph inputs] shapes that replace the declared ones */
 
-    /* Partial runs.  A plan made with keep_all gives every value that it computes
-     * memory of its own, so that a run context holds them afterwards; what a kernel
-     * absorbed is not among them.  A plan made with `base` (such a plan of the same
-     * graph and input shapes) holds only what lies downstream of endpoints that round
-     * otherwise than in the base, and of `changed`; it reads everything else from a run
-     * of the base and runs nodes that compute the same with the base's kernels. */
+    /* Partial runs.  A plan made with keep_all gives every computed value its own
+     * memory, so that a run context has all of them afterwards, except values absorbed
+     * by a kernel.  A plan made with `base` (such a plan of the same graph and input
+     * shapes) contains only nodes downstream of endpoints quantized differently from
+     * the base, and of `changed`; it reads everything else from a run of the base, and
+     * uses the base's kernels for nodes with the same computation. */
     bool keep_all;
     const struct qg_plan *base;
     const uint8_t *changed; /* [nodes] 1: runs again in any case; NULL: none */
@@ -96,7 +96,7 @@ enum qg_tensor_kind {
     QG_TENSOR_DYNAMIC
 };
 
-/* What a step reads or writes: a value, or a rounded or reordered copy of one. */
+/* The operand of a step: a value, or a rounded or reordered copy of a value. */
 typedef struct qg_plan_tensor {
     qg_tensor type; /* strides of its layout; data only for constants */
     enum qg_tensor_kind kind;
@@ -129,7 +129,8 @@ typedef struct qg_step {
     const qg_kernel *kernel; /* NODE: NULL means node->op->run */
     uint32_t kernel_index;   /* in plan->kernel, or that of the base */
     bool of_base;            /* NODE: the kernel is the base's, with its run's state */
-    bool dynamic;            /* NODE: infer at run time; allocate what was unknown */
+    bool dynamic;            /* NODE: infer at run time; allocate outputs of unknown
+                              * shape */
     uint32_t n_in, n_out;    /* of the slots; ROUND, REORDER, COPY read and write one */
     uint32_t first; /* its tensor indices: plan->slot[first ..], inputs then outputs */
     qg_hook_point at;        /* ROUND, WATCH */
@@ -141,11 +142,11 @@ typedef struct qg_step {
 typedef struct qg_plan_report {
     uint32_t nodes, steps, kernels, absorbed, rounds, reorders;
     size_t bytes;       /* activation block of a run context */
-    size_t lower_bound; /* largest sum of what is alive at one step */
+    size_t lower_bound; /* largest sum of bytes alive at one step */
     size_t rounded;     /* bytes rounded per run */
 } qg_plan_report;
 
-/* What a node of a plan with keep_all was compiled to. */
+/* The compiled form of a node of a plan with keep_all. */
 typedef struct qg_plan_node {
     bool made;                  /* false: absorbed, or not needed */
     const qg_tensor *const *in; /* [n_in] constants on their grid; NULL elsewhere */
@@ -169,7 +170,7 @@ typedef struct qg_plan {
     uint32_t *kept;        /* [options.n_keep] tensor index */
     /* keep_all only, for partial plans: */
     uint32_t (*place)[2];          /* [values] tensor per layout, QG_NONE */
-    struct qg_plan_node *made;     /* [nodes] what each was compiled to */
+    struct qg_plan_node *made;     /* [nodes] compiled form of each */
     const qg_tensor *type;         /* [values] as inferred */
     const qg_tensor *const *known; /* [values] constants and folded values, or NULL */
     qg_plan_report report;

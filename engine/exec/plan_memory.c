@@ -1,8 +1,8 @@
-/* plan_memory.c -- lifetimes of storages, who takes over whose memory, and offsets.
+/* plan_memory.c -- lifetimes of storages, reuse of memory in place, and offsets.
  *
  * Two packings are tried on small plans and the tighter one is kept: largest first
  * (Pisarchyk, Lee, "Efficient memory management for deep neural net inference", 2020)
- * and first come first served with best fit, which is O(n log n) and serves alone when
+ * and first come first served with best fit, which is O(n log n) and used alone when
  * there are many storages. */
 #include <assert.h>
 #include <stdlib.h>
@@ -162,7 +162,7 @@ static int earlier_first(const void *a, const void *b)
     return (x->storage > y->storage) - (x->storage < y->storage);
 }
 
-/* busy: what is alive now, in order of offset. */
+/* busy: storages alive now, in order of offset. */
 static size_t best_gap(const item **busy, size_t m, size_t bytes, size_t *position)
 {
     size_t at = 0, best = SIZE_MAX, room = SIZE_MAX;
@@ -179,7 +179,7 @@ static size_t best_gap(const item **busy, size_t m, size_t bytes, size_t *positi
     return best == SIZE_MAX ? at : best;
 }
 
-/* busy stays sorted by offset; what has ended drops out before the next item is
+/* busy stays sorted by offset; ended storages are removed before the next item is
  * placed. */
 static size_t pack_in_order(item *it, size_t n, const item **busy)
 {

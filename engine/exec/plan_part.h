@@ -1,17 +1,17 @@
-/* plan_part.h -- the compiler of plans at work: what plan.c and plan_partial.c
- * share while one plan is made.  Nobody else includes it.
+/* plan_part.h -- state of the plan compiler, shared by plan.c and plan_partial.c while
+ * one plan is made.  Private to them.
  *
  * Owner    the builder lives on the stack of qg_plan_new; its arrays lie in the
  *          plan's arena, `scratch` is reset for every node
- * Partial  what differs from the base is found by comparing, endpoint by endpoint:
+ * Partial  differences from the base are found endpoint by endpoint:
  *
- *     INPUT   an input or constant rounds otherwise than in the base, an output no
- *             longer rounds, or `changed` says so: the node runs again
- *     OUTPUT  an output rounds that did not, and nothing else: the base's value is
- *             rounded, the node does not run
+ *     INPUT   an input or constant is quantized differently from the base, an output is
+ *             no longer quantized, or it is in `changed`: the node runs again
+ *     OUTPUT  only an output is newly quantized: the base's value is rounded, the node
+ *             does not run
  *
- * What lies downstream of either runs again; a value that the base does not hold,
- * because a kernel absorbed its consumer, is made again by the nodes that made it. */
+ * Nodes downstream of either run again; a value missing in the base, because a kernel
+ * absorbed its consumer, is recomputed by its producers. */
 #ifndef QG_ENGINE_EXEC_PLAN_PART_H
 #define QG_ENGINE_EXEC_PLAN_PART_H
 
@@ -22,7 +22,7 @@ typedef struct qg_place {
     uint32_t tensor[2]; /* [QG_LAYOUT_PLAIN], [QG_LAYOUT_CHANNELS_LAST] */
 } qg_place;
 
-/* What becomes of a node in this plan. */
+/* The treatment of a node in this plan. */
 enum qg_todo { QG_TODO_NOTHING, QG_TODO_ROUND, QG_TODO_RUN };
 
 typedef struct qg_builder {
@@ -41,20 +41,21 @@ typedef struct qg_builder {
 /* The record that counts at an endpoint: the stand-in of the options, if any. */
 const qg_tqc *qg_plan_tqc(const qg_plan_options *o, qg_endpoint at);
 
-/* Whether an endpoint rounds under these options; t may be NULL.  A constant also
- * counts when it is baked: the graph keeps float weights, and what lies on the grid is
- * made by the plan. */
+/* Whether an endpoint is quantized under these options; t may be NULL.  A baked
+ * constant also counts: the graph keeps float weights, and the plan makes the values on
+ * the grid. */
 bool qg_plan_rounds(const qg_plan_options *o, const qg_tqc *t);
 bool qg_plan_rounds_constant(const qg_plan_options *o, const qg_tqc *t);
 
 /* Whether a hook writes there. */
 bool qg_plan_writes(const qg_plan_options *o, qg_endpoint at);
 
-/* Inference folds in float.  What lies behind an endpoint that may round constants is
- * taken out of known[values], whatever the plan mutes: the plan computes it instead, so
- * that it is rounded, and seen where it is watched.  So is what a plan for given input
- * shapes (options.input) watches: the graph alone does not know it; and what a hook
- * writes, or makes from what it writes. */
+/* Inference folds in float.  Values downstream of an endpoint that may round constants
+ * are removed from known[values], even if the plan mutes it: the plan computes them
+ * instead, so that they are rounded, and visible where watched.  The same holds for
+ * values that a plan for given input shapes (options.input) watches, which the graph
+ * alone does not determine; and for values that a hook writes, or that depend on
+ * them. */
 void qg_plan_forget_rounded(const qg_plan *p, const qg_tensor **known);
 
 /* Fills b->todo (all QG_TODO_NOTHING before) of a plan with a base. */
@@ -79,7 +80,7 @@ QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);
 
 /* keep_all: where values are, for plans that will have this one as their base. */
 QG_NODISCARD qg_status qg_plan_keep(qg_builder *b);
-/* keep_all: what node n was compiled to; in: [n_in], copied. */
+/* keep_all: the compiled form of node n; in: [n_in], copied. */
 QG_NODISCARD qg_status qg_plan_keep_node(qg_builder *b, const qg_node *n,
                                          const qg_tensor *const *in, bool has_kernel);
 

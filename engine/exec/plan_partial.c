@@ -1,9 +1,9 @@
-/* plan_partial.c -- what a plan with a base does itself, and what it takes over. */
+/* plan_partial.c -- the steps of a plan with a base, and the results it reuses. */
 #include "engine/exec/plan_part.h"
 
 #include <assert.h>
 
-/* --- who rounds --- */
+/* --- active quantizers --- */
 
 const qg_tqc *qg_plan_tqc(const qg_plan_options *o, qg_endpoint at)
 {
@@ -76,7 +76,7 @@ static bool same_outputs(const qg_builder *b, const qg_node *n, bool *more)
     return same;
 }
 
-/* Whether the base's run holds what the node makes. */
+/* Whether the base's run holds the outputs of the node. */
 static bool holds(const qg_plan *base, const qg_value *v)
 {
     for (int k = 0; k < 2; k++) {
@@ -115,8 +115,8 @@ static enum qg_todo todo_of(const qg_builder *b, const qg_node *n)
     return more && holds_outputs(base, n) ? QG_TODO_ROUND : QG_TODO_RUN;
 }
 
-/* Forward: what the change reaches.  Backward: what must be made again because the base
- * did not keep it. */
+/* Forward: nodes affected by the change.  Backward: nodes to run again because the base
+ * did not keep their outputs. */
 void qg_partial_mark(qg_builder *b)
 {
     const qg_graph *g = b->p->graph;
@@ -191,7 +191,7 @@ qg_partial_node qg_partial_take(const qg_builder *b, const qg_node *n)
     };
 }
 
-/* --- what a base keeps --- */
+/* --- values kept by a base --- */
 
 qg_status qg_plan_keep_node(qg_builder *b, const qg_node *n, const qg_tensor *const *in,
                             bool has_kernel)
@@ -239,8 +239,8 @@ static bool may_round(const qg_node *n)
     return false;
 }
 
-/* In topological order: what reads something forgotten is forgotten too, but for what
- * only asks for dims. */
+/* In topological order: values computed from a forgotten value are forgotten too,
+ * except by operators that read only its dims. */
 void qg_plan_forget_rounded(const qg_plan *p, const qg_tensor **known)
 {
     const qg_graph *g = p->graph;

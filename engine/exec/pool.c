@@ -82,7 +82,7 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* Whether a tells more than b: an end that the caller asked for goes before failures,
+/* Whether a takes precedence over b: cancellation by the caller precedes failures,
  * which may follow from it; of failures, that of the lowest index. */
 static bool goes_before(const worker *a, const worker *b)
 {
@@ -90,7 +90,7 @@ static bool goes_before(const worker *a, const worker *b)
     return x != y ? x : a->bad < b->bad;
 }
 
-/* The status and message that are told of all those of the workers. */
+/* The status and message to report, out of those of all workers. */
 static qg_status verdict(qg_ctx *ctx, const worker *w, unsigned n)
 {
     assert(n > 0);

@@ -20,8 +20,8 @@
 
 #include "engine/core/ctx.h"
 
-/* After a failure at index i no index above i is begun any more, and every index
- * below it still runs: that is what makes the answer independent of timing. */
+/* After a failure at index i no index above i is begun any more, and every index below
+ * it still runs: this makes the reported failure independent of timing. */
 typedef struct qg_job {
     size_t n;         /* indices 0 .. n-1 */
     unsigned workers; /* 0: one per core */

@@ -9,7 +9,7 @@ struct qg_run {
     qg_arena *scratch, *dynamic;
     unsigned char *block; /* activations */
     qg_tensor *tensor;    /* [plan tensors] */
-    void **local;         /* [plan kernels] what kernel->open gave */
+    void **local;         /* [plan kernels] results of kernel->open */
     qg_tensor **slot;     /* [plan slots] into tensor; NULL: absent */
     const qg_run *from;   /* of the current run: the run of the base, or NULL */
     const qg_hook *hook;  /* of the current run */
@@ -243,7 +243,7 @@ static qg_status take(qg_run *r, const qg_step *s)
 
 /* --- one sample --- */
 
-/* What graph input i was fed with; plans begin with a tensor for each of them. */
+/* The tensor fed to graph input i; plans begin with a tensor for each of them. */
 static const qg_tensor *input_of(const qg_run *r, uint32_t i)
 {
     assert(r->plan->tensor.at[i].kind == QG_TENSOR_INPUT &&

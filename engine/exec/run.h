@@ -36,8 +36,8 @@ QG_NODISCARD qg_status qg_run_execute(qg_run *r, const qg_tensor *const *in,
                                       const qg_hook *hook, size_t n_hook,
                                       size_t sample);
 
-/* The same in pieces, for those who time or watch single steps: begin, then each step
- * of the plan once, in order. */
+/* The same in pieces, for callers that time or watch single steps: begin, then each
+ * step of the plan once, in order. */
 QG_NODISCARD qg_status qg_run_begin(qg_run *r, const qg_tensor *const *in,
                                     const qg_hook *hook, size_t n_hook, size_t sample);
 QG_NODISCARD qg_status qg_run_step(qg_run *r, size_t i);

@@ -9,7 +9,7 @@
 /* Names for the texts of the result; borrowed. */
 typedef struct qg_config_labels {
     const char *backend; /* letters, digits, '.', '_', '-' (QG_ECONFIG otherwise) */
-    const char *file;    /* what `source:` calls the JSON */
+    const char *file;    /* name of the JSON in `source:` */
 } qg_config_labels;
 
 /* All of it lies in the arena of the call. */
@@ -30,7 +30,7 @@ typedef struct qg_config_format {
                          qg_config_labels names, qg_config_result *out);
 } qg_config_format;
 
-/* QG_ECONFIG with what was expected; name may be NULL. */
+/* QG_ECONFIG with the expected names; name may be NULL. */
 QG_NODISCARD qg_status qg_config_format_named(qg_ctx *ctx, const char *name,
                                               const qg_config_format **out);
 

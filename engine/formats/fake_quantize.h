@@ -33,7 +33,7 @@ typedef struct qg_openvino_limits {
 } qg_openvino_limits;
 
 /* The limits of a linear static grid per tensor or channel (asserted), in the arena.
- * QG_ECONFIG for more levels than there may be; `what` is named in messages. */
+ * QG_ECONFIG for too many levels; messages contain `what`. */
 QG_NODISCARD qg_status qg_openvino_limits_of(qg_ctx *ctx, const char *what,
                                              const qg_scheme *s, const qg_qparam *p,
                                              qg_arena *a, qg_openvino_limits *out);

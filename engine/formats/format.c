@@ -32,7 +32,7 @@ const char *qg_format_option_word(enum qg_format_option k) { return option_word[
 
 const char *qg_aspect_word(enum qg_aspect a) { return aspect_text[bit_of(a)].word; }
 
-/* --- what is lost --- */
+/* --- losses --- */
 
 static bool changes_results(const qg_tqc *t, enum qg_aspect a)
 {
@@ -121,7 +121,7 @@ uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual)
     return used | (qg_tqc_root(t) != t ? QG_SAYS_SHARING : 0u);
 }
 
-/* INTERNAL endpoints are not for other tools to know: nothing is lost. */
+/* INTERNAL endpoints are not part of other tools' files: nothing is lost. */
 static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
 {
     uint32_t lost = qg_tqc_aspects(t, e->format->rounding) & ~e->format->says;

@@ -1,16 +1,17 @@
-/* format.h -- what other runtimes read: the row of a format, an export, its losses.
+/* format.h -- file formats of other runtimes: the row of a format, an export, its
+ * losses.
  *
- * A format is a row {name, what it can say, build, write, import}.  Adding one is a
- * file with a `const qg_format` and a line in formats.def (formats.h); verbs, options,
- * listings and reports follow from the row.
+ * A format is a row {name, aspects it can represent, build, write, import}.  Adding one
+ * is a file with a `const qg_format` and a line in formats.def (formats.h); verbs,
+ * options, listings and reports follow from the row.
  *
  * Export   build   makes everything in memory and finds every loss; writes nothing
  *          (here)  --strict refuses when something is lost
  *          write   puts the files in place, complete or not at all
  * Import   the other way: a float graph with TQCs, as a snapshot has them.
- * Loss     a qg_aspect is something a TQC says.  Aspects that an endpoint uses and the
- *          format's `says` lacks become rows of the loss report by themselves; a
- *          format adds what only it knows by qg_export_lose.
+ * Loss     a qg_aspect is a property of a TQC.  Aspects that an endpoint uses and the
+ *          format's `says` lacks become rows of the loss report automatically; a format
+ *          adds losses specific to it by qg_export_lose.
  * Order    rows by endpoint id, then aspect; equal snapshots and options give equal
  *          bytes
  * Source   docs/evidence/ppq-behaviour.md#files, DESIGN.md, section 8
@@ -21,7 +22,7 @@
  *                                                own root; DERIVED for a bias
  *     OVERLAPPED                                 SILENT
  *     INITIAL, PASSIVE_INIT, off                 STATE
- *     FP32, SOI                                  nothing: absence says it
+ *     FP32, SOI                                  nothing: absence means float
  *
  * A whole format, for a tool that reads one symmetric scale per tensor:
  *
@@ -38,7 +39,7 @@
 #include "engine/snapshot/quant_json.h"
 
 /* clang-format off */
-#define QG_ASPECT_MAP(X)  /* id, word, what is lost when a format cannot say it */ \
+#define QG_ASPECT_MAP(X)  /* id, word, the loss when a format cannot represent it */ \
     X(PER_CHANNEL, "per-channel", "one scale per channel")                     \
     X(BLOCK,       "block",       "one scale per block")                       \
     X(OFFSET,      "offset",      "an offset that is not 0")                   \
@@ -62,7 +63,7 @@ enum {
 #undef X
         QG_N_ASPECT
 };
-/* Masks: what a format says, what an endpoint uses. */
+/* Masks: aspects a format represents, aspects an endpoint uses. */
 #define X(id, word, lost) QG_SAYS_##id = 1u << QG_ASPECT_BIT_##id,
 enum qg_aspect { QG_ASPECT_MAP(X) };
 #undef X
@@ -97,7 +98,7 @@ typedef struct qg_format {
     bool needs_model;                  /* import: the file has no graph of its own */
 } qg_format;
 
-/* One thing that the file will not say. */
+/* One detail that the file cannot represent. */
 typedef struct qg_loss {
     const qg_tqc *tqc;     /* whose; NULL: of the whole model */
     enum qg_aspect aspect; /* one bit */
@@ -137,9 +138,9 @@ struct qg_import {
 QG_NODISCARD qg_status qg_export_run(qg_export *e, bool strict);
 void qg_export_end(qg_export *e); /* safe twice */
 
-/* For build: one more loss; t NULL for the whole model.  The text says what is lost and
- * what stands in its place.  Bits and limits that a format reports itself count as kept
- * by the values. */
+/* For build: one more loss; t NULL for the whole model.  The text gives the loss and
+ * its substitute.  Bits and limits that a format reports itself count as kept by the
+ * values. */
 QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
                                       const qg_tqc *t, const char *fmt, ...)
     QG_PRINTF(4, 5);
@@ -147,8 +148,8 @@ QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
 /* For write: remembers a path for the report (copied). */
 QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);
 
-/* What of the map an endpoint uses, by its state and scheme, for a format that rounds
- * by `usual`; 0 for FP32 and SOI. */
+/* The aspects of the map that an endpoint uses, by its state and scheme, for a format
+ * that rounds by `usual`; 0 for FP32 and SOI. */
 uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual);
 
 const char *qg_aspect_word(enum qg_aspect a); /* "per-channel"; one bit (asserted) */

@@ -1,5 +1,5 @@
-/* grid_record.h -- the grid that a quantizing operator of a file describes: what
- * quantize_linear.h and fake_quantize.h read. */
+/* grid_record.h -- the grid that a quantizing operator of a file describes, as read by
+ * quantize_linear.h and fake_quantize.h. */
 #ifndef QG_ENGINE_FORMATS_GRID_RECORD_H
 #define QG_ENGINE_FORMATS_GRID_RECORD_H
 

@@ -104,7 +104,7 @@ static qg_onnx_grid for_trt(const qg_tqc *t, bool constant, qg_onnx_grid g)
 }
 
 /* An int32 bias whose scale is not input x weight, both quantized: QGemm and
- * QLinearConv add the codes to their accumulator without a look at the scale. */
+ * QLinearConv add the codes to their accumulator and ignore the scale. */
 static bool is_foreign_bias(const qg_tqc *t)
 {
     if (qg_tqc_role(t) != 'b' || t->derive == QG_DERIVE_BIAS)
@@ -277,7 +277,7 @@ static bool scheme_of_type(qg_dtype codes, qg_scheme *s)
     return false;
 }
 
-/* The attribute, or preset when it is absent; types were checked by prepare. */
+/* The attribute, or `preset` when it is absent; types were checked by prepare. */
 static int64_t int_attr(const qg_node *n, const char *name, int64_t preset)
 {
     const qg_attr *a = qg_attr_find(n, name);

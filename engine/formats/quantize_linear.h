@@ -1,7 +1,7 @@
-/* quantize_linear.h -- a grid as QuantizeLinear and DequantizeLinear of ONNX say it:
+/* quantize_linear.h -- a grid in terms of QuantizeLinear and DequantizeLinear of ONNX:
  * element type, opset, shape of the scales; and back.
  *
- * Which type a scheme gets, and from which opset on:
+ * The type of each scheme, and the first opset that has it:
  *
  *     bits of the scheme    signed (qmin < 0)     unsigned     opset
  *     2, 3, 4               int4                  uint4        21
@@ -15,15 +15,16 @@
  *     blocks                as above, at least                  21
  *
  * For OpenVINO an activation with an offset is unsigned in any case; for ONNX Runtime
- * int8 activations are from opset 21 on: its optimizer moves Q over Reshape and the
- * like with an output_dtype of int8, makes the zero point uint8, as all on x86-64, and
- * then fails on what it made (1.31, QDQPropagation and QDQS8ToU8).
+ * int8 activations are from opset 21 on: its optimizer moves Q over Reshape and similar
+ * operators with an output_dtype of int8, makes the zero point uint8, as it does
+ * throughout on x86-64, and then fails on the result (1.31, QDQPropagation and
+ * QDQS8ToU8).
  *
  * The opset of the file is the largest that any endpoint needs, or the model's own.
  *
  * Source: ONNX QuantizeLinear and DequantizeLinear 10, 13, 19, 21, 23; PPQ
- * (docs/evidence/ppq-behaviour.md#quantize-and-dequantize-pairs), its absolute
- * tolerance for equal scales mended: equal is equal bits. */
+ * (docs/evidence/ppq-behaviour.md#quantize-and-dequantize-pairs), without its absolute
+ * tolerance for equal scales: equal means equal bits. */
 #ifndef QG_ENGINE_FORMATS_QUANTIZE_LINEAR_H
 #define QG_ENGINE_FORMATS_QUANTIZE_LINEAR_H
 
@@ -34,19 +35,19 @@ enum qg_placement { QG_PLACE_ORT, QG_PLACE_TRT, QG_PLACE_OPENVINO };
 
 /* A scheme in ONNX's words. */
 typedef struct qg_onnx_grid {
-    qg_dtype code;     /* type of codes and zero points; QG_NODTYPE: cannot be said */
+    qg_dtype code;     /* type of codes and zero points; QG_NODTYPE: none */
     int16_t opset;     /* least ai.onnx that has the type and the form */
     bool clip;         /* the type holds more codes than the scheme: clamp before */
-    const char *fault; /* why it cannot be said; static; NULL: it can */
+    const char *fault; /* why there is no type; static; NULL: there is one */
 } qg_onnx_grid;
 
-/* How the endpoint's scheme is said: the narrowest type that has at least its bits and
+/* The type of the endpoint's scheme: the narrowest type that has at least its bits and
  * holds its codes.  constant: int32 is a type too, since only DequantizeLinear reads
  * it. */
 qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement place);
 
-/* What codes of that type are higher than those of the scheme: 0, or half of the type
- * where an unsigned one stands for signed codes (OpenVINO). */
+/* The difference of that type's codes from those of the scheme: 0, or half of the
+ * type's range where an unsigned type holds signed codes (OpenVINO). */
 int32_t qg_onnx_shift(const qg_tqc *t, qg_dtype code);
 
 /* Rounding to one grid after the other changes nothing. */

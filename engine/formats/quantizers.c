@@ -86,7 +86,7 @@ static const char *readers_refuse(const folder *f, const qg_value *v)
     return NULL;
 }
 
-/* The rounded values: what is read in place of x. */
+/* The rounded values, read in place of x. */
 static qg_value *result_of(const quantizer *z, size_t i)
 {
     return z->tail.n ? z->tail.at[i]->out[0] : z->head->out[0];
@@ -263,7 +263,7 @@ static qg_status visit_quantize(folder *f, qg_node *n)
     return why ? keep_operator(f, n, why) : fold(f, &z, grid);
 }
 
-/* Codes do not say how they were made: as the others of the file, where that can be. */
+/* The rounding of codes is unknown: as the others of the file, where possible. */
 static qg_rounding rounding_of(const folder *f, const qg_scheme *s)
 {
     bool level = f->which == QG_QUANTIZERS_OPENVINO && s->policy & QG_LINEAR &&
@@ -402,8 +402,7 @@ static qg_status add_record(folder *f, qg_node *n, bool is_output, uint32_t slot
     return v->constant ? qg_tqc_set_state(f->quant, t, QG_TQC_BAKED) : QG_OK;
 }
 
-/* What a record needs a quantized node to have: a silent input behind an output that
- * rounds. */
+/* A record requires of a quantized node: an overlapped input after an active output. */
 static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
 {
     qg_tqc *lead = n->in[slot] ? qg_producer_tqc(n->in[slot]) : NULL, *t;
@@ -428,7 +427,7 @@ static qg_status add_records(folder *f, qg_node *n)
     return QG_OK;
 }
 
-/* A backend that says nothing but its name. */
+/* A backend with only a name. */
 static qg_status new_quant(folder *f, const char *name)
 {
     qg_backend *b = QG_NEW(f->arena, qg_backend);

@@ -1,12 +1,12 @@
 /* quantizers.h -- quantizing operators of a float graph become records of endpoints:
- * the way in for QDQ models and for FakeQuantize models.
+ * the import of QDQ models and of FakeQuantize models.
  *
  *     x -> QuantizeLinear -> DequantizeLinear -> r       (any number of the latter)
  *     w (integers) -> DequantizeLinear -> r
  *     x -> FakeQuantize -> r                             (output limits = input limits)
  *     x -> an operator of mqbench/operators.h -> r
  *
- * In each case readers of r read x, and a record says where it rounds:
+ * In each case readers of r read x instead, and a record marks the quantized endpoint:
  *
  *     x is a constant                      each reading slot, BAKED; integers become
  *                                          the floats that they stand for, floats are
@@ -15,9 +15,9 @@
  *                                          readers with records are OVERLAPPED with it
  *     otherwise (graph inputs, forks)      each reading slot, ACTIVATED
  *
- * What does not fit (integer operators between, limits that are computed, two roundings
- * in front of one slot, a FakeQuantize that changes the range) stays an operator, with
- * a warning: the graph computes what it did.  Operators of MQBench are refused instead,
+ * Other forms (integer operators between, limits that are computed, two roundings
+ * before one slot, a FakeQuantize that changes the range) stay operators, with a
+ * warning: the graph's results do not change.  Operators of MQBench are refused instead,
  * since no other reader of the graph knows them.
  *
  * Grids    codes are those of the ONNX type; of a FakeQuantize see
@@ -39,9 +39,9 @@ enum qg_quantizers {
 };
 
 /* g: inferred and normalized; afterwards again, with all rules of the verifier true.
- * *out lies in the graph's arena and knows a backend called `name` without rules.
- * Hostile graphs are a status: what inference or the verifier says.  After a failure g
- * is still valid, partly folded. */
+ * *out is in the graph's arena and has a backend called `name` without rules.  Hostile
+ * graphs give the status of inference or of the verifier.  After a failure g is still
+ * valid, partly folded. */
 QG_NODISCARD qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which,
                                           const char *name, qg_quant **out);
 

@@ -23,9 +23,9 @@ typedef struct qg_affine {
 QG_NODISCARD qg_status qg_affine_identity(qg_ctx *ctx, qg_arena *a, size_t channels,
                                           qg_affine *out);
 
-/* *f becomes `node` of *f: what op->affine says, which must be there.
+/* *f becomes `node` applied to *f, according to op->affine, which must be set.
  * QG_EUNSUPPORTED when that is not affine for this many channels or a factor is not
- * finite; *f stays. */
+ * finite; *f is then unchanged. */
 QG_NODISCARD qg_status qg_affine_then(qg_ctx *ctx, qg_arena *a, const qg_node *node,
                                       qg_affine *f);
 

@@ -38,7 +38,7 @@ static qg_status find_typed(qg_ctx *ctx, const qg_node *n, const char *name,
     return QG_OK;
 }
 
-/* A reader of a scalar: its value, or the preset when absent. */
+/* A reader of a scalar: its value, or `preset` when absent. */
 #define SCALAR_READER(function, ID, member, element)                                   \
     qg_status function(qg_ctx *ctx, const qg_node *n, const char *name,                \
                        element preset, element *out)                                   \

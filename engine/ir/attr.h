@@ -65,7 +65,7 @@ const qg_attr *qg_attr_find(const qg_node *n, const char *name);
 /* For attributes whose absence means something else than a value. */
 bool qg_attr_has(const qg_node *n, const char *name);
 
-/* Scalars; preset when absent.  A string is borrowed from the graph's arena. */
+/* Scalars; `preset` when absent.  A string is borrowed from the graph's arena. */
 QG_NODISCARD qg_status qg_attr_int(qg_ctx *ctx, const qg_node *n, const char *name,
                                    int64_t preset, int64_t *out);
 QG_NODISCARD qg_status qg_attr_float(qg_ctx *ctx, const qg_node *n, const char *name,
@@ -91,7 +91,7 @@ QG_NODISCARD qg_status qg_attr_graph(qg_ctx *ctx, const qg_node *n, const char *
                                      qg_graph **out);
 
 /* Exactly `count` ints copied to out, each within [low, high]; absent: all `preset`.
- * Bounds are inclusive; low <= high is asserted, what the file says is a status. */
+ * Bounds are inclusive; low <= high is asserted, values out of bounds are a status. */
 typedef struct qg_int_bounds {
     int64_t preset, low, high; /* default and bounds of each value */
 } qg_int_bounds;
@@ -99,7 +99,7 @@ QG_NODISCARD qg_status qg_attr_ints_n(qg_ctx *ctx, const qg_node *n, const char 
                                       size_t count, qg_int_bounds bounds, int64_t *out);
 
 /* One of `choices` (ends with NULL): its index in *out; `preset` is an index.
- * Exact spelling, as ONNX wants it; the message lists the choices. */
+ * Exact spelling, as ONNX requires; the message lists the choices. */
 QG_NODISCARD qg_status qg_attr_choice(qg_ctx *ctx, const qg_node *n, const char *name,
                                       const char *const *choices, int preset, int *out);
 

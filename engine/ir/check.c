@@ -81,8 +81,8 @@ RULE(ids_dense)
     return QG_OK;
 }
 
-/* Every listed node and value stands once in the place of its own name.  Walks the
- * tables in order, which costs a tenth of looking every name up. */
+/* Every listed node and value is stored once, at the index of its own name.  Walks the
+ * tables in order, which costs a tenth of a lookup of every name. */
 static bool names_in_place(const qg_graph *g)
 {
     size_t nodes = 0, values = 0;

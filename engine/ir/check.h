@@ -5,16 +5,17 @@
  *
  *     verify: rule <id>: node 'x' (Op): <what is wrong>, expected <what>
  *
- * with QG_ESTATE: what a file may get wrong is refused when it is read; what the
- * verifier finds is a pass that broke a promise.  Rules run in table order and may rely
- * on the rows before them.  Every rule is linear in the size of the graph.
+ * with QG_ESTATE: faults in a file are refused when it is read, so a fault found by the
+ * verifier is a bug in a pass.  Rules run in table order and may rely on the rows
+ * before them.  Every rule is linear in the size of the graph.
  *
  * The rules of a graph, in order: ids are positions; names find their value or node;
  * a value and its producer name each other; use lists hold each reading slot exactly
- * once; nodes come after what they read; inputs and outputs are listed once, and
- * inputs are not computed; what is read is produced, given or captured; constants
+ * once; nodes come after their producers; inputs and outputs are listed once, and
+ * inputs are not computed; every value read is produced, an input or captured;
+ * constants
  * have type, shape and data; types, slots and attributes are legal; prepare has run;
- * a body belongs to its node.  `id` in messages is the word to look for in check.c. */
+ * a body belongs to its node.  The `id` in messages can be searched in check.c. */
 #ifndef QG_ENGINE_IR_CHECK_H
 #define QG_ENGINE_IR_CHECK_H
 
@@ -24,7 +25,7 @@
 typedef struct qg_check_rule qg_check_rule;
 struct qg_check_rule {
     const char *id;   /* "uses-match" */
-    const char *text; /* what holds, one sentence */
+    const char *text; /* the invariant, one sentence */
     qg_status (*run)(qg_ctx *ctx, const qg_check_rule *rule, const void *subject);
 };
 
@@ -41,7 +42,7 @@ uint32_t qg_check_bit(const qg_check_rule *row, size_t n, const char *id);
 
 /* Rules over a qg_graph, and all of them over a graph and the bodies below it.  The
  * graph must be normalized (edit.h).
- * Run after every pass (pass/pass.h) and on what was loaded. */
+ * Run after every pass (pass/pass.h) and on loaded graphs. */
 extern const qg_check_rule qg_graph_rules[];
 extern const size_t qg_n_graph_rules;
 QG_NODISCARD qg_status qg_check_graph(qg_ctx *ctx, const qg_graph *g, uint32_t which);

@@ -64,8 +64,8 @@ static qg_status clone_strings(cloner *c, qg_attr *a)
     return copy ? QG_OK : qg_nomem(c->ctx);
 }
 
-/* *a is already a flat copy; what it points to is copied here, so that nothing of
- * the clone lies in the arena of the original. */
+/* *a is already a flat copy; the data it points to are copied here, so that no part of
+ * the clone is in the arena of the original. */
 static qg_status clone_attr(cloner *c, qg_graph *to, qg_attr *a)
 {
     static const size_t size[QG_NATTR] = { [QG_ATTR_FLOAT] = sizeof(float),
@@ -142,8 +142,8 @@ static qg_status clone_node(cloner *c, qg_graph *to, const qg_node *n)
     return n->reason && !copy->reason ? qg_nomem(c->ctx) : QG_OK;
 }
 
-/* One graph or body.  The counter of made-up names goes along: what is added to
- * either afterwards gets the same names. */
+/* One graph or body.  The counter of generated names is copied: nodes added to either
+ * afterwards get the same names. */
 static qg_status clone_pair(cloner *c, const qg_graph *from, qg_graph *to)
 {
     to->ir_version = from->ir_version;
@@ -167,7 +167,7 @@ static qg_status clone_all(cloner *c, const qg_graph *g, qg_graph *copy)
     QG_TRY(qg_vec_push(c->ctx, c->scratch, &c->pairs, (pair){ g, copy }));
     for (size_t i = 0; i < c->pairs.n; i++)
         QG_TRY(clone_pair(c, c->pairs.at[i].from, c->pairs.at[i].to));
-    /* Inner bodies first: an operator may look into its bodies while preparing. */
+    /* Inner bodies first: an operator may read its bodies while preparing. */
     for (size_t i = c->pairs.n; i-- > 0;) {
         qg_graph *to = c->pairs.at[i].to;
         for (size_t k = 0; k < to->node.n; k++)

@@ -1,5 +1,5 @@
-/* edit.c -- changes of topology.  Each function first does what can fail and then
- * what can not, so that a failure leaves the graph as it was. */
+/* edit.c -- changes of topology.  Each function performs its fallible steps first, so
+ * that a failure leaves the graph unchanged. */
 #include "engine/ir/edit.h"
 
 #include <assert.h>

@@ -2,15 +2,16 @@
  *
  * Each leaves use lists right.  Ids have gaps (node->dead) until qg_graph_normalize.
  *
- * A pass walks the nodes by id, edits what it meets, and normalizes once at the end:
+ * A pass walks the nodes by id, edits them, and normalizes once at the end:
  *
  *     for (size_t i = 0; i < g->node.n; i++)
  *         if (is_identity(g->node.at[i]))
  *             QG_TRY(qg_edit_replace_value(g, out, in));   // may refuse: QG_ESTATE
  *     QG_TRY(qg_graph_sweep(g, &removed));
  *
- * Every function does first what can fail: after a failure the graph is as before.
- * Nodes and values made meanwhile come at the end and get the highest ids. */
+ * Every function performs its fallible steps first: after a failure the graph is
+ * unchanged.  Nodes and values made meanwhile come at the end and get the highest
+ * ids. */
 #ifndef QG_ENGINE_IR_EDIT_H
 #define QG_ENGINE_IR_EDIT_H
 
@@ -65,8 +66,8 @@ QG_NODISCARD qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t s
 /* `n` alone consumes output 0 of `producer` and its work now happens there: n is
  * removed, and its output 0 becomes the producer's (asserted: one use, not an output of
  * the graph).
- * What n computed must be folded into the producer's attributes or weights by the
- * caller; n's other inputs lose a use. */
+ * The caller must fold n's computation into the producer's attributes or weights; n's
+ * other inputs lose a use. */
 void qg_edit_absorb(qg_graph *g, qg_node *producer, qg_node *n);
 
 /* Topological order (file order among ready nodes, iterative), dead nodes dropped, ids

@@ -1,7 +1,7 @@
 /* endpoint.h -- an endpoint: one input or output slot of one node.
  *
- * An endpoint is a place, passed by value; it holds no more than what names it.  What
- * quantizes it is in quant/endpoint.h.
+ * An endpoint is a position, passed by value; it holds only its node, side and slot.
+ * Its quantization is in quant/endpoint.h.
  *
  *     text    Conv_3.in1, Conv_3.out0     node name, '.', side, slot from 0
  *
@@ -57,7 +57,7 @@ const char *qg_endpoint_text(qg_endpoint at, char text[QG_ENDPOINT_TEXT]);
  * and nothing is written, for anything else. */
 bool qg_slot_parse(const char *text, bool *is_output, int64_t *slot);
 
-/* "Conv_3.in1", taken apart before anyone knows whether there is such a node. */
+/* "Conv_3.in1", parsed before it is known whether such a node exists. */
 typedef struct qg_endpoint_name {
     size_t n_node; /* bytes of the node's name, with which the text begins; may be 0 */
     int64_t slot;  /* >= 0 */

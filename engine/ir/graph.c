@@ -9,8 +9,8 @@
 
 #include "engine/core/file.h"
 
-/* The parts of a zeroed graph; on failure qg_graph_free or the root takes what is
- * there. */
+/* The parts of a zeroed graph; on failure qg_graph_free or the root frees the parts
+ * made. */
 static qg_status fill(qg_graph *g, qg_ctx *ctx, const char *name)
 {
     g->ctx = ctx;
@@ -56,7 +56,7 @@ qg_status qg_graph_new_body(qg_graph *outer, const char *name, qg_graph **out)
     return QG_OK;
 }
 
-/* What a graph or body holds outside the arena. */
+/* The memory of a graph or body outside the arena. */
 static void drop_parts(qg_graph *g)
 {
     qg_names_free(g->value_names);
@@ -287,7 +287,7 @@ static qg_status make_node(qg_graph *g, const qg_node_spec *spec, qg_node *n)
     return qg_node_check_arity(g->ctx, n);
 }
 
-/* From here on a body knows the node that runs it. */
+/* From here on a body refers to the node that runs it. */
 static void adopt_bodies(qg_node *n)
 {
     for (size_t i = 0; i < n->n_attr; i++)

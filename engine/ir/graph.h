@@ -30,7 +30,7 @@
 #include "engine/core/vec.h"
 #include "engine/ir/op.h"
 
-typedef struct qg_tqc qg_tqc; /* quant/tqc.h; ir never looks inside */
+typedef struct qg_tqc qg_tqc; /* quant/tqc.h; opaque to ir */
 typedef struct qg_value qg_value;
 
 /* One reader of a value; a node that reads it twice has two. */
@@ -39,7 +39,7 @@ typedef struct qg_use {
     uint32_t slot; /* node->in[slot] == the value */
 } qg_use;
 
-/* What flows along an edge: an input, an initializer, or the result of a node. */
+/* The tensor on an edge: an input, an initializer, or the result of a node. */
 struct qg_value {
     uint32_t id;
     const char *name; /* interned, unique in its graph, never empty */
@@ -63,7 +63,7 @@ enum qg_platform {
 };
 const char *qg_platform_name(enum qg_platform p); /* "fp32", as in quant.json */
 
-/* One operator call.  Slots are positions: ONNX tells operands by place. */
+/* One operator call.  Slots are positions: ONNX identifies operands by position. */
 struct qg_node {
     uint32_t id;
     const char *name; /* interned, unique, never empty ("Conv_3" when made up) */
@@ -74,7 +74,7 @@ struct qg_node {
     uint32_t n_in, n_out;
     const qg_attr *attr; /* [n_attr], file order */
     size_t n_attr;
-    void *param;                /* what op->prepare wrote; NULL until prepared */
+    void *param;                /* written by op->prepare; NULL until prepared */
     const char *const *capture; /* names of outer values in bodies; see above */
     uint32_t n_capture;
     uint32_t file_unnamed; /* this was the k-th node without a name in its file, k from
@@ -92,7 +92,7 @@ typedef struct qg_opset_import {
     int64_t version;
 } qg_opset_import;
 
-/* What inference (infer.h) keeps with the graph until its topology changes. */
+/* Results that inference (infer.h) keeps with the graph until its topology changes. */
 struct qg_inferred {
     qg_arena *arena;         /* the known tensors */
     const qg_tensor **known; /* [n] by value id */
@@ -160,7 +160,8 @@ QG_NODISCARD qg_status qg_value_set_name(qg_graph *g, qg_value *v, const char *n
 /* For replacing an output without renaming the interface; cannot fail. */
 void qg_value_swap_names(qg_graph *g, qg_value *a, qg_value *b);
 
-/* Frees the name of what leaves the graph (edit.h); it keeps its text for messages. */
+/* Frees the name of a node or value that leaves the graph (edit.h); its text is kept
+ * for messages. */
 void qg_value_free_name(qg_graph *g, const qg_value *v);
 void qg_node_free_name(qg_graph *g, const qg_node *n);
 
@@ -237,7 +238,7 @@ static inline size_t qg_node_readers(const qg_node *n)
     return readers;
 }
 
-/* Number of uses plus one when the value is a graph output: who else would notice. */
+/* Number of uses, plus one when the value is a graph output. */
 static inline size_t qg_value_watchers(const qg_value *v)
 {
     return v->use.n + (v->is_output ? 1u : 0u);

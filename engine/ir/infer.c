@@ -104,7 +104,7 @@ static qg_status keep_symbols(qg_graph *g, symbols *s)
     return QG_OK;
 }
 
-/* Inputs take what their symbols were given; open first extents become 1. */
+/* Inputs take the extents given to their symbols; unknown first extents become 1. */
 static qg_status spread_symbols(qg_graph *g, symbols *s)
 {
     for (size_t i = 0; i < g->input.n; i++) {
@@ -208,7 +208,7 @@ static void store_types(walk *w, const qg_node *n)
     }
 }
 
-/* Whether the node may be run now: what infer.h promises. */
+/* Whether the node may be run now, by the rules of infer.h. */
 static bool is_foldable(const walk *w, const qg_node *n)
 {
     if (!qg_node_has(n, QG_OP_PURE) || qg_node_has(n, QG_OP_COMPUTE | QG_OP_CONTROL) ||
@@ -231,8 +231,8 @@ static bool is_foldable(const walk *w, const qg_node *n)
     return w->bytes + sum <= QG_INFER_BUDGET;
 }
 
-/* Runs a node on known inputs and keeps what it gives for as long as the inference
- * stands. */
+/* Runs a node on known inputs and keeps its outputs as long as the inference is
+ * valid. */
 static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
 {
     for (uint32_t i = 0; i < n->n_out; i++) {
@@ -255,9 +255,9 @@ static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
     return QG_OK;
 }
 
-/* Only the dtypes of what op->infer answers: it relies on ranks, on which types do not
- * depend, so each rank is tried in place of those that are not known until it accepts
- * one.  QG_ENOMEM is the only failure. */
+/* Only the dtypes of op->infer's result: it requires ranks, on which types do not
+ * depend, so ranks are tried in place of unknown ones until it accepts one.  QG_ENOMEM
+ * is the only failure. */
 static qg_status infer_types(walk *w, const qg_node *n, const qg_call *call)
 {
     static const int64_t open[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
@@ -280,7 +280,7 @@ static qg_status infer_types(walk *w, const qg_node *n, const qg_call *call)
 }
 
 /* An input without rank makes the shape of every output unknown, except of control
- * operators, whose bodies know what to do with it. */
+ * operators, whose bodies handle it. */
 static qg_status infer_node(walk *w, const qg_node *n)
 {
     QG_TRY(make_room(w, n));

@@ -4,14 +4,14 @@
  * PURE node is known and the result is small (a shape, an index), the node is run and
  * the result kept for the inference of its consumers, so that shape arithmetic folds.
  *
- * The operators' answer counts.  What a file declares for a computed value is only kept
- * where it names a dtype that inference cannot tell: a declared shape is a hint, and
- * memory is never sized by a hint.  Graph inputs and the outer values of a body keep
- * what was declared.
- * Unknown  a node that has an input of unknown rank has outputs of unknown rank; of
- *          op->infer's answer for a rank it accepts only the dtypes are kept.  Bodies
- *          are inferred by the operator that owns them: it gives types to the inputs of
- *          the body and calls qg_infer on it.
+ * The operators' results take precedence.  The declaration of a computed value in a
+ * file is used only for a dtype that inference cannot determine: a declared shape is a
+ * hint, and memory is never sized by a hint.  Graph inputs and the outer values of a
+ * body keep their declared types.
+ * Unknown  a node that has an input of unknown rank has outputs of unknown rank; only
+ *          the dtypes of op->infer's result for an accepted rank are kept.  Bodies are
+ *          inferred by the operator that owns them: it gives types to the inputs of the
+ *          body and calls qg_infer on it.
  * Symbols  dim_name stays after an extent was fixed: it may be fixed anew later, and
  *          exporters can write the dynamic dimension back.
  *
@@ -20,7 +20,7 @@
  *
  *     qg_fixed_shape batch = { .input = "x", .rank = 4, .dim = { 8, -1, -1, -1 } };
  *     QG_TRY(qg_infer(g, &batch, 1));
- *     ... g->value.at[i]->type ...                          // dim -1: data decide */
+ *     ... g->value.at[i]->type ...                          // dim -1: dynamic */
 #ifndef QG_ENGINE_IR_INFER_H
 #define QG_ENGINE_IR_INFER_H
 
@@ -41,11 +41,11 @@ typedef struct qg_fixed_shape {
  * whose shape depends on data keep unknown dims. */
 QG_NODISCARD qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t n);
 
-/* (*known)[value id] is the tensor of a computed value that infer could tell, or NULL
- * (for constants too: see value->constant); it stands until the next qg_infer or
- * qg_graph_normalize.  At most QG_INFER_KEEP elements per node and QG_INFER_BUDGET
+/* (*known)[value id] is the tensor of a computed value that inference could evaluate,
+ * or NULL (for constants too: see value->constant); it is valid until the next qg_infer
+ * or qg_graph_normalize.  At most QG_INFER_KEEP elements per node and QG_INFER_BUDGET
  * bytes per graph are kept; COMPUTE and CONTROL nodes are not run.  QG_ESTATE before
- * qg_infer. fold-constants reads this. */
+ * qg_infer.  fold-constants reads this. */
 enum { QG_INFER_KEEP = 65536, QG_INFER_BUDGET = 64 << 20 };
 QG_NODISCARD qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known);
 

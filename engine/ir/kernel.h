@@ -1,12 +1,13 @@
-/* kernel.h -- a node compiled for fixed shapes, with a say in memory layouts.
+/* kernel.h -- a node compiled for fixed shapes, with its choice of memory layouts.
  *
- * The plan asks op->compile once per node with every shape known.  The operator answers
- * with a kernel: what it runs, in which layout it wants its inputs and gives its first
- * output, and how many of the following nodes it absorbed.
+ * The plan asks op->compile once per node with every shape known.  The operator returns
+ * a kernel: the function to run, the layouts of its inputs and of its first output, and
+ * how many of the following nodes it absorbed.
  *
- * Layouts   PLAIN          dense row-major, what op->run takes
- *           CHANNELS_LAST  N, spatial..., C in memory; the tensor's strides say so
- * The plan reorders where a producer's layout differs from what a consumer takes.
+ * Layouts   PLAIN          dense row-major, required by op->run
+ *           CHANNELS_LAST  N, spatial..., C in memory, expressed by the tensor's
+ *                          strides
+ * The plan reorders where a producer's layout differs from the one a consumer requires.
  * Kernel libraries' own blocked layouts stay inside a kernel (its weights).
  *
  * A compile function that leaves the choice to a library:
@@ -28,10 +29,10 @@ enum qg_layout { QG_LAYOUT_PLAIN, QG_LAYOUT_CHANNELS_LAST };
 
 enum { QG_MAX_ABSORBED = 6 }; /* nodes that one kernel may take over behind its own */
 
-/* What qg_op.compile answers with.  Made once per plan, shared by workers, hence
- * read-only while running but for `local`. */
+/* The result of qg_op.compile.  Made once per plan and shared by workers, hence
+ * read-only while running except for `local`. */
 struct qg_kernel {
-    /* call->local is what open gave for this run context; NULL without open. */
+    /* call->local is the pointer from open for this run context; NULL without open. */
     qg_status (*run)(const qg_kernel *k, const qg_call *call);
 
     /* Mutable state of one run context, made once; both may be NULL. */
@@ -49,9 +50,8 @@ struct qg_kernel {
     const char *name;            /* "dnnl brgconv:avx512_core", for reports */
 };
 
-/* What the operator may use while compiling.
- * All borrowed for the call of compile, except `arena`: what the kernel keeps goes
- * there. */
+/* The inputs of qg_op.compile.  All are borrowed for the call, except `arena`: the
+ * kernel must allocate there whatever it keeps. */
 struct qg_compile {
     qg_ctx *ctx;
     qg_arena *arena; /* the plan's */
@@ -62,7 +62,7 @@ struct qg_compile {
     /* Nodes that may be absorbed, in order: each alone consumes the output before it,
      * its other inputs are constants, no rounding and no hook stands between. */
     const qg_node *const *chain;
-    const qg_tensor *const *const *chain_in; /* constants of each, as op->clamp wants */
+    const qg_tensor *const *const *chain_in; /* constants of each, for op->clamp */
     size_t n_chain;
 };
 

@@ -1,7 +1,7 @@
 /* match.c -- a depth-first search without recursion.
  *
  * plan_steps orders the pattern nodes so that each is a neighbour of one bound
- * before; the search then only looks at producers and users of bound nodes.  slot[]
+ * before; the search then only visits producers and users of bound nodes.  slot[]
  * and use[] are the cursors of each level, which is all the state that backtracking
  * needs. */
 #include "engine/ir/match.h"
@@ -198,8 +198,8 @@ static int freedom(const qg_pattern_edge *e, bool any_order)
     return (any_order || e->slot == QG_SLOT_ANY) + (e->from_slot == QG_SLOT_ANY);
 }
 
-/* Whether the edges into pattern node i, from what is bound, have slots of their own.
- * Edges with less freedom choose first; that makes the greedy choice right, since edges
+/* Whether the edges into pattern node i, from bound nodes, have distinct slots.  Edges
+ * with less freedom choose first; that makes the greedy choice right, since edges
  * compete for a slot only when they come from the same node. */
 static bool edges_fit(const search *s, size_t i)
 {
@@ -262,7 +262,7 @@ static qg_node *next_candidate(search *s, size_t level)
 
 /* ---- conditions ---------------------------------------------------------------- */
 
-/* The condition of the backend on node i; text says what failed. */
+/* The condition of the backend on node i; text gives the failed condition. */
 static bool node_holds(const search *s, size_t i, char *text)
 {
     const qg_pattern_node *pn = &s->p->node[i];
@@ -273,7 +273,7 @@ static bool node_holds(const search *s, size_t i, char *text)
     return false;
 }
 
-/* Who reads the other outputs: Split shares one grid among all of them. */
+/* Number of consumers of the other outputs: Split shares one grid among all of them. */
 static size_t other_uses(const qg_node *n, uint32_t slot)
 {
     size_t uses = 0;
@@ -336,7 +336,7 @@ static const qg_node *stranger(const search *s, const qg_pattern_group *group,
     return NULL;
 }
 
-/* Counts failed conditions, two at most; *at and text tell about the last one. */
+/* Counts failed conditions, two at most; *at and text describe the last one. */
 static int count_failures(const search *s, const qg_node **at, char *text)
 {
     char said[QG_CONDITION_TEXT];

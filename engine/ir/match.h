@@ -1,11 +1,11 @@
-/* match.h -- finding small DAGs of operators in a graph, and what almost matched.
+/* match.h -- finding small DAGs of operators in a graph, and near misses.
  *
  * A pattern is nodes and edges (its structure) and conditions.  Backends fill these
- * structs from YAML (DESIGN 9, `fusions`); nothing here knows an operator by name.
+ * structs from YAML (DESIGN 9, `fusions`); nothing here compares operator names.
  *
  * Structure  every pattern node is another graph node; its operator is one of `op` (any
  *            when empty) and has all `traits`; every edge of `in` is an input slot of
- *            its own.  A slot that is asked for counts only where operand order
+ *            its own.  A slot given in the pattern counts only where operand order
  *            matters: operators with the trait JOIN, and pattern nodes declared
  *            commutative, take their edges in any order.
  * Conditions `holds` on nodes, `where` on endpoints, platforms.  When the structure is
@@ -44,7 +44,7 @@ typedef struct qg_pattern_edge {
 } qg_pattern_edge;
 
 /* A condition of the caller on one node: attributes, names.  When it does not hold, it
- * writes what is the case and what was expected: "group is 4, expected 1". */
+ * writes the actual and the expected value: "group is 4, expected 1". */
 enum { QG_CONDITION_TEXT = 160 };
 typedef bool qg_node_condition(const void *ud, const qg_node *n,
                                char text[QG_CONDITION_TEXT]);
@@ -62,8 +62,8 @@ typedef struct qg_pattern_node {
     const void *ud;
 } qg_pattern_node;
 
-/* What is asked of an endpoint: how many read its value, and of an output that nobody
- * reads the node's other ones; whether it is a graph output, whether it is constant. */
+/* Tests on an endpoint: the number of consumers of its value, and no consumers of the
+ * node's other outputs; whether it is a graph output, whether it is constant. */
 enum qg_endpoint_test { QG_WHERE_CONSUMERS, QG_WHERE_GRAPH_OUTPUT, QG_WHERE_CONSTANT };
 
 /* A condition on an endpoint of a pattern node. */
@@ -102,8 +102,8 @@ typedef struct qg_match {
     qg_node *const *node; /* [n_node], by pattern index */
 } qg_match;
 
-/* One place where it almost did: what `qg quantize` reports as a near miss, because
- * a condition that fails by one consumer is usually what a user wants to know. */
+/* One place where it almost did: `qg quantize` reports it as a near miss, because a
+ * pattern that fails by a single consumer usually surprises the user. */
 typedef struct qg_match_miss {
     qg_node *const *node;  /* [n_node]; NULL entries when the search was given up */
     const qg_node *at;     /* the node whose condition failed */
@@ -125,8 +125,8 @@ enum qg_match_mode {
     QG_MATCH_ALL,   /* every set of nodes that matches, once */
 };
 
-/* Everything in *out lies in the arena.  The pattern is checked first.  An anchor whose
- * search was given up is a near miss that says so. */
+/* Everything in *out is in the arena.  The pattern is checked first.  An anchor whose
+ * search was abandoned is reported as a near miss with that reason. */
 QG_NODISCARD qg_status qg_match_pattern(const qg_graph *g, const qg_pattern *p,
                                         enum qg_match_mode mode, qg_arena *a,
                                         qg_matches *out);

@@ -1,5 +1,5 @@
-/* op.h -- what the engine knows about an operator.  ops/ fills these in; the engine,
- * the passes and the exporters never compare an operator's name.
+/* op.h -- the description of an operator.  ops/ fills these in; the engine, the passes
+ * and the exporters never compare an operator's name.
  *
  * Passes ask for TRAITS ("is this a compute operator?") and slot ROLES ("which input is
  * the weight?"), never for identities, so a new operator takes part in fusion and
@@ -14,13 +14,13 @@
  *
  *     COMPUTE       dispatch quantizes around it; weights are folded and calibrated
  *     NORMALIZE     fuse-batchnorm multiplies it into the COMPUTE node before it
- *     JOIN          fuse-bias looks for a constant operand; patterns take any order
- *     SHAPE         dispatch keeps it, and what feeds it alone, out of quantization
+ *     JOIN          fuse-bias searches a constant operand; patterns accept any order
+ *     SHAPE         neither it nor nodes that feed only it are quantized
  *     ELEMENTWISE   the executor may run it in any layout
  *     PURE          inference and fold-constants may run it ahead of time
  *     DIMS_ONLY     inference folds it without data
  *     HOMOGENEOUS   equalize may move a factor per channel through it
- *     COPY          drop-identity takes it out
+ *     COPY          drop-identity removes it
  *     CONTROL       runs its bodies; never folded
  *     others        backends name them in `match: {trait: ...}`
  *
@@ -91,7 +91,7 @@ typedef struct qg_op {
     uint8_t min_in, max_in, min_out, max_out; /* 255: any number */
     const char *in_roles, *out_roles;         /* out_roles NULL: all "d" */
     uint32_t traits;                          /* QG_OP_* bits */
-    size_t param_size; /* bytes of what prepare writes; 0: nothing */
+    size_t param_size; /* size of the data prepare writes; 0: none */
 
     /* Reads attributes into param (zeroed, param_size bytes).  NULL: none to read. */
     qg_status (*prepare)(qg_ctx *ctx, const qg_node *node, void *param);
@@ -124,18 +124,18 @@ typedef struct qg_op {
     int (*weight_axis)(const qg_node *node); /* axis, >= 0; -1: has none */
 
     /* Optional, ACTIVATION operators.  True when the node is y = min(max(x, low), high)
-     * with constant limits (Relu: 0, +infinity).  constant[i]: what input i holds, NULL
-     * when it is not constant or absent; [n_in]. */
+     * with constant limits (Relu: 0, +infinity).  constant[i]: the value of input i,
+     * NULL when it is not constant or absent; [n_in]. */
     bool (*clamp)(const qg_node *node, const qg_tensor *const *constant, float *low,
                   float *high);
 
     /* Optional, operators that resize.  [n_nearest] attributes that make a node take
-     * the nearest element with half-pixel centres, of two equally near ones the lower,
-     * as far as this row has a choice.  Static, like the row. */
+     * the nearest element with half-pixel centres (the lower one on a tie), as far as
+     * this row allows.  Static, like the row. */
     const qg_attr *nearest;
     uint8_t n_nearest;
 
-    const void *host; /* of an operator that a host added: what its functions need */
+    const void *host; /* for an operator added by a host: the data of its functions */
 } qg_op;
 
 /* One invocation; all pointers borrowed.
@@ -147,7 +147,7 @@ typedef struct qg_op {
 struct qg_call {
     qg_ctx *ctx;
     const qg_node *node;
-    const void *param; /* what prepare wrote; NULL if param_size == 0 */
+    const void *param; /* written by prepare; NULL if param_size == 0 */
     size_t n_in, n_out;
     const qg_tensor *const *in; /* NULL: absent optional input */
     qg_tensor *const *out;      /* NULL: absent optional output */
@@ -157,14 +157,14 @@ struct qg_call {
     void *local;                /* kernels only: see ir/kernel.h */
 };
 
-/* How a node of ai.onnx moves from the row of this name and `since` to the next row:
- * what it said must mean the same there.  See ir/upgrade.h. */
+/* How a node of ai.onnx moves from the row of this name and `since` to the next row,
+ * with the same meaning.  See ir/upgrade.h. */
 typedef struct qg_upgrade {
     const char *name;
     int16_t since;
     const char *becomes; /* the operator of the next row; NULL: the same name */
     /* Rewrites attributes and inputs, may put nodes of `opset` around n.  NULL: nothing
-     * to rewrite.  QG_EUNSUPPORTED when the newer row cannot say it. */
+     * to rewrite.  QG_EUNSUPPORTED when the newer row cannot express it. */
     qg_status (*run)(qg_graph *g, qg_node *n, int64_t opset);
 } qg_upgrade;
 
@@ -177,9 +177,8 @@ typedef enum qg_made_op {
     QG_NMADE
 } qg_made_op;
 
-/* What the executor may ask a registry for.
- * Which operators exist; ops/families.c has the one of the library, tests make their
- * own. */
+/* A registry: the operators that exist.  ops/families.c has the library's; tests make
+ * their own. */
 typedef struct qg_registry {
     const qg_op *const *family; /* each ends with a row whose name is NULL */
     size_t n_family;

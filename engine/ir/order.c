@@ -209,7 +209,7 @@ qg_status qg_graph_normalize(qg_graph *g)
     return QG_OK;
 }
 
-/* Marks what the graph outputs need, from the outputs back. */
+/* Marks the nodes that graph outputs need, from the outputs back. */
 static void mark_needed(const qg_graph *g, bool *node, bool *value, qg_value **stack)
 {
     size_t n = 0;
@@ -234,7 +234,8 @@ static void mark_needed(const qg_graph *g, bool *node, bool *value, qg_value **s
     }
 }
 
-/* Unneeded values lose what kept them: normalize then drops them as orphans. */
+/* Unneeded values lose their producers and uses: normalize then drops them as
+ * orphans. */
 static void kill_unneeded(qg_graph *g, const bool *node, const bool *value)
 {
     for (size_t id = 0; id < g->node.n; id++)

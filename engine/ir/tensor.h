@@ -91,8 +91,8 @@ QG_API bool qg_same_dims(const qg_tensor *a, const qg_tensor *b);
 QG_API int64_t qg_tensor_i64(const qg_tensor *t, int64_t i);
 QG_API double qg_tensor_f64(const qg_tensor *t, int64_t i);
 
-/* "float32[1,3,240,320]", "?" for what is unknown; at most `room` bytes with the
- * zero. */
+/* "float32[1,3,240,320]", "?" for unknown parts; at most `room` bytes including the
+ * terminator. */
 enum { QG_SHAPE_TEXT = 208 };
 QG_API const char *qg_tensor_text(const qg_tensor *t, char text[QG_SHAPE_TEXT]);
 

@@ -8,8 +8,7 @@
  *     QG_TRY(qg_text_print(g, NULL, arena, &text, &size));
  *     QG_TRY(qg_text_parse(ctx, &(qg_text_source){ NULL, text, size, NULL }, &again));
  *
- * Printing what was parsed gives the same bytes again; a property test holds it to
- * that.
+ * Printing a parsed text gives the same bytes again; a property test verifies it.
  *
  *     graph "g" {
  *       x = input f32[N,3,8,8]
@@ -43,8 +42,8 @@ QG_NODISCARD qg_status qg_text_print(const qg_graph *g, qg_text_table *table,
                                      qg_arena *a, char **text, size_t *size);
 
 /* A number, as 16 hex digits, that two graphs share when their texts without platforms
- * and reasons are the same: operators, attributes, names, constants.  Tells whether a
- * file belongs to a graph; not for security.  `a` is scratch. */
+ * and reasons are the same: operators, attributes, names, constants.  Used to check
+ * that a file belongs to a graph; not for security.  `a` is scratch. */
 enum { QG_FINGERPRINT_TEXT = 17 };
 QG_NODISCARD qg_status qg_graph_fingerprint(const qg_graph *g, qg_arena *a,
                                             char text[QG_FINGERPRINT_TEXT]);

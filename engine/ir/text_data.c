@@ -122,7 +122,7 @@ static bool parse_float(qg_dtype dtype, const char *s, size_t n, uint64_t *bits)
     return true;
 }
 
-/* Refuses what the dtype does not hold; uint64 above int64 is written in
+/* Refuses values outside the dtype's range; uint64 above int64 is written in
  * hexadecimal. */
 static bool parse_int(qg_dtype dtype, const char *s, size_t n, uint64_t *bits)
 {
@@ -155,8 +155,7 @@ bool qg_text_to_bits(qg_dtype dtype, const char *s, size_t n, uint64_t *bits)
     return parse_int(dtype, s, n, bits);
 }
 
-/* Prints the decimal form and reads it back; what does not come back is printed as
- * bits. */
+/* Prints the decimal form and reads it back; values that differ are printed as bits. */
 void qg_text_of_bits(qg_dtype dtype, uint64_t bits, char text[QG_NUM_TEXT])
 {
     uint64_t back;

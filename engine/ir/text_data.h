@@ -1,7 +1,7 @@
 /* text_data.h -- elements and words of the text form; only for text_*.c.
  *
  * An element is handled as its stored bits, so that every value of every dtype
- * survives: what a decimal number cannot say (NaN, a bool of 2) is written 0x... */
+ * survives: values without a decimal form (NaN, a bool of 2) are written 0x... */
 #ifndef QG_ENGINE_IR_TEXT_DATA_H
 #define QG_ENGINE_IR_TEXT_DATA_H
 

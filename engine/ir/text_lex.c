@@ -19,7 +19,7 @@ static bool in_word(char c)
     return is_letter(c) || is_digit(c) || c == '.' || c == ':';
 }
 
-/* Also the letters of 0x..., 1e5 and inf: what follows a digit is judged as a whole
+/* Also the letters of 0x..., 1e5 and inf: the text after a digit is checked as a whole
  * later. */
 static bool in_number(char c)
 {

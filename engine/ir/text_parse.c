@@ -1,6 +1,6 @@
 /* text_parse.c -- the parser of the text form: types, contents and attribute values,
- * then statements.  Every function starts at the current token, ends behind what it
- * read, and fails with the place of the fault; `what` names what was expected. */
+ * then statements.  Every function starts at the current token, ends after its last
+ * token, and fails with the place of the fault; `what` names the expected element. */
 #include <assert.h>
 #include <string.h>
 
@@ -265,7 +265,7 @@ static qg_status parse_content(parser *p, const qg_tensor *type, const qg_tensor
     return QG_OK;
 }
 
-/* What a list may hold; `any` until the first item decides. */
+/* The item type of a list; `any` until the first item decides. */
 typedef QG_VEC(int64_t) int_list;
 typedef struct list {
     qg_attr_type type; /* of a list; QG_NATTR: not known yet */
@@ -434,7 +434,7 @@ typedef struct statement {
     const char *reason;
 } statement;
 
-/* Replaces what was known of v: a later declaration counts. */
+/* Replaces the declaration of v: the last one applies. */
 static qg_status declare(parser *p, qg_value *v)
 {
     const char *names[QG_MAX_RANK] = { 0 };
@@ -527,7 +527,7 @@ static qg_status parse_operator(parser *p, statement *s)
     return parse_at_name(p) ? parse_name(p, "a name", &s->spec.name) : QG_OK;
 }
 
-/* "outer" or "outer as inner": what bodies of this node read from around it. */
+/* "outer" or "outer as inner": values that bodies of this node capture. */
 static qg_status parse_capture(parser *p, statement *s)
 {
     qg_value *v;
@@ -582,7 +582,7 @@ static qg_status parse_platform(parser *p, statement *s)
     return s->reason ? qg_lex_next(&p->l) : qg_nomem(p->ctx);
 }
 
-/* Without a name a node is called like its first output, as the printer assumes. */
+/* Without a name a node has the name of its first output, as the printer assumes. */
 static qg_status build_node(parser *p, statement *s)
 {
     qg_node *n;
@@ -636,7 +636,7 @@ static qg_status parse_const(parser *p, qg_value *v)
     return QG_OK;
 }
 
-/* What follows '=': a declaration when there is one target, else a node. */
+/* The part after '=': a declaration when there is one target, else a node. */
 static qg_status parse_definition(parser *p)
 {
     statement s = { 0 };

@@ -151,7 +151,7 @@ static void put_item(printer *p, const qg_attr *a, size_t i)
     }
 }
 
-/* An empty list says which type it is of; others are told apart by their items,
+/* An empty list is printed with its type; the type of others follows from their items,
  * where floats always have a point or an exponent. */
 static void put_attr(printer *p, const qg_attr *a)
 {
@@ -213,7 +213,7 @@ static void put_slots(printer *p, const qg_node *n)
     put(p, ")");
 }
 
-/* A node is called like its first output unless the text says otherwise. */
+/* A node has the name of its first output unless the text gives another. */
 static bool has_own_name(const qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_out; i++)
@@ -287,7 +287,7 @@ static void put_header(printer *p, const qg_graph *g)
     }
 }
 
-/* Constants, and what only an outer graph can give. */
+/* Constants, and values that only an outer graph can provide. */
 static void put_givens(printer *p, const qg_graph *g)
 {
     for (size_t i = 0; i < g->value.n; i++) {

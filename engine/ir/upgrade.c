@@ -36,7 +36,7 @@ static qg_status no_way(qg_graph *g, const qg_node *n, int64_t opset)
                         (long long)n->opset, (long long)opset);
 }
 
-/* "consumed_inputs" was a hint to share memory; no opset from 6 on knows it. */
+/* "consumed_inputs" was a hint to share memory; no opset from 6 on has it. */
 static qg_status drop_legacy(qg_graph *g, qg_node *n)
 {
     qg_attr *kept = QG_NEWN(g->arena, n->n_attr, qg_attr);
@@ -81,7 +81,7 @@ static qg_status upgrade_node(qg_graph *g, qg_node *n, int64_t opset)
 
 static qg_status upgrade_one(qg_graph *g, int64_t opset)
 {
-    size_t n = g->node.n; /* what steps add is of the new opset */
+    size_t n = g->node.n; /* nodes added by steps are of the new opset */
     for (size_t i = 0; i < n; i++)
         if (!g->node.at[i]->dead)
             QG_TRY(upgrade_node(g, g->node.at[i], opset));

@@ -1,17 +1,17 @@
-/* upgrade.h -- a graph at a newer opset of ai.onnx, meaning what it meant.
+/* upgrade.h -- conversion of a graph to a newer opset of ai.onnx with the same meaning.
  *
- * A node walks from the row of its operator to the row that the new opset has, one
- * meaning after the other; what each step rewrites stands in ops/util_upgrade.c
- * (qg_upgrade).  Nodes whose row is the same at both opsets only get the new number.
+ * A node moves from the row of its operator to the row of the new opset, one version at
+ * a time; ops/util_upgrade.c lists the rewrite of each step (qg_upgrade).  Nodes whose
+ * row is the same at both opsets only get the new number.
  *
  *     QG_TRY(qg_graph_upgrade(g, 13));      // nodes, bodies, import list, IR version
  *     QG_TRY(qg_graph_normalize(g));        // steps may have added nodes at the end
  *
- * What a step may do:
+ * A step is one of:
  *
  *     nothing            the newer row only has more types, or attributes whose
  *                        default is the old behaviour: Conv 1 -> 11 -> 22
- *     an attribute less  what was implied, or no longer has a meaning: `spatial` of
+ *     an attribute less  it was implied, or no longer has a meaning: `spatial` of
  *                        BatchNormalization, `broadcast` of Gemm
  *     attribute to input axes of Squeeze, limits of Clip, pads of Pad, k of TopK; the
  *                        input is a constant named "<node>_<attribute>_<k>"
@@ -21,11 +21,11 @@
  *                        legacy broadcast along `axis`: Unsqueeze of input 1
  *
  * The node stays the same object with the same name and the same first inputs and
- * outputs, so whoever knew its endpoints still finds them.  Where nodes are put behind
- * it, the last of them has the output's name.
+ * outputs, so its endpoints keep their names.  Where nodes are appended after it, the
+ * last of them takes the output's name.
  *
- * No way: what the newer operator cannot say (a mask of Dropout that is read), and rows
- * that ops/util_upgrade.c does not have.
+ * Not supported: semantics the newer operator cannot express (a Dropout mask with
+ * consumers), and rows missing in ops/util_upgrade.c.
  *
  * Source: the "Version" sections of the ONNX operator pages; IR versions by
  * OP_SET_ID_VERSION_MAP of onnx/helper.py 1.23. */
@@ -34,11 +34,11 @@
 
 #include "engine/ir/graph.h"
 
-/* Never downgrades: an opset that is there already or below changes nothing but the IR
- * version, which is raised to what the opset needs.  Types of new values are set; other
- * domains are left alone.
- * QG_EUNSUPPORTED names node, operator and both opsets when there is no way; the graph
- * is then half-way and good for freeing only: work on a copy. */
+/* Never downgrades: an opset equal to or below the current one changes nothing but the
+ * IR version, which is raised to what the opset needs.  Types of new values are set;
+ * other domains are left alone.
+ * QG_EUNSUPPORTED names node, operator and both opsets when no conversion exists; the
+ * graph is then partly converted and can only be freed: work on a copy. */
 QG_NODISCARD qg_status qg_graph_upgrade(qg_graph *g, int64_t opset);
 
 #endif

@@ -5,7 +5,7 @@
  *          lower bits of a byte, the last byte padded with zeros.
  * Source   TensorProto.DataType of onnx.proto (IR 13).
  *
- * The map is the one place that knows a type: names, ONNX codes, sizes and kinds are
+ * The map is the only description of a type: names, ONNX codes, sizes and kinds are
  * read from it, so a new type is one row, and format.h when it is a float. */
 #ifndef QG_ENGINE_NUMBER_DTYPE_H
 #define QG_ENGINE_NUMBER_DTYPE_H
@@ -75,7 +75,7 @@ QG_API int qg_dtype_onnx(qg_dtype d);
 QG_API unsigned qg_dtype_bits(qg_dtype d);
 QG_API enum qg_dtype_kind qg_dtype_kind_of(qg_dtype d);
 
-/* Bit d of a mask over types, for tables of what an operator accepts.
+/* Bit d of a mask over types, for tables of the types an operator accepts.
  *     enum { KNOWN = QG_DT(F32) | QG_DT(F64) };        ... if (KNOWN >> d & 1) */
 #define QG_DT(id) (UINT64_C(1) << QG_##id)
 

@@ -114,7 +114,8 @@ int32_t qg_shift_left(int32_t x, int e)
     return (int32_t)((uint32_t)x << e);
 }
 
-/* The high multiply that both double roundings begin with; *right is what is left. */
+/* The high multiply that both double roundings begin with; *right is the remaining
+ * shift. */
 static int32_t multiply_first(int32_t x, qg_multiplier r, unsigned *right)
 {
     assert(r.shift >= QG_MIN_LEFT_SHIFT && r.shift <= QG_MAX_LEFT_SHIFT && r.m >= 0);

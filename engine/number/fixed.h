@@ -13,12 +13,13 @@
  *
  * Names    gemmlowp's own names are given in brackets, for readers of those sources.
  * Overflow a shift to the left keeps the low 32 bits, as the runtimes' does; every
- *          other function is exact, or saturates where its text says so.
+ *          other function is exact, or saturates where documented.
  * Example  qg_scale_double(11, qg_q31_of(0.125)) == 2, qg_scale_single(...) == 1: the
  *          exact result is 1.375, the first rounding gives 1.5, the second 2
  *          (run by test_fixed.c: doc_example).
  * Source   docs/evidence/integers.md#fixed-point; TFLite's common.h and gemmlowp's
- *          fixedpoint.h, by behaviour.  docs/fixed-point.md says who uses what. */
+ *          fixedpoint.h, by behaviour.  docs/fixed-point.md lists the users of each
+ *          form. */
 #ifndef QG_ENGINE_NUMBER_FIXED_H
 #define QG_ENGINE_NUMBER_FIXED_H
 
@@ -30,7 +31,8 @@
 extern "C" {
 #endif
 
-/* A factor with its shift; which of the three forms is said by who made it. */
+/* A factor with its shift; its form, of the three, depends on the function that made
+ * it. */
 typedef struct qg_multiplier {
     int32_t m;     /* the multiplier, see the forms above */
     int32_t shift; /* power of two; > 0 is to the left in q31 and q15 */

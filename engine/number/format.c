@@ -99,7 +99,7 @@ float qg_small_to_f32(qg_dtype d, uint8_t v)
     return v & s->sign ? -f : f;
 }
 
-/* 2^k rounded up; see the header for what has no such power. */
+/* 2^k rounded up; see the header for values without such a power. */
 static uint8_t e8m0_of(float f, bool saturate)
 {
     int exponent;

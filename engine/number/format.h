@@ -5,7 +5,7 @@
  * also into the subnormal range.
  * Source: IEEE 754 binary16; OCP 8-bit floating point specification 1.0; Graphcore and
  * AMD, "8-bit numerical formats" (FNUZ); OCP microscaling formats 1.0 (E2M1, E8M0);
- * ONNX Cast-25 for what happens to values that do not fit.
+ * ONNX Cast-25 for values that do not fit.
  *
  *     format       bits s e m  bias  largest  infinity  NaN
  *     float16         1 5 10     15    65504  yes       yes
@@ -71,11 +71,11 @@ QG_API uint16_t qg_f32_to_f16(float f); /* overflow: infinity */
 /* The formats of at most 8 bits: F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F4E2M1 (in
  * the low four bits) and F8E8M0; any other type is asserted against.
  *
- * From float32, what is too large (infinity too) gives the largest finite value when
- * `saturate` is set, else infinity where the format has one, else NaN.  F4E2M1 has
- * neither: it always saturates and takes NaN to -0, as ONNX's tests do.  F8E8M0 holds
- * powers of two only: it rounds up; zero and what is too small give 2^-127 when
- * saturating, else NaN, and so do negative values. */
+ * From float32, a value that is too large (also infinity) gives the largest finite
+ * value when `saturate` is set, else infinity where the format has one, else NaN.
+ * F4E2M1 has neither: it always saturates and takes NaN to -0, as ONNX's tests do.
+ * F8E8M0 holds powers of two only: it rounds up; zero, values that are too small and
+ * negative values give 2^-127 when saturating, else NaN. */
 QG_API float qg_small_to_f32(qg_dtype d, uint8_t v);
 QG_API uint8_t qg_small_of_f32(qg_dtype d, float f, bool saturate);
 

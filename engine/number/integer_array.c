@@ -134,7 +134,7 @@ qg_status qg_int_broadcast_make(qg_ctx *ctx, const char *doing, const qg_int_dim
     strides_of(b, rank, r.b_stride);
     while (i > 0 && r.y.dim[i - 1] == 1)
         i--;
-    if (i > 0) { /* the innermost axis that moves decides who stands still */
+    if (i > 0) { /* the innermost axis that moves decides which operand stands still */
         r.a_step = r.a_stride[i - 1] != 0;
         r.b_step = r.b_stride[i - 1] != 0;
     }

@@ -1,11 +1,11 @@
-/* integer_array.h -- what the integer operators work on: plain arrays of stored
+/* integer_array.h -- operands of the integer operators: plain arrays of stored
  * integers.
  *
  * Grid      real = scale * (q - zero), q of an integer type of 8 or 16 bits.  scale is
  *           finite and > 0, zero is a code of the type: qg_grid_check().
  * Storage   dense, row-major, of the grid's type.  Operators load spans of it into
  *           int32, compute, and store: one definition for every type.
- * Broadcast right-aligned, as numpy and ONNX have it.  It is visited span by span; in a
+ * Broadcast right-aligned, as in numpy and ONNX.  It is visited span by span; in a
  *           span each operand either advances with the output or stands still, because
  *           some runtimes compute differently when it stands still.
  * Source    ONNX Broadcasting.md; the spans are those of onnxruntime's
@@ -29,7 +29,7 @@
 extern "C" {
 #endif
 
-/* What the codes of an array mean. */
+/* The grid of the codes of an array. */
 typedef struct qg_grid {
     qg_dtype dtype; /* of the stored codes: 8 or 16 bits */
     float scale;    /* real units per step */

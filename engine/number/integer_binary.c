@@ -17,8 +17,8 @@ typedef qg_status prepare_fn(qg_ctx *ctx, const char *what, qg_int_binary *p);
 static prepare_fn prepare_double, prepare_single, prepare_mantissa, prepare_fma,
     prepare_neon, prepare_portable, prepare_sse, prepare_delegate;
 
-/* Who adds how.  An isa of "any" matches all; the first match wins.  MUL needs no row
- * here: it is in the table of requantizations. */
+/* The addition of each runtime.  An isa of "any" matches all; the first match wins.
+ * MUL needs no row here: it is in the table of requantizations. */
 static const struct form {
     const char *runtime, *isa;
     bool subtracts, bits16;
@@ -138,7 +138,7 @@ static qg_status prepare_mantissa(qg_ctx *ctx, const char *what, qg_int_binary *
     return QG_OK;
 }
 
-/* The delegate leaves what XNNPACK refuses to the built-in kernels. */
+/* Cases that XNNPACK refuses go to the built-in kernels. */
 static qg_status prepare_delegate(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     if (ratios_within(p, 0x1p-10f, 0x1p8f))
@@ -181,7 +181,7 @@ static qg_status prepare_neon(qg_ctx *ctx, const char *what, qg_int_binary *p)
     return QG_OK;
 }
 
-/* cvtps2dq: what int32 cannot hold, of either sign, becomes -2^31, so the lowest
+/* cvtps2dq: values outside int32, of either sign, become -2^31, so the lowest
  * code. */
 static int32_t saturate_x86(float v, qg_code_range range)
 {

@@ -39,7 +39,7 @@ typedef enum qg_int_binary_op {
     QG_INT_BINARY_MUL
 } qg_int_binary_op;
 
-/* What is to be computed, for which runtime. */
+/* The operator to compute, and the runtime to follow. */
 typedef struct qg_int_binary_spec {
     qg_int_binary_op op;
     const char *runtime, *isa; /* as in qg_requant_rules(), and see integer_binary.c */
@@ -76,9 +76,9 @@ struct qg_int_binary {
 };
 
 /* QG_EUNSUPPORTED for a runtime that lacks the operator, type or ratio of scales (the
- * message names what it has); QG_ENUMERIC for bad scales.
- * Every float factor is fixed here, so that running is integer work or one known
- * sequence of float operations, without anything that can fail. */
+ * message lists those it has); QG_ENUMERIC for bad scales.
+ * Every float factor is determined here, so that running is integer work or one known
+ * sequence of float operations, and cannot fail. */
 QG_NODISCARD QG_API qg_status qg_int_binary_prepare(qg_ctx *ctx,
                                                     const qg_int_binary_spec *spec,
                                                     qg_int_binary *out);

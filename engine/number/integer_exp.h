@@ -5,9 +5,9 @@
  *          constants are exp(-2^k) in Q(0), and those of gemmlowp's polynomial and
  *          Newton start value.
  *
- * Why fixed point: microcontrollers have no float unit, and the bits of their
- * results are what a network on them will see; every function here is made of high
- * multiplies and shifts of fixed.h in the order of the runtime. */
+ * Why fixed point: microcontrollers have no float unit, and a network on them depends
+ * on the bits of these results; every function here is made of high multiplies and
+ * shifts of fixed.h in the order of the runtime. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_EXP_H
 #define QG_ENGINE_NUMBER_INTEGER_EXP_H
 

@@ -38,7 +38,7 @@ void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int3
         }
 }
 
-/* What the sum of window (row, column) is divided by. */
+/* The divisor of the sum of window (row, column). */
 static int64_t divisor(const qg_int_window *w, const qg_float_pool *p, int64_t row,
                        int64_t column, const struct area *a)
 {

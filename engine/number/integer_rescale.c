@@ -12,7 +12,7 @@ static bool starts_with(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* One message for all refusals: from, to, and what the runtime would have taken. */
+/* One message for all refusals: from, to, and the types that the runtime accepts. */
 static qg_status refuse(qg_ctx *ctx, const qg_rescale_spec *s, const char *expected)
 {
     return qg_fail(ctx, QG_EUNSUPPORTED,
@@ -99,8 +99,8 @@ static const struct {
     const char *runtime;
     bool reciprocal;
     qg_rounding rounding;
-    /* Who divides and who multiplies by the reciprocal; the two differ in the last
-     * code. */
+    /* Runtimes that divide, and runtimes that multiply by the reciprocal; the two
+     * differ in the last code. */
 } quantizers[] = {
     {"tflite-reference", false, QG_ROUND_HALF_AWAY},
     { "tflite-micro",    false, QG_ROUND_HALF_AWAY},

@@ -4,7 +4,7 @@
 
 #include "engine/number/fixed.h"
 
-/* Where one output element looks. */
+/* The window of one output element. */
 struct place {
     int64_t batch, group, out, y, x;
 };
@@ -17,7 +17,7 @@ struct totals {
     bool odd;
 };
 
-/* pairs: what vpmaddubsw does with two neighbouring products.  A lone last product
+/* pairs: as vpmaddubsw adds two neighbouring products.  A lone last product
  * is saturated against zero, by sum_at. */
 static void add_tap(const qg_int_sum *s, struct totals *t, int32_t x, int32_t w)
 {

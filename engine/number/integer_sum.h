@@ -50,8 +50,8 @@ typedef struct qg_int_sum {
 } qg_int_sum;
 
 /* acc is dense [batches, groups * out_channels, out_height, out_width].  Extents are >
- * 0 except batches, and everything x and w say is readable (asserted in part; a caller
- * checks its model first).
+ * 0 except batches, and the memory described by x and w is readable (asserted in part;
+ * a caller checks its model first).
  * Cost: one multiply-add per output element, tap and channel of the group. */
 QG_API void qg_int_sum_run(const qg_int_sum *s, int32_t *acc);
 

@@ -51,12 +51,13 @@ static float plugin(float x, struct limits k, float steps, bool binary)
 
 /* -- low precision transformations: the output limits pass through an integer grid - */
 
-/* What the output limits of all channels ask for (low precision transformations). */
+/* The properties of the output limits of all channels (low precision
+ * transformations). */
 struct precision {
     bool is_signed, zero_point;
 };
 
-/* What one channel's output limits imply
+/* The properties of one channel's output limits
  * (docs/evidence/openvino.md#low-precision-transformations).  1e-6 and 0.002
  * are the tolerances of low precision transformations. */
 static void look(struct precision *p, int32_t levels, float low, float high)
@@ -189,7 +190,7 @@ static float one(const struct job *j, float x, struct limits k)
     }
 }
 
-/* Refuses what the plugin gets wrong, and looks at all output limits. */
+/* Refuses limits that the plugin handles wrongly, and examines all output limits. */
 static qg_status plugin_check(qg_ctx *ctx, struct job *j, const qg_int_dims *dims)
 {
     const qg_int_dims *ol = &j->fq->output_low.dims, *oh = &j->fq->output_high.dims;

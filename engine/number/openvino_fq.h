@@ -1,5 +1,5 @@
-/* openvino_fq.h -- OpenVINO's FakeQuantize: the operator, what the CPU plugin computes
- * instead, and conversions to and from (scale, zero point, qmin, qmax).
+/* openvino_fq.h -- OpenVINO's FakeQuantize: the operator, the CPU plugin's computation,
+ * and conversions to and from (scale, zero point, qmin, qmax).
  *
  *     reference   x <= min(il, ih): ol;  x > max(il, ih): oh;  else, each step in f32,
  *                 t = rint((x - il) / (ih - il) * (L-1)) / (L-1); y = t * (oh-ol) + ol
@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-/* What computes; the reference is the operator's meaning.  LPT: OpenVINO's low
+/* The implementation; the reference defines the operator.  LPT: OpenVINO's low
  * precision transformations. */
 /* clang-format off */
 #define QG_OPENVINO_MAP(X)                                                     \
@@ -77,7 +77,7 @@ typedef struct qg_affine {
     int64_t qmin, qmax; /* codes, inclusive */
 } qg_affine;
 
-/* What to write into a FakeQuantize, and what is lost by writing float32. */
+/* The attributes of a FakeQuantize, and the loss from storing float32. */
 typedef struct qg_openvino_range {
     double low, high;    /* exact up to double */
     float low32, high32; /* as they are written */
@@ -95,10 +95,10 @@ QG_NODISCARD QG_API qg_status qg_openvino_from_affine(qg_ctx *ctx, const char *w
                                                       qg_affine a,
                                                       qg_openvino_range *out);
 
-/* The other way: a->qmin and a->qmax say on which codes, scale and zero are written.
- * zero is real (the caller rounds it); *residual is how far the grid moves when it is
- * rounded: scale * |zero - rint(zero)|, the same for all levels.  QG_ENUMERIC unless
- * low < high, finite, and qmin < qmax. */
+/* The reverse: a->qmin and a->qmax give the codes, scale and zero are written.  zero is
+ * real (the caller rounds it); *residual is how far the grid moves when it is rounded:
+ * scale * |zero - rint(zero)|, the same for all levels.  QG_ENUMERIC unless low < high,
+ * finite, and qmin < qmax. */
 QG_NODISCARD QG_API qg_status qg_openvino_to_affine(qg_ctx *ctx, const char *what,
                                                     double low, double high,
                                                     qg_affine *a, double *residual);

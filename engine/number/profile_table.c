@@ -1,4 +1,4 @@
-/* The rows of requant.h: what each runtime does, and where that is known from.
+/* The rows of requant.h: the behaviour of each runtime, and its source.
  * (ORDER: by runtime; within a runtime the first row that matches wins.) */
 #include "engine/number/requant.h"
 

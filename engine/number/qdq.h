@@ -13,11 +13,11 @@
  *         they saturate and NaN gives 0.
  * float8  q = cast(x / scale), x = value(q) * scale; the zero point is 0 by definition.
  *         float4 alike
- * ONNX    operators of a model mean what the standard says: no form wraps, and float8
- *         is the standard's Cast.  `onnx` asks for that; the rest is the same.
+ * ONNX    operators of a model follow the standard: no form wraps, and float8 is the
+ *         standard's Cast.  `onnx` selects that; the rest is the same.
  * Source  docs/evidence/grids.md#quantizelinear; tests/data/vectors/ort_qdq.json; ONNX
  *         QuantizeLinear-21.  float16 and bfloat16 tensors: convert to float32 and back
- *         (number/format.h), which is what ONNX Runtime does.
+ *         (number/format.h), as ONNX Runtime does.
  *
  * Example, uint8 with scale 0.5 and zero point 10: x = 1.3 has v = 2.6, q = 3 + 10 =
  * 13, and 13 is 1.5 again; x = -100 gives q = 0. */
@@ -45,8 +45,8 @@ typedef struct qg_qdq {
     qg_dtype precision;     /* F16, BF16: x / scale is rounded to it; else float32 */
 } qg_qdq;
 
-/* int2, int4, int8, int16, their unsigned kin, float8, float4e2m1; int32 too, which
- * only DequantizeLinear takes.
+/* int2, int4, int8, int16, their unsigned counterparts, float8, float4e2m1; also int32,
+ * for DequantizeLinear only.
  * quantize: for QuantizeLinear, else for DequantizeLinear. */
 QG_API bool qg_qdq_knows(qg_dtype type, bool quantize);
 

@@ -71,8 +71,8 @@ qg_code_range qg_fused_range(qg_fused a, float scale, qg_code_range range)
     return range;
 }
 
-/* Products and quotients of floats are float32 operations here, each rounded: that
- * is what tells these factors apart. */
+/* Products and quotients of floats are float32 operations here, each rounded: this
+ * distinguishes these factors. */
 static double factor_of(qg_factor factor, qg_scales s)
 {
     switch (factor) {
@@ -105,8 +105,8 @@ static qg_status scale_check(qg_ctx *ctx, const char *what, const char *which, f
                    what, which, (double)s);
 }
 
-/* Quantizers write a scale of 0 for a channel of zeros: what multiplies in float
- * computes with it, no other scheme can say it. */
+/* Quantizers write a scale of 0 for a channel of zeros: schemes that multiply in float
+ * compute with it, no other scheme can represent it. */
 static qg_status weight_check(qg_ctx *ctx, const char *what, qg_requant_scheme scheme,
                               float s)
 {
@@ -114,7 +114,7 @@ static qg_status weight_check(qg_ctx *ctx, const char *what, qg_requant_scheme s
     return zeros ? QG_OK : scale_check(ctx, what, "weight", s);
 }
 
-/* Can the scheme hold this factor?  Otherwise `limit` says why. */
+/* Can the scheme hold this factor?  Otherwise `limit` gives the reason. */
 static bool factor_fits(qg_requant_scheme scheme, double real, const char **limit)
 {
     int exponent = 0;
@@ -212,7 +212,7 @@ qg_status qg_requant_prepare_levels(qg_ctx *ctx, const char *what, qg_scales s,
     return QG_OK;
 }
 
-/* Rounds a float in steps, zero point as the tuple says, and limits it in float. */
+/* Rounds a float in steps, zero point as in the tuple, and limits it in float. */
 static int32_t float_code(const qg_requant *r, float v)
 {
     bool after = r->place == QG_ZERO_AFTER && r->factor != QG_FACTOR_THEN_FMA;

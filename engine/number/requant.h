@@ -89,7 +89,7 @@ typedef enum qg_zero_place {
     QG_NZERO
 } qg_zero_place;
 
-/* What a requantization happens in; a runtime may treat them differently. */
+/* The operator that contains a requantization; a runtime may treat them differently. */
 /* clang-format off */
 #define QG_REQUANT_USE_MAP(X)                                                  \
     X(CONV,     "conv",     "convolution, one weight scale per output channel") \
@@ -108,7 +108,7 @@ typedef enum qg_requant_use {
         QG_NUSE
 } qg_requant_use;
 
-/* One row.  A runtime's row with `uses` 1 << use set says what happens there. */
+/* One row.  A runtime's row with `uses` 1 << use set applies there. */
 typedef struct qg_requant_rule {
     const char *runtime; /* "tflite-reference", ... */
     const char *isa;     /* "any", "x86-64", "x86-64-avx2", "aarch64" */
@@ -139,7 +139,7 @@ typedef struct qg_scales {
     float x, w, y; /* each finite and > 0 */
 } qg_scales;
 
-/* What y may be: a type's codes or the tighter bounds of a fused activation. */
+/* The range of y: a type's codes or the tighter bounds of a fused activation. */
 typedef struct qg_code_range {
     int32_t zero, lo, hi; /* lo <= hi */
 } qg_code_range;

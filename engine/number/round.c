@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* What is left behind the integer part of |x|, and whether that part is odd. */
+/* The fraction of |x|, and whether its integer part is odd. */
 enum { BELOW, TIE_EVEN, TIE_ODD, ABOVE };
 
 #define B(c) (1u << (c))
@@ -48,7 +48,7 @@ int qg_rounding_named(const char *name)
     return -1;
 }
 
-/* Whether |x| is rounded up to the next integer: one look into the table above. */
+/* Whether |x| is rounded up to the next integer: by the table above. */
 static bool away(qg_rounding r, bool negative, int rest)
 {
     assert(r < QG_NROUNDING);

@@ -1,5 +1,5 @@
-/* vecmath.h -- exp, log, tanh, erf and kin of one float32, the definition that
- * operators use: plain C without branches, so that a loop over them vectorises.
+/* vecmath.h -- exp, log, tanh, erf and related functions of one float32, the definition
+ * that operators use: plain C without branches, so that a loop over them vectorises.
  *
  * Bits     the same on every instruction set and with every C library: only +, -, *, /
  *          and comparisons, each rounded once (the build sets -ffp-contract=off), in
@@ -121,7 +121,7 @@ QG_VECMATH float qg_log_f32(float x)
     return x >= 0.0f ? y : NAN;
 }
 
-/* log(1 + x) for x >= 0: what rounding 1 + x lost is given back. */
+/* log(1 + x) for x >= 0: compensates the rounding of 1 + x. */
 QG_VECMATH float qg_log1p_f32(float x)
 {
     float s = 1.0f + x, lost = x - (s - 1.0f);

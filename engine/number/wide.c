@@ -26,7 +26,7 @@ void qg_wide_add(qg_wide *w, double x)
         return;
     int64_t m = (int64_t)ldexp(fraction, 53);
     int shift = e - 53 - QG_WIDE_UNIT;
-    if (shift < 0) { /* what is shifted out is zero: x is a multiple of the unit */
+    if (shift < 0) { /* bits shifted out are zero: x is a multiple of the unit */
         assert(shift > -53 && m % (INT64_C(1) << -shift) == 0);
         m /= INT64_C(1) << -shift;
         shift = 0;

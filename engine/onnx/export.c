@@ -31,7 +31,7 @@ struct exporter {
     const char *location; /* its name, relative to the model */
     size_t offset;        /* bytes written to it */
     unsigned nesting;
-    const char **name; /* what the values of the current graph are called, by id */
+    const char **name; /* names of the values of the current graph, by id */
 };
 
 /* A message with every field at its default. */
@@ -51,7 +51,7 @@ static void *message(struct exporter *e, const ProtobufCMessageDescriptor *kind)
 #define entry_proto_descriptor     onnx__string_string_entry_proto__descriptor
 #define value_info_descriptor      onnx__value_info_proto__descriptor
 
-/* protobuf-c's messages are not const; nothing writes to what they point to. */
+/* protobuf-c's messages are not const; the data they point to are never written. */
 static char *unconst(const char *s) { return (char *)(uintptr_t)s; }
 
 static qg_status add_entry(struct exporter *e, entry_proto ***list, size_t *n,
@@ -68,7 +68,7 @@ static qg_status add_entry(struct exporter *e, entry_proto ***list, size_t *n,
 
 /* ---- Tensors ---- */
 
-/* Puts the bytes into the data file and says where they are. */
+/* Appends the bytes to the data file and records their position. */
 static qg_status put_outside(struct exporter *e, const qg_tensor *t, size_t bytes,
                              tensor_proto *m)
 {
@@ -170,10 +170,10 @@ static qg_status make_info(struct exporter *e, const qg_value *v, value_info **o
 
 /* ---- Attributes ---- */
 
-/* Lists are as long as they can get; what is not used is not written. */
+/* Lists have their largest possible length; unused entries are not written. */
 static qg_status make_graph(struct exporter *e, const qg_graph *g, graph_proto **out);
 
-/* What a body calls its values: captures have the name of the outer value. */
+/* The names of a body's values: captures have the name of the outer value. */
 static qg_status name_body(struct exporter *e, const qg_node *n, const qg_graph *body,
                            const char **name)
 {
@@ -389,7 +389,7 @@ static qg_status make_graph(struct exporter *e, const qg_graph *g, graph_proto *
     graph_proto *m = NEW(e, graph_proto);
     if (!m)
         return qg_nomem(e->ctx);
-    m->name = unconst(*g->name ? g->name : "graph"); /* the checker wants one */
+    m->name = unconst(*g->name ? g->name : "graph"); /* required by the checker */
     m->node = QG_NEWN(e->arena, g->node.n, node_proto *);
     m->input = QG_NEWN(e->arena, g->value.n, value_info *);
     m->output = QG_NEWN(e->arena, g->output.n, value_info *);

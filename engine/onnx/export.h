@@ -4,8 +4,8 @@
  *                   and bodies; constants as initializers, raw little-endian; types and
  *                   shapes of all values as far as they are known; IR version and opset
  *                   imports of the graph (IR 8 when it has none).  Quantization records
- *                   are not part of it: exporters that need them build a graph that
- *                   says it in operators and call this.
+ *                   are not part of it: exporters that need them build a graph with
+ *                   quantizing operators and call this.
  * Bytes             depend on the graph and the options only.
  * Round trip        import(export(g)) is g, except that no node is unnamed any more.
  * Atomic            the file appears complete or not at all.  With external data the

@@ -103,7 +103,7 @@ static qg_status check_call(const qg_onnx_draft *d, const qg_onnx_function *f)
     return QG_OK;
 }
 
-/* What references mean inside: the call's attributes, then the defaults.  The first of
+/* Values of references inside: the call's attributes, then the defaults.  The first of
  * a name is found, so the call wins. */
 static qg_status bind_attributes(const qg_onnx_draft *d, const qg_onnx_function *f,
                                  qg_onnx_scope *s)
@@ -133,7 +133,7 @@ static qg_status bind_slots(const qg_onnx_draft *d, const qg_onnx_function *f,
     for (size_t i = 0; i < d->n_out; i++) {
         qg_value *v;
         QG_TRY(qg_onnx_value(d->scope, d->out[i], &v));
-        if (v) /* an output that nobody wants becomes an inner value */
+        if (v) /* an unused output becomes an inner value */
             QG_TRY(qg_onnx_bind(s, f->out[i], v));
     }
     return QG_OK;

@@ -16,7 +16,7 @@ typedef Onnx__NodeProto node_proto;
 typedef Onnx__TensorProto tensor_proto;
 typedef Onnx__ValueInfoProto value_info;
 
-/* One import: what all scopes share, and the parsed message. */
+/* One import: the state shared by all scopes, and the parsed message. */
 struct importer {
     qg_onnx_build build;        /* first: a scope's build is its importer */
     const char *name;           /* of the file, for messages */
@@ -222,7 +222,7 @@ static const char *attribute_type_name(int type)
     return v ? v->name : "unknown";
 }
 
-/* Our type of an attribute, after checking that it holds what it says. */
+/* Our type of an attribute, after checking that the field of that type is set. */
 static qg_status attribute_type(const qg_onnx_draft *d, const attribute_proto *a,
                                 qg_attr_type *out)
 {

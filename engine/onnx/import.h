@@ -3,10 +3,10 @@
  * After success   every value has one producer at most and every value that is read
  *                 has one, or is an input or a constant; every operator is known and
  *                 prepared; nodes are in topological order, file order among ready
- *                 ones.  Shapes are what the file says: run qg_infer for the rest.
+ *                 ones.  Shapes are those of the file: run qg_infer for the rest.
  * Constants       initializers and `Constant` nodes become constants of the graph; an
- *                 input that has an initializer is a constant too (said once as a
- *                 warning when the IR version lets callers override it).
+ *                 input that has an initializer is a constant too (with one warning
+ *                 when the IR version lets callers override it).
  * Functions       calls of model-local functions are replaced by their nodes, named
  *                 "<call>/<node>"; their inner values are "<call>/<value>".
  * Names           nodes without one are called "<Op>_<k>", k counting the nodes without
@@ -18,7 +18,7 @@
  * Memory          the graph owns everything; the file is closed on return.
  * Source          onnx.proto (IR 14) and docs/IR.md of ONNX.
  *
- * How a file is read, and which file here does it:
+ * The stages of reading, and the file here that implements each:
  *
  *     bytes --- wire           lengths, depth, field count; a copy without raw data
  *       |
@@ -30,7 +30,7 @@
  *       +-- function           a call becomes the nodes of the function
  *       +-- scope              names to values, drafts to nodes, the last checks
  *
- * What becomes of what the file may say:
+ * The result of each construct of the file:
  *
  *     initializer            constant of the graph
  *     node Constant          constant of the graph; no node
@@ -48,7 +48,7 @@
 #include "engine/ir/graph.h"
 
 typedef struct qg_import_options {
-    size_t size_limit; /* bytes of the model file; 0: 2 GiB, what protobuf allows */
+    size_t size_limit; /* bytes of the model file; 0: 2 GiB, the limit of protobuf */
     /* For models from memory: */
     const char *folder; /* where external data lies; NULL: none */
     bool borrow; /* the bytes stay as long as the graph: raw data is read where it
@@ -63,8 +63,9 @@ typedef struct qg_import_options {
  * QG_EMODEL        the model contradicts itself; the message names node, tensor or
  *                  initializer
  * QG_EUNSUPPORTED  a valid model that needs an operator, type or version that is not
- *                  there; the message says which, and for an operator where else it is
- * After a failure nothing is left but the message. */
+ *                  implemented; the message names it, and for an operator the opsets
+ *                  that have it
+ * After a failure only the message remains. */
 QG_NODISCARD qg_status qg_onnx_import(qg_ctx *ctx, const char *path,
                                       const qg_import_options *options, qg_graph **out);
 

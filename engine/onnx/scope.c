@@ -316,7 +316,8 @@ static qg_status add_captures(qg_onnx_build *b, const qg_graph *body,
     return QG_OK;
 }
 
-/* What all bodies of the node read, bodies in attribute order, values by id. */
+/* The values captured by all bodies of the node, bodies in attribute order, values by
+ * id. */
 static qg_status find_captures(const qg_onnx_draft *d, qg_node_spec *spec)
 {
     struct captures list = { 0 };
@@ -357,7 +358,7 @@ static qg_status check_outputs(const qg_onnx_draft *d, qg_value *const *out)
     return QG_OK;
 }
 
-/* Own inputs first, then captures, as graph.h wants them. */
+/* Own inputs first, then captures, as graph.h requires. */
 static qg_status find_slots(const qg_onnx_draft *d, qg_node_spec *spec)
 {
     qg_onnx_build *b = d->scope->build;

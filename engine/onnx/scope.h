@@ -1,5 +1,6 @@
-/* scope.h -- the part of the ONNX import that knows graphs but not protobuf: what
- * a name means where, nodes and constants from drafts, and the checks that end a graph.
+/* scope.h -- the part of the ONNX import that handles graphs, without protobuf:
+ * resolution of names, nodes and constants from drafts, and the final checks of a
+ * graph.
  *
  * A scope is a graph, a body or a model-local function being inlined.  Recursion over
  * scopes is bounded by QG_WIRE_DEPTH (bodies) and QG_ONNX_MAX_CALLS (functions).
@@ -8,14 +9,13 @@
  *            so that consumers may stand before producers.  In a function a name is a
  *            formal input or output (bound to a value of the call) or an inner value,
  *            called "<call>/<name>"; no other value of the file has that name.
- * Captures   A body that reads what nobody in it provides gets a value without
- *            producer.  When its node is added, these become inputs of the node: the
- *            scope around resolves the name, and the round repeats one level further
- *            out.
+ * Captures   A body that reads a name not defined in it gets a value without producer.
+ *            When its node is added, these become inputs of the node: the scope around
+ *            resolves the name, and the round repeats one level further out.
  * Life of a draft    name_node, then attributes (bodies are imported here), then either
  *            inline or add.  Nothing is in the graph before add succeeds, except values
  *            that were named.
- * Messages   begin with "import: node 'name' (Op): ", or with what else is being done;
+ * Messages   begin with "import: node 'name' (Op): ", or with the current operation;
  *            names are clipped at 100 bytes. */
 #ifndef QG_ENGINE_ONNX_SCOPE_H
 #define QG_ENGINE_ONNX_SCOPE_H
@@ -29,7 +29,7 @@ typedef struct qg_onnx_scope qg_onnx_scope;
 /* The newest opset of ai.onnx that is known: of onnx 1.23. */
 enum { QG_ONNX_OPSET_MAX = 28 };
 
-/* What one import shares; the calls of a host that builds a model have one each. */
+/* State of one import; a call of a host that builds a model has its own. */
 typedef struct qg_onnx_build {
     qg_ctx *ctx;
     const char *doing; /* begins messages: "import" */
@@ -56,7 +56,7 @@ struct qg_onnx_scope {
     QG_VEC(qg_value *) value;     /* by id in names; NULL: absent optional input */
     const qg_opset_import *opset; /* [n_opset] */
     size_t n_opset;
-    const qg_attr *bound; /* [n_bound]: what attribute references mean */
+    const qg_attr *bound; /* [n_bound]: values of attribute references */
     size_t n_bound;
     uint32_t unnamed; /* nodes without a name so far */
 };
@@ -76,7 +76,7 @@ typedef struct qg_onnx_draft {
 /* "ai.onnx" and NULL become "". */
 const char *qg_onnx_domain(const char *domain);
 
-/* Fills what is zero in b, with an empty root graph. */
+/* Fills the members of b that are zero, with an empty root graph. */
 QG_NODISCARD qg_status qg_onnx_build_begin(qg_onnx_build *b);
 
 /* Frees everything but the root, which goes to *out, or is freed too unless s is QG_OK.

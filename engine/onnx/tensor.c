@@ -42,7 +42,7 @@ static const char *dims_text(const qg_onnx_tensor *t, char text[QG_SHAPE_TEXT])
     return text;
 }
 
-/* Type and dims, and the bytes they need; nothing is allocated before this says yes. */
+/* Type and dims, and the bytes they need; nothing is allocated before this succeeds. */
 static qg_status read_shape(qg_ctx *ctx, const qg_onnx_tensor *t, qg_tensor *out,
                             size_t *bytes)
 {

@@ -3,7 +3,7 @@
  * Import fills a qg_onnx_tensor with borrowed pointers and gets a checked qg_tensor.
  *
  * Where the elements are: in exactly one of
- *     external_data   a file: location, offset (0), length (what the dims need)
+ *     external_data   a file: location, offset (0), length (required by the dims)
  *     raw_data        little-endian, packed types as in dtype.h
  *     float_data      float32
  *     double_data     float64
@@ -11,7 +11,7 @@
  *     uint64_data     uint32, uint64
  *     int32_data      all others: integers by value, 16- and 8-bit floats by their
  *                     bits, packed types one byte per entry
- * Counts must be what the dims need, neither less nor more.
+ * Counts must match the dims exactly.
  *
  * Copies    external data, and raw data of a message that stays, are used in place when
  *           they are aligned for their type.  Bools (any byte but 0 counts as 1) and
@@ -22,7 +22,7 @@
 
 #include "engine/ir/graph.h"
 
-/* What a TensorProto says; everything borrowed. */
+/* The contents of a TensorProto; everything borrowed. */
 typedef struct qg_onnx_tensor {
     const char *what; /* "initializer 'w'": begins messages */
     int64_t data_type;
@@ -43,7 +43,7 @@ typedef struct qg_onnx_tensor {
     const char *location, *offset, *length; /* external_data entries; NULL: absent */
 } qg_onnx_tensor;
 
-/* Where external data may lie, and what of it is mapped. */
+/* The folder of external data, and its mapped files. */
 typedef struct qg_onnx_files {
     qg_graph *graph;         /* the outermost graph: keeps the mappings open */
     const char *folder;      /* of the model; NULL: no external data allowed */

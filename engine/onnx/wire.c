@@ -24,7 +24,8 @@ struct scan {
     struct level level[QG_WIRE_DEPTH];
 };
 
-/* Every complaint of this file ends alike, so that users can tell a damaged file. */
+/* Every message of this file has the same ending, so that users recognize a damaged
+ * file. */
 static qg_status bad(const struct scan *s, size_t at, const char *what)
 {
     return qg_fail(s->ctx, QG_EPARSE,

@@ -1,9 +1,9 @@
-/* wire.h -- protobuf bytes before a recursive parser gets them: checked, and without
- * the large blocks in them.
+/* wire.h -- protobuf bytes, checked and stripped of large blocks before a recursive
+ * parser reads them.
  *
  * protobuf-c unpacks messages recursively and allocates and copies every field, so
- * depth, lengths and counts are checked here first, with a stack of its own, and the
- * parser gets a copy in which blocks of data are replaced by where they lie.
+ * depth, lengths and counts are checked here first, with an explicit stack, and the
+ * parser gets a copy in which blocks of data are replaced by their positions.
  *
  * A message is a row of fields: a key (varint: number << 3 | wire type), then
  *     0 varint    up to 10 bytes, 7 bits each
@@ -11,8 +11,8 @@
  *     2 length    a varint n, then n bytes: text, packed numbers or a message
  *     5 fixed32   4 bytes
  *     3, 4 groups are refused: ONNX has none, and they nest without a length
- * Which length-delimited fields are messages is told by the caller, who has the schema;
- * the others are skipped unread.
+ * The caller, which has the schema, lists the length-delimited fields that are
+ * messages; the others are skipped unread.
  * Source: "Encoding", the protobuf wire format (varint, fixed64, length, fixed32). */
 #ifndef QG_ENGINE_ONNX_WIRE_H
 #define QG_ENGINE_ONNX_WIRE_H
@@ -30,7 +30,7 @@ enum {
     QG_WIRE_BLOCK = 16,            /* bytes of a qg_wire_block */
 };
 
-/* What stands in the place of a block.  Shorter blocks stay as they are, so a field of
+/* The replacement of a block.  Shorter blocks are not replaced, so a field of
  * QG_WIRE_BLOCK bytes in a stripped message is always one of these. */
 typedef struct qg_wire_block {
     uint64_t at, size; /* in the bytes of the whole message */
@@ -43,7 +43,7 @@ typedef const void *qg_wire_child(const void *kind, unsigned field);
 /* Whether field `field` of a message of this kind holds blocks. */
 typedef bool qg_wire_is_block(const void *kind, unsigned field);
 
-/* What to read; `name` stands in messages. */
+/* The bytes to read; `name` appears in messages. */
 typedef struct qg_wire {
     const char *name;
     const unsigned char *bytes; /* [size] of the whole message */

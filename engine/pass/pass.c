@@ -68,7 +68,7 @@ static qg_status unknown_param(qg_ctx *ctx, const qg_pass_setting *s,
                    s->file, s->line, s->pass, s->param, qg_suggest_text(&near, hint));
 }
 
-/* A setting speaks about a pass of this pipeline, and stays within its limits. */
+/* A setting must name a pass of this pipeline, and stay within its limits. */
 static qg_status check_setting(qg_ctx *ctx, const qg_pass_setting *s,
                                const qg_pass *const *pass, size_t n)
 {
@@ -111,7 +111,7 @@ double qg_pass_value(const qg_pass_env *env, const char *param)
     return value_of(env, env->at_work, param);
 }
 
-/* From `rules` on the TQCs know which quirks they were made with. */
+/* From `rules` on the TQCs record the quirks they were made with. */
 void qg_pass_quirks(const qg_pass_env *env, void *behaviours)
 {
     assert(env->at_work && env->at_work->quirk);
@@ -246,7 +246,7 @@ qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
     return n > 0 && !VERIFY_EACH ? verify(env) : QG_OK;
 }
 
-/* --- what passes report --- */
+/* --- reports of passes --- */
 
 /* Rows in order of first use.  The pointer is good until the next row is made. */
 static qg_status coverage_row(qg_pass_env *env, const char *pattern, qg_coverage **out)
@@ -282,7 +282,7 @@ qg_status qg_pass_matched(qg_pass_env *env, const char *pattern)
     return QG_OK;
 }
 
-/* The message says which one condition kept the pattern from matching. */
+/* The message gives the one condition that kept the pattern from matching. */
 qg_status qg_pass_near_miss(qg_pass_env *env, const char *pattern, const qg_node *n,
                             const char *fmt, ...)
 {

@@ -1,12 +1,11 @@
 /* pass.h -- the unit of graph change, and the driver that runs a pipeline of them:
  *
- *   for each pass: compute what it needs, run it, verify, settle groups, drop what it
- *                  breaks, dump if asked.
+ *   for each pass: compute the analyses it needs, run it, verify, settle groups, drop
+ *   the analyses it breaks, dump on request.
  *
  * A pass is one file with one exported constant.  It never calls another pass and never
- * computes an analysis itself.  It reports through the functions below: what it
- * changed, which patterns matched, and near misses with the one condition that
- * failed.
+ * computes an analysis itself.  It reports changes, matched patterns and near misses,
+ * with the one condition that failed, through the functions below.
  *
  * A pass in full:
  *
@@ -55,9 +54,9 @@ typedef struct qg_near_miss {
     const char *condition; /* "c.out0 has 2 consumers, expected 1"; arena text */
 } qg_near_miss;
 
-/* How often a pattern fitted: a pattern that never does is worth a look. */
+/* How often a pattern matched: a pattern that never matches deserves attention. */
 typedef struct qg_coverage {
-    const char *pass, *pattern; /* who looked, for what */
+    const char *pass, *pattern; /* the pass that searched, and its pattern */
     uint32_t matched;           /* places */
     QG_VEC(qg_near_miss) near_miss;
     const char *nearest; /* why one that neither fitted nor nearly did; or NULL */
@@ -72,7 +71,7 @@ typedef struct qg_pass_result {
 
 typedef struct qg_pass_env qg_pass_env;
 
-/* One thing that pipelines and backends may tell a pass (quant/backend.h,
+/* A parameter of a pass that pipelines and backends may set (quant/backend.h,
  * qg_pass_setting).  Yes is 1, no is 0. */
 typedef struct qg_pass_param {
     const char *name, *meaning; /* "iterations", "how often all pairs are visited" */
@@ -87,15 +86,15 @@ typedef struct qg_pass {
     uint32_t breaks;     /* analyses that no longer hold afterwards */
     qg_status (*run)(qg_pass_env *env);
     const qg_pass_param *param; /* ends with a NULL name; NULL: none */
-    const qg_quirk_row *quirk;  /* what quirks swap in it; NULL: nothing */
+    const qg_quirk_row *quirk;  /* its behaviours that quirks replace; NULL: none */
 
-    /* Of a pass that a host added (QG_ADDED_PASS): the pass before or behind which it
-     * stands in every pipeline, and what its run needs.  NULL in others. */
+    /* Of a pass added by a host (QG_ADDED_PASS): the pass before or after which it runs
+     * in every pipeline, and the data of its run function.  NULL in others. */
     const char *before, *after;
     const void *host;
 } qg_pass;
 
-/* What the caller of the pipeline may choose; zeros are the defaults. */
+/* Options of the caller of the pipeline; zeros are the defaults. */
 typedef struct qg_pass_options {
     const char *dispatcher; /* NULL: the backend's */
     /* Replaces the observer of every activation: "minmax", "ppq-kl,bins=2048"
@@ -123,15 +122,15 @@ struct qg_pass_env {
     /* Called after every pass; NULL: none. */
     qg_status (*dump)(void *ud, const qg_pass_env *env, const char *pass);
     void *ud;
-    const qg_progress *progress; /* told while samples run; NULL: nobody */
-    const char *stage;           /* what progress is told that this is */
+    const qg_progress *progress; /* called while samples run; NULL: none */
+    const char *stage;           /* stage name passed to progress */
 
     /* Written by the driver and the functions below. */
     uint32_t valid;   /* qg_analysis */
     uint32_t changed; /* by the pass at work */
     const qg_pass *at_work;
     QG_VEC(qg_coverage) coverage;  /* by first use */
-    qg_calibrated calibrated;      /* what the last calibration found */
+    qg_calibrated calibrated;      /* the result of the last calibration */
     QG_VEC(qg_pass_result) result; /* one per pass that ran */
 
     /* Written by fuse-batchnorm: nodes that passes which take nodes in their order take
@@ -139,13 +138,13 @@ struct qg_pass_env {
     QG_VEC(const qg_node *) listed_last;
 };
 
-/* Runs the named passes in order.  `all` (ends with NULL) is where names are looked up:
+/* Runs the named passes in order.  Names are resolved in `all` (ends with NULL):
  * QG_ECONFIG with the nearest name.  A failing pass stops the pipeline; its message
- * begins with "pass <name>: " when the pass broke a rule of the verifier; a release,
- * which verifies once behind the last pass, says "passes up to <name>: ".
- * All names, of passes and of their parameters, are looked up before the first pass
- * runs: a typing error must not cost a calibration.  A pass that is set to `run: no` is
- * left out.  On failure the graph is as the failing pass left it. */
+ * begins with "pass <name>: " when the pass broke a rule of the verifier; a release
+ * build verifies once after the last pass, and the message then begins with "passes up
+ * to <name>: ".  All names, of passes and of their parameters, are resolved before the
+ * first pass runs: a typing error must not cost a calibration.  A pass that is set to
+ * `run: no` is left out.  On failure the graph is as the failing pass left it. */
 QG_NODISCARD qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *all,
                                        const char *const *name, size_t n);
 
@@ -155,16 +154,16 @@ const qg_pass *qg_pass_find(const qg_pass *const *all, const char *name); /* or 
  * run, else its default. */
 double qg_pass_value(const qg_pass_env *env, const char *param);
 
-/* Swaps what the quirks of the run swap in the pass at work (asserted: it has a table
- * of them).  `behaviours` holds the ordinary ones and is of the type that the table
- * names. */
+/* Replaces the behaviours of the running pass that the quirks of the run replace
+ * (asserted: it has a table of them).  `behaviours` holds the ordinary ones and is of
+ * the type that the table names. */
 void qg_pass_quirks(const qg_pass_env *env, void *behaviours);
 
 /* *last: [nodes] 1 for those of env->listed_last, in arena a; ids must be dense. */
 QG_NODISCARD qg_status qg_pass_listed_last(const qg_pass_env *env, qg_arena *a,
                                            const uint8_t **last);
 
-/* The coverage row of a pattern of the pass at work, made on first use.
+/* The coverage row of a pattern of the running pass, made on first use.
  * pattern makes the row of one that may never fit, with nearest as in qg_coverage.
  * near_miss names a node and, printf-like, the condition that failed; kept in the
  * graph's arena. */

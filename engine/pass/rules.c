@@ -11,7 +11,7 @@
 
 enum { WHAT = 320 };
 
-/* What quirks change in rules. */
+/* The behaviours that quirks replace in rules. */
 typedef struct reading {
     int (*out_channels)(const qg_tqc *t); /* axis of a weight that counts them, or -1 */
 } reading;
@@ -86,7 +86,8 @@ static const char *rule_text(const qg_rule *r, const qg_tqc *t, char text[WHAT])
     return text;
 }
 
-/* Scheme, observer and visibility; the state waits until every rule has spoken. */
+/* Scheme, observer and visibility; the state is set after all rules have been
+ * applied. */
 static qg_status apply_rule(maker *m, uint32_t r, qg_tqc *t)
 {
     const qg_rule *rule = &m->b->rule.at[r];
@@ -133,8 +134,8 @@ static bool switches_off(const qg_rule *r)
            (r->set.state == QG_TQC_DEACTIVATED || r->set.state == QG_TQC_DEQUANTIZED);
 }
 
-/* The TQC of one endpoint.  Fields are set rule by rule; the state last, since only
- * then is it clear which rule has spoken last. */
+/* The TQC of one endpoint.  Fields are set rule by rule; the state last, since it
+ * depends on the last rule that applies. */
 static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
 {
     qg_tqc *t;
@@ -185,8 +186,8 @@ static qg_status make_node(maker *m, qg_node *n)
     return QG_OK;
 }
 
-/* The node or operator of the graph that is near a word of the selector, which may say
- * either; "" when the word itself is there.  Globs are near nothing. */
+/* The node or operator of the graph that is near a word of the selector, which may name
+ * either; "" when the word itself exists.  Globs are near nothing. */
 static const char *explain_miss(const qg_graph *g, const qg_node_match *at,
                                 char text[QG_SUGGEST_TEXT])
 {

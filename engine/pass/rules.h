@@ -17,12 +17,12 @@
  * journal. */
 QG_NODISCARD qg_status qg_rules_apply(qg_quant *q);
 
-/* What quirks swap in qg_rules_apply. */
+/* The behaviours that quirks replace in qg_rules_apply. */
 extern const qg_quirk_row qg_rules_quirks[];
 
 /* inside[rule]: NULL when the rule has no `from`, `to` and `layer`, else [nodes] 1 on
  * every node of a path from value `from` (default: the inputs) to value `to` (default:
- * the outputs), of these the first or last compute nodes when `layer` says so.
+ * the outputs), restricted to the first or last compute nodes when `layer` is set.
  * QG_ECONFIG names a value that does not exist.  The graph must be normalized. */
 QG_NODISCARD qg_status qg_rules_regions(const qg_backend *b, const qg_graph *g,
                                         qg_arena *a, const uint8_t *const **inside);
@@ -32,11 +32,11 @@ QG_NODISCARD qg_status qg_rule_region(const qg_rule *r, const qg_graph *g, qg_ar
                                       const uint8_t **out);
 
 /* Switching off and on again, for rules with `state: deactivated` or `dequantized` and
- * for tools.  It comes last, so that what is switched off has a scale to keep.
+ * for tools.  It comes last, so that endpoints switched off have a scale to keep.
  *
  *     to           DEACTIVATED or DEQUANTIZED: off (a baked constant leaves its grid
  *                  before it is deactivated); ACTIVATED: back to the state before
- *     no change    float and shape endpoints, and what is that way already
+ *     no change    float and shape endpoints, and endpoints already in that state
  *
  * qg_rule_switch: the endpoints that the selector of one rule matches, journalled under
  * its id, and how many of them changed.  qg_rules_switch: every rule of the backend. */

@@ -77,7 +77,7 @@ static bool is_behind(const qg_node *n, const uint8_t *behind)
     return false;
 }
 
-/* Whether a compute node reads what the node makes, at once or further down. */
+/* Whether a compute node depends on the node's output, directly or indirectly. */
 static bool is_before(const qg_node *n, const uint8_t *before)
 {
     for (uint32_t i = 0; i < n->n_out; i++)

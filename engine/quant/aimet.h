@@ -4,8 +4,8 @@
  *     offset)
  *
  * Codes are 0 .. 2^bits - 1 (2^bits - 2 when strict symmetric); offset <= 0 is the code
- * of min, so it is minus what the rest of this project calls the offset, up to the code
- * of the lowest step.  All arithmetic in double.
+ * of min, so it is the negated offset of the rest of this project, up to the code of
+ * the lowest step.  All arithmetic in double.
  * Units    min, max, delta: the tensor's own; offset, q: steps
  * Source   docs/evidence/grids.md#aimet-encodings (AIMET was read, never run).
  *
@@ -22,7 +22,7 @@
 extern "C" {
 #endif
 
-/* What the encoding is asked for; AIMET's own names in its documentation. */
+/* The properties requested of the encoding; AIMET's names as in its documentation. */
 typedef struct qg_aimet_spec {
     int bits; /* 2..32 */
     bool symmetric;

@@ -1,12 +1,12 @@
-/* apply.h -- one scheme on one tensor: parameters, values, and what it cost.  What
- * `qg quantize-tensor` does.
+/* apply.h -- one scheme on one tensor: parameters, values and error.  Implements `qg
+ * quantize-tensor`.
  *
- * The shortest way from a float array to a rounded one and the price of it:
+ * Quantizing a float array and measuring the error:
  *
  *     qg_qparam p = { 1, &scale, NULL };
  *     qg_apply how = { .scheme = s, .param = &p };
  *     QG_TRY(qg_scheme_apply(ctx, &how, &x, &y, &done));
- *     printf("snr %g\n", qg_error_snr(&done.error)); */
+ *     printf("nsr %g\n", qg_error_nsr(&done.error)); */
 #ifndef QG_ENGINE_QUANT_APPLY_H
 #define QG_ENGINE_QUANT_APPLY_H
 
@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* What was done: enough to do the same again, and how well it went. */
+/* The result: the parameters used, enough to repeat it, and the error. */
 typedef struct qg_applied {
     qg_scheme scheme;   /* as given, without DYNAMIC: for qg_quantize with param */
     qg_qparam param;    /* those used: as given, or in the room of qg_apply */

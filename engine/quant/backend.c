@@ -1,5 +1,5 @@
-/* backend.c -- asking a backend: does this rule speak about this node or endpoint,
- * and what does it set. */
+/* backend.c -- matching of backend rules: whether a rule applies to a node or endpoint,
+ * and the fields it sets. */
 #include "engine/quant/backend.h"
 
 #include <assert.h>
@@ -205,16 +205,15 @@ static void apply_policy(const qg_set *set, qg_scheme *s)
     if (!has_axis)
         s->axis = -1;
     else if (s->axis == -1)
-        s->axis =
-            QG_AXIS_OUT_CHANNEL; /* what per-channel means unless said otherwise */
+        s->axis = QG_AXIS_OUT_CHANNEL; /* the axis of per-channel unless set */
     if (!(s->policy & QG_BLOCK))
         s->block = 0;
     if (!(s->policy & QG_FLOATING))
         s->exponent_bits = s->variant = 0;
 }
 
-/* Another observer drops what the one before was told, except min-scale, which all
- * have. */
+/* Another observer drops the parameters of the previous one, except min-scale, which
+ * all have. */
 static void apply_observer(const qg_set *set, qg_observer_setting *o)
 {
     bool other = (set->fields & QG_SET_OBSERVER) &&

@@ -1,11 +1,11 @@
 /* backend.h -- a backend in memory: which operators are quantized, with which scheme,
- * what fuses, what must share a scale.  Read from YAML by config/backend_yaml;
- * interpreted by pass/rules.c and the passes.
+ * which fuse, and which operands must share a scale.  Read from YAML by
+ * config/backend_yaml; interpreted by pass/rules.c and the passes.
  *
  * Rules apply in order; a later one overrides an earlier one field by field.
  * Overrides of a run (--set, --policy) are rules at the end whose selector must match
- * something. Everything a backend says carries where it was said and why, because `qg
- * explain` and the snapshot repeat it.
+ * something.  Every statement of a backend carries its place and reason, because `qg
+ * explain` and the snapshot repeat them.
  *
  * Owner    the arena given to the reader; immutable once read.  Strings end with a
  *          zero.
@@ -89,8 +89,8 @@ typedef struct qg_endpoint_match {
     size_t n_dim;       /* 0: no condition */
 } qg_endpoint_match;
 
-/* What a rule sets: the bits of `fields` say which members count.  Parameters of
- * observers stand in the middle, in the order of PARAM. */
+/* The settings of a rule: the bits of `fields` mark the members that are set.
+ * Parameters of observers stand in the middle, in the order of PARAM. */
 /* clang-format off */
 #define QG_SET_MAP(X)                                                          \
     X(BITS,          "bits")                                                   \
@@ -155,9 +155,8 @@ typedef struct qg_pattern_end {
     uint32_t slot;
 } qg_pattern_end;
 
-/* `silent` goes OVERLAPPED under `leader`.
- * One rounding between two nodes that the hardware computes together is one too
- * many. */
+/* `silent` becomes OVERLAPPED under `leader`.  The hardware does not round between two
+ * nodes that it computes together. */
 typedef struct qg_silence {
     qg_pattern_end silent, leader; /* of one pattern */
 } qg_silence;
@@ -192,11 +191,12 @@ typedef struct qg_sharing {
 } qg_sharing;
 
 /* `passes: {equalize: {iterations: 3}}` of a file; `passes: {equalize: no}` is its
- * parameter "run", which every pass has.  pass/pass.h knows which parameters exist. */
+ * parameter "run", which every pass has.  pass/pass.h declares the parameters that
+ * exist. */
 typedef struct qg_pass_setting {
     const char *pass, *param; /* "equalize", "iterations" */
     double value;             /* yes is 1, no is 0 */
-    const char *file;         /* where it was said; "--set" for the command line */
+    const char *file;         /* its place; "--set" for the command line */
     uint32_t line;
 } qg_pass_setting;
 
@@ -206,7 +206,7 @@ typedef QG_VEC(qg_pass_setting) qg_pass_settings;
 /* A part of a backend that holds only while a quirk is on (config/backend_yaml.h). */
 typedef struct qg_with_quirk {
     uint64_t quirk;                /* one bit */
-    const struct qg_yaml *section; /* what to read then; opaque here */
+    const struct qg_yaml *section; /* the items to read then; opaque here */
     bool done;                     /* it has been read */
 } qg_with_quirk;
 
@@ -225,7 +225,7 @@ struct qg_backend {
     uint64_t quirks;
 };
 
-/* Matching.  `from`, `to` and `layer` are not looked at: see qg_rule_covers. */
+/* Matching.  `from`, `to` and `layer` are ignored: see qg_rule_covers. */
 bool qg_node_matches(const qg_node_match *m, const qg_node *n);
 /* The same as a condition of ir/match.h; ud is a qg_node_match. */
 bool qg_node_matches_condition(const void *ud, const qg_node *n,

@@ -134,7 +134,7 @@ static bool holds(qg_dtype type, const qg_scheme *s)
     return s->qmin >= low && s->qmax <= low + steps;
 }
 
-/* What both directions check; codes_in_x tells which of the two tensors holds codes. */
+/* Checks of both directions; codes_in_x selects the tensor that holds codes. */
 static qg_status prepare(qg_ctx *ctx, const char *what, const coder *k, bool codes_in_x,
                          qg_spans *spans)
 {

@@ -21,7 +21,7 @@ const char *qg_tqc_text(const qg_tqc *t, char text[QG_ENDPOINT_TEXT]);
 /* The TQC that such a text names; NULL: none of g. */
 qg_tqc *qg_tqc_named(const qg_graph *g, const char *text);
 
-/* What is there; NULL: nothing, or no such slot. */
+/* The TQC of an endpoint; NULL: none, or no such slot. */
 qg_tqc *qg_endpoint_tqc(qg_endpoint at);
 qg_tqc *qg_input_tqc(const qg_node *n, uint32_t slot);
 qg_tqc *qg_output_tqc(const qg_node *n, uint32_t slot);

@@ -35,7 +35,7 @@ extern "C" {
 
 /* scale and offset hold n entries; offset NULL means all zero. */
 typedef struct qg_qparam {
-    size_t n;              /* what qg_scheme_param_count says */
+    size_t n;              /* qg_scheme_param_count of them */
     const float *scale;    /* finite, > 0; borrowed */
     const int32_t *offset; /* within [qmin, qmax]; NULL: all zero */
 } qg_qparam;
@@ -71,7 +71,7 @@ enum qg_range_quirk {
                       * format's largest): a step finer than ours, may clip */
     QG_RANGE_PPQ_UNSIGNED = 8, /* symmetric codes from 0: the scale of signed ones */
 };
-/* What an observer found, in the tensor's unit. */
+/* The range an observer found, in the tensor's unit. */
 typedef struct qg_range {
     double low, high; /* low <= high, finite */
     double min_scale; /* 0: the default of 1e-8 */
@@ -86,8 +86,8 @@ QG_API void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale,
                                  int32_t *offset);
 
 /* low[c] and high[c]: the range of the finite elements of x under parameter c, with 0
- * included; qg_scheme_param_count of each.  What a DYNAMIC scheme does at run time is
- * this, qg_scheme_from_range with the default min_scale, and the static formula. */
+ * included; qg_scheme_param_count of each.  A DYNAMIC scheme applies this at run time,
+ * then qg_scheme_from_range with the default min_scale, then the static formula. */
 QG_NODISCARD QG_API qg_status qg_tensor_ranges(qg_ctx *ctx, const char *what,
                                                const qg_scheme *s, const qg_tensor *x,
                                                float *low, float *high);

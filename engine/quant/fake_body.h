@@ -1,4 +1,4 @@
-/* fake_body.h -- the text of the kernels, compiled once per instruction set.
+/* fake_body.h -- source of the kernels, compiled once per instruction set.
  *
  * Include it in one .c file after defining
  *     ISA     suffix of the exported row: qg_fake_row_<ISA>
@@ -8,8 +8,8 @@
  * of branches, no calls); nothing depends on whether they do.
  *
  * Rounding  with |q| <= 2^22, (q + 1.5 * 2^23) - 1.5 * 2^23 is q rounded half-even: the
- *           sum lies where floats are integers.  d = q - that is exact, and tells the
- *           other modes when to step.  Zeros come out as +0.
+ *           sum lies where floats are integers.  d = q - that is exact, and decides in
+ *           the other modes when to step.  Zeros come out as +0.
  * Quotient  x / scale with the bits of the division, from r = RN(1 / scale), twice
  *           q <- RN(q + RN(x - q * scale) * r), starting at q = RN(x * r).  q starts
  *           within 1.5 ulp; the first step brings it within (1/2 + 2^-22) ulp; from
@@ -20,7 +20,7 @@
  *           rounds to 0 all the same).
  * Limits    x is limited to RN(limit * scale) beforehand.  The quotient of that is
  *           within limit * 2^-23 < 1/2 of the limit, hence rounds to it, and both steps
- *           are monotone.  Comparisons are false for NaN, which so stays.
+ *           are monotone.  Comparisons are false for NaN, which therefore stays.
  *
  * Chosen at run time, once per qg_linear: see qg_fake_row_best. */
 #ifndef QG_ENGINE_QUANT_FAKE_BODY_H

@@ -1,11 +1,11 @@
-/* fake_define.c -- what rounding on a linear grid is, one element at a time: the
- * definition that every kernel equals bit for bit. */
+/* fake_define.c -- the definition of rounding on a linear grid, one element at a time:
+ * every kernel equals it bit for bit. */
 #include <assert.h>
 
 #include "engine/number/openvino_fq.h"
 #include "engine/quant/fake_kernel.h"
 
-/* What OpenVINO's plugin makes of the limits that are written for this grid. */
+/* The constants of OpenVINO's plugin for the limits that are written for this grid. */
 void qg_linear_set_level(qg_linear *p, int32_t offset)
 {
     qg_affine a = { (double)p->scale, offset, p->qmin, p->qmax };

@@ -51,7 +51,7 @@ bool qg_linear_fusable(const qg_linear *p)
            p->rounding != QG_ROUND_UP && p->rounding != QG_ROUND_DOWN;
 }
 
-/* The definition as a kernel: for what no fast kernel may do. */
+/* The definition as a kernel: for cases without a fast kernel. */
 static void defined(const qg_linear *p, const float *x, float *y, size_t n)
 {
     for (size_t i = 0; i < n; i++)

@@ -6,7 +6,7 @@
 
 #include "engine/quant/fake_rows.h"
 
-/* What sign and exponent leave. */
+/* The bits left by sign and exponent. */
 static int mantissa_of(const qg_scheme *s) { return s->bits - s->exponent_bits - 1; }
 
 /* The kernel forms 1.5 * 2^(23 - mantissa) * 2^exponent, which must be finite. */
@@ -23,8 +23,8 @@ static void defined(const qg_floating *p, const float *x, float *y, size_t n)
         y[i] = qg_floating_define(p, x[i]);
 }
 
-/* The largest number has all exponent and mantissa bits set; what a format reserves for
- * infinity and NaN is kept out by qmax.  exponent_bits 8 is bfloat16's, whose top
+/* The largest number has all exponent and mantissa bits set; qmax excludes the codes a
+ * format reserves for infinity and NaN.  exponent_bits 8 is bfloat16's, whose top
  * exponent float32 lacks as well. */
 double qg_floating_top(const qg_scheme *s)
 {

@@ -69,7 +69,7 @@ QG_API int qg_learned_named(const char *text); /* -1 when unknown */
 
 /* One grid.  parameter: p above; offset: b of LSQ+, z of STE, else unused. */
 typedef struct qg_learned_grid {
-    qg_learned method; /* says what the parameter means */
+    qg_learned method; /* selects the meaning of the parameter */
     double qmin, qmax; /* n, m: integers, qmin < qmax, qmax > 0 */
     double parameter, offset;
 } qg_learned_grid;
@@ -121,7 +121,7 @@ QG_NODISCARD QG_API qg_status qg_learned_backward(qg_ctx *ctx, const char *what,
                                                   const float *x, const float *g,
                                                   const qg_learned_gradients *out);
 
-/* 1 / sqrt(n qmax): what LSQ multiplies its gradient by, n elements per step. */
+/* 1 / sqrt(n qmax): the gradient scale of LSQ, n elements per step. */
 QG_API double qg_lsq_factor(size_t n, double qmax);
 
 /* 2 mean|x| / sqrt(qmax): where LSQ starts.  n > 0 (asserted). */

@@ -4,7 +4,7 @@
  * without a record cannot happen; on QG_ENOMEM nothing was appended.  Texts are static
  * or lie in the quant's arena.  Costs nothing where nothing changes.
  *
- * The journal answers "who decided this": `qg explain` prints the entries of an
+ * The journal records the origin of each setting: `qg explain` prints the entries of an
  * endpoint in order, and a snapshot keeps them.
  *
  * As a snapshot has it:

@@ -42,7 +42,7 @@ static double total(const double v[LANES])
     return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]));
 }
 
-double qg_error_snr(const qg_error *e)
+double qg_error_nsr(const qg_error *e)
 {
     assert(!(total(e->signal) < 0)); /* sums of squares, or NaN */
     return total(e->noise) / (total(e->signal) + 1e-7);
@@ -53,7 +53,7 @@ double qg_error_mse(const qg_error *e)
     return e->count ? total(e->noise) / (double)e->count : 0;
 }
 
-/* The lower bounds keep a silent tensor from dividing by zero, as in PPQ. */
+/* The lower bounds prevent a division by zero for a tensor of zeros, as in PPQ. */
 double qg_error_cosine(const qg_error *e)
 {
     double r = sqrt(total(e->signal)), p = sqrt(total(e->power));
@@ -68,7 +68,7 @@ double qg_error_max(const qg_error *e)
     return most;
 }
 
-double qg_error_decibel(const qg_error *e) { return -10 * log10(qg_error_snr(e)); }
+double qg_error_decibel(const qg_error *e) { return -10 * log10(qg_error_nsr(e)); }
 
 enum { lower, higher };
 
@@ -80,8 +80,11 @@ static const qg_metric metrics[] = {
 };
 /* clang-format on */
 
+/* "snr" is PPQ's name, and was ours, for noise over signal. */
 const qg_metric *qg_metric_named(const char *name)
 {
+    if (strcmp(name, "snr") == 0)
+        name = "nsr";
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++)
         if (strcmp(metrics[i].name, name) == 0)
             return &metrics[i];

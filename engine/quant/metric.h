@@ -11,7 +11,7 @@
  *
  *     qg_error e = { 0 };
  *     qg_error_add(&e, real, rounded, n);
- *     double noise = qg_error_snr(&e);          // 0: the same arrays */
+ *     double noise = qg_error_nsr(&e);          // 0: the same arrays */
 #ifndef QG_ENGINE_QUANT_METRIC_H
 #define QG_ENGINE_QUANT_METRIC_H
 
@@ -40,7 +40,7 @@ QG_API void qg_error_add(qg_error *e, const float *real, const float *rounded,
 /* clang-format off */
 #define QG_METRIC_MAP(X)                                                       \
     /* name     better  meaning */                                             \
-    X(snr,      lower,  "noise to signal: sum d^2 / (sum r^2 + 1e-7)")         \
+    X(nsr,      lower,  "noise to signal: sum d^2 / (sum r^2 + 1e-7)")         \
     X(mse,      lower,  "sum d^2 / n")                                         \
     X(cosine,   higher, "sum r p / (|r| |p|), each length at least 1e-8")      \
     X(max,      lower,  "largest |d|")
@@ -59,10 +59,10 @@ typedef struct qg_metric {
 } qg_metric;
 
 QG_API const qg_metric *
-qg_metric_named(const char *name); /* "snr"; NULL when unknown */
+qg_metric_named(const char *name); /* "nsr", or its old name "snr"; NULL: unknown */
 
-/* snr as the decibels of signal over noise, that is -10 log10 of it.
- * Infinite where there is no noise. */
+/* The signal-to-noise ratio in decibels, -10 log10 of nsr.  Infinite where there is no
+ * noise. */
 QG_API double qg_error_decibel(const qg_error *e);
 
 /* The number of elements whose rounded x / scale lies outside of the grid, before it is

@@ -103,7 +103,7 @@ struct channel {
     bool old;
 };
 
-/* R(-low * s) is what makes zero exact in the new formula. */
+/* R(-low * s) makes zero exact in the new formula. */
 static qg_status channel_of(qg_ctx *ctx, const char *what, const qg_nncf *q, size_t c,
                             struct channel *out)
 {
@@ -151,7 +151,7 @@ qg_status qg_nncf_forward(qg_ctx *ctx, const char *what, const qg_nncf *q,
     return QG_OK;
 }
 
-/* What a gradient is made of that does not depend on the element. */
+/* The factors of a gradient that do not depend on the element. */
 struct slopes {
     float alpha;  /* level_low / level_high */
     float inside; /* factor of the error: 1, or 1 - alpha */
@@ -172,7 +172,7 @@ static struct element element_gradient(const struct channel *k, struct slopes s,
                              above || below ? g : 0 };
 }
 
-/* Only what the caller asked for. */
+/* Only the requested gradients. */
 static void store(const qg_nncf_gradients *out, size_t at, struct element e)
 {
     if (out->x)

@@ -72,7 +72,8 @@ typedef struct qg_nncf_range {
  * eps). The sign of scale is lost; the caller's chain rule multiplies by it. */
 QG_API qg_nncf_range qg_nncf_range_symmetric(float scale, float eps, qg_levels levels);
 
-/* The class for LoRA tuning: the longer side equals |scale|, its sign says which. */
+/* The class for LoRA tuning: the longer side equals |scale|, the sign of scale selects
+ * the side. */
 QG_API qg_nncf_range qg_nncf_range_signed(float scale, float eps, qg_levels levels);
 
 /* tune of (input_low, f32(|input_range| + eps)). */
@@ -127,7 +128,7 @@ typedef struct qg_nncf_gradients {
 } qg_nncf_gradients;
 
 /* g is dL/dy.  The forward result is recomputed with q's formula and device.
- * Overwrites what *out points to, does not add to it; fails as forward does. */
+ * Overwrites *out, does not accumulate into it; fails as forward does. */
 QG_NODISCARD QG_API qg_status qg_nncf_backward(qg_ctx *ctx, const char *what,
                                                const qg_nncf *q, const float *x,
                                                const float *g,

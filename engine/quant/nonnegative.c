@@ -37,7 +37,7 @@ static bool clamps_at_zero(const qg_node *n)
     return n->op->clamp(n, constant, &low, &high) && low >= 0;
 }
 
-/* Cubic interpolation swings below what it interpolates. */
+/* Cubic interpolation undershoots its operands. */
 static bool is_cubic(const qg_node *n)
 {
     const qg_attr *mode = qg_attr_find(n, "mode");
@@ -45,7 +45,7 @@ static bool is_cubic(const qg_node *n)
            strcmp(mode->strings[0], "cubic") == 0;
 }
 
-/* All that is data, bounds included; shapes and statistics have no say. */
+/* All data inputs, bounds included; shapes and statistics are ignored. */
 static bool inputs_are(const qg_node *n, const uint8_t *nonnegative)
 {
     bool any = false;

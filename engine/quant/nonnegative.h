@@ -8,7 +8,7 @@
  *     constants                                                by their data
  *     graph inputs and everything else                         may be negative
  *
- * MQBench looks for the nearest quantizer breadth-first and backwards, through any
+ * MQBench searches the nearest quantizer breadth-first and backwards, through any
  * operator: add(unsigned, pool(signed)) counts as unsigned there, and so does
  * pool(conv(unsigned)).  Here every path counts, and none leads through a convolution;
  * the walk goes forwards once, so it is linear.

@@ -1,8 +1,8 @@
-/* observer_setting.h -- which observer an endpoint has, and what that one was told.
+/* observer_setting.h -- the observer of an endpoint and its parameters.
  *
  * All parameters of all observers are one list, so that backend files, --set,
- * --observer, quant.json and the journal know each of them by one name.  Which observer
- * has which is a column of the observers' table (observer.h).
+ * --observer, quant.json and the journal use one name for each.  The observers' table
+ * (observer.h) lists the parameters of each observer.
  *
  *     percentile    of the elements of a sample (ours, PPQ) or of all (ORT, NVIDIA);
  *                   0.9999 leaves one in ten thousand outside
@@ -53,14 +53,14 @@ typedef enum qg_observer_param {
         QG_NOBSERVER_PARAM
 } qg_observer_param;
 
-/* Copied by value.  A rule that names another observer drops what the one before was
- * told, except min-scale. */
+/* Copied by value.  A rule that names another observer drops the parameters of the
+ * previous one, except min-scale. */
 typedef struct qg_observer_setting {
     const char *name; /* "percentile"; NULL: none (constants of a borrowed scale) */
     double value[QG_NOBSERVER_PARAM]; /* 0: the observer's own default */
 } qg_observer_setting;
 
-/* What a parameter may be. */
+/* The legal values of a parameter. */
 typedef struct qg_param_limit {
     bool whole;
     double least, most;

@@ -54,16 +54,16 @@ enum qg_float_variant {
     QG_FLOAT_FNUZ = 1,     /* exponent bias one higher, one zero: E4M3FNUZ, E5M2FNUZ */
     QG_FLOAT_PPQ_TIES = 2, /* quirk: PPQ rounds the unsigned rest of the mantissa alone,
                             * so half-even sends every tie toward zero (D38) */
-    QG_RANGE_WIDE = 4,     /* quirk: the range may exceed what the bits hold, as PPQ's
-                            * +-2^29 of 30 bits do */
+    QG_RANGE_WIDE = 4,     /* quirk: the range may exceed the bits, as PPQ's +-2^29 of
+                            * 30 bits do */
 };
 
-/* Most levels under half-even-level: what float32 counts without loss, and no integer
- * kernel of OpenVINO has more. */
+/* Most levels under half-even-level: float32 represents all of them exactly, and no
+ * integer kernel of OpenVINO has more. */
 enum { QG_LEVELS = 65536 };
 
-/* What decides the grid apart from the parameters themselves.  Two endpoints with equal
- * schemes round the same value the same way (PPQ's is_same_scheme). */
+/* The properties that determine the grid apart from the parameters.  Two endpoints with
+ * equal schemes round the same value the same way (PPQ's is_same_scheme). */
 typedef struct qg_scheme {
     uint16_t policy;       /* sum of qg_policy_bit */
     uint8_t rounding;      /* qg_rounding */
@@ -89,10 +89,10 @@ QG_API const char *qg_float_variant_name(uint32_t bit);   /* "fnuz" */
 QG_API uint32_t qg_float_variant_named(const char *text); /* 0 when unknown */
 QG_API const char *qg_policy_bit_name(uint32_t bit);      /* "per-tensor" */
 QG_API uint32_t qg_policy_bit_named(const char *text);    /* 0 when unknown */
-/* What to write instead of a property that other tools declare and nothing computes:
- * for "exponential", which PPQ's bit 0x08 was called before it became FLOATING,
- * "floating, or linear with power-of-2: nothing is computed under exponential".
- * NULL: no such. */
+/* Advice in place of a property that other tools declare and none implements: for
+ * "exponential", which PPQ's bit 0x08 was called before it became FLOATING, "floating,
+ * or linear with power-of-2: nothing is computed under exponential".
+ * NULL: there is none. */
 QG_API const char *qg_policy_instead(const char *text);
 
 /* "per-tensor linear symmetric": bits in table order.

@@ -1,5 +1,6 @@
-/* quantizer.h -- who rounds at an endpoint: the library (fake.h), or a quantization
- * function of the host.  The one place that decides it; plans and baking call it. */
+/* quantizer.h -- the quantizer of an endpoint: the library's (fake.h), or a
+ * quantization function of the host.  Only this module decides; plans and baking call
+ * it. */
 #ifndef QG_ENGINE_QUANT_QUANTIZER_H
 #define QG_ENGINE_QUANT_QUANTIZER_H
 
@@ -15,12 +16,12 @@ typedef struct qg_quantizer {
 } qg_quantizer;
 
 /* *out: the row of that name.  QG_EUNSUPPORTED, beginning with `what`, when the context
- * has none, with those that it has. */
+ * has none, with the names it has. */
 QG_NODISCARD qg_status qg_quantizer_named(qg_ctx *ctx, const char *what,
                                           const char *name, const qg_quantizer **out);
 
 /* Rounds x into y as endpoint t does, with the parameters in force.  Errors are those
- * of qg_fake_quantize, and what the host's function returns. */
+ * of qg_fake_quantize, and those returned by the host's function. */
 QG_NODISCARD qg_status qg_tqc_round(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
                                     qg_tensor *y);
 

@@ -2,11 +2,11 @@
  * tool.
  *
  * Each is off by default.  A backend file, or --quirks on the command line, switches
- * one on; `ppq` stands for all whose name begins so.
+ * one on; `ppq` stands for all quirks whose names begin with it.
  *
- * What a quirk does is a row beside the code that it changes.  A module that quirks
- * change has a struct of behaviours, the ordinary ones, and a table of rows, each of
- * which swaps one of them:
+ * The effect of a quirk is a row next to the code that it changes.  A module affected
+ * by quirks has a struct of its ordinary behaviours and a table of rows, each of which
+ * replaces one of them:
  *
  *     typedef struct behaviours {
  *         bool (*takes)(const qg_node *n);
@@ -86,7 +86,7 @@ typedef struct qg_quirk_row {
     qg_quirk quirk;
     const char *meaning; /* "D18: Slice is rounded again"; NULL ends a table */
     const char *source;  /* public, of the other tool: repository, file, class */
-    const char *swaps;   /* the member of the module's behaviours, or what data it is */
+    const char *swaps;   /* the member of the module's behaviours, or the data */
     size_t at, size;     /* of that member */
     const void *with;    /* behaviours of which that member is set; NULL: data */
 } qg_quirk_row;

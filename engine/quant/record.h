@@ -1,8 +1,8 @@
-/* record.h -- what is known about quantization: the TQC of an endpoint, the journal of
- * its changes, and the set of all TQCs of a graph.
+/* record.h -- the records of quantization: the TQC of an endpoint, the journal of its
+ * changes, and the set of all TQCs of a graph.
  *
  * Types only.  tqc.h has the functions that make and change them, journal.h those that
- * note a change, endpoint.h the ways from one to the next. */
+ * record a change, endpoint.h the navigation between them. */
 #ifndef QG_ENGINE_QUANT_RECORD_H
 #define QG_ENGINE_QUANT_RECORD_H
 
@@ -21,7 +21,8 @@ struct qg_tqc {
     qg_tqc_state saved; /* state to return to from DEACTIVATED, DEQUANTIZED */
     qg_scheme scheme;
     qg_observer_setting observer;
-    const struct qg_quantizer *quantizer; /* who rounds; NULL: fake.h (quantizer.h) */
+    const struct qg_quantizer *quantizer; /* the active quantizer; NULL: fake.h
+                                           * (quantizer.h) */
     qg_visibility visibility;             /* for exporters */
     qg_derive derive;
     uint32_t nparam;   /* 0 until calibrated */
@@ -53,7 +54,8 @@ typedef struct qg_quant {
     const qg_backend *backend;        /* NULL only in tests */
     QG_VEC(qg_tqc *) tqc;             /* by id */
     QG_VEC(qg_journal_entry) journal; /* in order of the changes; never shortened */
-    const char *author;               /* who is at work: stamped into journal entries */
+    const char *author;               /* the current author, written into journal
+                                       * entries */
     uint64_t quirks;                  /* mask of qg_quirk (quant/quirk.h) */
 } qg_quant;
 

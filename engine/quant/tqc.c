@@ -8,7 +8,7 @@
 
 /* --- records --- */
 
-/* "user" is the author until a pass or rule says otherwise. */
+/* "user" is the author until a pass or rule sets another. */
 qg_status qg_quant_new(qg_graph *g, const qg_backend *b, qg_quant **out)
 {
     qg_quant *q = QG_NEW(g->arena, qg_quant);
@@ -91,7 +91,7 @@ qg_qparam qg_tqc_param(const qg_tqc *t)
     return (qg_qparam){ root->nparam, root->scale, root->offset };
 }
 
-/* Who may change a scale: its owner, while it is not frozen. */
+/* Only the owner of a scale may change it, while it is not frozen. */
 static qg_status check_param(qg_quant *q, const qg_tqc *t, size_t n, const float *scale)
 {
     char at[QG_ENDPOINT_TEXT];
@@ -242,7 +242,7 @@ static const uint32_t legal[QG_NTQC_STATE] = {
 };
 /* clang-format on */
 
-/* What a state demands beside a legal move. */
+/* The requirements of a state besides a legal transition. */
 enum { NEED_PARAM = 1, NEED_CONSTANT = 2, NEED_ROOT = 4, NEED_DOMINATOR = 8 };
 static const unsigned char demand[QG_NTQC_STATE] = {
     [QG_TQC_INITIAL] = NEED_ROOT,
@@ -290,7 +290,7 @@ static qg_status refuse(qg_quant *q, const qg_tqc *t, qg_tqc_state to, const cha
                    qg_tqc_text(t, at), info[t->state].text, info[to].text, why);
 }
 
-/* What the table of moves cannot know: parameters, constants and groups. */
+/* Conditions beyond the table of transitions: parameters, constants and groups. */
 static qg_status check_demand(qg_quant *q, const qg_tqc *t, qg_tqc_state to)
 {
     unsigned need = demand[to];

@@ -1,13 +1,14 @@
 /* tqc.h -- the functions of a TensorQuantizationConfig (record.h): how ONE endpoint (an
- * input or output slot of one node) is quantized, and with whom it shares its scale.
+ * input or output slot of one node) is quantized, and which endpoints share its scale.
  *
  * Arithmetic   see quant/fake.h
  * Units        scale: the tensor's own unit per step, finite and > 0
  *              offset, qmin, qmax: steps (integers)
- * Sharing      union-find: `up` leads to the root, the dominator.  An endpoint that
- *              does not own its scale is seen through its root (qg_tqc_param).
+ * Sharing      union-find: `up` leads to the root, the dominator.  The parameters of an
+ *              endpoint that does not own its scale are those of its root
+ *              (qg_tqc_param).
  * Writes       state, scheme, parameters and sharing change only through the functions
- *              here; every change is appended to the journal with who caused it.
+ *              here; every change is appended to the journal with its author.
  * Owner        the qg_quant's arena; a TQC dies with its graph, never before
  * Source       DESIGN.md, section 8; docs/evidence/ppq-behaviour.md#states
  *
@@ -23,8 +24,8 @@
 #include "engine/quant/endpoint.h"
 #include "engine/quant/record.h"
 
-/* An empty set for g, in its arena; b is borrowed.  The author is "user" until a
- * pass or rule says otherwise. */
+/* An empty set for g, in its arena; b is borrowed.  The author is "user" until a pass
+ * or rule sets another. */
 QG_NODISCARD qg_status qg_quant_new(qg_graph *g, const qg_backend *b, qg_quant **out);
 
 /* A new root TQC in state INITIAL for the endpoint, linked into node->tin or tout.
@@ -89,15 +90,15 @@ QG_NODISCARD qg_status qg_tqc_set_visibility(qg_quant *q, qg_tqc *t, qg_visibili
  * anything (QG_ESTATE), are iterative and move whole groups; members keep their own
  * states.
  *
- * join    t and its root go silent under dominator's root (OVERLAPPED).  No-op when
- *         they share a root already.
- * lend    t's root rounds with the scale of lender's root: PASSIVE, or PASSIVE_INIT
- *         while the lender has none.  When t shares that root already and waits for its
- *         scale (PASSIVE_INIT), t becomes PASSIVE; otherwise a no-op.
- *         Quirk ppq-split-groups: t alone moves, with those that lie directly under it.
- * derive  t, a root without followers, gets a scale of its own from several lenders by
- *         a formula: PASSIVE, or PASSIVE_INIT while a lender has none.  Call it again
- *         when a lender's scale has changed.  A derived endpoint leads no group.
+ * join    t and its root become OVERLAPPED under dominator's root, which quantizes
+ *         instead.  No-op when they share a root already.
+ * lend    t's root uses the scale of lender's root: PASSIVE, or PASSIVE_INIT while the
+ *         source has none.  When t shares that root already and waits for its scale
+ *         (PASSIVE_INIT), t becomes PASSIVE; otherwise a no-op.
+ *         Quirk ppq-split-groups: only t moves, with its direct followers.
+ * derive  t, a root without followers, gets its own scale from several sources by a
+ *         formula: PASSIVE, or PASSIVE_INIT while a source has none.  Call it again
+ *         when a source's scale has changed.  A derived endpoint is never a dominator.
  * detach  t leaves its group and becomes its own root, INITIAL; the rest stays
  *         together.  No-op for a root. */
 QG_NODISCARD qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator);
@@ -107,8 +108,8 @@ QG_NODISCARD qg_status qg_tqc_derive(qg_quant *q, qg_tqc *t, qg_derive how,
 QG_NODISCARD qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t);
 
 /* Switches t off and on again (DEQUANTIZED, or DEACTIVATED when `keep`).
- * For asking "what if this one did not round": scale and sharing stay.  Switching on
- * returns to the state from before; both are no-ops when they change nothing. */
+ * For analyses with a quantizer disabled: scale and sharing are kept.  Switching on
+ * restores the previous state; both are no-ops when they change nothing. */
 QG_NODISCARD qg_status qg_tqc_switch_off(qg_quant *q, qg_tqc *t, bool keep);
 QG_NODISCARD qg_status qg_tqc_switch_on(qg_quant *q, qg_tqc *t);
 

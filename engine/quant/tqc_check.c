@@ -1,8 +1,8 @@
-/* tqc_check.c -- the rules that passes must leave true, one function per row of the
+/* tqc_check.c -- the invariants that passes must preserve, one function per row of the
  * table.
  *
- * RULE defines a rule that looks at one TQC at a time; acyclic and rings look at all
- * of them and come first, since the others walk chains. */
+ * RULE defines a rule that checks one TQC at a time; acyclic and rings check all of
+ * them and come first, since the others walk chains. */
 #include "engine/quant/tqc_check.h"
 
 #include <math.h>
@@ -118,7 +118,7 @@ static qg_status walk_rings(qg_ctx *ctx, const qg_check_rule *rule, const qg_qua
     return QG_OK;
 }
 
-/* Rings and trees tell the same groups: each ring holds one root, and members in
+/* Rings and trees describe the same groups: each ring holds one root, and members in
  * all. */
 static qg_status rings(qg_ctx *ctx, const qg_check_rule *rule, const void *subject)
 {
@@ -182,7 +182,7 @@ RULE(has_scale)
     return QG_OK;
 }
 
-/* What quirks change in the rules. */
+/* The behaviours that quirks replace in the rules. */
 typedef struct checking {
     bool (*is_offset)(const qg_scheme *s, int32_t offset);
 } checking;

@@ -76,8 +76,8 @@ static bool below(const qg_tqc *u, const qg_tqc *t, const qg_tqc *root)
     return u == t;
 }
 
-/* Takes t, which is no root, out of its group; what hangs below it goes along when
- * `followers`, else stays.  Afterwards t is a root.  Linear in the group. */
+/* Removes t, which is not a root, from its group; its followers move with it when
+ * `followers`, else stay.  Afterwards t is a root.  Linear in the group. */
 static qg_status split(qg_quant *q, qg_tqc *t, bool followers)
 {
     qg_tqc *root = find(t);
@@ -94,7 +94,8 @@ static qg_status split(qg_quant *q, qg_tqc *t, bool followers)
             goes = u;
             continue;
         }
-        if (u->up == t) /* what stays hangs as it did: it may move on its own later */
+        if (u->up == t) /* remaining members keep their links: they may move on their
+                         * own later */
             u->up = root;
         stays->next = u;
         stays = u;
@@ -106,7 +107,7 @@ static qg_status split(qg_quant *q, qg_tqc *t, bool followers)
     return QG_OK;
 }
 
-/* The old root of t goes silent too, or the group would round twice. */
+/* The old root of t becomes OVERLAPPED too, or the group would be quantized twice. */
 qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator)
 {
     static const char doing[] = "join";
@@ -124,9 +125,9 @@ qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator)
     return qg_tqc_set_state(q, t, QG_TQC_OVERLAPPED);
 }
 
-/* What quirks change when an endpoint borrows. */
+/* The behaviours that quirks replace when an endpoint takes another's scale. */
 typedef struct lending {
-    qg_tqc *(*mover)(qg_tqc *t); /* who leaves for the lender's group */
+    qg_tqc *(*mover)(qg_tqc *t); /* the endpoint that moves to the lender's group */
     bool (*is_waiting)(
         const qg_tqc *t); /* it is there, and rounds from now on; NULL: any */
 } lending;
@@ -192,8 +193,8 @@ static qg_status product(qg_quant *q, qg_tqc *t, qg_qparam a, qg_qparam b)
     return qg_tqc_set_param(q, t, n, scale, NULL);
 }
 
-/* Lenders are read through their roots; t itself must stand alone, since a derived
- * scale is nobody else's. */
+/* The scales of lenders are those of their roots; t must have no followers, since a
+ * derived scale is not shared. */
 qg_status qg_tqc_derive(qg_quant *q, qg_tqc *t, qg_derive how, qg_tqc *lender0,
                         qg_tqc *lender1)
 {
@@ -228,7 +229,7 @@ qg_status qg_tqc_detach(qg_quant *q, qg_tqc *t)
     bool rounds = t->state == QG_TQC_PASSIVE || t->state == QG_TQC_PASSIVE_INIT;
     if (!rounds)
         QG_TRY(check_move(q, "detach", t, QG_TQC_INITIAL));
-    else /* two legal moves: silent, then on its own */
+    else /* two legal transitions: OVERLAPPED, then its own root */
         QG_TRY(qg_tqc_set_state(q, t, QG_TQC_OVERLAPPED));
     QG_TRY(split(q, t, false));
     return qg_tqc_set_state(q, t, QG_TQC_INITIAL);

@@ -16,8 +16,8 @@
 
 enum qg_tqc_detail { QG_TQC_STATES, QG_TQC_BRIEF, QG_TQC_FULL };
 
-/* STATES leaves out scales and offsets.  *text lies in a and ends with a newline unless
- * there is nothing to say. */
+/* STATES leaves out scales and offsets.  *text is in a and ends with a newline unless
+ * it is empty. */
 QG_NODISCARD qg_status qg_quant_text(const qg_quant *q, enum qg_tqc_detail detail,
                                      qg_arena *a, char **text);
 

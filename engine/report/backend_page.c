@@ -1,5 +1,5 @@
-/* backend_page.c -- a backend as a page: what it says after its parents, in the words
- * of its files, with reasons and sources. */
+/* backend_page.c -- a backend as a page: its contents with parents applied, quoted from
+ * its files, with reasons and sources. */
 #include <assert.h>
 
 #include "engine/snapshot/model.h"
@@ -167,7 +167,7 @@ static const char *field_text(page *p, const qg_set *s, unsigned bit)
     }
 }
 
-/* Only what the statement says, in the order of QG_SET_MAP. */
+/* Only the fields the statement sets, in the order of QG_SET_MAP. */
 static const char *set_text(page *p, const qg_set *s)
 {
     const char *text = "";
@@ -188,7 +188,8 @@ static qg_status add(page *p, qg_table *t, const char *text)
                 : qg_nomem(p->ctx);
 }
 
-/* Where and why, after what is said; files that come with the tool begin "configs/". */
+/* Place and reason, after the statement; files that come with the tool begin
+ * "configs/". */
 static qg_status add_origin(page *p, qg_table *t, const qg_origin *o)
 {
     const char *dir = p->ctx->config_dir;

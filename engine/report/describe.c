@@ -23,7 +23,7 @@ const char *qg_state_meaning(qg_tqc_state s)
     return meaning[s];
 }
 
-/* Words in the order in which people say them; what does not apply is left out. */
+/* Words in their usual order; those that do not apply are left out. */
 const char *qg_scheme_text(const qg_scheme *s, char text[QG_SCHEME_TEXT])
 {
     char policy[QG_POLICY_TEXT], range[48] = "", axis[24] = "", block[24] = "",

@@ -1,9 +1,8 @@
-/* describe.h -- how graph, schemes and statements are put into words for reports:
- * explain, diff and dump say the same thing the same way.
+/* describe.h -- texts for graph, schemes and statements in reports: explain, diff and
+ * dump use the same wording.
  *
- * One wording per fact, so that a word a user saw in one report can be searched for
- * in another.  All texts are English, without a final period, fit for a cell of
- * report.h. */
+ * One wording per fact, so that a word from one report can be searched in another.  All
+ * texts are English, without a final period, fit for a cell of report.h. */
 #ifndef QG_ENGINE_REPORT_DESCRIBE_H
 #define QG_ENGINE_REPORT_DESCRIBE_H
 
@@ -26,7 +25,7 @@ const char *qg_scheme_text(const qg_scheme *s, char text[QG_SCHEME_TEXT]);
 QG_NODISCARD qg_status qg_report_states(qg_report *r, const qg_quant *q);
 
 /* The rule, fusion or sharing rule of this id, and which of the three it is; NULL: the
- * backend says no such thing.
+ * backend has none.
  * *kind is "rule", "fusion" or "sharing"; untouched for NULL.  Linear in the
  * backend's statements. */
 const qg_origin *qg_origin_named(const qg_backend *b, const char *id,

@@ -159,8 +159,8 @@ static qg_status compare_nodes(diff *d)
     return QG_OK;
 }
 
-/* Whether everything is equal that the text form knows: constants by hash, types,
- * bodies, opsets. */
+/* Whether everything in the text form is equal: constants by hash, types, bodies,
+ * opsets. */
 static qg_status same_graphs(diff *d, bool *same)
 {
     char *a, *b;
@@ -206,7 +206,7 @@ static size_t offset_changes(const qg_qparam *a, const qg_qparam *b)
     return n;
 }
 
-/* Of calibrated endpoints; that one has no scale is said by its state. */
+/* Of calibrated endpoints; the state shows that an endpoint has no scale. */
 static qg_status compare_params(diff *d, const char *at, const qg_tqc *a,
                                 const qg_tqc *b)
 {

@@ -1,11 +1,11 @@
-/* explain.c -- why a tensor is quantized as it is: fields, who set them, from what. */
+/* explain.c -- why a tensor is quantized as it is: fields, and the origin of each. */
 #include <assert.h>
 
 #include "engine/report/describe.h"
 #include "engine/core/suggest.h"
 #include "passes/passes.h"
 
-/* What a name stands for, and what has been said about it. */
+/* The object of a name, and the parts of it already explained. */
 typedef struct answer {
     qg_ctx *ctx;
     qg_arena *arena; /* the report's */
@@ -19,7 +19,7 @@ typedef struct answer {
     qg_report *r;
 } answer;
 
-/* --- what the name stands for --- */
+/* --- resolution of the name --- */
 
 static bool known(const answer *a, qg_endpoint at)
 {
@@ -239,7 +239,7 @@ static qg_status put_rule(answer *a, qg_table *t, const qg_tqc *tqc)
                          o->line);
 }
 
-/* An endpoint that nobody quantizes has no record: says why. */
+/* An endpoint that is not quantized has no record: gives the reason. */
 static qg_status put_bare(answer *a, qg_table *t, qg_endpoint at)
 {
     const qg_node *n = at.node;
@@ -323,8 +323,8 @@ static qg_status groups(answer *a)
 
 /* --- changes --- */
 
-/* How much of an endpoint's history is told: that of the named ones in full, that of
- * those they follow or followed as far as it decides about scale and silence. */
+/* The extent of the history: complete for the named endpoints; for those they follow or
+ * followed, the entries about scale and overlap. */
 enum { UNTOLD, LED, NAMED };
 
 static bool is_field(const qg_journal_entry *e, const char *field)
@@ -387,7 +387,7 @@ static qg_status changes(answer *a)
     return QG_OK;
 }
 
-/* --- who is behind the changes --- */
+/* --- origins of the changes --- */
 
 static qg_status put_statement(answer *a, qg_table *t, const qg_origin *o,
                                const char *kind)
@@ -400,7 +400,7 @@ static qg_status put_statement(answer *a, qg_table *t, const qg_origin *o,
     return qg_table_cells(a->r, t, qg_cell_text(o->why), qg_cell_text(o->source));
 }
 
-/* A pass that speaks for itself: what it does is why. */
+/* A pass is its own reason: its summary is given. */
 static qg_status put_pass(answer *a, qg_table *t, const char *by)
 {
     const qg_pass *const *all;

@@ -1,4 +1,4 @@
-/* list.c -- what this build and its configuration folder know, by topic. */
+/* list.c -- the contents of this build and its configuration folder, by topic. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -152,7 +152,7 @@ static qg_status backends(qg_report *r, qg_table *t)
     return QG_OK;
 }
 
-/* "percentile 0.9999, min-scale 1e-08": what may be told, with defaults. */
+/* "percentile 0.9999, min-scale 1e-08": the parameters, with defaults. */
 static qg_status add_params(qg_report *r, qg_table *t, const qg_observer *o)
 {
     const char *text = NULL;
@@ -217,7 +217,8 @@ static qg_status quirks(qg_report *r, qg_table *t)
     return QG_OK;
 }
 
-/* What a format can say, as words; "" when nothing beyond one scale per tensor. */
+/* The aspects a format can represent, as words; "" when nothing beyond one scale per
+ * tensor. */
 static const char *says_text(qg_arena *a, uint32_t says)
 {
     const char *text = "";

@@ -54,7 +54,7 @@ static const char *list_text(const qg_cell *c, char text[CELL_TEXT])
     return text;
 }
 
-/* What people see of a cell; `text` is used where it has to be made. */
+/* The text of a cell on the page; `text` is a buffer for formatted ones. */
 static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
 {
     switch (c->kind) {
@@ -208,7 +208,7 @@ static void print_records(FILE *f, const qg_table *t)
     }
 }
 
-/* An empty table says so in one line. */
+/* An empty table prints one line. */
 static qg_status print_table(FILE *f, qg_report *r, const qg_table *t, bool first)
 {
     assert(t->n_column && t->cell.n % t->n_column == 0);

@@ -36,7 +36,7 @@ qg_status qg_report_end(qg_status s, qg_report *r, qg_report **out)
     return s;
 }
 
-/* What is no UTF-8, and what would move the cursor, becomes '?'. */
+/* Bytes that are not UTF-8, or would move the cursor, become '?'. */
 static void make_printable(char *text, bool lines)
 {
     for (size_t n; *text; text += n) {
@@ -75,7 +75,7 @@ static qg_status own_list(qg_report *r, qg_cell *cell)
     return QG_OK;
 }
 
-/* Texts and lists are copied, so callers may pass what lies on their stack. */
+/* Texts and lists are copied, so callers may pass memory on their stack. */
 static qg_status own(qg_report *r, qg_cell *cell)
 {
     if (cell->kind == QG_CELL_TEXT || cell->kind == QG_CELL_PAGE)
@@ -278,7 +278,7 @@ static void put_list(qg_json_writer *w, const char *key, const qg_cell *c)
     qg_json_put_end(w);
 }
 
-/* By kind: what people see shortened is complete here. */
+/* By kind: values shortened on the page are complete here. */
 static void put_cell(qg_json_writer *w, const char *key, const qg_cell *c)
 {
     switch (c->kind) {

@@ -7,7 +7,7 @@
  * Page    at most QG_PAGE_WIDTH columns: facts are aligned and wrapped, a table has
  *         aligned columns, and one with `records` set stands as one paragraph per row.
  *         Tables are as wide as their cells.
- * Texts   are copied; bytes that are no UTF-8 and control characters become '?', so
+ * Texts   are copied; bytes that are not UTF-8 and control characters become '?', so
  *         that a name of a hostile model can neither break JSON nor steer a terminal.
  * Owner   everything lies in the report's own arena, except names and titles, which
  *         are borrowed and must be static.
@@ -22,7 +22,7 @@
  *
  * Several reports may be alive; a caller that fails half-way frees its own.
  *
- * What becomes of the example, on the page and as JSON:
+ * The example on the page and as JSON:
  *
  *     run                                 {
  *       samples  8                          "report": "run",
@@ -51,12 +51,12 @@ struct qg_table {
     bool records; /* for people: a paragraph per row, headed by its first cell */
 };
 
-/* What stands in a report: a name with a value or a table. */
+/* An entry of a report: a name with a value or a table. */
 typedef struct qg_fact {
     const char *name;
     qg_cell value;
     qg_table *table; /* when the fact is a table */
-    bool quiet;      /* not on the page: something else there says it */
+    bool quiet;      /* not on the page: redundant there */
 } qg_fact;
 
 /* Everything but ctx lies in `arena`; text and json are NULL until asked for. */

@@ -2,8 +2,8 @@
  * graph, in shards, in pieces, by several processes, and again after an end by force.
  *
  * A piece of samples is followed by a checkpoint, FILE.part, now and then: writing
- * takes at most a twentieth of the time.  It is a statistics file like any other; to
- * resume is to merge it and to collect what it lacks. */
+ * takes at most a twentieth of the time.  It is a statistics file like any other;
+ * resuming merges it and collects the missing samples. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ typedef struct job {
 
 /* --- the graph --- */
 
-/* The passes of the default pipeline before `dispatch`: what follows quantizes. */
+/* The passes of the default pipeline before `dispatch`: later ones quantize. */
 static qg_status make_canonical(job *j)
 {
     assert(j->m->graph && !j->m->quant);
@@ -70,7 +70,8 @@ static qg_status set_text(job *j, const char **to, const char *text)
     return *to ? QG_OK : qg_nomem(j->m->ctx);
 }
 
-/* What two files must agree on to be merged, and where the samples came from. */
+/* The fields that must agree for two files to be merged, and the origin of the
+ * samples. */
 static qg_status fill_manifest(job *j)
 {
     qg_ctx *ctx = j->m->ctx;
@@ -127,7 +128,7 @@ static bool next_piece(const job *j, uint64_t end, uint64_t most, uint64_t *firs
     return true;
 }
 
-/* What fits into --max-mem. */
+/* The number of workers that fit into --max-mem. */
 static qg_status choose_jobs(job *j, const qg_collect_run *r, uint64_t samples)
 {
     size_t each = qg_collect_bytes(r), most = j->o->memory;
@@ -192,7 +193,7 @@ static qg_status check_part(const job *j, const qg_stats *s, uint64_t first,
     return QG_OK;
 }
 
-/* What an earlier run left. */
+/* The checkpoint of an earlier run. */
 static qg_status resume(job *j, uint64_t first, uint64_t end)
 {
     assert(j->stats && j->part);
@@ -306,7 +307,7 @@ static qg_status receive(job *j, qg_status s)
 
 /* --- all together --- */
 
-/* What `qg stats collect` answers; confidence comes last, it takes some
+/* The report of `qg stats collect`; confidence comes last, it takes some
  * milliseconds. */
 static qg_status describe(job *j, qg_report **out)
 {

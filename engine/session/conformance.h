@@ -1,14 +1,14 @@
-/* conformance.h -- runs ONNX backend-test folders and compares with what they expect.
+/* conformance.h -- runs ONNX backend-test folders and compares with the expected
+ * outputs.
  *
  * A test is a folder with model.onnx and test_data_set_*, each of which holds
  * input_*.pb and output_*.pb in the order of the graph's inputs (those that are not
  * constants) and outputs.  A folder without model.onnx is searched for tests, in name
  * order.
  *
- * Inputs are run-time inputs, all of them: nothing is folded that the model does not
- * hold itself.  Equal means equal type and shape, integers and bools the same, floats
- * |got - expected| <= 1e-7 + 1e-3 |expected| (bfloat16: 2^-6, two of its steps), NaN
- * where NaN is expected.
+ * All inputs are run-time inputs: only constants of the model itself are folded.  Equal
+ * means equal type and shape, integers and bools the same, floats |got - expected| <=
+ * 1e-7 + 1e-3 |expected| (bfloat16: 2^-6, two of its steps), NaN where NaN is expected.
  * Source: onnx/backend/test/runner of ONNX (tolerances, order of files). */
 #ifndef QG_ENGINE_SESSION_CONFORMANCE_H
 #define QG_ENGINE_SESSION_CONFORMANCE_H
@@ -16,13 +16,13 @@
 #include "engine/api/qg.h"
 #include "engine/ir/op.h"
 
-/* How tests are run; tell may be NULL. */
+/* Options of a run of tests; tell may be NULL. */
 typedef struct qg_conformance_options {
     const qg_registry *registry; /* operators to use; borrowed */
     bool reference;              /* operators' own loops only, no compiled kernels */
     /* Called for every test that did not pass; texts are borrowed for the call. */
     qg_status (*tell)(void *ud, const char *folder, qg_status s, const char *message);
-    void *ud; /* handed to tell */
+    void *ud; /* passed to tell */
 } qg_conformance_options;
 
 /* Not implemented (QG_EUNSUPPORTED) is neither passed nor failed.

@@ -8,7 +8,7 @@ int qg_api_version(void) { return QG_API_VERSION; }
 
 QG_OPTIONS_INIT(qg_open_options)
 
-/* The public callback knows levels as numbers. */
+/* The public callback takes levels as numbers. */
 static void write_log(void *ud, enum qg_log_level level, const char *text)
 {
     const qg_open_options *o = ud;

@@ -35,7 +35,7 @@ static qg_status vote(void *ud, qg_ctx *ctx, void *state, size_t sample,
     return QG_OK;
 }
 
-/* One drive per mode; at_work says whose votes they are. */
+/* One drive per mode; at_work selects the mode whose votes are counted. */
 static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed *f,
                          const char *mode, votes *v)
 {
@@ -63,7 +63,7 @@ static double share_of(const int32_t *vote, const qg_tensor *labels, size_t n)
     return n ? (double)right / (double)n : 0;
 }
 
-/* How often both modes say the same, right or wrong. */
+/* How often both modes give the same class, right or wrong. */
 static double agreement(const votes *v, size_t n)
 {
     size_t same = 0;

@@ -1,5 +1,5 @@
 /* export.c -- qg_model_export and qg_model_import: the table of formats behind the
- * public header, and the report of what was lost. */
+ * public header, and the report of losses. */
 #include "engine/session/session.h"
 
 #include <assert.h>

@@ -44,7 +44,7 @@ static qg_status common_shape(qg_model *m, qg_api_feed *f)
     return QG_OK;
 }
 
-/* --- what is given --- */
+/* --- given samples --- */
 
 bool qg_workload_has_samples(const qg_workload *work)
 {

@@ -11,8 +11,9 @@
  *         QG_TRY(QG_OPTIONS_READ(m->ctx, qg_price_options, given, &o));
  *         QG_TRY(qg_workload_check(m->ctx, &o.work)); // where the struct has one
  *
- * and uses `given` no more.  An init function with defaults other than zero is written
- * by hand, around qg_options_init.  engine/embed does the same, with its structs. */
+ * and no longer uses `given`.  An init function with defaults other than zero is
+ * written by hand, around qg_options_init.  engine/embed does the same, with its
+ * structs. */
 #ifndef QG_ENGINE_SESSION_OPTIONS_H
 #define QG_ENGINE_SESSION_OPTIONS_H
 
@@ -26,19 +27,19 @@ typedef struct qg_options_type {
     size_t size;
 } qg_options_type;
 
-/* What init functions do: the first bytes of preset (of the type's size), zeros behind
- * them, and `size`, which comes first, is the caller's.  `size` bytes of o are written
- * and no more. */
+/* Implements init functions: the first bytes of preset (of the type's size), then
+ * zeros; `size`, the first member, is the caller's.  `size` bytes of o are written and
+ * no more. */
 void qg_options_init(void *o, size_t size, const void *preset, qg_options_type type);
 
-/* Copies the fields that both sides know over *out, which holds the defaults.  given:
+/* Copies the fields present on both sides over *out, which holds the defaults.  given:
  * NULL leaves them all.  QG_ECONFIG when the size cannot be that of such a struct, and
  * when a field is set that this library does not have.  ctx may be NULL. */
 QG_NODISCARD qg_status qg_options_read(qg_ctx *ctx, qg_options_type type,
                                        const void *given, void *out);
 
-/* Structs inside of others cannot grow: what later versions will use must be NULL.
- * QG_ECONFIG names the struct. */
+/* Structs inside of others cannot grow: members reserved for later versions must be
+ * NULL.  QG_ECONFIG names the struct. */
 QG_NODISCARD qg_status qg_workload_check(qg_ctx *ctx, const qg_workload *work);
 QG_NODISCARD qg_status qg_proposal_check(qg_ctx *ctx, const qg_proposal_options *o);
 

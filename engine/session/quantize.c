@@ -19,7 +19,7 @@
 
 QG_OPTIONS_INIT(qg_quantize_options)
 
-/* What a run needs beside its options. */
+/* The state of a run besides its options. */
 typedef struct job {
     qg_model *m;
     const qg_quantize_options *o;
@@ -27,14 +27,14 @@ typedef struct job {
     qg_backend *backend;
     qg_pipeline pipeline;
     qg_api_feed feed;
-    qg_looks looks;               /* at what the feed gives */
+    qg_looks looks;               /* at the feed's samples */
     qg_stats *stats;              /* instead of the feed; NULL: none */
     const qg_pass *const *passes; /* that there are */
     size_t dumps;
 } job;
 
-/* Files that come with the tool are named from "configs/" on: what a snapshot says does
- * not depend on where the tool lies. */
+/* Files that come with the tool are named from "configs/" on: a snapshot does not
+ * depend on the tool's location. */
 static qg_status shorten(job *j, qg_origin *o)
 {
     const char *dir = j->m->ctx->config_dir;
@@ -187,7 +187,7 @@ static qg_status add_option(option_list *l, const char *name, const char *value)
     return qg_vec_push(ctx, l->j->arena, &l->text, copy);
 }
 
-/* One option for what stands several times: JSON has a key once. */
+/* Repeated options become one: JSON keys are unique. */
 static qg_status add_list(option_list *l, const char *name, const char *const *value,
                           size_t n)
 {
@@ -197,7 +197,7 @@ static qg_status add_list(option_list *l, const char *name, const char *const *v
     return n && !text ? qg_nomem(l->j->m->ctx) : add_option(l, name, text);
 }
 
-/* What changes the result; jobs do not. */
+/* The options that change the result; jobs do not. */
 static qg_status list_options(job *j, qg_manifest *m)
 {
     const qg_quantize_options *o = j->o;
@@ -212,8 +212,8 @@ static qg_status list_options(job *j, qg_manifest *m)
     return QG_OK;
 }
 
-/* Statistics say where they came from, so that a snapshot made from them is the one
- * that is made from the samples. */
+/* Statistics record their origin, so that a snapshot made from them equals the one made
+ * from the samples. */
 static qg_status name_data(job *j, qg_manifest *m)
 {
     const qg_stats *s = j->stats;
@@ -291,7 +291,7 @@ static qg_status report_passes(qg_report *r, const qg_pass_env *env)
     return QG_OK;
 }
 
-/* How often the samples ran, and for whom. */
+/* The number of passes over the samples, and the observers that needed them. */
 static qg_status report_observers(qg_report *r, const qg_pass_env *env)
 {
     qg_table *t;
@@ -347,8 +347,8 @@ static qg_status report_intervals(qg_report *r, const qg_snapshot_info *info)
     return QG_OK;
 }
 
-/* How many samples would have done; observers that look at samples themselves keep
- * nothing that could tell. */
+/* How many samples would have sufficed; observers that read samples themselves keep no
+ * data for that. */
 static qg_status report_confidence(qg_report *r, const qg_snapshot_info *info,
                                    const qg_pass_env *env)
 {
@@ -369,7 +369,7 @@ static qg_status report_confidence(qg_report *r, const qg_snapshot_info *info,
     return qg_report_settled(r, "confidence", who, after, info->manifest.samples);
 }
 
-/* What the samples themselves tell, in short; `qg stats doctor` looks further. */
+/* Findings about the samples, in short; `qg stats doctor` checks more. */
 static qg_status report_doctor(job *j, qg_report *r)
 {
     enum { MOST = 8 };

@@ -192,7 +192,7 @@ static qg_status report_error(const qg_tensor_job *j, qg_report *r)
     const qg_error *e = &j->done.error;
     double n = (double)e->count, saturated = (double)j->done.saturated;
     QG_TRY(qg_report_add(r, "count", qg_cell_count(e->count)));
-    QG_TRY(qg_report_add(r, "snr", qg_cell_number(qg_error_snr(e))));
+    QG_TRY(qg_report_add(r, "nsr", qg_cell_number(qg_error_nsr(e))));
     QG_TRY(qg_report_add(r, "snr_db", qg_cell_number(qg_error_decibel(e))));
     QG_TRY(qg_report_add(r, "mse", qg_cell_number(qg_error_mse(e))));
     QG_TRY(qg_report_add(r, "max", qg_cell_number(qg_error_max(e))));

@@ -15,7 +15,7 @@ typedef struct qg_tensor_job {
     qg_arena *arena;
     const char *path;
     const qg_quantize_tensor_options *o;
-    qg_tensor x, y;  /* float32, plain: what was read, and the same rounded */
+    qg_tensor x, y;  /* float32, plain: the input, and the quantized result */
     qg_apply how;    /* how.param is NULL or &param */
     qg_curve curve;  /* of the observer, when the options ask for it */
     qg_qparam param; /* scale and offset given, or of an observer; offset is not NULL */

@@ -57,7 +57,7 @@ static const char *rounding_word(int row)
     return row < QG_NROUNDING ? qg_rounding_name((qg_rounding)row) : NULL;
 }
 
-/* What policies have no word for: variants of the grid, and a rule for its scale. */
+/* Settings that are not policies: variants of the grid, and a rule for its scale. */
 static const char *variant_word(int row)
 {
     return row < N_VARIANT ? qg_float_variant_name(1u << row) : row == MX ? "mx" : NULL;
@@ -115,7 +115,8 @@ static qg_status read_rounding(qg_tensor_job *j)
     return QG_OK;
 }
 
-/* Those that need a network are refused by name; a family brings what it can. */
+/* Those that need a network are refused by name; a family selects its applicable
+ * quirks. */
 static qg_status read_quirks(qg_tensor_job *j)
 {
     uint64_t mask;

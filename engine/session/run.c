@@ -54,7 +54,7 @@ static qg_status put_sample(sink *k, waiting *w)
     return s;
 }
 
-/* Writes what is due; samples that came early wait. */
+/* Writes the samples that are next in order; later ones wait. */
 static qg_status flush(sink *k)
 {
     qg_status s = QG_OK;

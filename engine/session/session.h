@@ -1,7 +1,7 @@
-/* session.h -- what the files of engine/session share, and questions (engine/analysis)
- * use: feeds of samples, and plans of a model.
+/* session.h -- shared by the files of engine/session and by engine/analysis: feeds of
+ * samples, and plans of a model.
  *
- * How a question runs the network over data:
+ * Running the network over data:
  *
  *     QG_TRY(qg_feed_open(m, &o->work, &f));
  *     QG_TRY(qg_model_plan(m, "simulate", false, &f.feed, NULL, &p));
@@ -24,7 +24,7 @@ struct qg_stats; /* calib/stats.h */
 
 /* --- model.c, archive.c: models from wherever they lie --- */
 
-/* Fills m from what `from` points to; on failure m->graph may be set. */
+/* Loads m from `from`; on failure m->graph may be set. */
 typedef qg_status qg_model_reader(qg_model *m, const void *from,
                                   const qg_fixed_shape *shape, size_t n);
 
@@ -37,7 +37,7 @@ QG_NODISCARD qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *o,
  * else an ONNX file.  `from` is a qg_model_source. */
 qg_model_reader qg_model_read_source;
 
-/* Whether the bytes begin like a zip archive. */
+/* Whether the bytes begin with the signature of a zip archive. */
 bool qg_is_archive(const void *bytes, size_t size);
 
 /* A snapshot, model.onnx and quant.json, in a zip archive. */
@@ -70,8 +70,8 @@ QG_NODISCARD qg_status qg_feed_open(qg_model *m, const qg_workload *work,
                                     qg_api_feed *out);
 void qg_feed_close(qg_api_feed *f); /* also of a zeroed one */
 
-/* A copy of work for work within the work of f: a source that comes once is replaced by
- * what f has kept of it.  Borrows from f. */
+/* A copy of a workload for use while f is open: a source that can be read only once is
+ * replaced by the samples that f has stored.  Borrows from f. */
 qg_workload qg_feed_again(const qg_api_feed *f, const qg_workload *work);
 
 /* For manifests: the last part of the path of data, "arrays", "source" or NULL; and the
@@ -97,10 +97,10 @@ QG_NODISCARD qg_status qg_report_settled_all(qg_report *r, const struct qg_stats
 /* --- plans --- */
 
 /* A plan of the model in "float" or "simulate"; NULL mode: simulate when quantized.
- * feed: whose samples it is for (their shape); NULL: the model's own shapes.
- * watch: [nodes] 1 where hooks look; it must outlive the plan.  NULL: no hooks.
- * QG_ECONFIG for other words, QG_ESTATE for simulate without TQCs.
- * The caller frees *out with qg_plan_free before the model changes or goes. */
+ * feed: the samples whose shapes the plan is for; NULL: the model's own shapes.
+ * watch: [nodes] 1 for nodes watched by hooks; it must outlive the plan.  NULL: no
+ * hooks.  QG_ECONFIG for other words, QG_ESTATE for simulate without TQCs.
+ * The caller frees *out with qg_plan_free before the model changes or is freed. */
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
                                      const qg_feed *feed, const uint8_t *watch,
                                      qg_plan **out);

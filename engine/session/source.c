@@ -41,7 +41,7 @@ static const char *what_of(size_t sample, char text[WHAT_TEXT])
     return text;
 }
 
-/* --- what the host sets --- */
+/* --- settings of the host --- */
 
 qg_status qg_input_named(qg_ctx *ctx, const qg_graph *g, const char *what,
                          const char *name, size_t *out)
@@ -155,8 +155,8 @@ static qg_status check_set(const qg_inputs *s)
     return QG_OK;
 }
 
-/* Asks the host.  *set: how many inputs it gave; 0: none, which is a failure only to
- * those who know that there is such a sample. */
+/* Calls the host.  *set: the number of inputs it provided; 0: none, which is a failure
+ * only if the sample is known to exist. */
 static qg_status ask(qg_inputs *s)
 {
     qg_hosted *h = s->h;

@@ -1,8 +1,8 @@
-/* source.h -- samples that a host makes (qg_source) as a feed.
+/* source.h -- samples provided by a host (qg_source) as a feed.
  *
- * The source is asked once for all samples, before the work, when it comes once (the
- * samples are then spooled), when it does not tell how many it has, or when the graph
- * leaves dims of its inputs open.  Otherwise each sample is fetched when it is needed.
+ * The source is read completely, before the work, when it can be read only once (the
+ * samples are then spooled), when its number of samples is unknown, or when the graph
+ * has dynamic dims of inputs.  Otherwise each sample is fetched when it is needed.
  *
  * Messages begin "data: source: sample 3". */
 #ifndef QG_ENGINE_SESSION_SOURCE_H

@@ -149,8 +149,8 @@ static double extreme(const qg_stats_channel *c, float x)
     return c->count ? (double)x : NAN;
 }
 
-/* The columns that values and channels share; what nobody collected, or what nothing
- * was seen of, is empty. */
+/* The columns that values and channels share; cells of statistics that were not
+ * collected, or are empty, stay empty. */
 static qg_status add_counts(qg_report *r, qg_table *t, const qg_stats_channel *c,
                             bool moments)
 {
@@ -262,8 +262,8 @@ qg_status qg_stats_file_show(qg_ctx *ctx, const char *path, const char *name,
 
 /* --- derive --- */
 
-/* One endpoint with a scale of its own; what is not of one scale per tensor, or not
- * made by an observer of statistics, has no interval. */
+/* One endpoint with its own scale; endpoints with per-channel scales, or observers that
+ * do not read statistics, have no interval. */
 static qg_status add_endpoint(qg_report *r, qg_table *t, const qg_tqc *tqc,
                               const qg_settled *s)
 {

@@ -1,5 +1,5 @@
-/* model.h -- what stands behind the handle qg_model: a graph and, once it is quantized,
- * its TQCs with the record of the run that made them; and how that is kept on disk.
+/* model.h -- the contents of the handle qg_model: a graph and, once it is quantized,
+ * its TQCs with the record of the run that made them; and their form on disk.
  *
  * A snapshot is a folder: model.onnx, the rewritten graph with float weights, and
  * quant.json (quant_json.h).
@@ -29,8 +29,8 @@ struct qg_model {
      * good for calls that add to it only. */
     const char *path;
     const char *sha256; /* of the ONNX file */
-    /* The pass that has the model in its hands, which then is a view of what the
-     * pipeline works on; NULL: none. */
+    /* The running pass that was given this model, which is then a view of the
+     * pipeline's data; NULL: none. */
     struct qg_pass_env *pass;
 };
 
@@ -50,7 +50,7 @@ typedef struct qg_model_source {
 QG_NODISCARD qg_status qg_model_read_bytes(qg_model *m, const qg_model_source *from,
                                            const qg_fixed_shape *shape, size_t n);
 
-/* Gives m, whose graph is there, the path and hash of what it came from. */
+/* Sets the path and hash of the origin of m, whose graph is loaded. */
 QG_NODISCARD qg_status qg_model_name(qg_model *m, const char *path, const char *sha256);
 
 /* A snapshot folder.  QG_EPARSE when quant.json does not belong to model.onnx. */
@@ -63,8 +63,8 @@ QG_NODISCARD qg_status qg_snapshot_write(qg_model *m, const char *folder);
 
 /* QG_ESTATE when m is still in the making. */
 QG_NODISCARD qg_status qg_model_expect_finished(const qg_model *m, const char *what);
-/* QG_ESTATE when m is a snapshot: for `what` it must not be quantized yet, but
- * finished. */
+/* QG_ESTATE when m is a snapshot: `what` requires a finished model that is not
+ * quantized yet. */
 QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
 /* QG_ESTATE when m is none. */
 QG_NODISCARD qg_status qg_model_expect_quantized(const qg_model *m, const char *what);

@@ -27,7 +27,7 @@
 #include "engine/core/json.h"
 #include "engine/quant/backend.h"
 
-/* What the run that made the snapshot was given.  Texts are borrowed (writing) or lie
+/* The options of the run that made the snapshot.  Texts are borrowed (writing) or lie
  * in the graph's arena (reading). */
 typedef struct qg_manifest {
     const char *tool;                      /* "quantgraph 0.1.0" */
@@ -67,13 +67,12 @@ typedef struct qg_snapshot_info {
 QG_NODISCARD qg_status qg_quant_json_write(const qg_quant *q,
                                            const qg_snapshot_info *info, FILE *stream);
 
-/* g: the model of the same snapshot, freshly loaded and inferred.  *out knows a backend
- * with the origins of rules, fusions and sharing, enough to explain.
- * QG_EPARSE says where in the file, also
- * when it does not fit g. */
+/* g: the model of the same snapshot, freshly loaded and inferred.  *out has a backend
+ * with the origins of rules, fusions and sharing, as needed by explain.  QG_EPARSE
+ * gives the place in the file, also when it does not fit g. */
 QG_NODISCARD qg_status qg_quant_json_read(qg_graph *g, const char *path, qg_quant **out,
                                           qg_snapshot_info *info);
-/* The same of bytes; from->name is what messages call them. */
+/* The same of bytes; from->name is their name in messages. */
 QG_NODISCARD qg_status qg_quant_json_parse(qg_graph *g, const qg_json_source *from,
                                            qg_quant **out, qg_snapshot_info *info);
 

@@ -1,9 +1,9 @@
 /* quant_json_read.c -- the inverse of quant_json_write.c, for hostile files too.
  *
- * What the file says is believed only as far as it fits the model beside it:
+ * The contents are accepted only if they fit the model next to the file:
  * positions, names, ranges of every number, and links that end at a root.  The rules
- * of quant/tqc_check.h run over the result, so a file that is well-formed and wrong
- * is refused as a broken promise. */
+ * of quant/tqc_check.h run over the result, so a well-formed file with wrong contents
+ * is refused by a broken rule. */
 #include <assert.h>
 #include <math.h>
 
@@ -310,7 +310,7 @@ static qg_status read_state(reader *r, const qg_json *o, const char *key,
     return QG_OK;
 }
 
-/* The name need not be one that this build knows: it is shown, not run. */
+/* The name may be unknown to this build: it is shown, not run. */
 static qg_status read_observer(reader *r, const qg_json *o, qg_observer_setting *out)
 {
     QG_TRY(optional_text(r, o, "observer", &out->name));
@@ -334,7 +334,7 @@ static qg_status read_quantizer(reader *r, const qg_json *o, qg_tqc *t)
     return qg_quantizer_named(r->ctx, qg_tqc_text(t, at), name, &t->quantizer);
 }
 
-/* Own parameters of a root; what a follower lists is its root's and is skipped. */
+/* Own parameters of a root; those of a follower are its root's and are skipped. */
 static qg_status read_param(reader *r, const qg_json *o, qg_tqc *t)
 {
     const qg_json *scale = qg_json_get(o, "scale"), *offset = qg_json_get(o, "offset");
@@ -403,8 +403,8 @@ static qg_status read_tqc(reader *r, const qg_json *o, size_t index)
     return read_rule(r, o, t);
 }
 
-/* Lenders come before the endpoints that derive from them or after: all are there by
- * now. */
+/* Lenders may come before or after the endpoints that derive from them: all have been
+ * read by now. */
 static qg_status read_lenders(reader *r, const qg_json *from, qg_tqc *t)
 {
     if (from->count != 2)
@@ -462,7 +462,7 @@ static qg_status read_tqcs(reader *r, const qg_json *root)
 
 /* --- journal, coverage --- */
 
-/* Replaces what restoring has written. */
+/* Replaces the entries written while restoring. */
 static qg_status read_journal(reader *r, const qg_json *root)
 {
     const qg_json *a;

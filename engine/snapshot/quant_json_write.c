@@ -48,7 +48,7 @@ static void put_backend(qg_json_writer *w, const qg_backend *b, const qg_manifes
     qg_json_put_end(w);
 }
 
-/* What the run was given, never when it ran: equal runs write equal bytes. */
+/* The options of the run, never its time: equal runs write equal bytes. */
 static void put_manifest(qg_json_writer *w, const qg_quant *q, const qg_manifest *m)
 {
     qg_json_put_object(w, "manifest");

@@ -1,5 +1,5 @@
-/* stats_file.h -- statistics as bytes: a `.qgs` file, and what processes send each
- * other.
+/* stats_file.h -- statistics as bytes: a `.qgs` file, and the messages between
+ * processes.
  *
  * The bytes are a function of the statistics: equal statistics, equal bytes, whatever
  * the number of workers, shards or machines that collected them.
@@ -26,7 +26,7 @@
  * Size     about 14 KB per value after some samples, at most 100 KB: counts of far
  *          bins take a byte or two.
  * Speed    a network of 127 values is read in 5 ms; the checksum is most of it.
- * Merging  is done on what was read: there is no way to join files as bytes.
+ * Merging  is done on the statistics read: files cannot be joined as bytes.
  *
  * The first bytes of a file about samples 0 to 31 of a network with one value:
  *
@@ -38,8 +38,8 @@
  *     01 00 20                                 one range: gap 0, length 32
  *     01 05 'input' 02 03 03                   one value: axis 1, 3 channels, both
  *
- * Reading trusts nothing: every count is checked against what is there, and the parts
- * must agree with each other. */
+ * Reading trusts nothing: every count is checked against the bytes present, and the
+ * parts must be consistent with each other. */
 #ifndef QG_ENGINE_SNAPSHOT_STATS_FILE_H
 #define QG_ENGINE_SNAPSHOT_STATS_FILE_H
 
@@ -49,8 +49,8 @@
 QG_NODISCARD qg_status qg_stats_encode(qg_ctx *ctx, const qg_stats *s, qg_arena *a,
                                        unsigned char **bytes, size_t *size);
 
-/* New statistics, the caller's to free.  QG_EPARSE names `name`, the byte and what is
- * wrong there. */
+/* New statistics, the caller's to free.  QG_EPARSE gives `name`, the byte offset and
+ * the fault. */
 typedef struct qg_stats_source {
     const char *name; /* for messages: a path */
     const unsigned char *bytes;

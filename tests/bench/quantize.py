@@ -91,7 +91,7 @@ def outputs(path, feed, name):
 
 
 def noise(real, rounded):
-    """Mean over samples of sum d^2 / sum r^2, per output: PPQ's snr."""
+    """Mean over samples of sum d^2 / sum r^2, per output: PPQ's SNR, which is noise over signal."""
     per_sample = [[float(((a - b) ** 2).sum() / ((a ** 2).sum() + 1e-7))
                    for a, b in zip(r, q)] for r, q in zip(real, rounded)]
     return np.mean(per_sample, axis=0)

@@ -49,7 +49,7 @@ for verb in $verbs; do
             [ $verb = sensitivity ] || good=graph bad='grap group'
             ;;
         direction) good=all-but bad=both ;;
-        metric) good=snr bad=srn ;;
+        metric) good=nsr bad=nrs ;;
         kernels) good=fast bad=slow ;;
         dispatcher) good=all-in bad=allin ;;
         *) good=x bad= ;;

@@ -82,8 +82,8 @@ def model(x, granularity=TENSOR, symmetric=True, power=False, axis=0, block=0,
 def metrics(x, y):
     r, p = x.astype(float).ravel(), y.astype(float).ravel()
     d = p - r
-    snr = (d @ d) / (r @ r + 1e-7)
-    return {"snr": snr, "snr_db": -10 * np.log10(snr), "mse": d @ d / d.size,
+    nsr = (d @ d) / (r @ r + 1e-7)
+    return {"nsr": nsr, "snr_db": -10 * np.log10(nsr), "mse": d @ d / d.size,
             "max": np.abs(d).max(), "cosine": (r @ p) / np.sqrt((r @ r) * (p @ p)),
             "count": d.size}
 
@@ -168,7 +168,7 @@ def observers_and_quirks(folder, rng):
     assert np.array_equal(static, dynamic)
     asym = ["--policy", "per-tensor,linear,asymmetric", "--range", "-128,127"]
     right, wrong = (run(folder, x, *asym, *q)[0] for q in ([], ["--quirks", "ppq"]))
-    assert wrong["offset"][0] == right["offset"][0] + 128 and wrong["snr"] > right["snr"]
+    assert wrong["offset"][0] == right["offset"][0] + 128 and wrong["nsr"] > right["nsr"]
 
 
 FORMATS = [  # bits, exponent bits, variant, NumPy's type of it
@@ -204,7 +204,7 @@ def inputs(folder, rng):
     half = rng.standard_normal(50).astype(np.float16)
     a, y, err = run(folder, half)
     b, z, _ = run(folder, half.astype(f32))
-    assert np.array_equal(y, z) and a["snr"] == b["snr"] and not err
+    assert np.array_equal(y, z) and a["nsr"] == b["nsr"] and not err
     wide = rng.standard_normal(50)
     _, y, err = run(folder, wide)
     _, z, _ = run(folder, wide.astype(f32))
@@ -213,7 +213,7 @@ def inputs(folder, rng):
     assert not run(folder, half.astype(float))[2]
     odd = f32([1, np.nan, -np.inf, 0.5])
     answer, y, err = run(folder, odd)
-    assert "2 of 4 elements are NaN or infinite" in err and answer["snr"] is None
+    assert "2 of 4 elements are NaN or infinite" in err and answer["nsr"] is None
     assert np.isnan(y[1]) and y[2] == f32(-128 * answer["scale"][0])
     for shape in ((), (0,), (3, 0)):
         answer, y, _ = run(folder, np.zeros(shape, f32))

@@ -34,7 +34,24 @@ if ! ${CC:-cc} -fsanitize=thread "$work/try.c" -o "$work/try" 2>/dev/null || ! "
 fi
 cmake -S . -B "$tsan" -DCMAKE_BUILD_TYPE=None "-DCMAKE_C_FLAGS=-O1 -DNDEBUG" -DQG_TSAN=ON \
     -DQG_DNNL=OFF -DQG_MPI=OFF -DQG_TESTS=OFF >"$work/log" 2>&1 || complain "cmake"
-cmake --build "$tsan" -j "$(nproc)" --target threads >"$work/log" 2>&1 || complain "build"
+cmake --build "$tsan" -j "$(nproc)" --target threads qg_static qg_headers >"$work/log" 2>&1 || complain "build"
 export TSAN_OPTIONS=halt_on_error=1
 "$tsan/tests/threads" --race >"$work/log" 2>&1 && complain "ThreadSanitizer sees no race"
 run tsan "$tsan/tests/threads"
+
+# The programs of docs/embedding.md under ThreadSanitizer, with the commands of the page.
+flags=$(pkg-config --static --libs yaml-0.1 libcjson libprotobuf-c libcrypto zlib)
+ln -s "$PWD/configs" "$work/configs"
+count=0
+while read -r name arguments; do
+    # Splitting is wanted: several words each.
+    # shellcheck disable=SC2086
+    ${CC:-cc} -std=c11 -fsanitize=thread -g -I"$tsan/include/quantgraph" \
+        "docs/examples/$name.c" "$tsan/libqg.a" $flags -lm -o "$work/$name" \
+        >"$work/log" 2>&1 || complain "$name: does not compile"
+    # shellcheck disable=SC2086
+    (cd "$work" && "./$name" $arguments) >"$work/log" 2>&1 || complain "$name: exit status $?"
+    count=$((count + 1))
+done < <(sed -n 's/^\$ //p' docs/embedding.md)
+[ "$count" -ge 11 ] || complain "docs/embedding.md: $count programs"
+echo "tsan: $count programs of docs/embedding.md"

@@ -14,7 +14,7 @@ static void values_by_hand(void **state)
     static const float real[] = { 3, 4, 0 }, rounded[] = { 3, 3, 2 };
     qg_error e = { 0 };
     qg_error_add(&e, real, rounded, 3);
-    assert_true(near(qg_error_snr(&e), 5 / (25 + 1e-7)));
+    assert_true(near(qg_error_nsr(&e), 5 / (25 + 1e-7)));
     assert_true(near(qg_error_mse(&e), 5.0 / 3));
     assert_true(near(qg_error_cosine(&e), 21 / (5 * sqrt(22))));
     assert_cmp_f64(qg_error_max(&e), ==, 2);
@@ -27,9 +27,9 @@ static void edges(void **state)
     static const float zero[4], bad[] = { 1, NAN, 1, 1 };
     qg_error none = { 0 }, same = { 0 }, nan = { 0 };
     assert_cmp_f64(qg_error_mse(&none), ==, 0);
-    assert_cmp_f64(qg_error_snr(&none), ==, 0);
+    assert_cmp_f64(qg_error_nsr(&none), ==, 0);
     qg_error_add(&same, zero, zero, 4);
-    assert_cmp_f64(qg_error_snr(&same), ==, 0);
+    assert_cmp_f64(qg_error_nsr(&same), ==, 0);
     assert_cmp_f64(qg_error_cosine(&same), ==, 0);
     qg_error_add(&nan, bad, zero, 4);
     assert_true(isnan(qg_error_mse(&nan)));
@@ -56,7 +56,8 @@ static void pieces_give_the_bits_of_the_whole(void **state)
 static void metrics_have_names(void **state)
 {
     (void)state;
-    assert_ptr_equal(qg_metric_named("snr")->value, qg_error_snr);
+    assert_ptr_equal(qg_metric_named("nsr")->value, qg_error_nsr);
+    assert_ptr_equal(qg_metric_named("snr"), qg_metric_named("nsr")); /* its old name */
     assert_true(qg_metric_named("cosine")->higher_is_better);
     assert_false(qg_metric_named("mse")->higher_is_better);
     assert_null(qg_metric_named("psnr"));

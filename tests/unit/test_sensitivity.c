@@ -75,7 +75,7 @@ static void partial_runs_give_the_same_rows(void **state)
 {
     static const char *const by[] = { "node", "endpoint", "group" };
     static const char *const direction[] = { "only", "all-but" };
-    static const char *const metric[] = { "snr", "cosine" };
+    static const char *const metric[] = { "nsr", "cosine" };
     for (int i = 0; i < 12; i++) {
         ask a = { .by = by[i % 3],
                   .direction = direction[i / 3 % 2],

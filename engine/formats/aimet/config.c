@@ -65,8 +65,8 @@ static qg_status QG_PRINTF(2, 3) note(conversion *c, const char *fmt, ...)
     return copy ? qg_vec_push(c->ctx, c->arena, &c->out->note, copy) : qg_nomem(c->ctx);
 }
 
-/* Text from outside, fit for quotes of YAML: printable ASCII but for '"' and '\\'; what
- * is not becomes '?'.  Never NULL. */
+/* Text from outside, fit for quotes of YAML: printable ASCII except '"' and '\\'; other
+ * bytes become '?'.  Never NULL. */
 static const char *tame(conversion *c, const char *text)
 {
     char *copy = qg_arena_strdup(c->arena, text);
@@ -97,7 +97,7 @@ static const char *grid_text(conversion *c, grid g)
         g.per_channel ? ", axis: out-channel" : "");
 }
 
-/* place: where the JSON says so.  NULL texts were out of memory. */
+/* place: the place in the JSON.  NULL texts were out of memory. */
 static qg_status put_rule(conversion *c, const char *id, const char *match,
                           const char *set, const char *why, const char *place)
 {
@@ -162,8 +162,8 @@ static const char *weight_operators(conversion *c, bool with_axis)
 }
 
 /* How the constant weights of all operators are rounded.  Per channel this takes two
- * rules, id and id-whole: no axis divides the weights of LSTM and its kin into output
- * channels (all gates lie in one), so they have one scale.  state: "" or
+ * rules, id and id-whole: no axis divides the weights of LSTM and similar operators
+ * into output channels (all gates lie in one), so they have one scale.  state: "" or
  * "state: initial, ". */
 static qg_status put_weights(conversion *c, const char *id, grid all, const char *state,
                              const char *why, const char *place)
@@ -553,7 +553,7 @@ static qg_status read_defaults(conversion *c, const qg_json *defaults)
     return read_kernels(c, defaults);
 }
 
-/* Name, title, operators and defaults; what every later line relies on. */
+/* Name, title, operators and defaults, which every later line relies on. */
 static qg_status put_head(conversion *c, const char *backend, const qg_json *defaults)
 {
     const qg_json *version;

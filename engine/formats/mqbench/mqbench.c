@@ -16,5 +16,6 @@ const qg_format qg_format_mqbench = {
     .name = "mqbench",
     .suffix = ".onnx",
     .summary = "ONNX with the fake-quantize operators of MQBench's training graphs",
+    .says = QG_SAYS_PER_CHANNEL | QG_SAYS_OFFSET | QG_SAYS_RANGE | QG_SAYS_BITS,
     .import = import,
 };

@@ -1,5 +1,5 @@
 /* fq.c -- the format openvino-fq: FakeQuantize in an ONNX model, as NNCF and
- * MQBench write it and OpenVINO reads it.  What is said where: graph.h.
+ * MQBench write it and OpenVINO reads it.  For the layout see graph.h.
  * A file with codes has at least the opset that their DequantizeLinear needs. */
 #include <assert.h>
 

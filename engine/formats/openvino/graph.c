@@ -13,12 +13,14 @@ enum { CODE_BITS = 8 }; /* of constants that are written as integers */
 typedef struct builder {
     qg_export *e;
     qg_ctx *ctx;
-    qg_graph *g;                 /* the copy; nodes have the ids of the snapshot */
-    const qg_op *op;             /* FakeQuantize */
-    const qg_op *dequantize;     /* DequantizeLinear */
-    int64_t opset;               /* of the latter, at least 13 */
-    QG_VEC(const qg_tqc *) says; /* [nodes of g] whose grid a FakeQuantize says */
-    bool bake;                   /* constants get the values of their grid, or codes */
+    qg_graph *g;             /* the copy; nodes have the ids of the snapshot */
+    const qg_op *op;         /* FakeQuantize */
+    const qg_op *dequantize; /* DequantizeLinear */
+    int64_t opset;           /* of the latter, at least 13 */
+    QG_VEC(const qg_tqc *)
+    says;      /* [nodes of g] the endpoint whose grid a FakeQuantize
+                                  * has */
+    bool bake; /* constants get the values of their grid, or codes */
 } builder;
 
 /* One endpoint, in the copy. */
@@ -29,7 +31,7 @@ typedef struct place {
     qg_qparam param;         /* of tqc, or of the codes */
 } place;
 
-/* --- what is said --- */
+/* --- representable grids --- */
 
 static bool is_constant_baked(const qg_tqc *t)
 {
@@ -51,8 +53,8 @@ static qg_status lose_word(builder *b, enum qg_aspect aspect, const qg_tqc *t,
     return QG_OK;
 }
 
-/* Whether a FakeQuantize can say the grid; what the format's `says` lacks is reported
- * by the export. */
+/* Whether a FakeQuantize can represent the grid; the export reports aspects that the
+ * format's `says` lacks. */
 static qg_status can_say(builder *b, const qg_tqc *t, const qg_value *v, bool *out)
 {
     const qg_scheme *s = &t->scheme;
@@ -76,7 +78,7 @@ static qg_status can_say(builder *b, const qg_tqc *t, const qg_value *v, bool *o
     return QG_OK;
 }
 
-/* What a reader will make of it, where that differs from what was meant. */
+/* The reader's interpretation, where it differs from the original. */
 static qg_status report_reading(builder *b, const place *p, const qg_grid_record *r)
 {
     const qg_scheme *s = &p->tqc->scheme;
@@ -248,7 +250,7 @@ static qg_status add_dequantize(builder *b, const place *p, qg_value *codes,
     return report_reading(b, p, &reads);
 }
 
-/* A value like v, by the name of v and a suffix when that is free. */
+/* A value like v, named after v and a suffix when that is free. */
 static qg_status add_like(builder *b, const qg_value *v, const char *suffix,
                           qg_value **out)
 {
@@ -300,7 +302,7 @@ static qg_status say_input(builder *b, const place *p)
     return qg_edit_set_input(b->g, p->node, p->tqc->slot, rounded);
 }
 
-/* Only the ends of the grid: what FakeQuantize with more levels would let through. */
+/* Only the ends of the grid, which a FakeQuantize with more levels would exceed. */
 static void clamp(const qg_scheme *s, const qg_qparam *p, const qg_tensor *x,
                   qg_tensor *y)
 {
@@ -346,8 +348,8 @@ static qg_status drop_zero_points(builder *b, place *p, qg_dtype *code, qg_schem
     return QG_OK;
 }
 
-/* What stands in the file: codes, values on the grid, or values clamped to its ends and
- * left to a FakeQuantize. */
+/* The form in the file: codes, values on the grid, or values clamped to its ends and
+ * rounded by a FakeQuantize. */
 static qg_status constant_values(builder *b, const place *p, bool bake,
                                  const qg_tensor *x, qg_tensor *y)
 {
@@ -418,7 +420,8 @@ static qg_status say_slot(builder *b, qg_node *n, const qg_tqc *t)
     return say ? say_input(b, &p) : QG_OK;
 }
 
-/* In order of execution, so that an input sees what its producer rounded. */
+/* In order of execution, so that an input reads the quantized output of its
+ * producer. */
 static qg_status say_all(builder *b)
 {
     const qg_graph *g = b->e->quant->graph;

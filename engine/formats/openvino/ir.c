@@ -1,5 +1,5 @@
 /* ir.c -- the format openvino-ir: OpenVINO's own model file, an XML and a binary beside
- * it.  What is said where: graph.h.
+ * it.  For the layout see graph.h.
  *
  *     graph.h        the snapshot as a float graph with FakeQuantize
  *     operators.h    each node of it as layers
@@ -13,8 +13,8 @@
 #include "engine/formats/openvino/operators.h"
 #include "engine/ir/infer.h"
 
-/* Inference can tell all that the node computes: then it is no layer.  Grids of
- * constants are: they are what the file is for. */
+/* Inference computed all outputs of the node: then it is no layer.  Grids of constants
+ * are layers: the file exists for them. */
 static bool is_known(const qg_ir *ir, const qg_node *n)
 {
     if (qg_node_has(n, QG_OP_QUANTIZER))

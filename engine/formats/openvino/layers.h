@@ -37,7 +37,7 @@ extern const qg_ir_row qg_ir_add_row; /* Add, for biases */
 /* The layer that gives output 0 of the node, under its names. */
 QG_NODISCARD qg_status qg_ir_finish(qg_ir *ir, const qg_node *n, qg_ir_layer l);
 
-/* A layer inside of a node's, "<node>/<suffix>"; l says its outputs. */
+/* A layer inside of a node's, "<node>/<suffix>"; l has its outputs. */
 QG_NODISCARD qg_status qg_ir_inner(qg_ir *ir, const qg_node *n, const char *suffix,
                                    qg_ir_layer l, qg_ir_source *out);
 

@@ -1,9 +1,9 @@
 /* network.h -- a network of OpenVINO IR: layers with numbered ports and edges in XML,
  * constants in a binary beside it.  Private to engine/formats/openvino.
  *
- * Shapes    all known; what inference can tell ahead (shape arithmetic) is a constant
+ * Shapes    all known; values known to inference (shape arithmetic) are constants
  * Ports     a layer's inputs are ports 0 .. n_in - 1, its outputs follow
- * Names     a layer is called as its node; a port carries the name of its value
+ * Names     a layer has the name of its node; a port carries the name of its value
  * Source    OpenVINO documentation, "Operation sets" and "OpenVINO IR format"
  *
  *     qg_ir_source x, y;
@@ -40,7 +40,8 @@ typedef struct qg_ir {
     qg_ctx *ctx;
     qg_arena *arena;
     qg_graph *g; /* the export's own; nodes and values stay as they are */
-    const qg_tensor *const *known; /* [values] what inference can tell; NULL: not */
+    const qg_tensor *const *known; /* [values] values known to inference; NULL:
+                                    * unknown */
     qg_ir_source *of_value;        /* [values] layer QG_NONE: not placed yet */
     QG_VEC(qg_ir_layer) layer;     /* every source before its readers */
     size_t bytes;                  /* of the binary so far */
@@ -67,7 +68,7 @@ QG_NODISCARD qg_status qg_ir_i64(qg_ir *ir, const char *name, size_t n,
 QG_NODISCARD qg_status qg_ir_f32(qg_ir *ir, const char *name, size_t n, const float *x,
                                  qg_ir_source *out);
 
-/* The value of a constant slot, known ahead; NULL when only data can tell. */
+/* The value of a constant slot, known ahead; NULL when it depends on data. */
 const qg_tensor *qg_ir_known(const qg_ir *ir, const qg_value *v);
 
 /* An input of the network as a layer; its shape is the one that inference has fixed. */
@@ -76,8 +77,8 @@ QG_NODISCARD qg_status qg_ir_input(qg_ir *ir, const qg_value *v);
 /* An output of the network: it is a layer, too. */
 QG_NODISCARD qg_status qg_ir_result(qg_ir *ir, const qg_value *v);
 
-/* The two files; `backend` is named in the XML.  Failures of the stream are left to who
- * opened it; QG_ENOMEM otherwise. */
+/* The two files; `backend` is named in the XML.  The opener of the stream checks it for
+ * failures; QG_ENOMEM otherwise. */
 QG_NODISCARD qg_status qg_ir_put_xml(FILE *f, const qg_ir *ir, const char *backend);
 QG_NODISCARD qg_status qg_ir_put_binary(FILE *f, const qg_ir *ir);
 

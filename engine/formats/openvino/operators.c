@@ -49,7 +49,7 @@ static qg_status binary(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, r->data, in, 2));
 }
 
-/* Whatever says the shape: it is known. */
+/* The source of the shape does not matter: it is known. */
 static qg_status reshape(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     qg_ir_source in[2];
@@ -112,7 +112,7 @@ static qg_status softmax(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
 }
 
-/* Limits as the operator itself says them; infinite ones are the largest float. */
+/* Limits as the operator defines them; infinite ones are the largest float. */
 static qg_status clamp(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     const qg_tensor *constant[INPUTS] = { NULL };
@@ -291,7 +291,7 @@ static qg_status slice(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, NULL, in, 5));
 }
 
-/* The lengths are those of the outputs, however the node says them. */
+/* The lengths are those of the outputs, in any form of the node. */
 static qg_status split(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     assert(n->n_out > 0);

@@ -97,8 +97,8 @@ qg_status qg_ir_deconvolution(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return qg_ir_convolution(ir, n, &transposed);
 }
 
-/* Means leave padding out unless count_include_pad says otherwise; the row of means
- * is told by its data. */
+/* Means leave padding out unless count_include_pad is set; the row's data marks
+ * means. */
 qg_status qg_ir_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     qg_ir_source in[1];

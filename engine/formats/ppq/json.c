@@ -25,14 +25,14 @@ static const struct {
     { "POWER_OF_2",   QG_POWER_OF_2 },
     { "DYNAMIC",      QG_DYNAMIC    },
 };
-/* What PPQ called FLOATING's bit until it had a use, in files without DYNAMIC; nothing
- * was ever computed with it. */
+/* PPQ's name of FLOATING's bit before it had a use, in files without DYNAMIC; it never
+ * had an effect. */
 static const char exponential[] = "EXPONENTIAL";
 enum { N_PROPERTY = sizeof properties / sizeof properties[0] };
 
 static const int64_t e4m3_largest = 448;
 
-/* The axis that PPQ means, unless the number of scales says that it cannot be. */
+/* The axis that PPQ means, unless the number of scales contradicts it. */
 static int16_t guess_axis(qg_endpoint at, size_t count)
 {
     const qg_node *n = at.node;
@@ -49,8 +49,8 @@ static int16_t guess_axis(qg_endpoint at, size_t count)
     return (int16_t)axis;
 }
 
-/* What the file leaves to its reader, for an endpoint whose policy, bits and range are
- * known: half-even; the axis of output channels of weights, else 1 (0 for vectors),
+/* Defaults for fields missing in the file, for an endpoint whose policy, bits and range
+ * are known: half-even; the axis of output channels of weights, else 1 (0 for vectors),
  * else the first axis with `count` indices; four exponent bits when the range is that
  * of E4M3, else five.  count 0: not known. */
 static void guess_scheme(qg_endpoint at, size_t count, qg_scheme *s)
@@ -83,7 +83,7 @@ const char *qg_ppq_platform(qg_arena *a, const char *backend)
     return name;
 }
 
-/* --- what a reader cannot know --- */
+/* --- details missing in the file --- */
 
 /* States that PPQ has; the others are FP32 there. */
 static qg_tqc_state state_in_ppq(qg_tqc_state s)
@@ -93,7 +93,7 @@ static qg_tqc_state state_in_ppq(qg_tqc_state s)
                : s;
 }
 
-/* What a reader of the file will take for granted, and wrongly. */
+/* Wrong assumptions that a reader of the file will make. */
 static qg_status lose_guess(qg_export *e, const qg_tqc *t)
 {
     qg_scheme guess = t->scheme;
@@ -159,7 +159,7 @@ static void put_policy(qg_json_writer *w, uint16_t policy)
     qg_json_put_end(w);
 }
 
-/* What PPQ keeps of a TQC, under the name of its value. */
+/* The fields PPQ keeps of a TQC, under the name of its value. */
 static void put_config(qg_json_writer *w, const qg_tqc *t)
 {
     const qg_scheme *s = &t->scheme;
@@ -299,8 +299,8 @@ static qg_status write(qg_export *e)
 
 /* --- reading, of hostile files too ---
  *
- * What the file says counts only as far as it fits the model; the verifier has the last
- * word. */
+ * The contents are accepted only if they fit the model; the verifier checks the
+ * result. */
 
 typedef struct reader {
     qg_ctx *ctx;
@@ -389,7 +389,7 @@ static qg_status read_scheme(reader *r, const qg_json *o, qg_scheme *s)
     return qg_json_int(r->ctx, o, "quant_max", &s->qmax);
 }
 
-/* States that only newer files of ours know are refused, not guessed. */
+/* States unknown to this version are refused, not guessed. */
 static qg_status read_state(reader *r, const qg_json *o, qg_tqc_state *out)
 {
     const char *text;

@@ -23,10 +23,10 @@
  * "onnxruntime-int8"; in the arena, NULL when out of memory. */
 const char *qg_ppq_platform(qg_arena *a, const char *backend);
 
-/* Records for g, its model, from the bytes of a JSON file, which messages call `name`.
- * g is inferred; *out knows a backend called after the file's first platform.
- * QG_EPARSE names the place in the file; what contradicts the model or a rule of the
- * verifier is an error of that kind. */
+/* Records for g, its model, from the bytes of a JSON file, called `name` in messages.
+ * g is inferred; *out has a backend named after the file's first platform.  QG_EPARSE
+ * names the place in the file; contradictions to the model or to a rule of the verifier
+ * have that check's status. */
 QG_NODISCARD qg_status qg_ppq_json_parse(qg_graph *g, const char *name,
                                          const char *bytes, size_t size,
                                          qg_quant **out);

@@ -1,5 +1,5 @@
 /* qdq.c -- the format onnx-qdq: a float graph with QuantizeLinear and
- * DequantizeLinear exactly where the simulation rounds.
+ * DequantizeLinear exactly where the simulation quantizes.
  *
  *   output that rounds   node -> v_float -> [Clip] -> Q -> DQ -> v -> readers
  *   input that rounds    v -> [Clip] -> Q -> DQ -> this reader; not when the producer
@@ -19,8 +19,8 @@
  *
  * Names    of new values begin with the value they stand for: v_float (before
  *          rounding), v_clipped, v_abs, v_quantized, v_dequantized, v_scale,
- *          v_zero_point; v itself is always what the readers of v see.  A number
- *          follows where a name is taken. */
+ *          v_zero_point; v itself is always the value that the readers of v see.  A
+ *          number follows where a name is taken. */
 #include <assert.h>
 
 #include "engine/formats/format.h"
@@ -40,7 +40,7 @@ static const char *const placements[] = { [QG_PLACE_ORT] = "ort",
                                           [QG_PLACE_OPENVINO] = "openvino",
                                           NULL };
 
-/* A value on a grid, made once for all readers that want the same. */
+/* A value on a grid, made once for all readers that need the same. */
 typedef struct made {
     const qg_tqc *tqc;
     qg_value *value; /* dequantized */
@@ -62,7 +62,8 @@ typedef struct builder {
     bool float_weights, is_unsigned; /* the latter: int8 activations */
     int64_t opset;
     made **made;             /* [values of the original] */
-    const qg_tqc **producer; /* [values of the original] who rounded it; NULL: nobody */
+    const qg_tqc **producer; /* [values of the original] its active endpoint; NULL:
+                              * none */
     grid_values *grid;       /* [TQCs], of roots */
     QG_VEC(qg_onnx_annotation) annotation;
 } builder;
@@ -227,7 +228,7 @@ static qg_status add_dequantize(builder *b, const qg_tqc *t, const grid_values *
     return add_node(b, "DequantizeLinear", &spec);
 }
 
-/* x -> [Clip or Abs] -> Q -> DQ -> out; stem begins the names of what is between. */
+/* x -> [Clip or Abs] -> Q -> DQ -> out; stem begins the names of values between. */
 static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
                            const char *stem, qg_value *x, qg_value *out)
 {
@@ -242,7 +243,7 @@ static qg_status add_chain(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
     return add_dequantize(b, t, &grid, x, out);
 }
 
-/* --- what is lost --- */
+/* --- losses --- */
 
 static qg_status lose_precision(builder *b, const qg_tqc *t, const qg_onnx_grid *how)
 {
@@ -309,7 +310,8 @@ static qg_status write_codes(builder *b, const qg_tqc *t, const qg_onnx_grid *ho
     return add_dequantize(b, t, &grid, q, out);
 }
 
-/* Q must find our codes: what it would round or clamp otherwise is on the grid. */
+/* Q must give our codes: values that it would round or clamp differently are written on
+ * the grid. */
 static qg_status write_floats(builder *b, const qg_tqc *t, const qg_onnx_grid *how,
                               qg_value *v, qg_value *out)
 {
@@ -350,7 +352,7 @@ static bool is_written(const qg_tqc *t, const qg_value *v)
     return qg_tqc_rounds(t) || (baked && v->constant);
 }
 
-/* An activation of which the file will say nothing: QG_OK with *how.fault set. */
+/* An activation that the file cannot represent: QG_OK with *how.fault set. */
 static qg_status grid_or_loss(builder *b, const qg_tqc *t, qg_onnx_grid *how)
 {
     *how = qg_onnx_grid_of(t, false, b->place);
@@ -361,7 +363,7 @@ static qg_status grid_or_loss(builder *b, const qg_tqc *t, qg_onnx_grid *how)
     return how->fault ? lose_endpoint(b, t, how->fault) : lose_precision(b, t, how);
 }
 
-/* The reader's slot gets v on t's grid; readers that want the same share it. */
+/* The reader's slot gets v on t's grid; readers that need the same share it. */
 static qg_status put_input(builder *b, const qg_tqc *t, qg_value *source)
 {
     qg_node *n = b->g->node.at[t->node->id];
@@ -518,8 +520,7 @@ static qg_status begin(builder *b)
     return QG_OK;
 }
 
-/* Domains that no node is of say nothing; some runtimes refuse those they do not
- * know. */
+/* Domains without nodes are removed; some runtimes refuse domains they do not have. */
 static void drop_opsets(qg_graph *g)
 {
     size_t kept = 0;
@@ -559,7 +560,7 @@ static qg_status build(qg_export *e)
     return build_graph(b);
 }
 
-/* One more entry of the metadata; what is not known is left out. */
+/* One more entry of the metadata; unknown values are left out. */
 static void say(qg_export_options *o, qg_onnx_property *list, const char *key,
                 const char *value)
 {

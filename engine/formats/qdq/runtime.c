@@ -90,7 +90,7 @@ static qg_status widen_sum(qg_graph *g, qg_node *n, size_t *count)
     return QG_OK;
 }
 
-/* Of a product: vectors are what is rounded, and all that a convolution takes. */
+/* Of a product: only vectors are rounded, and a convolution takes nothing else. */
 static qg_status keep_bias(qg_graph *g, qg_node *n, uint32_t slot, int64_t opset)
 {
     qg_tensor *t;

@@ -1,16 +1,16 @@
-/* runtime.h -- what the optimizer of ONNX Runtime would compute otherwise, written so
- * that it does not: biases that stay float, a Softmax of another scale.
+/* runtime.h -- constructs that the optimizer of ONNX Runtime would change, written in a
+ * form it keeps: biases that stay float, a Softmax of another scale.
  *
- * Bias     has Q and DQ only where its TQC rounds.  ONNX Runtime, as it ships, turns a
- *          float bias behind quantized inputs into int32 in steps of input x weight
+ * Bias     has Q and DQ only where its TQC is active.  ONNX Runtime, as it ships, turns
+ *          a float bias behind quantized inputs into int32 in steps of input x weight
  *          by itself (WeightBiasQuantization), which flips as many codes as quantizing
  *          makes noise in deep networks.  Placement ort keeps it float: an Add behind
- *          Conv, two axes in Gemm and behind MatMul.  A backend that says that its
- *          biases are int32 gets the integer kernels, like ort-int8.
+ *          Conv, two axes in Gemm and behind MatMul.  A backend with int32 biases, like
+ *          ort-int8, gets the integer kernels.
  *          Its kernels take every int32 bias for one of that scale, so another scale is
  *          written as float values.
  * Softmax  between Q and DQ becomes QLinearSoftmax there, which multiplies by
- *          floor(1 / scale), and gives anything for more than about 280.  Where that
+ *          floor(1 / scale), and gives arbitrary results above about 280.  Where that
  *          is another scale (it is not for 1/256) an Abs before Q, which changes
  *          nothing, leaves Softmax in float (placement ort).
  *          Measured with onnxruntime 1.31: every QLinearConv of Ultraface gives the
@@ -22,16 +22,16 @@
 
 /* Placement ort: the constants that g adds to products of weights in codes are written
  * so that ONNX Runtime still adds them in float; values stay.  New nodes are of that
- * opset.  Says (-v) how many there are, and warns of floating-point codes.
+ * opset.  Logs (-v) their number, and warns of floating-point codes.
  * g: the copy of q's graph with Q and DQ in place.  Source: onnxruntime 1.31
  * core/optimizer/qdq_transformer/weight_bias_quantization.cc (bias of one axis). */
 QG_NODISCARD qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q,
                                             int64_t opset);
 
-/* x, in the exported copy of q's graph, is a Softmax, of codes as far as t says, and
- * ONNX Runtime's QLinearSoftmax would have other codes of it than t: it takes
+/* Whether x, in the exported copy of q's graph, is a Softmax, quantized according to t,
+ * for which ONNX Runtime's QLinearSoftmax would give codes other than t's: it uses
  * floor(1 / scale), in float32, for 1 / scale.  Source: measured with onnxruntime 1.31;
- * so up to 280, and 256 is as much as 8 bits need. */
+ * this holds up to 280, and 8 bits need at most 256. */
 bool qg_onnx_softmax_differs(const qg_ctx *ctx, const qg_quant *q, const qg_tqc *t,
                              const qg_value *x);
 
