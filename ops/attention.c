@@ -1,15 +1,15 @@
 /* attention.c -- Attention: softmax(Q K' * scale + bias) V, per sample and head.
  *
  * Q [B, Hq, S, D] or packed [B, S, Hq D]; K, V likewise with Hkv heads, T' positions
- * and D, Dv columns.  past_key, past_value [B, Hkv, P, .] come in front: T = P + T'.
- * Each key head serves Hq / Hkv query heads, neighbours first.
+ * and D, Dv columns.  past_key, past_value [B, Hkv, P, .] are prepended: T = P + T'.
+ * Each key head serves Hq / Hkv query heads, consecutive ones.
  *
- * Bias     attn_mask (broadcast to [B, Hq, S, T] from the right; bool: what may be
- *          seen; a shorter last dim hides the rest), is_causal (j <= i + offset), the
- *          sliding window (offset + i - left <= j <= offset + i + right),
- *          nonpad_kv_seqlen (j < length).  offset is P, or length - S, or 0.
- * Hidden   a query that sees no key gives 0, not NaN.
- * Types    computed in float32, the softmax too whatever softmax_precision says.
+ * Bias     attn_mask (broadcast to [B, Hq, S, T] from the right; bool: visible keys; a
+ *          shorter last dim hides the rest), is_causal (j <= i + offset), the sliding
+ *          window (offset + i - left <= j <= offset + i + right), nonpad_kv_seqlen (j <
+ *          length).  offset is P, or length - S, or 0.
+ * Hidden   a query without visible keys gives 0, not NaN.
+ * Types    computed in float32, including the softmax, whatever softmax_precision is.
  * Source: ONNX Attention-23, 24 (nonpad_kv_seqlen), 25 (window), and its reference.
  *
  * Slots    Q, K, V data; the mask is float that is never quantized; the cache is
@@ -35,7 +35,7 @@ typedef struct attention_param {
     int64_t q_heads, kv_heads, left, right, mode;
 } attention_param;
 
-/* Whether heads are given is checked with the shapes: unpacked operands need none. */
+/* The number of heads is checked with the shapes: unpacked operands need none. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
     attention_param *p = param;
@@ -66,12 +66,12 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 
 /* --- shapes -------------------------------------------------------------------- */
 
-/* A packed or unpacked operand; -1 what is not known. */
+/* A packed or unpacked operand; -1: not known. */
 typedef struct operand {
     int64_t batch, heads, length, size; /* size: columns per head */
 } operand;
 
-/* A packed operand [B, S, heads * size] needs the number of heads to be taken apart. */
+/* Splitting a packed operand [B, S, heads * size] requires the number of heads. */
 static qg_status operand_of(const qg_call *k, size_t slot, int64_t heads, operand *o)
 {
     const qg_tensor *t = k->in[slot];
@@ -95,7 +95,7 @@ static qg_status operand_of(const qg_call *k, size_t slot, int64_t heads, operan
 
 typedef struct extents {
     operand q, k, v;
-    int64_t past, total; /* positions in the cache; with the new ones */
+    int64_t past, total; /* positions in the cache; including the new ones */
 } extents;
 
 /* total is -1 while past or new length is not known. */
@@ -110,10 +110,10 @@ static qg_status extents_of(const qg_call *k, extents *e)
     return QG_OK;
 }
 
-/* Unknown extents agree with everything. */
+/* Unknown extents match any extent. */
 static bool differ(int64_t a, int64_t b) { return a >= 0 && b >= 0 && a != b; }
 
-/* Both caches have one length, the past. */
+/* Both caches have the same length, the past. */
 static qg_status check_past(const qg_call *k, size_t slot, const operand *o)
 {
     QG_TRY(qg_check_rank(k, slot, 4, 4));
@@ -123,7 +123,7 @@ static qg_status check_past(const qg_call *k, size_t slot, const operand *o)
     return qg_check_dim(k, slot, 3, o->size);
 }
 
-/* The mask stretches to [B, Hq, S, T]; its last dim may be shorter. */
+/* The mask broadcasts to [B, Hq, S, T]; its last dim may be shorter. */
 static qg_status check_mask(const qg_call *k, const extents *e)
 {
     const qg_tensor *m = qg_in(k, MASK);
@@ -141,7 +141,7 @@ static qg_status check_mask(const qg_call *k, const extents *e)
     return QG_OK;
 }
 
-/* What ONNX says about operands among each other. */
+/* ONNX's constraints between operands. */
 static qg_status check(const qg_call *k, const extents *e)
 {
     if (differ(e->q.batch, e->k.batch) || differ(e->q.batch, e->v.batch) ||
@@ -165,7 +165,7 @@ static qg_status check(const qg_call *k, const extents *e)
     return check_mask(k, e);
 }
 
-/* Y is as packed as Q; the caches grow by the new positions. */
+/* Y is packed when Q is; the caches grow by the new positions. */
 static qg_status infer(const qg_call *k)
 {
     extents e;
@@ -190,13 +190,13 @@ static qg_status infer(const qg_call *k)
 
 /* --- memory -------------------------------------------------------------------- */
 
-/* Where the rows of (sample, head) lie: n rows of `size`, `row` elements apart. */
+/* Layout of the rows of (sample, head): n rows of `size`, `row` elements apart. */
 typedef struct rows {
     float *at;
     int64_t batch, head, row;
 } rows;
 
-/* Packed: a row holds all heads.  Unpacked: each head has rows of its own. */
+/* Packed: a row contains all heads.  Unpacked: each head has separate rows. */
 static rows rows_of(const qg_tensor *t, const operand *o)
 {
     int64_t wide = o->heads * o->size;
@@ -205,12 +205,12 @@ static rows rows_of(const qg_tensor *t, const operand *o)
     return (rows){ t->f32, o->length * wide, o->length * o->size, o->size };
 }
 
-/* Where an operand, its cache and the two together are found. */
+/* Memory of an operand, its cache and their concatenation. */
 typedef struct cached {
     size_t slot, past, present;
 } cached;
 
-/* Cache and new rows together, in the output if somebody wants it. */
+/* Cache and new rows concatenated, in the output if it is used. */
 static qg_status present(const qg_call *k, cached c, const operand *o, int64_t total,
                          rows *r)
 {
@@ -241,11 +241,11 @@ static qg_status present(const qg_call *k, cached c, const operand *o, int64_t t
 
 typedef struct mask {
     const qg_tensor *t; /* float32 or bool; NULL: none */
-    int64_t stride[4];  /* 0: stretched */
-    int64_t length;     /* of its last dim; what follows is hidden */
+    int64_t stride[4];  /* 0: broadcast */
+    int64_t length;     /* of its last dim; further keys are hidden */
 } mask;
 
-/* Strides from the right, 0 where the mask stretches. */
+/* Strides from the right, 0 where the mask is broadcast. */
 static qg_status mask_of(const qg_call *k, int64_t total, mask *m)
 {
     const qg_tensor *t = qg_in(k, MASK);
@@ -263,7 +263,7 @@ static qg_status mask_of(const qg_call *k, int64_t total, mask *m)
     return QG_OK;
 }
 
-/* Minus infinity hides a key; a bool mask says which keys are seen. */
+/* Minus infinity hides a key; a bool mask is true for visible keys. */
 static float mask_at(const mask *m, int64_t offset, int64_t j)
 {
     if (j >= m->length)
@@ -296,7 +296,8 @@ static float bias_at(const query *q, int64_t j)
 
 /* --- running ------------------------------------------------------------------- */
 
-/* Output 3 gets the stage that qk_matmul_output_mode names, in place of the scores. */
+/* Output 3 receives the stage selected by qk_matmul_output_mode instead of the
+ * scores. */
 static void keep(const attention_param *p, int stage, const float *row, float *out,
                  int64_t n)
 {
@@ -304,8 +305,8 @@ static void keep(const attention_param *p, int stage, const float *row, float *o
         memcpy(out, row, (size_t)n * sizeof *out);
 }
 
-/* Products of one query become probabilities; `out` (or NULL) gets the stage that mode
- * names. */
+/* Converts the products of one query to probabilities; `out` (or NULL) receives the
+ * stage selected by mode. */
 static void attend_row(const query *q, float *row, float *out)
 {
     const attention_param *p = q->p;
@@ -332,7 +333,7 @@ static void attend_row(const query *q, float *row, float *out)
     keep(p, PROBABILITIES, row, out, n);
 }
 
-/* Everything that all heads share. */
+/* Data shared by all heads. */
 typedef struct job {
     const attention_param *p;
     extents e;
@@ -342,7 +343,8 @@ typedef struct job {
     double scale;
 } job;
 
-/* A length beyond the cache means the whole cache: data must not lead outside. */
+/* A length beyond the cache means the whole cache: data must not cause accesses
+ * outside. */
 static int64_t clamped_length(const qg_call *k, const job *a, int64_t b)
 {
     const qg_tensor *t = qg_in(k, LENGTHS);

@@ -1,5 +1,5 @@
 /* binary.c -- y = f(a, b) with broadcasting, and the operators that fold such an f over
- * any number of inputs.  The inputs have one type, which is also the type of y.
+ * any number of inputs.  All inputs and y have the same type.
  *
  * f is written once as an expression in x and z and compiled per element type T.
  * `wide` is the type to compute in: T for floats, unsigned for integers, so that
@@ -8,8 +8,8 @@
  *
  * Add, Sub, Mul, Div   any number type; 1 and 6: legacy broadcast, since 7 numpy's
  * PRelu                slope is a gain ('g'): backends treat it as data Pow
- * since 12 the exponent may have a type of its own; accepted before too Mod
- * float needs fmod 1 before opset 28; integers floor without fmod Max, Min, Sum,
+ * since 12 the exponent may have a different type; accepted before too Mod float needs
+ * fmod 1 before opset 28; integers floor without fmod Max, Min, Sum,
  * Mean  since 8 with broadcast; equal shapes, as before, are a special case */
 #include "ops/families.h"
 
@@ -52,8 +52,8 @@ OP(add, x + z, (wide)x + (wide)z, (wide)x + (wide)z)
 OP(sub, x - z, (wide)x - (wide)z, (wide)x - (wide)z)
 OP(mul, x * z, (wide)x * (wide)z, (wide)x * (wide)z)
 
-/* Integers truncate.  ONNX leaves x / 0 open: 0 here, as in numpy.  -1 apart, because
- * the most negative integer has no negative. */
+/* Integers truncate.  ONNX does not define x / 0: 0 here, as in numpy.  -1 is handled
+ * separately, because the most negative integer has no negative. */
 OP(divide, x / z,
    z == 0 ? 0 : z == -1 ? 0 - (wide)x : (wide)(x / z),
    z == 0 ? 0 : x / z)
@@ -142,7 +142,7 @@ static qg_status prelu_infer(const qg_call *k)
  * integer base is multiplied exactly (it wraps) for integers >= 0, else in double. */
 static inline int64_t power(double x, double z)
 {
-    double y = pow(x, z); /* what int64 cannot hold saturates, NaN gives 0 */
+    double y = pow(x, z); /* saturates beyond int64, NaN gives 0 */
     return y >= 0x1p63 ? INT64_MAX : y > -0x1p63 ? (int64_t)y : y != y ? 0 : INT64_MIN;
 }
 
@@ -162,7 +162,7 @@ static inline uint64_t power_int(uint64_t x, int64_t z)
     {                                                                                  \
         QG_ROW2_BODY(T, U, T, expr)                                                    \
     }
-/* The two exponents that networks use, and the only ones worth a shortcut. */
+/* The two exponents common in networks, the only ones worth a shortcut. */
 #define POW(x, z) ((z) == 2 ? (x) * (x) : pow(x, z))
 #define INT_POW(x, z)                                                                  \
     (z < 0 ? (uint64_t)power((double)x, (double)z) : power_int((uint64_t)x, z))
@@ -175,7 +175,7 @@ POW_ROW(i32_f64, int32_t, double, power((double)x, z))
 POW_ROW(i64_f64, int64_t, double, power((double)x, z))
 /* clang-format on */
 
-/* The output has the type of the base. */
+/* The output type is that of the base. */
 static qg_status pow_infer(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS | QG_DT_INDEX));
@@ -183,7 +183,7 @@ static qg_status pow_infer(const qg_call *k)
     return qg_binary_infer(k, k->in[0]->dtype);
 }
 
-/* The row for a base, and the type in which it wants the exponent. */
+/* The row for a base, and the exponent type that it requires. */
 static qg_row2 pow_row(qg_dtype base, qg_dtype exponent, qg_dtype *as)
 {
     const bool real = qg_dtype_kind_of(exponent) == QG_KIND_FLOAT;
@@ -232,7 +232,7 @@ static qg_status infer_fold_floats(const qg_call *k)
     return fold_infer(k, QG_DT_FLOATS);
 }
 
-/* Left to right, so that the sum of floats has one value. */
+/* Left to right, so that the sum of floats is deterministic. */
 static qg_status run_fold(const qg_call *k, const qg_row2 *rows)
 {
     qg_tensor *y = k->out[0];
@@ -259,7 +259,7 @@ static qg_status mean_run(const qg_call *k)
     float n32 = (float)k->n_in;
     double n64 = (double)k->n_in;
     QG_TRY(sum_run(k));
-    if (QG_DT_HAS(QG_DT_HALVES, y->dtype)) /* the inner call has divided */
+    if (QG_DT_HAS(QG_DT_HALVES, y->dtype)) /* the inner call already divided */
         return QG_OK;
     qg_tensor_scalar(&count, y->dtype);
     if (y->dtype == QG_F32)
@@ -290,7 +290,7 @@ static qg_status add_affine(qg_ctx *ctx, const qg_node *n, size_t channels,
     return QG_OK;
 }
 
-/* Add and the clamp behind it touch memory once; layouts do not matter when all dims
+/* Add and the clamp after it access memory once; the layout is irrelevant when all dims
  * are equal. */
 typedef struct add_clamped {
     float low, high;

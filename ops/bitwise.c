@@ -19,8 +19,9 @@
 /* clang-format off */
 #define TABLE(id) static const qg_row2 id##_rows[QG_NDTYPE] = { QG_ENTRIES_INT(id) };
 
-/* Beyond the width only the sign is left, and of a left shift nothing.  A negative
- * amount counts as too much.  Shifts are made in uint64_t, where they are defined. */
+/* A shift beyond the width leaves only the sign, a left shift leaves 0.  A negative
+ * amount counts as beyond the width.  Shifts are computed in uint64_t, where they are
+ * defined. */
 QG_EACH_UNSIGNED(ROW2, left, z < WIDTH ? (uint64_t)x << z : 0)
 QG_EACH_SIGNED(ROW2, left, z >= 0 && z < WIDTH ? (uint64_t)x << z : 0)
 TABLE(left)
@@ -34,7 +35,7 @@ LOGICAL(or, x | z)
 LOGICAL(xor, x ^ z)
 /* clang-format on */
 
-/* qg_binary_infer and _run read the first member; opset 11 and later never stretch by
+/* qg_binary_infer and _run read the first member; opset 11 and later have no broadcast
  * attribute. */
 typedef struct shift_param {
     qg_binary_param binary;
@@ -75,7 +76,7 @@ static qg_status not_infer(const qg_call *k)
     return qg_infer_same(k);
 }
 
-/* By bytes: complementing does not care about the width. */
+/* By bytes: the complement does not depend on the width. */
 static qg_status not_run(const qg_call *k)
 {
     const size_t n = qg_elements(k->in[0]) * qg_element_size(k->in[0]->dtype);

@@ -14,7 +14,7 @@ typedef struct cast_param {
     int64_t saturate; /* float8 targets only */
 } cast_param;
 
-/* TensorProto.DataType of strings and complex numbers, to say what was asked for. */
+/* TensorProto.DataType of strings and complex numbers, for messages. */
 static const char *refused_name(int64_t code)
 {
     return code == 8    ? "string"
@@ -23,8 +23,7 @@ static const char *refused_name(int64_t code)
                         : NULL;
 }
 
-/* Types that ONNX has and quantgraph lacks are unsupported; others are no types at
- * all. */
+/* Types of ONNX that quantgraph lacks are unsupported; other numbers are invalid. */
 static qg_status read_target(qg_ctx *ctx, const qg_node *n, qg_dtype *to)
 {
     int64_t code;
@@ -74,7 +73,7 @@ static qg_status cast_1_prepare(qg_ctx *ctx, const qg_node *n, void *param)
         "to is '%s', supported: FLOAT, DOUBLE, FLOAT16, INTn, UINTn, BOOL", text);
 }
 
-/* round_mode concerns E8M0 only; "up" is the default and all there is. */
+/* round_mode concerns E8M0 only; "up" is the default and the only value supported. */
 static qg_status like_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     cast_param *p = param;

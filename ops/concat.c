@@ -21,7 +21,7 @@ static qg_status concat_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_int(ctx, n, "axis", 1, &((axis_param *)param)->axis);
 }
 
-/* The dims of t joined to those so far; -1 gives way to what is known. */
+/* Joins the dims of t to those so far; a known extent replaces -1. */
 static qg_status join_dims(const qg_call *k, size_t slot, int32_t axis, qg_tensor *y)
 {
     const qg_tensor *t = k->in[slot];
@@ -46,7 +46,7 @@ static qg_status join_dims(const qg_call *k, size_t slot, int32_t axis, qg_tenso
     return QG_OK;
 }
 
-/* Unknown ranks make an unknown output; unknown dims give way to known ones. */
+/* An unknown rank makes the output unknown; known dims replace unknown ones. */
 static qg_status concat_infer(const qg_call *k)
 {
     int32_t axis;
@@ -65,7 +65,7 @@ static qg_status concat_infer(const qg_call *k)
     return qg_infer_dims(k, y.dtype, y.rank, y.dim);
 }
 
-/* Bytes of one piece of t: everything from the axis on. */
+/* Bytes of one piece of t: all dims from the axis on. */
 static size_t piece_bytes(const qg_tensor *t, int32_t axis)
 {
     return (size_t)qg_dims_product(t, axis, t->rank) * qg_element_size(t->dtype);
@@ -119,7 +119,7 @@ static size_t piece_bytes_last(const qg_tensor *t, int32_t axis)
     return (size_t)(n * t->dim[1]) * sizeof(float);
 }
 
-/* Worth it when every input comes channels-last. */
+/* Chosen when every input is channels-last. */
 static bool all_last(const qg_compile *c)
 {
     for (uint32_t i = 0; i < c->node->n_in; i++)
@@ -240,7 +240,7 @@ static qg_status split_infer(const qg_call *k)
     return QG_OK;
 }
 
-/* A part that nobody asked for is skipped, not computed. */
+/* Unused parts are skipped, not computed. */
 static qg_status split_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

@@ -5,7 +5,7 @@
 
 #include "ops/util_broadcast.h"
 
-/* One of the attributes says what the value is; `value` is any tensor. */
+/* One of the attributes holds the value; `value` is any tensor. */
 typedef struct constant_param {
     qg_tensor value; /* data borrowed from the attribute */
 } constant_param;
@@ -94,7 +94,7 @@ static qg_status fill_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return QG_OK;
 }
 
-/* The rank is known from the length of the shape before its data are. */
+/* The length of the shape gives the rank before its data is known. */
 static qg_status fill_infer(const qg_call *k)
 {
     const constant_param *p = k->param;

@@ -1,8 +1,8 @@
 /* control.c -- If, Loop and Scan.  Source: If-1, Loop-1, Scan-9 of the ONNX operator
  * pages; sequences and optionals are refused on import.
  *
- * Their infer tells what all runs have in common; their run finds the rest (op.h,
- * `results`). */
+ * Their infer computes the types common to all runs; their run determines the rest
+ * (op.h, `results`). */
 #include "ops/families.h"
 
 #include "engine/core/vec.h"
@@ -10,8 +10,8 @@
 #include "ops/util_body.h"
 #include "ops/util_broadcast.h"
 
-/* *t = what two tensors have in common: unknown where they differ.  False when their
- * types do; a type that inference could not tell may be any. */
+/* *t = the common part of two tensors' types: unknown where they differ.  False when
+ * the element types differ; a type unknown to inference matches any. */
 static bool merge_types(qg_tensor *t, const qg_tensor *other)
 {
     if (t->dtype == QG_NODTYPE)
@@ -29,7 +29,7 @@ static bool merge_types(qg_tensor *t, const qg_tensor *other)
     return true;
 }
 
-/* The one boolean in a tensor. */
+/* The single boolean in a tensor. */
 static qg_status read_bool(const qg_call *k, const qg_tensor *t, const char *what,
                            bool *out)
 {
@@ -52,12 +52,12 @@ static qg_status all_present(const qg_call *k, size_t first)
     return QG_OK;
 }
 
-/* If: input 0 chooses the body that gives all outputs. */
+/* If: input 0 selects the body that computes all outputs. */
 typedef struct if_param {
     qg_graph *body[2]; /* else, then */
 } if_param;
 
-/* Both bodies give all outputs of the node. */
+/* Both bodies compute all outputs of the node. */
 static qg_status if_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     if_param *p = param;
@@ -65,8 +65,8 @@ static qg_status if_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_body_attr(ctx, n, "then_branch", 0, n->n_out, &p->body[1]);
 }
 
-/* With a constant condition the output is that of the branch taken, else what both
- * have in common. */
+/* With a constant condition the output type is that of the branch taken, else the
+ * common part of both. */
 static qg_status if_infer(const qg_call *k)
 {
     const if_param *p = k->param;
@@ -108,7 +108,7 @@ static qg_status if_run_in(const qg_call *k, qg_body_room *room)
     return QG_OK;
 }
 
-/* The room is released whatever came of the run. */
+/* The room is released on success and failure. */
 static qg_status in_room(const qg_call *k,
                          qg_status (*run)(const qg_call *, qg_body_room *))
 {
@@ -122,8 +122,8 @@ static qg_status in_room(const qg_call *k,
 
 static qg_status if_run(const qg_call *k) { return in_room(k, if_run_in); }
 
-/* What Loop and Scan have in common: values carried from turn to turn, and slices
- * collected into outputs. */
+/* Shared by Loop and Scan: values carried from turn to turn, and slices collected into
+ * outputs. */
 typedef struct loop_param {
     qg_graph *body;
     size_t n_carried, n_slices; /* the node's outputs, in this order */
@@ -137,7 +137,7 @@ typedef struct slices {
     QG_VEC(const qg_tensor *) each;
 } slices;
 
-/* Keeps a copy of t, which must be like the first one. */
+/* Stores a copy of t, which must have the type and dims of the first. */
 static qg_status collect(const qg_call *k, size_t slot, slices *s, const qg_tensor *t)
 {
     qg_tensor *copy;
@@ -151,7 +151,8 @@ static qg_status collect(const qg_call *k, size_t slot, slices *s, const qg_tens
     return qg_vec_push(k->ctx, k->scratch, &s->each, copy);
 }
 
-/* The dims of t with n put in at axis, or of what replaces it when there is no t. */
+/* The dims of t with n inserted at axis, or those of a substitute when there is no
+ * t. */
 static qg_status stacked_type(const qg_call *k, const qg_tensor *t, int64_t axis,
                               int64_t n, qg_tensor *y)
 {
@@ -187,7 +188,7 @@ static qg_status stack(const qg_call *k, size_t slot, const slices *s,
 {
     const int64_t n = (int64_t)s->each.n;
     qg_tensor *y, whole, none = *type, view;
-    for (int32_t i = 0; i < none.rank; i++) /* no turn: what nobody knows is empty */
+    for (int32_t i = 0; i < none.rank; i++) /* no turn: unknown extents are 0 */
         none.dim[i] = none.dim[i] < 0 ? 0 : none.dim[i];
     if (!s->first && none.rank < 0)
         qg_tensor_init(&none, type->dtype, 0, NULL);
@@ -202,8 +203,8 @@ static qg_status stack(const qg_call *k, size_t slot, const slices *s,
 }
 
 /* Runs inference of the body until the carried types no longer change: an extent that
- * differs between the turns is unknown.  in[first ..] are the carried inputs,
- * output out_first .. what they become. */
+ * differs between turns becomes unknown.  in[first ..] are the carried inputs, outputs
+ * out_first .. their next values. */
 static qg_status infer_carried(const qg_call *k, qg_tensor *in, size_t first,
                                size_t out_first)
 {
@@ -228,7 +229,7 @@ static qg_status infer_carried(const qg_call *k, qg_tensor *in, size_t first,
 }
 
 /* Loop: inputs are the trip count and the condition (either may be absent) and the
- * carried values; the body takes turn number, condition and carried values, and gives
+ * carried values; the body takes turn number, condition and carried values, and returns
  * condition, carried values and slices. */
 static qg_status loop_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
@@ -270,7 +271,7 @@ static qg_status loop_infer(const qg_call *k)
     return QG_OK;
 }
 
-/* What one turn takes and gives; arrays in the node's scratch. */
+/* Inputs and outputs of one turn; arrays in the node's scratch. */
 typedef struct looping {
     const qg_tensor **in, **out; /* of the body */
     slices *slices;              /* [n_slices] */
@@ -286,7 +287,8 @@ static qg_status begin_loop(const qg_call *k, looping *l)
     return l->in && l->out && l->slices ? QG_OK : qg_nomem(k->ctx);
 }
 
-/* Ends when the trips are done or the body says so, whichever is first. */
+/* Ends after the trip count or when the body's condition is false, whichever is
+ * first. */
 static qg_status loop_run_in(const qg_call *k, qg_body_room *room)
 {
     const loop_param *p = k->param;
@@ -331,7 +333,7 @@ static qg_status loop_run_in(const qg_call *k, qg_body_room *room)
 static qg_status loop_run(const qg_call *k) { return in_room(k, loop_run_in); }
 
 /* Scan: inputs are carried values and tensors to cut into slices; the body takes
- * carried values and one slice of each, and gives carried values and slices. */
+ * carried values and one slice of each, and returns carried values and slices. */
 static qg_status scan_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     loop_param *p = param;
@@ -391,7 +393,7 @@ static qg_status scan_length(const qg_call *k, int64_t *turns)
     return QG_OK;
 }
 
-/* The body sees a scanned input without its axis. */
+/* In the body a scanned input has no scan axis. */
 static qg_status scan_infer(const qg_call *k)
 {
     const loop_param *p = k->param;
@@ -403,7 +405,7 @@ static qg_status scan_infer(const qg_call *k)
     QG_TRY(qg_check_type(k, p->n_carried, QG_DT_ADDRESSED));
     for (size_t i = 0; i < p->n_scanned; i++)
         if (k->in[p->n_carried + i]->rank < 0)
-            return QG_OK; /* nothing is known of its slices */
+            return QG_OK; /* its slices are unknown */
     QG_TRY(scan_length(k, &turns));
     for (size_t i = 0; i < p->n_carried; i++)
         in[i] = *k->in[i];

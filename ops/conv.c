@@ -5,8 +5,8 @@
  * float16 and bfloat16 are computed in float32, float64 in float64.
  * Source: ONNX Conv-1, 11, 22; ConvTranspose-1, 11, 22 (they differ in types only).
  *
- * Slots   data, weight, bias; the bias is passive: its scale is that of input x
- * weight. */
+ * Slots   data, weight, bias; the bias is passive: its scale is input scale x weight
+ * scale. */
 #include "ops/families.h"
 
 #include "engine/accel/kernels.h"
@@ -19,7 +19,7 @@ static qg_conv_slots slots_of(bool transposed)
     return (qg_conv_slots){ 0, 1, 2, transposed };
 }
 
-/* All operands of one float type. */
+/* All operands have the same float type. */
 static qg_status infer_as(const qg_call *k, bool transposed)
 {
     QG_TRY(qg_check_types(k, 0, 2, QG_DT_FLOATS));
@@ -66,7 +66,7 @@ static qg_status compile_as(qg_compile *c, bool transposed, qg_kernel **out)
     qg_call k = qg_compile_call(c);
     QG_TRY(qg_conv_problem_of(&k, k.param, slots_of(transposed), &p));
     const qg_tensor *in[3] = { c->in[0], c->in[1], qg_in(&k, 2) };
-    qg_compile all = *c; /* with a place for the bias */
+    qg_compile all = *c; /* with a slot for the bias */
     all.in = in;
     return qg_accel_conv(&all, &p, transposed, out);
 }

@@ -53,7 +53,7 @@ static qg_status cumulate_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_int(ctx, n, "reverse", 0, &p->reverse);
 }
 
-/* The axis may be known only at run time; the shape does not depend on it. */
+/* The axis may be unknown before run time; the shape does not depend on it. */
 static qg_status cumulate_infer(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS | QG_DT_INDEX | QG_DT(U32) | QG_DT(U64)));

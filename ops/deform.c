@@ -1,9 +1,9 @@
-/* deform.c -- DeformConv: a convolution whose taps are moved by offsets and scaled by a
+/* deform.c -- DeformConv: a convolution with taps displaced by offsets and scaled by a
  * mask, both computed by the network.
  *
  * x [N, C, H, W], w [M, C / group, kh, kw], offset [N, G kh kw 2, oh, ow] (y before x),
- * bias [M], mask [N, G kh kw, oh, ow]; G offset groups share the input channels.  A tap
- * reads between pixels bilinearly; pixels outside are 0.
+ * bias [M], mask [N, G kh kw, oh, ow]; G offset groups share the input channels.  Taps
+ * interpolate bilinearly; pixels outside are 0.
  * Source: ONNX DeformConv-19, 22. */
 #include "ops/families.h"
 
@@ -41,7 +41,8 @@ static qg_status check_map(const qg_call *k, size_t slot, int64_t channels)
     return QG_OK;
 }
 
-/* offset and mask have the space of the output, which the convolution rules give. */
+/* offset and mask have the spatial dims of the output, computed by the convolution
+ * rules. */
 static qg_status infer(const qg_call *k)
 {
     const deform_param *p = k->param;

@@ -1,16 +1,16 @@
 /* detection.c -- boxes: NonMaxSuppression, RoiAlign, MaxRoiPool.
  *
  * NonMaxSuppression   boxes [batch, n, 4], scores [batch, classes, n]; output [m, 3] of
- *                     (batch, class, box); m depends on data, so infer counts at run
- *                     time.  Among equal scores the lower index is taken first.
+ *                     (batch, class, box); m depends on data, so infer counts the boxes
+ *                     at run time.  Among equal scores the lower index is taken first.
  * RoiAlign            x [N, C, H, W], rois [r, 4] (x1 y1 x2 y2), batch index [r]
  * MaxRoiPool          the same with the batch index in front of each roi, rounded bins
  * Source: ONNX NonMaxSuppression-10, 11; RoiAlign-10, 16 (half_pixel), 22;
  * MaxRoiPool-1, 22; ties and degenerate boxes as in ONNX Runtime; max mode of RoiAlign
  * as in ONNX's reference, which takes the maximum of the weighted corners.
  *
- * Slots   boxes and scores are data; limits and thresholds are never quantized;
- * indices out are 's'.  RoiAlign's rois are coordinates: float that is never
+ * Slots   boxes and scores are data; limits and thresholds are never quantized; index
+ * outputs are 's'.  RoiAlign's rois are coordinates: floats that are never
  * quantized. */
 #include "ops/families.h"
 
@@ -164,7 +164,7 @@ static qg_status select_all(const qg_call *k, int64_t *out, int64_t *count)
     return QG_OK;
 }
 
-/* With all data there, as at run time, the number of boxes is counted. */
+/* When all data is known, as at run time, counts the boxes. */
 static qg_status infer_nms(const qg_call *k)
 {
     int64_t dim[] = { -1, 3 };
@@ -194,7 +194,7 @@ static qg_status run_nms(const qg_call *k)
 
 /* --- RoiAlign ------------------------------------------------------------------ */
 
-/* Per bin: more than any image has pixels to tell apart; less than a hang. */
+/* Samples per bin: above any useful resolution, low enough to bound the run time. */
 enum { MAX_SAMPLES = 1 << 20 };
 
 typedef struct roi_param {

@@ -1,13 +1,14 @@
 /* einsum.c -- Einsum: sums of products over named indices, "bij,bjk->bik".
  *
- * Operands are contracted from the left, two at a time: indices of both that nobody
- * needs later are summed by a matrix product, the others are batch, row or column
- * indices of it.  Indices of one operand that nobody else needs are summed before.
+ * Operands are contracted from the left, two at a time: indices of both operands that
+ * are not needed later are summed by a matrix product, the others are its batch, row or
+ * column indices.  Indices of a single operand that are not needed elsewhere are summed
+ * first.
  *
- *     equation   letters name dims, one list per operand; a letter that stands twice in
- *                a list means the diagonal; "..." stands for any dims, broadcast from
- *                the right; without "->" the output has the ellipsis and then, in ASCII
- *                order, all letters that stand once
+ *     equation   letters name dims, one list per operand; a letter that occurs twice in
+ *                a list means the diagonal; "..." means any dims, broadcast from the
+ *                right; without "->" the output has the ellipsis and then, in ASCII
+ *                order, all letters that occur once
  * Types    float16 and bfloat16 in float32, integers modulo 2^bits.
  * Source: ONNX Einsum-12, 28 (numpy.einsum). */
 #include "ops/families.h"
@@ -25,7 +26,7 @@ enum {
 };
 #define TYPES (QG_DT_FLOATS | QG_DT_INTS)
 
-/* A list of indices as written; `ellipsis` is where it stands, -1: nowhere. */
+/* A list of indices as written; `ellipsis` is its position, -1: none. */
 typedef struct term {
     int n, ellipsis;
     uint8_t index[QG_MAX_RANK];
@@ -78,7 +79,7 @@ static qg_status read_term(qg_ctx *ctx, const qg_node *node, const char *text,
     }
 }
 
-/* How often each letter stands in the operands. */
+/* Occurrences of each letter in the operands. */
 static void count_letters(const einsum_param *p, int count[LETTERS])
 {
     memset(count, 0, LETTERS * sizeof *count);
@@ -87,7 +88,7 @@ static void count_letters(const einsum_param *p, int count[LETTERS])
             count[p->in[i].index[j]]++;
 }
 
-/* Letters that stand once, in ASCII order, behind the ellipsis. */
+/* Letters that occur once, in ASCII order, after the ellipsis. */
 static qg_status implied_output(qg_ctx *ctx, const qg_node *node, const char *text,
                                 einsum_param *p)
 {
@@ -104,7 +105,7 @@ static qg_status implied_output(qg_ctx *ctx, const qg_node *node, const char *te
     return QG_OK;
 }
 
-/* An output index must stand in some operand, and once in the output. */
+/* An output index must occur in some operand, and once in the output. */
 static qg_status check_output(qg_ctx *ctx, const qg_node *node, const char *text,
                               const einsum_param *p)
 {
@@ -147,7 +148,7 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 
 /* --- extents ------------------------------------------------------------------- */
 
-/* A tensor with named dims; stride 0: stretched. */
+/* A tensor with named dims; stride 0: broadcast. */
 typedef struct view {
     int n;
     uint8_t index[MAX_TERM];
@@ -155,7 +156,7 @@ typedef struct view {
     const void *data;
 } view;
 
-/* The indices of a term on a tensor of this rank, ellipsis spelled out. */
+/* The indices of a term on a tensor of this rank, with the ellipsis expanded. */
 static int spell_out(const term *t, int32_t rank, uint8_t index[QG_MAX_RANK])
 {
     int extra = rank - t->n, n = 0;
@@ -199,7 +200,7 @@ static qg_status extents_of(const qg_call *k, int64_t extent[INDICES], int *extr
     return QG_OK;
 }
 
-/* Unknown ranks leave the ellipsis open, so the output too. */
+/* With unknown ranks the ellipsis and the output rank are unknown. */
 static qg_status infer(const qg_call *k)
 {
     const einsum_param *p = k->param;
@@ -236,7 +237,7 @@ static bool holds(const view *v, uint8_t index)
     return memchr(v->index, index, (size_t)v->n) != NULL;
 }
 
-/* A letter that stands twice adds its strides: the diagonal. */
+/* A letter that occurs twice adds its strides: the diagonal. */
 static view view_of(const job *a, const term *t, const qg_tensor *x)
 {
     uint8_t index[QG_MAX_RANK];
@@ -318,7 +319,7 @@ static qg_status arrange(const job *a, const view *v, const uint8_t *index, int 
     return QG_OK;
 }
 
-/* Which indices of two operands go where in the matrix product. */
+/* Role of each index of two operands in the matrix product. */
 typedef struct split {
     int n_batch, n_row, n_column, n_sum;
     uint8_t batch[MAX_TERM], row[MAX_TERM], column[MAX_TERM], sum[MAX_TERM];
@@ -350,7 +351,7 @@ static int append(uint8_t *list, int n, const uint8_t *more, int n_more)
     return n + n_more;
 }
 
-/* Extents were checked together: the product fits what was allocated. */
+/* Extents were checked together: the product fits the allocation. */
 static int64_t volume(const job *a, const uint8_t *index, int n)
 {
     int64_t v = 1;
@@ -376,7 +377,7 @@ static void multiply(const job *a, const qg_gemm_problem *g, int64_t batch,
                             (int64_t *)z + i * o);
 }
 
-/* x and y become one operand that holds the needed indices of both. */
+/* Contracts x and y to one operand with the needed indices of both. */
 static qg_status contract(const job *a, const view *x, const view *y,
                           const bool needed[INDICES], view *out)
 {

@@ -3,7 +3,7 @@
  *
  * To add a family: ops/<name>.c with a table qg_ops_<name>[] that ends with a row
  * whose name is NULL, and a line in families.def.  Operators of one family share
- * code, not opsets: rows of one operator stand together, oldest first. */
+ * code, not opsets: rows of one operator are adjacent, oldest first. */
 #ifndef QG_OPS_FAMILIES_H
 #define QG_OPS_FAMILIES_H
 
@@ -13,7 +13,7 @@
 #include "ops/families.def"
 #undef FAMILY
 
-/* Ways from one row of an operator to the next; ends with a row without name. */
+/* Upgrades from one row of an operator to the next; ends with a row without name. */
 extern const qg_upgrade qg_ops_upgrades[];
 
 /* All families, for qg_ctx.registry. */

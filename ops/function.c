@@ -1,11 +1,12 @@
-/* function.c -- operators that ONNX defines as functions of others and that are worth a
- * loop of their own: RotaryEmbedding, SwiGLU, CausalConvWithState, LinearAttention.
+/* function.c -- operators that ONNX defines as functions of others and that have
+ * dedicated kernels here: RotaryEmbedding, SwiGLU, CausalConvWithState,
+ * LinearAttention.
  *
  * All compute in float32.
  * Source: ONNX RotaryEmbedding-23, CausalConvWithState-27, LinearAttention-27,
  * SwiGLU-28 and their reference implementations.
  *
- * Slots   tables of sines and gates are float that is never quantized; states are
+ * Slots   tables of sines and gates are floats that are never quantized; states are
  * data. */
 #include "ops/families.h"
 
@@ -42,7 +43,7 @@ static qg_status prepare_rotary(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
-/* x as [batch][time][heads][size], wherever time and heads lie. */
+/* x as [batch][time][heads][size], for either layout. */
 typedef struct heads {
     int64_t batch, time, heads, size, rotated;
     int64_t time_step, head_step; /* elements */
@@ -78,7 +79,7 @@ static qg_status heads_of(const qg_call *k, heads *h)
     return QG_OK;
 }
 
-/* With positions the tables are looked up, without them they lie by sample and time. */
+/* With positions the tables are indexed by them, otherwise by sample and time. */
 static qg_status infer_rotary(const qg_call *k)
 {
     heads h;
@@ -146,7 +147,7 @@ static qg_status prepare_swiglu(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_attr_float(ctx, node, "alpha", 1, &((function_param *)param)->alpha);
 }
 
-/* Both inputs of one shape. */
+/* Both inputs have the same shape. */
 static qg_status infer_swiglu(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT_FLOATS));
@@ -209,7 +210,7 @@ static void causal_line(const float *line, const float *w, int64_t taps, float b
     }
 }
 
-/* Past and input are put into one line, so that the loop has no border. */
+/* Past and input are concatenated, so that the loop has no border case. */
 static qg_status causal(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *bias = qg_in(k, 2), *past = qg_in(k, 3);
@@ -273,7 +274,7 @@ static qg_status columns(const qg_call *k, size_t slot, int64_t n, int64_t *out)
     return QG_OK;
 }
 
-/* decay belongs to gated rules, beta to delta rules. */
+/* Gated rules take decay, delta rules take beta. */
 static qg_status check_gates(const qg_call *k, int64_t dk)
 {
     const function_param *p = k->param;
@@ -292,7 +293,7 @@ static qg_status check_gates(const qg_call *k, int64_t dk)
     return QG_OK;
 }
 
-/* Head sizes of query and key agree; values have their own. */
+/* Head sizes of query and key are equal; that of values may differ. */
 static qg_status infer_linear(const qg_call *k)
 {
     const function_param *p = k->param;
@@ -381,7 +382,7 @@ static void read_state(const qg_call *k, int64_t row, int64_t head, int64_t dk,
         y[j] *= scale;
 }
 
-/* Per sample and key head the state walks through time; query heads that share it
+/* Per sample and key head the state advances through time; query heads that share it
  * read it. */
 static qg_status linear(const qg_call *k)
 {

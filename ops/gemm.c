@@ -6,8 +6,8 @@
  * Source: ONNX MatMul-1, 9, 13; Gemm-1, 6, 7, 9, 11, 13.  Before 7 Gemm had
  * `broadcast`; without it C already had the shape of Y, which is a special case.
  *
- * Slots  MatMul data and weight: either input may be constant, the second is the
- * usual one. Gemm data, weight, bias. */
+ * Slots  MatMul data and weight: either input may be constant, usually the second. Gemm
+ * data, weight, bias. */
 #include "ops/families.h"
 
 #include "engine/accel/kernels.h"
@@ -24,7 +24,7 @@ typedef struct gemm_param {
     bool trans_a, trans_b;
 } gemm_param;
 
-/* c = a b with p's factors, in the common type of the three. */
+/* c = a b with p's factors, in the common type of all three. */
 static void multiply(const qg_gemm_problem *p, const qg_tensor *a, const qg_tensor *b,
                      qg_tensor *c, const int64_t at[3])
 {
@@ -36,7 +36,7 @@ static void multiply(const qg_gemm_problem *p, const qg_tensor *a, const qg_tens
         qg_ref_gemm_i64(p, a->i64 + at[0], b->i64 + at[1], c->i64 + at[2]);
 }
 
-/* Both of one type; integers as ONNX has them since 9. */
+/* Both have the same type; integers as in ONNX since 9. */
 static qg_status infer_matmul(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, TYPES));
@@ -68,7 +68,7 @@ static qg_status run_matmul(const qg_call *k)
     return qg_run_as(k, HALF, QG_F32, matmul_whole);
 }
 
-/* Vectors are left to the definition. */
+/* Vectors use the reference definition. */
 static qg_status compile_matmul(qg_compile *c, qg_kernel **out)
 {
     qg_matmul p;
@@ -91,13 +91,13 @@ static qg_status prepare_gemm(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_attr_flag(ctx, node, "transB", false, &p->trans_b);
 }
 
-/* Unknown extents may stretch. */
+/* Unknown extents may broadcast. */
 static bool stretches(int64_t from, int64_t to)
 {
     return from == to || from == 1 || from < 0 || to < 0;
 }
 
-/* C stretches to [m, n]. */
+/* C broadcasts to [m, n]. */
 static qg_status check_addend(const qg_call *k, int64_t m, int64_t n)
 {
     const qg_tensor *c = qg_in(k, 2);
@@ -111,7 +111,7 @@ static qg_status check_addend(const qg_call *k, int64_t m, int64_t n)
         (long long)height, (long long)width, (long long)m, (long long)n);
 }
 
-/* The inner extents must agree; C stretches to the result. */
+/* The inner extents must agree; C broadcasts to the result. */
 static qg_status infer_gemm(const qg_call *k)
 {
     const gemm_param *p = k->param;
@@ -130,7 +130,7 @@ static qg_status infer_gemm(const qg_call *k)
     return qg_infer_dims(k, k->in[0]->dtype, 2, dim);
 }
 
-/* For shapes that infer accepted; without C there is nothing to add. */
+/* For shapes accepted by infer; nothing to do without C. */
 static qg_gemm_problem gemm_problem(const qg_call *k)
 {
     const gemm_param *p = k->param;
@@ -159,7 +159,7 @@ static qg_status gemm(const qg_call *k)
     return QG_OK;
 }
 
-/* A bias with beta other than 1 stays with the definition. */
+/* A bias with beta other than 1 uses the reference definition. */
 static qg_status compile_gemm(qg_compile *c, qg_kernel **out)
 {
     qg_call k = qg_compile_call(c);

@@ -1,8 +1,9 @@
-/* image.c -- sampling images elsewhere: GridSample, AffineGrid, Col2Im, CenterCropPad.
+/* image.c -- resampling and moving pixels: GridSample, AffineGrid, Col2Im,
+ * CenterCropPad.
  *
  * GridSample      y[n, c, o] = x[n, c] at grid[n, o], whose last dim counts axes from
  *                 the last (x, y, z), from -1 to 1
- * AffineGrid      such a grid from a matrix per sample
+ * AffineGrid      computes such a grid from a matrix per sample
  * Col2Im          sums overlapping blocks into an image: the transpose of im2col
  * CenterCropPad   cuts or fills with 0 around the centre
  * Source: ONNX GridSample-16, 20 (any number of spatial axes), 22; AffineGrid-20;
@@ -72,7 +73,7 @@ typedef struct taps {
     float weight[MAX_TAPS];
 } taps;
 
-/* v mirrored at low and high until it lies between, in one step. */
+/* v mirrored at low and high into the range, in one step. */
 static double reflected(double v, double low, double high)
 {
     double range = high - low, past = v < low ? low - v : v > high ? v - high : 0;
@@ -83,7 +84,7 @@ static double reflected(double v, double low, double high)
     return (v < low) == even ? low + rest : high - rest;
 }
 
-/* A whole position brought inside, or -1. */
+/* An integer position mapped inside, or -1. */
 static int64_t placed(const image_param *p, double at, int64_t extent)
 {
     double last = (double)(extent - 1);
@@ -98,7 +99,7 @@ static int64_t placed(const image_param *p, double at, int64_t extent)
     return (int64_t)(r < 0 ? 0 : r > last ? last : r);
 }
 
-/* Keys' kernel with a = -0.75, which ONNX prescribes here. */
+/* Keys' kernel with a = -0.75, as specified by ONNX. */
 static float cubic(float x)
 {
     const float a = -0.75f;
@@ -106,8 +107,8 @@ static float cubic(float x)
                   : ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
 }
 
-/* From a grid coordinate to taps; rounded to float32 first, as the reference
- * computes it. */
+/* Converts a grid coordinate to taps; rounds to float32 first, as the reference
+ * does. */
 static taps taps_of(const image_param *p, float grid, int64_t extent)
 {
     double n = (double)extent;
@@ -260,8 +261,8 @@ static qg_status prepare_col2im(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_window_read(ctx, node, &((image_param *)param)->window);
 }
 
-/* The window of the im2col that this undoes: an image of [1, 1, image] with kernel
- * block_shape.  image_shape and block_shape must be known. */
+/* The window of the inverse im2col: an image of [1, 1, image] with kernel block_shape.
+ * image_shape and block_shape must be known. */
 static qg_status blocks_of(const qg_call *k, qg_space *s)
 {
     qg_window w = ((const image_param *)k->param)->window;
@@ -291,7 +292,7 @@ static qg_status blocks_of(const qg_call *k, qg_space *s)
     return qg_window_resolve(k, &w, &x, NULL, s);
 }
 
-/* The columns must be as many as the window has places. */
+/* The number of columns must equal the number of window positions. */
 static qg_status infer_col2im(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -345,7 +346,7 @@ static void add_tap(const qg_space *s, int64_t t, const float *x, int64_t blocks
     }
 }
 
-/* Rows of columns are taps; each is added to the image where it came from. */
+/* Rows of columns are taps; each is added to the image at its origin. */
 static qg_status col2im(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

@@ -1,6 +1,6 @@
 /* index.c -- operators that pick elements by position: Slice, Gather, GatherElements,
- * GatherND, Compress.  Indices below zero count from the end; an index outside is
- * QG_EDATA when it is met.  Source: the ONNX operator page of the same name.
+ * GatherND, Compress.  Negative indices count from the end; an index out of range is
+ * QG_EDATA when it is used.  Source: the ONNX operator page of the same name.
  *
  * Slice       1: attributes; 10: inputs, steps; 13 more types Gather-1, 11, 13;
  * GatherElements-11, 13; GatherND-11, 12 (batch_dims), 13; Compress-9, 11 Indices
@@ -17,7 +17,7 @@ typedef struct slice_param {
 } slice_param;
 
 typedef struct slice_plan {
-    bool known[QG_MAX_RANK]; /* false: how this axis is cut is not known yet */
+    bool known[QG_MAX_RANK]; /* false: the slice of this axis is not known yet */
     int64_t start[QG_MAX_RANK], step[QG_MAX_RANK], count[QG_MAX_RANK];
 } slice_plan;
 
@@ -40,7 +40,7 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* How [start, end) by step cuts an axis of `dim` elements. */
+/* The slice [start, end) by step of an axis of `dim` elements. */
 static void cut_axis(slice_plan *plan, int32_t axis, int64_t dim, const int64_t cut[3])
 {
     int64_t start = cut[0] < 0 ? cut[0] + dim : cut[0];
@@ -62,7 +62,7 @@ static void cut_axis(slice_plan *plan, int32_t axis, int64_t dim, const int64_t 
     plan->count[axis] = count;
 }
 
-/* The four lists; *pending when one of them has no data yet. */
+/* The four lists; sets *pending when one of them has no data yet. */
 static qg_status slice_lists(const qg_call *k, qg_ints list[4], bool *pending)
 {
     const slice_param *p = k->param;
@@ -85,7 +85,7 @@ static qg_status slice_lists(const qg_call *k, qg_ints list[4], bool *pending)
     return QG_OK;
 }
 
-/* Where the lists are not known yet, only axes that they cannot mean are known. */
+/* While the lists are not known, only axes that they cannot contain are known. */
 static qg_status plan_slice(const qg_call *k, slice_plan *plan)
 {
     const qg_tensor *x = k->in[0];
@@ -119,7 +119,7 @@ static qg_status plan_slice(const qg_call *k, slice_plan *plan)
     return QG_OK;
 }
 
-/* An axis that may be cut is unknown until the lists are. */
+/* An axis that may be sliced is unknown until the lists are known. */
 static qg_status slice_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -199,7 +199,7 @@ static qg_status gather_infer(const qg_call *k)
     return qg_infer_dims(k, x->dtype, rank, dim);
 }
 
-/* Pieces of everything behind the axis. */
+/* Pieces consist of all dims after the axis. */
 static qg_status gather_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -250,7 +250,7 @@ static qg_status gather_elements_run(const qg_call *k)
     qg_walk w;
     QG_TRY(qg_check_axis(k, ((const gather_param *)k->param)->axis, x->rank, &axis));
     memcpy(stride, x->stride, sizeof stride);
-    stride[axis] = 0; /* the index decides */
+    stride[axis] = 0; /* given by the index */
     qg_walk_init(&w, y->rank, y->dim);
     qg_walk_add(&w, stride);
     qg_walk_at at = { 0 };
@@ -270,7 +270,7 @@ static qg_status gather_elements_run(const qg_call *k)
 }
 
 /* GatherND: the last dim of indices holds a position in the dims of x after batch_dims;
- * y = indices[:-1] + what the position leaves. */
+ * y = indices[:-1] + the remaining dims. */
 static qg_status gather_nd_infer(const qg_call *k)
 {
     const int64_t batch = ((const gather_param *)k->param)->axis;
@@ -302,7 +302,7 @@ static qg_status gather_nd_infer(const qg_call *k)
     return qg_infer_dims(k, x->dtype, rank, dim);
 }
 
-/* Each position names a piece of x within its batch entry. */
+/* Each position selects a piece of x within its batch entry. */
 static qg_status gather_nd_run(const qg_call *k)
 {
     const int32_t batch = (int32_t)((const gather_param *)k->param)->axis;
@@ -329,7 +329,7 @@ static qg_status gather_nd_run(const qg_call *k)
 }
 
 /* Compress: the slices along axis (or the flattened elements) whose condition is true;
- * conditions that are missing at the end are false. */
+ * missing conditions at the end are false. */
 typedef struct compress_param {
     bool flat;
     int64_t axis;

@@ -44,7 +44,7 @@ static qg_status prepare_layer(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
-/* Scale or bias stretches to the dims of x. */
+/* Scale or bias broadcasts to the dims of x. */
 static qg_status check_stretch(const qg_call *k, size_t slot)
 {
     const qg_tensor *x = k->in[0], *t = qg_in(k, slot);
@@ -79,13 +79,13 @@ static qg_status infer_layer(const qg_call *k)
     return QG_OK;
 }
 
-/* A factor or addend laid out like the rows of x: row r begins at r * step. */
+/* A factor or addend in the layout of the rows of x: row r begins at r * step. */
 typedef struct spread {
     const float *at; /* NULL: absent */
     int64_t step;
 } spread;
 
-/* The common case is one row for all; anything else is stretched in scratch. */
+/* The common case is one row for all; any other shape is expanded in scratch. */
 static qg_status spread_of(const qg_call *k, const qg_tensor *t, int32_t axis,
                            spread *out)
 {
@@ -103,7 +103,7 @@ static qg_status spread_of(const qg_call *k, const qg_tensor *t, int32_t axis,
     return QG_OK;
 }
 
-/* One row of n elements; mean 0 when only the size matters (RMS). */
+/* One row of n elements; mean is 0 for RMS. */
 static double inverse_deviation(const float *x, double mean, int64_t n, float epsilon)
 {
     double squares = 0;
@@ -112,7 +112,7 @@ static double inverse_deviation(const float *x, double mean, int64_t n, float ep
     return 1 / sqrt((n > 0 ? squares / (double)n : 0) + (double)epsilon);
 }
 
-/* 0 of an empty row. */
+/* 0 for an empty row. */
 static double mean_of(const float *x, int64_t n)
 {
     double sum = 0;
@@ -137,7 +137,7 @@ static void scale_row(const float *scale, const float *bias, int64_t n, float *y
         y[i] += bias[i];
 }
 
-/* Rows from the axis on; statistics are written where somebody wants them. */
+/* Rows from the axis on; statistics are written when their outputs are used. */
 static qg_status normalize_rows(const qg_call *k, bool centred)
 {
     const layer_param *p = k->param;

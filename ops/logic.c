@@ -104,7 +104,8 @@ static qg_status float_test_infer(const qg_call *k)
     return qg_infer_dims(k, QG_BOOL, k->in[0]->rank, k->in[0]->dim);
 }
 
-/* y[i] = expr of double x, for float and double; the narrower floats become float. */
+/* y[i] = expr of double x, for float and double; narrower floats are converted to
+ * float. */
 #define FLOAT_TEST(id, expr)                                                           \
     static qg_status id##_run(const qg_call *k)                                        \
     {                                                                                  \
@@ -123,7 +124,7 @@ static qg_status float_test_infer(const qg_call *k)
 FLOAT_TEST(isnan, x != x)
 FLOAT_TEST(isinf, (x == HUGE_VAL && p->positive) || (x == -HUGE_VAL && p->negative))
 
-/* Where: input 0 chooses between inputs 1 and 2. */
+/* Where: input 0 selects between inputs 1 and 2. */
 static qg_status where_infer(const qg_call *k)
 {
     QG_TRY(qg_check_type(k, 0, QG_DT(BOOL)));

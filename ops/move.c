@@ -1,8 +1,8 @@
-/* move.c -- operators that put elements elsewhere without changing them: Transpose,
- * Expand, Tile, DepthToSpace, SpaceToDepth, ReverseSequence.
+/* move.c -- operators that move elements without changing them: Transpose, Expand,
+ * Tile, DepthToSpace, SpaceToDepth, ReverseSequence.
  *
  * Each is one walk (util_broadcast.h) over the output with strides into the input.
- * Packed types travel as float32, which holds all their values.
+ * Packed types are converted to float32, which represents all their values.
  * Source: the ONNX operator page of the same name.
  *
  * Transpose-1, 13, 21, 23; DepthToSpace-1, 11 (mode), 13; SpaceToDepth-1, 13;
@@ -20,13 +20,13 @@ static bool is_packed(const qg_call *k)
     return QG_DT_HAS(QG_DT_PACKED, k->in[0]->dtype);
 }
 
-/* Through float32, which holds every value of 2 and 4 bits. */
+/* Through float32, which represents every value of 2 and 4 bits. */
 static qg_status run_unpacked(const qg_call *k)
 {
     return qg_run_as(k, QG_DT_PACKED, QG_F32, k->node->op->run);
 }
 
-/* Input 0 seen with `rank` dims (plain), its axes in the order of perm, to output 0. */
+/* Copies input 0, viewed with `rank` dims (plain) and permuted axes, to output 0. */
 static void copy_permuted(const qg_call *k, int32_t rank, const int64_t *dim,
                           const int32_t *perm)
 {
@@ -56,7 +56,7 @@ static qg_status transpose_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_ints_attr(ctx, n, "perm", &((transpose_param *)param)->perm);
 }
 
-/* A permutation of all axes: each once. */
+/* perm contains each axis once. */
 static qg_status read_perm(const qg_call *k, int32_t perm[QG_MAX_RANK])
 {
     const qg_ints *given = &((const transpose_param *)k->param)->perm;
@@ -119,8 +119,8 @@ static bool moves_channels(const int32_t *perm, int32_t rank, bool to_last)
     return rank >= 3 && perm[0] == 0;
 }
 
-/* A transposition that the layouts undo costs nothing: the kernel keeps the memory
- * and changes what it is called. */
+/* A transposition that only changes the layout is free: the kernel keeps the memory and
+ * relabels it. */
 static qg_status transpose_compile(qg_compile *c, qg_kernel **out)
 {
     int32_t perm[QG_MAX_RANK], rank = c->in[0]->rank;
@@ -144,7 +144,8 @@ static qg_status transpose_compile(qg_compile *c, qg_kernel **out)
 }
 
 /* DepthToSpace and SpaceToDepth: blocks of b x b pixels become channels or come from
- * them.  Mode DCR: the block is the slower part of the channel; CRD: the faster one. */
+ * them.  Mode DCR: the block is the slow-varying part of the channel; CRD: the
+ * fast-varying part. */
 typedef struct block_param {
     int64_t size;
     int crd;
@@ -250,14 +251,14 @@ static qg_status expand_infer(const qg_call *k)
     return qg_infer_broadcast(&both, 0, 2, x->dtype);
 }
 
-/* Dims that stretch have stride 0. */
+/* Broadcast dims have stride 0. */
 static qg_status expand_run(const qg_call *k)
 {
     qg_stretch(k->in[0], k->out[0]);
     return QG_OK;
 }
 
-/* Tile: input 1 says how often each axis is repeated. */
+/* Tile: input 1 holds the repetitions of each axis. */
 static qg_status tile_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -277,7 +278,7 @@ static qg_status tile_infer(const qg_call *k)
     return qg_infer_dims(k, x->dtype, x->rank, dim);
 }
 
-/* Each dim twice: how often, and the dim itself. */
+/* Each dim twice: repetitions, and the dim itself. */
 static qg_status tile_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];

@@ -5,8 +5,8 @@
  *
  * Batch takes mean and variance as inputs (or computes them over N and space in
  * training mode), Instance computes them per sample and channel, Group per sample and
- * group of channels.  Variance is that of the population.  Sums are kept in double, the
- * rest in float32 (float64 too, see util_cast.h).
+ * group of channels.  Population variance.  Sums are kept in double, the rest in
+ * float32 (float64 too, see util_cast.h).
  * Source: ONNX BatchNormalization-1, 6, 7, 9, 14, 15; InstanceNormalization-1, 6, 22;
  * GroupNormalization-18 (scale per group), 21 (scale per channel).
  *
@@ -31,7 +31,7 @@ typedef struct block {
     int64_t batch, channels, space;
 } block;
 
-/* Everything behind the channels is one axis. */
+/* All dims after the channels form one axis. */
 static block block_of(const qg_tensor *x)
 {
     return (block){ x->dim[0], x->rank > 1 ? x->dim[1] : 1,
@@ -51,7 +51,7 @@ typedef struct moments {
     double mean, variance;
 } moments;
 
-/* Over `rows` runs of n elements that lie `step` apart. */
+/* Over `rows` runs of n elements, `step` apart. */
 static moments moments_of(const float *x, int64_t rows, int64_t step, int64_t n)
 {
     double sum = 0, squares = 0, count = (double)rows * (double)n;
@@ -69,7 +69,7 @@ static moments moments_of(const float *x, int64_t rows, int64_t step, int64_t n)
 
 /* --- BatchNormalization -------------------------------------------------------- */
 
-/* `spatial` 0 (until 8) would mean one mean per pixel. */
+/* `spatial` 0 (until 8) means one mean per pixel, which is not supported. */
 static qg_status prepare_batch(qg_ctx *ctx, const qg_node *node, void *param)
 {
     norm_param *p = param;
@@ -280,7 +280,7 @@ static qg_status prepare_group(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
-/* Before 21 they had one per group. */
+/* Before 21 they have one element per group. */
 static qg_status infer_group(const qg_call *k)
 {
     const norm_param *p = k->param;

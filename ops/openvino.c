@@ -1,6 +1,6 @@
-/* openvino.c -- FakeQuantize of domain org.openvinotoolkit, as OpenVINO's ONNX reader
- * takes it: data, input_low, input_high, output_low, output_high; attribute levels.
- * The arithmetic is number/openvino_fq.h, in its reference form.
+/* openvino.c -- FakeQuantize of domain org.openvinotoolkit, as read by OpenVINO's ONNX
+ * frontend: data, input_low, input_high, output_low, output_high; attribute levels. The
+ * arithmetic is number/openvino_fq.h, in its reference form.
  *
  * Source: OpenVINO operation set 1, FakeQuantize;
  * docs/evidence/openvino.md#fakequantize. */
@@ -19,7 +19,7 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
                          &((fake_param *)param)->levels);
 }
 
-/* Limits broadcast to the data and never widen it. */
+/* Limits broadcast to the data and never enlarge it. */
 static qg_status infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

@@ -1,10 +1,10 @@
-/* pad.c -- Pad in its modes; negative pads cut off.
+/* pad.c -- Pad in all modes; negative pads crop.
  *
- * Each axis gets a table: which source index an output index reads, or OUTSIDE for the
+ * Each axis gets a table: the source index of each output index, or OUTSIDE for the
  * constant.  Source: ONNX Pad-1, 2, 11, 13, 18 (axes), 19 (wrap).
  *
- * 1: `paddings`; 2: attributes; 11: inputs; 13 types; 18: axes; 19: wrap.  The value
- * is a bound ('p'): it is rounded with the scale of the data that it stands beside. */
+ * 1: `paddings`; 2: attributes; 11: inputs; 13 types; 18: axes; 19: wrap.  The value is
+ * a bound ('p'): it is quantized with the scale of the data. */
 #include "ops/families.h"
 
 #include "engine/core/num.h"
@@ -21,7 +21,7 @@ typedef struct pad_param {
     float value;
 } pad_param;
 
-/* The attribute was called "paddings" once. */
+/* Opset 1 calls the attribute "paddings". */
 static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     static const char *const modes[] = { "constant", "reflect", "edge", "wrap", NULL };
@@ -34,7 +34,7 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_ints_attr(ctx, n, n->op->since < 2 ? "paddings" : "pads", &p->pads);
 }
 
-/* begin[i], end[i] for every axis of x; *pending when an input has no data yet. */
+/* begin[i], end[i] for every axis of x; sets *pending when an input has no data yet. */
 static qg_status read_pads(const qg_call *k, int64_t begin[QG_MAX_RANK],
                            int64_t end[QG_MAX_RANK], bool *pending)
 {
@@ -118,11 +118,11 @@ static int64_t source_index(int mode, int64_t i, int64_t n)
         return OUTSIDE;
     if (n == 1)
         return 0;
-    i = modulo(i, 2 * (n - 1)); /* reflect: there and back, the ends once */
+    i = modulo(i, 2 * (n - 1)); /* reflect: forward and back, the ends once */
     return i < n ? i : 2 * (n - 1) - i;
 }
 
-/* map[j] = offset in elements that output index j adds, or OUTSIDE. */
+/* map[j] = source offset in elements of output index j, or OUTSIDE. */
 static qg_status map_axis(const qg_call *k, int32_t axis, int64_t begin, int64_t **map)
 {
     const qg_tensor *x = k->in[0];
@@ -160,7 +160,7 @@ static qg_status read_value(const qg_call *k, char value[8])
     return QG_OK;
 }
 
-/* A row of output: elements of x at base + map[j], or the value.  Runs of neighbours
+/* A row of output: elements of x at base + map[j], or the value.  Consecutive elements
  * are copied at once. */
 static void pad_row(const char *x, const int64_t *map, int64_t n, size_t size,
                     const char *value, char *y)
@@ -185,7 +185,7 @@ static void fill_row(char *y, int64_t n, size_t size, const char *value)
         memcpy(y + (size_t)j * size, value, size);
 }
 
-/* Row by row; a row that lies outside along another axis is all constant. */
+/* Row by row; a row outside along another axis is constant. */
 static qg_status run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];

@@ -6,8 +6,8 @@
  * AveragePool-1, 7 (count_include_pad), 10, 19 (dilations), 22; LpPool-1, 2, 11, 18,
  * 22; GlobalAveragePool-1, GlobalMaxPool-1, GlobalLpPool-1, 2; MaxUnpool-9, 11, 22.
  *
- * Maxima are PASSIVE and MONOTONE: they pass codes through; averages and norms make
- * new values.  Indices of MaxPool are 's'. */
+ * Maxima are PASSIVE and MONOTONE: they preserve codes; averages and norms compute new
+ * values.  Indices of MaxPool are 's'. */
 #include "ops/families.h"
 
 #include "engine/accel/kernels.h"
@@ -24,7 +24,7 @@ typedef struct pool_param {
     double norm;
 } pool_param;
 
-/* storage_order changes only how indices count. */
+/* storage_order affects only the indices. */
 static qg_status prepare_max(qg_ctx *ctx, const qg_node *node, void *param)
 {
     pool_param *p = param;
@@ -69,7 +69,7 @@ static qg_status prepare_lp(qg_ctx *ctx, const qg_node *node, void *param)
     return qg_window_read(ctx, node, &p->window);
 }
 
-/* Bytes are taken by MaxPool since 12; both outputs have one shape. */
+/* MaxPool accepts 8-bit types since 12; both outputs have the same shape. */
 static qg_status infer_pool(const qg_call *k)
 {
     const pool_param *p = k->param;
@@ -221,7 +221,7 @@ static qg_status compile_global(qg_compile *c, qg_kernel **out)
 
 /* --- MaxUnpool ----------------------------------------------------------------- */
 
-/* The shape that the pooling had before it: the transpose of its window. */
+/* The input shape of the pooling: the transpose of its window. */
 static qg_status unpooled(const qg_call *k, int64_t dim[QG_MAX_RANK])
 {
     qg_space s;
@@ -232,7 +232,7 @@ static qg_status unpooled(const qg_call *k, int64_t dim[QG_MAX_RANK])
     return QG_OK;
 }
 
-/* The output shape may be given, and then larger than the window says. */
+/* The output shape may be given, and may exceed that of the window. */
 static qg_status infer_unpool(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

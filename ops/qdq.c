@@ -2,15 +2,16 @@
  * types and shapes.  The arithmetic is number/qdq.h.
  *
  * ONNX    where ONNX Runtime departs from the standard (codes that wrap beyond 2^31,
- *         float8 without saturation) an operator means the standard: qg_qdq.onnx.
+ *         float8 without saturation) these operators follow the standard: qg_qdq.onnx.
  * Scales  one for all; one per index of `axis`; or with block_size one per block along
  *         `axis` and per index of all other dims.  Zero points have the same shape.
- * Types   what is no float32 is converted first (int32 and E8M0 scales too).  With
- *         `precision` the quotient is rounded to that type; without it stays float32.
+ * Types   other types than float32 are converted first (int32 and E8M0 scales too).
+ *         With `precision` the quotient is rounded to that type; otherwise it stays
+ *         float32.
  * Source: ONNX QuantizeLinear and DequantizeLinear-10, 13 (axis), 19 (float8), 21
  * (4 and 16 bits, blocks), 23, 24, 25 (2 bits); DynamicQuantizeLinear-11;
- * docs/evidence/grids.md#quantizelinear for what ONNX Runtime does where ONNX leaves a
- * choice. */
+ * docs/evidence/grids.md#quantizelinear for ONNX Runtime's behaviour where ONNX leaves
+ * a choice. */
 #include "ops/families.h"
 
 #include "engine/number/qdq.h"
@@ -27,7 +28,7 @@
 
 typedef struct qdq_param {
     int64_t axis, block;
-    qg_dtype output, precision; /* QG_NODTYPE: not said */
+    qg_dtype output, precision; /* QG_NODTYPE: not given */
     bool saturate;
 } qdq_param;
 
@@ -67,16 +68,16 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
     return QG_OK;
 }
 
-/* --- which scale an element has ------------------------------------------------ */
+/* --- scale of an element ------------------------------------------------ */
 
-/* A scale of one element is one for all, whatever its rank. */
+/* A scale with one element applies to all, whatever its rank. */
 static bool per_tensor(const qdq_param *p, const qg_tensor *scale)
 {
     return scale->rank == 0 ||
            (p->block == 0 && scale->rank == 1 && scale->dim[0] == 1);
 }
 
-/* A vector has one axis, whatever `axis` says. */
+/* A vector has one axis; `axis` is ignored. */
 static qg_status axis_of(const qg_call *k, int32_t *axis)
 {
     const qdq_param *p = k->param;
@@ -85,7 +86,7 @@ static qg_status axis_of(const qg_call *k, int32_t *axis)
     return rank == 1 ? QG_OK : qg_check_axis(k, p->axis, rank, axis);
 }
 
-/* The scale's shape fits x; zero points fit the scales. */
+/* Checks the scale's shape against x, and the zero points' against the scale's. */
 static qg_status check_grain(const qg_call *k)
 {
     const qdq_param *p = k->param;
@@ -198,8 +199,7 @@ static qg_status dequantize(const qg_call *k)
     return QG_OK;
 }
 
-/* Without quantization there is nothing to shift: the zero point of int32 (a bias) and
- * of floats must be 0. */
+/* The zero point of int32 (a bias) and of floats must be 0. */
 static qg_status run_dequantize(const qg_call *k)
 {
     const qg_tensor *zero = qg_in(k, 2);

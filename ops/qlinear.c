@@ -4,13 +4,13 @@
  *     acc = sum (a - a_zero) * (b - b_zero)     int32, wraps
  *     y   = requantized acc                     the QLinear forms
  *
- * The requantization is ONNX Runtime's row of number/requant.h: the zero point is added
- * after the rounding, not before.  Scales must be finite and above 0.
+ * The requantization is the ONNX Runtime row of number/requant.h: the zero point is
+ * added after the rounding, not before.  Scales must be finite and above 0.
  * Source: ONNX ConvInteger-10, MatMulInteger-10, QLinearConv-10, QLinearMatMul-10, 21;
  * docs/evidence/integers.md#onnx-runtime.
  *
- * Slots   scales are 'f', zero points 's'; the operators round by themselves
- * (QUANTIZER), so backends leave them alone. */
+ * Slots   scales are 'f', zero points 's'; the operators quantize internally
+ * (QUANTIZER), so backends do not quantize them. */
 #include "ops/families.h"
 
 #include <assert.h>
@@ -30,7 +30,7 @@ typedef struct quant {
 
 static const int32_t no_zero = 0;
 
-/* scale_slot SIZE_MAX: there is none. */
+/* scale_slot SIZE_MAX: no scale. */
 static qg_status quant_of(const qg_call *k, size_t scale_slot, size_t zero_slot,
                           quant *q)
 {
@@ -54,10 +54,10 @@ static qg_status check_count(const qg_call *k, size_t slot, int64_t a, int64_t b
                          slot, (long long)n, (long long)a);
 }
 
-/* What scales may be since 21. */
+/* Valid scale types since 21. */
 #define SCALES (QG_DT(F32) | QG_DT_HALVES)
 
-/* All listed inputs have a type of the mask. */
+/* Checks that all listed inputs have a type of the mask. */
 static qg_status check_slots(const qg_call *k, const size_t *slot, size_t n,
                              uint64_t mask)
 {
@@ -66,7 +66,7 @@ static qg_status check_slots(const qg_call *k, const size_t *slot, size_t n,
     return QG_OK;
 }
 
-/* Requantization into the output for the scales last seen. */
+/* Requantization into the output, cached for the last scales. */
 typedef struct requantizer {
     const qg_requant_rule *rule;
     qg_code_range range;
@@ -82,7 +82,7 @@ static requantizer requantizer_of(const qg_call *k, qg_requant_use use, const qu
                           .range = qg_code_range_of(k->out[0]->dtype, y->zero[0]) };
 }
 
-/* Stores one sum as element `at` of the output; neighbours mostly have the same
+/* Stores one sum as element `at` of the output; adjacent elements usually have the same
  * scales. */
 static qg_status requantize(const qg_call *k, requantizer *q, qg_scales s, int32_t acc,
                             int64_t at)
@@ -113,7 +113,7 @@ static qg_status infer_conv_integer(const qg_call *k)
     return qg_conv_infer(k, k->param, integer_slots, QG_I32);
 }
 
-/* Scale and zero point of the weights per channel, the others for all. */
+/* Scale and zero point of the weights per channel, the others per tensor. */
 static qg_status infer_qlinear_conv(const qg_call *k)
 {
     int64_t channels = qg_in_dim(k, 3, 0);
@@ -261,7 +261,7 @@ static qg_status run_matmul_integer(const qg_call *k)
     return QG_OK;
 }
 
-/* A factor per row and column; mostly one for all. */
+/* A factor per row and column; usually one for all. */
 static qg_status run_qlinear_matmul(const qg_call *k)
 {
     quant a, b, y;
@@ -281,7 +281,7 @@ static qg_status run_qlinear_matmul(const qg_call *k)
     return QG_OK;
 }
 
-/* Their operands are stored integers already: scales and zero points are theirs. */
+/* The operands are already integers, with their own scales and zero points. */
 #define TRAITS (QG_OP_COMPUTE | QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST)
 /* clang-format off */
 const qg_op qg_ops_qlinear[] = {

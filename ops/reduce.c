@@ -1,15 +1,14 @@
 /* reduce.c -- ReduceSum, Mean, Max, Min, Prod, L1, L2, SumSquare, LogSum, LogSumExp.
  *
  * The input is walked once in memory order; an accumulator array of the output's size
- * collects.  Floats accumulate in double, so that the order of the terms hardly
- * matters, and always in the same order, so that it does not matter at all.  Integers
- * wrap.  Source: the ONNX operator page of the same name.
+ * collects.  Floats accumulate in double and in a fixed order, so results are
+ * reproducible.  Integers wrap.  Source: the ONNX operator page of the same name.
  *
  * Mean of float32 rows or columns adds as ONNX Runtime does, bit for bit: means of
- * values on a grid are often halves of a step, and then the order of the sum decides
- * which way the rounding behind it goes.  Source: Eigen 3.4 Redux.h, 4 lanes; run
- * against onnxruntime 1.31.  The compiled kernel adds rows as OpenVINO's CPU plugin
- * does with AVX-512, for the same reason: found by probing 2026.4.1.
+ * values on a grid are often ties, where the order of the sum decides the following
+ * rounding.  Source: Eigen 3.4 Redux.h, 4 lanes; verified against onnxruntime 1.31.
+ * The compiled kernel adds rows as OpenVINO's CPU plugin does with AVX-512, for the
+ * same reason: determined by experiments with 2026.4.1.
  *
  * Opsets  axes are an attribute until 12 (ReduceSum) or 17 (the others), then input
  * 1; noop_with_empty_axes since then; 20: booleans for Max and Min. */
@@ -132,7 +131,7 @@ REDUCER(min, bool, uint8_t, uint8_t, 1, MIN, TRUTH, AS_IS)
     qg_ints axes;
 } reduce_param;
 
-/* Rows with two inputs read their axes at run time. */
+/* Operators with two inputs read their axes at run time. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     reduce_param *p = param;
@@ -208,8 +207,8 @@ static void collect(const reducer *r, const qg_tensor *x, const int64_t *stride,
     } while (qg_walk_next(&w, &at));
 }
 
-/* Two groups of four lanes from x[start] on, the lanes as (0 + 2) + (1 + 3), then what
- * stands before and behind. */
+/* Two groups of four lanes from x[start] on, the lanes added as (0 + 2) + (1 + 3), then
+ * the elements before and after. */
 static float row_sum(const float *x, int64_t n, int64_t start)
 {
     float s[2][4] = { { 0 } }, sum;
@@ -278,7 +277,7 @@ static bool mean_of_block(const qg_tensor *x, uint32_t mask, float *y)
 }
 
 /* Sixteen lanes; quarters of four as (0 + 1) + (2 + 3), then the four lanes likewise;
- * what is left one by one. */
+ * the remaining elements one by one. */
 static float row_sum_compiled(const float *x, int64_t n)
 {
     float s[16] = { 0 }, sum;
@@ -308,7 +307,8 @@ static qg_status run_mean_rows(const qg_kernel *kernel, const qg_call *k)
     return QG_OK;
 }
 
-/* Means of float32 whose axes are known; those of columns run their definition. */
+/* Means of float32 whose axes are known; those of columns use the reference
+ * definition. */
 static qg_status compile_mean(qg_compile *c, qg_kernel **out)
 {
     bool known = c->node->n_in < 2 || !c->in[1] || c->in[1]->data;
@@ -322,7 +322,7 @@ static qg_status compile_mean(qg_compile *c, qg_kernel **out)
     return QG_OK;
 }
 
-/* count is the number of elements behind each accumulator. */
+/* count is the number of elements per accumulator. */
 static qg_status run_reducer(const qg_call *k, const reducer *r)
 {
     const qg_tensor *x = k->in[0];
@@ -342,7 +342,7 @@ static qg_status run_reducer(const qg_call *k, const reducer *r)
     return QG_OK;
 }
 
-/* The operator on input 0 and output 0 as another type; the axes stay as they are. */
+/* The operator on input 0 and output 0 as another type; the axes are unchanged. */
 static qg_status run_data_as(const qg_call *k, qg_dtype as)
 {
     const qg_tensor *in[2] = { NULL, qg_in(k, 1) };

@@ -1,13 +1,13 @@
 /* resize.c -- Resize and Upsample: every dim by its own factor.
  *
  * nearest takes any type; linear and cubic compute in float32 and round integers half
- * to even, saturating.  Output dims are floor(in * scale) in float32, as ONNX shape
- * inference has it, or `sizes`.
+ * to even, saturating.  Output dims are floor(in * scale) in float32, as in ONNX shape
+ * inference, or `sizes`.
  * Source: ONNX Resize-10, 11, 13, 18 (antialias, axes, keep_aspect_ratio_policy), 19
  * (half_pixel_symmetric); Upsample-7, 9.
  *
  * Slots   region, scales and sizes are 's'.  Resize changes values unless nearest:
- * it is not PASSIVE, backends list it where they let it follow its input. */
+ * it is not PASSIVE; backends list it where its output shares the input's scale. */
 #include "ops/families.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ typedef struct resize_param {
     int roi, scale, size; /* input slots; -1: has none */
 } resize_param;
 
-/* What it comes to for one input. */
+/* The parameters resolved for one input. */
 typedef struct resize_shape {
     qg_resample_axis axis[QG_MAX_RANK];
     bool moves[QG_MAX_RANK]; /* false: the axis is copied */
@@ -103,7 +103,7 @@ static qg_status check_length(const qg_call *k, const char *what, const qg_tenso
                          qg_tensor_text(t, text), expected);
 }
 
-/* floor in float32: 3 * 1.3333334f must give what ONNX's shape inference gives. */
+/* floor in float32: 3 * 1.3333334f must match ONNX's shape inference. */
 static qg_status scaled_axis(const qg_call *k, double scale, qg_resample_axis *x)
 {
     double out = (double)floorf((float)x->in * (float)scale);
@@ -169,8 +169,8 @@ static qg_status axes_of(const qg_call *k, int32_t axis[QG_MAX_RANK], size_t *n)
     return QG_OK;
 }
 
-/* Lengths of the lists agree with the axes; exactly one of scales and sizes is
- * there. */
+/* Checks that the lists have one entry per axis, and that exactly one of scales and
+ * sizes is given. */
 static qg_status check_lists(const qg_call *k, size_t n)
 {
     const resize_param *p = k->param;
@@ -190,7 +190,7 @@ static qg_status check_lists(const qg_call *k, size_t n)
     return QG_OK;
 }
 
-/* Sizes win over scales, which check_lists has not let stand together. */
+/* Sizes are used if given; check_lists rejects scales and sizes together. */
 static qg_status set_axis(const qg_call *k, size_t i, size_t n, qg_resample_axis *x)
 {
     const resize_param *p = k->param;
@@ -206,7 +206,7 @@ static qg_status set_axis(const qg_call *k, size_t i, size_t n, qg_resample_axis
         k, p->n_scales ? (double)p->scales[i] : qg_tensor_f64(scales, (int64_t)i), x);
 }
 
-/* Everything is known: rank, dims and the data of the lists. */
+/* Requires known rank, dims and list data. */
 static qg_status shape_of(const qg_call *k, resize_shape *s)
 {
     const resize_param *p = k->param;
@@ -245,7 +245,7 @@ static bool pending(const qg_call *k)
     return !qg_tensor_known(k->in[0]);
 }
 
-/* As much as can be said without data: the rank, and the dims that `axes` leaves. */
+/* Inference without data: the rank, and the dims not in `axes`. */
 static qg_status infer_partly(const qg_call *k)
 {
     const resize_param *p = k->param;
@@ -420,7 +420,7 @@ static qg_status run_resize(const qg_call *k)
     return QG_OK;
 }
 
-/* Before 11 a node chooses its mode alone. */
+/* Before 11 a node has only the mode attribute. */
 static const char *const how[] = { "nearest", "half_pixel", "round_prefer_floor" };
 /* clang-format off */
 static const qg_attr nearest[] = {
@@ -430,7 +430,7 @@ static const qg_attr nearest[] = {
 };
 /* clang-format on */
 
-/* Upsample, which is gone, has no form that a backend asks for: `choices` 0. */
+/* Upsample is deprecated and has no backend-specific form: `choices` 0. */
 #define ROW(onnx, opset, least, most, roles, last, kind, choices)                      \
     {                                                                                  \
         .name = onnx, .since = (opset), .until = (last), .min_in = (least),            \

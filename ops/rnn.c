@@ -11,9 +11,10 @@
  *     LSTM  i, f = f(... + P c)   c' = f c + i g(...)   o = f(... + P c')
  *           h' = o h(c')
  *
- * Sequences may be shorter than time (sequence_lens): Y is 0 behind their end, Y_h is
- * the state there, and the reverse direction begins there.  `clip` limits the input of
- * every gate's activation; that of an LSTM's h stays as it is, as in ONNX Runtime.
+ * Sequences may be shorter than time (sequence_lens): Y is 0 after their end, Y_h is
+ * the state at the end, and the reverse direction begins there.  `clip` limits the
+ * input of every gate's activation; the activation of an LSTM's h is not clipped, as in
+ * ONNX Runtime.
  * Source: ONNX RNN, LSTM-1, 7, 14 (layout), 22; GRU-1, 3 (linear_before_reset), 7, 14,
  * 22.
  *
@@ -32,7 +33,7 @@ enum { X, W, R, B, LENGTHS, H0, C0, P };
 
 typedef struct cell cell;
 
-/* What distinguishes the three. */
+/* Differences between the three operators. */
 typedef struct kind {
     int64_t gates;
     size_t n_functions;
@@ -43,13 +44,13 @@ typedef struct kind {
 typedef struct rnn_param {
     const kind *kind;
     int direction;
-    int64_t hidden; /* 0: not said */
+    int64_t hidden; /* 0: not given */
     bool batch_first, couple, linear_before_reset;
     float clip; /* 0: none */
     qg_activation function[MAX_FUNCTIONS];
 } rnn_param;
 
-/* One direction while it runs. */
+/* State of one running direction. */
 struct cell {
     const rnn_param *p;
     const qg_activation *function;
@@ -125,7 +126,7 @@ static void gru_step(const cell *c, int64_t b)
         h[j] = (1 - rec[j]) * rec[2 * n + j] + rec[j] * h[j];
 }
 
-/* The cell state is updated in place; o looks at the new one. */
+/* The cell state is updated in place; o reads the new state. */
 static void lstm_step(const cell *c, int64_t b)
 {
     int64_t n = c->n;
@@ -209,7 +210,7 @@ static qg_status check_inputs(const qg_call *k, int64_t batch, int64_t hidden)
     return qg_check_dims(k, P, 2, (int64_t[]){ dirs, hidden < 0 ? -1 : 3 * hidden });
 }
 
-/* Outputs that nobody wants are left out. */
+/* Unused outputs are skipped. */
 static qg_status infer(const qg_call *k)
 {
     const rnn_param *p = k->param;
@@ -234,7 +235,7 @@ static qg_status infer(const qg_call *k)
 
 /* --- running ------------------------------------------------------------------- */
 
-/* Where things lie: element [t][b] of X is row t * x_time + b * x_batch, and so on. */
+/* Memory layout: element [t][b] of X is row t * x_time + b * x_batch, and so on. */
 typedef struct extent {
     int64_t time, batch, in, n, rows, dirs;
     int64_t x_time, x_batch;        /* rows of X */
@@ -264,7 +265,7 @@ static extent extent_of(const qg_call *k)
     return e;
 }
 
-/* Beyond time means time: data must not lead outside. */
+/* Lengths beyond time are clamped: data must not cause accesses outside. */
 static int64_t length_of(const qg_call *k, const extent *e, int64_t b)
 {
     const qg_tensor *t = qg_in(k, LENGTHS);
@@ -353,7 +354,7 @@ static qg_status run_direction(const qg_call *k, const extent *e, int64_t dir)
     return QG_OK;
 }
 
-/* Y is cleared first: it stays 0 behind the end of each sequence. */
+/* Y is cleared first: it stays 0 after the end of each sequence. */
 static qg_status recur(const qg_call *k)
 {
     extent e = extent_of(k);

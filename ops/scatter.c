@@ -1,10 +1,10 @@
 /* scatter.c -- a copy of input 0 with some elements replaced or combined: Scatter,
  * ScatterElements, ScatterND, TensorScatter.  Updates are applied in the order in which
- * they are stored, so that double indices have one meaning.
+ * they are stored, so that duplicate indices are deterministic.
  * Source: the ONNX operator page of the same name.
  *
  * ScatterElements and ScatterND: reduction since 16 (add, mul), 18 (min, max).
- * Indices are 's'; data and updates share what they mean, but not a scale. */
+ * Indices are 's'; data and updates have the same role, but not a common scale. */
 #include "ops/families.h"
 
 #include "ops/util_broadcast.h"
@@ -90,7 +90,7 @@ static qg_status infer_types(const qg_call *k)
     return qg_infer_same(k);
 }
 
-/* The halves can only be set as they are; anything else happens in float. */
+/* 16-bit floats are only replaced directly; other reductions compute in float. */
 static bool needs_float(const qg_call *k)
 {
     return ((const scatter_param *)k->param)->combine != SET &&
@@ -133,7 +133,7 @@ static qg_status elements_run(const qg_call *k)
     QG_TRY(qg_run_copy(k));
     QG_TRY(qg_check_axis(k, p->axis, x->rank, &axis));
     memcpy(stride, x->stride, sizeof stride);
-    stride[axis] = 0; /* the index decides */
+    stride[axis] = 0; /* given by the index */
     qg_walk_init(&w, index->rank, index->dim);
     qg_walk_add(&w, stride);
     if (qg_walk_empty(&w))
@@ -151,7 +151,7 @@ static qg_status elements_run(const qg_call *k)
 }
 
 /* ScatterND: the last dim of indices is a position in the leading dims of x; updates
- * has the dims indices[:-1] + what the position leaves. */
+ * has the dims indices[:-1] + the remaining dims. */
 static qg_status nd_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *index = k->in[1], *update = k->in[2];
@@ -174,7 +174,7 @@ static qg_status nd_infer(const qg_call *k)
     return infer_types(k);
 }
 
-/* A position and the piece of x that it names. */
+/* A position and the piece of x that it selects. */
 static qg_status nd_run(const qg_call *k)
 {
     const scatter_param *p = k->param;
@@ -270,7 +270,7 @@ static qg_status cache_start(const qg_call *k, int64_t batch, const qg_around *c
     return QG_OK;
 }
 
-/* Position by position, so that wrapping needs no second case. */
+/* Position by position, so that wrapping needs no special case. */
 static qg_status cache_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

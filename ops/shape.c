@@ -1,14 +1,14 @@
-/* shape.c -- dims as data (Shape, Size), and operators that give the same elements
- * other dims: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout.
+/* shape.c -- dims as data (Shape, Size), and operators that change the dims of the same
+ * elements: Reshape, Flatten, Squeeze, Unsqueeze, Identity, Dropout.
  *
- * Shape and Size look at the dims of their input only: their `run` may be called while
- * the input's data is still NULL (infer folds them that way).
+ * Shape and Size read only the dims of their input: their `run` may be called while the
+ * input's data is still NULL (infer folds them that way).
  * Source: the ONNX operator page of the same name.
  *
  * Shape-1, 13, 15 (start, end), 19, 21; Reshape-1 (attribute), 5, 14 (allowzero);
  * Squeeze, Unsqueeze-1, 13 (axes as input); Dropout-1, 6, 7, 10 (mask is bool), 12
- * (inputs). Movers are PASSIVE and may work in place; shapes are 's' and never
- * quantized. */
+ * (inputs). Reshaping operators are PASSIVE and may work in place; shapes are 's' and
+ * never quantized. */
 #include "ops/families.h"
 
 #include "engine/core/num.h"
@@ -82,7 +82,7 @@ static qg_status out_reshaped(const qg_call *k, int32_t rank, const int64_t *dim
     return qg_infer_dims(k, x->dtype, rank, dim);
 }
 
-/* Reshape: 0 copies a dim (unless allowzero), one -1 takes what is left. */
+/* Reshape: 0 copies a dim (unless allowzero), one -1 takes the remaining extent. */
 typedef struct reshape_param {
     bool allow_zero;
     qg_ints shape; /* opset 1: an attribute */
@@ -98,7 +98,7 @@ static qg_status reshape_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return n->op->since < 5 ? qg_ints_attr(ctx, n, "shape", &p->shape) : QG_OK;
 }
 
-/* Replaces the zeros, checks the rest; *free_axis is where the -1 is, or -1. */
+/* Replaces the zeros, checks the rest; *free_axis is the axis of the -1, or -1. */
 static qg_status reshape_dims(const qg_call *k, const qg_ints *shape, int64_t *dim,
                               int32_t *free_axis)
 {
@@ -147,7 +147,7 @@ static qg_status reshape_fill(const qg_call *k, int32_t rank, int64_t *dim,
     return QG_OK;
 }
 
-/* While the shape is not known its length still gives the rank. */
+/* While the shape is not known, its length gives the rank. */
 static qg_status reshape_infer(const qg_call *k)
 {
     const reshape_param *p = k->param;
@@ -222,7 +222,7 @@ static qg_status axes_prepare(qg_ctx *ctx, const qg_node *n, void *param)
                : QG_OK;
 }
 
-/* Whichever form of axes the opset has; *pending when they are not known yet. */
+/* The axes in the form of the opset; sets *pending when they are not known yet. */
 static qg_status read_axes(const qg_call *k, qg_ints *axes, bool *pending)
 {
     const axes_param *p = k->param;
@@ -233,7 +233,7 @@ static qg_status read_axes(const qg_call *k, qg_ints *axes, bool *pending)
     return qg_ints_input(k, 1, axes);
 }
 
-/* Without axes all dims of 1 go, for which all dims must be known. */
+/* Without axes all dims of 1 are removed, which requires all dims to be known. */
 static qg_status squeeze_infer(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];
@@ -278,7 +278,7 @@ static qg_status unsqueeze_infer(const qg_call *k)
     return out_reshaped(k, rank, dim);
 }
 
-/* Dropout does nothing outside training; the mask says that all elements are kept. */
+/* Dropout does nothing outside training; the mask is true for all elements. */
 static qg_status dropout_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     int64_t is_test;
@@ -294,7 +294,7 @@ static qg_status dropout_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return QG_OK;
 }
 
-/* Since opset 12: input 1 is the ratio (default 0.5), input 2 says whether to train. */
+/* Since opset 12: input 1 is the ratio (default 0.5), input 2 enables training mode. */
 static qg_status dropout_refuse_training(const qg_call *k)
 {
     const qg_tensor *ratio = qg_in(k, 1), *training = qg_in(k, 2);

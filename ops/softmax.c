@@ -1,6 +1,6 @@
 /* softmax.c -- Softmax, LogSoftmax, Hardmax.
  *
- * Until opset 12 the input is seen as a matrix [dims before axis, dims from axis on]
+ * Until opset 12 the input is viewed as a matrix [dims before axis, dims from axis on]
  * (default axis 1) and whole rows are normalized; since 13 only along axis (default
  * -1).  Source: the ONNX operator page of the same name. */
 #include "ops/families.h"
@@ -18,7 +18,7 @@ typedef struct softmax_param {
 /* One run of n elements, `step` apart, in x and y. */
 typedef void (*softmax_row)(const void *x, void *y, int64_t n, int64_t step);
 
-/* The default axis changed with the meaning. */
+/* The default axis changed with the semantics. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     return qg_attr_int(ctx, n, "axis", n->op->since < 13 ? 1 : -1,
@@ -33,7 +33,7 @@ static qg_status runs_of(const qg_call *k, qg_around *a)
     const bool matrix = k->node->op->since < 13;
     int32_t at;
     *a = (qg_around){ 1, 1, 1 };
-    if (x->rank == 0 && (axis == 0 || axis == -1)) /* what other runtimes accept */
+    if (x->rank == 0 && (axis == 0 || axis == -1)) /* accepted by other runtimes */
         return QG_OK;
     if (matrix && axis == x->rank) /* rows of one element */
         a->outer = qg_dims_product(x, 0, x->rank);
@@ -58,8 +58,8 @@ static qg_status infer(const qg_call *k)
     return qg_infer_same(k);
 }
 
-/* float64 and Hardmax; float32 has vector loops.  The maximum is taken away first, so
- * that nothing overflows. */
+/* float64 and Hardmax; float32 has vector loops.  The maximum is subtracted first to
+ * avoid overflow. */
 static double largest(const double *x, int64_t n, int64_t step)
 {
     double m = x[0];
@@ -123,7 +123,7 @@ static qg_status run_rows(const qg_call *k, softmax_row on_f32, softmax_row on_f
     return QG_OK;
 }
 
-/* float32 by the vector loops, all else row by row. */
+/* float32 uses the vector loops, other types run row by row. */
 static qg_status run_exp(const qg_call *k, bool log, softmax_row on_f64)
 {
     qg_around a;

@@ -1,7 +1,7 @@
 /* sort.c -- TopK and Unique.
  *
- * Elements are ordered by keys: 64-bit unsigned integers that compare as the elements
- * do, whatever their type; -0 equals 0, and every NaN is the largest.  Equal elements
+ * Elements are ordered by keys: 64-bit unsigned integers that compare like the
+ * elements, for every type; -0 equals 0, and every NaN is the largest.  Equal elements
  * are ordered by index.  Source: the ONNX operator page of the same name.
  *
  * TopK-1 (k attribute), 10 (k input), 11 (smallest too), 24; Unique-11.  Outputs of
@@ -31,7 +31,8 @@ static uint64_t key_of_signed(int64_t x) { return TOP + (uint64_t)x; }
 static uint64_t key_of_unsigned(uint64_t x) { return x; }
 static uint64_t key_of_bool(uint8_t x) { return x != 0; }
 
-/* key[i] for elements first, first + step, ... of t.  Halves are converted before. */
+/* key[i] for elements first, first + step, ... of t.  16-bit floats are converted
+ * first. */
 static void read_keys(const qg_tensor *t, int64_t first, int64_t step, int64_t n,
                       uint64_t *key)
 {
@@ -58,7 +59,7 @@ static void read_keys(const qg_tensor *t, int64_t first, int64_t step, int64_t n
 #undef KEYS
 }
 
-/* A heap of the k first elements in the wanted order, the last of them at the top. */
+/* A heap of the k first elements in the wanted order, the last of these at the top. */
 typedef struct heap {
     const uint64_t *key;
     uint64_t flip; /* UINT64_MAX: largest first; 0: smallest first */
@@ -359,7 +360,7 @@ static qg_status unique_infer(const qg_call *k)
     return QG_OK;
 }
 
-/* Outputs that nobody wants are left out. */
+/* Unused outputs are skipped. */
 static qg_status unique_run(const qg_call *k)
 {
     const qg_tensor *x = k->in[0];

@@ -1,9 +1,10 @@
 /* unary.c -- y[i] = f(x[i]).  Any shape, shape(y) == shape(x), type(y) == type(x).
  *
  * f is written once, as an expression in x, a and b (the operator's attributes, 0 when
- * it has none) of type `real`, and compiled per element type.  exp and kin of float32
- * are those of engine/number/vecmath.h (the same bits everywhere, and vectors); the
- * rest is the C library's, chosen by tgmath.h.  float16 and bfloat16 compute in float.
+ * it has none) of type `real`, and compiled per element type.  exp and related
+ * functions of float32 are those of engine/number/vecmath.h (vectorized, bit-identical
+ * everywhere); others come from the C library through tgmath.h.  float16 and bfloat16
+ * compute in float.
  *
  * To add one: an OP line, a ROW line, tests/ops/<name>.case.
  * Source: the ONNX operator page of the same name. */
@@ -21,7 +22,7 @@ typedef struct unary_param {
 
 typedef void (*span)(const void *x, void *y, size_t n, const unary_param *p);
 
-/* Element types of a table of spans; the halves ride on float32. */
+/* Element types of a table of spans; 16-bit floats use float32. */
 static uint64_t types_of(const span *spans)
 {
     uint64_t mask = spans[QG_F32] ? QG_DT_HALVES : 0;
@@ -31,7 +32,7 @@ static uint64_t types_of(const span *spans)
     return mask;
 }
 
-/* Which types an operator takes follows from the spans it has. */
+/* The spans of an operator determine its types. */
 static qg_status infer_map(const qg_call *k, const span *spans)
 {
     QG_TRY(qg_check_type(k, 0, types_of(spans)));
@@ -166,14 +167,14 @@ static inline uint64_t cut_unsigned(double v)
     return v >= 0x1p64 ? UINT64_MAX : v > 0 ? (uint64_t)v : 0;
 }
 
-/* a: lambd, b: bias.  Integers are compared and moved as double, then cut. */
+/* a: lambd, b: bias.  Integers are compared and shifted as double, then saturated. */
 #define SHRINK(T, a, b) ((T)x < -(T)a ? (T)x + (T)b : (T)x > (T)a ? (T)x - (T)b : 0)
 QG_EACH_FLOAT(SPAN, shrink, SHRINK(real, a, b))
 QG_EACH_SIGNED(SPAN, shrink, (real)cut_signed(SHRINK(double, p->a, p->b)))
 QG_EACH_UNSIGNED(SPAN, shrink, (real)cut_unsigned(SHRINK(double, p->a, p->b)))
 TABLE(shrink, QG_ENTRIES_NUMBER(shrink))
 
-/* Presets are in *p already; name_b NULL: there is one attribute. */
+/* Defaults are already in *p; name_b NULL: only one attribute. */
 static qg_status read_two(qg_ctx *ctx, const qg_node *n, const char *name_a,
                           const char *name_b, unary_param *p)
 {
@@ -278,7 +279,7 @@ CLIP_MAP(X)
 #undef X
 /* clang-format on */
 
-/* By type; the halves in float. */
+/* By type; 16-bit floats in float. */
 static qg_status clip_run(const qg_call *k)
 {
     static void (*const kernel[QG_NDTYPE])(const qg_call *) = {
@@ -292,7 +293,7 @@ static qg_status clip_run(const qg_call *k)
     return QG_OK;
 }
 
-/* So that a convolution may absorb it. */
+/* Lets a convolution absorb it. */
 static bool relu_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
                        float *high)
 {
@@ -302,7 +303,7 @@ static bool relu_clamp(const qg_node *n, const qg_tensor *const *constant, float
     return true;
 }
 
-/* Only with constant limits in order: a kernel cannot take others. */
+/* Only with constant limits in order: kernels support no others. */
 static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float *low,
                        float *high)
 {

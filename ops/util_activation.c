@@ -1,5 +1,5 @@
-/* util_activation.c -- the functions by name, in float32.  Those of one argument
- * ignore alpha and beta, so that all have one type. */
+/* util_activation.c -- the functions by name, in float32.  Functions of one argument
+ * ignore alpha and beta, so that all have the same type. */
 #include "ops/util_activation.h"
 
 #include <assert.h>

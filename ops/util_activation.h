@@ -1,5 +1,5 @@
 /* util_activation.h -- the activation functions that recurrent operators name.
- * Source: ONNX LSTM-14, section "Activation functions"; presets of alpha and beta are
+ * Source: ONNX LSTM-14, section "Activation functions"; defaults of alpha and beta are
  * those of the ONNX operator of the same name.
  *
  *     Relu  Tanh  Sigmoid  Softsign  Softplus     no parameters
@@ -10,17 +10,16 @@
 
 #include "engine/ir/graph.h"
 
-/* One function with its parameters, ready to call. */
+/* One function with its parameters. */
 typedef struct qg_activation {
-    /* those of one argument ignore the rest */
+    /* functions of one argument ignore the rest */
     float (*f)(float x, float alpha, float beta);
     float alpha, beta; /* of f */
 } qg_activation;
 
 /* Reads `activations`, `activation_alpha` and `activation_beta` into out[count]; absent
- * names are preset[i % n_preset].  Alphas and betas are handed out in order to the
- * functions that have one.
- * preset: names ONNX gives to the gates of one direction. */
+ * names are preset[i % n_preset].  Alphas and betas are assigned in order to the
+ * functions that take them. preset: names ONNX gives to the gates of one direction. */
 typedef struct qg_activation_list {
     const char *const *preset;
     size_t n_preset, count; /* length of preset; functions wanted */

@@ -20,7 +20,7 @@ qg_status qg_ints_attr(qg_ctx *ctx, const qg_node *n, const char *name, qg_ints 
     return QG_OK;
 }
 
-/* A scalar counts as a list of one. */
+/* A scalar is a list with one element. */
 qg_status qg_ints_input(const qg_call *k, size_t slot, qg_ints *out)
 {
     const qg_tensor *t = qg_in(k, slot);
@@ -42,7 +42,7 @@ qg_status qg_ints_input(const qg_call *k, size_t slot, qg_ints *out)
     return QG_OK;
 }
 
-/* Hostile shapes must not overflow the count that memory is sized by. */
+/* Hostile shapes must not overflow the element count used for allocation. */
 qg_status qg_check_shape(const qg_call *k, const qg_ints *shape)
 {
     int64_t count = 1;

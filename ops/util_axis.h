@@ -4,7 +4,7 @@
  *
  *     qg_ints axes;
  *     if (qg_ints_pending(k, 1))
- *         return ...;                              // rank of the output stays open
+ *         return ...;                              // rank of the output is unknown
  *     QG_TRY(qg_ints_input(k, 1, &axes));
  *     QG_TRY(qg_axes_mask(k, &axes, x->rank, &mask)); */
 #ifndef QG_OPS_UTIL_AXIS_H
@@ -33,19 +33,20 @@ QG_NODISCARD qg_status qg_ints_attr(qg_ctx *ctx, const qg_node *n, const char *n
 QG_NODISCARD qg_status qg_ints_input(const qg_call *k, size_t slot, qg_ints *out);
 
 /* Index i of the indices in input 1 (int32 or int64) as a position in [0, dim), for
- * run.  Indices are data: outside of [-dim, dim) is QG_EDATA, naming the place. */
+ * run.  Indices are data: outside of [-dim, dim) is QG_EDATA, and the message gives the
+ * position. */
 QG_NODISCARD qg_status qg_index_input(const qg_call *k, int64_t i, int64_t dim,
                                       int64_t *out);
 
-/* True when the input is there but its data are not known before run time. */
+/* True when the input is present but its data is not known before run time. */
 static inline bool qg_ints_pending(const qg_call *k, size_t slot)
 {
     const qg_tensor *t = qg_in(k, slot);
     return t && !t->data;
 }
 
-/* A list that is to become a shape: at most QG_MAX_RANK dims (QG_EUNSUPPORTED), none
- * negative (QG_EMODEL), number of elements within int64 (QG_EMODEL). */
+/* A list used as a shape: at most QG_MAX_RANK dims (QG_EUNSUPPORTED), none negative
+ * (QG_EMODEL), number of elements within int64 (QG_EMODEL). */
 QG_NODISCARD qg_status qg_check_shape(const qg_call *k, const qg_ints *shape);
 
 /* Bit a of *mask for every listed axis; a repeated axis is QG_EMODEL.
@@ -60,7 +61,7 @@ typedef struct qg_around {
 } qg_around;
 qg_around qg_around_axis(const qg_tensor *t, int32_t axis);
 
-/* Elements of a tensor that the executor has allocated: known, so not negative. */
+/* Number of elements of a tensor allocated by the executor: known, so not negative. */
 size_t qg_elements(const qg_tensor *t);
 
 /* Bytes per element of a type with at least 8 bits (asserted). */

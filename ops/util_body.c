@@ -4,7 +4,7 @@
 
 #include "engine/ir/infer.h"
 
-/* Bodies are fully linked by now; only their interface is checked against the node. */
+/* Bodies are already linked; only their interface is checked against the node. */
 qg_status qg_body_attr(qg_ctx *ctx, const qg_node *n, const char *name, size_t n_in,
                        size_t n_out, qg_graph **out)
 {
@@ -20,7 +20,7 @@ qg_status qg_body_attr(qg_ctx *ctx, const qg_node *n, const char *name, size_t n
     return QG_OK;
 }
 
-/* The outer tensor that a body calls `name` and the value it means there. */
+/* The outer tensor captured as `name`, and the body's value for it. */
 static qg_value *captured(const qg_call *k, const qg_graph *body, uint32_t i,
                           const qg_tensor **t)
 {
@@ -28,7 +28,7 @@ static qg_value *captured(const qg_call *k, const qg_graph *body, uint32_t i,
     return qg_graph_value(body, k->node->capture[i]);
 }
 
-/* The body's declared types are overwritten: the node knows better. */
+/* Overwrites the body's declared types with those of the node. */
 qg_status qg_body_infer(const qg_call *k, qg_graph *body, const qg_tensor *in)
 {
     for (size_t i = 0; i < body->input.n; i++) {
@@ -99,8 +99,8 @@ static qg_status begin_turn(qg_body_room *room, const qg_graph *body,
     return QG_OK;
 }
 
-/* Shapes from the data that are there now, and memory.  Control operators do that
- * themselves, in call->results. */
+/* Infers shapes from the data available now, and allocates memory.  Control operators
+ * do this themselves, in call->results. */
 static qg_status allocate_outputs(const turn *t, const qg_call *call)
 {
     if (qg_node_has(call->node, QG_OP_CONTROL))
@@ -164,7 +164,7 @@ qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
         out[i] = y;
         if (v->def || v->constant)
             continue;
-        /* It passes through: the caller's memory may go before the next turn. */
+        /* A pass-through value: the caller may free its memory before the next turn. */
         QG_TRY(qg_tensor_clone(t.ctx, t.arena, y, &copy));
         out[i] = copy;
     }
@@ -178,7 +178,7 @@ qg_status qg_result(const qg_call *k, size_t slot, const qg_tensor *t, qg_tensor
     char have[QG_SHAPE_TEXT], want[QG_SHAPE_TEXT];
     if (!out)
         return QG_OK;
-    if (out->data) { /* the plan gave memory for the shape that inference promised */
+    if (out->data) { /* the plan allocated memory for the inferred shape */
         if (out->dtype == t->dtype && qg_same_dims(out, t))
             return QG_OK;
         return qg_run_fail(k, QG_EDATA, "output %zu is %s, expected %s", slot,

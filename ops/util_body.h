@@ -10,14 +10,14 @@
  *     s = qg_body_run(&room, body, in, out);       // out feeds the next turn's in
  *     qg_body_end(&room);
  *
- * Memory alternates between two arenas, so a loop of any length needs that of two
+ * Memory alternates between two arenas, so a loop of any length needs the memory of two
  * turns. */
 #ifndef QG_OPS_UTIL_BODY_H
 #define QG_OPS_UTIL_BODY_H
 
 #include "ops/util_check.h"
 
-/* The node's inputs that are its own, without the captured ones. */
+/* The number of the node's inputs without the captured ones. */
 static inline size_t qg_own_inputs(const qg_node *n) { return n->n_in - n->n_capture; }
 
 /* The body in an attribute, which must be there and have these numbers of inputs and
@@ -27,13 +27,13 @@ QG_NODISCARD qg_status qg_body_attr(qg_ctx *ctx, const qg_node *n, const char *n
 
 /* Infers the values of a body: input i has the type and dims of in[i] (the declared
  * type where in[i]->dtype is QG_NODTYPE), captured values those of the node's inputs.
- * Afterwards body->output.at[i]->type tells.
- * What an inner node refuses is the status; types set so far stay. */
+ * Afterwards body->output.at[i]->type is set.  Returns the error of an inner node, if
+ * any; types set so far remain. */
 QG_NODISCARD qg_status qg_body_infer(const qg_call *k, qg_graph *body,
                                      const qg_tensor *in);
 
-/* Room for running the bodies of one call; made by qg_body_begin and, whether that or
- * what follows fails or not, released by qg_body_end. */
+/* Memory for running the bodies of one call; created by qg_body_begin and released by
+ * qg_body_end, also after a failure of either. */
 typedef struct qg_body_room {
     const qg_call *call; /* of the control node */
     qg_arena *values[2]; /* of this turn and of the one before */
@@ -45,20 +45,20 @@ typedef struct qg_body_room {
 QG_NODISCARD qg_status qg_body_begin(const qg_call *k, qg_body_room *room);
 void qg_body_end(qg_body_room *room);
 
-/* Runs a body once.  in[i] feeds its input i; out[i] becomes its output i, which stands
- * until the second next turn: outputs of one turn may feed the next.
- * A value of the body that nothing computes is QG_EMODEL. */
+/* Runs a body once.  in[i] feeds its input i; out[i] becomes its output i, which is
+ * valid until the turn after next: outputs of one turn may feed the next. A value of
+ * the body without a producer is QG_EMODEL. */
 QG_NODISCARD qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
                                    const qg_tensor *const *in, const qg_tensor **out);
 
 /* Gives output `slot` of the node type and dims of t and its own memory; *y is the
- * tensor to fill, NULL when nobody wants it.  QG_EDATA when the plan promised
- * others. */
+ * tensor to fill, NULL when the output is unused.  QG_EDATA when the plan has another
+ * type or dims. */
 QG_NODISCARD qg_status qg_result(const qg_call *k, size_t slot, const qg_tensor *t,
                                  qg_tensor **y);
 
 /* Output `slot` of the node = t.
- * As qg_result, then the elements; nothing to do when nobody wants the output. */
+ * As qg_result, then the elements; no effect when the output is unused. */
 QG_NODISCARD qg_status qg_result_copy(const qg_call *k, size_t slot,
                                       const qg_tensor *t);
 

@@ -1,5 +1,5 @@
 /* util_broadcast.c -- walks: an index over the outer loops and an offset per
- * operand, moved by additions only.  The inner loop belongs to the caller. */
+ * operand, moved by additions only.  The caller runs the inner loop. */
 #include "ops/util_broadcast.h"
 
 #include <assert.h>
@@ -35,7 +35,7 @@ void qg_walk_add_broadcast(qg_walk *w, const qg_tensor *t)
     qg_walk_add(w, stride);
 }
 
-/* Loop `outer` followed by loop `inner` is one loop for every operand. */
+/* Whether the loops `outer` and `inner` can be merged for every operand. */
 static bool joins(const qg_walk *w, int32_t outer, int32_t inner)
 {
     for (int32_t k = 0; k < w->n; k++)
@@ -130,7 +130,7 @@ static inline void copy_items(char *to, int64_t to_step, const char *from,
         memcpy(to + i * to_step, from + i * from_step, bytes);
 }
 
-/* A constant size makes memcpy a move. */
+/* A constant size lets the compiler inline memcpy. */
 void qg_copy_items(void *to, int64_t to_step, const void *from, int64_t from_step,
                    size_t bytes, int64_t n)
 {
@@ -155,7 +155,7 @@ void qg_copy_items(void *to, int64_t to_step, const void *from, int64_t from_ste
 }
 
 /* The loop whose turns are copied at once, and the bytes that each turn copies: a short
- * dense row counts as one item of the loop around it. */
+ * dense row counts as one item of the enclosing loop. */
 static int32_t item_loop(const qg_walk *w, size_t size, size_t *bytes)
 {
     const int32_t row = w->rank - 1;
@@ -192,7 +192,7 @@ int64_t qg_broadcast_dim(int64_t a, int64_t b)
     if (a == 1)
         return b;
     if (a < 0 || b < 0)
-        return a < 0 ? b : a; /* the unknown one must turn out to be 1 or equal */
+        return a < 0 ? b : a; /* the unknown extent must be 1 or equal */
     return -2;
 }
 
@@ -251,7 +251,7 @@ void qg_run_row2(qg_row2 f, const qg_tensor *a, const qg_tensor *b, qg_tensor *o
     } while (qg_walk_next(&w, &at));
 }
 
-/* Since opset 7 there is nothing to read. */
+/* No attributes since opset 7. */
 qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     qg_binary_param *p = param;
@@ -265,8 +265,8 @@ qg_status qg_binary_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     return qg_attr_int(ctx, n, "axis", 0, &p->axis);
 }
 
-/* *view = input 1 with dims of 1 appended, so that the modern rule puts it where the
- * legacy attributes say.  Both ranks are known. */
+/* *view = input 1 with dims of 1 appended, so that the modern rule aligns it as the
+ * legacy attributes specify.  Both ranks are known. */
 static qg_status legacy_view(const qg_call *k, const qg_binary_param *p,
                              qg_tensor *view)
 {
@@ -291,7 +291,7 @@ static qg_status legacy_view(const qg_call *k, const qg_binary_param *p,
     return QG_OK;
 }
 
-/* Legacy shapes become modern ones by appending dims of 1 to input 1. */
+/* Converts legacy shapes by appending dims of 1 to input 1. */
 qg_status qg_binary_infer(const qg_call *k, qg_dtype dtype)
 {
     const qg_binary_param *p = k->param;

@@ -7,8 +7,8 @@
 
 enum { CHUNK = 256 }; /* elements converted at a time */
 
-/* Integers travel as int64_t (uint64_t keeps its bits), everything else as double,
- * which holds every float exactly. */
+/* Integers are converted through int64_t (uint64_t keeps its bits), other types through
+ * double, which represents every float exactly. */
 static bool is_float(qg_dtype d) { return qg_dtype_kind_of(d) == QG_KIND_FLOAT; }
 
 /* --- reading ------------------------------------------------------------------- */
@@ -19,7 +19,7 @@ static bool is_float(qg_dtype d) { return qg_dtype_kind_of(d) == QG_KIND_FLOAT; 
             to[i] = ((const type *)s->data)[s->at + i];                                \
         break
 
-/* Bool is read as 0 or what is stored; packed types are sign-extended. */
+/* Bool is read as stored; packed types are sign-extended. */
 static void load_i64(const qg_cast_side *s, int64_t n, int64_t *to)
 {
     switch (s->dtype) {
@@ -105,9 +105,9 @@ static void store_i64(const qg_cast_side *s, int64_t n, const int64_t *from)
 }
 #undef STORE
 
-/* x as float such that rounding it once more, to fewer than 22 bits, gives what
- * rounding x itself gives: toward zero, with the last bit set when something was cut
- * ("round to odd"; Boldo and Melquiond, 2008). */
+/* x as float such that rounding it again, to fewer than 22 bits, equals rounding x
+ * directly: toward zero, with the last bit set when inexact ("round to odd"; Boldo and
+ * Melquiond, 2008). */
 static float to_odd(double x)
 {
     float f = (float)x;
@@ -156,8 +156,8 @@ static void store_f64(const qg_cast_side *s, int64_t n, const double *from,
 
 /* --- between kinds ------------------------------------------------------------- */
 
-/* Toward zero; what does not fit 32 (64) bits becomes the nearest value that does, NaN
- * becomes 0.  Narrower types wrap from there, see the header. */
+/* Toward zero; values beyond 32 (64) bits saturate, NaN becomes 0.  Narrower types wrap
+ * from there, see the header. */
 static int64_t truncated(double x, qg_dtype d)
 {
     bool wide = qg_dtype_bits(d) == 64,
@@ -175,7 +175,7 @@ static int64_t truncated(double x, qg_dtype d)
     return x < -top ? (wide ? INT64_MIN : INT32_MIN) : (int64_t)x;
 }
 
-/* Bool asks for non-zero, which NaN is. */
+/* Bool is true for non-zero values, including NaN. */
 static void integers_of(const double *from, qg_dtype d, int64_t n, int64_t *to)
 {
     for (int64_t i = 0; i < n; i++)
@@ -250,7 +250,7 @@ qg_status qg_cast_view(qg_ctx *ctx, qg_arena *a, const qg_tensor *t, qg_dtype as
 
 /* --- kernels in one type ------------------------------------------------------- */
 
-/* Whether a tensor has to be replaced for the call. */
+/* Whether a tensor must be replaced for the call. */
 static bool converts(const qg_tensor *t, uint64_t mask, qg_dtype as)
 {
     return t && t->dtype != as && mask >> t->dtype & 1;
@@ -274,7 +274,7 @@ static qg_status replace_outputs(const qg_call *k, uint64_t mask, qg_dtype as,
 }
 
 /* Inputs are converted before, outputs after; saturating, since an operator's result
- * that does not fit is better cut than wrapped. */
+ * should not wrap. */
 qg_status qg_run_as(const qg_call *k, uint64_t mask, qg_dtype as,
                     qg_status (*run)(const qg_call *))
 {

@@ -4,7 +4,7 @@
 
 enum { TYPE_LIST = 256 };
 
-/* "float16, float32" in `text`, cut when it does not fit. */
+/* "float16, float32" in `text`, truncated when it does not fit. */
 static const char *type_list(uint64_t mask, char text[TYPE_LIST])
 {
     size_t at = 0;
@@ -22,7 +22,7 @@ static const char *type_list(uint64_t mask, char text[TYPE_LIST])
     return text;
 }
 
-/* Names every type that would have been taken. */
+/* Lists every accepted type in the message. */
 qg_status qg_check_type(const qg_call *k, size_t slot, uint64_t mask)
 {
     const qg_tensor *t = qg_in(k, slot);

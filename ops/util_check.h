@@ -1,9 +1,9 @@
-/* util_check.h -- what operators refuse, in one grammar.
+/* util_check.h -- checks of operators, with uniform messages.
  *
  * All checks work on a call: at compile time (shapes may be unknown, rank -1 or dim -1,
- * which passes) and at run time.  A type that an operator does not take is
- * QG_EUNSUPPORTED, a shape that contradicts ONNX is QG_EMODEL; both name node, opset
- * and what is accepted.  Absent inputs pass.
+ * which passes) and at run time.  An unsupported type is QG_EUNSUPPORTED, a shape that
+ * contradicts ONNX is QG_EMODEL; both messages name node, opset and the accepted
+ * values.  Absent inputs pass.
  *
  * In an operator's infer:
  *
@@ -59,7 +59,7 @@
 /* True when the type is in the mask. */
 #define QG_DT_HAS(mask, dtype) ((mask) >> (dtype)&1)
 
-/* Heads of an attention: a bound for loops that shapes alone do not bound. */
+/* Heads of an attention: limits loops that shapes alone do not limit. */
 enum { QG_MAX_HEADS = 1 << 16 };
 
 /* return qg_infer_fail(k, QG_EMODEL, "rank %d, expected 4", rank); names the node. */
@@ -68,8 +68,8 @@ enum { QG_MAX_HEADS = 1 << 16 };
 #define qg_run_fail(k, status, ...)                                                    \
     qg_node_fail((k)->ctx, (status), "run", (k)->node, __VA_ARGS__)
 
-/* The largest extent that shape arithmetic accepts; sums and products of two such
- * numbers with 16-bit factors fit int64_t. */
+/* The largest extent in shape arithmetic; sums and products of two such numbers with
+ * 16-bit factors fit int64_t. */
 #define QG_MAX_EXTENT (INT64_C(1) << 46)
 
 /* Input `slot` (when present) has a type of the mask. */
@@ -80,7 +80,7 @@ QG_NODISCARD qg_status qg_check_types(const qg_call *k, size_t first, size_t las
                                       uint64_t mask);
 
 /* Inputs first..last (those present) have the type of input 0.
- * last may lie behind the node's last input. */
+ * last may exceed the node's last input. */
 QG_NODISCARD qg_status qg_check_same_type(const qg_call *k, size_t first, size_t last);
 
 /* Input `slot` has low <= rank <= high and every known dim within QG_MAX_EXTENT. */
@@ -101,7 +101,7 @@ QG_NODISCARD qg_status qg_check_one(const qg_call *k, size_t slot);
 /* Input `slot` is a vector of `n` elements (n -1: of any number). */
 QG_NODISCARD qg_status qg_check_vector(const qg_call *k, size_t slot, int64_t n);
 
-/* The preset of an INT attribute and the least value it may have. */
+/* The default of an INT attribute and its minimum. */
 typedef struct qg_preset {
     int64_t value, least;
 } qg_preset;
@@ -116,7 +116,7 @@ static inline const qg_tensor *qg_in(const qg_call *k, size_t slot)
     return slot < k->n_in ? k->in[slot] : NULL;
 }
 
-/* The output, or NULL when nobody asked for it. */
+/* The output, or NULL when it is unused. */
 static inline qg_tensor *qg_out(const qg_call *k, size_t slot)
 {
     return slot < k->n_out ? k->out[slot] : NULL;
@@ -135,8 +135,8 @@ static inline int64_t qg_in_dim(const qg_call *k, size_t slot, int32_t axis)
     return axis < qg_in_rank(k, slot) ? k->in[slot]->dim[axis] : -1;
 }
 
-/* Sets an output's type and dims when somebody wants that output; rank -1: unknown.
- * dim has rank entries; -1 entries stay unknown. */
+/* Sets an output's type and dims when that output is used; rank -1: unknown. dim has
+ * rank entries; -1 entries stay unknown. */
 void qg_set_out(const qg_call *k, size_t slot, qg_dtype d, int32_t rank,
                 const int64_t *dim);
 
@@ -144,7 +144,7 @@ void qg_set_out(const qg_call *k, size_t slot, qg_dtype d, int32_t rank,
 QG_NODISCARD qg_status qg_infer_dims(const qg_call *k, qg_dtype d, int32_t rank,
                                      const int64_t *dim);
 
-/* Output 0 is like input 0: the infer of many operators. */
+/* Output 0 has the type and dims of input 0: the infer of many operators. */
 QG_NODISCARD qg_status qg_infer_same(const qg_call *k);
 
 /* An axis of `rank` dims, counted from the end when negative, made non-negative.

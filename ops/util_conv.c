@@ -51,8 +51,8 @@ static qg_status resolve(const qg_call *k, const qg_conv_param *p, qg_conv_slots
         k, &p->window, k->in[s.x], k->in[s.weight], space);
 }
 
-/* Everything that can be said without data; weights are often constant, their shape
- * always known. */
+/* Inference without data; weights are often constant, and their shape is always
+ * known. */
 qg_status qg_conv_infer(const qg_call *k, const qg_conv_param *p, qg_conv_slots s,
                         qg_dtype d)
 {

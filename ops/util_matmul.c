@@ -18,7 +18,7 @@ static int64_t dim_at(const qg_tensor *t, bool is_b, int32_t from_end)
 /* Vectors and matrices have no batch. */
 static int32_t batch_rank(const qg_tensor *t) { return t->rank > 2 ? t->rank - 2 : 0; }
 
-/* The dims of 1 that stand for a vector leave the result again. */
+/* The dims of 1 added for a vector are removed from the result. */
 qg_status qg_matmul_infer(const qg_call *k, size_t a_slot, size_t b_slot, qg_dtype d)
 {
     const qg_tensor *a = k->in[a_slot], *b = k->in[b_slot];
@@ -49,7 +49,7 @@ qg_status qg_matmul_infer(const qg_call *k, size_t a_slot, size_t b_slot, qg_dty
     return qg_infer_dims(k, d, rank, dim);
 }
 
-/* When b is one matrix all rows of a are stacked into one tall product. */
+/* When b is a single matrix, all rows of a form one tall product. */
 void qg_matmul_of(const qg_tensor *a, const qg_tensor *b, qg_matmul *p)
 {
     int32_t ra = batch_rank(a), rb = batch_rank(b);
@@ -78,7 +78,7 @@ void qg_matmul_of(const qg_tensor *a, const qg_tensor *b, qg_matmul *p)
     }
 }
 
-/* i taken apart into the batch index, the last dim fastest. */
+/* Splits i into the batch index, the last dim fastest. */
 void qg_matmul_at(const qg_matmul *p, int64_t i, int64_t *a, int64_t *b)
 {
     *a = *b = 0;

@@ -1,7 +1,7 @@
-/* util_matmul.h -- numpy's matmul: which matrices of a and b make which matrix of y.
+/* util_matmul.h -- numpy's matmul: pairs the matrices of a and b for each matrix of y.
  *
  * a [batch..., m, k] and b [batch..., k, n] with batch dims broadcast; a vector a is
- * [1, k] and a vector b is [k, 1], and the dim of 1 leaves the result again.
+ * [1, k] and a vector b is [k, 1], and the dim of 1 is removed from the result.
  * Source: ONNX MatMul-13.
  *
  * Products run batch by batch:
@@ -16,25 +16,25 @@
 #include "engine/accel/accel.h"
 #include "engine/ir/op.h"
 
-/* Sizes of one product of matrices, and where each pair lies. */
+/* Sizes of one matrix product, and the location of each pair. */
 typedef struct qg_matmul {
     int64_t m, n, k; /* of one pair of matrices */
-    int64_t batch;   /* matrices of y; y holds them one after the other */
+    int64_t batch;   /* matrices of y, stored consecutively */
     int32_t rank;    /* batch dims */
     int64_t dim[QG_MAX_RANK];
     int64_t a_stride[QG_MAX_RANK], b_stride[QG_MAX_RANK]; /* elements; 0: repeats */
 } qg_matmul;
 
 /* Checks shapes and sets output 0; unknown dims stay unknown.
- * a and b are input slots; QG_EMODEL for inner dims or batch dims that do not fit. */
+ * a and b are input slots; QG_EMODEL for incompatible inner or batch dims. */
 QG_NODISCARD qg_status qg_matmul_infer(const qg_call *k, size_t a, size_t b,
                                        qg_dtype d);
 
-/* For shapes that qg_matmul_infer accepted.  When b is one matrix, all rows of a are
- * one product: batch 1. */
+/* For shapes accepted by qg_matmul_infer.  When b is a single matrix, all rows of a
+ * form one product: batch 1. */
 void qg_matmul_of(const qg_tensor *a, const qg_tensor *b, qg_matmul *out);
 
-/* Where matrix i < batch of the product finds its operands, in elements. */
+/* Operand offsets of matrix i < batch of the product, in elements. */
 void qg_matmul_at(const qg_matmul *p, int64_t i, int64_t *a, int64_t *b);
 
 /* The plain product of one pair of matrices: lda, ldb, ldc as stored. */

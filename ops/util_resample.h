@@ -1,5 +1,5 @@
-/* util_resample.h -- resampling along one axis, for Resize and Upsample: where output
- * element i looks in the input, and with which weights.
+/* util_resample.h -- resampling along one axis, for Resize and Upsample: the input
+ * positions and weights of output element i.
  *
  * Every mode is a table: output i = sum over t of weight[i][t] * input[index[i][t]],
  * indices already clamped to the input.  Interpolation in several dimensions is one
@@ -14,10 +14,10 @@
 
 #include "engine/ir/op.h"
 
-/* ONNX's words for them: nearest, linear, cubic. */
+/* ONNX's names: nearest, linear, cubic. */
 enum qg_resize_mode { QG_RESIZE_NEAREST, QG_RESIZE_LINEAR, QG_RESIZE_CUBIC };
 
-/* Where the centre of output element i lies in the input, with s = out / in:
+/* Position of the centre of output element i in the input, with s = out / in:
  *
  *     HALF_PIXEL            (i + 0.5) / s - 0.5
  *     HALF_PIXEL_SYMMETRIC  the same, moved so that both borders are cut alike
@@ -36,8 +36,8 @@ enum qg_resize_coordinate {
     QG_RESIZE_CROP           /* tf_crop_and_resize */
 };
 
-/* Which neighbour a coordinate between two elements takes; the first two differ on
- * the half way only. */
+/* The neighbour chosen for a coordinate between two elements; the first two differ at
+ * the midpoint only. */
 enum qg_resize_nearest {
     QG_NEAREST_PREFER_FLOOR,
     QG_NEAREST_PREFER_CEIL,
@@ -54,15 +54,15 @@ typedef struct qg_resample {
     double cubic_a; /* of Keys' kernel; ONNX's default is -0.75 */
 } qg_resample;
 
-/* One axis: `in` elements become `out`; scale is the exact factor, which out / in need
- * not be; [start, end] is the region of interest for CROP. */
+/* One axis: `in` elements become `out`; scale is the exact factor, which may differ
+ * from out / in; [start, end] is the region of interest for CROP. */
 typedef struct qg_resample_axis {
     int64_t in, out;          /* extents */
-    double scale, start, end; /* scale: out / in as the operator says it */
+    double scale, start, end; /* scale: out / in as given by the operator */
 } qg_resample_axis;
 
-/* taps == 1: weight is NULL.  outside[i]: the coordinate lies outside the input and
- * CROP wants its own value there; NULL when there is none.
+/* taps == 1: weight is NULL.  outside[i]: the coordinate lies outside the input, where
+ * CROP uses the extrapolation value; NULL when there is none.
  * Cost of applying it: out * taps multiply-adds per line. */
 typedef struct qg_resample_table {
     int64_t taps;   /* neighbours per output element */
@@ -71,8 +71,8 @@ typedef struct qg_resample_table {
     bool *outside;  /* [out] */
 } qg_resample_table;
 
-/* The table lies in a; QG_ENOMEM, also where shrinking with antialias asks for more
- * taps than could be stored. */
+/* The table is in arena a; QG_ENOMEM, also when shrinking with antialias needs too many
+ * taps to store. */
 QG_NODISCARD qg_status qg_resample_new(qg_ctx *ctx, qg_arena *a, const qg_resample *r,
                                        const qg_resample_axis *x,
                                        qg_resample_table *out);

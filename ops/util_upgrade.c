@@ -1,8 +1,8 @@
-/* util_upgrade.c -- how a node moves from one meaning of its operator to the next
+/* util_upgrade.c -- converts a node from one version of its operator to the next
  * (engine/ir/upgrade.h walks).
  *
- * A row without `run` says: whatever the older form could say, the newer one says the
- * same way (new types, new optional attributes with the old behaviour as default).
+ * A row without `run` means that every older form is valid and unchanged in the newer
+ * version (new types, new optional attributes with the old behaviour as default).
  * Source: the "Version" sections of the ONNX operator pages. */
 #include <string.h>
 
@@ -132,9 +132,9 @@ static qg_status scalar_to_input(qg_graph *g, qg_node *n, const char *name, floa
     return drop(g, n, name);
 }
 
-/* --- nodes beside --- */
+/* --- additional nodes --- */
 
-/* A node at the opset that the graph is going to. */
+/* A node at the target opset of the graph. */
 static qg_status add_node(qg_graph *g, const char *op, int64_t opset,
                           const qg_node_spec *like)
 {
@@ -172,7 +172,7 @@ static qg_status rank_of(qg_graph *g, const qg_node *n, uint32_t slot, int64_t *
 
 /* --- operators --- */
 
-/* Input 1 gets `trailing` dims of extent 1 behind its own. */
+/* Appends `trailing` dims of extent 1 to input 1. */
 static qg_status widen(qg_graph *g, qg_node *n, int64_t trailing, int64_t opset)
 {
     int64_t rank, axis[QG_MAX_RANK];
@@ -193,7 +193,7 @@ static qg_status widen(qg_graph *g, qg_node *n, int64_t trailing, int64_t opset)
     return qg_edit_set_input(g, n, 1, wide);
 }
 
-/* Until 6, `axis` said where the dims of input 1 begin among those of input 0. */
+/* Until 6, `axis` was the first dim of input 0 to which input 1 is aligned. */
 static qg_status broadcast(qg_graph *g, qg_node *n, int64_t opset)
 {
     int64_t axis, first, second;
@@ -207,7 +207,7 @@ static qg_status broadcast(qg_graph *g, qg_node *n, int64_t opset)
     return drop(g, n, "broadcast");
 }
 
-/* A slope per channel stood alone until 6. */
+/* Until 6 a slope per channel was a vector. */
 static qg_status slope(qg_graph *g, qg_node *n, int64_t opset)
 {
     int64_t rank, own;
@@ -223,7 +223,7 @@ static qg_status batchnorm_test(qg_graph *g, qg_node *n, int64_t opset)
     return drop(g, n, "is_test");
 }
 
-/* It is 1: prepare refuses other values. */
+/* Its value is 1: prepare rejects others. */
 static qg_status batchnorm_spatial(qg_graph *g, qg_node *n, int64_t opset)
 {
     (void)opset;
@@ -250,7 +250,7 @@ static qg_status concat(qg_graph *g, qg_node *n, int64_t opset)
     return qg_attr_has(n, "axis") ? QG_OK : set_int(g, n, "axis", 1);
 }
 
-/* Inference: the ratio says nothing. */
+/* In inference the ratio has no effect. */
 static qg_status dropout(qg_graph *g, qg_node *n, int64_t opset)
 {
     (void)opset;

@@ -1,20 +1,21 @@
-/* align -- operands that the backend wants on one scale get one (backend: `sharing`).
+/* align -- gives one scale to operands that the backend requires to share it (backend:
+ * `sharing`).
  *
  *   large   inputs take the largest scale among them (asymmetric: the union of ranges)
  *   output  inputs take the scale of the output
  *   input   outputs take the scale of input 0
  * Needs scales, so it runs after calibration.
  *
- * Inputs usually sit in the group of their producer.  With `spread: upstream` the whole
- * group takes the common scale, so the value is rounded once, where it is made;
- * without, the input leaves the group and rounds again.  With `override: no` it also
- * does so when the value has other readers, or when its producer's scale is not free:
- * passive, shared with inputs of its own, or prescribed.
+ * An input usually belongs to the group of its producer.  With `spread: upstream` the
+ * whole group takes the common scale, so the value is quantized once, at its producer;
+ * without it, the input leaves the group and is requantized.  With `override: no` it
+ * also leaves the group when the value has other readers, or when the producer's scale
+ * is not free: passive, shared with the producer's inputs, or prescribed.
  *
- * PPQ (quirk ppq-split-groups) makes input 0 a root of its own, moves endpoints one by
- * one and keeps rounding at each; see ppq_share.
- * Source   docs/evidence/ppq-behaviour.md#alignment; defects D03, D04, D23, D24 mended,
- *          and kept as quirks. */
+ * PPQ (quirk ppq-split-groups) makes input 0 the root of a new group, moves endpoints
+ * one by one and keeps every quantizer active; see ppq_share.
+ * Source   docs/evidence/ppq-behaviour.md#alignment; defects D03, D04, D23, D24 are
+ *          fixed here, and kept as quirks. */
 
 #include "engine/calib/observer.h"
 #include "engine/quant/fake.h"
@@ -22,22 +23,23 @@
 
 typedef struct team team;
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     struct grouping {
-        bool (*is_inside)(const team *t, const qg_tqc *member); /* NULL: nobody is */
-        /* NULL: any grids go together. */
+        bool (*is_inside)(const team *t, const qg_tqc *member); /* NULL: none */
+        /* NULL: all grids are compatible. */
         bool (*same_grid)(const qg_tqc *member, const qg_tqc *lead);
         qg_status (*share)(team *t, qg_tqc *lead);
     } grouping;
-    uint32_t by_range; /* policies that take the range of all, not the largest scale */
-    /* PPQ only; NULL: floating operands share nothing. */
+    uint32_t by_range; /* policies that take the union of the ranges, not the largest
+                        * scale */
+    /* PPQ only; NULL: operands with floating grids share no scale. */
     bool (*shares_floating)(const team *t, const qg_tqc *lead);
-    /* PPQ only: from a node that makes an operand. */
+    /* PPQ only: from the producer of an operand. */
     qg_status (*spread)(const team *t, qg_node *up, qg_tqc *lead);
 } behaviours;
 
-/* The operands of one node that take part. */
+/* The operands of one node that share the scale. */
 struct team {
     qg_pass_env *env;
     const behaviours *how;
@@ -46,22 +48,22 @@ struct team {
     QG_VEC(qg_tqc *) member;
 };
 
-/* The rule stays without effect at this node, and says why. */
+/* Records why the rule has no effect at this node. */
 static qg_status miss(const team *t, const char *why)
 {
     return qg_pass_near_miss(t->env, t->rule->origin.id, t->node, "%s", why);
 }
 
-/* --- who takes part --- */
+/* --- which operands take part --- */
 
 static bool takes_part(const qg_tqc *t)
 {
     return t && t->state != QG_TQC_FP32 && t->state != QG_TQC_SOI &&
-           !(t->scheme.policy & QG_FLOATING); /* nothing to count in steps */
+           !(t->scheme.policy & QG_FLOATING); /* not representable in steps */
 }
 
-/* A fusion has made it silent under the node's own output: it is added in the kernel,
- * before anything is rounded. */
+/* A fusion has overlapped it under the node's own output: the kernel adds it before any
+ * rounding. */
 static bool is_inside(const team *t, const qg_tqc *member)
 {
     const qg_node *n = t->node;
@@ -82,7 +84,7 @@ static qg_status gather(team *t, qg_tqc **row, uint32_t n)
     return QG_OK;
 }
 
-/* How ties are rounded is each one's own. */
+/* The tie rule may differ between them. */
 static bool same_grid(const qg_tqc *member, const qg_tqc *lead)
 {
     qg_scheme scheme = member->scheme;
@@ -131,7 +133,7 @@ static void common_param(const team *t, const qg_tqc *lead, float *scale,
 
 /* --- sharing by groups: the default --- */
 
-/* The last sharing rule that speaks about this operator. */
+/* The last sharing rule that matches this operator. */
 static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
 {
     for (size_t i = b->sharing.n; i-- > 0;)
@@ -140,8 +142,7 @@ static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
     return NULL;
 }
 
-/* Its scale is its own to give away: it neither follows its inputs nor is
- * prescribed. */
+/* Its scale may be changed: it neither follows its inputs nor is prescribed. */
 static bool is_free(const team *t, const qg_value *v)
 {
     const qg_backend *b = t->env->backend;
@@ -164,8 +165,8 @@ static bool moves_group(const team *t, const qg_tqc *member)
                                (qg_value_watchers(v) <= 1 && is_free(t, v)));
 }
 
-/* Inputs that must not drag their producer along stand on their own first, with the
- * scale they had. */
+/* Inputs whose producer must keep its scale first leave its group, with the scale they
+ * had. */
 static qg_status stand_alone(const team *t, qg_tqc *member)
 {
     qg_quant *q = t->env->quant;
@@ -179,7 +180,7 @@ static qg_status stand_alone(const team *t, qg_tqc *member)
     return qg_tqc_set_state(q, member, QG_TQC_ACTIVATED);
 }
 
-/* lead's group grows; nothing happens when both are in it already. */
+/* Merges into lead's group; no effect when both are already in it. */
 static qg_status borrow(const team *t, qg_tqc *member, qg_tqc *lead)
 {
     if (qg_tqc_root(member) == qg_tqc_root(lead))
@@ -188,8 +189,8 @@ static qg_status borrow(const team *t, qg_tqc *member, qg_tqc *lead)
     return qg_tqc_lend(t->env->quant, member, lead);
 }
 
-/* Inputs stand on their own first where their producers must not follow; then all
- * borrow from the lead, and for `large` the lead's root takes the common scale. */
+/* Inputs whose producers must not follow leave their groups first; then all follow the
+ * lead, and for `large` the lead's root takes the common scale. */
 static qg_status share_groups(team *t, qg_tqc *lead)
 {
     float scale = 0;
@@ -211,7 +212,7 @@ static qg_status share_groups(team *t, qg_tqc *lead)
 
 /* --- sharing as PPQ does it: endpoint by endpoint --- */
 
-/* One endpoint, not its group; never a circle. */
+/* Moves one endpoint, not its group; never creates a cycle. */
 static qg_status ppq_borrow(const team *t, qg_tqc *member, qg_tqc *lead)
 {
     if (member == lead || qg_tqc_root(lead) == member)
@@ -232,8 +233,8 @@ static qg_status ppq_lead(team *t, qg_tqc *lead)
     return qg_tqc_set_state(q, lead, QG_TQC_PASSIVE);
 }
 
-/* Endpoints of `up` at values that the aligned node reads.  Constants are no such
- * values: each reader has its copy. */
+/* Endpoints of `up` at values that the aligned node reads.  Constants do not count: PPQ
+ * gives each reader a copy. */
 static qg_status ppq_spread_row(const team *t, qg_node *up, bool outputs, qg_tqc *lead)
 {
     uint32_t n = outputs ? up->n_out : up->n_in;
@@ -260,7 +261,7 @@ static qg_status ppq_spread_both(const team *t, qg_node *up, qg_tqc *lead)
     return ppq_spread_row(t, up, true, lead);
 }
 
-/* Nodes that make an input hand the scale on. */
+/* Producers of the inputs pass the scale on to theirs. */
 static qg_status ppq_spread(const team *t, qg_tqc *lead)
 {
     for (uint32_t i = 0; i < t->node->n_in; i++) {
@@ -285,8 +286,8 @@ static qg_status ppq_share(team *t, qg_tqc *lead)
                                                                : QG_OK;
 }
 
-/* Operands that are float to us and not to PPQ: nobody takes part, but their producers
- * follow a lead whose scale is the least there is. */
+/* Operands that are float here but not in PPQ: none of them takes part, but their
+ * producers follow a lead that has the smallest possible scale. */
 static bool ppq_shares_floating(const team *t, const qg_tqc *lead)
 {
     return lead && (lead->scheme.policy & QG_FLOATING) && lead->state != QG_TQC_FP32 &&
@@ -303,7 +304,8 @@ static const behaviours ordinary = {
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_SPLIT_GROUPS,
-            "D23: operands borrow one by one, whatever their grids, and go on rounding",
+            "D23: operands follow one by one, whatever their grids, and keep "
+            "quantizing",
             QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
             grouping, { .share = ppq_share }),
     QG_SWAP(PPQ_ALIGN_256_OVER_255,
@@ -311,7 +313,7 @@ static const qg_quirk_row quirk[] = {
             QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
             by_range, QG_ASYMMETRIC | QG_SYMMETRIC),
     QG_SWAP(PPQ_ALIGN_FLOATING,
-            "D04: align-to-large gives floating inputs the least scale there is",
+            "D04: align-to-large gives floating inputs the smallest possible scale",
             QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
             shares_floating, ppq_shares_floating),
     QG_SWAP(PPQ_ALIGN_UPSTREAM_IN,
@@ -323,7 +325,7 @@ static const qg_quirk_row quirk[] = {
 
 /* --- one node --- */
 
-/* Picks lead and operands by the rule, asks for objections, then shares. */
+/* Selects lead and operands by the rule, checks that they can share, then shares. */
 static qg_status align(team *t)
 {
     qg_node *n = t->node;
@@ -346,7 +348,7 @@ static qg_status align(team *t)
     return t->how->grouping.share(t, lead);
 }
 
-/* Node by node in topological order: a later node sees what earlier ones decided. */
+/* Node by node in topological order: later nodes see the decisions of earlier ones. */
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
@@ -370,7 +372,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_align = {
     .name = "align",
-    .summary = "give operands that must share a scale one scale",
+    .summary = "make operands share a scale where the backend requires it",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
     .quirk = quirk,

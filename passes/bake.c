@@ -1,4 +1,4 @@
-/* bake -- calibrated constants lie on their grid from here on: ACTIVATED -> BAKED,
+/* bake -- marks calibrated constants as lying on their grid: ACTIVATED -> BAKED,
  * PASSIVE -> PASSIVE_BAKED.
  *
  * The graph keeps the float values: a plan rounds baked constants once, while it is
@@ -8,7 +8,8 @@
 
 #include <assert.h>
 
-/* Silent and derived-but-waiting constants stay as they are: they do not round. */
+/* Overlapped constants and those that still wait for a scale stay as they are: they do
+ * not round. */
 static qg_status run(qg_pass_env *env)
 {
     assert(env->quant);
@@ -27,7 +28,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_bake = {
     .name = "bake",
-    .summary = "fix the constants that are calibrated",
+    .summary = "mark calibrated constants as quantized",
     .needs = QG_A_TQC,
     .run = run,
 };

@@ -1,6 +1,6 @@
-/* batchnorm-to-conv -- a normalization that no compute node could take in becomes a
- * convolution of its own: every channel a group, a kernel of extent 1, weight `scale`,
- * bias `shift`.  Backends that know no normalization then quantize it.
+/* batchnorm-to-conv -- a normalization that could not be folded into a compute node
+ * becomes a depthwise convolution: one group per channel, a kernel of extent 1, weight
+ * `scale`, bias `shift`.  Backends without a quantized normalization then quantize it.
  * Of any rank (PPQ: 2-D only, defect D33).
  * Source: docs/evidence/ppq-behaviour.md#batchnormalization. */
 #include <assert.h>
@@ -11,9 +11,9 @@
 #include "passes/passes.h"
 #include "passes/util_batchnorm.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
-    /* Weight and bias of the convolution, of a weight that is all ones. */
+    /* Weight and bias of the convolution, computed from a weight of ones. */
     qg_status (*fold)(qg_graph *g, const qg_node *n, const qg_tensor *weight, int axis,
                       const qg_tensor *bias, qg_tensor *out[2]);
 } behaviours;
@@ -34,7 +34,7 @@ static const behaviours ordinary = { .fold = fold };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_BATCHNORM_FLOAT32,
-            "BatchNormalization becomes a convolution in float32, step by step",
+            "BatchNormalization becomes a convolution in float32, rounding each step",
             QG_PPQ "IR/morph.py GraphReplacer.replace_batchnorm_to_conv", behaviours,
             fold, qg_batchnorm_float32),
     { 0 },
@@ -67,7 +67,8 @@ static qg_status make_constants(qg_pass_env *env, const qg_node *n, size_t chann
     return QG_OK;
 }
 
-/* The node keeps its name; the old one must be gone before the name is free. */
+/* The new node takes the old node's name, which is free only once that node is
+ * removed. */
 static qg_status replace(qg_pass_env *env, qg_node *n, size_t channels)
 {
     qg_graph *g = env->graph;
@@ -100,7 +101,7 @@ static qg_status replace(qg_pass_env *env, qg_node *n, size_t channels)
                           .n_out = 1,
                           .attr = attr,
                           .n_attr = 1 };
-    made->type = y->type; /* a normalization behind it asks for the channels */
+    made->type = y->type; /* a normalization that follows it needs the channels */
     memcpy(made->dim_name, y->dim_name, sizeof made->dim_name);
     QG_TRY(qg_graph_add_node(g, &spec, &node));
     qg_edit_swap_places(g, n, node);
@@ -148,7 +149,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_batchnorm_to_conv = {
     .name = "batchnorm-to-conv",
-    .summary = "turn normalizations that stand alone into convolutions per channel",
+    .summary = "turn remaining normalizations into depthwise convolutions",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

@@ -1,15 +1,15 @@
-/* bias-correct -- rounding shifts the mean of a layer's output; its bias takes the
- * shift back, block by block (util_blocks.h) along the network:
+/* bias-correct -- quantization shifts the mean of a layer's output; the bias
+ * compensates for the shift, block by block (util_blocks.h) along the network:
  *
  *     bias[c] += mean of output channel c, the block in float
  *              - mean of output channel c, the block rounded
  *
- * over samples, batch and space.  Both runs get what the rounded network before the
- * block gives, with the corrections made so far; all layers of a block are corrected at
- * once.  When the block's output is then farther from the float network's than before
- * (mean squared error), its biases are put back: a near miss.
+ * over samples, batch and space.  Both runs read the quantized network's values at the
+ * start of the block, with the corrections made so far; all layers of a block are
+ * corrected at once.  When the mean squared error of the block's output against the
+ * float network has grown, the biases are restored and a near miss is recorded.
  *
- * Scales stay: of a bias that is derived from input and weight too.
+ * Scales do not change, not even that of a bias derived from input and weight.
  * Afterwards the float network of the snapshot has the corrected biases.
  * Cost     five runs of the network per block and sample.
  * Source   docs/evidence/ppq-behaviour.md#bias-correction, and #blocks there;
@@ -39,10 +39,10 @@ typedef struct layer {
 typedef struct corrector {
     qg_pass_env *env;
     qg_graph *original; /* the float network from before all corrections */
-    const qg_plan *reference, *exact, *rounded; /* of the original; of the block */
-    const qg_node *end;                         /* of the block at hand */
+    const qg_plan *reference, *exact, *rounded; /* of the original and of the block */
+    const qg_node *end;                         /* of the current block */
     size_t samples;
-    QG_VEC(layer) layer; /* of the block at hand */
+    QG_VEC(layer) layer; /* of the current block */
     uint8_t *mute;       /* [TQCs] those of the block */
     uint8_t *watch;      /* [nodes] layers of the block and its end */
     double *loss;        /* [samples] */
@@ -53,11 +53,11 @@ typedef struct corrector {
 
 typedef struct worker {
     corrector *c;
-    qg_run *exact, *rounded; /* exact NULL: only the loss is asked for */
+    qg_run *exact, *rounded; /* exact NULL: compute the loss only */
     qg_arena *sample;
     const qg_tensor **in;
-    qg_tensor *wanted; /* what the float network gives at the end of the block */
-    bool is_rounded;   /* which run the hook sees */
+    qg_tensor *wanted; /* output of the float network at the end of the block */
+    bool is_rounded;   /* run observed by the hook */
 } worker;
 
 static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
@@ -67,7 +67,7 @@ static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
     if (!w)
         return qg_nomem(ctx);
     *w = (worker){ .c = c };
-    *out = w; /* released by worker_end, however far we come */
+    *out = w; /* released by worker_end, also after a failure */
     w->sample = qg_arena_new(ctx->alloc);
     w->in = QG_NEWN(ctx->arena, c->original->input.n, const qg_tensor *);
     if (!w->sample || !w->in)
@@ -86,7 +86,7 @@ static void worker_end(void *ud, void *state)
     qg_arena_free(w->sample);
 }
 
-/* Of the float network, whose samples the drive runs. */
+/* Called on the float network, which is run on the samples. */
 static qg_status see_reference(void *state, qg_ctx *ctx, size_t sample,
                                const qg_hook_point *at, qg_tensor *value)
 {
@@ -125,7 +125,7 @@ static double squared_error(const qg_tensor *a, const qg_tensor *b)
     return n ? sum / (double)n : 0;
 }
 
-/* Rounded outputs are seen twice: the second time counts. */
+/* The hook is called twice for quantized outputs: the second call counts. */
 static qg_status see_block(void *state, qg_ctx *ctx, size_t sample,
                            const qg_hook_point *at, qg_tensor *value)
 {
@@ -153,7 +153,7 @@ static qg_status run_one(worker *w, qg_run *run, bool is_rounded, size_t sample)
     return run ? qg_run_execute(run, w->in, &hook, 1, sample) : QG_OK;
 }
 
-/* The float network has run; now the block in float and rounded. */
+/* The float network has run; now run the block in float and quantized. */
 static qg_status worker_done(void *ud, qg_ctx *ctx, void *state, size_t sample,
                              const qg_run *r)
 {
@@ -193,7 +193,7 @@ static qg_status measure(corrector *c, double *loss)
     return QG_OK;
 }
 
-/* The network as it is now; muted: with the block in float. */
+/* The network as corrected so far; muted: with the block in float. */
 static qg_status plan_block(const corrector *c, bool muted, const qg_plan **out)
 {
     qg_plan_options o = { .mode = QG_MODE_SIMULATE,
@@ -214,7 +214,7 @@ static void drop_plan(const qg_plan **p)
     *p = NULL;
 }
 
-/* A bias that was shared got a value of its own, which nobody reads then. */
+/* A shared bias got a separate value, which has no reader afterwards. */
 static qg_status put_back(const corrector *c, const layer *l)
 {
     qg_graph *g = c->env->graph;
@@ -223,8 +223,8 @@ static qg_status put_back(const corrector *c, const layer *l)
     return qg_edit_set_input(g, l->node, l->slot, l->value);
 }
 
-/* What the block would give in float: with the biases of the float network, when an
- * earlier block has corrected some of them. */
+/* The block's output in float, with the biases of the float network where an earlier
+ * block has corrected them. */
 static qg_status plan_exact(corrector *c)
 {
     qg_graph *g = c->env->graph;
@@ -308,7 +308,7 @@ static qg_status add_layer(corrector *c, qg_node *n)
     return qg_vec_push(c->env->ctx, a, &c->layer, l);
 }
 
-/* Which biases, which endpoints are muted, which nodes are watched. */
+/* Collects the biases, the endpoints to mute and the nodes to observe. */
 static qg_status open_block(corrector *c, const qg_block *b)
 {
     c->layer.n = 0;
@@ -328,7 +328,8 @@ static qg_status open_block(corrector *c, const qg_block *b)
     return QG_OK;
 }
 
-/* Corrected, or left as it was with a near miss that tells both errors. */
+/* Corrects the block, or leaves it unchanged with a near miss that states both
+ * errors. */
 static qg_status correct_block(corrector *c, const qg_block *b)
 {
     double before, after;
@@ -413,7 +414,7 @@ static const qg_pass_param param[] = {
 
 const qg_pass qg_pass_bias_correct = {
     .name = "bias-correct",
-    .summary = "biases take back what rounding adds to means",
+    .summary = "correct biases for the mean shift caused by quantization",
     .needs = QG_A_TOPO | QG_A_SHAPE | QG_A_TQC,
     .breaks = QG_A_TOPO,
     .run = run,

@@ -1,6 +1,6 @@
-/* calibrate-activations -- scales of what changes with the input, from samples or from
- * statistics: every endpoint in INITIAL but constants, which are calibrate-parameters'
- * business.  calib/calibrate.h does the work. */
+/* calibrate-activations -- scales of activations, from samples or from statistics:
+ * every endpoint in INITIAL except constants, which calibrate-parameters handles.  See
+ * calib/calibrate.h. */
 #include <assert.h>
 
 #include "engine/calib/observe.h"
@@ -8,8 +8,8 @@
 #include "passes/util_constants.h"
 #include "passes/util_largest.h"
 
-/* What --observer says replaces the observer with all that it was told, but for
- * min-scale.  A scale that is prescribed stays: it is no matter of data. */
+/* --observer replaces the observer and its parameters, except min-scale.  A prescribed
+ * scale stays: it does not depend on the data. */
 static qg_status replace_observer(qg_pass_env *env, qg_tqc *t,
                                   const qg_observer_setting *given)
 {
@@ -37,7 +37,7 @@ static qg_status choose(qg_pass_env *env, qg_tqc **endpoint, size_t *n)
         bool off = t->state == QG_TQC_FP32 || t->state == QG_TQC_SOI;
         if (qg_tqc_is_constant(t))
             continue;
-        if (text && !off) /* those that are silent say so too */
+        if (text && !off) /* overlapped endpoints record it too */
             QG_TRY(replace_observer(env, t, &given));
         if (t->state != QG_TQC_INITIAL)
             continue;
@@ -47,11 +47,11 @@ static qg_status choose(qg_pass_env *env, qg_tqc **endpoint, size_t *n)
     return QG_OK;
 }
 
-/* What quirks change: the network whose activations are observed. */
+/* Behaviours that quirks replace: the network whose activations are observed. */
 typedef struct behaviours {
     struct watching {
         enum qg_mode mode;
-        /* PPQ only: constants that waited. */
+        /* PPQ only: constants left for this pass. */
         qg_status (*after)(qg_pass_env *env,
                            bool (*waits)(const qg_ctx *ctx, const qg_tqc *t));
     } watching;
@@ -60,8 +60,7 @@ typedef struct behaviours {
 static const behaviours ordinary = { .watching = { .mode = QG_MODE_FLOAT } };
 
 static const qg_quirk_row quirk[] = {
-    QG_SWAP(PPQ_QUANTIZED_WEIGHTS,
-            "activations are observed while weights are rounded already",
+    QG_SWAP(PPQ_QUANTIZED_WEIGHTS, "activations are observed with quantized weights",
             QG_PPQ "quantization/optim/calibration.py RuntimeCalibrationPass",
             behaviours, watching,
             { .mode = QG_MODE_SIMULATE, .after = qg_calibrate_constants }),
@@ -96,7 +95,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_calibrate_activations = {
     .name = "calibrate-activations",
-    .summary = "scales of activations, from samples",
+    .summary = "compute the scales of activations from samples",
     .needs = QG_A_TOPO | QG_A_SHAPE | QG_A_TQC,
     .run = run,
     .quirk = quirk,

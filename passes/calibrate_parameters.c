@@ -1,13 +1,13 @@
 /* calibrate-parameters -- scales of constants, from their values (util_constants.h).
- * PPQ runs observers of two passes once, so that their constants wait for the samples,
- * and the activations are observed while they are float. */
+ * PPQ runs two-pass observers once here, so their constants are calibrated with the
+ * samples, while the activations are observed with float weights. */
 #include "engine/calib/observer.h"
 #include "passes/passes.h"
 #include "passes/util_constants.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
-    bool (*waits)(const qg_ctx *ctx, const qg_tqc *t); /* NULL: no constant does */
+    bool (*waits)(const qg_ctx *ctx, const qg_tqc *t); /* NULL: no constant waits */
 } behaviours;
 
 static bool ppq_waits(const qg_ctx *ctx, const qg_tqc *t)
@@ -19,7 +19,8 @@ static bool ppq_waits(const qg_ctx *ctx, const qg_tqc *t)
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_QUANTIZED_WEIGHTS,
-            "constants whose observer makes two passes (kl, mse) wait for the samples",
+            "constants with a two-pass observer (kl, mse) are calibrated with the "
+            "activations",
             QG_PPQ "quantization/optim/parameters.py ParameterQuantizePass", behaviours,
             waits, ppq_waits),
     { 0 },
@@ -34,7 +35,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_calibrate_parameters = {
     .name = "calibrate-parameters",
-    .summary = "scales of constants, from their values",
+    .summary = "compute the scales of constants from their values",
     .needs = QG_A_SHAPE | QG_A_TQC,
     .run = run,
     .quirk = quirk,

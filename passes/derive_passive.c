@@ -1,4 +1,4 @@
-/* derive-passive -- what waits for a lender (PASSIVE_INIT) gets its scale:
+/* derive-passive -- endpoints that wait for a source (PASSIVE_INIT) get their scale:
  *
  *   bias    scale[c] = scale of the input x scale[c] of the weight, offset 0
  *   others  (Clip bounds, Pad value) the scale of input 0, with its group
@@ -9,14 +9,15 @@
 
 #include "passes/passes.h"
 
-/* Has a scale of its own kind: not float, not derived. */
+/* Is quantized and not derived. */
 static bool can_lend(const qg_tqc *t)
 {
     return t && qg_tqc_param(t).n > 0 && t->state != QG_TQC_FP32 &&
            t->state != QG_TQC_SOI && t->derive == QG_DERIVE_NONE;
 }
 
-/* Reported as a near miss, because a float bias in an integer kernel is a surprise. */
+/* Recorded as a near miss, because users do not expect a float bias in an integer
+ * kernel. */
 static qg_status stay_float(qg_pass_env *env, qg_tqc *t, const char *why)
 {
     char at[QG_ENDPOINT_TEXT];
@@ -28,8 +29,8 @@ static qg_status stay_float(qg_pass_env *env, qg_tqc *t, const char *why)
     return qg_tqc_set_state(env->quant, t, QG_TQC_FP32);
 }
 
-/* The bias counts output channels along its last axis, be there only one, where its
- * weight counts them, whatever the rule said of it. */
+/* Where the weight is per channel, the last axis of the bias is its channel axis, also
+ * when it has only one axis and regardless of the rule. */
 static qg_status fit_scheme(qg_pass_env *env, qg_tqc *t, const qg_tqc *weight)
 {
     qg_scheme s = t->scheme;
@@ -63,11 +64,11 @@ static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
     return QG_OK;
 }
 
-/* lend() settles the state: PASSIVE once the lender has a scale. */
+/* lend() sets the state: PASSIVE once the source has a scale. */
 static qg_status borrow_input(qg_pass_env *env, qg_tqc *t)
 {
     qg_tqc *input = qg_input_tqc(t->node, 0);
-    if (t->up != t) /* it has a lender, which had no scale when it was lent */
+    if (t->up != t) /* its source had no scale when they were linked */
         input = t->up;
     if (!can_lend(input))
         return stay_float(env, t, "input 0 has no scale, expected a quantized one");
@@ -94,7 +95,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_derive_passive = {
     .name = "derive-passive",
-    .summary = "scales of biases, bounds and pad values, from their lenders",
+    .summary = "derive the scales of biases, bounds and pad values from their sources",
     .needs = QG_A_SHAPE | QG_A_TQC,
     .run = run,
 };

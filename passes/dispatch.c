@@ -1,9 +1,9 @@
-/* dispatch -- each node gets a platform, and a reason.
+/* dispatch -- assigns each node a platform, with the reason.
  *
- *   SOI        all it makes is used as a shape or an index: never rounded
+ *   SOI        all outputs are used as shapes or indices: never quantized
  *   QUANTIZED  by the dispatcher (below), when the backend quantizes the operator
  *   FP32       the rest
- * An override of the run (`platform:`) has the last word.
+ * An override of the run (`platform:`) takes precedence.
  *
  * Data flows along value slots: all but those with role 's' (shape), 'f' (float) or
  * 'p' (bound).
@@ -11,27 +11,27 @@
  *   aggressive    ... through any operators, up to those that make indices
  *   pointwise     of the conservative ones only the compute nodes
  *   all-in        every operator that the backend quantizes
- *   perseus       all that data ties to a compute node, up or down, but what indices
- *                 and shapes flow into
- *   pplnn         what lies between two convolutions
- * A clamp (Relu, Clip) stays float behind a float node, be it so by an override: only
- * who computes its input could apply it for free.
+ *   perseus       all nodes connected to a compute node by data, upstream or
+ *                 downstream, except those fed by indices or shapes
+ *   pplnn         nodes between two convolutions
+ * A clamp (Relu, Clip) stays float after a float node, including through an override:
+ * only the producer of its input could apply it for free.
  *
- * PPQ walks paths that must end somewhere, so a compute node that no other reaches and
- * nothing follows stays float (D26: quirk ppq-last-compute-float, which also brings
- * PPQ's ends of paths, its compute nodes (recurrent ones and Einsum are none), limits
- * of clamps and conditions that carry data,
- * overrides that move no clamp, and, under aggressive, its precedence of indices over
- * data), and its perseus makes everything float that an index is tied to, in either
- * direction (D28: ppq-perseus-both-ways).
- * Source   docs/evidence/ppq-behaviour.md#dispatching; D27, D69, D73 mended.
+ * In PPQ a path counts only when it reaches an end node, so a compute node that no
+ * other reaches and no node follows stays float (D26: quirk ppq-last-compute-float).
+ * The same quirk also enables PPQ's end nodes, its set of compute nodes (without
+ * recurrent ones and Einsum), clamp limits and conditions as data, overrides that do
+ * not affect clamps, and, under aggressive, its precedence of indices over data.  PPQ's
+ * perseus makes every node float that is connected to an index in either direction
+ * (D28: ppq-perseus-both-ways).
+ * Source   docs/evidence/ppq-behaviour.md#dispatching; D27, D69, D73 are fixed here.
  * Linear. */
 #include <assert.h>
 
 #include "engine/pass/rules.h"
 #include "passes/passes.h"
 
-/* BETWEEN: between convolutions; CONNECTED: all that is reached from compute nodes. */
+/* BETWEEN: between convolutions; CONNECTED: all nodes reached from compute nodes. */
 enum mode { CONSERVATIVE, AGGRESSIVE, POINTWISE, ALL_IN, CONNECTED, BETWEEN, N_MODE };
 static const char *const mode_name[N_MODE] = { "conservative", "aggressive",
                                                "pointwise",    "all-in",
@@ -39,13 +39,14 @@ static const char *const mode_name[N_MODE] = { "conservative", "aggressive",
 
 typedef struct work work;
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     struct reading {
         bool (*computes)(const qg_node *n);
-        bool (*makes_indices)(const qg_node *n); /* where a path ends */
+        bool (*makes_indices)(const qg_node *n); /* nodes where a path ends */
         bool (*is_path_slot)(const qg_node *n, uint32_t slot);
-        bool (*must_end)(enum mode mode); /* a path counts when it ends somewhere */
+        bool (*must_end)(enum mode mode); /* a path counts only when it reaches an
+                                           * end */
         bool (*is_tied_slot)(const qg_node *n, uint32_t slot);
         const qg_node *(*tied_from)(const qg_node *n, uint32_t slot);
         void (*mark_index)(const work *w, const qg_node *n, uint32_t slot,
@@ -62,16 +63,16 @@ struct work {
     const qg_backend *b;
     behaviours how;
     enum mode mode;
-    bool paths;           /* a path counts only when it ends somewhere */
+    bool paths;           /* a path counts only when it reaches an end */
     const qg_node **from; /* [nodes] the compute node that reaches it; NULL: none */
-    uint8_t *leads;       /* [nodes] 1: a path from here ends somewhere */
-    uint8_t *shape;       /* [nodes] 1: all it makes is read as shape or index */
+    uint8_t *leads;       /* [nodes] 1: a path from here reaches an end */
+    uint8_t *shape;       /* [nodes] 1: all outputs are read as shapes or indices */
     uint8_t *index;       /* [nodes] 1: an index or a shape flows into it */
 };
 
 /* --- which way data flows --- */
 
-/* Slots along which data flows, as opposed to shapes, indices, limits, statistics. */
+/* Slots that carry data, as opposed to shapes, indices, limits, statistics. */
 static bool is_value_slot(const qg_node *n, uint32_t slot)
 {
     assert(n->op && slot < n->n_in);
@@ -79,8 +80,7 @@ static bool is_value_slot(const qg_node *n, uint32_t slot)
     return role != 's' && role != 'f' && role != 'p';
 }
 
-/* Who makes what is in this slot, unless that is a shape; NULL: that, an input or a
- * constant. */
+/* The producer of the value in this slot; NULL for a shape, an input or a constant. */
 static const qg_node *maker_of(const qg_node *n, uint32_t slot)
 {
     const qg_value *v = n->in[slot];
@@ -88,7 +88,7 @@ static const qg_node *maker_of(const qg_node *n, uint32_t slot)
     return data ? v->def : NULL;
 }
 
-/* The node that makes the data in this slot; NULL: a shape, an input or a constant. */
+/* The producer of the data in this slot; NULL: a shape, an input or a constant. */
 static const qg_node *data_from(const qg_node *n, uint32_t slot)
 {
     return is_value_slot(n, slot) ? maker_of(n, slot) : NULL;
@@ -109,7 +109,7 @@ static bool makes_indices(const qg_node *n)
     return false;
 }
 
-/* Output channels come first in the weight, and it has a kernel to slide. */
+/* Output channels are axis 0 of the weight, and it has spatial axes. */
 static bool is_convolution(const qg_node *n)
 {
     int w = qg_op_slot_of(n->op, 'w');
@@ -122,27 +122,27 @@ static bool computes(const qg_node *n) { return qg_node_has(n, QG_OP_COMPUTE); }
 
 static bool must_end(enum mode mode) { return mode == BETWEEN; }
 
-/* Where data starts. */
+/* Where data paths start. */
 static bool starts(const work *w, const qg_node *n)
 {
     return w->mode == BETWEEN ? is_convolution(n) : w->how.reading.computes(n);
 }
 
-/* Data does not pass: nor does the node carry any, unless it starts anew. */
+/* Data does not pass through; the node carries data only when it starts a path. */
 static bool stops(const work *w, const qg_node *n)
 {
     return w->mode == AGGRESSIVE ? w->how.reading.makes_indices(n)
                                  : !qg_backend_quantizes(w->b, n->op);
 }
 
-/* Where a path may end. */
+/* Whether a path may end here. */
 static bool ends(const work *w, const qg_node *n)
 {
     return w->mode == BETWEEN ? is_convolution(n)
                               : stops(w, n) || qg_node_readers(n) == 0;
 }
 
-/* Backward: from which nodes some path comes to an end. */
+/* Backward: marks nodes from which some path reaches an end. */
 static void find_ends(work *w)
 {
     const qg_graph *g = w->env->graph;
@@ -172,7 +172,7 @@ static const qg_node *reached_by(const work *w, const qg_node *n)
     return NULL;
 }
 
-/* Forward: who carries the data of a compute node. */
+/* Forward: marks nodes that carry the data of a compute node. */
 static void flow(work *w)
 {
     for (size_t i = 0; i < w->env->graph->node.n; i++) {
@@ -182,7 +182,7 @@ static void flow(work *w)
     }
 }
 
-/* --- perseus: ties instead of paths --- */
+/* --- perseus: connections instead of paths --- */
 
 static const qg_node *tied_to(const work *w, const qg_node *n, uint32_t slot)
 {
@@ -191,7 +191,7 @@ static const qg_node *tied_to(const work *w, const qg_node *n, uint32_t slot)
     return w->how.reading.tied_from(n, slot);
 }
 
-/* One step along the ties of n; true when something was marked. */
+/* One step along the connections of n; true when a node was marked. */
 static bool spread_ties(const work *w, const qg_node *n, bool down,
                         const qg_node **mark)
 {
@@ -212,7 +212,8 @@ static bool spread_ties(const work *w, const qg_node *n, bool down,
     return grew;
 }
 
-/* Sweeps down and up until nothing grows: one more than the bends of a tie. */
+/* Sweeps down and up until nothing is added: one sweep more than a connection has
+ * turns. */
 static void close_ties(const work *w, bool up, const qg_node **mark)
 {
     const qg_graph *g = w->env->graph;
@@ -269,8 +270,8 @@ static qg_status tie(work *w)
 
 /* --- shapes and indices --- */
 
-/* Whether every reader takes v as a shape or an index; later nodes are marked
- * already. */
+/* Whether every reader uses v as a shape or an index; later nodes are already
+ * marked. */
 static bool is_shape(const work *w, const qg_value *v)
 {
     for (size_t i = 0; i < v->use.n; i++) {
@@ -282,7 +283,8 @@ static bool is_shape(const work *w, const qg_value *v)
     return v->use.n > 0 && !v->is_output;
 }
 
-/* Backward: who makes nothing but shapes and indices.  Quantized data stays data. */
+/* Backward: marks nodes that produce only shapes and indices.  Quantized data stays
+ * data. */
 static void mark_shapes(work *w)
 {
     const qg_graph *g = w->env->graph;
@@ -300,7 +302,8 @@ static void mark_shapes(work *w)
 
 /* --- the decision --- */
 
-/* Who makes the input of a clamp, with a platform by now; NULL: n is no clamp. */
+/* The producer of a clamp's input, whose platform is already decided; NULL: n is no
+ * clamp. */
 static const qg_node *clamped(const qg_node *n)
 {
     return n->op->clamp && n->n_in > 0 && n->in[0] ? n->in[0]->def : NULL;
@@ -312,7 +315,7 @@ static bool stays_float(const work *w, const qg_node *n)
     return n->platform != QG_PLATFORM_QUANTIZED;
 }
 
-/* A clamp follows who makes its input. */
+/* A clamp follows the producer of its input. */
 static bool behind_float(const work *w, const qg_node *n)
 {
     const qg_node *p = clamped(n);
@@ -321,14 +324,15 @@ static bool behind_float(const work *w, const qg_node *n)
     return w->how.reading.stays_float(w, p);
 }
 
-/* The last convolution's clamp lies between no two, and is free all the same. */
+/* The clamp after the last convolution is not between two, but is free as well. */
 static bool follows_convolution(const work *w, const qg_node *n)
 {
     const qg_node *p = w->mode == BETWEEN ? clamped(n) : NULL;
     return p && p->platform == QG_PLATFORM_QUANTIZED;
 }
 
-/* Why a node whose operator the backend quantizes stays float; NULL: it does not. */
+/* The reason why a node stays float although the backend quantizes its operator; NULL:
+ * it does not. */
 static const char *why_float(const work *w, const qg_node *n)
 {
     if (w->mode == ALL_IN)
@@ -345,7 +349,7 @@ static const char *why_float(const work *w, const qg_node *n)
     return NULL;
 }
 
-/* The first reason that applies is the one that is shown. */
+/* The first applicable reason is reported. */
 static enum qg_platform decide(work *w, const qg_node *n, const char **reason)
 {
     assert(n->id < w->env->graph->node.n);
@@ -372,7 +376,7 @@ static enum qg_platform decide(work *w, const qg_node *n, const char **reason)
     return QG_PLATFORM_QUANTIZED;
 }
 
-/* The last override that speaks about this node. */
+/* The last override that matches this node. */
 static void listen(const work *w, const uint8_t *const *inside, qg_node *n)
 {
     for (uint32_t r = 0; r < w->b->rule.n; r++) {
@@ -399,7 +403,7 @@ static qg_status listen_one(const work *w, const uint8_t *const *inside, qg_node
     return n->reason ? QG_OK : qg_nomem(w->env->ctx);
 }
 
-/* In topological order: a clamp asks for the platform of who feeds it. */
+/* In topological order: a clamp needs the platform of its producer. */
 static qg_status decide_all(work *w, const uint8_t *const *inside)
 {
     const qg_graph *g = w->env->graph;
@@ -422,13 +426,13 @@ static bool ppq_must_end(enum mode mode)
     return true;
 }
 
-/* The condition of Where is taken for its data, and its data for indices (D29). */
+/* PPQ treats the condition of Where as data, and its data as indices (D29). */
 static bool ppq_is_permuted(const qg_node *n)
 {
     return qg_node_has(n, QG_OP_JOIN) && qg_op_in_role(n->op, 0) == 's';
 }
 
-/* Comparisons make no indices. */
+/* Comparisons produce no indices. */
 static bool ppq_makes_indices(const qg_node *n)
 {
     for (uint32_t k = 0; k < n->n_out; k++)
@@ -438,7 +442,7 @@ static bool ppq_makes_indices(const qg_node *n)
     return false;
 }
 
-/* Data also comes in as the limit of a clamp and as the condition of Where. */
+/* The limits of a clamp and the condition of Where count as data too. */
 static bool ppq_is_path_slot(const qg_node *n, uint32_t slot)
 {
     return is_value_slot(n, slot) || ppq_is_permuted(n) ||
@@ -457,7 +461,7 @@ static const qg_node *ppq_tied_from(const qg_node *n, uint32_t slot)
     return slot == 0 && n->in[0] ? n->in[0]->def : NULL;
 }
 
-/* Also who makes what is read as an index. */
+/* Also the producers of values read as indices. */
 static void ppq_mark_index(const work *w, const qg_node *n, uint32_t slot,
                            const qg_node **mark)
 {
@@ -472,7 +476,7 @@ static void ppq_close_indices(const work *w, const qg_node **mark)
     close_ties(w, true, mark);
 }
 
-/* What makes something that is read as a shape, an index or a limit. */
+/* Producers of values that are read as a shape, an index or a limit. */
 static void ppq_mark_receivers(const work *w, uint8_t *receiver)
 {
     const qg_graph *g = w->env->graph;
@@ -484,8 +488,8 @@ static void ppq_mark_receivers(const work *w, uint8_t *receiver)
     }
 }
 
-/* Aggressive: an index that flows into data, up to the next receiver
- * or quantized node, or data that is read as one, is no data. */
+/* Aggressive: an index that flows into data, up to the next receiver or quantized node,
+ * or data that is read as an index, does not count as data. */
 static qg_status ppq_mark_index_flow(work *w)
 {
     const qg_graph *g = w->env->graph;
@@ -511,14 +515,14 @@ static qg_status ppq_mark_index_flow(work *w)
     return QG_OK;
 }
 
-/* Under aggressive, whether the backend can quantize n is asked later. */
+/* Under aggressive, the check whether the backend can quantize n comes later. */
 static bool ppq_stays_float(const work *w, const qg_node *n)
 {
     return w->mode == AGGRESSIVE ? !w->from[n->id] || w->index[n->id] || w->shape[n->id]
                                  : stays_float(w, n);
 }
 
-/* Overrides move no clamp. */
+/* Overrides do not affect clamps. */
 static qg_status ppq_decide_all(work *w, const uint8_t *const *inside)
 {
     const qg_graph *g = w->env->graph;
@@ -545,7 +549,8 @@ static const behaviours ordinary = {
 static const qg_quirk_row quirk[] = {
     QG_SWAP(
         PPQ_LAST_CONV_FLOAT,
-        "D26: a compute node that no other one reaches and nothing follows stays float",
+        "D26: a compute node with no compute node before it and no node after it stays "
+        "float",
         QG_PPQ "scheduler/dispatchers.py", behaviours, reading,
         { .computes = ppq_computes,
           .makes_indices = ppq_makes_indices,
@@ -558,7 +563,8 @@ static const qg_quirk_row quirk[] = {
           .stays_float = ppq_stays_float,
           .decide_all = ppq_decide_all }),
     QG_SWAP(PPQ_PERSEUS_BOTH_WAYS,
-            "D28: perseus follows data up and down until nothing is left to quantize",
+            "D28: perseus follows data in both directions until no node is left to "
+            "quantize",
             QG_PPQ "scheduler/perseus.py Perseus", behaviours, close_indices,
             ppq_close_indices),
     { 0 },
@@ -566,7 +572,7 @@ static const qg_quirk_row quirk[] = {
 
 /* --- all of it --- */
 
-/* The option of the run wins over the backend's. */
+/* The option of the run overrides the backend's. */
 static qg_status find_mode(qg_pass_env *env, enum mode *out)
 {
     const char *name =
@@ -582,7 +588,7 @@ static qg_status find_mode(qg_pass_env *env, enum mode *out)
                    name);
 }
 
-/* All that decide() asks for. */
+/* Computes the marks that decide() uses. */
 static qg_status prepare(work *w)
 {
     const qg_graph *g = w->env->graph;
@@ -616,7 +622,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_dispatch = {
     .name = "dispatch",
-    .summary = "decide for each node: quantized, float, or shape and index data",
+    .summary = "assign each node a platform: quantized, float, or shape and index data",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
     .quirk = quirk,

@@ -1,12 +1,12 @@
-/* drop-identity -- nodes that only hand their input on go (util_copies.h), before
- * others are fused across them.  PPQ takes them out last (quirk
+/* drop-identity -- removes nodes that only pass their input on (util_copies.h), so that
+ * later passes can fuse across them.  PPQ removes them last (quirk
  * ppq-identity-goes-late), which sweep then does. */
 #include "passes/passes.h"
 #include "passes/util_copies.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
-    qg_status (*drop)(qg_pass_env *env); /* NULL: not yet */
+    qg_status (*drop)(qg_pass_env *env); /* NULL: not in this pass */
 } behaviours;
 
 static const behaviours ordinary = { .drop = qg_drop_copies };
@@ -26,7 +26,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_drop_identity = {
     .name = "drop-identity",
-    .summary = "take out nodes that only hand their input on",
+    .summary = "remove nodes that only pass their input on",
     .needs = QG_A_TOPO,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

@@ -1,23 +1,24 @@
-/* equalize -- channels of layers in a row get weights of like size, so that one scale
- * for a whole tensor wastes fewer steps (cross-layer equalization).
+/* equalize -- rescales the channels of consecutive layers to weights of similar
+ * magnitude, so that a per-tensor scale wastes fewer steps (cross-layer equalization).
  *
- * Between layers U and D stand only nodes that a positive factor per channel passes
- * through (trait HOMOGENEOUS).  Channel c of U's outputs, hence the rows of their
+ * Between layers U and D there are only nodes that commute with a positive factor per
+ * channel (trait HOMOGENEOUS).  Channel c of U's outputs, hence the rows of their
  * weights and their biases, is multiplied by s[c], the columns of D's weights are
- * divided by it, and every other value of the network stays what it was:
+ * divided by it, and every other value of the network is unchanged:
  *
  *     s[c] = clamp(sqrt(down[c] / up[c]), 0.1, 10)
- *     up[c]    largest |weight| of output channel c over U; on request beside it
- *              factor * |bias| and factor * largest |activation|
+ *     up[c]    largest |weight| of output channel c over U; optionally also factor *
+ *              |bias| and factor * largest |activation|
  *     down[c]  largest |weight| of input channel c over D
  *     s[c] = 1 where up[c] + down[c] < threshold
  *
- * What carries the factor must end in layers wherever it goes.  A graph output, graph
- * input or constant at its side, or a node that is neither, and the pair is left alone:
- * a near miss (defects D06 and D07 mended; 0 / 0 is 1, D08 mended).  Quirk ppq-equalize
- * looks only down from a layer and up again, as PPQ does.
+ * Every path that carries the factor must end in a layer.  A graph output, graph input
+ * or constant on it, or a node that is neither layer nor homogeneous, leaves the pair
+ * unchanged with a near miss (defects D06 and D07 are fixed here; 0 / 0 is 1, which
+ * fixes D08).  Quirk ppq-equalize searches only down from a layer and up again, as PPQ
+ * does.
  *
- * float32 in the order of the source, so that its goldens come out.
+ * Computed in float32 in the order of the source, to reproduce its goldens.
  * Source   docs/evidence/ppq-behaviour.md#equalization;
  *          Nagel et al., "Data-Free Quantization through Weight
  *          Equalization and Bias Correction", ICCV 2019 */
@@ -33,7 +34,7 @@ typedef struct layer {
     qg_node *node;
     uint32_t weight_slot, bias_slot;
     qg_tensor *weight, *bias; /* own copies; bias NULL when there is none */
-    float *largest;           /* [out] of the activation; NULL: not asked for */
+    float *largest;           /* [out] of the activation; NULL: not requested */
     bool out_first;           /* axis 0 of the weight counts output channels */
     int64_t groups, out, in;  /* channels */
     bool changed;             /* the copies must go into the graph */
@@ -46,25 +47,27 @@ typedef struct pair {
 
 typedef struct equalizer equalizer;
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
-    const char *(*border)(const qg_value *v); /* why v can not be scaled, or NULL */
+    const char *(*border)(const qg_value *v); /* reason why v cannot be scaled, or
+                                               * NULL */
     qg_status (*flood)(equalizer *e, layer *l, pair *p, const char **why);
     bool (*counts)(const qg_value *v); /* it must have the pair's channels */
     float (*factor)(const equalizer *e, float up, float down);
     void (*scale_activation)(layer *l, const float *s);
-    /* The input channel that an element of a grouped weight is measured for. */
+    /* The input channel to which an element of a grouped weight counts when
+     * measured. */
     int64_t (*measured_channel)(const layer *l, int64_t i);
-    bool transposed_too; /* a layer whose data is transposed counts as any other */
+    bool transposed_too; /* a layer with transposed data counts like any other */
 } behaviours;
 
 struct equalizer {
     qg_pass_env *env;
     behaviours how;
     qg_arena *arena;
-    layer **of;     /* [nodes] NULL: no layer */
+    layer **of;     /* [nodes] NULL: not a layer */
     uint8_t *taken; /* [nodes] in some pair's U already, or refused with it */
-    uint8_t *mark;  /* [values] carries the factor of the pair at hand */
+    uint8_t *mark;  /* [values] carries the factor of the current pair */
     QG_VEC(qg_value *) work;
     QG_VEC(pair) pair;
 };
@@ -78,8 +81,7 @@ static const qg_tensor *float_constant(const qg_node *n, int slot)
 }
 
 /* Weights [out, in / groups, ...], or [in, out / groups, ...] when out channels come
- * second; data_axis counts the channels of the data.  False when they count something
- * else. */
+ * second; data_axis counts the channels of the data.  False for other layouts. */
 static bool read_channels(layer *l, int axis, int data_axis)
 {
     const qg_tensor *w = l->weight, *x = &l->node->in[0]->type;
@@ -94,7 +96,7 @@ static bool read_channels(layer *l, int axis, int data_axis)
            w->dim[1] * l->groups == (l->out_first ? l->in : l->out);
 }
 
-/* *out stays NULL when the node is no layer whose channels can be told. */
+/* *out stays NULL when the node is not a layer or its channels are not known. */
 static qg_status read_layer(equalizer *e, qg_node *n, layer **out)
 {
     qg_ctx *ctx = e->env->ctx;
@@ -147,7 +149,7 @@ static bool is_relay(const equalizer *e, const qg_node *n)
            (data == 1 || qg_pass_value(e->env, "level") >= 2);
 }
 
-/* v is multiplied by the factor from now on; its neighbours are looked at later. */
+/* Marks v as multiplied by the factor; its neighbours are visited later. */
 static qg_status carry(equalizer *e, qg_value *v)
 {
     if (e->mark[v->id])
@@ -165,7 +167,7 @@ static qg_status carry(equalizer *e, qg_value *v)
             QG_TRY(qg_vec_push((e)->env->ctx, (e)->arena, (list), (l)));               \
     } while (0)
 
-/* Where the network that may be scaled ends. */
+/* Boundary of the part that may be scaled. */
 static const char *border(const qg_value *v)
 {
     if (!v->def)
@@ -174,7 +176,7 @@ static const char *border(const qg_value *v)
     return v->is_output ? "a graph output that would be scaled" : NULL;
 }
 
-/* Who makes v must be scaled as well.  *why stays NULL when all is well. */
+/* The producer of v must be scaled as well.  *why stays NULL on success. */
 static qg_status visit_producer(equalizer *e, const qg_value *v, pair *p,
                                 const char **why)
 {
@@ -194,7 +196,7 @@ static qg_status visit_producer(equalizer *e, const qg_value *v, pair *p,
     return QG_OK;
 }
 
-/* Who reads v must undo the factor. */
+/* Every reader of v must undo the factor. */
 static qg_status visit_readers(equalizer *e, const qg_value *v, pair *p,
                                const char **why)
 {
@@ -213,7 +215,8 @@ static qg_status visit_readers(equalizer *e, const qg_value *v, pair *p,
     return QG_OK;
 }
 
-/* Everything that carries the factor once layer l does: closed both ways. */
+/* All nodes and values that carry the factor once layer l does: closed in both
+ * directions. */
 static qg_status flood(equalizer *e, layer *l, pair *p, const char **why)
 {
     e->work.n = 0;
@@ -227,7 +230,8 @@ static qg_status flood(equalizer *e, layer *l, pair *p, const char **why)
     return QG_OK;
 }
 
-/* One number of channels everywhere: broadcasting along them would mix factors. */
+/* All must have the same number of channels: broadcasting along them would mix
+ * factors. */
 static const char *count_channels(const equalizer *e, pair *p)
 {
     p->channels = p->up.n ? p->up.at[0]->out : 0;
@@ -248,7 +252,7 @@ static const char *count_channels(const equalizer *e, pair *p)
     return NULL;
 }
 
-/* A layer whose pair was refused is not asked again. */
+/* A layer whose pair was refused is not tried again. */
 static qg_status find_pair(equalizer *e, layer *l)
 {
     const char *why = NULL;
@@ -265,8 +269,8 @@ static qg_status find_pair(equalizer *e, layer *l)
     return qg_vec_push(e->env->ctx, e->arena, &e->pair, p);
 }
 
-/* In order of node ids, those that are listed last behind the others: the order of
- * pairs shows in the scales. */
+/* In order of node ids, with those listed last at the end: the scales depend on the
+ * order of pairs. */
 static qg_status find_pairs(equalizer *e)
 {
     const uint8_t *last;
@@ -383,7 +387,7 @@ static qg_status begin(equalizer *e)
     return QG_OK;
 }
 
-/* What the layers of all pairs put out, from the samples. */
+/* Measures the outputs of the layers of all pairs on the samples. */
 static qg_status measure_activations(equalizer *e)
 {
     qg_graph *g = e->env->graph;
@@ -415,7 +419,7 @@ static qg_status iterate(equalizer *e)
     return QG_OK;
 }
 
-/* Constants that others read too are copied, never changed for them. */
+/* Constants with other readers are copied, never modified. */
 static qg_status write_back(equalizer *e)
 {
     qg_graph *g = e->env->graph;
@@ -462,7 +466,7 @@ static int64_t ppq_measured_channel(const layer *l, int64_t i)
                         : channel(l, i, false);
 }
 
-/* Inputs and constants are not seen. */
+/* PPQ ignores inputs and constants. */
 static bool ppq_counts(const qg_value *v) { return v->def != NULL; }
 
 static const behaviours ordinary = { .border = border,
@@ -479,9 +483,9 @@ static const behaviours ppq_behaviours = { .flood = ppq_flood,
 static const qg_quirk_row quirk[] = {
     QG_SWAP_ALL(
         PPQ_EQUALIZE,
-        "D06, D07: graph outputs, inputs and constants beside the path are not looked "
-        "at; activations are measured once and never scaled; channels of groups are "
-        "measured in another order than they are scaled; transA is not looked at",
+        "D06, D07: graph outputs, inputs and constants next to the path are ignored; "
+        "activations are measured once and never rescaled; channels of groups are "
+        "measured in a different order than scaled; transA is ignored",
         QG_PPQ "quantization/optim/equalization.py LayerwiseEqualizationPass",
         ppq_behaviours),
     { 0 },
@@ -517,7 +521,7 @@ static const qg_pass_param param[] = {
 
 const qg_pass qg_pass_equalize = {
     .name = "equalize",
-    .summary = "weights of layers in a row get channels of like size",
+    .summary = "equalize weight ranges across channels of consecutive layers",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO,
     .run = run,

@@ -1,8 +1,8 @@
-/* fold-constants -- values that shape inference could compute become constants, and the
- * nodes that made them go.
+/* fold-constants -- turns values that shape inference could compute into constants, and
+ * removes their producers.
  *
- * A node folds when all it makes is known.  Graph outputs stay computed: the interface
- * keeps its producers.  PPQ folds nodes without inputs only (quirk
+ * A node folds when all its outputs are known.  Graph outputs are not folded: the
+ * interface keeps its producers.  PPQ folds nodes without inputs only (quirk
  * ppq-no-constant-folding). */
 #include "engine/ir/edit.h"
 
@@ -11,7 +11,7 @@
 #include "engine/ir/infer.h"
 #include "passes/passes.h"
 
-/* All outputs that are there must be known, and none is a graph output. */
+/* All present outputs must be known, and none may be a graph output. */
 static bool folds(const qg_node *n, const qg_tensor *const *known)
 {
     bool any = false;
@@ -24,7 +24,7 @@ static bool folds(const qg_node *n, const qg_tensor *const *known)
     return any;
 }
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     bool (*folds)(const qg_node *n, const qg_tensor *const *known);
 } behaviours;
@@ -38,18 +38,19 @@ static const behaviours ordinary = { .folds = folds };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_UNFOLDED,
-            "what depends on constants alone is computed, and quantized, like the rest",
+            "values that depend on constants only are computed and quantized like "
+            "others",
             QG_PPQ "IR/morph.py GraphFormatter", behaviours, folds, ppq_folds),
     { 0 },
 };
 
-/* Values first: removing the node asserts that nobody watches what it makes. */
+/* Values first: removing the node asserts that its outputs have no readers. */
 static qg_status fold(qg_pass_env *env, qg_node *n, const qg_tensor *const *known)
 {
     assert(!n->dead);
     for (uint32_t i = 0; i < n->n_out; i++) {
         qg_value *v = n->out[i];
-        qg_tensor *copy; /* what inference keeps dies with the next normalize */
+        qg_tensor *copy; /* inferred data is freed by the next normalize */
         if (!v)
             continue;
         QG_TRY(qg_tensor_clone(env->ctx, env->graph->arena, known[v->id], &copy));
@@ -76,7 +77,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_fold_constants = {
     .name = "fold-constants",
-    .summary = "compute once what does not depend on the inputs",
+    .summary = "replace values that do not depend on the inputs by constants",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

@@ -1,16 +1,16 @@
-/* fuse-batchnorm -- a normalization with fixed statistics moves into weight and bias of
- * the compute node before it:
+/* fuse-batchnorm -- folds a normalization with fixed statistics into weight and bias of
+ * the preceding compute node:
  *     scale * (w x + b) + shift  ==  (scale w) x + (scale b + shift)
- * Any rank.  What can not be moved stays, with a near miss that says why.  A sum with a
- * constant behind it, which fuse-bias could not reach before, goes along.
- * PPQ makes the compute node anew, lists it last and does not look at it again (D34);
- * it computes in float32.  Not reproduced: PPQ also folds behind an output of the
- * network, which nobody computes then. */
+ * Any rank.  A normalization that cannot be folded stays, with a near miss that gives
+ * the reason.  A following sum with a constant, which fuse-bias could not reach before,
+ * is folded as well. PPQ creates a new compute node, lists it last and does not visit
+ * it again (D34); it computes in float32.  Not reproduced: PPQ also folds across an
+ * output of the network, which then has no producer. */
 #include "passes/passes.h"
 #include "passes/util_absorb.h"
 #include "passes/util_batchnorm.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     struct merge {
         qg_status (*beta_of)(qg_ctx *ctx, const qg_node *n,
@@ -22,7 +22,7 @@ typedef struct behaviours {
     /* NULL: in double */
     qg_status (*fold)(qg_graph *g, const qg_node *n, const qg_tensor *weight, int axis,
                       const qg_tensor *bias, qg_tensor *out[2]);
-    qg_status (*take_sum)(qg_pass_env *env, const qg_value *y); /* NULL: not */
+    qg_status (*take_sum)(qg_pass_env *env, const qg_value *y); /* NULL: never */
 } behaviours;
 
 static qg_status ppq_beta_of(qg_ctx *ctx, const qg_node *n, float *beta)
@@ -33,7 +33,8 @@ static qg_status ppq_beta_of(qg_ctx *ctx, const qg_node *n, float *beta)
     return QG_OK;
 }
 
-/* It looks for pairs once, and a node that has taken one in is in no pair. */
+/* PPQ searches for pairs once, and a node that has absorbed one is in no further
+ * pair. */
 static bool ppq_may_take(const qg_pass_env *env, const qg_node *p)
 {
     for (size_t i = 0; i < env->listed_last.n; i++)
@@ -47,7 +48,7 @@ static qg_status ppq_list_last(qg_pass_env *env, const qg_node *made)
     return qg_vec_push(env->ctx, env->graph->arena, &env->listed_last, made);
 }
 
-/* The compute node's new output feeds a sum: the same again. */
+/* The compute node's new output feeds a sum: fold that too. */
 static qg_status take_sum(qg_pass_env *env, const qg_value *y)
 {
     qg_node *n = y->use.n == 1 ? y->use.at[0].node : NULL;
@@ -65,16 +66,16 @@ static const behaviours ordinary = { .take_sum = take_sum };
 static const qg_quirk_row quirk[] = {
     QG_SWAP(
         PPQ_BATCHNORM_BETA,
-        "D34: folding BatchNormalization into Gemm does not look at beta; a node that "
-        "takes one in comes last and takes no other",
+        "D34: folding BatchNormalization into Gemm ignores beta; a node that absorbs "
+        "one is listed last and absorbs no other",
         QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, merge,
         { .beta_of = ppq_beta_of, .may_take = ppq_may_take, .settle = ppq_list_last }),
     QG_SWAP(PPQ_BATCHNORM_FLOAT32,
-            "BatchNormalization moves into weights in float32, step by step",
+            "BatchNormalization is folded into weights in float32, rounding each step",
             QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, fold,
             qg_batchnorm_float32),
     QG_SWAP(PPQ_BIAS_ADD_RANK,
-            "a sum behind a compute node that took a normalization in stays",
+            "a sum after a compute node that absorbed a normalization stays",
             QG_PPQ "IR/morph.py GraphMerger.fuse_bn", behaviours, take_sum, NULL),
     { 0 },
 };
@@ -112,7 +113,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_fuse_batchnorm = {
     .name = "fuse-batchnorm",
-    .summary = "multiply normalizations into the weights before them",
+    .summary = "fold normalizations into the preceding weights",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

@@ -1,9 +1,10 @@
-/* fuse-bias -- a sum with a constant per channel behind a compute node becomes its
- * bias. A bias that is there already is added to, whatever its shape.
+/* fuse-bias -- turns the sum of a compute node's output and a constant per channel into
+ * its bias.  An existing bias is increased by it, whatever its shape.
  *
- * PPQ takes a constant behind a convolution only in the rank of its weight, and none
- * where a bias is (quirk ppq-bias-add-rank); there it squeezes the constant to one axis
- * and keeps the sum, which then adds along the last axis (D05: ppq-bias-add-squeeze).
+ * PPQ folds a constant into a convolution only when it has the rank of the weight, and
+ * never into an existing bias (quirk ppq-bias-add-rank); there it squeezes the constant
+ * to one axis and keeps the sum, which then adds along the last axis (D05:
+ * ppq-bias-add-squeeze).
  * Source   docs/evidence/ppq-behaviour.md#bias-sums. */
 #include <assert.h>
 
@@ -23,13 +24,12 @@ static bool data_slot(const qg_node *n, uint32_t *slot)
     return found == 1;
 }
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours behaviours;
 struct behaviours {
     qg_status (*take)(qg_pass_env *env, const behaviours *how, qg_node *n,
                       uint32_t slot);
-    /* PPQ only: beside a bias that is there already; slot of the constant.  NULL: as it
-     * is. */
+    /* PPQ only: with an existing bias; slot of the constant.  NULL: unchanged. */
     qg_status (*keep)(qg_graph *g, qg_node *n, uint32_t slot);
 };
 
@@ -41,8 +41,8 @@ static qg_status take(qg_pass_env *env, const behaviours *how, qg_node *n,
     return qg_absorb(env, "compute-bias", &qg_absorb_exactly, n, slot, &done);
 }
 
-/* Whether PPQ would look at the constant: of the weight's rank, one axis but for ones,
- * and more than one channel.  Weights of two axes take any. */
+/* Whether PPQ considers the constant: it has the weight's rank, one axis that is not 1,
+ * and more than one channel.  Weights with two axes accept any. */
 static bool ppq_fits(const qg_tensor *weight, const qg_tensor *c)
 {
     int extents = 0;
@@ -52,7 +52,7 @@ static bool ppq_fits(const qg_tensor *weight, const qg_tensor *c)
            (c->rank == weight->rank && extents == 1 && c->dim[1] != 1);
 }
 
-/* The same elements along one axis: the sum now means something else. */
+/* The same elements along one axis, which changes the meaning of the sum. */
 static qg_status ppq_squeeze(qg_graph *g, qg_node *n, uint32_t slot)
 {
     const qg_tensor *old = n->in[slot]->constant;
@@ -68,7 +68,7 @@ static qg_status ppq_squeeze(qg_graph *g, qg_node *n, uint32_t slot)
     return qg_edit_set_input(g, n, slot, v);
 }
 
-/* Only a constant that fits, and only where no bias is. */
+/* Only a constant of matching shape, and only without an existing bias. */
 static qg_status ppq_take(qg_pass_env *env, const behaviours *how, qg_node *n,
                           uint32_t slot)
 {
@@ -92,7 +92,8 @@ static const behaviours ordinary = { .take = take };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_BIAS_ADD_RANK,
-            "D05: a convolution takes a constant sum as bias only in its weight's rank",
+            "D05: a convolution absorbs a constant sum as bias only in the rank of "
+            "its weight",
             QG_PPQ "IR/morph.py GraphMerger.fuse_bias_add", behaviours, take, ppq_take),
     QG_SWAP(PPQ_BIAS_ADD_SQUEEZE,
             "D05: a second bias is squeezed to [C] and the Add is kept",
@@ -118,7 +119,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_fuse_bias = {
     .name = "fuse-bias",
-    .summary = "turn sums with constants behind compute nodes into their bias",
+    .summary = "turn sums with constants after compute nodes into biases",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

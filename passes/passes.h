@@ -4,8 +4,8 @@
  * `qg list passes` shows what each does; configs/pipelines/default.yaml has the order
  * and which are off.
  *
- * Those before `rules` change the graph and know no TQCs; those after it change TQCs
- * and leave the topology alone (bias-correct gives constants new numbers). */
+ * Passes before `rules` change the graph, which has no TQCs yet; passes after it change
+ * TQCs and keep the topology (bias-correct replaces the data of constants). */
 #ifndef QG_PASSES_PASSES_H
 #define QG_PASSES_PASSES_H
 
@@ -18,8 +18,8 @@
 /* The passes of the build; ends with NULL. */
 extern const qg_pass *const qg_passes[];
 
-/* All passes that the context knows, for qg_pass_run_all: qg_passes, and behind them
- * what a host added, in its order.  Ends with NULL; in a. */
+/* All passes of the context, for qg_pass_run_all: qg_passes, followed by those that a
+ * host added, in its order.  Ends with NULL; in a. */
 QG_NODISCARD qg_status qg_passes_of(qg_ctx *ctx, qg_arena *a,
                                     const qg_pass *const **out);
 

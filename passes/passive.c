@@ -1,9 +1,9 @@
-/* passive -- a node that only moves values gives out what it took in: its outputs
- * follow its input and are not rounded again. */
+/* passive -- the outputs of a node that only moves values follow its input and are not
+ * requantized. */
 
 #include "passes/passes.h"
 
-/* The whole group of t must be able to go silent under the leader's root. */
+/* The whole group of t must be able to become overlapped under the dominator. */
 static bool can_follow(const qg_tqc *t, const qg_tqc *leader)
 {
     const qg_tqc *root = qg_tqc_root(t), *lead = qg_tqc_root(leader);
@@ -13,9 +13,9 @@ static bool can_follow(const qg_tqc *t, const qg_tqc *leader)
            lead->state != QG_TQC_SOI && lead->derive == QG_DERIVE_NONE;
 }
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
-    bool (*has_source)(const qg_node *n); /* what its outputs can follow */
+    bool (*has_source)(const qg_node *n); /* whether its outputs can follow the input */
 } behaviours;
 
 static bool has_source(const qg_node *n) { return n->n_in > 0; }
@@ -31,13 +31,14 @@ static const behaviours ordinary = { .has_source = has_source };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_PASSIVE_PRODUCER,
-            "a passive node whose input no quantized node produces gets two scales",
+            "a passive node whose input has no quantized producer gets two scales",
             QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours,
             has_source, ppq_has_source),
     { 0 },
 };
 
-/* Output by output; one that cannot follow is a near miss and the others still do. */
+/* Output by output; an output that cannot follow is a near miss and does not affect the
+ * others. */
 static qg_status follow(qg_pass_env *env, qg_node *n)
 {
     qg_tqc *in = qg_input_tqc(n, 0);
@@ -77,7 +78,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_passive = {
     .name = "passive",
-    .summary = "outputs of nodes that only move values follow their input",
+    .summary = "make outputs of nodes that only move values follow the input",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
     .quirk = quirk,

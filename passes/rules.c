@@ -1,8 +1,9 @@
-/* rules -- every endpoint of a quantized node gets its TQC from the backend. */
+/* rules -- creates the TQC of every endpoint of a quantized node, from the backend's
+ * rules. */
 #include "engine/pass/rules.h"
 #include "passes/passes.h"
 
-/* Only here and when a snapshot is loaded do TQCs come into being. */
+/* TQCs are created only here and when a snapshot is loaded. */
 static qg_status run(qg_pass_env *env)
 {
     if (env->quant)
@@ -20,7 +21,7 @@ static qg_status run(qg_pass_env *env)
 const qg_pass qg_pass_rules = {
     .name = "rules",
     .summary =
-        "give every endpoint of quantized nodes its record, by the backend's rules",
+        "create the records of quantized nodes' endpoints from the backend's rules",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .run = run,
     .quirk = qg_rules_quirks,

@@ -1,23 +1,26 @@
-/* simplify -- a consumer that would round again what its producer rounded, on the same
- * grid, keeps silent.  Per slot (PPQ's defect D21: only the first of two slots that
- * read the same value). */
+/* simplify -- overlaps an input that would requantize its producer's value on the same
+ * grid.  Per slot (PPQ's defect D21: only the first of two slots that read the same
+ * value). */
 
 #include "passes/passes.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     bool (*is_redundant)(const qg_use *u, const qg_tqc *producer);
 } behaviours;
 
-/* Not yet decided otherwise, and the same grid. */
+/* Not yet decided otherwise, and the same grid.  A function of the host may do
+ * anything to values on the grid: only what the same function rounded needs no second
+ * call. */
 static bool is_redundant(const qg_use *u, const qg_tqc *producer)
 {
     const qg_tqc *t = qg_input_tqc(u->node, u->slot);
     return t && t->state == QG_TQC_INITIAL &&
+           (!t->quantizer || t->quantizer == qg_tqc_root(producer)->quantizer) &&
            qg_scheme_same(&t->scheme, &producer->scheme);
 }
 
-/* Not where an earlier slot of the same node reads the same value. */
+/* Except where an earlier slot of the same node reads the same value. */
 static bool ppq_is_redundant(const qg_use *u, const qg_tqc *producer)
 {
     for (uint32_t k = 0; k < u->slot; k++)
@@ -30,7 +33,7 @@ static const behaviours ordinary = { .is_redundant = is_redundant };
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_FIRST_SLOT_ONLY,
-            "D21: of two slots that read one value only the first is simplified",
+            "D21: of two slots that read the same value only the first is simplified",
             QG_PPQ "quantization/optim/refine.py QuantizeSimplifyPass", behaviours,
             is_redundant, ppq_is_redundant),
     { 0 },
@@ -46,14 +49,14 @@ static qg_status simplify_value(qg_pass_env *env, const behaviours *how,
         if (!how->is_redundant(u, producer))
             continue;
         if (qg_tqc_root(producer) == t)
-            continue; /* a passive node made the consumer lead */
+            continue; /* a passive node made the consumer the dominator */
         QG_TRY(qg_tqc_join(env->quant, t, producer));
         env->changed++;
     }
     return QG_OK;
 }
 
-/* Values whose producer rounds, or is silent under one that does. */
+/* Values whose producer quantizes, or is overlapped under an active quantizer. */
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
@@ -72,7 +75,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_simplify = {
     .name = "simplify",
-    .summary = "inputs that would repeat the rounding of their producer keep silent",
+    .summary = "overlap inputs that would repeat the quantization of their producer",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
     .quirk = quirk,

@@ -3,13 +3,13 @@
 #include "passes/passes.h"
 #include "passes/util_copies.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     qg_status (*before)(qg_pass_env *env); /* NULL: nothing */
 } behaviours;
 
 static const qg_quirk_row quirk[] = {
-    QG_SWAP(PPQ_IDENTITY_LATE, "nodes that only hand their input on go here",
+    QG_SWAP(PPQ_IDENTITY_LATE, "nodes that only pass their input on are removed here",
             QG_PPQ "api/interface.py format_graph", behaviours, before, qg_drop_copies),
     { 0 },
 };
@@ -30,7 +30,8 @@ const qg_pass qg_pass_sweep = {
     .name = "sweep",
     .summary = "remove dead code",
     .needs = QG_A_TOPO,
-    .breaks = QG_A_SHAPE, /* it renumbers what inference kept by id */
+    .breaks = QG_A_SHAPE, /* it renumbers the ids under which inference stores its
+                           * results */
     .run = run,
     .quirk = quirk,
 };

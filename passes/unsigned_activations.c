@@ -1,14 +1,14 @@
-/* unsigned-activations -- a symmetric grid of a value that is never negative counts
- * from 0: [-128, 127] becomes [0, 255], and the step is half as long (but under PPQ's
+/* unsigned-activations -- makes the symmetric grid of a value that is never negative
+ * unsigned: [-128, 127] becomes [0, 255], and the step halves (except under PPQ's
  * observers, which compute the scale of a signed grid).
  *
- * For runtimes with unsigned 8-bit activations beside signed weights (OpenVINO: zero
- * points cost, the sign does not).  Every endpoint of such a value changes, so fused
- * and passive neighbours keep equal schemes; operands of which only some are never
- * negative have different schemes afterwards, and `align` leaves them alone.
- * Runs before calibration; off unless asked for.
+ * For runtimes with unsigned 8-bit activations and signed weights (OpenVINO: zero
+ * points add cost, the sign does not).  Every endpoint of such a value changes, so
+ * fused and passive neighbours keep equal schemes; operands of which only some are
+ * never negative then have different schemes, and `align` skips them.
+ * Runs before calibration; off by default.
  * Source   docs/evidence/openvino.md#unsigned-activations;
- *          quant/nonnegative.h says which values */
+ *          quant/nonnegative.h defines which values */
 #include "engine/quant/nonnegative.h"
 #include "passes/passes.h"
 
@@ -22,8 +22,8 @@ static bool is_eligible(const qg_tqc *t)
            s->policy & QG_SYMMETRIC && s->qmin < 0 && s->bits < 32;
 }
 
-/* In order of ids: an endpoint is looked at after what it reads was decided, and what
- * was decided never makes another value negative. */
+/* In order of ids: an endpoint is visited after the value it reads was decided, and no
+ * decision makes another value negative. */
 static qg_status run(qg_pass_env *env)
 {
     assert(env->quant);
@@ -46,7 +46,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_unsigned_activations = {
     .name = "unsigned-activations",
-    .summary = "symmetric grids of values that are never negative count from 0",
+    .summary = "make symmetric grids of values that are never negative unsigned",
     .needs = QG_A_TOPO | QG_A_TQC,
     .run = run,
 };

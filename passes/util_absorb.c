@@ -18,14 +18,14 @@ typedef struct attempt {
     qg_affine f;
 } attempt;
 
-/* Leaves the try with a near miss; the status is that of recording it. */
+/* Ends the attempt with a near miss; the status is that of recording it. */
 #define MISS(a, ...)                                                                   \
     do {                                                                               \
         *fits = false;                                                                 \
         return qg_pass_near_miss((a)->env, (a)->pattern, (a)->p, __VA_ARGS__);         \
     } while (0)
 
-/* Nobody else may see the value that disappears. */
+/* The removed value must have no other reader. */
 static qg_status check_between(attempt *a, bool *fits)
 {
     const qg_node *n = a->n;
@@ -65,7 +65,7 @@ static qg_status check_parameters(attempt *a, bool *fits)
     return QG_OK;
 }
 
-/* Asks the operator for its factors; one that cannot tell is a near miss, not an
+/* Gets the factors from the operator; an operator without them is a near miss, not an
  * error. */
 static qg_status read_affine(attempt *a, bool *fits)
 {
@@ -115,7 +115,7 @@ static qg_status move_bias(attempt *a)
     return give_bias(a, t);
 }
 
-/* Both at once, in another arithmetic. */
+/* Both at once, in a different arithmetic. */
 static qg_status fold(attempt *a)
 {
     qg_graph *g = a->env->graph;
@@ -143,7 +143,8 @@ static qg_status beta_of(qg_ctx *ctx, const qg_node *n, float *beta)
 
 const qg_absorb_how qg_absorb_exactly = { .beta_of = beta_of };
 
-/* Silent when the node before is no compute node: that is not a near miss. */
+/* Records nothing when the preceding node is no compute node: that is not a near
+ * miss. */
 qg_status qg_absorb(qg_pass_env *env, const char *pattern, const qg_absorb_how *how,
                     qg_node *n, uint32_t slot, bool *done)
 {

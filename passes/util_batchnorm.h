@@ -1,6 +1,6 @@
 /* util_batchnorm.h -- a normalization with fixed statistics in float32, as PPQ computes
  * it (quirk ppq-batchnorm-in-float32); shared by fuse-batchnorm and batchnorm-to-conv.
- * A weight whose last bit differs may lie on the other side of a tie of its grid. */
+ * A difference in the last bit of a weight can decide a rounding tie. */
 #ifndef QG_PASSES_UTIL_BATCHNORM_H
 #define QG_PASSES_UTIL_BATCHNORM_H
 

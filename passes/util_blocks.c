@@ -6,11 +6,11 @@
 typedef struct search {
     const qg_graph *g;
     qg_arena *arena;
-    const uint8_t *last; /* [nodes] come behind all others */
+    const uint8_t *last; /* [nodes] listed after all others */
     int *depth;          /* [nodes] */
-    uint8_t *state;      /* [nodes] of the walk at hand */
+    uint8_t *state;      /* [nodes] of the current walk */
     uint8_t *inside;     /* [nodes] between start and end: bits DOWN and UP */
-    uint8_t *taken;      /* [nodes] in a block already */
+    uint8_t *taken;      /* [nodes] already in a block */
     QG_VEC(const qg_node *) waiting;
 } search;
 
@@ -31,7 +31,7 @@ static void measure_depth(const search *s)
     }
 }
 
-/* Inputs that are computed or given at run time. */
+/* Inputs that are computed or supplied at run time. */
 static size_t count_inputs(const qg_node *n)
 {
     size_t inputs = 0;
@@ -50,7 +50,7 @@ static const qg_node *only_reader(const qg_node *n)
     return NULL;
 }
 
-/* Each reader of v once: of those that are listed last, or of the others. */
+/* Visits each reader of v once: either those listed last, or the others. */
 static qg_status wait_for(search *s, const qg_value *v, bool last)
 {
     for (size_t i = 0; v && i < v->use.n; i++) {
@@ -72,7 +72,7 @@ static qg_status wait_for_readers(search *s, const qg_node *n)
     return QG_OK;
 }
 
-/* Of least depth, then whoever has waited longest. */
+/* The node of least depth; among equals, the one that has waited longest. */
 static const qg_node *take_nearest(search *s)
 {
     size_t best = 0;
@@ -87,7 +87,7 @@ static const qg_node *take_nearest(search *s)
     return n;
 }
 
-/* All that n reads was seen on the way, and it reads several nodes. */
+/* n reads several nodes, all of which were visited. */
 static bool joins(const search *s, const qg_node *n)
 {
     size_t nodes = 0;
@@ -100,7 +100,7 @@ static bool joins(const search *s, const qg_node *n)
     return nodes > 1;
 }
 
-/* Where all branches behind `fork` have met again; NULL: nowhere, or too far. */
+/* The node where all branches after `fork` join; NULL: none, or too far. */
 static qg_status find_join(search *s, const qg_node *fork, int most,
                            const qg_node **out)
 {
@@ -139,8 +139,8 @@ static qg_status find_end(search *s, const qg_node *start, int limit,
     return QG_OK;
 }
 
-/* What lies on a way from start to end ends with both bits.
- * Marks readers of what is marked DOWN; then producers of what is marked UP, within. */
+/* Nodes on a path from start to end get both bits: marks readers of nodes marked DOWN,
+ * then producers of nodes marked UP among them. */
 static void mark_between(search *s, const qg_node *start, const qg_node *end)
 {
     memset(s->inside, 0, s->g->node.n);
@@ -194,7 +194,7 @@ qg_status qg_blocks_find(const qg_graph *g, const uint8_t *last, int limit, qg_a
     if (!s.depth || !s.state || !s.inside || !s.taken)
         return qg_nomem(g->ctx);
     measure_depth(&s);
-    for (size_t i = 0; i < 2 * n; i++) { /* what is listed last in a second turn */
+    for (size_t i = 0; i < 2 * n; i++) { /* nodes listed last follow in a second turn */
         const qg_node *start = g->node.at[i % n], *end = start;
         qg_block b;
         if (s.taken[i % n] || start->platform != QG_PLATFORM_QUANTIZED ||

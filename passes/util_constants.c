@@ -4,14 +4,14 @@
 
 #include "engine/calib/observe.h"
 
-/* A constant is one sample; an empty one has nothing to round and stays float. */
+/* A constant is one sample; an empty constant stays float. */
 static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
 {
     const qg_tensor *x = qg_tqc_value(t)->constant;
     qg_qparam p;
     qg_observe o;
     if (qg_tensor_count(x) < 1)
-        return qg_tqc_set_state(env->quant, t, QG_TQC_FP32); /* nothing to round */
+        return qg_tqc_set_state(env->quant, t, QG_TQC_FP32); /* no elements */
     QG_TRY(qg_observe_begin(env->ctx, t, x, 1, &o));
     qg_status s = qg_observe_tensor(env->ctx, &o, x,
                                     qg_range_quirks(env->quant->quirks), scratch, &p);
@@ -28,7 +28,7 @@ static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
     return qg_tqc_set_state(env->quant, t, QG_TQC_ACTIVATED);
 }
 
-/* Groups are made of activations; a constant in INITIAL is its own root. */
+/* Groups consist of activations; a constant in INITIAL is its own root. */
 qg_status qg_calibrate_constants(qg_pass_env *env,
                                  bool (*waits)(const qg_ctx *ctx, const qg_tqc *t))
 {

@@ -4,7 +4,7 @@
 
 #include "engine/ir/edit.h"
 
-/* Other outputs (the mask of Dropout) must be nobody's. */
+/* Other outputs (the mask of Dropout) must have no readers. */
 static bool is_copy(const qg_node *n)
 {
     if (n->dead || !qg_node_has(n, QG_OP_COPY) || n->n_in == 0 || !n->in[0])

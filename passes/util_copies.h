@@ -1,8 +1,8 @@
-/* util_copies.h -- nodes whose output is their input, unchanged, go; who read the
- * output reads the input.  One between an input and an output of the network stays:
- * both keep their names.  Shared by drop-identity and, under quirk
+/* util_copies.h -- removes nodes whose output equals their input; readers of the output
+ * then read the input.  A node between an input and an output of the network stays,
+ * since both keep their names.  Shared by drop-identity and, under quirk
  * ppq-identity-goes-late, sweep.
- * Source: docs/evidence/ppq-behaviour.md#reading-a-graph, defect D35 mended. */
+ * Source: docs/evidence/ppq-behaviour.md#reading-a-graph, defect D35 is fixed here. */
 #ifndef QG_PASSES_UTIL_COPIES_H
 #define QG_PASSES_UTIL_COPIES_H
 

@@ -10,7 +10,7 @@ static qg_tqc *tqc_at(const qg_match *m, const qg_pattern_end *e)
     return qg_endpoint_tqc((qg_endpoint){ n, e->slot, e->is_output });
 }
 
-/* Of a float node of the kernel: it has no record there, or reads a constant. */
+/* Of a float node in the kernel: it has no record there, or reads a constant. */
 static bool rounds_nowhere(const qg_fusion *f, const qg_match *m,
                            const qg_pattern_end *e)
 {
@@ -50,7 +50,7 @@ static const char *objection(const qg_fusion *f, const qg_match *m, const qg_sil
                            qg_tqc_text(wrong, at), qg_tqc_state_word(wrong->state));
 }
 
-/* Constants of nodes that compute in float are not rounded either. */
+/* Constants of nodes that compute in float are not quantized either. */
 static qg_status release_constants(qg_pass_env *env, const qg_fusion *f,
                                    const qg_match *m)
 {
@@ -66,7 +66,8 @@ static qg_status release_constants(qg_pass_env *env, const qg_fusion *f,
     return QG_OK;
 }
 
-/* All pairs of a match or none.  Counts as matched only when something was silenced. */
+/* Joins all pairs of a match or none.  Counts as matched only when an endpoint became
+ * overlapped. */
 static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m)
 {
     const qg_node *last = m->node[f->pattern.n_node - 1];
@@ -86,11 +87,11 @@ static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m
         env->changed++;
     }
     QG_TRY(release_constants(env, f, m));
-    /* where an earlier fusion did the same there is nothing to report */
+    /* nothing to report where an earlier fusion did the same */
     return env->changed > before ? qg_pass_matched(env, f->origin.id) : QG_OK;
 }
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     qg_status (*find)(qg_pass_env *env, const qg_pattern *p, qg_matches *found);
 } behaviours;
@@ -100,8 +101,8 @@ static qg_status find(qg_pass_env *env, const qg_pattern *p, qg_matches *found)
     return qg_match_pattern(env->graph, p, QG_MATCH_ALL, env->graph->arena, found);
 }
 
-/* Whether some node of the match, but where it begins, reads what a node beside it
- * computes: a limit of Clip. */
+/* Whether a node of the match other than the first reads a value computed outside the
+ * match: a limit of Clip. */
 static bool ppq_reads_others(const qg_pattern *p, const qg_match *m)
 {
     for (size_t i = 0; i < p->n_node; i++)
@@ -116,8 +117,8 @@ static bool ppq_reads_others(const qg_pattern *p, const qg_match *m)
     return false;
 }
 
-/* Without looking whether a value is an output of the network, but at who else is
- * read. */
+/* Ignores whether a value is an output of the network, but checks the other values that
+ * are read. */
 static qg_status ppq_find(qg_pass_env *env, const qg_pattern *p, qg_matches *found)
 {
     qg_pattern loose = *p;
@@ -142,17 +143,16 @@ static qg_status ppq_find(qg_pass_env *env, const qg_pattern *p, qg_matches *fou
 static const behaviours ordinary = { .find = find };
 
 const qg_quirk_row qg_fuse_quirks[] = {
-    QG_SWAP(
-        PPQ_SILENT_OUTPUTS,
-        "D22: fusion silences a value that is a graph output too, and takes no node "
-        "that also reads what another one computes",
-        QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours, find,
-        ppq_find),
+    QG_SWAP(PPQ_SILENT_OUTPUTS,
+            "D22: fusion also overlaps graph outputs, and skips nodes with a further "
+            "computed input",
+            QG_PPQ "quantization/optim/refine.py QuantizeFusionPass", behaviours, find,
+            ppq_find),
     { 0 },
 };
 
-/* A match outside the quantized part of the graph is none, and a near miss there is not
- * worth a word. */
+/* A match outside the quantized part of the graph does not count, and near misses there
+ * are not recorded. */
 static bool concerns_us(const qg_node *const *node, size_t n)
 {
     bool any = false;
@@ -161,7 +161,7 @@ static bool concerns_us(const qg_node *const *node, size_t n)
     return any;
 }
 
-/* `taken` (NULL: any number of times) marks nodes that are fused already. */
+/* `taken` (NULL: any number of times) marks nodes that are already fused. */
 static bool take(uint8_t *taken, const qg_match *m, size_t n)
 {
     for (size_t i = 0; taken && i < n; i++)
@@ -172,8 +172,8 @@ static bool take(uint8_t *taken, const qg_match *m, size_t n)
     return true;
 }
 
-/* Matches are looked for once, then applied in order: a later one sees the groups
- * that earlier ones made. */
+/* Matches are collected once, then applied in order: later ones see the groups that
+ * earlier ones formed. */
 static qg_status fuse_one(qg_pass_env *env, const behaviours *how, const qg_fusion *f)
 {
     size_t n = f->pattern.n_node;

@@ -7,10 +7,10 @@
 #include "engine/exec/drive.h"
 #include "engine/calib/observer.h"
 
-/* What all workers share: the observer minmax per channel of axis 1. */
+/* Shared by all workers: the observer minmax per channel of axis 1. */
 typedef struct search {
     qg_pass_env *env;
-    qg_observe *observe; /* [nodes] channels 0: not wanted */
+    qg_observe *observe; /* [nodes] channels 0: not requested */
     size_t *offset;      /* [nodes] of its state in a block */
     size_t bytes;        /* of a block */
     char *total;
@@ -23,7 +23,7 @@ typedef struct worker {
     qg_arena *scratch;
 } worker;
 
-/* Every wanted node has its place, the same in all blocks. */
+/* Offset of each requested node, the same in all blocks. */
 static void begin_states(const search *s, char *state)
 {
     for (size_t i = 0; i < s->env->graph->node.n; i++)
@@ -49,7 +49,7 @@ static qg_status worker_begin(void *ud, qg_ctx *ctx, void **out)
     return QG_OK;
 }
 
-/* Float runs do not round, so every output is seen once. */
+/* Float runs do not quantize, so the hook is called once per output. */
 static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
                             const qg_hook_point *at, qg_tensor *value)
 {
@@ -79,7 +79,7 @@ static void worker_end(void *ud, void *state)
     qg_arena_free(w->scratch);
 }
 
-/* Lays the states of all wanted nodes out in one block. */
+/* Lays out the states of all requested nodes in one block. */
 static qg_status prepare(search *s, const uint8_t *wanted, qg_arena *a)
 {
     static const qg_scheme channels = {
@@ -111,7 +111,7 @@ static qg_status prepare(search *s, const uint8_t *wanted, qg_arena *a)
     return QG_OK;
 }
 
-/* Whatever comes of it, the lock and the plan are given back. */
+/* The lock and the plan are released on success and failure. */
 static qg_status run_samples(search *s, const uint8_t *wanted)
 {
     qg_pass_env *env = s->env;

@@ -1,11 +1,11 @@
 /* util_largest.h -- the largest |activation| per channel of chosen nodes, from the
  * samples of a run.
  *
- * The network runs in float with reference kernels: what is decided from these numbers
- * changes weights, and a weight whose last bit differs rounds to another code where it
- * lies on a tie, as the largest of a channel does.  Output 0 of each chosen node is
- * observed along axis 1 (its channels).  Extremes do not depend on order, so the result
- * is the same for any number of workers.  Cost: one float run per sample. */
+ * The network runs in float with reference kernels: these values determine weight
+ * changes, and a difference in the last bit of a weight changes its code where it lies
+ * on a tie, as the largest of a channel does.  Output 0 of each chosen node is observed
+ * along axis 1 (its channels).  Extremes do not depend on the order of samples, so the
+ * result is the same for any number of workers.  Cost: one float run per sample. */
 #ifndef QG_PASSES_UTIL_LARGEST_H
 #define QG_PASSES_UTIL_LARGEST_H
 
@@ -13,7 +13,7 @@
 
 /* wanted: [nodes] 1 for each chosen node, whose output 0 has known channels.
  * (*largest)[node]: [channels] for those, NULL for the others; in arena a.
- * QG_EDATA when the run has no samples; QG_ENUMERIC when a sample gives a NaN or an
+ * QG_EDATA when the run has no samples; QG_ENUMERIC when a sample produces NaN or
  * infinity there. */
 QG_NODISCARD qg_status qg_largest_outputs(qg_pass_env *env, const uint8_t *wanted,
                                           qg_arena *a, float ***largest);

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# check.sh [--quick] -- everything that is checked without running the program.
-#   --quick   only what needs no build: format, layers, meaning, calls, headers,
+# check.sh [--quick] -- all checks that do not run the program.
+#   --quick   only checks without a build: format, layers, meaning, calls, headers,
 #             budgets, evidence, text.  Under 20 seconds.
-# Without it also: gcc and clang build everything without a warning, and the suites pass
-# as clang compiles them.
+# Without --quick also: gcc and clang build everything without warnings, and the suites
+# pass when compiled with clang.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 case "${1:-}" in
@@ -15,7 +15,7 @@ case "${1:-}" in
 esac
 
 failed=0
-# step NAME COMMAND...: one line when it passes, then what it has to say.
+# step NAME COMMAND...: prints one line when it passes, else its output.
 step() {
     local name=$1 out rc start=$SECONDS
     shift
@@ -56,7 +56,8 @@ builds() {
     return $rc
 }
 
-# The suites once more, as clang compiles them: it sees other undefined behaviour.
+# Runs the suites again, compiled with clang, which detects different undefined
+# behaviour.
 clang_build() {
     builds build-clang -DCMAKE_C_COMPILER=clang || return 1
     local out

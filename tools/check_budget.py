@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check_budget.py -- how long functions and files may be, and how much is explained.
+"""check_budget.py -- limits the length of functions and files, and measures the share
+of comments.
 
-Budgets are those of the style the project was founded on: what Lua, Wren and libuv
-keep to.  Exceptions stand in LONG below with their reason; one that is no longer needed
-fails too, so that the list stays true."""
+The budgets follow Lua, Wren and libuv.  Exceptions are listed in LONG below with
+their reason; an exception that is no longer needed fails too, so that the list stays
+current."""
 import re
 import statistics
 import sys
@@ -13,7 +14,7 @@ import check_source
 MEDIAN, P90, LONGEST, LONGEST_LISTED = 14, 40, 80, 120  # lines of a function
 PARAMETERS, FILE, WIDTH = 6, 800, 88
 COMMENTS = (0.15, 0.30)    # commented lines / (commented + code lines)
-IN_HEADERS = 0.5           # share of the comments that stands in headers
+IN_HEADERS = 0.5           # share of the comments that is in headers
 TESTS = 1.0                # lines of tests per line of code: reported, not enforced yet
 
 LONG = {  # files whose functions may have up to LONGEST_LISTED lines: reason
@@ -22,7 +23,7 @@ PRODUCT = re.compile(r"(engine|ops|passes|tools)/")
 
 
 class Lines:
-    """How many lines of a text hold code, and how many hold a comment."""
+    """The number of lines with code, and of lines with comments."""
 
     def __init__(self, text):
         code = check_source.without_comments(text).splitlines()

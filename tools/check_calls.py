@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_calls.py -- fails where a layer calls what it must not.
+"""check_calls.py -- fails where a layer calls a forbidden function.
 
 The library never prints, exits, reads the environment or the locale; operators and
 passes take memory from arenas; tests compare with assertions that print values."""
@@ -41,8 +41,8 @@ COMPARES = re.compile(r"==|!=|[<>]=|(?<!<)<(?!<)|(?<![->])>(?!>)")
 
 
 def silent_comparisons(text):
-    """Offsets of assert_true(x == y), which prints neither x nor y.  Alternatives
-    (||, ?:) and what stands in inner brackets are left alone."""
+    """Offsets of assert_true(x == y), which prints neither x nor y.  Alternatives (||,
+    ?:) and expressions in inner brackets are ignored."""
     code = check_source.only_code(text)
     for m in re.finditer(r"\bassert_(?:true|false)\s*\(", code):
         outer = code[m.end():check_source.closing(code, m.end() - 1) - 1]

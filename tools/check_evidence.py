@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""check_evidence.py -- every claim names its evidence.
+"""check_evidence.py -- checks that every claim names its evidence.
 
   backend files   every rule, fusion and sharing has id, why and source; ids are unique
   verifier rules  each id is named by a test, the one that breaks it
   passes          each has before/after cases, tests/passes/<name>*.qgt
   operators, backends   each is named by a test
-  references      pages and their headings, numbers of defects of PPQ and sections of
-                  DESIGN.md are there"""
+  references      pages and their headings, numbers of PPQ defects and sections of
+                  DESIGN.md exist"""
 import pathlib
 import re
 import sys
@@ -15,7 +15,7 @@ import check_source
 
 TEXTS = (".c", ".h", ".def", ".inc", ".in", ".py", ".sh", ".cmake", ".yaml", ".qgt",
          ".case", ".md", ".txt")
-EXEMPT = {"tools/check_evidence.py", "tests/scripts/test_check.sh"}  # spell out wrong ones
+EXEMPT = {"tools/check_evidence.py", "tests/scripts/test_check.sh"}  # contain wrong references
 REGISTER, DESIGN = pathlib.Path("docs/evidence/ppq-defects.md"), pathlib.Path("DESIGN.md")
 UPSTREAM = r"ONNX [\w/]+\.md|[\w/]+\.md of ONNX|tensorflow/[\w/]+\.md|\bNAME\.md"
 PAGE = r'(?<![\w.:/-])((?:[\w.-]+/)*[\w.-]+\.md)\b(?:#([\w-]+)|,? "([^"]+)")?'

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_headers.py -- every header compiles alone, twice, and its guard names its path.
+"""check_headers.py -- checks that every header compiles alone and twice, and that its
+guard matches its path.
 
-X_body.h is not a header but text that X.c compiles once per type: only the file comment
-is asked of it."""
+X_body.h is not a header but text that X.c includes once per type: only its file
+comment is checked."""
 import concurrent.futures
 import os
 import re

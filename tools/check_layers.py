@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""check_layers.py [--table] -- fails when a file includes a room, or a library, that it
-may not.
+"""check_layers.py [--table] -- fails when a file includes a room or a library that its
+own room may not include.
 
-The include path names the room ("engine/ir/graph.h"), so the rule is a table.  It has no
-circle, because a row names only rooms of the rows above it, and DESIGN.md, section 3,
-repeats it: --table prints it as it must stand there.  Tests may include anything."""
+The include path contains the room ("engine/ir/graph.h"), so the rule is a table.  It
+is acyclic, because a row refers only to rooms of the rows above it.  DESIGN.md,
+section 3, repeats it: --table prints it in that form.  Tests may include anything."""
 import os
 import pathlib
 import re
@@ -57,13 +57,13 @@ DESIGN, TITLE = pathlib.Path("DESIGN.md"), "| room | may include |"
 
 
 def short(path):
-    """"ir" for a file of engine/ir; None outside the product."""
+    """"ir" for a file of engine/ir; None for files outside the product."""
     room = check_source.room(path)
     return room and room.removeprefix("engine/")
 
 
 def complaint(path, quote, header):
-    """What is wrong with this include, or None."""
+    """The error in this include, or None."""
     header = check_source.included(path, header)
     me, to = short(path), short(header)
     if not quote or header != os.path.normpath(header) or header.startswith(".."):
@@ -105,7 +105,7 @@ def table_complaints():
 
 
 def table():
-    """The rows of the table as DESIGN.md has them."""
+    """The rows of the table in the form of DESIGN.md."""
     for room, may in MAY.items():
         yield f"| {room} | {'all above' if room in ABOVE else ' '.join(may) or 'nothing'} |"
 

@@ -1,25 +1,27 @@
 #!/usr/bin/env python3
-"""check_meaning.py -- fails where a name stands outside of the place that knows it.
+"""check_meaning.py -- fails where a name occurs outside the places that may use it.
 
-  tools       other tools and runtimes are named by the formats that they read, the
+  tools       other tools and runtimes are named only in formats that they read,
               observers they published, passes for one device, quirks, and arithmetic
               that bears its author's name
-  operators   operators of ONNX are named by their tables and by files that name them
-  decisions   the engine and passes never ask an operator's name: they ask for traits
-              and roles; nor which quirks are on: a row of a quirk swaps a behaviour
-  asserts     state more than that a parameter is not NULL, which the first access finds
-              out anyway
+  operators   operators of ONNX are named only in their tables and in the files
+              listed below
+  decisions   the engine and passes never test an operator's name, but traits and
+              roles; they never test which quirks are on: a row of a quirk swaps a
+              behaviour
+  asserts     state more than that a parameter is not NULL, which the first access
+              detects anyway
 
-Names are looked for in identifiers, literals and paths, where a word begins or where the
-case of its letters divides it (useNcnn); comments may cite sources, and include lines
-name files that were looked at themselves."""
+Names are searched in identifiers, literals and paths, at the beginning of words and
+at case changes (useNcnn).  Comments may cite sources, and included files are checked
+separately."""
 import re
 import sys
 
 import check_source
 
 CASE = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"  # is|Trt, MNN|Quantizer
-TOOL = re.compile(  # names that begin no other word, then those that are a word alone
+TOOL = re.compile(  # names matched as prefixes, then names matched as whole words
     rf"(?:(?<![A-Za-z])|{CASE})"
     r"(?:((?i:ppq|ppl|perseus|onnxruntime|mlas|openvino|nncf|ncnn|tensorrt|trt|nvidia|aimet"
     r"|qualcomm|tflite|litert|tensorflow|xnnpack|gemmlowp|cmsis|metax|rknn|tengine|pytorch"
@@ -41,11 +43,11 @@ PLACES = [  # files, tools that may be named there
 # Ids of rows: variants of grids.
 ROWS = re.compile(r"QG_QUIRK_PPQ_\w+$|QG_RANGE_PPQ_\w+$|QG_FLOAT_PPQ_TIES$|ppq_ties$")
 QUIRKS = re.compile(r"^(?:static )?const qg_quirk_row \w+\[\] = \{.*?^\};", re.M | re.S)
-# What a user writes: dispatchers and variants have names of their own, and the command
-# line shows examples.
+# Texts that users write: names of dispatchers and variants, and examples of the command
+# line.
 INTERFACE = re.compile(r"\b(perseus|pplnn|ppq-ties)\b")
 EXAMPLES = re.compile(r"tools/\w+\.[ch]$")
-# Where quirks act, one that is more than a line is a function of its own, ppq_*.
+# A quirk of more than one line is a separate function, ppq_*.
 QUIRKS_ACT = re.compile(r"passes/|engine/(quant|pass)/")
 PPQ_FUNCTION = re.compile(r"^static\b[^;{}=]*?\b(ppq_\w+)\s*[(=]", re.M)
 
@@ -61,8 +63,9 @@ DECISIONS = [  # where, not there, what, why
      r"(?<!\bqg_quirk_name\()\bQG_QUIRK\w*", NO_QUIRKS),  # a message may name one
 ]
 
-# Masks of quirks are read from files and options, listed, and else handed on: to a
-# function, in an initializer, to a member of the same name.  Arithmetic has flags.
+# Masks of quirks are read from files and options, listed, and otherwise only passed on:
+# to a function, in an initializer, to a member of the same name.  Arithmetic uses
+# flags.
 MASKS = re.compile(r"engine/(session|analysis)/|engine/config/backend_yaml\.c$"
                    r"|engine/report/(backend_page|list)\.c$|engine/pass/pass\.c$"
                    r"|engine/quant/(quirk|qparam)\.[ch]$")
@@ -85,7 +88,7 @@ def tools_of(text):
 
 
 def tool_complaints(path, code):
-    """(offset, what) for every tool that this file may not name."""
+    """(offset, message) for every tool that this file may not name."""
     places = [re.compile(names) for where, names in PLACES if re.match(where, path)]
     own = set(PPQ_FUNCTION.findall(code)) if QUIRKS_ACT.match(path) else set()
     code = re.sub(r"^[ \t]*#\s*include[^\n]*", check_source.blank, code, flags=re.M)
@@ -125,8 +128,8 @@ def caller(code, at):
 
 
 def name_complaints(path, code):
-    """Uses of op->name, by whatever name this file has for a qg_op: the engine prints it
-    and hands it on, passes print it only."""
+    """Uses of op->name, for any variable of type qg_op: the engine may print it and
+    pass it on, passes may only print it."""
     ops = {"op", *re.findall(r"\bqg_op \*(?:const )?(\w+)", code)}
     for m in re.finditer(rf"{CHAIN}*\b(?:{'|'.join(ops)})(?:->|\.)name\b", code):
         before, after = code[:m.start()].rstrip()[-2:], code[m.end():].lstrip()
@@ -162,8 +165,8 @@ def bare(operand, function):
 
 
 def asserts(code, function):
-    """(begin, end, operands of &&) of each assert of a function; [begin, end) goes from
-    the word to behind the bracket."""
+    """(begin, end, operands of &&) of each assert of a function; [begin, end) extends
+    from the word to the closing bracket."""
     for m in re.finditer(r"\bassert\s*\(", code[:function.body[1]]):
         if m.start() >= function.body[0]:
             end = check_source.closing(code, m.end() - 1)
@@ -176,7 +179,7 @@ def assert_complaints(code):
     try:
         functions = check_source.functions(code)
     except ValueError:
-        return  # check_budget.py complains
+        return  # reported by check_budget.py
     code = check_source.only_code(code)
     for f in functions:
         for begin, _, operands in asserts(code, f):

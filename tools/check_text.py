@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_text.py -- what holds for every text file, and links in the documentation.
+"""check_text.py -- checks every text file, and links in the documentation.
 
 No path of one machine, no address of a registry, no conflict marker, no white space at
 line ends, no open task without a name and an issue.  In *.md every relative link and
@@ -22,7 +22,7 @@ RULES = [
     (r"\bFIX" + r"ME\b|\bX" + r"XX\b", f"write {TASK}(name, issue)"),
 ]
 FOLDERS = r"engine|ops|passes|configs|tests|tools"
-EXEMPT = {"tools/check_text.py"}  # spells out what it looks for
+EXEMPT = {"tools/check_text.py"}  # contains its own search patterns
 
 
 def link_complaint(path, target):

@@ -1,19 +1,18 @@
 /* cli.h -- the command line: one table of verbs, one table of options.
  *
  * Reading    options and files in any order; `--name value`, `--name=value`,
- *            `-n value`, `-n5`; `--` ends options.  What a verb does not take, a
- *            missing or wrong value, and an option that stands twice are usage errors.
+ *            `-n value`, `-n5`; `--` ends options.  An option that the verb does not
+ *            take, a missing or wrong value, and a repeated option are usage errors.
  * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` has found differences
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
- * Includes   qg.h, as it is installed, and the C library only: what people type is
- *            done by the same functions that other programs call.
+ * Includes   the installed qg.h and the C library only: the command line uses the same
+ *            functions as other programs.
  *
- * A verb is a row in cli_verbs[]: its name, which options of the table it takes and
- * needs, and the function that calls the library.  Most verbs ask one question about
- * one model: their function gets the opened model and makes a report; what comes before
- * and after is cli_ask.  An option is an id in CLI_OPTION_MAP, a row in cli_options[],
- * and a member of cli_arguments; parsing, --help and the test of the help page follow
- * from the tables. */
+ * A verb is a row in cli_verbs[]: its name, the options it takes and requires, and the
+ * function that calls the library.  Most verbs report on one model: their function
+ * receives the opened model and makes a report; cli_ask opens, prints and closes.  An
+ * option is an id in CLI_OPTION_MAP, a row in cli_options[], and a member of
+ * cli_arguments; parsing, --help and the test of the help page use the tables. */
 #ifndef QG_TOOLS_CLI_H
 #define QG_TOOLS_CLI_H
 
@@ -26,13 +25,13 @@
 /* Exit statuses, stable: scripts test them. */
 enum { CLI_OK, CLI_FAILED, CLI_USAGE, CLI_FINDINGS, CLI_INTERRUPTED = 130 };
 
-/* Values of an option that may stand several times, in the order they came. */
+/* Values of a repeatable option, in order. */
 typedef struct cli_words {
     const char **at; /* room for every word of the command line */
     size_t n;
 } cli_words;
 
-/* What the command line said; texts are borrowed from argv. */
+/* The parsed command line; texts are borrowed from argv. */
 typedef struct cli_arguments {
     cli_words file; /* without a dash, in order */
     cli_words policy, set, shape, backends;
@@ -54,16 +53,16 @@ typedef struct cli_arguments {
 /* Type of the member of cli_arguments that an option fills. */
 enum cli_kind {
     CLI_TEXT,   /* const char * */
-    CLI_TEXTS,  /* cli_words: may stand several times */
+    CLI_TEXTS,  /* cli_words: may be repeated */
     CLI_NUMBER, /* size_t, from 1 on */
     CLI_INDEX,  /* int; negative counts from the end */
     CLI_LIST,   /* const char *: numbers with commas, so it may begin with a minus */
     CLI_CHOICE, /* const char *, one of `choice` */
     CLI_FLAG,   /* bool */
-    CLI_COUNT   /* size_t: how often it stands */
+    CLI_COUNT   /* size_t: number of occurrences */
 };
 
-/* A row of the option table: how it is written and where its value goes. */
+/* A row of the option table: its syntax and the destination of its value. */
 typedef struct cli_option {
     /* "samples", "N", one line; argument "": a flag */
     const char *name, *argument, *help;
@@ -94,17 +93,18 @@ enum cli_option_id {
         CLI_N_OPTION
 };
 
-/* What a verb does with an option. */
+/* Use of an option by a verb. */
 enum cli_use { CLI_REFUSES, CLI_TAKES, CLI_NEEDS };
 
 extern const cli_option cli_options[CLI_N_OPTION];
 
 typedef struct cli_call cli_call;
 
-/* Asks about an opened model; *r stays NULL when there is nothing to print. */
+/* Reports on an opened model; *r stays NULL when there is nothing to print. */
 typedef qg_status cli_question(const cli_call *c, qg_model *m, qg_report **r);
 
-/* A row of the verb table: what `qg VERB --help` prints, and what runs. */
+/* A row of the verb table: the contents of `qg VERB --help`, and the function to
+ * run. */
 typedef struct cli_verb {
     const char *name, *summary;
     const char *files;         /* "MODEL.onnx"; "" for none */
@@ -112,14 +112,14 @@ typedef struct cli_verb {
     uint8_t use[CLI_N_OPTION]; /* enum cli_use; read with cli_use_of */
     const char *about;         /* more for --help; may be NULL */
     const char *example;
-    cli_question *ask;             /* about the model that is the first file; or */
+    cli_question *ask;             /* for the model given as first file; or */
     int (*run)(const cli_call *c); /* returns an exit status */
 } cli_verb;
 
-/* A line on stderr that is overwritten while work goes on. */
+/* A line on stderr that is overwritten during the work. */
 typedef struct cli_bar {
-    bool shown;         /* a line stands on the terminal */
-    size_t done, total; /* what it shows */
+    bool shown;         /* a line is on the terminal */
+    size_t done, total; /* displayed progress */
 } cli_bar;
 
 /* One run of a verb.
@@ -142,14 +142,15 @@ enum cli_use cli_use_of(const cli_verb *verb, int option);
 int cli_parse(const cli_verb *verb, int argc, char **argv, cli_arguments *a);
 void cli_arguments_free(cli_arguments *a);
 
-/* --- what verbs share --- */
+/* --- shared by verbs --- */
 
 /* When s is QG_OK the report (NULL: nothing) as text or JSON on stdout, else the
  * context's message on stderr.  Frees r.  Returns the exit status. */
 int cli_answer(const cli_call *c, qg_status s, qg_report *r);
 /* Opens a model or snapshot with the shapes of the command line. */
 QG_NODISCARD qg_status cli_open(const cli_call *c, const char *path, qg_model **out);
-/* Opens the model, asks, answers and closes it.  Returns the exit status. */
+/* Opens the model, calls the question, prints the answer and closes the model.  Returns
+ * the exit status. */
 int cli_ask(const cli_call *c, const char *path, cli_question *ask);
 /* "output 'PATH': cannot be written: FAULT". */
 int cli_refuse_output(const cli_call *c, const char *fault);
@@ -160,7 +161,7 @@ int cli_import(const cli_call *c);
 int cli_import_backend(const cli_call *c);
 int cli_stats(const cli_call *c);
 
-/* What several verbs read off the line. */
+/* Options shared by several verbs. */
 qg_workload cli_workload(const cli_call *c);
 void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 
@@ -176,19 +177,19 @@ int cli_usage(const cli_verb *verb, const char *fmt, ...) QG_PRINTF(2, 3);
 
 void cli_help(const cli_verb *verb); /* NULL: all verbs */
 
-/* Draws the bar when stderr is a terminal.  From here on the first Ctrl-C (SIGINT) ends
- * the work at its next step, and a second one the process; a process that was started
- * with SIGINT ignored goes on ignoring it. */
+/* Draws the bar when stderr is a terminal.  From then on the first Ctrl-C (SIGINT) ends
+ * the work at its next step, and a second one ends the process; a process started with
+ * SIGINT ignored continues to ignore it. */
 qg_progress cli_progress(cli_bar *bar);
-bool cli_interrupted(void);       /* there was a first one */
-void cli_bar_clear(cli_bar *bar); /* before anything else is written */
+bool cli_interrupted(void);       /* a first Ctrl-C was received */
+void cli_bar_clear(cli_bar *bar); /* call before writing anything else */
 
-/* Whether the folder is there and can be written, or can be made, with its parents;
- * finds out without leaving a trace.  NULL, or what is wrong with it. */
+/* Checks that the folder exists and is writable, or can be created with its parents;
+ * leaves no files behind.  NULL, or the error. */
 const char *cli_folder_fault(const char *path);
 
-/* Whether a snapshot may go there: a folder that is none, and holds a model.onnx that
- * we did not write, is not overwritten. */
+/* Checks that a snapshot may be written there: a folder with a model.onnx that is not a
+ * snapshot is not overwritten.  NULL, or the error. */
 const char *cli_snapshot_fault(const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-/* cli_formats.c -- export and import: what other tools read and write. */
+/* cli_formats.c -- export and import of other tools' files. */
 #include "cli.h"
 
 qg_status cli_export(const cli_call *c, qg_model *m, qg_report **r)

@@ -1,5 +1,4 @@
-/* cli_laboratory.c -- verbs that ask what could be: sensitivity, price, compare,
- * switch. */
+/* cli_laboratory.c -- verbs for experiments: sensitivity, price, compare, switch. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

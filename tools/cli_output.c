@@ -1,4 +1,4 @@
-/* Whether results can be written, found out before the long work begins. */
+/* Checks that results can be written, before the long work begins. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 enum { LONGEST = 4000 };
 
-/* Making a folder is the only honest test: permission bits say nothing about root, or
- * about a file system that is read-only. */
+/* Creating a folder is the only reliable test: permission bits do not cover root or a
+ * read-only file system. */
 static const char *probe(const char *folder)
 {
     char name[LONGEST + 16];

@@ -1,4 +1,4 @@
-/* What people see beside answers: help pages and the progress bar. */
+/* Terminal output other than answers: help pages and the progress bar. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,20 +10,19 @@
 
 static void print_all_verbs(void)
 {
-    (void)fputs("qg -- what will this network compute when a backend quantizes it, and "
-                "why?\n\nusage: qg VERB ...\n\n",
+    (void)fputs("qg -- simulates a network as quantized by a backend, and explains "
+                "the result.\n\nusage: qg VERB ...\n\n",
                 stdout);
     for (const cli_verb *v = cli_verbs; v->name; v++)
         (void)printf("  %-16s %s\n", v->name, v->summary);
-    (void)fputs(
-        "\nA first session:\n"
-        "  qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot\n"
-        "  qg analyse snapshot -d calib.npy --by layer --top 10\n"
-        "  qg explain snapshot Conv_0.out0\n"
-        "\n`qg VERB --help` says more about one of them.\n"
-        "Exit status: 0 done, 1 failed, 2 wrong usage, 3 differences were found,\n"
-        "130 interrupted.\n",
-        stdout);
+    (void)fputs("\nA first session:\n"
+                "  qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot\n"
+                "  qg analyse snapshot -d calib.npy --by layer --top 10\n"
+                "  qg explain snapshot Conv_0.out0\n"
+                "\n`qg VERB --help` describes a verb and its options.\n"
+                "Exit status: 0 done, 1 failed, 2 wrong usage, 3 differences found,\n"
+                "130 interrupted.\n",
+                stdout);
 }
 
 static void print_option(const cli_option *o)
@@ -111,7 +110,7 @@ static void draw(cli_bar *b, const char *stage, size_t done, size_t total)
     *b = (cli_bar){ true, done, total };
 }
 
-/* Calls that bring nothing new only ask whether to go on. */
+/* Calls without new progress only ask whether to continue. */
 static int step(void *ud, const char *stage, size_t done, size_t total)
 {
     cli_bar *b = ud;

@@ -52,7 +52,7 @@ static int missing(const cli_call *c, const char *option)
     return cli_usage(c->verb, "%s needs --%s", c->args->file.at[0], option);
 }
 
-/* mpirun says how many processes it started; without it MPI is not touched. */
+/* mpirun passes the number of processes; without it MPI is not used. */
 static bool in_group(void)
 {
     const char *size = getenv("OMPI_COMM_WORLD_SIZE");
@@ -71,7 +71,7 @@ static int collect_options(const cli_call *c, qg_stats_options *o)
     return status == CLI_OK ? take_memory(c, o) : status;
 }
 
-/* Processes other than the first have no answer to print. */
+/* Only the first process prints an answer. */
 static qg_status ask_collect(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_stats_options o;
@@ -115,7 +115,7 @@ static int show(const cli_call *c)
     return cli_answer(c, s, r);
 }
 
-/* The options are those of quantize, but that the file stands for data. */
+/* The options are those of quantize, with the file instead of data. */
 static qg_status ask_derive(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_quantize_options o;

@@ -3,7 +3,7 @@
 
 #include "cli.h"
 
-/* --- what verbs share --- */
+/* --- shared by verbs --- */
 
 int cli_answer(const cli_call *c, qg_status s, qg_report *r)
 {
@@ -156,8 +156,8 @@ static qg_status explain(const cli_call *c, qg_model *m, qg_report **r)
     return qg_model_explain(m, c->args->file.at[1], r);
 }
 
-/* As it is, or behind the passes up to --after; what they decide depends on the options
- * of quantize. */
+/* Dumps the model unchanged, or after the passes up to --after; their result depends on
+ * the options of quantize. */
 static qg_status dump_behind(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_quantize_options o;
@@ -270,42 +270,43 @@ static int help(const cli_call *c)
 /* --- the table --- */
 
 #define DATA_FORMS                                                                     \
-    "DATA: an .npy (first axis the sample when there is one more axis than the\n"      \
-    "input has, or when the input's batch is 1), an .npz (arrays by input name), a\n"  \
-    "folder of these in name order, or random:N (N uniform samples, to try things)."
+    "DATA: an .npy (axis 0 is the sample when the array has one more axis than the\n"  \
+    "input, or when the input's batch is 1), an .npz (arrays by input name), a\n"      \
+    "folder of these in name order, or random:N (N uniform samples, for trials)."
 
-/* Words behind the verb: how the help writes them, and how many there may be. */
+/* Words after the verb: their names in the help, and their number. */
 #define FILES(words, least, most)                                                      \
     .files = (words), .min_file = (least), .max_file = (most)
 
 /* Options of a row. */
 #define TAKES(id) [CLI_O_##id] = CLI_TAKES
 #define NEEDS(id) [CLI_O_##id] = CLI_NEEDS
-/* Of every verb that runs the network over data, beside DATA itself. */
+/* Options of every verb that runs the network over data, besides DATA. */
 #define RUNS TAKES(SAMPLES), TAKES(JOBS), TAKES(SHAPE), TAKES(KERNELS)
 
 /* clang-format off */
 const cli_verb cli_verbs[] = {
     {.name = "quantize",
-      .summary = "decide who rounds, calibrate, write a snapshot",
+      .summary = "quantize a model for a backend and write a snapshot",
       FILES("MODEL.onnx", 1, 1),
       .use = { TAKES(DATA), RUNS, NEEDS(BACKEND), NEEDS(SNAPSHOT), TAKES(OBSERVER),
                TAKES(POLICY), TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER),
                TAKES(DUMP_AFTER), TAKES(DUMP_DIR), TAKES(STATS) },
-      .about = "Needs DATA, or statistics that `qg stats collect` made from them.\n"
+      .about = "Requires DATA, or statistics from `qg stats collect`.\n"
                "\n" DATA_FORMS,
       .example = "qg quantize model.onnx -b trt-int8 -d calib.npy -o snapshot",
       .run = quantize },
     { .name = "export",
-      .summary = "write a snapshot in a format of another tool",
+      .summary = "write a snapshot in the format of another tool",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(STRICT),
                TAKES(REPORT), NEEDS(FILE) },
-      .about = "Answers with what the format cannot say, endpoint by endpoint.",
+      .about = "Reports, per endpoint, the quantization details that the format\n"
+               "cannot represent.",
       .example = "qg export snapshot --format onnx-qdq -o model.qdq.onnx",
       .ask = cli_export },
     { .name = "import",
-      .summary = "make a snapshot from what another tool wrote",
+      .summary = "make a snapshot from a file of another tool",
       FILES("FILE", 1, 1),
       .use = { NEEDS(FORMAT), TAKES(MODEL), NEEDS(SNAPSHOT) },
       .example = "qg import model.qdq.onnx --format onnx-qdq -o snapshot",
@@ -314,103 +315,102 @@ const cli_verb cli_verbs[] = {
       .summary = "make a backend file from another tool's configuration",
       FILES("FILE.json", 1, 1),
       .use = { NEEDS(FORMAT), NEEDS(FILE) },
-      .about = "Format aimet: a quantsim configuration.  Answers with what was not "
-               "carried over.",
+      .about = "Format aimet: a quantsim configuration.  Reports the settings that\n"
+               "were not converted.",
       .example = "qg import-backend htp.json --format aimet -o htp.yaml",
       .run = cli_import_backend },
     { .name = "run",
-      .summary = "run a model, or a snapshot as the backend would",
+      .summary = "run a float model, or simulate a snapshot",
       FILES("MODEL.onnx|SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER) },
-      .about = "Writes one .npy per output of the network, first axis the sample.\n"
+      .about = "Writes one .npy per output of the network; axis 0 is the sample.\n"
                "\n" DATA_FORMS,
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
       .run = run },
     { .name = "evaluate",
-      .summary = "top-1 accuracy: float, simulated, difference",
+      .summary = "compare top-1 accuracy in float and simulated",
       FILES("MODEL.onnx|SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(LABELS) },
       .about = DATA_FORMS,
       .example = "qg evaluate snapshot -d images.npy --labels classes.npy",
       .ask = evaluate },
     { .name = "analyse",
-      .summary = "where the quantization error comes from",
+      .summary = "measure the quantization error of outputs or layers",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP) },
       .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
                "            (PPQ: graphwise_error_analyse)\n"
-               "All quantizers are on in both cases, so an error includes what\n"
-               "the nodes before it add.  The error of the outputs while those of\n"
-               "one node alone are on (PPQ: layerwise_error_analyse) is\n"
-               "`qg sensitivity --by node`.\n"
+               "All quantizers are enabled in both cases, so an error includes the\n"
+               "contribution of preceding nodes.  The error of the outputs with\n"
+               "only the quantizers of one node enabled (PPQ:\n"
+               "layerwise_error_analyse) is `qg sensitivity --by node`.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },
     { .name = "sensitivity",
-      .summary = "which node, endpoint or group the outputs suffer from most",
+      .summary = "rank nodes, endpoints or groups by their output error",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(SUBJECT), TAKES(DIRECTION), TAKES(METRIC),
                TAKES(TOP), TAKES(WHOLE), TAKES(PROPOSE), TAKES(RAISE_TO),
                TAKES(PATCH), TAKES(BACKEND) },
-      .about = "Only what lies downstream of a row is computed, from the activations\n"
-               "of one whole run per sample.  --propose quantizes again with the\n"
-               "values that harm most in float until the budget is met, and writes a\n"
-               "policy for `qg quantize --policy`.\n"
+      .about = "For each row only the nodes downstream of it are computed, from the\n"
+               "activations of one whole run per sample.  --propose keeps the most\n"
+               "harmful values in float, requantizes until the budget is met, and\n"
+               "writes a policy for `qg quantize --policy`.\n"
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
       .run = cli_sensitivity },
     { .name = "switch",
-      .summary = "switch endpoints of a snapshot off, or on again",
+      .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(SET), NEEDS(SNAPSHOT) },
       .about = "--set takes a selector and state=deactivated, state=dequantized or\n"
-               "state=restored; scale and sharing stay.",
+               "state=restored; scales and sharing are kept.",
       .example = "qg switch snapshot --set 'node=Conv_3 state=dequantized' -o other",
       .run = cli_switch },
     { .name = "price",
-      .summary = "what sharing one scale costs, group by group",
+      .summary = "measure the cost of scale sharing for each group",
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(METRIC) },
-      .about = "joint: only the group rounds, with its scale; separate: each part has\n"
-               "the scale it was calibrated to.\n"
+      .about = "joint: only the group quantizes, with its shared scale; separate:\n"
+               "each member quantizes with its calibrated scale.\n"
                "\n" DATA_FORMS,
       .example = "qg price snapshot -d calib.npy",
       .ask = cli_price },
     { .name = "compare",
-      .summary = "what several backends and patches make of one network",
+      .summary = "compare backends and patches on one network",
       FILES("MODEL.onnx", 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(BACKENDS), TAKES(POLICY), TAKES(OBSERVER),
                TAKES(METRIC), TAKES(STATS) },
-      .about = "Each patch makes one more variant of every backend.  With --stats all\n"
-               "scales come from that file, and DATA only says how good they are.\n"
+      .about = "Each patch adds one variant of every backend.  With --stats all\n"
+               "scales come from that file; DATA only measures the error.\n"
                "\n" DATA_FORMS,
       .example = "qg compare model.onnx -d calib.npy -b trt-int8 -b ncnn-int8",
       .ask = cli_compare },
     { .name = "explain",
-      .summary = "why a tensor is quantized as it is",
+      .summary = "show the origin of a tensor's quantization settings",
       FILES("SNAPSHOT NAME", 2, 2),
       .about = "NAME: a node, a value, an endpoint (Conv_3.in1, Conv_3.out0), or all\n"
                "of a group (group:Conv_3.out0).",
       .example = "qg explain snapshot Conv_0.out0",
       .ask = explain },
     { .name = "dump",
-      .summary = "the graph as text, with its quantization",
+      .summary = "print the graph and its quantization as text",
       FILES("MODEL.onnx|SNAPSHOT", 1, 1),
       .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(POLICY),
                TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER), TAKES(OBSERVER) },
       .example = "qg dump snapshot",
       .run = dump },
     { .name = "list",
-      .summary = "what there is: ops, passes, backends, observers, ...",
+      .summary = "list operators, passes, backends, observers, ...",
       FILES("[TOPIC] [NAME]", 0, 2),
-      .about = "Without a topic it lists the topics; `qg list backends NAME` is the "
-               "page of a\nbackend: its rules, fusions and sharing, with why and "
-               "source.",
+      .about = "Without a topic it lists the topics; `qg list backends NAME` shows a\n"
+               "backend: its rules, fusions and sharing, with reasons and sources.",
       .example = "qg list backends",
       .run = list },
     { .name = "diff",
-      .summary = "what differs between two models or snapshots",
+      .summary = "show the differences between two models or snapshots",
       FILES("FIRST SECOND", 2, 2),
       .about = "Exit status 0 when they are identical, 3 when they differ.",
       .example = "qg diff snapshot-a snapshot-b",
@@ -418,11 +418,11 @@ const cli_verb cli_verbs[] = {
     { .name = "conformance",
       .summary = "run ONNX backend tests: folders with model.onnx and data",
       FILES("DIR...", 1, SIZE_MAX),
-      .about = "Exit status 0 when nothing failed; unsupported operators do not count.",
+      .about = "Exit status 0 when no test failed; unsupported operators do not count.",
       .example = "qg conformance /usr/share/libonnx-testdata/data/node/test_relu",
       .run = conformance },
     { .name = "quantize-tensor",
-      .summary = "round an array by any scheme, and what that costs",
+      .summary = "quantize an array with any scheme and measure the error",
       FILES("FILE.npy", 1, 1),
       .use = { TAKES(SCHEME), TAKES(BITS), TAKES(EXPONENT_BITS), TAKES(VARIANT),
                TAKES(RANGE), TAKES(NARROW), TAKES(AXIS), TAKES(BLOCK),
@@ -437,34 +437,34 @@ const cli_verb cli_verbs[] = {
           "qg quantize-tensor w.npy --policy per-channel,linear,symmetric --bits 4",
       .run = quantize_tensor },
     { .name = "stats",
-      .summary = "collect what every tensor holds once, decide about scales later",
+      .summary = "collect tensor statistics once, derive scales later",
       FILES("collect|merge|show|derive|doctor FILE...", 1, SIZE_MAX),
       .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(FILE), TAKES(OBSERVER),
                TAKES(POLICY), TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER),
                TAKES(SLICE), TAKES(CHANNELS), TAKES(RESUME), TAKES(MEMORY),
                TAKES(MODEL) },
       .about =
-          "collect MODEL.onnx -d DATA -o FILE.qgs   one run; mpirun shares it\n"
-          "merge FILE.qgs... -o FILE.qgs            shards into one\n"
-          "show FILE.qgs [VALUE]                    what is in it\n"
+          "collect MODEL.onnx -d DATA -o FILE.qgs   one run; mpirun splits it\n"
+          "merge FILE.qgs... -o FILE.qgs            combine shards\n"
+          "show FILE.qgs [VALUE]                    print the contents\n"
           "derive FILE.qgs --model MODEL -b BACKEND [--observer ...] [--set ...]\n"
-          "                                         scales, without running anything\n"
-          "doctor MODEL.onnx -d DATA                what may be wrong with the data:\n"
+          "                                         compute scales without a run\n"
+          "doctor MODEL.onnx -d DATA                find problems in the data:\n"
           "  not-finite, constant, duplicate  a sample\n"
-          "  range    scaled unlike the others, or unlike what the model was made for\n"
-          "  layout   channels first or last\n"
-          "  alone    one sample defines a range\n"
-          "  dead     channels that no sample changes\n"
+          "  range    scaled unlike other samples, or unlike the training data\n"
+          "  layout   channels-first data for channels-last, or the reverse\n"
+          "  alone    a single sample determines a range\n"
+          "  dead     channels that are constant over all samples\n"
           "\n" DATA_FORMS,
       .example = "qg stats collect model.onnx -d calib.npy -o stats.qgs",
       .run = cli_stats },
     { .name = "version",
-      .summary = "which qg this is",
+      .summary = "print the version of qg",
       .files = "",
       .example = "qg version",
       .run = version },
     { .name = "help",
-      .summary = "this page, or the page of a verb",
+      .summary = "show this page, or the page of a verb",
       FILES("[VERB]", 0, 1),
       .example = "qg help quantize",
       .run = help },

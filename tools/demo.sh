@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# demo.sh -- builds qg and quantizes a small network of our own for two backends: how
-# accurate it stays, who rounds, where the error comes from, and why one tensor is
-# quantized as it is.  Everything it writes goes to build/demo.
+# demo.sh -- builds qg and quantizes a small demo network for two backends: shows the
+# accuracy, the active quantizers, the sources of the error, and the explanation of one
+# tensor.  Writes to build/demo only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 trap 'echo "demo: line $LINENO failed: $BASH_COMMAND" >&2' ERR
@@ -9,7 +9,7 @@ trap 'echo "demo: line $LINENO failed: $BASH_COMMAND" >&2' ERR
 bold= plain=
 [ ! -t 1 ] || { bold=$(tput bold || true); plain=$(tput sgr0 || true); }
 say() { printf '\n%s\n' "$bold$*$plain"; }
-# show COMMAND...: prints the command as one would type it, then runs it.
+# show COMMAND...: prints the command as typed by a user, then runs it.
 show() {
     printf '%s$ qg %s%s\n' "$bold" "$*" "$plain"
     build/qg "$@"

@@ -1,5 +1,5 @@
-# headers.cmake -- which headers are installed, flat copies of them, and which files make
-# the library of arrays.
+# headers.cmake -- the installed headers, flat copies of them, and the files of the
+# arrays library.
 
 # QG_ARRAYS: what is in libqg_arrays besides engine/number, below engine/.
 set(QG_ARRAYS core/arena.c core/ctx.c core/names.c core/status.c ir/tensor.c
@@ -8,8 +8,8 @@ set(QG_ARRAYS core/arena.c core/ctx.c core/names.c core/status.c ir/tensor.c
     quant/fake_tensor.c quant/floating.c quant/gradient.c quant/metric.c quant/nncf.c
     quant/nncf_ptq.c quant/policy.c quant/qparam.c quant/spans.c)
 
-# What other programs may include, below engine/.  tests/scripts/test_symbols.py compares
-# their declarations with what the libraries export.
+# Headers that other programs may include, below engine/.  tests/scripts/test_symbols.py
+# compares their declarations with what the libraries export.
 set(QG_ARRAYS_HEADERS api/qg_arrays.h core/alloc.h core/status.h ir/tensor.h
     number/dtype.h number/fixed.h number/format.h number/integer_array.h
     number/integer_binary.h number/integer_exp.h number/integer_pool.h

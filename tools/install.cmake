@@ -1,10 +1,10 @@
-# install.cmake -- what is installed, in two components: `arrays` (the arithmetic on plain
-# arrays, alone) and `quantgraph` (all the rest).  Everything finds itself relative to
-# where it lies, so the prefix may be moved.
+# install.cmake -- the installation, in two components: `arrays` (the arithmetic on
+# plain arrays only) and `quantgraph` (the rest).  All paths are relative to the
+# installed files, so the prefix may be moved.
 include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME quantgraph)
 
-# Libraries as words for a linker, because paths of this machine mean nothing on others.
+# Libraries as linker flags, because paths of this machine are invalid on others.
 set(QG_LINK_WORDS ${YAML_STATIC_LDFLAGS} ${CJSON_STATIC_LDFLAGS}
     ${PROTOBUF_C_STATIC_LDFLAGS} ${CRYPTO_STATIC_LDFLAGS} ${ZLIB_STATIC_LDFLAGS})
 foreach(path IN LISTS QG_PATH_LIBRARIES)

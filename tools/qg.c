@@ -1,4 +1,4 @@
-/* qg.c -- the command `qg`: reads the line, finds the verb, runs it. */
+/* qg.c -- the command `qg`: parses the command line and runs the verb. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +40,7 @@ static int run(const cli_verb *verb, const cli_arguments *a)
     return status;
 }
 
-/* What was printed must have arrived. */
+/* Output errors must be reported. */
 static int finish(int status)
 {
     bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# setup.sh -- installs what is missing to build and test on Debian 12: the packages of
-# packages.txt (as root or through sudo) and the Python packages of requirements.txt
-# (in .venv).  Does nothing, in well under a second, when nothing is missing.
+# setup.sh -- installs missing prerequisites for building and testing on Debian 12: the
+# packages of packages.txt (as root or through sudo) and the Python packages of
+# requirements.txt (in .venv).  Returns in well under a second when nothing is missing.
 # Proxies, mirrors and certificates are those of the environment and of apt and pip.
-# QG_SKIP_APT=1 leaves the packages to you.
+# QG_SKIP_APT=1 skips the packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,7 @@ missing_packages() {
 as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@"
-    else # sudo drops the environment: hand over what apt reads from it
+    else # sudo drops the environment: pass the variables that apt reads
         local keep=() name
         for name in http_proxy https_proxy no_proxy; do
             [ -z "${!name:-}" ] || keep+=("$name=${!name}")
@@ -43,7 +43,7 @@ install_packages() {
         die "apt-get could not install: ${packages[*]}"
 }
 
-# The stamp is written last: a venv that was interrupted or moved is made again.
+# The stamp is written last: an incomplete or moved venv is created again.
 install_venv() {
     local want
     want="$(sha256sum <tools/requirements.txt) $PWD"

@@ -1,8 +1,8 @@
 /* accel.h -- convolution, matrix product and pooling behind one neutral interface.
  *
- * The problem structs describe shapes and nothing else: whoever computes (ref_*.c here,
- * oneDNN in dnnl.c) takes the same struct.  ref_*.c is the definition of correct: plain
- * loops, sums in a fixed order, no scratch memory.
+ * The problem structs describe shapes and nothing else: the implementation (ref_*.c
+ * here, oneDNN in dnnl.c) takes the same struct.  ref_*.c is the definition of correct:
+ * plain loops, sums in a fixed order, no scratch memory.
  *
  * Space     always three axes, depth, height, width; axes that an operator lacks come
  *           first with extent 1, kernel 1, stride 1, dilation 1, pad 0.

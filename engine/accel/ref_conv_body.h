@@ -1,4 +1,4 @@
-/* ref_conv_body.h -- the text of ref_conv.c that is compiled once per element type.
+/* ref_conv_body.h -- the part of ref_conv.c that is compiled once per element type.
  *
  * Expects REAL (the type) and NAME(f) (the function's name for that type).  Rows along
  * the width are the unit of work: one weight times one input row is added to one output
@@ -19,7 +19,8 @@ static void NAME(scatter_row)(REAL *restrict y, const REAL *restrict x, int64_t 
         y[i * step] += w * x[i];
 }
 
-/* As add_plane, from the input's side: each element is spread over its outputs. */
+/* As add_plane, iterating over the input: each element is added to all of its
+ * outputs. */
 static void NAME(scatter_plane)(const qg_conv_problem *p, const REAL *x, const REAL *w,
                                 REAL *y)
 {

@@ -1,7 +1,7 @@
-/* ref_gemm_body.h -- the text of ref_gemm.c, compiled once per element type.
+/* ref_gemm_body.h -- the part of ref_gemm.c that is compiled once per element type.
  *
- * Expects REAL and NAME(f) as in ref_conv_body.h, and SUM, the type sums are kept in;
- * float32 has an order of its own.
+ * Expects REAL and NAME(f) as in ref_conv_body.h, and SUM, the type of the sums;
+ * float32 has a different order (ref_sum.h).
  * The order of the sum: k ascending when b is stored [k][n]; eight interleaved partial
  * sums added pairwise when b is stored [n][k] (a dot product of two rows). */
 

@@ -1,4 +1,4 @@
-/* ref_pool_body.h -- the text of ref_pool.c, compiled once per element type.
+/* ref_pool_body.h -- the part of ref_pool.c that is compiled once per element type.
  * Expects REAL and NAME(f) as in ref_conv_body.h.
  *
  * `window` (ref_pool.c) is one axis of a window: the taps that lie inside the input,

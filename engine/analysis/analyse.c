@@ -366,14 +366,12 @@ static qg_status sorted(study *s, bool keep_order, const subject ***out)
 }
 
 /* Signal-to-noise is shown as a share as well as in decibels. */
-static qg_status describe(study *s, const char *by, qg_report **out)
+static qg_status fill_report(study *s, const char *by, qg_report *r)
 {
     const subject **row;
-    qg_report *r;
     qg_table *t;
     size_t samples = s->feed.feed.n;
     QG_TRY(sorted(s, strcmp(by, "graph") == 0, &row));
-    QG_TRY(qg_report_new(s->m->ctx, "analyse", &r));
     QG_TRY(qg_report_add(r, "by", qg_cell_text(by)));
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(s->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(s->metric->meaning)));
@@ -385,7 +383,14 @@ static qg_status describe(study *s, const char *by, qg_report **out)
                               qg_cell_text(row[i]->what),
                               qg_measure_cell(s->metric, mean)));
     }
-    return qg_report_end(QG_OK, r, out);
+    return QG_OK;
+}
+
+static qg_status describe(study *s, const char *by, qg_report **out)
+{
+    qg_report *r;
+    QG_TRY(qg_report_new(s->m->ctx, "analyse", &r));
+    return qg_report_end(fill_report(s, by, r), r, out);
 }
 
 /* The words of --by. */

@@ -13,7 +13,7 @@ QG_NODISCARD qg_status qg_measure_by(qg_ctx *ctx, const char *name,
 /* The metric of a float32 tensor y; real: as many elements. */
 double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y);
 
-/* nsr as a share, others as they are. */
+/* nsr as a percentage, others unchanged. */
 qg_cell qg_measure_cell(const qg_metric *m, double error);
 
 #endif

@@ -15,9 +15,9 @@
 #include "engine/quant/backend.h"
 
 typedef struct qg_before {
-    uint32_t up; /* TQC id of the dominator; its own when it leads its part */
+    uint32_t up; /* TQC id of the dominator; its own when it is the dominator */
     qg_tqc_state state;
-    float scale; /* of a part with one scale; 0: none was noted */
+    float scale; /* of a part with one scale; 0: none was recorded */
     int32_t offset;
 } qg_before;
 
@@ -30,7 +30,7 @@ typedef struct qg_parts {
 QG_NODISCARD qg_status qg_parts_read(qg_ctx *ctx, const qg_quant *q, qg_arena *a,
                                      qg_parts *out);
 
-/* The TQC id of the endpoint that led t's part. */
+/* The TQC id of the dominator of t's part. */
 uint32_t qg_part_of(const qg_parts *p, uint32_t t);
 
 /* "concat-inputs" of "align/concat-inputs"; NULL: `by` is not a sharing rule. */

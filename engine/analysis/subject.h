@@ -3,7 +3,7 @@
  *
  * Rows are sorted by harm: the share of the error that a subject causes, estimated by
  * one partial run per subject.
- * Owner    everything lies in `arena`, which dies with the analysis. */
+ * Owner    everything is in `arena`, which is freed with the analysis. */
 #ifndef QG_ENGINE_ANALYSIS_SUBJECT_H
 #define QG_ENGINE_ANALYSIS_SUBJECT_H
 

@@ -25,8 +25,8 @@ enum { QG_WHAT_IF_TENSORS = 100000, QG_WHAT_IF_ROUND = 512 };
 
 /* A variant: the TQCs of the study, except for these. */
 typedef struct qg_what_if {
-    const uint8_t *mute;          /* [TQCs] 1: does not round; NULL: none */
-    const qg_tqc *const *instead; /* [TQCs] stand-ins (exec/plan.h); NULL: none */
+    const uint8_t *mute;          /* [TQCs] 1: disabled; NULL: none */
+    const qg_tqc *const *instead; /* [TQCs] substitutes (exec/plan.h); NULL: none */
 } qg_what_if;
 
 /* All pointers are borrowed. */
@@ -36,9 +36,9 @@ typedef struct qg_study {
     const qg_quant *quant;
     const qg_feed *feed;
     const qg_metric *metric;
-    bool
-        rounding_base; /* the base rounds everywhere: for questions about leaving out */
-    bool whole;        /* no partial plans: a whole run per question, to compare with */
+    bool rounding_base; /* all quantizers are enabled in the base: for questions that
+                        * disable some */
+    bool whole;         /* no partial plans: a whole run per question, for comparison */
     const qg_workload *work;       /* jobs, kernels and progress; its data is feed */
     const char *stage;             /* stage name passed to progress */
     size_t nodes_run, nodes_whole; /* out: nodes of all partial plans; of whole runs */
@@ -46,8 +46,8 @@ typedef struct qg_study {
 } qg_study;
 
 /* error[i * outputs + k]: mean error of output k under question i; 0 for outputs that
- * are not measured.  On failure, which no measured output at all is too (QG_EDATA),
- * error holds anything. */
+ * are not measured.  On failure, e.g. without any measured output (QG_EDATA), error is
+ * undefined. */
 QG_NODISCARD qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n,
                                     double *error);
 
@@ -55,7 +55,7 @@ QG_NODISCARD qg_status qg_study_ask(qg_study *s, const qg_what_if *question, siz
  * error: [outputs]. */
 uint32_t qg_study_worst(const qg_study *s, const double *error);
 
-/* Whether rounding at this endpoint changes anything: baked constants do. */
+/* Whether the quantizer of this endpoint has an effect, as those of baked constants. */
 bool qg_study_acts(const qg_tqc *t);
 
 #endif

@@ -149,15 +149,16 @@ typedef struct qg_quantize_options {
     /* Pass name or "all": the text form after it, below dump_dir; NULL: none. */
     const char *dump_after;
     const char *dump_dir; /* made when missing; NULL: the working directory */
-    /* The pipeline ends behind this pass: the model is then good for qg_model_dump
-     * only, and there is no report.  NULL: all of it. */
+    /* The pipeline ends after this pass: the model can then only be used with
+     * qg_model_dump only, and there is no report.  NULL: all of it. */
     const char *stop_after;
 } qg_quantize_options;
 QG_API void qg_quantize_options_init(qg_quantize_options *o, size_t size);
 
 /* Canonical form, dispatch, rules, fusion, calibration, bake.  QG_ESTATE when the model
- * is already quantized.  *report (may be NULL): counts per state, passes with times,
- * coverage and near misses, manifest.
+ * is quantized already.  *report (may be NULL): counts per state, passes with times,
+ * tables coverage (pattern, matched, near_misses, for_example) and near_misses
+ * (pattern, node, condition), manifest.
  * On failure the model may be partly rewritten and can only be passed to
  * qg_model_close; its file can be opened again. */
 QG_NODISCARD QG_API qg_status qg_model_quantize(qg_model *m,
@@ -283,7 +284,7 @@ typedef struct qg_quantize_tensor_options {
     unsigned exponent_bits; /* 1..8 under floating, else 0 */
     const char *range; /* "-127,127" in steps; NULL: all codes, from 0 on if asymmetric;
                           * under floating the format's range */
-    bool narrow;       /* without the lowest code; not beside range */
+    bool narrow;       /* without the lowest code; not together with range */
     int axis;          /* of per-channel and block, from the end if negative; at first
                           * INT_MIN, which stands for 0 */
     unsigned block;    /* elements per block; 0 without the block policy */
@@ -368,6 +369,7 @@ QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
  * layer   at the output of every quantized compute node
  *
  * The metric is taken per sample and averaged over samples in order of index.
+ * Facts: by, metric, samples; table errors: name, what, error.
  * QG_ESTATE when the model is not quantized, QG_ECONFIG for an unknown word. */
 QG_NODISCARD QG_API qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
                                                qg_report **report);

@@ -77,8 +77,9 @@ typedef struct qg_operator {
 } qg_operator;
 QG_API void qg_operator_init(qg_operator *o, size_t size); /* one input, one output */
 
-/* The operator takes part in dispatch, fusion, calibration and export according to its
- * traits and roles, and backends may name it. */
+/* It takes part in dispatch, fusion, calibration and export by its traits and roles.
+ * Backends that do not name it leave it in float and do not fuse it; docs/embedding.md
+ * has one that does. */
 QG_NODISCARD QG_API qg_status qg_add_operator(qg_ctx *ctx, const qg_operator *o);
 
 /* --- passes --- */
@@ -166,7 +167,8 @@ QG_NODISCARD QG_API qg_status qg_add_observer(qg_ctx *ctx, const qg_host_observe
 /* --- quantization functions --- */
 
 /* Rounds instead of qg_fake_quantize, at endpoints that qg_model_set_quantizer or a
- * rule (`quantizer: NAME`) gives it to, and when their constants are baked. */
+ * rule (`quantizer: NAME`) gives it to, and when their constants are baked.  An
+ * OVERLAPPED endpoint does not round: there the function of its dominator counts. */
 typedef struct qg_host_quantizer {
     size_t size;
     const char *name, *summary;

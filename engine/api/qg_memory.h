@@ -48,7 +48,7 @@ QG_API void qg_bytes_free(qg_ctx *ctx, qg_bytes *b);
 
 /* A model from the bytes of an ONNX file, or a quantized model from those written by
  * qg_model_save_bytes.  `bytes` are borrowed until qg_model_close: constants are read
- * in place.  External data is searched in o->folder; QG_EIO when it is missing.  Errors
+ * in place.  External data is read from o->folder; QG_EIO when it is missing.  Errors
  * as qg_model_open. */
 QG_NODISCARD QG_API qg_status qg_model_open_bytes(qg_ctx *ctx, const void *bytes,
                                                   size_t size,
@@ -126,7 +126,7 @@ QG_NODISCARD QG_API qg_status qg_model_add_input(qg_model *m, const char *name,
                                                  const int64_t *dim);
 
 /* borrow: t's data must stay as it is until qg_model_close, and is not copied unless
- * its strides are not plain. */
+ * its strides are not plain or it is not aligned for its type. */
 QG_NODISCARD QG_API qg_status qg_model_add_constant(qg_model *m, const char *name,
                                                     const qg_tensor *t, bool borrow);
 

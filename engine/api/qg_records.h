@@ -145,11 +145,11 @@ QG_API void qg_tqc_get(const qg_tqc *t, qg_tqc_record *out);
  * two, by id of the dominator. */
 QG_API size_t qg_model_group_count(const qg_model *m);
 QG_API const qg_tqc *qg_model_group(const qg_model *m, size_t i); /* its dominator */
-/* Member k of the group that t is in, by id; NULL behind the last one.  Time: the size
+/* Member k of the group that t is in, by id; NULL after the last one.  Time: the size
  * of the group times the logarithm of the number of endpoints. */
 QG_API const qg_tqc *qg_tqc_member(const qg_tqc *t, size_t k);
 
-/* Change k of the record, in order; false behind the last one. */
+/* Change k of the record, in order; false after the last one. */
 typedef struct qg_change_record {
     size_t size;
     const char *field, *old_value, *new_value;
@@ -160,8 +160,9 @@ QG_API bool qg_model_change(const qg_model *m, const qg_tqc *t, size_t k,
 
 /* --- setters --- */
 
-/* Of a quantized model, or of one in the hands of a pass; QG_ESTATE names an illegal
- * transition (`qg list states`), with both states.  Constants that were rounded (BAKED)
+/* Of a quantized model, or of one in the hands of a pass; QG_ESTATE names an
+ * illegal transition (`qg list states`), with both states, or that t is NULL, as qg_model_find_tqc
+ * returns it for a wrong name.  Constants that were rounded (BAKED)
  * are rounded again from their float values when a change concerns them: the model
  * keeps those (of an imported file: the dequantized codes).  Every setter visits all
  * records, so its cost is linear in their number. */
@@ -185,9 +186,11 @@ QG_NODISCARD QG_API qg_status qg_model_set_visibility(qg_model *m, qg_tqc *t,
 /* One of qg_add_quantizer, which then rounds this endpoint; NULL: the library's own. */
 QG_NODISCARD QG_API qg_status qg_model_set_quantizer(qg_model *m, qg_tqc *t,
                                                      const char *quantizer);
-/* t and its group follow the dominator's group and round no more (OVERLAPPED). */
+/* t and its group become OVERLAPPED: the dominator's group quantizes instead. */
 QG_NODISCARD QG_API qg_status qg_model_join(qg_model *m, qg_tqc *t, qg_tqc *dominator);
-/* t and its group use the scale of lender's group (PASSIVE). */
+/* t and its group round with the scale of lender's group (PASSIVE), which stays as
+ * it is even where t's range is wider.  QG_ESTATE when t needs another number of
+ * scales. */
 QG_NODISCARD QG_API qg_status qg_model_lend(qg_model *m, qg_tqc *t, qg_tqc *lender);
 /* t leaves its group (INITIAL). */
 QG_NODISCARD QG_API qg_status qg_model_detach(qg_model *m, qg_tqc *t);

@@ -49,7 +49,7 @@ QG_API void qg_report_free(qg_report *r);
 enum qg_cell_kind {
     QG_CELL_NONE,
     QG_CELL_TEXT,
-    QG_CELL_PAGE, /* facts only: text of several lines that stands alone, as it is */
+    QG_CELL_PAGE, /* facts only: text of several lines, printed verbatim */
     QG_CELL_NUMBER,
     QG_CELL_COUNT,
     QG_CELL_PERCENT,
@@ -72,12 +72,13 @@ typedef struct qg_cell {
 typedef struct qg_table qg_table;
 
 /* Entry i, in order: its name, and its value or its table (the other one is set to
- * NULL; any of the three may be NULL); false behind the last one. */
+ * NULL; any of the three may be NULL); false after the last one. */
 QG_API bool qg_report_entry(const qg_report *r, size_t i, const char **name,
                             const qg_cell **value, const qg_table **table);
 QG_API const qg_cell *qg_report_fact(const qg_report *r,
                                      const char *name); /* or NULL */
 QG_API const qg_table *qg_report_table_named(const qg_report *r, const char *name);
+/* A table that is NULL, because there is none of its name, has no rows and columns. */
 QG_API size_t qg_table_rows(const qg_table *t);
 QG_API size_t qg_table_columns(const qg_table *t);
 QG_API const char *qg_table_column(const qg_table *t, size_t k); /* NULL: no such */

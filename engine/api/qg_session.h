@@ -2,8 +2,9 @@
  *
  *     qg_session_options o;
  *     qg_session_options_init(&o, sizeof o);
- *     qg_status s = qg_session_new(m, &o, &run);          // plan, kernels, memory:
- *     once for (...) if (!s) s = qg_session_run(run, &x, 1, &y, 1);
+ *     qg_status s = qg_session_new(m, &o, &run);       // plan, kernels, memory: once
+ *     for (size_t i = 0; !s && i < n; i++)
+ *         s = qg_session_run(run, &x[i], 1, &y[i], 1);
  *     qg_session_free(run);
  *
  * Inputs are read where they lie.  An output with data is copied there; one without

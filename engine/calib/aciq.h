@@ -1,4 +1,4 @@
-/* aciq.h -- ACIQ: where to clip, from the shape of a distribution alone.
+/* aciq.h -- ACIQ: clipping thresholds from the shape of a distribution alone.
  *
  * The mean squared error of clipping at a, in units of the distribution's scale, and of
  * rounding in steps of 2 a / 2^bits is
@@ -6,7 +6,7 @@
  *     Laplace  2 exp(-a)                         + a^2 / (3 * 4^bits)
  *     Gauss    2 ((1 + a^2) Q(a) - a phi(a))     + a^2 / (3 * 4^bits)
  *
- * and alpha is the a that makes it least: a exp(a) = 3 * 4^bits for Laplace,
+ * and alpha is the a that minimizes it: a exp(a) = 3 * 4^bits for Laplace,
  * phi(a) - a Q(a) = a / (6 * 4^bits) for Gauss, phi and Q the normal density and its
  * upper tail.  For data of one sign (after a Relu) use alpha of bits + 1.
  *
@@ -31,7 +31,7 @@ double qg_aciq_alpha(qg_aciq_shape shape, int bits);
 QG_NODISCARD qg_status qg_aciq_threshold(qg_ctx *ctx, qg_aciq_shape shape, int bits,
                                          double scale, double *threshold);
 
-/* ncnn: sigma is guessed from the largest of n samples, alpha is its own table (2..8
+/* ncnn: sigma is estimated from the largest of n samples, alpha is its own table (2..8
  * bits).  The result may exceed absmax; `clamp` keeps it below, as ncnn does not. */
 QG_NODISCARD qg_status qg_aciq_ncnn(qg_ctx *ctx, float absmax, uint64_t n, int bits,
                                     bool clamp, float *threshold);

@@ -135,8 +135,8 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
         qg_tensor_count(value) == 0)
         return QG_OK;
     qg_status s = look(w, ctx, k, sample, value);
-    if (s != QG_ENUMERIC)
-        return s;
+    if (s != QG_ENUMERIC || c->watch.at[k].observe.observer->host)
+        return s; /* a host's failure has its own message */
     char text[QG_ENDPOINT_TEXT];
     return qg_fail(ctx, s,
                    "calibrate: %s: sample %zu gives a NaN or an infinity, expected "

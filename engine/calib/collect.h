@@ -36,7 +36,7 @@
 #include "engine/exec/drive.h"
 #include "engine/calib/stats.h"
 
-/* Opaque but for `finite`, which may be set after opening. */
+/* Opaque except for `finite`, which may be set after opening. */
 typedef struct qg_collector {
     qg_stats *stats;
     pthread_mutex_t *lock; /* [values] */

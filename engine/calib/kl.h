@@ -47,8 +47,8 @@ QG_NODISCARD qg_status qg_kl_search_plain(qg_ctx *ctx, qg_arena *scratch,
 
 /* The same choice and loss, O(levels) per candidate from prefix sums.  Its
  * divergences are within 1e-12 of the definition's; candidates that close to the
- * minimum are decided by the definition.  Where nobody asks for `divergence`, those
- * whose last bin alone diverges more than the best so far are passed over (NVIDIA). */
+ * minimum are decided by the definition.  Without `divergence`, those whose last bin
+ * alone diverges more than the best so far are passed over (NVIDIA). */
 QG_NODISCARD qg_status qg_kl_search(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
                                     const qg_histogram *h, double *divergence,
                                     qg_range_choice *out);

@@ -2,7 +2,7 @@
  *
  *     qg_observe o;
  *     QG_TRY(qg_observe_begin(ctx, t, &type, samples, &o));
- *     ... o.observer->see(...) for every sample, by whoever runs them (calibrate.h) ...
+ *     ... o.observer->see(...) for every sample, by the driver (calibrate.h) ...
  *     QG_TRY(qg_observe_find(ctx, t, &o, state, scratch, &param));
  *
  * Owner    *out borrows from the TQC; parameters lie in the arena given */

@@ -111,7 +111,7 @@ typedef struct qg_found {
     int32_t *offset;
 } qg_found;
 
-/* A row: how one way of observing works.  All functions are pure but for `state`. */
+/* A row: one kind of observer.  All functions are pure except for `state`. */
 struct qg_observer {
     /* for lists and messages; where it comes from */
     const char *name, *summary, *source;
@@ -165,7 +165,7 @@ extern const qg_observer *const qg_observers[]; /* of the build; ends with NULL 
 /* Of the build, else one that a host added to the context; NULL: unknown. */
 const qg_observer *qg_observer_find(const qg_ctx *ctx, const char *name);
 
-/* The one behind `last` in that order, NULL at the end; the first for NULL. */
+/* The observer after `last` in that order, NULL at the end; the first for NULL. */
 const qg_observer *qg_observer_next(const qg_ctx *ctx, const qg_observer *last);
 
 /* A parameter as given, or else the observer's default; only its own (asserted). */

@@ -69,7 +69,8 @@ static qg_status gauss_pick(qg_ctx *ctx, const qg_observe *o, const qg_distribut
 
 const qg_observer qg_observer_aciq_laplace = {
     .name = "aciq-laplace",
-    .summary = "best threshold for a Laplace distribution of the same width",
+    .summary = "optimal threshold for a Laplace distribution of the same mean "
+               "absolute deviation",
     .source = "Banner, Nahshan, Soudry, 2019; docs/evidence/observers.md#aciq",
     .per_channel = true,
     .passes = 1,
@@ -81,7 +82,7 @@ const qg_observer qg_observer_aciq_laplace = {
 
 const qg_observer qg_observer_aciq_gauss = {
     .name = "aciq-gauss",
-    .summary = "best threshold for a normal distribution of the same variance",
+    .summary = "optimal threshold for a normal distribution of the same variance",
     .source = "Banner, Nahshan, Soudry, 2019; docs/evidence/observers.md#aciq",
     .per_channel = true,
     .passes = 1,

@@ -30,7 +30,7 @@ static qg_status pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d
 
 const qg_observer qg_observer_fixed = {
     .name = "fixed",
-    .summary = "the scale that the rule gives (step, zero)",
+    .summary = "the scale prescribed by the rule (step, zero)",
     .source = "docs/evidence/integers.md#prescribed-grids",
     .per_channel = true,
     .passes = 1,
@@ -59,7 +59,7 @@ static qg_status constant_pick(qg_ctx *ctx, const qg_observe *o,
 
 const qg_observer qg_observer_constant = {
     .name = "constant",
-    .summary = "scale 1: the format as it is",
+    .summary = "scale 1: the format without scaling",
     .source = "docs/evidence/observers.md#ppq-constant-and-floating",
     .per_channel = true,
     .passes = 1,

@@ -204,7 +204,8 @@ static qg_status average_pick(qg_ctx *ctx, const qg_observe *o,
 
 const qg_observer qg_observer_moving_average = {
     .name = "moving-average",
-    .summary = "smallest and largest of 16 groups of samples, averaged exponentially",
+    .summary = "exponential moving average of the minimum and maximum of 16 groups of "
+               "samples",
     .source = "MQBench EMAMinMaxObserver; docs/evidence/observers.md#other-observers",
     .passes = 1,
     .value = {[QG_PARAM_AVERAGING] = 0.1, [QG_PARAM_MIN_SCALE] = 1e-8},

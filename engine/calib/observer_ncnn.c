@@ -54,7 +54,7 @@ static qg_status kl_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
 
 const qg_observer qg_observer_ncnn_kl = {
     .name = "ncnn-kl",
-    .summary = "ncnn: least divergence, groups of bins with fractional ends",
+    .summary = "ncnn: minimum KL divergence, bin groups with fractional ends",
     .source = "docs/evidence/observers.md#ncnn-kl; ncnn2table quantize_KL",
     .passes = 2,
     .policy = QG_LINEAR | QG_SYMMETRIC,
@@ -119,7 +119,7 @@ static qg_status aciq_finish(qg_ctx *ctx, const qg_observe *o, const void *state
 
 const qg_observer qg_observer_ncnn_aciq = {
     .name = "ncnn-aciq",
-    .summary = "ncnn: threshold of a normal distribution with this largest |x|",
+    .summary = "ncnn: threshold of a normal distribution fitted to the largest |x|",
     .source = "docs/evidence/observers.md#ncnn-aciq; ncnn2table quantize_ACIQ",
     .passes = 1,
     .policy = QG_LINEAR | QG_SYMMETRIC,

@@ -138,7 +138,7 @@ static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
 
 const qg_observer qg_observer_nvidia_percentile = {
     .name = "nvidia-percentile",
-    .summary = "pytorch-quantization: edge of the bin that completes a fraction",
+    .summary = "pytorch-quantization: upper edge of the bin that reaches the fraction",
     .source = "docs/evidence/observers.md#percentiles; torch branch",
     .value = {HISTOGRAM, [QG_PARAM_PERCENTILE] = 0.9999},
     GROWTH,
@@ -148,7 +148,7 @@ const qg_observer qg_observer_nvidia_percentile = {
 
 const qg_observer qg_observer_nvidia_percentile_numpy = {
     .name = "nvidia-percentile-numpy",
-    .summary = "nvidia-percentile, bins as numpy makes them",
+    .summary = "nvidia-percentile with numpy's histogram bins",
     .source = "docs/evidence/observers.md#percentiles; numpy branch",
     .value = {HISTOGRAM, [QG_PARAM_PERCENTILE] = 0.9999},
     GROWTH,
@@ -158,7 +158,8 @@ const qg_observer qg_observer_nvidia_percentile_numpy = {
 
 const qg_observer qg_observer_nvidia_entropy = {
     .name = "nvidia-entropy",
-    .summary = "pytorch-quantization and TensorRT: least divergence of kept bins",
+    .summary = "pytorch-quantization and TensorRT: minimum KL divergence of the kept "
+               "bins",
     .source = "docs/evidence/observers.md#pytorch-quantization; torch branch",
     .value = ENTROPY,
     GROWTH,
@@ -168,7 +169,7 @@ const qg_observer qg_observer_nvidia_entropy = {
 
 const qg_observer qg_observer_nvidia_entropy_numpy = {
     .name = "nvidia-entropy-numpy",
-    .summary = "nvidia-entropy, bins as numpy makes them",
+    .summary = "nvidia-entropy with numpy's histogram bins",
     .source = "docs/evidence/observers.md#pytorch-quantization; numpy branch",
     .value = ENTROPY,
     GROWTH,
@@ -178,7 +179,7 @@ const qg_observer qg_observer_nvidia_entropy_numpy = {
 
 const qg_observer qg_observer_nvidia_mse = {
     .name = "nvidia-mse",
-    .summary = "pytorch-quantization: bin center of least squared error",
+    .summary = "pytorch-quantization: bin centre with the least squared error",
     .source = "docs/evidence/observers.md#pytorch-quantization-mse; torch branch",
     .value = {HISTOGRAM, [QG_PARAM_FIRST_BIN] = 128},
     GROWTH,
@@ -188,7 +189,7 @@ const qg_observer qg_observer_nvidia_mse = {
 
 const qg_observer qg_observer_nvidia_mse_numpy = {
     .name = "nvidia-mse-numpy",
-    .summary = "nvidia-mse, bins as numpy makes them",
+    .summary = "nvidia-mse with numpy's histogram bins",
     .source = "docs/evidence/observers.md#pytorch-quantization-mse; numpy branch",
     .value = {HISTOGRAM, [QG_PARAM_FIRST_BIN] = 128},
     GROWTH,

@@ -334,7 +334,7 @@ static qg_status stream_finish(qg_ctx *ctx, const qg_observe *o, const void *sta
 
 const qg_observer qg_observer_ort_percentile = {
     .name = "ort-percentile",
-    .summary = "ONNX Runtime: edges of bins that hold a fraction of all samples",
+    .summary = "ONNX Runtime: bin edges that contain a fraction of all samples",
     .source = "onnxruntime.quantization.PercentileCalibrater",
     .value = PERCENTILE,
     BATCH,
@@ -342,7 +342,7 @@ const qg_observer qg_observer_ort_percentile = {
 
 const qg_observer qg_observer_ort_percentile_stream = {
     .name = "ort-percentile-stream",
-    .summary = "ort-percentile, bins growing sample by sample",
+    .summary = "ort-percentile with a histogram extended sample by sample",
     .source = "PercentileCalibrater.collect_data per sample",
     .value = PERCENTILE,
     STREAM,
@@ -350,7 +350,7 @@ const qg_observer qg_observer_ort_percentile_stream = {
 
 const qg_observer qg_observer_ort_entropy = {
     .name = "ort-entropy",
-    .summary = "ONNX Runtime: window of bins of least divergence",
+    .summary = "ONNX Runtime: window of bins with minimum KL divergence",
     .source = "onnxruntime.quantization.EntropyCalibrater",
     .value = ENTROPY,
     BATCH,
@@ -358,7 +358,7 @@ const qg_observer qg_observer_ort_entropy = {
 
 const qg_observer qg_observer_ort_entropy_stream = {
     .name = "ort-entropy-stream",
-    .summary = "ort-entropy, bins growing sample by sample",
+    .summary = "ort-entropy with a histogram extended sample by sample",
     .source = "EntropyCalibrater.collect_data per sample",
     .value = ENTROPY,
     STREAM,
@@ -366,7 +366,7 @@ const qg_observer qg_observer_ort_entropy_stream = {
 
 const qg_observer qg_observer_ort_distribution = {
     .name = "ort-distribution",
-    .summary = "ONNX Runtime: deviation over that of E4M3FN",
+    .summary = "ONNX Runtime: standard deviation over that of E4M3FN values",
     .source = "onnxruntime.quantization.DistributionCalibrater",
     .policy = QG_FLOATING,
     .value = DISTRIBUTION,

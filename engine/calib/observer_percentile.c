@@ -23,7 +23,7 @@ static qg_status percentile_pick(qg_ctx *ctx, const qg_observe *o,
 
 const qg_observer qg_observer_percentile = {
     .name = "percentile",
-    .summary = "all elements of all samples but a share on either side",
+    .summary = "range of all elements without a fraction at either end",
     .source = "docs/evidence/observers.md#percentiles, both tails",
     .per_channel = true,
     .passes = 1,

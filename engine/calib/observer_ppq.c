@@ -154,7 +154,7 @@ static qg_status percentile_finish(qg_ctx *ctx, const qg_observe *o, const void 
 
 const qg_observer qg_observer_ppq_percentile = {
     .name = "ppq-percentile",
-    .summary = "PPQ: order statistics of each sample, averaged over samples",
+    .summary = "PPQ: percentiles of each sample, averaged over samples",
     .source = "docs/evidence/observers.md#ppq-percentile",
     .passes = 1,
     .range = QG_RANGE_PPQ_UNSIGNED,
@@ -239,7 +239,7 @@ static qg_status mse_finish(qg_ctx *ctx, const qg_observe *o, const void *state,
 
 const qg_observer qg_observer_ppq_kl = {
     .name = "ppq-kl",
-    .summary = "PPQ: least divergence over multiples of 2^(bits - 1) bins of |x|",
+    .summary = "PPQ: minimum KL divergence over multiples of 2^(bits - 1) bins of |x|",
     .source = "docs/evidence/observers.md#ppq-kl-observer",
     .policy = QG_SYMMETRIC,
     .value = {[QG_PARAM_BINS] = 4096, [QG_PARAM_MIN_SCALE] = 1e-8},
@@ -249,7 +249,7 @@ const qg_observer qg_observer_ppq_kl = {
 
 const qg_observer qg_observer_ppq_mse = {
     .name = "ppq-mse",
-    .summary = "PPQ: least squared error over grids of whole bins",
+    .summary = "PPQ: least squared error over grids aligned to bins",
     .source = "docs/evidence/observers.md#ppq-mse-observer",
     .range = QG_RANGE_PPQ_UNSIGNED,
     .value = {[QG_PARAM_BINS] = 2048, [QG_PARAM_MIN_SCALE] = 1e-8},
@@ -402,8 +402,7 @@ static qg_status isotone_finish(qg_ctx *ctx, const qg_observe *o, const void *st
 
 const qg_observer qg_observer_ppq_isotone = {
     .name = "ppq-isotone",
-    .summary =
-        "PPQ: the scale that keeps the largest element along an axis the largest",
+    .summary = "PPQ: the scale that preserves the largest element along an axis",
     .source = "docs/evidence/observers.md#ppq-isotone",
     .ordered = true,
     .passes = 1,

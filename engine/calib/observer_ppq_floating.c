@@ -48,7 +48,7 @@ static qg_status constant_finish(qg_ctx *ctx, const qg_observe *o, const void *s
 
 const qg_observer qg_observer_ppq_constant = {
     .name = "ppq-constant",
-    .summary = "PPQ: scale 1, whatever the data",
+    .summary = "PPQ: scale 1, independent of the data",
     .source = "docs/evidence/observers.md#ppq-constant-and-floating",
     .per_channel = true,
     .passes = 1,
@@ -164,7 +164,8 @@ static qg_status floating_finish(qg_ctx *ctx, const qg_observe *o, const void *s
 
 const qg_observer qg_observer_ppq_floating = {
     .name = "ppq-floating",
-    .summary = "PPQ: of the scales 2^-7 to 2^6 the one of least squared error",
+    .summary =
+        "PPQ: of 7 scales from 2^-7 to 2^6, the one with the least squared error",
     .source = "docs/evidence/observers.md#ppq-constant-and-floating",
     .per_channel = true,
     .ordered = true,

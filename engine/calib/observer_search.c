@@ -77,7 +77,7 @@ static qg_status published_pick(qg_ctx *ctx, const qg_observe *o,
 
 const qg_observer qg_observer_kl = {
     .name = "kl",
-    .summary = "least divergence, as TensorRT and pytorch-quantization measure it",
+    .summary = "minimum KL divergence, as in TensorRT and pytorch-quantization",
     .source = "docs/evidence/observers.md#pytorch-quantization",
     .per_channel = true,
     .passes = 1,
@@ -90,8 +90,8 @@ const qg_observer qg_observer_kl = {
 const qg_observer qg_observer_kl_published = {
     .name = "kl-published",
     .summary =
-        "kl by the published script, whose histogram is spoilt from candidate to "
-        "candidate; for comparison only",
+        "kl by the published script, which modifies the histogram between candidates; "
+        "for comparison only",
     .source = "docs/evidence/observers.md#pytorch-quantization (kl-published)",
     .per_channel = true,
     .passes = 1,
@@ -324,7 +324,7 @@ static qg_status mse_pick(qg_ctx *ctx, const qg_observe *o, const qg_distributio
 
 const qg_observer qg_observer_mse = {
     .name = "mse",
-    .summary = "least squared error of the grid itself, every bin tried",
+    .summary = "least squared error of the grid, over all bin edges",
     .source = "docs/evidence/observers.md#mse",
     .per_channel = true,
     .passes = 1,
@@ -358,7 +358,7 @@ static qg_status floating_pick(qg_ctx *ctx, const qg_observe *o,
 
 const qg_observer qg_observer_floating = {
     .name = "floating",
-    .summary = "the scale among 1/128 ... 64 of least squared error",
+    .summary = "of 7 scales from 1/128 to 64, the one with the least squared error",
     .source = "docs/evidence/observers.md#ppq-constant-and-floating, over all elements",
     .per_channel = true,
     .passes = 1,

@@ -18,7 +18,7 @@
  * levels / 2 + 1] or NULL; out->index counts candidates.  q is cut to integers and sums
  * are float32 in numpy's order.
  * QG_ENUMERIC when a window has 10^4 empty bins for each filled one: smoothing would
- * take more than there is (ONNX Runtime stops on an assertion). */
+ * take more counts than there are (ONNX Runtime fails an assertion). */
 QG_NODISCARD qg_status qg_ort_entropy(qg_ctx *ctx, qg_arena *scratch,
                                       const qg_histogram *h, size_t levels,
                                       float *divergence, qg_range_choice *out);
@@ -29,10 +29,10 @@ QG_NODISCARD qg_status qg_ort_percentile(qg_ctx *ctx, const qg_histogram *h,
                                          double percentile, bool symmetric,
                                          qg_range_choice *out);
 
-/* Both are cut to the smallest and largest sample before use. */
+/* Both are clamped to the smallest and largest sample before use. */
 void qg_ort_clip(qg_range_choice *c, double min, double max);
 
-/* A range of codes and how a real range is put on it. */
+/* A range of codes and the mapping of a real range to it. */
 typedef struct qg_ort_grid {
     int32_t qmin, qmax;
     bool symmetric; /* the real range is made symmetric */

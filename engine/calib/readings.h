@@ -39,7 +39,7 @@ typedef struct qg_readings {
 QG_NODISCARD qg_status qg_readings_begin(qg_ctx *ctx, qg_arena *a, const qg_graph *g,
                                          const qg_stats *given, qg_readings *out);
 
-/* The entry for an observer with `pick`; *first: nobody wanted this one before. */
+/* The entry for an observer with `pick`; *first: this entry is new. */
 QG_NODISCARD qg_status qg_readings_want(qg_readings *s, const qg_observe *o,
                                         const qg_value *v, uint32_t *entry,
                                         bool *first);

@@ -1,6 +1,6 @@
 /* backend_yaml.h -- backend files, and policy patches of a run, read into qg_backend.
  *
- * One file may extend one parent: `extends: int8-base`, searched in the folder of the
+ * One file may extend one parent: `extends: int8-base`, found in the folder of the
  * file, then in the search folders.  Parents are read first.
  *   scalars     name, title, profile, pipeline, dispatch: the child's value applies
  *   defaults    field by field
@@ -60,14 +60,14 @@ QG_NODISCARD qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *nam
 /* Quirks whose rows are data: sections `with-quirk` of backend files. */
 extern const qg_quirk_row qg_backend_quirk_rows[];
 
-/* Switches quirks on, beside those of the file, and reads their sections; before
- * patches and --set, which have the last word.  QG_ECONFIG as for a file. */
+/* Switches quirks on, in addition to those of the file, and reads their sections;
+ * before patches and --set, which have the last word.  QG_ECONFIG as for a file. */
 QG_NODISCARD qg_status qg_backend_quirks(qg_ctx *ctx, qg_arena *a, uint64_t mask,
                                          qg_backend *b);
 
 /* path: a file, or the name of a text that a host added to "policies" (text.h).
- * On failure the backend is of no more use.
- * Its rules come behind those that are there, and so win. */
+ * On failure the backend must not be used.
+ * Its rules are appended to the existing ones, and so take precedence. */
 QG_NODISCARD qg_status qg_backend_patch(qg_ctx *ctx, qg_arena *a, const char *path,
                                         qg_backend *b);
 

@@ -1,7 +1,7 @@
 /* fusions.h -- items of `fusions:` and `sharing:` of a backend file.
  *
- * Producers stand before their readers, so nodes are known when they are named and
- * edges cannot form a cycle. */
+ * Producers precede their readers, so nodes are defined before they are named and edges
+ * cannot form a cycle. */
 #ifndef QG_ENGINE_CONFIG_FUSIONS_H
 #define QG_ENGINE_CONFIG_FUSIONS_H
 

@@ -21,7 +21,7 @@
 typedef struct qg_pipeline {
     const char *name, *why, *file; /* of the pipeline; the file as opened */
     const char *const *pass;       /* [n] names; checked by the driver */
-    const uint32_t *line;          /* [n] where each stands */
+    const uint32_t *line;          /* [n] place of each */
     size_t n;
     qg_pass_settings setting;
 } qg_pipeline;

@@ -13,7 +13,7 @@ typedef struct qg_search {
 } qg_search;
 
 /* A folder of the context's config_dir: "backends", "pipelines".  *out is in a.  The
- * existence of the folder is checked when a file is searched. */
+ * existence of the folder is checked when a file is opened. */
 QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
                                         qg_search *out);
 
@@ -27,7 +27,7 @@ typedef struct qg_wanted {
     const char *kind;   /* "backend": begins the complaint */
     const char *name;   /* a path, or the file's name without .yaml */
     const char *beside; /* a file whose folder is searched first; NULL: none */
-    const qg_yaml *at;  /* where the name stands, for the complaint; NULL: nowhere */
+    const qg_yaml *at;  /* place of the name, for the message; NULL: none */
     qg_search search;
 } qg_wanted;
 

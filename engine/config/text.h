@@ -7,7 +7,7 @@
 /* A file of the configuration folder that is no file (QG_ADDED_CONFIG); the name under
  * which it was added is its path in the folder: "backends/mine.yaml". */
 typedef struct qg_config_text {
-    const char *text; /* [size], and a zero behind */
+    const char *text; /* [size], followed by a zero */
     size_t size;
 } qg_config_text;
 

@@ -34,7 +34,7 @@ struct qg_yaml {
     bool quoted;            /* a scalar in quotes: never yes, no or a number */
     uint32_t line;          /* from 1 */
     const char *file;       /* as the caller named it */
-    const char *of;         /* key it stands behind, or its list does; NULL: document */
+    const char *of;         /* its key, or that of its list; NULL: document */
     const char *text;       /* SCALAR; "" for nothing at all */
     size_t n;               /* LIST, MAP: children in file order */
     const char **key;       /* MAP: [n] */

@@ -1,5 +1,5 @@
-/* alloc.h -- where memory comes from: the functions of the host, or malloc and free;
- * and a context that needs nothing else. */
+/* alloc.h -- the allocator: functions of the host, or malloc and free; and a context
+ * that needs nothing else. */
 #ifndef QG_ENGINE_CORE_ALLOC_H
 #define QG_ENGINE_CORE_ALLOC_H
 
@@ -11,16 +11,16 @@
 extern "C" {
 #endif
 
-/* `get` returns memory aligned for any type, or NULL; `drop` takes what `get` gave.
+/* `get` returns memory aligned for any type, or NULL; `drop` frees memory from `get`.
  * Both are called from the threads of the library, too: they must be safe for that. */
 typedef struct qg_alloc {
     void *(*get)(void *ud, size_t size);
     void (*drop)(void *ud, void *p);
-    void *ud; /* handed to both; borrowed, must outlive every user */
+    void *ud; /* passed to both; borrowed, must outlive every user */
 } qg_alloc;
 
-/* malloc and free.  A foreign `get` needs to promise the alignment of malloc only:
- * arenas align further themselves.  Its memory need not be zeroed. */
+/* malloc and free.  A host's `get` must guarantee only the alignment of malloc: arenas
+ * align further themselves.  Its memory need not be zeroed. */
 QG_API extern const qg_alloc qg_alloc_libc;
 
 /* A context for arithmetic on arrays alone, which keeps the message of a failure;

@@ -48,7 +48,7 @@ typedef struct qg_file_request {
 QG_NODISCARD qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, qg_file_request from,
                                     char **text, size_t *size);
 
-/* A file under construction: written beside its target and renamed over it by commit,
+/* A file under construction: written next to its target and renamed over it by commit,
  * so that the target is either the old or the new file, complete. */
 typedef struct qg_writer {
     qg_ctx *ctx;  /* for messages */
@@ -88,7 +88,7 @@ QG_NODISCARD qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *
 typedef struct qg_memory_file {
     qg_ctx *ctx;
     FILE *stream;
-    char *bytes; /* [size], behind them a zero; malloc's */
+    char *bytes; /* [size], followed by a zero; from malloc */
     size_t size;
 } qg_memory_file;
 QG_NODISCARD qg_status qg_memory_open(qg_ctx *ctx, qg_memory_file *out);

@@ -14,7 +14,7 @@
 
 enum { QG_HASH_TEXT = 65 }; /* with the zero */
 
-/* A hash under way: feed it while the bytes pass by anyway. */
+/* An incremental hash: feed it while the bytes are processed. */
 typedef struct qg_hash {
     void *state; /* libcrypto's; NULL after end */
 } qg_hash;

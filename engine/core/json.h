@@ -39,7 +39,7 @@ enum { QG_JSON_DEPTH = 64 };
  * nothing and done reports it. */
 typedef struct qg_json_writer {
     qg_ctx *ctx;
-    FILE *stream; /* borrowed; its write errors are found by whoever closes it */
+    FILE *stream; /* borrowed; its write errors are detected when it is closed */
     qg_status status;
     unsigned depth; /* levels open */
     struct qg_json_level {

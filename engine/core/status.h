@@ -57,7 +57,7 @@ typedef enum qg_status {
         QG_NSTATUS
 } qg_status;
 
-/* A status that nobody reads is a fault (-Wunused-result); formats are checked
+/* An ignored status is an error (-Wunused-result); formats are checked
  * against their arguments. */
 #if defined(__GNUC__)
 #define QG_NODISCARD         __attribute__((warn_unused_result))

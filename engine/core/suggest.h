@@ -31,8 +31,8 @@ qg_suggest qg_suggest_for(const char *word);
 void qg_suggest_try(qg_suggest *s, const char *candidate);
 
 /* ", did you mean 'slot'", or "" when nothing is near.
- * Returns `text`, so that it can stand among the arguments of a format; 96 holds the
- * longest candidate with its words around. */
+ * Returns `text`, so that it can be an argument of a format; 96 holds the longest
+ * candidate with its words around. */
 enum { QG_SUGGEST_TEXT = 96 };
 const char *qg_suggest_text(const qg_suggest *s, char text[QG_SUGGEST_TEXT]);
 

@@ -25,6 +25,9 @@ qg_status qg_data_check_array(qg_ctx *ctx, const char *what, const char *input,
                       "has impossible dims, expected each at least 0");
     if (n > 0 && !t->data)
         return refuse(ctx, what, input, "has no data");
+    size_t size = qg_dtype_bits(t->dtype) / 8;
+    if (size > 1 && (uintptr_t)t->data % size != 0)
+        return refuse(ctx, what, input, "has data that is not aligned for its type");
     if (!qg_tensor_is_plain(t))
         return refuse(ctx, what, input,
                       "is not plain, expected the strides of qg_tensor_init");

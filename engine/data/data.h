@@ -18,8 +18,8 @@
  *           whole source is kept in memory.
  * Threads   after opening, everything is read-only: workers fetch with their own
  *           context and scratch arena.
- * Order     sample i is always the same, whoever asks and in whatever order.  Samples
- *           are numbered through all files; messages count them the same way.
+ * Order     sample i is always the same, for any caller and any order.  Samples are
+ *           numbered through all files; messages count them the same way.
  *
  *     qg_data_request r = { .input = g->input.at, .n_input = g->input.n };
  *     QG_TRY(qg_data_open(ctx, "calib.npz", &r, &d));

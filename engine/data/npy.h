@@ -13,7 +13,7 @@
  *         10  ...    {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), },
  *                    spaces and a newline: elements begin at a multiple of 64
  *                    elements
- * The three keys stand there once each, in any order; nothing follows the elements.
+ * Each of the three keys occurs once, in any order; nothing follows the elements.
  * Fortran order is accepted where it makes no difference: at most one axis is longer
  * than 1.
  *
@@ -39,7 +39,7 @@ typedef struct qg_npy_head {
 typedef struct qg_npy_source {
     const char *name; /* "calib.npy", "kws.npz: input_1" */
     const unsigned char *bytes;
-    size_t size, total; /* bytes at hand, bytes there are */
+    size_t size, total; /* bytes available, bytes in total */
 } qg_npy_source;
 QG_NODISCARD qg_status qg_npy_parse(qg_ctx *ctx, const qg_npy_source *from,
                                     qg_npy_head *out);

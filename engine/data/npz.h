@@ -90,8 +90,8 @@ QG_NODISCARD qg_status qg_npz_add(qg_npz_writer *w, const char *name,
                                   const qg_tensor *t);
 QG_NODISCARD qg_status qg_npz_commit(qg_npz_writer *w);
 
-/* Into a stream of the caller, which can seek; its write errors are found by whoever
- * closes it.  A file is stored as it is.  End writes the directory. */
+/* Into a stream of the caller, which can seek; its write errors are detected when it is
+ * closed.  A file is stored as it is.  End writes the directory. */
 QG_NODISCARD qg_status qg_npz_begin(qg_ctx *ctx, const char *name, FILE *stream,
                                     qg_npz_writer *out);
 QG_NODISCARD qg_status qg_npz_add_file(qg_npz_writer *w, const char *name,

@@ -37,7 +37,7 @@ typedef struct qg_zip_packer {
     uint32_t crc;
 } qg_zip_packer;
 
-/* Errors of the stream are found by whoever closes it. */
+/* Errors of the stream are detected when it is closed. */
 QG_NODISCARD qg_status qg_zip_begin(qg_ctx *ctx, FILE *stream, bool deflated,
                                     qg_zip_packer *out);
 /* Cannot fail here: errors of the stream are detected when it is closed. */

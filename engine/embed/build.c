@@ -45,6 +45,16 @@ static qg_status begin(qg_model *m, const char *what, call *c)
     return c->build.scratch ? QG_OK : qg_nomem(m->ctx);
 }
 
+/* What a model takes in and gives back is no pass's to change. */
+static qg_status begin_frame(qg_model *m, const char *what, call *c)
+{
+    if (m->pass)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "build: %s: a pass is at work, expected nodes and constants",
+                       what);
+    return begin(m, what, c);
+}
+
 /* After a failure values that only the call has named go again. */
 static qg_status end(call *c, qg_status s)
 {
@@ -86,7 +96,7 @@ static qg_status check_type(qg_ctx *ctx, const char *what, const qg_tensor *t,
 }
 
 /* A copy in plain order, or t itself with its data where it is.  Borrowed data must be
- * plain already. */
+ * plain and aligned already. */
 static qg_status take_tensor(qg_graph *g, const char *what, const qg_tensor *t,
                              bool borrow, const qg_tensor **out)
 {
@@ -97,7 +107,9 @@ static qg_status take_tensor(qg_graph *g, const char *what, const qg_tensor *t,
     if (bytes > 0 && !t->data)
         return qg_fail(g->ctx, QG_EMODEL, "build: %.200s: no data, expected %zu bytes",
                        what, bytes);
-    if (!borrow || !qg_tensor_is_plain(t) || bytes == 0) {
+    size_t size = qg_dtype_bits(t->dtype) / 8;
+    bool aligned = size < 2 || (uintptr_t)t->data % size == 0;
+    if (!borrow || !aligned || !qg_tensor_is_plain(t) || bytes == 0) {
         QG_TRY(qg_tensor_clone(g->ctx, g->arena, t, &made));
     } else {
         if (!(made = QG_NEW(g->arena, qg_tensor)))
@@ -157,7 +169,7 @@ qg_status qg_model_add_input(qg_model *m, const char *name, qg_dtype type, int32
 {
     call c;
     qg_tensor t = { .dtype = type, .rank = rank };
-    QG_TRY(begin(m, "input", &c));
+    QG_TRY(begin_frame(m, "input", &c));
     for (int32_t k = 0; k < rank && rank <= QG_MAX_RANK; k++)
         t.dim[k] = dim[k];
     qg_status s = add_input(&c, name, &t);
@@ -194,7 +206,7 @@ static qg_status add_output(call *c, const char *name)
 qg_status qg_model_add_output(qg_model *m, const char *name)
 {
     call c;
-    QG_TRY(begin(m, "output", &c));
+    QG_TRY(begin_frame(m, "output", &c));
     return end(&c, add_output(&c, name));
 }
 
@@ -215,14 +227,21 @@ static const struct {
     [QG_ATTRIBUTE_TENSOR] = { QG_ATTR_TENSOR,  false, 0              },
 };
 
-static qg_status copy_strings(qg_graph *g, const qg_attribute *from, qg_attr *to)
+static qg_status copy_strings(const qg_onnx_draft *d, const qg_attribute *from,
+                              qg_attr *to)
 {
+    qg_graph *g = d->scope->g;
     const char **copy = QG_NEWN(g->arena, to->count, const char *);
     if (!copy)
         return qg_nomem(g->ctx);
-    for (size_t i = 0; i < to->count; i++)
+    for (size_t i = 0; i < to->count; i++) {
+        if (!from->strings[i])
+            return qg_onnx_draft_fail(
+                d, QG_EMODEL, "attribute %.100s: entry %zu is NULL, expected a string",
+                from->name, i);
         if (!(copy[i] = qg_arena_strdup(g->arena, from->strings[i])))
             return qg_nomem(g->ctx);
+    }
     to->strings = copy;
     return QG_OK;
 }
@@ -266,7 +285,7 @@ static qg_status copy_attribute(const qg_onnx_draft *d, const qg_attribute *from
     if (from->kind == QG_ATTRIBUTE_TENSOR)
         return take_tensor(g, from->name, from->tensor, false, &to->tensor);
     return kinds[from->kind].size ? copy_numbers(g, from, kinds[from->kind].size, to)
-                                  : copy_strings(g, from, to);
+                                  : copy_strings(d, from, to);
 }
 
 static qg_status copy_attributes(qg_onnx_draft *d, const qg_node_options *o)
@@ -351,7 +370,7 @@ static qg_status finish(qg_model *m, call *c)
 qg_status qg_model_finish(qg_model *m)
 {
     call c;
-    QG_TRY(begin(m, "finish", &c));
+    QG_TRY(begin_frame(m, "finish", &c));
     qg_status s = finish(m, &c);
     c.values = m->graph->value.n;
     return end(&c, s);

@@ -5,9 +5,9 @@
 
 #include "engine/session/options.h"
 
-/* A copy of *name for the life of the context, put back in its place.  QG_ECONFIG when
- * it is NULL or has other bytes than letters, digits, '-', '_' and '.': such a name
- * could not stand in configuration files and options. */
+/* Replaces *name by a copy that lives as long as the context.  QG_ECONFIG when it is
+ * NULL or has other bytes than letters, digits, '-', '_' and '.': such a name could not
+ * be used in configuration files and options. */
 QG_NODISCARD qg_status qg_extend_name(qg_ctx *ctx, const char *what, const char **name);
 
 /* The same for a text that may hold anything; NULL stays NULL. */

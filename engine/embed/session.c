@@ -371,8 +371,8 @@ qg_status qg_session_value(qg_session *s, size_t k, qg_tensor *out)
 {
     const size_t n = s->shared->plan->options.n_keep;
     if (k >= n)
-        return qg_fail(s->ctx, QG_ECONFIG, "session: value %zu, expected one of %zu", k,
-                       n);
+        return qg_fail(s->ctx, QG_ECONFIG,
+                       "session: value %zu: %zu are kept, counted from 0", k, n);
     if (!s->has_run)
         return qg_fail(s->ctx, QG_ESTATE,
                        "session: value %zu: nothing was run, expected a run that "
@@ -386,8 +386,9 @@ qg_status qg_session_output_type(const qg_session *s, size_t k, qg_tensor *out)
 {
     const qg_plan *p = s->shared->plan;
     if (k >= p->graph->output.n)
-        return qg_fail(s->ctx, QG_ECONFIG, "session: output %zu, expected one of %zu",
-                       k, p->graph->output.n);
+        return qg_fail(s->ctx, QG_ECONFIG,
+                       "session: output %zu: there are %zu, counted from 0", k,
+                       p->graph->output.n);
     const qg_tensor *type = &p->tensor.at[p->output[k]].type;
     if (type->rank < 0)
         qg_tensor_unknown(out, type->dtype);

@@ -37,6 +37,13 @@ static void note(change *c)
     }
 }
 
+/* The usual way here is a name that qg_model_find_tqc does not know. */
+static qg_status no_endpoint(qg_ctx *ctx, const char *doing)
+{
+    return qg_fail(ctx, QG_ESTATE, "%s: no endpoint (NULL), expected one of the model",
+                   doing);
+}
+
 /* The author is the pass at work, when one is. */
 static qg_status begin(qg_model *m, const qg_tqc *t, const char *doing, change *c)
 {
@@ -44,6 +51,8 @@ static qg_status begin(qg_model *m, const qg_tqc *t, const char *doing, change *
     if (!q)
         return qg_fail(m->ctx, QG_ESTATE,
                        "%s: the model is not quantized, expected records", doing);
+    if (!t)
+        return no_endpoint(m->ctx, doing);
     if (t->quant != q)
         return qg_fail(m->ctx, QG_ESTATE,
                        "%s: %s is of another model, expected one of this", doing,
@@ -181,6 +190,9 @@ static qg_status set_param(change *c, qg_tqc *t, size_t n, const float *scale,
             "set param: %s: its scale is derived from %s and %s, expected an "
             "endpoint with its own",
             t->name, t->lender[0]->name, t->lender[1]->name);
+    if (!scale)
+        return qg_fail(c->q->ctx, QG_ESTATE,
+                       "set param: %s: no scales (NULL), expected an array", t->name);
     QG_TRY(check_power(c->q->ctx, t, n, scale));
     QG_TRY(open_up(c->q, t, &was));
     QG_TRY(qg_tqc_set_param(c->q, t, n, scale, offset));
@@ -198,6 +210,9 @@ qg_status qg_model_set_param(qg_model *m, qg_tqc *t, size_t n, const float *scal
 static qg_status set_scheme(change *c, qg_tqc *t, const qg_scheme *s)
 {
     closed was;
+    if (!s)
+        return qg_fail(c->q->ctx, QG_ESTATE,
+                       "set scheme: %s: no scheme (NULL), expected one", t->name);
     QG_TRY(open_up(c->q, t, &was));
     QG_TRY(qg_tqc_set_scheme(c->q, t, s));
     return close_up(c->q, t, was);
@@ -214,6 +229,9 @@ qg_status qg_model_set_observer(qg_model *m, qg_tqc *t, const char *observer)
 {
     change c;
     qg_observer_setting setting;
+    if (!observer)
+        return qg_fail(m->ctx, QG_ESTATE,
+                       "set observer: no observer (NULL), expected its name");
     QG_TRY(qg_observer_parse(m->ctx, observer, &setting));
     QG_TRY(begin(m, t, "set observer", &c));
     return end(&c, qg_tqc_set_observer(c.q, t, &setting));
@@ -250,6 +268,8 @@ static qg_status share_with(change *c, qg_tqc *t, qg_tqc *other, sharing *how)
 {
     closed was, root_was = { .off = QG_TQC_INITIAL };
     qg_tqc *root = c->q->tqc.at[qg_tqc_root(t)->id];
+    if (!other)
+        return no_endpoint(c->q->ctx, "share");
     if (other->quant != c->q)
         return qg_fail(c->q->ctx, QG_ESTATE,
                        "share: %s is of another model, expected one of this",

@@ -16,7 +16,7 @@
  * failures and their messages do not depend on timing.  A failure of the reader is
  * discarded; the worker reads again and fails itself.
  *
- * Memory   inputs of `slots` samples, beside those that the workers hold
+ * Memory   inputs of `slots` samples, besides those that the workers hold
  * Threads  take may be called from any number of threads, each index once; fetch of the
  *          feed is called by the reader and the workers at the same time
  * Owner    a sample is its worker's; taking swaps its arena with that of a slot */
@@ -25,9 +25,9 @@
 
 #include "engine/ir/tensor_memory.h"
 
-/* Where samples come from.  fetch sets in[i] for every graph input; the tensors and
- * their data live in `a`, which is reset for the next sample.  Called by many threads,
- * in any order, also twice for one sample. */
+/* The source of samples.  fetch sets in[i] for every graph input; the tensors and their
+ * data live in `a`, which is reset for the next sample.  Called by many threads, in any
+ * order, also twice for one sample. */
 typedef struct qg_feed {
     size_t n;
     /* [graph inputs] shapes common to all samples where the graph has dynamic dims:
@@ -47,7 +47,7 @@ typedef struct qg_sample {
 typedef struct qg_ahead qg_ahead;
 
 /* Samples 0 .. n-1 of the feed, which must outlive it.  slots: at most 64 are used;
- * 0, or no thread to be had: nothing is read ahead, all else is the same.
+ * 0, or if no thread can be started: nothing is read ahead, results are the same.
  * QG_ENOMEM. */
 QG_NODISCARD qg_status qg_ahead_open(qg_ctx *ctx, const qg_feed *feed, size_t n,
                                      size_t inputs, unsigned slots, qg_ahead **out);

@@ -1,6 +1,6 @@
 /* group.h -- processes that share one job, started by `mpirun -n K`.
  *
- * The one user of MPI.  Without it (QG_MPI off, or Open MPI absent at build) a group
+ * The only user of MPI.  Without it (QG_MPI off, or Open MPI absent at build) a group
  * has one member, and requesting more is QG_EUNSUPPORTED.
  *
  *     QG_TRY(qg_group_join(ctx, &g));

@@ -37,7 +37,7 @@
 /* Where and when the value was seen.  Valid during the call. */
 typedef struct qg_hook_point {
     qg_endpoint endpoint;
-    const qg_tqc *tqc; /* that counts there in this plan; NULL: not quantized */
+    const qg_tqc *tqc; /* in effect there in this plan; NULL: not quantized */
     bool rounded;      /* false: as computed; true: after this endpoint rounded it */
 } qg_hook_point;
 

@@ -18,7 +18,7 @@ typedef struct qg_meter {
     const qg_progress *progress; /* NULL: not reported */
     const char *stage;
     size_t done, total;
-    bool ended; /* the caller is not asked again */
+    bool ended; /* the caller's callback is not called again */
     pthread_mutex_t lock;
 } qg_meter;
 

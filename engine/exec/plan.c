@@ -253,8 +253,18 @@ static qg_status constants_of(builder *b, const qg_node *n,
     return QG_OK;
 }
 
-/* The node that alone consumes n's output 0 with nothing in between and whose other
- * inputs are constants; NULL when there is none. */
+/* Whether n's one output has the type of v, all of it known.  An operator of a host may
+ * clamp and infer something else. */
+static bool keeps_type(const builder *b, const qg_node *n, const qg_value *v)
+{
+    const qg_value *y = n->n_out == 1 ? n->out[0] : NULL;
+    return y && b->type[y->id].dtype == b->type[v->id].dtype &&
+           qg_tensor_known(&b->type[y->id]) &&
+           qg_same_dims(&b->type[y->id], &b->type[v->id]);
+}
+
+/* The node that alone consumes n's output 0 with nothing in between, that keeps its
+ * type, and whose other inputs are constants; NULL when there is none. */
 static const qg_node *follower(const builder *b, const qg_node *n)
 {
     const qg_value *v = n->n_out ? n->out[0] : NULL;
@@ -263,7 +273,7 @@ static const qg_node *follower(const builder *b, const qg_node *n)
         return NULL;
     const qg_node *c = v->use.at[0].node;
     uint32_t slot = v->use.at[0].slot;
-    if (watched(b, c) || rounds(b, in_tqc(b, c, slot)) || c->n_out != 1)
+    if (watched(b, c) || rounds(b, in_tqc(b, c, slot)) || !keeps_type(b, c, v))
         return NULL;
     for (uint32_t i = 0; i < c->n_in; i++)
         if (i != slot && c->in[i] && !b->known[c->in[i]->id])

@@ -56,7 +56,7 @@ enum qg_mode { QG_MODE_FLOAT, QG_MODE_SIMULATE };
 typedef struct qg_plan_options {
     enum qg_mode mode;
     const qg_quant *quant; /* for SIMULATE */
-    const uint8_t *mute;   /* [TQCs] 1: this endpoint does not round; NULL: none */
+    const uint8_t *mute;   /* [TQCs] 1: this quantizer is disabled; NULL: none */
     /* [TQCs] substitutes for endpoints, each with the same id and its own dominator;
      * entries may be NULL.  For analyses that must not change the records. */
     const qg_tqc *const *instead;
@@ -109,7 +109,7 @@ typedef struct qg_plan_tensor {
 typedef struct qg_storage {
     size_t bytes, offset; /* size, and place in the block (multiple of 64) */
     uint32_t first, last; /* step indices; last UINT32_MAX: until the end */
-    uint32_t same_as;     /* another storage whose memory it takes over, or QG_NONE */
+    uint32_t same_as;     /* another storage whose memory it reuses, or QG_NONE */
 } qg_storage;
 
 /* See the file comment. */
@@ -176,8 +176,8 @@ typedef struct qg_plan {
     qg_plan_report report;
 } qg_plan;
 
-/* Compiles g.  Shapes that only data decide are left to run time; everything else is
- * checked here, so that a run fails for reasons of data alone.  QG_EMODEL,
+/* Compiles g.  Data-dependent shapes are determined at run time; everything else is
+ * checked here, so that a run can fail only because of its data.  QG_EMODEL,
  * QG_EUNSUPPORTED or QG_ENOMEM; o->quant is required for SIMULATE (asserted). */
 QG_NODISCARD qg_status qg_plan_new(qg_ctx *ctx, const qg_graph *g,
                                    const qg_plan_options *o, qg_plan **out);

@@ -31,14 +31,14 @@ typedef struct qg_builder {
     const qg_tensor *const *known; /* [values] constants and folded values, or NULL */
     qg_place *at;                  /* [values] */
     bool *kept;                    /* [values] of options.keep */
-    /* [values] the type rests on a constant that a hook may replace; NULL: none */
+    /* [values] the type depends on a constant that a hook may replace; NULL: none */
     bool *guessed;
     uint8_t *todo;     /* [nodes] qg_todo */
     bool *done;        /* [nodes] absorbed by a kernel before it */
     qg_arena *scratch; /* for one node */
 } qg_builder;
 
-/* The record that counts at an endpoint: the stand-in of the options, if any. */
+/* The record in effect at an endpoint: the substitute of the options, if any. */
 const qg_tqc *qg_plan_tqc(const qg_plan_options *o, qg_endpoint at);
 
 /* Whether an endpoint is quantized under these options; t may be NULL.  A baked
@@ -65,8 +65,8 @@ void qg_partial_mark(qg_builder *b);
 QG_NODISCARD qg_status qg_partial_borrow(qg_builder *b);
 
 /* The base's kernel and rounded constants of a node that computes the same, with the
- * same followers absorbed: *same false when there is nothing to take over.  *kernel
- * NULL: it runs by op->run there too. */
+ * same followers absorbed: *same false when there is nothing to reuse.  *kernel NULL:
+ * it runs by op->run there too. */
 typedef struct qg_partial_node {
     bool same;
     const qg_tensor *const *in; /* [n_in] */

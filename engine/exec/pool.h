@@ -1,12 +1,13 @@
 /* pool.h -- workers over samples.
  *
  * Each worker is a thread with its own forked context; jobs are taken in order of
- * index. Results must not depend on the number of workers: write to a place of your own
- * index, or merge exactly.  The first failing index (not the first in time) is
+ * index.  Results must not depend on the number of workers: write only to memory of the
+ * own index, or merge exactly.  The first failing index (not the first in time) is
  * reported, QG_ECANCELED before any other failure.
  *
  * The calling thread is one of the workers: one job with one worker starts no
- * thread.  A thread that cannot be started is done without; at most 256 are.
+ * thread.  If a thread cannot be started, the others do its work; at most 256 are
+ * started.
  *
  *     static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
  *     {
@@ -37,8 +38,8 @@ typedef struct qg_job {
 /* Returns when every worker has ended.  On failure the message is copied to ctx. */
 QG_NODISCARD qg_status qg_pool_run(qg_ctx *ctx, const qg_job *job);
 
-/* How many workers n indices get when `asked` are wanted (0: one per core): at most one
- * each, and 256. */
+/* The number of workers for n indices when `asked` are requested (0: one per core): at
+ * most n, and at most 256. */
 unsigned qg_pool_workers(unsigned asked, size_t n);
 
 unsigned qg_cores(void); /* usable by this process, at least 1 */

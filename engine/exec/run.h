@@ -30,8 +30,8 @@ void qg_run_free(qg_run *r); /* NULL is fine */
 /* in[i]: plain tensor for graph input i, borrowed for the call; type and dims must be
  * the plan's (QG_EDATA names the input).  hooks are called in order at watched
  * nodes.
- * `sample` is only handed to the hooks.  After a failure, of an operator or a hook,
- * outputs are undefined and the next call starts afresh. */
+ * `sample` is only passed to the hooks.  After a failure, of an operator or a hook,
+ * outputs are undefined; the next call is not affected. */
 QG_NODISCARD qg_status qg_run_execute(qg_run *r, const qg_tensor *const *in,
                                       const qg_hook *hook, size_t n_hook,
                                       size_t sample);

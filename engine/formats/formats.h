@@ -18,8 +18,8 @@ QG_NODISCARD qg_status qg_format_named(qg_ctx *ctx, const char *name,
 
 /* Finds the format and checks the words of its options; option NULL: all defaults, as
  * for entries that are NULL.  QG_ECONFIG for a word or an option that the format does
- * not have, QG_EUNSUPPORTED for a format that is only imported.  After a failure there
- * is nothing to end. */
+ * not have, QG_EUNSUPPORTED for a format that is only imported.  After a failure
+ * qg_export_end need not be called. */
 QG_NODISCARD qg_status qg_export_begin(qg_export *e, const char *format,
                                        const char *const option[QG_N_FORMAT_OPTION]);
 

@@ -15,7 +15,7 @@
  * inputs are not computed; every value read is produced, an input or captured;
  * constants
  * have type, shape and data; types, slots and attributes are legal; prepare has run;
- * a body belongs to its node.  The `id` in messages can be searched in check.c. */
+ * a body belongs to its node.  The `id` in messages can be searched for in check.c. */
 #ifndef QG_ENGINE_IR_CHECK_H
 #define QG_ENGINE_IR_CHECK_H
 

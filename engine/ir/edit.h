@@ -42,8 +42,8 @@ QG_NODISCARD qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_val
  * watchers (asserted).  Linear in the uses of its inputs. */
 void qg_edit_remove_node(qg_graph *g, qg_node *n);
 
-/* Each stands where the other stood: a node that takes the place of another one keeps
- * its turn in the order of the file. */
+/* Position: a node that replaces another one keeps its turn in the order of the
+ * file. */
 void qg_edit_swap_places(qg_graph *g, qg_node *a, qg_node *b);
 
 /* v becomes a constant with this tensor (in the arena, known, with data); its
@@ -57,9 +57,9 @@ QG_NODISCARD qg_status qg_edit_make_constant(qg_graph *g, qg_value *v,
 QG_NODISCARD qg_status qg_edit_add_constant(qg_graph *g, const char *prefix,
                                             const qg_tensor *t, qg_value **out);
 
-/* Input `slot` of n becomes the constant t: in place when nobody else reads the value
+/* Input `slot` of n becomes the constant t: in place when the value has no other reader
  * that is there, else as a new value named after it (after `name` when the slot is
- * empty, which may lie behind the last one). */
+ * empty, which may be past the last one). */
 QG_NODISCARD qg_status qg_edit_give_constant(qg_graph *g, qg_node *n, uint32_t slot,
                                              const char *name, const qg_tensor *t);
 

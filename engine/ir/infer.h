@@ -34,11 +34,11 @@ typedef struct qg_fixed_shape {
     int64_t dim[QG_MAX_RANK];
 } qg_fixed_shape;
 
-/* A name that stands in several input dims is one extent: fixing it once fixes all.
- * Symbolic first dimensions (batch) that are still unknown become 1 after `fixed` was
- * applied, except in bodies.  QG_EMODEL names the node on a contradiction; QG_ECONFIG
- * names an input that does not exist, or a rank or extent that does not fit.  Values
- * whose shape depends on data keep unknown dims. */
+/* A name used in several input dims is one extent: fixing it once fixes all.  Symbolic
+ * first dimensions (batch) that are still unknown become 1 after `fixed` was applied,
+ * except in bodies.  QG_EMODEL names the node on a contradiction; QG_ECONFIG names an
+ * input that does not exist, or a rank or extent that does not fit.  Values whose shape
+ * depends on data keep unknown dims. */
 QG_NODISCARD qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t n);
 
 /* (*known)[value id] is the tensor of a computed value that inference could evaluate,

@@ -27,7 +27,7 @@
 /* Whole-tensor orders only; see the file comment. */
 enum qg_layout { QG_LAYOUT_PLAIN, QG_LAYOUT_CHANNELS_LAST };
 
-enum { QG_MAX_ABSORBED = 6 }; /* nodes that one kernel may take over behind its own */
+enum { QG_MAX_ABSORBED = 6 }; /* nodes after its own that one kernel may absorb */
 
 /* The result of qg_op.compile.  Made once per plan and shared by workers, hence
  * read-only while running except for `local`. */
@@ -60,13 +60,13 @@ struct qg_compile {
     const qg_tensor *const *out;
     const enum qg_layout *in_layout; /* [n_in] how each input lies in memory now */
     /* Nodes that may be absorbed, in order: each alone consumes the output before it,
-     * its other inputs are constants, no rounding and no hook stands between. */
+     * its other inputs are constants, no rounding and no hook is between them. */
     const qg_node *const *chain;
     const qg_tensor *const *const *chain_in; /* constants of each, for op->clamp */
     size_t n_chain;
 };
 
-/* The call that run would get, without data but for constants: lets an operator use the
+/* The call that run would get, with data only for constants: lets an operator use the
  * helpers it has for running while it compiles.  Outputs must not be written. */
 static inline qg_call qg_compile_call(const qg_compile *c)
 {

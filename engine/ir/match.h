@@ -51,7 +51,7 @@ typedef bool qg_node_condition(const void *ud, const qg_node *n,
 
 /* One node to be found.  Borrowed texts and arrays; ud goes to `holds`. */
 typedef struct qg_pattern_node {
-    const char *name;      /* "c"; for messages and for whoever reads a match */
+    const char *name;      /* "c"; for messages and for readers of a match */
     const char *const *op; /* [n_op] names, any of them; none: any operator */
     size_t n_op;
     uint32_t traits;           /* all of these */

@@ -14,7 +14,7 @@
  *
  *     COMPUTE       dispatch quantizes around it; weights are folded and calibrated
  *     NORMALIZE     fuse-batchnorm multiplies it into the COMPUTE node before it
- *     JOIN          fuse-bias searches a constant operand; patterns accept any order
+ *     JOIN          fuse-bias uses a constant operand; patterns accept any order
  *     SHAPE         neither it nor nodes that feed only it are quantized
  *     ELEMENTWISE   the executor may run it in any layout
  *     PURE          inference and fold-constants may run it ahead of time
@@ -37,27 +37,29 @@
 /* clang-format off */
 #define QG_TRAIT_MAP(X)                                                        \
     X(COMPUTE,     "compute",     "accumulates products: Conv, Gemm, MatMul")  \
-    X(ACTIVATION,  "activation",  "element-wise with one data input, fused behind "    \
+    X(ACTIVATION,  "activation",  "element-wise with one data input, fused after "     \
                                   "compute")                                   \
     X(ELEMENTWISE, "elementwise", "output element i depends on element i of each "     \
                                   "(broadcast) input")                         \
-    X(PASSIVE,     "passive",     "moves values, changes none: Reshape, MaxPool") \
-    X(JOIN,        "join",        "several data inputs of one kind: Add, Concat") \
+    X(PASSIVE,     "passive",     "moves values without changing them: "              \
+                                  "Reshape, MaxPool")                          \
+    X(JOIN,        "join",        "several equivalent data inputs: Add, Concat") \
     X(POOLING,     "pooling",     "windowed reduction: MaxPool, AveragePool")  \
     X(SHAPE,       "shape",       "its output is a shape or an index, never "  \
                                   "quantized")                                 \
-    X(MONOTONE,    "monotone",    "x <= y implies f(x) <= f(y): zero and order " \
-                                  "survive")                                   \
-    X(NORMALIZE,   "normalize",   "BatchNormalization and kin: affine() answers") \
-    X(PURE,        "pure",        "same inputs, same outputs: may be folded")  \
-    X(CONTROL,     "control",     "owns bodies: If, Loop, Scan")               \
-    X(QUANTIZER,   "quantizer",   "rounds by itself: QuantizeLinear, FakeQuantize") \
+    X(MONOTONE,    "monotone",    "x <= y implies f(x) <= f(y); order and zero are "   \
+                                  "preserved")                                 \
+    X(NORMALIZE,   "normalize",   "per-channel affine map, given by "                  \
+                                  "affine(): BatchNormalization")              \
+    X(PURE,        "pure",        "outputs depend on inputs only: may be folded")  \
+    X(CONTROL,     "control",     "contains sub-graphs: If, Loop, Scan")               \
+    X(QUANTIZER,   "quantizer",   "quantizes by itself: QuantizeLinear, FakeQuantize") \
     X(BATCH_FIRST, "batch-first", "dim 0 of the first input is dim 0 of the output") \
     X(DIMS_ONLY,   "dims-only",   "reads only the dims of its inputs: Shape, Size") \
     X(HOMOGENEOUS, "homogeneous", "scaling channel c of every data input by s > 0 "    \
                                   "scales channel c of the output by s") \
     X(COPY,        "copy",        "output 0 is input 0: Identity")           \
-    X(NONNEGATIVE, "nonnegative", "no negative input, no negative output: Add, Concat")
+    X(NONNEGATIVE, "nonnegative", "inputs >= 0 give outputs >= 0: Add, Concat")
 /* clang-format on */
 
 enum {
@@ -209,12 +211,12 @@ const char *qg_op_versions(const qg_registry *r, const char *domain, const char 
  * Domains are not compared. */
 bool qg_op_is_named(const qg_op *op, const char *const *names, size_t n);
 
-/* The row with the highest since of that name in any domain, for whoever reads names
- * from configuration; NULL when there is none. */
+/* The row with the highest since of that name in any domain, for readers of names from
+ * configuration; NULL when there is none. */
 const qg_op *qg_op_newest(const qg_registry *r, const char *name);
 
 /* The role letter of an input (output) slot.
- * Slots behind the end of the string have its last letter. */
+ * Slots past the end of the string have its last letter. */
 char qg_op_in_role(const qg_op *op, size_t slot);
 char qg_op_out_role(const qg_op *op, size_t slot);
 

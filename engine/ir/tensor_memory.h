@@ -1,4 +1,4 @@
-/* tensor_memory.h -- tensors whose data lies in an arena. */
+/* tensor_memory.h -- tensors with data in an arena. */
 #ifndef QG_ENGINE_IR_TENSOR_MEMORY_H
 #define QG_ENGINE_IR_TENSOR_MEMORY_H
 

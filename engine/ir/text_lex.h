@@ -1,8 +1,8 @@
-/* text_lex.h -- the words of the text form; only for text_lex.c and text_parse.c.
+/* text_lex.h -- the tokens of the text form; only for text_lex.c and text_parse.c.
  *
  * One token is current; its text is decoded (escapes resolved) into the arena for
- * strings, and lies in the source otherwise.  Newlines end a statement outside ( ) and
- * [ ] only: `nest` counts those that are open. */
+ * strings, and is a part of the source otherwise.  Newlines end a statement outside ( )
+ * and [ ] only: `nest` counts those that are open. */
 #ifndef QG_ENGINE_IR_TEXT_LEX_H
 #define QG_ENGINE_IR_TEXT_LEX_H
 
@@ -19,7 +19,7 @@ typedef struct token {
     size_t line, column; /* from 1, columns in bytes */
 } token;
 
-/* Reads [at, end); line_start is where columns are counted from. */
+/* Reads [at, end); columns are counted from line_start. */
 typedef struct lexer {
     qg_ctx *ctx;
     qg_arena *arena; /* for decoded strings */
@@ -37,7 +37,7 @@ QG_NODISCARD qg_status qg_lex_next(lexer *l); /* to the next token */
 /* Fails at the current token: "parse: f.qgt:3:7: found ';', expected <what>". */
 qg_status qg_lex_fail(lexer *l, const char *expected);
 
-/* Puts the place in front of the message of a failure from elsewhere. */
+/* Prefixes the message of another module's failure with the place. */
 qg_status qg_lex_place(const lexer *l, qg_status s);
 
 bool qg_lex_is(const lexer *l, const char *word_or_mark);

@@ -2,7 +2,7 @@
  * width].
  *
  *     TFLite   sum over the places inside / their number, halves away from zero; one
- *              grid in and out, zero points play no part
+ *              grid in and out, zero points have no effect
  *     ORT      float32: add f32(s_x (q - z_x)) row by row, divide by the count,
  *              rint(f32(f32(mean / s_y) + z_y))
  *

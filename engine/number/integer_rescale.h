@@ -9,7 +9,7 @@
  *                    XNNPACK        refused
  *     quantize     from float: x / s or x f32(1/s), to even or away from zero, + z
  *
- * All of them saturate.  Source: docs/evidence/integers.md#runtimes.
+ * All saturate.  Source: docs/evidence/integers.md#runtimes.
  * Example  0.5 -> 1, q = 3, zero points 0: exact 1.5, tflite-reference 2,
  *          onnxruntime 2; q = 1: exact 0.5, tflite-reference 1, onnxruntime 0
  *          (run by test_integer_rescale.c: doc_example). */
@@ -36,7 +36,7 @@ typedef struct qg_rescale_spec {
 /* Ready to run; plain data. */
 typedef struct qg_rescale {
     enum { QG_RESCALE_COPY, QG_RESCALE_REQUANT, QG_RESCALE_AFFINE } how;
-    int32_t zero_x; /* taken off before scaling */
+    int32_t zero_x; /* subtracted before scaling */
     qg_requant r;   /* REQUANT */
     float k, plus;  /* AFFINE */
 } qg_rescale;

@@ -1,9 +1,9 @@
-/* round.h -- rounding to integers: the one implementation that everyone calls.
+/* round.h -- rounding to integers: the only implementation in the project.
  *
  * Source   docs/evidence/grids.md#rounding; values 0..6 are PPQ's enum, DOWN our
  *          eighth.
- *          HALF_EVEN_LEVEL is HALF_EVEN for a number; a grid (quant/fake.h) asks it of
- *          levels that count from its low end, as OpenVINO does.
+ *          HALF_EVEN_LEVEL is HALF_EVEN for a number; a grid (quant/fake.h) applies it
+ *          to levels counted from its low end, as OpenVINO does.
  *          Ties are decided on the exact value: x + 0.5 is never formed in float32, so
  *          0.49999997 rounds to 0 and 8388609 to itself in every half mode.
  *

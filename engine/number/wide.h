@@ -1,10 +1,9 @@
 /* wide.h -- an exact sum of doubles: adding in any order gives the same bits.
  *
  * A sum is one two's-complement integer of 640 bits that counts units of 2^-298, the
- * square of the smallest float32.  Sums of float32 and of their squares, each made in
- * double in whatever order, are multiples of that unit; up to 2^64 of the largest
- * squares fit.  So partial sums of samples, shards and machines can be merged in any
- * order.
+ * square of the smallest float32.  Sums of float32 and of their squares, each computed
+ * in double in any order, are multiples of that unit; up to 2^64 of the largest squares
+ * fit.  So partial sums of samples, shards and machines can be merged in any order.
  *
  * Why 640 bits: the largest sum, 2^64 squares of 2^256, needs 2^320 and a sign; the
  * smallest part is 2^-298.  A sum of squares of ordinary activations uses two or three

@@ -1,5 +1,5 @@
-/* data.h -- tensors in files of their own: input_0.pb, output_0.pb of ONNX test
- * folders, one TensorProto each.
+/* data.h -- tensors in separate files: input_0.pb, output_0.pb of ONNX test folders,
+ * one TensorProto each.
  * Source: TensorProto of onnx.proto; onnx/backend/test/README of ONNX. */
 #ifndef QG_ENGINE_ONNX_DATA_H
 #define QG_ENGINE_ONNX_DATA_H

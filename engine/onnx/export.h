@@ -63,8 +63,8 @@ typedef struct qg_export_options {
 QG_NODISCARD qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char *path,
                                       const qg_export_options *options);
 
-/* The bytes of such a file into an open stream, whose errors are found by whoever
- * closes it.  There is no file beside it: constants above options->external_above are
+/* The bytes of such a file into an open stream, whose errors are detected when it is
+ * closed.  There is no file beside it: constants above options->external_above are
  * QG_EUNSUPPORTED. */
 QG_NODISCARD qg_status qg_onnx_export_stream(qg_ctx *ctx, const qg_graph *g,
                                              FILE *stream,

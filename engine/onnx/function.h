@@ -1,8 +1,8 @@
 /* function.h -- model-local functions: a call is replaced by the nodes.
  *
  * Inputs and outputs of the function mean the values of the call, everything else
- * inside gets names of its own, and attribute references take the call's attributes or
- * the function's defaults.  Expansion is bounded in depth and in number of nodes.
+ * inside gets new names, and attribute references take the call's attributes or the
+ * function's defaults.  Expansion is bounded in depth and in number of nodes.
  *
  *     y = Scaled<by=3>(x)            call "second" in the graph
  *     Scaled<by>(a) -> s {           becomes
@@ -37,7 +37,7 @@ struct qg_onnx_function {
     const void *proto; /* for build->import_nodes */
 };
 
-/* Makes *f known; QG_EMODEL when there is one with its domain, name and overload. */
+/* Registers *f; QG_EMODEL when there is one with its domain, name and overload. */
 QG_NODISCARD qg_status qg_onnx_function_add(qg_onnx_build *b,
                                             const qg_onnx_function *f);
 

@@ -6,9 +6,9 @@
  * scopes is bounded by QG_WIRE_DEPTH (bodies) and QG_ONNX_MAX_CALLS (functions).
  *
  * Names      In a graph or body a name is the value of that name, made when first met,
- *            so that consumers may stand before producers.  In a function a name is a
- *            formal input or output (bound to a value of the call) or an inner value,
- *            called "<call>/<name>"; no other value of the file has that name.
+ *            so that consumers may precede producers.  In a function a name is a formal
+ *            input or output (bound to a value of the call) or an inner value, called
+ *            "<call>/<name>"; no other value of the file has that name.
  * Captures   A body that reads a name not defined in it gets a value without producer.
  *            When its node is added, these become inputs of the node: the scope around
  *            resolves the name, and the round repeats one level further out.

@@ -48,7 +48,7 @@ enum {
 enum qg_analysis { QG_ANALYSIS_MAP(X) };
 #undef X
 
-/* A place where a pattern fitted but for one condition. */
+/* A place where a pattern matched except for one condition. */
 typedef struct qg_near_miss {
     const char *node;      /* name */
     const char *condition; /* "c.out0 has 2 consumers, expected 1"; arena text */
@@ -59,7 +59,7 @@ typedef struct qg_coverage {
     const char *pass, *pattern; /* the pass that searched, and its pattern */
     uint32_t matched;           /* places */
     QG_VEC(qg_near_miss) near_miss;
-    const char *nearest; /* why one that neither fitted nor nearly did; or NULL */
+    const char *nearest; /* why a pattern neither matched nor nearly matched; or NULL */
 } qg_coverage;
 
 /* One row per pass that ran, in order. */
@@ -104,7 +104,7 @@ typedef struct qg_pass_options {
     unsigned jobs;  /* workers; 0: one per core */
     bool reference; /* reference kernels only */
     bool no_verify; /* leave the verifier out */
-    /* [n_setting] parameters of passes, the last word counts; borrowed. */
+    /* [n_setting] parameters of passes, the last setting applies; borrowed. */
     const qg_pass_setting *setting;
     size_t n_setting;
 } qg_pass_options;
@@ -133,8 +133,8 @@ struct qg_pass_env {
     qg_calibrated calibrated;      /* the result of the last calibration */
     QG_VEC(qg_pass_result) result; /* one per pass that ran */
 
-    /* Written by fuse-batchnorm: nodes that passes which take nodes in their order take
-     * behind all others (qg_pass_listed_last). */
+    /* Written by fuse-batchnorm: nodes that passes which visit nodes in order visit
+     * after all others (qg_pass_listed_last). */
     QG_VEC(const qg_node *) listed_last;
 };
 
@@ -150,7 +150,7 @@ QG_NODISCARD qg_status qg_pass_run_all(qg_pass_env *env, const qg_pass *const *a
 
 const qg_pass *qg_pass_find(const qg_pass *const *all, const char *name); /* or NULL */
 
-/* A parameter of the pass at work (asserted: it has one of that name): as set for this
+/* A parameter of the running pass (asserted: it has one of that name): as set for this
  * run, else its default. */
 double qg_pass_value(const qg_pass_env *env, const char *param);
 
@@ -164,7 +164,7 @@ QG_NODISCARD qg_status qg_pass_listed_last(const qg_pass_env *env, qg_arena *a,
                                            const uint8_t **last);
 
 /* The coverage row of a pattern of the running pass, made on first use.
- * pattern makes the row of one that may never fit, with nearest as in qg_coverage.
+ * pattern makes the row of one that may never match, with nearest as in qg_coverage.
  * near_miss names a node and, printf-like, the condition that failed; kept in the
  * graph's arena. */
 QG_NODISCARD qg_status qg_pass_pattern(qg_pass_env *env, const char *pattern,

@@ -55,7 +55,8 @@ static const reading ordinary = { .out_channels = out_channels };
 
 const qg_quirk_row qg_rules_quirks[] = {
     QG_SWAP(PPQ_REDUCTION_AXIS,
-            "D20: Gemm and MatMul weights per channel along axis 0, whatever it is",
+            "D20: Gemm and MatMul weights are per-channel along axis 0, whatever its "
+            "meaning",
             QG_PPQ "quantization/quantizer/TensorRTQuantizer.py", reading, out_channels,
             ppq_out_channels),
     { 0 },

@@ -34,7 +34,7 @@ typedef struct qg_aimet_spec {
 #define QG_AIMET_RANGE 0.01   /* AIMET and SNPE */
 #define QG_QNN_RANGE   0.0001 /* QNN */
 
-/* A grid in AIMET's words; min and max lie on it, min <= 0 <= max. */
+/* A grid in AIMET's terms; min and max are on it, min <= 0 <= max. */
 typedef struct qg_aimet_encoding {
     double min, max, delta, offset; /* limits, step, and minus the code of zero */
 } qg_aimet_encoding;

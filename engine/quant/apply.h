@@ -24,8 +24,8 @@ typedef struct qg_applied {
     uint64_t saturated; /* elements outside of the grid */
 } qg_applied;
 
-/* Memory of the caller for parameters that are found in the data: as many of each as
- * qg_scheme_param_count counts. */
+/* Memory of the caller for parameters found in the data: qg_scheme_param_count of
+ * each. */
 typedef struct qg_apply_room {
     float *low, *high,
         *scale; /* range of the values under a parameter, and its scale */

@@ -27,7 +27,7 @@
 #include "engine/ir/match.h"
 #include "engine/quant/tqc.h"
 
-/* Where a statement stands, and why it is made. */
+/* The place of a statement, and its reason. */
 typedef struct qg_origin {
     const char *id;           /* "weight"; unique among its kind */
     const char *file;         /* as opened; "--set" for the command line */
@@ -50,7 +50,7 @@ typedef struct qg_attr_condition {
     size_t n;
 } qg_attr_condition;
 
-/* Compute nodes that no other compute node comes before (behind). */
+/* Compute nodes without another compute node before (after) them. */
 enum qg_layer { QG_LAYER_ANY, QG_LAYER_FIRST, QG_LAYER_LAST };
 
 /* Conditions on a node; every one that is given must hold. */
@@ -90,7 +90,7 @@ typedef struct qg_endpoint_match {
 } qg_endpoint_match;
 
 /* The settings of a rule: the bits of `fields` mark the members that are set.
- * Parameters of observers stand in the middle, in the order of PARAM. */
+ * Parameters of observers are in the middle, in the order of PARAM. */
 /* clang-format off */
 #define QG_SET_MAP(X)                                                          \
     X(BITS,          "bits")                                                   \
@@ -126,13 +126,14 @@ enum qg_set_field { QG_SET_MAP(X) };
 
 enum { QG_AXIS_OUT_CHANNEL = -2 }; /* op->weight_axis of the node decides */
 
-/* Values for the fields of one TQC (or the platform of a node); the rest is left
- * alone. */
+/* Values for the fields of one TQC (or the platform of a node); others are
+ * unchanged. */
 typedef struct qg_set {
-    uint32_t fields;  /* QG_SET_* bits: which members below count */
+    uint32_t fields;  /* QG_SET_* bits: the members below that are set */
     qg_scheme scheme; /* axis may be QG_AXIS_OUT_CHANNEL */
     qg_observer_setting observer;
-    qg_tqc_state state; /* INITIAL, FP32, SOI, PASSIVE_INIT; or switched off last */
+    qg_tqc_state state; /* INITIAL, FP32, SOI, PASSIVE_INIT; or a switched-off state,
+                         * set last */
     qg_visibility visibility;
     qg_derive derive;                     /* of a passive endpoint's scale */
     const struct qg_quantizer *quantizer; /* NULL: `none`, the library's own */
@@ -161,7 +162,7 @@ typedef struct qg_silence {
     qg_pattern_end silent, leader; /* of one pattern */
 } qg_silence;
 
-/* Nodes that run as one kernel: inner endpoints must not round. */
+/* Nodes that run as one kernel: inner endpoints must not be quantized. */
 typedef struct qg_fusion {
     qg_origin origin;
     qg_pattern pattern;        /* ir/match.h; id is origin.id */
@@ -180,14 +181,14 @@ typedef struct qg_fusion {
  * its outputs take that of input 0. */
 enum qg_align { QG_ALIGN_NONE, QG_ALIGN_LARGE, QG_ALIGN_OUTPUT, QG_ALIGN_INPUT };
 
-/* Endpoints that the hardware can only compute with one scale: Add, Concat. */
+/* Endpoints that the hardware requires to have one scale: Add, Concat. */
 typedef struct qg_sharing {
     qg_origin origin;
     qg_node_match node;
     enum qg_align align; /* whose scale counts */
     bool spread;         /* the common scale also reaches the producers of the inputs */
-    bool override;       /* ... even those with other consumers, or whose scale is not
-                          * their own to choose */
+    bool override;       /* ... even those with other consumers, or whose scale depends
+                          * on other endpoints */
 } qg_sharing;
 
 /* `passes: {equalize: {iterations: 3}}` of a file; `passes: {equalize: no}` is its
@@ -203,7 +204,7 @@ typedef struct qg_pass_setting {
 typedef QG_VEC(const char *) qg_words;
 typedef QG_VEC(qg_pass_setting) qg_pass_settings;
 
-/* A part of a backend that holds only while a quirk is on (config/backend_yaml.h). */
+/* A part of a backend that applies only while a quirk is on (config/backend_yaml.h). */
 typedef struct qg_with_quirk {
     uint64_t quirk;                /* one bit */
     const struct qg_yaml *section; /* the items to read then; opaque here */
@@ -218,8 +219,8 @@ struct qg_backend {
     qg_words quantizes, passive;               /* operator names */
     QG_VEC(qg_rule) rule;
     QG_VEC(qg_fusion) fusion;         /* applied in order */
-    QG_VEC(qg_sharing) sharing;       /* the last that matches a node counts */
-    qg_pass_settings setting;         /* in order; the last word counts */
+    QG_VEC(qg_sharing) sharing;       /* the last that matches a node applies */
+    qg_pass_settings setting;         /* in order; the last setting applies */
     qg_words file;                    /* every file read, parents first */
     QG_VEC(qg_with_quirk) with_quirk; /* parents first */
     uint64_t quirks;

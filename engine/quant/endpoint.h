@@ -1,8 +1,8 @@
-/* endpoint.h -- which TQC is at an endpoint, which endpoint a TQC is at, and the ways
- * from one TQC to the next: over a node, over a group.
+/* endpoint.h -- the TQC of an endpoint, the endpoint of a TQC, and iteration over the
+ * TQCs of a node or a group.
  *
- * A node has no TQCs before attach, and none at slots that are absent: every question
- * is answered with NULL there. */
+ * A node has no TQCs before attach, and none at slots that are absent: functions return
+ * NULL there. */
 #ifndef QG_ENGINE_QUANT_ENDPOINT_H
 #define QG_ENGINE_QUANT_ENDPOINT_H
 
@@ -32,7 +32,7 @@ qg_tqc *qg_producer_tqc(const qg_value *v);
 /* Of endpoint k of the node, k < qg_node_endpoints(n). */
 qg_tqc *qg_node_tqc(const qg_node *n, uint32_t k);
 
-/* The member of the group behind t; NULL behind the last one.  Every member, `first`
+/* The member of the group after t; NULL after the last one.  Every member, `first`
  * before all others:
  *
  *     for (const qg_tqc *t = first; t; t = qg_group_next(t, first))

@@ -61,9 +61,10 @@ QG_NODISCARD QG_API qg_status qg_dequantize(qg_ctx *ctx, const char *what,
                                             const qg_scheme *s, const qg_qparam *p,
                                             const qg_tensor *x, qg_tensor *y);
 
-/* Scale and offset of a range (docs/evidence/grids.md#range-to-scale, D01 and D02
- * mended; quirks bring them back).  low <= high, finite; the range is widened to hold
- * 0.  Arithmetic in double, one rounding to float32.  scale is at least min_scale. */
+/* Scale and offset of a range (docs/evidence/grids.md#range-to-scale, without the
+ * defects D01 and D02, which quirks restore).  low <= high, finite; the range is
+ * widened to hold 0.  Arithmetic in double, one rounding to float32.  scale is at least
+ * min_scale. */
 enum qg_range_quirk {
     QG_RANGE_PPQ_OFFSET = 1,      /* D01: offset without qmin and clamp */
     QG_RANGE_PPQ_POW2_OFFSET = 2, /* D02: offset from the unrounded scale */

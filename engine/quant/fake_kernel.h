@@ -1,10 +1,11 @@
 /* fake_kernel.h -- the inner loops of fake quantization, on arrays without shape.
  *
  * Definition   qg_linear_define and qg_floating_define: one element, plain C, division,
- *              the rounding of number/round.h.  Everything else must give its bits.
- * Kernels      one text (fake_body.h) compiled per instruction set; a row of the table
- *              {isa, functions} each, so that a test can run every row the CPU has
- *              (tests/unit/test_fake_kernels.c, tests/programs/kernels.c).
+ *              the rounding of number/round.h.  Every kernel must be bit-identical to
+ *              it.
+ * Kernels      one source (fake_body.h) compiled per instruction set; a row of the
+ *              table {isa, functions} each, so that a test can run every row the CPU
+ *              has (tests/unit/test_fake_kernels.c, tests/programs/kernels.c).
  * Zeros        a result that is zero is +0: q is an integer
  * NaN          stays NaN (payload unspecified); infinities saturate
  * Arrays       x and y are the same array or do not overlap
@@ -69,18 +70,18 @@ void qg_linear_set_level(qg_linear *p, int32_t offset);
 /* Under half-even-level: the value on p's range with another scale and offset. */
 float qg_linear_at(const qg_linear *p, float scale, int32_t offset, float x);
 
-/* For a p that rounds much: switches to the kernel that corrects x * inverse once
- * instead of twice, when that is proven to give the same bits for this scale.
+/* For a p that rounds many elements: switches to the kernel that corrects x * inverse
+ * once instead of twice, when that is proven to give the same bits for this scale.
  *
  * Proof    Let u be the distance between floats at x / scale.  x * inverse is at most
  *          1.5 u off and inverse 2^-24 of itself, so that one correction, before it
  *          is rounded, is less than 2^-22 u off: it rounds as division does unless
  *          x / scale is that close to the middle between two floats.  Neighbours of x
  *          are at least u / 2 apart there, so x is then the float next to
- *          scale * middle.  And a wrong neighbour shows in the result only when one of
- *          the two floats is a half, k + 1/2.  These x, for every half within the
- *          limits, are tried.
- * Takes some microseconds; ranges of more than 1024 steps stay as they are. */
+ *          scale * middle.  A wrong neighbour changes the result only when one of the
+ *          two floats is a half, k + 1/2.  These x are tested, for every half within
+ *          the limits.
+ * Takes some microseconds; ranges of more than 1024 steps are left unchanged. */
 void qg_linear_hasten(qg_linear *p);
 
 /* y[i] = fake quantized x[i]. */
@@ -124,7 +125,7 @@ struct qg_fake_row {
 const qg_fake_row *const *qg_fake_rows(size_t *n);
 const qg_fake_row *qg_fake_row_best(void); /* the last one that the CPU supports */
 
-/* Whether p lies in the domain of a kernel. */
+/* Whether p is in the domain of a kernel. */
 bool qg_linear_narrow(const qg_scheme *s, int32_t offset); /* limits within 2^22 */
 bool qg_linear_fusable(const qg_linear *p);
 bool qg_floating_quick(const qg_floating *p);

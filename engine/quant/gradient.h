@@ -17,8 +17,9 @@
  *            low is 0, or -p when n < 0 (signed PACT)
  *
  * The derivatives are those of the straight-through definition: R(v) - v, and for TQT
- * ceil(p) - p, are held still while x, p and b move.  tests/unit/test_gradient.c checks
- * every one against central differences of exactly that.
+ * ceil(p) - p, are treated as constants while x, p and b vary.
+ * tests/unit/test_gradient.c checks each against central differences of that
+ * definition.
  *
  * Arithmetic in double; arrays are float32, rounded once when stored.
  * Units    x, y, s, b, PACT's p: the tensor's own; n, m, z: steps; TQT's p: log2 of the
@@ -104,8 +105,8 @@ QG_NODISCARD QG_API qg_status qg_learned_forward(qg_ctx *ctx, const char *what,
                                                  const qg_learned_layer *l,
                                                  const float *x, float *y);
 
-/* Where the gradients go; any may be NULL.  factor multiplies those of parameter and
- * offset: 1, or qg_lsq_factor(). */
+/* The destination of the gradients; any may be NULL.  factor multiplies those of
+ * parameter and offset: 1, or qg_lsq_factor(). */
 typedef struct qg_learned_gradients {
     double factor;     /* 1, or qg_lsq_factor() */
     float *x;          /* like x; may be the incoming gradient */
@@ -124,7 +125,7 @@ QG_NODISCARD QG_API qg_status qg_learned_backward(qg_ctx *ctx, const char *what,
 /* 1 / sqrt(n qmax): the gradient scale of LSQ, n elements per step. */
 QG_API double qg_lsq_factor(size_t n, double qmax);
 
-/* 2 mean|x| / sqrt(qmax): where LSQ starts.  n > 0 (asserted). */
+/* 2 mean|x| / sqrt(qmax): the initial step size of LSQ.  n > 0 (asserted). */
 QG_API double qg_lsq_start(const float *x, size_t n, double qmax);
 
 #ifdef __cplusplus

@@ -2,7 +2,7 @@
  *
  * Called by the functions of tqc.h before they write the field, so that a change
  * without a record cannot happen; on QG_ENOMEM nothing was appended.  Texts are static
- * or lie in the quant's arena.  Costs nothing where nothing changes.
+ * or in the quant's arena.  Costs nothing where nothing changes.
  *
  * The journal records the origin of each setting: `qg explain` prints the entries of an
  * endpoint in order, and a snapshot keeps them.

@@ -1,12 +1,11 @@
-/* metric.h -- how far a rounded array is from the real one.
+/* metric.h -- error metrics of a rounded array against the real one.
  *
  * One qg_error holds the sums of one sample; every metric is read from it.  Means over
  * samples are the caller's: PPQ averages the metric of each sample.
  *
  * Order    element i goes to lane i modulo 8, lanes are added pairwise: the same bits
- *          whatever the instruction set.  Arrays of one sample must be added in the
- *          same pieces, of a multiple of 8 elements but for the last, to give the same
- *          bits.
+ *          with any instruction set.  Arrays of one sample must be added in the same
+ *          pieces, of a multiple of 8 elements except the last, to give the same bits.
  * Source   docs/evidence/ppq-behaviour.md#metrics
  *
  *     qg_error e = { 0 };
@@ -46,7 +45,7 @@ QG_API void qg_error_add(qg_error *e, const float *real, const float *rounded,
     X(max,      lower,  "largest |d|")
 /* clang-format on */
 
-/* Of an empty sample: 0, and 0 for cosine.  NaN in, NaN out (but for max). */
+/* Of an empty sample: 0, also for cosine.  NaN in, NaN out (except for max). */
 #define X(name, better, meaning) QG_API double qg_error_##name(const qg_error *e);
 QG_METRIC_MAP(X)
 #undef X

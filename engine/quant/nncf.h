@@ -1,5 +1,4 @@
-/* nncf.h -- fake quantization as networks trained with NNCF need it, forward and
- * backward.
+/* nncf.h -- the fake quantization of networks trained with NNCF, forward and backward.
  *
  * Forward, with s = f32((levels - 1) / range), high = f32(low + range), R the rounding:
  *
@@ -17,10 +16,10 @@
  *     inside     grad_x = g   d range = e g     d low = 0
  *     with       e = f32(f32(y - x) f32(1 / range))
  *
- * The symmetric parameter is `scale`; its published gradient is d range as it stands.
- * But range = scale (1 - a), so inside the true gradient is e (1 - a) g: about twice
- * the published one for signed levels.  QG_NNCF_GRAD_PUBLISHED leaves it out, as
- * NNCF's kernels do; QG_NNCF_GRAD_EXACT has it.  No learning rate makes up for it,
+ * The symmetric parameter is `scale`; its published gradient is d range unchanged.  But
+ * range = scale (1 - a), so inside the true gradient is e (1 - a) g: about twice the
+ * published one for signed levels.  QG_NNCF_GRAD_PUBLISHED omits the factor, as NNCF's
+ * kernels do; QG_NNCF_GRAD_EXACT includes it.  No learning rate compensates for it,
  * because the clipped branches have the right size in both.  The two agree for a = 0.
  *
  * Units    scale, low, range: the tensor's own; levels: steps
@@ -85,9 +84,9 @@ QG_API qg_nncf_range qg_nncf_range_asymmetric(float input_low, float input_range
  * the level of zero.  This is the layers' form: s = f32(f32(1 / (high - low)) * n). */
 QG_API qg_nncf_range qg_nncf_tune(qg_nncf_range r, int32_t levels, float *zero_point);
 
-/* The step of it that post-training code shares: z is the level of zero, 0 <= z <= n, n
- * the highest level.  Of the two ranges that have zero at z the wider one is taken; on
- * a tie low stays. */
+/* The part that post-training code uses too: z is the level of zero, 0 <= z <= n, n the
+ * highest level.  Of the two ranges that have zero at z the wider one is taken; on a
+ * tie low stays. */
 QG_API void qg_nncf_move_border(float z, float n, float *low, float *high);
 
 /* -- forward and backward --------------------------------------------------------- */
@@ -119,7 +118,7 @@ QG_NODISCARD QG_API qg_status qg_nncf_forward(qg_ctx *ctx, const char *what,
                                               const qg_nncf *q, const float *x,
                                               float *y);
 
-/* Where the gradients go; any may be NULL. */
+/* The destination of the gradients; any may be NULL. */
 typedef struct qg_nncf_gradients {
     float *x;                     /* like x */
     float *each_range, *each_low; /* like x: before the sum */
@@ -161,7 +160,7 @@ typedef struct qg_nncf_ptq {
 
 /* Ranges of n channels: low and high hold their minima and maxima on entry.  *levels of
  * the FakeQuantize.  QG_ECONFIG for bits out of 2..16 or half with asymmetric,
- * QG_ENUMERIC for statistics that are not finite; then nothing has changed. */
+ * QG_ENUMERIC for statistics that are not finite; the ranges are then unchanged. */
 QG_NODISCARD QG_API qg_status qg_nncf_ptq_range(qg_ctx *ctx, const qg_nncf_ptq *p,
                                                 size_t n, float *low, float *high,
                                                 int32_t *levels);

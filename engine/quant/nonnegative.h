@@ -1,14 +1,14 @@
 /* nonnegative.h -- which values of a graph are never negative, so that a symmetric grid
- * may spend all of its codes on one side: the unsigned activations of OpenVINO.
+ * may use all of its codes on one side: the unsigned activations of OpenVINO.
  *
  *     clamps with a lower limit of 0 or more (Relu, Clip)      never negative
  *     outputs with a record whose grid begins at 0             never negative
- *     operators that make no negative from none (traits        when all of their data
- *     PASSIVE, POOLING, NONNEGATIVE: MaxPool, Add, Concat)     inputs are
+ *     operators that preserve nonnegative values (traits       when all of their data
+ *     PASSIVE, POOLING, NONNEGATIVE: MaxPool, Add, Concat)     inputs are nonnegative
  *     constants                                                by their data
  *     graph inputs and everything else                         may be negative
  *
- * MQBench searches the nearest quantizer breadth-first and backwards, through any
+ * MQBench searches for the nearest quantizer breadth-first and backwards, through any
  * operator: add(unsigned, pool(signed)) counts as unsigned there, and so does
  * pool(conv(unsigned)).  Here every path counts, and none leads through a convolution;
  * the walk goes forwards once, so it is linear.

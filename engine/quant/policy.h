@@ -1,4 +1,4 @@
-/* policy.h -- which kind of grid: the policy bitmap, and the scheme built on it.
+/* policy.h -- the kind of a grid: the policy bitmap, and the scheme built on it.
  *
  * Source   docs/evidence/ppq-behaviour.md#policies: 18 legal bitmaps; BLOCK is ours, a
  *          third granularity with the same rules, which adds nine.
@@ -10,7 +10,7 @@
  * PER_CHANNEL | LINEAR | SYMMETRIC, bits 8, axis 0, [-127, 127] }, activations {
  * PER_TENSOR | LINEAR | ASYMMETRIC, bits 8, axis -1, [0, 255] }.
  *
- * How members of a scheme go together:
+ * Typical schemes:
  *
  *     8-bit weights       per-channel linear symmetric        8 [-127, 127] axis 0
  *     8-bit activations   per-tensor linear asymmetric        8 [0, 255]

@@ -25,7 +25,7 @@ QG_NODISCARD qg_status qg_quantizer_named(qg_ctx *ctx, const char *what,
 QG_NODISCARD qg_status qg_tqc_round(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
                                     qg_tensor *y);
 
-/* From here on the row (NULL: the library) rounds t; journalled. */
+/* Makes the row (NULL: the library) the quantizer of t; journalled. */
 QG_NODISCARD qg_status qg_tqc_set_quantizer(qg_quant *q, qg_tqc *t,
                                             const qg_quantizer *row);
 

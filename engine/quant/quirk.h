@@ -21,7 +21,7 @@
  *     behaviours how = ordinary;
  *     qg_quirk_swap(quirk, mask, &how);
  *
- * and calls how.takes(n).  Nothing else asks for the bit of a quirk. */
+ * and calls how.takes(n).  No other code tests the bit of a quirk. */
 #ifndef QG_ENGINE_QUANT_QUIRK_H
 #define QG_ENGINE_QUANT_QUIRK_H
 
@@ -80,7 +80,7 @@ typedef enum qg_quirk {
 /* Where the sources of PPQ's quirks begin: PPQ 0.6.6. */
 #define QG_PPQ "OpenPPL/ppq@e39eecb ppq/"
 
-/* One behaviour that a quirk swaps.  Numbers D01, ... in meanings are those of the
+/* One behaviour that a quirk replaces.  Numbers D01, ... in meanings are those of the
  * register in docs/evidence/ppq-defects.md. */
 typedef struct qg_quirk_row {
     qg_quirk quirk;
@@ -93,7 +93,7 @@ typedef struct qg_quirk_row {
 
 /* Rows.  QG_SWAP: `member` of struct `type` becomes the rest; a group of behaviours, a
  * struct within the struct, is written in braces.  QG_SWAP_ALL: all behaviours become
- * those of `object`.  QG_SWAP_DATA: whoever reads the data asks for the bit. */
+ * those of `object`.  QG_SWAP_DATA: readers of the data test the bit. */
 /* clang-format off */
 #define QG_SWAP(id, meaning, source, type, member, ...)                        \
     { QG_QUIRK_##id, meaning, source, #member, offsetof(type, member),         \
@@ -104,8 +104,8 @@ typedef struct qg_quirk_row {
     { QG_QUIRK_##id, meaning, source, what, 0, 0, NULL }
 /* clang-format on */
 
-/* Swaps the behaviours of all rows whose quirk is in the mask, in order.  `behaviours`
- * is of the type that the rows name. */
+/* Replaces the behaviours of all rows whose quirk is in the mask, in order.
+ * `behaviours` is of the type that the rows name. */
 void qg_quirk_swap(const qg_quirk_row *row, uint64_t mask, void *behaviours);
 
 const char *qg_quirk_name(qg_quirk q); /* "ppq-align-256-over-255" */

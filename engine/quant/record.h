@@ -39,7 +39,7 @@ struct qg_tqc {
 
 /* One change of one field.  Values are texts in the arena ("initial", "0.0235"). */
 typedef struct qg_journal_entry {
-    uint32_t seq, tqc; /* order of the change, and whose field it was */
+    uint32_t seq, tqc; /* order of the change, and the TQC of the field */
     const char *field, *old_value, *new_value;
     const char *by; /* rule id or "pass" or "pass/pattern" */
 } qg_journal_entry;

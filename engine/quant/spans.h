@@ -15,7 +15,7 @@
 #include "engine/ir/tensor.h"
 #include "engine/quant/policy.h"
 
-/* The walk's state; a value, so two walks may go side by side. */
+/* The walk's state; a value, so two walks may run at the same time. */
 typedef struct qg_spans {
     int n; /* dimensions of memory, innermost first; >= 1 */
     int64_t extent[QG_MAX_RANK];
@@ -36,7 +36,7 @@ typedef struct qg_span {
  * fits x (qg_scheme_param_count >= 0). */
 bool qg_spans_start(qg_spans *w, const qg_scheme *s, const qg_tensor *x);
 
-/* False behind the last element. */
+/* False after the last element. */
 bool qg_spans_next(qg_spans *w, qg_span *span);
 
 /* Same dims, and element for element the same place in memory. */

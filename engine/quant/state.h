@@ -1,5 +1,5 @@
-/* state.h -- the words of a TensorQuantizationConfig: its eleven states, whether it is
- * exported, how a borrowed scale is derived. */
+/* state.h -- the enumerations of a TensorQuantizationConfig: its eleven states, its
+ * export, the derivation of a borrowed scale. */
 #ifndef QG_ENGINE_QUANT_STATE_H
 #define QG_ENGINE_QUANT_STATE_H
 
@@ -15,17 +15,18 @@ extern "C" {
  * STATE) */
 #define QG_TQC_STATE_MAP(X)                                                    \
     /* id            text             rounds own out meaning */                \
-    X(INITIAL,       "initial",       0, 0, 0, "made by a rule, not calibrated") \
-    X(ACTIVATED,     "activated",     1, 1, 1, "calibrated, rounds on every run") \
+    X(INITIAL,       "initial",       0, 0, 0, "created by a rule, not calibrated") \
+    X(ACTIVATED,     "activated",     1, 1, 1, "calibrated, quantizes on every run") \
     X(BAKED,         "baked",         0, 1, 1, "constant already on the grid") \
-    X(OVERLAPPED,    "overlapped",    0, 0, 0, "silent: its dominator rounds") \
-    X(PASSIVE_INIT,  "passive-init",  0, 0, 0, "waits for its lender's scale") \
-    X(PASSIVE,       "passive",       1, 0, 1, "rounds, scale borrowed or derived") \
-    X(PASSIVE_BAKED, "passive-baked", 0, 0, 1, "constant on a borrowed grid") \
+    X(OVERLAPPED,    "overlapped",    0, 0, 0, "overlapped: the dominator quantizes " \
+                                              "instead")                       \
+    X(PASSIVE_INIT,  "passive-init",  0, 0, 0, "waits for the scale of its source") \
+    X(PASSIVE,       "passive",       1, 0, 1, "quantizes, shared or derived scale") \
+    X(PASSIVE_BAKED, "passive-baked", 0, 0, 1, "constant already on a shared grid") \
     X(FP32,          "fp32",          0, 0, 0, "never quantized") \
     X(SOI,           "soi",           0, 0, 0, "shape or index data, stays exact") \
-    X(DEACTIVATED,   "deactivated",   0, 1, 0, "off by the user, keeps its scale") \
-    X(DEQUANTIZED,   "dequantized",   0, 1, 0, "off for now, remembers its state")
+    X(DEACTIVATED,   "deactivated",   0, 1, 0, "disabled by the user, scale is kept") \
+    X(DEQUANTIZED,   "dequantized",   0, 1, 0, "disabled temporarily, keeps its state")
 /* clang-format on */
 
 typedef enum qg_tqc_state {

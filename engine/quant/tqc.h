@@ -16,7 +16,7 @@
  *
  *     QG_TRY(qg_quant_add(q, conv, false, 0, &scheme, &t));     // INITIAL
  *     QG_TRY(qg_tqc_set_param(q, t, 1, &scale, NULL));
- *     QG_TRY(qg_tqc_set_state(q, t, QG_TQC_ACTIVATED));         // rounds from here on
+ *     QG_TRY(qg_tqc_set_state(q, t, QG_TQC_ACTIVATED));         // now quantizes
  *     QG_TRY(qg_tqc_join(q, relu_in, t));                       // OVERLAPPED */
 #ifndef QG_ENGINE_QUANT_TQC_H
 #define QG_ENGINE_QUANT_TQC_H
@@ -42,7 +42,7 @@ const qg_tqc *qg_tqc_root(const qg_tqc *t);
  * calls it after each pass.  Linear. */
 void qg_quant_settle(qg_quant *q);
 
-/* Parameters as seen through the root (own ones when the state owns or derives them);
+/* The parameters of the root (own ones when the state owns or derives them);
  * n == 0 when there are none yet. */
 qg_qparam qg_tqc_param(const qg_tqc *t);
 
@@ -67,16 +67,16 @@ int qg_visibility_named(const char *text);       /* -1 when unknown */
  *     (off: DEACTIVATED, DEQUANTIZED) */
 bool qg_tqc_may_move(qg_tqc_state from, qg_tqc_state saved, qg_tqc_state to);
 
-/* The one way to change a state; QG_ESTATE names endpoint, both states and q->author
- * when the move is not in the legality table, and nothing has changed.  The same state
- * again is no change.  Beside the table: ACTIVATED and PASSIVE need parameters, BAKED
- * and PASSIVE_BAKED a constant, OVERLAPPED a root elsewhere, INITIAL, ACTIVATED and
- * BAKED their own root.  INITIAL and PASSIVE_INIT drop the own parameters. */
+/* The only way to change a state; QG_ESTATE names endpoint, both states and q->author
+ * when the transition is not in the legality table, and nothing changes.  Setting the
+ * current state is a no-op.  Beyond the table: ACTIVATED and PASSIVE need parameters,
+ * BAKED and PASSIVE_BAKED a constant, OVERLAPPED a root elsewhere, INITIAL, ACTIVATED
+ * and BAKED their own root.  INITIAL and PASSIVE_INIT drop the own parameters. */
 QG_NODISCARD qg_status qg_tqc_set_state(qg_quant *q, qg_tqc *t, qg_tqc_state to);
 
 /* Parameters of a root (copied); finite scales > 0, QG_ENUMERIC otherwise.  offset
  * NULL: all zero.  QG_ESTATE unless it is a root in INITIAL, ACTIVATED, PASSIVE_INIT or
- * PASSIVE.  Parameters that changed their mind leave the state alone.
+ * PASSIVE.  Replacing parameters does not change the state.
  * One journal entry each for scale and offset, when they change. */
 QG_NODISCARD qg_status qg_tqc_set_param(qg_quant *q, qg_tqc *t, size_t n,
                                         const float *scale, const int32_t *offset);
@@ -86,9 +86,8 @@ QG_NODISCARD qg_status qg_tqc_set_observer(qg_quant *q, qg_tqc *t,
                                            const qg_observer_setting *o);
 QG_NODISCARD qg_status qg_tqc_set_visibility(qg_quant *q, qg_tqc *t, qg_visibility v);
 
-/* Sharing.  All walk to roots, refuse cycles and illegal moves before they touch
- * anything (QG_ESTATE), are iterative and move whole groups; members keep their own
- * states.
+/* Sharing.  All walk to roots, refuse cycles and illegal transitions before any change
+ * (QG_ESTATE), are iterative and move whole groups; members keep their own states.
  *
  * join    t and its root become OVERLAPPED under dominator's root, which quantizes
  *         instead.  No-op when they share a root already.

@@ -229,18 +229,20 @@ RULE(offsets)
     return QG_OK;
 }
 
+/* Its own, and those of its dominator where they are its grid. */
 RULE(lengths)
 {
     (void)q;
     const qg_tensor *type = &qg_tqc_value(t)->type;
-    if (t->nparam == 0 || !qg_tensor_known(type))
+    size_t n = is_calibrated(t) ? qg_tqc_param(t).n : t->nparam;
+    if (n == 0 || !qg_tensor_known(type))
         return QG_OK;
     int64_t want = qg_scheme_param_count(&t->scheme, type);
     bool stacked = (t->scheme.variant & QG_FLOAT_PPQ_TIES) && want > 0 &&
-                   t->nparam % want == 0; /* D72: one row of scales per call */
-    if (want != (int64_t)t->nparam && !stacked)
-        return broken(ctx, rule, t, "%u scales, expected %d for its policy and dims",
-                      t->nparam, (int)want);
+                   (int64_t)n % want == 0; /* D72: one row of scales per call */
+    if (want != (int64_t)n && !stacked)
+        return broken(ctx, rule, t, "%zu scales, expected %d for its policy and dims",
+                      n, (int)want);
     return QG_OK;
 }
 

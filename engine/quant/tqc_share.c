@@ -138,11 +138,11 @@ static qg_tqc *ppq_mover(qg_tqc *t) { return t; }
 static const lending ordinary = { .mover = find, .is_waiting = is_waiting };
 
 const qg_quirk_row qg_tqc_share_quirks[] = {
-    QG_SWAP(PPQ_SPLIT_GROUPS, "D23: lending moves one endpoint out of its group",
+    QG_SWAP(PPQ_SPLIT_GROUPS, "D23: sharing moves a single endpoint out of its group",
             QG_PPQ "core/quant.py TensorQuantizationConfig.master_by", lending, mover,
             ppq_mover),
     QG_SWAP(PPQ_SPLIT_GROUPS,
-            "D23: an endpoint that is silent in the lender's group rounds again",
+            "D23: an overlapped endpoint in the source's group becomes active again",
             QG_PPQ "core/quant.py TensorQuantizationConfig.master_by", lending,
             is_waiting, NULL),
     { 0 },

@@ -8,7 +8,7 @@
  *     minmax |
  *             weight                       (rule; defaults when none)
  *
- * Lines depend on nothing but the TQCs, so a golden file shows a change as one line. */
+ * Lines depend only on the TQCs, so a golden file shows a change as one line. */
 #ifndef QG_ENGINE_QUANT_TQC_TEXT_H
 #define QG_ENGINE_QUANT_TQC_TEXT_H
 

@@ -1,7 +1,7 @@
 /* describe.h -- texts for graph, schemes and statements in reports: explain, diff and
  * dump use the same wording.
  *
- * One wording per fact, so that a word from one report can be searched in another.  All
+ * One wording per fact, so that a word from one report can be found in another.  All
  * texts are English, without a final period, fit for a cell of report.h. */
 #ifndef QG_ENGINE_REPORT_DESCRIBE_H
 #define QG_ENGINE_REPORT_DESCRIBE_H

@@ -226,13 +226,13 @@ const qg_table *qg_report_table_named(const qg_report *r, const char *name)
     return f ? f->table : NULL;
 }
 
-size_t qg_table_rows(const qg_table *t) { return t->cell.n / t->n_column; }
+size_t qg_table_rows(const qg_table *t) { return t ? t->cell.n / t->n_column : 0; }
 
-size_t qg_table_columns(const qg_table *t) { return t->n_column; }
+size_t qg_table_columns(const qg_table *t) { return t ? t->n_column : 0; }
 
 const char *qg_table_column(const qg_table *t, size_t k)
 {
-    return k < t->n_column ? t->column[k] : NULL;
+    return k < qg_table_columns(t) ? t->column[k] : NULL;
 }
 
 const qg_cell *qg_table_cell(const qg_table *t, size_t row, const char *column)

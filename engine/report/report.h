@@ -5,8 +5,8 @@
  * Names   of facts, tables and columns are JSON keys: words with '_', which people see
  *         as spaces; no two facts or tables of a report share one (asserted).
  * Page    at most QG_PAGE_WIDTH columns: facts are aligned and wrapped, a table has
- *         aligned columns, and one with `records` set stands as one paragraph per row.
- *         Tables are as wide as their cells.
+ *         aligned columns, and one with `records` set is printed as one paragraph per
+ *         row.  Tables are as wide as their cells.
  * Texts   are copied; bytes that are not UTF-8 and control characters become '?', so
  *         that a name of a hostile model can neither break JSON nor steer a terminal.
  * Owner   everything lies in the report's own arena, except names and titles, which
@@ -94,7 +94,7 @@ QG_NODISCARD qg_status qg_report_table(qg_report *r, const char *name,
                                        const char *columns, qg_table **out);
 /* The next cell of the row; PAGE is not allowed in a table (asserted). */
 QG_NODISCARD qg_status qg_table_add(qg_report *r, qg_table *t, qg_cell cell);
-/* The next cells of the row, one for each argument behind t. */
+/* The next cells of the row, one for each argument after t. */
 #define qg_table_cells(r, t, ...)                                                      \
     qg_table_add_all((r), (t), (const qg_cell[]){ __VA_ARGS__ },                       \
                      sizeof((const qg_cell[]){ __VA_ARGS__ }) / sizeof(qg_cell))

@@ -309,10 +309,8 @@ static qg_status receive(job *j, qg_status s)
 
 /* The report of `qg stats collect`; confidence comes last, it takes some
  * milliseconds. */
-static qg_status describe(job *j, qg_report **out)
+static qg_status fill_report(const job *j, qg_report *r)
 {
-    qg_report *r;
-    QG_TRY(qg_report_new(j->m->ctx, "stats", &r));
     QG_TRY(qg_report_add(r, "values", qg_cell_count(j->stats->value.n)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(qg_stats_samples(j->stats))));
     QG_TRY(qg_report_add(r, "workers", qg_cell_count(j->jobs)));
@@ -320,8 +318,14 @@ static qg_status describe(job *j, qg_report **out)
                          qg_cell_count(j->group.size > 1 ? (size_t)j->group.size : 1)));
     QG_TRY(qg_report_add(r, "megabytes", qg_cell_number((double)j->memory * 1e-6)));
     QG_TRY(qg_report_settled_all(r, j->stats));
-    QG_TRY(qg_report_add(r, "written", qg_cell_text(j->path)));
-    return qg_report_end(QG_OK, r, out);
+    return qg_report_add(r, "written", qg_cell_text(j->path));
+}
+
+static qg_status describe(job *j, qg_report **out)
+{
+    qg_report *r;
+    QG_TRY(qg_report_new(j->m->ctx, "stats", &r));
+    return qg_report_end(fill_report(j, r), r, out);
 }
 
 /* The file appears before its checkpoint goes. */

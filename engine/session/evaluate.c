@@ -73,12 +73,10 @@ static double agreement(const votes *v, size_t n)
 }
 
 /* Without quantization there is nothing to compare. */
-static qg_status describe(qg_model *m, const votes *v, const qg_tensor *labels,
-                          size_t n, qg_report **out)
+static qg_status fill_report(const qg_model *m, const votes *v, const qg_tensor *labels,
+                             size_t n, qg_report *r)
 {
-    qg_report *r;
     double real = share_of(v->floating, labels, n);
-    QG_TRY(qg_report_new(m->ctx, "evaluate", &r));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(n)));
     QG_TRY(qg_report_add(r, "float_top1", qg_cell_percent(real)));
     if (m->quant) {
@@ -87,7 +85,15 @@ static qg_status describe(qg_model *m, const votes *v, const qg_tensor *labels,
         QG_TRY(qg_report_add(r, "difference", qg_cell_percent(simulated - real)));
         QG_TRY(qg_report_add(r, "agreement", qg_cell_percent(agreement(v, n))));
     }
-    return qg_report_end(QG_OK, r, out);
+    return QG_OK;
+}
+
+static qg_status describe(qg_model *m, const votes *v, const qg_tensor *labels,
+                          size_t n, qg_report **out)
+{
+    qg_report *r;
+    QG_TRY(qg_report_new(m->ctx, "evaluate", &r));
+    return qg_report_end(fill_report(m, v, labels, n, r), r, out);
 }
 
 /* More labels than samples are fine: --samples may have cut them. */

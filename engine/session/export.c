@@ -95,6 +95,7 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
         return qg_fail(m->ctx, QG_ECONFIG,
                        "export: no format, expected one of `qg list formats`");
     QG_TRY(qg_model_expect_quantized(m, "export"));
+    QG_TRY(qg_model_expect_path(m->ctx, "export", path));
     qg_export e = { .ctx = m->ctx, .quant = m->quant, .info = &m->info, .path = path };
     QG_TRY(qg_export_begin(&e, o.format, option));
     qg_status s = run(&e, &o, report);

@@ -106,6 +106,7 @@ static qg_status read_path(qg_model *m, const void *from, const qg_fixed_shape *
 qg_status qg_model_open(qg_ctx *ctx, const char *path, const qg_model_options *o,
                         qg_model **out)
 {
+    QG_TRY(qg_model_expect_path(ctx, "open", path));
     return qg_model_make(ctx, o, read_path, path, out);
 }
 
@@ -122,12 +123,14 @@ bool qg_model_is_quantized(const qg_model *m) { return m->quant != NULL; }
 qg_status qg_model_export_onnx(qg_model *m, const char *path)
 {
     QG_TRY(qg_model_expect_finished(m, "export"));
+    QG_TRY(qg_model_expect_path(m->ctx, "export", path));
     return qg_onnx_export(m->ctx, m->graph, path, NULL);
 }
 
 qg_status qg_model_save(qg_model *m, const char *folder)
 {
     QG_TRY(qg_model_expect_quantized(m, "save"));
+    QG_TRY(qg_model_expect_path(m->ctx, "save", folder));
     return qg_snapshot_write(m, folder);
 }
 

@@ -71,16 +71,21 @@ static qg_status stop_early(job *j)
 {
     qg_pipeline *p = &j->pipeline;
     const char *name = j->o->stop_after;
+    char hint[QG_SUGGEST_TEXT];
     if (!name)
         return QG_OK;
-    for (size_t i = 0; i < p->n; i++)
+    qg_suggest near = qg_suggest_for(name);
+    for (size_t i = 0; i < p->n; i++) {
         if (strcmp(p->pass[i], name) == 0) {
             qg_pipeline_cut(p, i + 1);
             return QG_OK;
         }
+        qg_suggest_try(&near, p->pass[i]);
+    }
     return qg_fail(j->m->ctx, QG_ECONFIG,
-                   "stop after '%s': pipeline %s has no such pass, expected one of %s",
-                   name, p->name, p->file);
+                   "stop after '%s': pipeline %s has no such pass, expected one of "
+                   "pipelines/%s.yaml%s",
+                   name, p->name, p->name, qg_suggest_text(&near, hint));
 }
 
 static qg_status read_backend(job *j)
@@ -395,14 +400,12 @@ static qg_status report_near_misses(qg_report *r, const qg_snapshot_info *info)
     return QG_OK;
 }
 
-static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
+static qg_status fill_report(job *j, const qg_pass_env *env, qg_report *r)
 {
     const qg_model *m = j->m;
-    qg_report *r;
     size_t quantized = 0;
     for (size_t i = 0; i < m->graph->node.n; i++)
         quantized += m->graph->node.at[i]->platform == QG_PLATFORM_QUANTIZED;
-    QG_TRY(qg_report_new(m->ctx, "quantize", &r));
     QG_TRY(qg_report_add(r, "model", qg_cell_text(m->info.manifest.model_file)));
     QG_TRY(qg_report_add(r, "backend", qg_cell_text(j->backend->name)));
     QG_TRY(qg_report_add(r, "nodes", qg_cell_count(m->graph->node.n)));
@@ -415,8 +418,14 @@ static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
     QG_TRY(report_coverage(r, &m->info));
     QG_TRY(report_near_misses(r, &m->info));
     QG_TRY(report_doctor(j, r));
-    QG_TRY(report_confidence(r, &m->info, env));
-    return qg_report_end(QG_OK, r, out);
+    return report_confidence(r, &m->info, env);
+}
+
+static qg_status describe(job *j, const qg_pass_env *env, qg_report **out)
+{
+    qg_report *r;
+    QG_TRY(qg_report_new(j->m->ctx, "quantize", &r));
+    return qg_report_end(fill_report(j, env, r), r, out);
 }
 
 /* --- words of the options --- */

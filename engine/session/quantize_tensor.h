@@ -1,4 +1,4 @@
-/* quantize_tensor.h -- one run of qg_quantize_tensor, as its two files share it:
+/* quantize_tensor.h -- one run of qg_quantize_tensor, shared by its two files:
  * quantize_tensor_options.c turns words into scheme and parameters, quantize_tensor.c
  * reads, rounds, writes and reports.  Everything lies in the arena of the run. */
 #ifndef QG_ENGINE_SESSION_QUANTIZE_TENSOR_H
@@ -17,7 +17,7 @@ typedef struct qg_tensor_job {
     const qg_quantize_tensor_options *o;
     qg_tensor x, y;  /* float32, plain: the input, and the quantized result */
     qg_apply how;    /* how.param is NULL or &param */
-    qg_curve curve;  /* of the observer, when the options ask for it */
+    qg_curve curve;  /* of the observer, when the options require it */
     qg_qparam param; /* scale and offset given, or of an observer; offset is not NULL */
     qg_applied done;
 } qg_tensor_job;

@@ -223,13 +223,11 @@ static qg_status sink_commit(sink *k)
 
 /* --- the report --- */
 
-static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double seconds,
-                          qg_report **out)
+static qg_status fill_report(const qg_model *m, const qg_plan *p, const sink *k,
+                             double seconds, qg_report *r)
 {
-    qg_report *r;
     qg_table *t;
     const qg_plan_report *pr = &p->report;
-    QG_TRY(qg_report_new(m->ctx, "run", &r));
     double ratio = pr->lower_bound ? (double)pr->bytes / (double)pr->lower_bound : 1;
     QG_TRY(qg_report_addf(r, "mode", "%s",
                           p->options.mode == QG_MODE_SIMULATE ? "simulate" : "float"));
@@ -252,7 +250,15 @@ static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double s
         else
             QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
     }
-    return qg_report_end(QG_OK, r, out);
+    return QG_OK;
+}
+
+static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double seconds,
+                          qg_report **out)
+{
+    qg_report *r;
+    QG_TRY(qg_report_new(m->ctx, "run", &r));
+    return qg_report_end(fill_report(m, p, k, seconds, r), r, out);
 }
 
 /* --- all together --- */

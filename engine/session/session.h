@@ -22,7 +22,7 @@
 
 struct qg_stats; /* calib/stats.h */
 
-/* --- model.c, archive.c: models from wherever they lie --- */
+/* --- model.c, archive.c: models from files and memory --- */
 
 /* Loads m from `from`; on failure m->graph may be set. */
 typedef qg_status qg_model_reader(qg_model *m, const void *from,
@@ -43,18 +43,18 @@ bool qg_is_archive(const void *bytes, size_t size);
 /* A snapshot, model.onnx and quant.json, in a zip archive. */
 QG_NODISCARD qg_status qg_archive_read(qg_model *m, const qg_model_source *from,
                                        const qg_fixed_shape *shape, size_t n);
-/* m is quantized.  Write errors are found by whoever closes the stream, which can
+/* m is quantized.  Write errors are detected when the stream is closed, which can
  * seek.  The same bytes for the same model. */
 QG_NODISCARD qg_status qg_archive_write(qg_model *m, FILE *stream);
 
 /* --- feed.c: the samples of a workload as a feed --- */
 
-/* fetch is called by many workers at a time: it only reads the opened data, or asks the
- * host one call at a time. */
+/* fetch is called by many workers at a time: it only reads the opened data, or calls
+ * the host, one call at a time. */
 typedef struct qg_api_feed {
     qg_feed feed; /* its ud is this struct: do not move it while in use */
     const qg_graph *graph;
-    bool takes_nan;           /* set before it is opened: NaN is no reason to stop */
+    bool takes_nan;           /* set before it is opened: NaN is accepted */
     struct qg_data *data;     /* data/data.h; NULL: the samples are the host's */
     struct qg_hosted *hosted; /* session/source.h */
 } qg_api_feed;
@@ -84,7 +84,7 @@ QG_NODISCARD qg_status qg_workload_origin(const qg_model *m, const qg_workload *
 /* --- pipeline.c --- */
 
 /* A pipeline by path or name, with the passes that a host added in their places: each
- * before the first or behind the last one of the name it gave, unless the pipeline
+ * before the first or after the last pass of the name it gave, unless the pipeline
  * names it itself.  In a. */
 QG_NODISCARD qg_status qg_session_pipeline(qg_ctx *ctx, qg_arena *a, const char *name,
                                            qg_pipeline *out);

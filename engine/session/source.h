@@ -15,9 +15,9 @@
 typedef struct qg_hosted qg_hosted;
 
 typedef struct qg_hosted_request {
-    const qg_graph *graph; /* whose inputs the samples are for; outlives all of it */
+    const qg_graph *graph; /* the samples are for its inputs; must outlive the feed */
     const qg_workload *work;
-    bool nan; /* NaN is handed on, not refused */
+    bool nan; /* NaN is accepted, not refused */
 } qg_hosted_request;
 
 /* work->source is set.  QG_EDATA when it has no sample, QG_ECANCELED when work's
@@ -26,11 +26,11 @@ QG_NODISCARD qg_status qg_hosted_open(qg_ctx *ctx, const qg_hosted_request *requ
                                       qg_hosted **out);
 void qg_hosted_close(qg_hosted *h); /* NULL is fine */
 
-/* Points to h; shape is set when dims are open and all samples agree on them. */
+/* Points to h; shape is set when dims are dynamic and equal in all samples. */
 qg_feed qg_hosted_feed(qg_hosted *h);
 
-/* The same samples as a source that can be asked again, for work within the work;
- * points to h. */
+/* The same samples as a source that can be read again, for nested workloads; points to
+ * h. */
 const qg_source *qg_hosted_again(const qg_hosted *h);
 
 /* Position of the input with this name; NULL: of the only one.  QG_EDATA with `what`

@@ -1,7 +1,7 @@
-/* spool.h -- samples that come once, kept in an unnamed file.
+/* spool.h -- samples that can be read only once, kept in an unnamed file.
  *
- * The file has no name from the moment it is made, so nothing is left behind however
- * the process ends.  A sample is, input by input, its dims (int64) and its elements.
+ * The file is unlinked immediately, so it does not remain after the process has ended
+ * in any way.  A sample is, input by input, its dims (int64) and its elements.
  *
  *     QG_TRY(qg_spool_open(ctx, graph, &s));
  *     QG_TRY(qg_spool_put(ctx, s, in));                     // sample 0, 1, 2 ...
@@ -23,8 +23,7 @@ void qg_spool_close(qg_spool *s); /* NULL is fine */
 QG_NODISCARD qg_status qg_spool_put(qg_ctx *ctx, qg_spool *s,
                                     const qg_tensor *const *in);
 
-/* Sample i, tensors and elements in a; by any number of threads when nothing is put
- * any more. */
+/* Sample i, tensors and elements in a; by any number of threads after the last put. */
 QG_NODISCARD qg_status qg_spool_get(qg_ctx *ctx, const qg_spool *s, qg_arena *a,
                                     size_t i, const qg_tensor **in);
 

@@ -109,3 +109,9 @@ qg_status qg_model_expect_quantized(const qg_model *m, const char *what)
                    "%s: %s is not quantized, expected a snapshot of qg quantize", what,
                    m->path);
 }
+
+qg_status qg_model_expect_path(qg_ctx *ctx, const char *what, const char *path)
+{
+    return path ? QG_OK
+                : qg_fail(ctx, QG_ECONFIG, "%s: no path (NULL), expected one", what);
+}

@@ -25,8 +25,8 @@ struct qg_model {
     qg_graph *graph;
     qg_quant *quant;       /* NULL: not quantized */
     qg_snapshot_info info; /* of the run that quantized it */
-    /* As opened, in the graph's arena; NULL: in the making, by calls or by a pass, and
-     * good for calls that add to it only. */
+    /* As opened, in the graph's arena; NULL: under construction, by calls or by a pass,
+     * and valid only for calls that add to it. */
     const char *path;
     const char *sha256; /* of the ONNX file */
     /* The running pass that was given this model, which is then a view of the
@@ -34,18 +34,18 @@ struct qg_model {
     struct qg_pass_env *pass;
 };
 
-/* An ONNX file, with the shapes that it leaves open fixed by shape[n] (ir/infer.h). */
+/* An ONNX file, with its dynamic shapes fixed by shape[n] (ir/infer.h). */
 QG_NODISCARD qg_status qg_model_read(qg_model *m, const char *path,
                                      const qg_fixed_shape *shape, size_t n);
 
-/* Bytes of an ONNX file, borrowed until the graph is freed unless they are passing;
+/* Bytes of an ONNX file, borrowed until the graph is freed unless they are temporary;
  * `name` is the path of the model from then on. */
 typedef struct qg_model_source {
     const char *name;
     const void *bytes;
     size_t size;
     const char *folder; /* of external data; NULL: none */
-    bool passing;       /* the bytes go when they are read */
+    bool passing;       /* the bytes are freed after reading */
 } qg_model_source;
 QG_NODISCARD qg_status qg_model_read_bytes(qg_model *m, const qg_model_source *from,
                                            const qg_fixed_shape *shape, size_t n);
@@ -61,12 +61,15 @@ QG_NODISCARD qg_status qg_snapshot_read(qg_model *m, const char *folder,
  * removed again on failure. */
 QG_NODISCARD qg_status qg_snapshot_write(qg_model *m, const char *folder);
 
-/* QG_ESTATE when m is still in the making. */
+/* QG_ESTATE when m is still under construction. */
 QG_NODISCARD qg_status qg_model_expect_finished(const qg_model *m, const char *what);
 /* QG_ESTATE when m is a snapshot: `what` requires a finished model that is not
  * quantized yet. */
 QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
 /* QG_ESTATE when m is none. */
 QG_NODISCARD qg_status qg_model_expect_quantized(const qg_model *m, const char *what);
+/* QG_ECONFIG for a path that is NULL, such as a missing argv[1]. */
+QG_NODISCARD qg_status qg_model_expect_path(qg_ctx *ctx, const char *what,
+                                            const char *path);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * Format     "quantgraph/1"; fields and their order in configs/schema/quant.json
  * Exact      float32 as the shortest text that reads back the same bits
- * Order      by id; two runs that decide the same write the same bytes
- * Reading    goes with the model.onnx beside it: nodes are matched by position and
+ * Order      by id; two runs with equal results write the same bytes
+ * Reading    requires the model.onnx next to it: nodes are matched by position and
  *            name, and every index, state and count is checked
  *
  *     {
@@ -17,8 +17,8 @@
  *       "coverage": [{pass, pattern, matched, near_misses}, ...]
  *     }
  *
- * scale and offset are written as seen through the dominator, so that a reader needs
- * no union-find; reading takes them for the dominator's own. */
+ * scale and offset are written for every member of a group, so that a reader needs no
+ * union-find; they are the dominator's own. */
 #ifndef QG_ENGINE_SNAPSHOT_QUANT_JSON_H
 #define QG_ENGINE_SNAPSHOT_QUANT_JSON_H
 
@@ -45,12 +45,12 @@ typedef struct qg_coverage_miss {
     const char *node, *condition;
 } qg_coverage_miss;
 
-/* How often a pattern of a pass fitted (pass/pass.h has it while the passes run). */
+/* How often a pattern of a pass matched (pass/pass.h has it while the passes run). */
 typedef struct qg_coverage_row {
     const char *pass, *pattern;
     uint32_t matched;             /* places where it fitted */
     const qg_coverage_miss *miss; /* [n_miss] */
-    const char *nearest; /* of one without match and miss; not kept in the file */
+    const char *nearest; /* of a pattern without match and miss; not in the file */
     size_t n_miss;
 } qg_coverage_row;
 
@@ -63,7 +63,7 @@ typedef struct qg_snapshot_info {
     size_t n_settled;
 } qg_snapshot_info;
 
-/* Into an open stream; write errors are found by whoever closes it. */
+/* Into an open stream; write errors are detected when it is closed. */
 QG_NODISCARD qg_status qg_quant_json_write(const qg_quant *q,
                                            const qg_snapshot_info *info, FILE *stream);
 

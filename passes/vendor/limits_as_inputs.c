@@ -1,9 +1,9 @@
-/* limits-as-inputs -- limits of a clamp that an old opset keeps as attributes become
- * inputs, so that they have endpoints, as PPQ gives them (quirk ppq-limits-as-inputs;
- * without it nothing happens: a limit of the kernel is no tensor).  The graph goes to
- * opset 11, the first that has them; where it cannot, it stays as it was.
- * PPQ also makes an input of pads that are attributes, and then forgets all attributes
- * (quirk ppq-pad-loses-attributes): zeros are padded, whatever the mode was.
+/* limits-as-inputs -- turns clamp limits that an old opset stores as attributes into
+ * inputs, so that they have endpoints as in PPQ (quirk ppq-limits-as-inputs; without it
+ * the pass does nothing).  The graph is converted to opset 11, the first with limit
+ * inputs; where that fails, it stays unchanged. PPQ also turns pads given as attributes
+ * into an input, and then drops all attributes (quirk ppq-pad-loses-attributes): the
+ * padding is zeros, whatever the mode was.
  * Source   docs/evidence/ppq-behaviour.md#reading-a-graph, D31. */
 #include <assert.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static bool has_limits(const qg_node *n)
     return n->op->clamp && n->op->max_in == 1 && n->op->param_size > 0;
 }
 
-/* An absent limit is one that no number of 32 bits reaches, as PPQ has it. */
+/* An absent limit becomes one that no 32-bit value reaches, as in PPQ. */
 static qg_status fill_limits(qg_graph *g, qg_node *n)
 {
     QG_TRY(qg_edit_grow_inputs(g, n, 3));
@@ -74,7 +74,7 @@ static qg_status ppq_move(qg_pass_env *env)
     return QG_OK;
 }
 
-/* What it pads is an attribute. */
+/* The pads are an attribute. */
 static const qg_attr *pads_of(const qg_node *n)
 {
     bool pads = qg_node_has(n, QG_OP_PASSIVE) && !qg_node_has(n, QG_OP_POOLING);
@@ -100,19 +100,18 @@ static qg_status ppq_forget(qg_pass_env *env)
     return QG_OK;
 }
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
-    qg_status (*move)(qg_pass_env *env);   /* NULL: limits stay where they are */
-    qg_status (*forget)(qg_pass_env *env); /* NULL: pads stay what they are */
+    qg_status (*move)(qg_pass_env *env);   /* NULL: limits stay attributes */
+    qg_status (*forget)(qg_pass_env *env); /* NULL: pads stay attributes */
 } behaviours;
 
 static const qg_quirk_row quirk[] = {
-    QG_SWAP(PPQ_OLD_SLOTS,
-            "limits of Clip that an old opset has as attributes become inputs",
-            QG_PPQ "IR/morph.py GraphFormatter.format_clip", behaviours, move,
-            ppq_move),
     QG_SWAP(
-        PPQ_PAD_ATTRIBUTES, "D31: Pad whose pads are an attribute loses mode and value",
+        PPQ_OLD_SLOTS, "Clip limits stored as attributes by an old opset become inputs",
+        QG_PPQ "IR/morph.py GraphFormatter.format_clip", behaviours, move, ppq_move),
+    QG_SWAP(
+        PPQ_PAD_ATTRIBUTES, "D31: Pad with pads as an attribute loses mode and value",
         QG_PPQ "IR/morph.py GraphFormatter.format_pad", behaviours, forget, ppq_forget),
     { 0 },
 };
@@ -128,7 +127,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_limits_as_inputs = {
     .name = "limits-as-inputs",
-    .summary = "limits that are attributes get endpoints, for parity",
+    .summary = "turn clamp limits from attributes into inputs, for parity with PPQ",
     .needs = QG_A_TOPO,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

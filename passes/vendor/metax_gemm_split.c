@@ -1,6 +1,6 @@
-/* metax-gemm-split -- fully connected nodes become a product and, where they have a
- * bias, a sum: MetaX runs them as two kernels and quantizes between.
- * The sum is called after the node; PPQ counts (quirk ppq-generated-names).
+/* metax-gemm-split -- splits fully connected nodes into a product and, when they have a
+ * bias, a sum: MetaX runs two kernels and quantizes between them.  The sum is named
+ * after the node; PPQ numbers it (quirk ppq-generated-names).
  * Source   docs/evidence/ppq-behaviour.md#platform-passes, and #gemm there. */
 #include <assert.h>
 
@@ -8,7 +8,7 @@
 #include "passes/passes.h"
 #include "passes/vendor/util_gemm.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     struct splitting {
         const char *(*sum_name)(const qg_graph *g,
@@ -19,7 +19,7 @@ typedef struct behaviours {
 
 static bool takes(const qg_node *n) { return n->platform == QG_PLATFORM_QUANTIZED; }
 
-/* Float ones, too. */
+/* Includes float nodes. */
 static bool ppq_takes(const qg_node *n)
 {
     (void)n;
@@ -31,7 +31,7 @@ static const char *sum_name(const qg_graph *g, const qg_node *n)
     return qg_arena_printf(g->arena, "%s_bias_add", n->name);
 }
 
-/* The counter is the first number that is free. */
+/* The counter is the first free number. */
 static const char *ppq_sum_name(const qg_graph *g, const qg_node *n)
 {
     const char *name;
@@ -49,13 +49,13 @@ static const behaviours ordinary = {
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_NAMES,
-            "new nodes are called PPQ_Operation_k, and float ones are made, too",
+            "new nodes are named PPQ_Operation_k, and float nodes are split as well",
             QG_PPQ "IR/base/graph.py BaseGraph.create_operation", behaviours, splitting,
             { .sum_name = ppq_sum_name, .takes = ppq_takes }),
     { 0 },
 };
 
-/* The node gives its output to a new sum behind it, on the same platform. */
+/* Inserts a sum after the node, on the same platform. */
 static qg_status add_sum(qg_pass_env *env, const qg_node *n, qg_value *product,
                          qg_value *sum, qg_value *bias)
 {
@@ -141,7 +141,7 @@ static qg_status run(qg_pass_env *env)
 {
     behaviours how = ordinary;
     qg_pass_quirks(env, &how);
-    size_t old = env->graph->node.n; /* new nodes come behind */
+    size_t old = env->graph->node.n; /* new nodes are appended */
     for (size_t i = 0; i < old; i++) {
         qg_node *n = env->graph->node.at[i];
         assert(!n->dead);
@@ -153,7 +153,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_metax_gemm_split = {
     .name = "metax-gemm-split",
-    .summary = "fully connected nodes as a product and a sum",
+    .summary = "split fully connected nodes into a product and a sum",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

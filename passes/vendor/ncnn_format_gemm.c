@@ -1,5 +1,5 @@
-/* ncnn-format-gemm -- fully connected nodes as InnerProduct of ncnn has them: weight
- * [outputs, inputs], alpha in the weight, beta in the bias.
+/* ncnn-format-gemm -- rewrites fully connected nodes in the form of ncnn's
+ * InnerProduct: weight [outputs, inputs], alpha in the weight, beta in the bias.
  * Source   docs/evidence/ppq-behaviour.md#platform-passes. */
 #include <assert.h>
 
@@ -7,7 +7,7 @@
 #include "passes/util_attr.h"
 #include "passes/vendor/util_gemm.h"
 
-/* Only nodes that will be quantized: float ones run as they are. */
+/* Only nodes that will be quantized: float nodes stay unchanged. */
 static qg_status format(qg_pass_env *env, qg_node *n)
 {
     static const float one = 1;
@@ -44,7 +44,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_ncnn_format_gemm = {
     .name = "ncnn-format-gemm",
-    .summary = "weights of fully connected nodes as ncnn stores them",
+    .summary = "convert fully connected weights to ncnn's layout",
     .needs = QG_A_TOPO | QG_A_SHAPE,
     .breaks = QG_A_TOPO | QG_A_SHAPE,
     .run = run,

@@ -1,12 +1,12 @@
-/* nxp-input-rounding -- what comes from outside of the quantized part is rounded by the
- * host, which sends ties down: endpoints that read a value which no quantized node
- * makes round half-down.
- * PPQ also changes constants, which nobody makes (D57: quirk ppq-nxp-rounds-constants).
+/* nxp-input-rounding -- the host quantizes values that enter the quantized part,
+ * rounding ties down: endpoints that read a value without a quantized producer use
+ * half-down. PPQ also changes constants, which have no producer (D57: quirk
+ * ppq-nxp-rounds-constants).
  * Source   docs/evidence/ppq-behaviour.md#platform-passes. */
 
 #include "passes/passes.h"
 
-/* What quirks change. */
+/* Behaviours that quirks replace. */
 typedef struct behaviours {
     bool (*reads)(const qg_tqc *t);
     bool (*comes_from_outside)(const qg_value *v);
@@ -14,7 +14,7 @@ typedef struct behaviours {
 
 static bool reads(const qg_tqc *t) { return !t->is_output; }
 
-/* Of two slots that read one value the first. */
+/* Of two slots that read the same value, the first. */
 static bool ppq_reads(const qg_tqc *t)
 {
     for (uint32_t k = 0; !t->is_output && k < t->slot; k++)
@@ -23,13 +23,13 @@ static bool ppq_reads(const qg_tqc *t)
     return reads(t);
 }
 
-/* From anywhere but a quantized node. */
+/* Not produced by a quantized node. */
 static bool ppq_comes_from_outside(const qg_value *v)
 {
     return !v->def || v->def->platform != QG_PLATFORM_QUANTIZED;
 }
 
-/* From the host. */
+/* Supplied by the host. */
 static bool comes_from_outside(const qg_value *v)
 {
     return !v->constant && (!v->def || v->def->platform != QG_PLATFORM_QUANTIZED);
@@ -40,11 +40,11 @@ static const behaviours ordinary = { .reads = reads,
 
 static const qg_quirk_row quirk[] = {
     QG_SWAP(PPQ_FIRST_SLOT_ONLY,
-            "D21: of two slots that read one value only the first is rounded half-down",
+            "D21: of two slots that read the same value only the first uses half-down",
             QG_PPQ "quantization/optim/refine.py NxpInputRoundingRefinePass",
             behaviours, reads, ppq_reads),
     QG_SWAP(PPQ_ROUND_CONSTANTS,
-            "D57: the rounding of inputs also reaches weights and biases",
+            "D57: the rounding of inputs is also applied to weights and biases",
             QG_PPQ "quantization/optim/refine.py NxpInputRoundingRefinePass",
             behaviours, comes_from_outside, ppq_comes_from_outside),
     { 0 },
@@ -70,7 +70,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_nxp_input_rounding = {
     .name = "nxp-input-rounding",
-    .summary = "what the host hands in is rounded half-down",
+    .summary = "use half-down rounding for values supplied by the host",
     .needs = QG_A_TQC,
     .run = run,
     .quirk = quirk,

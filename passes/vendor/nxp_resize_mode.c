@@ -1,7 +1,7 @@
 /* nxp-resize-mode -- the NPU resizes by taking the nearest element with half-pixel
- * centres, of two equally near ones the lower, whatever the model asks for: quantized
- * nodes that resize are made to say so, so that simulation and calibration see what the
- * device computes.
+ * centres (of two equally near ones the lower), whatever the model specifies; quantized
+ * Resize nodes get these attributes, so that simulation and calibration match the
+ * device.
  * Source   docs/evidence/ppq-behaviour.md#platform-passes. */
 #include <assert.h>
 
@@ -24,7 +24,7 @@ static qg_status run(qg_pass_env *env)
 
 const qg_pass qg_pass_nxp_resize_mode = {
     .name = "nxp-resize-mode",
-    .summary = "Resize takes the nearest element, as the NPU does",
+    .summary = "set Resize to nearest, as computed by the NPU",
     .needs = QG_A_TOPO,
     .breaks = QG_A_SHAPE,
     .run = run,

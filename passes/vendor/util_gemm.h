@@ -1,11 +1,11 @@
-/* util_gemm.h -- fully connected nodes y = alpha * A * B + beta * C in the hands of
- * passes that backends ask for; shared by ncnn-format-gemm and metax-gemm-split. */
+/* util_gemm.h -- fully connected nodes y = alpha * A * B + beta * C for passes that
+ * backends enable; shared by ncnn-format-gemm and metax-gemm-split. */
 #ifndef QG_PASSES_VENDOR_UTIL_GEMM_H
 #define QG_PASSES_VENDOR_UTIL_GEMM_H
 
 #include "engine/pass/pass.h"
 
-/* What the attributes of such a node say. */
+/* Attributes of such a node. */
 typedef struct qg_gemm {
     float alpha, beta;
     bool transposed_a, transposed_b;

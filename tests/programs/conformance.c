@@ -1,5 +1,5 @@
 /* conformance -- build/tests/conformance [--reference] DIR...
- * Runs ONNX backend-test folders; exit status 0 when nothing failed. */
+ * Runs ONNX backend-test folders; exit status 0 when no test failed. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,21 +1,22 @@
 /* follow -- build/tests/follow KERNELS SNAPSHOT VALUES.npz...
- * Node by node against another runtime: every node of the simulation runs on the
- * runtime's own inputs, and what it gives is compared with what the runtime has there.
+ * Compares the simulation with another runtime node by node: every node runs on the
+ * runtime's own inputs, and its output is compared with the runtime's.
  *
  * KERNELS  fast or reference, as of qg run: the reference kernels sum in the order of
  *          ONNX Runtime, the fast ones in that of OpenVINO
- * VALUES   one file per sample: the inputs of the network by name, and what the runtime
- *          has at endpoints, "Conv_3.out0" (after rounding), "Conv_3.in1", and before
- *          rounding "Conv_3.out0.raw" where it is known
+ * VALUES   one file per sample: the inputs of the network by name, and the runtime's
+ *          values at endpoints, "Conv_3.out0" (after rounding), "Conv_3.in1", and
+ *          before rounding "Conv_3.out0.raw" where it is known
  * How      one run of the simulation per sample; a hook compares each output as it is
- *          written and then puts the runtime's in its place, so that no difference
- *          travels.  Constants and rounded inputs are compared only.
- * Answer   a line of JSON per endpoint that rounds: elements, how many have the
- *          runtime's code, how many are more than a step off, the worst in steps.
- *          Where it is known what the runtime rounded: `rounding`, how many codes
- *          differ when we round that; and `apart`, the largest distance in steps
- *          between that and our unrounded value among elements with different codes.
- *          rounding 0 and a small `apart` prove that only last bits of sums differ.
+ *          written and then replaces it by the runtime's, so that differences do not
+ *          propagate.  Constants and quantized inputs are only compared.
+ * Answer   a line of JSON per active endpoint: elements, how many have the runtime's
+ *          code, how many differ by more than a step, the largest difference in steps.
+ *          Where the runtime's value before rounding is known: `rounding`, how many
+ *          codes differ when the simulation rounds that value; and `apart`, the largest
+ *          distance in steps between that and the simulation's unrounded value among
+ *          elements with different codes. rounding 0 and a small `apart` prove that
+ *          only last bits of sums differ.
  *
  * A step is the scale; under a floating-point policy, the distance to the next value of
  * the format. */
@@ -33,7 +34,8 @@ typedef struct tally {
     size_t elements, equal, far, files, rounding;
     double worst, apart;
     bool explained;          /* `rounding` and `apart` are known */
-    const qg_tensor *before; /* this sample's unrounded value of ours, plain */
+    const qg_tensor *before; /* the simulation's unrounded value for this sample,
+                              * plain */
 } tally;
 
 typedef struct follower {
@@ -64,7 +66,7 @@ static double steps_between(const qg_scheme *s, double scale, double a, double b
            (scale * ldexp(1, exponent - (s->bits - 1 - s->exponent_bits)));
 }
 
-/* Their value before rounding, and what we make of it. */
+/* The runtime's value before rounding, and the simulation's rounding of it. */
 typedef struct cause {
     const qg_tensor *raw;
     qg_tensor rounded;
@@ -166,7 +168,7 @@ static qg_status compare(follower *f, const qg_hook_point *at, const qg_tensor *
     return QG_OK;
 }
 
-/* Our value before it is rounded, for find_cause. */
+/* The simulation's value before rounding, for find_cause. */
 static qg_status keep(follower *f, const qg_hook_point *at, const qg_tensor *mine)
 {
     qg_tensor *copy = QG_NEW(f->arena, qg_tensor);
@@ -185,7 +187,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     (void)ctx;
     (void)sample;
     if (at->tqc && qg_tqc_rounds(at->tqc) && !at->rounded &&
-        !qg_tqc_is_constant(at->tqc)) /* seen again when it is rounded */
+        !qg_tqc_is_constant(at->tqc)) /* called again with the rounded value */
         return at->endpoint.is_output && value->dtype == QG_F32 ? keep(f, at, value)
                                                                 : QG_OK;
     const char *name = name_of(f, at, "");

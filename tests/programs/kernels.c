@@ -1,4 +1,4 @@
-/* kernels [COUNT [SEED]]: the fake-quantize kernels of this very build against the
+/* kernels [COUNT [SEED]]: compares the fake-quantize kernels of this build with the
  * definition, on every float16 value and on COUNT random values (default 1e6; half of
  * them bit patterns).  Prints a line per row of the kernel table; exit 1 on the first
  * difference. */

@@ -1,5 +1,5 @@
-/* onnx_copy IN.onnx OUT.onnx [EXTERNAL_ABOVE [OPSET]] -- import, infer, move to the
- * opset, export; for the scripts that let other tools read what we write. */
+/* onnx_copy IN.onnx OUT.onnx [EXTERNAL_ABOVE [OPSET]] -- import, infer, convert to the
+ * opset, export; for scripts that read our files with other tools. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* threads FOLDER -- contexts at work at the same time.
+/* threads FOLDER -- contexts that work concurrently.
  *
  * threads --race: two threads race for a variable, so that ThreadSanitizer must report.
  *
@@ -65,7 +65,7 @@ static qg_status work(const job *j, qg_model *m, const char *outputs,
     return qg_model_save(m, snapshot);
 }
 
-/* A failure of this context, which the others must not see. */
+/* A failure of this context, which must not affect the others. */
 static const char *fail_once(const job *j, qg_ctx *ctx)
 {
     char path[64];
@@ -102,7 +102,7 @@ static void *run(void *ud)
     return NULL;
 }
 
-/* Jobs as they stand in the table below, into FOLDER/WAY/K. */
+/* Runs the jobs of the table below, into FOLDER/WAY/K. */
 static int run_all(qg_ctx *ctx, const char *folder, const char *way, bool at_once,
                    const qg_tensor *images)
 {

@@ -1,11 +1,11 @@
 /* vectors DIR...: runs every file of a folder like shared/vectors (JSON) or
- * shared/goldens/tflite and prints what agrees.
+ * shared/goldens/tflite and prints the agreement.
  *
  *     backend_requant.json         185 of 185
  *     unsigned_bfs.json            not covered
  *
- * Status 0 when everything that is covered agrees (and something was), 1 when anything
- * differs, 2 for unreadable folders and files. */
+ * Status 0 when all covered cases agree (at least one), 1 when any case differs, 2 for
+ * unreadable folders and files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static vec_part *part_of(const char *file)
     return NULL;
 }
 
-/* Prints the line of one file; true when it agrees in all that is covered. */
+/* Prints the line of one file; true when all covered cases agree. */
 static bool report(vec_run *v, const char *file)
 {
     vec_drop(v);

@@ -1,9 +1,10 @@
-"""agreement -- how far a runtime that loads our file agrees with our simulation.
+"""agreement -- measures the agreement of a runtime that loads our file with our
+simulation.
 
-Used by test_export_ort.py (and by tests of other formats): a format brings a runtime, an
-object with
+Used by test_export_ort.py (and by tests of other formats): a format supplies a
+runtime, an object with
 
-    values(feed) -> {name: array}     everything the runtime computes, for one sample
+    values(feed) -> {name: array}     all values of the runtime, for one sample
     outputs(feed) -> [array]          the network's outputs, as the runtime ships them
 
 and a map from endpoints of the snapshot to names of those values; qdq_endpoints() has it
@@ -12,17 +13,17 @@ for graphs with Q and DQ.
 Node by node, tests/programs/follow runs each node of the simulation on the runtime's own
 inputs; end to end, `qg run` is compared with outputs().  Where the runtime's value before
 rounding is known ("conv1.out0.raw" among the endpoints), a code that differs is explained:
-our rounding of that value gives the runtime's code, and our own value lies within LAST_BITS
-of it, so that the exact result is a tie but for the last bits of a float sum.  A value that
-does not reach the limit must be explained: our sums have the runtime's order on x86-64
-with AVX2 or AVX-512, elsewhere they may not.  A row of the table:
+our rounding of that value gives the runtime's code, and our own value is within
+LAST_BITS of it, so the exact result is a tie up to the last bits of a float sum.  A
+value below the limit must be explained: our sums have the runtime's order on x86-64
+with AVX2 or AVX-512; elsewhere the order may differ.  A row of the table:
 
     equal    share of elements of rounded values with the runtime's code: of the worst
              value, since each must reach the limit
     far      elements off by more than one step
     ties     elements of values below the limit that differ, all explained
-    energy   of the difference end to end, over that of the quantization noise: of the
-             worst output
+    energy   of the difference end to end, over that of the quantization noise: of
+             the worst output
     top-1    share of samples on which both name the same class
 """
 import json
@@ -36,15 +37,16 @@ QG = os.environ.get("QG", "build/qg")
 FOLLOW = os.path.join(os.environ.get("QG_BUILD", "build"), "tests", "follow")
 SHARED = pathlib.Path("../shared")
 LIMIT_EQUAL, LIMIT_ENERGY = 0.9999, 0.3
-# Rows of runtimes as they ship: with integer kernels, where the machine has such.
+# Rows of runtimes in their default configuration: with integer kernels, where the
+# machine supports them.
 SHIPPED = "ort", "ort int32", "ort as is, int", "ort as is, float", "ov int8"
 LAST_BITS = 1e-3  # steps
 CHUNK = 4  # samples whose values are on disk at one time
 
 
 def integers_are_exact():
-    """Without VNNI, x86-64 adds pairs of u8 x s8 in 16 bits, which saturate; the runtimes
-    say so, and how much depends on the model."""
+    """Without VNNI, x86-64 adds pairs of u8 x s8 in 16 bits, which saturate; this is
+    documented, and its effect depends on the model."""
     known = pathlib.Path("/proc/cpuinfo")
     flags = set(known.read_text().split()) if known.exists() else set()
     return not flags & {"ssse3", "avx2"} or bool(flags & {"avx512_vnni", "avx_vnni"})
@@ -64,14 +66,14 @@ def safe(name):
 # --- what is compared ---
 
 def pictures(rng, shape):
-    """Something like images in [-1, 1]: patches of 16 x 16, with a little noise."""
+    """Image-like samples in [-1, 1]: patches of 16 x 16, with a little noise."""
     coarse = rng.uniform(-1, 1, (*shape[:-2], -(-shape[-2] // 16), -(-shape[-1] // 16)))
     patches = np.kron(coarse, np.ones((16, 16)))[..., :shape[-2], :shape[-1]]
     return np.clip(patches + rng.normal(0, 0.05, shape), -1, 1)
 
 
 def models(seed=int(os.environ.get("SEED", "3"))):
-    """(name, path, samples [n, ...]) of every model that is here."""
+    """(name, path, samples [n, ...]) of every available model."""
     standins = SHARED / "models" / "standins"
     known = [
         ("digits", pathlib.Path("configs/models/digits.onnx"), "configs/data/digits_test.npy"),
@@ -100,7 +102,7 @@ def models(seed=int(os.environ.get("SEED", "3"))):
 
 
 class Snapshot:
-    """A folder of `qg quantize`, and the simulation's answers."""
+    """A folder of `qg quantize`, and the simulation's results."""
 
     def __init__(self, folder, model, backend, x, *options):
         self.folder, self.x = pathlib.Path(folder), x
@@ -139,14 +141,15 @@ class Snapshot:
 def qdq_endpoints(snapshot, graph):
     """{endpoint: value name} of an exported ONNX graph with Q and DQ.
 
-    Outputs keep their names; an input is what the node of that name reads, seen through
-    the reshaping that a newer opset put before it."""
+    Outputs keep their names; an input is the value read by the node of that name,
+    before the reshaping that a newer opset inserted."""
     node = {n.name: n for n in graph.node}
     producer = {o: n for n in graph.node for o in n.output}
     ours = snapshot.produced()
 
     def unclipped(v):
-        """What the Clip reads that stands before Q for fewer codes than its type has."""
+        """The input of the Clip before Q, which limits the codes to fewer than those of
+        the type."""
         return producer[v].input[0] if v.endswith("_clipped") and v not in ours else v
 
     at = {}
@@ -224,7 +227,7 @@ def explained(counts):
 
 
 class Table:
-    """Rows model x backend x runtime, and what in them is not good enough."""
+    """Rows model x backend x runtime, and their values below the limits."""
 
     HEAD = ("model", "backend", "runtime", "values", "equal", "far", "ties", "energy",
             "top-1")
@@ -241,7 +244,7 @@ class Table:
             share=LIMIT_EQUAL, rounds_alike=True):
         """name: (model, backend); nodes: of follow(), None: only end to end; the rest:
         outputs of the runtime, of the simulation, of the float network.  rounds_alike:
-        the format can say the rounding."""
+        the format can represent the rounding."""
         equal = {e: c["equal"] / max(1, c["elements"]) for e, c in (nodes or {}).items()}
         far = sum(c["far"] for c in (nodes or {}).values())
         e = energy(theirs, simulated, plain)

@@ -1,8 +1,8 @@
-# cli.sh -- what the tests of the command line share; sourced by them.
-#   $qg, $work   the command; a scratch folder that goes when the test ends
+# cli.sh -- shared by the tests of the command line; sourced by them.
+#   $qg, $work   the command; a scratch folder that is removed when the test ends
 #   expect RC PATTERN COMMAND...   runs it; RC 0: stderr is empty; else stdout is empty,
-#       stderr is one line that matches PATTERN (RC 2: and one that says where help is),
-#       and nothing is left at $work/out
+#       stderr is one line that matches PATTERN (RC 2: and one that refers to help), and
+#       nothing is left at $work/out
 # The script ends with `finish`.
 qg=${QG:-build/qg}
 work=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Float outputs of `qg run` against onnxruntime on 8 random inputs per model: the largest
-difference is at most 1e-4 of the largest output.  Models below ../shared are skipped when
-they are not there."""
+difference is at most 1e-4 of the largest output.  Models in ../shared are skipped
+when they are absent."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Random networks, each with a platform and a setting drawn, are decided by PPQ itself and
-by us: all TQCs agree.  Skipped without PPQ_PYTHON (tests/peers/ppq_goldens.py)."""
+"""Quantizes random networks, each with a random platform and setting, with PPQ and with
+qg: all TQCs agree.  Skipped without PPQ_PYTHON (tests/peers/ppq_goldens.py)."""
 import subprocess
 import sys
 import tempfile

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Memory of our own comes from the allocator of the context: object files refer to libc's
-# functions only where another library's or libc's own memory is meant.
+# The library allocates through the context's allocator: object files refer to libc's
+# functions only for memory owned by another library or by libc.
 set -u
 build=${QG_BUILD:-build}
 allowed='engine/core/arena.c     the allocator of hosts that bring none

@@ -1,5 +1,5 @@
-"""docs/backends says what the backend files say, and the backends that were made from
-configurations of AIMET are what import-backend makes of these today."""
+"""docs/backends matches the backend files, and the backends imported from AIMET
+configurations match the current output of import-backend."""
 import os
 import pathlib
 import subprocess

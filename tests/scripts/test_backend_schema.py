@@ -1,6 +1,6 @@
-"""Every backend file fits configs/schema/backend.json, and a wrong value in any key of it
-is refused twice: by the schema, and by the reader, whose complaint names file, line and
-key and what was expected.  The two must not drift apart."""
+"""Every backend file is valid under configs/schema/backend.json, and a wrong value in
+any key is rejected by both the schema and the reader, whose message contains file,
+line, key and the expected value.  The two must stay consistent."""
 import concurrent.futures
 import copy
 import json
@@ -20,11 +20,11 @@ except ImportError as missing:
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "configs"
 QG = os.path.abspath(os.environ.get("QG", "build/qg"))
-WRONG = [{"no such thing": 0}]  # fits no key
+WRONG = [{"no such thing": 0}]  # valid for no key
 # Of some thousand wrong values the suite tries every third; QG_ALL=1: all of them.
 STEP = 1 if os.environ.get("QG_ALL") else 3
 
-# Any text will do for these; the reader cannot know a wrong one.
+# These keys accept any text; the reader cannot reject one.
 FREE = {"id", "why", "source", "title", "name", "node", "value", "from", "to",
         "pipeline", "attr"}
 
@@ -63,7 +63,7 @@ KEYS_OF_AIMET = "op-Gemm-per-channel", "op-MatMul-per-channel"  # per_channel_qu
 
 
 def id_faults(path):
-    """Rules whose id claims something else than they set."""
+    """Rules whose id contradicts their settings."""
     tree = yaml.safe_load(path.read_text())
     layers = [tree, *(tree.get("with-quirk") or {}).values()]
     for rule in (r for layer in layers for r in layer.get("rules", ())):
@@ -88,11 +88,11 @@ def nodes(node, path=()):
 
 def mutations(text):
     """(line from 1, key, text with one wrong value) for every value of a file: of a
-    wrong kind, and where words are told apart also a word that is none."""
+    wrong kind, and for enumerations also an unknown word."""
     for path, node in nodes(yaml.compose(text)):
         keys = [k for k in path if isinstance(k, str)]
         wrong = ["[{no-such-thing: 0}]"]
-        # what a quirk takes out may be out already, in whichever file
+        # entries that a quirk removes may already be absent in some file
         taken = "with-quirk" in keys and re.match("-(rules|fusions|sharing)$", keys[-1])
         if isinstance(node, yaml.ScalarNode) and not FREE & set(keys) and not taken:
             wrong.append("no-such-thing")
@@ -106,7 +106,7 @@ def mutations(text):
 
 
 def complaint(path, line, key, text):
-    """What is wrong with how the reader takes this file, or None."""
+    """The error in the reader's handling of this file, or None."""
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder) / path.name
         file.write_text(text)

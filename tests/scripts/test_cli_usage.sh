@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Wrong usage: exit status 2, one message, where help is.  The options are read from the
-# help pages, so that a new one is tested without a line here.
+# Wrong usage: exit status 2, one message, a reference to help.  The options are read
+# from the help pages, so that a new one is tested without a line here.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/scripts/cli.sh
@@ -37,7 +37,7 @@ for verb in $verbs; do
     grep -A1 '^example:$' <<<"$page" | grep -q "^  qg $verb" || complain "no example of $verb"
     ! grep -nE ' $|.{89}' <<<"$page" || complain "help of $verb is too wide, or has spaces at an end"
     while read -r letter name argument; do
-        repeats=no # whether it may stand several times
+        repeats=no # whether it may be repeated
         case $verb-$name in
         *-policy | *-set | *-shape | *-verbose | compare-backend) repeats=yes ;;
         esac

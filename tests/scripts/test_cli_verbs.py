@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Every verb on the demo model: what it answers, as a page and as JSON; what explain
-says about the endpoint of the README; what diff sees; the bar on a terminal."""
+"""Every verb on the demo model: its answer as text and as JSON; explain for the
+endpoint of the README; the differences found by diff; the progress bar on a
+terminal."""
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ TEST, LABELS = "configs/data/digits_test.npy", "configs/data/digits_labels.npy"
 
 
 def qg(*args, status=0):
-    """stdout of a run that must end with this status and be silent on stderr."""
+    """stdout of a run that must end with this status and print nothing on stderr."""
     done = subprocess.run([QG, *map(str, args)], capture_output=True, text=True)
     assert done.returncode == status and done.stderr == "", \
         (args, done.returncode, done.stderr)
@@ -114,7 +115,7 @@ class Verbs(unittest.TestCase):
 
     def test_analyse_measures_with_every_quantizer_on_and_states_so(self):
         about = re.sub(r"\s+", " ", qg("analyse", "--help"))
-        for words in ("All quantizers are on in both cases",
+        for words in ("All quantizers are enabled in both cases",
                       "PPQ: graphwise_error_analyse", "PPQ: layerwise_error_analyse"):
             self.assertIn(words, about)
         call = "analyse", self.trt, "-d", TEST, "-n8"

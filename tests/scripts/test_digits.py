@@ -1,5 +1,5 @@
-"""The demo model is what its documentation says: structure, data and float accuracy, as
-ONNX Runtime computes it."""
+"""The demo model matches its documentation: structure, data and float accuracy, as
+computed by ONNX Runtime."""
 import collections
 import sys
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# CMake refuses oneDNN 3.x by name and goes on without it, and takes 2.x.
+# CMake rejects oneDNN 3.x with a message and continues without it, and accepts 2.x.
 set -u
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Every complete C program in docs/*.md is compiled, run, and must print what the page
-says: a ```c block with a main(), followed by a ```text block.  docs/arrays.md has one
-for every header of qg_arrays.h.  The example of qg.h itself runs on the demo
+"""Every complete C program in docs/*.md is compiled, run, and must print the text of
+the page: a ```c block with a main(), followed by a ```text block.  docs/arrays.md
+has one for every header of qg_arrays.h.  The example of qg.h itself runs on the demo
 model and must write a snapshot.  A page with ```sh blocks is a session: its files
 (```yaml NAME) are written, its ```sh blocks run, and print the ```text behind them.
 
@@ -50,7 +50,7 @@ def header_example():
 
 
 def header_complaint(flags, folder):
-    """What is wrong with that example, or None."""
+    """The error in that example, or None."""
     shutil.copy("configs/models/digits.onnx", folder / "model.onnx")
     shutil.copy("configs/data/digits_calib.npy", folder / "calib.npy")
     got = run(header_example(), flags, folder)
@@ -72,7 +72,7 @@ def run(program, flags, folder):
 
 
 def session(page):
-    """(commands that ran, what was wrong) of a page that is one."""
+    """(number of commands run, errors) of a session page."""
     blocks = [m.groups() for m in BLOCK.finditer(page.read_text())]
     if not any(kind == "sh" for kind, _, _ in blocks):
         return 0, []

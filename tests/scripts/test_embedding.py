@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The library inside other programs: QG_BUILD is installed into a folder that is then
-moved, and what users do is done with it: C, C++, static links, CMake projects, the
-component `arrays` alone, our own command line, and clients that were compiled against
-options with fewer or with more members."""
+moved, and used as by other projects: C, C++, static links, CMake projects, the
+component `arrays` alone, our own command line, and clients that were compiled
+against options with fewer or with more members."""
 import os
 import pathlib
 import re
@@ -23,7 +23,7 @@ OPTIONS = re.compile(r"struct (\w+_options) \{(\s*size_t size;.*?\n)\}", re.S)
 
 
 def run(*command, **more):
-    """What it prints; a failure ends the test."""
+    """The output of a command; a failure ends the test."""
     got = subprocess.run([str(c) for c in command], text=True, capture_output=True, **more)
     if got.returncode:
         sys.exit(f"{' '.join(map(str, command))}: exit {got.returncode}\n"
@@ -58,7 +58,7 @@ class Copy:
         return run("pkg-config", *what, self.package, env=self.env).split()
 
     def build(self, compiler, name, *sources):
-        """Compiles in the working folder, where nothing of the source tree is near."""
+        """Compiles in the working folder, outside the source tree."""
         run(*compiler, "-o", name, *sources, cwd=self.work)
         return self.work / name
 
@@ -181,7 +181,7 @@ def members(body):
 
 
 def other_headers(copy, name, change):
-    """A copy of the headers in which every struct of options went through change."""
+    """A copy of the headers with `change` applied to every struct of options."""
     folder, count = copy.work / name, 0
     shutil.copytree(copy.include, folder)
     for header in folder.glob("*.h"):

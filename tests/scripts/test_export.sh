@@ -45,7 +45,7 @@ expect 0 '' "$qg" export "$work/trt" --format onnx-qdq -o "$work/again.onnx" --s
 same "$work/trt.onnx" "$work/again.onnx"
 [ "$(rows "$work/trt.json" .)" = 0 ] || complain 'trt-int8 loses something'
 
-# What is lost, in text and JSON, and as an error.
+# The loss report, in text and JSON, and as an error.
 expect 0 '' "$qg" export "$work/ncnn" --format onnx-qdq -o "$work/ncnn.onnx" \
     --report "$work/ncnn.json"
 [ "$(rows "$work/ncnn.json" rounding)" -gt 8 ] || complain 'no rounding lost for ncnn'
@@ -60,7 +60,7 @@ expect 1 "format 'onnx-qdq' cannot say .* \\(and [0-9]+ more\\), expected none w
 expect 1 "format 'onnx-qdq': can only be exported|has its graph in the file" \
     "$qg" import "$work/trt.onnx" --format onnx-qdq --model $model -o "$work/out"
 
-# What stood twice is there once: the snapshot can be read again.
+# Duplicates are written once: the snapshot can be read again.
 quantize twice trt-int8 --set 'op=Conv slot=weight bits=4' --set 'op=Gemm slot=weight bits=4'
 expect 0 '' "$qg" export "$work/twice" --format onnx-qdq -o "$work/twice.onnx"
 

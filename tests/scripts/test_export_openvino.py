@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
 """openvino-fq and openvino-ir in OpenVINO's CPU plugin: every exported file loads, and
-computes what we simulate, node by node and end to end (agreement.py).  Keyword spotting
-keeps its classes and its accuracy.  Models below ../shared are skipped when they are not
-there.
+computes the simulated values, node by node and end to end (agreement.py).  Keyword
+spotting keeps its classes and its accuracy.  Models in ../shared are skipped when
+they are absent.
 
 The plugin runs with f32 as precision hint, without low precision transformations and
-without roundings of its own in front of int8 weights (openvino-ir says so itself).  A line
-`ov int8` is what it does with integer kernels: int8 codes keep every one of them that
-FakeQuantize of float weights (`--weights float`) gets, and openvino-int8 rounds nothing
-between a convolution and a sum, where they leave a rounding out (residuals).
+without additional rounding of int8 weights (openvino-ir specifies this itself).  A
+line `ov int8` is what it does with integer kernels: int8 codes keep every one of
+them that FakeQuantize of float weights (`--weights float`) gets, and openvino-int8
+rounds nothing between a convolution and a sum, where they leave a rounding out
+(residuals).
 
-Schemes of other devices are simulated with the rounding of FakeQuantize, as one does who
-takes them to OpenVINO; with their own, codes may differ only where a bound on rounding
-errors proves it (other_rounding)."""
+Schemes of other devices are simulated with the rounding of FakeQuantize, as for a
+deployment to OpenVINO; with their own rounding, codes may differ only within a
+proven bound on rounding errors (other_rounding)."""
 import sys
 import tempfile
 
@@ -113,9 +114,9 @@ def endpoints(snapshot, runtime):
 
 
 def annotated(table, file):
-    """What Netron shows: limits, or scale and zero point, beside every quantized value, and
-    who made the file.  Nothing else is in it: nodes in order, no initializer that nobody
-    reads."""
+    """Metadata shown by Netron: limits, or scale and zero point, beside every quantized
+    value, and who made the file.  Nothing else is in it: nodes in order, no
+    initializer that nobody reads."""
     model = onnx.load(file)
     said = {a.tensor_name: [(p.key, p.value) for p in a.quant_parameter_tensor_names]
             for a in model.graph.quantization_annotation}
@@ -135,8 +136,8 @@ def annotated(table, file):
 
 
 def compare(table, folder, name, path, x):
-    """The model under every backend.  The two files say the same: the plugin answers
-    with the same bits."""
+    """The model under every backend.  The two files are equivalent: the plugin computes
+    the same bits."""
     for backend, (base, *options) in BACKENDS.items():
         s = agreement.Snapshot(f"{folder}/{name}-{backend}", path, base, x[:SAMPLES],
                                *options)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""onnx-qdq in ONNX Runtime: every exported file is valid and loads, and computes what we
-simulate, node by node and end to end (agreement.py).  Our reference kernels sum in its
-order, so with nothing optimized codes are equal, and mostly all bits.  Keyword spotting
-keeps its classes and its accuracy.  Models below ../shared are skipped when they are not
-there."""
+"""onnx-qdq in ONNX Runtime: every exported file is valid and loads, and computes the
+simulated values, node by node and end to end (agreement.py).  Our reference kernels
+sum in its order, so without optimization all codes are equal, and usually all bits.
+Keyword spotting keeps its classes and its accuracy.  Models in ../shared are skipped
+when they are absent."""
 import json
 import sys
 import tempfile
@@ -22,7 +22,7 @@ import agreement
 BACKENDS = "trt-int8", "ppl-dsp-int8", "ort-int8", "ncnn-int8"
 # As it ships, ONNX Runtime rounds biases to steps of input x weight where that gives an
 # integer kernel (WeightBiasQuantization); files keep float ones out of its reach.  A
-# backend that is told so gets these kernels, and agrees: rows `ort int32`.
+# backend with 32-bit biases gets these kernels, and agrees: rows `ort int32`.
 BIAS = ("--set", "op=[Conv,ConvTranspose,Gemm] slot=bias state=passive-init derive=bias "
         "bits=32 range=-2147483648,2147483647 policy=per-tensor,linear,symmetric "
         "rounding=half-even")
@@ -97,7 +97,8 @@ def nodes_of(s, file, runtime):
 
 
 def annotated(table, file):
-    """What Netron shows: scale and zero point of every quantized value, and who made it."""
+    """Metadata shown by Netron: scale and zero point of every quantized value, and who
+    made it."""
     model = onnx.load(file)
     graph = model.graph
     known = {i.name for i in graph.initializer} | {o for n in graph.node for o in n.output}
@@ -261,7 +262,7 @@ def accuracy(table, folder, path, backend, x):
 
 
 def every_backend(table, folder, path, x):
-    """Each backend that there is, each way of writing it: valid, and the same results."""
+    """Every backend in every form of export: valid, and the same results."""
     known = json.loads(agreement.qg("list", "backends", "--json"))["backends"]
     for backend in [b["backend"] for b in known]:
         s = agreement.Snapshot(f"{folder}/{backend}", path, backend, x[:8])

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The formats openvino-fq, openvino-ir and ppq-json, and imports: the same bytes each
-# time, the same simulation after import, and what is refused in which words.
+# time, the same simulation after import, and the messages of rejected input.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 . tests/scripts/cli.sh
@@ -28,7 +28,7 @@ for backend in trt-int8 openvino-int8 ncnn-int8; do
         exact=$(grep -c '"lost_and_computed": 0,' "$work/stdout")
         expect 0 '' "$qg" import "$file" --format $format "${model_of[@]}" -o "$x"
         simulate "$x" "$x.out"
-        exact_rows=$((exact_rows + exact)) # else the report says what differs
+        exact_rows=$((exact_rows + exact)) # else the report lists the differences
         [ $exact -eq 0 ] || same "$s.out/logits.npy" "$x.out/logits.npy"
         mkdir -p "$work/again"
         expect 0 '' "$qg" export "$s" --format $format -o "$work/again/$(basename "$file")"

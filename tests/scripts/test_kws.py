@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Keyword spotting under trt-int8, calibrated with 100 samples by every observer that serves
-it: a table of the accuracy on the other 400.  minmax and mse must stay within 1 % of float.
+"""Keyword spotting under trt-int8, calibrated with 100 samples by every applicable
+observer: a table of the accuracy on the other 400.  minmax and mse must stay within
+1 % of float.
 
 Rows with '=' have scales that onnxruntime's own collectors, or PPQ's rules in numpy, found on
 activations that onnxruntime computed.  ort-* and ppq-* are the same algorithms and must be as

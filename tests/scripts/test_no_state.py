@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 ARCHIVE = pathlib.Path(os.environ.get("QG_BUILD", "build"), "libqg.a")
-LISTED = {  # symbol: why it may be written
+LISTED = {  # symbol: reason why it is writable
     "current": "thread-local, for the length of one call: uthash's macros pass no "
                "allocator along",
     "stbi__g_failure_reason": "thread-local in stb_image, read where it was set",

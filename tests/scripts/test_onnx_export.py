@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What we export, onnx.checker accepts and onnxruntime runs with the same results.
+"""onnx.checker accepts exported models, and onnxruntime runs them with the same
+results.
 
 Skipped (77) without onnx.  Reads tests/models and the folders in QG_MODELS."""
 import os
@@ -37,7 +38,7 @@ def outputs(s):
 
 
 def check(source, target, *arguments):
-    """None when the copy is good, else what is wrong."""
+    """None when the copy is good, else the error."""
     run = subprocess.run([COPY, source, target, *arguments], capture_output=True, text=True)
     if run.returncode:
         return run.stderr.strip()

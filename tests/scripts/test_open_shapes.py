@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A model whose heights and widths are symbols: with samples of one shape every verb does
-what it does for the model of that shape, as fast; with samples of several shapes it runs,
-quantizes, and says so where it cannot measure."""
+"""A model whose heights and widths are symbols: with samples of one shape every verb
+behaves as for the model of that shape, at the same speed; with samples of several
+shapes it runs and quantizes, and reports where it cannot measure."""
 import json
 import os
 import pathlib

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""The pictures of docs/ that scripts draw from runs of qg are those that the scripts draw
-now."""
+"""The pictures in docs/ that scripts draw from runs of qg are up to date."""
 import os
 import pathlib
 import subprocess

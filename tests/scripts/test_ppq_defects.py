@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Defects of PPQ that lie outside of its passes (docs/evidence/ppq-defects.md: D13, D14,
-D17, D39, D40, D56, D60, D62, D66, D74, D76): what we do, and, where a ppq-* observer is kept
-for comparison, what PPQ does.  Those of passes are in tests/passes/ppq-defects.qgt."""
+D17, D39, D40, D56, D60, D62, D66, D74, D76): our behaviour and, where a ppq-*
+observer is kept for comparison, PPQ's.  Those of passes are in
+tests/passes/ppq-defects.qgt."""
 import json
 import os
 import pathlib
@@ -25,7 +26,7 @@ def qg(*words):
 
 
 class Array:
-    """A file, and what quantize-tensor makes of it."""
+    """A file, and the result of quantize-tensor."""
 
     def __init__(self, folder, x):
         self.x = np.asarray(x, np.float32)

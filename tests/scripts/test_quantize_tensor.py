@@ -1,4 +1,4 @@
-"""qg quantize-tensor against a model in NumPy, and what it says to bad input."""
+"""qg quantize-tensor against a model in NumPy, and its messages for bad input."""
 import json
 import os
 import pathlib
@@ -200,7 +200,7 @@ def floating(folder, rng):
 
 
 def inputs(folder, rng):
-    """float16 is exact; float64 warns when it rounds; odd numbers are told of."""
+    """float16 is exact; float64 warns when it rounds; unusual numbers are reported."""
     half = rng.standard_normal(50).astype(np.float16)
     a, y, err = run(folder, half)
     b, z, _ = run(folder, half.astype(f32))

@@ -3,8 +3,8 @@
 
 Exact   where the report says that nothing computed is lost, the imported snapshot gives
         the same bits for 4 samples
-Again   what is imported loses nothing that is computed when it is exported once more in
-        the same format, and comes back the same
+Again   a second export in the same format loses no computed value, and imports to
+        the same snapshot
 Scales  every scale (and offset) of an endpoint that rounds is that of one which rounded
         before, but for last bits that the report tells
 

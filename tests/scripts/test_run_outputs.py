@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `qg run` writes: a stack per output, an archive where samples differ in shape, a
-file of its own for each of two names that become the same file."""
+"""Output files of `qg run`: a stack per output, an archive where samples differ in
+shape, a file of its own for each of two names that become the same file."""
 import json
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# setup.sh does nothing when nothing is missing, and says what to do when it may not
+# setup.sh does nothing when nothing is missing, and prints instructions when it cannot
 # install.  Runs on a copy with stand-ins for apt, dpkg, pip and the user's id.
 set -u
 work=$(mktemp -d)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What the libraries export is what tests/data/exported-symbols.txt lists, one name a line,
-with `arrays` behind those of libqg_arrays; every listed name is declared QG_API in an
-installed header, and every function that one declares is listed.  Fewer than 450.
+"""The libraries export exactly the symbols of tests/data/exported-symbols.txt, one per
+line, with `arrays` after those of libqg_arrays; every listed name is declared QG_API
+in an installed header, and every function that one declares is listed.  Fewer than
+450.
 
     test_symbols.py             compares, for the build in QG_BUILD
     test_symbols.py --write     writes the list from the declarations"""

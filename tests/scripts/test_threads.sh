@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Contexts on several threads at once: what they write is what they write one after the
-# other, in this build and in one under ThreadSanitizer, which must have nothing to say.
-# That build is without oneDNN and OpenMP, which are not instrumented, and is kept in the
-# build folder.
+# Contexts on several threads at once: their output equals that of a serial run, in this
+# build and under ThreadSanitizer, which must report nothing. That build is without
+# oneDNN and OpenMP, which are not instrumented, and is kept in the build folder.
 set -u
 build=${QG_BUILD:-build}
 tsan=$build/tsan

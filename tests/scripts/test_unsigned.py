@@ -17,7 +17,7 @@ except ImportError as missing:
 import agreement
 
 MODEL, DATA = "configs/models/digits.onnx", "configs/data/digits_test.npy"
-OWN = "relu0", "relu1", "relu2", "relu5", "relu6"  # share their scale with nobody
+OWN = "relu0", "relu1", "relu2", "relu5", "relu6"  # each scale is unshared
 LEAST = {  # of the largest value: how much of it the grid holds
     "minmax": 1, "percentile": 0.5, "moving-average": 0.5, "kl": 0.3, "mse": 0.3,
     "aciq-laplace": 0.3, "aciq-gauss": 0.3, "ort-minmax": 1, "nvidia-max": 1,

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Nodes of old opsets mean the same at newer ones (engine/ir/upgrade.h): each case is
-moved to opsets 13, 18, 21 and 23; onnx.checker accepts what comes out and it computes what
-the original computes (pools add in another order since 19), in onnxruntime where that runs the original, else in `qg run`."""
+moved to opsets 13, 18, 21 and 23; onnx.checker accepts the result, which computes
+the same as the original (pools add in a different order since 19), in onnxruntime
+where that runs the original, else in `qg run`."""
 import os
 import pathlib
 import re
@@ -157,7 +158,7 @@ def move(source, target, opset):
 
 
 def wrong(case, folder):
-    """What is wrong, per target; and how many of them onnxruntime judged."""
+    """Errors per target, and the number of targets checked with onnxruntime."""
     source, target, judged = folder / "old.onnx", folder / "new.onnx", 0
     onnx.save(model(*case), source)
     x = case[2][0]

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Watching changes no bits: `qg run` writes the same outputs with and without --dump '*', of
-a raw model and of its snapshot, in float and simulated, with fast and reference kernels.
+"""Observing values changes no bits: `qg run` writes the same outputs with and without
+--dump '*', of a raw model and of its snapshot, in float and simulated, with fast and
+reference kernels.
 
-Models below ../shared are skipped when they are not there; exit status 77 without numpy."""
+Models in ../shared are skipped when they are absent; exit status 77 without numpy."""
 import pathlib
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-/* calibration.h -- what tests of calibrators share: a context and an arena. */
+/* calibration.h -- shared by tests of calibrators: a context and an arena. */
 #ifndef QG_TESTS_SUPPORT_CALIBRATION_H
 #define QG_TESTS_SUPPORT_CALIBRATION_H
 

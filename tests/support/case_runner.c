@@ -436,7 +436,7 @@ static bool compare(const op_case *c, qg_arena *a, qg_call *k)
     return true;
 }
 
-/* A node on its way: the graph that holds it and what it computed. */
+/* A node under test: its graph and its results. */
 typedef struct attempt {
     qg_graph *g;
     qg_call call;

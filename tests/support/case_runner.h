@@ -9,7 +9,8 @@
  *     in  f32[1,3]  1 2 3
  *     fail QG_EMODEL "infer: node 'n0' (Softmax): axis 5, expected within [-2, 1]"
  *
- * Lines    a line that begins with a blank continues the one before; # starts a comment
+ * Lines    a line that begins with a blank continues the previous line; # starts a
+ *          comment
  * op       name, opset, attributes: k=3 (INT), k=0.5 (FLOAT: has . e n or i), k=text or
  *          k="text" (STRING), k=[1,2] [0.5,1.] [a,b] (lists), k={f32[2] 1 2} (TENSOR);
  *          a name with a dot is domain.name
@@ -18,10 +19,10 @@
  *          ramp(first,last), iota; "-" is an absent slot; out may end with atol, rtol
  * fail     status and a part of the message, from preparing, inferring or running
  *
- * Integers and bools must be equal; floats within atol + rtol * |expected| (presets
+ * Integers and bools must be equal; floats within atol + rtol * |expected| (defaults
  * 1e-6 and 1e-5), NaN equal to NaN.  Every case is inferred with shapes only, then with
- * data; a shape known early must stay.  Where the operator allows it the case is run
- * again in place and must give the same bits. */
+ * data; shapes known early must not change.  Where the operator allows it, the case is
+ * run again in place and must give the same bits. */
 #ifndef QG_TESTS_SUPPORT_CASE_RUNNER_H
 #define QG_TESTS_SUPPORT_CASE_RUNNER_H
 
@@ -50,11 +51,11 @@ typedef struct op_case {
 } op_case;
 
 typedef struct case_report {
-    size_t passed, failed; /* every failure was printed with file and line */
+    size_t passed, failed; /* every failure is printed with file and line */
 } case_report;
 
-/* Runs every case of a file with the operators of `registry`.  QG_EPARSE names the line
- * of a file that is not well formed. */
+/* Runs every case of a file with the operators of `registry`.  QG_EPARSE for a
+ * malformed file; the message gives the line. */
 QG_NODISCARD qg_status run_case_file(const qg_registry *registry, const char *path,
                                      case_report *report);
 
@@ -63,7 +64,7 @@ typedef void case_visitor(void *ud, const op_case *c, qg_ctx *ctx, qg_arena *scr
 QG_NODISCARD qg_status visit_case_file(qg_alloc alloc, const qg_registry *registry,
                                        const char *path, case_visitor *visit, void *ud);
 
-/* Builds and runs the node of a case, whatever its expectations. */
+/* Builds and runs the node of a case, regardless of its expectations. */
 QG_NODISCARD qg_status try_case(const op_case *c, qg_ctx *ctx, qg_arena *scratch);
 
 #endif

@@ -35,7 +35,7 @@ void every_request_may_fail(qg_status (*build)(qg_alloc alloc, void *ud), void *
                 fail_msg("request %ld failed: %ld blocks leaked", at, f.live);
             if (s != QG_OK && s != QG_ENOMEM)
                 fail_msg("request %ld failed: %s", at, qg_status_name(s));
-            if (s == QG_OK && f.calls > at) /* it went on without that memory */
+            if (s == QG_OK && f.calls > at) /* it continued without that memory */
                 s = QG_ENOMEM;
             else if (s == QG_OK)
                 assert_cmp_int(at, >=, least);

@@ -59,7 +59,7 @@ static qg_status infer_add(const qg_call *c)
     return infer_same(c);
 }
 
-/* Reshape: output dims are the values of input 1, when they are there. */
+/* Reshape: output dims are the values of input 1, if known. */
 static qg_status infer_reshape(const qg_call *c)
 {
     const qg_tensor *dims = c->in[1];

@@ -1,6 +1,6 @@
 /* graphs.h -- small graphs for tests: a registry of toy operators and a builder.
  *
- * The toy operators have ONNX names but only as much behaviour as tests of the engine
+ * The toy operators have ONNX names but only the behaviour that tests of the engine
  * need; tests of real operators use qg_ops_registry. */
 #ifndef QG_TESTS_SUPPORT_GRAPHS_H
 #define QG_TESTS_SUPPORT_GRAPHS_H
@@ -21,7 +21,7 @@ toy toy_new(void); /* fails the test when out of memory */
 void toy_free(toy *t);
 
 /* All of these fail the running test on error.  Lists are "a, b"; "_" is an absent
- * slot. Values come into being when first named. */
+ * slot. Values are created when first named. */
 qg_value *toy_value(toy *t, const char *name);
 qg_value *toy_input(toy *t, const char *name, qg_dtype dtype, int32_t rank,
                     const int64_t *dim);

@@ -1,5 +1,5 @@
-/* host.h -- a program that uses the library: a context, a folder of its own, models
- * from text.  For tests of engine/embed. */
+/* host.h -- a program that uses the library: a context, a private folder, models from
+ * text.  For tests of engine/embed. */
 #ifndef QG_TESTS_SUPPORT_HOST_H
 #define QG_TESTS_SUPPORT_HOST_H
 

@@ -1,7 +1,7 @@
-/* kernel_check.h -- every kernel of every row that the CPU supports, against the
- * definition, bit for bit (NaN payloads aside).  Used by tests/unit/test_fake_kernels.c
- * on the sanitized build and by tests/programs/kernels.c on the optimized one, whose
- * loops are vector code. */
+/* kernel_check.h -- compares every kernel of every row that the CPU supports with the
+ * definition, bit for bit (except NaN payloads).  Used by
+ * tests/unit/test_fake_kernels.c on the sanitized build and by tests/programs/kernels.c
+ * on the optimized one, whose loops are vector code. */
 #ifndef QG_TESTS_SUPPORT_KERNEL_CHECK_H
 #define QG_TESTS_SUPPORT_KERNEL_CHECK_H
 

@@ -29,7 +29,7 @@ typedef struct runner {
     int failed; /* cases */
 } runner;
 
-/* Reports and goes on with the next case. */
+/* Reports a failure and continues with the next case. */
 #define broken(r, ...)                                                                 \
     do {                                                                               \
         print_error("%s:%d: ", (r)->path, (r)->line);                                  \
@@ -90,7 +90,7 @@ static void parse_graph(runner *r, const char *text, qg_graph **out)
     must(r, qg_text_parse(r->ctx, &source, out));
 }
 
-/* Blank lines in front, so that the parser counts the lines of the file. */
+/* Blank lines are prepended, so that the parser counts the lines of the file. */
 static void read_graph(runner *r, char *first)
 {
     char *blank = QG_NEWN(r->ctx->arena, r->line, char), *line;
@@ -106,7 +106,7 @@ static void read_graph(runner *r, char *first)
     r->env = (qg_pass_env){ .ctx = r->ctx, .graph = r->graph };
 }
 
-/* Sample k of input i: uniform in [-1, 1) from a seed of their own. */
+/* Sample k of input i: uniform in [-1, 1), with a separate seed. */
 static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
                        const qg_tensor **in)
 {
@@ -160,7 +160,7 @@ static void expect_same(runner *r, double tolerance)
 
 /* --- directives --- */
 
-/* As strtok does, but a word must follow. */
+/* Like strtok, but requires a word. */
 static char *next_word(runner *r, char *text, const char *ends)
 {
     char *found = strtok(text, ends);
@@ -188,7 +188,7 @@ static void add_quirks(runner *r, char *names)
     }
 }
 
-/* The backend's, without those for passes that exist but are not run here. */
+/* Options of the backend, without those for passes that are not run here. */
 static void choose_settings(runner *r, const char *const *name, size_t n)
 {
     const qg_pass_settings *all = &r->backend->setting;

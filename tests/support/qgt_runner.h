@@ -7,7 +7,7 @@
  *     quirks ppq-split-groups
  *     samples 4                     calibration samples: uniform in [-1, 1), seeded
  *     run fuse passive              passes, each followed by the verifier
- *     fails QG_ECONFIG text         the next run fails so
+ *     fails QG_ECONFIG text         the next run fails with this status and text
  *     scale c.out0 5.0 [offset]     as if calibrated
  *     expect states|brief|full      lines of quant/tqc_text.h ... end
  *     platforms                     "node platform: reason" ... end

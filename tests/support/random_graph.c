@@ -69,7 +69,7 @@ static void random_constant(maker *m, char name[16], int rank, const int *dim)
 
 /* --- values --- */
 
-/* A new value of these dims; the caller has said the node. */
+/* A new value of these dims; the caller has written the node. */
 static value *made(maker *m, int rank, const int *dim)
 {
     value *v = &m->v[m->n_value];
@@ -198,7 +198,7 @@ static const char *sum_or_product(maker *m)
     return op[below(m, (int)(sizeof op / sizeof op[0]))];
 }
 
-/* With itself now and then. */
+/* Sometimes with itself. */
 static bool two_values(maker *m, value *x)
 {
     value *y = find(m, chance(m, 8) ? NULL : x, x->rank, x->dim);
@@ -310,7 +310,7 @@ static bool reshape(maker *m, value *x)
     return true;
 }
 
-/* The usual way of exporters: a shape taken apart and put together again. */
+/* As exporters write it: a shape is split and reassembled. */
 static bool computed_reshape(maker *m, value *x)
 {
     char first[16], axis[16], rest[16];
@@ -452,7 +452,7 @@ static bool squeeze(maker *m, value *x)
     return true;
 }
 
-/* The indices become an output, or choose among the values. */
+/* The indices become an output, or select among the values. */
 static bool largest(maker *m, value *x)
 {
     int last = x->dim[x->rank - 1], dim[RANK], k = m->n_const;
@@ -514,7 +514,7 @@ static bool constant_branch(maker *m, value *x)
     return true;
 }
 
-/* A step with a larger weight is taken more often. */
+/* A step with a larger weight is chosen more often. */
 static const struct {
     bool (*take)(maker *m, value *x);
     int weight;

@@ -1,5 +1,5 @@
-/* scratch.h -- names of files and folders that only this run of a test uses: the same
- * suite may run in several trees at a time. */
+/* scratch.h -- unique names of files and folders for one run of a test: the same suite
+ * may run in several trees at once. */
 #ifndef QG_TESTS_SUPPORT_SCRATCH_H
 #define QG_TESTS_SUPPORT_SCRATCH_H
 
@@ -9,14 +9,14 @@
 
 enum { SCRATCH_PATH = 96 };
 
-/* "/tmp/qg_<process>_<name>"; returns `path`.  Nothing is made. */
+/* "/tmp/qg_<process>_<name>"; returns `path`.  Creates no file. */
 static inline const char *scratch_path(char path[SCRATCH_PATH], const char *name)
 {
     (void)snprintf(path, SCRATCH_PATH, "/tmp/qg_%ld_%s", (long)getpid(), name);
     return path;
 }
 
-/* Removes a folder with what is in it; 0 when that worked. */
+/* Removes a folder and its contents; 0 on success. */
 static inline int scratch_remove(const char *path)
 {
     char command[SCRATCH_PATH + 16];

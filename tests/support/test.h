@@ -1,4 +1,4 @@
-/* test.h -- cmocka with what it wants included first, and a one-line main. */
+/* test.h -- cmocka with the headers it requires, and a one-line main. */
 #ifndef QG_TESTS_SUPPORT_TEST_H
 #define QG_TESTS_SUPPORT_TEST_H
 
@@ -20,7 +20,7 @@
         return cmocka_run_group_tests(tests, NULL, NULL);                              \
     }
 
-/* A test whose state is a context of its own: `qg_ctx *ctx = *state`. */
+/* A test whose state is a private context: `qg_ctx *ctx = *state`. */
 static inline int qg_test_setup(void **state)
 {
     return (*state = qg_ctx_new(qg_alloc_libc)) == NULL;

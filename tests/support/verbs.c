@@ -37,7 +37,7 @@ ASK(ordered)
     return quantize_to(m, &o, output, r);
 }
 
-/* Passes that run samples of their own. */
+/* Passes that run samples themselves. */
 ASK(corrected)
 {
     static const char *const set[] = { "pass=equalize run=yes",

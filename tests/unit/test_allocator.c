@@ -152,5 +152,43 @@ static void a_failing_request_is_out_of_memory(void **state)
         }
 }
 
-QG_TEST_MAIN(cmocka_unit_test(every_verb_gives_back_what_it_got),
+/* The calls of h before and after quantizing. */
+static qg_status quantize(host *h, long *first, long *last)
+{
+    qg_ctx *ctx;
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_quantize_options o;
+    qg_quantize_options_init(&o, sizeof o);
+    o.backend = "trt-int8";
+    o.work = (qg_workload){ .data = VERB_DATA, .samples = 1, .jobs = 1 };
+    assert_int_equal(open_with(h, &ctx), QG_OK);
+    assert_ok(ctx, qg_model_open(ctx, VERB_MODEL, NULL, &m));
+    *first = atomic_load(&h->calls);
+    qg_status s = qg_model_quantize(m, &o, &r);
+    *last = atomic_load(&h->calls);
+    qg_report_free(r);
+    qg_model_close(m);
+    qg_close(ctx);
+    return s;
+}
+
+/* The report is made last; every single one of its requests counts. */
+static void a_report_that_fails_is_given_back(void **state)
+{
+    enum { REPORT = 24 };
+    long first, last, x, y;
+    host count = { .fail_at = -1 };
+    (void)state;
+    assert_int_equal(quantize(&count, &first, &last), QG_OK);
+    assert_cmp_int(last - first, >, REPORT);
+    for (long at = last - REPORT; at < last; at++) {
+        host h = { .fail_at = at };
+        assert_int_equal(quantize(&h, &x, &y), QG_ENOMEM);
+        assert_balanced(&h, "quantize");
+    }
+}
+
+QG_TEST_MAIN(cmocka_unit_test(a_report_that_fails_is_given_back),
+             cmocka_unit_test(every_verb_gives_back_what_it_got),
              cmocka_unit_test(a_failing_request_is_out_of_memory))

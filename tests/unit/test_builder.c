@@ -115,7 +115,10 @@ static void constants_are_borrowed_or_copied(void **state)
     qg_ctx *ctx = *state;
     qg_model *m;
     static float data[] = { 1, 2, 3, 4, 5, 6 };
-    qg_tensor t = tensor(data, 2, dim_w), turned = t;
+    static _Alignas(float) char bytes[sizeof data + 1];
+    qg_tensor t = tensor(data, 2, dim_w), turned = t, odd = t;
+    odd.data = bytes + 1; /* cannot be borrowed either */
+    memcpy(odd.data, data, sizeof data);
     const int64_t dim_turned[] = { 2, 3 };
     qg_tensor_init(&turned, QG_F32, 2, dim_turned);
     turned.f32 = data;
@@ -128,6 +131,10 @@ static void constants_are_borrowed_or_copied(void **state)
     const qg_tensor *a = qg_graph_value(m->graph, "borrowed")->constant;
     const qg_tensor *b = qg_graph_value(m->graph, "copied")->constant;
     const qg_tensor *c = qg_graph_value(m->graph, "turned")->constant;
+    assert_ok(ctx, qg_model_add_constant(m, "odd", &odd, true));
+    const qg_tensor *d = qg_graph_value(m->graph, "odd")->constant;
+    assert_int_equal((uintptr_t)d->data % sizeof(float), 0);
+    assert_memory_equal(d->data, odd.data, sizeof data);
     assert_ptr_equal(a->f32, data);
     assert_ptr_not_equal(b->f32, data);
     assert_memory_equal(b->f32, data, sizeof data);
@@ -192,6 +199,10 @@ static void refusals_leave_no_trace(void **state)
         {.name = "a",  .kind = QG_ATTRIBUTE_INT, .count = 1, .ints = dim_x},
         { .name = "a", .kind = QG_ATTRIBUTE_INT, .count = 1, .ints = dim_x},
     };
+    const char *const words[] = { "one", NULL };
+    const qg_attribute gap[] = {
+        {.name = "a", .kind = QG_ATTRIBUTE_STRINGS, .count = 2, .strings = words},
+    };
     qg_node_options o;
     qg_node_options_init(&o, sizeof o);
     assert_fails(ctx, qg_model_add_node(m, &o, NULL), QG_EMODEL, "operator");
@@ -199,6 +210,10 @@ static void refusals_leave_no_trace(void **state)
     o.attribute = twice;
     o.n_attribute = 2;
     assert_fails(ctx, qg_model_add_node(m, &o, NULL), QG_EMODEL, "given twice");
+    o.attribute = gap;
+    o.n_attribute = 1;
+    assert_fails(ctx, qg_model_add_node(m, &o, NULL), QG_EMODEL, "entry 1 is NULL");
+    o.n_attribute = 0;
     assert_fails(ctx, add(m, "Reluu", INPUTS("new"), "newer"), QG_EUNSUPPORTED,
                  "operator Reluu is not known (opset 17)");
     assert_fails(ctx, add(m, "Relu", INPUTS("new", "newer"), "z"), QG_EMODEL,

@@ -297,11 +297,19 @@ static qg_status no_range(void *ud, qg_ctx *ctx, const void *state,
     return ud ? QG_EDATA : QG_OK;
 }
 
+static qg_status not_a_number(void *ud, qg_ctx *ctx, void *state,
+                              const qg_observed *seen)
+{
+    (void)ud, (void)state;
+    return qg_fail(ctx, QG_ENUMERIC, "mine: sample %zu is too small", seen->sample);
+}
+
 static void faults_name_the_endpoint(void **state)
 {
     host *h = *state;
     static const char *const set[] = { "node=conv slot=in0 observer=bad",
-                                       "node=conv slot=in0 observer=worse" };
+                                       "node=conv slot=in0 observer=worse",
+                                       "node=conv slot=in0 observer=small" };
     qg_host_observer o = extremes();
     qg_quantize_options q;
     const char *path = host_model(h, "m.onnx", MODEL);
@@ -310,6 +318,9 @@ static void faults_name_the_endpoint(void **state)
     assert_ok(h->ctx, qg_add_observer(h->ctx, &o));
     o.name = "worse";
     o.ud = &o;
+    assert_ok(h->ctx, qg_add_observer(h->ctx, &o));
+    o.name = "small";
+    o.see = not_a_number;
     assert_ok(h->ctx, qg_add_observer(h->ctx, &o));
     qg_quantize_options_init(&q, sizeof q);
     q.backend = "trt-int8";
@@ -324,6 +335,12 @@ static void faults_name_the_endpoint(void **state)
     q.set = &set[1];
     assert_fails(h->ctx, qg_model_quantize(m, &q, NULL), QG_EDATA,
                  "calibrate: conv.in0: worse: observer worse: the host's function");
+    qg_model_close(m);
+    m = host_open(h, path);
+    q.set = &set[2];
+    q.work.jobs = 1;
+    assert_fails(h->ctx, qg_model_quantize(m, &q, NULL), QG_ENUMERIC,
+                 "mine: sample 0 is too small");
     qg_model_close(m);
 }
 

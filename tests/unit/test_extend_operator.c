@@ -315,6 +315,71 @@ static void functions_that_break_the_contract_are_named(void **state)
                  QG_EDATA, "node 'n' (Silent): operator Silent: the host's function");
 }
 
+static qg_status open_infer(void *ud, const qg_call *c)
+{
+    (void)ud;
+    qg_tensor_init(qg_call_output(c, 0), QG_F32, 2, (const int64_t[]){ -1, -1 });
+    return QG_OK;
+}
+
+static qg_status other_infer(void *ud, const qg_call *c)
+{
+    (void)ud;
+    qg_tensor_init(qg_call_output(c, 0), QG_F32, 1, (const int64_t[]){ 7 });
+    return QG_OK;
+}
+
+static qg_status count_run(void *ud, const qg_call *c)
+{
+    qg_tensor *y = qg_call_output(c, 0);
+    for (int64_t i = 0; i < qg_tensor_count(y); i++)
+        y->f32[i] = 5;
+    ++*(int *)ud;
+    return QG_OK;
+}
+
+/* A kernel takes over a clamp only where the output has the type of the input. */
+static void a_clamp_with_an_output_of_its_own_is_not_absorbed(void **state)
+{
+    host *h = *state;
+    qg_status (*const infer[])(void *, const qg_call *) = { other_infer, open_infer };
+    const char *const domain[] = { "com.example", "com.open" };
+    int runs = 0;
+    for (int i = 0; i < 2; i++) {
+        float x[3 * 8 * 8] = { 0 };
+        char text[512];
+        qg_session *s;
+        qg_model *m;
+        qg_tensor in, out = { 0 };
+        qg_operator o = hard_tanh_operator();
+        o.domain = domain[i];
+        o.clamp_low = -1;
+        o.clamp_high = 1;
+        o.infer = infer[i];
+        o.run = count_run;
+        o.ud = &runs;
+        assert_ok(h->ctx, qg_add_operator(h->ctx, &o));
+        (void)snprintf(text, sizeof text,
+                       CONV "  y = \"%s::HardTanh\" act(c)\n  output y\n}\n",
+                       domain[i]);
+        assert_ok(h->ctx, qg_model_open_text(h->ctx, text, strlen(text), &m));
+        assert_ok(h->ctx, qg_session_new(m, NULL, &s));
+        qg_tensor_init(&in, QG_F32, 4, (const int64_t[]){ 1, 3, 8, 8 });
+        in.f32 = x;
+        qg_status status = qg_session_run(s, &in, 1, &out, 1);
+        if (i == 0) {
+            assert_int_equal(status, QG_OK);
+            assert_int_equal(runs, 1);
+            assert_int_equal(qg_tensor_count(&out), 7);
+        } else {
+            assert_int_equal(status, QG_EMODEL);
+            assert_non_null(strstr(qg_session_message(s), "still unknown"));
+        }
+        qg_session_free(s);
+        qg_model_close(m);
+    }
+}
+
 static void what_is_no_operator_is_refused(void **state)
 {
     host *h = *state;
@@ -373,4 +438,5 @@ QG_TEST_MAIN(WITH_HOST(computes_what_the_built_in_one_does),
              WITH_HOST(weights_are_rounded_by_role_and_axis),
              WITH_HOST(faults_of_a_call_name_the_node),
              WITH_HOST(functions_that_break_the_contract_are_named),
+             WITH_HOST(a_clamp_with_an_output_of_its_own_is_not_absorbed),
              WITH_HOST(what_is_no_operator_is_refused), WITH_HOST(forks_see_it))

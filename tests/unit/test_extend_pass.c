@@ -260,6 +260,34 @@ static qg_status insert_relu(void *ud, qg_pass_env *env, qg_model *m)
     return qg_model_replace_value(m, c, v);
 }
 
+/* Inputs, outputs and the end of building are not in its hands. */
+static qg_status change_frame(void *ud, qg_pass_env *env, qg_model *m)
+{
+    const int64_t dim[] = { 3 };
+    (void)ud, (void)env;
+    assert_fails(m->ctx, qg_model_add_input(m, "more", QG_F32, 1, dim), QG_ESTATE,
+                 "a pass is at work");
+    assert_fails(m->ctx, qg_model_add_output(m, "c"), QG_ESTATE, "a pass is at work");
+    assert_fails(m->ctx, qg_model_finish(m), QG_ESTATE, "a pass is at work");
+    return QG_OK;
+}
+
+static void the_frame_stays(void **state)
+{
+    host *h = *state;
+    qg_host_pass p;
+    qg_host_pass_init(&p, sizeof p);
+    p.name = "frame";
+    p.before = "dispatch";
+    p.edits = true;
+    p.run = change_frame;
+    assert_ok(h->ctx, qg_add_pass(h->ctx, &p));
+    qg_model *m = host_quantize(h, host_model(h, "m.onnx", MODEL), "trt-int8", NULL, 1);
+    assert_int_equal(m->graph->input.n, 1);
+    assert_int_equal(m->graph->output.n, 1);
+    qg_model_close(m);
+}
+
 static void nodes_are_put_in_between(void **state)
 {
     host *h = *state;
@@ -361,4 +389,5 @@ QG_TEST_MAIN(WITH_HOST(one_like_a_shipped_one_gives_the_same_records),
              WITH_HOST(passes_stand_where_they_ask_to),
              WITH_HOST(wrong_places_are_refused),
              WITH_HOST(edits_change_the_graph_and_are_covered),
-             WITH_HOST(nodes_are_put_in_between), cmocka_unit_test(faults_are_named))
+             WITH_HOST(the_frame_stays), WITH_HOST(nodes_are_put_in_between),
+             cmocka_unit_test(faults_are_named))

@@ -110,6 +110,25 @@ static void another_function_gives_other_values(void **state)
     qg_model_close(m);
 }
 
+/* Nothing overlaps an input that another function than its producer's rounds. */
+static void an_input_with_its_own_function_rounds(void **state)
+{
+    host *h = *state;
+    atomic_int calls = 0;
+    size_t n;
+    add(h, "own", &calls);
+    qg_model *m = host_quantize(h, host_model(h, "m.onnx", MODEL), "trt-int8",
+                                "op=Conv slot=input quantizer=own", 1);
+    qg_tqc_record record = { .size = sizeof record };
+    qg_tqc_get(qg_model_find_tqc(m, "last.in0"), &record);
+    assert_string_equal(qg_tqc_state_name(record.state), "ACTIVATED");
+    int before = atomic_load(&calls);
+    (void)host_run(h, m, NULL, "y", &n);
+    /* in each of 4 samples the inputs of both convolutions */
+    assert_cmp_int(atomic_load(&calls) - before, ==, 4 * 2);
+    qg_model_close(m);
+}
+
 /* Each row of a sensitivity by partial runs is that of whole runs. */
 static void partial_runs_round_the_same_way(void **state)
 {
@@ -236,6 +255,37 @@ static void rules_name_it(void **state)
     qg_report_free(r);
 }
 
+static qg_status without_memory(void *ud, qg_ctx *ctx, const qg_scheme *scheme,
+                                const qg_qparam *p, const qg_tensor *x, qg_tensor *y)
+{
+    QG_TRY(qg_fake_quantize(ctx, ud, scheme, p, x, y));
+    qg_tensor_scalar(y, QG_I64);
+    y->data = NULL;
+    return QG_OK;
+}
+
+/* It gets the elements; where they lie and what they are stays the library's. */
+static void the_tensor_itself_is_not_the_hosts(void **state)
+{
+    host *h = *state;
+    qg_host_quantizer q;
+    size_t n, k;
+    qg_host_quantizer_init(&q, sizeof q);
+    q.name = "own";
+    q.run = without_memory;
+    q.ud = "own";
+    assert_ok(h->ctx, qg_add_quantizer(h->ctx, &q));
+    const char *path = host_model(h, "m.onnx", MODEL);
+    qg_model *plain = host_quantize(h, path, "trt-int8", NULL, 1);
+    const char *expected = host_run(h, plain, NULL, "y", &n);
+    qg_model_close(plain);
+    qg_model *m = host_quantize(h, path, "trt-int8", ALL, 1);
+    const char *got = host_run(h, m, NULL, "y", &k);
+    assert_int_equal(n, k);
+    assert_memory_equal(got, expected, n);
+    qg_model_close(m);
+}
+
 static void what_is_wrong_is_refused(void **state)
 {
     host *h = *state;
@@ -263,7 +313,9 @@ static void what_is_wrong_is_refused(void **state)
 
 QG_TEST_MAIN(WITH_HOST(calling_the_librarys_own_changes_no_bit),
              WITH_HOST(another_function_gives_other_values),
+             WITH_HOST(an_input_with_its_own_function_rounds),
              WITH_HOST(partial_runs_round_the_same_way),
              WITH_HOST(snapshots_open_where_it_is_registered),
              WITH_HOST(exports_report_it_or_refuse), WITH_HOST(rules_name_it),
+             WITH_HOST(the_tensor_itself_is_not_the_hosts),
              WITH_HOST(what_is_wrong_is_refused))

@@ -144,6 +144,12 @@ static void cells_are_those_of_the_json(void **state)
     assert_ok(ctx, qg_list(ctx, "observers", &r));
     assert_json(ctx, r);
     assert_cmp_int(qg_table_rows(qg_report_table_named(r, "observers")), >, 10);
+    const qg_table *none = qg_report_table_named(r, "observer");
+    assert_null(none);
+    assert_cmp_int(qg_table_rows(none), ==, 0);
+    assert_cmp_int(qg_table_columns(none), ==, 0);
+    assert_null(qg_table_column(none, 0));
+    assert_null(qg_table_cell(none, 0, "observer"));
     qg_report_free(r);
     qg_model_close(m);
 }

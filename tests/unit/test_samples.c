@@ -361,6 +361,9 @@ static void arrays_are_checked(void **state)
     two[0].value.data = NULL;
     REFUSED("has no data");
     two[0].value = *f->images;
+    two[0].value.data = (char *)two[0].value.data + 1;
+    REFUSED("is not aligned");
+    two[0].value = *f->images;
     two[0].value.stride[0]++;
     REFUSED("is not plain");
     two[0].value = *f->images;

@@ -350,7 +350,7 @@ static void kept_values_are_what_hooks_saw(void **state)
         assert_session_ok(kept, qg_session_value(kept, 0, &copy));
         assert_memory_equal(v.f32, mem.data, mem.n * sizeof(float));
         assert_session_fails(kept, qg_session_value(kept, 1, &v), QG_ECONFIG,
-                             "value 1, expected one of 1");
+                             "value 1: 1 are kept, counted from 0");
         qg_session_free(kept);
         qg_session_free(watched);
         compared++;

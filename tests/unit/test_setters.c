@@ -295,6 +295,14 @@ static void refusals_leave_no_trace(void **state)
                  "of another model");
     assert_fails(ctx, qg_model_join(m, t, first(other, QG_TQC_ACTIVATED)), QG_ESTATE,
                  "of another model");
+    qg_tqc *weight = first(m, QG_TQC_BAKED);
+    assert_fails(ctx, qg_model_lend(m, weight, t), QG_ESTATE, "tqc-lengths");
+    assert_fails(ctx, qg_model_set_param(m, NULL, 1, one, NULL), QG_ESTATE,
+                 "set param: no endpoint");
+    assert_fails(ctx, qg_model_set_param(m, t, 1, NULL, NULL), QG_ESTATE, "no scales");
+    assert_fails(ctx, qg_model_set_scheme(m, t, NULL), QG_ESTATE, "no scheme");
+    assert_fails(ctx, qg_model_set_observer(m, t, NULL), QG_ESTATE, "no observer");
+    assert_fails(ctx, qg_model_lend(m, t, NULL), QG_ESTATE, "no endpoint");
     assert_string_equal(all_text(ctx, m), before);
     qg_model_close(other);
     qg_model_close(m);
@@ -360,8 +368,34 @@ static qg_status call(qg_model *m, qg_tqc *t, qg_tqc *other, qg_rng *rng)
     }
 }
 
+/* Scales of one channel each are none for a tensor, nor the other way round. */
+static void a_loan_must_fit_the_borrower(void **state)
+{
+    qg_ctx *ctx = *state;
+    qg_model *m = quantized_model(ctx, MODEL, "trt-int8");
+    qg_tqc *x = first(m, QG_TQC_ACTIVATED), *w = first(m, QG_TQC_BAKED);
+    assert_cmp_int(record(w).n_param, >, 1);
+    char *before = all_text(ctx, m);
+    assert_fails(ctx, qg_model_lend(m, x, w), QG_ESTATE, "scales, expected 1");
+    assert_fails(ctx, qg_model_lend(m, w, x), QG_ESTATE, "1 scales, expected 16");
+    assert_string_equal(before, all_text(ctx, m));
+    qg_model_close(m);
+}
+
+static void assert_runs(qg_ctx *ctx, qg_model *m)
+{
+    float x[64] = { 1 };
+    qg_session *s;
+    qg_tensor in;
+    qg_tensor_init(&in, QG_F32, 4, (const int64_t[]){ 1, 1, 8, 8 });
+    in.f32 = x;
+    assert_ok(ctx, qg_session_new(m, NULL, &s));
+    assert_ok(ctx, qg_session_run(s, &in, 1, NULL, 0));
+    qg_session_free(s);
+}
+
 /* Any sequence of calls: what is refused changes nothing, what is done leaves records
- * that the verifier accepts and a snapshot can hold. */
+ * that the verifier accepts, that run, and that a snapshot can hold. */
 static void any_calls_keep_the_records_right(void **state)
 {
     qg_ctx *ctx = *state;
@@ -384,6 +418,7 @@ static void any_calls_keep_the_records_right(void **state)
         }
         assert_cmp_int(done, >, 20);
         assert_cmp_int(n - done, >, 20);
+        assert_runs(ctx, m);
         qg_model *again = reopened(ctx, m);
         for (size_t i = 0; i < qg_model_tqc_count(m); i++)
             assert_int_equal(record(qg_model_tqc(m, i)).state,
@@ -400,4 +435,5 @@ QG_TEST_MAIN(WITH_LIBRARY(scales_are_set_and_saved),
              WITH_LIBRARY(a_scale_is_set_while_off), WITH_LIBRARY(a_scheme_is_set),
              WITH_LIBRARY(refusals_leave_no_trace),
              WITH_LIBRARY(groups_are_made_and_left),
+             WITH_LIBRARY(a_loan_must_fit_the_borrower),
              WITH_LIBRARY(any_calls_keep_the_records_right))

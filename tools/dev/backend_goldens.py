@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Rewrites tests/backends/BACKEND.json from what the test of them says it is now.
+"""Rewrites tests/backends/BACKEND.json from the current output of their test.
 
 usage: tools/dev/backend_goldens.py [build/tests/test_backend_golden]
 
-Read the difference before it is committed: every line is a decision of a backend.
+Review the difference before committing it: every line is a decision of a backend.
 """
 import pathlib
 import re

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""docs/backends/NAME.md for every backend, from what `qg list backends NAME` says.
+"""Writes docs/backends/NAME.md for every backend, from `qg list backends NAME`.
 
 usage: tools/dev/backend_pages.py [--check]      QG: the program
-  --check   writes nothing; fails when a page is missing, stale or of no backend
+  --check   writes nothing; fails when a page is missing, stale or without a backend
 """
 import json
 import os

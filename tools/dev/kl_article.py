@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The array of the article on KL calibration, and a picture of what observers make of it
+"""The array of the article on KL calibration, and a picture of the observers' results
 (docs/calibration.md).
 
     kl_article.py array OUT.npy                    the array

@@ -2,18 +2,19 @@
 """rooms.py [TREE] [--svg FILE | --check] -- measures the rooms of a checkout.
 
 Text by default: files and lines per room, the includes between rooms, layers, circles,
-lengths of functions and files.  TREE is any commit's checkout, so that two can be
-compared; without it, the one this file belongs to.
+lengths of functions and files.  TREE is the checkout of any commit, for comparisons;
+default: the checkout of this script.
 
   --svg FILE   draws rooms on floors by layer, and the includes between them
   --check      fails when docs/rooms.svg is not the drawing of the tree, rooms or files
-               go in a circle, a file uses what a room defines that it may not include
-               (tools/check_layers.py), or a name that other files see lacks its qg_
+               go in a circle, a file uses a definition of a room that it may not
+               include (tools/check_layers.py), or an external name lacks its qg_
+               prefix
 
 Layer     the longest path of includes down to a room that includes none
 Circle    rooms and files that reach each other by includes; files (.c) that do so by
-          the functions and tables they use, but for those that a registry (X.def)
-          names: a registry may list what is built on it
+          the functions and tables they use, except through a registry (X.def), which
+          may list the files built on it
 Drawing   room names and includes only, so that it changes with the structure alone;
           an include that follows from others (A to B to C: A to C) is left out"""
 import argparse
@@ -32,8 +33,7 @@ import check_source  # noqa: E402
 
 DRAWING = "docs/rooms.svg"
 WORD = re.compile(r"\bqg_\w+")
-# A function or variable that other files can see: it begins at the margin and is not
-# static.
+# An external function or variable: it begins in column 0 and is not static.
 DEFINED = re.compile(r"^(?!static|typedef|extern|(?:struct|union|enum)\s+\w+\s*;)"
                      r"[a-zA-Z][\w \t*]*?\b(\w+)"
                      r"(?:\([^;{}]*?\)\s*\{|(?:\[[^\]]*\])*\s*[=;])", re.M)
@@ -42,7 +42,7 @@ LONG_FILE = 600  # reported; check_budget.py allows more
 
 
 class Tree:
-    """The product's C files in the current folder, and what they include."""
+    """The product's C files in the current folder, and their includes."""
 
     def __init__(self):
         self.text = {str(p): p.read_text() for p in check_source.files(*check_source.C)
@@ -59,7 +59,7 @@ class Tree:
                 if room != there:
                     self.room_edges[room, there] += 1
         self.code = {p: check_source.only_code(t) for p, t in self.text.items()}
-        self.owner = {}  # name: the file that defines it, as other files see it
+        self.owner = {}  # name: the file that defines it externally
         for path, code in self.code.items():
             if not path.endswith(".h"):
                 for m in DEFINED.finditer(check_source.without_directives(code)):
@@ -72,7 +72,7 @@ class Tree:
                 yield name, self.owner[name]
 
     def file_edges(self):
-        """file: the files that define what it uses; .c files only."""
+        """file: the files whose definitions it uses; .c files only."""
         return {p: {file for _, file in self.uses(p)}
                 for p in self.text if p.endswith(".c")}
 
@@ -200,9 +200,9 @@ def print_lengths(tree):
 # --- the drawing ----------------------------------------------------------------------
 
 BOX, HEIGHT, GAP, FLOOR, MARGIN = 112, 34, 26, 84, 24
-LOOP = 40    # how far the arrows of a circle rise
-BEND = 14    # width that an arrow takes on a floor that it passes
-SWEEPS = 24  # over the floors, up and down, to cross fewer arrows
+LOOP = 40    # height of the arrows of a cycle
+BEND = 14    # width of an arrow on a floor that it crosses
+SWEEPS = 24  # passes over the floors, up and down, to reduce crossings
 
 
 def chains(edges, layer):
@@ -335,7 +335,8 @@ What follows from other arrows is left out.</text>
 
 def use_complaints(tree):
     """Declaring a function instead of including its header opens no room.  The public
-    headers, and those that they include, declare for tools what other rooms define."""
+    headers, and those that they include, declare definitions of other rooms for
+    tools."""
     public = {p for p in tree.text if check_layers.short(p) == "api"}
     while (more := set().union(*(tree.include_edges[p] for p in public)) - public):
         public |= more

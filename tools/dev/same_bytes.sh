@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# same_bytes.sh OLD NEW [MODEL.onnx...] -- shows that a change of structure changed no
-# result: builds both commits and compares, byte for byte, what `qg` makes of every
-# backend x model: quant.json and model.onnx, the text dump, every export format, the
-# outputs and inner values of a simulated run, explanations, and the reports of the
-# questions.  OLD, NEW: any commit; NEW may be `.`, the working tree as it is.
-# Without MODEL: digits, mnist and those of ../shared/models, else small ones of tests/models.
-# Work is kept in build-same/COMMIT, so that OLD is built and run once.
-# Exit status: 0 the same, 1 different (listed), 2 usage or a build that failed.
+# same_bytes.sh OLD NEW [MODEL.onnx...] -- shows that a refactoring changed no result:
+# builds both commits and compares, byte for byte, the results of `qg` for every backend
+# x model: quant.json and model.onnx, the text dump, every export format, the outputs
+# and inner values of a simulated run, explanations, and the reports of the questions.
+# OLD, NEW: any commit; NEW may be `.`, the working tree. Without MODEL: digits, mnist
+# and those of ../shared/models, else small ones of tests/models. Work is kept in
+# build-same/COMMIT, so that OLD is built and run once. Exit status: 0 the same, 1
+# different (listed), 2 usage or a build that failed.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,9s/^# //p' "$0" >&2; exit 2; }
 cd "$(dirname "$0")/../.."
@@ -44,7 +44,7 @@ build() {
         { tail -30 "$folder/build.log" >&2; exit 2; }
 }
 
-# keep NAME COMMAND...: what it prints and its exit status, as files of this folder.
+# keep NAME COMMAND...: stores its output and exit status as files of this folder.
 keep() {
     local name=$1 status=0
     shift
@@ -53,7 +53,7 @@ keep() {
     [ $status -eq 0 ] || rm -f "$name.out"
 }
 
-# results QG BACKEND MODEL FOLDER: everything that is compared.
+# results QG BACKEND MODEL FOLDER: creates all files that are compared.
 results() {
     local qg=$1 backend=$2 model=$3
     mkdir -p "$4"
@@ -77,7 +77,7 @@ results() {
     }
 }
 
-# all FOLDER: results of every backend and model, unless those are there already.
+# all FOLDER: creates the results of every backend and model, unless they exist.
 all() {
     local folder=$1 qg=$1/build/qg backend model name
     [ "$(cat "$folder/complete" 2>/dev/null)" != "${models[*]}" ] || return 0

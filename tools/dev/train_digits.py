@@ -3,8 +3,8 @@
 data beside it.  Plain numpy, seeded: the same versions and machine give the same bytes.
 
 Data: the 1,797 8x8 digits of scikit-learn (UCI optical recognition of handwritten
-digits).  One third, chosen by a seeded permutation, is never trained on nor looked at
-before the end.  Run from the project's root, in an environment with scikit-learn, onnx
+digits).  One third, selected by a seeded permutation, is used only for the final
+test.  Run from the project's root, in an environment with scikit-learn, onnx
 and onnxruntime:   python tools/dev/train_digits.py
 
 Layers are objects with forward(x, training) and backward(dy); shapes are (N, C, H, W).
@@ -191,7 +191,7 @@ class Residual(Chain):
 
 
 class Fork(Chain):
-    """Concat of what each member makes of x."""
+    """Concat of the outputs of all members."""
 
     def forward(self, x, training):
         parts = [layer.forward(x, training) for layer in self.layers]

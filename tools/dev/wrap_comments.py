@@ -2,8 +2,8 @@
 """wrap_comments.py FILE... -- wraps comment lines wider than 88 columns, prose only.
 
 clang-format is told not to reflow comments, because it would ruin the tables in them.
-This moves the last words of a wide line to the next line of the same paragraph.  Lines
-that look like a row of a table (gaps, formulas in columns) are left to their author."""
+This moves the last words of a wide line to the next line of the same paragraph.
+Lines that resemble a row of a table (gaps, formulas in columns) are left unchanged."""
 import re
 import sys
 

@@ -177,11 +177,11 @@ static qg_status put_weights(conversion *c, const char *id, grid all, const char
             match = qg_arena_printf(c->arena, "op: %s, ", list);
         if (!set || !list || !match)
             return qg_nomem(c->ctx);
-        QG_TRY(put_rule(
-            c, qg_arena_printf(c->arena, "%s%s", id, whole ? "-whole" : ""),
-            qg_arena_printf(c->arena, "%sslot: weight, constant: yes", match),
-            qg_arena_printf(c->arena, "%s%s, observer: minmax", state, set),
-            whole ? "no axis of these weights counts output channels" : why, place));
+        QG_TRY(
+            put_rule(c, qg_arena_printf(c->arena, "%s%s", id, whole ? "-whole" : ""),
+                     qg_arena_printf(c->arena, "%sslot: weight, constant: yes", match),
+                     qg_arena_printf(c->arena, "%s%s, observer: minmax", state, set),
+                     whole ? "these weights have no output-channel axis" : why, place));
     }
     return QG_OK;
 }
@@ -299,11 +299,10 @@ static qg_status convert_param(conversion *c, const qg_json *param, const qg_op 
                         : qg_arena_printf(a, "params-%s", param->key);
     if (on && !op && g.per_channel)
         return put_weights(c, id, g, "state: initial, ",
-                           "the configuration rounds this parameter", place);
+                           "the configuration quantizes this parameter", place);
     return put_rule(c, id, match, set,
-                    on ? "the configuration rounds this parameter"
-                       : "the configuration leaves this parameter in "
-                         "float",
+                    on ? "the configuration quantizes this parameter"
+                       : "the configuration keeps this parameter in float",
                     place);
 }
 
@@ -349,7 +348,7 @@ static qg_status convert_range(conversion *c, const qg_json *limits, const qg_op
                                           "%s, observer: fixed, step: %s, zero: %lld",
                                           grid_set, step, (long long)zero)
                         : NULL,
-                    "the operator prescribes the range of its output", place);
+                    "the operator has a fixed output range", place);
 }
 
 /* Whether outputs (inputs) of one operator have quantizers, and of which kind. */
@@ -420,7 +419,9 @@ static qg_status convert_op(conversion *c, const qg_json *entry)
                                         "op: %s, slot: weight, "
                                         "constant: yes",
                                         op->name),
-                        set, "how many scales the weights of this operator have",
+                        set,
+                        "the configuration sets per-tensor or per-channel "
+                        "weights for this operator",
                         place));
     }
     (void)snprintf(inner, sizeof inner, "%s.params", place);
@@ -470,7 +471,7 @@ static qg_status convert_group(conversion *c, const qg_json *group, size_t numbe
     for (size_t i = 0; i + 1 < list->count; i++)
         QG_TRY(put(c, "%sn%zu.out0: n%zu.out0", i ? ", " : "", i, list->count - 1));
     return put(c,
-               "}\n    why: \"the hardware computes the chain in one piece\"\n"
+               "}\n    why: \"the hardware runs the chain as one fused kernel\"\n"
                "    source: \"%s: %s\"\n",
                c->file, place);
 }
@@ -587,21 +588,26 @@ static qg_status put_defaults(conversion *c)
     gain.per_channel = false;
     const char *gain_set = weight_text(c, gain);
     QG_TRY(put_rule(c, "inputs-are-read", "slot: [input, bound]", "state: fp32",
-                    "an operator reads what its producer has rounded", "defaults.ops"));
+                    "an operator reads the output that its producer has quantized",
+                    "defaults.ops"));
     QG_TRY(put_rule(c, "products-of-data", "slot: weight, constant: no", "state: fp32",
-                    "a computed operand was rounded where it was made",
+                    "a computed operand is already quantized by its producer",
                     "defaults.ops"));
     if (!c->outputs_rounded)
         QG_TRY(put_rule(c, "outputs", "slot: output", "state: fp32",
                         "the configuration puts no quantizer on outputs",
                         "defaults.ops.is_output_quantized"));
     QG_TRY(c->params_rounded
-               ? put_weights(c, "weights", c->param, "", "how weights are rounded",
+               ? put_weights(c, "weights", c->param, "",
+                             "the configuration sets the "
+                             "scheme of weights",
                              "defaults.params")
                : put_rule(c, "weights", "slot: weight, constant: yes", "state: fp32",
-                          "how weights are rounded", "defaults.params"));
+                          "the configuration sets the scheme of weights",
+                          "defaults.params"));
     return put_rule(c, "small-parameters", "slot: [bias, gain]", gain_set,
-                    "how other parameters are rounded", "defaults.params");
+                    "the configuration sets the scheme of other parameters",
+                    "defaults.params");
 }
 
 /* Inputs of the network, and outputs of it where all others have none. */
@@ -619,7 +625,9 @@ static qg_status put_interface(conversion *c, const qg_json *root)
     QG_TRY(flag(c, out, "is_output_quantized", &out_on));
     if (in_on == 1)
         QG_TRY(put_rule(c, "network-inputs", "slot: input, graph-input: yes",
-                        "state: initial", "nobody has rounded what comes from outside",
+                        "state: initial",
+                        "values from outside the quantized part are "
+                        "not quantized yet",
                         "model_input.is_input_quantized"));
     if (out_on < 0)
         return QG_OK;

@@ -72,7 +72,7 @@ static const char *const weights[] = { "int", "float", NULL };
 const qg_format qg_format_openvino_fq = {
     .name = "openvino-fq",
     .suffix = ".onnx",
-    .summary = "ONNX with OpenVINO's FakeQuantize where activations round",
+    .summary = "ONNX with OpenVINO's FakeQuantize at quantized activations",
     .says = QG_OPENVINO_SAYS,
     .rounding = QG_ROUND_HALF_EVEN_LEVEL,
     .choice = { [QG_FORMAT_WEIGHTS] = weights },

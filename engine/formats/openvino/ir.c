@@ -98,7 +98,7 @@ static const char *const weights[] = { "int", "float", NULL };
 const qg_format qg_format_openvino_ir = {
     .name = "openvino-ir",
     .suffix = ".xml + .bin",
-    .summary = "OpenVINO IR with FakeQuantize where activations round",
+    .summary = "OpenVINO IR with FakeQuantize at quantized activations",
     .says = QG_OPENVINO_SAYS,
     .rounding = QG_ROUND_HALF_EVEN_LEVEL,
     .choice = { [QG_FORMAT_WEIGHTS] = weights },

@@ -647,7 +647,7 @@ static qg_status import(qg_import *i)
 const qg_format qg_format_ppq_json = {
     .name = "ppq-json",
     .suffix = ".json + .onnx",
-    .summary = "PPQ's pair: the float model, and a JSON with every record",
+    .summary = "PPQ's file pair: the float model and a JSON with all records",
     .says = (1u << QG_N_ASPECT) - 1 -
             (QG_SAYS_BLOCK | QG_SAYS_ROUNDING | QG_SAYS_QUANTIZER | QG_SAYS_DERIVED |
              QG_SAYS_STATE),

@@ -2,10 +2,10 @@
  * form it keeps: biases that stay float, a Softmax of another scale.
  *
  * Bias     has Q and DQ only where its TQC is active.  ONNX Runtime, as it ships, turns
- *          a float bias behind quantized inputs into int32 in steps of input x weight
- *          by itself (WeightBiasQuantization), which flips as many codes as quantizing
- *          makes noise in deep networks.  Placement ort keeps it float: an Add behind
- *          Conv, two axes in Gemm and behind MatMul.  A backend with int32 biases, like
+ *          a float bias after quantized inputs into int32 in steps of input x weight by
+ *          itself (WeightBiasQuantization), which flips as many codes as quantizing
+ *          makes noise in deep networks.  Placement ort keeps it float: an Add after
+ *          Conv, two axes in Gemm and after MatMul.  A backend with int32 biases, like
  *          ort-int8, gets the integer kernels.
  *          Its kernels take every int32 bias for one of that scale, so another scale is
  *          written as float values.

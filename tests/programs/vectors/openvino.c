@@ -81,7 +81,7 @@ static void conversion(vec_run *v, const json *c)
               (vec_tolerance){ 1e-12, 1 });
 }
 
-/* What the trained quantizer gives, and the export with twice the levels, with and
+/* Results of the trained quantizer, and of the export with twice the levels, with and
  * without clamping the weights first.  The trained codes are -2^(b-1) .. 2^(b-1) - 1.
  * */
 static void half_range(vec_run *v, const json *c)
@@ -285,8 +285,8 @@ static void convolution(vec_run *v, const json *c)
     }
     vec_tensor want = vec_read_tensor(v, js_at(js_get(c, "expected"), 0));
     vec_same_ints(v, "code", acc, want.q, want.n);
-    if (js_find(c,
-                "expected_x86_avx2")) /* pairs saturate in an order of oneDNN's own */
+    if (js_find(c, "expected_x86_avx2")) /* pairs saturate in an order specific to
+                                       * oneDNN */
         vec_skip(v, "int8_convolution with AVX2 saturation");
 }
 

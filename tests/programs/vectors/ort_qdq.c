@@ -96,7 +96,7 @@ static void dynamic(vec_run *v, const json *c)
     vec_same_i64(v, "zero point", zero_point, zero.q[0]);
 }
 
-/* Without a replay on aarch64 nothing is known about it. */
+/* Results on aarch64 are unknown without a replay there. */
 void vec_ort_qdq(vec_run *v, const json *root)
 {
     bool aarch64 = js_find(root, "replayed_aarch64") != NULL;

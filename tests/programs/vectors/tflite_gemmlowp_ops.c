@@ -258,9 +258,10 @@ static void fill(const char *formula, int32_t *x, size_t n)
         x[i] = (int32_t)((int64_t)i * factor % modulus) - minus;
 }
 
-/* The file says pad 1, stride 1, 3x3, NHWC and OHWI.  The picture, which it does not
- * say, is 3 x 3 with 2 channels: the only size up to 8 channels that gives its outputs.
- *  */
+/* The file specifies pad 1, stride 1, 3x3, NHWC and OHWI.  It does not specify the
+ * image, which is 3 x 3 with 2 channels: the only size up to 8 channels that reproduces
+ * its outputs.
+ * */
 void gemmlowp_conv(vec_run *v, const json *c, bool single)
 {
     enum { SIDE = 3, IN = 2 };

@@ -1,5 +1,5 @@
-/* unsigned_bfs.json: which activations are unsigned.  Each graph is built of operators
- * of ours; a quantizer is an Identity with a record on its output. */
+/* unsigned_bfs.json: which activations are unsigned.  Each graph is built from our
+ * operators; a quantizer is an Identity with a record on its output. */
 #include <string.h>
 
 #include "engine/ir/edit.h"

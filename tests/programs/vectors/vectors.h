@@ -1,12 +1,12 @@
-/* vectors.h -- reading reference vectors and counting what agrees with them.
+/* vectors.h -- reads reference vectors and counts agreements.
  *
  * A part is a function run on one file of a folder like shared/vectors.  It opens cases
- * with vec_case(), compares with vec_same*() and vec_close(), and names what it does
- * not cover with vec_skip().  A case counts as passed when every comparison in it held.
+ * with vec_case(), compares with vec_same*() and vec_close(), and reports uncovered
+ * cases with vec_skip().  A case counts as passed when every comparison in it held.
  *
- * Malformed files end the program with status 2 and the place in the file: they are
- * input of a test program, not of the library.
- * Memory: everything read lies in the run's arena, which is reset after each file. */
+ * Malformed files end the program with status 2 and the position in the file: they are
+ * input of a test program, not of the library.  Memory: all data read is in the run's
+ * arena, which is reset after each file. */
 #ifndef QG_TESTS_PROGRAMS_VECTORS_VECTORS_H
 #define QG_TESTS_PROGRAMS_VECTORS_VECTORS_H
 
@@ -108,7 +108,7 @@ int32_t *js_ints(vec_run *v, const json *array, size_t *n);
 void *vec_get(vec_run *v, size_t count, size_t size); /* zeroed; never NULL */
 #define VEC_NEW(v, n, type) ((type *)vec_get((v), (n), sizeof(type)))
 
-/* Ends the program: the file is not what its schema says. */
+/* Ends the program: the file violates its schema. */
 void vec_malformed(const char *fmt, ...) QG_PRINTF(1, 2) __attribute__((noreturn));
 
 /* -- tensors of the library files -------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* arrays.c -- a program that uses the component `arrays` and nothing else. */
+/* arrays.c -- a program that uses only the component `arrays`. */
 #include <quantgraph/qg_arrays.h>
 
 #include <stdio.h>

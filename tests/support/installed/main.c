@@ -1,5 +1,5 @@
-/* main.c -- a program of someone else's, built against an installed copy through
- * pkg-config: quantizes the demo model as the comment of qg.h shows.
+/* main.c -- a third-party program, built against an installed copy through pkg-config:
+ * quantizes the demo model like the example in qg.h.
  *
  *     user CONFIG-DIR SNAPSHOT */
 #include <qg.h>

@@ -1,17 +1,17 @@
 /* options.c -- a client whose structs of options are smaller or larger than those of
- * the library, on the heap in their exact sizes, so that AddressSanitizer sees whatever
- * goes beyond.  tests/scripts/test_embedding.py compiles it against headers that it
- * changed; QG_FUTURE: there is a member `future` behind the others.
+ * the library, on the heap in their exact sizes, so that AddressSanitizer detects
+ * accesses beyond them.  tests/scripts/test_embedding.py compiles it against modified
+ * headers; QG_FUTURE: the structs have an additional last member `future`.
  *
  *     options CONFIG-DIR SNAPSHOT         all verbs work
- *     options CONFIG-DIR SNAPSHOT set     with `future` set none does */
+ *     options CONFIG-DIR SNAPSHOT set     with `future` set, none works */
 #include <qg.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A struct of its own for every call, freed by end. */
+/* A separate struct for every call, freed by end. */
 #define NEW(type, name)                                                                \
     type *name = malloc(sizeof *name);                                                 \
     if (!name)                                                                         \
@@ -34,7 +34,8 @@ static void future(void *o, size_t size)
 #endif
 }
 
-/* Without `future` a call must work, with it be refused by the name of its struct. */
+/* Without `future` a call must succeed; with it, it must fail with the name of its
+ * struct. */
 static int check(qg_ctx *ctx, const char *type, qg_status s, void *o)
 {
     int good = set_future
@@ -93,7 +94,7 @@ static int use(qg_ctx *ctx, const char *config, const char *path)
     q->work = work;
     q->backend = "trt-int8";
     int bad = check(ctx, "qg_quantize_options", qg_model_quantize(m, q, NULL), q);
-    if (set_future) { /* the rest needs a quantized model nevertheless */
+    if (set_future) { /* the following verbs need a quantized model */
         qg_quantize_options plain;
         qg_quantize_options_init(&plain, sizeof plain);
         plain.work = work;
