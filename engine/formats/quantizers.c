@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/formats/fake_quantize.h"
+#include "engine/formats/mqbench/operators.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
@@ -143,48 +144,67 @@ static qg_status take_out(folder *f, qg_node *n, qg_value *x)
     return QG_OK;
 }
 
-/* Plans first, while the readers are still there; then the operators go. */
-static qg_status fold(folder *f, const quantizer *z, const qg_grid_record *grid)
+/* Whether r, which becomes a constant made of x, takes the name of x as well: that of
+ * codes, or the shorter one, when nobody else reads x. */
+static bool takes_name(const qg_value *x, const qg_value *r)
 {
-    const qg_grid_record **at;
-    if (rounds_at_producer(f, z)) {
-        QG_TRY(plan_at(f, qg_output_at(z->x->def, z->x->def_slot), &at));
-        *at = grid;
-    } else {
-        for (size_t i = 0; i < count_results(z); i++)
-            QG_TRY(plan_readers(f, result_of(z, i), grid));
-    }
-    for (size_t i = 0; i < z->tail.n; i++)
-        QG_TRY(take_out(f, z->tail.at[i], z->x));
-    if (z->tail.n == 0)
-        return take_out(f, z->head, z->x);
-    qg_edit_remove_node(f->g, z->head);
-    return QG_OK;
+    bool codes = x->constant->dtype != QG_F32;
+    return x->use.n == 1 && !x->is_output && !r->is_output &&
+           (codes || strlen(x->name) < strlen(r->name));
 }
 
-/* Integers become the floats that they stand for, under their old name when nobody
- * else reads them. */
-static qg_status fold_constant(folder *f, qg_node *n, const qg_grid_record *grid)
+/* A constant on its grid in place of the result of n: codes become the floats that they
+ * stand for, floats are rounded.  n goes. */
+static qg_status fold_constant(folder *f, qg_node *n, qg_value *x,
+                               const qg_grid_record *grid)
 {
-    qg_value *codes = n->in[0], *r = n->out[0];
+    qg_value *r = n->out[0];
     qg_tensor *t = QG_NEW(f->arena, qg_tensor);
     if (!t)
         return qg_nomem(f->ctx);
-    qg_tensor_init(t, QG_F32, codes->constant->rank, codes->constant->dim);
+    qg_tensor_init(t, QG_F32, x->constant->rank, x->constant->dim);
     QG_TRY(qg_tensor_alloc(f->ctx, f->arena, t));
     if (qg_tensor_count(t))
-        QG_TRY(qg_dequantize(f->ctx, n->name, &grid->scheme, &grid->param,
-                             codes->constant, t));
+        QG_TRY((x->constant->dtype == QG_F32 ? qg_fake_quantize : qg_dequantize)(
+            f->ctx, n->name, &grid->scheme, &grid->param, x->constant, t));
     QG_TRY(plan_readers(f, r, grid));
-    if (codes->use.n == 1 && !codes->is_output && !r->is_output)
-        qg_value_swap_names(f->g, codes, r);
+    if (takes_name(x, r))
+        qg_value_swap_names(f->g, x, r);
     QG_TRY(qg_edit_make_constant(f->g, r, t));
     qg_edit_remove_node(f->g, n);
     return QG_OK;
 }
 
+/* Plans first, while the readers are still there; then the operators go. */
+static qg_status fold(folder *f, const quantizer *z, const qg_grid_record *grid)
+{
+    const qg_grid_record **at;
+    bool constant = z->x->constant;
+    if (rounds_at_producer(f, z)) {
+        QG_TRY(plan_at(f, qg_output_at(z->x->def, z->x->def_slot), &at));
+        *at = grid;
+    } else {
+        for (size_t i = 0; i < count_results(z) && !constant; i++)
+            QG_TRY(plan_readers(f, result_of(z, i), grid));
+    }
+    for (size_t i = 0; i < z->tail.n; i++)
+        QG_TRY(constant ? fold_constant(f, z->tail.at[i], z->x, grid)
+                        : take_out(f, z->tail.at[i], z->x));
+    if (z->tail.n == 0)
+        return constant ? fold_constant(f, z->head, z->x, grid)
+                        : take_out(f, z->head, z->x);
+    qg_edit_remove_node(f->g, z->head);
+    return QG_OK;
+}
+
+/* MQBench's operators exist in its files only. */
 static qg_status keep_operator(const folder *f, const qg_node *n, const char *why)
 {
+    if (qg_is_mqbench(n->op))
+        return qg_fail(f->ctx, QG_EUNSUPPORTED,
+                       "import: node '%.100s' (%s): %s, expected a quantizer that can "
+                       "become a record",
+                       n->name, n->op->name, why);
     qg_warn(f->ctx, "import: node '%.100s' (%s) stays an operator: %s", n->name,
             n->op->name, why);
     return QG_OK;
@@ -270,7 +290,7 @@ static qg_status visit_dequantize(folder *f, qg_node *n)
         why = readers_refuse(f, n->out[0]);
     if (!why)
         grid->scheme.rounding = (uint8_t)rounding_of(f, &grid->scheme);
-    return why ? keep_operator(f, n, why) : fold_constant(f, n, grid);
+    return why ? keep_operator(f, n, why) : fold_constant(f, n, n->in[0], grid);
 }
 
 /* Rounds by itself: one node in, one value out. */
@@ -281,7 +301,8 @@ static qg_status visit_fake(folder *f, qg_node *n)
     const char *why;
     if (!grid)
         return qg_nomem(f->ctx);
-    QG_TRY(qg_grid_of_fake(f->g, n, grid, &why));
+    QG_TRY(qg_is_mqbench(n->op) ? qg_grid_of_mqbench(f->g, n, grid, &why)
+                                : qg_grid_of_fake(f->g, n, grid, &why));
     if (!why)
         why = cannot_fold(f, &z);
     return why ? keep_operator(f, n, why) : fold(f, &z, grid);
@@ -294,6 +315,36 @@ static qg_status visit_openvino(folder *f, qg_node *n)
     return qg_is_dequantized_constant(n) ? visit_dequantize(f, n) : QG_OK;
 }
 
+static qg_status refuse_in_bodies(const folder *f, const qg_node *n);
+
+static qg_status refuse_in_graph(const folder *f, const qg_graph *body)
+{
+    for (size_t i = 0; i < body->node.n; i++) {
+        const qg_node *n = body->node.at[i];
+        QG_TRY(qg_is_mqbench(n->op)
+                   ? keep_operator(f, n, "it is in the body of a control operator")
+                   : refuse_in_bodies(f, n));
+    }
+    return QG_OK;
+}
+
+/* Records are of the outer graph; bodies nest as deep as the file's reader allows. */
+static qg_status refuse_in_bodies(const folder *f, const qg_node *n)
+{
+    for (size_t i = 0; i < n->n_attr; i++) {
+        const qg_attr *a = &n->attr[i];
+        bool bodies = a->type == QG_ATTR_GRAPH || a->type == QG_ATTR_GRAPHS;
+        for (size_t k = 0; bodies && k < a->count; k++)
+            QG_TRY(refuse_in_graph(f, a->graphs[k]));
+    }
+    return QG_OK;
+}
+
+static qg_status visit_mqbench(folder *f, qg_node *n)
+{
+    return qg_is_mqbench(n->op) ? visit_fake(f, n) : refuse_in_bodies(f, n);
+}
+
 /* In order of execution; nodes that die on the way are skipped. */
 static qg_status visit_all(folder *f)
 {
@@ -303,6 +354,8 @@ static qg_status visit_all(folder *f)
             continue;
         if (f->which == QG_QUANTIZERS_OPENVINO) {
             QG_TRY(visit_openvino(f, n));
+        } else if (f->which == QG_QUANTIZERS_MQBENCH) {
+            QG_TRY(visit_mqbench(f, n));
         } else if (is_linear(n, quantize_linear)) {
             QG_TRY(visit_quantize(f, n));
         } else if (is_linear(n, dequantize_linear)) {

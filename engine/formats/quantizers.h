@@ -4,18 +4,21 @@
  *     x -> QuantizeLinear -> DequantizeLinear -> r       (any number of the latter)
  *     w (integers) -> DequantizeLinear -> r
  *     x -> FakeQuantize -> r                             (output limits = input limits)
+ *     x -> an operator of mqbench/operators.h -> r
  *
  * In each case readers of r read x instead, and a record marks the quantized endpoint:
  *
  *     x is a constant                      each reading slot, BAKED; integers become
- *                                          the floats that they stand for
+ *                                          the floats that they stand for, floats are
+ *                                          rounded to the grid
  *     the quantizer alone reads x          the output that x comes from, ACTIVATED;
  *                                          readers with records are OVERLAPPED with it
  *     otherwise (graph inputs, forks)      each reading slot, ACTIVATED
  *
  * Other forms (integer operators between, limits that are computed, two roundings
  * before one slot, a FakeQuantize that changes the range) stay operators, with a
- * warning: the graph's results do not change.
+ * warning: the graph's results do not change.  Operators of MQBench are refused
+ * instead, since no other reader of the graph knows them.
  *
  * Grids    codes are those of the ONNX type; of a FakeQuantize see
  *          fake_quantize.h.  Symmetric when all zero points are 0.
@@ -28,8 +31,12 @@
 #include "engine/formats/format.h"
 
 /* Which operators are folded: QuantizeLinear and DequantizeLinear; FakeQuantize, and
- * DequantizeLinear of constants. */
-enum qg_quantizers { QG_QUANTIZERS_ONNX, QG_QUANTIZERS_OPENVINO };
+ * DequantizeLinear of constants; those of MQBench. */
+enum qg_quantizers {
+    QG_QUANTIZERS_ONNX,
+    QG_QUANTIZERS_OPENVINO,
+    QG_QUANTIZERS_MQBENCH
+};
 
 /* g: inferred and normalized; afterwards again, with all rules of the verifier true.
  * *out is in the graph's arena and has a backend called `name` without rules.  Hostile

@@ -108,6 +108,33 @@ def openvino():
           [constant("z", 1), constant("o", 2)])
 
 
+def mqbench():
+    limits = {"quant_min": -8, "quant_max": 7}
+    numbers = [constant("lo", -128, "int64"), constant("hi", 127, "int64"),
+               constant("axis", 0, "int64")]
+    scale, zero = constant("s", [0.1]), constant("z", [2.6])
+    w = constant("w", np.linspace(-1, 1, 8).reshape(4, 2, 1, 1))
+    ws, wz = constant("ws", [0.1, -0.2, 0.3, 0.4]), constant("wz", [0] * 4)
+    model("mqbench_import", "conv",
+          [h.make_node("LearnablePerTensorAffine", ["x", "s", "z", "lo", "hi"], ["xf"]),
+           h.make_node("FakeQuantizeLearnablePerchannelAffine", ["w", "ws", "wz"], ["wf"],
+                       **limits),
+           h.make_node("Conv", ["xf", "wf"], ["c"]),
+           h.make_node("FakeQuantizeTqtAffine", ["c", "p", "z"], ["y"], **limits)],
+          [scale, zero, constant("p", [0.25]), w, ws, wz, *numbers], opset=11)
+    model("mqbench_import", "fixed",
+          [h.make_node("FixedPerChannelAffine", ["w", "ws", "wz", "axis", "lo", "hi"],
+                       ["wf"]),
+           h.make_node("Conv", ["x", "wf"], ["c"]), h.make_node("Relu", ["c"], ["r"]),
+           h.make_node("FixedPerTensorAffine", ["r", "d", "n", "lo", "hi"], ["a"]),
+           h.make_node("FakeQuantizeDSQPertensor", ["a", "s", "z"], ["b"], alpha=0.4,
+                       **limits), h.make_node("Add", ["b", "b"], ["y"])],
+          [w, ws, wz, constant("d", 0.1, "float64"), constant("n", 0, "int64"), scale, zero,
+           *numbers], ("y",), opset=11)
+    model("mqbench_import", "logarithm",
+          [h.make_node("NNIEQuantize", ["x", "s"], ["y"])], [scale], opset=11)
+
+
 def record(state, key, root=None, channel=False, **other):
     names = ("PER_TENSOR", "PER_CHANNEL", "LINEAR", "FLOATING", "SYMMETRICAL",
              "ASYMMETRICAL", "POWER_OF_2", "DYNAMIC")
@@ -206,5 +233,6 @@ def stats():
 
 qdq()
 openvino()
+mqbench()
 ppq()
 stats()

@@ -1,4 +1,4 @@
-/* quantizers.h -- what the fuzzers of both ONNX importers have in common: what was
+/* quantizers.h -- what the fuzzers of the ONNX importers have in common: what was
  * folded is written as a snapshot and read again. */
 #ifndef QG_TESTS_FUZZ_QUANTIZERS_H
 #define QG_TESTS_FUZZ_QUANTIZERS_H
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "engine/onnx/import.h"
+#include "engine/formats/mqbench/operators.h"
 #include "engine/formats/quantizers.h"
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_check.h"
@@ -36,6 +37,9 @@ static int fuzz_quantizers(enum qg_quantizers which, const uint8_t *bytes, size_
     if (!ctx)
         return 0;
     ctx->registry = &qg_ops_registry;
+    if (which == QG_QUANTIZERS_MQBENCH &&
+        qg_mqbench_registry(ctx, &qg_ops_registry, &ctx->registry) != QG_OK)
+        abort();
     if (qg_onnx_import_bytes(ctx, bytes, size, NULL, &g) == QG_OK) {
         qg_status s = qg_infer(g, NULL, 0);
         if (s == QG_OK)

@@ -1,0 +1,21 @@
+/* mqbench.c -- the format mqbench: an ONNX model with the quantizers of MQBench
+ * (operators.h), as its convert_deploy exports it before it takes them out. */
+#include "engine/formats/mqbench/operators.h"
+#include "engine/formats/quantizers.h"
+
+static qg_status import(qg_import *i)
+{
+    const qg_registry *before = i->ctx->registry;
+    QG_TRY(qg_mqbench_registry(i->ctx, before, &i->ctx->registry));
+    qg_status s = qg_quantizers_import(i, QG_QUANTIZERS_MQBENCH, "mqbench");
+    i->ctx->registry = before;
+    return s;
+}
+
+const qg_format qg_format_mqbench = {
+    .name = "mqbench",
+    .suffix = ".onnx",
+    .summary = "ONNX with the fake-quantize operators of MQBench's training graphs",
+    .says = QG_SAYS_PER_CHANNEL | QG_SAYS_OFFSET | QG_SAYS_RANGE | QG_SAYS_BITS,
+    .import = import,
+};
