@@ -206,10 +206,11 @@ static qg_status count_use(calibration *c, const qg_observer *ob)
 static qg_status refuse_given(qg_ctx *ctx, const qg_tqc *t, const qg_observer *ob)
 {
     char at[QG_ENDPOINT_TEXT];
-    return qg_fail(ctx, QG_ECONFIG,
-                   "calibrate: %s: observer %s looks at samples itself (%s), expected "
-                   "one that reads statistics: minmax, percentile, kl, mse, ...",
-                   qg_tqc_text(t, at), ob->name, ob->summary);
+    return qg_fail(
+        ctx, QG_ECONFIG,
+        "calibrate: %s: observer %s needs the samples themselves (%s), expected "
+        "one that reads statistics: minmax, percentile, kl, mse, ...",
+        qg_tqc_text(t, at), ob->name, ob->summary);
 }
 
 static qg_status watch_one(calibration *c, qg_tqc *t)

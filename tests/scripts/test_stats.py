@@ -135,10 +135,10 @@ def same_snapshots(work, model, data, stats, backend):
         for name in ("quant.json", "model.onnx"):
             assert read(f"{work}/s/{name}") == read(f"{work}/d/{name}"), (observer, name)
     qg("quantize", model, "-b", backend, "--observer", "ppq-percentile", "--stats", stats,
-       "-o", f"{work}/no", fails="observer ppq-percentile looks at samples itself")
+       "-o", f"{work}/no", fails="observer ppq-percentile needs the samples themselves")
     qg("quantize", model, "-b", backend, "--observer", "ppq-isotone", "--stats", stats,
-       "-o", f"{work}/no", fails="observer ppq-isotone looks at samples itself (PPQ: the "
-                                 "scale that keeps the largest element along an axis the largest)")
+       "-o", f"{work}/no", fails="observer ppq-isotone needs the samples themselves (PPQ: "
+                                 "the scale that preserves the largest element along an axis)")
     reads = {row["observer"]: row["reads"]
              for row in json.loads(qg("list", "observers", "--json"))["observers"]}
     assert [reads[o] for o in ("kl", "ppq-isotone", "fixed")] == ["statistics", "samples", "nothing"]
