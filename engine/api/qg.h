@@ -73,8 +73,9 @@ typedef struct qg_open_options {
     void (*log)(void *ud, int level, const char *text); /* 0 warning, 1 info, 2 debug */
     void *log_ud;
     int log_level; /* messages above it are left out */
-    /* get or drop NULL: malloc and free.  Not used by third-party libraries: cJSON,
-     * libyaml, OpenSSL, zlib, stb, oneDNN, OpenMP, and libc for streams and threads */
+    /* get and drop NULL: malloc and free; QG_ECONFIG for half of the pair.  Not used by
+     * third-party libraries: cJSON, libyaml, OpenSSL, zlib, stb, oneDNN, OpenMP, and
+     * libc for streams and threads */
     qg_alloc alloc;
 } qg_open_options;
 QG_API void qg_open_options_init(qg_open_options *o, size_t size);

@@ -7,7 +7,7 @@
  * Use:
  *
  *     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
- *     if (qg_model_load(ctx, path, &m) != QG_OK)
+ *     if (qg_model_open(ctx, path, NULL, &m) != QG_OK)
  *         fprintf(stderr, "%s\n", qg_ctx_message(ctx));
  *     qg_ctx_free(ctx);                        // after everything made with it
  *

@@ -28,8 +28,9 @@ qg_status qg_open(const qg_open_options *given, qg_ctx **out)
 {
     qg_open_options o;
     QG_TRY(QG_OPTIONS_READ(NULL, qg_open_options, given, &o));
-    bool own = o.alloc.get && o.alloc.drop;
-    qg_ctx *ctx = qg_ctx_new(own ? o.alloc : qg_alloc_libc);
+    if (!o.alloc.get != !o.alloc.drop)
+        return QG_ECONFIG;
+    qg_ctx *ctx = qg_ctx_new(o.alloc.get ? o.alloc : qg_alloc_libc);
     if (!ctx)
         return QG_ENOMEM;
     qg_open_options *kept = QG_NEW(ctx->arena, qg_open_options);

@@ -189,6 +189,21 @@ static void a_report_that_fails_is_given_back(void **state)
     }
 }
 
-QG_TEST_MAIN(cmocka_unit_test(a_report_that_fails_is_given_back),
+/* One without the other would free what somebody else allocated. */
+static void half_an_allocator_is_refused(void **state)
+{
+    qg_open_options o;
+    qg_ctx *ctx = NULL;
+    (void)state;
+    qg_open_options_init(&o, sizeof o);
+    o.alloc.get = qg_alloc_libc.get;
+    assert_int_equal(qg_open(&o, &ctx), QG_ECONFIG);
+    o.alloc = (qg_alloc){ .drop = qg_alloc_libc.drop };
+    assert_int_equal(qg_open(&o, &ctx), QG_ECONFIG);
+    assert_null(ctx);
+}
+
+QG_TEST_MAIN(cmocka_unit_test(half_an_allocator_is_refused),
+             cmocka_unit_test(a_report_that_fails_is_given_back),
              cmocka_unit_test(every_verb_gives_back_what_it_got),
              cmocka_unit_test(a_failing_request_is_out_of_memory))
