@@ -82,6 +82,7 @@ enum qg_op_trait { QG_TRAIT_MAP(X) };
 typedef struct qg_call qg_call;
 typedef struct qg_compile qg_compile; /* ir/kernel.h */
 typedef struct qg_kernel qg_kernel;
+typedef struct qg_lower qg_lower; /* ir/lower.h */
 
 /* One row per operator and opset range, in the tables of ops/.  Rows are static (those
  * that a host added live as long as its context), immutable and shared by threads. */
@@ -136,6 +137,9 @@ typedef struct qg_op {
      * this row allows.  Static, like the row. */
     const qg_attr *nearest;
     uint8_t n_nearest;
+
+    /* Optional.  Translates the node to an integer kernel: ir/lower.h. */
+    qg_status (*lower)(qg_lower *l);
 
     const void *host; /* for an operator added by a host: the data of its functions */
 } qg_op;

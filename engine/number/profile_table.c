@@ -5,10 +5,10 @@
 #include <assert.h>
 #include <string.h>
 
-#define USE(id) (1u << QG_USE_##id)
+#define USE(id) (UINT64_C(1) << QG_USE_##id)
 #define CONVS   (USE(CONV) | USE(CONV_ONE))
 #define DENSES  (USE(DENSE) | USE(DENSE_CHANNEL))
-#define EVERY   ((1u << QG_NUSE) - 1)
+#define EVERY   ((UINT64_C(1) << QG_NUSE) - 1)
 
 #define LITERT "tests/data/vectors/litert_q8.json, ops.json: LiteRT 2.3.0 run"
 /* No case of ops.json has a factor below 1/2, where alone this row differs from the
@@ -71,7 +71,7 @@ static const qg_requant_rule rows[] = {
       .source = CMSIS " [read]" },
 
     ROW("onnxruntime", "any", CONVS | DENSES, FLOAT_RNE, F32, AFTER, ORT),
-    ROW("onnxruntime", "any", USE(POOL), FLOAT_RNE, MEAN, AFTER, ORT),
+    ROW("onnxruntime", "any", USE(GLOBAL_POOL), FLOAT_RNE, MEAN, AFTER, ORT),
     ROW("onnxruntime", "any", USE(RESCALE), FLOAT_RNE, THEN_DIVIDE, AFTER, ORT),
     ROW("onnxruntime", "x86-64", USE(MULTIPLY), FLOAT_RNE, F32, INSIDE, ORT),
     ROW("onnxruntime", "x86-64-avx2", USE(MULTIPLY), FLOAT_RNE, F32, INSIDE, ORT),
@@ -80,9 +80,9 @@ static const qg_requant_rule rows[] = {
         "tests/data/vectors/backend_requant.json: onnx 1.23.2 run"),
 
     ROW("xnnpack", "any", USE(CONV), FLOAT_RNE, F32, AFTER, XNN),
-    ROW("xnnpack", "x86-64", USE(POOL), FLOAT_RNE, MEAN, AFTER, XNN),
+    ROW("xnnpack", "x86-64", USE(GLOBAL_POOL), FLOAT_RNE, MEAN, AFTER, XNN),
     ROW("xnnpack", "x86-64", EVERY, FLOAT_RNE, F32, AFTER, XNN),
-    ROW("xnnpack", "aarch64", USE(POOL), FIX_MANTISSA, MEAN, AFTER, XNN),
+    ROW("xnnpack", "aarch64", USE(GLOBAL_POOL), FIX_MANTISSA, MEAN, AFTER, XNN),
     ROW("xnnpack", "aarch64", USE(CONV_ONE) | DENSES | USE(MULTIPLY),
         FIX_MANTISSA, F32, AFTER, XNN),
 
@@ -107,7 +107,7 @@ const qg_requant_rule *qg_requant_rules(size_t *n)
 }
 
 const qg_requant_rule *qg_requant_find(const char *runtime, const char *isa,
-                                       qg_requant_use use)
+                                       qg_kernel_use use)
 {
     assert((unsigned)use < QG_NUSE);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
