@@ -13,7 +13,7 @@
  *
  * Units    scales: real units per step
  * Owner    the arena of the reader; immutable
- * Source   docs/integer.md; docs/evidence/integers.md
+ * Source   docs/evidence/integers.md
  *
  *     const qg_profile_row *row = qg_profile_find(
  *         p, QG_USE_CONV, (qg_profile_types){ QG_I8, QG_I8, QG_I8 },
