@@ -74,7 +74,7 @@ typedef struct requantizer {
     qg_requant r;
 } requantizer;
 
-static requantizer requantizer_of(const qg_call *k, qg_requant_use use, const quant *y)
+static requantizer requantizer_of(const qg_call *k, qg_kernel_use use, const quant *y)
 {
     const qg_requant_rule *rule = qg_requant_find("onnxruntime", "any", use);
     assert(rule);
