@@ -30,10 +30,13 @@ typedef struct qg_lower_in {
 struct qg_lower {
     qg_ctx *ctx;
     const qg_profile *profile;
-    const qg_node *node;       /* of the float graph; inferred */
-    const qg_lower_in *in;     /* [node->n_in] */
-    const qg_stored *out;      /* [node->n_out] how each output is to be stored; codes
+    const qg_node *node;   /* of the float graph; inferred */
+    const qg_lower_in *in; /* [node->n_in] */
+    const qg_stored *out;  /* [node->n_out] how each output is to be stored; codes
                                  * false: the kernel may store floats (tail: float) */
+    const qg_attr *attr;   /* [n_attr] of the kernel: those of the node, unless the
+                                 * callback points them elsewhere (arena of `to`) */
+    size_t n_attr;
     float low, high;           /* clamp fused behind output 0, in real values; -INFINITY
                                  * and INFINITY: none.  qg_lower_emit applies it */
     qg_graph *to;              /* the integer program */
@@ -50,7 +53,7 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use);
 qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* A node `op` of domain "quantgraph" that computes output 0 of l->node from `in`, with
- * the recipe of row and grids, and the attributes of the float node.  Sets made[0]. */
+ * the recipe of row and grids, and the attributes l->attr.  Sets made[0]. */
 QG_NODISCARD qg_status qg_lower_emit(qg_lower *l, const char *op,
                                      const qg_profile_row *row, qg_value *const *in,
                                      uint32_t n_in);
