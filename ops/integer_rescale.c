@@ -80,7 +80,7 @@ static qg_status infer_rescale(const qg_call *k)
     qg_requant one;
     QG_TRY(qg_integer_check_in(k, r, 0, 1));
     QG_TRY(qg_integer_check_codes(k, r));
-    QG_TRY(qg_integer_check_form(k, r, 1 << QG_FORM_PLAIN | 1 << QG_FORM_EIGHTH));
+    QG_TRY(qg_integer_check_form(k, r, 1 << QG_FORM_PLAIN));
     QG_TRY(qg_integer_requant(k, r, NULL, 0, &one));
     return qg_infer_dims(k, r->out.dtype, k->in[0]->rank, k->in[0]->dim);
 }
