@@ -17,6 +17,7 @@
 #define QG_TOOLS_CLI_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -169,6 +170,10 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 int cli_sensitivity(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_switch(const cli_call *c);
+
+/* Prints text that can hold names from files: control characters except newline and tab
+ * become \xNN, so that no name reaches the terminal as a command. */
+void cli_print(FILE *f, const char *text);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
  * --help). */

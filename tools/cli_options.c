@@ -157,8 +157,10 @@ int cli_fail(const cli_verb *verb, const char *message)
 {
     size_t n = verb ? strlen(verb->name) : 0;
     bool said = n && strncmp(message, verb->name, n) == 0 && message[n] == ':';
-    (void)fprintf(stderr, "qg: %s%s%s\n", verb && !said ? verb->name : "",
-                  verb && !said ? ": " : "", message);
+    (void)fprintf(stderr, "qg: %s%s", verb && !said ? verb->name : "",
+                  verb && !said ? ": " : "");
+    cli_print(stderr, message);
+    (void)fputc('\n', stderr);
     return CLI_FAILED;
 }
 

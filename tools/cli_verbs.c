@@ -12,7 +12,7 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
     if (s == QG_OK && r)
         text = c->args->json ? qg_report_json(r) : qg_report_text(r);
     cli_bar_clear(c->bar);
-    (void)fputs(text, stdout);
+    cli_print(stdout, text);
     if (s == QG_ECANCELED && cli_interrupted()) {
         (void)cli_fail(c->verb, "interrupted");
         status = CLI_INTERRUPTED;

@@ -7,17 +7,17 @@
  * operator without a row is not computed in integers by that runtime, or no formula is
  * known for it; it is never guessed.
  *
- *     row fits    use is one of its uses; each type is one of its types; the ratio of
- *                 scales lies in [ratio.low, ratio.high)
- *     ratio       s_x / s_y; with two inputs the larger one; 0 when the use has no
- *                 output scale
+ *     row fits    use is one of its uses; each type is one of its types; every ratio of
+ *                 scales lies in [ratio_low, ratio_high)
+ *     ratio       s_x / s_y of each input
  *
  * Units    scales: real units per step
  * Owner    the arena of the reader; immutable
- * Source   docs/integer.md; docs/evidence/integers.md
+ * Source   docs/evidence/integers.md
  *
  *     const qg_profile_row *row = qg_profile_find(
- *         p, QG_USE_CONV, (qg_profile_types){ QG_I8, QG_I8, QG_I8 }, ratio); */
+ *         p, QG_USE_CONV, (qg_profile_types){ QG_I8, QG_I8, QG_I8 },
+ *         (qg_profile_ratios){ s_x / s_y, s_x / s_y }); */
 #ifndef QG_ENGINE_NUMBER_PROFILE_H
 #define QG_ENGINE_NUMBER_PROFILE_H
 
@@ -34,12 +34,13 @@ extern "C" {
 #define QG_FORM_MAP(X)                                                                 \
     X(PLAIN,      "plain",      "the requantization alone")                            \
     X(CODES,      "codes",      "on stored integers, grids are not read")              \
-    X(FIXED,      "fixed",      "add, sub, squared-difference: `left` bits of headroom, " \
-                                "three requantizations; sigmoid, tanh: fixed point")   \
+    X(FIXED,      "fixed",      "sums: `left` bits of headroom, three requantizations; " \
+                                "sigmoid, tanh, hard-swish: fixed point")              \
     X(MANTISSA,   "mantissa",   "add: factors of 21 bits, one shift, half up")         \
     X(NEON,       "neon",       "add: factors of 22 bits, one shift, half away")       \
     X(FMA,        "fma",        "add: two fused multiply-adds, then half to even; "    \
-                                "products: fma(acc, factor, bias)")                    \
+                                "products: fma(acc, factor, bias); "                   \
+                                "dequantize: fma(q, s, f32(-z s))")                    \
     X(SSE,        "sse",        "add: as fma with separate roundings")                 \
     X(PORTABLE,   "portable",   "add: dequantize, add, divide, half to even")          \
     X(DIVIDE,     "divide",     "quantize: x / s")                                     \
@@ -49,7 +50,6 @@ extern "C" {
     X(FLOAT_RECIPROCAL, "float-reciprocal", "function in float32, times f32(1 / s_y)") \
     X(FLOAT_TABLE, "float-table", "dequantize, function in float32, quantize")         \
     X(TWO_SIDES,  "two-sides",  "one requantization on each side of zero")             \
-    X(EIGHTH,     "eighth",     "factors of 8 fraction bits, one shift")               \
     X(GEMMLOWP,   "gemmlowp",   "softmax: exponential and reciprocal in fixed point")  \
     X(INTEGER,    "integer",    "average-pool: sum / n by integer division")           \
     X(FLOAT_ROWS, "float-rows", "average-pool: float32 sum by rows, divided, quantized") \
@@ -92,11 +92,24 @@ typedef enum qg_tail { QG_TAIL_MAP(X) QG_NTAIL } qg_tail;
 typedef enum qg_clamp { QG_CLAMP_MAP(X) QG_NCLAMP } qg_clamp;
 #undef X
 
-/* Types of an operator: activation, weight (or second input), output.  QG_NDTYPE where
+#define QG_USE_BIT(id) (UINT64_C(1) << QG_USE_##id)
+/* The uses that sum products: those with `products:` and `tail:`. */
+#define QG_USES_PRODUCTS                                                               \
+    (QG_USE_BIT(CONV) | QG_USE_BIT(CONV_ONE) | QG_USE_BIT(DEPTHWISE) |                 \
+     QG_USE_BIT(DECONV) | QG_USE_BIT(DENSE) | QG_USE_BIT(DENSE_CHANNEL) |              \
+     QG_USE_BIT(MATMUL))
+
+/* Types of an operator: activation, weight (or second input), output.  QG_NODTYPE where
  * the use has none. */
 typedef struct qg_profile_types {
     qg_dtype x, w, y;
 } qg_profile_types;
+
+/* The least and the largest s_x / s_y of an operator's inputs; equal for one input, 0
+ * and 0 where the operator has no output scale. */
+typedef struct qg_profile_ratios {
+    float least, most;
+} qg_profile_ratios;
 
 /* One row of `kernels:`.  Plain data. */
 typedef struct qg_profile_row {
@@ -134,7 +147,21 @@ typedef struct qg_profile {
 
 /* The first row that fits; NULL: none. */
 QG_API const qg_profile_row *qg_profile_find(const qg_profile *p, qg_kernel_use use,
-                                             qg_profile_types t, float ratio);
+                                             qg_profile_types t, qg_profile_ratios r);
+
+/* Bits of qg_form_keys: what the form reads besides types and ratios. */
+enum {
+    QG_ROW_SCHEME = 1,
+    QG_ROW_FACTOR = 2,
+    QG_ROW_ROUNDING = 4,
+    QG_ROW_LEFT = 8,
+};
+
+/* The uses that have a form: a sum of 1 << qg_kernel_use. */
+QG_API uint64_t qg_form_uses(qg_form f);
+
+/* What a form reads for these uses; a file must have exactly these keys. */
+QG_API unsigned qg_form_keys(qg_form f, uint64_t uses);
 
 /* Words of the maps, as in files. */
 QG_API const char *qg_form_name(qg_form f);

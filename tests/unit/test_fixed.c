@@ -80,7 +80,7 @@ static void extremes_saturate(void **state)
 }
 
 static qg_requant prepared(qg_ctx *ctx, const char *runtime, const char *isa,
-                           qg_requant_use use, float factor)
+                           qg_kernel_use use, float factor)
 {
     qg_requant r;
     const qg_requant_rule *rule = qg_requant_find(runtime, isa, use);
@@ -96,7 +96,7 @@ static void same_sum_many_runtimes(void **state)
     (void)state;
     static const struct {
         const char *runtime, *isa;
-        qg_requant_use use;
+        qg_kernel_use use;
         int32_t y[6];
     } column[] = {
         {"tflite-reference", "any",     QG_USE_CONV,  { -4, -3, -2, -1, 1, 3 }},

@@ -8,7 +8,7 @@
 
 static const struct {
     const char *column, *runtime, *isa;
-    qg_requant_use use;
+    qg_kernel_use use;
     bool without_zero;
 } columns[] = {
     {"tflite_double",      "tflite-reference", "any",     QG_USE_CONV,  false},

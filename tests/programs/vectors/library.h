@@ -60,7 +60,7 @@ qg_int_sum vec_dense(const int32_t *x, const int32_t *w, size_t n, size_t depth,
 /* Requantizes acc [batches, channels, pixels] with one weight scale (of nws: 1 or one
  * per channel) in place.  alike: the use for one scale, and for one per channel. */
 typedef struct vec_requant {
-    qg_requant_use one, each;
+    qg_kernel_use one, each;
     float sx, sy;
     const float *ws;
     size_t nws;

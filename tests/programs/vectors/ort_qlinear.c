@@ -273,8 +273,8 @@ static bool global_pool(vec_run *v, const json *c, const vec_kernel *k, vec_resu
             out->q[i] += x.q[at] - gx.zero;
         }
     float n = (float)pixels;
-    vec_requant r = { QG_USE_POOL,
-                      QG_USE_POOL,
+    vec_requant r = { QG_USE_GLOBAL_POOL,
+                      QG_USE_GLOBAL_POOL,
                       gx.scale,
                       gy.scale,
                       &n,

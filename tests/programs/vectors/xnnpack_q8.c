@@ -83,8 +83,8 @@ static bool global_pool(vec_run *v, const json *c, const vec_kernel *k, vec_resu
     for (size_t i = 0; i < x.n; i++)
         out->q[i / (pixels * channels) * channels + i % channels] += x.q[i] - gx.zero;
     float n = (float)pixels;
-    vec_requant r = { QG_USE_POOL,
-                      QG_USE_POOL,
+    vec_requant r = { QG_USE_GLOBAL_POOL,
+                      QG_USE_GLOBAL_POOL,
                       gx.scale,
                       gy.scale,
                       &n,
