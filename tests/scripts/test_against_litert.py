@@ -3,7 +3,7 @@
 
 usage: tests/scripts/test_against_litert.py [--networks N] [--seed S] [--kind KIND]
 
-Files: the single-operator cases of ../shared/goldens/tflite (skipped when absent) and N
+Files: the single-operator cases of the goldens in ../shared (skipped when absent) and N
 random networks of each kind (litert_networks.py).  Under tflite-reference the whole file
 runs, and every tensor of every sample must equal the reference kernels'.  Under
 tflite-builtin-x86 and tflite-xnnpack each operator runs alone, on the inputs that the
@@ -27,7 +27,7 @@ except ImportError as missing:
     sys.exit(77)
 
 QG = os.environ.get("QG", "build/qg")
-GOLDENS = pathlib.Path("../shared/goldens/tflite")
+GOLDENS = pathlib.Path("../shared") / "goldens" / "tflite"
 PROFILES = {"reference": "tflite-reference", "builtin": "tflite-builtin-x86",
             "xnnpack": "tflite-xnnpack"}
 MISSING = {  # (profile, operator, type): cells without a formula
@@ -206,7 +206,7 @@ def compare(table, what, data, feeds, folder):
 def golden_cases():
     """(name, file, one sample) of every case."""
     if not GOLDENS.exists():
-        print("skipped: the cases of ../shared/goldens/tflite are not here")
+        print("skipped: the cases of ../shared are not here")
         return
     with open(GOLDENS / "ops.json", encoding="utf-8") as f:
         cases = json.load(f)["cases"]

@@ -2,7 +2,7 @@
 """The keyword-spotting model of MLPerf Tiny in integers.
 
 Every tensor of 16 samples equals what LiteRT's reference kernels compute
-(../shared/goldens/tflite), from two sources: the published kws_int8.tflite, and its float
+(of ../shared), from two sources: the published kws_int8.tflite, and its float
 twin kws_float.onnx, quantized for tflite-int8 with the activation grids of the published
 file (observer `fixed`).  Then the accuracy on 500 samples in float, simulated and in the
 integers of four profiles, with the samples on which they disagree."""
@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 SHARED = pathlib.Path("../shared")
-GOLDENS = SHARED / "goldens/tflite"
+GOLDENS = SHARED / "goldens" / "tflite"
 TFLITE, TWIN = SHARED / "models/kws_int8.tflite", SHARED / "models/kws_float.onnx"
 DATA = SHARED / "data/kws_dev.npz"
 if not GOLDENS.exists():
