@@ -415,29 +415,6 @@ static bool is_quantized(const node_plan *p, const qg_node *n)
     return false;
 }
 
-/* ACTIVATED, and BAKED for constants: they are on their grid. */
-static qg_status add_record(folder *f, qg_node *n, bool is_output, uint32_t slot,
-                            const qg_grid_record *grid)
-{
-    char text[QG_ENDPOINT_TEXT], what[QG_ENDPOINT_TEXT + 8];
-    qg_endpoint at = { n, slot, is_output };
-    const qg_value *v = qg_endpoint_value(at);
-    qg_tqc *t;
-    (void)snprintf(what, sizeof what, "import: %s", qg_endpoint_text(at, text));
-    QG_TRY(qg_scheme_check(f->ctx, what, &grid->scheme));
-    if (!v || v->type.dtype != QG_F32)
-        return qg_fail(f->ctx, QG_EMODEL, "%s: is no float32, expected one", what);
-    if (qg_tensor_known(&v->type) &&
-        qg_scheme_param_count(&grid->scheme, &v->type) != (int64_t)grid->param.n)
-        return qg_fail(f->ctx, QG_EMODEL, "%s: %zu scales do not fit %s", what,
-                       grid->param.n, qg_tensor_text(&v->type, (char[208]){ 0 }));
-    QG_TRY(qg_quant_add(f->quant, n, is_output, slot, &grid->scheme, &t));
-    QG_TRY(qg_tqc_set_param(f->quant, t, grid->param.n, grid->param.scale,
-                            grid->param.offset));
-    QG_TRY(qg_tqc_set_state(f->quant, t, QG_TQC_ACTIVATED));
-    return v->constant ? qg_tqc_set_state(f->quant, t, QG_TQC_BAKED) : QG_OK;
-}
-
 /* A record requires of a quantized node: an overlapped input after an active output. */
 static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
 {
@@ -455,22 +432,11 @@ static qg_status add_records(folder *f, qg_node *n)
     n->platform = quantized ? QG_PLATFORM_QUANTIZED : QG_PLATFORM_FP32;
     n->reason = quantized ? "import: an endpoint rounds" : "import: no endpoint rounds";
     for (uint32_t i = 0; quantized && i < n->n_in; i++)
-        QG_TRY(p->in && p->in[i] ? add_record(f, n, false, i, p->in[i])
+        QG_TRY(p->in && p->in[i] ? qg_import_record(f->quant, n, false, i, p->in[i])
                                  : add_follower(f, n, i));
     for (uint32_t i = 0; p->out && i < n->n_out; i++)
         if (p->out[i])
-            QG_TRY(add_record(f, n, true, i, p->out[i]));
-    return QG_OK;
-}
-
-/* A backend with only a name. */
-static qg_status new_quant(folder *f, const char *name)
-{
-    qg_backend *b = QG_NEW(f->arena, qg_backend);
-    if (!b || !(b->name = qg_arena_printf(f->arena, "imported from %s", name)))
-        return qg_nomem(f->ctx);
-    QG_TRY(qg_quant_new(f->g, b, &f->quant));
-    f->quant->author = "import";
+            QG_TRY(qg_import_record(f->quant, n, true, i, p->out[i]));
     return QG_OK;
 }
 
@@ -507,7 +473,7 @@ qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *
         f.node[i] = g->node.at[i];
     QG_TRY(visit_all(&f));
     QG_TRY(shrink(&f));
-    QG_TRY(new_quant(&f, name));
+    QG_TRY(qg_import_quant(g, name, &f.quant));
     for (size_t i = 0; i < g->node.n; i++)
         QG_TRY(add_records(&f, g->node.at[i]));
     assert(f.quant->graph == g);
