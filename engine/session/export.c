@@ -137,6 +137,15 @@ static qg_status report_import(qg_model *m, const char *format, qg_report **out)
     return qg_report_end(report_model(m, format, r), r, out);
 }
 
+qg_status qg_model_read_import(qg_model *m, qg_import *i, const char *format)
+{
+    QG_TRY(qg_format_import(i, format));
+    m->graph = i->graph;
+    m->quant = i->quant;
+    m->info = i->info;
+    return fill_manifest(m, i->model ? i->model : i->path);
+}
+
 qg_status qg_model_import(qg_ctx *ctx, const char *path, const char *format,
                           const char *model, qg_model **out, qg_report **report)
 {
@@ -147,9 +156,8 @@ qg_status qg_model_import(qg_ctx *ctx, const char *path, const char *format,
     if (!format)
         return qg_fail(ctx, QG_ECONFIG,
                        "import: no format, expected one of `qg list formats`");
-    QG_TRY(qg_format_import(&i, format));
-    *m = (qg_model){ .ctx = ctx, .graph = i.graph, .quant = i.quant, .info = i.info };
-    qg_status s = fill_manifest(m, model ? model : path);
+    m->ctx = ctx;
+    qg_status s = qg_model_read_import(m, &i, format);
     if (s == QG_OK && report)
         s = report_import(m, format, report);
     if (s == QG_OK)
