@@ -233,7 +233,7 @@ static void random_conv(subject *s)
     if (groups > 1 && among(s->rng, 0, 1))
         per = 1; /* depthwise, m the multiplier */
     int64_t kernel[2] = { among(s->rng, 1, 3), among(s->rng, 1, 4) };
-    int64_t x[4] = { batch, per * groups, among(s->rng, 6, 12), among(s->rng, 6, 12) };
+    int64_t x[4] = { batch, per * groups, among(s->rng, 7, 12), among(s->rng, 7, 12) };
     int64_t w[4] = { m * groups, per, kernel[0], kernel[1] };
     if (transposed) {
         w[0] = per * groups;

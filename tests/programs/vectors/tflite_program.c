@@ -74,6 +74,8 @@ bool tfl_find_row(tfl_case *t, qg_kernel_use use, size_t n_inputs)
         bool weight = i == 1 && use <= QG_USE_DENSE_CHANNEL;
         if (i < 2)
             type[i] = x.dtype;
+        if (use == QG_USE_DECONV) /* shape, weights, x */
+            type[0] = x.dtype;
         if (!x.codes || !y.codes || weight)
             continue;
         float ratio = x.scale[0] / y.scale[0];
