@@ -343,6 +343,7 @@ static bool try_one(uint64_t seed)
                 .rng = { seed ^ 0x5eed },
                 .ctx = qg_ctx_new(qg_alloc_libc) };
     t.ctx->registry = &qg_ops_registry;
+    t.ctx->config_dir = QG_CONFIG_DIR;
     random_graph(seed, t.text);
     parse(&t, &t.graph);
     parse(&t, &t.original);

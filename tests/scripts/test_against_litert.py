@@ -43,10 +43,10 @@ def safe(name):
     return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
 
 
-def simulate(data, reals, profile, folder):
+def simulate(data, given, profile, folder):
     """{safe name: codes} of every value, with the samples first."""
     (folder / "file.tflite").write_bytes(data)
-    np.savez(folder / "in.npz", **reals)
+    np.savez(folder / "in.npz", **given)
     out = folder / "out"
     done = subprocess.run(
         [QG, "run", folder / "file.tflite", "--mode", "integer", "--profile", profile,
@@ -91,22 +91,6 @@ def alone(data, k):
     given = {int(t) for t in node.inputs if t >= 0}
     graph.inputs = sorted(t for t in given if model.buffers[graph.tensors[t].buffer].data is None)
     return litert.pack(model)
-
-
-def grids(data):
-    """{name: (scale, zero point)} of the tensors with one scale; None for the others."""
-    found = {}
-    for t in litert.unpack(data).subgraphs[0].tensors:
-        q = t.quantization
-        one = q is not None and q.scale is not None and len(q.scale) == 1
-        found[t.name.decode()] = (np.float32(q.scale[0]), int(q.zeroPoint[0])) if one else None
-    return found
-
-
-def real(codes, grid):
-    if grid is None:
-        return codes
-    return ((codes.astype("float64") - grid[1]) * np.float64(grid[0])).astype("float32")
 
 
 def same(ours, theirs):
@@ -157,12 +141,11 @@ class Table:
 def whole(table, what, data, feeds, folder, kernels="reference"):
     """The file end to end.  False: it was refused, or some tensor differs."""
     theirs = litert.Runtime(data, kernels).run_all(feeds)
-    known = grids(data)
-    runtime = litert.unpack(data).subgraphs[0]
-    names = [t.name.decode() for t in runtime.tensors]
-    reals = {names[i]: real(theirs[names[i]], known[names[i]]) for i in runtime.inputs}
+    graph = litert.unpack(data).subgraphs[0]
+    names = [t.name.decode() for t in graph.tensors]
+    given = {names[i]: theirs[names[i]] for i in graph.inputs}
     try:
-        ours = simulate(data, reals, PROFILES[kernels], folder)
+        ours = simulate(data, given, PROFILES[kernels], folder)
     except Refused:
         return False
     good = True
@@ -177,15 +160,13 @@ def whole(table, what, data, feeds, folder, kernels="reference"):
 def by_operator(table, what, data, feeds, folder, kernels):
     """Each operator on the runtime's own inputs."""
     theirs = litert.Runtime(data, kernels).run_all(feeds)
-    known = grids(data)
     names = [t.name.decode() for t in litert.unpack(data).subgraphs[0].tensors]
     for k, operator in enumerate(operators(data)):
         file = alone(data, k)
-        reals = {names[i]: real(theirs[names[i]], known[names[i]])
-                 for i in litert.unpack(file).subgraphs[0].inputs}
+        given = {names[i]: theirs[names[i]] for i in litert.unpack(file).subgraphs[0].inputs}
         where = f"{what} operator {k}"
         try:
-            ours = simulate(file, reals, PROFILES[kernels], folder)
+            ours = simulate(file, given, PROFILES[kernels], folder)
         except Refused as why:
             table.refused(PROFILES[kernels], where, operator, why)
             continue

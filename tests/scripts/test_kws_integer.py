@@ -59,13 +59,11 @@ def grids_as_policy(tensors, path):
     path.write_text(json.dumps({"rules": rules}))
 
 
-def run_integer(model, folder, *more):
+def run_integer(model, data, folder):
     """{name of a dumped value: codes} of the first samples."""
     out = folder / "run"
-    x = np.load(DATA)["input_1"][:SAMPLES]
-    np.savez(folder / "first.npz", input_1=x)
-    qg("run", model, "-d", folder / "first.npz", "--mode", "integer", "--profile",
-       "tflite-reference", "--require", "integer", "-o", out, "--dump", "*", *more)
+    qg("run", model, "-d", data, "-n", SAMPLES, "--mode", "integer", "--profile",
+       "tflite-reference", "--require", "integer", "-o", out, "--dump", "*")
     return {p.stem: np.load(p) for p in (out / "dump").glob("*.npy")}
 
 
@@ -99,20 +97,23 @@ def equal(what, tensors, arrays, ours, name_of):
     return wrong
 
 
-def classes(model, folder, *more):
+def classes(model, data, folder, *more):
     out = folder / "classes"
-    qg("run", model, "-d", folder / "x.npz", "-o", out, *more)
+    qg("run", model, "-d", data, "-o", out, *more)
     (path,) = out.glob("*.npy")
     scores = np.load(path)
     return scores.reshape(scores.shape[0], -1).argmax(axis=1)
 
 
 def accuracy(folder, snapshot, labels):
-    found = {"float": classes(TWIN, folder), "simulate": classes(snapshot, folder)}
+    real, codes = folder / "real.npz", folder / "codes.npz"
+    found = {"float": classes(TWIN, real, folder),
+             "simulate": classes(snapshot, real, folder)}
     for profile in PROFILES:
-        found[profile] = classes(snapshot, folder, "--mode", "integer", "--profile", profile)
+        found[profile] = classes(snapshot, real, folder, "--mode", "integer", "--profile",
+                                 profile)
     found["tflite-reference, from .tflite"] = classes(
-        TFLITE, folder, "--mode", "integer", "--profile", "tflite-reference")
+        TFLITE, codes, folder, "--mode", "integer", "--profile", "tflite-reference")
     base = found["float"]
     print(f"{'':32} {'top-1':>6}  samples with another class than float")
     for name, k in found.items():
@@ -127,14 +128,18 @@ def main():
     data = np.load(DATA)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        np.savez(folder / "x.npz", input_1=data["input_1"])
-        wrong = equal("kws_int8.tflite", tensors, arrays, run_integer(TFLITE, folder),
-                      lambda t: t["name"])
+        x, grid = data["input_1"], tensors[0]
+        np.savez(folder / "real.npz", input_1=x)
+        codes = np.rint(x / np.float32(grid["scale"][0])) + grid["zero_point"][0]
+        np.savez(folder / "codes.npz", input_1=codes.astype("int8"))
+        wrong = equal("kws_int8.tflite", tensors, arrays,
+                      run_integer(TFLITE, folder / "codes.npz", folder), lambda t: t["name"])
         grids_as_policy(tensors, folder / "grids.yaml")
         snapshot = folder / "twin"
-        qg("quantize", TWIN, "-b", "tflite-int8", "-d", folder / "x.npz", "-n", SAMPLES, "--policy",
+        qg("quantize", TWIN, "-b", "tflite-int8", "-d", folder / "real.npz", "-n", SAMPLES, "--policy",
            folder / "grids.yaml", "-o", snapshot)
-        wrong += equal("kws_float.onnx", tensors, arrays, run_integer(snapshot, folder),
+        wrong += equal("kws_float.onnx", tensors, arrays,
+                       run_integer(snapshot, folder / "real.npz", folder),
                        lambda t: t["onnx_value"])
         found = accuracy(folder, snapshot, data["labels"])
     top1 = (found["tflite-reference"] == data["labels"]).mean()
