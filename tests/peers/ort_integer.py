@@ -45,7 +45,9 @@ SHARED = pathlib.Path("../shared")
 LEVELS = ort.GraphOptimizationLevel
 LIMIT_TAIL = 1e-6
 MOVES = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Split",
-         "Gather", "Pad", "Concat", "Identity", "Expand", "Resize", "DepthToSpace"}
+         "Gather", "Pad", "Identity", "Expand", "DepthToSpace"}
+SHAPES = {"Shape", "Constant", "ConstantOfShape", "Equal", "Where", "Cast", "Range"}
+QUANTIZERS = {"QuantizeLinear", "DequantizeLinear"}
 INTEGERS = {np.dtype(t) for t in ("u1", "i1", "u2", "i2")}
 # Operators of ONNX Runtime whose codes differ, and why.
 CAUSES = {}
@@ -116,7 +118,19 @@ def prepared(path, folder):
     path = folder / f"{path.stem}-13.onnx"
     onnx.save(model, path)
     quant_pre_process(str(path), str(out), skip_symbolic_shape=True)
+    shorten(out)
     return out
+
+
+def shorten(path):
+    """Names that fit into file names."""
+    model = onnx.load(path)
+    long = {o: f"{o[:30]}_{k}" for k, n in enumerate(model.graph.node) for o in n.output
+            if len(o) > 60}
+    for n in model.graph.node:
+        for slots in (n.input, n.output):
+            slots[:] = [long.get(v, v) for v in slots]
+    onnx.save(model, path)
 
 
 def qg(*arguments):
@@ -139,7 +153,7 @@ def quantized(path, samples, folder):
         yield fmt.name, out
     data, snapshot = folder / "calibrate.npy", folder / "snapshot"
     np.save(data, samples[:, None])
-    qg("quantize", path, "-b", "ort-int8", "-d", data, "-o", snapshot)
+    qg("quantize", plain, "-b", "ort-int8", "-d", data, "-o", snapshot)
     out = folder / f"{path.stem}-ours.onnx"
     qg("export", snapshot, "--format", "onnx-qdq", "-o", out)
     yield "ours", out
@@ -232,8 +246,8 @@ def our_codes(dump, names, like):
 
 
 class Row:
-    def __init__(self, network, report):
-        self.report, self.network = report, network
+    def __init__(self, network):
+        self.network = network
         self.compared = self.equal = self.codes = self.right = 0
         self.missing, self.off = [], {}
 
@@ -278,21 +292,25 @@ def compare(path, optimized, values, samples, folder):
     report = json.loads(qg("run", path, "-d", data, "-o", out, "--mode", "integer", "--profile",
                            profile(), "--dump", "*", "--json"))
     network = Network(optimized)
-    row = Row(network, report)
+    row = Row(network)
     for name, value in values.items():
         if value.dtype in INTEGERS:
             row.compare(out / "dump", network.names_of(name), value)
-    return row, tail_of(out, network, values)
+    return row, tail_of(out, network, values), compute_nodes(path, report)
 
 
-def compute_nodes(row):
-    """Compute nodes, and how many are integer."""
-    report = row.report
-    return report["compute_nodes"], report["integer_compute_nodes"]
+def is_compute(op):
+    return op not in MOVES | SHAPES | QUANTIZERS
 
 
-def judge(bad, title, row, tail):
-    nodes, integer = compute_nodes(row)
+def compute_nodes(path, report):
+    """Nodes that compute new numbers, and how many are integer."""
+    nodes = sum(is_compute(n.op_type) for n in onnx.load(path).graph.node)
+    return nodes, nodes - sum(is_compute(n["op"]) for n in report.get("not_integer", []))
+
+
+def judge(bad, title, row, tail, nodes):
+    nodes, integer = nodes
     print(f"{title:28} {integer:4} of {nodes:4} {row.equal:5} of {row.compared:4} "
           f"{row.right / max(row.codes, 1):10.6f} {tail:9.1e}")
     for value in row.first():
@@ -318,23 +336,27 @@ def header(what):
 
 def main(arguments):
     quick, only = "--quick" in arguments, [a for a in arguments if a[0] != "-"]
-    bad, before = [], []
+    bad, now, before = [], [], []
     logging.disable(logging.WARNING)
     print(f"onnxruntime {ort.__version__}, profile {profile()}")
     header("optimized files")
     with tempfile.TemporaryDirectory() as name:
-        for model, path, calibration, samples in models(quick):
+        for model, source, calibration, samples in models(quick):
             if only and model not in only:
                 continue
             folder = pathlib.Path(name) / model
             folder.mkdir()
-            for form, file in quantized(path, calibration, folder):
+            for form, file in quantized(source, calibration, folder):
                 optimized = file.with_name(f"{file.stem}-optimized.onnx")
                 values = runtime_values(file, optimized, samples, bad)
-                judge(bad, f"{model} {form}", *compare(optimized, optimized, values, samples,
-                                                       folder))
-                before.append((f"{model} {form}",
-                               *compare(file, optimized, values, samples, folder)))
+                title = f"{model} {form}"
+                for path, rows in ((optimized, now), (file, before)):
+                    try:
+                        rows.append((title, *compare(path, optimized, values, samples, folder)))
+                    except RuntimeError as failed:
+                        bad.append(f"{title}: {failed}")
+                if now and now[-1][0] == title:
+                    judge(bad, *now[-1])
         header("files before optimization")
         for row in before:
             judge(bad, *row)
