@@ -185,8 +185,8 @@ static qg_status check_ids(const qg_backend_reader *r, const qg_yaml *list)
             if (b && strcmp(a->text, b->text) == 0)
                 return qg_yaml_fail(
                     r->ctx, a, NULL,
-                    "id '%s' stands in line %u already, expected another", a->text,
-                    b->line);
+                    "id '%s' is already defined in line %u, expected a unique id",
+                    a->text, b->line);
         }
     }
     return QG_OK;
@@ -224,8 +224,7 @@ static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
             continue;
         if (k == section_count(r->b, s))
             return qg_yaml_fail(r->ctx, less, section_less[s],
-                                "there is no id '%s', expected one of the parent",
-                                id[i]);
+                                "unknown id '%s', expected an id of the parent", id[i]);
         drop_item(r->b, s, k);
     }
     if (!list)
@@ -361,7 +360,7 @@ static qg_status keep_with_quirk(const qg_backend_reader *r, const qg_yaml *y)
         if (!strchr(y->key[i], '-') ||
             qg_quirk_named(r->ctx, y->key[i], &w.quirk) != QG_OK)
             return qg_yaml_fail(r->ctx, y->item[i], what,
-                                "unknown quirk, expected one of 'qg list quirks'");
+                                "unknown quirk, expected one of `qg list quirks`");
         QG_TRY(qg_yaml_keys(r->ctx, y->item[i], what, keys));
         qg_backend unused = { .defaults = r->b->defaults };
         const qg_backend_reader dry = {
@@ -460,8 +459,7 @@ static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
                               : NULL;
     if (missing)
         return qg_yaml_fail(r->ctx, file, "backend",
-                            "key '%s' is missing, expected it "
-                            "here or in a parent",
+                            "key '%s' is missing, expected a value here or in a parent",
                             missing);
     return QG_OK;
 }

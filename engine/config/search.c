@@ -82,10 +82,10 @@ static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
     if (w->at)
         return qg_yaml_fail(
             ctx, w->at, NULL,
-            "unknown %s '%s'%s, expected a path or one of 'qg list %ss'", w->kind,
+            "unknown %s '%s'%s, expected a path or one of `qg list %ss`", w->kind,
             w->name, hint, w->kind);
     return qg_fail(ctx, QG_ECONFIG,
-                   "%s: unknown %s '%s'%s, expected a path or one of 'qg list %ss'",
+                   "%s: unknown %s '%s'%s, expected a path or one of `qg list %ss`",
                    w->kind, w->kind, w->name, hint, w->kind);
 }
 

@@ -170,6 +170,16 @@ void qg_writer_abandon(qg_writer *w)
     *w = (qg_writer){ 0 };
 }
 
+/* An earlier write failed and its reason is gone: one more usually fails for the same. */
+static bool fail_again(FILE *stream)
+{
+    clearerr(stream);
+    errno = 0;
+    (void)fputc(0, stream);
+    (void)fflush(stream);
+    return false;
+}
+
 /* ferror first: an earlier write may have failed unnoticed.  The target
  * is touched by rename alone, when everything else has succeeded. */
 qg_status qg_writer_commit(qg_writer *w)
@@ -177,9 +187,11 @@ qg_status qg_writer_commit(qg_writer *w)
     assert(w->target && w->temporary);
     assert(w->stream);
     errno = 0;
-    bool ok = !ferror(w->stream) && fflush(w->stream) == 0;
+    bool ok = ferror(w->stream) ? fail_again(w->stream) : fflush(w->stream) == 0;
+    int why = errno;
     ok = fclose(w->stream) == 0 && ok;
     w->stream = NULL;
+    errno = why ? why : errno;
     ok = ok && rename(w->temporary, w->target) == 0;
     qg_status s = QG_OK;
     if (!ok) {

@@ -30,14 +30,22 @@ typedef struct qg_lower_in {
 struct qg_lower {
     qg_ctx *ctx;
     const qg_profile *profile;
-    const qg_node *node;       /* of the float graph; inferred */
+    const qg_graph *from;      /* the float graph */
+    const qg_node *node;       /* of it; inferred */
     const qg_lower_in *in;     /* [node->n_in] */
     const qg_stored *out;      /* [node->n_out] how each output is to be stored; codes
                                  * false: the kernel may store floats (tail: float) */
-    float low, high;           /* clamp fused behind output 0, in real values; -INFINITY
-                                 * and INFINITY: none.  qg_lower_emit applies it */
+    const char *const *name;   /* [node->n_out] of the outputs in the program */
+    float low, high;           /* clamp fused behind output 0, that of the node itself
+                                 * included, in real values; -INFINITY and INFINITY:
+                                 * none.  qg_lower_emit applies it */
+    const qg_attr *attr;       /* [n_attr] of the kernel: those of the node, unless the
+                                 * callback points them elsewhere (arena of `to`) */
+    size_t n_attr;
     qg_graph *to;              /* the integer program */
     qg_value **made;           /* [node->n_out] set by qg_lower_emit: outputs there */
+    bool floats;               /* set by qg_lower_emit: made[0] is float32 and nothing is
+                                 * fused behind it (tail: float) */
     const char *refusal;       /* set by qg_lower_refuse, in the arena of `to` */
     const qg_profile_row *row; /* the row found last, for reports */
 };
@@ -50,17 +58,50 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use);
 qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* A node `op` of domain "quantgraph" that computes output 0 of l->node from `in`, with
- * the recipe of row and grids, and the attributes of the float node.  Sets made[0]. */
+ * the recipe of row and grids, and the attributes l->attr.  Sets made[0].  Refuses what
+ * the row excludes: zero points where it is symmetric, another output grid than it
+ * demands, a clamp that it does not take. */
 QG_NODISCARD qg_status qg_lower_emit(qg_lower *l, const char *op,
                                      const qg_profile_row *row, qg_value *const *in,
                                      uint32_t n_in);
 
-/* The float operator itself, on codes: for moves, maxima and the like.  Every data input
- * must be stored on the grid of the output (asserted); sets every made[k]. */
+/* The float operator itself, on codes: for moves, maxima and the like; sets every
+ * made[k].  Refuses inputs and outputs on different grids, a fused clamp, and types that
+ * the operator's opset does not have. */
 QG_NODISCARD qg_status qg_lower_same(qg_lower *l, const qg_profile_row *row);
 
 /* A constant of the program. */
 QG_NODISCARD qg_status qg_lower_constant(qg_lower *l, const char *name,
                                          const qg_tensor *t, qg_value **out);
+
+/* --- for engine/lower, which puts nodes of its own between --- */
+
+enum { QG_LOWER_OPSET = 1 }; /* of domain "quantgraph" */
+
+/* A node of that domain. */
+typedef struct qg_lower_node {
+    const char *op, *name, *output; /* the last two are free in the program */
+    const qg_recipe *recipe;
+    const qg_attr *attr; /* [n_attr] beside those of the recipe */
+    size_t n_attr;
+    qg_value *const *in; /* [n_in] NULL: absent */
+    uint32_t n_in;
+} qg_lower_node;
+QG_NODISCARD qg_status qg_lower_add(qg_graph *to, const qg_lower_node *spec,
+                                    qg_value **out);
+
+/* `base`, or base_2, base_3 ...: the first name that neither the program nor the float
+ * graph has for a value (node); NULL: no memory. */
+const char *qg_lower_value_name(const qg_graph *to, const qg_graph *from,
+                                const char *base);
+const char *qg_lower_node_name(const qg_graph *to, const qg_graph *from,
+                               const char *base);
+
+/* Equal values of equal codes: type, scales, zero points, axis.  Limits may differ. */
+bool qg_stored_same(const qg_stored *a, const qg_stored *b);
+
+/* "int8 0.023529 + 3", "int8 0.0042 ... [64]", "float32".  Returns `text`. */
+enum { QG_STORED_TEXT = 80 };
+const char *qg_stored_text(const qg_stored *s, char text[QG_STORED_TEXT]);
 
 #endif

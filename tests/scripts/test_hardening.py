@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+from onnx import TensorProto, helper, save
+
 QG = pathlib.Path(os.environ.get("QG", "build/qg"))
 BUILD = pathlib.Path(os.environ.get("QG_BUILD", QG.parent))
 complaints = []
@@ -75,6 +77,29 @@ def preloaded():
         shutil.rmtree(work)
 
 
+def terminal():
+    """Names of a file never reach the terminal as commands, on stderr or stdout."""
+    info = helper.make_tensor_value_info
+    work = pathlib.Path(tempfile.mkdtemp())
+    try:
+        for op, rc in ("Relu", 0), ("Fancy\x1b[31m", 1):
+            node = helper.make_node(op, ["x"], ["\x1b[2Jy\x7f\u0090"],
+                                    name="evil\x1b]0;own\x07")
+            graph = helper.make_graph([node], "g", [info("x", TensorProto.FLOAT, [2])],
+                                      [info("\x1b[2Jy\x7f\u0090", TensorProto.FLOAT, [2])])
+            save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                   ir_version=8), work / "m.onnx")
+            for verb in (["dump"], ["run", "-d", "random:1", "-o", str(work / "o")]):
+                run = subprocess.run([str(QG), verb[0], str(work / "m.onnx"), *verb[1:]],
+                                     capture_output=True)
+                shown = run.stdout + run.stderr
+                expect(run.returncode == rc, f"{verb[0]} of {op!r}: {shown}")
+                expect(not any(b in shown for b in (b"\x1b", b"\x07", b"\x7f", b"\xc2\x90")),
+                       f"{verb[0]} of {op!r} prints control characters: {shown}")
+    finally:
+        shutil.rmtree(work)
+
+
 def main():
     text = QG.read_bytes()
     sanitized = b"__asan_init" in text or b"__tsan_init" in text
@@ -88,6 +113,7 @@ def main():
             hardened(file)
     modes()
     preloaded()
+    terminal()
     for line in complaints:
         print("FAILED:", line)
     print(f"{len(files)} programs and libraries, {len(complaints)} complaints")
