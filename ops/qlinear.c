@@ -283,6 +283,9 @@ static qg_status run_qlinear_matmul(const qg_call *k)
     return QG_OK;
 }
 
+static const qg_op_codes conv_codes = { "Conv", 11, "xszxszSZb" };
+static const qg_op_codes matmul_codes = { "MatMul", 13, "xszxszSZ" };
+
 /* The operands are already integers, with their own scales and zero points. */
 #define TRAITS (QG_OP_COMPUTE | QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST)
 /* clang-format off */
@@ -296,18 +299,18 @@ const qg_op qg_ops_qlinear[] = {
       .max_out = 1, .in_roles = "dfswfsfsb", .traits = TRAITS,
       .param_size = sizeof(qg_conv_param), .prepare = qg_conv_read,
       .infer = infer_qlinear_conv, .run = run_qlinear_conv,
-      .weight_axis = qg_conv_axis },
+      .weight_axis = qg_conv_axis, .codes = &conv_codes },
     { .name = "MatMulInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1,
       .max_out = 1, .in_roles = "dwss", .traits = TRAITS, .infer = infer_matmul_integer,
       .run = run_matmul_integer, .weight_axis = qg_matmul_axis },
     { .name = "QLinearMatMul", .since = 10, .min_in = 8, .max_in = 8, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
       .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
-      .weight_axis = qg_matmul_axis },
+      .weight_axis = qg_matmul_axis, .codes = &matmul_codes },
     { .name = "QLinearMatMul", .since = 21, .min_in = 8, .max_in = 8, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
       .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
-      .weight_axis = qg_matmul_axis },
+      .weight_axis = qg_matmul_axis, .codes = &matmul_codes },
     { 0 },
 };
 /* clang-format on */

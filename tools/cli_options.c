@@ -20,6 +20,9 @@
 #define FLAG(member)        STORED(CLI_FLAG, member)
 #define COUNT(member)       STORED(CLI_COUNT, member)
 
+/* A word of QG_RUN_MODE_MAP. */
+#define WORD(id, text, meaning) text,
+
 /* clang-format off */
 const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_BACKEND] = { NAMED("backend", 'b', "BACKEND"), TEXT(backend),
@@ -49,8 +52,13 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_DUMP_DIR] = { NAMED("dump-dir", 0, "DIR"), TEXT(dump_dir),
         .help = "where --dump-after writes; default `.`" },
     [CLI_O_MODE] = { NAMED("mode", 0, "MODE"), CHOICE(mode),
-        .help = "float or simulate; default simulate for a snapshot",
-        .choice = { "float", "simulate" } },
+        .help = "float, simulate or integer; default simulate for a snapshot",
+        .choice = { QG_RUN_MODE_MAP(WORD) } },
+    [CLI_O_PROFILE] = { NAMED("profile", 0, "NAME"), TEXT(profile),
+        .help = "arithmetic of mode integer; default: the profile of the backend" },
+    [CLI_O_REQUIRE] = { NAMED("require", 0, "WHAT"), CHOICE(require),
+        .help = "integer: fail where a node would run in float",
+        .choice = { "integer" } },
     [CLI_O_DUMP] = { NAMED("dump", 0, "GLOB"), TEXT(dump),
         .help = "also write intermediate values that match, to DIR/dump" },
     [CLI_O_LABELS] = { NAMED("labels", 0, "FILE"), TEXT(labels),

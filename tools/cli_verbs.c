@@ -115,6 +115,9 @@ static void run_options(const cli_call *c, qg_run_options *o)
     o->work = cli_workload(c);
     o->mode = c->args->mode;
     o->dump = c->args->dump;
+    o->profile = c->args->profile;
+    o->require_integer = c->args->require != NULL;
+    o->codes = c->args->codes;
 }
 
 static qg_status run_into_folder(const cli_call *c, qg_model *m, qg_report **r)
@@ -163,6 +166,8 @@ static qg_status dump_behind(const cli_call *c, qg_model *m, qg_report **r)
     qg_quantize_options o;
     cli_quantize_options(c, &o);
     o.stop_after = c->args->after;
+    if (c->args->profile)
+        return qg_model_dump_program(m, c->args->profile, r);
     qg_status s = o.stop_after ? qg_model_quantize(m, &o, NULL) : QG_OK;
     return s == QG_OK ? qg_model_dump(m, r) : s;
 }
@@ -171,6 +176,8 @@ static int dump(const cli_call *c)
 {
     if (!c->args->after != !c->args->backend)
         return cli_usage(c->verb, "expected --after and --backend together");
+    if (c->args->profile && c->args->after)
+        return cli_usage(c->verb, "expected --profile or --after, not both");
     return cli_ask(c, c->args->file.at[0], dump_behind);
 }
 
@@ -322,7 +329,8 @@ const cli_verb cli_verbs[] = {
     { .name = "run",
       .summary = "run a float model, or simulate a snapshot",
       FILES("MODEL.onnx|SNAPSHOT", 1, 1),
-      .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER) },
+      .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER),
+               TAKES(PROFILE), TAKES(REQUIRE), TAKES(CODES) },
       .about = "Writes one .npy per output of the network; axis 0 is the sample.\n"
                "\n" DATA_FORMS,
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
@@ -330,7 +338,8 @@ const cli_verb cli_verbs[] = {
     { .name = "evaluate",
       .summary = "compare top-1 accuracy in float and simulated",
       FILES("MODEL.onnx|SNAPSHOT", 1, 1),
-      .use = { NEEDS(DATA), RUNS, NEEDS(LABELS) },
+      .use = { NEEDS(DATA), RUNS, NEEDS(LABELS), TAKES(MODE), TAKES(PROFILE),
+               TAKES(REQUIRE) },
       .about = DATA_FORMS,
       .example = "qg evaluate snapshot -d images.npy --labels classes.npy",
       .ask = evaluate },
@@ -398,7 +407,7 @@ const cli_verb cli_verbs[] = {
     { .name = "dump",
       .summary = "print the graph and its quantization as text",
       FILES("MODEL.onnx|SNAPSHOT", 1, 1),
-      .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(POLICY),
+      .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(PROFILE), TAKES(POLICY),
                TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER), TAKES(OBSERVER) },
       .example = "qg dump snapshot",
       .run = dump },

@@ -315,14 +315,28 @@ QG_NODISCARD QG_API qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
 
 /* --- running --- */
 
+/* What a model computes: `mode` of options. */
+/* clang-format off */
+#define QG_RUN_MODE_MAP(X)                                                             \
+    X(FLOAT,    "float",    "without quantizers")                                      \
+    X(SIMULATE, "simulate", "float32, rounded wherever a record is active")            \
+    X(INTEGER,  "integer",  "int8, int16 and int32, as the runtime of a profile does")
+/* clang-format on */
+
 /* For qg_model_run and qg_model_evaluate. */
 typedef struct qg_run_options {
     size_t size;
     qg_workload work;     /* data: required */
-    const char *mode;     /* "float" or "simulate"; NULL: simulate when quantized */
+    const char *mode;     /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
     const char *dump;     /* glob over value names: inner values below folder/dump */
     const int64_t *label; /* [n_label] for qg_model_evaluate, instead of a file */
     size_t n_label;
+    /* For mode integer.  profile: a name of `qg list profiles` or a path; NULL: that of
+     * the model's backend.  require_integer: QG_EUNSUPPORTED names the first node that
+     * would run in float.  codes: outputs that are stored as codes are given as such;
+     * integer outputs of the model always are. */
+    const char *profile;
+    bool require_integer, codes;
 } qg_run_options;
 QG_API void qg_run_options_init(qg_run_options *o, size_t size);
 
@@ -490,6 +504,12 @@ QG_NODISCARD QG_API qg_status qg_model_diff(qg_model *a, qg_model *b,
  * Its grammar is in docs/text-form.md; large constants are hashes.  A
  * function of the model alone, so two dumps can be compared by any diff. */
 QG_NODISCARD QG_API qg_status qg_model_dump(qg_model *m, qg_report **report);
+
+/* The integer program of the model in the text form (docs/text-form.md), with the facts
+ * of a run in mode integer: profile (NULL: that of the backend), nodes by kind, and the
+ * table not_integer: node, op, how, why. */
+QG_NODISCARD QG_API qg_status qg_model_dump_program(qg_model *m, const char *profile,
+                                                    qg_report **report);
 
 /* what: "ops", "passes", "backends", "observers", "quirks", "metrics", ...; NULL: the
  * topics themselves.

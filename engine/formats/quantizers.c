@@ -1,11 +1,13 @@
 #include "engine/formats/quantizers.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/formats/fake_quantize.h"
 #include "engine/formats/mqbench/operators.h"
+#include "engine/formats/qoperator.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
@@ -246,6 +248,13 @@ static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
     return QG_OK;
 }
 
+static bool rounded_by_producer(const folder *f, const qg_value *x,
+                                const qg_grid_record *grid)
+{
+    const node_plan *p = x->def ? &f->plan[x->def->id] : NULL;
+    return p && p->out && p->out[x->def_slot] && same_record(p->out[x->def_slot], grid);
+}
+
 /* A pair, or one QuantizeLinear with many readers. */
 static qg_status visit_quantize(folder *f, qg_node *n)
 {
@@ -260,6 +269,8 @@ static qg_status visit_quantize(folder *f, qg_node *n)
         QG_TRY(find_tail(f, &z, grid, &why));
     if (!why)
         why = cannot_fold(f, &z);
+    if (why && rounded_by_producer(f, z.x, grid))
+        return QG_OK; /* it is exact */
     return why ? keep_operator(f, n, why) : fold(f, &z, grid);
 }
 
@@ -271,6 +282,28 @@ static qg_rounding rounding_of(const folder *f, const qg_scheme *s)
     return level ? QG_ROUND_HALF_EVEN_LEVEL : QG_ROUND_HALF_EVEN;
 }
 
+/* int32 codes that floats cannot hold: from 2^24 on, or 2^23 for some scales. */
+static const char *codes_refuse(const qg_tensor *codes, const qg_grid_record *grid)
+{
+    int64_t inner = 1, n = (int64_t)grid->param.n;
+    for (int32_t d = grid->scheme.axis + 1; n > 1 && d < codes->rank; d++)
+        inner *= codes->dim[d];
+    for (int64_t i = 0; codes->dtype == QG_I32 && i < qg_tensor_count(codes); i++) {
+        float scale = grid->param.scale[i / inner % n];
+        float x = (float)codes->i32[i] * scale;
+        if (round((double)x / (double)scale) != codes->i32[i])
+            return "it has a code that float32 cannot hold";
+    }
+    return NULL;
+}
+
+/* Only quantizers read its result: they become the records. */
+static bool is_read_by_quantizer(const qg_node *n)
+{
+    const qg_value *r = n->out[0];
+    return r->use.n == 1 && is_linear(r->use.at[0].node, quantize_linear);
+}
+
 /* Behind a QuantizeLinear it has been dealt with, one way or the other. */
 static qg_status visit_dequantize(folder *f, qg_node *n)
 {
@@ -280,7 +313,8 @@ static qg_status visit_dequantize(folder *f, qg_node *n)
     if (!grid)
         return qg_nomem(f->ctx);
     if (!codes)
-        return n->in[0]->def && is_linear(n->in[0]->def, quantize_linear)
+        return is_read_by_quantizer(n) ||
+                       (n->in[0]->def && is_linear(n->in[0]->def, quantize_linear))
                    ? QG_OK
                    : keep_operator(f, n, "its codes are computed");
     QG_TRY(qg_grid_of_linear(f->g, n, codes->dtype, &n->out[0]->type, grid, &why));
@@ -288,6 +322,8 @@ static qg_status visit_dequantize(folder *f, qg_node *n)
         why = "its result is an output of the network";
     if (!why)
         why = readers_refuse(f, n->out[0]);
+    if (!why)
+        why = codes_refuse(codes, grid);
     if (!why)
         grid->scheme.rounding = (uint8_t)rounding_of(f, &grid->scheme);
     return why ? keep_operator(f, n, why) : fold_constant(f, n, n->in[0], grid);
@@ -424,6 +460,8 @@ static qg_status shrink(folder *f)
 qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *name,
                              qg_quant **out)
 {
+    if (which == QG_QUANTIZERS_ONNX)
+        QG_TRY(qg_qoperator_expand(g));
     folder f = {
         .which = which, .g = g, .ctx = g->ctx, .arena = g->arena, .n = g->node.n
     };

@@ -128,6 +128,13 @@ qg_status qg_lower_store(qg_lowering *w, const qg_value *v, qg_value *floats)
     return quantize(w, &w->stored[v->id], floats, name, &w->codes[v->id]);
 }
 
+qg_status qg_lower_quantize(qg_lowering *w, const qg_value *v, const qg_stored *grid,
+                            qg_value *floats, qg_value **out)
+{
+    const char *name = derived(w, v, "codes");
+    return name ? quantize(w, grid, floats, name, out) : qg_nomem(w->ctx);
+}
+
 /* The floats of a stored input are not its codes' values: those are a variant. */
 static qg_status variant_of(qg_lowering *w, const qg_value *v, const qg_stored *grid,
                             qg_variant **out)

@@ -78,6 +78,10 @@ QG_NODISCARD qg_status qg_lower_as_codes(qg_lowering *w, const qg_value *v,
 /* The floats that input `slot` of n reads, after the rounding of slot and storage. */
 QG_NODISCARD qg_status qg_lower_float_input(qg_lowering *w, const qg_node *n,
                                             uint32_t slot, qg_value **out);
+/* The codes of v, an input, on a grid: from its floats. */
+QG_NODISCARD qg_status qg_lower_quantize(qg_lowering *w, const qg_value *v,
+                                         const qg_stored *grid, qg_value *floats,
+                                         qg_value **out);
 /* The codes of v from floats that were computed for it. */
 QG_NODISCARD qg_status qg_lower_store(qg_lowering *w, const qg_value *v,
                                       qg_value *floats);

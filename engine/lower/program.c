@@ -265,17 +265,16 @@ static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
 /* The value of the program is that of the integers; an output keeps its name. */
 static qg_status alias(qg_lowering *w, const qg_value *v, qg_value *integers)
 {
-    if (v->is_output && (integers->is_output || integers->is_input))
+    const qg_value *other = qg_graph_value(w->from, integers->name);
+    w->floats[v->id] = integers;
+    if (!v->is_output)
+        return QG_OK;
+    if (integers->is_input || (other && other->is_output))
         return qg_fail(w->ctx, QG_EUNSUPPORTED,
                        "lower: output '%s': its codes are those of '%s', expected a "
                        "node between",
                        v->name, integers->name);
-    if (v->is_output) {
-        QG_TRY(qg_value_set_name(w->to, integers, v->name));
-        QG_TRY(qg_graph_mark_output(w->to, integers));
-    }
-    w->floats[v->id] = integers;
-    return QG_OK;
+    return qg_value_set_name(w->to, integers, v->name);
 }
 
 static qg_status lower_linear(qg_lowering *w, const qg_node *n, bool *done)
@@ -318,6 +317,20 @@ static qg_status lower_node(qg_lowering *w, const qg_node *n)
     return done ? QG_OK : copy_node(w, n);
 }
 
+/* An integer input that is to be given as floats: its codes by the grid of an operator
+ * that dequantizes it.  One that nothing dequantizes stays as it is. */
+static qg_status quantize_input(qg_lowering *w, const qg_value *v, qg_value *made)
+{
+    enum qg_linear_kind kind = QG_LINEAR_NONE;
+    qg_stored grid;
+    for (size_t i = 0; i < v->use.n && kind != QG_LINEAR_DEQUANTIZE; i++)
+        QG_TRY(qg_lower_linear(w, v->use.at[i].node, &grid, &kind));
+    if (kind != QG_LINEAR_DEQUANTIZE)
+        return QG_OK;
+    made->type.dtype = QG_F32;
+    return qg_lower_quantize(w, v, &grid, made, &w->floats[v->id]);
+}
+
 static qg_status add_inputs(qg_lowering *w)
 {
     for (size_t i = 0; i < w->from->input.n; i++) {
@@ -328,6 +341,8 @@ static qg_status add_inputs(qg_lowering *w)
         memcpy(made->dim_name, v->dim_name, sizeof v->dim_name);
         QG_TRY(qg_graph_mark_input(w->to, made));
         w->floats[v->id] = made;
+        if (w->options.float_inputs && v->type.dtype != QG_F32)
+            QG_TRY(quantize_input(w, v, made));
     }
     return QG_OK;
 }
@@ -340,8 +355,7 @@ static qg_status add_outputs(qg_lowering *w)
         bool codes = w->options.codes && w->stored[v->id].codes;
         QG_TRY(codes ? qg_lower_as_stored(w, v, &made)
                      : qg_lower_as_floats(w, v, &made));
-        if (!made->is_output)
-            QG_TRY(qg_graph_mark_output(w->to, made));
+        QG_TRY(qg_graph_mark_output(w->to, made));
     }
     return QG_OK;
 }
@@ -441,7 +455,9 @@ qg_status qg_lower_program(const qg_graph *g, const qg_profile *profile,
                       .options = *o };
     qg_program *p = QG_NEW(to->arena, qg_program);
     if (p)
-        *p = (qg_program){ .from = g, .profile = profile, .graph = to };
+        *p = (qg_program){
+            .from = g, .profile = profile, .options = *o, .graph = to
+        };
     qg_status s = p ? lower(&w, p) : qg_nomem(g->ctx);
     if (s == QG_OK)
         *out = p;

@@ -51,11 +51,14 @@ typedef struct qg_program_node {
 typedef struct qg_lower_options {
     bool require_integer; /* an island or a refusal is an error that names the first */
     bool codes;           /* float32 outputs of the graph are given as codes */
+    bool float_inputs;    /* integer inputs that the graph dequantizes are given as
+                           * float32 and quantized on that grid */
 } qg_lower_options;
 
 typedef struct qg_program {
     const qg_graph *from; /* the float graph */
     const qg_profile *profile;
+    qg_lower_options options;
     qg_graph *graph;              /* owned; normalized and inferred */
     const qg_value *const *value; /* [values of from] its codes, or its floats, in graph;
                                    * NULL: fused away, or nobody needs it */

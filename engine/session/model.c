@@ -178,32 +178,6 @@ qg_status qg_model_save(qg_model *m, const char *folder)
     return qg_snapshot_write(m, folder);
 }
 
-qg_status qg_model_plan_mode(qg_model *m, const char *mode, qg_plan_options *out)
-{
-    QG_TRY(qg_model_expect_finished(m, "run"));
-    bool simulate = mode ? strcmp(mode, "simulate") == 0 : m->quant != NULL;
-    if (mode && !simulate && strcmp(mode, "float") != 0)
-        return qg_fail(m->ctx, QG_ECONFIG, "mode '%s': expected float or simulate",
-                       mode);
-    if (simulate && !m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "mode simulate: the model is not quantized, expected a "
-                       "snapshot of qg quantize");
-    out->mode = simulate ? QG_MODE_SIMULATE : QG_MODE_FLOAT;
-    out->quant = m->quant;
-    return QG_OK;
-}
-
-qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
-                        const qg_feed *feed, const uint8_t *watch, qg_plan **out)
-{
-    qg_plan_options o = { .input = feed ? feed->shape : NULL,
-                          .watch = watch,
-                          .reference = reference };
-    QG_TRY(qg_model_plan_mode(m, mode, &o));
-    return qg_plan_new(m->ctx, m->graph, &o, out);
-}
-
 qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
                            const char *doing, uint8_t **out)
 {

@@ -293,7 +293,7 @@ class Network:
             return
         size = self.draw([[2 * n for n in x.shape[1:3]], [n + 1 for n in x.shape[1:3]]])
         corners, centers = self.draw([(False, False), (False, True), (True, False)])
-        self.add(self.draw(["RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"]),
+        self.add(self.draw(["RESIZE_BILINEAR", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR"]),
                  [x, self.numbers(size)], x.grid, align_corners=corners,
                  half_pixel_centers=centers)
 
@@ -346,7 +346,7 @@ class Network:
             self.add("BATCH_MATMUL", [x, x], adj_x=False, adj_y=True)
 
     IMAGE = [conv, conv, conv, depthwise, depthwise, binary, binary, pool, pool, mean,
-             concatenation, concatenation, pad, resize, table, hard_swish, leaky_relu, prelu,
+             concatenation, concatenation, pad, resize, resize, table, hard_swish, leaky_relu, prelu,
              relu, extremum, squared, transpose, reshape, requantize, transpose_conv, dense,
              softmax, batch_matmul]
     FLAT = [dense, dense, binary, concatenation, table, softmax, hard_swish, leaky_relu, relu,
@@ -395,11 +395,3 @@ class Network:
         v = self.entry
         stored = v.array if v.grid is None else self.codes_of(v.array, v.grid, v.dtype)
         return [{v.name: s} for s in stored]
-
-    def reals(self):
-        """The same samples as real values."""
-        v = self.entry
-        if v.grid is None:
-            return v.array
-        codes = self.codes_of(v.array, v.grid, v.dtype).astype("float64")
-        return ((codes - v.grid[1][0]) * np.float64(v.grid[0][0])).astype("float32")
