@@ -167,11 +167,13 @@ qg_status qg_lower_constant(qg_lower *l, const char *name, const qg_tensor *t,
                             qg_value **out)
 {
     const char *unique = qg_lower_value_name(l->to, l->from, name);
+    qg_tensor *kept = QG_NEW(l->to->arena, qg_tensor);
     qg_value *v;
-    if (!unique)
+    if (!unique || !kept)
         return qg_nomem(l->ctx);
+    *kept = *t;
     QG_TRY(qg_graph_add_value(l->to, unique, &v));
-    QG_TRY(qg_edit_make_constant(l->to, v, t));
+    QG_TRY(qg_edit_make_constant(l->to, v, kept));
     *out = v;
     return QG_OK;
 }

@@ -70,7 +70,7 @@ QG_NODISCARD qg_status qg_lower_emit(qg_lower *l, const char *op,
  * the operator's opset does not have. */
 QG_NODISCARD qg_status qg_lower_same(qg_lower *l, const qg_profile_row *row);
 
-/* A constant of the program. */
+/* A constant of the program; t is copied, its data lie in the arena of `to`. */
 QG_NODISCARD qg_status qg_lower_constant(qg_lower *l, const char *name,
                                          const qg_tensor *t, qg_value **out);
 
