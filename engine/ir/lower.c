@@ -210,7 +210,7 @@ static int32_t bound_code(const qg_profile_row *row, const qg_stored *s, float b
 {
     double steps = (double)(bound / s->scale[0]);
     double code = s->zero[0] +
-                  (row->clamp == QG_CLAMP_FLOAT ? nearbyint(steps) : round(steps));
+                  (row->clamp == QG_CLAMP_CODES ? round(steps) : nearbyint(steps));
     return code < s->low ? s->low : code > s->high ? s->high : (int32_t)code;
 }
 
@@ -219,15 +219,15 @@ static bool clamp_output(qg_lower *l, const qg_profile_row *row, qg_stored *out)
 {
     if (l->low == -INFINITY && l->high == INFINITY)
         return true;
-    bool relu = l->low == 0 && l->high == INFINITY && out->zero[0] == out->low;
-    if (row->clamp == QG_CLAMP_NO || (row->clamp == QG_CLAMP_IMPLIED && !relu)) {
+    int32_t low = bound_code(row, out, l->low), high = bound_code(row, out, l->high);
+    bool implied = low == out->low && high == out->high;
+    if (row->clamp == QG_CLAMP_NO || (row->clamp == QG_CLAMP_IMPLIED && !implied)) {
         (void)qg_lower_refuse(
             l, "row %s takes %s, and the clamp from %g to %g follows", row->id,
-            row->clamp == QG_CLAMP_NO ? "no clamp" : "a Relu from the lowest code only",
+            row->clamp == QG_CLAMP_NO ? "no clamp" : "only a clamp that cuts off no code",
             (double)l->low, (double)l->high);
         return false;
     }
-    int32_t low = bound_code(row, out, l->low), high = bound_code(row, out, l->high);
     out->low = low;
     out->high = high < low ? low : high;
     return true;
