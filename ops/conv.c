@@ -95,9 +95,11 @@ static qg_status lower_conv(qg_lower *l)
     const qg_tensor *x = &l->node->in[0]->type;
     bool depthwise = p->group > 1 && x->rank > 1 && x->dim[1] == p->group;
     bool one = l->in[1].stored.n <= 1;
-    return qg_lower_product(
-        l, "IntConv", depthwise ? QG_USE_DEPTHWISE : one ? QG_USE_CONV_ONE : QG_USE_CONV,
-        0);
+    return qg_lower_product(l, "IntConv",
+                            depthwise ? QG_USE_DEPTHWISE
+                            : one     ? QG_USE_CONV_ONE
+                                      : QG_USE_CONV,
+                            0);
 }
 
 static qg_status lower_deconv(qg_lower *l)
@@ -112,7 +114,7 @@ static qg_status lower_deconv(qg_lower *l)
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .param_size = sizeof(qg_conv_param), .prepare = qg_conv_read,                  \
         .infer = infer_##kind, .run = run_##kind, .compile = compile_##kind,           \
-        .weight_axis = axis, .lower = lower_##kind                                      \
+        .weight_axis = axis, .lower = lower_##kind                                     \
     }
 const qg_op qg_ops_conv[] = {
     ROW("Conv", 1, conv, qg_conv_axis),

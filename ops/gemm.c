@@ -207,8 +207,8 @@ static qg_status lower_gemm(qg_lower *l)
     const gemm_param *p = l->node->param;
     bool bias = l->node->n_in > 2 && l->node->in[2];
     if (p->alpha != 1 || (bias && p->beta != 1))
-        return qg_lower_refuse(l, "alpha is %g and beta %g, expected 1", (double)p->alpha,
-                               (double)p->beta);
+        return qg_lower_refuse(l, "alpha is %g and beta %g, expected 1",
+                               (double)p->alpha, (double)p->beta);
     return qg_lower_product(l, "IntMatMul", use_of(l), gemm_weight_axis(l->node));
 }
 
@@ -218,7 +218,7 @@ static qg_status lower_gemm(qg_lower *l)
         .max_out = 1, .in_roles = "dw",                                                \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .infer = infer_matmul, .run = run_matmul, .compile = compile_matmul,           \
-        .weight_axis = qg_matmul_axis, .lower = lower_matmul                            \
+        .weight_axis = qg_matmul_axis, .lower = lower_matmul                           \
     }
 #define GEMM(opset, least)                                                             \
     {                                                                                  \
@@ -227,7 +227,7 @@ static qg_status lower_gemm(qg_lower *l)
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .param_size = sizeof(gemm_param), .prepare = prepare_gemm,                     \
         .infer = infer_gemm, .run = run_gemm, .compile = compile_gemm,                 \
-        .weight_axis = gemm_weight_axis, .lower = lower_gemm                            \
+        .weight_axis = gemm_weight_axis, .lower = lower_gemm                           \
     }
 /* clang-format off */
 const qg_op qg_ops_gemm[] = {

@@ -16,6 +16,7 @@
 #include "ops/util_cast.h"
 #include "ops/util_conv.h"
 #include "ops/util_integer.h"
+#include "ops/util_integer_kernel.h"
 
 typedef struct int_conv_param {
     qg_recipe recipe;
@@ -195,6 +196,36 @@ static qg_status run_as(const qg_call *k, bool transposed)
 static qg_status run_conv(const qg_call *k) { return run_as(k, false); }
 static qg_status run_deconv(const qg_call *k) { return run_as(k, true); }
 
+static qg_status compile_as(qg_compile *c, bool transposed, qg_kernel **out)
+{
+    const int_conv_param *p = c->node->param;
+    qg_conv_problem problem;
+    qg_call k = qg_compile_call(c);
+    const qg_tensor *w = c->in[1];
+    QG_TRY(qg_conv_problem_of(&k, &p->conv, slots_of(transposed), &problem));
+    int64_t taps = qg_dims_product(w, 2, w->rank);
+    qg_integer_product product = {
+        .recipe = &p->recipe,
+        .conv = &problem,
+        .transposed = transposed,
+        .channels = problem.out_channels,
+        .inner = transposed ? taps : taps * w->dim[1],
+        .period = w->dim[transposed],
+        .group = transposed ? w->dim[0] / p->conv.group * w->dim[1] * taps : 0,
+    };
+    return qg_integer_compile(c, &product, out);
+}
+
+static qg_status compile_conv(qg_compile *c, qg_kernel **out)
+{
+    return compile_as(c, false, out);
+}
+
+static qg_status compile_deconv(qg_compile *c, qg_kernel **out)
+{
+    return compile_as(c, true, out);
+}
+
 static int deconv_axis(const qg_node *node)
 {
     (void)node;
@@ -207,7 +238,8 @@ static int deconv_axis(const qg_node *node)
         .min_out = 1, .max_out = 1, .in_roles = "dwb",                                 \
         .traits = QG_OP_COMPUTE | QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST,    \
         .param_size = sizeof(int_conv_param), .prepare = prepare,                      \
-        .infer = infer_##kind, .run = run_##kind, .weight_axis = axis                  \
+        .infer = infer_##kind, .run = run_##kind, .compile = compile_##kind,           \
+        .weight_axis = axis                                                            \
     }
 const qg_op qg_ops_integer_conv[] = {
     ROW("IntConv", conv, qg_conv_axis),

@@ -14,6 +14,7 @@
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
 #include "ops/util_integer.h"
+#include "ops/util_integer_kernel.h"
 #include "ops/util_matmul.h"
 
 typedef struct int_matmul_param {
@@ -204,13 +205,36 @@ static qg_status run(const qg_call *k)
     return QG_OK;
 }
 
+/* Constant weights in a matrix; a is not transposed in a batch. */
+static qg_status compile(qg_compile *c, qg_kernel **out)
+{
+    const int_matmul_param *p = c->node->param;
+    qg_call k = qg_compile_call(c);
+    qg_tensor a = seen(&k, 0), b = seen(&k, 1);
+    qg_matmul m;
+    *out = NULL;
+    if (b.rank != 2 || a.rank < 2 || (p->transposed[0] && a.rank != 2) ||
+        qg_tensor_count(c->out[0]) == 0)
+        return QG_OK;
+    qg_matmul_of(&a, &b, &m);
+    qg_gemm_problem g = qg_matmul_gemm(&m);
+    g.trans_a = p->transposed[0];
+    g.trans_b = p->transposed[1];
+    qg_integer_product product = { .recipe = &p->recipe,
+                                   .gemm = &g,
+                                   .channels = m.n,
+                                   .inner = g.trans_b ? m.k : 1,
+                                   .period = m.n };
+    return qg_integer_compile(c, &product, out);
+}
+
 /* clang-format off */
 const qg_op qg_ops_integer_matmul[] = {
     { .name = "IntMatMul", .domain = "quantgraph", .since = 1, .min_in = 2, .max_in = 3,
       .min_out = 1, .max_out = 1, .in_roles = "dwb",
       .traits = QG_OP_COMPUTE | QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST,
       .param_size = sizeof(int_matmul_param), .prepare = prepare, .infer = infer,
-      .run = run, .weight_axis = qg_matmul_axis },
+      .run = run, .compile = compile, .weight_axis = qg_matmul_axis },
     { 0 },
 };
 /* clang-format on */

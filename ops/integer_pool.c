@@ -1,8 +1,8 @@
 /* integer_pool.c -- IntAveragePool and IntMean of domain "quantgraph".
  *
  *     IntAveragePool(x)  attributes of ONNX AveragePool, one or two spatial axes.
- *                        Form integer: sum / n over the places inside, halves away from
- *                        zero, grids are not read.  Form float-rows: float32
+ *                        Form integer: sum / n over the places inside, rounded; grids
+ *                        are not read.  Form float-rows: float32
  *     IntMean(x)         attributes axes (absent: all), keepdims (1); the sum of
  *                        q - z_x through a requantization that divides by n.  Form
  *                        floor-multiplier or plain
@@ -109,7 +109,7 @@ static qg_status run_pool(const qg_call *k)
         {s.pad_end[1], s.pad_end[2]}
     };
     if (n && r->row.form == QG_FORM_INTEGER)
-        qg_int_average_pool(&w, qg_integer_range(r), x->i32, y);
+        qg_int_average_pool(&w, r->row.rounding, qg_integer_range(r), x->i32, y);
     else if (n)
         qg_int_average_pool_float(&w, &f, x->i32, y);
     limit(qg_integer_range(r), y, n);

@@ -96,9 +96,8 @@ static qg_status softmax_of(const qg_call *k, int64_t length, softmax *s)
         return qg_int_softmax_table_make(k->ctx, qg_integer_grid(&r->in[0]),
                                          qg_integer_grid(&r->out), (size_t)length,
                                          &s->by_table);
-    return qg_int_softmax_prepare(k->ctx, r->in[0].scale[0], p->beta, 8,
-                                  r->row.requant.scheme == QG_SCHEME_FIX_SINGLE,
-                                  &s->by_shift);
+    return qg_int_softmax_prepare(k->ctx, (qg_requant_scheme)r->row.requant.scheme,
+                                  r->in[0].scale[0], p->beta, 8, &s->by_shift);
 }
 
 static qg_status infer_softmax(const qg_call *k)

@@ -10,7 +10,7 @@
  *          QGemm one per column
  * Types    int8 and uint8, each tensor its own
  * Refused  channels_last 1; operators of NHWC tensors are not known
- * Source   onnxruntime 1.31 docs/ContribOperators.md */
+ * Source   onnxruntime 1.31, contributed operators */
 #include "ops/families.h"
 
 #include <assert.h>

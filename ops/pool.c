@@ -296,14 +296,18 @@ static qg_status unpool(const qg_call *k)
 
 static qg_status run_unpool(const qg_call *k) { return qg_run_f32(k, unpool); }
 
-static qg_status lower_max(qg_lower *l) { return qg_lower_on_codes(l, QG_USE_MAX_POOL); }
+static qg_status lower_max(qg_lower *l)
+{
+    return qg_lower_on_codes(l, QG_USE_MAX_POOL);
+}
 
 /* What the integer forms do not have: dilations, three axes, a count of the padding. */
 static qg_status lower_average(qg_lower *l)
 {
     const pool_param *p = l->node->param;
     if (p->window.n_kernel > 2)
-        return qg_lower_refuse(l, "%u axes, expected 1 or 2", (unsigned)p->window.n_kernel);
+        return qg_lower_refuse(l, "%u axes, expected 1 or 2",
+                               (unsigned)p->window.n_kernel);
     for (uint32_t i = 0; i < p->window.n_kernel; i++) {
         const int64_t *pad = p->window.pad;
         if (i < p->window.n_dilation && p->window.dilation[i] != 1)

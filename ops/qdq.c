@@ -239,8 +239,8 @@ static qg_status run_dynamic(const qg_call *k)
 #define ROW(onnx, opset, kind) ROW_OF(NULL, onnx, opset, kind)
 #define ROW_OF(space, onnx, opset, kind)                                               \
     {                                                                                  \
-        .name = onnx, .domain = (space), .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1,        \
-        .max_out = 1, .in_roles = "dfs",                                               \
+        .name = onnx, .domain = (space), .since = (opset), .min_in = 2, .max_in = 3,   \
+        .min_out = 1, .max_out = 1, .in_roles = "dfs",                                 \
         .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST | QG_OP_MONOTONE,   \
         .param_size = sizeof(qdq_param), .prepare = prepare, .infer = infer_##kind,    \
         .run = run_##kind                                                              \

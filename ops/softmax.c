@@ -158,7 +158,8 @@ static qg_status lower_softmax(qg_lower *l)
     const softmax_param *p = l->node->param;
     int32_t rank = l->node->in[0]->type.rank;
     if (p->axis != -1 && p->axis != rank - 1)
-        return qg_lower_refuse(l, "axis %lld, expected the last one", (long long)p->axis);
+        return qg_lower_refuse(l, "axis %lld, expected the last one",
+                               (long long)p->axis);
     QG_TRY(qg_lower_set_int(l, "axis", -1));
     return qg_lower_all(l, "IntSoftmax", QG_USE_SOFTMAX, 1);
 }

@@ -72,7 +72,8 @@ qg_status qg_lower_set_text(qg_lower *l, const char *name, const char *value)
     if (kept)
         *kept = value;
     return set_attr(
-        l, (qg_attr){ .name = name, .type = QG_ATTR_STRING, .count = 1, .strings = kept });
+        l,
+        (qg_attr){ .name = name, .type = QG_ATTR_STRING, .count = 1, .strings = kept });
 }
 
 /* -- kernels ---------------------------------------------------------------------- */
@@ -199,8 +200,14 @@ static qg_status evaluate(qg_lower *l, float x[256], float y[256])
     out = in;
     in.f32 = x;
     out.f32 = y;
-    qg_call k = { .ctx = l->ctx, .node = l->node, .param = l->node->param, .n_in = 1,
-                  .n_out = 1, .in = ins, .out = outs, .scratch = l->to->arena };
+    qg_call k = { .ctx = l->ctx,
+                  .node = l->node,
+                  .param = l->node->param,
+                  .n_in = 1,
+                  .n_out = 1,
+                  .in = ins,
+                  .out = outs,
+                  .scratch = l->to->arena };
     return l->node->op->run(&k);
 }
 
@@ -215,15 +222,17 @@ qg_status qg_lower_table(qg_lower *l)
     if (!row)
         return QG_OK;
     if (row->form != QG_FORM_FLOAT_TABLE)
-        return qg_lower_refuse(l, "row %s has no form for this function, expected "
-                                  "float-table",
+        return qg_lower_refuse(l,
+                               "row %s has no form for this function, expected "
+                               "float-table",
                                row->id);
     QG_TRY(evaluate(l, x, y));
     qg_profile_row divide = *row;
     divide.form = QG_FORM_DIVIDE;
     const qg_stored *out = &l->out[0];
     qg_code_range range = { out->zero[0], out->low, out->high };
-    qg_status s = qg_quantizer_prepare(l->ctx, &divide, qg_integer_grid(out), range, &q);
+    qg_status s =
+        qg_quantizer_prepare(l->ctx, &divide, qg_integer_grid(out), range, &q);
     if (s != QG_OK)
         return refused(l, s);
     qg_quantizer_codes(&q, y, table, 256);

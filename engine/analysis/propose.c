@@ -68,10 +68,9 @@ static void print_patch(search *p, size_t k, FILE *f)
 {
     const qg_sensitivity *s = p->s;
     size_t n = choose_values(p, k);
-    (void)fprintf(f,
-                  "# qg sensitivity --propose: %zu values, of the %zu rows that harm "
-                  "most\n",
-                  n, k);
+    (void)fprintf(
+        f, "# qg sensitivity --propose: %zu values of the %zu most harmful rows\n", n,
+        k);
     (void)fprintf(f, "rules:\n  - id: proposal\n    match:\n      value:\n");
     for (size_t i = 0; i < s->m->graph->value.n; i++) {
         if (!p->raised[i])
@@ -84,7 +83,7 @@ static void print_patch(search *p, size_t k, FILE *f)
         (void)fprintf(f, "    set: {bits: %u}\n", s->o->proposal.bits);
     else
         (void)fputs("    set: {state: fp32}\n", f);
-    (void)fprintf(f, "    why: the outputs suffer most from rounding these (%s)\n",
+    (void)fprintf(f, "    why: quantizing these values harms the outputs most (%s)\n",
                   s->study.metric->name);
 }
 
@@ -211,8 +210,8 @@ static qg_status too_tight(const search *p, double best)
 {
     const qg_proposal_options *o = &p->s->o->proposal;
     return qg_fail(p->s->m->ctx, QG_ENUMERIC,
-                   "propose: budget %g: %g with all %zu rows that harm %s, expected a "
-                   "budget that can be met",
+                   "propose: budget %g: the error is %g with all %zu harmful rows %s, "
+                   "expected a budget that can be met",
                    o->budget, best, p->harmful, o->bits ? "at more bits" : "in float");
 }
 

@@ -59,8 +59,8 @@ qg_status qg_aciq_ncnn(qg_ctx *ctx, float absmax, uint64_t n, int bits, bool cla
         return qg_fail(ctx, QG_ECONFIG, "ncnn aciq: %d bits, expected 2 to 8", bits);
     if (n < 2 || !isfinite(absmax) || absmax < 0)
         return qg_fail(ctx, QG_ENUMERIC,
-                       "ncnn aciq: largest %g of %llu samples, expected finite and "
-                       ">= 0 of at least 2",
+                       "ncnn aciq: largest value %g of %llu samples, expected a finite "
+                       "value >= 0 of at least 2 samples",
                        (double)absmax, (unsigned long long)n);
     double sigma = (double)absmax * 2 * 0.5 * 0.35 * (1 + sqrt(pi * log(4))) /
                    sqrt(2 * log((double)n));

@@ -208,8 +208,8 @@ static qg_status refuse_given(qg_ctx *ctx, const qg_tqc *t, const qg_observer *o
     char at[QG_ENDPOINT_TEXT];
     return qg_fail(
         ctx, QG_ECONFIG,
-        "calibrate: %s: observer %s needs the samples themselves (%s), expected "
-        "one that reads statistics: minmax, percentile, kl, mse, ...",
+        "calibrate: %s: observer %s needs the samples themselves (%s), expected an "
+        "observer that reads statistics: minmax, percentile, kl, mse, ...",
         qg_tqc_text(t, at), ob->name, ob->summary);
 }
 
@@ -340,8 +340,8 @@ static qg_status end_pass(calibration *c, watched *w)
     qg_observe *o = &w->observe;
     if (has_state(w) && w->seen == 0)
         return qg_fail(c->ctx, QG_EDATA,
-                       "calibrate: %s: every sample is empty there, expected at least "
-                       "one value",
+                       "calibrate: %s: the value is empty in every sample, expected at "
+                       "least one element",
                        qg_tqc_text(w->tqc, at));
     o->pass++;
     return o->pass < o->observer->passes && o->observer->next

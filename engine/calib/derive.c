@@ -12,20 +12,21 @@ static qg_status check_channels(qg_ctx *ctx, const qg_observe *o)
     bool per_tensor = (o->scheme->policy & QG_PER_TENSOR) != 0;
     if (!per_tensor && (v->axis != o->scheme->axis || v->channels != o->channels))
         return qg_fail(ctx, QG_ECONFIG,
-                       "the statistics of '%.100s' tell %u channels of axis %d apart, "
-                       "expected %zu of axis %d",
+                       "derive: statistics of '%.100s': %u channels along axis %d, "
+                       "expected %zu along axis %d",
                        v->name, v->channels, (int)v->axis, o->channels,
                        (int)o->scheme->axis);
     if (!per_tensor && (reads & QG_STATS_HISTOGRAM))
         reads = (reads & ~(unsigned)QG_STATS_HISTOGRAM) | QG_STATS_BY_CHANNEL;
     if ((v->holds & reads) != reads)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "the statistics of '%.100s' lack %s, expected them for %s",
-                       v->name,
-                       reads & QG_STATS_BY_CHANNEL
-                           ? "histograms of its channels (collect --channels)"
-                           : "moments or histogram",
-                       o->observer->name);
+        return qg_fail(
+            ctx, QG_ECONFIG,
+            "derive: statistics of '%.100s': no %s, expected them for observer %s",
+            v->name,
+            reads & QG_STATS_BY_CHANNEL
+                ? "histograms of its channels (collect --channels)"
+                : "moments or histogram",
+            o->observer->name);
     return QG_OK;
 }
 
@@ -47,12 +48,13 @@ static qg_status check_finite(qg_ctx *ctx, const qg_stats_value *v,
     uint64_t bad = all->nans + all->infinities;
     if (bad)
         return qg_fail(ctx, QG_ENUMERIC,
-                       "'%.100s' held NaN or infinity %llu times, expected finite "
-                       "numbers",
+                       "derive: statistics of '%.100s': %llu times NaN or infinity, "
+                       "expected finite numbers",
                        v->name, (unsigned long long)bad);
     if (all->count == 0)
         return qg_fail(ctx, QG_EDATA,
-                       "every sample of '%.100s' is empty, expected at least one value",
+                       "derive: statistics of '%.100s': every sample is empty, "
+                       "expected at least one element",
                        v->name);
     return QG_OK;
 }
@@ -205,7 +207,10 @@ qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o, unsigned quirks,
     assert(qg_stats_tell(o));
     QG_TRY(scale_of_parts(ctx, o, ALL, quirks, scratch, &coarse));
     if (coarse == 0)
-        return qg_fail(ctx, QG_EDATA, "'%.100s' was never seen", o->stats->name);
+        return qg_fail(ctx, QG_EDATA,
+                       "derive: statistics of '%.100s': every sample is empty, "
+                       "expected at least one element",
+                       o->stats->name);
     for (unsigned k = 0; k < QG_STATS_PARTS; k++) {
         if (o->stats->part[k].count == 0)
             continue;

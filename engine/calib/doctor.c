@@ -113,7 +113,7 @@ static qg_status judge_constant(qg_findings *f, const qg_input_kind *k,
         return QG_OK;
     return add(f, QG_FINDING_CONSTANT, sample, k->name,
                qg_arena_printf(f->arena,
-                               "all %llu elements are %g, expected some that differ",
+                               "all %llu elements are %g, expected different values",
                                (unsigned long long)l->n, (double)l->low));
 }
 
@@ -150,11 +150,11 @@ static qg_status judge_range(qg_findings *f, const qg_input_kind *k,
         if (constant || (top[i] < 16 * middle && middle < 16 * top[i]))
             continue;
         QG_TRY(add(f, QG_FINDING_RANGE, i, k->name,
-                   qg_arena_printf(f->arena,
-                                   "%g to %g, while half of the samples stay below %g: "
-                                   "scaled differently, expected one scale for all",
-                                   (double)look[i].low, (double)look[i].high,
-                                   (double)middle)));
+                   qg_arena_printf(
+                       f->arena,
+                       "%g to %g, while half of the samples stay below %g: scaled "
+                       "differently, expected the same scale for all samples",
+                       (double)look[i].low, (double)look[i].high, (double)middle)));
     }
     return QG_OK;
 }
@@ -175,14 +175,14 @@ static qg_status judge_layout(qg_findings *f, const qg_input_kind *k,
     bool interleaved = stride < 0.6 * step, planar = step < 0.6 * stride;
     if (k->channels_last ? !planar : !interleaved)
         return QG_OK;
-    return add(f, QG_FINDING_LAYOUT, SIZE_MAX, k->name,
-               qg_arena_printf(
-                   f->arena,
-                   "elements differ by %.3g from their neighbours and by %.3g from "
-                   "those %zu away: data look like channels %s, expected channels %s",
-                   step / (double)samples, stride / (double)samples, k->channels,
-                   k->channels_last ? "first" : "last",
-                   k->channels_last ? "last" : "first"));
+    return add(
+        f, QG_FINDING_LAYOUT, SIZE_MAX, k->name,
+        qg_arena_printf(
+            f->arena,
+            "elements differ by %.3g from their neighbours and by %.3g from those %zu "
+            "away: data seem to have channels %s, expected channels %s",
+            step / (double)samples, stride / (double)samples, k->channels,
+            k->channels_last ? "first" : "last", k->channels_last ? "last" : "first"));
 }
 
 typedef struct print {
@@ -216,9 +216,9 @@ static qg_status judge_duplicates(qg_findings *f, const qg_input_kind *k,
             continue;
         }
         QG_TRY(add(f, QG_FINDING_DUPLICATE, p[i].sample, k->name,
-                   qg_arena_printf(f->arena,
-                                   "the same as sample %zu, expected another one",
-                                   p[first].sample)));
+                   qg_arena_printf(
+                       f->arena, "identical to sample %zu, expected different samples",
+                       p[first].sample)));
     }
     return QG_OK;
 }
@@ -382,13 +382,13 @@ qg_status qg_judge_scale(qg_findings *f, const qg_expected *e, const qg_watch *w
     QG_TRY(median(f, ratio, e->n, &middle));
     if ((double)middle < most && (double)middle > 1 / most)
         return QG_OK;
-    return add(f, QG_FINDING_RANGE, SIZE_MAX, value,
-               qg_arena_printf(f->arena,
-                               "channels spread %.3g times what the %s of %s expects: "
-                               "data of another scale (0..255 against 0..1?), expected "
-                               "those that the model was trained on",
-                               (double)middle, e->variance ? "variance" : "bias",
-                               e->layer));
+    return add(
+        f, QG_FINDING_RANGE, SIZE_MAX, value,
+        qg_arena_printf(f->arena,
+                        "the spread of channels is %.3g times that expected by the %s "
+                        "of %s: data of another scale (0..255 instead of 0..1?), "
+                        "expected the preprocessing of the training data",
+                        (double)middle, e->variance ? "variance" : "bias", e->layer));
 }
 
 qg_status qg_judge_channels(qg_findings *f, const qg_watch *w, const char *value)
@@ -408,8 +408,8 @@ qg_status qg_judge_channels(qg_findings *f, const qg_watch *w, const char *value
         return QG_OK;
     return add(f, QG_FINDING_DEAD, SIZE_MAX, value,
                qg_arena_printf(f->arena,
-                               "%zu of %zu channels never change (%s%s), expected data "
-                               "that reach them",
+                               "%zu of %zu channels are constant (%s%s), expected "
+                               "samples in which they vary",
                                dead, w->channels, list, dead > 8 ? ", ..." : ""));
 }
 
@@ -433,12 +433,13 @@ qg_status qg_judge_alone(qg_findings *f, const qg_watch *w, const char *const *n
         const qg_watch *v = &w[first[s]];
         if (count[s] == 0)
             continue;
-        QG_TRY(add(f, QG_FINDING_ALONE, s, name[first[s]],
-                   qg_arena_printf(f->arena,
-                                   "%g here, at most %g in every other sample; so at "
-                                   "%zu values in all, expected several samples to "
-                                   "reach a range",
-                                   (double)v->top, (double)v->second, count[s])));
+        QG_TRY(add(
+            f, QG_FINDING_ALONE, s, name[first[s]],
+            qg_arena_printf(
+                f->arena,
+                "%g in this sample, at most %g in all others (the same at %zu values "
+                "in total), expected several samples near the end of a range",
+                (double)v->top, (double)v->second, count[s])));
     }
     return QG_OK;
 }

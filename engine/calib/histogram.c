@@ -20,8 +20,8 @@ qg_status qg_histogram_check(qg_ctx *ctx, const char *what, const qg_histogram *
     for (size_t j = 0; j < h->bins; j++) {
         if (h->count[j] < 0 || h->count[j] > MOST_COUNTED - total)
             return qg_fail(ctx, QG_EDATA,
-                           "%s: bin %zu counts %lld after %lld, expected 0 and more, "
-                           "at most 2^53 in all",
+                           "%s: bin %zu: count %lld after a total of %lld, expected "
+                           "counts >= 0 and a total of at most 2^53",
                            what, j, (long long)h->count[j], (long long)total);
         total += h->count[j];
         if (!isfinite(h->edge[j + 1]) || !isfinite(h->edge[j]) ||
@@ -32,7 +32,7 @@ qg_status qg_histogram_check(qg_ctx *ctx, const char *what, const qg_histogram *
                            what, j, h->edge[j], h->edge[j + 1]);
     }
     if (total == 0)
-        return qg_fail(ctx, QG_EDATA, "%s: nothing was counted, expected samples",
+        return qg_fail(ctx, QG_EDATA, "%s: the histogram is empty, expected samples",
                        what);
     return QG_OK;
 }

@@ -55,7 +55,7 @@ static qg_status begin(qg_ctx *ctx, qg_arena *a, const qg_kl *k, const qg_histog
         s->tail[j] = s->tail[j + 1] + s->count[j];
     if (s->tail[0] == 0)
         return qg_fail(ctx, QG_EDATA,
-                       "%s: nothing outside of the bin of zero, expected samples",
+                       "%s: all counts are in the bin of zero, expected others",
                        variants[k->variant].name);
     return QG_OK;
 }

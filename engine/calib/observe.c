@@ -10,7 +10,7 @@
 static const char *objection(const qg_observer *o, uint32_t policy)
 {
     if (policy & QG_BLOCK)
-        return "no blocks";
+        return "no block policy";
     if (!(policy & QG_PER_TENSOR) && !o->per_channel)
         return "per-tensor only";
     return (policy & o->policy) == o->policy ? NULL : "other schemes only";
@@ -22,16 +22,17 @@ qg_status qg_observe_start(qg_ctx *ctx, const char *what, const qg_tensor *x,
     const qg_scheme *s = o->scheme;
     int64_t channels = qg_scheme_param_count(s, x);
     if (channels < 1)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "%s: axis %d does not fit rank %d, expected one below it", what,
-                       s->axis, (int)x->rank);
+        return qg_fail(
+            ctx, QG_ECONFIG,
+            "%s: axis %d does not fit rank %d, expected an axis below the rank", what,
+            s->axis, (int)x->rank);
     const char *why = objection(o->observer, s->policy);
     char policy[QG_POLICY_TEXT] = "minmax";
     if (why && (s->policy & o->observer->policy) != o->observer->policy)
         (void)qg_policy_text(o->observer->policy, policy);
     if (why)
-        return qg_fail(ctx, QG_ECONFIG, "%s: observer %s serves %s, expected %s", what,
-                       o->observer->name, why, policy);
+        return qg_fail(ctx, QG_ECONFIG, "%s: observer %s supports %s, expected %s",
+                       what, o->observer->name, why, policy);
     o->channels = (size_t)channels;
     return QG_OK;
 }
@@ -47,9 +48,10 @@ qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x,
                      .setting = &t->observer,
                      .samples = samples };
     if (!o.observer)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "%s: observer '%s', expected one of 'qg list observers'", what,
-                       name ? name : "none");
+        return qg_fail(
+            ctx, QG_ECONFIG,
+            "%s: observer '%s': unknown, expected one of `qg list observers`", what,
+            name ? name : "none");
     QG_TRY(qg_observe_start(ctx, what, x, &o));
     if (o.observer->stacks && (t->scheme.policy & QG_PER_CHANNEL) &&
         !qg_tqc_is_constant(t))

@@ -63,10 +63,9 @@ static const struct {
     const char *name, *why;
 } impossible[] = {
     {"ncnn-eq",  "compares outputs of layers, which takes runs of the network for each "
-                 "candidate, expected ncnn-kl or ncnn-aciq"},
-    { "isotone",
-     "needs the two largest elements of every row of every sample, which no "
-      "statistics of elements keep, expected ppq-isotone"                 },
+                 "candidate, expected ncnn-kl or ncnn-aciq"                    },
+    { "isotone", "needs the two largest elements of every row of every sample, which "
+                 "statistics of elements do not contain, expected ppq-isotone"},
 };
 
 static qg_status unknown(qg_ctx *ctx, const char *what, const char *name)
@@ -79,10 +78,9 @@ static qg_status unknown(qg_ctx *ctx, const char *what, const char *name)
                            colon(what), name, impossible[i].why);
     for (const qg_observer *o = NULL; (o = qg_observer_next(ctx, o));)
         qg_suggest_try(&near, o->name);
-    return qg_fail(
-        ctx, QG_ECONFIG,
-        "%s%sobserver '%s': not known, expected one of `qg list observers`%s", what,
-        colon(what), name, qg_suggest_text(&near, hint));
+    return qg_fail(ctx, QG_ECONFIG,
+                   "%s%sobserver '%s': unknown, expected one of `qg list observers`%s",
+                   what, colon(what), name, qg_suggest_text(&near, hint));
 }
 
 qg_status qg_observer_check(qg_ctx *ctx, const char *what, const qg_observer_setting *s)

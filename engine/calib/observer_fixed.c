@@ -20,7 +20,7 @@ static qg_status pick(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d
         offset = 0;
     if (offset > o->scheme->qmax)
         return qg_fail(
-            ctx, QG_ECONFIG, "zero is code %lld of %lld, expected one of them",
+            ctx, QG_ECONFIG, "zero is code %lld of %lld, expected an existing code",
             (long long)zero, (long long)(o->scheme->qmax - o->scheme->qmin + 1));
     out->is_param = true;
     *out->scale = (float)qg_observe_value(o, QG_PARAM_STEP);

@@ -75,7 +75,7 @@ qg_status qg_stats_add_value(qg_stats *s, const char *name, const qg_tensor *typ
     uint32_t id;
     if (qg_stats_find(s, name))
         return qg_fail(s->ctx, QG_EDATA,
-                       "statistics: '%.100s' stands twice, expected once", name);
+                       "statistics: '%.100s' is listed twice, expected once", name);
     qg_stats_value *v = QG_NEW(s->arena, qg_stats_value);
     const char *copy = qg_arena_strdup(s->arena, name);
     if (!v || !copy)
@@ -108,9 +108,10 @@ static qg_status place_of(const qg_stats *s, uint64_t first, uint64_t end, size_
         i++;
     if (i < s->seen.n && s->seen.at[i].first < end) {
         uint64_t other = s->seen.at[i].first;
-        return qg_fail(s->ctx, QG_EDATA,
-                       "statistics: sample %llu was seen already, expected each once",
-                       (unsigned long long)(other > first ? other : first));
+        return qg_fail(
+            s->ctx, QG_EDATA,
+            "statistics: sample %llu was already counted, expected each sample once",
+            (unsigned long long)(other > first ? other : first));
     }
     *at = i;
     return QG_OK;

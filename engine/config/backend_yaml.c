@@ -14,7 +14,6 @@
 #include "engine/config/pipeline_yaml.h"
 #include "engine/config/rules.h"
 #include "engine/config/text.h"
-#include "engine/number/requant.h"
 
 /* --- lists of words: replaced, extended, reduced --- */
 
@@ -186,8 +185,8 @@ static qg_status check_ids(const qg_backend_reader *r, const qg_yaml *list)
             if (b && strcmp(a->text, b->text) == 0)
                 return qg_yaml_fail(
                     r->ctx, a, NULL,
-                    "id '%s' stands in line %u already, expected another", a->text,
-                    b->line);
+                    "id '%s' is already defined in line %u, expected a unique id",
+                    a->text, b->line);
         }
     }
     return QG_OK;
@@ -225,8 +224,7 @@ static qg_status read_section(const qg_backend_reader *r, const qg_yaml *file,
             continue;
         if (k == section_count(r->b, s))
             return qg_yaml_fail(r->ctx, less, section_less[s],
-                                "there is no id '%s', expected one of the parent",
-                                id[i]);
+                                "unknown id '%s', expected an id of the parent", id[i]);
         drop_item(r->b, s, k);
     }
     if (!list)
@@ -301,24 +299,27 @@ static const char *const dispatchers[] = {
     "conservative", "aggressive", "pointwise", "all-in", "perseus", "pplnn", NULL
 };
 
-/* One of the runtimes whose arithmetic is known. */
+/* A profile, by the name of its file; profile_yaml.h reads it where it is used. */
 static qg_status read_profile(const qg_backend_reader *r, const qg_yaml *file)
 {
     const qg_yaml *y = qg_yaml_get(file, "profile");
-    size_t n, known = 0;
-    const qg_requant_rule *rule = qg_requant_rules(&n);
-    const char **name = QG_NEWN(r->arena, n + 1, const char *);
+    qg_search search;
+    const char **known, **choice;
+    size_t n;
     int k;
-    if (!name)
-        return qg_nomem(r->ctx);
-    for (size_t i = 0; i < n; i++) /* ordered by runtime */
-        if (known == 0 || strcmp(name[known - 1], rule[i].runtime) != 0)
-            name[known++] = rule[i].runtime;
-    assert(known > 0 && !name[known]);
     if (!y)
         return QG_OK;
-    QG_TRY(qg_yaml_choice(r->ctx, y, "profile", name, &k));
-    r->b->profile = name[k];
+    QG_TRY(qg_config_search(r->ctx, r->arena, "profiles", &search));
+    QG_TRY(qg_config_names(r->ctx, r->arena, search, &known, &n));
+    if (n == 0)
+        return qg_yaml_fail(r->ctx, y, "profile",
+                            "expected a profile, but the configuration has none");
+    choice = QG_NEWN(r->arena, n + 1, const char *);
+    if (!choice)
+        return qg_nomem(r->ctx);
+    memcpy(choice, known, n * sizeof *known);
+    QG_TRY(qg_yaml_choice(r->ctx, y, "profile", choice, &k));
+    r->b->profile = choice[k];
     return QG_OK;
 }
 
@@ -359,7 +360,7 @@ static qg_status keep_with_quirk(const qg_backend_reader *r, const qg_yaml *y)
         if (!strchr(y->key[i], '-') ||
             qg_quirk_named(r->ctx, y->key[i], &w.quirk) != QG_OK)
             return qg_yaml_fail(r->ctx, y->item[i], what,
-                                "unknown quirk, expected one of 'qg list quirks'");
+                                "unknown quirk, expected one of `qg list quirks`");
         QG_TRY(qg_yaml_keys(r->ctx, y->item[i], what, keys));
         qg_backend unused = { .defaults = r->b->defaults };
         const qg_backend_reader dry = {
@@ -458,8 +459,7 @@ static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
                               : NULL;
     if (missing)
         return qg_yaml_fail(r->ctx, file, "backend",
-                            "key '%s' is missing, expected it "
-                            "here or in a parent",
+                            "key '%s' is missing, expected a value here or in a parent",
                             missing);
     return QG_OK;
 }

@@ -131,7 +131,7 @@ static qg_status read_pattern(builder *b, const qg_yaml *y)
     for (size_t i = 0; i < y->n; i++) {
         if (strchr(y->key[i], '.'))
             return qg_yaml_fail(b->r->ctx, y->item[i], b->what,
-                                "node '%s' holds a dot, expected a plain word",
+                                "node '%s' contains a dot, expected a plain word",
                                 y->key[i]);
         QG_TRY(read_node(b, y->item[i], y->key[i]));
     }

@@ -143,7 +143,7 @@ static qg_status add_word(line *l, char *word)
     if (m == &l->set && !known(qg_set_keys, key))
         return unknown_key(l, key);
     if (m->node.n == MOST_WORDS || qg_yaml_get(&m->node, key))
-        return qg_fail(l->ctx, QG_ECONFIG, "--set:%u: '%s' stands twice, expected once",
+        return qg_fail(l->ctx, QG_ECONFIG, "--set:%u: '%s' is set twice, expected once",
                        l->number, key);
     m->key[m->node.n] = key;
     QG_TRY(new_value(l, equals + 1, &m->item[m->node.n]));

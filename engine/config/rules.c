@@ -54,9 +54,8 @@ qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y, const char *w
             qg_suggest_try(&near, op->name);
     char hint[QG_SUGGEST_TEXT];
     return qg_yaml_fail(r->ctx, y, what,
-                        "unknown operator '%s'%s, expected one of "
-                        "'qg list ops'",
-                        name, qg_suggest_text(&near, hint));
+                        "unknown operator '%s'%s, expected one of `qg list ops`", name,
+                        qg_suggest_text(&near, hint));
 }
 
 /* Each is checked where it stands in the file. */
@@ -200,7 +199,7 @@ static qg_status check_slot(const qg_backend_reader *r, const qg_yaml *y,
                            : s->index < 0 || most == 255 || (unsigned)s->index < most;
         if (!has)
             return qg_yaml_fail(r->ctx, y, what,
-                                "operator %s has no slot '%s', expected one it has",
+                                "operator %s has no slot '%s', expected a slot of it",
                                 op->name, word);
     }
     return QG_OK;
@@ -325,8 +324,9 @@ static qg_status read_errors(const qg_backend_reader *r, const qg_yaml *y,
     double limit;
     assert(errors && above);
     if (m->n_node)
-        return qg_yaml_fail(r->ctx, errors, what,
-                            "errors: it chooses nodes, expected no `node` beside it");
+        return qg_yaml_fail(
+            r->ctx, errors, what,
+            "errors: selects nodes, expected no `node` in the same selector");
     QG_TRY(qg_yaml_text(r->ctx, errors, what, &path));
     QG_TRY(qg_yaml_number(r->ctx, above, what, 0, 1e30, &limit));
     QG_TRY(qg_json_read(r->ctx, r->arena, path, REPORT_LIMIT, &report));
@@ -502,10 +502,10 @@ static qg_status read_observer(const qg_backend_reader *r, const qg_yaml *y,
         qg_suggest_try(&near, o->name);
     char hint[QG_SUGGEST_TEXT];
     if (!known)
-        return qg_yaml_fail(r->ctx, y, what,
-                            "unknown observer '%s'%s, expected one of "
-                            "'qg list observers'",
-                            name, qg_suggest_text(&near, hint));
+        return qg_yaml_fail(
+            r->ctx, y, what,
+            "unknown observer '%s'%s, expected one of `qg list observers`", name,
+            qg_suggest_text(&near, hint));
     set->observer.name = known->name;
     return QG_OK;
 }
@@ -549,11 +549,11 @@ static qg_status read_platform(const qg_backend_reader *r, const qg_yaml *y,
             *out = (enum qg_platform)k;
             return QG_OK;
         }
-    return qg_yaml_fail(r->ctx, y, what,
-                        "'%s', expected quantized, fp32 or soi: a network has "
-                        "one backend, and rules that match single nodes set what "
-                        "another one would do there",
-                        y->kind == QG_YAML_SCALAR ? y->text : "a list or map");
+    return qg_yaml_fail(
+        r->ctx, y, what,
+        "'%s', expected quantized, fp32 or soi: a network has one backend, and rules "
+        "that match single nodes set the schemes of a second device",
+        y->kind == QG_YAML_SCALAR ? y->text : "a list or map");
 }
 
 /* Words whose position is the enum's value. */
@@ -694,7 +694,7 @@ qg_status qg_read_set(const qg_backend_reader *r, const qg_yaml *y, const char *
         set.fields |= 1u << bit;
     }
     if (!set.fields)
-        return qg_yaml_fail(r->ctx, y, what, "set: nothing, expected a field");
+        return qg_yaml_fail(r->ctx, y, what, "set: is empty, expected a field");
     QG_TRY(check_together(r, y, what, &set));
     *out = set;
     return QG_OK;

@@ -82,10 +82,10 @@ static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
     if (w->at)
         return qg_yaml_fail(
             ctx, w->at, NULL,
-            "unknown %s '%s'%s, expected a path or one of 'qg list %ss'", w->kind,
+            "unknown %s '%s'%s, expected a path or one of `qg list %ss`", w->kind,
             w->name, hint, w->kind);
     return qg_fail(ctx, QG_ECONFIG,
-                   "%s: unknown %s '%s'%s, expected a path or one of 'qg list %ss'",
+                   "%s: unknown %s '%s'%s, expected a path or one of `qg list %ss`",
                    w->kind, w->kind, w->name, hint, w->kind);
 }
 
@@ -137,6 +137,10 @@ qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,
 /* One folder today; the type leaves room for a user's own. */
 qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder, qg_search *out)
 {
+    if (!ctx->config_dir) {
+        *out = (qg_search){ .folder = folder };
+        return QG_OK;
+    }
     const char **dir = QG_NEWN(a, 1, const char *);
     if (!dir || !(dir[0] = qg_path_join(a, ctx->config_dir, folder)))
         return qg_nomem(ctx);

@@ -25,7 +25,7 @@ static bool is_named(const char *key, const char *what, const char *text)
 qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const char *fmt,
                        ...)
 {
-    char text[512];
+    char text[800];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
@@ -117,8 +117,7 @@ static qg_status add_key(reader *r, level *top, const yaml_event_t *e)
     if (qg_names_add(top->seen, text, n, &id) != QG_OK)
         return qg_nomem(r->ctx);
     if (id != before)
-        return at_line(r, e, "key '%s' stands twice in one map, expected it once",
-                       text);
+        return at_line(r, e, "key '%s' appears twice in one map, expected once", text);
     char *key = qg_arena_strndup(r->arena, text, n);
     if (!key)
         return qg_nomem(r->ctx);
@@ -217,7 +216,7 @@ static qg_status syntax_error(reader *r, const yaml_parser_t *p)
         return qg_nomem(r->ctx);
     return qg_yaml_fail(r->ctx, &at, NULL, "%s%s%s, expected YAML",
                         p->context ? p->context : "", p->context ? ": " : "",
-                        p->problem ? p->problem : "broken text");
+                        p->problem ? p->problem : "malformed text");
 }
 
 /* Every event is deleted, whatever came of it. */
@@ -309,7 +308,7 @@ qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char *what,
         qg_suggest_text(&near, hint);
         return qg_yaml_fail(ctx, map->item[i], what, "unknown key '%s'%s%s",
                             map->key[i], hint,
-                            near.best ? "" : ", expected one that the schema knows");
+                            near.best ? "" : ", expected a key of the schema");
     }
     return QG_OK;
 }
@@ -319,7 +318,8 @@ qg_status qg_yaml_need(qg_ctx *ctx, const qg_yaml *map, const char *what,
 {
     const qg_yaml *y = qg_yaml_get(map, key);
     if (!y)
-        return qg_yaml_fail(ctx, map, what, "key '%s' is missing, expected it", key);
+        return qg_yaml_fail(ctx, map, what, "key '%s' is missing, expected a value",
+                            key);
     *out = y;
     return QG_OK;
 }
@@ -338,7 +338,7 @@ qg_status qg_yaml_text(qg_ctx *ctx, const qg_yaml *y, const char *what,
 {
     QG_TRY(need_scalar(ctx, y, what, "a text"));
     if (!y->text[0])
-        return qg_yaml_fail(ctx, y, what, "nothing, expected a text");
+        return qg_yaml_fail(ctx, y, what, "no value, expected a text");
     *out = y->text;
     return QG_OK;
 }
@@ -402,7 +402,7 @@ qg_status qg_yaml_choice(qg_ctx *ctx, const qg_yaml *y, const char *what,
                          const char *const *choices, int *out)
 {
     assert(choices[0]);
-    char list[256], hint[QG_SUGGEST_TEXT];
+    char list[600], hint[QG_SUGGEST_TEXT];
     choice_text(choices, list, sizeof list);
     QG_TRY(need_scalar(ctx, y, what, list));
     qg_suggest near = qg_suggest_for(y->text);

@@ -138,5 +138,5 @@ qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage, size
 
 qg_status qg_ctx_canceled(qg_ctx *ctx, const char *stage)
 {
-    return qg_fail(ctx, QG_ECANCELED, "%s: the caller ended it", stage);
+    return qg_fail(ctx, QG_ECANCELED, "%s: cancelled by the caller", stage);
 }

@@ -156,7 +156,7 @@ static qg_status check_keys(qg_ctx *ctx, const qg_json *object)
         if (qg_names_add(seen, key, strlen(key), &id) != QG_OK)
             s = qg_nomem(ctx);
         else if (id != i)
-            s = qg_json_fail(ctx, QG_EPARSE, object, "the key '%.100s' is there twice",
+            s = qg_json_fail(ctx, QG_EPARSE, object, "the key '%.100s' appears twice",
                              key);
     }
     qg_names_free(seen);
@@ -197,7 +197,7 @@ qg_status qg_json_parse(qg_ctx *ctx, qg_arena *a, const qg_json_source *from,
     qg_json *made = QG_NEW(a, qg_json);
     qg_status s = made ? QG_OK : qg_nomem(ctx);
     if (s == QG_OK && (!parsed || at != from->size))
-        s = bad_text(ctx, from, at, "this is not JSON");
+        s = bad_text(ctx, from, at, "not valid JSON");
     if (s == QG_OK)
         made->key = qg_arena_strdup(a, from->name);
     if (s == QG_OK)

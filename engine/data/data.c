@@ -32,7 +32,7 @@ static qg_status fill(qg_ctx *ctx, qg_data *d, const char *spec)
                                             : qg_data_add(ctx, d, spec));
     if (d->count == 0)
         return qg_fail(ctx, QG_EDATA,
-                       "data: %.200s: holds no .npy, .npz, .pb or image file", spec);
+                       "data: %.200s: contains no .npy, .npz, .pb or image file", spec);
     if (d->request.limit && d->request.limit < d->count)
         d->count = d->request.limit;
     return QG_OK;
@@ -118,11 +118,12 @@ static qg_status element_fails(const qg_data_get *g, const qg_tensor *from,
     bool is_float = qg_dtype_kind_of(from->dtype) == QG_KIND_FLOAT;
     double x = is_float ? qg_tensor_f64(from, at) : (double)qg_tensor_i64(from, at);
     if (x != x)
-        return qg_fail(g->ctx, QG_EDATA, "data: %s: sample %zu of input '%s' holds NaN",
-                       path, g->part->first + g->i, name);
+        return qg_fail(g->ctx, QG_EDATA,
+                       "data: %s: sample %zu of input '%s' contains NaN", path,
+                       g->part->first + g->i, name);
     return qg_fail(g->ctx, QG_EDATA,
-                   "data: %s: sample %zu of input '%s' holds %.17g, which is no %s; "
-                   "expected data of that type",
+                   "data: %s: sample %zu of input '%s' contains %.17g, which %s cannot "
+                   "represent, expected data of that type",
                    path, g->part->first + g->i, name, x, qg_dtype_name(to->dtype));
 }
 

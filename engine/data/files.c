@@ -152,10 +152,10 @@ static qg_status npz_find(qg_ctx *ctx, const qg_npz *z, const qg_value *v,
     for (size_t i = 0; i < z->count && used < sizeof held; i++)
         used += (size_t)snprintf(held + used, sizeof held - used, "%s%.60s",
                                  i ? ", " : "", z->member[i].name);
-    return qg_fail(ctx, QG_EDATA,
-                   "data: %.200s: holds no array '%.100s', an input of the model; it "
-                   "holds %s",
-                   z->path, v->name, held);
+    return qg_fail(
+        ctx, QG_EDATA,
+        "data: %.200s: contains no array for input '%.100s' of the model, but %s",
+        z->path, v->name, held);
 }
 
 static qg_status npz_array(qg_ctx *ctx, const qg_data *d, const qg_npz *z, size_t k,

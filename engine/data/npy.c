@@ -116,7 +116,7 @@ static qg_status read_shape(struct text *t, int64_t dim[QG_MAX_RANK], int32_t *r
                            QG_MAX_RANK);
         if (t->at - from > 19 ||
             !qg_num_parse_i64(from, (size_t)(t->at - from), &dim[*rank]))
-            return bad(t, "shape holds something that is not a number");
+            return bad(t, "shape contains an entry that is not a number");
         ++*rank;
         if (!take(t, ",") && (skip_space(t), t->at == t->end || *t->at != ')'))
             return bad(t, "shape is not a tuple");
@@ -154,7 +154,7 @@ static qg_status read_dict(struct text *t, struct dict *d)
         while (k < 3 && (strlen(keys[k]) != n || memcmp(keys[k], key, n) != 0))
             k++;
         if (k == 3 || seen & 1u << k)
-            return bad(t, "a key is unknown or there twice");
+            return bad(t, "a key is unknown or appears twice");
         seen |= 1u << k;
         QG_TRY(k == 0   ? read_type(t, &d->dtype)
                : k == 1 ? read_order(t, &d->fortran)
@@ -164,7 +164,7 @@ static qg_status read_dict(struct text *t, struct dict *d)
     }
     skip_space(t);
     if (t->at != t->end)
-        return bad(t, "something stands behind the dict");
+        return bad(t, "data follow the dict");
     return seen == 7 ? QG_OK : bad(t, "descr, fortran_order or shape is missing");
 }
 
@@ -220,10 +220,8 @@ qg_status qg_npy_parse(qg_ctx *ctx, const qg_npy_source *s, qg_npy_head *out)
     if (s->total - to != head.bytes) {
         char text[QG_SHAPE_TEXT];
         return qg_fail(ctx, QG_EPARSE,
-                       "read %.200s: %s needs %zu bytes, the file holds "
-                       "%zu",
-                       s->name, qg_tensor_text(&head.type, text), head.bytes,
-                       s->total - to);
+                       "read %.200s: %s needs %zu bytes, the file has %zu", s->name,
+                       qg_tensor_text(&head.type, text), head.bytes, s->total - to);
     }
     *out = head;
     return QG_OK;

@@ -210,7 +210,7 @@ static qg_status read_members(qg_ctx *ctx, qg_arena *a, const struct directory *
         if (qg_names_add(seen, list[i].name, strlen(list[i].name), &id) != QG_OK)
             return qg_nomem(ctx);
         if (id != i)
-            return qg_fail(ctx, QG_EPARSE, "read %.200s: '%.100s' is there twice",
+            return qg_fail(ctx, QG_EPARSE, "read %.200s: '%.100s' appears twice",
                            z->path, list[i].name);
     }
     assert(at <= bytes + d->bytes);

@@ -24,8 +24,8 @@ static qg_status begin(qg_model *m, const char *what, call *c)
 {
     if (m->path)
         return qg_fail(m->ctx, QG_ESTATE,
-                       "build: %s: the model is finished, expected one of qg_model_new "
-                       "or in the hands of a pass",
+                       "build: %s: the model is finished, expected a model of "
+                       "qg_model_new or of a running pass",
                        what);
     qg_graph *g = m->graph;
     *c = (call){
@@ -49,9 +49,9 @@ static qg_status begin(qg_model *m, const char *what, call *c)
 static qg_status begin_frame(qg_model *m, const char *what, call *c)
 {
     if (m->pass)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "build: %s: a pass is at work, expected nodes and constants",
-                       what);
+        return qg_fail(
+            m->ctx, QG_ESTATE,
+            "build: %s: a pass is running, expected nodes and constants only", what);
     return begin(m, what, c);
 }
 
@@ -73,7 +73,7 @@ static qg_status find_value(call *c, const char *what, const char *name, qg_valu
 {
     if (!name || !*name)
         return qg_fail(c->build.ctx, QG_EMODEL,
-                       "build: %s without a name, expected one", what);
+                       "build: %s without a name, expected a name", what);
     return qg_onnx_value(&c->scope, name, out);
 }
 
@@ -358,7 +358,7 @@ static qg_status finish(qg_model *m, call *c)
 {
     if (m->graph->output.n == 0)
         return qg_fail(m->ctx, QG_EMODEL,
-                       "build: '%.100s' has no output, expected one at least",
+                       "build: '%.100s' has no output, expected at least one",
                        m->graph->name);
     QG_TRY(qg_onnx_close(&c->scope));
     QG_TRY(qg_infer(m->graph, NULL, 0));

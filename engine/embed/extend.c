@@ -27,7 +27,7 @@ qg_status qg_extend_name(qg_ctx *ctx, const char *what, const char **name)
 qg_status qg_extend_taken(qg_ctx *ctx, const char *what, const char *name)
 {
     return qg_fail(ctx, QG_ECONFIG,
-                   "add %s '%.80s': the name is taken, expected one that `qg list` "
+                   "add %s '%.80s': the name is in use, expected a name that `qg list` "
                    "does not show",
                    what, name);
 }

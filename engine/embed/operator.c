@@ -157,13 +157,13 @@ static qg_status read_traits(qg_ctx *ctx, const qg_operator *o, uint32_t *traits
             qg_suggest_try(&near, qg_trait_name(i));
         if (!bit)
             return qg_fail(ctx, QG_ECONFIG,
-                           "add operator %s: trait '%s': not known, expected words of "
+                           "add operator %s: trait '%s': unknown, expected words of "
                            "`qg list traits`%s",
                            o->name, word, qg_suggest_text(&near, hint));
         if (bit & (QG_OP_CONTROL | QG_OP_NORMALIZE))
             return qg_fail(ctx, QG_ECONFIG,
-                           "add operator %s: trait '%s': needs what an operator of a "
-                           "host cannot give, expected others",
+                           "add operator %s: trait '%s': not available to operators of "
+                           "a host, expected other traits",
                            o->name, word);
         *traits |= bit;
     }

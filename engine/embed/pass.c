@@ -76,7 +76,7 @@ static qg_status may_edit(const qg_model *m, const char *what)
     const qg_host_pass *p = m->pass ? m->pass->at_work->host : NULL;
     if (p && p->edits)
         return QG_OK;
-    return qg_fail(m->ctx, QG_ESTATE, "edit: %s: expected a pass with `edits` at work",
+    return qg_fail(m->ctx, QG_ESTATE, "edit: %s: expected a running pass with `edits`",
                    what);
 }
 
@@ -109,10 +109,10 @@ qg_status qg_model_set_input(qg_model *m, qg_node *n, size_t slot, qg_value *v)
 {
     QG_TRY(may_edit(m, n->name));
     if (n->dead || slot >= n->n_in || (!v && slot < n->op->min_in))
-        return qg_node_fail(m->ctx, QG_EMODEL, "edit", n,
-                            "input %zu cannot be %s, expected a slot of a node that is "
-                            "there",
-                            slot, v ? "set" : "absent");
+        return qg_node_fail(
+            m->ctx, QG_EMODEL, "edit", n,
+            "input %zu cannot be %s, expected a slot of an existing node", slot,
+            v ? "set" : "absent");
     if (v)
         QG_TRY(is_inside(m, v));
     return qg_edit_set_input(m->graph, n, (uint32_t)slot, v);
@@ -124,8 +124,7 @@ qg_status qg_model_remove_node(qg_model *m, qg_node *n)
     for (uint32_t k = 0; k < n->n_out && !n->dead; k++)
         if (n->out[k] && qg_value_watchers(n->out[k]) > 0)
             return qg_node_fail(m->ctx, QG_EMODEL, "edit", n,
-                                "its output '%s' is still read, expected that nobody "
-                                "does",
+                                "its output '%s' is still read, expected no readers",
                                 n->out[k]->name);
     if (!n->dead)
         qg_edit_remove_node(m->graph, n);
@@ -144,11 +143,10 @@ static qg_status check_beside(qg_ctx *ctx, const qg_host_pass *p,
     qg_suggest near = qg_suggest_for(beside);
     for (; *all; all++)
         qg_suggest_try(&near, (*all)->name);
-    return qg_fail(ctx, QG_ECONFIG,
-                   "add pass %s: %s '%.80s': no such pass%s, expected one of 'qg list "
-                   "passes'",
-                   p->name, p->before ? "before" : "after", beside,
-                   qg_suggest_text(&near, hint));
+    return qg_fail(
+        ctx, QG_ECONFIG,
+        "add pass %s: %s '%.80s': no such pass%s, expected one of `qg list passes`",
+        p->name, p->before ? "before" : "after", beside, qg_suggest_text(&near, hint));
 }
 
 static qg_status check(qg_ctx *ctx, qg_host_pass *p)

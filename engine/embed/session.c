@@ -258,7 +258,7 @@ static qg_status check_input(qg_session *s, const qg_value *v, const qg_tensor *
     const char *wrong = NULL;
     size_t size = is_tensor(x) ? qg_dtype_bits(x->dtype) / 8 : 0;
     if (!is_tensor(x))
-        wrong = "is no tensor of known dims";
+        wrong = "is not a tensor of known dims";
     else if (!qg_tensor_is_plain(x))
         wrong = "has strides with gaps or in another order";
     else if (!x->data && qg_tensor_count(x) > 0)

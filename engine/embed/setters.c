@@ -40,8 +40,8 @@ static void note(change *c)
 /* The usual way here is a name that qg_model_find_tqc does not know. */
 static qg_status no_endpoint(qg_ctx *ctx, const char *doing)
 {
-    return qg_fail(ctx, QG_ESTATE, "%s: no endpoint (NULL), expected one of the model",
-                   doing);
+    return qg_fail(ctx, QG_ESTATE,
+                   "%s: no endpoint (NULL), expected an endpoint of the model", doing);
 }
 
 /* The author is the pass at work, when one is. */
@@ -54,9 +54,10 @@ static qg_status begin(qg_model *m, const qg_tqc *t, const char *doing, change *
     if (!t)
         return no_endpoint(m->ctx, doing);
     if (t->quant != q)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "%s: %s is of another model, expected one of this", doing,
-                       t->name);
+        return qg_fail(
+            m->ctx, QG_ESTATE,
+            "%s: %s belongs to another model, expected an endpoint of this model",
+            doing, t->name);
     size_t n = q->tqc.n;
     *c = (change){ .q = q,
                    .scratch = qg_arena_new(m->ctx->alloc),
@@ -163,7 +164,7 @@ qg_status qg_model_set_state(qg_model *m, qg_tqc *t, qg_tqc_state s)
     change c;
     QG_TRY(begin(m, t, "set state", &c));
     if ((unsigned)s >= QG_NTQC_STATE)
-        return end(&c, qg_fail(m->ctx, QG_ESTATE, "set state: %s: %u is no state",
+        return end(&c, qg_fail(m->ctx, QG_ESTATE, "set state: %s: %u is not a state",
                                t->name, (unsigned)s));
     return end(&c, qg_tqc_set_state(c.q, t, s));
 }
@@ -212,7 +213,7 @@ static qg_status set_scheme(change *c, qg_tqc *t, const qg_scheme *s)
     closed was;
     if (!s)
         return qg_fail(c->q->ctx, QG_ESTATE,
-                       "set scheme: %s: no scheme (NULL), expected one", t->name);
+                       "set scheme: %s: no scheme (NULL), expected a scheme", t->name);
     QG_TRY(open_up(c->q, t, &was));
     QG_TRY(qg_tqc_set_scheme(c->q, t, s));
     return close_up(c->q, t, was);
@@ -242,9 +243,9 @@ qg_status qg_model_set_visibility(qg_model *m, qg_tqc *t, qg_visibility v)
     change c;
     QG_TRY(begin(m, t, "set visibility", &c));
     if ((unsigned)v > QG_EXPORT_INTERNAL)
-        return end(&c,
-                   qg_fail(m->ctx, QG_ESTATE, "set visibility: %s: %u is no visibility",
-                           t->name, (unsigned)v));
+        return end(&c, qg_fail(m->ctx, QG_ESTATE,
+                               "set visibility: %s: %u is not a visibility", t->name,
+                               (unsigned)v));
     return end(&c, qg_tqc_set_visibility(c.q, t, v));
 }
 
@@ -271,9 +272,10 @@ static qg_status share_with(change *c, qg_tqc *t, qg_tqc *other, sharing *how)
     if (!other)
         return no_endpoint(c->q->ctx, "share");
     if (other->quant != c->q)
-        return qg_fail(c->q->ctx, QG_ESTATE,
-                       "share: %s is of another model, expected one of this",
-                       other->name);
+        return qg_fail(
+            c->q->ctx, QG_ESTATE,
+            "share: %s: belongs to another model, expected an endpoint of this model",
+            other->name);
     QG_TRY(open_up(c->q, t, &was));
     if (root != t)
         QG_TRY(open_up(c->q, root, &root_was));

@@ -1,5 +1,5 @@
 /* grid_record.h -- the grid that a file describes, as read by quantize_linear.h,
- * fake_quantize.h and tflite/builder.h, and the records that importers make of grids. */
+ * fake_quantize.h and tflite/builder.h, and the records that importers make of it. */
 #ifndef QG_ENGINE_FORMATS_GRID_RECORD_H
 #define QG_ENGINE_FORMATS_GRID_RECORD_H
 

@@ -21,7 +21,7 @@
  * Opset    a graph with an operator on codes is lifted to 13 at least, one with 4 or
  *          16-bit codes of com.microsoft to 21
  * Stays    an operator whose scales are not constant, with a warning
- * Source   ONNX QLinearConv, QLinearMatMul; onnxruntime 1.31 docs/ContribOperators.md */
+ * Source   ONNX QLinearConv, QLinearMatMul; onnxruntime 1.31, contributed operators */
 #ifndef QG_ENGINE_FORMATS_QOPERATOR_H
 #define QG_ENGINE_FORMATS_QOPERATOR_H
 

@@ -107,20 +107,24 @@ enum { INTEGER_BITS = 5, SUM_BITS = 12 };
 
 /* Differences below diff_min have an exponential of 0 in Q(0) and are left out of
  * the sum, as in TFLite's CalculateInputRadius.  31 = 2^INTEGER_BITS - 1. */
-qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float beta, int bits,
-                                 bool single_rounding, qg_int_softmax *out)
+qg_status qg_int_softmax_prepare(qg_ctx *ctx, qg_requant_scheme scheme, float scale,
+                                 float beta, int bits, qg_int_softmax *out)
 {
     assert(bits == 8 || bits == 16);
+    bool single = scheme == QG_SCHEME_FIX_SINGLE;
+    if (!single && scheme != QG_SCHEME_FIX_DOUBLE)
+        return qg_fail(
+            ctx, QG_EUNSUPPORTED,
+            "integer softmax: scheme '%s', expected fix-double or fix-single",
+            qg_requant_scheme_name(scheme));
     double real = (double)beta * (double)scale * 0x1p26;
     if (!isfinite(real) || !(real > 1))
         return qg_fail(ctx, QG_ENUMERIC,
                        "integer softmax: beta %g, scale %g, expected a finite product "
                        "above 2^-26",
                        (double)beta, (double)scale);
-    real = fmin(real, single_rounding ? 0x1p30 - 1 : 0x1p31 - 1);
-    qg_int_softmax s = { .m = qg_q31_of(real),
-                         .bits = bits,
-                         .single = single_rounding };
+    real = fmin(real, single ? 0x1p30 - 1 : 0x1p31 - 1);
+    qg_int_softmax s = { .m = qg_q31_of(real), .bits = bits, .single = single };
     s.diff_min = -(int32_t)floor(31 * 0x1p26 / ldexp(1, s.m.shift));
     *out = s;
     return QG_OK;

@@ -13,6 +13,7 @@
 
 #include "engine/number/integer_array.h"
 #include "engine/number/fixed.h"
+#include "engine/number/requant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -40,10 +41,11 @@ typedef struct qg_int_softmax {
     bool single;      /* the build with one rounding */
 } qg_int_softmax;
 
-/* QG_ENUMERIC when beta * scale is not finite and above 2^-26. */
-QG_NODISCARD QG_API qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale,
-                                                     float beta, int bits,
-                                                     bool single_rounding,
+/* scheme: fix-double, or fix-single for a build with one rounding (QG_EUNSUPPORTED for
+ * others).  QG_ENUMERIC when beta * scale is not finite and above 2^-26. */
+QG_NODISCARD QG_API qg_status qg_int_softmax_prepare(qg_ctx *ctx,
+                                                     qg_requant_scheme scheme,
+                                                     float scale, float beta, int bits,
                                                      qg_int_softmax *out);
 
 /* One row of n >= 1 codes; y may be x.  QG_EUNSUPPORTED when the sum of the

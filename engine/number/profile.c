@@ -4,7 +4,7 @@
 
 #define USE       QG_USE_BIT
 #define SUMS      (USE(ADD) | USE(SUB))
-#define FUNCTIONS (USE(SIGMOID) | USE(TANH) | USE(HARD_SWISH))
+#define FUNCTIONS (USE(SIGMOID) | USE(TANH))
 
 enum { REQUANT = QG_ROW_SCHEME | QG_ROW_FACTOR, ROUNDING = QG_ROW_ROUNDING };
 
@@ -20,7 +20,8 @@ static const struct {
     [QG_FORM_CODES] = { USE(MAXIMUM) | USE(MINIMUM) | USE(MAX_POOL) |
                             USE(RESIZE_NEAREST) | USE(PAD) | USE(MOVE),
                        0                                                                                                },
-    [QG_FORM_FIXED] = { SUMS | USE(SQUARED_DIFFERENCE) | FUNCTIONS,                                        QG_ROW_SCHEME},
+    [QG_FORM_FIXED] = { SUMS | USE(SQUARED_DIFFERENCE) | FUNCTIONS | USE(HARD_SWISH),
+                       QG_ROW_SCHEME                                                                                    },
     [QG_FORM_MANTISSA] = { SUMS,                                                                              0            },
     [QG_FORM_NEON] = { SUMS,                                                                              0            },
     [QG_FORM_FMA] = { SUMS | USE(DEQUANTIZE) | QG_USES_PRODUCTS,                                         0            },

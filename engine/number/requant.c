@@ -167,8 +167,8 @@ qg_status qg_requant_prepare(qg_ctx *ctx, const char *what, const qg_requant_rul
     double real = factor_of(rule->factor, s);
     if (!factor_fits(rule->scheme, real, &limit))
         return qg_fail(ctx, QG_ENUMERIC,
-                       "requantize: %s: factor %g does not fit %s of %s, expected %s",
-                       what, real, scheme_names[rule->scheme], rule->runtime, limit);
+                       "requantize: %s: factor %g does not fit %s, expected %s", what,
+                       real, scheme_names[rule->scheme], limit);
     qg_requant r = { .scheme = rule->scheme,
                      .factor = rule->factor,
                      .place = rule->zero,

@@ -11,18 +11,17 @@
  *     limit        the type's codes, or without its lowest (ncnn: -127)
  *     accumulator  bits of the sum
  *
- * qg_requant_rules() is the table of such tuples, one row per runtime, instruction set
- * and kind of operator; docs/fixed-point.md prints it.  Adding a runtime adds rows.
+ * The tuples of runtimes are rows of profiles: profile.h, configs/profiles.
  *
  * Units    scales: real units per step; acc, z, y, lo, hi: steps
  * Example  acc -6, factor 0.25, z 0: tflite double -2, single -1, float-rne -2,
  *          ncnn -2 (run by test_fixed.c: same_sum_many_runtimes)
  * Source   docs/evidence/integers.md#requantization, #runtimes there;
- *          tests/data/vectors/README.md. Rows marked [read] were read, not run.
+ *          tests/data/vectors/README.md.
  *
- *     const qg_requant_rule *rule = qg_requant_find("tflite-reference", "any",
- *                                                   QG_USE_CONV);
- *     QG_TRY(qg_requant_prepare(ctx, "conv1", rule, (qg_scales){ 0.5f, 0.1f, 0.25f },
+ *     qg_requant_rule rule = { QG_SCHEME_FIX_DOUBLE, QG_FACTOR_DOUBLE, QG_ZERO_AFTER,
+ *                              false, 32 };
+ *     QG_TRY(qg_requant_prepare(ctx, "conv1", &rule, (qg_scales){ 0.5f, 0.1f, 0.25f },
  *                               qg_code_range_of(QG_I8, -3), &r));
  *     int32_t y = qg_requant_one(&r, acc); */
 #ifndef QG_ENGINE_NUMBER_REQUANT_H
@@ -137,26 +136,14 @@ typedef enum qg_kernel_use {
         QG_NUSE
 } qg_kernel_use;
 
-/* One row.  A runtime's row with `uses` 1 << use set applies there. */
+/* One tuple.  Plain data. */
 typedef struct qg_requant_rule {
-    const char *runtime; /* "tflite-reference", ... */
-    const char *isa;     /* "any", "x86-64", "x86-64-avx2", "aarch64" */
-    uint64_t uses;       /* sum of 1 << qg_kernel_use */
     uint8_t scheme;      /* qg_requant_scheme */
     uint8_t factor;      /* qg_factor */
     uint8_t zero;        /* qg_zero_place */
     bool symmetric;      /* the lowest code of a signed type is not used */
     uint8_t accumulator; /* bits: 32 or 64 */
-    const char *source;
 } qg_requant_rule;
-
-/* All rows, *n of them, ordered by runtime. */
-QG_API const qg_requant_rule *qg_requant_rules(size_t *n);
-
-/* The row for this runtime, instruction set and use ("any" matches every isa); NULL
- * when there is none. */
-QG_API const qg_requant_rule *qg_requant_find(const char *runtime, const char *isa,
-                                              qg_kernel_use use);
 
 /* Words of the maps, as in files and on the command line. */
 QG_API const char *qg_requant_scheme_name(qg_requant_scheme s); /* "fix-double" */

@@ -78,7 +78,7 @@ static qg_status count_differs(qg_ctx *ctx, const qg_onnx_tensor *t, size_t need
 {
     char text[QG_SHAPE_TEXT];
     return qg_fail(ctx, QG_EMODEL,
-                   "import: %s: dimensions %s need %zu %s, the file holds %zu", t->what,
+                   "import: %s: dimensions %s need %zu %s, the file has %zu", t->what,
                    dims_text(t, text), need, unit, have);
 }
 

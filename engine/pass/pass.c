@@ -35,7 +35,7 @@ static qg_status find_all(qg_pass_env *env, const qg_pass *const *all,
         char hint[QG_SUGGEST_TEXT];
         return qg_fail(
             env->ctx, QG_ECONFIG,
-            "pipeline: unknown pass '%s'%s, expected one of 'qg list passes'", name[i],
+            "pipeline: unknown pass '%s'%s, expected one of `qg list passes`", name[i],
             qg_suggest_text(&near, hint));
     }
     return QG_OK;
@@ -64,7 +64,7 @@ static qg_status unknown_param(qg_ctx *ctx, const qg_pass_setting *s,
         qg_suggest_try(&near, p->name);
     return qg_fail(ctx, QG_ECONFIG,
                    "%s:%u: passes: %s has no parameter '%s'%s, expected run or one of "
-                   "'qg list passes'",
+                   "`qg list passes`",
                    s->file, s->line, s->pass, s->param, qg_suggest_text(&near, hint));
 }
 

@@ -16,11 +16,10 @@ qg_status qg_quantizer_named(qg_ctx *ctx, const char *what, const char *name,
     for (const qg_added *i = ctx->added[QG_ADDED_QUANTIZER]; i; i = i->next)
         qg_suggest_try(&near, i->name);
     if (!found)
-        return qg_fail(
-            ctx, QG_EUNSUPPORTED,
-            "%s: quantizer '%.80s': not known, expected one that the program "
-            "adds to the context%s",
-            what, name, qg_suggest_text(&near, hint));
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "%s: quantizer '%.80s': unknown, expected one that the program "
+                       "adds to the context%s",
+                       what, name, qg_suggest_text(&near, hint));
     *out = found;
     return QG_OK;
 }

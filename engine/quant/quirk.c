@@ -51,7 +51,7 @@ qg_status qg_quirk_named(qg_ctx *ctx, const char *text, uint64_t *mask)
         char hint[QG_SUGGEST_TEXT];
         qg_suggest_try(&near, "ppq");
         return qg_fail(ctx, QG_ECONFIG,
-                       "quirks: unknown quirk '%s'%s, expected one of 'qg list quirks'",
+                       "quirks: unknown quirk '%s'%s, expected one of `qg list quirks`",
                        text, qg_suggest_text(&near, hint));
     }
     *mask = found;

@@ -6,7 +6,6 @@
 
 #include "engine/report/describe.h"
 #include "engine/formats/formats.h"
-#include "engine/core/hash.h"
 
 QG_OPTIONS_INIT(qg_format_options)
 
@@ -105,22 +104,6 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
 
 /* --- in --- */
 
-static qg_status fill_manifest(qg_model *m, const char *path)
-{
-    char hash[QG_HASH_TEXT];
-    qg_arena *a = m->graph->arena;
-    QG_TRY(qg_hash_file(m->ctx, path, hash));
-    m->sha256 = qg_arena_strdup(a, hash);
-    m->path = qg_arena_strdup(a, path);
-    qg_manifest *f = &m->info.manifest;
-    f->tool = qg_arena_printf(a, "quantgraph %s", qg_version());
-    if (!m->sha256 || !m->path || !f->tool)
-        return qg_nomem(m->ctx);
-    f->model_file = qg_path_base(m->path);
-    f->model_sha256 = m->sha256;
-    return QG_OK;
-}
-
 static qg_status report_model(qg_model *m, const char *format, qg_report *r)
 {
     assert(m->quant);
@@ -135,15 +118,6 @@ static qg_status report_import(qg_model *m, const char *format, qg_report **out)
     qg_report *r;
     QG_TRY(qg_report_new(m->ctx, "import", &r));
     return qg_report_end(report_model(m, format, r), r, out);
-}
-
-qg_status qg_model_read_import(qg_model *m, qg_import *i, const char *format)
-{
-    QG_TRY(qg_format_import(i, format));
-    m->graph = i->graph;
-    m->quant = i->quant;
-    m->info = i->info;
-    return fill_manifest(m, i->model ? i->model : i->path);
 }
 
 qg_status qg_model_import(qg_ctx *ctx, const char *path, const char *format,

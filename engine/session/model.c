@@ -1,5 +1,6 @@
 #include "engine/session/session.h"
 
+#include "engine/core/hash.h"
 #include "engine/core/num.h"
 #include "engine/formats/formats.h"
 #include "engine/onnx/export.h"
@@ -89,6 +90,31 @@ static qg_status read_archive(qg_model *m, const char *path, qg_file *f,
     *kept = (struct qg_graph_file){ .next = m->graph->files, .file = file };
     m->graph->files = kept;
     return QG_OK;
+}
+
+static qg_status fill_manifest(qg_model *m, const char *path)
+{
+    char hash[QG_HASH_TEXT];
+    qg_arena *a = m->graph->arena;
+    QG_TRY(qg_hash_file(m->ctx, path, hash));
+    m->sha256 = qg_arena_strdup(a, hash);
+    m->path = qg_arena_strdup(a, path);
+    qg_manifest *f = &m->info.manifest;
+    f->tool = qg_arena_printf(a, "quantgraph %s", qg_version());
+    if (!m->sha256 || !m->path || !f->tool)
+        return qg_nomem(m->ctx);
+    f->model_file = qg_path_base(m->path);
+    f->model_sha256 = m->sha256;
+    return QG_OK;
+}
+
+qg_status qg_model_read_import(qg_model *m, qg_import *i, const char *format)
+{
+    QG_TRY(qg_format_import(i, format));
+    m->graph = i->graph;
+    m->quant = i->quant;
+    m->info = i->info;
+    return fill_manifest(m, i->model ? i->model : i->path);
 }
 
 /* A file of another tool, whose shapes are all known. */

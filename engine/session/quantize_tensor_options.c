@@ -41,7 +41,7 @@ static int find_word(const qg_tensor_job *j, const char *option, const char *wor
     const char *list = "";
     for (int row = 0; name(row) && list; row++)
         list = qg_arena_printf(j->arena, "%s%s%s", list, row ? ", " : "", name(row));
-    (void)qg_fail(j->ctx, QG_ECONFIG, "%s: %s '%s': not known, expected %s%s", doing,
+    (void)qg_fail(j->ctx, QG_ECONFIG, "%s: %s '%s': unknown, expected %s%s", doing,
                   option, own, list ? list : "a known word",
                   qg_suggest_text(&near, hint));
     return -1;

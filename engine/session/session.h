@@ -38,9 +38,9 @@ QG_NODISCARD qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *o,
  * else an ONNX file.  `from` is a qg_model_source. */
 qg_model_reader qg_model_read_source;
 
-/* A file in a format that is imported (formats/formats.h), without a separate model or
- * with the ONNX file of i->model.  i->path is in m->path from then on. */
-struct qg_import;
+struct qg_import; /* formats/format.h */
+
+/* Imports i->path in this format into m, which takes its name and hash. */
 QG_NODISCARD qg_status qg_model_read_import(qg_model *m, struct qg_import *i,
                                             const char *format);
 

@@ -95,8 +95,7 @@ static qg_status set_input(qg_inputs *s, const char *name, const qg_tensor *x,
     QG_TRY(check_type(s, g->input.at[k], x));
     if (!s->h->request.nan && qg_data_find_nan(x) >= 0)
         return qg_fail(s->ctx, QG_EDATA,
-                       "data: source: sample %zu of input '%.100s' "
-                       "holds NaN",
+                       "data: source: sample %zu of input '%.100s' contains NaN",
                        s->sample, input);
     qg_tensor *kept = borrow ? QG_NEW(s->arena, qg_tensor) : NULL;
     if (!borrow)

@@ -73,13 +73,13 @@ for verb in quantize run; do
     }
     expect 1 'missing.npy: No such file' try "$work/missing.npy"
     expect 1 'empty.npy: is not a .npy' try "$work/empty.npy"
-    expect 1 'short.npy: .*needs 1024 bytes, the file holds 100' try "$work/short.npy"
+    expect 1 'short.npy: .*needs 1024 bytes, the file has 100' try "$work/short.npy"
     expect 1 "shape.npy: .*'image' is float32\[4,1,7,8\], expected float32\[1,1,8,8\]" try "$work/shape.npy"
     expect 1 "rank.npy: .*'image' is float32\[4,8\], expected" try "$work/rank.npy"
     expect 1 'complex.npy: ' try "$work/complex.npy"
     expect 1 'text.npy: ' try "$work/text.npy"
-    expect 1 'none.npy: holds no samples' try "$work/none.npy"
-    expect 1 "nan.npy: sample 2 of input 'image' holds NaN" try "$work/nan.npy"
+    expect 1 'none.npy: contains no samples' try "$work/none.npy"
+    expect 1 "nan.npy: sample 2 of input 'image' contains NaN" try "$work/nan.npy"
     expect 1 'expected random:N' try random:0
     expect 1 'expected random:N' try random:many
     expect 1 'expected .npy' try $model
@@ -107,7 +107,7 @@ expect 1 "'fus': no such pass.*did you mean 'fuse'" \
 [ ! -e "$work/dumps" ] || complain 'a refused --dump-after made its folder'
 expect 1 'matches no' quantize $model trt-int8 $data --set 'op=Conv_99 bits=4'
 expect 1 "'bist', did you mean 'bits'" quantize $model trt-int8 $data --set 'op=Conv bist=4'
-expect 1 'nothing, expected a field' quantize $model trt-int8 $data --set 'slot=weight'
+expect 1 'is empty, expected a field' quantize $model trt-int8 $data --set 'slot=weight'
 expect 1 'missing.yaml: No such file' quantize $model trt-int8 $data --policy "$work/missing.yaml"
 expect 1 "key.yaml:" quantize $model trt-int8 $data --policy "$work/key.yaml"
 expect 1 "shape: 'image'" quantize $model trt-int8 $data --shape image

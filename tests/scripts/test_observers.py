@@ -415,11 +415,11 @@ def test_refusals(b):
             ("ppq-kl,bins=1.5", (), "observer ppq-kl: bins=1.5, expected a whole number from 2 to 1048576"),
             ("ppq-kl,bins", (), "observer ppq-kl: 'bins', expected name=number"),
             ("ppq-kl,bins=130", (), "conv.in0: ppq-kl: ppq-kl: 128 levels on 130 bins"),
-            ("ppq-kl", ("--set", ASYMMETRIC), "observer ppq-kl serves other schemes only, expected symmetric"),
-            ("nvidia-entropy", ("--set", ASYMMETRIC), "serves other schemes only, expected linear symmetric"),
+            ("ppq-kl", ("--set", ASYMMETRIC), "observer ppq-kl supports other schemes only, expected symmetric"),
+            ("nvidia-entropy", ("--set", ASYMMETRIC), "supports other schemes only, expected linear symmetric"),
             ("ncnn-eq", (), "ncnn-eq compares outputs of layers"),
             ("isotone", (), "isotone needs the two largest elements of every row of every "
-                            "sample, which no statistics of elements keep, expected ppq-isotone"),
+                            "sample, which statistics of elements do not contain, expected ppq-isotone"),
             ("ppq-klx", (), "did you mean 'ppq-kl'")):
         done = b.run(x, observer, *options)
         check(f"{observer} {options}", done.returncode == 1 and message in done.stderr, done.stderr)

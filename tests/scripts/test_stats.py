@@ -214,7 +214,7 @@ def refusals(work, stats):
        fails="--channels 'conv9*': matches no value, expected a glob over values")
     qg("quantize", MODEL, "-b", "trt-int8", "--stats", stats, "-o", f"{work}/no", "--set",
        "op=Conv slot=out0 policy=[per-channel,linear,symmetric] axis=1 observer=kl",
-       fails="lack histograms of its channels (collect --channels), expected them for kl")
+       fails="no histograms of its channels (collect --channels), expected them for observer kl")
     many = json.loads(qg("stats", "collect", MODEL, "-d", DATA, "-n", "5", "-j", "999999", "-o",
                          f"{work}/many", "--json"))
     assert many["workers"] == 5 and many["megabytes"] < 100, many

@@ -356,6 +356,7 @@ static void open_case(runner *r)
     r->case_line = r->line;
     r->ctx = qg_ctx_new(qg_alloc_libc);
     r->ctx->registry = &qg_ops_registry;
+    r->ctx->config_dir = QG_CONFIG_DIR;
     r->feed = (qg_feed){ 0 };
 }
 

@@ -25,6 +25,7 @@ static fixture open_fixture(void)
 {
     fixture f = { .ctx = qg_ctx_new(qg_alloc_libc), .dir = "/tmp/qg_backend_XXXXXX" };
     f.ctx->registry = &qg_ops_registry;
+    f.ctx->config_dir = QG_CONFIG_DIR;
     assert_non_null(mkdtemp(f.dir));
     f.search[1] = folder;
     return f;
@@ -145,7 +146,7 @@ static const struct {
     { HEAD "qantizes: [Conv]\n",
       "3: backend: unknown key 'qantizes', did you mean 'quantizes'" },
     { "name: bad\n",
-      "1: backend: key 'quantizes' is missing, expected it here or in a parent" },
+      "1: backend: key 'quantizes' is missing, expected a value here or in a parent" },
     { HEAD "quantizes: [Conv, Cnov]\n",
       "3: quantizes: unknown operator 'Cnov', did you mean 'Conv'" },
     { HEAD "quantizes: [Conv, Conv]\n", "3: quantizes: 'Conv' is in the list already" },
@@ -157,9 +158,9 @@ static const struct {
     { HEAD "with-quirk: [ppq-bias-add-rank]\n",
       "3: with-quirk: expected a map from quirks to sections" },
     { HEAD "with-quirk: {ppq-nothing: {passive: []}}\n",
-      "3: with-quirk ppq-nothing: unknown quirk, expected one of 'qg list quirks'" },
+      "3: with-quirk ppq-nothing: unknown quirk, expected one of `qg list quirks`" },
     { HEAD "with-quirk: {ppq: {passive: []}}\n",
-      "3: with-quirk ppq: unknown quirk, expected one of 'qg list quirks'" },
+      "3: with-quirk ppq: unknown quirk, expected one of `qg list quirks`" },
     { HEAD "with-quirk: {ppq-bias-add-rank: {title: x}}\n",
       "3: with-quirk ppq-bias-add-rank: unknown key 'title'" },
     { HEAD "quirks: [ppq-bias-add-rank]\n"
@@ -168,7 +169,7 @@ static const struct {
     { HEAD "defaults: {variant: [fnuz, fnuz]}\n",
       "3: defaults: variant: 'fnuz', expected none, or fnuz, ppq-ties or wide, once" },
     { HEAD "profile: tensort\n",
-      "3: profile: 'tensort', did you mean 'tensorrt', expected tflite-reference, " },
+      "3: profile: 'tensort', did you mean 'tensorrt', expected cmsis-nn, ncnn-x86, " },
     { HEAD "quirks: [pqp]\n", "3: quirks: unknown quirk 'pqp', did you mean 'ppq'" },
     { HEAD "quirks: [ppq-splt-groups]\n",
       "3: quirks: unknown quirk 'ppq-splt-groups', did you mean 'ppq-split-groups'" },
@@ -180,7 +181,7 @@ static const struct {
     { HEAD "defaults: {policy: [per-channel, linear, symmetric]}\n",
       "3: defaults: policy without per-tensor" },
     { HEAD "defaults: {axis: 1}\n", "3: defaults: a field that only rules may set" },
-    { HEAD "-rules: [nothing]\n", "3: -rules: there is no id 'nothing'" },
+    { HEAD "-rules: [nothing]\n", "3: -rules: unknown id 'nothing'" },
     { HEAD "rules:\n  - {match: {}, set: {bits: 4}}\n",
       "4: rule: key 'id' is missing" },
     { HEAD "rules:\n  - {id: r, source: s, match: {}, set: {bits: 4}}\n",
@@ -189,13 +190,13 @@ static const struct {
       "4: rule r: key 'source' is missing" },
     { HEAD "rules:\n  - {id: r, why: w, source: s, match: {}, set: {bits: 4}}\n"
         "  - {id: r, why: w, source: s, match: {}, set: {bits: 4}}\n",
-      "5: id 'r' stands in line 4 already" },
+      "5: id 'r' is already defined in line 4" },
     { RULE("match: {slots: in0}, set: {bits: 4}"),
       "4: rule r: unknown key 'slots', did you mean 'slot'" },
     { RULE("match: {slot: wieght}, set: {bits: 4}"),
       "4: rule r: unknown slot 'wieght', did you mean 'weight'" },
     { RULE("match: {op: Relu, slot: weight}, set: {bits: 4}"),
-      "4: rule r: operator Relu has no slot 'weight', expected one it has" },
+      "4: rule r: operator Relu has no slot 'weight', expected a slot of it" },
     { RULE("match: {op: [Conv, Relu], slot: in1}, set: {bits: 4}"),
       "4: rule r: operator Relu has no slot 'in1'" },
     { RULE("match: {trait: computing}, set: {bits: 4}"),
@@ -204,7 +205,7 @@ static const struct {
     { RULE("match: {constant: maybe}, set: {bits: 4}"),
       "4: rule r: constant: 'maybe', expected yes or no" },
     { RULE("match: {dims: 3}, set: {bits: 4}"), "4: rule r: dims: expected a list" },
-    { RULE("match: {}, set: {}"), "4: rule r: set: nothing, expected a field" },
+    { RULE("match: {}, set: {}"), "4: rule r: set: is empty, expected a field" },
     { RULE("match: {}, set: {bit: 4}"),
       "4: rule r: unknown key 'bit', did you mean 'bits'" },
     { RULE("match: {}, set: {bits: four}"),
@@ -291,7 +292,7 @@ static void families_that_can_not_be(void **state)
     assert_fails(
         f.ctx, load(&f, "trt-int9", &b), QG_ECONFIG,
         "backend: unknown backend 'trt-int9', did you mean 'trt-int8', expected "
-        "a path or one of 'qg list backends'");
+        "a path or one of `qg list backends`");
     assert_fails(f.ctx, load(&f, "none/x.yaml", &b), QG_EIO, "none/x.yaml");
     assert_fails(f.ctx, load_text(&f, "a", "name: a\nextends: a\n", &b), QG_ECONFIG,
                  "/a.yaml:2: extends: 'a' is its own ancestor");
@@ -330,9 +331,9 @@ static void overrides_are_rules_at_the_end(void **state)
     } wrong[] = {
         {"bits",                 "--set:3: 'bits', expected key=value"              },
         { "slott=in0 bits=4",    "--set:3: unknown key 'slott', did you mean 'slot'"},
-        { "bits=4 bits=5",       "--set:3: 'bits' stands twice"                     },
+        { "bits=4 bits=5",       "--set:3: 'bits' is set twice"                     },
         { "slot=in0 bits=77",    "--set:3: set:3: bits: '77', expected an integer"  },
-        { "slot=in0",            "set:3: set: nothing, expected a field"            },
+        { "slot=in0",            "set:3: set: is empty, expected a field"           },
         { "op=Conv,Cnov bits=4", "unknown operator 'Cnov', did you mean 'Conv'"     },
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)

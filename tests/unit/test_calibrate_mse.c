@@ -133,7 +133,7 @@ static void ncnn_guesses_sigma(void **state)
     assert_ok(f->ctx, qg_aciq_ncnn(f->ctx, 2.5f, 27, 8, true, &t));
     assert_cmp_f64(t, ==, 2.5f);
     assert_fails(f->ctx, qg_aciq_ncnn(f->ctx, 1, 1, 8, false, &t), QG_ENUMERIC,
-                 "ncnn aciq: largest 1 of 1 samples");
+                 "ncnn aciq: largest value 1 of 1 samples");
     assert_fails(f->ctx, qg_aciq_ncnn(f->ctx, 1, 9, 9, false, &t), QG_ECONFIG,
                  "ncnn aciq: 9 bits, expected 2 to 8");
 }

@@ -49,7 +49,7 @@ static outcome ask(qg_ctx *ctx, const verb_row *v, unsigned jobs, size_t end_at)
     };
     qg_status s = v->ask(m, &w, scratch_path(output, "cancel"), &r);
     if (end_at) {
-        (void)snprintf(want, sizeof want, "%s: the caller ended it", c.stage);
+        (void)snprintf(want, sizeof want, "%s: cancelled by the caller", c.stage);
         if (s != QG_ECANCELED || strcmp(qg_ctx_message(ctx), want) != 0 || r)
             fail_msg("%s, %u workers, step %zu: %s '%s', expected '%s'", v->name, jobs,
                      end_at, qg_status_name(s), qg_ctx_message(ctx), want);
@@ -124,7 +124,7 @@ static void an_end_goes_before_failures_that_follow(void **state)
                 .source = &source, .jobs = jobs, .progress = {step, &h.caller}
             };
             assert_fails(ctx, qg_model_run(m, &o, NULL, NULL), QG_ECANCELED,
-                         ": the caller ended it");
+                         ": cancelled by the caller");
             qg_model_close(m);
         }
     qg_close(ctx);

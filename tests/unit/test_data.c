@@ -164,9 +164,9 @@ static void types_are_converted_when_nothing_is_lost(void **state)
     save(f, QG_F64, RANK(3, 4));
     assert_ok(f->t.ctx, open_data(f, f->npy, &d));
     assert_ok(f->t.ctx, fetch(f, d, 0, &t));
-    assert_fails(
-        f->t.ctx, fetch(f, d, 1, &t), QG_EDATA,
-        "sample 1 of input 'x' holds 0.10000000000000001, which is no float32");
+    assert_fails(f->t.ctx, fetch(f, d, 1, &t), QG_EDATA,
+                 "sample 1 of input 'x' contains 0.10000000000000001, which float32 "
+                 "cannot represent");
     qg_data_close(d);
     qg_data_request r = { .input = f->t.g->input.at, .n_input = 1, .lossy = true };
     assert_ok(f->t.ctx, qg_data_open(f->t.ctx, f->npy, &r, &d));
@@ -187,7 +187,7 @@ static void integers_fit_or_are_refused(void **state)
     assert_ok(f->t.ctx, fetch(f, d, 0, &t));
     assert_int_equal(t.u8[1], 1);
     assert_fails(f->t.ctx, fetch(f, d, 1, &t), QG_EDATA,
-                 "holds 256, which is no uint8");
+                 "contains 256, which uint8 cannot represent");
     qg_data_close(d);
     save(f, QG_F32, RANK(2, 2));
     assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA,
@@ -205,7 +205,7 @@ static void nan_is_found_when_it_is_met(void **state)
     assert_ok(f->t.ctx, open_data(f, f->npy, &d));
     assert_ok(f->t.ctx, fetch(f, d, 2, &t));
     assert_fails(f->t.ctx, fetch(f, d, 3, &t), QG_EDATA,
-                 "a.npy: sample 3 of input 'x' holds NaN");
+                 "a.npy: sample 3 of input 'x' contains NaN");
     qg_data_close(d);
 }
 
@@ -254,7 +254,7 @@ static void arrays_of_an_archive_go_to_inputs_by_name(void **state)
     input(f, "z", QG_F32, RANK(1, 3));
     put_npz(f, 5, 5, false);
     assert_fails(f->t.ctx, open_data(f, f->npz, &d), QG_EDATA,
-                 "holds no array 'z', an input of the model; it holds x, y");
+                 "contains no array for input 'z' of the model, but x, y");
     save(f, QG_F32, RANK(5, 3));
     assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA,
                  "one array for a model with 3 inputs");
@@ -351,13 +351,13 @@ static void what_is_no_data_is_named(void **state)
     input(f, "x", QG_F32, RANK(1, 3));
     assert_fails(f->t.ctx, open_data(f, "tests/arrays/make_arrays.py", &d), QG_ECONFIG,
                  "expected .npy, .npz, .pb, an image, a folder of these");
-    assert_fails(f->t.ctx, open_data(f, f->folder, &d), QG_EDATA, "holds no .npy");
+    assert_fails(f->t.ctx, open_data(f, f->folder, &d), QG_EDATA, "contains no .npy");
     assert_fails(f->t.ctx, open_data(f, "absent.npy", &d), QG_EIO, "No such file");
     assert_fails(f->t.ctx, open_data(f, "absent", &d), QG_EIO, "absent: No such file");
     assert_fails(f->t.ctx, open_data(f, "tests/arrays/images", &d), QG_EDATA,
                  "an image for an input of float32[1,3], expected 4 axes");
     save(f, QG_F32, RANK(0, 1, 3));
-    assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA, "holds no samples");
+    assert_fails(f->t.ctx, open_data(f, f->npy, &d), QG_EDATA, "contains no samples");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -344,22 +344,24 @@ static void what_cannot_be_derived_is_named(void **state)
     result r;
     qg_scheme other = symmetric;
     assert_fails(f->ctx, derive(f, "minmax", &symmetric, &r), QG_EDATA,
-                 "every sample of 'v' is empty, expected at least one value");
+                 "derive: statistics of 'v': every sample is empty, expected at least "
+                 "one element");
     see_sample(f, 0);
     other.policy = QG_PER_CHANNEL | QG_LINEAR | QG_SYMMETRIC;
     other.axis = 2;
     assert_fails(f->ctx, derive(f, "minmax", &other, &r), QG_ECONFIG,
-                 "the statistics of 'v' tell 2 channels of axis 1 apart, expected 2 of "
+                 "derive: statistics of 'v': 2 channels along axis 1, expected 2 along "
                  "axis 2");
     other.axis = 1;
     assert_ok(f->ctx, derive(f, "minmax", &other, &r));
     assert_fails(f->ctx, derive(f, "percentile", &other, &r), QG_ECONFIG,
-                 "the statistics of 'v' lack histograms of its channels (collect "
-                 "--channels), expected them for percentile");
+                 "derive: statistics of 'v': no histograms of its channels (collect "
+                 "--channels), expected them for observer percentile");
     f->x[N + 3] = NAN;
     see_sample(f, 1);
-    assert_fails(f->ctx, derive(f, "minmax", &symmetric, &r), QG_ENUMERIC,
-                 "'v' held NaN or infinity 1 times, expected finite numbers");
+    assert_fails(
+        f->ctx, derive(f, "minmax", &symmetric, &r), QG_ENUMERIC,
+        "derive: statistics of 'v': 1 times NaN or infinity, expected finite numbers");
 }
 
 /* Every part sees a million normal numbers: percentiles settle at once, one outlier

@@ -100,7 +100,7 @@ static void duplicates(void **state)
     fixture *f = *state;
     memcpy(f->x[5], f->x[1], sizeof f->x[5]);
     judge_inputs(f, plain);
-    expect_one(f, QG_FINDING_DUPLICATE, 5, "the same as sample 1");
+    expect_one(f, QG_FINDING_DUPLICATE, 5, "identical to sample 1");
     f->x[5][COUNT - 1] += 1e-3f; /* nearly is not the same */
     judge_inputs(f, plain);
     assert_int_equal(f->f.found.n, 0);
@@ -137,7 +137,7 @@ static void layouts(void **state)
     fixture *f = *state;
     judge_inputs(f, last); /* planes read as interleaved */
     expect_one(f, QG_FINDING_LAYOUT, SIZE_MAX,
-               "data look like channels first, expected channels last");
+               "data seem to have channels first, expected channels last");
     for (size_t s = 0; s < SAMPLES; s++)
         for (size_t i = 0; i < COUNT; i++)
             f->x[s][i] =
@@ -146,7 +146,7 @@ static void layouts(void **state)
     assert_int_equal(f->f.found.n, 0);
     judge_inputs(f, plain);
     expect_one(f, QG_FINDING_LAYOUT, SIZE_MAX,
-               "data look like channels last, expected channels first");
+               "data seem to have channels last, expected channels first");
 }
 
 /* --- values --- */
@@ -181,7 +181,7 @@ static void dead_channels(void **state)
     assert_int_equal(f->f.found.n, 0);
     w = watched(f, false, 1, 1);
     assert_ok(f->ctx, qg_judge_channels(&f->f, &w, "y"));
-    expect_one(f, QG_FINDING_DEAD, SIZE_MAX, "1 of 3 channels never change (1)");
+    expect_one(f, QG_FINDING_DEAD, SIZE_MAX, "1 of 3 channels are constant (1)");
 }
 
 /* A uniform distribution over +-1 has variance 1/3. */
@@ -199,14 +199,16 @@ static void scale_of_the_first_layer(void **state)
     assert_int_equal(f->f.found.n, 0);
     w = watched(f, true, 255, -1);
     assert_ok(f->ctx, qg_judge_scale(&f->f, &normal, &w, "y"));
-    expect_one(f, QG_FINDING_RANGE, SIZE_MAX, "times what the variance of bn expects");
+    expect_one(f, QG_FINDING_RANGE, SIZE_MAX,
+               "times that expected by the variance of bn");
     f->f.found.n = 0;
     assert_ok(f->ctx, qg_judge_scale(&f->f, &biased, &w, "y"));
-    expect_one(f, QG_FINDING_RANGE, SIZE_MAX, "times what the bias of conv expects");
+    expect_one(f, QG_FINDING_RANGE, SIZE_MAX,
+               "times that expected by the bias of conv");
     f->f.found.n = 0;
     w = watched(f, true, 1 / 255., -1);
     assert_ok(f->ctx, qg_judge_scale(&f->f, &normal, &w, "y"));
-    expect_one(f, QG_FINDING_RANGE, SIZE_MAX, "0..255 against 0..1?");
+    expect_one(f, QG_FINDING_RANGE, SIZE_MAX, "0..255 instead of 0..1?");
 }
 
 static void samples_that_stand_alone(void **state)
@@ -226,7 +228,7 @@ static void samples_that_stand_alone(void **state)
     }
     assert_ok(f->ctx, qg_judge_alone(&f->f, w, name, 3, SAMPLES));
     expect_one(f, QG_FINDING_ALONE, 2,
-               "5 here, at most 2 in every other sample; so at 2");
+               "5 in this sample, at most 2 in all others (the same at 2");
     assert_string_equal(f->f.found.at[0].where, "x");
 }
 

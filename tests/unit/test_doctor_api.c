@@ -92,7 +92,7 @@ static void all_of_another_scale(void **state)
     fixture *f = *state;
     for (int64_t i = 0; i < 64 * 64; i++)
         f->x->f32[i] *= 255;
-    expect(answer(f, 2), "range", "times what the variance of");
+    expect(answer(f, 2), "range", "times that expected by the variance of");
 }
 
 /* Seen in the input and behind it; workers do not matter. */
@@ -102,7 +102,7 @@ static void one_sample_alone(void **state)
     for (int i = 0; i < 64; i++)
         sample(f, 33)[i] *= 5;
     const char *one = answer(f, 1), *three = answer(f, 3);
-    expect(one, "alone", "in every other sample");
+    expect(one, "alone", "in all others");
     assert_non_null(strstr(one, "\"sample\": 33"));
     assert_string_equal(one, three);
 }
@@ -123,7 +123,7 @@ static void quantize_ends_with_what_it_saw(void **state)
     assert_ok(f->ctx, qg_npy_save(f->ctx, npy, f->x));
     assert_ok(f->ctx, qg_model_open(f->ctx, MODEL, NULL, &m));
     assert_ok(f->ctx, qg_model_quantize(m, &o, &r));
-    expect(qg_report_json(r), "duplicate", "the same as sample 3");
+    expect(qg_report_json(r), "duplicate", "identical to sample 3");
     assert_non_null(strstr(qg_report_json(r), "\"passes_over_samples\": 2"));
     qg_report_free(r);
     qg_model_close(m);

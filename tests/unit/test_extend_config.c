@@ -153,7 +153,7 @@ static void other_paths_are_refused(void **state)
                  "expected a text");
     add(h, "backends/a.yaml", "name: a\n");
     assert_fails(h->ctx, qg_add_config(h->ctx, "backends/a.yaml", "", 0), QG_ECONFIG,
-                 "the name is taken");
+                 "the name is in use");
 }
 
 QG_TEST_MAIN(WITH_HOST(backends_extend_each_other), WITH_HOST(hashes_cover_texts),

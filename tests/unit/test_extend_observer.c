@@ -349,7 +349,7 @@ static void what_is_no_observer_is_refused(void **state)
     host *h = *state;
     qg_host_observer good = extremes(), o = good;
     o.name = "minmax";
-    assert_fails(h->ctx, qg_add_observer(h->ctx, &o), QG_ECONFIG, "the name is taken");
+    assert_fails(h->ctx, qg_add_observer(h->ctx, &o), QG_ECONFIG, "the name is in use");
     o = good;
     o.merge = NULL;
     assert_fails(h->ctx, qg_add_observer(h->ctx, &o), QG_ECONFIG, "merge is NULL");

@@ -392,8 +392,8 @@ static void what_is_no_operator_is_refused(void **state)
     } while (0)
     REFUSE(o.name = NULL, "name ''");
     REFUSE(o.name = "Hard Tanh", "name 'Hard Tanh'");
-    REFUSE(o.traits = "activaton", "trait 'activaton': not known");
-    REFUSE(o.traits = "control", "cannot give");
+    REFUSE(o.traits = "activaton", "trait 'activaton': unknown");
+    REFUSE(o.traits = "control", "not available to operators of a host");
     REFUSE(o.in_roles = "dx", "in_roles");
     REFUSE(o.since = 0, "since");
     REFUSE(o.max_in = 0, "counts of slots");
@@ -401,7 +401,7 @@ static void what_is_no_operator_is_refused(void **state)
     REFUSE(o.weight_axis = 0, "weight_axis");
     REFUSE(o.run = NULL, "infer or run is NULL");
     REFUSE((o.traits = "pure", o.clamp_high = 1), "clamp_low");
-    REFUSE((o.name = "Conv", o.domain = NULL), "'Conv': the name is taken");
+    REFUSE((o.name = "Conv", o.domain = NULL), "'Conv': the name is in use");
     REFUSE(o.size = 0, "qg_operator: size 0");
     struct {
         qg_operator o;
@@ -413,7 +413,7 @@ static void what_is_no_operator_is_refused(void **state)
                  "qg_operator: a field behind byte");
     newer.later = NULL;
     assert_ok(h->ctx, qg_add_operator(h->ctx, &newer.o));
-    REFUSE((void)0, "'HardTanh': the name is taken");
+    REFUSE((void)0, "'HardTanh': the name is in use");
     o.since = 2; /* another meaning from opset 2 on */
     assert_ok(h->ctx, qg_add_operator(h->ctx, &o));
 }

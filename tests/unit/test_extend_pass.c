@@ -173,9 +173,9 @@ static void wrong_places_are_refused(void **state)
     assert_fails(h->ctx, add(h, "a", "bake", "fuse", note), QG_ECONFIG,
                  "before and after are both set");
     assert_fails(h->ctx, add(h, "bake", NULL, NULL, note), QG_ECONFIG,
-                 "the name is taken");
+                 "the name is in use");
     assert_fails(h->ctx, add(h, "all", NULL, NULL, note), QG_ECONFIG,
-                 "the name is taken");
+                 "the name is in use");
     assert_fails(h->ctx, add(h, "a", NULL, NULL, NULL), QG_ECONFIG, "run is NULL");
 }
 
@@ -266,9 +266,9 @@ static qg_status change_frame(void *ud, qg_pass_env *env, qg_model *m)
     const int64_t dim[] = { 3 };
     (void)ud, (void)env;
     assert_fails(m->ctx, qg_model_add_input(m, "more", QG_F32, 1, dim), QG_ESTATE,
-                 "a pass is at work");
-    assert_fails(m->ctx, qg_model_add_output(m, "c"), QG_ESTATE, "a pass is at work");
-    assert_fails(m->ctx, qg_model_finish(m), QG_ESTATE, "a pass is at work");
+                 "a pass is running");
+    assert_fails(m->ctx, qg_model_add_output(m, "c"), QG_ESTATE, "a pass is running");
+    assert_fails(m->ctx, qg_model_finish(m), QG_ESTATE, "a pass is running");
     return QG_OK;
 }
 
@@ -378,8 +378,8 @@ static void add_reader(host *h)
 static void faults_are_named(void **state)
 {
     (void)state;
-    assert_run_fails(add_editor, QG_ESTATE, "expected a pass with `edits`");
-    assert_run_fails(add_adder, QG_ESTATE, "expected a pass with `edits`");
+    assert_run_fails(add_editor, QG_ESTATE, "expected a running pass with `edits`");
+    assert_run_fails(add_adder, QG_ESTATE, "expected a running pass with `edits`");
     assert_run_fails(add_silent, QG_EDATA, "pass silent: the host's function failed");
     assert_run_fails(add_late, QG_ESTATE, "expected a place before pass rules");
     assert_run_fails(add_reader, QG_EMODEL, "its output 'y' is still read");

@@ -184,7 +184,7 @@ static void snapshots_open_where_it_is_registered(void **state)
     assert_non_null(strstr(json, "\"quantizer\""));
     assert_int_equal(qg_open(NULL, &other), QG_OK);
     assert_fails(other, qg_model_open(other, folder, NULL, &m), QG_EUNSUPPORTED,
-                 "act.in0: quantizer 'cut': not known");
+                 "act.in0: quantizer 'cut': unknown");
     qg_close(other);
     add(h, "own", &calls);
     m = host_quantize(h, path, "trt-int8", NULL, 1);
@@ -243,7 +243,7 @@ static void rules_name_it(void **state)
     o.work.data = "random:4";
     assert_fails(h->ctx, qg_model_quantize(m, &o, NULL), QG_ECONFIG,
                  "backends/mine.yaml:4: ");
-    assert_non_null(strstr(qg_ctx_message(h->ctx), "quantizer 'cut': not known"));
+    assert_non_null(strstr(qg_ctx_message(h->ctx), "quantizer 'cut': unknown"));
     qg_model_close(m);
     add(h, "cut", NULL);
     m = host_quantize(h, path, "mine", NULL, 1);
@@ -293,13 +293,15 @@ static void what_is_wrong_is_refused(void **state)
     qg_host_quantizer_init(&q, sizeof q);
     q.name = "none";
     q.run = truncated;
-    assert_fails(h->ctx, qg_add_quantizer(h->ctx, &q), QG_ECONFIG, "the name is taken");
+    assert_fails(h->ctx, qg_add_quantizer(h->ctx, &q), QG_ECONFIG,
+                 "the name is in use");
     q.name = "cut";
     q.run = NULL;
     assert_fails(h->ctx, qg_add_quantizer(h->ctx, &q), QG_ECONFIG, "run is NULL");
     add(h, "cut", NULL);
     q.run = truncated;
-    assert_fails(h->ctx, qg_add_quantizer(h->ctx, &q), QG_ECONFIG, "the name is taken");
+    assert_fails(h->ctx, qg_add_quantizer(h->ctx, &q), QG_ECONFIG,
+                 "the name is in use");
     qg_model *m = host_open(h, host_model(h, "m.onnx", MODEL));
     assert_fails(h->ctx, qg_model_set_quantizer(m, NULL, "cut"), QG_ESTATE,
                  "set quantizer");
@@ -307,7 +309,7 @@ static void what_is_wrong_is_refused(void **state)
     m = host_quantize(h, host_path(h, "m.onnx"), "trt-int8", NULL, 1);
     qg_tqc *t = qg_tqc_named(m->graph, "act.out0");
     assert_fails(h->ctx, qg_model_set_quantizer(m, t, "cutt"), QG_EUNSUPPORTED,
-                 "act.out0: quantizer 'cutt': not known");
+                 "act.out0: quantizer 'cutt': unknown");
     qg_model_close(m);
 }
 

@@ -196,11 +196,11 @@ static void broken_text_is_refused(void **state)
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"",                               "line 1: this is not JSON"      },
-        { "{\n\"a\": 1,\n}",               "line 3: this is not JSON"      },
-        { "[1, 2] x",                      "line 1: this is not JSON"      },
-        { "[1, 2",                         "this is not JSON"              },
-        { "{\"a\": {\"b\": 1, \"b\": 2}}", "a: the key 'b' is there twice" },
+        {"",                               "line 1: not valid JSON"        },
+        { "{\n\"a\": 1,\n}",               "line 3: not valid JSON"        },
+        { "[1, 2] x",                      "line 1: not valid JSON"        },
+        { "[1, 2",                         "not valid JSON"                },
+        { "{\"a\": {\"b\": 1, \"b\": 2}}", "a: the key 'b' appears twice"  },
         { "[1e999]",                       "[0]: a number beyond the range"}
     };
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);

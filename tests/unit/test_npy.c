@@ -144,8 +144,8 @@ static void headers_are_read_strictly(void **state)
         const char *message;
     } cases[] = {
         { DICT("'<f4'", "False", "(2, 3)"), 20, QG_EPARSE,
-          "float32[2,3] needs 24 bytes, the file holds 20" },
-        { DICT("'<f4'", "False", "(2, 3)"), 28, QG_EPARSE, "the file holds 28" },
+          "float32[2,3] needs 24 bytes, the file has 20" },
+        { DICT("'<f4'", "False", "(2, 3)"), 28, QG_EPARSE, "the file has 28" },
         { DICT("'<f4'", "False", "(4294967296, 4294967296)"), 0, QG_EMODEL, "" },
         { DICT("'<f4'", "False", "(99999999999999999999,)"), 0, QG_EPARSE, "shape" },
         { DICT("'<f4'", "False", "(-1,)"), 0, QG_EPARSE, "shape" },
@@ -153,11 +153,11 @@ static void headers_are_read_strictly(void **state)
         { DICT("'<f4'", "Perhaps", "(1,)"), 4, QG_EPARSE, "neither True nor False" },
         { DICT("[('a', '<f4')]", "False", "(1,)"), 4, QG_EPARSE, "records" },
         { "{'descr': '<f4', 'shape': (1,)}", 4, QG_EPARSE, "is missing" },
-        { "{'descr': '<f4', 'descr': '<f4'}", 4, QG_EPARSE, "there twice" },
+        { "{'descr': '<f4', 'descr': '<f4'}", 4, QG_EPARSE, "appears twice" },
         { "{'descr': '<f4", 4, QG_EPARSE, "header" },
         { "{", 4, QG_EPARSE, "is not a dict" },
         { "", 4, QG_EPARSE, "is not a dict" },
-        { DICT("'<f4'", "False", "(1,)") " x", 4, QG_EPARSE, "behind the dict" },
+        { DICT("'<f4'", "False", "(1,)") " x", 4, QG_EPARSE, "data follow the dict" },
     };
     /* clang-format on */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
@@ -259,7 +259,7 @@ static void put_archive(struct fixture *f, const char *path, bool deflate)
     assert_ok(f->ctx, qg_npz_add(&w, "a", &a));
     assert_ok(f->ctx, qg_npz_add(&w, "b/c", &b));
     assert_fails(f->ctx, qg_npz_add(&w, "a", &a), QG_EDATA,
-                 "two arrays are called 'a'");
+                 "two arrays have the name 'a'");
     assert_ok(f->ctx, qg_npz_commit(&w));
 }
 

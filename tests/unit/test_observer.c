@@ -152,7 +152,7 @@ static void fixed_is_what_the_rule_says(void **state)
     f.b.t[0]->observer.value[QG_PARAM_ZERO] = 257;
     qg_qparam p;
     assert_fails(f.b.ctx, qg_observe_tensor(f.b.ctx, &f.o, &x, 0, f.b.ctx->arena, &p),
-                 QG_ECONFIG, "zero is code 257 of 256, expected one of them");
+                 QG_ECONFIG, "zero is code 257 of 256, expected an existing code");
     bench_close(&f.b);
 }
 
@@ -251,7 +251,7 @@ static void schemes_that_do_not_fit_are_refused(void **state)
                  "n.in0: axis 3 does not fit rank 1");
     b.t[0]->scheme.axis = 0;
     assert_fails(b.ctx, qg_observe_begin(b.ctx, b.t[0], &t, 1, &out), QG_ECONFIG,
-                 "observer ppq-percentile serves per-tensor only, expected minmax");
+                 "observer ppq-percentile supports per-tensor only, expected minmax");
     bench_close(&b);
 }
 

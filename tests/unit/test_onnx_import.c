@@ -280,7 +280,7 @@ static const struct {
     { "truncated", QG_EPARSE, "needs 1340 bytes, 801 are left: not a complete ONNX" },
     { "empty", QG_EPARSE, "the file is empty" },
     { "raw_data_short", QG_EMODEL,
-      "initializer 'w': dimensions 8x3x3x3 need 864 bytes, the file holds 100" },
+      "initializer 'w': dimensions 8x3x3x3 need 864 bytes, the file has 100" },
     { "negative_dim", QG_EMODEL, "initializer 'w': negative dimension -3" },
     { "huge_dims", QG_EMODEL, "initializer 'w': the element count of 4294967296x" },
     { "cycle", QG_EMODEL, "cycle" },

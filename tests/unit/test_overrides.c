@@ -99,7 +99,8 @@ static void nodes_above_an_error(void **state)
                      QG_PLATFORM_QUANTIZED);
     drop(&f);
     check_refused(report, "bits=4", "errors and above: expected both or none");
-    check_refused(report, BY_ERROR " node=conv0", "expected no `node` beside it");
+    check_refused(report, BY_ERROR " node=conv0",
+                  "expected no `node` in the same selector");
     check_refused("{\"by\": \"node\", \"errors\": []}", BY_ERROR,
                   "has an error above 0.5, expected at least one");
     check_refused("{\"by\": \"group\", \"errors\": []}", BY_ERROR,

@@ -191,7 +191,7 @@ static void wrong_settings_run_nothing(void **state)
          "p.yaml:7: passes: 'shortens' is no pass of the pipeline"},
         { { "steps", "tenz", 3, "--set", 1 },
          "--set:1: passes: steps has no parameter 'tenz', did you mean 'tens', "
-          "expected run or one of 'qg list passes'"               },
+          "expected run or one of `qg list passes`"               },
         { { "steps", "ones", 10, "p.yaml", 7 },
          "p.yaml:7: passes: steps: ones is 10, expected 0 to 9"   },
         { { "idle", "run", 2, "p.yaml", 7 },

@@ -516,7 +516,7 @@ static void wrong_inputs_are_named(void **state)
     x = good;
     x.rank = 1000;
     assert_session_fails(s, qg_session_run(s, &x, 1, y, 4), QG_EDATA,
-                         "input 'x': is no tensor");
+                         "input 'x': is not a tensor");
     x = good;
     x.stride[0] = 4;
     assert_session_fails(s, qg_session_run(s, &x, 1, y, 4), QG_EDATA, "has strides");

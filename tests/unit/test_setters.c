@@ -292,9 +292,9 @@ static void refusals_leave_no_trace(void **state)
                  "percentile");
     assert_fails(ctx, qg_model_join(m, t, t), QG_ESTATE, "itself");
     assert_fails(ctx, qg_model_set_state(other, t, QG_TQC_DEACTIVATED), QG_ESTATE,
-                 "of another model");
+                 "to another model");
     assert_fails(ctx, qg_model_join(m, t, first(other, QG_TQC_ACTIVATED)), QG_ESTATE,
-                 "of another model");
+                 "to another model");
     qg_tqc *weight = first(m, QG_TQC_BAKED);
     assert_fails(ctx, qg_model_lend(m, weight, t), QG_ESTATE, "tqc-lengths");
     assert_fails(ctx, qg_model_set_param(m, NULL, 1, one, NULL), QG_ESTATE,

@@ -250,7 +250,7 @@ static void sizes_that_do_not_fit_are_refused(void **state)
                  "statistics: 'v': axis 1 has another extent than 3, expected the "
                  "same in every sample");
     assert_fails(ctx, qg_stats_add_value(s, "v", &x, 1, 0, &v), QG_EDATA,
-                 "statistics: 'v' stands twice, expected once");
+                 "statistics: 'v' is listed twice, expected once");
     qg_arena_free(scratch);
     qg_stats_free(s);
 }
@@ -318,10 +318,10 @@ static void what_does_not_belong_together_is_not_merged(void **state)
     }
     assert_ok(ctx, qg_stats_mark(s[1], 5, 6));
     assert_fails(ctx, qg_stats_mark(s[0], 3, 5), QG_EDATA,
-                 "statistics: sample 3 was seen already, expected each once");
+                 "statistics: sample 3 was already counted, expected each sample once");
     assert_fails(ctx, qg_stats_merge(s[0], s[1], "a.qgs", "b.qgs"), QG_EDATA,
-                 "merge statistics: 'a.qgs' and 'b.qgs': sample 0 was seen already, "
-                 "expected each once");
+                 "merge statistics: 'a.qgs' and 'b.qgs': sample 0 was already counted, "
+                 "expected each sample once");
     s[1]->manifest.graph = "77";
     assert_fails(ctx, qg_stats_merge(s[0], s[1], "a.qgs", "b.qgs"), QG_EDATA,
                  "merge statistics: 'a.qgs' and 'b.qgs': graph  and 77, expected the "

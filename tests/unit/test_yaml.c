@@ -40,7 +40,7 @@ static void hostile_text_is_refused_with_its_line(void **state)
         const char *text, *message;
     } bad[] = {
         {"",                   "f.yaml:1: the file is empty, expected YAML"},
-        { "a: 1\na: 2\n",      "f.yaml:2: key 'a' stands twice in one map" },
+        { "a: 1\na: 2\n",      "f.yaml:2: key 'a' appears twice in one map"},
         { "a: &x 1\nb: *x\n",  "f.yaml:1: an anchor or tag"                },
         { "a: [1, 2\nb: 3\n",  "f.yaml:2: while parsing a flow sequence"   },
         { "a: 1\n---\nb: 2\n", "f.yaml:2: a second document, expected one" },

@@ -2,226 +2,6 @@
 
 #include <string.h>
 
-/* --- activations --- */
-
-static qg_status clip(qg_tflite_builder *b, qg_value *x, float low, float high,
-                      qg_value *y)
-{
-    qg_value *in[3] = { x };
-    qg_tflite_node n = { .op = "Clip", .in = in, .n_in = 3 };
-    QG_TRY(qg_tflite_float_constant(b, "low", low, &in[1]));
-    QG_TRY(qg_tflite_float_constant(b, "high", high, &in[2]));
-    return qg_tflite_add(b, &n, &y, 1);
-}
-
-static qg_status activate(qg_tflite_builder *b, int32_t activation, qg_value *x,
-                          qg_value *y)
-{
-    switch (activation) {
-    case QG_TFLITE_RELU:
-        return qg_tflite_add(b, &(qg_tflite_node){ .op = "Relu", .in = &x, .n_in = 1 },
-                             &y, 1);
-    case QG_TFLITE_RELU_N1_TO_1:
-        return clip(b, x, -1, 1, y);
-    case QG_TFLITE_RELU6:
-        return clip(b, x, 0, 6, y);
-    default:
-        return qg_tflite_fail(b, QG_EUNSUPPORTED,
-                              "activation %d, expected NONE, RELU, RELU_N1_TO_1 or "
-                              "RELU6",
-                              activation);
-    }
-}
-
-qg_status qg_tflite_compute(qg_tflite_builder *b, const qg_tflite_node *n,
-                            qg_tflite_value *v, int32_t activation, qg_value *y)
-{
-    qg_value *x;
-    if (activation == QG_TFLITE_NO_ACTIVATION)
-        return qg_tflite_add(b, n, &y, 1);
-    QG_TRY(qg_tflite_silent(b, v, "unclamped", &x));
-    QG_TRY(qg_tflite_add(b, n, &x, 1));
-    return activate(b, activation, x, y);
-}
-
-qg_status qg_tflite_finish(qg_tflite_builder *b, const qg_tflite_node *n,
-                           qg_tflite_value *v, enum qg_tflite_layout layout,
-                           int32_t activation)
-{
-    qg_value *y;
-    QG_TRY(qg_tflite_lead(b, v, layout, &y));
-    return qg_tflite_compute(b, n, v, activation, y);
-}
-
-/* --- forms of operands --- */
-
-qg_status qg_tflite_check_axis(qg_tflite_builder *b, int64_t axis, int32_t rank,
-                               int64_t *out)
-{
-    if (axis < -rank || axis >= rank)
-        return qg_tflite_fail(b, QG_EMODEL, "axis %lld of a tensor of rank %d",
-                              (long long)axis, rank);
-    *out = axis < 0 ? axis + rank : axis;
-    return QG_OK;
-}
-
-/* Element-wise operators broadcast one element in any form. */
-static bool is_single(const qg_tflite_value *v)
-{
-    return qg_tensor_count(&v->type) == 1 && v->type.rank <= 4;
-}
-
-enum qg_tflite_layout qg_tflite_pick(qg_tflite_builder *b, uint32_t first)
-{
-    bool any = false, all = b->value[b->op->out[0]].type.rank == 4;
-    for (uint32_t k = first; k < b->op->n_in; k++) {
-        const qg_tflite_value *v = &b->value[b->op->in[k]];
-        bool has = v->form[QG_TFLITE_NCHW] && !v->constant;
-        any |= has;
-        all &= has || is_single(v) || (v->constant && v->type.rank <= 4);
-    }
-    return any && all ? QG_TFLITE_NCHW : QG_TFLITE_PLAIN;
-}
-
-qg_status qg_tflite_operand(qg_tflite_builder *b, uint32_t k,
-                            enum qg_tflite_layout layout, qg_value **out)
-{
-    qg_tflite_value *v;
-    QG_TRY(qg_tflite_input(b, k, &v));
-    bool plain = !v->constant && !v->form[layout] && is_single(v);
-    return qg_tflite_form(b, v, plain ? QG_TFLITE_PLAIN : layout, out);
-}
-
-/* --- functions of each element --- */
-
-/* One operator of ONNX on all inputs, in whichever form they have. */
-static qg_status elementwise(qg_tflite_builder *b, qg_tflite_node *n)
-{
-    qg_value *in[2];
-    qg_tflite_value *v;
-    enum qg_tflite_layout layout = qg_tflite_pick(b, 0);
-    QG_TRY(qg_tflite_output(b, 0, &v));
-    for (uint32_t k = 0; k < b->op->n_in; k++)
-        QG_TRY(qg_tflite_operand(b, k, layout, &in[k]));
-    n->in = in;
-    n->n_in = b->op->n_in;
-    return qg_tflite_finish(b, n, v, layout, b->op->options.activation);
-}
-
-#define ELEMENTWISE(name, onnx)                                                        \
-    static qg_status build_##name(qg_tflite_builder *b)                                \
-    {                                                                                  \
-        qg_tflite_node n = { .op = onnx };                                             \
-        return elementwise(b, &n);                                                     \
-    }
-ELEMENTWISE(add, "Add")
-ELEMENTWISE(sub, "Sub")
-ELEMENTWISE(mul, "Mul")
-ELEMENTWISE(maximum, "Max")
-ELEMENTWISE(minimum, "Min")
-ELEMENTWISE(logistic, "Sigmoid")
-ELEMENTWISE(tanh, "Tanh")
-ELEMENTWISE(hard_swish, "HardSwish")
-ELEMENTWISE(prelu, "PRelu")
-ELEMENTWISE(identity, "Identity")
-
-/* Between the two there is no rounding. */
-static qg_status build_squared_difference(qg_tflite_builder *b)
-{
-    qg_value *in[2], *d;
-    qg_tflite_value *v;
-    enum qg_tflite_layout layout = qg_tflite_pick(b, 0);
-    qg_tflite_node sub = { .op = "Sub", .in = in, .n_in = 2 };
-    QG_TRY(qg_tflite_output(b, 0, &v));
-    QG_TRY(qg_tflite_operand(b, 0, layout, &in[0]));
-    QG_TRY(qg_tflite_operand(b, 1, layout, &in[1]));
-    QG_TRY(qg_tflite_silent(b, v, "difference", &d));
-    QG_TRY(qg_tflite_add(b, &sub, &d, 1));
-    qg_tflite_node mul = {
-        .op = "Mul", .in = (qg_value *[]){d, d},
-              .n_in = 2
-    };
-    return qg_tflite_finish(b, &mul, v, layout, QG_TFLITE_NO_ACTIVATION);
-}
-
-static qg_status clamp_alone(qg_tflite_builder *b, int32_t activation)
-{
-    qg_value *x, *y;
-    qg_tflite_value *v;
-    enum qg_tflite_layout layout = qg_tflite_pick(b, 0);
-    QG_TRY(qg_tflite_output(b, 0, &v));
-    QG_TRY(qg_tflite_operand(b, 0, layout, &x));
-    QG_TRY(qg_tflite_lead(b, v, layout, &y));
-    return activate(b, activation, x, y);
-}
-
-static qg_status build_relu(qg_tflite_builder *b)
-{
-    return clamp_alone(b, QG_TFLITE_RELU);
-}
-
-static qg_status build_relu6(qg_tflite_builder *b)
-{
-    return clamp_alone(b, QG_TFLITE_RELU6);
-}
-
-static qg_status build_relu_n1_to_1(qg_tflite_builder *b)
-{
-    return clamp_alone(b, QG_TFLITE_RELU_N1_TO_1);
-}
-
-static qg_status build_leaky_relu(qg_tflite_builder *b)
-{
-    qg_tflite_node n = { .op = "LeakyRelu" };
-    QG_TRY(qg_tflite_attr_float(b, &n, "alpha", b->op->options.factor));
-    return elementwise(b, &n);
-}
-
-/* --- rows --- */
-
-static qg_status build_softmax(qg_tflite_builder *b)
-{
-    qg_value *x;
-    qg_tflite_value *v;
-    qg_tflite_node n = { .op = "Softmax", .in = &x, .n_in = 1 };
-    if (b->op->options.factor != 1.0f)
-        return qg_tflite_fail(b, QG_EUNSUPPORTED, "beta %g, expected 1",
-                              (double)b->op->options.factor);
-    QG_TRY(qg_tflite_output(b, 0, &v));
-    QG_TRY(qg_tflite_operand(b, 0, QG_TFLITE_PLAIN, &x));
-    QG_TRY(qg_tflite_attr_int(b, &n, "axis", -1));
-    return qg_tflite_finish(b, &n, v, QG_TFLITE_PLAIN, QG_TFLITE_NO_ACTIVATION);
-}
-
-/* In nchw where what is left has the same order as in plain. */
-static qg_status build_mean(qg_tflite_builder *b)
-{
-    int64_t axis[QG_MAX_RANK];
-    size_t n;
-    qg_value *in[2];
-    qg_tflite_value *x, *v;
-    qg_tflite_node node = { .op = "ReduceMean", .in = in, .n_in = 2 };
-    bool keep = b->op->options.keep_dims, picture = true;
-    QG_TRY(qg_tflite_input(b, 0, &x));
-    QG_TRY(qg_tflite_output(b, 0, &v));
-    QG_TRY(qg_tflite_integers(b, 1, QG_MAX_RANK, axis, &n));
-    for (size_t i = 0; i < n; i++) {
-        QG_TRY(qg_tflite_check_axis(b, axis[i], x->type.rank, &axis[i]));
-        picture &= axis[i] == 1 || axis[i] == 2;
-    }
-    bool first = x->form[QG_TFLITE_NCHW] && (keep || (picture && n == 2));
-    enum qg_tflite_layout layout = first ? QG_TFLITE_NCHW : QG_TFLITE_PLAIN;
-    for (size_t i = 0; i < n && first; i++)
-        axis[i] = qg_tflite_axis(layout, axis[i]);
-    QG_TRY(qg_tflite_form(b, x, layout, &in[0]));
-    QG_TRY(qg_tflite_int_constant(b, "axes", n, axis, &in[1]));
-    QG_TRY(qg_tflite_attr_int(b, &node, "keepdims", keep));
-    return qg_tflite_finish(b, &node, v, keep ? layout : QG_TFLITE_PLAIN,
-                            QG_TFLITE_NO_ACTIVATION);
-}
-
-/* --- the table --- */
-
 enum {
     MAY_LACK = 1,  /* options */
     SAME_GRID = 2, /* inputs and outputs have one grid: the kernel moves codes */
@@ -242,41 +22,41 @@ static const struct row {
   /* clang-format off */
 #define KIND(k) QG_TFLITE_OPTIONS_##k
 #define ANY UINT32_MAX
-    { 0, "ADD", KIND(ADD), MAY_LACK, "x", 2, 2, 1, build_add },
+    { 0, "ADD", KIND(ADD), MAY_LACK, "x", 2, 2, 1, qg_tflite_build_add },
     { 1, "AVERAGE_POOL_2D", KIND(POOL), SAME_GRID, "x", 1, 1, 1,
       qg_tflite_build_average_pool },
     { 2, "CONCATENATION", KIND(CONCAT), 0, "x", 1, ANY, 1, qg_tflite_build_concat },
     { 3, "CONV_2D", KIND(CONV), 0, "xwb", 2, 3, 1, qg_tflite_build_conv },
     { 4, "DEPTHWISE_CONV_2D", KIND(DEPTHWISE), 0, "xwb", 2, 3, 1,
       qg_tflite_build_depthwise },
-    { 6, "DEQUANTIZE", KIND(NONE), CONVERTS, "x", 1, 1, 1, build_identity },
+    { 6, "DEQUANTIZE", KIND(NONE), CONVERTS, "x", 1, 1, 1, qg_tflite_build_identity },
     { 9, "FULLY_CONNECTED", KIND(DENSE), 0, "xwb", 2, 3, 1, qg_tflite_build_dense },
-    { 14, "LOGISTIC", KIND(NONE), 0, "x", 1, 1, 1, build_logistic },
+    { 14, "LOGISTIC", KIND(NONE), 0, "x", 1, 1, 1, qg_tflite_build_logistic },
     { 17, "MAX_POOL_2D", KIND(POOL), SAME_GRID, "x", 1, 1, 1,
       qg_tflite_build_max_pool },
-    { 18, "MUL", KIND(MUL), MAY_LACK, "x", 2, 2, 1, build_mul },
-    { 19, "RELU", KIND(NONE), 0, "x", 1, 1, 1, build_relu },
-    { 20, "RELU_N1_TO_1", KIND(NONE), 0, "x", 1, 1, 1, build_relu_n1_to_1 },
-    { 21, "RELU6", KIND(NONE), 0, "x", 1, 1, 1, build_relu6 },
+    { 18, "MUL", KIND(MUL), MAY_LACK, "x", 2, 2, 1, qg_tflite_build_mul },
+    { 19, "RELU", KIND(NONE), 0, "x", 1, 1, 1, qg_tflite_build_relu },
+    { 20, "RELU_N1_TO_1", KIND(NONE), 0, "x", 1, 1, 1, qg_tflite_build_relu_n1_to_1 },
+    { 21, "RELU6", KIND(NONE), 0, "x", 1, 1, 1, qg_tflite_build_relu6 },
     { 22, "RESHAPE", KIND(NONE), SAME_GRID, "xi", 1, 2, 1, qg_tflite_build_reshape },
     { 23, "RESIZE_BILINEAR", KIND(RESIZE_BILINEAR), SAME_GRID, "xi", 2, 2, 1,
       qg_tflite_build_bilinear },
-    { 25, "SOFTMAX", KIND(SOFTMAX), 0, "x", 1, 1, 1, build_softmax },
-    { 28, "TANH", KIND(NONE), 0, "x", 1, 1, 1, build_tanh },
+    { 25, "SOFTMAX", KIND(SOFTMAX), 0, "x", 1, 1, 1, qg_tflite_build_softmax },
+    { 28, "TANH", KIND(NONE), 0, "x", 1, 1, 1, qg_tflite_build_tanh },
     { 34, "PAD", KIND(NONE), SAME_GRID, "xi", 2, 2, 1, qg_tflite_build_pad },
     { 36, "GATHER", KIND(GATHER), MAY_LACK | SAME_GRID, "xi", 2, 2, 1,
       qg_tflite_build_gather },
     { 39, "TRANSPOSE", KIND(NONE), SAME_GRID, "xi", 2, 2, 1,
       qg_tflite_build_transpose },
-    { 40, "MEAN", KIND(REDUCER), MAY_LACK, "xi", 2, 2, 1, build_mean },
-    { 41, "SUB", KIND(SUB), MAY_LACK, "x", 2, 2, 1, build_sub },
+    { 40, "MEAN", KIND(REDUCER), MAY_LACK, "xi", 2, 2, 1, qg_tflite_build_mean },
+    { 41, "SUB", KIND(SUB), MAY_LACK, "x", 2, 2, 1, qg_tflite_build_sub },
     { 43, "SQUEEZE", KIND(NONE), SAME_GRID, "x", 1, 1, 1, qg_tflite_build_reshape },
     { 45, "STRIDED_SLICE", KIND(STRIDED_SLICE), SAME_GRID, "xi", 4, 4, 1,
       qg_tflite_build_strided_slice },
     { 49, "SPLIT", KIND(SPLIT), SAME_GRID, "ix", 2, 2, ANY, qg_tflite_build_split },
-    { 54, "PRELU", KIND(NONE), 0, "x", 2, 2, 1, build_prelu },
-    { 55, "MAXIMUM", KIND(NONE), SAME_GRID, "x", 2, 2, 1, build_maximum },
-    { 57, "MINIMUM", KIND(NONE), SAME_GRID, "x", 2, 2, 1, build_minimum },
+    { 54, "PRELU", KIND(NONE), 0, "x", 2, 2, 1, qg_tflite_build_prelu },
+    { 55, "MAXIMUM", KIND(NONE), SAME_GRID, "x", 2, 2, 1, qg_tflite_build_maximum },
+    { 57, "MINIMUM", KIND(NONE), SAME_GRID, "x", 2, 2, 1, qg_tflite_build_minimum },
     { 60, "PADV2", KIND(NONE), SAME_GRID, "xix", 3, 3, 1, qg_tflite_build_pad },
     { 65, "SLICE", KIND(NONE), SAME_GRID, "xi", 3, 3, 1, qg_tflite_build_slice },
     { 67, "TRANSPOSE_CONV", KIND(TRANSPOSE_CONV), 0, "iwxb", 3, 4, 1,
@@ -287,12 +67,13 @@ static const struct row {
     { 88, "UNPACK", KIND(UNPACK), SAME_GRID, "x", 1, 1, ANY, qg_tflite_build_unpack },
     { 97, "RESIZE_NEAREST_NEIGHBOR", KIND(RESIZE_NEAREST), SAME_GRID, "xi", 2, 2, 1,
       qg_tflite_build_nearest },
-    { 98, "LEAKY_RELU", KIND(LEAKY_RELU), 0, "x", 1, 1, 1, build_leaky_relu },
-    { 99, "SQUARED_DIFFERENCE", KIND(NONE), 0, "x", 2, 2, 1, build_squared_difference },
+    { 98, "LEAKY_RELU", KIND(LEAKY_RELU), 0, "x", 1, 1, 1, qg_tflite_build_leaky_relu },
+    { 99, "SQUARED_DIFFERENCE", KIND(NONE), 0, "x", 2, 2, 1,
+      qg_tflite_build_squared_difference },
     { 102, "SPLIT_V", KIND(SPLIT_V), SAME_GRID, "xi", 3, 3, ANY,
       qg_tflite_build_split_v },
-    { 114, "QUANTIZE", KIND(NONE), CONVERTS, "x", 1, 1, 1, build_identity },
-    { 117, "HARD_SWISH", KIND(NONE), 0, "x", 1, 1, 1, build_hard_swish },
+    { 114, "QUANTIZE", KIND(NONE), CONVERTS, "x", 1, 1, 1, qg_tflite_build_identity },
+    { 117, "HARD_SWISH", KIND(NONE), 0, "x", 1, 1, 1, qg_tflite_build_hard_swish },
     { 126, "BATCH_MATMUL", KIND(BATCH_MATMUL), MAY_LACK, "x", 2, 2, 1,
       qg_tflite_build_matmul },
 #undef ANY

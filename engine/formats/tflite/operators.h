@@ -13,7 +13,8 @@
  *     AVERAGE_POOL_2D, MAX_POOL_2D    AveragePool (places inside), MaxPool
  *     MEAN                            ReduceMean
  *     SOFTMAX, LOGISTIC, TANH, HARD_SWISH, LEAKY_RELU, PRELU
- *                                     Softmax, Sigmoid, Tanh, HardSwish, LeakyRelu, PRelu
+ *                                     Softmax, Sigmoid, Tanh, HardSwish, LeakyRelu,
+ *                                     PRelu
  *     RELU, RELU6, RELU_N1_TO_1       Relu, Clip, Clip; as fused activations too
  *     CONCATENATION, PACK             Concat
  *     SPLIT, SPLIT_V, UNPACK          Split
@@ -42,6 +43,10 @@ enum qg_tflite_padding { QG_TFLITE_SAME, QG_TFLITE_VALID };
 /* The nodes of operator b->op, which is number b->at. */
 QG_NODISCARD qg_status qg_tflite_operator_build(qg_tflite_builder *b);
 
+/* y = the activation of x, which is not NONE. */
+QG_NODISCARD qg_status qg_tflite_activate(qg_tflite_builder *b, int32_t activation,
+                                          qg_value *x, qg_value *y);
+
 /* n, and its activation, compute y, which is on the grid of v. */
 QG_NODISCARD qg_status qg_tflite_compute(qg_tflite_builder *b, const qg_tflite_node *n,
                                          qg_tflite_value *v, int32_t activation,
@@ -64,8 +69,18 @@ enum qg_tflite_layout qg_tflite_pick(qg_tflite_builder *b, uint32_t first);
 QG_NODISCARD qg_status qg_tflite_operand(qg_tflite_builder *b, uint32_t k,
                                          enum qg_tflite_layout layout, qg_value **out);
 
-/* windows.c: weights and windows. */
+/* The nodes of b->op, which has passed the checks of its row. */
 typedef qg_status qg_tflite_build(qg_tflite_builder *b);
+
+/* functions.c: functions of each element, softmax, means. */
+qg_tflite_build qg_tflite_build_add, qg_tflite_build_sub, qg_tflite_build_mul,
+    qg_tflite_build_maximum, qg_tflite_build_minimum, qg_tflite_build_logistic,
+    qg_tflite_build_tanh, qg_tflite_build_hard_swish, qg_tflite_build_prelu,
+    qg_tflite_build_identity, qg_tflite_build_squared_difference, qg_tflite_build_relu,
+    qg_tflite_build_relu6, qg_tflite_build_relu_n1_to_1, qg_tflite_build_leaky_relu,
+    qg_tflite_build_softmax, qg_tflite_build_mean;
+
+/* windows.c: weights and windows. */
 qg_tflite_build qg_tflite_build_conv, qg_tflite_build_depthwise,
     qg_tflite_build_transpose_conv, qg_tflite_build_average_pool,
     qg_tflite_build_max_pool, qg_tflite_build_dense, qg_tflite_build_matmul;
