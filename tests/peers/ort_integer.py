@@ -19,8 +19,7 @@ A row of the table:
     tail      largest difference of float outputs, over the largest output
 
 Below, each value that differs and whose inputs are equal.  A row fails when less than half of
-its compute nodes are integer, when a code differs for a reason that CAUSES does not name, or
-when a tail whose codes are equal is off by more than 1e-6.  The second table is of the files
+its compute nodes are integer, when a code differs without a named cause, or when a tail whose codes are equal is off by more than 1e-6.  The second table is of the files
 before optimization: their values are compared with the same codes where names allow it."""
 import collections
 import contextlib
@@ -49,8 +48,6 @@ MOVES = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "
 SHAPES = {"Shape", "Constant", "ConstantOfShape", "Equal", "Where", "Cast", "Range"}
 QUANTIZERS = {"QuantizeLinear", "DequantizeLinear"}
 INTEGERS = {np.dtype(t) for t in ("u1", "i1", "u2", "i2")}
-# Operators of ONNX Runtime whose codes differ, and why.
-CAUSES = {}
 
 
 def profile():
@@ -105,17 +102,17 @@ def input_of(model):
     return next(i.name for i in model.graph.input if i.name not in constants)
 
 
-def prepared(path, folder):
+def prepared(path, folder, opset):
     """quantize_static needs opset 13 for weights per channel, and likes folded models."""
-    model, out = onnx.load(path), folder / f"{path.stem}-prepared.onnx"
-    if next(o.version for o in model.opset_import if not o.domain) < 13:
+    model, out = onnx.load(path), folder / f"{path.stem}-prepared-{opset}.onnx"
+    if next(o.version for o in model.opset_import if not o.domain) < opset:
         constants = {i.name for i in model.graph.initializer}
         inputs = [i for i in model.graph.input if i.name not in constants]
         del model.graph.input[:]
         model.graph.input.extend(inputs)
         model.ir_version = max(model.ir_version, 8)
-        model = version_converter.convert_version(model, 13)
-    path = folder / f"{path.stem}-13.onnx"
+        model = version_converter.convert_version(model, opset)
+    path = folder / f"{path.stem}-{opset}.onnx"
     onnx.save(model, path)
     quant_pre_process(str(path), str(out), skip_symbolic_shape=True)
     shorten(out)
@@ -142,7 +139,7 @@ def qg(*arguments):
 
 def quantized(path, samples, folder):
     """(form, file)"""
-    plain = prepared(path, folder)
+    plain = prepared(path, folder, 13)
     name = input_of(onnx.load(plain))
     for fmt, channel in ((QuantFormat.QDQ, True), (QuantFormat.QOperator, False)):
         out = folder / f"{path.stem}-{fmt.name}.onnx"
@@ -153,6 +150,7 @@ def quantized(path, samples, folder):
         yield fmt.name, out
     data, snapshot = folder / "calibrate.npy", folder / "snapshot"
     np.save(data, samples[:, None])
+    plain = prepared(path, folder, 21)  # from 21 on, codes of activations are all uint8
     qg("quantize", plain, "-b", "ort-int8", "-d", data, "-o", snapshot)
     out = folder / f"{path.stem}-ours.onnx"
     qg("export", snapshot, "--format", "onnx-qdq", "-o", out)
@@ -202,20 +200,40 @@ class Network:
     def __init__(self, path):
         self.graph = onnx.load(path).graph
         self.producer = {o: n for n in self.graph.node for o in n.output}
-        self.constants = {i.name for i in self.graph.initializer}
+        self.constants = {i.name: numpy_helper.to_array(i) for i in self.graph.initializer}
         self.readers = collections.defaultdict(list)
         for n in self.graph.node:
             for i in n.input:
                 self.readers[i].append(n)
 
+    def grid(self, n):
+        """Of a QuantizeLinear or DequantizeLinear."""
+        zero = self.constants[n.input[2]] if len(n.input) > 2 else np.uint8(0)
+        return self.constants[n.input[1]].tolist(), zero.tolist(), zero.dtype
+
+    def is_on_another_grid(self, n):
+        """Whether the input of this QuantizeLinear holds codes on a grid of its own."""
+        at = self.producer.get(n.input[0])
+        while at is not None and at.op_type in MOVES:
+            at = self.producer.get(at.input[0])
+        return at is not None and at.op_type == "DequantizeLinear" and \
+            self.grid(at) != self.grid(n)
+
     def names_of(self, codes):
         """Of the float value that these codes stand for."""
         names = [codes]
         n = self.producer.get(codes)
-        if n is not None and n.op_type == "QuantizeLinear":
+        if n is not None and n.op_type == "QuantizeLinear" and not self.is_on_another_grid(n):
             names.append(n.input[0])
         names += [r.output[0] for r in self.readers[codes] if r.op_type == "DequantizeLinear"]
         return names
+
+    def float_kernel(self, codes):
+        """The operator that ONNX Runtime runs in float before it quantizes; None: none."""
+        n = self.producer.get(codes)
+        at = self.producer.get(n.input[0]) if n is not None and \
+            n.op_type == "QuantizeLinear" else None
+        return at.op_type if at is not None and is_compute(at.op_type) else None
 
     def roots(self, name, seen):
         """Values compared on the way to this one."""
@@ -292,11 +310,12 @@ def compare(path, optimized, values, samples, folder):
     np.save(data, samples[:, None])
     report = json.loads(qg("run", path, "-d", data, "-o", out, "--mode", "integer", "--profile",
                            profile(), "--dump", "*", "--json"))
-    network = Network(optimized)
+    network, own = Network(optimized), Network(path)
     row = Row(network)
     for name, value in values.items():
         if value.dtype in INTEGERS:
-            row.compare(out / "dump", network.names_of(name), value)
+            names = network.names_of(name) + own.names_of(name)
+            row.compare(out / "dump", names, value)
     return row, tail_of(out, network, values), compute_nodes(path, report)
 
 
@@ -318,7 +337,8 @@ def judge(bad, title, row, tail, nodes):
         n = row.network.producer.get(value)
         count, size, most = row.off[value]
         op = n.op_type if n is not None else "input"
-        cause = CAUSES.get(op)
+        kernel = row.network.float_kernel(value)
+        cause = f"{kernel} is computed in float there" if kernel and most == 1 else None
         print(f"    {value} ({op}): {count} of {size} codes, by at most {most}: "
               f"{cause or 'not explained'}")
         if not cause:
