@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/config/profile_yaml.h"
+#include "engine/formats/quantizers.h"
 #include "engine/ir/text.h"
 #include "engine/session/session.h"
 
@@ -59,15 +60,30 @@ static qg_status load_profile(const qg_model *m, const char *name, qg_arena *a,
                 : no_profile(m->ctx, a, search);
 }
 
+/* A file of another tool has its quantizers as operators: they become the records. */
+static qg_status find_records(qg_model *m)
+{
+    if (m->quant)
+        return QG_OK;
+    QG_TRY(qg_quantizers_fold(m->graph, QG_QUANTIZERS_ONNX, "onnx-qdq", &m->quant));
+    if (m->quant->tqc.n)
+        return QG_OK;
+    m->quant = NULL;
+    return qg_fail(
+        m->ctx, QG_ESTATE,
+        "mode integer: the model is not quantized, expected a snapshot of qg "
+        "quantize or a file with quantizers");
+}
+
 /* The profile lies in the model's arena, since a program may outlive the call. */
 static qg_status make_program(qg_model *m, const qg_mode_request *r, qg_program **out)
 {
     const qg_profile *profile;
+    QG_TRY(find_records(m));
     QG_TRY(load_profile(m, r->profile, m->graph->arena, &profile));
-    return qg_lower_program(m->graph, profile,
-                            &(qg_lower_options){ r->require_integer, r->codes,
-                                                 r->float_inputs },
-                            out);
+    return qg_lower_program(
+        m->graph, profile,
+        &(qg_lower_options){ r->require_integer, r->codes, r->float_inputs }, out);
 }
 
 /* --- all modes --- */
@@ -182,10 +198,9 @@ static qg_status not_integer(qg_report *r, const qg_program *p)
         const qg_node *n = p->from->node.at[i];
         const qg_program_node *f = &p->node[i];
         if (f->how == QG_LOWERED_ISLAND || f->how == QG_LOWERED_REFUSED)
-            QG_TRY(qg_table_cells(r, t, qg_cell_text(n->name),
-                                  qg_cell_text(n->op->name),
-                                  qg_cell_text(qg_lowered_name(f->how)),
-                                  qg_cell_text(f->why)));
+            QG_TRY(qg_table_cells(
+                r, t, qg_cell_text(n->name), qg_cell_text(n->op->name),
+                qg_cell_text(qg_lowered_name(f->how)), qg_cell_text(f->why)));
     }
     return QG_OK;
 }
