@@ -123,6 +123,12 @@ qg_status qg_lower_binary(qg_lower *l, qg_kernel_use use)
     if (l->node->op->since < 7)
         return qg_lower_refuse(l, "opset %d, expected 7 or later",
                                (int)l->node->op->since);
+    const qg_stored *a = &l->in[0].stored, *b = &l->in[1].stored, *y = &l->out[0];
+    if (a->codes && b->codes && y->codes &&
+        (a->dtype != y->dtype || b->dtype != y->dtype))
+        return qg_lower_refuse(l, "types %s, %s to %s, expected one type for all",
+                               qg_dtype_name(a->dtype), qg_dtype_name(b->dtype),
+                               qg_dtype_name(y->dtype));
     QG_TRY(qg_lower_set_text(l, "function", qg_kernel_use_name(use)));
     return qg_lower_all(l, "IntBinary", use, 2);
 }
