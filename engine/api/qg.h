@@ -102,8 +102,8 @@ struct qg_model_options {
 };
 QG_API void qg_model_options_init(qg_model_options *o, size_t size);
 
-/* path: an ONNX file, a snapshot folder, or a file with the bytes of one
- * (qg_model_save_bytes).
+/* path: an ONNX file, a snapshot folder, a file with the bytes of one
+ * (qg_model_save_bytes), or a .tflite file, which is quantized when its tensors are.
  * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (not ONNX), QG_EMODEL (invalid
  * content), QG_EUNSUPPORTED (an operator or opset that is not implemented, by name). */
 QG_NODISCARD QG_API qg_status qg_model_open(qg_ctx *ctx, const char *path,
