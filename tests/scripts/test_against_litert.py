@@ -32,6 +32,7 @@ PROFILES = {"reference": "tflite-reference", "builtin": "tflite-builtin-x86",
             "xnnpack": "tflite-xnnpack"}
 MISSING = {  # (profile, operator, type): cells without a formula
 }
+SHOWN = int(os.environ.get("SHOWN", "40"))  # lines of failures
 NETWORKS = {"int8": 12, "uint8": 4, "int16": 2}  # in the test; more by hand
 
 
@@ -229,10 +230,10 @@ def main():
                     pathlib.Path(options.keep, f"{safe(what)}.tflite").write_bytes(data)
                 compare(table, what, data, feeds, pathlib.Path(name))
     table.show()
-    for line in table.wrong[:40]:
+    for line in table.wrong[:SHOWN]:
         print("FAILED:", line)
-    if len(table.wrong) > 40:
-        print(f"FAILED: and {len(table.wrong) - 40} more")
+    if len(table.wrong) > SHOWN:
+        print(f"FAILED: and {len(table.wrong) - SHOWN} more")
     return bool(table.wrong)
 
 
