@@ -95,6 +95,46 @@ static qg_dtype type_of(const qg_lower *l, uint32_t k)
     return l->in[k].stored.codes ? l->in[k].stored.dtype : QG_NODTYPE;
 }
 
+qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    l->refusal = qg_arena_strdup(l->to->arena, text);
+    if (!l->refusal)
+        l->refusal = "out of memory";
+    return QG_OK;
+}
+
+/* What a row excludes besides types and ratios. */
+static bool fits_row(qg_lower *l, const qg_profile_row *row)
+{
+    const qg_stored *out = &l->out[0];
+    char text[QG_STORED_TEXT];
+    const qg_stored *off = NULL;
+    for (uint32_t k = 0; k < l->node->n_in; k++)
+        if (l->in[k].stored.codes && !l->in[k].constant && l->in[k].stored.zero[0])
+            off = &l->in[k].stored;
+    if (row->tail == QG_TAIL_CODES && out->codes && out->zero[0])
+        off = out;
+    if (row->requant.symmetric && off)
+        (void)qg_lower_refuse(l, "row %s is symmetric, and a value is stored as %s",
+                              row->id, qg_stored_text(off, text));
+    else if (row->has_output && out->codes &&
+             (out->scale[0] != row->output_scale || out->zero[0] != row->output_zero))
+        (void)qg_lower_refuse(l, "row %s demands output %g + %d, and it is %s", row->id,
+                              (double)row->output_scale, (int)row->output_zero,
+                              qg_stored_text(out, text));
+    else if (row->tail == QG_TAIL_CODES && !out->codes)
+        (void)qg_lower_refuse(l, "row %s stores codes, and the output is not quantized",
+                              row->id);
+    else
+        return true;
+    return false;
+}
+
 const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
 {
     qg_profile_types t = { type_of(l, 0), type_of(l, 1),
@@ -104,7 +144,7 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
     const qg_profile_row *row = qg_profile_find(p, use, t, r);
     if (row) {
         l->row = row;
-        return row;
+        return fits_row(l, row) ? row : NULL;
     }
     bool any = false;
     for (size_t i = 0; i < p->n_row; i++)
@@ -118,19 +158,6 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
             p->name, qg_kernel_use_name(use), qg_dtype_name(t.x), qg_dtype_name(t.w),
             qg_dtype_name(t.y), (double)r.least, (double)r.most);
     return NULL;
-}
-
-qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...)
-{
-    char text[400];
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    l->refusal = qg_arena_strdup(l->to->arena, text);
-    if (!l->refusal)
-        l->refusal = "out of memory";
-    return QG_OK;
 }
 
 /* --- nodes --- */
@@ -167,11 +194,13 @@ qg_status qg_lower_constant(qg_lower *l, const char *name, const qg_tensor *t,
                             qg_value **out)
 {
     const char *unique = qg_lower_value_name(l->to, l->from, name);
+    qg_tensor *kept = QG_NEW(l->to->arena, qg_tensor);
     qg_value *v;
-    if (!unique)
+    if (!unique || !kept)
         return qg_nomem(l->ctx);
+    *kept = *t;
     QG_TRY(qg_graph_add_value(l->to, unique, &v));
-    QG_TRY(qg_edit_make_constant(l->to, v, t));
+    QG_TRY(qg_edit_make_constant(l->to, v, kept));
     *out = v;
     return QG_OK;
 }
@@ -181,7 +210,7 @@ static int32_t bound_code(const qg_profile_row *row, const qg_stored *s, float b
 {
     double steps = (double)(bound / s->scale[0]);
     double code = s->zero[0] +
-                  (row->clamp == QG_CLAMP_FLOAT ? nearbyint(steps) : round(steps));
+                  (row->clamp == QG_CLAMP_CODES ? round(steps) : nearbyint(steps));
     return code < s->low ? s->low : code > s->high ? s->high : (int32_t)code;
 }
 
@@ -190,43 +219,18 @@ static bool clamp_output(qg_lower *l, const qg_profile_row *row, qg_stored *out)
 {
     if (l->low == -INFINITY && l->high == INFINITY)
         return true;
-    bool relu = l->low == 0 && l->high == INFINITY && out->zero[0] == out->low;
-    if (row->clamp == QG_CLAMP_NO || (row->clamp == QG_CLAMP_IMPLIED && !relu)) {
+    int32_t low = bound_code(row, out, l->low), high = bound_code(row, out, l->high);
+    bool implied = low == out->low && high == out->high;
+    if (row->clamp == QG_CLAMP_NO || (row->clamp == QG_CLAMP_IMPLIED && !implied)) {
         (void)qg_lower_refuse(
             l, "row %s takes %s, and the clamp from %g to %g follows", row->id,
-            row->clamp == QG_CLAMP_NO ? "no clamp" : "a Relu from the lowest code only",
+            row->clamp == QG_CLAMP_NO ? "no clamp" : "only a clamp that cuts off no code",
             (double)l->low, (double)l->high);
         return false;
     }
-    int32_t low = bound_code(row, out, l->low), high = bound_code(row, out, l->high);
     out->low = low;
     out->high = high < low ? low : high;
     return true;
-}
-
-static bool fits_row(qg_lower *l, const qg_profile_row *row, const qg_stored *out)
-{
-    char text[QG_STORED_TEXT];
-    const qg_stored *off = NULL;
-    for (uint32_t k = 0; k < l->node->n_in; k++)
-        if (l->in[k].stored.codes && !l->in[k].constant && l->in[k].stored.zero[0])
-            off = &l->in[k].stored;
-    if (out->codes && out->zero[0])
-        off = out;
-    if (row->requant.symmetric && off)
-        (void)qg_lower_refuse(l, "row %s is symmetric, and a value is stored as %s",
-                              row->id, qg_stored_text(off, text));
-    else if (row->has_output && out->codes &&
-             (out->scale[0] != row->output_scale || out->zero[0] != row->output_zero))
-        (void)qg_lower_refuse(l, "row %s demands output %g + %d, and it is %s", row->id,
-                              (double)row->output_scale, (int)row->output_zero,
-                              qg_stored_text(out, text));
-    else if (row->tail == QG_TAIL_CODES && !out->codes)
-        (void)qg_lower_refuse(l, "row %s stores codes, and the output is not quantized",
-                              row->id);
-    else
-        return true;
-    return false;
 }
 
 /* Grids of the inputs; int32 sums have none. */
@@ -267,7 +271,7 @@ qg_status qg_lower_emit(qg_lower *l, const char *op, const qg_profile_row *row,
         r.out = l->out[0];
     else if (l->out[0].codes || l->low != -INFINITY || l->high != INFINITY)
         name = qg_arena_printf(l->to->arena, "%s_sum", l->node->out[0]->name);
-    if (!fits_row(l, row, &r.out) || (!floats && !clamp_output(l, row, &r.out)))
+    if (!floats && !clamp_output(l, row, &r.out))
         return QG_OK;
     QG_TRY(input_grids(l, qg_op_find(l->ctx->registry, "quantgraph", op, QG_LOWER_OPSET),
                        in, n_in, &r));

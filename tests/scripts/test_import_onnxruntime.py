@@ -208,7 +208,7 @@ def embedding_of_codes(g):
     g.output(g.op("Neg", [x]))
 
 
-@form(["Gather.in0 0.25 0 [-128, 127]"])
+@form(["Gather.in0 0.25 0 [-128, 127]", "Gather.out0 0.25 0 [-128, 127]"])
 def embedding_of_floats(g):
     x = g.op("Gather", [g.dq(g.weight(9, 4), .25, 0, I8),
                         g.op("Cast", [g.given(2, dtype=U8)], to=T.INT64)], name="Gather")
