@@ -102,8 +102,8 @@ struct qg_model_options {
 };
 QG_API void qg_model_options_init(qg_model_options *o, size_t size);
 
-/* path: an ONNX file, a snapshot folder, or a file with the bytes of one
- * (qg_model_save_bytes).
+/* path: an ONNX file, a snapshot folder, a file with the bytes of one
+ * (qg_model_save_bytes), or a .tflite file, which is quantized when its tensors are.
  * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (not ONNX), QG_EMODEL (invalid
  * content), QG_EUNSUPPORTED (an operator or opset that is not implemented, by name). */
 QG_NODISCARD QG_API qg_status qg_model_open(qg_ctx *ctx, const char *path,
@@ -225,6 +225,11 @@ QG_NODISCARD QG_API qg_status qg_model_import(qg_ctx *ctx, const char *path,
 /* A backend (name or path) with its parents applied: facts, and the tables rules,
  * fusions, sharing; each row quotes its file, with reason, source and place. */
 QG_NODISCARD QG_API qg_status qg_backend_page(qg_ctx *ctx, const char *name,
+                                              qg_report **report);
+
+/* A profile of integer arithmetic as a report: the rows of its kinds of operators, in the
+ * order in which they are tried, with reasons and sources. */
+QG_NODISCARD QG_API qg_status qg_profile_page(qg_ctx *ctx, const char *name,
                                               qg_report **report);
 
 /* Makes a backend file at `output` (its name without ".yaml" is the backend's) from the

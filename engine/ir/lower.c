@@ -95,6 +95,46 @@ static qg_dtype type_of(const qg_lower *l, uint32_t k)
     return l->in[k].stored.codes ? l->in[k].stored.dtype : QG_NODTYPE;
 }
 
+qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    l->refusal = qg_arena_strdup(l->to->arena, text);
+    if (!l->refusal)
+        l->refusal = "out of memory";
+    return QG_OK;
+}
+
+/* What a row excludes besides types and ratios. */
+static bool fits_row(qg_lower *l, const qg_profile_row *row)
+{
+    const qg_stored *out = &l->out[0];
+    char text[QG_STORED_TEXT];
+    const qg_stored *off = NULL;
+    for (uint32_t k = 0; k < l->node->n_in; k++)
+        if (l->in[k].stored.codes && !l->in[k].constant && l->in[k].stored.zero[0])
+            off = &l->in[k].stored;
+    if (row->tail == QG_TAIL_CODES && out->codes && out->zero[0])
+        off = out;
+    if (row->requant.symmetric && off)
+        (void)qg_lower_refuse(l, "row %s is symmetric, and a value is stored as %s",
+                              row->id, qg_stored_text(off, text));
+    else if (row->has_output && out->codes &&
+             (out->scale[0] != row->output_scale || out->zero[0] != row->output_zero))
+        (void)qg_lower_refuse(l, "row %s demands output %g + %d, and it is %s", row->id,
+                              (double)row->output_scale, (int)row->output_zero,
+                              qg_stored_text(out, text));
+    else if (row->tail == QG_TAIL_CODES && !out->codes)
+        (void)qg_lower_refuse(l, "row %s stores codes, and the output is not quantized",
+                              row->id);
+    else
+        return true;
+    return false;
+}
+
 const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
 {
     qg_profile_types t = { type_of(l, 0), type_of(l, 1),
@@ -104,7 +144,7 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
     const qg_profile_row *row = qg_profile_find(p, use, t, r);
     if (row) {
         l->row = row;
-        return row;
+        return fits_row(l, row) ? row : NULL;
     }
     bool any = false;
     for (size_t i = 0; i < p->n_row; i++)
@@ -118,19 +158,6 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
             p->name, qg_kernel_use_name(use), qg_dtype_name(t.x), qg_dtype_name(t.w),
             qg_dtype_name(t.y), (double)r.least, (double)r.most);
     return NULL;
-}
-
-qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...)
-{
-    char text[400];
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    l->refusal = qg_arena_strdup(l->to->arena, text);
-    if (!l->refusal)
-        l->refusal = "out of memory";
-    return QG_OK;
 }
 
 /* --- nodes --- */
@@ -206,31 +233,6 @@ static bool clamp_output(qg_lower *l, const qg_profile_row *row, qg_stored *out)
     return true;
 }
 
-static bool fits_row(qg_lower *l, const qg_profile_row *row, const qg_stored *out)
-{
-    char text[QG_STORED_TEXT];
-    const qg_stored *off = NULL;
-    for (uint32_t k = 0; k < l->node->n_in; k++)
-        if (l->in[k].stored.codes && !l->in[k].constant && l->in[k].stored.zero[0])
-            off = &l->in[k].stored;
-    if (out->codes && out->zero[0])
-        off = out;
-    if (row->requant.symmetric && off)
-        (void)qg_lower_refuse(l, "row %s is symmetric, and a value is stored as %s",
-                              row->id, qg_stored_text(off, text));
-    else if (row->has_output && out->codes &&
-             (out->scale[0] != row->output_scale || out->zero[0] != row->output_zero))
-        (void)qg_lower_refuse(l, "row %s demands output %g + %d, and it is %s", row->id,
-                              (double)row->output_scale, (int)row->output_zero,
-                              qg_stored_text(out, text));
-    else if (row->tail == QG_TAIL_CODES && !out->codes)
-        (void)qg_lower_refuse(l, "row %s stores codes, and the output is not quantized",
-                              row->id);
-    else
-        return true;
-    return false;
-}
-
 /* Grids of the inputs; int32 sums have none. */
 static qg_stored input_grid(const qg_lower *l, const qg_value *v)
 {
@@ -269,7 +271,7 @@ qg_status qg_lower_emit(qg_lower *l, const char *op, const qg_profile_row *row,
         r.out = l->out[0];
     else if (l->out[0].codes || l->low != -INFINITY || l->high != INFINITY)
         name = qg_arena_printf(l->to->arena, "%s_sum", l->node->out[0]->name);
-    if (!fits_row(l, row, &r.out) || (!floats && !clamp_output(l, row, &r.out)))
+    if (!floats && !clamp_output(l, row, &r.out))
         return QG_OK;
     QG_TRY(input_grids(l, qg_op_find(l->ctx->registry, "quantgraph", op, QG_LOWER_OPSET),
                        in, n_in, &r));

@@ -22,6 +22,7 @@ try:
     import numpy as np
     import litert
     import litert_networks
+    from agreement import safe
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -32,15 +33,12 @@ PROFILES = {"reference": "tflite-reference", "builtin": "tflite-builtin-x86",
             "xnnpack": "tflite-xnnpack"}
 MISSING = {  # (profile, operator, type): cells without a formula
 }
+SHOWN = int(os.environ.get("SHOWN", "40"))  # lines of failures
 NETWORKS = {"int8": 12, "uint8": 4, "int16": 2}  # in the test; more by hand
 
 
 class Refused(Exception):
     pass
-
-
-def safe(name):
-    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
 
 
 def simulate(data, given, profile, folder):
@@ -94,9 +92,14 @@ def alone(data, k):
 
 
 def same(ours, theirs):
-    """Number of elements that differ; codes must have the runtime's type."""
+    """Number of elements that differ; codes must have the runtime's type.  A value whose
+    producer is a convolution is dumped as N, C, H, W."""
     if ours is None:
         return None
+    if theirs.ndim == 5 and ours.shape == theirs.transpose(0, 1, 4, 2, 3).shape:
+        moved = ours.transpose(0, 1, 3, 4, 2)
+        if ours.shape != theirs.shape or np.array_equal(moved, theirs):
+            ours = np.ascontiguousarray(moved)
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return f"{ours.dtype}{list(ours.shape)}, not {theirs.dtype}{list(theirs.shape)}"
     return int((ours.view(f"u{ours.itemsize}") != theirs.view(f"u{theirs.itemsize}")).sum())
@@ -229,10 +232,10 @@ def main():
                     pathlib.Path(options.keep, f"{safe(what)}.tflite").write_bytes(data)
                 compare(table, what, data, feeds, pathlib.Path(name))
     table.show()
-    for line in table.wrong[:40]:
+    for line in table.wrong[:SHOWN]:
         print("FAILED:", line)
-    if len(table.wrong) > 40:
-        print(f"FAILED: and {len(table.wrong) - 40} more")
+    if len(table.wrong) > SHOWN:
+        print(f"FAILED: and {len(table.wrong) - SHOWN} more")
     return bool(table.wrong)
 
 
