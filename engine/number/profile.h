@@ -136,7 +136,7 @@ typedef struct qg_profile_row {
 typedef struct qg_profile {
     const char *name, *title; /* "tflite-reference", "LiteRT 2.3.0, ..." */
     const char *file;
-    const char *parent; /* NULL: extends nothing */
+    const char *parent; /* its name; NULL: extends nothing */
     bool documented;    /* `evidence: documentation`: no runtime confirmed it */
     bool islands;       /* float operators between integer ones are allowed */
     uint64_t activation, weight; /* QG_DT(type) of codes that the runtime stores */
