@@ -31,10 +31,12 @@ typedef struct sink {
     const char *made[2]; /* folders that were not there before; NULL: none */
 } sink;
 
-/* Every character outside A-Za-z0-9._- becomes '_'. */
+/* Every character outside A-Za-z0-9._- becomes '_'.  File systems take 255 bytes, of
+ * which suffixes need some. */
+enum { MOST_NAME = 200 };
 static const char *file_name(qg_arena *a, const char *folder, const char *name)
 {
-    char *safe = qg_arena_strdup(a, name);
+    char *safe = qg_arena_strndup(a, name, strnlen(name, MOST_NAME));
     for (char *p = safe; p && *p; p++)
         if (!((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') ||
               (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-'))
