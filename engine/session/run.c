@@ -1,4 +1,5 @@
 /* run.c -- qg_model_run: outputs of every sample, stacked, in order of samples. */
+#include "engine/core/hash.h"
 #include "engine/data/column.h"
 #include "engine/session/session.h"
 
@@ -31,15 +32,25 @@ typedef struct sink {
     const char *made[2]; /* folders that were not there before; NULL: none */
 } sink;
 
-/* Every character outside A-Za-z0-9._- becomes '_'. */
-static const char *file_name(qg_arena *a, const char *folder, const char *name)
+enum { LONGEST = 200, HEAD = 180, DIGITS = 16 }; /* bytes; file systems have 255 */
+
+/* Every character outside A-Za-z0-9._- becomes '_'; of a name longer than LONGEST the
+ * head stays, and digits of the SHA-256 of the name. */
+static qg_status file_name(qg_ctx *ctx, qg_arena *a, const char *folder,
+                           const char *name, const char **out)
 {
+    char hash[QG_HASH_TEXT];
     char *safe = qg_arena_strdup(a, name);
     for (char *p = safe; p && *p; p++)
         if (!((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') ||
               (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-'))
             *p = '_';
-    return safe ? qg_path_join(a, folder, safe) : NULL;
+    if (safe && strlen(safe) > LONGEST) {
+        QG_TRY(qg_hash_bytes(ctx, name, strlen(name), hash));
+        safe = qg_arena_printf(a, "%.*s_%.*s", (int)HEAD, safe, (int)DIGITS, hash);
+    }
+    *out = safe ? qg_path_join(a, folder, safe) : NULL;
+    return *out ? QG_OK : qg_nomem(ctx);
 }
 
 /* --- writing --- */
@@ -150,8 +161,10 @@ static qg_status make_folder(sink *k, const char *path, size_t which)
 /* Names that become the same file get "_2", "_3", ... in their order. */
 static qg_status add_column(sink *k, const char *folder, const char *name)
 {
-    const char *path = file_name(k->arena, folder, name), *unique = path;
+    const char *path, *unique;
     uint32_t id;
+    QG_TRY(file_name(k->ctx, k->arena, folder, name, &path));
+    unique = path;
     for (int i = 2;
          unique && qg_names_find(k->taken, unique, strlen(unique)) != QG_NONE; i++)
         unique = qg_arena_printf(k->arena, "%s_%d", path, i);
@@ -298,8 +311,7 @@ static qg_status plan_for(const qg_executable *e, const qg_run_options *o,
                           const qg_feed *feed, qg_plan **out)
 {
     const qg_graph *g = e->model->graph;
-    uint8_t *watch =
-        o->dump ? QG_NEWN(g->arena, e->graph->node.n, uint8_t) : NULL;
+    uint8_t *watch = o->dump ? QG_NEWN(g->arena, e->graph->node.n, uint8_t) : NULL;
     if (o->dump && !watch)
         return qg_nomem(e->model->ctx);
     for (size_t i = 0; o->dump && i < g->value.n; i++) {

@@ -6,6 +6,7 @@ Every tensor of 16 samples equals what LiteRT's reference kernels compute
 twin kws_float.onnx, quantized for tflite-int8 with the activation grids of the published
 file (observer `fixed`).  Then the accuracy on 500 samples in float, simulated and in the
 integers of four profiles, with the samples on which they disagree."""
+import hashlib
 import json
 import os
 import pathlib
@@ -40,7 +41,9 @@ def qg(*arguments):
 
 
 def safe(name):
-    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    short = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    digits = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return short if len(short) <= 200 else f"{short[:180]}_{digits}"
 
 
 def read_goldens():
