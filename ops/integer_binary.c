@@ -1,8 +1,8 @@
 /* integer_binary.c -- IntBinary and IntConcat of domain "quantgraph": operators with
  * several inputs on grids of their own.
  *
- *     IntBinary(a, b)        attribute function: add, sub, multiply, squared-difference,
- *                            prelu (b holds the slopes); broadcast as numpy does
+ *     IntBinary(a, b)        attribute function: add, sub, multiply, prelu (b holds
+ *                            the slopes), squared-difference; broadcast as numpy does
  *     IntConcat(x0, x1, ..)  attribute axis; grids inputs_scale, inputs_zero
  *
  * Arithmetic: number/integer_binary.h, number/integer_rescale.h. */

@@ -1,7 +1,8 @@
-/* integer_table.c -- IntTable and IntSoftmax of domain "quantgraph": functions of codes.
+/* integer_table.c -- IntTable and IntSoftmax of domain "quantgraph": functions of
+ * codes.
  *
- *     IntTable(x, table)  x of 8 bits; table: 256 codes of the output's type, entry i for
- *                         code lowest + i of x's type
+ *     IntTable(x, table)  x of 8 bits; table: 256 codes of the output's type, entry i
+ *                         for code lowest + i of x's type
  *     IntSoftmax(x)       attributes axis (-1), beta (1.0).  Form gemmlowp: int8 to the
  *                         grid 1/256, -128.  Form float-table: 8 bits, beta 1
  *

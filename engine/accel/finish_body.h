@@ -4,8 +4,8 @@
  * instruction set.  The inner loops run over channels, without calls and branches, so
  * that compilers turn them into vector code.
  *
- * Limits    a code is limited before its zero point is added, and floats before they are
- *           rounded: the limits are integers, so both orders give the same.
+ * Limits    a code is limited before its zero point is added, and floats before they
+ *           are rounded: the limits are integers, so both orders give the same.
  * Rounding  with |v| <= 2^22, (v + 1.5 * 2^23) - 1.5 * 2^23 is v rounded half-even; in
  *           double, v +- the largest number below 1/2, cut, is v rounded half away from
  *           zero for |v| < 2^51: adding 1/2 itself would carry 0.49999999999999994 up.
