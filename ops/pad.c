@@ -225,14 +225,12 @@ static qg_status run(const qg_call *k)
 /* The code of 0.0, in the type of the output, as a constant. */
 static qg_status zero_code(qg_lower *l, qg_value **out)
 {
-    qg_tensor t;
+    qg_tensor *t = qg_lower_tensor(l, l->out[0].dtype, 0, NULL);
     const char *name = qg_arena_printf(l->to->arena, "%s_zero", l->node->name);
-    qg_tensor_scalar(&t, l->out[0].dtype);
-    QG_TRY(qg_tensor_alloc(l->ctx, l->to->arena, &t));
-    if (!name)
+    if (!t || !name)
         return qg_nomem(l->ctx);
-    qg_codes_store(t.dtype, l->out[0].zero, t.data, 0, 1);
-    return qg_lower_constant(l, name, &t, out);
+    qg_codes_store(t->dtype, l->out[0].zero, t->data, 0, 1);
+    return qg_lower_constant(l, name, t, out);
 }
 
 /* The padding of a node without a value is 0.0: the zero point, given explicitly. */

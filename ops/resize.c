@@ -456,7 +456,6 @@ static qg_status lower_linear(qg_lower *l)
     const qg_tensor *x = &l->node->in[0]->type, *y = &l->node->out[0]->type;
     const char *mode = linear_coordinates[p->how.coordinate];
     qg_value *in[2] = { l->in[0].value, NULL };
-    qg_tensor sizes;
     if (!mode || p->how.antialias || p->how.exclude_outside || p->axes.given ||
         p->policy != STRETCH)
         return qg_lower_refuse(l, "expected plain bilinear resizing of all axes");
@@ -469,10 +468,11 @@ static qg_status lower_linear(qg_lower *l)
     const char *name = qg_arena_printf(l->to->arena, "%s_sizes", l->node->name);
     if (!row)
         return QG_OK;
-    qg_tensor_init(&sizes, QG_I64, 1, (int64_t[]){ 4 });
-    QG_TRY(qg_tensor_alloc(l->ctx, l->to->arena, &sizes));
-    memcpy(sizes.i64, y->dim, 4 * sizeof *sizes.i64);
-    QG_TRY(name ? qg_lower_constant(l, name, &sizes, &in[1]) : qg_nomem(l->ctx));
+    qg_tensor *sizes = qg_lower_tensor(l, QG_I64, 1, (int64_t[]){ 4 });
+    if (!name || !sizes)
+        return qg_nomem(l->ctx);
+    memcpy(sizes->i64, y->dim, 4 * sizeof *sizes->i64);
+    QG_TRY(qg_lower_constant(l, name, sizes, &in[1]));
     QG_TRY(qg_lower_set_text(l, "coordinate_transformation_mode", mode));
     return qg_lower_emit(l, "IntResize", row, in, 2);
 }

@@ -123,6 +123,12 @@ qg_status qg_lower_binary(qg_lower *l, qg_kernel_use use)
     if (l->node->op->since < 7)
         return qg_lower_refuse(l, "opset %d, expected 7 or later",
                                (int)l->node->op->since);
+    const qg_stored *a = &l->in[0].stored, *b = &l->in[1].stored, *y = &l->out[0];
+    if (a->codes && b->codes && y->codes &&
+        (a->dtype != y->dtype || b->dtype != y->dtype))
+        return qg_lower_refuse(l, "types %s, %s to %s, expected one type for all",
+                               qg_dtype_name(a->dtype), qg_dtype_name(b->dtype),
+                               qg_dtype_name(y->dtype));
     QG_TRY(qg_lower_set_text(l, "function", qg_kernel_use_name(use)));
     return qg_lower_all(l, "IntBinary", use, 2);
 }
@@ -135,21 +141,28 @@ qg_status qg_lower_on_codes(qg_lower *l, qg_kernel_use use)
 
 qg_status qg_lower_move(qg_lower *l) { return qg_lower_on_codes(l, QG_USE_MOVE); }
 
+qg_tensor *qg_lower_tensor(qg_lower *l, qg_dtype d, int32_t rank, const int64_t *dim)
+{
+    qg_tensor *t = QG_NEW(l->to->arena, qg_tensor);
+    if (!t)
+        return NULL;
+    qg_tensor_init(t, d, rank, dim);
+    return qg_tensor_alloc(l->ctx, l->to->arena, t) == QG_OK ? t : NULL;
+}
+
 /* -- tables ----------------------------------------------------------------------- */
 
 /* The table as a constant of the output's type, and the kernel. */
 static qg_status emit_table(qg_lower *l, const qg_profile_row *row,
                             const int32_t table[256])
 {
-    qg_tensor t;
+    qg_tensor *t = qg_lower_tensor(l, l->out[0].dtype, 1, (int64_t[]){ 256 });
     qg_value *in[2] = { l->in[0].value, NULL };
     const char *name = qg_arena_printf(l->to->arena, "%s_table", l->node->name);
-    qg_tensor_init(&t, l->out[0].dtype, 1, (int64_t[]){ 256 });
-    QG_TRY(qg_tensor_alloc(l->ctx, l->to->arena, &t));
-    if (!name)
+    if (!t || !name)
         return qg_nomem(l->ctx);
-    qg_codes_store(t.dtype, table, t.data, 0, 256);
-    QG_TRY(qg_lower_constant(l, name, &t, &in[1]));
+    qg_codes_store(t->dtype, table, t->data, 0, 256);
+    QG_TRY(qg_lower_constant(l, name, t, &in[1]));
     return qg_lower_emit(l, "IntTable", row, in, 2);
 }
 

@@ -40,7 +40,8 @@ PLACES = [  # files, tools that may be named there
     (r"passes/passes\.def$", ".*"),           # lists those of vendors
     (r"ops/(openvino\.c|families\.def)$", "openvino"),  # operators of its domain
     (r"ops/qlinear\.c$", "onnxruntime"),      # ... and those that only it computes
-    (r"ops/(integer_resize|resize|util_resample)\.[ch]$", "pytorch"),  # ONNX: pytorch_half_pixel
+    (r"ops/(integer_resize|resize|util_resample)\.[ch]$", "pytorch"),  # ONNX's word
+    (r"ops/integer_table\.c$", "gemmlowp"),  # a fixed-point exponential, by its author
 ]
 # Ids of rows: variants of grids.
 ROWS = re.compile(r"QG_QUIRK_PPQ_\w+$|QG_RANGE_PPQ_\w+$|QG_FLOAT_PPQ_TIES$|ppq_ties$")

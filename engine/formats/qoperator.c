@@ -465,6 +465,72 @@ static qg_status expand_moves(expander *e)
     return QG_OK;
 }
 
+/* --- moves of floats on a grid --- */
+
+/* DequantizeLinear behind which v is on a grid of one scale; NULL: none. */
+static const qg_node *grid_behind(const qg_value *v)
+{
+    const qg_node *n = v ? v->def : NULL;
+    return n && is_dequantize(n) && holds_codes(n->in[0]) && is_plain(grid_of_node(n))
+               ? n
+               : NULL;
+}
+
+/* All that n moves is on the grid of its first input, and some of it is computed. */
+static const qg_node *moved_grid(const qg_node *n)
+{
+    bool computed = false;
+    if (n->dead || !n->n_in || !qg_node_has(n, QG_OP_PASSIVE | QG_OP_COPY) ||
+        qg_node_has(n, QG_OP_CONTROL))
+        return NULL;
+    const qg_node *first = grid_behind(n->in[0]);
+    for (uint32_t i = 0; i < n->n_in && first; i++) {
+        const qg_value *v = n->in[i];
+        const qg_node *dq = v && is_moved(n, i) ? grid_behind(v) : NULL;
+        computed |= v && !v->constant && !(dq && dq->in[0]->constant);
+        if (v && is_moved(n, i) && !(v->constant && is_zero(v)) &&
+            !(dq && same_grid(grid_of_node(first), grid_of_node(dq)) &&
+              dq->in[0]->type.dtype == first->in[0]->type.dtype))
+            return NULL;
+    }
+    return computed ? first : NULL;
+}
+
+static bool is_quantized_alone(const qg_value *v, grid q)
+{
+    return v->use.n == 1 && !v->is_output && is_quantize(v->use.at[0].node) &&
+           same_grid(q, grid_of_node(v->use.at[0].node));
+}
+
+/* x -> MaxPool -> r, x on a grid: r is on it too. */
+static qg_status expand_moved(expander *e, const qg_node *n)
+{
+    const qg_node *dq = moved_grid(n);
+    qg_value *pair, *rounded;
+    for (uint32_t k = 0; dq && k < n->n_out; k++) {
+        qg_value *r = n->out[k];
+        if (!r || r->type.dtype != QG_F32 || !r->use.n || r->is_output ||
+            is_quantized_alone(r, grid_of_node(dq)))
+            continue;
+        size_t readers = r->use.n;
+        QG_TRY(
+            add_pair(e, r, grid_of_node(dq), dq->in[0]->type.dtype, &pair, &rounded));
+        for (size_t i = readers; i-- > 0;) {
+            qg_use u = r->use.at[i];
+            if (!qg_node_has(u.node, QG_OP_CONTROL))
+                QG_TRY(qg_edit_set_input(e->g, u.node, u.slot, rounded));
+        }
+    }
+    return QG_OK;
+}
+
+static qg_status expand_moved_floats(expander *e)
+{
+    for (size_t i = 0, n = e->g->node.n; i < n; i++)
+        QG_TRY(expand_moved(e, e->g->node.at[i]));
+    return QG_OK;
+}
+
 /* --- the edges of the quantized part --- */
 
 /* DequantizeLinear of v on this grid. */
@@ -573,11 +639,14 @@ static int64_t opset_of(const qg_node *n)
     return (QG_DT(I8) | QG_DT(U8) | QG_DT(I32)) >> codes->type.dtype & 1 ? 13 : 21;
 }
 
+/* A graph in text form need not import ai.onnx: its nodes have their versions. */
 static int64_t needed_opset(const qg_graph *g)
 {
     int64_t need = qg_graph_opset(g, "");
+    bool imports = need > 0;
     for (size_t i = 0; i < g->node.n; i++) {
-        int64_t its = opset_of(g->node.at[i]);
+        const qg_node *n = g->node.at[i];
+        int64_t its = imports || n->op->domain ? opset_of(n) : n->opset;
         need = its > need ? its : need;
     }
     return need;
@@ -631,6 +700,7 @@ qg_status qg_qoperator_expand(qg_graph *g)
     QG_TRY(expand_operators(&e));
     QG_TRY(look_behind(&e));
     QG_TRY(expand_moves(&e));
+    QG_TRY(expand_moved_floats(&e));
     QG_TRY(expand_edges(&e));
     QG_TRY(qg_graph_upgrade(g, e.opset));
     size_t removed;

@@ -7,6 +7,7 @@
  *     parameters       computed from constants      constants
  *     op->codes        c -> QLinearConv -> c        c -> DQ -> Conv -> Q -> c
  *     moves            c -> MaxPool -> c            c -> DQ -> MaxPool -> Q -> c
+ *     moves of floats  c -> DQ -> MaxPool -> r      c -> DQ -> MaxPool -> Q -> DQ -> r
  *     two in a row     x -> Q -> DQ -> Q -> c       the same grid: one of them; x is
  *                                                   read elsewhere: Identity between
  *     codes leave      x -> Q -> c of others        x -> Q -> DQ -> Q -> c

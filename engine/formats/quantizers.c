@@ -425,10 +425,20 @@ static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
     return qg_tqc_join(f->quant, t, lead);
 }
 
+/* Reads what its producers have rounded, and computes: what it stores is rounded where a
+ * clamp behind it rounds. */
+static bool reads_rounded(const qg_node *n)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < n->n_in - n->n_capture; i++)
+        any |= n->in[i] && qg_producer_tqc(n->in[i]);
+    return any && !qg_node_has(n, QG_OP_QUANTIZER | QG_OP_CONTROL | QG_OP_SHAPE);
+}
+
 static qg_status add_records(folder *f, qg_node *n)
 {
     const node_plan *p = &f->plan[f->first[n->id]];
-    bool quantized = is_quantized(p, n);
+    bool quantized = is_quantized(p, n) || reads_rounded(n);
     n->platform = quantized ? QG_PLATFORM_QUANTIZED : QG_PLATFORM_FP32;
     n->reason = quantized ? "import: an endpoint rounds" : "import: no endpoint rounds";
     for (uint32_t i = 0; quantized && i < n->n_in; i++)

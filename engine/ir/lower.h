@@ -50,27 +50,28 @@ struct qg_lower {
     const qg_profile_row *row; /* the row found last, for reports */
 };
 
-/* The row for this use with the types of in[0], in[1] and out[0].  NULL: none fits, and
- * the refusal names node, types, ratio and the profile's rows of that use. */
+/* The row for this use with the types of in[0], in[1] and out[0].  NULL: none fits, or
+ * it excludes the grids: zero points where it is symmetric, another output grid than it
+ * demands, a float output where it stores codes.  The refusal names types and grids. */
 const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use);
 
 /* Records why the node cannot be an integer kernel; always QG_OK. */
 qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* A node `op` of domain "quantgraph" that computes output 0 of l->node from `in`, with
- * the recipe of row and grids, and the attributes l->attr.  Sets made[0].  Refuses what
- * the row excludes: zero points where it is symmetric, another output grid than it
- * demands, a clamp that it does not take. */
+ * the recipe of row and grids, and the attributes l->attr.  Sets made[0].  Refuses a
+ * clamp that the row does not take. */
 QG_NODISCARD qg_status qg_lower_emit(qg_lower *l, const char *op,
                                      const qg_profile_row *row, qg_value *const *in,
                                      uint32_t n_in);
 
 /* The float operator itself, on codes: for moves, maxima and the like; sets every
- * made[k].  Refuses inputs and outputs on different grids, a fused clamp, and types that
- * the operator's opset does not have. */
+ * made[k].  Activations on another grid than output 0 are rescaled before, a fused clamp
+ * is a rescale behind.  Refuses outputs on different grids and types that the operator's
+ * opset does not have. */
 QG_NODISCARD qg_status qg_lower_same(qg_lower *l, const qg_profile_row *row);
 
-/* A constant of the program. */
+/* A constant of the program; t is copied, its data lie in the arena of `to`. */
 QG_NODISCARD qg_status qg_lower_constant(qg_lower *l, const char *name,
                                          const qg_tensor *t, qg_value **out);
 

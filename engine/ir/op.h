@@ -197,6 +197,7 @@ typedef enum qg_made_op {
     QG_MADE_SUM,         /* a + b, broadcast */
     QG_MADE_PRODUCT,     /* of matrices */
     QG_MADE_CONVOLUTION, /* inputs "dwb", attribute `group` */
+    QG_MADE_DENSE,       /* a b + c of matrices: inputs "dwb" */
     QG_NMADE
 } qg_made_op;
 

@@ -112,7 +112,7 @@ static void add_row(list *l, const qg_profile_row *row, bool wide)
     if (row->rounding)
         add_word(l, "rounding", roundings[row->rounding]);
     add_nonzero(l, "left", wide ? row->left16 : row->left8);
-    if (!rule->accumulator)
+    if (!(qg_form_keys(row->form, row->uses) & QG_ROW_SCHEME))
         return;
     add_word(l, "scheme", schemes[rule->scheme]);
     add_word(l, "factor", factors[rule->factor]);

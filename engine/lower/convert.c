@@ -43,14 +43,18 @@ static qg_status add(qg_lowering *w, const char *op, const qg_recipe *r,
     return spec.name ? qg_lower_add(w->to, &spec, out) : qg_nomem(w->ctx);
 }
 
+const qg_profile_row *qg_lower_quantize_row(const qg_profile *p, qg_dtype codes)
+{
+    return qg_profile_find(p, QG_USE_QUANTIZE,
+                           (qg_profile_types){ QG_F32, QG_NODTYPE, codes },
+                           (qg_profile_ratios){ 0, 0 });
+}
+
 static qg_status quantize(qg_lowering *w, const qg_stored *grid, qg_value *floats,
                           const char *name, qg_value **out)
 {
     char text[QG_STORED_TEXT];
-    const qg_profile_row *row =
-        qg_profile_find(w->profile, QG_USE_QUANTIZE,
-                        (qg_profile_types){ QG_F32, QG_NODTYPE, grid->dtype },
-                        (qg_profile_ratios){ 0, 0 });
+    const qg_profile_row *row = qg_lower_quantize_row(w->profile, grid->dtype);
     if (!row)
         return qg_fail(w->ctx, QG_EUNSUPPORTED,
                        "lower: value '%s': profile %s has no row of quantize for %s, "
@@ -97,11 +101,16 @@ static qg_status rescale(qg_lowering *w, const qg_value *v, const qg_stored *gri
 
 /* --- values --- */
 
-/* A constant of the float graph, shared with it. */
-static qg_status constant(qg_lowering *w, const qg_value *v, qg_value **out)
+qg_status qg_lower_add_constant(qg_lowering *w, const qg_value *v, const qg_tensor *t,
+                                qg_value **out)
 {
-    QG_TRY(qg_graph_add_value(w->to, v->name, out));
-    return qg_edit_make_constant(w->to, *out, v->constant);
+    const char *name = qg_graph_value(w->to, v->name)
+                           ? qg_lower_value_name(w->to, w->from, v->name)
+                           : v->name;
+    if (!name)
+        return qg_nomem(w->ctx);
+    QG_TRY(qg_graph_add_value(w->to, name, out));
+    return qg_edit_make_constant(w->to, *out, t);
 }
 
 qg_status qg_lower_as_stored(qg_lowering *w, const qg_value *v, qg_value **out)
@@ -210,7 +219,7 @@ qg_status qg_lower_as_floats(qg_lowering *w, const qg_value *v, qg_value **out)
     if (w->stored[v->id].codes)
         return floats_on(w, v, &w->stored[v->id], out);
     if (v->constant && !w->floats[v->id])
-        QG_TRY(constant(w, v, &w->floats[v->id]));
+        QG_TRY(qg_lower_add_constant(w, v, v->constant, &w->floats[v->id]));
     assert(w->floats[v->id]);
     *out = w->floats[v->id];
     return QG_OK;
@@ -221,13 +230,9 @@ static qg_status rounded_constant(qg_lowering *w, const qg_tqc *t, const qg_valu
                                   qg_value **out)
 {
     qg_tensor *y = NULL;
-    const char *name;
     QG_TRY(qg_tensor_clone(w->ctx, w->arena, v->constant, &y));
     QG_TRY(qg_tqc_round(w->ctx, t, v->constant, y));
-    if (!(name = derived(w, v, "rounded")))
-        return qg_nomem(w->ctx);
-    QG_TRY(qg_graph_add_value(w->to, name, out));
-    return qg_edit_make_constant(w->to, *out, y);
+    return qg_lower_add_constant(w, v, y, out);
 }
 
 qg_status qg_lower_float_input(qg_lowering *w, const qg_node *n, uint32_t slot,

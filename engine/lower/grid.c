@@ -6,6 +6,15 @@ bool qg_lower_rounds(const qg_tqc *t)
                  t->state == QG_TQC_PASSIVE_BAKED);
 }
 
+/* Offsets that a quirk leaves outside of the grid. */
+static bool has_foreign_offset(const qg_scheme *s, const qg_qparam *p)
+{
+    for (size_t i = 0; p->offset && i < p->n; i++)
+        if (p->offset[i] < s->qmin || p->offset[i] > s->qmax)
+            return true;
+    return false;
+}
+
 /* The narrowest type that holds the codes, of the sign of the lowest one first. */
 static qg_dtype type_of(const qg_scheme *s, uint64_t types)
 {
@@ -26,7 +35,7 @@ static qg_dtype type_of(const qg_scheme *s, uint64_t types)
 }
 
 /* Why no codes of a profile can hold the values; NULL: they might. */
-static const char *objection(const qg_tqc *t, size_t n)
+static const char *objection(const qg_tqc *t, const qg_qparam *p)
 {
     if (t->quantizer)
         return "a function of the host quantizes it";
@@ -36,7 +45,9 @@ static const char *objection(const qg_tqc *t, size_t n)
         return "its scheme is dynamic";
     if (t->scheme.policy & QG_BLOCK)
         return "its scheme has blocks";
-    return n == 0 ? "it has no scale" : NULL;
+    if (has_foreign_offset(&t->scheme, p))
+        return "its offset is no code";
+    return p->n == 0 ? "it has no scale" : NULL;
 }
 
 static const char *types_text(qg_arena *a, uint64_t types)
@@ -53,7 +64,7 @@ qg_status qg_lower_grid(qg_lowering *w, const qg_tqc *t, uint64_t types, qg_stor
                         const char **why)
 {
     qg_qparam p = qg_tqc_param(t);
-    *why = objection(t, p.n);
+    *why = objection(t, &p);
     if (*why)
         return QG_OK;
     qg_dtype type = type_of(&t->scheme, types);

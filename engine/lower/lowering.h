@@ -65,6 +65,13 @@ QG_NODISCARD qg_status qg_lower_storage(qg_lowering *w);
  * the floats. */
 const char *qg_lower_codes_name(qg_lowering *w, const qg_value *v);
 
+/* The row by which floats become codes of this type; NULL: none. */
+const qg_profile_row *qg_lower_quantize_row(const qg_profile *p, qg_dtype codes);
+
+/* A constant that stands for v, with its name unless another one has it. */
+QG_NODISCARD qg_status qg_lower_add_constant(qg_lowering *w, const qg_value *v,
+                                             const qg_tensor *t, qg_value **out);
+
 /* v as it is stored. */
 QG_NODISCARD qg_status qg_lower_as_stored(qg_lowering *w, const qg_value *v,
                                           qg_value **out);

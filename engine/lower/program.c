@@ -310,7 +310,9 @@ static qg_status lower_node(qg_lowering *w, const qg_node *n)
     bool done = w->node[n->id].why != NULL; /* fused into an earlier kernel */
     if (done)
         return QG_OK;
-    note(w, n, QG_LOWERED_PLAIN, "", "");
+    /* MatMulInteger and others are kernels on codes already. */
+    bool on_codes = qg_node_has(n, QG_OP_QUANTIZER) && qg_node_has(n, QG_OP_COMPUTE);
+    note(w, n, on_codes ? QG_LOWERED_INTEGER : QG_LOWERED_PLAIN, "", "");
     QG_TRY(lower_linear(w, n, &done));
     if (!done && !is_plain(n))
         QG_TRY(try_kernel(w, n, &done));
@@ -392,21 +394,21 @@ static qg_status check_integer(const qg_lowering *w)
     return QG_OK;
 }
 
-/* Records of float values that round otherwise than the profile quantizes. */
-static size_t other_rounding(const qg_lowering *w)
+/* Records of activations that round otherwise than the profile quantizes. */
+static qg_status other_rounding(qg_lowering *w, const qg_node *n, size_t *count)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < w->from->value.n; i++) {
-        const qg_value *v = w->from->value.at[i];
-        const qg_tqc *t = qg_producer_tqc(v);
-        const qg_profile_row *row = qg_profile_find(
-            w->profile, QG_USE_QUANTIZE,
-            (qg_profile_types){ QG_F32, QG_NODTYPE, w->stored[i].dtype },
-            (qg_profile_ratios){ 0, 0 });
-        n += t && qg_tqc_rounds(t) && w->stored[i].codes && row &&
-             row->rounding != t->scheme.rounding;
+    for (uint32_t k = 0; k < qg_node_endpoints(n); k++) {
+        const qg_tqc *t = qg_node_tqc(n, k);
+        const char *why;
+        qg_stored grid;
+        if (!t || !qg_tqc_rounds(t) || qg_tqc_is_constant(t))
+            continue;
+        QG_TRY(qg_lower_grid(w, t, w->profile->activation, &grid, &why));
+        const qg_profile_row *row =
+            why ? NULL : qg_lower_quantize_row(w->profile, grid.dtype);
+        *count += row && row->rounding != (qg_rounding)t->scheme.rounding;
     }
-    return n;
+    return QG_OK;
 }
 
 static qg_status finish(qg_lowering *w, qg_program *p)
@@ -422,9 +424,10 @@ static qg_status finish(qg_lowering *w, qg_program *p)
         const qg_value *v = w->stored[i].codes ? w->codes[i] : w->floats[i];
         value[i] = v && qg_value_is_in(w->to, v) ? v : NULL;
     }
-    for (size_t i = 0; i < w->from->node.n; i++)
+    for (size_t i = 0; i < w->from->node.n; i++) {
         p->count[w->node[i].how]++;
-    p->rounding = other_rounding(w);
+        QG_TRY(other_rounding(w, w->from->node.at[i], &p->rounding));
+    }
     p->value = value;
     p->stored = w->stored;
     p->node = w->node;

@@ -6,18 +6,6 @@
 #include "engine/lower/lowering.h"
 #include "engine/quant/quantizer.h"
 
-static qg_status add_constant(qg_lowering *w, const qg_value *v, const qg_tensor *t,
-                              qg_value **out)
-{
-    const char *name = qg_graph_value(w->to, v->name)
-                           ? qg_lower_value_name(w->to, w->from, v->name)
-                           : v->name;
-    if (!name)
-        return qg_nomem(w->ctx);
-    QG_TRY(qg_graph_add_value(w->to, name, out));
-    return qg_edit_make_constant(w->to, *out, t);
-}
-
 static qg_status new_tensor(qg_lowering *w, const qg_tensor *like, qg_dtype type,
                             qg_tensor **out)
 {
@@ -41,7 +29,7 @@ static qg_status constant_codes(qg_lowering *w, const qg_tqc *t, const qg_value 
     qg_qparam p = { in->stored.n, in->stored.scale, in->stored.zero };
     QG_TRY(new_tensor(w, v->constant, in->stored.dtype, &codes));
     QG_TRY(qg_quantize(w->ctx, t->name, &t->scheme, &p, v->constant, codes));
-    return add_constant(w, v, codes, &in->value);
+    return qg_lower_add_constant(w, v, codes, &in->value);
 }
 
 /* A limit or padding value on the grid of the input, which lends it. */
@@ -64,7 +52,7 @@ static qg_status bound(qg_lowering *w, const qg_value *v, const qg_stored *grid,
         }
     }
     in->stored = *grid;
-    return add_constant(w, v, codes, &in->value);
+    return qg_lower_add_constant(w, v, codes, &in->value);
 }
 
 /* --- bias --- */
@@ -105,7 +93,7 @@ static qg_status int_bias(qg_lowering *w, const qg_value *v, const qg_lower_in *
     QG_TRY(new_tensor(w, b, QG_I32, &codes));
     for (int64_t i = 0; i < qg_tensor_count(b); i++)
         codes->i32[i] = bias_code(b->f32[i], in->stored.scale[i % in->stored.n]);
-    return add_constant(w, v, codes, &in->value);
+    return qg_lower_add_constant(w, v, codes, &in->value);
 }
 
 /* Whether the last axis counts the channels of the weight. */

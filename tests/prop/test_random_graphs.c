@@ -424,7 +424,8 @@ static void check_islands(trial *t)
         complain(t, "an integer program failed");
     if (s != QG_OK)
         return;
-    if (program->rounding == 0 && !rounds_silently(t, program)) {
+    if (program->rounding == 0 && row[0].rounding != QG_ROUND_HALF_EVEN_LEVEL &&
+        !rounds_silently(t, program)) {
         qg_plan *a = plan_of(t, program->graph, (qg_plan_options){ 0 });
         qg_plan *b = plan_of(t, t->graph,
                              (qg_plan_options){ .mode = QG_MODE_SIMULATE,
