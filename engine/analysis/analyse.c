@@ -77,8 +77,8 @@ static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
     size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
-    QG_TRY(qg_model_plan(s->m, QG_RUN_FLOAT, s->o->work.reference_kernels, &s->feed.feed,
-                         NULL, &p));
+    QG_TRY(qg_model_plan(s->m, QG_RUN_FLOAT, s->o->work.reference_kernels,
+                         &s->feed.feed, NULL, &p));
     s->golden = QG_NEWN(s->arena, n * samples, float *);
     qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
     if (st == QG_OK)
@@ -130,8 +130,8 @@ static qg_status room_for(study *s, size_t n)
 static qg_status simulate(study *s)
 {
     qg_plan *p = NULL;
-    QG_TRY(qg_model_plan(s->m, QG_RUN_SIMULATE, s->o->work.reference_kernels, &s->feed.feed,
-                         NULL, &p));
+    QG_TRY(qg_model_plan(s->m, QG_RUN_SIMULATE, s->o->work.reference_kernels,
+                         &s->feed.feed, NULL, &p));
     qg_status st = drive(s, p, "simulate", measure_outputs);
     qg_plan_free(p);
     return st;

@@ -300,8 +300,7 @@ static qg_status plan_for(const qg_executable *e, const qg_run_options *o,
                           const qg_feed *feed, qg_plan **out)
 {
     const qg_graph *g = e->model->graph;
-    uint8_t *watch =
-        o->dump ? QG_NEWN(g->arena, e->graph->node.n, uint8_t) : NULL;
+    uint8_t *watch = o->dump ? QG_NEWN(g->arena, e->graph->node.n, uint8_t) : NULL;
     if (o->dump && !watch)
         return qg_nomem(e->model->ctx);
     for (size_t i = 0; o->dump && i < g->value.n; i++) {
