@@ -149,6 +149,8 @@ static qg_status analyse(const cli_call *c, qg_model *m, qg_report **r)
     o.by = c->args->by;
     o.metric = c->args->metric;
     o.top = c->args->top;
+    o.mode = c->args->mode;
+    o.profile = c->args->profile;
     return qg_model_analyse(m, &o, r);
 }
 
@@ -346,7 +348,8 @@ const cli_verb cli_verbs[] = {
     { .name = "analyse",
       .summary = "measure the quantization error of outputs or layers",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP) },
+      .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP), TAKES(MODE),
+               TAKES(PROFILE) },
       .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
                "            (PPQ: graphwise_error_analyse)\n"
@@ -354,6 +357,8 @@ const cli_verb cli_verbs[] = {
                "contribution of preceding nodes.  The error of the outputs with\n"
                "only the quantizers of one node enabled (PPQ:\n"
                "layerwise_error_analyse) is `qg sensitivity --by node`.\n"
+               "--mode integer compares the integers of a profile with float and\n"
+               "with the simulation, in steps by layer.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },

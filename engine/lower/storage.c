@@ -4,7 +4,7 @@
  *
  *     a  the record of its producer rounds on G; or it is dequantized by an operator of
  *        the file whose grid is constant
- *     b  its producer's record is overlapped under the root of the producer's own input,
+ *     b  its producer's record is overlapped under the root of the producer's input 0,
  *        which is stored (or rounded at the slot) on G: passive operators, which only
  *        move or pool codes
  *     c  its producer's record is overlapped under the output of an operator that only
