@@ -203,11 +203,15 @@ static int list(const cli_call *c)
     qg_report *r = NULL;
     const cli_words *w = &c->args->file;
     const char *topic = w->n ? w->at[0] : NULL;
-    if (w->n > 1 && strcmp(topic, "backends") != 0)
-        return cli_usage(c->verb, "'%s': only backends have pages of their own",
+    bool backend = w->n > 1 && strcmp(topic, "backends") == 0;
+    bool profile = w->n > 1 && strcmp(topic, "profiles") == 0;
+    if (w->n > 1 && !backend && !profile)
+        return cli_usage(c->verb,
+                         "'%s': only backends and profiles have pages of their own",
                          w->at[1]);
-    qg_status s =
-        w->n > 1 ? qg_backend_page(c->ctx, w->at[1], &r) : qg_list(c->ctx, topic, &r);
+    qg_status s = backend   ? qg_backend_page(c->ctx, w->at[1], &r)
+                  : profile ? qg_profile_page(c->ctx, w->at[1], &r)
+                            : qg_list(c->ctx, topic, &r);
     return cli_answer(c, s, r);
 }
 
@@ -424,7 +428,8 @@ const cli_verb cli_verbs[] = {
       .summary = "list operators, passes, backends, observers, ...",
       FILES("[TOPIC] [NAME]", 0, 2),
       .about = "Without a topic it lists the topics; `qg list backends NAME` shows a\n"
-               "backend: its rules, fusions and sharing, with reasons and sources.",
+               "backend: its rules, fusions and sharing, with reasons and sources;\n"
+               "`qg list profiles NAME` shows the rows of a profile.",
       .example = "qg list backends",
       .run = list },
     { .name = "diff",

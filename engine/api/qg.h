@@ -227,6 +227,11 @@ QG_NODISCARD QG_API qg_status qg_model_import(qg_ctx *ctx, const char *path,
 QG_NODISCARD QG_API qg_status qg_backend_page(qg_ctx *ctx, const char *name,
                                               qg_report **report);
 
+/* A profile of integer arithmetic as a report: the rows of its kinds of operators, in
+ * the order in which they are tried, with reasons and sources. */
+QG_NODISCARD QG_API qg_status qg_profile_page(qg_ctx *ctx, const char *name,
+                                              qg_report **report);
+
 /* Makes a backend file at `output` (its name without ".yaml" is the backend's) from the
  * configuration of another tool; format "aimet": a quantsim configuration.  *report
  * (may be NULL): rules, fusions, and the table `not_carried_over` of settings without a

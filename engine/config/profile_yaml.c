@@ -464,10 +464,10 @@ qg_status qg_profile_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search 
         return qg_nomem(ctx);
     qg_wanted w = { "profile", name, NULL, NULL, search };
     QG_TRY(qg_config_family(ctx, a, &w, &family));
-    for (size_t i = family.n; i-- > 0;)
+    for (size_t i = family.n; i-- > 0;) {
+        p->parent = p->name;
         QG_TRY(read_file(&r, family.file[i]));
-    if (family.n > 1)
-        p->parent = family.file[1]->file;
+    }
     QG_TRY(check_complete(&r, family.file[0]));
     *out = p;
     return QG_OK;
