@@ -292,7 +292,7 @@ static int help(const cli_call *c)
 #define ANY_MODEL "MODEL|SNAPSHOT"
 #define MODEL_FORMS                                                                    \
     "MODEL: an ONNX file, or a .tflite file, which is a snapshot when it is\n"         \
-    "quantized.\n"
+    "quantized."
 
 #define FILES(words, least, most)                                                      \
     .files = (words), .min_file = (least), .max_file = (most)
@@ -345,7 +345,7 @@ const cli_verb cli_verbs[] = {
       .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER),
                TAKES(PROFILE), TAKES(REQUIRE), TAKES(CODES) },
       .about = "Writes one .npy per output of the network; axis 0 is the sample.\n"
-               "\n" MODEL_FORMS "\n" DATA_FORMS,
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
       .run = run },
     { .name = "evaluate",
@@ -353,7 +353,7 @@ const cli_verb cli_verbs[] = {
       FILES(ANY_MODEL, 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(LABELS), TAKES(MODE), TAKES(PROFILE),
                TAKES(REQUIRE) },
-      .about = MODEL_FORMS "\n" DATA_FORMS,
+      .about = MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg evaluate snapshot -d images.npy --labels classes.npy",
       .ask = evaluate },
     { .name = "analyse",
