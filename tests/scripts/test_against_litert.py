@@ -22,7 +22,6 @@ try:
     import numpy as np
     import litert
     import litert_networks
-    from agreement import safe
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -42,17 +41,18 @@ class Refused(Exception):
 
 
 def simulate(data, given, profile, folder):
-    """{safe name: codes} of every value, with the samples first."""
+    """{name: codes} of every value, with the samples first."""
     (folder / "file.tflite").write_bytes(data)
     np.savez(folder / "in.npz", **given)
     out = folder / "out"
     done = subprocess.run(
         [QG, "run", folder / "file.tflite", "--mode", "integer", "--profile", profile,
-         "--require", "integer", "-d", folder / "in.npz", "-o", out, "--dump", "*"],
+         "--require", "integer", "-d", folder / "in.npz", "-o", out, "--dump", "*",
+         "--json"],
         capture_output=True, text=True, check=False)
     if done.returncode:
         raise Refused((done.stderr.strip() or f"exit status {done.returncode}").split("\n")[-1])
-    return {p.stem: np.load(p) for p in (out / "dump").glob("*.npy")}
+    return {d["name"]: np.load(d["file"]) for d in json.loads(done.stdout)["dumps"]}
 
 
 class Operator:
@@ -154,7 +154,7 @@ def whole(table, what, data, feeds, folder, kernels="reference"):
     good = True
     for operator in operators(data):
         for t in operator.outputs:
-            differ = same(ours.get(safe(names[t])), theirs[names[t]])
+            differ = same(ours.get(names[t]), theirs[names[t]])
             table.count(PROFILES[kernels], what, operator, differ, theirs[names[t]].size)
             good = good and differ == 0
     return good
@@ -174,7 +174,7 @@ def by_operator(table, what, data, feeds, folder, kernels):
             table.refused(PROFILES[kernels], where, operator, why)
             continue
         for t in operator.outputs:
-            differ = same(ours.get(safe(names[t])), theirs[names[t]])
+            differ = same(ours.get(names[t]), theirs[names[t]])
             table.count(PROFILES[kernels], where, operator, differ, theirs[names[t]].size)
 
 
@@ -229,7 +229,7 @@ def main():
         for files in (golden_cases(), networks(kinds, options.seed)):
             for what, data, feeds in files:
                 if options.keep:
-                    pathlib.Path(options.keep, f"{safe(what)}.tflite").write_bytes(data)
+                    pathlib.Path(options.keep, f"{what.replace(' ', '_')}.tflite").write_bytes(data)
                 compare(table, what, data, feeds, pathlib.Path(name))
     table.show()
     for line in table.wrong[:SHOWN]:

@@ -41,14 +41,16 @@ static void doc_example(void **state)
     qg_ctx_free(ctx);
 }
 
+/* clang-format off */
 static const qg_profile_row quantizers[] = {
-    {.form = QG_FORM_DIVIDE,      .rounding = QG_ROUND_HALF_AWAY},
-    { .form = QG_FORM_DIVIDE,     .rounding = QG_ROUND_HALF_EVEN},
-    { .form = QG_FORM_RECIPROCAL, .rounding = QG_ROUND_HALF_EVEN},
-    { .form = QG_FORM_ADD_HALF  },
-    { .form = QG_FORM_LEVELS                         },
-    { .form = QG_FORM_DIVIDE,                          .requant = { .symmetric = true }                              },
+    { .form = QG_FORM_DIVIDE, .rounding = QG_ROUND_HALF_AWAY },
+    { .form = QG_FORM_DIVIDE, .rounding = QG_ROUND_HALF_EVEN },
+    { .form = QG_FORM_RECIPROCAL, .rounding = QG_ROUND_HALF_EVEN },
+    { .form = QG_FORM_ADD_HALF },
+    { .form = QG_FORM_LEVELS },
+    { .form = QG_FORM_DIVIDE, .requant = { .symmetric = true } },
 };
+/* clang-format on */
 
 static void floats_saturate_and_nan_is_the_lowest(void **state)
 {
