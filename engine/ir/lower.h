@@ -66,8 +66,9 @@ QG_NODISCARD qg_status qg_lower_emit(qg_lower *l, const char *op,
                                      uint32_t n_in);
 
 /* The float operator itself, on codes: for moves, maxima and the like; sets every
- * made[k].  Refuses inputs and outputs on different grids, a fused clamp, and types that
- * the operator's opset does not have. */
+ * made[k].  Activations on another grid than output 0 are rescaled before, a fused clamp
+ * is a rescale behind.  Refuses outputs on different grids and types that the operator's
+ * opset does not have. */
 QG_NODISCARD qg_status qg_lower_same(qg_lower *l, const qg_profile_row *row);
 
 /* A constant of the program; t is copied, its data lie in the arena of `to`. */

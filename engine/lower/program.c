@@ -318,7 +318,9 @@ static qg_status lower_node(qg_lowering *w, const qg_node *n)
     bool done = w->node[n->id].why != NULL; /* fused into an earlier kernel */
     if (done)
         return QG_OK;
-    note(w, n, QG_LOWERED_PLAIN, "", "");
+    /* MatMulInteger and others are kernels on codes already. */
+    bool on_codes = qg_node_has(n, QG_OP_QUANTIZER) && qg_node_has(n, QG_OP_COMPUTE);
+    note(w, n, on_codes ? QG_LOWERED_INTEGER : QG_LOWERED_PLAIN, "", "");
     QG_TRY(lower_linear(w, n, &done));
     if (!done && !is_plain(n) && !is_border(w, n))
         QG_TRY(try_kernel(w, n, &done));

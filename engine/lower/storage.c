@@ -11,7 +11,8 @@
  *        moves it, stored on G, as before a Concat: rounding earlier is exact
  *     d  it is no output, and every slot that reads it rounds on G
  *
- * Every other value is stored in float. */
+ * Every other value is stored in float.  The first rule that applies counts; b is tried
+ * again behind values that c or d stored. */
 #include "engine/lower/lowering.h"
 
 static bool is_activation(const qg_value *v)
@@ -111,12 +112,12 @@ static qg_status store_read(qg_lowering *w, const qg_value *v)
 qg_status qg_lower_storage(qg_lowering *w)
 {
     const qg_graph *g = w->from;
-    for (size_t i = 0; i < g->node.n; i++)
+    for (size_t i = 0; i < g->node.n; i++) {
         QG_TRY(store_rounded(w, g->node.at[i]));
+        QG_TRY(store_passive(w, g->node.at[i]));
+    }
     for (size_t i = 0; i < g->value.n; i++)
         QG_TRY(store_read(w, g->value.at[i]));
-    for (size_t i = 0; i < g->node.n; i++)
-        QG_TRY(store_passive(w, g->node.at[i]));
     for (size_t i = g->node.n; i-- > 0;)
         for (uint32_t k = 0; k < g->node.at[i]->n_out; k++)
             if (is_activation(g->node.at[i]->out[k]))

@@ -1,13 +1,13 @@
-/* profile_page.c -- a profile as a page: its rows with those of its parents, as files have
- * them, with reasons and sources. */
+/* profile_page.c -- a profile as a page: its rows with those of its parents, as files
+ * have them, with reasons and sources. */
 #include <math.h>
 
 #include "engine/config/profile_yaml.h"
 #include "engine/core/num.h"
 #include "engine/report/report.h"
 
-/* One page under way.  Texts are made in the report's arena; a NULL text is out of memory
- * and is found where it is added. */
+/* One page under way.  Texts are made in the report's arena; a NULL text is out of
+ * memory and is found where it is added. */
 typedef struct page {
     qg_report *r;
     qg_arena *arena; /* the report's */

@@ -1,4 +1,5 @@
 /* run.c -- qg_model_run: outputs of every sample, stacked, in order of samples. */
+#include "engine/core/hash.h"
 #include "engine/data/column.h"
 #include "engine/session/session.h"
 

@@ -6,6 +6,7 @@ Every tensor of 16 samples equals what LiteRT's reference kernels compute
 twin kws_float.onnx, quantized for tflite-int8 with the activation grids of the published
 file (observer `fixed`).  Then the accuracy on 500 samples in float, simulated and in the
 integers of four profiles, with the samples on which they disagree."""
+import hashlib
 import json
 import os
 import pathlib

@@ -1,4 +1,5 @@
-/* Profiles: which row fits, inheritance, and the exact complaint about what is wrong. */
+/* Profiles: which row fits, inheritance, and the exact complaint about what is
+ * wrong. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -195,17 +196,18 @@ static const struct {
     {"- a\n",
       ":1: profile: a list, expected a map" },
     { "title: x\n",
-      "profile: key 'name' is missing, expected it" },
+      "profile: key 'name' is missing, expected a value" },
     { "name: x\nkernel: []\n",
       ":2: profile: unknown key 'kernel', did you mean "
-                               "'kernels'" },
+      "'kernels'" },
     { "name: x\n",
       "profile: key 'codes: activation' is missing, expected it here or"},
     { "name: x\ncodes: {activation: int8, weight: int8}\n",
       "key 'codes: bias' is missing" },
     { "name: x\ncodes: {activation: int8, bias: int32}\n",
       "key 'codes: weight' is missing" },
-    { HEAD,                                                                       "key 'kernels' is missing" },
+    { HEAD,
+      "key 'kernels' is missing" },
     { "name: x\ncodes: {activation: int7}\n",
       ":2: codes: activation: 'int7', did you mean" },
     { "name: x\ncodes: {activation: [int8, int8]}\n",
@@ -221,18 +223,19 @@ static const struct {
       "no" },
     { "name: x\nevidence: rumour\n",
       ":2: evidence: 'rumour', expected run or "
-                                     "documentation" },
+      "documentation" },
     { "name: x\nextends: nothing\n",
       ":2: extends: unknown profile 'nothing', expected a "
-      "path or one of 'qg list profiles'" },
-    { "name: x\nextends: x\n",                                                    "'x' is its own ancestor" },
+      "path or one of `qg list profiles`" },
+    { "name: x\nextends: x\n",
+      "'x' is its own ancestor" },
     { HEAD "kernels: add\n",
       ":4: kernels: expected a list of maps" },
     { HEAD "kernels: [add]\n",
       ":4: kernels: a single value, expected a map" },
     { HEAD "-kernels: [a]\n",
       ":4: -kernels: there is no id 'a', expected one of the "
-                              "parent" },
+      "parent" },
     { HEAD "kernels:\n- {use: add}\n",
       ":5: kernels: key 'id' is missing" },
     { HEAD "kernels:\n- {id: r, use: add}\n",
@@ -245,7 +248,7 @@ static const struct {
       ":5: kernel r: use: 'ad', did you mean 'add'" },
     { HEAD ROW "use: add, form: fmaa}\n",
       ":5: kernel r: form: 'fmaa', did you mean "
-                                          "'fma'" },
+      "'fma'" },
     { HEAD ROW "use: add, form: fma, left: {8: 20}}\n",
       ":5: kernel r: key 'left' has no effect" },
     { HEAD ROW "use: add, form: fixed, scheme: fix-double}\n",
