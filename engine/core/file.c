@@ -104,7 +104,7 @@ static void *get(const qg_ctx *ctx, size_t size)
     return ctx->alloc.get(ctx->alloc.ud, size);
 }
 
-/* The temporary stands in the target's folder: rename is atomic only within one file
+/* The temporary is in the target's folder: rename is atomic only within one file
  * system.  Its mode becomes that of a freshly made file, since mkstemp gives 0600. */
 qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
 {

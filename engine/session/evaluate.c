@@ -1,4 +1,4 @@
-/* evaluate.c -- top-1 accuracy, float beside simulated, on the same samples. */
+/* evaluate.c -- top-1 accuracy, float and simulated, on the same samples. */
 #include "engine/session/session.h"
 
 #include "engine/data/npy.h"
