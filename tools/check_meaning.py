@@ -33,7 +33,9 @@ TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\b[A-Za-z_]\w*')
 ARITHMETIC = "onnxruntime|ort|openvino|nncf|aimet|qnn|tflite|litert|xnnpack|gemmlowp|cmsis"
 PLACES = [  # files, tools that may be named there
     (r"engine/(formats|calib)/|passes/vendor/|engine/quant/quirk\.[ch]$", ".*"),
-    (r"engine/number/", ".*"),                # profiles of runtimes, with their sources
+    (r"engine/number/openvino_fq\.[ch]$", "openvino"),  # arithmetic that bears its name
+    (r"engine/number/round\.h$", "ppq|openvino"),  # meanings of rounding modes
+    (r"engine/number/|ops/integer_table\.c$", "gemmlowp"),  # runtimes: configs/profiles
     (r"engine/quant/", ARITHMETIC),           # published, and called by its author
     (r"passes/passes\.def$", ".*"),           # lists those of vendors
     (r"ops/(openvino\.c|families\.def)$", "openvino"),  # operators of its domain

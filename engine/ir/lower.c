@@ -164,8 +164,8 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
 
 qg_status qg_lower_add(qg_graph *to, const qg_lower_node *spec, qg_value **out)
 {
-    const qg_op *op = qg_op_find(to->ctx->registry, "quantgraph", spec->op,
-                                 QG_LOWER_OPSET);
+    const qg_op *op =
+        qg_op_find(to->ctx->registry, QG_LOWER_DOMAIN, spec->op, QG_LOWER_OPSET);
     const qg_attr *attr;
     size_t n_attr;
     qg_value *value;
@@ -209,8 +209,8 @@ qg_status qg_lower_constant(qg_lower *l, const char *name, const qg_tensor *t,
 static int32_t bound_code(const qg_profile_row *row, const qg_stored *s, float bound)
 {
     double steps = (double)(bound / s->scale[0]);
-    double code = s->zero[0] +
-                  (row->clamp == QG_CLAMP_CODES ? round(steps) : nearbyint(steps));
+    double code =
+        s->zero[0] + (row->clamp == QG_CLAMP_CODES ? round(steps) : nearbyint(steps));
     return code < s->low ? s->low : code > s->high ? s->high : (int32_t)code;
 }
 
@@ -224,7 +224,8 @@ static bool clamp_output(qg_lower *l, const qg_profile_row *row, qg_stored *out)
     if (row->clamp == QG_CLAMP_NO || (row->clamp == QG_CLAMP_IMPLIED && !implied)) {
         (void)qg_lower_refuse(
             l, "row %s takes %s, and the clamp from %g to %g follows", row->id,
-            row->clamp == QG_CLAMP_NO ? "no clamp" : "only a clamp that cuts off no code",
+            row->clamp == QG_CLAMP_NO ? "no clamp"
+                                      : "only a clamp that cuts off no code",
             (double)l->low, (double)l->high);
         return false;
     }
@@ -265,7 +266,9 @@ qg_status qg_lower_emit(qg_lower *l, const char *op, const qg_profile_row *row,
                         qg_value *const *in, uint32_t n_in)
 {
     bool floats = row->tail == QG_TAIL_FLOAT;
-    qg_recipe r = { .row = *row, .out = { .dtype = QG_F32, .n = 1 } };
+    qg_recipe r = {
+        .row = *row, .out = {.dtype = QG_F32, .n = 1}
+    };
     const char *name = l->name[0];
     if (!floats)
         r.out = l->out[0];
@@ -273,18 +276,18 @@ qg_status qg_lower_emit(qg_lower *l, const char *op, const qg_profile_row *row,
         name = qg_arena_printf(l->to->arena, "%s_sum", l->node->out[0]->name);
     if (!floats && !clamp_output(l, row, &r.out))
         return QG_OK;
-    QG_TRY(input_grids(l, qg_op_find(l->ctx->registry, "quantgraph", op, QG_LOWER_OPSET),
-                       in, n_in, &r));
-    qg_lower_node spec = {
-        .op = op,
-        .name = qg_lower_node_name(l->to, l->to, l->node->name),
-        .output = name ? qg_lower_value_name(l->to, l->to, name) : NULL,
-        .recipe = &r,
-        .attr = l->attr,
-        .n_attr = l->n_attr,
-        .in = in,
-        .n_in = n_in
-    };
+    QG_TRY(input_grids(
+        l, qg_op_find(l->ctx->registry, QG_LOWER_DOMAIN, op, QG_LOWER_OPSET), in, n_in,
+        &r));
+    qg_lower_node spec = { .op = op,
+                           .name = qg_lower_node_name(l->to, l->to, l->node->name),
+                           .output =
+                               name ? qg_lower_value_name(l->to, l->to, name) : NULL,
+                           .recipe = &r,
+                           .attr = l->attr,
+                           .n_attr = l->n_attr,
+                           .in = in,
+                           .n_in = n_in };
     if (!spec.name || !spec.output)
         return qg_nomem(l->ctx);
     QG_TRY(qg_lower_add(l->to, &spec, &l->made[0]));
@@ -295,32 +298,73 @@ qg_status qg_lower_emit(qg_lower *l, const char *op, const qg_profile_row *row,
 
 /* --- the float operator on codes --- */
 
-/* Every quantized endpoint has the grid of output 0. */
-static bool one_grid(qg_lower *l)
+/* Every output has the grid of output 0; false: refused. */
+static bool one_output_grid(qg_lower *l)
 {
     char a[QG_STORED_TEXT], b[QG_STORED_TEXT];
     const qg_stored *grid = &l->out[0];
-    for (uint32_t k = 0; k < l->node->n_in; k++) {
-        const qg_stored *s = &l->in[k].stored;
-        if (strchr("dwgp", qg_op_in_role(l->node->op, k)) && l->in[k].value &&
-            !qg_stored_same(s, grid)) {
-            (void)qg_lower_refuse(l, "in%u is stored as %s and out0 as %s, expected one "
-                                     "grid",
-                                  (unsigned)k, qg_stored_text(s, a),
-                                  qg_stored_text(grid, b));
-            return false;
-        }
-    }
     for (uint32_t k = 1; k < l->node->n_out; k++)
         if (l->node->out[k] && qg_op_out_role(l->node->op, k) == 'd' &&
             !qg_stored_same(&l->out[k], grid)) {
-            (void)qg_lower_refuse(l, "out%u is stored as %s and out0 as %s, expected one "
-                                     "grid",
-                                  (unsigned)k, qg_stored_text(&l->out[k], a),
-                                  qg_stored_text(grid, b));
+            (void)qg_lower_refuse(
+                l, "out%u is stored as %s and out0 as %s, expected one grid",
+                (unsigned)k, qg_stored_text(&l->out[k], a), qg_stored_text(grid, b));
             return false;
         }
     return true;
+}
+
+/* IntRescale between grids by the row of that use, else by that of rescale; *out stays
+ * when there is none. */
+static qg_status rescale(qg_lower *l, qg_kernel_use use, qg_value *x,
+                         const qg_stored *from, const qg_stored *to, qg_value **out)
+{
+    qg_profile_types t = { from->dtype, QG_NODTYPE, to->dtype };
+    float ratio = from->scale[0] / to->scale[0];
+    qg_profile_ratios r = { ratio, ratio };
+    const qg_profile_row *row = qg_profile_find(l->profile, use, t, r);
+    if (!row)
+        row = qg_profile_find(l->profile, QG_USE_RESCALE, t, r);
+    if (!row)
+        return qg_lower_refuse(l, "profile %s has no row of rescale", l->profile->name);
+    qg_recipe recipe = { .row = *row, .in = { *from }, .out = *to };
+    const char *base = qg_arena_printf(l->to->arena, "%s_rescaled", l->node->name);
+    qg_lower_node spec = { .op = "IntRescale",
+                           .name =
+                               base ? qg_lower_node_name(l->to, l->from, base) : NULL,
+                           .output =
+                               base ? qg_lower_value_name(l->to, l->from, base) : NULL,
+                           .recipe = &recipe,
+                           .in = &x,
+                           .n_in = 1 };
+    return spec.name && spec.output ? qg_lower_add(l->to, &spec, out)
+                                    : qg_nomem(l->ctx);
+}
+
+/* in[k]: the inputs on the grid of output 0; *ok false: refused.  Rescaling is
+ * monotone, so it may as well come before a move or a maximum. */
+static qg_status on_output_grid(qg_lower *l, qg_value **in, bool *ok)
+{
+    char a[QG_STORED_TEXT], b[QG_STORED_TEXT];
+    const qg_stored *grid = &l->out[0];
+    *ok = grid->codes && one_output_grid(l);
+    for (uint32_t k = 0; *ok && k < l->node->n_in; k++) {
+        const qg_stored *s = &l->in[k].stored;
+        in[k] = l->in[k].value;
+        if (!strchr("dwgp", qg_op_in_role(l->node->op, k)) || !in[k] ||
+            qg_stored_same(s, grid))
+            continue;
+        *ok = s->codes && !l->in[k].constant;
+        if (*ok) {
+            QG_TRY(rescale(l, QG_USE_RESCALE, in[k], s, grid, &in[k]));
+            *ok = !l->refusal;
+        } else {
+            QG_TRY(qg_lower_refuse(
+                l, "in%u is stored as %s and out0 as %s, expected one grid",
+                (unsigned)k, qg_stored_text(s, a), qg_stored_text(grid, b)));
+        }
+    }
+    return QG_OK;
 }
 
 /* What the operator would infer on codes. */
@@ -338,7 +382,7 @@ static qg_status infer_on_codes(const qg_lower *l, qg_arena *a)
             continue;
         type[k] = n->in[k]->type;
         if (l->in[k].stored.codes)
-            type[k].dtype = l->in[k].stored.dtype;
+            type[k].dtype = l->out[0].dtype;
         const qg_tensor *constant = l->in[k].value ? l->in[k].value->constant : NULL;
         in[k] = constant ? constant : &type[k];
         if (in[k]->rank < 0)
@@ -373,17 +417,16 @@ static qg_status takes_codes(qg_lower *l, bool *out)
     return s == QG_OK ? QG_OK : qg_lower_refuse(l, "%s", l->ctx->message);
 }
 
-static qg_status add_same(qg_lower *l)
+static qg_status add_same(qg_lower *l, qg_value *const *in)
 {
     const qg_node *n = l->node;
-    qg_value **in = QG_NEWN(l->to->arena, n->n_in, qg_value *);
-    if (!in)
-        return qg_nomem(l->ctx);
-    for (uint32_t k = 0; k < n->n_in; k++)
-        in[k] = l->in[k].value;
+    bool clamps = l->low != -INFINITY || l->high != INFINITY;
     for (uint32_t k = 0; k < n->n_out; k++) {
+        const char *base = clamps && k == 0
+                               ? qg_arena_printf(l->to->arena, "%s_unclamped", n->name)
+                               : l->name[k];
         const char *name =
-            n->out[k] ? qg_lower_value_name(l->to, l->to, l->name[k]) : NULL;
+            n->out[k] && base ? qg_lower_value_name(l->to, l->to, base) : NULL;
         if (n->out[k] && !name)
             return qg_nomem(l->ctx);
         if (n->out[k])
@@ -402,15 +445,29 @@ static qg_status add_same(qg_lower *l)
     return spec.name ? qg_graph_add_node(l->to, &spec, &made) : qg_nomem(l->ctx);
 }
 
+/* Codes are clamped by a rescale from the grid to itself. */
+static qg_status clamp_same(qg_lower *l, const qg_profile_row *row)
+{
+    qg_stored out = l->out[0];
+    qg_value *clamped = NULL;
+    if ((l->low == -INFINITY && l->high == INFINITY) || !clamp_output(l, row, &out))
+        return QG_OK;
+    QG_TRY(rescale(l, QG_USE_RELU, l->made[0], &l->out[0], &out, &clamped));
+    return clamped ? qg_value_set_name(l->to, l->made[0] = clamped, l->name[0]) : QG_OK;
+}
+
 qg_status qg_lower_same(qg_lower *l, const qg_profile_row *row)
 {
+    qg_value **in = QG_NEWN(l->to->arena, l->node->n_in, qg_value *);
     bool taken = true;
-    if (l->low != -INFINITY || l->high != INFINITY)
-        return qg_lower_refuse(l, "row %s computes on codes, and a clamp follows",
-                               row->id);
-    if (!one_grid(l))
-        return QG_OK;
+    if (!in)
+        return qg_nomem(l->ctx);
     QG_TRY(takes_codes(l, &taken));
+    if (taken)
+        QG_TRY(on_output_grid(l, in, &taken));
     l->row = row;
-    return taken ? add_same(l) : QG_OK;
+    if (!taken)
+        return QG_OK;
+    QG_TRY(add_same(l, in));
+    return clamp_same(l, row);
 }

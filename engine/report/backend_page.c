@@ -35,7 +35,7 @@ static const char *words(page *p, const char *const *word, size_t n)
     return text;
 }
 
-/* "[a, b]", or the one word alone. */
+/* "[a, b]", or a single word without brackets. */
 static const char *choice(page *p, const char *const *word, size_t n)
 {
     const char *text = words(p, word, n);
@@ -94,7 +94,7 @@ static const char *slot_text(page *p, const qg_slot_match *s)
     return qg_arena_strdup(p->arena, qg_slot_word(s, word));
 }
 
-/* The part about endpoints, behind `text`. */
+/* The part about endpoints, after `text`. */
 static const char *endpoint_text(page *p, const char *text, const qg_endpoint_match *m)
 {
     static const char *const answer[] = { [QG_NO] = "no", [QG_YES] = "yes" };
@@ -188,17 +188,12 @@ static qg_status add(page *p, qg_table *t, const char *text)
                 : qg_nomem(p->ctx);
 }
 
-/* Place and reason, after the statement; files that come with the tool begin
- * "configs/". */
+/* Reason and place, after the statement. */
 static qg_status add_origin(page *p, qg_table *t, const qg_origin *o)
 {
-    const char *dir = p->ctx->config_dir;
-    size_t n = dir ? strlen(dir) : 0;
-    bool ours = n && strncmp(o->file, dir, n) == 0 && o->file[n] == '/';
     QG_TRY(add(p, t, o->why ? o->why : ""));
     QG_TRY(add(p, t, o->source ? o->source : ""));
-    return qg_table_addf(p->r, t, "%s%s:%u", ours ? "configs" : "",
-                         ours ? o->file + n : o->file, o->line);
+    return qg_table_place(p->r, t, o->file, o->line);
 }
 
 static qg_status add_rules(page *p)

@@ -59,7 +59,7 @@ typedef struct qg_fact {
     bool quiet;      /* not on the page: redundant there */
 } qg_fact;
 
-/* Everything but ctx lies in `arena`; text and json are NULL until asked for. */
+/* Everything but ctx is in `arena`; text and json are NULL until requested. */
 struct qg_report {
     qg_ctx *ctx;
     qg_arena *arena;
@@ -102,6 +102,10 @@ QG_NODISCARD qg_status qg_table_add_all(qg_report *r, qg_table *t, const qg_cell
                                         size_t n);
 QG_NODISCARD qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
     QG_PRINTF(3, 4);
+
+/* A cell "file:line"; files that come with the tool begin with "configs/". */
+QG_NODISCARD qg_status qg_table_place(qg_report *r, qg_table *t, const char *file,
+                                      uint32_t line);
 
 static inline qg_cell qg_cell_text(const char *s)
 {
