@@ -172,6 +172,11 @@ def main():
                 except RuntimeError as wrong:
                     said, bad = f"FAILED: {wrong}", bad + 1
                 print(f"{case[0]:18} {profile:22} {said}")
+        try:  # rows of convolution and depthwise differ: a grouped one is neither
+            print("grouped", check(folder, CASES[2], "tflite-int8", "tflite-builtin-x86", ""))
+        except RuntimeError as wrong:
+            print(f"grouped FAILED: {wrong}")
+            bad += 1
     return bad > 0
 
 
