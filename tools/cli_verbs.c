@@ -205,11 +205,15 @@ static int list(const cli_call *c)
     qg_report *r = NULL;
     const cli_words *w = &c->args->file;
     const char *topic = w->n ? w->at[0] : NULL;
-    if (w->n > 1 && strcmp(topic, "backends") != 0)
-        return cli_usage(c->verb, "'%s': only backends have pages of their own",
+    bool backend = w->n > 1 && strcmp(topic, "backends") == 0;
+    bool profile = w->n > 1 && strcmp(topic, "profiles") == 0;
+    if (w->n > 1 && !backend && !profile)
+        return cli_usage(c->verb,
+                         "'%s': only backends and profiles have pages of their own",
                          w->at[1]);
-    qg_status s =
-        w->n > 1 ? qg_backend_page(c->ctx, w->at[1], &r) : qg_list(c->ctx, topic, &r);
+    qg_status s = backend   ? qg_backend_page(c->ctx, w->at[1], &r)
+                  : profile ? qg_profile_page(c->ctx, w->at[1], &r)
+                            : qg_list(c->ctx, topic, &r);
     return cli_answer(c, s, r);
 }
 
@@ -284,6 +288,12 @@ static int help(const cli_call *c)
     "folder of these in name order, or random:N (N uniform samples, for trials)."
 
 /* Words after the verb: their names in the help, and their number. */
+/* What qg_model_open takes. */
+#define ANY_MODEL "MODEL|SNAPSHOT"
+#define MODEL_FORMS                                                                    \
+    "MODEL: an ONNX file, or a .tflite file, which is a snapshot when it is\n"         \
+    "quantized."
+
 #define FILES(words, least, most)                                                      \
     .files = (words), .min_file = (least), .max_file = (most)
 
@@ -318,6 +328,7 @@ const cli_verb cli_verbs[] = {
       .summary = "make a snapshot from a file of another tool",
       FILES("FILE", 1, 1),
       .use = { NEEDS(FORMAT), TAKES(MODEL), NEEDS(SNAPSHOT) },
+      .about = "A .tflite file can also be opened without an import.",
       .example = "qg import model.qdq.onnx --format onnx-qdq -o snapshot",
       .run = cli_import },
     { .name = "import-backend",
@@ -330,19 +341,19 @@ const cli_verb cli_verbs[] = {
       .run = cli_import_backend },
     { .name = "run",
       .summary = "run a float model, or simulate a snapshot",
-      FILES("MODEL.onnx|SNAPSHOT", 1, 1),
+      FILES(ANY_MODEL, 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER),
                TAKES(PROFILE), TAKES(REQUIRE), TAKES(CODES) },
       .about = "Writes one .npy per output of the network; axis 0 is the sample.\n"
-               "\n" DATA_FORMS,
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
       .run = run },
     { .name = "evaluate",
       .summary = "compare top-1 accuracy in float and simulated",
-      FILES("MODEL.onnx|SNAPSHOT", 1, 1),
+      FILES(ANY_MODEL, 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(LABELS), TAKES(MODE), TAKES(PROFILE),
                TAKES(REQUIRE) },
-      .about = DATA_FORMS,
+      .about = MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg evaluate snapshot -d images.npy --labels classes.npy",
       .ask = evaluate },
     { .name = "analyse",
@@ -405,23 +416,26 @@ const cli_verb cli_verbs[] = {
     { .name = "explain",
       .summary = "show the origin of a tensor's quantization settings",
       FILES("SNAPSHOT NAME", 2, 2),
-      .about = "NAME: a node, a value, an endpoint (Conv_3.in1, Conv_3.out0), or all\n"
+      .about = "SNAPSHOT: also a quantized .tflite file.\n"
+               "NAME: a node, a value, an endpoint (Conv_3.in1, Conv_3.out0), or all\n"
                "of a group (group:Conv_3.out0).",
       .example = "qg explain snapshot Conv_0.out0",
       .ask = explain },
     { .name = "dump",
       .summary = "print the graph and its quantization as text",
-      FILES("MODEL.onnx|SNAPSHOT", 1, 1),
+      FILES(ANY_MODEL, 1, 1),
       .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(PROFILE),
                TAKES(POLICY),
                TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER), TAKES(OBSERVER) },
+      .about = MODEL_FORMS,
       .example = "qg dump snapshot",
       .run = dump },
     { .name = "list",
       .summary = "list operators, passes, backends, observers, ...",
       FILES("[TOPIC] [NAME]", 0, 2),
       .about = "Without a topic it lists the topics; `qg list backends NAME` shows a\n"
-               "backend: its rules, fusions and sharing, with reasons and sources.",
+               "backend: its rules, fusions and sharing, with reasons and sources;\n"
+               "`qg list profiles NAME` shows the rows of a profile.",
       .example = "qg list backends",
       .run = list },
     { .name = "diff",

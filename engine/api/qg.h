@@ -102,8 +102,8 @@ struct qg_model_options {
 };
 QG_API void qg_model_options_init(qg_model_options *o, size_t size);
 
-/* path: an ONNX file, a snapshot folder, or a file with the bytes of one
- * (qg_model_save_bytes).
+/* path: an ONNX file, a snapshot folder, a file with the bytes of one
+ * (qg_model_save_bytes), or a .tflite file, which is quantized when its tensors are.
  * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (not ONNX), QG_EMODEL (invalid
  * content), QG_EUNSUPPORTED (an operator or opset that is not implemented, by name). */
 QG_NODISCARD QG_API qg_status qg_model_open(qg_ctx *ctx, const char *path,
@@ -227,6 +227,11 @@ QG_NODISCARD QG_API qg_status qg_model_import(qg_ctx *ctx, const char *path,
 QG_NODISCARD QG_API qg_status qg_backend_page(qg_ctx *ctx, const char *name,
                                               qg_report **report);
 
+/* A profile of integer arithmetic as a report: the rows of its kinds of operators, in
+ * the order in which they are tried, with reasons and sources. */
+QG_NODISCARD QG_API qg_status qg_profile_page(qg_ctx *ctx, const char *name,
+                                              qg_report **report);
+
 /* Makes a backend file at `output` (its name without ".yaml" is the backend's) from the
  * configuration of another tool; format "aimet": a quantsim configuration.  *report
  * (may be NULL): rules, fusions, and the table `not_carried_over` of settings without a
@@ -328,7 +333,9 @@ typedef struct qg_run_options {
     size_t size;
     qg_workload work;     /* data: required */
     const char *mode;     /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
-    const char *dump;     /* glob over value names: inner values below folder/dump */
+    /* Glob over value names: inner values below folder/dump.  Files have the name of
+     * the value; of one above 200 bytes 180 and digits of its SHA-256. */
+    const char *dump;
     const int64_t *label; /* [n_label] for qg_model_evaluate, instead of a file */
     size_t n_label;
     /* For mode integer.  profile: a name of `qg list profiles` or a path; NULL: that of

@@ -341,9 +341,9 @@ static qg_status keep_rows(const reader *r, const qg_yaml *file, row_list *kept)
         QG_TRY(qg_yaml_words(r->ctx, r->arena, less, "-kernels", &id, &n));
     for (size_t k = 0; k < n; k++)
         if (!row_called(r->p->row, r->p->n_row, id[k]))
-            return qg_yaml_fail(r->ctx, less, "-kernels",
-                                "there is no id '%s', expected one of the parent",
-                                id[k]);
+            return qg_yaml_fail(
+                r->ctx, less->kind == QG_YAML_LIST ? less->item[k] : less, "-kernels",
+                "there is no id '%s', expected one of the parent", id[k]);
     for (size_t i = 0; i < r->p->n_row; i++) {
         size_t k = 0;
         while (k < n && strcmp(id[k], r->p->row[i].id) != 0)
@@ -464,10 +464,10 @@ qg_status qg_profile_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search 
         return qg_nomem(ctx);
     qg_wanted w = { "profile", name, NULL, NULL, search };
     QG_TRY(qg_config_family(ctx, a, &w, &family));
-    for (size_t i = family.n; i-- > 0;)
+    for (size_t i = family.n; i-- > 0;) {
+        p->parent = p->name;
         QG_TRY(read_file(&r, family.file[i]));
-    if (family.n > 1)
-        p->parent = family.file[1]->file;
+    }
     QG_TRY(check_complete(&r, family.file[0]));
     *out = p;
     return QG_OK;

@@ -6,10 +6,12 @@
  *     codes, islands, clamp
  *                  the parent's unless the file has its own.  A row keeps the clamp of
  *                  the file that contains it
- *     kernels      rows of the file stand before the parent's.  `-kernels: [id]` removes
- *                  rows of the parent; an id of the parent may be used again only then
+ *     kernels      rows of the file stand before the parent's.  `-kernels: [id]`
+ *                  removes rows of the parent; an id of the parent may be used again
+ *                  only then
  * Every row has id, use, why and source, and exactly the keys that its form reads
- * (qg_form_keys).  Every message gives file, line, key, the fault and the expected form.
+ * (qg_form_keys).  Every message gives file, line, key, the fault and the expected
+ * form.
  *
  *     name: my-runtime
  *     title: My runtime 1.0

@@ -639,11 +639,14 @@ static int64_t opset_of(const qg_node *n)
     return (QG_DT(I8) | QG_DT(U8) | QG_DT(I32)) >> codes->type.dtype & 1 ? 13 : 21;
 }
 
+/* A graph in text form need not import ai.onnx: its nodes have their versions. */
 static int64_t needed_opset(const qg_graph *g)
 {
     int64_t need = qg_graph_opset(g, "");
+    bool imports = need > 0;
     for (size_t i = 0; i < g->node.n; i++) {
-        int64_t its = opset_of(g->node.at[i]);
+        const qg_node *n = g->node.at[i];
+        int64_t its = imports || n->op->domain ? opset_of(n) : n->opset;
         need = its > need ? its : need;
     }
     return need;

@@ -425,8 +425,8 @@ static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
     return qg_tqc_join(f->quant, t, lead);
 }
 
-/* Reads what its producers have rounded, and computes: what it stores is rounded where a
- * clamp behind it rounds. */
+/* Reads what its producers have rounded, and computes: what it stores is rounded where
+ * a clamp behind it rounds. */
 static bool reads_rounded(const qg_node *n)
 {
     bool any = false;

@@ -305,14 +305,24 @@ static bool is_plain(const qg_node *n)
     return !floats || n->platform == QG_PLATFORM_SOI;
 }
 
+/* A node that passes its input on, floats on one side and codes on the other: the Q or
+ * DQ of a file whose grids are records. */
+static bool is_border(const qg_lowering *w, const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_COPY) && n->n_in > 0 && n->in[0] && n->out[0] &&
+           w->stored[n->in[0]->id].codes != w->stored[n->out[0]->id].codes;
+}
+
 static qg_status lower_node(qg_lowering *w, const qg_node *n)
 {
     bool done = w->node[n->id].why != NULL; /* fused into an earlier kernel */
     if (done)
         return QG_OK;
-    note(w, n, QG_LOWERED_PLAIN, "", "");
+    /* MatMulInteger and others are kernels on codes already. */
+    bool on_codes = qg_node_has(n, QG_OP_QUANTIZER) && qg_node_has(n, QG_OP_COMPUTE);
+    note(w, n, on_codes ? QG_LOWERED_INTEGER : QG_LOWERED_PLAIN, "", "");
     QG_TRY(lower_linear(w, n, &done));
-    if (!done && !is_plain(n))
+    if (!done && !is_plain(n) && !is_border(w, n))
         QG_TRY(try_kernel(w, n, &done));
     return done ? QG_OK : copy_node(w, n);
 }

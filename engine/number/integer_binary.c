@@ -52,8 +52,8 @@ static void span_squared(const qg_int_binary *p, const qg_int_operands *o, int32
 }
 
 /* twice is 2 max(sa, sb), hence both input multipliers are at most 1/2 and the sum
- * of the two shifted operands cannot overflow; the square of a difference of 8-bit codes
- * with 7 bits of headroom fits 32 bits as well. */
+ * of the two shifted operands cannot overflow; the square of a difference of 8-bit
+ * codes with 7 bits of headroom fits 32 bits as well. */
 static qg_status prepare_fixed(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     const qg_profile_row *row = p->spec.row;
@@ -153,8 +153,8 @@ static qg_status prepare_portable(qg_ctx *ctx, const char *what, qg_int_binary *
     return QG_OK;
 }
 
-/* Falls back to the portable form like the kernel itself: extreme ratios and shifts that
- * vqrshl cannot make. */
+/* Falls back to the portable form like the kernel itself: extreme ratios and shifts
+ * that vqrshl cannot make. */
 static qg_status prepare_neon(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     if (!ratios_within(p, 0x1p-14f, 0x1p8f))

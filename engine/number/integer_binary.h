@@ -1,5 +1,5 @@
-/* integer_binary.h -- Add, Sub, Mul, SquaredDifference and PRelu of arrays with different
- * scales and zero points, in the form of a profile's row.
+/* integer_binary.h -- Add, Sub, Mul, SquaredDifference and PRelu of arrays with
+ * different scales and zero points, in the form of a profile's row.
  *
  *     form       arithmetic of Add (A, B stored; ra = f32(sa/sy), rb = f32(sb/sy))
  *     fixed      t = 2 max(sa, sb); M(M((A-za) << L) + M((B-zb) << L)), L = row->left8
@@ -17,13 +17,13 @@
  *
  * Sub is Add with the second factor negated.  SquaredDifference (form fixed): M(d^2) of
  * the difference d before its last M, factor t^2 / (4^L sy).  Mul (plain): the row's
- * requantization of (A-za)(B-zb).  PRelu (two-sides): the row's requantization of A-za at
- * or above zero, of (A-za)(B-zb) below; B holds the slopes.
+ * requantization of (A-za)(B-zb).  PRelu (two-sides): the row's requantization of A-za
+ * at or above zero, of (A-za)(B-zb) below; B holds the slopes.
  *
  * fma() is C's, rounded once, whatever the machine has.
  * Source   docs/evidence/integers.md#runtimes;
  *          tests/data/vectors/README.md.
- * Example  A = -2, B = 1, all scales 1 but sy = 2, zero points 0: exact -0.5; form fixed
+ * Example  A = -2, B = 1, all scales 1 but sy = 2, zero points 0: exact -0.5; fixed
  *          -1, fma 0, mantissa 0 (run by test_integer_binary.c: doc_example). */
 #ifndef QG_ENGINE_NUMBER_INTEGER_BINARY_H
 #define QG_ENGINE_NUMBER_INTEGER_BINARY_H
@@ -81,8 +81,8 @@ struct qg_int_binary {
     qg_requant product;      /* MUL, and PRELU below zero */
 };
 
-/* QG_EUNSUPPORTED for a form that the operator does not have, and for types or ratios of
- * scales that the form cannot hold; QG_ENUMERIC for bad scales.
+/* QG_EUNSUPPORTED for a form that the operator does not have, and for types or ratios
+ * of scales that the form cannot hold; QG_ENUMERIC for bad scales.
  * Every float factor is determined here, so that running is integer work or one known
  * sequence of float operations, and cannot fail. */
 QG_NODISCARD QG_API qg_status qg_int_binary_prepare(qg_ctx *ctx,

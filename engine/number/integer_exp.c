@@ -179,7 +179,7 @@ qg_status qg_int_softmax_table_make(qg_ctx *ctx, qg_grid x, qg_grid y, size_t n,
     QG_TRY(qg_grid_check(ctx, "integer softmax", "input", x));
     QG_TRY(qg_grid_check(ctx, "integer softmax", "output", y));
     double scale = (double)x.scale;
-    double shift = fmax(0, log((double)FLT_MAX / (double)n) - 5) / scale;
+    double shift = fmax(0, (double)logf(FLT_MAX / (float)n) - 5) / scale;
     for (int i = 0; i < 256; i++)
         out->e[i] = (float)exp((i - 255 + shift) * scale);
     out->top = floorf(1.0f / y.scale);

@@ -56,8 +56,9 @@ QG_NODISCARD QG_API qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softm
 
 /* Softmax of ORT for 8-bit codes: a float32 table of exp, shifted so that the largest
  * code of a row uses its last entry.
- *     e[i] = f32(exp((i - 255 + b) s_x)), b = max(0, ln(f32max / n) - 5) / s_x, in
- *     double y = min(rint(f32(f32(e floor(1 / s_y)) / sum)) + z_y, highest code)
+ *     e[i] = f32(exp((i - 255 + b) s_x)), in double
+ *     b    = max(0, logf(f32(f32max / n)) - 5) / s_x
+ *     y    = min(rint(f32(f32(e floor(1 / s_y)) / sum)) + z_y, highest code)
  * with the sum in float32, in order. */
 typedef struct qg_int_softmax_table {
     float e[256];     /* by code, from the lowest */

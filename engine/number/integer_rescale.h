@@ -10,7 +10,8 @@
  *     quantize   divide: x / s; reciprocal: x f32(1/s), rounded, + z;
  *                add-half: trunc(x f32(1/s) +- 0.5) + z         (ncnn, groups of four)
  *                levels: crop to [low, high] = s ([lo, hi] - z);
- *                        rint(f32(x isc) + ish) + lo, isc = f32((hi - lo) / (high - low)),
+ *                        rint(f32(x isc) + ish) + lo, isc = f32((hi - lo) / (high -
+ *                        low)),
  *                        ish = -f32(low isc)                    (OpenVINO)
  *
  * All saturate.  Source: docs/evidence/integers.md#runtimes.

@@ -1,14 +1,15 @@
 /* integer_unary.h -- functions of one 8-bit tensor: a table of 256 output codes.
  *
- * Every function of an int8 or uint8 code is a table; the forms of rows differ in how they
- * fill it.  table[i] belongs to code lo + i, lo the lowest code of the input's type.
+ * Every function of an int8 or uint8 code is a table; the forms of rows differ in how
+ * they fill it.  table[i] belongs to code lo + i, lo the lowest code of the input's
+ * type.
  *
  *     form               logistic, tanh                  leaky relu       hard swish
  *     float-reciprocal   float32 function, times
  *                          f32(1/s_y), rounded
- *     fixed              fixed point, the row's scheme                    16 bits, fixed
- *     two-sides                                          the row's requantization on each
- *                                                          side of zero
+ *     fixed              fixed point, the row's scheme                    16 bits
+ *     two-sides                                          the requantization,
+ *                                                          on each side of zero
  *     float-table        function of f32(s (q - z)) in float32, then QuantizeLinear
  *
  * The float32 logistic is the correctly rounded one (computed in double).

@@ -1,8 +1,8 @@
 /* profile.h -- the integer arithmetic of one runtime on one instruction set, as rows.
  *
- * A profile is data: configs/profiles/<name>.yaml, read by config/profile_yaml.h.  A row
- * describes one kind of operator: the rounding of its requantization, the form of its
- * sums, the types and ratios of scales that it accepts.  The first row that fits an
+ * A profile is data: configs/profiles/<name>.yaml, read by config/profile_yaml.h.  A
+ * row describes one kind of operator: the rounding of its requantization, the form of
+ * its sums, the types and ratios of scales that it accepts.  The first row that fits an
  * operator counts; rows of a file stand before those of the file that it extends.  An
  * operator without a row is not computed in integers by that runtime, or no formula is
  * known for it; it is never guessed.
@@ -34,7 +34,7 @@ extern "C" {
 #define QG_FORM_MAP(X)                                                                 \
     X(PLAIN,      "plain",      "the requantization alone")                            \
     X(CODES,      "codes",      "on stored integers, grids are not read")              \
-    X(FIXED,      "fixed",      "sums: `left` bits of headroom, three requantizations; " \
+    X(FIXED,      "fixed",      "sums: `left` bits of headroom, 3 requantizations; "   \
                                 "sigmoid, tanh, hard-swish: fixed point")              \
     X(MANTISSA,   "mantissa",   "add: factors of 21 bits, one shift, half up")         \
     X(NEON,       "neon",       "add: factors of 22 bits, one shift, half away")       \
@@ -52,7 +52,7 @@ extern "C" {
     X(TWO_SIDES,  "two-sides",  "one requantization on each side of zero")             \
     X(GEMMLOWP,   "gemmlowp",   "softmax: exponential and reciprocal in fixed point")  \
     X(INTEGER,    "integer",    "average-pool: sum / n by integer division")           \
-    X(FLOAT_ROWS, "float-rows", "average-pool: float32 sum by rows, divided, quantized") \
+    X(FLOAT_ROWS, "float-rows", "average-pool: float32 sum by rows, divided")      \
     X(FLOOR_MULTIPLIER, "floor-multiplier", "mean: multiplier divided by n, floor")    \
     X(COPY,       "copy",       "concat: input grids equal the output's")              \
     X(AFFINE,     "affine",     "concat: x k - z k, half away from zero")              \
@@ -64,7 +64,7 @@ extern "C" {
 /* How products are summed: `products:`. */
 #define QG_PRODUCTS_MAP(X)                                                             \
     X(EXACT, "exact", "int32, modulo 2^32")                                            \
-    X(PAIRS, "pairs", "neighbouring products in saturating int16, raw x (integer_sum.h)")
+    X(PAIRS, "pairs", "neighbouring products in saturating int16, raw x")
 
 /* What a product's kernel stores: `tail:`. */
 #define QG_TAIL_MAP(X)                                                                 \
@@ -136,7 +136,7 @@ typedef struct qg_profile_row {
 typedef struct qg_profile {
     const char *name, *title; /* "tflite-reference", "LiteRT 2.3.0, ..." */
     const char *file;
-    const char *parent; /* NULL: extends nothing */
+    const char *parent; /* its name; NULL: extends nothing */
     bool documented;    /* `evidence: documentation`: no runtime confirmed it */
     bool islands;       /* float operators between integer ones are allowed */
     uint64_t activation, weight; /* QG_DT(type) of codes that the runtime stores */

@@ -105,7 +105,7 @@ typedef enum qg_zero_place {
     X(SQUARED_DIFFERENCE, "squared-difference", "(a - b)^2")                           \
     X(MAXIMUM,       "maximum",       "element-wise maximum")                          \
     X(MINIMUM,       "minimum",       "element-wise minimum")                          \
-    X(RELU,          "relu",          "a clamp with input and output grids of its own") \
+    X(RELU,          "relu",          "a clamp with two grids of its own")             \
     X(LEAKY_RELU,    "leaky-relu",    "one slope below zero")                          \
     X(PRELU,         "prelu",         "slopes below zero, a tensor")                   \
     X(HARD_SWISH,    "hard-swish",    "x relu6(x + 3) / 6")                            \

@@ -66,8 +66,9 @@ static qg_status find_records(qg_model *m)
     if (m->quant)
         return QG_OK;
     QG_TRY(qg_quantizers_fold(m->graph, QG_QUANTIZERS_ONNX, "onnx-qdq", &m->quant));
-    if (m->quant->tqc.n)
-        return QG_OK;
+    for (size_t i = 0; i < m->graph->node.n; i++)
+        if (m->quant->tqc.n || qg_node_has(m->graph->node.at[i], QG_OP_QUANTIZER))
+            return QG_OK;
     m->quant = NULL;
     return qg_fail(
         m->ctx, QG_ESTATE,

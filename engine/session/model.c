@@ -117,7 +117,8 @@ qg_status qg_model_read_import(qg_model *m, qg_import *i, const char *format)
     return fill_manifest(m, i->model ? i->model : i->path);
 }
 
-/* A file of another tool, whose shapes are all known. */
+/* A file of another tool, whose shapes are all known.  Without a record it is a float
+ * model. */
 static qg_status read_format(qg_model *m, const char *path, const char *format,
                              const qg_fixed_shape *shape, size_t n)
 {
@@ -126,7 +127,10 @@ static qg_status read_format(qg_model *m, const char *path, const char *format,
         return qg_fail(m->ctx, QG_EUNSUPPORTED,
                        "shape: '%s': %s has its own shapes, expected none given",
                        shape[0].input, path);
-    return qg_model_read_import(m, &i, format);
+    QG_TRY(qg_model_read_import(m, &i, format));
+    if (m->quant->tqc.n == 0)
+        m->quant = NULL;
+    return QG_OK;
 }
 
 /* A folder, an archive, a file that a format recognizes, or else an ONNX file. */

@@ -1,4 +1,5 @@
 /* run.c -- qg_model_run: outputs of every sample, stacked, in order of samples. */
+#include "engine/core/hash.h"
 #include "engine/data/column.h"
 #include "engine/session/session.h"
 
@@ -6,6 +7,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/quant/backend.h"
 
 QG_OPTIONS_INIT(qg_run_options)
@@ -21,6 +23,7 @@ typedef struct sink {
     qg_arena *arena;
     pthread_mutex_t lock;
     qg_column *column;
+    const char **name;         /* [columns] of the values */
     size_t n_column, n_output; /* outputs first, then dumped values */
     waiting *slot;             /* [samples] */
     size_t n, next;            /* samples, and the one whose turn it is */
@@ -31,17 +34,28 @@ typedef struct sink {
     const char *made[2]; /* folders that were not there before; NULL: none */
 } sink;
 
-/* Every character outside A-Za-z0-9._- becomes '_'.  File systems take 255 bytes, of
- * which suffixes need some. */
-enum { MOST_NAME = 200 };
-static const char *file_name(qg_arena *a, const char *folder, const char *name)
+/* Bytes of a name before the hash that stands for its rest: names of files have at most
+ * 255 bytes. */
+enum { LONGEST_NAME = 200, HASH_DIGITS = 12 };
+
+/* Every character outside A-Za-z0-9._- becomes '_'; the end of a long name becomes a hash
+ * of all of it. */
+static qg_status file_name(sink *k, const char *folder, const char *name,
+                           const char **out)
 {
-    char *safe = qg_arena_strndup(a, name, strnlen(name, MOST_NAME));
+    char hash[QG_HASH_TEXT];
+    size_t n = strlen(name);
+    char *safe = qg_arena_strndup(k->arena, name, n < LONGEST_NAME ? n : LONGEST_NAME);
     for (char *p = safe; p && *p; p++)
         if (!((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') ||
               (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-'))
             *p = '_';
-    return safe ? qg_path_join(a, folder, safe) : NULL;
+    if (safe && n > LONGEST_NAME) {
+        QG_TRY(qg_hash_bytes(k->ctx, name, n, hash));
+        safe = qg_arena_printf(k->arena, "%s-%.*s", safe, HASH_DIGITS, hash);
+    }
+    *out = safe ? qg_path_join(k->arena, folder, safe) : NULL;
+    return *out ? QG_OK : qg_nomem(k->ctx);
 }
 
 /* --- writing --- */
@@ -152,13 +166,16 @@ static qg_status make_folder(sink *k, const char *path, size_t which)
 /* Names that become the same file get "_2", "_3", ... in their order. */
 static qg_status add_column(sink *k, const char *folder, const char *name)
 {
-    const char *path = file_name(k->arena, folder, name), *unique = path;
+    const char *path, *unique;
     uint32_t id;
+    QG_TRY(file_name(k, folder, name, &path));
+    unique = path;
     for (int i = 2;
          unique && qg_names_find(k->taken, unique, strlen(unique)) != QG_NONE; i++)
         unique = qg_arena_printf(k->arena, "%s_%d", path, i);
     if (!unique || qg_names_add(k->taken, unique, strlen(unique), &id) != QG_OK)
         return qg_nomem(k->ctx);
+    k->name[k->n_column] = name;
     k->column[k->n_column++].path = unique;
     return QG_OK;
 }
@@ -199,10 +216,11 @@ static qg_status sink_make(sink *k, const qg_executable *e, const qg_run_options
     k->exe = e;
     k->n = samples;
     k->column = QG_NEWN(k->arena, g->output.n + e->model->graph->value.n, qg_column);
+    k->name = QG_NEWN(k->arena, g->output.n + e->model->graph->value.n, const char *);
     k->slot = QG_NEWN(k->arena, samples, waiting);
     k->dumped = QG_NEWN(k->arena, g->value.n, uint32_t);
     k->taken = qg_names_new(k->ctx->alloc);
-    if (!k->column || !k->slot || !k->dumped || !k->taken)
+    if (!k->column || !k->name || !k->slot || !k->dumped || !k->taken)
         return qg_nomem(k->ctx);
     if (!folder)
         return QG_OK;
@@ -235,6 +253,21 @@ static qg_status sink_commit(sink *k)
 
 /* --- the report --- */
 
+/* The files of --dump: their names are not always those of the values. */
+static qg_status fill_dumps(const sink *k, qg_report *r)
+{
+    qg_table *t;
+    if (k->n_column == k->n_output)
+        return QG_OK;
+    QG_TRY(qg_report_table(r, "dumps", "name file", &t));
+    for (size_t i = k->n_output; i < k->n_column; i++) {
+        const qg_column *c = &k->column[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(k->name[i])));
+        QG_TRY(qg_table_addf(r, t, "%s.%s", c->path, c->apart ? "npz" : "npy"));
+    }
+    return QG_OK;
+}
+
 static qg_status fill_report(const qg_plan *p, const sink *k, double seconds,
                              qg_report *r)
 {
@@ -263,7 +296,7 @@ static qg_status fill_report(const qg_plan *p, const sink *k, double seconds,
         else
             QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
     }
-    return QG_OK;
+    return fill_dumps(k, r);
 }
 
 static qg_status describe(const qg_plan *p, const sink *k, double seconds,

@@ -13,13 +13,15 @@ once its outputs are those of the usual session.  Ours is
 
 A row of the table:
 
-    nodes     compute nodes (products, sums, averages, functions); how many are integer
+    products  compute nodes (convolutions and matrix products), and how many are integer
+    others    sums, averages, functions: the same
     values    integer tensors of ONNX Runtime that are compared; how many have all codes equal
     codes     share of equal codes
     tail      largest difference of float outputs, over the largest output
 
-Below, each value that differs and whose inputs are equal.  A row fails when less than half of
-its compute nodes are integer, when a code differs for a reason that CAUSES does not name, or
+Below, each value that differs and whose inputs are equal, and the number of values that have no
+counterpart: codes for one reader of floats, or of nodes that the optimizer made.  A row fails
+when less than half of its compute nodes are integer, when a code differs without a named cause, or
 when a tail whose codes are equal is off by more than 1e-6.  The second table is of the files
 before optimization: their values are compared with the same codes where names allow it."""
 import collections
@@ -47,14 +49,15 @@ LIMIT_TAIL = 1e-6
 MOVES = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Slice", "Split",
          "Gather", "Pad", "Identity", "Expand", "DepthToSpace"}
 SHAPES = {"Shape", "Constant", "ConstantOfShape", "Equal", "Where", "Cast", "Range"}
+PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul", "QLinearConv", "QLinearMatMul", "QGemm"}
 QUANTIZERS = {"QuantizeLinear", "DequantizeLinear"}
 INTEGERS = {np.dtype(t) for t in ("u1", "i1", "u2", "i2")}
-# Operators of ONNX Runtime whose codes differ, and why.
-CAUSES = {}
 
 
 def profile():
-    """Of this machine."""
+    """Of this machine; PROFILE in the environment is another, to see differences."""
+    if os.environ.get("PROFILE"):
+        return os.environ["PROFILE"]
     known = pathlib.Path("/proc/cpuinfo")
     flags = set(known.read_text().split()) if known.exists() else set()
     if os.uname().machine == "aarch64":
@@ -105,17 +108,17 @@ def input_of(model):
     return next(i.name for i in model.graph.input if i.name not in constants)
 
 
-def prepared(path, folder):
+def prepared(path, folder, opset):
     """quantize_static needs opset 13 for weights per channel, and likes folded models."""
-    model, out = onnx.load(path), folder / f"{path.stem}-prepared.onnx"
-    if next(o.version for o in model.opset_import if not o.domain) < 13:
+    model, out = onnx.load(path), folder / f"{path.stem}-prepared-{opset}.onnx"
+    if next(o.version for o in model.opset_import if not o.domain) < opset:
         constants = {i.name for i in model.graph.initializer}
         inputs = [i for i in model.graph.input if i.name not in constants]
         del model.graph.input[:]
         model.graph.input.extend(inputs)
         model.ir_version = max(model.ir_version, 8)
-        model = version_converter.convert_version(model, 13)
-    path = folder / f"{path.stem}-13.onnx"
+        model = version_converter.convert_version(model, opset)
+    path = folder / f"{path.stem}-{opset}.onnx"
     onnx.save(model, path)
     quant_pre_process(str(path), str(out), skip_symbolic_shape=True)
     shorten(out)
@@ -142,7 +145,7 @@ def qg(*arguments):
 
 def quantized(path, samples, folder):
     """(form, file)"""
-    plain = prepared(path, folder)
+    plain = prepared(path, folder, 13)
     name = input_of(onnx.load(plain))
     for fmt, channel in ((QuantFormat.QDQ, True), (QuantFormat.QOperator, False)):
         out = folder / f"{path.stem}-{fmt.name}.onnx"
@@ -153,6 +156,7 @@ def quantized(path, samples, folder):
         yield fmt.name, out
     data, snapshot = folder / "calibrate.npy", folder / "snapshot"
     np.save(data, samples[:, None])
+    plain = prepared(path, folder, 21)  # from 21 on, codes of activations are all uint8
     qg("quantize", plain, "-b", "ort-int8", "-d", data, "-o", snapshot)
     out = folder / f"{path.stem}-ours.onnx"
     qg("export", snapshot, "--format", "onnx-qdq", "-o", out)
@@ -202,20 +206,40 @@ class Network:
     def __init__(self, path):
         self.graph = onnx.load(path).graph
         self.producer = {o: n for n in self.graph.node for o in n.output}
-        self.constants = {i.name for i in self.graph.initializer}
+        self.constants = {i.name: numpy_helper.to_array(i) for i in self.graph.initializer}
         self.readers = collections.defaultdict(list)
         for n in self.graph.node:
             for i in n.input:
                 self.readers[i].append(n)
 
+    def grid(self, n):
+        """Of a QuantizeLinear or DequantizeLinear."""
+        zero = self.constants[n.input[2]] if len(n.input) > 2 else np.uint8(0)
+        return self.constants[n.input[1]].tolist(), zero.tolist(), zero.dtype
+
+    def is_on_another_grid(self, n):
+        """Whether the input of this QuantizeLinear holds codes on a grid of its own."""
+        at = self.producer.get(n.input[0])
+        while at is not None and at.op_type in MOVES:
+            at = self.producer.get(at.input[0])
+        return at is not None and at.op_type == "DequantizeLinear" and \
+            self.grid(at) != self.grid(n)
+
     def names_of(self, codes):
         """Of the float value that these codes stand for."""
         names = [codes]
         n = self.producer.get(codes)
-        if n is not None and n.op_type == "QuantizeLinear":
+        if n is not None and n.op_type == "QuantizeLinear" and not self.is_on_another_grid(n):
             names.append(n.input[0])
         names += [r.output[0] for r in self.readers[codes] if r.op_type == "DequantizeLinear"]
         return names
+
+    def float_kernel(self, codes):
+        """The operator that ONNX Runtime runs in float before it quantizes; None: none."""
+        n = self.producer.get(codes)
+        at = self.producer.get(n.input[0]) if n is not None and \
+            n.op_type == "QuantizeLinear" else None
+        return at.op_type if at is not None and is_compute(at.op_type) else None
 
     def roots(self, name, seen):
         """Values compared on the way to this one."""
@@ -246,10 +270,10 @@ def our_codes(dump, names, like):
 
 
 class Row:
-    def __init__(self, network):
-        self.network = network
+    def __init__(self, network, own):
+        self.network, self.own = network, own
         self.compared = self.equal = self.codes = self.right = 0
-        self.missing, self.off = [], {}
+        self.missing, self.off, self.seen = [], {}, set()
 
     def compare(self, dump, names, value):
         key = names[0]
@@ -262,16 +286,26 @@ class Row:
         off = np.abs(ours.astype("i8") + shift - value.astype("i8"))
         same = off == 0
         self.compared += 1
+        self.seen.add(key)
         self.equal += bool(same.all())
         self.codes += same.size
         self.right += int(same.sum())
         if not same.all():
             self.off[key] = int((~same).sum()), same.size, int(off.max())
 
+    def why_missing(self, codes):
+        """Codes without a value of their own in our graph; what reads them is compared."""
+        if codes not in self.own.producer:
+            return "ONNX Runtime's optimizer made them"
+        n = self.own.producer[codes]
+        while n.op_type in MOVES:
+            n = self.own.producer[n.input[0]]
+        return "a second rounding, for one reader" if n.op_type == "QuantizeLinear" else \
+            f"no codes of ours behind {n.op_type}"
+
     def first(self):
         """Values that differ although all that they are computed from is equal."""
-        seen = set(self.off) | set(self.missing)
-        return [v for v in self.off if not self.network.roots(v, seen) & set(self.off)]
+        return [v for v in self.off if not self.network.roots(v, self.seen) & set(self.off)]
 
 
 def tail_of(out, network, values):
@@ -292,47 +326,56 @@ def compare(path, optimized, values, samples, folder):
     np.save(data, samples[:, None])
     report = json.loads(qg("run", path, "-d", data, "-o", out, "--mode", "integer", "--profile",
                            profile(), "--dump", "*", "--json"))
-    network = Network(optimized)
-    row = Row(network)
+    network, own = Network(optimized), Network(path)
+    row = Row(network, own)
     for name, value in values.items():
         if value.dtype in INTEGERS:
-            row.compare(out / "dump", network.names_of(name), value)
-    return row, tail_of(out, network, values), compute_nodes(path, report)
+            names = network.names_of(name) + own.names_of(name)
+            row.compare(out / "dump", names, value)
+    return row, tail_of(out, network, values), nodes_of(path, report)
 
 
 def is_compute(op):
     return op not in MOVES | SHAPES | QUANTIZERS
 
 
-def compute_nodes(path, report):
-    """Nodes that compute new numbers, and how many are integer."""
-    nodes = sum(is_compute(n.op_type) for n in onnx.load(path).graph.node)
-    return nodes, nodes - sum(is_compute(n["op"]) for n in report.get("not_integer", []))
+def nodes_of(path, report):
+    """(all, integer) of products and of other nodes that compute new numbers."""
+    every = [n.op_type for n in onnx.load(path).graph.node if is_compute(n.op_type)]
+    floats = [n["op"] for n in report.get("not_integer", []) if is_compute(n["op"])]
+    products = sum(op in PRODUCTS for op in every)
+    missed = sum(op in PRODUCTS for op in floats)
+    others = len(every) - products
+    return (products, products - missed), (others, others - len(floats) + missed)
 
 
 def judge(bad, title, row, tail, nodes):
-    nodes, integer = nodes
-    print(f"{title:28} {integer:4} of {nodes:4} {row.equal:5} of {row.compared:4} "
+    (products, integer), others = nodes
+    print(f"{title:22} {integer:4} of {products:4} {others[1]:4} of {others[0]:4} "
+          f"{row.equal:5} of {row.compared:4} "
           f"{row.right / max(row.codes, 1):10.6f} {tail:9.1e}")
     for value in row.first():
         n = row.network.producer.get(value)
         count, size, most = row.off[value]
         op = n.op_type if n is not None else "input"
-        cause = CAUSES.get(op)
+        kernel = row.network.float_kernel(value)
+        cause = f"{kernel} is computed in float there" if kernel and most == 1 else None
         print(f"    {value} ({op}): {count} of {size} codes, by at most {most}: "
               f"{cause or 'not explained'}")
         if not cause:
             bad.append(f"{title}: {value} ({op}) differs")
-    if 2 * integer < nodes:
-        bad.append(f"{title}: {integer} of {nodes} compute nodes are integer")
+    if 2 * integer < products:
+        bad.append(f"{title}: {integer} of {products} compute nodes are integer")
     if not row.off and tail > LIMIT_TAIL:
         bad.append(f"{title}: float outputs differ by {tail:.1e} of the largest")
-    if row.missing:
-        print(f"    {len(row.missing)} values have no codes of ours: {row.missing[:4]}")
+    causes = collections.Counter(map(row.why_missing, row.missing))
+    for cause, count in causes.items():
+        print(f"    {count} not compared: {cause}")
 
 
 def header(what):
-    print(f"\n{what}\n{'model':28} {'nodes':>12} {'values':>13} {'codes':>10} {'tail':>9}")
+    print(f"\n{what}\n{'model':22} {'products':>12} {'others':>12} {'values':>13} "
+          f"{'codes':>10} {'tail':>9}")
 
 
 def main(arguments):

@@ -88,7 +88,8 @@ def networks():
 
 
 def away(x):
-    return np.sign(x) * np.floor(np.abs(x) + 0.5)
+    """float32 to the nearest integer, halves away from zero."""
+    return np.sign(x) * np.floor(np.abs(x.astype("float64")) + 0.5)
 
 
 class Files:
@@ -112,8 +113,7 @@ class Files:
         if node.op_type == "Gemm" and not self.attributes(node).get("transB"):
             array = np.ascontiguousarray(array.T)
         scale = np.asarray(record["scale"], np.float32)
-        codes = away(array.astype("float64") /
-                     scale.astype("float64").reshape(-1, *[1] * (array.ndim - 1)))
+        codes = away(array / scale.reshape(-1, *[1] * (array.ndim - 1)))
         codes = np.clip(codes, *record["range"]).astype("int8")
         raw = codes.tobytes()
         one = np.float32(1)

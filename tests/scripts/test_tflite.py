@@ -5,9 +5,11 @@ what the file gives; what is wrong in a file is named; a program without flatbuf
 With ../shared also the published keyword-spotting model, tensor by tensor, and the 107
 single-operator cases of LiteRT: in mode integer every code is LiteRT's (LOWERING lists what it
 may refuse), simulated at most one step away."""
+import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,8 +48,7 @@ def qg(*arguments):
 def run(model, feed, folder, *options):
     """name -> array of every output, or the message."""
     np.savez(folder / "in.npz", **feed)
-    for old in (folder / "out").glob("*"):
-        old.unlink()
+    shutil.rmtree(folder / "out", ignore_errors=True)
     ran = qg("run", model, "-d", folder / "in.npz", "-o", folder / "out", *options)
     if ran.returncode:
         return ran.stderr.strip()
@@ -332,6 +333,37 @@ def check_kws(folder):
     check(f"kws: explain: {explained.stdout}{explained.stderr}", "0.00390625" in explained.stdout)
 
 
+def file_of(name):
+    """As qg names the file of a value."""
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    digits = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return safe if len(safe) <= 200 else f"{safe[:180]}_{digits}"
+
+
+def check_kws_integers(folder):
+    """Every tensor that the file computes, of 16 samples."""
+    golden = json.loads((GOLDENS / "kws_int8.json").read_text())
+    arrays = np.load(GOLDENS / "kws_int8.npz")
+    feed = {"input_1": arrays["act_000"]}
+    codes = run(KWS, feed, folder, "--mode", "integer", "--profile", "tflite-reference",
+                "--require", "integer", "--codes", "--dump", "*")
+    check(f"kws: {codes}", isinstance(codes, dict))
+    elements = 0
+    for t in golden["tensors"]:
+        if t["constant"] or t["name"] == "input_1":
+            continue
+        want = arrays[t["array"]]
+        file = codes["Identity"] if t["name"] == "Identity" else \
+            np.load(folder / "out/dump" / (file_of(t["name"]) + ".npy"))
+        got = file.reshape(len(want), *file.shape[2:])
+        if got.ndim == 4:
+            got = got.transpose(0, 2, 3, 1)
+        check(f"kws: {t['name']}: {got.dtype}{got.shape}",
+              got.dtype == want.dtype and np.array_equal(got.reshape(want.shape), want))
+        elements += want.size
+    print(f"kws_int8.tflite: {elements} codes of mode integer compared")
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -342,6 +374,7 @@ def main():
         check_without_flatbuffers(folder)
         if GOLDENS.exists():
             check_kws(folder)
+            check_kws_integers(folder)
             check_cases(folder)
         else:
             print("without ../shared: LiteRT's cases are left out")

@@ -5,13 +5,13 @@
 #include "engine/config/profile_yaml.h"
 #include "tests/support/test.h"
 
-/* configs/profiles, in the context's arena. */
+/* configs/profiles of the working directory, in the context's arena. */
 static inline qg_search test_profiles(qg_ctx *ctx)
 {
-    const char **dir = QG_NEWN(ctx->arena, 1, const char *);
-    assert_non_null(dir);
-    dir[0] = QG_CONFIG_DIR "/profiles";
-    return (qg_search){ .dir = dir, .n = 1 };
+    qg_search search;
+    ctx->config_dir = "configs";
+    assert_ok(ctx, qg_config_search(ctx, ctx->arena, "profiles", &search));
+    return search;
 }
 
 /* The row of a profile for int8 codes of one scale; NULL: none. */

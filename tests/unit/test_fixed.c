@@ -116,8 +116,8 @@ static void same_sum_many_runtimes(void **state)
     qg_ctx_free(ctx);
 }
 
-/* Every row of every profile that requantizes can be prepared and stays within its range
- * on random sums. */
+/* Every row of every profile that requantizes can be prepared and stays within its
+ * range on random sums. */
 static void every_row_works(void **state)
 {
     (void)state;

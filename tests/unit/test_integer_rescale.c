@@ -41,14 +41,16 @@ static void doc_example(void **state)
     qg_ctx_free(ctx);
 }
 
+/* clang-format off */
 static const qg_profile_row quantizers[] = {
-    {.form = QG_FORM_DIVIDE,      .rounding = QG_ROUND_HALF_AWAY},
-    { .form = QG_FORM_DIVIDE,     .rounding = QG_ROUND_HALF_EVEN},
-    { .form = QG_FORM_RECIPROCAL, .rounding = QG_ROUND_HALF_EVEN},
-    { .form = QG_FORM_ADD_HALF  },
-    { .form = QG_FORM_LEVELS                         },
-    { .form = QG_FORM_DIVIDE,                          .requant = { .symmetric = true }                              },
+    { .form = QG_FORM_DIVIDE, .rounding = QG_ROUND_HALF_AWAY },
+    { .form = QG_FORM_DIVIDE, .rounding = QG_ROUND_HALF_EVEN },
+    { .form = QG_FORM_RECIPROCAL, .rounding = QG_ROUND_HALF_EVEN },
+    { .form = QG_FORM_ADD_HALF },
+    { .form = QG_FORM_LEVELS },
+    { .form = QG_FORM_DIVIDE, .requant = { .symmetric = true } },
 };
+/* clang-format on */
 
 static void floats_saturate_and_nan_is_the_lowest(void **state)
 {
@@ -312,6 +314,23 @@ static void pools_round_away(void **state)
     assert_int_equal(y[1], 0);
 }
 
+/* The shift of the table is a logarithm in float32: in double the tied code is 70.
+ * Output: onnxruntime 1.31.1. */
+static void softmax_table_has_a_float_logarithm(void **state)
+{
+    (void)state;
+    static const int32_t x[5] = { 58, 190, 1, 190, 48 }, want[5] = { 0, 69, 0, 69, 0 };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_int_softmax_table t;
+    int32_t y[5];
+    assert_ok(ctx, qg_int_softmax_table_make(ctx, (qg_grid){ QG_U8, 0.12186008f, 128 },
+                                             (qg_grid){ QG_U8, 0.00715842f, 0 }, 5, &t));
+    qg_int_softmax_table_row(&t, x, y, 5);
+    for (int i = 0; i < 5; i++)
+        assert_cmp_int(y[i], ==, want[i]);
+    qg_ctx_free(ctx);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(doc_example),
              cmocka_unit_test(floats_saturate_and_nan_is_the_lowest),
              cmocka_unit_test(forms_of_quantization_differ),
@@ -320,6 +339,7 @@ QG_TEST_MAIN(cmocka_unit_test(doc_example),
              cmocka_unit_test(hard_swish_is_close),
              cmocka_unit_test(exponential_is_close),
              cmocka_unit_test(softmax_sums_to_one),
+             cmocka_unit_test(softmax_table_has_a_float_logarithm),
              cmocka_unit_test(sums_are_the_definition),
              cmocka_unit_test(pairs_saturate_without_vnni),
              cmocka_unit_test(pools_round_away))

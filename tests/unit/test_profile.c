@@ -1,4 +1,5 @@
-/* Profiles: which row fits, inheritance, and the exact complaint about what is wrong. */
+/* Profiles: which row fits, inheritance, and the exact complaint about what is
+ * wrong. */
 #include "tests/support/test.h"
 
 #include <math.h>
@@ -159,7 +160,7 @@ static void children_precede_parents(void **state)
     assert_ok(f.ctx, load_text(&f, "child", child, &p));
     assert_string_equal(p->name, "child");
     assert_string_equal(p->title, "child");
-    assert_non_null(p->parent);
+    assert_string_equal(p->parent, "x");
     assert_true(p->islands && p->activation && p->weight);
     assert_cmp_int(p->n_row, ==, 2);
     assert_string_equal(p->row[0].id, "b");
@@ -187,116 +188,138 @@ static void tflite_reference(void **state)
     close_fixture(&f);
 }
 
+/* clang-format off */
 /* Each text fails with this message; ':n: ' is the line of the file. */
 static const struct {
     const char *text, *message;
 } wrong[] = {
-    {"- a\n",                                                                     ":1: profile: a list, expected a map"                             },
-    { "title: x\n",                                                               "profile: key 'name' is missing, expected it"                     },
-    { "name: x\nkernel: []\n",                                                    ":2: profile: unknown key 'kernel', did you mean "
-                               "'kernels'"                                                                            },
-    { "name: x\n",                                                                "profile: key 'codes: activation' is missing, expected it here or"},
+    {"- a\n",
+      ":1: profile: a list, expected a map" },
+    { "title: x\n",
+      "profile: key 'name' is missing, expected a value" },
+    { "name: x\nkernel: []\n",
+      ":2: profile: unknown key 'kernel', did you mean "
+      "'kernels'" },
+    { "name: x\n",
+      "profile: key 'codes: activation' is missing, expected it here or"},
     { "name: x\ncodes: {activation: int8, weight: int8}\n",
-     "key 'codes: bias' is missing"                                                                                                                 },
+      "key 'codes: bias' is missing" },
     { "name: x\ncodes: {activation: int8, bias: int32}\n",
-     "key 'codes: weight' is missing"                                                                                                               },
-    { HEAD,                                                                       "key 'kernels' is missing"                                        },
+      "key 'codes: weight' is missing" },
+    { HEAD,
+      "key 'kernels' is missing" },
     { "name: x\ncodes: {activation: int7}\n",
-     ":2: codes: activation: 'int7', did you mean"                                                                                                  },
+      ":2: codes: activation: 'int7', did you mean" },
     { "name: x\ncodes: {activation: [int8, int8]}\n",
-     ":2: codes: activation: 'int8' is in the list already, expected it once"                                                                       },
+      ":2: codes: activation: 'int8' is in the list already, expected it once" },
     { "name: x\ncodes: {activation: []}\n",
-     ":2: codes: activation: an empty list, expected a word or more"                                                                                },
-    { "name: x\ncodes: {bias: int8}\n",                                           ":2: codes: bias: 'int8'"                                         },
-    { "name: x\nislands: perhaps\n",                                              ":2: islands: 'perhaps', expected yes or no"                      },
+      ":2: codes: activation: an empty list, expected a word or more" },
+    { "name: x\ncodes: {bias: int8}\n",
+      ":2: codes: bias: 'int8'" },
+    { "name: x\nislands: perhaps\n",
+      ":2: islands: 'perhaps', expected yes or no" },
     { "name: x\nclamp: tight\n",
-     ":2: clamp: 'tight', expected codes, implied, float or "
-      "no"                                                                                                                                          },
-    { "name: x\nevidence: rumour\n",                                              ":2: evidence: 'rumour', expected run or "
-                                     "documentation"                                                            },
+      ":2: clamp: 'tight', expected codes, implied, float or "
+      "no" },
+    { "name: x\nevidence: rumour\n",
+      ":2: evidence: 'rumour', expected run or "
+      "documentation" },
     { "name: x\nextends: nothing\n",
-     ":2: extends: unknown profile 'nothing', expected a "
-      "path or one of 'qg list profiles'"                                                                                                           },
-    { "name: x\nextends: x\n",                                                    "'x' is its own ancestor"                                         },
-    { HEAD "kernels: add\n",                                                      ":4: kernels: expected a list of maps"                            },
-    { HEAD "kernels: [add]\n",                                                    ":4: kernels: a single value, expected a map"                     },
-    { HEAD "-kernels: [a]\n",                                                     ":4: -kernels: there is no id 'a', expected one of the "
-                              "parent"                                                                                 },
-    { HEAD "kernels:\n- {use: add}\n",                                            ":5: kernels: key 'id' is missing"                                },
-    { HEAD "kernels:\n- {id: r, use: add}\n",                                     ":5: kernel r: key 'why' is missing"                              },
+      ":2: extends: unknown profile 'nothing', expected a "
+      "path or one of `qg list profiles`" },
+    { "name: x\nextends: x\n",
+      "'x' is its own ancestor" },
+    { HEAD "kernels: add\n",
+      ":4: kernels: expected a list of maps" },
+    { HEAD "kernels: [add]\n",
+      ":4: kernels: a single value, expected a map" },
+    { HEAD "-kernels: [a]\n",
+      ":4: -kernels: there is no id 'a', expected one of the "
+      "parent" },
+    { HEAD "kernels:\n- {use: add}\n",
+      ":5: kernels: key 'id' is missing" },
+    { HEAD "kernels:\n- {id: r, use: add}\n",
+      ":5: kernel r: key 'why' is missing" },
     { HEAD "kernels:\n- {id: r, why: w, use: add}\n",
-     ":5: kernel r: key 'source' is missing"                                                                                                        },
-    { HEAD "kernels:\n- {id: r, " WHY "}\n",                                      ":5: kernel r: key 'use' is missing"                              },
-    { HEAD ROW "use: ad, form: fma}\n",                                           ":5: kernel r: use: 'ad', did you mean 'add'"                     },
-    { HEAD ROW "use: add, form: fmaa}\n",                                         ":5: kernel r: form: 'fmaa', did you mean "
-                                          "'fma'"                                                          },
+      ":5: kernel r: key 'source' is missing" },
+    { HEAD "kernels:\n- {id: r, " WHY "}\n",
+      ":5: kernel r: key 'use' is missing" },
+    { HEAD ROW "use: ad, form: fma}\n",
+      ":5: kernel r: use: 'ad', did you mean 'add'" },
+    { HEAD ROW "use: add, form: fmaa}\n",
+      ":5: kernel r: form: 'fmaa', did you mean "
+      "'fma'" },
     { HEAD ROW "use: add, form: fma, left: {8: 20}}\n",
-     ":5: kernel r: key 'left' has no effect"                                                                                                       },
+      ":5: kernel r: key 'left' has no effect" },
     { HEAD ROW "use: add, form: fixed, scheme: fix-double}\n",
-     ":5: kernel r: key 'left' is missing"                                                                                                          },
+      ":5: kernel r: key 'left' is missing" },
     { HEAD ROW "use: add, form: fixed, scheme: fix-double, left: {9: 20}}\n",
-     ":5: kernel r: left: unknown key '9'"                                                                                                          },
+      ":5: kernel r: left: unknown key '9'" },
     { HEAD ROW "use: add, form: fixed, scheme: fix-double, left: {8: 40}}\n",
-     ":5: kernel r: left: 8: '40', expected an integer from 1 to 22"                                                                                },
+      ":5: kernel r: left: 8: '40', expected an integer from 1 to 22" },
     { HEAD ROW "use: add, form: fixed, scheme: fix-double, left: {}}\n",
-     ":5: kernel r: left: nothing, expected bits for 8 or 16"                                                                                       },
+      ":5: kernel r: left: nothing, expected bits for 8 or 16" },
     { HEAD ROW "use: [conv, add], form: fma, scheme: float-rne}\n",
-     ":5: kernel r: key 'factor' is missing"                                                                                                        },
+      ":5: kernel r: key 'factor' is missing" },
     { HEAD ROW "use: conv, form: copy}\n",
-     ":5: kernel r: form 'copy' is unknown for use 'conv'"                                                                                          },
+      ":5: kernel r: form 'copy' is unknown for use 'conv'" },
     { HEAD ROW "use: [add, multiply], scheme: float-rne, factor: f32}\n",
-     ":5: kernel r: form 'plain' is unknown for use 'add'"                                                                                          },
-    { HEAD ROW "use: conv, factor: f32}\n",                                       "kernel r: key 'scheme' is missing"                               },
+      ":5: kernel r: form 'plain' is unknown for use 'add'" },
+    { HEAD ROW "use: conv, factor: f32}\n",
+      "kernel r: key 'scheme' is missing" },
     { HEAD ROW "use: conv, scheme: float, factor: f32}\n",
-     ":5: kernel r: scheme: 'float'"                                                                                                                },
+      ":5: kernel r: scheme: 'float'" },
     { HEAD ROW "use: conv, scheme: float-rne, factor: f64}\n",
-     ":5: kernel r: factor: 'f64', expected double, f32-product, f32"                                                                               },
+      ":5: kernel r: factor: 'f64', expected double, f32-product, f32" },
     { HEAD ROW "use: conv, scheme: float-rne, factor: f32, zero: before}\n",
-     ":5: kernel r: zero: 'before', expected after, inside or fused"                                                                                },
+      ":5: kernel r: zero: 'before', expected after, inside or fused" },
     { HEAD ROW "use: conv, scheme: fix-double, factor: f32, zero: inside}\n",
-     "kernel r: zero 'inside' with scheme 'fix-double', expected after"                                                                             },
+      "kernel r: zero 'inside' with scheme 'fix-double', expected after" },
     { HEAD ROW "use: conv, scheme: fix-double, factor: then-fma}\n",
-     "kernel r: factor 'then-fma' with scheme 'fix-double', expected a scheme in "
-      "float"                                                                                                                                       },
+      "kernel r: factor 'then-fma' with scheme 'fix-double', expected a scheme in "
+      "float" },
     { HEAD ROW "use: conv, scheme: fix-double, factor: f32, tail: float}\n",
-     "kernel r: tail 'float' with scheme 'fix-double', expected a scheme in float"                                                                  },
+      "kernel r: tail 'float' with scheme 'fix-double', expected a scheme in float" },
     { HEAD ROW "use: conv, scheme: float-rne, factor: f32, tail: int}\n",
-     ":5: kernel r: tail: 'int'"                                                                                                                    },
+      ":5: kernel r: tail: 'int'" },
     { HEAD ROW "use: conv, scheme: float-rne, factor: f32, products: some}\n",
-     ":5: kernel r: products: 'some'"                                                                                                               },
+      ":5: kernel r: products: 'some'" },
     { HEAD ROW "use: conv, scheme: float-rne, factor: f32, accumulator: 48}\n",
-     ":5: kernel r: accumulator of 48 bits, expected 32 or 64"                                                                                      },
+      ":5: kernel r: accumulator of 48 bits, expected 32 or 64" },
     { HEAD ROW "use: conv, scheme: float-rne, factor: f32, symmetric: 1}\n",
-     ":5: kernel r: symmetric: '1', expected yes or no"                                                                                             },
+      ":5: kernel r: symmetric: '1', expected yes or no" },
     { HEAD ROW "use: conv, scheme: float-rne, factor: f32, rounding: up}\n",
-     ":5: kernel r: key 'rounding' has no effect"                                                                                                   },
+      ":5: kernel r: key 'rounding' has no effect" },
     { HEAD ROW "use: add, form: fma, zero: inside}\n",
-     ":5: kernel r: key 'zero' has no effect"                                                                                                       },
+      ":5: kernel r: key 'zero' has no effect" },
     { HEAD ROW "use: add, form: fma, products: exact}\n",
-     ":5: kernel r: key 'products' has no effect"                                                                                                   },
+      ":5: kernel r: key 'products' has no effect" },
     { HEAD ROW "use: quantize, form: divide}\n",
-     ":5: kernel r: key 'rounding' is missing"                                                                                                      },
+      ":5: kernel r: key 'rounding' is missing" },
     { HEAD ROW "use: quantize, form: divide, rounding: nearest}\n",
-     ":5: kernel r: rounding: 'nearest'"                                                                                                            },
+      ":5: kernel r: rounding: 'nearest'" },
     { HEAD ROW "use: add, form: fma, types: {z: int8}}\n",
-     ":5: kernel r: unknown key 'z'"                                                                                                                },
-    { HEAD ROW "use: add, form: fma, types: {x: bool}}\n",                        ":5: kernel r: x: 'bool'"                                         },
+      ":5: kernel r: unknown key 'z'" },
+    { HEAD ROW "use: add, form: fma, types: {x: bool}}\n",
+      ":5: kernel r: x: 'bool'" },
     { HEAD ROW "use: add, form: fma, ratio: {from: 2, below: 1}}\n",
-     ":5: kernel r: ratio: no ratio is in it, expected from, below or both"                                                                         },
-    { HEAD ROW "use: add, form: fma, ratio: {}}\n",                               ":5: kernel r: ratio: no ratio"                                   },
+      ":5: kernel r: ratio: no ratio is in it, expected from, below or both" },
+    { HEAD ROW "use: add, form: fma, ratio: {}}\n",
+      ":5: kernel r: ratio: no ratio" },
     { HEAD ROW "use: add, form: fma, ratio: {from: -1}}\n",
-     ":5: kernel r: ratio: '-1', expected a number from 0"                                                                                          },
+      ":5: kernel r: ratio: '-1', expected a number from 0" },
     { HEAD ROW "use: add, form: fma, ratio: {over: 1}}\n",
-     ":5: kernel r: ratio: unknown key 'over'"                                                                                                      },
+      ":5: kernel r: ratio: unknown key 'over'" },
     { HEAD ROW "use: add, form: fma, output: 1}\n",
-     ":5: kernel r: output is no pair, expected [scale, zero point]"                                                                                },
+      ":5: kernel r: output is no pair, expected [scale, zero point]" },
     { HEAD ROW "use: add, form: fma, output: [0, 0]}\n",
-     ":5: kernel r: output: '0', expected a number"                                                                                                 },
+      ":5: kernel r: output: '0', expected a number" },
     { HEAD ROW "use: add, form: fma, output: [1, 70000]}\n",
-     ":5: kernel r: output: '70000', expected an integer from -32768 to 65535"                                                                      },
+      ":5: kernel r: output: '70000', expected an integer from -32768 to 65535" },
     { HEAD ROW "use: add, form: fma}\n- {id: r, " WHY ", use: sub, form: fma}\n",
-     ":6: kernels: id 'r' stands in "                                                                                                               },
+      ":6: kernels: id 'r' stands in " },
 };
+/* clang-format on */
 
 static void every_fault_is_named(void **state)
 {
