@@ -91,7 +91,7 @@ static qg_status copy_node(qg_lowering *w, const qg_node *n)
 /* A kernel and the clamps that it computes as well. */
 typedef struct group {
     const qg_node *anchor;
-    const qg_node *last;   /* whose output 0 the kernel makes */
+    const qg_node *last; /* whose output 0 the kernel makes */
     float low, high;
 } group;
 
@@ -228,6 +228,13 @@ static qg_status accept(qg_lowering *w, const group *g, const qg_lower *l)
     return QG_OK;
 }
 
+/* A node that only converts: between floats and codes a copy computes nothing. */
+static bool converts(const qg_lowering *w, const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_COPY) && n->in[0] &&
+           w->stored[n->in[0]->id].codes != w->stored[n->out[0]->id].codes;
+}
+
 /* *done: n became an integer kernel.  Else its fate is noted. */
 static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
 {
@@ -246,7 +253,11 @@ static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
     if (!why)
         QG_TRY(describe_inputs(w, n, &l, &why));
     if (why) {
-        note(w, n, follows_kernel(w, n) ? QG_LOWERED_TAIL : QG_LOWERED_ISLAND, "", why);
+        note(w, n,
+             converts(w, n)         ? QG_LOWERED_PLAIN
+             : follows_kernel(w, n) ? QG_LOWERED_TAIL
+                                    : QG_LOWERED_ISLAND,
+             "", why);
         return QG_OK;
     }
     QG_TRY(describe_outputs(w, &g, &l));
@@ -458,9 +469,7 @@ qg_status qg_lower_program(const qg_graph *g, const qg_profile *profile,
                       .options = *o };
     qg_program *p = QG_NEW(to->arena, qg_program);
     if (p)
-        *p = (qg_program){
-            .from = g, .profile = profile, .options = *o, .graph = to
-        };
+        *p = (qg_program){ .from = g, .profile = profile, .options = *o, .graph = to };
     qg_status s = p ? lower(&w, p) : qg_nomem(g->ctx);
     if (s == QG_OK)
         *out = p;

@@ -236,9 +236,6 @@ def check_no_cpp_library():
 
 LOWERING = {  # cases that mode integer may still refuse: part of the message
     "squared_difference": "out0 is float",
-    "quantize_float_to_int8": "in0 is float",
-    "quantize_float_to_int8_ties": "in0 is float",
-    "dequantize": "out0 is float",
 }
 
 
