@@ -227,6 +227,16 @@ def check_without_flatbuffers(folder):
           "this qg was built without flatbuffers" in done.stderr)
 
 
+def check_configure(folder):
+    """CMake goes on where there is no flatbuffers, and where it is not wanted."""
+    for option, message in (("-DFLATC=", True), ("-DQG_TFLITE=OFF", False)):
+        done = subprocess.run(["cmake", "-S", ".", "-B", folder / "cmake", "-DQG_TESTS=OFF", option],
+                              capture_output=True, text=True, check=False)
+        check(f"cmake {option}: {done.stdout}{done.stderr}", done.returncode == 0 and
+              message == ("flatbuffers not found: .tflite files cannot be read" in done.stdout))
+        shutil.rmtree(folder / "cmake")
+
+
 def check_no_cpp_library():
     needed = subprocess.run(["readelf", "-d", QG], capture_output=True, text=True, check=True)
     check("qg links a C++ library", "libstdc++" not in needed.stdout)
@@ -353,11 +363,15 @@ def check_kws_integers(folder):
 
 
 def main():
+    if "built without flatbuffers" in qg("dump", KWS).stderr:
+        print("skipped: qg is built without flatbuffers")
+        return 77
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         check_moves(folder)
         check_snapshots(folder)
         check_wrong(folder)
+        check_configure(folder)
         check_no_cpp_library()
         check_without_flatbuffers(folder)
         if GOLDENS.exists():
