@@ -1,8 +1,8 @@
 /* integer_binary.c -- IntBinary and IntConcat of domain "quantgraph": operators with
  * several inputs on grids of their own.
  *
- *     IntBinary(a, b)        attribute function: add, sub, multiply, squared-difference,
- *                            prelu (b holds the slopes); broadcast as numpy does
+ *     IntBinary(a, b)        attribute function: add, sub, multiply, prelu (b holds
+ *                            the slopes), squared-difference; broadcast as numpy does
  *     IntConcat(x0, x1, ..)  attribute axis; grids inputs_scale, inputs_zero
  *
  * Arithmetic: number/integer_binary.h, number/integer_rescale.h. */
@@ -12,6 +12,7 @@
 #include "engine/number/integer_rescale.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_integer.h"
+#include "ops/util_integer_table.h"
 
 static qg_int_dims dims_of(const qg_tensor *t)
 {
@@ -174,7 +175,7 @@ const qg_op qg_ops_integer_binary[] = {
       .min_out = 1, .max_out = 1, .in_roles = "d",
       .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_ELEMENTWISE,
       .param_size = sizeof(int_binary_param), .prepare = prepare_binary,
-      .infer = infer_binary, .run = run_binary },
+      .infer = infer_binary, .run = run_binary, .compile = qg_integer_compile_pairs },
     { .name = "IntConcat", .domain = "quantgraph", .since = 1, .min_in = 1,
       .max_in = 255, .min_out = 1, .max_out = 1, .in_roles = "d",
       .traits = QG_OP_QUANTIZER | QG_OP_PURE, .param_size = sizeof(int_concat_param),

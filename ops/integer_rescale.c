@@ -13,9 +13,11 @@
 
 #include <math.h>
 
+#include "engine/accel/finish.h"
 #include "engine/number/integer_rescale.h"
 #include "ops/util_axis.h"
 #include "ops/util_integer.h"
+#include "ops/util_integer_table.h"
 
 /* -- IntQuantize ------------------------------------------------------------------ */
 
@@ -49,6 +51,16 @@ static qg_status run_quantize(const qg_call *k)
         qg_codes_store(y->dtype, codes, y->data, at, count);
     }
     return QG_OK;
+}
+
+/* The loops for this quantizer; *out NULL: the definition. */
+static qg_status compile_quantize(qg_compile *c, qg_kernel **out)
+{
+    qg_call k = qg_compile_call(c);
+    qg_quantizer q;
+    *out = NULL;
+    QG_TRY(quantizer_of(&k, &q));
+    return qg_accel_quantize(c, &q, out);
 }
 
 /* -- IntDequantize ---------------------------------------------------------------- */
@@ -117,18 +129,25 @@ static qg_status run_rescale(const qg_call *k)
     return QG_OK;
 }
 
-#define ROW(onnx, kind, more)                                                          \
+/* A scale per channel makes results depend on the place. */
+static qg_status compile_dequantize(qg_compile *c, qg_kernel **out)
+{
+    const qg_recipe *r = c->node->param;
+    *out = NULL;
+    return r->in[0].n == 1 ? qg_integer_compile_codes(c, out) : QG_OK;
+}
+
+#define ROW(onnx, kind, compiled, more)                                                \
     {                                                                                  \
         .name = onnx, .domain = "quantgraph", .since = 1, .min_in = 1, .max_in = 1,    \
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
-        .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_ELEMENTWISE |                   \
-                  QG_OP_BATCH_FIRST | (more),                                          \
+        .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST | (more),           \
         .param_size = sizeof(qg_recipe), .prepare = qg_integer_prepare,                \
-        .infer = infer_##kind, .run = run_##kind                                       \
+        .infer = infer_##kind, .run = run_##kind, .compile = compiled                  \
     }
 const qg_op qg_ops_integer_rescale[] = {
-    ROW("IntQuantize", quantize, QG_OP_MONOTONE),
-    ROW("IntDequantize", dequantize, QG_OP_MONOTONE),
-    ROW("IntRescale", rescale, 0),
+    ROW("IntQuantize", quantize, compile_quantize, QG_OP_ELEMENTWISE | QG_OP_MONOTONE),
+    ROW("IntDequantize", dequantize, compile_dequantize, QG_OP_MONOTONE),
+    ROW("IntRescale", rescale, qg_integer_compile_codes, QG_OP_ELEMENTWISE),
     { 0 },
 };

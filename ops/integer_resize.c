@@ -90,7 +90,9 @@ static qg_status run(const qg_call *k)
         p->centre == PYTORCH ? QG_INT_HALF_PIXEL : (qg_int_centre)p->centre;
     qg_int_resize_taps(bits, centre, x->dim[2], y->dim[2], rows);
     qg_int_resize_taps(bits, centre, x->dim[3], y->dim[3], columns);
-    qg_int_resize r = { bits, rows, columns, y->dim[2], y->dim[3], x->dim[3] };
+    qg_int_resize r = {
+        bits, p->recipe.row.rounding, rows, columns, y->dim[2], y->dim[3], x->dim[3]
+    };
     for (int64_t c = 0; c < y->dim[0] * y->dim[1]; c++) {
         qg_int_resize_plane(&r, x->i32 + c * x->dim[2] * x->dim[3], out);
         for (size_t i = 0; i < plane; i++)

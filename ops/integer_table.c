@@ -1,7 +1,8 @@
-/* integer_table.c -- IntTable and IntSoftmax of domain "quantgraph": functions of codes.
+/* integer_table.c -- IntTable and IntSoftmax of domain "quantgraph": functions of
+ * codes.
  *
- *     IntTable(x, table)  x of 8 bits; table: 256 codes of the output's type, entry i for
- *                         code lowest + i of x's type
+ *     IntTable(x, table)  x of 8 bits; table: 256 codes of the output's type, entry i
+ *                         for code lowest + i of x's type
  *     IntSoftmax(x)       attributes axis (-1), beta (1.0).  Form gemmlowp: int8 to the
  *                         grid 1/256, -128.  Form float-table: 8 bits, beta 1
  *
@@ -12,6 +13,7 @@
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
 #include "ops/util_integer.h"
+#include "ops/util_integer_table.h"
 
 /* -- IntTable --------------------------------------------------------------------- */
 
@@ -179,7 +181,7 @@ const qg_op qg_ops_integer_table[] = {
       .min_out = 1, .max_out = 1, .in_roles = "ds",
       .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST,
       .param_size = sizeof(qg_recipe), .prepare = qg_integer_prepare,
-      .infer = infer_table, .run = run_table },
+      .infer = infer_table, .run = run_table, .compile = qg_integer_compile_codes },
     { .name = "IntSoftmax", .domain = "quantgraph", .since = 1, .min_in = 1,
       .max_in = 1, .min_out = 1, .max_out = 1, .in_roles = "d",
       .traits = QG_OP_QUANTIZER | QG_OP_PURE,

@@ -236,7 +236,7 @@ static float row_sum(const float *x, int64_t n, int64_t start)
     return sum;
 }
 
-/* An array seen as [before][reduced][behind]; false: the reduced axes are apart. */
+/* An array seen as [before][reduced][after]; false: the reduced axes are apart. */
 static bool reduced_block(const qg_tensor *x, uint32_t mask, int64_t size[3])
 {
     int part = 0;
@@ -442,9 +442,10 @@ static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBE
 static qg_status lower_mean(qg_lower *l)
 {
     const reduce_param *p = l->node->param;
-    const qg_tensor *given = p->axes_input && l->node->n_in > 1 ? l->in[1].constant : NULL;
+    bool input = p->axes_input && l->node->n_in > 1 && l->node->in[1];
+    const qg_tensor *given = input ? l->in[1].constant : NULL;
     qg_ints axes = p->axes;
-    if (p->axes_input && l->node->n_in > 1 && l->node->in[1] && !given)
+    if (input && !given)
         return qg_lower_refuse(l, "in1 is computed, expected constant axes");
     for (int64_t i = 0; given && i < qg_tensor_count(given) && i < QG_MAX_INTS; i++)
         axes.at[axes.n++] = qg_tensor_i64(given, i);
@@ -469,7 +470,8 @@ static qg_status lower_mean(qg_lower *l)
       .param_size = sizeof(reduce_param), .prepare = prepare, .infer = id##_infer,     \
       .run = id##_run, .compile = compiled, .lower = lowered }
 #define SIGNED(onnx, input, id, bits) \
-    ROW(onnx, 1, input - 1, 1, id, bits, NULL, NULL), ROW(onnx, input, 0, 2, id, bits, NULL, NULL)
+    ROW(onnx, 1, input - 1, 1, id, bits, NULL, NULL),                                  \
+    ROW(onnx, input, 0, 2, id, bits, NULL, NULL)
 #define ROWS(onnx, input, id) SIGNED(onnx, input, id, QG_OP_NONNEGATIVE)
 const qg_op qg_ops_reduce[] = {
     ROWS("ReduceSum",       13, sum),

@@ -35,13 +35,14 @@ QG_NODISCARD qg_status qg_lower_product(qg_lower *l, const char *op, qg_kernel_u
  * 7. */
 QG_NODISCARD qg_status qg_lower_binary(qg_lower *l, qg_kernel_use use);
 
-/* IntTable: one of the functions with forms of their own; or, by the row of use `table`,
- * the node's own operator on the 256 values. */
+/* IntTable: one of the functions with forms of their own; or, by the row of use
+ * `table`, the node's own operator on the 256 values. */
 QG_NODISCARD qg_status qg_lower_function(qg_lower *l, qg_kernel_use use,
                                          qg_int_unary_function f, float alpha);
 qg_status qg_lower_table(qg_lower *l);
 
-/* A constant tensor with memory for it, in the arena of the program; NULL: no memory. */
+/* A constant tensor with memory for it, in the arena of the program; NULL: no
+ * memory. */
 qg_tensor *qg_lower_tensor(qg_lower *l, qg_dtype d, int32_t rank, const int64_t *dim);
 
 /* The operator itself on codes, by the row of MOVE (or of another use). */

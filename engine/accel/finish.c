@@ -142,3 +142,49 @@ qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_row *row,
     out->high = spec->r->range.hi - out->zero;
     return fill(ctx, a, out);
 }
+
+/* -- from floats ------------------------------------------------------------------- */
+
+qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q,
+                                 qg_dtype type)
+{
+    bool divides = q->form == QG_FORM_DIVIDE, away = q->rounding == QG_ROUND_HALF_AWAY;
+    if ((type != QG_U8 && type != QG_I8) ||
+        (!divides && q->form != QG_FORM_RECIPROCAL) ||
+        (!away && q->rounding != QG_ROUND_HALF_EVEN))
+        return NULL;
+    enum qg_quantize_kind kind =
+        divides ? QG_QUANTIZE_DIVIDE_EVEN : QG_QUANTIZE_MULTIPLY_EVEN;
+    row = row ? row : best();
+    return (type == QG_U8 ? row->quantize_u8 : row->quantize_i8)[kind + away];
+}
+
+typedef struct quantize_state {
+    qg_quantize_fn *loop;
+    qg_quantizer q;
+} quantize_state;
+
+static qg_status run_quantize(const qg_kernel *k, const qg_call *call)
+{
+    const quantize_state *s = k->state;
+    s->loop(&s->q, call->in[0]->f32, call->out[0]->data,
+            (size_t)qg_tensor_count(call->in[0]));
+    return QG_OK;
+}
+
+qg_status qg_accel_quantize(qg_compile *c, const qg_quantizer *q, qg_kernel **out)
+{
+    qg_quantize_fn *loop = qg_quantize_loop(NULL, q, c->out[0]->dtype);
+    *out = NULL;
+    if (!loop || c->in[0]->dtype != QG_F32)
+        return QG_OK;
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    quantize_state *s = QG_NEW(c->arena, quantize_state);
+    if (!k || !s)
+        return qg_nomem(c->ctx);
+    *s = (quantize_state){ loop, *q };
+    *k = (qg_kernel){ .run = run_quantize, .state = s, .name = "quantize" };
+    k->in_layout[0] = k->out_layout = c->in_layout[0];
+    *out = k;
+    return QG_OK;
+}

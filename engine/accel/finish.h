@@ -3,7 +3,7 @@
  *
  * Sums lie channels-last, [places][channels] int32; each channel has a bias and a
  * factor.  Every row gives the bits of number/requant.h: qg_requant_one of the sum with
- * its bias, modulo 2^32 (tests/prop/test_integer_kernels.c compares them).
+ * its bias, modulo 2^32 (tests/unit/test_finish.c compares them).
  *
  *     schemes with loops of their own   fix-double, fix-double-up, double-away;
  *                                       float-rne with a one-step factor, zero point
@@ -17,8 +17,8 @@
 #ifndef QG_ENGINE_ACCEL_FINISH_H
 #define QG_ENGINE_ACCEL_FINISH_H
 
-#include "engine/core/arena.h"
-#include "engine/number/requant.h"
+#include "engine/ir/kernel.h"
+#include "engine/number/integer_rescale.h"
 
 /* Which loop. */
 enum qg_finish_kind {
@@ -58,11 +58,25 @@ struct qg_finish {
     int32_t zero, low, high; /* limits of the code without its zero point */
 };
 
+/* Floats to codes of 8 bits: the forms divide and reciprocal, rounded half to even or
+ * away from zero. */
+enum qg_quantize_kind {
+    QG_QUANTIZE_DIVIDE_EVEN,
+    QG_QUANTIZE_DIVIDE_AWAY,
+    QG_QUANTIZE_MULTIPLY_EVEN,
+    QG_QUANTIZE_MULTIPLY_AWAY,
+    QG_NQUANTIZE
+};
+
+/* qg_quantizer_codes into bytes. */
+typedef void qg_quantize_fn(const qg_quantizer *q, const float *x, void *y, size_t n);
+
 /* The functions of one instruction set; static. */
 typedef struct qg_finish_row {
     const char *isa;
     bool (*supported)(void);
     qg_finish_fn *u8[QG_NFINISH], *i8[QG_NFINISH]; /* FLOATS writes float32 in both */
+    qg_quantize_fn *quantize_u8[QG_NQUANTIZE], *quantize_i8[QG_NQUANTIZE];
 } qg_finish_row;
 
 /* Rows from the plainest to the fastest; the first is always supported. */
@@ -71,5 +85,15 @@ const qg_finish_row *const *qg_finish_rows(size_t *n);
 /* With the loops of this row (NULL: the fastest that the CPU supports).  QG_ENOMEM. */
 QG_NODISCARD qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_row *row,
                                      const qg_finish_spec *spec, qg_finish *out);
+
+/* The loop of this row (NULL: the fastest) for codes of this type; NULL: another form,
+ * rounding or type than the kinds have. */
+qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q,
+                                 qg_dtype type);
+
+/* An element-wise kernel with that loop, from floats in any layout; *out NULL: there is
+ * none. */
+QG_NODISCARD qg_status qg_accel_quantize(qg_compile *c, const qg_quantizer *q,
+                                         qg_kernel **out);
 
 #endif

@@ -4,8 +4,8 @@
  * instruction set.  The inner loops run over channels, without calls and branches, so
  * that compilers turn them into vector code.
  *
- * Limits    a code is limited before its zero point is added, and floats before they are
- *           rounded: the limits are integers, so both orders give the same.
+ * Limits    a code is limited before its zero point is added, and floats before they
+ *           are rounded: the limits are integers, so both orders give the same.
  * Rounding  with |v| <= 2^22, (v + 1.5 * 2^23) - 1.5 * 2^23 is v rounded half-even; in
  *           double, v +- the largest number below 1/2, cut, is v rounded half away from
  *           zero for |v| < 2^51: adding 1/2 itself would carry 0.49999999999999994 up.
@@ -109,6 +109,42 @@ LOOPS(u8, uint8_t)
 LOOPS(i8, int8_t)
 LOOP(floats, float, (float)sum *factor[c] + plus[c])
 
+/* trunc(v +- the largest float below 1/2) is v rounded half away from zero, as in
+ * away(). */
+INLINE float to_away(float v)
+{
+    return (float)(int32_t)(v + (v < 0 ? -0x1.fffffep-2f : 0x1.fffffep-2f));
+}
+
+/* A NaN becomes the lowest code. */
+#define QUANTIZE(name, T, scaled, rounded)                                             \
+    TARGET static void name(const qg_quantizer *q, const float *x, void *py, size_t n) \
+    {                                                                                  \
+        const int32_t zero = q->range.zero;                                            \
+        const float low = (float)(q->range.lo - zero);                                 \
+        const float high = (float)(q->range.hi - zero), scale = q->scale;              \
+        T *y = py;                                                                     \
+        INDEPENDENT for (size_t i = 0; i < n; i++)                                     \
+        {                                                                              \
+            float v = scaled;                                                          \
+            v = v > low ? v : low;                                                     \
+            v = v < high ? v : high;                                                   \
+            y[i] = (T)((int32_t)rounded(v) + zero);                                    \
+        }                                                                              \
+    }
+#define QUANTIZERS(suffix, T)                                                          \
+    QUANTIZE(divide_even_##suffix, T, x[i] / scale, to_even)                           \
+    QUANTIZE(divide_away_##suffix, T, x[i] / scale, to_away)                           \
+    QUANTIZE(multiply_even_##suffix, T, x[i] * scale, to_even)                         \
+    QUANTIZE(multiply_away_##suffix, T, x[i] * scale, to_away)
+QUANTIZERS(u8, uint8_t)
+QUANTIZERS(i8, int8_t)
+
+#define QUANTIZE_ENTRIES(suffix)                                                       \
+    {                                                                                  \
+        divide_even_##suffix, divide_away_##suffix, multiply_even_##suffix,            \
+            multiply_away_##suffix                                                     \
+    }
 #define ENTRIES(suffix)                                                                \
     {                                                                                  \
         fix_double_##suffix, fix_double_up_##suffix, double_away_##suffix,             \
@@ -116,7 +152,8 @@ LOOP(floats, float, (float)sum *factor[c] + plus[c])
     }
 #define ROW(isa_name)                                                                  \
     {                                                                                  \
-        isa_name, supported, ENTRIES(u8), ENTRIES(i8)                                  \
+        isa_name, supported, ENTRIES(u8), ENTRIES(i8), QUANTIZE_ENTRIES(u8),           \
+            QUANTIZE_ENTRIES(i8)                                                       \
     }
 
 #endif

@@ -341,9 +341,9 @@ static qg_status keep_rows(const reader *r, const qg_yaml *file, row_list *kept)
         QG_TRY(qg_yaml_words(r->ctx, r->arena, less, "-kernels", &id, &n));
     for (size_t k = 0; k < n; k++)
         if (!row_called(r->p->row, r->p->n_row, id[k]))
-            return qg_yaml_fail(r->ctx, less, "-kernels",
-                                "there is no id '%s', expected one of the parent",
-                                id[k]);
+            return qg_yaml_fail(
+                r->ctx, less->kind == QG_YAML_LIST ? less->item[k] : less, "-kernels",
+                "there is no id '%s', expected one of the parent", id[k]);
     for (size_t i = 0; i < r->p->n_row; i++) {
         size_t k = 0;
         while (k < n && strcmp(id[k], r->p->row[i].id) != 0)

@@ -37,7 +37,7 @@ typedef struct folder {
 typedef struct quantizer {
     qg_node *head;
     qg_value *x;
-    QG_VEC(qg_node *) tail; /* DequantizeLinear behind the head; none for others */
+    QG_VEC(qg_node *) tail; /* DequantizeLinear after the head; none for others */
 } quantizer;
 
 /* QuantizeLinear or DequantizeLinear of ONNX itself, of any opset. */
@@ -83,7 +83,7 @@ static const char *readers_refuse(const folder *f, const qg_value *v)
         if (slot >= n->n_in - n->n_capture || qg_node_has(n, QG_OP_CONTROL))
             return "a control operator reads it";
         if (is_planned(f, qg_input_at(n, slot)))
-            return "its reader rounds already";
+            return "its reader is already quantized";
     }
     return NULL;
 }
@@ -231,7 +231,7 @@ static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
     const qg_value *codes = z->head->out[0];
     *why = codes->is_output ? "its codes are an output of the network"
            : codes->use.n   ? NULL
-                            : "nobody reads it";
+                            : "it has no readers";
     for (size_t i = 0; i < codes->use.n && !*why; i++) {
         qg_node *n = codes->use.at[i].node;
         qg_grid_record other;
@@ -425,8 +425,8 @@ static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
     return qg_tqc_join(f->quant, t, lead);
 }
 
-/* Reads what its producers have rounded, and computes: what it stores is rounded where a
- * clamp behind it rounds. */
+/* Reads what its producers have rounded, and computes: what it stores is rounded where
+ * a clamp behind it rounds. */
 static bool reads_rounded(const qg_node *n)
 {
     bool any = false;
@@ -440,7 +440,8 @@ static qg_status add_records(folder *f, qg_node *n)
     const node_plan *p = &f->plan[f->first[n->id]];
     bool quantized = is_quantized(p, n) || reads_rounded(n);
     n->platform = quantized ? QG_PLATFORM_QUANTIZED : QG_PLATFORM_FP32;
-    n->reason = quantized ? "import: an endpoint rounds" : "import: no endpoint rounds";
+    n->reason = quantized ? "import: an endpoint is quantized"
+                          : "import: no endpoint is quantized";
     for (uint32_t i = 0; quantized && i < n->n_in; i++)
         QG_TRY(p->in && p->in[i] ? qg_import_record(f->quant, n, false, i, p->in[i])
                                  : add_follower(f, n, i));
@@ -498,7 +499,7 @@ qg_status qg_quantizers_import(qg_import *i, enum qg_quantizers which, const cha
     QG_TRY(qg_import_graph(i, i->path));
     QG_TRY(qg_quantizers_fold(i->graph, which, name, &i->quant));
     if (i->quant->tqc.n == 0)
-        qg_warn(i->ctx, "import: %s: nothing in it quantizes in the way of %s", i->path,
+        qg_warn(i->ctx, "import: %s: contains no quantizers of format %s", i->path,
                 name);
     return QG_OK;
 }

@@ -1,8 +1,8 @@
 /* recipe.h -- the arithmetic of a node of an integer program, as its attributes.
  *
  * Operators of domain "quantgraph" (ops/integer_*.c) compute on codes.  Everything that
- * determines their result is an attribute, so that a printed program is complete and the
- * operator needs no profile:
+ * determines their result is an attribute, so that a printed program is complete and
+ * the operator needs no profile:
  *
  *     row                        id of the profile's row, for people
  *     form, products, rounding   of the row (number/profile.h); absent: plain, exact,
@@ -10,7 +10,7 @@
  *     scheme, factor, zero       its requantization; absent where the row has none
  *     symmetric, accumulator     absent: 0, 32
  *     left                       headroom of form fixed; absent: 0
- *     in<k>_type                 type of the codes of input k, as a number of ONNX (3 is
+ *     in<k>_type                 type of the codes of input k, as a number of ONNX (3:
  *                                int8); absent: the input has no grid of its own
  *     in<k>_scale, in<k>_zero    its grid: FLOAT and INT; one per channel: FLOATS, and
  *                                TENSOR of int32; then in<k>_axis is the channels' axis
@@ -53,8 +53,8 @@ typedef struct qg_recipe {
     int32_t zero_of[QG_RECIPE_INPUTS + 1]; /* of qg_recipe_read; writers leave it 0 */
 } qg_recipe;
 
-/* The attributes of `r`, after `own` [n_own] (attributes of the float operator to keep),
- * in the arena of g. */
+/* The attributes of `r`, after `own` [n_own] (attributes of the float operator to
+ * keep), in the arena of g. */
 QG_NODISCARD qg_status qg_recipe_write(qg_graph *g, const qg_recipe *r,
                                        const qg_attr *own, size_t n_own,
                                        const qg_attr **out, size_t *n_out);

@@ -91,7 +91,7 @@ static qg_status copy_node(qg_lowering *w, const qg_node *n)
 /* A kernel and the clamps that it computes as well. */
 typedef struct group {
     const qg_node *anchor;
-    const qg_node *last;   /* whose output 0 the kernel makes */
+    const qg_node *last; /* whose output 0 the kernel makes */
     float low, high;
 } group;
 
@@ -384,7 +384,7 @@ static qg_status begin(qg_lowering *w)
     for (size_t i = 0; i < w->from->opset.n; i++)
         QG_TRY(qg_vec_push(w->ctx, w->arena, &w->to->opset, w->from->opset.at[i]));
     return qg_vec_push(w->ctx, w->arena, &w->to->opset,
-                       (qg_opset_import){ "quantgraph", QG_LOWER_OPSET });
+                       (qg_opset_import){ QG_LOWER_DOMAIN, QG_LOWER_OPSET });
 }
 
 /* The first node in float that may not be. */
@@ -466,9 +466,7 @@ qg_status qg_lower_program(const qg_graph *g, const qg_profile *profile,
                       .options = *o };
     qg_program *p = QG_NEW(to->arena, qg_program);
     if (p)
-        *p = (qg_program){
-            .from = g, .profile = profile, .options = *o, .graph = to
-        };
+        *p = (qg_program){ .from = g, .profile = profile, .options = *o, .graph = to };
     qg_status s = p ? lower(&w, p) : qg_nomem(g->ctx);
     if (s == QG_OK)
         *out = p;

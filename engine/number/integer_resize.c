@@ -52,9 +52,8 @@ static int32_t blend(const qg_int_resize *r, const qg_int_tap *row,
     int64_t upper = top[column->low] * (one - across) + top[column->high] * across;
     int64_t lower =
         bottom[column->low] * (one - across) + bottom[column->high] * across;
-    return (int32_t)qg_round_shift(
-        r->bits == 10 ? QG_ROUND_HALF_AWAY : QG_ROUND_HALF_UP,
-        upper * (one - down) + lower * down, 2 * (unsigned)r->bits);
+    return (int32_t)qg_round_shift(r->rounding, upper * (one - down) + lower * down,
+                                   2 * (unsigned)r->bits);
 }
 
 void qg_int_resize_plane(const qg_int_resize *r, const int32_t *x, int32_t *y)

@@ -5,16 +5,16 @@
  *
  *     10 bits (TFLite)    k = (1024 in + out / 2) / out, with aligned corners of in - 1
  *                         and out - 1; p = i k, half pixel: + k / 2 - 512;
- *                         low = max(p / 1024, 0), high = min((p + 1023) / 1024, in - 1),
- *                         weight p - 1024 low (negative before the first element).
- *                         The four weighted corners are added and divided by 2^20,
- *                         halves away from zero
- *     11 bits (XNNPACK)   k = f32(in / out), or (in - 1) / (out - 1); p = f32(i k), half
- *                         pixel: f32(p + f32(f32(k / 2) - 0.5)) within [0, in - 1];
- *                         low = floor p, high = min(low + 1, in - 1), weight
- *                         rint(2048 (p - low)).  A lerp in each axis, + 2^21, >> 22
+ *                         low = max(p / 1024, 0), high = min((p + 1023) / 1024,
+ *                         in - 1), weight p - 1024 low (negative before element 0)
+ *     11 bits (XNNPACK)   k = f32(in / out), or (in - 1) / (out - 1); p = f32(i k),
+ *                         half pixel: f32(p + f32(f32(k / 2) - 0.5)) within
+ *                         [0, in - 1]; low = floor p, high = min(low + 1, in - 1),
+ *                         weight rint(2048 (p - low))
  *
- * All divisions of integers are toward zero.  Grids are not read: they must be equal.
+ * The sum of the four weighted corners is divided by 2^(2 bits) with the rounding of
+ * the row.  Other divisions of integers are toward zero.  Grids are not read: they must
+ * be equal.
  * Source   docs/evidence/integers.md#runtimes; tests/data/vectors/README.md. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_RESIZE_H
 #define QG_ENGINE_NUMBER_INTEGER_RESIZE_H
@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "engine/core/status.h"
+#include "engine/number/round.h"
 
 /* Where output elements lie. */
 typedef enum qg_int_centre {
@@ -46,6 +46,7 @@ void qg_int_resize_taps(int bits, qg_int_centre centre, int64_t in, int64_t out,
 /* Taps of both axes, with the same bits; width: of the input. */
 typedef struct qg_int_resize {
     int bits;
+    qg_rounding rounding;
     const qg_int_tap *rows, *columns; /* [out_height], [out_width] */
     int64_t out_height, out_width, width;
 } qg_int_resize;

@@ -20,8 +20,9 @@ A row of the table:
     tail      largest difference of float outputs, over the largest output
 
 Below, each value that differs and whose inputs are equal, and the number of values that have no
-counterpart: codes for one reader of floats, or of nodes that the optimizer made.  A row fails when less than half of
-its compute nodes are integer, when a code differs without a named cause, or when a tail whose codes are equal is off by more than 1e-6.  The second table is of the files
+counterpart: codes for one reader of floats, or of nodes that the optimizer made.  A row fails
+when less than half of its compute nodes are integer, when a code differs without a named cause, or
+when a tail whose codes are equal is off by more than 1e-6.  The second table is of the files
 before optimization: their values are compared with the same codes where names allow it."""
 import collections
 import contextlib
@@ -350,7 +351,8 @@ def nodes_of(path, report):
 
 def judge(bad, title, row, tail, nodes):
     (products, integer), others = nodes
-    print(f"{title:22} {integer:4} of {products:4} {others[1]:4} of {others[0]:4} {row.equal:5} of {row.compared:4} "
+    print(f"{title:22} {integer:4} of {products:4} {others[1]:4} of {others[0]:4} "
+          f"{row.equal:5} of {row.compared:4} "
           f"{row.right / max(row.codes, 1):10.6f} {tail:9.1e}")
     for value in row.first():
         n = row.network.producer.get(value)
@@ -372,7 +374,8 @@ def judge(bad, title, row, tail, nodes):
 
 
 def header(what):
-    print(f"\n{what}\n{'model':22} {'products':>12} {'others':>12} {'values':>13} {'codes':>10} {'tail':>9}")
+    print(f"\n{what}\n{'model':22} {'products':>12} {'others':>12} {'values':>13} "
+          f"{'codes':>10} {'tail':>9}")
 
 
 def main(arguments):

@@ -1,11 +1,10 @@
-/* Fast integer kernels against the definitions, bit for bit: random shapes, grids and
- * schemes; the finishing loops of every instruction set that the CPU has. */
+/* Plans with fast integer kernels against the definitions, bit for bit: random shapes,
+ * grids and schemes. */
 #include "tests/support/test.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "engine/accel/finish.h"
 #include "engine/core/rng.h"
 #include "engine/exec/run.h"
 #include "engine/ir/edit.h"
@@ -46,70 +45,6 @@ static qg_requant_rule rule_of(size_t i)
                               .factor = (uint8_t)tuples[i].factor,
                               .zero = (uint8_t)tuples[i].zero,
                               .accumulator = 32 };
-}
-
-/* -- loops ------------------------------------------------------------------------- */
-
-enum { CHANNELS = 37, PLACES = 300 };
-
-/* Small sums, sums near ties, and any int32. */
-static int32_t any_sum(qg_rng *r)
-{
-    int64_t bits = among(r, 1, 32);
-    return (int32_t)(qg_rng_next(r) >> (64 - bits) << among(r, 0, 32 - bits));
-}
-
-static void loops_equal_the_definition(void **state)
-{
-    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-    qg_rng rng = { 7 };
-    size_t n_rows, compared = 0;
-    const qg_finish_row *const *rows = qg_finish_rows(&n_rows);
-    static int32_t acc[PLACES * CHANNELS];
-    static uint8_t want[PLACES * CHANNELS], got[PLACES * CHANNELS];
-    (void)state;
-    assert_non_null(ctx);
-    for (int round = 0; round < 120; round++) {
-        qg_requant_rule rule = rule_of((size_t)round % N_TUPLES);
-        qg_dtype type = round & 1 ? QG_I8 : QG_U8;
-        qg_code_range range = qg_code_range_of(type, 0);
-        qg_requant r[CHANNELS];
-        int32_t bias[CHANNELS];
-        range.zero = (int32_t)among(&rng, range.lo, range.hi);
-        range.lo += (int32_t)among(&rng, 0, 40);
-        for (int c = 0; c < CHANNELS; c++) {
-            float x = round % 5 ? scale(&rng) : 0x1p-7f,
-                  w = round % 5 ? scale(&rng) : 1;
-            qg_scales s = { x, w, 0x1p-3f };
-            assert_ok(ctx, qg_requant_prepare(ctx, "test", &rule, s, range, &r[c]));
-            bias[c] = (int32_t)among(&rng, -100000, 100000);
-        }
-        for (int i = 0; i < PLACES * CHANNELS; i++) {
-            acc[i] = any_sum(&rng);
-            int32_t sum = (int32_t)((uint32_t)acc[i] + (uint32_t)bias[i % CHANNELS]);
-            int32_t code = qg_requant_one(&r[i % CHANNELS], sum);
-            want[i] = (uint8_t)code;
-        }
-        qg_finish_spec spec = {
-            .channels = CHANNELS, .r = r, .per_channel = true, .bias = bias, .out = type
-        };
-        for (size_t k = 0; k < n_rows; k++) {
-            qg_finish f;
-            if (!rows[k]->supported())
-                continue;
-            assert_ok(ctx, qg_finish_new(ctx, ctx->arena, rows[k], &spec, &f));
-            f.run(&f, acc, got, PLACES);
-            for (int i = 0; i < PLACES * CHANNELS; i++)
-                if (got[i] != want[i])
-                    fail_msg("round %d, %s, element %d: sum %d + %d: %d, expected %d",
-                             round, rows[k]->isa, i, (int)acc[i],
-                             (int)bias[i % CHANNELS], got[i], want[i]);
-            compared += PLACES * CHANNELS;
-        }
-    }
-    printf("%zu codes compared\n", compared);
-    assert_cmp_int(compared, >, 1000000);
-    qg_ctx_free(ctx);
 }
 
 /* -- plans ------------------------------------------------------------------------- */
@@ -328,5 +263,4 @@ static void kernels_equal_the_definition(void **state)
 #endif
 }
 
-QG_TEST_MAIN(cmocka_unit_test(loops_equal_the_definition),
-             cmocka_unit_test(kernels_equal_the_definition))
+QG_TEST_MAIN(cmocka_unit_test(kernels_equal_the_definition))

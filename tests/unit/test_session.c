@@ -567,7 +567,7 @@ static void wrong_options_are_named(void **state)
     } later = { .known = session_options(NULL), .newer = &m };
     later.known.size = sizeof later;
     assert_fails(ctx, qg_session_new(&m, &later.known, &s), QG_ECONFIG,
-                 "options: qg_session_options: a field behind byte");
+                 "options: qg_session_options: a field after byte");
     o.mode = "fast";
     o.size = offsetof(qg_session_options, mode); /* an older caller: knows no mode */
     assert_ok(ctx, qg_session_new(&m, &o, &s));

@@ -183,7 +183,8 @@ static qg_stored output(const tfl_case *t)
     return s;
 }
 
-/* An operator on codes by t->row; slot[k] is the TFLite input whose grid input k has. */
+/* An operator on codes by t->row; slot[k] is the TFLite input whose grid input k
+ * has. */
 static qg_value *integer(tfl_case *t, const char *op, size_t n, qg_value *const *in,
                          const int *slot)
 {

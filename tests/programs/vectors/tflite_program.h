@@ -10,8 +10,8 @@
 #include "engine/ir/recipe.h"
 #include "tests/programs/vectors/vectors.h"
 
-/* One case for one profile.  Operands are constants or graph inputs; `in` [n_in] are the
- * arrays of the latter. */
+/* One case for one profile.  Operands are constants or graph inputs; `in` [n_in] are
+ * the arrays of the latter. */
 typedef struct tfl_case {
     vec_run *v;
     const json *c;  /* the case */
@@ -37,8 +37,8 @@ const qg_tensor *tfl_array(const tfl_case *t, const json *tensor);
  * no_row. */
 bool tfl_find_row(tfl_case *t, qg_kernel_use use, size_t n_inputs);
 
-/* Builds t->g for the operator; false: this operator is not covered.  A failure ends the
- * program. */
+/* Builds t->g for the operator; false: this operator is not covered.  A failure ends
+ * the program. */
 bool tfl_build(tfl_case *t);
 
 #endif
