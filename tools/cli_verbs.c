@@ -19,7 +19,7 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
     } else if (s != QG_OK)
         status = cli_fail(c->verb, qg_ctx_message(c->ctx));
     else if (r && !*text)
-        status = cli_fail(c->verb, "cannot write the answer: out of memory");
+        status = cli_fail(c->verb, "cannot write the report: out of memory");
     qg_report_free(r);
     return status;
 }
@@ -149,6 +149,8 @@ static qg_status analyse(const cli_call *c, qg_model *m, qg_report **r)
     o.by = c->args->by;
     o.metric = c->args->metric;
     o.top = c->args->top;
+    o.mode = c->args->mode;
+    o.profile = c->args->profile;
     return qg_model_analyse(m, &o, r);
 }
 
@@ -290,7 +292,7 @@ static int help(const cli_call *c)
 #define ANY_MODEL "MODEL|SNAPSHOT"
 #define MODEL_FORMS                                                                    \
     "MODEL: an ONNX file, or a .tflite file, which is a snapshot when it is\n"         \
-    "quantized.\n"
+    "quantized."
 
 #define FILES(words, least, most)                                                      \
     .files = (words), .min_file = (least), .max_file = (most)
@@ -343,7 +345,7 @@ const cli_verb cli_verbs[] = {
       .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER),
                TAKES(PROFILE), TAKES(REQUIRE), TAKES(CODES) },
       .about = "Writes one .npy per output of the network; axis 0 is the sample.\n"
-               "\n" MODEL_FORMS "\n" DATA_FORMS,
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
       .run = run },
     { .name = "evaluate",
@@ -351,13 +353,14 @@ const cli_verb cli_verbs[] = {
       FILES(ANY_MODEL, 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(LABELS), TAKES(MODE), TAKES(PROFILE),
                TAKES(REQUIRE) },
-      .about = MODEL_FORMS "\n" DATA_FORMS,
+      .about = MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg evaluate snapshot -d images.npy --labels classes.npy",
       .ask = evaluate },
     { .name = "analyse",
       .summary = "measure the quantization error of outputs or layers",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP) },
+      .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP), TAKES(MODE),
+               TAKES(PROFILE) },
       .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
                "            (PPQ: graphwise_error_analyse)\n"
@@ -365,6 +368,8 @@ const cli_verb cli_verbs[] = {
                "contribution of preceding nodes.  The error of the outputs with\n"
                "only the quantizers of one node enabled (PPQ:\n"
                "layerwise_error_analyse) is `qg sensitivity --by node`.\n"
+               "--mode integer compares the integers of a profile with float and\n"
+               "with the simulation, in steps by layer.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },
@@ -419,7 +424,8 @@ const cli_verb cli_verbs[] = {
     { .name = "dump",
       .summary = "print the graph and its quantization as text",
       FILES(ANY_MODEL, 1, 1),
-      .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(PROFILE), TAKES(POLICY),
+      .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(PROFILE),
+               TAKES(POLICY),
                TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER), TAKES(OBSERVER) },
       .about = MODEL_FORMS,
       .example = "qg dump snapshot",

@@ -4,15 +4,15 @@
  *     layer  error at the output of every compute node, all endpoints rounding: it
  *            accumulates over layers (PPQ: graphwise_error_analyse)
  *
- * The error of the outputs while only one node rounds (PPQ: layerwise_error_analyse) is
- * in sensitivity.c.
+ * The error of the outputs while only one node is quantized (PPQ:
+ * layerwise_error_analyse) is in sensitivity.c.
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
  * (docs/evidence/ppq-behaviour.md#metrics); the result does not depend on workers. */
 #include "engine/session/session.h"
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 #include "engine/ir/infer.h"
-#include "engine/analysis/measure.h"
+#include "engine/analysis/integers.h"
 
 #include <stdlib.h>
 
@@ -77,8 +77,8 @@ static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
     size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
-    QG_TRY(qg_model_plan(s->m, QG_RUN_FLOAT, s->o->work.reference_kernels, &s->feed.feed,
-                         NULL, &p));
+    QG_TRY(qg_model_plan(s->m, QG_RUN_FLOAT, s->o->work.reference_kernels,
+                         &s->feed.feed, NULL, &p));
     s->golden = QG_NEWN(s->arena, n * samples, float *);
     qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
     if (st == QG_OK)
@@ -126,12 +126,12 @@ static qg_status room_for(study *s, size_t n)
     return s->value ? QG_OK : qg_nomem(s->m->ctx);
 }
 
-/* All endpoints round; the float outputs are there already. */
+/* All quantizers are active; the float outputs exist already. */
 static qg_status simulate(study *s)
 {
     qg_plan *p = NULL;
-    QG_TRY(qg_model_plan(s->m, QG_RUN_SIMULATE, s->o->work.reference_kernels, &s->feed.feed,
-                         NULL, &p));
+    QG_TRY(qg_model_plan(s->m, QG_RUN_SIMULATE, s->o->work.reference_kernels,
+                         &s->feed.feed, NULL, &p));
     qg_status st = drive(s, p, "simulate", measure_outputs);
     qg_plan_free(p);
     return st;
@@ -238,7 +238,7 @@ static qg_status keep_layer(void *ud, qg_ctx *ctx, size_t sample,
     return QG_OK;
 }
 
-/* The value that consumers see: after rounding where the endpoint rounds. */
+/* The value that consumers see: quantized where the endpoint is. */
 static qg_status measure_layer(void *ud, qg_ctx *ctx, size_t sample,
                                const qg_hook_point *at, qg_tensor *value)
 {
@@ -414,6 +414,14 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
     study s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "analyse"));
     QG_TRY(qg_measure_by(m->ctx, o.metric, &s.metric));
+    if (o.mode && strcmp(o.mode, qg_run_mode_name(QG_RUN_INTEGER)) == 0)
+        return qg_analyse_integers(m, &o, s.metric, report);
+    if (o.profile || (o.mode && strcmp(o.mode, qg_run_mode_name(QG_RUN_SIMULATE)) != 0))
+        return qg_fail(
+            m->ctx, QG_ECONFIG,
+            "analyse: mode '%s', profile '%s': expected simulate, or integer "
+            "with a profile",
+            o.mode ? o.mode : "", o.profile ? o.profile : "");
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
     if (st == QG_OK)

@@ -273,8 +273,8 @@ static qg_status measure(comparison *c)
                    .work = work,
                    .end = end,
                    .ud = c };
-    QG_TRY(qg_model_plan(c->m, QG_RUN_FLOAT, c->o->work.reference_kernels, &c->feed.feed,
-                         NULL, &c->real));
+    QG_TRY(qg_model_plan(c->m, QG_RUN_FLOAT, c->o->work.reference_kernels,
+                         &c->feed.feed, NULL, &c->real));
     QG_TRY(qg_plan_measures(c->m->ctx, c->real, c->arena, "compare", &c->measured));
     c->value = QG_NEWN(c->arena, c->feed.feed.n * c->variant.n * c->m->graph->output.n,
                        double);
@@ -356,7 +356,7 @@ static bool same_variants(const comparison *c, const group *a, const group *b)
 }
 
 /* The largest group of those in the same variants as g; *n how many there are; NULL
- * when an earlier one spoke for them. */
+ * when an earlier row covers them. */
 static const group *spokesman(const comparison *c, const group *g, size_t *n)
 {
     const group *largest = g;

@@ -165,8 +165,8 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     if (!watch)
         return qg_nomem(m->ctx);
     memset(watch, 1, m->graph->node.n);
-    QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, o->work.reference_kernels, &d->looks.feed, watch,
-                         &p));
+    QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, o->work.reference_kernels, &d->looks.feed,
+                         watch, &p));
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,
@@ -182,7 +182,7 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     return s;
 }
 
-/* Inputs take part in the search for samples that stand alone. */
+/* Inputs take part in the search for isolated samples. */
 static void note_inputs(doctor *d)
 {
     size_t n = d->looks.feed.n;

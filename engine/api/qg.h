@@ -378,10 +378,12 @@ QG_NODISCARD QG_API qg_status qg_model_evaluate(qg_model *m, const qg_run_option
 /* Cost: two runs of the whole network over all samples. */
 typedef struct qg_analyse_options {
     size_t size;
-    qg_workload work;   /* data: required */
-    const char *by;     /* "graph", "layer"; NULL: graph */
-    const char *metric; /* "nsr" (noise-to-signal power ratio), "mse", "cosine" */
-    size_t top;         /* rows shown, worst first; 0: all */
+    qg_workload work;    /* data: required */
+    const char *by;      /* "graph", "layer"; NULL: graph */
+    const char *metric;  /* "nsr" (noise-to-signal power ratio), "mse", "cosine" */
+    size_t top;          /* rows shown, worst first; 0: all */
+    const char *mode;    /* simulate or integer of QG_RUN_MODE_MAP; NULL: simulate */
+    const char *profile; /* for integer, as in qg_run_options */
 } qg_analyse_options;
 QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
 
@@ -392,6 +394,14 @@ QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
  *
  * The metric is taken per sample and averaged over samples in order of index.
  * Facts: by, metric, samples; table errors: name, what, error.
+ *
+ * In mode integer the integer program runs beside both:
+ *
+ * graph   table errors: name, what; simulated and integer against float, apart: integer
+ *         against simulated
+ * layer   values stored as codes, in the order of the graph, that differ from the
+ *         simulation's.  Table steps: node, value, differ (elements at least one step
+ *         apart), beyond_one_step, most (steps)
  * QG_ESTATE when the model is not quantized, QG_ECONFIG for an unknown word. */
 QG_NODISCARD QG_API qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
                                                qg_report **report);

@@ -61,7 +61,7 @@ typedef struct qg_session qg_session;
 
 typedef struct qg_session_options {
     size_t size;
-    const char *mode; /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
+    const char *mode;       /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
     bool reference_kernels; /* as in qg_workload */
     /* [inputs] type and dims that replace those of the model; NULL: all known there. */
     const qg_tensor *shape;

@@ -107,8 +107,7 @@ static qg_status clone_slots(cloner *c, const qg_graph *to, qg_value *const *fro
 
 /* Linked, not prepared: its bodies are still empty. */
 static qg_status clone_linked(cloner *c, qg_graph *to, const qg_node *n,
-                              qg_value *const *in, qg_value *const *out,
-                              qg_node **made)
+                              qg_value *const *in, qg_value *const *out, qg_node **made)
 {
     qg_attr *attr = QG_NEWN(c->arena, n->n_attr, qg_attr);
     qg_node *copy = NULL;
@@ -193,9 +192,8 @@ qg_status qg_graph_clone(const qg_graph *g, qg_graph **out)
     cloner c = { .ctx = g->ctx,
                  .arena = copy->arena,
                  .scratch = qg_arena_new(g->ctx->alloc) };
-    qg_status s =
-        c.scratch ? qg_vec_push(c.ctx, c.scratch, &c.pairs, (pair){ g, copy })
-                  : qg_nomem(g->ctx);
+    qg_status s = c.scratch ? qg_vec_push(c.ctx, c.scratch, &c.pairs, (pair){ g, copy })
+                            : qg_nomem(g->ctx);
     if (s == QG_OK)
         s = clone_pairs(&c);
     qg_arena_free(c.scratch);

@@ -164,8 +164,8 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
 
 qg_status qg_lower_add(qg_graph *to, const qg_lower_node *spec, qg_value **out)
 {
-    const qg_op *op = qg_op_find(to->ctx->registry, "quantgraph", spec->op,
-                                 QG_LOWER_OPSET);
+    const qg_op *op =
+        qg_op_find(to->ctx->registry, QG_LOWER_DOMAIN, spec->op, QG_LOWER_OPSET);
     const qg_attr *attr;
     size_t n_attr;
     qg_value *value;
@@ -209,8 +209,8 @@ qg_status qg_lower_constant(qg_lower *l, const char *name, const qg_tensor *t,
 static int32_t bound_code(const qg_profile_row *row, const qg_stored *s, float bound)
 {
     double steps = (double)(bound / s->scale[0]);
-    double code = s->zero[0] +
-                  (row->clamp == QG_CLAMP_CODES ? round(steps) : nearbyint(steps));
+    double code =
+        s->zero[0] + (row->clamp == QG_CLAMP_CODES ? round(steps) : nearbyint(steps));
     return code < s->low ? s->low : code > s->high ? s->high : (int32_t)code;
 }
 
@@ -224,7 +224,8 @@ static bool clamp_output(qg_lower *l, const qg_profile_row *row, qg_stored *out)
     if (row->clamp == QG_CLAMP_NO || (row->clamp == QG_CLAMP_IMPLIED && !implied)) {
         (void)qg_lower_refuse(
             l, "row %s takes %s, and the clamp from %g to %g follows", row->id,
-            row->clamp == QG_CLAMP_NO ? "no clamp" : "only a clamp that cuts off no code",
+            row->clamp == QG_CLAMP_NO ? "no clamp"
+                                      : "only a clamp that cuts off no code",
             (double)l->low, (double)l->high);
         return false;
     }
@@ -265,7 +266,9 @@ qg_status qg_lower_emit(qg_lower *l, const char *op, const qg_profile_row *row,
                         qg_value *const *in, uint32_t n_in)
 {
     bool floats = row->tail == QG_TAIL_FLOAT;
-    qg_recipe r = { .row = *row, .out = { .dtype = QG_F32, .n = 1 } };
+    qg_recipe r = {
+        .row = *row, .out = {.dtype = QG_F32, .n = 1}
+    };
     const char *name = l->name[0];
     if (!floats)
         r.out = l->out[0];
@@ -273,18 +276,18 @@ qg_status qg_lower_emit(qg_lower *l, const char *op, const qg_profile_row *row,
         name = qg_arena_printf(l->to->arena, "%s_sum", l->node->out[0]->name);
     if (!floats && !clamp_output(l, row, &r.out))
         return QG_OK;
-    QG_TRY(input_grids(l, qg_op_find(l->ctx->registry, "quantgraph", op, QG_LOWER_OPSET),
-                       in, n_in, &r));
-    qg_lower_node spec = {
-        .op = op,
-        .name = qg_lower_node_name(l->to, l->to, l->node->name),
-        .output = name ? qg_lower_value_name(l->to, l->to, name) : NULL,
-        .recipe = &r,
-        .attr = l->attr,
-        .n_attr = l->n_attr,
-        .in = in,
-        .n_in = n_in
-    };
+    QG_TRY(input_grids(
+        l, qg_op_find(l->ctx->registry, QG_LOWER_DOMAIN, op, QG_LOWER_OPSET), in, n_in,
+        &r));
+    qg_lower_node spec = { .op = op,
+                           .name = qg_lower_node_name(l->to, l->to, l->node->name),
+                           .output =
+                               name ? qg_lower_value_name(l->to, l->to, name) : NULL,
+                           .recipe = &r,
+                           .attr = l->attr,
+                           .n_attr = l->n_attr,
+                           .in = in,
+                           .n_in = n_in };
     if (!spec.name || !spec.output)
         return qg_nomem(l->ctx);
     QG_TRY(qg_lower_add(l->to, &spec, &l->made[0]));
@@ -326,20 +329,20 @@ static qg_status rescale(qg_lower *l, qg_kernel_use use, qg_value *x,
         return qg_lower_refuse(l, "profile %s has no row of rescale", l->profile->name);
     qg_recipe recipe = { .row = *row, .in = { *from }, .out = *to };
     const char *base = qg_arena_printf(l->to->arena, "%s_rescaled", l->node->name);
-    qg_lower_node spec = {
-        .op = "IntRescale",
-        .name = base ? qg_lower_node_name(l->to, l->from, base) : NULL,
-        .output = base ? qg_lower_value_name(l->to, l->from, base) : NULL,
-        .recipe = &recipe,
-        .in = &x,
-        .n_in = 1
-    };
+    qg_lower_node spec = { .op = "IntRescale",
+                           .name =
+                               base ? qg_lower_node_name(l->to, l->from, base) : NULL,
+                           .output =
+                               base ? qg_lower_value_name(l->to, l->from, base) : NULL,
+                           .recipe = &recipe,
+                           .in = &x,
+                           .n_in = 1 };
     return spec.name && spec.output ? qg_lower_add(l->to, &spec, out)
                                     : qg_nomem(l->ctx);
 }
 
-/* in[k]: the inputs on the grid of output 0; *ok false: refused.  Rescaling is monotone,
- * so it may as well come before a move or a maximum. */
+/* in[k]: the inputs on the grid of output 0; *ok false: refused.  Rescaling is
+ * monotone, so it may as well come before a move or a maximum. */
 static qg_status on_output_grid(qg_lower *l, qg_value **in, bool *ok)
 {
     char a[QG_STORED_TEXT], b[QG_STORED_TEXT];
@@ -419,10 +422,9 @@ static qg_status add_same(qg_lower *l, qg_value *const *in)
     const qg_node *n = l->node;
     bool clamps = l->low != -INFINITY || l->high != INFINITY;
     for (uint32_t k = 0; k < n->n_out; k++) {
-        const char *base =
-            clamps && k == 0
-                ? qg_arena_printf(l->to->arena, "%s_unclamped", n->name)
-                : l->name[k];
+        const char *base = clamps && k == 0
+                               ? qg_arena_printf(l->to->arena, "%s_unclamped", n->name)
+                               : l->name[k];
         const char *name =
             n->out[k] && base ? qg_lower_value_name(l->to, l->to, base) : NULL;
         if (n->out[k] && !name)

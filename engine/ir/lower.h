@@ -1,7 +1,7 @@
 /* lower.h -- translating one float node to nodes of an integer program: op->lower.
  *
- * engine/lower decides which values are stored as codes and which nodes form one kernel;
- * an operator only emits the kernel.  It sees stored grids, never records.
+ * engine/lower decides which values are stored as codes and which nodes form one
+ * kernel; an operator only emits the kernel.  It sees stored grids, never records.
  *
  *     static qg_status lower_relu(qg_lower *l)
  *     {
@@ -30,23 +30,23 @@ typedef struct qg_lower_in {
 struct qg_lower {
     qg_ctx *ctx;
     const qg_profile *profile;
-    const qg_graph *from;      /* the float graph */
-    const qg_node *node;       /* of it; inferred */
-    const qg_lower_in *in;     /* [node->n_in] */
-    const qg_stored *out;      /* [node->n_out] how each output is to be stored; codes
+    const qg_graph *from;    /* the float graph */
+    const qg_node *node;     /* of it; inferred */
+    const qg_lower_in *in;   /* [node->n_in] */
+    const qg_stored *out;    /* [node->n_out] how each output is to be stored; codes
                                  * false: the kernel may store floats (tail: float) */
-    const char *const *name;   /* [node->n_out] of the outputs in the program */
-    float low, high;           /* clamp fused behind output 0, that of the node itself
+    const char *const *name; /* [node->n_out] of the outputs in the program */
+    float low, high;         /* clamp fused behind output 0, that of the node itself
                                  * included, in real values; -INFINITY and INFINITY:
                                  * none.  qg_lower_emit applies it */
-    const qg_attr *attr;       /* [n_attr] of the kernel: those of the node, unless the
+    const qg_attr *attr;     /* [n_attr] of the kernel: those of the node, unless the
                                  * callback points them elsewhere (arena of `to`) */
     size_t n_attr;
-    qg_graph *to;              /* the integer program */
-    qg_value **made;           /* [node->n_out] set by qg_lower_emit: outputs there */
-    bool floats;               /* set by qg_lower_emit: made[0] is float32 and nothing is
+    qg_graph *to;        /* the integer program */
+    qg_value **made;     /* [node->n_out] set by qg_lower_emit: outputs there */
+    bool floats;         /* set by qg_lower_emit: made[0] is float32 and nothing is
                                  * fused behind it (tail: float) */
-    const char *refusal;       /* set by qg_lower_refuse, in the arena of `to` */
+    const char *refusal; /* set by qg_lower_refuse, in the arena of `to` */
     const qg_profile_row *row; /* the row found last, for reports */
 };
 
@@ -66,9 +66,9 @@ QG_NODISCARD qg_status qg_lower_emit(qg_lower *l, const char *op,
                                      uint32_t n_in);
 
 /* The float operator itself, on codes: for moves, maxima and the like; sets every
- * made[k].  Activations on another grid than output 0 are rescaled before, a fused clamp
- * is a rescale behind.  Refuses outputs on different grids and types that the operator's
- * opset does not have. */
+ * made[k].  Activations on another grid than output 0 are rescaled before, a fused
+ * clamp is a rescale behind.  Refuses outputs on different grids and types that the
+ * operator's opset does not have. */
 QG_NODISCARD qg_status qg_lower_same(qg_lower *l, const qg_profile_row *row);
 
 /* A constant of the program; t is copied, its data lie in the arena of `to`. */
@@ -77,7 +77,9 @@ QG_NODISCARD qg_status qg_lower_constant(qg_lower *l, const char *name,
 
 /* --- for engine/lower, which puts nodes of its own between --- */
 
-enum { QG_LOWER_OPSET = 1 }; /* of domain "quantgraph" */
+/* The operators of integer programs. */
+#define QG_LOWER_DOMAIN "quantgraph"
+enum { QG_LOWER_OPSET = 1 };
 
 /* A node of that domain. */
 typedef struct qg_lower_node {

@@ -28,18 +28,17 @@ const char *qg_lower_codes_name(qg_lowering *w, const qg_value *v)
 /* --- helper nodes --- */
 
 /* A node between two representations of v, named after what it makes. */
-static qg_status add(qg_lowering *w, const char *op, const qg_recipe *r,
-                     qg_value *from, const char *name, qg_value **out)
+static qg_status add(qg_lowering *w, const char *op, const qg_recipe *r, qg_value *from,
+                     const char *name, qg_value **out)
 {
     const char *base = name ? qg_arena_printf(w->arena, "%s_%s", op, name) : NULL;
-    qg_lower_node spec = {
-        .op = op,
-        .name = base ? qg_lower_node_name(w->to, w->from, base) : NULL,
-        .output = name,
-        .recipe = r,
-        .in = &from,
-        .n_in = 1
-    };
+    qg_lower_node spec = { .op = op,
+                           .name =
+                               base ? qg_lower_node_name(w->to, w->from, base) : NULL,
+                           .output = name,
+                           .recipe = r,
+                           .in = &from,
+                           .n_in = 1 };
     return spec.name ? qg_lower_add(w->to, &spec, out) : qg_nomem(w->ctx);
 }
 
@@ -73,9 +72,10 @@ static qg_status dequantize(qg_lowering *w, const qg_stored *grid, qg_value *cod
         qg_profile_find(w->profile, QG_USE_DEQUANTIZE,
                         (qg_profile_types){ grid->dtype, QG_NODTYPE, QG_F32 },
                         (qg_profile_ratios){ 0, 0 });
-    qg_recipe r = { .row = row ? *row : plain,
-                    .in = { *grid },
-                    .out = { .dtype = QG_F32, .n = 1 } };
+    qg_recipe r = {
+        .row = row ? *row : plain, .in = {*grid  },
+                 .out = { .dtype = QG_F32, .n = 1 }
+    };
     return add(w, "IntDequantize", &r, codes, name, out);
 }
 
@@ -85,10 +85,10 @@ static qg_status rescale(qg_lowering *w, const qg_value *v, const qg_stored *gri
 {
     const qg_stored *from = &w->stored[v->id];
     float ratio = from->scale[0] / grid->scale[0];
-    const qg_profile_row *row = qg_profile_find(
-        w->profile, QG_USE_RESCALE,
-        (qg_profile_types){ from->dtype, QG_NODTYPE, grid->dtype },
-        (qg_profile_ratios){ ratio, ratio });
+    const qg_profile_row *row =
+        qg_profile_find(w->profile, QG_USE_RESCALE,
+                        (qg_profile_types){ from->dtype, QG_NODTYPE, grid->dtype },
+                        (qg_profile_ratios){ ratio, ratio });
     qg_value *source;
     if (!row) {
         QG_TRY(qg_lower_as_floats(w, v, &source));

@@ -70,10 +70,10 @@ qg_status qg_lower_grid(qg_lowering *w, const qg_tqc *t, uint64_t types, qg_stor
     qg_dtype type = type_of(&t->scheme, types);
     if (type == QG_NODTYPE) {
         const char *text = types_text(w->arena, types);
-        *why = text ? qg_arena_printf(w->arena,
-                                      "its codes are %lld to %lld, and profile %s has %s",
-                                      (long long)t->scheme.qmin,
-                                      (long long)t->scheme.qmax, w->profile->name, text)
+        *why = text ? qg_arena_printf(
+                          w->arena, "its codes are %lld to %lld, and profile %s has %s",
+                          (long long)t->scheme.qmin, (long long)t->scheme.qmax,
+                          w->profile->name, text)
                     : NULL;
         return *why ? QG_OK : qg_nomem(w->ctx);
     }
@@ -122,10 +122,8 @@ qg_status qg_lower_slot_grid(qg_lowering *w, const qg_node *n, uint32_t slot,
 
 qg_status qg_lower_output_grid(qg_lowering *w, const qg_tqc *at, qg_stored *out)
 {
-    return activation_grid(w, at, qg_tqc_root(at) == at || qg_tqc_rounds(at)
-                                      ? at
-                                      : qg_tqc_root(at),
-                           out);
+    return activation_grid(
+        w, at, qg_tqc_root(at) == at || qg_tqc_rounds(at) ? at : qg_tqc_root(at), out);
 }
 
 /* --- operators of files --- */

@@ -52,8 +52,8 @@ QG_NODISCARD qg_status qg_lower_output_grid(qg_lowering *w, const qg_tqc *t,
 /* A node of a file between floats and codes with constant scale and zero point
  * (QuantizeLinear, DequantizeLinear); *out has codes false when it is none. */
 enum qg_linear_kind { QG_LINEAR_NONE, QG_LINEAR_QUANTIZE, QG_LINEAR_DEQUANTIZE };
-QG_NODISCARD qg_status qg_lower_linear(qg_lowering *w, const qg_node *n,
-                                       qg_stored *out, enum qg_linear_kind *kind);
+QG_NODISCARD qg_status qg_lower_linear(qg_lowering *w, const qg_node *n, qg_stored *out,
+                                       enum qg_linear_kind *kind);
 
 /* --- storage.c: which values are stored as codes --- */
 
@@ -95,8 +95,8 @@ QG_NODISCARD qg_status qg_lower_store(qg_lowering *w, const qg_value *v,
 
 /* --- slot.c: inputs of an integer kernel --- */
 
-/* Input `slot` of n for an operator's `lower`; in [slot]s before it are filled.  *why is
- * NULL, or the reason why the node is no integer kernel. */
+/* Input `slot` of n for an operator's `lower`; in [slot]s before it are filled.  *why
+ * is NULL, or the reason why the node is no integer kernel. */
 QG_NODISCARD qg_status qg_lower_input(qg_lowering *w, const qg_node *n, uint32_t slot,
                                       qg_lower_in *in, const char **why);
 

@@ -91,7 +91,7 @@ static qg_status copy_node(qg_lowering *w, const qg_node *n)
 /* A kernel and the clamps that it computes as well. */
 typedef struct group {
     const qg_node *anchor;
-    const qg_node *last;   /* whose output 0 the kernel makes */
+    const qg_node *last; /* whose output 0 the kernel makes */
     float low, high;
 } group;
 
@@ -228,6 +228,13 @@ static qg_status accept(qg_lowering *w, const group *g, const qg_lower *l)
     return QG_OK;
 }
 
+/* A node that only converts: between floats and codes a copy computes nothing. */
+static bool converts(const qg_lowering *w, const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_COPY) && n->in[0] &&
+           w->stored[n->in[0]->id].codes != w->stored[n->out[0]->id].codes;
+}
+
 /* *done: n became an integer kernel.  Else its fate is noted. */
 static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
 {
@@ -246,7 +253,11 @@ static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
     if (!why)
         QG_TRY(describe_inputs(w, n, &l, &why));
     if (why) {
-        note(w, n, follows_kernel(w, n) ? QG_LOWERED_TAIL : QG_LOWERED_ISLAND, "", why);
+        note(w, n,
+             converts(w, n)         ? QG_LOWERED_PLAIN
+             : follows_kernel(w, n) ? QG_LOWERED_TAIL
+                                    : QG_LOWERED_ISLAND,
+             "", why);
         return QG_OK;
     }
     QG_TRY(describe_outputs(w, &g, &l));
@@ -305,6 +316,14 @@ static bool is_plain(const qg_node *n)
     return !floats || n->platform == QG_PLATFORM_SOI;
 }
 
+/* A node that passes its input on, floats on one side and codes on the other: the Q or
+ * DQ of a file whose grids are records. */
+static bool is_border(const qg_lowering *w, const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_COPY) && n->n_in > 0 && n->in[0] && n->out[0] &&
+           w->stored[n->in[0]->id].codes != w->stored[n->out[0]->id].codes;
+}
+
 static qg_status lower_node(qg_lowering *w, const qg_node *n)
 {
     bool done = w->node[n->id].why != NULL; /* fused into an earlier kernel */
@@ -314,7 +333,7 @@ static qg_status lower_node(qg_lowering *w, const qg_node *n)
     bool on_codes = qg_node_has(n, QG_OP_QUANTIZER) && qg_node_has(n, QG_OP_COMPUTE);
     note(w, n, on_codes ? QG_LOWERED_INTEGER : QG_LOWERED_PLAIN, "", "");
     QG_TRY(lower_linear(w, n, &done));
-    if (!done && !is_plain(n))
+    if (!done && !is_plain(n) && !is_border(w, n))
         QG_TRY(try_kernel(w, n, &done));
     return done ? QG_OK : copy_node(w, n);
 }
@@ -376,7 +395,7 @@ static qg_status begin(qg_lowering *w)
     for (size_t i = 0; i < w->from->opset.n; i++)
         QG_TRY(qg_vec_push(w->ctx, w->arena, &w->to->opset, w->from->opset.at[i]));
     return qg_vec_push(w->ctx, w->arena, &w->to->opset,
-                       (qg_opset_import){ "quantgraph", QG_LOWER_OPSET });
+                       (qg_opset_import){ QG_LOWER_DOMAIN, QG_LOWER_OPSET });
 }
 
 /* The first node in float that may not be. */
@@ -458,9 +477,7 @@ qg_status qg_lower_program(const qg_graph *g, const qg_profile *profile,
                       .options = *o };
     qg_program *p = QG_NEW(to->arena, qg_program);
     if (p)
-        *p = (qg_program){
-            .from = g, .profile = profile, .options = *o, .graph = to
-        };
+        *p = (qg_program){ .from = g, .profile = profile, .options = *o, .graph = to };
     qg_status s = p ? lower(&w, p) : qg_nomem(g->ctx);
     if (s == QG_OK)
         *out = p;

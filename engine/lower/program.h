@@ -13,8 +13,8 @@
  * Who stores codes  storage.c
  * Who computes      an operator's `lower` (ir/lower.h) emits the kernel of a node when
  *                   its inputs and output are stored as codes, a clamp behind it
- *                   included; where it refuses, or has none, the float node runs between
- *                   a dequantization and a quantization
+ *                   included; where it refuses, or has none, the float node runs
+ *                   between a dequantization and a quantization
  * Owner             the program's graph has an arena of its own, but borrows constants
  *                   and attributes of the float graph, which must outlive it unchanged
  *
@@ -59,13 +59,15 @@ typedef struct qg_program {
     const qg_graph *from; /* the float graph */
     const qg_profile *profile;
     qg_lower_options options;
-    qg_graph *graph;              /* owned; normalized and inferred */
-    const qg_value *const *value; /* [values of from] its codes, or its floats, in graph;
+    qg_graph *graph; /* owned; normalized and inferred */
+    const qg_value *const
+        *value;                  /* [values of from] its codes, or its floats, in graph;
                                    * NULL: fused away, or nobody needs it */
-    const qg_stored *stored;      /* [values of from] */
-    const qg_program_node *node;  /* [nodes of from] */
+    const qg_stored *stored;     /* [values of from] */
+    const qg_program_node *node; /* [nodes of from] */
     size_t count[QG_NLOWERED];
-    size_t rounding; /* records whose rounding is not that of the profile's quantize row:
+    size_t
+        rounding; /* records whose rounding is not that of the profile's quantize row:
                       * the profile's is used */
 } qg_program;
 

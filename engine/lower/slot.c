@@ -41,14 +41,22 @@ static qg_status bound(qg_lowering *w, const qg_value *v, const qg_stored *grid,
     for (int64_t i = 0; i < qg_tensor_count(codes); i++) {
         double q = grid->zero[0] +
                    round(qg_tensor_f64(v->constant, i) / (double)grid->scale[0]);
-        int32_t code = q >= grid->high   ? grid->high
+        int32_t code = q >= grid->high  ? grid->high
                        : q >= grid->low ? (int32_t)q
                                         : grid->low;
         switch (grid->dtype) {
-        case QG_I8: codes->i8[i] = (int8_t)code; break;
-        case QG_U8: codes->u8[i] = (uint8_t)code; break;
-        case QG_I16: codes->i16[i] = (int16_t)code; break;
-        default: codes->u16[i] = (uint16_t)code; break;
+        case QG_I8:
+            codes->i8[i] = (int8_t)code;
+            break;
+        case QG_U8:
+            codes->u8[i] = (uint8_t)code;
+            break;
+        case QG_I16:
+            codes->i16[i] = (int16_t)code;
+            break;
+        default:
+            codes->u16[i] = (uint16_t)code;
+            break;
         }
     }
     in->stored = *grid;

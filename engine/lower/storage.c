@@ -4,7 +4,7 @@
  *
  *     a  the record of its producer rounds on G; or it is dequantized by an operator of
  *        the file whose grid is constant
- *     b  its producer's record is overlapped under the root of the producer's own input,
+ *     b  its producer's record is overlapped under the root of the producer's input 0,
  *        which is stored (or rounded at the slot) on G: passive operators, which only
  *        move or pool codes
  *     c  its producer's record is overlapped under the output of an operator that only
@@ -45,10 +45,15 @@ static qg_status store_rounded(qg_lowering *w, const qg_node *n)
     return QG_OK;
 }
 
-/* Rule b. */
+/* Rule b.  What computes element by element, or sums products, may have its output in
+ * the group of its input because another node shares the scale; it is no passive
+ * operator. */
 static qg_status store_passive(qg_lowering *w, const qg_node *n)
 {
     const qg_tqc *in = qg_input_tqc(n, 0);
+    if (!qg_node_has(n, QG_OP_PASSIVE) &&
+        qg_node_has(n, QG_OP_COMPUTE | QG_OP_ELEMENTWISE | QG_OP_ACTIVATION))
+        return QG_OK;
     for (uint32_t k = 0; in && k < n->n_out; k++) {
         const qg_tqc *t = qg_output_tqc(n, k);
         qg_stored grid;

@@ -78,13 +78,12 @@ static qg_status fill_report(const qg_executable *e, const votes *v,
                              const qg_tensor *labels, size_t n, qg_report *r)
 {
     static const char *const fact[2][3] = {
-        {"simulated_top1",  "difference",         "agreement"        },
-        { "integer_top1",   "integer_difference", "integer_agreement"}
+        {"simulated_top1", "difference",         "agreement"        },
+        { "integer_top1",  "integer_difference", "integer_agreement"}
     };
     const int32_t *real = v->of[QG_RUN_FLOAT], *with = real;
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(n)));
-    QG_TRY(
-        qg_report_add(r, "float_top1", qg_cell_percent(share_of(real, labels, n))));
+    QG_TRY(qg_report_add(r, "float_top1", qg_cell_percent(share_of(real, labels, n))));
     for (int mode = QG_RUN_SIMULATE; mode < QG_NRUN; mode++) {
         if (!v->of[mode])
             continue;

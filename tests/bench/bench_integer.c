@@ -1,5 +1,5 @@
-/* bench_integer SNAPSHOT PROFILE [RUNS] -- one thread, batch 1, random input: sessions in
- * mode float, simulate and integer in turns.  Prints best times.
+/* bench_integer SNAPSHOT PROFILE [RUNS] -- one thread, batch 1, random input: sessions
+ * in mode float, simulate and integer in turns.  Prints best times.
  *
  * tests/bench/integer.py runs it in turns with onnxruntime on the same network. */
 #include <stdio.h>

@@ -387,7 +387,8 @@ static bool rounds_silently(const trial *t, const qg_program *program)
     for (size_t i = 0; i < t->graph->node.n; i++) {
         const qg_node *n = t->graph->node.at[i];
         const qg_tqc *out = n->n_out ? qg_output_tqc(n, 0) : NULL;
-        if (out && out->state == QG_TQC_OVERLAPPED && program->stored[n->out[0]->id].codes)
+        if (out && out->state == QG_TQC_OVERLAPPED &&
+            program->stored[n->out[0]->id].codes)
             return true;
     }
     return false;
@@ -398,20 +399,20 @@ static void check_islands(trial *t)
 {
     const qg_profile_row row[] = {
         {.id = "quantize",
-          .uses = QG_USE_BIT(QUANTIZE),
-          .ratio_high = INFINITY,
-          .form = QG_FORM_DIVIDE,
-          .rounding = t->backend->defaults.scheme.rounding                },
+         .uses = QG_USE_BIT(QUANTIZE),
+         .ratio_high = INFINITY,
+         .form = QG_FORM_DIVIDE,
+         .rounding = t->backend->defaults.scheme.rounding },
         { .id = "dequantize",
-          .uses = QG_USE_BIT(DEQUANTIZE),
-          .ratio_high = INFINITY,
-          .form = QG_FORM_MULTIPLY}
+         .uses = QG_USE_BIT(DEQUANTIZE),
+         .ratio_high = INFINITY,
+         .form = QG_FORM_MULTIPLY}
     };
     const qg_profile islands = { .name = "islands",
                                  .title = "",
                                  .islands = true,
-                                 .activation = QG_DT(I8) | QG_DT(U8) | QG_DT(I16) |
-                                               QG_DT(U16),
+                                 .activation =
+                                     QG_DT(I8) | QG_DT(U8) | QG_DT(I16) | QG_DT(U16),
                                  .weight = QG_DT(I8) | QG_DT(U8),
                                  .bias = QG_F32,
                                  .row = row,
@@ -427,9 +428,9 @@ static void check_islands(trial *t)
     if (program->rounding == 0 && row[0].rounding != QG_ROUND_HALF_EVEN_LEVEL &&
         !rounds_silently(t, program)) {
         qg_plan *a = plan_of(t, program->graph, (qg_plan_options){ 0 });
-        qg_plan *b = plan_of(t, t->graph,
-                             (qg_plan_options){ .mode = QG_MODE_SIMULATE,
-                                                .quant = t->env.quant });
+        qg_plan *b = plan_of(
+            t, t->graph,
+            (qg_plan_options){ .mode = QG_MODE_SIMULATE, .quant = t->env.quant });
         execute(t, a, &integer);
         execute(t, b, &simulated);
         assert_same(t, &integer, &simulated, "islands are not the simulation");

@@ -1,5 +1,5 @@
-/* qgt_runner.h -- tests of passes and of lowering as text: files .qgt in tests/passes and
- * tests/lower.
+/* qgt_runner.h -- tests of passes and of lowering as text: files .qgt in tests/passes
+ * and tests/lower.
  *
  *     case silent-relu
  *     graph { ... }                 text form (docs/text-form.md), ends with a lone "}"
@@ -17,8 +17,8 @@
  *     nodes                         the graph's text ... end
  *     lower tflite-reference [codes] [require-integer]
  *                                   the integer program, one line per node: outputs =
- *                                   operator(inputs) row [out0_low, out0_high]; then one
- *                                   line per node of the graph: its fate ... end
+ *                                   operator(inputs) row [out0_low, out0_high]; then
+ *                                   one line per node of the graph: its fate ... end
  *     matched compute-activation 2
  *     near compute-activation c has 2 consumers
  *     changed 3                     by the last pass
