@@ -144,8 +144,8 @@ static qg_status collect(const qg_call *k, size_t slot, slices *s, const qg_tens
     if (!qg_out(k, slot))
         return QG_OK;
     if (s->first && (t->dtype != s->first->dtype || !qg_same_dims(t, s->first)))
-        return qg_run_fail(k, QG_EDATA, "output %zu changes its shape between turns",
-                           slot);
+        return qg_run_fail(k, QG_EDATA,
+                           "output %zu changes its shape between iterations", slot);
     QG_TRY(qg_tensor_clone(k->ctx, k->scratch, t, &copy));
     s->first = s->first ? s->first : copy;
     return qg_vec_push(k->ctx, k->scratch, &s->each, copy);
@@ -225,7 +225,7 @@ static qg_status infer_carried(const qg_call *k, qg_tensor *in, size_t first,
         if (same)
             return QG_OK;
     }
-    return qg_infer_fail(k, QG_EMODEL, "the shapes of carried values never settle");
+    return qg_infer_fail(k, QG_EMODEL, "the shapes of carried values do not converge");
 }
 
 /* Loop: inputs are the trip count and the condition (either may be absent) and the

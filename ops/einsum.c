@@ -115,7 +115,7 @@ static qg_status check_output(qg_ctx *ctx, const qg_node *node, const char *text
         int *c = &count[p->out.index[i]];
         if (*c <= 0)
             return malformed(ctx, node, text,
-                             "output indices that stand once there and in an input");
+                             "output indices that occur once there and in an input");
         *c = -1;
     }
     return QG_OK;

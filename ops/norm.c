@@ -150,9 +150,10 @@ static qg_status batch_affine(qg_ctx *ctx, const qg_node *node, size_t n, double
     for (uint32_t i = 1; i < 5; i++) {
         const qg_tensor *t = node->in[i]->constant;
         if (p->training || !t || qg_tensor_count(t) != (int64_t)n)
-            return qg_node_fail(ctx, QG_EUNSUPPORTED, "affine", node,
-                                "input %u is no constant of %zu elements, expected one",
-                                (unsigned)i, n);
+            return qg_node_fail(
+                ctx, QG_EUNSUPPORTED, "affine", node,
+                "input %u is not a constant of %zu elements, expected a constant",
+                (unsigned)i, n);
     }
     for (size_t c = 0; c < n; c++) {
         double at[5];

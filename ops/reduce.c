@@ -236,7 +236,7 @@ static float row_sum(const float *x, int64_t n, int64_t start)
     return sum;
 }
 
-/* An array seen as [before][reduced][behind]; false: the reduced axes are apart. */
+/* An array seen as [before][reduced][after]; false: the reduced axes are apart. */
 static bool reduced_block(const qg_tensor *x, uint32_t mask, int64_t size[3])
 {
     int part = 0;

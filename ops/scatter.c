@@ -223,7 +223,8 @@ static qg_status cache_axis(const qg_call *k, int32_t *axis)
     QG_TRY(
         qg_check_axis(k, ((const cache_param *)k->param)->axis, k->in[0]->rank, axis));
     if (*axis == 0)
-        return qg_infer_fail(k, QG_EMODEL, "axis 0 is the batch, expected another");
+        return qg_infer_fail(k, QG_EMODEL,
+                             "axis 0 is the batch, expected another axis");
     return QG_OK;
 }
 

@@ -204,7 +204,7 @@ static qg_status celu_prepare(qg_ctx *ctx, const qg_node *n, void *param)
     QG_TRY(elu_prepare(ctx, n, param));
     if (((unary_param *)param)->a == 0)
         return qg_node_fail(ctx, QG_EMODEL, "prepare", n,
-                            "alpha is 0, expected another");
+                            "alpha is 0, expected another value");
     return QG_OK;
 }
 

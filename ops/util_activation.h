@@ -19,7 +19,8 @@ typedef struct qg_activation {
 
 /* Reads `activations`, `activation_alpha` and `activation_beta` into out[count]; absent
  * names are preset[i % n_preset].  Alphas and betas are assigned in order to the
- * functions that take them. preset: names ONNX gives to the gates of one direction. */
+ * functions that take them. preset: names that ONNX gives to the gates of one
+ * direction. */
 typedef struct qg_activation_list {
     const char *const *preset;
     size_t n_preset, count; /* length of preset; functions wanted */

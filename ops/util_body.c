@@ -68,7 +68,7 @@ void qg_body_end(qg_body_room *room)
     qg_arena_free(room->scratch);
 }
 
-/* One turn: val[value id] is what a value holds, NULL before it is computed. */
+/* One turn: val[value id] is the tensor of a value, NULL before it is computed. */
 typedef struct turn {
     qg_ctx *ctx;
     qg_arena *arena, *scratch;

@@ -1,11 +1,11 @@
-/* util_vector.h -- float32 loops that want wide vectors, compiled per instruction set.
+/* util_vector.h -- float32 loops for wide vectors, compiled per instruction set.
  *
  * One text (util_vector_body.h) makes one row per instruction set; every row gives the
  * same bits (each element is computed alone; sums run in an order that the text fixes),
  * which tests/unit/test_vector.c proves for the rows the CPU has.
  *
- * Arrays   x and y are the same array or do not overlap, where not said otherwise
- * Source   the ONNX operator pages; engine/number/vecmath.h for exp and kin
+ * Arrays   x and y are the same array or do not overlap, unless stated otherwise
+ * Source   the ONNX operator pages; engine/number/vecmath.h for exp etc.
  *
  *     const qg_vector_row *row = qg_vector_best();
  *     row->map[QG_MAP_SIGMOID](x, y, n, 0, 0);

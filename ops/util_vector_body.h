@@ -152,7 +152,7 @@ INLINE void softmax_short(const qg_softmax_shape *s, int64_t w, const float *x,
             y[j * s->n + i] = to[i * COLUMNS + j];
 }
 
-/* What is left, at most one block. */
+/* The rest, at most one block. */
 INLINE int64_t block_width(int64_t at, int64_t end, int64_t most)
 {
     return end - at < most ? end - at : most;

@@ -130,7 +130,8 @@ static int64_t reach_of(const qg_space *s, int a)
     return (s->kernel[a] - 1) * s->dilation[a] + 1;
 }
 
-/* total padding divided over both ends; the odd one goes where auto_pad says. */
+/* total padding divided over both ends; auto_pad decides on which side the odd element
+ * is. */
 static void share_pads(int auto_pad, int64_t total, int64_t *begin_pad,
                        int64_t *end_pad)
 {

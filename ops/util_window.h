@@ -1,4 +1,4 @@
-/* util_window.h -- what convolutions and poolings share: kernel, strides, dilations,
+/* util_window.h -- common to convolutions and poolings: kernel, strides, dilations,
  * pads, auto_pad, and the output size that follows.
  *
  * Read once by qg_window_read (prepare); resolved against a shape by qg_window_resolve,

@@ -15,7 +15,7 @@ typedef struct window_param {
     int64_t periodic; /* 0: symmetric */
 } window_param;
 
-/* The type of the table, float32 unless said otherwise. */
+/* The type of the table, float32 unless stated otherwise. */
 static qg_status window_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     window_param *p = param;

@@ -97,13 +97,13 @@ static const char *objection(const team *t, const qg_tqc *member, const qg_tqc *
 {
     const qg_tqc *root = qg_tqc_root(member);
     if (qg_tqc_param(member).n != 1 || qg_tqc_param(lead).n != 1)
-        return "an operand has no scale or one per channel, expected one for the "
+        return "an operand has no scale or a scale per channel, expected a scale per "
                "tensor";
     if (t->how->grouping.same_grid && !t->how->grouping.same_grid(member, lead))
         return "operands have different schemes, expected the same";
     if (root->state != QG_TQC_PASSIVE &&
         !qg_tqc_may_move(root->state, root->saved, QG_TQC_PASSIVE))
-        return "an operand's dominator can not borrow in its state";
+        return "the state of an operand's dominator does not allow a shared scale";
     return NULL;
 }
 
@@ -303,11 +303,11 @@ static const behaviours ordinary = {
 };
 
 static const qg_quirk_row quirk[] = {
-    QG_SWAP(PPQ_SPLIT_GROUPS,
-            "D23: operands follow one by one, whatever their grids, and keep "
-            "quantizing",
-            QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,
-            grouping, { .share = ppq_share }),
+    QG_SWAP(
+        PPQ_SPLIT_GROUPS,
+        "D23: operands follow individually, whatever their grids, and keep quantizing",
+        QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours, grouping,
+        { .share = ppq_share }),
     QG_SWAP(PPQ_ALIGN_256_OVER_255,
             "D03: align-to-large recomputes the scale from the range: x 256/255",
             QG_PPQ "quantization/optim/refine.py QuantAlignmentPass", behaviours,

@@ -120,7 +120,8 @@ static const char *objection(const qg_node *n, size_t *channels)
         if (!n->in[k] || !n->in[k]->constant)
             return "its statistics are computed, expected constants";
     if (x->dtype != QG_F32 || x->rank < 3 || x->dim[1] < 1)
-        return "its input is no float32 tensor of known channels with 3 axes or more";
+        return "its input is not a float32 tensor of known channels with 3 axes or "
+               "more";
     *channels = (size_t)x->dim[1];
     return NULL;
 }

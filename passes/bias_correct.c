@@ -210,7 +210,7 @@ static qg_status plan_block(const corrector *c, bool muted, const qg_plan **out)
 
 static void drop_plan(const qg_plan **p)
 {
-    qg_plan_free((qg_plan *)*p); /* made by plan_block, lent as const */
+    qg_plan_free((qg_plan *)*p); /* made by plan_block, passed on as const */
     *p = NULL;
 }
 
@@ -408,7 +408,7 @@ static qg_status run(qg_pass_env *env)
 }
 
 static const qg_pass_param param[] = {
-    {"block", "steps that a block may be long", 4, 0, 1000 }, /* as PPQ */
+    {"block", "maximum length of a block, in steps", 4, 0, 1000 }, /* as PPQ */
     { 0     },
 };
 

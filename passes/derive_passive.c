@@ -48,16 +48,17 @@ static qg_status derive_bias(qg_pass_env *env, qg_tqc *t)
 {
     qg_tqc *input = qg_role_tqc(t->node, 'd'), *weight = qg_role_tqc(t->node, 'w');
     if (!can_lend(input))
-        return stay_float(env, t, "its input has no scale, expected a quantized one");
+        return stay_float(env, t, "its input has no scale, expected a quantized input");
     if (!can_lend(weight))
-        return stay_float(env, t, "its weight has no scale, expected a quantized one");
+        return stay_float(env, t,
+                          "its weight has no scale, expected a quantized weight");
     const qg_tensor *type = &qg_tqc_value(t)->type;
     size_t channels = qg_tqc_param(weight).n;
     if (channels > 1 &&
         (type->rank < 1 || type->dim[type->rank - 1] != (int64_t)channels))
         return stay_float(env, t,
-                          "it does not count the weight's channels, expected one "
-                          "element for each");
+                          "its length differs from the weight's output channels, "
+                          "expected one element for each");
     QG_TRY(fit_scheme(env, t, weight));
     QG_TRY(qg_tqc_derive(env->quant, t, QG_DERIVE_BIAS, input, weight));
     env->changed++;
@@ -71,7 +72,7 @@ static qg_status borrow_input(qg_pass_env *env, qg_tqc *t)
     if (t->up != t) /* its source had no scale when they were linked */
         input = t->up;
     if (!can_lend(input))
-        return stay_float(env, t, "input 0 has no scale, expected a quantized one");
+        return stay_float(env, t, "input 0 has no scale, expected a quantized input");
     QG_TRY(qg_tqc_lend(env->quant, t, input));
     env->changed++;
     return QG_OK;

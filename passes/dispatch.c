@@ -343,7 +343,7 @@ static const char *why_float(const work *w, const qg_node *n)
     if (w->index[n->id])
         return "an index or a shape flows into it";
     if (behind_float(w, n))
-        return "it clamps what a float node makes";
+        return "it clamps the output of a float node";
     if (w->mode == POINTWISE && !qg_node_has(n, QG_OP_COMPUTE))
         return "the pointwise dispatcher quantizes compute nodes only";
     return NULL;
@@ -356,7 +356,7 @@ static enum qg_platform decide(work *w, const qg_node *n, const char **reason)
     qg_arena *a = w->env->graph->arena;
     const qg_node *from = w->from[n->id];
     if (w->shape[n->id]) {
-        *reason = "what it makes is used as a shape or an index";
+        *reason = "its outputs are used as shapes or indices";
         return QG_PLATFORM_SOI;
     }
     if (!qg_backend_quantizes(w->b, n->op)) {
@@ -369,7 +369,7 @@ static enum qg_platform decide(work *w, const qg_node *n, const char **reason)
         return QG_PLATFORM_FP32;
     *reason = w->mode == ALL_IN
                   ? qg_arena_printf(a, "%s quantizes %s", w->b->name, n->op->name)
-              : !from ? "it clamps what a quantized node makes"
+              : !from ? "it clamps the output of a quantized node"
               : from == n
                   ? "it is a compute node"
                   : qg_arena_printf(a, "compute node %s reaches it", from->name);

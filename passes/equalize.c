@@ -172,7 +172,7 @@ static const char *border(const qg_value *v)
 {
     if (!v->def)
         return v->constant ? "a constant that would have to be scaled"
-                           : "a graph input that can not be scaled";
+                           : "a graph input that cannot be scaled";
     return v->is_output ? "a graph output that would be scaled" : NULL;
 }
 
@@ -188,8 +188,8 @@ static qg_status visit_producer(equalizer *e, const qg_value *v, pair *p,
             if (n->in[i] && qg_op_in_role(n->op, i) == 'd')
                 QG_TRY(carry(e, n->in[i]));
     } else if (!e->of[n->id] || v->def_slot != 0) {
-        *why = "a node that is neither a layer with constant weights nor lets a factor "
-               "through";
+        *why = "a node that is neither a layer with constant weights nor propagates a "
+               "factor";
     } else {
         ADD_ONCE(e, &p->up, e->of[n->id]);
     }
@@ -209,8 +209,8 @@ static qg_status visit_readers(equalizer *e, const qg_value *v, pair *p,
         else if (e->of[n->id] && slot == 0)
             ADD_ONCE(e, &p->down, e->of[n->id]);
         else
-            *why = "a node that is neither a layer with constant weights nor lets a "
-                   "factor through";
+            *why = "a node that is neither a layer with constant weights nor "
+                   "propagates a factor";
     }
     return QG_OK;
 }
@@ -264,7 +264,7 @@ static qg_status find_pair(equalizer *e, layer *l)
         why = count_channels(e, &p);
     if (why)
         return qg_pass_near_miss(e->env, "layers-in-a-row", l->node,
-                                 "beside its output there is %s", why);
+                                 "next to its output is %s", why);
     QG_TRY(qg_pass_matched(e->env, "layers-in-a-row"));
     return qg_vec_push(e->env->ctx, e->arena, &e->pair, p);
 }
@@ -509,12 +509,12 @@ static qg_status run(qg_pass_env *env)
 /* clang-format off */
 static const qg_pass_param param[] = {
     { "level", "2: pairs may span sums of several layers", 1, 1, 2 },
-    { "iterations", "how often all pairs are visited", 10, 1, 1000 },
-    { "threshold", "channels with up + down below it stay", 0.5, 0, 1e6 },
-    { "bias", "whether biases count", 0, 0, 1 },
-    { "bias-factor", "what a bias counts, against a weight", 0.5, 0, 1e6 },
-    { "activations", "whether activations count (needs samples)", 0, 0, 1 },
-    { "activation-factor", "what they count, against a weight", 0.5, 0, 1e6 },
+    { "iterations", "number of passes over all pairs", 10, 1, 1000 },
+    { "threshold", "channels with up + down below it are not scaled", 0.5, 0, 1e6 },
+    { "bias", "whether ranges include biases", 0, 0, 1 },
+    { "bias-factor", "factor of biases relative to weights", 0.5, 0, 1e6 },
+    { "activations", "whether ranges include activations (needs samples)", 0, 0, 1 },
+    { "activation-factor", "factor of activations relative to weights", 0.5, 0, 1e6 },
     { 0 },
 };
 /* clang-format on */

@@ -10,8 +10,8 @@ typedef struct behaviours {
 } behaviours;
 
 /* Not yet decided otherwise, and the same grid.  A function of the host may do
- * anything to values on the grid: only what the same function rounded needs no second
- * call. */
+ * anything to values on the grid: only values that the same function quantized need no
+ * second call. */
 static bool is_redundant(const qg_use *u, const qg_tqc *producer)
 {
     const qg_tqc *t = qg_input_tqc(u->node, u->slot);

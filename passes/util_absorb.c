@@ -37,7 +37,7 @@ static qg_status check_between(attempt *a, bool *fits)
              a->mid->use.n);
     for (uint32_t i = 1; i < n->n_out; i++)
         if (n->out[i])
-            MISS(a, "node '%s' has other outputs, expected one", n->name);
+            MISS(a, "node '%s' has other outputs, expected a single output", n->name);
     return QG_OK;
 }
 
@@ -47,9 +47,9 @@ static qg_status check_parameters(attempt *a, bool *fits)
     const qg_value *w = a->weight < a->p->n_in ? a->p->in[a->weight] : NULL;
     const qg_value *b = a->bias < a->p->n_in ? a->p->in[a->bias] : NULL;
     if (!w || !w->constant || w->type.dtype != QG_F32)
-        MISS(a, "its weight is no float32 constant, expected one");
+        MISS(a, "its weight is not a float32 constant, expected a constant");
     if (b && (!b->constant || b->type.dtype != QG_F32))
-        MISS(a, "its bias is no float32 constant, expected one");
+        MISS(a, "its bias is not a float32 constant, expected a constant");
     const qg_tensor *out = &a->mid->type;
     if (out->rank < 2 || out->dim[1] < 1)
         MISS(a, "the number of its output channels is not known, expected a shape");
@@ -78,8 +78,8 @@ static qg_status read_affine(attempt *a, bool *fits)
     QG_TRY(s);
     if (!qg_affine_fits(&a->f, a->p->in[a->weight]->constant, a->axis))
         MISS(a,
-             "its weight does not count %zu output channels along one axis, expected "
-             "a plain or ungrouped one",
+             "its weight does not have %zu output channels along one axis, expected an "
+             "ungrouped weight",
              a->f.channels);
     return QG_OK;
 }
@@ -160,9 +160,9 @@ qg_status qg_absorb(qg_pass_env *env, const char *pattern, const qg_absorb_how *
         return QG_OK;
     int w = qg_op_slot_of(a.p->op, 'w'), b = qg_op_slot_of(a.p->op, 'b');
     if (w < 0 || b < 0)
-        return qg_pass_near_miss(env, pattern, a.p,
-                                 "it has no slot for a bias, expected "
-                                 "one");
+        return qg_pass_near_miss(
+            env, pattern, a.p,
+            "it has no slot for a bias, expected an operator with one");
     a.weight = (uint32_t)w;
     a.bias = (uint32_t)b;
     QG_TRY(check_between(&a, fits));

@@ -17,11 +17,11 @@ static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
                                     qg_range_quirks(env->quant->quirks), scratch, &p);
     if (s == QG_ENUMERIC) {
         char at[QG_ENDPOINT_TEXT];
-        return qg_fail(env->ctx, s,
-                       "calibrate-parameters: %s: constant '%s' holds a NaN "
-                       "or an infinity, expected finite numbers; 'node=%s "
-                       "platform=fp32' leaves the node in float",
-                       qg_tqc_text(t, at), qg_tqc_value(t)->name, t->node->name);
+        return qg_fail(
+            env->ctx, s,
+            "calibrate-parameters: %s: constant '%s' contains a NaN or an infinity, "
+            "expected finite numbers; 'node=%s platform=fp32' leaves the node in float",
+            qg_tqc_text(t, at), qg_tqc_value(t)->name, t->node->name);
     }
     QG_TRY(s);
     QG_TRY(qg_tqc_set_param(env->quant, t, p.n, p.scale, p.offset));

@@ -46,7 +46,7 @@ static const char *objection(const qg_fusion *f, const qg_match *m, const qg_sil
     if (!wrong)
         return NULL;
     char at[QG_ENDPOINT_TEXT];
-    return qg_arena_printf(a, "%s is %s, expected an endpoint that rounds",
+    return qg_arena_printf(a, "%s is %s, expected a quantized endpoint",
                            qg_tqc_text(wrong, at), qg_tqc_state_word(wrong->state));
 }
 
@@ -179,9 +179,9 @@ static qg_status fuse_one(qg_pass_env *env, const behaviours *how, const qg_fusi
     size_t n = f->pattern.n_node;
     qg_matches found = { 0 };
     QG_TRY(how->find(env, &f->pattern, &found));
-    QG_TRY(qg_pass_pattern(env, f->origin.id,
-                           found.nearest ? found.nearest
-                                         : "its nodes are float, or silenced already"));
+    QG_TRY(qg_pass_pattern(
+        env, f->origin.id,
+        found.nearest ? found.nearest : "its nodes are float, or already overlapped"));
     QG_TRY(qg_pass_author(env, f->origin.id));
     uint8_t *taken =
         f->once ? QG_NEWN(env->graph->arena, env->graph->node.n, uint8_t) : NULL;
@@ -195,7 +195,7 @@ static qg_status fuse_one(qg_pass_env *env, const behaviours *how, const qg_fusi
             QG_TRY(silence(env, f, m));
         else
             QG_TRY(qg_pass_near_miss(env, f->origin.id, m->node[0],
-                                     "another match has taken a node of it already"));
+                                     "one of its nodes belongs to another match"));
     }
     for (size_t i = 0; i < found.miss.n; i++) {
         const qg_match_miss *miss = &found.miss.at[i];

@@ -11,8 +11,8 @@
 /* Behaviours of qg_fuse that quirks replace: the table of the passes that call it. */
 extern const qg_quirk_row qg_fuse_quirks[];
 
-/* Pattern by pattern, in the backend's order: every match silences its endpoints; when
- * one of them cannot be silenced, the whole match is skipped as a near miss.
+/* Pattern by pattern, in the backend's order: every match overlaps its endpoints; when
+ * an endpoint cannot be overlapped, the whole match is skipped as a near miss.
  * after_passive selects the fusions that run after passive nodes follow their
  * inputs. */
 QG_NODISCARD qg_status qg_fuse(qg_pass_env *env, bool after_passive);

@@ -43,7 +43,7 @@ int cli_sensitivity(const cli_call *c)
         return cli_usage(c->verb, "--propose: '%s', expected a number like 0.01 or 1%%",
                          a->propose);
     if (!a->propose && (a->output || a->raise_to || a->backend))
-        return cli_usage(c->verb, "--%s goes with --propose",
+        return cli_usage(c->verb, "--%s requires --propose",
                          a->output     ? "output"
                          : a->raise_to ? "raise-to"
                                        : "backend");

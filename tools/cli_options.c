@@ -50,7 +50,7 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_DUMP_AFTER] = { NAMED("dump-after", 0, "PASS"), TEXT(dump_after),
         .help = "write the graph as text after a pass, or `all`" },
     [CLI_O_DUMP_DIR] = { NAMED("dump-dir", 0, "DIR"), TEXT(dump_dir),
-        .help = "where --dump-after writes; default `.`" },
+        .help = "folder for --dump-after; default `.`" },
     [CLI_O_MODE] = { NAMED("mode", 0, "MODE"), CHOICE(mode),
         .help = "float, simulate or integer; default: simulate a snapshot",
         .choice = { QG_RUN_MODE_MAP(WORD) } },
@@ -125,7 +125,7 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_CURVE] = { NAMED("curve", 0, "FILE.csv"), TEXT(curve),
         .help = "write all thresholds that the observer evaluated" },
     [CLI_O_WHOLE] = { NAMED("whole", 0, NULL), FLAG(whole),
-        .help = "run the whole network once per row: same answer, slower" },
+        .help = "run the whole network once per row: same result, slower" },
     [CLI_O_FORMAT] = { NAMED("format", 0, "FORMAT"), TEXT(format),
         .help = "see `qg list formats`" },
     [CLI_O_WEIGHTS] = { NAMED("weights", 0, "HOW"), TEXT(weights),
@@ -151,7 +151,7 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_MEMORY] = { NAMED("max-mem", 0, "SIZE"), TEXT(memory),
         .help = "memory limit in bytes, or with K, M, G; reduces workers" },
     [CLI_O_JSON] = { NAMED("json", 0, NULL), FLAG(json),
-        .help = "answer as JSON", .common = true },
+        .help = "print the report as JSON", .common = true },
     [CLI_O_VERBOSE] = { NAMED("verbose", 'v', NULL), COUNT(verbose),
         .help = "print more on stderr; -vv prints everything", .common = true },
     [CLI_O_CONFIG_DIR] = { NAMED("config-dir", 0, "DIR"), TEXT(config_dir),
@@ -351,7 +351,7 @@ static int take(reader *r, int id, const char *value)
     bool repeats = o->kind == CLI_TEXTS || o->kind == CLI_COUNT;
     bool bare = o->kind == CLI_FLAG || o->kind == CLI_COUNT;
     if (!repeats && r->seen[id])
-        return cli_usage(r->verb, "--%s stands twice, expected once", o->name);
+        return cli_usage(r->verb, "--%s is given twice, expected once", o->name);
     r->seen[id] = true;
     if (bare && value)
         return cli_usage(r->verb, "--%s takes no value", o->name);
@@ -401,7 +401,7 @@ static int check_needed(const reader *r)
     if (r->a->file.n < v->min_file)
         return cli_usage(v, "expected %s", v->files);
     if (r->a->file.n > v->max_file)
-        return cli_usage(v, "'%s' is one word too many, expected %s",
+        return cli_usage(v, "'%s': unexpected argument, expected %s",
                          r->a->file.at[v->max_file], *v->files ? v->files : "none");
     for (int id = 0; id < CLI_N_OPTION; id++)
         if (cli_use_of(v, id) == CLI_NEEDS && !r->seen[id]) {

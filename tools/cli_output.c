@@ -69,7 +69,7 @@ const char *cli_snapshot_fault(const char *path)
     if (fault)
         return fault;
     if (exists(path, "model.onnx") && !exists(path, "quant.json"))
-        return "it holds a model.onnx that is of no snapshot, expected a new folder or "
-               "a snapshot to replace";
+        return "it contains a model.onnx that is not part of a snapshot, expected a "
+               "new folder or a snapshot to replace";
     return NULL;
 }

@@ -19,7 +19,7 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
     } else if (s != QG_OK)
         status = cli_fail(c->verb, qg_ctx_message(c->ctx));
     else if (r && !*text)
-        status = cli_fail(c->verb, "cannot write the answer: out of memory");
+        status = cli_fail(c->verb, "cannot write the report: out of memory");
     qg_report_free(r);
     return status;
 }

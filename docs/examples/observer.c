@@ -1,4 +1,4 @@
-/* observer.c -- an observer of one's own: the largest size of any element.
+/* observer.c -- an observer of the host: the largest size of any element.
  *
  *     observer CONFIG-DIR SNAPSHOT */
 #include <qg.h>

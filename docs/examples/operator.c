@@ -1,4 +1,4 @@
-/* operator.c -- an operator of one's own: it is quantized in a model and exported
+/* operator.c -- an operator of the host: it is quantized in a model and exported
  * with its domain.
  *
  *     operator CONFIG-DIR MODEL.onnx */

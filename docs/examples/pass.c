@@ -1,4 +1,4 @@
-/* pass.c -- a pass of one's own: the first convolution keeps 16 bits.
+/* pass.c -- a pass of the host: the first convolution keeps 16 bits.
  *
  *     pass CONFIG-DIR */
 #include <qg.h>

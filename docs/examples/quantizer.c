@@ -1,4 +1,4 @@
-/* quantizer.c -- a quantization function of one's own: weights are rounded down.
+/* quantizer.c -- a quantization function of the host: weights are rounded down.
  * The network is then simulated with it.
  *
  *     quantizer CONFIG-DIR */

@@ -294,7 +294,7 @@ static qg_status choose(qg_compile *c, program *p, const request *r, uint32_t *a
     return s;
 }
 
-/* Weights are packed once into the layout the implementation asks for. */
+/* Weights are packed once into the layout the implementation requires. */
 static qg_status finish_program(qg_compile *c, program *p, const request *r,
                                 dnnl_primitive_desc_t pd)
 {

@@ -4,8 +4,8 @@
  *     layer  error at the output of every compute node, all endpoints rounding: it
  *            accumulates over layers (PPQ: graphwise_error_analyse)
  *
- * The error of the outputs while only one node rounds (PPQ: layerwise_error_analyse) is
- * in sensitivity.c.
+ * The error of the outputs while only one node is quantized (PPQ:
+ * layerwise_error_analyse) is in sensitivity.c.
  * A metric is taken per sample and averaged over samples in order of index, as PPQ does
  * (docs/evidence/ppq-behaviour.md#metrics); the result does not depend on workers. */
 #include "engine/session/session.h"
@@ -126,7 +126,7 @@ static qg_status room_for(study *s, size_t n)
     return s->value ? QG_OK : qg_nomem(s->m->ctx);
 }
 
-/* All endpoints round; the float outputs are there already. */
+/* All quantizers are active; the float outputs exist already. */
 static qg_status simulate(study *s)
 {
     qg_plan *p = NULL;
@@ -238,7 +238,7 @@ static qg_status keep_layer(void *ud, qg_ctx *ctx, size_t sample,
     return QG_OK;
 }
 
-/* The value that consumers see: after rounding where the endpoint rounds. */
+/* The value that consumers see: quantized where the endpoint is. */
 static qg_status measure_layer(void *ud, qg_ctx *ctx, size_t sample,
                                const qg_hook_point *at, qg_tensor *value)
 {

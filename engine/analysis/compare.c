@@ -356,7 +356,7 @@ static bool same_variants(const comparison *c, const group *a, const group *b)
 }
 
 /* The largest group of those in the same variants as g; *n how many there are; NULL
- * when an earlier one spoke for them. */
+ * when an earlier row covers them. */
 static const group *spokesman(const comparison *c, const group *g, size_t *n)
 {
     const group *largest = g;

@@ -182,7 +182,7 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     return s;
 }
 
-/* Inputs take part in the search for samples that stand alone. */
+/* Inputs take part in the search for isolated samples. */
 static void note_inputs(doctor *d)
 {
     size_t n = d->looks.feed.n;

@@ -80,7 +80,7 @@ static qg_status stand_in_all(const pricing *p, const qg_tqc *root, qg_tqc **cop
     return QG_OK;
 }
 
-/* Parts of a group; 0 when one of them has no scale of its own to go back to, or its
+/* Parts of a group; 0 when a part has no scale of its own to return to, or its
  * journal leads out of the group. */
 static size_t count_parts(const pricing *p, const qg_tqc *root)
 {

@@ -24,7 +24,7 @@ static bool same_grid(const qg_tqc *a, const qg_tqc *b)
     return true;
 }
 
-/* The grid on which input `slot` arrives: its own where it rounds, else the
+/* The grid on which input `slot` arrives: its own where it is quantized, else the
  * producer's. */
 static const qg_tqc *grid_in(const qg_node *n, uint32_t slot,
                              const qg_tqc *const *instead)

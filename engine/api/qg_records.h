@@ -188,7 +188,7 @@ QG_NODISCARD QG_API qg_status qg_model_set_quantizer(qg_model *m, qg_tqc *t,
                                                      const char *quantizer);
 /* t and its group become OVERLAPPED: the dominator's group quantizes instead. */
 QG_NODISCARD QG_API qg_status qg_model_join(qg_model *m, qg_tqc *t, qg_tqc *dominator);
-/* t and its group round with the scale of lender's group (PASSIVE), which stays as
+/* t and its group quantize with the scale of lender's group (PASSIVE), which stays as
  * it is even where t's range is wider.  QG_ESTATE when t needs another number of
  * scales. */
 QG_NODISCARD QG_API qg_status qg_model_lend(qg_model *m, qg_tqc *t, qg_tqc *lender);

@@ -39,7 +39,7 @@ typedef struct calibration {
     pthread_mutex_t lock; /* of all below, and of total */
     pthread_cond_t moved; /* a turn, or failed */
     size_t failed;        /* lowest sample that failed, or SIZE_MAX */
-    qg_meter found;       /* in the searches behind a pass */
+    qg_meter found;       /* in the searches after a pass */
     qg_readings readings;
 } calibration;
 

@@ -210,7 +210,7 @@ qg_status qg_collect_samples(qg_ctx *ctx, qg_collect_run *r, uint64_t first,
     return qg_stats_mark(c->stats, first, end);
 }
 
-/* The largest tensor may be copied, and its counters lie beside it.  Of the inputs two
+/* The largest tensor may be copied, and its counters are next to it.  Of the inputs two
  * samples are there (ahead.h), as stored and as float32. */
 size_t qg_collect_bytes(const qg_collect_run *r)
 {

@@ -53,7 +53,7 @@ QG_NODISCARD qg_status qg_collector_see(const qg_collector *c, qg_ctx *ctx, size
                                         uint64_t sample, const qg_tensor *x,
                                         qg_arena *scratch);
 
-/* Every float32 value of the graph that is no constant gets an empty record: moments
+/* Every float32 value of the graph that is not a constant gets an empty record: moments
  * and histogram, and histograms of channels for values that match `by_channel` (a glob
  * over names; NULL: none). */
 QG_NODISCARD qg_status qg_collect_values(const qg_graph *g, const char *by_channel,

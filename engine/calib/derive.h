@@ -79,7 +79,7 @@ typedef struct qg_confidence {
 /* Whether o has a confidence: one scale, from statistics that are there. */
 bool qg_stats_tell(const qg_observe *o);
 
-/* o is one that qg_stats_tell of.  QG_EDATA when nothing was seen; quirks:
+/* o satisfies qg_stats_tell.  QG_EDATA when nothing was seen; quirks:
  * qg_range_quirks(...). */
 QG_NODISCARD qg_status qg_stats_confidence(qg_ctx *ctx, const qg_observe *o,
                                            unsigned quirks, qg_arena *scratch,

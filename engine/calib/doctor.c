@@ -135,7 +135,8 @@ static qg_status median(qg_findings *f, const float *x, size_t n, float *out)
     return QG_OK;
 }
 
-/* 16: eight-bit pixels beside pixels of 0..1 differ by 255; photos of one kind by 2. */
+/* 16: eight-bit pixels next to pixels of 0..1 differ by 255; photos of one kind by
+ * 2. */
 static qg_status judge_range(qg_findings *f, const qg_input_kind *k,
                              const qg_look *look, size_t samples)
 {
@@ -299,7 +300,7 @@ static float element(const qg_tensor *x, int64_t i)
     return *p;
 }
 
-/* The elements behind axis 1 lie at even distances, as in both layouts of plans. */
+/* The elements after axis 1 are evenly spaced, as in both layouts of plans. */
 static bool is_even(const qg_tensor *x)
 {
     for (int32_t d = 2; d + 1 < x->rank; d++)

@@ -24,7 +24,7 @@ typedef enum qg_kl_variant {
     QG_KL_NVIDIA,
     /* The published script without its aliasing: 1e-6 is added to every q. */
     QG_KL_SEED,
-    /* The published script as it stands: the tail is added to the histogram itself, so
+    /* The published script, unchanged: the tail is added to the histogram itself, so
      * each candidate sees the tails of those before.  Clips normal data at 2.1 sigma:
      * for comparison only. */
     QG_KL_SEED_PUBLISHED,

@@ -5,7 +5,7 @@
  *     ... o.observer->see(...) for every sample, by the driver (calibrate.h) ...
  *     QG_TRY(qg_observe_find(ctx, t, &o, state, scratch, &param));
  *
- * Owner    *out borrows from the TQC; parameters lie in the arena given */
+ * Owner    *out borrows from the TQC; parameters are in the given arena */
 #ifndef QG_ENGINE_CALIB_OBSERVE_H
 #define QG_ENGINE_CALIB_OBSERVE_H
 

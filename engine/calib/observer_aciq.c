@@ -1,6 +1,6 @@
 /* observer_aciq.c -- the threshold that is best for a Laplace or a normal distribution
  * of the same width.  Data of one sign are taken for the positive half of one around 0
- * whose negative half became zeros, as behind a Relu. */
+ * whose negative half became zeros, as after a Relu. */
 #include <assert.h>
 #include <math.h>
 

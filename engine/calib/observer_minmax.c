@@ -1,6 +1,6 @@
 /* observer_minmax.c -- walking a tensor; the smallest and largest value, exactly.
  *
- * The order of samples is no matter, and neither is that of elements. */
+ * The result depends neither on the order of samples nor of elements. */
 #include <assert.h>
 #include <math.h>
 
@@ -9,7 +9,7 @@
 
 /* --- walking a tensor channel by channel --- */
 
-/* Plain and channels-last tensors are one run of memory when channels are no matter. */
+/* Plain and channels-last tensors are one run of memory when channels do not matter. */
 static bool fills_memory(const qg_tensor *x)
 {
     qg_tensor last = *x;
@@ -51,7 +51,7 @@ void qg_observe_walk(const qg_observe *o, const qg_tensor *x, qg_run_visitor *vi
     }
 }
 
-/* --- minmax: exact, so the order of samples is no matter --- */
+/* --- minmax: exact, so independent of the order of samples --- */
 
 size_t qg_minmax_bytes(const qg_observe *o) { return o->channels * sizeof(qg_extent); }
 

@@ -334,7 +334,7 @@ typedef struct border {
     int step; /* +1 begins, -1 ends */
 } border;
 
-/* By scale; of equal ones those that end come first. */
+/* By scale; of equal scales those that end come first. */
 static int border_order(const void *a, const void *b)
 {
     const border *p = a, *q = b;

@@ -9,7 +9,7 @@
  * Given statistics are checked against the graph's fingerprint (ir/text.h): the same
  * nodes, attributes, names and constants, regardless of later dispatch and rules.
  *
- * Owner    the caller, who also provides the arena; end frees the collected
+ * Owner    the caller, which also provides the arena; end frees the collected
  *          statistics */
 #ifndef QG_ENGINE_CALIB_READINGS_H
 #define QG_ENGINE_CALIB_READINGS_H

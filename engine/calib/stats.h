@@ -36,7 +36,7 @@
  *
  *     yes   ranges, percentiles, divergences, squared errors, of any number of bits,
  *           symmetric or not, per tensor; extremes and moments per channel of axis 1
- *     yes   the same searches per channel, where histograms of channels were asked for
+ *     yes   the same searches per channel, where histograms of channels were requested
  *     no    anything that needs single samples or pairs of elements: bit-exact results
  *           of other tools, ties, correlations
  *     no    channels along an axis other than the collected one
@@ -133,7 +133,7 @@ QG_NODISCARD qg_status qg_stats_new(qg_ctx *ctx, qg_stats **out);
 void qg_stats_free(qg_stats *s); /* NULL is fine */
 
 /* Axis 1 when there is one of a known extent of at most QG_STATS_MOST_CHANNELS; else
- * -1: the axis of channels where nobody asked for another one. */
+ * -1: the axis of channels unless another was requested. */
 int32_t qg_stats_axis_of(const qg_tensor *type);
 
 /* An empty record, last in s->value; axis -1 or one of `type`, whose extent is known

@@ -137,7 +137,7 @@ static size_t section_count(const qg_backend *b, enum section s)
     return s == RULES ? b->rule.n : s == FUSIONS ? b->fusion.n : b->sharing.n;
 }
 
-/* Where the id stands, or behind the last one: there PLACE appends. */
+/* The position of the id, or after the last: there PLACE appends. */
 static size_t position(const qg_backend *b, enum section s, const char *id)
 {
     size_t i = 0, n = section_count(b, s);
@@ -146,7 +146,7 @@ static size_t position(const qg_backend *b, enum section s, const char *id)
     return i;
 }
 
-/* Over the one with the same id, or behind the last. */
+/* Over the item with the same id, or after the last. */
 #define PLACE(r, vec, k, what)                                                         \
     do {                                                                               \
         if ((k) == (vec)->n)                                                           \
@@ -155,7 +155,7 @@ static size_t position(const qg_backend *b, enum section s, const char *id)
         return QG_OK;                                                                  \
     } while (0)
 
-/* A known id is replaced where it stands, so that the order of rules is the
+/* A known id is replaced in place, so that the order of rules is the
  * parent's. */
 static qg_status read_item(const qg_backend_reader *r, const qg_yaml *y, enum section s)
 {
@@ -286,7 +286,7 @@ static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
 }
 
 /* The keys of configs/schema/backend.json; a test compares the two.  The first N_COMMON
- * may stand in a section of `with-quirk` too. */
+ * may occur in a section of `with-quirk` too. */
 enum { N_COMMON = 19 };
 static const char *const file_keys[] = {
     "profile",    "pipeline", "dispatch", "defaults", "quantizes", "+quantizes",

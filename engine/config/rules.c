@@ -58,7 +58,7 @@ qg_status qg_need_op(const qg_backend_reader *r, const qg_yaml *y, const char *w
                         qg_suggest_text(&near, hint));
 }
 
-/* Each is checked where it stands in the file. */
+/* Each is checked at its line of the file. */
 static qg_status read_ops(const qg_backend_reader *r, const qg_yaml *y,
                           const char *what, qg_node_match *m)
 {
@@ -467,7 +467,7 @@ static qg_status read_variant(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
-/* The names are asked from number/round.c, so a new mode needs no change here. */
+/* The names come from number/round.c, so a new mode needs no change here. */
 static qg_status read_rounding(const qg_backend_reader *r, const qg_yaml *y,
                                const char *what, qg_set *set)
 {
@@ -609,7 +609,8 @@ static qg_status read_number(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
-/* A parameter of observers; which observer has it is asked when a rule is applied. */
+/* A parameter of observers; whether the observer has it is checked when a rule is
+ * applied. */
 static qg_status read_param(const qg_backend_reader *r, const qg_yaml *y,
                             const char *what, qg_observer_param p, qg_set *set)
 {
@@ -702,7 +703,7 @@ qg_status qg_read_set(const qg_backend_reader *r, const qg_yaml *y, const char *
 
 /* --- a rule --- */
 
-/* match before set: a complaint about the selector is the one that helps. */
+/* match before set: a an error of the selector is more helpful. */
 qg_status qg_read_rule(const qg_backend_reader *r, const qg_yaml *y, qg_rule *out)
 {
     static const char *const keys[] = { "id", "match", "set", "why", "source", NULL };

@@ -26,7 +26,7 @@ static bool readable(const char *path)
 
 typedef QG_VEC(const char *) name_list;
 
-/* In byte order, each once; a name that is no file of this kind is left out. */
+/* In byte order, each once; names of other files are left out. */
 static qg_status add_name(qg_ctx *ctx, qg_arena *a, const char *file, name_list *all)
 {
     size_t length = strlen(file);

@@ -1,5 +1,5 @@
 /* search.h -- where backend and pipeline files are: among the texts of the host
- * (text.h), by path, beside the file that names them, or by name in folders. */
+ * (text.h), by path, next to the file that names them, or by name in folders. */
 #ifndef QG_ENGINE_CONFIG_SEARCH_H
 #define QG_ENGINE_CONFIG_SEARCH_H
 

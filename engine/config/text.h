@@ -12,11 +12,11 @@ typedef struct qg_config_text {
 } qg_config_text;
 
 /* The path under which a text was added to a folder ("backends"): `name` is that path,
- * or the part behind the folder with or without ".yaml".  NULL: none was. */
+ * or the part after the folder with or without ".yaml".  NULL: none was. */
 const char *qg_config_added(const qg_ctx *ctx, const char *folder, const char *name);
 
 /* The bytes of a configuration file, ending with a zero that *size does not count: of a
- * text that was added under the path that is asked for, else of the file.  Errors are
+ * text that was added under the requested path, else of the file.  Errors are
  * those of qg_file_text. */
 QG_NODISCARD qg_status qg_config_read(qg_ctx *ctx, qg_arena *a, qg_file_request what,
                                       const char **text, size_t *size);

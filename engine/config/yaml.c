@@ -69,7 +69,7 @@ static uint32_t line_of(yaml_mark_t mark) { return (uint32_t)mark.line + 1; }
         &(qg_yaml){ .file = (r)->file, .line = line_of((event)->start_mark) }, NULL,   \
         __VA_ARGS__)
 
-/* The key that the next node stands behind; items of a list have that of the list. */
+/* The key of the next node; items of a list have that of the list. */
 static const char *key_at(const reader *r)
 {
     const level *top = r->depth ? &r->stack[r->depth - 1] : NULL;
@@ -208,7 +208,7 @@ static qg_status on_event(reader *r, const yaml_event_t *e)
     }
 }
 
-/* libyaml's own words, behind our file and line. */
+/* libyaml's own message, after our file and line. */
 static qg_status syntax_error(reader *r, const yaml_parser_t *p)
 {
     qg_yaml at = { .file = r->file, .line = line_of(p->problem_mark) };
@@ -219,7 +219,7 @@ static qg_status syntax_error(reader *r, const yaml_parser_t *p)
                         p->problem ? p->problem : "malformed text");
 }
 
-/* Every event is deleted, whatever came of it. */
+/* Every event is deleted, also after an error. */
 static qg_status read_events(reader *r, yaml_parser_t *p)
 {
     for (bool more = true; more;) {
@@ -291,7 +291,7 @@ const qg_yaml *qg_yaml_get(const qg_yaml *map, const char *key)
     return NULL;
 }
 
-/* The first unknown key is the one that is named. */
+/* The error names the first unknown key. */
 qg_status qg_yaml_keys(qg_ctx *ctx, const qg_yaml *map, const char *what,
                        const char *const *known)
 {

@@ -1,7 +1,7 @@
 /* arena.c -- a list of blocks of growing size, filled from the front.
  *
  * Block sizes double from FIRST_BLOCK to LARGEST_BLOCK, so that n bytes cost O(log
- * n) calls of the allocator and at most half of the memory stands unused; a larger
+ * n) calls of the allocator and at most half of the memory is unused; a larger
  * request gets a block of its own size.  Blocks stay in order of allocation and
  * reset only rewinds them: the same requests find the same places again, which is
  * why a second run of a plan allocates nothing. */

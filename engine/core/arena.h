@@ -58,7 +58,7 @@ char *qg_arena_strndup(qg_arena *a, const char *s, size_t n);
  * fmt fails.  Numbers that must be the same in every locale go through num.h first. */
 char *qg_arena_printf(qg_arena *a, const char *fmt, ...) QG_PRINTF(2, 3);
 
-/* Bytes asked from the backing so far (not reduced by reset).
+/* Bytes requested from the backing so far (not reduced by reset).
  * Equal before and after a second run: that is how "allocates nothing" is tested. */
 size_t qg_arena_bytes(const qg_arena *a);
 

@@ -14,7 +14,7 @@ static const char *const type_names[] = {
     [QG_JSON_ARRAY] = "an array",  [QG_JSON_OBJECT] = "an object"
 };
 
-/* ---- Where a value stands ---- */
+/* ---- Position of a value ---- */
 
 /* "tqcs[3].state" backwards into text, which ends at `end`; returns where it begins. */
 static char *path_text(const qg_json *v, char *begin, char *end)

@@ -125,7 +125,7 @@ QG_NODISCARD qg_status qg_json_member(qg_ctx *ctx, const qg_json *object,
                                       const qg_json **out);
 
 /* Values of members that must be there.  _int also refuses fractions and numbers beyond
- * 2^53, which a double cannot hold; _f32 those that are no float32. */
+ * 2^53, which a double cannot hold; _f32 those that are not float32. */
 QG_NODISCARD qg_status qg_json_text(qg_ctx *ctx, const qg_json *object, const char *key,
                                     const char **out);
 QG_NODISCARD qg_status qg_json_int(qg_ctx *ctx, const qg_json *object, const char *key,

@@ -138,7 +138,7 @@ static bool refused(qg_json_writer *w, const char *key, const char *text)
     return w->status != QG_OK;
 }
 
-/* A number, true, false, null or short text, as it stands in the file. */
+/* A number, true, false, null or short text, as it is in the file. */
 static void plain(qg_json_writer *w, const char *key, const char *text)
 {
     size_t n = strlen(text) + 1;

@@ -26,7 +26,7 @@ qg_suggest qg_suggest_for(const char *word);
 /* Near enough is at most a third of the longer word, and at least one edit.  Words of
  * more than 63 bytes are never near.
  * Words of under six letters may differ by one edit.  A word of three letters or more
- * is also near to those that go on behind it with '-'.  Cost: the product of the
+ * is also near to those that continue after it with '-'.  Cost: the product of the
  * lengths. */
 void qg_suggest_try(qg_suggest *s, const char *candidate);
 

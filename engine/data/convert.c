@@ -36,7 +36,7 @@ static double store_float(qg_tensor *t, int64_t i, double x)
     }
 }
 
-/* False when x is no value of the type; nothing is stored then. */
+/* False when the type cannot represent x; nothing is stored then. */
 static bool store_integer(qg_tensor *t, int64_t i, double x)
 {
     bool is_signed = qg_dtype_kind_of(t->dtype) == QG_KIND_INT;

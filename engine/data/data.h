@@ -31,7 +31,7 @@
  *
  * data.yaml, all keys but files optional:
  *
- *     files: images            file or folder beside the YAML file; or a list
+ *     files: images            file or folder next to the YAML file; or a list
  *     layout: nchw             or nhwc
  *     colors: rgb              or bgr; an input with one channel gets gray
  *     resize: [240, 320]       height, width

@@ -1,8 +1,9 @@
 /* image.h -- image files as network inputs.
  *
- * Steps   decode to 8 bits per channel; colours as asked; resize (bilinear, half-pixel
- *         centres, edges repeated, the frame stretched); (pixel - mean) / std per
- *         channel, in the order of the file's colours as asked; layout.
+ * Steps   decode to 8 bits per channel; colours as requested; resize (bilinear,
+ *         half-pixel centres, edges repeated, the frame stretched);
+ *         (pixel - mean) / std per channel, in the order of the
+ *         file's colours as requested; layout.
  * Values  pixels are 0..255; mean and std are in these units.
  * Resize  pixel i of n comes from place (i + 0.5) * m / n - 0.5 among m pixels, kept
  *         within 0 .. m - 1, linear between the two neighbours in each direction; in

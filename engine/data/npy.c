@@ -51,7 +51,7 @@ static void skip_space(struct text *t)
         t->at++;
 }
 
-/* Moves behind the word if it stands there, after spaces. */
+/* Moves past the word if it is next, after spaces. */
 static bool take(struct text *t, const char *word)
 {
     size_t n = strlen(word);
@@ -100,7 +100,7 @@ static qg_status read_type(struct text *t, qg_dtype *out)
         t->name, (int)(n < 40 ? n : 40), s);
 }
 
-/* (), (3,), (3, 4): NumPy writes a comma behind a single extent. */
+/* (), (3,), (3, 4): NumPy writes a comma after a single extent. */
 static qg_status read_shape(struct text *t, int64_t dim[QG_MAX_RANK], int32_t *rank)
 {
     *rank = 0;

@@ -25,7 +25,7 @@ static const uint32_t end_mark = 0x06054b50, end64_mark = 0x06064b50,
                       locator_mark = 0x07064b50, central_mark = 0x02014b50,
                       local_mark = 0x04034b50;
 
-/* zlib packs at most 1032 to 1; whatever claims more is not worth its memory. */
+/* zlib packs at most 1032 to 1; a larger claim is refused. */
 enum { MOST_PACKED = 1032 };
 
 /* Little-endian, 1 to 8 bytes. */
@@ -160,7 +160,7 @@ static qg_status check_member(qg_ctx *ctx, const qg_npz *z, unsigned flags,
     return QG_OK;
 }
 
-/* One entry of the directory at *at, which moves behind it. */
+/* One entry of the directory at *at, which moves past it. */
 static qg_status read_member(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
                              const unsigned char **at, const unsigned char *end,
                              qg_npz_member *m)

@@ -67,7 +67,7 @@ QG_NODISCARD qg_status qg_data_split(qg_ctx *ctx, qg_data *d, qg_data_part *part
 /* Suffixes are lower case; names may be written in upper case. */
 bool qg_data_has_suffix(const char *name, const char *const *suffix);
 
-/* Examines the file and adds its samples behind those there are.  After a failure the
+/* Examines the file and appends its samples.  After a failure the
  * file is closed. */
 QG_NODISCARD qg_status qg_data_add_part(qg_ctx *ctx, qg_data *d,
                                         const qg_data_kind *kind, const char *path,

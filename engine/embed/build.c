@@ -45,7 +45,7 @@ static qg_status begin(qg_model *m, const char *what, call *c)
     return c->build.scratch ? QG_OK : qg_nomem(m->ctx);
 }
 
-/* What a model takes in and gives back is no pass's to change. */
+/* A pass cannot change the inputs and outputs of a model. */
 static qg_status begin_frame(qg_model *m, const char *what, call *c)
 {
     if (m->pass)

@@ -1,5 +1,5 @@
 /* observer.c -- observers of the host: rows whose functions call the host once per
- * channel.  The state of an endpoint is those of its channels, one behind the other. */
+ * channel.  The state of an endpoint consists of those of its channels, in order. */
 #include "engine/embed/extend.h"
 
 #include <math.h>

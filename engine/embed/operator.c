@@ -1,6 +1,6 @@
 /* operator.c -- operators of the host: rows of a registry that the context owns.
  *
- * A host's row stands in a family of its own, next to the copy of the host's struct;
+ * A host's row is in a family of its own, next to the copy of the host's struct;
  * neither moves, since nodes point to the row.  The row's functions are trampolines
  * that find the copy through node->op. */
 #include "engine/embed/extend.h"

@@ -1,4 +1,4 @@
-/* pass.c -- passes of the host: rows beside those of the build, whose run hands the
+/* pass.c -- passes of the host: rows next to those of the build, whose run hands the
  * host a view of the model that the pipeline works on. */
 #include "engine/embed/extend.h"
 

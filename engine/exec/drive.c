@@ -18,7 +18,8 @@ typedef struct worker {
     void *state;      /* the caller's */
 } worker;
 
-/* Takes a worker that was made half way: pool calls end for whatever begin set. */
+/* Takes a worker that was made half way: pool calls end for everything that begin has
+ * set. */
 static void worker_free(void *ud, void *state)
 {
     const driver *v = ud;

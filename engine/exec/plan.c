@@ -1,5 +1,5 @@
 /* plan.c -- from graph to steps: needed nodes in order, a kernel for each,
- * layouts per value, rounding where a TQC asks for it. */
+ * layouts per value, quantization where a TQC requires it. */
 #include "engine/exec/plan_part.h"
 
 #include <assert.h>

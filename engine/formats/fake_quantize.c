@@ -55,7 +55,7 @@ static qg_status find_zero(qg_ctx *ctx, const char *what, const qg_openvino_limi
     if (!ok)
         return qg_fail(ctx, QG_EUNSUPPORTED,
                        "convert from FakeQuantize: %s: %d levels from %g to %g, "
-                       "expected a grid that holds 0",
+                       "expected a grid that contains 0",
                        what, (int)l->levels, low, high);
     *out = (int32_t)code;
     return QG_OK;
@@ -184,7 +184,7 @@ static const char *look_at_limits(const qg_node *n, int32_t rank, int *axis)
             return "its limits are not constant float32";
     }
     if (!same_limits(t[0], t[2]) || !same_limits(t[1], t[3]))
-        return "its output limits are not its input limits";
+        return "its output limits differ from its input limits";
     if (!qg_same_dims(t[0], t[1]) || qg_tensor_count(t[0]) < 1)
         return "its limits have different shapes";
     if (rank < 0)
@@ -213,7 +213,7 @@ qg_status qg_grid_of_fake(qg_graph *g, const qg_node *n, qg_grid_record *out,
     qg_status s =
         qg_openvino_grid_of(g->ctx, n->name, &l, g->arena, &r.scheme, &r.param);
     if (s == QG_EUNSUPPORTED) {
-        *why = "its limits are no grid that holds 0";
+        *why = "its limits do not form a grid that contains 0";
         return QG_OK;
     }
     if (s == QG_OK)

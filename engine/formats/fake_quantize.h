@@ -39,8 +39,9 @@ QG_NODISCARD qg_status qg_openvino_limits_of(qg_ctx *ctx, const char *what,
                                              qg_arena *a, qg_openvino_limits *out);
 
 /* The other way; *p lies in the arena.
- * QG_EUNSUPPORTED when the limits are no grid with a code for zero: not finite, in the
- * wrong order, zero outside or more than a hundredth of a step beside every code. */
+ * QG_EUNSUPPORTED when the limits do not form a grid with a code for zero: not finite,
+ * in the wrong order, zero outside or more than a hundredth of a step beside every
+ * code. */
 QG_NODISCARD qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
                                            const qg_openvino_limits *l, qg_arena *a,
                                            qg_scheme *s, qg_qparam *p);

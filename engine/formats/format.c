@@ -129,13 +129,13 @@ static qg_status lose_unsaid(qg_export *e, const qg_tqc *t)
         return QG_OK;
     if (lost & QG_SAYS_ROUNDING)
         QG_TRY(qg_export_lose(e, QG_SAYS_ROUNDING, t,
-                              "rounding %s where its readers have %s",
+                              "rounding %s; readers of the file use %s",
                               qg_rounding_name((qg_rounding)t->scheme.rounding),
                               qg_rounding_name(e->format->rounding)));
     if (lost & QG_SAYS_QUANTIZER)
         QG_TRY(qg_export_lose(e, QG_SAYS_QUANTIZER, t,
-                              "quantizer %s of the host, in whose place the format's "
-                              "own rounding stands",
+                              "quantization function %s of the host, replaced by the "
+                              "rounding of the format",
                               qg_tqc_quantizer(t)));
     lost &= ~(uint32_t)(QG_SAYS_ROUNDING | QG_SAYS_QUANTIZER);
     for (unsigned bit = 0; bit < QG_N_ASPECT; bit++)
@@ -162,8 +162,8 @@ static qg_status refuse(qg_export *e)
     const char *where = l->tqc ? qg_tqc_text(l->tqc, at) : "the model";
     size_t more = e->loss.n - 1;
     return qg_fail(e->ctx, QG_EUNSUPPORTED,
-                   "export: %s: format '%s' cannot say %s: %s (and %zu more), expected "
-                   "none with --strict",
+                   "export: %s: format '%s' cannot represent %s: %s (and %zu more), "
+                   "expected no loss with --strict",
                    where, e->format->name, qg_aspect_word(l->aspect), l->text, more);
 }
 

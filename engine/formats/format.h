@@ -42,19 +42,19 @@
 #define QG_ASPECT_MAP(X)  /* id, word, the loss when a format cannot represent it */ \
     X(PER_CHANNEL, "per-channel", "one scale per channel")                     \
     X(BLOCK,       "block",       "one scale per block")                       \
-    X(OFFSET,      "offset",      "an offset that is not 0")                   \
+    X(OFFSET,      "offset",      "an offset other than 0")                    \
     X(RANGE,       "range",       "limits narrower than those of the type")    \
-    X(BITS,        "bits",        "a width for which there is no type")        \
+    X(BITS,        "bits",        "a bit width without a type")                \
     X(FLOATING,    "floating",    "a floating-point grid")                     \
-    X(DYNAMIC,     "dynamic",     "a scale that is found at run time")         \
-    X(POWER_OF_2,  "power-of-2",  "that scales are powers of two")             \
-    X(ROUNDING,    "rounding",    "another rounding than the format's")        \
-    X(QUANTIZER,   "quantizer",   "that a function of the host rounds")        \
-    X(SHARING,     "sharing",     "with whom the scale is shared")             \
-    X(DERIVED,     "derived",     "that the scale is input x weight")          \
-    X(SILENT,      "silent",      "that another endpoint rounds in its place") \
-    X(STATE,       "state",       "an endpoint that is switched off or waits") \
-    X(ENDPOINT,    "endpoint",    "that the endpoint rounds at all")
+    X(DYNAMIC,     "dynamic",     "a scale computed at run time")              \
+    X(POWER_OF_2,  "power-of-2",  "scales restricted to powers of two")        \
+    X(ROUNDING,    "rounding",    "a rounding mode other than the format's")   \
+    X(QUANTIZER,   "quantizer",   "the quantization function of the host")     \
+    X(SHARING,     "sharing",     "the source of a shared scale")              \
+    X(DERIVED,     "derived",     "a scale derived as input x weight")         \
+    X(SILENT,      "overlapped",  "the dominator that quantizes in its place") \
+    X(STATE,       "state",       "a disabled or uncalibrated quantizer")      \
+    X(ENDPOINT,    "endpoint",    "the quantization of this endpoint")
 /* clang-format on */
 
 enum {
@@ -114,7 +114,7 @@ struct qg_export {
     qg_ctx *ctx;
     const qg_quant *quant; /* graph and TQCs: read, never changed */
     const qg_snapshot_info *info;
-    const char *path; /* of the file; others go beside it */
+    const char *path; /* of the file; others are next to it */
 
     const qg_format *format;                /* by begin */
     const char *option[QG_N_FORMAT_OPTION]; /* a word of choice, or NULL: not taken */

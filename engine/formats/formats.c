@@ -102,14 +102,13 @@ qg_status qg_format_import(qg_import *i, const char *format)
                        "formats` imports",
                        format);
     if (f->needs_model && !i->model)
-        return qg_fail(i->ctx, QG_ECONFIG,
-                       "format '%s': has no graph of its own, expected --model "
-                       "MODEL.onnx",
-                       format);
+        return qg_fail(
+            i->ctx, QG_ECONFIG,
+            "format '%s': does not contain the graph, expected --model MODEL.onnx",
+            format);
     if (!f->needs_model && i->model)
         return qg_fail(i->ctx, QG_ECONFIG,
-                       "format '%s': has its graph in the file, expected no --model",
-                       format);
+                       "format '%s': contains the graph, expected no --model", format);
     qg_status s = f->import(i);
     assert(s != QG_OK || (i->graph && i->quant && i->quant->graph == i->graph));
     if (s != QG_OK) {

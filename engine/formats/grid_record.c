@@ -26,7 +26,7 @@ qg_status qg_import_record(qg_quant *q, qg_node *n, bool is_output, uint32_t slo
     (void)snprintf(what, sizeof what, "import: %s", qg_endpoint_text(at, text));
     QG_TRY(qg_scheme_check(q->ctx, what, &grid->scheme));
     if (!v || v->type.dtype != QG_F32)
-        return qg_fail(q->ctx, QG_EMODEL, "%s: is no float32, expected one", what);
+        return qg_fail(q->ctx, QG_EMODEL, "%s: is not float32, expected float32", what);
     if (qg_tensor_known(&v->type) &&
         qg_scheme_param_count(&grid->scheme, &v->type) != (int64_t)grid->param.n)
         return qg_fail(q->ctx, QG_EMODEL, "%s: %zu scales do not fit %s", what,

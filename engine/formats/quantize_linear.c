@@ -7,12 +7,24 @@
 #include "engine/number/format.h"
 #include "engine/quant/quantizer.h"
 
-static const char *const dequantize_linear[] = { "DequantizeLinear" };
+static bool is_quantizer(const qg_node *n, const char *name)
+{
+    return qg_node_has(n, QG_OP_QUANTIZER) && qg_op_is_named(n->op, &name, 1);
+}
+
+bool qg_is_quantize_linear(const qg_node *n)
+{
+    return is_quantizer(n, "QuantizeLinear");
+}
+
+bool qg_is_dequantize_linear(const qg_node *n)
+{
+    return is_quantizer(n, "DequantizeLinear");
+}
 
 bool qg_is_dequantized_constant(const qg_node *n)
 {
-    return qg_node_has(n, QG_OP_QUANTIZER) && !n->op->domain && n->in[0]->constant &&
-           qg_op_is_named(n->op, dequantize_linear, 1);
+    return qg_is_dequantize_linear(n) && !n->op->domain && n->in[0]->constant;
 }
 
 /* --- writing --- */
@@ -95,9 +107,9 @@ static qg_onnx_grid for_trt(const qg_tqc *t, bool constant, qg_onnx_grid g)
     if (g.code == QG_I32)
         return fault("TensorRT adds a bias in float");
     if (has_offset(t))
-        return fault("TensorRT knows no zero point but 0");
+        return fault("TensorRT supports zero point 0 only");
     if (!((constant ? known | QG_DT(I4) | QG_DT(F4E2M1) : known) >> g.code & 1))
-        return fault("TensorRT has no integers of this type");
+        return fault("TensorRT does not support this integer type");
     if (!constant && t->scheme.policy & (QG_PER_CHANNEL | QG_BLOCK))
         return fault("TensorRT quantizes only weights per channel");
     return g;
@@ -133,12 +145,12 @@ qg_onnx_grid qg_onnx_grid_of(const qg_tqc *t, bool constant, enum qg_placement p
 {
     const qg_scheme *s = &t->scheme;
     if (s->policy & QG_DYNAMIC)
-        return fault("QuantizeLinear has no scale that is found at run time");
+        return fault("QuantizeLinear has no scale computed at run time");
     qg_onnx_grid g = s->policy & QG_FLOATING ? floating(s) : integer(s, constant);
     if (g.fault)
         return g;
     if (g.code == QG_I32 && has_offset(t))
-        return fault("int32 has no zero point but 0");
+        return fault("int32 supports zero point 0 only");
     if (g.code == QG_I32 && is_foreign_bias(t))
         return fault("the scale of an int32 bias is read as input x weight");
     if (s->policy & QG_BLOCK && g.opset < 21)
@@ -295,7 +307,7 @@ static const char *granularity(const qg_node *n, const qg_tensor *scale,
     }
     axis = x->rank == 1 ? 0 : axis < 0 ? axis + x->rank : axis;
     if (axis < 0 || axis >= x->rank || block > INT32_MAX)
-        return "its axis is not one of the value";
+        return "its axis is not an axis of the value";
     s->axis = (int16_t)axis;
     s->block = (int32_t)block;
     s->policy |= block ? QG_BLOCK : QG_PER_CHANNEL;
@@ -314,7 +326,7 @@ static const char *check_scales(const qg_tensor *scale, bool power_of_2)
         if (!isfinite(s) || !(s > 0))
             return "a scale is not finite and above 0";
         if (power_of_2 && frexpf(s, &exponent) != 0.5f)
-            return "a scale of a floating grid is no power of two";
+            return "a scale of a floating grid is not a power of two";
     }
     return NULL;
 }
@@ -343,13 +355,14 @@ qg_status qg_grid_of_linear(qg_graph *g, const qg_node *n, qg_dtype codes,
     const qg_tensor *scale = n->in[1]->constant;
     const qg_value *z = n->n_in > 2 ? n->in[2] : NULL;
     qg_grid_record r;
-    *why = !scale || (z && !z->constant)       ? "its scale is not constant"
-           : scale->dtype != QG_F32            ? "its scale is no float32"
-           : x->dtype != QG_F32 || x->rank < 0 ? "its value is no float32 of known rank"
-           : int_attr(n, "saturate", 1) != 1   ? "it does not saturate"
-           : int_attr(n, "precision", 0) != 0  ? "it divides in another type"
+    *why = !scale || (z && !z->constant) ? "its scale is not constant"
+           : scale->dtype != QG_F32      ? "its scale is not float32"
+           : x->dtype != QG_F32 || x->rank < 0
+               ? "its value is not float32 of known rank"
+           : int_attr(n, "saturate", 1) != 1  ? "it does not saturate"
+           : int_attr(n, "precision", 0) != 0 ? "it divides in another type"
            : !scheme_of_type(codes, &r.scheme)
-               ? "its codes have a type without a record"
+               ? "no record represents the type of its codes"
                : NULL;
     if (!*why)
         *why = check_scales(scale, r.scheme.exponent_bits != 0);

@@ -23,7 +23,7 @@
  * Other forms (integer operators between, limits that are computed, two roundings
  * before one slot, a FakeQuantize that changes the range) stay operators, with a
  * warning: the graph's results do not change.  Operators of MQBench are refused
- * instead, since no other reader of the graph knows them.
+ * instead, since no other reader of the graph supports them.
  *
  * Grids    codes are those of the ONNX type; of a FakeQuantize see
  *          fake_quantize.h.  Symmetric when all zero points are 0.

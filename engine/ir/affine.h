@@ -1,4 +1,4 @@
-/* affine.h -- y = scale[c] * x + shift[c] per output channel, behind a node with
+/* affine.h -- y = scale[c] * x + shift[c] per output channel, after a node with
  * weights, moves into them:
  *
  *     scale * (w x + b) + shift  ==  (scale w) x + (scale b + shift)
@@ -37,7 +37,7 @@ bool qg_affine_fits(const qg_affine *f, const qg_tensor *w, int axis);
 QG_NODISCARD qg_status qg_affine_weight(qg_ctx *ctx, qg_arena *a, const qg_affine *f,
                                         const qg_tensor *w, int axis, qg_tensor **out);
 
-/* The bias [channels] behind it.  b: float32 of 1 or [channels], NULL: 0.  beta, not
+/* The bias [channels] after it.  b: float32 of 1 or [channels], NULL: 0.  beta, not
  * 0: the node adds beta * bias (Gemm), so the shift is divided by it. */
 QG_NODISCARD qg_status qg_affine_bias(qg_ctx *ctx, qg_arena *a, const qg_affine *f,
                                       const qg_tensor *b, float beta, qg_tensor **out);

@@ -31,7 +31,7 @@
     X(GRAPHS,  "graphs", 10)
 /* clang-format on */
 
-/* Kinds an attribute may have; ids follow the map, ONNX's own numbers stand in its
+/* Kinds an attribute may have; ids follow the map, ONNX's own numbers are in its
  * last column (onnx.proto, AttributeProto.AttributeType). */
 typedef enum qg_attr_type {
 #define X(id, text, onnx) QG_ATTR_##id,
@@ -78,7 +78,7 @@ QG_NODISCARD qg_status qg_attr_flag(qg_ctx *ctx, const qg_node *n, const char *n
                                     bool preset, bool *out);
 
 /* INTS or FLOATS or STRINGS or TENSOR or GRAPH, borrowed: NULL and 0 when absent.
- * Callers ask qg_attr_has where absent and empty differ. */
+ * Callers use qg_attr_has where absent and empty differ. */
 QG_NODISCARD qg_status qg_attr_ints(qg_ctx *ctx, const qg_node *n, const char *name,
                                     const int64_t **out, size_t *count);
 QG_NODISCARD qg_status qg_attr_floats(qg_ctx *ctx, const qg_node *n, const char *name,

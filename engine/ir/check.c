@@ -112,12 +112,12 @@ RULE(names_unique)
         if (!*g->node.at[i]->name ||
             qg_graph_node(g, g->node.at[i]->name) != g->node.at[i])
             FAIL_NODE(g->node.at[i],
-                      "is not what its name finds, expected its own name");
+                      "its name refers to another, expected its own name");
     for (size_t i = 0; i < g->value.n; i++)
         if (!*g->value.at[i]->name ||
             qg_graph_value(g, g->value.at[i]->name) != g->value.at[i])
             FAIL_VALUE(g->value.at[i],
-                       "is not what its name finds, expected its own name");
+                       "its name refers to another, expected its own name");
     return QG_OK;
 }
 
@@ -224,7 +224,8 @@ RULE(inputs_free)
                    "differs from the list of graph inputs, expected it there once");
     for (size_t i = 0; i < g->input.n; i++)
         if (g->input.at[i]->def || g->input.at[i]->constant)
-            FAIL_VALUE(g->input.at[i], "is a graph input and computed, expected one");
+            FAIL_VALUE(g->input.at[i],
+                       "is a graph input and computed, expected only one of both");
     return QG_OK;
 }
 
@@ -274,7 +275,8 @@ RULE(constants_known)
         if (!t)
             continue;
         if (v->def)
-            FAIL_VALUE(v, "is a constant and produced by '%s', expected one",
+            FAIL_VALUE(v,
+                       "is a constant and produced by '%s', expected only one of both",
                        v->def->name);
         if (!qg_tensor_known(t) || !t->data || !qg_tensor_is_plain(t))
             FAIL_VALUE(v, "is a constant without shape or data, expected plain memory");
@@ -308,8 +310,8 @@ RULE(arity)
         const qg_node *n = g->node.at[i];
         if (n->n_capture > n->n_in || qg_node_check_arity(NULL, n) != QG_OK)
             FAIL_NODE(n,
-                      "has %u inputs (%u captured) and %u outputs, expected what its "
-                      "operator takes",
+                      "has %u inputs (%u captured) and %u outputs, expected counts "
+                      "that its operator takes",
                       n->n_in, n->n_capture, n->n_out);
     }
     return QG_OK;
@@ -326,7 +328,8 @@ RULE(attributes)
             if ((unsigned)a->type >= QG_NATTR || (a->count && !a->ints) ||
                 (is_scalar(a->type) && a->count != 1))
                 FAIL_NODE(g->node.at[i],
-                          "attribute '%s' has %zu values, expected what its type says",
+                          "attribute '%s' has %zu values, expected the number that its "
+                          "type requires",
                           a->name, a->count);
         }
     return QG_OK;
@@ -410,7 +413,7 @@ const qg_check_rule qg_graph_rules[] = {
     { "topological-order", "a node comes after the nodes it reads", topological },
     { "inputs-free", "graph inputs are listed once and not computed", inputs_free },
     { "outputs-listed", "graph outputs are listed once", outputs_listed },
-    { "values-sourced", "what is read is produced, given or captured", values_sourced },
+    { "values-sourced", "read values are produced, given or captured", values_sourced },
     { "constants-known", "constants have type, shape and data", constants_known },
     { "types-legal", "dtypes, ranks and dims are legal", types_legal },
     { "arity", "slots are as many as the operator takes", arity },

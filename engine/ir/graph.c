@@ -132,7 +132,7 @@ static qg_status taken(qg_graph *g, const char *what, const char *name)
                    g->name, what, name);
 }
 
-/* Where the value of an entered name stands. */
+/* Where the value of an entered name is stored. */
 static qg_value **value_place(qg_graph *g, const char *name)
 {
     uint32_t id = qg_names_find(g->value_names, name, strlen(name));

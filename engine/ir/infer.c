@@ -51,15 +51,15 @@ static qg_status fix_dim(symbols *s, qg_value *v, int32_t k, int64_t d)
     }
     v->type.dim[k] = d;
     if (d < -1)
-        return qg_fail(s->ctx, QG_ECONFIG,
-                       "infer: input '%s': dimension %d is asked to be %lld, expected "
-                       "-1 or more",
-                       v->name, k, (long long)d);
+        return qg_fail(
+            s->ctx, QG_ECONFIG,
+            "infer: input '%s': dimension %d is requested as %lld, expected -1 or more",
+            v->name, k, (long long)d);
     if (was >= 0 && was != d)
-        return qg_fail(s->ctx, QG_ECONFIG,
-                       "infer: input '%s': dimension %d is asked to be %lld, expected "
-                       "%lld",
-                       v->name, k, (long long)d, (long long)was);
+        return qg_fail(
+            s->ctx, QG_ECONFIG,
+            "infer: input '%s': dimension %d is requested as %lld, expected %lld",
+            v->name, k, (long long)d, (long long)was);
     return QG_OK;
 }
 
@@ -68,14 +68,14 @@ static qg_status apply_fixed(qg_graph *g, symbols *s, const qg_fixed_shape *fixe
 {
     qg_value *v = qg_graph_value(g, fixed->input);
     if (!v || !v->is_input)
-        return qg_fail(g->ctx, QG_ECONFIG,
-                       "infer: input '%s': no such graph input, expected one of the "
-                       "model's",
-                       fixed->input);
+        return qg_fail(
+            g->ctx, QG_ECONFIG,
+            "infer: input '%s': no such graph input, expected an input of the model",
+            fixed->input);
     if (fixed->rank < 0 || fixed->rank > QG_MAX_RANK ||
         (v->type.rank >= 0 && v->type.rank != fixed->rank))
         return qg_fail(g->ctx, QG_ECONFIG,
-                       "infer: input '%s': rank %d is asked for, expected %d", v->name,
+                       "infer: input '%s': rank %d is requested, expected %d", v->name,
                        fixed->rank, v->type.rank < 0 ? QG_MAX_RANK : v->type.rank);
     if (v->type.rank < 0) {
         static const int64_t open[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };

@@ -51,7 +51,7 @@ struct qg_kernel {
 };
 
 /* The inputs of qg_op.compile.  All are borrowed for the call, except `arena`: the
- * kernel must allocate there whatever it keeps. */
+ * kernel must allocate there everything it keeps. */
 struct qg_compile {
     qg_ctx *ctx;
     qg_arena *arena; /* the plan's */

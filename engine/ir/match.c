@@ -58,8 +58,9 @@ static qg_status check_edges(qg_ctx *ctx, const qg_pattern *p, size_t i)
     for (size_t e = 0; e < n->n_in; e++)
         if (n->in[e].from >= p->n_node || n->in[e].from == i ||
             n->in[e].slot < QG_SLOT_ANY || n->in[e].from_slot < QG_SLOT_ANY)
-            return wrong(ctx, p, n->name,
-                         "an edge from nowhere, expected one from another node");
+            return wrong(
+                ctx, p, n->name,
+                "an edge without a source, expected an edge from another node");
     return QG_OK;
 }
 
@@ -151,8 +152,9 @@ qg_status qg_pattern_check(qg_ctx *ctx, const qg_pattern *p)
     if (has_cycle(p))
         return wrong(ctx, p, p->node[0].name, "the edges form a cycle, expected none");
     if (plan_steps(p, steps) < p->n_node)
-        return wrong(ctx, p, p->node[steps[0].node].name,
-                     "other nodes are not connected to it, expected one piece");
+        return wrong(
+            ctx, p, p->node[steps[0].node].name,
+            "other nodes are not connected to it, expected a connected pattern");
     return QG_OK;
 }
 
@@ -308,7 +310,8 @@ static bool where_holds(const search *s, const qg_pattern_where *w, char *text)
         size_t others = w->is_output ? other_uses(s->bound[w->node], w->slot) : 0;
         size_t uses = v->use.n + others;
         (void)snprintf(text + at, room, "has %zu consumer%s%s, expected %lld", uses,
-                       uses == 1 ? "" : "s", others ? " with its sister outputs" : "",
+                       uses == 1 ? "" : "s",
+                       others ? " together with the other outputs of its node" : "",
                        (long long)w->wanted);
         return others == 0 && uses == (size_t)w->wanted;
     }
@@ -424,7 +427,7 @@ static void note_part(search *s, size_t level)
     s->lacking = s->steps[level].node;
 }
 
-/* Depth-first over the steps behind the anchor, which is bound. */
+/* Depth-first over the steps after the anchor, which is bound. */
 static qg_status search_anchor(search *s)
 {
     size_t level = 1, n = s->p->n_node;

@@ -100,7 +100,7 @@ static const char *roles_of(const char *letters)
     return letters && *letters ? letters : "d";
 }
 
-/* The last letter repeats for the slots behind it. */
+/* The last letter repeats for the slots after it. */
 static char role(const char *letters, size_t slot)
 {
     size_t n = strlen(roles_of(letters));

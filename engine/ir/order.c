@@ -1,5 +1,5 @@
 /* order.c -- topological order with the least change: Kahn's algorithm over a binary
- * heap of ids, so that among ready nodes the one that stood first comes first.  A
+ * heap of ids, so that among ready nodes the earlier one comes first.  A
  * graph that is in order already is not sorted at all. */
 #include <assert.h>
 
@@ -136,7 +136,7 @@ static void relink_uses(qg_graph *g)
     }
 }
 
-/* Nothing makes it, nothing reads it, and it is no part of the interface. */
+/* Nothing makes it, nothing reads it, and it is not part of the interface. */
 static bool is_orphan(const qg_value *v)
 {
     return !v->def && !v->constant && !v->is_input && qg_value_watchers(v) == 0;

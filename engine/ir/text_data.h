@@ -12,7 +12,7 @@
 uint64_t qg_text_bits(const qg_tensor *t, int64_t i); /* plain tensors */
 void qg_text_set_bits(qg_tensor *t, int64_t i, uint64_t bits);
 
-/* One element as text, and back; false when s is no element of this dtype. */
+/* One element as text, and back; false when s is not an element of this dtype. */
 void qg_text_of_bits(qg_dtype dtype, uint64_t bits, char text[QG_NUM_TEXT]);
 bool qg_text_to_bits(qg_dtype dtype, const char *s, size_t n, uint64_t *bits);
 

@@ -98,7 +98,7 @@ static char escape(lexer *l)
     }
 }
 
-/* A backslash hides the byte behind it from the search for the closing quote.  The
+/* A backslash hides the byte after it from the search for the closing quote.  The
  * decoded text is never longer than the source. */
 static qg_status lex_string(lexer *l)
 {

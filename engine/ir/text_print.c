@@ -16,7 +16,7 @@ typedef struct printer {
     bool bare; /* without platforms and their reasons */
 } printer;
 
-/* Keeps a zero behind the text, which is not part of it. */
+/* Keeps a zero after the text, which is not part of it. */
 static void put_bytes(printer *p, const char *s, size_t n)
 {
     if (p->status == QG_OK)
@@ -193,7 +193,7 @@ static void put_targets(printer *p, const qg_node *n)
     put(p, n->n_out ? " = " : "() = ");
 }
 
-/* Captured values stand behind the bar, with "as" where the body calls them
+/* Captured values follow the bar, with "as" where the body calls them
  * otherwise. */
 static void put_slots(printer *p, const qg_node *n)
 {

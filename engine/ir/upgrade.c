@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* The first IR version in which an opset may stand. */
+/* The first IR version that allows an opset. */
 static int64_t ir_version_of(int64_t opset)
 {
     static const struct {
@@ -32,7 +32,7 @@ static qg_status no_way(qg_graph *g, const qg_node *n, int64_t opset)
 {
     return qg_node_fail(g->ctx, QG_EUNSUPPORTED, "export", n,
                         "opset %lld cannot be rewritten to opset %lld, expected an "
-                        "operator that means the same there",
+                        "operator with the same meaning there",
                         (long long)n->opset, (long long)opset);
 }
 

@@ -35,7 +35,7 @@
 #include "engine/ir/graph.h"
 
 /* Never downgrades: an opset equal to or below the current one changes nothing but the
- * IR version, which is raised to what the opset needs.  Types of new values are set;
+ * IR version, which is raised as the opset requires.  Types of new values are set;
  * other domains are left alone.
  * QG_EUNSUPPORTED names node, operator and both opsets when no conversion exists; the
  * graph is then partly converted and can only be freed: work on a copy. */

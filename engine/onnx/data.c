@@ -7,7 +7,7 @@
 #include "engine/onnx/import.h"
 
 /* The importer reads models: the TensorProto becomes the one initializer of a model
- * that is written around it.  Fields that stand twice count as their last, so a name is
+ * that is written around it.  Of repeated fields the last one counts, so a name is
  * added at its end.  Source: "Encoding", the protobuf wire format; field numbers of
  * onnx.proto: ModelProto 1 ir_version, 7 graph, 8 opset_import {2 version}; GraphProto
  * 5 initializer; TensorProto 8 name. */

@@ -351,7 +351,7 @@ static qg_status make_node(struct exporter *e, const qg_node *n, node_proto **ou
     m->n_input = n->n_in - n->n_capture;
     m->n_output = n->n_out;
     while (m->n_input > 0 && !n->in[m->n_input - 1])
-        m->n_input--; /* absent, and nothing behind: left out */
+        m->n_input--; /* absent, and nothing follows: left out */
     QG_TRY(list_names(e, n->in, m->n_input, &m->input));
     QG_TRY(list_names(e, n->out, m->n_output, &m->output));
     QG_TRY(make_attributes(e, n, m));
@@ -371,7 +371,7 @@ static qg_status add_constant(struct exporter *e, const qg_value *v, graph_proto
 }
 
 /* Initializers and value_info, in order of id.  Before IR 4 initializers are listed
- * among the inputs, behind the real ones. */
+ * among the inputs, after the real ones. */
 static qg_status add_values(struct exporter *e, const qg_graph *g, graph_proto *m)
 {
     for (size_t i = 0; i < g->value.n; i++) {

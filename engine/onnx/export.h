@@ -31,7 +31,7 @@ typedef struct qg_onnx_property {
 } qg_onnx_property;
 
 /* An entry of quantization_annotation: which initializers hold the grid of a tensor.
- * No runtime reads it; Netron shows it beside the tensor.  ONNX has the keys
+ * No runtime reads it; Netron shows it next to the tensor.  ONNX has the keys
  * SCALE_TENSOR and ZERO_POINT_TENSOR; limits of a FakeQuantize have LOW_TENSOR and
  * HIGH_TENSOR. */
 typedef struct qg_onnx_annotation {
@@ -44,7 +44,7 @@ typedef struct qg_export_options {
     size_t n_metadata;
     const qg_onnx_annotation *annotation; /* [n_annotation] of the outermost graph */
     size_t n_annotation;
-    /* Bytes of constants above which they go to "<file>.data" beside the model, which
+    /* Bytes of constants above which they go to "<file>.data" next to the model, which
      * must stay below the 2 GiB of protobuf; 0: 1.5 GiB. */
     size_t external_above;
 } qg_export_options;
@@ -52,7 +52,7 @@ typedef struct qg_export_options {
 /* Captured values of bodies are written under the name of the outer value, whatever the
  * body calls them; a body that has a value of its own of that name is QG_ESTATE.
  *
- * Before IR 4 initializers are listed among the inputs too, behind the real ones: the
+ * Before IR 4 initializers are listed among the inputs too, after the real ones: the
  * checkers of that time demand it, and import takes them for constants again.
  *
  * Cost: the message holds pointers into the graph; constants are not copied.
@@ -64,7 +64,7 @@ QG_NODISCARD qg_status qg_onnx_export(qg_ctx *ctx, const qg_graph *g, const char
                                       const qg_export_options *options);
 
 /* The bytes of such a file into an open stream, whose errors are detected when it is
- * closed.  There is no file beside it: constants above options->external_above are
+ * closed.  There is no file next to it: constants above options->external_above are
  * QG_EUNSUPPORTED. */
 QG_NODISCARD qg_status qg_onnx_export_stream(qg_ctx *ctx, const qg_graph *g,
                                              FILE *stream,

@@ -1,4 +1,4 @@
-/* external.c -- tensors whose bytes lie in a file beside the model. */
+/* external.c -- tensors whose bytes are in a file next to the model. */
 #include "engine/onnx/tensor.h"
 
 #include <assert.h>

@@ -95,7 +95,7 @@ static qg_status check_versions(struct importer *im)
         return QG_OK;
     return qg_fail(im->build.ctx, QG_EMODEL, "import: %s: the model %s", im->name,
                    m->graph ? "names no operator set, expected opset_import"
-                            : "holds no graph");
+                            : "contains no graph");
 }
 
 /* ---- Tensors and types ---- */
@@ -237,7 +237,7 @@ static qg_status attribute_type(const qg_onnx_draft *d, const attribute_proto *a
             continue;
         if (held && !(held & 1u << a->type))
             return qg_onnx_draft_fail(d, QG_EMODEL,
-                                      "attribute %.100s is declared %s but holds %s",
+                                      "attribute %.100s is declared %s but contains %s",
                                       a->name, qg_attr_type_name((qg_attr_type)type),
                                       attribute_type_name(__builtin_ctz(held)));
         *out = (qg_attr_type)type;
@@ -267,8 +267,8 @@ static qg_status read_strings(const qg_onnx_draft *d, const ProtobufCBinaryData 
     const char **copy = QG_NEWN(a, out->count, const char *);
     for (size_t i = 0; copy && i < out->count; i++) {
         if (from[i].len && memchr(from[i].data, 0, from[i].len))
-            return qg_onnx_draft_fail(d, QG_EUNSUPPORTED,
-                                      "attribute %.100s holds a zero byte", out->name);
+            return qg_onnx_draft_fail(
+                d, QG_EUNSUPPORTED, "attribute %.100s contains a zero byte", out->name);
         copy[i] = qg_arena_strndup(a, from[i].len ? (const char *)from[i].data : "",
                                    from[i].len);
         if (!copy[i])
@@ -286,8 +286,8 @@ static qg_status read_graphs(const qg_onnx_draft *d, graph_proto *const *from,
         return qg_nomem(d->scope->build->ctx);
     for (size_t i = 0; i < out->count; i++) {
         if (!from[i])
-            return qg_onnx_draft_fail(d, QG_EMODEL, "attribute %.100s holds no graph",
-                                      out->name);
+            return qg_onnx_draft_fail(d, QG_EMODEL,
+                                      "attribute %.100s contains no graph", out->name);
         QG_TRY(import_body(d->scope, from[i], &bodies[i]));
     }
     out->graphs = bodies;
@@ -303,7 +303,7 @@ static qg_status read_tensor_attribute(const qg_onnx_draft *d, const tensor_prot
     if (!what)
         return qg_nomem(d->scope->build->ctx);
     if (!t)
-        return qg_onnx_draft_fail(d, QG_EMODEL, "attribute %.100s holds no tensor",
+        return qg_onnx_draft_fail(d, QG_EMODEL, "attribute %.100s contains no tensor",
                                   out->name);
     return read_tensor(d->scope->build, what, t, &out->tensor);
 }
@@ -507,10 +507,10 @@ static qg_status import_input(qg_onnx_scope *s, const value_info *info)
     QG_TRY(qg_onnx_value(s, info->name, &v));
     if (v->constant) {
         if (s->build->root->ir_version >= 4 && !im->warned_overridable)
-            qg_warn(s->build->ctx,
-                    "import: input '%s' has an initializer: it is a constant here, as "
-                    "are all such inputs",
-                    v->name);
+            qg_warn(
+                s->build->ctx,
+                "import: input '%s' has an initializer: it is treated as a constant",
+                v->name);
         im->warned_overridable = true;
         return QG_OK;
     }
@@ -604,9 +604,10 @@ qg_status qg_onnx_import_bytes(qg_ctx *ctx, const void *bytes, size_t size,
     im.build.files.folder = options ? options->folder : NULL;
     im.bytes_stay = options && options->borrow;
     if (size > INT32_MAX)
-        return qg_fail(ctx, QG_EPARSE,
-                       "import: %s: %zu bytes, expected at most %d, as protobuf has it",
-                       im.name, size, INT32_MAX);
+        return qg_fail(
+            ctx, QG_EPARSE,
+            "import: %s: %zu bytes, expected at most %d, the limit of protobuf",
+            im.name, size, INT32_MAX);
     return import_named(&im, bytes, size, out);
 }
 

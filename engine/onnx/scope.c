@@ -118,7 +118,8 @@ qg_status qg_onnx_name_node(qg_onnx_draft *d, const char *given)
     if (!name)
         return qg_nomem(b->ctx);
     if (name != wanted && !empty(given))
-        qg_warn(b->ctx, "import: node name '%s' is taken, '%s' used", wanted, name);
+        qg_warn(b->ctx, "import: node name '%s' is in use, renamed to '%s'", wanted,
+                name);
     d->name = name;
     d->file_unnamed = empty(given) && !s->function ? s->unnamed : 0;
     return QG_OK;

@@ -173,7 +173,7 @@ static qg_status read_typed(qg_ctx *ctx, qg_arena *a, const qg_onnx_tensor *t,
     for (int other = 0; other < NFIELD; other++)
         if (other != (int)f && typed_field(t, (enum field)other).n)
             return qg_fail(ctx, QG_EMODEL,
-                           "import: %s: its data is in a field that does not hold %s",
+                           "import: %s: its data is in a field that cannot contain %s",
                            t->what, qg_dtype_name(out->dtype));
     if (have.n != need)
         return count_differs(ctx, t, need, have.n, "values");

@@ -5,7 +5,7 @@
 
 enum wire_type { VARINT, FIXED64, LENGTH, GROUP, END_GROUP, FIXED32 };
 
-/* A message that is being read; its copy begins at `body`, and its length stands in the
+/* A message that is being read; its copy begins at `body`, and its length is in the
  * n_length bytes before. */
 struct level {
     size_t end;
@@ -50,7 +50,7 @@ static qg_status read_varint(struct scan *s, size_t end, uint64_t *out)
                             : "a number longer than 10 bytes");
 }
 
-/* Moves behind n bytes that must lie before `end`. */
+/* Moves past n bytes that must lie before `end`. */
 static qg_status skip(struct scan *s, size_t end, uint64_t n, size_t field_at)
 {
     if (n > end - s->at)
@@ -89,7 +89,8 @@ static void put_block(struct scan *s, size_t from, size_t length_at, uint64_t n)
 {
     unsigned char length[10];
     qg_wire_block block = { .at = s->at, .size = n };
-    static_assert(sizeof block == QG_WIRE_BLOCK, "blocks are told by their size");
+    static_assert(sizeof block == QG_WIRE_BLOCK,
+                  "blocks are distinguished by their size");
     unsigned n_length = (unsigned)(s->at - length_at);
     write_length(length, sizeof block, n_length);
     put(s, s->wire->bytes + from, length_at - from);

@@ -1,5 +1,5 @@
 /* pass.c -- the driver.  After every pass the graph is in topological order, and it is
- * verified there or (in a release) behind the last one: the next pass, a dump or a
+ * verified there or (in a release) after the last one: the next pass, a dump or a
  * failure message may rely on it. */
 #include "engine/pass/pass.h"
 
@@ -46,7 +46,7 @@ static qg_status find_all(qg_pass_env *env, const qg_pass *const *all,
 /* NULL: the pass has no such parameter. */
 static const qg_pass_param *param_of(const qg_pass *pass, const char *name)
 {
-    static const qg_pass_param on = { "run", "whether it runs at all", 1, 0, 1 };
+    static const qg_pass_param on = { "run", "whether the pass runs", 1, 0, 1 };
     if (strcmp(name, on.name) == 0)
         return &on;
     for (const qg_pass_param *p = pass->param; p && p->name; p++)
@@ -79,8 +79,8 @@ static qg_status check_setting(qg_ctx *ctx, const qg_pass_setting *s,
         qg_suggest_try(&near, pass[i]->name);
     if (i == n)
         return qg_fail(ctx, QG_ECONFIG,
-                       "%s:%u: passes: '%s' is no pass of the pipeline%s, expected one "
-                       "that is",
+                       "%s:%u: passes: '%s' is not a pass of the pipeline%s, expected "
+                       "a pass of it",
                        s->file, s->line, s->pass, qg_suggest_text(&near, hint));
     const qg_pass_param *p = param_of(pass[i], s->param);
     if (!p)
@@ -176,7 +176,7 @@ static qg_status make_needed(qg_pass_env *env, uint32_t needs)
 
 /* --- one pass --- */
 
-/* A release verifies once, behind the last pass: walking a graph of 100,000 nodes after
+/* A release verifies once, after the last pass: walking a graph of 100,000 nodes after
  * every pass took half of the time of all of them.  Otherwise the pass that broke a
  * promise is the one at work. */
 #ifdef NDEBUG
@@ -203,7 +203,7 @@ static qg_status verify(qg_pass_env *env)
                    env->at_work->name, text);
 }
 
-/* `valid` loses what the pass breaks only when it changed something. */
+/* `valid` loses the analyses that the pass breaks only when it changed something. */
 static qg_status run_one(qg_pass_env *env, const qg_pass *pass)
 {
     assert(pass->run);

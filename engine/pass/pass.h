@@ -32,7 +32,7 @@
 
 /* clang-format off */
 #define QG_ANALYSIS_MAP(X)                                                     \
-    X(TOPO,  "topo",  "nodes stand in topological order, ids are dense")       \
+    X(TOPO,  "topo",  "nodes are in topological order, ids are dense")       \
     X(SHAPE, "shape", "types and shapes of values are inferred")               \
     X(TQC,   "tqc",   "quantized nodes have their TQCs")
 /* clang-format on */

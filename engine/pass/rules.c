@@ -71,8 +71,7 @@ static qg_status resolve_axis(const maker *m, const qg_tqc *t, const char *what,
     int axis = m->how.out_channels(t);
     if (axis < 0)
         return qg_fail(m->q->ctx, QG_ECONFIG,
-                       "%s: no axis counts the output channels of %s here, expected a "
-                       "number",
+                       "%s: %s has no axis of output channels here, expected a number",
                        what, t->node->op->name);
     s->axis = (int16_t)axis;
     return QG_OK;

@@ -17,7 +17,7 @@ static qg_status seed(const qg_graph *g, const qg_rule *r, const char *name,
     if (!v)
         return qg_fail(
             g->ctx, QG_ECONFIG,
-            "%s:%u: rule %s: there is no value '%s', expected one of the graph",
+            "%s:%u: rule %s: unknown value '%s', expected a value of the graph",
             r->origin.file, r->origin.line, r->origin.id, name);
     reached[v->id] = 1;
     return QG_OK;
@@ -66,7 +66,7 @@ static qg_status path(const qg_graph *g, const qg_rule *r, qg_arena *a, uint8_t 
     return QG_OK;
 }
 
-/* Whether one of the node's inputs comes from a compute node, or from behind one. */
+/* Whether one of the node's inputs comes from a compute node, directly or not. */
 static bool is_behind(const qg_node *n, const uint8_t *behind)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {

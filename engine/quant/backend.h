@@ -172,7 +172,7 @@ typedef struct qg_fusion {
     bool once;                /* a node of the graph takes part in one match at most */
     const uint32_t *in_float; /* [n_in_float] nodes that compute in float inside the
                                * kernel: their constants are not rounded, and where they
-                               * are not quantized there is nothing to silence */
+                               * are not quantized there is nothing to overlap */
     size_t n_in_float;
 } qg_fusion;
 

@@ -34,15 +34,15 @@
 #define QG_OBSERVER_PARAM_MAP(X)                                               \
     X(PERCENTILE, "percentile", 0, 0.5,   1,       "fraction inside the range") \
     X(MIN_SCALE,  "min-scale",  0, 1e-38, 1,       "least scale")              \
-    X(BINS,       "bins",       1, 2,     1048576, "bins of the histogram")         \
+    X(BINS,       "bins",       1, 2,     1048576, "bins of the histogram")    \
     X(LEVELS,     "levels",     1, 2,     65536,   "codes in the search")      \
     X(FIRST_BIN,  "first-bin",  1, 1,     1048576, "first bin that may be the end") \
     X(BIN_STRIDE, "bin-stride", 1, 1,     65536,   "bins between candidates")  \
     X(AVERAGING,  "averaging",  0, 1e-6,  1,       "weight of a new sample")   \
     X(POWER,      "power",      0, 0.1,   4,       "exponent of a sample")     \
-    X(COMPARE_AXIS, "compare-axis", 1, -8, 7,     "not 0")                    \
+    X(COMPARE_AXIS, "compare-axis", 1, -8, 7,     "not 0")                     \
     X(FETCHES,    "fetches",    1, 1,     1048576, "elements read per sample") \
-    X(STEP,       "step",       0, 1e-30, 1e30,    "the scale itself")             \
+    X(STEP,       "step",       0, 1e-30, 1e30,    "the scale itself")         \
     X(ZERO,       "zero",       1, 1,     1048576, "which code is 0, from 1 up")
 /* clang-format on */
 

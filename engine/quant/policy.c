@@ -75,10 +75,9 @@ uint32_t qg_policy_bit_named(const char *text)
 
 const char *qg_policy_instead(const char *text)
 {
-    return strcmp(text, "exponential") == 0
-               ? "floating, or linear with power-of-2: nothing is computed under "
-                 "exponential"
-               : NULL;
+    return strcmp(text, "exponential") == 0 ? "floating, or linear with power-of-2: "
+                                              "exponential is not implemented"
+                                            : NULL;
 }
 
 /* QG_POLICY_TEXT holds all names at once: asserted, since the map may grow. */
@@ -108,7 +107,7 @@ static qg_status check_range(qg_ctx *ctx, const char *what, const qg_scheme *s)
                        "below qmax",
                        what, s->qmin, s->qmax);
     if ((s->policy & QG_FLOATING) || (s->variant & QG_RANGE_WIDE))
-        return QG_OK; /* limits of x / scale, beside those of the format */
+        return QG_OK; /* limits of x / scale, next to those of the format */
     assert(s->bits >= 2 && s->bits <= 32); /* checked before */
     int64_t low = s->qmin < 0 ? -(INT64_C(1) << (s->bits - 1)) : 0;
     int64_t high = low + (INT64_C(1) << s->bits) - 1;

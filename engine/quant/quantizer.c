@@ -46,7 +46,8 @@ qg_status qg_tqc_round(qg_ctx *ctx, const qg_tqc *t, const qg_tensor *x, qg_tens
     QG_TRY(check(ctx, what, t, &param, x, y));
     if (qg_tensor_count(x) == 0)
         return QG_OK;
-    qg_tensor shown = *y; /* it may change what is there, not where and what it is */
+    qg_tensor shown =
+        *y; /* it may change the values, not the location, type or shape */
     qg_host_begin(ctx);
     qg_status s = own->run(own->ud, ctx, &t->scheme, &param, x, &shown);
     if (s == QG_OK)

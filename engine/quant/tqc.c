@@ -339,7 +339,6 @@ qg_status qg_tqc_switch_on(qg_quant *q, qg_tqc *t)
 {
     if (!switched_off(t->state))
         return refuse(q, t, t->state,
-                      "it is not switched off, expected deactivated or "
-                      "dequantized");
+                      "it is not disabled, expected deactivated or dequantized");
     return qg_tqc_set_state(q, t, t->saved);
 }

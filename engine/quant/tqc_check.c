@@ -45,13 +45,13 @@ static qg_status for_each(qg_ctx *ctx, const qg_check_rule *rule, const qg_quant
 RULE(linked)
 {
     if (t->id >= q->tqc.n || q->tqc.at[t->id] != t)
-        return broken(ctx, rule, t, "id %u is not its place, expected dense ids",
+        return broken(ctx, rule, t, "id %u is not its index, expected dense ids",
                       t->id);
     if (qg_endpoint_tqc(qg_tqc_endpoint(t)) != t)
         return broken(ctx, rule, t,
-                      "its node does not know it, expected the slot's TQC");
+                      "its node refers to another TQC, expected this one");
     if (t->node->dead || !qg_tqc_value(t))
-        return broken(ctx, rule, t, "nothing is at the slot, expected a value");
+        return broken(ctx, rule, t, "the slot is absent, expected a value");
     if (t->node->platform != QG_PLATFORM_QUANTIZED)
         return broken(ctx, rule, t, "its node is not quantized, expected no TQC");
     return QG_OK;
@@ -130,7 +130,7 @@ RULE(overlapped)
     (void)q;
     if (t->state == QG_TQC_OVERLAPPED && t->up == t)
         return broken(ctx, rule, t,
-                      "silent without a dominator, expected one elsewhere");
+                      "overlapped without a dominator, expected a root elsewhere");
     return QG_OK;
 }
 
@@ -267,16 +267,16 @@ RULE(schemes)
 
 /* clang-format off */
 const qg_check_rule qg_tqc_rules[] = {
-    { "tqc-linked", "ids are dense and endpoints of quantized nodes know their TQC",
+    { "tqc-linked", "ids are dense; endpoints of quantized nodes refer to their TQC",
       linked },
     { "tqc-acyclic", "every chain of dominators ends at a root", acyclic },
     { "tqc-rings", "the ring of a group holds exactly its members", rings },
     { "tqc-overlapped", "OVERLAPPED implies a root elsewhere", overlapped },
-    { "tqc-leaders", "a dominator rounds, with a scale of its own", leaders },
+    { "tqc-leaders", "a dominator quantizes with its own scale", leaders },
     { "tqc-own-root", "INITIAL, ACTIVATED and BAKED are roots", own_root },
-    { "tqc-has-scale", "what was calibrated has finite scales above 0", has_scale },
+    { "tqc-has-scale", "calibrated endpoints have finite scales above 0", has_scale },
     { "tqc-offsets", "offsets lie in the range, and are 0 when symmetric", offsets },
-    { "tqc-lengths", "there are as many scales as policy and dims ask for", lengths },
+    { "tqc-lengths", "there are as many scales as policy and dims require", lengths },
     { "tqc-baked", "only constants are baked", baked },
     { "tqc-schemes", "every scheme is legal and its range fits its bits", schemes },
 };

@@ -32,10 +32,10 @@ static qg_status check_leader(qg_quant *q, const char *doing, const qg_tqc *t,
 {
     if (leader->derive != QG_DERIVE_NONE)
         return refuse(q, doing, t, leader,
-                      "its scale is derived, expected a leader with its own");
+                      "its scale is derived, expected a source with its own scale");
     if (leader->state == QG_TQC_FP32 || leader->state == QG_TQC_SOI)
         return refuse(q, doing, t, leader,
-                      "it never rounds, expected a leader that does");
+                      "it is never quantized, expected a quantized source");
     return QG_OK;
 }
 
@@ -51,7 +51,7 @@ static qg_status check_move(qg_quant *q, const char *doing, const qg_tqc *t,
                    qg_tqc_state_word(to));
 }
 
-/* Hangs root t, and all below it, under root leader; rings become one. */
+/* Attaches root t, and all below it, to root leader; rings become one. */
 static qg_status link_under(qg_quant *q, qg_tqc *t, qg_tqc *leader)
 {
     assert(t->up == t && leader->up == leader && t != leader);
@@ -114,7 +114,7 @@ qg_status qg_tqc_join(qg_quant *q, qg_tqc *t, qg_tqc *dominator)
     qg_tqc *root = find(t), *leader = find(dominator);
     if (t == dominator || t == leader)
         return refuse(q, doing, t, dominator,
-                      "it would dominate itself, expected another");
+                      "it would dominate itself, expected another dominator");
     if (root == leader)
         return QG_OK;
     QG_TRY(check_leader(q, doing, t, leader));
@@ -148,14 +148,14 @@ const qg_quirk_row qg_tqc_share_quirks[] = {
     { 0 },
 };
 
-/* The state of the root changes, not that of t: the group borrows as a whole. */
+/* The state of the root changes, not that of t: the group follows as a whole. */
 qg_status qg_tqc_lend(qg_quant *q, qg_tqc *t, qg_tqc *lender)
 {
     static const char doing[] = "lend";
     qg_tqc *root = find(t), *leader = find(lender);
     if (t == lender || t == leader)
         return refuse(q, doing, t, lender,
-                      "it would borrow from itself, expected another");
+                      "it would follow itself, expected another source");
     bool ready = leader->nparam > 0;
     lending how = ordinary;
     qg_quirk_swap(qg_tqc_share_quirks, q->quirks, &how);
@@ -182,7 +182,7 @@ static qg_status product(qg_quant *q, qg_tqc *t, qg_qparam a, qg_qparam b)
     char at[QG_ENDPOINT_TEXT];
     if ((a.n != 1 && a.n != n) || (b.n != 1 && b.n != n))
         return qg_fail(q->ctx, QG_ESTATE,
-                       "%s: derive %s: lenders have %zu and %zu scales, expected equal "
+                       "%s: derive %s: sources have %zu and %zu scales, expected equal "
                        "numbers or one",
                        q->author, qg_tqc_text(t, at), a.n, b.n);
     float *scale = qg_arena_raw(q->arena, n, sizeof *scale);

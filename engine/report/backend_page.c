@@ -35,7 +35,7 @@ static const char *words(page *p, const char *const *word, size_t n)
     return text;
 }
 
-/* "[a, b]", or the one word alone. */
+/* "[a, b]", or a single word without brackets. */
 static const char *choice(page *p, const char *const *word, size_t n)
 {
     const char *text = words(p, word, n);
@@ -94,7 +94,7 @@ static const char *slot_text(page *p, const qg_slot_match *s)
     return qg_arena_strdup(p->arena, qg_slot_word(s, word));
 }
 
-/* The part about endpoints, behind `text`. */
+/* The part about endpoints, after `text`. */
 static const char *endpoint_text(page *p, const char *text, const qg_endpoint_match *m)
 {
     static const char *const answer[] = { [QG_NO] = "no", [QG_YES] = "yes" };

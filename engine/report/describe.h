@@ -12,7 +12,7 @@
 /* "constant", "input of the network", "output of the network", "inner value". */
 const char *qg_value_kind(const qg_value *v);
 
-/* "OVERLAPPED, silent: its dominator rounds this value"
+/* "OVERLAPPED: its dominator quantizes instead"
  * Static text; every state of quant/tqc.h has one. */
 const char *qg_state_meaning(qg_tqc_state s);
 

@@ -245,8 +245,8 @@ static qg_status put_bare(answer *a, qg_table *t, qg_endpoint at)
     const qg_node *n = at.node;
     const char *why = n->platform != QG_PLATFORM_QUANTIZED ? n->reason
                       : qg_endpoint_value(at)->type.dtype != QG_F32
-                          ? "it does not hold float32"
-                          : "no rule speaks about it";
+                          ? "it is not float32"
+                          : "no rule matches it";
     QG_TRY(qg_table_add(a->r, t, qg_cell_text("none")));
     QG_TRY(qg_table_addf(a->r, t, "not quantized: %s", why ? why : "not dispatched"));
     for (int i = 0; i < 7; i++)
@@ -332,7 +332,7 @@ static bool is_field(const qg_journal_entry *e, const char *field)
     return strcmp(e->field, field) == 0;
 }
 
-/* Marks leaders, and leaders of leaders; the journal is short beside the work that
+/* Marks leaders, and leaders of leaders; the journal is short compared to the work that
  * wrote it. */
 static void mark_leaders(const answer *a, uint8_t *told)
 {
@@ -419,7 +419,7 @@ static qg_status put_pass(answer *a, qg_table *t, const char *by)
 static qg_status statements(answer *a)
 {
     qg_table *t;
-    QG_TRY(qg_report_table(a->r, "who_says_so", "id kind at why source", &t));
+    QG_TRY(qg_report_table(a->r, "origins", "id kind at why source", &t));
     t->records = true;
     for (size_t i = 0; i < a->by.n; i++) {
         const char *kind;

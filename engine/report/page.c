@@ -144,7 +144,7 @@ typedef struct layout {
     bool right;
 } layout;
 
-/* Numbers stand to the right, columns with any text to the left. */
+/* Numbers are aligned to the right, columns with any text to the left. */
 static void lay_out(const qg_table *t, layout *column)
 {
     char text[CELL_TEXT];
@@ -160,7 +160,7 @@ static void lay_out(const qg_table *t, layout *column)
     }
 }
 
-/* The last column gets no spaces behind it. */
+/* No spaces follow the last column. */
 static void print_cell(FILE *f, const char *s, const layout *l, bool last)
 {
     size_t have = width_of(s), pad = have < l->width ? l->width - have : 0;
@@ -234,7 +234,7 @@ static void print_page(FILE *f, const char *text)
         (void)fputc('\n', f);
 }
 
-/* Facts are aligned to the longest name of all; behind a table stands an empty line. */
+/* Facts are aligned to the longest name of all; an empty line follows a table. */
 qg_status qg_report_print(qg_report *r, FILE *f)
 {
     char text[CELL_TEXT];

@@ -59,7 +59,7 @@ typedef struct qg_fact {
     bool quiet;      /* not on the page: redundant there */
 } qg_fact;
 
-/* Everything but ctx lies in `arena`; text and json are NULL until asked for. */
+/* Everything but ctx is in `arena`; text and json are NULL until requested. */
 struct qg_report {
     qg_ctx *ctx;
     qg_arena *arena;

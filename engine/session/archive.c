@@ -18,7 +18,7 @@ static qg_status read_member(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
     const qg_npz_member *m = qg_npz_find(z, name);
     if (!m)
         return qg_fail(ctx, QG_EPARSE,
-                       "read %.200s: there is no '%s', expected a snapshot", z->path,
+                       "read %.200s: contains no '%s', expected a snapshot", z->path,
                        name);
     QG_TRY(qg_npz_file(ctx, a, z, m, &bytes));
     *out = (qg_json_source){ name, (const char *)bytes, m->size };
@@ -52,7 +52,7 @@ qg_status qg_archive_read(qg_model *m, const qg_model_source *from,
     return s;
 }
 
-/* Each file is made in memory and added: its size and checksum stand before it. */
+/* Each file is made in memory and added: its size and checksum precede it. */
 static qg_status add_model(qg_model *m, qg_npz_writer *w)
 {
     qg_memory_file f;

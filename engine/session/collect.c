@@ -108,7 +108,7 @@ static qg_status checkpoint(job *j)
     return QG_OK;
 }
 
-/* The next samples at or behind j->at that were not seen, at most `most`. */
+/* The next samples from j->at on that were not seen, at most `most`. */
 static bool next_piece(const job *j, uint64_t end, uint64_t most, uint64_t *first,
                        uint64_t *stop)
 {
@@ -167,7 +167,7 @@ static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
     return s;
 }
 
-/* Merging asks for the same model; samples are the same when the data are, too, and
+/* Merging requires the same model; samples are the same when the data are, too, and
  * they belong to this process. */
 static qg_status check_part(const job *j, const qg_stats *s, uint64_t first,
                             uint64_t end)
@@ -185,8 +185,8 @@ static qg_status check_part(const job *j, const qg_stats *s, uint64_t first,
         if (r->first < first || r->end > end)
             return qg_fail(
                 j->m->ctx, QG_EDATA,
-                "stats: %.200s: has seen sample %llu, expected samples "
-                "%llu to %llu only",
+                "stats: %.200s: contains sample %llu, expected samples %llu to %llu "
+                "only",
                 j->part, (unsigned long long)(r->first < first ? r->first : r->end - 1),
                 (unsigned long long)first, (unsigned long long)end - 1);
     }
@@ -208,7 +208,7 @@ static qg_status resume(job *j, uint64_t first, uint64_t end)
     return status;
 }
 
-/* The samples of this process: a stretch of those that are asked for. */
+/* The samples of this process: a range of the requested ones. */
 static qg_status stretch(const job *j, uint64_t *first, uint64_t *end)
 {
     uint64_t n = j->feed.feed.n, a = j->o->first, b = j->o->end ? j->o->end : n;

@@ -161,8 +161,9 @@ static qg_status run_sets(test *t)
         QG_TRY(data ? run_set(t, data) : qg_nomem(t->ctx));
         sets++;
     }
-    return sets ? QG_OK
-                : qg_fail(t->ctx, QG_EDATA, "no test_data_set_*, expected some");
+    return sets
+               ? QG_OK
+               : qg_fail(t->ctx, QG_EDATA, "no test_data_set_*, expected at least one");
 }
 
 static qg_status judge(const test *t, qg_status s, qg_conformance_count *count)

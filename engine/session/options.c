@@ -14,7 +14,7 @@ void qg_options_init(void *o, size_t size, const void *preset, qg_options_type t
     memcpy(o, &size, sizeof size);
 }
 
-/* The caller's fields behind ours, if any, are unset. */
+/* The caller's fields after ours, if any, are unset. */
 static bool known(const char *given, size_t size, size_t ours)
 {
     for (size_t i = ours; i < size; i++)
@@ -37,8 +37,8 @@ qg_status qg_options_read(qg_ctx *ctx, qg_options_type type, const void *given,
                        type.name, size, type.name);
     if (!known(given, size, type.size))
         return qg_fail(ctx, QG_ECONFIG,
-                       "options: %s: a field behind byte %zu is set, expected those of "
-                       "version %d of the library",
+                       "options: %s: a field after byte %zu is set, expected the "
+                       "fields of version %d of the library",
                        type.name, type.size, QG_API_VERSION);
     memcpy(out, given, size < type.size ? size : type.size);
     memcpy(out, &type.size, sizeof type.size);

@@ -1,4 +1,4 @@
-/* options.h -- structs of options of callers who were compiled against another version
+/* options.h -- structs of options of callers compiled against another version
  * of this library: with fewer fields, or with more.
  *
  * A public function that takes options reads them once, into a struct of its own:

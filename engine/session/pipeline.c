@@ -4,7 +4,7 @@
 #include "engine/pass/pass.h"
 #include "engine/session/session.h"
 
-/* Where a pass of this name stands; p->n: nowhere. */
+/* Position of the pass with this name; p->n: none. */
 static size_t place_of(const qg_pipeline *p, const char *name, bool last)
 {
     size_t found = p->n;
@@ -14,7 +14,7 @@ static size_t place_of(const qg_pipeline *p, const char *name, bool last)
     return found;
 }
 
-/* It stands on the line of the pass beside it. */
+/* It has the line of the pass next to it. */
 static qg_status insert(qg_ctx *ctx, qg_arena *a, const qg_pass *pass, qg_pipeline *p)
 {
     const char *beside = pass->before ? pass->before : pass->after;

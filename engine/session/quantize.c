@@ -516,10 +516,10 @@ static qg_status run_passes(job *j, qg_report **report)
         return QG_OK;
     }
     if (!env.quant)
-        return qg_fail(m->ctx, QG_ECONFIG,
-                       "quantize: pipeline %s has no pass that makes TQCs, expected "
-                       "`rules`",
-                       j->pipeline.name);
+        return qg_fail(
+            m->ctx, QG_ECONFIG,
+            "quantize: pipeline %s has no pass that creates TQCs, expected `rules`",
+            j->pipeline.name);
     QG_TRY(qg_rules_switch(env.quant));
     m->quant = env.quant;
     QG_TRY(keep_coverage(j, &env));

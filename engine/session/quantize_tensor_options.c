@@ -16,7 +16,7 @@ enum { N_VARIANT = 2, MX = N_VARIANT }; /* words of --variant */
 
 /* --- words --- */
 
-/* The next of some words with commas or spaces between; false behind the last. */
+/* The next of some words with commas or spaces between; false after the last. */
 static bool next_word(const char **at, const char **word, size_t *n)
 {
     *word = *at + strspn(*at, ", ");
@@ -25,7 +25,7 @@ static bool next_word(const char **at, const char **word, size_t *n)
     return *n > 0;
 }
 
-/* A word that one of a table's rows may be called; name(row) is NULL behind the last.
+/* A word that one of a table's rows may be called; name(row) is NULL after the last.
  * -1 after QG_ECONFIG. */
 static int find_word(const qg_tensor_job *j, const char *option, const char *word,
                      size_t n, const char *(*name)(int row))
@@ -145,10 +145,10 @@ static qg_status read_numbers(const qg_tensor_job *j, const char *option,
     size_t n;
     for (double x; next_word(&text, &word, &n);) {
         if (!qg_num_parse_f64(word, n, &x) || (whole && x != floor(x)))
-            return qg_fail(j->ctx, QG_ECONFIG, "%s: %s '%.*s': is no %s, expected %s",
+            return qg_fail(j->ctx, QG_ECONFIG, "%s: %s '%.*s': is not %s, expected %s",
                            doing, option, (int)(n < 60 ? n : 60), word,
-                           whole ? "whole number" : "number",
-                           "numbers with commas between");
+                           whole ? "a whole number" : "number",
+                           "a list of numbers separated by commas");
         QG_TRY(qg_vec_push(j->ctx, j->arena, out, x));
     }
     return QG_OK;
@@ -238,8 +238,8 @@ static qg_status read_range(qg_tensor_job *j)
     QG_TRY(read_numbers(j, "range", j->o->range, true, &v));
     if (v.n != 2 || fabs(v.at[0]) > most || fabs(v.at[1]) > most)
         return qg_fail(j->ctx, QG_ECONFIG,
-                       "%s: range '%.60s': is no LOW,HIGH in steps, expected -127,127 "
-                       "or the like",
+                       "%s: range '%.60s': is not LOW,HIGH in steps, expected for "
+                       "example -127,127",
                        doing, j->o->range);
     j->how.scheme.qmin = (int64_t)v.at[0];
     j->how.scheme.qmax = (int64_t)v.at[1];
@@ -268,10 +268,10 @@ static qg_status check_scale(const qg_tensor_job *j, float scale)
         return qg_fail(j->ctx, QG_ENUMERIC, "%s: scale %g, expected a float32 above 0",
                        doing, (double)scale);
     if (power && frexpf(scale, &exponent) != 0.5f)
-        return qg_fail(j->ctx, QG_ECONFIG,
-                       "%s: scale %.9g: is no power of two, expected one under "
-                       "power-of-2",
-                       doing, (double)scale);
+        return qg_fail(
+            j->ctx, QG_ECONFIG,
+            "%s: scale %.9g: is not a power of two, expected one with power-of-2",
+            doing, (double)scale);
     return QG_OK;
 }
 
@@ -336,11 +336,10 @@ static qg_status observed_param(qg_tensor_job *j, const qg_observer_setting *set
         o.curve = &j->curve;
     QG_TRY(qg_observe_tensor(j->ctx, &o, &j->x, j->how.quirks, j->arena, &j->param));
     if (j->o->curve && !j->curve.n)
-        return qg_fail(
-            j->ctx, QG_ECONFIG,
-            "%s: curve: observer '%s' compared no thresholds here, expected kl "
-            "or the like, one scale and more bins than levels",
-            doing, setting->name);
+        return qg_fail(j->ctx, QG_ECONFIG,
+                       "%s: curve: observer '%s' compared no thresholds here, expected "
+                       "an observer such as kl, one scale and more bins than levels",
+                       doing, setting->name);
     return QG_OK;
 }
 
@@ -359,10 +358,10 @@ qg_status qg_tensor_job_param(qg_tensor_job *j)
                        doing,
                        name ? "an observer is given, too" : "the policy is dynamic");
     if (o->curve && (!name || strcmp(name, "minmax") == 0))
-        return qg_fail(j->ctx, QG_ECONFIG,
-                       "%s: curve: no observer that compares thresholds, expected kl "
-                       "or the like",
-                       doing);
+        return qg_fail(
+            j->ctx, QG_ECONFIG,
+            "%s: curve: no observer that compares thresholds, expected one such as kl",
+            doing);
     if (!o->scale && (!name || strcmp(name, "minmax") == 0))
         return QG_OK;
     QG_TRY(o->scale ? given_param(j) : observed_param(j, &setting));

@@ -30,7 +30,7 @@ struct qg_inputs {
     size_t sample;
     const qg_tensor **in; /* [inputs] NULL: not set */
     size_t set;
-    qg_status status; /* first failure of a set, whatever the host made of it */
+    qg_status status; /* first failure of a set, even if the host ignored it */
 };
 
 enum { WHAT_TEXT = 64 };

@@ -5,7 +5,7 @@
 #include "engine/pass/rules.h"
 #include "engine/quant/tqc_check.h"
 
-/* Words of `state=` here, and what they mean. */
+/* Words of `state=`, and their meanings. */
 static const struct {
     const char *word;
     qg_tqc_state to;

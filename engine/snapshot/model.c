@@ -134,5 +134,5 @@ qg_status qg_model_expect_quantized(const qg_model *m, const char *what)
 qg_status qg_model_expect_path(qg_ctx *ctx, const char *what, const char *path)
 {
     return path ? QG_OK
-                : qg_fail(ctx, QG_ECONFIG, "%s: no path (NULL), expected one", what);
+                : qg_fail(ctx, QG_ECONFIG, "%s: no path (NULL), expected a path", what);
 }

@@ -206,7 +206,7 @@ static qg_status read_policy(reader *r, const qg_json *o, qg_scheme *s)
         uint32_t bit = qg_policy_bit_named(text);
         if (!bit)
             return qg_json_fail(r->ctx, QG_EPARSE, &a->item[i],
-                                "'%s' is no policy property", text);
+                                "'%s' is not a policy property", text);
         s->policy = (uint16_t)(s->policy | bit);
     }
     return QG_OK;
@@ -224,7 +224,7 @@ static qg_status read_variant(reader *r, const qg_json *o, qg_scheme *s)
         uint32_t bit = qg_float_variant_named(text);
         if (!bit)
             return qg_json_fail(r->ctx, QG_EPARSE, &a->item[i],
-                                "'%s' is no variant of grids", text);
+                                "'%s' is not a variant of a grid", text);
         s->variant = (uint8_t)(s->variant | bit);
     }
     return QG_OK;
@@ -290,7 +290,7 @@ static qg_status read_endpoint(reader *r, const qg_json *o, qg_node **node,
     at->slot = legal ? (uint32_t)k : 0;
     if (!legal || !qg_endpoint_value(*at))
         return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "slot"),
-                            "'%s' is no slot of node '%s'", text, name);
+                            "'%s' is not a slot of node '%s'", text, name);
     if (qg_endpoint_tqc(*at))
         return qg_json_fail(r->ctx, QG_EPARSE, o, "describes %s.%s a second time", name,
                             text);
@@ -305,8 +305,8 @@ static qg_status read_state(reader *r, const qg_json *o, const char *key,
     QG_TRY(qg_json_text(r->ctx, o, key, &text));
     int state = qg_tqc_state_named(text);
     if (state < 0)
-        return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, key), "'%s' is no state",
-                            text);
+        return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, key),
+                            "'%s' is not a state", text);
     *out = (qg_tqc_state)state;
     return QG_OK;
 }
@@ -357,7 +357,7 @@ static qg_status read_param(reader *r, const qg_json *o, qg_tqc *t)
         if (!(t->scale[i] > 0) || !isfinite(t->scale[i]) || z < INT32_MIN ||
             z > INT32_MAX)
             return qg_json_fail(r->ctx, QG_EPARSE, scale,
-                                "entry %zu is no scale and offset", i);
+                                "entry %zu is not a scale and offset", i);
         t->offset[i] = (int32_t)z;
     }
     t->nparam = (uint32_t)scale->count;
@@ -432,7 +432,7 @@ static qg_status link_tqc(reader *r, const qg_json *tqcs, qg_tqc *t)
     QG_TRY(qg_json_int(r->ctx, &tqcs->item[id], "dominator", &self));
     if (self != id)
         return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "dominator"),
-                            "is %lld, which is no root", (long long)id);
+                            "is %lld, which is not a root", (long long)id);
     if (qg_json_get(o, "derived_from")) {
         QG_TRY(qg_json_member(r->ctx, o, "derived_from", QG_JSON_ARRAY, &from));
         QG_TRY(read_lenders(r, from, t));

@@ -194,7 +194,7 @@ typedef struct source {
 static qg_status broken(const source *s, const char *what)
 {
     return qg_fail(s->ctx, QG_EPARSE,
-                   "statistics: %.200s: byte %zu: %s, expected what qg stats wrote",
+                   "statistics: %.200s: byte %zu: %s, expected a file of qg stats",
                    s->from->name, s->at, what);
 }
 
@@ -207,7 +207,7 @@ static qg_status get_number(source *s, uint64_t *out)
     uint64_t x = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
         if (left(s) == 0)
-            return broken(s, "the end amid a number");
+            return broken(s, "the file ends within a number");
         unsigned char byte = s->from->bytes[s->at++];
         bool fits = shift < 63 || byte <= 1;
         if (!fits || (byte == 0 && shift > 0))
@@ -237,7 +237,7 @@ static qg_status get_word(source *s, size_t bytes, uint64_t *out)
     assert(bytes <= 8);
     uint64_t x = 0;
     if (left(s) < bytes)
-        return broken(s, "the end amid a word");
+        return broken(s, "the file ends within a word");
     for (size_t i = 0; i < bytes; i++)
         x |= (uint64_t)s->from->bytes[s->at + i] << 8 * i;
     s->at += bytes;
@@ -251,10 +251,10 @@ static qg_status get_text(source *s, const char **out)
     uint64_t n;
     QG_TRY(get_limited(s, MOST_TEXT, "a text that is too long", &n));
     if (left(s) < n)
-        return broken(s, "the end amid a text");
+        return broken(s, "the file ends within a text");
     const char *text = (const char *)s->from->bytes + s->at;
     if (memchr(text, 0, (size_t)n))
-        return broken(s, "a zero in a text");
+        return broken(s, "a zero byte in a text");
     *out = qg_arena_strndup(s->out->arena, text, (size_t)n);
     s->at += (size_t)n;
     return *out ? QG_OK : qg_nomem(s->ctx);
@@ -271,7 +271,7 @@ static qg_status get_extremes(source *s, float *low, float *high)
     memcpy(high, &h, sizeof *high);
     bool none = *low == INFINITY && *high == -INFINITY;
     if (!none && !(isfinite(*low) && isfinite(*high) && *low <= *high))
-        return broken(s, "extremes that are none");
+        return broken(s, "invalid extremes");
     return QG_OK;
 }
 
@@ -296,8 +296,8 @@ static qg_status get_bins(source *s, uint64_t total, uint64_t zeros, qg_dyadic *
     int least = qg_dyadic_least(h->bins);
     int most = 130 - __builtin_ctz(h->bins); /* FLT_MAX lies within */
     QG_TRY(get_limited(s, (uint64_t)(most - least), "an exponent too large", &above));
-    QG_TRY(get_limited(s, h->bins, "a bin that is not there", &first));
-    QG_TRY(get_limited(s, h->bins - first, "a bin that is not there", &n));
+    QG_TRY(get_limited(s, h->bins, "a bin that does not exist", &first));
+    QG_TRY(get_limited(s, h->bins - first, "a bin that does not exist", &n));
     h->exponent = least + (int)above;
     for (uint64_t i = 0; i < n; i++) {
         uint64_t count;
@@ -319,7 +319,7 @@ static qg_status get_channel(source *s, unsigned holds, qg_stats_channel *c)
     QG_TRY(get_limited(s, most, "a count too large", &c->nans));
     QG_TRY(get_limited(s, most, "a count too large", &c->infinities));
     if ((c->count == 0) != (c->low > c->high))
-        return broken(s, "extremes of nothing");
+        return broken(s, "extremes without elements");
     if (holds & QG_STATS_MOMENTS) {
         QG_TRY(get_wide(s, &c->sum));
         QG_TRY(get_wide(s, &c->square));
@@ -339,7 +339,7 @@ static qg_status get_parts(source *s, qg_stats_value *v, const qg_stats_channel 
         QG_TRY(get_limited(s, count, "more counts than elements", &p->count));
         QG_TRY(get_limited(s, zeros, "more zeros than elements", &p->zeros));
         if ((p->count == 0) != (p->low > p->high))
-            return broken(s, "extremes of nothing");
+            return broken(s, "extremes without elements");
         if (p->zeros > p->count)
             return broken(s, "more zeros than elements");
         if (v->holds & QG_STATS_HISTOGRAM)
@@ -356,9 +356,9 @@ static qg_status get_shape(source *s, qg_tensor *type, int32_t *axis, unsigned *
     const unsigned all = QG_STATS_MOMENTS | QG_STATS_HISTOGRAM | QG_STATS_BY_CHANNEL;
     uint64_t a, n, h;
     int64_t dim[QG_MAX_RANK];
-    QG_TRY(get_limited(s, QG_MAX_RANK, "an axis that is none", &a));
+    QG_TRY(get_limited(s, QG_MAX_RANK, "an invalid axis", &a));
     QG_TRY(get_limited(s, MOST_CHANNELS, "too many channels", &n));
-    QG_TRY(get_limited(s, all, "contents that are unknown", &h));
+    QG_TRY(get_limited(s, all, "unknown contents", &h));
     if (n == 0 || (a == 0 && n != 1) || n > left(s) / 12)
         return broken(s, "channels that do not fit");
     for (int i = 0; i < QG_MAX_RANK; i++)
@@ -393,11 +393,11 @@ static qg_status get_ranges(source *s)
     uint64_t n, at = 0, gap, length;
     QG_TRY(get_limited(s, left(s) / 2, "more ranges than there are", &n));
     for (uint64_t i = 0; i < n; i++) {
-        QG_TRY(get_limited(s, UINT64_MAX - at, "a sample that is none", &gap));
+        QG_TRY(get_limited(s, UINT64_MAX - at, "an invalid sample", &gap));
         at += gap;
-        QG_TRY(get_limited(s, UINT64_MAX - at, "a sample that is none", &length));
+        QG_TRY(get_limited(s, UINT64_MAX - at, "an invalid sample", &length));
         if (length == 0 || (gap == 0 && i > 0))
-            return broken(s, "ranges of samples that touch");
+            return broken(s, "adjacent ranges of samples");
         QG_TRY(qg_stats_mark(s->out, at, at + length));
         at += length;
     }
@@ -418,7 +418,7 @@ static qg_status get_all(source *s)
     QG_TRY(get_limited(s, MOST_VALUES, "too many values", &n));
     for (uint64_t i = 0; i < n; i++)
         QG_TRY(get_value(s));
-    return left(s) ? broken(s, "something behind the last value") : QG_OK;
+    return left(s) ? broken(s, "data after the last value") : QG_OK;
 }
 
 /* Magic, version and hash, before anything is believed. */

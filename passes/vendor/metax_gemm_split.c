@@ -127,7 +127,7 @@ static qg_status rewrite(qg_pass_env *env, qg_node *n)
     if (gemm.transposed_a || !constant)
         return qg_pass_near_miss(env, "product-and-sum", n,
                                  gemm.transposed_a
-                                     ? "its input is transposed, expected it plain"
+                                     ? "its input is transposed, expected transA = 0"
                                      : "its weight or bias is computed, expected "
                                        "constants");
     QG_TRY(qg_edit_find_op(g, n, QG_MADE_PRODUCT, &matmul));

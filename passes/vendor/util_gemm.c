@@ -35,7 +35,7 @@ qg_status qg_gemm_rewrite(qg_graph *g, qg_node *n, uint32_t slot, float factor,
     const qg_tensor *old = v->constant;
     if (!old || old->dtype != QG_F32)
         return qg_node_fail(g->ctx, QG_EUNSUPPORTED, "rewrite", n,
-                            "input %u is no float32 constant, expected one",
+                            "input %u is not a float32 constant, expected a constant",
                             (unsigned)slot);
     assert(!transpose || old->rank == 2);
     QG_TRY(qg_tensor_clone(g->ctx, g->arena, old, &t));

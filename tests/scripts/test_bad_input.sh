@@ -95,7 +95,7 @@ for where in "$work/file" "$work/file/below" /proc/nowhere; do
         "$qg" run $model -d "$work/missing.npy" -o "$where"
 done
 mkdir "$work/theirs" && cp $model "$work/theirs/model.onnx"
-expect 1 'of no snapshot' "$qg" quantize $model -b trt-int8 -d $data -o "$work/theirs"
+expect 1 'not part of a snapshot' "$qg" quantize $model -b trt-int8 -d $data -o "$work/theirs"
 cmp -s $model "$work/theirs/model.onnx" || complain "a model that is not ours was overwritten"
 expect 1 'cannot write to stdout' bash -c "'$qg' list ops >/dev/full"
 

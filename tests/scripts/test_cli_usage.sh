@@ -9,7 +9,7 @@ expect 2 'expected a verb' "$qg"
 expect 2 "no verb 'quantise', did you mean 'quantize'" "$qg" quantise
 expect 2 "no verb 'xyzzy'$" "$qg" xyzzy
 expect 2 "no verb 'xyzzy'" "$qg" help xyzzy
-expect 2 "'more' is one word too many" "$qg" version more
+expect 2 "'more': unexpected argument" "$qg" version more
 expect 2 'quantize: expected MODEL.onnx' "$qg" quantize
 expect 2 'diff: expected FIRST SECOND' "$qg" diff one
 expect 2 'quantize: expected -b BACKEND' "$qg" quantize m.onnx
@@ -65,13 +65,13 @@ for verb in $verbs; do
             if [ $letter != - ]; then
                 expect 2 "--$name needs a value" "$qg" $verb -$letter
                 [ $repeats = yes ] ||
-                    expect 2 "--$name stands twice" "$qg" $verb -$letter $good -$letter$good
+                    expect 2 "--$name is given twice" "$qg" $verb -$letter $good -$letter$good
             fi
         else
             expect 2 "--$name takes no value" "$qg" $verb --$name=yes
         fi
         twice="--$name${argument:+=$good}"
-        [ $repeats = yes ] || expect 2 "--$name stands twice" "$qg" $verb $twice $twice
+        [ $repeats = yes ] || expect 2 "--$name is given twice" "$qg" $verb $twice $twice
     done < <(sed -nE 's/^  (-(.),|   ) --([a-z-]+) ?([^ ]*).*/\2- \3 \4/; s/^(.)- /\1 /p; s/^- /- /p' \
         <<<"$page")
 done

@@ -145,7 +145,7 @@ class Verbs(unittest.TestCase):
         self.assertEqual(by, "fuse/compute-activation")
         self.assertIn("id: compute-activation",
                       pathlib.Path(file).read_text().splitlines()[int(line) - 1])
-        said = {s["id"]: s for s in report["who_says_so"]}["compute-activation"]
+        said = {s["id"]: s for s in report["origins"]}["compute-activation"]
         self.assertEqual((said["kind"], said["at"]), ("fusion", f"{file}:{line}"))
         self.assertTrue(said["why"] and said["source"])
 

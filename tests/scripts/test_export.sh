@@ -52,12 +52,12 @@ expect 0 '' "$qg" export "$work/ncnn" --format onnx-qdq -o "$work/ncnn.onnx" \
 [ "$(rows "$work/ncnn.json" range)" -gt 4 ] || complain 'no range lost for ncnn'
 expect 0 '' "$qg" export "$work/ncnn" --format onnx-qdq -o "$work/ncnn.onnx" \
     --report "$work/ncnn.txt"
-grep -q 'rounding .*rounding half-away-from-zero where its readers have half-even$' "$work/ncnn.txt" ||
+grep -q 'rounding .*rounding half-away-from-zero; readers of the file use half-even$' "$work/ncnn.txt" ||
     complain 'no rounding in the text report'
-expect 1 "format 'onnx-qdq' cannot say .* \\(and [0-9]+ more\\), expected none with --strict" \
+expect 1 "format 'onnx-qdq' cannot represent .* \\(and [0-9]+ more\\), expected no loss with --strict" \
     "$qg" export "$work/ncnn" --format onnx-qdq --strict -o "$work/out"
 [ -z "$(ls "$work" | grep '^out')" ] || complain 'a refused export leaves something behind'
-expect 1 "format 'onnx-qdq': can only be exported|has its graph in the file" \
+expect 1 "format 'onnx-qdq': can only be exported|contains the graph" \
     "$qg" import "$work/trt.onnx" --format onnx-qdq --model $model -o "$work/out"
 
 # Duplicates are written once: the snapshot can be read again.

@@ -14,7 +14,7 @@ simulate() { # SNAPSHOT OUTPUT
 exact_rows=0
 rc=0
 "$qg" import $model --format onnx-qdq -o "$work/float" >/dev/null 2>"$work/stderr" || rc=$?
-[ $rc -eq 0 ] && grep -q 'digits.onnx: nothing in it quantizes in the way of' "$work/stderr" ||
+[ $rc -eq 0 ] && grep -q 'digits.onnx: contains no quantizers of format' "$work/stderr" ||
     complain 'a float model is imported without a word'
 for backend in trt-int8 openvino-int8 ncnn-int8; do
     s=$work/$backend
@@ -51,16 +51,16 @@ done
 # What is refused, and that nothing is left behind.
 s=$work/trt-int8
 mkdir "$work/none"
-expect 1 "export: .*none/x.bin: the constants go there, expected a name for the XML" \
+expect 1 "export: .*none/x.bin: this is the file of the constants, expected a name for the XML" \
     "$qg" export "$s" --format openvino-ir -o "$work/none/x.bin"
-expect 1 "export: .*none/x.onnx: the model goes there, expected a name for the JSON" \
+expect 1 "export: .*none/x.onnx: this is the file of the model, expected a name for the JSON" \
     "$qg" export "$s" --format ppq-json -o "$work/none/x.onnx"
-expect 1 "format 'openvino-fq' cannot say rounding: rounding half-even where .* half-even-level.*expected none with --strict" \
+expect 1 "format 'openvino-fq' cannot represent rounding: rounding half-even; readers .* half-even-level.*expected no loss with --strict" \
     "$qg" export "$s" --format openvino-fq --strict -o "$work/none/x.onnx"
 expect 1 "format 'ppq-json': weights|has no option 'weights'" \
     "$qg" export "$s" --format ppq-json --weights float -o "$work/none/x.json"
 [ -z "$(ls "$work/none")" ] || complain "a refused export leaves $(ls "$work/none")"
-expect 1 "format 'ppq-json': has no graph of its own, expected --model" \
+expect 1 "format 'ppq-json': does not contain the graph, expected --model" \
     "$qg" import "$s.ppq-json.json" --format ppq-json -o "$work/none/s"
 expect 1 "format 'openvino-ir': can only be exported" \
     "$qg" import "$work/1.xml" --format openvino-ir -o "$work/none/s"

@@ -381,7 +381,7 @@ def hostile():
          {"quant_min": -2 ** 62, "quant_max": 7}, "quant_min"),
         ("float limit", ["w", "s", "z", "a", "b"],
          {"s": scalar, "z": z, "a": np.array(-7.5), "b": np.array(7)},
-         "LearnablePerTensorAffine", {}, "whole"),
+         "LearnablePerTensorAffine", {}, "integer"),
         ("four", ["w", "s", "z", "a"], {"s": scalar, "z": z, "a": np.array(7)},
          "LearnablePerTensorAffine", {}, "inputs"),
         ("axis", ["w", "s", "z", "c", "a", "b"],

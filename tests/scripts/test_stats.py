@@ -157,9 +157,9 @@ def resumes_only_its_own(work):
             ((MODEL, "-d", DATA), ("random:20",), "r.qgs.part: is of data 'digits_test.npy', "
              "expected 'random:20'"),
             ((MODEL, "-d", DATA, "--slice", "5:40"), (DATA, "--slice", "10:30"),
-             "r.qgs.part: has seen sample 5, expected samples 10 to 29 only"),
+             "r.qgs.part: contains sample 5, expected samples 10 to 29 only"),
             ((MODEL, "-d", DATA, "--slice", "5:40"), (DATA, "-n", "30"),
-             "r.qgs.part: has seen sample 39, expected samples 0 to 29 only"),
+             "r.qgs.part: contains sample 39, expected samples 0 to 29 only"),
             (("tests/models/mnist-8.onnx", "-d", "random:3"), ("random:3",), "expected the same")):
         leave(*left)
         qg(*resume, *again, fails=message)

@@ -113,9 +113,9 @@ static void what_has_no_counterpart_is_told(void **state)
         const char *ops, *groups, *told;
     } row[] = {
         {"\"Upsampel\": {}", "",
-         "op_type: no operator is called 'Upsampel', left out" },
+         "op_type: unknown operator 'Upsampel', left out" },
         { "", "{\"op_list\": [\"Conv\", \"Reluu\"]}",
-         "supergroups[0]: no operator is called 'Reluu', left out" },
+         "supergroups[0]: unknown operator 'Reluu', left out" },
         { "\"Relu\": {\"params\": {\"weight\": {}}}", "",
          "op_type.Relu.params.weight: Relu has no such input, left out"},
         { "\"Conv\": {\"params\": {\"gain\": {}}}", "",
@@ -155,7 +155,7 @@ static void faults_are_named_with_their_place(void **state)
         { "\"Conv\": {\"params\": {\"bias\": 1}}", "",
          "op_type.Conv.params.bias: expected an object" },
         { "\"Softmax\": {\"encoding_constraints\": {\"min\": 1, \"max\": 0}}", "",
-         "min 1 and max 0, expected a range that holds 0" },
+         "min 1 and max 0, expected a range that contains 0" },
         { "\"Softmax\": {\"encoding_constraints\": {\"min\": 0}}", "", "max" },
         { "", "{\"op_list\": [\"Conv\"]}", "op_list: 1 operators, expected 2 to 16"},
         { "", "7", "supergroups[0]: expected an object" },

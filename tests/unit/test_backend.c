@@ -222,7 +222,7 @@ static const struct {
       "`qg list policies` once" },
     { RULE("match: {}, set: {policy: [per-tensor, exponential, symmetric]}"),
       "4: rule r: policy word 'exponential', expected floating, or linear with "
-      "power-of-2: nothing is computed under exponential" },
+      "power-of-2: exponential is not implemented" },
     { RULE("match: {}, set: {axis: out}"),
       "4: rule r: axis: 'out', expected an integer from 0 to 7" },
     { RULE("match: {}, set: {observer: minmx}"),

@@ -410,7 +410,7 @@ static void what_is_no_operator_is_refused(void **state)
     newer.o.size = sizeof newer;
     newer.later = &o;
     assert_fails(h->ctx, qg_add_operator(h->ctx, &newer.o), QG_ECONFIG,
-                 "qg_operator: a field behind byte");
+                 "qg_operator: a field after byte");
     newer.later = NULL;
     assert_ok(h->ctx, qg_add_operator(h->ctx, &newer.o));
     REFUSE((void)0, "'HardTanh': the name is in use");

@@ -209,7 +209,7 @@ static void exports_report_it_or_refuse(void **state)
         o.format = formats[i];
         assert_ok(h->ctx, qg_model_export(m, &o, host_path(h, "out.xml"), &r));
         const char *text = qg_report_json(r);
-        if (!strstr(text, "quantizer cut of the host"))
+        if (!strstr(text, "quantization function cut of the host"))
             fail_msg("%s: no loss in %s", formats[i], text);
         qg_report_free(r);
         o.strict = true;

@@ -102,7 +102,7 @@ static const struct {
 } breakers[] = {
     { "ids-dense", break_ids, "value 'y': has id 0, expected" },
     { "ids-dense", break_in_body, "node 'r' (Relu): has id 4 at position 0" },
-    { "names-unique", break_names, "node 'relu2' (Relu): is not what its name finds" },
+    { "names-unique", break_names, "node 'relu2' (Relu): its name refers to another" },
     { "one-producer", break_producer, "node 'relu' (Relu): out0 is 'y', which another"
       },
     { "uses-match", break_uses, "value 'c': lists in1 of 'add' as a use" },

@@ -58,11 +58,11 @@ static void wrong_requests_are_refused(void **state)
         { { { "z", 2, { 1, 1 } }, { "x", 2, { -1, -1 } } },
           "infer: input 'z': no such" },
         { { { "x", 3, { 1, 1 } }, { "x", 2, { -1, -1 } } },
-          "rank 3 is asked for, expected 2" },
+          "rank 3 is requested, expected 2" },
         { { { "x", 2, { 5, 9 } }, { "x", 2, { -1, -1 } } },
-          "infer: input 'x': dimension 1 is asked to be 9, expected 3" },
+          "infer: input 'x': dimension 1 is requested as 9, expected 3" },
         { { { "x", 2, { 5, 3 } }, { "y", 2, { 4, 6 } } },
-          "dimension 1 is asked to be 6, expected 5" },
+          "dimension 1 is requested as 6, expected 5" },
         { { { "x", 2, { -2, 3 } }, { "x", 2, { -1, -1 } } }, "expected -1 or more" },
     };
     /* clang-format on */

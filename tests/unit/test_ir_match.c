@@ -260,7 +260,7 @@ static void senseless_patterns_are_refused(void **state)
     } bad[] = {
         { cycle, 2, "pattern 'p': node 'a': the edges form a cycle" },
         { apart, 2, "pattern 'p': node 'b': other nodes are not connected" },
-        { &nowhere, 1, "pattern 'p': node 'a': an edge from nowhere" },
+        { &nowhere, 1, "pattern 'p': node 'a': an edge without a source" },
         { cycle, 0, "pattern 'p': 0 nodes, expected 1 to 16" },
     };
     /* clang-format on */

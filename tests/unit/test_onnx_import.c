@@ -255,7 +255,7 @@ static void nodes_are_sorted_and_names_made_unique(void **state)
     assert_string_equal(g->node.at[0]->name, "abs");
     assert_string_equal(g->node.at[1]->name, "same_1");
     assert_string_equal(g->node.at[2]->name, "same");
-    assert_non_null(strstr(f->log, "node name 'same' is taken, 'same_1' used"));
+    assert_non_null(strstr(f->log, "node name 'same' is in use, renamed to 'same_1'"));
     qg_graph_free(g);
 }
 
@@ -399,7 +399,7 @@ static void not_a_model_is_refused(void **state)
     assert_fails(f->ctx, qg_onnx_import_bytes(f->ctx, long_number, 12, NULL, &g),
                  QG_EPARSE, "longer than 10 bytes");
     assert_fails(f->ctx, qg_onnx_import_bytes(f->ctx, "\x08\x08", 2, NULL, &g),
-                 QG_EMODEL, "holds no graph");
+                 QG_EMODEL, "contains no graph");
     assert_fails(f->ctx, qg_onnx_import_bytes(f->ctx, "\x08\x7f\x3a\x00", 4, NULL, &g),
                  QG_EUNSUPPORTED, "IR version 127, supported are 3 to 14");
 }

@@ -52,20 +52,20 @@ static const form forms[] = {
       CODES("int8", "0, 3, -10, 90", "", "0.1", "0", "") },
     { QG_PER_CHANNEL | QG_SYMMETRIC, 8, -127, 127, 0, "int",
       CODES("int8", "0, 1, -10, 45", "2", "0.1, 0.2", "0, 0", " axis=1")
-      "codes [-127, 127] of 8 bits read back as [-128, 127] of 8\n" },
+      "codes [-127, 127] of 8 bits are read back as [-128, 127] of 8\n" },
     { TENSOR, 4, -8, 7, 0, "int",
       CODES("int8", "0, 3, -8, 7", "", "0.1", "0", "")
-      "codes [-8, 7] of 4 bits read back as [-128, 127] of 8\n" },
+      "codes [-8, 7] of 4 bits are read back as [-128, 127] of 8\n" },
     { SHIFTED, 8, 0, 255, 3, "int",
       CODES("uint8", "3, 6, 0, 93", "", "0.1", "3", "") },
     { SHIFTED, 8, 0, 255, 128, "int",
       CODES("int8", "0, 3, -10, 90", "", "0.1", "0", "")
-      "codes [0, 255] of 8 bits read back as [-128, 127] of 8\n" },
+      "codes [0, 255] of 8 bits are read back as [-128, 127] of 8\n" },
     { TENSOR, 16, -32768, 32767, 0, "int",
       FAKE("0.0, 0.3, -1.0, 9.0", "-3276.8", "3276.7", "65536") },
     { TENSOR, 7, -64, 63, 0, "float",
       FAKE("0.0, 0.3, -1.0, 6.3", "-12.8", "12.7", "256")
-      "codes [-64, 63] of 7 bits read back as [-128, 127] of 8\n" },
+      "codes [-64, 63] of 7 bits are read back as [-128, 127] of 8\n" },
 };
 /* clang-format on */
 

@@ -106,12 +106,12 @@ static void refuse(float low, float high, int32_t levels, const char *why)
 static void what_is_no_grid_is_refused(void **state)
 {
     (void)state;
-    refuse(1, 2, 256, "x: 256 levels from 1 to 2, expected a grid that holds 0");
+    refuse(1, 2, 256, "x: 256 levels from 1 to 2, expected a grid that contains 0");
     refuse(2, -1, 256, "256 levels from 2 to -1");
     refuse(0, 0, 256, "256 levels from 0 to 0");
-    refuse(-1, 1, 256, "expected a grid that holds 0"); /* 0 between two codes */
-    refuse(NAN, 1, 256, "expected a grid that holds 0");
-    refuse(-INFINITY, 1, 256, "expected a grid that holds 0");
+    refuse(-1, 1, 256, "expected a grid that contains 0"); /* 0 between two codes */
+    refuse(NAN, 1, 256, "expected a grid that contains 0");
+    refuse(-INFINITY, 1, 256, "expected a grid that contains 0");
     refuse(-1, 1, 1, "1 levels, expected 2 to 65536");
     refuse(-1, 1, 70000, "70000 levels, expected 2 to 65536");
     refuse(0, 1e-45f, 256, "expected above 0");

@@ -341,7 +341,8 @@ static void slices_must_agree(void **state)
     int64_t m = 2, x = 1;
     f.in[0].i64 = &m;
     f.in[1].i64 = &x;
-    assert_fails(f.ctx, run(&f), QG_EDATA, "output 1 changes its shape between turns");
+    assert_fails(f.ctx, run(&f), QG_EDATA,
+                 "output 1 changes its shape between iterations");
     m = 1;
     assert_ok(f.ctx, run(&f));
     assert_output(&f, 1, "int64[1,2]", VALUES(1, 1));

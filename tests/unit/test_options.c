@@ -165,10 +165,10 @@ static void a_field_from_the_future(void **state)
     for (size_t i = 0; i < N_VERB; i++) {
         char text[200], *o = made(&verbs[i], verbs[i].size + EXTRA);
         o[verbs[i].size + EXTRA - 1] = 1;
-        snprintf(
-            text, sizeof text,
-            "options: %s: a field behind byte %zu is set, expected those of version",
-            verbs[i].name, verbs[i].size);
+        snprintf(text, sizeof text,
+                 "options: %s: a field after byte %zu is set, expected the fields of "
+                 "version",
+                 verbs[i].name, verbs[i].size);
         expect(&verbs[i], *state, o, text);
         free(o);
     }

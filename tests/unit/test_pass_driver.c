@@ -185,17 +185,18 @@ static void wrong_settings_run_nothing(void **state)
         const char *message;
     } row[] = {
         {{ "step", "tens", 3, "p.yaml", 7 },
-         "p.yaml:7: passes: 'step' is no pass of the pipeline, did you mean 'steps', "
-          "expected one that is"                                  },
+         "p.yaml:7: passes: 'step' is not a pass of the pipeline, did you mean "
+          "'steps', "
+          "expected a pass of it"                                    },
         { { "shortens", "run", 0, "p.yaml", 7 },
-         "p.yaml:7: passes: 'shortens' is no pass of the pipeline"},
+         "p.yaml:7: passes: 'shortens' is not a pass of the pipeline"},
         { { "steps", "tenz", 3, "--set", 1 },
          "--set:1: passes: steps has no parameter 'tenz', did you mean 'tens', "
-          "expected run or one of `qg list passes`"               },
+          "expected run or one of `qg list passes`"                  },
         { { "steps", "ones", 10, "p.yaml", 7 },
-         "p.yaml:7: passes: steps: ones is 10, expected 0 to 9"   },
+         "p.yaml:7: passes: steps: ones is 10, expected 0 to 9"      },
         { { "idle", "run", 2, "p.yaml", 7 },
-         "p.yaml:7: passes: idle: run is 2, expected 0 to 1"      },
+         "p.yaml:7: passes: idle: run is 2, expected 0 to 1"         },
     };
     fixture f;
     open_fixture(&f);

@@ -141,8 +141,8 @@ static void faults_are_named(void **state)
     refused("\"PER_TENSOR\": true, ", "", QG_EPARSE, "configs.c.x.policy");
     refused(
         "\"FLOATING\": false", "\"EXPONENTIAL\": true", QG_EPARSE,
-        "configs.c.x.policy.EXPONENTIAL: is true, expected false: PPQ declares it and "
-        "computes nothing with it");
+        "configs.c.x.policy.EXPONENTIAL: is true, expected false: PPQ declares this "
+        "policy and does not implement it");
     refused("\"x\": {", "\"q\": {", QG_EPARSE,
             "configs.c: describes 4 values, the node has 3 of them");
     refused("\"r\": {\"c\"", "\"q\": {\"c\"", QG_EPARSE,
@@ -150,9 +150,9 @@ static void faults_are_named(void **state)
     refused("\"s\": \"SOI\"", "\"q\": \"SOI\"", QG_EPARSE,
             "dispatchings.q: the model has no such node");
     refused("\"dominator\": 6", "\"dominator\": 77", QG_EPARSE,
-            "names no record that leads itself");
+            "does not name a root record");
     refused("\"scale\": 0.05", "\"scale\": 0.0", QG_EPARSE,
-            "entry 0 is no scale and zero point");
+            "entry 0 is not a scale and zero point");
     refused("\"scale\": 0.05", "\"scale\": [0.1, 0.2]", QG_ESTATE,
             "rule tqc-lengths: r.out0: 2 scales, expected 1");
     refused("\"values\"", "\"value\"", QG_EPARSE, "values");

@@ -59,10 +59,11 @@ static const seed seeds[] = {
       "Add_3.in0 activated 0.1\n"
       "Add_3.out0 activated 0.1\n"
       "Sigmoid_6.in0 activated 0.1\n",
-      STAYS("FakeQuantize_2", "FakeQuantize", "its limits are no grid that holds 0") },
+      STAYS("FakeQuantize_2", "FakeQuantize",
+              "its limits do not form a grid that contains 0") },
     { "openvino_import/dequantizes.onnx", QG_QUANTIZERS_OPENVINO, "",
       STAYS("FakeQuantize_0", "FakeQuantize",
-            "its output limits are not its input limits") },
+            "its output limits differ from its input limits") },
     { "openvino_import/codes.onnx", QG_QUANTIZERS_OPENVINO,
       "Conv_3.in0 activated 0.1\n"
       "Conv_3.in1 baked [4] 0.1 0.2 0.3 0.4\n"
@@ -70,7 +71,8 @@ static const seed seeds[] = {
       "Conv_3.out0 activated 0.1\n",
       "" },
     { "openvino_import/no_zero.onnx", QG_QUANTIZERS_OPENVINO, "",
-      STAYS("FakeQuantize_0", "FakeQuantize", "its limits are no grid that holds 0") },
+      STAYS("FakeQuantize_0", "FakeQuantize",
+              "its limits do not form a grid that contains 0") },
 };
 /* clang-format on */
 

@@ -135,7 +135,7 @@ static void join_refuses_circles(void **state)
     assert_ok(b.ctx, qg_tqc_join(b.q, b.t[A], b.t[B])); /* A7: a no-op */
     assert_int_equal(b.q->journal.n, seen);
     assert_ok(b.ctx, qg_tqc_set_state(b.q, b.t[E], QG_TQC_FP32));
-    assert_fails(b.ctx, qg_tqc_join(b.q, b.t[C], b.t[E]), QG_ESTATE, "never rounds");
+    assert_fails(b.ctx, qg_tqc_join(b.q, b.t[C], b.t[E]), QG_ESTATE, "never quantized");
     assert_fails(b.ctx, qg_tqc_join(b.q, b.t[E], b.t[C]), QG_ESTATE,
                  "join n.in4: fp32 -> overlapped is not a legal move");
     assert_ptr_equal(qg_tqc_root(b.t[E]), b.t[E]);
@@ -279,7 +279,7 @@ static void switching_off_and_on_returns(void **state)
             assert_cmp_f64(qg_tqc_param(b.t[k]).scale[0], ==, 0.5f);
         }
     }
-    assert_fails(b.ctx, qg_tqc_switch_on(b.q, b.t[A]), QG_ESTATE, "not switched off");
+    assert_fails(b.ctx, qg_tqc_switch_on(b.q, b.t[A]), QG_ESTATE, "not disabled");
     bench_close(&b);
 }
 

@@ -69,13 +69,13 @@ static const struct {
     const char *rule, *message;
     void (*break_it)(bench *b);
 } row[] = {
-    { "tqc-linked", "n.in2: id 7 is not its place", id_moved },
-    { "tqc-linked", "n.in2: its node does not know it", slot_forgotten },
+    { "tqc-linked", "n.in2: id 7 is not its index", id_moved },
+    { "tqc-linked", "n.in2: its node refers to another TQC", slot_forgotten },
     { "tqc-linked", "n.in0: its node is not quantized", node_float },
     { "tqc-acyclic", "it dominates itself, expected a root", circle },
     { "tqc-rings", "n.in2: its ring lacks the root", ring_cut },
     { "tqc-rings", "it is in the ring of another group", ring_strange },
-    { "tqc-overlapped", "n.in1: silent without a dominator", silent_root },
+    { "tqc-overlapped", "n.in1: overlapped without a dominator", silent_root },
     { "tqc-leaders", "its dominator is fp32, expected one with a scale", float_leader },
     { "tqc-leaders", "its dominator is derived and activated", derived_leader },
     { "tqc-own-root", "n.in2: activated in another's group", active_follower },

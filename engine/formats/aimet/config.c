@@ -34,7 +34,7 @@ typedef struct conversion {
 /* --- the YAML, by piece ---
  *
  * Everything lies in the conversion's arena.  Texts from outside go through tame before
- * they stand between quotes. */
+ * they are quoted. */
 
 /* Appends to the YAML; to the notes.  Only QG_ENOMEM. */
 static qg_status QG_PRINTF(2, 3) put(conversion *c, const char *fmt, ...)
@@ -115,8 +115,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* AIMET quantizes whatever makes data: all operators but those of shapes, control flow
- * and rounding itself. */
+/* AIMET quantizes everything that computes data: all operators but those of shapes,
+ * control flow and rounding itself. */
 static qg_status put_operators(conversion *c)
 {
     static const uint32_t never =
@@ -250,7 +250,7 @@ static qg_status find_op(conversion *c, const char *name, const char *place,
 {
     *out = qg_op_newest(c->ctx->registry, name);
     return *out ? QG_OK
-                : note(c, "%s: no operator is called '%.60s', left out", place, name);
+                : note(c, "%s: unknown operator '%.60s', left out", place, name);
 }
 
 /* Which input of ours a parameter is: PRelu's weight is its gain.  NULL: none. */
@@ -330,7 +330,7 @@ static qg_status convert_range(conversion *c, const qg_json *limits, const qg_op
     QG_TRY(qg_json_f64(c->ctx, limits, "max", &high));
     if (!(low < high) || low > 0 || high < 0 || high - low > 1e30 || high - low < 1e-20)
         return qg_json_fail(c->ctx, QG_EPARSE, limits,
-                            "min %g and max %g, expected a range that holds 0", low,
+                            "min %g and max %g, expected a range that contains 0", low,
                             high);
     int64_t first, last;
     range_of(c, g, &first, &last);
@@ -455,7 +455,8 @@ static qg_status convert_group(conversion *c, const qg_json *group, size_t numbe
             return QG_OK;
     }
     if (c->out->fusions++ == 0)
-        QG_TRY(put(c, "\nfusions: # supergroups: only the last of a chain rounds\n"));
+        QG_TRY(put(
+            c, "\nfusions: # supergroups: only the output of a chain is quantized\n"));
     QG_TRY(put(c, "  - id: supergroup-%zu\n    pattern: {", number + 1));
     for (size_t i = 0; i < list->count; i++) {
         QG_TRY(put(c, "%sn%zu: {op: %s", i ? ", " : "", i, op[i]->name));
@@ -632,8 +633,8 @@ static qg_status put_interface(conversion *c, const qg_json *root)
     if (out_on < 0)
         return QG_OK;
     return put_rule(c, "network-outputs", "slot: output, graph-output: yes",
-                    out_on ? "state: initial" : "state: fp32",
-                    "what leaves the network", "model_output.is_output_quantized");
+                    out_on ? "state: initial" : "state: fp32", "outputs of the network",
+                    "model_output.is_output_quantized");
 }
 
 static qg_status convert(conversion *c, const qg_json *root, const char *backend)

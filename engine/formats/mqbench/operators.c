@@ -106,14 +106,14 @@ static const char *read_limits(const qg_node *n, qg_scheme *s)
         return limit_attribute(n, "quant_min", &s->qmin) &&
                        limit_attribute(n, "quant_max", &s->qmax)
                    ? NULL
-                   : "it has no whole quant_min and quant_max";
+                   : "it has no integer quant_min and quant_max";
     uint32_t expected = kind_of(n) == PER_CHANNEL ? 6 : 5;
     if (n->n_in != expected)
         return "its inputs are not x, scale, zero_point and its limits";
     return whole(constant_in(n, n->n_in - 2), &s->qmin) &&
                    whole(constant_in(n, n->n_in - 1), &s->qmax)
                ? NULL
-               : "its quant_min or quant_max is no whole constant";
+               : "its quant_min or quant_max is not an integer constant";
 }
 
 /* The fewest bits whose codes, signed or not, include both limits. */
@@ -155,12 +155,12 @@ static const char *read_axis(const qg_node *n, const qg_tensor *x, qg_scheme *s)
         return NULL;
     int64_t axis = axis_of_readers(n);
     if (axis < 0)
-        return "its readers count output channels along different axes";
+        return "its readers have output channels on different axes";
     if (n->n_in == 6 && !whole(constant_in(n, 3), &axis))
-        return "its ch_axis is no whole constant";
+        return "its ch_axis is not an integer constant";
     axis += axis < 0 ? x->rank : 0;
     if (axis < 0 || axis >= x->rank)
-        return "its ch_axis is not one of its value";
+        return "its ch_axis is not an axis of its value";
     s->axis = (int16_t)axis;
     return NULL;
 }
@@ -175,7 +175,7 @@ static const char *read_scales(const qg_node *n, const qg_tensor *from, float *s
             return "a scale is not finite or is 0";
         if (kind_of(n) == POWER_OF_2 &&
             (frexpf(scale[i], &exponent) != 0.5f || scale[i] < 0x1p-15f))
-            return "its scale is no power of two from 2^-15 on, with which TQT trains";
+            return "its scale is not a power of two >= 2^-15, as TQT uses";
     }
     return NULL;
 }
@@ -195,22 +195,22 @@ static const char *read_zeros(const qg_tensor *from, qg_scheme *s, int32_t *offs
     return NULL;
 }
 
-/* What must hold of the constants before they are read. */
+/* Conditions on the constants, checked before they are read. */
 static const char *check_parameters(const qg_node *n, const qg_tensor *scale,
                                     const qg_tensor *zero)
 {
     const qg_tensor *x = n->in[0] ? &n->in[0]->type : NULL;
     return kind_of(n) == LOGARITHM ? "its grid is logarithmic"
            : !x || x->dtype != QG_F32 || x->rank < 0
-               ? "its value is no float32 of known rank"
+               ? "its value is not float32 of known rank"
            : !scale || !zero ? "its scale or zero_point is not constant"
            : scale->dtype != QG_F32 && scale->dtype != QG_F64
-               ? "its scale is no float32 or float64"
+               ? "its scale is not float32 or float64"
            : scale->rank > 1 || zero->rank > 1
                ? "its scale or zero_point has more than one axis"
            : qg_tensor_count(scale) < 1 ||
                    qg_tensor_count(scale) != qg_tensor_count(zero)
-               ? "it has not one zero_point for each scale"
+               ? "it does not have one zero_point per scale"
                : NULL;
 }
 

@@ -19,7 +19,7 @@
  *          point any number; all of them constant
  * Sign     of a scale is dropped; a zero point is rounded half to even, then limited to
  *          [quant_min, quant_max]: both as in the exports of MQBench
- * Axis     ch_axis, or what the reader counts its output channels along (ConvTranspose:
+ * Axis     ch_axis, or the axis of the reader's output channels (ConvTranspose:
  *          1), or 0
  * Grid     HALF_EVEN, symmetric when all zero points are 0, the fewest bits that hold
  *          the limits.  PyTorch multiplies by 1 / scale in float32 where we divide: a

@@ -23,7 +23,7 @@ static qg_status build(qg_export *e)
     return QG_OK;
 }
 
-/* Limits or scale and zero point, beside the value that is on the grid. */
+/* Limits or scale and zero point, next to the value that is on the grid. */
 static qg_status annotate(qg_export *e, qg_export_options *o)
 {
     const qg_graph *g = e->graph;

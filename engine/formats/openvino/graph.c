@@ -73,7 +73,7 @@ static qg_status can_say(builder *b, const qg_tqc *t, const qg_value *v, bool *o
                               s->axis);
     if (t->visibility == QG_EXPORT_INTERNAL && !is_constant_baked(t))
         return qg_export_lose(b->e, QG_SAYS_ENDPOINT, t,
-                              "it is internal; left in float");
+                              "its visibility is internal; left in float");
     *out = true;
     return QG_OK;
 }
@@ -88,14 +88,14 @@ static qg_status report_reading(builder *b, const place *p, const qg_grid_record
                  r->scheme.bits != s->bits;
     assert(r->param.n == want.n);
     (void)snprintf(text, sizeof text,
-                   "codes [%lld, %lld] of %u bits read back as [%lld, %lld] of %u",
+                   "codes [%lld, %lld] of %u bits are read back as [%lld, %lld] of %u",
                    (long long)s->qmin, (long long)s->qmax, s->bits,
                    (long long)r->scheme.qmin, (long long)r->scheme.qmax,
                    r->scheme.bits);
     if (codes)
         QG_TRY(lose_word(b, QG_SAYS_RANGE, p->tqc, text));
     if (!codes && (r->scheme.policy ^ s->policy) & QG_SYMMETRIC)
-        QG_TRY(lose_word(b, QG_SAYS_OFFSET, p->tqc, "whether offsets are in use"));
+        QG_TRY(lose_word(b, QG_SAYS_OFFSET, p->tqc, "whether the scheme has offsets"));
     if (memcmp(r->param.scale, want.scale, want.n * sizeof *want.scale) != 0)
         QG_TRY(lose_word(b, QG_SAYS_ENDPOINT, p->tqc, "the last bit of a scale"));
     return QG_OK;
@@ -318,7 +318,7 @@ static void clamp(const qg_scheme *s, const qg_qparam *p, const qg_tensor *x,
     }
 }
 
-/* The type of the codes that stand in the file; QG_F32: values, not codes. */
+/* The type of the codes in the file; QG_F32: values, not codes. */
 static qg_dtype code_type(const builder *b, const qg_tqc *t, const qg_tensor *x)
 {
     qg_onnx_grid how = qg_onnx_grid_of(t, true, QG_PLACE_OPENVINO);

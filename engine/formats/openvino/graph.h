@@ -4,7 +4,7 @@
  * Activations  a FakeQuantize after an active output, before an active input; inputs
  *              that read one value on one grid share it
  * Constants    of at most 8 bits, linear, static, per tensor or channel: int8 or uint8
- *              codes behind a DequantizeLinear (IR: Convert, Subtract where a zero
+ *              codes before a DequantizeLinear (IR: Convert, Subtract where a zero
  *              point is not 0, Multiply), as NNCF ships them.  Wider ones hold the
  *              values of their grid, and a FakeQuantize names it.  Clip limits and
  *              other bounds are given their value only.

@@ -1,5 +1,5 @@
-/* ir.c -- the format openvino-ir: OpenVINO's own model file, an XML and a binary beside
- * it.  For the layout see graph.h.
+/* ir.c -- the format openvino-ir: OpenVINO's own model file, an XML and a binary next
+ * to it.  For the layout see graph.h.
  *
  *     graph.h        the snapshot as a float graph with FakeQuantize
  *     operators.h    each node of it as layers
@@ -79,8 +79,8 @@ static qg_status write(qg_export *e)
         return qg_nomem(e->ctx);
     if (strcmp(beside, e->path) == 0)
         return qg_fail(e->ctx, QG_ECONFIG,
-                       "export: %s: the constants go there, expected a name for the "
-                       "XML file",
+                       "export: %s: this is the file of the constants, expected a name "
+                       "for the XML file",
                        e->path);
     QG_TRY(qg_writer_open(e->ctx, e->path, &xml));
     qg_status s = qg_writer_open(e->ctx, beside, &binary);

@@ -45,7 +45,7 @@ qg_status qg_ir_inputs(qg_ir *ir, const qg_node *n, uint32_t count, qg_ir_source
 {
     for (uint32_t i = 0; i < count; i++) {
         if (i >= n->n_in || !n->in[i])
-            return qg_ir_refuse(ir, n, "input %u is absent, expected one", i);
+            return qg_ir_refuse(ir, n, "input %u is absent, expected a value", i);
         QG_TRY(qg_ir_value(ir, n->in[i], &in[i]));
     }
     return QG_OK;

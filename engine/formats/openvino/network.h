@@ -1,5 +1,5 @@
 /* network.h -- a network of OpenVINO IR: layers with numbered ports and edges in XML,
- * constants in a binary beside it.  Private to engine/formats/openvino.
+ * constants in a binary next to it.  Private to engine/formats/openvino.
  *
  * Shapes    all known; values known to inference (shape arithmetic) are constants
  * Ports     a layer's inputs are ports 0 .. n_in - 1, its outputs follow
@@ -51,7 +51,7 @@ typedef struct qg_ir {
  * are not known or whose type IR lacks. */
 QG_NODISCARD qg_status qg_ir_add(qg_ir *ir, const qg_ir_layer *l, qg_ir_source *out);
 
-/* Where the value of a slot comes from; constants become layers when first asked for.
+/* Where the value of a slot comes from; constants become layers when first requested.
  * v is not NULL and, unless constant, was bound. */
 QG_NODISCARD qg_status qg_ir_value(qg_ir *ir, const qg_value *v, qg_ir_source *out);
 

@@ -83,7 +83,7 @@ static qg_status axis_of(qg_ir *ir, const qg_node *n, int64_t preset, int64_t *a
                                       : qg_ir_refuse(ir, n, "its axis is not known");
 }
 
-/* Any number of parts, so their list is no array of fixed length. */
+/* Any number of parts, so their list is not an array of fixed length. */
 static qg_status concat(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     int64_t axis;
@@ -107,7 +107,7 @@ static qg_status softmax(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(axis_of(ir, n, n->opset < 13 ? 1 : -1, &axis));
     if (n->opset < 13 && qg_dims_product(t, (int32_t)axis + 1, t->rank) != 1)
         return qg_ir_refuse(ir, n,
-                            "it flattens dims behind its axis, expected one axis");
+                            "it flattens dims after its axis, expected a single axis");
     const char *data = qg_arena_printf(ir->arena, "axis=\"%" PRId64 "\"", axis);
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
 }
@@ -189,7 +189,7 @@ static qg_status reduce_over(qg_ir *ir, const qg_node *n, const qg_ir_row *r,
         qg_ir_layer_of(r, keep ? "keep_dims=\"true\"" : "keep_dims=\"false\"", in, 2));
 }
 
-/* Over all axes behind the channels. */
+/* Over all axes after the channels. */
 static qg_status global_pool(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     int64_t axes[QG_MAX_RANK];
@@ -304,7 +304,7 @@ static qg_status split(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
         return qg_ir_refuse(ir, n, "%u parts, expected at most %d", n->n_out, SECTIONS);
     for (uint32_t i = 0; i < n->n_out; i++) {
         if (!n->out[i])
-            return qg_ir_refuse(ir, n, "a part that nobody named");
+            return qg_ir_refuse(ir, n, "an unnamed part, expected names for all");
         out[i] = n->out[i]->type;
         name[i] = n->out[i]->name;
         length[i] = out[i].dim[axis];
@@ -337,7 +337,7 @@ static qg_status gather(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, "batch_dims=\"0\"", in, 3));
 }
 
-/* Pads must be known: the first half stands before, the second behind. */
+/* Pads must be known: the first half is before, the second after. */
 static qg_status pad(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     int64_t x[2 * QG_MAX_RANK];

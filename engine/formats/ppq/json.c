@@ -101,12 +101,13 @@ static qg_status lose_guess(qg_export *e, const qg_tqc *t)
         return QG_OK;
     guess_scheme(qg_tqc_endpoint(t), qg_tqc_param(t).n, &guess);
     if (guess.axis != t->scheme.axis) {
-        QG_TRY(qg_export_lose(e, QG_SAYS_PER_CHANNEL, t, "the axis %d, read as %d",
+        QG_TRY(qg_export_lose(e, QG_SAYS_PER_CHANNEL, t, "axis %d, read back as %d",
                               t->scheme.axis, guess.axis));
         e->loss.at[e->loss.n - 1].computes = true; /* constants too: they are floats */
     }
     if (guess.exponent_bits != t->scheme.exponent_bits || t->scheme.variant)
-        QG_TRY(qg_export_lose(e, QG_SAYS_FLOATING, t, "%u exponent bits, read as %u",
+        QG_TRY(qg_export_lose(e, QG_SAYS_FLOATING, t,
+                              "%u exponent bits, read back as %u",
                               t->scheme.exponent_bits, guess.exponent_bits));
     return QG_OK;
 }
@@ -133,9 +134,9 @@ static qg_status lose_slots(qg_export *e, const qg_tqc *t)
                               "another slot of the node has the same value");
     for (uint32_t i = 0; !t->is_output && i < n->n_in; i++)
         if (n->in[i] == n->in[t->slot] && !qg_input_tqc(n, i))
-            return qg_export_lose(e, QG_SAYS_ENDPOINT, t,
-                                  "in%u has the same value and reads back as this one",
-                                  i);
+            return qg_export_lose(
+                e, QG_SAYS_ENDPOINT, t,
+                "in%u has the same value and is read back as this record", i);
     return QG_OK;
 }
 
@@ -281,8 +282,8 @@ static qg_status write(qg_export *e)
         return qg_nomem(e->ctx);
     if (strcmp(model, e->path) == 0)
         return qg_fail(e->ctx, QG_ECONFIG,
-                       "export: %s: the model goes there, expected a name for the JSON "
-                       "file",
+                       "export: %s: this is the file of the model, expected a name for "
+                       "the JSON file",
                        e->path);
     QG_TRY(qg_writer_open(e->ctx, e->path, &w));
     qg_status s = write_json(e, w.stream);
@@ -338,12 +339,13 @@ static qg_status read_dispatchings(reader *r, const qg_json *root, const char **
         QG_TRY(qg_json_as_text(r->ctx, v, &text));
         qg_node *n = qg_graph_node(r->g, v->key);
         if (!n)
-            return qg_json_fail(r->ctx, QG_EPARSE, v,
-                                "the model has no such node, expected its own file");
+            return qg_json_fail(
+                r->ctx, QG_EPARSE, v,
+                "the model has no such node, expected the model of this file");
         enum qg_platform p = platform_of(text);
         bool quantized = p == QG_PLATFORM_QUANTIZED;
         n->platform = quantized && !qg_json_get(configs, v->key) ? QG_PLATFORM_FP32 : p;
-        n->reason = "import: dispatched so in the file";
+        n->reason = "import: platform of the file";
         if (quantized && !*backend)
             *backend = text;
     }
@@ -363,8 +365,8 @@ static qg_status read_policy(reader *r, const qg_json *o, qg_scheme *s)
         QG_TRY(qg_json_bool(r->ctx, policy, exponential, &broken));
     if (broken)
         return qg_json_fail(r->ctx, QG_EPARSE, old,
-                            "is true, expected false: PPQ declares it and computes "
-                            "nothing with it");
+                            "is true, expected false: PPQ declares this policy and "
+                            "does not implement it");
     for (size_t i = 0; i < N_PROPERTY; i++) {
         bool on = false;
         bool newer = properties[i].bit & (QG_FLOATING | QG_DYNAMIC);
@@ -447,7 +449,7 @@ static qg_status add_slots(reader *r, const qg_json *node, qg_node *n, bool is_o
         if (!o)
             continue;
         if (o->type != QG_JSON_OBJECT)
-            return qg_json_fail(r->ctx, QG_EPARSE, o, "is no object, expected one");
+            return qg_json_fail(r->ctx, QG_EPARSE, o, "is not an object, expected one");
         QG_TRY(add_slot(r, o, n, is_output, i));
         ++*found;
     }
@@ -467,7 +469,8 @@ static qg_status read_configs(reader *r, const qg_json *root)
         if (!node)
             continue;
         if (node->type != QG_JSON_OBJECT)
-            return qg_json_fail(r->ctx, QG_EPARSE, node, "is no object, expected one");
+            return qg_json_fail(r->ctx, QG_EPARSE, node,
+                                "is not an object, expected one");
         n->platform = QG_PLATFORM_QUANTIZED;
         QG_TRY(add_slots(r, node, n, false, &found));
         QG_TRY(add_slots(r, node, n, true, &found));
@@ -522,7 +525,7 @@ static qg_status read_param(reader *r, const qg_json *o, qg_tqc *t)
         if (!(t->scale[i] > 0) || !isfinite(t->scale[i]) || z != rint(z) ||
             fabs(z) > INT32_MAX)
             return qg_json_fail(r->ctx, QG_EPARSE, o,
-                                "entry %zu is no scale and zero point", i);
+                                "entry %zu is not a scale and zero point", i);
         t->offset[i] = (int32_t)z;
     }
     t->nparam = (uint32_t)n;
@@ -547,7 +550,7 @@ static qg_status finish_root(reader *r, qg_tqc *t, uint32_t hash)
 {
     const qg_json *value = qg_json_get(r->values, qg_names_text(r->hashes, hash));
     if (value && value->type != QG_JSON_OBJECT)
-        return qg_json_fail(r->ctx, QG_EPARSE, value, "is no object, expected one");
+        return qg_json_fail(r->ctx, QG_EPARSE, value, "is not an object, expected one");
     if (value)
         QG_TRY(read_param(r, value, t));
     guess_scheme(qg_tqc_endpoint(t), t->nparam, &t->scheme);
@@ -569,7 +572,7 @@ static qg_status link_record(reader *r, qg_tqc *t)
         QG_TRY(read_hash(r, r->config.at[root->id], "dominator", &above));
     if (!root || r->of_hash.at[above] != root)
         return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "dominator"),
-                            "names no record that leads itself");
+                            "does not name a root record");
     t->up = root;
     t->next = root->next;
     root->next = t;
@@ -583,7 +586,7 @@ static qg_status read_all(reader *r, const qg_json *root)
     if (!b)
         return qg_nomem(r->ctx);
     if (root->type != QG_JSON_OBJECT)
-        return qg_json_fail(r->ctx, QG_EPARSE, root, "is no object, expected one");
+        return qg_json_fail(r->ctx, QG_EPARSE, root, "is not an object, expected one");
     QG_TRY(qg_quant_new(r->g, b, &r->q));
     r->q->author = "import";
     QG_TRY(read_dispatchings(r, root, &backend));

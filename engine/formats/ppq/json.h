@@ -1,4 +1,4 @@
-/* json.h -- the file in which PPQ keeps quantization beside an ONNX model.
+/* json.h -- the file in which PPQ keeps quantization next to an ONNX model.
  *
  *     {"configs":      {node: {value: {"bit_width", "policy": {NAME: bool, ...},
  *                              "state", "quant_min", "quant_max", "hash",

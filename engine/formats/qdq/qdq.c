@@ -7,7 +7,7 @@
  *   constant             codes -> DQ; weights also values -> Q -> DQ (float)
  *   bias                 int32 codes -> DQ, scale as derived: input x weight
  *   OVERLAPPED           nothing: the target fuses there
- *   what ONNX cannot say constants as float values on their grid; else nothing, and a
+ *   not representable constants as float values on their grid; else nothing, and a
  *                        loss
  *
  * Clip comes before Q where the type has more codes than the scheme: then the codes are
@@ -15,7 +15,7 @@
  *
  * Placement: ort gives every reader a DQ of its own (onnxruntime#12860) and is guarded
  * against its optimizer (runtime.h); trt and openvino share a DQ, as OpenVINO
- * makes a FakeQuantize only then; trt refuses what TensorRT refuses.
+ * makes a FakeQuantize only then; trt refuses schemes that TensorRT refuses.
  *
  * Names    of new values begin with the value they stand for: v_float (before
  *          rounding), v_clipped, v_abs, v_quantized, v_dequantized, v_scale,
@@ -70,7 +70,7 @@ typedef struct builder {
 
 /* --- small parts --- */
 
-/* "<stem><suffix>", with a number behind it when that is taken. */
+/* "<stem><suffix>", followed by a number when that is in use. */
 static qg_status add_value(builder *b, const char *stem, const char *suffix,
                            qg_value **out)
 {
@@ -258,10 +258,10 @@ static qg_status lose_precision(builder *b, const qg_tqc *t, const qg_onnx_grid 
                               "codes are written as %s, %d higher",
                               qg_dtype_name(how->code), qg_onnx_shift(t, how->code)));
     if (how->clip && qg_tqc_is_constant(t))
-        QG_TRY(qg_export_lose(b->e, QG_SAYS_RANGE, t,
-                              "limits [%lld, %lld]: the values keep them, nothing says "
-                              "so",
-                              (long long)s->qmin, (long long)s->qmax));
+        QG_TRY(qg_export_lose(
+            b->e, QG_SAYS_RANGE, t,
+            "limits [%lld, %lld]: the values keep them, the file does not contain them",
+            (long long)s->qmin, (long long)s->qmax));
     return QG_OK;
 }
 
@@ -359,7 +359,7 @@ static qg_status grid_or_loss(builder *b, const qg_tqc *t, qg_onnx_grid *how)
     if (b->is_unsigned && how->code == QG_I8)
         how->code = QG_U8;
     if (t->visibility == QG_EXPORT_INTERNAL)
-        how->fault = "it is internal, which other tools are not told";
+        how->fault = "its visibility is internal: not written for other tools";
     return how->fault ? lose_endpoint(b, t, how->fault) : lose_precision(b, t, how);
 }
 
@@ -475,8 +475,8 @@ static qg_status lose_forced(builder *b)
         const qg_tqc *t = b->quant->tqc.at[i];
         if (t->visibility == QG_EXPORT_FORCED && t->state == QG_TQC_OVERLAPPED)
             QG_TRY(qg_export_lose(b->e, QG_SAYS_SILENT, t,
-                                  "its scale is not written, though it is to be: Q and "
-                                  "DQ would round here"));
+                                  "its scale is not written, although its visibility "
+                                  "is forced: Q and DQ would quantize here"));
     }
     return QG_OK;
 }
@@ -597,7 +597,8 @@ static qg_status import(qg_import *i)
 const qg_format qg_format_onnx_qdq = {
     .name = "onnx-qdq",
     .suffix = ".onnx",
-    .summary = "ONNX with QuantizeLinear and DequantizeLinear pairs",
+    .summary =
+        "ONNX with QuantizeLinear and DequantizeLinear pairs; reads QLinear operators",
     .says = QG_SAYS_PER_CHANNEL | QG_SAYS_BLOCK | QG_SAYS_OFFSET | QG_SAYS_RANGE |
             QG_SAYS_BITS | QG_SAYS_FLOATING | QG_SAYS_SHARING | QG_SAYS_DERIVED |
             QG_SAYS_SILENT,

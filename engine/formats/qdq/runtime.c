@@ -47,7 +47,7 @@ static qg_status spread(qg_graph *g, const qg_tensor *vector, int rank, int axis
     return QG_OK;
 }
 
-/* n without its bias, and a sum with it behind: readers and names go on there. */
+/* n without its bias, followed by a sum with it: readers and names move there. */
 static qg_status take_out(qg_graph *g, qg_node *n, uint32_t slot, int64_t opset)
 {
     qg_value *v = n->out[0], *sum, *in[2] = { v };
@@ -134,8 +134,8 @@ qg_status qg_onnx_obey_runtime(qg_graph *g, const qg_quant *q, int64_t opset)
     if (biases)
         qg_log_to(
             g->ctx, QG_LOG_INFO,
-            "export: %zu float biases: ONNX Runtime computes these nodes in float; "
-            "a backend with int32 biases, like ort-int8, gets its integer kernels",
+            "export: %zu float biases: ONNX Runtime computes these nodes in float; a "
+            "backend with int32 biases, such as ort-int8, gets integer kernels",
             biases);
     if (has_floating(q))
         qg_warn(g->ctx,
