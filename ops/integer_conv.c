@@ -74,7 +74,8 @@ static qg_status infer_as(const qg_call *k, bool transposed)
     qg_requant one;
     QG_TRY(qg_integer_check_in(k, r, 0, 1));
     QG_TRY(qg_integer_check_in(k, r, 1, channels_of(k, p, transposed)));
-    QG_TRY(qg_integer_check_form(k, r, 1 << QG_FORM_PLAIN | 1 << QG_FORM_FMA));
+    QG_TRY(qg_integer_check_form(
+        k, r, 1 << QG_FORM_PLAIN | 1 << QG_FORM_FMA | 1 << QG_FORM_VECTOR8));
     QG_TRY(check_bias(k, r));
     for (uint32_t c = 0; c < r->in[1].n; c++)
         QG_TRY(qg_integer_requant(k, r, &r->in[1], c, &one));

@@ -5,7 +5,8 @@
  *                        are not read.  Form float-rows: float32
  *     IntMean(x)         attributes axes (absent: all), keepdims (1); the sum of
  *                        q - z_x through a requantization that divides by n.  Form
- *                        floor-multiplier or plain
+ *                        floor-multiplier or plain; raw-float and raw-q31 (channels on
+ *                        axis 1) sum q
  *
  * Arithmetic: number/integer_pool.h, number/integer_mean.h. */
 #include "ops/families.h"
@@ -141,22 +142,56 @@ static qg_status axes_of(const qg_call *k, uint32_t *mask)
     return p->axes.given ? qg_axes_mask(k, &p->axes, k->in[0]->rank, mask) : QG_OK;
 }
 
-/* The requantization for n values; their sum fits 32 bits below 2^15 codes of 16 bits
- * or 2^23 of 8. */
-static qg_status mean_of(const qg_call *k, int64_t n, qg_requant *out)
+/* The arithmetic for n values. */
+typedef struct mean {
+    bool raw;           /* codes are summed as they are */
+    qg_mean_float real; /* raw-float */
+    qg_requant one;     /* other forms */
+    qg_requant vector;  /* raw-q31: of the channels below `vectors` */
+    int64_t vectors, channels;
+} mean;
+
+enum { VECTOR = 16 }; /* int8 channels that the SIMD loop takes at a time */
+
+static qg_status mean_by_q31(const qg_call *k, const qg_recipe *r, const qg_mean *m,
+                             mean *out)
+{
+    qg_requant_rule rule = r->row.requant;
+    qg_code_range range = qg_integer_range(r);
+    range.zero = qg_mean_zero(m, r->in[0].zero[0], range.zero);
+    QG_TRY(qg_mean_prepare(k->ctx, k->node->name, &rule, m, range, &out->one));
+    rule.scheme = QG_SCHEME_FIX_DOUBLE_UP;
+    QG_TRY(qg_mean_prepare(k->ctx, k->node->name, &rule, m, range, &out->vector));
+    out->channels = k->in[0]->rank > 1 ? k->in[0]->dim[1] : 1;
+    out->vectors = out->channels / VECTOR * VECTOR;
+    if (r->in[0].dtype != QG_I8)
+        out->vectors = 0;
+    return QG_OK;
+}
+
+/* Sums fit 32 bits below 2^15 codes of 16 bits or 2^23 of 8. */
+static qg_status mean_of(const qg_call *k, int64_t n, mean *out)
 {
     const qg_recipe *r = &((const int_mean_param *)k->param)->recipe;
+    qg_form form = r->row.form;
     int64_t most = qg_dtype_bits(r->in[0].dtype) == 8 ? 1 << 23 : 1 << 15;
-    if (!r->row.requant.accumulator)
+    if (form != QG_FORM_RAW_FLOAT && !r->row.requant.accumulator)
         return qg_infer_fail(k, QG_EMODEL, "scheme is missing, expected it");
     if (n < 1 || n >= most)
         return qg_infer_fail(k, QG_EUNSUPPORTED,
                              "a mean of %lld values, expected 1 to %lld", (long long)n,
                              (long long)(most - 1));
     qg_mean m = { r->in[0].scale[0], r->out.scale[0], n,
-                  r->row.form == QG_FORM_FLOOR_MULTIPLIER };
+                  form == QG_FORM_FLOOR_MULTIPLIER };
+    *out = (mean){ .raw = form == QG_FORM_RAW_FLOAT || form == QG_FORM_RAW_Q31 };
+    if (form == QG_FORM_RAW_Q31)
+        return mean_by_q31(k, r, &m, out);
+    if (form == QG_FORM_RAW_FLOAT) {
+        out->real = qg_mean_float_of(&m, r->in[0].zero[0], qg_integer_range(r));
+        return QG_OK;
+    }
     return qg_mean_prepare(k->ctx, k->node->name, &r->row.requant, &m,
-                           qg_integer_range(r), out);
+                           qg_integer_range(r), &out->one);
 }
 
 static qg_status infer_mean(const qg_call *k)
@@ -167,11 +202,12 @@ static qg_status infer_mean(const qg_call *k)
     int64_t dim[QG_MAX_RANK], n = 1;
     int32_t rank = 0;
     uint32_t mask;
-    qg_requant one;
+    mean one;
     QG_TRY(qg_integer_check_in(k, r, 0, 1));
     QG_TRY(qg_integer_check_codes(k, r));
     QG_TRY(qg_integer_check_form(k, r,
-                                 1 << QG_FORM_PLAIN | 1 << QG_FORM_FLOOR_MULTIPLIER));
+                                 1 << QG_FORM_PLAIN | 1 << QG_FORM_FLOOR_MULTIPLIER |
+                                     1 << QG_FORM_RAW_FLOAT | 1 << QG_FORM_RAW_Q31));
     QG_TRY(qg_check_rank(k, 0, 0, QG_MAX_RANK));
     if (x->rank < 0)
         return qg_infer_dims(k, r->out.dtype, -1, NULL);
@@ -211,13 +247,22 @@ static void add_up(const qg_tensor *x, uint32_t mask, int32_t zero, int64_t *sum
     } while (qg_walk_next(&w, &at));
 }
 
+/* Element i of the output; channels lie on axis 1 and all axes behind it are summed. */
+static int32_t mean_one(const mean *m, const qg_recipe *r, int64_t i, int64_t sum)
+{
+    if (r->row.form == QG_FORM_RAW_FLOAT)
+        return qg_mean_float_one(&m->real, sum);
+    return qg_requant_one(
+        m->vectors > 0 && i % m->channels < m->vectors ? &m->vector : &m->one, sum);
+}
+
 static qg_status run_mean(const qg_call *k)
 {
     const qg_recipe *r = &((const int_mean_param *)k->param)->recipe;
     const qg_tensor *x;
     size_t n = qg_elements(k->out[0]);
     uint32_t mask;
-    qg_requant one;
+    mean one;
     if (n == 0)
         return QG_OK;
     QG_TRY(axes_of(k, &mask));
@@ -227,9 +272,9 @@ static qg_status run_mean(const qg_call *k)
     int32_t *y = QG_NEWN(k->scratch, n, int32_t);
     if (!sum || !y)
         return qg_nomem(k->ctx);
-    add_up(x, mask, r->in[0].zero[0], sum);
+    add_up(x, mask, one.raw ? 0 : r->in[0].zero[0], sum);
     for (size_t i = 0; i < n; i++)
-        y[i] = qg_requant_one(&one, sum[i]);
+        y[i] = mean_one(&one, r, (int64_t)i, sum[i]);
     qg_codes_store(r->out.dtype, y, k->out[0]->data, 0, n);
     return QG_OK;
 }

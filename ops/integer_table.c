@@ -73,11 +73,14 @@ static qg_status prepare_softmax(qg_ctx *ctx, const qg_node *n, void *param)
 /* The output grid of the fixed-point form is part of its arithmetic. */
 static qg_status check_fixed(const qg_call *k, const qg_recipe *r)
 {
-    if (r->in[0].dtype == QG_I8 && r->out.dtype == QG_I8 &&
-        r->out.scale[0] == 0x1p-8f && r->out.zero[0] == -128)
+    qg_dtype type = r->out.dtype;
+    int32_t zero = type == QG_I8 ? -128 : 0;
+    if ((type == QG_I8 || type == QG_U8) && r->in[0].dtype == type &&
+        r->out.scale[0] == 0x1p-8f && r->out.zero[0] == zero)
         return QG_OK;
     return qg_infer_fail(k, QG_EUNSUPPORTED,
-                         "%s to %s %g, %d, expected int8 to int8 0.00390625, -128",
+                         "%s to %s %g, %d, expected int8 to int8 0.00390625, -128 or "
+                         "uint8 to uint8 0.00390625, 0",
                          qg_dtype_name(r->in[0].dtype), qg_dtype_name(r->out.dtype),
                          (double)r->out.scale[0], (int)r->out.zero[0]);
 }
@@ -126,13 +129,21 @@ static qg_status infer_softmax(const qg_call *k)
     return qg_infer_dims(k, r->out.dtype, k->in[0]->rank, k->in[0]->dim);
 }
 
-static qg_status softmax_row(const qg_call *k, const softmax *s, int32_t *row, size_t n)
+/* The fixed-point form gives int8; uint8 codes are 128 higher. */
+static qg_status softmax_row(const qg_call *k, const softmax *s, qg_dtype type,
+                             int32_t *row, size_t n)
 {
-    if (s->fixed)
-        return qg_int_softmax_row(k->ctx, &s->by_shift, row, row, n);
-    qg_int_softmax_table_row(&s->by_table, row, row, n);
+    if (!s->fixed) {
+        qg_int_softmax_table_row(&s->by_table, row, row, n);
+        return QG_OK;
+    }
+    QG_TRY(qg_int_softmax_row(k->ctx, &s->by_shift, row, row, n));
+    for (size_t i = 0; i < n && type == QG_U8; i++)
+        row[i] += 128;
     return QG_OK;
 }
+
+enum { MANY = 256 }; /* codes for which their exponentials are computed once */
 
 /* Rows along the axis are gathered, computed and put back. */
 static qg_status run_softmax(const qg_call *k)
@@ -149,6 +160,9 @@ static qg_status run_softmax(const qg_call *k)
         return QG_OK;
     QG_TRY(softmax_of(k, a.middle, &s));
     QG_TRY(qg_cast_view(k->ctx, k->scratch, k->in[0], QG_I32, &x));
+    int32_t exp[256];
+    if (s.fixed && n > MANY)
+        qg_int_softmax_keep(&s.by_shift, exp);
     int32_t *row = QG_NEWN(k->scratch, (size_t)a.middle, int32_t);
     int32_t *y = QG_NEWN(k->scratch, n, int32_t);
     if (!row || !y)
@@ -157,7 +171,7 @@ static qg_status run_softmax(const qg_call *k)
         int64_t first = o / a.inner * a.middle * a.inner + o % a.inner;
         for (int64_t i = 0; i < a.middle; i++)
             row[i] = x->i32[first + i * a.inner];
-        QG_TRY(softmax_row(k, &s, row, (size_t)a.middle));
+        QG_TRY(softmax_row(k, &s, r->out.dtype, row, (size_t)a.middle));
         for (int64_t i = 0; i < a.middle; i++)
             y[first + i * a.inner] =
                 (int32_t)qg_clamp_i64(row[i], r->out.low, r->out.high);

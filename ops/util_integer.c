@@ -78,17 +78,31 @@ qg_code_range qg_integer_range(const qg_recipe *r)
     return (qg_code_range){ r->out.zero[0], r->out.low, r->out.high };
 }
 
+bool qg_integer_by_vectors(const qg_recipe *r)
+{
+    return r->row.form == QG_FORM_VECTOR8 && r->in[1].n % QG_VECTOR8 != 0;
+}
+
+/* The rule of channel c. */
+static qg_requant_rule rule_of(const qg_recipe *r, uint32_t c)
+{
+    qg_requant_rule rule = r->row.requant;
+    if (r->row.form == QG_FORM_VECTOR8 && c / QG_VECTOR8 < r->in[1].n / QG_VECTOR8)
+        rule.scheme = QG_SCHEME_FIX_DOUBLE_UP;
+    return rule;
+}
+
 qg_status qg_integer_requant(const qg_call *k, const qg_recipe *r, const qg_stored *w,
                              uint32_t c, qg_requant *out)
 {
-    const qg_requant_rule *rule = &r->row.requant;
+    qg_requant_rule rule = rule_of(r, c);
     bool codes = r->out.codes;
-    if (!rule->accumulator)
+    if (!rule.accumulator)
         return qg_infer_fail(k, QG_EMODEL, "scheme is missing, expected it");
     qg_scales s = { r->in[0].scale[0], w ? w->scale[w->n == 1 ? 0 : c] : 1,
                     codes ? r->out.scale[0] : 1 };
     qg_code_range range = codes ? qg_integer_range(r) : qg_code_range_of(QG_I8, 0);
-    return qg_requant_prepare(k->ctx, k->node->name, rule, s, range, out);
+    return qg_requant_prepare(k->ctx, k->node->name, &rule, s, range, out);
 }
 
 qg_status qg_integer_requants(const qg_call *k, const qg_recipe *r, const qg_stored *w,

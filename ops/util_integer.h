@@ -36,6 +36,11 @@ qg_grid qg_integer_grid(const qg_stored *s);
 /* Zero point and limits of output 0. */
 qg_code_range qg_integer_range(const qg_recipe *r);
 
+/* Form vector8: the channels of input 1 that are left behind groups of QG_VECTOR8 have
+ * another rounding. */
+enum { QG_VECTOR8 = 8 };
+bool qg_integer_by_vectors(const qg_recipe *r);
+
 /* The requantization of channel c of input 1 (w NULL: the scale of input 0 alone) to
  * output 0; a float output counts as scale 1.  QG_EMODEL without a scheme. */
 QG_NODISCARD qg_status qg_integer_requant(const qg_call *k, const qg_recipe *r,

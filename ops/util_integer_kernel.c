@@ -211,7 +211,7 @@ static bool fits(const qg_compile *c, const qg_recipe *r)
     const qg_tensor *bias = c->node->n_in > 2 ? c->in[2] : NULL;
     return bytes(c->in[0]) && bytes(c->in[1]) && c->in[1]->data &&
            (!bias || bias->data) && r->row.requant.accumulator == 32 &&
-           r->row.products == QG_PRODUCTS_EXACT;
+           r->row.products == QG_PRODUCTS_EXACT && !qg_integer_by_vectors(r);
 }
 
 qg_status qg_integer_compile(qg_compile *c, const qg_integer_product *p,

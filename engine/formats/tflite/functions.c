@@ -100,6 +100,16 @@ qg_status qg_tflite_build_softmax(qg_tflite_builder *b)
     return qg_tflite_finish(b, &n, v, QG_TFLITE_PLAIN, QG_TFLITE_NO_ACTIVATION);
 }
 
+/* Over height and width, with the axes kept: runtimes have a kernel of its own for it. */
+static qg_status global_mean(qg_tflite_builder *b, qg_tflite_value *x,
+                             qg_tflite_value *v)
+{
+    qg_value *in;
+    qg_tflite_node node = { .op = "GlobalAveragePool", .in = &in, .n_in = 1 };
+    QG_TRY(qg_tflite_form(b, x, QG_TFLITE_NCHW, &in));
+    return qg_tflite_finish(b, &node, v, QG_TFLITE_NCHW, QG_TFLITE_NO_ACTIVATION);
+}
+
 /* In nchw where what is left has the same order as in plain. */
 qg_status qg_tflite_build_mean(qg_tflite_builder *b)
 {
@@ -116,6 +126,8 @@ qg_status qg_tflite_build_mean(qg_tflite_builder *b)
         QG_TRY(qg_tflite_check_axis(b, axis[i], x->type.rank, &axis[i]));
         picture &= axis[i] == 1 || axis[i] == 2;
     }
+    if (picture && keep && n == 2 && axis[0] != axis[1] && x->type.rank == 4)
+        return global_mean(b, x, v);
     bool first = x->form[QG_TFLITE_NCHW] && (keep || (picture && n == 2));
     enum qg_tflite_layout layout = first ? QG_TFLITE_NCHW : QG_TFLITE_PLAIN;
     for (size_t i = 0; i < n && first; i++)
