@@ -88,18 +88,25 @@ static int deconv_axis(const qg_node *node)
     return 1;
 }
 
-/* One input channel per group: a use of its own. */
+/* One input channel per group is a use of its own.  Several have none: they are lowered
+ * where the profile computes both kinds alike. */
 static qg_status lower_conv(qg_lower *l)
 {
     const qg_conv_param *p = l->node->param;
     const qg_tensor *x = &l->node->in[0]->type;
-    bool depthwise = p->group > 1 && x->rank > 1 && x->dim[1] == p->group;
-    bool one = l->in[1].stored.n <= 1;
-    return qg_lower_product(l, "IntConv",
-                            depthwise ? QG_USE_DEPTHWISE
-                            : one     ? QG_USE_CONV_ONE
-                                      : QG_USE_CONV,
-                            0);
+    qg_kernel_use whole = l->in[1].stored.n <= 1 ? QG_USE_CONV_ONE : QG_USE_CONV;
+    if (p->group == 1)
+        return qg_lower_product(l, "IntConv", whole, 0);
+    if (x->rank < 2 || x->dim[1] != p->group) {
+        const qg_profile_row *one = qg_lower_row(l, QG_USE_DEPTHWISE);
+        const qg_profile_row *all = qg_lower_row(l, whole);
+        if (one && all && one != all)
+            return qg_lower_refuse(l,
+                                   "%lld groups of several channels: rows %s and %s "
+                                   "differ, expected one row for both",
+                                   (long long)p->group, all->id, one->id);
+    }
+    return qg_lower_product(l, "IntConv", QG_USE_DEPTHWISE, 0);
 }
 
 static qg_status lower_deconv(qg_lower *l)

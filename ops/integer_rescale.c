@@ -68,6 +68,9 @@ static qg_status compile_quantize(qg_compile *c, qg_kernel **out)
 static qg_status infer_dequantize(const qg_call *k)
 {
     const qg_recipe *r = k->param;
+    if (r->in[0].n > 1 && k->in[0]->rank >= 0 && r->in[0].axis >= k->in[0]->rank)
+        return qg_infer_fail(k, QG_EMODEL, "in0_axis is %d, expected below rank %d",
+                             (int)r->in[0].axis, (int)k->in[0]->rank);
     QG_TRY(qg_integer_check_in(k, r, 0, qg_in_dim(k, 0, r->in[0].axis)));
     QG_TRY(qg_integer_check_form(k, r, 1 << QG_FORM_MULTIPLY | 1 << QG_FORM_FMA));
     if (r->out.codes)

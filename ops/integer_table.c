@@ -143,6 +143,8 @@ static qg_status softmax_row(const qg_call *k, const softmax *s, qg_dtype type,
     return QG_OK;
 }
 
+enum { MANY = 256 }; /* codes for which their exponentials are computed once */
+
 /* Rows along the axis are gathered, computed and put back. */
 static qg_status run_softmax(const qg_call *k)
 {
@@ -158,6 +160,9 @@ static qg_status run_softmax(const qg_call *k)
         return QG_OK;
     QG_TRY(softmax_of(k, a.middle, &s));
     QG_TRY(qg_cast_view(k->ctx, k->scratch, k->in[0], QG_I32, &x));
+    int32_t exp[256];
+    if (s.fixed && n > MANY)
+        qg_int_softmax_keep(&s.by_shift, exp);
     int32_t *row = QG_NEWN(k->scratch, (size_t)a.middle, int32_t);
     int32_t *y = QG_NEWN(k->scratch, n, int32_t);
     if (!row || !y)

@@ -9,7 +9,8 @@
  * Slots    see qg_op_codes; one scale and zero point for each tensor, and for B of
  *          QGemm one per column
  * Types    int8 and uint8, each tensor its own
- * Refused  channels_last 1; operators of NHWC tensors are not known
+ * Refused  channels_last 1, in which ONNX Runtime's optimizer writes convolutions and
+ *          pools at level ALL; other operators on NHWC tensors are not known
  * Source   onnxruntime 1.31, contributed operators */
 #include "ops/families.h"
 
@@ -45,8 +46,8 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
     QG_TRY(qg_attr_float(ctx, node, "alpha", 1, &p->alpha));
     if (last)
         return qg_node_fail(ctx, QG_EUNSUPPORTED, "import", node,
-                            "channels_last 1, expected 0: a network as it is before "
-                            "ONNX Runtime's layout transformations");
+                            "channels_last 1, expected 0: a file as ONNX Runtime "
+                            "writes it at level EXTENDED, not ALL");
     p->op = qg_op_find(ctx->registry, NULL, codes->op, opset);
     if (!p->op || p->op->param_size > sizeof p->inner)
         return qg_node_fail(ctx, QG_EUNSUPPORTED, "import", node,
@@ -281,12 +282,20 @@ static int qgemm_axis(const qg_node *node)
     return a && a->type == QG_ATTR_INT && a->ints[0] ? 0 : 1;
 }
 
+/* Output channels. */
+static int conv_axis(const qg_node *node)
+{
+    (void)node;
+    return 0;
+}
+
 /* --- the operators ------------------------------------------------------------- */
 
 /* clang-format off */
 static const qg_op_codes add = { "Add", 13, "xszxszSZ" };
 static const qg_op_codes average_pool = { "AveragePool", 11, "xszSZ" };
 static const qg_op_codes concat = { "Concat", 13, "SZxsz" };
+static const qg_op_codes conv = { "Conv", 11, "xszxszSZb" };
 static const qg_op_codes gemm = { "Gemm", 13, "xszxszbSZ" };
 static const qg_op_codes global_pool = { "GlobalAveragePool", 1, "xszSZ" };
 static const qg_op_codes leaky_relu = { "LeakyRelu", 6, "xszSZ" };
@@ -307,6 +316,7 @@ const qg_op qg_ops_microsoft[] = {
     ROW("QLinearAdd", 7, 8, "dfsdfsfs", add),
     ROW("QLinearAveragePool", 4, 5, "dfsfs", average_pool),
     ROW("QLinearConcat", 5, 255, "fsd", concat),
+    ROW("QLinearConv", 8, 9, "dfswfsfsb", conv, .weight_axis = conv_axis),
     ROW("QLinearGlobalAveragePool", 5, 5, "dfsfs", global_pool),
     ROW("QLinearLeakyRelu", 4, 5, "dfsfs", leaky_relu),
     ROW("QLinearMul", 7, 8, "dfsdfsfs", mul),

@@ -86,26 +86,27 @@ static enum qg_finish_kind kind_of(const qg_finish_spec *s)
     }
 }
 
-/* Lists with one entry per channel, which the loops read side by side. */
+/* Lists that the loops read side by side. */
 static qg_status fill(qg_ctx *ctx, qg_arena *a, qg_finish *f)
 {
     const qg_finish_spec *s = &f->spec;
-    size_t n = s->channels;
+    size_t n = f->period;
     int32_t *bias = QG_NEWN(a, n, int32_t), *m = QG_NEWN(a, n, int32_t);
     int32_t *left = QG_NEWN(a, n, int32_t), *right = QG_NEWN(a, n, int32_t);
     float *factor = QG_NEWN(a, n, float), *plus = QG_NEWN(a, n, float);
     double *real = QG_NEWN(a, n, double);
     if (!bias || !m || !left || !right || !factor || !plus || !real)
         return qg_nomem(ctx);
-    for (size_t c = 0; c < n; c++) {
+    for (size_t i = 0; i < n; i++) {
+        size_t c = i % s->channels;
         const qg_requant *r = &s->r[s->per_channel ? c : 0];
-        bias[c] = s->bias ? s->bias[c] : 0;
-        m[c] = r->m.m;
-        left[c] = r->m.shift > 0 ? r->m.shift : 0;
-        right[c] = r->m.shift < 0 ? -r->m.shift : 0;
-        factor[c] = r->f;
-        plus[c] = s->floats ? s->floats[c] : 0;
-        real[c] = r->real;
+        bias[i] = s->bias ? s->bias[c] : 0;
+        m[i] = r->m.m;
+        left[i] = r->m.shift > 0 ? r->m.shift : 0;
+        right[i] = r->m.shift < 0 ? -r->m.shift : 0;
+        factor[i] = r->f;
+        plus[i] = s->floats ? s->floats[c] : 0;
+        real[i] = r->real;
     }
     f->bias = bias;
     f->m = m;
@@ -127,6 +128,8 @@ static bool alike(const qg_finish_spec *s)
     return true;
 }
 
+enum { LONG = 256 }; /* the least period */
+
 qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_row *row,
                         const qg_finish_spec *spec, qg_finish *out)
 {
@@ -137,6 +140,7 @@ qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_row *row,
         return QG_OK;
     row = row ? row : best();
     out->run = spec->out == QG_U8 ? row->u8[kind] : row->i8[kind];
+    out->period = spec->channels * (1 + (LONG - 1) / spec->channels);
     out->zero = spec->r->range.zero;
     out->low = spec->r->range.lo - out->zero;
     out->high = spec->r->range.hi - out->zero;

@@ -48,10 +48,12 @@ typedef struct qg_finish_spec {
     qg_dtype out;        /* codes of 8 or 16 bits, or float32 */
 } qg_finish_spec;
 
-/* Ready to run; the lists have `channels` entries and lie in the arena. */
+/* Ready to run.  The lists have `period` entries and lie in the arena: those of the
+ * channels, repeated when there are few, so that loops are long. */
 struct qg_finish {
     qg_finish_fn *run;
     qg_finish_spec spec;
+    size_t period; /* a multiple of spec.channels */
     const int32_t *bias, *m, *left, *right;
     const float *f, *plus;
     const double *real;

@@ -1,8 +1,8 @@
 /* finish_body.h -- source of the loops, compiled once per instruction set.
  *
  * Include it in one .c file after defining TARGET, the attribute that selects the
- * instruction set.  The inner loops run over channels, without calls and branches, so
- * that compilers turn them into vector code.
+ * instruction set.  The inner loops run over the lists of a qg_finish, without calls
+ * and branches, so that compilers turn them into vector code.
  *
  * Limits    a code is limited before its zero point is added, and floats before they
  *           are rounded: the limits are integers, so both orders give the same.
@@ -73,7 +73,7 @@ INLINE int32_t away(double v, double low, double high)
     TARGET static void name(const qg_finish *f, const int32_t *acc, void *py,          \
                             size_t places)                                             \
     {                                                                                  \
-        const size_t channels = f->spec.channels;                                      \
+        size_t n;                                                                      \
         const int32_t *bias = f->bias, *m = f->m, *left = f->left, *right = f->right;  \
         const int32_t low = f->low, high = f->high, zero = f->zero;                    \
         const float *factor = f->f, *plus = f->plus;                                   \
@@ -81,12 +81,15 @@ INLINE int32_t away(double v, double low, double high)
         T *y = py;                                                                     \
         (void)bias, (void)m, (void)left, (void)right, (void)low, (void)high;           \
         (void)zero, (void)factor, (void)plus, (void)real;                              \
-        for (size_t p = 0; p < places; p++, acc += channels, y += channels)            \
-            INDEPENDENT for (size_t c = 0; c < channels; c++)                          \
+        for (size_t at = 0, all = places * f->spec.channels; at < all; at += n) {      \
+            n = all - at < f->period ? all - at : f->period;                           \
+            INDEPENDENT for (size_t c = 0; c < n; c++)                                 \
             {                                                                          \
-                const int32_t sum = (int32_t)((uint32_t)acc[c] + (uint32_t)bias[c]);   \
-                y[c] = (T)(code);                                                      \
+                const int32_t sum =                                                    \
+                    (int32_t)((uint32_t)acc[at + c] + (uint32_t)bias[c]);              \
+                y[at + c] = (T)(code);                                                 \
             }                                                                          \
+        }                                                                              \
     }
 
 #define FIX(shift)                                                                     \

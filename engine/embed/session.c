@@ -139,6 +139,7 @@ static qg_status compile(shared *sh, const qg_session_options *o)
     qg_plan_options p = { .reference = o->reference_kernels, .n_keep = o->n_keep };
     qg_mode_request mode = { o->mode, o->profile, o->require_integer, false, false };
     QG_TRY(qg_executable_make(m, &mode, &sh->exe));
+    m = sh->model = sh->exe.model;
     p.mode = sh->exe.mode == QG_RUN_SIMULATE ? QG_MODE_SIMULATE : QG_MODE_FLOAT;
     p.quant = m->quant;
     QG_TRY(read_shape(sh, o));

@@ -8,8 +8,6 @@
 #include "engine/ir/infer.h"
 #include "engine/ir/upgrade.h"
 
-static const char *const quantize_linear[] = { "QuantizeLinear" };
-static const char *const dequantize_linear[] = { "DequantizeLinear" };
 static const char *const resize[] = { "Resize", "Upsample" };
 
 #define CODES (QG_DT(I8) | QG_DT(U8) | QG_DT(I16) | QG_DT(U16))
@@ -27,17 +25,6 @@ typedef struct expander {
     grid *behind; /* [n_behind] by value id: grid in which codes are read */
     size_t n_behind;
 } expander;
-
-static bool is_quantize(const qg_node *n)
-{
-    return qg_node_has(n, QG_OP_QUANTIZER) && qg_op_is_named(n->op, quantize_linear, 1);
-}
-
-static bool is_dequantize(const qg_node *n)
-{
-    return qg_node_has(n, QG_OP_QUANTIZER) &&
-           qg_op_is_named(n->op, dequantize_linear, 1);
-}
 
 static qg_value *in_slot(const qg_node *n, uint32_t slot)
 {
@@ -180,7 +167,7 @@ static bool is_parameter(const qg_node *n, uint32_t slot)
 {
     if (n->op->codes)
         return qg_op_code_slot(n->op->codes, slot) != 'v';
-    return is_dequantize(n) || (is_quantize(n) && slot > 0);
+    return qg_is_dequantize_linear(n) || (qg_is_quantize_linear(n) && slot > 0);
 }
 
 static qg_status settle(expander *e, qg_node *n, const qg_tensor *const *known,
@@ -395,7 +382,7 @@ static bool moves_codes(const qg_node *n)
 
 static grid grid_of(const expander *e, const qg_value *v)
 {
-    if (v->def && is_quantize(v->def))
+    if (v->def && qg_is_quantize_linear(v->def))
         return grid_of_node(v->def);
     return v->id < e->n_behind ? e->behind[v->id] : (grid){ 0 };
 }
@@ -411,7 +398,7 @@ static qg_status look_behind(expander *e)
         const qg_node *n = e->g->node.at[i];
         if (n->dead)
             continue;
-        if (is_dequantize(n))
+        if (qg_is_dequantize_linear(n))
             e->behind[n->in[0]->id] = grid_of_node(n);
         else if (moves_codes(n))
             e->behind[n->in[0]->id] = e->behind[n->out[0]->id];
@@ -471,7 +458,8 @@ static qg_status expand_moves(expander *e)
 static const qg_node *grid_behind(const qg_value *v)
 {
     const qg_node *n = v ? v->def : NULL;
-    return n && is_dequantize(n) && holds_codes(n->in[0]) && is_plain(grid_of_node(n))
+    return n && qg_is_dequantize_linear(n) && holds_codes(n->in[0]) &&
+                   is_plain(grid_of_node(n))
                ? n
                : NULL;
 }
@@ -498,7 +486,7 @@ static const qg_node *moved_grid(const qg_node *n)
 
 static bool is_quantized_alone(const qg_value *v, grid q)
 {
-    return v->use.n == 1 && !v->is_output && is_quantize(v->use.at[0].node) &&
+    return v->use.n == 1 && !v->is_output && qg_is_quantize_linear(v->use.at[0].node) &&
            same_grid(q, grid_of_node(v->use.at[0].node));
 }
 
@@ -536,7 +524,7 @@ static qg_status expand_moved_floats(expander *e)
 /* DequantizeLinear of v on this grid. */
 static bool reads_back(const qg_use *u, grid q)
 {
-    return u->slot == 0 && is_dequantize(u->node) &&
+    return u->slot == 0 && qg_is_dequantize_linear(u->node) &&
            same_grid(q, grid_of_node(u->node));
 }
 
@@ -572,7 +560,7 @@ static qg_status expand_arriving(expander *e, const qg_node *n)
     const qg_value *codes = n->in[0];
     qg_value *r = n->out[0], *pair, *rounded;
     size_t readers = r->use.n;
-    if (codes->constant || (codes->def && is_quantize(codes->def)) ||
+    if (codes->constant || (codes->def && qg_is_quantize_linear(codes->def)) ||
         !holds_codes(codes) || !is_plain(grid_of_node(n)) || !readers)
         return QG_OK;
     QG_TRY(add_pair(e, r, grid_of_node(n), codes->type.dtype, &pair, &rounded));
@@ -589,8 +577,8 @@ static qg_status expand_arriving(expander *e, const qg_node *n)
 static qg_status expand_double(expander *e, qg_node *n)
 {
     const qg_node *dq = n->in[0]->def;
-    const qg_node *first = dq && is_dequantize(dq) ? dq->in[0]->def : NULL;
-    qg_value *v, *x = first && is_quantize(first) ? first->in[0] : NULL;
+    const qg_node *first = dq && qg_is_dequantize_linear(dq) ? dq->in[0]->def : NULL;
+    qg_value *v, *x = first && qg_is_quantize_linear(first) ? first->in[0] : NULL;
     if (!x || x->constant)
         return QG_OK;
     if (same_grid(grid_of_node(first), grid_of_node(n)) && !n->out[0]->is_output &&
@@ -615,10 +603,10 @@ static qg_status expand_edges(expander *e)
         qg_node *at = e->g->node.at[i];
         if (at->dead || !at->n_out || !at->out[0])
             continue;
-        if (is_quantize(at)) {
+        if (qg_is_quantize_linear(at)) {
             QG_TRY(expand_double(e, at));
             QG_TRY(expand_leaving(e, at));
-        } else if (is_dequantize(at)) {
+        } else if (qg_is_dequantize_linear(at)) {
             QG_TRY(expand_arriving(e, at));
         }
     }
@@ -630,10 +618,10 @@ static qg_status expand_edges(expander *e)
 /* The opset in which n can be written with operators of ONNX; 0: any. */
 static int64_t opset_of(const qg_node *n)
 {
-    bool quantize = is_quantize(n);
+    bool quantize = qg_is_quantize_linear(n);
     if (n->op->codes)
         return 13;
-    if (!n->op->domain || !(quantize || is_dequantize(n)))
+    if (!n->op->domain || !(quantize || qg_is_dequantize_linear(n)))
         return 0;
     const qg_value *codes = quantize ? n->out[0] : n->in[0];
     return (QG_DT(I8) | QG_DT(U8) | QG_DT(I32)) >> codes->type.dtype & 1 ? 13 : 21;
@@ -657,9 +645,9 @@ static qg_status rename_linear(expander *e)
 {
     for (size_t i = 0; i < e->g->node.n; i++) {
         qg_node *n = e->g->node.at[i];
-        if (!n->op->domain || !(is_quantize(n) || is_dequantize(n)))
+        if (!n->op->domain || !(qg_is_quantize_linear(n) || qg_is_dequantize_linear(n)))
             continue;
-        n->op = is_quantize(n) ? e->quantize : e->dequantize;
+        n->op = qg_is_quantize_linear(n) ? e->quantize : e->dequantize;
         n->opset = e->opset;
         QG_TRY(qg_node_prepare(e->g, n));
     }
@@ -675,16 +663,16 @@ static qg_status lift(expander *e)
         QG_TRY(qg_infer(e->g, NULL, 0));
     }
     const qg_registry *r = e->ctx->registry;
-    e->quantize = qg_op_find(r, NULL, quantize_linear[0], e->opset);
-    e->dequantize = qg_op_find(r, NULL, dequantize_linear[0], e->opset);
+    e->quantize = qg_op_find(r, NULL, "QuantizeLinear", e->opset);
+    e->dequantize = qg_op_find(r, NULL, "DequantizeLinear", e->opset);
     return QG_OK;
 }
 
 static bool has_codes(const qg_graph *g)
 {
     for (size_t i = 0; i < g->node.n; i++)
-        if (g->node.at[i]->op->codes || is_quantize(g->node.at[i]) ||
-            is_dequantize(g->node.at[i]))
+        if (g->node.at[i]->op->codes || qg_is_quantize_linear(g->node.at[i]) ||
+            qg_is_dequantize_linear(g->node.at[i]))
             return true;
     return false;
 }

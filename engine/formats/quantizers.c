@@ -13,9 +13,6 @@
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_check.h"
 
-static const char *const quantize_linear[] = { "QuantizeLinear" };
-static const char *const dequantize_linear[] = { "DequantizeLinear" };
-
 /* The grids of one node's endpoints; NULL: none. */
 typedef struct node_plan {
     const qg_grid_record **in, **out; /* [n_in], [n_out] */
@@ -39,13 +36,6 @@ typedef struct quantizer {
     qg_value *x;
     QG_VEC(qg_node *) tail; /* DequantizeLinear after the head; none for others */
 } quantizer;
-
-/* QuantizeLinear or DequantizeLinear of ONNX itself, of any opset. */
-static bool is_linear(const qg_node *n, const char *const *name)
-{
-    return qg_node_has(n, QG_OP_QUANTIZER) && !n->op->domain &&
-           qg_op_is_named(n->op, name, 1);
-}
 
 /* --- plans --- */
 
@@ -235,7 +225,7 @@ static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
     for (size_t i = 0; i < codes->use.n && !*why; i++) {
         qg_node *n = codes->use.at[i].node;
         qg_grid_record other;
-        if (codes->use.at[i].slot != 0 || !is_linear(n, dequantize_linear)) {
+        if (codes->use.at[i].slot != 0 || !qg_is_dequantize_linear(n)) {
             *why = "an integer operator reads its codes";
             return QG_OK;
         }
@@ -301,7 +291,7 @@ static const char *codes_refuse(const qg_tensor *codes, const qg_grid_record *gr
 static bool is_read_by_quantizer(const qg_node *n)
 {
     const qg_value *r = n->out[0];
-    return r->use.n == 1 && is_linear(r->use.at[0].node, quantize_linear);
+    return r->use.n == 1 && qg_is_quantize_linear(r->use.at[0].node);
 }
 
 /* Behind a QuantizeLinear it has been dealt with, one way or the other. */
@@ -314,7 +304,7 @@ static qg_status visit_dequantize(folder *f, qg_node *n)
         return qg_nomem(f->ctx);
     if (!codes)
         return is_read_by_quantizer(n) ||
-                       (n->in[0]->def && is_linear(n->in[0]->def, quantize_linear))
+                       (n->in[0]->def && qg_is_quantize_linear(n->in[0]->def))
                    ? QG_OK
                    : keep_operator(f, n, "its codes are computed");
     QG_TRY(qg_grid_of_linear(f->g, n, codes->dtype, &n->out[0]->type, grid, &why));
@@ -392,9 +382,9 @@ static qg_status visit_all(folder *f)
             QG_TRY(visit_openvino(f, n));
         } else if (f->which == QG_QUANTIZERS_MQBENCH) {
             QG_TRY(visit_mqbench(f, n));
-        } else if (is_linear(n, quantize_linear)) {
+        } else if (qg_is_quantize_linear(n)) {
             QG_TRY(visit_quantize(f, n));
-        } else if (is_linear(n, dequantize_linear)) {
+        } else if (qg_is_dequantize_linear(n)) {
             QG_TRY(visit_dequantize(f, n));
         }
     }

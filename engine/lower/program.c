@@ -228,6 +228,13 @@ static qg_status accept(qg_lowering *w, const group *g, const qg_lower *l)
     return QG_OK;
 }
 
+/* A node that only converts: between floats and codes a copy computes nothing. */
+static bool converts(const qg_lowering *w, const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_COPY) && n->in[0] &&
+           w->stored[n->in[0]->id].codes != w->stored[n->out[0]->id].codes;
+}
+
 /* *done: n became an integer kernel.  Else its fate is noted. */
 static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
 {
@@ -246,7 +253,11 @@ static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
     if (!why)
         QG_TRY(describe_inputs(w, n, &l, &why));
     if (why) {
-        note(w, n, follows_kernel(w, n) ? QG_LOWERED_TAIL : QG_LOWERED_ISLAND, "", why);
+        note(w, n,
+             converts(w, n)         ? QG_LOWERED_PLAIN
+             : follows_kernel(w, n) ? QG_LOWERED_TAIL
+                                    : QG_LOWERED_ISLAND,
+             "", why);
         return QG_OK;
     }
     QG_TRY(describe_outputs(w, &g, &l));

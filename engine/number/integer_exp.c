@@ -133,9 +133,19 @@ qg_status qg_int_softmax_prepare(qg_ctx *ctx, qg_requant_scheme scheme, float sc
 /* exp(difference) in Q(0). */
 static int32_t exp_of(const qg_int_softmax *s, int32_t difference)
 {
+    if (s->exp)
+        return s->exp[-difference];
     int32_t scaled = s->single ? qg_scale_single(difference, s->m)
                                : qg_scale_double(difference, s->m);
     return qg_exp_negative(scaled, INTEGER_BITS);
+}
+
+void qg_int_softmax_keep(qg_int_softmax *s, int32_t exp[256])
+{
+    s->exp = NULL;
+    for (int32_t i = 0; i < 256; i++)
+        exp[i] = -i < s->diff_min ? 0 : exp_of(s, -i);
+    s->exp = exp;
 }
 
 qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t *x,

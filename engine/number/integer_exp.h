@@ -35,10 +35,11 @@ QG_API int32_t qg_tanh_fixed(int32_t a, int integer_bits);
 
 /* Softmax of TFLite for int8 codes.  Output scale 2^-bits, zero point -2^(bits-1). */
 typedef struct qg_int_softmax {
-    qg_multiplier m;  /* beta * scale in the fixed-point form of exp's argument */
-    int32_t diff_min; /* codes further below the largest count as 0 */
-    int bits;         /* of the output: 8 or 16 */
-    bool single;      /* the build with one rounding */
+    qg_multiplier m;    /* beta * scale in the fixed-point form of exp's argument */
+    int32_t diff_min;   /* codes further below the largest count as 0 */
+    int bits;           /* of the output: 8 or 16 */
+    bool single;        /* the build with one rounding */
+    const int32_t *exp; /* [256] of qg_int_softmax_keep; NULL: computed for each code */
 } qg_int_softmax;
 
 /* scheme: fix-double, or fix-single for a build with one rounding (QG_EUNSUPPORTED for
@@ -47,6 +48,10 @@ QG_NODISCARD QG_API qg_status qg_int_softmax_prepare(qg_ctx *ctx,
                                                      qg_requant_scheme scheme,
                                                      float scale, float beta, int bits,
                                                      qg_int_softmax *out);
+
+/* Computes the 256 exponentials of 8-bit codes once, into exp, which s then borrows:
+ * for many rows. */
+void qg_int_softmax_keep(qg_int_softmax *s, int32_t exp[256]);
 
 /* One row of n >= 1 codes; y may be x.  QG_EUNSUPPORTED when the sum of the
  * exponentials exceeds 12 integer bits (4096 equal codes are the least that can). */

@@ -79,7 +79,7 @@ extern "C" {
 /* How a fused clamp limits codes: `clamp:`. */
 #define QG_CLAMP_MAP(X)                                                                \
     X(CODES,   "codes",   "bounds z + round(bound / s), half away from zero")          \
-    X(IMPLIED, "implied", "only one that cuts off no code: nothing to do")                 \
+    X(IMPLIED, "implied", "only one that cuts off no code: nothing to do")             \
     X(FLOAT,   "float",   "in float, before quantization")                             \
     X(NO,      "no",      "the kernel takes none")
 /* clang-format on */

@@ -60,27 +60,50 @@ static qg_status load_profile(const qg_model *m, const char *name, qg_arena *a,
                 : no_profile(m->ctx, a, search);
 }
 
-/* A file of another tool has its quantizers as operators: they become the records. */
-static qg_status find_records(qg_model *m)
+static bool has_quantizers(const qg_model *m)
 {
-    if (m->quant)
+    bool any = m->quant->tqc.n > 0;
+    for (size_t i = 0; i < m->graph->node.n && !any; i++)
+        any = qg_node_has(m->graph->node.at[i], QG_OP_QUANTIZER);
+    return any;
+}
+
+/* In a copy, since sessions of the model may be running. */
+static qg_status fold(qg_model *m, qg_model *out)
+{
+    QG_TRY(qg_graph_clone(m->graph, &out->graph));
+    QG_TRY(qg_infer(out->graph, NULL, 0));
+    QG_TRY(qg_quantizers_fold(out->graph, QG_QUANTIZERS_ONNX, "onnx-qdq", &out->quant));
+    return has_quantizers(out)
+               ? QG_OK
+               : qg_fail(m->ctx, QG_ESTATE,
+                         "mode integer: the model is not quantized, expected a "
+                         "snapshot of qg quantize or a file with quantizers");
+}
+
+/* *out: m, or, for a file of another tool, the copy in which its quantizers are
+ * records. */
+static qg_status with_records(qg_model *m, qg_model **out)
+{
+    *out = m->quant ? m : m->folded;
+    if (*out)
         return QG_OK;
-    QG_TRY(qg_quantizers_fold(m->graph, QG_QUANTIZERS_ONNX, "onnx-qdq", &m->quant));
-    for (size_t i = 0; i < m->graph->node.n; i++)
-        if (m->quant->tqc.n || qg_node_has(m->graph->node.at[i], QG_OP_QUANTIZER))
-            return QG_OK;
-    m->quant = NULL;
-    return qg_fail(
-        m->ctx, QG_ESTATE,
-        "mode integer: the model is not quantized, expected a snapshot of qg "
-        "quantize or a file with quantizers");
+    qg_model *folded = QG_NEW(m->ctx->arena, qg_model);
+    if (!folded)
+        return qg_nomem(m->ctx);
+    *folded = (qg_model){ .ctx = m->ctx, .path = m->path, .sha256 = m->sha256 };
+    qg_status s = fold(m, folded);
+    if (s == QG_OK)
+        *out = m->folded = folded;
+    else
+        qg_model_close(folded);
+    return s;
 }
 
 /* The profile lies in the model's arena, since a program may outlive the call. */
 static qg_status make_program(qg_model *m, const qg_mode_request *r, qg_program **out)
 {
     const qg_profile *profile;
-    QG_TRY(find_records(m));
     QG_TRY(load_profile(m, r->profile, m->graph->arena, &profile));
     return qg_lower_program(
         m->graph, profile,
@@ -113,7 +136,8 @@ qg_status qg_executable_make(qg_model *m, const qg_mode_request *r, qg_executabl
     QG_TRY(check_request(m, r, e.mode));
     e.graph = m->graph;
     if (e.mode == QG_RUN_INTEGER) {
-        QG_TRY(make_program(m, r, &e.program));
+        QG_TRY(with_records(m, &e.model));
+        QG_TRY(make_program(e.model, r, &e.program));
         e.graph = e.program->graph;
     }
     *out = e;

@@ -162,7 +162,9 @@ void qg_model_close(qg_model *m)
 {
     if (!m)
         return;
+    qg_model_close(m->folded);
     qg_graph_free(m->graph);
+    m->folded = NULL;
     m->graph = NULL;
 }
 

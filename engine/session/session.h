@@ -122,7 +122,7 @@ const char *qg_run_mode_name(qg_run_mode mode); /* "simulate" */
 
 /* A model in one mode. */
 typedef struct qg_executable {
-    qg_model *model;
+    qg_model *model; /* or its copy with records: qg_model.folded */
     qg_run_mode mode;
     qg_program *program;   /* mode integer, owned; else NULL */
     const qg_graph *graph; /* that is executed: the program's, or the model's */

@@ -32,6 +32,9 @@ struct qg_model {
     /* The running pass that was given this model, which is then a view of the
      * pipeline's data; NULL: none. */
     struct qg_pass_env *pass;
+    /* A copy whose quantizers are records: made when a file of another tool is to run in
+     * integers; owned; NULL: none. */
+    qg_model *folded;
 };
 
 /* An ONNX file, with its dynamic shapes fixed by shape[n] (ir/infer.h). */

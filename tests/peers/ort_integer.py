@@ -5,9 +5,9 @@
 
 Models of this repository and of ../shared are quantized in three ways: by quantize_static as
 QDQ (one weight scale per channel) and as QOperator (one per tensor), and by our own export
-(qg quantize -b ort-int8, onnx-qdq).  ONNX Runtime writes what it runs at level EXTENDED
-(optimized_model_filepath); its session on that file without optimizations gives all values,
-once its outputs are those of the usual session.  Ours is
+(qg quantize -b ort-int8, onnx-qdq); digits with other types of codes as well.  ONNX Runtime
+writes what it runs at level EXTENDED (optimized_model_filepath); its session on that file without
+optimizations gives all values, once its outputs are those of the usual session.  Ours is
 
     qg run OPTIMIZED.onnx --mode integer --profile onnxruntime-... --dump '*'
 
@@ -50,7 +50,11 @@ MOVES = {"MaxPool", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "
          "Gather", "Pad", "Identity", "Expand", "DepthToSpace"}
 SHAPES = {"Shape", "Constant", "ConstantOfShape", "Equal", "Where", "Cast", "Range"}
 PRODUCTS = {"Conv", "ConvTranspose", "Gemm", "MatMul", "QLinearConv", "QLinearMatMul", "QGemm"}
+TYPES = [("QDQ", True, "QUInt8", "QInt8"), ("QOperator", False, "QUInt8", "QInt8"),
+         ("QDQ", True, "QInt8", "QInt8"), ("QOperator", True, "QInt8", "QInt8"),
+         ("QDQ", False, "QUInt8", "QUInt8"), ("QOperator", False, "QUInt8", "QUInt8")]
 QUANTIZERS = {"QuantizeLinear", "DequantizeLinear"}
+INSIDE = {"QLinearAveragePool", "QLinearMul"}  # round(f32(v + zero)): other ties by another zero
 INTEGERS = {np.dtype(t) for t in ("u1", "i1", "u2", "i2")}
 
 
@@ -147,13 +151,15 @@ def quantized(path, samples, folder):
     """(form, file)"""
     plain = prepared(path, folder, 13)
     name = input_of(onnx.load(plain))
-    for fmt, channel in ((QuantFormat.QDQ, True), (QuantFormat.QOperator, False)):
-        out = folder / f"{path.stem}-{fmt.name}.onnx"
+    for fmt, channel, activation, weight in TYPES[:None if path.stem == "digits" else 2]:
+        form = fmt if (activation, weight) == ("QUInt8", "QInt8") else \
+            f"{fmt} {activation[1:].lower()} {weight[1:].lower()}"
+        out = folder / f"{path.stem}-{form.replace(' ', '-')}.onnx"
         with contextlib.redirect_stdout(io.StringIO()):
-            quantize_static(str(plain), str(out), Reader(name, samples), quant_format=fmt,
-                            per_channel=channel, activation_type=QuantType.QUInt8,
-                            weight_type=QuantType.QInt8)
-        yield fmt.name, out
+            quantize_static(str(plain), str(out), Reader(name, samples),
+                            quant_format=QuantFormat[fmt], per_channel=channel,
+                            activation_type=QuantType[activation], weight_type=QuantType[weight])
+        yield form, out
     data, snapshot = folder / "calibrate.npy", folder / "snapshot"
     np.save(data, samples[:, None])
     plain = prepared(path, folder, 21)  # from 21 on, codes of activations are all uint8
@@ -234,23 +240,21 @@ class Network:
         names += [r.output[0] for r in self.readers[codes] if r.op_type == "DequantizeLinear"]
         return names
 
-    def float_kernel(self, codes):
-        """The operator that ONNX Runtime runs in float before it quantizes; None: none."""
-        n = self.producer.get(codes)
-        at = self.producer.get(n.input[0]) if n is not None and \
-            n.op_type == "QuantizeLinear" else None
-        return at.op_type if at is not None and is_compute(at.op_type) else None
-
-    def roots(self, name, seen):
-        """Values compared on the way to this one."""
+    def behind(self, name, seen):
+        """(values compared, operators that compute) on the way to this one."""
         n = self.producer.get(name)
-        found = set()
+        found, ops = set(), set()
+        if n is not None and is_compute(n.op_type):
+            ops.add(n.op_type)
         for i in n.input if n is not None else ():
             if i in seen:
                 found.add(i)
             elif i and i not in self.constants:
-                found |= self.roots(i, seen)
-        return found
+                more = self.behind(i, seen)
+                found |= more[0]
+                ops |= more[1]
+        return found, ops
+
 
 
 def safe(name):
@@ -273,7 +277,7 @@ class Row:
     def __init__(self, network, own):
         self.network, self.own = network, own
         self.compared = self.equal = self.codes = self.right = 0
-        self.missing, self.off, self.seen = [], {}, set()
+        self.missing, self.off, self.seen, self.turned = [], {}, set(), set()
 
     def compare(self, dump, names, value):
         key = names[0]
@@ -283,6 +287,8 @@ class Row:
             return
         # ONNX Runtime turns int8 activations into uint8 of the same grid
         shift = {"i": 0, "u": 128 if ours.dtype.kind == "i" else 0}[value.dtype.kind]
+        if shift:
+            self.turned.add(key)
         off = np.abs(ours.astype("i8") + shift - value.astype("i8"))
         same = off == 0
         self.compared += 1
@@ -304,8 +310,22 @@ class Row:
             f"no codes of ours behind {n.op_type}"
 
     def first(self):
-        """Values that differ although all that they are computed from is equal."""
-        return [v for v in self.off if not self.network.roots(v, self.seen) & set(self.off)]
+        """Values that differ although all that they are computed from is equal; and the
+        operators between."""
+        behind = {v: self.network.behind(v, self.seen) for v in self.off}
+        return {v: ops for v, (found, ops) in behind.items() if not found & set(self.off)}
+
+    def cause(self, value, ops):
+        """Why it may differ by a step; None: for no reason that is known."""
+        floats = sorted(op for op in ops if op[0] != "Q")
+        if self.off[value][2] > 1:
+            return None
+        if floats:
+            return f"{', '.join(floats)} in float there"
+        if value in self.turned and ops & INSIDE:
+            return f"{', '.join(ops & INSIDE)}: its zero point is inside of the rounding, and " \
+                "the optimizer turned int8 into uint8"
+        return None
 
 
 def tail_of(out, network, values):
@@ -351,15 +371,14 @@ def nodes_of(path, report):
 
 def judge(bad, title, row, tail, nodes):
     (products, integer), others = nodes
-    print(f"{title:22} {integer:4} of {products:4} {others[1]:4} of {others[0]:4} "
+    print(f"{title:30} {integer:4} of {products:4} {others[1]:4} of {others[0]:4} "
           f"{row.equal:5} of {row.compared:4} "
           f"{row.right / max(row.codes, 1):10.6f} {tail:9.1e}")
-    for value in row.first():
+    for value, ops in row.first().items():
         n = row.network.producer.get(value)
         count, size, most = row.off[value]
         op = n.op_type if n is not None else "input"
-        kernel = row.network.float_kernel(value)
-        cause = f"{kernel} is computed in float there" if kernel and most == 1 else None
+        cause = row.cause(value, ops)
         print(f"    {value} ({op}): {count} of {size} codes, by at most {most}: "
               f"{cause or 'not explained'}")
         if not cause:
@@ -374,7 +393,7 @@ def judge(bad, title, row, tail, nodes):
 
 
 def header(what):
-    print(f"\n{what}\n{'model':22} {'products':>12} {'others':>12} {'values':>13} "
+    print(f"\n{what}\n{'model':30} {'products':>12} {'others':>12} {'values':>13} "
           f"{'codes':>10} {'tail':>9}")
 
 

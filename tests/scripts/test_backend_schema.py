@@ -52,7 +52,7 @@ def main():
         faults += wrong_values.schema_faults(path, validator)
         faults += id_faults(path)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        wrong = [(path, *m) for path in files 
+        wrong = [(path, *m) for path in files
                  for m in wrong_values.mutations(path.read_text(), FREE)]
         jobs = [pool.submit(wrong_values.complaint, "backends", *w) for w in wrong[::STEP]]
         faults += [f for f in (j.result() for j in jobs) if f]

@@ -7,7 +7,10 @@ Small graphs by hand, with scales that are powers of two: floats are exact, so o
 equal bits.  Files of onnxruntime.quantization.quantize_static (QDQ, QOperator, per channel,
 int8 and uint8, reduced range) and their optimized form: the records have the file's grids, all
 forms of a model the same records; the codes of a value in the middle are equal, and outputs
-are within a step (behind it averages of codes are ties)."""
+are within a step (behind it averages of codes are ties).
+
+    test_import_onnxruntime.py                                          all checks
+    test_import_onnxruntime.py --example docs/examples/onnxruntime.onnx writes that file"""
 import contextlib
 import io
 import json
@@ -27,6 +30,7 @@ try:
     from onnx import numpy_helper
     from onnxruntime.quantization import (CalibrationDataReader, QuantFormat, QuantType,
                                           quantize_static)
+    from onnxruntime.quantization.shape_inference import quant_pre_process
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
@@ -417,8 +421,16 @@ def grids_of_file(path):
     return found
 
 
-def check_static(bad, folder):
+def quantize(path, fmt, channel, activation, weight, reduce,
+             source="configs/models/digits.onnx"):
     samples = np.load("configs/data/digits_calib.npy")
+    with contextlib.redirect_stdout(io.StringIO()):
+        quantize_static(source, path, Reader("image", samples),
+                        quant_format=fmt, per_channel=bool(channel), reduce_range=bool(reduce),
+                        activation_type=QuantType[activation], weight_type=QuantType[weight])
+
+
+def check_static(bad, folder):
     tests = np.load("configs/data/digits_test.npy")[:100]
     np.save(folder / "tests.npy", tests)
     print(f"{'file':48} {'records':7} {'grids':>6} {'equal':>8} {'worst':>6}")
@@ -431,10 +443,7 @@ def check_static(bad, folder):
             continue  # as below, one of each is enough
         name = f"{fmt.name}-{activation}-{weight}{'-channel' * channel}{'-reduce' * reduce}"
         path = folder / f"{name}.onnx"
-        with contextlib.redirect_stdout(io.StringIO()):
-            quantize_static("configs/models/digits.onnx", path, Reader("image", samples),
-                            quant_format=fmt, per_channel=bool(channel), reduce_range=bool(reduce),
-                            activation_type=QuantType[activation], weight_type=QuantType[weight])
+        quantize(path, fmt, channel, activation, weight, reduce)
         check_file(bad, folder, name, path, tests)
         optimized = folder / f"{name}-optimized.onnx"
         session(path, ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, optimized)
@@ -484,8 +493,19 @@ def check_file(bad, folder, name, path, tests):
                    f"{off.max():.1f} steps off")
 
 
+def write_example(path):
+    """What ONNX Runtime runs of the demo model, normalizations folded before."""
+    with tempfile.TemporaryDirectory() as name:
+        plain, qdq = f"{name}/plain.onnx", f"{name}/qdq.onnx"
+        quant_pre_process("configs/models/digits.onnx", plain, skip_symbolic_shape=True)
+        quantize(qdq, QuantFormat.QDQ, 1, "QUInt8", "QInt8", 0, plain)
+        session(qdq, ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED, path)
+
+
 def main():
     bad = []
+    if sys.argv[1:2] == ["--example"]:
+        return write_example(sys.argv[2])
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for f in FORMS:

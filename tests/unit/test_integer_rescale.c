@@ -323,8 +323,9 @@ static void softmax_table_has_a_float_logarithm(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_int_softmax_table t;
     int32_t y[5];
-    assert_ok(ctx, qg_int_softmax_table_make(ctx, (qg_grid){ QG_U8, 0.12186008f, 128 },
-                                             (qg_grid){ QG_U8, 0.00715842f, 0 }, 5, &t));
+    assert_ok(ctx,
+              qg_int_softmax_table_make(ctx, (qg_grid){ QG_U8, 0.12186008f, 128 },
+                                        (qg_grid){ QG_U8, 0.00715842f, 0 }, 5, &t));
     qg_int_softmax_table_row(&t, x, y, 5);
     for (int i = 0; i < 5; i++)
         assert_cmp_int(y[i], ==, want[i]);

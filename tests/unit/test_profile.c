@@ -339,6 +339,36 @@ static void every_fault_is_named(void **state)
     close_fixture(&f);
 }
 
+/* Input of an enemy: refused by the reader of YAML or by the vocabulary. */
+static void hostile_files_are_refused(void **state)
+{
+    (void)state;
+    fixture f = open_fixture();
+    const qg_profile *p;
+    char *deep = qg_arena_get(f.ctx->arena, 1, 4096);
+    (void)strcpy(deep, "name: ");
+    memset(deep + 6, '[', 4000);
+    const char *const file[] = {
+        "",
+        deep,
+        "name: &a x\nkernels: *a\n",
+        "name: x\nname: y\n",
+        "name: !!int 3\n",
+        "name: x\n---\nname: y\n",
+        "name: \"\\xff\nkernels: [",
+        "name: x\nkernels: [{id: r, why: w, source: s, use: [[add]]}]\n",
+        "name: x\nkernels: [{id: r, why: w, source: s, use: add, form: fixed, "
+        "scheme: fix-double, left: {8: 99999999999999999999}}]\n",
+        "name: x\nkernels: [{id: r, why: w, source: s, use: add, form: fma, "
+        "ratio: {from: nan, below: 1e999}}]\n",
+    };
+    for (size_t i = 0; i < sizeof file / sizeof file[0]; i++)
+        if (load_text(&f, "x", file[i], &p) == QG_OK ||
+            !strstr(qg_ctx_message(f.ctx), "x.yaml"))
+            fail_msg("file %zu: '%s'", i, qg_ctx_message(f.ctx));
+    close_fixture(&f);
+}
+
 /* An id of the parent must be removed before it is used again. */
 static void ids_are_unique_in_a_family(void **state)
 {
@@ -359,4 +389,5 @@ QG_TEST_MAIN(cmocka_unit_test(a_file_becomes_rows),
              cmocka_unit_test(the_first_row_that_fits),
              cmocka_unit_test(children_precede_parents),
              cmocka_unit_test(tflite_reference), cmocka_unit_test(every_fault_is_named),
+             cmocka_unit_test(hostile_files_are_refused),
              cmocka_unit_test(ids_are_unique_in_a_family))

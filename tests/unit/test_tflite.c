@@ -11,6 +11,8 @@
 
 static qg_ctx *new_ctx(void)
 {
+    if (!QG_HAVE_TFLITE)
+        skip();
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     ctx->registry = &qg_ops_registry;
     return ctx;

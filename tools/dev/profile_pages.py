@@ -13,8 +13,8 @@ INTRO = """A profile is the integer arithmetic of one runtime on one instruction
 per kind of operator. An operator without a row is not computed in integers by that runtime, or no
 formula is known for it. The words are explained in
 [profile.h](../../engine/number/profile.h) and [requant.h](../../engine/number/requant.h);
-[add a profile](../add-a-profile.md) is a walk-through.
-"""
+[add a profile]({docs}/add-a-profile.md) is a walk-through.
+""".format(docs="..")
 
 
 def page(name):

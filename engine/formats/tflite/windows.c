@@ -172,29 +172,47 @@ qg_status qg_tflite_build_transpose_conv(qg_tflite_builder *b)
 
 /* --- pooling --- */
 
-static qg_status pool(qg_tflite_builder *b, const char *op)
+/* Input 0 and the attributes. */
+static qg_status start_pool(qg_tflite_builder *b, qg_tflite_node *n, qg_value **x)
 {
     const qg_tflite_options *p = &b->op->options;
-    qg_tflite_value *v, *y;
-    qg_value *x;
-    qg_tflite_node n = { .op = op, .in = &x, .n_in = 1 };
+    qg_tflite_value *v;
     QG_TRY(qg_tflite_input(b, 0, &v));
-    QG_TRY(qg_tflite_output(b, 0, &y));
-    QG_TRY(qg_tflite_form(b, v, QG_TFLITE_NCHW, &x));
+    QG_TRY(qg_tflite_form(b, v, QG_TFLITE_NCHW, x));
     const int64_t *dim = v->type.dim;
     const window high = { dim[1], p->filter_h, p->stride_h, 1 },
                  wide = { dim[2], p->filter_w, p->stride_w, 1 };
-    QG_TRY(add_window(b, &n, &high, &wide));
-    return qg_tflite_finish(b, &n, y, QG_TFLITE_NCHW, p->activation);
+    return add_window(b, n, &high, &wide);
 }
 
 /* count_include_pad is 0 unless set: the mean of the places inside. */
 qg_status qg_tflite_build_average_pool(qg_tflite_builder *b)
 {
-    return pool(b, "AveragePool");
+    qg_tflite_value *v;
+    qg_value *x;
+    qg_tflite_node n = { .op = "AveragePool", .in = &x, .n_in = 1 };
+    QG_TRY(start_pool(b, &n, &x));
+    QG_TRY(qg_tflite_output(b, 0, &v));
+    return qg_tflite_finish(b, &n, v, QG_TFLITE_NCHW, b->op->options.activation);
 }
 
-qg_status qg_tflite_build_max_pool(qg_tflite_builder *b) { return pool(b, "MaxPool"); }
+/* The largest codes are on the grid of the input, before and after the activation. */
+qg_status qg_tflite_build_max_pool(qg_tflite_builder *b)
+{
+    int32_t activation = b->op->options.activation;
+    qg_tflite_value *v, *y;
+    qg_value *x, *largest, *to;
+    qg_tflite_node n = { .op = "MaxPool", .in = &x, .n_in = 1 };
+    QG_TRY(start_pool(b, &n, &x));
+    QG_TRY(qg_tflite_input(b, 0, &v));
+    QG_TRY(qg_tflite_output(b, 0, &y));
+    if (activation == QG_TFLITE_NO_ACTIVATION)
+        return qg_tflite_finish(b, &n, y, QG_TFLITE_NCHW, activation);
+    QG_TRY(qg_tflite_silent(b, v, "largest", &largest));
+    QG_TRY(qg_tflite_add(b, &n, &largest, 1));
+    QG_TRY(qg_tflite_lead(b, y, QG_TFLITE_NCHW, &to));
+    return qg_tflite_activate(b, activation, largest, to);
+}
 
 /* --- products of matrices --- */
 

@@ -245,10 +245,9 @@ static qg_value *conv(tfl_case *t)
     const qg_tensor *w = tfl_array(t, tfl_operand(t, "inputs", 1));
     int64_t groups = depthwise ? x->dim[3] : x->dim[3] / w->dim[3];
     qg_stored ws = tfl_stored(t, tfl_operand(t, "inputs", 1));
-    qg_kernel_use use = groups > 1 && groups < x->dim[3] ? QG_USE_CONV
-                        : depthwise                      ? QG_USE_DEPTHWISE
-                        : ws.n > 1                       ? QG_USE_CONV
-                                                         : QG_USE_CONV_ONE;
+    qg_kernel_use use = groups > 1 ? QG_USE_DEPTHWISE /* groups run as the reference */
+                        : ws.n > 1 ? QG_USE_CONV
+                                   : QG_USE_CONV_ONE;
     if (!tfl_find_row(t, use, 2))
         return NULL;
     qg_value *in[3] = { to_nchw(t, operand(t, 0)), operand(t, 1),
