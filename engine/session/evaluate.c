@@ -6,10 +6,10 @@
 /* Predicted classes of both plans; -1: not run. */
 typedef struct votes {
     int32_t *floating, *simulated; /* [samples] */
-    int32_t *at_work;              /* the one that the current drive fills */
+    int32_t *at_work;              /* filled by the current drive */
 } votes;
 
-/* The index of the largest element of the first output; the first one on a tie. */
+/* The index of the largest element of the first output; the lowest on a tie. */
 static int32_t arg_max(const qg_tensor *t)
 {
     int64_t n = qg_tensor_count(t);
