@@ -17,6 +17,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 
 #define ROW2(id, suffix, T, W, expr)                                                   \
     static void id##_##suffix(const void *a, int64_t sa, const void *b, int64_t sb,    \
@@ -336,6 +337,16 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
     return QG_OK;
 }
 
+static qg_status lower_add(qg_lower *l) { return qg_lower_binary(l, QG_USE_ADD); }
+static qg_status lower_sub(qg_lower *l) { return qg_lower_binary(l, QG_USE_SUB); }
+static qg_status lower_mul(qg_lower *l) { return qg_lower_binary(l, QG_USE_MULTIPLY); }
+static qg_status lower_prelu(qg_lower *l) { return qg_lower_binary(l, QG_USE_PRELU); }
+static qg_status lower_max(qg_lower *l) { return qg_lower_on_codes(l, QG_USE_MAXIMUM); }
+static qg_status lower_min(qg_lower *l) { return qg_lower_on_codes(l, QG_USE_MINIMUM); }
+#define lower_divide NULL
+#define lower_sum    NULL
+#define lower_mean   NULL
+
 #define JOINS (QG_OP_ELEMENTWISE | QG_OP_JOIN | QG_OP_PURE)
 #define SUMS  (JOINS | QG_OP_HOMOGENEOUS) /* s a + s b == s (a + b) */
 #define SIGN  QG_OP_NONNEGATIVE
@@ -344,7 +355,7 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
         .name = onnx, .since = first, .until = last, .min_in = 2, .max_in = 2,         \
         .min_out = 1, .max_out = 1, .in_roles = "d", .traits = (bits),                 \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
-        .infer = infer_numbers, .run = id##_run, .in_place = 3                         \
+        .infer = infer_numbers, .run = id##_run, .in_place = 3, .lower = lower_##id    \
     }
 #define ROWPRELU(first, last)                                                          \
     {                                                                                  \
@@ -353,7 +364,7 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
         .traits = QG_OP_ELEMENTWISE | QG_OP_ACTIVATION | QG_OP_HOMOGENEOUS |           \
                   QG_OP_PURE | QG_OP_BATCH_FIRST,                                      \
         .param_size = sizeof(qg_binary_param), .prepare = prelu_prepare,               \
-        .infer = prelu_infer, .run = prelu_run, .in_place = 1                          \
+        .infer = prelu_infer, .run = prelu_run, .in_place = 1, .lower = lower_prelu    \
     }
 #define ROWPOW(first, last)                                                            \
     {                                                                                  \
@@ -367,7 +378,8 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
     {                                                                                  \
         .name = onnx, .since = first, .min_in = 1, .max_in = 255, .min_out = 1,        \
         .max_out = 1, .in_roles = "d", .traits = JOINS | SIGN,                         \
-        .infer = infer_fold_##types, .run = id##_run, .in_place = 3                    \
+        .infer = infer_fold_##types, .run = id##_run, .in_place = 3,                   \
+        .lower = lower_##id                                                            \
     }
 
 /* clang-format off */
@@ -376,7 +388,8 @@ const qg_op qg_ops_binary[] = {
     { .name = "Add", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = SUMS | SIGN, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run,
-      .in_place = 3, .compile = add_compile, .affine = add_affine },
+      .in_place = 3, .compile = add_compile, .affine = add_affine,
+      .lower = lower_add },
     ROW("Sub", 1, 6, sub, SUMS),      ROW("Sub", 7, 0, sub, SUMS),
     ROW("Mul", 1, 6, mul, JOINS | SIGN), ROW("Mul", 7, 0, mul, JOINS | SIGN),
     ROW("Div", 1, 6, divide, JOINS | SIGN), ROW("Div", 7, 0, divide, JOINS | SIGN),

@@ -8,6 +8,7 @@
 #include "engine/ir/kernel.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 
 typedef struct axis_param {
     int64_t axis;
@@ -264,20 +265,29 @@ static qg_status split_run(const qg_call *k)
     return QG_OK;
 }
 
+static qg_status lower_concat(qg_lower *l)
+{
+    const axis_param *p = l->node->param;
+    QG_TRY(qg_lower_set_int(l, "axis", p->axis));
+    return qg_lower_all(l, "IntConcat", QG_USE_CONCAT, l->node->n_in);
+}
+
 #define ROWCONCAT(first)                                                               \
     {                                                                                  \
         .name = "Concat", .since = first, .min_in = 1, .max_in = 255, .min_out = 1,    \
         .max_out = 1, .in_roles = "d",                                                 \
         .traits = QG_OP_JOIN | QG_OP_PURE | QG_OP_NONNEGATIVE,                         \
         .param_size = sizeof(axis_param), .prepare = concat_prepare,                   \
-        .infer = concat_infer, .run = concat_run, .compile = concat_compile            \
+        .infer = concat_infer, .run = concat_run, .compile = concat_compile,           \
+        .lower = lower_concat                                                          \
     }
 #define ROWSPLIT(first, last, inputs)                                                  \
     {                                                                                  \
         .name = "Split", .since = first, .until = last, .min_in = 1, .max_in = inputs, \
         .min_out = 1, .max_out = 255, .in_roles = "ds",                                \
         .traits = QG_OP_PASSIVE | QG_OP_PURE, .param_size = sizeof(split_param),       \
-        .prepare = split_prepare, .infer = split_infer, .run = split_run               \
+        .prepare = split_prepare, .infer = split_infer, .run = split_run,              \
+        .lower = qg_lower_move                                                         \
     }
 
 /* clang-format off */

@@ -13,6 +13,7 @@
 #include "ops/util_cast.h"
 #include "ops/util_check.h"
 #include "ops/util_conv.h"
+#include "ops/util_lower.h"
 
 static qg_conv_slots slots_of(bool transposed)
 {
@@ -87,6 +88,32 @@ static int deconv_axis(const qg_node *node)
     return 1;
 }
 
+/* One input channel per group is a use of its own.  Several have none: they are lowered
+ * where the profile computes both kinds alike. */
+static qg_status lower_conv(qg_lower *l)
+{
+    const qg_conv_param *p = l->node->param;
+    const qg_tensor *x = &l->node->in[0]->type;
+    qg_kernel_use whole = l->in[1].stored.n <= 1 ? QG_USE_CONV_ONE : QG_USE_CONV;
+    if (p->group == 1)
+        return qg_lower_product(l, "IntConv", whole, 0);
+    if (x->rank < 2 || x->dim[1] != p->group) {
+        const qg_profile_row *one = qg_lower_row(l, QG_USE_DEPTHWISE);
+        const qg_profile_row *all = qg_lower_row(l, whole);
+        if (one && all && one != all)
+            return qg_lower_refuse(l,
+                                   "%lld groups of several channels: rows %s and %s "
+                                   "differ, expected one row for both",
+                                   (long long)p->group, all->id, one->id);
+    }
+    return qg_lower_product(l, "IntConv", QG_USE_DEPTHWISE, 0);
+}
+
+static qg_status lower_deconv(qg_lower *l)
+{
+    return qg_lower_product(l, "IntConvTranspose", QG_USE_DECONV, 1);
+}
+
 #define ROW(onnx, opset, kind, axis)                                                   \
     {                                                                                  \
         .name = onnx, .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1,        \
@@ -94,7 +121,7 @@ static int deconv_axis(const qg_node *node)
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .param_size = sizeof(qg_conv_param), .prepare = qg_conv_read,                  \
         .infer = infer_##kind, .run = run_##kind, .compile = compile_##kind,           \
-        .weight_axis = axis                                                            \
+        .weight_axis = axis, .lower = lower_##kind                                     \
     }
 const qg_op qg_ops_conv[] = {
     ROW("Conv", 1, conv, qg_conv_axis),

@@ -12,5 +12,6 @@ const qg_registry qg_ops_registry = {
     .upgrade = qg_ops_upgrades,
     .made = {[QG_MADE_SUM] = "Add",
              [QG_MADE_PRODUCT] = "MatMul",
-             [QG_MADE_CONVOLUTION] = "Conv"},
+             [QG_MADE_CONVOLUTION] = "Conv",
+             [QG_MADE_DENSE] = "Gemm"},
 };

@@ -13,6 +13,7 @@
 #include "engine/accel/kernels.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 #include "ops/util_matmul.h"
 
 #define TYPES (QG_DT_FLOATS | QG_DT_INDEX | QG_DT(U32) | QG_DT(U64))
@@ -188,13 +189,36 @@ static int gemm_weight_axis(const qg_node *node)
     return p->trans_b ? 0 : 1;
 }
 
+/* Constant weights make a dense layer. */
+static qg_kernel_use use_of(const qg_lower *l)
+{
+    return !l->in[1].constant || l->in[1].constant->rank != 2 ? QG_USE_MATMUL
+           : l->in[1].stored.n > 1                            ? QG_USE_DENSE_CHANNEL
+                                                              : QG_USE_DENSE;
+}
+
+static qg_status lower_matmul(qg_lower *l)
+{
+    return qg_lower_product(l, "IntMatMul", use_of(l), l->node->in[1]->type.rank - 1);
+}
+
+static qg_status lower_gemm(qg_lower *l)
+{
+    const gemm_param *p = l->node->param;
+    bool bias = l->node->n_in > 2 && l->node->in[2];
+    if (p->alpha != 1 || (bias && p->beta != 1))
+        return qg_lower_refuse(l, "alpha is %g and beta %g, expected 1",
+                               (double)p->alpha, (double)p->beta);
+    return qg_lower_product(l, "IntMatMul", use_of(l), gemm_weight_axis(l->node));
+}
+
 #define MATMUL(opset)                                                                  \
     {                                                                                  \
         .name = "MatMul", .since = (opset), .min_in = 2, .max_in = 2, .min_out = 1,    \
         .max_out = 1, .in_roles = "dw",                                                \
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .infer = infer_matmul, .run = run_matmul, .compile = compile_matmul,           \
-        .weight_axis = qg_matmul_axis                                                  \
+        .weight_axis = qg_matmul_axis, .lower = lower_matmul                           \
     }
 #define GEMM(opset, least)                                                             \
     {                                                                                  \
@@ -203,7 +227,7 @@ static int gemm_weight_axis(const qg_node *node)
         .traits = QG_OP_COMPUTE | QG_OP_PURE | QG_OP_BATCH_FIRST,                      \
         .param_size = sizeof(gemm_param), .prepare = prepare_gemm,                     \
         .infer = infer_gemm, .run = run_gemm, .compile = compile_gemm,                 \
-        .weight_axis = gemm_weight_axis                                                \
+        .weight_axis = gemm_weight_axis, .lower = lower_gemm                           \
     }
 /* clang-format off */
 const qg_op qg_ops_gemm[] = {

@@ -9,6 +9,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 
 /* Slice: lists of starts, ends, axes, steps; attributes until 9, inputs 1 to 4
  * after. */
@@ -416,14 +417,14 @@ static qg_status compress_run(const qg_call *k)
         .name = onnx, .since = first, .min_in = 2, .max_in = 2, .min_out = 1,          \
         .max_out = 1, .in_roles = "ds", .traits = MOVES,                               \
         .param_size = sizeof(par##_param), .prepare = prep##_prepare,                  \
-        .infer = id##_infer, .run = id##_run                                           \
+        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move                   \
     }
 #define ROWSLICE(first, last, least, most)                                             \
     {                                                                                  \
         .name = "Slice", .since = first, .until = last, .min_in = least,               \
         .max_in = most, .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = MOVES, \
         .param_size = sizeof(slice_param), .prepare = slice_prepare,                   \
-        .infer = slice_infer, .run = slice_run                                         \
+        .infer = slice_infer, .run = slice_run, .lower = qg_lower_move                 \
     }
 
 /* clang-format off */

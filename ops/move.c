@@ -14,6 +14,7 @@
 #include "engine/ir/kernel.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 
 static bool is_packed(const qg_call *k)
 {
@@ -357,14 +358,14 @@ static qg_status reverse_run(const qg_call *k)
     {                                                                                  \
         .name = onnx, .since = first, .min_in = inputs, .max_in = inputs,              \
         .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES | (t),          \
-        .infer = id##_infer, .run = id##_run                                           \
+        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move                   \
     }
 #define ROWP(onnx, first, inputs, roles, id, par, t)                                   \
     {                                                                                  \
         .name = onnx, .since = first, .min_in = inputs, .max_in = inputs,              \
         .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES | (t),          \
         .param_size = sizeof(par##_param), .prepare = par##_prepare,                   \
-        .infer = id##_infer, .run = id##_run                                           \
+        .infer = id##_infer, .run = id##_run, .lower = qg_lower_move                   \
     }
 
 /* clang-format off */
@@ -372,7 +373,8 @@ const qg_op qg_ops_move[] = {
     { .name = "Transpose", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1,
       .max_out = 1, .in_roles = "d", .traits = MOVES,
       .param_size = sizeof(transpose_param), .prepare = transpose_prepare,
-      .infer = transpose_infer, .run = transpose_run, .compile = transpose_compile },
+      .infer = transpose_infer, .run = transpose_run, .compile = transpose_compile,
+      .lower = qg_lower_move },
     ROWP("DepthToSpace",    1, 1, "d",  depth_to_space, block, QG_OP_BATCH_FIRST),
     ROWP("SpaceToDepth",    1, 1, "d",  space_to_depth, block, QG_OP_BATCH_FIRST),
     ROWP("ReverseSequence", 10, 2, "ds", reverse, reverse, QG_OP_BATCH_FIRST),

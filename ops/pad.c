@@ -10,6 +10,7 @@
 #include "engine/core/num.h"
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 
 enum { OUTSIDE = -1 };
 enum pad_mode { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP };
@@ -221,12 +222,54 @@ static qg_status run(const qg_call *k)
     return QG_OK;
 }
 
+/* The code of 0.0, in the type of the output, as a constant. */
+static qg_status zero_code(qg_lower *l, qg_value **out)
+{
+    qg_tensor *t = qg_lower_tensor(l, l->out[0].dtype, 0, NULL);
+    const char *name = qg_arena_printf(l->to->arena, "%s_zero", l->node->name);
+    if (!t || !name)
+        return qg_nomem(l->ctx);
+    qg_codes_store(t->dtype, l->out[0].zero, t->data, 0, 1);
+    return qg_lower_constant(l, name, t, out);
+}
+
+/* The padding of a node without a value is 0.0: the zero point, given explicitly. */
+static qg_status lower_pad(qg_lower *l)
+{
+    const pad_param *p = l->node->param;
+    if (!qg_lower_wants_codes(l, 1) || !qg_lower_wants_same(l, 0))
+        return QG_OK;
+    if (p->mode != PAD_CONSTANT || (l->node->n_in > 2 && l->node->in[2]))
+        return qg_lower_on_codes(l, QG_USE_PAD);
+    if (!p->as_inputs)
+        return qg_lower_refuse(l, "opset %d, expected 11 or later",
+                               (int)l->node->op->since);
+    qg_node node = *l->node;
+    qg_lower_in in[4] = { { 0 } };
+    qg_value *slot[4] = { 0 };
+    for (uint32_t k = 0; k < node.n_in; k++) {
+        in[k] = l->in[k];
+        slot[k] = node.in[k];
+    }
+    QG_TRY(zero_code(l, &in[2].value));
+    in[2].stored = l->out[0];
+    node.in = slot;
+    node.n_in = node.n_in < 3 ? 3 : node.n_in;
+    qg_lower with = *l;
+    with.node = &node;
+    with.in = in;
+    QG_TRY(qg_lower_on_codes(&with, QG_USE_PAD));
+    l->refusal = with.refusal;
+    l->row = with.row;
+    return QG_OK;
+}
+
 #define ROW(first, last, least, most)                                                  \
     {                                                                                  \
         .name = "Pad", .since = first, .until = last, .min_in = least, .max_in = most, \
         .min_out = 1, .max_out = 1, .in_roles = "dsps",                                \
         .traits = QG_OP_PASSIVE | QG_OP_PURE, .param_size = sizeof(pad_param),         \
-        .prepare = prepare, .infer = infer, .run = run                                 \
+        .prepare = prepare, .infer = infer, .run = run, .lower = lower_pad             \
     }
 
 const qg_op qg_ops_pad[] = {

@@ -13,6 +13,7 @@
 #include "engine/accel/kernels.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 #include "ops/util_window.h"
 
 #define NARROW (QG_DT(F16) | QG_DT(BF16) | QG_DT_BYTES)
@@ -295,6 +296,52 @@ static qg_status unpool(const qg_call *k)
 
 static qg_status run_unpool(const qg_call *k) { return qg_run_f32(k, unpool); }
 
+static qg_status lower_max(qg_lower *l)
+{
+    return qg_lower_on_codes(l, QG_USE_MAX_POOL);
+}
+
+/* What the integer forms do not have: dilations, three axes, a count of the padding. */
+static qg_status lower_average(qg_lower *l)
+{
+    const pool_param *p = l->node->param;
+    if (p->window.n_kernel > 2)
+        return qg_lower_refuse(l, "%u axes, expected 1 or 2",
+                               (unsigned)p->window.n_kernel);
+    for (uint32_t i = 0; i < p->window.n_kernel; i++) {
+        const int64_t *pad = p->window.pad;
+        if (i < p->window.n_dilation && p->window.dilation[i] != 1)
+            return qg_lower_refuse(l, "dilations, expected 1");
+        if (p->window.n_pad && (pad[i] >= p->window.kernel[i] ||
+                                pad[i + p->window.n_kernel] >= p->window.kernel[i]))
+            return qg_lower_refuse(l, "pads as large as the kernel, expected less");
+    }
+    if (!qg_lower_wants_codes(l, 1))
+        return QG_OK;
+    const qg_profile_row *row = qg_lower_row(l, QG_USE_AVERAGE_POOL);
+    if (!row)
+        return QG_OK;
+    if (row->form == QG_FORM_INTEGER && p->count_pad)
+        return qg_lower_refuse(l, "count_include_pad, expected 0 for form integer");
+    if (row->form == QG_FORM_INTEGER && !qg_lower_wants_same(l, 0))
+        return QG_OK;
+    return qg_lower_emit(l, "IntAveragePool", row, &l->in[0].value, 1);
+}
+
+static qg_status lower_global_average(qg_lower *l)
+{
+    int64_t axes[QG_MAX_RANK];
+    size_t n = 0;
+    for (int32_t i = 2; i < l->node->in[0]->type.rank; i++)
+        axes[n++] = i;
+    QG_TRY(qg_lower_set_ints(l, "axes", QG_ATTR_INTS, axes, n));
+    QG_TRY(qg_lower_set_int(l, "keepdims", 1));
+    return qg_lower_all(l, "IntMean", QG_USE_GLOBAL_POOL, 1);
+}
+#define lower_global_max lower_max
+#define lower_lp         NULL
+#define lower_global_lp  NULL
+
 #define MAX_TRAITS                                                                     \
     (QG_OP_POOLING | QG_OP_PASSIVE | QG_OP_MONOTONE | QG_OP_HOMOGENEOUS | QG_OP_PURE | \
      QG_OP_BATCH_FIRST)
@@ -307,7 +354,8 @@ static qg_status run_unpool(const qg_call *k) { return qg_run_f32(k, unpool); }
         .name = onnx, .since = (opset), .min_in = 1, .max_in = 1, .min_out = 1,        \
         .max_out = (outputs), .in_roles = "d", .out_roles = "ds", .traits = (bits),    \
         .param_size = sizeof(pool_param), .prepare = prepare_##read,                   \
-        .infer = infer_##size, .run = run_##size, .compile = compile_##size            \
+        .infer = infer_##size, .run = run_##size, .compile = compile_##size,           \
+        .lower = lower_##read                                                          \
     }
 #define UNPOOL(opset)                                                                  \
     {                                                                                  \

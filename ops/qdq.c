@@ -11,7 +11,7 @@
  * Source: ONNX QuantizeLinear and DequantizeLinear-10, 13 (axis), 19 (float8), 21
  * (4 and 16 bits, blocks), 23, 24, 25 (2 bits); DynamicQuantizeLinear-11;
  * docs/evidence/grids.md#quantizelinear for ONNX Runtime's behaviour where ONNX leaves
- * a choice. */
+ * a choice.  Those of com.microsoft 1 are the same with types of later opsets. */
 #include "ops/families.h"
 
 #include "engine/number/qdq.h"
@@ -236,10 +236,11 @@ static qg_status run_dynamic(const qg_call *k)
     return QG_OK;
 }
 
-#define ROW(onnx, opset, kind)                                                         \
+#define ROW(onnx, opset, kind) ROW_OF(NULL, onnx, opset, kind)
+#define ROW_OF(space, onnx, opset, kind)                                               \
     {                                                                                  \
-        .name = onnx, .since = (opset), .min_in = 2, .max_in = 3, .min_out = 1,        \
-        .max_out = 1, .in_roles = "dfs",                                               \
+        .name = onnx, .domain = (space), .since = (opset), .min_in = 2, .max_in = 3,   \
+        .min_out = 1, .max_out = 1, .in_roles = "dfs",                                 \
         .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST | QG_OP_MONOTONE,   \
         .param_size = sizeof(qdq_param), .prepare = prepare, .infer = infer_##kind,    \
         .run = run_##kind                                                              \
@@ -260,6 +261,8 @@ const qg_op qg_ops_qdq[] = {
     ROW("DequantizeLinear", 23, dequantize),
     ROW("DequantizeLinear", 24, dequantize),
     ROW("DequantizeLinear", 25, dequantize),
+    ROW_OF("com.microsoft", "QuantizeLinear", 1, quantize),
+    ROW_OF("com.microsoft", "DequantizeLinear", 1, dequantize),
     { .name = "DynamicQuantizeLinear", .since = 11, .min_in = 1, .max_in = 1,
       .min_out = 3, .max_out = 3, .in_roles = "d", .out_roles = "dfs",
       .traits = QG_OP_QUANTIZER | QG_OP_PURE, .infer = infer_dynamic,

@@ -66,20 +66,22 @@ static qg_status check_slots(const qg_call *k, const size_t *slot, size_t n,
     return QG_OK;
 }
 
+/* ONNX's operators as ONNX Runtime computes them on every processor. */
+static const qg_requant_rule rule = { .scheme = QG_SCHEME_FLOAT_RNE,
+                                      .factor = QG_FACTOR_F32,
+                                      .zero = QG_ZERO_AFTER,
+                                      .accumulator = 32 };
+
 /* Requantization into the output, cached for the last scales. */
 typedef struct requantizer {
-    const qg_requant_rule *rule;
     qg_code_range range;
     qg_scales scales; /* 0: none yet */
     qg_requant r;
 } requantizer;
 
-static requantizer requantizer_of(const qg_call *k, qg_requant_use use, const quant *y)
+static requantizer requantizer_of(const qg_call *k, const quant *y)
 {
-    const qg_requant_rule *rule = qg_requant_find("onnxruntime", "any", use);
-    assert(rule);
-    return (requantizer){ .rule = rule,
-                          .range = qg_code_range_of(k->out[0]->dtype, y->zero[0]) };
+    return (requantizer){ .range = qg_code_range_of(k->out[0]->dtype, y->zero[0]) };
 }
 
 /* Stores one sum as element `at` of the output; adjacent elements usually have the same
@@ -88,7 +90,7 @@ static qg_status requantize(const qg_call *k, requantizer *q, qg_scales s, int32
                             int64_t at)
 {
     if (s.x != q->scales.x || s.w != q->scales.w || s.y != q->scales.y || s.x == 0) {
-        QG_TRY(qg_requant_prepare(k->ctx, k->node->name, q->rule, s, q->range, &q->r));
+        QG_TRY(qg_requant_prepare(k->ctx, k->node->name, &rule, s, q->range, &q->r));
         q->scales = s;
     }
     int32_t code = qg_requant_one(&q->r, acc);
@@ -164,7 +166,7 @@ static qg_status run_qlinear_conv(const qg_call *k)
     if (!acc)
         return qg_nomem(k->ctx);
     QG_TRY(accumulate(k, qlinear_slots, &x, &w, acc, &p));
-    requantizer q = requantizer_of(k, QG_USE_CONV, &y);
+    requantizer q = requantizer_of(k, &y);
     for (int64_t i = 0; i < n; i++) {
         int64_t c = w.n_scale == 1 ? 0 : i / space % p.out_channels;
         qg_scales s = { x.scale[0], w.scale[c], y.scale[0] };
@@ -272,7 +274,7 @@ static qg_status run_qlinear_matmul(const qg_call *k)
     QG_TRY(quant_of(k, 4, 5, &b));
     QG_TRY(quant_of(k, 6, 7, &y));
     QG_TRY(multiply(k, 3, &a, &b, &p, &acc));
-    requantizer q = requantizer_of(k, QG_USE_DENSE_CHANNEL, &y);
+    requantizer q = requantizer_of(k, &y);
     for (int64_t i = 0; i < qg_tensor_count(out); i++) {
         qg_scales s = { a.scale[i / p.n % a.n_scale], b.scale[i % p.n % b.n_scale],
                         y.scale[0] };
@@ -280,6 +282,9 @@ static qg_status run_qlinear_matmul(const qg_call *k)
     }
     return QG_OK;
 }
+
+static const qg_op_codes conv_codes = { "Conv", 11, "xszxszSZb" };
+static const qg_op_codes matmul_codes = { "MatMul", 13, "xszxszSZ" };
 
 /* The operands are already integers, with their own scales and zero points. */
 #define TRAITS (QG_OP_COMPUTE | QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST)
@@ -294,18 +299,18 @@ const qg_op qg_ops_qlinear[] = {
       .max_out = 1, .in_roles = "dfswfsfsb", .traits = TRAITS,
       .param_size = sizeof(qg_conv_param), .prepare = qg_conv_read,
       .infer = infer_qlinear_conv, .run = run_qlinear_conv,
-      .weight_axis = qg_conv_axis },
+      .weight_axis = qg_conv_axis, .codes = &conv_codes },
     { .name = "MatMulInteger", .since = 10, .min_in = 2, .max_in = 4, .min_out = 1,
       .max_out = 1, .in_roles = "dwss", .traits = TRAITS, .infer = infer_matmul_integer,
       .run = run_matmul_integer, .weight_axis = qg_matmul_axis },
     { .name = "QLinearMatMul", .since = 10, .min_in = 8, .max_in = 8, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
       .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
-      .weight_axis = qg_matmul_axis },
+      .weight_axis = qg_matmul_axis, .codes = &matmul_codes },
     { .name = "QLinearMatMul", .since = 21, .min_in = 8, .max_in = 8, .min_out = 1,
       .max_out = 1, .in_roles = "dfswfsfs", .traits = TRAITS,
       .infer = infer_qlinear_matmul, .run = run_qlinear_matmul,
-      .weight_axis = qg_matmul_axis },
+      .weight_axis = qg_matmul_axis, .codes = &matmul_codes },
     { 0 },
 };
 /* clang-format on */

@@ -20,6 +20,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 
 enum { LANES = 8 }; /* independent sums within a row: lets it vectorise */
 
@@ -437,19 +438,45 @@ OP(max,    WITH_BOOL(max),      QG_DT_PLAIN)
 OP(min,    WITH_BOOL(min),      QG_DT_PLAIN)
 static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBERS); }
 
+/* The axes as an attribute, wherever the node has them. */
+static qg_status lower_mean(qg_lower *l)
+{
+    const reduce_param *p = l->node->param;
+    bool input = p->axes_input && l->node->n_in > 1 && l->node->in[1];
+    const qg_tensor *given = input ? l->in[1].constant : NULL;
+    qg_ints axes = p->axes;
+    if (input && !given)
+        return qg_lower_refuse(l, "in1 is computed, expected constant axes");
+    for (int64_t i = 0; given && i < qg_tensor_count(given) && i < QG_MAX_INTS; i++)
+        axes.at[axes.n++] = qg_tensor_i64(given, i);
+    if (axes.n == 0 && p->noop)
+        return qg_lower_move(l);
+    for (int32_t i = 0; axes.n == 0 && i < l->node->in[0]->type.rank; i++)
+        axes.at[i] = i;
+    if (axes.n == 0)
+        axes.n = (size_t)l->node->in[0]->type.rank;
+    QG_TRY(qg_lower_set_ints(l, "axes", QG_ATTR_INTS, axes.at, axes.n));
+    QG_TRY(qg_lower_set_int(l, "keepdims", p->keep));
+    if (!qg_lower_wants_codes(l, 1))
+        return QG_OK;
+    const qg_profile_row *row = qg_lower_row(l, QG_USE_MEAN);
+    return row ? qg_lower_emit(l, "IntMean", row, &l->in[0].value, 1) : QG_OK;
+}
+
 /* `input` is the opset at which axes became an input. */
-#define ROW(onnx, first, last, inputs, id, bits, compiled)                             \
+#define ROW(onnx, first, last, inputs, id, bits, compiled, lowered)                    \
     { .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = inputs,      \
       .min_out = 1, .max_out = 1, .in_roles = "ds", .traits = QG_OP_PURE | (bits),     \
       .param_size = sizeof(reduce_param), .prepare = prepare, .infer = id##_infer,     \
-      .run = id##_run, .compile = compiled }
+      .run = id##_run, .compile = compiled, .lower = lowered }
 #define SIGNED(onnx, input, id, bits) \
-    ROW(onnx, 1, input - 1, 1, id, bits, NULL), ROW(onnx, input, 0, 2, id, bits, NULL)
+    ROW(onnx, 1, input - 1, 1, id, bits, NULL, NULL),                                  \
+    ROW(onnx, input, 0, 2, id, bits, NULL, NULL)
 #define ROWS(onnx, input, id) SIGNED(onnx, input, id, QG_OP_NONNEGATIVE)
 const qg_op qg_ops_reduce[] = {
     ROWS("ReduceSum",       13, sum),
-    ROW("ReduceMean",  1, 17, 1, mean, QG_OP_NONNEGATIVE, compile_mean),
-    ROW("ReduceMean", 18,  0, 2, mean, QG_OP_NONNEGATIVE, compile_mean),
+    ROW("ReduceMean",  1, 17, 1, mean, QG_OP_NONNEGATIVE, compile_mean, lower_mean),
+    ROW("ReduceMean", 18,  0, 2, mean, QG_OP_NONNEGATIVE, compile_mean, lower_mean),
     ROWS("ReduceMax",       18, max),
     ROWS("ReduceMin",       18, min),
     ROWS("ReduceProd",      18, prod),

@@ -14,6 +14,7 @@
 
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 #include "ops/util_resample.h"
 
 enum policy { STRETCH, NOT_LARGER, NOT_SMALLER };
@@ -420,6 +421,72 @@ static qg_status run_resize(const qg_call *k)
     return QG_OK;
 }
 
+/* Coordinates that IntResize has, by enum qg_resize_coordinate. */
+static const char *const linear_coordinates[] = {
+    [QG_RESIZE_HALF_PIXEL] = "half_pixel",
+    [QG_RESIZE_PYTORCH_HALF_PIXEL] = "pytorch_half_pixel",
+    [QG_RESIZE_ALIGN_CORNERS] = "align_corners",
+    [QG_RESIZE_ASYMMETRIC] = "asymmetric",
+    [QG_RESIZE_CROP] = NULL,
+};
+
+/* Whether the factors are those of the sizes, which the integer formulas read alone. */
+static bool exact_factors(const qg_lower *l)
+{
+    const resize_param *p = l->node->param;
+    const qg_tensor *x = &l->node->in[0]->type, *y = &l->node->out[0]->type;
+    const qg_tensor *s = p->scale >= 0 && (uint32_t)p->scale < l->node->n_in
+                             ? l->in[p->scale].constant
+                             : NULL;
+    for (int32_t i = 0; i < x->rank; i++) {
+        double factor = p->n_scales ? (double)p->scales[i]
+                        : s && qg_tensor_count(s) == x->rank
+                            ? qg_tensor_f64(s, i)
+                            : (double)y->dim[i] / (double)x->dim[i];
+        if (factor * (double)x->dim[i] != (double)y->dim[i] || (i < 2 && factor != 1))
+            return p->size >= 0 && !s && !p->n_scales && i >= 2;
+    }
+    return true;
+}
+
+/* IntResize(x, sizes) of the two last axes. */
+static qg_status lower_linear(qg_lower *l)
+{
+    const resize_param *p = l->node->param;
+    const qg_tensor *x = &l->node->in[0]->type, *y = &l->node->out[0]->type;
+    const char *mode = linear_coordinates[p->how.coordinate];
+    qg_value *in[2] = { l->in[0].value, NULL };
+    if (!mode || p->how.antialias || p->how.exclude_outside || p->axes.given ||
+        p->policy != STRETCH)
+        return qg_lower_refuse(l, "expected plain bilinear resizing of all axes");
+    if (x->rank != 4 || !qg_tensor_known(x) || !qg_tensor_known(y) || !exact_factors(l))
+        return qg_lower_refuse(l, "expected four known dims, of which the last two are "
+                                  "resized by exactly the ratio of their sizes");
+    if (!qg_lower_wants_codes(l, 1) || !qg_lower_wants_same(l, 0))
+        return QG_OK;
+    const qg_profile_row *row = qg_lower_row(l, QG_USE_RESIZE_LINEAR);
+    const char *name = qg_arena_printf(l->to->arena, "%s_sizes", l->node->name);
+    if (!row)
+        return QG_OK;
+    qg_tensor *sizes = qg_lower_tensor(l, QG_I64, 1, (int64_t[]){ 4 });
+    if (!name || !sizes)
+        return qg_nomem(l->ctx);
+    memcpy(sizes->i64, y->dim, 4 * sizeof *sizes->i64);
+    QG_TRY(qg_lower_constant(l, name, sizes, &in[1]));
+    QG_TRY(qg_lower_set_text(l, "coordinate_transformation_mode", mode));
+    return qg_lower_emit(l, "IntResize", row, in, 2);
+}
+
+static qg_status lower_resize(qg_lower *l)
+{
+    const resize_param *p = l->node->param;
+    if (p->how.mode == QG_RESIZE_NEAREST)
+        return qg_lower_on_codes(l, QG_USE_RESIZE_NEAREST);
+    if (p->how.mode == QG_RESIZE_LINEAR)
+        return lower_linear(l);
+    return qg_lower_refuse(l, "mode cubic, expected nearest or linear");
+}
+
 /* Before 11 a node has only the mode attribute. */
 static const char *const how[] = { "nearest", "half_pixel", "round_prefer_floor" };
 /* clang-format off */
@@ -437,7 +504,7 @@ static const qg_attr nearest[] = {
         .max_in = (most), .min_out = 1, .max_out = 1, .in_roles = roles,               \
         .traits = QG_OP_PURE | QG_OP_BATCH_FIRST | QG_OP_NONNEGATIVE,                  \
         .param_size = sizeof(resize_param), .prepare = prepare_##kind,                 \
-        .infer = infer_resize, .run = run_resize,                                      \
+        .infer = infer_resize, .run = run_resize, .lower = lower_resize,               \
         .nearest = (choices) ? nearest : NULL, .n_nearest = (choices)                  \
     }
 /* clang-format off */

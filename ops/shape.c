@@ -13,6 +13,7 @@
 
 #include "engine/core/num.h"
 #include "ops/util_axis.h"
+#include "ops/util_lower.h"
 
 /* Shape, since 15 with a range of axes. */
 typedef struct range_param {
@@ -341,6 +342,14 @@ static qg_status dropout_run(const qg_call *k)
     return k->out[0] ? qg_run_copy(k) : QG_OK;
 }
 
+/* Between two grids it is a rescale (TFLite's QUANTIZE of codes). */
+static qg_status lower_identity(qg_lower *l)
+{
+    if (!l->in[0].stored.codes || qg_stored_same(&l->in[0].stored, &l->out[0]))
+        return qg_lower_move(l);
+    return qg_lower_all(l, "IntRescale", QG_USE_RESCALE, 1);
+}
+
 #define SHAPES (QG_OP_SHAPE | QG_OP_PURE | QG_OP_DIMS_ONLY)
 #define MOVES  (QG_OP_PASSIVE | QG_OP_PURE)
 #define ROW(onnx, first, last, inputs, roles, id, par)                                 \
@@ -348,7 +357,7 @@ static qg_status dropout_run(const qg_call *k)
         .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = inputs,    \
         .min_out = 1, .max_out = 1, .in_roles = roles, .traits = MOVES,                \
         .param_size = sizeof(par##_param), .prepare = par##_prepare,                   \
-        .infer = id##_infer, .run = qg_run_copy, .in_place = 1                         \
+        .infer = id##_infer, .run = qg_run_copy, .in_place = 1, .lower = qg_lower_move \
     }
 #define ROWDROP(first, last, inputs)                                                   \
     {                                                                                  \
@@ -357,7 +366,7 @@ static qg_status dropout_run(const qg_call *k)
         .out_roles = "ds",                                                             \
         .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_COPY | QG_OP_ELEMENTWISE,          \
         .prepare = dropout_prepare, .infer = dropout_infer, .run = dropout_run,        \
-        .in_place = 1                                                                  \
+        .in_place = 1, .lower = qg_lower_move                                          \
     }
 
 /* clang-format off */
@@ -380,7 +389,8 @@ const qg_op qg_ops_shape[] = {
       .max_out = 1, .in_roles = "d",
       .traits = MOVES | QG_OP_BATCH_FIRST | QG_OP_HOMOGENEOUS | QG_OP_COPY |
                 QG_OP_ELEMENTWISE,
-      .infer = qg_infer_same, .run = qg_run_copy, .in_place = 1 },
+      .infer = qg_infer_same, .run = qg_run_copy, .in_place = 1,
+      .lower = lower_identity },
     ROWDROP(1, 6, 1), ROWDROP(7, 9, 1), ROWDROP(10, 11, 1), ROWDROP(12, 0, 3),
     { 0 },
 };

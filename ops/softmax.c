@@ -9,6 +9,7 @@
 
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 #include "ops/util_vector.h"
 
 typedef struct softmax_param {
@@ -151,12 +152,26 @@ static qg_status hardmax_run(const qg_call *k)
     return run_rows(k, hardmax_f32, hardmax_f64);
 }
 
+/* Rows along the last axis; before opset 13 that is the same for this axis alone. */
+static qg_status lower_softmax(qg_lower *l)
+{
+    const softmax_param *p = l->node->param;
+    int32_t rank = l->node->in[0]->type.rank;
+    if (p->axis != -1 && p->axis != rank - 1)
+        return qg_lower_refuse(l, "axis %lld, expected the last one",
+                               (long long)p->axis);
+    QG_TRY(qg_lower_set_int(l, "axis", -1));
+    return qg_lower_all(l, "IntSoftmax", QG_USE_SOFTMAX, 1);
+}
+#define lower_log_softmax NULL
+#define lower_hardmax     NULL
+
 #define ROW(onnx, first, last, id)                                                     \
     {                                                                                  \
         .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = 1,         \
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
         .traits = QG_OP_PURE | QG_OP_BATCH_FIRST, .param_size = sizeof(softmax_param), \
-        .prepare = prepare, .infer = infer, .run = id##_run                            \
+        .prepare = prepare, .infer = infer, .run = id##_run, .lower = lower_##id       \
     }
 
 /* clang-format off */

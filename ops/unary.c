@@ -14,6 +14,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_lower.h"
 #include "ops/util_vector.h"
 
 typedef struct unary_param {
@@ -319,29 +320,68 @@ static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float
     return *low <= *high;
 }
 
+/* The limits are in l->low and l->high; a limit that is computed cannot be there. */
+static qg_status lower_clamp(qg_lower *l)
+{
+    for (uint32_t k = 1; k < l->node->n_in; k++)
+        if (l->node->in[k] && !l->in[k].constant)
+            return qg_lower_refuse(l, "in%u is computed, expected constant limits",
+                                   (unsigned)k);
+    if (!qg_lower_wants_codes(l, 1))
+        return QG_OK;
+    const qg_profile_row *row = qg_lower_row(l, QG_USE_RELU);
+    return row ? qg_lower_emit(l, "IntRescale", row, &l->in[0].value, 1) : QG_OK;
+}
+
+static qg_status lower_sigmoid(qg_lower *l)
+{
+    return qg_lower_function(l, QG_USE_SIGMOID, QG_INT_UNARY_LOGISTIC, 0);
+}
+
+static qg_status lower_tanh(qg_lower *l)
+{
+    return qg_lower_function(l, QG_USE_TANH, QG_INT_UNARY_TANH, 0);
+}
+
+static qg_status lower_hard_swish(qg_lower *l)
+{
+    return qg_lower_function(l, QG_USE_HARD_SWISH, QG_INT_UNARY_HARD_SWISH, 0);
+}
+
+static qg_status lower_leaky(qg_lower *l)
+{
+    const unary_param *p = l->node->param;
+    return qg_lower_function(l, QG_USE_LEAKY_RELU, QG_INT_UNARY_LEAKY_RELU,
+                             (float)p->a);
+}
+
 #define PLAIN (QG_OP_ELEMENTWISE | QG_OP_PURE | QG_OP_BATCH_FIRST)
 #define ACT   (PLAIN | QG_OP_ACTIVATION)
 #define MONO  QG_OP_MONOTONE
 
-#define ROW(onnx, opset, id, t)                                                        \
+/* Functions without a form of their own are tables of the operator itself. */
+#define ROW(onnx, opset, id, t) ROWL(onnx, opset, id, t, qg_lower_table)
+#define ROWL(onnx, opset, id, t, lowered)                                              \
     {                                                                                  \
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t), .infer = id##_infer,             \
-        .run = id##_run, .in_place = 1                                                 \
+        .run = id##_run, .in_place = 1, .lower = lowered                               \
     }
-#define ROWA(onnx, opset, id, prep, t)                                                 \
+#define ROWA(onnx, opset, id, prep, t) ROWAL(onnx, opset, id, prep, t, qg_lower_table)
+#define ROWAL(onnx, opset, id, prep, t, lowered)                                       \
     {                                                                                  \
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t),                                  \
         .param_size = sizeof(unary_param), .prepare = prep##_prepare,                  \
-        .infer = id##_infer, .run = id##_run, .in_place = 1                            \
+        .infer = id##_infer, .run = id##_run, .in_place = 1, .lower = lowered          \
     }
 #define ROWCLIP(opset, last, inputs)                                                   \
     {                                                                                  \
         .name = "Clip", .since = opset, .until = last, .min_in = 1, .max_in = inputs,  \
         .min_out = 1, .max_out = 1, .in_roles = "dpp", .traits = ACT | MONO,           \
         .param_size = sizeof(clip_param), .prepare = clip_prepare,                     \
-        .infer = clip_infer, .run = clip_run, .in_place = 1, .clamp = clip_clamp       \
+        .infer = clip_infer, .run = clip_run, .in_place = 1, .clamp = clip_clamp,      \
+        .lower = lower_clamp                                                           \
     }
 
 /* clang-format off */
@@ -349,12 +389,12 @@ const qg_op qg_ops_unary[] = {
     { .name = "Relu", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = ACT | MONO | QG_OP_HOMOGENEOUS, .infer = relu_infer,
       .run = relu_run,
-      .in_place = 1, .clamp = relu_clamp },
+      .in_place = 1, .clamp = relu_clamp, .lower = lower_clamp },
     ROWCLIP(1, 10, 1),
     ROWCLIP(11, 0, 3),
-    ROW("Sigmoid",          1, sigmoid,      ACT | MONO),
-    ROW("Tanh",             1, tanh_,        ACT | MONO),
-    ROW("HardSwish",       14, hard_swish,   ACT),
+    ROWL("Sigmoid",         1, sigmoid,      ACT | MONO, lower_sigmoid),
+    ROWL("Tanh",            1, tanh_,        ACT | MONO, lower_tanh),
+    ROWL("HardSwish",      14, hard_swish,   ACT, lower_hard_swish),
     ROW("Softplus",         1, softplus,     ACT | MONO),
     ROW("Softsign",         1, softsign,     ACT | MONO),
     ROW("Mish",            18, mish,         ACT),
@@ -362,13 +402,14 @@ const qg_op qg_ops_unary[] = {
     ROWA("Celu",           12, celu, celu,   ACT),
     ROWA("Selu",            1, selu, selu_1, ACT),
     ROWA("Selu",            6, selu, selu,   ACT),
-    ROWA("LeakyRelu",       1, leaky, leaky, ACT | QG_OP_HOMOGENEOUS),
+    ROWAL("LeakyRelu",      1, leaky, leaky, ACT | QG_OP_HOMOGENEOUS, lower_leaky),
     ROWA("ThresholdedRelu", 1, thresholded, thresholded, ACT),
     ROWA("HardSigmoid",     1, hard_sigmoid, hard_sigmoid, ACT),
     ROWA("Swish",          24, swish, swish, ACT),
     { .name = "Gelu", .since = 20, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = ACT, .param_size = sizeof(unary_param),
-      .prepare = gelu_prepare, .infer = gelu_infer, .run = gelu_run, .in_place = 1 },
+      .prepare = gelu_prepare, .infer = gelu_infer, .run = gelu_run, .in_place = 1,
+      .lower = qg_lower_table },
     ROWA("Shrink",          9, shrink, shrink, PLAIN),
     ROW("Abs",              1, abs_,         PLAIN),
     ROW("Neg",              1, neg,          PLAIN),

@@ -19,6 +19,7 @@ MAY = {  # room: the rooms that it may include, of those above it
     "ir":             ["core", "number"],
     "accel":          BASE,
     "quant":          BASE,
+    "lower":          [*BASE, "quant"],
     "exec":           [*BASE, "accel", "quant"],
     "calib":          [*BASE, "quant", "exec"],
     "onnx":           BASE,

@@ -33,12 +33,15 @@ TOKEN = re.compile(r'"(?:\\.|[^"\\\n])*"|\b[A-Za-z_]\w*')
 ARITHMETIC = "onnxruntime|ort|openvino|nncf|aimet|qnn|tflite|litert|xnnpack|gemmlowp|cmsis"
 PLACES = [  # files, tools that may be named there
     (r"engine/(formats|calib)/|passes/vendor/|engine/quant/quirk\.[ch]$", ".*"),
-    (r"engine/number/", ".*"),                # profiles of runtimes, with their sources
+    (r"engine/number/openvino_fq\.[ch]$", "openvino"),  # arithmetic that bears its name
+    (r"engine/number/round\.h$", "ppq|openvino"),  # meanings of rounding modes
+    (r"engine/number/|ops/integer_table\.c$", "gemmlowp"),  # runtimes: configs/profiles
     (r"engine/quant/", ARITHMETIC),           # published, and called by its author
     (r"passes/passes\.def$", ".*"),           # lists those of vendors
     (r"ops/(openvino\.c|families\.def)$", "openvino"),  # operators of its domain
     (r"ops/qlinear\.c$", "onnxruntime"),      # ... and those that only it computes
-    (r"ops/(resize|util_resample)\.[ch]$", "pytorch"),  # ONNX: pytorch_half_pixel
+    (r"ops/(integer_resize|resize|util_resample)\.[ch]$", "pytorch"),  # ONNX's word
+    (r"ops/integer_table\.c$", "gemmlowp"),  # a fixed-point exponential, by its author
 ]
 # Ids of rows: variants of grids.
 ROWS = re.compile(r"QG_QUIRK_PPQ_\w+$|QG_RANGE_PPQ_\w+$|QG_FLOAT_PPQ_TIES$|ppq_ties$")

@@ -11,7 +11,8 @@ import sys
 
 import check_source
 
-BINARY = {".onnx", ".npy", ".npz", ".pb", ".qgs", ".png", ".ppm", ".jpg", ".bin", ".gz"}
+BINARY = {".onnx", ".npy", ".npz", ".pb", ".qgs", ".png", ".ppm", ".jpg", ".bin", ".gz",
+          ".tflite"}
 TASK = "TO" + "DO"  # in two pieces, so that this file passes its own check
 RULES = [
     (r"(?<![\w.~*})-])/(home|root|work|opt|Users|mnt|srv)/", "path of one machine"),

@@ -17,6 +17,7 @@
 #define QG_TOOLS_CLI_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,7 +38,7 @@ typedef struct cli_arguments {
     cli_words policy, set, shape, backends;
     const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *curve,
         *dump_after, *dump_dir, *by, *subject, *direction, *propose, *after, *metric,
-        *labels, *dispatcher, *kernels, *config_dir;
+        *labels, *dispatcher, *kernels, *config_dir, *profile, *require;
     size_t samples, top, jobs;
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block, raise_to;
@@ -77,6 +78,7 @@ typedef struct cli_option {
 #define CLI_OPTION_MAP(X)                                                      \
     X(BACKEND) X(DATA) X(SNAPSHOT) X(FOLDER) X(SAMPLES) X(OBSERVER) X(POLICY)  \
     X(SET) X(QUIRKS) X(DISPATCHER) X(DUMP_AFTER) X(DUMP_DIR) X(MODE) X(DUMP)   \
+    X(PROFILE) X(REQUIRE)                                                      \
     X(LABELS) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)               \
     X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
@@ -169,6 +171,10 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 int cli_sensitivity(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_switch(const cli_call *c);
+
+/* Prints text that can hold names from files: control characters except newline and tab
+ * become \xNN, so that no name reaches the terminal as a command. */
+void cli_print(FILE *f, const char *text);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
  * --help). */

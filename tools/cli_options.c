@@ -20,6 +20,9 @@
 #define FLAG(member)        STORED(CLI_FLAG, member)
 #define COUNT(member)       STORED(CLI_COUNT, member)
 
+/* A word of QG_RUN_MODE_MAP. */
+#define WORD(id, text, meaning) text,
+
 /* clang-format off */
 const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_BACKEND] = { NAMED("backend", 'b', "BACKEND"), TEXT(backend),
@@ -49,8 +52,13 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_DUMP_DIR] = { NAMED("dump-dir", 0, "DIR"), TEXT(dump_dir),
         .help = "folder for --dump-after; default `.`" },
     [CLI_O_MODE] = { NAMED("mode", 0, "MODE"), CHOICE(mode),
-        .help = "float or simulate; default simulate for a snapshot",
-        .choice = { "float", "simulate" } },
+        .help = "float, simulate or integer; default: simulate a snapshot",
+        .choice = { QG_RUN_MODE_MAP(WORD) } },
+    [CLI_O_PROFILE] = { NAMED("profile", 0, "NAME"), TEXT(profile),
+        .help = "arithmetic of mode integer; default: the backend's" },
+    [CLI_O_REQUIRE] = { NAMED("require", 0, "WHAT"), CHOICE(require),
+        .help = "integer: fail where a node would run in float",
+        .choice = { "integer" } },
     [CLI_O_DUMP] = { NAMED("dump", 0, "GLOB"), TEXT(dump),
         .help = "also write intermediate values that match, to DIR/dump" },
     [CLI_O_LABELS] = { NAMED("labels", 0, "FILE"), TEXT(labels),
@@ -157,8 +165,10 @@ int cli_fail(const cli_verb *verb, const char *message)
 {
     size_t n = verb ? strlen(verb->name) : 0;
     bool said = n && strncmp(message, verb->name, n) == 0 && message[n] == ':';
-    (void)fprintf(stderr, "qg: %s%s%s\n", verb && !said ? verb->name : "",
-                  verb && !said ? ": " : "", message);
+    (void)fprintf(stderr, "qg: %s%s", verb && !said ? verb->name : "",
+                  verb && !said ? ": " : "");
+    cli_print(stderr, message);
+    (void)fputc('\n', stderr);
     return CLI_FAILED;
 }
 

@@ -1,5 +1,7 @@
 /* Checks that results can be written, before the long work begins. */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +12,24 @@
 
 enum { LONGEST = 4000 };
 
-/* Creating a folder is the only reliable test: permission bits do not cover root or a
- * read-only file system. */
-static const char *probe(const char *folder)
+static const char *probe_by_folder(const char *folder)
 {
     char name[LONGEST + 16];
     (void)snprintf(name, sizeof name, "%s/.qg-XXXXXX", folder);
     if (!mkdtemp(name))
         return strerror(errno);
     return rmdir(name) == 0 ? NULL : strerror(errno);
+}
+
+/* Creating something is the only reliable test: permission bits do not cover root or a
+ * read-only file system.  A file without a name, so that a process killed here leaves
+ * nothing; a folder where the file system has no such files. */
+static const char *probe(const char *folder)
+{
+    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return close(fd) == 0 ? NULL : strerror(errno);
+    return probe_by_folder(folder);
 }
 
 const char *cli_folder_fault(const char *path)

@@ -12,7 +12,7 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
     if (s == QG_OK && r)
         text = c->args->json ? qg_report_json(r) : qg_report_text(r);
     cli_bar_clear(c->bar);
-    (void)fputs(text, stdout);
+    cli_print(stdout, text);
     if (s == QG_ECANCELED && cli_interrupted()) {
         (void)cli_fail(c->verb, "interrupted");
         status = CLI_INTERRUPTED;
@@ -115,6 +115,9 @@ static void run_options(const cli_call *c, qg_run_options *o)
     o->work = cli_workload(c);
     o->mode = c->args->mode;
     o->dump = c->args->dump;
+    o->profile = c->args->profile;
+    o->require_integer = c->args->require != NULL;
+    o->codes = c->args->codes;
 }
 
 static qg_status run_into_folder(const cli_call *c, qg_model *m, qg_report **r)
@@ -146,6 +149,8 @@ static qg_status analyse(const cli_call *c, qg_model *m, qg_report **r)
     o.by = c->args->by;
     o.metric = c->args->metric;
     o.top = c->args->top;
+    o.mode = c->args->mode;
+    o.profile = c->args->profile;
     return qg_model_analyse(m, &o, r);
 }
 
@@ -163,6 +168,8 @@ static qg_status dump_behind(const cli_call *c, qg_model *m, qg_report **r)
     qg_quantize_options o;
     cli_quantize_options(c, &o);
     o.stop_after = c->args->after;
+    if (c->args->profile)
+        return qg_model_dump_program(m, c->args->profile, r);
     qg_status s = o.stop_after ? qg_model_quantize(m, &o, NULL) : QG_OK;
     return s == QG_OK ? qg_model_dump(m, r) : s;
 }
@@ -171,6 +178,8 @@ static int dump(const cli_call *c)
 {
     if (!c->args->after != !c->args->backend)
         return cli_usage(c->verb, "expected --after and --backend together");
+    if (c->args->profile && c->args->after)
+        return cli_usage(c->verb, "expected --profile or --after, not both");
     return cli_ask(c, c->args->file.at[0], dump_behind);
 }
 
@@ -196,11 +205,15 @@ static int list(const cli_call *c)
     qg_report *r = NULL;
     const cli_words *w = &c->args->file;
     const char *topic = w->n ? w->at[0] : NULL;
-    if (w->n > 1 && strcmp(topic, "backends") != 0)
-        return cli_usage(c->verb, "'%s': only backends have pages of their own",
+    bool backend = w->n > 1 && strcmp(topic, "backends") == 0;
+    bool profile = w->n > 1 && strcmp(topic, "profiles") == 0;
+    if (w->n > 1 && !backend && !profile)
+        return cli_usage(c->verb,
+                         "'%s': only backends and profiles have pages of their own",
                          w->at[1]);
-    qg_status s =
-        w->n > 1 ? qg_backend_page(c->ctx, w->at[1], &r) : qg_list(c->ctx, topic, &r);
+    qg_status s = backend   ? qg_backend_page(c->ctx, w->at[1], &r)
+                  : profile ? qg_profile_page(c->ctx, w->at[1], &r)
+                            : qg_list(c->ctx, topic, &r);
     return cli_answer(c, s, r);
 }
 
@@ -275,6 +288,12 @@ static int help(const cli_call *c)
     "folder of these in name order, or random:N (N uniform samples, for trials)."
 
 /* Words after the verb: their names in the help, and their number. */
+/* What qg_model_open takes. */
+#define ANY_MODEL "MODEL|SNAPSHOT"
+#define MODEL_FORMS                                                                    \
+    "MODEL: an ONNX file, or a .tflite file, which is a snapshot when it is\n"         \
+    "quantized."
+
 #define FILES(words, least, most)                                                      \
     .files = (words), .min_file = (least), .max_file = (most)
 
@@ -309,6 +328,7 @@ const cli_verb cli_verbs[] = {
       .summary = "make a snapshot from a file of another tool",
       FILES("FILE", 1, 1),
       .use = { NEEDS(FORMAT), TAKES(MODEL), NEEDS(SNAPSHOT) },
+      .about = "A .tflite file can also be opened without an import.",
       .example = "qg import model.qdq.onnx --format onnx-qdq -o snapshot",
       .run = cli_import },
     { .name = "import-backend",
@@ -321,23 +341,26 @@ const cli_verb cli_verbs[] = {
       .run = cli_import_backend },
     { .name = "run",
       .summary = "run a float model, or simulate a snapshot",
-      FILES("MODEL.onnx|SNAPSHOT", 1, 1),
-      .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER) },
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER),
+               TAKES(PROFILE), TAKES(REQUIRE), TAKES(CODES) },
       .about = "Writes one .npy per output of the network; axis 0 is the sample.\n"
-               "\n" DATA_FORMS,
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
       .run = run },
     { .name = "evaluate",
       .summary = "compare top-1 accuracy in float and simulated",
-      FILES("MODEL.onnx|SNAPSHOT", 1, 1),
-      .use = { NEEDS(DATA), RUNS, NEEDS(LABELS) },
-      .about = DATA_FORMS,
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, NEEDS(LABELS), TAKES(MODE), TAKES(PROFILE),
+               TAKES(REQUIRE) },
+      .about = MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg evaluate snapshot -d images.npy --labels classes.npy",
       .ask = evaluate },
     { .name = "analyse",
       .summary = "measure the quantization error of outputs or layers",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP) },
+      .use = { NEEDS(DATA), RUNS, TAKES(BY), TAKES(METRIC), TAKES(TOP), TAKES(MODE),
+               TAKES(PROFILE) },
       .about = "--by graph  the error of each output of the network\n"
                "--by layer  the error at the output of each compute node\n"
                "            (PPQ: graphwise_error_analyse)\n"
@@ -345,6 +368,8 @@ const cli_verb cli_verbs[] = {
                "contribution of preceding nodes.  The error of the outputs with\n"
                "only the quantizers of one node enabled (PPQ:\n"
                "layerwise_error_analyse) is `qg sensitivity --by node`.\n"
+               "--mode integer compares the integers of a profile with float and\n"
+               "with the simulation, in steps by layer.\n"
                "\n" DATA_FORMS,
       .example = "qg analyse snapshot -d calib.npy --by layer --top 10",
       .ask = analyse },
@@ -391,22 +416,26 @@ const cli_verb cli_verbs[] = {
     { .name = "explain",
       .summary = "show the origin of a tensor's quantization settings",
       FILES("SNAPSHOT NAME", 2, 2),
-      .about = "NAME: a node, a value, an endpoint (Conv_3.in1, Conv_3.out0), or all\n"
+      .about = "SNAPSHOT: also a quantized .tflite file.\n"
+               "NAME: a node, a value, an endpoint (Conv_3.in1, Conv_3.out0), or all\n"
                "of a group (group:Conv_3.out0).",
       .example = "qg explain snapshot Conv_0.out0",
       .ask = explain },
     { .name = "dump",
       .summary = "print the graph and its quantization as text",
-      FILES("MODEL.onnx|SNAPSHOT", 1, 1),
-      .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(POLICY),
+      FILES(ANY_MODEL, 1, 1),
+      .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(PROFILE),
+               TAKES(POLICY),
                TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER), TAKES(OBSERVER) },
+      .about = MODEL_FORMS,
       .example = "qg dump snapshot",
       .run = dump },
     { .name = "list",
       .summary = "list operators, passes, backends, observers, ...",
       FILES("[TOPIC] [NAME]", 0, 2),
       .about = "Without a topic it lists the topics; `qg list backends NAME` shows a\n"
-               "backend: its rules, fusions and sharing, with reasons and sources.",
+               "backend: its rules, fusions and sharing, with reasons and sources;\n"
+               "`qg list profiles NAME` shows the rows of a profile.",
       .example = "qg list backends",
       .run = list },
     { .name = "diff",

@@ -14,7 +14,7 @@ set(QG_ARRAYS_HEADERS api/qg_arrays.h core/alloc.h core/status.h ir/tensor.h
     number/dtype.h number/fixed.h number/format.h number/integer_array.h
     number/integer_binary.h number/integer_exp.h number/integer_pool.h
     number/integer_rescale.h number/integer_sum.h number/integer_unary.h
-    number/openvino_fq.h number/qdq.h number/requant.h number/round.h quant/aimet.h
+    number/openvino_fq.h number/profile.h number/qdq.h number/requant.h number/round.h quant/aimet.h
     quant/apply.h quant/fake.h quant/gradient.h quant/metric.h quant/nncf.h
     quant/policy.h)
 set(QG_HEADERS api/qg.h api/qg_extend.h api/qg_memory.h api/qg_records.h api/qg_report.h

@@ -18,7 +18,9 @@ static int unknown_verb(const char *word)
 static void say(void *ud, int level, const char *text)
 {
     cli_bar_clear(ud);
-    (void)fprintf(stderr, "qg: %s%s\n", level == 0 ? "warning: " : "", text);
+    (void)fputs(level == 0 ? "qg: warning: " : "qg: ", stderr);
+    cli_print(stderr, text);
+    (void)fputc('\n', stderr);
 }
 
 static int run(const cli_verb *verb, const cli_arguments *a)

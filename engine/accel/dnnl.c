@@ -162,35 +162,43 @@ static void kernel_destroy(qg_kernel *k) { program_free(k->state); }
 
 /* --- memory --- */
 
-/* dims and strides of a 4-d (5-d when the depth counts) activation. */
-static void describe(dnnl_memory_desc_t *md, int rank, const dnnl_dims_t dims,
-                     const dnnl_dims_t strides)
+/* Types of tensors here; undefined for all others. */
+static dnnl_data_type_t type_of(const qg_tensor *t)
 {
-    dnnl_status_t s =
-        dnnl_memory_desc_init_by_strides(md, rank, dims, dnnl_f32, strides);
+    return t->dtype == QG_F32   ? dnnl_f32
+           : t->dtype == QG_I8  ? dnnl_s8
+           : t->dtype == QG_U8  ? dnnl_u8
+           : t->dtype == QG_I32 ? dnnl_s32
+                                : dnnl_data_type_undef;
+}
+
+/* dims and strides of a 4-d (5-d when the depth counts) activation. */
+static void describe(dnnl_memory_desc_t *md, dnnl_data_type_t type, int rank,
+                     const dnnl_dims_t dims, const dnnl_dims_t strides)
+{
+    dnnl_status_t s = dnnl_memory_desc_init_by_strides(md, rank, dims, type, strides);
     assert(s == dnnl_success);
     (void)s;
 }
 
 /* An axis of depth appears only where it is used: oneDNN is faster in two
  * dimensions. */
-static void describe_activation(dnnl_memory_desc_t *md, int64_t batch, int64_t channels,
-                                const int64_t space[QG_SPACE], enum qg_layout layout)
+static void describe_activation(dnnl_memory_desc_t *md, const qg_tensor *t,
+                                const int64_t space[QG_SPACE])
 {
-    assert(batch >= 0 && channels >= 0);
+    int64_t batch = t->dim[0], channels = t->dim[1];
     int axes = space[0] > 1 ? 3 : 2, rank = axes + 2;
     dnnl_dims_t dims = { batch, channels }, strides;
     const int64_t *extent = space + QG_SPACE - axes;
-    bool last = layout == QG_LAYOUT_CHANNELS_LAST;
-    int64_t step = last ? channels : 1;
+    int64_t step = channels; /* channels-last */
     for (int i = axes; i-- > 0;) {
         dims[2 + i] = extent[i];
         strides[2 + i] = step;
         step *= extent[i];
     }
-    strides[1] = last ? 1 : step;
-    strides[0] = last ? step : step * channels;
-    describe(md, rank, dims, strides);
+    strides[1] = 1;
+    strides[0] = step;
+    describe(md, type_of(t), rank, dims, strides);
 }
 
 /* Memory of the primitive's own layout, filled from plain data; lies in the arena. */
@@ -236,13 +244,16 @@ static qg_status pack(qg_compile *c, program *p, const dnnl_memory_desc_t *from,
 /* --- attributes: scratchpad by the caller, clamps absorbed --- */
 
 /* Absorbs followers as long as each is a clamp; the first other node ends the chain. */
-static qg_status make_attributes(qg_compile *c, uint32_t *absorbed,
+static qg_status make_attributes(qg_compile *c, int32_t zero, uint32_t *absorbed,
                                  dnnl_primitive_attr_t *out)
 {
     dnnl_post_ops_t ops = NULL;
     DNNL(c->ctx, dnnl_primitive_attr_create(out));
     DNNL(c->ctx,
          dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user));
+    if (zero)
+        DNNL(c->ctx,
+             dnnl_primitive_attr_set_zero_points(*out, DNNL_ARG_SRC, 1, 0, &zero));
     DNNL(c->ctx, dnnl_post_ops_create(&ops));
     dnnl_status_t s = dnnl_success;
     for (*absorbed = 0; *absorbed < c->n_chain && s == dnnl_success; ++*absorbed) {
@@ -266,6 +277,7 @@ typedef struct request {
     dnnl_op_desc_t desc; /* one of the dnnl_*_desc_t below */
     dnnl_memory_desc_t src, weights, bias, dst;
     bool has_weights, has_bias;
+    int32_t zero; /* zero point of src, when that is codes */
 } request;
 
 /* The implementation oneDNN chose; *pd NULL when it has none. */
@@ -273,7 +285,7 @@ static qg_status choose(qg_compile *c, program *p, const request *r, uint32_t *a
                         dnnl_primitive_desc_t *pd)
 {
     dnnl_primitive_attr_t attr = NULL;
-    qg_status s = make_attributes(c, absorbed, &attr);
+    qg_status s = make_attributes(c, r->zero, absorbed, &attr);
     if (s == QG_OK &&
         dnnl_primitive_desc_create(pd, r->desc, attr, p->engine, NULL) != dnnl_success)
         *pd = NULL;
@@ -354,7 +366,6 @@ static qg_status with_program(qg_compile *c, const request *r, const qg_tensor *
     return s;
 }
 
-/* The kernels here are for float32. */
 static bool all_float(const qg_compile *c)
 {
     for (uint32_t i = 0; i < c->node->n_in; i++)
@@ -364,6 +375,18 @@ static bool all_float(const qg_compile *c)
         if (c->out[i] && c->out[i]->dtype != QG_F32)
             return false;
     return true;
+}
+
+/* Codes times int8 weights into int32 sums.  Without these instructions oneDNN adds
+ * products in saturating int16: its sums are wrong. */
+static bool all_codes(const qg_compile *c)
+{
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    unsigned wide = dnnl_cpu_isa_avx512_core_vnni, narrow = dnnl_cpu_isa_avx2_vnni;
+    const qg_tensor *x = c->in[0], *w = c->in[1];
+    return ((isa & wide) == wide || (isa & narrow) == narrow) &&
+           (x->dtype == QG_I8 || x->dtype == QG_U8) && w->dtype == QG_I8 && !c->in[2] &&
+           c->out[0]->dtype == QG_I32;
 }
 
 /* oneDNN refuses some empty shapes; the definitions take them all. */
@@ -378,11 +401,13 @@ static bool any_empty(const qg_compile *c)
 /* --- convolution --- */
 
 /* Weights as ONNX stores them, with oneDNN's dims (groups first when there are any). */
-static void describe_weights(request *r, const qg_conv_problem *p, bool transposed)
+static void describe_weights(request *r, const qg_compile *c, const qg_conv_problem *p,
+                             bool transposed)
 {
     int axes = p->in[0] > 1 || p->kernel[0] > 1 || p->out[0] > 1 ? 3 : 2;
     int64_t oc = p->out_channels / p->groups, ic = p->in_channels / p->groups, taps = 1;
     dnnl_dims_t dims, strides;
+    dnnl_data_type_t type = type_of(c->in[1]);
     int g = p->groups > 1 ? 1 : 0, rank = g + 2 + axes;
     for (int i = axes; i-- > 0;) {
         dims[g + 2 + i] = p->kernel[QG_SPACE - axes + i];
@@ -397,7 +422,7 @@ static void describe_weights(request *r, const qg_conv_problem *p, bool transpos
         dims[0] = p->groups;
         strides[0] = taps * oc * ic;
     }
-    describe(&r->weights, rank, dims, strides);
+    describe(&r->weights, type, rank, dims, strides);
 }
 
 /* oneDNN counts dilation from 0 and has one entry per real axis. */
@@ -417,28 +442,26 @@ static void window_of(window *w, const int64_t *stride, const int64_t *dilation,
     }
 }
 
-qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed,
-                        qg_kernel **out)
+/* Floats, or codes with this zero point; types were checked. */
+static qg_status make_conv(qg_compile *c, const qg_conv_problem *p, bool transposed,
+                           int32_t zero, qg_kernel **out)
 {
     assert(p->groups > 0 && c->node->n_in > 1);
     *out = NULL;
     const qg_tensor *bias = c->in[2];
     bool constants = c->in[1]->data && (!bias || bias->data);
     bool deep = p->in[0] > 1 || p->kernel[0] > 1 || p->out[0] > 1;
-    if (!constants || !all_float(c) || any_empty(c) ||
-        (deep && (p->in[0] == 1 || p->out[0] == 1)))
+    if (!constants || any_empty(c) || (deep && (p->in[0] == 1 || p->out[0] == 1)))
         return QG_OK;
-    request r = { .has_weights = true, .has_bias = bias != NULL };
-    describe_activation(&r.src, p->batch, p->in_channels, p->in,
-                        QG_LAYOUT_CHANNELS_LAST);
-    describe_activation(&r.dst, p->batch, p->out_channels, p->out,
-                        QG_LAYOUT_CHANNELS_LAST);
-    describe_weights(&r, p, transposed);
+    request r = { .has_weights = true, .has_bias = bias != NULL, .zero = zero };
+    describe_activation(&r.src, c->in[0], p->in);
+    describe_activation(&r.dst, c->out[0], p->out);
+    describe_weights(&r, c, p, transposed);
     dnnl_dims_t channels = { p->out_channels }, one = { 1 };
-    describe(&r.bias, 1, channels, one);
+    describe(&r.bias, dnnl_f32, 1, channels, one);
     dnnl_memory_desc_t any = r.weights, *b = bias ? &r.bias : NULL;
-    (void)dnnl_memory_desc_init_by_tag(&any, r.weights.ndims, r.weights.dims, dnnl_f32,
-                                       dnnl_format_tag_any);
+    (void)dnnl_memory_desc_init_by_tag(&any, r.weights.ndims, r.weights.dims,
+                                       r.weights.data_type, dnnl_format_tag_any);
     window w;
     window_of(&w, p->stride, p->dilation, p->pad_begin, p->pad_end, deep ? 3 : 2);
     dnnl_convolution_desc_t conv;
@@ -461,6 +484,20 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
     return QG_OK;
 }
 
+qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed,
+                        qg_kernel **out)
+{
+    *out = NULL;
+    return all_float(c) ? make_conv(c, p, transposed, 0, out) : QG_OK;
+}
+
+qg_status qg_accel_conv_codes(qg_compile *c, const qg_conv_problem *p, bool transposed,
+                              int32_t zero, qg_kernel **out)
+{
+    *out = NULL;
+    return all_codes(c) ? make_conv(c, p, transposed, zero, out) : QG_OK;
+}
+
 /* --- pooling --- */
 
 qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out)
@@ -472,8 +509,8 @@ qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out
         (deep && p->out[0] == 1))
         return QG_OK;
     request r = { 0 };
-    describe_activation(&r.src, p->batch, p->channels, p->in, QG_LAYOUT_CHANNELS_LAST);
-    describe_activation(&r.dst, p->batch, p->channels, p->out, QG_LAYOUT_CHANNELS_LAST);
+    describe_activation(&r.src, c->in[0], p->in);
+    describe_activation(&r.dst, c->out[0], p->out);
     window w;
     window_of(&w, p->stride, p->dilation, p->pad_begin, p->pad_end, deep ? 3 : 2);
     dnnl_dims_t kernel;
@@ -516,7 +553,7 @@ static void describe_matrix(dnnl_memory_desc_t *md, const qg_tensor *t, int rank
         dims[0] = dims[1], strides[0] = strides[1];
         dims[1] = d, strides[1] = s;
     }
-    describe(md, rank, dims, strides);
+    describe(md, type_of(t), rank, dims, strides);
 }
 
 /* One row of n elements, broadcast over all leading dims. */
@@ -527,36 +564,50 @@ static void describe_row(dnnl_memory_desc_t *md, int rank, int64_t n)
         dims[i] = i == rank - 1 ? n : 1;
         strides[i] = i == rank - 1 ? 1 : n;
     }
-    describe(md, rank, dims, strides);
+    describe(md, dnnl_f32, rank, dims, strides);
 }
 
 /* alpha, vectors and constants on the left are left to the definition. */
-qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
-                          qg_kernel **out)
+static qg_status make_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
+                             int32_t zero, qg_kernel **out)
 {
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
     assert(a && b && y);
     *out = NULL;
     int rank = y->rank;
-    if (!all_float(c) || any_empty(c) || p->alpha != 1 || a->rank < 2 || b->rank < 2 ||
-        rank < 2 || a->rank > rank || b->rank > rank || a->data ||
+    if (any_empty(c) || p->alpha != 1 || a->rank < 2 || b->rank < 2 || rank < 2 ||
+        a->rank > rank || b->rank > rank || a->data ||
         (bias >= 0 && (!c->in[bias]->data || qg_tensor_count(c->in[bias]) != p->n)))
         return QG_OK;
-    request r = { .has_weights = true, .has_bias = bias >= 0 };
+    request r = { .has_weights = true, .has_bias = bias >= 0, .zero = zero };
     describe_matrix(&r.src, a, rank, p->trans_a);
     describe_matrix(&r.weights, b, rank, p->trans_b);
     describe_matrix(&r.dst, y, rank, false);
     describe_row(&r.bias, rank, p->n);
     dnnl_memory_desc_t weights = r.weights;
     if (b->data)
-        (void)dnnl_memory_desc_init_by_tag(&weights, rank, r.weights.dims, dnnl_f32,
-                                           dnnl_format_tag_any);
+        (void)dnnl_memory_desc_init_by_tag(&weights, rank, r.weights.dims,
+                                           r.weights.data_type, dnnl_format_tag_any);
     dnnl_matmul_desc_t desc;
     if (dnnl_matmul_desc_init(&desc, &r.src, &weights, bias >= 0 ? &r.bias : NULL,
                               &r.dst) != dnnl_success)
         return QG_OK;
     r.desc = &desc;
     return with_program(c, &r, bias >= 0 ? c->in[bias] : NULL, !b->data, out);
+}
+
+qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
+                          qg_kernel **out)
+{
+    *out = NULL;
+    return all_float(c) ? make_matmul(c, p, bias, 0, out) : QG_OK;
+}
+
+qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p, int32_t zero,
+                                qg_kernel **out)
+{
+    *out = NULL;
+    return all_codes(c) ? make_matmul(c, p, -1, zero, out) : QG_OK;
 }
 
 const char *qg_accel_version(char text[32])
@@ -572,6 +623,22 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
                         qg_kernel **out)
 {
     (void)c, (void)p, (void)transposed;
+    *out = NULL;
+    return QG_OK;
+}
+
+qg_status qg_accel_conv_codes(qg_compile *c, const qg_conv_problem *p, bool transposed,
+                              int32_t zero, qg_kernel **out)
+{
+    (void)c, (void)p, (void)transposed, (void)zero;
+    *out = NULL;
+    return QG_OK;
+}
+
+qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p, int32_t zero,
+                                qg_kernel **out)
+{
+    (void)c, (void)p, (void)zero;
     *out = NULL;
     return QG_OK;
 }

@@ -18,7 +18,8 @@
  *
  * Cases that use oneDNN (all others run their definition):
  *
- *     all      float32 throughout, no empty tensor
+ *     all      float32 throughout, no empty tensor; or (codes) int8 and uint8 times
+ *              int8 into int32, where the CPU has VNNI: the sums are exact
  *     conv     weights and bias constant; not three axes that shrink to one
  *     matmul   alpha 1, operands of rank 2 and more, the left one not constant; a bias
  *              of n constants
@@ -41,6 +42,15 @@ QG_NODISCARD qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p,
  * is a constant of n elements. */
 QG_NODISCARD qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p,
                                        int bias, qg_kernel **out);
+
+/* Sums of products of codes: c->in x (int8 or uint8) with this zero point, w (int8,
+ * zero point 0) and NULL; c->out int32.  Padding has the zero point.  Nothing is
+ * absorbed. */
+QG_NODISCARD qg_status qg_accel_conv_codes(qg_compile *c, const qg_conv_problem *p,
+                                           bool transposed, int32_t zero,
+                                           qg_kernel **out);
+QG_NODISCARD qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p,
+                                             int32_t zero, qg_kernel **out);
 
 /* Max and average. */
 QG_NODISCARD qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p,

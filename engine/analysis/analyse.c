@@ -12,7 +12,7 @@
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 #include "engine/ir/infer.h"
-#include "engine/analysis/measure.h"
+#include "engine/analysis/integers.h"
 
 #include <stdlib.h>
 
@@ -77,8 +77,8 @@ static qg_status run_float(study *s)
 {
     qg_plan *p = NULL;
     size_t n = s->m->graph->output.n, samples = s->feed.feed.n;
-    QG_TRY(qg_model_plan(s->m, "float", s->o->work.reference_kernels, &s->feed.feed,
-                         NULL, &p));
+    QG_TRY(qg_model_plan(s->m, QG_RUN_FLOAT, s->o->work.reference_kernels,
+                         &s->feed.feed, NULL, &p));
     s->golden = QG_NEWN(s->arena, n * samples, float *);
     qg_status st = s->golden ? QG_OK : qg_nomem(s->m->ctx);
     if (st == QG_OK)
@@ -130,8 +130,8 @@ static qg_status room_for(study *s, size_t n)
 static qg_status simulate(study *s)
 {
     qg_plan *p = NULL;
-    QG_TRY(qg_model_plan(s->m, "simulate", s->o->work.reference_kernels, &s->feed.feed,
-                         NULL, &p));
+    QG_TRY(qg_model_plan(s->m, QG_RUN_SIMULATE, s->o->work.reference_kernels,
+                         &s->feed.feed, NULL, &p));
     qg_status st = drive(s, p, "simulate", measure_outputs);
     qg_plan_free(p);
     return st;
@@ -311,10 +311,10 @@ static qg_status by_layer(study *s)
     QG_TRY(choose_layers(s, &index));
     QG_TRY(room_for(s, s->subject.n));
     const qg_feed *feed = &s->feed.feed;
-    qg_status st = qg_model_plan(s->m, "float", s->o->work.reference_kernels, feed,
+    qg_status st = qg_model_plan(s->m, QG_RUN_FLOAT, s->o->work.reference_kernels, feed,
                                  s->watch, &real);
     if (st == QG_OK)
-        st = qg_model_plan(s->m, "simulate", s->o->work.reference_kernels, feed,
+        st = qg_model_plan(s->m, QG_RUN_SIMULATE, s->o->work.reference_kernels, feed,
                            s->watch, &rounded);
     layers l = { .s = s, .real = real, .rounded = rounded, .index = index };
     qg_job job = { .n = s->feed.feed.n,
@@ -414,6 +414,14 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
     study s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "analyse"));
     QG_TRY(qg_measure_by(m->ctx, o.metric, &s.metric));
+    if (o.mode && strcmp(o.mode, qg_run_mode_name(QG_RUN_INTEGER)) == 0)
+        return qg_analyse_integers(m, &o, s.metric, report);
+    if (o.profile || (o.mode && strcmp(o.mode, qg_run_mode_name(QG_RUN_SIMULATE)) != 0))
+        return qg_fail(
+            m->ctx, QG_ECONFIG,
+            "analyse: mode '%s', profile '%s': expected simulate, or integer "
+            "with a profile",
+            o.mode ? o.mode : "", o.profile ? o.profile : "");
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
     if (st == QG_OK)

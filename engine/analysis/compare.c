@@ -95,7 +95,7 @@ static qg_status quantize_variant(const comparison *c, variant *v)
     QG_TRY(qg_graph_clone(c->m->graph, &v->model.graph));
     QG_TRY(qg_model_quantize(&v->model, &o, NULL));
     v->milliseconds = 1e3 * (qg_clock_seconds() - start);
-    return qg_model_plan(&v->model, "simulate", c->o->work.reference_kernels,
+    return qg_model_plan(&v->model, QG_RUN_SIMULATE, c->o->work.reference_kernels,
                          &c->feed.feed, NULL, &v->plan);
 }
 
@@ -273,8 +273,8 @@ static qg_status measure(comparison *c)
                    .work = work,
                    .end = end,
                    .ud = c };
-    QG_TRY(qg_model_plan(c->m, "float", c->o->work.reference_kernels, &c->feed.feed,
-                         NULL, &c->real));
+    QG_TRY(qg_model_plan(c->m, QG_RUN_FLOAT, c->o->work.reference_kernels,
+                         &c->feed.feed, NULL, &c->real));
     QG_TRY(qg_plan_measures(c->m->ctx, c->real, c->arena, "compare", &c->measured));
     c->value = QG_NEWN(c->arena, c->feed.feed.n * c->variant.n * c->m->graph->output.n,
                        double);

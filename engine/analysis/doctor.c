@@ -165,8 +165,8 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     if (!watch)
         return qg_nomem(m->ctx);
     memset(watch, 1, m->graph->node.n);
-    QG_TRY(qg_model_plan(m, "float", o->work.reference_kernels, &d->looks.feed, watch,
-                         &p));
+    QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, o->work.reference_kernels, &d->looks.feed,
+                         watch, &p));
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,

@@ -102,8 +102,8 @@ struct qg_model_options {
 };
 QG_API void qg_model_options_init(qg_model_options *o, size_t size);
 
-/* path: an ONNX file, a snapshot folder, or a file with the bytes of one
- * (qg_model_save_bytes).
+/* path: an ONNX file, a snapshot folder, a file with the bytes of one
+ * (qg_model_save_bytes), or a .tflite file, which is quantized when its tensors are.
  * Reads, checks, infers all shapes.  QG_EIO, QG_EPARSE (not ONNX), QG_EMODEL (invalid
  * content), QG_EUNSUPPORTED (an operator or opset that is not implemented, by name). */
 QG_NODISCARD QG_API qg_status qg_model_open(qg_ctx *ctx, const char *path,
@@ -227,6 +227,11 @@ QG_NODISCARD QG_API qg_status qg_model_import(qg_ctx *ctx, const char *path,
 QG_NODISCARD QG_API qg_status qg_backend_page(qg_ctx *ctx, const char *name,
                                               qg_report **report);
 
+/* A profile of integer arithmetic as a report: the rows of its kinds of operators, in
+ * the order in which they are tried, with reasons and sources. */
+QG_NODISCARD QG_API qg_status qg_profile_page(qg_ctx *ctx, const char *name,
+                                              qg_report **report);
+
 /* Makes a backend file at `output` (its name without ".yaml" is the backend's) from the
  * configuration of another tool; format "aimet": a quantsim configuration.  *report
  * (may be NULL): rules, fusions, and the table `not_carried_over` of settings without a
@@ -315,14 +320,30 @@ QG_NODISCARD QG_API qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
 
 /* --- running --- */
 
+/* What a model computes: `mode` of options. */
+/* clang-format off */
+#define QG_RUN_MODE_MAP(X)                                                             \
+    X(FLOAT,    "float",    "without quantizers")                                      \
+    X(SIMULATE, "simulate", "float32, rounded wherever a record is active")            \
+    X(INTEGER,  "integer",  "int8, int16 and int32, as the runtime of a profile does")
+/* clang-format on */
+
 /* For qg_model_run and qg_model_evaluate. */
 typedef struct qg_run_options {
     size_t size;
     qg_workload work;     /* data: required */
-    const char *mode;     /* "float" or "simulate"; NULL: simulate when quantized */
-    const char *dump;     /* glob over value names: inner values below folder/dump */
+    const char *mode;     /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
+    /* Glob over value names: inner values below folder/dump.  Files have the name of
+     * the value; of one above 200 bytes 180 and digits of its SHA-256. */
+    const char *dump;
     const int64_t *label; /* [n_label] for qg_model_evaluate, instead of a file */
     size_t n_label;
+    /* For mode integer.  profile: a name of `qg list profiles` or a path; NULL: that of
+     * the model's backend.  require_integer: QG_EUNSUPPORTED names the first node that
+     * would run in float.  codes: outputs that are stored as codes are given as such;
+     * integer outputs of the model always are. */
+    const char *profile;
+    bool require_integer, codes;
 } qg_run_options;
 QG_API void qg_run_options_init(qg_run_options *o, size_t size);
 
@@ -357,10 +378,12 @@ QG_NODISCARD QG_API qg_status qg_model_evaluate(qg_model *m, const qg_run_option
 /* Cost: two runs of the whole network over all samples. */
 typedef struct qg_analyse_options {
     size_t size;
-    qg_workload work;   /* data: required */
-    const char *by;     /* "graph", "layer"; NULL: graph */
-    const char *metric; /* "nsr" (noise-to-signal power ratio), "mse", "cosine" */
-    size_t top;         /* rows shown, worst first; 0: all */
+    qg_workload work;    /* data: required */
+    const char *by;      /* "graph", "layer"; NULL: graph */
+    const char *metric;  /* "nsr" (noise-to-signal power ratio), "mse", "cosine" */
+    size_t top;          /* rows shown, worst first; 0: all */
+    const char *mode;    /* simulate or integer of QG_RUN_MODE_MAP; NULL: simulate */
+    const char *profile; /* for integer, as in qg_run_options */
 } qg_analyse_options;
 QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
 
@@ -371,6 +394,14 @@ QG_API void qg_analyse_options_init(qg_analyse_options *o, size_t size);
  *
  * The metric is taken per sample and averaged over samples in order of index.
  * Facts: by, metric, samples; table errors: name, what, error.
+ *
+ * In mode integer the integer program runs beside both:
+ *
+ * graph   table errors: name, what; simulated and integer against float, apart: integer
+ *         against simulated
+ * layer   values stored as codes, in the order of the graph, that differ from the
+ *         simulation's.  Table steps: node, value, differ (elements at least one step
+ *         apart), beyond_one_step, most (steps)
  * QG_ESTATE when the model is not quantized, QG_ECONFIG for an unknown word. */
 QG_NODISCARD QG_API qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *o,
                                                qg_report **report);
@@ -490,6 +521,12 @@ QG_NODISCARD QG_API qg_status qg_model_diff(qg_model *a, qg_model *b,
  * Its grammar is in docs/text-form.md; large constants are hashes.  A
  * function of the model alone, so two dumps can be compared by any diff. */
 QG_NODISCARD QG_API qg_status qg_model_dump(qg_model *m, qg_report **report);
+
+/* The integer program of the model in the text form (docs/text-form.md), with the facts
+ * of a run in mode integer: profile (NULL: that of the backend), nodes by kind, and the
+ * table not_integer: node, op, how, why. */
+QG_NODISCARD QG_API qg_status qg_model_dump_program(qg_model *m, const char *profile,
+                                                    qg_report **report);
 
 /* what: "ops", "passes", "backends", "observers", "quirks", "metrics", ...; NULL: the
  * topics themselves.

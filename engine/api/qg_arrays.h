@@ -31,6 +31,7 @@
 #include "engine/number/integer_rescale.h"
 #include "engine/number/integer_sum.h"
 #include "engine/number/integer_unary.h"
+#include "engine/number/profile.h"
 #include "engine/number/requant.h"
 
 /* schemes, fake quantization, its error */

@@ -188,9 +188,10 @@ QG_NODISCARD QG_API qg_status qg_add_quantizer(qg_ctx *ctx, const qg_host_quanti
 /* --- configuration --- */
 
 /* A file of the configuration folder that is no file, of at most 4 MiB:
- * "backends/mine.yaml", "pipelines/short.yaml", "policies/patch.yaml".  It goes before
- * files of that name; wherever a backend, a pipeline or a policy is named, "mine" (or
- * the path) then means this text. */
+ * "backends/mine.yaml", "pipelines/short.yaml", "policies/patch.yaml",
+ * "profiles/npu.yaml".  It goes before files of that name; wherever a backend, a
+ * pipeline, a policy or a profile is named, "mine" (or the path) then means this
+ * text. */
 QG_NODISCARD QG_API qg_status qg_add_config(qg_ctx *ctx, const char *path,
                                             const char *text, size_t size);
 

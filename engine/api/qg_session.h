@@ -61,14 +61,16 @@ typedef struct qg_session qg_session;
 
 typedef struct qg_session_options {
     size_t size;
-    const char *mode;       /* "float", "simulate"; NULL: simulate when quantized */
+    const char *mode;       /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
     bool reference_kernels; /* as in qg_workload */
     /* [inputs] type and dims that replace those of the model; NULL: all known there. */
     const qg_tensor *shape;
     const char *const *keep; /* [n_keep] names of inner values, for qg_session_value */
     size_t n_keep;
-    const qg_session_hook *hook; /* [n_hook], copied */
+    const qg_session_hook *hook; /* [n_hook], copied; none in mode integer */
     size_t n_hook;
+    const char *profile;  /* for mode integer, as in qg_run_options */
+    bool require_integer; /* for mode integer, as in qg_run_options */
 } qg_session_options;
 QG_API void qg_session_options_init(qg_session_options *o, size_t size);
 

@@ -9,13 +9,11 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "engine/config/family.h"
 #include "engine/config/fusions.h"
 #include "engine/config/pipeline_yaml.h"
 #include "engine/config/rules.h"
 #include "engine/config/text.h"
-#include "engine/number/requant.h"
-
-enum { MOST_PARENTS = 16 };
 
 /* --- lists of words: replaced, extended, reduced --- */
 
@@ -301,24 +299,27 @@ static const char *const dispatchers[] = {
     "conservative", "aggressive", "pointwise", "all-in", "perseus", "pplnn", NULL
 };
 
-/* One of the runtimes whose arithmetic is known. */
+/* A profile, by the name of its file; profile_yaml.h reads it where it is used. */
 static qg_status read_profile(const qg_backend_reader *r, const qg_yaml *file)
 {
     const qg_yaml *y = qg_yaml_get(file, "profile");
-    size_t n, known = 0;
-    const qg_requant_rule *rule = qg_requant_rules(&n);
-    const char **name = QG_NEWN(r->arena, n + 1, const char *);
+    qg_search search;
+    const char **known, **choice;
+    size_t n;
     int k;
-    if (!name)
-        return qg_nomem(r->ctx);
-    for (size_t i = 0; i < n; i++) /* ordered by runtime */
-        if (known == 0 || strcmp(name[known - 1], rule[i].runtime) != 0)
-            name[known++] = rule[i].runtime;
-    assert(known > 0 && !name[known]);
     if (!y)
         return QG_OK;
-    QG_TRY(qg_yaml_choice(r->ctx, y, "profile", name, &k));
-    r->b->profile = name[k];
+    QG_TRY(qg_config_search(r->ctx, r->arena, "profiles", &search));
+    QG_TRY(qg_config_names(r->ctx, r->arena, search, &known, &n));
+    if (n == 0)
+        return qg_yaml_fail(r->ctx, y, "profile",
+                            "expected a profile, but the configuration has none");
+    choice = QG_NEWN(r->arena, n + 1, const char *);
+    if (!choice)
+        return qg_nomem(r->ctx);
+    memcpy(choice, known, n * sizeof *known);
+    QG_TRY(qg_yaml_choice(r->ctx, y, "profile", choice, &k));
+    r->b->profile = choice[k];
     return QG_OK;
 }
 
@@ -444,33 +445,6 @@ static qg_status read_file(const qg_backend_reader *r, const qg_yaml *file)
 
 /* --- families of files --- */
 
-/* file[0] is the backend, file[n - 1] its farthest parent. */
-static qg_status read_family(qg_ctx *ctx, qg_arena *a, const char *path,
-                             qg_search search, const qg_yaml **file, size_t *n)
-{
-    for (*n = 0;;) {
-        QG_TRY(qg_yaml_load(ctx, a, path, &file[*n]));
-        const qg_yaml *parent = qg_yaml_get(file[(*n)++], "extends");
-        const char *name;
-        if (!parent)
-            return QG_OK;
-        QG_TRY(qg_yaml_text(ctx, parent, "extends", &name));
-        qg_wanted w = { "backend", name, path, parent, search };
-        QG_TRY(qg_config_find(ctx, a, &w, &path));
-        for (size_t i = 0; i < *n; i++)
-            if (strcmp(file[i]->file, path) == 0)
-                return qg_yaml_fail(ctx, parent, "extends",
-                                    "'%s' is its own ancestor, "
-                                    "expected a parent that is not",
-                                    name);
-        if (*n == MOST_PARENTS)
-            return qg_yaml_fail(ctx, parent, "extends",
-                                "more than %d generations, "
-                                "expected fewer",
-                                MOST_PARENTS);
-    }
-}
-
 /* Fields required by a run, after all files of the family are read. */
 static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
 {
@@ -495,9 +469,7 @@ static qg_status check_complete(const qg_backend_reader *r, const qg_yaml *file)
 qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search search,
                           qg_backend **out)
 {
-    const qg_yaml *file[MOST_PARENTS];
-    const char *path;
-    size_t n;
+    qg_family family;
     qg_backend *b = QG_NEW(a, qg_backend);
     qg_backend_reader r = { .ctx = ctx, .arena = a, .b = b };
     if (!b)
@@ -510,11 +482,10 @@ qg_status qg_backend_load(qg_ctx *ctx, qg_arena *a, const char *name, qg_search 
                      .qmin = -128,
                      .qmax = 127 };
     qg_wanted w = { "backend", name, NULL, NULL, search };
-    QG_TRY(qg_config_find(ctx, a, &w, &path));
-    QG_TRY(read_family(ctx, a, path, search, file, &n));
-    for (size_t i = n; i-- > 0;)
-        QG_TRY(read_file(&r, file[i]));
-    QG_TRY(check_complete(&r, file[0]));
+    QG_TRY(qg_config_family(ctx, a, &w, &family));
+    for (size_t i = family.n; i-- > 0;)
+        QG_TRY(read_file(&r, family.file[i]));
+    QG_TRY(check_complete(&r, family.file[0]));
     QG_TRY(qg_backend_quirks(ctx, a, 0, b));
     *out = b;
     return QG_OK;

@@ -137,6 +137,10 @@ qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,
 /* One folder today; the type leaves room for a user's own. */
 qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder, qg_search *out)
 {
+    if (!ctx->config_dir) {
+        *out = (qg_search){ .folder = folder };
+        return QG_OK;
+    }
     const char **dir = QG_NEWN(a, 1, const char *);
     if (!dir || !(dir[0] = qg_path_join(a, ctx->config_dir, folder)))
         return qg_nomem(ctx);

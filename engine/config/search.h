@@ -12,8 +12,9 @@ typedef struct qg_search {
     const char *folder; /* of the texts that go before files; NULL: none do */
 } qg_search;
 
-/* A folder of the context's config_dir: "backends", "pipelines".  *out is in a.  The
- * existence of the folder is checked when a file is opened. */
+/* A folder of the context's config_dir: "backends", "profiles"; no folder, but texts of
+ * the host, when it has no config_dir.  *out is in a.  The existence of the folder is
+ * checked when a file is opened. */
 QG_NODISCARD qg_status qg_config_search(qg_ctx *ctx, qg_arena *a, const char *folder,
                                         qg_search *out);
 

@@ -25,7 +25,7 @@ static bool is_named(const char *key, const char *what, const char *text)
 qg_status qg_yaml_fail(qg_ctx *ctx, const qg_yaml *y, const char *what, const char *fmt,
                        ...)
 {
-    char text[512];
+    char text[800];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
@@ -402,7 +402,7 @@ qg_status qg_yaml_choice(qg_ctx *ctx, const qg_yaml *y, const char *what,
                          const char *const *choices, int *out)
 {
     assert(choices[0]);
-    char list[256], hint[QG_SUGGEST_TEXT];
+    char list[600], hint[QG_SUGGEST_TEXT];
     choice_text(choices, list, sizeof list);
     QG_TRY(need_scalar(ctx, y, what, list));
     qg_suggest near = qg_suggest_for(y->text);

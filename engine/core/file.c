@@ -81,12 +81,14 @@ qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, qg_file_request from, char **te
     return QG_OK;
 }
 
-/* Names the kind of a target that must not be replaced by renaming a file onto it;
- * NULL: absent, or a regular file.  A device would be lost to all processes. */
+/* The reason why a target cannot be written: its name, or a kind that must not be replaced by renaming a file
+ * onto it;  NULL: absent, or a regular file.  A device would be lost to all processes. */
 static const char *in_the_way(const char *path)
 {
     struct stat st;
-    if (stat(path, &st) != 0 || S_ISREG(st.st_mode))
+    if (stat(path, &st) != 0)
+        return errno == ENAMETOOLONG || errno == ENOTDIR ? strerror(errno) : NULL;
+    if (S_ISREG(st.st_mode))
         return NULL;
     return S_ISDIR(st.st_mode) ? strerror(EISDIR)
                                : "is a device, pipe or socket, expected a file";
@@ -104,28 +106,43 @@ static void *get(const qg_ctx *ctx, size_t size)
     return ctx->alloc.get(ctx->alloc.ud, size);
 }
 
-/* The temporary is in the target's folder: rename is atomic only within one file
- * system.  Its mode becomes that of a freshly made file, since mkstemp gives 0600. */
+/* Number of names tried for a temporary before giving up: leftovers of killed processes
+ * with this id. */
+enum { TEMPORARY_TRIES = 1000, TEMPORARY_ROOM = 48 };
+
+/* A new file in the folder of `path`: rename is atomic only within one file system.  Its
+ * name does not contain that of the target, which may be as long as names can be, and its
+ * mode is the one that umask leaves.  Returns -1 and errno on failure. */
+static int open_temporary(const char *path, char *temporary)
+{
+    size_t folder = (size_t)(qg_path_base(path) - path);
+    memcpy(temporary, path, folder);
+    for (int k = 0; k < TEMPORARY_TRIES; k++) {
+        (void)snprintf(temporary + folder, TEMPORARY_ROOM, ".qg-%ld-%d.tmp",
+                       (long)getpid(), k);
+        int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0 || errno != EEXIST)
+            return fd;
+    }
+    return -1;
+}
+
 qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
 {
     size_t n = strlen(path);
     qg_writer w = { .ctx = ctx,
                     .target = get(ctx, n + 1),
-                    .temporary = get(ctx, n + 12) };
+                    .temporary = get(ctx, n + TEMPORARY_ROOM) };
     if (!w.target || !w.temporary) {
         drop(ctx, w.target);
         drop(ctx, w.temporary);
         return qg_nomem(ctx);
     }
     memcpy(w.target, path, n + 1);
-    memcpy(w.temporary, path, n);
-    memcpy(w.temporary + n, ".tmpXXXXXX", 11);
     const char *taken = in_the_way(path);
-    int fd = taken ? -1 : mkstemp(w.temporary);
-    if (fd >= 0) {
-        (void)fchmod(fd, 0644);
+    int fd = taken ? -1 : open_temporary(path, w.temporary);
+    if (fd >= 0)
         w.stream = fdopen(fd, "wb");
-    }
     if (!w.stream) {
         qg_status s = refuse(ctx, "write", path, taken ? taken : strerror(errno));
         if (fd >= 0) {
@@ -153,6 +170,16 @@ void qg_writer_abandon(qg_writer *w)
     *w = (qg_writer){ 0 };
 }
 
+/* An earlier write failed and its reason is gone: one more usually fails for the same. */
+static bool fail_again(FILE *stream)
+{
+    clearerr(stream);
+    errno = 0;
+    (void)fputc(0, stream);
+    (void)fflush(stream);
+    return false;
+}
+
 /* ferror first: an earlier write may have failed unnoticed.  The target
  * is touched by rename alone, when everything else has succeeded. */
 qg_status qg_writer_commit(qg_writer *w)
@@ -160,9 +187,11 @@ qg_status qg_writer_commit(qg_writer *w)
     assert(w->target && w->temporary);
     assert(w->stream);
     errno = 0;
-    bool ok = !ferror(w->stream) && fflush(w->stream) == 0;
+    bool ok = ferror(w->stream) ? fail_again(w->stream) : fflush(w->stream) == 0;
+    int why = errno;
     ok = fclose(w->stream) == 0 && ok;
     w->stream = NULL;
+    errno = why ? why : errno;
     ok = ok && rename(w->temporary, w->target) == 0;
     qg_status s = QG_OK;
     if (!ok) {
@@ -228,7 +257,7 @@ qg_status qg_directory_make(qg_ctx *ctx, const char *path)
             continue;
         memcpy(part, path, i);
         part[i] = '\0';
-        if (mkdir(part, 0755) != 0 && errno != EEXIST)
+        if (mkdir(part, 0777) != 0 && errno != EEXIST)
             s = refuse(ctx, "make directory", part, strerror(errno));
     }
     drop(ctx, part);

@@ -57,7 +57,8 @@ typedef struct qg_writer {
 } qg_writer;
 
 /* Makes the temporary in the target's folder, since rename is atomic within one file
- * system only; its mode is 0644.  On failure nothing was made.  An existing target that
+ * system only; its mode is the one
+ * that umask leaves.  On failure nothing was made.  An existing target that
  * is not a regular file is refused (QG_EIO): renaming would replace /dev/null.
  *
  *     qg_writer w;

@@ -8,7 +8,8 @@
 /* "backends/mine.yaml": a folder that is read, and one name in it. */
 static bool is_path_of_folder(const char *path)
 {
-    static const char *const folder[] = { "backends/", "pipelines/", "policies/" };
+    static const char *const folder[] = { "backends/", "pipelines/", "policies/",
+                                          "profiles/" };
     size_t n = strlen(path);
     for (size_t i = 0; i < sizeof folder / sizeof folder[0]; i++) {
         size_t skip = strlen(folder[i]);
@@ -24,7 +25,8 @@ qg_status qg_add_config(qg_ctx *ctx, const char *path, const char *text, size_t 
     if (!path || !is_path_of_folder(path))
         return qg_fail(ctx, QG_ECONFIG,
                        "add configuration '%.80s': expected backends/NAME.yaml, "
-                       "pipelines/NAME.yaml or policies/NAME.yaml",
+                       "pipelines/NAME.yaml, policies/NAME.yaml or "
+                       "profiles/NAME.yaml",
                        path ? path : "");
     if (!text || size > QG_YAML_BYTES)
         return qg_fail(ctx, QG_ECONFIG,

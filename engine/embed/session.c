@@ -14,6 +14,7 @@ QG_OPTIONS_INIT(qg_session_options)
 typedef struct shared {
     qg_arena *arena; /* of the first one's context; of all below */
     qg_model *model;
+    qg_executable exe;
     qg_plan *plan;
     qg_host_hooks *hooks; /* NULL: none */
     qg_tensor *shape;     /* [inputs] of the options, when the model leaves dims open */
@@ -120,7 +121,13 @@ static qg_status read_keep(shared *sh, const qg_session_options *o)
                            "session: keep '%s': is an input of the model, expected an "
                            "inner value",
                            name);
-        sh->keep[i] = v->id;
+        const qg_value *at = qg_executable_value(&sh->exe, v);
+        if (!at || at->is_input)
+            return qg_fail(ctx, QG_ECONFIG,
+                           "session: keep '%s': the integer program does not compute "
+                           "it: it is part of a kernel or given",
+                           name);
+        sh->keep[i] = at->id;
     }
     return QG_OK;
 }
@@ -130,11 +137,19 @@ static qg_status compile(shared *sh, const qg_session_options *o)
 {
     qg_model *m = sh->model;
     qg_plan_options p = { .reference = o->reference_kernels, .n_keep = o->n_keep };
-    QG_TRY(qg_model_plan_mode(m, o->mode, &p));
+    qg_mode_request mode = { o->mode, o->profile, o->require_integer, false, false };
+    QG_TRY(qg_executable_make(m, &mode, &sh->exe));
+    m = sh->model = sh->exe.model;
+    p.mode = sh->exe.mode == QG_RUN_SIMULATE ? QG_MODE_SIMULATE : QG_MODE_FLOAT;
+    p.quant = m->quant;
     QG_TRY(read_shape(sh, o));
     QG_TRY(read_keep(sh, o));
     p.input = sh->shape;
     p.keep = sh->keep;
+    if (o->n_hook && sh->exe.program)
+        return qg_fail(m->ctx, QG_EUNSUPPORTED,
+                       "session: hooks in mode integer: expected none, since they see "
+                       "endpoints of the model's graph");
     if (o->n_hook) {
         qg_host_hook_list list = { o->hook, o->n_hook, p.mode == QG_MODE_SIMULATE };
         QG_TRY(qg_host_hooks_find(m->ctx, sh->arena, m->graph, list, &sh->hooks));
@@ -142,7 +157,7 @@ static qg_status compile(shared *sh, const qg_session_options *o)
         p.write = sh->hooks->write;
         p.show_all = true;
     }
-    return qg_plan_new(m->ctx, m->graph, &p, &sh->plan);
+    return qg_plan_new(m->ctx, sh->exe.graph, &p, &sh->plan);
 }
 
 /* --- sessions --- */
@@ -224,8 +239,10 @@ void qg_session_free(qg_session *s)
     if (!s)
         return;
     qg_run_free(s->run);
-    if (s->is_first)
+    if (s->is_first) {
         qg_plan_free(s->shared->plan);
+        qg_executable_free(&s->shared->exe);
+    }
     qg_arena_free(s->results);
     qg_ctx_free(s->ctx);
 }

@@ -95,7 +95,10 @@ typedef struct qg_format {
     qg_status (*build)(qg_export *e); /* NULL: not exported */
     qg_status (*write)(qg_export *e);
     qg_status (*import)(qg_import *i); /* NULL: not imported */
-    bool needs_model;                  /* import: the file has no graph of its own */
+    /* Whether a file that begins like this is one of the format, so that it can be
+     * opened as a model; NULL: it is imported by name only. */
+    bool (*recognizes)(const unsigned char *bytes, size_t size);
+    bool needs_model; /* import: the file has no graph of its own */
 } qg_format;
 
 /* One detail that the file cannot represent. */

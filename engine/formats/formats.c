@@ -31,6 +31,14 @@ qg_status qg_format_named(qg_ctx *ctx, const char *name, const qg_format **out)
                    name, qg_suggest_text(&s, near));
 }
 
+const qg_format *qg_format_of_bytes(const unsigned char *bytes, size_t size)
+{
+    for (const qg_format *const *f = qg_formats; *f; f++)
+        if ((*f)->recognizes && (*f)->recognizes(bytes, size))
+            return *f;
+    return NULL;
+}
+
 /* "int or float" */
 static const char *list_words(qg_arena *a, const char *const *word)
 {

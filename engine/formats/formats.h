@@ -16,6 +16,9 @@ extern const qg_format *const qg_formats[]; /* ends with NULL */
 QG_NODISCARD qg_status qg_format_named(qg_ctx *ctx, const char *name,
                                        const qg_format **out);
 
+/* The format that recognizes these bytes of a file; NULL: none. */
+const qg_format *qg_format_of_bytes(const unsigned char *bytes, size_t size);
+
 /* Finds the format and checks the words of its options; option NULL: all defaults, as
  * for entries that are NULL.  QG_ECONFIG for a word or an option that the format does
  * not have, QG_EUNSUPPORTED for a format that is only imported.  After a failure

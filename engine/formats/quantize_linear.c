@@ -7,12 +7,24 @@
 #include "engine/number/format.h"
 #include "engine/quant/quantizer.h"
 
-static const char *const dequantize_linear[] = { "DequantizeLinear" };
+static bool is_quantizer(const qg_node *n, const char *name)
+{
+    return qg_node_has(n, QG_OP_QUANTIZER) && qg_op_is_named(n->op, &name, 1);
+}
+
+bool qg_is_quantize_linear(const qg_node *n)
+{
+    return is_quantizer(n, "QuantizeLinear");
+}
+
+bool qg_is_dequantize_linear(const qg_node *n)
+{
+    return is_quantizer(n, "DequantizeLinear");
+}
 
 bool qg_is_dequantized_constant(const qg_node *n)
 {
-    return qg_node_has(n, QG_OP_QUANTIZER) && !n->op->domain && n->in[0]->constant &&
-           qg_op_is_named(n->op, dequantize_linear, 1);
+    return qg_is_dequantize_linear(n) && !n->op->domain && n->in[0]->constant;
 }
 
 /* --- writing --- */

@@ -75,6 +75,10 @@ QG_NODISCARD qg_status qg_onnx_rounded(qg_ctx *ctx, qg_arena *a, const qg_tqc *t
 QG_NODISCARD qg_status qg_onnx_codes(qg_ctx *ctx, qg_arena *a, const qg_tqc *t,
                                      const qg_tensor *x, qg_tensor *y);
 
+/* QuantizeLinear, DequantizeLinear: of ONNX, or the same of com.microsoft. */
+bool qg_is_quantize_linear(const qg_node *n);
+bool qg_is_dequantize_linear(const qg_node *n);
+
 /* DequantizeLinear of ai.onnx whose codes are a constant. */
 bool qg_is_dequantized_constant(const qg_node *n);
 

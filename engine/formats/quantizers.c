@@ -1,18 +1,17 @@
 #include "engine/formats/quantizers.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/formats/fake_quantize.h"
 #include "engine/formats/mqbench/operators.h"
+#include "engine/formats/qoperator.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/quant/tqc_check.h"
-
-static const char *const quantize_linear[] = { "QuantizeLinear" };
-static const char *const dequantize_linear[] = { "DequantizeLinear" };
 
 /* The grids of one node's endpoints; NULL: none. */
 typedef struct node_plan {
@@ -37,13 +36,6 @@ typedef struct quantizer {
     qg_value *x;
     QG_VEC(qg_node *) tail; /* DequantizeLinear after the head; none for others */
 } quantizer;
-
-/* QuantizeLinear or DequantizeLinear of ONNX itself, of any opset. */
-static bool is_linear(const qg_node *n, const char *const *name)
-{
-    return qg_node_has(n, QG_OP_QUANTIZER) && !n->op->domain &&
-           qg_op_is_named(n->op, name, 1);
-}
 
 /* --- plans --- */
 
@@ -233,7 +225,7 @@ static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
     for (size_t i = 0; i < codes->use.n && !*why; i++) {
         qg_node *n = codes->use.at[i].node;
         qg_grid_record other;
-        if (codes->use.at[i].slot != 0 || !is_linear(n, dequantize_linear)) {
+        if (codes->use.at[i].slot != 0 || !qg_is_dequantize_linear(n)) {
             *why = "an integer operator reads its codes";
             return QG_OK;
         }
@@ -244,6 +236,13 @@ static qg_status find_tail(folder *f, quantizer *z, const qg_grid_record *grid,
         QG_TRY(qg_vec_push(f->ctx, f->arena, &z->tail, n));
     }
     return QG_OK;
+}
+
+static bool rounded_by_producer(const folder *f, const qg_value *x,
+                                const qg_grid_record *grid)
+{
+    const node_plan *p = x->def ? &f->plan[x->def->id] : NULL;
+    return p && p->out && p->out[x->def_slot] && same_record(p->out[x->def_slot], grid);
 }
 
 /* A pair, or one QuantizeLinear with many readers. */
@@ -260,6 +259,8 @@ static qg_status visit_quantize(folder *f, qg_node *n)
         QG_TRY(find_tail(f, &z, grid, &why));
     if (!why)
         why = cannot_fold(f, &z);
+    if (why && rounded_by_producer(f, z.x, grid))
+        return QG_OK; /* it is exact */
     return why ? keep_operator(f, n, why) : fold(f, &z, grid);
 }
 
@@ -271,6 +272,28 @@ static qg_rounding rounding_of(const folder *f, const qg_scheme *s)
     return level ? QG_ROUND_HALF_EVEN_LEVEL : QG_ROUND_HALF_EVEN;
 }
 
+/* int32 codes that floats cannot hold: from 2^24 on, or 2^23 for some scales. */
+static const char *codes_refuse(const qg_tensor *codes, const qg_grid_record *grid)
+{
+    int64_t inner = 1, n = (int64_t)grid->param.n;
+    for (int32_t d = grid->scheme.axis + 1; n > 1 && d < codes->rank; d++)
+        inner *= codes->dim[d];
+    for (int64_t i = 0; codes->dtype == QG_I32 && i < qg_tensor_count(codes); i++) {
+        float scale = grid->param.scale[i / inner % n];
+        float x = (float)codes->i32[i] * scale;
+        if (round((double)x / (double)scale) != codes->i32[i])
+            return "it has a code that float32 cannot hold";
+    }
+    return NULL;
+}
+
+/* Only quantizers read its result: they become the records. */
+static bool is_read_by_quantizer(const qg_node *n)
+{
+    const qg_value *r = n->out[0];
+    return r->use.n == 1 && qg_is_quantize_linear(r->use.at[0].node);
+}
+
 /* Behind a QuantizeLinear it has been dealt with, one way or the other. */
 static qg_status visit_dequantize(folder *f, qg_node *n)
 {
@@ -280,7 +303,8 @@ static qg_status visit_dequantize(folder *f, qg_node *n)
     if (!grid)
         return qg_nomem(f->ctx);
     if (!codes)
-        return n->in[0]->def && is_linear(n->in[0]->def, quantize_linear)
+        return is_read_by_quantizer(n) ||
+                       (n->in[0]->def && qg_is_quantize_linear(n->in[0]->def))
                    ? QG_OK
                    : keep_operator(f, n, "its codes are computed");
     QG_TRY(qg_grid_of_linear(f->g, n, codes->dtype, &n->out[0]->type, grid, &why));
@@ -288,6 +312,8 @@ static qg_status visit_dequantize(folder *f, qg_node *n)
         why = "its result is an output of the network";
     if (!why)
         why = readers_refuse(f, n->out[0]);
+    if (!why)
+        why = codes_refuse(codes, grid);
     if (!why)
         grid->scheme.rounding = (uint8_t)rounding_of(f, &grid->scheme);
     return why ? keep_operator(f, n, why) : fold_constant(f, n, n->in[0], grid);
@@ -356,9 +382,9 @@ static qg_status visit_all(folder *f)
             QG_TRY(visit_openvino(f, n));
         } else if (f->which == QG_QUANTIZERS_MQBENCH) {
             QG_TRY(visit_mqbench(f, n));
-        } else if (is_linear(n, quantize_linear)) {
+        } else if (qg_is_quantize_linear(n)) {
             QG_TRY(visit_quantize(f, n));
-        } else if (is_linear(n, dequantize_linear)) {
+        } else if (qg_is_dequantize_linear(n)) {
             QG_TRY(visit_dequantize(f, n));
         }
     }
@@ -379,29 +405,6 @@ static bool is_quantized(const node_plan *p, const qg_node *n)
     return false;
 }
 
-/* ACTIVATED, and BAKED for constants: they are on their grid. */
-static qg_status add_record(folder *f, qg_node *n, bool is_output, uint32_t slot,
-                            const qg_grid_record *grid)
-{
-    char text[QG_ENDPOINT_TEXT], what[QG_ENDPOINT_TEXT + 8];
-    qg_endpoint at = { n, slot, is_output };
-    const qg_value *v = qg_endpoint_value(at);
-    qg_tqc *t;
-    (void)snprintf(what, sizeof what, "import: %s", qg_endpoint_text(at, text));
-    QG_TRY(qg_scheme_check(f->ctx, what, &grid->scheme));
-    if (!v || v->type.dtype != QG_F32)
-        return qg_fail(f->ctx, QG_EMODEL, "%s: is not float32, expected float32", what);
-    if (qg_tensor_known(&v->type) &&
-        qg_scheme_param_count(&grid->scheme, &v->type) != (int64_t)grid->param.n)
-        return qg_fail(f->ctx, QG_EMODEL, "%s: %zu scales do not fit %s", what,
-                       grid->param.n, qg_tensor_text(&v->type, (char[208]){ 0 }));
-    QG_TRY(qg_quant_add(f->quant, n, is_output, slot, &grid->scheme, &t));
-    QG_TRY(qg_tqc_set_param(f->quant, t, grid->param.n, grid->param.scale,
-                            grid->param.offset));
-    QG_TRY(qg_tqc_set_state(f->quant, t, QG_TQC_ACTIVATED));
-    return v->constant ? qg_tqc_set_state(f->quant, t, QG_TQC_BAKED) : QG_OK;
-}
-
 /* A record requires of a quantized node: an overlapped input after an active output. */
 static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
 {
@@ -412,30 +415,29 @@ static qg_status add_follower(folder *f, qg_node *n, uint32_t slot)
     return qg_tqc_join(f->quant, t, lead);
 }
 
+/* Reads what its producers have rounded, and computes: what it stores is rounded where
+ * a clamp behind it rounds. */
+static bool reads_rounded(const qg_node *n)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < n->n_in - n->n_capture; i++)
+        any |= n->in[i] && qg_producer_tqc(n->in[i]);
+    return any && !qg_node_has(n, QG_OP_QUANTIZER | QG_OP_CONTROL | QG_OP_SHAPE);
+}
+
 static qg_status add_records(folder *f, qg_node *n)
 {
     const node_plan *p = &f->plan[f->first[n->id]];
-    bool quantized = is_quantized(p, n);
+    bool quantized = is_quantized(p, n) || reads_rounded(n);
     n->platform = quantized ? QG_PLATFORM_QUANTIZED : QG_PLATFORM_FP32;
     n->reason = quantized ? "import: an endpoint is quantized"
                           : "import: no endpoint is quantized";
     for (uint32_t i = 0; quantized && i < n->n_in; i++)
-        QG_TRY(p->in && p->in[i] ? add_record(f, n, false, i, p->in[i])
+        QG_TRY(p->in && p->in[i] ? qg_import_record(f->quant, n, false, i, p->in[i])
                                  : add_follower(f, n, i));
     for (uint32_t i = 0; p->out && i < n->n_out; i++)
         if (p->out[i])
-            QG_TRY(add_record(f, n, true, i, p->out[i]));
-    return QG_OK;
-}
-
-/* A backend with only a name. */
-static qg_status new_quant(folder *f, const char *name)
-{
-    qg_backend *b = QG_NEW(f->arena, qg_backend);
-    if (!b || !(b->name = qg_arena_printf(f->arena, "imported from %s", name)))
-        return qg_nomem(f->ctx);
-    QG_TRY(qg_quant_new(f->g, b, &f->quant));
-    f->quant->author = "import";
+            QG_TRY(qg_import_record(f->quant, n, true, i, p->out[i]));
     return QG_OK;
 }
 
@@ -459,6 +461,8 @@ static qg_status shrink(folder *f)
 qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *name,
                              qg_quant **out)
 {
+    if (which == QG_QUANTIZERS_ONNX)
+        QG_TRY(qg_qoperator_expand(g));
     folder f = {
         .which = which, .g = g, .ctx = g->ctx, .arena = g->arena, .n = g->node.n
     };
@@ -470,7 +474,7 @@ qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *
         f.node[i] = g->node.at[i];
     QG_TRY(visit_all(&f));
     QG_TRY(shrink(&f));
-    QG_TRY(new_quant(&f, name));
+    QG_TRY(qg_import_quant(g, name, &f.quant));
     for (size_t i = 0; i < g->node.n; i++)
         QG_TRY(add_records(&f, g->node.at[i]));
     assert(f.quant->graph == g);

@@ -2,6 +2,7 @@
  * the import of QDQ models and of FakeQuantize models.
  *
  *     x -> QuantizeLinear -> DequantizeLinear -> r       (any number of the latter)
+ *     QLinearConv and others, MaxPool of codes           (as pairs: qoperator.h)
  *     w (integers) -> DequantizeLinear -> r
  *     x -> FakeQuantize -> r                             (output limits = input limits)
  *     x -> an operator of mqbench/operators.h -> r
@@ -14,6 +15,10 @@
  *     the quantizer alone reads x          the output that x comes from, ACTIVATED;
  *                                          readers with records are OVERLAPPED with it
  *     otherwise (graph inputs, forks)      each reading slot, ACTIVATED
+ *
+ * Where codes are an input or an output of the network, the DequantizeLinear or
+ * QuantizeLinear there stays an operator, and the records are on the floats beside it.
+ * An int32 bias whose codes float32 cannot hold keeps its DequantizeLinear.
  *
  * Other forms (integer operators between, limits that are computed, two roundings
  * before one slot, a FakeQuantize that changes the range) stay operators, with a

@@ -106,10 +106,10 @@ static qg_status clone_slots(cloner *c, const qg_graph *to, qg_value *const *fro
 }
 
 /* Linked, not prepared: its bodies are still empty. */
-static qg_status clone_node(cloner *c, qg_graph *to, const qg_node *n)
+static qg_status clone_linked(cloner *c, qg_graph *to, const qg_node *n,
+                              qg_value *const *in, qg_value *const *out, qg_node **made)
 {
     qg_attr *attr = QG_NEWN(c->arena, n->n_attr, qg_attr);
-    qg_value **in, **out;
     qg_node *copy = NULL;
     if (!attr)
         return qg_nomem(c->ctx);
@@ -117,8 +117,6 @@ static qg_status clone_node(cloner *c, qg_graph *to, const qg_node *n)
         attr[i] = n->attr[i];
         QG_TRY(clone_attr(c, to, &attr[i]));
     }
-    QG_TRY(clone_slots(c, to, n->in, n->n_in, &in));
-    QG_TRY(clone_slots(c, to, n->out, n->n_out, &out));
     const char **capture = QG_NEWN(c->arena, n->n_capture, const char *);
     if (!capture)
         return qg_nomem(c->ctx);
@@ -139,7 +137,17 @@ static qg_status clone_node(cloner *c, qg_graph *to, const qg_node *n)
     copy->file_unnamed = n->file_unnamed;
     copy->platform = n->platform;
     copy->reason = n->reason ? qg_arena_strdup(c->arena, n->reason) : NULL;
+    *made = copy;
     return n->reason && !copy->reason ? qg_nomem(c->ctx) : QG_OK;
+}
+
+static qg_status clone_node(cloner *c, qg_graph *to, const qg_node *n)
+{
+    qg_value **in, **out;
+    qg_node *copy;
+    QG_TRY(clone_slots(c, to, n->in, n->n_in, &in));
+    QG_TRY(clone_slots(c, to, n->out, n->n_out, &out));
+    return clone_linked(c, to, n, in, out, &copy);
 }
 
 /* One graph or body.  The counter of generated names is copied: nodes added to either
@@ -162,9 +170,9 @@ static qg_status clone_pair(cloner *c, const qg_graph *from, qg_graph *to)
     return QG_OK;
 }
 
-static qg_status clone_all(cloner *c, const qg_graph *g, qg_graph *copy)
+/* The graphs on the worklist, and their bodies. */
+static qg_status clone_pairs(cloner *c)
 {
-    QG_TRY(qg_vec_push(c->ctx, c->scratch, &c->pairs, (pair){ g, copy }));
     for (size_t i = 0; i < c->pairs.n; i++)
         QG_TRY(clone_pair(c, c->pairs.at[i].from, c->pairs.at[i].to));
     /* Inner bodies first: an operator may read its bodies while preparing. */
@@ -184,11 +192,29 @@ qg_status qg_graph_clone(const qg_graph *g, qg_graph **out)
     cloner c = { .ctx = g->ctx,
                  .arena = copy->arena,
                  .scratch = qg_arena_new(g->ctx->alloc) };
-    qg_status s = c.scratch ? clone_all(&c, g, copy) : qg_nomem(g->ctx);
+    qg_status s = c.scratch ? qg_vec_push(c.ctx, c.scratch, &c.pairs, (pair){ g, copy })
+                            : qg_nomem(g->ctx);
+    if (s == QG_OK)
+        s = clone_pairs(&c);
     qg_arena_free(c.scratch);
     if (s == QG_OK)
         *out = copy;
     else
         qg_graph_free(copy);
     return s;
+}
+
+qg_status qg_graph_copy_node(qg_graph *to, const qg_node *n, qg_value *const *in,
+                             qg_value *const *out)
+{
+    cloner c = { .ctx = to->ctx,
+                 .arena = to->arena,
+                 .scratch = qg_arena_new(to->ctx->alloc) };
+    qg_node *copy = NULL;
+    qg_status s =
+        c.scratch ? clone_linked(&c, to, n, in, out, &copy) : qg_nomem(to->ctx);
+    if (s == QG_OK)
+        s = clone_pairs(&c);
+    qg_arena_free(c.scratch);
+    return s == QG_OK ? qg_node_prepare(to, copy) : s;
 }

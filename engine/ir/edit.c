@@ -18,6 +18,17 @@ qg_status qg_edit_find_op(const qg_graph *g, const qg_node *n, qg_made_op which,
     return QG_OK;
 }
 
+qg_status qg_edit_set_op(qg_graph *g, qg_node *n, qg_made_op which)
+{
+    const qg_op *op, *old = n->op;
+    QG_TRY(qg_edit_find_op(g, n, which, &op));
+    n->op = op;
+    qg_status s = qg_node_prepare(g, n);
+    if (s != QG_OK)
+        n->op = old;
+    return s;
+}
+
 /* Keeps the order of the remaining uses. */
 static void drop_use(qg_value *v, const qg_node *n, uint32_t slot)
 {

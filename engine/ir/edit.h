@@ -22,6 +22,10 @@
 QG_NODISCARD qg_status qg_edit_find_op(const qg_graph *g, const qg_node *n,
                                        qg_made_op which, const qg_op **out);
 
+/* The operator of n becomes that one; inputs, outputs and attributes stay and must suit
+ * it. */
+QG_NODISCARD qg_status qg_edit_set_op(qg_graph *g, qg_node *n, qg_made_op which);
+
 /* node->in[slot] = v (NULL: absent), use lists updated.
  * The slot exists (asserted).  Costs the uses of the old value. */
 QG_NODISCARD qg_status qg_edit_set_input(qg_graph *g, qg_node *n, uint32_t slot,

@@ -202,6 +202,12 @@ QG_NODISCARD qg_status qg_graph_mark_output(qg_graph *g, qg_value *v);
  * Costs the graph and the bytes of its constants. */
 QG_NODISCARD qg_status qg_graph_clone(const qg_graph *g, qg_graph **out);
 
+/* A copy of a node of another graph, with its bodies, that reads and writes in[n->n_in]
+ * and out[n->n_out] of `to`; its name is free there.  Types are kept in bodies, TQCs
+ * are not copied. */
+QG_NODISCARD qg_status qg_graph_copy_node(qg_graph *to, const qg_node *n,
+                                          qg_value *const *in, qg_value *const *out);
+
 /* Counts the slots of a node against its operator, as qg_graph_add_node does. */
 QG_NODISCARD qg_status qg_node_check_arity(qg_ctx *ctx, const qg_node *n);
 

@@ -110,6 +110,13 @@ static char role(const char *letters, size_t slot)
 char qg_op_in_role(const qg_op *op, size_t slot) { return role(op->in_roles, slot); }
 char qg_op_out_role(const qg_op *op, size_t slot) { return role(op->out_roles, slot); }
 
+char qg_op_code_slot(const qg_op_codes *c, size_t slot)
+{
+    size_t n = strlen(c->slots);
+    assert(n >= 3);
+    return slot < n ? c->slots[slot] : c->slots[n - 3 + (slot - n) % 3];
+}
+
 int qg_op_slot_of(const qg_op *op, char letter)
 {
     const char *letters = roles_of(op->in_roles), *at = strchr(letters, letter);

@@ -82,6 +82,22 @@ enum qg_op_trait { QG_TRAIT_MAP(X) };
 typedef struct qg_call qg_call;
 typedef struct qg_compile qg_compile; /* ir/kernel.h */
 typedef struct qg_kernel qg_kernel;
+typedef struct qg_lower qg_lower; /* ir/lower.h */
+
+/* For an operator on codes: the float operator that it computes between
+ * dequantizations of its inputs and a quantization of output 0 (QLinearConv: "Conv").
+ *
+ *     slots   one letter per input; in a longer list the last three repeat
+ *             x codes, s their scale, z their zero point; S, Z those of the output
+ *             b int32 in steps of the first two scales; v the float operator's own
+ *
+ * The x, b and v are the float operator's inputs, in that order, and the attributes
+ * are its own.  Without S (absent) output 0 is float32. */
+typedef struct qg_op_codes {
+    const char *op; /* in the default domain */
+    int16_t opset;  /* whose row; an attribute `opset` of a node replaces it */
+    const char *slots;
+} qg_op_codes;
 
 /* One row per operator and opset range, in the tables of ops/.  Rows are static (those
  * that a host added live as long as its context), immutable and shared by threads. */
@@ -137,6 +153,11 @@ typedef struct qg_op {
     const qg_attr *nearest;
     uint8_t n_nearest;
 
+    /* Optional.  Translates the node to an integer kernel: ir/lower.h. */
+    qg_status (*lower)(qg_lower *l);
+
+    const qg_op_codes *codes; /* optional, operators on codes */
+
     const void *host; /* for an operator added by a host: the data of its functions */
 } qg_op;
 
@@ -176,6 +197,7 @@ typedef enum qg_made_op {
     QG_MADE_SUM,         /* a + b, broadcast */
     QG_MADE_PRODUCT,     /* of matrices */
     QG_MADE_CONVOLUTION, /* inputs "dwb", attribute `group` */
+    QG_MADE_DENSE,       /* a b + c of matrices: inputs "dwb" */
     QG_NMADE
 } qg_made_op;
 
@@ -219,6 +241,9 @@ const qg_op *qg_op_newest(const qg_registry *r, const char *name);
  * Slots past the end of the string have its last letter. */
 char qg_op_in_role(const qg_op *op, size_t slot);
 char qg_op_out_role(const qg_op *op, size_t slot);
+
+/* The letter of an input slot in codes->slots. */
+char qg_op_code_slot(const qg_op_codes *c, size_t slot);
 
 /* The first input slot with this role letter; -1 when the operator has none. */
 int qg_op_slot_of(const qg_op *op, char role);

@@ -180,12 +180,27 @@ static void transpose_f32(const float *x, float *y, int64_t rows, int64_t column
         }
 }
 
+/* The same for bytes: 16 rows of 16 columns lie in 16 cache lines on either side. */
+static void transpose_u8(const uint8_t *x, uint8_t *y, int64_t rows, int64_t columns)
+{
+    enum { BLOCK = 16 };
+    for (int64_t i0 = 0; i0 < rows; i0 += BLOCK)
+        for (int64_t j0 = 0; j0 < columns; j0 += BLOCK) {
+            int64_t i1 = i0 + BLOCK < rows ? i0 + BLOCK : rows;
+            int64_t j1 = j0 + BLOCK < columns ? j0 + BLOCK : columns;
+            for (int64_t j = j0; j < j1; j++)
+                for (int64_t i = i0; i < i1; i++)
+                    y[j * rows + i] = x[i * columns + j];
+        }
+}
+
 /* Between plain and channels-last memory, a transpose per sample; false: not this
  * case. */
 static bool copy_between_layouts(const qg_tensor *from, qg_tensor *to)
 {
     qg_tensor last = *from;
-    if (from->rank < 3 || qg_dtype_bits(from->dtype) != 32)
+    unsigned bits = qg_dtype_bits(from->dtype);
+    if (from->rank < 3 || (bits != 32 && bits != 8))
         return false;
     qg_tensor_set_channels_last(&last);
     size_t strides = (size_t)from->rank * sizeof from->stride[0];
@@ -196,9 +211,14 @@ static bool copy_between_layouts(const qg_tensor *from, qg_tensor *to)
     int64_t channels = from->dim[1], space = qg_dims_product(from, 2, from->rank);
     if (!to_last && !to_plain)
         return false;
-    for (int64_t n = 0; n < from->dim[0]; n++)
-        transpose_f32(from->f32 + n * channels * space, to->f32 + n * channels * space,
-                      to_last ? channels : space, to_last ? space : channels);
+    for (int64_t n = 0; n < from->dim[0]; n++) {
+        int64_t at = n * channels * space, rows = to_last ? channels : space;
+        int64_t columns = to_last ? space : channels;
+        if (bits == 32)
+            transpose_f32(from->f32 + at, to->f32 + at, rows, columns);
+        else
+            transpose_u8(from->u8 + at, to->u8 + at, rows, columns);
+    }
     return true;
 }
 

@@ -14,37 +14,14 @@
 
 typedef qg_status prepare_fn(qg_ctx *ctx, const char *what, qg_int_binary *p);
 
-static prepare_fn prepare_double, prepare_single, prepare_mantissa, prepare_fma,
-    prepare_neon, prepare_portable, prepare_sse, prepare_delegate;
-
-/* The addition of each runtime.  An isa of "any" matches all; the first match wins.
- * MUL needs no row here: it is in the table of requantizations. */
-static const struct form {
-    const char *runtime, *isa;
-    bool subtracts, bits16;
-    prepare_fn *prepare;
-} forms[] = {
-    {"tflite-reference",   "any",         true,  true,  prepare_double  },
-    { "tflite-integer-fc", "any",         true,  true,  prepare_double  },
-    { "tflite-builtin",    "any",         true,  true,  prepare_double  },
-    { "tflite-micro",      "any",         true,  true,  prepare_double  },
-    { "tflite-single",     "any",         true,  true,  prepare_single  },
-    { "cmsis-nn",          "any",         true,  true,  prepare_double  },
-    { "tflite-xnnpack",    "any",         true,  false, prepare_delegate},
-    { "xnnpack",           "any",         true,  false, prepare_mantissa},
-    { "onnxruntime",       "x86-64",      false, true,  prepare_fma     },
-    { "onnxruntime",       "x86-64-avx2", false, true,  prepare_fma     },
-    { "onnxruntime",       "x86-64-sse2", false, true,  prepare_sse     },
-    { "onnxruntime",       "aarch64",     false, true,  prepare_neon    },
-    { "onnxruntime",       "portable",    false, true,  prepare_portable},
+static const qg_kernel_use use_of[QG_INT_NBINARY] = {
+    QG_USE_ADD, QG_USE_SUB, QG_USE_MULTIPLY, QG_USE_SQUARED_DIFFERENCE, QG_USE_PRELU
 };
-
-static const char *const op_names[] = { "add", "sub", "mul" };
 
 const char *qg_int_binary_op_name(qg_int_binary_op op)
 {
-    assert((unsigned)op <= QG_INT_BINARY_MUL);
-    return op_names[op];
+    assert((unsigned)op < QG_INT_NBINARY);
+    return qg_kernel_use_name(use_of[op]);
 }
 
 /* -- the forms of Add ------------------------------------------------------------- */
@@ -62,37 +39,54 @@ static void span_fixed(const qg_int_binary *p, const qg_int_operands *o, int32_t
     }
 }
 
-/* twice is 2 max(sa, sb), hence both input multipliers are at most 1/2 and the sum
- * of the two shifted operands cannot overflow. */
-static qg_status prepare_fixed(qg_ctx *ctx, const char *what, qg_int_binary *p,
-                               qg_multiplier (*multiplier)(double))
+/* The same difference, squared before the last requantization. */
+static void span_squared(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
+    for (size_t i = 0; i < o->n; i++) {
+        int32_t va = qg_shift_left(o->a[i * o->a_step] - p->spec.a.zero, p->left);
+        int32_t vb = qg_shift_left(o->b[i * o->b_step] - p->spec.b.zero, p->left);
+        int64_t d = (int64_t)p->scale(va, p->ma) - p->scale(vb, p->mb);
+        int64_t q = (int64_t)p->scale((int32_t)(d * d), p->my) + p->range.zero;
+        y[i] = (int32_t)qg_clamp_i64(q, p->range.lo, p->range.hi);
+    }
+}
+
+/* twice is 2 max(sa, sb), hence both input multipliers are at most 1/2 and the sum
+ * of the two shifted operands cannot overflow; the square of a difference of 8-bit
+ * codes with 7 bits of headroom fits 32 bits as well. */
+static qg_status prepare_fixed(qg_ctx *ctx, const char *what, qg_int_binary *p)
+{
+    const qg_profile_row *row = p->spec.row;
+    bool single = row->requant.scheme == QG_SCHEME_FIX_SINGLE;
+    bool squared = p->spec.op == QG_INT_BINARY_SQUARED_DIFFERENCE;
+    qg_multiplier (*multiplier)(double) = single ? qg_q31_of_single : qg_q31_of;
     double twice = 2.0 * fmax((double)p->spec.a.scale, (double)p->spec.b.scale);
     bool wide = qg_dtype_bits(p->spec.y.dtype) == 16;
-    p->left = wide ? 15 : 20;
-    double out = twice / (ldexp(1, p->left) * (double)p->spec.y.scale);
+    p->left = wide ? row->left16 : row->left8;
+    if (p->left == 0 || (squared && (wide || p->left > 7)))
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "integer %s: %d bits of headroom for %s, expected %s", what,
+                       p->left, qg_dtype_name(p->spec.y.dtype),
+                       squared ? "8-bit codes and at most 7" : "left in the row");
+    if (!single && row->requant.scheme != QG_SCHEME_FIX_DOUBLE)
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "integer %s: scheme '%s', expected fix-double or fix-single",
+                       what,
+                       qg_requant_scheme_name((qg_requant_scheme)row->requant.scheme));
+    double out = squared
+                     ? twice * twice / (ldexp(1, 2 * p->left) * (double)p->spec.y.scale)
+                     : twice / (ldexp(1, p->left) * (double)p->spec.y.scale);
+    p->scale = single ? qg_scale_single : qg_scale_double;
     p->ma = multiplier((double)p->spec.a.scale / twice);
     p->mb = multiplier((double)p->spec.b.scale / twice);
-    if (out >= 1)
+    if (!(out < 1))
         return qg_fail(ctx, QG_EUNSUPPORTED,
                        "integer %s: output multiplier %g, expected below 1: the output "
                        "scale is too small for the inputs'",
                        what, out);
     p->my = multiplier(out);
-    p->span = span_fixed;
+    p->span = squared ? span_squared : span_fixed;
     return QG_OK;
-}
-
-static qg_status prepare_double(qg_ctx *ctx, const char *what, qg_int_binary *p)
-{
-    p->scale = qg_scale_double;
-    return prepare_fixed(ctx, what, p, qg_q31_of);
-}
-
-static qg_status prepare_single(qg_ctx *ctx, const char *what, qg_int_binary *p)
-{
-    p->scale = qg_scale_single;
-    return prepare_fixed(ctx, what, p, qg_q31_of_single);
 }
 
 /* Both 64-bit forms: XNNPACK rounds halves up, ORT's NEON kernel away from zero. */
@@ -138,14 +132,6 @@ static qg_status prepare_mantissa(qg_ctx *ctx, const char *what, qg_int_binary *
     return QG_OK;
 }
 
-/* Cases that XNNPACK refuses go to the built-in kernels. */
-static qg_status prepare_delegate(qg_ctx *ctx, const char *what, qg_int_binary *p)
-{
-    if (ratios_within(p, 0x1p-10f, 0x1p8f))
-        return prepare_mantissa(ctx, what, p);
-    return prepare_double(ctx, what, p);
-}
-
 /* The limits are applied before the zero point is added, as in
  * MlasQLinearAddKernelHelper. */
 static void span_portable(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
@@ -167,11 +153,11 @@ static qg_status prepare_portable(qg_ctx *ctx, const char *what, qg_int_binary *
     return QG_OK;
 }
 
-/* Falls back to the portable form like the kernel itself: 16-bit types, extreme
- * ratios and shifts that vqrshl cannot make. */
+/* Falls back to the portable form like the kernel itself: extreme ratios and shifts
+ * that vqrshl cannot make. */
 static qg_status prepare_neon(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
-    if (qg_dtype_bits(p->spec.y.dtype) == 16 || !ratios_within(p, 0x1p-14f, 0x1p8f))
+    if (!ratios_within(p, 0x1p-14f, 0x1p8f))
         return prepare_portable(ctx, what, p);
     int shift = 21 - qg_log2_floor(fmaxf(p->ra, p->rb));
     if (shift < 13 || shift > 31)
@@ -205,8 +191,7 @@ static void span_fma(const qg_int_binary *p, const qg_int_operands *o, int32_t *
 
 static qg_status prepare_fma(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
-    if (qg_dtype_bits(p->spec.y.dtype) == 16)
-        return prepare_portable(ctx, what, p);
+    (void)ctx, (void)what;
     float za = (float)p->spec.a.zero, zb = (float)p->spec.b.zero;
     float zero = (float)p->range.zero;
     p->fix = zero - fmaf(p->ra, za, p->rb * zb);
@@ -228,8 +213,7 @@ static void span_sse(const qg_int_binary *p, const qg_int_operands *o, int32_t *
 
 static qg_status prepare_sse(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
-    if (qg_dtype_bits(p->spec.y.dtype) == 16)
-        return prepare_portable(ctx, what, p);
+    (void)ctx, (void)what;
     float za = (float)p->spec.a.zero, zb = (float)p->spec.b.zero;
     float zero = (float)p->range.zero;
     p->fix = zero - (p->ra * za + p->rb * zb);
@@ -238,7 +222,7 @@ static qg_status prepare_sse(qg_ctx *ctx, const char *what, qg_int_binary *p)
     return QG_OK;
 }
 
-/* -- Mul --------------------------------------------------------------------------- */
+/* -- Mul and PRelu ----------------------------------------------------------------- */
 
 static void span_product(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
@@ -261,62 +245,79 @@ static int64_t reach(qg_grid g)
 static qg_status prepare_product(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     const qg_int_binary_spec *s = &p->spec;
-    const qg_requant_rule *rule = qg_requant_find(s->runtime, s->isa, QG_USE_MULTIPLY);
-    if (!rule)
-        return qg_fail(ctx, QG_EUNSUPPORTED,
-                       "integer %s: runtime '%s' on '%s' has no product, expected one "
-                       "with use multiply in the table of requantizations",
-                       what, s->runtime, s->isa);
     if (reach(s->a) * reach(s->b) > INT32_MAX)
         return qg_fail(
             ctx, QG_EUNSUPPORTED,
             "integer %s: products exceed 32 bits, expected zero points near 0", what);
     qg_scales scales = { s->a.scale, s->b.scale, s->y.scale };
-    QG_TRY(qg_requant_prepare(ctx, what, rule, scales, p->range, &p->product));
     p->span = span_product;
-    return QG_OK;
+    return qg_requant_prepare(ctx, what, &s->row->requant, scales, p->range,
+                              &p->product);
 }
 
-/* -- both -------------------------------------------------------------------------- */
-
-/* The first row for runtime and instruction set; NULL when the runtime has no Add. */
-static const struct form *form_find(const qg_int_binary_spec *s)
+static void span_prelu(const qg_int_binary *p, const qg_int_operands *o, int32_t *y)
 {
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
-        if (strcmp(forms[i].runtime, s->runtime) == 0 &&
-            (strcmp(forms[i].isa, "any") == 0 || strcmp(forms[i].isa, s->isa) == 0))
-            return &forms[i];
-    return NULL;
+    for (size_t i = 0; i < o->n; i++) {
+        int64_t va = o->a[i * o->a_step] - p->spec.a.zero,
+                vb = o->b[i * o->b_step] - p->spec.b.zero;
+        y[i] = va >= 0 ? qg_requant_one(&p->above, va)
+                       : qg_requant_one(&p->product, va * vb);
+    }
 }
 
-static qg_status prepare_sum(qg_ctx *ctx, const char *what, qg_int_binary *p)
+static qg_status prepare_prelu(qg_ctx *ctx, const char *what, qg_int_binary *p)
 {
     const qg_int_binary_spec *s = &p->spec;
-    const struct form *form = form_find(s);
-    if (!form || (s->op == QG_INT_BINARY_SUB && !form->subtracts))
-        return qg_fail(
-            ctx, QG_EUNSUPPORTED,
-            "integer %s: runtime '%s' on '%s' has no such operator, expected "
-            "one listed in docs/fixed-point.md",
-            what, s->runtime, s->isa);
-    if (!form->bits16 && qg_dtype_bits(s->y.dtype) == 16)
-        return qg_fail(ctx, QG_EUNSUPPORTED, "integer %s: %s of '%s', expected 8 bits",
-                       what, qg_dtype_name(s->y.dtype), s->runtime);
+    QG_TRY(prepare_product(ctx, what, p));
+    p->span = span_prelu;
+    return qg_requant_prepare(ctx, what, &s->row->requant,
+                              (qg_scales){ s->a.scale, 1, s->y.scale }, p->range,
+                              &p->above);
+}
+
+/* -- all --------------------------------------------------------------------------- */
+
+static const struct form {
+    prepare_fn *prepare;
+    bool bits16, ratios; /* takes 16-bit codes; reads ra and rb */
+} forms[QG_NFORM] = {
+    [QG_FORM_PLAIN] = {prepare_product,   true,  false},
+    [QG_FORM_TWO_SIDES] = { prepare_prelu,    true,  false},
+    [QG_FORM_FIXED] = { prepare_fixed,    true,  true },
+    [QG_FORM_MANTISSA] = { prepare_mantissa, false, true },
+    [QG_FORM_NEON] = { prepare_neon,     false, true },
+    [QG_FORM_FMA] = { prepare_fma,      false, true },
+    [QG_FORM_SSE] = { prepare_sse,      false, true },
+    [QG_FORM_PORTABLE] = { prepare_portable, true,  true },
+};
+
+static qg_status prepare_form(qg_ctx *ctx, const char *what, qg_int_binary *p)
+{
+    const qg_int_binary_spec *s = &p->spec;
+    qg_form form = s->row->form;
+    if (!(qg_form_uses(form) >> use_of[s->op] & 1))
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "integer %s: form '%s', expected one of this operator", what,
+                       qg_form_name(form));
+    if (!forms[form].bits16 && qg_dtype_bits(s->y.dtype) == 16)
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "integer %s: %s in form '%s', expected 8 bits", what,
+                       qg_dtype_name(s->y.dtype), qg_form_name(form));
     p->ra = s->a.scale / s->y.scale;
     p->rb = s->b.scale / s->y.scale;
-    if (!isnormal(p->ra) || !isnormal(p->rb))
+    if (forms[form].ratios && (!isnormal(p->ra) || !isnormal(p->rb)))
         return qg_fail(ctx, QG_ENUMERIC,
                        "integer %s: scale ratios %g and %g, expected normal float32",
                        what, (double)p->ra, (double)p->rb);
     p->sign = s->op == QG_INT_BINARY_SUB ? -1 : 1;
-    return form->prepare(ctx, what, p);
+    return forms[form].prepare(ctx, what, p);
 }
 
 qg_status qg_int_binary_prepare(qg_ctx *ctx, const qg_int_binary_spec *spec,
                                 qg_int_binary *out)
 {
-    assert(spec->runtime && spec->isa);
-    const char *what = op_names[spec->op];
+    assert(spec->row && spec->range.lo <= spec->range.hi);
+    const char *what = qg_int_binary_op_name(spec->op);
     QG_TRY(qg_grid_check(ctx, what, "first input", spec->a));
     QG_TRY(qg_grid_check(ctx, what, "second input", spec->b));
     QG_TRY(qg_grid_check(ctx, what, "output", spec->y));
@@ -325,11 +326,8 @@ qg_status qg_int_binary_prepare(qg_ctx *ctx, const qg_int_binary_spec *spec,
                        "integer %s: types %s, %s -> %s, expected one type for all",
                        what, qg_dtype_name(spec->a.dtype), qg_dtype_name(spec->b.dtype),
                        qg_dtype_name(spec->y.dtype));
-    qg_int_binary p = { .spec = *spec };
-    p.range = qg_fused_range(spec->fused, spec->y.scale,
-                             qg_code_range_of(spec->y.dtype, spec->y.zero));
-    QG_TRY(spec->op == QG_INT_BINARY_MUL ? prepare_product(ctx, what, &p)
-                                         : prepare_sum(ctx, what, &p));
+    qg_int_binary p = { .spec = *spec, .range = spec->range };
+    QG_TRY(prepare_form(ctx, what, &p));
     *out = p;
     return QG_OK;
 }
@@ -342,7 +340,7 @@ qg_status qg_int_binary_run(qg_ctx *ctx, const qg_int_binary *p,
 {
     assert(p->span);
     qg_int_broadcast shape;
-    const char *what = op_names[p->spec.op];
+    const char *what = qg_int_binary_op_name(p->spec.op);
     QG_TRY(qg_int_broadcast_make(ctx, what, &a->dims, &b->dims, &shape));
     qg_dtype type = p->spec.y.dtype;
     int32_t va[CHUNK], vb[CHUNK], vy[CHUNK];

@@ -107,20 +107,24 @@ enum { INTEGER_BITS = 5, SUM_BITS = 12 };
 
 /* Differences below diff_min have an exponential of 0 in Q(0) and are left out of
  * the sum, as in TFLite's CalculateInputRadius.  31 = 2^INTEGER_BITS - 1. */
-qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float beta, int bits,
-                                 bool single_rounding, qg_int_softmax *out)
+qg_status qg_int_softmax_prepare(qg_ctx *ctx, qg_requant_scheme scheme, float scale,
+                                 float beta, int bits, qg_int_softmax *out)
 {
     assert(bits == 8 || bits == 16);
+    bool single = scheme == QG_SCHEME_FIX_SINGLE;
+    if (!single && scheme != QG_SCHEME_FIX_DOUBLE)
+        return qg_fail(
+            ctx, QG_EUNSUPPORTED,
+            "integer softmax: scheme '%s', expected fix-double or fix-single",
+            qg_requant_scheme_name(scheme));
     double real = (double)beta * (double)scale * 0x1p26;
     if (!isfinite(real) || !(real > 1))
         return qg_fail(ctx, QG_ENUMERIC,
                        "integer softmax: beta %g, scale %g, expected a finite product "
                        "above 2^-26",
                        (double)beta, (double)scale);
-    real = fmin(real, single_rounding ? 0x1p30 - 1 : 0x1p31 - 1);
-    qg_int_softmax s = { .m = qg_q31_of(real),
-                         .bits = bits,
-                         .single = single_rounding };
+    real = fmin(real, single ? 0x1p30 - 1 : 0x1p31 - 1);
+    qg_int_softmax s = { .m = qg_q31_of(real), .bits = bits, .single = single };
     s.diff_min = -(int32_t)floor(31 * 0x1p26 / ldexp(1, s.m.shift));
     *out = s;
     return QG_OK;
@@ -129,9 +133,19 @@ qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale, float beta, int bits,
 /* exp(difference) in Q(0). */
 static int32_t exp_of(const qg_int_softmax *s, int32_t difference)
 {
+    if (s->exp)
+        return s->exp[-difference];
     int32_t scaled = s->single ? qg_scale_single(difference, s->m)
                                : qg_scale_double(difference, s->m);
     return qg_exp_negative(scaled, INTEGER_BITS);
+}
+
+void qg_int_softmax_keep(qg_int_softmax *s, int32_t exp[256])
+{
+    s->exp = NULL;
+    for (int32_t i = 0; i < 256; i++)
+        exp[i] = -i < s->diff_min ? 0 : exp_of(s, -i);
+    s->exp = exp;
 }
 
 qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t *x,
@@ -175,7 +189,7 @@ qg_status qg_int_softmax_table_make(qg_ctx *ctx, qg_grid x, qg_grid y, size_t n,
     QG_TRY(qg_grid_check(ctx, "integer softmax", "input", x));
     QG_TRY(qg_grid_check(ctx, "integer softmax", "output", y));
     double scale = (double)x.scale;
-    double shift = fmax(0, log((double)FLT_MAX / (double)n) - 5) / scale;
+    double shift = fmax(0, (double)logf(FLT_MAX / (float)n) - 5) / scale;
     for (int i = 0; i < 256; i++)
         out->e[i] = (float)exp((i - 255 + shift) * scale);
     out->top = floorf(1.0f / y.scale);

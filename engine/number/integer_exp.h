@@ -13,6 +13,7 @@
 
 #include "engine/number/integer_array.h"
 #include "engine/number/fixed.h"
+#include "engine/number/requant.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,17 +35,23 @@ QG_API int32_t qg_tanh_fixed(int32_t a, int integer_bits);
 
 /* Softmax of TFLite for int8 codes.  Output scale 2^-bits, zero point -2^(bits-1). */
 typedef struct qg_int_softmax {
-    qg_multiplier m;  /* beta * scale in the fixed-point form of exp's argument */
-    int32_t diff_min; /* codes further below the largest count as 0 */
-    int bits;         /* of the output: 8 or 16 */
-    bool single;      /* the build with one rounding */
+    qg_multiplier m;    /* beta * scale in the fixed-point form of exp's argument */
+    int32_t diff_min;   /* codes further below the largest count as 0 */
+    int bits;           /* of the output: 8 or 16 */
+    bool single;        /* the build with one rounding */
+    const int32_t *exp; /* [256] of qg_int_softmax_keep; NULL: computed for each code */
 } qg_int_softmax;
 
-/* QG_ENUMERIC when beta * scale is not finite and above 2^-26. */
-QG_NODISCARD QG_API qg_status qg_int_softmax_prepare(qg_ctx *ctx, float scale,
-                                                     float beta, int bits,
-                                                     bool single_rounding,
+/* scheme: fix-double, or fix-single for a build with one rounding (QG_EUNSUPPORTED for
+ * others).  QG_ENUMERIC when beta * scale is not finite and above 2^-26. */
+QG_NODISCARD QG_API qg_status qg_int_softmax_prepare(qg_ctx *ctx,
+                                                     qg_requant_scheme scheme,
+                                                     float scale, float beta, int bits,
                                                      qg_int_softmax *out);
+
+/* Computes the 256 exponentials of 8-bit codes once, into exp, which s then borrows:
+ * for many rows. */
+void qg_int_softmax_keep(qg_int_softmax *s, int32_t exp[256]);
 
 /* One row of n >= 1 codes; y may be x.  QG_EUNSUPPORTED when the sum of the
  * exponentials exceeds 12 integer bits (4096 equal codes are the least that can). */
@@ -54,8 +61,9 @@ QG_NODISCARD QG_API qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softm
 
 /* Softmax of ORT for 8-bit codes: a float32 table of exp, shifted so that the largest
  * code of a row uses its last entry.
- *     e[i] = f32(exp((i - 255 + b) s_x)), b = max(0, ln(f32max / n) - 5) / s_x, in
- *     double y = min(rint(f32(f32(e floor(1 / s_y)) / sum)) + z_y, highest code)
+ *     e[i] = f32(exp((i - 255 + b) s_x)), in double
+ *     b    = max(0, logf(f32(f32max / n)) - 5) / s_x
+ *     y    = min(rint(f32(f32(e floor(1 / s_y)) / sum)) + z_y, highest code)
  * with the sum in float32, in order. */
 typedef struct qg_int_softmax_table {
     float e[256];     /* by code, from the lowest */

@@ -22,8 +22,8 @@ static struct area area_of(const qg_int_window *w, int64_t y, int64_t x)
     return a;
 }
 
-void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int32_t *x,
-                         int32_t *y)
+void qg_int_average_pool(const qg_int_window *w, qg_rounding rounding,
+                         qg_code_range range, const int32_t *x, int32_t *y)
 {
     assert(range.lo <= range.hi);
     for (int64_t p = 0; p < w->planes; p++, x += w->height * w->width)
@@ -33,7 +33,7 @@ void qg_int_average_pool(const qg_int_window *w, qg_code_range range, const int3
             for (int64_t r = a.top; r < a.bottom; r++)
                 for (int64_t c = a.left; c < a.right; c++)
                     sum += x[r * w->width + c];
-            int64_t mean = sum > 0 ? (sum + n / 2) / n : (sum - n / 2) / n;
+            int64_t mean = qg_round_quotient(rounding, sum, n);
             *y++ = (int32_t)qg_clamp_i64(mean, range.lo, range.hi);
         }
 }

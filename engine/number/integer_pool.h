@@ -1,18 +1,19 @@
 /* integer_pool.h -- average pooling of stored integers, on planes [planes, height,
  * width].
  *
- *     TFLite   sum over the places inside / their number, halves away from zero; one
- *              grid in and out, zero points have no effect
- *     ORT      float32: add f32(s_x (q - z_x)) row by row, divide by the count,
- *              rint(f32(f32(mean / s_y) + z_y))
+ *     integer      sum over the places inside / their number, rounded; one grid in and
+ *                  out, zero points have no effect                        (TFLite)
+ *     float-rows   float32: add f32(s_x (q - z_x)) row by row, divide by the count,
+ *                  rint(f32(f32(mean / s_y) + z_y))                       (ORT)
  *
- * Global pooling is a sum and a requantization (requant.h, use POOL).
+ * Global pooling is a sum and a requantization (requant.h, factor mean).
  * Source   docs/evidence/integers.md#runtimes. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_POOL_H
 #define QG_ENGINE_NUMBER_INTEGER_POOL_H
 
 #include "engine/number/integer_array.h"
 #include "engine/number/requant.h"
+#include "engine/number/round.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -29,8 +30,8 @@ typedef struct qg_int_window {
 
 /* y is [planes, out_height, out_width].
  * range is that of the fused activation. */
-QG_API void qg_int_average_pool(const qg_int_window *w, qg_code_range range,
-                                const int32_t *x, int32_t *y);
+QG_API void qg_int_average_pool(const qg_int_window *w, qg_rounding rounding,
+                                qg_code_range range, const int32_t *x, int32_t *y);
 
 /* ORT's; count_pad: places in the padding count (up to height + pad, width + pad, with
  * pad_end the padding behind). */

@@ -7,27 +7,20 @@
 #include "engine/core/num.h"
 #include "engine/number/round.h"
 
-static bool starts_with(const char *text, const char *start)
-{
-    return strncmp(text, start, strlen(start)) == 0;
-}
-
-/* One message for all refusals: from, to, and the types that the runtime accepts. */
+/* One message for all refusals: form, from, to. */
 static qg_status refuse(qg_ctx *ctx, const qg_rescale_spec *s, const char *expected)
 {
-    return qg_fail(ctx, QG_EUNSUPPORTED,
-                   "integer rescale: %s, %s: %s (%g, %d) -> %s (%g, %d), expected %s",
-                   s->runtime, s->isa, qg_dtype_name(s->x.dtype), (double)s->x.scale,
-                   (int)s->x.zero, qg_dtype_name(s->y.dtype), (double)s->y.scale,
-                   (int)s->y.zero, expected);
+    return qg_fail(
+        ctx, QG_EUNSUPPORTED,
+        "integer rescale: form '%s': %s (%g, %d) -> %s (%g, %d), expected %s",
+        qg_form_name(s->row->form), qg_dtype_name(s->x.dtype), (double)s->x.scale,
+        (int)s->x.zero, qg_dtype_name(s->y.dtype), (double)s->y.scale, (int)s->y.zero,
+        expected);
 }
 
-/* Only TFLite's uint8 kernel rescales while it concatenates. */
-static qg_status prepare_concat(qg_ctx *ctx, const qg_rescale_spec *s, qg_rescale *r)
+/* Source: TFLite's concatenation of uint8. */
+static qg_status prepare_affine(qg_ctx *ctx, const qg_rescale_spec *s, qg_rescale *r)
 {
-    bool tflite = starts_with(s->runtime, "tflite") || starts_with(s->runtime, "cmsis");
-    if (!tflite || s->y.dtype != QG_U8 || s->x.dtype != QG_U8)
-        return refuse(ctx, s, "the output's scale and zero point on every input");
     r->how = QG_RESCALE_AFFINE;
     r->k = s->x.scale * (1.0f / s->y.scale);
     r->plus = -(float)s->x.zero * r->k;
@@ -36,37 +29,51 @@ static qg_status prepare_concat(qg_ctx *ctx, const qg_rescale_spec *s, qg_rescal
     return QG_OK;
 }
 
-/* XNNPACK's convert takes ratios in [2^-8, 2^7]; the delegate leaves the rest to the
- * built-in kernel, and so does this. */
+/* DequantizeLinear and QuantizeLinear, as one requantization. */
+static qg_status table_rule(qg_ctx *ctx, const qg_rescale_spec *s, qg_requant_rule *out)
+{
+    bool even = s->row->rounding == QG_ROUND_HALF_EVEN;
+    if (!even && s->row->rounding != QG_ROUND_HALF_AWAY)
+        return refuse(ctx, s, "rounding half-even or half-away-from-zero");
+    *out =
+        (qg_requant_rule){ .scheme = even ? QG_SCHEME_FLOAT_RNE : QG_SCHEME_FLOAT_AWAY,
+                           .factor = QG_FACTOR_THEN_DIVIDE,
+                           .symmetric = s->row->requant.symmetric,
+                           .accumulator = 32 };
+    return QG_OK;
+}
+
 static qg_status prepare_requant(qg_ctx *ctx, const qg_rescale_spec *s, qg_rescale *r)
 {
-    float ratio = s->x.scale / s->y.scale;
-    bool delegate = strcmp(s->runtime, "tflite-xnnpack") == 0;
-    bool taken = ratio >= 0x1p-8f && ratio <= 0x1p7f && s->x.dtype == s->y.dtype;
-    const char *runtime = delegate && !taken ? "tflite-builtin" : s->runtime;
-    const qg_requant_rule *rule = qg_requant_find(runtime, s->isa, QG_USE_RESCALE);
-    if (!rule)
-        return refuse(ctx, s, "a runtime with use rescale in the table");
+    qg_requant_rule rule = s->row->requant;
+    if (s->row->form == QG_FORM_TABLE)
+        QG_TRY(table_rule(ctx, s, &rule));
     r->how = QG_RESCALE_REQUANT;
-    return qg_requant_prepare(ctx, "rescale", rule,
-                              (qg_scales){ s->x.scale, 1, s->y.scale }, r->r.range,
+    return qg_requant_prepare(ctx, "rescale", &rule,
+                              (qg_scales){ s->x.scale, 1, s->y.scale }, s->range,
                               &r->r);
 }
 
 qg_status qg_rescale_prepare(qg_ctx *ctx, const qg_rescale_spec *spec, qg_rescale *out)
 {
+    assert(spec->row && spec->range.lo <= spec->range.hi);
     QG_TRY(qg_grid_check(ctx, "integer rescale", "input", spec->x));
     QG_TRY(qg_grid_check(ctx, "integer rescale", "output", spec->y));
     qg_rescale r = { .how = QG_RESCALE_COPY, .zero_x = spec->x.zero };
-    r.r.range = qg_code_range_of(spec->y.dtype, spec->y.zero);
-    bool as_table = strcmp(spec->runtime, "onnxruntime") == 0;
-    if (spec->use == QG_RESCALE_CONCAT && qg_grid_same(spec->x, spec->y)) {
-        *out = r;
-        return QG_OK;
-    }
-    QG_TRY(spec->use == QG_RESCALE_CONCAT && !as_table
-               ? prepare_concat(ctx, spec, &r)
-               : prepare_requant(ctx, spec, &r));
+    qg_form form = spec->row->form;
+    r.r.range = spec->range;
+    bool concat = (qg_form_uses(form) & QG_USE_BIT(CONCAT)) != 0;
+    if (!concat && form != QG_FORM_PLAIN)
+        return refuse(ctx, spec, "plain, or copy, affine or table of a concatenation");
+    if (!concat || form == QG_FORM_TABLE)
+        QG_TRY(concat && qg_grid_same(spec->x, spec->y)
+                   ? QG_OK
+                   : prepare_requant(ctx, spec, &r));
+    else if (!qg_grid_same(spec->x, spec->y))
+        QG_TRY(form == QG_FORM_AFFINE
+                   ? prepare_affine(ctx, spec, &r)
+                   : refuse(ctx, spec,
+                            "the output's scale and zero point on every input"));
     *out = r;
     return QG_OK;
 }
@@ -95,37 +102,64 @@ void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y, size_t 
 
 /* -- from float -------------------------------------------------------------------- */
 
-static const struct {
-    const char *runtime;
-    bool reciprocal;
-    qg_rounding rounding;
-    /* Runtimes that divide, and runtimes that multiply by the reciprocal; the two
-     * differ in the last code. */
-} quantizers[] = {
-    {"tflite-reference", false, QG_ROUND_HALF_AWAY},
-    { "tflite-micro",    false, QG_ROUND_HALF_AWAY},
-    { "tflite-builtin",  true,  QG_ROUND_HALF_EVEN},
-    { "tflite-xnnpack",  true,  QG_ROUND_HALF_EVEN},
-    { "xnnpack",         true,  QG_ROUND_HALF_EVEN},
-    { "onnxruntime",     false, QG_ROUND_HALF_EVEN},
-};
+/* The range is that of the codes, in float32 as a file of the runtime has it. */
+static void prepare_levels(qg_grid y, qg_quantizer *q)
+{
+    double scale = (double)y.scale;
+    q->low = (float)(scale * (q->range.lo - y.zero));
+    q->high = (float)(scale * (q->range.hi - y.zero));
+    q->scale = (float)(q->range.hi - q->range.lo) / (q->high - q->low);
+    q->shift = -(q->low * q->scale);
+}
 
-qg_status qg_quantizer_prepare(qg_ctx *ctx, const char *runtime, qg_grid y,
-                               qg_quantizer *out)
+qg_status qg_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg_grid y,
+                               qg_code_range range, qg_quantizer *out)
 {
     QG_TRY(qg_grid_check(ctx, "integer quantize", "output", y));
-    for (size_t i = 0; i < sizeof quantizers / sizeof quantizers[0]; i++)
-        if (strcmp(quantizers[i].runtime, runtime) == 0) {
-            *out = (qg_quantizer){ quantizers[i].reciprocal, quantizers[i].rounding,
-                                   quantizers[i].reciprocal ? 1.0f / y.scale : y.scale,
-                                   qg_code_range_of(y.dtype, y.zero) };
-            return QG_OK;
-        }
-    return qg_fail(
-        ctx, QG_EUNSUPPORTED,
-        "integer quantize: runtime '%s' is not known, expected one listed in "
-        "docs/fixed-point.md",
-        runtime);
+    assert(range.lo <= range.hi);
+    if (!(qg_form_uses(row->form) & QG_USE_BIT(QUANTIZE)))
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "integer quantize: form '%s', expected divide, reciprocal, "
+                       "add-half or levels",
+                       qg_form_name(row->form));
+    bool divides = row->form == QG_FORM_DIVIDE;
+    qg_quantizer q = { .form = row->form,
+                       .rounding = row->rounding,
+                       .scale = divides ? y.scale : 1.0f / y.scale,
+                       .range = range };
+    if (row->requant.symmetric && range.lo == -128)
+        q.range.lo = -127;
+    if (row->form == QG_FORM_LEVELS) {
+        prepare_levels(y, &q);
+        if (!(q.low < q.high) || !isfinite(q.scale) || !isfinite(q.shift))
+            return qg_fail(ctx, QG_ENUMERIC,
+                           "integer quantize: range [%g, %g], expected low < high in "
+                           "float32",
+                           (double)q.low, (double)q.high);
+    }
+    *out = q;
+    return QG_OK;
+}
+
+/* NaN becomes low. */
+static float limited(float v, float low, float high)
+{
+    v = v > low ? v : low;
+    return v < high ? v : high;
+}
+
+/* lo, hi: of the codes, from the zero point. */
+static int32_t code_of(const qg_quantizer *q, float x, float lo, float hi)
+{
+    if (q->form == QG_FORM_LEVELS) {
+        float t = limited(x, q->low, q->high) * q->scale + q->shift;
+        float steps = qg_round_f32(QG_ROUND_HALF_EVEN, t);
+        return (int32_t)limited(steps, 0, hi - lo) + q->range.lo;
+    }
+    float v = limited(q->form == QG_FORM_DIVIDE ? x / q->scale : x * q->scale, lo, hi);
+    return (int32_t)(q->form == QG_FORM_ADD_HALF ? qg_round_add_half(v)
+                                                 : qg_round_f32(q->rounding, v)) +
+           q->range.zero;
 }
 
 void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y, size_t n)
@@ -133,12 +167,8 @@ void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y, size_
     assert(n == 0 || (x && y));
     float lo = (float)(q->range.lo - q->range.zero);
     float hi = (float)(q->range.hi - q->range.zero);
-    for (size_t i = 0; i < n; i++) {
-        float v = q->reciprocal ? x[i] * q->scale : x[i] / q->scale;
-        v = v > lo ? v : lo; /* NaN too */
-        v = v < hi ? v : hi;
-        y[i] = (int32_t)qg_round_f32((qg_rounding)q->rounding, v) + q->range.zero;
-    }
+    for (size_t i = 0; i < n; i++)
+        y[i] = code_of(q, x[i], lo, hi);
 }
 
 /* -- concat ------------------------------------------------------------------------ */
@@ -218,8 +248,8 @@ qg_status qg_int_concat_run(qg_ctx *ctx, const qg_int_concat_spec *spec,
                            .pitch = extent(&d, axis, d.rank) };
     for (size_t k = 0; k < n; k++) {
         qg_rescale r;
-        qg_rescale_spec one = { spec->runtime, spec->isa, QG_RESCALE_CONCAT, in[k].grid,
-                                spec->y };
+        qg_rescale_spec one = { spec->row, in[k].grid, spec->y,
+                                qg_code_range_of(spec->y.dtype, spec->y.zero) };
         QG_TRY(qg_rescale_prepare(ctx, &one, &r));
         p.block = extent(&in[k].dims, axis, d.rank);
         place(&r, &in[k], spec->y.dtype, y, p);

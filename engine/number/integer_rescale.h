@@ -1,36 +1,39 @@
 /* integer_rescale.h -- stored integers from another grid, or from float; Concat.
  *
- *     requantize   q - z_x through the runtime's requantization (requant.h, RESCALE)
- *     concat       inputs on the output's grid are copied; others:
- *                    TFLite uint8   k = f32(s_x f32(1/s_y));
- *                                   round_away(f32(f32(q k) + f32(-z_x k))) + z_y
- *                    TFLite int8    refused, as the kernel does
- *                    ORT            QuantizeLinear(f32(s_x (q - z_x)))
- *                    XNNPACK        refused
- *     quantize     from float: x / s or x f32(1/s), to even or away from zero, + z
+ *     rescale    form plain: q - z_x through the row's requantization
+ *     concat     inputs on the output's grid are copied; others by form:
+ *                  affine   k = f32(s_x f32(1/s_y));
+ *                           round_away(f32(f32(q k) + f32(-z_x k))) + z_y
+ *                                                              (TFLite, uint8)
+ *                  table    QuantizeLinear(f32(s_x (q - z_x)))  (ORT)
+ *                  copy     refused                             (TFLite int8, XNNPACK)
+ *     quantize   divide: x / s; reciprocal: x f32(1/s), rounded, + z;
+ *                add-half: trunc(x f32(1/s) +- 0.5) + z         (ncnn, groups of four)
+ *                levels: crop to [low, high] = s ([lo, hi] - z);
+ *                        rint(f32(x isc) + ish) + lo, isc = f32((hi - lo) / (high -
+ *                        low)),
+ *                        ish = -f32(low isc)                    (OpenVINO)
  *
  * All saturate.  Source: docs/evidence/integers.md#runtimes.
- * Example  0.5 -> 1, q = 3, zero points 0: exact 1.5, tflite-reference 2,
- *          onnxruntime 2; q = 1: exact 0.5, tflite-reference 1, onnxruntime 0
+ * Example  0.5 -> 1, q = 3, zero points 0: exact 1.5, fix-double 2, float-rne 2;
+ *          q = 1: exact 0.5, fix-double 1, float-rne 0
  *          (run by test_integer_rescale.c: doc_example). */
 #ifndef QG_ENGINE_NUMBER_INTEGER_RESCALE_H
 #define QG_ENGINE_NUMBER_INTEGER_RESCALE_H
 
 #include "engine/number/integer_array.h"
-#include "engine/number/requant.h"
+#include "engine/number/profile.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The two differ in TFLite: an operator requantizes, a concatenation may be refused. */
-typedef enum qg_rescale_use { QG_RESCALE_OPERATOR, QG_RESCALE_CONCAT } qg_rescale_use;
-
-/* From x's grid to y's, as this runtime does it. */
+/* From x's grid to y's; the form of the row is plain (an operator), or copy, affine or
+ * table (a concatenation). */
 typedef struct qg_rescale_spec {
-    const char *runtime, *isa; /* as in qg_requant_rules() */
-    qg_rescale_use use;
+    const qg_profile_row *row; /* read by prepare alone */
     qg_grid x, y;
+    qg_code_range range; /* of y: its codes, or those of a fused clamp */
 } qg_rescale_spec;
 
 /* Ready to run; plain data. */
@@ -41,7 +44,7 @@ typedef struct qg_rescale {
     float k, plus;  /* AFFINE */
 } qg_rescale;
 
-/* QG_EUNSUPPORTED where the runtime refuses; QG_ENUMERIC for bad scales. */
+/* QG_EUNSUPPORTED where the form refuses; QG_ENUMERIC for bad scales. */
 QG_NODISCARD QG_API qg_status qg_rescale_prepare(qg_ctx *ctx,
                                                  const qg_rescale_spec *spec,
                                                  qg_rescale *out);
@@ -51,17 +54,22 @@ QG_NODISCARD QG_API qg_status qg_rescale_prepare(qg_ctx *ctx,
 QG_API void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y,
                              size_t n);
 
-/* Float to codes. */
+/* Float to codes; made by qg_quantizer_prepare, plain data. */
 typedef struct qg_quantizer {
-    bool reciprocal;  /* multiply by f32(1/s) instead of dividing */
-    uint8_t rounding; /* qg_rounding */
-    float scale;      /* s, or its reciprocal */
+    qg_form form;
+    qg_rounding rounding;
+    float scale;     /* s, or its reciprocal; isc */
+    float shift;     /* levels: ish */
+    float low, high; /* levels: the cropped range */
     qg_code_range range;
 } qg_quantizer;
 
-/* QG_EUNSUPPORTED for a runtime that is not in the table of integer_rescale.c. */
-QG_NODISCARD QG_API qg_status qg_quantizer_prepare(qg_ctx *ctx, const char *runtime,
-                                                   qg_grid y, qg_quantizer *out);
+/* To the codes `range` of grid y.  QG_EUNSUPPORTED for a form without a quantization;
+ * QG_ENUMERIC for bad scales. */
+QG_NODISCARD QG_API qg_status qg_quantizer_prepare(qg_ctx *ctx,
+                                                   const qg_profile_row *row, qg_grid y,
+                                                   qg_code_range range,
+                                                   qg_quantizer *out);
 
 /* n codes.  Infinities saturate; NaN gives the lowest code, as x86-64 kernels do. */
 QG_API void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y,
@@ -76,8 +84,8 @@ typedef struct qg_int_concat_input {
 
 /* How the operands are brought onto y's grid. */
 typedef struct qg_int_concat_spec {
-    const char *runtime, *isa;
-    int32_t axis; /* from the end when negative */
+    const qg_profile_row *row; /* form copy, affine or table */
+    int32_t axis;              /* from the end when negative */
     qg_grid y;
 } qg_int_concat_spec;
 

@@ -13,21 +13,9 @@
 
 typedef qg_status table_fn(qg_ctx *ctx, const qg_int_unary_spec *s, int32_t table[256]);
 
-static table_fn float_table, fixed_table, single_table, leaky_table, eighth_table,
-    swish_table, dequantized_table;
-
-static const struct row {
-    const char *runtime;
-    table_fn *fill[QG_INT_NUNARY];
-} rows[] = {
-    {"tflite-reference", { float_table, float_table, leaky_table, swish_table }  },
-    { "tflite-builtin",  { float_table, float_table, leaky_table, swish_table }  },
-    { "tflite-micro",    { fixed_table, fixed_table, leaky_table, swish_table }  },
-    { "tflite-single",   { single_table, single_table, leaky_table, swish_table }},
-    { "tflite-xnnpack",  { float_table, float_table, eighth_table, NULL }        },
-    { "onnxruntime",
-     { dequantized_table, dequantized_table, dequantized_table, NULL }           },
-};
+static const qg_kernel_use use_of[QG_INT_NUNARY] = { QG_USE_SIGMOID, QG_USE_TANH,
+                                                     QG_USE_LEAKY_RELU,
+                                                     QG_USE_HARD_SWISH };
 
 /* In double and rounded once, except the leaky relu, whose product is a float32
  * operation in the runtimes too. */
@@ -55,7 +43,7 @@ static qg_status float_table(qg_ctx *ctx, const qg_int_unary_spec *s,
     float inverse = 1.0f / s->y.scale;
     for (int i = 0; i < 256; i++) {
         float x = s->x.scale * (float)(code_at(s, i) - s->x.zero);
-        float y = qg_round_f32(QG_ROUND_HALF_AWAY, function_of(s, x) * inverse);
+        float y = qg_round_f32(s->row->rounding, function_of(s, x) * inverse);
         table[i] =
             (int32_t)fminf(fmaxf(y + (float)to.zero, (float)to.lo), (float)to.hi);
     }
@@ -67,7 +55,10 @@ static qg_status dequantized_table(qg_ctx *ctx, const qg_int_unary_spec *s,
                                    int32_t table[256])
 {
     qg_quantizer q;
-    QG_TRY(qg_quantizer_prepare(ctx, s->runtime, s->y, &q));
+    const qg_profile_row divide = { .form = QG_FORM_DIVIDE,
+                                    .rounding = s->row->rounding };
+    QG_TRY(qg_quantizer_prepare(ctx, &divide, s->y,
+                                qg_code_range_of(s->y.dtype, s->y.zero), &q));
     for (int i = 0; i < 256; i++) {
         float x = s->x.scale * (float)(code_at(s, i) - s->x.zero);
         float y = function_of(s, x);
@@ -90,9 +81,16 @@ static int32_t fixed_one(const qg_int_unary_spec *s, int32_t z)
 
 /* Inputs beyond the radius saturate without computing: 15 = 2^4 - 1, the largest
  * integer that four integer bits hold. */
-static qg_status fill_fixed(qg_ctx *ctx, const qg_int_unary_spec *s, scale_fn *scale,
-                            int32_t table[256])
+static qg_status fixed_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
 {
+    bool single = s->row->requant.scheme == QG_SCHEME_FIX_SINGLE;
+    scale_fn *scale = single ? qg_scale_single : qg_scale_double;
+    if (!single && s->row->requant.scheme != QG_SCHEME_FIX_DOUBLE)
+        return qg_fail(
+            ctx, QG_EUNSUPPORTED,
+            "integer function: scheme '%s', expected fix-double or fix-single",
+            qg_requant_scheme_name((qg_requant_scheme)s->row->requant.scheme));
     qg_multiplier m = qg_q31_of((double)s->x.scale * 0x1p27);
     if (m.shift < 1 || m.shift > 30)
         return qg_fail(ctx, QG_ENUMERIC,
@@ -109,53 +107,24 @@ static qg_status fill_fixed(qg_ctx *ctx, const qg_int_unary_spec *s, scale_fn *s
     return QG_OK;
 }
 
-static qg_status fixed_table(qg_ctx *ctx, const qg_int_unary_spec *s,
-                             int32_t table[256])
-{
-    return fill_fixed(ctx, s, qg_scale_double, table);
-}
-
-static qg_status single_table(qg_ctx *ctx, const qg_int_unary_spec *s,
-                              int32_t table[256])
-{
-    return fill_fixed(ctx, s, qg_scale_single, table);
-}
-
 /* -- leaky relu ------------------------------------------------------------------- */
 
-/* A factor per side of zero, from float32 quotients, through the runtime's RESCALE. */
-static qg_status fill_sides(qg_ctx *ctx, const qg_int_unary_spec *s, uint8_t scheme,
-                            int32_t table[256])
+/* A factor per side of zero. */
+static qg_status leaky_table(qg_ctx *ctx, const qg_int_unary_spec *s,
+                             int32_t table[256])
 {
-    qg_requant_rule rule = { .runtime = s->runtime,
-                             .scheme = scheme,
-                             .factor = QG_FACTOR_F32,
-                             .accumulator = 32 };
+    const qg_requant_rule *rule = &s->row->requant;
     qg_code_range to = qg_code_range_of(s->y.dtype, s->y.zero);
     qg_scales above = { s->x.scale, 1, s->y.scale };
     qg_scales below = { s->x.scale, s->alpha, s->y.scale };
     qg_requant up, down;
-    QG_TRY(qg_requant_prepare(ctx, "leaky relu", &rule, above, to, &up));
-    QG_TRY(qg_requant_prepare(ctx, "leaky relu", &rule, below, to, &down));
+    QG_TRY(qg_requant_prepare(ctx, "leaky relu", rule, above, to, &up));
+    QG_TRY(qg_requant_prepare(ctx, "leaky relu", rule, below, to, &down));
     for (int i = 0; i < 256; i++) {
         int32_t v = code_at(s, i) - s->x.zero;
         table[i] = qg_requant_one(v >= 0 ? &up : &down, v);
     }
     return QG_OK;
-}
-
-static qg_status leaky_table(qg_ctx *ctx, const qg_int_unary_spec *s,
-                             int32_t table[256])
-{
-    bool single = strcmp(s->runtime, "tflite-single") == 0;
-    return fill_sides(ctx, s, single ? QG_SCHEME_FIX_SINGLE : QG_SCHEME_FIX_DOUBLE,
-                      table);
-}
-
-static qg_status eighth_table(qg_ctx *ctx, const qg_int_unary_spec *s,
-                              int32_t table[256])
-{
-    return fill_sides(ctx, s, QG_SCHEME_FIX_EIGHTH, table);
 }
 
 /* -- hard swish ------------------------------------------------------------------- */
@@ -209,18 +178,22 @@ static qg_status swish_table(qg_ctx *ctx, const qg_int_unary_spec *s,
 qg_status qg_int_unary_table(qg_ctx *ctx, const qg_int_unary_spec *spec,
                              int32_t table[256])
 {
-    assert(spec->runtime && (unsigned)spec->function < QG_INT_NUNARY);
+    assert(spec->row && (unsigned)spec->function < QG_INT_NUNARY);
+    qg_form form = spec->row->form;
     QG_TRY(qg_grid_check(ctx, "integer function", "input", spec->x));
     QG_TRY(qg_grid_check(ctx, "integer function", "output", spec->y));
     if (qg_dtype_bits(spec->x.dtype) != 8 || qg_dtype_bits(spec->y.dtype) != 8)
         return qg_fail(ctx, QG_EUNSUPPORTED,
                        "integer function: %s -> %s, expected 8 bits",
                        qg_dtype_name(spec->x.dtype), qg_dtype_name(spec->y.dtype));
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (strcmp(rows[i].runtime, spec->runtime) == 0 && rows[i].fill[spec->function])
-            return rows[i].fill[spec->function](ctx, spec, table);
-    return qg_fail(ctx, QG_EUNSUPPORTED,
-                   "integer function: runtime '%s' lacks function %d, expected a "
-                   "function that it has",
-                   spec->runtime, (int)spec->function);
+    if (!(qg_form_uses(form) >> use_of[spec->function] & 1))
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "integer function: form '%s' of %s, expected one that it has",
+                       qg_form_name(form), qg_kernel_use_name(use_of[spec->function]));
+    table_fn *fill = form == QG_FORM_FLOAT_RECIPROCAL            ? float_table
+                     : form == QG_FORM_FLOAT_TABLE               ? dequantized_table
+                     : form == QG_FORM_TWO_SIDES                 ? leaky_table
+                     : spec->function == QG_INT_UNARY_HARD_SWISH ? swish_table
+                                                                 : fixed_table;
+    return fill(ctx, spec, table);
 }

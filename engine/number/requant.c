@@ -19,7 +19,7 @@ static const char *const factor_names[QG_NFACTOR] = {
 
 static const char *const use_names[QG_NUSE] = {
 #define X(id, text, meaning) text,
-    QG_REQUANT_USE_MAP(X)
+    QG_USE_MAP(X)
 #undef X
 };
 
@@ -33,7 +33,7 @@ const char *qg_factor_name(qg_factor f)
     assert((unsigned)f < QG_NFACTOR);
     return factor_names[f];
 }
-const char *qg_requant_use_name(qg_requant_use u)
+const char *qg_kernel_use_name(qg_kernel_use u)
 {
     assert((unsigned)u < QG_NUSE);
     return use_names[u];
@@ -167,8 +167,8 @@ qg_status qg_requant_prepare(qg_ctx *ctx, const char *what, const qg_requant_rul
     double real = factor_of(rule->factor, s);
     if (!factor_fits(rule->scheme, real, &limit))
         return qg_fail(ctx, QG_ENUMERIC,
-                       "requantize: %s: factor %g does not fit %s of %s, expected %s",
-                       what, real, scheme_names[rule->scheme], rule->runtime, limit);
+                       "requantize: %s: factor %g does not fit %s, expected %s", what,
+                       real, scheme_names[rule->scheme], limit);
     qg_requant r = { .scheme = rule->scheme,
                      .factor = rule->factor,
                      .place = rule->zero,

@@ -11,18 +11,17 @@
  *     limit        the type's codes, or without its lowest (ncnn: -127)
  *     accumulator  bits of the sum
  *
- * qg_requant_rules() is the table of such tuples, one row per runtime, instruction set
- * and kind of operator; docs/fixed-point.md prints it.  Adding a runtime adds rows.
+ * The tuples of runtimes are rows of profiles: profile.h, configs/profiles.
  *
  * Units    scales: real units per step; acc, z, y, lo, hi: steps
  * Example  acc -6, factor 0.25, z 0: tflite double -2, single -1, float-rne -2,
  *          ncnn -2 (run by test_fixed.c: same_sum_many_runtimes)
  * Source   docs/evidence/integers.md#requantization, #runtimes there;
- *          tests/data/vectors/README.md. Rows marked [read] were read, not run.
+ *          tests/data/vectors/README.md.
  *
- *     const qg_requant_rule *rule = qg_requant_find("tflite-reference", "any",
- *                                                   QG_USE_CONV);
- *     QG_TRY(qg_requant_prepare(ctx, "conv1", rule, (qg_scales){ 0.5f, 0.1f, 0.25f },
+ *     qg_requant_rule rule = { QG_SCHEME_FIX_DOUBLE, QG_FACTOR_DOUBLE, QG_ZERO_AFTER,
+ *                              false, 32 };
+ *     QG_TRY(qg_requant_prepare(ctx, "conv1", &rule, (qg_scales){ 0.5f, 0.1f, 0.25f },
  *                               qg_code_range_of(QG_I8, -3), &r));
  *     int32_t y = qg_requant_one(&r, acc); */
 #ifndef QG_ENGINE_NUMBER_REQUANT_H
@@ -89,50 +88,67 @@ typedef enum qg_zero_place {
     QG_NZERO
 } qg_zero_place;
 
-/* The operator that contains a requantization; a runtime may treat them differently. */
+/* The kinds of operators that contain a requantization, or a rule of their own: `use:`
+ * of a profile's row (profile.h). */
 /* clang-format off */
-#define QG_REQUANT_USE_MAP(X)                                                  \
-    X(CONV,     "conv",     "convolution, one weight scale per output channel") \
-    X(CONV_ONE, "conv-one", "convolution, one weight scale")                   \
-    X(DENSE,    "dense",    "fully connected, matmul, gemm, one weight scale") \
-    X(DENSE_CHANNEL, "dense-channel", "the same, one weight scale per output") \
-    X(MULTIPLY, "multiply", "element-wise product")                            \
-    X(RESCALE,  "rescale",  "change of scale and zero point")                  \
-    X(POOL,     "pool",     "global average pooling (s_w: number of elements)")
+#define QG_USE_MAP(X)                                                                  \
+    X(CONV,          "conv",          "convolution, one weight scale per channel")     \
+    X(CONV_ONE,      "conv-one",      "convolution, one weight scale")                 \
+    X(DEPTHWISE,     "depthwise",     "convolution with one input channel per group")  \
+    X(DECONV,        "deconv",        "transposed convolution")                        \
+    X(DENSE,         "dense",         "product with constant weights, one scale")      \
+    X(DENSE_CHANNEL, "dense-channel", "the same, one weight scale per output")         \
+    X(MATMUL,        "matmul",        "product of two activations")                    \
+    X(ADD,           "add",           "element-wise sum")                              \
+    X(SUB,           "sub",           "element-wise difference")                       \
+    X(MULTIPLY,      "multiply",      "element-wise product")                          \
+    X(SQUARED_DIFFERENCE, "squared-difference", "(a - b)^2")                           \
+    X(MAXIMUM,       "maximum",       "element-wise maximum")                          \
+    X(MINIMUM,       "minimum",       "element-wise minimum")                          \
+    X(RELU,          "relu",          "a clamp with two grids of its own")             \
+    X(LEAKY_RELU,    "leaky-relu",    "one slope below zero")                          \
+    X(PRELU,         "prelu",         "slopes below zero, a tensor")                   \
+    X(HARD_SWISH,    "hard-swish",    "x relu6(x + 3) / 6")                            \
+    X(SIGMOID,       "sigmoid",       "logistic function")                             \
+    X(TANH,          "tanh",          "hyperbolic tangent")                            \
+    X(TABLE,         "table",         "any other function of one 8-bit tensor")        \
+    X(SOFTMAX,       "softmax",       "softmax over the last axis")                    \
+    X(LOG_SOFTMAX,   "log-softmax",   "logarithm of softmax")                          \
+    X(AVERAGE_POOL,  "average-pool",  "mean of windows")                               \
+    X(GLOBAL_POOL,   "global-pool",   "mean of all places of a channel")               \
+    X(MEAN,          "mean",          "mean over axes")                                \
+    X(SUM,           "sum",           "sum over axes")                                 \
+    X(MAX_POOL,      "max-pool",      "maximum of windows")                            \
+    X(CONCAT,        "concat",        "joins tensors along an axis")                   \
+    X(RESIZE_LINEAR, "resize-linear", "bilinear")                                      \
+    X(RESIZE_NEAREST,"resize-nearest","copies of the nearest element")                 \
+    X(PAD,           "pad",           "constant padding")                              \
+    X(MOVE,          "move",          "Reshape, Transpose, Slice and other copies")    \
+    X(RESCALE,       "rescale",       "from one grid to another")                      \
+    X(QUANTIZE,      "quantize",      "from float to codes")                           \
+    X(DEQUANTIZE,    "dequantize",    "from codes to float")
 /* clang-format on */
 
-typedef enum qg_requant_use {
+typedef enum qg_kernel_use {
 #define X(id, text, meaning) QG_USE_##id,
-    QG_REQUANT_USE_MAP(X)
+    QG_USE_MAP(X)
 #undef X
         QG_NUSE
-} qg_requant_use;
+} qg_kernel_use;
 
-/* One row.  A runtime's row with `uses` 1 << use set applies there. */
+/* One tuple.  Plain data. */
 typedef struct qg_requant_rule {
-    const char *runtime; /* "tflite-reference", ... */
-    const char *isa;     /* "any", "x86-64", "x86-64-avx2", "aarch64" */
-    uint32_t uses;       /* sum of 1 << qg_requant_use */
     uint8_t scheme;      /* qg_requant_scheme */
     uint8_t factor;      /* qg_factor */
     uint8_t zero;        /* qg_zero_place */
     bool symmetric;      /* the lowest code of a signed type is not used */
     uint8_t accumulator; /* bits: 32 or 64 */
-    const char *source;
 } qg_requant_rule;
-
-/* All rows, *n of them, ordered by runtime. */
-QG_API const qg_requant_rule *qg_requant_rules(size_t *n);
-
-/* The row for this runtime, instruction set and use ("any" matches every isa); NULL
- * when there is none. */
-QG_API const qg_requant_rule *qg_requant_find(const char *runtime, const char *isa,
-                                              qg_requant_use use);
 
 /* Words of the maps, as in files and on the command line. */
 QG_API const char *qg_requant_scheme_name(qg_requant_scheme s); /* "fix-double" */
 QG_API const char *qg_factor_name(qg_factor f);
-QG_API const char *qg_requant_use_name(qg_requant_use u);
+QG_API const char *qg_kernel_use_name(qg_kernel_use u);
 
 /* The scales that meet in one requantization; s_w is 1 where there is one input. */
 typedef struct qg_scales {

@@ -71,21 +71,33 @@ double qg_round_f64(qg_rounding r, double x)
 /* A float is a double, and an integer next to a float is a float: nothing is lost. */
 float qg_round_f32(qg_rounding r, float x) { return (float)qg_round_f64(r, x); }
 
-/* Works on the magnitude, so that INT64_MIN has one too, and splits it exactly. */
+/* whole + part / unit, part < unit, both magnitudes of a number of this sign. */
+static int64_t rounded(qg_rounding r, bool negative, uint64_t whole, uint64_t part,
+                       uint64_t unit)
+{
+    if (part != 0) {
+        int rest = part < unit - part   ? BELOW
+                   : part > unit - part ? ABOVE
+                   : (whole & 1) != 0   ? TIE_ODD
+                                        : TIE_EVEN;
+        whole += away(r, negative, rest);
+    }
+    return negative ? (int64_t)(0 - whole) : (int64_t)whole;
+}
+
+/* The magnitude: INT64_MIN has one too. */
+static uint64_t size_of(int64_t v) { return v < 0 ? 0 - (uint64_t)v : (uint64_t)v; }
+
 int64_t qg_round_shift(qg_rounding r, int64_t v, unsigned shift)
 {
     assert(shift <= 62);
-    if (shift == 0)
-        return v;
-    uint64_t size = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-    uint64_t half = UINT64_C(1) << (shift - 1), part = size & (2 * half - 1);
-    int64_t whole = (int64_t)(size >> shift);
-    if (part != 0) {
-        int rest = part < half        ? BELOW
-                   : part > half      ? ABOVE
-                   : (whole & 1) != 0 ? TIE_ODD
-                                      : TIE_EVEN;
-        whole += away(r, v < 0, rest);
-    }
-    return v < 0 ? -whole : whole;
+    uint64_t size = size_of(v), unit = UINT64_C(1) << shift;
+    return rounded(r, v < 0, size >> shift, size & (unit - 1), unit);
+}
+
+int64_t qg_round_quotient(qg_rounding r, int64_t v, int64_t n)
+{
+    assert(n >= 1);
+    uint64_t size = size_of(v), unit = (uint64_t)n;
+    return rounded(r, v < 0, size / unit, size % unit, unit);
 }

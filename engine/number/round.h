@@ -63,6 +63,9 @@ QG_API double qg_round_f64(qg_rounding r, double x);
  * UP and DOWN are ceil and floor of the exact quotient. */
 QG_API int64_t qg_round_shift(qg_rounding r, int64_t v, unsigned shift);
 
+/* Rounds v / n, n >= 1, exactly. */
+QG_API int64_t qg_round_quotient(qg_rounding r, int64_t v, int64_t n);
+
 #ifdef __cplusplus
 }
 #endif

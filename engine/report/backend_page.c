@@ -188,17 +188,12 @@ static qg_status add(page *p, qg_table *t, const char *text)
                 : qg_nomem(p->ctx);
 }
 
-/* Place and reason, after the statement; files that come with the tool begin
- * "configs/". */
+/* Reason and place, after the statement. */
 static qg_status add_origin(page *p, qg_table *t, const qg_origin *o)
 {
-    const char *dir = p->ctx->config_dir;
-    size_t n = dir ? strlen(dir) : 0;
-    bool ours = n && strncmp(o->file, dir, n) == 0 && o->file[n] == '/';
     QG_TRY(add(p, t, o->why ? o->why : ""));
     QG_TRY(add(p, t, o->source ? o->source : ""));
-    return qg_table_addf(p->r, t, "%s%s:%u", ours ? "configs" : "",
-                         ours ? o->file + n : o->file, o->line);
+    return qg_table_place(p->r, t, o->file, o->line);
 }
 
 static qg_status add_rules(page *p)

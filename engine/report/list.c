@@ -4,6 +4,7 @@
 
 #include "engine/snapshot/model.h"
 #include "engine/config/backend_yaml.h"
+#include "engine/config/profile_yaml.h"
 #include "engine/report/report.h"
 #include "engine/core/suggest.h"
 #include "engine/formats/formats.h"
@@ -148,6 +149,21 @@ static qg_status backends(qg_report *r, qg_table *t)
         QG_TRY(qg_backend_load(r->ctx, r->arena, name[i], search, &b));
         assert(b->file.n);
         QG_TRY(row(r, t, b->name, b->title, b->file.at[b->file.n - 1]));
+    }
+    return QG_OK;
+}
+
+static qg_status profiles(qg_report *r, qg_table *t)
+{
+    qg_search search;
+    const char **name;
+    size_t n;
+    QG_TRY(qg_config_search(r->ctx, r->arena, "profiles", &search));
+    QG_TRY(qg_config_names(r->ctx, r->arena, search, &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        const qg_profile *p;
+        QG_TRY(qg_profile_load(r->ctx, r->arena, name[i], search, &p));
+        QG_TRY(row(r, t, p->name, p->title, p->file));
     }
     return QG_OK;
 }
@@ -300,6 +316,8 @@ static const topic topic_table[] = {
       "steps of the quantization pipeline", passes },
     { "backends", "backend title file",
       "backends that `qg quantize -b` accepts by name", backends },
+    { "profiles", "profile title file",
+      "integer arithmetic of runtimes, one row per kind of operator", profiles },
     { "observers", "observer per_channel reads passes parameters meaning source",
       "algorithms that derive a range from data", observers },
     { "quirks", "quirk meaning where swaps source",

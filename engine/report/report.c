@@ -188,6 +188,15 @@ qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
     return s == QG_OK ? qg_vec_push(r->ctx, r->arena, &t->cell, cell) : s;
 }
 
+qg_status qg_table_place(qg_report *r, qg_table *t, const char *file, uint32_t line)
+{
+    const char *dir = r->ctx->config_dir;
+    size_t n = dir ? strlen(dir) : 0;
+    bool ours = n && strncmp(file, dir, n) == 0 && file[n] == '/';
+    return qg_table_addf(r, t, "%s%s:%u", ours ? "configs" : "", ours ? file + n : file,
+                         line);
+}
+
 /* --- cell by cell --- */
 
 bool qg_report_entry(const qg_report *r, size_t i, const char **name,

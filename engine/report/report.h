@@ -103,6 +103,10 @@ QG_NODISCARD qg_status qg_table_add_all(qg_report *r, qg_table *t, const qg_cell
 QG_NODISCARD qg_status qg_table_addf(qg_report *r, qg_table *t, const char *fmt, ...)
     QG_PRINTF(3, 4);
 
+/* A cell "file:line"; files that come with the tool begin with "configs/". */
+QG_NODISCARD qg_status qg_table_place(qg_report *r, qg_table *t, const char *file,
+                                      uint32_t line);
+
 static inline qg_cell qg_cell_text(const char *s)
 {
     return (qg_cell){ .kind = s ? QG_CELL_TEXT : QG_CELL_NONE, .text = s };

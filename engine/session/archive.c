@@ -39,7 +39,8 @@ static qg_status read_files(qg_model *m, const qg_model_source *from,
                               .size = onnx.size,
                               .passing = qg_npz_find(&z, "model.onnx")->deflated };
     QG_TRY(qg_model_read_bytes(m, &model, shape, n));
-    return qg_quant_json_parse(m->graph, &json, &m->quant, &m->info);
+    QG_TRY(qg_quant_json_parse(m->graph, &json, &m->quant, &m->info));
+    return qg_snapshot_check(m, from->name);
 }
 
 qg_status qg_archive_read(qg_model *m, const qg_model_source *from,
@@ -66,8 +67,12 @@ static qg_status add_model(qg_model *m, qg_npz_writer *w)
 static qg_status add_records(qg_model *m, qg_npz_writer *w)
 {
     qg_memory_file f;
+    char hash[QG_HASH_TEXT];
+    qg_snapshot_info info = m->info;
+    QG_TRY(qg_onnx_hash(m->ctx, m->graph, hash));
+    info.manifest.snapshot_sha256 = hash;
     QG_TRY(qg_memory_open(m->ctx, &f));
-    QG_TRY(qg_memory_close(&f, qg_quant_json_write(m->quant, &m->info, f.stream)));
+    QG_TRY(qg_memory_close(&f, qg_quant_json_write(m->quant, &info, f.stream)));
     qg_status s = qg_npz_add_file(w, "quant.json", f.bytes, f.size);
     qg_memory_free(&f);
     return s;

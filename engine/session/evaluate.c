@@ -1,12 +1,13 @@
-/* evaluate.c -- top-1 accuracy, float and simulated, on the same samples. */
+/* evaluate.c -- top-1 accuracy, float beside simulated and integer, on the same
+ * samples. */
 #include "engine/session/session.h"
 
 #include "engine/data/npy.h"
 
-/* Predicted classes of both plans; -1: not run. */
+/* Predicted classes by mode. */
 typedef struct votes {
-    int32_t *floating, *simulated; /* [samples] */
-    int32_t *at_work;              /* filled by the current drive */
+    int32_t *of[QG_NRUN]; /* [samples] NULL: not run */
+    int32_t *at_work;     /* filled by the current drive */
 } votes;
 
 /* The index of the largest element of the first output; the lowest on a tie. */
@@ -36,11 +37,11 @@ static qg_status vote(void *ud, qg_ctx *ctx, void *state, size_t sample,
 }
 
 /* One drive per mode; at_work selects the mode whose votes are counted. */
-static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed *f,
-                         const char *mode, votes *v)
+static qg_status collect(const qg_executable *e, const qg_run_options *o,
+                         const qg_api_feed *f, votes *v)
 {
     qg_plan *p = NULL;
-    QG_TRY(qg_model_plan(m, mode, o->work.reference_kernels, &f->feed, NULL, &p));
+    QG_TRY(qg_executable_plan(e, o->work.reference_kernels, &f->feed, NULL, &p));
     qg_drive d = { .plan = p,
                    .feed = &f->feed,
                    .n = f->feed.n,
@@ -48,8 +49,8 @@ static qg_status collect(qg_model *m, const qg_run_options *o, const qg_api_feed
                    .ud = v,
                    .done = vote,
                    .progress = &o->work.progress,
-                   .stage = mode };
-    qg_status s = qg_drive_run(m->ctx, &d);
+                   .stage = qg_run_mode_name(e->mode) };
+    qg_status s = qg_drive_run(e->model->ctx, &d);
     qg_plan_free(p);
     return s;
 }
@@ -64,36 +65,45 @@ static double share_of(const int32_t *vote, const qg_tensor *labels, size_t n)
 }
 
 /* How often both modes give the same class, right or wrong. */
-static double agreement(const votes *v, size_t n)
+static double agreement(const int32_t *a, const int32_t *b, size_t n)
 {
     size_t same = 0;
     for (size_t i = 0; i < n; i++)
-        same += v->floating[i] == v->simulated[i];
+        same += a[i] == b[i];
     return n ? (double)same / (double)n : 0;
 }
 
-/* Without quantization there is nothing to compare. */
-static qg_status fill_report(const qg_model *m, const votes *v, const qg_tensor *labels,
-                             size_t n, qg_report *r)
+/* Integers agree with the simulation they realize, without one with float. */
+static qg_status fill_report(const qg_executable *e, const votes *v,
+                             const qg_tensor *labels, size_t n, qg_report *r)
 {
-    double real = share_of(v->floating, labels, n);
+    static const char *const fact[2][3] = {
+        {"simulated_top1", "difference",         "agreement"        },
+        { "integer_top1",  "integer_difference", "integer_agreement"}
+    };
+    const int32_t *real = v->of[QG_RUN_FLOAT], *with = real;
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(n)));
-    QG_TRY(qg_report_add(r, "float_top1", qg_cell_percent(real)));
-    if (m->quant) {
-        double simulated = share_of(v->simulated, labels, n);
-        QG_TRY(qg_report_add(r, "simulated_top1", qg_cell_percent(simulated)));
-        QG_TRY(qg_report_add(r, "difference", qg_cell_percent(simulated - real)));
-        QG_TRY(qg_report_add(r, "agreement", qg_cell_percent(agreement(v, n))));
+    QG_TRY(qg_report_add(r, "float_top1", qg_cell_percent(share_of(real, labels, n))));
+    for (int mode = QG_RUN_SIMULATE; mode < QG_NRUN; mode++) {
+        if (!v->of[mode])
+            continue;
+        double top1 = share_of(v->of[mode], labels, n);
+        double number[3] = { top1, top1 - share_of(real, labels, n),
+                             agreement(with, v->of[mode], n) };
+        for (int i = 0; i < 3; i++)
+            QG_TRY(qg_report_add(r, fact[mode - QG_RUN_SIMULATE][i],
+                                 qg_cell_percent(number[i])));
+        with = v->of[mode];
     }
-    return QG_OK;
+    return qg_report_program(r, e);
 }
 
-static qg_status describe(qg_model *m, const votes *v, const qg_tensor *labels,
-                          size_t n, qg_report **out)
+static qg_status describe(const qg_executable *e, const votes *v,
+                          const qg_tensor *labels, size_t n, qg_report **out)
 {
     qg_report *r;
-    QG_TRY(qg_report_new(m->ctx, "evaluate", &r));
-    return qg_report_end(fill_report(m, v, labels, n, r), r, out);
+    QG_TRY(qg_report_new(e->model->ctx, "evaluate", &r));
+    return qg_report_end(fill_report(e, v, labels, n, r), r, out);
 }
 
 /* More labels than samples are fine: --samples may have cut them. */
@@ -128,36 +138,53 @@ static qg_status read_labels(qg_ctx *ctx, const qg_run_options *o, const char *p
     return QG_OK;
 }
 
-static qg_status evaluate(qg_model *m, const qg_run_options *o, const char *labels,
-                          qg_arena *a, const qg_api_feed *f, qg_report **report)
+/* Float, simulated when quantized, and integer when it was asked for: e. */
+static qg_status run_modes(const qg_executable *e, const qg_run_options *o, qg_arena *a,
+                           const qg_api_feed *f, votes *v)
+{
+    for (int mode = 0; mode < QG_NRUN; mode++) {
+        qg_executable own = { e->model, (qg_run_mode)mode, NULL, e->model->graph };
+        if ((mode == QG_RUN_SIMULATE && !e->model->quant) ||
+            (mode == QG_RUN_INTEGER && !e->program))
+            continue;
+        v->of[mode] = v->at_work = QG_NEWN(a, f->feed.n, int32_t);
+        if (!v->at_work)
+            return qg_nomem(e->model->ctx);
+        QG_TRY(collect(mode == QG_RUN_INTEGER ? e : &own, o, f, v));
+    }
+    return QG_OK;
+}
+
+static qg_status evaluate(const qg_executable *e, const qg_run_options *o,
+                          const char *labels, qg_arena *a, qg_report **report)
 {
     const qg_tensor *truth;
-    size_t n = f->feed.n;
-    votes v = { QG_NEWN(a, n, int32_t), QG_NEWN(a, n, int32_t), NULL };
-    if (!v.floating || !v.simulated)
-        return qg_nomem(m->ctx);
-    QG_TRY(read_labels(m->ctx, o, labels, a, &truth));
-    QG_TRY(check_labels(m->ctx, labels ? labels : "the array", truth, n));
-    v.at_work = v.floating;
-    QG_TRY(collect(m, o, f, "float", &v));
-    v.at_work = v.simulated;
-    if (m->quant)
-        QG_TRY(collect(m, o, f, "simulate", &v));
-    return describe(m, &v, truth, n, report);
+    qg_api_feed f = { 0 };
+    votes v = { 0 };
+    QG_TRY(qg_feed_open(e->model, &o->work, &f));
+    qg_status s = read_labels(e->model->ctx, o, labels, a, &truth);
+    if (s == QG_OK)
+        s = check_labels(e->model->ctx, labels ? labels : "the array", truth, f.feed.n);
+    if (s == QG_OK)
+        s = run_modes(e, o, a, &f, &v);
+    if (s == QG_OK)
+        s = describe(e, &v, truth, f.feed.n, report);
+    qg_feed_close(&f);
+    return s;
 }
 
 qg_status qg_model_evaluate(qg_model *m, const qg_run_options *given,
                             const char *labels, qg_report **report)
 {
     qg_run_options o;
+    qg_executable e;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_run_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
-    qg_api_feed f = { 0 };
+    qg_mode_request mode = { o.mode, o.profile, o.require_integer, o.codes, false };
+    QG_TRY(qg_executable_make(m, &mode, &e));
     qg_arena *a = qg_arena_new(m->ctx->alloc);
-    qg_status s = a ? qg_feed_open(m, &o.work, &f) : qg_nomem(m->ctx);
-    if (s == QG_OK)
-        s = evaluate(m, &o, labels, a, &f, report);
-    qg_feed_close(&f);
+    qg_status s = a ? evaluate(&e, &o, labels, a, report) : qg_nomem(m->ctx);
     qg_arena_free(a);
+    qg_executable_free(&e);
     return s;
 }

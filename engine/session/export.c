@@ -6,7 +6,6 @@
 
 #include "engine/report/describe.h"
 #include "engine/formats/formats.h"
-#include "engine/core/hash.h"
 
 QG_OPTIONS_INIT(qg_format_options)
 
@@ -106,22 +105,6 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
 
 /* --- in --- */
 
-static qg_status fill_manifest(qg_model *m, const char *path)
-{
-    char hash[QG_HASH_TEXT];
-    qg_arena *a = m->graph->arena;
-    QG_TRY(qg_hash_file(m->ctx, path, hash));
-    m->sha256 = qg_arena_strdup(a, hash);
-    m->path = qg_arena_strdup(a, path);
-    qg_manifest *f = &m->info.manifest;
-    f->tool = qg_arena_printf(a, "quantgraph %s", qg_version());
-    if (!m->sha256 || !m->path || !f->tool)
-        return qg_nomem(m->ctx);
-    f->model_file = qg_path_base(m->path);
-    f->model_sha256 = m->sha256;
-    return QG_OK;
-}
-
 static qg_status report_model(qg_model *m, const char *format, qg_report *r)
 {
     assert(m->quant);
@@ -148,9 +131,8 @@ qg_status qg_model_import(qg_ctx *ctx, const char *path, const char *format,
     if (!format)
         return qg_fail(ctx, QG_ECONFIG,
                        "import: no format, expected one of `qg list formats`");
-    QG_TRY(qg_format_import(&i, format));
-    *m = (qg_model){ .ctx = ctx, .graph = i.graph, .quant = i.quant, .info = i.info };
-    qg_status s = fill_manifest(m, model ? model : path);
+    m->ctx = ctx;
+    qg_status s = qg_model_read_import(m, &i, format);
     if (s == QG_OK && report)
         s = report_import(m, format, report);
     if (s == QG_OK)

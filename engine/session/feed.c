@@ -28,10 +28,10 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
 /* Sets feed.shape where the graph leaves dims open and all samples agree on them. */
 static qg_status common_shape(qg_model *m, qg_api_feed *f)
 {
-    const size_t n = m->graph->input.n;
+    const size_t n = f->graph->input.n;
     bool open = false;
     for (size_t i = 0; i < n; i++)
-        open = open || !qg_tensor_known(&m->graph->input.at[i]->type);
+        open = open || !qg_tensor_known(&f->graph->input.at[i]->type);
     if (!open)
         return QG_OK;
     qg_tensor *shape = QG_NEWN(m->graph->arena, n, qg_tensor);
@@ -98,15 +98,14 @@ static qg_status arrays_by_input(const qg_model *m, const qg_workload *work,
 static qg_status open_data(qg_model *m, const qg_workload *work, qg_api_feed *out)
 {
     QG_TRY(qg_model_expect_finished(m, "samples"));
-    qg_data_request request = { .input = m->graph->input.at,
-                                .n_input = m->graph->input.n,
+    qg_data_request request = { .input = out->graph->input.at,
+                                .n_input = out->graph->input.n,
                                 .limit = work->samples,
                                 .nan = out->takes_nan };
     if (work->array)
         QG_TRY(arrays_by_input(m, work, &request.array));
     QG_TRY(
         qg_data_open(m->ctx, work->data ? work->data : "arrays", &request, &out->data));
-    out->graph = m->graph;
     out->feed = (qg_feed){ .n = qg_data_count(out->data), .fetch = fetch, .ud = out };
     return common_shape(m, out);
 }
@@ -116,9 +115,11 @@ qg_status qg_feed_open(qg_model *m, const qg_workload *work, qg_api_feed *out)
 {
     assert(m->graph);
     QG_TRY(check_given(m->ctx, work));
+    if (!out->graph)
+        out->graph = m->graph;
     if (!work->source)
         return open_data(m, work, out);
-    qg_hosted_request request = { .graph = m->graph,
+    qg_hosted_request request = { .graph = out->graph,
                                   .work = work,
                                   .nan = out->takes_nan };
     QG_TRY(qg_hosted_open(m->ctx, &request, &out->hosted));

@@ -1,6 +1,8 @@
 #include "engine/session/session.h"
 
+#include "engine/core/hash.h"
 #include "engine/core/num.h"
+#include "engine/formats/formats.h"
 #include "engine/onnx/export.h"
 
 QG_OPTIONS_INIT(qg_model_options)
@@ -90,7 +92,48 @@ static qg_status read_archive(qg_model *m, const char *path, qg_file *f,
     return QG_OK;
 }
 
-/* A folder, an archive, or else an ONNX file. */
+static qg_status fill_manifest(qg_model *m, const char *path)
+{
+    char hash[QG_HASH_TEXT];
+    qg_arena *a = m->graph->arena;
+    QG_TRY(qg_hash_file(m->ctx, path, hash));
+    m->sha256 = qg_arena_strdup(a, hash);
+    m->path = qg_arena_strdup(a, path);
+    qg_manifest *f = &m->info.manifest;
+    f->tool = qg_arena_printf(a, "quantgraph %s", qg_version());
+    if (!m->sha256 || !m->path || !f->tool)
+        return qg_nomem(m->ctx);
+    f->model_file = qg_path_base(m->path);
+    f->model_sha256 = m->sha256;
+    return QG_OK;
+}
+
+qg_status qg_model_read_import(qg_model *m, qg_import *i, const char *format)
+{
+    QG_TRY(qg_format_import(i, format));
+    m->graph = i->graph;
+    m->quant = i->quant;
+    m->info = i->info;
+    return fill_manifest(m, i->model ? i->model : i->path);
+}
+
+/* A file of another tool, whose shapes are all known.  Without a record it is a float
+ * model. */
+static qg_status read_format(qg_model *m, const char *path, const char *format,
+                             const qg_fixed_shape *shape, size_t n)
+{
+    qg_import i = { .ctx = m->ctx, .path = path };
+    if (n)
+        return qg_fail(m->ctx, QG_EUNSUPPORTED,
+                       "shape: '%s': %s has its own shapes, expected none given",
+                       shape[0].input, path);
+    QG_TRY(qg_model_read_import(m, &i, format));
+    if (m->quant->tqc.n == 0)
+        m->quant = NULL;
+    return QG_OK;
+}
+
+/* A folder, an archive, a file that a format recognizes, or else an ONNX file. */
 static qg_status read_path(qg_model *m, const void *from, const qg_fixed_shape *shape,
                            size_t n)
 {
@@ -100,9 +143,12 @@ static qg_status read_path(qg_model *m, const void *from, const qg_fixed_shape *
         return qg_snapshot_read(m, path, shape, n);
     QG_TRY(qg_file_open(m->ctx, "import", path, SIZE_MAX / 2, &f));
     bool archive = qg_is_archive(f.bytes, f.size);
+    const qg_format *format = qg_format_of_bytes(f.bytes, f.size);
     qg_status s = archive ? read_archive(m, path, &f, shape, n) : QG_OK;
     qg_file_close(&f);
-    return archive ? s : qg_model_read(m, path, shape, n);
+    return archive  ? s
+           : format ? read_format(m, path, format->name, shape, n)
+                    : qg_model_read(m, path, shape, n);
 }
 
 qg_status qg_model_open(qg_ctx *ctx, const char *path, const qg_model_options *o,
@@ -116,7 +162,9 @@ void qg_model_close(qg_model *m)
 {
     if (!m)
         return;
+    qg_model_close(m->folded);
     qg_graph_free(m->graph);
+    m->folded = NULL;
     m->graph = NULL;
 }
 
@@ -134,32 +182,6 @@ qg_status qg_model_save(qg_model *m, const char *folder)
     QG_TRY(qg_model_expect_quantized(m, "save"));
     QG_TRY(qg_model_expect_path(m->ctx, "save", folder));
     return qg_snapshot_write(m, folder);
-}
-
-qg_status qg_model_plan_mode(qg_model *m, const char *mode, qg_plan_options *out)
-{
-    QG_TRY(qg_model_expect_finished(m, "run"));
-    bool simulate = mode ? strcmp(mode, "simulate") == 0 : m->quant != NULL;
-    if (mode && !simulate && strcmp(mode, "float") != 0)
-        return qg_fail(m->ctx, QG_ECONFIG, "mode '%s': expected float or simulate",
-                       mode);
-    if (simulate && !m->quant)
-        return qg_fail(m->ctx, QG_ESTATE,
-                       "mode simulate: the model is not quantized, expected a "
-                       "snapshot of qg quantize");
-    out->mode = simulate ? QG_MODE_SIMULATE : QG_MODE_FLOAT;
-    out->quant = m->quant;
-    return QG_OK;
-}
-
-qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
-                        const qg_feed *feed, const uint8_t *watch, qg_plan **out)
-{
-    qg_plan_options o = { .input = feed ? feed->shape : NULL,
-                          .watch = watch,
-                          .reference = reference };
-    QG_TRY(qg_model_plan_mode(m, mode, &o));
-    return qg_plan_new(m->ctx, m->graph, &o, out);
 }
 
 qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,

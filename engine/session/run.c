@@ -1,4 +1,5 @@
 /* run.c -- qg_model_run: outputs of every sample, stacked, in order of samples. */
+#include "engine/core/hash.h"
 #include "engine/data/column.h"
 #include "engine/session/session.h"
 
@@ -6,6 +7,7 @@
 
 #include "engine/core/clock.h"
 #include "engine/core/file.h"
+#include "engine/core/hash.h"
 #include "engine/quant/backend.h"
 
 QG_OPTIONS_INIT(qg_run_options)
@@ -21,24 +23,39 @@ typedef struct sink {
     qg_arena *arena;
     pthread_mutex_t lock;
     qg_column *column;
+    const char **name;         /* [columns] of the values */
     size_t n_column, n_output; /* outputs first, then dumped values */
     waiting *slot;             /* [samples] */
     size_t n, next;            /* samples, and the one whose turn it is */
-    const qg_graph *graph;
+    const qg_executable *exe;
     qg_names *taken;     /* paths of columns */
-    uint32_t *dumped;    /* [values] column index plus one, 0: not dumped */
+    uint32_t *dumped;    /* [values that are executed] column index plus one, 0: not
+                          * dumped */
     const char *made[2]; /* folders that were not there before; NULL: none */
 } sink;
 
-/* Every character outside A-Za-z0-9._- becomes '_'. */
-static const char *file_name(qg_arena *a, const char *folder, const char *name)
+/* Bytes of a name before the hash that stands for its rest: names of files have at most
+ * 255 bytes. */
+enum { LONGEST_NAME = 200, HASH_DIGITS = 12 };
+
+/* Every character outside A-Za-z0-9._- becomes '_'; the end of a long name becomes a hash
+ * of all of it. */
+static qg_status file_name(sink *k, const char *folder, const char *name,
+                           const char **out)
 {
-    char *safe = qg_arena_strdup(a, name);
+    char hash[QG_HASH_TEXT];
+    size_t n = strlen(name);
+    char *safe = qg_arena_strndup(k->arena, name, n < LONGEST_NAME ? n : LONGEST_NAME);
     for (char *p = safe; p && *p; p++)
         if (!((*p >= 'A' && *p <= 'Z') || (*p >= 'a' && *p <= 'z') ||
               (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-'))
             *p = '_';
-    return safe ? qg_path_join(a, folder, safe) : NULL;
+    if (safe && n > LONGEST_NAME) {
+        QG_TRY(qg_hash_bytes(k->ctx, name, n, hash));
+        safe = qg_arena_printf(k->arena, "%s-%.*s", safe, HASH_DIGITS, hash);
+    }
+    *out = safe ? qg_path_join(k->arena, folder, safe) : NULL;
+    return *out ? QG_OK : qg_nomem(k->ctx);
 }
 
 /* --- writing --- */
@@ -149,29 +166,41 @@ static qg_status make_folder(sink *k, const char *path, size_t which)
 /* Names that become the same file get "_2", "_3", ... in their order. */
 static qg_status add_column(sink *k, const char *folder, const char *name)
 {
-    const char *path = file_name(k->arena, folder, name), *unique = path;
+    const char *path, *unique;
     uint32_t id;
+    QG_TRY(file_name(k, folder, name, &path));
+    unique = path;
     for (int i = 2;
          unique && qg_names_find(k->taken, unique, strlen(unique)) != QG_NONE; i++)
         unique = qg_arena_printf(k->arena, "%s_%d", path, i);
     if (!unique || qg_names_add(k->taken, unique, strlen(unique), &id) != QG_OK)
         return qg_nomem(k->ctx);
+    k->name[k->n_column] = name;
     k->column[k->n_column++].path = unique;
     return QG_OK;
 }
 
+/* The computed value that is dumped for v; NULL: none. */
+static const qg_value *dump_of(const qg_executable *e, const char *glob,
+                               const qg_value *v)
+{
+    const qg_value *at = qg_glob(glob, v->name) ? qg_executable_value(e, v) : NULL;
+    return at && at->def ? at : NULL;
+}
+
+/* Values of the model that are one value of the program are written once. */
 static qg_status add_dumps(sink *k, const char *glob, const char *folder)
 {
-    const qg_graph *g = k->graph;
+    const qg_graph *g = k->exe->model->graph;
     const char *below = qg_path_join(k->arena, folder, "dump");
     if (!below)
         return qg_nomem(k->ctx);
     size_t before = k->n_column;
     for (size_t i = 0; i < g->value.n; i++) {
-        const qg_value *v = g->value.at[i];
-        if (!v->def || !qg_glob(glob, v->name))
+        const qg_value *v = dump_of(k->exe, glob, g->value.at[i]);
+        if (!v || k->dumped[v->id])
             continue;
-        QG_TRY(add_column(k, below, v->name));
+        QG_TRY(add_column(k, below, g->value.at[i]->name));
         k->dumped[v->id] = (uint32_t)k->n_column;
     }
     if (k->n_column == before)
@@ -179,18 +208,19 @@ static qg_status add_dumps(sink *k, const char *glob, const char *folder)
     return make_folder(k, below, 1);
 }
 
-static qg_status sink_make(sink *k, qg_model *m, const qg_run_options *o,
+static qg_status sink_make(sink *k, const qg_executable *e, const qg_run_options *o,
                            size_t samples, const char *folder)
 {
-    const qg_graph *g = m->graph;
-    k->ctx = m->ctx;
-    k->graph = g;
+    const qg_graph *g = e->graph;
+    k->ctx = e->model->ctx;
+    k->exe = e;
     k->n = samples;
-    k->column = QG_NEWN(k->arena, g->output.n + g->value.n, qg_column);
+    k->column = QG_NEWN(k->arena, g->output.n + e->model->graph->value.n, qg_column);
+    k->name = QG_NEWN(k->arena, g->output.n + e->model->graph->value.n, const char *);
     k->slot = QG_NEWN(k->arena, samples, waiting);
     k->dumped = QG_NEWN(k->arena, g->value.n, uint32_t);
-    k->taken = qg_names_new(m->ctx->alloc);
-    if (!k->column || !k->slot || !k->dumped || !k->taken)
+    k->taken = qg_names_new(k->ctx->alloc);
+    if (!k->column || !k->name || !k->slot || !k->dumped || !k->taken)
         return qg_nomem(k->ctx);
     if (!folder)
         return QG_OK;
@@ -223,14 +253,30 @@ static qg_status sink_commit(sink *k)
 
 /* --- the report --- */
 
-static qg_status fill_report(const qg_model *m, const qg_plan *p, const sink *k,
-                             double seconds, qg_report *r)
+/* The files of --dump: their names are not always those of the values. */
+static qg_status fill_dumps(const sink *k, qg_report *r)
+{
+    qg_table *t;
+    if (k->n_column == k->n_output)
+        return QG_OK;
+    QG_TRY(qg_report_table(r, "dumps", "name file", &t));
+    for (size_t i = k->n_output; i < k->n_column; i++) {
+        const qg_column *c = &k->column[i];
+        QG_TRY(qg_table_add(r, t, qg_cell_text(k->name[i])));
+        QG_TRY(qg_table_addf(r, t, "%s.%s", c->path, c->apart ? "npz" : "npy"));
+    }
+    return QG_OK;
+}
+
+static qg_status fill_report(const qg_plan *p, const sink *k, double seconds,
+                             qg_report *r)
 {
     qg_table *t;
     const qg_plan_report *pr = &p->report;
+    const qg_graph *g = k->exe->graph;
     double ratio = pr->lower_bound ? (double)pr->bytes / (double)pr->lower_bound : 1;
-    QG_TRY(qg_report_addf(r, "mode", "%s",
-                          p->options.mode == QG_MODE_SIMULATE ? "simulate" : "float"));
+    QG_TRY(qg_report_add(r, "mode", qg_cell_text(qg_run_mode_name(k->exe->mode))));
+    QG_TRY(qg_report_program(r, k->exe));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(k->n)));
     QG_TRY(qg_report_add(r, "seconds", qg_cell_number(seconds)));
     QG_TRY(qg_report_add(r, "plan_bytes", qg_cell_count(pr->bytes)));
@@ -239,10 +285,10 @@ static qg_status fill_report(const qg_model *m, const qg_plan *p, const sink *k,
     QG_TRY(qg_report_add(r, "rounded_bytes_per_sample", qg_cell_count(pr->rounded)));
     QG_TRY(qg_report_add(r, "kernels", qg_cell_count(pr->kernels)));
     QG_TRY(qg_report_table(r, "outputs", "name type file", &t));
-    for (size_t i = 0; i < m->graph->output.n; i++) {
+    for (size_t i = 0; i < g->output.n; i++) {
         char shape[QG_SHAPE_TEXT];
         const qg_tensor *type = &p->tensor.at[p->output[i]].type;
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(m->graph->output.at[i]->name),
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(g->output.at[i]->name),
                               qg_cell_text(qg_tensor_text(type, shape))));
         if (k->n_output)
             QG_TRY(qg_table_addf(r, t, "%s.%s", k->column[i].path,
@@ -250,23 +296,23 @@ static qg_status fill_report(const qg_model *m, const qg_plan *p, const sink *k,
         else
             QG_TRY(qg_table_add(r, t, (qg_cell){ 0 }));
     }
-    return QG_OK;
+    return fill_dumps(k, r);
 }
 
-static qg_status describe(qg_model *m, const qg_plan *p, const sink *k, double seconds,
+static qg_status describe(const qg_plan *p, const sink *k, double seconds,
                           qg_report **out)
 {
     qg_report *r;
-    QG_TRY(qg_report_new(m->ctx, "run", &r));
-    return qg_report_end(fill_report(m, p, k, seconds, r), r, out);
+    QG_TRY(qg_report_new(k->ctx, "run", &r));
+    return qg_report_end(fill_report(p, k, seconds, r), r, out);
 }
 
 /* --- all together --- */
 
-static qg_status drive(qg_model *m, const qg_run_options *o, const char *folder,
-                       const qg_plan *p, qg_api_feed *f, sink *k)
+static qg_status drive(const qg_executable *e, const qg_run_options *o,
+                       const char *folder, const qg_plan *p, qg_api_feed *f, sink *k)
 {
-    QG_TRY(sink_make(k, m, o, f->feed.n, folder));
+    QG_TRY(sink_make(k, e, o, f->feed.n, folder));
     qg_drive d = { .plan = p,
                    .feed = &f->feed,
                    .n = f->feed.n,
@@ -278,22 +324,24 @@ static qg_status drive(qg_model *m, const qg_run_options *o, const char *folder,
                    .done = folder ? done : NULL,
                    .progress = &o->work.progress,
                    .stage = "run" };
-    QG_TRY(qg_drive_run(m->ctx, &d));
+    QG_TRY(qg_drive_run(k->ctx, &d));
     return sink_commit(k);
 }
 
 /* A plan that shows the nodes whose outputs are to be dumped. */
-static qg_status plan_for(qg_model *m, const qg_run_options *o, const qg_feed *feed,
-                          qg_plan **out)
+static qg_status plan_for(const qg_executable *e, const qg_run_options *o,
+                          const qg_feed *feed, qg_plan **out)
 {
-    const qg_graph *g = m->graph;
-    uint8_t *watch = o->dump ? QG_NEWN(m->graph->arena, g->node.n, uint8_t) : NULL;
+    const qg_graph *g = e->model->graph;
+    uint8_t *watch = o->dump ? QG_NEWN(g->arena, e->graph->node.n, uint8_t) : NULL;
     if (o->dump && !watch)
-        return qg_nomem(m->ctx);
-    for (size_t i = 0; o->dump && i < g->value.n; i++)
-        if (g->value.at[i]->def && qg_glob(o->dump, g->value.at[i]->name))
-            watch[g->value.at[i]->def->id] = 1;
-    return qg_model_plan(m, o->mode, o->work.reference_kernels, feed, watch, out);
+        return qg_nomem(e->model->ctx);
+    for (size_t i = 0; o->dump && i < g->value.n; i++) {
+        const qg_value *v = dump_of(e, o->dump, g->value.at[i]);
+        if (v)
+            watch[v->def->id] = 1;
+    }
+    return qg_executable_plan(e, o->work.reference_kernels, feed, watch, out);
 }
 
 qg_status qg_model_run(qg_model *m, const qg_run_options *given, const char *folder,
@@ -302,6 +350,9 @@ qg_status qg_model_run(qg_model *m, const qg_run_options *given, const char *fol
     qg_run_options o;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_run_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
+    qg_mode_request mode = { o.mode, o.profile, o.require_integer, o.codes, false };
+    qg_executable e;
+    QG_TRY(qg_executable_make(m, &mode, &e));
     qg_plan *p = NULL;
     qg_api_feed f = { 0 };
     sink k = { .arena = qg_arena_new(m->ctx->alloc) };
@@ -309,16 +360,17 @@ qg_status qg_model_run(qg_model *m, const qg_run_options *given, const char *fol
     qg_status s = k.arena ? QG_OK : qg_nomem(m->ctx);
     (void)pthread_mutex_init(&k.lock, NULL);
     if (s == QG_OK)
-        s = qg_feed_open(m, &o.work, &f);
+        s = qg_executable_feed(&e, &o.work, &f);
     if (s == QG_OK)
-        s = plan_for(m, &o, &f.feed, &p);
+        s = plan_for(&e, &o, &f.feed, &p);
     if (s == QG_OK)
-        s = drive(m, &o, folder, p, &f, &k);
+        s = drive(&e, &o, folder, p, &f, &k);
     if (s == QG_OK && report)
-        s = describe(m, p, &k, qg_clock_seconds() - start, report);
+        s = describe(p, &k, qg_clock_seconds() - start, report);
     sink_close(&k);
     (void)pthread_mutex_destroy(&k.lock);
     qg_feed_close(&f);
     qg_plan_free(p);
+    qg_executable_free(&e);
     return s;
 }

@@ -4,7 +4,7 @@
  * Running the network over data:
  *
  *     QG_TRY(qg_feed_open(m, &o->work, &f));
- *     QG_TRY(qg_model_plan(m, "simulate", false, &f.feed, NULL, &p));
+ *     QG_TRY(qg_model_plan(m, QG_RUN_SIMULATE, false, &f.feed, NULL, &p));
  *     qg_drive d = { .plan = p, .feed = &f.feed, .n = f.feed.n, .done = keep };
  *     s = qg_drive_run(m->ctx, &d);
  *     qg_plan_free(p);
@@ -17,6 +17,7 @@
 #include "engine/config/pipeline_yaml.h"
 #include "engine/core/file.h"
 #include "engine/exec/drive.h"
+#include "engine/lower/program.h"
 #include "engine/session/options.h"
 #include "engine/snapshot/model.h"
 
@@ -37,6 +38,12 @@ QG_NODISCARD qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *o,
  * else an ONNX file.  `from` is a qg_model_source. */
 qg_model_reader qg_model_read_source;
 
+struct qg_import; /* formats/format.h */
+
+/* Imports i->path in this format into m, which takes its name and hash. */
+QG_NODISCARD qg_status qg_model_read_import(qg_model *m, struct qg_import *i,
+                                            const char *format);
+
 /* Whether the bytes begin with the signature of a zip archive. */
 bool qg_is_archive(const void *bytes, size_t size);
 
@@ -53,8 +60,10 @@ QG_NODISCARD qg_status qg_archive_write(qg_model *m, FILE *stream);
  * the host, one call at a time. */
 typedef struct qg_api_feed {
     qg_feed feed; /* its ud is this struct: do not move it while in use */
+    /* Set before it is opened: whose inputs are fed, with the names and order of the
+     * model's (NULL: the model's graph); whether NaN is accepted. */
     const qg_graph *graph;
-    bool takes_nan;           /* set before it is opened: NaN is accepted */
+    bool takes_nan;
     struct qg_data *data;     /* data/data.h; NULL: the samples are the host's */
     struct qg_hosted *hosted; /* session/source.h */
 } qg_api_feed;
@@ -94,20 +103,61 @@ QG_NODISCARD qg_status qg_session_pipeline(qg_ctx *ctx, qg_arena *a, const char 
 /* Facts of qg_report_settled for 8-bit scales, by observer. */
 QG_NODISCARD qg_status qg_report_settled_all(qg_report *r, const struct qg_stats *s);
 
-/* --- plans --- */
+/* --- executable.c: what runs --- */
 
-/* A plan of the model in "float" or "simulate"; NULL mode: simulate when quantized.
- * feed: the samples whose shapes the plan is for; NULL: the model's own shapes.
- * watch: [nodes] 1 for nodes watched by hooks; it must outlive the plan.  NULL: no
- * hooks.  QG_ECONFIG for other words, QG_ESTATE for simulate without TQCs.
- * The caller frees *out with qg_plan_free before the model changes or is freed. */
-QG_NODISCARD qg_status qg_model_plan(qg_model *m, const char *mode, bool reference,
+/* A mode by its word, and what mode integer needs. */
+typedef struct qg_mode_request {
+    const char *mode;    /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
+    const char *profile; /* NULL: that of the backend */
+    bool require_integer, codes, float_inputs; /* lower/program.h */
+} qg_mode_request;
+
+typedef enum qg_run_mode {
+#define X(id, ...) QG_RUN_##id,
+    QG_RUN_MODE_MAP(X)
+#undef X
+        QG_NRUN
+} qg_run_mode;
+const char *qg_run_mode_name(qg_run_mode mode); /* "simulate" */
+
+/* A model in one mode. */
+typedef struct qg_executable {
+    qg_model *model; /* or its copy with records: qg_model.folded */
+    qg_run_mode mode;
+    qg_program *program;   /* mode integer, owned; else NULL */
+    const qg_graph *graph; /* that is executed: the program's, or the model's */
+} qg_executable;
+
+/* QG_ECONFIG for other words, for options that only mode integer has, and for integer
+ * without a profile; QG_ESTATE for simulate without TQCs; the errors of
+ * qg_lower_program.  The model must outlive *out unchanged. */
+QG_NODISCARD qg_status qg_executable_make(qg_model *m, const qg_mode_request *r,
+                                          qg_executable *out);
+void qg_executable_free(qg_executable *e); /* also of a zeroed one */
+
+/* The samples; float32 data for integer inputs are accepted in mode integer: then the
+ * program is made anew. */
+QG_NODISCARD qg_status qg_executable_feed(qg_executable *e, const qg_workload *work,
+                                          qg_api_feed *out);
+
+/* feed: the samples whose shapes the plan is for; NULL: the model's own shapes.
+ * watch: [nodes of e->graph] 1 for nodes watched by hooks; it must outlive the plan.
+ * NULL: no hooks.  The caller frees *out with qg_plan_free before e. */
+QG_NODISCARD qg_status qg_executable_plan(const qg_executable *e, bool reference,
+                                          const qg_feed *feed, const uint8_t *watch,
+                                          qg_plan **out);
+
+/* The value of e->graph that holds a value of the model; NULL: none does. */
+const qg_value *qg_executable_value(const qg_executable *e, const qg_value *v);
+
+/* Facts of mode integer, none in the other modes: profile, nodes by kind, and the table
+ * `not_integer` of nodes in float (node, how, why). */
+QG_NODISCARD qg_status qg_report_program(qg_report *r, const qg_executable *e);
+
+/* A plan of the model in mode float or simulate. */
+QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool reference,
                                      const qg_feed *feed, const uint8_t *watch,
                                      qg_plan **out);
-
-/* The same word, as options of a plan: sets mode and quant. */
-QG_NODISCARD qg_status qg_model_plan_mode(qg_model *m, const char *mode,
-                                          qg_plan_options *out);
 
 /* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
  * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when

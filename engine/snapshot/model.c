@@ -1,6 +1,7 @@
 #include "engine/snapshot/model.h"
 
 #include "engine/core/file.h"
+#include "engine/core/folder.h"
 #include "engine/core/hash.h"
 #include "engine/onnx/export.h"
 #include "engine/onnx/import.h"
@@ -36,6 +37,22 @@ qg_status qg_model_read_bytes(qg_model *m, const qg_model_source *from,
     return qg_model_name(m, from->name, hash);
 }
 
+/* In the order in which a folder that cannot be exchanged gets them (core/folder.h). */
+static const char *const files[] = { "model.onnx.data", "model.onnx", "quant.json" };
+
+qg_status qg_snapshot_check(const qg_model *m, const char *name)
+{
+    const char *want = m->info.manifest.snapshot_sha256;
+    if (!want || strcmp(want, m->sha256) == 0)
+        return QG_OK;
+    return qg_fail(
+        m->ctx, QG_EPARSE,
+        "snapshot: %.200s: model.onnx has SHA-256 %.12s..., expected %.12s... "
+        "as quant.json has it: the files are of different runs, or one was "
+        "changed",
+        name, m->sha256, want);
+}
+
 qg_status qg_snapshot_read(qg_model *m, const char *folder, const qg_fixed_shape *shape,
                            size_t n)
 {
@@ -45,21 +62,26 @@ qg_status qg_snapshot_read(qg_model *m, const char *folder, const qg_fixed_shape
     qg_status s = onnx && json ? qg_model_read(m, onnx, shape, n) : qg_nomem(m->ctx);
     if (s == QG_OK)
         s = qg_quant_json_read(m->graph, json, &m->quant, &m->info);
+    if (s == QG_OK)
+        s = qg_snapshot_check(m, folder);
     if (s == QG_OK && !(m->path = qg_arena_strdup(m->graph->arena, folder)))
         s = qg_nomem(m->ctx);
     qg_arena_free(a);
     return s;
 }
 
-/* quant.json is written first and renamed last, so that a folder with a new quant.json
- * has the model that belongs to it. */
-static qg_status write_snapshot(qg_model *m, const char *onnx, const char *json)
+/* Both files into a folder where nothing else is.  The hash in quant.json is that of
+ * model.onnx as written. */
+static qg_status write_files(qg_model *m, const char *onnx, const char *json)
 {
     qg_writer w;
+    char hash[QG_HASH_TEXT];
+    QG_TRY(qg_onnx_export(m->ctx, m->graph, onnx, NULL));
+    QG_TRY(qg_hash_file(m->ctx, onnx, hash));
     QG_TRY(qg_writer_open(m->ctx, json, &w));
-    qg_status s = qg_quant_json_write(m->quant, &m->info, w.stream);
-    if (s == QG_OK)
-        s = qg_onnx_export(m->ctx, m->graph, onnx, NULL);
+    qg_snapshot_info info = m->info;
+    info.manifest.snapshot_sha256 = hash;
+    qg_status s = qg_quant_json_write(m->quant, &info, w.stream);
     if (s == QG_OK)
         return qg_writer_commit(&w);
     qg_writer_abandon(&w);
@@ -68,16 +90,15 @@ static qg_status write_snapshot(qg_model *m, const char *onnx, const char *json)
 
 qg_status qg_snapshot_write(qg_model *m, const char *folder)
 {
+    qg_folder f;
     qg_arena *a = m->graph->arena;
-    const char *onnx = qg_path_join(a, folder, "model.onnx");
-    const char *json = qg_path_join(a, folder, "quant.json");
-    if (!onnx || !json)
-        return qg_nomem(m->ctx);
-    bool known = qg_is_directory(folder);
-    QG_TRY(qg_directory_make(m->ctx, folder));
-    qg_status s = write_snapshot(m, onnx, json);
-    if (s != QG_OK && !known)
-        qg_directory_remove(folder);
+    QG_TRY(qg_folder_begin(m->ctx, a, folder, &f));
+    const char *onnx = qg_path_join(a, f.work, "model.onnx");
+    const char *json = qg_path_join(a, f.work, "quant.json");
+    qg_status s = onnx && json ? write_files(m, onnx, json) : qg_nomem(m->ctx);
+    if (s == QG_OK)
+        return qg_folder_commit(&f, files, sizeof files / sizeof files[0]);
+    qg_folder_abandon(&f);
     return s;
 }
 

@@ -32,6 +32,9 @@ struct qg_model {
     /* The running pass that was given this model, which is then a view of the
      * pipeline's data; NULL: none. */
     struct qg_pass_env *pass;
+    /* A copy whose quantizers are records: made when a file of another tool is to run in
+     * integers; owned; NULL: none. */
+    qg_model *folded;
 };
 
 /* An ONNX file, with its dynamic shapes fixed by shape[n] (ir/infer.h). */
@@ -53,12 +56,17 @@ QG_NODISCARD qg_status qg_model_read_bytes(qg_model *m, const qg_model_source *f
 /* Sets the path and hash of the origin of m, whose graph is loaded. */
 QG_NODISCARD qg_status qg_model_name(qg_model *m, const char *path, const char *sha256);
 
-/* A snapshot folder.  QG_EPARSE when quant.json does not belong to model.onnx. */
+/* A snapshot folder.  QG_EPARSE when quant.json does not belong to model.onnx, by its
+ * SHA-256 or by its contents. */
 QG_NODISCARD qg_status qg_snapshot_read(qg_model *m, const char *folder,
                                         const qg_fixed_shape *shape, size_t n);
 
-/* m is quantized.  A folder that exists is written into; one made for this call is
- * removed again on failure. */
+/* QG_EPARSE unless the model of snapshot `name` is the one that its quant.json was
+ * written with. */
+QG_NODISCARD qg_status qg_snapshot_check(const qg_model *m, const char *name);
+
+/* m is quantized.  The folder is replaced as a whole (core/folder.h): on failure, and
+ * after an interruption at any moment, it is as before.  Other files in it stay. */
 QG_NODISCARD qg_status qg_snapshot_write(qg_model *m, const char *folder);
 
 /* QG_ESTATE when m is still under construction. */

@@ -32,7 +32,8 @@
 typedef struct qg_manifest {
     const char *tool;                      /* "quantgraph 0.1.0" */
     const char *model_file, *model_sha256; /* base name; of the original model */
-    const char *data, *data_sha256;        /* as given; NULL: none */
+    const char *snapshot_sha256; /* of model.onnx beside quant.json; NULL: not known */
+    const char *data, *data_sha256; /* as given; NULL: none */
     size_t samples;
     const char *backend_sha256; /* over its files, parents first */
     const char *kernels;        /* "oneDNN 2.6.0, avx512", "reference" */

@@ -143,6 +143,7 @@ static qg_status read_manifest(reader *r, const qg_json *root)
     QG_TRY(qg_json_member(r->ctx, o, "model", QG_JSON_OBJECT, &part));
     QG_TRY(optional_text(r, part, "file", &m->model_file));
     QG_TRY(optional_text(r, part, "sha256", &m->model_sha256));
+    QG_TRY(optional_text(r, part, "written_sha256", &m->snapshot_sha256));
     QG_TRY(qg_json_member(r->ctx, o, "data", QG_JSON_OBJECT, &part));
     QG_TRY(optional_text(r, part, "source", &m->data));
     QG_TRY(optional_text(r, part, "sha256", &m->data_sha256));

@@ -57,6 +57,7 @@ static void put_manifest(qg_json_writer *w, const qg_quant *q, const qg_manifest
     qg_json_put_object(w, "model");
     put_text(w, "file", m->model_file);
     put_text(w, "sha256", m->model_sha256);
+    put_text(w, "written_sha256", m->snapshot_sha256);
     qg_json_put_end(w);
     qg_json_put_object(w, "data");
     put_text(w, "source", m->data);

@@ -98,6 +98,7 @@ static qg_status measure(const char *path, double *seconds)
     if (!ctx)
         return QG_ENOMEM;
     ctx->registry = &qg_ops_registry;
+    ctx->config_dir = QG_CONFIG_DIR;
     qg_status s = qg_backend_load(ctx, ctx->arena, "trt-int8",
                                   (qg_search){ .dir = &dir, .n = 1 }, &b);
     double start = bench_now(), at = start;

@@ -132,8 +132,9 @@ static qg_status show_memory(bench *b, const qg_session_options *o, qg_session *
     return QG_OK;
 }
 
-static qg_status bench_mode(bench *b, const char *mode)
+static qg_status bench_mode(bench *b, qg_run_mode which)
 {
+    const char *mode = qg_run_mode_name(which);
     qg_session *s = NULL;
     qg_plan *p;
     qg_session_options o;
@@ -142,7 +143,7 @@ static qg_status bench_mode(bench *b, const char *mode)
     qg_status status = show_memory(b, &o, &s);
     size_t before = b->count.bytes;
     if (status == QG_OK)
-        status = qg_model_plan(b->m, mode, false, NULL, NULL, &p);
+        status = qg_model_plan(b->m, which, false, NULL, NULL, &p);
     if (status == QG_OK) {
         printf("%-8s plan_bytes %zu\n", mode, b->count.bytes - before);
         status = time_three(b, s, p);
@@ -169,8 +170,8 @@ static qg_status bench_all(qg_ctx *ctx, bench *b, const char *path)
     QG_TRY(bench_inputs(ctx, b->m->graph, in));
     b->x = *in[0];
     ctx->alloc = (qg_alloc){ count_get, count_drop, &b->count };
-    QG_TRY(bench_mode(b, "float"));
-    return bench_mode(b, "simulate");
+    QG_TRY(bench_mode(b, QG_RUN_FLOAT));
+    return bench_mode(b, QG_RUN_SIMULATE);
 }
 
 int main(int argc, char **argv)

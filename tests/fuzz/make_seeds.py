@@ -6,13 +6,17 @@ import json
 import math
 import pathlib
 import struct
+import sys
 
 import numpy as np
 from onnx import TensorProto as T
 from onnx import helper as h
 from onnx import numpy_helper
 
-CORPUS = pathlib.Path(__file__).parent / "corpus"
+HERE = pathlib.Path(__file__).parent
+CORPUS = HERE / "corpus"
+sys.path.insert(0, str(HERE.parent / "scripts"))
+import tflite_networks  # noqa: E402  pylint: disable=wrong-import-position
 
 
 def constant(name, values, dtype="float32"):
@@ -236,3 +240,4 @@ openvino()
 mqbench()
 ppq()
 stats()
+tflite_networks.write(CORPUS / "tflite")

@@ -130,7 +130,7 @@ static const qg_tensor **inputs(trial *t, const qg_graph *g)
     return in;
 }
 
-static qg_run *execute(trial *t, qg_model *m, const char *mode, qg_plan **plan)
+static qg_run *execute(trial *t, qg_model *m, qg_run_mode mode, qg_plan **plan)
 {
     qg_run *r = NULL;
     must(t, qg_model_plan(m, mode, true, NULL, NULL, plan));
@@ -144,8 +144,8 @@ static void compare(trial *t)
     qg_plan *plan[2];
     qg_model *again = NULL;
     must(t, qg_model_open(t->ctx, t->file, NULL, &again));
-    qg_run *a = execute(t, t->m, "simulate", &plan[0]);
-    qg_run *b = execute(t, again, "float", &plan[1]);
+    qg_run *a = execute(t, t->m, QG_RUN_SIMULATE, &plan[0]);
+    qg_run *b = execute(t, again, QG_RUN_FLOAT, &plan[1]);
     for (size_t i = 0; i < t->m->graph->output.n; i++) {
         const qg_tensor *x = qg_run_output(a, i), *y = qg_run_output(b, i);
         assert_string_equal(t->m->graph->output.at[i]->name,

@@ -5,6 +5,9 @@
  *     canonical passes keep the float outputs     1e-3 of the largest
  *     muted is float                              bit for bit, same plan
  *     a partial run is a whole run                bit for bit, one endpoint rounding
+ *     an integer program runs or is refused       any profile, with a message
+ *     one without kernels is the simulation       bit for bit, where the profile rounds
+ *                                                 as the records do
  *
  * test_random_graphs [N [SEED]]: N graphs from SEED on; a failure prints seed, backend,
  * options and the graph. */
@@ -18,8 +21,10 @@
 #include "engine/config/backend_yaml.h"
 #include "engine/config/override.h"
 #include "engine/config/pipeline_yaml.h"
+#include "engine/config/profile_yaml.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/text.h"
+#include "engine/lower/program.h"
 #include "engine/quant/quirk.h"
 #include "engine/quant/tqc_check.h"
 #include "ops/families.h"
@@ -28,7 +33,10 @@
 
 enum { MOST_INPUTS = 2, MOST_OUTPUTS = 80, SAMPLES = 2 };
 
-static size_t n_graphs = 1000, n_rounded; /* n_rounded: outputs that a flip changed */
+static size_t n_graphs = 1000;
+/* Outputs that a flip changed; integer programs that ran, their kernels, and those that
+ * were the simulation. */
+static size_t n_rounded, n_programs, n_kernels, n_simulations;
 static uint64_t first_seed = 1;
 
 /* One graph and everything around it; a context of its own, so nothing piles up. */
@@ -322,6 +330,119 @@ static void check_partial(trial *t, bool rounding_base)
     qg_plan_free(b);
 }
 
+/* --- integer programs --- */
+
+static const qg_profile *some_profile(trial *t)
+{
+    static const char *const dir[] = { "configs/profiles" };
+    const char **name;
+    const qg_profile *p;
+    size_t n;
+    must(t, qg_config_names(t->ctx, t->ctx->arena, folder(dir), &name, &n));
+    assert_cmp_int(n, >, 0);
+    const char *chosen = name[qg_rng_below(&t->rng, n)];
+    must(t, qg_profile_load(t->ctx, t->ctx->arena, chosen, folder(dir), &p));
+    note(t, chosen);
+    return p;
+}
+
+/* NULL: refused by name. */
+static qg_plan *integer_plan(trial *t, const qg_profile *profile, qg_program **out)
+{
+    qg_plan *p = NULL;
+    qg_lower_options o = { .codes = qg_rng_below(&t->rng, 2) == 0 };
+    t->ctx->message[0] = '\0';
+    *out = NULL;
+    qg_status s = qg_lower_program(t->graph, profile, &o, out);
+    if (s == QG_OK) {
+        must(t, qg_check_graph(t->ctx, (*out)->graph, QG_CHECK_ALL));
+        s = qg_plan_new(t->ctx, (*out)->graph,
+                        &(qg_plan_options){ .reference = t->env.options.reference },
+                        &p);
+    }
+    if (s != QG_OK &&
+        ((s != QG_EUNSUPPORTED && s != QG_ENUMERIC) || !t->ctx->message[0]))
+        complain(t, "an integer program failed");
+    return p;
+}
+
+static void check_program(trial *t)
+{
+    outputs y;
+    qg_program *program;
+    qg_plan *p = integer_plan(t, some_profile(t), &program);
+    if (p) {
+        execute(t, p, &y);
+        n_programs++;
+        n_kernels += program->count[QG_LOWERED_INTEGER];
+        qg_run_free(y.run);
+    }
+    qg_plan_free(p);
+    qg_program_free(program);
+}
+
+/* Passive operators that compute: silent in the simulation, rounded in integers. */
+static bool rounds_silently(const trial *t, const qg_program *program)
+{
+    for (size_t i = 0; i < t->graph->node.n; i++) {
+        const qg_node *n = t->graph->node.at[i];
+        const qg_tqc *out = n->n_out ? qg_output_tqc(n, 0) : NULL;
+        if (out && out->state == QG_TQC_OVERLAPPED &&
+            program->stored[n->out[0]->id].codes)
+            return true;
+    }
+    return false;
+}
+
+/* Rows of quantize and dequantize alone. */
+static void check_islands(trial *t)
+{
+    const qg_profile_row row[] = {
+        {.id = "quantize",
+         .uses = QG_USE_BIT(QUANTIZE),
+         .ratio_high = INFINITY,
+         .form = QG_FORM_DIVIDE,
+         .rounding = t->backend->defaults.scheme.rounding },
+        { .id = "dequantize",
+         .uses = QG_USE_BIT(DEQUANTIZE),
+         .ratio_high = INFINITY,
+         .form = QG_FORM_MULTIPLY}
+    };
+    const qg_profile islands = { .name = "islands",
+                                 .title = "",
+                                 .islands = true,
+                                 .activation =
+                                     QG_DT(I8) | QG_DT(U8) | QG_DT(I16) | QG_DT(U16),
+                                 .weight = QG_DT(I8) | QG_DT(U8),
+                                 .bias = QG_F32,
+                                 .row = row,
+                                 .n_row = 2 };
+    outputs integer, simulated;
+    qg_program *program;
+    qg_status s =
+        qg_lower_program(t->graph, &islands, &(qg_lower_options){ 0 }, &program);
+    if (s != QG_OK && s != QG_EUNSUPPORTED)
+        complain(t, "an integer program failed");
+    if (s != QG_OK)
+        return;
+    if (program->rounding == 0 && row[0].rounding != QG_ROUND_HALF_EVEN_LEVEL &&
+        !rounds_silently(t, program)) {
+        qg_plan *a = plan_of(t, program->graph, (qg_plan_options){ 0 });
+        qg_plan *b = plan_of(
+            t, t->graph,
+            (qg_plan_options){ .mode = QG_MODE_SIMULATE, .quant = t->env.quant });
+        execute(t, a, &integer);
+        execute(t, b, &simulated);
+        assert_same(t, &integer, &simulated, "islands are not the simulation");
+        n_simulations++;
+        qg_run_free(integer.run);
+        qg_run_free(simulated.run);
+        qg_plan_free(a);
+        qg_plan_free(b);
+    }
+    qg_program_free(program);
+}
+
 static void check_all(trial *t)
 {
     outputs real;
@@ -332,6 +453,8 @@ static void check_all(trial *t)
     check_float(t, p, &real);
     check_partial(t, false);
     check_partial(t, true);
+    check_islands(t);
+    check_program(t);
     qg_run_free(real.run);
     qg_plan_free(p);
 }
@@ -343,6 +466,7 @@ static bool try_one(uint64_t seed)
                 .rng = { seed ^ 0x5eed },
                 .ctx = qg_ctx_new(qg_alloc_libc) };
     t.ctx->registry = &qg_ops_registry;
+    t.ctx->config_dir = QG_CONFIG_DIR;
     random_graph(seed, t.text);
     parse(&t, &t.graph);
     parse(&t, &t.original);
@@ -370,7 +494,11 @@ static void random_graphs(void **state)
     print_message("%zu graphs from seed %" PRIu64 ", %zu quantized and checked\n",
                   n_graphs, first_seed, checked);
     assert_cmp_int(checked, >, n_graphs / 2);
+    print_message("%zu integer programs ran with %zu kernels, %zu of islands alone\n",
+                  n_programs, n_kernels, n_simulations);
     assert_cmp_int(n_rounded, >, n_graphs / 2);
+    assert_cmp_int(n_programs, >, n_graphs / 4);
+    assert_cmp_int(n_simulations, >, n_graphs / 10);
 }
 
 int main(int argc, char **argv)

@@ -26,6 +26,7 @@ with AVX2 or AVX-512; elsewhere the order may differ.  A row of the table:
              the worst output
     top-1    share of samples on which both name the same class
 """
+import hashlib
 import json
 import os
 import pathlib
@@ -60,7 +61,11 @@ def qg(*arguments):
 
 
 def safe(name):
-    return "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    """The file, without its suffix, that `qg run` writes for a value."""
+    file = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    if len(file) > 200:
+        file = f"{file[:180]}_{hashlib.sha256(name.encode()).hexdigest()[:16]}"
+    return file
 
 
 # --- what is compared ---

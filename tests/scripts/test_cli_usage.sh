@@ -49,6 +49,7 @@ for verb in $verbs; do
             [ $verb = sensitivity ] || good=graph bad='grap group'
             ;;
         direction) good=all-but bad=both ;;
+        require) good=integer bad='float int' ;;
         metric) good=nsr bad=nrs ;;
         kernels) good=fast bad=slow ;;
         dispatcher) good=all-in bad=allin ;;

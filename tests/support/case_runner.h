@@ -28,7 +28,7 @@
 
 #include "engine/ir/op.h"
 
-enum { CASE_SLOTS = 64, CASE_ATTRS = 16 };
+enum { CASE_SLOTS = 64, CASE_ATTRS = 48 };
 
 typedef struct case_output {
     const qg_tensor *tensor; /* NULL: absent */

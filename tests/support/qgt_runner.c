@@ -8,7 +8,11 @@
 #include "engine/exec/drive.h"
 #include "engine/config/backend_yaml.h"
 #include "engine/config/override.h"
+#include "engine/config/pipeline_yaml.h"
+#include "engine/config/profile_yaml.h"
+#include "engine/ir/infer.h"
 #include "engine/ir/text.h"
+#include "engine/lower/program.h"
 #include "engine/quant/quirk.h"
 #include "engine/quant/tqc_text.h"
 #include "ops/families.h"
@@ -188,13 +192,16 @@ static void add_quirks(runner *r, char *names)
     }
 }
 
-/* Options of the backend, without those for passes that are not run here. */
+/* Options of the backend after those that are there, without those for passes that are
+ * not run here. */
 static void choose_settings(runner *r, const char *const *name, size_t n)
 {
     const qg_pass_settings *all = &r->backend->setting;
-    qg_pass_setting *s = QG_NEWN(r->ctx->arena, all->n, qg_pass_setting);
+    size_t before = r->env.options.n_setting;
+    qg_pass_setting *s = QG_NEWN(r->ctx->arena, before + all->n, qg_pass_setting);
+    if (before)
+        memcpy(s, r->env.options.setting, before * sizeof *s);
     r->env.options.setting = s;
-    r->env.options.n_setting = 0;
     for (size_t i = 0; i < all->n; i++) {
         bool runs = !qg_pass_find(qg_passes, all->at[i].pass);
         for (size_t k = 0; k < n; k++)
@@ -204,18 +211,13 @@ static void choose_settings(runner *r, const char *const *name, size_t n)
     }
 }
 
-static void run_passes(runner *r, char *names)
+/* The outcome of a run or lowering, which `fails` may have announced; true: it
+ * succeeded. */
+static bool succeeded(runner *r, qg_status s)
 {
-    const char *name[32];
-    size_t n = 0;
-    for (char *s = strtok(names, " "); s && n < 32; s = strtok(NULL, " "))
-        name[n++] = s;
-    if (r->backend)
-        choose_settings(r, name, n);
-    qg_status s = qg_pass_run_all(&r->env, qg_passes, name, n);
     if (!r->fails[0]) {
         must(r, s);
-        return;
+        return true;
     }
     char *text = strchr(r->fails, ' ');
     if (!text)
@@ -225,6 +227,98 @@ static void run_passes(runner *r, char *names)
         !strstr(qg_ctx_message(r->ctx), text))
         broken(r, "%s: %s", qg_status_name(s), qg_ctx_message(r->ctx));
     r->fails[0] = 0;
+    return false;
+}
+
+static void run_passes(runner *r, const char *const *name, size_t n)
+{
+    if (r->backend)
+        choose_settings(r, name, n);
+    (void)succeeded(r, qg_pass_run_all(&r->env, qg_passes, name, n));
+    r->env.options.n_setting = 0;
+}
+
+static void run_named(runner *r, char *names)
+{
+    const char *name[32];
+    size_t n = 0;
+    for (char *s = strtok(names, " "); s && n < 32; s = strtok(NULL, " "))
+        name[n++] = s;
+    run_passes(r, name, n);
+}
+
+static void quantize(runner *r)
+{
+    const char *dir = QG_CONFIG_DIR "/pipelines";
+    qg_pipeline p;
+    must(r, qg_pipeline_load(r->ctx, r->ctx->arena, "default",
+                             (qg_search){ .dir = &dir, .n = 1 }, &p));
+    r->env.options.setting = p.setting.at;
+    r->env.options.n_setting = p.setting.n;
+    run_passes(r, p.pass, p.n);
+}
+
+/* --- lowering --- */
+
+static const char *names_of(runner *r, qg_value *const *v, uint32_t n)
+{
+    const char *text = "";
+    for (uint32_t k = 0; k < n; k++)
+        text = qg_arena_printf(r->ctx->arena, "%s%s%s", text, k ? ", " : "",
+                               v[k] ? v[k]->name : "_");
+    return text;
+}
+
+static const char *line_of(runner *r, const qg_node *n)
+{
+    const char *row = "", *limits = "";
+    int64_t low, high;
+    must(r, qg_attr_string(r->ctx, n, "row", "", &row));
+    must(r, qg_attr_int(r->ctx, n, "out0_low", 0, &low));
+    must(r, qg_attr_int(r->ctx, n, "out0_high", 0, &high));
+    if (low != high)
+        limits = qg_arena_printf(r->ctx->arena, " [%d, %d]", (int)low, (int)high);
+    return qg_arena_printf(r->ctx->arena, "%s %s = %s(%s)%s%s%s",
+                           names_of(r, n->out, n->n_out),
+                           qg_dtype_name(n->out[0]->type.dtype), n->op->name,
+                           names_of(r, n->in, n->n_in), *row ? " " : "", row, limits);
+}
+
+static const char *program_text(runner *r, const qg_program *p)
+{
+    const char *text = "";
+    for (size_t i = 0; i < p->graph->node.n; i++)
+        text = qg_arena_printf(r->ctx->arena, "%s%s\n", text,
+                               line_of(r, p->graph->node.at[i]));
+    for (size_t i = 0; i < p->from->node.n; i++) {
+        const qg_program_node *n = &p->node[i];
+        text = qg_arena_printf(r->ctx->arena, "%s%s %s%s%s%s%s\n", text,
+                               p->from->node.at[i]->name, qg_lowered_name(n->how),
+                               *n->row ? " " : "", n->row, *n->why ? ": " : "", n->why);
+    }
+    return text;
+}
+
+static void expect_program(runner *r, char *words)
+{
+    const char *dir = QG_CONFIG_DIR "/profiles", *name = next_word(r, words, " "), *w;
+    qg_lower_options o = { 0 };
+    const qg_profile *profile;
+    qg_program *p = NULL;
+    while ((w = strtok(NULL, " "))) {
+        o.codes |= strcmp(w, "codes") == 0;
+        o.require_integer |= strcmp(w, "require-integer") == 0;
+        o.float_inputs |= strcmp(w, "float-inputs") == 0;
+    }
+    must(r, qg_profile_load(r->ctx, r->ctx->arena, name,
+                            (qg_search){ .dir = &dir, .n = 1 }, &profile));
+    if (!r->env.quant) /* a graph of a file, without records */
+        must(r, qg_infer(r->graph, NULL, 0));
+    if (!succeeded(r, qg_lower_program(r->graph, profile, &o, &p)))
+        return;
+    const char *text = program_text(r, p);
+    qg_program_free(p);
+    expect_block(r, text);
 }
 
 static qg_tqc *endpoint(runner *r, const char *name)
@@ -305,7 +399,11 @@ static void directive(runner *r, char *word, char *rest)
         r->feed = (qg_feed){ .n = (size_t)atoi(rest), .fetch = fetch, .ud = r->graph };
         r->env.feed = &r->feed;
     } else if (strcmp(word, "run") == 0)
-        run_passes(r, rest);
+        run_named(r, rest);
+    else if (strcmp(word, "quantize") == 0)
+        quantize(r);
+    else if (strcmp(word, "lower") == 0)
+        expect_program(r, rest);
     else if (strcmp(word, "fails") == 0)
         (void)snprintf(r->fails, sizeof r->fails, "%s", rest);
     else if (strcmp(word, "scale") == 0)
@@ -356,6 +454,7 @@ static void open_case(runner *r)
     r->case_line = r->line;
     r->ctx = qg_ctx_new(qg_alloc_libc);
     r->ctx->registry = &qg_ops_registry;
+    r->ctx->config_dir = QG_CONFIG_DIR;
     r->feed = (qg_feed){ 0 };
 }
 

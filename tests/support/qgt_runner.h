@@ -1,4 +1,5 @@
-/* qgt_runner.h -- pass tests as text: tests/passes/<pass>.qgt.
+/* qgt_runner.h -- tests of passes and of lowering as text: files .qgt in tests/passes
+ * and tests/lower.
  *
  *     case silent-relu
  *     graph { ... }                 text form (docs/text-form.md), ends with a lone "}"
@@ -7,11 +8,17 @@
  *     quirks ppq-split-groups
  *     samples 4                     calibration samples: uniform in [-1, 1), seeded
  *     run fuse passive              passes, each followed by the verifier
- *     fails QG_ECONFIG text         the next run fails with this status and text
+ *     quantize                      all passes of the default pipeline
+ *     fails QG_ECONFIG text         the next run or lower fails with this status and
+ *                                   text
  *     scale c.out0 5.0 [offset]     as if calibrated
  *     expect states|brief|full      lines of quant/tqc_text.h ... end
  *     platforms                     "node platform: reason" ... end
  *     nodes                         the graph's text ... end
+ *     lower tflite-reference [codes] [require-integer]
+ *                                   the integer program, one line per node: outputs =
+ *                                   operator(inputs) row [out0_low, out0_high]; then
+ *                                   one line per node of the graph: its fate ... end
  *     matched compute-activation 2
  *     near compute-activation c has 2 consumers
  *     changed 3                     by the last pass

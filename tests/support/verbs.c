@@ -70,6 +70,30 @@ ASK(layers)
     return qg_model_analyse(m, &o, r);
 }
 
+ASK(integer_layers)
+{
+    qg_analyse_options o;
+    qg_analyse_options_init(&o, sizeof o);
+    o.work = *w;
+    o.by = "layer";
+    o.mode = "integer";
+    o.profile = "tensorrt";
+    (void)output;
+    return qg_model_analyse(m, &o, r);
+}
+
+ASK(integers)
+{
+    qg_run_options o;
+    qg_run_options_init(&o, sizeof o);
+    o.work = *w;
+    o.mode = "integer";
+    o.profile = "onnxruntime-x86-vnni";
+    o.codes = true;
+    o.dump = "*";
+    return qg_model_run(m, &o, output, r);
+}
+
 ASK(sensitivity)
 {
     qg_sensitivity_options o;
@@ -146,20 +170,22 @@ ASK(collect)
 }
 
 const verb_row verbs[] = {
-    {"quantize",       ask_quantize, false, true },
-    { "ordered",           ask_ordered, false, true },
-    { "corrected",               ask_corrected, false, true },
+    {"quantize",          ask_quantize, false, true },
+    { "ordered",              ask_ordered, false, true },
+    { "corrected",                  ask_corrected, false, true },
     { "graph",ask_graph, true, false },
-    { "layers",            ask_layers, true, false },
-    { "sensitivity",     ask_sensitivity, true, false },
-    { "propose",           ask_propose, true, true },
-    { "price",               ask_price, true, false },
-    { "run",             ask_run, true, true },
-    { "evaluate",           ask_evaluate, true, false },
-    { "doctor",        ask_doctor, false, false },
-    { "compare",            ask_compare, false, false },
-    { "collect",               ask_collect, false, true },
-    { 0},
+    { "layers",               ask_layers, true, false },
+    { "integer-layers",        ask_integer_layers, true, false },
+    { "integers",              ask_integers, true, true },
+    { "sensitivity",                  ask_sensitivity, true, false },
+    { "propose",                ask_propose, true, true },
+    { "price",              ask_price, true, false },
+    { "run",           ask_run, true, true },
+    { "evaluate",               ask_evaluate, true, false },
+    { "doctor",                  ask_doctor, false, false },
+    { "compare",ask_compare, false, false },
+    { "collect",              ask_collect, false, true },
+    { 0        },
 };
 
 qg_model *verb_model(qg_ctx *ctx, const verb_row *verb)

@@ -23,6 +23,7 @@ static qg_ctx *open_ctx(void)
 {
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     ctx->registry = &qg_ops_registry;
+    ctx->config_dir = QG_CONFIG_DIR;
     return ctx;
 }
 

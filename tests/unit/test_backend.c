@@ -25,6 +25,7 @@ static fixture open_fixture(void)
 {
     fixture f = { .ctx = qg_ctx_new(qg_alloc_libc), .dir = "/tmp/qg_backend_XXXXXX" };
     f.ctx->registry = &qg_ops_registry;
+    f.ctx->config_dir = QG_CONFIG_DIR;
     assert_non_null(mkdtemp(f.dir));
     f.search[1] = folder;
     return f;
@@ -168,7 +169,7 @@ static const struct {
     { HEAD "defaults: {variant: [fnuz, fnuz]}\n",
       "3: defaults: variant: 'fnuz', expected none, or fnuz, ppq-ties or wide, once" },
     { HEAD "profile: tensort\n",
-      "3: profile: 'tensort', did you mean 'tensorrt', expected tflite-reference, " },
+      "3: profile: 'tensort', did you mean 'tensorrt', expected cmsis-nn, ncnn-x86, " },
     { HEAD "quirks: [pqp]\n", "3: quirks: unknown quirk 'pqp', did you mean 'ppq'" },
     { HEAD "quirks: [ppq-splt-groups]\n",
       "3: quirks: unknown quirk 'ppq-splt-groups', did you mean 'ppq-split-groups'" },

@@ -95,6 +95,7 @@ static void every_backend_decides_as_written(void **state)
     size_t n, size;
     int differ = 0;
     ctx->registry = &qg_ops_registry;
+    ctx->config_dir = QG_CONFIG_DIR;
     qg_search search = { .dir = &backends, .n = 1 };
     assert_ok(ctx, qg_config_names(ctx, ctx->arena, search, &name, &n));
     for (size_t i = 0; i < n; i++) {

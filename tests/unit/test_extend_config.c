@@ -116,6 +116,30 @@ static void policies_and_pipelines_are_named(void **state)
     }
 }
 
+/* A profile that is a text: listed, shown, extended, and named by a backend. */
+static void profiles_are_texts_too(void **state)
+{
+    host *h = *state;
+    qg_report *r;
+    qg_model *m;
+    assert_fails(h->ctx, qg_profile_page(h->ctx, "npu", &r), QG_ECONFIG,
+                 "unknown profile 'npu'");
+    add(h, "profiles/npu.yaml",
+        "name: npu\nextends: tflite-reference\n-kernels: [sum]\nkernels:\n"
+        "  - {id: sum, use: add, form: mantissa, why: a test, source: a test}\n");
+    host_assert_listed(h, "profiles", "profiles/npu.yaml");
+    assert_ok(h->ctx, qg_profile_page(h->ctx, "npu", &r));
+    qg_report_free(r);
+    add(h, "backends/mine.yaml", "name: mine\nextends: tflite-int8\nprofile: npu\n");
+    assert_ok(h->ctx, quantize(h, "mine", NULL, &m));
+    assert_string_equal(m->quant->backend->profile, "npu");
+    qg_model_close(m);
+    add(h, "backends/typo.yaml", "name: typo\nextends: tflite-int8\nprofile: npv\n");
+    assert_fails(h->ctx, quantize(h, "typo", NULL, &m), QG_ECONFIG,
+                 "backends/typo.yaml:3: profile: 'npv', did you mean 'npu', expected");
+    qg_model_close(m);
+}
+
 static void messages_name_the_path(void **state)
 {
     host *h = *state;
@@ -159,4 +183,5 @@ static void other_paths_are_refused(void **state)
 QG_TEST_MAIN(WITH_HOST(backends_extend_each_other), WITH_HOST(hashes_cover_texts),
              WITH_HOST(a_text_goes_before_the_file),
              WITH_HOST(policies_and_pipelines_are_named),
-             WITH_HOST(messages_name_the_path), WITH_HOST(other_paths_are_refused))
+             WITH_HOST(profiles_are_texts_too), WITH_HOST(messages_name_the_path),
+             WITH_HOST(other_paths_are_refused))

@@ -1,6 +1,6 @@
 /* number/fixed.h and requant.h: fixed point against exact arithmetic, one sum through
  * many runtimes, and what is refused. */
-#include "tests/support/test.h"
+#include "tests/support/profiles.h"
 
 #include <math.h>
 
@@ -79,79 +79,74 @@ static void extremes_saturate(void **state)
     assert_cmp_f64(qg_round_add_half(-0.49999997f), ==, -1);
 }
 
-static qg_requant prepared(qg_ctx *ctx, const char *runtime, const char *isa,
-                           qg_requant_use use, float factor)
-{
-    qg_requant r;
-    const qg_requant_rule *rule = qg_requant_find(runtime, isa, use);
-    assert_non_null(rule);
-    assert_ok(ctx, qg_requant_prepare(ctx, "test", rule, (qg_scales){ factor, 1, 1 },
-                                      qg_code_range_of(QG_I8, 0), &r));
-    return r;
-}
-
-/* docs/evidence/integers.md#requantization, factor 0.25: the columns are runtimes. */
+/* docs/evidence/integers.md#requantization, factor 0.25: the columns are profiles. */
 static void same_sum_many_runtimes(void **state)
 {
     (void)state;
     static const struct {
-        const char *runtime, *isa;
-        qg_requant_use use;
+        const char *profile;
+        qg_kernel_use use;
         int32_t y[6];
     } column[] = {
-        {"tflite-reference", "any",     QG_USE_CONV,  { -4, -3, -2, -1, 1, 3 }},
-        { "tflite-single",   "any",     QG_USE_CONV,  { -3, -2, -1, 0, 1, 3 } },
-        { "onnxruntime",     "x86-64",  QG_USE_CONV,  { -4, -2, -2, 0, 0, 2 } },
-        { "xnnpack",         "x86-64",  QG_USE_DENSE, { -4, -2, -2, 0, 0, 2 } },
-        { "xnnpack",         "aarch64", QG_USE_DENSE, { -3, -2, -1, 0, 1, 3 } },
-        { "ncnn",            "any",     QG_USE_CONV,  { -4, -3, -2, -1, 1, 3 }},
-        { "tensorrt",        "any",     QG_USE_CONV,  { -4, -2, -2, 0, 0, 2 } },
-        { "power-of-two",    "any",     QG_USE_CONV,  { -3, -2, -1, 0, 1, 3 } },
+        {"tflite-reference",      QG_USE_CONV,  { -4, -3, -2, -1, 1, 3 }},
+        { "tflite-micro-single",  QG_USE_CONV,  { -3, -2, -1, 0, 1, 3 } },
+        { "onnxruntime-x86-vnni", QG_USE_CONV,  { -4, -2, -2, 0, 0, 2 } },
+        { "xnnpack-x86",          QG_USE_DENSE, { -4, -2, -2, 0, 0, 2 } },
+        { "xnnpack-arm",          QG_USE_DENSE, { -3, -2, -1, 0, 1, 3 } },
+        { "ncnn-x86",             QG_USE_CONV,  { -4, -3, -2, -1, 1, 3 }},
+        { "tensorrt",             QG_USE_CONV,  { -4, -2, -2, 0, 0, 2 } },
+        { "power-of-two",         QG_USE_CONV,  { -3, -2, -1, 0, 1, 3 } },
     };
     static const int32_t acc[6] = { -14, -10, -6, -2, 2, 10 };
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     for (size_t k = 0; k < sizeof column / sizeof column[0]; k++) {
-        qg_requant r =
-            prepared(ctx, column[k].runtime, column[k].isa, column[k].use, 0.25f);
+        const qg_requant_rule *rule =
+            &test_row(ctx, column[k].profile, column[k].use)->requant;
+        qg_requant r;
+        assert_ok(ctx, qg_requant_prepare(ctx, "test", rule, (qg_scales){ 0.25f, 1, 1 },
+                                          qg_code_range_of(QG_I8, 0), &r));
         int32_t y[6];
         qg_requant_many(&r, acc, y, 6);
         for (int i = 0; i < 6; i++)
-            assert_int_equal(y[i], column[k].y[i]);
-        assert_int_equal(qg_requant_one(&r, INT32_MAX), 127);
-        bool symmetric = strcmp(column[k].runtime, "ncnn") == 0;
-        assert_int_equal(qg_requant_one(&r, INT32_MIN), symmetric ? -127 : -128);
+            assert_cmp_int(y[i], ==, column[k].y[i]);
+        assert_cmp_int(qg_requant_one(&r, INT32_MAX), ==, 127);
+        assert_cmp_int(qg_requant_one(&r, INT32_MIN), ==,
+                       rule->symmetric ? -127 : -128);
     }
     qg_ctx_free(ctx);
 }
 
-/* Every row can be prepared and stays within its range on random sums; none of its
- * columns is out of the tables. */
+/* Every row of every profile that requantizes can be prepared and stays within its
+ * range on random sums. */
 static void every_row_works(void **state)
 {
     (void)state;
-    size_t n;
-    const qg_requant_rule *rules = qg_requant_rules(&n);
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_rng rng = { SEED };
+    const char **name;
+    size_t n, prepared = 0;
+    assert_ok(ctx, qg_config_names(ctx, ctx->arena, test_profiles(ctx), &name, &n));
     for (size_t k = 0; k < n; k++) {
-        qg_requant r;
-        assert_true(rules[k].uses);
-        assert_non_null(rules[k].source);
-        assert_cmp_int(rules[k].zero, <, QG_NZERO);
-        assert_true(rules[k].accumulator == 32 || rules[k].accumulator == 64);
-        assert_non_null(qg_requant_scheme_name((qg_requant_scheme)rules[k].scheme));
-        assert_non_null(qg_factor_name((qg_factor)rules[k].factor));
-        qg_scales s = { 0.25f, 0.25f, 4 };
-        assert_ok(ctx, qg_requant_prepare(ctx, rules[k].runtime, &rules[k], s,
-                                          qg_code_range_of(QG_U8, 7), &r));
-        assert_int_equal(qg_requant_one(&r, 0), 7);
-        for (int i = 0; i < 100; i++) {
-            int32_t y = qg_requant_one(&r, (int32_t)qg_rng_next(&rng));
-            assert_in_range(y, 0, 255);
+        const qg_profile *p;
+        assert_ok(ctx,
+                  qg_profile_load(ctx, ctx->arena, name[k], test_profiles(ctx), &p));
+        for (size_t i = 0; i < p->n_row; i++) {
+            const qg_profile_row *row = &p->row[i];
+            if (!(qg_form_keys(row->form, row->uses) & QG_ROW_FACTOR))
+                continue;
+            qg_requant r;
+            qg_scales s = { 0.25f, 0.25f, 4 };
+            assert_ok(ctx, qg_requant_prepare(ctx, row->id, &row->requant, s,
+                                              qg_code_range_of(QG_U8, 7), &r));
+            assert_cmp_int(qg_requant_one(&r, 0), ==, 7);
+            for (int j = 0; j < 100; j++)
+                assert_in_range(qg_requant_one(&r, (int32_t)qg_rng_next(&rng)), 0, 255);
+            prepared++;
         }
     }
-    assert_null(qg_requant_find("tflite-builtin", "riscv", QG_USE_CONV));
-    assert_null(qg_requant_find("nobody", "any", QG_USE_CONV));
+    assert_cmp_int(n, >, 10);
+    assert_cmp_int(prepared, >, 50);
+    assert_null(test_find(ctx, "xnnpack-x86", QG_USE_MATMUL));
     qg_ctx_free(ctx);
 }
 
@@ -161,25 +156,28 @@ static void bad_scales_are_refused(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_code_range range = qg_code_range_of(QG_I8, 0);
     qg_requant r = { .real = 42 };
-    const qg_requant_rule *tflite =
-        qg_requant_find("tflite-reference", "any", QG_USE_CONV);
-    const qg_requant_rule *shift = qg_requant_find("power-of-two", "any", QG_USE_CONV);
+    const qg_requant_rule fixed = { .scheme = QG_SCHEME_FIX_DOUBLE,
+                                    .factor = QG_FACTOR_DOUBLE,
+                                    .accumulator = 32 };
+    const qg_requant_rule shift = { .scheme = QG_SCHEME_POW2_SHIFT,
+                                    .factor = QG_FACTOR_DOUBLE,
+                                    .accumulator = 32 };
     assert_fails(
         ctx,
-        qg_requant_prepare(ctx, "conv1", tflite, (qg_scales){ 0, 1, 1 }, range, &r),
+        qg_requant_prepare(ctx, "conv1", &fixed, (qg_scales){ 0, 1, 1 }, range, &r),
         QG_ENUMERIC,
         "requantize: conv1: input scale is 0, expected a finite number above 0");
     assert_fails(
         ctx,
-        qg_requant_prepare(ctx, "conv1", tflite, (qg_scales){ 1, 1, NAN }, range, &r),
+        qg_requant_prepare(ctx, "conv1", &fixed, (qg_scales){ 1, 1, NAN }, range, &r),
         QG_ENUMERIC, "output scale is nan");
     assert_fails(
         ctx,
-        qg_requant_prepare(ctx, "conv1", tflite, (qg_scales){ 1e20f, 1, 1 }, range, &r),
-        QG_ENUMERIC, "factor 1e+20 does not fit fix-double of tflite-reference");
+        qg_requant_prepare(ctx, "conv1", &fixed, (qg_scales){ 1e20f, 1, 1 }, range, &r),
+        QG_ENUMERIC, "factor 1e+20 does not fit fix-double, expected");
     assert_fails(
         ctx,
-        qg_requant_prepare(ctx, "conv1", shift, (qg_scales){ 0.3f, 1, 1 }, range, &r),
+        qg_requant_prepare(ctx, "conv1", &shift, (qg_scales){ 0.3f, 1, 1 }, range, &r),
         QG_ENUMERIC, "expected a power of two");
     assert_cmp_f64(r.real, ==, 42); /* untouched */
     qg_ctx_free(ctx);

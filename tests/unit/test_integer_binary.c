@@ -1,5 +1,5 @@
 /* number/integer_binary.h and integer_array.h: element-wise operators on arrays. */
-#include "tests/support/test.h"
+#include "tests/support/profiles.h"
 
 #include <math.h>
 
@@ -8,26 +8,35 @@
 
 enum { SEED = 5 };
 
-static const struct {
-    const char *runtime, *isa;
-} who[] = {
-    {"tflite-reference", "any"        },
-    { "tflite-single",   "any"        },
-    { "tflite-builtin",  "x86-64"     },
-    { "tflite-xnnpack",  "x86-64"     },
-    { "tflite-xnnpack",  "aarch64"    },
-    { "xnnpack",         "x86-64"     },
-    { "xnnpack",         "aarch64"    },
-    { "onnxruntime",     "x86-64"     },
-    { "onnxruntime",     "x86-64-avx2"},
-    { "onnxruntime",     "aarch64"    },
+static const char *const who[] = {
+    "tflite-reference", "tflite-micro-single",  "tflite-builtin-x86",
+    "tflite-xnnpack",   "tflite-xnnpack-arm",   "xnnpack-x86",
+    "xnnpack-arm",      "onnxruntime-x86-vnni", "onnxruntime-x86-avx2",
+    "onnxruntime-arm",
 };
 enum { WHO = sizeof who / sizeof who[0] };
 
-static qg_int_binary prepared(qg_ctx *ctx, qg_int_binary_op op, size_t k, qg_grid a,
-                              qg_grid b, qg_grid y)
+static const qg_kernel_use use_of[] = { QG_USE_ADD, QG_USE_SUB, QG_USE_MULTIPLY };
+
+/* The rows of all profiles; NULL where a profile lacks the operator. */
+typedef struct rows {
+    const qg_profile_row *at[WHO][3];
+} rows;
+
+static rows rows_of(qg_ctx *ctx)
 {
-    qg_int_binary_spec s = { op, who[k].runtime, who[k].isa, a, b, y, QG_FUSED_NONE };
+    rows r;
+    for (size_t k = 0; k < WHO; k++)
+        for (int op = 0; op < 3; op++)
+            r.at[k][op] = test_find(ctx, who[k], use_of[op]);
+    return r;
+}
+
+static qg_int_binary prepared(qg_ctx *ctx, qg_int_binary_op op,
+                              const qg_profile_row *row, const qg_grid g[3])
+{
+    qg_int_binary_spec s = { op,   row,  g[0],
+                             g[1], g[2], qg_code_range_of(g[2].dtype, g[2].zero) };
     qg_int_binary p;
     assert_ok(ctx, qg_int_binary_prepare(ctx, &s, &p));
     return p;
@@ -44,10 +53,15 @@ static void doc_example(void **state)
 {
     (void)state;
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-    qg_grid g = { QG_I8, 1, 0 }, two = { QG_I8, 2, 0 };
-    qg_int_binary tflite = prepared(ctx, QG_INT_BINARY_ADD, 0, g, g, two);
-    qg_int_binary xnnpack = prepared(ctx, QG_INT_BINARY_ADD, 5, g, g, two);
-    qg_int_binary ort = prepared(ctx, QG_INT_BINARY_ADD, 7, g, g, two);
+    const qg_grid g[3] = {
+        {QG_I8,  1, 0},
+        { QG_I8, 1, 0},
+        { QG_I8, 2, 0}
+    };
+    rows r = rows_of(ctx);
+    qg_int_binary tflite = prepared(ctx, QG_INT_BINARY_ADD, r.at[0][0], g);
+    qg_int_binary xnnpack = prepared(ctx, QG_INT_BINARY_ADD, r.at[5][0], g);
+    qg_int_binary ort = prepared(ctx, QG_INT_BINARY_ADD, r.at[7][0], g);
     assert_int_equal(one(&tflite, -2, 1), -1);
     assert_int_equal(one(&ort, -2, 1), 0);
     assert_int_equal(one(&xnnpack, -2, 1), 0);
@@ -61,16 +75,17 @@ static void close_to_real_arithmetic(void **state)
     (void)state;
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_rng rng = { SEED };
+    rows r = rows_of(ctx);
     for (int round = 0; round < 2000; round++) {
         size_t k = qg_rng_below(&rng, WHO);
         qg_int_binary_op op = (qg_int_binary_op)qg_rng_below(&rng, 3);
-        if (op == QG_INT_BINARY_SUB && strcmp(who[k].runtime, "onnxruntime") == 0)
+        if (!r.at[k][op])
             continue;
         qg_grid g[3];
         for (int i = 0; i < 3; i++)
             g[i] = (qg_grid){ QG_I8, qg_rng_range(&rng, 0.01f, 0.1f),
                               (int32_t)qg_rng_below(&rng, 256) - 128 };
-        qg_int_binary p = prepared(ctx, op, k, g[0], g[1], g[2]);
+        qg_int_binary p = prepared(ctx, op, r.at[k][op], g);
         for (int i = 0; i < 20; i++) {
             int32_t a = (int32_t)qg_rng_below(&rng, 256) - 128;
             int32_t b = (int32_t)qg_rng_below(&rng, 256) - 128;
@@ -80,11 +95,11 @@ static void close_to_real_arithmetic(void **state)
                           : op == QG_INT_BINARY_SUB ? ra - rb
                                                     : ra * rb;
             double steps = fmin(fmax(real / (double)g[2].scale + g[2].zero, -128), 127);
-            double most = strncmp(who[k].runtime, "tflite", 6) == 0 ? 0.76 : 0.51;
+            double most = strncmp(who[k], "tflite", 6) == 0 ? 0.76 : 0.51;
             if (fabs(one(&p, a, b) - steps) > most)
-                fail_msg("round %d: %s %s: %d and %d give %d, real %g", round,
-                         who[k].runtime, qg_int_binary_op_name(op), (int)a, (int)b,
-                         (int)one(&p, a, b), steps);
+                fail_msg("round %d: %s %s: %d and %d give %d, real %g", round, who[k],
+                         qg_int_binary_op_name(op), (int)a, (int)b, (int)one(&p, a, b),
+                         steps);
         }
     }
     qg_ctx_free(ctx);
@@ -111,10 +126,15 @@ static void broadcasts_like_numpy(void **state)
         a[i] = (int8_t)(i * 37);
         b[i] = (int8_t)(i * 53 + 9);
     }
+    const qg_grid g[3] = {
+        {QG_I8,  0.0235f, -3},
+        { QG_I8, 0.0471f, 12},
+        { QG_I8, 0.0471f, 12}
+    };
+    rows r = rows_of(ctx);
     for (size_t k = 0; k < WHO; k++)
         for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++) {
-            qg_grid g = { QG_I8, 0.0235f, -3 }, h = { QG_I8, 0.0471f, 12 };
-            qg_int_binary p = prepared(ctx, QG_INT_BINARY_ADD, k, g, h, h);
+            qg_int_binary p = prepared(ctx, QG_INT_BINARY_ADD, r.at[k][0], g);
             qg_int_argument in[2] = {
                 {shape[s].a,  a},
                 { shape[s].b, b}
@@ -165,12 +185,13 @@ static void a_standing_operand_changes_ort_x86(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_rng rng = { SEED };
     int differ = 0;
+    rows r = rows_of(ctx);
     for (int i = 0; i < 20000; i++) {
         qg_grid g[3];
         for (int k = 0; k < 3; k++)
             g[k] = (qg_grid){ QG_U8, 0.001f * (float)(1 + qg_rng_below(&rng, 100)),
                               (int32_t)qg_rng_below(&rng, 256) };
-        qg_int_binary p = prepared(ctx, QG_INT_BINARY_ADD, 7, g[0], g[1], g[2]);
+        qg_int_binary p = prepared(ctx, QG_INT_BINARY_ADD, r.at[7][0], g);
         int32_t a = (int32_t)qg_rng_below(&rng, 256),
                 b = (int32_t)qg_rng_below(&rng, 256);
         int32_t moving = one(&p, a, b), standing;
@@ -182,36 +203,82 @@ static void a_standing_operand_changes_ort_x86(void **state)
     qg_ctx_free(ctx);
 }
 
-static qg_status prepare(qg_ctx *ctx, qg_int_binary_op op, const char *runtime,
+/* (a - b)^2 and a two-sided slope, against real arithmetic. */
+static void squares_and_slopes(void **state)
+{
+    (void)state;
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const qg_grid g[3] = {
+        {QG_I8,  0.05f, 3 },
+        { QG_I8, 0.02f, -9},
+        { QG_I8, 0.1f,  1 }
+    };
+    qg_int_binary square =
+        prepared(ctx, QG_INT_BINARY_SQUARED_DIFFERENCE,
+                 test_row(ctx, who[0], QG_USE_SQUARED_DIFFERENCE), g);
+    qg_int_binary slope =
+        prepared(ctx, QG_INT_BINARY_PRELU, test_row(ctx, who[0], QG_USE_PRELU), g);
+    for (int32_t a = -128; a < 128; a += 5)
+        for (int32_t b = -128; b < 128; b += 3) {
+            double ra = 0.05 * (a - 3), rb = 0.02 * (b + 9);
+            double d = fmin((ra - rb) * (ra - rb) / 0.1 + 1, 127);
+            double s = fmin(fmax((ra < 0 ? ra * rb : ra) / 0.1 + 1, -128), 127);
+            assert_cmp_f64(fabs(one(&square, a, b) - d), <, 0.76);
+            assert_cmp_f64(fabs(one(&slope, a, b) - s), <, 0.76);
+        }
+    qg_ctx_free(ctx);
+}
+
+static qg_status prepare(qg_ctx *ctx, qg_int_binary_op op, qg_profile_row row,
                          qg_grid a, qg_grid y)
 {
-    qg_int_binary_spec s = { op, runtime, "x86-64", a, a, y, QG_FUSED_NONE };
+    qg_int_binary_spec s = {
+        op, &row, a, a, y, {0, -128, 127}
+    };
     qg_int_binary p;
     return qg_int_binary_prepare(ctx, &s, &p);
 }
 
-static void what_a_runtime_lacks_is_refused(void **state)
+static void what_a_form_lacks_is_refused(void **state)
 {
     (void)state;
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_grid i8 = { QG_I8, 0.1f, 0 }, i16 = { QG_I16, 0.1f, 0 };
     qg_grid far = { QG_I8, 1000, 0 }, bad = { QG_I8, 0.1f, 200 },
             nan = { QG_I8, NAN, 0 };
-    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_SUB, "onnxruntime", i8, i8),
-                 QG_EUNSUPPORTED, "integer sub: runtime 'onnxruntime' on 'x86-64'");
-    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, "nobody", i8, i8),
-                 QG_EUNSUPPORTED, "runtime 'nobody'");
-    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_MUL, "nobody", i8, i8),
-                 QG_EUNSUPPORTED, "has no product");
-    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, "xnnpack", i16, i16),
-                 QG_EUNSUPPORTED, "int16 of 'xnnpack', expected 8 bits");
-    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, "xnnpack", far, i8),
+    const qg_profile_row copy = { .form = QG_FORM_COPY },
+                         plain = { .form = QG_FORM_PLAIN },
+                         mantissa = { .form = QG_FORM_MANTISSA },
+                         fixed = { .form = QG_FORM_FIXED,
+                                   .left8 = 20,
+                                   .requant.scheme = QG_SCHEME_FIX_DOUBLE },
+                         up = { .form = QG_FORM_FIXED,
+                                .left8 = 20,
+                                .requant.scheme = QG_SCHEME_FIX_DOUBLE_UP };
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_SUB, copy, i8, i8), QG_EUNSUPPORTED,
+                 "integer sub: form 'copy', expected one of this operator");
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, plain, i8, i8), QG_EUNSUPPORTED,
+                 "integer add: form 'plain'");
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_MUL, mantissa, i8, i8),
+                 QG_EUNSUPPORTED, "integer multiply: form 'mantissa'");
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, mantissa, i16, i16),
+                 QG_EUNSUPPORTED, "int16 in form 'mantissa', expected 8 bits");
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, fixed, i16, i16), QG_EUNSUPPORTED,
+                 "0 bits of headroom for int16, expected left in the row");
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_SQUARED_DIFFERENCE, fixed, i8, i8),
+                 QG_EUNSUPPORTED, "20 bits of headroom for int8, expected 8-bit codes");
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, up, i8, i8), QG_EUNSUPPORTED,
+                 "scheme 'fix-double-up', expected fix-double or fix-single");
+    qg_grid tiny = { QG_I8, 1e-9f, 0 };
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, fixed, i8, tiny), QG_EUNSUPPORTED,
+                 "expected below 1: the output scale is too small");
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, mantissa, far, i8),
                  QG_EUNSUPPORTED, "scale ratios 10000 and 10000");
-    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, "tflite-reference", i8, i16),
-                 QG_EUNSUPPORTED, "types int8, int8 -> int16");
-    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, "xnnpack", bad, i8), QG_ENUMERIC,
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, fixed, i8, i16), QG_EUNSUPPORTED,
+                 "types int8, int8 -> int16");
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, mantissa, bad, i8), QG_ENUMERIC,
                  "add: first input: zero point 200, expected within [-128, 127]");
-    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, "xnnpack", i8, nan), QG_ENUMERIC,
+    assert_fails(ctx, prepare(ctx, QG_INT_BINARY_ADD, mantissa, i8, nan), QG_ENUMERIC,
                  "output: scale nan");
     qg_int_dims a = { 1, { 3 } }, b = { 1, { 4 } }, huge = { 2, { 1 << 30, 1 << 30 } };
     qg_int_dims deep = { 9, { 1 } };
@@ -229,4 +296,5 @@ QG_TEST_MAIN(cmocka_unit_test(doc_example), cmocka_unit_test(close_to_real_arith
              cmocka_unit_test(broadcasts_like_numpy),
              cmocka_unit_test(spans_point_at_the_right_elements),
              cmocka_unit_test(a_standing_operand_changes_ort_x86),
-             cmocka_unit_test(what_a_runtime_lacks_is_refused))
+             cmocka_unit_test(squares_and_slopes),
+             cmocka_unit_test(what_a_form_lacks_is_refused))

@@ -1,6 +1,6 @@
 /* number/integer_rescale.h, integer_unary.h, integer_exp.h, integer_sum.h and
  * integer_pool.h. */
-#include "tests/support/test.h"
+#include "tests/support/profiles.h"
 
 #include <math.h>
 
@@ -13,10 +13,11 @@
 
 enum { SEED = 11 };
 
-static int32_t rescaled(qg_ctx *ctx, const char *runtime, qg_grid x, qg_grid y,
+static int32_t rescaled(qg_ctx *ctx, const char *profile, qg_grid x, qg_grid y,
                         int32_t q)
 {
-    qg_rescale_spec s = { runtime, "x86-64", QG_RESCALE_OPERATOR, x, y };
+    qg_rescale_spec s = { test_row(ctx, profile, QG_USE_RESCALE), x, y,
+                          qg_code_range_of(y.dtype, y.zero) };
     qg_rescale r;
     assert_ok(ctx, qg_rescale_prepare(ctx, &s, &r));
     qg_rescale_codes(&r, &q, &q, 1);
@@ -29,32 +30,75 @@ static void doc_example(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_grid half = { QG_I8, 0.5f, 0 }, one = { QG_I8, 1, 0 };
     assert_int_equal(rescaled(ctx, "tflite-reference", half, one, 3), 2);
-    assert_int_equal(rescaled(ctx, "onnxruntime", half, one, 3), 2);
+    assert_int_equal(rescaled(ctx, "onnxruntime-x86-vnni", half, one, 3), 2);
     assert_int_equal(rescaled(ctx, "tflite-reference", half, one, 1), 1);
-    assert_int_equal(rescaled(ctx, "onnxruntime", half, one, 1), 0);
+    assert_int_equal(rescaled(ctx, "onnxruntime-x86-vnni", half, one, 1), 0);
+    qg_profile_row copy = { .form = QG_FORM_CODES };
+    qg_rescale_spec s = { &copy, half, one, qg_code_range_of(QG_I8, 0) };
+    qg_rescale r;
+    assert_fails(ctx, qg_rescale_prepare(ctx, &s, &r), QG_EUNSUPPORTED,
+                 "form 'codes': int8 (0.5, 0) -> int8 (1, 0), expected plain");
     qg_ctx_free(ctx);
 }
+
+/* clang-format off */
+static const qg_profile_row quantizers[] = {
+    { .form = QG_FORM_DIVIDE, .rounding = QG_ROUND_HALF_AWAY },
+    { .form = QG_FORM_DIVIDE, .rounding = QG_ROUND_HALF_EVEN },
+    { .form = QG_FORM_RECIPROCAL, .rounding = QG_ROUND_HALF_EVEN },
+    { .form = QG_FORM_ADD_HALF },
+    { .form = QG_FORM_LEVELS },
+    { .form = QG_FORM_DIVIDE, .requant = { .symmetric = true } },
+};
+/* clang-format on */
 
 static void floats_saturate_and_nan_is_the_lowest(void **state)
 {
     (void)state;
-    static const char *const runtimes[] = { "tflite-reference", "tflite-builtin",
-                                            "xnnpack", "onnxruntime" };
     static const float x[] = { NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 0, -0.0f };
     static const int32_t want[] = { -128, 127, -128, 127, -128, 5, 5 };
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-    for (size_t k = 0; k < 4; k++) {
-        qg_quantizer q;
-        int32_t y[7];
-        assert_ok(ctx, qg_quantizer_prepare(ctx, runtimes[k],
-                                            (qg_grid){ QG_I8, 0.1f, 5 }, &q));
-        qg_quantizer_codes(&q, x, y, 7);
-        for (int i = 0; i < 7; i++)
-            assert_int_equal(y[i], want[i]);
-    }
+    qg_grid y = { QG_I8, 0.1f, 5 };
+    qg_code_range range = qg_code_range_of(QG_I8, 5);
     qg_quantizer q;
-    assert_fails(ctx, qg_quantizer_prepare(ctx, "nobody", (qg_grid){ QG_I8, 1, 0 }, &q),
-                 QG_EUNSUPPORTED, "runtime 'nobody' is not known");
+    for (size_t k = 0; k < sizeof quantizers / sizeof quantizers[0]; k++) {
+        int32_t code[7];
+        assert_ok(ctx, qg_quantizer_prepare(ctx, &quantizers[k], y, range, &q));
+        qg_quantizer_codes(&q, x, code, 7);
+        for (int i = 0; i < 7; i++)
+            assert_cmp_int(
+                code[i], ==,
+                quantizers[k].requant.symmetric && want[i] == -128 ? -127 : want[i]);
+    }
+    qg_profile_row none = { .form = QG_FORM_COPY };
+    assert_fails(ctx, qg_quantizer_prepare(ctx, &none, y, range, &q), QG_EUNSUPPORTED,
+                 "form 'copy', expected divide, reciprocal");
+    qg_ctx_free(ctx);
+}
+
+/* The forms differ on halves, next to them, and where the reciprocal is not exact. */
+static void forms_of_quantization_differ(void **state)
+{
+    (void)state;
+    static const float x[] = { 0.5f, 1.5f, -0.5f, 0.49999997f };
+    static const int32_t want[][4] = {
+        {1,  2, -1, 0},
+        { 0, 2, 0,  0},
+        { 0, 2, 0,  0},
+        { 1, 2, -1, 1},
+        { 0, 2, 0,  0}
+    };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    for (size_t k = 0; k < sizeof want / sizeof want[0]; k++) {
+        qg_quantizer q;
+        int32_t code[4];
+        assert_ok(ctx,
+                  qg_quantizer_prepare(ctx, &quantizers[k], (qg_grid){ QG_I8, 1, 0 },
+                                       qg_code_range_of(QG_I8, 0), &q));
+        qg_quantizer_codes(&q, x, code, 4);
+        for (int i = 0; i < 4; i++)
+            assert_cmp_int(code[i], ==, want[k][i]);
+    }
     qg_ctx_free(ctx);
 }
 
@@ -68,12 +112,18 @@ static void concat_copies_rescales_and_refuses(void **state)
         {coarse, { 2, { 2, 3 } }, a},
         { fine,  { 2, { 2, 1 } }, b}
     };
-    qg_int_concat_spec spec = { "tflite-reference", "any", -1, coarse };
+    const qg_profile_row affine = { .form = QG_FORM_AFFINE },
+                         copy = { .form = QG_FORM_COPY },
+                         table = { .form = QG_FORM_TABLE, .rounding = QG_ROUND_UP };
+    qg_int_concat_spec spec = { &affine, -1, coarse };
     assert_ok(ctx, qg_int_concat_run(ctx, &spec, in, 2, y));
     assert_memory_equal(y, ((uint8_t[]){ 0, 1, 2, 50, 3, 4, 5, 100 }), 8);
-    qg_int_concat_spec refuses = { "xnnpack", "x86-64", 1, coarse };
+    qg_int_concat_spec refuses = { &copy, 1, coarse };
     assert_fails(ctx, qg_int_concat_run(ctx, &refuses, in, 2, y), QG_EUNSUPPORTED,
                  "expected the output's scale and zero point on every input");
+    refuses.row = &table;
+    assert_fails(ctx, qg_int_concat_run(ctx, &refuses, in, 2, y), QG_EUNSUPPORTED,
+                 "expected rounding half-even or half-away-from-zero");
     spec.axis = 0;
     assert_fails(ctx, qg_int_concat_run(ctx, &spec, in, 2, y), QG_EMODEL,
                  "input 1 does not fit the first");
@@ -83,18 +133,25 @@ static void concat_copies_rescales_and_refuses(void **state)
     qg_ctx_free(ctx);
 }
 
+static const qg_profile_row fixed_row = { .form = QG_FORM_FIXED,
+                                          .requant.scheme = QG_SCHEME_FIX_DOUBLE };
+
 static void tables_follow_their_function(void **state)
 {
     (void)state;
-    static const char *const runtimes[] = { "tflite-reference", "tflite-micro",
-                                            "tflite-single", "onnxruntime" };
+    static const qg_profile_row rows[] = {
+        {.form = QG_FORM_FLOAT_RECIPROCAL, .rounding = QG_ROUND_HALF_AWAY        },
+        { .form = QG_FORM_FIXED,           .requant.scheme = QG_SCHEME_FIX_DOUBLE},
+        { .form = QG_FORM_FIXED,           .requant.scheme = QG_SCHEME_FIX_SINGLE},
+        { .form = QG_FORM_FLOAT_TABLE,     .rounding = QG_ROUND_HALF_EVEN        },
+    };
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     for (size_t k = 0; k < 4; k++)
         for (int f = QG_INT_UNARY_LOGISTIC; f <= QG_INT_UNARY_TANH; f++) {
             bool tanh_ = f == QG_INT_UNARY_TANH;
             qg_int_unary_spec s = {
                 (qg_int_unary_function)f,
-                runtimes[k],
+                &rows[k],
                 {QG_I8,  0.05f,                           3               },
                 { QG_I8, tanh_ ? 1 / 128.0f : 1 / 256.0f, tanh_ ? 0 : -128},
                 0
@@ -108,14 +165,17 @@ static void tables_follow_their_function(void **state)
                 assert_true(i == 0 || t[i] >= t[i - 1]);
             }
         }
-    qg_int_unary_spec s = {
-        QG_INT_UNARY_HARD_SWISH, "onnxruntime", {QG_I8,  1, 0},
-          { QG_I8, 1, 0},
-          0
-    };
+    qg_grid g = { QG_I8, 1, 0 };
+    qg_int_unary_spec s = { QG_INT_UNARY_HARD_SWISH, &rows[3], g, g, 0 };
     int32_t t[256];
     assert_fails(ctx, qg_int_unary_table(ctx, &s, t), QG_EUNSUPPORTED,
-                 "runtime 'onnxruntime' lacks function");
+                 "form 'float-table' of hard-swish");
+    s.function = QG_INT_UNARY_TANH;
+    qg_profile_row up = { .form = QG_FORM_FIXED,
+                          .requant.scheme = QG_SCHEME_FIX_DOUBLE_UP };
+    s.row = &up;
+    assert_fails(ctx, qg_int_unary_table(ctx, &s, t), QG_EUNSUPPORTED,
+                 "scheme 'fix-double-up', expected fix-double or fix-single");
     qg_ctx_free(ctx);
 }
 
@@ -128,7 +188,7 @@ static void hard_swish_is_close(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     for (size_t k = 0; k < 4; k++) {
         qg_grid g = { QG_I8, scales[k], -10 };
-        qg_int_unary_spec s = { QG_INT_UNARY_HARD_SWISH, "tflite-reference", g, g, 0 };
+        qg_int_unary_spec s = { QG_INT_UNARY_HARD_SWISH, &fixed_row, g, g, 0 };
         int32_t t[256];
         assert_ok(ctx, qg_int_unary_table(ctx, &s, t));
         for (int i = 0; i < 256; i++) {
@@ -138,11 +198,9 @@ static void hard_swish_is_close(void **state)
         }
     }
     qg_int_unary_spec s = {
-        QG_INT_UNARY_HARD_SWISH,
-        "tflite-reference",
-        {QG_I8,  200, 0},
-        { QG_I8, 1,   0},
-        0
+        QG_INT_UNARY_HARD_SWISH, &fixed_row, {QG_I8,  200, 0},
+          { QG_I8, 1,   0},
+          0
     };
     int32_t t[256];
     assert_fails(ctx, qg_int_unary_table(ctx, &s, t), QG_ENUMERIC,
@@ -172,7 +230,7 @@ static void softmax_sums_to_one(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     static int32_t x[5000], y[5000];
     qg_int_softmax s;
-    assert_ok(ctx, qg_int_softmax_prepare(ctx, 0.1f, 1, 16, false, &s));
+    assert_ok(ctx, qg_int_softmax_prepare(ctx, QG_SCHEME_FIX_DOUBLE, 0.1f, 1, 16, &s));
     for (int i = 0; i < 100; i++)
         x[i] = i % 7 - 3;
     assert_ok(ctx, qg_int_softmax_row(ctx, &s, x, y, 100));
@@ -183,8 +241,11 @@ static void softmax_sums_to_one(void **state)
     memset(x, 0, sizeof x);
     assert_fails(ctx, qg_int_softmax_row(ctx, &s, x, y, 5000), QG_EUNSUPPORTED,
                  "a row of 5000 overflows the sum");
-    assert_fails(ctx, qg_int_softmax_prepare(ctx, 1e-9f, 1, 8, false, &s), QG_ENUMERIC,
-                 "expected a finite product above 2^-26");
+    assert_fails(ctx,
+                 qg_int_softmax_prepare(ctx, QG_SCHEME_FIX_SINGLE, 1e-9f, 1, 8, &s),
+                 QG_ENUMERIC, "expected a finite product above 2^-26");
+    assert_fails(ctx, qg_int_softmax_prepare(ctx, QG_SCHEME_FLOAT_RNE, 1, 1, 8, &s),
+                 QG_EUNSUPPORTED, "scheme 'float-rne', expected fix-double");
     qg_ctx_free(ctx);
 }
 
@@ -242,22 +303,44 @@ static void pools_round_away(void **state)
     w.stride[0] = w.stride[1] = 1;
     int32_t y[4];
     w.out_height = 1;
-    qg_int_average_pool(&w, qg_code_range_of(QG_I8, 0), x, y);
+    qg_int_average_pool(&w, QG_ROUND_HALF_AWAY, qg_code_range_of(QG_I8, 0), x, y);
     assert_int_equal(y[0], 1); /* 4 / 4 */
     assert_int_equal(y[1], 0); /* 0 / 4 */
     w.kernel[0] = 1;
-    qg_int_average_pool(&w, qg_code_range_of(QG_I8, 0), x, y);
+    qg_int_average_pool(&w, QG_ROUND_HALF_AWAY, qg_code_range_of(QG_I8, 0), x, y);
     assert_int_equal(y[0], 2); /* 1.5 */
     assert_int_equal(y[1], 1); /* 0.5 */
+    qg_int_average_pool(&w, QG_ROUND_HALF_EVEN, qg_code_range_of(QG_I8, 0), x, y);
+    assert_int_equal(y[1], 0);
+}
+
+/* The shift of the table is a logarithm in float32: in double the tied code is 70.
+ * Output: onnxruntime 1.31.1. */
+static void softmax_table_has_a_float_logarithm(void **state)
+{
+    (void)state;
+    static const int32_t x[5] = { 58, 190, 1, 190, 48 }, want[5] = { 0, 69, 0, 69, 0 };
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_int_softmax_table t;
+    int32_t y[5];
+    assert_ok(ctx,
+              qg_int_softmax_table_make(ctx, (qg_grid){ QG_U8, 0.12186008f, 128 },
+                                        (qg_grid){ QG_U8, 0.00715842f, 0 }, 5, &t));
+    qg_int_softmax_table_row(&t, x, y, 5);
+    for (int i = 0; i < 5; i++)
+        assert_cmp_int(y[i], ==, want[i]);
+    qg_ctx_free(ctx);
 }
 
 QG_TEST_MAIN(cmocka_unit_test(doc_example),
              cmocka_unit_test(floats_saturate_and_nan_is_the_lowest),
+             cmocka_unit_test(forms_of_quantization_differ),
              cmocka_unit_test(concat_copies_rescales_and_refuses),
              cmocka_unit_test(tables_follow_their_function),
              cmocka_unit_test(hard_swish_is_close),
              cmocka_unit_test(exponential_is_close),
              cmocka_unit_test(softmax_sums_to_one),
+             cmocka_unit_test(softmax_table_has_a_float_logarithm),
              cmocka_unit_test(sums_are_the_definition),
              cmocka_unit_test(pairs_saturate_without_vnni),
              cmocka_unit_test(pools_round_away))

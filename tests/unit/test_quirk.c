@@ -71,6 +71,7 @@ static void sections_have_rows(void **state)
     size_t n;
     (void)state;
     ctx->registry = &qg_ops_registry;
+    ctx->config_dir = QG_CONFIG_DIR;
     assert_ok(ctx, qg_config_names(ctx, ctx->arena, search, &name, &n));
     for (size_t i = 0; i < n; i++) {
         qg_backend *b;

@@ -576,6 +576,36 @@ static void wrong_options_are_named(void **state)
     qg_model_close(&m);
 }
 
+/* Mode integer folds the quantizers of a file; other sessions of the model go on. */
+static void integers_leave_the_model_as_it_is(void **state)
+{
+    qg_ctx *ctx;
+    qg_session *floats, *integers;
+    qg_session_options o = session_options("integer");
+    qg_tensor y = { 0 };
+    (void)state;
+    o.profile = "onnxruntime-x86-vnni";
+    assert_int_equal(qg_open(NULL, &ctx), QG_OK);
+    qg_model *m = model_of_file(ctx, "tests/fuzz/corpus/qdq_import/conv.onnx", NULL);
+    size_t nodes = m->graph->node.n;
+    qg_tensor x = m->graph->input.at[0]->type;
+    fill_seeded(ctx, &x, 1);
+    assert_ok(ctx, qg_session_new(m, NULL, &floats));
+    assert_session_ok(floats, qg_session_run(floats, &x, 1, &y, 1));
+    float first = y.f32[0];
+    assert_ok(ctx, qg_session_new(m, &o, &integers));
+    assert_session_ok(integers, qg_session_run(integers, &x, 1, &y, 1));
+    assert_float_equal(y.f32[0], first, 0.11); /* a step */
+    assert_int_equal(m->graph->node.n, nodes);
+    assert_false(qg_model_is_quantized(m));
+    assert_session_ok(floats, qg_session_run(floats, &x, 1, &y, 1));
+    assert_float_equal(y.f32[0], first, 0);
+    qg_session_free(integers);
+    qg_session_free(floats);
+    qg_model_close(m);
+    qg_close(ctx);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(gives_the_bits_of_a_run),
              cmocka_unit_test(simulates_the_bits_of_a_run),
              WITH_CTX(outputs_are_copied_or_lent),
@@ -584,4 +614,5 @@ QG_TEST_MAIN(cmocka_unit_test(gives_the_bits_of_a_run),
              cmocka_unit_test(kept_values_are_what_hooks_saw),
              cmocka_unit_test(forks_run_at_the_same_time), WITH_CTX(data_decide_dims),
              WITH_CTX(open_shapes_are_given), WITH_CTX(wrong_inputs_are_named),
-             WITH_CTX(wrong_options_are_named))
+             WITH_CTX(wrong_options_are_named),
+             cmocka_unit_test(integers_leave_the_model_as_it_is))

@@ -597,7 +597,8 @@ static qg_status import(qg_import *i)
 const qg_format qg_format_onnx_qdq = {
     .name = "onnx-qdq",
     .suffix = ".onnx",
-    .summary = "ONNX with QuantizeLinear and DequantizeLinear pairs",
+    .summary =
+        "ONNX with QuantizeLinear and DequantizeLinear pairs; reads QLinear operators",
     .says = QG_SAYS_PER_CHANNEL | QG_SAYS_BLOCK | QG_SAYS_OFFSET | QG_SAYS_RANGE |
             QG_SAYS_BITS | QG_SAYS_FLOATING | QG_SAYS_SHARING | QG_SAYS_DERIVED |
             QG_SAYS_SILENT,

@@ -7,18 +7,18 @@
 #include "tests/programs/vectors/vectors.h"
 
 static const struct {
-    const char *column, *runtime, *isa;
-    qg_requant_use use;
+    const char *column, *profile;
+    qg_kernel_use use;
     bool without_zero;
 } columns[] = {
-    {"tflite_double",      "tflite-reference", "any",     QG_USE_CONV,  false},
-    { "tflite_single",     "tflite-single",    "any",     QG_USE_CONV,  false},
-    { "xnnpack_fp32",      "xnnpack",          "x86-64",  QG_USE_DENSE, false},
-    { "ort_mlas",          "onnxruntime",      "x86-64",  QG_USE_CONV,  false},
-    { "xnnpack_rndnu",     "xnnpack",          "aarch64", QG_USE_DENSE, false},
-    { "onnx_reference",    "onnx-reference",   "any",     QG_USE_CONV,  false},
-    { "ncnn_zp0",          "ncnn",             "any",     QG_USE_CONV,  true },
-    { "tensorrt_like_zp0", "tensorrt",         "any",     QG_USE_CONV,  true },
+    {"tflite_double",      "tflite-reference",     QG_USE_CONV,  false},
+    { "tflite_single",     "tflite-micro-single",  QG_USE_CONV,  false},
+    { "xnnpack_fp32",      "xnnpack-x86",          QG_USE_DENSE, false},
+    { "ort_mlas",          "onnxruntime-x86-vnni", QG_USE_CONV,  false},
+    { "xnnpack_rndnu",     "xnnpack-arm",          QG_USE_DENSE, false},
+    { "onnx_reference",    "onnx-reference",       QG_USE_CONV,  false},
+    { "ncnn_zp0",          "ncnn-x86",             QG_USE_CONV,  true },
+    { "tensorrt_like_zp0", "tensorrt",             QG_USE_CONV,  true },
 };
 
 /* The zero-point-free columns are always codes of int8. */
@@ -29,17 +29,22 @@ static void requant_column(vec_run *v, const json *set, size_t k)
                             (int32_t)js_i64(set, "qmax") };
     if (columns[k].without_zero)
         range = qg_code_range_of(QG_I8, 0);
-    const qg_requant_rule *rule =
-        qg_requant_find(columns[k].runtime, columns[k].isa, columns[k].use);
+    const qg_profile_row *row =
+        vec_row(vec_profile(v, columns[k].profile), columns[k].use,
+                (qg_grid[]){
+                    {QG_I8,           s.x, 0 },
+                    { .dtype = QG_I8},
+                    { QG_I8,              s.y,    0}
+    });
     qg_requant r;
-    if (!rule ||
-        !vec_ok(v, "prepare",
-                qg_requant_prepare(v->ctx, columns[k].column, rule, s, range, &r)))
+    if (!vec_ok(
+            v, "prepare",
+            qg_requant_prepare(v->ctx, columns[k].column, &row->requant, s, range, &r)))
         return;
-    JS_EACH(row, js_get(set, "rows"))
-    if (js_find(row, columns[k].column))
-        vec_same_i64(v, columns[k].column, qg_requant_one(&r, js_i64(row, "acc")),
-                     js_i64(row, columns[k].column));
+    JS_EACH(sum, js_get(set, "rows"))
+    if (js_find(sum, columns[k].column))
+        vec_same_i64(v, columns[k].column, qg_requant_one(&r, js_i64(sum, "acc")),
+                     js_i64(sum, columns[k].column));
 }
 
 static void requant(vec_run *v, const json *set)
@@ -54,16 +59,18 @@ static void requant(vec_run *v, const json *set)
     }
 }
 
+/* profile NULL: kernels that no profile has for 8 bits, by their form. */
 static const struct {
-    const char *column, *runtime, *isa;
+    const char *column, *profile;
+    qg_profile_row row;
 } adds[] = {
-    {"ort_portable",   "onnxruntime",      "portable"   },
-    { "ort_sse2",      "onnxruntime",      "x86-64-sse2"},
-    { "ort_neon",      "onnxruntime",      "aarch64"    },
-    { "ort_x86_fma",   "onnxruntime",      "x86-64"     },
-    { "xnnpack",       "xnnpack",          "x86-64"     },
-    { "tflite_double", "tflite-reference", "any"        },
-    { "tflite_single", "tflite-single",    "any"        },
+    {"ort_portable",   NULL,                   { .form = QG_FORM_PORTABLE }},
+    { "ort_sse2",      NULL,                   { .form = QG_FORM_SSE }     },
+    { "ort_neon",      "onnxruntime-arm",      { 0 }                       },
+    { "ort_x86_fma",   "onnxruntime-x86-vnni", { 0 }                       },
+    { "xnnpack",       "xnnpack-x86",          { 0 }                       },
+    { "tflite_double", "tflite-reference",     { 0 }                       },
+    { "tflite_single", "tflite-micro-single",  { 0 }                       },
 };
 
 static void qlinear_add(vec_run *v, const json *set)
@@ -72,12 +79,15 @@ static void qlinear_add(vec_run *v, const json *set)
     for (size_t k = 0; k < sizeof adds / sizeof adds[0]; k++) {
         qg_int_binary_spec spec = {
             .op = QG_INT_BINARY_ADD,
-            .runtime = adds[k].runtime,
-            .isa = adds[k].isa,
+            .row = &adds[k].row,
             .a = {type,  js_f32(set, "sa"), (int32_t)js_i64(set, "za")},
             .b = { type, js_f32(set, "sb"), (int32_t)js_i64(set, "zb")},
             .y = { type, js_f32(set, "sc"), (int32_t)js_i64(set, "zc")}
         };
+        spec.range = qg_code_range_of(type, spec.y.zero);
+        if (adds[k].profile)
+            spec.row = vec_row(vec_profile(v, adds[k].profile), QG_USE_ADD,
+                               (qg_grid[]){ spec.a, spec.b, spec.y });
         qg_int_binary p;
         vec_case(v, "add %g + %g -> %g, column %s", js_num(set, "sa"),
                  js_num(set, "sb"), js_num(set, "sc"), adds[k].column);

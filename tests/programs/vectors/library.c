@@ -17,8 +17,7 @@ static void compare(vec_run *v, const json *c, const vec_kernel *k,
 {
     const json *expected = vec_expected(c, k->keys);
     vec_tensor want = vec_read_tensor(v, js_at(expected, 0));
-    char what[64];
-    snprintf(what, sizeof what, "%s %s", k->runtime, k->isa);
+    const char *what = k->name;
     vec_same_i64(v, what, (int64_t)got->n, (int64_t)want.n);
     if (got->n != want.n)
         return;
@@ -30,9 +29,24 @@ static void compare(vec_run *v, const json *c, const vec_kernel *k,
         vec_malformed("case '%s': floats for integers", v->name);
 }
 
+/* The kernel sets with their profiles, in the run's arena. */
+static const vec_kernel *loaded(vec_run *v, const vec_kernel *kernels)
+{
+    size_t n = 0;
+    while (kernels[n].name)
+        n++;
+    vec_kernel *all = VEC_NEW(v, n + 1, vec_kernel);
+    for (size_t i = 0; i < n; i++) {
+        all[i] = kernels[i];
+        all[i].profile = vec_profile(v, kernels[i].name);
+    }
+    return all;
+}
+
 void vec_library(vec_run *v, const json *root, const vec_op_row *ops,
                  const vec_kernel *kernels)
 {
+    kernels = loaded(v, kernels);
     JS_EACH(c, js_get(root, "cases"))
     {
         vec_op *run = op_named(ops, js_str(c, "op"));
@@ -41,7 +55,7 @@ void vec_library(vec_run *v, const json *root, const vec_op_row *ops,
             continue;
         }
         vec_case(v, "%s", js_str(c, "name"));
-        for (const vec_kernel *k = kernels; k->runtime; k++) {
+        for (const vec_kernel *k = kernels; k->name; k++) {
             vec_result got = { 0 };
             if (run(v, c, k, &got))
                 compare(v, c, k, &got);
@@ -100,28 +114,44 @@ bool vec_binary(vec_run *v, const json *c, const vec_kernel *k, qg_int_binary_op
                 const char *const names[3], vec_result *out)
 {
     vec_tensor a = vec_input(v, c, names[0]), b = vec_input(v, c, names[1]);
-    qg_int_binary_spec spec = { .op = op, .runtime = k->runtime, .isa = k->isa };
+    static const qg_kernel_use use[] = { QG_USE_ADD, QG_USE_SUB, QG_USE_MULTIPLY };
+    qg_int_binary_spec spec = { .op = op };
     spec.a = vec_grid(v, c, names[0], a.dtype);
     spec.b = vec_grid(v, c, names[1], b.dtype);
     spec.y = vec_grid(v, c, names[2], a.dtype);
+    spec.range = qg_code_range_of(spec.y.dtype, spec.y.zero);
+    spec.row = vec_row(k->profile, use[op], (qg_grid[]){ spec.a, spec.b, spec.y });
     qg_int_argument in[2] = {
         {vec_dims(&a),  vec_storage(v, &a)},
         { vec_dims(&b), vec_storage(v, &b)}
     };
     qg_int_binary p;
     qg_int_broadcast shape;
-    if (!vec_ok(v, k->runtime, qg_int_binary_prepare(v->ctx, &spec, &p)) ||
+    if (!vec_ok(v, k->name, qg_int_binary_prepare(v->ctx, &spec, &p)) ||
         !vec_ok(
-            v, k->runtime,
+            v, k->name,
             qg_int_broadcast_make(v->ctx, "vectors", &in[0].dims, &in[1].dims, &shape)))
         return false;
     out->n = shape.spans * shape.n;
     out->q = VEC_NEW(v, out->n, int32_t);
     void *y = VEC_NEW(v, out->n, int16_t);
-    if (!vec_ok(v, k->runtime, qg_int_binary_run(v->ctx, &p, &in[0], &in[1], y)))
+    if (!vec_ok(v, k->name, qg_int_binary_run(v->ctx, &p, &in[0], &in[1], y)))
         return false;
     qg_codes_load(a.dtype, y, 0, out->q, out->n);
     return true;
+}
+
+bool vec_quantizer(vec_run *v, const vec_kernel *k, qg_grid y, qg_quantizer *out)
+{
+    const qg_profile_row *row = vec_row(k->profile, QG_USE_QUANTIZE,
+                                        (qg_grid[]){
+                                            {QG_F32, 0, 0 },
+                                            { 0    },
+                                            y
+    });
+    return vec_ok(
+        v, k->name,
+        qg_quantizer_prepare(v->ctx, row, y, qg_code_range_of(y.dtype, y.zero), out));
 }
 
 qg_int_sum vec_dense(const int32_t *x, const int32_t *w, size_t n, size_t depth,
@@ -136,19 +166,17 @@ qg_int_sum vec_dense(const int32_t *x, const int32_t *w, size_t n, size_t depth,
     return s;
 }
 
-bool vec_requantize(vec_run *v, const vec_kernel *k, const vec_requant *r, int32_t *acc,
+bool vec_requantize(vec_run *v, const vec_requant *r, int32_t *acc,
                     const size_t extents[3])
 {
-    const qg_requant_rule *rule =
-        qg_requant_find(k->runtime, k->isa, r->nws == 1 ? r->one : r->each);
-    if (!rule)
-        vec_malformed("no requantization for %s on %s", k->runtime, k->isa);
+    qg_code_range range = qg_code_range_of(r->y.dtype, r->y.zero);
     size_t pixels = extents[2];
     for (size_t channel = 0; channel < extents[1]; channel++) {
-        qg_scales s = { r->sx, r->ws[r->nws == 1 ? 0 : channel], r->sy };
+        qg_scales s = { r->sx, r->ws[r->nws == 1 ? 0 : channel], r->y.scale };
         qg_requant q;
-        if (!vec_ok(v, k->runtime,
-                    qg_requant_prepare(v->ctx, "vectors", rule, s, r->range, &q)))
+        if (!vec_ok(
+                v, r->row->id,
+                qg_requant_prepare(v->ctx, "vectors", &r->row->requant, s, range, &q)))
             return false;
         for (size_t b = 0; b < extents[0]; b++) {
             int32_t *row = acc + (b * extents[1] + channel) * pixels;

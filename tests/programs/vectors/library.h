@@ -5,14 +5,16 @@
 
 #include "engine/number/integer_array.h"
 #include "engine/number/integer_binary.h"
+#include "engine/number/integer_rescale.h"
 #include "engine/number/integer_sum.h"
 #include "tests/programs/vectors/vectors.h"
 
-/* One kernel set: what it is called in the tables of engine/number, and its keys, the
- * most specific first (NULL-ended). */
+/* One kernel set: the name of its profile, and its keys, the most specific first
+ * (NULL-ended). */
 typedef struct vec_kernel {
-    const char *runtime, *isa;
+    const char *name;
     const char *keys[5];
+    const qg_profile *profile; /* set by vec_library */
 } vec_kernel;
 
 /* What an operator computed: codes or floats. */
@@ -53,20 +55,23 @@ qg_int_dims vec_dims(const vec_tensor *t);
 bool vec_binary(vec_run *v, const json *c, const vec_kernel *k, qg_int_binary_op op,
                 const char *const names[3], vec_result *out);
 
+/* The kernel set's quantization of floats to grid y. */
+bool vec_quantizer(vec_run *v, const vec_kernel *k, qg_grid y, qg_quantizer *out);
+
 /* A dense layer or matrix product as sums: x [n, depth], w [outs, depth]. */
 qg_int_sum vec_dense(const int32_t *x, const int32_t *w, size_t n, size_t depth,
                      size_t outs);
 
-/* Requantizes acc [batches, channels, pixels] with one weight scale (of nws: 1 or one
- * per channel) in place.  alike: the use for one scale, and for one per channel. */
+/* Requantizes acc [batches, channels, pixels] with weight scales (nws: 1 or one per
+ * channel) in place, as `row` requires. */
 typedef struct vec_requant {
-    qg_requant_use one, each;
-    float sx, sy;
+    const qg_profile_row *row;
+    float sx;
+    qg_grid y;
     const float *ws;
     size_t nws;
-    qg_code_range range;
 } vec_requant;
-bool vec_requantize(vec_run *v, const vec_kernel *k, const vec_requant *r, int32_t *acc,
+bool vec_requantize(vec_run *v, const vec_requant *r, int32_t *acc,
                     const size_t extents[3]);
 
 #endif

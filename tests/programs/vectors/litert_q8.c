@@ -2,7 +2,6 @@
  * sets. */
 #include <string.h>
 
-#include "engine/number/integer_rescale.h"
 #include "tests/programs/vectors/library.h"
 
 #define REFERENCE "expected", NULL
@@ -11,11 +10,11 @@
 
 /* clang-format off */
 static const vec_kernel kernels[] = {
-    { "tflite-reference", "any", { REFERENCE } },
-    { "tflite-builtin", "x86-64", { BUILTIN } },
-    { "tflite-builtin", "aarch64", { "expected_builtin_aarch64", BUILTIN } },
-    { "tflite-xnnpack", "x86-64", { DELEGATE } },
-    { "tflite-xnnpack", "aarch64", { "expected_xnnpack_aarch64", DELEGATE } },
+    { "tflite-reference", { REFERENCE }, NULL },
+    { "tflite-builtin-x86", { BUILTIN }, NULL },
+    { "tflite-builtin-arm", { "expected_builtin_aarch64", BUILTIN }, NULL },
+    { "tflite-xnnpack", { DELEGATE }, NULL },
+    { "tflite-xnnpack-arm", { "expected_xnnpack_aarch64", DELEGATE }, NULL },
     { 0 },
 };
 /* clang-format on */
@@ -50,31 +49,34 @@ static bool quantize(vec_run *v, const json *c, const vec_kernel *k, vec_result 
     out->q = VEC_NEW(v, x.n, int32_t);
     if (x.f) {
         qg_quantizer q;
-        if (!vec_ok(v, k->runtime, qg_quantizer_prepare(v->ctx, k->runtime, gy, &q)))
+        if (!vec_quantizer(v, k, gy, &q))
             return false;
         qg_quantizer_codes(&q, x.f, out->q, x.n);
         return true;
     }
-    qg_rescale_spec spec = { k->runtime, k->isa, QG_RESCALE_OPERATOR,
-                             vec_grid(v, c, "x", x.dtype), gy };
+    qg_grid gx = vec_grid(v, c, "x", x.dtype);
+    qg_rescale_spec spec = { vec_row(k->profile, QG_USE_RESCALE,
+                                     (qg_grid[]){ gx, { 0 }, gy }),
+                             gx, gy, qg_code_range_of(gy.dtype, gy.zero) };
     qg_rescale r;
-    if (!vec_ok(v, k->runtime, qg_rescale_prepare(v->ctx, &spec, &r)))
+    if (!vec_ok(v, k->name, qg_rescale_prepare(v->ctx, &spec, &r)))
         return false;
     qg_rescale_codes(&r, x.q, out->q, x.n);
     return true;
 }
 
-static vec_requant requant(vec_run *v, const json *c, bool convolution)
+static vec_requant requant(vec_run *v, const json *c, const vec_kernel *k,
+                           bool convolution)
 {
     vec_tensor ws = vec_input(v, c, "w_scale");
-    qg_grid gy = vec_grid(v, c, "y", output_type(c));
-    return (vec_requant){ convolution ? QG_USE_CONV : QG_USE_DENSE,
-                          convolution ? QG_USE_CONV : QG_USE_DENSE_CHANNEL,
-                          vec_input_f32(v, c, "x_scale"),
-                          gy.scale,
-                          ws.f,
-                          ws.n,
-                          qg_code_range_of(gy.dtype, gy.zero) };
+    qg_dtype type = vec_input(v, c, "x").dtype;
+    qg_grid gx = vec_grid(v, c, "x", type), gy = vec_grid(v, c, "y", output_type(c));
+    qg_kernel_use use = convolution ? QG_USE_CONV
+                        : ws.n == 1 ? QG_USE_DENSE
+                                    : QG_USE_DENSE_CHANNEL;
+    const qg_profile_row *row =
+        vec_row(k->profile, use, (qg_grid[]){ gx, { .dtype = QG_I8 }, gy });
+    return (vec_requant){ row, gx.scale, gy, ws.f, ws.n };
 }
 
 static bool dense(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
@@ -87,8 +89,8 @@ static bool dense(vec_run *v, const json *c, const vec_kernel *k, vec_result *ou
     out->n = n * outs;
     out->q = VEC_NEW(v, out->n, int32_t);
     qg_int_sum_run(&s, out->q);
-    vec_requant r = requant(v, c, false);
-    return vec_requantize(v, k, &r, out->q, (size_t[3]){ n, outs, 1 });
+    vec_requant r = requant(v, c, k, false);
+    return vec_requantize(v, &r, out->q, (size_t[3]){ n, outs, 1 });
 }
 
 /* SAME: out = ceil(in / stride), the odd place of padding behind. */
@@ -123,8 +125,8 @@ static bool conv(vec_run *v, const json *c, const vec_kernel *k, vec_result *out
     out->n = batches * outs * pixels;
     int32_t *acc = VEC_NEW(v, out->n, int32_t);
     qg_int_sum_run(&s, acc);
-    vec_requant r = requant(v, c, true);
-    if (!vec_requantize(v, k, &r, acc, (size_t[3]){ batches, outs, pixels }))
+    vec_requant r = requant(v, c, k, true);
+    if (!vec_requantize(v, &r, acc, (size_t[3]){ batches, outs, pixels }))
         return false;
     out->q = VEC_NEW(v, out->n, int32_t);
     for (size_t i = 0; i < out->n; i++) { /* back to channels last */

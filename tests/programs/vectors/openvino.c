@@ -254,8 +254,24 @@ static void convolution_sums(const json *c, const vec_tensor *x, const vec_tenso
                              (size_t)w->dim[3], 1 };
 }
 
-static void convolution(vec_run *v, const json *c)
+/* The fused FakeQuantize of the profile's row is qg_requant_prepare_levels. */
+static bool is_levels(const qg_profile *p, qg_dtype x)
 {
+    const qg_profile_row *row =
+        vec_row(p, QG_USE_CONV,
+                (qg_grid[]){
+                    {x,               1, 0},
+                    { .dtype = QG_I8},
+                    { x,              1,  0 }
+    });
+    return row->tail == QG_TAIL_FLOAT && row->requant.factor == QG_FACTOR_THEN_FMA &&
+           row->requant.scheme == QG_SCHEME_FLOAT_RNE;
+}
+
+static void convolution(vec_run *v, const json *c, const qg_profile *p)
+{
+    if (!is_levels(p, QG_U8))
+        vec_malformed("profile %s: another convolution", p->name);
     vec_tensor x = vec_input(v, c, "x"), w = vec_input(v, c, "w_code");
     vec_tensor ws = vec_input(v, c, "w_scale"), bias = vec_input(v, c, "bias");
     float low = vec_input_f32(v, c, "x_low"), high = vec_input_f32(v, c, "x_high");
@@ -292,6 +308,7 @@ static void convolution(vec_run *v, const json *c)
 
 void vec_openvino_fq(vec_run *v, const json *root)
 {
+    const qg_profile *plugin = vec_profile(v, "openvino-vnni");
     JS_EACH(c, js_get(root, "cases"))
     {
         bool fake_quantize = strcmp(js_str(c, "op"), "FakeQuantize") == 0;
@@ -303,6 +320,6 @@ void vec_openvino_fq(vec_run *v, const json *root)
         if (fake_quantize)
             library_case(v, c);
         else
-            convolution(v, c);
+            convolution(v, c, plugin);
     }
 }

@@ -12,9 +12,9 @@
 
 /* clang-format off */
 static const vec_kernel kernels[] = {
-    { "onnxruntime", "x86-64", { "expected", NULL } },
-    { "onnxruntime", "x86-64-avx2", { "expected_x86_avx2", "expected", NULL } },
-    { "onnxruntime", "aarch64", { "expected_aarch64", "expected", NULL } },
+    { "onnxruntime-x86-vnni", { "expected", NULL }, NULL },
+    { "onnxruntime-x86-avx2", { "expected_x86_avx2", "expected", NULL }, NULL },
+    { "onnxruntime-arm", { "expected_aarch64", "expected", NULL }, NULL },
     { 0 },
 };
 /* clang-format on */
@@ -43,9 +43,10 @@ static bool concat(vec_run *v, const json *c, const vec_kernel *k, vec_result *o
         in[i].dims = vec_dims(&t);
         in[i].data = vec_storage(v, &t);
     }
-    qg_int_concat_spec spec = { k->runtime, k->isa,
-                                (int32_t)vec_attribute(c, "axis", 0),
-                                vec_grid(v, c, "Y", in[0].grid.dtype) };
+    qg_int_concat_spec spec = { .axis = (int32_t)vec_attribute(c, "axis", 0),
+                                .y = vec_grid(v, c, "Y", in[0].grid.dtype) };
+    spec.row =
+        vec_row(k->profile, QG_USE_CONCAT, (qg_grid[]){ in[0].grid, { 0 }, spec.y });
     qg_int_dims d;
     if (!vec_ok(v, "dims", qg_int_concat_dims(v->ctx, spec.axis, in, n, &d)))
         return false;
@@ -64,10 +65,14 @@ static bool unary(vec_run *v, const json *c, const vec_kernel *k,
                   qg_int_unary_function function, vec_result *out)
 {
     vec_tensor x = vec_input(v, c, "X");
-    qg_int_unary_spec spec = { function, k->runtime, vec_grid(v, c, "X", x.dtype),
-                               vec_grid(v, c, "Y", x.dtype),
-                               (float)js_num_or(js_get(c, "attributes"), "alpha",
-                                                0.01) };
+    qg_int_unary_spec spec = { .function = function,
+                               .x = vec_grid(v, c, "X", x.dtype),
+                               .y = vec_grid(v, c, "Y", x.dtype),
+                               .alpha = (float)js_num_or(js_get(c, "attributes"),
+                                                         "alpha", 0.01) };
+    qg_kernel_use use =
+        function == QG_INT_UNARY_LOGISTIC ? QG_USE_SIGMOID : QG_USE_LEAKY_RELU;
+    spec.row = vec_row(k->profile, use, (qg_grid[]){ spec.x, { 0 }, spec.y });
     int32_t table[256];
     if (!vec_ok(v, "table", qg_int_unary_table(v->ctx, &spec, table)))
         return false;
@@ -94,10 +99,11 @@ static int64_t list(const json *c, const char *name, size_t i, int64_t otherwise
     return a ? js_int(js_at(a, i)) : otherwise;
 }
 
-/* uint8 times int8 saturates pairwise without VNNI, except in depthwise convolution. */
-static bool saturates(const vec_kernel *k, qg_dtype x, qg_dtype w, bool depthwise)
+/* The row of a product with weights of this type. */
+static const qg_profile_row *product_row(const vec_kernel *k, qg_kernel_use use,
+                                         qg_grid x, qg_dtype w, qg_grid y)
 {
-    return strcmp(k->isa, "x86-64-avx2") == 0 && x == QG_U8 && w == QG_I8 && !depthwise;
+    return vec_row(k->profile, use, (qg_grid[]){ x, { .dtype = w }, y });
 }
 
 /* Spatial axes of a 1-d or 2-d convolution; `axis` 0 is rows. */
@@ -139,22 +145,20 @@ static bool conv(vec_run *v, const json *c, const vec_kernel *k, vec_result *out
         zero[i] = wz.q[wz.n == 1 ? 0 : i];
     s.zero_w = zero;
     s.bias = vec_has_input(c, "B") ? vec_input(v, c, "B").q : NULL;
-    s.pairs = saturates(k, x.dtype, w.dtype, s.in_channels == 1 && s.groups > 1);
     qg_grid gx = vec_grid(v, c, "x", x.dtype), gy = vec_grid(v, c, "y", x.dtype);
+    qg_kernel_use use = s.in_channels == 1 && s.groups > 1 ? QG_USE_DEPTHWISE
+                        : ws.n == 1                        ? QG_USE_CONV_ONE
+                                                           : QG_USE_CONV;
+    const qg_profile_row *row = product_row(k, use, gx, w.dtype, gy);
+    s.pairs = row->products == QG_PRODUCTS_PAIRS;
     s.zero_x = gx.zero;
     size_t extents[3] = { (size_t)s.batches, (size_t)w.dim[0],
                           (size_t)(s.out_height * s.out_width) };
     out->n = extents[0] * extents[1] * extents[2];
     out->q = VEC_NEW(v, out->n, int32_t);
     qg_int_sum_run(&s, out->q);
-    vec_requant r = { QG_USE_CONV_ONE,
-                      QG_USE_CONV,
-                      gx.scale,
-                      gy.scale,
-                      ws.f,
-                      ws.n,
-                      qg_code_range_of(gy.dtype, gy.zero) };
-    return vec_requantize(v, k, &r, out->q, extents);
+    vec_requant r = { row, gx.scale, gy, ws.f, ws.n };
+    return vec_requantize(v, &r, out->q, extents);
 }
 
 /* b [depth, outs] as rows of outs. */
@@ -170,13 +174,14 @@ static int32_t *transposed(vec_run *v, const int32_t *b, size_t depth, size_t ou
 /* One product a [n, depth] x w [outs, depth]; acc is [n, outs]. */
 struct product {
     vec_tensor a, b, bz;
+    const qg_profile_row *row;
     qg_grid ga;
     const int32_t *bias;
     size_t n, depth, outs;
 };
 
-static void product_sums(vec_run *v, const struct product *p, const vec_kernel *k,
-                         const int32_t *a, const int32_t *w, int32_t *acc)
+static void product_sums(vec_run *v, const struct product *p, const int32_t *a,
+                         const int32_t *w, int32_t *acc)
 {
     qg_int_sum s = vec_dense(a, w, p->n, p->depth, p->outs);
     int32_t *zero = VEC_NEW(v, p->outs, int32_t);
@@ -185,7 +190,7 @@ static void product_sums(vec_run *v, const struct product *p, const vec_kernel *
     s.zero_x = p->ga.zero;
     s.zero_w = zero;
     s.bias = p->bias;
-    s.pairs = saturates(k, p->a.dtype, p->b.dtype, false);
+    s.pairs = p->row->products == QG_PRODUCTS_PAIRS;
     qg_int_sum_run(&s, acc);
 }
 
@@ -205,19 +210,15 @@ static bool matmul(vec_run *v, const json *c, const vec_kernel *k, vec_result *o
         vec_malformed("case '%s': batches of both operands broadcast", v->name);
     out->n = batches * p.n * p.outs;
     out->q = VEC_NEW(v, out->n, int32_t);
-    vec_requant r = { QG_USE_DENSE,
-                      QG_USE_DENSE_CHANNEL,
-                      p.ga.scale,
-                      gy.scale,
-                      bs.f,
-                      bs.n,
-                      qg_code_range_of(gy.dtype, gy.zero) };
+    qg_kernel_use use = bs.n == 1 ? QG_USE_DENSE : QG_USE_DENSE_CHANNEL;
+    p.row = product_row(k, use, p.ga, p.b.dtype, gy);
+    vec_requant r = { p.row, p.ga.scale, gy, bs.f, bs.n };
     for (size_t i = 0; i < batches; i++) {
         const int32_t *b = p.b.q + i % b_batches * p.depth * p.outs;
-        product_sums(v, &p, k, p.a.q + i % a_batches * p.n * p.depth,
+        product_sums(v, &p, p.a.q + i % a_batches * p.n * p.depth,
                      transposed(v, b, p.depth, p.outs), out->q + i * p.n * p.outs);
     }
-    return vec_requantize(v, k, &r, out->q, (size_t[3]){ batches * p.n, p.outs, 1 });
+    return vec_requantize(v, &r, out->q, (size_t[3]){ batches * p.n, p.outs, 1 });
 }
 
 static bool gemm(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
@@ -236,25 +237,21 @@ static bool gemm(vec_run *v, const json *c, const vec_kernel *k, vec_result *out
     p.bias = vec_has_input(c, "C") ? vec_input(v, c, "C").q : NULL;
     out->n = p.n * p.outs;
     int32_t *acc = VEC_NEW(v, out->n, int32_t);
-    product_sums(v, &p, k, a, given ? p.b.q : transposed(v, p.b.q, p.depth, p.outs),
-                 acc);
     float sa = alpha * p.ga.scale;
-    if (!vec_has_input(c, "y_scale")) { /* float output */
+    bool codes = vec_has_input(c, "y_scale");
+    qg_grid gy = codes ? vec_grid(v, c, "y", p.a.dtype) : (qg_grid){ QG_F32, 1, 0 };
+    qg_kernel_use use = bs.n == 1 ? QG_USE_DENSE : QG_USE_DENSE_CHANNEL;
+    p.row = product_row(k, use, p.ga, p.b.dtype, gy);
+    product_sums(v, &p, a, given ? p.b.q : transposed(v, p.b.q, p.depth, p.outs), acc);
+    if (!codes) {
         out->f = VEC_NEW(v, out->n, float);
         for (size_t i = 0; i < out->n; i++)
             out->f[i] = (float)acc[i] * (sa * bs.f[bs.n == 1 ? 0 : i % p.outs]);
         return true;
     }
-    qg_grid gy = vec_grid(v, c, "y", p.a.dtype);
-    vec_requant r = { QG_USE_DENSE,
-                      QG_USE_DENSE_CHANNEL,
-                      sa,
-                      gy.scale,
-                      bs.f,
-                      bs.n,
-                      qg_code_range_of(gy.dtype, gy.zero) };
+    vec_requant r = { p.row, sa, gy, bs.f, bs.n };
     out->q = acc;
-    return vec_requantize(v, k, &r, acc, (size_t[3]){ p.n, p.outs, 1 });
+    return vec_requantize(v, &r, acc, (size_t[3]){ p.n, p.outs, 1 });
 }
 
 static bool global_pool(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
@@ -273,20 +270,15 @@ static bool global_pool(vec_run *v, const json *c, const vec_kernel *k, vec_resu
             out->q[i] += x.q[at] - gx.zero;
         }
     float n = (float)pixels;
-    vec_requant r = { QG_USE_POOL,
-                      QG_USE_POOL,
-                      gx.scale,
-                      gy.scale,
-                      &n,
-                      1,
-                      qg_code_range_of(gy.dtype, gy.zero) };
-    return vec_requantize(v, k, &r, out->q, (size_t[3]){ 1, 1, out->n });
+    const qg_profile_row *row =
+        vec_row(k->profile, QG_USE_GLOBAL_POOL, (qg_grid[]){ gx, { 0 }, gy });
+    vec_requant r = { row, gx.scale, gy, &n, 1 };
+    return vec_requantize(v, &r, out->q, (size_t[3]){ 1, 1, out->n });
 }
 
 static bool average_pool(vec_run *v, const json *c, const vec_kernel *k,
                          vec_result *out)
 {
-    (void)k;
     vec_tensor x = vec_input(v, c, "X");
     qg_float_pool p = {
         vec_grid(v, c, "x", x.dtype),
@@ -311,7 +303,8 @@ static bool average_pool(vec_run *v, const json *c, const vec_kernel *k,
     out->n = (size_t)(w.planes * w.out_height * w.out_width);
     out->q = VEC_NEW(v, out->n, int32_t);
     qg_int_average_pool_float(&w, &p, x.q, out->q);
-    return true;
+    const qg_grid grids[3] = { p.x, { 0 }, p.y };
+    return vec_row(k->profile, QG_USE_AVERAGE_POOL, grids)->form == QG_FORM_FLOAT_ROWS;
 }
 
 static bool softmax(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
@@ -326,7 +319,7 @@ static bool softmax(vec_run *v, const json *c, const vec_kernel *k, vec_result *
     if (axis != x.rank - 1)
         vec_malformed("case '%s': softmax over axis %d", v->name, (int)axis);
     if (!vec_ok(
-            v, k->isa,
+            v, k->name,
             qg_int_softmax_table_make(v->ctx, gx, vec_grid(v, c, "y", x.dtype), n, &t)))
         return false;
     *out = (vec_result){ .q = VEC_NEW(v, x.n, int32_t), .n = x.n };

@@ -11,9 +11,13 @@
 #include "engine/number/integer_unary.h"
 #include "tests/programs/vectors/gemmlowp.h"
 
-static const char *runtime(bool single)
+/* The row of one use in the build with one rounding, or with two. */
+static const qg_profile_row *row_of(vec_run *v, bool single, qg_kernel_use use,
+                                    qg_grid x, qg_grid y)
 {
-    return single ? "tflite-single" : "tflite-micro";
+    const qg_profile *p =
+        vec_profile(v, single ? "tflite-micro-single" : "tflite-micro");
+    return vec_row(p, use, (qg_grid[]){ x, { 0 }, y });
 }
 
 static qg_grid grid(const json *c, qg_dtype type, const char *scale, const char *zero)
@@ -29,13 +33,15 @@ static void binary(vec_run *v, const json *c, qg_int_binary_op op, qg_dtype type
     const int32_t *b = js_ints(v, js_get(c, "b"), NULL);
     const int32_t *want = js_ints(v, js_get(c, "out"), NULL);
     int32_t *y = VEC_NEW(v, n, int32_t);
-    qg_int_binary_spec spec = { op,
-                                runtime(single),
-                                "any",
-                                grid(c, type, "s1", "z1"),
-                                grid(c, type, "s2", "z2"),
-                                grid(c, type, "so", "zo"),
-                                (qg_fused)js_i64(c, "act") };
+    qg_grid to = grid(c, type, "so", "zo");
+    qg_int_binary_spec spec = { .op = op,
+                                .a = grid(c, type, "s1", "z1"),
+                                .b = grid(c, type, "s2", "z2"),
+                                .y = to };
+    spec.range = qg_fused_range((qg_fused)js_i64(c, "act"), to.scale,
+                                qg_code_range_of(type, to.zero));
+    spec.row = row_of(v, single, op == QG_INT_BINARY_MUL ? QG_USE_MULTIPLY : QG_USE_ADD,
+                      spec.a, to);
     qg_int_binary p;
     vec_case(v, "%s %s%s", qg_int_binary_op_name(op), js_str(c, "name"),
              single ? ", single" : "");
@@ -83,8 +89,9 @@ void gemmlowp_concat(vec_run *v, const json *section, bool single)
             in[k].data = bytes;
             at += n;
         }
-        qg_int_concat_spec spec = { runtime(single), "any", 0,
-                                    grid(c, QG_U8, "so", "zo") };
+        qg_grid to = grid(c, QG_U8, "so", "zo");
+        qg_int_concat_spec spec = { row_of(v, single, QG_USE_CONCAT, in[0].grid, to), 0,
+                                    to };
         if (at != total)
             vec_malformed("concat: %zu inputs, %zu outputs", at, total);
         int32_t *codes = VEC_NEW(v, total, int32_t);
@@ -119,9 +126,10 @@ void gemmlowp_requantize(vec_run *v, const json *section, bool single)
     JS_EACH(c, section)
     {
         const char *name = js_str(c, "name");
-        qg_rescale_spec spec = { runtime(single), "any", QG_RESCALE_OPERATOR,
-                                 grid(c, type_at(name, 0), "si", "zi"),
-                                 grid(c, type_at(name, 1), "so", "zo") };
+        qg_grid from = grid(c, type_at(name, 0), "si", "zi");
+        qg_grid to = grid(c, type_at(name, 1), "so", "zo");
+        qg_rescale_spec spec = { row_of(v, single, QG_USE_RESCALE, from, to), from, to,
+                                 qg_code_range_of(to.dtype, to.zero) };
         size_t n;
         int32_t *x = js_ints(v, js_get(c, "x"), &n);
         const int32_t *want = js_ints(v, js_get(c, "y"), NULL);
@@ -153,8 +161,9 @@ void gemmlowp_leaky_relu(vec_run *v, const json *section, bool single)
     JS_EACH(c, section)
     {
         vec_case(v, "leaky relu, alpha %g", js_num(c, "alpha"));
-        qg_int_unary_spec s = { QG_INT_UNARY_LEAKY_RELU, runtime(single),
-                                grid(c, QG_I8, "si", "zi"), grid(c, QG_I8, "so", "zo"),
+        qg_grid x = grid(c, QG_I8, "si", "zi"), y = grid(c, QG_I8, "so", "zo");
+        qg_int_unary_spec s = { QG_INT_UNARY_LEAKY_RELU,
+                                row_of(v, single, QG_USE_LEAKY_RELU, x, y), x, y,
                                 js_f32(c, "alpha") };
         table(v, &s, "out", js_get(c, "out_for_q_-128..127"));
     }
@@ -165,9 +174,9 @@ void gemmlowp_hard_swish(vec_run *v, const json *section, bool single)
     JS_EACH(c, section)
     {
         vec_case(v, "hard swish, scale %g", js_num(c, "si"));
-        qg_int_unary_spec s = { QG_INT_UNARY_HARD_SWISH, runtime(single),
-                                grid(c, QG_I8, "si", "zi"), grid(c, QG_I8, "so", "zo"),
-                                0 };
+        qg_grid x = grid(c, QG_I8, "si", "zi"), y = grid(c, QG_I8, "so", "zo");
+        qg_int_unary_spec s = { QG_INT_UNARY_HARD_SWISH,
+                                row_of(v, single, QG_USE_HARD_SWISH, x, y), x, y, 0 };
         table(v, &s, "out", js_get(c, "out_for_q_-128..127"));
     }
 }
@@ -186,16 +195,19 @@ void gemmlowp_logistic_tanh(vec_run *v, const json *section, bool single)
         { "tanh_fixed",    QG_INT_UNARY_TANH,     true,  1 / 128.0f, 0   },
         { "tanh_lut",      QG_INT_UNARY_TANH,     false, 1 / 128.0f, 0   },
     };
+    const qg_profile *reference = vec_profile(v, "tflite-reference");
     JS_EACH(c, section)
     for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++) {
         vec_case(v, "%s, scale %g", columns[k].column, js_num(c, "si"));
-        qg_int_unary_spec s = {
-            columns[k].function,
-            columns[k].fixed ? runtime(single) : "tflite-reference",
-            grid(c, QG_I8, "si", "zi"),
-            {QG_I8, columns[k].scale, columns[k].zero},
-            0
-        };
+        qg_grid x = grid(c, QG_I8, "si", "zi");
+        qg_grid y = { QG_I8, columns[k].scale, columns[k].zero };
+        qg_kernel_use use =
+            columns[k].function == QG_INT_UNARY_TANH ? QG_USE_TANH : QG_USE_SIGMOID;
+        qg_int_unary_spec s = { columns[k].function,
+                                columns[k].fixed ? row_of(v, single, use, x, y)
+                                                 : vec_row(reference, use,
+                                                           (qg_grid[]){ x, { 0 }, y }),
+                                x, y, 0 };
         table(v, &s, columns[k].column, js_get(c, columns[k].column));
     }
 }
@@ -209,6 +221,9 @@ void gemmlowp_softmax(vec_run *v, const json *section, bool single)
         {"out_i8",   8 },
         { "out_i16", 16}
     };
+    const qg_grid any = { QG_I8, 1, 0 };
+    qg_requant_scheme scheme =
+        (qg_requant_scheme)row_of(v, single, QG_USE_SOFTMAX, any, any)->requant.scheme;
     JS_EACH(c, section)
     for (size_t k = 0; k < 2; k++) {
         size_t n;
@@ -218,8 +233,8 @@ void gemmlowp_softmax(vec_run *v, const json *section, bool single)
         qg_int_softmax s;
         vec_case(v, "softmax %s, scale %g", outputs[k].column, js_num(c, "si"));
         if (!vec_ok(v, "prepare",
-                    qg_int_softmax_prepare(v->ctx, js_f32(c, "si"), js_f32(c, "beta"),
-                                           outputs[k].bits, single, &s)))
+                    qg_int_softmax_prepare(v->ctx, scheme, js_f32(c, "si"),
+                                           js_f32(c, "beta"), outputs[k].bits, &s)))
             continue;
         vec_same_i64(v, "diff_min", s.diff_min, js_i64(c, "diff_min"));
         vec_same_i64(v, "mult", s.m.m, js_i64(c, "mult"));
@@ -230,7 +245,8 @@ void gemmlowp_softmax(vec_run *v, const json *section, bool single)
 
 void gemmlowp_average_pool(vec_run *v, const json *c, bool single)
 {
-    (void)single;
+    const qg_grid any = { QG_I8, 1, 0 };
+    qg_rounding rounding = row_of(v, single, QG_USE_AVERAGE_POOL, any, any)->rounding;
     size_t n;
     const int32_t *x = js_ints(v, js_get(c, "x"), NULL);
     const int32_t *want = js_ints(v, js_get(c, "out"), &n);
@@ -244,7 +260,7 @@ void gemmlowp_average_pool(vec_run *v, const json *c, bool single)
     w.out_width = (w.width - k) / stride + 1;
     int32_t *y = VEC_NEW(v, n, int32_t);
     vec_case(v, "average pool");
-    qg_int_average_pool(&w, (qg_code_range){ 0, -128, 127 }, x, y);
+    qg_int_average_pool(&w, rounding, (qg_code_range){ 0, -128, 127 }, x, y);
     vec_same_ints(v, "out", y, want, n);
 }
 
@@ -285,7 +301,8 @@ void gemmlowp_conv(vec_run *v, const json *c, bool single)
     s.bias = bias;
     vec_case(v, "convolution");
     qg_int_sum_run(&s, acc);
-    const qg_requant_rule *rule = qg_requant_find(runtime(single), "any", QG_USE_CONV);
+    const qg_grid any = { QG_I8, 1, 0 };
+    const qg_requant_rule *rule = &row_of(v, single, QG_USE_CONV, any, any)->requant;
     for (size_t o = 0; o < outs; o++) {
         qg_requant r;
         qg_scales scales = { js_f32(c, "si"), ws[o], js_f32(c, "so") };
@@ -324,7 +341,8 @@ void gemmlowp_dense(vec_run *v, const json *c, bool single)
     };
     int32_t *acc = VEC_NEW(v, n, int32_t);
     qg_int_sum_run(&s, acc);
-    const qg_requant_rule *rule = qg_requant_find(runtime(single), "any", QG_USE_DENSE);
+    const qg_grid any = { QG_I8, 1, 0 };
+    const qg_requant_rule *rule = &row_of(v, single, QG_USE_DENSE, any, any)->requant;
     qg_requant r;
     qg_scales scales = { js_f32(c, "si"), js_f32(c, "ws"), js_f32(c, "so") };
     qg_code_range range = { (int32_t)js_i64(c, "output_offset"), -128, 127 };

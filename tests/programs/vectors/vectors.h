@@ -16,7 +16,8 @@
 
 #include "engine/core/ctx.h"
 #include "engine/core/json.h"
-#include "engine/number/dtype.h"
+#include "engine/number/integer_array.h"
+#include "engine/number/profile.h"
 
 typedef qg_json json;
 
@@ -136,6 +137,17 @@ void *vec_storage(vec_run *v, const vec_tensor *t);
 
 /* The first key of the NULL-ended list that the case has. */
 const json *vec_expected(const json *c, const char *const *keys);
+
+/* -- profiles of integer arithmetic ------------------------------------------------ */
+
+/* configs/profiles/NAME.yaml, in the run's arena; the program ends when it is
+ * faulty. */
+const qg_profile *vec_profile(vec_run *v, const char *name);
+
+/* The row for an operator on grids {first input, second, output}; dtype QG_NODTYPE
+ * where there is none, scale 0 for weights.  The program ends when no row fits. */
+const qg_profile_row *vec_row(const qg_profile *p, qg_kernel_use use,
+                              const qg_grid grid[3]);
 
 /* -- parts: one per file, tests/programs/vectors/X.c ------------------------------ */
 

@@ -1,12 +1,13 @@
 /* xnnpack_q8.json: operators of XNNPACK's C API on x86-64 and aarch64. */
-#include "engine/number/integer_rescale.h"
 #include "tests/programs/vectors/library.h"
 
+/* clang-format off */
 static const vec_kernel kernels[] = {
-    {"xnnpack",             "x86-64", { "expected", NULL } },
-    { "xnnpack", "aarch64", { "expected_aarch64", "expected", NULL } },
-    { 0           }
+    { "xnnpack-x86", { "expected", NULL }, NULL },
+    { "xnnpack-arm", { "expected_aarch64", "expected", NULL }, NULL },
+    { 0 },
 };
+/* clang-format on */
 
 static const char *const abc[] = { "A", "B", "C" };
 
@@ -23,10 +24,9 @@ static bool multiply(vec_run *v, const json *c, const vec_kernel *k, vec_result 
 static bool quantize(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
 {
     vec_tensor x = vec_input(v, c, "x"), zero = vec_input(v, c, "y_zero_point");
+    qg_grid gy = vec_grid(v, c, "y", zero.dtype);
     qg_quantizer q;
-    if (!vec_ok(v, "prepare",
-                qg_quantizer_prepare(v->ctx, k->runtime,
-                                     vec_grid(v, c, "y", zero.dtype), &q)))
+    if (!vec_quantizer(v, k, gy, &q))
         return false;
     out->n = x.n;
     out->q = VEC_NEW(v, x.n, int32_t);
@@ -52,14 +52,13 @@ static bool product(vec_run *v, const json *c, const vec_kernel *k, bool convolu
     out->n = n * outs;
     out->q = VEC_NEW(v, out->n, int32_t);
     qg_int_sum_run(&s, out->q);
-    vec_requant r = { convolution ? QG_USE_CONV : QG_USE_DENSE,
-                      convolution ? QG_USE_CONV : QG_USE_DENSE_CHANNEL,
-                      gx.scale,
-                      gy.scale,
-                      ws.f,
-                      ws.n,
-                      qg_code_range_of(gy.dtype, gy.zero) };
-    return vec_requantize(v, k, &r, out->q, (size_t[3]){ n, outs, 1 });
+    qg_kernel_use use = convolution ? QG_USE_CONV
+                        : ws.n == 1 ? QG_USE_DENSE
+                                    : QG_USE_DENSE_CHANNEL;
+    const qg_profile_row *row =
+        vec_row(k->profile, use, (qg_grid[]){ gx, { .dtype = w.dtype }, gy });
+    vec_requant r = { row, gx.scale, gy, ws.f, ws.n };
+    return vec_requantize(v, &r, out->q, (size_t[3]){ n, outs, 1 });
 }
 
 static bool dense(vec_run *v, const json *c, const vec_kernel *k, vec_result *out)
@@ -83,14 +82,10 @@ static bool global_pool(vec_run *v, const json *c, const vec_kernel *k, vec_resu
     for (size_t i = 0; i < x.n; i++)
         out->q[i / (pixels * channels) * channels + i % channels] += x.q[i] - gx.zero;
     float n = (float)pixels;
-    vec_requant r = { QG_USE_POOL,
-                      QG_USE_POOL,
-                      gx.scale,
-                      gy.scale,
-                      &n,
-                      1,
-                      qg_code_range_of(gy.dtype, gy.zero) };
-    return vec_requantize(v, k, &r, out->q, (size_t[3]){ 1, 1, out->n });
+    const qg_profile_row *row =
+        vec_row(k->profile, QG_USE_GLOBAL_POOL, (qg_grid[]){ gx, { 0 }, gy });
+    vec_requant r = { row, gx.scale, gy, &n, 1 };
+    return vec_requantize(v, &r, out->q, (size_t[3]){ 1, 1, out->n });
 }
 
 static const vec_op_row ops[] = {

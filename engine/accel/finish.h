@@ -1,0 +1,101 @@
+/* finish.h -- from exact sums of products to codes or floats, compiled per instruction
+ * set.
+ *
+ * Sums lie channels-last, [places][channels] int32; each channel has a bias and a
+ * factor.  Every row gives the bits of number/requant.h: qg_requant_one of the sum with
+ * its bias, modulo 2^32 (tests/unit/test_finish.c compares them).
+ *
+ *     schemes with loops of their own   fix-double, fix-double-up, double-away;
+ *                                       float-rne with a one-step factor, zero point
+ *                                       after or inside the rounding
+ *     float output                      f32(f32(acc f) + bias)
+ *     all others                        the definition, element by element
+ *
+ *     qg_finish f;
+ *     QG_TRY(qg_finish_new(ctx, arena, &spec, &f));
+ *     f.run(&f, sums, y, places); */
+#ifndef QG_ENGINE_ACCEL_FINISH_H
+#define QG_ENGINE_ACCEL_FINISH_H
+
+#include "engine/ir/kernel.h"
+#include "engine/number/integer_rescale.h"
+
+/* Which loop. */
+enum qg_finish_kind {
+    QG_FINISH_FIX_DOUBLE,
+    QG_FINISH_FIX_DOUBLE_UP,
+    QG_FINISH_DOUBLE_AWAY,
+    QG_FINISH_FLOAT_AFTER,  /* float-rne: rint(f32(acc f)) + z */
+    QG_FINISH_FLOAT_INSIDE, /* float-rne: rint(f32(f32(acc f) + z)) */
+    QG_FINISH_FLOATS,       /* no codes: f32(f32(acc f) + bias) */
+    QG_NFINISH
+};
+
+typedef struct qg_finish qg_finish;
+
+/* y: codes of the output's type, or floats; acc and y do not overlap. */
+typedef void qg_finish_fn(const qg_finish *f, const int32_t *acc, void *y,
+                          size_t places);
+
+/* What is to be done; borrowed by the definition's loop, so it must live as long. */
+typedef struct qg_finish_spec {
+    size_t channels;     /* >= 1 */
+    const qg_requant *r; /* [channels], or one for all */
+    bool per_channel;
+    bool fma;            /* float output: fma(acc, f, bias) */
+    const int32_t *bias; /* [channels] added to the sum; NULL: none */
+    const float *floats; /* [channels] float output: added behind the factor; or NULL */
+    qg_dtype out;        /* codes of 8 or 16 bits, or float32 */
+} qg_finish_spec;
+
+/* Ready to run.  The lists have `period` entries and lie in the arena: those of the
+ * channels, repeated when there are few, so that loops are long. */
+struct qg_finish {
+    qg_finish_fn *run;
+    qg_finish_spec spec;
+    size_t period; /* a multiple of spec.channels */
+    const int32_t *bias, *m, *left, *right;
+    const float *f, *plus;
+    const double *real;
+    int32_t zero, low, high; /* limits of the code without its zero point */
+};
+
+/* Floats to codes of 8 bits: the forms divide and reciprocal, rounded half to even or
+ * away from zero. */
+enum qg_quantize_kind {
+    QG_QUANTIZE_DIVIDE_EVEN,
+    QG_QUANTIZE_DIVIDE_AWAY,
+    QG_QUANTIZE_MULTIPLY_EVEN,
+    QG_QUANTIZE_MULTIPLY_AWAY,
+    QG_NQUANTIZE
+};
+
+/* qg_quantizer_codes into bytes. */
+typedef void qg_quantize_fn(const qg_quantizer *q, const float *x, void *y, size_t n);
+
+/* The functions of one instruction set; static. */
+typedef struct qg_finish_row {
+    const char *isa;
+    bool (*supported)(void);
+    qg_finish_fn *u8[QG_NFINISH], *i8[QG_NFINISH]; /* FLOATS writes float32 in both */
+    qg_quantize_fn *quantize_u8[QG_NQUANTIZE], *quantize_i8[QG_NQUANTIZE];
+} qg_finish_row;
+
+/* Rows from the plainest to the fastest; the first is always supported. */
+const qg_finish_row *const *qg_finish_rows(size_t *n);
+
+/* With the loops of this row (NULL: the fastest that the CPU supports).  QG_ENOMEM. */
+QG_NODISCARD qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_row *row,
+                                     const qg_finish_spec *spec, qg_finish *out);
+
+/* The loop of this row (NULL: the fastest) for codes of this type; NULL: another form,
+ * rounding or type than the kinds have. */
+qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q,
+                                 qg_dtype type);
+
+/* An element-wise kernel with that loop, from floats in any layout; *out NULL: there is
+ * none. */
+QG_NODISCARD qg_status qg_accel_quantize(qg_compile *c, const qg_quantizer *q,
+                                         qg_kernel **out);
+
+#endif

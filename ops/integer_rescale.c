@@ -1,0 +1,156 @@
+/* integer_rescale.c -- IntQuantize, IntDequantize, IntRescale of domain "quantgraph":
+ * between floats and codes, and from one grid to another.
+ *
+ *     IntQuantize(x)     form divide, reciprocal, add-half or levels; limited to
+ *                        out0_low, out0_high
+ *     IntDequantize(x)   form multiply: f32((q - z) s); fma: fma(q, s, f32(-z s)); one
+ *                        grid, or one per channel
+ *     IntRescale(x)      q - z_x through the row's requantization
+ *
+ * Arithmetic: number/integer_rescale.h, number/requant.h.
+ * Source: docs/evidence/integers.md#runtimes. */
+#include "ops/families.h"
+
+#include <math.h>
+
+#include "engine/accel/finish.h"
+#include "engine/number/integer_rescale.h"
+#include "ops/util_axis.h"
+#include "ops/util_integer.h"
+#include "ops/util_integer_table.h"
+
+/* -- IntQuantize ------------------------------------------------------------------ */
+
+static qg_status quantizer_of(const qg_call *k, qg_quantizer *out)
+{
+    const qg_recipe *r = k->param;
+    return qg_quantizer_prepare(k->ctx, &r->row, qg_integer_grid(&r->out),
+                                qg_integer_range(r), out);
+}
+
+static qg_status infer_quantize(const qg_call *k)
+{
+    const qg_recipe *r = k->param;
+    qg_quantizer q;
+    QG_TRY(qg_check_type(k, 0, QG_DT(F32)));
+    QG_TRY(qg_integer_check_codes(k, r));
+    QG_TRY(quantizer_of(k, &q));
+    return qg_infer_dims(k, r->out.dtype, k->in[0]->rank, k->in[0]->dim);
+}
+
+static qg_status run_quantize(const qg_call *k)
+{
+    const qg_tensor *x = k->in[0], *y = k->out[0];
+    qg_quantizer q;
+    int32_t codes[256];
+    size_t n = qg_elements(x);
+    QG_TRY(quantizer_of(k, &q));
+    for (size_t at = 0; at < n; at += 256) {
+        size_t count = n - at < 256 ? n - at : 256;
+        qg_quantizer_codes(&q, x->f32 + at, codes, count);
+        qg_codes_store(y->dtype, codes, y->data, at, count);
+    }
+    return QG_OK;
+}
+
+/* The loops for this quantizer; *out NULL: the definition. */
+static qg_status compile_quantize(qg_compile *c, qg_kernel **out)
+{
+    qg_call k = qg_compile_call(c);
+    qg_quantizer q;
+    *out = NULL;
+    QG_TRY(quantizer_of(&k, &q));
+    return qg_accel_quantize(c, &q, out);
+}
+
+/* -- IntDequantize ---------------------------------------------------------------- */
+
+static qg_status infer_dequantize(const qg_call *k)
+{
+    const qg_recipe *r = k->param;
+    if (r->in[0].n > 1 && k->in[0]->rank >= 0 && r->in[0].axis >= k->in[0]->rank)
+        return qg_infer_fail(k, QG_EMODEL, "in0_axis is %d, expected below rank %d",
+                             (int)r->in[0].axis, (int)k->in[0]->rank);
+    QG_TRY(qg_integer_check_in(k, r, 0, qg_in_dim(k, 0, r->in[0].axis)));
+    QG_TRY(qg_integer_check_form(k, r, 1 << QG_FORM_MULTIPLY | 1 << QG_FORM_FMA));
+    if (r->out.codes)
+        return qg_infer_fail(k, QG_EMODEL, "out0_type is %s, expected float32",
+                             qg_dtype_name(r->out.dtype));
+    return qg_infer_dims(k, QG_F32, k->in[0]->rank, k->in[0]->dim);
+}
+
+static qg_status run_dequantize(const qg_call *k)
+{
+    const qg_recipe *r = k->param;
+    const qg_stored *s = &r->in[0];
+    bool fma = r->row.form == QG_FORM_FMA;
+    qg_around a = s->n > 1 ? qg_around_axis(k->in[0], s->axis) : (qg_around){ 1, 1, 1 };
+    size_t n = qg_elements(k->in[0]);
+    double *q;
+    QG_TRY(qg_integer_centred(k, k->in[0], s, &q));
+    for (size_t i = 0; i < n; i++) {
+        size_t c = s->n > 1 ? i / (size_t)a.inner % s->n : 0;
+        float scale = s->scale[c], zero = (float)s->zero[c];
+        k->out[0]->f32[i] =
+            fma ? fmaf((float)q[i] + zero, scale, -zero * scale) : (float)q[i] * scale;
+    }
+    return QG_OK;
+}
+
+/* -- IntRescale ------------------------------------------------------------------- */
+
+static qg_status rescale_of(const qg_call *k, qg_rescale *out)
+{
+    const qg_recipe *r = k->param;
+    qg_rescale_spec spec = { &r->row, qg_integer_grid(&r->in[0]),
+                             qg_integer_grid(&r->out), qg_integer_range(r) };
+    if (!r->row.requant.accumulator)
+        return qg_infer_fail(k, QG_EMODEL, "scheme is missing, expected it");
+    return qg_rescale_prepare(k->ctx, &spec, out);
+}
+
+static qg_status infer_rescale(const qg_call *k)
+{
+    const qg_recipe *r = k->param;
+    qg_rescale one;
+    QG_TRY(qg_integer_check_in(k, r, 0, 1));
+    QG_TRY(qg_integer_check_codes(k, r));
+    QG_TRY(rescale_of(k, &one));
+    return qg_infer_dims(k, r->out.dtype, k->in[0]->rank, k->in[0]->dim);
+}
+
+static void rescale_codes(const void *state, const int32_t *x, int32_t *y, size_t n)
+{
+    qg_rescale_codes(state, x, y, n);
+}
+
+static qg_status run_rescale(const qg_call *k)
+{
+    qg_rescale r;
+    QG_TRY(rescale_of(k, &r));
+    qg_integer_map(k, rescale_codes, &r);
+    return QG_OK;
+}
+
+/* A scale per channel makes results depend on the place. */
+static qg_status compile_dequantize(qg_compile *c, qg_kernel **out)
+{
+    const qg_recipe *r = c->node->param;
+    *out = NULL;
+    return r->in[0].n == 1 ? qg_integer_compile_codes(c, out) : QG_OK;
+}
+
+#define ROW(onnx, kind, compiled, more)                                                \
+    {                                                                                  \
+        .name = onnx, .domain = "quantgraph", .since = 1, .min_in = 1, .max_in = 1,    \
+        .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
+        .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST | (more),           \
+        .param_size = sizeof(qg_recipe), .prepare = qg_integer_prepare,                \
+        .infer = infer_##kind, .run = run_##kind, .compile = compiled                  \
+    }
+const qg_op qg_ops_integer_rescale[] = {
+    ROW("IntQuantize", quantize, compile_quantize, QG_OP_ELEMENTWISE | QG_OP_MONOTONE),
+    ROW("IntDequantize", dequantize, compile_dequantize, QG_OP_MONOTONE),
+    ROW("IntRescale", rescale, qg_integer_compile_codes, QG_OP_ELEMENTWISE),
+    { 0 },
+};

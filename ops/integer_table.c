@@ -1,0 +1,197 @@
+/* integer_table.c -- IntTable and IntSoftmax of domain "quantgraph": functions of
+ * codes.
+ *
+ *     IntTable(x, table)  x of 8 bits; table: 256 codes of the output's type, entry i
+ *                         for code lowest + i of x's type
+ *     IntSoftmax(x)       attributes axis (-1), beta (1.0).  Form gemmlowp: int8 to the
+ *                         grid 1/256, -128.  Form float-table: 8 bits, beta 1
+ *
+ * Arithmetic: number/integer_exp.h. */
+#include "ops/families.h"
+
+#include "engine/number/integer_exp.h"
+#include "ops/util_axis.h"
+#include "ops/util_cast.h"
+#include "ops/util_integer.h"
+#include "ops/util_integer_table.h"
+
+/* -- IntTable --------------------------------------------------------------------- */
+
+static qg_status infer_table(const qg_call *k)
+{
+    const qg_recipe *r = k->param;
+    QG_TRY(qg_check_type(k, 0, QG_DT_BYTES));
+    QG_TRY(qg_integer_check_codes(k, r));
+    QG_TRY(qg_check_vector(k, 1, 256));
+    if (k->in[1]->dtype != r->out.dtype)
+        return qg_infer_fail(
+            k, QG_EMODEL, "input 1 has type %s, expected %s as out0_type",
+            qg_dtype_name(k->in[1]->dtype), qg_dtype_name(r->out.dtype));
+    return qg_infer_dims(k, r->out.dtype, k->in[0]->rank, k->in[0]->dim);
+}
+
+/* The table widened, limits applied. */
+typedef struct table {
+    int32_t lowest;
+    int32_t code[256];
+} table;
+
+static void look_up(const void *state, const int32_t *x, int32_t *y, size_t n)
+{
+    const table *t = state;
+    for (size_t i = 0; i < n; i++)
+        y[i] = t->code[x[i] - t->lowest];
+}
+
+static qg_status run_table(const qg_call *k)
+{
+    const qg_recipe *r = k->param;
+    table t = { .lowest = qg_code_range_of(k->in[0]->dtype, 0).lo };
+    qg_codes_load(k->in[1]->dtype, k->in[1]->data, 0, t.code, 256);
+    for (int i = 0; i < 256; i++)
+        t.code[i] = (int32_t)qg_clamp_i64(t.code[i], r->out.low, r->out.high);
+    qg_integer_map(k, look_up, &t);
+    return QG_OK;
+}
+
+/* -- IntSoftmax ------------------------------------------------------------------- */
+
+typedef struct int_softmax_param {
+    qg_recipe recipe;
+    int64_t axis;
+    float beta;
+} int_softmax_param;
+
+static qg_status prepare_softmax(qg_ctx *ctx, const qg_node *n, void *param)
+{
+    int_softmax_param *p = param;
+    QG_TRY(qg_recipe_read(ctx, n, &p->recipe));
+    QG_TRY(qg_attr_int(ctx, n, "axis", -1, &p->axis));
+    return qg_attr_float(ctx, n, "beta", 1, &p->beta);
+}
+
+/* The output grid of the fixed-point form is part of its arithmetic. */
+static qg_status check_fixed(const qg_call *k, const qg_recipe *r)
+{
+    qg_dtype type = r->out.dtype;
+    int32_t zero = type == QG_I8 ? -128 : 0;
+    if ((type == QG_I8 || type == QG_U8) && r->in[0].dtype == type &&
+        r->out.scale[0] == 0x1p-8f && r->out.zero[0] == zero)
+        return QG_OK;
+    return qg_infer_fail(k, QG_EUNSUPPORTED,
+                         "%s to %s %g, %d, expected int8 to int8 0.00390625, -128 or "
+                         "uint8 to uint8 0.00390625, 0",
+                         qg_dtype_name(r->in[0].dtype), qg_dtype_name(r->out.dtype),
+                         (double)r->out.scale[0], (int)r->out.zero[0]);
+}
+
+/* Either form, for rows of `length` codes. */
+typedef struct softmax {
+    bool fixed;
+    qg_int_softmax by_shift;
+    qg_int_softmax_table by_table;
+} softmax;
+
+static qg_status softmax_of(const qg_call *k, int64_t length, softmax *s)
+{
+    const int_softmax_param *p = k->param;
+    const qg_recipe *r = &p->recipe;
+    s->fixed = r->row.form == QG_FORM_GEMMLOWP;
+    if (!s->fixed)
+        return qg_int_softmax_table_make(k->ctx, qg_integer_grid(&r->in[0]),
+                                         qg_integer_grid(&r->out), (size_t)length,
+                                         &s->by_table);
+    return qg_int_softmax_prepare(k->ctx, (qg_requant_scheme)r->row.requant.scheme,
+                                  r->in[0].scale[0], p->beta, 8, &s->by_shift);
+}
+
+static qg_status infer_softmax(const qg_call *k)
+{
+    const int_softmax_param *p = k->param;
+    const qg_recipe *r = &p->recipe;
+    int32_t axis;
+    softmax s;
+    QG_TRY(qg_integer_check_in(k, r, 0, 1));
+    QG_TRY(qg_integer_check_codes(k, r));
+    QG_TRY(qg_check_type(k, 0, QG_DT_BYTES));
+    QG_TRY(
+        qg_integer_check_form(k, r, 1 << QG_FORM_GEMMLOWP | 1 << QG_FORM_FLOAT_TABLE));
+    if (r->row.form == QG_FORM_GEMMLOWP)
+        QG_TRY(check_fixed(k, r));
+    else if (p->beta != 1)
+        return qg_infer_fail(k, QG_EUNSUPPORTED,
+                             "beta %g with form float-table, "
+                             "expected 1",
+                             (double)p->beta);
+    if (k->in[0]->rank >= 0)
+        QG_TRY(qg_check_axis(k, p->axis, k->in[0]->rank, &axis));
+    QG_TRY(softmax_of(k, 1, &s));
+    return qg_infer_dims(k, r->out.dtype, k->in[0]->rank, k->in[0]->dim);
+}
+
+/* The fixed-point form gives int8; uint8 codes are 128 higher. */
+static qg_status softmax_row(const qg_call *k, const softmax *s, qg_dtype type,
+                             int32_t *row, size_t n)
+{
+    if (!s->fixed) {
+        qg_int_softmax_table_row(&s->by_table, row, row, n);
+        return QG_OK;
+    }
+    QG_TRY(qg_int_softmax_row(k->ctx, &s->by_shift, row, row, n));
+    for (size_t i = 0; i < n && type == QG_U8; i++)
+        row[i] += 128;
+    return QG_OK;
+}
+
+enum { MANY = 256 }; /* codes for which their exponentials are computed once */
+
+/* Rows along the axis are gathered, computed and put back. */
+static qg_status run_softmax(const qg_call *k)
+{
+    const int_softmax_param *p = k->param;
+    const qg_recipe *r = &p->recipe;
+    const qg_tensor *x;
+    int32_t axis;
+    softmax s;
+    QG_TRY(qg_check_axis(k, p->axis, k->in[0]->rank, &axis));
+    qg_around a = qg_around_axis(k->in[0], axis);
+    size_t n = qg_elements(k->in[0]);
+    if (n == 0)
+        return QG_OK;
+    QG_TRY(softmax_of(k, a.middle, &s));
+    QG_TRY(qg_cast_view(k->ctx, k->scratch, k->in[0], QG_I32, &x));
+    int32_t exp[256];
+    if (s.fixed && n > MANY)
+        qg_int_softmax_keep(&s.by_shift, exp);
+    int32_t *row = QG_NEWN(k->scratch, (size_t)a.middle, int32_t);
+    int32_t *y = QG_NEWN(k->scratch, n, int32_t);
+    if (!row || !y)
+        return qg_nomem(k->ctx);
+    for (int64_t o = 0; o < a.outer * a.inner; o++) {
+        int64_t first = o / a.inner * a.middle * a.inner + o % a.inner;
+        for (int64_t i = 0; i < a.middle; i++)
+            row[i] = x->i32[first + i * a.inner];
+        QG_TRY(softmax_row(k, &s, r->out.dtype, row, (size_t)a.middle));
+        for (int64_t i = 0; i < a.middle; i++)
+            y[first + i * a.inner] =
+                (int32_t)qg_clamp_i64(row[i], r->out.low, r->out.high);
+    }
+    qg_codes_store(r->out.dtype, y, k->out[0]->data, 0, n);
+    return QG_OK;
+}
+
+/* clang-format off */
+const qg_op qg_ops_integer_table[] = {
+    { .name = "IntTable", .domain = "quantgraph", .since = 1, .min_in = 2, .max_in = 2,
+      .min_out = 1, .max_out = 1, .in_roles = "ds",
+      .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_BATCH_FIRST,
+      .param_size = sizeof(qg_recipe), .prepare = qg_integer_prepare,
+      .infer = infer_table, .run = run_table, .compile = qg_integer_compile_codes },
+    { .name = "IntSoftmax", .domain = "quantgraph", .since = 1, .min_in = 1,
+      .max_in = 1, .min_out = 1, .max_out = 1, .in_roles = "d",
+      .traits = QG_OP_QUANTIZER | QG_OP_PURE,
+      .param_size = sizeof(int_softmax_param), .prepare = prepare_softmax,
+      .infer = infer_softmax, .run = run_softmax },
+    { 0 },
+};
+/* clang-format on */

@@ -1,0 +1,248 @@
+#include "ops/util_integer_kernel.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "engine/accel/finish.h"
+#include "ops/util_axis.h"
+#include "ops/util_integer.h"
+
+/* What the kernel keeps; read-only while running. */
+typedef struct sums_kernel {
+    qg_kernel *sums; /* the library's */
+    qg_finish finish;
+    bool as_float; /* its sums are float32 */
+    int32_t zero;  /* as_float: zero point of x */
+} sums_kernel;
+
+/* -- running ----------------------------------------------------------------------- */
+
+/* Codes without their zero point, in the order of memory. */
+static void widen(const qg_tensor *x, int32_t zero, float *y, size_t n)
+{
+    if (x->dtype == QG_U8)
+        for (size_t i = 0; i < n; i++)
+            y[i] = (float)(x->u8[i] - zero);
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = (float)(x->i8[i] - zero);
+}
+
+/* Exact: the sums are integers below 2^24.  In place. */
+static void to_integers(void *sums, size_t n)
+{
+    const float *from = sums;
+    int32_t *to = sums;
+    for (size_t i = 0; i < n; i++) {
+        float sum = from[i];
+        to[i] = (int32_t)sum;
+    }
+}
+
+static qg_status run(const qg_kernel *k, const qg_call *call)
+{
+    const sums_kernel *s = k->state;
+    qg_tensor x = *call->in[0], y = *call->out[0];
+    const qg_tensor *in[3] = { &x, call->in[1], NULL };
+    qg_tensor *out[1] = { &y };
+    size_t n_in = qg_elements(&x), n_out = qg_elements(&y);
+    y.data = qg_arena_raw(call->scratch, n_out, sizeof(int32_t));
+    if (s->as_float)
+        x.data = qg_arena_raw(call->scratch, n_in, sizeof(float));
+    if (!x.data || !y.data)
+        return qg_nomem(call->ctx);
+    if (s->as_float)
+        widen(call->in[0], s->zero, x.f32, n_in);
+    qg_call sums = *call;
+    sums.in = in;
+    sums.out = out;
+    QG_TRY(s->sums->run(s->sums, &sums));
+    if (s->as_float)
+        to_integers(y.data, n_out);
+    s->finish.run(&s->finish, y.i32, call->out[0]->data,
+                  n_out / s->finish.spec.channels);
+    return QG_OK;
+}
+
+static qg_status open_sums(const qg_kernel *k, qg_ctx *ctx, void **local)
+{
+    const sums_kernel *s = k->state;
+    return s->sums->open(s->sums, ctx, local);
+}
+
+static void close_sums(const qg_kernel *k, void *local)
+{
+    const sums_kernel *s = k->state;
+    s->sums->close(s->sums, local);
+}
+
+static void destroy_sums(qg_kernel *k)
+{
+    sums_kernel *s = k->state;
+    s->sums->destroy(s->sums);
+}
+
+/* -- choosing ---------------------------------------------------------------------- */
+
+/* Output channel of weight i. */
+static int64_t channel_of(const qg_integer_product *p, int64_t i)
+{
+    int64_t base = p->group ? i / p->group * p->period : 0;
+    return base + i / p->inner % p->period;
+}
+
+/* Weights without zero points, [*most]: the largest sum of |w| of a channel. */
+static qg_status centred(qg_compile *c, const qg_integer_product *p, int32_t **out,
+                         double *most)
+{
+    const qg_tensor *w = c->in[1];
+    const qg_stored *s = &p->recipe->in[1];
+    size_t n = qg_elements(w);
+    int32_t *q = QG_NEWN(c->arena, n, int32_t);
+    double *sum = QG_NEWN(c->arena, (size_t)p->channels, double);
+    if (!q || !sum)
+        return qg_nomem(c->ctx);
+    qg_codes_load(w->dtype, w->data, 0, q, n);
+    *most = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t channel = channel_of(p, (int64_t)i);
+        q[i] -= s->zero[s->n > 1 ? channel : 0];
+        sum[channel] += fabs((double)q[i]);
+        *most = fmax(*most, sum[channel]);
+    }
+    *out = q;
+    return QG_OK;
+}
+
+/* The weights in the type of the kernel; false: they do not fit it. */
+static qg_status converted(qg_compile *c, const int32_t *q, qg_tensor *w, bool *fits)
+{
+    size_t n = qg_elements(w);
+    *fits = true;
+    QG_TRY(qg_tensor_alloc(c->ctx, c->arena, w));
+    for (size_t i = 0; i < n; i++) {
+        *fits = *fits && (w->dtype == QG_F32 || (q[i] >= -128 && q[i] <= 127));
+        if (w->dtype == QG_F32)
+            w->f32[i] = (float)q[i];
+        else
+            w->i8[i] = (int8_t)q[i];
+    }
+    return QG_OK;
+}
+
+/* The library's kernel for x and y of these types; *out NULL when it has none. */
+static qg_status sums_of(qg_compile *c, const qg_integer_product *p, const int32_t *q,
+                         bool as_float, qg_kernel **out)
+{
+    qg_tensor x = *c->in[0], w = *c->in[1], y = *c->out[0];
+    const qg_tensor *in[3] = { &x, &w, NULL }, *outs[1] = { &y };
+    qg_compile typed = *c;
+    bool fits;
+    *out = NULL;
+    x.dtype = as_float ? QG_F32 : x.dtype;
+    w.dtype = as_float ? QG_F32 : QG_I8;
+    y.dtype = as_float ? QG_F32 : QG_I32;
+    if (p->gemm) { /* all rows of a form one product */
+        int64_t m = p->gemm->m, k = p->gemm->k;
+        bool t = p->gemm->trans_a;
+        qg_tensor_init(&x, x.dtype, 2, (int64_t[]){ t ? k : m, t ? m : k });
+        qg_tensor_init(&y, y.dtype, 2, (int64_t[]){ m, p->gemm->n });
+    }
+    QG_TRY(converted(c, q, &w, &fits));
+    if (!fits)
+        return QG_OK;
+    typed.in = in;
+    typed.out = outs;
+    typed.n_chain = 0;
+    int32_t zero = p->recipe->in[0].zero[0];
+    if (as_float)
+        return p->conv ? qg_accel_conv(&typed, p->conv, p->transposed, out)
+                       : qg_accel_matmul(&typed, p->gemm, -1, out);
+    return p->conv ? qg_accel_conv_codes(&typed, p->conv, p->transposed, zero, out)
+                   : qg_accel_matmul_codes(&typed, p->gemm, zero, out);
+}
+
+/* Integers first; floats where their sums stay below 2^24. */
+static qg_status choose(qg_compile *c, const qg_integer_product *p, bool *as_float,
+                        qg_kernel **out)
+{
+    const qg_stored *x = &p->recipe->in[0];
+    double low = abs(x->low - x->zero[0]), high = abs(x->high - x->zero[0]), most;
+    int32_t *q;
+    QG_TRY(centred(c, p, &q, &most));
+    *as_float = false;
+    QG_TRY(sums_of(c, p, q, false, out));
+    if (*out || fmax(low, high) * most >= 0x1p24)
+        return QG_OK;
+    *as_float = true;
+    return sums_of(c, p, q, true, out);
+}
+
+/* -- the kernel -------------------------------------------------------------------- */
+
+/* Factors of every channel, in the plan's arena. */
+static qg_status finish_of(qg_compile *c, const qg_integer_product *p, qg_finish *out)
+{
+    const qg_recipe *r = p->recipe;
+    const qg_stored *w = &r->in[1];
+    const qg_tensor *bias = c->node->n_in > 2 ? c->in[2] : NULL;
+    qg_requant *all = QG_NEWN(c->arena, w->n, qg_requant);
+    qg_call k = qg_compile_call(c);
+    if (!all)
+        return qg_nomem(c->ctx);
+    for (uint32_t i = 0; i < w->n; i++)
+        QG_TRY(qg_integer_requant(&k, r, w, i, &all[i]));
+    qg_finish_spec spec = { .channels = (size_t)p->channels,
+                            .r = all,
+                            .per_channel = w->n > 1,
+                            .fma = r->row.form == QG_FORM_FMA,
+                            .bias = bias && bias->dtype == QG_I32 ? bias->i32 : NULL,
+                            .floats = bias && bias->dtype == QG_F32 ? bias->f32 : NULL,
+                            .out = r->out.codes ? r->out.dtype : QG_F32 };
+    return qg_finish_new(c->ctx, c->arena, NULL, &spec, out);
+}
+
+static bool bytes(const qg_tensor *t) { return QG_DT_HAS(QG_DT_BYTES, t->dtype); }
+
+/* Types and constants that the kernels take. */
+static bool fits(const qg_compile *c, const qg_recipe *r)
+{
+    const qg_tensor *bias = c->node->n_in > 2 ? c->in[2] : NULL;
+    return bytes(c->in[0]) && bytes(c->in[1]) && c->in[1]->data &&
+           (!bias || bias->data) && r->row.requant.accumulator == 32 &&
+           r->row.products == QG_PRODUCTS_EXACT && !qg_integer_by_vectors(r);
+}
+
+qg_status qg_integer_compile(qg_compile *c, const qg_integer_product *p,
+                             qg_kernel **out)
+{
+    qg_kernel *sums;
+    bool as_float;
+    *out = NULL;
+    if (!fits(c, p->recipe) || p->channels < 1)
+        return QG_OK;
+    QG_TRY(choose(c, p, &as_float, &sums));
+    if (!sums)
+        return QG_OK;
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    sums_kernel *s = QG_NEW(c->arena, sums_kernel);
+    qg_status status = k && s ? finish_of(c, p, &s->finish) : qg_nomem(c->ctx);
+    if (status != QG_OK) {
+        sums->destroy(sums);
+        return status;
+    }
+    s->sums = sums;
+    s->as_float = as_float;
+    s->zero = p->recipe->in[0].zero[0];
+    *k = (qg_kernel){ .run = run,
+                      .open = open_sums,
+                      .close = close_sums,
+                      .destroy = destroy_sums,
+                      .state = s,
+                      .out_layout = sums->out_layout,
+                      .name = sums->name };
+    k->in_layout[0] = sums->in_layout[0];
+    *out = k;
+    return QG_OK;
+}

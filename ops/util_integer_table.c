@@ -1,0 +1,183 @@
+#include "ops/util_integer_table.h"
+
+#include <assert.h>
+
+#include "engine/number/integer_array.h"
+#include "ops/util_axis.h"
+#include "ops/util_broadcast.h"
+
+enum { CODES = 256 };
+
+/* Results by the bytes of the codes: [256], or [256][256] by the byte of input 0, then
+ * that of input 1. */
+typedef struct table {
+    void *result; /* of the output's type */
+    size_t size;  /* bytes of a result: 1, 2 or 4 */
+    bool flat;    /* pairs: both operands have the output's dims */
+} table;
+
+static bool bytes(const qg_tensor *t) { return QG_DT_HAS(QG_DT_BYTES, t->dtype); }
+
+/* An arena for the calls that fill a table; freed at once. */
+static qg_status fill(qg_compile *c, const qg_tensor *const *in, qg_tensor *to)
+{
+    qg_arena *scratch = qg_arena_new(c->ctx->alloc);
+    qg_call k = qg_compile_call(c);
+    if (!scratch)
+        return qg_nomem(c->ctx);
+    k.in = in;
+    k.out = &to;
+    k.scratch = scratch;
+    qg_status s = c->node->op->run(&k);
+    qg_arena_free(scratch);
+    return s;
+}
+
+/* The kernel with an empty table of n results; its layouts are those of input 0. */
+static qg_status begin(qg_compile *c, size_t n, const char *name, qg_kernel **out)
+{
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    table *t = QG_NEW(c->arena, table);
+    size_t size = qg_element_size(c->out[0]->dtype);
+    void *result = qg_arena_get(c->arena, n, size);
+    if (!k || !t || !result)
+        return qg_nomem(c->ctx);
+    t->result = result;
+    t->size = size;
+    k->state = t;
+    k->name = name;
+    *out = k;
+    return QG_OK;
+}
+
+/* -- one operand ------------------------------------------------------------------- */
+
+#define LOOK_UP(T, index)                                                              \
+    do {                                                                               \
+        const T *from = t->result;                                                     \
+        T *to = y;                                                                     \
+        for (size_t i = 0; i < n; i++)                                                 \
+            to[i] = from[index];                                                       \
+    } while (0)
+
+static qg_status run_codes(const qg_kernel *k, const qg_call *call)
+{
+    const table *t = k->state;
+    const uint8_t *x = call->in[0]->data;
+    void *y = call->out[0]->data;
+    size_t n = qg_elements(call->in[0]);
+    if (t->size == 1)
+        LOOK_UP(uint8_t, x[i]);
+    else if (t->size == 2)
+        LOOK_UP(uint16_t, x[i]);
+    else
+        LOOK_UP(uint32_t, x[i]);
+    return QG_OK;
+}
+
+qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
+{
+    const qg_tensor *in[QG_WALK_OPERANDS];
+    uint8_t code[CODES];
+    qg_tensor x, y;
+    *out = NULL;
+    if (!bytes(c->in[0]) || c->node->n_in > QG_WALK_OPERANDS ||
+        qg_tensor_count(c->out[0]) < CODES)
+        return QG_OK;
+    for (uint32_t i = 1; i < c->node->n_in; i++) {
+        in[i] = c->in[i];
+        if (!in[i]->data)
+            return QG_OK;
+    }
+    QG_TRY(begin(c, CODES, "table of codes", out));
+    for (int i = 0; i < CODES; i++)
+        code[i] = (uint8_t)i;
+    qg_tensor_init(&x, c->in[0]->dtype, 1, (int64_t[]){ CODES });
+    qg_tensor_init(&y, c->out[0]->dtype, 1, (int64_t[]){ CODES });
+    x.data = code;
+    y.data = ((table *)(*out)->state)->result;
+    in[0] = &x;
+    (*out)->run = run_codes;
+    (*out)->in_layout[0] = (*out)->out_layout = c->in_layout[0];
+    return fill(c, in, &y);
+}
+
+/* -- two operands ------------------------------------------------------------------ */
+
+static void look_up_pairs(const table *t, const uint8_t *a, const uint8_t *b,
+                          uint8_t *y, const qg_int_span *s)
+{
+    const uint8_t *from = t->result;
+    for (size_t i = 0; i < s->n; i++)
+        y[i] = from[(size_t)a[i * s->a_step] << 8 | b[i * s->b_step]];
+}
+
+static qg_int_dims dims_of(const qg_tensor *t)
+{
+    qg_int_dims d = { .rank = t->rank };
+    for (int32_t i = 0; i < t->rank; i++)
+        d.dim[i] = t->dim[i];
+    return d;
+}
+
+static qg_status run_pairs(const qg_kernel *k, const qg_call *call)
+{
+    const table *t = k->state;
+    const qg_tensor *a = call->in[0], *b = call->in[1], *y = call->out[0];
+    qg_int_dims da = dims_of(a), db = dims_of(b);
+    qg_int_broadcast w;
+    if (t->flat) {
+        qg_int_span s = { 0, 0, 0, qg_elements(y), 1, 1 };
+        look_up_pairs(t, a->u8, b->u8, y->u8, &s);
+        return QG_OK;
+    }
+    QG_TRY(qg_int_broadcast_make(call->ctx, "pairs", &da, &db, &w));
+    for (size_t i = 0; i < w.spans; i++) {
+        qg_int_span s = qg_int_broadcast_span(&w, i);
+        look_up_pairs(t, a->u8 + s.a, b->u8 + s.b, y->u8 + s.y, &s);
+    }
+    return QG_OK;
+}
+
+/* Row by row: operand a is one code, moving or standing still as in the real call, on
+ * which some forms depend. */
+static qg_status fill_pairs(qg_compile *c, const table *t, bool standing)
+{
+    uint8_t left[CODES], right[CODES];
+    qg_tensor a, b, y;
+    const qg_tensor *in[2] = { &a, &b };
+    qg_tensor_init(&a, c->in[0]->dtype, 1, (int64_t[]){ standing ? 1 : CODES });
+    qg_tensor_init(&b, c->in[1]->dtype, 1, (int64_t[]){ CODES });
+    qg_tensor_init(&y, c->out[0]->dtype, 1, (int64_t[]){ CODES });
+    a.data = left;
+    b.data = right;
+    for (int i = 0; i < CODES; i++)
+        right[i] = (uint8_t)i;
+    for (int row = 0; row < CODES; row++) {
+        memset(left, row, sizeof left);
+        y.data = (uint8_t *)t->result + row * CODES;
+        QG_TRY(fill(c, in, &y));
+    }
+    return QG_OK;
+}
+
+qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out)
+{
+    const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
+    qg_int_dims da = dims_of(a), db = dims_of(b);
+    qg_int_broadcast w;
+    *out = NULL;
+    if (!bytes(a) || !bytes(b) || !bytes(y) || qg_tensor_count(y) < QG_INTEGER_PAIRS)
+        return QG_OK;
+    QG_TRY(qg_int_broadcast_make(c->ctx, "pairs", &da, &db, &w));
+    QG_TRY(begin(c, CODES * CODES, "table of pairs", out));
+    table *t = (*out)->state;
+    t->flat = qg_same_dims(a, y) && qg_same_dims(b, y);
+    (*out)->run = run_pairs;
+    bool last = c->in_layout[0] == QG_LAYOUT_CHANNELS_LAST ||
+                c->in_layout[1] == QG_LAYOUT_CHANNELS_LAST;
+    if (t->flat && last && !a->data && !b->data)
+        (*out)->in_layout[0] = (*out)->in_layout[1] = (*out)->out_layout =
+            QG_LAYOUT_CHANNELS_LAST;
+    return fill_pairs(c, t, w.a_step == 0);
+}

@@ -1,0 +1,56 @@
+/* matmul-to-gemm -- a product of a matrix with a constant one becomes a fully connected
+ * node, so that fuse-bias can fold the sum that follows into its bias, and the sum and
+ * the product are rounded once: the converter of TFLite makes one FULLY_CONNECTED of
+ * both.  Both factors have two axes; products of more axes stay.
+ * Source   tensorflow/tensorflow
+ *          tensorflow/compiler/mlir/lite/transforms/prepare_tf.cc ConvertTFBatchMatMulOp,
+ *          tensorflow/compiler/mlir/lite/transforms/optimize.cc FuseFullyConnectedAndAdd */
+#include <assert.h>
+
+#include "engine/ir/edit.h"
+#include "passes/passes.h"
+
+/* A compute node that multiplies by the weight in slot 1 and takes no bias. */
+static bool is_product(const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_COMPUTE) && n->n_in == 2 && n->in[0] && n->in[1] &&
+           n->n_attr == 0 && qg_op_slot_of(n->op, 'w') == 1 &&
+           qg_op_slot_of(n->op, 'b') < 0;
+}
+
+/* NULL when it can become one, else why not. */
+static const char *objection(const qg_node *n)
+{
+    if (!n->in[1]->constant || n->in[1]->type.dtype != QG_F32)
+        return "its weight is no float32 constant, expected one";
+    if (n->in[0]->type.rank != 2 || n->in[1]->type.rank != 2)
+        return "its factors have other than two axes, expected two each";
+    return NULL;
+}
+
+static qg_status run(qg_pass_env *env)
+{
+    qg_graph *g = env->graph;
+    for (size_t i = 0; i < g->node.n; i++) {
+        qg_node *n = g->node.at[i];
+        if (n->dead || !is_product(n))
+            continue;
+        const char *why = objection(n);
+        if (why) {
+            QG_TRY(qg_pass_near_miss(env, "product", n, "%s", why));
+            continue;
+        }
+        QG_TRY(qg_edit_set_op(g, n, QG_MADE_DENSE));
+        env->changed++;
+        QG_TRY(qg_pass_matched(env, "product"));
+    }
+    return QG_OK;
+}
+
+const qg_pass qg_pass_matmul_to_gemm = {
+    .name = "matmul-to-gemm",
+    .summary = "turn products with constant matrices into fully connected nodes",
+    .needs = QG_A_TOPO | QG_A_SHAPE,
+    .breaks = QG_A_TOPO | QG_A_SHAPE,
+    .run = run,
+};

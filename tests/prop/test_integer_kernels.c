@@ -1,0 +1,266 @@
+/* Plans with fast integer kernels against the definitions, bit for bit: random shapes,
+ * grids and schemes. */
+#include "tests/support/test.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/core/rng.h"
+#include "engine/exec/run.h"
+#include "engine/ir/edit.h"
+#include "engine/ir/infer.h"
+#include "engine/ir/recipe.h"
+#include "ops/families.h"
+
+static int64_t among(qg_rng *r, int64_t low, int64_t high)
+{
+    return low + (int64_t)(qg_rng_next(r) % (uint64_t)(high - low + 1));
+}
+
+static float scale(qg_rng *r)
+{
+    return ldexpf((float)among(r, 64, 127), -(int)among(r, 6, 14));
+}
+
+static const struct {
+    qg_requant_scheme scheme;
+    qg_factor factor;
+    qg_zero_place zero;
+} tuples[] = {
+    {QG_SCHEME_FIX_DOUBLE,     QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
+    { QG_SCHEME_FIX_DOUBLE_UP, QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
+    { QG_SCHEME_FIX_SINGLE,    QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
+    { QG_SCHEME_DOUBLE_AWAY,   QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
+    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_AFTER },
+    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_INSIDE},
+    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_FUSED },
+    { QG_SCHEME_FLOAT_AWAY,    QG_FACTOR_THEN_MULTIPLY, QG_ZERO_AFTER },
+    { QG_SCHEME_FIX_MANTISSA,  QG_FACTOR_F32,           QG_ZERO_AFTER },
+};
+enum { N_TUPLES = sizeof tuples / sizeof tuples[0] };
+
+static qg_requant_rule rule_of(size_t i)
+{
+    return (qg_requant_rule){ .scheme = (uint8_t)tuples[i].scheme,
+                              .factor = (uint8_t)tuples[i].factor,
+                              .zero = (uint8_t)tuples[i].zero,
+                              .accumulator = 32 };
+}
+
+/* -- plans ------------------------------------------------------------------------- */
+
+/* A random node: its graph and its input. */
+typedef struct subject {
+    qg_ctx *ctx;
+    qg_arena *a;
+    qg_rng *rng;
+    qg_graph *g;
+    qg_tensor x;
+    qg_attr attr[8];
+    size_t n_attr;
+} subject;
+
+static void put(subject *s, const char *name, size_t n, const int64_t *value)
+{
+    int64_t *kept = QG_NEWN(s->a, n, int64_t);
+    memcpy(kept, value, n * sizeof *kept);
+    s->attr[s->n_attr++] = (qg_attr){ .name = qg_intern(s->ctx, name),
+                                      .type = n == 1 ? QG_ATTR_INT : QG_ATTR_INTS,
+                                      .count = n,
+                                      .ints = kept };
+}
+
+/* Codes drawn from all of the type, or (few) from small ones. */
+static qg_tensor codes(subject *s, qg_dtype d, int32_t rank, const int64_t *dim,
+                       bool few)
+{
+    qg_tensor t;
+    qg_code_range range = qg_code_range_of(d, 0);
+    qg_tensor_init(&t, d, rank, dim);
+    assert_ok(s->ctx, qg_tensor_alloc(s->ctx, s->a, &t));
+    for (int64_t i = 0; i < qg_tensor_count(&t); i++) {
+        int32_t q = (int32_t)(few ? among(s->rng, -3, 3) + (range.lo < 0 ? 0 : 128)
+                                  : among(s->rng, range.lo, range.hi));
+        qg_codes_store(d, &q, t.data, (size_t)i, 1);
+    }
+    return t;
+}
+
+static qg_value *constant(subject *s, const char *name, const qg_tensor *t)
+{
+    qg_value *v;
+    qg_tensor *kept = QG_NEW(s->a, qg_tensor);
+    *kept = *t;
+    assert_ok(s->ctx, qg_graph_add_value(s->g, name, &v));
+    v->type = *t;
+    v->type.data = NULL;
+    v->constant = kept;
+    return v;
+}
+
+/* A grid: one scale, or one per channel. */
+static qg_stored grid(subject *s, qg_dtype d, int64_t n, bool zeros)
+{
+    qg_code_range range = qg_code_range_of(d, 0);
+    float *scales = QG_NEWN(s->a, (size_t)n, float);
+    int32_t *zero = QG_NEWN(s->a, (size_t)n, int32_t);
+    for (int64_t i = 0; i < n; i++) {
+        scales[i] = scale(s->rng);
+        zero[i] = zeros ? (int32_t)among(s->rng, range.lo, range.hi) : 0;
+    }
+    return (qg_stored){ true, d, (uint32_t)n, scales, zero, 0, range.lo, range.hi };
+}
+
+/* x times w [channels], with or without a bias, to codes or floats. */
+static void add_node(subject *s, const char *op, const qg_tensor *w, int64_t channels)
+{
+    qg_value *in[3] = { NULL }, *out;
+    qg_node *made;
+    size_t tuple = (size_t)among(s->rng, 0, N_TUPLES - 1);
+    bool floats = among(s->rng, 0, 5) == 0, each = among(s->rng, 0, 1);
+    bool zeros = among(s->rng, 0, 3) == 0;
+    qg_recipe r = {
+        .row = {.id = "random", .requant = rule_of(tuple)}
+    };
+    r.in[0] = grid(s, s->x.dtype, 1, true);
+    r.in[1] = grid(s, w->dtype, each ? channels : 1, zeros || w->dtype == QG_U8);
+    for (uint32_t i = 0; !zeros && i < r.in[1].n && w->dtype == QG_U8; i++)
+        ((int32_t *)(uintptr_t)r.in[1].zero)[i] = 128;
+    if (!floats)
+        r.out = grid(s, among(s->rng, 0, 1) ? QG_I8 : QG_U8, 1, true);
+    qg_tensor bias;
+    qg_tensor_init(&bias, floats ? QG_F32 : QG_I32, 1, &channels);
+    assert_ok(s->ctx, qg_tensor_alloc(s->ctx, s->a, &bias));
+    for (int64_t i = 0; i < channels; i++)
+        if (floats)
+            bias.f32[i] = (float)among(s->rng, -1000, 1000) / 7.0f;
+        else
+            bias.i32[i] = (int32_t)among(s->rng, -20000, 20000);
+    assert_ok(s->ctx, qg_graph_add_value(s->g, "x", &in[0]));
+    in[0]->type = s->x;
+    in[0]->type.data = NULL;
+    assert_ok(s->ctx, qg_graph_mark_input(s->g, in[0]));
+    in[1] = constant(s, "w", w);
+    in[2] = constant(s, "b", &bias);
+    const qg_attr *attr;
+    size_t n_attr;
+    assert_ok(s->ctx, qg_recipe_write(s->g, &r, s->attr, s->n_attr, &attr, &n_attr));
+    assert_ok(s->ctx, qg_graph_add_value(s->g, "y", &out));
+    qg_node_spec spec = { .op = qg_op_find(s->ctx->registry, "quantgraph", op, 1),
+                          .opset = 1,
+                          .in = in,
+                          .out = &out,
+                          .n_out = 1,
+                          .n_in = among(s->rng, 0, 3) ? 3 : 2,
+                          .attr = attr,
+                          .n_attr = n_attr };
+    assert_ok(s->ctx, qg_graph_add_node(s->g, &spec, &made));
+    assert_ok(s->ctx, qg_graph_mark_output(s->g, out));
+}
+
+static qg_dtype byte_type(subject *s) { return among(s->rng, 0, 2) ? QG_I8 : QG_U8; }
+
+static void random_conv(subject *s)
+{
+    bool transposed = among(s->rng, 0, 3) == 0, few = among(s->rng, 0, 1);
+    int64_t per = among(s->rng, 1, 9), m = among(s->rng, 1, 17), batch = 2;
+    int64_t groups = among(s->rng, 0, 2) ? 1 : among(s->rng, 2, 20);
+    if (groups > 1 && among(s->rng, 0, 1))
+        per = 1; /* depthwise, m the multiplier */
+    int64_t kernel[2] = { among(s->rng, 1, 3), among(s->rng, 1, 4) };
+    int64_t x[4] = { batch, per * groups, among(s->rng, 7, 12), among(s->rng, 7, 12) };
+    int64_t w[4] = { m * groups, per, kernel[0], kernel[1] };
+    if (transposed) {
+        w[0] = per * groups;
+        w[1] = m;
+    }
+    s->x = codes(s, byte_type(s), 4, x, false);
+    qg_tensor weight = codes(s, byte_type(s), 4, w, few);
+    put(s, "group", 1, &groups);
+    put(s, "strides", 2, (int64_t[]){ among(s->rng, 1, 2), among(s->rng, 1, 2) });
+    put(s, "dilations", 2, (int64_t[]){ 1, among(s->rng, 1, 2) });
+    put(s, "pads", 4,
+        (int64_t[]){ among(s->rng, 0, kernel[0] - 1), among(s->rng, 0, kernel[1] - 1),
+                     among(s->rng, 0, kernel[0] - 1),
+                     among(s->rng, 0, kernel[1] - 1) });
+    add_node(s, transposed ? "IntConvTranspose" : "IntConv", &weight, m * groups);
+}
+
+static void random_matmul(subject *s)
+{
+    bool ta = among(s->rng, 0, 3) == 0, tb = among(s->rng, 0, 1);
+    bool deep = !ta && among(s->rng, 0, 1);
+    int64_t m = among(s->rng, 1, 20), n = among(s->rng, 1, 40),
+            k = among(s->rng, 1, 90);
+    int64_t a[3] = { 2, ta ? k : m, ta ? m : k }, b[2] = { tb ? n : k, tb ? k : n };
+    s->x = codes(s, byte_type(s), deep ? 3 : 2, deep ? a : a + 1, false);
+    qg_tensor weight = codes(s, byte_type(s), 2, b, among(s->rng, 0, 1));
+    put(s, "transA", 1, (int64_t[]){ ta });
+    put(s, "transB", 1, (int64_t[]){ tb });
+    add_node(s, "IntMatMul", &weight, n);
+}
+
+/* The bytes of the output; *kernel: the name of the kernel, NULL for the definition. */
+static void result(subject *s, bool reference, qg_tensor *out, const char **kernel)
+{
+    qg_plan *plan;
+    qg_run *run;
+    qg_plan_options o = { .mode = QG_MODE_FLOAT, .reference = reference };
+    const qg_tensor *in[1] = { &s->x };
+    assert_ok(s->ctx, qg_plan_new(s->ctx, s->g, &o, &plan));
+    assert_ok(s->ctx, qg_run_new(s->ctx, plan, &run));
+    assert_ok(s->ctx, qg_run_execute(run, in, NULL, 0, 0));
+    *out = *qg_run_output(run, 0);
+    assert_ok(s->ctx, qg_tensor_alloc(s->ctx, s->a, out));
+    qg_tensor_copy(qg_run_output(run, 0), out);
+    *kernel = plan->kernel.n ? qg_arena_strdup(s->a, plan->kernel.at[0]->name) : NULL;
+    qg_run_free(run);
+    qg_plan_free(plan);
+}
+
+static void compare(qg_ctx *ctx, int round, qg_rng *rng, size_t *with_kernel,
+                    void build(subject *))
+{
+    subject s = { .ctx = ctx, .a = qg_arena_new(qg_alloc_libc), .rng = rng };
+    qg_tensor want, got;
+    const char *none, *kernel;
+    assert_non_null(s.a);
+    assert_ok(ctx, qg_graph_new(ctx, "random", &s.g));
+    build(&s);
+    assert_ok(ctx, qg_graph_normalize(s.g));
+    assert_ok(ctx, qg_infer(s.g, NULL, 0));
+    result(&s, true, &want, &none);
+    result(&s, false, &got, &kernel);
+    assert_null(none);
+    *with_kernel += kernel != NULL;
+    size_t size;
+    assert_ok(ctx, qg_tensor_bytes(ctx, "output", &want, &size));
+    for (size_t i = 0; i < size; i++)
+        if (want.u8[i] != got.u8[i])
+            fail_msg("round %d, %s, %s: byte %zu is %d, expected %d", round,
+                     s.g->node.at[0]->op->name, kernel ? kernel : "definition", i,
+                     got.u8[i], want.u8[i]);
+    qg_graph_free(s.g);
+    qg_arena_free(s.a);
+}
+
+static void kernels_equal_the_definition(void **state)
+{
+    qg_rng rng = { 11 };
+    size_t with_kernel = 0;
+    (void)state;
+    for (int round = 0; round < 300; round++) {
+        qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+        assert_non_null(ctx);
+        ctx->registry = &qg_ops_registry;
+        compare(ctx, round, &rng, &with_kernel,
+                round % 3 ? random_conv : random_matmul);
+        qg_ctx_free(ctx);
+    }
+    printf("%zu of 300 nodes had a kernel\n", with_kernel);
+#if QG_HAVE_DNNL
+    assert_cmp_int(with_kernel, >, 100);
+#endif
+}
+
+QG_TEST_MAIN(cmocka_unit_test(kernels_equal_the_definition))

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""A snapshot is the old one or the new one, whatever happens while it is written: the
+process is killed at each of its calls that reach files in turn, each of them fails as on
+a full disk, and two writers race.  Rerunning the command works and removes leftovers."""
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+QG = str(pathlib.Path(os.environ.get("QG", "build/qg")).resolve())
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODEL = ROOT / "configs/models/digits.onnx"
+OLD, NEW = "minmax", "percentile"
+complaints, counts = [], {"kill": [0, 0, 0], "full": [0, 0, 0], "race": [0, 0, 0]}
+
+
+def quantize(folder, observer, **environment):
+    command = [QG, "quantize", str(MODEL), "-b", "trt-int8", "-d", "random:1", "-j", "1",
+               "--kernels", "reference", "--observer", observer, "-o", str(folder)]
+    return subprocess.run(command, capture_output=True, text=True,
+                          env={**os.environ, **environment})
+
+
+def preload(work):
+    library = work / "faults.so"
+    subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-o",
+                    str(library), str(ROOT / "tests/support/preload/faults.c"), "-ldl"],
+                   check=True)
+    return str(library)
+
+
+def content(folder):
+    return {p.name: p.read_bytes() for p in folder.iterdir()} if folder.is_dir() else None
+
+
+def leftovers(work):
+    return [p.name for p in work.iterdir() if p.name.startswith(".qg-")]
+
+
+def judge(kind, folder, allowed, what):
+    tried = counts[kind]
+    tried[0] += 1
+    now = content(folder)
+    if now in allowed:
+        tried[1] += 1
+        return
+    tried[2] += 1
+    complaints.append(f"{what}: the folder is neither the old nor the new snapshot, has "
+                      f"{sorted(now) if now else now}")
+
+
+def interrupt(work, library, kind, before, after, target):
+    """before: content that stands there, or None; every call in turn."""
+    count = work / "count"
+    fresh = work / "fresh"
+    quantize(fresh, NEW, LD_PRELOAD=library, QG_FAULT_COUNT=str(count))
+    shutil.rmtree(fresh)
+    step = 1 if "--all" in sys.argv else max(1, int(count.read_text()) // 40)
+    for at in range(1, int(count.read_text()) + 40, step):
+        if target.exists():
+            shutil.rmtree(target)
+        if before is not None:
+            target.mkdir()
+            for name, data in before.items():
+                (target / name).write_bytes(data)
+        run = quantize(target, NEW, LD_PRELOAD=library, QG_FAULT=kind,
+                       QG_FAULT_AT=str(at))
+        what = f"{kind} at call {at}, {'into a folder' if before else 'fresh'}"
+        judge(kind, target, [before, after], what)
+        if kind == "full" and run.returncode == 1 and "write" in run.stderr and \
+                "No space left" not in run.stderr and \
+                "an earlier write failed" not in run.stderr:
+            complaints.append(f"{what}: {run.stderr.strip()}, expected the reason")
+        if run.returncode == 0 and content(target) != after:
+            complaints.append(f"{what}: exit status 0, and not the new snapshot")
+        if run.returncode == -signal.SIGKILL:
+            again = quantize(target, NEW)
+            if again.returncode or content(target) != after:
+                complaints.append(f"{what}: rerun gives {again.stderr.strip()}")
+            if leftovers(work):
+                complaints.append(f"{what}: rerun leaves {leftovers(work)}")
+
+
+def race(work, old, new):
+    target = work / "raced"
+    both = {**{"notes.txt": b"mine"}}
+    quantize(target, OLD)
+    (target / "notes.txt").write_bytes(b"mine")
+    allowed = [{**old, **both}, {**new, **both}]
+    draw = random.Random(7)
+    for _ in range(8):
+        running = [subprocess.Popen(
+            [QG, "quantize", str(MODEL), "-b", "trt-int8", "-d", "random:1", "-j", "1",
+             "--kernels", "reference", "--observer", o, "-o", str(target)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            for o in draw.sample([OLD, NEW, OLD, NEW], 4)]
+        for process in running:
+            error = process.communicate()[1]
+            if process.returncode:
+                complaints.append(f"a writer among four fails: {error.strip()}")
+        judge("race", target, allowed, "four writers")
+
+
+def mixed(work, old, new):
+    target = work / "mixed"
+    target.mkdir()
+    (target / "model.onnx").write_bytes(old["model.onnx"] + b"")
+    (target / "quant.json").write_bytes(
+        new["quant.json"].replace(b'"written_sha256": "', b'"written_sha256": "0', 1))
+    run = subprocess.run([QG, "run", str(target), "-d", "random:1", "-o",
+                          str(work / "o")], capture_output=True, text=True)
+    if run.returncode != 1 or "SHA-256" not in run.stderr:
+        complaints.append(f"a mixture of two runs: {run.returncode} {run.stderr}")
+
+
+def full_disk(work, old):
+    """A limit on the size of files stands for a full disk: it also fails for good."""
+    target = work / "limited"
+    shutil.copytree(work / "old", target)
+    command = f"trap '' XFSZ; ulimit -f 2; exec '{QG}' quantize '{MODEL}' -b trt-int8 " \
+              f"-d random:1 --observer {NEW} -o '{target}'"
+    run = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    if run.returncode != 1 or "File too large" not in run.stderr:
+        complaints.append(f"files of 2 blocks: {run.returncode} {run.stderr}")
+    if content(target) != old or leftovers(work):
+        complaints.append(f"files of 2 blocks: old snapshot changed, or {leftovers(work)}")
+
+
+def main():
+    work = pathlib.Path(tempfile.mkdtemp())
+    try:
+        library = preload(work)
+        quantize(work / "old", OLD)
+        quantize(work / "new", NEW)
+        old, new = content(work / "old"), content(work / "new")
+        for kind in "kill", "full":
+            interrupt(work, library, kind, old, new, work / "target")
+            interrupt(work, library, kind, None, new, work / "target")
+        race(work, old, new)
+        mixed(work, old, new)
+        full_disk(work, old)
+    finally:
+        shutil.rmtree(work)
+    for line in complaints[:20]:
+        print("FAILED:", line)
+    for kind, (tried, whole, mixture) in counts.items():
+        print(f"{kind}: {tried} tried, {whole} whole, {mixture} mixed")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+/* The loops of accel/finish.h against engine/number, bit for bit, for every instruction
+ * set that the CPU has. */
+#include "tests/support/test.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/accel/finish.h"
+#include "engine/core/rng.h"
+
+static int64_t among(qg_rng *r, int64_t low, int64_t high)
+{
+    return low + (int64_t)(qg_rng_next(r) % (uint64_t)(high - low + 1));
+}
+
+static float scale(qg_rng *r)
+{
+    return ldexpf((float)among(r, 64, 127), -(int)among(r, 6, 14));
+}
+
+static const struct {
+    qg_requant_scheme scheme;
+    qg_factor factor;
+    qg_zero_place zero;
+} tuples[] = {
+    {QG_SCHEME_FIX_DOUBLE,     QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
+    { QG_SCHEME_FIX_DOUBLE_UP, QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
+    { QG_SCHEME_FIX_SINGLE,    QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
+    { QG_SCHEME_DOUBLE_AWAY,   QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
+    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_AFTER },
+    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_INSIDE},
+    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_FUSED },
+    { QG_SCHEME_FLOAT_AWAY,    QG_FACTOR_THEN_MULTIPLY, QG_ZERO_AFTER },
+    { QG_SCHEME_FIX_MANTISSA,  QG_FACTOR_F32,           QG_ZERO_AFTER },
+};
+enum { N_TUPLES = sizeof tuples / sizeof tuples[0] };
+
+static qg_requant_rule rule_of(size_t i)
+{
+    return (qg_requant_rule){ .scheme = (uint8_t)tuples[i].scheme,
+                              .factor = (uint8_t)tuples[i].factor,
+                              .zero = (uint8_t)tuples[i].zero,
+                              .accumulator = 32 };
+}
+
+/* -- loops ------------------------------------------------------------------------- */
+
+enum { CHANNELS = 37, PLACES = 300 };
+
+/* Small sums, sums near ties, and any int32. */
+static int32_t any_sum(qg_rng *r)
+{
+    int64_t bits = among(r, 1, 32);
+    return (int32_t)(qg_rng_next(r) >> (64 - bits) << among(r, 0, 32 - bits));
+}
+
+static void loops_equal_the_definition(void **state)
+{
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    qg_rng rng = { 7 };
+    size_t n_rows, compared = 0;
+    const qg_finish_row *const *rows = qg_finish_rows(&n_rows);
+    static int32_t acc[PLACES * CHANNELS];
+    static uint8_t want[PLACES * CHANNELS], got[PLACES * CHANNELS];
+    (void)state;
+    assert_non_null(ctx);
+    for (int round = 0; round < 120; round++) {
+        qg_requant_rule rule = rule_of((size_t)round % N_TUPLES);
+        qg_dtype type = round & 1 ? QG_I8 : QG_U8;
+        qg_code_range range = qg_code_range_of(type, 0);
+        qg_requant r[CHANNELS];
+        int32_t bias[CHANNELS];
+        range.zero = (int32_t)among(&rng, range.lo, range.hi);
+        range.lo += (int32_t)among(&rng, 0, 40);
+        for (int c = 0; c < CHANNELS; c++) {
+            float x = round % 5 ? scale(&rng) : 0x1p-7f,
+                  w = round % 5 ? scale(&rng) : 1;
+            qg_scales s = { x, w, 0x1p-3f };
+            assert_ok(ctx, qg_requant_prepare(ctx, "test", &rule, s, range, &r[c]));
+            bias[c] = (int32_t)among(&rng, -100000, 100000);
+        }
+        for (int i = 0; i < PLACES * CHANNELS; i++) {
+            acc[i] = any_sum(&rng);
+            int32_t sum = (int32_t)((uint32_t)acc[i] + (uint32_t)bias[i % CHANNELS]);
+            int32_t code = qg_requant_one(&r[i % CHANNELS], sum);
+            want[i] = (uint8_t)code;
+        }
+        qg_finish_spec spec = {
+            .channels = CHANNELS, .r = r, .per_channel = true, .bias = bias, .out = type
+        };
+        for (size_t k = 0; k < n_rows; k++) {
+            qg_finish f;
+            if (!rows[k]->supported())
+                continue;
+            assert_ok(ctx, qg_finish_new(ctx, ctx->arena, rows[k], &spec, &f));
+            f.run(&f, acc, got, PLACES);
+            for (int i = 0; i < PLACES * CHANNELS; i++)
+                if (got[i] != want[i])
+                    fail_msg("round %d, %s, element %d: sum %d + %d: %d, expected %d",
+                             round, rows[k]->isa, i, (int)acc[i],
+                             (int)bias[i % CHANNELS], got[i], want[i]);
+            compared += PLACES * CHANNELS;
+        }
+    }
+    printf("%zu codes compared\n", compared);
+    assert_cmp_int(compared, >, 1000000);
+    qg_ctx_free(ctx);
+}
+
+static void quantize_loops_equal_the_definition(void **state)
+{
+    qg_ctx *ctx = *state;
+    qg_rng rng = { 3 };
+    size_t n_rows;
+    const qg_finish_row *const *rows = qg_finish_rows(&n_rows);
+    static float x[PLACES];
+    int32_t want[PLACES];
+    uint8_t got[PLACES];
+    for (int round = 0; round < 200; round++) {
+        qg_dtype type = round & 1 ? QG_I8 : QG_U8;
+        qg_code_range range = qg_code_range_of(type, 0);
+        qg_profile_row row = { .form = round & 2 ? QG_FORM_DIVIDE : QG_FORM_RECIPROCAL,
+                               .rounding = round & 4 ? QG_ROUND_HALF_AWAY
+                                                     : QG_ROUND_HALF_EVEN };
+        range.zero = (int32_t)among(&rng, range.lo, range.hi);
+        qg_grid y = { type, round % 3 ? scale(&rng) : 0.5f, range.zero };
+        qg_quantizer q;
+        assert_ok(ctx, qg_quantizer_prepare(ctx, &row, y, range, &q));
+        for (int i = 0; i < PLACES; i++)
+            x[i] = (float)among(&rng, -1200, 1200) * y.scale *
+                   (i % 2 ? 0.25f : 0.25000003f);
+        x[0] = NAN;
+        x[1] = INFINITY;
+        x[2] = -INFINITY;
+        x[3] = 0.49999997f * y.scale;
+        qg_quantizer_codes(&q, x, want, PLACES);
+        for (size_t k = 0; k < n_rows; k++) {
+            if (!rows[k]->supported())
+                continue;
+            qg_quantize_loop(rows[k], &q, type)(&q, x, got, PLACES);
+            for (int i = 0; i < PLACES; i++)
+                if (got[i] != (uint8_t)want[i])
+                    fail_msg("round %d, %s, %g: %d, expected %d", round, rows[k]->isa,
+                             (double)x[i], got[i], (int)want[i]);
+        }
+    }
+}
+
+QG_TEST_MAIN(cmocka_unit_test(loops_equal_the_definition),
+             WITH_CTX(quantize_loops_equal_the_definition))
