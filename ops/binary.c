@@ -120,7 +120,7 @@ static qg_status mod_run(const qg_call *k)
     return qg_binary_run_rows(k, p->fmod ? remainder__rows : modulo_rows);
 }
 
-/* PRelu until opset 6: slope per channel (axis 1) or a single one. */
+/* PRelu until opset 6: slope per channel (axis 1) or a single slope. */
 static qg_status prelu_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     qg_binary_param *p = param;
@@ -147,7 +147,7 @@ static inline int64_t power(double x, double z)
     return y >= 0x1p63 ? INT64_MAX : y > -0x1p63 ? (int64_t)y : y != y ? 0 : INT64_MIN;
 }
 
-/* By squaring; products wrap as unsigned ones do. */
+/* By squaring; products wrap as unsigned products do. */
 static inline uint64_t power_int(uint64_t x, int64_t z)
 {
     uint64_t y = 1;
@@ -163,7 +163,7 @@ static inline uint64_t power_int(uint64_t x, int64_t z)
     {                                                                                  \
         QG_ROW2_BODY(T, U, T, expr)                                                    \
     }
-/* The two exponents common in networks, the only ones worth a shortcut. */
+/* The two exponents common in networks, which are worth a shortcut. */
 #define POW(x, z) ((z) == 2 ? (x) * (x) : pow(x, z))
 #define INT_POW(x, z)                                                                  \
     (z < 0 ? (uint64_t)power((double)x, (double)z) : power_int((uint64_t)x, z))

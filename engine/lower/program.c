@@ -429,6 +429,14 @@ static qg_status check_integer(const qg_lowering *w)
     return QG_OK;
 }
 
+/* How a row of quantize rounds: some forms imply it. */
+static qg_rounding rounding_of(const qg_profile_row *row)
+{
+    return row->form == QG_FORM_ADD_HALF ? QG_ROUND_HALF_AWAY
+           : row->form == QG_FORM_LEVELS ? QG_ROUND_HALF_EVEN_LEVEL
+                                         : row->rounding;
+}
+
 /* Records of activations that round otherwise than the profile quantizes. */
 static qg_status other_rounding(qg_lowering *w, const qg_node *n, size_t *count)
 {
@@ -441,7 +449,7 @@ static qg_status other_rounding(qg_lowering *w, const qg_node *n, size_t *count)
         QG_TRY(qg_lower_grid(w, t, w->profile->activation, &grid, &why));
         const qg_profile_row *row =
             why ? NULL : qg_lower_quantize_row(w->profile, grid.dtype);
-        *count += row && row->rounding != (qg_rounding)t->scheme.rounding;
+        *count += row && rounding_of(row) != (qg_rounding)t->scheme.rounding;
     }
     return QG_OK;
 }
