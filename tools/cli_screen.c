@@ -110,7 +110,7 @@ static void draw(cli_bar *b, const char *stage, size_t done, size_t total)
     *b = (cli_bar){ true, done, total };
 }
 
-/* Calls without new progress only ask whether to continue. */
+/* Calls without new progress only check whether to continue. */
 static int step(void *ud, const char *stage, size_t done, size_t total)
 {
     cli_bar *b = ud;

@@ -14,7 +14,7 @@
 
 enum { UNSET = -1 };
 
-/* How a pattern node is reached from one that is bound before it. */
+/* How a pattern node is reached from a node bound before it. */
 typedef struct step {
     uint32_t node; /* the pattern node to bind */
     uint32_t via;  /* bound before; unused for the anchor */
