@@ -338,11 +338,23 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
 }
 
 static qg_status lower_add(qg_lower *l) { return qg_lower_binary(l, QG_USE_ADD); }
-static qg_status lower_sub(qg_lower *l) { return qg_lower_binary(l, QG_USE_SUB); }
+static qg_status lower_sub(qg_lower *l)
+{
+    return qg_lower_binary(l, l->taken ? QG_USE_SQUARED_DIFFERENCE : QG_USE_SUB);
+}
 static qg_status lower_mul(qg_lower *l) { return qg_lower_binary(l, QG_USE_MULTIPLY); }
 static qg_status lower_prelu(qg_lower *l) { return qg_lower_binary(l, QG_USE_PRELU); }
 static qg_status lower_max(qg_lower *l) { return qg_lower_on_codes(l, QG_USE_MAXIMUM); }
 static qg_status lower_min(qg_lower *l) { return qg_lower_on_codes(l, QG_USE_MINIMUM); }
+
+/* The product of a difference with itself. */
+static const qg_node *square_of(const qg_node *n)
+{
+    const qg_value *d = n->out[0];
+    const qg_node *m = d && d->use.n == 2 ? d->use.at[0].node : NULL;
+    return m && d->use.at[1].node == m && m->op->lower == lower_mul ? m : NULL;
+}
+
 #define lower_divide NULL
 #define lower_sum    NULL
 #define lower_mean   NULL
@@ -390,7 +402,11 @@ const qg_op qg_ops_binary[] = {
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run,
       .in_place = 3, .compile = add_compile, .affine = add_affine,
       .lower = lower_add },
-    ROW("Sub", 1, 6, sub, SUMS),      ROW("Sub", 7, 0, sub, SUMS),
+    ROW("Sub", 1, 6, sub, SUMS),
+    { .name = "Sub", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
+      .in_roles = "d", .traits = SUMS, .param_size = sizeof(qg_binary_param),
+      .prepare = qg_binary_prepare, .infer = infer_numbers, .run = sub_run,
+      .in_place = 3, .lower = lower_sub, .takes = square_of },
     ROW("Mul", 1, 6, mul, JOINS | SIGN), ROW("Mul", 7, 0, mul, JOINS | SIGN),
     ROW("Div", 1, 6, divide, JOINS | SIGN), ROW("Div", 7, 0, divide, JOINS | SIGN),
     ROWPOW(1, 6),               ROWPOW(7, 0),

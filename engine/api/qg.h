@@ -331,8 +331,8 @@ QG_NODISCARD QG_API qg_status qg_quantize_tensor(qg_ctx *ctx, const char *path,
 /* For qg_model_run and qg_model_evaluate. */
 typedef struct qg_run_options {
     size_t size;
-    qg_workload work;     /* data: required */
-    const char *mode;     /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
+    qg_workload work; /* data: required */
+    const char *mode; /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
     /* Glob over value names: inner values below folder/dump.  Files have the name of
      * the value; of one above 200 bytes 180 and digits of its SHA-256. */
     const char *dump;

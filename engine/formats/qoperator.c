@@ -187,11 +187,12 @@ static qg_status settle(expander *e, qg_node *n, const qg_tensor *const *known,
 static qg_status settle_parameters(expander *e)
 {
     const qg_tensor *const *known;
-    size_t count = e->g->value.n;
+    size_t count = e->g->value.n, removed;
     QG_TRY(qg_infer_known(e->g, &known));
     for (size_t i = 0; i < e->g->node.n; i++)
         QG_TRY(settle(e, e->g->node.at[i], known, count));
-    return QG_OK;
+    QG_TRY(qg_graph_sweep(e->g, &removed)); /* what computed them has no output */
+    return qg_infer(e->g, NULL, 0);
 }
 
 /* --- operators on codes --- */

@@ -156,6 +156,11 @@ typedef struct qg_op {
     /* Optional.  Translates the node to an integer kernel: ir/lower.h. */
     qg_status (*lower)(qg_lower *l);
 
+    /* Optional, operators with `lower`.  The node that alone reads output 0 and whose
+     * result the integer kernel computes as well, without rounding between: the square
+     * of a difference.  NULL: none. */
+    const qg_node *(*takes)(const qg_node *n);
+
     const qg_op_codes *codes; /* optional, operators on codes */
 
     const void *host; /* for an operator added by a host: the data of its functions */

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
     int runs = argc > 4 ? atoi(argv[4]) : 50;
     qg_ctx *ctx;
     if (argc < 2 || runs < 1) {
-        fprintf(stderr, "usage: bench_integer_kernels MODEL [BACKEND [PROFILE [RUNS]]]\n");
+        fprintf(stderr, "usage: %s MODEL [BACKEND [PROFILE [RUNS]]]\n", argv[0]);
         return 2;
     }
     if (qg_open(NULL, &ctx) != QG_OK)

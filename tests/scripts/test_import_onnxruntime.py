@@ -229,6 +229,13 @@ def sixteen_bits(g):
     g.output(both(x, 2.**-11, 0))
 
 
+@form(["Add.in1 0.0009765625 3 [-32768, 32767]"])
+def float_weights_of_sixteen_bits(g):
+    at = [g.constant(2.**-10), g.constant(3, I16)]
+    w = g.op("QuantizeLinear", [g.constant(g.rng.normal(0, 4, 6)), *at], MS)
+    g.output(g.op("Add", [g.given(2, 6), g.op("DequantizeLinear", [w, *at], MS)], name="Add"))
+
+
 @form(["MaxPool.in0 0.125 100 [0, 255]", "MaxPool.out0 0.125 100 [0, 255]",
        "Pad.out0 0.125 100 [0, 255]", "Resize.out0 0.125 100 [0, 255]",
        "Transpose.out0 0.125 100 [0, 255]", "Split.out0 0.125 100 [0, 255]",

@@ -98,6 +98,13 @@ class Integer(unittest.TestCase):
         self.assertIn("dump/image", floats)  # the codes of the input
         self.assertNotIn("dump/conv0_out", floats)  # inside of a kernel
 
+    def test_rounding(self):
+        """The profile's applies, and the report says that records have another one."""
+        report, _ = self.run_it("other", "--profile", "tflite-reference", model="trt-int8")
+        self.assertIn("round otherwise than the profile", report["rounding"])
+        for backend in ("tflite-int8", "ncnn-int8", "ort-int8"):
+            self.assertNotIn("rounding", self.run_it(f"own-{backend}", model=backend)[0])
+
     def test_workers(self):
         expected = self.run_it("one", "-j", 1, "--dump", "*")[1]
         for jobs in (2, 5):

@@ -144,9 +144,51 @@ static void simulates_the_bits_of_a_run(void **state)
         for (int k = 0; k < 4; k++)
             assert_as_run(m, k == 0 ? NULL : "simulate", k & 1, k & 2);
         assert_as_run(m, "float", false, false);
+        assert_as_run(m, "integer", false, false);
+        assert_as_run(m, "integer", true, false);
         qg_model_close(m);
         qg_close(ctx);
     }
+}
+
+/* Kept values are codes; what a kernel holds inside cannot be kept, and hooks see
+ * endpoints, which a program does not have. */
+static void integers_are_kept_and_not_hooked(void **state)
+{
+    static const char *keep[] = { "relu0_out" },
+                      *inside[] = { "batchnormalization0_out" };
+    const qg_session_hook hook = { .select = "*", .see = only_look };
+    qg_session_options o = session_options("integer");
+    qg_tensor x, y = { 0 };
+    qg_session *s;
+    qg_ctx *ctx;
+    (void)state;
+    assert_int_equal(qg_open(NULL, &ctx), QG_OK);
+    qg_model *m = model_of_file(ctx, "configs/models/digits.onnx", "tflite-int8");
+    o.keep = keep;
+    o.n_keep = 1;
+    o.require_integer = true;
+    assert_ok(ctx, qg_session_new(m, &o, &s));
+    x = m->graph->input.at[0]->type;
+    fill_seeded(ctx, &x, 1);
+    assert_session_ok(s, qg_session_run(s, &x, 1, NULL, 0));
+    assert_session_ok(s, qg_session_value(s, 0, &y));
+    assert_int_equal(y.dtype, QG_I8);
+    qg_session_free(s);
+    o.keep = inside;
+    assert_fails(ctx, qg_session_new(m, &o, &s), QG_ECONFIG,
+                 "the integer program does not compute it");
+    o.n_keep = 0;
+    o.hook = &hook;
+    o.n_hook = 1;
+    assert_fails(ctx, qg_session_new(m, &o, &s), QG_EUNSUPPORTED,
+                 "hooks in mode integer");
+    o.n_hook = 0;
+    o.profile = "tensorrt";
+    assert_fails(ctx, qg_session_new(m, &o, &s), QG_EUNSUPPORTED,
+                 "expected an integer kernel of profile tensorrt");
+    qg_model_close(m);
+    qg_close(ctx);
 }
 
 /* --- memory --- */
@@ -608,6 +650,7 @@ static void integers_leave_the_model_as_it_is(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(gives_the_bits_of_a_run),
              cmocka_unit_test(simulates_the_bits_of_a_run),
+             cmocka_unit_test(integers_are_kept_and_not_hooked),
              WITH_CTX(outputs_are_copied_or_lent),
              cmocka_unit_test(second_run_allocates_nothing),
              cmocka_unit_test(any_request_may_fail),

@@ -100,7 +100,7 @@ qg_status qg_tflite_build_softmax(qg_tflite_builder *b)
     return qg_tflite_finish(b, &n, v, QG_TFLITE_PLAIN, QG_TFLITE_NO_ACTIVATION);
 }
 
-/* Over height and width, with the axes kept: runtimes have a kernel of its own for it. */
+/* Over height and width, with the axes kept: runtimes have a kernel for this case. */
 static qg_status global_mean(qg_tflite_builder *b, qg_tflite_value *x,
                              qg_tflite_value *v)
 {
