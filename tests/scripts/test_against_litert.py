@@ -33,9 +33,7 @@ REFERENCE, BUILTIN, XNNPACK = litert.PROFILES.values()
 MISSING = {  # (profile, operator, type): what is refused
     (REFERENCE, "RESIZE_BILINEAR", "uint8"): "float32 weights",
     (BUILTIN, "RESIZE_BILINEAR", "uint8"): "float32 weights",
-    (REFERENCE, "SQUARED_DIFFERENCE", "int8"): "no operator of ONNX: Sub and Mul",
-    (BUILTIN, "SQUARED_DIFFERENCE", "int8"): "no operator of ONNX: Sub and Mul",
-    (XNNPACK, "SQUARED_DIFFERENCE", "int8"): "no operator of ONNX: Sub and Mul",
+    (BUILTIN, "ADD", "uint8"): "inputs are shifted without rounding, 8 at a time",
 }
 CASES_MISSING = {  # (profile, case)
     **{(profile, "softmax_3"): "beta 0.5" for profile in litert.PROFILES.values()},
@@ -45,7 +43,6 @@ KNOWN = {  # what is computed otherwise; counted in the table
     (BUILTIN, "DEQUANTIZE", "int8-float32"): "f32(f32(q s) - f32(z s)) in groups of 8",
     (BUILTIN, "DEQUANTIZE", "uint8-float32"): "the same",
     (BUILTIN, "ADD", "int8"): "one-element operands: inputs are shifted without rounding",
-    (BUILTIN, "ADD", "uint8"): "inputs are shifted without rounding, 8 at a time",
     (BUILTIN, "QUANTIZE", "int8-int8"): "the last n mod 16 elements round as the reference",
     (BUILTIN, "QUANTIZE", "uint8-uint8"): "the same",
 }
