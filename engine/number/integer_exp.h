@@ -51,7 +51,7 @@ QG_NODISCARD QG_API qg_status qg_int_softmax_prepare(qg_ctx *ctx,
 
 /* Computes the 256 exponentials of 8-bit codes once, into exp, which s then borrows:
  * for many rows. */
-void qg_int_softmax_keep(qg_int_softmax *s, int32_t exp[256]);
+QG_API void qg_int_softmax_keep(qg_int_softmax *s, int32_t exp[256]);
 
 /* One row of n >= 1 codes; y may be x.  QG_EUNSUPPORTED when the sum of the
  * exponentials exceeds 12 integer bits (4096 equal codes are the least that can). */
