@@ -436,7 +436,8 @@ static qg_value *max_pool(tfl_case *t)
     return to_nhwc(t, node(t, NULL, "Clip", 3, in));
 }
 
-/* Over height and width with the axes kept, a MEAN is what GlobalAveragePool becomes. */
+/* Over height and width with the axes kept, a MEAN is what GlobalAveragePool
+ * becomes. */
 static qg_value *mean(tfl_case *t)
 {
     const qg_tensor *axes = tfl_array(t, tfl_operand(t, "inputs", 1));
