@@ -438,7 +438,7 @@ OP(max,    WITH_BOOL(max),      QG_DT_PLAIN)
 OP(min,    WITH_BOOL(min),      QG_DT_PLAIN)
 static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBERS); }
 
-/* All axes behind the channels: runtimes that reduce at all may take it for a pooling. */
+/* All axes behind the channels: runtimes that have a mean may take it for a pooling. */
 static bool is_global(const qg_lower *l, const qg_ints *axes)
 {
     int32_t rank = l->node->in[0]->type.rank;
