@@ -2,7 +2,7 @@
  *
  * Q [B, Hq, S, D] or packed [B, S, Hq D]; K, V likewise with Hkv heads, T' positions
  * and D, Dv columns.  past_key, past_value [B, Hkv, P, .] are prepended: T = P + T'.
- * Each key head serves Hq / Hkv query heads, consecutive ones.
+ * Each key head serves Hq / Hkv query heads, consecutive heads.
  *
  * Bias     attn_mask (broadcast to [B, Hq, S, T] from the right; bool: visible keys; a
  *          shorter last dim hides the rest), is_causal (j <= i + offset), the sliding
@@ -95,7 +95,7 @@ static qg_status operand_of(const qg_call *k, size_t slot, int64_t heads, operan
 
 typedef struct extents {
     operand q, k, v;
-    int64_t past, total; /* positions in the cache; including the new ones */
+    int64_t past, total; /* positions in the cache; including the new positions */
 } extents;
 
 /* total is -1 while past or new length is not known. */

@@ -120,7 +120,7 @@ static qg_status mod_run(const qg_call *k)
     return qg_binary_run_rows(k, p->fmod ? remainder__rows : modulo_rows);
 }
 
-/* PRelu until opset 6: slope per channel (axis 1) or a single one. */
+/* PRelu until opset 6: slope per channel (axis 1) or a single slope. */
 static qg_status prelu_prepare(qg_ctx *ctx, const qg_node *n, void *param)
 {
     qg_binary_param *p = param;
@@ -147,7 +147,7 @@ static inline int64_t power(double x, double z)
     return y >= 0x1p63 ? INT64_MAX : y > -0x1p63 ? (int64_t)y : y != y ? 0 : INT64_MIN;
 }
 
-/* By squaring; products wrap as unsigned ones do. */
+/* By squaring; products wrap as unsigned products do. */
 static inline uint64_t power_int(uint64_t x, int64_t z)
 {
     uint64_t y = 1;
@@ -163,7 +163,7 @@ static inline uint64_t power_int(uint64_t x, int64_t z)
     {                                                                                  \
         QG_ROW2_BODY(T, U, T, expr)                                                    \
     }
-/* The two exponents common in networks, the only ones worth a shortcut. */
+/* The two exponents common in networks, which are worth a shortcut. */
 #define POW(x, z) ((z) == 2 ? (x) * (x) : pow(x, z))
 #define INT_POW(x, z)                                                                  \
     (z < 0 ? (uint64_t)power((double)x, (double)z) : power_int((uint64_t)x, z))
@@ -338,11 +338,23 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
 }
 
 static qg_status lower_add(qg_lower *l) { return qg_lower_binary(l, QG_USE_ADD); }
-static qg_status lower_sub(qg_lower *l) { return qg_lower_binary(l, QG_USE_SUB); }
+static qg_status lower_sub(qg_lower *l)
+{
+    return qg_lower_binary(l, l->taken ? QG_USE_SQUARED_DIFFERENCE : QG_USE_SUB);
+}
 static qg_status lower_mul(qg_lower *l) { return qg_lower_binary(l, QG_USE_MULTIPLY); }
 static qg_status lower_prelu(qg_lower *l) { return qg_lower_binary(l, QG_USE_PRELU); }
 static qg_status lower_max(qg_lower *l) { return qg_lower_on_codes(l, QG_USE_MAXIMUM); }
 static qg_status lower_min(qg_lower *l) { return qg_lower_on_codes(l, QG_USE_MINIMUM); }
+
+/* The product of a difference with itself. */
+static const qg_node *square_of(const qg_node *n)
+{
+    const qg_value *d = n->out[0];
+    const qg_node *m = d && d->use.n == 2 ? d->use.at[0].node : NULL;
+    return m && d->use.at[1].node == m && m->op->lower == lower_mul ? m : NULL;
+}
+
 #define lower_divide NULL
 #define lower_sum    NULL
 #define lower_mean   NULL
@@ -390,7 +402,11 @@ const qg_op qg_ops_binary[] = {
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run,
       .in_place = 3, .compile = add_compile, .affine = add_affine,
       .lower = lower_add },
-    ROW("Sub", 1, 6, sub, SUMS),      ROW("Sub", 7, 0, sub, SUMS),
+    ROW("Sub", 1, 6, sub, SUMS),
+    { .name = "Sub", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
+      .in_roles = "d", .traits = SUMS, .param_size = sizeof(qg_binary_param),
+      .prepare = qg_binary_prepare, .infer = infer_numbers, .run = sub_run,
+      .in_place = 3, .lower = lower_sub, .takes = square_of },
     ROW("Mul", 1, 6, mul, JOINS | SIGN), ROW("Mul", 7, 0, mul, JOINS | SIGN),
     ROW("Div", 1, 6, divide, JOINS | SIGN), ROW("Div", 7, 0, divide, JOINS | SIGN),
     ROWPOW(1, 6),               ROWPOW(7, 0),

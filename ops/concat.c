@@ -47,7 +47,7 @@ static qg_status join_dims(const qg_call *k, size_t slot, int32_t axis, qg_tenso
     return QG_OK;
 }
 
-/* An unknown rank makes the output unknown; known dims replace unknown ones. */
+/* An unknown rank makes the output unknown; known dims replace unknown dims. */
 static qg_status concat_infer(const qg_call *k)
 {
     int32_t axis;

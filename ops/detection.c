@@ -249,7 +249,7 @@ typedef struct neighbours {
     float weight;
 } neighbours;
 
-/* Samples up to one pixel outside count as the border, further ones as 0. */
+/* Samples up to one pixel outside count as the border, further samples as 0. */
 static neighbours neighbours_of(float at, int64_t extent)
 {
     if (!(at >= -1) || !(at <= (float)extent))

@@ -20,7 +20,7 @@
 
 enum {
     LETTERS = 52,
-    INDICES = LETTERS + QG_MAX_RANK, /* the last ones are those of the ellipsis */
+    INDICES = LETTERS + QG_MAX_RANK, /* the last are those of the ellipsis */
     MAX_TERM = QG_WALK_RANK,         /* indices of one operand or intermediate */
     MAX_OPERANDS = 32
 };

@@ -59,7 +59,8 @@ static void read_keys(const qg_tensor *t, int64_t first, int64_t step, int64_t n
 #undef KEYS
 }
 
-/* A heap of the k first elements in the wanted order, the last of these at the top. */
+/* A heap of the k first elements in the requested order, the last of these at the
+ * top. */
 typedef struct heap {
     const uint64_t *key;
     uint64_t flip; /* UINT64_MAX: largest first; 0: smallest first */

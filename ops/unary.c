@@ -175,7 +175,7 @@ QG_EACH_SIGNED(SPAN, shrink, (real)cut_signed(SHRINK(double, p->a, p->b)))
 QG_EACH_UNSIGNED(SPAN, shrink, (real)cut_unsigned(SHRINK(double, p->a, p->b)))
 TABLE(shrink, QG_ENTRIES_NUMBER(shrink))
 
-/* Defaults are already in *p; name_b NULL: only one attribute. */
+/* Defaults are already in *p; name_b NULL: a single attribute. */
 static qg_status read_two(qg_ctx *ctx, const qg_node *n, const char *name_a,
                           const char *name_b, unary_param *p)
 {

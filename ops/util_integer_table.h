@@ -1,6 +1,6 @@
 /* util_integer_table.h -- kernels of operators on 8-bit codes as tables of the
- * definition: every result of a code, or of a pair of codes, is computed once by op->run
- * when the plan is made.
+ * definition: every result of a code, or of a pair of codes, is computed once by
+ * op->run when the plan is made.
  *
  * Cost     256 results per node, or 65536 (3 ms) where a pair is worth it: for outputs
  *          of at least QG_INTEGER_PAIRS elements.  A look-up takes one or two ns. */

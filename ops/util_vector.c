@@ -19,7 +19,7 @@ const qg_vector_row *const *qg_vector_rows(size_t *n)
     return rows;
 }
 
-/* __builtin_cpu_supports is a load: the C library asked the CPU at start-up. */
+/* __builtin_cpu_supports is a load: the C library queried the CPU at start-up. */
 const qg_vector_row *qg_vector_best(void)
 {
     size_t i = N_ROWS - 1;

@@ -348,7 +348,7 @@ static qg_status align(team *t)
     return t->how->grouping.share(t, lead);
 }
 
-/* Node by node in topological order: later nodes see the decisions of earlier ones. */
+/* Node by node in topological order: later nodes see the decisions of earlier nodes. */
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;

@@ -7,9 +7,9 @@
  *
  * Data flows along value slots: all but those with role 's' (shape), 'f' (float) or
  * 'p' (bound).
- *   conservative  compute nodes, and what they reach through quantized operators
+ *   conservative  compute nodes, and nodes that they reach through quantized operators
  *   aggressive    ... through any operators, up to those that make indices
- *   pointwise     of the conservative ones only the compute nodes
+ *   pointwise     of the conservative choice only the compute nodes
  *   all-in        every operator that the backend quantizes
  *   perseus       all nodes connected to a compute node by data, upstream or
  *                 downstream, except those fed by indices or shapes

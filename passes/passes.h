@@ -1,7 +1,7 @@
 /* passes.h -- every pass in the build.  CMake reads passes.def too, so one line there
  * compiles the file, links it and lists the pass.
  *
- * `qg list passes` shows what each does; configs/pipelines/default.yaml has the order
+ * `qg list passes` shows their summaries; configs/pipelines/default.yaml has the order
  * and which are off.
  *
  * Passes before `rules` change the graph, which has no TQCs yet; passes after it change

@@ -3,7 +3,8 @@
 
 No path of one machine, no address of a registry, no conflict marker, no white space at
 line ends, no open task without a name and an issue.  In *.md every relative link and
-every path in back quotes that begins with a folder of the project leads somewhere."""
+every path in back quotes that begins with a folder of the project leads somewhere.
+Outside of tests, files and values contain, specify or require; they do not speak."""
 import pathlib
 import re
 import sys
@@ -21,6 +22,14 @@ RULES = [
     (r"[ \t]+$", "white space at the end of the line"),
     (rf"\b{TASK}\b(?!\([a-z][\w-]*, *#?\d+\))", f"write {TASK}(name, issue)"),
     (r"\bFIX" + r"ME\b|\bX" + r"XX\b", f"write {TASK}(name, issue)"),
+]
+THINGS = "files?|formats?|headers?|models?|passes|records?|reports?|rules?|snapshots?|values?"
+SPEECH = [
+    (rf"\b(?:{THINGS}) (?:says?|speaks?|thinks?|wants?|knows?|looks?)\b(?!-?up)",
+     "write contains, specifies, requires"),
+    (r"\bwho rounds|\bsays so\b|\bcannot say\b|\bkeeps? silent|\bas one likes|"
+     r"\bit is no matter|\bcomputes no\b|\bof one's own\b|\bstands twice\b",
+     "write plain technical English"),
 ]
 FOLDERS = r"engine|ops|passes|configs|tests|tools"
 EXEMPT = {"tools/check_text.py"}  # contains its own search patterns
@@ -48,9 +57,10 @@ def doc_complaints(path, line):
 
 
 def complaints(path, text):
+    rules = RULES if path.parts[0] in ("tests", "CHANGELOG.md") else RULES + SPEECH
     for number, line in enumerate(text.splitlines(), 1):
         if str(path) not in EXEMPT:
-            for pattern, why in RULES:
+            for pattern, why in rules:
                 if re.search(pattern, line):
                     yield f"{path}:{number}: {why}"
         if path.suffix == ".md":

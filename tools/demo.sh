@@ -32,16 +32,16 @@ show evaluate $model -d $digits --labels $labels
 
 for backend in trt-int8 ncnn-int8; do
     snapshot=build/demo/$backend
-    say "--- $backend: quantized with 64 digits, judged on 599 that nobody has seen"
+    say "--- $backend: quantized with 64 digits, evaluated on 599 others"
     show quantize $model -b $backend -d $calib -o $snapshot
     show evaluate $snapshot -d $digits --labels $labels
-    say "Who rounds? Endpoints by state:"
+    say "Endpoints by state:"
     python3 tools/dev/count_states.py $snapshot/quant.json
     say "Where does the error come from? The three worst endpoints:"
     show sensitivity $snapshot -d $digits --by endpoint --top 3
 done
 
-say "--- Why? Everything that was decided about the output of the first convolution under trt-int8:"
+say "--- Why? The record of the first convolution's output for trt-int8:"
 show explain build/demo/trt-int8 conv0.out0
 
 say "--- The files"

@@ -10,7 +10,8 @@ static const char *const network[] = {
     START CONV(a, x) "s = Add(a, x); y = Concat(s, s, a) axis=1; output y }"
 };
 
-/* What n reads joins t's group when an `op` made it; so do the inputs of an Add. */
+/* The inputs of n join t's group when an `op` computes them; so do the inputs of an
+ * Add. */
 static qg_status follow(qg_model *m, qg_node *n, size_t k, const char *op, qg_tqc *t)
 {
     qg_node *from = qg_value_producer(qg_node_input(n, k));

@@ -1,4 +1,4 @@
-/* hook.c -- replaces a tensor by a hook: what one convolution of the demo model reads
+/* hook.c -- replaces a tensor by a hook: the input of one convolution of the demo model
  * is cut to steps of 1/4.  The other reader of the value sees the original.
  *
  *     hook CONFIG-DIR */

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* What the library does, with another rounding. */
+/* The library's quantization, with another rounding. */
 static qg_status round_down(void *ud, qg_ctx *ctx, const qg_scheme *scheme,
                             const qg_qparam *p, const qg_tensor *x, qg_tensor *y)
 {

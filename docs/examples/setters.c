@@ -1,5 +1,5 @@
-/* setters.c -- reads what a snapshot decided, doubles the scale of every activation and
- * writes the result.
+/* setters.c -- reads the records of a snapshot, doubles the scale of every activation
+ * and writes the result.
  *
  *     setters SNAPSHOT COPY */
 #include <qg.h>

@@ -1,6 +1,6 @@
 /* dnnl.c -- kernels of oneDNN; the only file that includes its header.
  *
- * Written for the 2.x C API (2.6 is what Debian 12 has).  3.x replaces descriptors of
+ * Written for the 2.x C API (Debian 12 has 2.6).  3.x replaces descriptors of
  * operations and of memory; CMakeLists.txt builds without oneDNN where it finds
  * that. */
 #include "engine/accel/kernels.h"
@@ -243,7 +243,7 @@ static qg_status pack(qg_compile *c, program *p, const dnnl_memory_desc_t *from,
 
 /* --- attributes: scratchpad by the caller, clamps absorbed --- */
 
-/* Absorbs followers as long as each is a clamp; the first other one ends the chain. */
+/* Absorbs followers as long as each is a clamp; the first other node ends the chain. */
 static qg_status make_attributes(qg_compile *c, int32_t zero, uint32_t *absorbed,
                                  dnnl_primitive_attr_t *out)
 {

@@ -11,7 +11,7 @@ typedef struct window {
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : 0; }
 
-/* Taps before the input are skipped by whole dilation steps, so the first one inside
+/* Taps before the input are skipped by whole dilation steps, so the first tap inside
  * is begin, whatever the padding. */
 static window window_of(const qg_pool_problem *p, int axis, int64_t at)
 {

@@ -176,7 +176,7 @@ typedef struct layer_worker {
     qg_run *real, *rounded;
     const qg_tensor **in;
     qg_tensor *kept;  /* [subjects] plain float outputs */
-    qg_tensor *plain; /* [subjects] room for the rounded ones */
+    qg_tensor *plain; /* [subjects] memory for the quantized values */
 } layer_worker;
 
 /* Once per worker; nothing is allocated per sample but the inputs. */

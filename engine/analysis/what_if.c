@@ -7,7 +7,7 @@
 #include "engine/exec/meter.h"
 #include "engine/exec/pool.h"
 
-/* Questions that are asked together. */
+/* Questions that are answered together. */
 typedef struct asking {
     qg_study *s;
     qg_arena *arena;

@@ -334,7 +334,7 @@ typedef struct qg_run_options {
     qg_workload work; /* data: required */
     const char *mode; /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
     /* Glob over value names: inner values below folder/dump.  Files have the name of
-     * the value; of one above 200 bytes 180 and digits of its SHA-256. */
+     * the value; of a longer one 200 bytes and digits of its SHA-256. */
     const char *dump;
     const int64_t *label; /* [n_label] for qg_model_evaluate, instead of a file */
     size_t n_label;
@@ -370,10 +370,10 @@ QG_NODISCARD QG_API qg_status qg_model_evaluate(qg_model *m, const qg_run_option
  *
  *     how wrong is the quantized network     qg_model_analyse, by "graph"
  *     where does the error come from         qg_model_analyse, by "layer"
- *     who causes it                          qg_model_sensitivity
+ *     its sources                            qg_model_sensitivity
  *     does it matter                         qg_model_evaluate, with labels
  *     why is this tensor rounded like this   qg_model_explain
- *     what did another backend do instead    qg_model_diff of two snapshots */
+ *     the decisions of another backend    qg_model_diff of two snapshots */
 
 /* Cost: two runs of the whole network over all samples. */
 typedef struct qg_analyse_options {
@@ -455,7 +455,7 @@ QG_API void qg_sensitivity_options_init(qg_sensitivity_options *o, size_t size);
  * all_quantized (error with all quantizers enabled), nodes_run (share of the nodes that
  * whole runs would have computed); table errors: name, what, error of the worst output,
  * output.
- * Only what lies downstream of a row's endpoints is computed.
+ * Only nodes downstream of a row's endpoints are computed.
  * With a proposal also: budget, error_with_proposal (of the network quantized again
  * with the patch, on this data), rows_raised, values_raised, candidates (trial
  * quantizations made), written; or proposal, when the budget is already met.

@@ -146,7 +146,7 @@ QG_NODISCARD QG_API qg_status qg_model_finish(qg_model *m);
 /* The inputs of one sample, to be filled by the source. */
 typedef struct qg_inputs qg_inputs;
 
-/* Input `name` (NULL: the only one) of the sample: type and dims are those of the
+/* Input `name` (NULL: the only input) of the sample: type and dims are those of the
  * model's input; data is copied before the call returns.  QG_EDATA names sample and
  * input. */
 QG_NODISCARD QG_API qg_status qg_inputs_set(qg_inputs *inputs, const char *name,
@@ -175,7 +175,7 @@ QG_API qg_ctx *qg_inputs_ctx(qg_inputs *inputs);
 /* An array of samples for one input: the first axis counts samples as in an .npy file
  * (README.md, "Your own model"); borrowed for the call. */
 typedef struct qg_input_array {
-    const char *input; /* name; NULL: the only one */
+    const char *input; /* name; NULL: the only input */
     qg_tensor value;
 } qg_input_array;
 

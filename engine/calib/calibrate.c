@@ -420,7 +420,7 @@ static qg_status settle_all(calibration *c)
         if (is_watched(&c->watch.at[i], c->pass))
             QG_TRY(end_pass(c, &c->watch.at[i]));
     qg_meter_begin(&c->found, c->in->progress, c->in->stage, c->in->samples);
-    c->found.done = c->in->samples; /* searches only ask whether to go on */
+    c->found.done = c->in->samples; /* searches only check whether to continue */
     qg_status s = qg_pool_run(c->ctx, &job);
     qg_meter_end(&c->found);
     QG_TRY(s);

@@ -20,7 +20,7 @@
  *              (c.stats), and then no pass is needed
  *
  * The network runs in float, so statistics are the same for every backend, unless
- * `mode` asks for more.
+ * `mode` requires more.
  *
  * Memory   one state per unordered endpoint and worker, one per ordered endpoint, one
  *          record per value whose statistics are collected; freed before the return
@@ -42,7 +42,7 @@ typedef struct qg_calibrate {
     size_t n_endpoint;
     const struct qg_feed *feed;   /* exec/ahead.h; NULL: no samples */
     const struct qg_stats *stats; /* instead of the feed; NULL: the samples run */
-    size_t samples;               /* the first ones of the feed; 0 without a feed */
+    size_t samples;               /* the first samples of the feed; 0 without a feed */
     unsigned jobs;                /* workers; 0: one per core */
     bool reference;               /* reference kernels only */
     const qg_progress *progress;  /* as in qg_drive */
@@ -57,7 +57,7 @@ typedef struct qg_observer_use {
     const char *observer;
     uint32_t endpoints; /* that it watched */
     unsigned passes;    /* over the samples */
-    bool ordered;       /* asked for the samples one after another */
+    bool ordered;       /* called for the samples one after another */
 } qg_observer_use;
 
 /* The confidence of an endpoint as it was calibrated; sharing may have changed its

@@ -5,8 +5,8 @@
  * collected in one pass over the samples, or were collected earlier and come from a
  * file: the same statistics give the same range.
  *
- *     o.stats = v;                                 // v has what the observer reads
- *     QG_TRY(qg_observe_find(ctx, t, &o, NULL, scratch, &param));
+ *     o.stats = v;                                 // v has the statistics that the
+ *     observer reads QG_TRY(qg_observe_find(ctx, t, &o, NULL, scratch, &param));
  *
  * An observer in full:
  *

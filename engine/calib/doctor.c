@@ -280,7 +280,7 @@ static void note_channel(qg_watch *w, size_t c, float v)
     }
 }
 
-/* A sample's sums join the exact ones, so that workers do not matter. */
+/* A sample's sums are added to the exact sums, so that workers do not matter. */
 static void add_moments(qg_watch *w)
 {
     for (size_t c = 0; w->spread && c < w->channels; c++) {

@@ -9,7 +9,7 @@
  * Thresholds are documented at the functions that use them: a warning gives the value
  * found and the value expected, and never stops the run.
  *
- * What each test detects:
+ * Findings of each test:
  *
  *     duplicate   exact copies only; an image saved twice with another compression is
  *                 another image

@@ -54,7 +54,7 @@ QG_NODISCARD qg_status qg_dyadic_new(qg_ctx *ctx, qg_arena *a, uint32_t bins,
 /* The least exponent at which low and high (finite) lie within the bins. */
 int qg_dyadic_exponent(float low, float high, uint32_t bins);
 
-/* Adds neighbours until the exponent is this one; a smaller one changes nothing. */
+/* Adds neighbours until the exponent is this; a smaller exponent changes nothing. */
 void qg_dyadic_widen(qg_dyadic *h, int exponent);
 
 /* h += x; x has at least as many bins (asserted) and is folded where it has more. */

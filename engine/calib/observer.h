@@ -1,7 +1,7 @@
 /* observer.h -- from the values of a tensor to the range its grid should cover.
  *
  * An observer is a row of a table (observers.def); a family of rows is a file.  Per
- * observed endpoint it owns a state of `bytes`.  An observer may ask for several passes
+ * observed endpoint it owns a state of `bytes`.  An observer may require several passes
  * over the data, e.g. the range first, then bins:
  *
  *     begin -> see(sample 0), see(7) ... -> merge -> next -> see ... -> merge -> finish
@@ -162,7 +162,7 @@ struct qg_observer {
 
 extern const qg_observer *const qg_observers[]; /* of the build; ends with NULL */
 
-/* Of the build, else one that a host added to the context; NULL: unknown. */
+/* Of the build, else of the context's additions; NULL: unknown. */
 const qg_observer *qg_observer_find(const qg_ctx *ctx, const char *name);
 
 /* The observer after `last` in that order, NULL at the end; the first for NULL. */

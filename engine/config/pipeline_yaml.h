@@ -1,7 +1,7 @@
 /* pipeline_yaml.h -- the order of passes, from configs/pipelines.
  *
  *     name: default
- *     why: what each pass may rely on
+ *     why: the preconditions of each pass
  *     passes: [fold-constants, fuse-batchnorm, ...]
  *
  * An item may be a map with parameters of the pass, as in `passes:` of a backend:
@@ -9,7 +9,7 @@
  *     - {equalize: no}                       in its place, but off until switched on
  *     - {bias-correct: {block: 4}}
  *
- * The order is data so that a backend may have its own; what a pass needs is checked
+ * The order is data so that a backend may have its own; the needs of a pass are checked
  * by the driver (pass/pass.h), not here. */
 #ifndef QG_ENGINE_CONFIG_PIPELINE_YAML_H
 #define QG_ENGINE_CONFIG_PIPELINE_YAML_H

@@ -510,7 +510,7 @@ static qg_status read_observer(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
-/* "none", or one that a host added. */
+/* "none", or a name that a host added. */
 static qg_status read_quantizer(const qg_backend_reader *r, const qg_yaml *y,
                                 const char *what, qg_set *set)
 {

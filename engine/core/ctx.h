@@ -55,7 +55,7 @@ struct qg_ctx {
     qg_arena *arena; /* lives as long as the context */
     qg_names *names; /* interned strings; owned unless `parent` is set */
     qg_log log;      /* log.write NULL: no logging */
-    qg_ctx *parent;  /* NULL, or the context this one was forked from */
+    qg_ctx *parent;  /* NULL, or the context from which this was forked */
     const struct qg_registry *registry; /* operators, set by api; see ir/op.h */
     qg_added *added[QG_NADDED];         /* the first of each kind; NULL: none */
     const char *config_dir;             /* backends/, pipelines/ ...; NULL below api */
@@ -99,7 +99,7 @@ void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
 QG_NODISCARD qg_status qg_nomem(qg_ctx *ctx);
 
 /* Reports the progress of `stage` to p; nothing happens when p or its step is NULL.
- * QG_ECANCELED when the callback asks to stop. */
+ * QG_ECANCELED when the callback requests a stop. */
 QG_NODISCARD qg_status qg_ctx_step(qg_ctx *ctx, const qg_progress *p, const char *stage,
                                    size_t done, size_t total);
 /* QG_ECANCELED with the message for it: "<stage>: the caller ended it". */

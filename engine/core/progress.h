@@ -10,7 +10,7 @@
 /* Called repeatedly, one call at a time, but not always from the same thread.
  * `stage` names the work ("calibrate", "run", a pass) and is borrowed for the call;
  * done counts samples (calibration also: blocks of a pass) up to total, 0 when unknown.
- * A call that repeats the previous numbers only asks whether to continue.  A result
+ * A call that repeats the previous numbers only checks whether to continue.  A result
  * other than 0 ends the work with QG_ECANCELED, at the latest when the samples in
  * progress are done; there are no further calls. */
 typedef struct qg_progress {

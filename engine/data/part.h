@@ -79,7 +79,7 @@ QG_NODISCARD qg_status qg_data_add(qg_ctx *ctx, qg_data *d, const char *path);
 /* Reads data.yaml: sets d->image and d->request.lossy, adds the files it names. */
 QG_NODISCARD qg_status qg_data_yaml(qg_ctx *ctx, qg_data *d, const char *path);
 
-/* What a conversion accepts: see `lossy` and `nan` of data.h. */
+/* Lossy or NaN values in a conversion: see `lossy` and `nan` of data.h. */
 enum { QG_DATA_LOSSY = 1, QG_DATA_NAN = 2 };
 
 /* Elements of plain tensors with equal counts.  False: element *bad is NaN or does not

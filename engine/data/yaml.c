@@ -41,7 +41,7 @@ static qg_status read_numbers(qg_ctx *ctx, const qg_yaml *y, const char *what,
     return QG_OK;
 }
 
-/* LARGEST_SIDE bounds the memory that a typing error can ask for. */
+/* LARGEST_SIDE bounds the memory that a typing error can request. */
 static qg_status read_size(qg_ctx *ctx, const qg_yaml *y, qg_image_options *o)
 {
     int64_t height, width;

@@ -372,7 +372,7 @@ static qg_status constant_view(builder *b, const qg_tensor *t, int32_t rank,
     return add_tensor(b, &view, QG_TENSOR_CONSTANT, QG_NONE, out);
 }
 
-/* Replaces the tensor by one that shares its memory and shows it in memory order. */
+/* Replaces the tensor by a view of its memory in memory order. */
 static qg_status view_of(builder *b, uint32_t *tensor)
 {
     qg_plan_tensor base = b->p->tensor.at[*tensor];
@@ -600,7 +600,7 @@ static qg_status show_folded(builder *b, const qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_out; i++)
         if (n->out[i] && !b->known[n->out[i]->id])
-            return QG_OK; /* not wanted, hence not computed */
+            return QG_OK; /* not required, hence not computed */
     for (uint32_t k = 0; k < qg_node_endpoints(n); k++) {
         qg_hook_point at = { .endpoint = qg_node_endpoint(n, k) };
         const qg_value *v = qg_endpoint_value(at.endpoint);
@@ -628,7 +628,7 @@ static void want(builder *b, const qg_value *v)
         b->todo[v->def->id] = QG_TODO_RUN;
 }
 
-/* A node runs when something it makes is wanted and not already known. */
+/* A node runs when one of its outputs is required and not already known. */
 static void mark_wanted(builder *b)
 {
     const qg_graph *g = b->p->graph;

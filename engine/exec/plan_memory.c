@@ -11,7 +11,7 @@
 
 enum { MANY_STORAGES = 4096, ALIGN = QG_ARENA_ALIGN };
 
-/* The storage whose memory this one takes over, over any number of steps. */
+/* The storage whose memory this takes over, over any number of steps. */
 static uint32_t root_of(const qg_plan *p, uint32_t s)
 {
     assert(s < p->storage.n);
@@ -232,7 +232,7 @@ static qg_status find_lower_bound(qg_plan *p)
     return QG_OK;
 }
 
-/* Both packings on small plans, the first one alone on large ones. */
+/* Both packings on small plans, only the first on large plans. */
 static qg_status place_all(qg_plan *p)
 {
     item *it = QG_NEWN(p->arena, p->storage.n, item);

@@ -78,7 +78,7 @@ qg_partial_node qg_partial_take(const qg_builder *b, const qg_node *n);
 /* plan_memory.c: which tensors may share memory, and their offsets; after all steps. */
 QG_NODISCARD qg_status qg_plan_pack(qg_plan *p);
 
-/* keep_all: where values are, for plans that will have this one as their base. */
+/* keep_all: where values are, for plans with this as their base. */
 QG_NODISCARD qg_status qg_plan_keep(qg_builder *b);
 /* keep_all: the compiled form of node n; in: [n_in], copied. */
 QG_NODISCARD qg_status qg_plan_keep_node(qg_builder *b, const qg_node *n,

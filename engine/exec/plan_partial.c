@@ -227,7 +227,7 @@ qg_status qg_plan_keep(qg_builder *b)
     return QG_OK;
 }
 
-/* Whether rounding may be asked of an endpoint of n, by this plan or one with this as
+/* Whether an endpoint of n may be quantized by this plan or one with this as
  * its base. */
 static bool may_round(const qg_node *n)
 {

@@ -68,7 +68,7 @@ static bool gives(qg_affine a, float low, float high)
            r.high32 == high;
 }
 
-/* The scale that was written, if there is one that gives these limits. */
+/* The scale that was written, if a scale gives these limits. */
 static float find_scale(const qg_openvino_limits *l, size_t c, int32_t zero)
 {
     float low = l->low[c], high = l->high[c];

@@ -40,7 +40,7 @@ QG_NODISCARD qg_status qg_openvino_limits_of(qg_ctx *ctx, const char *what,
 
 /* The other way; *p lies in the arena.
  * QG_EUNSUPPORTED when the limits do not form a grid with a code for zero: not finite,
- * in the wrong order, zero outside or more than a hundredth of a step beside every
+ * in the wrong order, zero outside or more than a hundredth of a step away from every
  * code. */
 QG_NODISCARD qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
                                            const qg_openvino_limits *l, qg_arena *a,

@@ -16,7 +16,7 @@
  *          bytes
  * Source   docs/evidence/ppq-behaviour.md#files, DESIGN.md, section 8
  *
- * What an endpoint uses (qg_tqc_aspects), by its state:
+ * Aspects of an endpoint (qg_tqc_aspects), by its state:
  *
  *     ACTIVATED, BAKED, PASSIVE, PASSIVE_BAKED   its scheme; SHARING unless it is its
  *                                                own root; DERIVED for a bias
@@ -152,7 +152,7 @@ QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
 QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);
 
 /* The aspects of the map that an endpoint uses, by its state and scheme, for a format
- * that rounds by `usual`; 0 for FP32 and SOI. */
+ * whose rounding mode is `usual`; 0 for FP32 and SOI. */
 uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual);
 
 const char *qg_aspect_word(enum qg_aspect a); /* "per-channel"; one bit (asserted) */

@@ -259,7 +259,7 @@ static qg_status visit_quantize(folder *f, qg_node *n)
         QG_TRY(find_tail(f, &z, grid, &why));
     if (!why)
         why = cannot_fold(f, &z);
-    if (why && rounded_by_producer(f, z.x, grid))
+    if (why && grid->param.n && rounded_by_producer(f, z.x, grid))
         return QG_OK; /* it is exact */
     return why ? keep_operator(f, n, why) : fold(f, &z, grid);
 }

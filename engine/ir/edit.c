@@ -57,7 +57,7 @@ qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count)
 {
     if (count <= n->n_in)
         return QG_OK;
-    assert(n->n_capture == 0); /* captured inputs must stay the last ones */
+    assert(n->n_capture == 0); /* captured inputs must stay last */
     qg_value **in = QG_NEWN(g->arena, count, qg_value *);
     qg_tqc **tin = n->tin ? QG_NEWN(g->arena, count, qg_tqc *) : NULL;
     if (!in || (n->tin && !tin))

@@ -360,7 +360,7 @@ static qg_status link_inputs(qg_graph *g, qg_node *n)
 static void unlink_inputs(qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++)
-        while (n->in[i] && n->in[i]->use.n && /* ours are the last ones */
+        while (n->in[i] && n->in[i]->use.n && /* ours are the last inputs */
                n->in[i]->use.at[n->in[i]->use.n - 1].node == n)
             n->in[i]->use.n--;
 }

@@ -160,7 +160,7 @@ static qg_status begin(walk *w, const qg_tensor *input)
     return QG_OK;
 }
 
-/* The arrays of one node, forgotten with the next one. */
+/* The arrays of one node, discarded with the next node. */
 static qg_status make_room(walk *w, const qg_node *n)
 {
     qg_arena_reset(w->scratch);

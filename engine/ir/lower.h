@@ -32,6 +32,8 @@ struct qg_lower {
     const qg_profile *profile;
     const qg_graph *from;    /* the float graph */
     const qg_node *node;     /* of it; inferred */
+    const qg_node *taken;    /* that op->takes gave and whose output out[0] is; NULL:
+                                 * out[0] is the node's own */
     const qg_lower_in *in;   /* [node->n_in] */
     const qg_stored *out;    /* [node->n_out] how each output is to be stored; codes
                                  * false: the kernel may store floats (tail: float) */

@@ -10,7 +10,7 @@
  *
  * To add an operator: see "How to add an operator" in DESIGN.md.
  *
- * What the traits decide:
+ * Effects of the traits:
  *
  *     COMPUTE       dispatch quantizes around it; weights are folded and calibrated
  *     NORMALIZE     fuse-batchnorm multiplies it into the COMPUTE node before it
@@ -156,6 +156,11 @@ typedef struct qg_op {
     /* Optional.  Translates the node to an integer kernel: ir/lower.h. */
     qg_status (*lower)(qg_lower *l);
 
+    /* Optional, operators with `lower`.  The node that alone reads output 0 and whose
+     * result the integer kernel computes as well, without rounding between: the square
+     * of a difference.  NULL: none. */
+    const qg_node *(*takes)(const qg_node *n);
+
     const qg_op_codes *codes; /* optional, operators on codes */
 
     const void *host; /* for an operator added by a host: the data of its functions */
@@ -219,7 +224,7 @@ const qg_op *qg_op_find(const qg_registry *r, const char *domain, const char *na
 /* The row of the default domain with the lowest since above `since`; NULL: none. */
 const qg_op *qg_op_next(const qg_registry *r, const char *name, int64_t since);
 
-/* The way of a node from this row to the next one; NULL: none is known. */
+/* The conversion of a node from this row to the next; NULL: unknown. */
 const qg_upgrade *qg_op_upgrade(const qg_registry *r, const qg_op *op);
 
 /* ", known for opset 1 to 9, 11 and later": every entry of the operator, for messages;

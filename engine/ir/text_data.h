@@ -22,7 +22,7 @@ uint64_t qg_text_convert(qg_dtype dtype, double x);
 /* Letters, digits, '_', '/', '.' and ':', no digit in front, no
  * keyword of the form. */
 bool qg_text_is_word(const char *s);   /* reads back as a name without quotes */
-qg_dtype qg_text_dtype(const char *s); /* full names and short ones */
+qg_dtype qg_text_dtype(const char *s); /* full and short names */
 
 /* The key of a tensor in the table, entered when new: "0123456789abcdef".
  * QG_ENOMEM. */

@@ -434,7 +434,7 @@ typedef struct statement {
     const char *reason;
 } statement;
 
-/* Replaces the declaration of v: the last one applies. */
+/* Replaces the declaration of v: the last declaration applies. */
 static qg_status declare(parser *p, qg_value *v)
 {
     const char *names[QG_MAX_RANK] = { 0 };

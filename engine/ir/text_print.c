@@ -89,7 +89,7 @@ static void put_type(printer *p, const qg_tensor *t, const char *const *dim_name
     put(p, "]");
 }
 
-/* Up to QG_TEXT_INLINE elements as they are, larger ones by hash. */
+/* Up to QG_TEXT_INLINE elements inline, larger tensors by hash. */
 static void put_content(printer *p, const qg_tensor *t)
 {
     int64_t n = qg_tensor_count(t);

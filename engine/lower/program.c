@@ -88,10 +88,11 @@ static qg_status copy_node(qg_lowering *w, const qg_node *n)
 
 /* --- nodes as integer kernels --- */
 
-/* A kernel and the clamps that it computes as well. */
+/* A kernel and what it computes as well: a node that the operator takes, clamps. */
 typedef struct group {
     const qg_node *anchor;
-    const qg_node *last; /* whose output 0 the kernel makes */
+    const qg_node *taken; /* NULL: none */
+    const qg_node *last;  /* whose output 0 the kernel makes */
     float low, high;
 } group;
 
@@ -124,14 +125,28 @@ static void clamp_by(group *g, float low, float high)
     g->high = fminf(fmaxf(g->high, low), high);
 }
 
+/* What the operator of n takes, where nothing rounds between them. */
+static const qg_node *taken_by(const qg_lowering *w, const qg_node *n)
+{
+    const qg_value *v = n->out[0];
+    const qg_node *t = n->op->takes ? n->op->takes(n) : NULL;
+    bool rounds = !t || v->is_output || w->stored[v->id].codes || !t->out[0];
+    for (uint32_t k = 0; !rounds && k < t->n_in; k++)
+        rounds = qg_input_tqc(t, k) && qg_tqc_rounds(qg_input_tqc(t, k));
+    return rounds ? NULL : t;
+}
+
 static group group_of(qg_lowering *w, const qg_node *n)
 {
-    group g = { n, n, -INFINITY, INFINITY };
+    group g = { n, NULL, n, -INFINITY, INFINITY };
     float low, high;
     if (clamp_of(n, &low, &high))
         clamp_by(&g, low, high);
     group longer = g;
-    for (const qg_node *next = n;
+    longer.taken = taken_by(w, n);
+    if (longer.taken)
+        longer.last = longer.taken;
+    for (const qg_node *next = longer.last;
          (next = next_clamp(w, next->out[0], &low, &high)) != NULL;) {
         longer.last = next;
         clamp_by(&longer, low, high);
@@ -244,6 +259,7 @@ static qg_status try_kernel(qg_lowering *w, const qg_node *n, bool *done)
                    .profile = w->profile,
                    .from = w->from,
                    .node = n,
+                   .taken = g.taken,
                    .low = g.low,
                    .high = g.high,
                    .attr = n->attr,

@@ -57,8 +57,8 @@ extern "C" {
     X(VECTOR8,    "vector8",    "depthwise: 8 channels at a time round half up, the "  \
                                 "channels behind them by `scheme`")                    \
     X(RAW_FLOAT,  "raw-float",  "mean: f32(sum) k + f32(z_y - z_x n k), half to even") \
-    X(RAW_Q31,    "raw-q31",    "global-pool: sum through the multiplier, zero points "  \
-                                "apart; 16 int8 channels at a time round half up")     \
+    X(RAW_Q31,    "raw-q31",    "global-pool: the sum times the multiplier, zero "     \
+                                "points apart; 16 int8 channels at a time half up")    \
     X(COPY,       "copy",       "concat: input grids equal the output's")              \
     X(AFFINE,     "affine",     "concat: x k - z k, half away from zero")              \
     X(TABLE,      "table",      "concat: dequantize, quantize where grids differ")     \

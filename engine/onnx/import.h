@@ -26,7 +26,7 @@
  *       |
  *     import                   versions, then initializers, inputs, nodes, outputs and
  *       |                      value_info of the graph, in this order
- *       +-- tensor             TensorProto to qg_tensor; external for files beside
+ *       +-- tensor             TensorProto to qg_tensor; external for files next to
  *       +-- function           a call becomes the nodes of the function
  *       +-- scope              names to values, drafts to nodes, the last checks
  *

@@ -70,7 +70,7 @@ enum qg_range_quirk {
     QG_RANGE_PPQ_POW2_OFFSET = 2, /* D02: offset from the unrounded scale */
     QG_RANGE_MX = 4, /* FLOATING: the OCP MX rule, 2^(floor(log2 |range|) - that of the
                       * format's largest): a step finer than ours, may clip */
-    QG_RANGE_PPQ_UNSIGNED = 8, /* symmetric codes from 0: the scale of signed ones */
+    QG_RANGE_PPQ_UNSIGNED = 8, /* symmetric codes from 0: the scale of signed codes */
 };
 /* The range an observer found, in the tensor's unit. */
 typedef struct qg_range {

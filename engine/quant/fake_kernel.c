@@ -22,7 +22,7 @@ const qg_fake_row *const *qg_fake_rows(size_t *n)
     return rows;
 }
 
-/* __builtin_cpu_supports is a load: the C library asked the CPU at start-up. */
+/* __builtin_cpu_supports is a load: the C library queried the CPU at start-up. */
 const qg_fake_row *qg_fake_row_best(void)
 {
     size_t i = N_ROWS - 1;
@@ -88,7 +88,7 @@ void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offse
 
 enum { MOST_HALVES = 1024, PROBES = 6 };
 
-/* The floats around scale * m for the two middles m beside the float h.  The products
+/* The floats around scale * m for the two middles m next to the float h.  The products
  * are exact in double: 25 bits by 24. */
 static void probe(float h, float scale, float x[PROBES])
 {

@@ -271,7 +271,7 @@ int qg_tqc_state_named(const char *text)
 
 bool qg_tqc_rounds(const qg_tqc *t) { return info[t->state].rounds; }
 
-/* The two states that remember another one. */
+/* The two states that store another state. */
 static bool switched_off(qg_tqc_state s)
 {
     return s == QG_TQC_DEACTIVATED || s == QG_TQC_DEQUANTIZED;

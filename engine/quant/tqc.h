@@ -29,8 +29,8 @@
 QG_NODISCARD qg_status qg_quant_new(qg_graph *g, const qg_backend *b, qg_quant **out);
 
 /* A new root TQC in state INITIAL for the endpoint, linked into node->tin or tout.
- * One TQC per endpoint (asserted).  s is copied unchecked: rules check what they
- * combine. */
+ * One TQC per endpoint (asserted).  s is copied unchecked: rules check the fields that
+ * they combine. */
 QG_NODISCARD qg_status qg_quant_add(qg_quant *q, qg_node *n, bool is_output,
                                     uint32_t slot, const qg_scheme *s, qg_tqc **out);
 
@@ -42,7 +42,7 @@ const qg_tqc *qg_tqc_root(const qg_tqc *t);
  * calls it after each pass.  Linear. */
 void qg_quant_settle(qg_quant *q);
 
-/* The parameters of the root (own ones when the state owns or derives them);
+/* The parameters of the root (own parameters when the state owns or derives them);
  * n == 0 when there are none yet. */
 qg_qparam qg_tqc_param(const qg_tqc *t);
 

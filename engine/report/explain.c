@@ -296,7 +296,7 @@ static qg_status put_member(answer *a, qg_table *t, const qg_tqc *tqc)
     QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(root, at)));
     QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(tqc, at)));
     return qg_table_cells(a->r, t, qg_cell_text(qg_tqc_state_name(tqc->state)),
-                          tqc == root ? qg_cell_text("leads")
+                          tqc == root ? qg_cell_text("dominator")
                                       : qg_cell_text(e ? e->by : NULL));
 }
 

@@ -54,7 +54,7 @@ static const char *list_text(const qg_cell *c, char text[CELL_TEXT])
     return text;
 }
 
-/* The text of a cell on the page; `text` is a buffer for formatted ones. */
+/* The text of a cell on the page; `text` is a buffer for formatted text. */
 static const char *cell_text(const qg_cell *c, char text[CELL_TEXT])
 {
     switch (c->kind) {

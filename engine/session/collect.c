@@ -32,7 +32,7 @@ typedef struct job {
     qg_api_feed feed;
     qg_stats *stats;
     qg_group group;      /* size 0: none joined */
-    double saved, pause; /* time of the last checkpoint; to the next one */
+    double saved, pause; /* time of the last checkpoint; to the next */
     uint64_t at;         /* samples of this process before it are done */
     size_t memory;       /* of statistics and workers */
     unsigned jobs;

@@ -7,10 +7,10 @@
 /* Predicted classes by mode. */
 typedef struct votes {
     int32_t *of[QG_NRUN]; /* [samples] NULL: not run */
-    int32_t *at_work;     /* the one that the current drive fills */
+    int32_t *at_work;     /* filled by the current drive */
 } votes;
 
-/* The index of the largest element of the first output; the first one on a tie. */
+/* The index of the largest element of the first output; the lowest on a tie. */
 static int32_t arg_max(const qg_tensor *t)
 {
     int64_t n = qg_tensor_count(t);

@@ -35,11 +35,12 @@ static qg_status describe(const qg_export *e, qg_report *r)
                                  qg_cell_text(e->option[k])));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "lost", qg_cell_count(e->loss.n)));
-    QG_TRY(qg_report_add(r, "lost_and_computed", qg_cell_count(computes)));
+    QG_TRY(qg_report_add(r, "changed_results", qg_cell_count(computes)));
     QG_TRY(qg_report_table(r, "files", "file", &t));
     for (size_t i = 0; i < e->file.n; i++)
         QG_TRY(qg_table_add(r, t, qg_cell_text(e->file.at[i])));
-    QG_TRY(qg_report_table(r, "losses", "endpoint value lost computes meaning", &t));
+    QG_TRY(qg_report_table(r, "losses", "endpoint value lost changes_results meaning",
+                           &t));
     for (size_t i = 0; i < e->loss.n; i++)
         QG_TRY(add_loss(r, t, &e->loss.at[i]));
     return QG_OK;

@@ -147,7 +147,7 @@ static qg_status read_numbers(const qg_tensor_job *j, const char *option,
         if (!qg_num_parse_f64(word, n, &x) || (whole && x != floor(x)))
             return qg_fail(j->ctx, QG_ECONFIG, "%s: %s '%.*s': is not %s, expected %s",
                            doing, option, (int)(n < 60 ? n : 60), word,
-                           whole ? "a whole number" : "number",
+                           whole ? "a whole number" : "a number",
                            "a list of numbers separated by commas");
         QG_TRY(qg_vec_push(j->ctx, j->arena, out, x));
     }

@@ -17,7 +17,7 @@ struct qg_hosted {
     qg_source again;
     pthread_mutex_t lock; /* one fetch at a time */
     size_t n;
-    qg_spool *spool;  /* NULL: the source is asked again */
+    qg_spool *spool;  /* NULL: the source is called again */
     qg_tensor *shape; /* [inputs] of all samples so far; NULL: not wanted, or they
                        * differ */
 };
@@ -184,7 +184,7 @@ static qg_status fetch(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
 
 /* --- all samples once --- */
 
-/* How many are wanted at most; 0: all that there are. */
+/* Largest number of samples; 0: all. */
 static size_t most_of(const qg_hosted *h)
 {
     size_t limit = h->request.work->samples, count = h->source.count;

@@ -73,7 +73,7 @@ static qg_status add_rule(reader *r, const qg_origin *origin)
     qg_rule rule = { .origin = *origin };
     QG_TRY(qg_names_add(r->rules, origin->id, strlen(origin->id), &id));
     if (id != r->backend->rule.n)
-        return QG_OK; /* the same id again: the first one is meant */
+        return QG_OK; /* the same id again: refers to the first */
     return qg_vec_push(r->ctx, r->arena, &r->backend->rule, rule);
 }
 

@@ -350,7 +350,8 @@ static qg_status get_parts(source *s, qg_stats_value *v, const qg_stats_channel 
     return count || zeros ? broken(s, "fewer counts than elements") : QG_OK;
 }
 
-/* At least 12 bytes follow per channel: a file cannot ask for more memory than that. */
+/* At least 12 bytes follow per channel: a file cannot cause larger allocations than
+ * that. */
 static qg_status get_shape(source *s, qg_tensor *type, int32_t *axis, unsigned *holds)
 {
     const unsigned all = QG_STATS_MOMENTS | QG_STATS_HISTOGRAM | QG_STATS_BY_CHANNEL;

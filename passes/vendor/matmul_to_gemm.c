@@ -2,9 +2,9 @@
  * node, so that fuse-bias can fold the sum that follows into its bias, and the sum and
  * the product are rounded once: the converter of TFLite makes one FULLY_CONNECTED of
  * both.  Both factors have two axes; products of more axes stay.
- * Source   tensorflow/tensorflow
- *          tensorflow/compiler/mlir/lite/transforms/prepare_tf.cc ConvertTFBatchMatMulOp,
- *          tensorflow/compiler/mlir/lite/transforms/optimize.cc FuseFullyConnectedAndAdd */
+ * Source   tensorflow/tensorflow, tensorflow/compiler/mlir/lite/transforms:
+ *          prepare_tf.cc ConvertTFBatchMatMulOp, optimize.cc
+ *          FuseFullyConnectedAndAdd */
 #include <assert.h>
 
 #include "engine/ir/edit.h"

@@ -18,7 +18,7 @@ QG_NODISCARD qg_status qg_gemm_read(qg_ctx *ctx, const qg_node *n, qg_gemm *out)
 
 /* in[slot], a float32 constant, times `factor`, and transposed if requested; a new
  * constant, since others may read the old one.  An absent slot is left alone.
- * QG_EUNSUPPORTED when the slot has no float32 constant; transposing asks for two
+ * QG_EUNSUPPORTED when the slot has no float32 constant; transposing requires two
  * axes (asserted). */
 QG_NODISCARD qg_status qg_gemm_rewrite(qg_graph *g, qg_node *n, uint32_t slot,
                                        float factor, bool transpose);

@@ -1,6 +1,7 @@
-/* bench_integer_kernels MODEL.onnx|SNAPSHOT [BACKEND [PROFILE [RUNS]]] -- one thread, batch 1:
- * the integer program of a model against its simulated and its float forward, in turns.
- * Prints best times and their ratios; QG_STEPS=1 also the steps of the integer plan.
+/* bench_integer_kernels MODEL.onnx|SNAPSHOT [BACKEND [PROFILE [RUNS]]] -- one thread,
+ * batch 1: the integer program of a model against its simulated and its float forward,
+ * in turns.  Prints best times and their ratios; QG_STEPS=1 also the steps of the
+ * integer plan.
  *
  * A model that is not quantized yet is quantized with BACKEND (tflite-int8) and one
  * random sample. */
@@ -100,7 +101,7 @@ int main(int argc, char **argv)
     int runs = argc > 4 ? atoi(argv[4]) : 50;
     qg_ctx *ctx;
     if (argc < 2 || runs < 1) {
-        fprintf(stderr, "usage: bench_integer_kernels MODEL [BACKEND [PROFILE [RUNS]]]\n");
+        fprintf(stderr, "usage: %s MODEL [BACKEND [PROFILE [RUNS]]]\n", argv[0]);
         return 2;
     }
     if (qg_open(NULL, &ctx) != QG_OK)

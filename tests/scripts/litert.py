@@ -24,6 +24,11 @@ KERNELS = {
     "builtin": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
     "xnnpack": OpResolverType.BUILTIN,
 }
+PROFILES = {  # of quantgraph, for each set
+    "reference": "tflite-reference",
+    "builtin": "tflite-builtin-x86",
+    "xnnpack": "tflite-xnnpack",
+}
 TYPES = {
     "float32": schema.TensorType.FLOAT32,
     "int8": schema.TensorType.INT8,

@@ -306,6 +306,8 @@ fails text 'link to #nothing: no such heading' "echo '[x](#nothing)' >>README.md
 fails text '`engine/core/b.h`: no such file' "echo '\`engine/core/b.h\`' >>README.md"
 fails text 'a.c:10: write TO''DO(name, issue)' "echo '// TO''DO later' >>engine/core/a.c"
 fails text 'white space at the end' "printf 'a \n' >>README.md"
+fails text 'README.md:4: write contains, specifies, requires' "echo 'a file says' >>README.md"
+fails text 'README.md:4: write plain technical English' "echo 'see who rounds' >>README.md"
 fails text 'conflict marker' "printf '<<<<''<<< main\n' >>README.md"
 
 [ $failures -eq 0 ] || { echo "$failures checks are not what they should be"; exit 1; }

@@ -176,7 +176,7 @@ class Verbs(unittest.TestCase):
         members = {g["member"]: g for g in self.explained("conv0.out0")["groups"]}
         leaders = {g["dominator"] for g in members.values()}
         self.assertEqual(len(leaders), 1)
-        self.assertEqual(members[leaders.pop()]["joined_by"], "leads")
+        self.assertEqual(members[leaders.pop()]["joined_by"], "dominator")
         self.assertEqual(members["conv0.out0"]["joined_by"], "fuse/compute-activation")
 
     def test_explain_speaks_of_what_is_not_quantized(self):

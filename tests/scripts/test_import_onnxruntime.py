@@ -186,6 +186,22 @@ def float_weights(g):
     g.output(g.op("Conv", [g.given(1, 3, 5, 5), w], name="Conv"))
 
 
+@form(["MatMul.in0 0.25 3 [0, 255]", "MatMul.in1 [0.25, 0.5] [0, 0] [-128, 127]",
+       "MatMul.out0 4.0 100 [0, 255]"])
+def transposed_weights(g):
+    w = g.dq(g.weight(2, 6), [.25, .5], [0, 0], I8, axis=0)
+    w = g.op("Transpose", [g.op("Identity", [w])], perm=[1, 0])
+    x = g.both(g.given(3, 6), .25, 3)
+    g.output(g.both(g.op("MatMul", [x, w], name="MatMul"), 4., 100))
+
+
+@form(["MatMul.in1 0.25 0 [-128, 127]"])
+def large_transposed_weights(g):
+    w = g.dq(g.weight(300, 1, 256), .25, 0, I8)
+    w = g.op("Reshape", [g.op("Transpose", [w]), g.constant([256, 300], "i8")])
+    g.output(g.op("MatMul", [g.given(1, 256), w], name="MatMul"))
+
+
 @form(["Relu.in0 0.25 3 [0, 255]"])
 def two_equal_pairs(g):
     x = g.both(g.both(g.given(2, 6), .25, 3), .25, 3)
@@ -227,6 +243,13 @@ def sixteen_bits(g):
         return g.op("DequantizeLinear", [x, *at], MS)
     x = g.op("Relu", [both(g.given(2, 6), 2.**-10, 3)], name="Relu")
     g.output(both(x, 2.**-11, 0))
+
+
+@form(["Add.in1 0.0009765625 3 [-32768, 32767]"])
+def float_weights_of_sixteen_bits(g):
+    at = [g.constant(2.**-10), g.constant(3, I16)]
+    w = g.op("QuantizeLinear", [g.constant(g.rng.normal(0, 4, 6)), *at], MS)
+    g.output(g.op("Add", [g.given(2, 6), g.op("DequantizeLinear", [w, *at], MS)], name="Add"))
 
 
 @form(["MaxPool.in0 0.125 100 [0, 255]", "MaxPool.out0 0.125 100 [0, 255]",

@@ -6,7 +6,6 @@ Every tensor of 16 samples equals what LiteRT's reference kernels compute
 twin kws_float.onnx, quantized for tflite-int8 with the activation grids of the published
 file (observer `fixed`).  Then the accuracy on 500 samples in float, simulated and in the
 integers of four profiles, with the samples on which they disagree."""
-import hashlib
 import json
 import os
 import pathlib
@@ -108,6 +107,29 @@ def classes(model, data, folder, *more):
     return scores.reshape(scores.shape[0], -1).argmax(axis=1)
 
 
+def against_litert(folder, codes):
+    """Output codes of every sample against LiteRT's own; the number of profiles that
+    differ.  None without LiteRT."""
+    try:
+        import litert
+    except ImportError as missing:
+        print(f"not compared with LiteRT: {missing}")
+        return 0
+    wrong = 0
+    for kernels, profile in litert.PROFILES.items():
+        runtime = litert.Runtime(TFLITE.read_bytes(), kernels)
+        name = runtime.names[runtime.model.subgraphs[0].outputs[0]]
+        theirs = runtime.run_all([{"input_1": x} for x in codes])[name]
+        qg("run", TFLITE, "-d", folder / "codes.npz", "-o", folder / "litert", "--mode",
+           "integer", "--profile", profile)
+        (path,) = (folder / "litert").glob("*.npy")
+        differ = int((np.load(path).reshape(theirs.shape) != theirs).sum())
+        print(f"{profile:20} {differ} of {theirs.size} outputs of {len(codes)} samples differ "
+              f"from LiteRT's {kernels} kernels")
+        wrong += differ > 0
+    return wrong
+
+
 def accuracy(folder, snapshot, labels):
     real, codes = folder / "real.npz", folder / "codes.npz"
     found = {"float": classes(TWIN, real, folder),
@@ -134,16 +156,18 @@ def main():
         x, grid = data["input_1"], tensors[0]
         np.savez(folder / "real.npz", input_1=x)
         codes = np.rint(x / np.float32(grid["scale"][0])) + grid["zero_point"][0]
-        np.savez(folder / "codes.npz", input_1=codes.astype("int8"))
+        codes = codes.astype("int8")
+        np.savez(folder / "codes.npz", input_1=codes)
         wrong = equal("kws_int8.tflite", tensors[1:], arrays,  # tensor 0 is given
                       run_integer(TFLITE, folder / "codes.npz", folder), lambda t: t["name"])
         grids_as_policy(tensors, folder / "grids.yaml")
         snapshot = folder / "twin"
-        qg("quantize", TWIN, "-b", "tflite-int8", "-d", folder / "real.npz", "-n", SAMPLES, "--policy",
-           folder / "grids.yaml", "-o", snapshot)
+        qg("quantize", TWIN, "-b", "tflite-int8", "-d", folder / "real.npz", "-n", SAMPLES,
+           "--policy", folder / "grids.yaml", "-o", snapshot)
         wrong += equal("kws_float.onnx", tensors, arrays,
                        run_integer(snapshot, folder / "real.npz", folder),
                        lambda t: t["onnx_value"])
+        wrong += against_litert(folder, codes[:, None])
         found = accuracy(folder, snapshot, data["labels"])
     top1 = (found["tflite-reference"] == data["labels"]).mean()
     if not np.array_equal(found["tflite-reference"], found["tflite-reference, from .tflite"]):

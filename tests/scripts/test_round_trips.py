@@ -73,7 +73,7 @@ def check(s, want, format_name, folder):
     once, twice = f"{folder}/once", f"{folder}/twice"
     report = there_and_back(s.path, format_name, once)
     got = simulated(once, s.data, once + ".out")
-    told = report["lost_and_computed"] or \
+    told = report["changed_results"] or \
         any("last bit" in row["meaning"] for row in report["losses"])
     if not told and got != want:
         return "other results without a word in the report"
@@ -84,8 +84,8 @@ def check(s, want, format_name, folder):
     if strange and format_name == "onnx-qdq":
         return f"scales that nobody had: {list(strange)[:1]}"
     again = there_and_back(once, format_name, twice)
-    if again["lost_and_computed"]:
-        return f"loses again: {[r for r in again['losses'] if r['computes']][:1]}"
+    if again["changed_results"]:
+        return f"loses again: {[r for r in again['losses'] if r['changes_results']][:1]}"
     if simulated(twice, s.data, twice + ".out") != got:
         return "a second round trip gives other results"
     return "told" if told else "exact"

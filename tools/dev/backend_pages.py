@@ -25,11 +25,13 @@ def page(name):
     lines += ["", f"Quantizes {b['quantizes']}.", ""]
     if b["passive"]:
         lines += [f"Outputs follow the input at {b['passive']}.", ""]
-    lines += section("Rules", "In order; a later one overrides field by field.",
+    lines += section("Rules",
+                     "In order; a later rule overrides earlier ones field by field.",
                      b["rules"], ("match", "set"))
-    lines += section("Fusions", "Values inside are not rounded.", b["fusions"],
-                     ("pattern", "silence"))
-    lines += section("Sharing", "What must use one scale; the last that matches counts.",
+    lines += section("Fusions", "Values inside a fused kernel are not quantized.",
+                     b["fusions"], ("pattern", "silence"))
+    lines += section("Sharing", "Endpoints that must share a scale; of several matching "
+                     "entries, the last one applies.",
                      b["sharing"], ("match", "align", "spread"))
     return pages.text(lines)
 

@@ -149,7 +149,7 @@ static qg_status int_attr(builder *b, const char *word, int64_t value, qg_attr *
     return QG_OK;
 }
 
-/* The node by its name, or by a new one where that is taken. */
+/* The node by its name, or by a new name where that is in use. */
 static qg_status add_node(builder *b, const char *name, const qg_node_spec *like,
                           qg_node **out)
 {
@@ -290,7 +290,7 @@ static qg_value *find_said(const builder *b, const qg_value *v, const qg_tqc *t)
     return NULL;
 }
 
-/* Only this slot reads it, and those that round alike. */
+/* Only this slot reads it, and slots with the same grid. */
 static qg_status say_input(builder *b, const place *p)
 {
     qg_value *v = p->node->in[p->tqc->slot];

@@ -6,7 +6,7 @@
 
 #include "engine/ir/edit.h"
 
-/* ONNX Runtime takes the bias of Conv, ConvTranspose and Gemm behind DequantizeLinear,
+/* ONNX Runtime takes the bias of Conv, ConvTranspose and Gemm after DequantizeLinear,
  * and the constant of a sum that it can turn into one, for int32 in steps of input x
  * weight, but only where that is an initializer of one axis. */
 

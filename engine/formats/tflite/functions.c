@@ -100,7 +100,7 @@ qg_status qg_tflite_build_softmax(qg_tflite_builder *b)
     return qg_tflite_finish(b, &n, v, QG_TFLITE_PLAIN, QG_TFLITE_NO_ACTIVATION);
 }
 
-/* Over height and width, with the axes kept: runtimes have a kernel of its own for it. */
+/* Over height and width, with the axes kept: runtimes have a kernel for this case. */
 static qg_status global_mean(qg_tflite_builder *b, qg_tflite_value *x,
                              qg_tflite_value *v)
 {
@@ -126,9 +126,10 @@ qg_status qg_tflite_build_mean(qg_tflite_builder *b)
         QG_TRY(qg_tflite_check_axis(b, axis[i], x->type.rank, &axis[i]));
         picture &= axis[i] == 1 || axis[i] == 2;
     }
-    if (picture && keep && n == 2 && axis[0] != axis[1] && x->type.rank == 4)
+    picture &= n == 2 && axis[0] != axis[1] && x->type.rank == 4;
+    if (picture && keep)
         return global_mean(b, x, v);
-    bool first = x->form[QG_TFLITE_NCHW] && (keep || (picture && n == 2));
+    bool first = x->form[QG_TFLITE_NCHW] && (keep || picture);
     enum qg_tflite_layout layout = first ? QG_TFLITE_NCHW : QG_TFLITE_PLAIN;
     for (size_t i = 0; i < n && first; i++)
         axis[i] = qg_tflite_axis(layout, axis[i]);
