@@ -48,23 +48,25 @@ static bool has_node(const qg_graph *g, const char *name)
     return qg_graph_node(g, name) != NULL;
 }
 
-static const char *free_name(const qg_graph *to, const qg_graph *from, has_name *has,
+/* Short numbers first; where many are taken the graph's counter of made-up names. */
+static const char *free_name(qg_graph *to, const qg_graph *from, has_name *has,
                              const char *base)
 {
+    enum { SHORT = 9 };
     const char *name = base;
     for (unsigned i = 2; name && (has(to, name) || has(from, name)); i++)
-        name = qg_arena_printf(to->arena, "%s_%u", base, i);
+        name =
+            qg_arena_printf(to->arena, "%s_%u", base,
+                            i <= SHORT ? i : (unsigned)(SHORT + 1 + to->next_name++));
     return name;
 }
 
-const char *qg_lower_value_name(const qg_graph *to, const qg_graph *from,
-                                const char *base)
+const char *qg_lower_value_name(qg_graph *to, const qg_graph *from, const char *base)
 {
     return free_name(to, from, has_value, base);
 }
 
-const char *qg_lower_node_name(const qg_graph *to, const qg_graph *from,
-                               const char *base)
+const char *qg_lower_node_name(qg_graph *to, const qg_graph *from, const char *base)
 {
     return free_name(to, from, has_node, base);
 }

@@ -95,12 +95,10 @@ typedef struct qg_lower_node {
 QG_NODISCARD qg_status qg_lower_add(qg_graph *to, const qg_lower_node *spec,
                                     qg_value **out);
 
-/* `base`, or base_2, base_3 ...: the first name that neither the program nor the float
+/* `base`, or base_2, base_3 ...: a name that neither the program nor the float
  * graph has for a value (node); NULL: no memory. */
-const char *qg_lower_value_name(const qg_graph *to, const qg_graph *from,
-                                const char *base);
-const char *qg_lower_node_name(const qg_graph *to, const qg_graph *from,
-                               const char *base);
+const char *qg_lower_value_name(qg_graph *to, const qg_graph *from, const char *base);
+const char *qg_lower_node_name(qg_graph *to, const qg_graph *from, const char *base);
 
 /* Equal values of equal codes: type, scales, zero points, axis.  Limits may differ. */
 bool qg_stored_same(const qg_stored *a, const qg_stored *b);

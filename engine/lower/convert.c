@@ -148,16 +148,15 @@ qg_status qg_lower_quantize(qg_lowering *w, const qg_value *v, const qg_stored *
 static qg_status variant_of(qg_lowering *w, const qg_value *v, const qg_stored *grid,
                             qg_variant **out)
 {
-    for (size_t i = 0; i < w->variant.n; i++) {
-        qg_variant *a = &w->variant.at[i];
-        if (a->of == v && qg_stored_same(&a->grid, grid)) {
-            *out = a;
-            return QG_OK;
-        }
+    qg_variant **at = &w->variant[v->id];
+    while (*at && !qg_stored_same(&(*at)->grid, grid))
+        at = &(*at)->next;
+    if (!*at) {
+        if (!(*at = QG_NEW(w->arena, qg_variant)))
+            return qg_nomem(w->ctx);
+        (*at)->grid = *grid;
     }
-    QG_TRY(qg_vec_push(w->ctx, w->arena, &w->variant,
-                       (qg_variant){ .of = v, .grid = *grid }));
-    *out = &w->variant.at[w->variant.n - 1];
+    *out = *at;
     return QG_OK;
 }
 
@@ -182,7 +181,6 @@ static qg_status variant_codes(qg_lowering *w, const qg_value *v, const qg_store
             return qg_nomem(w->ctx);
         QG_TRY(quantize(w, grid, made, name, &made));
     }
-    QG_TRY(variant_of(w, v, grid, &a)); /* the vector may have grown */
     a->codes = *out = made;
     return QG_OK;
 }

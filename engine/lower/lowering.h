@@ -5,12 +5,13 @@
 #include "engine/lower/program.h"
 #include "engine/quant/tqc.h"
 
-/* A value on another grid than it is stored on, for one or more readers. */
-typedef struct qg_variant {
-    const qg_value *of; /* of the float graph */
+/* A value as codes on one grid, for one or more readers, and the floats of these. */
+typedef struct qg_variant qg_variant;
+struct qg_variant {
+    qg_variant *next; /* of the same value */
     qg_stored grid;
-    qg_value *codes, *floats; /* in the program; floats NULL until needed */
-} qg_variant;
+    qg_value *codes, *floats; /* in the program; NULL until needed */
+};
 
 /* State of one translation; arrays are by id of the float graph. */
 typedef struct qg_lowering {
@@ -24,7 +25,7 @@ typedef struct qg_lowering {
     qg_value **codes;  /* [values] in the program; NULL: not made yet */
     qg_value **floats; /* [values] the same of floats, shapes and indices */
     bool *is_tail;     /* [values] floats that a kernel stored, or made of such */
-    QG_VEC(qg_variant) variant;
+    qg_variant **variant; /* [values] the first of each; NULL: none */
     qg_program *program;
     qg_program_node *node; /* [nodes] */
 } qg_lowering;

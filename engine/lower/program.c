@@ -404,8 +404,9 @@ static qg_status begin(qg_lowering *w)
     w->codes = QG_NEWN(w->arena, n, qg_value *);
     w->floats = QG_NEWN(w->arena, n, qg_value *);
     w->is_tail = QG_NEWN(w->arena, n, bool);
+    w->variant = QG_NEWN(w->arena, n, qg_variant *);
     w->node = QG_NEWN(w->arena, w->from->node.n, qg_program_node);
-    if (!w->stored || !w->codes || !w->floats || !w->is_tail || !w->node)
+    if (!w->stored || !w->codes || !w->floats || !w->is_tail || !w->variant || !w->node)
         return qg_nomem(w->ctx);
     w->to->ir_version = w->from->ir_version;
     for (size_t i = 0; i < w->from->opset.n; i++)
