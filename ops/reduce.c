@@ -438,6 +438,16 @@ OP(max,    WITH_BOOL(max),      QG_DT_PLAIN)
 OP(min,    WITH_BOOL(min),      QG_DT_PLAIN)
 static qg_status logsumexp_infer(const qg_call *k) { return infer(k, QG_DT_NUMBERS); }
 
+/* All axes behind the channels: runtimes that reduce at all may take it for a pooling. */
+static bool is_global(const qg_lower *l, const qg_ints *axes)
+{
+    int32_t rank = l->node->in[0]->type.rank;
+    uint32_t mask = 0;
+    for (size_t i = 0; i < axes->n; i++)
+        mask |= 1u << ((axes->at[i] + rank) % rank);
+    return rank == 4 && mask == 0xc;
+}
+
 /* The axes as an attribute, wherever the node has them. */
 static qg_status lower_mean(qg_lower *l)
 {
@@ -460,6 +470,8 @@ static qg_status lower_mean(qg_lower *l)
     if (!qg_lower_wants_codes(l, 1))
         return QG_OK;
     const qg_profile_row *row = qg_lower_row(l, QG_USE_MEAN);
+    if (row && p->keep && is_global(l, &axes))
+        row = qg_lower_row(l, QG_USE_GLOBAL_POOL);
     return row ? qg_lower_emit(l, "IntMean", row, &l->in[0].value, 1) : QG_OK;
 }
 

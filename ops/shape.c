@@ -143,7 +143,7 @@ static qg_status reshape_fill(const qg_call *k, int32_t rank, int64_t *dim,
         return qg_infer_fail(k, QG_EMODEL, "%lld elements do not divide by %lld",
                              (long long)count, (long long)rest);
     if (rest == 0)
-        return qg_infer_fail(k, QG_EMODEL, "-1 beside a 0 has no value");
+        return qg_infer_fail(k, QG_EMODEL, "-1 next to a 0 is undefined");
     dim[axis] = count / rest;
     return QG_OK;
 }

@@ -92,47 +92,52 @@ static int64_t channel_of(const qg_integer_product *p, int64_t i)
     return base + i / p->inner % p->period;
 }
 
-/* Weights without zero points, [*most]: the largest sum of |w| of a channel. */
-static qg_status centred(qg_compile *c, const qg_integer_product *p, int32_t **out,
-                         double *most)
+/* Weights without zero points, while a kernel is chosen. */
+typedef struct weights {
+    qg_arena *arena;
+    int32_t *code;
+    double most; /* the largest sum of |w| of a channel */
+} weights;
+
+static qg_status centred(qg_compile *c, const qg_integer_product *p, weights *out)
 {
     const qg_tensor *w = c->in[1];
     const qg_stored *s = &p->recipe->in[1];
     size_t n = qg_elements(w);
-    int32_t *q = QG_NEWN(c->arena, n, int32_t);
-    double *sum = QG_NEWN(c->arena, (size_t)p->channels, double);
+    int32_t *q = QG_NEWN(out->arena, n, int32_t);
+    double *sum = QG_NEWN(out->arena, (size_t)p->channels, double);
     if (!q || !sum)
         return qg_nomem(c->ctx);
     qg_codes_load(w->dtype, w->data, 0, q, n);
-    *most = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t channel = channel_of(p, (int64_t)i);
         q[i] -= s->zero[s->n > 1 ? channel : 0];
         sum[channel] += fabs((double)q[i]);
-        *most = fmax(*most, sum[channel]);
+        out->most = fmax(out->most, sum[channel]);
     }
-    *out = q;
+    out->code = q;
     return QG_OK;
 }
 
-/* The weights in the type of the kernel; false: they do not fit it. */
-static qg_status converted(qg_compile *c, const int32_t *q, qg_tensor *w, bool *fits)
+/* The weights in the type of the kernel; *fits false: they do not fit it. */
+static qg_status converted(qg_ctx *ctx, const weights *q, qg_tensor *w, bool *fits)
 {
     size_t n = qg_elements(w);
     *fits = true;
-    QG_TRY(qg_tensor_alloc(c->ctx, c->arena, w));
+    QG_TRY(qg_tensor_alloc(ctx, q->arena, w));
     for (size_t i = 0; i < n; i++) {
-        *fits = *fits && (w->dtype == QG_F32 || (q[i] >= -128 && q[i] <= 127));
+        int32_t code = q->code[i];
+        *fits = *fits && (w->dtype == QG_F32 || (code >= -128 && code <= 127));
         if (w->dtype == QG_F32)
-            w->f32[i] = (float)q[i];
+            w->f32[i] = (float)code;
         else
-            w->i8[i] = (int8_t)q[i];
+            w->i8[i] = (int8_t)code;
     }
     return QG_OK;
 }
 
 /* The library's kernel for x and y of these types; *out NULL when it has none. */
-static qg_status sums_of(qg_compile *c, const qg_integer_product *p, const int32_t *q,
+static qg_status sums_of(qg_compile *c, const qg_integer_product *p, const weights *q,
                          bool as_float, qg_kernel **out)
 {
     qg_tensor x = *c->in[0], w = *c->in[1], y = *c->out[0];
@@ -149,7 +154,7 @@ static qg_status sums_of(qg_compile *c, const qg_integer_product *p, const int32
         qg_tensor_init(&x, x.dtype, 2, (int64_t[]){ t ? k : m, t ? m : k });
         qg_tensor_init(&y, y.dtype, 2, (int64_t[]){ m, p->gemm->n });
     }
-    QG_TRY(converted(c, q, &w, &fits));
+    QG_TRY(converted(c->ctx, q, &w, &fits));
     if (!fits)
         return QG_OK;
     typed.in = in;
@@ -164,19 +169,31 @@ static qg_status sums_of(qg_compile *c, const qg_integer_product *p, const int32
 }
 
 /* Integers first; floats where their sums stay below 2^24. */
-static qg_status choose(qg_compile *c, const qg_integer_product *p, bool *as_float,
-                        qg_kernel **out)
+static qg_status choose(qg_compile *c, const qg_integer_product *p, weights *w,
+                        bool *as_float, qg_kernel **out)
 {
     const qg_stored *x = &p->recipe->in[0];
-    double low = abs(x->low - x->zero[0]), high = abs(x->high - x->zero[0]), most;
-    int32_t *q;
-    QG_TRY(centred(c, p, &q, &most));
+    double low = abs(x->low - x->zero[0]), high = abs(x->high - x->zero[0]);
+    QG_TRY(centred(c, p, w));
     *as_float = false;
-    QG_TRY(sums_of(c, p, q, false, out));
-    if (*out || fmax(low, high) * most >= 0x1p24)
+    QG_TRY(sums_of(c, p, w, false, out));
+    if (*out || fmax(low, high) * w->most >= 0x1p24)
         return QG_OK;
     *as_float = true;
-    return sums_of(c, p, q, true, out);
+    return sums_of(c, p, w, true, out);
+}
+
+/* The same with an arena for the weights, which the library keeps in its own layout. */
+static qg_status sums_kernel_of(qg_compile *c, const qg_integer_product *p,
+                                bool *as_float, qg_kernel **out)
+{
+    weights w = { .arena = qg_arena_new(c->ctx->alloc) };
+    *out = NULL;
+    if (!w.arena)
+        return qg_nomem(c->ctx);
+    qg_status s = choose(c, p, &w, as_float, out);
+    qg_arena_free(w.arena);
+    return s;
 }
 
 /* -- the kernel -------------------------------------------------------------------- */
@@ -222,7 +239,7 @@ qg_status qg_integer_compile(qg_compile *c, const qg_integer_product *p,
     *out = NULL;
     if (!fits(c, p->recipe) || p->channels < 1)
         return QG_OK;
-    QG_TRY(choose(c, p, &as_float, &sums));
+    QG_TRY(sums_kernel_of(c, p, &as_float, &sums));
     if (!sums)
         return QG_OK;
     qg_kernel *k = QG_NEW(c->arena, qg_kernel);

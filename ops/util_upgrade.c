@@ -166,8 +166,7 @@ static qg_status rank_of(qg_graph *g, const qg_node *n, uint32_t slot, int64_t *
     if (*rank >= 0)
         return QG_OK;
     return qg_node_fail(g->ctx, QG_EUNSUPPORTED, "export", n,
-                        "the rank of input %u is not known, expected one to rewrite it",
-                        slot);
+                        "the rank of input %u is unknown, expected a known rank", slot);
 }
 
 /* --- operators --- */

@@ -115,7 +115,7 @@ static const char *objection(const qg_node *n, size_t *channels)
     const qg_tensor *x = &n->in[0]->type;
     for (uint32_t k = 1; k < n->n_out; k++)
         if (n->out[k])
-            return "it has other outputs, expected one";
+            return "it has other outputs, expected a single output";
     for (uint32_t k = 1; k < n->n_in; k++)
         if (!n->in[k] || !n->in[k]->constant)
             return "its statistics are computed, expected constants";

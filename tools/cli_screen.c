@@ -133,8 +133,8 @@ void cli_bar_clear(cli_bar *bar)
     bar->shown = false;
 }
 
-/* The length of a control character in UTF-8 at s: C0 except newline and tab, DEL, or C1;
- * 0: another character. */
+/* The length of a control character in UTF-8 at s: C0 except newline and tab, DEL, or
+ * C1; 0: another character. */
 static size_t control(const unsigned char *s)
 {
     if ((s[0] < 0x20 && s[0] != '\n' && s[0] != '\t') || s[0] == 0x7f)

@@ -334,7 +334,7 @@ typedef struct qg_run_options {
     qg_workload work; /* data: required */
     const char *mode; /* of QG_RUN_MODE_MAP; NULL: simulate when quantized */
     /* Glob over value names: inner values below folder/dump.  Files have the name of
-     * the value; of one above 200 bytes 180 and digits of its SHA-256. */
+     * the value; of a longer one 200 bytes and digits of its SHA-256. */
     const char *dump;
     const int64_t *label; /* [n_label] for qg_model_evaluate, instead of a file */
     size_t n_label;

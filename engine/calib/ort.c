@@ -197,8 +197,9 @@ qg_status qg_ort_scale_zero(qg_ctx *ctx, const qg_ort_grid *g, float low, float 
                             float *scale, int32_t *zero_point)
 {
     if (g->qmin > 0 || g->qmax < 0 || g->qmin == g->qmax)
-        return qg_fail(ctx, QG_ECONFIG, "ort range: codes [%d, %d], expected to hold 0",
-                       (int)g->qmin, (int)g->qmax);
+        return qg_fail(ctx, QG_ECONFIG,
+                       "ort range: codes [%d, %d], expected to contain 0", (int)g->qmin,
+                       (int)g->qmax);
     if (!isfinite(low) || !isfinite(high))
         return qg_fail(ctx, QG_ENUMERIC, "ort range: [%g, %g], expected finite",
                        (double)low, (double)high);

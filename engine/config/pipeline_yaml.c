@@ -60,8 +60,8 @@ static qg_status read_step(qg_ctx *ctx, qg_arena *a, const qg_yaml *y,
     if (y->kind != QG_YAML_MAP)
         return qg_yaml_text(ctx, y, "passes", name);
     if (y->n != 1)
-        return qg_yaml_fail(ctx, y, "passes", "a map of %zu passes, expected one",
-                            y->n);
+        return qg_yaml_fail(ctx, y, "passes",
+                            "a map of %zu passes, expected a single pass", y->n);
     *name = y->key[0];
     return qg_read_pass_settings(ctx, a, y->item[0], y->key[0], setting);
 }

@@ -186,7 +186,7 @@ static qg_status on_event(reader *r, const yaml_event_t *e)
     switch (e->type) {
     case YAML_DOCUMENT_START_EVENT:
         if (++r->documents > 1)
-            return at_line(r, e, "a second document, expected one");
+            return at_line(r, e, "a second document, expected a single document");
         return QG_OK;
     case YAML_ALIAS_EVENT:
         return at_line(r, e, "an alias, expected plain values");

@@ -81,8 +81,9 @@ qg_status qg_file_text(qg_ctx *ctx, qg_arena *a, qg_file_request from, char **te
     return QG_OK;
 }
 
-/* The reason why a target cannot be written: its name, or a kind that must not be replaced by renaming a file
- * onto it;  NULL: absent, or a regular file.  A device would be lost to all processes. */
+/* The reason why a target cannot be written: its name, or a kind that must not be
+ * replaced by renaming a file onto it;  NULL: absent, or a regular file.  A device
+ * would be lost to all processes. */
 static const char *in_the_way(const char *path)
 {
     struct stat st;
@@ -110,9 +111,9 @@ static void *get(const qg_ctx *ctx, size_t size)
  * with this id. */
 enum { TEMPORARY_TRIES = 1000, TEMPORARY_ROOM = 48 };
 
-/* A new file in the folder of `path`: rename is atomic only within one file system.  Its
- * name does not contain that of the target, which may be as long as names can be, and its
- * mode is the one that umask leaves.  Returns -1 and errno on failure. */
+/* A new file in the folder of `path`: rename is atomic only within one file system.
+ * Its name does not contain that of the target, which may be as long as names can be,
+ * and its mode is the one that umask leaves.  Returns -1 and errno on failure. */
 static int open_temporary(const char *path, char *temporary)
 {
     size_t folder = (size_t)(qg_path_base(path) - path);
@@ -170,7 +171,8 @@ void qg_writer_abandon(qg_writer *w)
     *w = (qg_writer){ 0 };
 }
 
-/* An earlier write failed and its reason is gone: one more usually fails for the same. */
+/* An earlier write failed and its reason is gone: one more usually fails for the
+ * same. */
 static bool fail_again(FILE *stream)
 {
     clearerr(stream);

@@ -57,8 +57,8 @@ static void remove_folder(qg_ctx *ctx, qg_arena *a, const char *path)
     (void)rmdir(path);
 }
 
-/* The descriptor of a work folder that this process now owns; -1: another writer has it,
- * or has removed it meanwhile. */
+/* The descriptor of a work folder that this process now owns; -1: another writer has
+ * it, or has removed it meanwhile. */
 static int lock_folder(const char *path)
 {
     struct stat there, here;

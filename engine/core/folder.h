@@ -5,9 +5,10 @@
  * (renameat2) when there is.  Other regular files of the old folder are linked into the
  * new one first, so that they stay.
  *
- * Interrupted   at any moment the target is the old folder, the new folder, or absent if
- *               it was absent before.  A work folder whose writer is gone is removed by
- *               the next begin in the same parent folder (writers hold a lock on theirs)
+ * Interrupted   at any moment the target is the old folder, the new folder, or absent
+ *               if it was absent before.  A work folder whose writer is gone is removed
+ *               by the next begin in the same parent folder (writers hold a lock on
+ *               theirs)
  * Two writers   each replaces the whole folder; the last one counts
  * In place      where the file system cannot exchange folders, the target has
  *               subfolders, or is the working folder of the process or above it, commit

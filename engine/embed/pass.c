@@ -160,9 +160,10 @@ static qg_status check(qg_ctx *ctx, qg_host_pass *p)
         return qg_fail(ctx, QG_ECONFIG, "add pass %s: run is NULL, expected a function",
                        p->name);
     if (p->before && p->after)
-        return qg_fail(ctx, QG_ECONFIG,
-                       "add pass %s: before and after are both set, expected one",
-                       p->name);
+        return qg_fail(
+            ctx, QG_ECONFIG,
+            "add pass %s: before and after are both set, expected only one of them",
+            p->name);
     QG_TRY(qg_passes_of(ctx, ctx->arena, &all));
     QG_TRY(check_beside(ctx, p, all));
     return qg_pass_find(all, p->name) || strcmp(p->name, "all") == 0

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "engine/formats/constant_codes.h"
 #include "engine/formats/quantize_linear.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
@@ -158,41 +159,6 @@ static qg_status add_constant(expander *e, const char *prefix, qg_dtype dtype,
     QG_TRY(qg_tensor_alloc(e->ctx, e->g->arena, *t));
     memset((*t)->data, 0, bytes_of(*t));
     return qg_edit_add_constant(e->g, prefix, *t, out);
-}
-
-/* --- parameters that are computed from constants --- */
-
-/* Slots whose value decides about the form: scales, zero points and constant codes. */
-static bool is_parameter(const qg_node *n, uint32_t slot)
-{
-    if (n->op->codes)
-        return qg_op_code_slot(n->op->codes, slot) != 'v';
-    return qg_is_dequantize_linear(n) || (qg_is_quantize_linear(n) && slot > 0);
-}
-
-static qg_status settle(expander *e, qg_node *n, const qg_tensor *const *known,
-                        size_t count)
-{
-    for (uint32_t i = 0; i < n->n_in; i++) {
-        const qg_value *v = n->in[i];
-        qg_tensor *t;
-        if (!v || v->constant || v->id >= count || !known[v->id] || !is_parameter(n, i))
-            continue;
-        QG_TRY(qg_tensor_clone(e->ctx, e->g->arena, known[v->id], &t));
-        QG_TRY(qg_edit_give_constant(e->g, n, i, v->name, t));
-    }
-    return QG_OK;
-}
-
-static qg_status settle_parameters(expander *e)
-{
-    const qg_tensor *const *known;
-    size_t count = e->g->value.n, removed;
-    QG_TRY(qg_infer_known(e->g, &known));
-    for (size_t i = 0; i < e->g->node.n; i++)
-        QG_TRY(settle(e, e->g->node.at[i], known, count));
-    QG_TRY(qg_graph_sweep(e->g, &removed)); /* what computed them has no output */
-    return qg_infer(e->g, NULL, 0);
 }
 
 /* --- operators on codes --- */
@@ -683,7 +649,7 @@ qg_status qg_qoperator_expand(qg_graph *g)
     expander e = { .g = g, .ctx = g->ctx };
     if (!has_codes(g))
         return QG_OK;
-    QG_TRY(settle_parameters(&e));
+    QG_TRY(qg_settle_constants(g));
     QG_TRY(lift(&e));
     QG_TRY(rename_linear(&e));
     QG_TRY(expand_operators(&e));

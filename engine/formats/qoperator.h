@@ -5,6 +5,7 @@
  *
  *     what             before                       after
  *     parameters       computed from constants      constants
+ *     weights          w -> DQ -> Transpose         transposed w -> DQ
  *     op->codes        c -> QLinearConv -> c        c -> DQ -> Conv -> Q -> c
  *     moves            c -> MaxPool -> c            c -> DQ -> MaxPool -> Q -> c
  *     moves of floats  c -> DQ -> MaxPool -> r      c -> DQ -> MaxPool -> Q -> DQ -> r

@@ -293,7 +293,7 @@ RULE(types_legal)
         const qg_value *v = g->value.at[i];
         if ((unsigned)v->type.dtype >= QG_NDTYPE || v->type.rank < -1 ||
             v->type.rank > QG_MAX_RANK || v->type.data)
-            FAIL_VALUE(v, "has dtype %u and rank %d, expected legal ones and no data",
+            FAIL_VALUE(v, "has dtype %u and rank %d, expected legal values and no data",
                        (unsigned)v->type.dtype, v->type.rank);
         for (int32_t k = 0; k < v->type.rank; k++)
             if (v->type.dim[k] < -1)

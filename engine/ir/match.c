@@ -143,12 +143,13 @@ qg_status qg_pattern_check(qg_ctx *ctx, const qg_pattern *p)
         QG_TRY(check_edges(ctx, p, i));
     for (size_t i = 0; i < p->n_where; i++)
         if (p->where[i].node >= p->n_node)
-            return wrong(ctx, p, "?", "a condition on no node, expected a known one");
+            return wrong(ctx, p, "?",
+                         "a condition without a node, expected a known node");
     for (size_t i = 0; i < p->n_same_platform; i++)
         for (size_t k = 0; k < p->same_platform[i].n; k++)
             if (p->same_platform[i].node[k] >= p->n_node)
                 return wrong(ctx, p, "?",
-                             "same-platform of no node, expected known ones");
+                             "same-platform without a node, expected known nodes");
     if (has_cycle(p))
         return wrong(ctx, p, p->node[0].name, "the edges form a cycle, expected none");
     if (plan_steps(p, steps) < p->n_node)

@@ -194,6 +194,24 @@ qg_status qg_lower_as_codes(qg_lowering *w, const qg_value *v, const qg_stored *
                                                    : variant_codes(w, v, grid, out);
 }
 
+/* Codes of 32 bits are constants of a file (grid.c), and so are their values. */
+static qg_status sum_floats(qg_lowering *w, const qg_value *v, qg_value **out)
+{
+    const qg_stored *s = &w->stored[v->id];
+    const qg_tensor *codes = v->def->in[0]->constant;
+    qg_tensor *t = QG_NEW(w->arena, qg_tensor);
+    if (!t)
+        return qg_nomem(w->ctx);
+    qg_tensor_init(t, QG_F32, codes->rank, codes->dim);
+    QG_TRY(qg_tensor_alloc(w->ctx, w->arena, t));
+    int64_t inner = s->n > 1 ? qg_dims_product(codes, s->axis + 1, codes->rank) : 1;
+    for (int64_t i = 0; i < qg_tensor_count(codes); i++) {
+        int64_t c = s->n > 1 ? i / inner % s->n : 0;
+        t->f32[i] = (float)(qg_tensor_i64(codes, i) - s->zero[c]) * s->scale[c];
+    }
+    return qg_lower_add_constant(w, v, t, out);
+}
+
 /* The values of codes on a grid, made once. */
 static qg_status floats_on(qg_lowering *w, const qg_value *v, const qg_stored *grid,
                            qg_value **out)
@@ -208,7 +226,8 @@ static qg_status floats_on(qg_lowering *w, const qg_value *v, const qg_stored *g
         const char *name = own ? v->name : derived(w, v, "float");
         if (!name)
             return qg_nomem(w->ctx);
-        QG_TRY(dequantize(w, grid, codes, name, &a->floats));
+        QG_TRY(grid->dtype == QG_I32 ? sum_floats(w, v, &a->floats)
+                                     : dequantize(w, grid, codes, name, &a->floats));
     }
     *out = a->floats;
     return QG_OK;

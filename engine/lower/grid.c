@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "engine/lower/lowering.h"
 
 bool qg_lower_rounds(const qg_tqc *t)
@@ -171,6 +173,9 @@ static bool has_linear_form(const qg_node *n)
     if (!scale || scale->dtype != QG_F32 || qg_tensor_count(scale) < 1 ||
         (zero && !zero->constant))
         return false;
+    for (int64_t i = 0; i < qg_tensor_count(scale); i++)
+        if (!isfinite(scale->f32[i]) || !(scale->f32[i] > 0))
+            return false;
     int64_t zeros = zero ? qg_tensor_count(zero->constant) : 1;
     return zeros == 1 || zeros == qg_tensor_count(scale);
 }

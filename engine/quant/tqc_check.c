@@ -142,7 +142,8 @@ RULE(leaders)
         return QG_OK;
     if (root->state == QG_TQC_FP32 || root->state == QG_TQC_SOI ||
         root->state == QG_TQC_OVERLAPPED || root->derive != QG_DERIVE_NONE)
-        return broken(ctx, rule, t, "its dominator is %s%s, expected one with a scale",
+        return broken(ctx, rule, t,
+                      "its dominator is %s%s, expected a dominator with a scale",
                       root->derive != QG_DERIVE_NONE ? "derived and " : "",
                       qg_tqc_state_word(root->state));
     return QG_OK;
@@ -173,7 +174,7 @@ RULE(has_scale)
     if (!is_calibrated(t) || (t->scheme.policy & QG_DYNAMIC))
         return QG_OK;
     if (p.n == 0)
-        return broken(ctx, rule, t, "%s without a scale, expected one",
+        return broken(ctx, rule, t, "%s without a scale, expected a scale",
                       qg_tqc_state_word(t->state));
     for (size_t i = 0; i < p.n; i++)
         if (!isfinite(p.scale[i]) || !(p.scale[i] > 0))

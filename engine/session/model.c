@@ -197,12 +197,11 @@ qg_status qg_plan_measures(qg_ctx *ctx, const qg_plan *p, qg_arena *a,
         some += measured[k];
     }
     if (!some)
-        return qg_fail(
-            ctx, QG_EDATA,
-            "%s: no output is float32 with a shape that is known before a "
-            "run, expected one to measure; samples of one shape, or --shape, "
-            "make shapes known",
-            doing);
+        return qg_fail(ctx, QG_EDATA,
+                       "%s: no output is float32 with a shape that is known before a "
+                       "run, expected an output to measure; samples of one shape, or "
+                       "--shape, make shapes known",
+                       doing);
     *out = measured;
     return QG_OK;
 }

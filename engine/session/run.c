@@ -38,8 +38,8 @@ typedef struct sink {
  * 255 bytes. */
 enum { LONGEST_NAME = 200, HASH_DIGITS = 12 };
 
-/* Every character outside A-Za-z0-9._- becomes '_'; the end of a long name becomes a hash
- * of all of it. */
+/* Every character outside A-Za-z0-9._- becomes '_'; the end of a long name becomes a
+ * hash of all of it. */
 static qg_status file_name(sink *k, const char *folder, const char *name,
                            const char **out)
 {

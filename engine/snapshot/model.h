@@ -32,8 +32,8 @@ struct qg_model {
     /* The running pass that was given this model, which is then a view of the
      * pipeline's data; NULL: none. */
     struct qg_pass_env *pass;
-    /* A copy whose quantizers are records: made when a file of another tool is to run in
-     * integers; owned; NULL: none. */
+    /* A copy whose quantizers are records: made when a file of another tool is to run
+     * in integers; owned; NULL: none. */
     qg_model *folded;
 };
 

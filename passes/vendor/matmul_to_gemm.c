@@ -3,7 +3,8 @@
  * the product are rounded once: the converter of TFLite makes one FULLY_CONNECTED of
  * both.  Both factors have two axes; products of more axes stay.
  * Source   tensorflow/tensorflow, tensorflow/compiler/mlir/lite/transforms:
- *          prepare_tf.cc ConvertTFBatchMatMulOp, optimize.cc FuseFullyConnectedAndAdd */
+ *          prepare_tf.cc ConvertTFBatchMatMulOp, optimize.cc
+ *          FuseFullyConnectedAndAdd */
 #include <assert.h>
 
 #include "engine/ir/edit.h"

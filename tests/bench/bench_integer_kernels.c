@@ -1,6 +1,7 @@
-/* bench_integer_kernels MODEL.onnx|SNAPSHOT [BACKEND [PROFILE [RUNS]]] -- one thread, batch 1:
- * the integer program of a model against its simulated and its float forward, in turns.
- * Prints best times and their ratios; QG_STEPS=1 also the steps of the integer plan.
+/* bench_integer_kernels MODEL.onnx|SNAPSHOT [BACKEND [PROFILE [RUNS]]] -- one thread,
+ * batch 1: the integer program of a model against its simulated and its float forward,
+ * in turns.  Prints best times and their ratios; QG_STEPS=1 also the steps of the
+ * integer plan.
  *
  * A model that is not quantized yet is quantized with BACKEND (tflite-int8) and one
  * random sample. */

@@ -36,7 +36,7 @@ enum { MOST_INPUTS = 2, MOST_OUTPUTS = 80, SAMPLES = 2 };
 static size_t n_graphs = 1000;
 /* Outputs that a flip changed; integer programs that ran, their kernels, and those that
  * were the simulation. */
-static size_t n_rounded, n_programs, n_kernels, n_simulations;
+static size_t n_rounded, n_programs, n_kernels, n_simulations, n_compared;
 static uint64_t first_seed = 1;
 
 /* One graph and everything around it; a context of its own, so nothing piles up. */
@@ -366,6 +366,29 @@ static qg_plan *integer_plan(trial *t, const qg_profile *profile, qg_program **o
     return p;
 }
 
+static bool has_floats(const qg_program *p)
+{
+    return p->count[QG_LOWERED_TAIL] + p->count[QG_LOWERED_ISLAND] +
+               p->count[QG_LOWERED_REFUSED] >
+           0;
+}
+
+/* Integers do not depend on the kernels that compute them. */
+static void check_kernels(trial *t, const qg_program *program, const outputs *want)
+{
+    outputs y;
+    t->env.options.reference ^= true;
+    qg_plan *p = plan_of(t, program->graph, (qg_plan_options){ 0 });
+    execute(t, p, &y);
+    for (size_t i = 0; i < program->graph->output.n; i++)
+        if (!same_bytes(y.y[i], want->y[i]))
+            complain(t, "integers differ between reference and fast kernels");
+    t->env.options.reference ^= true;
+    n_compared++;
+    qg_run_free(y.run);
+    qg_plan_free(p);
+}
+
 static void check_program(trial *t)
 {
     outputs y;
@@ -373,6 +396,8 @@ static void check_program(trial *t)
     qg_plan *p = integer_plan(t, some_profile(t), &program);
     if (p) {
         execute(t, p, &y);
+        if (program->count[QG_LOWERED_INTEGER] && !has_floats(program))
+            check_kernels(t, program, &y);
         n_programs++;
         n_kernels += program->count[QG_LOWERED_INTEGER];
         qg_run_free(y.run);
@@ -494,8 +519,10 @@ static void random_graphs(void **state)
     print_message("%zu graphs from seed %" PRIu64 ", %zu quantized and checked\n",
                   n_graphs, first_seed, checked);
     assert_cmp_int(checked, >, n_graphs / 2);
-    print_message("%zu integer programs ran with %zu kernels, %zu of islands alone\n",
-                  n_programs, n_kernels, n_simulations);
+    print_message(
+        "%zu integer programs ran with %zu kernels, %zu of islands alone, %zu "
+        "by two sets of kernels\n",
+        n_programs, n_kernels, n_simulations, n_compared);
     assert_cmp_int(n_rounded, >, n_graphs / 2);
     assert_cmp_int(n_programs, >, n_graphs / 4);
     assert_cmp_int(n_simulations, >, n_graphs / 10);

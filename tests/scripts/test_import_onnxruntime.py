@@ -186,6 +186,22 @@ def float_weights(g):
     g.output(g.op("Conv", [g.given(1, 3, 5, 5), w], name="Conv"))
 
 
+@form(["MatMul.in0 0.25 3 [0, 255]", "MatMul.in1 [0.25, 0.5] [0, 0] [-128, 127]",
+       "MatMul.out0 4.0 100 [0, 255]"])
+def transposed_weights(g):
+    w = g.dq(g.weight(2, 6), [.25, .5], [0, 0], I8, axis=0)
+    w = g.op("Transpose", [g.op("Identity", [w])], perm=[1, 0])
+    x = g.both(g.given(3, 6), .25, 3)
+    g.output(g.both(g.op("MatMul", [x, w], name="MatMul"), 4., 100))
+
+
+@form(["MatMul.in1 0.25 0 [-128, 127]"])
+def large_transposed_weights(g):
+    w = g.dq(g.weight(300, 1, 256), .25, 0, I8)
+    w = g.op("Reshape", [g.op("Transpose", [w]), g.constant([256, 300], "i8")])
+    g.output(g.op("MatMul", [g.given(1, 256), w], name="MatMul"))
+
+
 @form(["Relu.in0 0.25 3 [0, 255]"])
 def two_equal_pairs(g):
     x = g.both(g.both(g.given(2, 6), .25, 3), .25, 3)

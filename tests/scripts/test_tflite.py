@@ -227,6 +227,13 @@ def check_without_flatbuffers(folder):
           "this qg was built without flatbuffers" in done.stderr)
 
 
+def check_example():
+    """The file of docs/from-tflite.md is a seed of the fuzzer."""
+    seed = pathlib.Path("tests/fuzz/corpus/tflite/conv.tflite").read_bytes()
+    check("docs/examples/conv.tflite is another network than the seed",
+          pathlib.Path("docs/examples/conv.tflite").read_bytes() == seed)
+
+
 def check_configure(folder):
     """CMake goes on where there is no flatbuffers, and where it is not wanted."""
     for option, message in (("-DFLATC=", True), ("-DQG_TFLITE=OFF", False)):
@@ -363,6 +370,7 @@ def main():
         check_moves(folder)
         check_snapshots(folder)
         check_wrong(folder)
+        check_example()
         check_configure(folder)
         check_no_cpp_library()
         check_without_flatbuffers(folder)

@@ -475,9 +475,9 @@ static void pipelines_hold_parameters(void **state)
     expect_setting(&p.setting.at[0], "equalize", "run", 0);
     expect_setting(&p.setting.at[1], "align", "run", 1);
     assert_ok(f.ctx, qg_file_write(f.ctx, path, two, sizeof two - 1));
-    assert_fails(f.ctx,
-                 qg_pipeline_load(f.ctx, f.ctx->arena, path, (qg_search){ 0 }, &p),
-                 QG_ECONFIG, "p.yaml:3: passes: a map of 2 passes, expected one");
+    assert_fails(
+        f.ctx, qg_pipeline_load(f.ctx, f.ctx->arena, path, (qg_search){ 0 }, &p),
+        QG_ECONFIG, "p.yaml:3: passes: a map of 2 passes, expected a single pass");
     close_fixture(&f);
 }
 

@@ -196,7 +196,7 @@ static void scales_and_zero_points(void **state)
                  QG_ENUMERIC, "ort range: [-inf, 0], expected finite");
     g.qmin = 1;
     assert_fails(f->ctx, qg_ort_scale_zero(f->ctx, &g, 0, 1, &scale, &zero), QG_ECONFIG,
-                 "ort range: codes [1, 127], expected to hold 0");
+                 "ort range: codes [1, 127], expected to contain 0");
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)

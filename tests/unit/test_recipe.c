@@ -44,7 +44,7 @@ static void same_grid(const qg_stored *a, const qg_stored *b)
     assert_int_equal(a->low, b->low);
     assert_int_equal(a->high, b->high);
     for (uint32_t i = 0; i < a->n; i++) {
-        assert_true(a->scale[i] == b->scale[i]);
+        assert_cmp_f64(a->scale[i], ==, b->scale[i]);
         assert_int_equal(a->zero[i], b->zero[i]);
     }
     if (a->n > 1)

@@ -76,7 +76,7 @@ static const struct {
     { "tqc-rings", "n.in2: its ring lacks the root", ring_cut },
     { "tqc-rings", "it is in the ring of another group", ring_strange },
     { "tqc-overlapped", "n.in1: overlapped without a dominator", silent_root },
-    { "tqc-leaders", "its dominator is fp32, expected one with a scale", float_leader },
+    { "tqc-leaders", "fp32, expected a dominator with a scale", float_leader },
     { "tqc-leaders", "its dominator is derived and activated", derived_leader },
     { "tqc-own-root", "n.in2: activated in another's group", active_follower },
     { "tqc-has-scale", "n.in1: activated without a scale", no_scale },

@@ -449,7 +449,8 @@ static qg_status add_slots(reader *r, const qg_json *node, qg_node *n, bool is_o
         if (!o)
             continue;
         if (o->type != QG_JSON_OBJECT)
-            return qg_json_fail(r->ctx, QG_EPARSE, o, "is not an object, expected one");
+            return qg_json_fail(r->ctx, QG_EPARSE, o,
+                                "is not an object, expected an object");
         QG_TRY(add_slot(r, o, n, is_output, i));
         ++*found;
     }
@@ -470,7 +471,7 @@ static qg_status read_configs(reader *r, const qg_json *root)
             continue;
         if (node->type != QG_JSON_OBJECT)
             return qg_json_fail(r->ctx, QG_EPARSE, node,
-                                "is not an object, expected one");
+                                "is not an object, expected an object");
         n->platform = QG_PLATFORM_QUANTIZED;
         QG_TRY(add_slots(r, node, n, false, &found));
         QG_TRY(add_slots(r, node, n, true, &found));
@@ -550,7 +551,8 @@ static qg_status finish_root(reader *r, qg_tqc *t, uint32_t hash)
 {
     const qg_json *value = qg_json_get(r->values, qg_names_text(r->hashes, hash));
     if (value && value->type != QG_JSON_OBJECT)
-        return qg_json_fail(r->ctx, QG_EPARSE, value, "is not an object, expected one");
+        return qg_json_fail(r->ctx, QG_EPARSE, value,
+                            "is not an object, expected an object");
     if (value)
         QG_TRY(read_param(r, value, t));
     guess_scheme(qg_tqc_endpoint(t), t->nparam, &t->scheme);
@@ -586,7 +588,8 @@ static qg_status read_all(reader *r, const qg_json *root)
     if (!b)
         return qg_nomem(r->ctx);
     if (root->type != QG_JSON_OBJECT)
-        return qg_json_fail(r->ctx, QG_EPARSE, root, "is not an object, expected one");
+        return qg_json_fail(r->ctx, QG_EPARSE, root,
+                            "is not an object, expected an object");
     QG_TRY(qg_quant_new(r->g, b, &r->q));
     r->q->author = "import";
     QG_TRY(read_dispatchings(r, root, &backend));

@@ -126,9 +126,10 @@ qg_status qg_tflite_build_mean(qg_tflite_builder *b)
         QG_TRY(qg_tflite_check_axis(b, axis[i], x->type.rank, &axis[i]));
         picture &= axis[i] == 1 || axis[i] == 2;
     }
-    if (picture && keep && n == 2 && axis[0] != axis[1] && x->type.rank == 4)
+    picture &= n == 2 && axis[0] != axis[1] && x->type.rank == 4;
+    if (picture && keep)
         return global_mean(b, x, v);
-    bool first = x->form[QG_TFLITE_NCHW] && (keep || (picture && n == 2));
+    bool first = x->form[QG_TFLITE_NCHW] && (keep || picture);
     enum qg_tflite_layout layout = first ? QG_TFLITE_NCHW : QG_TFLITE_PLAIN;
     for (size_t i = 0; i < n && first; i++)
         axis[i] = qg_tflite_axis(layout, axis[i]);

@@ -11,7 +11,8 @@
  *     ADD, SUB, MUL, MAXIMUM, MINIMUM Add, Sub, Mul, Max, Min
  *     SQUARED_DIFFERENCE              Sub, then Mul of the result with itself
  *     AVERAGE_POOL_2D, MAX_POOL_2D    AveragePool (places inside), MaxPool
- *     MEAN                            ReduceMean
+ *     MEAN                            ReduceMean; GlobalAveragePool over height and
+ *                                     width with kept axes
  *     SOFTMAX, LOGISTIC, TANH, HARD_SWISH, LEAKY_RELU, PRELU
  *                                     Softmax, Sigmoid, Tanh, HardSwish, LeakyRelu,
  *                                     PRelu

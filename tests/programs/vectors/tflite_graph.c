@@ -436,31 +436,26 @@ static qg_value *max_pool(tfl_case *t)
     return to_nhwc(t, node(t, NULL, "Clip", 3, in));
 }
 
-/* Over height and width with the axes kept: a kernel of its own. */
-static qg_value *global_mean(tfl_case *t)
-{
-    int64_t axis[] = { 2, 3 };
-    if (!tfl_find_row(t, QG_USE_GLOBAL_POOL, 1))
-        return NULL;
-    qg_value *x = to_nchw(t, operand(t, 0));
-    put_ints(t, "axes", 2, axis);
-    put_int(t, "keepdims", 1);
-    return to_nhwc(t, integer(t, "IntMean", 1, &x, (int[]){ 0 }));
-}
-
+/* Over height and width with the axes kept, a MEAN is what GlobalAveragePool becomes. */
 static qg_value *mean(tfl_case *t)
 {
     const qg_tensor *axes = tfl_array(t, tfl_operand(t, "inputs", 1));
     int64_t axis[8];
     for (int64_t i = 0; i < axes->dim[0]; i++)
         axis[i] = axes->i32[i];
-    if (truth(t, "keep_dims") && axes->dim[0] == 2 && axis[0] == 1 && axis[1] == 2)
-        return global_mean(t);
-    if (!tfl_find_row(t, QG_USE_MEAN, 1))
+    bool pool = axes->dim[0] == 2 && axis[0] == 1 && axis[1] == 2 &&
+                tfl_array(t, tfl_operand(t, "inputs", 0))->rank == 4 &&
+                truth(t, "keep_dims");
+    if (!tfl_find_row(t, pool ? QG_USE_GLOBAL_POOL : QG_USE_MEAN, 1))
         return NULL;
     qg_value *x = operand(t, 0);
-    put_ints(t, "axes", (size_t)axes->dim[0], axis);
     put_int(t, "keepdims", truth(t, "keep_dims"));
+    if (pool) {
+        x = to_nchw(t, x);
+        put_ints(t, "axes", 2, (int64_t[]){ 2, 3 });
+        return to_nhwc(t, integer(t, "IntMean", 1, &x, (int[]){ 0 }));
+    }
+    put_ints(t, "axes", (size_t)axes->dim[0], axis);
     return integer(t, "IntMean", 1, &x, (int[]){ 0 });
 }
 
