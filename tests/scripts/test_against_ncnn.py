@@ -4,9 +4,9 @@
 Networks are quantized for ncnn-int8; a .param and a .bin are written from the snapshot
 alone (model.onnx for the weights, quant.json for the scales), ncnn runs them with one
 thread, and every float32 that a layer gives must have the same bits as ours.  Layers:
-Convolution (also grouped), ReLU, Pooling (maximum), InnerProduct.  ConvolutionDepthWise
-with one channel per group is left out: its x86 kernels multiply by the hardware's
-approximate reciprocal (rcpps) when the channels are a multiple of 8."""
+Convolution, ReLU, Pooling (maximum), InnerProduct.  ConvolutionDepthWise has no row in the
+profile: with one channel per group its x86 kernels multiply by the hardware's approximate
+reciprocal (rcpps) when the channels are a multiple of 8."""
 import json
 import os
 import pathlib
@@ -49,10 +49,10 @@ class Network:
         self.constants.append(numpy_helper.from_array(array, name))
         return name
 
-    def conv(self, out, k, stride=1, group=1, relu=True):
-        weights = [self.constant(out, self.channels // group, k, k), self.constant(out)]
+    def conv(self, out, k, stride=1, relu=True):
+        weights = [self.constant(out, self.channels, k, k), self.constant(out)]
         self.add("Conv", weights, kernel_shape=[k, k], pads=[k // 2] * 4,
-                 strides=[stride] * 2, group=group)
+                 strides=[stride] * 2)
         self.channels = out
         return self.add("Relu", []) if relu else self
 
@@ -79,7 +79,6 @@ def networks():
             for shape, out in (((3, 12, 12), 8), ((4, 9, 10), 12), ((16, 8, 8), 16)):
                 yield (f"convolution {k}x{k} stride {stride}, {shape[0]} to {out} channels",
                        Network(k * 10 + stride, shape).conv(out, k, stride, relu=False))
-    yield "grouped convolution", Network(7, (12, 9, 9)).conv(12, 3, group=3)
     yield "inner product", Network(8, (5, 4, 4)).dense(80, 17)
     yield ("chain of convolutions",
            Network(9, (3, 16, 16)).conv(8, 3).conv(16, 3, 2).conv(12, 1).conv(8, 5, relu=False))
@@ -102,7 +101,7 @@ class Files:
         self.constants = {c.name: numpy_helper.to_array(c)
                           for c in self.model.graph.initializer}
         self.lines = ["Input x 0 1 x"]
-        self.data, self.scales = b"", None
+        self.data = b""
         for node in self.model.graph.node:
             self.layer(node)
 
@@ -119,8 +118,7 @@ class Files:
         one = np.float32(1)
         self.data += struct.pack("<I", INT8_TAG) + raw + bytes(-len(raw) % 4)
         self.data += self.constants[node.input[2]].astype("<f4").tobytes()
-        self.scales = (one / scale).astype("<f4")
-        self.data += self.scales.tobytes()
+        self.data += (one / scale).astype("<f4").tobytes()
         given = np.float32(self.records[node.name, "in0"]["scale"][0])
         self.data += np.asarray([one / given], "<f4").tobytes()
         return codes
@@ -134,13 +132,9 @@ class Files:
         kind, options = node.op_type, ""
         if kind == "Conv":
             codes = self.weights(node)
-            group = a.get("group", 1)
-            kind = "Convolution" if group == 1 else "ConvolutionDepthWise"
+            kind = "Convolution"
             options = (f"0={codes.shape[0]} 1={codes.shape[2]} 3={a['strides'][0]} "
-                       f"4={a['pads'][0]} 5=1 6={codes.size} 8={2 if group == 1 else 1}")
-            if group > 1:
-                options += f" 7={group}"
-                self.per_group(codes.shape[0], group)
+                       f"4={a['pads'][0]} 5=1 6={codes.size} 8=2")
         elif kind == "Relu":
             kind = "ReLU"
         elif kind == "MaxPool":
@@ -151,13 +145,6 @@ class Files:
         elif kind != "Flatten":
             raise SystemExit(f"FAILED: {node.op_type} has no ncnn layer here")
         self.lines.append(f"{kind} {node.name} 1 1 {node.input[0]} {node.output[0]} {options}")
-
-    def per_group(self, channels, group):
-        """ConvolutionDepthWise keeps one weight scale per group."""
-        n = 4 * (len(self.scales) + 1)
-        scales = np.broadcast_to(self.scales, channels).reshape(group, -1)
-        assert (scales == scales[:, :1]).all(), "channels of a group with different scales"
-        self.data = self.data[:-n] + scales[:, 0].tobytes() + self.data[-4:]
 
     def run(self, folder, samples):
         """{value: float32 with the samples first} of every layer."""
@@ -190,10 +177,7 @@ def compare(what, network, folder):
     x = network.random.randn(SAMPLES, 1, *network.shape).astype("float32")
     np.save(folder / "x.npy", x)
     snapshot = folder / "snapshot"
-    groups = [] if "grouped" not in what else [
-        "--set", "op=Conv slot=in1 policy=per-tensor,linear,symmetric"]
-    qg("quantize", folder / "m.onnx", "-b", "ncnn-int8", "-d", folder / "x.npy", "-o", snapshot,
-       *groups)
+    qg("quantize", folder / "m.onnx", "-b", "ncnn-int8", "-d", folder / "x.npy", "-o", snapshot)
     qg("run", snapshot, "-d", folder / "x.npy", "-o", folder / "run", "--mode", "integer",
        "--profile", "ncnn-x86", "--dump", "*")
     wrong = elements = 0
