@@ -27,7 +27,8 @@ void qg_walk_add_broadcast(qg_walk *w, const qg_tensor *t)
 {
     int64_t stride[QG_WALK_RANK] = { 0 }, step = 1;
     assert(t->rank <= w->rank);
-    for (int32_t i = t->rank - 1, k = w->rank - 1; i >= 0 && step; i--, k--) {
+    bool empty = qg_walk_empty(w); /* the product of the dims may overflow */
+    for (int32_t i = t->rank - 1, k = w->rank - 1; i >= 0 && !empty; i--, k--) {
         assert(t->dim[i] == w->dim[k] || t->dim[i] == 1);
         stride[k] = t->dim[i] == 1 ? 0 : step;
         step *= t->dim[i];
