@@ -96,16 +96,6 @@ typedef struct group {
     float low, high;
 } group;
 
-static bool clamp_of(const qg_node *n, float *low, float *high)
-{
-    const qg_tensor *constant[3] = { NULL };
-    if (!n->op->clamp || n->n_in > 3)
-        return false;
-    for (uint32_t k = 0; k < n->n_in; k++)
-        constant[k] = n->in[k] ? n->in[k]->constant : NULL;
-    return n->op->clamp(n, constant, low, high);
-}
-
 /* The clamp that alone reads v, where v is not rounded. */
 static const qg_node *next_clamp(qg_lowering *w, const qg_value *v, float *low,
                                  float *high)
@@ -115,7 +105,7 @@ static const qg_node *next_clamp(qg_lowering *w, const qg_value *v, float *low,
         n->n_out != 1 || !n->out[0])
         return NULL;
     const qg_tqc *t = qg_input_tqc(n, 0);
-    return !(t && qg_tqc_rounds(t)) && clamp_of(n, low, high) ? n : NULL;
+    return !(t && qg_tqc_rounds(t)) && qg_lower_clamp(n, low, high) ? n : NULL;
 }
 
 /* Narrows by one more clamp: the later one wins where they do not meet. */
@@ -140,7 +130,7 @@ static group group_of(qg_lowering *w, const qg_node *n)
 {
     group g = { n, NULL, n, -INFINITY, INFINITY };
     float low, high;
-    if (clamp_of(n, &low, &high))
+    if (qg_lower_clamp(n, &low, &high))
         clamp_by(&g, low, high);
     group longer = g;
     longer.taken = taken_by(w, n);

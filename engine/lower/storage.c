@@ -6,7 +6,7 @@
  *        the file whose grid is constant
  *     b  its producer's record is overlapped under the root of the producer's input 0,
  *        which is stored (or rounded at the slot) on G: passive operators, which only
- *        move or pool codes
+ *        move or pool codes, and Relu, whose zero is a code
  *     c  its producer's record is overlapped under the output of an operator that only
  *        moves it, stored on G, as before a Concat: rounding earlier is exact
  *     d  it is no output, and every slot that reads it rounds on G
@@ -14,6 +14,8 @@
  * Every other value is stored in float.  The first rule that applies counts; b is tried
  * again behind values that c or d stored. */
 #include "engine/lower/lowering.h"
+
+#include <math.h>
 
 static bool is_activation(const qg_value *v)
 {
@@ -45,13 +47,36 @@ static qg_status store_rounded(qg_lowering *w, const qg_node *n)
     return QG_OK;
 }
 
+bool qg_lower_clamp(const qg_node *n, float *low, float *high)
+{
+    const qg_tensor *constant[3] = { NULL };
+    if (!n->op->clamp || n->n_in > 3)
+        return false;
+    for (uint32_t k = 0; k < n->n_in; k++)
+        constant[k] = n->in[k] ? n->in[k]->constant : NULL;
+    return n->op->clamp(n, constant, low, high);
+}
+
+/* max(x, 0) of a value on a grid is on that grid, where 0 is. */
+static bool is_relu(const qg_node *n)
+{
+    float low, high;
+    return qg_lower_clamp(n, &low, &high) && low == 0 && high == INFINITY;
+}
+
+static bool has_zero(const qg_stored *s)
+{
+    return s->codes && s->n == 1 && s->low <= s->zero[0] && s->zero[0] <= s->high;
+}
+
 /* Rule b.  What computes element by element, or sums products, may have its output in
  * the group of its input because another node shares the scale; it is no passive
- * operator. */
+ * operator, except a Relu. */
 static qg_status store_passive(qg_lowering *w, const qg_node *n)
 {
     const qg_tqc *in = qg_input_tqc(n, 0);
-    if (!qg_node_has(n, QG_OP_PASSIVE) &&
+    bool relu = is_relu(n);
+    if (!relu && !qg_node_has(n, QG_OP_PASSIVE) &&
         qg_node_has(n, QG_OP_COMPUTE | QG_OP_ELEMENTWISE | QG_OP_ACTIVATION))
         return QG_OK;
     for (uint32_t k = 0; in && k < n->n_out; k++) {
@@ -61,7 +86,7 @@ static qg_status store_passive(qg_lowering *w, const qg_node *n)
             qg_tqc_root(t) != qg_tqc_root(in))
             continue;
         QG_TRY(seen_grid(w, n, &grid));
-        if (!w->stored[n->out[k]->id].codes)
+        if (!w->stored[n->out[k]->id].codes && (!relu || has_zero(&grid)))
             w->stored[n->out[k]->id] = grid;
     }
     return QG_OK;
