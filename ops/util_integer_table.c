@@ -139,26 +139,33 @@ static qg_status run_pairs(const qg_kernel *k, const qg_call *call)
     return QG_OK;
 }
 
-/* Row by row: operand a is one code, moving or standing still as in the real call, on
- * which some forms depend. */
+/* All pairs in one call: operand a moves along a row or stands still, as in the real
+ * call; some forms depend on it. */
 static qg_status fill_pairs(qg_compile *c, const table *t, bool standing)
 {
-    uint8_t left[CODES], right[CODES];
+    const int64_t dims[2] = { CODES, CODES }, column[2] = { CODES, 1 };
+    uint8_t right[CODES];
     qg_tensor a, b, y;
     const qg_tensor *in[2] = { &a, &b };
-    qg_tensor_init(&a, c->in[0]->dtype, 1, (int64_t[]){ standing ? 1 : CODES });
-    qg_tensor_init(&b, c->in[1]->dtype, 1, (int64_t[]){ CODES });
-    qg_tensor_init(&y, c->out[0]->dtype, 1, (int64_t[]){ CODES });
+    qg_arena *arena = qg_arena_new(c->ctx->alloc);
+    uint8_t *left = arena ? qg_arena_raw(arena, CODES, CODES) : NULL;
+    if (!left) {
+        qg_arena_free(arena);
+        return qg_nomem(c->ctx);
+    }
+    qg_tensor_init(&a, c->in[0]->dtype, 2, standing ? column : dims);
+    qg_tensor_init(&b, c->in[1]->dtype, 1, dims);
+    qg_tensor_init(&y, c->out[0]->dtype, 2, dims);
     a.data = left;
     b.data = right;
-    for (int i = 0; i < CODES; i++)
+    y.data = t->result;
+    for (int i = 0; i < CODES; i++) {
         right[i] = (uint8_t)i;
-    for (int row = 0; row < CODES; row++) {
-        memset(left, row, sizeof left);
-        y.data = (uint8_t *)t->result + row * CODES;
-        QG_TRY(fill(c, in, &y));
+        memset(left + i * (standing ? 1 : CODES), i, standing ? 1 : CODES);
     }
-    return QG_OK;
+    qg_status s = fill(c, in, &y);
+    qg_arena_free(arena);
+    return s;
 }
 
 qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out)
