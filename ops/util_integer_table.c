@@ -188,3 +188,89 @@ qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out)
             QG_LAYOUT_CHANNELS_LAST;
     return fill_pairs(c, t, w.a_step == 0);
 }
+
+/* -- any number of operands along an axis ------------------------------------------ */
+
+typedef struct concat {
+    uint8_t *result; /* [inputs][CODES] */
+    size_t *piece;   /* [inputs + 1] elements from the axis on, then those of y */
+} concat;
+
+static qg_status run_concat(const qg_kernel *k, const qg_call *call)
+{
+    const concat *s = k->state;
+    const size_t pitch = s->piece[call->n_in], rows = qg_elements(call->out[0]) / pitch;
+    uint8_t *y = call->out[0]->u8;
+    for (size_t i = 0; i < call->n_in; y += s->piece[i++]) {
+        const uint8_t *x = call->in[i]->u8, *from = s->result + i * CODES;
+        const size_t n = s->piece[i];
+        for (size_t row = 0; row < rows; row++)
+            for (size_t j = 0; j < n; j++)
+                y[row * pitch + j] = from[x[row * n + j]];
+    }
+    return QG_OK;
+}
+
+/* Elements from the axis on, in the order of memory: N, space, C for channels-last. */
+static size_t piece_of(const qg_tensor *t, int32_t axis, bool last)
+{
+    if (last && axis == 1)
+        return (size_t)t->dim[1];
+    int64_t n = qg_dims_product(t, axis, t->rank);
+    return (size_t)(last && axis > 1 ? n * t->dim[1] : n);
+}
+
+/* One call with all codes of every input. */
+static qg_status fill_concat(qg_compile *c, int32_t axis, uint8_t *result)
+{
+    uint8_t code[CODES];
+    uint32_t n = c->node->n_in;
+    int64_t dim[QG_MAX_RANK];
+    qg_tensor x, y;
+    const qg_tensor **in = QG_NEWN(c->arena, n, const qg_tensor *);
+    if (!in)
+        return qg_nomem(c->ctx);
+    for (int i = 0; i < CODES; i++)
+        code[i] = (uint8_t)i;
+    for (int32_t i = 0; i < c->out[0]->rank; i++)
+        dim[i] = i == axis ? CODES : 1;
+    qg_tensor_init(&x, c->in[0]->dtype, c->out[0]->rank, dim);
+    dim[axis] *= n;
+    qg_tensor_init(&y, c->out[0]->dtype, c->out[0]->rank, dim);
+    x.data = code;
+    y.data = result;
+    for (uint32_t i = 0; i < n; i++)
+        in[i] = &x;
+    return fill(c, in, &y);
+}
+
+qg_status qg_integer_compile_concat(qg_compile *c, int32_t axis, qg_kernel **out)
+{
+    uint32_t n = c->node->n_in;
+    bool last = true, alike = bytes(c->out[0]);
+    *out = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        alike = alike && bytes(c->in[i]) && c->in[i]->dtype == c->in[0]->dtype;
+        last = last && c->in_layout[i] == QG_LAYOUT_CHANNELS_LAST && !c->in[i]->data;
+    }
+    if (!alike || qg_tensor_count(c->out[0]) < CODES)
+        return QG_OK;
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    concat *s = QG_NEW(c->arena, concat);
+    uint8_t *result = QG_NEWN(c->arena, (size_t)n * CODES, uint8_t);
+    size_t *piece = QG_NEWN(c->arena, (size_t)n + 1, size_t);
+    if (!k || !s || !result || !piece)
+        return qg_nomem(c->ctx);
+    for (uint32_t i = 0; i <= n; i++)
+        piece[i] = piece_of(i < n ? c->in[i] : c->out[0], axis, last);
+    *s = (concat){ result, piece };
+    enum qg_layout layout = last ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
+    *k = (qg_kernel){ .run = run_concat,
+                      .state = s,
+                      .in_layout = { layout },
+                      .all_in_alike = true,
+                      .out_layout = layout,
+                      .name = "concat by tables" };
+    *out = k;
+    return fill_concat(c, axis, result);
+}

@@ -18,4 +18,9 @@ QG_NODISCARD qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out);
 /* Element-wise operators with two operands of 8-bit codes, broadcast. */
 QG_NODISCARD qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out);
 
+/* A concatenation of 8-bit codes of one type along this axis, in 0 .. rank - 1.
+ * Channels-last where every input is. */
+QG_NODISCARD qg_status qg_integer_compile_concat(qg_compile *c, int32_t axis,
+                                                 qg_kernel **out);
+
 #endif
