@@ -9,7 +9,7 @@
 
 #include "engine/ir/kernel.h"
 
-enum { QG_INTEGER_PAIRS = 1024 };
+enum { QG_INTEGER_PAIRS = 512 };
 
 /* Element-wise operators with one operand of 8-bit codes, input 0; inputs behind it are
  * constants.  *out NULL: other types. */
