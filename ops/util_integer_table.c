@@ -9,11 +9,13 @@
 enum { CODES = 256 };
 
 /* Results by the bytes of the codes: [256], or [256][256] by the byte of input 0, then
- * that of input 1. */
+ * that of input 1; exchanged when only input 1 is constant, so that the rows of its few
+ * codes stay in the cache. */
 typedef struct table {
     void *result; /* of the output's type */
     size_t size;  /* bytes of a result: 1, 2 or 4 */
     bool flat;    /* pairs: both operands have the output's dims */
+    bool by_b;    /* pairs: a row for each code of input 1 */
 } table;
 
 static bool bytes(const qg_tensor *t) { return QG_DT_HAS(QG_DT_BYTES, t->dtype); }
@@ -107,9 +109,15 @@ qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
 static void look_up_pairs(const table *t, const uint8_t *a, const uint8_t *b,
                           uint8_t *y, const qg_int_span *s)
 {
-    const uint8_t *from = t->result;
-    for (size_t i = 0; i < s->n; i++)
-        y[i] = from[(size_t)a[i * s->a_step] << 8 | b[i * s->b_step]];
+    const uint8_t *from = t->result, *row = t->by_b ? b : a, *x = t->by_b ? a : b;
+    size_t row_step = t->by_b ? s->b_step : s->a_step;
+    size_t x_step = t->by_b ? s->a_step : s->b_step;
+    if (row_step == 0)
+        for (size_t i = 0; i < s->n; i++)
+            y[i] = from[(size_t)*row << 8 | x[i * x_step]];
+    else
+        for (size_t i = 0; i < s->n; i++)
+            y[i] = from[(size_t)row[i] << 8 | x[i * x_step]];
 }
 
 static qg_int_dims dims_of(const qg_tensor *t)
@@ -168,6 +176,16 @@ static qg_status fill_pairs(qg_compile *c, const table *t, bool standing)
     return s;
 }
 
+static void exchange(uint8_t *result)
+{
+    for (int i = 0; i < CODES; i++)
+        for (int j = 0; j < i; j++) {
+            uint8_t one = result[i * CODES + j];
+            result[i * CODES + j] = result[j * CODES + i];
+            result[j * CODES + i] = one;
+        }
+}
+
 qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out)
 {
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
@@ -186,7 +204,11 @@ qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out)
     if (t->flat && last && !a->data && !b->data)
         (*out)->in_layout[0] = (*out)->in_layout[1] = (*out)->out_layout =
             QG_LAYOUT_CHANNELS_LAST;
-    return fill_pairs(c, t, w.a_step == 0);
+    QG_TRY(fill_pairs(c, t, w.a_step == 0));
+    t->by_b = b->data && !a->data;
+    if (t->by_b)
+        exchange(t->result);
+    return QG_OK;
 }
 
 /* -- any number of operands along an axis ------------------------------------------ */
