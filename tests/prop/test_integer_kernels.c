@@ -56,7 +56,7 @@ typedef struct subject {
     qg_rng *rng;
     qg_graph *g;
     qg_tensor x[3];
-    size_t n_x, n_constant;
+    size_t n_x, n_value;
     qg_attr attr[8];
     size_t n_attr;
 } subject;
@@ -87,12 +87,17 @@ static qg_tensor codes(subject *s, qg_dtype d, int32_t rank, const int64_t *dim,
     return t;
 }
 
-static qg_value *constant(subject *s, const char *name, const qg_tensor *t)
+static const char *fresh(subject *s)
+{
+    return qg_arena_printf(s->a, "v%zu", s->n_value++);
+}
+
+static qg_value *constant(subject *s, const qg_tensor *t)
 {
     qg_value *v;
     qg_tensor *kept = QG_NEW(s->a, qg_tensor);
     *kept = *t;
-    assert_ok(s->ctx, qg_graph_add_value(s->g, name, &v));
+    assert_ok(s->ctx, qg_graph_add_value(s->g, fresh(s), &v));
     v->type = *t;
     v->type.data = NULL;
     v->constant = kept;
@@ -115,25 +120,24 @@ static qg_stored grid(subject *s, qg_dtype d, int64_t n, bool zeros)
 /* The graph's input of the last of s->x. */
 static qg_value *input(subject *s)
 {
-    static const char *const name[] = { "x", "x1", "x2" };
     qg_value *v;
-    assert_ok(s->ctx, qg_graph_add_value(s->g, name[s->n_x - 1], &v));
+    assert_ok(s->ctx, qg_graph_add_value(s->g, fresh(s), &v));
     v->type = s->x[s->n_x - 1];
     v->type.data = NULL;
     assert_ok(s->ctx, qg_graph_mark_input(s->g, v));
     return v;
 }
 
-/* The node with the attributes collected so far. */
-static void add(subject *s, const char *op, const qg_recipe *r, qg_value **in,
-                uint32_t n_in)
+/* The node with the attributes collected so far; its output. */
+static qg_value *add_inner(subject *s, const char *op, const qg_recipe *r,
+                           qg_value **in, uint32_t n_in)
 {
     qg_value *out;
     qg_node *made;
     const qg_attr *attr;
     size_t n_attr;
     assert_ok(s->ctx, qg_recipe_write(s->g, r, s->attr, s->n_attr, &attr, &n_attr));
-    assert_ok(s->ctx, qg_graph_add_value(s->g, "y", &out));
+    assert_ok(s->ctx, qg_graph_add_value(s->g, fresh(s), &out));
     qg_node_spec spec = { .op = qg_op_find(s->ctx->registry, "quantgraph", op, 1),
                           .opset = 1,
                           .in = in,
@@ -143,7 +147,13 @@ static void add(subject *s, const char *op, const qg_recipe *r, qg_value **in,
                           .attr = attr,
                           .n_attr = n_attr };
     assert_ok(s->ctx, qg_graph_add_node(s->g, &spec, &made));
-    assert_ok(s->ctx, qg_graph_mark_output(s->g, out));
+    return out;
+}
+
+static void add(subject *s, const char *op, const qg_recipe *r, qg_value **in,
+                uint32_t n_in)
+{
+    assert_ok(s->ctx, qg_graph_mark_output(s->g, add_inner(s, op, r, in, n_in)));
 }
 
 /* x times w [channels], with or without a bias, to codes or floats. */
@@ -171,8 +181,8 @@ static void add_node(subject *s, const char *op, const qg_tensor *w, int64_t cha
         else
             bias.i32[i] = (int32_t)among(s->rng, -20000, 20000);
     in[0] = input(s);
-    in[1] = constant(s, "w", w);
-    in[2] = constant(s, "b", &bias);
+    in[1] = constant(s, w);
+    in[2] = constant(s, &bias);
     add(s, op, &r, in, among(s->rng, 0, 3) ? 3 : 2);
 }
 static qg_dtype byte_type(subject *s) { return among(s->rng, 0, 2) ? QG_I8 : QG_U8; }
@@ -222,7 +232,7 @@ static qg_value *operand(subject *s, qg_dtype d, int32_t rank, const int64_t *di
 {
     qg_tensor t = codes(s, d, rank, dim, false);
     if (s->n_x > 0 && among(s->rng, 0, 2) == 0)
-        return constant(s, s->n_constant++ ? "c1" : "c", &t);
+        return constant(s, &t);
     s->x[s->n_x++] = t;
     return input(s);
 }
@@ -309,7 +319,21 @@ static void random_binary(subject *s)
     add(s, "IntBinary", &r, in, 2);
 }
 
-/* Three inputs through a copy, or a table for each. */
+/* v [N, C, H, W] through a convolution with 1x1 kernels, which is channels-last. */
+static qg_value *through_conv(subject *s, qg_value *v, const qg_stored *g)
+{
+    int64_t c = v->type.dim[1];
+    qg_tensor w = codes(s, QG_I8, 4, (int64_t[]){ c, c, 1, 1 }, true);
+    qg_value *in[2] = { v, constant(s, &w) };
+    qg_recipe r = {
+        .row = {.id = "random", .requant = rule_of(0)}
+    };
+    r.in[0] = r.out = *g;
+    r.in[1] = grid(s, QG_I8, 1, false);
+    return add_inner(s, "IntConv", &r, in, 2);
+}
+
+/* Three inputs through a copy, or a table for each; in either layout. */
 static void random_concat(subject *s)
 {
     int32_t rank = (int32_t)among(s->rng, 1, 4), axis = (int32_t)among(s->rng, 0, 3);
@@ -320,11 +344,13 @@ static void random_concat(subject *s)
     qg_recipe r = {
         .row = {.id = "random", .form = QG_FORM_TABLE}
     };
+    bool last = rank == 4 && among(s->rng, 0, 1);
     axis %= rank;
     for (int i = 0; i < 3; i++) {
-        dim[4 - rank + axis] = among(s->rng, 90, 140);
+        dim[4 - rank + axis] = last ? among(s->rng, 2, 9) : among(s->rng, 90, 140);
         all[i] = grid(s, d, 1, true);
         in[i] = operand(s, d, rank, dim + 4 - rank);
+        in[i] = last ? through_conv(s, in[i], &all[i]) : in[i];
     }
     r.all = all;
     r.n_all = 3;
