@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "engine/config/family.h"
 #include "engine/core/vec.h"
@@ -72,6 +73,12 @@ static qg_status read_types(const reader *r, const qg_yaml *map, const char *wha
         if (set >> i & 1)
             *out |= UINT64_C(1) << qg_dtype_named(types[i]);
     return QG_OK;
+}
+
+/* The type of the output is that of x. */
+static bool is_x(const qg_yaml *y)
+{
+    return y && y->kind == QG_YAML_SCALAR && strcmp(y->text, "x") == 0;
 }
 
 /* An optional word: *out is untouched when the key is absent. */
@@ -276,7 +283,9 @@ static qg_status read_what(const reader *r, const qg_yaml *y, const char *what,
         QG_TRY(qg_yaml_keys(r->ctx, of, what, keys));
         QG_TRY(read_types(r, of, what, "x", &row->x));
         QG_TRY(read_types(r, of, what, "w", &row->w));
-        QG_TRY(read_types(r, of, what, "y", &row->y));
+        row->like_x = is_x(qg_yaml_get(of, "y"));
+        if (!row->like_x)
+            QG_TRY(read_types(r, of, what, "y", &row->y));
     }
     QG_TRY(read_ratio(r, y, what, row));
     QG_TRY(read_word(r, y, what, "form", forms, &form));

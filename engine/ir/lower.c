@@ -161,6 +161,66 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
 
 /* --- nodes --- */
 
+/* Another value can have the name that v has. */
+static qg_status free_value_name(qg_graph *to, qg_value *v)
+{
+    const char *other = qg_lower_value_name(to, to, "withdrawn");
+    return other ? qg_value_set_name(to, v, other) : qg_nomem(to->ctx);
+}
+
+/* Removes a node that nothing reads; its names are free again. */
+static qg_status withdraw(qg_graph *to, qg_node *n)
+{
+    for (uint32_t k = 0; k < n->n_out; k++)
+        if (n->out[k])
+            QG_TRY(free_value_name(to, n->out[k]));
+    qg_edit_remove_node(to, n);
+    return QG_OK;
+}
+
+/* The type of output 0 by the operator, which checks grids and factors as well. */
+static qg_status infer_made(const qg_node *n, qg_ctx *ctx, qg_arena *a)
+{
+    const qg_tensor **in = QG_NEWN(a, n->n_in, const qg_tensor *);
+    qg_tensor result, *out = &result;
+    if (!in)
+        return qg_nomem(ctx);
+    for (uint32_t k = 0; k < n->n_in; k++) {
+        const qg_value *v = n->in[k];
+        in[k] = !v ? NULL : v->constant ? v->constant : &v->type;
+    }
+    qg_tensor_unknown(&result, QG_NODTYPE);
+    qg_call call = { .ctx = ctx,
+                     .node = n,
+                     .param = n->param,
+                     .n_in = n->n_in,
+                     .n_out = 1,
+                     .in = in,
+                     .out = &out,
+                     .scratch = a };
+    QG_TRY(n->op->infer(&call));
+    n->out[0]->type = result;
+    return QG_OK;
+}
+
+/* Statuses by which an operator excludes grids, rows or attributes. */
+static bool excludes(qg_status s) { return s == QG_EUNSUPPORTED || s == QG_ENUMERIC; }
+
+/* What the kernel cannot compute, it refuses here; other faults are those of qg_infer,
+ * which sees the whole program. */
+static qg_status try_made(qg_graph *to, qg_node *n)
+{
+    qg_arena *a = qg_arena_new(to->ctx->alloc);
+    if (!a)
+        return qg_nomem(to->ctx);
+    qg_status s = infer_made(n, to->ctx, a);
+    qg_arena_free(a);
+    if (!excludes(s))
+        return s == QG_ENOMEM ? s : QG_OK;
+    QG_TRY(withdraw(to, n));
+    return QG_EUNSUPPORTED;
+}
+
 qg_status qg_lower_add(qg_graph *to, const qg_lower_node *spec, qg_value **out)
 {
     const qg_op *op =
@@ -175,7 +235,7 @@ qg_status qg_lower_add(qg_graph *to, const qg_lower_node *spec, qg_value **out)
                        spec->name, spec->op);
     QG_TRY(qg_recipe_write(to, spec->recipe, spec->attr, spec->n_attr, &attr, &n_attr));
     QG_TRY(qg_graph_add_value(to, spec->output, &value));
-    qg_node_spec s = { .name = spec->name,
+    qg_node_spec n = { .name = spec->name,
                        .op = op,
                        .opset = QG_LOWER_OPSET,
                        .in = spec->in,
@@ -184,9 +244,24 @@ qg_status qg_lower_add(qg_graph *to, const qg_lower_node *spec, qg_value **out)
                        .n_out = 1,
                        .attr = attr,
                        .n_attr = n_attr };
-    QG_TRY(qg_graph_add_node(to, &s, &node));
+    qg_status s = qg_graph_add_node(to, &n, &node);
+    if (excludes(s)) {
+        QG_TRY(free_value_name(to, value));
+        return QG_EUNSUPPORTED;
+    }
+    QG_TRY(s);
+    QG_TRY(try_made(to, node));
     *out = value;
     return QG_OK;
+}
+
+/* A kernel that excludes these grids, as a refusal with its message. */
+static qg_status add_or_refuse(qg_lower *l, const qg_lower_node *spec, qg_value **out)
+{
+    qg_status s = qg_lower_add(l->to, spec, out);
+    if (s != QG_EUNSUPPORTED)
+        return s;
+    return qg_lower_refuse(l, "row %s: %s", spec->recipe->row.id, l->ctx->message);
 }
 
 qg_status qg_lower_constant(qg_lower *l, const char *name, const qg_tensor *t,
@@ -289,10 +364,9 @@ qg_status qg_lower_emit(qg_lower *l, const char *op, const qg_profile_row *row,
                            .n_in = n_in };
     if (!spec.name || !spec.output)
         return qg_nomem(l->ctx);
-    QG_TRY(qg_lower_add(l->to, &spec, &l->made[0]));
     l->floats = floats;
     l->row = row;
-    return QG_OK;
+    return add_or_refuse(l, &spec, &l->made[0]);
 }
 
 /* --- the float operator on codes --- */
@@ -314,7 +388,7 @@ static bool one_output_grid(qg_lower *l)
 }
 
 /* IntRescale between grids by the row of that use, else by that of rescale; *out stays
- * when there is none. */
+ * when it is refused. */
 static qg_status rescale(qg_lower *l, qg_kernel_use use, qg_value *x,
                          const qg_stored *from, const qg_stored *to, qg_value **out)
 {
@@ -336,8 +410,7 @@ static qg_status rescale(qg_lower *l, qg_kernel_use use, qg_value *x,
                            .recipe = &recipe,
                            .in = &x,
                            .n_in = 1 };
-    return spec.name && spec.output ? qg_lower_add(l->to, &spec, out)
-                                    : qg_nomem(l->ctx);
+    return spec.name && spec.output ? add_or_refuse(l, &spec, out) : qg_nomem(l->ctx);
 }
 
 /* in[k]: the inputs on the grid of output 0; *ok false: refused.  Rescaling is
@@ -416,7 +489,7 @@ static qg_status takes_codes(qg_lower *l, bool *out)
     return s == QG_OK ? QG_OK : qg_lower_refuse(l, "%s", l->ctx->message);
 }
 
-static qg_status add_same(qg_lower *l, qg_value *const *in)
+static qg_status add_same(qg_lower *l, qg_value *const *in, qg_node **out)
 {
     const qg_node *n = l->node;
     bool clamps = l->low != -INFINITY || l->high != INFINITY;
@@ -428,8 +501,11 @@ static qg_status add_same(qg_lower *l, qg_value *const *in)
             n->out[k] && base ? qg_lower_value_name(l->to, l->to, base) : NULL;
         if (n->out[k] && !name)
             return qg_nomem(l->ctx);
-        if (n->out[k])
-            QG_TRY(qg_graph_add_value(l->to, name, &l->made[k]));
+        if (!n->out[k])
+            continue;
+        QG_TRY(qg_graph_add_value(l->to, name, &l->made[k]));
+        l->made[k]->type = n->out[k]->type;
+        l->made[k]->type.dtype = l->out[k].dtype;
     }
     qg_node_spec spec = { .name = qg_lower_node_name(l->to, l->to, n->name),
                           .op = n->op,
@@ -440,8 +516,7 @@ static qg_status add_same(qg_lower *l, qg_value *const *in)
                           .n_out = n->n_out,
                           .attr = l->attr,
                           .n_attr = l->n_attr };
-    qg_node *made;
-    return spec.name ? qg_graph_add_node(l->to, &spec, &made) : qg_nomem(l->ctx);
+    return spec.name ? qg_graph_add_node(l->to, &spec, out) : qg_nomem(l->ctx);
 }
 
 /* Codes are clamped by a rescale from the grid to itself. */
@@ -458,6 +533,7 @@ static qg_status clamp_same(qg_lower *l, const qg_profile_row *row)
 qg_status qg_lower_same(qg_lower *l, const qg_profile_row *row)
 {
     qg_value **in = QG_NEWN(l->to->arena, l->node->n_in, qg_value *);
+    qg_node *made;
     bool taken = true;
     if (!in)
         return qg_nomem(l->ctx);
@@ -467,6 +543,7 @@ qg_status qg_lower_same(qg_lower *l, const qg_profile_row *row)
     l->row = row;
     if (!taken)
         return QG_OK;
-    QG_TRY(add_same(l, in));
-    return clamp_same(l, row);
+    QG_TRY(add_same(l, in, &made));
+    QG_TRY(clamp_same(l, row));
+    return l->refusal ? withdraw(l->to, made) : QG_OK;
 }

@@ -62,7 +62,7 @@ qg_status qg_lower_refuse(qg_lower *l, const char *fmt, ...) QG_PRINTF(2, 3);
 
 /* A node `op` of domain "quantgraph" that computes output 0 of l->node from `in`, with
  * the recipe of row and grids, and the attributes l->attr.  Sets made[0].  Refuses a
- * clamp that the row does not take. */
+ * clamp that the row does not take, and what the operator cannot compute. */
 QG_NODISCARD qg_status qg_lower_emit(qg_lower *l, const char *op,
                                      const qg_profile_row *row, qg_value *const *in,
                                      uint32_t n_in);
@@ -92,6 +92,8 @@ typedef struct qg_lower_node {
     qg_value *const *in; /* [n_in] NULL: absent */
     uint32_t n_in;
 } qg_lower_node;
+/* QG_EUNSUPPORTED: the operator cannot compute on these grids, or with this row; the
+ * program is as before.  Gives the output its type. */
 QG_NODISCARD qg_status qg_lower_add(qg_graph *to, const qg_lower_node *spec,
                                     qg_value **out);
 

@@ -79,7 +79,8 @@ static qg_status dequantize(qg_lowering *w, const qg_stored *grid, qg_value *cod
     return add(w, "IntDequantize", &r, codes, name, out);
 }
 
-/* A profile without a row converts through floats. */
+/* A profile without a row converts through floats, and so does one whose row does not
+ * take the two grids. */
 static qg_status rescale(qg_lowering *w, const qg_value *v, const qg_stored *grid,
                          const char *name, qg_value **out)
 {
@@ -90,13 +91,15 @@ static qg_status rescale(qg_lowering *w, const qg_value *v, const qg_stored *gri
                         (qg_profile_types){ from->dtype, QG_NODTYPE, grid->dtype },
                         (qg_profile_ratios){ ratio, ratio });
     qg_value *source;
-    if (!row) {
-        QG_TRY(qg_lower_as_floats(w, v, &source));
-        return quantize(w, grid, source, name, out);
+    if (row) {
+        qg_recipe r = { .row = *row, .in = { *from }, .out = *grid };
+        QG_TRY(qg_lower_as_stored(w, v, &source));
+        qg_status s = add(w, "IntRescale", &r, source, name, out);
+        if (s != QG_EUNSUPPORTED)
+            return s;
     }
-    QG_TRY(qg_lower_as_stored(w, v, &source));
-    qg_recipe r = { .row = *row, .in = { *from }, .out = *grid };
-    return add(w, "IntRescale", &r, source, name, out);
+    QG_TRY(qg_lower_as_floats(w, v, &source));
+    return quantize(w, grid, source, name, out);
 }
 
 /* --- values --- */

@@ -79,6 +79,7 @@ const qg_profile_row *qg_profile_find(const qg_profile *p, qg_kernel_use use,
         const qg_profile_row *row = &p->row[i];
         if ((row->uses >> use & 1) && type_fits(row->x, t.x) &&
             type_fits(row->w, t.w) && type_fits(row->y, t.y) &&
+            (!row->like_x || t.y == t.x || t.y == QG_F32) &&
             r.least >= row->ratio_low && r.most < row->ratio_high)
             return row;
     }

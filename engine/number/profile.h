@@ -7,7 +7,8 @@
  * operator without a row is not computed in integers by that runtime, or no formula is
  * known for it; it is never guessed.
  *
- *     row fits    use is one of its uses; each type is one of its types; every ratio of
+ *     row fits    use is one of its uses; each type is one of its types, and codes of
+ *                 the output have the type of x where it is `like_x`; every ratio of
  *                 scales lies in [ratio_low, ratio_high)
  *     ratio       s_x / s_y of each input
  *
@@ -124,6 +125,7 @@ typedef struct qg_profile_row {
     uint32_t line;               /* in that file */
     uint64_t uses;               /* sum of 1 << qg_kernel_use */
     uint64_t x, w, y;            /* sums of QG_DT(type) that fit; 0: any */
+    bool like_x;                 /* `y: x`: codes of the output have the type of x */
     float ratio_low, ratio_high; /* 0 and INFINITY: any */
     qg_form form;
     qg_products products;

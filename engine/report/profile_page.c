@@ -53,6 +53,8 @@ static const char *fits_text(page *p, const qg_profile_row *row)
     const char *text = type_text(p, "", "x", row->x);
     text = type_text(p, text, "w", row->w);
     text = type_text(p, text, "y", row->y);
+    if (row->like_x)
+        text = JOIN(p, text, "y: %s", "x");
     if (row->ratio_low > 0) {
         qg_num_f32(number, row->ratio_low);
         text = JOIN(p, text, "ratio from %s", number);

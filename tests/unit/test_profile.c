@@ -130,8 +130,15 @@ static void the_first_row_that_fits(void **state)
                              ", use: add, form: fma, types: {x: uint8}}\n"
                              "- {id: near, " WHY ", use: [add, sub], form: mantissa,"
                              " ratio: {from: 0.25, below: 8}}\n"
-                             "- {id: all, " WHY ", use: add, form: portable}\n",
+                             "- {id: all, " WHY ", use: add, form: portable}\n"
+                             "- {id: like, " WHY
+                             ", use: concat, form: copy, types: {y: x}}\n",
                         &p));
+    assert_string_equal(id_of(p, QG_USE_CONCAT, int8s, 1, 1), "like");
+    assert_string_equal(id_of(p, QG_USE_CONCAT, uint8s, 1, 1), "like");
+    assert_string_equal(
+        id_of(p, QG_USE_CONCAT, (qg_profile_types){ QG_U8, QG_I8, QG_I8 }, 1, 1),
+        "none");
     assert_string_equal(id_of(p, QG_USE_ADD, uint8s, 1, 1), "u8");
     assert_string_equal(id_of(p, QG_USE_ADD, int8s, 1, 1), "near");
     assert_string_equal(id_of(p, QG_USE_ADD, int8s, 0.25f, 7.9f), "near");
