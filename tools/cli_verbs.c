@@ -292,7 +292,7 @@ static int help(const cli_call *c)
 #define ANY_MODEL "MODEL|SNAPSHOT"
 #define MODEL_FORMS                                                                    \
     "MODEL: an ONNX file, or a .tflite file, which is a snapshot when it is\n"         \
-    "quantized."
+    "quantized; its profile is tflite-reference unless --profile is given."
 
 #define FILES(words, least, most)                                                      \
     .files = (words), .min_file = (least), .max_file = (most)

@@ -136,6 +136,9 @@ class Integer(unittest.TestCase):
         _, b = self.run_it("k2", *profile, model=model, data=self.work / "floats.npy")
         self.assertEqual(a["Identity"].dtype, np.int8)
         np.testing.assert_array_equal(a["Identity"], b["Identity"])
+        report, c = self.run_it("k3", model=model, data=self.work / "codes.npy")
+        self.assertEqual(report["profile"], "tflite-reference")  # of .tflite files
+        np.testing.assert_array_equal(a["Identity"], c["Identity"])
 
     @staticmethod
     def input_grid(text):
