@@ -169,6 +169,15 @@ static qg_status run_concat(const qg_call *k)
     return qg_int_concat_run(k->ctx, &spec, in, k->n_in, y->data);
 }
 
+static qg_status compile_concat(qg_compile *c, qg_kernel **out)
+{
+    const int_concat_param *p = c->node->param;
+    qg_call k = qg_compile_call(c);
+    int32_t axis;
+    QG_TRY(qg_check_axis(&k, p->axis, c->out[0]->rank, &axis));
+    return qg_integer_compile_concat(c, axis, out);
+}
+
 /* clang-format off */
 const qg_op qg_ops_integer_binary[] = {
     { .name = "IntBinary", .domain = "quantgraph", .since = 1, .min_in = 2, .max_in = 2,
@@ -179,7 +188,8 @@ const qg_op qg_ops_integer_binary[] = {
     { .name = "IntConcat", .domain = "quantgraph", .since = 1, .min_in = 1,
       .max_in = 255, .min_out = 1, .max_out = 1, .in_roles = "d",
       .traits = QG_OP_QUANTIZER | QG_OP_PURE, .param_size = sizeof(int_concat_param),
-      .prepare = prepare_concat, .infer = infer_concat, .run = run_concat },
+      .prepare = prepare_concat, .infer = infer_concat, .run = run_concat,
+      .compile = compile_concat },
     { 0 },
 };
 /* clang-format on */

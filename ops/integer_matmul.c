@@ -205,7 +205,7 @@ static qg_status run(const qg_call *k)
     return QG_OK;
 }
 
-/* Constant weights in a matrix; a is not transposed in a batch. */
+/* Nothing is transposed in a batch. */
 static qg_status compile(qg_compile *c, qg_kernel **out)
 {
     const int_matmul_param *p = c->node->param;
@@ -213,7 +213,8 @@ static qg_status compile(qg_compile *c, qg_kernel **out)
     qg_tensor a = seen(&k, 0), b = seen(&k, 1);
     qg_matmul m;
     *out = NULL;
-    if (b.rank != 2 || a.rank < 2 || (p->transposed[0] && a.rank != 2) ||
+    if (b.rank < 2 || a.rank < 2 || (p->transposed[0] && a.rank != 2) ||
+        (b.rank > 2 && (p->transposed[0] || p->transposed[1])) ||
         qg_tensor_count(c->out[0]) == 0)
         return QG_OK;
     qg_matmul_of(&a, &b, &m);

@@ -107,7 +107,6 @@ static qg_status run_pool(const qg_call *k)
         qg_integer_grid(&r->in[0]),
         qg_integer_grid(&r->out),
         p->count_pad,
-        {s.pad_end[1], s.pad_end[2]}
     };
     if (n && r->row.form == QG_FORM_INTEGER)
         qg_int_average_pool(&w, r->row.rounding, qg_integer_range(r), x->i32, y);

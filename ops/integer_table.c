@@ -150,7 +150,7 @@ static qg_status run_softmax(const qg_call *k)
 {
     const int_softmax_param *p = k->param;
     const qg_recipe *r = &p->recipe;
-    const qg_tensor *x;
+    const qg_tensor *x = k->in[0], *y = k->out[0];
     int32_t axis;
     softmax s;
     QG_TRY(qg_check_axis(k, p->axis, k->in[0]->rank, &axis));
@@ -159,24 +159,24 @@ static qg_status run_softmax(const qg_call *k)
     if (n == 0)
         return QG_OK;
     QG_TRY(softmax_of(k, a.middle, &s));
-    QG_TRY(qg_cast_view(k->ctx, k->scratch, k->in[0], QG_I32, &x));
     int32_t exp[256];
     if (s.fixed && n > MANY)
         qg_int_softmax_keep(&s.by_shift, exp);
-    int32_t *row = QG_NEWN(k->scratch, (size_t)a.middle, int32_t);
-    int32_t *y = QG_NEWN(k->scratch, n, int32_t);
-    if (!row || !y)
+    size_t length = (size_t)a.middle, step = (size_t)a.inner;
+    size_t piece = step == 1 ? length : 1; /* codes that lie side by side */
+    int32_t *row = QG_NEWN(k->scratch, length, int32_t);
+    if (!row)
         return qg_nomem(k->ctx);
-    for (int64_t o = 0; o < a.outer * a.inner; o++) {
-        int64_t first = o / a.inner * a.middle * a.inner + o % a.inner;
-        for (int64_t i = 0; i < a.middle; i++)
-            row[i] = x->i32[first + i * a.inner];
-        QG_TRY(softmax_row(k, &s, r->out.dtype, row, (size_t)a.middle));
-        for (int64_t i = 0; i < a.middle; i++)
-            y[first + i * a.inner] =
-                (int32_t)qg_clamp_i64(row[i], r->out.low, r->out.high);
+    for (size_t o = 0; o < n / length; o++) {
+        size_t first = o / step * length * step + o % step;
+        for (size_t i = 0; i < length; i += piece)
+            qg_codes_load(x->dtype, x->data, first + i * step, row + i, piece);
+        QG_TRY(softmax_row(k, &s, r->out.dtype, row, length));
+        for (size_t i = 0; i < length; i++)
+            row[i] = (int32_t)qg_clamp_i64(row[i], r->out.low, r->out.high);
+        for (size_t i = 0; i < length; i += piece)
+            qg_codes_store(y->dtype, row + i, y->data, first + i * step, piece);
     }
-    qg_codes_store(r->out.dtype, y, k->out[0]->data, 0, n);
     return QG_OK;
 }
 

@@ -301,6 +301,40 @@ static qg_status lower_max(qg_lower *l)
     return qg_lower_on_codes(l, QG_USE_MAX_POOL);
 }
 
+/* All places of a channel in one sum. */
+static qg_status lower_whole(qg_lower *l, qg_kernel_use use)
+{
+    int64_t axes[QG_MAX_RANK];
+    size_t n = 0;
+    for (int32_t i = 2; i < l->node->in[0]->type.rank; i++)
+        axes[n++] = i;
+    l->n_attr = 0; /* those of a window */
+    QG_TRY(qg_lower_set_ints(l, "axes", QG_ATTR_INTS, axes, n));
+    QG_TRY(qg_lower_set_int(l, "keepdims", 1));
+    return qg_lower_all(l, "IntMean", use, 1);
+}
+
+static qg_status lower_global_average(qg_lower *l)
+{
+    return lower_whole(l, QG_USE_GLOBAL_POOL);
+}
+
+/* One window, equal to the map: runtimes with a row for it sum as GlobalAveragePool. */
+static bool is_whole(const qg_lower *l)
+{
+    const qg_window *w = &((const pool_param *)l->node->param)->window;
+    const qg_tensor *x = &l->node->in[0]->type;
+    bool same = w->auto_pad == QG_PAD_SAME_UPPER || w->auto_pad == QG_PAD_SAME_LOWER;
+    bool whole = x->rank == (int32_t)w->n_kernel + 2;
+    for (uint32_t i = 0; whole && i < w->n_kernel; i++) {
+        int64_t in = x->dim[i + 2], stride = i < w->n_stride ? w->stride[i] : 1;
+        bool pads = w->n_pad && (w->pad[i] || w->pad[i + w->n_kernel]);
+        whole = w->kernel[i] == in &&
+                (same ? stride >= in : w->auto_pad == QG_PAD_VALID || !pads);
+    }
+    return whole;
+}
+
 /* What the integer forms do not have: dilations, three axes, a count of the padding. */
 static qg_status lower_average(qg_lower *l)
 {
@@ -318,6 +352,8 @@ static qg_status lower_average(qg_lower *l)
     }
     if (!qg_lower_wants_codes(l, 1))
         return QG_OK;
+    if (is_whole(l) && qg_profile_uses(l->profile, QG_USE_WHOLE_POOL))
+        return lower_whole(l, QG_USE_WHOLE_POOL);
     const qg_profile_row *row = qg_lower_row(l, QG_USE_AVERAGE_POOL);
     if (!row)
         return QG_OK;
@@ -328,16 +364,6 @@ static qg_status lower_average(qg_lower *l)
     return qg_lower_emit(l, "IntAveragePool", row, &l->in[0].value, 1);
 }
 
-static qg_status lower_global_average(qg_lower *l)
-{
-    int64_t axes[QG_MAX_RANK];
-    size_t n = 0;
-    for (int32_t i = 2; i < l->node->in[0]->type.rank; i++)
-        axes[n++] = i;
-    QG_TRY(qg_lower_set_ints(l, "axes", QG_ATTR_INTS, axes, n));
-    QG_TRY(qg_lower_set_int(l, "keepdims", 1));
-    return qg_lower_all(l, "IntMean", QG_USE_GLOBAL_POOL, 1);
-}
 #define lower_global_max lower_max
 #define lower_lp         NULL
 #define lower_global_lp  NULL

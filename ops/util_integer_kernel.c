@@ -12,15 +12,17 @@
 typedef struct sums_kernel {
     qg_kernel *sums; /* the library's */
     qg_finish finish;
-    bool as_float; /* its sums are float32 */
-    int32_t zero;  /* as_float: zero point of x */
+    bool as_float;   /* its sums are float32 */
+    bool moving;     /* input 1 is not constant */
+    int32_t zero[2]; /* as_float: zero points of inputs 0 and 1 */
 } sums_kernel;
 
 /* -- running ----------------------------------------------------------------------- */
 
 /* Codes without their zero point, in the order of memory. */
-static void widen(const qg_tensor *x, int32_t zero, float *y, size_t n)
+static void widen(const qg_tensor *x, int32_t zero, float *y)
 {
+    size_t n = qg_elements(x);
     if (x->dtype == QG_U8)
         for (size_t i = 0; i < n; i++)
             y[i] = (float)(x->u8[i] - zero);
@@ -40,28 +42,40 @@ static void to_integers(void *sums, size_t n)
     }
 }
 
+/* The operands in the type of the sums. */
+static qg_status operands(const sums_kernel *s, const qg_call *call, qg_tensor to[2])
+{
+    for (int i = 0; i < 2; i++) {
+        to[i] = *call->in[i];
+        if (!s->as_float || (i == 1 && !s->moving))
+            continue;
+        to[i].dtype = QG_F32;
+        to[i].data = qg_arena_raw(call->scratch, qg_elements(&to[i]), sizeof(float));
+        if (!to[i].data)
+            return qg_nomem(call->ctx);
+        widen(call->in[i], s->zero[i], to[i].f32);
+    }
+    return QG_OK;
+}
+
 static qg_status run(const qg_kernel *k, const qg_call *call)
 {
     const sums_kernel *s = k->state;
-    qg_tensor x = *call->in[0], y = *call->out[0];
-    const qg_tensor *in[3] = { &x, call->in[1], NULL };
+    qg_tensor x[2], y = *call->out[0];
+    const qg_tensor *in[3] = { &x[0], &x[1], NULL };
     qg_tensor *out[1] = { &y };
-    size_t n_in = qg_elements(&x), n_out = qg_elements(&y);
-    y.data = qg_arena_raw(call->scratch, n_out, sizeof(int32_t));
-    if (s->as_float)
-        x.data = qg_arena_raw(call->scratch, n_in, sizeof(float));
-    if (!x.data || !y.data)
+    size_t n = qg_elements(&y);
+    QG_TRY(operands(s, call, x));
+    y.data = qg_arena_raw(call->scratch, n, sizeof(int32_t));
+    if (!y.data)
         return qg_nomem(call->ctx);
-    if (s->as_float)
-        widen(call->in[0], s->zero, x.f32, n_in);
     qg_call sums = *call;
     sums.in = in;
     sums.out = out;
     QG_TRY(s->sums->run(s->sums, &sums));
     if (s->as_float)
-        to_integers(y.data, n_out);
-    s->finish.run(&s->finish, y.i32, call->out[0]->data,
-                  n_out / s->finish.spec.channels);
+        to_integers(y.data, n);
+    s->finish.run(&s->finish, y.i32, call->out[0]->data, n / s->finish.spec.channels);
     return QG_OK;
 }
 
@@ -99,10 +113,20 @@ typedef struct weights {
     double most; /* the largest sum of |w| of a channel */
 } weights;
 
+/* The largest |q - zero| of a grid. */
+static double reach(const qg_stored *s)
+{
+    return fmax(abs(s->low - s->zero[0]), abs(s->high - s->zero[0]));
+}
+
 static qg_status centred(qg_compile *c, const qg_integer_product *p, weights *out)
 {
     const qg_tensor *w = c->in[1];
     const qg_stored *s = &p->recipe->in[1];
+    if (!w->data) {
+        out->most = reach(s) * (double)p->gemm->k;
+        return QG_OK;
+    }
     size_t n = qg_elements(w);
     int32_t *q = QG_NEWN(out->arena, n, int32_t);
     double *sum = QG_NEWN(out->arena, (size_t)p->channels, double);
@@ -146,15 +170,17 @@ static qg_status sums_of(qg_compile *c, const qg_integer_product *p, const weigh
     bool fits;
     *out = NULL;
     x.dtype = as_float ? QG_F32 : x.dtype;
-    w.dtype = as_float ? QG_F32 : QG_I8;
+    w.dtype = as_float ? QG_F32 : w.data ? QG_I8 : w.dtype;
     y.dtype = as_float ? QG_F32 : QG_I32;
-    if (p->gemm) { /* all rows of a form one product */
+    if (p->gemm && w.rank == 2) { /* all rows of a form one product */
         int64_t m = p->gemm->m, k = p->gemm->k;
         bool t = p->gemm->trans_a;
         qg_tensor_init(&x, x.dtype, 2, (int64_t[]){ t ? k : m, t ? m : k });
         qg_tensor_init(&y, y.dtype, 2, (int64_t[]){ m, p->gemm->n });
     }
-    QG_TRY(converted(c->ctx, q, &w, &fits));
+    fits = w.data || as_float || p->recipe->in[1].zero[0] == 0;
+    if (w.data)
+        QG_TRY(converted(c->ctx, q, &w, &fits));
     if (!fits)
         return QG_OK;
     typed.in = in;
@@ -172,12 +198,10 @@ static qg_status sums_of(qg_compile *c, const qg_integer_product *p, const weigh
 static qg_status choose(qg_compile *c, const qg_integer_product *p, weights *w,
                         bool *as_float, qg_kernel **out)
 {
-    const qg_stored *x = &p->recipe->in[0];
-    double low = abs(x->low - x->zero[0]), high = abs(x->high - x->zero[0]);
     QG_TRY(centred(c, p, w));
     *as_float = false;
     QG_TRY(sums_of(c, p, w, false, out));
-    if (*out || fmax(low, high) * w->most >= 0x1p24)
+    if (*out || reach(&p->recipe->in[0]) * w->most >= 0x1p24)
         return QG_OK;
     *as_float = true;
     return sums_of(c, p, w, true, out);
@@ -223,12 +247,14 @@ static qg_status finish_of(qg_compile *c, const qg_integer_product *p, qg_finish
 static bool bytes(const qg_tensor *t) { return QG_DT_HAS(QG_DT_BYTES, t->dtype); }
 
 /* Types and constants that the kernels take. */
-static bool fits(const qg_compile *c, const qg_recipe *r)
+static bool fits(const qg_compile *c, const qg_integer_product *p)
 {
+    const qg_recipe *r = p->recipe;
     const qg_tensor *bias = c->node->n_in > 2 ? c->in[2] : NULL;
-    return bytes(c->in[0]) && bytes(c->in[1]) && c->in[1]->data &&
-           (!bias || bias->data) && r->row.requant.accumulator == 32 &&
-           r->row.products == QG_PRODUCTS_EXACT && !qg_integer_by_vectors(r);
+    bool factors = c->in[1]->data || (p->gemm && r->in[1].n == 1);
+    return bytes(c->in[0]) && bytes(c->in[1]) && factors && (!bias || bias->data) &&
+           r->row.requant.accumulator == 32 && r->row.products == QG_PRODUCTS_EXACT &&
+           !qg_integer_by_vectors(r);
 }
 
 qg_status qg_integer_compile(qg_compile *c, const qg_integer_product *p,
@@ -237,7 +263,7 @@ qg_status qg_integer_compile(qg_compile *c, const qg_integer_product *p,
     qg_kernel *sums;
     bool as_float;
     *out = NULL;
-    if (!fits(c, p->recipe) || p->channels < 1)
+    if (!fits(c, p) || p->channels < 1)
         return QG_OK;
     QG_TRY(sums_kernel_of(c, p, &as_float, &sums));
     if (!sums)
@@ -251,7 +277,9 @@ qg_status qg_integer_compile(qg_compile *c, const qg_integer_product *p,
     }
     s->sums = sums;
     s->as_float = as_float;
-    s->zero = p->recipe->in[0].zero[0];
+    s->moving = !c->in[1]->data;
+    s->zero[0] = p->recipe->in[0].zero[0];
+    s->zero[1] = p->recipe->in[1].zero[0];
     *k = (qg_kernel){ .run = run,
                       .open = open_sums,
                       .close = close_sums,

@@ -5,8 +5,11 @@
  *             library's integer sums are exact (accel/kernels.h)
  *     float   float32 sums of codes without their zero points: exact where the largest
  *             code times the sum of |w| of each channel is below 2^24
- *     none    the definition runs: other types, 64-bit sums, products in pairs,
- *             operands that are not constant
+ *     none    the definition runs: other types, 64-bit sums, products in pairs, a
+ *             convolution without constant weights
+ *
+ * An operand 1 of a matrix product that is not constant counts as the largest code that
+ * its grid has; for int8 it must have zero point 0.
  *
  * Results are those of the definition bit for bit
  * (tests/prop/test_integer_kernels.c). */

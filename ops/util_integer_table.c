@@ -9,11 +9,13 @@
 enum { CODES = 256 };
 
 /* Results by the bytes of the codes: [256], or [256][256] by the byte of input 0, then
- * that of input 1. */
+ * that of input 1; exchanged when only input 1 is constant, so that the rows of its few
+ * codes stay in the cache. */
 typedef struct table {
     void *result; /* of the output's type */
     size_t size;  /* bytes of a result: 1, 2 or 4 */
     bool flat;    /* pairs: both operands have the output's dims */
+    bool by_b;    /* pairs: a row for each code of input 1 */
 } table;
 
 static bool bytes(const qg_tensor *t) { return QG_DT_HAS(QG_DT_BYTES, t->dtype); }
@@ -107,9 +109,15 @@ qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
 static void look_up_pairs(const table *t, const uint8_t *a, const uint8_t *b,
                           uint8_t *y, const qg_int_span *s)
 {
-    const uint8_t *from = t->result;
-    for (size_t i = 0; i < s->n; i++)
-        y[i] = from[(size_t)a[i * s->a_step] << 8 | b[i * s->b_step]];
+    const uint8_t *from = t->result, *row = t->by_b ? b : a, *x = t->by_b ? a : b;
+    size_t row_step = t->by_b ? s->b_step : s->a_step;
+    size_t x_step = t->by_b ? s->a_step : s->b_step;
+    if (row_step == 0)
+        for (size_t i = 0; i < s->n; i++)
+            y[i] = from[(size_t)*row << 8 | x[i * x_step]];
+    else
+        for (size_t i = 0; i < s->n; i++)
+            y[i] = from[(size_t)row[i] << 8 | x[i * x_step]];
 }
 
 static qg_int_dims dims_of(const qg_tensor *t)
@@ -139,26 +147,43 @@ static qg_status run_pairs(const qg_kernel *k, const qg_call *call)
     return QG_OK;
 }
 
-/* Row by row: operand a is one code, moving or standing still as in the real call, on
- * which some forms depend. */
+/* All pairs in one call: operand a moves along a row or stands still, as in the real
+ * call; some forms depend on it. */
 static qg_status fill_pairs(qg_compile *c, const table *t, bool standing)
 {
-    uint8_t left[CODES], right[CODES];
+    const int64_t dims[2] = { CODES, CODES }, column[2] = { CODES, 1 };
+    uint8_t right[CODES];
     qg_tensor a, b, y;
     const qg_tensor *in[2] = { &a, &b };
-    qg_tensor_init(&a, c->in[0]->dtype, 1, (int64_t[]){ standing ? 1 : CODES });
-    qg_tensor_init(&b, c->in[1]->dtype, 1, (int64_t[]){ CODES });
-    qg_tensor_init(&y, c->out[0]->dtype, 1, (int64_t[]){ CODES });
+    qg_arena *arena = qg_arena_new(c->ctx->alloc);
+    uint8_t *left = arena ? qg_arena_raw(arena, CODES, CODES) : NULL;
+    if (!left) {
+        qg_arena_free(arena);
+        return qg_nomem(c->ctx);
+    }
+    qg_tensor_init(&a, c->in[0]->dtype, 2, standing ? column : dims);
+    qg_tensor_init(&b, c->in[1]->dtype, 1, dims);
+    qg_tensor_init(&y, c->out[0]->dtype, 2, dims);
     a.data = left;
     b.data = right;
-    for (int i = 0; i < CODES; i++)
+    y.data = t->result;
+    for (int i = 0; i < CODES; i++) {
         right[i] = (uint8_t)i;
-    for (int row = 0; row < CODES; row++) {
-        memset(left, row, sizeof left);
-        y.data = (uint8_t *)t->result + row * CODES;
-        QG_TRY(fill(c, in, &y));
+        memset(left + i * (standing ? 1 : CODES), i, standing ? 1 : CODES);
     }
-    return QG_OK;
+    qg_status s = fill(c, in, &y);
+    qg_arena_free(arena);
+    return s;
+}
+
+static void exchange(uint8_t *result)
+{
+    for (int i = 0; i < CODES; i++)
+        for (int j = 0; j < i; j++) {
+            uint8_t one = result[i * CODES + j];
+            result[i * CODES + j] = result[j * CODES + i];
+            result[j * CODES + i] = one;
+        }
 }
 
 qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out)
@@ -179,5 +204,95 @@ qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out)
     if (t->flat && last && !a->data && !b->data)
         (*out)->in_layout[0] = (*out)->in_layout[1] = (*out)->out_layout =
             QG_LAYOUT_CHANNELS_LAST;
-    return fill_pairs(c, t, w.a_step == 0);
+    QG_TRY(fill_pairs(c, t, w.a_step == 0));
+    t->by_b = b->data && !a->data;
+    if (t->by_b)
+        exchange(t->result);
+    return QG_OK;
+}
+
+/* -- any number of operands along an axis ------------------------------------------ */
+
+typedef struct concat {
+    uint8_t *result; /* [inputs][CODES] */
+    size_t *piece;   /* [inputs + 1] elements from the axis on, then those of y */
+} concat;
+
+static qg_status run_concat(const qg_kernel *k, const qg_call *call)
+{
+    const concat *s = k->state;
+    const size_t pitch = s->piece[call->n_in], rows = qg_elements(call->out[0]) / pitch;
+    uint8_t *y = call->out[0]->u8;
+    for (size_t i = 0; i < call->n_in; y += s->piece[i++]) {
+        const uint8_t *x = call->in[i]->u8, *from = s->result + i * CODES;
+        const size_t n = s->piece[i];
+        for (size_t row = 0; row < rows; row++)
+            for (size_t j = 0; j < n; j++)
+                y[row * pitch + j] = from[x[row * n + j]];
+    }
+    return QG_OK;
+}
+
+/* Elements from the axis on, in the order of memory: N, space, C for channels-last. */
+static size_t piece_of(const qg_tensor *t, int32_t axis, bool last)
+{
+    if (last && axis == 1)
+        return (size_t)t->dim[1];
+    int64_t n = qg_dims_product(t, axis, t->rank);
+    return (size_t)(last && axis > 1 ? n * t->dim[1] : n);
+}
+
+/* One call with all codes of every input. */
+static qg_status fill_concat(qg_compile *c, int32_t axis, uint8_t *result)
+{
+    uint8_t code[CODES];
+    uint32_t n = c->node->n_in;
+    int64_t dim[QG_MAX_RANK];
+    qg_tensor x, y;
+    const qg_tensor **in = QG_NEWN(c->arena, n, const qg_tensor *);
+    if (!in)
+        return qg_nomem(c->ctx);
+    for (int i = 0; i < CODES; i++)
+        code[i] = (uint8_t)i;
+    for (int32_t i = 0; i < c->out[0]->rank; i++)
+        dim[i] = i == axis ? CODES : 1;
+    qg_tensor_init(&x, c->in[0]->dtype, c->out[0]->rank, dim);
+    dim[axis] *= n;
+    qg_tensor_init(&y, c->out[0]->dtype, c->out[0]->rank, dim);
+    x.data = code;
+    y.data = result;
+    for (uint32_t i = 0; i < n; i++)
+        in[i] = &x;
+    return fill(c, in, &y);
+}
+
+qg_status qg_integer_compile_concat(qg_compile *c, int32_t axis, qg_kernel **out)
+{
+    uint32_t n = c->node->n_in;
+    bool last = true, alike = bytes(c->out[0]);
+    *out = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        alike = alike && bytes(c->in[i]) && c->in[i]->dtype == c->in[0]->dtype;
+        last = last && c->in_layout[i] == QG_LAYOUT_CHANNELS_LAST && !c->in[i]->data;
+    }
+    if (!alike || qg_tensor_count(c->out[0]) < CODES)
+        return QG_OK;
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    concat *s = QG_NEW(c->arena, concat);
+    uint8_t *result = QG_NEWN(c->arena, (size_t)n * CODES, uint8_t);
+    size_t *piece = QG_NEWN(c->arena, (size_t)n + 1, size_t);
+    if (!k || !s || !result || !piece)
+        return qg_nomem(c->ctx);
+    for (uint32_t i = 0; i <= n; i++)
+        piece[i] = piece_of(i < n ? c->in[i] : c->out[0], axis, last);
+    *s = (concat){ result, piece };
+    enum qg_layout layout = last ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
+    *k = (qg_kernel){ .run = run_concat,
+                      .state = s,
+                      .in_layout = { layout },
+                      .all_in_alike = true,
+                      .out_layout = layout,
+                      .name = "concat by tables" };
+    *out = k;
+    return fill_concat(c, axis, result);
 }

@@ -27,6 +27,35 @@ static double coordinate(const qg_resample *r, const qg_resample_axis *x, int64_
     }
 }
 
+/* The same in float32 and of the whole output size, as ONNX Runtime computes it: near a
+ * midpoint or an element, the rounding of the coordinate decides which one is taken. */
+static float nearest_coordinate(const qg_resample *r, const qg_resample_axis *x,
+                                int64_t i)
+{
+    float at = (float)i, in = (float)x->in, out = (float)x->out;
+    float scale = (float)x->scale, start = (float)x->start, end = (float)x->end;
+    switch (r->coordinate) {
+    case QG_RESIZE_ALIGN_CORNERS:
+        return out == 1 ? 0 : at * (in - 1) / (out - 1);
+    case QG_RESIZE_ASYMMETRIC:
+        return at / scale;
+    case QG_RESIZE_TF_HALF_PIXEL:
+        return (at + 0.5f) / scale;
+    case QG_RESIZE_CROP:
+        if (out <= 1)
+            return (float)(0.5 * (double)(start + end) * (double)(in - 1));
+        return start * (in - 1) + at * (end - start) * (in - 1) / (out - 1);
+    case QG_RESIZE_PYTORCH_HALF_PIXEL:
+        return out > 1 ? (at + 0.5f) / scale - 0.5f : 0;
+    case QG_RESIZE_HALF_PIXEL_SYMMETRIC: {
+        float offset = in / 2 * (1 - out / (scale * in));
+        return (float)((double)offset + ((double)at + 0.5) / (double)scale - 0.5);
+    }
+    default:
+        return (at + 0.5f) / scale - 0.5f;
+    }
+}
+
 /* The five ways to choose between two neighbours. */
 static double nearest(const qg_resample *r, double at, double scale)
 {
@@ -125,7 +154,8 @@ qg_status qg_resample_new(qg_ctx *ctx, qg_arena *a, const qg_resample *r,
         (!t.outside && r->coordinate == QG_RESIZE_CROP))
         return qg_nomem(ctx);
     for (int64_t i = 0; i < x->out; i++) {
-        double at = coordinate(r, x, i);
+        double at = r->mode == QG_RESIZE_NEAREST ? (double)nearest_coordinate(r, x, i)
+                                                 : coordinate(r, x, i);
         if (t.outside)
             t.outside[i] = !(at >= 0 && at <= (double)(x->in - 1));
         if (t.weight)

@@ -22,7 +22,7 @@ enum qg_resize_mode { QG_RESIZE_NEAREST, QG_RESIZE_LINEAR, QG_RESIZE_CUBIC };
  *     HALF_PIXEL            (i + 0.5) / s - 0.5
  *     HALF_PIXEL_SYMMETRIC  the same, moved so that both borders are cut alike
  *     PYTORCH_HALF_PIXEL    the same; 0 where out is 1
- *     ALIGN_CORNERS         i (in - 1) / (out - 1)
+ *     ALIGN_CORNERS         i (in - 1) / (out - 1); out is s in unless nearest
  *     ASYMMETRIC            i / s
  *     TF_HALF_PIXEL         (i + 0.5) / s
  *     CROP                  within the region of interest, as ALIGN_CORNERS */

@@ -449,7 +449,7 @@ static qg_status make_conv(qg_compile *c, const qg_conv_problem *p, bool transpo
     assert(p->groups > 0 && c->node->n_in > 1);
     *out = NULL;
     const qg_tensor *bias = c->in[2];
-    bool constants = c->in[1]->data && (!bias || bias->data);
+    bool constants = !c->in[0]->data && c->in[1]->data && (!bias || bias->data);
     bool deep = p->in[0] > 1 || p->kernel[0] > 1 || p->out[0] > 1;
     if (!constants || any_empty(c) || (deep && (p->in[0] == 1 || p->out[0] == 1)))
         return QG_OK;
@@ -505,8 +505,8 @@ qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p, qg_kernel **out
     assert((unsigned)p->kind <= QG_POOL_LP);
     *out = NULL;
     bool deep = p->in[0] > 1;
-    if (!all_float(c) || any_empty(c) || p->kind == QG_POOL_LP || c->node->n_out != 1 ||
-        (deep && p->out[0] == 1))
+    if (!all_float(c) || any_empty(c) || c->in[0]->data || p->kind == QG_POOL_LP ||
+        c->node->n_out != 1 || (deep && p->out[0] == 1))
         return QG_OK;
     request r = { 0 };
     describe_activation(&r.src, c->in[0], p->in);

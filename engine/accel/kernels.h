@@ -20,10 +20,11 @@
  *
  *     all      float32 throughout, no empty tensor; or (codes) int8 and uint8 times
  *              int8 into int32, where the CPU has VNNI: the sums are exact
- *     conv     weights and bias constant; not three axes that shrink to one
+ *     conv     weights and bias constant, x not (constants stay plain); not three axes
+ *              that shrink to one
  *     matmul   alpha 1, operands of rank 2 and more, the left one not constant; a bias
  *              of n constants
- *     pool     maximum without indices, average; not Lp */
+ *     pool     maximum without indices, average; not Lp, not of a constant */
 #ifndef QG_ENGINE_ACCEL_KERNELS_H
 #define QG_ENGINE_ACCEL_KERNELS_H
 

@@ -193,12 +193,10 @@ static qg_status sync_files(const qg_folder *f)
  * the old folder. */
 static bool holds_working_folder(const qg_folder *f)
 {
-    char *here = realpath(".", NULL);
+    char here[PATH_MAX];
     size_t n = strlen(f->target);
-    bool held =
-        here && strncmp(here, f->target, n) == 0 && (here[n] == '/' || here[n] == '\0');
-    free(here);
-    return held;
+    return !realpath(".", here) ||
+           (strncmp(here, f->target, n) == 0 && (here[n] == '/' || here[n] == '\0'));
 }
 
 /* Links the files that are not the writer's; *all is false when there is an entry that

@@ -148,10 +148,7 @@ const qg_profile_row *qg_lower_row(qg_lower *l, qg_kernel_use use)
         l->row = row;
         return fits_row(l, row) ? row : NULL;
     }
-    bool any = false;
-    for (size_t i = 0; i < p->n_row; i++)
-        any |= (p->row[i].uses >> use & 1) != 0;
-    if (!any)
+    if (!qg_profile_uses(p, use))
         (void)qg_lower_refuse(l, "profile %s has no row for %s", p->name,
                               qg_kernel_use_name(use));
     else

@@ -148,6 +148,14 @@ void qg_int_softmax_keep(qg_int_softmax *s, int32_t exp[256])
     s->exp = exp;
 }
 
+/* v / 2^e for v >= 0, e >= 1: halves upward are halves away from zero. */
+static int64_t shift_half(int64_t v, unsigned e)
+{
+    return (v + (INT64_C(1) << (e - 1))) >> e;
+}
+
+/* Exponentials and the reciprocal are not negative, so that every shift is
+ * shift_half. */
 qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t *x,
                              int32_t *y, size_t n)
 {
@@ -158,7 +166,7 @@ qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t
     int64_t sum = 0;
     for (size_t i = 0; i < n; i++)
         if (x[i] - largest >= s->diff_min)
-            sum += qg_shift_away(exp_of(s, x[i] - largest), SUM_BITS);
+            sum += shift_half(exp_of(s, x[i] - largest), SUM_BITS);
     if (sum > INT32_MAX)
         return qg_fail(
             ctx, QG_EUNSUPPORTED,
@@ -175,9 +183,9 @@ qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t
         y[i] = low;
         if (difference < s->diff_min)
             continue;
-        int32_t v = qg_high_mul(scale, exp_of(s, difference));
-        int64_t q = qg_round_shift(QG_ROUND_HALF_AWAY, v, shift) + low;
-        y[i] = (int32_t)qg_clamp_i64(q, low, high);
+        int64_t v = shift_half((int64_t)scale * exp_of(s, difference), 31);
+        int64_t q = shift_half(v, shift) + low;
+        y[i] = (int32_t)(q < high ? q : high);
     }
     return QG_OK;
 }
@@ -198,19 +206,29 @@ qg_status qg_int_softmax_table_make(qg_ctx *ctx, qg_grid x, qg_grid y, size_t n,
     return QG_OK;
 }
 
+/* rint(v) + zero, not above the highest code, for v >= 0; most = hi - zero <= 2^16, for
+ * which the two sums round half to even.  A product that overflowed becomes -2^31 as
+ * in cvtss2si, and the sum is modulo 2^32. */
+static inline int32_t table_code(const qg_int_softmax_table *t, float v, float most)
+{
+    float rounded = ((v < most ? v : most) + 0x1.8p23f) - 0x1.8p23f;
+    int32_t q = v < 0x1p31f ? (int32_t)rounded : INT32_MIN;
+    q = (int32_t)((uint32_t)q + (uint32_t)t->zero);
+    return q < t->hi ? q : t->hi;
+}
+
 void qg_int_softmax_table_row(const qg_int_softmax_table *t, const int32_t *x,
                               int32_t *y, size_t n)
 {
     assert(n >= 1);
     int32_t largest = x[0];
-    float sum = 0;
+    float sum = 0, most = (float)(t->hi - t->zero);
     for (size_t i = 1; i < n; i++)
         largest = x[i] > largest ? x[i] : largest;
     for (size_t i = 0; i < n; i++)
         sum += t->e[255 + x[i] - largest];
     for (size_t i = 0; i < n; i++) {
         float v = t->e[255 + x[i] - largest] * t->top / sum;
-        int32_t q = (int32_t)qg_round_f32(QG_ROUND_HALF_EVEN, v) + t->zero;
-        y[i] = q < t->hi ? q : t->hi;
+        y[i] = table_code(t, v, most);
     }
 }

@@ -38,18 +38,6 @@ void qg_int_average_pool(const qg_int_window *w, qg_rounding rounding,
         }
 }
 
-/* The divisor of the sum of window (row, column). */
-static int64_t divisor(const qg_int_window *w, const qg_float_pool *p, int64_t row,
-                       int64_t column, const struct area *a)
-{
-    if (!p->count_pad)
-        return (a->bottom - a->top) * (a->right - a->left);
-    int64_t top = row * w->stride[0] - w->pad[0];
-    int64_t left = column * w->stride[1] - w->pad[1];
-    return (least(top + w->kernel[0], w->height + p->pad_end[0]) - top) *
-           (least(left + w->kernel[1], w->width + p->pad_end[1]) - left);
-}
-
 /* The order is ORT's: dequantize each code, add row by row in float32, divide once. */
 void qg_int_average_pool_float(const qg_int_window *w, const qg_float_pool *p,
                                const int32_t *x, int32_t *y)
@@ -57,13 +45,14 @@ void qg_int_average_pool_float(const qg_int_window *w, const qg_float_pool *p,
     qg_code_range to = qg_code_range_of(p->y.dtype, p->y.zero);
     for (int64_t k = 0; k < w->planes; k++, x += w->height * w->width)
         for (int64_t i = 0; i < w->out_height * w->out_width; i++) {
-            int64_t row = i / w->out_width, column = i % w->out_width;
-            struct area a = area_of(w, row, column);
+            struct area a = area_of(w, i / w->out_width, i % w->out_width);
+            int64_t n = p->count_pad ? w->kernel[0] * w->kernel[1]
+                                     : (a.bottom - a.top) * (a.right - a.left);
             float sum = 0;
             for (int64_t r = a.top; r < a.bottom; r++)
                 for (int64_t c = a.left; c < a.right; c++)
                     sum += p->x.scale * (float)(x[r * w->width + c] - p->x.zero);
-            float mean = sum / (float)divisor(w, p, row, column, &a);
+            float mean = sum / (float)n;
             float v =
                 qg_round_f32(QG_ROUND_HALF_EVEN, mean / p->y.scale + (float)to.zero);
             v = v > (float)to.lo ? v : (float)to.lo;

@@ -6,7 +6,8 @@
  *     float-rows   float32: add f32(s_x (q - z_x)) row by row, divide by the count,
  *                  rint(f32(f32(mean / s_y) + z_y))                       (ORT)
  *
- * Global pooling is a sum and a requantization (requant.h, factor mean).
+ * Global pooling, and a window that is the whole map where a profile has a row for it,
+ * is a sum and a requantization (requant.h, factor mean).
  * Source   docs/evidence/integers.md#runtimes. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_POOL_H
 #define QG_ENGINE_NUMBER_INTEGER_POOL_H
@@ -33,12 +34,11 @@ typedef struct qg_int_window {
 QG_API void qg_int_average_pool(const qg_int_window *w, qg_rounding rounding,
                                 qg_code_range range, const int32_t *x, int32_t *y);
 
-/* ORT's; count_pad: places in the padding count (up to height + pad, width + pad, with
- * pad_end the padding behind). */
+/* ORT's.  count_pad: divides by the whole kernel, also where ceil_mode lets a window
+ * hang over the padding (QLinearAveragePool, qlinear_pool.cc). */
 typedef struct qg_float_pool {
     qg_grid x, y;
-    bool count_pad; /* divide by the padded window */
-    int64_t pad_end[2];
+    bool count_pad;
 } qg_float_pool;
 
 /* The same order of float additions as the runtime: rows first. */

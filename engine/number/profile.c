@@ -16,7 +16,8 @@ static const struct {
 } forms[QG_NFORM] = {
   /* clang-format off */
     [QG_FORM_PLAIN] = { QG_USES_PRODUCTS | USE(MULTIPLY) | USE(RELU) | USE(RESCALE) |
-                        USE(GLOBAL_POOL) | USE(MEAN) | USE(SUM), REQUANT },
+                        USE(GLOBAL_POOL) | USE(WHOLE_POOL) | USE(MEAN) | USE(SUM),
+                        REQUANT },
     [QG_FORM_CODES] = { USE(MAXIMUM) | USE(MINIMUM) | USE(MAX_POOL) |
                         USE(RESIZE_NEAREST) | USE(PAD) | USE(MOVE), 0 },
     [QG_FORM_FIXED] = { SUMS | USE(SQUARED_DIFFERENCE) | FUNCTIONS | USE(HARD_SWISH),
@@ -83,6 +84,14 @@ const qg_profile_row *qg_profile_find(const qg_profile *p, qg_kernel_use use,
             return row;
     }
     return NULL;
+}
+
+bool qg_profile_uses(const qg_profile *p, qg_kernel_use use)
+{
+    bool any = false;
+    for (size_t i = 0; i < p->n_row; i++)
+        any |= (p->row[i].uses >> use & 1) != 0;
+    return any;
 }
 
 /* One function per map of words. */

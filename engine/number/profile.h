@@ -156,6 +156,9 @@ typedef struct qg_profile {
 QG_API const qg_profile_row *qg_profile_find(const qg_profile *p, qg_kernel_use use,
                                              qg_profile_types t, qg_profile_ratios r);
 
+/* Some row has this use, whatever its types. */
+QG_API bool qg_profile_uses(const qg_profile *p, qg_kernel_use use);
+
 /* Bits of qg_form_keys: what the form reads besides types and ratios. */
 enum {
     QG_ROW_SCHEME = 1,

@@ -116,6 +116,7 @@ typedef enum qg_zero_place {
     X(LOG_SOFTMAX,   "log-softmax",   "logarithm of softmax")                          \
     X(AVERAGE_POOL,  "average-pool",  "mean of windows")                               \
     X(GLOBAL_POOL,   "global-pool",   "mean of all places of a channel")               \
+    X(WHOLE_POOL,    "whole-pool",    "average-pool whose window is the whole map")    \
     X(MEAN,          "mean",          "mean over axes")                                \
     X(SUM,           "sum",           "sum over axes")                                 \
     X(MAX_POOL,      "max-pool",      "maximum of windows")                            \

@@ -18,7 +18,7 @@ extern "C" {
     X(INITIAL,       "initial",       0, 0, 0, "created by a rule, not calibrated") \
     X(ACTIVATED,     "activated",     1, 1, 1, "calibrated, quantizes on every run") \
     X(BAKED,         "baked",         0, 1, 1, "constant already on the grid") \
-    X(OVERLAPPED,    "overlapped",    0, 0, 0, "quantized by its dominator instead") \
+    X(OVERLAPPED,    "overlapped",    0, 0, 0, "its group's quantizer acts elsewhere") \
     X(PASSIVE_INIT,  "passive-init",  0, 0, 0, "waits for the scale of its source") \
     X(PASSIVE,       "passive",       1, 0, 1, "quantizes, shared or derived scale") \
     X(PASSIVE_BAKED, "passive-baked", 0, 0, 1, "constant already on a shared grid") \

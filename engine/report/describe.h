@@ -31,7 +31,8 @@ QG_NODISCARD qg_status qg_report_states(qg_report *r, const qg_quant *q);
 const qg_origin *qg_origin_named(const qg_backend *b, const char *id,
                                  const char **kind);
 
-/* "every scale within 1 % after 64 of 512 samples": a fact; who: "every scale". */
+/* "every scale within 1 % after 64 of 512 samples": a fact; who: "every scale".  After
+ * more than half of the samples it is no assurance: then "not known: ...". */
 QG_NODISCARD qg_status qg_report_settled(qg_report *r, const char *fact,
                                          const char *who, uint64_t after, uint64_t n);
 

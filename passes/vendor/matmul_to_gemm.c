@@ -6,6 +6,7 @@
  *          prepare_tf.cc ConvertTFBatchMatMulOp, optimize.cc
  *          FuseFullyConnectedAndAdd */
 #include <assert.h>
+#include <string.h>
 
 #include "engine/ir/edit.h"
 #include "passes/passes.h"
@@ -28,6 +29,21 @@ static const char *objection(const qg_node *n)
     return NULL;
 }
 
+/* A bias of zeros, where the operator of this opset demands one. */
+static qg_status give_bias(qg_graph *g, qg_node *n)
+{
+    if (n->op->min_in <= n->n_in)
+        return QG_OK;
+    qg_tensor *zeros = QG_NEW(g->arena, qg_tensor);
+    if (!zeros)
+        return qg_nomem(g->ctx);
+    qg_tensor_init(zeros, QG_F32, 1, &n->in[1]->type.dim[1]);
+    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, zeros));
+    memset(zeros->f32, 0, (size_t)zeros->dim[0] * sizeof *zeros->f32);
+    QG_TRY(qg_edit_grow_inputs(g, n, 3));
+    return qg_edit_give_constant(g, n, 2, "bias", zeros);
+}
+
 static qg_status run(qg_pass_env *env)
 {
     qg_graph *g = env->graph;
@@ -41,6 +57,7 @@ static qg_status run(qg_pass_env *env)
             continue;
         }
         QG_TRY(qg_edit_set_op(g, n, QG_MADE_DENSE));
+        QG_TRY(give_bias(g, n));
         env->changed++;
         QG_TRY(qg_pass_matched(env, "product"));
     }

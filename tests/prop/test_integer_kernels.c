@@ -49,13 +49,14 @@ static qg_requant_rule rule_of(size_t i)
 
 /* -- plans ------------------------------------------------------------------------- */
 
-/* A random node: its graph and its input. */
+/* A random node: its graph and its inputs. */
 typedef struct subject {
     qg_ctx *ctx;
     qg_arena *a;
     qg_rng *rng;
     qg_graph *g;
-    qg_tensor x;
+    qg_tensor x[3];
+    size_t n_x, n_value;
     qg_attr attr[8];
     size_t n_attr;
 } subject;
@@ -86,12 +87,17 @@ static qg_tensor codes(subject *s, qg_dtype d, int32_t rank, const int64_t *dim,
     return t;
 }
 
-static qg_value *constant(subject *s, const char *name, const qg_tensor *t)
+static const char *fresh(subject *s)
+{
+    return qg_arena_printf(s->a, "v%zu", s->n_value++);
+}
+
+static qg_value *constant(subject *s, const qg_tensor *t)
 {
     qg_value *v;
     qg_tensor *kept = QG_NEW(s->a, qg_tensor);
     *kept = *t;
-    assert_ok(s->ctx, qg_graph_add_value(s->g, name, &v));
+    assert_ok(s->ctx, qg_graph_add_value(s->g, fresh(s), &v));
     v->type = *t;
     v->type.data = NULL;
     v->constant = kept;
@@ -111,18 +117,56 @@ static qg_stored grid(subject *s, qg_dtype d, int64_t n, bool zeros)
     return (qg_stored){ true, d, (uint32_t)n, scales, zero, 0, range.lo, range.hi };
 }
 
+/* The graph's input of the last of s->x. */
+static qg_value *input(subject *s)
+{
+    qg_value *v;
+    assert_ok(s->ctx, qg_graph_add_value(s->g, fresh(s), &v));
+    v->type = s->x[s->n_x - 1];
+    v->type.data = NULL;
+    assert_ok(s->ctx, qg_graph_mark_input(s->g, v));
+    return v;
+}
+
+/* The node with the attributes collected so far; its output. */
+static qg_value *add_inner(subject *s, const char *op, const qg_recipe *r,
+                           qg_value **in, uint32_t n_in)
+{
+    qg_value *out;
+    qg_node *made;
+    const qg_attr *attr;
+    size_t n_attr;
+    assert_ok(s->ctx, qg_recipe_write(s->g, r, s->attr, s->n_attr, &attr, &n_attr));
+    assert_ok(s->ctx, qg_graph_add_value(s->g, fresh(s), &out));
+    qg_node_spec spec = { .op = qg_op_find(s->ctx->registry, "quantgraph", op, 1),
+                          .opset = 1,
+                          .in = in,
+                          .out = &out,
+                          .n_out = 1,
+                          .n_in = n_in,
+                          .attr = attr,
+                          .n_attr = n_attr };
+    assert_ok(s->ctx, qg_graph_add_node(s->g, &spec, &made));
+    return out;
+}
+
+static void add(subject *s, const char *op, const qg_recipe *r, qg_value **in,
+                uint32_t n_in)
+{
+    assert_ok(s->ctx, qg_graph_mark_output(s->g, add_inner(s, op, r, in, n_in)));
+}
+
 /* x times w [channels], with or without a bias, to codes or floats. */
 static void add_node(subject *s, const char *op, const qg_tensor *w, int64_t channels)
 {
-    qg_value *in[3] = { NULL }, *out;
-    qg_node *made;
+    qg_value *in[3] = { NULL };
     size_t tuple = (size_t)among(s->rng, 0, N_TUPLES - 1);
     bool floats = among(s->rng, 0, 5) == 0, each = among(s->rng, 0, 1);
     bool zeros = among(s->rng, 0, 3) == 0;
     qg_recipe r = {
         .row = {.id = "random", .requant = rule_of(tuple)}
     };
-    r.in[0] = grid(s, s->x.dtype, 1, true);
+    r.in[0] = grid(s, s->x[0].dtype, 1, true);
     r.in[1] = grid(s, w->dtype, each ? channels : 1, zeros || w->dtype == QG_U8);
     for (uint32_t i = 0; !zeros && i < r.in[1].n && w->dtype == QG_U8; i++)
         ((int32_t *)(uintptr_t)r.in[1].zero)[i] = 128;
@@ -136,28 +180,11 @@ static void add_node(subject *s, const char *op, const qg_tensor *w, int64_t cha
             bias.f32[i] = (float)among(s->rng, -1000, 1000) / 7.0f;
         else
             bias.i32[i] = (int32_t)among(s->rng, -20000, 20000);
-    assert_ok(s->ctx, qg_graph_add_value(s->g, "x", &in[0]));
-    in[0]->type = s->x;
-    in[0]->type.data = NULL;
-    assert_ok(s->ctx, qg_graph_mark_input(s->g, in[0]));
-    in[1] = constant(s, "w", w);
-    in[2] = constant(s, "b", &bias);
-    const qg_attr *attr;
-    size_t n_attr;
-    assert_ok(s->ctx, qg_recipe_write(s->g, &r, s->attr, s->n_attr, &attr, &n_attr));
-    assert_ok(s->ctx, qg_graph_add_value(s->g, "y", &out));
-    qg_node_spec spec = { .op = qg_op_find(s->ctx->registry, "quantgraph", op, 1),
-                          .opset = 1,
-                          .in = in,
-                          .out = &out,
-                          .n_out = 1,
-                          .n_in = among(s->rng, 0, 3) ? 3 : 2,
-                          .attr = attr,
-                          .n_attr = n_attr };
-    assert_ok(s->ctx, qg_graph_add_node(s->g, &spec, &made));
-    assert_ok(s->ctx, qg_graph_mark_output(s->g, out));
+    in[0] = input(s);
+    in[1] = constant(s, w);
+    in[2] = constant(s, &bias);
+    add(s, op, &r, in, among(s->rng, 0, 3) ? 3 : 2);
 }
-
 static qg_dtype byte_type(subject *s) { return among(s->rng, 0, 2) ? QG_I8 : QG_U8; }
 
 static void random_conv(subject *s)
@@ -174,7 +201,7 @@ static void random_conv(subject *s)
         w[0] = per * groups;
         w[1] = m;
     }
-    s->x = codes(s, byte_type(s), 4, x, false);
+    s->x[s->n_x++] = codes(s, byte_type(s), 4, x, false);
     qg_tensor weight = codes(s, byte_type(s), 4, w, few);
     put(s, "group", 1, &groups);
     put(s, "strides", 2, (int64_t[]){ among(s->rng, 1, 2), among(s->rng, 1, 2) });
@@ -193,11 +220,143 @@ static void random_matmul(subject *s)
     int64_t m = among(s->rng, 1, 20), n = among(s->rng, 1, 40),
             k = among(s->rng, 1, 90);
     int64_t a[3] = { 2, ta ? k : m, ta ? m : k }, b[2] = { tb ? n : k, tb ? k : n };
-    s->x = codes(s, byte_type(s), deep ? 3 : 2, deep ? a : a + 1, false);
+    s->x[s->n_x++] = codes(s, byte_type(s), deep ? 3 : 2, deep ? a : a + 1, false);
     qg_tensor weight = codes(s, byte_type(s), 2, b, among(s->rng, 0, 1));
     put(s, "transA", 1, (int64_t[]){ ta });
     put(s, "transB", 1, (int64_t[]){ tb });
     add_node(s, "IntMatMul", &weight, n);
+}
+
+/* A value of these dims: an input of the graph, or a constant. */
+static qg_value *operand(subject *s, qg_dtype d, int32_t rank, const int64_t *dim)
+{
+    qg_tensor t = codes(s, d, rank, dim, false);
+    if (s->n_x > 0 && among(s->rng, 0, 2) == 0)
+        return constant(s, &t);
+    s->x[s->n_x++] = t;
+    return input(s);
+}
+
+static void put_text(subject *s, const char *name, const char *text)
+{
+    const char **kept = QG_NEW(s->a, const char *);
+    *kept = text;
+    s->attr[s->n_attr++] = (qg_attr){ .name = qg_intern(s->ctx, name),
+                                      .type = QG_ATTR_STRING,
+                                      .count = 1,
+                                      .strings = kept };
+}
+
+/* Both operands move; either may be broadcast over the other's batch. */
+static void random_product(subject *s)
+{
+    int64_t m = among(s->rng, 1, 20), n = among(s->rng, 1, 20);
+    int64_t k = among(s->rng, 1, 300), batch = among(s->rng, 1, 3);
+    int32_t ra = (int32_t)among(s->rng, 2, 4), rb = (int32_t)among(s->rng, 2, 4);
+    bool ta = ra == 2 && among(s->rng, 0, 2) == 0, tb = among(s->rng, 0, 2) == 0;
+    int64_t a[4] = { 2, batch, ta ? k : m, ta ? m : k };
+    int64_t b[4] = { 2, batch, tb ? n : k, tb ? k : n };
+    qg_value *in[2];
+    qg_recipe r = {
+        .row = {.id = "random",
+                .requant = rule_of((size_t)among(s->rng, 0, N_TUPLES - 1))}
+    };
+    if (among(s->rng, 0, 2) == 0)
+        (among(s->rng, 0, 1) ? a : b)[1] = 1;
+    for (int i = 0; i < 2; i++) {
+        qg_dtype d = byte_type(s);
+        r.in[i] = grid(s, d, 1, i == 0 || among(s->rng, 0, 1));
+        in[i] = i ? operand(s, d, rb, b + 4 - rb) : operand(s, d, ra, a + 4 - ra);
+    }
+    r.out = grid(s, byte_type(s), 1, true);
+    put(s, "transA", 1, (int64_t[]){ ta });
+    put(s, "transB", 1, (int64_t[]){ tb });
+    add(s, "IntMatMul", &r, in, 2);
+}
+
+/* Each function in each of its forms; scales for which every form is defined. */
+static void random_binary(subject *s)
+{
+    static const struct {
+        const char *function;
+        qg_form form;
+    } all[] = {
+        {"add",                 QG_FORM_FIXED    },
+        { "sub",                QG_FORM_FIXED    },
+        { "add",                QG_FORM_MANTISSA },
+        { "add",                QG_FORM_FMA      },
+        { "sub",                QG_FORM_FMA      },
+        { "add",                QG_FORM_NEON     },
+        { "add",                QG_FORM_SSE      },
+        { "sub",                QG_FORM_PORTABLE },
+        { "multiply",           QG_FORM_PLAIN    },
+        { "squared-difference", QG_FORM_FIXED    },
+        { "prelu",              QG_FORM_TWO_SIDES},
+    };
+    size_t i = (size_t)among(s->rng, 0, sizeof all / sizeof all[0] - 1);
+    qg_dtype d = byte_type(s);
+    bool fixed = all[i].form == QG_FORM_FIXED;
+    size_t tuple = fixed ? 0 : (size_t)among(s->rng, 0, N_TUPLES - 1);
+    int64_t dim[2][3];
+    qg_value *in[2];
+    qg_recipe r = {
+        .row = {.id = "random", .form = all[i].form, .requant = rule_of(tuple)}
+    };
+    r.row.left8 = all[i].function[0] == 's' && all[i].function[1] == 'q' ? 7 : 20;
+    for (int32_t a = 0; a < 3; a++) {
+        dim[0][a] = dim[1][a] = among(s->rng, 6, 16);
+        if (among(s->rng, 0, 3) == 0)
+            dim[among(s->rng, 0, 1)][a] = 1;
+    }
+    for (int k = 0; k < 2; k++) {
+        r.in[k] = grid(s, d, 1, true);
+        *(float *)(uintptr_t)r.in[k].scale = ldexpf((float)among(s->rng, 64, 127), -10);
+        in[k] = operand(s, d, 3, dim[k]);
+    }
+    r.out = grid(s, d, 1, true);
+    *(float *)(uintptr_t)r.out.scale = ldexpf((float)among(s->rng, 64, 127), -9);
+    put_text(s, "function", all[i].function);
+    add(s, "IntBinary", &r, in, 2);
+}
+
+/* v [N, C, H, W] through a convolution with 1x1 kernels, which is channels-last. */
+static qg_value *through_conv(subject *s, qg_value *v, const qg_stored *g)
+{
+    int64_t c = v->type.dim[1];
+    qg_tensor w = codes(s, QG_I8, 4, (int64_t[]){ c, c, 1, 1 }, true);
+    qg_value *in[2] = { v, constant(s, &w) };
+    qg_recipe r = {
+        .row = {.id = "random", .requant = rule_of(0)}
+    };
+    r.in[0] = r.out = *g;
+    r.in[1] = grid(s, QG_I8, 1, false);
+    return add_inner(s, "IntConv", &r, in, 2);
+}
+
+/* Three inputs through a copy, or a table for each; in either layout. */
+static void random_concat(subject *s)
+{
+    int32_t rank = (int32_t)among(s->rng, 1, 4), axis = (int32_t)among(s->rng, 0, 3);
+    int64_t dim[4] = { 2, among(s->rng, 1, 5), among(s->rng, 1, 9), 130 };
+    qg_stored all[3];
+    qg_value *in[3];
+    qg_dtype d = byte_type(s);
+    qg_recipe r = {
+        .row = {.id = "random", .form = QG_FORM_TABLE}
+    };
+    bool last = rank == 4 && among(s->rng, 0, 1);
+    axis %= rank;
+    for (int i = 0; i < 3; i++) {
+        dim[4 - rank + axis] = last ? among(s->rng, 2, 9) : among(s->rng, 90, 140);
+        all[i] = grid(s, d, 1, true);
+        in[i] = operand(s, d, rank, dim + 4 - rank);
+        in[i] = last ? through_conv(s, in[i], &all[i]) : in[i];
+    }
+    r.all = all;
+    r.n_all = 3;
+    r.out = among(s->rng, 0, 1) ? all[among(s->rng, 0, 2)] : grid(s, d, 1, true);
+    put(s, "axis", 1, (int64_t[]){ axis - (among(s->rng, 0, 1) ? rank : 0) });
+    add(s, "IntConcat", &r, in, 3);
 }
 
 /* The bytes of the output; *kernel: the name of the kernel, NULL for the definition. */
@@ -206,7 +365,7 @@ static void result(subject *s, bool reference, qg_tensor *out, const char **kern
     qg_plan *plan;
     qg_run *run;
     qg_plan_options o = { .mode = QG_MODE_FLOAT, .reference = reference };
-    const qg_tensor *in[1] = { &s->x };
+    const qg_tensor *in[3] = { &s->x[0], &s->x[1], &s->x[2] };
     assert_ok(s->ctx, qg_plan_new(s->ctx, s->g, &o, &plan));
     assert_ok(s->ctx, qg_run_new(s->ctx, plan, &run));
     assert_ok(s->ctx, qg_run_execute(run, in, NULL, 0, 0));
@@ -246,18 +405,21 @@ static void compare(qg_ctx *ctx, int round, qg_rng *rng, size_t *with_kernel,
 
 static void kernels_equal_the_definition(void **state)
 {
+    static void (*const build[])(subject *) = { random_conv, random_matmul,
+                                                random_binary, random_product,
+                                                random_concat };
     qg_rng rng = { 11 };
     size_t with_kernel = 0;
     (void)state;
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 750; round++) {
         qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
         assert_non_null(ctx);
         ctx->registry = &qg_ops_registry;
         compare(ctx, round, &rng, &with_kernel,
-                round % 3 ? random_conv : random_matmul);
+                build[round % (sizeof build / sizeof build[0])]);
         qg_ctx_free(ctx);
     }
-    printf("%zu of 300 nodes had a kernel\n", with_kernel);
+    printf("%zu of 750 nodes had a kernel\n", with_kernel);
 #if QG_HAVE_DNNL
     assert_cmp_int(with_kernel, >, 100);
 #endif

@@ -284,7 +284,6 @@ static bool average_pool(vec_run *v, const json *c, const vec_kernel *k,
         vec_grid(v, c, "x", x.dtype),
         vec_grid(v, c, "y", x.dtype),
         vec_attribute(c, "count_include_pad", 0) != 0,
-        {0, 0}
     };
     qg_int_window w = { .planes = x.dim[0] * x.dim[1], .height = x.dim[2] };
     w.width = x.dim[3];
@@ -294,8 +293,8 @@ static bool average_pool(vec_run *v, const json *c, const vec_kernel *k,
         w.kernel[i] = list(c, "kernel_shape", i, 1);
         w.stride[i] = list(c, "strides", i, 1);
         w.pad[i] = list(c, "pads", i, 0);
-        p.pad_end[i] = list(c, "pads", i + 2, 0);
-        int64_t room = x.dim[2 + i] + w.pad[i] + p.pad_end[i] - w.kernel[i];
+        int64_t room =
+            x.dim[2 + i] + w.pad[i] + list(c, "pads", i + 2, 0) - w.kernel[i];
         out_size[i] = (room + (ceiling ? w.stride[i] - 1 : 0)) / w.stride[i] + 1;
     }
     w.out_height = out_size[0];
