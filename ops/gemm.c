@@ -205,10 +205,14 @@ static qg_status lower_matmul(qg_lower *l)
 static qg_status lower_gemm(qg_lower *l)
 {
     const gemm_param *p = l->node->param;
-    bool bias = l->node->n_in > 2 && l->node->in[2];
+    const qg_value *bias = l->node->n_in > 2 ? l->node->in[2] : NULL;
+    const qg_tensor *y = &l->node->out[0]->type;
     if (p->alpha != 1 || (bias && p->beta != 1))
         return qg_lower_refuse(l, "alpha is %g and beta %g, expected 1",
                                (double)p->alpha, (double)p->beta);
+    if (bias && bias->type.rank == 1 && y->rank == 2 && bias->type.dim[0] != y->dim[1])
+        return qg_lower_refuse(l, "in2 has %lld elements, expected %lld",
+                               (long long)bias->type.dim[0], (long long)y->dim[1]);
     return qg_lower_product(l, "IntMatMul", use_of(l), gemm_weight_axis(l->node));
 }
 

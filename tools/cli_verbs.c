@@ -292,7 +292,7 @@ static int help(const cli_call *c)
 #define ANY_MODEL "MODEL|SNAPSHOT"
 #define MODEL_FORMS                                                                    \
     "MODEL: an ONNX file, or a .tflite file, which is a snapshot when it is\n"         \
-    "quantized."
+    "quantized; its profile is tflite-reference unless --profile is given."
 
 #define FILES(words, least, most)                                                      \
     .files = (words), .min_file = (least), .max_file = (most)
@@ -340,7 +340,7 @@ const cli_verb cli_verbs[] = {
       .example = "qg import-backend htp.json --format aimet -o htp.yaml",
       .run = cli_import_backend },
     { .name = "run",
-      .summary = "run a float model, or simulate a snapshot",
+      .summary = "run a model in float, simulated or in integers",
       FILES(ANY_MODEL, 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(DUMP), NEEDS(FOLDER),
                TAKES(PROFILE), TAKES(REQUIRE), TAKES(CODES) },
@@ -349,7 +349,7 @@ const cli_verb cli_verbs[] = {
       .example = "qg run snapshot -d images.npy --mode simulate -o outputs",
       .run = run },
     { .name = "evaluate",
-      .summary = "compare top-1 accuracy in float and simulated",
+      .summary = "compare top-1 accuracy in float, simulated and in integers",
       FILES(ANY_MODEL, 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(LABELS), TAKES(MODE), TAKES(PROFILE),
                TAKES(REQUIRE) },
@@ -427,11 +427,11 @@ const cli_verb cli_verbs[] = {
       .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(AFTER), TAKES(PROFILE),
                TAKES(POLICY),
                TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER), TAKES(OBSERVER) },
-      .about = MODEL_FORMS,
+      .about = MODEL_FORMS "\n\n--profile prints the integer program of this profile.",
       .example = "qg dump snapshot",
       .run = dump },
     { .name = "list",
-      .summary = "list operators, passes, backends, observers, ...",
+      .summary = "list operators, passes, backends, profiles, ...",
       FILES("[TOPIC] [NAME]", 0, 2),
       .about = "Without a topic it lists the topics; `qg list backends NAME` shows a\n"
                "backend: its rules, fusions and sharing, with reasons and sources;\n"

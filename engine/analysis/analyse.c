@@ -416,12 +416,13 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
     QG_TRY(qg_measure_by(m->ctx, o.metric, &s.metric));
     if (o.mode && strcmp(o.mode, qg_run_mode_name(QG_RUN_INTEGER)) == 0)
         return qg_analyse_integers(m, &o, s.metric, report);
-    if (o.profile || (o.mode && strcmp(o.mode, qg_run_mode_name(QG_RUN_SIMULATE)) != 0))
-        return qg_fail(
-            m->ctx, QG_ECONFIG,
-            "analyse: mode '%s', profile '%s': expected simulate, or integer "
-            "with a profile",
-            o.mode ? o.mode : "", o.profile ? o.profile : "");
+    if (o.mode && strcmp(o.mode, qg_run_mode_name(QG_RUN_SIMULATE)) != 0)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "analyse: mode '%s': expected simulate or integer", o.mode);
+    if (o.profile)
+        return qg_fail(m->ctx, QG_ECONFIG,
+                       "analyse: profile '%s': mode is simulate, expected integer",
+                       o.profile);
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
     if (st == QG_OK)

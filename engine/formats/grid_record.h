@@ -12,8 +12,10 @@ typedef struct qg_grid_record {
 } qg_grid_record;
 
 /* An empty set of records for an imported graph, in its arena, with a backend called
- * "imported from <name>" that has no rules. */
-QG_NODISCARD qg_status qg_import_quant(qg_graph *g, const char *name, qg_quant **out);
+ * "imported from <name>" that has no rules; profile: of the backend, borrowed, or
+ * NULL. */
+QG_NODISCARD qg_status qg_import_quant(qg_graph *g, const char *name,
+                                       const char *profile, qg_quant **out);
 
 /* A record on this grid: ACTIVATED, or BAKED for a constant, which is on its grid.
  * QG_EMODEL when the value is no float32 or the scales do not fit its dims, QG_ECONFIG

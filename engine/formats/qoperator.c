@@ -203,11 +203,32 @@ static qg_status bias_scale(expander *e, const qg_node *n, qg_value **out)
     return QG_OK;
 }
 
+/* A constant of one element, or [1, channels], as a vector with one element for each
+ * channel; others stay. */
+static qg_status bias_vector(expander *e, const qg_node *n, qg_value *b, qg_value **out)
+{
+    const qg_tensor *t = b->constant, *w = n->in[3]->constant;
+    int axis = w ? n->op->weight_axis(n) : -1;
+    qg_tensor *vector;
+    *out = b;
+    if (!t || t->dtype != QG_I32 || axis < 0 || axis >= w->rank)
+        return QG_OK;
+    int64_t m = w->dim[axis], count = qg_tensor_count(t);
+    bool row = t->rank == 2 && t->dim[0] == 1 && count == m;
+    if (!row && (count != 1 || (t->rank == 1 && m == 1)))
+        return QG_OK;
+    QG_TRY(add_constant(e, b->name, QG_I32, &m, &vector, out));
+    for (int64_t c = 0; c < m; c++)
+        vector->i32[c] = t->i32[row ? c : 0];
+    return QG_OK;
+}
+
 static qg_status float_bias(expander *e, const qg_node *n, uint32_t slot,
                             qg_value **out)
 {
     grid q = { 0 };
-    qg_value *b = n->in[slot];
+    qg_value *b;
+    QG_TRY(bias_vector(e, n, n->in[slot], &b));
     QG_TRY(bias_scale(e, n, &q.scale));
     bool many = qg_tensor_count(q.scale->constant) > 1;
     return dequantized(e, b, q, many ? b->type.rank - 1 : -1, out);

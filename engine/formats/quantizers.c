@@ -474,7 +474,7 @@ qg_status qg_quantizers_fold(qg_graph *g, enum qg_quantizers which, const char *
         f.node[i] = g->node.at[i];
     QG_TRY(visit_all(&f));
     QG_TRY(shrink(&f));
-    QG_TRY(qg_import_quant(g, name, &f.quant));
+    QG_TRY(qg_import_quant(g, name, NULL, &f.quant));
     for (size_t i = 0; i < g->node.n; i++)
         QG_TRY(add_records(&f, g->node.at[i]));
     assert(f.quant->graph == g);

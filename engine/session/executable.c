@@ -216,13 +216,15 @@ qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool reference,
 static qg_status not_integer(qg_report *r, const qg_program *p)
 {
     qg_table *t;
-    if (p->count[QG_LOWERED_ISLAND] + p->count[QG_LOWERED_REFUSED] == 0)
+    if (p->count[QG_LOWERED_TAIL] + p->count[QG_LOWERED_ISLAND] +
+            p->count[QG_LOWERED_REFUSED] ==
+        0)
         return QG_OK;
     QG_TRY(qg_report_table(r, "not_integer", "node op how why", &t));
     for (size_t i = 0; i < p->from->node.n; i++) {
         const qg_node *n = p->from->node.at[i];
         const qg_program_node *f = &p->node[i];
-        if (f->how == QG_LOWERED_ISLAND || f->how == QG_LOWERED_REFUSED)
+        if (f->how != QG_LOWERED_INTEGER && f->how != QG_LOWERED_PLAIN)
             QG_TRY(qg_table_cells(
                 r, t, qg_cell_text(n->name), qg_cell_text(n->op->name),
                 qg_cell_text(qg_lowered_name(f->how)), qg_cell_text(f->why)));
@@ -242,8 +244,8 @@ qg_status qg_report_program(qg_report *r, const qg_executable *e)
                              qg_cell_count(p->count[how])));
     if (p->rounding)
         QG_TRY(qg_report_addf(r, "rounding",
-                              "%zu records round otherwise than the profile, which is "
-                              "followed",
+                              "%zu records have another rounding than the profile, "
+                              "whose rounding is used",
                               p->rounding));
     return not_integer(r, p);
 }

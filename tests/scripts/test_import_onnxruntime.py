@@ -312,6 +312,20 @@ def qgemm(g):
                   name="Tail"))
 
 
+@form(["Gemm.in0 0.25 3 [0, 255]", "Gemm.in1 [0.25, 0.5] [0, 0] [-128, 127]",
+       "Gemm.in2 [0.0625, 0.125] [0, 0] [-2147483648, 2147483647]", "Gemm.out0 2.0 10 [0, 255]",
+       *(f"{name}.{record}" for name in ("Scalar", "Row") for record in (
+           "in1 [0.25, 0.5] [0, 0] [-128, 127]",
+           "in2 [0.5, 1.0] [0, 0] [-2147483648, 2147483647]", "out0 2.0 10 [0, 255]"))])
+def qgemm_with_one_bias(g):
+    x = g.q(g.given(3, 2), .25, 3), *g.grid(.25, 3)
+    for name, bias in ("Gemm", [100]), ("Scalar", 100), ("Row", [[100, -50]]):
+        x = (g.op("QGemm", [*x, g.weight(2, 2), *g.grid([.25, .5], [0, 0], I8),
+                            g.constant(bias, "i4"), *g.grid(2., 10)], MS, name=name, transB=1),
+             *g.grid(2., 10))
+    g.output(g.dq(*x[:1], 2., 10))
+
+
 @form(["Sigmoid.in0 0.25 3 [0, 255]", "Sigmoid.out0 0.00390625 0 [0, 255]",
        "Leaky.out0 0.0078125 5 [0, 255]", "Add.in1 0.25 3 [0, 255]", "Add.out0 0.0625 9 [0, 255]",
        "Mul.out0 0.015625 0 [0, 255]", "Concat.out0 0.25 20 [0, 255]",

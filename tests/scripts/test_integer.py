@@ -101,9 +101,13 @@ class Integer(unittest.TestCase):
     def test_rounding(self):
         """The profile's applies, and the report says that records have another one."""
         report, _ = self.run_it("other", "--profile", "tflite-reference", model="trt-int8")
-        self.assertIn("round otherwise than the profile", report["rounding"])
+        self.assertIn("another rounding than the profile", report["rounding"])
         for backend in ("tflite-int8", "ncnn-int8", "ort-int8"):
-            self.assertNotIn("rounding", self.run_it(f"own-{backend}", model=backend)[0])
+            report, _ = self.run_it(f"own-{backend}", model=backend)
+            self.assertNotIn("rounding", report)
+            self.assertEqual([sum(row["how"] == how for row in report.get("not_integer", []))
+                              for how in ("tail", "island", "refused")],
+                             [report[how] for how in ("tail", "island", "refused")])
 
     def test_workers(self):
         expected = self.run_it("one", "-j", 1, "--dump", "*")[1]
@@ -136,6 +140,9 @@ class Integer(unittest.TestCase):
         _, b = self.run_it("k2", *profile, model=model, data=self.work / "floats.npy")
         self.assertEqual(a["Identity"].dtype, np.int8)
         np.testing.assert_array_equal(a["Identity"], b["Identity"])
+        report, c = self.run_it("k3", model=model, data=self.work / "codes.npy")
+        self.assertEqual(report["profile"], "tflite-reference")  # of .tflite files
+        np.testing.assert_array_equal(a["Identity"], c["Identity"])
 
     @staticmethod
     def input_grid(text):
@@ -164,7 +171,8 @@ class Integer(unittest.TestCase):
         qg("run", self.work / "trt-int8", "-d", TEST, "-o", out, "--mode", "integer",
            "--require", "integer", fails="lower: node 'add0' (Add): profile tensorrt has no row")
         qg("analyse", snapshot, "-d", TEST, "--mode", "float", fails="expected simulate")
-        qg("analyse", snapshot, "-d", TEST, "--profile", "tensorrt", fails="expected simulate")
+        qg("analyse", snapshot, "-d", TEST, "--profile", "tensorrt",
+           fails="profile 'tensorrt': mode is simulate, expected integer")
         qg("dump", snapshot, "--profile", "never", fails="never")
         qg(*run, "--mode", "integer", "--dump", "never", fails="matches no value")
         self.assertFalse(out.exists())

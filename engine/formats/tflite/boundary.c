@@ -181,7 +181,7 @@ qg_status qg_tflite_records(qg_tflite_builder *b, qg_quant **out)
     r.note = QG_NEWN(g->arena, g->value.n, const qg_tflite_note *);
     if (!r.note)
         return qg_nomem(b->ctx);
-    QG_TRY(qg_import_quant(g, "tflite", &r.quant));
+    QG_TRY(qg_import_quant(g, "tflite", "tflite-reference", &r.quant));
     for (size_t i = 0; i < b->note.n; i++)
         if (qg_value_is_in(g, b->note.at[i].value))
             r.note[b->note.at[i].value->id] = &b->note.at[i];
