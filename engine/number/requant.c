@@ -244,6 +244,14 @@ static int32_t float_one(const qg_requant *r, int64_t acc, float bias)
     return float_code(r, v);
 }
 
+/* Limited to a magnitude below 2^bits: sums of a runtime stay within; those of a
+ * hostile program saturate. */
+static int64_t within(int64_t acc, int bits)
+{
+    int64_t most = (INT64_C(1) << bits) - 1;
+    return qg_clamp_i64(acc, -most, most);
+}
+
 /* The sum scaled and rounded, without zero point and limits. */
 static int64_t fixed_one(const qg_requant *r, int64_t acc)
 {
@@ -259,9 +267,9 @@ static int64_t fixed_one(const qg_requant *r, int64_t acc)
     case QG_SCHEME_FIX_SINGLE:
         return qg_scale_single((int32_t)acc, r->m);
     case QG_SCHEME_FIX_MANTISSA:
-        return qg_scale_mantissa(acc, r->m);
+        return qg_scale_mantissa(within(acc, 38), r->m);
     case QG_SCHEME_FIX_REDUCED:
-        return qg_scale_reduced(acc, r->m);
+        return qg_scale_reduced(within(acc, 47), r->m);
     default:
         assert(r->scheme == QG_SCHEME_FIX_EIGHTH || r->scheme == QG_SCHEME_POW2_SHIFT);
         return r->m.shift > 62 ? 0
