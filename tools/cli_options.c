@@ -155,7 +155,8 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_VERBOSE] = { NAMED("verbose", 'v', NULL), COUNT(verbose),
         .help = "print more on stderr; -vv prints everything", .common = true },
     [CLI_O_CONFIG_DIR] = { NAMED("config-dir", 0, "DIR"), TEXT(config_dir),
-        .help = "folder that contains backends/, pipelines/, profiles/", .common = true },
+        .help = "folder that contains backends/, pipelines/, profiles/",
+        .common = true },
     [CLI_O_HELP] = { NAMED("help", 'h', NULL), FLAG(help),
         .help = "show this help", .common = true },
 };
