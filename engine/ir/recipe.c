@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Words of the maps; each list ends with NULL, as qg_attr_choice wants it. */
+/* Words of the maps; each list ends with NULL, as qg_attr_choice takes it. */
 #define X(id, text, ...) text,
 static const char *const forms[] = { QG_FORM_MAP(X) NULL };
 static const char *const products[] = { QG_PRODUCTS_MAP(X) NULL };

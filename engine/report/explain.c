@@ -332,7 +332,7 @@ static bool is_field(const qg_journal_entry *e, const char *field)
     return strcmp(e->field, field) == 0;
 }
 
-/* Marks leaders, and leaders of leaders; the journal is short compared to the work that
+/* Marks dominators, and their dominators; the journal is short compared to the work that
  * wrote it. */
 static void mark_leaders(const answer *a, uint8_t *told)
 {
