@@ -332,8 +332,8 @@ static bool is_field(const qg_journal_entry *e, const char *field)
     return strcmp(e->field, field) == 0;
 }
 
-/* Marks dominators, and their dominators; the journal is short compared to the work that
- * wrote it. */
+/* Marks dominators, and their dominators; the journal is short compared to the work
+ * that wrote it. */
 static void mark_leaders(const answer *a, uint8_t *told)
 {
     for (bool more = true; more;) {
