@@ -38,7 +38,7 @@ typedef struct cli_arguments {
     cli_words policy, set, shape, backends;
     const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *curve,
         *dump_after, *dump_dir, *by, *subject, *direction, *propose, *after, *metric,
-        *labels, *dispatcher, *kernels, *config_dir, *profile, *require;
+        *labels, *holdout, *dispatcher, *kernels, *config_dir, *profile, *require;
     size_t samples, top, jobs;
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block, raise_to;
@@ -79,7 +79,7 @@ typedef struct cli_option {
     X(BACKEND) X(DATA) X(SNAPSHOT) X(FOLDER) X(SAMPLES) X(OBSERVER) X(POLICY)  \
     X(SET) X(QUIRKS) X(DISPATCHER) X(DUMP_AFTER) X(DUMP_DIR) X(MODE) X(DUMP)   \
     X(PROFILE) X(REQUIRE)                                                      \
-    X(LABELS) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)               \
+    X(LABELS) X(HOLDOUT) X(JUDGES) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)               \
     X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \

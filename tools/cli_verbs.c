@@ -378,11 +378,13 @@ const cli_verb cli_verbs[] = {
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(SUBJECT), TAKES(DIRECTION), TAKES(METRIC),
                TAKES(TOP), TAKES(WHOLE), TAKES(PROPOSE), TAKES(RAISE_TO),
-               TAKES(PATCH), TAKES(BACKEND) },
+               TAKES(PATCH), TAKES(BACKEND), TAKES(JUDGES), TAKES(LABELS) },
       .about = "For each row only the nodes downstream of it are computed, from the\n"
                "activations of one whole run per sample.  --propose keeps the most\n"
                "harmful values in float, requantizes until the budget is met, and\n"
-               "writes a policy for `qg quantize --policy`.\n"
+               "writes a policy for `qg quantize --policy`, unless it does not help on\n"
+               "samples that had no part in it: --holdout, else every second of DATA.\n"
+               "--labels: classes of --holdout, else of DATA; top-1 then judges first.\n"
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
       .run = cli_sensitivity },
@@ -407,9 +409,11 @@ const cli_verb cli_verbs[] = {
       .summary = "compare backends and patches on one network",
       FILES("MODEL.onnx", 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(BACKENDS), TAKES(POLICY), TAKES(OBSERVER),
-               TAKES(METRIC), TAKES(STATS) },
+               TAKES(METRIC), TAKES(STATS), TAKES(HOLDOUT), TAKES(LABELS),
+               TAKES(MODE), TAKES(PROFILE) },
       .about = "Each patch adds one variant of every backend.  With --stats all\n"
                "scales come from that file; DATA only measures the error.\n"
+               "--labels: classes of the measured samples (--holdout, else DATA).\n"
                "\n" DATA_FORMS,
       .example = "qg compare model.onnx -d calib.npy -b trt-int8 -b ncnn-int8",
       .ask = cli_compare },

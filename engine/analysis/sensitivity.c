@@ -182,6 +182,32 @@ static qg_status read_options(qg_sensitivity *s)
     return qg_measure_by(ctx, s->o->metric, &s->study.metric);
 }
 
+/* A proposal leaves samples over for its judge. */
+static qg_status open_samples(qg_sensitivity *s)
+{
+    size_t n_input = s->m->graph->input.n;
+    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
+    if (!s->o->proposal.patch)
+        return QG_OK;
+    if (s->o->holdout) {
+        qg_workload other = s->o->work;
+        other.data = s->o->holdout;
+        other.array = NULL;
+        other.source = NULL;
+        other.samples = 0;
+        return qg_feed_open(s->m, &other, &s->holdout);
+    }
+    if (s->feed.feed.n < 2)
+        return qg_fail(
+            s->m->ctx, QG_EDATA,
+            "propose: 1 sample, expected at least 2, or --holdout: a proposal "
+            "is judged on samples that did not choose it");
+    qg_half_of(&s->feed.feed, n_input, 0, &s->choosing);
+    qg_half_of(&s->feed.feed, n_input, 1, &s->judging);
+    s->study.feed = &s->choosing.feed;
+    return QG_OK;
+}
+
 static qg_status run(qg_sensitivity *s, qg_report **out)
 {
     qg_report *r;
@@ -194,7 +220,7 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
                            .stage = "sensitivity" };
     QG_TRY(read_options(s));
     s->study.rounding_base = s->all_but;
-    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
+    QG_TRY(open_samples(s));
     QG_TRY(choose_subjects(s));
     QG_TRY(ask(s));
     sort(s);
@@ -217,6 +243,7 @@ qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *given,
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);
     qg_feed_close(&s.feed);
+    qg_feed_close(&s.holdout);
     qg_arena_free(s.arena);
     return st;
 }

@@ -447,6 +447,11 @@ typedef struct qg_sensitivity_options {
     size_t top;            /* rows shown, worst first; 0: all */
     bool whole; /* run the whole network once per row: the same result, slower */
     qg_proposal_options proposal; /* direction only */
+    /* For a proposal: the DATA that judges it.  NULL: every second sample of work does,
+     * and the others rank, calibrate and choose. */
+    const char *holdout;
+    const char *labels; /* .npy, classes of the samples of `holdout`, or of work;
+                         * NULL: the metric judges alone */
 } qg_sensitivity_options;
 QG_API void qg_sensitivity_options_init(qg_sensitivity_options *o, size_t size);
 
@@ -457,9 +462,13 @@ QG_API void qg_sensitivity_options_init(qg_sensitivity_options *o, size_t size);
  * output.
  * Only nodes downstream of a row's endpoints are computed.
  * With a proposal also: budget, error_with_proposal (of the network quantized again
- * with the patch, on this data), rows_raised, values_raised, candidates (trial
- * quantizations made), written; or proposal, when the budget is already met.
- * QG_ENUMERIC when no number of rows meets it. */
+ * with the patch, on the samples that chose it), rows_raised, values_raised, candidates
+ * (trial quantizations made); judged_on (samples that had no part in it),
+ * judged_error and judged_error_without, with labels judged_top1 and
+ * judged_top1_without; and written, or not_written, when it does not help there: when
+ * top-1 falls, or the error does not.  Or proposal, when the budget is already met.
+ * QG_ENUMERIC when no number of rows meets it, QG_EDATA for a single sample without
+ * holdout. */
 QG_NODISCARD QG_API qg_status qg_model_sensitivity(qg_model *m,
                                                    const qg_sensitivity_options *o,
                                                    qg_report **report);
@@ -490,14 +499,19 @@ typedef struct qg_compare_options {
     const char *stats;    /* file with the statistics of all scales; NULL: work.data */
     const char *observer; /* of every activation; NULL: the backend's */
     const char *metric;   /* as in qg_analyse_options */
+    const char *holdout;  /* DATA that is measured; NULL: work's, which calibrates */
+    const char *labels;   /* .npy, classes of the measured samples; NULL: none */
+    const char *mode;     /* "simulate" or "integer"; NULL: simulate */
+    const char *profile;  /* for mode integer; NULL: that of each backend */
 } qg_compare_options;
 QG_API void qg_compare_options_init(qg_compare_options *o, size_t size);
 
 /* Several backends and patches on one network that is not quantized, from the same
  * data; m is not changed.  Tables: variants (nodes quantized, rounding points of
  * activations, rounded constants, groups of values on one scale, requantizations as
- * analysis/requantize.h counts them), errors (of each float output against the float
- * network), groups_in (how many groups of values on one scale the same variants have,
+ * analysis/requantize.h counts them), with labels accuracy (top1, difference to fact
+ * float_top1), in mode integer integers (profile, nodes in integers and others), errors
+ * (of each float output against the float network), groups_in (how many groups of values on one scale the same variants have,
  * and the largest), group_differences (every group that some variants lack). */
 QG_NODISCARD QG_API qg_status qg_model_compare(qg_model *m, const qg_compare_options *o,
                                                qg_report **report);

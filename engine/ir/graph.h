@@ -202,6 +202,10 @@ QG_NODISCARD qg_status qg_graph_mark_output(qg_graph *g, qg_value *v);
  * Costs the graph and the bytes of its constants. */
 QG_NODISCARD qg_status qg_graph_clone(const qg_graph *g, qg_graph **out);
 
+/* The same, but for the constants: they stay those of g, which must outlive *out.
+ * Passes never write into a constant; they replace it. */
+QG_NODISCARD qg_status qg_graph_share(const qg_graph *g, qg_graph **out);
+
 /* A copy of a node of another graph, with its bodies, that reads and writes in[n->n_in]
  * and out[n->n_out] of `to`; its name is free there.  Types are kept in bodies, TQCs
  * are not copied. */

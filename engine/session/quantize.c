@@ -489,6 +489,21 @@ static qg_status read_stats(job *j)
 
 /* --- all together --- */
 
+/* A choice that no pass has carried out is not lost in silence. */
+static qg_status check_kept_float(const job *j, const qg_quant *q)
+{
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        if (t->float_by && t->state != QG_TQC_FP32)
+            return qg_fail(j->m->ctx, QG_ECONFIG,
+                           "quantize: %s: rule %s keeps it in float, and pipeline %s "
+                           "has no pass keep-float, expected it after simplify",
+                           qg_tqc_text(t, at), t->float_by, j->pipeline.name);
+    }
+    return QG_OK;
+}
+
 static qg_status run_passes(job *j, qg_report **report)
 {
     qg_model *m = j->m;
@@ -520,6 +535,7 @@ static qg_status run_passes(job *j, qg_report **report)
             m->ctx, QG_ECONFIG,
             "quantize: pipeline %s has no pass that creates TQCs, expected `rules`",
             j->pipeline.name);
+    QG_TRY(check_kept_float(j, env.quant));
     QG_TRY(qg_rules_switch(env.quant));
     m->quant = env.quant;
     QG_TRY(keep_coverage(j, &env));
