@@ -24,6 +24,8 @@
 enum qg_finish_kind {
     QG_FINISH_FIX_DOUBLE,
     QG_FINISH_FIX_DOUBLE_UP,
+    QG_FINISH_NEAR_DOUBLE, /* the same for factors below 1/2, mostly by float32 */
+    QG_FINISH_NEAR_UP,
     QG_FINISH_DOUBLE_AWAY,
     QG_FINISH_FLOAT_AFTER,  /* float-rne: rint(f32(acc f)) + z */
     QG_FINISH_FLOAT_INSIDE, /* float-rne: rint(f32(f32(acc f) + z)) */
@@ -55,7 +57,7 @@ struct qg_finish {
     qg_finish_spec spec;
     size_t period; /* a multiple of spec.channels */
     const int32_t *bias, *m, *left, *right;
-    const float *f, *plus;
+    const float *f, *plus; /* plus: 2^-(right + 1) for codes of the near loops */
     const double *real;
     int32_t zero, low, high; /* limits of the code without its zero point */
 };
