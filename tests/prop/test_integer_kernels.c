@@ -359,6 +359,34 @@ static void random_concat(subject *s)
     add(s, "IntConcat", &r, in, 3);
 }
 
+/* Either form along any axis; rows of two codes, of some, and of hundreds. */
+static void random_softmax(subject *s)
+{
+    bool fixed = among(s->rng, 0, 1);
+    qg_dtype d = byte_type(s);
+    int32_t axis = (int32_t)among(s->rng, 0, 2);
+    int64_t dim[3] = { among(s->rng, 1, 9), among(s->rng, 1, 9), among(s->rng, 1, 9) };
+    qg_recipe r = {
+        .row = {.id = "random",
+                .form = fixed ? QG_FORM_GEMMLOWP : QG_FORM_FLOAT_TABLE,
+                .requant = rule_of(among(s->rng, 0, 3) ? 0 : 2)}
+    };
+    dim[axis] = among(s->rng, 0, 2) ? among(s->rng, 2, 300) : 2;
+    if (dim[axis] == 2)
+        dim[(axis + 1) % 3] = 64;
+    r.in[0] = grid(s, d, 1, true);
+    r.out = grid(s, fixed ? d : byte_type(s), 1, true);
+    if (fixed) {
+        *(float *)(uintptr_t)r.out.scale = 0x1p-8f;
+        *(int32_t *)(uintptr_t)r.out.zero = d == QG_I8 ? -128 : 0;
+    }
+    r.out.low += (int32_t)among(s->rng, 0, 3);
+    r.out.high -= (int32_t)among(s->rng, 0, 100);
+    put(s, "axis", 1, (int64_t[]){ axis });
+    s->x[s->n_x++] = codes(s, d, 3, dim, among(s->rng, 0, 1));
+    add(s, "IntSoftmax", &r, (qg_value *[]){ input(s) }, 1);
+}
+
 /* The bytes of the output; *kernel: the name of the kernel, NULL for the definition. */
 static void result(subject *s, bool reference, qg_tensor *out, const char **kernel)
 {
@@ -405,13 +433,13 @@ static void compare(qg_ctx *ctx, int round, qg_rng *rng, size_t *with_kernel,
 
 static void kernels_equal_the_definition(void **state)
 {
-    static void (*const build[])(subject *) = { random_conv, random_matmul,
+    static void (*const build[])(subject *) = { random_conv,   random_matmul,
                                                 random_binary, random_product,
-                                                random_concat };
+                                                random_concat, random_softmax };
     qg_rng rng = { 11 };
     size_t with_kernel = 0;
     (void)state;
-    for (int round = 0; round < 750; round++) {
+    for (int round = 0; round < 900; round++) {
         qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
         assert_non_null(ctx);
         ctx->registry = &qg_ops_registry;
@@ -419,7 +447,7 @@ static void kernels_equal_the_definition(void **state)
                 build[round % (sizeof build / sizeof build[0])]);
         qg_ctx_free(ctx);
     }
-    printf("%zu of 750 nodes had a kernel\n", with_kernel);
+    printf("%zu of 900 nodes had a kernel\n", with_kernel);
 #if QG_HAVE_DNNL
     assert_cmp_int(with_kernel, >, 100);
 #endif
