@@ -150,13 +150,6 @@ static qg_status axis_of(const qg_call *k, int32_t *out)
     return qg_check_axis(k, p->axis, k->in[0]->rank, out);
 }
 
-static void limit(const qg_recipe *r, int32_t *y, size_t n)
-{
-    const int32_t low = r->out.low, high = r->out.high;
-    for (size_t i = 0; i < n; i++)
-        y[i] = y[i] < low ? low : y[i] > high ? high : y[i];
-}
-
 /* Rows along the axis are gathered, computed and put back. */
 static qg_status run_rows(const softmax *s, const qg_call *k)
 {
@@ -175,7 +168,7 @@ static qg_status run_rows(const softmax *s, const qg_call *k)
         for (size_t i = 0; i < length; i += piece)
             qg_codes_load(x->dtype, x->data, first + i * step, row + i, piece);
         QG_TRY(softmax_row(k, s, r->out.dtype, row, length));
-        limit(r, row, length);
+        qg_integer_limit(r, row, length);
         for (size_t i = 0; i < length; i += piece)
             qg_codes_store(y->dtype, row + i, y->data, first + i * step, piece);
     }
@@ -224,7 +217,7 @@ static qg_status fill_two(const softmax *s, const qg_call *k, two_codes *out)
     for (int d = -(DIFFERENCES / 2); d <= DIFFERENCES / 2; d++) {
         int32_t row[2] = { lowest + (d > 0 ? d : 0), lowest - (d < 0 ? d : 0) };
         QG_TRY(softmax_row(k, s, r->out.dtype, row, 2));
-        limit(r, row, 1);
+        qg_integer_limit(r, row, 1);
         out->first[DIFFERENCES / 2 + d] = (uint8_t)row[0];
     }
     return QG_OK;

@@ -387,6 +387,42 @@ static void random_softmax(subject *s)
     add(s, "IntSoftmax", &r, (qg_value *[]){ input(s) }, 1);
 }
 
+/* Means over any axes; over the spatial ones also of channels-last memory. */
+static void random_mean(subject *s)
+{
+    static const struct {
+        qg_form form;
+        size_t tuple;
+    } forms[] = {
+        {QG_FORM_PLAIN,             0},
+        { QG_FORM_PLAIN,            4},
+        { QG_FORM_FLOOR_MULTIPLIER, 0},
+        { QG_FORM_RAW_FLOAT,        4},
+        { QG_FORM_RAW_Q31,          0},
+    };
+    size_t f = (size_t)among(s->rng, 0, sizeof forms / sizeof forms[0] - 1);
+    bool last = among(s->rng, 0, 1);
+    int64_t dim[4] = { 2, among(s->rng, 1, 40), among(s->rng, 1, 9),
+                       among(s->rng, 1, 9) };
+    int64_t axis[2] = { last ? 2 : among(s->rng, 0, 1),
+                        last ? 3 : among(s->rng, 2, 3) };
+    qg_dtype d = byte_type(s);
+    qg_recipe r = {
+        .row = {.id = "random",
+                .form = forms[f].form,
+                .requant = rule_of(forms[f].tuple)}
+    };
+    r.in[0] = grid(s, d, 1, true);
+    r.out = grid(s, d, 1, true);
+    s->x[s->n_x++] = codes(s, d, 4, dim, false);
+    qg_value *v = input(s);
+    v = last ? through_conv(s, v, &r.in[0]) : v;
+    if (last || among(s->rng, 0, 3))
+        put(s, "axes", 2, axis);
+    put(s, "keepdims", 1, (int64_t[]){ among(s->rng, 0, 1) });
+    add(s, "IntMean", &r, &v, 1);
+}
+
 /* The bytes of the output; *kernel: the name of the kernel, NULL for the definition. */
 static void result(subject *s, bool reference, qg_tensor *out, const char **kernel)
 {
@@ -433,13 +469,13 @@ static void compare(qg_ctx *ctx, int round, qg_rng *rng, size_t *with_kernel,
 
 static void kernels_equal_the_definition(void **state)
 {
-    static void (*const build[])(subject *) = { random_conv,   random_matmul,
-                                                random_binary, random_product,
-                                                random_concat, random_softmax };
+    static void (*const build[])(
+        subject *) = { random_conv,   random_matmul,  random_binary, random_product,
+                       random_concat, random_softmax, random_mean };
     qg_rng rng = { 11 };
     size_t with_kernel = 0;
     (void)state;
-    for (int round = 0; round < 900; round++) {
+    for (int round = 0; round < 1050; round++) {
         qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
         assert_non_null(ctx);
         ctx->registry = &qg_ops_registry;
@@ -447,7 +483,7 @@ static void kernels_equal_the_definition(void **state)
                 build[round % (sizeof build / sizeof build[0])]);
         qg_ctx_free(ctx);
     }
-    printf("%zu of 900 nodes had a kernel\n", with_kernel);
+    printf("%zu of 1050 nodes had a kernel\n", with_kernel);
 #if QG_HAVE_DNNL
     assert_cmp_int(with_kernel, >, 100);
 #endif
