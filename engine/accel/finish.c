@@ -159,6 +159,11 @@ qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_row *row,
     return fill(ctx, a, kind, out);
 }
 
+qg_near_fn *qg_near_loop(bool product, qg_dtype type)
+{
+    return (type == QG_U8 ? best()->near_u8 : best()->near_i8)[product];
+}
+
 /* -- from floats ------------------------------------------------------------------- */
 
 qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q,

@@ -215,6 +215,35 @@ INLINE float to_away(float v)
 QUANTIZERS(u8, uint8_t)
 QUANTIZERS(i8, int8_t)
 
+/* The zone around ties is wider: what operators do before the last rounding differs. */
+#define PAIR_TIE 0x1p-12f
+#define PAIR(name, T, value)                                                           \
+    TARGET static bool name(const qg_near_pair *p, const void *pa, const void *pb,     \
+                            void *py, size_t n)                                        \
+    {                                                                                  \
+        const T *a = pa, *b = pb;                                                      \
+        const int32_t za = p->za, zb = p->zb, bias = p->zero - CARRY_BITS;             \
+        const float fa = p->fa, fb = p->fb;                                            \
+        const float low = (float)p->low, high = (float)p->high;                        \
+        T *y = py;                                                                     \
+        int32_t most = 0;                                                              \
+        (void)fb;                                                                      \
+        INDEPENDENT for (size_t i = 0; i < n; i++)                                     \
+        {                                                                              \
+            const int32_t va = a[i] - za, vb = b[i] - zb;                              \
+            const float v = limited_f32(value, low, high), carried = v + CARRY;        \
+            const int32_t from_tie = bits(v - (carried - CARRY)) & INT32_MAX;          \
+            y[i] = (T)(bits(carried) + bias);                                          \
+            most = from_tie > most ? from_tie : most;                                  \
+        }                                                                              \
+        return most < bits(0.5f - PAIR_TIE);                                           \
+    }
+#define PAIRS(suffix, T)                                                               \
+    PAIR(sum_##suffix, T, (float)va *fa + (float)vb * fb)                              \
+    PAIR(product_##suffix, T, (float)(va * vb) * fa)
+PAIRS(u8, uint8_t)
+PAIRS(i8, int8_t)
+
 #define QUANTIZE_ENTRIES(suffix)                                                       \
     {                                                                                  \
         divide_even_##suffix, divide_away_##suffix, multiply_even_##suffix,            \
@@ -229,7 +258,10 @@ QUANTIZERS(i8, int8_t)
 #define ROW(isa_name)                                                                  \
     {                                                                                  \
         isa_name, supported, ENTRIES(u8), ENTRIES(i8), QUANTIZE_ENTRIES(u8),           \
-            QUANTIZE_ENTRIES(i8)                                                       \
+            QUANTIZE_ENTRIES(i8), { sum_u8, product_u8 },                              \
+        {                                                                              \
+            sum_i8, product_i8                                                         \
+        }                                                                              \
     }
 
 #endif

@@ -274,6 +274,20 @@ static void random_product(subject *s)
     add(s, "IntMatMul", &r, in, 2);
 }
 
+/* v [N, C, H, W] through a convolution with 1x1 kernels, which is channels-last. */
+static qg_value *through_conv(subject *s, qg_value *v, const qg_stored *g)
+{
+    int64_t c = v->type.dim[1];
+    qg_tensor w = codes(s, QG_I8, 4, (int64_t[]){ c, c, 1, 1 }, true);
+    qg_value *in[2] = { v, constant(s, &w) };
+    qg_recipe r = {
+        .row = {.id = "random", .requant = rule_of(0)}
+    };
+    r.in[0] = r.out = *g;
+    r.in[1] = grid(s, QG_I8, 1, false);
+    return add_inner(s, "IntConv", &r, in, 2);
+}
+
 /* Each function in each of its forms; scales for which every form is defined. */
 static void random_binary(subject *s)
 {
@@ -297,40 +311,35 @@ static void random_binary(subject *s)
     qg_dtype d = byte_type(s);
     bool fixed = all[i].form == QG_FORM_FIXED;
     size_t tuple = fixed ? 0 : (size_t)among(s->rng, 0, N_TUPLES - 1);
-    int64_t dim[2][3];
+    int64_t dim[2][4] = {
+        {2,   among(s->rng, 1, 9) },
+        { 2, 1           }
+    };
+    bool last = among(s->rng, 0, 1);
+    int first = (int)among(s->rng, 0, 1); /* the operand that is channels-last */
     qg_value *in[2];
     qg_recipe r = {
         .row = {.id = "random", .form = all[i].form, .requant = rule_of(tuple)}
     };
     r.row.left8 = all[i].function[0] == 's' && all[i].function[1] == 'q' ? 7 : 20;
-    for (int32_t a = 0; a < 3; a++) {
-        dim[0][a] = dim[1][a] = among(s->rng, 6, 16);
+    dim[1][1] = dim[0][1];
+    for (int32_t a = 0; a < 4; a++) {
+        if (a >= 2)
+            dim[0][a] = dim[1][a] = among(s->rng, 1, 16);
         if (among(s->rng, 0, 3) == 0)
-            dim[among(s->rng, 0, 1)][a] = 1;
+            dim[last ? !first : among(s->rng, 0, 1)][a] = 1;
     }
     for (int k = 0; k < 2; k++) {
         r.in[k] = grid(s, d, 1, true);
         *(float *)(uintptr_t)r.in[k].scale = ldexpf((float)among(s->rng, 64, 127), -10);
-        in[k] = operand(s, d, 3, dim[k]);
+        in[k] = operand(s, d, 4, dim[k]);
+        if (last && (k == first || among(s->rng, 0, 1)))
+            in[k] = through_conv(s, in[k], &r.in[k]);
     }
     r.out = grid(s, d, 1, true);
     *(float *)(uintptr_t)r.out.scale = ldexpf((float)among(s->rng, 64, 127), -9);
     put_text(s, "function", all[i].function);
     add(s, "IntBinary", &r, in, 2);
-}
-
-/* v [N, C, H, W] through a convolution with 1x1 kernels, which is channels-last. */
-static qg_value *through_conv(subject *s, qg_value *v, const qg_stored *g)
-{
-    int64_t c = v->type.dim[1];
-    qg_tensor w = codes(s, QG_I8, 4, (int64_t[]){ c, c, 1, 1 }, true);
-    qg_value *in[2] = { v, constant(s, &w) };
-    qg_recipe r = {
-        .row = {.id = "random", .requant = rule_of(0)}
-    };
-    r.in[0] = r.out = *g;
-    r.in[1] = grid(s, QG_I8, 1, false);
-    return add_inner(s, "IntConv", &r, in, 2);
 }
 
 /* Three inputs through a copy, or a table for each; in either layout. */
