@@ -147,10 +147,11 @@ qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_row *row,
 {
     assert(spec->channels >= 1);
     enum qg_finish_kind kind = kind_of(spec);
-    *out = (qg_finish){ .run = define, .spec = *spec };
+    *out = (qg_finish){ .run = define, .spec = *spec, .kind = QG_NFINISH };
     if (kind == QG_NFINISH || !alike(spec))
         return QG_OK;
     row = row ? row : best();
+    out->kind = kind;
     out->run = spec->out == QG_U8 ? row->u8[kind] : row->i8[kind];
     out->period = spec->channels * (1 + (LONG - 1) / spec->channels);
     out->zero = spec->r->range.zero;

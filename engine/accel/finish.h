@@ -55,7 +55,8 @@ typedef struct qg_finish_spec {
 struct qg_finish {
     qg_finish_fn *run;
     qg_finish_spec spec;
-    size_t period; /* a multiple of spec.channels */
+    enum qg_finish_kind kind; /* QG_NFINISH: the definition, without lists */
+    size_t period;            /* a multiple of spec.channels */
     const int32_t *bias, *m, *left, *right;
     const float *f, *plus; /* plus: 2^-(right + 1) for codes of the near loops */
     const double *real;

@@ -172,6 +172,10 @@ static void add_node(subject *s, const char *op, const qg_tensor *w, int64_t cha
         ((int32_t *)(uintptr_t)r.in[1].zero)[i] = 128;
     if (!floats)
         r.out = grid(s, among(s->rng, 0, 1) ? QG_I8 : QG_U8, 1, true);
+    if (!floats && among(s->rng, 0, 1)) /* as behind a Relu */
+        *(int32_t *)(uintptr_t)r.out.zero = among(s->rng, 0, 2) ? r.out.low : 0;
+    if (!floats && among(s->rng, 0, 2) == 0)
+        r.out.high -= (int32_t)among(s->rng, 0, 100);
     qg_tensor bias;
     qg_tensor_init(&bias, floats ? QG_F32 : QG_I32, 1, &channels);
     assert_ok(s->ctx, qg_tensor_alloc(s->ctx, s->a, &bias));
