@@ -24,6 +24,8 @@
 enum qg_finish_kind {
     QG_FINISH_FIX_DOUBLE,
     QG_FINISH_FIX_DOUBLE_UP,
+    QG_FINISH_NEAR_DOUBLE, /* the same for factors below 1/2, mostly by float32 */
+    QG_FINISH_NEAR_UP,
     QG_FINISH_DOUBLE_AWAY,
     QG_FINISH_FLOAT_AFTER,  /* float-rne: rint(f32(acc f)) + z */
     QG_FINISH_FLOAT_INSIDE, /* float-rne: rint(f32(f32(acc f) + z)) */
@@ -53,9 +55,10 @@ typedef struct qg_finish_spec {
 struct qg_finish {
     qg_finish_fn *run;
     qg_finish_spec spec;
-    size_t period; /* a multiple of spec.channels */
+    enum qg_finish_kind kind; /* QG_NFINISH: the definition, without lists */
+    size_t period;            /* a multiple of spec.channels */
     const int32_t *bias, *m, *left, *right;
-    const float *f, *plus;
+    const float *f, *plus; /* plus: 2^-(right + 1) for codes of the near loops */
     const double *real;
     int32_t zero, low, high; /* limits of the code without its zero point */
 };
@@ -73,13 +76,32 @@ enum qg_quantize_kind {
 /* qg_quantizer_codes into bytes. */
 typedef void qg_quantize_fn(const qg_quantizer *q, const float *x, void *y, size_t n);
 
+/* A sum or a product of codes whose zero points are taken off, by float32:
+ *
+ *     v = f32(f32((a - za) fa) + f32((b - zb) fb)), or f32((a - za) (b - zb) fa)
+ *
+ * limited, rounded to nearest, plus zero. */
+typedef struct qg_near_pair {
+    int32_t za, zb;
+    float fa, fb;
+    int32_t zero, low, high; /* limits of the code without its zero point */
+} qg_near_pair;
+
+/* n bytes of one type; false: some v is near a tie, where operators differ. */
+typedef bool qg_near_fn(const qg_near_pair *p, const void *a, const void *b, void *y,
+                        size_t n);
+
 /* The functions of one instruction set; static. */
 typedef struct qg_finish_row {
     const char *isa;
     bool (*supported)(void);
     qg_finish_fn *u8[QG_NFINISH], *i8[QG_NFINISH]; /* FLOATS writes float32 in both */
     qg_quantize_fn *quantize_u8[QG_NQUANTIZE], *quantize_i8[QG_NQUANTIZE];
+    qg_near_fn *near_u8[2], *near_i8[2]; /* sum, product */
 } qg_finish_row;
+
+/* The loop of the fastest row. */
+qg_near_fn *qg_near_loop(bool product, qg_dtype type);
 
 /* Rows from the plainest to the fastest; the first is always supported. */
 const qg_finish_row *const *qg_finish_rows(size_t *n);
