@@ -37,7 +37,7 @@ def yolo_v3_tiny(n):
         y = n.transpose(n.reshape(head, 1, 3, 6, h, v), 0, 1, 3, 4, 2)
         xs, ys = grid(h, v)
         centre = n.op("Add", n.act(n.slice(y, 4, 0, 2), "sigmoid"), np.stack([xs, ys], -1))
-        centre = n.op("Div", centre, np.array([v, h]))
+        centre = n.op("Div", centre, np.array([v, h], float))
         extent = n.op("Mul", n.op("Exp", n.slice(y, 4, 2, 4)), np.array([0.1, 0.2]))
         low = n.op("Sub", centre, n.op("Mul", extent, 0.5))
         box = n.concat(low, n.op("Add", low, extent), axis=4)
@@ -50,9 +50,9 @@ def yolo_v3_tiny(n):
     score = n.concat(*scores, axis=2)
     picked = n.op("NonMaxSuppression", box, score, n.const([20], np.int64),
                   n.const([0.5], np.float32), n.const([0.3], np.float32), shape=(1, 3))
+    n.output(picked, "yolonms_layer_1/concat_2:0", ("unk__580", 3), np.int64)
     n.output(box, "yolonms_layer_1/ExpandDims_1:0")
     n.output(score, "yolonms_layer_1/ExpandDims_3:0")
-    n.output(n.op("Shape", picked, shape=(2,)), "yolonms_layer_1/picked:0", dtype=np.int64)
 
 
 def yolo_neck(n, act="silu"):
@@ -146,10 +146,10 @@ def ssd_mobilenet(n):
     picked = n.op("NonMaxSuppression", box, score, n.const([10], np.int64),
                   n.const([0.45], np.float32), n.const([0.05], np.float32), shape=(40, 3))
     which = n.op("Squeeze", n.slice(picked, 1, 2, 3), shape=(40,), axes=[1])
+    first = n.slice(n.gather(box, which, 1), 1, 0, 1)
+    n.output(first, "first", (1, "found", 4))
     n.output(box, "boxes")
     n.output(score, "scores")
-    first = n.slice(n.gather(box, which, 1), 1, 0, 1)
-    n.output(n.op("Shape", first, shape=(3,)), "first", dtype=np.int64)
 
 
 def pyramid(n, w, size, act="relu"):
@@ -176,8 +176,7 @@ def retinanet(n):
             size = n.slice(n.op("Shape", y, shape=(4,)), 0, 2, 4)
             head = n.slice(n.op("Shape", x, shape=(4,)), 0, 0, 2)
             to = n.concat(head, size, axis=0)
-            x = n.op("Resize", x, "", "", to, shape=y.shape, mode="nearest",
-                     coordinate_transformation_mode="asymmetric", nearest_mode="floor")
+            x = n.resize_to(x, y.shape, to, "nearest", "asymmetric")
             y = n.op("Add", y, x)
         x = y
         outs.append(n.conv(x, w, 3))

@@ -298,7 +298,7 @@ class Net:
         with self.at("head"):
             y = self.linear(self.op("Flatten", x, shape=(x.shape[0], x.shape[1]), axis=1),
                             self.size(classes, 1000), gain=gain)
-        self.output(y, None if self.style == "torch" else "softmax_0.tmp_0")
+        self.output(y, None if self.style == "torch" else "save_infer_model/scale_0.tmp_0")
 
     # --- moving ---
 
@@ -374,9 +374,18 @@ class Net:
     def resize(self, x, scale=2, mode="nearest", coordinates="asymmetric", **more):
         shape = (*x.shape[:2], *(int(n * scale) for n in x.shape[2:]))
         scales = self.const([1, 1, scale, scale], np.float32)
-        return self.op("Resize", x, "", scales, shape=shape, mode=mode,
-                       coordinate_transformation_mode=coordinates,
-                       **({"nearest_mode": "floor"} if mode == "nearest" else {}), **more)
+        more["nearest_mode"] = "floor" if mode == "nearest" else "round_prefer_floor"
+        return self.op("Resize", x, self.absent(), scales, shape=shape, mode=mode,
+                       coordinate_transformation_mode=coordinates, **more)
+
+    def absent(self):
+        """roi or scales of Resize: empty, since opset 13 left out."""
+        return "" if self.opset >= 13 else self.const([], np.float32)
+
+    def resize_to(self, x, shape, sizes, mode, coordinates):
+        return self.op("Resize", x, self.absent(), self.absent(), sizes, shape=shape,
+                       mode=mode, coordinate_transformation_mode=coordinates,
+                       nearest_mode="floor")
 
     # --- blocks ---
 

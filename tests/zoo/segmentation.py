@@ -38,16 +38,14 @@ def deeplab_v3(n):
     parts = [n.conv(x, 2 * w, 1, act="relu", bn=True)]
     parts += [n.conv(x, 2 * w, 3, d=d, act="relu", bn=True) for d in (2, 4)]
     pooled = n.conv(n.mean(x, [2, 3]), 2 * w, 1, act="relu", bn=True)
-    parts.append(n.op("Resize", pooled, "", "", n.const([1, 2 * w, *x.shape[2:]], np.int64),
-                      shape=(1, 2 * w, *x.shape[2:]), mode="linear",
-                      coordinate_transformation_mode="align_corners"))
+    to = 1, 2 * w, *x.shape[2:]
+    parts.append(n.resize_to(pooled, to, n.const(to, np.int64), "linear", "align_corners"))
     x = n.conv(n.conv(n.concat(*parts), 4 * w, 1, act="relu", bn=True), 5, 1)
-    x = n.op("Resize", x, "", "", n.const([1, 5, size, size], np.int64),
-             shape=(1, 5, size, size), mode="linear",
-             coordinate_transformation_mode="half_pixel")
+    to = 1, 5, size, size
+    x = n.resize_to(x, to, n.const(to, np.int64), "linear", "half_pixel")
+    best = n.op("ArgMax", n.softmax(x, 1), shape=(1, 1, size, size), axis=1, keepdims=1)
     n.output(n.transpose(x, 0, 2, 3, 1), "ResizeBilinear_3:0")
-    n.output(n.op("Cast", n.op("ArgMax", n.softmax(x, 1), shape=(1, 1, size, size), axis=1,
-                               keepdims=1), to=1), "SemanticPredictions:0")
+    n.output(best, "SemanticPredictions:0", dtype=np.int64)
 
 
 @network("segmentation", opset=11)
