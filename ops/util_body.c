@@ -28,7 +28,7 @@ static qg_value *captured(const qg_call *k, const qg_graph *body, uint32_t i,
     return qg_graph_value(body, k->node->capture[i]);
 }
 
-/* Captured values get the types of their tensors, with data where that is known: axes of
+/* Captured values get the types of their tensors, with data where it is known: axes of
  * the body may be constants of the graph around it. */
 static void bind_captures(const qg_call *k, qg_graph *body, bool with_data)
 {

@@ -56,6 +56,7 @@ class Net:
         self.rng = np.random.default_rng(sum(map(ord, name)))
         self.nodes, self.constants, self.inputs, self.outputs = [], [], [], []
         self.feeds, self.path, self.count, self.domains = {}, [], {}, set()
+        self.shapes = {}
 
     def size(self, small, published):
         return published if self.wide else small
@@ -106,6 +107,7 @@ class Net:
         self.inputs.append(helper.make_tensor_value_info(
             name, helper.np_dtype_to_tensor_dtype(dtype), dims or shape))
         rng = np.random.default_rng(len(self.inputs))
+        self.shapes[name] = shape
         self.feeds[name] = lambda n: np.stack([make(rng, shape) for _ in range(n)]
                                               ).astype(dtype)
         return Value(name, shape)
@@ -453,6 +455,13 @@ class Net:
             return self.linear(self.linear(x, mid, act), x.shape[-1], gain=0.5)
 
     # --- the file ---
+
+    def close(self):
+        """Every input has the shape of the samples."""
+        for i in self.inputs:
+            dims = i.type.tensor_type.shape
+            for d, n in zip(dims.dim, self.shapes[i.name]):
+                d.dim_value = n
 
     def proto(self):
         graph = helper.make_graph(self.nodes, f"{self.name}_graph", self.inputs,
