@@ -432,6 +432,7 @@ qg_status qg_model_compare(qg_model *m, const qg_compare_options *given,
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     comparison c = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_float(m, "compare"));
+    QG_TRY(qg_model_begin_float32(m));
     QG_TRY(qg_measure_by(m->ctx, o.metric, &c.metric));
     c.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = c.arena ? run(&c, out) : qg_nomem(m->ctx);
