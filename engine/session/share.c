@@ -1,6 +1,7 @@
 /* share.c -- the share of compute nodes that are quantized, in one line when it is
  * low. */
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/session/session.h"
