@@ -43,7 +43,7 @@ typedef struct cli_arguments {
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block, raise_to;
     int axis; /* INT_MIN: not given */
-    const char *format, *weights, *placement, *report, *model;
+    const char *format, *weights, *placement, *float_type, *report, *model;
     const char *stats, *slice, *channels, *memory;
     bool resume;
     bool narrow, codes, whole, strict;
@@ -85,8 +85,8 @@ typedef struct cli_option {
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(MEMORY)                          \
-    X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
-    X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
+    X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
+    X(MODEL) X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
 /* clang-format on */
 enum cli_option_id {
 #define X(id) CLI_O_##id,

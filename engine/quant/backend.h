@@ -215,6 +215,7 @@ typedef struct qg_with_quirk {
 struct qg_backend {
     const char *name, *title;                  /* "trt-int8"; one line for lists */
     const char *profile, *pipeline, *dispatch; /* names; dispatch: "conservative" */
+    const char *placement; /* of Q and DQ in files (formats.h); NULL: the format's */
     qg_set defaults;                           /* every scheme field set */
     qg_words quantizes, passive;               /* operator names */
     QG_VEC(qg_rule) rule;

@@ -540,6 +540,7 @@ static qg_status run_passes(job *j, qg_report **report)
     m->quant = env.quant;
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));
+    QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;
 }
 
@@ -550,6 +551,7 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_quantize_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "quantize"));
+    QG_TRY(qg_model_begin_float32(m));
     job j = { .m = m, .o = &o, .arena = m->graph->arena };
     qg_status s = qg_passes_of(m->ctx, j.arena, &j.passes);
     if (s == QG_OK)

@@ -180,6 +180,13 @@ QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool referen
                                      const qg_feed *feed, const uint8_t *watch,
                                      qg_plan **out);
 
+/* --- share.c --- */
+
+/* A warning, once per model, when fewer than half of the compute nodes are quantized,
+ * or some lie in bodies of control flow, with the number of nodes per reason.  m is
+ * left alone unless it is quantized. */
+QG_NODISCARD qg_status qg_model_warn_share(qg_model *m, const char *what);
+
 /* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
  * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when
  * there is no such output. */
