@@ -355,6 +355,23 @@ QG_API void qg_run_options_init(qg_run_options *o, size_t size);
 QG_NODISCARD QG_API qg_status qg_model_run(qg_model *m, const qg_run_options *o,
                                            const char *folder, qg_report **report);
 
+/* For qg_model_trace. */
+typedef struct qg_trace_options {
+    size_t size;
+    qg_workload work;    /* data: required */
+    const char *mode;    /* of QG_RUN_MODE_MAP; NULL: integer */
+    const char *profile; /* for integer, as in qg_run_options */
+    const char *select;  /* glob over value names; NULL: all */
+} qg_trace_options;
+QG_API void qg_trace_options_init(qg_trace_options *o, size_t size);
+
+/* Every value that the network stores, over all samples: one array per value, first
+ * axis the sample, and trace.json, which describes them (docs/trace.md).  path: an
+ * archive when it ends in .npz, else a folder.  Written completely or not at all.
+ * QG_EUNSUPPORTED for a value whose shape differs from sample to sample. */
+QG_NODISCARD QG_API qg_status qg_model_trace(qg_model *m, const qg_trace_options *o,
+                                             const char *path, qg_report **report);
+
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.
  * The class is the index of the largest element of the first output, the first on a
