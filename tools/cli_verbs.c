@@ -397,6 +397,18 @@ const cli_verb cli_verbs[] = {
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg trace snapshot -d images.npy -o trace.npz",
       .run = cli_trace },
+    { .name = "diverge",
+      .summary = "find where a device computes something else, and what",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(PROFILE), TAKES(END_TO_END),
+               TAKES(TOP) },
+      .about = "Each node is computed on the device's own inputs.  For every node that\n"
+               "differs, other arithmetic is tried on the dump, and the hypotheses\n"
+               "that explain more elements are listed; --top N: for the first N nodes.\n"
+               "Exit status 1 when anything differs.\n"
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
+      .example = "qg diverge snapshot -d images.npy --against dump.npz",
+      .run = cli_diverge },
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),
