@@ -21,6 +21,7 @@ typedef struct maker {
     const qg_device_step *s;
     const qg_exact *exact;
     qg_change_list *list;
+    const char *detail; /* of the next change; NULL: none */
     qg_change now;
 } maker;
 
@@ -28,6 +29,8 @@ typedef struct maker {
 static qg_status begin(maker *k, const char *cause, unsigned rank)
 {
     k->now = (qg_change){ .cause = cause, .rank = rank, .d = k->d, .step = k->s };
+    k->now.detail = k->detail;
+    k->detail = NULL;
     return qg_step_cut(k->d, k->s, &k->now.cut);
 }
 
@@ -70,6 +73,20 @@ static const struct {
     QG_ROUNDING_MAP(X)
 #undef X
 };
+/* Ties of each scheme, in words. */
+static const char *const ties[QG_NSCHEME] = {
+    [QG_SCHEME_FLOAT_RNE] = "rounds half to even",
+    [QG_SCHEME_FLOAT_AWAY] = "rounds half away from zero",
+    [QG_SCHEME_FLOAT_ADD_HALF] = "rounds half away from zero",
+    [QG_SCHEME_DOUBLE_AWAY] = "rounds half away from zero",
+    [QG_SCHEME_FIX_DOUBLE] = "rounds twice, then half away from zero",
+    [QG_SCHEME_FIX_DOUBLE_UP] = "rounds twice, then half up",
+    [QG_SCHEME_FIX_SINGLE] = "rounds half up",
+    [QG_SCHEME_FIX_MANTISSA] = "rounds half up",
+    [QG_SCHEME_FIX_REDUCED] = "rounds half up",
+    [QG_SCHEME_FIX_EIGHTH] = "rounds half up",
+    [QG_SCHEME_POW2_SHIFT] = "rounds half up",
+};
 static const char *const places[] = { "after", "inside", "fused" };
 enum { FACTORS = 3 }; /* those that a requantization of codes to codes has */
 
@@ -94,8 +111,10 @@ static qg_status vary_schemes(maker *k, size_t at, const qg_recipe *r)
             if (own->zero && s > QG_SCHEME_FLOAT_ADD_HALF)
                 e.zero = places[QG_ZERO_AFTER];
             const char *text =
-                qg_arena_printf(k->d->arena, "requantizes as %s (%s), factor %s",
-                                schemes[s].name, schemes[s].meaning, factors[f].name);
+                qg_arena_printf(k->d->arena, "%s: %s", ties[s], schemes[s].name);
+            if (f != own->factor)
+                k->detail = qg_arena_printf(k->d->arena, "factor %s", factors[f].name);
+
             QG_TRY(with_words(k, at, "requantization", rank, &e, text));
         }
     return QG_OK;
@@ -110,10 +129,9 @@ static qg_status vary_places(maker *k, size_t at, const qg_recipe *r)
                                  .zero = places[z] };
             if (z == r->row.requant.zero)
                 continue;
-            const char *text = qg_arena_printf(
-                k->d->arena, "requantizes as %s (%s), the zero point is added %s",
-                schemes[s].name, schemes[s].meaning,
-                z == QG_ZERO_AFTER ? "after the rounding" : "before the rounding");
+            const char *text =
+                qg_arena_printf(k->d->arena, "%s: %s", ties[s], schemes[s].name);
+            k->detail = qg_arena_printf(k->d->arena, "zero point %s", places[z]);
             QG_TRY(with_words(k, at, "requantization", TWO_WORDS, &e, text));
         }
     return QG_OK;
@@ -436,15 +454,15 @@ static qg_status add_profile(maker *k, const qg_profile *p)
             qg_device_by_close(d);
         return s == QG_ENOMEM ? s : QG_OK; /* it has no such step */
     }
-    k->now = (qg_change){ "profile", NULL, OTHER_PROFILE, .d = d, .step = step };
+    k->now = (qg_change){ "profile", NULL, NULL, OTHER_PROFILE, .d = d, .step = step };
     s = qg_step_cut(d, step, &k->now.cut);
     const char *row = "";
     if (s == QG_OK)
         s = qg_attr_string(k->d->ctx, k->now.cut.graph->output.at[0]->def, "row", "",
                            &row);
-    return end(k, s,
-               qg_arena_printf(k->d->arena, "computes as profile %s%s%s", p->name,
-                               *row ? ", row " : "", row));
+    k->now.detail =
+        qg_arena_printf(k->d->arena, "%s%s%s", p->name, *row ? ", row " : "", row);
+    return end(k, s, "computes as another profile");
 }
 
 static qg_status other_profiles(maker *k)

@@ -5,7 +5,7 @@
 #include "engine/device/exact.h"
 
 typedef struct qg_change {
-    const char *cause, *verdict; /* as qg_suspect */
+    const char *cause, *verdict, *detail; /* as qg_suspect */
     unsigned rank;
     const qg_device *d; /* of the program that has the step */
     const qg_device_step *step;

@@ -10,6 +10,8 @@ QG_OPTIONS_INIT(qg_diverge_options)
 
 /* Hypotheses shown for one step. */
 enum { SHOWN = 8 };
+/* Nodes that are explained unless the options give a number. */
+enum { EXPLAINED = 3 };
 
 typedef struct comparison {
     const qg_diverge_options *o;
@@ -72,11 +74,12 @@ static qg_status compare(comparison *c)
 
 static qg_status explain(comparison *c)
 {
-    size_t explained = 0, most = c->o->explain ? c->o->explain : SIZE_MAX;
+    size_t explained = 0, most = c->o->explain ? c->o->explain : EXPLAINED;
     for (size_t i = 0; i < c->d.n_step && explained < most; i++) {
         if (!c->finding[i].tally.differ)
             continue;
         QG_TRY(qg_suspect_step(&c->d, &c->finding[i]));
+        c->finding[i].judged = true;
         explained++;
     }
     return QG_OK;
@@ -101,7 +104,7 @@ static const char *verdict(const qg_finding *f, qg_arena *a)
     bool ties =
         f->differ_at_ties && f->differ_at_ties == f->tally.differ && f->tally.most <= 1;
     if (!best)
-        return "no hypothesis explains it";
+        return f->judged ? "no hypothesis explains more" : NULL;
     return qg_arena_printf(
         a, "%s%s: fits %llu of %llu", ties ? "off by one on ties: " : "", best->verdict,
         (unsigned long long)best->fits, (unsigned long long)best->of);
@@ -154,7 +157,8 @@ static qg_status report_elements(const comparison *c, qg_report *r)
 static qg_status report_hypotheses(const comparison *c, qg_report *r)
 {
     qg_table *t;
-    QG_TRY(qg_report_table(r, "hypotheses", "node cause verdict fits of share", &t));
+    QG_TRY(qg_report_table(r, "hypotheses", "node cause verdict detail fits of share",
+                           &t));
     for (size_t i = 0; i < c->d.n_step; i++) {
         const qg_finding *f = &c->finding[i];
         for (size_t k = 0; k < f->suspect.n; k++) {
@@ -164,8 +168,9 @@ static qg_status report_hypotheses(const comparison *c, qg_report *r)
                 break;
             QG_TRY(qg_table_cells(
                 r, t, qg_cell_text(node_of(f->step)), qg_cell_text(s->cause),
-                qg_cell_text(s->verdict), qg_cell_count((size_t)s->fits),
-                qg_cell_count((size_t)s->of), qg_cell_percent(share(s->fits, s->of))));
+                qg_cell_text(s->verdict), qg_cell_text(s->detail),
+                qg_cell_count((size_t)s->fits), qg_cell_count((size_t)s->of),
+                qg_cell_percent(share(s->fits, s->of))));
         }
     }
     return QG_OK;

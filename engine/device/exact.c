@@ -151,18 +151,12 @@ static const qg_value *extra(const study *y, const qg_cut *c)
     return found;
 }
 
-static qg_status add_roundings(study *y, const char *cause, const char *what,
-                               unsigned rank, qg_exact *out)
+static void add_roundings(const study *y, const char *cause, const char *what,
+                          unsigned rank, qg_exact *out)
 {
-    for (int m = 0; m < N_ROUNDING; m++) {
-        const char *text = qg_arena_printf(y->d->arena, "%s, rounded %s", what,
-                                           qg_rounding_name(roundings[m]));
-        if (!text)
-            return qg_nomem(y->d->ctx);
-        suspect(out, &(qg_suspect){ cause, text, rank + (unsigned)m, y->fits[m],
-                                    y->f->tally.of });
-    }
-    return QG_OK;
+    for (int m = 0; m < N_ROUNDING; m++)
+        suspect(out, &(qg_suspect){ cause, what, qg_rounding_name(roundings[m]),
+                                    rank + (unsigned)m, y->fits[m], y->f->tally.of });
 }
 
 static qg_status judge_real(study *y, qg_exact *out)
@@ -171,11 +165,16 @@ static qg_status judge_real(study *y, qg_exact *out)
     QG_TRY(qg_step_real(y->d, y->s, false, &cut));
     const qg_value *v = cut.graph ? hidden(y, &cut) : NULL;
     qg_graph_free(cut.graph);
-    if (!v)
-        return add_roundings(y, "rounding", "the exact value", 40, out);
+    if (!v) {
+        add_roundings(y, "rounding", "rounds the exact value once", 40, out);
+        return QG_OK;
+    }
     const char *text = qg_arena_printf(y->d->arena, "does not round between %s and %s",
                                        v->def->name, y->s->value->def->name);
-    return text ? add_roundings(y, "fusion", text, 10, out) : qg_nomem(y->d->ctx);
+    if (!text)
+        return qg_nomem(y->d->ctx);
+    add_roundings(y, "fusion", text, 10, out);
+    return QG_OK;
 }
 
 /* Values that only the device stores: it rounds where the program does not. */
@@ -195,7 +194,9 @@ static qg_status judge_fused(study *y, qg_exact *out)
         v->def ? v->def->name : v->name, y->s->value->def->name, v->name);
     if (!text)
         return qg_nomem(y->d->ctx);
-    return done ? add_roundings(y, "fusion", text, 5, out) : QG_OK;
+    if (done)
+        add_roundings(y, "fusion", text, 5, out);
+    return QG_OK;
 }
 
 /* --- the grid --- */

@@ -1,5 +1,7 @@
 /* real.c -- the value of a step in real numbers: what its codes stand for before they
  * are rounded. */
+#include <math.h>
+
 #include "engine/device/step.h"
 
 #include "engine/ir/endpoint.h"
@@ -18,29 +20,64 @@ static bool is_rounded(const qg_tqc *t)
                  t->state == QG_TQC_PASSIVE_BAKED);
 }
 
-/* The step of an int32 bias for channel c; 0: it is none. */
-static float bias_step(const rounded *r, const qg_node *n, int64_t c)
+/* Scales of input and weight of a product whose bias is int32; false: it has none. */
+static bool bias_scales(const rounded *r, const qg_node *n, int64_t c, float *s_x,
+                        float *s_w)
 {
     int x = qg_op_slot_of(n->op, 'd'), w = qg_op_slot_of(n->op, 'w');
     const qg_tqc *tw = w >= 0 ? qg_input_tqc(n, (uint32_t)w) : NULL;
     const qg_value *v = x >= 0 ? n->in[x] : NULL;
     if (r->d->exe.program->profile->bias != QG_I32 || !is_rounded(tw) || !v)
-        return 0;
+        return false;
     const qg_tqc *tx = qg_input_tqc(n, (uint32_t)x);
     const qg_stored *g = &r->d->exe.program->stored[v->id];
-    float s_x = tx && qg_tqc_rounds(tx) ? qg_tqc_param(tx).scale[0]
-                : g->codes              ? g->scale[0]
-                                        : 0;
     qg_qparam p = qg_tqc_param(tw);
-    return p.n ? s_x * p.scale[(size_t)c % p.n] : 0;
+    bool own = tx && qg_tqc_rounds(tx) && qg_tqc_param(tx).n;
+    if ((!own && !g->codes) || !p.n)
+        return false;
+    *s_x = own ? qg_tqc_param(tx).scale[0] : g->scale[0];
+    *s_w = p.scale[(size_t)c % p.n];
+    return true;
 }
 
-static void round_bias(const rounded *r, const qg_node *n, qg_tensor *t)
+static float bias_step(const rounded *r, const qg_node *n, int64_t c)
 {
-    for (int64_t i = 0; i < qg_tensor_count(t); i++) {
+    float s_x, s_w;
+    return bias_scales(r, n, c, &s_x, &s_w) ? s_x * s_w : 0;
+}
+
+static double exact_step(const rounded *r, const qg_node *n, int64_t c)
+{
+    float s_x, s_w;
+    return bias_scales(r, n, c, &s_x, &s_w) ? (double)s_x * (double)s_w : 0;
+}
+
+/* Multiples of exact steps: float32 products of code and scale are off by parts of the
+ * last place, which would hide ties. */
+static void sharpen_bias(const rounded *r, const qg_node *n, const qg_tensor *from,
+                         double *out)
+{
+    for (int64_t i = 0; i < qg_tensor_count(from); i++) {
         float step = bias_step(r, n, i);
         if (step > 0)
-            t->f32[i] = (float)qg_lower_bias_code(t->f32[i], step) * step;
+            out[i] = qg_lower_bias_code(from->f32[i], step) * exact_step(r, n, i);
+    }
+}
+
+/* x: rounded values, near multiples of the scale of their channel. */
+static void sharpen(const qg_tqc *t, const qg_tensor *from, double *x)
+{
+    qg_qparam p = qg_tqc_param(t);
+    int32_t axis = t->scheme.axis;
+    bool channels = p.n > 1;
+    if (!(t->scheme.policy & QG_LINEAR) || (t->scheme.policy & QG_BLOCK) || !p.n ||
+        (channels &&
+         (axis < 0 || axis >= from->rank || from->dim[axis] != (int64_t)p.n)))
+        return;
+    int64_t inner = channels ? qg_dims_product(from, axis + 1, from->rank) : 1;
+    for (int64_t i = 0; i < qg_tensor_count(from); i++) {
+        double scale = (double)p.scale[channels ? (size_t)(i / inner) % p.n : 0];
+        x[i] = nearbyint(x[i] / scale) * scale;
     }
 }
 
@@ -61,18 +98,22 @@ static qg_status constant(void *ud, qg_graph *g, const qg_node *n, uint32_t slot
     f32->data = f64->data = NULL;
     f64->dtype = QG_F64;
     QG_TRY(qg_tensor_alloc(g->ctx, g->arena, f32));
+    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, f64));
     qg_tensor_copy(from, f32);
     if (is_rounded(t))
         QG_TRY(qg_tqc_round(g->ctx, t, from, f32));
-    else if (qg_op_in_role(n->op, slot) == 'b')
-        round_bias(r, n, f32);
-    *out = f32;
-    if (r->real == QG_F32)
-        return QG_OK;
-    QG_TRY(qg_tensor_alloc(g->ctx, g->arena, f64));
     for (int64_t i = 0; i < qg_tensor_count(f32); i++)
         f64->f64[i] = (double)f32->f32[i];
+    if (is_rounded(t))
+        sharpen(t, from, f64->f64);
+    else if (qg_op_in_role(n->op, slot) == 'b')
+        sharpen_bias(r, n, from, f64->f64);
     *out = f64;
+    if (r->real == QG_F64)
+        return QG_OK;
+    for (int64_t i = 0; i < qg_tensor_count(f32); i++)
+        f32->f32[i] = (float)f64->f64[i];
+    *out = f32;
     return QG_OK;
 }
 

@@ -81,11 +81,33 @@ static int by_fit(const void *a, const void *b)
                               : strcmp(x->verdict, y->verdict);
 }
 
+/* A hypothesis in the same words that explains as many elements: they are listed as
+ * one. */
+static qg_suspect *alike(const court *c, const qg_suspect *s)
+{
+    for (size_t i = 0; i < c->f->suspect.n; i++) {
+        qg_suspect *x = &c->f->suspect.at[i];
+        if (x->fits == s->fits && strcmp(x->cause, s->cause) == 0 &&
+            strcmp(x->verdict, s->verdict) == 0)
+            return x;
+    }
+    return NULL;
+}
+
 static qg_status add(court *c, qg_suspect s)
 {
     const qg_tally *own = &c->f->tally;
+    qg_suspect *same = alike(c, &s);
     if (s.of != own->of || s.fits <= own->of - own->differ)
         return QG_OK;
+    if (same) {
+        if (s.rank < same->rank)
+            same->rank = s.rank;
+        if (!same->detail || !s.detail)
+            return QG_OK;
+        same->detail = qg_arena_printf(c->d->arena, "%s; %s", same->detail, s.detail);
+        return same->detail ? QG_OK : qg_nomem(c->d->ctx);
+    }
     return qg_vec_push(c->d->ctx, c->d->arena, &c->f->suspect, s);
 }
 
@@ -95,7 +117,7 @@ static qg_status collect(court *c)
         const qg_change *x = &c->list.change.at[i];
         if (x->dropped)
             continue;
-        QG_TRY(add(c, (qg_suspect){ x->cause, x->verdict, x->rank,
+        QG_TRY(add(c, (qg_suspect){ x->cause, x->verdict, x->detail, x->rank,
                                     x->tally.of - x->tally.differ, x->tally.of }));
         if (x->grid && x->tally.differ == 0 && !c->f->other_grid) {
             c->f->other_grid = true;

@@ -25,6 +25,7 @@
 typedef struct qg_suspect {
     const char *cause;   /* static */
     const char *verdict; /* in words */
+    const char *detail;  /* of several that fit alike, with '; '; NULL: none */
     unsigned rank;       /* lower is simpler */
     uint64_t fits, of;   /* elements */
 } qg_suspect;
@@ -47,6 +48,7 @@ typedef struct qg_finding {
     size_t n_at;
     uint64_t ties;              /* elements whose real value is half-way */
     uint64_t differ_at_ties;    /* of those that differ, by one code */
+    bool judged;                /* hypotheses were tried */
     QG_VEC(qg_suspect) suspect; /* best first */
     bool other_grid;            /* the dump gives it, or `grid` fits all elements: */
     float scale;
