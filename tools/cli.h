@@ -4,6 +4,7 @@
  *            `-n value`, `-n5`; `--` ends options.  An option that the verb does not
  *            take, a missing or wrong value, and a repeated option are usage errors.
  * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` has found differences
+ *            (`diverge` exits with 1)
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
  * Includes   the installed qg.h and the C library only: the command line uses the same
  *            functions as other programs.
@@ -45,6 +46,9 @@ typedef struct cli_arguments {
     int axis; /* INT_MIN: not given */
     const char *format, *weights, *placement, *float_type, *report, *model;
     const char *stats, *slice, *channels, *memory;
+    const char *select, *against, *between;
+    size_t seed;
+    bool end_to_end;
     bool resume;
     bool narrow, codes, whole, strict;
     bool json, help;
@@ -84,6 +88,7 @@ typedef struct cli_option {
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
+    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE)             \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(MEMORY)                          \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
     X(MODEL) X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
@@ -171,6 +176,12 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 int cli_sensitivity(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_switch(const cli_call *c);
+
+/* --- verbs of cli_device.c --- */
+int cli_trace(const cli_call *c);
+int cli_diverge(const cli_call *c);
+int cli_fit(const cli_call *c);
+int cli_probe(const cli_call *c);
 
 /* Prints text that can hold names from files: control characters except newline and tab
  * become \xNN, so that no name reaches the terminal as a command. */

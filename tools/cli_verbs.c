@@ -388,6 +388,29 @@ const cli_verb cli_verbs[] = {
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
       .run = cli_sensitivity },
+    { .name = "trace",
+      .summary = "write every stored value, to compare with a device",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(PROFILE), TAKES(SELECT),
+               NEEDS(TRACE) },
+      .about = "One array per value, axis 0 is the sample, and trace.json with the\n"
+               "endpoint and the grid of each (docs/trace.md).  Mode integer unless\n"
+               "--mode is given.\n"
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
+      .example = "qg trace snapshot -d images.npy -o trace.npz",
+      .run = cli_trace },
+    { .name = "diverge",
+      .summary = "find where a device computes something else, and what",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(PROFILE), TAKES(END_TO_END),
+               TAKES(TOP) },
+      .about = "Each node is computed on the device's own inputs.  For every node that\n"
+               "differs, other arithmetic is tried on the dump, and the hypotheses\n"
+               "that explain more elements are listed; --top N: for the first N nodes.\n"
+               "Exit status 1 when anything differs.\n"
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
+      .example = "qg diverge snapshot -d images.npy --against dump.npz",
+      .run = cli_diverge },
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),

@@ -358,6 +358,43 @@ QG_API void qg_run_options_init(qg_run_options *o, size_t size);
 QG_NODISCARD QG_API qg_status qg_model_run(qg_model *m, const qg_run_options *o,
                                            const char *folder, qg_report **report);
 
+/* For qg_model_trace. */
+typedef struct qg_trace_options {
+    size_t size;
+    qg_workload work;    /* data: required */
+    const char *mode;    /* of QG_RUN_MODE_MAP; NULL: integer */
+    const char *profile; /* for integer, as in qg_run_options */
+    const char *select;  /* glob over value names; NULL: all */
+} qg_trace_options;
+QG_API void qg_trace_options_init(qg_trace_options *o, size_t size);
+
+/* Every value that the network stores, over all samples: one array per value, first
+ * axis the sample, and trace.json, which describes them (docs/trace.md).  path: an
+ * archive when it ends in .npz, else a folder.  Written completely or not at all.
+ * QG_EUNSUPPORTED for a value whose shape differs from sample to sample. */
+QG_NODISCARD QG_API qg_status qg_model_trace(qg_model *m, const qg_trace_options *o,
+                                             const char *path, qg_report **report);
+
+/* For qg_model_diverge and qg_model_fit. */
+typedef struct qg_diverge_options {
+    size_t size;
+    qg_workload work;    /* data: required; the samples that the device was given */
+    const char *profile; /* as in qg_run_options */
+    bool end_to_end;     /* whole runs: differences of earlier nodes are included */
+    size_t explain; /* nodes for which hypotheses are tried, first ones first; 0: 3 */
+} qg_diverge_options;
+QG_API void qg_diverge_options_init(qg_diverge_options *o, size_t size);
+
+/* Compares the integer program with `dump`, a trace of a device (docs/trace.md), value
+ * by value, each computed from the device's own inputs.  Facts: profile, samples,
+ * values, differing, first (node); tables nodes (node, value, differ, of, share, most,
+ * mean, verdict), elements (three of each node: sample, element, accumulator, exact
+ * code, real value, ours, theirs), hypotheses (node, cause, verdict, fits, of, share);
+ * pairs, unpaired and off_the_grid where there are any.  QG_EDATA names an array that
+ * does not fit. */
+QG_NODISCARD QG_API qg_status qg_model_diverge(qg_model *m, const qg_diverge_options *o,
+                                               const char *dump, qg_report **report);
+
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.
  * The class is the index of the largest element of the first output, the first on a

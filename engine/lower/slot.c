@@ -85,8 +85,7 @@ static qg_status bias_steps(qg_lowering *w, const qg_stored *x, const qg_stored 
     return QG_OK;
 }
 
-/* Half away from zero; a weight of zeros has any step. */
-static int32_t bias_code(float bias, float step)
+int32_t qg_lower_bias_code(float bias, float step)
 {
     double q = step > 0 ? round((double)bias / (double)step) : 0;
     return q >= INT32_MAX ? INT32_MAX : q > INT32_MIN ? (int32_t)q : INT32_MIN;
@@ -100,7 +99,8 @@ static qg_status int_bias(qg_lowering *w, const qg_value *v, const qg_lower_in *
     QG_TRY(bias_steps(w, &x->stored, &k->stored, &in->stored));
     QG_TRY(new_tensor(w, b, QG_I32, &codes));
     for (int64_t i = 0; i < qg_tensor_count(b); i++)
-        codes->i32[i] = bias_code(b->f32[i], in->stored.scale[i % in->stored.n]);
+        codes->i32[i] =
+            qg_lower_bias_code(b->f32[i], in->stored.scale[i % in->stored.n]);
     return qg_lower_add_constant(w, v, codes, &in->value);
 }
 
