@@ -266,6 +266,8 @@ qg_status qg_set_apply(qg_ctx *ctx, const char *what, const qg_set *set,
         apply_policy(set, &s);
     if (fields & QG_SET_ROUNDING)
         s.rounding = set->scheme.rounding;
+    if (fields & QG_SET_NAN)
+        s.nan = set->scheme.nan;
     if (fields & QG_SET_EXPONENT_BITS)
         s.exponent_bits = set->scheme.exponent_bits;
     if (fields & QG_SET_VARIANT)

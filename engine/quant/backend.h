@@ -96,6 +96,7 @@ typedef struct qg_endpoint_match {
     X(BITS,          "bits")                                                   \
     X(RANGE,         "range")                                                  \
     X(ROUNDING,      "rounding")                                               \
+    X(NAN,           "nan")                                                    \
     X(POLICY,        "policy")                                                 \
     X(AXIS,          "axis")                                                   \
     X(EXPONENT_BITS, "exponent-bits")                                          \

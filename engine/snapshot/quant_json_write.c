@@ -169,6 +169,13 @@ static void put_scheme(qg_json_writer *w, const qg_scheme *s)
         qg_json_put_null(w, "block");
 }
 
+/* A file without the key keeps NaN. */
+static void put_nan(qg_json_writer *w, const qg_scheme *s)
+{
+    if (s->nan != QG_NAN_KEEP)
+        qg_json_put_text(w, "nan", qg_nan_name((qg_nan)s->nan));
+}
+
 static void put_variant(qg_json_writer *w, const qg_scheme *s)
 {
     if (!s->variant)
@@ -245,6 +252,7 @@ static void put_tqc(qg_json_writer *w, const qg_quant *q, const qg_tqc *t)
         qg_json_put_text(w, "returns_to", qg_tqc_state_name(t->saved));
     put_scheme(w, &t->scheme);
     put_variant(w, &t->scheme);
+    put_nan(w, &t->scheme);
     put_observer(w, &t->observer);
     if (t->quantizer)
         qg_json_put_text(w, "quantizer", t->quantizer->name);
