@@ -318,8 +318,8 @@ const cli_verb cli_verbs[] = {
     { .name = "export",
       .summary = "write a snapshot in the format of another tool",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(FLOAT), TAKES(STRICT),
-               TAKES(REPORT), NEEDS(FILE) },
+      .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(FLOAT),
+               TAKES(STRICT), TAKES(REPORT), NEEDS(FILE) },
       .about = "Reports, per endpoint, the quantization details that the format\n"
                "cannot represent.",
       .example = "qg export snapshot --format onnx-qdq -o model.qdq.onnx",

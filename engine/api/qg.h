@@ -192,12 +192,12 @@ QG_NODISCARD QG_API qg_status qg_model_export_onnx(qg_model *m, const char *path
 /* For qg_model_export; texts are words of `qg list formats`. */
 typedef struct qg_format_options {
     size_t size;
-    const char *format;    /* "onnx-qdq"; required */
-    const char *weights;   /* "int" or "float"; NULL: the format's default */
-    const char *placement; /* "ort", "trt", "openvino"; NULL: that of the backend */
-    bool strict;           /* details the format cannot represent are an error, not a
+    const char *format;     /* "onnx-qdq"; required */
+    const char *weights;    /* "int" or "float"; NULL: the format's default */
+    const char *placement;  /* "ort", "trt", "openvino"; NULL: that of the backend */
+    bool strict;            /* details the format cannot represent are an error, not a
                             * report */
-    const char *report;    /* file for the loss report, JSON when it ends in ".json",
+    const char *report;     /* file for the loss report, JSON when it ends in ".json",
                             * else text; NULL: none */
     const char *float_type; /* of a model with 16-bit floats: "model" (keeps them),
                              * "float32", or "auto": the former where the runtime of the

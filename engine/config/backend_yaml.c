@@ -327,11 +327,15 @@ static qg_status read_profile(const qg_backend_reader *r, const qg_yaml *file)
 static qg_status read_common(const qg_backend_reader *r, const qg_yaml *file)
 {
     qg_backend *b = r->b;
-    const qg_yaml *y = qg_yaml_get(file, "dispatch");
+    const qg_yaml *y;
     int k;
     QG_TRY(read_profile(r, file));
     QG_TRY(read_text(r, file, "pipeline", &b->pipeline));
-    QG_TRY(read_text(r, file, "placement", &b->placement));
+    if ((y = qg_yaml_get(file, "placement"))) {
+        QG_TRY(qg_yaml_choice(r->ctx, y, "placement", qg_placements, &k));
+        b->placement = qg_placements[k];
+    }
+    y = qg_yaml_get(file, "dispatch");
     if (y) {
         QG_TRY(qg_yaml_choice(r->ctx, y, "dispatch", dispatchers, &k));
         b->dispatch = dispatchers[k];

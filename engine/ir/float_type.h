@@ -12,8 +12,8 @@
  *           rounded to 16 bits any more.
  * Kept      control-flow nodes with their bodies, and nodes that cannot compute in
  *           float32 (a bit cast): Casts around them keep their types.
- * Marks     graph->float_type, value->file_dtype, node->stays_float32 describe the file;
- *           quant.json has them as "floats".
+ * Marks     graph->float_type, value->file_dtype, node->stays_float32 describe the
+ *           file; quant.json has them as "floats".
  * Narrowed  nodes without mark compute in float_type; Casts are where the types meet,
  *           as before and after QuantizeLinear, whose scales stay float32. */
 #ifndef QG_ENGINE_IR_FLOAT_TYPE_H

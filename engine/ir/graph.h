@@ -121,8 +121,8 @@ struct qg_graph {
     int64_t ir_version;
     qg_dtype float_type; /* the file's type of what is float32 here (float_type.h);
                             NODTYPE: the same */
-    uint32_t next_name; /* counter for made-up names */
-    qg_graph *bodies;   /* of the outermost graph: every body below it, to free them */
+    uint32_t next_name;  /* counter for made-up names */
+    qg_graph *bodies;    /* of the outermost graph: every body below it, to free them */
     qg_graph *next_body;
     struct qg_inferred *inferred; /* NULL before qg_infer */
     struct qg_graph_file {        /* mapped files that constants point into */

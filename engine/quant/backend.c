@@ -6,6 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+const char *const qg_placements[] = { [QG_PLACE_ORT] = "ort",
+                                      [QG_PLACE_TRT] = "trt",
+                                      [QG_PLACE_OPENVINO] = "openvino",
+                                      NULL };
+
 const char *qg_set_field_name(unsigned bit)
 {
     static const char *const name[QG_NSET] = {

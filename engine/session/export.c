@@ -88,10 +88,9 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
 {
     qg_format_options o;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_format_options, given, &o));
-    const char *option[QG_N_FORMAT_OPTION] = {
-        [QG_FORMAT_WEIGHTS] = o.weights, [QG_FORMAT_PLACEMENT] = o.placement,
-        [QG_FORMAT_FLOAT] = o.float_type
-    };
+    const char *option[QG_N_FORMAT_OPTION] = { [QG_FORMAT_WEIGHTS] = o.weights,
+                                               [QG_FORMAT_PLACEMENT] = o.placement,
+                                               [QG_FORMAT_FLOAT] = o.float_type };
     if (!o.format)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "export: no format, expected one of `qg list formats`");

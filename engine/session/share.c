@@ -71,16 +71,14 @@ static qg_status count_node(share *s, const qg_node *n)
 static qg_status count_body(share *s, const qg_graph *body)
 {
     assert(body->owner);
-    const char *op = body->owner->op->name;
+    const char *text = qg_arena_printf(
+        s->arena, "in a body of %s, whose nodes stay float", body->owner->op->name);
     for (size_t i = 0; i < body->node.n; i++) {
         if (!qg_node_has(body->node.at[i], QG_OP_COMPUTE))
             continue;
         s->compute++;
         s->inner++;
-        QG_TRY(count_cause(s, qg_arena_printf(s->arena,
-                                              "in a body of %s, whose nodes "
-                                              "stay float",
-                                              op)));
+        QG_TRY(count_cause(s, text));
     }
     return QG_OK;
 }

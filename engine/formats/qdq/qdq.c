@@ -18,8 +18,8 @@
  * makes a FakeQuantize only then; trt refuses schemes that TensorRT refuses.
  *
  * Floats   Q, DQ and what is between them is float32.  In a model of 16-bit floats
- *          (ir/float_type.h) Casts lead to and from them: a scale keeps its 24 bits, and
- *          any opset will do, while 16-bit scales require opset 19.
+ *          (ir/float_type.h) Casts lead to and from them: a scale keeps its 24 bits,
+ *          and any opset will do, while 16-bit scales require opset 19.
  *
  * Names    of new values begin with the value they stand for: v_float (before
  *          rounding), v_clipped, v_abs, v_quantized, v_dequantized, v_scale,
@@ -40,11 +40,6 @@
 enum { UNSIGNED_SINCE = 21 };
 
 static const char *const weights[] = { "int", "float", NULL };
-static const char *const placements[] = { [QG_PLACE_ORT] = "ort",
-                                          [QG_PLACE_TRT] = "trt",
-                                          [QG_PLACE_OPENVINO] = "openvino",
-                                          NULL };
-
 static const char *const floats[] = { "auto", "model", "float32", NULL };
 
 /* A value on a grid, made once for all readers that need the same. */
@@ -510,8 +505,8 @@ static qg_status begin(builder *b)
     qg_arena *a = b->e->arena;
     const char *place = b->e->option[QG_FORMAT_PLACEMENT];
     b->place = QG_PLACE_ORT;
-    for (int i = 0; placements[i]; i++)
-        if (strcmp(placements[i], place) == 0)
+    for (int i = 0; qg_placements[i]; i++)
+        if (strcmp(qg_placements[i], place) == 0)
             b->place = (enum qg_placement)i;
     b->float_weights = b->e->option[QG_FORMAT_WEIGHTS][0] == 'f';
     b->made = QG_NEWN(a, from->value.n, made *);
@@ -630,7 +625,7 @@ const qg_format qg_format_onnx_qdq = {
             QG_SAYS_BITS | QG_SAYS_FLOATING | QG_SAYS_SHARING | QG_SAYS_DERIVED |
             QG_SAYS_SILENT,
     .choice = {[QG_FORMAT_WEIGHTS] = weights,
-               [QG_FORMAT_PLACEMENT] = placements,
+               [QG_FORMAT_PLACEMENT] = qg_placements,
                [QG_FORMAT_FLOAT] = floats},
     .build = build,
     .write = write,
