@@ -386,6 +386,32 @@ static qg_status report_confidence(qg_report *r, const qg_snapshot_info *info,
     return qg_report_settled(r, "confidence", who, after, info->manifest.samples);
 }
 
+/* Scales of too few elements for their observer, each for programs, in one line for
+ * people. */
+static qg_status report_few(qg_report *r, const qg_pass_env *env)
+{
+    char at[QG_ENDPOINT_TEXT];
+    qg_table *t;
+    size_t n = env->calibrated.few.n, least = 0;
+    const qg_few *few = env->calibrated.few.at;
+    QG_TRY(qg_report_table(r, "few", "endpoint observer elements", &t));
+    r->fact.at[r->fact.n - 1].quiet = true;
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_tqc_text(few[i].tqc, at)),
+                              qg_cell_text(few[i].observer),
+                              qg_cell_count((size_t)few[i].elements)));
+    if (n == 0)
+        return QG_OK;
+    for (size_t i = 1; i < n; i++)
+        least = few[i].elements < few[least].elements ? i : least;
+    return qg_report_addf(
+        r, "few_elements",
+        "%zu %s by minmax instead of %s: as few as %llu elements (%s) "
+        "determine no threshold",
+        n, n == 1 ? "scale" : "scales", few[least].observer,
+        (unsigned long long)few[least].elements, qg_tqc_text(few[least].tqc, at));
+}
+
 /* Findings about the samples, in short; `qg stats doctor` checks more. */
 static qg_status report_doctor(job *j, qg_report *r)
 {
@@ -430,6 +456,7 @@ static qg_status fill_report(job *j, const qg_pass_env *env, qg_report *r)
     QG_TRY(report_coverage(r, &m->info));
     QG_TRY(report_near_misses(r, &m->info));
     QG_TRY(report_doctor(j, r));
+    QG_TRY(report_few(r, env));
     return report_confidence(r, &m->info, env);
 }
 
