@@ -399,6 +399,7 @@ static qg_status add_settled(calibration *c, const watched *w)
     double scale = (double)t->scale[0];
     assert(t->nparam == 1 && w->sure.settled <= QG_STATS_PARTS);
     qg_settled row = { .tqc = t,
+                       .error = w->sure.error,
                        .low = fmax(scale * (1 - 2 * w->sure.error), 0),
                        .high = scale * (1 + 2 * w->sure.error),
                        .after = qg_stats_samples_in(r->given ? r->given : r->own,

@@ -64,6 +64,7 @@ typedef struct qg_observer_use {
  * scale since. */
 typedef struct qg_settled {
     const qg_tqc *tqc;
+    double error;     /* standard error as a share of the scale (calib/derive.h) */
     double low, high; /* the scale -+ 2 standard errors, at least 0 */
     uint64_t after;   /* samples, and never again more than 1 % from it */
 } qg_settled;

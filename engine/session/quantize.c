@@ -1,5 +1,7 @@
 /* quantize.c -- backend, overrides, pipeline, calibration data: one run of the
  * passes. */
+#include <math.h>
+
 #include "engine/accel/kernels.h"
 #include "engine/report/describe.h"
 #include "engine/session/inspect.h"
@@ -294,6 +296,30 @@ static qg_status keep_coverage(job *j, const qg_pass_env *env)
     return QG_OK;
 }
 
+/* Sharing has given the leaders of groups other scales since: the interval is around
+ * the scale that an endpoint has, as wide as the least certain of its group. */
+static qg_status center_intervals(job *j, const qg_quant *q, qg_calibrated *c)
+{
+    double *error = QG_NEWN(j->arena, q->tqc.n, double);
+    if (!error)
+        return qg_nomem(j->m->ctx);
+    for (size_t i = 0; i < c->settled.n; i++) {
+        const qg_settled *s = &c->settled.at[i];
+        uint32_t root = qg_tqc_root(s->tqc)->id;
+        error[root] = fmax(error[root], s->error);
+    }
+    for (size_t i = 0; i < c->settled.n; i++) {
+        qg_settled *s = &c->settled.at[i];
+        qg_qparam p = qg_tqc_param(s->tqc);
+        double e = 2 * error[qg_tqc_root(s->tqc)->id];
+        if (p.n != 1)
+            continue;
+        s->low = fmax((double)p.scale[0] * (1 - e), 0);
+        s->high = (double)p.scale[0] * (1 + e);
+    }
+    return QG_OK;
+}
+
 /* --- the report --- */
 
 static qg_status report_passes(qg_report *r, const qg_pass_env *env)
@@ -565,6 +591,7 @@ static qg_status run_passes(job *j, qg_report **report)
     QG_TRY(check_kept_float(j, env.quant));
     QG_TRY(qg_rules_switch(env.quant));
     m->quant = env.quant;
+    QG_TRY(center_intervals(j, env.quant, &env.calibrated));
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));
     return report ? describe(j, &env, report) : QG_OK;
