@@ -44,8 +44,9 @@ typedef struct cli_arguments {
     size_t bits, exponent_bits, block, raise_to;
     int axis; /* INT_MIN: not given */
     const char *format, *weights, *placement, *report, *model;
-    const char *stats, *slice, *channels, *memory;
-    bool resume;
+    const char *stats, *slice, *channels;
+    size_t max_mem, max_nodes, max_ratio;
+    bool resume, any_kernels;
     bool narrow, codes, whole, strict;
     bool json, help;
     size_t verbose;
@@ -56,6 +57,7 @@ enum cli_kind {
     CLI_TEXT,   /* const char * */
     CLI_TEXTS,  /* cli_words: may be repeated */
     CLI_NUMBER, /* size_t, from 1 on */
+    CLI_BYTES,  /* size_t, from 1 on: 900M, 2G */
     CLI_INDEX,  /* int; negative counts from the end */
     CLI_LIST,   /* const char *: numbers with commas, so it may begin with a minus */
     CLI_CHOICE, /* const char *, one of `choice` */
@@ -84,9 +86,10 @@ typedef struct cli_option {
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
-    X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(MEMORY)                          \
+    X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                        \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
-    X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
+    X(JSON) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES) X(MAX_RATIO)      \
+    X(HELP)
 /* clang-format on */
 enum cli_option_id {
 #define X(id) CLI_O_##id,
