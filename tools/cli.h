@@ -45,11 +45,11 @@ typedef struct cli_arguments {
     size_t bits, exponent_bits, block, raise_to;
     int axis; /* INT_MIN: not given */
     const char *format, *weights, *placement, *float_type, *report, *model;
-    const char *stats, *slice, *channels, *memory;
+    const char *stats, *slice, *channels;
     const char *select, *against, *between;
-    size_t seed;
+    size_t seed, max_mem, max_nodes, max_ratio;
     bool end_to_end;
-    bool resume;
+    bool resume, any_kernels;
     bool narrow, codes, whole, strict;
     bool json, help;
     size_t verbose;
@@ -60,6 +60,7 @@ enum cli_kind {
     CLI_TEXT,   /* const char * */
     CLI_TEXTS,  /* cli_words: may be repeated */
     CLI_NUMBER, /* size_t, from 1 on */
+    CLI_BYTES,  /* size_t, from 1 on: 900M, 2G */
     CLI_INDEX,  /* int; negative counts from the end */
     CLI_LIST,   /* const char *: numbers with commas, so it may begin with a minus */
     CLI_CHOICE, /* const char *, one of `choice` */
@@ -89,9 +90,10 @@ typedef struct cli_option {
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
     X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE)             \
-    X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(MEMORY)                          \
+    X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
-    X(MODEL) X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
+    X(MODEL) X(JSON) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)          \
+    X(MAX_RATIO) X(HELP)
 /* clang-format on */
 enum cli_option_id {
 #define X(id) CLI_O_##id,

@@ -497,8 +497,8 @@ const cli_verb cli_verbs[] = {
       FILES("collect|merge|show|derive|doctor FILE...", 1, SIZE_MAX),
       .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(FILE), TAKES(OBSERVER),
                TAKES(POLICY), TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER),
-               TAKES(SLICE), TAKES(CHANNELS), TAKES(RESUME), TAKES(MEMORY),
-               TAKES(MODEL) },
+               TAKES(SLICE), TAKES(CHANNELS), TAKES(RESUME),
+               TAKES(ANY_KERNELS),               TAKES(MODEL) },
       .about =
           "collect MODEL.onnx -d DATA -o FILE.qgs   one run; mpirun splits it\n"
           "merge FILE.qgs... -o FILE.qgs            combine shards\n"

@@ -77,6 +77,14 @@ typedef struct qg_open_options {
      * third-party libraries: cJSON, libyaml, OpenSSL, zlib, stb, oneDNN, OpenMP, and
      * libc for streams and threads */
     qg_alloc alloc;
+    /* Bytes at most, of models, samples, runs and reports together, mapped files not
+     * counted; 0: 80 % of the memory of the machine, or of the control group of the
+     * process when that is less.  Beyond it calls fail with QG_EMEMORY. */
+    size_t max_memory;
+    size_t max_nodes; /* that functions of a model expand to; 0: 1,000,000 */
+    /* Memory of an .npz or .qgs file, in multiples of its size; 0: 100.  64 MB are
+     * always allowed. */
+    size_t max_ratio;
 } qg_open_options;
 QG_API void qg_open_options_init(qg_open_options *o, size_t size);
 
@@ -266,10 +274,12 @@ QG_NODISCARD QG_API qg_status qg_model_collect(qg_model *m, const qg_stats_optio
                                                const char *path, qg_report **report);
 
 /* n files, at least one, as if one run had seen all of their samples.  QG_EDATA names
- * two that overlap or are of different models, preprocessing or kernels. */
+ * two that overlap or are of different models, preprocessing or kernels.  Kernels of
+ * another instruction set or version sum in another order, so their bytes differ;
+ * any_kernels: they are merged nevertheless. */
 QG_NODISCARD QG_API qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path,
-                                                  size_t n, const char *out,
-                                                  qg_report **report);
+                                                  size_t n, bool any_kernels,
+                                                  const char *out, qg_report **report);
 
 /* All values, or one in detail; QG_ECONFIG with the nearest name. */
 QG_NODISCARD QG_API qg_status qg_stats_file_show(qg_ctx *ctx, const char *path,

@@ -232,6 +232,9 @@ const char *qg_node_text(const qg_node *n, char text[QG_NODE_TEXT]);
 qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n,
                        const char *fmt, ...) QG_PRINTF(5, 6);
 
+/* s, with the node in front of the message of QG_EMEMORY, unless one is there. */
+qg_status qg_node_memory(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n);
+
 /* Whether v lives in g: slots never cross graphs. */
 static inline bool qg_value_is_in(const qg_graph *g, const qg_value *v)
 {

@@ -10,6 +10,8 @@
  * 255 bytes. */
 enum { LONGEST_NAME = 200, HASH_DIGITS = 12 };
 
+enum { MOST_OPEN = 64 }; /* columns whose files stay open */
+
 /* Every character outside A-Za-z0-9._- becomes '_'; the end of a long name becomes a
  * hash of all of it. */
 static qg_status file_name(qg_sink *k, const char *folder, const char *name,
@@ -32,12 +34,21 @@ static qg_status file_name(qg_sink *k, const char *folder, const char *name,
 
 /* --- writing --- */
 
+/* Of many columns each file is open while it is written only. */
+static qg_status put_value(qg_sink *k, size_t i, const qg_tensor *t)
+{
+    QG_TRY(qg_column_put(k->ctx, k->arena, &k->column[i], t));
+    if (k->n_column > MOST_OPEN)
+        qg_column_pause(&k->column[i]);
+    return QG_OK;
+}
+
 static qg_status put_sample(qg_sink *k, qg_waiting *w)
 {
     qg_status s = QG_OK;
     for (size_t i = 0; i < k->n_column && s == QG_OK; i++)
         if (w->value[i].data)
-            s = qg_column_put(k->ctx, k->arena, &k->column[i], &w->value[i]);
+            s = put_value(k, i, &w->value[i]);
     qg_arena_free(w->arena);
     *w = (qg_waiting){ 0 };
     return s;
