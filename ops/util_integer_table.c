@@ -10,8 +10,9 @@ enum { CODES = 256 };
 
 /* Results by the byte of the code. */
 typedef struct table {
-    void *result; /* [256] of the output's type */
-    size_t size;  /* bytes of a result: 1, 2 or 4 */
+    void *result;  /* [256] of the output's type */
+    size_t size;   /* bytes of a result: 1, 2 or 4 */
+    uint32_t slot; /* of the codes; all other inputs are constants */
 } table;
 
 static bool bytes(const qg_tensor *t) { return QG_DT_HAS(QG_DT_BYTES, t->dtype); }
@@ -61,11 +62,11 @@ static qg_status begin(qg_compile *c, qg_kernel **out)
 static qg_status run_codes(const qg_kernel *k, const qg_call *call)
 {
     const table *t = k->state;
-    const uint8_t *x = call->in[0]->data;
+    const uint8_t *x = call->in[t->slot]->data;
     void *y = call->out[0]->data;
-    size_t n = qg_elements(call->in[0]);
+    size_t n = qg_elements(call->out[0]);
     if (t->size == 1)
-        LOOK_UP(uint8_t, x[i]);
+        qg_look_up_loop()(t->result, x, y, n);
     else if (t->size == 2)
         LOOK_UP(uint16_t, x[i]);
     else
@@ -73,31 +74,39 @@ static qg_status run_codes(const qg_kernel *k, const qg_call *call)
     return QG_OK;
 }
 
-qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
+/* A table for input `slot`, element by element; the others are constants. */
+static qg_status compile_slot(qg_compile *c, uint32_t slot, qg_kernel **out)
 {
     const qg_tensor *in[QG_WALK_OPERANDS];
     uint8_t code[CODES];
     qg_tensor x, y;
-    *out = NULL;
-    if (!bytes(c->in[0]) || c->node->n_in > QG_WALK_OPERANDS ||
-        qg_tensor_count(c->out[0]) < CODES)
-        return QG_OK;
-    for (uint32_t i = 1; i < c->node->n_in; i++) {
-        in[i] = c->in[i];
-        if (!in[i]->data)
-            return QG_OK;
-    }
     QG_TRY(begin(c, out));
+    table *t = (*out)->state;
+    for (uint32_t i = 0; i < c->node->n_in; i++)
+        in[i] = c->in[i];
     for (int i = 0; i < CODES; i++)
         code[i] = (uint8_t)i;
-    qg_tensor_init(&x, c->in[0]->dtype, 1, (int64_t[]){ CODES });
+    qg_tensor_init(&x, in[slot]->dtype, 1, (int64_t[]){ CODES });
     qg_tensor_init(&y, c->out[0]->dtype, 1, (int64_t[]){ CODES });
     x.data = code;
-    y.data = ((table *)(*out)->state)->result;
-    in[0] = &x;
+    y.data = t->result;
+    in[slot] = &x;
+    t->slot = slot;
     (*out)->run = run_codes;
-    (*out)->in_layout[0] = (*out)->out_layout = c->in_layout[0];
+    (*out)->in_layout[slot] = (*out)->out_layout = c->in_layout[slot];
     return fill(c, in, &y);
+}
+
+qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
+{
+    *out = NULL;
+    if (!bytes(c->in[0]) || c->node->n_in > QG_WALK_OPERANDS ||
+        qg_tensor_count(c->out[0]) < QG_INTEGER_TABLE)
+        return QG_OK;
+    for (uint32_t i = 1; i < c->node->n_in; i++)
+        if (!c->in[i]->data)
+            return QG_OK;
+    return compile_slot(c, 0, out);
 }
 
 /* -- two operands ------------------------------------------------------------------ */
@@ -286,8 +295,12 @@ qg_status qg_integer_compile_pairs(qg_compile *c, const qg_near_pair *pair,
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
     qg_int_dims da = dims_of(a), db = dims_of(b);
     *out = NULL;
-    if (!bytes(a) || !bytes(b) || !bytes(y) || qg_tensor_count(y) < QG_INTEGER_PAIRS)
+    if (!bytes(a) || !bytes(b) || !bytes(y) || qg_tensor_count(y) < QG_INTEGER_TABLE)
         return QG_OK;
+    for (uint32_t i = 0; i < 2; i++) /* one constant for all */
+        if (c->in[!i]->data && qg_elements(c->in[!i]) == 1 && !c->in[i]->data &&
+            qg_same_dims(c->in[i], y))
+            return compile_slot(c, i, out);
     qg_kernel *k = QG_NEW(c->arena, qg_kernel);
     pairs *t = QG_NEW(c->arena, pairs);
     uint8_t *result = qg_arena_get(c->arena, CODES, CODES);
@@ -318,6 +331,7 @@ qg_status qg_integer_compile_pairs(qg_compile *c, const qg_near_pair *pair,
 typedef struct concat {
     uint8_t *result; /* [inputs][CODES] */
     size_t *piece;   /* [inputs + 1] elements from the axis on, then those of y */
+    qg_look_up_fn *look_up;
 } concat;
 
 static qg_status run_concat(const qg_kernel *k, const qg_call *call)
@@ -329,8 +343,7 @@ static qg_status run_concat(const qg_kernel *k, const qg_call *call)
         const uint8_t *x = call->in[i]->u8, *from = s->result + i * CODES;
         const size_t n = s->piece[i];
         for (size_t row = 0; row < rows; row++)
-            for (size_t j = 0; j < n; j++)
-                y[row * pitch + j] = from[x[row * n + j]];
+            s->look_up(from, x + row * n, y + row * pitch, n);
     }
     return QG_OK;
 }
@@ -387,7 +400,7 @@ qg_status qg_integer_compile_concat(qg_compile *c, int32_t axis, qg_kernel **out
         return qg_nomem(c->ctx);
     for (uint32_t i = 0; i <= n; i++)
         piece[i] = piece_of(i < n ? c->in[i] : c->out[0], axis, last);
-    *s = (concat){ result, piece };
+    *s = (concat){ result, piece, qg_look_up_loop() };
     enum qg_layout layout = last ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
     *k = (qg_kernel){ .run = run_concat,
                       .state = s,
