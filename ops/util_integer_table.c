@@ -151,17 +151,17 @@ static void run_span(const pairs *t, const uint8_t *a, const uint8_t *b, uint8_t
     }
 }
 
-/* Channels-last: the elements of one operand, one or one per channel, repeat. */
+/* The elements of one operand, or of each of its samples, repeat. */
 static qg_status run_repeated(const pairs *t, const qg_call *call)
 {
     const qg_tensor *full = call->in[!t->repeated], *few = call->in[t->repeated];
     size_t channels = qg_elements(few) / (size_t)t->batch;
-    size_t n = qg_elements(full) / (size_t)full->dim[0];
+    size_t n = qg_elements(full) / (size_t)t->batch;
     uint8_t *pattern = qg_arena_raw(call->scratch, t->period, 1);
     if (!pattern)
         return qg_nomem(call->ctx);
-    for (size_t sample = 0; sample < (size_t)full->dim[0]; sample++) {
-        const uint8_t *from = few->u8 + (t->batch > 1 ? sample * channels : 0);
+    for (size_t sample = 0; sample < (size_t)t->batch; sample++) {
+        const uint8_t *from = few->u8 + sample * channels;
         for (size_t i = 0; i < t->period; i += channels)
             memcpy(pattern + i, from, channels);
         for (size_t at = 0, part; at < n; at += part) {
@@ -264,29 +264,50 @@ static void try_near(const qg_near_pair *pair, qg_near_fn *near, const uint8_t *
     t->pair = *pair;
 }
 
+/* few has the dims of y behind leading ones. */
+static bool is_suffix(const qg_tensor *few, const qg_tensor *y)
+{
+    int32_t skip = 0;
+    while (skip < few->rank && few->dim[skip] == 1)
+        skip++;
+    for (int32_t i = skip; i < few->rank; i++)
+        if (few->dim[i] != y->dim[y->rank - few->rank + i])
+            return false;
+    return true;
+}
+
+/* few has one element, or one per channel; and that for each of *batch samples. */
+static bool is_channels(const qg_tensor *few, const qg_tensor *y, int64_t *batch)
+{
+    bool whole = few->rank == y->rank;
+    *batch = whole ? few->dim[0] : 1;
+    return qg_tensor_count(few) == *batch * (whole ? few->dim[1] : 1);
+}
+
 /* Channels-last where an operand is and the other one is too, or repeats. */
 static enum qg_layout layout_of(const qg_compile *c, pairs *t)
 {
     const qg_tensor *y = c->out[0];
+    enum qg_layout layout = QG_LAYOUT_PLAIN;
     t->repeated = -1;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && t->repeated < 0; i++) {
         const qg_tensor *full = c->in[i], *few = c->in[!i];
-        size_t n = qg_elements(few);
-        if (c->in_layout[i] != QG_LAYOUT_CHANNELS_LAST || full->data ||
-            !qg_same_dims(full, y))
+        bool last = c->in_layout[i] == QG_LAYOUT_CHANNELS_LAST && !full->data;
+        if (!qg_same_dims(full, y))
             continue;
-        if (qg_same_dims(few, y) && !few->data)
-            return QG_LAYOUT_CHANNELS_LAST;
-        bool each = few->rank == y->rank && few->dim[1] == y->dim[1];
-        t->batch = few->rank == y->rank ? few->dim[0] : 1;
-        if (n != (size_t)(t->batch * (each ? y->dim[1] : 1)))
+        if (qg_same_dims(few, y))
+            return last && !few->data ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
+        last = last && is_channels(few, y, &t->batch);
+        if (!last && !is_suffix(few, y))
             continue;
-        n /= (size_t)t->batch;
+        if (!last)
+            t->batch = 1;
+        size_t n = qg_elements(few) / (size_t)t->batch;
         t->repeated = !i;
         t->period = n * (1 + (PIECE - 1) / n);
-        return QG_LAYOUT_CHANNELS_LAST;
+        layout = last ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
     }
-    return QG_LAYOUT_PLAIN;
+    return layout;
 }
 
 qg_status qg_integer_compile_pairs(qg_compile *c, const qg_near_pair *pair,
