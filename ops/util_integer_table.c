@@ -111,8 +111,8 @@ qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
 
 /* -- two operands ------------------------------------------------------------------ */
 
-/* A constant operand of one element, or one per channel of channels-last memory, repeats
- * as a pattern: PIECE elements at least, so that loops are long. */
+/* An operand of trailing dims, or one per channel of channels-last memory, repeats as a
+ * pattern: PIECE elements at least, so that loops are long. */
 enum { PIECE = 256 };
 
 typedef struct pairs {

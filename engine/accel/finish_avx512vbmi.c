@@ -15,8 +15,8 @@
                           "prefer-vector-width=512")))
 #endif
 
-/* A permutation reads 128 bytes by 7 bits of an index; the eighth selects which half. */
-TARGET static void look_up_permuted(const uint8_t table[256], const uint8_t *x,
+/* A permutation reads 128 bytes by 7 bits of an index; the eighth selects the half. */
+static TARGET void look_up_permuted(const uint8_t table[256], const uint8_t *x,
                                     uint8_t *y, size_t n)
 {
     __m512i part[4];

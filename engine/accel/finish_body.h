@@ -114,7 +114,7 @@ INLINE int32_t away(double v, double low, double high)
 enum { BLOCK = 128 };
 #define NEAR_TIE 0x1p-13f
 
-/* One loop by float32, moved being v moved by d; code as above where that may differ. */
+/* One loop by float32; moved: v moved by d; code: as above, where that may differ. */
 #define NEAR_LOOP(name, T, moved, code)                                                \
     TARGET static void name(const qg_finish *f, const int32_t *acc, void *py,          \
                             size_t places)                                             \
