@@ -132,12 +132,33 @@ static qg_status run_rescale(const qg_call *k)
     return QG_OK;
 }
 
+/* Form multiply. */
+static qg_status run_dequantize_bytes(const qg_kernel *kernel, const qg_call *k)
+{
+    const qg_stored *s = &((const qg_recipe *)k->param)->in[0];
+    qg_dequantize_fn *loop = qg_dequantize_loop(s->dtype);
+    (void)kernel;
+    loop(s->zero[0], s->scale[0], k->in[0]->data, k->out[0]->f32,
+         qg_elements(k->in[0]));
+    return QG_OK;
+}
+
 /* A scale per channel makes results depend on the place. */
 static qg_status compile_dequantize(qg_compile *c, qg_kernel **out)
 {
     const qg_recipe *r = c->node->param;
     *out = NULL;
-    return r->in[0].n == 1 ? qg_integer_compile_codes(c, out) : QG_OK;
+    if (r->in[0].n != 1)
+        return QG_OK;
+    if (r->row.form != QG_FORM_MULTIPLY || !QG_DT_HAS(QG_DT_BYTES, c->in[0]->dtype))
+        return qg_integer_compile_codes(c, out);
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    if (!k)
+        return qg_nomem(c->ctx);
+    *k = (qg_kernel){ .run = run_dequantize_bytes, .name = "dequantize" };
+    k->in_layout[0] = k->out_layout = c->in_layout[0];
+    *out = k;
+    return QG_OK;
 }
 
 #define ROW(onnx, kind, compiled, more)                                                \

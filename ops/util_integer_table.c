@@ -10,8 +10,9 @@ enum { CODES = 256 };
 
 /* Results by the byte of the code. */
 typedef struct table {
-    void *result; /* [256] of the output's type */
-    size_t size;  /* bytes of a result: 1, 2 or 4 */
+    void *result;  /* [256] of the output's type */
+    size_t size;   /* bytes of a result: 1, 2 or 4 */
+    uint32_t slot; /* of the codes; all other inputs are constants */
 } table;
 
 static bool bytes(const qg_tensor *t) { return QG_DT_HAS(QG_DT_BYTES, t->dtype); }
@@ -61,11 +62,11 @@ static qg_status begin(qg_compile *c, qg_kernel **out)
 static qg_status run_codes(const qg_kernel *k, const qg_call *call)
 {
     const table *t = k->state;
-    const uint8_t *x = call->in[0]->data;
+    const uint8_t *x = call->in[t->slot]->data;
     void *y = call->out[0]->data;
-    size_t n = qg_elements(call->in[0]);
+    size_t n = qg_elements(call->out[0]);
     if (t->size == 1)
-        LOOK_UP(uint8_t, x[i]);
+        qg_look_up_loop()(t->result, x, y, n);
     else if (t->size == 2)
         LOOK_UP(uint16_t, x[i]);
     else
@@ -73,37 +74,45 @@ static qg_status run_codes(const qg_kernel *k, const qg_call *call)
     return QG_OK;
 }
 
-qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
+/* A table for input `slot`, element by element; the others are constants. */
+static qg_status compile_slot(qg_compile *c, uint32_t slot, qg_kernel **out)
 {
     const qg_tensor *in[QG_WALK_OPERANDS];
     uint8_t code[CODES];
     qg_tensor x, y;
-    *out = NULL;
-    if (!bytes(c->in[0]) || c->node->n_in > QG_WALK_OPERANDS ||
-        qg_tensor_count(c->out[0]) < CODES)
-        return QG_OK;
-    for (uint32_t i = 1; i < c->node->n_in; i++) {
-        in[i] = c->in[i];
-        if (!in[i]->data)
-            return QG_OK;
-    }
     QG_TRY(begin(c, out));
+    table *t = (*out)->state;
+    for (uint32_t i = 0; i < c->node->n_in; i++)
+        in[i] = c->in[i];
     for (int i = 0; i < CODES; i++)
         code[i] = (uint8_t)i;
-    qg_tensor_init(&x, c->in[0]->dtype, 1, (int64_t[]){ CODES });
+    qg_tensor_init(&x, in[slot]->dtype, 1, (int64_t[]){ CODES });
     qg_tensor_init(&y, c->out[0]->dtype, 1, (int64_t[]){ CODES });
     x.data = code;
-    y.data = ((table *)(*out)->state)->result;
-    in[0] = &x;
+    y.data = t->result;
+    in[slot] = &x;
+    t->slot = slot;
     (*out)->run = run_codes;
-    (*out)->in_layout[0] = (*out)->out_layout = c->in_layout[0];
+    (*out)->in_layout[slot] = (*out)->out_layout = c->in_layout[slot];
     return fill(c, in, &y);
+}
+
+qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
+{
+    *out = NULL;
+    if (!bytes(c->in[0]) || c->node->n_in > QG_WALK_OPERANDS ||
+        qg_tensor_count(c->out[0]) < QG_INTEGER_TABLE)
+        return QG_OK;
+    for (uint32_t i = 1; i < c->node->n_in; i++)
+        if (!c->in[i]->data)
+            return QG_OK;
+    return compile_slot(c, 0, out);
 }
 
 /* -- two operands ------------------------------------------------------------------ */
 
-/* A constant operand of one element, or one per channel of channels-last memory, repeats
- * as a pattern: PIECE elements at least, so that loops are long. */
+/* An operand of trailing dims, or one per channel of channels-last memory, repeats as a
+ * pattern: PIECE elements at least, so that loops are long. */
 enum { PIECE = 256 };
 
 typedef struct pairs {
@@ -142,17 +151,17 @@ static void run_span(const pairs *t, const uint8_t *a, const uint8_t *b, uint8_t
     }
 }
 
-/* Channels-last: the elements of one operand, one or one per channel, repeat. */
+/* The elements of one operand, or of each of its samples, repeat. */
 static qg_status run_repeated(const pairs *t, const qg_call *call)
 {
     const qg_tensor *full = call->in[!t->repeated], *few = call->in[t->repeated];
     size_t channels = qg_elements(few) / (size_t)t->batch;
-    size_t n = qg_elements(full) / (size_t)full->dim[0];
+    size_t n = qg_elements(full) / (size_t)t->batch;
     uint8_t *pattern = qg_arena_raw(call->scratch, t->period, 1);
     if (!pattern)
         return qg_nomem(call->ctx);
-    for (size_t sample = 0; sample < (size_t)full->dim[0]; sample++) {
-        const uint8_t *from = few->u8 + (t->batch > 1 ? sample * channels : 0);
+    for (size_t sample = 0; sample < (size_t)t->batch; sample++) {
+        const uint8_t *from = few->u8 + sample * channels;
         for (size_t i = 0; i < t->period; i += channels)
             memcpy(pattern + i, from, channels);
         for (size_t at = 0, part; at < n; at += part) {
@@ -255,29 +264,50 @@ static void try_near(const qg_near_pair *pair, qg_near_fn *near, const uint8_t *
     t->pair = *pair;
 }
 
+/* few has the dims of y behind leading ones. */
+static bool is_suffix(const qg_tensor *few, const qg_tensor *y)
+{
+    int32_t skip = 0;
+    while (skip < few->rank && few->dim[skip] == 1)
+        skip++;
+    for (int32_t i = skip; i < few->rank; i++)
+        if (few->dim[i] != y->dim[y->rank - few->rank + i])
+            return false;
+    return true;
+}
+
+/* few has one element, or one per channel; and that for each of *batch samples. */
+static bool is_channels(const qg_tensor *few, const qg_tensor *y, int64_t *batch)
+{
+    bool whole = few->rank == y->rank;
+    *batch = whole ? few->dim[0] : 1;
+    return qg_tensor_count(few) == *batch * (whole ? few->dim[1] : 1);
+}
+
 /* Channels-last where an operand is and the other one is too, or repeats. */
 static enum qg_layout layout_of(const qg_compile *c, pairs *t)
 {
     const qg_tensor *y = c->out[0];
+    enum qg_layout layout = QG_LAYOUT_PLAIN;
     t->repeated = -1;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && t->repeated < 0; i++) {
         const qg_tensor *full = c->in[i], *few = c->in[!i];
-        size_t n = qg_elements(few);
-        if (c->in_layout[i] != QG_LAYOUT_CHANNELS_LAST || full->data ||
-            !qg_same_dims(full, y))
+        bool last = c->in_layout[i] == QG_LAYOUT_CHANNELS_LAST && !full->data;
+        if (!qg_same_dims(full, y))
             continue;
-        if (qg_same_dims(few, y) && !few->data)
-            return QG_LAYOUT_CHANNELS_LAST;
-        bool each = few->rank == y->rank && few->dim[1] == y->dim[1];
-        t->batch = few->rank == y->rank ? few->dim[0] : 1;
-        if (n != (size_t)(t->batch * (each ? y->dim[1] : 1)))
+        if (qg_same_dims(few, y))
+            return last && !few->data ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
+        last = last && is_channels(few, y, &t->batch);
+        if (!last && !is_suffix(few, y))
             continue;
-        n /= (size_t)t->batch;
+        if (!last)
+            t->batch = 1;
+        size_t n = qg_elements(few) / (size_t)t->batch;
         t->repeated = !i;
         t->period = n * (1 + (PIECE - 1) / n);
-        return QG_LAYOUT_CHANNELS_LAST;
+        layout = last ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
     }
-    return QG_LAYOUT_PLAIN;
+    return layout;
 }
 
 qg_status qg_integer_compile_pairs(qg_compile *c, const qg_near_pair *pair,
@@ -286,8 +316,12 @@ qg_status qg_integer_compile_pairs(qg_compile *c, const qg_near_pair *pair,
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
     qg_int_dims da = dims_of(a), db = dims_of(b);
     *out = NULL;
-    if (!bytes(a) || !bytes(b) || !bytes(y) || qg_tensor_count(y) < QG_INTEGER_PAIRS)
+    if (!bytes(a) || !bytes(b) || !bytes(y) || qg_tensor_count(y) < QG_INTEGER_TABLE)
         return QG_OK;
+    for (uint32_t i = 0; i < 2; i++) /* one constant for all */
+        if (c->in[!i]->data && qg_elements(c->in[!i]) == 1 && !c->in[i]->data &&
+            qg_same_dims(c->in[i], y))
+            return compile_slot(c, i, out);
     qg_kernel *k = QG_NEW(c->arena, qg_kernel);
     pairs *t = QG_NEW(c->arena, pairs);
     uint8_t *result = qg_arena_get(c->arena, CODES, CODES);
@@ -318,6 +352,7 @@ qg_status qg_integer_compile_pairs(qg_compile *c, const qg_near_pair *pair,
 typedef struct concat {
     uint8_t *result; /* [inputs][CODES] */
     size_t *piece;   /* [inputs + 1] elements from the axis on, then those of y */
+    qg_look_up_fn *look_up;
 } concat;
 
 static qg_status run_concat(const qg_kernel *k, const qg_call *call)
@@ -329,8 +364,7 @@ static qg_status run_concat(const qg_kernel *k, const qg_call *call)
         const uint8_t *x = call->in[i]->u8, *from = s->result + i * CODES;
         const size_t n = s->piece[i];
         for (size_t row = 0; row < rows; row++)
-            for (size_t j = 0; j < n; j++)
-                y[row * pitch + j] = from[x[row * n + j]];
+            s->look_up(from, x + row * n, y + row * pitch, n);
     }
     return QG_OK;
 }
@@ -387,7 +421,7 @@ qg_status qg_integer_compile_concat(qg_compile *c, int32_t axis, qg_kernel **out
         return qg_nomem(c->ctx);
     for (uint32_t i = 0; i <= n; i++)
         piece[i] = piece_of(i < n ? c->in[i] : c->out[0], axis, last);
-    *s = (concat){ result, piece };
+    *s = (concat){ result, piece, qg_look_up_loop() };
     enum qg_layout layout = last ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
     *k = (qg_kernel){ .run = run_concat,
                       .state = s,

@@ -3,14 +3,14 @@
  * op->run when the plan is made.
  *
  * Cost     256 results per node, or 65536 (1 ms) where a pair is worth it: for outputs
- *          of at least QG_INTEGER_PAIRS elements.  A look-up takes one or two ns. */
+ *          of at least QG_INTEGER_TABLE elements.  A look-up takes one or two ns. */
 #ifndef QG_OPS_UTIL_INTEGER_TABLE_H
 #define QG_OPS_UTIL_INTEGER_TABLE_H
 
 #include "engine/accel/finish.h"
 #include "engine/ir/kernel.h"
 
-enum { QG_INTEGER_PAIRS = 32 };
+enum { QG_INTEGER_TABLE = 32 };
 
 /* Element-wise operators with one operand of 8-bit codes, input 0; inputs behind it are
  * constants.  *out NULL: other types. */

@@ -12,6 +12,7 @@ static const qg_finish_row *const rows[] = {
 #if defined(__x86_64__)
     &qg_finish_avx2,
     &qg_finish_avx512,
+    &qg_finish_avx512vbmi,
 #endif
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
@@ -164,6 +165,13 @@ qg_near_fn *qg_near_loop(bool product, qg_dtype type)
 {
     return (type == QG_U8 ? best()->near_u8 : best()->near_i8)[product];
 }
+
+qg_dequantize_fn *qg_dequantize_loop(qg_dtype type)
+{
+    return type == QG_U8 ? best()->dequantize_u8 : best()->dequantize_i8;
+}
+
+qg_look_up_fn *qg_look_up_loop(void) { return best()->look_up; }
 
 /* -- from floats ------------------------------------------------------------------- */
 

@@ -91,6 +91,14 @@ typedef struct qg_near_pair {
 typedef bool qg_near_fn(const qg_near_pair *p, const void *a, const void *b, void *y,
                         size_t n);
 
+/* y[i] = table[x[i]]; y may be x. */
+typedef void qg_look_up_fn(const uint8_t table[256], const uint8_t *x, uint8_t *y,
+                           size_t n);
+
+/* y[i] = f32((x[i] - zero) scale) of bytes. */
+typedef void qg_dequantize_fn(int32_t zero, float scale, const void *x, float *y,
+                              size_t n);
+
 /* The functions of one instruction set; static. */
 typedef struct qg_finish_row {
     const char *isa;
@@ -98,10 +106,14 @@ typedef struct qg_finish_row {
     qg_finish_fn *u8[QG_NFINISH], *i8[QG_NFINISH]; /* FLOATS writes float32 in both */
     qg_quantize_fn *quantize_u8[QG_NQUANTIZE], *quantize_i8[QG_NQUANTIZE];
     qg_near_fn *near_u8[2], *near_i8[2]; /* sum, product */
+    qg_dequantize_fn *dequantize_u8, *dequantize_i8;
+    qg_look_up_fn *look_up;
 } qg_finish_row;
 
-/* The loop of the fastest row. */
+/* The loops of the fastest row; types are int8 and uint8. */
 qg_near_fn *qg_near_loop(bool product, qg_dtype type);
+qg_dequantize_fn *qg_dequantize_loop(qg_dtype type);
+qg_look_up_fn *qg_look_up_loop(void);
 
 /* Rows from the plainest to the fastest; the first is always supported. */
 const qg_finish_row *const *qg_finish_rows(size_t *n);

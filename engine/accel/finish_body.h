@@ -114,7 +114,7 @@ INLINE int32_t away(double v, double low, double high)
 enum { BLOCK = 128 };
 #define NEAR_TIE 0x1p-13f
 
-/* One loop by float32, moved being v moved by d; code as above where that may differ. */
+/* One loop by float32; moved: v moved by d; code: as above, where that may differ. */
 #define NEAR_LOOP(name, T, moved, code)                                                \
     TARGET static void name(const qg_finish *f, const int32_t *acc, void *py,          \
                             size_t places)                                             \
@@ -244,6 +244,27 @@ QUANTIZERS(i8, int8_t)
 PAIRS(u8, uint8_t)
 PAIRS(i8, int8_t)
 
+#define DEQUANTIZE(name, T)                                                            \
+    TARGET static void name(int32_t zero, float scale, const void *px, float *y,       \
+                            size_t n)                                                  \
+    {                                                                                  \
+        const T *x = px;                                                               \
+        INDEPENDENT for (size_t i = 0; i < n; i++) y[i] =                              \
+            (float)(x[i] - zero) * scale;                                              \
+    }
+DEQUANTIZE(dequantize_u8, uint8_t)
+DEQUANTIZE(dequantize_i8, int8_t)
+
+/* LOOK_UP: another function for it. */
+#if !defined(LOOK_UP)
+#define LOOK_UP look_up
+static void look_up(const uint8_t table[256], const uint8_t *x, uint8_t *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        y[i] = table[x[i]];
+}
+#endif
+
 #define QUANTIZE_ENTRIES(suffix)                                                       \
     {                                                                                  \
         divide_even_##suffix, divide_away_##suffix, multiply_even_##suffix,            \
@@ -255,13 +276,15 @@ PAIRS(i8, int8_t)
             near_up_##suffix, double_away_##suffix, float_after_##suffix,              \
             float_inside_##suffix, floats                                              \
     }
+#define NEAR_ENTRIES(suffix)                                                           \
+    {                                                                                  \
+        sum_##suffix, product_##suffix                                                 \
+    }
 #define ROW(isa_name)                                                                  \
     {                                                                                  \
         isa_name, supported, ENTRIES(u8), ENTRIES(i8), QUANTIZE_ENTRIES(u8),           \
-            QUANTIZE_ENTRIES(i8), { sum_u8, product_u8 },                              \
-        {                                                                              \
-            sum_i8, product_i8                                                         \
-        }                                                                              \
+            QUANTIZE_ENTRIES(i8), NEAR_ENTRIES(u8), NEAR_ENTRIES(i8), dequantize_u8,   \
+            dequantize_i8, LOOK_UP                                                     \
     }
 
 #endif

@@ -51,9 +51,10 @@ typedef struct qg_accel_codes {
 } qg_accel_codes;
 
 /* Sums of products of codes: c->in x (int8 or uint8), w (int8, zero point 0) and NULL;
- * c->out int32.  Padding has the zero point.  Nothing is absorbed.  With a finish of the
- * kind QG_FINISH_FLOAT_AFTER: c->in[2] is its bias or NULL, c->out its codes without
- * their zero point, int8 or uint8; the sums with their bias must be below 2^24. */
+ * c->out int32.  Padding has the zero point.  Nothing is absorbed.
+ * With a finish of the kind QG_FINISH_FLOAT_AFTER: c->in[2] is its bias or NULL, c->out
+ * its codes without their zero point, int8 or uint8; the sums with their bias must be
+ * below 2^24. */
 QG_NODISCARD qg_status qg_accel_conv_codes(qg_compile *c, const qg_conv_problem *p,
                                            bool transposed, const qg_accel_codes *codes,
                                            qg_kernel **out);

@@ -160,48 +160,38 @@ static int32_t largest_of(const int32_t *x, size_t n)
     return largest;
 }
 
-enum { PIECE = 64 };
-
-/* Pieces of a row, so that all but the look-up is vector code. */
-static void exps_of(const qg_int_softmax *s, const int32_t *x, int32_t largest,
-                    uint32_t *e, size_t n)
+/* Exponentials in y, and their sum in Q(12). */
+static uint64_t exps_of(const qg_int_softmax *s, const int32_t *x, int32_t *y, size_t n)
 {
+    const int32_t largest = largest_of(x, n);
+    uint64_t sum = 0;
     if (s->exp)
         for (size_t i = 0; i < n; i++)
-            e[i] = (uint32_t)s->exp[largest - x[i]];
+            y[i] = s->exp[largest - x[i]];
     else
         for (size_t i = 0; i < n; i++)
-            e[i] = (uint32_t)exp_of(s, x[i] - largest);
-}
-
-/* Codes above the lowest.  scale, e and their product shifted by 31 are below 2^31, and
- * so is half of 2^shift for shift < 32. */
-static void scaled(uint32_t scale, unsigned shift, int32_t most, const uint32_t *e,
-                   int32_t *y, size_t n)
-{
-    const uint32_t half = UINT32_C(1) << (shift - 1);
-    for (size_t i = 0; i < n; i++) {
-        uint32_t v = (uint32_t)(((uint64_t)scale * e[i] + (UINT64_C(1) << 30)) >> 31);
-        int32_t q = (int32_t)((v + half) >> shift);
-        y[i] = q < most ? q : most;
-    }
-}
-
-/* Sum of the exponentials, in Q(12). */
-static uint64_t sum_of(const qg_int_softmax *s, const int32_t *x, int32_t largest,
-                       size_t n)
-{
-    uint64_t sum = 0;
-    uint32_t e[PIECE];
+            y[i] = exp_of(s, x[i] - largest);
     for (size_t at = 0, piece; at < n; at += piece) {
-        uint32_t part = 0; /* below PIECE 2^19 */
-        piece = n - at < PIECE ? n - at : PIECE;
-        exps_of(s, x + at, largest, e, piece);
+        uint32_t part = 0; /* at most 4096 times 2^19 */
+        piece = n - at < 4096 ? n - at : 4096;
         for (size_t i = 0; i < piece; i++)
-            part += (e[i] + (1 << (SUM_BITS - 1))) >> SUM_BITS;
+            part += ((uint32_t)y[at + i] + (1 << (SUM_BITS - 1))) >> SUM_BITS;
         sum += part;
     }
     return sum;
+}
+
+/* From exponentials to codes above the lowest, in place.  scale, y and their product
+ * shifted by 31 are below 2^31, and so is half of 2^shift for shift < 32. */
+static void scaled(uint32_t scale, unsigned shift, int32_t most, int32_t *y, size_t n)
+{
+    const uint32_t half = UINT32_C(1) << (shift - 1);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t product = (uint64_t)scale * (uint32_t)y[i];
+        uint32_t v = (uint32_t)((product + (UINT64_C(1) << 30)) >> 31);
+        int32_t q = (int32_t)((v + half) >> shift);
+        y[i] = q < most ? q : most;
+    }
 }
 
 /* Exponentials and the reciprocal are not negative: halves upward are halves away from
@@ -209,9 +199,7 @@ static uint64_t sum_of(const qg_int_softmax *s, const int32_t *x, int32_t larges
 qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t *x,
                              int32_t *y, size_t n)
 {
-    int32_t largest = largest_of(x, n);
-    uint64_t sum = sum_of(s, x, largest, n);
-    uint32_t e[PIECE];
+    uint64_t sum = exps_of(s, x, y, n);
     if (sum > INT32_MAX)
         return qg_fail(
             ctx, QG_EUNSUPPORTED,
@@ -223,16 +211,12 @@ qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t
         (int32_t)((int64_t)(sum << zeros) - (INT64_C(1) << 31)));
     unsigned shift = (unsigned)(SUM_BITS - zeros + 31 - s->bits);
     int32_t low = -(1 << (s->bits - 1));
-    for (size_t at = 0, piece; at < n; at += piece) {
-        piece = n - at < PIECE ? n - at : PIECE;
-        exps_of(s, x + at, largest, e, piece);
-        if (shift < 32)
-            scaled(scale, shift, -low - low - 1, e, y + at, piece);
-        else /* below half of a code */
-            memset(y + at, 0, piece * sizeof *y);
-        for (size_t i = 0; i < piece; i++)
-            y[at + i] += low;
-    }
+    if (shift < 32)
+        scaled(scale, shift, -low - low - 1, y, n);
+    else /* below half of a code */
+        memset(y, 0, n * sizeof *y);
+    for (size_t i = 0; i < n; i++)
+        y[i] += low;
     return QG_OK;
 }
 
@@ -266,6 +250,7 @@ static inline int32_t table_code(const qg_int_softmax_table *t, float v, float m
 void qg_int_softmax_table_row(const qg_int_softmax_table *t, const int32_t *x,
                               int32_t *y, size_t n)
 {
+    enum { PIECE = 64 }; /* so that all but the look-up is vector code */
     int32_t largest = largest_of(x, n);
     float sum = 0, most = (float)(t->hi - t->zero), e[PIECE];
     for (size_t i = 0; i < n; i++)

@@ -91,6 +91,10 @@ static qg_status fixed_table(qg_ctx *ctx, const qg_int_unary_spec *s,
             ctx, QG_EUNSUPPORTED,
             "integer function: scheme '%s', expected fix-double or fix-single",
             qg_requant_scheme_name((qg_requant_scheme)s->row->requant.scheme));
+    if (s->x.dtype != QG_I8 || s->y.dtype != QG_I8)
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "integer function: form 'fixed' of %s -> %s, expected int8",
+                       qg_dtype_name(s->x.dtype), qg_dtype_name(s->y.dtype));
     qg_multiplier m = qg_q31_of((double)s->x.scale * 0x1p27);
     if (m.shift < 1 || m.shift > 30)
         return qg_fail(ctx, QG_ENUMERIC,

@@ -150,5 +150,37 @@ static void quantize_loops_equal_the_definition(void **state)
     }
 }
 
-QG_TEST_MAIN(cmocka_unit_test(loops_equal_the_definition),
+/* Every code, and every length of a rest. */
+static void loops_over_codes_equal_the_definition(void **state)
+{
+    size_t n_rows;
+    const qg_finish_row *const *rows = qg_finish_rows(&n_rows);
+    uint8_t table[256], x[512], y[512];
+    float real[512];
+    (void)state;
+    for (int i = 0; i < 512; i++)
+        x[i] = (uint8_t)(i * 37);
+    for (int i = 0; i < 256; i++)
+        table[i] = (uint8_t)(i * 91 + 5);
+    for (size_t k = 0; k < n_rows; k++) {
+        if (!rows[k]->supported())
+            continue;
+        for (size_t n = 0; n < 512; n++) {
+            memset(y, 1, sizeof y);
+            rows[k]->look_up(table, x, y, n);
+            for (size_t i = 0; i < 512; i++)
+                assert_cmp_int(y[i], ==, i < n ? table[x[i]] : 1);
+        }
+        rows[k]->dequantize_u8(200, 0.3f, x, real, 512);
+        for (int i = 0; i < 512; i++)
+            assert_cmp_f64((double)real[i], ==, (double)((float)(x[i] - 200) * 0.3f));
+        rows[k]->dequantize_i8(-7, 0.3f, x, real, 512);
+        for (int i = 0; i < 512; i++)
+            assert_cmp_f64((double)real[i], ==,
+                           (double)((float)((int8_t)x[i] + 7) * 0.3f));
+    }
+}
+
+QG_TEST_MAIN(cmocka_unit_test(loops_over_codes_equal_the_definition),
+             cmocka_unit_test(loops_equal_the_definition),
              WITH_CTX(quantize_loops_equal_the_definition))
