@@ -46,17 +46,17 @@ static const struct {
     int map; /* enum qg_map, -1: no loop has these bits */
 } table[] = {
   /* clang-format off */
-    { "Relu",            relu,           false, false, 0,     0,    -1 },
-    { "Tanh",            tangent,        false, false, 0,     0,    QG_MAP_TANH },
-    { "Sigmoid",         sigmoid,        false, false, 0,     0,    QG_MAP_SIGMOID },
-    { "Softsign",        softsign,       false, false, 0,     0,    -1 },
-    { "Softplus",        softplus,       false, false, 0,     0,    -1 },
-    { "Affine",          affine,         true,  true,  1,     0,    -1 },
+    { "Relu",            relu,           false, false, 0,    0,    -1 },
+    { "Tanh",            tangent,        false, false, 0,    0,    QG_MAP_TANH },
+    { "Sigmoid",         sigmoid,        false, false, 0,    0,    QG_MAP_SIGMOID },
+    { "Softsign",        softsign,       false, false, 0,    0,    -1 },
+    { "Softplus",        softplus,       false, false, 0,    0,    -1 },
+    { "Affine",          affine,         true,  true,  1,    0,    -1 },
     { "LeakyRelu",       leaky,          true,  false, 0.01f, 0,    -1 },
-    { "ThresholdedRelu", threshold,      true,  false, 1,     0,    -1 },
-    { "ScaledTanh",      scaled_tangent, true,  true,  1,     1,    -1 },
-    { "HardSigmoid",     hard_sigmoid,   true,  true,  0.2f,  0.5f, QG_MAP_HARD_SIGMOID },
-    { "Elu",             elu,            true,  false, 1,     0,    QG_MAP_ELU },
+    { "ThresholdedRelu", threshold,      true,  false, 1,    0,    -1 },
+    { "ScaledTanh",      scaled_tangent, true,  true,  1,    1,    -1 },
+    { "HardSigmoid",     hard_sigmoid,   true,  true, 0.2f, 0.5f, QG_MAP_HARD_SIGMOID },
+    { "Elu",             elu,            true,  false, 1,    0,    QG_MAP_ELU },
   /* clang-format on */
 };
 
