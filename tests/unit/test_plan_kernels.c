@@ -202,6 +202,23 @@ static void kernels_keep_to_the_definition(void **state)
     }
 }
 
+/* A weight of more elements than inference computes is still turned once, before any
+ * run. */
+static void a_turned_weight_is_a_constant(void **state)
+{
+    const qg_plan_options o = { 0 };
+    qg_plan *p;
+    (void)state;
+    fixture t = open_text("graph {\n opset 17\n x = input float32[2,257]\n"
+                          " w = const float32[300,257] seed(3)\n"
+                          " t = Transpose(w)\n y = MatMul(x, t)\n output y\n}");
+    qg_run *r = run_of(&t, &o, &p, 1);
+    assert_int_equal(p->report.nodes, 1);
+    qg_run_free(r);
+    qg_plan_free(p);
+    close_network(&t);
+}
+
 static void *count(void *ud, size_t size)
 {
     ++*(size_t *)ud;
@@ -245,4 +262,5 @@ static void second_run_allocates_nothing(void **state)
 QG_TEST_MAIN(cmocka_unit_test(absorbing_changes_no_bits),
              cmocka_unit_test(watching_keeps_the_bits_of_a_convolution),
              cmocka_unit_test(kernels_keep_to_the_definition),
+             cmocka_unit_test(a_turned_weight_is_a_constant),
              cmocka_unit_test(second_run_allocates_nothing))
