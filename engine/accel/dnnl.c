@@ -583,6 +583,26 @@ static void describe_matrix(dnnl_memory_desc_t *md, const qg_tensor *t, int rank
     describe(md, type_of(t), rank, dims, strides);
 }
 
+/* A matrix on the right that all leading dims share makes one product of their rows;
+ * oneDNN would compute one product for each. */
+static bool one_product(const qg_tensor *a, const qg_tensor *b)
+{
+    for (int i = 0; i < b->rank - 2; i++)
+        if (b->dim[i] != 1)
+            return false;
+    return a->rank > 2 || b->rank > 2;
+}
+
+/* t as a matrix of its last dim. */
+static qg_tensor flattened(const qg_tensor *t)
+{
+    const int64_t n = t->dim[t->rank - 1];
+    qg_tensor flat;
+    qg_tensor_init(&flat, t->dtype, 2, (const int64_t[]){ qg_tensor_count(t) / n, n });
+    flat.data = t->data;
+    return flat;
+}
+
 /* One row of n elements, broadcast over all leading dims. */
 static void describe_row(dnnl_memory_desc_t *md, dnnl_data_type_t type, int rank,
                          int64_t n)
@@ -607,6 +627,10 @@ static qg_status make_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
         a->rank > rank || b->rank > rank || a->data ||
         (bias >= 0 && (!c->in[bias]->data || qg_tensor_count(c->in[bias]) != p->n)))
         return QG_OK;
+    const bool flat = !p->trans_a && one_product(a, b);
+    const qg_tensor rows = flattened(a), weight = flattened(b), product = flattened(y);
+    if (flat)
+        rank = 2, a = &rows, b = &weight, y = &product;
     request r = { .has_weights = true,
                   .has_bias = bias >= 0,
                   .codes = codes,
