@@ -88,7 +88,7 @@ typedef struct cli_option {
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
-    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE)             \
+    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE) X(YAML)     \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(MEMORY)                          \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
     X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)

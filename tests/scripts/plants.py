@@ -74,21 +74,21 @@ class Plant:
             i.name: (scale * self.random.randn(4, *[d.dim_value for d in
                      i.type.tensor_type.shape.dim])).astype(np.float32)
             for i in model.graph.input})
-        self.quantize(self.backend, self.snapshot)
+        self.quantize(self.backend if self.kind != "saturation" else
+                      self.variant("ort-int8", "defaults: {range: [0, 255]}\n"),
+                      self.snapshot)
 
     def quantize(self, backend, out, *more):
         qg("quantize", self.folder / "m.onnx", "-b", backend, "-d", self.data, "-o", out,
            *more)
 
     # --- plants ---
-    def device(self, keys, products=False):
+    def device(self, keys):
         """A profile whose convolutions and products have other keys."""
         row = {"id": "planted", "use": ["conv", "conv-one", "depthwise", "dense",
                                         "dense-channel"],
                "scheme": "fix-double", "factor": "double", "why": "planted",
                "source": "tests/scripts/plants.py"} | keys
-        if products:
-            row["use"] = ["conv", "conv-one", "dense", "dense-channel"]
         lines = ["name: planted", "title: planted", f"extends: {self.profile}", "kernels:"]
         lines += [("  - " if i == 0 else "    ") +
                   f"{k}: {'[' + ', '.join(v) + ']' if isinstance(v, list) else v}"
@@ -108,7 +108,7 @@ class Plant:
         self.device({"scheme": self.draw(["fix-reduced", "fix-eighth"])})
 
     def saturation(self):
-        self.device({"products": "pairs", "scheme": "float-rne", "factor": "f32"}, True)
+        trace(self.snapshot, self.data, self.dump, "--profile", "onnxruntime-x86-avx2")
 
     def limit(self):
         """One tensor uses fewer codes."""
@@ -162,29 +162,27 @@ class Plant:
 
     UNFUSED = "-fusions: [compute-activation]\n"
 
-    def variant(self, text):
+    def variant(self, backend, text):
         path = self.folder / "variant.yaml"
-        path.write_text("name: variant\ntitle: planted\nextends: tflite-int8\n" + text)
+        path.write_text(f"name: variant\ntitle: planted\nextends: {backend}\n{text}")
         return path
 
     def unfused(self):
         """The device rounds between a convolution and its activation."""
         device = self.folder / "device"
-        self.quantize(self.variant(self.UNFUSED), device)
+        self.quantize(self.variant("tflite-int8", self.UNFUSED), device)
         trace(device, self.data, self.dump, "--profile", self.profile)
 
     def fusion(self):
         """The program rounds there and the device does not."""
         shutil.move(self.snapshot, self.folder / "device")
-        self.quantize(self.variant(self.UNFUSED), self.snapshot)
+        self.quantize(self.variant("tflite-int8", self.UNFUSED), self.snapshot)
         trace(self.folder / "device", self.data, self.dump, "--profile", self.profile)
 
     def padding(self):
         """One convolution pads with code 0: its output is computed here."""
         trace(self.snapshot, self.data, self.dump, "--profile", self.profile)
         info, arrays = read(self.dump)
-        text = qg("dump", self.snapshot, "--profile", self.profile, "--json")
-        del text
         model = onnx.load(self.snapshot / "model.onnx")
         quant = json.loads((self.snapshot / "quant.json").read_text())
         tqcs = {(t["node"], t["slot"]): t for t in quant["tqcs"]}
@@ -203,7 +201,7 @@ class Plant:
             n, y = self.draw(able)
             grids = {a["value"]: a["grid"] for a in info["arrays"]}
             arrays[y] = self.pad_with_zero(n, arrays[n.input[0]], arrays[y], weights, tqcs,
-                                           grids[n.input[0]], grids[y])
+                                           grids[n.input[0]], grids[y], y != n.output[0])
             self.nodes = y
         write(self.dump, info, arrays)
 
@@ -213,31 +211,59 @@ class Plant:
         if n.output[0] in arrays:
             return n.output[0]
         after = readers.get(n.output[0], [])
-        return after[0].output[0] if len(after) == 1 and after[0].output[0] in arrays else None
+        return (after[0].output[0] if len(after) == 1 and after[0].op_type == "Relu" and
+                after[0].output[0] in arrays else None)
 
     @staticmethod
-    def pad_with_zero(n, x, y, weights, tqcs, gx, gy):
-        """What changes where a tap lies outside: acc + sum of -z_x w, from the exact value
-        that the codes stand for; only elements that are not clamped."""
+    def pad_with_zero(n, x, y, weights, tqcs, gx, gy, clamps):
+        """The kernel of TensorFlow Lite, with code 0 outside of the picture."""
         at = {a.name: onnx.helper.get_attribute_value(a) for a in n.attribute}
         w = weights[n.input[1]]
-        t = tqcs[(n.name, "in1")]
-        scale = np.array(t["scale"], np.float64).reshape(-1, 1, 1, 1)
-        q = np.clip(np.sign(w) * np.floor(np.abs(w / scale) + 0.5), -127, 127)
+        s_w = np.array(tqcs[(n.name, "in1")]["scale"], np.float32)
+        q = half_away(w / s_w.reshape(-1, 1, 1, 1)).clip(-127, 127).astype(np.int64)
         group, stride, pads = at.get("group", 1), at["strides"], at["pads"]
         m, per = w.shape[:2]
-        taps = np.pad(np.zeros(x.shape[-2:]), [(pads[0], pads[2]), (pads[1], pads[3])],
-                      constant_values=1)
-        out = np.zeros((m, *y.shape[-2:]))
-        for i in range(w.shape[2]):
-            for j in range(w.shape[3]):
-                hit = taps[i:i + stride[0] * out.shape[1]:stride[0],
-                           j:j + stride[1] * out.shape[2]:stride[1]]
-                out += q[:, :, i, j].sum(1)[:, None, None] * hit[None]
-        del group, per
-        change = -gx["zero"] * out * (scale[:, :, 0] * gx["scale"]) / gy["scale"]
-        moved = y.astype(np.float64) + change[None, None]
-        return np.clip(np.sign(moved) * np.floor(np.abs(moved) + 0.5), -128, 127).astype(y.dtype)
+        wide = np.pad(x.astype(np.int64)[:, 0],
+                      [(0, 0), (0, 0), (pads[0], pads[2]), (pads[1], pads[3])]) - gx["zero"]
+        acc = np.zeros((len(x), m, *y.shape[-2:]), np.int64)
+        for c in range(m):
+            first = c // (m // group) * per
+            for i in range(w.shape[2]):
+                for j in range(w.shape[3]):
+                    part = wide[:, first:first + per, i:i + stride[0] * acc.shape[2]:stride[0],
+                                j:j + stride[1] * acc.shape[3]:stride[1]]
+                    acc[:, c] += np.einsum("nchw,c->nhw", part, q[c, :, i, j])
+        s_x, s_y = np.float32(gx["scale"]), np.float32(gy["scale"])
+        if len(n.input) > 2:
+            acc += half_away(weights[n.input[2]] / (s_x * s_w)).astype(np.int64)[:, None, None]
+        out = np.empty_like(acc)
+        for c in range(m):
+            factor = float(s_x) * float(s_w[c % len(s_w)]) / float(s_y)
+            out[:, c] = requantize(acc[:, c], factor)
+        low = gy["zero"] if clamps else -128
+        return (out + gy["zero"]).clip(low, 127).astype(y.dtype)[:, None]
+
+
+def half_away(x):
+    x = np.asarray(x, np.float64)
+    return np.sign(x) * np.floor(np.abs(x) + 0.5)
+
+
+def requantize(acc, factor):
+    """Scheme fix-double."""
+    fraction, shift = np.frexp(factor)
+    m, shift = int(half_away(fraction * 2.0 ** 31)), int(shift)
+    if m == 1 << 31:
+        m, shift = m // 2, shift + 1
+    acc = acc << max(shift, 0)
+    product = acc * m
+    nudge = np.where(product >= 0, 1 << 30, 1 - (1 << 30))
+    high = (product + nudge)
+    high = np.where(high >= 0, high >> 31, -((-high) >> 31))
+    right = max(-shift, 0)
+    mask = (1 << right) - 1
+    rest = high & mask
+    return (high >> right) + (rest > (mask >> 1) + (high < 0))
 
 
 def diverge(plant, *more):
