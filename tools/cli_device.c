@@ -1,8 +1,5 @@
 /* cli_device.c -- verbs that compare with the outputs of a device: trace, diverge, fit,
  * probe. */
-#include <stdio.h>
-#include <string.h>
-
 #include "cli.h"
 
 static qg_status write_trace(const cli_call *c, qg_model *m, qg_report **r)
@@ -47,3 +44,24 @@ int cli_diverge(const cli_call *c)
     qg_model_close(m);
     return status == CLI_OK && !same ? CLI_FAILED : status;
 }
+
+static qg_status fit(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_diverge_options o;
+    diverge_options(c, &o);
+    return qg_model_fit(m, &o, c->args->against, c->args->output, r);
+}
+
+int cli_fit(const cli_call *c) { return cli_ask(c, c->args->file.at[0], fit); }
+
+static qg_status probe(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_probe_options o;
+    qg_probe_options_init(&o, sizeof o);
+    o.work = cli_workload(c);
+    o.between = c->args->between;
+    o.seed = c->args->seed;
+    return qg_model_probe(m, &o, c->args->output, r);
+}
+
+int cli_probe(const cli_call *c) { return cli_ask(c, c->args->file.at[0], probe); }

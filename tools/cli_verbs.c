@@ -411,6 +411,26 @@ const cli_verb cli_verbs[] = {
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg diverge snapshot -d images.npy --against dump.npz",
       .run = cli_diverge },
+    { .name = "fit",
+      .summary = "find the profile that explains the outputs of a device",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(YAML) },
+      .about = "Every profile computes every value on the device's own inputs.  -o\n"
+               "writes a profile that extends the nearest one by the rows of others\n"
+               "that explain more.  Profiles that the samples do not tell apart are\n"
+               "listed; `qg probe` searches samples that do.\n"
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
+      .example = "qg fit snapshot -d images.npy --against dump.npz -o chip.yaml",
+      .run = cli_fit },
+    { .name = "probe",
+      .summary = "search samples on which two profiles differ",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { TAKES(DATA), RUNS, NEEDS(BETWEEN), TAKES(SEED), NEEDS(ARRAY) },
+      .about = "Makes --samples samples, 8 by default, from random codes, or from those\n"
+               "of --data.  For networks with one input.\n"
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
+      .example = "qg probe snapshot --between tflite-reference,tflite-xnnpack -o x.npy",
+      .run = cli_probe },
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),

@@ -405,6 +405,33 @@ QG_API void qg_diverge_options_init(qg_diverge_options *o, size_t size);
 QG_NODISCARD QG_API qg_status qg_model_diverge(qg_model *m, const qg_diverge_options *o,
                                                const char *dump, qg_report **report);
 
+/* Which profiles explain `dump`, a trace of a device: every step of every profile's
+ * program on the device's own inputs.  Facts: samples, values, verdict (a profile, or
+ * "not told apart"), not_told_apart, nearest, rows_taken; tables operators (operator,
+ * nodes, elements, ties of the first sample, verdict, explaining, profiles), profiles
+ * (profile, values, of, share, first_other, why).  yaml (may be NULL): a file for the
+ * composed profile, which extends the nearest one. */
+QG_NODISCARD QG_API qg_status qg_model_fit(qg_model *m, const qg_diverge_options *o,
+                                           const char *dump, const char *yaml,
+                                           qg_report **report);
+
+typedef struct qg_probe_options {
+    size_t size;
+    qg_workload work;    /* samples: how many to make, 0: 8; data: where to begin, NULL:
+                          * at random */
+    const char *between; /* two profiles, "P1,P2"; required */
+    uint64_t seed;       /* 0: 1 */
+} qg_probe_options;
+QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);
+
+/* Searches samples on which two profiles compute different codes, at as many values as
+ * possible, each on the first profile's inputs, and writes them to `path` (.npy).  For
+ * networks with one input.  Facts: between, samples, values, told_apart; table nodes:
+ * node, value, elements and samples that differ.  A function of model, options and
+ * seed alone. */
+QG_NODISCARD QG_API qg_status qg_model_probe(qg_model *m, const qg_probe_options *o,
+                                             const char *path, qg_report **report);
+
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.
  * The class is the index of the largest element of the first output, the first on a

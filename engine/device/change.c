@@ -177,7 +177,7 @@ static qg_status vary_limits(maker *k, size_t at, const qg_recipe *r)
         QG_TRY(with_out(k, at, out, "clamp", CLAMP,
                         "does not clamp: all codes of the type are stored"));
     }
-    if (!k->exact->n || k->exact->low > k->exact->high || k->exact->low < all.lo ||
+    if (k->exact->low > k->exact->high || k->exact->low < all.lo ||
         k->exact->high > all.hi)
         return QG_OK;
     out.low = k->exact->low;

@@ -27,6 +27,8 @@ typedef struct study {
     double *real, *code; /* [n_point] */
     size_t n_point, stride;
     double low, high; /* codes of the device */
+    double scale;     /* of see_other */
+    int32_t zero;
 } study;
 
 /* --- runs --- */
@@ -36,9 +38,12 @@ static qg_status see_ours(void *ud, qg_ctx *ctx, size_t sample, const double *ou
 {
     study *y = ud;
     (void)ctx, (void)sample;
-    for (size_t i = 0; i < y->s->elements; i++, y->seen++)
+    for (size_t i = 0; i < y->s->elements; i++, y->seen++) {
+        y->low = fmin(y->low, theirs[i]);
+        y->high = fmax(y->high, theirs[i]);
         if (ours[i] != theirs[i] && y->seen < y->n_bits)
             y->differs[y->seen / 8] |= (uint8_t)(1u << y->seen % 8);
+    }
     return QG_OK;
 }
 
@@ -55,15 +60,13 @@ static bool differed(const study *y, uint64_t i)
 
 static void see_element(study *y, double real, double code)
 {
-    const qg_stored *g = &y->s->pair->grid;
+    const qg_stored *g = y->s->stored;
     double v = real / (double)g->scale[0], q = v + g->zero[0];
     bool tie = fabs(fabs(v - trunc(v)) - 0.5) < TIE;
     for (int m = 0; m < N_ROUNDING; m++)
         y->fits[m] += stored(y, roundings[m], q) == code;
     y->f->ties += tie;
     y->f->differ_at_ties += tie && differed(y, y->seen) && fabs(q - code) < 1;
-    y->low = fmin(y->low, code);
-    y->high = fmax(y->high, code);
     if (y->seen % y->stride == 0 && y->n_point < MOST_POINTS) {
         y->real[y->n_point] = real;
         y->code[y->n_point++] = code;
@@ -84,18 +87,16 @@ static qg_status see_real(void *ud, qg_ctx *ctx, size_t sample, const double *re
     return QG_OK;
 }
 
-/* Counts roundings of other real values of the same elements. */
-static qg_status see_fused(void *ud, qg_ctx *ctx, size_t sample, const double *real,
+/* Counts roundings of other real values of the same elements, or on another grid. */
+static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *real,
                            const double *theirs)
 {
     study *y = ud;
-    const qg_stored *g = &y->s->pair->grid;
     (void)ctx, (void)sample;
     for (size_t i = 0; i < y->s->elements; i++)
         for (int m = 0; m < N_ROUNDING; m++)
             y->fits[m] +=
-                stored(y, roundings[m], real[i] / (double)g->scale[0] + g->zero[0]) ==
-                theirs[i];
+                stored(y, roundings[m], real[i] / y->scale + y->zero) == theirs[i];
     return QG_OK;
 }
 
@@ -188,7 +189,9 @@ static qg_status judge_fused(study *y, qg_exact *out)
     if (!v)
         return QG_OK;
     memset(y->fits, 0, sizeof y->fits);
-    QG_TRY(run_real(y, y->s, true, see_fused, &done));
+    y->scale = (double)y->s->pair->grid.scale[0];
+    y->zero = y->s->pair->grid.zero[0];
+    QG_TRY(run_real(y, y->s, true, see_other, &done));
     const char *text = qg_arena_printf(
         y->d->arena, "rounds between %s and %s: stores %s",
         v->def ? v->def->name : v->name, y->s->value->def->name, v->name);
@@ -252,7 +255,7 @@ static void fit_grid(const study *y, qg_exact *out)
 {
     static const int apart[] = { 0, -1, 1 };
     double slope, zero, low, high;
-    const qg_stored *own = &y->s->pair->grid;
+    const qg_stored *own = y->s->stored;
     if (!line(y, &slope, &zero))
         return;
     double scale = 1 / slope, z = nearbyint(zero);
@@ -266,6 +269,27 @@ static void fit_grid(const study *y, qg_exact *out)
     out->zero = (int32_t)z;
     out->grid =
         out->zero != own->zero[0] || fabs(scale / (double)own->scale[0] - 1) > 1e-5;
+}
+
+/* The exact value on another grid, for kernels whose grid is prescribed. */
+static qg_status judge_grid(study *y, qg_exact *out)
+{
+    const qg_pair *p = y->s->pair;
+    bool done;
+    if (!p->other && !out->grid)
+        return QG_OK;
+    y->scale = (double)(p->other ? p->scale : out->scale);
+    y->zero = p->other ? p->zero : out->zero;
+    memset(y->fits, 0, sizeof y->fits);
+    QG_TRY(run_real(y, y->s, false, see_other, &done));
+    const char *text = qg_arena_printf(
+        y->d->arena, "its output grid is another: scale %.6g, zero %d%s", y->scale,
+        (int)y->zero, p->other ? " (given by the dump)" : "");
+    if (!text)
+        return qg_nomem(y->d->ctx);
+    if (done)
+        add_roundings(y, "grid", text, 8, out);
+    return QG_OK;
 }
 
 /* --- accumulators --- */
@@ -370,15 +394,16 @@ static qg_status study_all(study *y, qg_exact *out)
                               &(qg_step_see){ see_ours, y }, &tally);
     qg_graph_free(cut.graph);
     QG_TRY(s);
+    out->low = (int32_t)y->low;
+    out->high = (int32_t)y->high;
     y->seen = 0;
     QG_TRY(run_real(y, y->s, false, see_real, &done));
     if (!done)
         return QG_OK;
-    out->low = (int32_t)y->low;
-    out->high = (int32_t)y->high;
     fit_grid(y, out);
     QG_TRY(judge_real(y, out));
     QG_TRY(judge_fused(y, out));
+    QG_TRY(judge_grid(y, out));
     return study_sums(y);
 }
 
@@ -390,4 +415,34 @@ qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exact *out)
         s = study_all(&y, out);
     qg_arena_free(y.arena);
     return s;
+}
+
+static qg_status see_ties(void *ud, qg_ctx *ctx, size_t sample, const double *real,
+                          const double *theirs)
+{
+    study *y = ud;
+    (void)ctx, (void)sample, (void)theirs;
+    for (size_t i = 0; i < y->s->elements; i++) {
+        double v = real[i] / (double)y->s->stored->scale[0];
+        y->seen += fabs(fabs(v - trunc(v)) - 0.5) < TIE;
+    }
+    return QG_OK;
+}
+
+qg_status qg_exact_ties(const qg_device *d, const qg_device_step *s, uint64_t *out)
+{
+    study y = { .d = d, .s = s };
+    qg_cut cut;
+    qg_tally tally;
+    *out = 0;
+    if (!s->stored->codes)
+        return QG_OK;
+    QG_TRY(qg_step_real(d, s, false, &cut));
+    if (!cut.graph)
+        return QG_OK;
+    qg_status status =
+        qg_step_try(d, d->ctx, s, &cut, 1, &(qg_step_see){ see_ties, &y }, &tally);
+    qg_graph_free(cut.graph);
+    *out = y.seen;
+    return status == QG_ENOMEM ? status : QG_OK;
 }

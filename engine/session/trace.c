@@ -78,9 +78,27 @@ typedef struct tracing {
     qg_plan *plan;
     qg_api_feed feed;
     qg_sink sink;
+    qg_arena *arena; /* of the folder */
     qg_folder folder;
     bool begun; /* the folder */
 } tracing;
+
+/* The folder is a work folder beside an archive, or the trace itself. */
+static qg_status begin_folder(tracing *t)
+{
+    qg_ctx *ctx = t->exe.model->ctx;
+    const char *target = t->path;
+    t->arena = qg_arena_new(ctx->alloc);
+    if (!t->arena)
+        return qg_nomem(ctx);
+    if (is_archive(t->path))
+        target = qg_arena_printf(t->arena, "%s.parts", t->path);
+    if (!target)
+        return qg_nomem(ctx);
+    QG_TRY(qg_folder_begin(ctx, t->arena, target, &t->folder));
+    t->begun = true;
+    return QG_OK;
+}
 
 static qg_status write(tracing *t, qg_report **report)
 {
@@ -88,11 +106,7 @@ static qg_status write(tracing *t, qg_report **report)
     const char *glob = t->o->select ? t->o->select : "*";
     QG_TRY(qg_executable_feed(&t->exe, &t->o->work, &t->feed));
     QG_TRY(qg_sink_make(k, &t->exe, t->feed.feed.n));
-    QG_TRY(qg_folder_begin(
-        k->ctx, k->arena,
-        is_archive(t->path) ? qg_arena_printf(k->arena, "%s.parts", t->path) : t->path,
-        &t->folder));
-    t->begun = true;
+    QG_TRY(begin_folder(t));
     QG_TRY(qg_sink_dumps(k, glob, t->folder.work));
     QG_TRY(qg_sink_plan(k, t->o->work.reference_kernels, &t->feed.feed, &t->plan));
     QG_TRY(qg_sink_run(k, t->plan, &t->feed.feed, &t->o->work));
@@ -119,6 +133,7 @@ qg_status qg_model_trace(qg_model *m, const qg_trace_options *given, const char 
     qg_sink_close(&t.sink);
     if (t.begun)
         qg_folder_abandon(&t.folder);
+    qg_arena_free(t.arena);
     qg_feed_close(&t.feed);
     qg_plan_free(t.plan);
     qg_executable_free(&t.exe);
