@@ -31,6 +31,7 @@ typedef struct sink {
     qg_names *taken;     /* paths of columns */
     uint32_t *dumped;    /* [values that are executed] column index plus one, 0: not
                           * dumped */
+    size_t strange;      /* the first sample with an output that is not finite; or n */
     const char *made[2]; /* folders that were not there before; NULL: none */
 } sink;
 
@@ -139,10 +140,15 @@ static qg_status done(void *ud, qg_ctx *ctx, void *state, size_t sample,
 {
     sink *k = ud;
     worker *w = state;
-    QG_TRY(begin_waiting(ctx, k, &w->w));
+    bool finite = true;
+    for (size_t i = 0; i < k->exe->graph->output.n; i++)
+        finite = finite && qg_tensor_is_finite(qg_run_output(r, i));
+    if (k->n_column)
+        QG_TRY(begin_waiting(ctx, k, &w->w));
     for (size_t i = 0; i < k->n_output; i++)
         QG_TRY(keep(ctx, &w->w, i, qg_run_output(r, i)));
     (void)pthread_mutex_lock(&k->lock);
+    k->strange = !finite && sample < k->strange ? sample : k->strange;
     k->slot[sample] = w->w;
     w->w = (waiting){ 0 };
     qg_status s = flush(k);
@@ -214,7 +220,7 @@ static qg_status sink_make(sink *k, const qg_executable *e, const qg_run_options
     const qg_graph *g = e->graph;
     k->ctx = e->model->ctx;
     k->exe = e;
-    k->n = samples;
+    k->n = k->strange = samples;
     k->column = QG_NEWN(k->arena, g->output.n + e->model->graph->value.n, qg_column);
     k->name = QG_NEWN(k->arena, g->output.n + e->model->graph->value.n, const char *);
     k->slot = QG_NEWN(k->arena, samples, waiting);
@@ -309,6 +315,25 @@ static qg_status describe(const qg_plan *p, const sink *k, double seconds,
 
 /* --- all together --- */
 
+/* Searches only where an output is not finite; a NaN that rounding hides is known from
+ * the calibration data. */
+static qg_status warn_not_finite(const qg_executable *e, const qg_run_options *o,
+                                 const qg_feed *feed, size_t sample)
+{
+    qg_model *m = e->model;
+    qg_finite_request r = { .mode = e->mode,
+                            .feed = feed,
+                            .first = sample,
+                            .reference = o->work.reference_kernels };
+    if (e->mode == QG_RUN_INTEGER)
+        return QG_OK;
+    if (sample < feed->n)
+        return qg_warn_not_finite(m, &r);
+    if (e->mode == QG_RUN_SIMULATE && m->info.manifest.not_finite)
+        qg_warn(m->ctx, "when it was quantized: %s", m->info.manifest.not_finite);
+    return QG_OK;
+}
+
 static qg_status drive(const qg_executable *e, const qg_run_options *o,
                        const char *folder, const qg_plan *p, qg_api_feed *f, sink *k)
 {
@@ -321,11 +346,12 @@ static qg_status drive(const qg_executable *e, const qg_run_options *o,
                    .begin = make_worker,
                    .end = end_worker,
                    .see = folder && o->dump ? see : NULL,
-                   .done = folder ? done : NULL,
+                   .done = done,
                    .progress = &o->work.progress,
                    .stage = "run" };
     QG_TRY(qg_drive_run(k->ctx, &d));
-    return sink_commit(k);
+    QG_TRY(sink_commit(k));
+    return warn_not_finite(e, o, &f->feed, k->strange);
 }
 
 /* A plan that shows the nodes whose outputs are to be dumped. */
