@@ -540,6 +540,23 @@ static qg_status read_stats(job *j)
                    j->o->stats, j->stats->manifest.model, j->m->sha256, j->m->path);
 }
 
+/* --- values that are not finite --- */
+
+/* The network with its quantizers; kept for verbs that have no data. */
+static qg_status find_not_finite(job *j, bool warns)
+{
+    qg_manifest *m = &j->m->info.manifest;
+    if (j->feed.feed.n == 0 || j->o->stop_after)
+        return QG_OK;
+    qg_finite_request r = { .mode = QG_RUN_SIMULATE,
+                            .feed = &j->feed.feed,
+                            .reference = j->o->work.reference_kernels };
+    QG_TRY(qg_model_not_finite(j->m, &r, j->arena, &m->not_finite));
+    if (warns && m->not_finite)
+        qg_warn(j->m->ctx, "%s", m->not_finite);
+    return QG_OK;
+}
+
 /* --- all together --- */
 
 /* A choice that no pass has carried out is not lost in silence. */
@@ -622,6 +639,8 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
         s = look_along(&j);
     if (s == QG_OK)
         s = run_passes(&j, report);
+    if (s == QG_OK)
+        s = find_not_finite(&j, report != NULL);
     qg_feed_close(&j.feed);
     qg_stats_free(j.stats);
     return s;

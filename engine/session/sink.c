@@ -122,10 +122,15 @@ static qg_status done(void *ud, qg_ctx *ctx, void *state, size_t sample,
 {
     qg_sink *k = ud;
     worker *w = state;
-    QG_TRY(begin_waiting(ctx, k, &w->w));
+    bool finite = true;
+    for (size_t i = 0; i < k->exe->graph->output.n; i++)
+        finite = finite && qg_tensor_is_finite(qg_run_output(r, i));
+    if (k->n_column)
+        QG_TRY(begin_waiting(ctx, k, &w->w));
     for (size_t i = 0; i < k->n_output; i++)
         QG_TRY(keep(ctx, &w->w, i, qg_run_output(r, i)));
     (void)pthread_mutex_lock(&k->lock);
+    k->strange = !finite && sample < k->strange ? sample : k->strange;
     k->slot[sample] = w->w;
     w->w = (qg_waiting){ 0 };
     qg_status s = flush(k);
@@ -265,7 +270,7 @@ qg_status qg_sink_run(qg_sink *k, const qg_plan *p, const qg_feed *feed,
                    .begin = make_worker,
                    .end = end_worker,
                    .see = k->dumps_in ? see : NULL,
-                   .done = k->n_column ? done : NULL,
+                   .done = done,
                    .progress = &work->progress,
                    .stage = "run" };
     return qg_drive_run(k->ctx, &d);

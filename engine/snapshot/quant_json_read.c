@@ -206,6 +206,7 @@ static qg_status read_manifest(reader *r, const qg_json *root)
     QG_TRY(optional_text(r, part, "sha256", &m->data_sha256));
     QG_TRY(ranged_int(r, part, "samples", 0, INT64_C(1) << 53, &samples));
     m->samples = (size_t)samples;
+    QG_TRY(optional_text(r, o, "not_finite", &m->not_finite));
     QG_TRY(read_backend(r, o));
     return read_options(r, o);
 }

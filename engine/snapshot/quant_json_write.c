@@ -71,6 +71,8 @@ static void put_manifest(qg_json_writer *w, const qg_quant *q, const qg_manifest
     for (size_t i = 0; i < m->n_option; i++)
         put_text(w, m->option[2 * i], m->option[2 * i + 1]);
     qg_json_put_end(w);
+    if (m->not_finite)
+        put_text(w, "not_finite", m->not_finite);
     qg_json_put_end(w);
 }
 
