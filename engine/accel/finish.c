@@ -175,7 +175,7 @@ qg_look_up_fn *qg_look_up_loop(void) { return best()->look_up; }
 
 /* -- from floats ------------------------------------------------------------------- */
 
-qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q,
+qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_affine_quantizer *q,
                                  qg_dtype type)
 {
     bool divides = q->form == QG_FORM_DIVIDE, away = q->rounding == QG_ROUND_HALF_AWAY;
@@ -191,7 +191,7 @@ qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q
 
 typedef struct quantize_state {
     qg_quantize_fn *loop;
-    qg_quantizer q;
+    qg_affine_quantizer q;
 } quantize_state;
 
 static qg_status run_quantize(const qg_kernel *k, const qg_call *call)
@@ -202,7 +202,8 @@ static qg_status run_quantize(const qg_kernel *k, const qg_call *call)
     return QG_OK;
 }
 
-qg_status qg_accel_quantize(qg_compile *c, const qg_quantizer *q, qg_kernel **out)
+qg_status qg_accel_quantize(qg_compile *c, const qg_affine_quantizer *q,
+                            qg_kernel **out)
 {
     qg_quantize_fn *loop = qg_quantize_loop(NULL, q, c->out[0]->dtype);
     *out = NULL;

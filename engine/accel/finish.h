@@ -73,8 +73,9 @@ enum qg_quantize_kind {
     QG_NQUANTIZE
 };
 
-/* qg_quantizer_codes into bytes. */
-typedef void qg_quantize_fn(const qg_quantizer *q, const float *x, void *y, size_t n);
+/* qg_affine_quantizer_codes into bytes. */
+typedef void qg_quantize_fn(const qg_affine_quantizer *q, const float *x, void *y,
+                            size_t n);
 
 /* A sum or a product of codes whose zero points are taken off, by float32:
  *
@@ -124,12 +125,12 @@ QG_NODISCARD qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_r
 
 /* The loop of this row (NULL: the fastest) for codes of this type; NULL: another form,
  * rounding or type than the kinds have. */
-qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q,
+qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_affine_quantizer *q,
                                  qg_dtype type);
 
 /* An element-wise kernel with that loop, from floats in any layout; *out NULL: there is
  * none. */
-QG_NODISCARD qg_status qg_accel_quantize(qg_compile *c, const qg_quantizer *q,
+QG_NODISCARD qg_status qg_accel_quantize(qg_compile *c, const qg_affine_quantizer *q,
                                          qg_kernel **out);
 
 #endif

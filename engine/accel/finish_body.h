@@ -192,7 +192,8 @@ INLINE float to_away(float v)
 }
 
 #define QUANTIZE(name, T, scaled, rounded)                                             \
-    TARGET static void name(const qg_quantizer *q, const float *x, void *py, size_t n) \
+    TARGET static void name(const qg_affine_quantizer *q, const float *x, void *py,    \
+                            size_t n)                                                  \
     {                                                                                  \
         const int32_t zero = q->range.zero;                                            \
         const float low = (float)(q->range.lo - zero);                                 \

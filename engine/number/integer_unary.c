@@ -54,15 +54,15 @@ static qg_status float_table(qg_ctx *ctx, const qg_int_unary_spec *s,
 static qg_status dequantized_table(qg_ctx *ctx, const qg_int_unary_spec *s,
                                    int32_t table[256])
 {
-    qg_quantizer q;
+    qg_affine_quantizer q;
     const qg_profile_row divide = { .form = QG_FORM_DIVIDE,
                                     .rounding = s->row->rounding };
-    QG_TRY(qg_quantizer_prepare(ctx, &divide, s->y,
-                                qg_code_range_of(s->y.dtype, s->y.zero), &q));
+    QG_TRY(qg_affine_quantizer_prepare(ctx, &divide, s->y,
+                                       qg_code_range_of(s->y.dtype, s->y.zero), &q));
     for (int i = 0; i < 256; i++) {
         float x = s->x.scale * (float)(code_at(s, i) - s->x.zero);
         float y = function_of(s, x);
-        qg_quantizer_codes(&q, &y, &table[i], 1);
+        qg_affine_quantizer_codes(&q, &y, &table[i], 1);
     }
     return QG_OK;
 }

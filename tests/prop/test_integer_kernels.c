@@ -1,51 +1,16 @@
 /* Plans with fast integer kernels against the definitions, bit for bit: random shapes,
  * grids and schemes. */
+#include "tests/support/random_requant.h"
 #include "tests/support/test.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "engine/core/rng.h"
 #include "engine/exec/run.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/recipe.h"
 #include "ops/families.h"
-
-static int64_t among(qg_rng *r, int64_t low, int64_t high)
-{
-    return low + (int64_t)(qg_rng_next(r) % (uint64_t)(high - low + 1));
-}
-
-static float scale(qg_rng *r)
-{
-    return ldexpf((float)among(r, 64, 127), -(int)among(r, 6, 14));
-}
-
-static const struct {
-    qg_requant_scheme scheme;
-    qg_factor factor;
-    qg_zero_place zero;
-} tuples[] = {
-    {QG_SCHEME_FIX_DOUBLE,     QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_DOUBLE_UP, QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_SINGLE,    QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_DOUBLE_AWAY,   QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_AFTER },
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_INSIDE},
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_FUSED },
-    { QG_SCHEME_FLOAT_AWAY,    QG_FACTOR_THEN_MULTIPLY, QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_MANTISSA,  QG_FACTOR_F32,           QG_ZERO_AFTER },
-};
-enum { N_TUPLES = sizeof tuples / sizeof tuples[0] };
-
-static qg_requant_rule rule_of(size_t i)
-{
-    return (qg_requant_rule){ .scheme = (uint8_t)tuples[i].scheme,
-                              .factor = (uint8_t)tuples[i].factor,
-                              .zero = (uint8_t)tuples[i].zero,
-                              .accumulator = 32 };
-}
 
 /* -- plans ------------------------------------------------------------------------- */
 

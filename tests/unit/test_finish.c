@@ -1,47 +1,12 @@
 /* The loops of accel/finish.h against engine/number, bit for bit, for every instruction
  * set that the CPU has. */
+#include "tests/support/random_requant.h"
 #include "tests/support/test.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "engine/accel/finish.h"
-#include "engine/core/rng.h"
-
-static int64_t among(qg_rng *r, int64_t low, int64_t high)
-{
-    return low + (int64_t)(qg_rng_next(r) % (uint64_t)(high - low + 1));
-}
-
-static float scale(qg_rng *r)
-{
-    return ldexpf((float)among(r, 64, 127), -(int)among(r, 6, 14));
-}
-
-static const struct {
-    qg_requant_scheme scheme;
-    qg_factor factor;
-    qg_zero_place zero;
-} tuples[] = {
-    {QG_SCHEME_FIX_DOUBLE,     QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_DOUBLE_UP, QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_SINGLE,    QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_DOUBLE_AWAY,   QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_AFTER },
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_INSIDE},
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_FUSED },
-    { QG_SCHEME_FLOAT_AWAY,    QG_FACTOR_THEN_MULTIPLY, QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_MANTISSA,  QG_FACTOR_F32,           QG_ZERO_AFTER },
-};
-enum { N_TUPLES = sizeof tuples / sizeof tuples[0] };
-
-static qg_requant_rule rule_of(size_t i)
-{
-    return (qg_requant_rule){ .scheme = (uint8_t)tuples[i].scheme,
-                              .factor = (uint8_t)tuples[i].factor,
-                              .zero = (uint8_t)tuples[i].zero,
-                              .accumulator = 32 };
-}
 
 /* -- loops ------------------------------------------------------------------------- */
 
@@ -128,8 +93,8 @@ static void quantize_loops_equal_the_definition(void **state)
                                .nan = (qg_nan)(round % QG_NNAN) };
         range.zero = (int32_t)among(&rng, range.lo, range.hi);
         qg_grid y = { type, round % 3 ? scale(&rng) : 0.5f, range.zero };
-        qg_quantizer q;
-        assert_ok(ctx, qg_quantizer_prepare(ctx, &row, y, range, &q));
+        qg_affine_quantizer q;
+        assert_ok(ctx, qg_affine_quantizer_prepare(ctx, &row, y, range, &q));
         for (int i = 0; i < PLACES; i++)
             x[i] = (float)among(&rng, -1200, 1200) * y.scale *
                    (i % 2 ? 0.25f : 0.25000003f);
@@ -137,7 +102,7 @@ static void quantize_loops_equal_the_definition(void **state)
         x[1] = INFINITY;
         x[2] = -INFINITY;
         x[3] = 0.49999997f * y.scale;
-        qg_quantizer_codes(&q, x, want, PLACES);
+        qg_affine_quantizer_codes(&q, x, want, PLACES);
         for (size_t k = 0; k < n_rows; k++) {
             if (!rows[k]->supported())
                 continue;
