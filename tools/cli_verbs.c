@@ -404,9 +404,9 @@ const cli_verb cli_verbs[] = {
       FILES(ANY_MODEL, 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(PROFILE), TAKES(END_TO_END),
                TAKES(TOP) },
-      .about = "Each node is computed on the device's own inputs.  For every node that\n"
-               "differs, other arithmetic is tried on the dump, and the hypotheses\n"
-               "that explain more elements are listed; --top N: for the first N nodes.\n"
+      .about = "Each node is computed on the device's own inputs.  For the first\n"
+               "nodes that differ (--top, default 3), other arithmetic is tried on\n"
+               "the dump, and the hypotheses that explain more elements are listed.\n"
                "Exit status 1 when anything differs.\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg diverge snapshot -d images.npy --against dump.npz",
@@ -426,8 +426,8 @@ const cli_verb cli_verbs[] = {
       .summary = "search samples on which two profiles differ",
       FILES(ANY_MODEL, 1, 1),
       .use = { TAKES(DATA), RUNS, NEEDS(BETWEEN), TAKES(SEED), NEEDS(ARRAY) },
-      .about = "Makes --samples samples, 8 by default, from random codes, or from those\n"
-               "of --data.  For networks with one input.\n"
+      .about = "Makes --samples samples, 8 by default, from random codes, or from\n"
+               "those of --data.  For networks with one input.\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg probe snapshot --between tflite-reference,tflite-xnnpack -o x.npy",
       .run = cli_probe },

@@ -399,7 +399,8 @@ QG_API void qg_diverge_options_init(qg_diverge_options *o, size_t size);
  * by value, each computed from the device's own inputs.  Facts: profile, samples,
  * values, differing, first (node); tables nodes (node, value, differ, of, share, most,
  * mean, verdict), elements (three of each node: sample, element, accumulator, exact
- * code, real value, ours, theirs), hypotheses (node, cause, verdict, fits, of, share);
+ * code and its fraction, real value, ours, theirs), hypotheses (node, cause, fits, of,
+ * share, verdict, detail);
  * pairs, unpaired and off_the_grid where there are any.  QG_EDATA names an array that
  * does not fit. */
 QG_NODISCARD QG_API qg_status qg_model_diverge(qg_model *m, const qg_diverge_options *o,

@@ -45,8 +45,8 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
     comparison *c = ud;
     witness w = { &c->finding[i] };
     (void)state;
-    QG_TRY(qg_step_try(&c->d, ctx, &c->d.step[i], &c->cut[i], 0,
-                       &(qg_step_see){ see, &w }, &w.f->tally));
+    QG_TRY(qg_step_try(&c->d, ctx, &c->d.step[i], &c->cut[i],
+                       &(qg_step_see){ see, &w, 0 }, &w.f->tally));
     if (!w.f->tally.differ)
         w.f->n_at = 0;
     return qg_meter_add(&c->meter, ctx, 1);
@@ -131,13 +131,26 @@ static qg_status report_nodes(const comparison *c, qg_report *r)
     return QG_OK;
 }
 
+/* An integer, which may be negative. */
+static qg_cell whole(double x)
+{
+    return isnan(x) ? (qg_cell){ 0 } : (qg_cell){ .kind = QG_CELL_COUNT, .number = x };
+}
+
+/* A code, or a float. */
+static qg_cell stored(const qg_stored *g, double x)
+{
+    return g->codes ? whole(x) : qg_cell_number(x);
+}
+
 static qg_cell known(double x) { return isnan(x) ? (qg_cell){ 0 } : qg_cell_number(x); }
 
 static qg_status report_elements(const comparison *c, qg_report *r)
 {
     qg_table *t;
     QG_TRY(qg_report_table(
-        r, "elements", "node sample element accumulator exact real ours theirs", &t));
+        r, "elements",
+        "node sample element accumulator exact fraction real ours theirs", &t));
     for (size_t i = 0; i < c->d.n_step; i++) {
         const qg_finding *f = &c->finding[i];
         for (size_t k = 0; k < f->n_at; k++) {
@@ -147,8 +160,9 @@ static qg_status report_elements(const comparison *c, qg_report *r)
                 g->codes ? e->real / (double)g->scale[0] + g->zero[0] : (double)NAN;
             QG_TRY(qg_table_cells(r, t, qg_cell_text(node_of(f->step)),
                                   qg_cell_count(e->sample), qg_cell_count(e->index),
-                                  known(e->accumulator), known(exact), known(e->real),
-                                  qg_cell_number(e->ours), qg_cell_number(e->theirs)));
+                                  whole(e->accumulator), known(exact),
+                                  known(exact - floor(exact)), known(e->real),
+                                  stored(g, e->ours), stored(g, e->theirs)));
         }
     }
     return QG_OK;
@@ -157,7 +171,7 @@ static qg_status report_elements(const comparison *c, qg_report *r)
 static qg_status report_hypotheses(const comparison *c, qg_report *r)
 {
     qg_table *t;
-    QG_TRY(qg_report_table(r, "hypotheses", "node cause verdict detail fits of share",
+    QG_TRY(qg_report_table(r, "hypotheses", "node cause fits of share verdict detail",
                            &t));
     for (size_t i = 0; i < c->d.n_step; i++) {
         const qg_finding *f = &c->finding[i];
@@ -168,9 +182,9 @@ static qg_status report_hypotheses(const comparison *c, qg_report *r)
                 break;
             QG_TRY(qg_table_cells(
                 r, t, qg_cell_text(node_of(f->step)), qg_cell_text(s->cause),
-                qg_cell_text(s->verdict), qg_cell_text(s->detail),
                 qg_cell_count((size_t)s->fits), qg_cell_count((size_t)s->of),
-                qg_cell_percent(share(s->fits, s->of))));
+                qg_cell_percent(share(s->fits, s->of)), qg_cell_text(s->verdict),
+                qg_cell_text(s->detail)));
         }
     }
     return QG_OK;

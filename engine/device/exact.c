@@ -113,13 +113,13 @@ static qg_status run_real(study *y, const qg_device_step *s, bool fused,
     if (!cut.graph)
         return QG_OK;
     qg_status status =
-        qg_step_try(y->d, y->d->ctx, s, &cut, 0, &(qg_step_see){ see, y }, &tally);
+        qg_step_try(y->d, y->d->ctx, s, &cut, &(qg_step_see){ see, y, 0 }, &tally);
     qg_graph_free(cut.graph);
     *done = status == QG_OK;
     return status == QG_ENOMEM ? status : QG_OK;
 }
 
-/* --- what the real values say --- */
+/* --- hypotheses --- */
 
 static void suspect(qg_exact *out, const qg_suspect *s)
 {
@@ -361,8 +361,8 @@ static qg_status study_sums(study *y)
     QG_TRY(qg_step_real(y->d, &s, false, &real));
     if (!real.graph)
         return QG_OK;
-    qg_status status = qg_step_try(y->d, y->d->ctx, &s, &real, 0,
-                                   &(qg_step_see){ see_sum, &u }, &tally);
+    qg_status status = qg_step_try(y->d, y->d->ctx, &s, &real,
+                                   &(qg_step_see){ see_sum, &u, 0 }, &tally);
     qg_graph_free(real.graph);
     return status == QG_ENOMEM ? status : QG_OK;
 }
@@ -390,8 +390,8 @@ static qg_status study_all(study *y, qg_exact *out)
     bool done;
     QG_TRY(begin(y));
     QG_TRY(qg_step_cut(y->d, y->s, &cut));
-    qg_status s = qg_step_try(y->d, y->d->ctx, y->s, &cut, 0,
-                              &(qg_step_see){ see_ours, y }, &tally);
+    qg_status s = qg_step_try(y->d, y->d->ctx, y->s, &cut,
+                              &(qg_step_see){ see_ours, y, 0 }, &tally);
     qg_graph_free(cut.graph);
     QG_TRY(s);
     out->low = (int32_t)y->low;
@@ -441,7 +441,7 @@ qg_status qg_exact_ties(const qg_device *d, const qg_device_step *s, uint64_t *o
     if (!cut.graph)
         return QG_OK;
     qg_status status =
-        qg_step_try(d, d->ctx, s, &cut, 1, &(qg_step_see){ see_ties, &y }, &tally);
+        qg_step_try(d, d->ctx, s, &cut, &(qg_step_see){ see_ties, &y, 1 }, &tally);
     qg_graph_free(cut.graph);
     *out = y.seen;
     return status == QG_ENOMEM ? status : QG_OK;

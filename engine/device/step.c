@@ -101,21 +101,6 @@ static void to_real(const qg_stored *g, double *x, size_t n)
         x[i] = (x[i] - g->zero[0]) * (double)g->scale[0];
 }
 
-qg_status qg_step_theirs(const qg_pair *p, qg_ctx *ctx, const qg_trace_data *data,
-                         size_t sample, qg_arena *a, uint64_t *off, double **out)
-{
-    const qg_trace_array *from = p->array;
-    bool codes = qg_trace_holds_codes(from);
-    QG_TRY(qg_pair_read(ctx, p, data, sample, a, out));
-    if (p->grid.codes && !codes)
-        to_codes(&p->grid, *out, from->count, off);
-    for (size_t i = 0; p->shift && i < from->count; i++)
-        (*out)[i] += p->shift;
-    for (size_t i = 0; !p->grid.codes && codes && from->grid && i < from->count; i++)
-        (*out)[i] = ((*out)[i] - from->zero) * from->scale;
-    return QG_OK;
-}
-
 /* --- a run of one step --- */
 
 typedef struct trial {
@@ -131,6 +116,23 @@ typedef struct trial {
     qg_plan *plan;
     qg_run *run;
 } trial;
+
+/* The elements of a paired value in one sample: codes where its grid has codes. */
+static qg_status read_theirs(const trial *t, const qg_pair *p,
+                             const qg_trace_data *data, size_t sample, uint64_t *off,
+                             double **out)
+{
+    const qg_trace_array *from = p->array;
+    bool codes = qg_trace_holds_codes(from);
+    QG_TRY(qg_pair_read(t->ctx, p, data, sample, t->sample, out));
+    if (p->grid.codes && !codes)
+        to_codes(&p->grid, *out, from->count, off);
+    for (size_t i = 0; p->shift && i < from->count; i++)
+        (*out)[i] += p->shift;
+    for (size_t i = 0; !p->grid.codes && codes && from->grid && i < from->count; i++)
+        (*out)[i] = ((*out)[i] - from->zero) * from->scale;
+    return QG_OK;
+}
 
 /* The array of an input of the cut; NULL: an input of the network. */
 static const qg_pair *pair_of(const trial *t, const qg_value *at)
@@ -229,7 +231,7 @@ static qg_status read_inputs(trial *t, size_t sample)
         if (p) {
             t->in[i].data = NULL;
             QG_TRY(qg_tensor_alloc(t->ctx, t->sample, &t->in[i]));
-            QG_TRY(qg_step_theirs(p, t->ctx, &t->data[i], sample, t->sample, &off, &x));
+            QG_TRY(read_theirs(t, p, &t->data[i], sample, &off, &x));
             if (t->real && p->grid.codes)
                 to_real(&p->grid, x, p->array->count);
             QG_TRY(narrow(t->ctx, v->name, x, &t->in[i]));
@@ -267,7 +269,7 @@ static void count(const qg_device_step *s, const double *ours, const double *the
     out->samples++;
 }
 
-static qg_status run_sample(trial *t, size_t sample, const qg_step_see *see,
+static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
                             qg_tally *out)
 {
     double *theirs, *ours;
@@ -285,23 +287,21 @@ static qg_status run_sample(trial *t, size_t sample, const qg_step_see *see,
     if (!ours)
         return qg_nomem(t->ctx);
     widen(y, ours);
-    QG_TRY(qg_step_theirs(t->s->pair, t->ctx, &t->theirs, sample, t->sample, &out->off,
-                          &theirs));
+    QG_TRY(read_theirs(t, t->s->pair, &t->theirs, sample, &out->off, &theirs));
     count(t->s, ours, theirs, out);
-    return see ? see->see(see->ud, t->ctx, sample, ours, theirs) : QG_OK;
+    return how && how->see ? how->see(how->ud, t->ctx, sample, ours, theirs) : QG_OK;
 }
 
 qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
-                      const qg_cut *c, size_t limit, const qg_step_see *see,
-                      qg_tally *out)
+                      const qg_cut *c, const qg_step_see *how, qg_tally *out)
 {
     trial t = { .d = d, .ctx = ctx, .s = s, .c = c, .theirs.npy.fd = -1 };
+    size_t n = how && how->limit && how->limit < d->samples ? how->limit : d->samples;
     t.real = c->from == d->m->graph;
-    size_t n = limit && limit < d->samples ? limit : d->samples;
     *out = (qg_tally){ 0 };
     qg_status status = open_trial(&t);
     for (size_t i = 0; i < n && status == QG_OK; i++)
-        status = run_sample(&t, i, see, out);
+        status = run_sample(&t, i, how, out);
     close_trial(&t);
     return status;
 }

@@ -79,21 +79,18 @@ typedef struct qg_tally {
     size_t samples;      /* that were run */
 } qg_tally;
 
-/* Called for each sample: [elements] of the step's value, computed and the device's. */
+/* How a cut is run.  see (may be NULL) is called for each sample: [elements] of the
+ * step's value, computed and the device's. */
 typedef struct qg_step_see {
     qg_status (*see)(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
                      const double *theirs);
     void *ud;
+    size_t limit; /* samples; 0: all */
 } qg_step_see;
 
-/* Runs the cut over at most `limit` samples (0: all).  see NULL: the tally alone. */
+/* how NULL: all samples, the tally alone. */
 QG_NODISCARD qg_status qg_step_try(const qg_device *d, qg_ctx *ctx,
                                    const qg_device_step *s, const qg_cut *c,
-                                   size_t limit, const qg_step_see *see, qg_tally *out);
-
-/* The elements of any paired value in sample k: codes where its grid has codes. */
-QG_NODISCARD qg_status qg_step_theirs(const qg_pair *p, qg_ctx *ctx,
-                                      const qg_trace_data *data, size_t sample,
-                                      qg_arena *a, uint64_t *off, double **out);
+                                   const qg_step_see *how, qg_tally *out);
 
 #endif

@@ -29,7 +29,8 @@ static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
     (void)state;
     if (x->dropped)
         return QG_OK;
-    qg_status s = qg_step_try(x->d, ctx, x->step, &x->cut, c->limit, NULL, &x->tally);
+    qg_status s = qg_step_try(x->d, ctx, x->step, &x->cut,
+                              &(qg_step_see){ NULL, NULL, c->limit }, &x->tally);
     x->dropped = s != QG_OK;
     return s == QG_ENOMEM ? s : QG_OK;
 }

@@ -1,5 +1,5 @@
-/* trace.c -- qg_model_trace: the values of a run as a trace (docs/trace.md): a folder of
- * .npy files with trace.json, or an archive of these. */
+/* trace.c -- qg_model_trace: the values of a run as a trace (docs/trace.md): a folder
+ * of .npy files with trace.json, or an archive of these. */
 #include <string.h>
 
 #include "engine/core/folder.h"
