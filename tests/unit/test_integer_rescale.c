@@ -75,8 +75,8 @@ static void floats_saturate_and_nan_follows_its_rule(void **state)
         int32_t code;
         qg_profile_row row = quantizers[0];
         row.nan = rule;
-        assert_ok(ctx, qg_quantizer_prepare(ctx, &row, y, range, &q));
-        qg_quantizer_codes(&q, x, &code, 1);
+        assert_ok(ctx, qg_affine_quantizer_prepare(ctx, &row, y, range, &q));
+        qg_affine_quantizer_codes(&q, x, &code, 1);
         assert_cmp_int(code, ==, nan[rule]);
     }
     qg_profile_row none = { .form = QG_FORM_COPY };
