@@ -159,12 +159,12 @@ static qg_status read_dims(qg_onnx_build *b, const char *what,
                        QG_MAX_RANK);
     for (size_t i = 0; i < shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
-        dim[i] = -1; /* also for the -1 that some writers put for "any" */
+        dim[i] = -1; /* also for the -1 and the "?" that some writers put for "any" */
         if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             dim[i] = d->dim_value < 0 ? -1 : d->dim_value;
         else if (d->value_case ==
                      ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-                 !empty(d->dim_param) &&
+                 !empty(d->dim_param) && strcmp(d->dim_param, "?") != 0 &&
                  !(dim_name[i] = qg_intern(b->ctx, d->dim_param)))
             return qg_nomem(b->ctx);
     }
