@@ -47,7 +47,7 @@ typedef struct cli_arguments {
     const char *stats, *slice, *channels, *memory;
     bool resume;
     bool narrow, codes, whole, strict;
-    bool json, help;
+    bool json, all, help;
     size_t verbose;
 } cli_arguments;
 
@@ -86,7 +86,7 @@ typedef struct cli_option {
     X(PATCH) X(AFTER) X(CURVE)                                                 \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(MEMORY)                          \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
-    X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
+    X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(HELP)
 /* clang-format on */
 enum cli_option_id {
 #define X(id) CLI_O_##id,
