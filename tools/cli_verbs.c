@@ -9,8 +9,11 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
 {
     int status = CLI_OK;
     const char *text = "";
+    enum qg_detail detail = c->args->all       ? QG_DETAIL_ALL
+                            : c->args->verbose ? QG_DETAIL_VERBOSE
+                                               : QG_DETAIL_SHORT;
     if (s == QG_OK && r)
-        text = c->args->json ? qg_report_json(r) : qg_report_text(r);
+        text = c->args->json ? qg_report_json(r) : qg_report_page(r, detail);
     cli_bar_clear(c->bar);
     cli_print(stdout, text);
     if (s == QG_ECANCELED && cli_interrupted()) {

@@ -431,7 +431,7 @@ static qg_status report_groups(const comparison *c, qg_report *r)
 {
     qg_table *t;
     QG_TRY(qg_report_table(r, "group_differences", "values count in not_in", &t));
-    r->fact.at[r->fact.n - 1].quiet = true;
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (size_t i = 0; i < c->group.n; i++) {
         const group *g = &c->group.at[i];
         const char *in = variants_text(c, g, 1), *out = variants_text(c, g, 0);

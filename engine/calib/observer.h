@@ -116,6 +116,7 @@ typedef struct qg_found {
 struct qg_observer {
     /* for lists and messages; where it comes from */
     const char *name, *summary, *source;
+    const char *fails; /* where it is known to fail; NULL: nowhere yet */
     bool per_channel; /* can serve PER_CHANNEL schemes */
     bool ordered;     /* see the file comment; then merge is NULL */
     bool stacks;      /* PPQ (D72): computed values have separate channels per sample */
