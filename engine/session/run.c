@@ -53,7 +53,7 @@ static qg_status file_name(sink *k, const char *folder, const char *name,
               (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-'))
             *p = '_';
     if (safe && n > LONGEST_NAME) {
-        QG_TRY(qg_hash_bytes(k->ctx, name, n, hash));
+        qg_hash_bytes(name, n, hash);
         safe = qg_arena_printf(k->arena, "%s-%.*s", safe, HASH_DIGITS, hash);
     }
     *out = safe ? qg_path_join(k->arena, folder, safe) : NULL;
@@ -255,13 +255,6 @@ static void sink_close(sink *k)
     qg_arena_free(k->arena);
 }
 
-static qg_status sink_commit(sink *k)
-{
-    for (size_t i = 0; i < k->n_column; i++)
-        QG_TRY(qg_column_commit(&k->column[i]));
-    return QG_OK;
-}
-
 /* --- the report --- */
 
 /* The files of --dump: their names are not always those of the values. */
@@ -336,7 +329,7 @@ static qg_status drive(const qg_executable *e, const qg_run_options *o,
                    .progress = &o->work.progress,
                    .stage = "run" };
     QG_TRY(qg_drive_run(k->ctx, &d));
-    return sink_commit(k);
+    return qg_columns_commit(k->ctx, k->arena, k->column, k->n_column);
 }
 
 /* A plan that shows the nodes whose outputs are to be dumped. */
