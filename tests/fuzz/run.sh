@@ -24,7 +24,7 @@ libraries=$(pkg-config --libs yaml-0.1 libcjson libprotobuf-c libcrypto zlib)
 # shellcheck disable=SC2086
 clang -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -g -O1 -I. \
     -D_DEFAULT_SOURCE -D_GNU_SOURCE "tests/fuzz/fuzz_$name.c" $build/libqg.a $libraries \
-    -ldnnl -lgomp -lm -lpthread -o "build/fuzz/fuzz_$name"
+    -ldnnl -lgomp -lstdc++ -lm -lpthread -o "build/fuzz/fuzz_$name"
 
 mkdir -p "build/fuzz/$name"
 # shellcheck disable=SC2086
