@@ -170,18 +170,14 @@ static qg_status hash_backend(job *j, const char **out)
     qg_ctx *ctx = j->m->ctx;
     char text[QG_HASH_TEXT];
     qg_hash h;
-    QG_TRY(qg_hash_begin(ctx, &h));
+    qg_hash_begin(&h);
     for (size_t i = 0; i < j->backend->file.n; i++) {
         const char *bytes;
         size_t size;
-        qg_status s = qg_config_read(
+        QG_TRY(qg_config_read(
             ctx, j->arena,
             (qg_file_request){ "hash", j->backend->file.at[i], SIZE_MAX }, &bytes,
-            &size);
-        if (s != QG_OK) {
-            qg_hash_end(&h, NULL);
-            return s;
-        }
+            &size));
         qg_hash_add(&h, bytes, size);
     }
     qg_hash_end(&h, text);

@@ -25,7 +25,7 @@ static qg_status file_name(qg_sink *k, const char *folder, const char *name,
               (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-'))
             *p = '_';
     if (safe && n > LONGEST_NAME) {
-        QG_TRY(qg_hash_bytes(k->ctx, name, n, hash));
+        qg_hash_bytes(name, n, hash);
         safe = qg_arena_printf(k->arena, "%s-%.*s", safe, HASH_DIGITS, hash);
     }
     *out = safe ? qg_path_join(k->arena, folder, safe) : NULL;
@@ -375,8 +375,7 @@ static qg_status write_trace(const qg_sink *k)
 
 qg_status qg_sink_commit(qg_sink *k)
 {
-    for (size_t i = 0; i < k->n_column; i++)
-        QG_TRY(qg_column_commit(&k->column[i]));
+    QG_TRY(qg_columns_commit(k->ctx, k->arena, k->column, k->n_column));
     return k->dumps_in ? write_trace(k) : QG_OK;
 }
 
