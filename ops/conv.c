@@ -97,7 +97,10 @@ static qg_status lower_conv(qg_lower *l)
     qg_kernel_use whole = l->in[1].stored.n <= 1 ? QG_USE_CONV_ONE : QG_USE_CONV;
     if (p->group == 1)
         return qg_lower_product(l, "IntConv", whole, 0);
-    if (x->rank < 2 || x->dim[1] != p->group) {
+    bool several = x->rank < 2 || x->dim[1] != p->group;
+    if (several && qg_profile_uses(l->profile, QG_USE_CONV_GROUP))
+        return qg_lower_product(l, "IntConv", QG_USE_CONV_GROUP, 0);
+    if (several) {
         const qg_profile_row *one = qg_lower_row(l, QG_USE_DEPTHWISE);
         const qg_profile_row *all = qg_lower_row(l, whole);
         if (one && all && one != all)

@@ -65,6 +65,7 @@ extern "C" {
     X(TABLE,      "table",      "concat: dequantize, quantize where grids differ")     \
     X(FIXED10,    "fixed10",    "resize: weights of 10 fraction bits")                 \
     X(FIXED11,    "fixed11",    "resize: weights of 11 fraction bits")                 \
+    X(FLOAT_CORNERS, "float-corners", "resize: float32 weights, + 0.5, cut")           \
     X(MULTIPLY,   "multiply",   "dequantize: f32((q - z) s)")
 
 /* How products are summed: `products:`. */
@@ -101,9 +102,9 @@ typedef enum qg_clamp { QG_CLAMP_MAP(X) QG_NCLAMP } qg_clamp;
 #define QG_USE_BIT(id) (UINT64_C(1) << QG_USE_##id)
 /* The uses that sum products: those with `products:` and `tail:`. */
 #define QG_USES_PRODUCTS                                                               \
-    (QG_USE_BIT(CONV) | QG_USE_BIT(CONV_ONE) | QG_USE_BIT(DEPTHWISE) |                 \
-     QG_USE_BIT(DECONV) | QG_USE_BIT(DENSE) | QG_USE_BIT(DENSE_CHANNEL) |              \
-     QG_USE_BIT(MATMUL))
+    (QG_USE_BIT(CONV) | QG_USE_BIT(CONV_ONE) | QG_USE_BIT(CONV_GROUP) |                \
+     QG_USE_BIT(DEPTHWISE) | QG_USE_BIT(DECONV) | QG_USE_BIT(DENSE) |                  \
+     QG_USE_BIT(DENSE_CHANNEL) | QG_USE_BIT(MATMUL))
 
 /* Types of an operator: activation, weight (or second input), output.  QG_NODTYPE where
  * the use has none. */

@@ -31,13 +31,10 @@ QG = os.environ.get("QG", "build/qg")
 GOLDENS = pathlib.Path("../shared") / "goldens" / "tflite"
 REFERENCE, BUILTIN, XNNPACK = litert.PROFILES.values()
 MISSING = {  # (profile, operator, type): what is refused
-    (REFERENCE, "RESIZE_BILINEAR", "uint8"): "float32 weights",
-    (BUILTIN, "RESIZE_BILINEAR", "uint8"): "float32 weights",
     (BUILTIN, "ADD", "uint8"): "inputs are shifted without rounding, 8 at a time",
 }
 CASES_MISSING = {  # (profile, case)
     **{(profile, "softmax_3"): "beta 0.5" for profile in litert.PROFILES.values()},
-    (BUILTIN, "conv_grouped"): "groups of several channels have no row",
 }
 KNOWN = {  # what is computed otherwise; counted in the table
     (BUILTIN, "DEQUANTIZE", "int8-float32"): "f32(f32(q s) - f32(z s)) in groups of 8",
