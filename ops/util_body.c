@@ -163,7 +163,8 @@ qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
     turn t;
     QG_TRY(begin_turn(room, body, in, &t));
     for (size_t i = 0; i < body->node.n; i++)
-        QG_TRY(run_inner(&t, body->node.at[i]));
+        QG_TRY(qg_node_memory(t.ctx, run_inner(&t, body->node.at[i]), "run",
+                              body->node.at[i]));
     for (size_t i = 0; i < body->output.n; i++) {
         const qg_value *v = body->output.at[i];
         const qg_tensor *y = t.val[v->id];

@@ -279,7 +279,7 @@ static qg_status infer_types(walk *w, const qg_node *n, const qg_call *call)
     static const int64_t open[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
     qg_tensor *guess = QG_NEWN(w->scratch, n->n_in, qg_tensor);
     qg_status s = guess ? QG_EMODEL : QG_ENOMEM;
-    for (int32_t rank = 0; rank <= QG_MAX_RANK && s != QG_OK && s != QG_ENOMEM;
+    for (int32_t rank = 0; rank <= QG_MAX_RANK && s != QG_OK && !qg_is_nomem(s);
          rank++) {
         for (uint32_t i = 0; i < n->n_in; i++) {
             const qg_tensor *x = n->in[i] ? input_of(w, n->in[i]) : NULL;
@@ -292,7 +292,7 @@ static qg_status infer_types(walk *w, const qg_node *n, const qg_call *call)
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         qg_tensor_unknown(&w->result[i], s == QG_OK ? w->result[i].dtype : QG_NODTYPE);
-    return s == QG_ENOMEM ? s : QG_OK;
+    return qg_is_nomem(s) ? s : QG_OK;
 }
 
 /* An input without rank makes the shape of every output unknown, except of control
@@ -316,7 +316,7 @@ static qg_status infer_node(walk *w, const qg_node *n)
     if (!ranked || !is_foldable(w, n))
         return QG_OK;
     qg_status s = fold(w, n, &call);
-    bool may_not_run = w->g->outer && s != QG_ENOMEM; /* in a branch not taken */
+    bool may_not_run = w->g->outer && !qg_is_nomem(s); /* in a branch not taken */
     return may_not_run ? QG_OK : s;
 }
 
@@ -326,7 +326,8 @@ static qg_status infer_nodes(walk *w, const qg_tensor *input)
     QG_TRY(begin(w, input));
     for (size_t id = 0; id < g->node.n; id++) {
         assert(!g->node.at[id]->dead && g->node.at[id]->id == id); /* normalized */
-        QG_TRY(infer_node(w, g->node.at[id]));
+        QG_TRY(qg_node_memory(w->ctx, infer_node(w, g->node.at[id]), "infer",
+                              g->node.at[id]));
     }
     return QG_OK;
 }
