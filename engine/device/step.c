@@ -123,13 +123,12 @@ static qg_status read_theirs(const trial *t, const qg_pair *p,
                              double **out)
 {
     const qg_trace_array *from = p->array;
-    bool codes = qg_trace_holds_codes(from);
     QG_TRY(qg_pair_read(t->ctx, p, data, sample, t->sample, out));
-    if (p->grid.codes && !codes)
+    if (p->grid.codes && !qg_trace_holds_codes(from))
         to_codes(&p->grid, *out, from->count, off);
     for (size_t i = 0; p->shift && i < from->count; i++)
         (*out)[i] += p->shift;
-    for (size_t i = 0; !p->grid.codes && codes && from->grid && i < from->count; i++)
+    for (size_t i = 0; p->real && i < from->count; i++)
         (*out)[i] = ((*out)[i] - from->zero) * from->scale;
     return QG_OK;
 }
