@@ -92,6 +92,7 @@ static void to_codes(const qg_stored *g, double *x, size_t n, uint64_t *off)
         double q = x[i] / (double)g->scale[0] + g->zero[0];
         x[i] = qg_round_f64(QG_ROUND_HALF_EVEN, q);
         *off += fabs(q - x[i]) > GRID_TOLERANCE;
+        x[i] = fmin(fmax(x[i], g->low), g->high);
     }
 }
 
@@ -206,8 +207,6 @@ static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
     widen(fed, x);
     if (g->codes && fed->dtype == QG_F32) {
         to_codes(g, x, n, &off);
-        for (size_t k = 0; k < n; k++)
-            x[k] = fmin(fmax(x[k], g->low), g->high);
         to_real(g, x, n);
     }
     t->view[i] = &t->in[i];
