@@ -417,7 +417,7 @@ const cli_verb cli_verbs[] = {
     { .name = "fit",
       .summary = "find the profile that explains the outputs of a device",
       FILES(ANY_MODEL, 1, 1),
-      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(YAML) },
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(PROFILE), TAKES(YAML) },
       .about = "Every profile computes every value on the device's own inputs.  -o\n"
                "writes a profile that extends the nearest one by the rows of others\n"
                "that explain more.  Profiles that the samples do not tell apart are\n"

@@ -37,10 +37,11 @@ void qg_device_close(qg_device *d)
 /* --- grids --- */
 
 /* The grid that the trace gives, or the program's. */
-static void set_grid(qg_pair *p, const qg_stored *own)
+static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
 {
     const qg_trace_array *a = p->array;
     p->grid = *own;
+    p->real = !own->codes && floats && a->grid && qg_trace_holds_codes(a);
     if (!own->codes || !a->grid)
         return;
     double scale = (double)own->scale[0];
@@ -77,7 +78,7 @@ static bool take(qg_device *d, const qg_value *v, const qg_trace_array *a, qg_pa
         return false;
     p.array = a;
     *to = p;
-    set_grid(to, own);
+    set_grid(to, own, v->type.dtype == QG_F32);
     return true;
 }
 
@@ -294,7 +295,8 @@ qg_status qg_device_by(const qg_device *d, const qg_profile *profile, qg_device 
         out->pair[i] = d->pair[i];
         out->pair[i].other = false;
         out->pair[i].shift = 0;
-        set_grid(&out->pair[i], &out->exe.program->stored[i]);
+        set_grid(&out->pair[i], &out->exe.program->stored[i],
+                 d->m->graph->value.at[i]->type.dtype == QG_F32);
     }
     return list_steps(out);
 }

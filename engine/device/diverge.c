@@ -72,6 +72,31 @@ static qg_status compare(comparison *c)
     return s;
 }
 
+/* The same values in one run of the whole program. */
+static qg_status compare_whole(comparison *c)
+{
+    size_t n = c->d.n_step;
+    qg_step_see *how = QG_NEWN(c->d.arena, n, qg_step_see);
+    witness *w = QG_NEWN(c->d.arena, n, witness);
+    qg_tally *tally = QG_NEWN(c->d.arena, n, qg_tally);
+    c->finding = QG_NEWN(c->d.arena, n, qg_finding);
+    if (!how || !w || !tally || !c->finding)
+        return qg_nomem(c->d.ctx);
+    for (size_t i = 0; i < n; i++) {
+        c->finding[i].step = &c->d.step[i];
+        w[i].f = &c->finding[i];
+        how[i] = (qg_step_see){ see, &w[i], 0 };
+    }
+    QG_TRY(qg_device_whole(&c->d, how, tally));
+    for (size_t i = 0; i < n; i++) {
+        c->finding[i].tally = tally[i];
+        if (!tally[i].differ)
+            c->finding[i].n_at = 0;
+        c->differing += tally[i].differ > 0;
+    }
+    return QG_OK;
+}
+
 static qg_status explain(comparison *c)
 {
     size_t explained = 0, most = c->o->explain ? c->o->explain : EXPLAINED;
@@ -259,7 +284,7 @@ static qg_status run(comparison *c, qg_trace *t, qg_report **out)
 {
     qg_report *r;
     QG_TRY(qg_device_pair(&c->d, t));
-    QG_TRY(compare(c));
+    QG_TRY(c->o->end_to_end ? compare_whole(c) : compare(c));
     if (!c->o->end_to_end)
         QG_TRY(explain(c));
     QG_TRY(qg_report_new(c->d.ctx, "diverge", &r));

@@ -92,6 +92,7 @@ static void to_codes(const qg_stored *g, double *x, size_t n, uint64_t *off)
         double q = x[i] / (double)g->scale[0] + g->zero[0];
         x[i] = qg_round_f64(QG_ROUND_HALF_EVEN, q);
         *off += fabs(q - x[i]) > GRID_TOLERANCE;
+        x[i] = fmin(fmax(x[i], g->low), g->high);
     }
 }
 
@@ -123,13 +124,12 @@ static qg_status read_theirs(const trial *t, const qg_pair *p,
                              double **out)
 {
     const qg_trace_array *from = p->array;
-    bool codes = qg_trace_holds_codes(from);
     QG_TRY(qg_pair_read(t->ctx, p, data, sample, t->sample, out));
-    if (p->grid.codes && !codes)
+    if (p->grid.codes && !qg_trace_holds_codes(from))
         to_codes(&p->grid, *out, from->count, off);
     for (size_t i = 0; p->shift && i < from->count; i++)
         (*out)[i] += p->shift;
-    for (size_t i = 0; !p->grid.codes && codes && from->grid && i < from->count; i++)
+    for (size_t i = 0; p->real && i < from->count; i++)
         (*out)[i] = ((*out)[i] - from->zero) * from->scale;
     return QG_OK;
 }
@@ -207,8 +207,6 @@ static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
     widen(fed, x);
     if (g->codes && fed->dtype == QG_F32) {
         to_codes(g, x, n, &off);
-        for (size_t k = 0; k < n; k++)
-            x[k] = fmin(fmax(x[k], g->low), g->high);
         to_real(g, x, n);
     }
     t->view[i] = &t->in[i];
@@ -269,14 +267,11 @@ static void count(const qg_device_step *s, const double *ours, const double *the
     out->samples++;
 }
 
-static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
-                            qg_tally *out)
+/* The value of the step as it was computed, beside the device's. */
+static qg_status judge(trial *t, size_t sample, const qg_tensor *y,
+                       const qg_step_see *how, qg_tally *out)
 {
     double *theirs, *ours;
-    qg_arena_reset(t->sample);
-    QG_TRY(read_inputs(t, sample));
-    QG_TRY(qg_run_execute(t->run, t->view, NULL, 0, sample));
-    const qg_tensor *y = qg_run_output(t->run, 0);
     if ((uint64_t)qg_tensor_count(y) != t->s->elements)
         return qg_fail(t->ctx, QG_EDATA,
                        "device: value '%.120s': %lld elements are computed, expected "
@@ -292,6 +287,15 @@ static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
     return how && how->see ? how->see(how->ud, t->ctx, sample, ours, theirs) : QG_OK;
 }
 
+static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
+                            qg_tally *out)
+{
+    qg_arena_reset(t->sample);
+    QG_TRY(read_inputs(t, sample));
+    QG_TRY(qg_run_execute(t->run, t->view, NULL, 0, sample));
+    return judge(t, sample, qg_run_output(t->run, 0), how, out);
+}
+
 qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
                       const qg_cut *c, const qg_step_see *how, qg_tally *out)
 {
@@ -304,4 +308,68 @@ qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
         status = run_sample(&t, i, how, out);
     close_trial(&t);
     return status;
+}
+
+/* --- a run of all --- */
+
+static qg_status open_whole(const qg_device *d, trial *t, qg_plan **plan, qg_run **run)
+{
+    const qg_feed *feed = &d->feed.feed;
+    uint32_t *keep = QG_NEWN(d->arena, d->n_step, uint32_t);
+    if (!keep)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < d->n_step; i++) {
+        keep[i] = d->step[i].target->id;
+        t[i] = (trial){ .d = d, .ctx = d->ctx, .s = &d->step[i], .theirs.npy.fd = -1 };
+        t[i].sample = qg_arena_new(d->ctx->alloc);
+        if (!t[i].sample)
+            return qg_nomem(d->ctx);
+        QG_TRY(qg_trace_load(d->ctx, d->trace, d->step[i].pair->array, &t[i].theirs));
+    }
+    qg_plan_options o = { .mode = QG_MODE_FLOAT,
+                          .input = feed->shape,
+                          .keep = keep,
+                          .n_keep = d->n_step,
+                          .reference = d->work.reference_kernels };
+    QG_TRY(qg_plan_new(d->ctx, d->exe.graph, &o, plan));
+    return qg_run_new(d->ctx, *plan, run);
+}
+
+static qg_status whole_sample(const qg_device *d, trial *t, qg_run *run, size_t sample,
+                              const qg_step_see *how, qg_tally *out)
+{
+    const qg_feed *feed = &d->feed.feed;
+    qg_arena *a = t[0].sample;
+    qg_arena_reset(a);
+    const qg_tensor **in = QG_NEWN(a, d->exe.graph->input.n, const qg_tensor *);
+    if (!in)
+        return qg_nomem(d->ctx);
+    QG_TRY(feed->fetch(feed->ud, d->ctx, a, sample, in));
+    QG_TRY(qg_run_execute(run, in, NULL, 0, sample));
+    for (size_t i = 0; i < d->n_step; i++) {
+        QG_TRY(judge(&t[i], sample, qg_run_kept(run, i), &how[i], &out[i]));
+        qg_arena_reset(t[i].sample);
+    }
+    return QG_OK;
+}
+
+qg_status qg_device_whole(const qg_device *d, const qg_step_see *how, qg_tally *out)
+{
+    qg_plan *plan = NULL;
+    qg_run *run = NULL;
+    trial *t = QG_NEWN(d->arena, d->n_step, trial);
+    if (!t)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < d->n_step; i++)
+        out[i] = (qg_tally){ 0 };
+    qg_status s = open_whole(d, t, &plan, &run);
+    for (size_t i = 0; i < d->samples && s == QG_OK; i++)
+        s = whole_sample(d, t, run, i, how, out);
+    for (size_t i = 0; i < d->n_step; i++) {
+        qg_trace_unload(&t[i].theirs);
+        qg_arena_free(t[i].sample);
+    }
+    qg_run_free(run);
+    qg_plan_free(plan);
+    return s;
 }

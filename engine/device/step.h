@@ -93,4 +93,9 @@ QG_NODISCARD qg_status qg_step_try(const qg_device *d, qg_ctx *ctx,
                                    const qg_device_step *s, const qg_cut *c,
                                    const qg_step_see *how, qg_tally *out);
 
+/* The whole program on the samples, beside every step's value: differences of earlier
+ * nodes are included.  how: [n_step]; see of each may be NULL.  out: [n_step]. */
+QG_NODISCARD qg_status qg_device_whole(const qg_device *d, const qg_step_see *how,
+                                       qg_tally *out);
+
 #endif
