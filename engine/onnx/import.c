@@ -624,8 +624,8 @@ static qg_status import_model(struct importer *im, const unsigned char *bytes,
     const char *other = parsed == QG_EPARSE ? qg_onnx_other_kind(bytes, size) : NULL;
     if (other)
         return qg_fail(b->ctx, QG_EPARSE,
-                       "import: %s: is %s, expected an ONNX model, a .tflite file or a "
-                       "snapshot of qg quantize",
+                       "import: %s: is %s, expected an ONNX model or a snapshot of "
+                       "qg quantize",
                        im->name, other);
     QG_TRY(parsed);
     const model_proto *m = im->model;

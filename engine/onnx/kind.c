@@ -7,18 +7,18 @@
 static const struct {
     const char *bytes, *kind;
 } signature[] = {
-    {"\x93NUMPY",         "a NumPy array (.npy)"                           },
-    { "\x89HDF\r\n",      "an HDF5 file, as of Keras (.h5)"                },
-    { "\x80\x02",         "a Python pickle, as of PyTorch (.pt, .pth)"     },
-    { "\x80\x03",         "a Python pickle, as of PyTorch (.pt, .pth)"     },
-    { "\x80\x04",         "a Python pickle, as of PyTorch (.pt, .pth)"     },
-    { "\x80\x05",         "a Python pickle, as of PyTorch (.pt, .pth)"     },
-    { "\x1f\x8b",         "a gzip archive"                                 },
-    { "version https://", "a Git LFS pointer; `git lfs pull` gets the file"},
-    { "<",                "an XML or HTML page"                            },
-    { "{",                "JSON"                                           },
+    {"\x93NUMPY",         "a NumPy array (.npy)"                             },
+    { "\x89HDF\r\n",      "an HDF5 file, perhaps a checkpoint (.h5)"         },
+    { "\x80\x02",         "a Python pickle, perhaps a checkpoint (.pt, .pth)"},
+    { "\x80\x03",         "a Python pickle, perhaps a checkpoint (.pt, .pth)"},
+    { "\x80\x04",         "a Python pickle, perhaps a checkpoint (.pt, .pth)"},
+    { "\x80\x05",         "a Python pickle, perhaps a checkpoint (.pt, .pth)"},
+    { "\x1f\x8b",         "a gzip archive"                                   },
+    { "version https://", "a Git LFS pointer; `git lfs pull` gets the file"  },
+    { "<",                "an XML or HTML page"                              },
+    { "{",                "JSON"                                             },
     { "\x7f"
-      "ELF",         "a program"                                      },
+      "ELF",         "a program"                                        },
 };
 
 /* The first bytes, if there are many, are printable. */

@@ -1,8 +1,8 @@
 /* explain.c -- why a tensor is quantized as it is: fields, and the origin of each. */
 #include <assert.h>
-#include <stdlib.h>
 
 #include "engine/report/describe.h"
+#include "engine/core/num.h"
 #include "engine/core/suggest.h"
 #include "passes/passes.h"
 
@@ -369,7 +369,8 @@ static qg_status joint_scales(answer *a, const uint8_t *wanted)
             QG_TRY(qg_report_table(a->r, "joint_scales",
                                    "member calibrated joint chosen shared_by", &t));
         qg_cell joint = qg_cell_floats(root->scale, 1);
-        double x = strtod(own, NULL);
+        double x = 0;
+        (void)qg_num_parse_f64(own, strlen(own), &x);
         QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(tqc, at)));
         QG_TRY(qg_table_cells(a->r, t, qg_cell_text(own), joint,
                               qg_cell_bool((float)x == root->scale[0]),

@@ -20,7 +20,7 @@ static qg_status read_member(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
         return qg_fail(
             ctx, QG_EPARSE,
             "read %.200s: is a zip archive without '%s', expected a snapshot or "
-            "an ONNX model; a PyTorch checkpoint has to be exported first",
+            "an ONNX model; a checkpoint (.pt) has to be exported first",
             z->path, name);
     QG_TRY(qg_npz_file(ctx, a, z, m, &bytes));
     *out = (qg_json_source){ name, (const char *)bytes, m->size };
