@@ -48,6 +48,7 @@ static const struct {
     [QG_FORM_FIXED10] = { USE(RESIZE_LINEAR), ROUNDING },
     [QG_FORM_FIXED11] = { USE(RESIZE_LINEAR), ROUNDING },
     [QG_FORM_FLOAT_CORNERS] = { USE(RESIZE_LINEAR), 0 },
+    [QG_FORM_FLOAT_WEIGHTS] = { USE(RESIZE_LINEAR), 0 },
     [QG_FORM_MULTIPLY] = { USE(DEQUANTIZE), 0 },
   /* clang-format on */
 };

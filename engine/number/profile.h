@@ -66,6 +66,8 @@ extern "C" {
     X(FIXED10,    "fixed10",    "resize: weights of 10 fraction bits")                 \
     X(FIXED11,    "fixed11",    "resize: weights of 11 fraction bits")                 \
     X(FLOAT_CORNERS, "float-corners", "resize: float32 weights, + 0.5, cut")           \
+    X(FLOAT_WEIGHTS, "float-weights", "resize: as float-corners, products of weights " \
+                                      "first")                                         \
     X(MULTIPLY,   "multiply",   "dequantize: f32((q - z) s)")
 
 /* How products are summed: `products:`. */
