@@ -208,7 +208,7 @@ static bool fits_table(qg_lower *l)
 /* A status of the formula, as a refusal with its message. */
 static qg_status refused(qg_lower *l, qg_status s)
 {
-    return s == QG_OK || s == QG_ENOMEM ? s : qg_lower_refuse(l, "%s", l->ctx->message);
+    return s == QG_OK || qg_is_nomem(s) ? s : qg_lower_refuse(l, "%s", l->ctx->message);
 }
 
 qg_status qg_lower_function(qg_lower *l, qg_kernel_use use, qg_int_unary_function f,

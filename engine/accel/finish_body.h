@@ -191,7 +191,6 @@ INLINE float to_away(float v)
     return (float)(int32_t)(v + (v < 0 ? -0x1.fffffep-2f : 0x1.fffffep-2f));
 }
 
-/* A NaN becomes the lowest code. */
 #define QUANTIZE(name, T, scaled, rounded)                                             \
     TARGET static void name(const qg_affine_quantizer *q, const float *x, void *py,    \
                             size_t n)                                                  \
@@ -199,20 +198,21 @@ INLINE float to_away(float v)
         const int32_t zero = q->range.zero;                                            \
         const float low = (float)(q->range.lo - zero);                                 \
         const float high = (float)(q->range.hi - zero), scale = q->scale;              \
+        const float nan = q->nan;                                                      \
         T *y = py;                                                                     \
         INDEPENDENT for (size_t i = 0; i < n; i++)                                     \
         {                                                                              \
-            float v = scaled;                                                          \
+            float u = x[i] == x[i] ? x[i] : nan, v = scaled;                           \
             v = v > low ? v : low;                                                     \
             v = v < high ? v : high;                                                   \
             y[i] = (T)((int32_t)rounded(v) + zero);                                    \
         }                                                                              \
     }
 #define QUANTIZERS(suffix, T)                                                          \
-    QUANTIZE(divide_even_##suffix, T, x[i] / scale, to_even)                           \
-    QUANTIZE(divide_away_##suffix, T, x[i] / scale, to_away)                           \
-    QUANTIZE(multiply_even_##suffix, T, x[i] * scale, to_even)                         \
-    QUANTIZE(multiply_away_##suffix, T, x[i] * scale, to_away)
+    QUANTIZE(divide_even_##suffix, T, u / scale, to_even)                              \
+    QUANTIZE(divide_away_##suffix, T, u / scale, to_away)                              \
+    QUANTIZE(multiply_even_##suffix, T, u *scale, to_even)                             \
+    QUANTIZE(multiply_away_##suffix, T, u *scale, to_away)
 QUANTIZERS(u8, uint8_t)
 QUANTIZERS(i8, int8_t)
 

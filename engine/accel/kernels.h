@@ -68,5 +68,7 @@ QG_NODISCARD qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p,
 
 /* "oneDNN 2.6.0", or "none". */
 const char *qg_accel_version(char text[32]);
+/* The instruction set that oneDNN uses, "avx2"; "any" without it. */
+const char *qg_accel_isa(void);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/core/num.h"
+#include "engine/ir/transpose.h"
 #include "engine/number/format.h"
 
 void qg_tensor_init(qg_tensor *t, qg_dtype dtype, int32_t rank, const int64_t *dim)
@@ -145,8 +146,8 @@ static void copy_rows(const qg_tensor *from, qg_tensor *to, int64_t count)
     }
 }
 
-/* The same for 2 to 4 rows (the channels of images), which compilers vectorise once the
- * number is a constant; x and y do not overlap. */
+/* y[j][i] = x[i][j] for 2 or 3 rows (the channels of images), which compilers vectorise
+ * once the number is a constant; x and y do not overlap. */
 static inline void interleave_f32(const float *restrict x, float *restrict y,
                                   int64_t rows, int64_t columns)
 {
@@ -155,10 +156,9 @@ static inline void interleave_f32(const float *restrict x, float *restrict y,
             y[j * rows + i] = x[i * columns + j];
 }
 
-/* y[j][i] = x[i][j] for i < rows, j < columns, in blocks that stay in cache. */
+/* y[j][i] = x[i][j] for i < rows, j < columns. */
 static void transpose_f32(const float *x, float *y, int64_t rows, int64_t columns)
 {
-    enum { BLOCK = 16 };
     switch (rows) {
     case 2:
         interleave_f32(x, y, 2, columns);
@@ -166,18 +166,9 @@ static void transpose_f32(const float *x, float *y, int64_t rows, int64_t column
     case 3:
         interleave_f32(x, y, 3, columns);
         return;
-    case 4:
-        interleave_f32(x, y, 4, columns);
-        return;
+    default:
+        qg_transpose_words(x, columns, y, rows, rows, columns);
     }
-    for (int64_t j0 = 0; j0 < columns; j0 += BLOCK)
-        for (int64_t i0 = 0; i0 < rows; i0 += BLOCK) {
-            int64_t i1 = i0 + BLOCK < rows ? i0 + BLOCK : rows;
-            int64_t j1 = j0 + BLOCK < columns ? j0 + BLOCK : columns;
-            for (int64_t j = j0; j < j1; j++)
-                for (int64_t i = i0; i < i1; i++)
-                    y[j * rows + i] = x[i * columns + j];
-        }
 }
 
 typedef uint8_t bytes16 __attribute__((vector_size(16)));

@@ -95,8 +95,7 @@ static float step_of(const qg_tqc *t, const qg_stored *product, int64_t c)
     return fabsf(own - step) < 0x1p-16f * step ? own : step;
 }
 
-/* Half away from zero; a weight of zeros has any step. */
-static int32_t bias_code(float bias, float step)
+int32_t qg_lower_bias_code(float bias, float step)
 {
     double q = step > 0 ? round((double)bias / (double)step) : 0;
     return q >= INT32_MAX ? INT32_MAX : q > INT32_MIN ? (int32_t)q : INT32_MIN;
@@ -110,7 +109,7 @@ static qg_status int_bias(qg_lowering *w, const qg_value *v, const qg_tqc *t,
     qg_tensor *codes;
     QG_TRY(new_tensor(w, b, QG_I32, &codes));
     for (int64_t i = 0; i < qg_tensor_count(b); i++)
-        codes->i32[i] = bias_code(b->f32[i], step_of(t, &in->stored, i));
+        codes->i32[i] = qg_lower_bias_code(b->f32[i], step_of(t, &in->stored, i));
     return qg_lower_add_constant(w, v, codes, &in->value);
 }
 

@@ -126,6 +126,7 @@ qg_status qg_affine_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg
     qg_affine_quantizer q = { .form = row->form,
                               .rounding = row->rounding,
                               .scale = divides ? y.scale : 1.0f / y.scale,
+                              .nan = qg_nan_value(row->nan ? row->nan : QG_NAN_LOWEST),
                               .range = range };
     if (row->requant.symmetric && range.lo == -128)
         q.range.lo = -127;
@@ -141,7 +142,7 @@ qg_status qg_affine_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg
     return QG_OK;
 }
 
-/* NaN becomes low. */
+/* No v is NaN. */
 static float limited(float v, float low, float high)
 {
     v = v > low ? v : low;
@@ -151,6 +152,7 @@ static float limited(float v, float low, float high)
 /* lo, hi: of the codes, from the zero point. */
 static int32_t code_of(const qg_affine_quantizer *q, float x, float lo, float hi)
 {
+    x = x == x ? x : q->nan;
     if (q->form == QG_FORM_LEVELS) {
         float t = limited(x, q->low, q->high) * q->scale + q->shift;
         float steps = qg_round_f32(QG_ROUND_HALF_EVEN, t);

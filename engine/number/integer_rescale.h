@@ -14,6 +14,8 @@
  *                        low)),
  *                        ish = -f32(low isc)                    (OpenVINO)
  *
+ *                a NaN is first replaced by the number of the row's rule (round.h)
+ *
  * All saturate.  Source: docs/evidence/integers.md#runtimes.
  * Example  0.5 -> 1, q = 3, zero points 0: exact 1.5, fix-double 2, float-rne 2;
  *          q = 1: exact 0.5, fix-double 1, float-rne 0
@@ -61,6 +63,7 @@ typedef struct qg_affine_quantizer {
     float scale;     /* s, or its reciprocal; isc */
     float shift;     /* levels: ish */
     float low, high; /* levels: the cropped range */
+    float nan;       /* takes the place of a NaN */
     qg_code_range range;
 } qg_affine_quantizer;
 
@@ -72,7 +75,7 @@ QG_NODISCARD QG_API qg_status qg_affine_quantizer_prepare(qg_ctx *ctx,
                                                           qg_code_range range,
                                                           qg_affine_quantizer *out);
 
-/* n codes.  Infinities saturate; NaN gives the lowest code, as x86-64 kernels do. */
+/* n codes.  Infinities saturate. */
 QG_API void qg_affine_quantizer_codes(const qg_affine_quantizer *q, const float *x,
                                       int32_t *y, size_t n);
 

@@ -88,8 +88,9 @@ static void quantize_loops_equal_the_definition(void **state)
         qg_dtype type = round & 1 ? QG_I8 : QG_U8;
         qg_code_range range = qg_code_range_of(type, 0);
         qg_profile_row row = { .form = round & 2 ? QG_FORM_DIVIDE : QG_FORM_RECIPROCAL,
-                               .rounding = round & 4 ? QG_ROUND_HALF_AWAY
-                                                     : QG_ROUND_HALF_EVEN };
+                               .rounding =
+                                   round & 4 ? QG_ROUND_HALF_AWAY : QG_ROUND_HALF_EVEN,
+                               .nan = (qg_nan)(round % QG_NNAN) };
         range.zero = (int32_t)among(&rng, range.lo, range.hi);
         qg_grid y = { type, round % 3 ? scale(&rng) : 0.5f, range.zero };
         qg_affine_quantizer q;
