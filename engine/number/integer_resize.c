@@ -75,6 +75,13 @@ static int32_t blend_float(const qg_int_resize *r, const qg_int_tap *row,
 {
     const int32_t *top = x + row->low * r->width, *bottom = x + row->high * r->width;
     float down = row->part, up = 1 - down, right = column->part, left = 1 - right;
+    if (r->weights_first) {
+        float first = (float)top[column->low] * (up * left) +
+                      (float)top[column->high] * (up * right);
+        first += (float)bottom[column->low] * (down * left);
+        first += (float)bottom[column->high] * (down * right);
+        return (int32_t)(first + 0.5f);
+    }
     float sum = (float)top[column->low] * up * left;
     sum += (float)bottom[column->low] * down * left;
     sum += (float)top[column->high] * up * right;

@@ -53,6 +53,7 @@ void qg_int_resize_taps(int bits, qg_int_centre centre, int64_t in, int64_t out,
 /* Taps of both axes, with the same bits; width: of the input. */
 typedef struct qg_int_resize {
     int bits;
+    bool weights_first; /* float: each corner times the product of its weights */
     qg_rounding rounding;
     const qg_int_tap *rows, *columns; /* [out_height], [out_width] */
     int64_t out_height, out_width, width;

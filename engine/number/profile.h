@@ -56,7 +56,11 @@ extern "C" {
     X(FLOAT_ROWS, "float-rows", "average-pool: float32 sum by rows, divided")      \
     X(FLOOR_MULTIPLIER, "floor-multiplier", "mean: multiplier divided by n, floor")    \
     X(VECTOR8,    "vector8",    "depthwise: 8 channels at a time round half up, the "  \
-                                "channels behind them by `scheme`")                    \
+                                "channels behind them by `scheme`; dequantize: 8 "     \
+                                "elements at a time f32(f32(q s) + f32(-z s)), those " \
+                                "behind them as multiply")                             \
+    X(VECTOR16,   "vector16",   "rescale: 16 elements at a time round half up, those " \
+                                "behind them by `scheme`")                             \
     X(RAW_FLOAT,  "raw-float",  "mean: f32(sum) k + f32(z_y - z_x n k), half to even") \
     X(RAW_Q31,    "raw-q31",    "global-pool: the sum times the multiplier, zero "     \
                                 "points apart; 16 int8 channels at a time half up")    \
@@ -66,6 +70,8 @@ extern "C" {
     X(FIXED10,    "fixed10",    "resize: weights of 10 fraction bits")                 \
     X(FIXED11,    "fixed11",    "resize: weights of 11 fraction bits")                 \
     X(FLOAT_CORNERS, "float-corners", "resize: float32 weights, + 0.5, cut")           \
+    X(FLOAT_WEIGHTS, "float-weights", "resize: as float-corners, products of weights " \
+                                      "first")                                         \
     X(MULTIPLY,   "multiply",   "dequantize: f32((q - z) s)")
 
 /* How products are summed: `products:`. */
