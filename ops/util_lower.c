@@ -255,7 +255,7 @@ qg_status qg_lower_table(qg_lower *l)
 {
     float x[256], y[256];
     int32_t table[256];
-    qg_quantizer q;
+    qg_affine_quantizer q;
     if (!fits_table(l))
         return QG_OK;
     const qg_profile_row *row = qg_lower_row(l, QG_USE_TABLE);
@@ -272,9 +272,9 @@ qg_status qg_lower_table(qg_lower *l)
     const qg_stored *out = &l->out[0];
     qg_code_range range = { out->zero[0], out->low, out->high };
     qg_status s =
-        qg_quantizer_prepare(l->ctx, &divide, qg_integer_grid(out), range, &q);
+        qg_affine_quantizer_prepare(l->ctx, &divide, qg_integer_grid(out), range, &q);
     if (s != QG_OK)
         return refused(l, s);
-    qg_quantizer_codes(&q, y, table, 256);
+    qg_affine_quantizer_codes(&q, y, table, 256);
     return emit_table(l, row, table);
 }

@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "engine/accel/finish.h"
+
 #if QG_HAVE_DNNL
 
 #include <assert.h>
@@ -242,12 +244,40 @@ static qg_status pack(qg_compile *c, program *p, const dnnl_memory_desc_t *from,
     return s == dnnl_success ? QG_OK : broken(c->ctx, "packing of weights", s);
 }
 
+/* --- descriptors of operations --- */
+
+typedef struct request {
+    dnnl_op_desc_t desc; /* one of the dnnl_*_desc_t below */
+    dnnl_memory_desc_t src, weights, bias, dst;
+    bool has_weights, has_bias;
+    const qg_accel_codes *codes; /* NULL: floats */
+    int channel_axis;            /* of dst */
+} request;
+
 /* --- attributes: scratchpad by the caller, clamps absorbed --- */
 
+/* Integers below 2^24, which float32 holds, times a factor, rounded half to even and
+ * limited to the type of dst.  Further steps (a zero point, another rounding) would be
+ * possible, but cost more than a second pass over the sums. */
+static dnnl_status_t requantize(const qg_finish *f, const request *r,
+                                dnnl_primitive_attr_t attr, dnnl_post_ops_t ops)
+{
+    bool each = f->spec.per_channel && f->spec.channels > 1;
+    int32_t lowest = r->dst.data_type == dnnl_u8 ? 0 : -128;
+    dnnl_status_t s = qg_dnnl_primitive_attr_set_output_scales(
+        attr, each ? (dnnl_dim_t)f->spec.channels : 1, each ? 1 << r->channel_axis : 0,
+        f->f);
+    if (s == dnnl_success && (f->low > lowest || f->high < lowest + 255))
+        s = qg_dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, (float)f->low,
+                                         (float)f->high);
+    return s;
+}
+
 /* Absorbs followers as long as each is a clamp; the first other node ends the chain. */
-static qg_status make_attributes(qg_compile *c, int32_t zero, uint32_t *absorbed,
+static qg_status make_attributes(qg_compile *c, const request *r, uint32_t *absorbed,
                                  dnnl_primitive_attr_t *out)
 {
+    int32_t zero = r->codes ? r->codes->zero : 0;
     dnnl_post_ops_t ops = NULL;
     DNNL(c->ctx, qg_dnnl_primitive_attr_create(out));
     DNNL(c->ctx,
@@ -257,6 +287,8 @@ static qg_status make_attributes(qg_compile *c, int32_t zero, uint32_t *absorbed
              qg_dnnl_primitive_attr_set_zero_points(*out, DNNL_ARG_SRC, 1, 0, &zero));
     DNNL(c->ctx, qg_dnnl_post_ops_create(&ops));
     dnnl_status_t s = dnnl_success;
+    if (r->codes && r->codes->finish)
+        s = requantize(r->codes->finish, r, *out, ops);
     for (*absorbed = 0; *absorbed < c->n_chain && s == dnnl_success; ++*absorbed) {
         const qg_node *n = c->chain[*absorbed];
         float low, high;
@@ -272,21 +304,12 @@ static qg_status make_attributes(qg_compile *c, int32_t zero, uint32_t *absorbed
     return s == dnnl_success ? QG_OK : broken(c->ctx, "post-ops", s);
 }
 
-/* --- descriptors of operations --- */
-
-typedef struct request {
-    dnnl_op_desc_t desc; /* one of the dnnl_*_desc_t below */
-    dnnl_memory_desc_t src, weights, bias, dst;
-    bool has_weights, has_bias;
-    int32_t zero; /* zero point of src, when that is codes */
-} request;
-
 /* The implementation oneDNN chose; *pd NULL when it has none. */
 static qg_status choose(qg_compile *c, program *p, const request *r, uint32_t *absorbed,
                         dnnl_primitive_desc_t *pd)
 {
     dnnl_primitive_attr_t attr = NULL;
-    qg_status s = make_attributes(c, r->zero, absorbed, &attr);
+    qg_status s = make_attributes(c, r, absorbed, &attr);
     if (s == QG_OK && qg_dnnl_primitive_desc_create(pd, r->desc, attr, p->engine,
                                                     NULL) != dnnl_success)
         *pd = NULL;
@@ -380,14 +403,15 @@ static bool all_float(const qg_compile *c)
 
 /* Codes times int8 weights into int32 sums.  Without these instructions oneDNN adds
  * products in saturating int16: its sums are wrong. */
-static bool all_codes(const qg_compile *c)
+static bool all_codes(const qg_compile *c, const qg_accel_codes *codes)
 {
     unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
     unsigned wide = dnnl_cpu_isa_avx512_core_vnni, narrow = dnnl_cpu_isa_avx2_vnni;
     const qg_tensor *x = c->in[0], *w = c->in[1];
     return ((isa & wide) == wide || (isa & narrow) == narrow) &&
-           (x->dtype == QG_I8 || x->dtype == QG_U8) && w->dtype == QG_I8 && !c->in[2] &&
-           c->out[0]->dtype == QG_I32;
+           (x->dtype == QG_I8 || x->dtype == QG_U8) && w->dtype == QG_I8 &&
+           (codes->finish ? !c->in[2] || c->in[2]->dtype == QG_I32
+                          : !c->in[2] && c->out[0]->dtype == QG_I32);
 }
 
 /* oneDNN refuses some empty shapes; the definitions take them all. */
@@ -443,9 +467,9 @@ static void window_of(window *w, const int64_t *stride, const int64_t *dilation,
     }
 }
 
-/* Floats, or codes with this zero point; types were checked. */
+/* Floats, or codes; types were checked. */
 static qg_status make_conv(qg_compile *c, const qg_conv_problem *p, bool transposed,
-                           int32_t zero, qg_kernel **out)
+                           const qg_accel_codes *codes, qg_kernel **out)
 {
     assert(p->groups > 0 && c->node->n_in > 1);
     *out = NULL;
@@ -454,12 +478,14 @@ static qg_status make_conv(qg_compile *c, const qg_conv_problem *p, bool transpo
     bool deep = p->in[0] > 1 || p->kernel[0] > 1 || p->out[0] > 1;
     if (!constants || any_empty(c) || (deep && (p->in[0] == 1 || p->out[0] == 1)))
         return QG_OK;
-    request r = { .has_weights = true, .has_bias = bias != NULL, .zero = zero };
+    request r = {
+        .has_weights = true, .has_bias = bias != NULL, .codes = codes, .channel_axis = 1
+    };
     describe_activation(&r.src, c->in[0], p->in);
     describe_activation(&r.dst, c->out[0], p->out);
     describe_weights(&r, c, p, transposed);
     dnnl_dims_t channels = { p->out_channels }, one = { 1 };
-    describe(&r.bias, dnnl_f32, 1, channels, one);
+    describe(&r.bias, codes ? dnnl_s32 : dnnl_f32, 1, channels, one);
     dnnl_memory_desc_t any = r.weights, *b = bias ? &r.bias : NULL;
     (void)dnnl_memory_desc_init_by_tag(&any, r.weights.ndims, r.weights.dims,
                                        r.weights.data_type, dnnl_format_tag_any);
@@ -489,14 +515,14 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
                         qg_kernel **out)
 {
     *out = NULL;
-    return all_float(c) ? make_conv(c, p, transposed, 0, out) : QG_OK;
+    return all_float(c) ? make_conv(c, p, transposed, NULL, out) : QG_OK;
 }
 
 qg_status qg_accel_conv_codes(qg_compile *c, const qg_conv_problem *p, bool transposed,
-                              int32_t zero, qg_kernel **out)
+                              const qg_accel_codes *codes, qg_kernel **out)
 {
     *out = NULL;
-    return all_codes(c) ? make_conv(c, p, transposed, zero, out) : QG_OK;
+    return all_codes(c, codes) ? make_conv(c, p, transposed, codes, out) : QG_OK;
 }
 
 /* --- pooling --- */
@@ -557,20 +583,41 @@ static void describe_matrix(dnnl_memory_desc_t *md, const qg_tensor *t, int rank
     describe(md, type_of(t), rank, dims, strides);
 }
 
+/* A matrix on the right that all leading dims share makes one product of their rows;
+ * oneDNN would compute one product for each. */
+static bool one_product(const qg_tensor *a, const qg_tensor *b)
+{
+    for (int i = 0; i < b->rank - 2; i++)
+        if (b->dim[i] != 1)
+            return false;
+    return a->rank > 2 || b->rank > 2;
+}
+
+/* t as a matrix of its last dim. */
+static qg_tensor flattened(const qg_tensor *t)
+{
+    const int64_t n = t->dim[t->rank - 1];
+    qg_tensor flat;
+    qg_tensor_init(&flat, t->dtype, 2, (const int64_t[]){ qg_tensor_count(t) / n, n });
+    flat.data = t->data;
+    return flat;
+}
+
 /* One row of n elements, broadcast over all leading dims. */
-static void describe_row(dnnl_memory_desc_t *md, int rank, int64_t n)
+static void describe_row(dnnl_memory_desc_t *md, dnnl_data_type_t type, int rank,
+                         int64_t n)
 {
     dnnl_dims_t dims, strides;
     for (int i = 0; i < rank; i++) {
         dims[i] = i == rank - 1 ? n : 1;
         strides[i] = i == rank - 1 ? 1 : n;
     }
-    describe(md, dnnl_f32, rank, dims, strides);
+    describe(md, type, rank, dims, strides);
 }
 
 /* alpha, vectors and constants on the left are left to the definition. */
 static qg_status make_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
-                             int32_t zero, qg_kernel **out)
+                             const qg_accel_codes *codes, qg_kernel **out)
 {
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
     assert(a && b && y);
@@ -580,11 +627,18 @@ static qg_status make_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
         a->rank > rank || b->rank > rank || a->data ||
         (bias >= 0 && (!c->in[bias]->data || qg_tensor_count(c->in[bias]) != p->n)))
         return QG_OK;
-    request r = { .has_weights = true, .has_bias = bias >= 0, .zero = zero };
+    const bool flat = !p->trans_a && one_product(a, b);
+    const qg_tensor rows = flattened(a), weight = flattened(b), product = flattened(y);
+    if (flat)
+        rank = 2, a = &rows, b = &weight, y = &product;
+    request r = { .has_weights = true,
+                  .has_bias = bias >= 0,
+                  .codes = codes,
+                  .channel_axis = rank - 1 };
     describe_matrix(&r.src, a, rank, p->trans_a);
     describe_matrix(&r.weights, b, rank, p->trans_b);
     describe_matrix(&r.dst, y, rank, false);
-    describe_row(&r.bias, rank, p->n);
+    describe_row(&r.bias, codes ? dnnl_s32 : dnnl_f32, rank, p->n);
     dnnl_memory_desc_t weights = r.weights;
     if (b->data)
         (void)dnnl_memory_desc_init_by_tag(&weights, rank, r.weights.dims,
@@ -601,14 +655,15 @@ qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                           qg_kernel **out)
 {
     *out = NULL;
-    return all_float(c) ? make_matmul(c, p, bias, 0, out) : QG_OK;
+    return all_float(c) ? make_matmul(c, p, bias, NULL, out) : QG_OK;
 }
 
-qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p, int32_t zero,
-                                qg_kernel **out)
+qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p,
+                                const qg_accel_codes *codes, qg_kernel **out)
 {
     *out = NULL;
-    return all_codes(c) ? make_matmul(c, p, -1, zero, out) : QG_OK;
+    return all_codes(c, codes) ? make_matmul(c, p, c->in[2] ? 2 : -1, codes, out)
+                               : QG_OK;
 }
 
 const char *qg_accel_version(char text[32])
@@ -652,17 +707,17 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
 }
 
 qg_status qg_accel_conv_codes(qg_compile *c, const qg_conv_problem *p, bool transposed,
-                              int32_t zero, qg_kernel **out)
+                              const qg_accel_codes *codes, qg_kernel **out)
 {
-    (void)c, (void)p, (void)transposed, (void)zero;
+    (void)c, (void)p, (void)transposed, (void)codes;
     *out = NULL;
     return QG_OK;
 }
 
-qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p, int32_t zero,
-                                qg_kernel **out)
+qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p,
+                                const qg_accel_codes *codes, qg_kernel **out)
 {
-    (void)c, (void)p, (void)zero;
+    (void)c, (void)p, (void)codes;
     *out = NULL;
     return QG_OK;
 }

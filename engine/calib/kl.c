@@ -9,7 +9,8 @@ static const struct {
     const char *name;
     double eps; /* added to every q */
 } variants[] = {
-    [QG_KL_NVIDIA] = {"nvidia-kl",          0   },
+    [QG_KL_WHOLE] = {"kl",                 0   },
+    [QG_KL_NVIDIA] = { "nvidia-kl",         0   },
     [QG_KL_SEED] = { "seed-kl",           1e-6},
     [QG_KL_SEED_PUBLISHED] = { "seed-kl-published", 1e-6},
 };
@@ -49,7 +50,7 @@ static qg_status begin(qg_ctx *ctx, qg_arena *a, const qg_kl *k, const qg_histog
         return qg_nomem(ctx);
     for (size_t j = 0; j < h->bins; j++)
         s->count[j] = (double)h->count[j];
-    if (k->variant == QG_KL_NVIDIA && h->bins > 1)
+    if (s->eps == 0 && h->bins > 1)
         s->count[0] = s->count[1];
     for (size_t j = h->bins; j-- > 0;)
         s->tail[j] = s->tail[j + 1] + s->count[j];
@@ -94,6 +95,8 @@ static double divergence_at(struct search *s, size_t i)
     }
     psum = qsum + s->tail[i];
     qsum += (double)i * s->eps;
+    if (s->k->variant == QG_KL_WHOLE)
+        qsum = psum;
     for (size_t k = 0; k < s->k->levels; k++) {
         size_t end = group_start(k + 1, i, s->k->levels);
         for (size_t j = group_start(k, i, s->k->levels); j < end; j++) {
@@ -175,6 +178,8 @@ static double divergence_fast(const struct search *s, const struct prefix *prefi
         sum += tail * log(spread + s->eps);
     double kept = prefix[i].count, total = kept + tail;
     double own = prefix[i].log - xlogx(last) + xlogx(last + tail);
+    if (s->k->variant == QG_KL_WHOLE)
+        return (own - sum) / total;
     return (own - sum) / total - log(total) + log(kept + (double)i * s->eps);
 }
 
@@ -282,7 +287,7 @@ qg_status qg_kl_choose(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
     if (curve && k->stride > 0 && k->start <= h->bins)
         QG_TRY(open_curve(ctx, scratch, k, h, curve));
     double *divergence = curve ? curve->divergence : NULL;
-    QG_TRY((k->variant == QG_KL_NVIDIA ? qg_kl_search : qg_kl_search_plain)(
+    QG_TRY((variants[k->variant].eps == 0 ? qg_kl_search : qg_kl_search_plain)(
         ctx, scratch, k, h, divergence, &best));
     if (curve)
         curve->best = best;

@@ -139,7 +139,7 @@ typedef struct walk {
     qg_arena *keep, *scratch; /* known data; reset after every node */
     qg_tensor *type;
     const qg_tensor **known;
-    size_t bytes; /* of known data */
+    size_t bytes, moved; /* of known data: computed, and constants moved */
     const qg_tensor **in;
     qg_tensor *result, **out;
 } walk;
@@ -208,6 +208,18 @@ static void store_types(walk *w, const qg_node *n)
     }
 }
 
+/* The bytes of a constant of which n moves every element, 0 of other nodes. */
+static size_t moved_bytes(const walk *w, const qg_node *n)
+{
+    size_t bytes;
+    if (!qg_node_has(n, QG_OP_PASSIVE) || n->n_out != 1 || !n->in[0] ||
+        !n->in[0]->constant ||
+        qg_tensor_count(&w->result[0]) != qg_tensor_count(n->in[0]->constant) ||
+        qg_tensor_bytes(w->ctx, "infer", n->in[0]->constant, &bytes) != QG_OK)
+        return 0;
+    return bytes;
+}
+
 /* Whether the node may be run now, by the rules of infer.h. */
 static bool is_foldable(const walk *w, const qg_node *n)
 {
@@ -218,7 +230,10 @@ static bool is_foldable(const walk *w, const qg_node *n)
         if (w->in[i] && !w->in[i]->data &&
             !(qg_node_has(n, QG_OP_DIMS_ONLY) && qg_tensor_known(w->in[i])))
             return false;
-    size_t bytes, sum = 0;
+    size_t bytes, sum = moved_bytes(w, n);
+    if (sum > 0 && w->moved + sum <= QG_INFER_MOVED)
+        return true;
+    sum = 0;
     for (uint32_t i = 0; i < n->n_out; i++) {
         int64_t count = qg_tensor_count(&w->result[i]);
         if (!w->out[i])
@@ -235,6 +250,7 @@ static bool is_foldable(const walk *w, const qg_node *n)
  * valid. */
 static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
 {
+    size_t *const total = moved_bytes(w, n) ? &w->moved : &w->bytes;
     for (uint32_t i = 0; i < n->n_out; i++) {
         size_t bytes = 0;
         if (!w->out[i])
@@ -245,7 +261,7 @@ static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
         *w->out[i] = w->result[i];
         QG_TRY(qg_tensor_alloc(w->ctx, w->keep, w->out[i]));
         QG_TRY(qg_tensor_bytes(w->ctx, "infer", w->out[i], &bytes));
-        w->bytes += bytes;
+        *total += bytes;
     }
     assert(!qg_node_has(n, QG_OP_CONTROL));
     QG_TRY(n->op->run(call));

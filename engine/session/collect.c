@@ -419,6 +419,7 @@ qg_status qg_model_collect(qg_model *m, const qg_stats_options *given, const cha
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_stats_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "stats"));
+    QG_TRY(qg_model_begin_float32(m));
     job j = { .m = m, .o = &o, .path = path, .arena = m->graph->arena };
     if (o.group)
         QG_TRY(qg_group_join(m->ctx, &j.group));

@@ -284,7 +284,10 @@ static qg_status list_endpoints(qg_report *r, const qg_model *m)
 {
     const qg_quant *q = m->quant;
     size_t k = 0;
+    uint64_t after = 0;
     qg_table *t;
+    for (size_t i = 0; i < m->info.n_settled; i++)
+        after = m->info.settled[i].after > after ? m->info.settled[i].after : after;
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
     QG_TRY(qg_report_table(
         r, "scales", "endpoint value observer bits scale offset low high settled_after",
@@ -298,7 +301,11 @@ static qg_status list_endpoints(qg_report *r, const qg_model *m)
         k += known;
     }
     assert(k == m->info.n_settled);
-    return QG_OK;
+    return k ? qg_report_settled(r, "confidence",
+                                 "every scale of the table with an "
+                                 "interval",
+                                 after, m->info.manifest.samples)
+             : QG_OK;
 }
 
 /* The model is quantized as `qg quantize --stats` would, and not written. */
