@@ -50,10 +50,10 @@ extern "C" {
       (dnnl_primitive_attr_t a, const_dnnl_post_ops_t p), (a, p))                      \
     X(primitive_attr_set_zero_points, FOR_OBJECTS,                                     \
       (dnnl_primitive_attr_t a, int arg, dnnl_dim_t n, int mask,                       \
-       const int32_t *zero), (a, arg, n, mask, zero))                                   \
+       const int32_t *zero), (a, arg, n, mask, zero))                                  \
     X(primitive_attr_set_output_scales, FOR_OBJECTS,                                   \
       (dnnl_primitive_attr_t a, dnnl_dim_t n, int mask, const float *scale),           \
-      (a, n, mask, scale))
+       (a, n, mask, scale))
 /* clang-format on */
 
 #define X(name, room, parameters, arguments) dnnl_status_t qg_dnnl_##name parameters;

@@ -94,9 +94,10 @@ qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor 
     return QG_OK;
 }
 
-qg_status qg_columns_commit(qg_ctx *ctx, qg_arena *a, qg_column *c, size_t n)
+qg_status qg_columns_commit(qg_ctx *ctx, qg_arena *a, qg_column *c, size_t n,
+                            qg_writer *beside)
 {
-    qg_writer **all = QG_NEWN(a, n, qg_writer *);
+    qg_writer **all = QG_NEWN(a, n + 1, qg_writer *);
     size_t used = 0;
     if (!all)
         return qg_nomem(ctx);
@@ -108,6 +109,8 @@ qg_status qg_columns_commit(qg_ctx *ctx, qg_arena *a, qg_column *c, size_t n)
         qg_column_pause(&c[i]);
         all[used++] = writer_of(&c[i]);
     }
+    if (beside)
+        all[used++] = beside;
     return qg_writers_commit(all, used);
 }
 

@@ -29,9 +29,10 @@ QG_NODISCARD qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c,
 /* Closes the file until the next sample: there may be more columns than open files. */
 void qg_column_pause(qg_column *c);
 
-/* All or none.  A column in which nothing was put makes no file. */
+/* All or none, with `beside` (NULL: none), a file whose contents are written, last.  A
+ * column in which nothing was put makes no file. */
 QG_NODISCARD qg_status qg_columns_commit(qg_ctx *ctx, qg_arena *a, qg_column *c,
-                                         size_t n);
+                                         size_t n, qg_writer *beside);
 void qg_column_abandon(qg_column *c); /* safe after commit */
 
 #endif

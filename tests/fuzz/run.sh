@@ -28,7 +28,8 @@ esac
 # shellcheck disable=SC2086
 clang -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -g -O1 -I. \
     -I$build/generated -D_DEFAULT_SOURCE -D_GNU_SOURCE "${sources[@]}" $build/libqg.a \
-    $libraries -ldnnl -lgomp -lstdc++ -lm -lpthread -o "build/fuzz/fuzz_$name"
+    $libraries \
+    -ldnnl -lgomp -lstdc++ -lm -lpthread -o "build/fuzz/fuzz_$name"
 
 mkdir -p "build/fuzz/$name"
 # shellcheck disable=SC2086
