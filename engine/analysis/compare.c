@@ -544,6 +544,7 @@ qg_status qg_model_compare(qg_model *m, const qg_compare_options *given,
     comparison c = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_float(m, "compare"));
     QG_TRY(check_mode(m->ctx, &o));
+    QG_TRY(qg_model_begin_float32(m));
     QG_TRY(qg_measure_by(m->ctx, o.metric, &c.metric));
     c.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = c.arena ? run(&c, out) : qg_nomem(m->ctx);

@@ -6,6 +6,7 @@
  *          twice per layer and sample; here engine/analysis/what_if.h runs the part
  *          that a question changes. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/analysis/measure.h"
@@ -101,10 +102,15 @@ static qg_status ask(qg_sensitivity *s)
 
 /* --- the order --- */
 
-/* Most harmful first; ties by key, so that the order is a function of the model. */
+/* Most harmful first, then rows whose error is NaN; ties by key, so that the order is a
+ * function of the model. */
 static int by_error(const void *a, const void *b)
 {
     const qg_sensitivity_row *x = a, *y = b;
+    if (isnan(x->harm) != isnan(y->harm))
+        return isnan(x->harm) ? 1 : -1;
+    if (isnan(x->harm))
+        return (x->key > y->key) - (x->key < y->key);
     if (x->harm != y->harm)
         return x->harm < y->harm ? 1 : -1;
     return (x->key > y->key) - (x->key < y->key);
@@ -149,6 +155,14 @@ static qg_status report_rows(const qg_sensitivity *s, qg_report *r)
     return QG_OK;
 }
 
+static size_t count_not_finite(const qg_sensitivity *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->row.n; i++)
+        n += !isfinite(s->row.at[i].error);
+    return n;
+}
+
 static qg_status report(const qg_sensitivity *s, qg_report *r)
 {
     const qg_study *a = &s->study;
@@ -161,6 +175,7 @@ static qg_status report(const qg_sensitivity *s, qg_report *r)
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(a->feed->n)));
     QG_TRY(qg_report_add(r, "all_quantized", qg_measure_cell(s->study.metric, s->all)));
     QG_TRY(qg_report_add(r, "nodes_run", qg_cell_percent(share)));
+    QG_TRY(qg_report_not_finite(r, count_not_finite(s)));
     return report_rows(s, r);
 }
 
@@ -249,6 +264,7 @@ qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *given,
     QG_TRY(qg_proposal_check(m->ctx, &o.proposal));
     qg_sensitivity s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "sensitivity"));
+    QG_TRY(qg_model_warn_share(m, "sensitivity"));
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);
     qg_feed_close(&s.feed);

@@ -47,7 +47,7 @@ static qg_status begin(qg_ctx *ctx, qg_arena *a, const qg_kl *k, const qg_histog
                           .tail = QG_NEWN(a, h->bins + 1, double),
                           .average = QG_NEWN(a, k->levels, double) };
     if (!s->count || !s->tail || !s->average)
-        return qg_fail(ctx, QG_ENOMEM, "%s: scratch", variants[k->variant].name);
+        return qg_nomem(ctx);
     for (size_t j = 0; j < h->bins; j++)
         s->count[j] = (double)h->count[j];
     if (s->eps == 0 && h->bins > 1)
@@ -247,7 +247,7 @@ qg_status qg_kl_search(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
     struct prefix *prefix = QG_NEWN(scratch, h->bins + 1, struct prefix);
     double *all = divergence ? divergence : QG_NEWN(scratch, s.candidates, double);
     if (!prefix || !all)
-        return qg_fail(ctx, QG_ENOMEM, "%s: scratch", variants[k->variant].name);
+        return qg_nomem(ctx);
     double least = divergence || s.eps > 0 ? fast_divergences(&s, prefix, all)
                                            : least_divergence(&s, prefix, all);
     for (size_t c = 0; c < s.candidates; c++) {
@@ -378,7 +378,7 @@ qg_status qg_kl_ppq(qg_ctx *ctx, qg_arena *scratch, const qg_histogram *h,
     float *count = QG_NEWN(scratch, h->bins, float);
     float *q = QG_NEWN(scratch, h->bins, float);
     if (!count || !q)
-        return qg_fail(ctx, QG_ENOMEM, "ppq-kl: scratch");
+        return qg_nomem(ctx);
     for (size_t j = 0; j < h->bins; j++)
         count[j] = j < crushed ? 0 : j == crushed ? 1 : (float)h->count[j];
     qg_range_choice best = nothing;

@@ -228,7 +228,7 @@ qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t, const qg_observe *o,
     qg_found f;
     char at[QG_ENDPOINT_TEXT], why[sizeof ctx->message];
     qg_status s = settle(ctx, o, state, o->quirks, scratch, &f);
-    if (s != QG_OK && s != QG_ENOMEM) {
+    if (s != QG_OK && !qg_is_nomem(s)) {
         (void)snprintf(why, sizeof why, "%s", ctx->message);
         return qg_fail(ctx, s, "calibrate: %s: %s: %s", qg_tqc_text(t, at),
                        o->observer->name, why);

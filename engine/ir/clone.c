@@ -27,6 +27,7 @@ static qg_status clone_values(cloner *c, const qg_graph *from, qg_graph *to)
         QG_TRY(qg_graph_add_value(to, v->name, &copy));
         copy->type = v->type;
         memcpy(copy->dim_name, v->dim_name, sizeof v->dim_name);
+        copy->file_dtype = v->file_dtype;
         if (v->constant && !c->shares)
             QG_TRY(qg_tensor_clone(c->ctx, c->arena, v->constant, &t));
         copy->constant = c->shares ? v->constant : t;
@@ -137,6 +138,7 @@ static qg_status clone_linked(cloner *c, qg_graph *to, const qg_node *n,
     QG_TRY(qg_graph_link_node(to, &spec, &copy));
     copy->file_unnamed = n->file_unnamed;
     copy->platform = n->platform;
+    copy->stays_float32 = n->stays_float32;
     copy->reason = n->reason ? qg_arena_strdup(c->arena, n->reason) : NULL;
     *made = copy;
     return n->reason && !copy->reason ? qg_nomem(c->ctx) : QG_OK;
@@ -157,6 +159,7 @@ static qg_status clone_pair(cloner *c, const qg_graph *from, qg_graph *to)
 {
     to->ir_version = from->ir_version;
     to->next_name = from->next_name;
+    to->float_type = from->float_type;
     QG_TRY(clone_values(c, from, to));
     for (size_t i = 0; i < from->opset.n; i++) {
         qg_opset_import o = from->opset.at[i];

@@ -6,6 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+const char *const qg_placements[] = { [QG_PLACE_ORT] = "ort",
+                                      [QG_PLACE_TRT] = "trt",
+                                      [QG_PLACE_OPENVINO] = "openvino",
+                                      NULL };
+
 const char *qg_set_field_name(unsigned bit)
 {
     static const char *const name[QG_NSET] = {
@@ -266,6 +271,8 @@ qg_status qg_set_apply(qg_ctx *ctx, const char *what, const qg_set *set,
         apply_policy(set, &s);
     if (fields & QG_SET_ROUNDING)
         s.rounding = set->scheme.rounding;
+    if (fields & QG_SET_NAN)
+        s.nan = set->scheme.nan;
     if (fields & QG_SET_EXPONENT_BITS)
         s.exponent_bits = set->scheme.exponent_bits;
     if (fields & QG_SET_VARIANT)

@@ -560,6 +560,23 @@ static qg_status read_stats(job *j)
                    j->o->stats, j->stats->manifest.model, j->m->sha256, j->m->path);
 }
 
+/* --- values that are not finite --- */
+
+/* The network with its quantizers; kept for verbs that have no data. */
+static qg_status find_not_finite(job *j, bool warns)
+{
+    qg_manifest *m = &j->m->info.manifest;
+    if (j->feed.feed.n == 0 || j->o->stop_after)
+        return QG_OK;
+    qg_finite_request r = { .mode = QG_RUN_SIMULATE,
+                            .feed = &j->feed.feed,
+                            .reference = j->o->work.reference_kernels };
+    QG_TRY(qg_model_not_finite(j->m, &r, j->arena, &m->not_finite));
+    if (warns && m->not_finite)
+        qg_warn(j->m->ctx, "%s", m->not_finite);
+    return QG_OK;
+}
+
 /* --- all together --- */
 
 /* A choice that no pass has carried out is not lost in silence. */
@@ -614,6 +631,7 @@ static qg_status run_passes(job *j, qg_report **report)
     QG_TRY(center_intervals(j, env.quant, &env.calibrated));
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));
+    QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;
 }
 
@@ -624,6 +642,7 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_quantize_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "quantize"));
+    QG_TRY(qg_model_begin_float32(m));
     job j = { .m = m, .o = &o, .arena = m->graph->arena };
     qg_status s = qg_passes_of(m->ctx, j.arena, &j.passes);
     if (s == QG_OK)
@@ -640,6 +659,8 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
         s = look_along(&j);
     if (s == QG_OK)
         s = run_passes(&j, report);
+    if (s == QG_OK)
+        s = find_not_finite(&j, report != NULL);
     qg_feed_close(&j.feed);
     qg_stats_free(j.stats);
     return s;
