@@ -84,8 +84,8 @@ typedef struct cli_option {
     X(BACKEND) X(DATA) X(SNAPSHOT) X(FOLDER) X(SAMPLES) X(OBSERVER) X(POLICY)  \
     X(SET) X(QUIRKS) X(DISPATCHER) X(DUMP_AFTER) X(DUMP_DIR) X(MODE) X(DUMP)   \
     X(PROFILE) X(REQUIRE)                                                      \
-    X(LABELS) X(HOLDOUT) X(JUDGES)                                             \
-    X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)                         \
+    X(LABELS) X(HOLDOUT) X(JUDGES) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS)     \
+    X(KERNELS)                                                                 \
     X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \

@@ -1,8 +1,8 @@
 /* compare.c -- results of several backends and patches on one network.
  *
  * One variant after the other quantizes a graph of its own that shares the weights;
- * then every sample runs through the float network and the variant.  The float network runs
- * once per variant, so that memory depends neither on variants nor on samples.
+ * then every sample runs through the float network and the variant.  The float network
+ * runs once per variant, so that memory depends neither on variants nor on samples.
  * Endpoints keep their names from variant to variant, so that groups can be set side by
  * side. */
 #include <assert.h>
