@@ -47,7 +47,7 @@ THIRD = [  # third-party header, the files that may see it
     (r"onnx\.pb-c\.h$|protobuf-c/",    r"engine/onnx/(import|export)\.c"),
     (r"yaml\.h$",                      r"engine/config/yaml\.c"),
     (r"(cjson/)?cJSON\.h$",            r"engine/core/json\.c"),
-    (r"oneapi/dnnl/|dnnl",             r"engine/accel/dnnl\w*\.c"),
+    (r"oneapi/dnnl/|dnnl",             r"engine/accel/dnnl\w*\.[ch]"),
     (r"uthash\.h$|utarray\.h$",        r"engine/core/names\.c"),
     (r"openssl/",                      r"engine/core/hash\.c"),
     (r"zlib\.h$",                      r"engine/data/(npz|zip)\.c"),

@@ -318,8 +318,8 @@ const cli_verb cli_verbs[] = {
     { .name = "export",
       .summary = "write a snapshot in the format of another tool",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(STRICT),
-               TAKES(REPORT), NEEDS(FILE) },
+      .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(FLOAT),
+               TAKES(STRICT), TAKES(REPORT), NEEDS(FILE) },
       .about = "Reports, per endpoint, the quantization details that the format\n"
                "cannot represent.",
       .example = "qg export snapshot --format onnx-qdq -o model.qdq.onnx",
@@ -378,11 +378,13 @@ const cli_verb cli_verbs[] = {
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(SUBJECT), TAKES(DIRECTION), TAKES(METRIC),
                TAKES(TOP), TAKES(WHOLE), TAKES(PROPOSE), TAKES(RAISE_TO),
-               TAKES(PATCH), TAKES(BACKEND) },
+               TAKES(PATCH), TAKES(BACKEND), TAKES(JUDGES), TAKES(LABELS) },
       .about = "For each row only the nodes downstream of it are computed, from the\n"
                "activations of one whole run per sample.  --propose keeps the most\n"
                "harmful values in float, requantizes until the budget is met, and\n"
-               "writes a policy for `qg quantize --policy`.\n"
+               "writes a policy for `qg quantize --policy`, unless it does not help on\n"
+               "samples that had no part in it: --holdout, else every second of DATA.\n"
+               "--labels: classes of --holdout, else of DATA; top-1 then judges first.\n"
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
       .run = cli_sensitivity },
@@ -450,9 +452,11 @@ const cli_verb cli_verbs[] = {
       .summary = "compare backends and patches on one network",
       FILES("MODEL.onnx", 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(BACKENDS), TAKES(POLICY), TAKES(OBSERVER),
-               TAKES(METRIC), TAKES(STATS) },
+               TAKES(METRIC), TAKES(STATS), TAKES(HOLDOUT), TAKES(LABELS),
+               TAKES(MODE), TAKES(PROFILE) },
       .about = "Each patch adds one variant of every backend.  With --stats all\n"
                "scales come from that file; DATA only measures the error.\n"
+               "--labels: classes of the measured samples (--holdout, else DATA).\n"
                "\n" DATA_FORMS,
       .example = "qg compare model.onnx -d calib.npy -b trt-int8 -b ncnn-int8",
       .ask = cli_compare },
@@ -513,8 +517,8 @@ const cli_verb cli_verbs[] = {
       FILES("collect|merge|show|derive|doctor FILE...", 1, SIZE_MAX),
       .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(FILE), TAKES(OBSERVER),
                TAKES(POLICY), TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER),
-               TAKES(SLICE), TAKES(CHANNELS), TAKES(RESUME), TAKES(MEMORY),
-               TAKES(MODEL) },
+               TAKES(SLICE), TAKES(CHANNELS), TAKES(RESUME),
+               TAKES(ANY_KERNELS),               TAKES(MODEL) },
       .about =
           "collect MODEL.onnx -d DATA -o FILE.qgs   one run; mpirun splits it\n"
           "merge FILE.qgs... -o FILE.qgs            combine shards\n"

@@ -167,6 +167,9 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     memset(watch, 1, m->graph->node.n);
     QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, o->work.reference_kernels, &d->looks.feed,
                          watch, &p));
+    qg_finite_request first = { .mode = m->quant ? QG_RUN_SIMULATE : QG_RUN_FLOAT,
+                                .feed = &d->looks.feed,
+                                .reference = o->work.reference_kernels };
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,
@@ -179,7 +182,7 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
                      .stage = "doctor" };
     qg_status s = qg_drive_run(m->ctx, &run);
     qg_plan_free(p);
-    return s;
+    return s == QG_OK ? qg_warn_not_finite(m, &first) : s;
 }
 
 /* Inputs take part in the search for isolated samples. */
@@ -256,7 +259,7 @@ qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *given,
     qg_report *r = NULL;
     doctor d = { .m = m, .arena = qg_arena_new(m->ctx->alloc) };
     qg_findings f = { .ctx = m->ctx, .arena = d.arena };
-    qg_status s = d.arena ? QG_OK : qg_nomem(m->ctx);
+    qg_status s = d.arena ? qg_model_begin_float32(m) : qg_nomem(m->ctx);
     if (s == QG_OK)
         s = qg_feed_open(m, &o.work, &feed);
     if (s == QG_OK)

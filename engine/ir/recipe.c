@@ -12,6 +12,7 @@ static const char *const products[] = { QG_PRODUCTS_MAP(X) NULL };
 static const char *const schemes[] = { QG_SCHEME_MAP(X) NULL };
 static const char *const factors[] = { QG_FACTOR_MAP(X) NULL };
 static const char *const roundings[] = { QG_ROUNDING_MAP(X) NULL };
+static const char *const nans[] = { QG_NAN_MAP(X) NULL };
 #undef X
 static const char *const places[] = { "after", "inside", "fused", NULL };
 
@@ -111,6 +112,8 @@ static void add_row(list *l, const qg_profile_row *row, bool wide)
         add_word(l, "products", products[row->products]);
     if (row->rounding)
         add_word(l, "rounding", roundings[row->rounding]);
+    if (row->uses & QG_USE_BIT(QUANTIZE) && row->nan > QG_NAN_LOWEST)
+        add_word(l, "nan", nans[row->nan]);
     add_nonzero(l, "left", wide ? row->left16 : row->left8);
     if (!(qg_form_keys(row->form, row->uses) & QG_ROW_SCHEME))
         return;
@@ -398,17 +401,19 @@ static qg_status read_requant(qg_ctx *ctx, const qg_node *n, qg_requant_rule *ru
 
 static qg_status read_row(qg_ctx *ctx, const qg_node *n, qg_profile_row *row)
 {
-    int form, product, rounding;
+    int form, product, rounding, nan;
     int32_t left;
     QG_TRY(qg_attr_string(ctx, n, "row", "", &row->id));
     QG_TRY(read_choice(ctx, n, "form", forms, &form));
     QG_TRY(read_choice(ctx, n, "products", products, &product));
     QG_TRY(read_choice(ctx, n, "rounding", roundings, &rounding));
+    QG_TRY(read_choice(ctx, n, "nan", nans, &nan));
     QG_TRY(read_int(ctx, n, "left", (qg_int_bounds){ 0, 0, 22 }, &left));
     row->why = row->source = row->file = "";
     row->form = (qg_form)form;
     row->products = (qg_products)product;
     row->rounding = (qg_rounding)rounding;
+    row->nan = (qg_nan)nan;
     row->left8 = row->left16 = (uint8_t)left;
     return read_requant(ctx, n, &row->requant);
 }

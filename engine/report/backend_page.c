@@ -141,6 +141,8 @@ static const char *field_text(page *p, const qg_set *s, unsigned bit)
                                (long long)g->qmax);
     case QG_SET_BIT_ROUNDING:
         return qg_rounding_name((qg_rounding)g->rounding);
+    case QG_SET_BIT_NAN:
+        return qg_nan_name((qg_nan)g->nan);
     case QG_SET_BIT_POLICY:
         return policy_text(p, g->policy);
     case QG_SET_BIT_AXIS:
@@ -320,6 +322,8 @@ static qg_status fill(page *p)
     QG_TRY(fact(p, "backend", b->name));
     QG_TRY(fact(p, "title", b->title ? b->title : ""));
     QG_TRY(fact(p, "pipeline", b->pipeline));
+    if (b->placement)
+        QG_TRY(fact(p, "placement", b->placement));
     QG_TRY(fact(p, "dispatch", b->dispatch));
     QG_TRY(fact(p, "profile", b->profile ? b->profile : ""));
     QG_TRY(fact(p, "quirks", quirk_words(p)));

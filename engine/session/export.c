@@ -88,14 +88,17 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
 {
     qg_format_options o;
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_format_options, given, &o));
-    const char *option[QG_N_FORMAT_OPTION] = {
-        [QG_FORMAT_WEIGHTS] = o.weights, [QG_FORMAT_PLACEMENT] = o.placement
-    };
+    const char *option[QG_N_FORMAT_OPTION] = { [QG_FORMAT_WEIGHTS] = o.weights,
+                                               [QG_FORMAT_PLACEMENT] = o.placement,
+                                               [QG_FORMAT_FLOAT] = o.float_type };
     if (!o.format)
         return qg_fail(m->ctx, QG_ECONFIG,
                        "export: no format, expected one of `qg list formats`");
     QG_TRY(qg_model_expect_quantized(m, "export"));
+    QG_TRY(qg_model_warn_share(m, "export"));
     QG_TRY(qg_model_expect_path(m->ctx, "export", path));
+    if (m->info.manifest.not_finite)
+        qg_warn(m->ctx, "when it was quantized: %s", m->info.manifest.not_finite);
     qg_export e = { .ctx = m->ctx, .quant = m->quant, .info = &m->info, .path = path };
     QG_TRY(qg_export_begin(&e, o.format, option));
     qg_status s = run(&e, &o, report);

@@ -70,6 +70,25 @@ static qg_status choose_columns(qg_sink *k, const char *glob, const char *folder
     return below ? qg_sink_dumps(k, glob, below) : qg_nomem(k->ctx);
 }
 
+/* Searches only where an output is not finite; a NaN that rounding hides is known from
+ * the calibration data. */
+static qg_status warn_not_finite(const qg_executable *e, const qg_run_options *o,
+                                 const qg_feed *feed, size_t sample)
+{
+    qg_model *m = e->model;
+    qg_finite_request r = { .mode = e->mode,
+                            .feed = feed,
+                            .first = sample,
+                            .reference = o->work.reference_kernels };
+    if (e->mode == QG_RUN_INTEGER)
+        return QG_OK;
+    if (sample < feed->n)
+        return qg_warn_not_finite(m, &r);
+    if (e->mode == QG_RUN_SIMULATE && m->info.manifest.not_finite)
+        qg_warn(m->ctx, "when it was quantized: %s", m->info.manifest.not_finite);
+    return QG_OK;
+}
+
 static qg_status run(qg_executable *e, const qg_run_options *o, const char *folder,
                      qg_api_feed *f, qg_sink *k, qg_plan **p)
 {
@@ -78,7 +97,8 @@ static qg_status run(qg_executable *e, const qg_run_options *o, const char *fold
     QG_TRY(choose_columns(k, o->dump, folder));
     QG_TRY(qg_sink_plan(k, o->work.reference_kernels, &f->feed, p));
     QG_TRY(qg_sink_run(k, *p, &f->feed, &o->work));
-    return qg_sink_commit(k);
+    QG_TRY(qg_sink_commit(k));
+    return warn_not_finite(e, o, &f->feed, k->strange);
 }
 
 qg_status qg_model_run(qg_model *m, const qg_run_options *given, const char *folder,

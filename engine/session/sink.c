@@ -10,6 +10,8 @@
  * 255 bytes. */
 enum { LONGEST_NAME = 200, HASH_DIGITS = 12 };
 
+enum { MOST_OPEN = 64 }; /* columns whose files stay open */
+
 /* Every character outside A-Za-z0-9._- becomes '_'; the end of a long name becomes a
  * hash of all of it. */
 static qg_status file_name(qg_sink *k, const char *folder, const char *name,
@@ -32,12 +34,21 @@ static qg_status file_name(qg_sink *k, const char *folder, const char *name,
 
 /* --- writing --- */
 
+/* Of many columns each file is open while it is written only. */
+static qg_status put_value(qg_sink *k, size_t i, const qg_tensor *t)
+{
+    QG_TRY(qg_column_put(k->ctx, k->arena, &k->column[i], t));
+    if (k->n_column > MOST_OPEN)
+        qg_column_pause(&k->column[i]);
+    return QG_OK;
+}
+
 static qg_status put_sample(qg_sink *k, qg_waiting *w)
 {
     qg_status s = QG_OK;
     for (size_t i = 0; i < k->n_column && s == QG_OK; i++)
         if (w->value[i].data)
-            s = qg_column_put(k->ctx, k->arena, &k->column[i], &w->value[i]);
+            s = put_value(k, i, &w->value[i]);
     qg_arena_free(w->arena);
     *w = (qg_waiting){ 0 };
     return s;
@@ -111,10 +122,15 @@ static qg_status done(void *ud, qg_ctx *ctx, void *state, size_t sample,
 {
     qg_sink *k = ud;
     worker *w = state;
-    QG_TRY(begin_waiting(ctx, k, &w->w));
+    bool finite = true;
+    for (size_t i = 0; i < k->exe->graph->output.n; i++)
+        finite = finite && qg_tensor_is_finite(qg_run_output(r, i));
+    if (k->n_column)
+        QG_TRY(begin_waiting(ctx, k, &w->w));
     for (size_t i = 0; i < k->n_output; i++)
         QG_TRY(keep(ctx, &w->w, i, qg_run_output(r, i)));
     (void)pthread_mutex_lock(&k->lock);
+    k->strange = !finite && sample < k->strange ? sample : k->strange;
     k->slot[sample] = w->w;
     w->w = (qg_waiting){ 0 };
     qg_status s = flush(k);
@@ -254,7 +270,7 @@ qg_status qg_sink_run(qg_sink *k, const qg_plan *p, const qg_feed *feed,
                    .begin = make_worker,
                    .end = end_worker,
                    .see = k->dumps_in ? see : NULL,
-                   .done = k->n_column ? done : NULL,
+                   .done = done,
                    .progress = &work->progress,
                    .stage = "run" };
     return qg_drive_run(k->ctx, &d);

@@ -46,6 +46,7 @@ typedef struct qg_sink {
     qg_names *taken;      /* paths of columns */
     uint32_t *dumped;     /* [values that are executed] column index plus one, 0: not
                            * dumped */
+    size_t strange;       /* the first sample with an output that is not finite; or n */
     const char *made[2];  /* folders that were not there before; NULL: none */
     const char *dumps_in; /* folder of the dumps; NULL: none */
 } qg_sink;

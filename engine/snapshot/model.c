@@ -3,6 +3,7 @@
 #include "engine/core/file.h"
 #include "engine/core/folder.h"
 #include "engine/core/hash.h"
+#include "engine/ir/float_type.h"
 #include "engine/onnx/export.h"
 #include "engine/onnx/import.h"
 
@@ -119,6 +120,15 @@ qg_status qg_model_expect_float(const qg_model *m, const char *what)
     return qg_fail(m->ctx, QG_ESTATE,
                    "%s: %s is a snapshot, expected a model that is not quantized", what,
                    m->path);
+}
+
+qg_status qg_model_begin_float32(qg_model *m)
+{
+    bool changed;
+    if (m->quant || m->graph->float_type != QG_NODTYPE)
+        return QG_OK;
+    QG_TRY(qg_graph_to_float32(m->graph, &changed));
+    return changed ? qg_infer(m->graph, NULL, 0) : QG_OK;
 }
 
 qg_status qg_model_expect_quantized(const qg_model *m, const char *what)

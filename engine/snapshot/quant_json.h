@@ -11,6 +11,7 @@
  *       "format": "quantgraph/1",
  *       "manifest": {tool, kernels, model, data, backend: {..., rules}, options},
  *       "nodes": [{name, op, platform, reason, inputs, outputs, in, out}, ...],
+ *       "floats": {type, inputs, outputs, float32_nodes},     // of 16-bit float files
  *       "tqcs": [{id, node, slot, value, state, policy, bits, range, ...}, ...],
  *       "groups": [{root, members, made_by}, ...],
  *       "journal": [{seq, tqc, field, old, new, by}, ...],
@@ -39,6 +40,7 @@ typedef struct qg_manifest {
     const char *kernels;        /* "oneDNN 2.6.0, avx512", "reference" */
     const char *const *option;  /* [2 * n_option] name, value, ... */
     size_t n_option;
+    const char *not_finite; /* the first NaN or infinity that the data cause; NULL */
 } qg_manifest;
 
 /* A near miss: a node's name, and the one condition that failed. */

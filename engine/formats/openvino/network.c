@@ -32,6 +32,12 @@ static uint32_t type_index(qg_dtype d)
     return QG_NONE;
 }
 
+const char *qg_ir_type_name(qg_dtype d)
+{
+    uint32_t i = type_index(d);
+    return i == QG_NONE ? NULL : type_names[i].attribute;
+}
+
 /* --- layers --- */
 
 /* Before anything refers to the layer: a document is complete or not made. */
