@@ -408,8 +408,8 @@ const cli_verb cli_verbs[] = {
       .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(PROFILE), TAKES(END_TO_END),
                TAKES(TOP) },
       .about = "Each node is computed on the device's own inputs.  For the first\n"
-               "nodes that differ (--top, default 3), other arithmetic is tried on\n"
-               "the dump, and the hypotheses that explain more elements are listed.\n"
+               "node that differs (--top N: the first N), other arithmetic is tried\n"
+               "on the dump; hypotheses that explain more elements are listed.\n"
                "Exit status 1 when anything differs.\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg diverge snapshot -d images.npy --against dump.npz",

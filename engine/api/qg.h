@@ -391,7 +391,7 @@ typedef struct qg_diverge_options {
     qg_workload work;    /* data: required; the samples that the device was given */
     const char *profile; /* as in qg_run_options */
     bool end_to_end;     /* whole runs: differences of earlier nodes are included */
-    size_t explain; /* nodes for which hypotheses are tried, first ones first; 0: 3 */
+    size_t explain; /* nodes for which hypotheses are tried, first ones first; 0: 1 */
 } qg_diverge_options;
 QG_API void qg_diverge_options_init(qg_diverge_options *o, size_t size);
 

@@ -11,7 +11,7 @@ QG_OPTIONS_INIT(qg_diverge_options)
 /* Hypotheses shown for one step. */
 enum { SHOWN = 8 };
 /* Nodes that are explained unless the options give a number. */
-enum { EXPLAINED = 3 };
+enum { EXPLAINED = 1 };
 
 typedef struct comparison {
     const qg_diverge_options *o;
@@ -97,17 +97,29 @@ static qg_status compare_whole(comparison *c)
     return QG_OK;
 }
 
-static qg_status explain(comparison *c)
+static qg_status explain_first(comparison *c, const qg_others *others)
 {
     size_t explained = 0, most = c->o->explain ? c->o->explain : EXPLAINED;
     for (size_t i = 0; i < c->d.n_step && explained < most; i++) {
         if (!c->finding[i].tally.differ)
             continue;
-        QG_TRY(qg_suspect_step(&c->d, &c->finding[i]));
+        QG_TRY(qg_suspect_step(&c->d, others, &c->finding[i]));
         c->finding[i].judged = true;
         explained++;
     }
     return QG_OK;
+}
+
+static qg_status explain(comparison *c)
+{
+    qg_others others = { 0 };
+    if (!c->differing)
+        return QG_OK;
+    qg_status s = qg_others_open(&c->d, &others);
+    if (s == QG_OK)
+        s = explain_first(c, &others);
+    qg_others_close(&others);
+    return s;
 }
 
 /* --- the report --- */
