@@ -320,9 +320,8 @@ static void put_array(qg_json_writer *w, const qg_sink *k, size_t i, const char 
     qg_json_put_object(w, NULL);
     qg_json_put_text(w, "value", v->name);
     if (v->def)
-        qg_json_put_text(
-            w, "endpoint",
-            qg_endpoint_text((qg_endpoint){ v->def, true, v->def_slot }, endpoint));
+        qg_json_put_text(w, "endpoint",
+                         qg_endpoint_text(qg_output_at(v->def, v->def_slot), endpoint));
     else
         qg_json_put_null(w, "endpoint");
     qg_json_put_text(w, "file", file);
