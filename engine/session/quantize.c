@@ -640,6 +640,7 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     QG_TRY(qg_model_expect_float(m, "quantize"));
     QG_TRY(qg_model_begin_float32(m));
     job j = { .m = m, .o = &o, .arena = m->graph->arena };
+    qg_report *r = NULL;
     qg_status s = qg_passes_of(m->ctx, j.arena, &j.passes);
     if (s == QG_OK)
         s = check_pass(&j);
@@ -654,10 +655,10 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     if (s == QG_OK && j.feed.feed.n)
         s = look_along(&j);
     if (s == QG_OK)
-        s = run_passes(&j, report);
+        s = run_passes(&j, report ? &r : NULL);
     if (s == QG_OK)
         s = find_not_finite(&j, report != NULL);
     qg_feed_close(&j.feed);
     qg_stats_free(j.stats);
-    return s;
+    return qg_report_end(s, r, report);
 }
