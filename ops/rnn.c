@@ -15,8 +15,13 @@
  * the state at the end, and the reverse direction begins there.  `clip` limits the
  * input of every gate's activation; the activation of an LSTM's h is not clipped, as in
  * ONNX Runtime.
+ * DynamicQuantizeLSTM has W [dirs, in, G H] and R [dirs, H, G H] in codes, with scales
+ * and zero points per direction or per column; X as a whole, and h of every step, are
+ * rounded to uint8 by their own range before the products, as DynamicQuantizeLinear
+ * does.
  * Source: ONNX RNN, LSTM-1, 7, 14 (layout), 22; GRU-1, 3 (linear_before_reset), 7, 14,
- * 22.
+ * 22; onnxruntime 1.31, contrib_ops/cpu/quantization/dynamic_quantize_lstm.cc, of one
+ * thread: it gives threads samples of their own, with ranges of their own.
  *
  * Slots   W and R are weights, B a bias; initial states are data, peepholes never
  * quantized. */
@@ -24,6 +29,7 @@
 
 #include "engine/accel/accel.h"
 #include "engine/ir/kernel.h"
+#include "engine/number/qdq.h"
 #include "ops/util_activation.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
@@ -31,7 +37,8 @@
 
 enum { MAX_FUNCTIONS = 6 }; /* three of an LSTM, two directions */
 enum direction { FORWARD, REVERSE, BIDIRECTIONAL };
-enum { X, W, R, B, LENGTHS, H0, C0, P };
+enum { X, W, R, B, LENGTHS, H0, C0, P, PLAIN_INPUTS };
+enum { W_SCALE = PLAIN_INPUTS, W_ZERO, R_SCALE, R_ZERO };
 
 typedef struct cell cell;
 
@@ -48,7 +55,8 @@ typedef struct rnn_param {
     int direction;
     int64_t hidden; /* 0: not given */
     bool batch_first, couple, linear_before_reset;
-    float clip; /* 0: none */
+    bool dynamic; /* X and h are rounded before products */
+    float clip;   /* 0: none */
     qg_activation function[MAX_FUNCTIONS];
 } rnn_param;
 
@@ -72,6 +80,8 @@ struct cell {
     float *recurrent;       /* [batch][gates gap]: R h of this step */
     float *h, *c;           /* [batch][n] */
     float *work;            /* [gap] */
+    float *rounded;         /* [batch][n]: h as the product reads it */
+    uint8_t *codes;         /* [batch][n] of it; NULL: it is h */
 };
 
 /* --- cells --------------------------------------------------------------------- */
@@ -337,25 +347,48 @@ static void save_state(const extent *e, const float *from, int64_t dir, qg_tenso
                (size_t)e->n * sizeof *from);
 }
 
+/* x on the grid of its own range. */
+static void round_dynamic(const float *x, int64_t n, uint8_t *codes, float *y)
+{
+    float scale;
+    uint8_t zero;
+    qg_dynamic_quantize_linear(x, (size_t)n, codes, &scale, &zero);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)(codes[i] - zero) * scale;
+}
+
 /* All rows of X times W of this direction: [time * batch][gates gap]. */
-static void project(const qg_call *k, const extent *e, const directed *packed,
-                    int64_t dir, float *out)
+static qg_status project(const qg_call *k, const extent *e, const directed *packed,
+                         int64_t dir, float *out)
 {
     qg_gemm_problem g = qg_gemm_dense(e->time * e->batch, e->rows, e->in, true);
+    const float *x = k->in[X]->f32;
+    int64_t n = qg_tensor_count(k->in[X]);
+    if (((const rnn_param *)k->param)->dynamic) {
+        float *rounded = zeros(k, n, 1);
+        uint8_t *codes = QG_NEWN(k->scratch, n, uint8_t);
+        if (!rounded || !codes)
+            return qg_nomem(k->ctx);
+        round_dynamic(x, n, codes, rounded);
+        x = rounded;
+    }
     if (packed)
-        qg_vector_best()->product(&packed->w, g.m, k->in[X]->f32, out);
+        qg_vector_best()->product(&packed->w, g.m, x, out);
     else
-        qg_ref_gemm_f32(&g, k->in[X]->f32, k->in[W]->f32 + dir * e->rows * e->in, out);
+        qg_ref_gemm_f32(&g, x, k->in[W]->f32 + dir * e->rows * e->in, out);
+    return QG_OK;
 }
 
 /* R h of the whole batch. */
 static void recur_product(const extent *e, const cell *c)
 {
     qg_gemm_problem g = qg_gemm_dense(e->batch, e->rows, e->n, true);
+    if (c->codes)
+        round_dynamic(c->h, e->batch * e->n, c->codes, c->rounded);
     if (c->packed)
-        qg_vector_best()->product(&c->packed->r, e->batch, c->h, c->recurrent);
+        qg_vector_best()->product(&c->packed->r, e->batch, c->rounded, c->recurrent);
     else
-        qg_ref_gemm_f32(&g, c->h, c->r, c->recurrent);
+        qg_ref_gemm_f32(&g, c->rounded, c->r, c->recurrent);
 }
 
 /* Step s of every sequence that is long enough. */
@@ -395,7 +428,10 @@ static qg_status run_direction(const qg_call *k, const extent *e,
                .h = zeros(k, e->batch, e->n),
                .c = zeros(k, e->batch, e->n),
                .work = zeros(k, 1, e->width) };
-    if (!none || !projected || !c.recurrent || !c.h || !c.c || !c.work)
+    c.rounded = p->dynamic ? zeros(k, e->batch, e->n) : c.h;
+    c.codes = p->dynamic ? QG_NEWN(k->scratch, e->batch * e->n, uint8_t) : NULL;
+    if (!none || !projected || !c.recurrent || !c.h || !c.c || !c.work || !c.rounded ||
+        (p->dynamic && !c.codes))
         return qg_nomem(k->ctx);
     c.wb = bias ? bias->f32 + dir * 2 * e->rows : none;
     c.rb = c.wb + e->rows;
@@ -403,7 +439,7 @@ static qg_status run_direction(const qg_call *k, const extent *e,
     load_state(e, qg_in(k, H0), dir, c.h);
     load_state(e, qg_in(k, C0), dir, c.c);
     c.projected = projected;
-    project(k, e, packed, dir, projected);
+    QG_TRY(project(k, e, packed, dir, projected));
     for (int64_t s = 0; s < e->time; s++)
         run_step(k, e, &c, dir, s);
     save_state(e, c.h, dir, qg_out(k, 1));
@@ -428,6 +464,84 @@ static qg_status recur_with(const qg_call *k, const directed *packed)
 
 static qg_status recur(const qg_call *k) { return recur_with(k, NULL); }
 static qg_status run(const qg_call *k) { return qg_run_f32(k, recur); }
+
+/* --- DynamicQuantizeLSTM --------------------------------------------------------- */
+
+static qg_status prepare_dynamic(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    ((rnn_param *)param)->dynamic = true;
+    return prepare_lstm(ctx, node, param);
+}
+
+/* Weights in codes, [dirs, from, to], as floats [dirs, to, from]; the type only when
+ * there is no data. */
+static qg_status load_weights(const qg_call *k, size_t slot, size_t scale_slot,
+                              qg_tensor *out)
+{
+    const qg_tensor *w = k->in[slot], *scale = k->in[scale_slot],
+                    *zero = k->in[scale_slot + 1];
+    int64_t dim[3] = { w->rank == 3 ? w->dim[0] : -1, w->rank == 3 ? w->dim[2] : -1,
+                       w->rank == 3 ? w->dim[1] : -1 };
+    qg_tensor_init(out, QG_F32, 3, dim);
+    int64_t count = qg_tensor_count(scale), all;
+    if (__builtin_mul_overflow(dim[0], dim[1], &all))
+        all = -1;
+    if (count >= 0 && dim[0] >= 0 && dim[1] >= 0 && count != dim[0] && count != all)
+        return qg_infer_fail(
+            k, QG_EMODEL, "input %zu has %lld scales, expected %lld or %lld",
+            scale_slot, (long long)count, (long long)dim[0], (long long)all);
+    if (count >= 0 && qg_tensor_count(zero) >= 0 && qg_tensor_count(zero) != count)
+        return qg_infer_fail(k, QG_EMODEL,
+                             "input %zu has %lld zero points, expected "
+                             "%lld",
+                             scale_slot + 1, (long long)qg_tensor_count(zero),
+                             (long long)count);
+    if (!w->data || !scale->data || !zero->data)
+        return QG_OK;
+    QG_TRY(qg_tensor_alloc(k->ctx, k->scratch, out));
+    int64_t from = dim[2], to = dim[1], each = count == dim[0] ? to : 1;
+    for (int64_t i = 0, n = qg_tensor_count(w); i < n; i++) {
+        int64_t d = i / (from * to), r = i / to % from, c = i % to;
+        int64_t s = (d * to + c) / each;
+        bool is_signed = w->dtype == QG_I8;
+        int code = is_signed ? w->i8[i] - zero->i8[s] : w->u8[i] - zero->u8[s];
+        out->f32[(d * to + c) * from + r] = (float)code * scale->f32[s];
+    }
+    return QG_OK;
+}
+
+/* The LSTM of floats that it is, apart from the rounding of X and h. */
+static qg_status as_lstm(const qg_call *k, qg_status (*act)(const qg_call *))
+{
+    const qg_tensor *in[PLAIN_INPUTS];
+    qg_tensor w[2];
+    qg_call call = *k;
+    for (size_t i = W_SCALE; i <= R_ZERO; i++)
+        if (!qg_in(k, i))
+            return qg_infer_fail(k, QG_EMODEL, "input %zu is absent, expected a value",
+                                 i);
+    memcpy(in, k->in, sizeof in);
+    for (size_t i = 0; i < 2; i++) {
+        size_t scale = i ? R_SCALE : W_SCALE;
+        QG_TRY(qg_check_type(k, W + i, QG_DT_BYTES));
+        QG_TRY(qg_check_rank(k, W + i, 3, 3));
+        QG_TRY(qg_check_type(k, scale, QG_DT(F32)));
+        QG_TRY(qg_check_type(k, scale + 1, UINT64_C(1) << k->in[W + i]->dtype));
+        QG_TRY(load_weights(k, W + i, scale, &w[i]));
+        in[W + i] = &w[i];
+    }
+    call.in = in;
+    call.n_in = PLAIN_INPUTS;
+    return act(&call);
+}
+
+static qg_status infer_dynamic(const qg_call *k)
+{
+    QG_TRY(qg_check_type(k, X, QG_DT(F32)));
+    return as_lstm(k, infer);
+}
+
+static qg_status run_dynamic(const qg_call *k) { return as_lstm(k, recur); }
 
 /* --- compiled ------------------------------------------------------------------ */
 
@@ -504,6 +618,11 @@ const qg_op qg_ops_rnn[] = {
     ROW("LSTM", 7, lstm, 8, 3),
     ROW("LSTM", 14, lstm, 8, 3),
     ROW("LSTM", 22, lstm, 8, 3),
+    { .name = "DynamicQuantizeLSTM", .domain = "com.microsoft", .since = 1,
+      .min_in = 3, .max_in = 12, .min_out = 0, .max_out = 3,
+      .in_roles = "dwwbsddffsfs", .traits = QG_OP_QUANTIZER | QG_OP_PURE,
+      .param_size = sizeof(rnn_param), .prepare = prepare_dynamic,
+      .infer = infer_dynamic, .run = run_dynamic },
     { 0 },
 };
 /* clang-format on */

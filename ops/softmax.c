@@ -176,7 +176,8 @@ static qg_status lower_softmax(qg_lower *l)
         .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = 1,         \
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
         .traits = QG_OP_PURE | QG_OP_BATCH_FIRST, .param_size = sizeof(softmax_param), \
-        .prepare = prepare, .infer = infer, .run = id##_run, .lower = lower_##id       \
+        .prepare = prepare, .infer = infer, .run = id##_run, .in_place = 1,            \
+        .lower = lower_##id                                                            \
     }
 
 /* clang-format off */

@@ -28,6 +28,7 @@ static qg_status clone_values(cloner *c, const qg_graph *from, qg_graph *to)
         copy->type = v->type;
         memcpy(copy->dim_name, v->dim_name, sizeof v->dim_name);
         copy->file_dtype = v->file_dtype;
+        copy->open = v->open;
         if (v->constant && !c->shares)
             QG_TRY(qg_tensor_clone(c->ctx, c->arena, v->constant, &t));
         copy->constant = c->shares ? v->constant : t;

@@ -45,6 +45,9 @@ struct qg_value {
     const char *name; /* interned, unique in its graph, never empty */
     qg_tensor type;   /* dtype and dims as far as known; data is always NULL */
     const char *dim_name[QG_MAX_RANK]; /* symbolic extents ("N"); NULL elsewhere */
+    uint8_t
+        open; /* bit k: extent k of a graph input is open in the file, and the one in
+                     type is assumed (infer.h) */
     const qg_tensor *constant; /* initializer or folded value, plain; else NULL */
     qg_node *def;              /* producer; NULL for inputs, initializers */
     uint32_t def_slot;         /* def->out[def_slot] == this */

@@ -5,6 +5,7 @@
 
 #include "engine/core/file.h"
 #include "engine/onnx/function.h"
+#include "engine/onnx/kind.h"
 #include "engine/onnx/wire.h"
 #include "onnx.pb-c.h"
 
@@ -159,12 +160,12 @@ static qg_status read_dims(qg_onnx_build *b, const char *what,
                        QG_MAX_RANK);
     for (size_t i = 0; i < shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
-        dim[i] = -1; /* also for the -1 that some writers put for "any" */
+        dim[i] = -1; /* also for the -1 and the "?" that some writers put for "any" */
         if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             dim[i] = d->dim_value < 0 ? -1 : d->dim_value;
         else if (d->value_case ==
                      ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-                 !empty(d->dim_param) &&
+                 !empty(d->dim_param) && strcmp(d->dim_param, "?") != 0 &&
                  !(dim_name[i] = qg_intern(b->ctx, d->dim_param)))
             return qg_nomem(b->ctx);
     }
@@ -619,7 +620,14 @@ static qg_status import_model(struct importer *im, const unsigned char *bytes,
                               size_t size)
 {
     qg_onnx_build *b = &im->build;
-    QG_TRY(parse(im, bytes, size));
+    qg_status parsed = parse(im, bytes, size);
+    const char *other = parsed == QG_EPARSE ? qg_onnx_other_kind(bytes, size) : NULL;
+    if (other)
+        return qg_fail(b->ctx, QG_EPARSE,
+                       "import: %s: is %s, expected an ONNX model or a snapshot of "
+                       "qg quantize",
+                       im->name, other);
+    QG_TRY(parsed);
     const model_proto *m = im->model;
     QG_TRY(check_versions(im));
     b->root->name = qg_intern(b->ctx, text_of(m->graph->name));

@@ -289,9 +289,11 @@ static qg_status prepare(qg_hosted *h)
     const qg_graph *g = h->request.graph;
     for (size_t k = 0; k < g->input.n; k++)
         if (g->input.at[k]->type.rank < 0)
-            return qg_fail(h->ctx, QG_EDATA,
-                           "data: source: input '%.100s' has no known rank",
-                           g->input.at[k]->name);
+            return qg_fail(
+                h->ctx, QG_EDATA,
+                "data: source: input '%.100s' has no known rank, expected one "
+                "(--shape NAME=DIMxDIMx... gives it)",
+                g->input.at[k]->name);
     bool open = is_open(g);
     h->n = most_of(h);
     if (h->source.count && !h->source.one_shot && !open)

@@ -48,7 +48,7 @@ static qg_status check_output(qg_ir *ir, const qg_ir_layer *l, const qg_tensor *
         return QG_OK;
     return qg_fail(ir->ctx, QG_EUNSUPPORTED,
                    "export: layer '%.100s' (%s): its output is %s, expected known dims "
-                   "and a type of OpenVINO IR",
+                   "(--shape of qg quantize gives them) and a type of OpenVINO IR",
                    l->name, l->type, qg_tensor_text(t, text));
 }
 
