@@ -21,17 +21,17 @@
 
 /* -- IntQuantize ------------------------------------------------------------------ */
 
-static qg_status quantizer_of(const qg_call *k, qg_quantizer *out)
+static qg_status quantizer_of(const qg_call *k, qg_affine_quantizer *out)
 {
     const qg_recipe *r = k->param;
-    return qg_quantizer_prepare(k->ctx, &r->row, qg_integer_grid(&r->out),
-                                qg_integer_range(r), out);
+    return qg_affine_quantizer_prepare(k->ctx, &r->row, qg_integer_grid(&r->out),
+                                       qg_integer_range(r), out);
 }
 
 static qg_status infer_quantize(const qg_call *k)
 {
     const qg_recipe *r = k->param;
-    qg_quantizer q;
+    qg_affine_quantizer q;
     QG_TRY(qg_check_type(k, 0, QG_DT(F32)));
     QG_TRY(qg_integer_check_codes(k, r));
     QG_TRY(quantizer_of(k, &q));
@@ -41,13 +41,13 @@ static qg_status infer_quantize(const qg_call *k)
 static qg_status run_quantize(const qg_call *k)
 {
     const qg_tensor *x = k->in[0], *y = k->out[0];
-    qg_quantizer q;
+    qg_affine_quantizer q;
     int32_t codes[256];
     size_t n = qg_elements(x);
     QG_TRY(quantizer_of(k, &q));
     for (size_t at = 0; at < n; at += 256) {
         size_t count = n - at < 256 ? n - at : 256;
-        qg_quantizer_codes(&q, x->f32 + at, codes, count);
+        qg_affine_quantizer_codes(&q, x->f32 + at, codes, count);
         qg_codes_store(y->dtype, codes, y->data, at, count);
     }
     return QG_OK;
@@ -57,7 +57,7 @@ static qg_status run_quantize(const qg_call *k)
 static qg_status compile_quantize(qg_compile *c, qg_kernel **out)
 {
     qg_call k = qg_compile_call(c);
-    qg_quantizer q;
+    qg_affine_quantizer q;
     *out = NULL;
     QG_TRY(quantizer_of(&k, &q));
     return qg_accel_quantize(c, &q, out);
@@ -132,12 +132,33 @@ static qg_status run_rescale(const qg_call *k)
     return QG_OK;
 }
 
+/* Form multiply. */
+static qg_status run_dequantize_bytes(const qg_kernel *kernel, const qg_call *k)
+{
+    const qg_stored *s = &((const qg_recipe *)k->param)->in[0];
+    qg_dequantize_fn *loop = qg_dequantize_loop(s->dtype);
+    (void)kernel;
+    loop(s->zero[0], s->scale[0], k->in[0]->data, k->out[0]->f32,
+         qg_elements(k->in[0]));
+    return QG_OK;
+}
+
 /* A scale per channel makes results depend on the place. */
 static qg_status compile_dequantize(qg_compile *c, qg_kernel **out)
 {
     const qg_recipe *r = c->node->param;
     *out = NULL;
-    return r->in[0].n == 1 ? qg_integer_compile_codes(c, out) : QG_OK;
+    if (r->in[0].n != 1)
+        return QG_OK;
+    if (r->row.form != QG_FORM_MULTIPLY || !QG_DT_HAS(QG_DT_BYTES, c->in[0]->dtype))
+        return qg_integer_compile_codes(c, out);
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    if (!k)
+        return qg_nomem(c->ctx);
+    *k = (qg_kernel){ .run = run_dequantize_bytes, .name = "dequantize" };
+    k->in_layout[0] = k->out_layout = c->in_layout[0];
+    *out = k;
+    return QG_OK;
 }
 
 #define ROW(onnx, kind, compiled, more)                                                \

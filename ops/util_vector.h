@@ -63,12 +63,26 @@ typedef struct qg_softmax_shape {
 } qg_softmax_shape;
 typedef void qg_softmax_fn(const qg_softmax_shape *s, const float *x, float *y);
 
+/* A matrix w [n][k] in panels of QG_PANEL rows, so that rows are lanes of a vector:
+ * element (j, i) is at[(j / QG_PANEL * k + i) * QG_PANEL + j % QG_PANEL]; n is a
+ * multiple of QG_PANEL. */
+enum { QG_PANEL = 32 };
+typedef struct qg_panels {
+    const float *at;
+    int64_t n, k;
+} qg_panels;
+
+/* y [rows][n] = x [rows][k] times w transposed; sums in the order of k.  y overlaps
+ * neither. */
+typedef void qg_product_fn(const qg_panels *w, int64_t rows, const float *x, float *y);
+
 /* The functions of one instruction set; static. */
 typedef struct qg_vector_row {
     const char *isa;         /* "plain C", "AVX2", "AVX-512" */
     bool (*supported)(void); /* by the CPU at hand */
     qg_map_fn *map[QG_NMAP];
     qg_softmax_fn *softmax;
+    qg_product_fn *product;
 } qg_vector_row;
 
 /* Rows from the plainest to the fastest; the first is always supported. */

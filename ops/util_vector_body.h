@@ -176,10 +176,64 @@ TARGET static void softmax(const qg_softmax_shape *s, const float *x, float *y)
                                 x + o * slab + j, y + o * slab + j);
 }
 
+enum { WIDE = 16, HALVES = QG_PANEL / WIDE, TILES = 4 };
+typedef float wide
+    __attribute__((vector_size(WIDE * sizeof(float)), aligned(4), may_alias));
+
+/* Elements from one tile to the next. */
+typedef struct tile_steps {
+    int64_t x, w, y;
+} tile_steps;
+
+/* TILES tiles of one row by one panel: of as many rows (step.x) or panels (step.w) as
+ * there are tiles, whose sums fill the registers of every instruction set. */
+INLINE void product_tiles(int64_t k, tile_steps step, const float *x, const float *w,
+                          float *y)
+{
+    wide sum[TILES][HALVES] = { 0 };
+    for (int64_t i = 0; i < k; i++)
+        for (int t = 0; t < TILES; t++)
+            for (int h = 0; h < HALVES; h++)
+                sum[t][h] += x[t * step.x + i] *
+                             *(const wide *)(w + t * step.w + i * QG_PANEL + h * WIDE);
+    for (int t = 0; t < TILES; t++)
+        for (int h = 0; h < HALVES; h++)
+            *(wide *)(y + t * step.y + h * WIDE) = sum[t][h];
+}
+
+/* One row by one panel. */
+INLINE void product_tile(int64_t k, const float *x, const float *w, float *y)
+{
+    wide sum[HALVES] = { 0 };
+    for (int64_t i = 0; i < k; i++)
+        for (int h = 0; h < HALVES; h++)
+            sum[h] += x[i] * *(const wide *)(w + i * QG_PANEL + h * WIDE);
+    for (int h = 0; h < HALVES; h++)
+        *(wide *)(y + h * WIDE) = sum[h];
+}
+
+/* Panels are the outer loop while there are several rows, since they are larger. */
+TARGET static void product(const qg_panels *w, int64_t rows, const float *x, float *y)
+{
+    const int64_t k = w->k, panel = k * QG_PANEL, few = rows % TILES, many = rows - few;
+    for (int64_t j = 0; j < w->n; j += QG_PANEL)
+        for (int64_t r = 0; r < many; r += TILES)
+            product_tiles(k, (tile_steps){ k, 0, w->n }, x + r * k, w->at + j * k,
+                          y + r * w->n + j);
+    for (int64_t r = many; r < rows; r++) {
+        int64_t j = 0;
+        for (; j + TILES * QG_PANEL <= w->n; j += TILES * QG_PANEL)
+            product_tiles(k, (tile_steps){ 0, panel, QG_PANEL }, x + r * k,
+                          w->at + j * k, y + r * w->n + j);
+        for (; j < w->n; j += QG_PANEL)
+            product_tile(k, x + r * k, w->at + j * k, y + r * w->n + j);
+    }
+}
+
 #define X(id, f) [QG_MAP_##id] = map_##id,
 #define ROW(isa)                                                                       \
     {                                                                                  \
-        isa, supported, { QG_MAP_F32(X) }, softmax                                     \
+        isa, supported, { QG_MAP_F32(X) }, softmax, product                            \
     }
 
 #endif

@@ -14,6 +14,7 @@
 #include "engine/ir/infer.h"
 #include "engine/analysis/integers.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 QG_OPTIONS_INIT(qg_analyse_options)
@@ -21,7 +22,8 @@ QG_OPTIONS_INIT(qg_analyse_options)
 /* One row of the table. */
 typedef struct subject {
     const char *name, *what;
-    double sum; /* of the metric over samples */
+    double sum;   /* of the metric over samples */
+    double worse; /* the same, larger where it is worse */
 } subject;
 
 typedef struct study {
@@ -116,7 +118,7 @@ static qg_status measure_outputs(void *ud, qg_ctx *ctx, void *state, size_t samp
 
 static qg_status add_subject(study *s, const char *name, const char *what)
 {
-    return qg_vec_push(s->m->ctx, s->arena, &s->subject, (subject){ name, what, 0 });
+    return qg_vec_push(s->m->ctx, s->arena, &s->subject, (subject){ name, what, 0, 0 });
 }
 
 /* Reused by one simulation after the other. */
@@ -337,11 +339,16 @@ static qg_status by_layer(study *s)
 
 /* --- the report --- */
 
-/* Ties by position: the order of rows is a function of the model. */
-static int best_first(const void *a, const void *b)
+/* Worst first, NaN last; ties by position: the order of rows is a function of the
+ * model.  `worse` grows with the harm. */
+static int worst_first(const void *a, const void *b)
 {
     const subject *x = *(const subject *const *)a, *y = *(const subject *const *)b;
-    return x->sum != y->sum ? (x->sum > y->sum) - (x->sum < y->sum) : (x > y) - (x < y);
+    if (isnan(x->worse) != isnan(y->worse))
+        return isnan(x->worse) ? 1 : -1;
+    if (x->worse != y->worse && !isnan(x->worse))
+        return x->worse < y->worse ? 1 : -1;
+    return (x > y) - (x < y);
 }
 
 /* Worst first, but outputs of the graph in their order. */
@@ -351,16 +358,13 @@ static qg_status sorted(study *s, bool keep_order, const subject ***out)
     const subject **row = QG_NEWN(s->arena, n, const subject *);
     if (!row)
         return qg_nomem(s->m->ctx);
-    for (size_t i = 0; i < n; i++)
-        row[i] = &s->subject.at[i];
+    for (size_t i = 0; i < n; i++) {
+        subject *x = &s->subject.at[i];
+        x->worse = s->metric->higher_is_better ? -x->sum : x->sum;
+        row[i] = x;
+    }
     if (!keep_order)
-        qsort(row, n, sizeof *row, best_first);
-    if (!keep_order && !s->metric->higher_is_better)
-        for (size_t i = 0; i < n / 2; i++) {
-            const subject *t = row[i];
-            row[i] = row[n - 1 - i];
-            row[n - 1 - i] = t;
-        }
+        qsort(row, n, sizeof *row, worst_first);
     *out = row;
     return QG_OK;
 }
@@ -370,12 +374,15 @@ static qg_status fill_report(study *s, const char *by, qg_report *r)
 {
     const subject **row;
     qg_table *t;
-    size_t samples = s->feed.feed.n;
+    size_t samples = s->feed.feed.n, strange = 0;
     QG_TRY(sorted(s, strcmp(by, "graph") == 0, &row));
     QG_TRY(qg_report_add(r, "by", qg_cell_text(by)));
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(s->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(s->metric->meaning)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(samples)));
+    for (size_t i = 0; i < s->subject.n; i++)
+        strange += !isfinite(s->subject.at[i].sum);
+    QG_TRY(qg_report_not_finite(r, strange));
     QG_TRY(qg_report_table(r, "errors", "name what error", &t));
     for (size_t i = 0; i < s->subject.n && (!s->o->top || i < s->o->top); i++) {
         double mean = row[i]->sum / (double)samples;
@@ -426,6 +433,11 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
                        o.profile);
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
+    qg_finite_request first = { .mode = QG_RUN_SIMULATE,
+                                .feed = &s.feed.feed,
+                                .reference = o.work.reference_kernels };
+    if (st == QG_OK)
+        st = qg_warn_not_finite(m, &first);
     if (st == QG_OK)
         st = study_by(&s, by);
     if (st == QG_OK)

@@ -167,6 +167,9 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
     memset(watch, 1, m->graph->node.n);
     QG_TRY(qg_model_plan(m, QG_RUN_FLOAT, o->work.reference_kernels, &d->looks.feed,
                          watch, &p));
+    qg_finite_request first = { .mode = m->quant ? QG_RUN_SIMULATE : QG_RUN_FLOAT,
+                                .feed = &d->looks.feed,
+                                .reference = o->work.reference_kernels };
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,
@@ -179,7 +182,7 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
                      .stage = "doctor" };
     qg_status s = qg_drive_run(m->ctx, &run);
     qg_plan_free(p);
-    return s;
+    return s == QG_OK ? qg_warn_not_finite(m, &first) : s;
 }
 
 /* Inputs take part in the search for isolated samples. */

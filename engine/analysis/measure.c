@@ -19,6 +19,11 @@ double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y)
     return m->value(&e);
 }
 
+qg_status qg_report_not_finite(qg_report *r, size_t n)
+{
+    return n ? qg_report_add(r, "not_finite", qg_cell_count(n)) : QG_OK;
+}
+
 qg_cell qg_measure_cell(const qg_metric *m, double error)
 {
     return strcmp(m->name, "nsr") == 0 ? qg_cell_percent(error) : qg_cell_number(error);

@@ -13,6 +13,9 @@ QG_NODISCARD qg_status qg_measure_by(qg_ctx *ctx, const char *name,
 /* The metric of a float32 tensor y; real: as many elements. */
 double qg_measure(const qg_metric *m, const float *real, const qg_tensor *y);
 
+/* A fact `not_finite`: how many errors are NaN or infinite, unless none is. */
+QG_NODISCARD qg_status qg_report_not_finite(qg_report *r, size_t n);
+
 /* nsr as a percentage, others unchanged. */
 qg_cell qg_measure_cell(const qg_metric *m, double error);
 

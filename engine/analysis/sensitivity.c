@@ -6,6 +6,7 @@
  *          twice per layer and sample; here engine/analysis/what_if.h runs the part
  *          that a question changes. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "engine/analysis/measure.h"
@@ -101,10 +102,15 @@ static qg_status ask(qg_sensitivity *s)
 
 /* --- the order --- */
 
-/* Most harmful first; ties by key, so that the order is a function of the model. */
+/* Most harmful first, then rows whose error is NaN; ties by key, so that the order is a
+ * function of the model. */
 static int by_error(const void *a, const void *b)
 {
     const qg_sensitivity_row *x = a, *y = b;
+    if (isnan(x->harm) != isnan(y->harm))
+        return isnan(x->harm) ? 1 : -1;
+    if (isnan(x->harm))
+        return (x->key > y->key) - (x->key < y->key);
     if (x->harm != y->harm)
         return x->harm < y->harm ? 1 : -1;
     return (x->key > y->key) - (x->key < y->key);
@@ -140,6 +146,14 @@ static qg_status report_rows(const qg_sensitivity *s, qg_report *r)
     return QG_OK;
 }
 
+static size_t count_not_finite(const qg_sensitivity *s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s->row.n; i++)
+        n += !isfinite(s->row.at[i].error);
+    return n;
+}
+
 static qg_status report(const qg_sensitivity *s, qg_report *r)
 {
     const qg_study *a = &s->study;
@@ -152,6 +166,7 @@ static qg_status report(const qg_sensitivity *s, qg_report *r)
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(a->feed->n)));
     QG_TRY(qg_report_add(r, "all_quantized", qg_measure_cell(s->study.metric, s->all)));
     QG_TRY(qg_report_add(r, "nodes_run", qg_cell_percent(share)));
+    QG_TRY(qg_report_not_finite(r, count_not_finite(s)));
     return report_rows(s, r);
 }
 
@@ -182,6 +197,32 @@ static qg_status read_options(qg_sensitivity *s)
     return qg_measure_by(ctx, s->o->metric, &s->study.metric);
 }
 
+/* A proposal leaves samples over for its judge. */
+static qg_status open_samples(qg_sensitivity *s)
+{
+    size_t n_input = s->m->graph->input.n;
+    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
+    if (!s->o->proposal.patch)
+        return QG_OK;
+    if (s->o->holdout) {
+        qg_workload other = s->o->work;
+        other.data = s->o->holdout;
+        other.array = NULL;
+        other.source = NULL;
+        other.samples = 0;
+        return qg_feed_open(s->m, &other, &s->holdout);
+    }
+    if (s->feed.feed.n < 2)
+        return qg_fail(
+            s->m->ctx, QG_EDATA,
+            "propose: 1 sample, expected at least 2, or --holdout: a proposal "
+            "is judged on samples that did not choose it");
+    qg_half_of(&s->feed.feed, n_input, 0, &s->choosing);
+    qg_half_of(&s->feed.feed, n_input, 1, &s->judging);
+    s->study.feed = &s->choosing.feed;
+    return QG_OK;
+}
+
 static qg_status run(qg_sensitivity *s, qg_report **out)
 {
     qg_report *r;
@@ -194,7 +235,7 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
                            .stage = "sensitivity" };
     QG_TRY(read_options(s));
     s->study.rounding_base = s->all_but;
-    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
+    QG_TRY(open_samples(s));
     QG_TRY(choose_subjects(s));
     QG_TRY(ask(s));
     sort(s);
@@ -218,6 +259,7 @@ qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *given,
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);
     qg_feed_close(&s.feed);
+    qg_feed_close(&s.holdout);
     qg_arena_free(s.arena);
     return st;
 }

@@ -1,6 +1,7 @@
 #include "engine/analysis/what_if.h"
 
 #include <assert.h>
+#include <math.h>
 
 #include "engine/analysis/measure.h"
 #include "engine/session/session.h"
@@ -42,10 +43,12 @@ uint32_t qg_study_worst(const qg_study *s, const double *error)
     for (uint32_t k = 0; k < s->graph->output.n; k++) {
         if (!s->measured[k])
             continue;
-        bool worse =
-            worst != QG_NONE && (s->metric->higher_is_better ? error[k] < error[worst]
-                                                             : error[k] > error[worst]);
-        if (worst == QG_NONE || worse)
+        bool worse = worst == QG_NONE || (isnan(error[k]) && !isnan(error[worst]));
+        if (!worse && s->metric->higher_is_better)
+            worse = error[k] < error[worst];
+        else if (!worse)
+            worse = error[k] > error[worst];
+        if (worse)
             worst = k;
     }
     assert(worst != QG_NONE); /* qg_study_ask has found one */

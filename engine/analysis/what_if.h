@@ -51,8 +51,8 @@ typedef struct qg_study {
 QG_NODISCARD qg_status qg_study_ask(qg_study *s, const qg_what_if *question, size_t n,
                                     double *error);
 
-/* The measured output with the worst error of a question's row, after qg_study_ask;
- * error: [outputs]. */
+/* The measured output with the worst error of a question's row, NaN before all others,
+ * after qg_study_ask; error: [outputs]. */
 uint32_t qg_study_worst(const qg_study *s, const double *error);
 
 /* Whether the quantizer of this endpoint has an effect, as those of baked constants. */

@@ -97,6 +97,7 @@ typedef struct qg_observe {
                                   * state */
     unsigned pass;               /* at work, 0 .. observer->passes - 1 */
     unsigned quirks;             /* qg_range_quirks(...), for qg_observe_find */
+    bool with_any;               /* however few elements there are: no fall-back */
     qg_arena *keep; /* lives until finish.  Writers: `next`; `see` if ordered */
     qg_curve
         *curve; /* zeros, for an observer that compares thresholds; NULL: unwanted */
@@ -147,6 +148,11 @@ struct qg_observer {
     bool blind; /* pick needs no statistics at all: d is NULL */
     qg_status (*pick)(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
                       qg_arena *scratch, qg_found *out);
+
+    /* Elements below which the range is that of the data: a histogram of fewer does not
+     * determine a threshold (docs/calibration.md#few-elements).  NULL: any number will
+     * do; those of other tools do as their tool. */
+    uint64_t (*least)(const qg_observe *o);
 
     /* The last pass saw at least one element.  Messages describe the failure; the
      * caller adds the endpoint. */

@@ -265,7 +265,7 @@ static qg_status read_text(const qg_backend_reader *r, const qg_yaml *file,
 static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
 {
     static const uint32_t allowed = QG_SET_BITS | QG_SET_RANGE | QG_SET_ROUNDING |
-                                    QG_SET_POLICY | QG_SET_EXPONENT_BITS |
+                                    QG_SET_NAN | QG_SET_POLICY | QG_SET_EXPONENT_BITS |
                                     QG_SET_VARIANT | QG_SET_OBSERVER | QG_SET_PARAMS;
     const qg_yaml *y = qg_yaml_get(file, "defaults");
     qg_set set, *all = &r->b->defaults;

@@ -40,9 +40,9 @@
  *     match  op, trait, node, attr, from, to            of the node
  *            slot, constant, graph-input, graph-output,
  *            value, dims                                of the endpoint
- *     set    bits, range, rounding, policy, axis, exponent-bits, variant, block,
- *            observer, percentile, min-scale, bins, step, zero, state, visibility,
- *            derive, quantizer, platform */
+ *     set    bits, range, rounding, nan, policy, axis, exponent-bits, variant,
+ *            block, observer, percentile, min-scale, bins, step, zero, state,
+ *            visibility, derive, quantizer, platform */
 #ifndef QG_ENGINE_CONFIG_BACKEND_YAML_H
 #define QG_ENGINE_CONFIG_BACKEND_YAML_H
 

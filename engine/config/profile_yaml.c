@@ -27,6 +27,7 @@ static const char *const clamps[] = { QG_CLAMP_MAP(X) NULL };
 static const char *const schemes[] = { QG_SCHEME_MAP(X) NULL };
 static const char *const factors[] = { QG_FACTOR_MAP(X) NULL };
 static const char *const roundings[] = { QG_ROUNDING_MAP(X) NULL };
+static const char *const nans[] = { QG_NAN_MAP(X) NULL };
 #undef X
 static const char *const zeros[] = { "after", "inside", "fused", NULL };
 
@@ -219,6 +220,8 @@ static qg_status check_keys(const reader *r, const qg_yaml *map, const char *wha
     QG_TRY(check_key(r, map, what, "factor", keys & QG_ROW_FACTOR));
     QG_TRY(check_key(r, map, what, "rounding", keys & QG_ROW_ROUNDING));
     QG_TRY(check_key(r, map, what, "left", keys & QG_ROW_LEFT));
+    if (!(row->uses & QG_USE_BIT(QUANTIZE)))
+        QG_TRY(check_key(r, map, what, "nan", false));
     if (!(keys & QG_ROW_FACTOR))
         QG_TRY(check_key(r, map, what, "zero", false));
     if (!sums) {
@@ -267,7 +270,7 @@ static const char *const row_keys[] = { "id",     "use",       "types",       "r
                                         "form",   "products",  "tail",        "scheme",
                                         "factor", "zero",      "rounding",    "left",
                                         "clamp",  "symmetric", "accumulator", "output",
-                                        "why",    "source",    NULL };
+                                        "nan",    "why",       "source",      NULL };
 
 /* types, ratio and the words of a row. */
 static qg_status read_what(const reader *r, const qg_yaml *y, const char *what,
@@ -277,6 +280,7 @@ static qg_status read_what(const reader *r, const qg_yaml *y, const char *what,
     const qg_yaml *of = qg_yaml_get(y, "types"), *use;
     int form = QG_FORM_PLAIN, sum = QG_PRODUCTS_EXACT, tail = QG_TAIL_CODES;
     int clamp = (int)r->clamp, rounding = QG_ROUND_HALF_EVEN;
+    int nan = 0; /* from LOWEST on: codes have no NaN to keep */
     QG_TRY(qg_yaml_need(r->ctx, y, what, "use", &use));
     QG_TRY(read_set(r, use, what, uses, &row->uses));
     if (of) {
@@ -293,11 +297,13 @@ static qg_status read_what(const reader *r, const qg_yaml *y, const char *what,
     QG_TRY(read_word(r, y, what, "tail", tails, &tail));
     QG_TRY(read_word(r, y, what, "clamp", clamps, &clamp));
     QG_TRY(read_word(r, y, what, "rounding", roundings, &rounding));
+    QG_TRY(read_word(r, y, what, "nan", nans + QG_NAN_LOWEST, &nan));
     row->form = (qg_form)form;
     row->products = (qg_products)sum;
     row->tail = (qg_tail)tail;
     row->clamp = (qg_clamp)clamp;
     row->rounding = (qg_rounding)rounding;
+    row->nan = (qg_nan)(QG_NAN_LOWEST + nan);
     return QG_OK;
 }
 

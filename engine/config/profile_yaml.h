@@ -32,7 +32,8 @@
  *         source: manual of the device, chapter 3
  *
  *     further keys of a row: rounding, left {8: 20, 16: 15}, clamp, symmetric,
- *     accumulator, output [scale, zero point] */
+ *     accumulator, output [scale, zero point]; of quantize: nan (number/round.h;
+ *     default: lowest) */
 #ifndef QG_ENGINE_CONFIG_PROFILE_YAML_H
 #define QG_ENGINE_CONFIG_PROFILE_YAML_H
 

@@ -480,6 +480,18 @@ static qg_status read_rounding(const qg_backend_reader *r, const qg_yaml *y,
     return QG_OK;
 }
 
+static qg_status read_nan(const qg_backend_reader *r, const qg_yaml *y,
+                          const char *what, qg_set *set)
+{
+    const char *name[QG_NNAN + 1] = { 0 };
+    int rule;
+    for (int i = 0; i < QG_NNAN; i++)
+        name[i] = qg_nan_name((qg_nan)i);
+    QG_TRY(qg_yaml_choice(r->ctx, y, what, name, &rule));
+    set->scheme.nan = (uint8_t)rule;
+    return QG_OK;
+}
+
 static qg_status read_axis(const qg_backend_reader *r, const qg_yaml *y,
                            const char *what, qg_set *set)
 {
@@ -641,6 +653,8 @@ static qg_status read_field(const qg_backend_reader *r, const qg_yaml *y,
         return read_policy(r, y, what, set);
     case QG_SET_BIT_ROUNDING:
         return read_rounding(r, y, where, set);
+    case QG_SET_BIT_NAN:
+        return read_nan(r, y, where, set);
     case QG_SET_BIT_VARIANT:
         return read_variant(r, y, where, set);
     case QG_SET_BIT_AXIS:

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -117,10 +118,13 @@ enum { TEMPORARY_TRIES = 1000, TEMPORARY_ROOM = 48 };
 static int open_temporary(const char *path, char *temporary)
 {
     size_t folder = (size_t)(qg_path_base(path) - path);
+    uint32_t sum = 2166136261U; /* FNV-1a: thousands of files find free names at once */
+    for (const char *p = path + folder; *p; p++)
+        sum = (sum ^ (unsigned char)*p) * 16777619U;
     memcpy(temporary, path, folder);
     for (int k = 0; k < TEMPORARY_TRIES; k++) {
-        (void)snprintf(temporary + folder, TEMPORARY_ROOM, ".qg-%ld-%d.tmp",
-                       (long)getpid(), k);
+        (void)snprintf(temporary + folder, TEMPORARY_ROOM, ".qg-%ld-%08x-%d.tmp",
+                       (long)getpid(), (unsigned)sum, k);
         int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0 || errno != EEXIST)
             return fd;
@@ -162,10 +166,10 @@ qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
  * failure. */
 void qg_writer_abandon(qg_writer *w)
 {
-    if (w->stream) {
+    if (w->stream)
         (void)fclose(w->stream);
+    if (w->temporary && *w->temporary)
         (void)unlink(w->temporary);
-    }
     drop(w->ctx, w->target);
     drop(w->ctx, w->temporary);
     *w = (qg_writer){ 0 };
@@ -182,25 +186,44 @@ static bool fail_again(FILE *stream)
     return false;
 }
 
+void qg_writer_pause(qg_writer *w)
+{
+    assert(w->stream);
+    errno = 0;
+    bool ok = ferror(w->stream) ? fail_again(w->stream) : true;
+    int why = errno;
+    ok = fclose(w->stream) == 0 && ok;
+    w->stream = NULL;
+    if (!ok && !w->why)
+        w->why = why ? why : errno ? errno : -1;
+}
+
+qg_status qg_writer_resume(qg_writer *w)
+{
+    if (w->stream)
+        return QG_OK;
+    w->stream = fopen(w->temporary, "r+be");
+    if (!w->stream || fseeko(w->stream, 0, SEEK_END) != 0)
+        return refuse(w->ctx, "write", w->target, strerror(errno));
+    return QG_OK;
+}
+
 /* ferror first: an earlier write may have failed unnoticed.  The target
  * is touched by rename alone, when everything else has succeeded. */
 qg_status qg_writer_commit(qg_writer *w)
 {
     assert(w->target && w->temporary);
-    assert(w->stream);
-    errno = 0;
-    bool ok = ferror(w->stream) ? fail_again(w->stream) : fflush(w->stream) == 0;
-    int why = errno;
-    ok = fclose(w->stream) == 0 && ok;
-    w->stream = NULL;
-    errno = why ? why : errno;
-    ok = ok && rename(w->temporary, w->target) == 0;
-    qg_status s = QG_OK;
-    if (!ok) {
-        s = refuse(w->ctx, "write", w->target,
-                   errno ? strerror(errno) : "an earlier write failed");
-        (void)unlink(w->temporary);
-    }
+    if (w->stream && fflush(w->stream) != 0 && !ferror(w->stream))
+        w->why = errno;
+    if (w->stream)
+        qg_writer_pause(w);
+    bool ok = !w->why && rename(w->temporary, w->target) == 0;
+    int why = w->why ? w->why : errno;
+    qg_status s = ok ? QG_OK
+                     : refuse(w->ctx, "write", w->target,
+                              why > 0 ? strerror(why) : "an earlier write failed");
+    if (ok)
+        *w->temporary = '\0'; /* it is the target now */
     qg_writer_abandon(w);
     return s;
 }

@@ -49,10 +49,35 @@ static qg_status begin(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor *
     return QG_OK;
 }
 
+static qg_writer *writer_of(qg_column *c)
+{
+    return c->apart ? &c->npz.file : &c->npy.file;
+}
+
+void qg_column_pause(qg_column *c)
+{
+    if (!c->stacked && !c->apart)
+        return;
+    qg_writer_pause(writer_of(c));
+    c->npz.stream = NULL;
+    c->paused = true;
+}
+
+static qg_status resume(qg_column *c)
+{
+    if (!c->paused)
+        return QG_OK;
+    QG_TRY(qg_writer_resume(writer_of(c)));
+    c->npz.stream = c->npz.file.stream;
+    c->paused = false;
+    return QG_OK;
+}
+
 qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor *t)
 {
     assert(t->data && qg_tensor_is_plain(t));
     const qg_tensor *first = &c->npy.sample;
+    QG_TRY(resume(c));
     if (!c->stacked && !c->apart)
         QG_TRY(begin(ctx, a, c, t));
     if (t->dtype != first->dtype)
@@ -71,6 +96,7 @@ qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor 
 
 qg_status qg_column_commit(qg_column *c)
 {
+    QG_TRY(resume(c));
     return c->apart     ? qg_npz_commit(&c->npz)
            : c->stacked ? qg_npy_commit(&c->npy)
                         : QG_OK;

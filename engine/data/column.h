@@ -17,6 +17,7 @@ typedef struct qg_column {
     size_t count; /* samples so far */
     bool stacked; /* npy is in use */
     bool apart;   /* npz is in use */
+    bool paused;  /* its file is closed until the next sample */
     qg_npy_writer npy;
     qg_npz_writer npz;
 } qg_column;
@@ -24,6 +25,9 @@ typedef struct qg_column {
 /* t: plain, as all samples of the type of the first (QG_EDATA).  `a` keeps names. */
 QG_NODISCARD qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c,
                                      const qg_tensor *t);
+
+/* Closes the file until the next sample: there may be more columns than open files. */
+void qg_column_pause(qg_column *c);
 
 QG_NODISCARD qg_status qg_column_commit(qg_column *c); /* nothing put: no file */
 void qg_column_abandon(qg_column *c);                  /* safe after commit */

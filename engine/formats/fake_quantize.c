@@ -120,7 +120,8 @@ qg_status qg_openvino_grid_of(qg_ctx *ctx, const char *what,
                                                                   : QG_PER_CHANNEL)),
                     .rounding = QG_ROUND_HALF_EVEN_LEVEL,
                     .bits = 2,
-                    .axis = (int16_t)l->axis };
+                    .axis = (int16_t)l->axis,
+                    .nan = QG_NAN_LOWEST }; /* as the kernels of the plugin */
     name_codes(l->levels, common, &r);
     for (size_t c = 0; c < l->n && r.policy & QG_SYMMETRIC; c++)
         offset[c] = 0;

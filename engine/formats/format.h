@@ -131,7 +131,10 @@ struct qg_export {
  * is zeroed and may be filled. */
 struct qg_import {
     qg_ctx *ctx;
-    const char *path;  /* the file in the format */
+    const char *path;           /* the file in the format, or a name for `bytes` */
+    const unsigned char *bytes; /* [size] its contents, for a format that `recognizes`
+                                 * them; NULL: they are read */
+    size_t size;
     const char *model; /* --model; NULL unless the format needs one */
     qg_graph *graph;   /* canonical enough to run: inferred, verified */
     qg_quant *quant;

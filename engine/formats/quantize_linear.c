@@ -284,6 +284,7 @@ static bool scheme_of_type(qg_dtype codes, qg_scheme *s)
                               .qmin = code_types[i].qmin,
                               .qmax = code_types[i].qmax };
             s->policy = s->exponent_bits ? QG_FLOATING | QG_POWER_OF_2 : QG_LINEAR;
+            s->nan = s->exponent_bits ? QG_NAN_KEEP : QG_NAN_LOWEST; /* number/qdq.h */
             return true;
         }
     return false;

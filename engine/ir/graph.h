@@ -210,6 +210,10 @@ QG_NODISCARD qg_status qg_graph_mark_output(qg_graph *g, qg_value *v);
  * Costs the graph and the bytes of its constants. */
 QG_NODISCARD qg_status qg_graph_clone(const qg_graph *g, qg_graph **out);
 
+/* The same, but for the constants: they stay those of g, which must outlive *out.
+ * Passes never write into a constant; they replace it. */
+QG_NODISCARD qg_status qg_graph_share(const qg_graph *g, qg_graph **out);
+
 /* A copy of a node of another graph, with its bodies, that reads and writes in[n->n_in]
  * and out[n->n_out] of `to`; its name is free there.  Types are kept in bodies, TQCs
  * are not copied. */
@@ -230,6 +234,9 @@ const char *qg_node_text(const qg_node *n, char text[QG_NODE_TEXT]);
 /* Fails with "<doing>: node 'x' (Op): <message>". */
 qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n,
                        const char *fmt, ...) QG_PRINTF(5, 6);
+
+/* s, with the node in front of the message of QG_EMEMORY, unless one is there. */
+qg_status qg_node_memory(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n);
 
 /* Whether v lives in g: slots never cross graphs. */
 static inline bool qg_value_is_in(const qg_graph *g, const qg_value *v)

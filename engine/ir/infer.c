@@ -153,8 +153,8 @@ typedef struct walk {
     qg_arena *keep, *scratch; /* known data; reset after every node */
     qg_tensor *type;
     const qg_tensor **known;
-    size_t bytes; /* of known data */
-    bool open;    /* open extents stay unknown, and so does what cannot be inferred */
+    size_t bytes, moved; /* of known data: computed, and constants moved */
+    bool open; /* open extents stay unknown, and so does what cannot be inferred */
     const qg_tensor **in;
     qg_tensor *result, **out;
 } walk;
@@ -223,6 +223,18 @@ static void store_types(walk *w, const qg_node *n)
     }
 }
 
+/* The bytes of a constant of which n moves every element, 0 of other nodes. */
+static size_t moved_bytes(const walk *w, const qg_node *n)
+{
+    size_t bytes;
+    if (!qg_node_has(n, QG_OP_PASSIVE) || n->n_out != 1 || !n->in[0] ||
+        !n->in[0]->constant ||
+        qg_tensor_count(&w->result[0]) != qg_tensor_count(n->in[0]->constant) ||
+        qg_tensor_bytes(w->ctx, "infer", n->in[0]->constant, &bytes) != QG_OK)
+        return 0;
+    return bytes;
+}
+
 /* Whether the node may be run now, by the rules of infer.h. */
 static bool is_foldable(const walk *w, const qg_node *n)
 {
@@ -233,7 +245,10 @@ static bool is_foldable(const walk *w, const qg_node *n)
         if (w->in[i] && !w->in[i]->data &&
             !(qg_node_has(n, QG_OP_DIMS_ONLY) && qg_tensor_known(w->in[i])))
             return false;
-    size_t bytes, sum = 0;
+    size_t bytes, sum = moved_bytes(w, n);
+    if (sum > 0 && w->moved + sum <= QG_INFER_MOVED)
+        return true;
+    sum = 0;
     for (uint32_t i = 0; i < n->n_out; i++) {
         int64_t count = qg_tensor_count(&w->result[i]);
         if (!w->out[i])
@@ -250,6 +265,7 @@ static bool is_foldable(const walk *w, const qg_node *n)
  * valid. */
 static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
 {
+    size_t *const total = moved_bytes(w, n) ? &w->moved : &w->bytes;
     for (uint32_t i = 0; i < n->n_out; i++) {
         size_t bytes = 0;
         if (!w->out[i])
@@ -260,7 +276,7 @@ static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
         *w->out[i] = w->result[i];
         QG_TRY(qg_tensor_alloc(w->ctx, w->keep, w->out[i]));
         QG_TRY(qg_tensor_bytes(w->ctx, "infer", w->out[i], &bytes));
-        w->bytes += bytes;
+        *total += bytes;
     }
     assert(!qg_node_has(n, QG_OP_CONTROL));
     QG_TRY(n->op->run(call));
@@ -278,7 +294,7 @@ static qg_status infer_types(walk *w, const qg_node *n, const qg_call *call)
     static const int64_t open[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
     qg_tensor *guess = QG_NEWN(w->scratch, n->n_in, qg_tensor);
     qg_status s = guess ? QG_EMODEL : QG_ENOMEM;
-    for (int32_t rank = 0; rank <= QG_MAX_RANK && s != QG_OK && s != QG_ENOMEM;
+    for (int32_t rank = 0; rank <= QG_MAX_RANK && s != QG_OK && !qg_is_nomem(s);
          rank++) {
         for (uint32_t i = 0; i < n->n_in; i++) {
             const qg_tensor *x = n->in[i] ? input_of(w, n->in[i]) : NULL;
@@ -291,7 +307,7 @@ static qg_status infer_types(walk *w, const qg_node *n, const qg_call *call)
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         qg_tensor_unknown(&w->result[i], s == QG_OK ? w->result[i].dtype : QG_NODTYPE);
-    return s == QG_ENOMEM ? s : QG_OK;
+    return qg_is_nomem(s) ? s : QG_OK;
 }
 
 /* An input without rank makes the shape of every output unknown, except of control
@@ -311,7 +327,7 @@ static qg_status infer_node(walk *w, const qg_node *n)
     qg_status s = !n->op->infer                             ? QG_OK
                   : ranked || qg_node_has(n, QG_OP_CONTROL) ? n->op->infer(&call)
                                                             : infer_types(w, n, &call);
-    if (s != QG_OK && (s == QG_ENOMEM || !w->open))
+    if (s != QG_OK && (qg_is_nomem(s) || !w->open))
         return s;
     for (uint32_t i = 0; s != QG_OK && i < n->n_out; i++)
         qg_tensor_unknown(&w->result[i], QG_NODTYPE);
@@ -321,7 +337,7 @@ static qg_status infer_node(walk *w, const qg_node *n)
         return QG_OK;
     s = fold(w, n, &call);
     bool may_not_run =
-        (w->g->outer || w->open) && s != QG_ENOMEM; /* branch not taken */
+        (w->g->outer || w->open) && !qg_is_nomem(s); /* branch not taken */
     return may_not_run ? QG_OK : s;
 }
 
@@ -331,7 +347,8 @@ static qg_status infer_nodes(walk *w, const qg_tensor *input)
     QG_TRY(begin(w, input));
     for (size_t id = 0; id < g->node.n; id++) {
         assert(!g->node.at[id]->dead && g->node.at[id]->id == id); /* normalized */
-        QG_TRY(infer_node(w, g->node.at[id]));
+        QG_TRY(qg_node_memory(w->ctx, infer_node(w, g->node.at[id]), "infer",
+                              g->node.at[id]));
     }
     return QG_OK;
 }

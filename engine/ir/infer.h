@@ -47,9 +47,10 @@ QG_NODISCARD qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t
 /* (*known)[value id] is the tensor of a computed value that inference could evaluate,
  * or NULL (for constants too: see value->constant); it is valid until the next qg_infer
  * or qg_graph_normalize.  At most QG_INFER_KEEP elements per node and QG_INFER_BUDGET
- * bytes per graph are kept; COMPUTE and CONTROL nodes are not run.  QG_ESTATE before
- * qg_infer.  fold-constants reads this. */
-enum { QG_INFER_KEEP = 65536, QG_INFER_BUDGET = 64 << 20 };
+ * bytes per graph are kept, and up to QG_INFER_MOVED bytes of whole constants whose
+ * elements only move, as in a transposed weight; COMPUTE and CONTROL nodes are not run.
+ * QG_ESTATE before qg_infer.  fold-constants reads this. */
+enum { QG_INFER_KEEP = 65536, QG_INFER_BUDGET = 64 << 20, QG_INFER_MOVED = 512 << 20 };
 QG_NODISCARD qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known);
 
 /* The walk itself, without touching the graph: type[value id] and known[value id] in

@@ -12,6 +12,7 @@ static const char *const products[] = { QG_PRODUCTS_MAP(X) NULL };
 static const char *const schemes[] = { QG_SCHEME_MAP(X) NULL };
 static const char *const factors[] = { QG_FACTOR_MAP(X) NULL };
 static const char *const roundings[] = { QG_ROUNDING_MAP(X) NULL };
+static const char *const nans[] = { QG_NAN_MAP(X) NULL };
 #undef X
 static const char *const places[] = { "after", "inside", "fused", NULL };
 
@@ -111,6 +112,8 @@ static void add_row(list *l, const qg_profile_row *row, bool wide)
         add_word(l, "products", products[row->products]);
     if (row->rounding)
         add_word(l, "rounding", roundings[row->rounding]);
+    if (row->uses & QG_USE_BIT(QUANTIZE) && row->nan > QG_NAN_LOWEST)
+        add_word(l, "nan", nans[row->nan]);
     add_nonzero(l, "left", wide ? row->left16 : row->left8);
     if (!(qg_form_keys(row->form, row->uses) & QG_ROW_SCHEME))
         return;
@@ -169,6 +172,72 @@ qg_status qg_recipe_write(qg_graph *g, const qg_recipe *r, const qg_attr *own,
     *out = l.at;
     *n_out = l.n;
     return QG_OK;
+}
+
+/* Whether an attribute is one of grid `stem`. */
+static bool of_grid(const char *name, const char *stem)
+{
+    size_t n = strlen(stem);
+    return strncmp(name, stem, n) == 0 && name[n] == '_';
+}
+
+static bool replaced(const qg_recipe_edit *e, const char *name)
+{
+    const struct {
+        const char *name, *word;
+    } words[] = {
+        {"form",      e->form    },
+        { "products", e->products},
+        { "rounding", e->rounding},
+        { "scheme",   e->scheme  },
+        { "factor",   e->factor  },
+        { "zero",     e->zero    },
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (words[i].word && strcmp(words[i].name, name) == 0)
+            return true;
+    return (e->in[0] && of_grid(name, "in0")) || (e->in[1] && of_grid(name, "in1")) ||
+           (e->out && of_grid(name, "out0"));
+}
+
+static void add_words(list *l, const qg_recipe_edit *e)
+{
+    if (e->form)
+        add_word(l, "form", e->form);
+    if (e->products)
+        add_word(l, "products", e->products);
+    if (e->rounding)
+        add_word(l, "rounding", e->rounding);
+    if (e->scheme)
+        add_word(l, "scheme", e->scheme);
+    if (e->factor)
+        add_word(l, "factor", e->factor);
+    if (e->zero)
+        add_word(l, "zero", e->zero);
+}
+
+qg_status qg_recipe_change(qg_graph *g, qg_node *n, const qg_recipe_edit *e)
+{
+    list l = { .g = g, .at = QG_NEWN(g->arena, n->n_attr + MOST_ATTRIBUTES, qg_attr) };
+    if (!l.at)
+        return qg_nomem(g->ctx);
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (!replaced(e, n->attr[i].name))
+            l.at[l.n++] = n->attr[i];
+    add_words(&l, e);
+    for (int k = 0; k < 2; k++)
+        if (e->in[k])
+            add_grid(&l, k ? "in1" : "in0", e->in[k]);
+    if (e->out) {
+        add_grid(&l, "out0", e->out);
+        add_int(&l, "out0_low", e->out->low);
+        add_int(&l, "out0_high", e->out->high);
+    }
+    if (l.failed)
+        return qg_nomem(g->ctx);
+    n->attr = l.at;
+    n->n_attr = l.n;
+    return qg_node_prepare(g, n);
 }
 
 /* -- reading ---------------------------------------------------------------------- */
@@ -332,17 +401,19 @@ static qg_status read_requant(qg_ctx *ctx, const qg_node *n, qg_requant_rule *ru
 
 static qg_status read_row(qg_ctx *ctx, const qg_node *n, qg_profile_row *row)
 {
-    int form, product, rounding;
+    int form, product, rounding, nan;
     int32_t left;
     QG_TRY(qg_attr_string(ctx, n, "row", "", &row->id));
     QG_TRY(read_choice(ctx, n, "form", forms, &form));
     QG_TRY(read_choice(ctx, n, "products", products, &product));
     QG_TRY(read_choice(ctx, n, "rounding", roundings, &rounding));
+    QG_TRY(read_choice(ctx, n, "nan", nans, &nan));
     QG_TRY(read_int(ctx, n, "left", (qg_int_bounds){ 0, 0, 22 }, &left));
     row->why = row->source = row->file = "";
     row->form = (qg_form)form;
     row->products = (qg_products)product;
     row->rounding = (qg_rounding)rounding;
+    row->nan = (qg_nan)nan;
     row->left8 = row->left16 = (uint8_t)left;
     return read_requant(ctx, n, &row->requant);
 }

@@ -103,7 +103,7 @@ void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y, size_t 
 /* -- from float -------------------------------------------------------------------- */
 
 /* The range is that of the codes, in float32 as a file of the runtime has it. */
-static void prepare_levels(qg_grid y, qg_quantizer *q)
+static void prepare_levels(qg_grid y, qg_affine_quantizer *q)
 {
     double scale = (double)y.scale;
     q->low = (float)(scale * (q->range.lo - y.zero));
@@ -112,8 +112,8 @@ static void prepare_levels(qg_grid y, qg_quantizer *q)
     q->shift = -(q->low * q->scale);
 }
 
-qg_status qg_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg_grid y,
-                               qg_code_range range, qg_quantizer *out)
+qg_status qg_affine_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg_grid y,
+                                      qg_code_range range, qg_affine_quantizer *out)
 {
     QG_TRY(qg_grid_check(ctx, "integer quantize", "output", y));
     assert(range.lo <= range.hi);
@@ -123,10 +123,11 @@ qg_status qg_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg_grid y
                        "add-half or levels",
                        qg_form_name(row->form));
     bool divides = row->form == QG_FORM_DIVIDE;
-    qg_quantizer q = { .form = row->form,
-                       .rounding = row->rounding,
-                       .scale = divides ? y.scale : 1.0f / y.scale,
-                       .range = range };
+    qg_affine_quantizer q = { .form = row->form,
+                              .rounding = row->rounding,
+                              .scale = divides ? y.scale : 1.0f / y.scale,
+                              .nan = qg_nan_value(row->nan ? row->nan : QG_NAN_LOWEST),
+                              .range = range };
     if (row->requant.symmetric && range.lo == -128)
         q.range.lo = -127;
     if (row->form == QG_FORM_LEVELS) {
@@ -141,7 +142,7 @@ qg_status qg_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg_grid y
     return QG_OK;
 }
 
-/* NaN becomes low. */
+/* No v is NaN. */
 static float limited(float v, float low, float high)
 {
     v = v > low ? v : low;
@@ -149,8 +150,9 @@ static float limited(float v, float low, float high)
 }
 
 /* lo, hi: of the codes, from the zero point. */
-static int32_t code_of(const qg_quantizer *q, float x, float lo, float hi)
+static int32_t code_of(const qg_affine_quantizer *q, float x, float lo, float hi)
 {
+    x = x == x ? x : q->nan;
     if (q->form == QG_FORM_LEVELS) {
         float t = limited(x, q->low, q->high) * q->scale + q->shift;
         float steps = qg_round_f32(QG_ROUND_HALF_EVEN, t);
@@ -162,7 +164,8 @@ static int32_t code_of(const qg_quantizer *q, float x, float lo, float hi)
            q->range.zero;
 }
 
-void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y, size_t n)
+void qg_affine_quantizer_codes(const qg_affine_quantizer *q, const float *x, int32_t *y,
+                               size_t n)
 {
     assert(n == 0 || (x && y));
     float lo = (float)(q->range.lo - q->range.zero);

@@ -132,6 +132,7 @@ typedef struct qg_profile_row {
     qg_tail tail;
     qg_clamp clamp;          /* that of the profile unless the row has its own */
     qg_rounding rounding;    /* of forms that round floats themselves */
+    qg_nan nan;              /* of quantize; KEEP, as codes have no NaN: LOWEST */
     qg_requant_rule requant; /* scheme, factor, zero, symmetric, accumulator */
     uint8_t left8, left16;   /* headroom of `fixed` for 8 and 16-bit codes */
     bool has_output;         /* the operator demands this output grid: */

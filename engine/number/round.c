@@ -48,6 +48,35 @@ int qg_rounding_named(const char *name)
     return -1;
 }
 
+static const struct {
+    const char *text;
+    float value;
+} nan_rule[QG_NNAN] = {
+#define X(id, name, number) [QG_NAN_##id] = { name, number },
+    QG_NAN_MAP(X)
+#undef X
+};
+
+const char *qg_nan_name(qg_nan n)
+{
+    assert(n < QG_NNAN);
+    return nan_rule[n].text;
+}
+
+int qg_nan_named(const char *name)
+{
+    for (int r = 0; r < QG_NNAN; r++)
+        if (strcmp(nan_rule[r].text, name) == 0)
+            return r;
+    return -1;
+}
+
+float qg_nan_value(qg_nan n)
+{
+    assert(n < QG_NNAN);
+    return nan_rule[n].value;
+}
+
 /* Whether |x| is rounded up to the next integer: by the table above. */
 static bool away(qg_rounding r, bool negative, int rest)
 {

@@ -51,6 +51,29 @@ typedef enum qg_rounding {
         QG_NROUNDING
 } qg_rounding;
 
+/* The code that a quantizer makes of NaN.  The runtimes differ, because a comparison
+ * with NaN is false and C leaves its conversion to an integer open. */
+/* clang-format off */
+#define QG_NAN_MAP(X)                                                          \
+    /* id       text       a NaN is rounded as if it were */                   \
+    X(KEEP,    "keep",    NAN)                                                 \
+    X(LOWEST,  "lowest",  -INFINITY)                                           \
+    X(ZERO,    "zero",    0)                                                   \
+    X(HIGHEST, "highest", INFINITY)
+/* clang-format on */
+
+/* KEEP: the value stays NaN, so that a fault of the network stays visible. */
+typedef enum qg_nan {
+#define X(id, text, value) QG_NAN_##id,
+    QG_NAN_MAP(X)
+#undef X
+        QG_NNAN
+} qg_nan;
+
+QG_API const char *qg_nan_name(qg_nan n);  /* "lowest" */
+QG_API int qg_nan_named(const char *text); /* the rule, or -1 */
+QG_API float qg_nan_value(qg_nan n);       /* the number that takes its place */
+
 QG_API const char *qg_rounding_name(qg_rounding r); /* "half-even" */
 QG_API int qg_rounding_named(const char *text);     /* the mode, or -1 */
 

@@ -433,6 +433,53 @@ static qg_status note_names(qg_onnx_build *b, node_proto *const *node, size_t n)
     return QG_OK;
 }
 
+/* Adds what these nodes expand to, with the bodies in them; *whole becomes false when a
+ * function among them is not counted yet. */
+static qg_status count_nodes(qg_onnx_build *b, node_proto *const *node, size_t n,
+                             size_t *sum, bool *whole)
+{
+    for (size_t i = 0; i < n && *whole; i++) {
+        const node_proto *p = node[i];
+        const qg_onnx_function *f;
+        QG_TRY(qg_onnx_function_find(b, qg_onnx_domain(p->domain), text_of(p->op_type),
+                                     text_of(QG_ONNX_OVERLOAD_OF(p)), &f));
+        size_t more = 1 + (f ? f->total : 0);
+        *whole = !f || f->total;
+        *sum = *sum < SIZE_MAX / 2 && more < SIZE_MAX / 2 ? *sum + more : SIZE_MAX / 2;
+        for (size_t k = 0; k < p->n_attribute; k++) {
+            const attribute_proto *a = p->attribute[k];
+            if (a->g)
+                QG_TRY(count_nodes(b, a->g->node, a->g->n_node, sum, whole));
+            for (size_t j = 0; j < a->n_graphs; j++)
+                QG_TRY(count_nodes(b, a->graphs[j]->node, a->graphs[j]->n_node, sum,
+                                   whole));
+        }
+    }
+    return QG_OK;
+}
+
+/* Round k counts the functions whose calls nest k levels deep. */
+static qg_status count_functions(qg_onnx_build *b)
+{
+    bool found = true;
+    for (unsigned k = 0; k <= QG_ONNX_MAX_CALLS && found; k++) {
+        found = false;
+        for (size_t i = 0; i < b->function.n; i++) {
+            qg_onnx_function *f = &b->function.at[i];
+            const function_proto *p = f->proto;
+            size_t sum = 0;
+            bool whole = f->total == 0;
+            if (whole)
+                QG_TRY(count_nodes(b, p->node, p->n_node, &sum, &whole));
+            if (whole && sum) {
+                f->total = sum;
+                found = true;
+            }
+        }
+    }
+    return QG_OK;
+}
+
 static qg_status add_functions(qg_onnx_scope *s, const model_proto *m)
 {
     if (m->n_functions == 0)
@@ -442,7 +489,7 @@ static qg_status add_functions(qg_onnx_scope *s, const model_proto *m)
         QG_TRY(note_names(s->build, m->functions[i]->node, m->functions[i]->n_node));
     for (size_t i = 0; i < m->n_functions; i++)
         QG_TRY(add_function(s, m->functions[i]));
-    return QG_OK;
+    return count_functions(s->build);
 }
 
 /* ---- Graphs ---- */

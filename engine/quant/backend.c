@@ -183,6 +183,20 @@ bool qg_backend_is_passive(const qg_backend *b, const qg_op *op)
     return any_word(b->passive.at, b->passive.n, op->name);
 }
 
+const qg_sharing *qg_backend_sharing(const qg_backend *b, const qg_node *n)
+{
+    for (size_t i = b->sharing.n; i-- > 0;)
+        if (qg_node_matches(&b->sharing.at[i].node, n))
+            return &b->sharing.at[i];
+    return NULL;
+}
+
+bool qg_rule_keeps_float(const qg_rule *r)
+{
+    return r->is_override && (r->set.fields & QG_SET_STATE) != 0 &&
+           r->set.state == QG_TQC_FP32;
+}
+
 /* The range of `bits` bits that has the shape of [qmin, qmax] in s->bits bits. */
 static bool reshape_range(qg_scheme *s, uint8_t bits)
 {
@@ -257,6 +271,8 @@ qg_status qg_set_apply(qg_ctx *ctx, const char *what, const qg_set *set,
         apply_policy(set, &s);
     if (fields & QG_SET_ROUNDING)
         s.rounding = set->scheme.rounding;
+    if (fields & QG_SET_NAN)
+        s.nan = set->scheme.nan;
     if (fields & QG_SET_EXPONENT_BITS)
         s.exponent_bits = set->scheme.exponent_bits;
     if (fields & QG_SET_VARIANT)

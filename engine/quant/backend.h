@@ -96,6 +96,7 @@ typedef struct qg_endpoint_match {
     X(BITS,          "bits")                                                   \
     X(RANGE,         "range")                                                  \
     X(ROUNDING,      "rounding")                                               \
+    X(NAN,           "nan")                                                    \
     X(POLICY,        "policy")                                                 \
     X(AXIS,          "axis")                                                   \
     X(EXPONENT_BITS, "exponent-bits")                                          \
@@ -241,6 +242,10 @@ bool qg_endpoint_matches(const qg_endpoint_match *m, qg_endpoint at);
 /* Whether the operator is in `quantizes` (`passive`). */
 bool qg_backend_quantizes(const qg_backend *b, const qg_op *op);
 bool qg_backend_is_passive(const qg_backend *b, const qg_op *op);
+/* The last sharing rule that matches the node; NULL: none. */
+const qg_sharing *qg_backend_sharing(const qg_backend *b, const qg_node *n);
+/* A choice of the run, which acts on whole groups: pass keep-float carries it out. */
+bool qg_rule_keeps_float(const qg_rule *r);
 
 /* '*' stands for any text, '?' for one byte; the rest for itself. */
 bool qg_glob(const char *pattern, const char *text);

@@ -17,7 +17,8 @@ typedef struct slab {
     size_t rows, stride, columns, run;
 } slab;
 
-/* Finite elements only: NaN stays NaN and infinities saturate whatever the range. */
+/* Finite elements only: NaN follows its rule and infinities saturate, whatever the
+ * range. */
 static void widen(const float *x, size_t n, float *low, float *high)
 {
     assert(*low <= 0 && *high >= 0);

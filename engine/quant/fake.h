@@ -11,7 +11,9 @@
  *            q = round(clamp(x, il, ih) * isc - il * isc) + qmin       n = qmax - qmin
  * c      0 under PER_TENSOR; the index along scheme.axis under PER_CHANNEL; under BLOCK
  *        parameters are laid out like x with dim[axis] replaced by ceil(dim / block)
- * NaN    stays NaN (code: qmin, as ONNX Runtime); infinities saturate
+ * NaN    is replaced by the number of the scheme's rule (number/round.h); a NaN that is
+ *        kept has the code qmin
+ * Inf    saturates
  * Zero   a result that is zero is +0
  * Wide   more than 24 bits: division and product in double, one rounding at the end
  * Float  FLOATING rounds x / scale to the format instead (policy.h, floating.c)

@@ -40,6 +40,13 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Constants of a loop: each combination in use is compiled by itself. */
+typedef struct loop_kind {
+    qg_rounding mode;
+    enum { DIVIDED, ONCE, TWICE } quotient; /* or how often x * inverse is corrected */
+    qg_nan nan;
+} loop_kind;
+
 /* |q| <= 2^22 or NaN. */
 INLINE float to_int(qg_rounding mode, float q)
 {
@@ -64,56 +71,71 @@ INLINE float to_int(qg_rounding mode, float q)
     }
 }
 
-/* NaN passes through: both comparisons are false for it. */
-INLINE float limited(float x, float low, float high)
+/* Comparisons are false for NaN: written so that the first of them decides at no cost
+ * what it becomes, or neither. */
+INLINE float limited(qg_nan nan, float x, float low, float high)
 {
+    switch (nan) {
+    case QG_NAN_LOWEST:
+        x = x > low ? x : low;
+        return x < high ? x : high;
+    case QG_NAN_HIGHEST:
+        x = x < high ? x : high;
+        return x > low ? x : low;
+    case QG_NAN_ZERO:
+        x = x == x ? x : 0.0f;
+        break;
+    default:
+        break;
+    }
     x = x < low ? low : x;
     return x > high ? high : x;
 }
 
-INLINE void fused_loop(qg_rounding mode, bool twice, const qg_linear *p, const float *x,
-                       float *y, size_t n)
+INLINE void fused_loop(loop_kind k, const qg_linear *p, const float *x, float *y,
+                       size_t n)
 {
     const float s = p->scale, r = p->inverse, low = p->x_low, high = p->x_high;
     INDEPENDENT
     for (size_t i = 0; i < n; i++) {
-        float v = limited(x[i], low, high), q = v * r;
+        float v = limited(k.nan, x[i], low, high), q = v * r;
         q = fmaf(fmaf(-q, s, v), r, q);
-        if (twice)
+        if (k.quotient == TWICE)
             q = fmaf(fmaf(-q, s, v), r, q);
-        y[i] = to_int(mode, q) * s;
+        y[i] = to_int(k.mode, q) * s;
     }
 }
 
 /* Outside of fused_loop's domain, and where FMA is a call. */
-INLINE void divided_loop(qg_rounding mode, const qg_linear *p, const float *x, float *y,
+INLINE void divided_loop(loop_kind k, const qg_linear *p, const float *x, float *y,
                          size_t n)
 {
     const float s = p->scale, low = p->low, high = p->high;
     INDEPENDENT
     for (size_t i = 0; i < n; i++)
-        y[i] = to_int(mode, limited(x[i] / s, low, high)) * s;
+        y[i] = to_int(k.mode, limited(k.nan, x[i] / s, low, high)) * s;
 }
 
 /* half-even-level: at most 2^16 levels, within to_int's range. */
-INLINE void level_loop(const qg_linear *p, const float *x, float *y, size_t n)
+INLINE void level_loop(loop_kind k, const qg_linear *p, const float *x, float *y,
+                       size_t n)
 {
     const float s = p->scale, low = p->x_low, high = p->x_high, first = p->low;
     const float level = p->level, shift = p->shift;
     INDEPENDENT
     for (size_t i = 0; i < n; i++) {
-        float t = limited(x[i], low, high) * level;
+        float t = limited(k.nan, x[i], low, high) * level;
         y[i] = (to_int(QG_ROUND_HALF_EVEN, t + shift) + first) * s;
     }
 }
 
 /* A parameter per element: channels that are innermost in memory. */
-INLINE void each_loop(qg_rounding mode, const qg_linear *p, const qg_qparam *each,
+INLINE void each_loop(loop_kind k, const qg_linear *p, const qg_qparam *each,
                       const float *x, float *y, size_t n)
 {
     const float *scale = each->scale, low = (float)p->qmin, high = (float)p->qmax;
     const int32_t *offset = each->offset;
-    if (mode == QG_ROUND_HALF_EVEN_LEVEL) {
+    if (k.mode == QG_ROUND_HALF_EVEN_LEVEL) {
         for (size_t i = 0; i < n; i++)
             y[i] = qg_linear_at(p, scale[i], offset ? offset[i] : 0, x[i]);
         return;
@@ -121,79 +143,85 @@ INLINE void each_loop(qg_rounding mode, const qg_linear *p, const qg_qparam *eac
     if (!offset) {
         INDEPENDENT
         for (size_t i = 0; i < n; i++)
-            y[i] = to_int(mode, limited(x[i] / scale[i], low, high)) * scale[i];
+            y[i] =
+                to_int(k.mode, limited(k.nan, x[i] / scale[i], low, high)) * scale[i];
         return;
     }
     INDEPENDENT
     for (size_t i = 0; i < n; i++) {
-        float z = (float)offset[i], t = limited(x[i] / scale[i], low - z, high - z);
-        y[i] = to_int(mode, t) * scale[i];
+        float z = (float)offset[i],
+              t = limited(k.nan, x[i] / scale[i], low - z, high - z);
+        y[i] = to_int(k.mode, t) * scale[i];
     }
 }
 
 /* With p the power of two of |u| (at least that of the smallest normal number), floats
  * around 1.5 * 2^(23 - mantissa) * p are a format's step apart: the sum rounds. */
-INLINE void floating_loop(const qg_floating *p, const float *x, float *y, size_t n)
+INLINE void floating_loop(loop_kind k, const qg_floating *p, const float *x, float *y,
+                          size_t n)
 {
     const float s = p->scale, low = p->low, high = p->high;
     const float shift = ldexpf(1.5f, 23 - p->mantissa), least = ldexpf(1.0f, p->least);
     INDEPENDENT
     for (size_t i = 0; i < n; i++) {
-        float u = limited(x[i] / s, low, high), power;
+        float u = limited(k.nan, x[i] / s, low, high), power;
         uint32_t bits;
         memcpy(&bits, &u, sizeof bits);
         bits &= 0x7f800000u;
         memcpy(&power, &bits, sizeof power);
         float big = (power < least ? least : power) * shift;
-        y[i] = limited((u + big) - big, low, high) * s;
+        y[i] = limited(QG_NAN_KEEP, (u + big) - big, low, high) * s;
     }
 }
 
 #define JOIN_(a, b) a##b
 #define JOIN(a, b)  JOIN_(a, b)
 
-/* clang-format off */
-#define X(id, text, meaning)                                                   \
-    TARGET static void fused_##id(const qg_linear *p, const float *x, float *y, \
-                                  size_t n)                                    \
-    {                                                                          \
-        if (QG_ROUND_##id == QG_ROUND_HALF_EVEN_LEVEL)                         \
-            level_loop(p, x, y, n);                                            \
-        else if (FUSED)                                                        \
-            fused_loop(QG_ROUND_##id, true, p, x, y, n);                       \
-        else                                                                   \
-            divided_loop(QG_ROUND_##id, p, x, y, n);                           \
-    }                                                                          \
-    TARGET static void once_##id(const qg_linear *p, const float *x, float *y,  \
-                                 size_t n)                                     \
-    {                                                                          \
-        if (QG_ROUND_##id == QG_ROUND_HALF_EVEN_LEVEL)                         \
-            level_loop(p, x, y, n);                                            \
-        else if (FUSED)                                                        \
-            fused_loop(QG_ROUND_##id, false, p, x, y, n);                      \
-        else                                                                   \
-            divided_loop(QG_ROUND_##id, p, x, y, n);                           \
-    }                                                                          \
-    TARGET static void divided_##id(const qg_linear *p, const float *x, float *y, \
-                                    size_t n)                                  \
-    {                                                                          \
-        if (QG_ROUND_##id == QG_ROUND_HALF_EVEN_LEVEL)                         \
-            level_loop(p, x, y, n);                                            \
-        else                                                                   \
-            divided_loop(QG_ROUND_##id, p, x, y, n);                           \
-    }                                                                          \
-    TARGET static void each_##id(const qg_linear *p, const qg_qparam *each,    \
-                                 const float *x, float *y, size_t n)           \
-    {                                                                          \
-        each_loop(QG_ROUND_##id, p, each, x, y, n);                            \
+INLINE void linear_loop(loop_kind k, const qg_linear *p, const float *x, float *y,
+                        size_t n)
+{
+    if (k.mode == QG_ROUND_HALF_EVEN_LEVEL)
+        level_loop(k, p, x, y, n);
+    else if (FUSED && k.quotient != DIVIDED)
+        fused_loop(k, p, x, y, n);
+    else
+        divided_loop(k, p, x, y, n);
+}
+
+#define LOOP(loop, mode, how, nan, ...)                                                \
+    loop((loop_kind){ mode, how, nan }, p, __VA_ARGS__)
+
+/* A loop of its own for each rule of p: a NaN costs as little as it can. */
+#define LOOPS(loop, mode, how, ...)                                                    \
+    if (p->nan == QG_NAN_LOWEST)                                                       \
+        LOOP(loop, mode, how, QG_NAN_LOWEST, __VA_ARGS__);                             \
+    else if (p->nan == QG_NAN_ZERO)                                                    \
+        LOOP(loop, mode, how, QG_NAN_ZERO, __VA_ARGS__);                               \
+    else if (p->nan == QG_NAN_HIGHEST)                                                 \
+        LOOP(loop, mode, how, QG_NAN_HIGHEST, __VA_ARGS__);                            \
+    else                                                                               \
+        LOOP(loop, mode, how, QG_NAN_KEEP, __VA_ARGS__)
+
+#define LINEAR(name, mode, how)                                                        \
+    TARGET static void name(const qg_linear *p, const float *x, float *y, size_t n)    \
+    {                                                                                  \
+        LOOPS(linear_loop, mode, how, x, y, n);                                        \
+    }
+#define X(id, text, meaning)                                                           \
+    LINEAR(fused_##id, QG_ROUND_##id, TWICE)                                           \
+    LINEAR(once_##id, QG_ROUND_##id, ONCE)                                             \
+    LINEAR(divided_##id, QG_ROUND_##id, DIVIDED)                                       \
+    TARGET static void each_##id(const qg_linear *p, const qg_qparam *each,            \
+                                 const float *x, float *y, size_t n)                   \
+    {                                                                                  \
+        LOOPS(each_loop, QG_ROUND_##id, DIVIDED, each, x, y, n);                       \
     }
 QG_ROUNDING_MAP(X)
 #undef X
-/* clang-format on */
 
 TARGET static void floating(const qg_floating *p, const float *x, float *y, size_t n)
 {
-    floating_loop(p, x, y, n);
+    LOOPS(floating_loop, QG_ROUND_HALF_EVEN, DIVIDED, x, y, n);
 }
 
 #define X(id, text, meaning) [QG_ROUND_##id] = fused_##id,

@@ -23,6 +23,7 @@ void qg_linear_set_level(qg_linear *p, int32_t offset)
 double qg_linear_step(const qg_linear *p, float x)
 {
     assert(p->run && p->scale > 0);
+    x = x == x ? x : qg_nan_value(p->nan);
     if (p->rounding == QG_ROUND_HALF_EVEN_LEVEL) {
         x = x < p->x_low ? p->x_low : x > p->x_high ? p->x_high : x;
         x *= p->level;

@@ -71,6 +71,7 @@ void qg_linear_init(qg_linear *p, const qg_scheme *s, float scale, int32_t offse
         .high = (float)high,
         .x_low = (float)low * scale,
         .x_high = (float)high * scale,
+        .nan = (qg_nan)s->nan,
         .wide_low = low,
         .wide_high = high,
         .qmin = s->qmin,

@@ -7,7 +7,9 @@
  *              table {isa, functions} each, so that a test can run every row the CPU
  *              has (tests/unit/test_fake_kernels.c, tests/programs/kernels.c).
  * Zeros        a result that is zero is +0: q is an integer
- * NaN          stays NaN (payload unspecified); infinities saturate
+ * NaN          is replaced by the number of the scheme's rule (number/round.h) before
+ *              anything else; NaN that is kept has an unspecified payload
+ * Infinities   saturate
  * Arrays       x and y are the same array or do not overlap
  *
  * For the executor: qg_linear_init once per plan, qg_fake_linear on cache-sized
@@ -43,6 +45,7 @@ struct qg_linear {
     double wide_low, wide_high;
     int64_t qmin, qmax; /* of the scheme */
     qg_rounding rounding;
+    qg_nan nan;
     bool wide;         /* see above */
     qg_linear_fn *run; /* the kernel chosen, or a loop over the definition */
     const qg_fake_row *row;
@@ -55,6 +58,7 @@ struct qg_floating {
     int mantissa;    /* bits, 0..23 */
     int least;       /* exponent of the smallest normal number */
     qg_rounding rounding;
+    qg_nan nan;
     bool ppq_ties; /* variant QG_FLOAT_PPQ_TIES */
     qg_floating_fn *run;
 };

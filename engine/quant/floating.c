@@ -55,6 +55,7 @@ void qg_floating_init(qg_floating *p, const qg_scheme *s, float scale)
         .high = (float)qg_floating_top(s),
         .mantissa = mantissa_of(s),
         .least = s->variant & QG_FLOAT_FNUZ ? 1 - half : 2 - half,
+        .nan = (qg_nan)s->nan,
         .rounding = (qg_rounding)s->rounding,
         .ppq_ties = (s->variant & QG_FLOAT_PPQ_TIES) != 0,
         .run = defined,
@@ -68,7 +69,7 @@ void qg_floating_init(qg_floating *p, const qg_scheme *s, float scale)
 float qg_floating_code(const qg_floating *p, float x)
 {
     assert(p->scale > 0);
-    float u = x / p->scale;
+    float u = (isnan(x) ? qg_nan_value(p->nan) : x) / p->scale;
     u = u < p->low ? p->low : u > p->high ? p->high : u;
     if (isnan(u) || u == 0)
         return u + 0.0f;

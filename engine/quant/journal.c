@@ -66,6 +66,9 @@ qg_status qg_journal_scheme(qg_quant *q, const qg_tqc *t, const qg_scheme *after
     if (before->rounding != after->rounding)
         QG_TRY(qg_journal_add(q, t, "rounding", qg_rounding_name(before->rounding),
                               qg_rounding_name(after->rounding)));
+    if (before->nan != after->nan)
+        QG_TRY(qg_journal_add(q, t, "nan", qg_nan_name(before->nan),
+                              qg_nan_name(after->nan)));
     QG_TRY(add_int(q, t, "axis", before->axis, after->axis));
     return add_int(q, t, "block", before->block, after->block);
 }

@@ -160,6 +160,9 @@ qg_status qg_scheme_check(qg_ctx *ctx, const char *what, const qg_scheme *s)
     if (s->rounding >= QG_NROUNDING)
         return qg_fail(ctx, QG_ECONFIG, "%s: rounding %d, expected 0 to %d", what,
                        s->rounding, QG_NROUNDING - 1);
+    if (s->nan >= QG_NNAN)
+        return qg_fail(ctx, QG_ECONFIG, "%s: nan %d, expected 0 to %d", what, s->nan,
+                       QG_NNAN - 1);
     if (s->bits < 2 || s->bits > 32)
         return qg_fail(ctx, QG_ECONFIG, "%s: bits %d, expected 2 to 32", what, s->bits);
     QG_TRY(check_fields(ctx, what, s));
@@ -178,8 +181,8 @@ bool qg_scheme_same(const qg_scheme *a, const qg_scheme *b)
 {
     return a->policy == b->policy && a->rounding == b->rounding && a->bits == b->bits &&
            a->exponent_bits == b->exponent_bits && a->variant == b->variant &&
-           a->axis == b->axis && a->block == b->block && a->qmin == b->qmin &&
-           a->qmax == b->qmax;
+           a->axis == b->axis && a->block == b->block && a->nan == b->nan &&
+           a->qmin == b->qmin && a->qmax == b->qmax;
 }
 
 const char *qg_float_variant_name(uint32_t bit)

@@ -72,6 +72,7 @@ typedef struct qg_scheme {
     uint8_t variant;       /* sum of qg_float_variant */
     int16_t axis;          /* >= 0 under PER_CHANNEL and BLOCK, else -1 */
     int32_t block;         /* elements per block along axis; 0 unless BLOCK */
+    uint8_t nan;           /* qg_nan: what becomes of a NaN */
     int64_t qmin, qmax;    /* steps, inclusive; FLOATING: limits of x / scale, where
                          * +-INT64_MAX means those of the format */
 } qg_scheme;

@@ -32,6 +32,8 @@ struct qg_tqc {
     qg_tqc *next;      /* ring of the group's members; itself when alone */
     qg_tqc *lender[2]; /* of a derived scale; else NULL */
     uint32_t rule;     /* index into the backend's rules; QG_NONE: defaults */
+    const char *float_by; /* rule of the run that keeps its value in float, by pass
+                           * keep-float; NULL: none */
     qg_node *node;     /* the endpoint: node->tin[slot] or node->tout[slot] == this */
     uint32_t slot;
     bool is_output;

@@ -141,6 +141,8 @@ static const char *field_text(page *p, const qg_set *s, unsigned bit)
                                (long long)g->qmax);
     case QG_SET_BIT_ROUNDING:
         return qg_rounding_name((qg_rounding)g->rounding);
+    case QG_SET_BIT_NAN:
+        return qg_nan_name((qg_nan)g->nan);
     case QG_SET_BIT_POLICY:
         return policy_text(p, g->policy);
     case QG_SET_BIT_AXIS:

@@ -247,6 +247,11 @@ static const char *field_rounding(const qg_scheme *s, char *text)
     return WORD("%s", qg_rounding_name((qg_rounding)s->rounding));
 }
 
+static const char *field_nan(const qg_scheme *s, char *text)
+{
+    return WORD("%s", qg_nan_name((qg_nan)s->nan));
+}
+
 static const char *field_policy(const qg_scheme *s, char *text)
 {
     return qg_policy_text(s->policy, text);
@@ -274,6 +279,7 @@ static qg_status compare_scheme(diff *d, const char *at, const qg_scheme *a,
         { "exponent_bits", field_exponent},
         { "range",         field_range   },
         { "rounding",      field_rounding},
+        { "nan",           field_nan     },
         { "axis",          field_axis    },
         { "block",         field_block   },
     };

@@ -98,6 +98,8 @@ static const char *computes_text(page *p, const qg_profile_row *row)
     text = requant_text(p, text, row, keys);
     if (keys & QG_ROW_ROUNDING)
         text = JOIN(p, text, "rounding: %s", qg_rounding_name(row->rounding));
+    if (row->uses & QG_USE_BIT(QUANTIZE))
+        text = JOIN(p, text, "nan: %s", qg_nan_name(row->nan));
     if (row->left8)
         text = JOIN(p, text, "left of 8 bits: %d", row->left8);
     if (row->left16)

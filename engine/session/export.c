@@ -97,6 +97,8 @@ qg_status qg_model_export(qg_model *m, const qg_format_options *given, const cha
     QG_TRY(qg_model_expect_quantized(m, "export"));
     QG_TRY(qg_model_warn_share(m, "export"));
     QG_TRY(qg_model_expect_path(m->ctx, "export", path));
+    if (m->info.manifest.not_finite)
+        qg_warn(m->ctx, "when it was quantized: %s", m->info.manifest.not_finite);
     qg_export e = { .ctx = m->ctx, .quant = m->quant, .info = &m->info, .path = path };
     QG_TRY(qg_export_begin(&e, o.format, option));
     qg_status s = run(&e, &o, report);

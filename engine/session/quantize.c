@@ -1,5 +1,7 @@
 /* quantize.c -- backend, overrides, pipeline, calibration data: one run of the
  * passes. */
+#include <math.h>
+
 #include "engine/accel/kernels.h"
 #include "engine/report/describe.h"
 #include "engine/session/inspect.h"
@@ -294,6 +296,30 @@ static qg_status keep_coverage(job *j, const qg_pass_env *env)
     return QG_OK;
 }
 
+/* Sharing has given the leaders of groups other scales since: the interval is around
+ * the scale that an endpoint has, as wide as the least certain of its group. */
+static qg_status center_intervals(job *j, const qg_quant *q, qg_calibrated *c)
+{
+    double *error = QG_NEWN(j->arena, q->tqc.n, double);
+    if (!error)
+        return qg_nomem(j->m->ctx);
+    for (size_t i = 0; i < c->settled.n; i++) {
+        const qg_settled *s = &c->settled.at[i];
+        uint32_t root = qg_tqc_root(s->tqc)->id;
+        error[root] = fmax(error[root], s->error);
+    }
+    for (size_t i = 0; i < c->settled.n; i++) {
+        qg_settled *s = &c->settled.at[i];
+        qg_qparam p = qg_tqc_param(s->tqc);
+        double e = 2 * error[qg_tqc_root(s->tqc)->id];
+        if (p.n != 1)
+            continue;
+        s->low = fmax((double)p.scale[0] * (1 - e), 0);
+        s->high = (double)p.scale[0] * (1 + e);
+    }
+    return QG_OK;
+}
+
 /* --- the report --- */
 
 static qg_status report_passes(qg_report *r, const qg_pass_env *env)
@@ -386,6 +412,32 @@ static qg_status report_confidence(qg_report *r, const qg_snapshot_info *info,
     return qg_report_settled(r, "confidence", who, after, info->manifest.samples);
 }
 
+/* Scales of too few elements for their observer, each for programs, in one line for
+ * people. */
+static qg_status report_few(qg_report *r, const qg_pass_env *env)
+{
+    char at[QG_ENDPOINT_TEXT];
+    qg_table *t;
+    size_t n = env->calibrated.few.n, least = 0;
+    const qg_few *few = env->calibrated.few.at;
+    QG_TRY(qg_report_table(r, "few", "endpoint observer elements", &t));
+    r->fact.at[r->fact.n - 1].quiet = true;
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_tqc_text(few[i].tqc, at)),
+                              qg_cell_text(few[i].observer),
+                              qg_cell_count((size_t)few[i].elements)));
+    if (n == 0)
+        return QG_OK;
+    for (size_t i = 1; i < n; i++)
+        least = few[i].elements < few[least].elements ? i : least;
+    return qg_report_addf(
+        r, "few_elements",
+        "%zu %s by minmax instead of %s: as few as %llu elements (%s) "
+        "determine no threshold",
+        n, n == 1 ? "scale" : "scales", few[least].observer,
+        (unsigned long long)few[least].elements, qg_tqc_text(few[least].tqc, at));
+}
+
 /* Findings about the samples, in short; `qg stats doctor` checks more. */
 static qg_status report_doctor(job *j, qg_report *r)
 {
@@ -430,6 +482,7 @@ static qg_status fill_report(job *j, const qg_pass_env *env, qg_report *r)
     QG_TRY(report_coverage(r, &m->info));
     QG_TRY(report_near_misses(r, &m->info));
     QG_TRY(report_doctor(j, r));
+    QG_TRY(report_few(r, env));
     return report_confidence(r, &m->info, env);
 }
 
@@ -487,7 +540,39 @@ static qg_status read_stats(job *j)
                    j->o->stats, j->stats->manifest.model, j->m->sha256, j->m->path);
 }
 
+/* --- values that are not finite --- */
+
+/* The network with its quantizers; kept for verbs that have no data. */
+static qg_status find_not_finite(job *j, bool warns)
+{
+    qg_manifest *m = &j->m->info.manifest;
+    if (j->feed.feed.n == 0 || j->o->stop_after)
+        return QG_OK;
+    qg_finite_request r = { .mode = QG_RUN_SIMULATE,
+                            .feed = &j->feed.feed,
+                            .reference = j->o->work.reference_kernels };
+    QG_TRY(qg_model_not_finite(j->m, &r, j->arena, &m->not_finite));
+    if (warns && m->not_finite)
+        qg_warn(j->m->ctx, "%s", m->not_finite);
+    return QG_OK;
+}
+
 /* --- all together --- */
+
+/* A choice that no pass has carried out is not lost in silence. */
+static qg_status check_kept_float(const job *j, const qg_quant *q)
+{
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        if (t->float_by && t->state != QG_TQC_FP32)
+            return qg_fail(j->m->ctx, QG_ECONFIG,
+                           "quantize: %s: rule %s keeps it in float, and pipeline %s "
+                           "has no pass keep-float, expected it after simplify",
+                           qg_tqc_text(t, at), t->float_by, j->pipeline.name);
+    }
+    return QG_OK;
+}
 
 static qg_status run_passes(job *j, qg_report **report)
 {
@@ -520,8 +605,10 @@ static qg_status run_passes(job *j, qg_report **report)
             m->ctx, QG_ECONFIG,
             "quantize: pipeline %s has no pass that creates TQCs, expected `rules`",
             j->pipeline.name);
+    QG_TRY(check_kept_float(j, env.quant));
     QG_TRY(qg_rules_switch(env.quant));
     m->quant = env.quant;
+    QG_TRY(center_intervals(j, env.quant, &env.calibrated));
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));
     QG_TRY(qg_model_warn_share(m, "quantize"));
@@ -552,6 +639,8 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
         s = look_along(&j);
     if (s == QG_OK)
         s = run_passes(&j, report);
+    if (s == QG_OK)
+        s = find_not_finite(&j, report != NULL);
     qg_feed_close(&j.feed);
     qg_stats_free(j.stats);
     return s;

@@ -154,6 +154,27 @@ const qg_value *qg_executable_value(const qg_executable *e, const qg_value *v);
  * `not_integer` of nodes in float (node, how, why). */
 QG_NODISCARD qg_status qg_report_program(qg_report *r, const qg_executable *e);
 
+/* --- evaluate.c --- */
+
+/* The class that a first output votes for: the largest element, the lowest on a tie.
+ * QG_EDATA, beginning with `doing`, when there is nothing to choose from. */
+QG_NODISCARD qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y,
+                                   int32_t *out);
+
+/* The votes of all samples; out: [feed->n]. */
+QG_NODISCARD qg_status qg_executable_vote(const qg_executable *e,
+                                          const qg_workload *work, const qg_feed *feed,
+                                          int32_t *out);
+
+/* (*out)[n] of an .npy of at least n integers; in a. */
+QG_NODISCARD qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a,
+                                      size_t n, const int64_t **out);
+
+/* The share of votes that are the label; both [n]. */
+double qg_top1(const int32_t *vote, const int64_t *label, size_t n);
+
+/* --- executable.c, further --- */
+
 /* A plan of the model in mode float or simulate. */
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool reference,
                                      const qg_feed *feed, const uint8_t *watch,
@@ -165,6 +186,25 @@ QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool referen
  * or some lie in bodies of control flow, with the number of nodes per reason.  m is
  * left alone unless it is quantized. */
 QG_NODISCARD qg_status qg_model_warn_share(qg_model *m, const char *what);
+
+/* --- not_finite.c: where NaN begins --- */
+
+typedef struct qg_finite_request {
+    qg_run_mode mode; /* float or simulate */
+    const qg_feed *feed;
+    size_t first;   /* sample; it and the next three are run */
+    bool reference; /* kernels */
+} qg_finite_request;
+
+/* *out: "simulate: sample 0: NaN first appears at div.out0 (Div)", in a, or the same of
+ * an infinity where no NaN appears; NULL: all values are finite. */
+QG_NODISCARD qg_status qg_model_not_finite(qg_model *m, const qg_finite_request *r,
+                                           qg_arena *a, const char **out);
+/* The same as a warning. */
+QG_NODISCARD qg_status qg_warn_not_finite(qg_model *m, const qg_finite_request *r);
+
+/* plain: any type; only float32 can be otherwise. */
+bool qg_tensor_is_finite(const qg_tensor *plain);
 
 /* (*out)[outputs]: 1 where two runs of the plan can be compared: float32, and of a
  * shape that is known before a run.  In a.  QG_EDATA, beginning with `doing`, when

@@ -106,7 +106,7 @@ static const char *who_overlaps(qg_ctx *ctx, const char *const *path, size_t n,
 /* One file after the other into the first.  A message about samples that were seen
  * twice names the two files that share them: those before are read again then. */
 static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
-                           qg_stats *into)
+                           bool any_kernels, qg_stats *into)
 {
     assert(n >= 1);
     for (size_t i = 1; i < n; i++) {
@@ -114,6 +114,8 @@ static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
         QG_TRY(qg_stats_load(ctx, path[i], &s));
         const char *first =
             qg_stats_overlap(into, s) ? who_overlaps(ctx, path, i, s) : path[0];
+        if (any_kernels && strcmp(into->manifest.kernels, s->manifest.kernels) != 0)
+            into->manifest.kernels = s->manifest.kernels = "several";
         qg_status status = qg_stats_merge(into, s, first, path[i]);
         qg_stats_free(s);
         QG_TRY(status);
@@ -122,13 +124,13 @@ static qg_status merge_all(qg_ctx *ctx, const char *const *path, size_t n,
 }
 
 qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path, size_t n,
-                              const char *out, qg_report **report)
+                              bool any_kernels, const char *out, qg_report **report)
 {
     assert(n >= 1);
     qg_stats *s;
     qg_report *r = NULL;
     QG_TRY(qg_stats_load(ctx, path[0], &s));
-    qg_status status = merge_all(ctx, path, n, s);
+    qg_status status = merge_all(ctx, path, n, any_kernels, s);
     if (status == QG_OK)
         status = qg_stats_save(ctx, s, out);
     if (status == QG_OK)
@@ -282,7 +284,10 @@ static qg_status list_endpoints(qg_report *r, const qg_model *m)
 {
     const qg_quant *q = m->quant;
     size_t k = 0;
+    uint64_t after = 0;
     qg_table *t;
+    for (size_t i = 0; i < m->info.n_settled; i++)
+        after = m->info.settled[i].after > after ? m->info.settled[i].after : after;
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
     QG_TRY(qg_report_table(
         r, "scales", "endpoint value observer bits scale offset low high settled_after",
@@ -296,7 +301,11 @@ static qg_status list_endpoints(qg_report *r, const qg_model *m)
         k += known;
     }
     assert(k == m->info.n_settled);
-    return QG_OK;
+    return k ? qg_report_settled(r, "confidence",
+                                 "every scale of the table with an "
+                                 "interval",
+                                 after, m->info.manifest.samples)
+             : QG_OK;
 }
 
 /* The model is quantized as `qg quantize --stats` would, and not written. */

@@ -40,6 +40,7 @@ typedef struct qg_manifest {
     const char *kernels;        /* "oneDNN 2.6.0, avx512", "reference" */
     const char *const *option;  /* [2 * n_option] name, value, ... */
     size_t n_option;
+    const char *not_finite; /* the first NaN or infinity that the data cause; NULL */
 } qg_manifest;
 
 /* A near miss: a node's name, and the one condition that failed. */

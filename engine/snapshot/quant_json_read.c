@@ -206,6 +206,7 @@ static qg_status read_manifest(reader *r, const qg_json *root)
     QG_TRY(optional_text(r, part, "sha256", &m->data_sha256));
     QG_TRY(ranged_int(r, part, "samples", 0, INT64_C(1) << 53, &samples));
     m->samples = (size_t)samples;
+    QG_TRY(optional_text(r, o, "not_finite", &m->not_finite));
     QG_TRY(read_backend(r, o));
     return read_options(r, o);
 }
@@ -287,6 +288,21 @@ static qg_status read_variant(reader *r, const qg_json *o, qg_scheme *s)
     return QG_OK;
 }
 
+/* Absent: keep. */
+static qg_status read_nan(reader *r, const qg_json *o, qg_scheme *s)
+{
+    const char *text;
+    if (!qg_json_get(o, "nan"))
+        return QG_OK;
+    QG_TRY(qg_json_text(r->ctx, o, "nan", &text));
+    int rule = qg_nan_named(text);
+    if (rule < 0)
+        return qg_json_fail(r->ctx, QG_EPARSE, qg_json_get(o, "nan"),
+                            "is '%s', expected keep, lowest, zero or highest", text);
+    s->nan = (uint8_t)rule;
+    return QG_OK;
+}
+
 /* A number, or `absent` for null. */
 static qg_status int_or_null(reader *r, const qg_json *o, const char *key,
                              int64_t absent, int64_t *out)
@@ -307,6 +323,7 @@ static qg_status read_scheme(reader *r, const qg_json *o, qg_scheme *s)
     int64_t bits, exponent, axis, block;
     QG_TRY(read_policy(r, o, s));
     QG_TRY(read_variant(r, o, s));
+    QG_TRY(read_nan(r, o, s));
     QG_TRY(ranged_int(r, o, "bits", 2, 32, &bits));
     QG_TRY(ranged_int(r, o, "exponent_bits", 0, 8, &exponent));
     QG_TRY(qg_json_member(r->ctx, o, "range", QG_JSON_ARRAY, &range));

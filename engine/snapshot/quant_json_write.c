@@ -71,6 +71,8 @@ static void put_manifest(qg_json_writer *w, const qg_quant *q, const qg_manifest
     for (size_t i = 0; i < m->n_option; i++)
         put_text(w, m->option[2 * i], m->option[2 * i + 1]);
     qg_json_put_end(w);
+    if (m->not_finite)
+        put_text(w, "not_finite", m->not_finite);
     qg_json_put_end(w);
 }
 
@@ -169,6 +171,13 @@ static void put_scheme(qg_json_writer *w, const qg_scheme *s)
         qg_json_put_null(w, "block");
 }
 
+/* A file without the key keeps NaN. */
+static void put_nan(qg_json_writer *w, const qg_scheme *s)
+{
+    if (s->nan != QG_NAN_KEEP)
+        qg_json_put_text(w, "nan", qg_nan_name((qg_nan)s->nan));
+}
+
 static void put_variant(qg_json_writer *w, const qg_scheme *s)
 {
     if (!s->variant)
@@ -245,6 +254,7 @@ static void put_tqc(qg_json_writer *w, const qg_quant *q, const qg_tqc *t)
         qg_json_put_text(w, "returns_to", qg_tqc_state_name(t->saved));
     put_scheme(w, &t->scheme);
     put_variant(w, &t->scheme);
+    put_nan(w, &t->scheme);
     put_observer(w, &t->observer);
     if (t->quantizer)
         qg_json_put_text(w, "quantizer", t->quantizer->name);

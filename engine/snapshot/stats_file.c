@@ -379,6 +379,10 @@ static qg_status get_value(source *s)
     qg_stats_value *v;
     QG_TRY(get_text(s, &name));
     QG_TRY(get_shape(s, &type, &axis, &holds));
+    uint64_t bytes =
+        qg_arena_bytes(s->out->arena) +
+        qg_stats_value_bytes((uint64_t)type.dim[axis < 0 ? 0 : axis], holds);
+    QG_TRY(qg_check_ratio(s->ctx, "statistics:", s->from->name, bytes, s->from->size));
     QG_TRY(qg_stats_add_value(s->out, name, &type, axis, holds, &v));
     for (size_t c = 0; c < v->channels; c++)
         QG_TRY(get_channel(s, holds, &v->channel[c]));

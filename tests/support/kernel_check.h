@@ -128,9 +128,9 @@ static inline void check_linear(kernel_check *k, const qg_scheme *s, float scale
     if (!check_legal(s))
         return;
     qg_linear_init(&p, s, scale, offset);
-    snprintf(label, sizeof label, "%s [%lld, %lld] offset %d",
+    snprintf(label, sizeof label, "%s [%lld, %lld] offset %d nan %s",
              qg_rounding_name(p.rounding), (long long)s->qmin, (long long)s->qmax,
-             offset);
+             offset, qg_nan_name((qg_nan)s->nan));
     for (size_t i = 0; i < k->n; i++) {
         k->want[i] = qg_linear_define(&p, k->x[i]);
         k->scale[i] = scale;
@@ -180,7 +180,8 @@ static inline void check_each(kernel_check *k, const qg_scheme *s)
     }
 }
 
-static inline void check_floating(kernel_check *k, size_t format, float scale)
+static inline void check_floating(kernel_check *k, size_t format, float scale,
+                                  uint8_t nan)
 {
     size_t rows;
     char label[64];
@@ -193,6 +194,7 @@ static inline void check_floating(kernel_check *k, size_t format, float scale)
                     .axis = -1,
                     .qmin = -top,
                     .exponent_bits = check_floats[format].exponent_bits,
+                    .nan = nan,
                     .qmax = top,
                     .variant = check_floats[format].variant };
     qg_floating_init(&p, &s, scale);
@@ -219,6 +221,7 @@ static inline bool check_chunk(kernel_check *k, uint64_t round)
     qg_scheme s = { .policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
                     .bits = check_grids[g].bits,
                     .rounding = (uint8_t)(round % QG_NROUNDING),
+                    .nan = (uint8_t)(round % QG_NNAN),
                     .axis = -1,
                     .qmin = check_grids[g].qmin,
                     .qmax = check_grids[g].qmax };
@@ -229,7 +232,8 @@ static inline bool check_chunk(kernel_check *k, uint64_t round)
     if (check_legal(&s) && qg_linear_narrow(&s, 150) && qg_linear_narrow(&s, -150))
         check_each(k, &s);
     check_floating(k, (size_t)(round % CHECK_COUNT(check_floats)),
-                   round % 2 ? scale : ldexpf(1, (int)(round / 2 % 20) - 10));
+                   round % 2 ? scale : ldexpf(1, (int)(round / 2 % 20) - 10),
+                   (uint8_t)(round % QG_NNAN));
     return !k->failure[0];
 }
 
@@ -245,6 +249,7 @@ static inline bool check_every_half(kernel_check *k)
                 qg_scheme s = { .policy = QG_PER_TENSOR | QG_LINEAR | QG_ASYMMETRIC,
                                 .bits = check_grids[g].bits,
                                 .rounding = r,
+                                .nan = (uint8_t)((g + r) % QG_NNAN),
                                 .axis = -1,
                                 .qmin = check_grids[g].qmin,
                                 .qmax = check_grids[g].qmax };
@@ -253,8 +258,8 @@ static inline bool check_every_half(kernel_check *k)
                 check_linear(k, &s, 0.1f, check_grids[g].offset);
             }
         for (size_t f = 0; f < CHECK_COUNT(check_floats); f++) {
-            check_floating(k, f, 1);
-            check_floating(k, f, 0.3f);
+            check_floating(k, f, 1, QG_NAN_KEEP);
+            check_floating(k, f, 0.3f, QG_NAN_ZERO);
         }
     }
     return !k->failure[0];

@@ -91,6 +91,38 @@ static void specials(void **state)
     assert_false(signbit(fake_one(*state, &s, 0.5f, 7, -0.1f)));
 }
 
+/* Each rule, on every kind of grid: what NaN is replaced with saturates, or is 0. */
+static void nan_follows_the_rule(void **state)
+{
+    static const float want[QG_NNAN] = {
+        [QG_NAN_LOWEST] = -3.5f, [QG_NAN_ZERO] = 0, [QG_NAN_HIGHEST] = 124
+    };
+    for (uint8_t nan = QG_NAN_LOWEST; nan < QG_NNAN; nan++) {
+        qg_scheme s = scheme(TENSOR | LIN | ASYM, 8, 0, 255);
+        s.nan = nan;
+        for (uint8_t r = 0; r < QG_NROUNDING; r++) {
+            s.rounding = r;
+            assert_cmp_f64(fake_one(*state, &s, 0.5f, 7, NAN), ==, want[nan]);
+        }
+        s = scheme(TENSOR | LIN | SYM, 32, INT32_MIN, INT32_MAX);
+        s.nan = nan;
+        assert_cmp_f64(fake_one(*state, &s, 1, 0, NAN), ==,
+                       nan == QG_NAN_ZERO     ? 0
+                       : nan == QG_NAN_LOWEST ? -0x1p31f
+                                              : 0x1p31f);
+        s = fp8(4, 448);
+        s.nan = nan;
+        assert_cmp_f64(fake_one(*state, &s, 1, 0, NAN), ==,
+                       nan == QG_NAN_ZERO     ? 0
+                       : nan == QG_NAN_LOWEST ? -448
+                                              : 448);
+    }
+    qg_scheme s = scheme(TENSOR | LIN | SYM, 8, -128, 127);
+    s.nan = QG_NNAN;
+    assert_fails(*state, qg_scheme_check(*state, "t", &s), QG_ECONFIG,
+                 "nan 4, expected 0 to 3");
+}
+
 /* 24 bits: float32 division; more: double, one rounding at the end (DESIGN 12.10). */
 static void wide_codes_are_exact(void **state)
 {
@@ -431,7 +463,8 @@ static void empty_tensors_are_fine(void **state)
 }
 
 QG_TEST_MAIN(WITH_CTX(golden_levels), WITH_CTX(specials),
-             WITH_CTX(wide_codes_are_exact), WITH_CTX(any_granularity_in_any_layout),
+             WITH_CTX(nan_follows_the_rule), WITH_CTX(wide_codes_are_exact),
+             WITH_CTX(any_granularity_in_any_layout),
              WITH_CTX(dynamic_equals_static_with_the_range),
              WITH_CTX(dynamic_range_ignores_what_is_not_finite),
              WITH_CTX(floating_goldens), WITH_CTX(a_format_has_its_number_of_values),

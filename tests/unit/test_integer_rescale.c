@@ -52,7 +52,7 @@ static const qg_profile_row quantizers[] = {
 };
 /* clang-format on */
 
-static void floats_saturate_and_nan_is_the_lowest(void **state)
+static void floats_saturate_and_nan_follows_its_rule(void **state)
 {
     (void)state;
     static const float x[] = { NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 0, -0.0f };
@@ -60,19 +60,28 @@ static void floats_saturate_and_nan_is_the_lowest(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_grid y = { QG_I8, 0.1f, 5 };
     qg_code_range range = qg_code_range_of(QG_I8, 5);
-    qg_quantizer q;
+    qg_affine_quantizer q;
     for (size_t k = 0; k < sizeof quantizers / sizeof quantizers[0]; k++) {
         int32_t code[7];
-        assert_ok(ctx, qg_quantizer_prepare(ctx, &quantizers[k], y, range, &q));
-        qg_quantizer_codes(&q, x, code, 7);
+        assert_ok(ctx, qg_affine_quantizer_prepare(ctx, &quantizers[k], y, range, &q));
+        qg_affine_quantizer_codes(&q, x, code, 7);
         for (int i = 0; i < 7; i++)
             assert_cmp_int(
                 code[i], ==,
                 quantizers[k].requant.symmetric && want[i] == -128 ? -127 : want[i]);
     }
+    static const int32_t nan[] = { -128, -128, 5, 127 };
+    for (qg_nan rule = 0; rule < QG_NNAN; rule++) {
+        int32_t code;
+        qg_profile_row row = quantizers[0];
+        row.nan = rule;
+        assert_ok(ctx, qg_affine_quantizer_prepare(ctx, &row, y, range, &q));
+        qg_affine_quantizer_codes(&q, x, &code, 1);
+        assert_cmp_int(code, ==, nan[rule]);
+    }
     qg_profile_row none = { .form = QG_FORM_COPY };
-    assert_fails(ctx, qg_quantizer_prepare(ctx, &none, y, range, &q), QG_EUNSUPPORTED,
-                 "form 'copy', expected divide, reciprocal");
+    assert_fails(ctx, qg_affine_quantizer_prepare(ctx, &none, y, range, &q),
+                 QG_EUNSUPPORTED, "form 'copy', expected divide, reciprocal");
     qg_ctx_free(ctx);
 }
 
@@ -90,12 +99,12 @@ static void forms_of_quantization_differ(void **state)
     };
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     for (size_t k = 0; k < sizeof want / sizeof want[0]; k++) {
-        qg_quantizer q;
+        qg_affine_quantizer q;
         int32_t code[4];
-        assert_ok(ctx,
-                  qg_quantizer_prepare(ctx, &quantizers[k], (qg_grid){ QG_I8, 1, 0 },
-                                       qg_code_range_of(QG_I8, 0), &q));
-        qg_quantizer_codes(&q, x, code, 4);
+        assert_ok(ctx, qg_affine_quantizer_prepare(ctx, &quantizers[k],
+                                                   (qg_grid){ QG_I8, 1, 0 },
+                                                   qg_code_range_of(QG_I8, 0), &q));
+        qg_affine_quantizer_codes(&q, x, code, 4);
         for (int i = 0; i < 4; i++)
             assert_cmp_int(code[i], ==, want[k][i]);
     }
@@ -333,7 +342,7 @@ static void softmax_table_has_a_float_logarithm(void **state)
 }
 
 QG_TEST_MAIN(cmocka_unit_test(doc_example),
-             cmocka_unit_test(floats_saturate_and_nan_is_the_lowest),
+             cmocka_unit_test(floats_saturate_and_nan_follows_its_rule),
              cmocka_unit_test(forms_of_quantization_differ),
              cmocka_unit_test(concat_copies_rescales_and_refuses),
              cmocka_unit_test(tables_follow_their_function),

@@ -139,9 +139,22 @@ static void names_read_back(void **state)
     assert_int_equal(qg_rounding_named("half-odd"), -1);
 }
 
+static void nan_rules_have_a_number(void **state)
+{
+    (void)state;
+    assert_true(isnan(qg_nan_value(QG_NAN_KEEP)));
+    assert_cmp_f64(qg_nan_value(QG_NAN_LOWEST), ==, -INFINITY);
+    assert_cmp_f64(qg_nan_value(QG_NAN_ZERO), ==, 0);
+    assert_cmp_f64(qg_nan_value(QG_NAN_HIGHEST), ==, INFINITY);
+    for (qg_nan n = 0; n < QG_NNAN; n++)
+        assert_int_equal(qg_nan_named(qg_nan_name(n)), n);
+    assert_int_equal(qg_nan_named("low"), -1);
+}
+
 QG_TEST_MAIN(cmocka_unit_test(ties_follow_the_table),
              cmocka_unit_test(neighbours_of_ties_are_not_ties),
              cmocka_unit_test(integers_and_specials_pass),
              cmocka_unit_test(integers_round_as_doubles_do),
              cmocka_unit_test(library_functions_agree),
-             cmocka_unit_test(shifts_reach_the_ends), cmocka_unit_test(names_read_back))
+             cmocka_unit_test(shifts_reach_the_ends), cmocka_unit_test(names_read_back),
+             cmocka_unit_test(nan_rules_have_a_number))

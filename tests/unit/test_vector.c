@@ -126,6 +126,35 @@ static void nan_spoils_its_run_only(void **state)
         }
 }
 
+/* Sums in the order of k, for every split into rows and panels. */
+static void product_is_its_definition(void **state)
+{
+    enum { K = 7, N = 6 * QG_PANEL, ROWS = 6 };
+    static float x[ROWS * K], w[N * K], panels[N * K], want[ROWS * N], got[ROWS * N];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    fill(x, ROWS * K, false, &rng);
+    fill(w, N * K, false, &rng);
+    for (int j = 0; j < N; j++)
+        for (int i = 0; i < K; i++)
+            panels[(j / QG_PANEL * K + i) * QG_PANEL + j % QG_PANEL] = w[j * K + i];
+    for (int r = 0; r < ROWS; r++)
+        for (int j = 0; j < N; j++) {
+            want[r * N + j] = 0;
+            for (int i = 0; i < K; i++)
+                want[r * N + j] += x[r * K + i] * w[j * K + i];
+        }
+    for (size_t k = 0; k < n_rows; k++)
+        for (int64_t rows = 1; row[k]->supported() && rows <= ROWS; rows++) {
+            const qg_panels p = { panels, N, K };
+            row[k]->product(&p, rows, x, got);
+            assert_bits(got, want, (size_t)(rows * N), "product", row[k]);
+        }
+}
+
 QG_TEST_MAIN(cmocka_unit_test(rows_map_to_the_same_bits),
              cmocka_unit_test(softmax_is_its_definition),
-             cmocka_unit_test(nan_spoils_its_run_only))
+             cmocka_unit_test(nan_spoils_its_run_only),
+             cmocka_unit_test(product_is_its_definition))

@@ -578,7 +578,7 @@ static qg_status put_head(conversion *c, const char *backend, const qg_json *def
         c,
         "\n# docs/evidence/grids.md#aimet-encodings: rounds half away from zero, "
         "ranges of at least 0.01\ndefaults: {%s,\n           rounding: "
-        "half-away-from-zero, observer: minmax, min-scale: %s}\n\nrules:\n",
+        "half-away-from-zero, nan: keep, observer: minmax, min-scale: %s}\n\nrules:\n",
         grid_set, least);
 }
 

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""What a NaN becomes, in runtimes and here.
+
+codes    the code that a runtime's quantization makes of NaN is that of `nan` in the
+         backend of the runtime: ONNX Runtime, OpenVINO, LiteRT
+names    every verb names the first endpoint where NaN or an infinity appears, in one line
+         on stderr, also where rounding hides it
+rows     rows of an analysis whose error is NaN come last and are counted
+
+Skipped (77) without numpy, onnx and onnxruntime."""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto as T, helper as h, numpy_helper as nh
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+import agreement
+
+SIZES = 1, 3, 16, 17, 64  # of vectors: tails and whole registers
+
+
+def onnxruntime_codes(dtype, zero):
+    """{the code of NaN} in QuantizeLinear."""
+    point = nh.from_array(np.array(zero, dtype), "z")
+    codes = set()
+    for n in SIZES:
+        graph = h.make_graph(
+            [h.make_node("QuantizeLinear", ["x", "s", "z"], ["q"])], "g",
+            [h.make_tensor_value_info("x", T.FLOAT, [n])],
+            [h.make_tensor_value_info("q", point.data_type, [n])],
+            [nh.from_array(np.float32(0.5), "s"), point])
+        model = h.make_model(graph, opset_imports=[h.make_opsetid("", 13)])
+        model.ir_version = 8
+        session = onnxruntime.InferenceSession(model.SerializeToString(),
+                                               providers=["CPUExecutionProvider"])
+        codes |= set(session.run(None, {"x": np.full(n, np.nan, np.float32)})[0].tolist())
+    return codes
+
+
+def openvino_codes(low):
+    """The same in FakeQuantize with 256 levels of 0.5 from `low` on."""
+    import openvino
+    from openvino import opset13
+    core, codes = openvino.Core(), set()
+    for n in SIZES:
+        x = opset13.parameter([1, n], np.float32)
+        ends = [np.float32(0.5 * low), np.float32(0.5 * (low + 255))] * 2
+        model = openvino.Model([opset13.fake_quantize(x, *ends, 256)], [x])
+        run = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        values = run([np.full((1, n), np.nan, np.float32)])[0]
+        codes |= set((values.ravel() / 0.5).tolist())
+    return codes
+
+
+def litert_codes(kernels, dtype, zero):
+    """The same in QUANTIZE."""
+    import litert
+    codes = set()
+    for n in SIZES:
+        file = litert.File()
+        x = file.tensor("x", "float32", [1, n])
+        y = file.tensor("y", dtype, [1, n], ([0.5], [zero], 0))
+        file.operator("QUANTIZE", [x], [y], {})
+        run = litert.Runtime(file.bytes([x], [y]), kernels)
+        codes |= set(run.run({"x": np.full((1, n), np.nan, np.float32)})["y"].ravel().tolist())
+    return codes
+
+
+def rule_of(backend):
+    page = " ".join(agreement.qg("list", "backends", backend).split())
+    return re.search(r"nan: ([a-z]+)", page)[1]
+
+
+def code_of(rule, dtype, zero):
+    ends = np.iinfo(dtype)
+    return {"lowest": ends.min, "zero": zero, "highest": ends.max}[rule]
+
+
+def check_codes():
+    cases = [("ort-int8", onnxruntime_codes, (dtype, zero), dtype, zero)
+             for dtype, zero in (("int8", 0), ("int8", 3), ("int8", -128), ("uint8", 128))]
+    try:
+        import openvino  # noqa: F401
+        cases += [("openvino-int8", openvino_codes, (low,), "int8" if low else "uint8", 0)
+                  for low in (-128, 0)]
+    except ImportError as missing:
+        print(f"without OpenVINO: {missing}")
+    try:
+        import ai_edge_litert  # noqa: F401
+        import platform
+        if platform.machine() == "x86_64":  # aarch64: docs/evidence/grids.md#nan
+            cases += [(backend, litert_codes, (kernels, "int8", zero), "int8", zero)
+                      for backend, kernels in (("tflite-int8", "reference"),
+                                               ("tflite-int8", "builtin"),
+                                               ("xnnpack-int8", "xnnpack"))
+                      for zero in (0, 3)]
+    except ImportError as missing:
+        print(f"without LiteRT: {missing}")
+    bad = 0
+    for backend, codes, arguments, dtype, zero in cases:
+        want = {code_of(rule_of(backend), dtype, zero)}
+        got = codes(*arguments)
+        if got != want:
+            bad += 1
+            print(f"FAILED: {backend} {arguments}: NaN becomes {got}, expected {want}")
+    print(f"codes: {len(cases)} compared")
+    return bad
+
+
+# --- the simulation ---
+
+
+def entropy(path, data):
+    """p log p of probabilities: one that is rounded to 0 gives 0 * -inf."""
+    r = np.random.default_rng(0)
+    w = nh.from_array((r.standard_normal((8, 8)) * 3).astype(np.float32), "w")
+    nodes = [h.make_node(op, inputs, [name], name=name) for op, inputs, name in (
+        ("MatMul", ["x", "w"], "scores"), ("Softmax", ["scores"], "p"), ("Log", ["p"], "log"),
+        ("Mul", ["p", "log"], "entropy"), ("MatMul", ["entropy", "w"], "y"))]
+    graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 6, 8])],
+                         [h.make_tensor_value_info("y", T.FLOAT, [1, 6, 8])], [w])
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 13)])
+    model.ir_version = 8
+    onnx.save(model, path)
+    np.save(data, r.standard_normal((8, 1, 6, 8)).astype(np.float32))
+
+
+def masked(path, data):
+    """Probabilities of scores with a mask of -inf."""
+    r = np.random.default_rng(0)
+    constant = [nh.from_array(np.float32(-np.inf), "low"),
+                nh.from_array(np.array([True] * 5 + [False] * 3), "mask"),
+                nh.from_array((r.standard_normal((8, 8)) * 0.4).astype(np.float32), "w")]
+    nodes = [h.make_node("MatMul", ["x", "w"], ["scores"], name="scores"),
+             h.make_node("Where", ["mask", "scores", "low"], ["kept"], name="kept"),
+             h.make_node("Softmax", ["kept"], ["y"], name="y", axis=-1)]
+    graph = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", T.FLOAT, [1, 6, 8])],
+                         [h.make_tensor_value_info("y", T.FLOAT, [1, 6, 8])], constant)
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, path)
+    np.save(data, r.standard_normal((8, 1, 6, 8)).astype(np.float32))
+
+
+def stderr_of(*arguments):
+    run = subprocess.run([agreement.QG, *map(str, arguments)], capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(f"qg {' '.join(map(str, arguments))}: {run.stderr.strip()}")
+    return run.stderr
+
+
+def check_names(folder):
+    bad = 0
+    model, data = folder / "entropy.onnx", folder / "entropy.npy"
+    entropy(model, data)
+    for backend in ("int8-base", "tflite-int8"):  # NaN is kept; is hidden by rounding
+        snapshot = folder / f"s-{backend}"
+        for arguments in (
+                ("quantize", model, "-b", backend, "-d", data, "-o", snapshot,
+                 "--set", "node=entropy platform=fp32"),
+                ("analyse", snapshot, "-d", data),
+                ("analyse", snapshot, "-d", data, "--by", "layer"),
+                ("run", snapshot, "-d", data, "-o", folder / "out"),
+                ("stats", "doctor", snapshot, "-d", data),
+                ("export", snapshot, "--format", "onnx-qdq", "-o", folder / "m.onnx")):
+            lines = [line for line in stderr_of(*arguments).splitlines() if "NaN" in line]
+            if len(lines) != 1 or "entropy.out0 (Mul)" not in lines[0]:
+                bad += 1
+                print(f"FAILED: {backend} {arguments[0]}: stderr {lines}, expected one line "
+                      "with NaN and entropy.out0")
+    error = stderr_of("run", model, "-d", data, "-o", folder / "out")
+    if error:
+        bad += 1
+        print(f"FAILED: run of the float network: {error}, expected nothing")
+    model, data = folder / "masked.onnx", folder / "masked.npy"
+    masked(model, data)
+    error = stderr_of("stats", "doctor", model, "-d", data)
+    if "infinity first appears at kept.in2 (Where)" not in error or "NaN" in error:
+        bad += 1
+        print(f"FAILED: doctor, mask of -inf: {error}, expected infinity at kept.in2")
+    return bad
+
+
+def check_rows(folder):
+    """In the folder of check_names."""
+    bad = 0
+    snapshot, data = folder / "s-int8-base", folder / "entropy.npy"
+    for arguments in (("sensitivity", snapshot), ("sensitivity", snapshot, "--metric", "cosine"),
+                      ("sensitivity", snapshot, "--direction", "all-but"),
+                      ("analyse", snapshot, "--by", "layer")):
+        run = subprocess.run([agreement.QG, *map(str, arguments), "-d", data, "--json"],
+                             capture_output=True, text=True, check=True)
+        report = json.loads(run.stdout)
+        errors = [row["error"] for row in report["errors"]]
+        strange = sum(error is None for error in errors)
+        if not strange or None in errors[:-strange] or report.get("not_finite") != strange:
+            bad += 1
+            print(f"FAILED: {arguments}: errors {errors}, not_finite "
+                  f"{report.get('not_finite')}, expected null at the end, counted")
+    return bad
+
+
+def main():
+    with tempfile.TemporaryDirectory() as work:
+        folder = pathlib.Path(work)
+        bad = check_codes() + check_names(folder) + check_rows(folder)
+    return min(bad, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
