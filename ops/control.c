@@ -72,15 +72,29 @@ static qg_status if_infer(const qg_call *k)
     const if_param *p = k->param;
     const qg_tensor *condition = k->in[0];
     bool taken = true;
+    qg_status s[2];
     QG_TRY(all_present(k, 0));
     QG_TRY(qg_check_type(k, 0, QG_DT(BOOL)));
-    for (int i = 0; i < 2; i++)
-        QG_TRY(qg_body_infer(k, p->body[i], NULL));
     const bool decided = condition->data != NULL;
     if (decided)
         QG_TRY(read_bool(k, condition, "the condition", &taken));
+    /* A branch that no shapes fit cannot be run: the other one is taken. */
+    for (int i = 0; i < 2; i++) {
+        s[i] = qg_body_infer(k, p->body[i], NULL);
+        if (s[i] == QG_ENOMEM || (decided && taken == (i == 1) && s[i] != QG_OK))
+            return s[i];
+    }
+    if (s[0] != QG_OK && s[1] != QG_OK)
+        return s[1];
+    bool only = s[0] != QG_OK || s[1] != QG_OK;
+    if (only)
+        taken = s[1] == QG_OK;
     for (size_t i = 0; i < k->n_out; i++) {
         qg_tensor y = p->body[taken]->output.at[i]->type, both = y;
+        if (only) {
+            qg_set_out(k, i, y.dtype, y.rank, y.dim);
+            continue;
+        }
         const qg_tensor *other = &p->body[!taken]->output.at[i]->type;
         if (!merge_types(&both, other))
             return qg_infer_fail(k, QG_EMODEL,

@@ -13,5 +13,6 @@ const qg_registry qg_ops_registry = {
     .made = {[QG_MADE_SUM] = "Add",
              [QG_MADE_PRODUCT] = "MatMul",
              [QG_MADE_CONVOLUTION] = "Conv",
-             [QG_MADE_DENSE] = "Gemm"},
+             [QG_MADE_DENSE] = "Gemm",
+             [QG_MADE_CAST] = "Cast"},
 };

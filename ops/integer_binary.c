@@ -8,6 +8,8 @@
  * Arithmetic: number/integer_binary.h, number/integer_rescale.h. */
 #include "ops/families.h"
 
+#include <math.h>
+
 #include "engine/number/integer_binary.h"
 #include "engine/number/integer_rescale.h"
 #include "ops/util_broadcast.h"
@@ -73,6 +75,29 @@ static qg_status run_binary(const qg_call *k)
     qg_int_argument x = { dims_of(k->in[0]), k->in[0]->data };
     qg_int_argument y = { dims_of(k->in[1]), k->in[1]->data };
     return qg_int_binary_run(k->ctx, &b, &x, &y, k->out[0]->data);
+}
+
+static qg_status compile_binary(qg_compile *c, qg_kernel **out)
+{
+    const int_binary_param *p = c->node->param;
+    const qg_recipe *r = &p->recipe;
+    qg_code_range range = qg_integer_range(r);
+    float fa = r->in[0].scale[0] / r->out.scale[0];
+    float fb = r->in[1].scale[0] / r->out.scale[0];
+    bool product = p->function == QG_INT_BINARY_MUL;
+    qg_near_pair pair = {
+        r->in[0].zero[0],
+        r->in[1].zero[0],
+        product ? fa * r->in[1].scale[0] : fa,
+        p->function == QG_INT_BINARY_SUB ? -fb : fb,
+        range.zero,
+        range.lo - range.zero,
+        range.hi - range.zero,
+    };
+    bool near =
+        product || p->function == QG_INT_BINARY_ADD || p->function == QG_INT_BINARY_SUB;
+    near = near && isfinite(pair.fa) && isfinite(pair.fb);
+    return qg_integer_compile_pairs(c, near ? &pair : NULL, product, out);
 }
 
 /* -- IntConcat -------------------------------------------------------------------- */
@@ -184,7 +209,7 @@ const qg_op qg_ops_integer_binary[] = {
       .min_out = 1, .max_out = 1, .in_roles = "d",
       .traits = QG_OP_QUANTIZER | QG_OP_PURE | QG_OP_ELEMENTWISE,
       .param_size = sizeof(int_binary_param), .prepare = prepare_binary,
-      .infer = infer_binary, .run = run_binary, .compile = qg_integer_compile_pairs },
+      .infer = infer_binary, .run = run_binary, .compile = compile_binary },
     { .name = "IntConcat", .domain = "quantgraph", .since = 1, .min_in = 1,
       .max_in = 255, .min_out = 1, .max_out = 1, .in_roles = "d",
       .traits = QG_OP_QUANTIZER | QG_OP_PURE, .param_size = sizeof(int_concat_param),

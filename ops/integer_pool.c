@@ -74,13 +74,6 @@ static qg_status infer_pool(const qg_call *k)
     return qg_infer_dims(k, r->out.dtype, x->rank, dim);
 }
 
-/* Limits of the record and of a fused clamp, behind the runtime's own. */
-static void limit(qg_code_range range, int32_t *y, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        y[i] = y[i] < range.lo ? range.lo : y[i] > range.hi ? range.hi : y[i];
-}
-
 static qg_status run_pool(const qg_call *k)
 {
     const int_pool_param *p = k->param;
@@ -112,7 +105,7 @@ static qg_status run_pool(const qg_call *k)
         qg_int_average_pool(&w, r->row.rounding, qg_integer_range(r), x->i32, y);
     else if (n)
         qg_int_average_pool_float(&w, &f, x->i32, y);
-    limit(qg_integer_range(r), y, n);
+    qg_integer_limit(r, y, n);
     qg_codes_store(r->out.dtype, y, k->out[0]->data, 0, n);
     return QG_OK;
 }
@@ -278,15 +271,117 @@ static qg_status run_mean(const qg_call *k)
     return QG_OK;
 }
 
-#define ROW(onnx, kind, type, more)                                                    \
+/* Codes of 8 bits that lie as [outer][middle][inner], with the mean over the middle:
+ * plain memory with neighbouring axes, or all spatial axes of channels-last memory. */
+typedef struct mean_kernel {
+    mean one;
+    qg_around around;
+} mean_kernel;
+
+/* sum[i] of a piece of at most PIECE inner elements; 32 bits hold it (mean_of). */
+enum { PIECE = 256 };
+#define ADD_UP(T)                                                                      \
+    do {                                                                               \
+        const T *from = x;                                                             \
+        int32_t row = 0;                                                               \
+        if (pitch == 1) {                                                              \
+            for (int64_t j = 0; j < middle; j++)                                       \
+                row += from[j];                                                        \
+            sum[0] = row;                                                              \
+            return;                                                                    \
+        }                                                                              \
+        memset(sum, 0, (size_t)n * sizeof *sum);                                       \
+        for (int64_t j = 0; j < middle; j++)                                           \
+            for (int64_t i = 0; i < n; i++)                                            \
+                sum[i] += from[j * pitch + i];                                         \
+    } while (0)
+
+static void add_up_i8(const void *x, int64_t middle, int64_t pitch, int64_t n,
+                      int32_t *restrict sum)
+{
+    ADD_UP(int8_t);
+}
+
+static void add_up_u8(const void *x, int64_t middle, int64_t pitch, int64_t n,
+                      int32_t *restrict sum)
+{
+    ADD_UP(uint8_t);
+}
+
+static qg_status run_mean_bytes(const qg_kernel *kernel, const qg_call *k)
+{
+    const mean_kernel *s = kernel->state;
+    const qg_recipe *r = &((const int_mean_param *)k->param)->recipe;
+    const qg_around a = s->around;
+    const bool is_signed = k->in[0]->dtype == QG_I8;
+    int64_t zero = s->one.raw ? 0 : r->in[0].zero[0] * a.middle;
+    int32_t y[PIECE];
+    for (int64_t o = 0; o < a.outer; o++)
+        for (int64_t at = 0, n; at < a.inner; at += n) {
+            const uint8_t *x = k->in[0]->u8 + o * a.middle * a.inner + at;
+            n = a.inner - at < PIECE ? a.inner - at : PIECE;
+            (is_signed ? add_up_i8 : add_up_u8)(x, a.middle, a.inner, n, y);
+            for (int64_t i = 0; i < n; i++)
+                y[i] = mean_one(&s->one, r, o * a.inner + at + i, y[i] - zero);
+            qg_codes_store(r->out.dtype, y, k->out[0]->data, (size_t)(o * a.inner + at),
+                           (size_t)n);
+        }
+    return QG_OK;
+}
+
+/* false: the axes are not neighbours. */
+static bool around(const qg_tensor *x, uint32_t mask, bool last, qg_around *out)
+{
+    int32_t first = 0, end = x->rank;
+    if (last) {
+        *out = (qg_around){ x->dim[0], qg_dims_product(x, 2, end), x->dim[1] };
+        return mask == (1u << end) - 4;
+    }
+    while (first < end && !(mask >> first & 1))
+        first++;
+    while (end > first && !(mask >> (end - 1) & 1))
+        end--;
+    *out = (qg_around){ qg_dims_product(x, 0, first), qg_dims_product(x, first, end),
+                        qg_dims_product(x, end, x->rank) };
+    return mask == (1u << end) - (1u << first);
+}
+
+static qg_status compile_mean(qg_compile *c, qg_kernel **out)
+{
+    const qg_tensor *x = c->in[0];
+    bool last = c->in_layout[0] == QG_LAYOUT_CHANNELS_LAST && !x->data;
+    qg_call call = qg_compile_call(c);
+    qg_around a;
+    uint32_t mask;
+    *out = NULL;
+    QG_TRY(axes_of(&call, &mask));
+    if (!QG_DT_HAS(QG_DT_BYTES, x->dtype) || qg_elements(x) == 0)
+        return QG_OK;
+    last = last && around(x, mask, true, &a);
+    if (!last && !around(x, mask, false, &a))
+        return QG_OK;
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    mean_kernel *s = QG_NEW(c->arena, mean_kernel);
+    if (!k || !s)
+        return qg_nomem(c->ctx);
+    s->around = a;
+    *k = (qg_kernel){ .run = run_mean_bytes, .state = s, .name = "sums of bytes" };
+    k->in_layout[0] = last ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
+    *out = k;
+    return mean_of(&call, a.middle, &s->one);
+}
+
+#define ROW(onnx, kind, type, more, compiled)                                          \
     {                                                                                  \
         .name = onnx, .domain = "quantgraph", .since = 1, .min_in = 1, .max_in = 1,    \
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
         .traits = QG_OP_QUANTIZER | QG_OP_PURE | (more), .param_size = sizeof(type),   \
-        .prepare = prepare_##kind, .infer = infer_##kind, .run = run_##kind            \
+        .prepare = prepare_##kind, .infer = infer_##kind, .run = run_##kind,           \
+        .compile = compiled                                                            \
     }
 const qg_op qg_ops_integer_pool[] = {
-    ROW("IntAveragePool", pool, int_pool_param, QG_OP_POOLING | QG_OP_BATCH_FIRST),
-    ROW("IntMean", mean, int_mean_param, 0),
+    ROW("IntAveragePool", pool, int_pool_param, QG_OP_POOLING | QG_OP_BATCH_FIRST,
+        NULL),
+    ROW("IntMean", mean, int_mean_param, 0, compile_mean),
     { 0 },
 };

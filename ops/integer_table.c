@@ -88,6 +88,7 @@ static qg_status check_fixed(const qg_call *k, const qg_recipe *r)
 /* Either form, for rows of `length` codes. */
 typedef struct softmax {
     bool fixed;
+    int32_t exp[256]; /* kept by by_shift */
     qg_int_softmax by_shift;
     qg_int_softmax_table by_table;
 } softmax;
@@ -143,26 +144,21 @@ static qg_status softmax_row(const qg_call *k, const softmax *s, qg_dtype type,
     return QG_OK;
 }
 
-enum { MANY = 256 }; /* codes for which their exponentials are computed once */
-
-/* Rows along the axis are gathered, computed and put back. */
-static qg_status run_softmax(const qg_call *k)
+static qg_status axis_of(const qg_call *k, int32_t *out)
 {
     const int_softmax_param *p = k->param;
-    const qg_recipe *r = &p->recipe;
+    return qg_check_axis(k, p->axis, k->in[0]->rank, out);
+}
+
+/* Rows along the axis are gathered, computed and put back. */
+static qg_status run_rows(const softmax *s, const qg_call *k)
+{
+    const qg_recipe *r = &((const int_softmax_param *)k->param)->recipe;
     const qg_tensor *x = k->in[0], *y = k->out[0];
     int32_t axis;
-    softmax s;
-    QG_TRY(qg_check_axis(k, p->axis, k->in[0]->rank, &axis));
-    qg_around a = qg_around_axis(k->in[0], axis);
-    size_t n = qg_elements(k->in[0]);
-    if (n == 0)
-        return QG_OK;
-    QG_TRY(softmax_of(k, a.middle, &s));
-    int32_t exp[256];
-    if (s.fixed && n > MANY)
-        qg_int_softmax_keep(&s.by_shift, exp);
-    size_t length = (size_t)a.middle, step = (size_t)a.inner;
+    QG_TRY(axis_of(k, &axis));
+    qg_around a = qg_around_axis(x, axis);
+    size_t length = (size_t)a.middle, step = (size_t)a.inner, n = qg_elements(x);
     size_t piece = step == 1 ? length : 1; /* codes that lie side by side */
     int32_t *row = QG_NEWN(k->scratch, length, int32_t);
     if (!row)
@@ -171,13 +167,89 @@ static qg_status run_softmax(const qg_call *k)
         size_t first = o / step * length * step + o % step;
         for (size_t i = 0; i < length; i += piece)
             qg_codes_load(x->dtype, x->data, first + i * step, row + i, piece);
-        QG_TRY(softmax_row(k, &s, r->out.dtype, row, length));
-        for (size_t i = 0; i < length; i++)
-            row[i] = (int32_t)qg_clamp_i64(row[i], r->out.low, r->out.high);
+        QG_TRY(softmax_row(k, s, r->out.dtype, row, length));
+        qg_integer_limit(r, row, length);
         for (size_t i = 0; i < length; i += piece)
             qg_codes_store(y->dtype, row + i, y->data, first + i * step, piece);
     }
     return QG_OK;
+}
+
+static qg_status run_softmax(const qg_call *k)
+{
+    softmax s;
+    int32_t axis;
+    if (qg_elements(k->in[0]) == 0)
+        return QG_OK;
+    QG_TRY(axis_of(k, &axis));
+    QG_TRY(softmax_of(k, k->in[0]->dim[axis], &s));
+    return run_rows(&s, k);
+}
+
+static qg_status run_kept(const qg_kernel *kernel, const qg_call *k)
+{
+    return run_rows(kernel->state, k);
+}
+
+/* Rows of two codes: results depend on their difference alone. */
+enum { DIFFERENCES = 511 };
+typedef struct two_codes {
+    uint8_t first[DIFFERENCES]; /* the result for the first code, by first - second */
+} two_codes;
+
+static qg_status run_two(const qg_kernel *kernel, const qg_call *k)
+{
+    const two_codes *s = kernel->state;
+    const uint8_t *x = k->in[0]->u8, flip = k->in[0]->dtype == QG_I8 ? 0x80 : 0;
+    uint8_t *y = k->out[0]->u8;
+    for (size_t i = 0, n = qg_elements(k->in[0]); i < n; i += 2) {
+        int d = (x[i] ^ flip) - (x[i + 1] ^ flip);
+        y[i] = s->first[DIFFERENCES / 2 + d];
+        y[i + 1] = s->first[DIFFERENCES / 2 - d];
+    }
+    return QG_OK;
+}
+
+static qg_status fill_two(const softmax *s, const qg_call *k, two_codes *out)
+{
+    const qg_recipe *r = &((const int_softmax_param *)k->param)->recipe;
+    const int32_t lowest = qg_code_range_of(r->in[0].dtype, 0).lo;
+    for (int d = -(DIFFERENCES / 2); d <= DIFFERENCES / 2; d++) {
+        int32_t row[2] = { lowest + (d > 0 ? d : 0), lowest - (d < 0 ? d : 0) };
+        QG_TRY(softmax_row(k, s, r->out.dtype, row, 2));
+        qg_integer_limit(r, row, 1);
+        out->first[DIFFERENCES / 2 + d] = (uint8_t)row[0];
+    }
+    return QG_OK;
+}
+
+/* The definition with its exponentials, or with all results of two codes along the last
+ * axis, computed once, when the plan is made. */
+static qg_status compile_softmax(qg_compile *c, qg_kernel **out)
+{
+    qg_call call = qg_compile_call(c);
+    const qg_tensor *x = c->in[0];
+    int32_t axis;
+    *out = NULL;
+    if (qg_elements(x) == 0)
+        return QG_OK;
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    softmax *s = QG_NEW(c->arena, softmax);
+    two_codes *two = QG_NEW(c->arena, two_codes);
+    if (!k || !s || !two)
+        return qg_nomem(c->ctx);
+    QG_TRY(axis_of(&call, &axis));
+    QG_TRY(softmax_of(&call, x->dim[axis], s));
+    if (s->fixed)
+        qg_int_softmax_keep(&s->by_shift, s->exp);
+    *k = (qg_kernel){ .run = run_kept, .state = s, .name = "kept exponentials" };
+    if (x->dim[axis] == 2 && axis == x->rank - 1 && qg_elements(x) > DIFFERENCES &&
+        QG_DT_HAS(QG_DT_BYTES, c->out[0]->dtype)) {
+        *k =
+            (qg_kernel){ .run = run_two, .state = two, .name = "table of differences" };
+    }
+    *out = k;
+    return k->state == two ? fill_two(s, &call, two) : QG_OK;
 }
 
 /* clang-format off */
@@ -191,7 +263,7 @@ const qg_op qg_ops_integer_table[] = {
       .max_in = 1, .min_out = 1, .max_out = 1, .in_roles = "d",
       .traits = QG_OP_QUANTIZER | QG_OP_PURE,
       .param_size = sizeof(int_softmax_param), .prepare = prepare_softmax,
-      .infer = infer_softmax, .run = run_softmax },
+      .infer = infer_softmax, .run = run_softmax, .compile = compile_softmax },
     { 0 },
 };
 /* clang-format on */

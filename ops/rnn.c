@@ -15,21 +15,30 @@
  * the state at the end, and the reverse direction begins there.  `clip` limits the
  * input of every gate's activation; the activation of an LSTM's h is not clipped, as in
  * ONNX Runtime.
+ * DynamicQuantizeLSTM has W [dirs, in, G H] and R [dirs, H, G H] in codes, with scales
+ * and zero points per direction or per column; X as a whole, and h of every step, are
+ * rounded to uint8 by their own range before the products, as DynamicQuantizeLinear
+ * does.
  * Source: ONNX RNN, LSTM-1, 7, 14 (layout), 22; GRU-1, 3 (linear_before_reset), 7, 14,
- * 22.
+ * 22; onnxruntime 1.31, contrib_ops/cpu/quantization/dynamic_quantize_lstm.cc, of one
+ * thread: it gives threads samples of their own, with ranges of their own.
  *
  * Slots   W and R are weights, B a bias; initial states are data, peepholes never
  * quantized. */
 #include "ops/families.h"
 
 #include "engine/accel/accel.h"
+#include "engine/ir/kernel.h"
+#include "engine/number/qdq.h"
 #include "ops/util_activation.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
+#include "ops/util_vector.h"
 
 enum { MAX_FUNCTIONS = 6 }; /* three of an LSTM, two directions */
 enum direction { FORWARD, REVERSE, BIDIRECTIONAL };
-enum { X, W, R, B, LENGTHS, H0, C0, P };
+enum { X, W, R, B, LENGTHS, H0, C0, P, PLAIN_INPUTS };
+enum { W_SCALE = PLAIN_INPUTS, W_ZERO, R_SCALE, R_ZERO };
 
 typedef struct cell cell;
 
@@ -46,101 +55,142 @@ typedef struct rnn_param {
     int direction;
     int64_t hidden; /* 0: not given */
     bool batch_first, couple, linear_before_reset;
-    float clip; /* 0: none */
+    bool dynamic; /* X and h are rounded before products */
+    float clip;   /* 0: none */
     qg_activation function[MAX_FUNCTIONS];
 } rnn_param;
+
+/* Constant weights of one direction as panels, for qg_vector_row.product.  Gates begin
+ * at multiples of a panel. */
+typedef struct directed {
+    qg_panels w, r, hidden; /* hidden: R of a GRU's hidden gate alone */
+} directed;
 
 /* State of one running direction. */
 struct cell {
     const rnn_param *p;
     const qg_activation *function;
-    int64_t n;              /* hidden size */
+    const directed *packed; /* NULL: products by reference, W and R as they are */
+    int64_t n, gap;         /* hidden size; elements from one gate to the next */
     const float *r;         /* [gates n][n] */
     const float *wb, *rb;   /* [gates n] */
     const float *peephole;  /* [3 n], i o f */
-    const float *projected; /* W x of all steps */
-    const float *input;     /* [gates n]: W x of this step and batch entry */
-    float *recurrent;       /* [batch][gates n]: R h of this step */
+    const float *projected; /* [time batch][gates gap]: W x of all steps */
+    const float *input;     /* [gates gap]: W x of this step and batch entry */
+    float *recurrent;       /* [batch][gates gap]: R h of this step */
     float *h, *c;           /* [batch][n] */
-    float *work;            /* [n] */
+    float *work;            /* [gap] */
+    float *rounded;         /* [batch][n]: h as the product reads it */
+    uint8_t *codes;         /* [batch][n] of it; NULL: it is h */
 };
 
 /* --- cells --------------------------------------------------------------------- */
 
-/* `clip` 0 is no limit. */
-static float clipped(const cell *c, float x)
+/* x [n] through function f, by a loop of the same bits where there is one. */
+static void apply(const qg_activation *f, float *x, int64_t n)
 {
-    float t = c->p->clip;
-    return t <= 0 ? x : x < -t ? -t : x > t ? t : x;
+    if (f->map >= 0)
+        qg_vector_best()->map[f->map](x, x, (size_t)n, f->alpha, f->beta);
+    for (int64_t j = 0; f->map < 0 && j < n; j++)
+        x[j] = qg_activate(f, x[j]);
 }
 
-/* Function f of this direction, over the clipped input. */
-static float activated(const cell *c, int f, float x)
+/* Function f of this direction, over the clipped input; `clip` 0 is no limit. */
+static void activate(const cell *c, int f, float *x)
 {
-    return qg_activate(&c->function[f], clipped(c, x));
+    const float t = c->p->clip;
+    for (int64_t j = 0; t > 0 && j < c->n; j++)
+        x[j] = x[j] < -t ? -t : x[j] > t ? t : x[j];
+    apply(&c->function[f], x, c->n);
 }
 
-/* W x + R h + both biases of gate g, row j. */
-static float gate(const cell *c, const float *recurrent, int64_t g, int64_t j)
+/* W x + R h + both biases of gate g, in place of R h. */
+static float *gate(const cell *c, float *recurrent, int64_t g)
 {
-    int64_t at = g * c->n + j;
-    return c->input[at] + recurrent[at] + (c->wb[at] + c->rb[at]);
+    const float *input = c->input + g * c->gap, *wb = c->wb + g * c->n,
+                *rb = c->rb + g * c->n;
+    float *sum = recurrent + g * c->gap;
+    for (int64_t j = 0; j < c->n; j++)
+        sum[j] = input[j] + sum[j] + (wb[j] + rb[j]);
+    return sum;
 }
 
 /* R h was computed for the whole batch before. */
 static void rnn_step(const cell *c, int64_t b)
 {
-    const float *rec = c->recurrent + b * c->n;
-    for (int64_t j = 0; j < c->n; j++)
-        c->h[b * c->n + j] = activated(c, 0, gate(c, rec, 0, j));
+    float *sum = gate(c, c->recurrent + b * c->gap, 0);
+    activate(c, 0, sum);
+    memcpy(c->h + b * c->n, sum, (size_t)c->n * sizeof *sum);
 }
 
-/* R_h (r h): the reset comes before the product, so it cannot be done for all gates. */
-static float reset_product(const cell *c, const float *reset_h, int64_t j)
+/* y = R_h (r h): the reset comes before the product, so it cannot be done for all
+ * gates. */
+static void reset_product(const cell *c, const float *reset_h, float *y)
 {
-    const float *row = c->r + (2 * c->n + j) * c->n;
-    float sum = 0;
-    for (int64_t i = 0; i < c->n; i++)
-        sum += row[i] * reset_h[i];
-    return sum;
+    if (c->packed) {
+        qg_vector_best()->product(&c->packed->hidden, 1, reset_h, y);
+        return;
+    }
+    for (int64_t j = 0; j < c->n; j++) {
+        const float *row = c->r + (2 * c->n + j) * c->n;
+        y[j] = 0;
+        for (int64_t i = 0; i < c->n; i++)
+            y[j] += row[i] * reset_h[i];
+    }
 }
 
-/* Reset and hidden gate first for all rows, since R_h needs the whole r h. */
+/* Reset and update gate first for all rows, since R_h needs the whole r h. */
 static void gru_step(const cell *c, int64_t b)
 {
-    int64_t n = c->n;
-    float *h = c->h + b * n, *rec = c->recurrent + b * 3 * n;
-    bool linear = c->p->linear_before_reset;
-    for (int64_t j = 0; j < n; j++) {
-        float r = activated(c, 0, gate(c, rec, 1, j));
-        float after = r * (rec[2 * n + j] + c->rb[2 * n + j]);
-        rec[j] = activated(c, 0, gate(c, rec, 0, j));
-        c->work[j] = linear ? after : r * h[j];
-    }
-    for (int64_t j = 0; j < n; j++) {
-        float x = c->input[2 * n + j] + c->wb[2 * n + j];
-        x += linear ? c->work[j] : reset_product(c, c->work, j) + c->rb[2 * n + j];
-        rec[2 * n + j] = activated(c, 1, x);
-    }
+    const int64_t n = c->n;
+    float *h = c->h + b * n, *rec = c->recurrent + b * 3 * c->gap;
+    float *update = gate(c, rec, 0), *reset = gate(c, rec, 1),
+          *hidden = rec + 2 * c->gap;
+    const float *input = c->input + 2 * c->gap, *wb = c->wb + 2 * n,
+                *rb = c->rb + 2 * n;
+    const bool linear = c->p->linear_before_reset;
+    activate(c, 0, update);
+    activate(c, 0, reset);
     for (int64_t j = 0; j < n; j++)
-        h[j] = (1 - rec[j]) * rec[2 * n + j] + rec[j] * h[j];
+        c->work[j] = linear ? reset[j] * (hidden[j] + rb[j]) : reset[j] * h[j];
+    if (!linear)
+        reset_product(c, c->work, hidden);
+    for (int64_t j = 0; j < n; j++)
+        hidden[j] = input[j] + wb[j] + (linear ? c->work[j] : hidden[j] + rb[j]);
+    activate(c, 1, hidden);
+    for (int64_t j = 0; j < n; j++)
+        h[j] = (1 - update[j]) * hidden[j] + update[j] * h[j];
+}
+
+/* gate += peephole * state */
+static void look(const cell *c, const float *peephole, const float *state, float *gate)
+{
+    for (int64_t j = 0; j < c->n; j++)
+        gate[j] += peephole[j] * state[j];
 }
 
 /* The cell state is updated in place; o reads the new state. */
 static void lstm_step(const cell *c, int64_t b)
 {
-    int64_t n = c->n;
-    const float *rec = c->recurrent + b * 4 * n, *p = c->peephole;
-    for (int64_t j = 0; j < n; j++) {
-        float *state = c->c + b * n + j;
-        float i = activated(c, 0, gate(c, rec, 0, j) + p[j] * *state);
-        float f = c->p->couple
-                      ? 1 - i
-                      : activated(c, 0, gate(c, rec, 2, j) + p[2 * n + j] * *state);
-        *state = f * *state + i * activated(c, 1, gate(c, rec, 3, j));
-        float o = activated(c, 0, gate(c, rec, 1, j) + p[n + j] * *state);
-        c->h[b * n + j] = o * qg_activate(&c->function[2], *state);
-    }
+    const int64_t n = c->n;
+    const float *p = c->peephole;
+    float *rec = c->recurrent + b * 4 * c->gap, *state = c->c + b * n;
+    float *i = gate(c, rec, 0), *o = gate(c, rec, 1), *f = gate(c, rec, 2),
+          *g = gate(c, rec, 3), *h = c->h + b * n;
+    look(c, p, state, i);
+    look(c, p + 2 * n, state, f);
+    activate(c, 0, i);
+    if (!c->p->couple)
+        activate(c, 0, f);
+    activate(c, 1, g);
+    for (int64_t j = 0; j < n; j++)
+        state[j] = (c->p->couple ? 1 - i[j] : f[j]) * state[j] + i[j] * g[j];
+    look(c, p + n, state, o);
+    activate(c, 0, o);
+    memcpy(c->work, state, (size_t)n * sizeof *state);
+    apply(&c->function[2], c->work, n);
+    for (int64_t j = 0; j < n; j++)
+        h[j] = o[j] * c->work[j];
 }
 
 static const char *const presets[] = { "Tanh", "Sigmoid", "Tanh", "Tanh" };
@@ -238,6 +288,7 @@ static qg_status infer(const qg_call *k)
 /* Memory layout: element [t][b] of X is row t * x_time + b * x_batch, and so on. */
 typedef struct extent {
     int64_t time, batch, in, n, rows, dirs;
+    int64_t width;                  /* rows, or more where gates are packed */
     int64_t x_time, x_batch;        /* rows of X */
     int64_t y_time, y_batch, y_dir; /* rows of Y, n elements each */
     int64_t s_batch, s_dir;         /* rows of Y_h and the initial states */
@@ -254,7 +305,7 @@ static extent extent_of(const qg_call *k)
                  .in = x->dim[2],
                  .n = k->in[R]->dim[2],
                  .dirs = (int64_t)directions(p) };
-    e.rows = p->kind->gates * e.n;
+    e.rows = e.width = p->kind->gates * e.n;
     e.x_time = first ? 1 : e.batch;
     e.x_batch = first ? e.time : 1;
     e.y_time = first ? e.dirs : e.dirs * e.batch;
@@ -296,11 +347,48 @@ static void save_state(const extent *e, const float *from, int64_t dir, qg_tenso
                (size_t)e->n * sizeof *from);
 }
 
-/* All rows of X times W of this direction: [time * batch][rows]. */
-static void project(const qg_call *k, const extent *e, int64_t dir, float *out)
+/* x on the grid of its own range. */
+static void round_dynamic(const float *x, int64_t n, uint8_t *codes, float *y)
+{
+    float scale;
+    uint8_t zero;
+    qg_dynamic_quantize_linear(x, (size_t)n, codes, &scale, &zero);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (float)(codes[i] - zero) * scale;
+}
+
+/* All rows of X times W of this direction: [time * batch][gates gap]. */
+static qg_status project(const qg_call *k, const extent *e, const directed *packed,
+                         int64_t dir, float *out)
 {
     qg_gemm_problem g = qg_gemm_dense(e->time * e->batch, e->rows, e->in, true);
-    qg_ref_gemm_f32(&g, k->in[X]->f32, k->in[W]->f32 + dir * e->rows * e->in, out);
+    const float *x = k->in[X]->f32;
+    int64_t n = qg_tensor_count(k->in[X]);
+    if (((const rnn_param *)k->param)->dynamic) {
+        float *rounded = zeros(k, n, 1);
+        uint8_t *codes = QG_NEWN(k->scratch, n, uint8_t);
+        if (!rounded || !codes)
+            return qg_nomem(k->ctx);
+        round_dynamic(x, n, codes, rounded);
+        x = rounded;
+    }
+    if (packed)
+        qg_vector_best()->product(&packed->w, g.m, x, out);
+    else
+        qg_ref_gemm_f32(&g, x, k->in[W]->f32 + dir * e->rows * e->in, out);
+    return QG_OK;
+}
+
+/* R h of the whole batch. */
+static void recur_product(const extent *e, const cell *c)
+{
+    qg_gemm_problem g = qg_gemm_dense(e->batch, e->rows, e->n, true);
+    if (c->codes)
+        round_dynamic(c->h, e->batch * e->n, c->codes, c->rounded);
+    if (c->packed)
+        qg_vector_best()->product(&c->packed->r, e->batch, c->rounded, c->recurrent);
+    else
+        qg_ref_gemm_f32(&g, c->rounded, c->r, c->recurrent);
 }
 
 /* Step s of every sequence that is long enough. */
@@ -308,14 +396,13 @@ static void run_step(const qg_call *k, const extent *e, cell *c, int64_t dir, in
 {
     bool reverse = c->p->direction == REVERSE || dir == 1;
     qg_tensor *y = qg_out(k, 0);
-    qg_gemm_problem g = qg_gemm_dense(e->batch, e->rows, e->n, true);
-    qg_ref_gemm_f32(&g, c->h, c->r, c->recurrent);
+    recur_product(e, c);
     for (int64_t b = 0; b < e->batch; b++) {
         int64_t length = length_of(k, e, b);
         if (s >= length)
             continue;
         int64_t t = reverse ? length - 1 - s : s;
-        c->input = c->projected + (t * e->x_time + b * e->x_batch) * e->rows;
+        c->input = c->projected + (t * e->x_time + b * e->x_batch) * e->width;
         c->p->kind->step(c, b);
         if (y)
             memcpy(y->f32 + (t * e->y_time + b * e->y_batch + dir * e->y_dir) * e->n,
@@ -324,21 +411,27 @@ static void run_step(const qg_call *k, const extent *e, cell *c, int64_t dir, in
 }
 
 /* W x for all steps in one product, R h per step. */
-static qg_status run_direction(const qg_call *k, const extent *e, int64_t dir)
+static qg_status run_direction(const qg_call *k, const extent *e,
+                               const directed *packed, int64_t dir)
 {
     const rnn_param *p = k->param;
     const qg_tensor *bias = qg_in(k, B), *peephole = qg_in(k, P);
     const float *none = zeros(k, e->rows, 2);
-    float *projected = zeros(k, e->time * e->batch, e->rows);
+    float *projected = zeros(k, e->time * e->batch, e->width);
     cell c = { .p = p,
                .function = p->function + (size_t)dir * p->kind->n_functions,
+               .packed = packed,
                .n = e->n,
+               .gap = e->width / p->kind->gates,
                .r = k->in[R]->f32 + dir * e->rows * e->n,
-               .recurrent = zeros(k, e->batch, e->rows),
+               .recurrent = zeros(k, e->batch, e->width),
                .h = zeros(k, e->batch, e->n),
                .c = zeros(k, e->batch, e->n),
-               .work = zeros(k, 1, e->n) };
-    if (!none || !projected || !c.recurrent || !c.h || !c.c || !c.work)
+               .work = zeros(k, 1, e->width) };
+    c.rounded = p->dynamic ? zeros(k, e->batch, e->n) : c.h;
+    c.codes = p->dynamic ? QG_NEWN(k->scratch, e->batch * e->n, uint8_t) : NULL;
+    if (!none || !projected || !c.recurrent || !c.h || !c.c || !c.work || !c.rounded ||
+        (p->dynamic && !c.codes))
         return qg_nomem(k->ctx);
     c.wb = bias ? bias->f32 + dir * 2 * e->rows : none;
     c.rb = c.wb + e->rows;
@@ -346,7 +439,7 @@ static qg_status run_direction(const qg_call *k, const extent *e, int64_t dir)
     load_state(e, qg_in(k, H0), dir, c.h);
     load_state(e, qg_in(k, C0), dir, c.c);
     c.projected = projected;
-    project(k, e, dir, projected);
+    QG_TRY(project(k, e, packed, dir, projected));
     for (int64_t s = 0; s < e->time; s++)
         run_step(k, e, &c, dir, s);
     save_state(e, c.h, dir, qg_out(k, 1));
@@ -354,26 +447,161 @@ static qg_status run_direction(const qg_call *k, const extent *e, int64_t dir)
     return QG_OK;
 }
 
-/* Y is cleared first: it stays 0 after the end of each sequence. */
-static qg_status recur(const qg_call *k)
+/* Y is cleared first: it stays 0 after the end of each sequence.  packed: NULL, or
+ * [directions]. */
+static qg_status recur_with(const qg_call *k, const directed *packed)
 {
     extent e = extent_of(k);
+    if (packed)
+        e.width = packed->w.n;
     if (qg_out(k, 0))
         memset(k->out[0]->data, 0,
                (size_t)qg_tensor_count(k->out[0]) * sizeof *k->out[0]->f32);
     for (int64_t dir = 0; dir < e.dirs; dir++)
-        QG_TRY(run_direction(k, &e, dir));
+        QG_TRY(run_direction(k, &e, packed ? &packed[dir] : NULL, dir));
     return QG_OK;
 }
 
+static qg_status recur(const qg_call *k) { return recur_with(k, NULL); }
 static qg_status run(const qg_call *k) { return qg_run_f32(k, recur); }
+
+/* --- DynamicQuantizeLSTM --------------------------------------------------------- */
+
+static qg_status prepare_dynamic(qg_ctx *ctx, const qg_node *node, void *param)
+{
+    ((rnn_param *)param)->dynamic = true;
+    return prepare_lstm(ctx, node, param);
+}
+
+/* Weights in codes, [dirs, from, to], as floats [dirs, to, from]; the type only when
+ * there is no data. */
+static qg_status load_weights(const qg_call *k, size_t slot, size_t scale_slot,
+                              qg_tensor *out)
+{
+    const qg_tensor *w = k->in[slot], *scale = k->in[scale_slot],
+                    *zero = k->in[scale_slot + 1];
+    int64_t dim[3] = { w->rank == 3 ? w->dim[0] : -1, w->rank == 3 ? w->dim[2] : -1,
+                       w->rank == 3 ? w->dim[1] : -1 };
+    qg_tensor_init(out, QG_F32, 3, dim);
+    int64_t count = qg_tensor_count(scale), all;
+    if (__builtin_mul_overflow(dim[0], dim[1], &all))
+        all = -1;
+    if (count >= 0 && dim[0] >= 0 && dim[1] >= 0 && count != dim[0] && count != all)
+        return qg_infer_fail(
+            k, QG_EMODEL, "input %zu has %lld scales, expected %lld or %lld",
+            scale_slot, (long long)count, (long long)dim[0], (long long)all);
+    if (count >= 0 && qg_tensor_count(zero) >= 0 && qg_tensor_count(zero) != count)
+        return qg_infer_fail(k, QG_EMODEL,
+                             "input %zu has %lld zero points, expected "
+                             "%lld",
+                             scale_slot + 1, (long long)qg_tensor_count(zero),
+                             (long long)count);
+    if (!w->data || !scale->data || !zero->data)
+        return QG_OK;
+    QG_TRY(qg_tensor_alloc(k->ctx, k->scratch, out));
+    int64_t from = dim[2], to = dim[1], each = count == dim[0] ? to : 1;
+    for (int64_t i = 0, n = qg_tensor_count(w); i < n; i++) {
+        int64_t d = i / (from * to), r = i / to % from, c = i % to;
+        int64_t s = (d * to + c) / each;
+        bool is_signed = w->dtype == QG_I8;
+        int code = is_signed ? w->i8[i] - zero->i8[s] : w->u8[i] - zero->u8[s];
+        out->f32[(d * to + c) * from + r] = (float)code * scale->f32[s];
+    }
+    return QG_OK;
+}
+
+/* The LSTM of floats that it is, apart from the rounding of X and h. */
+static qg_status as_lstm(const qg_call *k, qg_status (*act)(const qg_call *))
+{
+    const qg_tensor *in[PLAIN_INPUTS];
+    qg_tensor w[2];
+    qg_call call = *k;
+    for (size_t i = W_SCALE; i <= R_ZERO; i++)
+        if (!qg_in(k, i))
+            return qg_infer_fail(k, QG_EMODEL, "input %zu is absent, expected a value",
+                                 i);
+    memcpy(in, k->in, sizeof in);
+    for (size_t i = 0; i < 2; i++) {
+        size_t scale = i ? R_SCALE : W_SCALE;
+        QG_TRY(qg_check_type(k, W + i, QG_DT_BYTES));
+        QG_TRY(qg_check_rank(k, W + i, 3, 3));
+        QG_TRY(qg_check_type(k, scale, QG_DT(F32)));
+        QG_TRY(qg_check_type(k, scale + 1, UINT64_C(1) << k->in[W + i]->dtype));
+        QG_TRY(load_weights(k, W + i, scale, &w[i]));
+        in[W + i] = &w[i];
+    }
+    call.in = in;
+    call.n_in = PLAIN_INPUTS;
+    return act(&call);
+}
+
+static qg_status infer_dynamic(const qg_call *k)
+{
+    QG_TRY(qg_check_type(k, X, QG_DT(F32)));
+    return as_lstm(k, infer);
+}
+
+static qg_status run_dynamic(const qg_call *k) { return as_lstm(k, recur); }
+
+/* --- compiled ------------------------------------------------------------------ */
+
+/* w [gates n][k] as panels, every gate rounded up to whole ones with rows of zeros. */
+static qg_status pack(const qg_compile *c, const float *w, int64_t gates, int64_t n,
+                      int64_t k, qg_panels *out)
+{
+    const int64_t gap = (n + QG_PANEL - 1) / QG_PANEL * QG_PANEL;
+    float *at = QG_NEWN(c->arena, (size_t)(gates * gap * k), float);
+    if (!at)
+        return qg_nomem(c->ctx);
+    for (int64_t g = 0; g < gates; g++)
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t row = g * gap + j;
+            float *to = at + row / QG_PANEL * k * QG_PANEL + row % QG_PANEL;
+            for (int64_t i = 0; i < k; i++)
+                to[i * QG_PANEL] = w[(g * n + j) * k + i];
+        }
+    *out = (qg_panels){ at, gates * gap, k };
+    return QG_OK;
+}
+
+static qg_status run_packed(const qg_kernel *kernel, const qg_call *k)
+{
+    return recur_with(k, kernel->state);
+}
+
+/* Constant float32 weights; others run by reference. */
+static qg_status compile(qg_compile *c, qg_kernel **out)
+{
+    const qg_call k = qg_compile_call(c);
+    const rnn_param *p = c->node->param;
+    const extent e = extent_of(&k);
+    *out = NULL;
+    if (c->in[X]->dtype != QG_F32 || !c->in[W]->data || !c->in[R]->data ||
+        qg_tensor_count(c->in[X]) == 0 || qg_tensor_count(c->in[R]) == 0)
+        return QG_OK;
+    directed *dirs = QG_NEWN(c->arena, (size_t)e.dirs, directed);
+    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
+    if (!dirs || !kernel)
+        return qg_nomem(c->ctx);
+    for (int64_t d = 0; d < e.dirs; d++) {
+        const float *w = c->in[W]->f32 + d * e.rows * e.in;
+        const float *r = c->in[R]->f32 + d * e.rows * e.n;
+        QG_TRY(pack(c, w, p->kind->gates, e.n, e.in, &dirs[d].w));
+        QG_TRY(pack(c, r, p->kind->gates, e.n, e.n, &dirs[d].r));
+        if (p->kind->gates == 3 && !p->linear_before_reset)
+            QG_TRY(pack(c, r + 2 * e.n * e.n, 1, e.n, e.n, &dirs[d].hidden));
+    }
+    *kernel = (qg_kernel){ .run = run_packed, .state = dirs, .name = "panels" };
+    *out = kernel;
+    return QG_OK;
+}
 
 #define ROW(onnx, opset, kind, inputs, outputs)                                        \
     {                                                                                  \
         .name = onnx, .since = (opset), .min_in = 3, .max_in = (inputs), .min_out = 0, \
         .max_out = (outputs), .in_roles = "dwwbsddf",                                  \
         .traits = QG_OP_COMPUTE | QG_OP_PURE, .param_size = sizeof(rnn_param),         \
-        .prepare = prepare_##kind, .infer = infer, .run = run                          \
+        .prepare = prepare_##kind, .infer = infer, .run = run, .compile = compile      \
     }
 /* clang-format off */
 const qg_op qg_ops_rnn[] = {
@@ -390,6 +618,11 @@ const qg_op qg_ops_rnn[] = {
     ROW("LSTM", 7, lstm, 8, 3),
     ROW("LSTM", 14, lstm, 8, 3),
     ROW("LSTM", 22, lstm, 8, 3),
+    { .name = "DynamicQuantizeLSTM", .domain = "com.microsoft", .since = 1,
+      .min_in = 3, .max_in = 12, .min_out = 0, .max_out = 3,
+      .in_roles = "dwwbsddffsfs", .traits = QG_OP_QUANTIZER | QG_OP_PURE,
+      .param_size = sizeof(rnn_param), .prepare = prepare_dynamic,
+      .infer = infer_dynamic, .run = run_dynamic },
     { 0 },
 };
 /* clang-format on */

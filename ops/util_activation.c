@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "engine/number/vecmath.h"
+#include "ops/util_vector.h"
 
 #define UNUSED (void)a, (void)b
 
@@ -42,18 +43,21 @@ static const struct {
     float (*f)(float, float, float);
     bool has_alpha, has_beta;
     float alpha, beta;
+    int map; /* enum qg_map, -1: no loop has these bits */
 } table[] = {
-    {"Relu",             relu,           false, false, 0,     0   },
-    { "Tanh",            tangent,        false, false, 0,     0   },
-    { "Sigmoid",         sigmoid,        false, false, 0,     0   },
-    { "Softsign",        softsign,       false, false, 0,     0   },
-    { "Softplus",        softplus,       false, false, 0,     0   },
-    { "Affine",          affine,         true,  true,  1,     0   },
-    { "LeakyRelu",       leaky,          true,  false, 0.01f, 0   },
-    { "ThresholdedRelu", threshold,      true,  false, 1,     0   },
-    { "ScaledTanh",      scaled_tangent, true,  true,  1,     1   },
-    { "HardSigmoid",     hard_sigmoid,   true,  true,  0.2f,  0.5f},
-    { "Elu",             elu,            true,  false, 1,     0   },
+  /* clang-format off */
+    { "Relu",            relu,           false, false, 0,    0,    -1 },
+    { "Tanh",            tangent,        false, false, 0,    0,    QG_MAP_TANH },
+    { "Sigmoid",         sigmoid,        false, false, 0,    0,    QG_MAP_SIGMOID },
+    { "Softsign",        softsign,       false, false, 0,    0,    -1 },
+    { "Softplus",        softplus,       false, false, 0,    0,    -1 },
+    { "Affine",          affine,         true,  true,  1,    0,    -1 },
+    { "LeakyRelu",       leaky,          true,  false, 0.01f, 0,    -1 },
+    { "ThresholdedRelu", threshold,      true,  false, 1,    0,    -1 },
+    { "ScaledTanh",      scaled_tangent, true,  true,  1,    1,    -1 },
+    { "HardSigmoid",     hard_sigmoid,   true,  true, 0.2f, 0.5f, QG_MAP_HARD_SIGMOID },
+    { "Elu",             elu,            true,  false, 1,    0,    QG_MAP_ELU },
+  /* clang-format on */
 };
 
 /* ONNX spells the names exactly so. */
@@ -86,7 +90,8 @@ qg_status qg_activations_read(qg_ctx *ctx, const qg_node *n,
         if (at < 0)
             return qg_node_fail(ctx, QG_EMODEL, "import", n,
                                 "activation '%s', expected one of ONNX's eleven", text);
-        out[i] = (qg_activation){ table[at].f, table[at].alpha, table[at].beta };
+        out[i] = (qg_activation){ table[at].f, table[at].alpha, table[at].beta,
+                                  table[at].map };
         if (table[at].has_alpha && n_alpha)
             out[i].alpha = *alpha++, n_alpha--;
         if (table[at].has_beta && n_beta)

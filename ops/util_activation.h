@@ -15,6 +15,7 @@ typedef struct qg_activation {
     /* functions of one argument ignore the rest */
     float (*f)(float x, float alpha, float beta);
     float alpha, beta; /* of f */
+    int map;           /* the loop of util_vector.h with the bits of f; -1: none */
 } qg_activation;
 
 /* Reads `activations`, `activation_alpha` and `activation_beta` into out[count]; absent

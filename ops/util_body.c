@@ -28,6 +28,21 @@ static qg_value *captured(const qg_call *k, const qg_graph *body, uint32_t i,
     return qg_graph_value(body, k->node->capture[i]);
 }
 
+/* Captured values get the types of their tensors, with data where it is known: axes of
+ * the body may be constants of the graph around it. */
+static void bind_captures(const qg_call *k, qg_graph *body, bool with_data)
+{
+    for (uint32_t i = 0; i < k->node->n_capture; i++) {
+        const qg_tensor *t;
+        qg_value *v = captured(k, body, i, &t);
+        if (!v || !t)
+            continue;
+        v->type = *t;
+        if (!with_data)
+            v->type.data = NULL;
+    }
+}
+
 /* Overwrites the body's declared types with those of the node. */
 qg_status qg_body_infer(const qg_call *k, qg_graph *body, const qg_tensor *in)
 {
@@ -39,15 +54,10 @@ qg_status qg_body_infer(const qg_call *k, qg_graph *body, const qg_tensor *in)
         if (type->dtype == QG_NODTYPE)
             type->dtype = declared;
     }
-    for (uint32_t i = 0; i < k->node->n_capture; i++) {
-        const qg_tensor *t;
-        qg_value *v = captured(k, body, i, &t);
-        if (!v || !t)
-            continue;
-        v->type = *t;
-        v->type.data = NULL;
-    }
-    return qg_infer(body, NULL, 0);
+    bind_captures(k, body, true);
+    const qg_status s = qg_infer(body, NULL, 0);
+    bind_captures(k, body, false);
+    return s;
 }
 
 qg_status qg_body_begin(const qg_call *k, qg_body_room *room)
@@ -153,7 +163,8 @@ qg_status qg_body_run(qg_body_room *room, const qg_graph *body,
     turn t;
     QG_TRY(begin_turn(room, body, in, &t));
     for (size_t i = 0; i < body->node.n; i++)
-        QG_TRY(run_inner(&t, body->node.at[i]));
+        QG_TRY(qg_node_memory(t.ctx, run_inner(&t, body->node.at[i]), "run",
+                              body->node.at[i]));
     for (size_t i = 0; i < body->output.n; i++) {
         const qg_value *v = body->output.at[i];
         const qg_tensor *y = t.val[v->id];

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "engine/ir/transpose.h"
 #include "ops/util_cast.h"
 
 void qg_walk_init(qg_walk *w, int32_t rank, const int64_t *dim)
@@ -168,6 +169,34 @@ static int32_t item_loop(const qg_walk *w, size_t size, size_t *bytes)
     return row - 1;
 }
 
+/* Words whose neighbours in `to` are apart in `from`, where those of another loop are
+ * neighbours: a transposed matrix for every step of the loops outside of these two.
+ * False: not this case. */
+static bool copy_transposed(const qg_walk *given, void *to, const void *from)
+{
+    enum { LEAST = 4 };
+    const int32_t row = given->rank - 2, last = given->rank - 1;
+    qg_walk w = *given;
+    int32_t loop = row;
+    qg_walk_at at = { 0 };
+    while (loop >= 0 && (w.stride[1][loop] != 1 || w.dim[loop] < LEAST))
+        loop--;
+    if (loop < 0 || w.stride[0][last] != 1 || w.stride[1][last] == 1 ||
+        w.dim[last] < LEAST)
+        return false;
+    w.dim[loop] = given->dim[row], w.dim[row] = given->dim[loop];
+    for (int32_t k = 0; k < 2; k++) {
+        w.stride[k][loop] = given->stride[k][row];
+        w.stride[k][row] = given->stride[k][loop];
+    }
+    do
+        qg_transpose_words((const uint32_t *)from + at.offset[1], w.stride[1][last],
+                           (uint32_t *)to + at.offset[0], w.stride[0][row], w.dim[last],
+                           w.dim[row]);
+    while (advance(&w, row, &at));
+    return true;
+}
+
 void qg_walk_copy(const qg_walk *w, size_t size, void *to, const void *from)
 {
     const int64_t step = (int64_t)size;
@@ -176,6 +205,8 @@ void qg_walk_copy(const qg_walk *w, size_t size, void *to, const void *from)
     assert(w->n == 2 && w->rank >= 1);
     assert(size == 1 || size == 2 || size == 4 || size == 8);
     if (qg_walk_empty(w))
+        return;
+    if (size == sizeof(uint32_t) && copy_transposed(w, to, from))
         return;
     const int32_t loop = item_loop(w, size, &bytes);
     do {

@@ -78,6 +78,13 @@ qg_code_range qg_integer_range(const qg_recipe *r)
     return (qg_code_range){ r->out.zero[0], r->out.low, r->out.high };
 }
 
+void qg_integer_limit(const qg_recipe *r, int32_t *y, size_t n)
+{
+    const int32_t low = r->out.low, high = r->out.high;
+    for (size_t i = 0; i < n; i++)
+        y[i] = y[i] < low ? low : y[i] > high ? high : y[i];
+}
+
 bool qg_integer_by_vectors(const qg_recipe *r)
 {
     return r->row.form == QG_FORM_VECTOR8 && r->in[1].n % QG_VECTOR8 != 0;

@@ -36,6 +36,9 @@ qg_grid qg_integer_grid(const qg_stored *s);
 /* Zero point and limits of output 0. */
 qg_code_range qg_integer_range(const qg_recipe *r);
 
+/* Limits of the record and of a fused clamp, behind the runtime's own; in place. */
+void qg_integer_limit(const qg_recipe *r, int32_t *y, size_t n);
+
 /* Form vector8: the channels of input 1 that are left behind groups of QG_VECTOR8 have
  * another rounding. */
 enum { QG_VECTOR8 = 8 };

@@ -97,6 +97,17 @@ static void destroy_sums(qg_kernel *k)
     s->sums->destroy(s->sums);
 }
 
+/* Without zero points the library stores 0 to 255. */
+static qg_status run_codes(const qg_kernel *k, const qg_call *call)
+{
+    const sums_kernel *s = k->state;
+    uint8_t *y = call->out[0]->u8;
+    QG_TRY(s->sums->run(s->sums, call));
+    for (size_t i = 0, n = qg_elements(call->out[0]); i < n; i++)
+        y[i] ^= 0x80;
+    return QG_OK;
+}
+
 /* -- choosing ---------------------------------------------------------------------- */
 
 /* Output channel of weight i. */
@@ -160,18 +171,32 @@ static qg_status converted(qg_ctx *ctx, const weights *q, qg_tensor *w, bool *fi
     return QG_OK;
 }
 
-/* The library's kernel for x and y of these types; *out NULL when it has none. */
-static qg_status sums_of(qg_compile *c, const qg_integer_product *p, const weights *q,
-                         bool as_float, qg_kernel **out)
+/* How the library computes: what it leaves to be done. */
+enum way {
+    CODES,    /* zero points: it requantizes as finish does */
+    INTEGERS, /* int32 sums */
+    FLOATS,   /* float32 sums of codes without zero points */
+    NONE
+};
+
+/* The library's kernel; *out NULL when it has none. */
+static qg_status kernel_of(qg_compile *c, const qg_integer_product *p, const weights *q,
+                           enum way way, const qg_finish *finish, qg_kernel **out)
 {
+    bool as_float = way == FLOATS;
     qg_tensor x = *c->in[0], w = *c->in[1], y = *c->out[0];
-    const qg_tensor *in[3] = { &x, &w, NULL }, *outs[1] = { &y };
+    const qg_tensor *bias = way == CODES && c->node->n_in > 2 ? c->in[2] : NULL;
+    const qg_tensor *in[3] = { &x, &w, bias }, *outs[1] = { &y };
+    qg_accel_codes codes = { p->recipe->in[0].zero[0], way == CODES ? finish : NULL };
     qg_compile typed = *c;
     bool fits;
     *out = NULL;
     x.dtype = as_float ? QG_F32 : x.dtype;
     w.dtype = as_float ? QG_F32 : w.data ? QG_I8 : w.dtype;
-    y.dtype = as_float ? QG_F32 : QG_I32;
+    y.dtype = as_float           ? QG_F32
+              : way != CODES     ? QG_I32
+              : finish->zero < 0 ? QG_U8
+                                 : y.dtype;
     if (p->gemm && w.rank == 2) { /* all rows of a form one product */
         int64_t m = p->gemm->m, k = p->gemm->k;
         bool t = p->gemm->trans_a;
@@ -186,36 +211,42 @@ static qg_status sums_of(qg_compile *c, const qg_integer_product *p, const weigh
     typed.in = in;
     typed.out = outs;
     typed.n_chain = 0;
-    int32_t zero = p->recipe->in[0].zero[0];
     if (as_float)
         return p->conv ? qg_accel_conv(&typed, p->conv, p->transposed, out)
                        : qg_accel_matmul(&typed, p->gemm, -1, out);
-    return p->conv ? qg_accel_conv_codes(&typed, p->conv, p->transposed, zero, out)
-                   : qg_accel_matmul_codes(&typed, p->gemm, zero, out);
+    return p->conv ? qg_accel_conv_codes(&typed, p->conv, p->transposed, &codes, out)
+                   : qg_accel_matmul_codes(&typed, p->gemm, &codes, out);
 }
 
-/* Integers first; floats where their sums stay below 2^24. */
-static qg_status choose(qg_compile *c, const qg_integer_product *p, weights *w,
-                        bool *as_float, qg_kernel **out)
+/* Every sum with its bias is an integer that float32 holds. */
+static bool fits_float(const qg_compile *c, const qg_integer_product *p,
+                       const weights *w)
 {
-    QG_TRY(centred(c, p, w));
-    *as_float = false;
-    QG_TRY(sums_of(c, p, w, false, out));
-    if (*out || reach(&p->recipe->in[0]) * w->most >= 0x1p24)
-        return QG_OK;
-    *as_float = true;
-    return sums_of(c, p, w, true, out);
+    const qg_tensor *bias = c->node->n_in > 2 ? c->in[2] : NULL;
+    double most = 0;
+    for (int64_t i = 0; bias && bias->dtype == QG_I32 && i < qg_tensor_count(bias); i++)
+        most = fmax(most, fabs((double)bias->i32[i]));
+    return reach(&p->recipe->in[0]) * w->most + most < 0x1p24;
 }
 
-/* The same with an arena for the weights, which the library keeps in its own layout. */
-static qg_status sums_kernel_of(qg_compile *c, const qg_integer_product *p,
-                                bool *as_float, qg_kernel **out)
+/* The first way in which the library can.  Codes without zero points are bytes where
+ * the zero point is 0, or -128, the lowest code. */
+static qg_status choose(qg_compile *c, const qg_integer_product *p,
+                        const qg_finish *finish, enum way *way, qg_kernel **out)
 {
-    weights w = { .arena = qg_arena_new(c->ctx->alloc) };
+    weights w = { .arena = qg_arena_new(c->ctx->alloc) }; /* it keeps copies */
     *out = NULL;
     if (!w.arena)
         return qg_nomem(c->ctx);
-    qg_status s = choose(c, p, &w, as_float, out);
+    qg_status s = centred(c, p, &w);
+    bool small = s == QG_OK && fits_float(c, p, &w);
+    bool zero = finish->zero == 0 || finish->zero == -128;
+    bool may[NONE] = { small && zero && finish->kind == QG_FINISH_FLOAT_AFTER, true,
+                       small };
+    for (*way = CODES; s == QG_OK && !*out && *way < NONE; ++*way)
+        if (may[*way])
+            s = kernel_of(c, p, &w, *way, finish, out);
+    --*way; /* of *out */
     qg_arena_free(w.arena);
     return s;
 }
@@ -261,26 +292,26 @@ qg_status qg_integer_compile(qg_compile *c, const qg_integer_product *p,
                              qg_kernel **out)
 {
     qg_kernel *sums;
-    bool as_float;
+    enum way way;
     *out = NULL;
     if (!fits(c, p) || p->channels < 1)
         return QG_OK;
-    QG_TRY(sums_kernel_of(c, p, &as_float, &sums));
-    if (!sums)
-        return QG_OK;
     qg_kernel *k = QG_NEW(c->arena, qg_kernel);
     sums_kernel *s = QG_NEW(c->arena, sums_kernel);
-    qg_status status = k && s ? finish_of(c, p, &s->finish) : qg_nomem(c->ctx);
-    if (status != QG_OK) {
-        sums->destroy(sums);
-        return status;
+    if (!k || !s)
+        return qg_nomem(c->ctx);
+    QG_TRY(finish_of(c, p, &s->finish));
+    QG_TRY(choose(c, p, &s->finish, &way, &sums));
+    if (!sums || (way == CODES && s->finish.zero == 0)) {
+        *out = sums;
+        return QG_OK;
     }
     s->sums = sums;
-    s->as_float = as_float;
+    s->as_float = way == FLOATS;
     s->moving = !c->in[1]->data;
     s->zero[0] = p->recipe->in[0].zero[0];
     s->zero[1] = p->recipe->in[1].zero[0];
-    *k = (qg_kernel){ .run = run,
+    *k = (qg_kernel){ .run = way == CODES ? run_codes : run,
                       .open = open_sums,
                       .close = close_sums,
                       .destroy = destroy_sums,

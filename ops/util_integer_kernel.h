@@ -1,6 +1,8 @@
 /* util_integer_kernel.h -- fast kernels of IntConv, IntConvTranspose and IntMatMul: a
  * library's exact sums, then the loops of accel/finish.h.
  *
+ *     codes   as int8, where the library requantizes too: float-rne, sums below 2^24,
+ *             zero point 0 or the lowest code
  *     int8    int8 or uint8 codes times int8 weights without zero points, where the
  *             library's integer sums are exact (accel/kernels.h)
  *     float   float32 sums of codes without their zero points: exact where the largest

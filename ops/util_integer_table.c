@@ -8,14 +8,11 @@
 
 enum { CODES = 256 };
 
-/* Results by the bytes of the codes: [256], or [256][256] by the byte of input 0, then
- * that of input 1; exchanged when only input 1 is constant, so that the rows of its few
- * codes stay in the cache. */
+/* Results by the byte of the code. */
 typedef struct table {
-    void *result; /* of the output's type */
-    size_t size;  /* bytes of a result: 1, 2 or 4 */
-    bool flat;    /* pairs: both operands have the output's dims */
-    bool by_b;    /* pairs: a row for each code of input 1 */
+    void *result;  /* [256] of the output's type */
+    size_t size;   /* bytes of a result: 1, 2 or 4 */
+    uint32_t slot; /* of the codes; all other inputs are constants */
 } table;
 
 static bool bytes(const qg_tensor *t) { return QG_DT_HAS(QG_DT_BYTES, t->dtype); }
@@ -35,19 +32,19 @@ static qg_status fill(qg_compile *c, const qg_tensor *const *in, qg_tensor *to)
     return s;
 }
 
-/* The kernel with an empty table of n results; its layouts are those of input 0. */
-static qg_status begin(qg_compile *c, size_t n, const char *name, qg_kernel **out)
+/* The kernel with an empty table. */
+static qg_status begin(qg_compile *c, qg_kernel **out)
 {
     qg_kernel *k = QG_NEW(c->arena, qg_kernel);
     table *t = QG_NEW(c->arena, table);
     size_t size = qg_element_size(c->out[0]->dtype);
-    void *result = qg_arena_get(c->arena, n, size);
+    void *result = qg_arena_get(c->arena, CODES, size);
     if (!k || !t || !result)
         return qg_nomem(c->ctx);
     t->result = result;
     t->size = size;
     k->state = t;
-    k->name = name;
+    k->name = "table of codes";
     *out = k;
     return QG_OK;
 }
@@ -65,11 +62,11 @@ static qg_status begin(qg_compile *c, size_t n, const char *name, qg_kernel **ou
 static qg_status run_codes(const qg_kernel *k, const qg_call *call)
 {
     const table *t = k->state;
-    const uint8_t *x = call->in[0]->data;
+    const uint8_t *x = call->in[t->slot]->data;
     void *y = call->out[0]->data;
-    size_t n = qg_elements(call->in[0]);
+    size_t n = qg_elements(call->out[0]);
     if (t->size == 1)
-        LOOK_UP(uint8_t, x[i]);
+        qg_look_up_loop()(t->result, x, y, n);
     else if (t->size == 2)
         LOOK_UP(uint16_t, x[i]);
     else
@@ -77,47 +74,105 @@ static qg_status run_codes(const qg_kernel *k, const qg_call *call)
     return QG_OK;
 }
 
-qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
+/* A table for input `slot`, element by element; the others are constants. */
+static qg_status compile_slot(qg_compile *c, uint32_t slot, qg_kernel **out)
 {
     const qg_tensor *in[QG_WALK_OPERANDS];
     uint8_t code[CODES];
     qg_tensor x, y;
-    *out = NULL;
-    if (!bytes(c->in[0]) || c->node->n_in > QG_WALK_OPERANDS ||
-        qg_tensor_count(c->out[0]) < CODES)
-        return QG_OK;
-    for (uint32_t i = 1; i < c->node->n_in; i++) {
+    QG_TRY(begin(c, out));
+    table *t = (*out)->state;
+    for (uint32_t i = 0; i < c->node->n_in; i++)
         in[i] = c->in[i];
-        if (!in[i]->data)
-            return QG_OK;
-    }
-    QG_TRY(begin(c, CODES, "table of codes", out));
     for (int i = 0; i < CODES; i++)
         code[i] = (uint8_t)i;
-    qg_tensor_init(&x, c->in[0]->dtype, 1, (int64_t[]){ CODES });
+    qg_tensor_init(&x, in[slot]->dtype, 1, (int64_t[]){ CODES });
     qg_tensor_init(&y, c->out[0]->dtype, 1, (int64_t[]){ CODES });
     x.data = code;
-    y.data = ((table *)(*out)->state)->result;
-    in[0] = &x;
+    y.data = t->result;
+    in[slot] = &x;
+    t->slot = slot;
     (*out)->run = run_codes;
-    (*out)->in_layout[0] = (*out)->out_layout = c->in_layout[0];
+    (*out)->in_layout[slot] = (*out)->out_layout = c->in_layout[slot];
     return fill(c, in, &y);
+}
+
+qg_status qg_integer_compile_codes(qg_compile *c, qg_kernel **out)
+{
+    *out = NULL;
+    if (!bytes(c->in[0]) || c->node->n_in > QG_WALK_OPERANDS ||
+        qg_tensor_count(c->out[0]) < QG_INTEGER_TABLE)
+        return QG_OK;
+    for (uint32_t i = 1; i < c->node->n_in; i++)
+        if (!c->in[i]->data)
+            return QG_OK;
+    return compile_slot(c, 0, out);
 }
 
 /* -- two operands ------------------------------------------------------------------ */
 
-static void look_up_pairs(const table *t, const uint8_t *a, const uint8_t *b,
-                          uint8_t *y, const qg_int_span *s)
+/* An operand of trailing dims, or one per channel of channels-last memory, repeats as a
+ * pattern: PIECE elements at least, so that loops are long. */
+enum { PIECE = 256 };
+
+typedef struct pairs {
+    const uint8_t *result; /* [256][256] by the codes of a, then of b */
+    bool by_b;             /* or of b, then of a: when only b is constant, the rows of
+                            * its few codes stay in the cache */
+    int repeated;          /* the operand that repeats behind `period` elements; -1 */
+    size_t period;
+    int64_t batch;      /* of the repeated operand */
+    qg_int_broadcast w; /* plain memory, repeated -1 */
+    qg_near_fn *near;   /* or NULL */
+    qg_near_pair pair;
+} pairs;
+
+static void look_up_pairs(const pairs *t, const uint8_t *a, const uint8_t *b,
+                          uint8_t *y, size_t n)
 {
-    const uint8_t *from = t->result, *row = t->by_b ? b : a, *x = t->by_b ? a : b;
-    size_t row_step = t->by_b ? s->b_step : s->a_step;
-    size_t x_step = t->by_b ? s->a_step : s->b_step;
-    if (row_step == 0)
-        for (size_t i = 0; i < s->n; i++)
-            y[i] = from[(size_t)*row << 8 | x[i * x_step]];
-    else
-        for (size_t i = 0; i < s->n; i++)
-            y[i] = from[(size_t)row[i] << 8 | x[i * x_step]];
+    const uint8_t *row = t->by_b ? b : a, *x = t->by_b ? a : b;
+    for (size_t i = 0; i < n; i++)
+        y[i] = t->result[(size_t)row[i] << 8 | x[i]];
+}
+
+/* A span in pieces; an operand that stands still is spread out. */
+static void run_span(const pairs *t, const uint8_t *a, const uint8_t *b, uint8_t *y,
+                     const qg_int_span *s)
+{
+    uint8_t still[PIECE];
+    if (s->a_step == 0 || s->b_step == 0)
+        memset(still, s->a_step ? *b : *a, PIECE);
+    for (size_t at = 0, n; at < s->n; at += n) {
+        n = s->n - at < PIECE ? s->n - at : PIECE;
+        const uint8_t *from_a = s->a_step ? a + at : still;
+        const uint8_t *from_b = s->b_step ? b + at : still;
+        if (!t->near || !t->near(&t->pair, from_a, from_b, y + at, n))
+            look_up_pairs(t, from_a, from_b, y + at, n);
+    }
+}
+
+/* The elements of one operand, or of each of its samples, repeat. */
+static qg_status run_repeated(const pairs *t, const qg_call *call)
+{
+    const qg_tensor *full = call->in[!t->repeated], *few = call->in[t->repeated];
+    size_t channels = qg_elements(few) / (size_t)t->batch;
+    size_t n = qg_elements(full) / (size_t)t->batch;
+    uint8_t *pattern = qg_arena_raw(call->scratch, t->period, 1);
+    if (!pattern)
+        return qg_nomem(call->ctx);
+    for (size_t sample = 0; sample < (size_t)t->batch; sample++) {
+        const uint8_t *from = few->u8 + sample * channels;
+        for (size_t i = 0; i < t->period; i += channels)
+            memcpy(pattern + i, from, channels);
+        for (size_t at = 0, part; at < n; at += part) {
+            const uint8_t *x = full->u8 + sample * n + at;
+            part = n - at < t->period ? n - at : t->period;
+            qg_int_span s = { 0, 0, 0, part, 1, 1 };
+            run_span(t, t->repeated ? x : pattern, t->repeated ? pattern : x,
+                     call->out[0]->u8 + sample * n + at, &s);
+        }
+    }
+    return QG_OK;
 }
 
 static qg_int_dims dims_of(const qg_tensor *t)
@@ -130,26 +185,20 @@ static qg_int_dims dims_of(const qg_tensor *t)
 
 static qg_status run_pairs(const qg_kernel *k, const qg_call *call)
 {
-    const table *t = k->state;
-    const qg_tensor *a = call->in[0], *b = call->in[1], *y = call->out[0];
-    qg_int_dims da = dims_of(a), db = dims_of(b);
-    qg_int_broadcast w;
-    if (t->flat) {
-        qg_int_span s = { 0, 0, 0, qg_elements(y), 1, 1 };
-        look_up_pairs(t, a->u8, b->u8, y->u8, &s);
-        return QG_OK;
-    }
-    QG_TRY(qg_int_broadcast_make(call->ctx, "pairs", &da, &db, &w));
-    for (size_t i = 0; i < w.spans; i++) {
-        qg_int_span s = qg_int_broadcast_span(&w, i);
-        look_up_pairs(t, a->u8 + s.a, b->u8 + s.b, y->u8 + s.y, &s);
+    const pairs *t = k->state;
+    const uint8_t *a = call->in[0]->u8, *b = call->in[1]->u8;
+    if (t->repeated >= 0)
+        return run_repeated(t, call);
+    for (size_t i = 0; i < t->w.spans; i++) {
+        qg_int_span s = qg_int_broadcast_span(&t->w, i);
+        run_span(t, a + s.a, b + s.b, call->out[0]->u8 + s.y, &s);
     }
     return QG_OK;
 }
 
 /* All pairs in one call: operand a moves along a row or stands still, as in the real
  * call; some forms depend on it. */
-static qg_status fill_pairs(qg_compile *c, const table *t, bool standing)
+static qg_status fill_pairs(qg_compile *c, uint8_t *result, bool standing)
 {
     const int64_t dims[2] = { CODES, CODES }, column[2] = { CODES, 1 };
     uint8_t right[CODES];
@@ -166,7 +215,7 @@ static qg_status fill_pairs(qg_compile *c, const table *t, bool standing)
     qg_tensor_init(&y, c->out[0]->dtype, 2, dims);
     a.data = left;
     b.data = right;
-    y.data = t->result;
+    y.data = result;
     for (int i = 0; i < CODES; i++) {
         right[i] = (uint8_t)i;
         memset(left + i * (standing ? 1 : CODES), i, standing ? 1 : CODES);
@@ -186,28 +235,115 @@ static void exchange(uint8_t *result)
         }
 }
 
-qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out)
+/* float32 replaces the table where it gives every result of it but those near a tie,
+ * and ties are rare: pieces with one are looked up.  result by the codes of a, then of
+ * b. */
+static void try_near(const qg_near_pair *pair, qg_near_fn *near, const uint8_t *result,
+                     pairs *t)
+{
+    uint8_t a[CODES], b[CODES], y[CODES];
+    int ties = 0;
+    for (int j = 0; j < CODES; j++)
+        b[j] = (uint8_t)j;
+    for (int i = 0; i < CODES; i++) {
+        memset(a, i, sizeof a);
+        if (near(pair, a, b, y, CODES)) {
+            if (memcmp(y, result + i * CODES, CODES) != 0)
+                return;
+            continue;
+        }
+        for (int j = 0; j < CODES; j++)
+            if (!near(pair, a + j, b + j, y + j, 1))
+                ties++;
+            else if (y[j] != result[i * CODES + j])
+                return;
+    }
+    if (ties * 4 > CODES) /* about a fourth of the pieces */
+        return;
+    t->near = near;
+    t->pair = *pair;
+}
+
+/* few has the dims of y behind leading ones. */
+static bool is_suffix(const qg_tensor *few, const qg_tensor *y)
+{
+    int32_t skip = 0;
+    while (skip < few->rank && few->dim[skip] == 1)
+        skip++;
+    for (int32_t i = skip; i < few->rank; i++)
+        if (few->dim[i] != y->dim[y->rank - few->rank + i])
+            return false;
+    return true;
+}
+
+/* few has one element, or one per channel; and that for each of *batch samples. */
+static bool is_channels(const qg_tensor *few, const qg_tensor *y, int64_t *batch)
+{
+    bool whole = few->rank == y->rank;
+    *batch = whole ? few->dim[0] : 1;
+    return qg_tensor_count(few) == *batch * (whole ? few->dim[1] : 1);
+}
+
+/* Channels-last where an operand is and the other one is too, or repeats. */
+static enum qg_layout layout_of(const qg_compile *c, pairs *t)
+{
+    const qg_tensor *y = c->out[0];
+    enum qg_layout layout = QG_LAYOUT_PLAIN;
+    t->repeated = -1;
+    for (int i = 0; i < 2 && t->repeated < 0; i++) {
+        const qg_tensor *full = c->in[i], *few = c->in[!i];
+        bool last = c->in_layout[i] == QG_LAYOUT_CHANNELS_LAST && !full->data;
+        if (!qg_same_dims(full, y))
+            continue;
+        if (qg_same_dims(few, y))
+            return last && !few->data ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
+        last = last && is_channels(few, y, &t->batch);
+        if (!last && !is_suffix(few, y))
+            continue;
+        if (!last)
+            t->batch = 1;
+        size_t n = qg_elements(few) / (size_t)t->batch;
+        t->repeated = !i;
+        t->period = n * (1 + (PIECE - 1) / n);
+        layout = last ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
+    }
+    return layout;
+}
+
+qg_status qg_integer_compile_pairs(qg_compile *c, const qg_near_pair *pair,
+                                   bool product, qg_kernel **out)
 {
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
     qg_int_dims da = dims_of(a), db = dims_of(b);
-    qg_int_broadcast w;
     *out = NULL;
-    if (!bytes(a) || !bytes(b) || !bytes(y) || qg_tensor_count(y) < QG_INTEGER_PAIRS)
+    if (!bytes(a) || !bytes(b) || !bytes(y) || qg_tensor_count(y) < QG_INTEGER_TABLE)
         return QG_OK;
-    QG_TRY(qg_int_broadcast_make(c->ctx, "pairs", &da, &db, &w));
-    QG_TRY(begin(c, CODES * CODES, "table of pairs", out));
-    table *t = (*out)->state;
-    t->flat = qg_same_dims(a, y) && qg_same_dims(b, y);
-    (*out)->run = run_pairs;
-    bool last = c->in_layout[0] == QG_LAYOUT_CHANNELS_LAST ||
-                c->in_layout[1] == QG_LAYOUT_CHANNELS_LAST;
-    if (t->flat && last && !a->data && !b->data)
-        (*out)->in_layout[0] = (*out)->in_layout[1] = (*out)->out_layout =
-            QG_LAYOUT_CHANNELS_LAST;
-    QG_TRY(fill_pairs(c, t, w.a_step == 0));
+    for (uint32_t i = 0; i < 2; i++) /* one constant for all */
+        if (c->in[!i]->data && qg_elements(c->in[!i]) == 1 && !c->in[i]->data &&
+            qg_same_dims(c->in[i], y))
+            return compile_slot(c, i, out);
+    qg_kernel *k = QG_NEW(c->arena, qg_kernel);
+    pairs *t = QG_NEW(c->arena, pairs);
+    uint8_t *result = qg_arena_get(c->arena, CODES, CODES);
+    if (!k || !t || !result)
+        return qg_nomem(c->ctx);
+    enum qg_layout layout = layout_of(c, t);
+    QG_TRY(qg_int_broadcast_make(c->ctx, "pairs", &da, &db, &t->w));
+    QG_TRY(fill_pairs(c, result, t->w.a_step == 0));
+    if (pair && a->dtype == b->dtype && a->dtype == y->dtype)
+        try_near(pair, qg_near_loop(product, y->dtype), result, t);
     t->by_b = b->data && !a->data;
     if (t->by_b)
-        exchange(t->result);
+        exchange(result);
+    t->result = result;
+    *k = (qg_kernel){
+        .run = run_pairs,
+        .state = t,
+        .in_layout = {layout, layout},
+        .out_layout = layout,
+        .name = t->near ? "pairs by float32" : "table of pairs"
+    };
+    *out = k;
     return QG_OK;
 }
 
@@ -216,6 +352,7 @@ qg_status qg_integer_compile_pairs(qg_compile *c, qg_kernel **out)
 typedef struct concat {
     uint8_t *result; /* [inputs][CODES] */
     size_t *piece;   /* [inputs + 1] elements from the axis on, then those of y */
+    qg_look_up_fn *look_up;
 } concat;
 
 static qg_status run_concat(const qg_kernel *k, const qg_call *call)
@@ -227,8 +364,7 @@ static qg_status run_concat(const qg_kernel *k, const qg_call *call)
         const uint8_t *x = call->in[i]->u8, *from = s->result + i * CODES;
         const size_t n = s->piece[i];
         for (size_t row = 0; row < rows; row++)
-            for (size_t j = 0; j < n; j++)
-                y[row * pitch + j] = from[x[row * n + j]];
+            s->look_up(from, x + row * n, y + row * pitch, n);
     }
     return QG_OK;
 }
@@ -285,7 +421,7 @@ qg_status qg_integer_compile_concat(qg_compile *c, int32_t axis, qg_kernel **out
         return qg_nomem(c->ctx);
     for (uint32_t i = 0; i <= n; i++)
         piece[i] = piece_of(i < n ? c->in[i] : c->out[0], axis, last);
-    *s = (concat){ result, piece };
+    *s = (concat){ result, piece, qg_look_up_loop() };
     enum qg_layout layout = last ? QG_LAYOUT_CHANNELS_LAST : QG_LAYOUT_PLAIN;
     *k = (qg_kernel){ .run = run_concat,
                       .state = s,

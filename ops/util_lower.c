@@ -208,7 +208,7 @@ static bool fits_table(qg_lower *l)
 /* A status of the formula, as a refusal with its message. */
 static qg_status refused(qg_lower *l, qg_status s)
 {
-    return s == QG_OK || s == QG_ENOMEM ? s : qg_lower_refuse(l, "%s", l->ctx->message);
+    return s == QG_OK || qg_is_nomem(s) ? s : qg_lower_refuse(l, "%s", l->ctx->message);
 }
 
 qg_status qg_lower_function(qg_lower *l, qg_kernel_use use, qg_int_unary_function f,
@@ -255,7 +255,7 @@ qg_status qg_lower_table(qg_lower *l)
 {
     float x[256], y[256];
     int32_t table[256];
-    qg_quantizer q;
+    qg_affine_quantizer q;
     if (!fits_table(l))
         return QG_OK;
     const qg_profile_row *row = qg_lower_row(l, QG_USE_TABLE);
@@ -272,9 +272,9 @@ qg_status qg_lower_table(qg_lower *l)
     const qg_stored *out = &l->out[0];
     qg_code_range range = { out->zero[0], out->low, out->high };
     qg_status s =
-        qg_quantizer_prepare(l->ctx, &divide, qg_integer_grid(out), range, &q);
+        qg_affine_quantizer_prepare(l->ctx, &divide, qg_integer_grid(out), range, &q);
     if (s != QG_OK)
         return refused(l, s);
-    qg_quantizer_codes(&q, y, table, 256);
+    qg_affine_quantizer_codes(&q, y, table, 256);
     return emit_table(l, row, table);
 }

@@ -45,6 +45,7 @@ enum {
     LANES = 16,   /* of a maximum or sum along a row */
     COLUMNS = 64, /* runs that are computed side by side */
     SHORT = 16,   /* runs of fewer elements are turned into columns */
+    LONG = 256,   /* runs whose last few elements do not matter */
     GROUP = 2048  /* elements that stay in the first cache between two loops */
 };
 
@@ -65,7 +66,7 @@ INLINE void softmax_columns(const qg_softmax_shape *s, int64_t step, int64_t w,
         INDEPENDENT
         for (int64_t j = 0; j < w; j++) {
             float e = qg_exp_f32(x[i * step + j] - m[j]);
-            y[i * step + j] = e;
+            y[i * step + j] = s->log ? x[i * step + j] : e;
             sum[j] += (double)e;
         }
     }
@@ -116,18 +117,69 @@ INLINE double row_sum(bool exps, const float *x, int64_t n)
     return lane[0];
 }
 
-/* Some runs of n >= LANES neighbours; exp goes over all of them at once. */
+TARGET static double sum(const float *x, int64_t n) { return row_sum(false, x, n); }
+
+/* As row_sum. */
+TARGET static double squares(const float *x, int64_t n, double mean)
+{
+    double lane[LANES] = { 0 };
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            lane[j] += ((double)x[i + j] - mean) * ((double)x[i + j] - mean);
+    for (int j = 0; i < n; i++, j++)
+        lane[j] += ((double)x[i] - mean) * ((double)x[i] - mean);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] += lane[j + half];
+    return lane[0];
+}
+
+/* With constant flags, so that the loop has no branch. */
+INLINE void standardize_row(const qg_standard *s, bool scaled, bool biased,
+                            const float *x, float *y, int64_t n)
+{
+    const float mean = s->mean, factor = s->factor, *scale = s->scale, *bias = s->bias;
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        float v = (x[i] - mean) * factor;
+        v = scaled ? v * scale[i] : v;
+        y[i] = biased ? v + bias[i] : v;
+    }
+}
+
+TARGET static void standardize(const qg_standard *s, const float *x, float *y,
+                               int64_t n)
+{
+    if (s->scale && s->bias)
+        standardize_row(s, true, true, x, y, n);
+    else if (s->scale)
+        standardize_row(s, true, false, x, y, n);
+    else
+        standardize_row(s, false, s->bias != NULL, x, y, n);
+}
+
+/* y = x - max, or already the exponential. */
+INLINE void softmax_shift(bool exps, const float *x, float *y, int64_t n)
+{
+    const float m = row_max(x, n);
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = exps ? qg_exp_f32(x[i] - m) : x[i] - m;
+}
+
+/* Some runs of n >= LANES neighbours; exp goes over all short ones at once. */
 INLINE void softmax_rows(const qg_softmax_shape *s, int64_t rows, const float *x,
                          float *y)
 {
     const int64_t n = s->n, all = rows * n;
-    for (int64_t at = 0; at < all; at += n) {
-        const float m = row_max(x + at, n);
-        INDEPENDENT
-        for (int64_t i = at; i < at + n; i++)
-            y[i] = x[i] - m;
-    }
-    if (!s->log)
+    const bool at_once = !s->log && n >= LONG;
+    for (int64_t at = 0; at < all; at += n)
+        if (at_once)
+            softmax_shift(true, x + at, y + at, n);
+        else
+            softmax_shift(false, x + at, y + at, n);
+    if (!s->log && !at_once)
         map_EXP(y, y, (size_t)all, 0, 0);
     for (int64_t at = 0; at < all; at += n) {
         const double sum = row_sum(s->log, y + at, n);
@@ -176,10 +228,64 @@ TARGET static void softmax(const qg_softmax_shape *s, const float *x, float *y)
                                 x + o * slab + j, y + o * slab + j);
 }
 
+enum { WIDE = 16, HALVES = QG_PANEL / WIDE, TILES = 4 };
+typedef float wide
+    __attribute__((vector_size(WIDE * sizeof(float)), aligned(4), may_alias));
+
+/* Elements from one tile to the next. */
+typedef struct tile_steps {
+    int64_t x, w, y;
+} tile_steps;
+
+/* TILES tiles of one row by one panel: of as many rows (step.x) or panels (step.w) as
+ * there are tiles, whose sums fill the registers of every instruction set. */
+INLINE void product_tiles(int64_t k, tile_steps step, const float *x, const float *w,
+                          float *y)
+{
+    wide sum[TILES][HALVES] = { 0 };
+    for (int64_t i = 0; i < k; i++)
+        for (int t = 0; t < TILES; t++)
+            for (int h = 0; h < HALVES; h++)
+                sum[t][h] += x[t * step.x + i] *
+                             *(const wide *)(w + t * step.w + i * QG_PANEL + h * WIDE);
+    for (int t = 0; t < TILES; t++)
+        for (int h = 0; h < HALVES; h++)
+            *(wide *)(y + t * step.y + h * WIDE) = sum[t][h];
+}
+
+/* One row by one panel. */
+INLINE void product_tile(int64_t k, const float *x, const float *w, float *y)
+{
+    wide sum[HALVES] = { 0 };
+    for (int64_t i = 0; i < k; i++)
+        for (int h = 0; h < HALVES; h++)
+            sum[h] += x[i] * *(const wide *)(w + i * QG_PANEL + h * WIDE);
+    for (int h = 0; h < HALVES; h++)
+        *(wide *)(y + h * WIDE) = sum[h];
+}
+
+/* Panels are the outer loop while there are several rows, since they are larger. */
+TARGET static void product(const qg_panels *w, int64_t rows, const float *x, float *y)
+{
+    const int64_t k = w->k, panel = k * QG_PANEL, few = rows % TILES, many = rows - few;
+    for (int64_t j = 0; j < w->n; j += QG_PANEL)
+        for (int64_t r = 0; r < many; r += TILES)
+            product_tiles(k, (tile_steps){ k, 0, w->n }, x + r * k, w->at + j * k,
+                          y + r * w->n + j);
+    for (int64_t r = many; r < rows; r++) {
+        int64_t j = 0;
+        for (; j + TILES * QG_PANEL <= w->n; j += TILES * QG_PANEL)
+            product_tiles(k, (tile_steps){ 0, panel, QG_PANEL }, x + r * k,
+                          w->at + j * k, y + r * w->n + j);
+        for (; j < w->n; j += QG_PANEL)
+            product_tile(k, x + r * k, w->at + j * k, y + r * w->n + j);
+    }
+}
+
 #define X(id, f) [QG_MAP_##id] = map_##id,
 #define ROW(isa)                                                                       \
     {                                                                                  \
-        isa, supported, { QG_MAP_F32(X) }, softmax                                     \
+        isa, supported, { QG_MAP_F32(X) }, softmax, product, sum, squares, standardize \
     }
 
 #endif

@@ -133,15 +133,6 @@ static void common_param(const team *t, const qg_tqc *lead, float *scale,
 
 /* --- sharing by groups: the default --- */
 
-/* The last sharing rule that matches this operator. */
-static const qg_sharing *rule_of(const qg_backend *b, const qg_node *n)
-{
-    for (size_t i = b->sharing.n; i-- > 0;)
-        if (qg_node_matches(&b->sharing.at[i].node, n))
-            return &b->sharing.at[i];
-    return NULL;
-}
-
 /* Its scale may be changed: it neither follows its inputs nor is prescribed. */
 static bool is_free(const team *t, const qg_value *v)
 {
@@ -150,7 +141,7 @@ static bool is_free(const team *t, const qg_value *v)
     const qg_observer *o = out && out->observer.name
                                ? qg_observer_find(t->env->ctx, out->observer.name)
                                : NULL;
-    const qg_sharing *rule = rule_of(b, v->def);
+    const qg_sharing *rule = qg_backend_sharing(b, v->def);
     bool follows =
         qg_backend_is_passive(b, v->def->op) ||
         (rule && (rule->align == QG_ALIGN_OUTPUT || rule->align == QG_ALIGN_INPUT));
@@ -359,8 +350,9 @@ static qg_status run(qg_pass_env *env)
                                "no quantized node that it takes"));
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
-        const qg_sharing *rule =
-            n->platform == QG_PLATFORM_QUANTIZED ? rule_of(env->backend, n) : NULL;
+        const qg_sharing *rule = n->platform == QG_PLATFORM_QUANTIZED
+                                     ? qg_backend_sharing(env->backend, n)
+                                     : NULL;
         if (!rule || rule->align == QG_ALIGN_NONE)
             continue;
         team t = { .env = env, .how = &how, .rule = rule, .node = n };

@@ -1,7 +1,8 @@
 /* fold-constants -- turns values that shape inference could compute into constants, and
  * removes their producers.
  *
- * A node folds when all its outputs are known.  Graph outputs are not folded: the
+ * A node folds when all its outputs are known, and are so for any batch where the file
+ * leaves the batch open: exported files then run with any.  Graph outputs are not folded: the
  * interface keeps its producers.  PPQ folds nodes without inputs only (quirk
  * ppq-no-constant-folding). */
 #include "engine/ir/edit.h"
@@ -22,6 +23,18 @@ static bool folds(const qg_node *n, const qg_tensor *const *known)
         any |= v != NULL;
     }
     return any;
+}
+
+/* Values that are the same for every extent that the file leaves open. */
+static qg_status known_of(qg_pass_env *env, const qg_tensor *const **out)
+{
+    qg_tensor *type;
+    const qg_tensor **known;
+    if (!qg_graph_is_open(env->graph))
+        return qg_infer_known(env->graph, out);
+    QG_TRY(qg_infer_open(env->ctx, env->graph, env->graph->arena, &type, &known));
+    *out = known;
+    return QG_OK;
 }
 
 /* Behaviours that quirks replace. */
@@ -68,7 +81,7 @@ static qg_status run(qg_pass_env *env)
     const qg_tensor *const *known;
     behaviours how = ordinary;
     qg_pass_quirks(env, &how);
-    QG_TRY(qg_infer_known(env->graph, &known));
+    QG_TRY(known_of(env, &known));
     for (size_t i = 0; i < env->graph->node.n; i++)
         if (how.folds(env->graph->node.at[i], known))
             QG_TRY(fold(env, env->graph->node.at[i], known));

@@ -24,6 +24,8 @@ static qg_status observe(qg_pass_env *env, qg_tqc *t, qg_arena *scratch)
             qg_tqc_text(t, at), qg_tqc_value(t)->name, t->node->name);
     }
     QG_TRY(s);
+    if (strcmp(o.observer->name, t->observer.name) != 0)
+        QG_TRY(qg_observe_note_few(env->quant, t));
     QG_TRY(qg_tqc_set_param(env->quant, t, p.n, p.scale, p.offset));
     return qg_tqc_set_state(env->quant, t, QG_TQC_ACTIVATED);
 }

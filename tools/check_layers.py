@@ -36,17 +36,18 @@ MAY = {  # room: the rooms that it may include, of those above it
                        "passes", "api"],  # exec, data, onnx, ops: not needed
     "session":        [],
     "analysis":       [],
+    "device":         [],
     "embed":          [],
     "tools":          ["api"],
 }
-ABOVE = ("session", "analysis", "embed")  # rooms that may include all above them
+ABOVE = ("session", "analysis", "device", "embed")  # rooms that may include all above them
 for name in ABOVE:
     MAY[name] = list(MAY)[:list(MAY).index(name)]
 THIRD = [  # third-party header, the files that may see it
     (r"onnx\.pb-c\.h$|protobuf-c/",    r"engine/onnx/(import|export)\.c"),
     (r"yaml\.h$",                      r"engine/config/yaml\.c"),
     (r"(cjson/)?cJSON\.h$",            r"engine/core/json\.c"),
-    (r"oneapi/dnnl/|dnnl",             r"engine/accel/dnnl\w*\.c"),
+    (r"oneapi/dnnl/|dnnl",             r"engine/accel/dnnl\w*\.[ch]"),
     (r"uthash\.h$|utarray\.h$",        r"engine/core/names\.c"),
     (r"openssl/",                      r"engine/core/hash\.c"),
     (r"zlib\.h$",                      r"engine/data/(npz|zip)\.c"),

@@ -36,6 +36,7 @@ PLACES = [  # files, tools that may be named there
     (r"engine/number/openvino_fq\.[ch]$", "openvino"),  # arithmetic that bears its name
     (r"engine/number/round\.h$", "ppq|openvino"),  # meanings of rounding modes
     (r"engine/number/|ops/integer_table\.c$", "gemmlowp"),  # runtimes: configs/profiles
+    (r"engine/quant/backend\.[ch]$", "trt"),  # a word of backend files: placement
     (r"engine/quant/", ARITHMETIC),           # published, and called by its author
     (r"passes/passes\.def$", ".*"),           # lists those of vendors
     (r"ops/(openvino\.c|families\.def)$", "openvino"),  # operators of its domain

@@ -4,6 +4,7 @@
  *            `-n value`, `-n5`; `--` ends options.  An option that the verb does not
  *            take, a missing or wrong value, and a repeated option are usage errors.
  * Exit       0 done; 1 failed; 2 usage; 3 done, and `diff` has found differences
+ *            (`diverge` exits with 1)
  * Output     answers on stdout, everything else on stderr as "qg: VERB: MESSAGE"
  * Includes   the installed qg.h and the C library only: the command line uses the same
  *            functions as other programs.
@@ -38,16 +39,19 @@ typedef struct cli_arguments {
     cli_words policy, set, shape, backends;
     const char *backend, *data, *output, *observer, *quirks, *mode, *dump, *curve,
         *dump_after, *dump_dir, *by, *subject, *direction, *propose, *after, *metric,
-        *labels, *dispatcher, *kernels, *config_dir, *profile, *require;
+        *labels, *holdout, *dispatcher, *kernels, *config_dir, *profile, *require;
     size_t samples, top, jobs;
     const char *scheme, *variant, *range, *rounding, *scale, *offset;
     size_t bits, exponent_bits, block, raise_to;
     int axis; /* INT_MIN: not given */
-    const char *format, *weights, *placement, *report, *model;
-    const char *stats, *slice, *channels, *memory;
-    bool resume;
+    const char *format, *weights, *placement, *float_type, *report, *model;
+    const char *stats, *slice, *channels;
+    const char *select, *against, *between;
+    size_t seed, max_mem, max_nodes, max_ratio;
+    bool end_to_end;
+    bool resume, any_kernels;
     bool narrow, codes, whole, strict;
-    bool json, help;
+    bool json, all, help;
     size_t verbose;
 } cli_arguments;
 
@@ -56,6 +60,7 @@ enum cli_kind {
     CLI_TEXT,   /* const char * */
     CLI_TEXTS,  /* cli_words: may be repeated */
     CLI_NUMBER, /* size_t, from 1 on */
+    CLI_BYTES,  /* size_t, from 1 on: 900M, 2G */
     CLI_INDEX,  /* int; negative counts from the end */
     CLI_LIST,   /* const char *: numbers with commas, so it may begin with a minus */
     CLI_CHOICE, /* const char *, one of `choice` */
@@ -79,14 +84,17 @@ typedef struct cli_option {
     X(BACKEND) X(DATA) X(SNAPSHOT) X(FOLDER) X(SAMPLES) X(OBSERVER) X(POLICY)  \
     X(SET) X(QUIRKS) X(DISPATCHER) X(DUMP_AFTER) X(DUMP_DIR) X(MODE) X(DUMP)   \
     X(PROFILE) X(REQUIRE)                                                      \
-    X(LABELS) X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)               \
+    X(LABELS) X(HOLDOUT) X(JUDGES)                                             \
+    X(BY) X(METRIC) X(TOP) X(SHAPE) X(JOBS) X(KERNELS)                         \
     X(SCHEME) X(BITS) X(EXPONENT_BITS) X(VARIANT) X(RANGE) X(NARROW) X(AXIS)   \
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
-    X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(MEMORY)                          \
-    X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(STRICT) X(REPORT) X(FILE) X(MODEL)     \
-    X(JSON) X(VERBOSE) X(CONFIG_DIR) X(HELP)
+    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE) X(YAML)     \
+    X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
+    X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
+    X(MODEL) X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)   \
+    X(MAX_RATIO) X(HELP)
 /* clang-format on */
 enum cli_option_id {
 #define X(id) CLI_O_##id,
@@ -171,6 +179,12 @@ void cli_quantize_options(const cli_call *c, qg_quantize_options *o);
 int cli_sensitivity(const cli_call *c);
 cli_question cli_compare, cli_price;
 int cli_switch(const cli_call *c);
+
+/* --- verbs of cli_device.c --- */
+int cli_trace(const cli_call *c);
+int cli_diverge(const cli_call *c);
+int cli_fit(const cli_call *c);
+int cli_probe(const cli_call *c);
 
 /* Prints text that can hold names from files: control characters except newline and tab
  * become \xNN, so that no name reaches the terminal as a command. */

@@ -31,6 +31,8 @@ static qg_status ask_sensitivity(const cli_call *c, qg_model *m, qg_report **r)
         o.proposal.patch = a->output ? a->output : "policy.yaml";
         o.proposal.bits = (unsigned)a->raise_to;
         o.proposal.backend = a->backend;
+        o.holdout = a->holdout;
+        o.labels = a->labels;
     }
     return qg_model_sensitivity(m, &o, r);
 }
@@ -42,11 +44,14 @@ int cli_sensitivity(const cli_call *c)
     if (a->propose && !read_budget(a->propose, &budget))
         return cli_usage(c->verb, "--propose: '%s', expected a number like 0.01 or 1%%",
                          a->propose);
-    if (!a->propose && (a->output || a->raise_to || a->backend))
-        return cli_usage(c->verb, "--%s requires --propose",
-                         a->output     ? "output"
+    const char *lonely = a->output     ? "output"
                          : a->raise_to ? "raise-to"
-                                       : "backend");
+                         : a->backend  ? "backend"
+                         : a->holdout  ? "holdout"
+                         : a->labels   ? "labels"
+                                       : NULL;
+    if (!a->propose && lonely)
+        return cli_usage(c->verb, "--%s requires --propose", lonely);
     return cli_ask(c, a->file.at[0], ask_sensitivity);
 }
 
@@ -63,6 +68,10 @@ qg_status cli_compare(const cli_call *c, qg_model *m, qg_report **r)
     o.stats = a->stats;
     o.observer = a->observer;
     o.metric = a->metric;
+    o.holdout = a->holdout;
+    o.labels = a->labels;
+    o.mode = a->mode;
+    o.profile = a->profile;
     return qg_model_compare(m, &o, r);
 }
 

@@ -15,6 +15,7 @@
 #define TEXTS(member)       STORED(CLI_TEXTS, member)
 #define LIST(member)        STORED(CLI_LIST, member)
 #define NUMBER(member)      STORED(CLI_NUMBER, member)
+#define BYTES(member)       STORED(CLI_BYTES, member)
 #define INDEX(member)       STORED(CLI_INDEX, member)
 #define CHOICE(member)      STORED(CLI_CHOICE, member)
 #define FLAG(member)        STORED(CLI_FLAG, member)
@@ -63,6 +64,10 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "also write intermediate values that match, to DIR/dump" },
     [CLI_O_LABELS] = { NAMED("labels", 0, "FILE"), TEXT(labels),
         .help = ".npy of integers, one class per sample" },
+    [CLI_O_HOLDOUT] = { NAMED("holdout", 0, "DATA"), TEXT(holdout),
+        .help = "other samples, to measure on; DATA calibrates" },
+    [CLI_O_JUDGES] = { NAMED("holdout", 0, "DATA"), TEXT(holdout),
+        .help = "samples that judge --propose; default: every second one" },
     [CLI_O_BY] = { NAMED("by", 0, "WHAT"), CHOICE(by),
         .help = "graph or layer; default graph",
         .choice = { "graph", "layer" } },
@@ -131,11 +136,27 @@ const cli_option cli_options[CLI_N_OPTION] = {
     [CLI_O_WEIGHTS] = { NAMED("weights", 0, "HOW"), TEXT(weights),
         .help = "write weights as int (codes, the default) or float" },
     [CLI_O_PLACEMENT] = { NAMED("placement", 0, "RUNTIME"), TEXT(placement),
-        .help = "fusion rules of: ort (default), trt or openvino" },
+        .help = "for: ort, trt or openvino; default: the backend's" },
+    [CLI_O_FLOAT] = { NAMED("float", 0, "TYPE"), TEXT(float_type),
+        .help = "16-bit floats: auto, model (as there) or float32" },
     [CLI_O_STRICT] = { NAMED("strict", 0, NULL), FLAG(strict),
         .help = "fail when the format cannot represent everything" },
     [CLI_O_REPORT] = { NAMED("report", 0, "FILE"), TEXT(report),
         .help = "write the loss report; JSON when FILE ends in .json" },
+    [CLI_O_SELECT] = { NAMED("select", 0, "GLOB"), TEXT(select),
+        .help = "only values whose name matches; default: all" },
+    [CLI_O_AGAINST] = { NAMED("against", 0, "DUMP"), TEXT(against),
+        .help = "outputs of the device: .npz or folder (docs/trace.md)" },
+    [CLI_O_END_TO_END] = { NAMED("end-to-end", 0, NULL), FLAG(end_to_end),
+        .help = "compare whole runs instead of each node on its own" },
+    [CLI_O_BETWEEN] = { NAMED("between", 0, "P1,P2"), TEXT(between),
+        .help = "two profiles to tell apart" },
+    [CLI_O_SEED] = { NAMED("seed", 0, "N"), NUMBER(seed),
+        .help = "of the search; default 1" },
+    [CLI_O_YAML] = { NAMED("output", 'o', "FILE.yaml"), TEXT(output),
+        .help = "write the composed profile" },
+    [CLI_O_TRACE] = { NAMED("output", 'o', "TRACE"), TEXT(output),
+        .help = "trace.npz, or a folder" },
     [CLI_O_FILE] = { NAMED("output", 'o', "FILE"), TEXT(output),
         .help = "file to write" },
     [CLI_O_MODEL] = { NAMED("model", 0, "MODEL.onnx"), TEXT(model),
@@ -148,14 +169,24 @@ const cli_option cli_options[CLI_N_OPTION] = {
         .help = "collect a histogram per channel for these values" },
     [CLI_O_RESUME] = { NAMED("resume", 0, NULL), FLAG(resume),
         .help = "continue an interrupted run from FILE.part" },
-    [CLI_O_MEMORY] = { NAMED("max-mem", 0, "SIZE"), TEXT(memory),
-        .help = "memory limit in bytes, or with K, M, G; reduces workers" },
+    [CLI_O_ANY_KERNELS] = { NAMED("any-kernels", 0, NULL), FLAG(any_kernels),
+        .help = "merge files of several instruction sets or versions" },
     [CLI_O_JSON] = { NAMED("json", 0, NULL), FLAG(json),
         .help = "print the report as JSON", .common = true },
+    [CLI_O_ALL] = { NAMED("all", 0, NULL), FLAG(all),
+        .help = "print all rows of the report, not only sums", .common = true },
     [CLI_O_VERBOSE] = { NAMED("verbose", 'v', NULL), COUNT(verbose),
-        .help = "print more on stderr; -vv prints everything", .common = true },
+        .help = "print more, on stderr too; -vv prints everything", .common = true },
     [CLI_O_CONFIG_DIR] = { NAMED("config-dir", 0, "DIR"), TEXT(config_dir),
         .help = "folder with backends/, pipelines/, profiles/", .common = true },
+    [CLI_O_MAX_MEM] = { NAMED("max-mem", 0, "SIZE"), BYTES(max_mem),
+        .help = "memory limit in bytes, or with K, M, G; default 80 %",
+        .common = true },
+    [CLI_O_MAX_NODES] = { NAMED("max-nodes", 0, "N"), NUMBER(max_nodes),
+        .help = "limit of nodes from functions; default 1000000", .common = true },
+    [CLI_O_MAX_RATIO] = { NAMED("max-ratio", 0, "N"), NUMBER(max_ratio),
+        .help = "limit of memory to size of .npz, .qgs; default 100",
+        .common = true },
     [CLI_O_HELP] = { NAMED("help", 'h', NULL), FLAG(help),
         .help = "show this help", .common = true },
 };
@@ -296,6 +327,23 @@ static int take_number(const cli_verb *verb, const cli_option *o, const char *va
     return CLI_OK;
 }
 
+/* "900M" */
+static int take_bytes(const cli_verb *verb, const cli_option *o, const char *value,
+                      size_t *out)
+{
+    static const char unit[] = "KMG";
+    size_t n = strspn(value, "0123456789"), factor = 1;
+    unsigned long long x = n && n < 16 ? strtoull(value, NULL, 10) : 0;
+    const char *u = value[n] && !value[n + 1] ? strchr(unit, value[n]) : NULL;
+    for (const char *p = unit; u && p <= u; p++)
+        factor *= 1000;
+    if (x < 1 || x > SIZE_MAX / factor || (value[n] && !u))
+        return cli_usage(verb, "--%s: '%s', expected bytes, or 900M, 2G", o->name,
+                         value);
+    *out = (size_t)x * factor;
+    return CLI_OK;
+}
+
 static int take_index(const cli_verb *verb, const cli_option *o, const char *value,
                       int *out)
 {
@@ -323,6 +371,8 @@ static int store(reader *r, const cli_option *o, const char *value)
     }
     case CLI_NUMBER:
         return take_number(r->verb, o, value, at);
+    case CLI_BYTES:
+        return take_bytes(r->verb, o, value, at);
     case CLI_INDEX:
         return take_index(r->verb, o, value, at);
     case CLI_CHOICE:

@@ -29,24 +29,6 @@ static int take_slice(const cli_call *c, qg_stats_options *o)
     return CLI_OK;
 }
 
-/* "900M" */
-static int take_memory(const cli_call *c, qg_stats_options *o)
-{
-    static const char unit[] = "KMG";
-    const char *text = c->args->memory;
-    size_t n = text ? strlen(text) : 0;
-    uint64_t size, factor = 1;
-    if (!text)
-        return CLI_OK;
-    const char *u = n && text[n - 1] ? strchr(unit, text[n - 1]) : NULL;
-    for (const char *p = unit; u && p <= u; p++)
-        factor *= 1000;
-    if (!number(text, u ? n - 1 : n, &size) || size == 0 || size > SIZE_MAX / factor)
-        return cli_usage(c->verb, "--max-mem '%s': expected bytes, or 900M, 2G", text);
-    o->memory = (size_t)(size * factor);
-    return CLI_OK;
-}
-
 static int missing(const cli_call *c, const char *option)
 {
     return cli_usage(c->verb, "%s needs --%s", c->args->file.at[0], option);
@@ -67,8 +49,8 @@ static int collect_options(const cli_call *c, qg_stats_options *o)
     o->channels = a->channels;
     o->resume = a->resume;
     o->group = in_group();
-    int status = take_slice(c, o);
-    return status == CLI_OK ? take_memory(c, o) : status;
+    o->memory = a->max_mem;
+    return take_slice(c, o);
 }
 
 /* Only the first process prints an answer. */
@@ -99,8 +81,8 @@ static int merge(const cli_call *c)
         return cli_usage(c->verb, "merge takes FILE.qgs...");
     if (!c->args->output)
         return missing(c, "output");
-    qg_status s =
-        qg_stats_file_merge(c->ctx, file->at + 1, file->n - 1, c->args->output, &r);
+    qg_status s = qg_stats_file_merge(c->ctx, file->at + 1, file->n - 1,
+                                      c->args->any_kernels, c->args->output, &r);
     return cli_answer(c, s, r);
 }
 

@@ -9,8 +9,11 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
 {
     int status = CLI_OK;
     const char *text = "";
+    enum qg_detail detail = c->args->all       ? QG_DETAIL_ALL
+                            : c->args->verbose ? QG_DETAIL_VERBOSE
+                                               : QG_DETAIL_SHORT;
     if (s == QG_OK && r)
-        text = c->args->json ? qg_report_json(r) : qg_report_text(r);
+        text = c->args->json ? qg_report_json(r) : qg_report_page(r, detail);
     cli_bar_clear(c->bar);
     cli_print(stdout, text);
     if (s == QG_ECANCELED && cli_interrupted()) {
@@ -318,8 +321,8 @@ const cli_verb cli_verbs[] = {
     { .name = "export",
       .summary = "write a snapshot in the format of another tool",
       FILES("SNAPSHOT", 1, 1),
-      .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(STRICT),
-               TAKES(REPORT), NEEDS(FILE) },
+      .use = { NEEDS(FORMAT), TAKES(WEIGHTS), TAKES(PLACEMENT), TAKES(FLOAT),
+               TAKES(STRICT), TAKES(REPORT), NEEDS(FILE) },
       .about = "Reports, per endpoint, the quantization details that the format\n"
                "cannot represent.",
       .example = "qg export snapshot --format onnx-qdq -o model.qdq.onnx",
@@ -378,14 +381,59 @@ const cli_verb cli_verbs[] = {
       FILES("SNAPSHOT", 1, 1),
       .use = { NEEDS(DATA), RUNS, TAKES(SUBJECT), TAKES(DIRECTION), TAKES(METRIC),
                TAKES(TOP), TAKES(WHOLE), TAKES(PROPOSE), TAKES(RAISE_TO),
-               TAKES(PATCH), TAKES(BACKEND) },
+               TAKES(PATCH), TAKES(BACKEND), TAKES(JUDGES), TAKES(LABELS) },
       .about = "For each row only the nodes downstream of it are computed, from the\n"
                "activations of one whole run per sample.  --propose keeps the most\n"
                "harmful values in float, requantizes until the budget is met, and\n"
-               "writes a policy for `qg quantize --policy`.\n"
+               "writes a policy for `qg quantize --policy`, unless it does not help\n"
+               "on samples without a part in it: --holdout, else every second one.\n"
+               "--labels: classes of --holdout, else of DATA; top-1 judges first.\n"
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
       .run = cli_sensitivity },
+    { .name = "trace",
+      .summary = "write every stored value, to compare with a device",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, TAKES(MODE), TAKES(PROFILE), TAKES(SELECT),
+               NEEDS(TRACE) },
+      .about = "One array per value, axis 0 is the sample, and trace.json with the\n"
+               "endpoint and the grid of each (docs/trace.md).  Mode integer unless\n"
+               "--mode is given.\n"
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
+      .example = "qg trace snapshot -d images.npy -o trace.npz",
+      .run = cli_trace },
+    { .name = "diverge",
+      .summary = "find where a device computes something else, and what",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(PROFILE), TAKES(END_TO_END),
+               TAKES(TOP) },
+      .about = "Each node is computed on the device's own inputs.  For the first\n"
+               "nodes that differ (--top, default 3), other arithmetic is tried on\n"
+               "the dump, and the hypotheses that explain more elements are listed.\n"
+               "Exit status 1 when anything differs.\n"
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
+      .example = "qg diverge snapshot -d images.npy --against dump.npz",
+      .run = cli_diverge },
+    { .name = "fit",
+      .summary = "find the profile that explains the outputs of a device",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(PROFILE), TAKES(YAML) },
+      .about = "Every profile computes every value on the device's own inputs.  -o\n"
+               "writes a profile that extends the nearest one by the rows of others\n"
+               "that explain more.  Profiles that the samples do not tell apart are\n"
+               "listed; `qg probe` searches samples that do.\n"
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
+      .example = "qg fit snapshot -d images.npy --against dump.npz -o chip.yaml",
+      .run = cli_fit },
+    { .name = "probe",
+      .summary = "search samples on which two profiles differ",
+      FILES(ANY_MODEL, 1, 1),
+      .use = { TAKES(DATA), RUNS, NEEDS(BETWEEN), TAKES(SEED), NEEDS(ARRAY) },
+      .about = "Makes --samples samples, 8 by default, from random codes, or from\n"
+               "those of --data.  For networks with one input.\n"
+               "\n" MODEL_FORMS "\n\n" DATA_FORMS,
+      .example = "qg probe snapshot --between tflite-reference,tflite-xnnpack -o x.npy",
+      .run = cli_probe },
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),
@@ -407,9 +455,11 @@ const cli_verb cli_verbs[] = {
       .summary = "compare backends and patches on one network",
       FILES("MODEL.onnx", 1, 1),
       .use = { NEEDS(DATA), RUNS, NEEDS(BACKENDS), TAKES(POLICY), TAKES(OBSERVER),
-               TAKES(METRIC), TAKES(STATS) },
+               TAKES(METRIC), TAKES(STATS), TAKES(HOLDOUT), TAKES(LABELS),
+               TAKES(MODE), TAKES(PROFILE) },
       .about = "Each patch adds one variant of every backend.  With --stats all\n"
                "scales come from that file; DATA only measures the error.\n"
+               "--labels: classes of the measured samples (--holdout, else DATA).\n"
                "\n" DATA_FORMS,
       .example = "qg compare model.onnx -d calib.npy -b trt-int8 -b ncnn-int8",
       .ask = cli_compare },
@@ -470,8 +520,8 @@ const cli_verb cli_verbs[] = {
       FILES("collect|merge|show|derive|doctor FILE...", 1, SIZE_MAX),
       .use = { TAKES(DATA), RUNS, TAKES(BACKEND), TAKES(FILE), TAKES(OBSERVER),
                TAKES(POLICY), TAKES(SET), TAKES(QUIRKS), TAKES(DISPATCHER),
-               TAKES(SLICE), TAKES(CHANNELS), TAKES(RESUME), TAKES(MEMORY),
-               TAKES(MODEL) },
+               TAKES(SLICE), TAKES(CHANNELS), TAKES(RESUME),
+               TAKES(ANY_KERNELS),               TAKES(MODEL) },
       .about =
           "collect MODEL.onnx -d DATA -o FILE.qgs   one run; mpirun splits it\n"
           "merge FILE.qgs... -o FILE.qgs            combine shards\n"

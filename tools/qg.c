@@ -1,4 +1,5 @@
 /* qg.c -- the command `qg`: parses the command line and runs the verb. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,6 +31,9 @@ static int run(const cli_verb *verb, const cli_arguments *a)
     qg_open_options o;
     qg_open_options_init(&o, sizeof o);
     o.config_dir = a->config_dir;
+    o.max_memory = a->max_mem;
+    o.max_nodes = a->max_nodes;
+    o.max_ratio = a->max_ratio;
     o.log = say;
     o.log_ud = &bar;
     o.log_level = (int)(a->verbose < 2 ? a->verbose : 2);
@@ -45,9 +49,20 @@ static int run(const cli_verb *verb, const cli_arguments *a)
 /* Output errors must be reported. */
 static int finish(int status)
 {
+    char message[160];
+    errno = 0;
     bool lost = fflush(stdout) != 0 || ferror(stdout) != 0;
     bool done = status == CLI_OK || status == CLI_FINDINGS;
-    return lost && done ? cli_fail(NULL, "cannot write to stdout") : status;
+    if (!lost || !done)
+        return status;
+    if (!errno) { /* an earlier write failed: one more usually fails for the same */
+        clearerr(stdout);
+        (void)putchar('\n');
+        (void)fflush(stdout);
+    }
+    (void)snprintf(message, sizeof message, "cannot write to stdout: %s",
+                   errno ? strerror(errno) : "an earlier write failed");
+    return cli_fail(NULL, message);
 }
 
 int main(int argc, char **argv)

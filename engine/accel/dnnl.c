@@ -1,4 +1,4 @@
-/* dnnl.c -- kernels of oneDNN; the only file that includes its header.
+/* dnnl.c -- kernels of oneDNN; with dnnl_guard the only file that includes its header.
  *
  * Written for the 2.x C API (Debian 12 has 2.6).  3.x replaces descriptors of
  * operations and of memory; CMakeLists.txt builds without oneDNN where it finds
@@ -7,11 +7,14 @@
 
 #include <stdio.h>
 
+#include "engine/accel/finish.h"
+
 #if QG_HAVE_DNNL
 
 #include <assert.h>
 #include <math.h>
-#include <oneapi/dnnl/dnnl.h>
+
+#include "engine/accel/dnnl_guard.h"
 
 #if DNNL_VERSION_MAJOR != 2
 #error "oneDNN 2.x expected; configure again with QG_DNNL=OFF"
@@ -85,11 +88,11 @@ static qg_status binding_make(qg_ctx *ctx, const program *p, binding *b)
         { dnnl_query_weights_md,    &b->other  }
     };
     const_dnnl_primitive_desc_t pd;
-    DNNL(ctx, dnnl_stream_create(&b->stream, p->engine, dnnl_stream_default_flags));
+    DNNL(ctx, qg_dnnl_stream_create(&b->stream, p->engine, dnnl_stream_default_flags));
     DNNL(ctx, dnnl_primitive_get_primitive_desc(p->primitive, &pd));
     for (int i = 0, n = p->has_other ? 4 : 3; i < n; i++)
-        DNNL(ctx, dnnl_memory_create(operand[i].memory, queried(pd, operand[i].what),
-                                     p->engine, DNNL_MEMORY_NONE));
+        DNNL(ctx, qg_dnnl_memory_create(operand[i].memory, queried(pd, operand[i].what),
+                                        p->engine, DNNL_MEMORY_NONE));
     return QG_OK;
 }
 
@@ -127,21 +130,21 @@ static qg_status kernel_run(const qg_kernel *k, const qg_call *call)
     if (!scratch)
         return qg_nomem(call->ctx);
     omp_set_num_threads(1);
-    DNNL(call->ctx, dnnl_memory_set_data_handle(b->src, call->in[0]->data));
-    DNNL(call->ctx, dnnl_memory_set_data_handle(b->dst, call->out[0]->data));
-    DNNL(call->ctx, dnnl_memory_set_data_handle(b->scratch, scratch));
+    DNNL(call->ctx, qg_dnnl_memory_set_data_handle(b->src, call->in[0]->data));
+    DNNL(call->ctx, qg_dnnl_memory_set_data_handle(b->dst, call->out[0]->data));
+    DNNL(call->ctx, qg_dnnl_memory_set_data_handle(b->scratch, scratch));
     arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_SRC, b->src };
     arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_DST, b->dst };
     arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_SCRATCHPAD, b->scratch };
     if (p->has_other) {
-        DNNL(call->ctx, dnnl_memory_set_data_handle(b->other, call->in[1]->data));
+        DNNL(call->ctx, qg_dnnl_memory_set_data_handle(b->other, call->in[1]->data));
         arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_WEIGHTS, b->other };
     } else if (p->weights) {
         arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_WEIGHTS, p->weights };
     }
     if (p->bias)
         arg[n++] = (dnnl_exec_arg_t){ DNNL_ARG_BIAS, p->bias };
-    DNNL(call->ctx, dnnl_primitive_execute(p->primitive, b->stream, n, arg));
+    DNNL(call->ctx, qg_dnnl_primitive_execute(p->primitive, b->stream, n, arg));
     return QG_OK;
 }
 
@@ -213,22 +216,22 @@ static qg_status pack(qg_compile *c, program *p, const dnnl_memory_desc_t *from,
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_t reorder = NULL;
     dnnl_stream_t stream = NULL;
-    dnnl_status_t s = dnnl_memory_create(out, to, p->engine, room);
+    dnnl_status_t s = qg_dnnl_memory_create(out, to, p->engine, room);
     if (s == dnnl_success)
-        s = dnnl_memory_create(&plain, from, p->engine, (void *)(uintptr_t)data);
+        s = qg_dnnl_memory_create(&plain, from, p->engine, (void *)(uintptr_t)data);
     if (s == dnnl_success)
-        s = dnnl_reorder_primitive_desc_create(&pd, from, p->engine, to, p->engine,
-                                               NULL);
+        s = qg_dnnl_reorder_primitive_desc_create(&pd, from, p->engine, to, p->engine,
+                                                  NULL);
     if (s == dnnl_success)
-        s = dnnl_primitive_create(&reorder, pd);
+        s = qg_dnnl_primitive_create(&reorder, pd);
     if (s == dnnl_success)
-        s = dnnl_stream_create(&stream, p->engine, dnnl_stream_default_flags);
+        s = qg_dnnl_stream_create(&stream, p->engine, dnnl_stream_default_flags);
     if (s == dnnl_success) {
         dnnl_exec_arg_t arg[] = {
             {DNNL_ARG_FROM, plain},
             { DNNL_ARG_TO,  *out }
         };
-        s = dnnl_primitive_execute(reorder, stream, 2, arg);
+        s = qg_dnnl_primitive_execute(reorder, stream, 2, arg);
     }
     if (stream)
         (void)dnnl_stream_destroy(stream);
@@ -241,53 +244,74 @@ static qg_status pack(qg_compile *c, program *p, const dnnl_memory_desc_t *from,
     return s == dnnl_success ? QG_OK : broken(c->ctx, "packing of weights", s);
 }
 
-/* --- attributes: scratchpad by the caller, clamps absorbed --- */
-
-/* Absorbs followers as long as each is a clamp; the first other node ends the chain. */
-static qg_status make_attributes(qg_compile *c, int32_t zero, uint32_t *absorbed,
-                                 dnnl_primitive_attr_t *out)
-{
-    dnnl_post_ops_t ops = NULL;
-    DNNL(c->ctx, dnnl_primitive_attr_create(out));
-    DNNL(c->ctx,
-         dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user));
-    if (zero)
-        DNNL(c->ctx,
-             dnnl_primitive_attr_set_zero_points(*out, DNNL_ARG_SRC, 1, 0, &zero));
-    DNNL(c->ctx, dnnl_post_ops_create(&ops));
-    dnnl_status_t s = dnnl_success;
-    for (*absorbed = 0; *absorbed < c->n_chain && s == dnnl_success; ++*absorbed) {
-        const qg_node *n = c->chain[*absorbed];
-        float low, high;
-        if (!n->op->clamp || !n->op->clamp(n, c->chain_in[*absorbed], &low, &high))
-            break;
-        bool relu = low == 0 && isinf(high);
-        s = dnnl_post_ops_append_eltwise(
-            ops, 1, relu ? dnnl_eltwise_relu : dnnl_eltwise_clip, relu ? 0 : low, high);
-    }
-    if (s == dnnl_success)
-        s = dnnl_primitive_attr_set_post_ops(*out, ops);
-    (void)dnnl_post_ops_destroy(ops);
-    return s == dnnl_success ? QG_OK : broken(c->ctx, "post-ops", s);
-}
-
 /* --- descriptors of operations --- */
 
 typedef struct request {
     dnnl_op_desc_t desc; /* one of the dnnl_*_desc_t below */
     dnnl_memory_desc_t src, weights, bias, dst;
     bool has_weights, has_bias;
-    int32_t zero; /* zero point of src, when that is codes */
+    const qg_accel_codes *codes; /* NULL: floats */
+    int channel_axis;            /* of dst */
 } request;
+
+/* --- attributes: scratchpad by the caller, clamps absorbed --- */
+
+/* Integers below 2^24, which float32 holds, times a factor, rounded half to even and
+ * limited to the type of dst.  Further steps (a zero point, another rounding) would be
+ * possible, but cost more than a second pass over the sums. */
+static dnnl_status_t requantize(const qg_finish *f, const request *r,
+                                dnnl_primitive_attr_t attr, dnnl_post_ops_t ops)
+{
+    bool each = f->spec.per_channel && f->spec.channels > 1;
+    int32_t lowest = r->dst.data_type == dnnl_u8 ? 0 : -128;
+    dnnl_status_t s = qg_dnnl_primitive_attr_set_output_scales(
+        attr, each ? (dnnl_dim_t)f->spec.channels : 1, each ? 1 << r->channel_axis : 0,
+        f->f);
+    if (s == dnnl_success && (f->low > lowest || f->high < lowest + 255))
+        s = qg_dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, (float)f->low,
+                                         (float)f->high);
+    return s;
+}
+
+/* Absorbs followers as long as each is a clamp; the first other node ends the chain. */
+static qg_status make_attributes(qg_compile *c, const request *r, uint32_t *absorbed,
+                                 dnnl_primitive_attr_t *out)
+{
+    int32_t zero = r->codes ? r->codes->zero : 0;
+    dnnl_post_ops_t ops = NULL;
+    DNNL(c->ctx, qg_dnnl_primitive_attr_create(out));
+    DNNL(c->ctx,
+         dnnl_primitive_attr_set_scratchpad_mode(*out, dnnl_scratchpad_mode_user));
+    if (zero)
+        DNNL(c->ctx,
+             qg_dnnl_primitive_attr_set_zero_points(*out, DNNL_ARG_SRC, 1, 0, &zero));
+    DNNL(c->ctx, qg_dnnl_post_ops_create(&ops));
+    dnnl_status_t s = dnnl_success;
+    if (r->codes && r->codes->finish)
+        s = requantize(r->codes->finish, r, *out, ops);
+    for (*absorbed = 0; *absorbed < c->n_chain && s == dnnl_success; ++*absorbed) {
+        const qg_node *n = c->chain[*absorbed];
+        float low, high;
+        if (!n->op->clamp || !n->op->clamp(n, c->chain_in[*absorbed], &low, &high))
+            break;
+        bool relu = low == 0 && isinf(high);
+        s = qg_dnnl_post_ops_append_eltwise(
+            ops, 1, relu ? dnnl_eltwise_relu : dnnl_eltwise_clip, relu ? 0 : low, high);
+    }
+    if (s == dnnl_success)
+        s = qg_dnnl_primitive_attr_set_post_ops(*out, ops);
+    (void)dnnl_post_ops_destroy(ops);
+    return s == dnnl_success ? QG_OK : broken(c->ctx, "post-ops", s);
+}
 
 /* The implementation oneDNN chose; *pd NULL when it has none. */
 static qg_status choose(qg_compile *c, program *p, const request *r, uint32_t *absorbed,
                         dnnl_primitive_desc_t *pd)
 {
     dnnl_primitive_attr_t attr = NULL;
-    qg_status s = make_attributes(c, r->zero, absorbed, &attr);
-    if (s == QG_OK &&
-        dnnl_primitive_desc_create(pd, r->desc, attr, p->engine, NULL) != dnnl_success)
+    qg_status s = make_attributes(c, r, absorbed, &attr);
+    if (s == QG_OK && qg_dnnl_primitive_desc_create(pd, r->desc, attr, p->engine,
+                                                    NULL) != dnnl_success)
         *pd = NULL;
     if (attr)
         (void)dnnl_primitive_attr_destroy(attr);
@@ -298,7 +322,7 @@ static qg_status choose(qg_compile *c, program *p, const request *r, uint32_t *a
 static qg_status finish_program(qg_compile *c, program *p, const request *r,
                                 dnnl_primitive_desc_t pd)
 {
-    DNNL(c->ctx, dnnl_primitive_create(&p->primitive, pd));
+    DNNL(c->ctx, qg_dnnl_primitive_create(&p->primitive, pd));
     p->scratch_bytes = dnnl_memory_desc_get_size(queried(pd, dnnl_query_scratchpad_md));
     if (r->has_weights && !p->has_other)
         QG_TRY(pack(c, p, &r->weights, c->in[1]->data,
@@ -312,7 +336,7 @@ static qg_status bind_bias(qg_compile *c, program *p, const request *r,
 {
     if (!r->has_bias)
         return QG_OK;
-    DNNL(c->ctx, dnnl_memory_create(&p->bias, &r->bias, p->engine, bias->data));
+    DNNL(c->ctx, qg_dnnl_memory_create(&p->bias, &r->bias, p->engine, bias->data));
     return QG_OK;
 }
 
@@ -356,7 +380,7 @@ static qg_status with_program(qg_compile *c, const request *r, const qg_tensor *
     if (!p)
         return qg_nomem(c->ctx);
     omp_set_num_threads(1);
-    DNNL(c->ctx, dnnl_engine_create(&p->engine, dnnl_cpu, 0));
+    DNNL(c->ctx, qg_dnnl_engine_create(&p->engine, dnnl_cpu, 0));
     p->has_other = has_other;
     qg_status s = make_kernel(c, p, r, bias, out);
     if (!*out || s != QG_OK) {
@@ -379,14 +403,15 @@ static bool all_float(const qg_compile *c)
 
 /* Codes times int8 weights into int32 sums.  Without these instructions oneDNN adds
  * products in saturating int16: its sums are wrong. */
-static bool all_codes(const qg_compile *c)
+static bool all_codes(const qg_compile *c, const qg_accel_codes *codes)
 {
     unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
     unsigned wide = dnnl_cpu_isa_avx512_core_vnni, narrow = dnnl_cpu_isa_avx2_vnni;
     const qg_tensor *x = c->in[0], *w = c->in[1];
     return ((isa & wide) == wide || (isa & narrow) == narrow) &&
-           (x->dtype == QG_I8 || x->dtype == QG_U8) && w->dtype == QG_I8 && !c->in[2] &&
-           c->out[0]->dtype == QG_I32;
+           (x->dtype == QG_I8 || x->dtype == QG_U8) && w->dtype == QG_I8 &&
+           (codes->finish ? !c->in[2] || c->in[2]->dtype == QG_I32
+                          : !c->in[2] && c->out[0]->dtype == QG_I32);
 }
 
 /* oneDNN refuses some empty shapes; the definitions take them all. */
@@ -442,9 +467,9 @@ static void window_of(window *w, const int64_t *stride, const int64_t *dilation,
     }
 }
 
-/* Floats, or codes with this zero point; types were checked. */
+/* Floats, or codes; types were checked. */
 static qg_status make_conv(qg_compile *c, const qg_conv_problem *p, bool transposed,
-                           int32_t zero, qg_kernel **out)
+                           const qg_accel_codes *codes, qg_kernel **out)
 {
     assert(p->groups > 0 && c->node->n_in > 1);
     *out = NULL;
@@ -453,12 +478,14 @@ static qg_status make_conv(qg_compile *c, const qg_conv_problem *p, bool transpo
     bool deep = p->in[0] > 1 || p->kernel[0] > 1 || p->out[0] > 1;
     if (!constants || any_empty(c) || (deep && (p->in[0] == 1 || p->out[0] == 1)))
         return QG_OK;
-    request r = { .has_weights = true, .has_bias = bias != NULL, .zero = zero };
+    request r = {
+        .has_weights = true, .has_bias = bias != NULL, .codes = codes, .channel_axis = 1
+    };
     describe_activation(&r.src, c->in[0], p->in);
     describe_activation(&r.dst, c->out[0], p->out);
     describe_weights(&r, c, p, transposed);
     dnnl_dims_t channels = { p->out_channels }, one = { 1 };
-    describe(&r.bias, dnnl_f32, 1, channels, one);
+    describe(&r.bias, codes ? dnnl_s32 : dnnl_f32, 1, channels, one);
     dnnl_memory_desc_t any = r.weights, *b = bias ? &r.bias : NULL;
     (void)dnnl_memory_desc_init_by_tag(&any, r.weights.ndims, r.weights.dims,
                                        r.weights.data_type, dnnl_format_tag_any);
@@ -488,14 +515,14 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
                         qg_kernel **out)
 {
     *out = NULL;
-    return all_float(c) ? make_conv(c, p, transposed, 0, out) : QG_OK;
+    return all_float(c) ? make_conv(c, p, transposed, NULL, out) : QG_OK;
 }
 
 qg_status qg_accel_conv_codes(qg_compile *c, const qg_conv_problem *p, bool transposed,
-                              int32_t zero, qg_kernel **out)
+                              const qg_accel_codes *codes, qg_kernel **out)
 {
     *out = NULL;
-    return all_codes(c) ? make_conv(c, p, transposed, zero, out) : QG_OK;
+    return all_codes(c, codes) ? make_conv(c, p, transposed, codes, out) : QG_OK;
 }
 
 /* --- pooling --- */
@@ -556,20 +583,41 @@ static void describe_matrix(dnnl_memory_desc_t *md, const qg_tensor *t, int rank
     describe(md, type_of(t), rank, dims, strides);
 }
 
+/* A matrix on the right that all leading dims share makes one product of their rows;
+ * oneDNN would compute one product for each. */
+static bool one_product(const qg_tensor *a, const qg_tensor *b)
+{
+    for (int i = 0; i < b->rank - 2; i++)
+        if (b->dim[i] != 1)
+            return false;
+    return a->rank > 2 || b->rank > 2;
+}
+
+/* t as a matrix of its last dim. */
+static qg_tensor flattened(const qg_tensor *t)
+{
+    const int64_t n = t->dim[t->rank - 1];
+    qg_tensor flat;
+    qg_tensor_init(&flat, t->dtype, 2, (const int64_t[]){ qg_tensor_count(t) / n, n });
+    flat.data = t->data;
+    return flat;
+}
+
 /* One row of n elements, broadcast over all leading dims. */
-static void describe_row(dnnl_memory_desc_t *md, int rank, int64_t n)
+static void describe_row(dnnl_memory_desc_t *md, dnnl_data_type_t type, int rank,
+                         int64_t n)
 {
     dnnl_dims_t dims, strides;
     for (int i = 0; i < rank; i++) {
         dims[i] = i == rank - 1 ? n : 1;
         strides[i] = i == rank - 1 ? 1 : n;
     }
-    describe(md, dnnl_f32, rank, dims, strides);
+    describe(md, type, rank, dims, strides);
 }
 
 /* alpha, vectors and constants on the left are left to the definition. */
 static qg_status make_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
-                             int32_t zero, qg_kernel **out)
+                             const qg_accel_codes *codes, qg_kernel **out)
 {
     const qg_tensor *a = c->in[0], *b = c->in[1], *y = c->out[0];
     assert(a && b && y);
@@ -579,11 +627,18 @@ static qg_status make_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
         a->rank > rank || b->rank > rank || a->data ||
         (bias >= 0 && (!c->in[bias]->data || qg_tensor_count(c->in[bias]) != p->n)))
         return QG_OK;
-    request r = { .has_weights = true, .has_bias = bias >= 0, .zero = zero };
+    const bool flat = !p->trans_a && one_product(a, b);
+    const qg_tensor rows = flattened(a), weight = flattened(b), product = flattened(y);
+    if (flat)
+        rank = 2, a = &rows, b = &weight, y = &product;
+    request r = { .has_weights = true,
+                  .has_bias = bias >= 0,
+                  .codes = codes,
+                  .channel_axis = rank - 1 };
     describe_matrix(&r.src, a, rank, p->trans_a);
     describe_matrix(&r.weights, b, rank, p->trans_b);
     describe_matrix(&r.dst, y, rank, false);
-    describe_row(&r.bias, rank, p->n);
+    describe_row(&r.bias, codes ? dnnl_s32 : dnnl_f32, rank, p->n);
     dnnl_memory_desc_t weights = r.weights;
     if (b->data)
         (void)dnnl_memory_desc_init_by_tag(&weights, rank, r.weights.dims,
@@ -600,14 +655,15 @@ qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p, int bias,
                           qg_kernel **out)
 {
     *out = NULL;
-    return all_float(c) ? make_matmul(c, p, bias, 0, out) : QG_OK;
+    return all_float(c) ? make_matmul(c, p, bias, NULL, out) : QG_OK;
 }
 
-qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p, int32_t zero,
-                                qg_kernel **out)
+qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p,
+                                const qg_accel_codes *codes, qg_kernel **out)
 {
     *out = NULL;
-    return all_codes(c) ? make_matmul(c, p, -1, zero, out) : QG_OK;
+    return all_codes(c, codes) ? make_matmul(c, p, c->in[2] ? 2 : -1, codes, out)
+                               : QG_OK;
 }
 
 const char *qg_accel_version(char text[32])
@@ -615,6 +671,29 @@ const char *qg_accel_version(char text[32])
     const dnnl_version_t *v = dnnl_version();
     (void)snprintf(text, 32, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
     return text;
+}
+
+/* Newest first: the first whose bits are all there. */
+const char *qg_accel_isa(void)
+{
+    static const struct {
+        unsigned bits;
+        const char *name;
+    } all[] = {
+        {dnnl_cpu_isa_avx512_core_amx,   "avx512_core_amx" },
+        { dnnl_cpu_isa_avx512_core_bf16, "avx512_core_bf16"},
+        { dnnl_cpu_isa_avx512_core_vnni, "avx512_core_vnni"},
+        { dnnl_cpu_isa_avx512_core,      "avx512_core"     },
+        { dnnl_cpu_isa_avx2_vnni,        "avx2_vnni"       },
+        { dnnl_cpu_isa_avx2,             "avx2"            },
+        { dnnl_cpu_isa_avx,              "avx"             },
+        { dnnl_cpu_isa_sse41,            "sse41"           },
+    };
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if ((isa & all[i].bits) == all[i].bits)
+            return all[i].name;
+    return "other";
 }
 
 #else /* no oneDNN: every case falls to the definitions */
@@ -628,17 +707,17 @@ qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p, bool transposed
 }
 
 qg_status qg_accel_conv_codes(qg_compile *c, const qg_conv_problem *p, bool transposed,
-                              int32_t zero, qg_kernel **out)
+                              const qg_accel_codes *codes, qg_kernel **out)
 {
-    (void)c, (void)p, (void)transposed, (void)zero;
+    (void)c, (void)p, (void)transposed, (void)codes;
     *out = NULL;
     return QG_OK;
 }
 
-qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p, int32_t zero,
-                                qg_kernel **out)
+qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p,
+                                const qg_accel_codes *codes, qg_kernel **out)
 {
-    (void)c, (void)p, (void)zero;
+    (void)c, (void)p, (void)codes;
     *out = NULL;
     return QG_OK;
 }
@@ -663,5 +742,7 @@ const char *qg_accel_version(char text[32])
     (void)snprintf(text, 32, "none");
     return text;
 }
+
+const char *qg_accel_isa(void) { return "any"; }
 
 #endif

@@ -12,6 +12,7 @@ static const qg_finish_row *const rows[] = {
 #if defined(__x86_64__)
     &qg_finish_avx2,
     &qg_finish_avx512,
+    &qg_finish_avx512vbmi,
 #endif
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
@@ -60,6 +61,15 @@ static void define(const qg_finish *f, const int32_t *acc, void *y, size_t place
 
 /* -- loops ------------------------------------------------------------------------- */
 
+/* Every channel has a factor below 1/2, so that nothing is shifted to the left. */
+static bool all_right(const qg_finish_spec *s)
+{
+    for (size_t c = 0; c < (s->per_channel ? s->channels : 1); c++)
+        if (s->r[c].m.shift >= 0)
+            return false;
+    return true;
+}
+
 /* The loop for this requantization; QG_NFINISH: the definition.  Limits beyond 2^22
  * cannot be, codes have 16 bits. */
 static enum qg_finish_kind kind_of(const qg_finish_spec *s)
@@ -72,9 +82,9 @@ static enum qg_finish_kind kind_of(const qg_finish_spec *s)
         return QG_NFINISH;
     switch (r->scheme) {
     case QG_SCHEME_FIX_DOUBLE:
-        return QG_FINISH_FIX_DOUBLE;
+        return all_right(s) ? QG_FINISH_NEAR_DOUBLE : QG_FINISH_FIX_DOUBLE;
     case QG_SCHEME_FIX_DOUBLE_UP:
-        return QG_FINISH_FIX_DOUBLE_UP;
+        return all_right(s) ? QG_FINISH_NEAR_UP : QG_FINISH_FIX_DOUBLE_UP;
     case QG_SCHEME_DOUBLE_AWAY:
         return QG_FINISH_DOUBLE_AWAY;
     case QG_SCHEME_FLOAT_RNE:
@@ -87,7 +97,7 @@ static enum qg_finish_kind kind_of(const qg_finish_spec *s)
 }
 
 /* Lists that the loops read side by side. */
-static qg_status fill(qg_ctx *ctx, qg_arena *a, qg_finish *f)
+static qg_status fill(qg_ctx *ctx, qg_arena *a, enum qg_finish_kind kind, qg_finish *f)
 {
     const qg_finish_spec *s = &f->spec;
     size_t n = f->period;
@@ -95,6 +105,7 @@ static qg_status fill(qg_ctx *ctx, qg_arena *a, qg_finish *f)
     int32_t *left = QG_NEWN(a, n, int32_t), *right = QG_NEWN(a, n, int32_t);
     float *factor = QG_NEWN(a, n, float), *plus = QG_NEWN(a, n, float);
     double *real = QG_NEWN(a, n, double);
+    bool fixed = kind == QG_FINISH_NEAR_DOUBLE || kind == QG_FINISH_NEAR_UP;
     if (!bias || !m || !left || !right || !factor || !plus || !real)
         return qg_nomem(ctx);
     for (size_t i = 0; i < n; i++) {
@@ -104,8 +115,10 @@ static qg_status fill(qg_ctx *ctx, qg_arena *a, qg_finish *f)
         m[i] = r->m.m;
         left[i] = r->m.shift > 0 ? r->m.shift : 0;
         right[i] = r->m.shift < 0 ? -r->m.shift : 0;
-        factor[i] = r->f;
-        plus[i] = s->floats ? s->floats[c] : 0;
+        factor[i] = fixed ? ldexpf((float)r->m.m, r->m.shift - 31)
+                    : kind == QG_FINISH_DOUBLE_AWAY ? (float)r->real
+                                                    : r->f;
+        plus[i] = fixed ? ldexpf(1, -1 - right[i]) : s->floats ? s->floats[c] : 0;
         real[i] = r->real;
     }
     f->bias = bias;
@@ -121,35 +134,48 @@ static qg_status fill(qg_ctx *ctx, qg_arena *a, qg_finish *f)
 /* Whether every channel has the kind and the limits of the first. */
 static bool alike(const qg_finish_spec *s)
 {
-    for (size_t c = 1; s->per_channel && c < s->channels; c++)
+    for (size_t c = 0; c < (s->per_channel ? s->channels : 1); c++)
         if (!isfinite(s->r[c].f) || s->r[c].range.lo != s->r->range.lo ||
             s->r[c].range.hi != s->r->range.hi)
             return false;
     return true;
 }
 
-enum { LONG = 256 }; /* the least period */
+enum { LONG = 512 }; /* the least period */
 
 qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_row *row,
                         const qg_finish_spec *spec, qg_finish *out)
 {
     assert(spec->channels >= 1);
     enum qg_finish_kind kind = kind_of(spec);
-    *out = (qg_finish){ .run = define, .spec = *spec };
+    *out = (qg_finish){ .run = define, .spec = *spec, .kind = QG_NFINISH };
     if (kind == QG_NFINISH || !alike(spec))
         return QG_OK;
     row = row ? row : best();
+    out->kind = kind;
     out->run = spec->out == QG_U8 ? row->u8[kind] : row->i8[kind];
     out->period = spec->channels * (1 + (LONG - 1) / spec->channels);
     out->zero = spec->r->range.zero;
     out->low = spec->r->range.lo - out->zero;
     out->high = spec->r->range.hi - out->zero;
-    return fill(ctx, a, out);
+    return fill(ctx, a, kind, out);
 }
+
+qg_near_fn *qg_near_loop(bool product, qg_dtype type)
+{
+    return (type == QG_U8 ? best()->near_u8 : best()->near_i8)[product];
+}
+
+qg_dequantize_fn *qg_dequantize_loop(qg_dtype type)
+{
+    return type == QG_U8 ? best()->dequantize_u8 : best()->dequantize_i8;
+}
+
+qg_look_up_fn *qg_look_up_loop(void) { return best()->look_up; }
 
 /* -- from floats ------------------------------------------------------------------- */
 
-qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q,
+qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_affine_quantizer *q,
                                  qg_dtype type)
 {
     bool divides = q->form == QG_FORM_DIVIDE, away = q->rounding == QG_ROUND_HALF_AWAY;
@@ -165,7 +191,7 @@ qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q
 
 typedef struct quantize_state {
     qg_quantize_fn *loop;
-    qg_quantizer q;
+    qg_affine_quantizer q;
 } quantize_state;
 
 static qg_status run_quantize(const qg_kernel *k, const qg_call *call)
@@ -176,7 +202,8 @@ static qg_status run_quantize(const qg_kernel *k, const qg_call *call)
     return QG_OK;
 }
 
-qg_status qg_accel_quantize(qg_compile *c, const qg_quantizer *q, qg_kernel **out)
+qg_status qg_accel_quantize(qg_compile *c, const qg_affine_quantizer *q,
+                            qg_kernel **out)
 {
     qg_quantize_fn *loop = qg_quantize_loop(NULL, q, c->out[0]->dtype);
     *out = NULL;

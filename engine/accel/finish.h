@@ -24,6 +24,8 @@
 enum qg_finish_kind {
     QG_FINISH_FIX_DOUBLE,
     QG_FINISH_FIX_DOUBLE_UP,
+    QG_FINISH_NEAR_DOUBLE, /* the same for factors below 1/2, mostly by float32 */
+    QG_FINISH_NEAR_UP,
     QG_FINISH_DOUBLE_AWAY,
     QG_FINISH_FLOAT_AFTER,  /* float-rne: rint(f32(acc f)) + z */
     QG_FINISH_FLOAT_INSIDE, /* float-rne: rint(f32(f32(acc f) + z)) */
@@ -53,9 +55,10 @@ typedef struct qg_finish_spec {
 struct qg_finish {
     qg_finish_fn *run;
     qg_finish_spec spec;
-    size_t period; /* a multiple of spec.channels */
+    enum qg_finish_kind kind; /* QG_NFINISH: the definition, without lists */
+    size_t period;            /* a multiple of spec.channels */
     const int32_t *bias, *m, *left, *right;
-    const float *f, *plus;
+    const float *f, *plus; /* plus: 2^-(right + 1) for codes of the near loops */
     const double *real;
     int32_t zero, low, high; /* limits of the code without its zero point */
 };
@@ -70,8 +73,32 @@ enum qg_quantize_kind {
     QG_NQUANTIZE
 };
 
-/* qg_quantizer_codes into bytes. */
-typedef void qg_quantize_fn(const qg_quantizer *q, const float *x, void *y, size_t n);
+/* qg_affine_quantizer_codes into bytes. */
+typedef void qg_quantize_fn(const qg_affine_quantizer *q, const float *x, void *y,
+                            size_t n);
+
+/* A sum or a product of codes whose zero points are taken off, by float32:
+ *
+ *     v = f32(f32((a - za) fa) + f32((b - zb) fb)), or f32((a - za) (b - zb) fa)
+ *
+ * limited, rounded to nearest, plus zero. */
+typedef struct qg_near_pair {
+    int32_t za, zb;
+    float fa, fb;
+    int32_t zero, low, high; /* limits of the code without its zero point */
+} qg_near_pair;
+
+/* n bytes of one type; false: some v is near a tie, where operators differ. */
+typedef bool qg_near_fn(const qg_near_pair *p, const void *a, const void *b, void *y,
+                        size_t n);
+
+/* y[i] = table[x[i]]; y may be x. */
+typedef void qg_look_up_fn(const uint8_t table[256], const uint8_t *x, uint8_t *y,
+                           size_t n);
+
+/* y[i] = f32((x[i] - zero) scale) of bytes. */
+typedef void qg_dequantize_fn(int32_t zero, float scale, const void *x, float *y,
+                              size_t n);
 
 /* The functions of one instruction set; static. */
 typedef struct qg_finish_row {
@@ -79,7 +106,15 @@ typedef struct qg_finish_row {
     bool (*supported)(void);
     qg_finish_fn *u8[QG_NFINISH], *i8[QG_NFINISH]; /* FLOATS writes float32 in both */
     qg_quantize_fn *quantize_u8[QG_NQUANTIZE], *quantize_i8[QG_NQUANTIZE];
+    qg_near_fn *near_u8[2], *near_i8[2]; /* sum, product */
+    qg_dequantize_fn *dequantize_u8, *dequantize_i8;
+    qg_look_up_fn *look_up;
 } qg_finish_row;
+
+/* The loops of the fastest row; types are int8 and uint8. */
+qg_near_fn *qg_near_loop(bool product, qg_dtype type);
+qg_dequantize_fn *qg_dequantize_loop(qg_dtype type);
+qg_look_up_fn *qg_look_up_loop(void);
 
 /* Rows from the plainest to the fastest; the first is always supported. */
 const qg_finish_row *const *qg_finish_rows(size_t *n);
@@ -90,12 +125,12 @@ QG_NODISCARD qg_status qg_finish_new(qg_ctx *ctx, qg_arena *a, const qg_finish_r
 
 /* The loop of this row (NULL: the fastest) for codes of this type; NULL: another form,
  * rounding or type than the kinds have. */
-qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_quantizer *q,
+qg_quantize_fn *qg_quantize_loop(const qg_finish_row *row, const qg_affine_quantizer *q,
                                  qg_dtype type);
 
 /* An element-wise kernel with that loop, from floats in any layout; *out NULL: there is
  * none. */
-QG_NODISCARD qg_status qg_accel_quantize(qg_compile *c, const qg_quantizer *q,
+QG_NODISCARD qg_status qg_accel_quantize(qg_compile *c, const qg_affine_quantizer *q,
                                          qg_kernel **out);
 
 #endif

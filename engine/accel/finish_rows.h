@@ -9,6 +9,7 @@ extern const qg_finish_row qg_finish_plain;
 #if defined(__x86_64__)
 extern const qg_finish_row qg_finish_avx2;
 extern const qg_finish_row qg_finish_avx512;
+extern const qg_finish_row qg_finish_avx512vbmi;
 #endif
 
 #endif

@@ -44,14 +44,23 @@ QG_NODISCARD qg_status qg_accel_conv(qg_compile *c, const qg_conv_problem *p,
 QG_NODISCARD qg_status qg_accel_matmul(qg_compile *c, const qg_gemm_problem *p,
                                        int bias, qg_kernel **out);
 
-/* Sums of products of codes: c->in x (int8 or uint8) with this zero point, w (int8,
- * zero point 0) and NULL; c->out int32.  Padding has the zero point.  Nothing is
- * absorbed. */
+/* Products of codes. */
+typedef struct qg_accel_codes {
+    int32_t zero;                   /* zero point of x */
+    const struct qg_finish *finish; /* NULL: the output is int32 sums */
+} qg_accel_codes;
+
+/* Sums of products of codes: c->in x (int8 or uint8), w (int8, zero point 0) and NULL;
+ * c->out int32.  Padding has the zero point.  Nothing is absorbed.
+ * With a finish of the kind QG_FINISH_FLOAT_AFTER: c->in[2] is its bias or NULL, c->out
+ * its codes without their zero point, int8 or uint8; the sums with their bias must be
+ * below 2^24. */
 QG_NODISCARD qg_status qg_accel_conv_codes(qg_compile *c, const qg_conv_problem *p,
-                                           bool transposed, int32_t zero,
+                                           bool transposed, const qg_accel_codes *codes,
                                            qg_kernel **out);
 QG_NODISCARD qg_status qg_accel_matmul_codes(qg_compile *c, const qg_gemm_problem *p,
-                                             int32_t zero, qg_kernel **out);
+                                             const qg_accel_codes *codes,
+                                             qg_kernel **out);
 
 /* Max and average. */
 QG_NODISCARD qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p,
@@ -59,5 +68,7 @@ QG_NODISCARD qg_status qg_accel_pool(qg_compile *c, const qg_pool_problem *p,
 
 /* "oneDNN 2.6.0", or "none". */
 const char *qg_accel_version(char text[32]);
+/* The instruction set that oneDNN uses, "avx2"; "any" without it. */
+const char *qg_accel_isa(void);
 
 #endif

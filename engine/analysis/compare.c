@@ -1,8 +1,10 @@
 /* compare.c -- results of several backends and patches on one network.
  *
- * Every variant quantizes a clone of the graph with the same data; then every sample
- * runs through the float network and all variants.  Endpoints keep their names from
- * variant to variant, so that groups can be set side by side. */
+ * One variant after the other quantizes a graph of its own that shares the weights;
+ * then every sample runs through the float network and the variant.  The float network runs
+ * once per variant, so that memory depends neither on variants nor on samples.
+ * Endpoints keep their names from variant to variant, so that groups can be set side by
+ * side. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -19,11 +21,12 @@ QG_OPTIONS_INIT(qg_compare_options)
 typedef struct variant {
     const char *name; /* "trt-int8", "trt-int8 + patch.yaml" */
     const char *backend, *policy;
-    qg_model model; /* its graph is a clone, its own */
-    qg_plan *plan;
     double milliseconds; /* of quantizing */
     size_t quantized, rounding, baked, groups, requantizations;
     double *error; /* [outputs] mean over samples */
+    double top1;
+    const char *profile;   /* mode integer; else NULL */
+    size_t integer, other; /* nodes of its program */
 } variant;
 
 /* Values that share a scale, as a sorted list of names: "a, b, c". */
@@ -37,14 +40,22 @@ typedef struct comparison {
     qg_model *m;
     const qg_compare_options *o;
     qg_arena *arena;
-    qg_api_feed feed;
+    qg_api_feed feed, holdout;
+    const qg_feed *measured_on;
+    const int64_t *label; /* [samples] NULL: none */
     qg_meter meter;
     const qg_metric *metric;
     QG_VEC(variant) variant;
     QG_VEC(group) group; /* in order of first appearance */
     qg_plan *real;
-    double *value;     /* [samples][variants][outputs] */
     uint8_t *measured; /* [outputs] */
+    double float_top1;
+    /* of the variant at work */
+    qg_model model; /* its graph shares the weights of m's */
+    qg_executable run;
+    qg_plan *plan;
+    double *value;             /* [samples][outputs] */
+    int32_t *real_vote, *vote; /* [samples] */
 } comparison;
 
 /* --- variants --- */
@@ -73,7 +84,7 @@ static qg_status list_variants(comparison *c)
     return QG_OK;
 }
 
-static qg_status quantize_variant(const comparison *c, variant *v)
+static qg_status quantize_variant(comparison *c, variant *v)
 {
     qg_quantize_options o;
     double start = qg_clock_seconds();
@@ -90,22 +101,21 @@ static qg_status quantize_variant(const comparison *c, variant *v)
         o.work.samples = 0;
     }
     o.observer = c->o->observer;
-    v->model =
+    c->model =
         (qg_model){ .ctx = c->m->ctx, .path = c->m->path, .sha256 = c->m->sha256 };
-    QG_TRY(qg_graph_clone(c->m->graph, &v->model.graph));
-    QG_TRY(qg_model_quantize(&v->model, &o, NULL));
+    QG_TRY(qg_graph_share(c->m->graph, &c->model.graph));
+    QG_TRY(qg_model_quantize(&c->model, &o, NULL));
     v->milliseconds = 1e3 * (qg_clock_seconds() - start);
-    return qg_model_plan(&v->model, QG_RUN_SIMULATE, c->o->work.reference_kernels,
-                         &c->feed.feed, NULL, &v->plan);
+    return QG_OK;
 }
 
 /* --- counting --- */
 
 /* Rounding points are those of activations; constants are counted as baked. */
-static void count_endpoints(variant *v)
+static void count_endpoints(const comparison *c, variant *v)
 {
-    const qg_quant *q = v->model.quant;
-    const qg_graph *g = v->model.graph;
+    const qg_quant *q = c->model.quant;
+    const qg_graph *g = c->model.graph;
     for (size_t i = 0; i < q->tqc.n; i++) {
         const qg_tqc *t = q->tqc.at[i];
         v->rounding += qg_tqc_rounds(t) && !qg_tqc_is_constant(t);
@@ -169,8 +179,8 @@ static qg_status note_group(comparison *c, const char *values, size_t n, size_t 
 static qg_status list_groups(comparison *c, size_t of)
 {
     variant *v = &c->variant.at[of];
-    for (size_t i = 0; i < v->model.quant->tqc.n; i++) {
-        const qg_tqc *t = v->model.quant->tqc.at[i];
+    for (size_t i = 0; i < c->model.quant->tqc.n; i++) {
+        const qg_tqc *t = c->model.quant->tqc.at[i];
         size_t n = 0;
         if (t->up != t || t->next == t)
             continue;
@@ -188,9 +198,8 @@ static qg_status list_groups(comparison *c, size_t of)
 /* --- measuring --- */
 
 typedef struct worker {
-    const comparison *c;
     qg_arena *sample;
-    qg_run *real, **run; /* [variants] */
+    qg_run *real, *run;
     const qg_tensor **in;
 } worker;
 
@@ -201,89 +210,145 @@ static qg_status begin(void *ud, qg_ctx *ctx, void **state)
     if (!w)
         return qg_nomem(ctx);
     *state = w; /* released by end, however far we come */
-    w->c = c;
-    w->run = QG_NEWN(ctx->arena, c->variant.n, qg_run *);
     w->in = QG_NEWN(ctx->arena, c->m->graph->input.n, const qg_tensor *);
     w->sample = qg_arena_new(ctx->alloc);
-    if (!w->run || !w->in || !w->sample)
+    if (!w->in || !w->sample)
         return qg_nomem(ctx);
     QG_TRY(qg_run_new(ctx, c->real, &w->real));
-    for (size_t i = 0; i < c->variant.n; i++)
-        QG_TRY(qg_run_new(ctx, c->variant.at[i].plan, &w->run[i]));
-    return QG_OK;
+    return qg_run_new(ctx, c->plan, &w->run);
 }
 
 static void end(void *ud, void *state)
 {
     worker *w = state;
     (void)ud;
-    for (size_t i = 0; w->run && i < w->c->variant.n; i++)
-        qg_run_free(w->run[i]);
+    qg_run_free(w->run);
     qg_run_free(w->real);
     qg_arena_free(w->sample);
+}
+
+static qg_status vote(const comparison *c, qg_ctx *ctx, const worker *w, size_t sample)
+{
+    QG_TRY(
+        qg_class_of(ctx, "compare", qg_run_output(w->real, 0), &c->real_vote[sample]));
+    return qg_class_of(ctx, "compare", qg_run_output(w->run, 0), &c->vote[sample]);
 }
 
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t sample)
 {
     comparison *c = ud;
     worker *w = state;
+    const qg_feed *f = c->measured_on;
     size_t n_out = c->m->graph->output.n;
     qg_arena_reset(w->sample);
-    QG_TRY(c->feed.feed.fetch(c->feed.feed.ud, ctx, w->sample, sample, w->in));
+    QG_TRY(f->fetch(f->ud, ctx, w->sample, sample, w->in));
     QG_TRY(qg_run_execute(w->real, w->in, NULL, 0, sample));
-    for (size_t i = 0; i < c->variant.n; i++) {
-        QG_TRY(qg_meter_add(&c->meter, ctx, 0));
-        QG_TRY(qg_run_execute(w->run[i], w->in, NULL, 0, sample));
-        for (size_t k = 0; k < n_out; k++) {
-            if (!c->measured[k])
-                continue;
-            const qg_tensor *x = qg_run_output(w->real, k);
-            const qg_tensor *y = qg_run_output(w->run[i], k);
-            assert(qg_same_dims(x, y));
-            c->value[(sample * c->variant.n + i) * n_out + k] =
-                qg_measure(c->metric, x->f32, y);
-        }
+    QG_TRY(qg_run_execute(w->run, w->in, NULL, 0, sample));
+    for (size_t k = 0; k < n_out; k++) {
+        if (!c->measured[k])
+            continue;
+        const qg_tensor *x = qg_run_output(w->real, k);
+        const qg_tensor *y = qg_run_output(w->run, k);
+        assert(qg_same_dims(x, y));
+        c->value[sample * n_out + k] = qg_measure(c->metric, x->f32, y);
     }
+    if (c->label)
+        QG_TRY(vote(c, ctx, w, sample));
     return qg_meter_add(&c->meter, ctx, 1);
 }
 
 /* Means in order of samples. */
-static qg_status average(comparison *c)
+static qg_status average(comparison *c, variant *v)
 {
-    size_t n_out = c->m->graph->output.n, samples = c->feed.feed.n;
-    for (size_t i = 0; i < c->variant.n; i++) {
-        variant *v = &c->variant.at[i];
-        v->error = QG_NEWN(c->arena, n_out, double);
-        if (!v->error)
-            return qg_nomem(c->m->ctx);
-        for (size_t k = 0; k < n_out; k++) {
-            for (size_t s = 0; s < samples; s++)
-                v->error[k] += c->value[(s * c->variant.n + i) * n_out + k];
-            v->error[k] /= (double)samples;
-        }
+    size_t n_out = c->m->graph->output.n, samples = c->measured_on->n;
+    v->error = QG_NEWN(c->arena, n_out, double);
+    if (!v->error)
+        return qg_nomem(c->m->ctx);
+    for (size_t k = 0; k < n_out; k++) {
+        for (size_t s = 0; s < samples; s++)
+            v->error[k] += c->value[s * n_out + k];
+        v->error[k] /= (double)samples;
+    }
+    if (c->label) {
+        c->float_top1 = qg_top1(c->real_vote, c->label, samples);
+        v->top1 = qg_top1(c->vote, c->label, samples);
     }
     return QG_OK;
 }
 
-static qg_status measure(comparison *c)
+static qg_status count_nodes(const comparison *c, variant *v, const qg_program *p)
 {
-    qg_job job = { .n = c->feed.feed.n,
+    v->profile = qg_arena_strdup(c->arena, p->profile->name);
+    for (int how = 0; how < QG_LOWERED_PLAIN; how++)
+        *(how == QG_LOWERED_INTEGER ? &v->integer : &v->other) += p->count[how];
+    return v->profile ? QG_OK : qg_nomem(c->m->ctx);
+}
+
+/* The variant's plan, and every sample through it. */
+static qg_status measure(comparison *c, variant *v)
+{
+    qg_job job = { .n = c->measured_on->n,
                    .workers = c->o->work.jobs,
                    .begin = begin,
                    .work = work,
                    .end = end,
                    .ud = c };
+    qg_mode_request mode = { .mode = c->o->mode, .profile = c->o->profile };
+    QG_TRY(qg_executable_make(&c->model, &mode, &c->run));
+    if (c->run.program)
+        QG_TRY(count_nodes(c, v, c->run.program));
+    QG_TRY(qg_executable_plan(&c->run, c->o->work.reference_kernels, c->measured_on,
+                              NULL, &c->plan));
+    QG_TRY(qg_pool_run(c->m->ctx, &job));
+    return average(c, v);
+}
+
+static void close_variant(comparison *c)
+{
+    qg_plan_free(c->plan);
+    qg_executable_free(&c->run);
+    qg_graph_free(c->model.graph);
+    c->plan = NULL;
+    c->run = (qg_executable){ 0 };
+    c->model = (qg_model){ 0 };
+}
+
+static qg_status try_variant(comparison *c, size_t i)
+{
+    variant *v = &c->variant.at[i];
+    qg_status s = quantize_variant(c, v);
+    if (s == QG_OK) {
+        count_endpoints(c, v);
+        s = list_groups(c, i);
+    }
+    if (s == QG_OK)
+        s = measure(c, v);
+    close_variant(c);
+    return s;
+}
+
+/* What all variants need: samples, labels, the float network. */
+static qg_status prepare(comparison *c)
+{
+    qg_ctx *ctx = c->m->ctx;
+    QG_TRY(qg_feed_open(c->m, &c->o->work, &c->feed));
+    c->measured_on = &c->feed.feed;
+    if (c->o->holdout) {
+        qg_workload other = { .data = c->o->holdout };
+        QG_TRY(qg_feed_open(c->m, &other, &c->holdout));
+        c->measured_on = &c->holdout.feed;
+    }
+    size_t n = c->measured_on->n;
+    if (c->o->labels)
+        QG_TRY(qg_labels_load(ctx, c->o->labels, c->arena, n, &c->label));
+    c->value = QG_NEWN(c->arena, n * c->m->graph->output.n, double);
+    c->real_vote = QG_NEWN(c->arena, n, int32_t);
+    c->vote = QG_NEWN(c->arena, n, int32_t);
+    if (!c->value || !c->real_vote || !c->vote)
+        return qg_nomem(ctx);
     QG_TRY(qg_model_plan(c->m, QG_RUN_FLOAT, c->o->work.reference_kernels,
-                         &c->feed.feed, NULL, &c->real));
-    QG_TRY(qg_plan_measures(c->m->ctx, c->real, c->arena, "compare", &c->measured));
-    c->value = QG_NEWN(c->arena, c->feed.feed.n * c->variant.n * c->m->graph->output.n,
-                       double);
-    if (!c->value)
-        return qg_nomem(c->m->ctx);
-    qg_meter_begin(&c->meter, &c->o->work.progress, "compare", c->feed.feed.n);
-    qg_status s = qg_pool_run(c->m->ctx, &job);
-    qg_meter_end(&c->meter);
-    return s == QG_OK ? average(c) : s;
+                         c->measured_on, NULL, &c->real));
+    return qg_plan_measures(ctx, c->real, c->arena, "compare", &c->measured);
 }
 
 /* --- the report --- */
@@ -302,6 +367,36 @@ static qg_status report_variants(const comparison *c, qg_report *r)
                               qg_cell_count(v->groups),
                               qg_cell_count(v->requantizations),
                               qg_cell_number(v->milliseconds)));
+    }
+    return QG_OK;
+}
+
+static qg_status report_accuracy(const comparison *c, qg_report *r)
+{
+    qg_table *t;
+    if (!c->label)
+        return QG_OK;
+    QG_TRY(qg_report_add(r, "float_top1", qg_cell_percent(c->float_top1)));
+    QG_TRY(qg_report_table(r, "accuracy", "variant top1 difference", &t));
+    for (size_t i = 0; i < c->variant.n; i++) {
+        const variant *v = &c->variant.at[i];
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(v->name), qg_cell_percent(v->top1),
+                              qg_cell_percent(v->top1 - c->float_top1)));
+    }
+    return QG_OK;
+}
+
+/* Nodes that are not in integers run in float: `qg run` gives the reasons. */
+static qg_status report_programs(const comparison *c, qg_report *r)
+{
+    qg_table *t;
+    if (!c->variant.at[0].profile)
+        return QG_OK;
+    QG_TRY(qg_report_table(r, "integers", "variant profile integer other", &t));
+    for (size_t i = 0; i < c->variant.n; i++) {
+        const variant *v = &c->variant.at[i];
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(v->name), qg_cell_text(v->profile),
+                              qg_cell_count(v->integer), qg_cell_count(v->other)));
     }
     return QG_OK;
 }
@@ -336,7 +431,7 @@ static qg_status report_groups(const comparison *c, qg_report *r)
 {
     qg_table *t;
     QG_TRY(qg_report_table(r, "group_differences", "values count in not_in", &t));
-    r->fact.at[r->fact.n - 1].quiet = true;
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (size_t i = 0; i < c->group.n; i++) {
         const group *g = &c->group.at[i];
         const char *in = variants_text(c, g, 1), *out = variants_text(c, g, 0);
@@ -400,8 +495,10 @@ static qg_status report(const comparison *c, qg_report *r)
     QG_TRY(qg_report_add(r, "model", qg_cell_text(qg_path_base(c->m->path))));
     QG_TRY(qg_report_add(r, "metric", qg_cell_text(c->metric->name)));
     QG_TRY(qg_report_add(r, "meaning", qg_cell_text(c->metric->meaning)));
-    QG_TRY(qg_report_add(r, "samples", qg_cell_count(c->feed.feed.n)));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(c->measured_on->n)));
+    QG_TRY(report_accuracy(c, r));
     QG_TRY(report_variants(c, r));
+    QG_TRY(report_programs(c, r));
     QG_TRY(report_errors(c, r));
     QG_TRY(sum_up_groups(c, r));
     return report_groups(c, r);
@@ -413,15 +510,29 @@ static qg_status run(comparison *c, qg_report **out)
 {
     qg_report *r;
     QG_TRY(list_variants(c));
-    QG_TRY(qg_feed_open(c->m, &c->o->work, &c->feed));
-    for (size_t i = 0; i < c->variant.n; i++) {
-        QG_TRY(quantize_variant(c, &c->variant.at[i]));
-        count_endpoints(&c->variant.at[i]);
-        QG_TRY(list_groups(c, i));
-    }
-    QG_TRY(measure(c));
+    QG_TRY(prepare(c));
+    qg_meter_begin(&c->meter, &c->o->work.progress, "compare",
+                   c->measured_on->n * c->variant.n);
+    qg_status s = QG_OK;
+    for (size_t i = 0; s == QG_OK && i < c->variant.n; i++)
+        s = try_variant(c, i);
+    qg_meter_end(&c->meter);
+    QG_TRY(s);
     QG_TRY(qg_report_new(c->m->ctx, "compare", &r));
     return qg_report_end(report(c, r), r, out);
+}
+
+static qg_status check_mode(qg_ctx *ctx, const qg_compare_options *o)
+{
+    bool integer = o->mode && strcmp(o->mode, "integer") == 0;
+    if (o->mode && !integer && strcmp(o->mode, "simulate") != 0)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "compare: mode '%s': expected simulate or integer", o->mode);
+    if (o->profile && !integer)
+        return qg_fail(ctx, QG_ECONFIG,
+                       "compare: profile '%s': mode is simulate, expected integer",
+                       o->profile);
+    return QG_OK;
 }
 
 qg_status qg_model_compare(qg_model *m, const qg_compare_options *given,
@@ -432,15 +543,14 @@ qg_status qg_model_compare(qg_model *m, const qg_compare_options *given,
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     comparison c = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_float(m, "compare"));
+    QG_TRY(check_mode(m->ctx, &o));
+    QG_TRY(qg_model_begin_float32(m));
     QG_TRY(qg_measure_by(m->ctx, o.metric, &c.metric));
     c.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = c.arena ? run(&c, out) : qg_nomem(m->ctx);
     qg_plan_free(c.real);
-    for (size_t i = 0; i < c.variant.n; i++) {
-        qg_plan_free(c.variant.at[i].plan);
-        qg_graph_free(c.variant.at[i].model.graph);
-    }
     qg_feed_close(&c.feed);
+    qg_feed_close(&c.holdout);
     qg_arena_free(c.arena);
     return st;
 }

@@ -266,7 +266,7 @@ qg_status qg_model_doctor(qg_model *m, const qg_doctor_options *given,
     qg_report *r = NULL;
     doctor d = { .m = m, .arena = qg_arena_new(m->ctx->alloc) };
     qg_findings f = { .ctx = m->ctx, .arena = d.arena };
-    qg_status s = d.arena ? QG_OK : qg_nomem(m->ctx);
+    qg_status s = d.arena ? qg_model_begin_float32(m) : qg_nomem(m->ctx);
     if (s == QG_OK)
         s = qg_feed_open(m, &o.work, &feed);
     if (s == QG_OK)

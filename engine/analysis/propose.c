@@ -6,7 +6,10 @@
  * A candidate is not evaluated by muting: it is written as a patch and the network is
  * quantized again with it, since fusions, sharing and calibration may change.  The
  * number of rows is found by doubling and halving: some number that meets the budget
- * while one less, or the last one tried below it, does not. */
+ * while one less, or the last one tried below it, does not.
+ * The result is judged on samples that had no part in ranking, calibrating or choosing:
+ * against the network quantized from the same samples without it.  What does not help
+ * there is not written. */
 #include <assert.h>
 #include <stdio.h>
 
@@ -26,6 +29,14 @@ typedef struct search {
     size_t harmful; /* rows that harm at all */
     size_t tried;   /* candidates */
 } search;
+
+/* On the samples that judge. */
+typedef struct verdict {
+    const qg_feed *feed;
+    const int64_t *label;     /* [feed->n] NULL: none */
+    double error[2], top1[2]; /* without and with the proposal */
+    bool helps;
+} verdict;
 
 /* --- the patch --- */
 
@@ -121,24 +132,33 @@ static qg_status read_options(search *p)
     return qg_vec_push(ctx, a, &p->policy, p->trial);
 }
 
-static qg_status quantize(const search *p, qg_model *trial)
+/* From the samples that choose; the patch comes last in the list. */
+static qg_status quantize(const search *p, bool patched, qg_model *trial)
 {
     qg_quantize_options o;
+    const qg_sensitivity *s = p->s;
     qg_quantize_options_init(&o, sizeof o);
     o.backend = p->backend;
     o.observer = p->observer;
     o.dispatcher = p->dispatcher;
     o.quirks = p->quirks;
     o.policy = p->policy.at;
-    o.n_policy = p->policy.n;
+    o.n_policy = p->policy.n - !patched;
     o.set = p->set.at;
     o.n_set = p->set.n;
-    o.work = qg_feed_again(&p->s->feed, &p->s->o->work);
+    o.work = qg_feed_again(&s->feed, &s->o->work);
+    if (s->choosing.whole) {
+        o.work.data = NULL;
+        o.work.array = NULL;
+        o.work.samples = 0;
+        o.work.source = &s->choosing.source;
+    }
     return qg_model_quantize(trial, &o, NULL);
 }
 
 /* The error of the worst output of the network quantized with the trial. */
-static qg_status measure(const search *p, const qg_model *trial, double *error)
+static qg_status measure(const search *p, const qg_model *trial, const qg_feed *feed,
+                         double *error)
 {
     qg_study s = p->s->study;
     qg_what_if question = { 0 };
@@ -147,6 +167,7 @@ static qg_status measure(const search *p, const qg_model *trial, double *error)
         return qg_nomem(s.ctx);
     s.graph = trial->graph;
     s.quant = trial->quant;
+    s.feed = feed;
     s.rounding_base = false;
     s.whole = true;
     QG_TRY(qg_study_ask(&s, &question, 1, out));
@@ -154,18 +175,82 @@ static qg_status measure(const search *p, const qg_model *trial, double *error)
     return QG_OK;
 }
 
-static qg_status try_first(search *p, size_t k, double *error)
+/* A model that is quantized like the snapshot, with the patch or without; its graph is
+ * the caller's to free, also on failure. */
+static qg_status quantize_again(const search *p, bool patched, qg_model *trial)
 {
     const qg_model *m = p->s->m;
-    qg_model trial = { .ctx = m->ctx, .path = m->path, .sha256 = m->sha256 };
+    *trial = (qg_model){ .ctx = m->ctx, .path = m->path, .sha256 = m->sha256 };
+    QG_TRY(qg_graph_share(m->graph, &trial->graph));
+    return quantize(p, patched, trial);
+}
+
+static qg_status try_first(search *p, size_t k, double *error)
+{
+    qg_model trial;
     QG_TRY(write_patch(p, p->trial, k));
-    QG_TRY(qg_graph_clone(m->graph, &trial.graph));
-    qg_status st = quantize(p, &trial);
+    qg_status st = quantize_again(p, true, &trial);
     if (st == QG_OK)
-        st = measure(p, &trial, error);
+        st = measure(p, &trial, p->s->study.feed, error);
     qg_graph_free(trial.graph);
     p->tried++;
     return st;
+}
+
+/* --- the judge --- */
+
+/* Of every label of work, those of the second half. */
+static qg_status read_labels(const search *p, verdict *v)
+{
+    const qg_sensitivity *s = p->s;
+    size_t n = s->choosing.whole ? s->feed.feed.n : v->feed->n;
+    const int64_t *all;
+    int64_t *label = QG_NEWN(s->arena, v->feed->n, int64_t);
+    if (!s->o->labels)
+        return QG_OK;
+    if (!label)
+        return qg_nomem(s->m->ctx);
+    QG_TRY(qg_labels_load(s->m->ctx, s->o->labels, s->arena, n, &all));
+    for (size_t i = 0; i < v->feed->n; i++)
+        label[i] = all[s->choosing.whole ? 2 * i + s->judging.first : i];
+    v->label = label;
+    return QG_OK;
+}
+
+static qg_status judge_one(const search *p, qg_model *trial, bool patched, verdict *v)
+{
+    const qg_sensitivity *s = p->s;
+    qg_executable e = { trial, QG_RUN_SIMULATE, NULL, trial->graph };
+    QG_TRY(measure(p, trial, v->feed, &v->error[patched]));
+    if (!v->label)
+        return QG_OK;
+    int32_t *vote = QG_NEWN(s->arena, v->feed->n, int32_t);
+    if (!vote)
+        return qg_nomem(s->m->ctx);
+    QG_TRY(qg_executable_vote(&e, &s->o->work, v->feed, vote));
+    v->top1[patched] = qg_top1(vote, v->label, v->feed->n);
+    return QG_OK;
+}
+
+/* With the first k rows raised, and with none. */
+static qg_status judge(search *p, size_t k, verdict *v)
+{
+    const qg_sensitivity *s = p->s;
+    v->feed = s->choosing.whole ? &s->judging.feed : &s->holdout.feed;
+    QG_TRY(read_labels(p, v));
+    QG_TRY(write_patch(p, p->trial, k));
+    for (int patched = 0; patched < 2; patched++) {
+        qg_model trial;
+        qg_status st = quantize_again(p, patched, &trial);
+        if (st == QG_OK)
+            st = judge_one(p, &trial, patched, v);
+        qg_graph_free(trial.graph);
+        QG_TRY(st);
+    }
+    bool flip = s->study.metric->higher_is_better;
+    bool closer = v->error[flip] > v->error[!flip];
+    v->helps = v->top1[1] > v->top1[0] || (v->top1[1] == v->top1[0] && closer);
+    return QG_OK;
 }
 
 /* --- how many --- */
@@ -215,6 +300,31 @@ static qg_status too_tight(const search *p, double best)
                    o->budget, best, p->harmful, o->bits ? "at more bits" : "in float");
 }
 
+static qg_status report_verdict(const search *p, const verdict *v, qg_report *r)
+{
+    const qg_sensitivity *s = p->s;
+    const qg_metric *metric = s->study.metric;
+    QG_TRY(qg_report_addf(r, "judged_on", "%zu samples of %s", v->feed->n,
+                          s->o->holdout ? qg_path_base(s->o->holdout)
+                                        : "the data that had no part in it"));
+    QG_TRY(qg_report_add(r, "judged_error", qg_measure_cell(metric, v->error[1])));
+    QG_TRY(
+        qg_report_add(r, "judged_error_without", qg_measure_cell(metric, v->error[0])));
+    if (v->label) {
+        QG_TRY(qg_report_add(r, "judged_top1", qg_cell_percent(v->top1[1])));
+        QG_TRY(qg_report_add(r, "judged_top1_without", qg_cell_percent(v->top1[0])));
+    }
+    if (v->helps)
+        return qg_report_add(r, "written", qg_cell_text(s->o->proposal.patch));
+    bool by_class = v->top1[0] != v->top1[1];
+    const double *figure = by_class ? v->top1 : v->error;
+    bool percent = by_class || strcmp(metric->name, "nsr") == 0;
+    return qg_report_addf(
+        r, "not_written", "it does not help there: %s %.6g%s with it, %.6g%s without",
+        by_class ? "top-1" : metric->name, figure[1] * (percent ? 100 : 1),
+        percent ? " %" : "", figure[0] * (percent ? 100 : 1), percent ? " %" : "");
+}
+
 static qg_status report(search *p, qg_report *r, size_t k, double error)
 {
     size_t values = choose_values(p, k);
@@ -224,8 +334,7 @@ static qg_status report(search *p, qg_report *r, size_t k, double error)
     QG_TRY(qg_report_add(r, "error_with_proposal", qg_measure_cell(metric, error)));
     QG_TRY(qg_report_add(r, "rows_raised", qg_cell_count(k)));
     QG_TRY(qg_report_add(r, "values_raised", qg_cell_count(values)));
-    QG_TRY(qg_report_add(r, "candidates", qg_cell_count(p->tried)));
-    return qg_report_add(r, "written", qg_cell_text(s->o->proposal.patch));
+    return qg_report_add(r, "candidates", qg_cell_count(p->tried));
 }
 
 static qg_status propose(search *p, qg_report *r)
@@ -247,8 +356,12 @@ static qg_status propose(search *p, qg_report *r)
     QG_TRY(find_number(p, &k, &error));
     if (k == 0)
         return too_tight(p, error);
-    QG_TRY(write_patch(p, s->o->proposal.patch, k));
-    return report(p, r, k, error);
+    verdict v = { 0 };
+    QG_TRY(judge(p, k, &v));
+    if (v.helps)
+        QG_TRY(write_patch(p, s->o->proposal.patch, k));
+    QG_TRY(report(p, r, k, error));
+    return report_verdict(p, &v, r);
 }
 
 qg_status qg_sensitivity_propose(qg_sensitivity *s, qg_report *r)

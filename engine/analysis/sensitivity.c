@@ -132,15 +132,24 @@ static const char *output_name(const qg_sensitivity *s, uint32_t k)
     return s->m->graph->output.at[k]->name;
 }
 
+/* All-but: `removes` is the part of the whole error that goes with the row, the worst
+ * first; `error` is what the others leave. */
 static qg_status report_rows(const qg_sensitivity *s, qg_report *r)
 {
     qg_table *t;
     size_t top = s->o->top ? s->o->top : s->row.n;
-    QG_TRY(qg_report_table(r, "errors", "name what error output", &t));
+    const qg_metric *metric = s->study.metric;
+    const char *columns =
+        s->all_but ? "name what removes error output" : "name what error output";
+    QG_TRY(qg_report_table(r, "errors", columns, &t));
     for (size_t i = 0; i < s->row.n && i < top; i++) {
         const qg_sensitivity_row *row = &s->row.at[i];
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(row->name), qg_cell_text(row->what),
-                              qg_measure_cell(s->study.metric, row->error),
+        double removes =
+            metric->higher_is_better ? row->error - s->all : s->all - row->error;
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(row->name), qg_cell_text(row->what)));
+        if (s->all_but)
+            QG_TRY(qg_table_add(r, t, qg_measure_cell(metric, removes)));
+        QG_TRY(qg_table_cells(r, t, qg_measure_cell(metric, row->error),
                               qg_cell_text(output_name(s, row->output))));
     }
     return QG_OK;
@@ -197,6 +206,32 @@ static qg_status read_options(qg_sensitivity *s)
     return qg_measure_by(ctx, s->o->metric, &s->study.metric);
 }
 
+/* A proposal leaves samples over for its judge. */
+static qg_status open_samples(qg_sensitivity *s)
+{
+    size_t n_input = s->m->graph->input.n;
+    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
+    if (!s->o->proposal.patch)
+        return QG_OK;
+    if (s->o->holdout) {
+        qg_workload other = s->o->work;
+        other.data = s->o->holdout;
+        other.array = NULL;
+        other.source = NULL;
+        other.samples = 0;
+        return qg_feed_open(s->m, &other, &s->holdout);
+    }
+    if (s->feed.feed.n < 2)
+        return qg_fail(
+            s->m->ctx, QG_EDATA,
+            "propose: 1 sample, expected at least 2, or --holdout: a proposal "
+            "is judged on samples that did not choose it");
+    qg_half_of(&s->feed.feed, n_input, 0, &s->choosing);
+    qg_half_of(&s->feed.feed, n_input, 1, &s->judging);
+    s->study.feed = &s->choosing.feed;
+    return QG_OK;
+}
+
 static qg_status run(qg_sensitivity *s, qg_report **out)
 {
     qg_report *r;
@@ -209,7 +244,7 @@ static qg_status run(qg_sensitivity *s, qg_report **out)
                            .stage = "sensitivity" };
     QG_TRY(read_options(s));
     s->study.rounding_base = s->all_but;
-    QG_TRY(qg_feed_open(s->m, &s->o->work, &s->feed));
+    QG_TRY(open_samples(s));
     QG_TRY(choose_subjects(s));
     QG_TRY(ask(s));
     sort(s);
@@ -229,9 +264,11 @@ qg_status qg_model_sensitivity(qg_model *m, const qg_sensitivity_options *given,
     QG_TRY(qg_proposal_check(m->ctx, &o.proposal));
     qg_sensitivity s = { .m = m, .o = &o };
     QG_TRY(qg_model_expect_quantized(m, "sensitivity"));
+    QG_TRY(qg_model_warn_share(m, "sensitivity"));
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? run(&s, out) : qg_nomem(m->ctx);
     qg_feed_close(&s.feed);
+    qg_feed_close(&s.holdout);
     qg_arena_free(s.arena);
     return st;
 }

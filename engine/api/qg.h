@@ -77,6 +77,14 @@ typedef struct qg_open_options {
      * third-party libraries: cJSON, libyaml, OpenSSL, zlib, stb, oneDNN, OpenMP, and
      * libc for streams and threads */
     qg_alloc alloc;
+    /* Bytes at most, of models, samples, runs and reports together, mapped files not
+     * counted; 0: 80 % of the memory of the machine, or of the control group of the
+     * process when that is less.  Beyond it calls fail with QG_EMEMORY. */
+    size_t max_memory;
+    size_t max_nodes; /* that functions of a model expand to; 0: 1,000,000 */
+    /* Memory of an .npz or .qgs file, in multiples of its size; 0: 100.  64 MB are
+     * always allowed. */
+    size_t max_ratio;
 } qg_open_options;
 QG_API void qg_open_options_init(qg_open_options *o, size_t size);
 
@@ -192,13 +200,16 @@ QG_NODISCARD QG_API qg_status qg_model_export_onnx(qg_model *m, const char *path
 /* For qg_model_export; texts are words of `qg list formats`. */
 typedef struct qg_format_options {
     size_t size;
-    const char *format;    /* "onnx-qdq"; required */
-    const char *weights;   /* "int" or "float"; NULL: the format's default */
-    const char *placement; /* "ort", "trt", "openvino"; NULL: the format's default */
-    bool strict;           /* details the format cannot represent are an error, not a
+    const char *format;     /* "onnx-qdq"; required */
+    const char *weights;    /* "int" or "float"; NULL: the format's default */
+    const char *placement;  /* "ort", "trt", "openvino"; NULL: that of the backend */
+    bool strict;            /* details the format cannot represent are an error, not a
                             * report */
-    const char *report;    /* file for the loss report, JSON when it ends in ".json",
+    const char *report;     /* file for the loss report, JSON when it ends in ".json",
                             * else text; NULL: none */
+    const char *float_type; /* of a model with 16-bit floats: "model" (keeps them),
+                             * "float32", or "auto": the former where the runtime of the
+                             * placement has kernels; NULL: auto */
 } qg_format_options;
 QG_API void qg_format_options_init(qg_format_options *o, size_t size);
 
@@ -263,10 +274,12 @@ QG_NODISCARD QG_API qg_status qg_model_collect(qg_model *m, const qg_stats_optio
                                                const char *path, qg_report **report);
 
 /* n files, at least one, as if one run had seen all of their samples.  QG_EDATA names
- * two that overlap or are of different models, preprocessing or kernels. */
+ * two that overlap or are of different models, preprocessing or kernels.  Kernels of
+ * another instruction set or version sum in another order, so their bytes differ;
+ * any_kernels: they are merged nevertheless. */
 QG_NODISCARD QG_API qg_status qg_stats_file_merge(qg_ctx *ctx, const char *const *path,
-                                                  size_t n, const char *out,
-                                                  qg_report **report);
+                                                  size_t n, bool any_kernels,
+                                                  const char *out, qg_report **report);
 
 /* All values, or one in detail; QG_ECONFIG with the nearest name. */
 QG_NODISCARD QG_API qg_status qg_stats_file_show(qg_ctx *ctx, const char *path,
@@ -354,6 +367,71 @@ QG_API void qg_run_options_init(qg_run_options *o, size_t size);
  * one's.  On failure no file appears. */
 QG_NODISCARD QG_API qg_status qg_model_run(qg_model *m, const qg_run_options *o,
                                            const char *folder, qg_report **report);
+
+/* For qg_model_trace. */
+typedef struct qg_trace_options {
+    size_t size;
+    qg_workload work;    /* data: required */
+    const char *mode;    /* of QG_RUN_MODE_MAP; NULL: integer */
+    const char *profile; /* for integer, as in qg_run_options */
+    const char *select;  /* glob over value names; NULL: all */
+} qg_trace_options;
+QG_API void qg_trace_options_init(qg_trace_options *o, size_t size);
+
+/* Every value that the network stores, over all samples: one array per value, first
+ * axis the sample, and trace.json, which describes them (docs/trace.md).  path: an
+ * archive when it ends in .npz, else a folder.  Written completely or not at all.
+ * QG_EUNSUPPORTED for a value whose shape differs from sample to sample. */
+QG_NODISCARD QG_API qg_status qg_model_trace(qg_model *m, const qg_trace_options *o,
+                                             const char *path, qg_report **report);
+
+/* For qg_model_diverge and qg_model_fit. */
+typedef struct qg_diverge_options {
+    size_t size;
+    qg_workload work;    /* data: required; the samples that the device was given */
+    const char *profile; /* as in qg_run_options */
+    bool end_to_end;     /* whole runs: differences of earlier nodes are included */
+    size_t explain; /* nodes for which hypotheses are tried, first ones first; 0: 3 */
+} qg_diverge_options;
+QG_API void qg_diverge_options_init(qg_diverge_options *o, size_t size);
+
+/* Compares the integer program with `dump`, a trace of a device (docs/trace.md), value
+ * by value, each computed from the device's own inputs.  Facts: profile, samples,
+ * values, differing, first (node); tables nodes (node, value, differ, of, share, most,
+ * mean, verdict), elements (three of each node: sample, element, accumulator, exact
+ * code and its fraction, real value, ours, theirs), hypotheses (node, cause, fits, of,
+ * share, verdict, detail);
+ * pairs, unpaired and off_the_grid where there are any.  QG_EDATA names an array that
+ * does not fit. */
+QG_NODISCARD QG_API qg_status qg_model_diverge(qg_model *m, const qg_diverge_options *o,
+                                               const char *dump, qg_report **report);
+
+/* Which profiles explain `dump`, a trace of a device: every step of every profile's
+ * program on the device's own inputs.  Facts: samples, values, verdict (a profile, or
+ * "not told apart"), not_told_apart, nearest, rows_taken; tables operators (operator,
+ * nodes, elements, ties of the first sample, verdict, explaining, profiles), profiles
+ * (profile, values, of, share, first_other, why).  yaml (may be NULL): a file for the
+ * composed profile, which extends the nearest one. */
+QG_NODISCARD QG_API qg_status qg_model_fit(qg_model *m, const qg_diverge_options *o,
+                                           const char *dump, const char *yaml,
+                                           qg_report **report);
+
+typedef struct qg_probe_options {
+    size_t size;
+    qg_workload work;    /* samples: how many to make, 0: 8; data: where to begin, NULL:
+                          * at random */
+    const char *between; /* two profiles, "P1,P2"; required */
+    uint64_t seed;       /* 0: 1 */
+} qg_probe_options;
+QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);
+
+/* Searches samples on which two profiles compute different codes, at as many values as
+ * possible, each on the first profile's inputs, and writes them to `path` (.npy).  For
+ * networks with one input.  Facts: between, samples, values, told_apart; table nodes:
+ * node, value, elements and samples that differ.  A function of model, options and
+ * seed alone. */
+QG_NODISCARD QG_API qg_status qg_model_probe(qg_model *m, const qg_probe_options *o,
+                                             const char *path, qg_report **report);
 
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.
@@ -447,6 +525,11 @@ typedef struct qg_sensitivity_options {
     size_t top;            /* rows shown, worst first; 0: all */
     bool whole; /* run the whole network once per row: the same result, slower */
     qg_proposal_options proposal; /* direction only */
+    /* For a proposal: the DATA that judges it.  NULL: every second sample of work does,
+     * and the others rank, calibrate and choose. */
+    const char *holdout;
+    const char *labels; /* .npy, classes of the samples of `holdout`, or of work;
+                         * NULL: the metric judges alone */
 } qg_sensitivity_options;
 QG_API void qg_sensitivity_options_init(qg_sensitivity_options *o, size_t size);
 
@@ -457,9 +540,13 @@ QG_API void qg_sensitivity_options_init(qg_sensitivity_options *o, size_t size);
  * output.
  * Only nodes downstream of a row's endpoints are computed.
  * With a proposal also: budget, error_with_proposal (of the network quantized again
- * with the patch, on this data), rows_raised, values_raised, candidates (trial
- * quantizations made), written; or proposal, when the budget is already met.
- * QG_ENUMERIC when no number of rows meets it. */
+ * with the patch, on the samples that chose it), rows_raised, values_raised, candidates
+ * (trial quantizations made); judged_on (samples that had no part in it),
+ * judged_error and judged_error_without, with labels judged_top1 and
+ * judged_top1_without; and written, or not_written, when it does not help there: when
+ * top-1 falls, or the error does not.  Or proposal, when the budget is already met.
+ * QG_ENUMERIC when no number of rows meets it, QG_EDATA for a single sample without
+ * holdout. */
 QG_NODISCARD QG_API qg_status qg_model_sensitivity(qg_model *m,
                                                    const qg_sensitivity_options *o,
                                                    qg_report **report);
@@ -490,15 +577,21 @@ typedef struct qg_compare_options {
     const char *stats;    /* file with the statistics of all scales; NULL: work.data */
     const char *observer; /* of every activation; NULL: the backend's */
     const char *metric;   /* as in qg_analyse_options */
+    const char *holdout;  /* DATA that is measured; NULL: work's, which calibrates */
+    const char *labels;   /* .npy, classes of the measured samples; NULL: none */
+    const char *mode;     /* "simulate" or "integer"; NULL: simulate */
+    const char *profile;  /* for mode integer; NULL: that of each backend */
 } qg_compare_options;
 QG_API void qg_compare_options_init(qg_compare_options *o, size_t size);
 
 /* Several backends and patches on one network that is not quantized, from the same
  * data; m is not changed.  Tables: variants (nodes quantized, rounding points of
  * activations, rounded constants, groups of values on one scale, requantizations as
- * analysis/requantize.h counts them), errors (of each float output against the float
- * network), groups_in (how many groups of values on one scale the same variants have,
- * and the largest), group_differences (every group that some variants lack). */
+ * analysis/requantize.h counts them), with labels accuracy (top1, difference to fact
+ * float_top1), in mode integer integers (profile, nodes in integers and others), errors
+ * (of each float output against the float network), groups_in (how many groups of
+ * values on one scale the same variants have, and the largest), group_differences
+ * (every group that some variants lack). */
 QG_NODISCARD QG_API qg_status qg_model_compare(qg_model *m, const qg_compare_options *o,
                                                qg_report **report);
 

@@ -46,8 +46,8 @@ typedef struct qg_bytes {
 /* NULL and a zeroed struct are fine; *b is zeroed. */
 QG_API void qg_bytes_free(qg_ctx *ctx, qg_bytes *b);
 
-/* A model from the bytes of an ONNX file, or a quantized model from those written by
- * qg_model_save_bytes.  `bytes` are borrowed until qg_model_close: constants are read
+/* A model from the bytes of an ONNX or .tflite file, or a quantized model from those
+ * written by qg_model_save_bytes.  `bytes` are borrowed until qg_model_close: constants are read
  * in place.  External data is read from o->folder; QG_EIO when it is missing.  Errors
  * as qg_model_open. */
 QG_NODISCARD QG_API qg_status qg_model_open_bytes(qg_ctx *ctx, const void *bytes,

@@ -23,6 +23,7 @@ typedef struct watched {
     float *scale;       /* [channels] results */
     int32_t *zero;      /* [channels] offsets */
     qg_confidence sure; /* settled 0: unknown */
+    uint64_t elements;  /* too few for its observer; 0: enough */
 } watched;
 
 typedef struct calibration {
@@ -373,11 +374,14 @@ static qg_status find_one(void *ud, qg_ctx *ctx, void *scratch, size_t i)
 {
     calibration *c = ud;
     watched *w = &c->watch.at[i];
-    const qg_observe *o = &w->observe;
+    qg_observe *o = &w->observe;
     qg_qparam p;
+    uint64_t elements;
     QG_TRY(qg_meter_add(&c->found, ctx, 0));
     if (!is_last(w, c->pass))
         return QG_OK;
+    if (qg_observe_fall_back(o, &elements))
+        w->elements = elements;
     qg_arena_reset(scratch);
     const void *state = has_state(w) ? c->total + w->offset : NULL;
     QG_TRY(qg_observe_find(ctx, w->tqc, o, state, scratch, &p));
@@ -396,6 +400,7 @@ static qg_status add_settled(calibration *c, const watched *w)
     double scale = (double)t->scale[0];
     assert(t->nparam == 1 && w->sure.settled <= QG_STATS_PARTS);
     qg_settled row = { .tqc = t,
+                       .error = w->sure.error,
                        .low = fmax(scale * (1 - 2 * w->sure.error), 0),
                        .high = scale * (1 + 2 * w->sure.error),
                        .after = qg_stats_samples_in(r->given ? r->given : r->own,
@@ -408,6 +413,11 @@ static qg_status give(calibration *c, watched *w)
 {
     qg_quant *q = c->in->quant;
     c->out->changed++;
+    if (w->elements) {
+        qg_few row = { w->tqc, w->tqc->observer.name, w->elements };
+        QG_TRY(qg_observe_note_few(q, w->tqc));
+        QG_TRY(qg_vec_push(c->ctx, c->in->arena, &c->out->few, row));
+    }
     QG_TRY(qg_tqc_set_param(q, w->tqc, w->observe.channels, w->scale, w->zero));
     QG_TRY(qg_tqc_set_state(q, w->tqc, QG_TQC_ACTIVATED));
     return w->sure.settled ? add_settled(c, w) : QG_OK;

@@ -64,11 +64,20 @@ typedef struct qg_observer_use {
  * scale since. */
 typedef struct qg_settled {
     const qg_tqc *tqc;
+    double error;     /* standard error as a share of the scale (calib/derive.h) */
     double low, high; /* the scale -+ 2 standard errors, at least 0 */
     uint64_t after;   /* samples, and never again more than 1 % from it */
 } qg_settled;
 
+/* An endpoint with fewer elements than its observer needs: it got minmax. */
+typedef struct qg_few {
+    const qg_tqc *tqc;
+    const char *observer; /* that it would have had */
+    uint64_t elements;    /* in all samples; per channel, the fewest */
+} qg_few;
+
 typedef struct qg_calibrated {
+    QG_VEC(qg_few) few;                /* in order of endpoints */
     QG_VEC(qg_observer_use) observers; /* by first use */
     QG_VEC(qg_settled) settled;        /* endpoints that qg_stats_tell of */
     uint32_t changed;                  /* endpoints that got their scale */

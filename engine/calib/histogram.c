@@ -50,7 +50,7 @@ static qg_status allocate(qg_ctx *ctx, qg_arena *a, size_t bins, qg_histogram *h
     qg_histogram fresh = { bins, QG_NEWN(a, bins, int64_t),
                            QG_NEWN(a, bins + 1, double) };
     if (!fresh.count || !fresh.edge)
-        return qg_fail(ctx, QG_ENOMEM, "histogram: %zu bins", bins);
+        return qg_nomem(ctx);
     *h = fresh;
     return QG_OK;
 }

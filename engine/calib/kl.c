@@ -9,7 +9,8 @@ static const struct {
     const char *name;
     double eps; /* added to every q */
 } variants[] = {
-    [QG_KL_NVIDIA] = {"nvidia-kl",          0   },
+    [QG_KL_WHOLE] = {"kl",                 0   },
+    [QG_KL_NVIDIA] = { "nvidia-kl",         0   },
     [QG_KL_SEED] = { "seed-kl",           1e-6},
     [QG_KL_SEED_PUBLISHED] = { "seed-kl-published", 1e-6},
 };
@@ -46,10 +47,10 @@ static qg_status begin(qg_ctx *ctx, qg_arena *a, const qg_kl *k, const qg_histog
                           .tail = QG_NEWN(a, h->bins + 1, double),
                           .average = QG_NEWN(a, k->levels, double) };
     if (!s->count || !s->tail || !s->average)
-        return qg_fail(ctx, QG_ENOMEM, "%s: scratch", variants[k->variant].name);
+        return qg_nomem(ctx);
     for (size_t j = 0; j < h->bins; j++)
         s->count[j] = (double)h->count[j];
-    if (k->variant == QG_KL_NVIDIA && h->bins > 1)
+    if (s->eps == 0 && h->bins > 1)
         s->count[0] = s->count[1];
     for (size_t j = h->bins; j-- > 0;)
         s->tail[j] = s->tail[j + 1] + s->count[j];
@@ -94,6 +95,8 @@ static double divergence_at(struct search *s, size_t i)
     }
     psum = qsum + s->tail[i];
     qsum += (double)i * s->eps;
+    if (s->k->variant == QG_KL_WHOLE)
+        qsum = psum;
     for (size_t k = 0; k < s->k->levels; k++) {
         size_t end = group_start(k + 1, i, s->k->levels);
         for (size_t j = group_start(k, i, s->k->levels); j < end; j++) {
@@ -175,6 +178,8 @@ static double divergence_fast(const struct search *s, const struct prefix *prefi
         sum += tail * log(spread + s->eps);
     double kept = prefix[i].count, total = kept + tail;
     double own = prefix[i].log - xlogx(last) + xlogx(last + tail);
+    if (s->k->variant == QG_KL_WHOLE)
+        return (own - sum) / total;
     return (own - sum) / total - log(total) + log(kept + (double)i * s->eps);
 }
 
@@ -242,7 +247,7 @@ qg_status qg_kl_search(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
     struct prefix *prefix = QG_NEWN(scratch, h->bins + 1, struct prefix);
     double *all = divergence ? divergence : QG_NEWN(scratch, s.candidates, double);
     if (!prefix || !all)
-        return qg_fail(ctx, QG_ENOMEM, "%s: scratch", variants[k->variant].name);
+        return qg_nomem(ctx);
     double least = divergence || s.eps > 0 ? fast_divergences(&s, prefix, all)
                                            : least_divergence(&s, prefix, all);
     for (size_t c = 0; c < s.candidates; c++) {
@@ -282,7 +287,7 @@ qg_status qg_kl_choose(qg_ctx *ctx, qg_arena *scratch, const qg_kl *k,
     if (curve && k->stride > 0 && k->start <= h->bins)
         QG_TRY(open_curve(ctx, scratch, k, h, curve));
     double *divergence = curve ? curve->divergence : NULL;
-    QG_TRY((k->variant == QG_KL_NVIDIA ? qg_kl_search : qg_kl_search_plain)(
+    QG_TRY((variants[k->variant].eps == 0 ? qg_kl_search : qg_kl_search_plain)(
         ctx, scratch, k, h, divergence, &best));
     if (curve)
         curve->best = best;
@@ -373,7 +378,7 @@ qg_status qg_kl_ppq(qg_ctx *ctx, qg_arena *scratch, const qg_histogram *h,
     float *count = QG_NEWN(scratch, h->bins, float);
     float *q = QG_NEWN(scratch, h->bins, float);
     if (!count || !q)
-        return qg_fail(ctx, QG_ENOMEM, "ppq-kl: scratch");
+        return qg_nomem(ctx);
     for (size_t j = 0; j < h->bins; j++)
         count[j] = j < crushed ? 0 : j == crushed ? 1 : (float)h->count[j];
     qg_range_choice best = nothing;

@@ -22,6 +22,11 @@ typedef enum qg_kl_variant {
     /* pytorch-quantization, TensorRT: count[0] = count[1] hides the spike at zero.
      * Divergence +infinity where p > 0 and q == 0. */
     QG_KL_NVIDIA,
+    /* The same, except that clipped elements are missing in q: their share counts as a
+     * divergence of its own, -ln of what is kept.  pytorch-quantization scales q up to
+     * p, so that a candidate that keeps a few bins and clips nearly all of the data is
+     * perfect (1 of 6 bits of a detector's scores, docs/calibration.md#clipped). */
+    QG_KL_WHOLE,
     /* The published script without its aliasing: 1e-6 is added to every q. */
     QG_KL_SEED,
     /* The published script, unchanged: the tail is added to the histogram itself, so

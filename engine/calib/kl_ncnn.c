@@ -78,7 +78,7 @@ qg_status qg_kl_ncnn(qg_ctx *ctx, qg_arena *scratch, const qg_histogram *h,
                        levels, h->bins - 1);
     float *p = QG_NEWN(scratch, h->bins, float), *q = QG_NEWN(scratch, h->bins, float);
     if (!p || !q)
-        return qg_fail(ctx, QG_ENOMEM, "ncnn-kl: scratch");
+        return qg_nomem(ctx);
     double total = (double)qg_histogram_total(h);
     for (size_t j = 0; j < h->bins; j++)
         p[j] = (float)((double)h->count[j] / total);

@@ -127,16 +127,16 @@ qg_status qg_mse_nvidia(qg_ctx *ctx, qg_arena *scratch, const qg_mse *m,
                        m->bits, m->start, h->bins);
     float *center = QG_NEWN(scratch, h->bins, float);
     if (!center)
-        return qg_fail(ctx, QG_ENOMEM, "nvidia-mse: scratch");
+        return qg_nomem(ctx);
     for (size_t j = 0; j < h->bins; j++)
         center[j] = ((float)h->edge[j + 1] + (float)h->edge[j]) / 2;
     if (!sums_new(scratch, h, center, &s))
-        return qg_fail(ctx, QG_ENOMEM, "nvidia-mse: scratch");
+        return qg_nomem(ctx);
     for (size_t i = m->start; loss && i < h->bins; i++)
         loss[i - m->start] = mean_error(h, center, center[i], m);
     qg_range_choice best = { .loss = INFINITY };
     if (search_quick(scratch, m, &s, &best) != QG_OK)
-        return qg_fail(ctx, QG_ENOMEM, "nvidia-mse: scratch");
+        return qg_nomem(ctx);
     *out = best;
     return QG_OK;
 }

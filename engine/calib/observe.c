@@ -135,6 +135,40 @@ static qg_status look_at(qg_ctx *ctx, const qg_observe *o, const qg_tensor *x,
     return qg_stats_add(ctx, v, 0, &seen, a);
 }
 
+bool qg_observe_fall_back(qg_observe *o, uint64_t *elements)
+{
+    const qg_stats_value *v = o->stats;
+    if (!v || !o->observer->least || o->with_any)
+        return false;
+    if (o->scheme->policy & QG_PER_TENSOR) {
+        *elements = qg_stats_total(v).count;
+    } else {
+        *elements = UINT64_MAX;
+        for (uint32_t c = 0; c < v->channels; c++)
+            *elements =
+                v->channel[c].count < *elements ? v->channel[c].count : *elements;
+    }
+    if (*elements == 0 || *elements >= o->observer->least(o))
+        return false;
+    o->observer = &qg_observer_minmax;
+    return true;
+}
+
+qg_status qg_observe_note_few(qg_quant *q, qg_tqc *t)
+{
+    const char *author = q->author;
+    qg_observer_setting s = { .name = qg_observer_minmax.name };
+    s.value[QG_PARAM_MIN_SCALE] = t->observer.value[QG_PARAM_MIN_SCALE];
+    q->author = qg_arena_printf(q->arena, "%s/few-elements", author);
+    if (!q->author) {
+        q->author = author;
+        return qg_nomem(q->ctx);
+    }
+    qg_status st = qg_tqc_set_observer(q, t, &s);
+    q->author = author;
+    return st;
+}
+
 /* begin, see, next, ... up to the last pass. */
 static qg_status make_passes(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
                              qg_arena *a, void *state)
@@ -158,6 +192,7 @@ qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
     const qg_observer *ob = o->observer;
     qg_found f;
     qg_stats_value v;
+    uint64_t elements;
     void *state = qg_arena_get(a, 1, qg_observe_bytes(o));
     if (!state)
         return qg_nomem(ctx);
@@ -168,6 +203,7 @@ qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
     else if (!ob->blind)
         QG_TRY(look_at(ctx, o, x, a, &v));
     o->stats = ob->see || ob->blind ? NULL : &v;
+    (void)qg_observe_fall_back(o, &elements);
     QG_TRY(settle(ctx, o, state, quirks, a, &f));
     *out = (qg_qparam){ o->channels, f.scale, f.offset };
     return QG_OK;
@@ -192,7 +228,7 @@ qg_status qg_observe_find(qg_ctx *ctx, const qg_tqc *t, const qg_observe *o,
     qg_found f;
     char at[QG_ENDPOINT_TEXT], why[sizeof ctx->message];
     qg_status s = settle(ctx, o, state, o->quirks, scratch, &f);
-    if (s != QG_OK && s != QG_ENOMEM) {
+    if (s != QG_OK && !qg_is_nomem(s)) {
         (void)snprintf(why, sizeof why, "%s", ctx->message);
         return qg_fail(ctx, s, "calibrate: %s: %s: %s", qg_tqc_text(t, at),
                        o->observer->name, why);

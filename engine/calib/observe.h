@@ -23,9 +23,18 @@ QG_NODISCARD qg_status qg_observe_begin(qg_ctx *ctx, const qg_tqc *t,
                                         const qg_tensor *x, size_t samples,
                                         qg_observe *out);
 
+/* Becomes minmax where the observer needs more elements than its statistics have, in
+ * any channel; min-scale stays.  *elements: the fewest of a channel; false: nothing
+ * changed. */
+bool qg_observe_fall_back(qg_observe *o, uint64_t *elements);
+
+/* Journals that fall-back at t: its observer is minmax now, by
+ * "<author>/few-elements". */
+QG_NODISCARD qg_status qg_observe_note_few(qg_quant *q, qg_tqc *t);
+
 /* All passes over one tensor, then finish: for constants and single arrays.  `quirks`
  * is qg_range_quirks(...).  scale and offset are [o->channels], in `a`.  Sets o->keep
- * and o->pass. */
+ * and o->pass; may set o->observer (qg_observe_fall_back). */
 QG_NODISCARD qg_status qg_observe_tensor(qg_ctx *ctx, qg_observe *o, const qg_tensor *x,
                                          unsigned quirks, qg_arena *a, qg_qparam *out);
 

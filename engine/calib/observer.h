@@ -97,6 +97,7 @@ typedef struct qg_observe {
                                   * state */
     unsigned pass;               /* at work, 0 .. observer->passes - 1 */
     unsigned quirks;             /* qg_range_quirks(...), for qg_observe_find */
+    bool with_any;               /* however few elements there are: no fall-back */
     qg_arena *keep; /* lives until finish.  Writers: `next`; `see` if ordered */
     qg_curve
         *curve; /* zeros, for an observer that compares thresholds; NULL: unwanted */
@@ -115,11 +116,12 @@ typedef struct qg_found {
 struct qg_observer {
     /* for lists and messages; where it comes from */
     const char *name, *summary, *source;
-    bool per_channel; /* can serve PER_CHANNEL schemes */
-    bool ordered;     /* see the file comment; then merge is NULL */
-    bool stacks;      /* PPQ (D72): computed values have separate channels per sample */
-    unsigned passes;  /* over the data, at least 1 */
-    uint32_t policy;  /* schemes must have all of these bits; 0: any scheme */
+    const char *fails; /* where it is known to fail; NULL: nowhere yet */
+    bool per_channel;  /* can serve PER_CHANNEL schemes */
+    bool ordered;      /* see the file comment; then merge is NULL */
+    bool stacks;     /* PPQ (D72): computed values have separate channels per sample */
+    unsigned passes; /* over the data, at least 1 */
+    uint32_t policy; /* schemes must have all of these bits; 0: any scheme */
     double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
     unsigned range; /* qg_range_quirk: how the tool makes a scale of its ranges */
 
@@ -147,6 +149,11 @@ struct qg_observer {
     bool blind; /* pick needs no statistics at all: d is NULL */
     qg_status (*pick)(qg_ctx *ctx, const qg_observe *o, const qg_distribution *d,
                       qg_arena *scratch, qg_found *out);
+
+    /* Elements below which the range is that of the data: a histogram of fewer does not
+     * determine a threshold (docs/calibration.md#few-elements).  NULL: any number will
+     * do; those of other tools do as their tool. */
+    uint64_t (*least)(const qg_observe *o);
 
     /* The last pass saw at least one element.  Messages describe the failure; the
      * caller adds the endpoint. */

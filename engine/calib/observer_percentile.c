@@ -21,6 +21,13 @@ static qg_status percentile_pick(qg_ctx *ctx, const qg_observe *o,
     return QG_OK;
 }
 
+/* Below it no element lies outside. */
+static uint64_t percentile_least(const qg_observe *o)
+{
+    double p = qg_observe_value(o, QG_PARAM_PERCENTILE);
+    return p < 1 ? (uint64_t)fmin(rint(1 / (1 - p)), 0x1p62) : 0;
+}
+
 const qg_observer qg_observer_percentile = {
     .name = "percentile",
     .summary = "range of all elements without a fraction at either end",
@@ -30,4 +37,5 @@ const qg_observer qg_observer_percentile = {
     .value = {[QG_PARAM_PERCENTILE] = 0.9999, [QG_PARAM_MIN_SCALE] = 1e-8},
     .reads = QG_STATS_HISTOGRAM,
     .pick = percentile_pick,
+    .least = percentile_least,
 };

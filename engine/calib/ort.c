@@ -107,9 +107,7 @@ static qg_status window_new(qg_ctx *ctx, qg_arena *a, size_t bins, size_t levels
                           .rounded = QG_NEWN(a, bins, int64_t),
                           .p = QG_NEWN(a, bins, float),
                           .q = QG_NEWN(a, bins, float) };
-    return w->real && w->rounded && w->p && w->q
-               ? QG_OK
-               : qg_fail(ctx, QG_ENOMEM, "ort-entropy: scratch");
+    return w->real && w->rounded && w->p && w->q ? QG_OK : qg_nomem(ctx);
 }
 
 qg_status qg_ort_entropy(qg_ctx *ctx, qg_arena *scratch, const qg_histogram *h,

@@ -69,6 +69,17 @@ qg_status qg_stats_value_init(qg_ctx *ctx, qg_arena *a, const qg_tensor *type,
     return begin_value(ctx, a, v);
 }
 
+uint64_t qg_stats_value_bytes(uint64_t channels, unsigned holds)
+{
+    const uint64_t bin = sizeof(uint64_t);
+    uint64_t each = sizeof(qg_stats_channel);
+    if (holds & QG_STATS_BY_CHANNEL)
+        each += QG_STATS_CHANNEL_BINS * bin;
+    uint64_t bins = QG_STATS_BINS + (uint64_t)QG_STATS_PARTS * QG_STATS_PART_BINS;
+    return sizeof(qg_stats_value) + QG_STATS_PARTS * sizeof(qg_stats_part) +
+           channels * each + (holds & QG_STATS_HISTOGRAM ? bins * bin : 0);
+}
+
 qg_status qg_stats_add_value(qg_stats *s, const char *name, const qg_tensor *type,
                              int32_t axis, unsigned holds, qg_stats_value **out)
 {

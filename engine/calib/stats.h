@@ -113,7 +113,8 @@ typedef struct qg_stats_manifest {
     const char *model;         /* SHA-256 of the ONNX file */
     const char *graph;         /* fingerprint of the canonical graph */
     const char *preprocessing; /* SHA-256 of how data become inputs */
-    const char *kernels;       /* "reference", or the library's version */
+    const char *kernels;       /* "reference", or the library's version and its
+                            * instruction set; "several" after a merge of such */
     const char *data;          /* base name of where samples came from; "": several */
     const char *data_sha256;   /* of that file; "": several, or no file */
 } qg_stats_manifest;
@@ -135,6 +136,9 @@ void qg_stats_free(qg_stats *s); /* NULL is fine */
 /* Axis 1 when there is one of a known extent of at most QG_STATS_MOST_CHANNELS; else
  * -1: the axis of channels unless another was requested. */
 int32_t qg_stats_axis_of(const qg_tensor *type);
+
+/* What such a record takes, at least. */
+uint64_t qg_stats_value_bytes(uint64_t channels, unsigned holds);
 
 /* An empty record, last in s->value; axis -1 or one of `type`, whose extent is known
  * and at least 1.  The name is copied; QG_EDATA when it is taken. */

@@ -287,13 +287,13 @@ static qg_status read_defaults(const qg_backend_reader *r, const qg_yaml *file)
 
 /* The keys of configs/schema/backend.json; a test compares the two.  The first N_COMMON
  * may occur in a section of `with-quirk` too. */
-enum { N_COMMON = 19 };
+enum { N_COMMON = 20 };
 static const char *const file_keys[] = {
-    "profile",    "pipeline", "dispatch", "defaults", "quantizes", "+quantizes",
-    "-quantizes", "passive",  "+passive", "-passive", "rules",     "-rules",
-    "fusions",    "-fusions", "sharing",  "-sharing", "passes",    "why",
-    "source",     "name",     "title",    "extends",  "quirks",    "+quirks",
-    "with-quirk", NULL
+    "profile",    "pipeline",   "dispatch", "defaults", "quantizes", "+quantizes",
+    "-quantizes", "passive",    "+passive", "-passive", "rules",     "-rules",
+    "fusions",    "-fusions",   "sharing",  "-sharing", "passes",    "why",
+    "source",     "placement",  "name",     "title",    "extends",   "quirks",
+    "+quirks",    "with-quirk", NULL
 };
 static const char *const dispatchers[] = {
     "conservative", "aggressive", "pointwise", "all-in", "perseus", "pplnn", NULL
@@ -327,10 +327,15 @@ static qg_status read_profile(const qg_backend_reader *r, const qg_yaml *file)
 static qg_status read_common(const qg_backend_reader *r, const qg_yaml *file)
 {
     qg_backend *b = r->b;
-    const qg_yaml *y = qg_yaml_get(file, "dispatch");
+    const qg_yaml *y;
     int k;
     QG_TRY(read_profile(r, file));
     QG_TRY(read_text(r, file, "pipeline", &b->pipeline));
+    if ((y = qg_yaml_get(file, "placement"))) {
+        QG_TRY(qg_yaml_choice(r->ctx, y, "placement", qg_placements, &k));
+        b->placement = qg_placements[k];
+    }
+    y = qg_yaml_get(file, "dispatch");
     if (y) {
         QG_TRY(qg_yaml_choice(r->ctx, y, "dispatch", dispatchers, &k));
         b->dispatch = dispatchers[k];

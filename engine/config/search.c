@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "engine/config/text.h"
 #include "engine/core/file.h"
@@ -69,26 +70,6 @@ qg_status qg_config_names(qg_ctx *ctx, qg_arena *a, qg_search search,
     return QG_OK;
 }
 
-static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
-{
-    const char **known;
-    size_t n;
-    char hint[QG_SUGGEST_TEXT];
-    qg_suggest near = qg_suggest_for(w->name);
-    QG_TRY(qg_config_names(ctx, a, w->search, &known, &n));
-    for (size_t i = 0; i < n; i++)
-        qg_suggest_try(&near, known[i]);
-    qg_suggest_text(&near, hint);
-    if (w->at)
-        return qg_yaml_fail(
-            ctx, w->at, NULL,
-            "unknown %s '%s'%s, expected a path or one of `qg list %ss`", w->kind,
-            w->name, hint, w->kind);
-    return qg_fail(ctx, QG_ECONFIG,
-                   "%s: unknown %s '%s'%s, expected a path or one of `qg list %ss`",
-                   w->kind, w->kind, w->name, hint, w->kind);
-}
-
 /* Beside the file (which is in no folder when a host added it), then in the folders;
  * *out NULL: nowhere. */
 static qg_status look(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char *file,
@@ -113,6 +94,70 @@ static qg_status look(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char *
         }
     }
     return QG_OK;
+}
+
+/* Whether the file's line `title:` contains the word, whatever the case; false as well
+ * when it cannot be read: this is about a hint. */
+static bool title_has(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char *name)
+{
+    static const char key[] = "\ntitle:";
+    const char *path = NULL, *text = NULL;
+    const char *file = qg_arena_printf(a, "%s.yaml", name);
+    size_t size = 0, n = strlen(w->name);
+    qg_file_request request = { "hint", NULL, 1 << 20 };
+    if (!file || n < 3 || look(ctx, a, w, file, &path) != QG_OK || !path)
+        return false;
+    request.path = path;
+    if (qg_config_read(ctx, a, request, &text, &size) != QG_OK)
+        return false;
+    const char *at = strstr(text, key), *end = at ? strchr(at + 1, '\n') : NULL;
+    for (; at && end && at + n <= end; at++)
+        if (strncasecmp(at, w->name, n) == 0)
+            return true;
+    return false;
+}
+
+/* NAME-int8 before other names that begin like this, before names alike, before titles
+ * that contain the word: trt and TensorRT are trt-int8. */
+static void hint_at(qg_ctx *ctx, qg_arena *a, const qg_wanted *w, const char **known,
+                    size_t n, char hint[QG_SUGGEST_TEXT])
+{
+    static const char suffix[] = "-int8";
+    const size_t n_word = strlen(w->name), n_suffix = sizeof suffix - 1;
+    qg_suggest near = qg_suggest_for(w->name);
+    for (size_t i = 0; i < n; i++)
+        qg_suggest_try(&near, known[i]);
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(known[i], w->name, n_word) == 0 &&
+            strcmp(known[i] + n_word, suffix) == 0)
+            near.best = known[i];
+    bool titled = false;
+    for (size_t i = 0; (!near.best || titled) && i < n; i++) {
+        size_t m = strlen(known[i]);
+        bool int8 = m > n_suffix && strcmp(known[i] + m - n_suffix, suffix) == 0;
+        if ((near.best && !int8) || !title_has(ctx, a, w, known[i]))
+            continue;
+        near.best = known[i];
+        titled = !int8;
+    }
+    qg_suggest_text(&near, hint);
+}
+
+static qg_status not_found(qg_ctx *ctx, qg_arena *a, const qg_wanted *w)
+{
+    const char **known;
+    size_t n;
+    char hint[QG_SUGGEST_TEXT];
+    QG_TRY(qg_config_names(ctx, a, w->search, &known, &n));
+    hint_at(ctx, a, w, known, n, hint);
+    if (w->at)
+        return qg_yaml_fail(
+            ctx, w->at, NULL,
+            "unknown %s '%s'%s, expected a path or one of `qg list %ss`", w->kind,
+            w->name, hint, w->kind);
+    return qg_fail(ctx, QG_ECONFIG,
+                   "%s: unknown %s '%s'%s, expected a path or one of `qg list %ss`",
+                   w->kind, w->kind, w->name, hint, w->kind);
 }
 
 qg_status qg_config_find(qg_ctx *ctx, qg_arena *a, const qg_wanted *w,

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MESSAGE = sizeof(((qg_ctx *)0)->message), FORMAT = 512 };
+
 /* A fork borrows the parent's names, so only the parent frees the table.  On failure
  * qg_ctx_free gets the partly made context: it accepts NULL members. */
 static qg_ctx *ctx_make(qg_alloc alloc, qg_ctx *parent)
@@ -17,7 +19,11 @@ static qg_ctx *ctx_make(qg_alloc alloc, qg_ctx *parent)
     qg_ctx *ctx = alloc.get(alloc.ud, sizeof *ctx);
     if (!ctx)
         return NULL;
-    *ctx = (qg_ctx){ .alloc = alloc, .parent = parent };
+    *ctx = (qg_ctx){
+        .alloc = alloc,
+        .parent = parent,
+        .limits = {.nodes = QG_MOST_NODES, .ratio = QG_MOST_RATIO}
+    };
     ctx->arena = qg_arena_new(alloc);
     ctx->names = parent ? parent->names : ctx->arena ? qg_names_new(alloc) : NULL;
     if (ctx->arena && ctx->names)
@@ -34,6 +40,8 @@ qg_ctx *qg_ctx_fork(qg_ctx *parent)
     qg_ctx *ctx = ctx_make(parent->alloc, parent);
     if (ctx) {
         ctx->log = parent->log;
+        ctx->budget = parent->budget;
+        ctx->limits = parent->limits;
         ctx->registry = parent->registry;
         memcpy(ctx->added, parent->added, sizeof ctx->added);
     }
@@ -74,6 +82,37 @@ const void *qg_ctx_added(const qg_ctx *ctx, enum qg_added_kind kind, const char 
     return NULL;
 }
 
+/* fmt with at most `most` bytes of each text: "%s" becomes "%.100s". */
+static void limit_texts(char out[FORMAT], const char *fmt, int most)
+{
+    size_t n = 0;
+    for (; *fmt && n + 8 < FORMAT; fmt++) {
+        out[n++] = *fmt;
+        if (fmt[0] != '%')
+            continue;
+        if (fmt[1] == 's')
+            n += (size_t)snprintf(out + n, FORMAT - n, ".%d", most);
+        else if (fmt[1] == '%')
+            out[n++] = *++fmt;
+    }
+    out[n] = '\0';
+}
+
+/* Names may have any length: where one would cut off the end of the message, which is
+ * the reason, names are cut instead. */
+static void write_message(char text[MESSAGE], const char *fmt, va_list args)
+{
+    char limited[FORMAT];
+    va_list again;
+    va_copy(again, args);
+    int n = vsnprintf(text, MESSAGE, fmt, args);
+    if (n >= MESSAGE) {
+        limit_texts(limited, fmt, MESSAGE / 8);
+        (void)vsnprintf(text, MESSAGE, limited, again);
+    }
+    va_end(again);
+}
+
 qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
 {
     assert(s != QG_OK);
@@ -81,7 +120,7 @@ qg_status qg_fail(qg_ctx *ctx, qg_status s, const char *fmt, ...)
         return s;
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(ctx->message, sizeof ctx->message, fmt, args);
+    write_message(ctx->message, fmt, args);
     va_end(args);
     return s;
 }
@@ -98,7 +137,37 @@ qg_status qg_host_end(qg_ctx *ctx, qg_status s, const char *what, const char *na
                    what, name, (int)s);
 }
 
-qg_status qg_nomem(qg_ctx *ctx) { return qg_fail(ctx, QG_ENOMEM, "out of memory"); }
+static const char too_much[] = "memory: ";
+
+qg_status qg_nomem(qg_ctx *ctx)
+{
+    size_t request, held;
+    if (!ctx || !ctx->budget || !qg_budget_refused(ctx->budget, &request, &held))
+        return qg_fail(ctx, QG_ENOMEM, "out of memory");
+    return qg_fail(ctx, QG_EMEMORY,
+                   "%s%.1f MB more than the %.1f MB in use, expected at most %.1f MB "
+                   "in all (--max-mem)",
+                   too_much, (double)request * 1e-6, (double)held * 1e-6,
+                   (double)qg_budget_limit(ctx->budget) * 1e-6);
+}
+
+bool qg_memory_unplaced(const qg_ctx *ctx, qg_status s)
+{
+    return s == QG_EMEMORY && ctx &&
+           strncmp(ctx->message, too_much, sizeof too_much - 1) == 0;
+}
+
+qg_status qg_check_ratio(qg_ctx *ctx, const char *doing, const char *path,
+                         uint64_t bytes, size_t size)
+{
+    size_t ratio = ctx->limits.ratio;
+    if (bytes <= QG_ALWAYS_UNPACKED || (size && bytes / size < ratio))
+        return QG_OK;
+    return qg_fail(ctx, QG_EMEMORY,
+                   "%s %.200s: %.1f MB from a file of %zu bytes, expected at most "
+                   "%zu x its size (--max-ratio)",
+                   doing, path, (double)bytes * 1e-6, size, ratio);
+}
 
 const char *qg_ctx_message(const qg_ctx *ctx) { return ctx ? ctx->message : ""; }
 
@@ -118,12 +187,12 @@ const char *qg_intern(qg_ctx *ctx, const char *s)
 
 void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
 {
-    char text[1024];
+    char text[MESSAGE];
     if (!ctx->log.write || level > ctx->log.level)
         return;
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, args);
+    write_message(text, fmt, args);
     va_end(args);
     ctx->log.write(ctx->log.ud, level, text);
 }

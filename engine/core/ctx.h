@@ -15,8 +15,12 @@
 #ifndef QG_ENGINE_CORE_CTX_H
 #define QG_ENGINE_CORE_CTX_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "engine/core/alloc.h"
 #include "engine/core/arena.h"
+#include "engine/core/budget.h"
 #include "engine/core/names.h"
 #include "engine/core/progress.h"
 #include "engine/core/status.h"
@@ -51,11 +55,13 @@ struct qg_added {
 };
 
 struct qg_ctx {
-    qg_alloc alloc;  /* where arena, names and graphs get their memory */
-    qg_arena *arena; /* lives as long as the context */
-    qg_names *names; /* interned strings; owned unless `parent` is set */
-    qg_log log;      /* log.write NULL: no logging */
-    qg_ctx *parent;  /* NULL, or the context from which this was forked */
+    qg_alloc alloc;    /* where arena, names and graphs get their memory */
+    qg_arena *arena;   /* lives as long as the context */
+    qg_names *names;   /* interned strings; owned unless `parent` is set */
+    qg_log log;        /* log.write NULL: no logging */
+    qg_ctx *parent;    /* NULL, or the context from which this was forked */
+    qg_budget *budget; /* of alloc; NULL: no limit.  Borrowed */
+    qg_limits limits;
     const struct qg_registry *registry; /* operators, set by api; see ir/op.h */
     qg_added *added[QG_NADDED];         /* the first of each kind; NULL: none */
     const char *config_dir;             /* backends/, pipelines/ ...; NULL below api */
@@ -76,6 +82,11 @@ QG_NODISCARD qg_status qg_ctx_add(qg_ctx *ctx, enum qg_added_kind kind,
 const void *qg_ctx_added(const qg_ctx *ctx, enum qg_added_kind kind,
                          const char *name); /* NULL: no such */
 
+/* QG_EMEMORY when `bytes` of memory are more than a packed file of `size` bytes may
+ * take: QG_ALWAYS_UNPACKED, or limits.ratio times its size.  "<doing> <path>: ..." */
+QG_NODISCARD qg_status qg_check_ratio(qg_ctx *ctx, const char *doing, const char *path,
+                                      uint64_t bytes, size_t size);
+
 /* Around a call of a function of the host: a failure without a message, or with a
  * number that is no status, gets "<what> <name>: ..."; else qg_host_end returns s. */
 void qg_host_begin(qg_ctx *ctx);
@@ -94,9 +105,17 @@ void qg_log_to(qg_ctx *ctx, enum qg_log_level level, const char *fmt, ...)
     QG_PRINTF(3, 4);
 #define qg_warn(ctx, ...) qg_log_to((ctx), QG_LOG_WARNING, __VA_ARGS__)
 
-/* Shorthand for QG_ENOMEM, which has only one message.
+/* Failure of an allocation: QG_ENOMEM, which has only one message, or QG_EMEMORY when
+ * the limit of the context refused it, with the numbers.
  * Needs no memory itself: the message buffer is part of the context. */
 QG_NODISCARD qg_status qg_nomem(qg_ctx *ctx);
+/* Either of the two: callers that try something else after a failure pass these up. */
+static inline bool qg_is_nomem(qg_status s)
+{
+    return s == QG_ENOMEM || s == QG_EMEMORY;
+}
+/* Whether s is QG_EMEMORY with the message of qg_nomem alone: no place is named yet. */
+bool qg_memory_unplaced(const qg_ctx *ctx, qg_status s);
 
 /* Reports the progress of `stage` to p; nothing happens when p or its step is NULL.
  * QG_ECANCELED when the callback requests a stop. */

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -117,10 +118,13 @@ enum { TEMPORARY_TRIES = 1000, TEMPORARY_ROOM = 48 };
 static int open_temporary(const char *path, char *temporary)
 {
     size_t folder = (size_t)(qg_path_base(path) - path);
+    uint32_t sum = 2166136261U; /* FNV-1a: thousands of files find free names at once */
+    for (const char *p = path + folder; *p; p++)
+        sum = (sum ^ (unsigned char)*p) * 16777619U;
     memcpy(temporary, path, folder);
     for (int k = 0; k < TEMPORARY_TRIES; k++) {
-        (void)snprintf(temporary + folder, TEMPORARY_ROOM, ".qg-%ld-%d.tmp",
-                       (long)getpid(), k);
+        (void)snprintf(temporary + folder, TEMPORARY_ROOM, ".qg-%ld-%08x-%d.tmp",
+                       (long)getpid(), (unsigned)sum, k);
         int fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (fd >= 0 || errno != EEXIST)
             return fd;
@@ -162,10 +166,10 @@ qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *out)
  * failure. */
 void qg_writer_abandon(qg_writer *w)
 {
-    if (w->stream) {
+    if (w->stream)
         (void)fclose(w->stream);
+    if (w->temporary && *w->temporary)
         (void)unlink(w->temporary);
-    }
     drop(w->ctx, w->target);
     drop(w->ctx, w->temporary);
     *w = (qg_writer){ 0 };
@@ -182,27 +186,72 @@ static bool fail_again(FILE *stream)
     return false;
 }
 
-/* ferror first: an earlier write may have failed unnoticed.  The target
- * is touched by rename alone, when everything else has succeeded. */
-qg_status qg_writer_commit(qg_writer *w)
+void qg_writer_pause(qg_writer *w)
 {
-    assert(w->target && w->temporary);
     assert(w->stream);
     errno = 0;
-    bool ok = ferror(w->stream) ? fail_again(w->stream) : fflush(w->stream) == 0;
+    bool ok = ferror(w->stream) ? fail_again(w->stream) : true;
     int why = errno;
     ok = fclose(w->stream) == 0 && ok;
     w->stream = NULL;
-    errno = why ? why : errno;
-    ok = ok && rename(w->temporary, w->target) == 0;
+    if (!ok && !w->why)
+        w->why = why ? why : errno ? errno : -1;
+}
+
+qg_status qg_writer_resume(qg_writer *w)
+{
+    if (w->stream)
+        return QG_OK;
+    w->stream = fopen(w->temporary, "r+be");
+    if (!w->stream || fseeko(w->stream, 0, SEEK_END) != 0)
+        return refuse(w->ctx, "write", w->target, strerror(errno));
+    return QG_OK;
+}
+
+/* ferror first: an earlier write may have failed unnoticed. */
+static qg_status close_stream(qg_writer *w)
+{
+    assert(w->target && w->temporary);
+    if (w->stream && fflush(w->stream) != 0 && !ferror(w->stream))
+        w->why = errno;
+    if (w->stream)
+        qg_writer_pause(w);
+    return !w->why ? QG_OK
+                   : refuse(w->ctx, "write", w->target,
+                            w->why > 0 ? strerror(w->why) : "an earlier write failed");
+}
+
+/* The target is touched here alone, when everything else has succeeded. */
+static qg_status put_in_place(qg_writer *w)
+{
+    struct stat st;
+    w->fresh = stat(w->target, &st) != 0;
+    if (rename(w->temporary, w->target) != 0)
+        return refuse(w->ctx, "write", w->target, strerror(errno));
+    *w->temporary = '\0';
+    return QG_OK;
+}
+
+qg_status qg_writers_commit(qg_writer *const *w, size_t n)
+{
     qg_status s = QG_OK;
-    if (!ok) {
-        s = refuse(w->ctx, "write", w->target,
-                   errno ? strerror(errno) : "an earlier write failed");
-        (void)unlink(w->temporary);
-    }
-    qg_writer_abandon(w);
+    size_t placed = 0;
+    for (size_t i = 0; i < n && s == QG_OK; i++)
+        s = close_stream(w[i]);
+    for (; placed < n && s == QG_OK; placed += s == QG_OK)
+        s = put_in_place(w[placed]);
+    for (size_t i = 0; i < placed && s != QG_OK; i++)
+        if (w[i]->fresh)
+            (void)unlink(w[i]->target);
+    for (size_t i = 0; i < n; i++)
+        qg_writer_abandon(w[i]);
     return s;
+}
+
+qg_status qg_writer_commit(qg_writer *w)
+{
+    qg_writer *one[] = { w };
+    return qg_writers_commit(one, 1);
 }
 
 qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *bytes, size_t size)

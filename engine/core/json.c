@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <cJSON.h>
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -185,17 +186,36 @@ static qg_status check_tree(qg_ctx *ctx, const qg_json *v)
     return QG_OK;
 }
 
+/* Of cJSON, whose allocator is not ours: an item before each comma and bracket. */
+static size_t tree_bytes(const qg_json_source *from)
+{
+    size_t items = 1;
+    for (size_t i = 0; i < from->size; i++)
+        items +=
+            from->bytes[i] == ',' || from->bytes[i] == '[' || from->bytes[i] == '{';
+    return items * sizeof(cJSON) + from->size;
+}
+
+/* cJSON gives no reason when it fails: malloc leaves its own in errno. */
 qg_status qg_json_parse(qg_ctx *ctx, qg_arena *a, const qg_json_source *from,
                         const qg_json **out)
 {
     QG_TRY(check_text(ctx, from));
+    if (ctx->budget && !qg_budget_fits(ctx->budget, tree_bytes(from)))
+        return qg_fail(ctx, QG_EMEMORY,
+                       "read %.200s: %.1f MB of JSON take more memory than is left of "
+                       "%.1f MB (--max-mem)",
+                       from->name, (double)from->size * 1e-6,
+                       (double)qg_budget_limit(ctx->budget) * 1e-6);
     const char *end = NULL;
+    errno = 0;
     cJSON *parsed = cJSON_ParseWithLengthOpts(from->bytes, from->size, &end, 0);
     size_t at = end ? (size_t)(end - from->bytes) : 0;
     while (parsed && at < from->size && strchr(" \t\r\n", from->bytes[at]))
         at++;
+    bool starved = !parsed && errno == ENOMEM;
     qg_json *made = QG_NEW(a, qg_json);
-    qg_status s = made ? QG_OK : qg_nomem(ctx);
+    qg_status s = made && !starved ? QG_OK : qg_nomem(ctx);
     if (s == QG_OK && (!parsed || at != from->size))
         s = bad_text(ctx, from, at, "not valid JSON");
     if (s == QG_OK)

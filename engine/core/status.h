@@ -46,7 +46,8 @@ extern "C" {
     X(EDATA,        "input data does not fit the model")                       \
     X(ESTATE,       "quantization state does not allow this")                  \
     X(ENUMERIC,     "a number that must be finite is not")                     \
-    X(ECANCELED,    "cancelled by the caller")
+    X(ECANCELED,    "cancelled by the caller")                                 \
+    X(EMEMORY,      "more memory than the limit allows")
 /* clang-format on */
 
 /* QG_OK is 0; QG_NSTATUS is the number of statuses, not one of them. */

@@ -49,10 +49,35 @@ static qg_status begin(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor *
     return QG_OK;
 }
 
+static qg_writer *writer_of(qg_column *c)
+{
+    return c->apart ? &c->npz.file : &c->npy.file;
+}
+
+void qg_column_pause(qg_column *c)
+{
+    if (!c->stacked && !c->apart)
+        return;
+    qg_writer_pause(writer_of(c));
+    c->npz.stream = NULL;
+    c->paused = true;
+}
+
+static qg_status resume(qg_column *c)
+{
+    if (!c->paused)
+        return QG_OK;
+    QG_TRY(qg_writer_resume(writer_of(c)));
+    c->npz.stream = c->npz.file.stream;
+    c->paused = false;
+    return QG_OK;
+}
+
 qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor *t)
 {
     assert(t->data && qg_tensor_is_plain(t));
     const qg_tensor *first = &c->npy.sample;
+    QG_TRY(resume(c));
     if (!c->stacked && !c->apart)
         QG_TRY(begin(ctx, a, c, t));
     if (t->dtype != first->dtype)
@@ -69,11 +94,24 @@ qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor 
     return QG_OK;
 }
 
-qg_status qg_column_commit(qg_column *c)
+qg_status qg_columns_commit(qg_ctx *ctx, qg_arena *a, qg_column *c, size_t n,
+                            qg_writer *beside)
 {
-    return c->apart     ? qg_npz_commit(&c->npz)
-           : c->stacked ? qg_npy_commit(&c->npy)
-                        : QG_OK;
+    qg_writer **all = QG_NEWN(a, n + 1, qg_writer *);
+    size_t used = 0;
+    if (!all)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < n; i++) {
+        if (!c[i].stacked && !c[i].apart)
+            continue;
+        QG_TRY(resume(&c[i]));
+        QG_TRY(c[i].apart ? qg_npz_end(&c[i].npz) : qg_npy_finish(&c[i].npy));
+        qg_column_pause(&c[i]);
+        all[used++] = writer_of(&c[i]);
+    }
+    if (beside)
+        all[used++] = beside;
+    return qg_writers_commit(all, used);
 }
 
 void qg_column_abandon(qg_column *c)

@@ -280,7 +280,8 @@ static qg_status random_slot(qg_ctx *ctx, const qg_data_part *part, const qg_val
     qg_tensor_init(out, is_float ? QG_F32 : QG_U8, v->type.rank, dim);
     if (!qg_tensor_known(out))
         return qg_fail(ctx, QG_EDATA,
-                       "data: %.100s: input '%.100s' is %s, expected a known shape",
+                       "data: %.100s: input '%.100s' is %s, expected a known shape "
+                       "(--shape NAME=DIMxDIMx... gives one)",
                        part->path, v->name, qg_tensor_text(&v->type, text));
     if (!qg_data_convertible(out->dtype, v->type.dtype))
         return qg_fail(

@@ -204,6 +204,7 @@ static qg_status read_members(qg_ctx *ctx, qg_arena *a, const struct directory *
         return qg_nomem(ctx);
     QG_TRY(read_at(ctx, z, d->at, d->bytes, bytes));
     const unsigned char *at = bytes;
+    uint64_t unpacked = 0;
     for (uint64_t i = 0; i < d->count; i++) {
         uint32_t id;
         QG_TRY(read_member(ctx, a, z, &at, bytes + d->bytes, &list[i]));
@@ -212,7 +213,10 @@ static qg_status read_members(qg_ctx *ctx, qg_arena *a, const struct directory *
         if (id != i)
             return qg_fail(ctx, QG_EPARSE, "read %.200s: '%.100s' appears twice",
                            z->path, list[i].name);
+        unpacked =
+            list[i].size > UINT64_MAX - unpacked ? UINT64_MAX : unpacked + list[i].size;
     }
+    QG_TRY(qg_check_ratio(ctx, "read", z->path, unpacked, z->size));
     assert(at <= bytes + d->bytes);
     z->member = list;
     z->count = d->count;

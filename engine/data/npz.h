@@ -88,6 +88,9 @@ QG_NODISCARD qg_status qg_npz_create(qg_ctx *ctx, const char *path, bool deflate
 /* t is plain.  A name that is there already is QG_EDATA. */
 QG_NODISCARD qg_status qg_npz_add(qg_npz_writer *w, const char *name,
                                   const qg_tensor *t);
+/* A copy of the file `path`, which is read in parts; `name` with its suffix. */
+QG_NODISCARD qg_status qg_npz_add_copy(qg_npz_writer *w, const char *name,
+                                       const char *path);
 QG_NODISCARD qg_status qg_npz_commit(qg_npz_writer *w);
 
 /* Into a stream of the caller, which can seek; its write errors are detected when it is

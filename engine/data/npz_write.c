@@ -174,6 +174,52 @@ qg_status qg_npz_add(qg_npz_writer *w, const char *name, const qg_tensor *t)
     return qg_vec_push(w->ctx, w->arena, &w->member, m);
 }
 
+/* All bytes of `from`, in parts. */
+static qg_status put_file(qg_npz_writer *w, FILE *from, const char *path,
+                          qg_npz_member *m)
+{
+    char part[1 << 14];
+    qg_zip_packer p;
+    QG_TRY(qg_zip_begin(w->ctx, w->stream, w->deflate, &p));
+    for (size_t n; (n = fread(part, 1, sizeof part, from)) > 0;)
+        qg_zip_add(&p, part, n);
+    qg_zip_end(&p);
+    m->size = p.size;
+    m->packed = p.packed;
+    m->crc = p.crc;
+    return ferror(from)
+               ? qg_fail(w->ctx, QG_EIO, "read: %.200s: %s", path, strerror(errno))
+               : QG_OK;
+}
+
+/* Writes the header, the data by `from`, and the header again when sizes and checksum
+ * are known. */
+static qg_status add_stream(qg_npz_writer *w, qg_npz_member m, FILE *from,
+                            const char *path)
+{
+    m.deflated = w->deflate;
+    put_local(w->stream, &m);
+    QG_TRY(put_file(w, from, path, &m));
+    if (fseeko(w->stream, (off_t)m.header_at, SEEK_SET) != 0)
+        return seek_failed(w);
+    put_local(w->stream, &m);
+    if (fseeko(w->stream, 0, SEEK_END) != 0)
+        return seek_failed(w);
+    return qg_vec_push(w->ctx, w->arena, &w->member, m);
+}
+
+qg_status qg_npz_add_copy(qg_npz_writer *w, const char *name, const char *path)
+{
+    qg_npz_member m;
+    QG_TRY(begin_member(w, name, "", &m));
+    FILE *from = fopen(path, "rbe");
+    if (!from)
+        return qg_fail(w->ctx, QG_EIO, "read: %.200s: %s", path, strerror(errno));
+    qg_status s = add_stream(w, m, from, path);
+    (void)fclose(from);
+    return s;
+}
+
 qg_status qg_npz_begin(qg_ctx *ctx, const char *name, FILE *stream, qg_npz_writer *out)
 {
     qg_npz_writer w = {

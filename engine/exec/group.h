@@ -41,4 +41,8 @@ QG_NODISCARD qg_status qg_group_receive(qg_ctx *ctx, const qg_group *g, int rank
                                         qg_arena *a, unsigned char **bytes,
                                         size_t *size);
 
+/* Waits until every process is here.  s when that is a failure; QG_EDATA when another
+ * process failed: then all fail, and none goes on. */
+QG_NODISCARD qg_status qg_group_agree(qg_ctx *ctx, const qg_group *g, qg_status s);
+
 #endif

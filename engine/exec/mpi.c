@@ -68,6 +68,17 @@ qg_status qg_group_receive(qg_ctx *ctx, const qg_group *g, int rank, qg_arena *a
     return QG_OK;
 }
 
+qg_status qg_group_agree(qg_ctx *ctx, const qg_group *g, qg_status s)
+{
+    int mine = s != QG_OK, any = 0;
+    assert(g->size > 0);
+    (void)g;
+    if (MPI_Allreduce(&mine, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD) != MPI_SUCCESS)
+        return qg_fail(ctx, QG_EIO, "group: the processes cannot agree");
+    return s != QG_OK || !any ? s
+                              : qg_fail(ctx, QG_EDATA, "group: another process failed");
+}
+
 #else
 
 qg_status qg_group_join(qg_ctx *ctx, qg_group *out)
@@ -96,6 +107,13 @@ qg_status qg_group_receive(qg_ctx *ctx, const qg_group *g, int rank, qg_arena *a
     (void)bytes;
     (void)size;
     return qg_fail(ctx, QG_EUNSUPPORTED, "group: built without MPI");
+}
+
+qg_status qg_group_agree(qg_ctx *ctx, const qg_group *g, qg_status s)
+{
+    (void)ctx;
+    (void)g;
+    return s;
 }
 
 #endif

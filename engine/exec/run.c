@@ -26,15 +26,29 @@ static void bind_tensor(qg_run *r, size_t i)
         r->tensor[i].data = r->block + r->plan->storage.at[t->storage].offset;
 }
 
+/* Names the node whose result is the largest. */
+static qg_status refuse_block(const qg_run *r)
+{
+    const qg_plan *p = r->plan;
+    const qg_storage *most = NULL;
+    for (size_t i = 0; i < p->storage.n; i++)
+        if (p->storage.at[i].first < p->step.n &&
+            (!most || p->storage.at[i].bytes > most->bytes))
+            most = &p->storage.at[i];
+    const qg_node *n = most ? p->step.at[most->first].node : NULL;
+    qg_status s = qg_nomem(r->ctx);
+    return n ? qg_node_memory(r->ctx, s, "run", n) : s;
+}
+
 /* The block is not cleared: every tensor is written before it is read. */
 static qg_status bind_tensors(qg_run *r)
 {
     const qg_plan *p = r->plan;
-    if (!r->block)
-        r->block = qg_arena_raw(r->arena, p->report.bytes, 1);
+    if (!r->block && !(r->block = qg_arena_raw(r->arena, p->report.bytes, 1)))
+        return refuse_block(r);
     r->tensor = QG_NEWN(r->arena, p->tensor.n, qg_tensor);
     r->slot = QG_NEWN(r->arena, p->slot.n, qg_tensor *);
-    if (!r->block || !r->tensor || !r->slot)
+    if (!r->tensor || !r->slot)
         return qg_nomem(r->ctx);
     for (size_t i = 0; i < p->tensor.n; i++)
         bind_tensor(r, i);
@@ -228,7 +242,7 @@ static qg_status take(qg_run *r, const qg_step *s)
 {
     switch (s->kind) {
     case QG_STEP_NODE:
-        return run_node(r, s);
+        return qg_node_memory(r->ctx, run_node(r, s), "run", s->node);
     case QG_STEP_REORDER:
     case QG_STEP_COPY:
         return copy_at(r, s);

@@ -171,6 +171,11 @@ qg_status qg_export_run(qg_export *e, bool strict)
 {
     assert(e->format && e->format->build && e->format->write);
     QG_TRY(e->format->build(e));
+    qg_dtype type = e->quant->graph->float_type;
+    if (type != QG_NODTYPE && !e->format->choice[QG_FORMAT_FLOAT])
+        QG_TRY(qg_export_lose(e, QG_SAYS_FLOAT_TYPE, NULL,
+                              "values are float32, where the model has %s",
+                              qg_dtype_name(type)));
     for (size_t i = 0; i < e->quant->tqc.n; i++)
         QG_TRY(lose_unsaid(e, e->quant->tqc.at[i]));
     if (e->loss.n)

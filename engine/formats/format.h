@@ -54,7 +54,8 @@
     X(DERIVED,     "derived",     "a scale derived as input x weight")         \
     X(SILENT,      "overlapped",  "the dominator that quantizes in its place") \
     X(STATE,       "state",       "a disabled or uncalibrated quantizer")      \
-    X(ENDPOINT,    "endpoint",    "the quantization of this endpoint")
+    X(ENDPOINT,    "endpoint",    "the quantization of this endpoint")         \
+    X(FLOAT_TYPE,  "float-type",  "the 16-bit float type of the model")
 /* clang-format on */
 
 enum {
@@ -69,7 +70,8 @@ enum qg_aspect { QG_ASPECT_MAP(X) };
 #undef X
 
 /* Options of formats; a format lists the words that it takes. */
-#define QG_FORMAT_OPTION_MAP(X) X(WEIGHTS, "weights") X(PLACEMENT, "placement")
+#define QG_FORMAT_OPTION_MAP(X)                                                        \
+    X(WEIGHTS, "weights") X(PLACEMENT, "placement") X(FLOAT, "float")
 enum qg_format_option {
 #define X(id, word) QG_FORMAT_##id,
     QG_FORMAT_OPTION_MAP(X)
@@ -89,8 +91,8 @@ typedef struct qg_format {
     const char *summary;  /* one line */
     uint32_t says;        /* of qg_aspect */
     qg_rounding rounding; /* how its readers round; 0 is half-even */
-    /* The words of each option, ending with NULL, the default first; NULL: the format
-     * does not have the option. */
+    /* The words of each option, ending with NULL, the default first (of placement: that
+     * of the backend, if it has one); NULL: the format does not have the option. */
     const char *const *choice[QG_N_FORMAT_OPTION];
     qg_status (*build)(qg_export *e); /* NULL: not exported */
     qg_status (*write)(qg_export *e);
@@ -129,7 +131,10 @@ struct qg_export {
  * is zeroed and may be filled. */
 struct qg_import {
     qg_ctx *ctx;
-    const char *path;  /* the file in the format */
+    const char *path;           /* the file in the format, or a name for `bytes` */
+    const unsigned char *bytes; /* [size] its contents, for a format that `recognizes`
+                                 * them; NULL: they are read */
+    size_t size;
     const char *model; /* --model; NULL unless the format needs one */
     qg_graph *graph;   /* canonical enough to run: inferred, verified */
     qg_quant *quant;

@@ -53,6 +53,8 @@ static qg_status choose(qg_export *e, size_t k, const char *word)
     char near[QG_SUGGEST_TEXT];
     const char *const *choice = e->format->choice[k];
     e->option[k] = choice ? choice[0] : NULL;
+    if (!word && choice && k == QG_FORMAT_PLACEMENT)
+        word = e->quant->backend->placement;
     if (!word)
         return QG_OK;
     if (!choice)

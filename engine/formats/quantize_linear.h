@@ -29,9 +29,7 @@
 #define QG_ENGINE_FORMATS_QUANTIZE_LINEAR_H
 
 #include "engine/formats/grid_record.h"
-
-/* Whose rules of fusion the graph is laid out for. */
-enum qg_placement { QG_PLACE_ORT, QG_PLACE_TRT, QG_PLACE_OPENVINO };
+#include "engine/quant/backend.h"
 
 /* A scheme in ONNX's words. */
 typedef struct qg_onnx_grid {

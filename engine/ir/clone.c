@@ -13,6 +13,7 @@ typedef struct pair {
 typedef struct cloner {
     qg_ctx *ctx;
     qg_arena *arena, *scratch; /* of the new graph; of the worklist */
+    bool shares;               /* constants are borrowed, not copied */
     QG_VEC(pair) pairs;
 } cloner;
 
@@ -26,9 +27,11 @@ static qg_status clone_values(cloner *c, const qg_graph *from, qg_graph *to)
         QG_TRY(qg_graph_add_value(to, v->name, &copy));
         copy->type = v->type;
         memcpy(copy->dim_name, v->dim_name, sizeof v->dim_name);
-        if (v->constant)
+        copy->file_dtype = v->file_dtype;
+        copy->open = v->open;
+        if (v->constant && !c->shares)
             QG_TRY(qg_tensor_clone(c->ctx, c->arena, v->constant, &t));
-        copy->constant = t;
+        copy->constant = c->shares ? v->constant : t;
         assert(copy->id == v->id);
     }
     for (size_t i = 0; i < from->input.n; i++)
@@ -136,6 +139,7 @@ static qg_status clone_linked(cloner *c, qg_graph *to, const qg_node *n,
     QG_TRY(qg_graph_link_node(to, &spec, &copy));
     copy->file_unnamed = n->file_unnamed;
     copy->platform = n->platform;
+    copy->stays_float32 = n->stays_float32;
     copy->reason = n->reason ? qg_arena_strdup(c->arena, n->reason) : NULL;
     *made = copy;
     return n->reason && !copy->reason ? qg_nomem(c->ctx) : QG_OK;
@@ -156,6 +160,7 @@ static qg_status clone_pair(cloner *c, const qg_graph *from, qg_graph *to)
 {
     to->ir_version = from->ir_version;
     to->next_name = from->next_name;
+    to->float_type = from->float_type;
     QG_TRY(clone_values(c, from, to));
     for (size_t i = 0; i < from->opset.n; i++) {
         qg_opset_import o = from->opset.at[i];
@@ -184,14 +189,15 @@ static qg_status clone_pairs(cloner *c)
     return QG_OK;
 }
 
-qg_status qg_graph_clone(const qg_graph *g, qg_graph **out)
+static qg_status clone(const qg_graph *g, bool shares, qg_graph **out)
 {
     assert(!g->outer);
     qg_graph *copy = NULL;
     QG_TRY(qg_graph_new(g->ctx, g->name, &copy));
     cloner c = { .ctx = g->ctx,
                  .arena = copy->arena,
-                 .scratch = qg_arena_new(g->ctx->alloc) };
+                 .scratch = qg_arena_new(g->ctx->alloc),
+                 .shares = shares };
     qg_status s = c.scratch ? qg_vec_push(c.ctx, c.scratch, &c.pairs, (pair){ g, copy })
                             : qg_nomem(g->ctx);
     if (s == QG_OK)
@@ -202,6 +208,16 @@ qg_status qg_graph_clone(const qg_graph *g, qg_graph **out)
     else
         qg_graph_free(copy);
     return s;
+}
+
+qg_status qg_graph_clone(const qg_graph *g, qg_graph **out)
+{
+    return clone(g, false, out);
+}
+
+qg_status qg_graph_share(const qg_graph *g, qg_graph **out)
+{
+    return clone(g, true, out);
 }
 
 qg_status qg_graph_copy_node(qg_graph *to, const qg_node *n, qg_value *const *in,

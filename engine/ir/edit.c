@@ -52,6 +52,15 @@ qg_status qg_edit_set_input(qg_graph *g, qg_node *n, uint32_t slot, qg_value *v)
     return QG_OK;
 }
 
+void qg_edit_set_output(qg_node *n, uint32_t slot, qg_value *v)
+{
+    assert(slot < n->n_out && n->out[slot] && !v->def && !v->constant && !v->is_input);
+    n->out[slot]->def = NULL;
+    n->out[slot] = v;
+    v->def = n;
+    v->def_slot = slot;
+}
+
 /* The old arrays stay in the arena; endpoints of the new slots are empty. */
 qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count)
 {
@@ -81,6 +90,8 @@ static void replace_output(qg_graph *g, qg_value *from, qg_value *to)
     assert(from->is_output && !to->is_output);
     from->is_output = false;
     to->is_output = true;
+    to->file_dtype = from->file_dtype;
+    from->file_dtype = QG_NODTYPE;
 }
 
 qg_status qg_edit_replace_value(qg_graph *g, qg_value *from, qg_value *to)

@@ -31,6 +31,10 @@ QG_NODISCARD qg_status qg_edit_set_op(qg_graph *g, qg_node *n, qg_made_op which)
 QG_NODISCARD qg_status qg_edit_set_input(qg_graph *g, qg_node *n, uint32_t slot,
                                          qg_value *v);
 
+/* n computes v in this slot, which has no producer; the caller gives the old value
+ * another one (float_type.h). */
+void qg_edit_set_output(qg_node *n, uint32_t slot, qg_value *v);
+
 /* Grows n_in to at least `count`, new slots absent.
  * Not for nodes with captured inputs, which must stay the last ones (asserted). */
 QG_NODISCARD qg_status qg_edit_grow_inputs(qg_graph *g, qg_node *n, uint32_t count);

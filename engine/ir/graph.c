@@ -449,6 +449,15 @@ qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_nod
     return qg_fail(ctx, s, "%s: %s: %s", doing, qg_node_text(n, text), message);
 }
 
+qg_status qg_node_memory(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n)
+{
+    char why[sizeof ctx->message];
+    if (!qg_memory_unplaced(ctx, s))
+        return s;
+    memcpy(why, ctx->message, sizeof why);
+    return qg_node_fail(ctx, s, doing, n, "%s", why);
+}
+
 const char *qg_platform_name(enum qg_platform p)
 {
     static const char *const name[] = { "none", "quantized", "fp32", "soi" };

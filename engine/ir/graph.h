@@ -45,11 +45,16 @@ struct qg_value {
     const char *name; /* interned, unique in its graph, never empty */
     qg_tensor type;   /* dtype and dims as far as known; data is always NULL */
     const char *dim_name[QG_MAX_RANK]; /* symbolic extents ("N"); NULL elsewhere */
+    uint8_t
+        open; /* bit k: extent k of a graph input is open in the file, and the one in
+                     type is assumed (infer.h) */
     const qg_tensor *constant; /* initializer or folded value, plain; else NULL */
     qg_node *def;              /* producer; NULL for inputs, initializers */
     uint32_t def_slot;         /* def->out[def_slot] == this */
     QG_VEC(qg_use) use;
     bool is_input, is_output; /* of the graph */
+    qg_dtype file_dtype;      /* of an input or output that the file has in another type
+                                 than this one; NODTYPE: it has not (float_type.h) */
 };
 
 /* Where a node runs.  Written by dispatch; QG_PLATFORM_NONE before.
@@ -84,6 +89,7 @@ struct qg_node {
     const char *reason;   /* why it has that platform; arena text, NULL before */
     qg_tqc **tin, **tout; /* [n_in], [n_out]; NULL before attach; entries may be NULL */
     bool dead;            /* removed; dropped by normalize */
+    bool stays_float32;   /* in the file too, although it has a float_type */
 };
 
 /* A line of the model's opset_import. */
@@ -116,8 +122,10 @@ struct qg_graph {
     QG_VEC(qg_node *) node_by_name;
     QG_VEC(qg_opset_import) opset;
     int64_t ir_version;
-    uint32_t next_name; /* counter for made-up names */
-    qg_graph *bodies;   /* of the outermost graph: every body below it, to free them */
+    qg_dtype float_type; /* the file's type of what is float32 here (float_type.h);
+                            NODTYPE: the same */
+    uint32_t next_name;  /* counter for made-up names */
+    qg_graph *bodies;    /* of the outermost graph: every body below it, to free them */
     qg_graph *next_body;
     struct qg_inferred *inferred; /* NULL before qg_infer */
     struct qg_graph_file {        /* mapped files that constants point into */
@@ -202,6 +210,10 @@ QG_NODISCARD qg_status qg_graph_mark_output(qg_graph *g, qg_value *v);
  * Costs the graph and the bytes of its constants. */
 QG_NODISCARD qg_status qg_graph_clone(const qg_graph *g, qg_graph **out);
 
+/* The same, but for the constants: they stay those of g, which must outlive *out.
+ * Passes never write into a constant; they replace it. */
+QG_NODISCARD qg_status qg_graph_share(const qg_graph *g, qg_graph **out);
+
 /* A copy of a node of another graph, with its bodies, that reads and writes in[n->n_in]
  * and out[n->n_out] of `to`; its name is free there.  Types are kept in bodies, TQCs
  * are not copied. */
@@ -222,6 +234,9 @@ const char *qg_node_text(const qg_node *n, char text[QG_NODE_TEXT]);
 /* Fails with "<doing>: node 'x' (Op): <message>". */
 qg_status qg_node_fail(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n,
                        const char *fmt, ...) QG_PRINTF(5, 6);
+
+/* s, with the node in front of the message of QG_EMEMORY, unless one is there. */
+qg_status qg_node_memory(qg_ctx *ctx, qg_status s, const char *doing, const qg_node *n);
 
 /* Whether v lives in g: slots never cross graphs. */
 static inline bool qg_value_is_in(const qg_graph *g, const qg_value *v)

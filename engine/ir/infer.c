@@ -18,38 +18,47 @@ static qg_status begin_known(qg_graph *g)
     return QG_OK;
 }
 
+typedef struct symbol {
+    int64_t extent; /* -1: open */
+    bool assumed;   /* by us: the caller gave none */
+} symbol;
+
 /* Symbols of the inputs and the extents given to them so far. */
 typedef struct symbols {
     qg_ctx *ctx;
     qg_arena *arena;
     qg_names *names;
-    QG_VEC(int64_t) extent; /* by name id; -1: open */
+    QG_VEC(symbol) symbol; /* by name id */
 } symbols;
 
-/* *extent points into the vector: valid until the next symbol is entered. */
-static qg_status symbol_place(symbols *s, const char *name, int64_t **extent)
+/* *out points into the vector: valid until the next symbol is entered. */
+static qg_status symbol_place(symbols *s, const char *name, symbol **out)
 {
     uint32_t id;
-    QG_TRY(qg_vec_reserve(s->ctx, s->arena, &s->extent));
+    QG_TRY(qg_vec_reserve(s->ctx, s->arena, &s->symbol));
     if (qg_names_add(s->names, name, strlen(name), &id) != QG_OK)
         return qg_nomem(s->ctx);
-    if (id == s->extent.n)
-        s->extent.at[s->extent.n++] = -1;
-    *extent = &s->extent.at[id];
+    if (id == s->symbol.n)
+        s->symbol.at[s->symbol.n++] = (symbol){ .extent = -1 };
+    *out = &s->symbol.at[id];
     return QG_OK;
 }
+
+static bool is_open(const qg_value *v, int32_t k) { return v->open >> k & 1; }
 
 /* Gives extent k of input v, and its symbol, the value d. */
 static qg_status fix_dim(symbols *s, qg_value *v, int32_t k, int64_t d)
 {
-    int64_t *extent = &v->type.dim[k], was = *extent;
+    int64_t was = is_open(v, k) ? -1 : v->type.dim[k];
     assert(k < v->type.rank && v->is_input);
     if (v->dim_name[k]) {
-        QG_TRY(symbol_place(s, v->dim_name[k], &extent));
-        was = *extent;
-        *extent = d;
+        symbol *y;
+        QG_TRY(symbol_place(s, v->dim_name[k], &y));
+        was = y->extent;
+        y->extent = d;
     }
     v->type.dim[k] = d;
+    v->open &= (uint8_t) ~(1u << k);
     if (d < -1)
         return qg_fail(
             s->ctx, QG_ECONFIG,
@@ -93,29 +102,34 @@ static qg_status keep_symbols(qg_graph *g, symbols *s)
     for (size_t i = 0; i < g->input.n; i++) {
         const qg_value *v = g->input.at[i];
         for (int32_t k = 0; k < v->type.rank; k++) {
-            int64_t *extent;
+            symbol *y;
             if (!v->dim_name[k])
                 continue;
-            QG_TRY(symbol_place(s, v->dim_name[k], &extent));
-            if (*extent < 0)
-                *extent = v->type.dim[k];
+            QG_TRY(symbol_place(s, v->dim_name[k], &y));
+            if (y->extent < 0) {
+                y->extent = v->type.dim[k];
+                y->assumed = is_open(v, k);
+            }
         }
     }
     return QG_OK;
 }
 
-/* Inputs take the extents given to their symbols; unknown first extents become 1. */
+/* Inputs take the extents given to their symbols; unknown first extents are assumed
+ * to be 1. */
 static qg_status spread_symbols(qg_graph *g, symbols *s)
 {
     for (size_t i = 0; i < g->input.n; i++) {
         qg_value *v = g->input.at[i];
         for (int32_t k = 0; k < v->type.rank; k++) {
-            int64_t *extent = &v->type.dim[k];
+            symbol own = { v->type.dim[k], is_open(v, k) }, *y = &own;
             if (v->dim_name[k])
-                QG_TRY(symbol_place(s, v->dim_name[k], &extent));
-            if (k == 0 && *extent < 0)
-                *extent = 1;
-            v->type.dim[k] = *extent;
+                QG_TRY(symbol_place(s, v->dim_name[k], &y));
+            if (k == 0 && y->extent < 0)
+                *y = (symbol){ .extent = 1, .assumed = true };
+            v->type.dim[k] = y->extent;
+            v->open &= (uint8_t) ~(1u << k);
+            v->open |= (uint8_t)((unsigned)y->assumed << k);
         }
         qg_tensor_set_plain(&v->type);
     }
@@ -139,7 +153,8 @@ typedef struct walk {
     qg_arena *keep, *scratch; /* known data; reset after every node */
     qg_tensor *type;
     const qg_tensor **known;
-    size_t bytes; /* of known data */
+    size_t bytes, moved; /* of known data: computed, and constants moved */
+    bool open; /* open extents stay unknown, and so does what cannot be inferred */
     const qg_tensor **in;
     qg_tensor *result, **out;
 } walk;
@@ -208,6 +223,18 @@ static void store_types(walk *w, const qg_node *n)
     }
 }
 
+/* The bytes of a constant of which n moves every element, 0 of other nodes. */
+static size_t moved_bytes(const walk *w, const qg_node *n)
+{
+    size_t bytes;
+    if (!qg_node_has(n, QG_OP_PASSIVE) || n->n_out != 1 || !n->in[0] ||
+        !n->in[0]->constant ||
+        qg_tensor_count(&w->result[0]) != qg_tensor_count(n->in[0]->constant) ||
+        qg_tensor_bytes(w->ctx, "infer", n->in[0]->constant, &bytes) != QG_OK)
+        return 0;
+    return bytes;
+}
+
 /* Whether the node may be run now, by the rules of infer.h. */
 static bool is_foldable(const walk *w, const qg_node *n)
 {
@@ -218,7 +245,10 @@ static bool is_foldable(const walk *w, const qg_node *n)
         if (w->in[i] && !w->in[i]->data &&
             !(qg_node_has(n, QG_OP_DIMS_ONLY) && qg_tensor_known(w->in[i])))
             return false;
-    size_t bytes, sum = 0;
+    size_t bytes, sum = moved_bytes(w, n);
+    if (sum > 0 && w->moved + sum <= QG_INFER_MOVED)
+        return true;
+    sum = 0;
     for (uint32_t i = 0; i < n->n_out; i++) {
         int64_t count = qg_tensor_count(&w->result[i]);
         if (!w->out[i])
@@ -235,6 +265,7 @@ static bool is_foldable(const walk *w, const qg_node *n)
  * valid. */
 static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
 {
+    size_t *const total = moved_bytes(w, n) ? &w->moved : &w->bytes;
     for (uint32_t i = 0; i < n->n_out; i++) {
         size_t bytes = 0;
         if (!w->out[i])
@@ -245,7 +276,7 @@ static qg_status fold(walk *w, const qg_node *n, const qg_call *call)
         *w->out[i] = w->result[i];
         QG_TRY(qg_tensor_alloc(w->ctx, w->keep, w->out[i]));
         QG_TRY(qg_tensor_bytes(w->ctx, "infer", w->out[i], &bytes));
-        w->bytes += bytes;
+        *total += bytes;
     }
     assert(!qg_node_has(n, QG_OP_CONTROL));
     QG_TRY(n->op->run(call));
@@ -263,7 +294,7 @@ static qg_status infer_types(walk *w, const qg_node *n, const qg_call *call)
     static const int64_t open[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
     qg_tensor *guess = QG_NEWN(w->scratch, n->n_in, qg_tensor);
     qg_status s = guess ? QG_EMODEL : QG_ENOMEM;
-    for (int32_t rank = 0; rank <= QG_MAX_RANK && s != QG_OK && s != QG_ENOMEM;
+    for (int32_t rank = 0; rank <= QG_MAX_RANK && s != QG_OK && !qg_is_nomem(s);
          rank++) {
         for (uint32_t i = 0; i < n->n_in; i++) {
             const qg_tensor *x = n->in[i] ? input_of(w, n->in[i]) : NULL;
@@ -276,7 +307,7 @@ static qg_status infer_types(walk *w, const qg_node *n, const qg_call *call)
     }
     for (uint32_t i = 0; i < n->n_out; i++)
         qg_tensor_unknown(&w->result[i], s == QG_OK ? w->result[i].dtype : QG_NODTYPE);
-    return s == QG_ENOMEM ? s : QG_OK;
+    return qg_is_nomem(s) ? s : QG_OK;
 }
 
 /* An input without rank makes the shape of every output unknown, except of control
@@ -293,14 +324,20 @@ static qg_status infer_node(walk *w, const qg_node *n)
                      .in = w->in,
                      .out = w->out,
                      .scratch = w->scratch };
-    if (n->op->infer)
-        QG_TRY(ranked || qg_node_has(n, QG_OP_CONTROL) ? n->op->infer(&call)
-                                                       : infer_types(w, n, &call));
+    qg_status s = !n->op->infer                             ? QG_OK
+                  : ranked || qg_node_has(n, QG_OP_CONTROL) ? n->op->infer(&call)
+                                                            : infer_types(w, n, &call);
+    if (s != QG_OK && (s == QG_ENOMEM || !w->open))
+        return s;
+    for (uint32_t i = 0; s != QG_OK && i < n->n_out; i++)
+        qg_tensor_unknown(&w->result[i], QG_NODTYPE);
+    ranked &= s == QG_OK;
     store_types(w, n);
     if (!ranked || !is_foldable(w, n))
         return QG_OK;
-    qg_status s = fold(w, n, &call);
-    bool may_not_run = w->g->outer && s != QG_ENOMEM; /* in a branch not taken */
+    s = fold(w, n, &call);
+    bool may_not_run =
+        (w->g->outer || w->open) && !qg_is_nomem(s); /* branch not taken */
     return may_not_run ? QG_OK : s;
 }
 
@@ -310,7 +347,8 @@ static qg_status infer_nodes(walk *w, const qg_tensor *input)
     QG_TRY(begin(w, input));
     for (size_t id = 0; id < g->node.n; id++) {
         assert(!g->node.at[id]->dead && g->node.at[id]->id == id); /* normalized */
-        QG_TRY(infer_node(w, g->node.at[id]));
+        QG_TRY(qg_node_memory(w->ctx, infer_node(w, g->node.at[id]), "infer",
+                              g->node.at[id]));
     }
     return QG_OK;
 }
@@ -322,6 +360,36 @@ qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g, const qg_tensor *input
     if (!w.scratch)
         return qg_nomem(ctx);
     qg_status s = infer_nodes(&w, input);
+    qg_arena_free(w.scratch);
+    if (s != QG_OK)
+        return s;
+    *type = w.type;
+    *known = w.known;
+    return QG_OK;
+}
+
+bool qg_graph_is_open(const qg_graph *g)
+{
+    bool any = false;
+    for (size_t i = 0; i < g->input.n; i++)
+        any |= g->input.at[i]->open != 0;
+    return any;
+}
+
+qg_status qg_infer_open(qg_ctx *ctx, const qg_graph *g, qg_arena *a, qg_tensor **type,
+                        const qg_tensor ***known)
+{
+    qg_tensor *input = QG_NEWN(a, g->input.n, qg_tensor);
+    walk w = {
+        .ctx = ctx, .g = g, .keep = a, .scratch = qg_arena_new(ctx->alloc), .open = true
+    };
+    for (size_t i = 0; input && i < g->input.n; i++) {
+        const qg_value *v = g->input.at[i];
+        input[i] = v->type;
+        for (int32_t k = 0; k < v->type.rank; k++)
+            input[i].dim[k] = is_open(v, k) ? -1 : v->type.dim[k];
+    }
+    qg_status s = input && w.scratch ? infer_nodes(&w, input) : qg_nomem(ctx);
     qg_arena_free(w.scratch);
     if (s != QG_OK)
         return s;

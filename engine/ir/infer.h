@@ -12,6 +12,9 @@
  *          the dtypes of op->infer's result for an accepted rank are kept.  Bodies are
  *          inferred by the operator that owns them: it gives types to the inputs of the
  *          body and calls qg_infer on it.
+ * Open     a first extent that nobody gave is assumed to be 1, and marked in value->open:
+ *          exported files leave it open, and fold-constants folds nothing that
+ *          depends on it.  A symbol is open wherever it occurs.
  * Symbols  dim_name stays after an extent was fixed: it may be fixed anew later, and
  *          exporters can write the dynamic dimension back.
  *
@@ -44,9 +47,10 @@ QG_NODISCARD qg_status qg_infer(qg_graph *g, const qg_fixed_shape *fixed, size_t
 /* (*known)[value id] is the tensor of a computed value that inference could evaluate,
  * or NULL (for constants too: see value->constant); it is valid until the next qg_infer
  * or qg_graph_normalize.  At most QG_INFER_KEEP elements per node and QG_INFER_BUDGET
- * bytes per graph are kept; COMPUTE and CONTROL nodes are not run.  QG_ESTATE before
- * qg_infer.  fold-constants reads this. */
-enum { QG_INFER_KEEP = 65536, QG_INFER_BUDGET = 64 << 20 };
+ * bytes per graph are kept, and up to QG_INFER_MOVED bytes of whole constants whose
+ * elements only move, as in a transposed weight; COMPUTE and CONTROL nodes are not run.
+ * QG_ESTATE before qg_infer.  fold-constants reads this. */
+enum { QG_INFER_KEEP = 65536, QG_INFER_BUDGET = 64 << 20, QG_INFER_MOVED = 512 << 20 };
 QG_NODISCARD qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **known);
 
 /* The walk itself, without touching the graph: type[value id] and known[value id] in
@@ -55,5 +59,14 @@ QG_NODISCARD qg_status qg_infer_known(qg_graph *g, const qg_tensor *const **know
 QG_NODISCARD qg_status qg_infer_values(qg_ctx *ctx, const qg_graph *g,
                                        const qg_tensor *input, qg_arena *a,
                                        qg_tensor **type, const qg_tensor ***known);
+
+/* Whether an input has an extent that is open in the file and assumed here. */
+bool qg_graph_is_open(const qg_graph *g);
+
+/* The same walk with open extents unknown: the types that hold for each of them (inner
+ * values of bodies are left with theirs), and the tensors that depend on none.  What
+ * cannot be inferred without them is unknown. */
+QG_NODISCARD qg_status qg_infer_open(qg_ctx *ctx, const qg_graph *g, qg_arena *a,
+                                     qg_tensor **type, const qg_tensor ***known);
 
 #endif

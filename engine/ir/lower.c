@@ -216,7 +216,7 @@ static qg_status try_made(qg_graph *to, qg_node *n)
     qg_status s = infer_made(n, to->ctx, a);
     qg_arena_free(a);
     if (!excludes(s))
-        return s == QG_ENOMEM ? s : QG_OK;
+        return qg_is_nomem(s) ? s : QG_OK;
     QG_TRY(withdraw(to, n));
     return QG_EUNSUPPORTED;
 }
@@ -483,7 +483,7 @@ static qg_status takes_codes(qg_lower *l, bool *out)
         return qg_nomem(l->ctx);
     qg_status s = infer_on_codes(l, a);
     qg_arena_free(a);
-    if (s == QG_ENOMEM)
+    if (qg_is_nomem(s))
         return s;
     *out = s == QG_OK;
     return s == QG_OK ? QG_OK : qg_lower_refuse(l, "%s", l->ctx->message);

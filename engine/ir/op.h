@@ -203,6 +203,7 @@ typedef enum qg_made_op {
     QG_MADE_PRODUCT,     /* of matrices */
     QG_MADE_CONVOLUTION, /* inputs "dwb", attribute `group` */
     QG_MADE_DENSE,       /* a b + c of matrices: inputs "dwb" */
+    QG_MADE_CAST,        /* to the type of attribute `to` */
     QG_NMADE
 } qg_made_op;
 

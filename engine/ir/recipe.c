@@ -174,6 +174,72 @@ qg_status qg_recipe_write(qg_graph *g, const qg_recipe *r, const qg_attr *own,
     return QG_OK;
 }
 
+/* Whether an attribute is one of grid `stem`. */
+static bool of_grid(const char *name, const char *stem)
+{
+    size_t n = strlen(stem);
+    return strncmp(name, stem, n) == 0 && name[n] == '_';
+}
+
+static bool replaced(const qg_recipe_edit *e, const char *name)
+{
+    const struct {
+        const char *name, *word;
+    } words[] = {
+        {"form",      e->form    },
+        { "products", e->products},
+        { "rounding", e->rounding},
+        { "scheme",   e->scheme  },
+        { "factor",   e->factor  },
+        { "zero",     e->zero    },
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (words[i].word && strcmp(words[i].name, name) == 0)
+            return true;
+    return (e->in[0] && of_grid(name, "in0")) || (e->in[1] && of_grid(name, "in1")) ||
+           (e->out && of_grid(name, "out0"));
+}
+
+static void add_words(list *l, const qg_recipe_edit *e)
+{
+    if (e->form)
+        add_word(l, "form", e->form);
+    if (e->products)
+        add_word(l, "products", e->products);
+    if (e->rounding)
+        add_word(l, "rounding", e->rounding);
+    if (e->scheme)
+        add_word(l, "scheme", e->scheme);
+    if (e->factor)
+        add_word(l, "factor", e->factor);
+    if (e->zero)
+        add_word(l, "zero", e->zero);
+}
+
+qg_status qg_recipe_change(qg_graph *g, qg_node *n, const qg_recipe_edit *e)
+{
+    list l = { .g = g, .at = QG_NEWN(g->arena, n->n_attr + MOST_ATTRIBUTES, qg_attr) };
+    if (!l.at)
+        return qg_nomem(g->ctx);
+    for (size_t i = 0; i < n->n_attr; i++)
+        if (!replaced(e, n->attr[i].name))
+            l.at[l.n++] = n->attr[i];
+    add_words(&l, e);
+    for (int k = 0; k < 2; k++)
+        if (e->in[k])
+            add_grid(&l, k ? "in1" : "in0", e->in[k]);
+    if (e->out) {
+        add_grid(&l, "out0", e->out);
+        add_int(&l, "out0_low", e->out->low);
+        add_int(&l, "out0_high", e->out->high);
+    }
+    if (l.failed)
+        return qg_nomem(g->ctx);
+    n->attr = l.at;
+    n->n_attr = l.n;
+    return qg_node_prepare(g, n);
+}
+
 /* -- reading ---------------------------------------------------------------------- */
 
 #define fail(ctx, n, ...) qg_node_fail(ctx, QG_EMODEL, "attributes", n, __VA_ARGS__)

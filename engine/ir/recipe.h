@@ -69,4 +69,16 @@ QG_NODISCARD qg_status qg_recipe_read(qg_ctx *ctx, const qg_node *n, qg_recipe *
 QG_NODISCARD qg_status qg_recipe_read_all(qg_ctx *ctx, const qg_node *n, qg_arena *a,
                                           const qg_stored **all, uint32_t *n_all);
 
+/* What qg_recipe_change replaces; NULL: unchanged.  Words are those of the
+ * attributes. */
+typedef struct qg_recipe_edit {
+    const char *form, *products, *rounding, *scheme, *factor, *zero;
+    const qg_stored *in[2], *out; /* out: with its limits */
+} qg_recipe_edit;
+
+/* Another arithmetic for a node that has a recipe.  QG_EMODEL when its operator has no
+ * such attribute. */
+QG_NODISCARD qg_status qg_recipe_change(qg_graph *g, qg_node *n,
+                                        const qg_recipe_edit *e);
+
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/core/num.h"
+#include "engine/ir/transpose.h"
 #include "engine/number/format.h"
 
 void qg_tensor_init(qg_tensor *t, qg_dtype dtype, int32_t rank, const int64_t *dim)
@@ -145,8 +146,8 @@ static void copy_rows(const qg_tensor *from, qg_tensor *to, int64_t count)
     }
 }
 
-/* The same for 2 to 4 rows (the channels of images), which compilers vectorise once the
- * number is a constant; x and y do not overlap. */
+/* y[j][i] = x[i][j] for 2 or 3 rows (the channels of images), which compilers vectorise
+ * once the number is a constant; x and y do not overlap. */
 static inline void interleave_f32(const float *restrict x, float *restrict y,
                                   int64_t rows, int64_t columns)
 {
@@ -155,10 +156,9 @@ static inline void interleave_f32(const float *restrict x, float *restrict y,
             y[j * rows + i] = x[i * columns + j];
 }
 
-/* y[j][i] = x[i][j] for i < rows, j < columns, in blocks that stay in cache. */
+/* y[j][i] = x[i][j] for i < rows, j < columns. */
 static void transpose_f32(const float *x, float *y, int64_t rows, int64_t columns)
 {
-    enum { BLOCK = 16 };
     switch (rows) {
     case 2:
         interleave_f32(x, y, 2, columns);
@@ -166,28 +166,87 @@ static void transpose_f32(const float *x, float *y, int64_t rows, int64_t column
     case 3:
         interleave_f32(x, y, 3, columns);
         return;
-    case 4:
-        interleave_f32(x, y, 4, columns);
-        return;
+    default:
+        qg_transpose_words(x, columns, y, rows, rows, columns);
     }
-    for (int64_t j0 = 0; j0 < columns; j0 += BLOCK)
-        for (int64_t i0 = 0; i0 < rows; i0 += BLOCK) {
-            int64_t i1 = i0 + BLOCK < rows ? i0 + BLOCK : rows;
-            int64_t j1 = j0 + BLOCK < columns ? j0 + BLOCK : columns;
-            for (int64_t j = j0; j < j1; j++)
-                for (int64_t i = i0; i < i1; i++)
-                    y[j * rows + i] = x[i * columns + j];
-        }
 }
 
-/* The same for bytes: 16 rows of 16 columns lie in 16 cache lines on either side. */
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+typedef uint16_t pairs8 __attribute__((vector_size(16)));
+typedef uint32_t fours4 __attribute__((vector_size(16)));
+typedef uint64_t eights2 __attribute__((vector_size(16)));
+
+/* The 8 bytes at x and 8 others. */
+static inline bytes16 load(const uint8_t *x)
+{
+    uint64_t v;
+    memcpy(&v, x, sizeof v);
+    return (bytes16)(eights2){ v };
+}
+
+static inline bytes16 zip_bytes(bytes16 a, bytes16 b)
+{
+    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
+                                   22, 7, 23);
+}
+
+/* 8 rows of 8 bytes: bytes of two rows side by side, then of four, then of eight. */
+static inline void transpose_8x8(const uint8_t *x, uint8_t *y, int64_t rows,
+                                 int64_t columns)
+{
+    pairs8 two[4];
+    fours4 four[4];
+    for (int i = 0; i < 4; i++)
+        two[i] = (pairs8)zip_bytes(load(x + 2 * i * columns),
+                                   load(x + (2 * i + 1) * columns));
+    for (int i = 0; i < 4; i += 2) {
+        pairs8 a = two[i], b = two[i + 1];
+        four[i] = (fours4)__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+        four[i + 1] = (fours4)__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+    }
+    for (int i = 0; i < 2; i++) {
+        fours4 a = four[i], b = four[i + 2];
+        eights2 low = (eights2)__builtin_shufflevector(a, b, 0, 4, 1, 5);
+        eights2 high = (eights2)__builtin_shufflevector(a, b, 2, 6, 3, 7);
+        const uint64_t row[4] = { low[0], low[1], high[0], high[1] };
+        for (int k = 0; k < 4; k++)
+            memcpy(y + (4 * i + k) * rows, &row[k], sizeof row[k]);
+    }
+}
+
+/* Three rows, as images have them: four bytes are written per column, of which the next
+ * column replaces the last. */
+static int64_t interleave_3(const uint8_t *x, uint8_t *y, int64_t columns)
+{
+    int64_t j = 0;
+    for (; j + 8 < columns; j += 8) {
+        const uint8_t *at = x + j;
+        pairs8 a = (pairs8)zip_bytes(load(at), load(at + columns));
+        pairs8 b = (pairs8)zip_bytes(load(at + 2 * columns), (bytes16){ 0 });
+        fours4 half[2] = {
+            (fours4)__builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11),
+            (fours4)__builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+        };
+        for (int k = 0; k < 8; k++) {
+            uint32_t four = half[k / 4][k % 4];
+            memcpy(y + 3 * (j + k), &four, 4);
+        }
+    }
+    return j;
+}
+
 static void transpose_u8(const uint8_t *x, uint8_t *y, int64_t rows, int64_t columns)
 {
-    enum { BLOCK = 16 };
+    enum { BLOCK = 8 };
+    int64_t first = rows == 3 ? interleave_3(x, y, columns) : 0;
     for (int64_t i0 = 0; i0 < rows; i0 += BLOCK)
-        for (int64_t j0 = 0; j0 < columns; j0 += BLOCK) {
+        for (int64_t j0 = first; j0 < columns; j0 += BLOCK) {
             int64_t i1 = i0 + BLOCK < rows ? i0 + BLOCK : rows;
             int64_t j1 = j0 + BLOCK < columns ? j0 + BLOCK : columns;
+            if (i1 - i0 == BLOCK && j1 - j0 == BLOCK) {
+                transpose_8x8(x + i0 * columns + j0, y + j0 * rows + i0, rows, columns);
+                continue;
+            }
             for (int64_t j = j0; j < j1; j++)
                 for (int64_t i = i0; i < i1; i++)
                     y[j * rows + i] = x[i * columns + j];

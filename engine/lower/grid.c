@@ -176,6 +176,8 @@ static bool has_linear_form(const qg_node *n)
     for (int64_t i = 0; i < qg_tensor_count(scale); i++)
         if (!isfinite(scale->f32[i]) || !(scale->f32[i] > 0))
             return false;
+    if (zero && !holds_codes(zero->constant->dtype, true))
+        return false;
     int64_t zeros = zero ? qg_tensor_count(zero->constant) : 1;
     return zeros == 1 || zeros == qg_tensor_count(scale);
 }

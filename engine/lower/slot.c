@@ -66,8 +66,8 @@ static qg_status bound(qg_lowering *w, const qg_value *v, const qg_stored *grid,
 /* --- bias --- */
 
 /* The step of each bias: f32(s_x s_w[c]). */
-static qg_status bias_steps(qg_lowering *w, const qg_stored *x, const qg_stored *k,
-                            qg_stored *out)
+static qg_status product_steps(qg_lowering *w, const qg_stored *x, const qg_stored *k,
+                               qg_stored *out)
 {
     float *scale = QG_NEWN(w->arena, k->n, float);
     int32_t *zero = QG_NEWN(w->arena, k->n, int32_t);
@@ -85,22 +85,31 @@ static qg_status bias_steps(qg_lowering *w, const qg_stored *x, const qg_stored 
     return QG_OK;
 }
 
-/* Half away from zero; a weight of zeros has any step. */
-static int32_t bias_code(float bias, float step)
+/* The step that gives the codes of bias c: that of its own record where it is the
+ * product but for its last bits, as other tools round it, else the product. */
+static float step_of(const qg_tqc *t, const qg_stored *product, int64_t c)
+{
+    float step = product->scale[c % product->n];
+    qg_qparam p = qg_lower_rounds(t) ? qg_tqc_param(t) : (qg_qparam){ 0 };
+    float own = p.n > 0 ? p.scale[p.n > 1 ? c % (int64_t)p.n : 0] : step;
+    return fabsf(own - step) < 0x1p-16f * step ? own : step;
+}
+
+int32_t qg_lower_bias_code(float bias, float step)
 {
     double q = step > 0 ? round((double)bias / (double)step) : 0;
     return q >= INT32_MAX ? INT32_MAX : q > INT32_MIN ? (int32_t)q : INT32_MIN;
 }
 
-static qg_status int_bias(qg_lowering *w, const qg_value *v, const qg_lower_in *x,
-                          const qg_lower_in *k, qg_lower_in *in)
+/* in->stored: the steps. */
+static qg_status int_bias(qg_lowering *w, const qg_value *v, const qg_tqc *t,
+                          qg_lower_in *in)
 {
     const qg_tensor *b = v->constant;
     qg_tensor *codes;
-    QG_TRY(bias_steps(w, &x->stored, &k->stored, &in->stored));
     QG_TRY(new_tensor(w, b, QG_I32, &codes));
     for (int64_t i = 0; i < qg_tensor_count(b); i++)
-        codes->i32[i] = bias_code(b->f32[i], in->stored.scale[i % in->stored.n]);
+        codes->i32[i] = qg_lower_bias_code(b->f32[i], step_of(t, &in->stored, i));
     return qg_lower_add_constant(w, v, codes, &in->value);
 }
 
@@ -131,8 +140,10 @@ static qg_status bias(qg_lowering *w, const qg_node *n, uint32_t slot, qg_lower_
         return qg_lower_float_input(w, n, slot, &in[slot].value);
     else if (!counts_channels(v->constant, in[k].stored.n))
         *why = "its bias does not count the channels of the weight";
-    else
-        return int_bias(w, v, &in[x], &in[k], &in[slot]);
+    else {
+        QG_TRY(product_steps(w, &in[x].stored, &in[k].stored, &in[slot].stored));
+        return int_bias(w, v, qg_input_tqc(n, slot), &in[slot]);
+    }
     return QG_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "engine/number/requant.h"
 #include "engine/number/round.h"
@@ -130,11 +131,13 @@ qg_status qg_int_softmax_prepare(qg_ctx *ctx, qg_requant_scheme scheme, float sc
     return QG_OK;
 }
 
-/* exp(difference) in Q(0). */
+/* exp(difference) in Q(0); 0 below diff_min. */
 static int32_t exp_of(const qg_int_softmax *s, int32_t difference)
 {
     if (s->exp)
         return s->exp[-difference];
+    if (difference < s->diff_min)
+        return 0;
     int32_t scaled = s->single ? qg_scale_single(difference, s->m)
                                : qg_scale_double(difference, s->m);
     return qg_exp_negative(scaled, INTEGER_BITS);
@@ -144,29 +147,59 @@ void qg_int_softmax_keep(qg_int_softmax *s, int32_t exp[256])
 {
     s->exp = NULL;
     for (int32_t i = 0; i < 256; i++)
-        exp[i] = -i < s->diff_min ? 0 : exp_of(s, -i);
+        exp[i] = exp_of(s, -i);
     s->exp = exp;
 }
 
-/* v / 2^e for v >= 0, e >= 1: halves upward are halves away from zero. */
-static int64_t shift_half(int64_t v, unsigned e)
+static int32_t largest_of(const int32_t *x, size_t n)
 {
-    return (v + (INT64_C(1) << (e - 1))) >> e;
+    int32_t largest = x[0];
+    assert(n >= 1);
+    for (size_t i = 1; i < n; i++)
+        largest = x[i] > largest ? x[i] : largest;
+    return largest;
 }
 
-/* Exponentials and the reciprocal are not negative, so that every shift is
- * shift_half. */
+/* Exponentials in y, and their sum in Q(12). */
+static uint64_t exps_of(const qg_int_softmax *s, const int32_t *x, int32_t *y, size_t n)
+{
+    const int32_t largest = largest_of(x, n);
+    uint64_t sum = 0;
+    if (s->exp)
+        for (size_t i = 0; i < n; i++)
+            y[i] = s->exp[largest - x[i]];
+    else
+        for (size_t i = 0; i < n; i++)
+            y[i] = exp_of(s, x[i] - largest);
+    for (size_t at = 0, piece; at < n; at += piece) {
+        uint32_t part = 0; /* at most 4096 times 2^19 */
+        piece = n - at < 4096 ? n - at : 4096;
+        for (size_t i = 0; i < piece; i++)
+            part += ((uint32_t)y[at + i] + (1 << (SUM_BITS - 1))) >> SUM_BITS;
+        sum += part;
+    }
+    return sum;
+}
+
+/* From exponentials to codes above the lowest, in place.  scale, y and their product
+ * shifted by 31 are below 2^31, and so is half of 2^shift for shift < 32. */
+static void scaled(uint32_t scale, unsigned shift, int32_t most, int32_t *y, size_t n)
+{
+    const uint32_t half = UINT32_C(1) << (shift - 1);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t product = (uint64_t)scale * (uint32_t)y[i];
+        uint32_t v = (uint32_t)((product + (UINT64_C(1) << 30)) >> 31);
+        int32_t q = (int32_t)((v + half) >> shift);
+        y[i] = q < most ? q : most;
+    }
+}
+
+/* Exponentials and the reciprocal are not negative: halves upward are halves away from
+ * zero in every shift. */
 qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t *x,
                              int32_t *y, size_t n)
 {
-    assert(n >= 1);
-    int32_t largest = x[0];
-    for (size_t i = 1; i < n; i++)
-        largest = x[i] > largest ? x[i] : largest;
-    int64_t sum = 0;
-    for (size_t i = 0; i < n; i++)
-        if (x[i] - largest >= s->diff_min)
-            sum += shift_half(exp_of(s, x[i] - largest), SUM_BITS);
+    uint64_t sum = exps_of(s, x, y, n);
     if (sum > INT32_MAX)
         return qg_fail(
             ctx, QG_EUNSUPPORTED,
@@ -174,19 +207,16 @@ qg_status qg_int_softmax_row(qg_ctx *ctx, const qg_int_softmax *s, const int32_t
             "than 4096 large elements",
             n);
     int zeros = 31 - qg_log2_floor_u32((uint32_t)sum);
-    int32_t scale =
-        qg_one_over_one_plus((int32_t)((int64_t)(sum << zeros) - (INT64_C(1) << 31)));
+    uint32_t scale = (uint32_t)qg_one_over_one_plus(
+        (int32_t)((int64_t)(sum << zeros) - (INT64_C(1) << 31)));
     unsigned shift = (unsigned)(SUM_BITS - zeros + 31 - s->bits);
-    int32_t low = -(1 << (s->bits - 1)), high = -low - 1;
-    for (size_t i = 0; i < n; i++) {
-        int32_t difference = x[i] - largest;
-        y[i] = low;
-        if (difference < s->diff_min)
-            continue;
-        int64_t v = shift_half((int64_t)scale * exp_of(s, difference), 31);
-        int64_t q = shift_half(v, shift) + low;
-        y[i] = (int32_t)(q < high ? q : high);
-    }
+    int32_t low = -(1 << (s->bits - 1));
+    if (shift < 32)
+        scaled(scale, shift, -low - low - 1, y, n);
+    else /* below half of a code */
+        memset(y, 0, n * sizeof *y);
+    for (size_t i = 0; i < n; i++)
+        y[i] += low;
     return QG_OK;
 }
 
@@ -220,15 +250,16 @@ static inline int32_t table_code(const qg_int_softmax_table *t, float v, float m
 void qg_int_softmax_table_row(const qg_int_softmax_table *t, const int32_t *x,
                               int32_t *y, size_t n)
 {
-    assert(n >= 1);
-    int32_t largest = x[0];
-    float sum = 0, most = (float)(t->hi - t->zero);
-    for (size_t i = 1; i < n; i++)
-        largest = x[i] > largest ? x[i] : largest;
+    enum { PIECE = 64 }; /* so that all but the look-up is vector code */
+    int32_t largest = largest_of(x, n);
+    float sum = 0, most = (float)(t->hi - t->zero), e[PIECE];
     for (size_t i = 0; i < n; i++)
         sum += t->e[255 + x[i] - largest];
-    for (size_t i = 0; i < n; i++) {
-        float v = t->e[255 + x[i] - largest] * t->top / sum;
-        y[i] = table_code(t, v, most);
+    for (size_t at = 0, piece; at < n; at += piece) {
+        piece = n - at < PIECE ? n - at : PIECE;
+        for (size_t i = 0; i < piece; i++)
+            e[i] = t->e[255 + x[at + i] - largest];
+        for (size_t i = 0; i < piece; i++)
+            y[at + i] = table_code(t, e[i] * t->top / sum, most);
     }
 }

@@ -63,8 +63,8 @@ qg_status qg_rescale_prepare(qg_ctx *ctx, const qg_rescale_spec *spec, qg_rescal
     qg_form form = spec->row->form;
     r.r.range = spec->range;
     bool concat = (qg_form_uses(form) & QG_USE_BIT(CONCAT)) != 0;
-    if (!concat && form != QG_FORM_PLAIN)
-        return refuse(ctx, spec, "plain, or copy, affine or table of a concatenation");
+    if (!concat && form != QG_FORM_PLAIN && form != QG_FORM_VECTOR16)
+        return refuse(ctx, spec, "plain, vector16, or copy, affine or table of a concatenation");
     if (!concat || form == QG_FORM_TABLE)
         QG_TRY(concat && qg_grid_same(spec->x, spec->y)
                    ? QG_OK
@@ -103,7 +103,7 @@ void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y, size_t 
 /* -- from float -------------------------------------------------------------------- */
 
 /* The range is that of the codes, in float32 as a file of the runtime has it. */
-static void prepare_levels(qg_grid y, qg_quantizer *q)
+static void prepare_levels(qg_grid y, qg_affine_quantizer *q)
 {
     double scale = (double)y.scale;
     q->low = (float)(scale * (q->range.lo - y.zero));
@@ -112,8 +112,8 @@ static void prepare_levels(qg_grid y, qg_quantizer *q)
     q->shift = -(q->low * q->scale);
 }
 
-qg_status qg_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg_grid y,
-                               qg_code_range range, qg_quantizer *out)
+qg_status qg_affine_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg_grid y,
+                                      qg_code_range range, qg_affine_quantizer *out)
 {
     QG_TRY(qg_grid_check(ctx, "integer quantize", "output", y));
     assert(range.lo <= range.hi);
@@ -123,11 +123,11 @@ qg_status qg_quantizer_prepare(qg_ctx *ctx, const qg_profile_row *row, qg_grid y
                        "add-half or levels",
                        qg_form_name(row->form));
     bool divides = row->form == QG_FORM_DIVIDE;
-    qg_quantizer q = { .form = row->form,
-                       .rounding = row->rounding,
-                       .scale = divides ? y.scale : 1.0f / y.scale,
-                       .nan = qg_nan_value(row->nan ? row->nan : QG_NAN_LOWEST),
-                       .range = range };
+    qg_affine_quantizer q = { .form = row->form,
+                              .rounding = row->rounding,
+                              .scale = divides ? y.scale : 1.0f / y.scale,
+                              .nan = qg_nan_value(row->nan ? row->nan : QG_NAN_LOWEST),
+                              .range = range };
     if (row->requant.symmetric && range.lo == -128)
         q.range.lo = -127;
     if (row->form == QG_FORM_LEVELS) {
@@ -150,7 +150,7 @@ static float limited(float v, float low, float high)
 }
 
 /* lo, hi: of the codes, from the zero point. */
-static int32_t code_of(const qg_quantizer *q, float x, float lo, float hi)
+static int32_t code_of(const qg_affine_quantizer *q, float x, float lo, float hi)
 {
     x = x == x ? x : q->nan;
     if (q->form == QG_FORM_LEVELS) {
@@ -164,7 +164,8 @@ static int32_t code_of(const qg_quantizer *q, float x, float lo, float hi)
            q->range.zero;
 }
 
-void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y, size_t n)
+void qg_affine_quantizer_codes(const qg_affine_quantizer *q, const float *x, int32_t *y,
+                               size_t n)
 {
     assert(n == 0 || (x && y));
     float lo = (float)(q->range.lo - q->range.zero);

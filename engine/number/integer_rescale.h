@@ -56,8 +56,8 @@ QG_NODISCARD QG_API qg_status qg_rescale_prepare(qg_ctx *ctx,
 QG_API void qg_rescale_codes(const qg_rescale *r, const int32_t *x, int32_t *y,
                              size_t n);
 
-/* Float to codes; made by qg_quantizer_prepare, plain data. */
-typedef struct qg_quantizer {
+/* Float to codes; made by qg_affine_quantizer_prepare, plain data. */
+typedef struct qg_affine_quantizer {
     qg_form form;
     qg_rounding rounding;
     float scale;     /* s, or its reciprocal; isc */
@@ -65,18 +65,19 @@ typedef struct qg_quantizer {
     float low, high; /* levels: the cropped range */
     float nan;       /* takes the place of a NaN */
     qg_code_range range;
-} qg_quantizer;
+} qg_affine_quantizer;
 
 /* To the codes `range` of grid y.  QG_EUNSUPPORTED for a form without a quantization;
  * QG_ENUMERIC for bad scales. */
-QG_NODISCARD QG_API qg_status qg_quantizer_prepare(qg_ctx *ctx,
-                                                   const qg_profile_row *row, qg_grid y,
-                                                   qg_code_range range,
-                                                   qg_quantizer *out);
+QG_NODISCARD QG_API qg_status qg_affine_quantizer_prepare(qg_ctx *ctx,
+                                                          const qg_profile_row *row,
+                                                          qg_grid y,
+                                                          qg_code_range range,
+                                                          qg_affine_quantizer *out);
 
 /* n codes.  Infinities saturate. */
-QG_API void qg_quantizer_codes(const qg_quantizer *q, const float *x, int32_t *y,
-                               size_t n);
+QG_API void qg_affine_quantizer_codes(const qg_affine_quantizer *q, const float *x,
+                                      int32_t *y, size_t n);
 
 /* One operand, borrowed for the call. */
 typedef struct qg_int_concat_input {

@@ -54,15 +54,15 @@ static qg_status float_table(qg_ctx *ctx, const qg_int_unary_spec *s,
 static qg_status dequantized_table(qg_ctx *ctx, const qg_int_unary_spec *s,
                                    int32_t table[256])
 {
-    qg_quantizer q;
+    qg_affine_quantizer q;
     const qg_profile_row divide = { .form = QG_FORM_DIVIDE,
                                     .rounding = s->row->rounding };
-    QG_TRY(qg_quantizer_prepare(ctx, &divide, s->y,
-                                qg_code_range_of(s->y.dtype, s->y.zero), &q));
+    QG_TRY(qg_affine_quantizer_prepare(ctx, &divide, s->y,
+                                       qg_code_range_of(s->y.dtype, s->y.zero), &q));
     for (int i = 0; i < 256; i++) {
         float x = s->x.scale * (float)(code_at(s, i) - s->x.zero);
         float y = function_of(s, x);
-        qg_quantizer_codes(&q, &y, &table[i], 1);
+        qg_affine_quantizer_codes(&q, &y, &table[i], 1);
     }
     return QG_OK;
 }
@@ -91,6 +91,10 @@ static qg_status fixed_table(qg_ctx *ctx, const qg_int_unary_spec *s,
             ctx, QG_EUNSUPPORTED,
             "integer function: scheme '%s', expected fix-double or fix-single",
             qg_requant_scheme_name((qg_requant_scheme)s->row->requant.scheme));
+    if (s->x.dtype != QG_I8 || s->y.dtype != QG_I8)
+        return qg_fail(ctx, QG_EUNSUPPORTED,
+                       "integer function: form 'fixed' of %s -> %s, expected int8",
+                       qg_dtype_name(s->x.dtype), qg_dtype_name(s->y.dtype));
     qg_multiplier m = qg_q31_of((double)s->x.scale * 0x1p27);
     if (m.shift < 1 || m.shift > 30)
         return qg_fail(ctx, QG_ENUMERIC,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "engine/core/file.h"
+#include "engine/ir/infer.h"
 #include "onnx.pb-c.h"
 
 typedef Onnx__AttributeProto attribute_proto;
@@ -31,7 +32,9 @@ struct exporter {
     const char *location; /* its name, relative to the model */
     size_t offset;        /* bytes written to it */
     unsigned nesting;
-    const char **name; /* names of the values of the current graph, by id */
+    const char **name;     /* names of the values of the current graph, by id */
+    const qg_tensor *open; /* [values of the root] types without assumed extents; NULL:
+                              there are none */
 };
 
 /* A message with every field at its default. */
@@ -119,11 +122,11 @@ static qg_status make_tensor(struct exporter *e, const char *name, const qg_tens
 /* ---- Types ---- */
 
 /* Extents by number where known, by name where the model had one, else by nothing. */
-static qg_status make_shape(struct exporter *e, const qg_value *v,
+static qg_status make_shape(struct exporter *e, const qg_value *v, const qg_tensor *t,
                             Onnx__TensorShapeProto **out)
 {
     Onnx__TensorShapeProto *shape = message(e, &onnx__tensor_shape_proto__descriptor);
-    size_t rank = (size_t)v->type.rank;
+    size_t rank = (size_t)t->rank;
     Onnx__TensorShapeProto__Dimension **dim =
         QG_NEWN(e->arena, rank, Onnx__TensorShapeProto__Dimension *);
     if (!shape || !dim)
@@ -132,9 +135,9 @@ static qg_status make_shape(struct exporter *e, const qg_value *v,
         dim[i] = message(e, &onnx__tensor_shape_proto__dimension__descriptor);
         if (!dim[i])
             return qg_nomem(e->ctx);
-        if (v->type.dim[i] >= 0) {
+        if (t->dim[i] >= 0) {
             dim[i]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-            dim[i]->dim_value = v->type.dim[i];
+            dim[i]->dim_value = t->dim[i];
         } else if (v->dim_name[i]) {
             dim[i]->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
             dim[i]->dim_param = unconst(v->dim_name[i]);
@@ -165,7 +168,8 @@ static qg_status make_info(struct exporter *e, const qg_value *v, value_info **o
     type->tensor_type = tensor;
     tensor->has_elem_type = true;
     tensor->elem_type = qg_dtype_onnx(v->type.dtype);
-    return v->type.rank < 0 ? QG_OK : make_shape(e, v, &tensor->shape);
+    const qg_tensor *t = e->open && e->nesting == 0 ? &e->open[v->id] : &v->type;
+    return t->rank < 0 ? QG_OK : make_shape(e, v, t, &tensor->shape);
 }
 
 /* ---- Attributes ---- */
@@ -457,6 +461,18 @@ static qg_status add_annotations(struct exporter *e, const qg_export_options *op
     return QG_OK;
 }
 
+/* Types that hold for every extent that the file leaves open. */
+static qg_status find_open(struct exporter *e)
+{
+    qg_tensor *type;
+    const qg_tensor **known;
+    if (!qg_graph_is_open(e->root))
+        return QG_OK;
+    QG_TRY(qg_infer_open(e->ctx, e->root, e->arena, &type, &known));
+    e->open = type;
+    return QG_OK;
+}
+
 static qg_status make_model(struct exporter *e, const qg_export_options *options,
                             model_proto *m)
 {
@@ -465,6 +481,7 @@ static qg_status make_model(struct exporter *e, const qg_export_options *options
     m->ir_version = e->root->ir_version ? e->root->ir_version : QG_ONNX_DEFAULT_IR;
     m->producer_name = unconst("quantgraph");
     m->producer_version = unconst(QG_VERSION);
+    QG_TRY(find_open(e));
     QG_TRY(add_opsets(e, m));
     m->metadata_props = QG_NEWN(e->arena, n, entry_proto *);
     e->name = QG_NEWN(e->arena, e->root->value.n, const char *);
@@ -534,15 +551,20 @@ static qg_status write_model(struct exporter *e, const qg_export_options *option
     return pack(e, options, &sink.base);
 }
 
-/* Both files are written before either is put in place, the data file first. */
+/* The data file is put in place first. */
 static qg_status write_files(struct exporter *e, const qg_export_options *options,
                              qg_writer *model, qg_writer *data)
 {
     e->data = data->stream;
     QG_TRY(write_model(e, options, model->stream));
+    qg_writer *all[3];
+    size_t n = 0;
     if (data->stream)
-        QG_TRY(qg_writer_commit(data));
-    return qg_writer_commit(model);
+        all[n++] = data;
+    all[n++] = model;
+    if (options && options->beside)
+        all[n++] = options->beside;
+    return qg_writers_commit(all, n);
 }
 
 static qg_status open_and_write(struct exporter *e, const qg_export_options *options,
@@ -609,11 +631,10 @@ qg_status qg_onnx_hash(qg_ctx *ctx, const qg_graph *g, char text[QG_HASH_TEXT])
     bool outside;
     struct hash_sink sink = { .base = { append_hash } };
     QG_TRY(begin(ctx, g, NULL, &e, &outside));
-    qg_status s = qg_hash_begin(ctx, &sink.hash);
-    if (s == QG_OK) {
-        s = pack(&e, NULL, &sink.base);
-        qg_hash_end(&sink.hash, s == QG_OK ? text : NULL);
-    }
+    qg_hash_begin(&sink.hash);
+    qg_status s = pack(&e, NULL, &sink.base);
+    if (s == QG_OK)
+        qg_hash_end(&sink.hash, text);
     qg_arena_free(e.arena);
     return s;
 }

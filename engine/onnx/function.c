@@ -72,10 +72,24 @@ qg_status qg_onnx_refer(const qg_onnx_draft *d, const char *reference, qg_attr *
     return QG_OK;
 }
 
+/* Refuses a call as a whole where the number is known, else where it is exceeded. */
+static qg_status count_nodes(const qg_onnx_draft *d, const qg_onnx_function *f)
+{
+    qg_onnx_build *b = d->scope->build;
+    size_t most = b->ctx->limits.nodes, all = d->scope->calls ? 0 : f->total;
+    if ((all > f->n_node ? all : f->n_node) > most - b->inlined)
+        return qg_onnx_draft_fail(d, QG_EMEMORY,
+                                  "functions expand to more than %zu nodes, expected "
+                                  "at most that (--max-nodes)",
+                                  most);
+    assert(b->inlined <= most);
+    b->inlined += f->n_node;
+    return QG_OK;
+}
+
 /* Everything that must hold before anything is expanded. */
 static qg_status check_call(const qg_onnx_draft *d, const qg_onnx_function *f)
 {
-    qg_onnx_build *b = d->scope->build;
     if (d->n_in > f->n_in || d->n_out > f->n_out)
         return qg_onnx_draft_fail(
             d, QG_EMODEL,
@@ -89,12 +103,7 @@ static qg_status check_call(const qg_onnx_draft *d, const qg_onnx_function *f)
         return qg_onnx_draft_fail(d, QG_EUNSUPPORTED,
                                   "functions call each other deeper than %d levels",
                                   QG_ONNX_MAX_CALLS);
-    if (f->n_node > QG_ONNX_MAX_INLINED - b->inlined)
-        return qg_onnx_draft_fail(d, QG_EUNSUPPORTED,
-                                  "functions expand to more than %d nodes",
-                                  QG_ONNX_MAX_INLINED);
-    assert(b->inlined <= QG_ONNX_MAX_INLINED);
-    b->inlined += f->n_node;
+    QG_TRY(count_nodes(d, f));
     for (size_t i = 0; i < d->n_attr; i++)
         if (d->attr[i].type == QG_ATTR_GRAPH || d->attr[i].type == QG_ATTR_GRAPHS)
             return qg_onnx_draft_fail(d, QG_EUNSUPPORTED,

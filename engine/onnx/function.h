@@ -2,7 +2,8 @@
  *
  * Inputs and outputs of the function mean the values of the call, everything else
  * inside gets new names, and attribute references take the call's attributes or the
- * function's defaults.  Expansion is bounded in depth and in number of nodes.
+ * function's defaults.  Expansion is bounded in depth, and in number of nodes by the
+ * limits of the context; the number is known before anything is expanded.
  *
  *     y = Scaled<by=3>(x)            call "second" in the graph
  *     Scaled<by>(a) -> s {           becomes
@@ -20,8 +21,7 @@
 #include "engine/onnx/scope.h"
 
 enum {
-    QG_ONNX_MAX_CALLS = 32,        /* functions within functions */
-    QG_ONNX_MAX_INLINED = 1000000, /* nodes that functions may expand to */
+    QG_ONNX_MAX_CALLS = 32, /* functions within functions */
 };
 
 /* A function as the file defines it; all borrowed, lives as long as the import. */
@@ -33,7 +33,9 @@ struct qg_onnx_function {
     size_t n_preset;
     const qg_opset_import *opset; /* [n_opset] the function's own */
     size_t n_opset;
-    size_t n_node;     /* for the bound on expansion */
+    size_t n_node;
+    size_t total;      /* nodes that a call expands to; 0: none, or calls in it nest too
+                   * deep or in a circle, which is refused on the way */
     const void *proto; /* for build->import_nodes */
 };
 

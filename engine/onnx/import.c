@@ -5,6 +5,7 @@
 
 #include "engine/core/file.h"
 #include "engine/onnx/function.h"
+#include "engine/onnx/kind.h"
 #include "engine/onnx/wire.h"
 #include "onnx.pb-c.h"
 
@@ -159,12 +160,12 @@ static qg_status read_dims(qg_onnx_build *b, const char *what,
                        QG_MAX_RANK);
     for (size_t i = 0; i < shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
-        dim[i] = -1; /* also for the -1 that some writers put for "any" */
+        dim[i] = -1; /* also for the -1 and the "?" that some writers put for "any" */
         if (d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             dim[i] = d->dim_value < 0 ? -1 : d->dim_value;
         else if (d->value_case ==
                      ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
-                 !empty(d->dim_param) &&
+                 !empty(d->dim_param) && strcmp(d->dim_param, "?") != 0 &&
                  !(dim_name[i] = qg_intern(b->ctx, d->dim_param)))
             return qg_nomem(b->ctx);
     }
@@ -433,6 +434,53 @@ static qg_status note_names(qg_onnx_build *b, node_proto *const *node, size_t n)
     return QG_OK;
 }
 
+/* Adds what these nodes expand to, with the bodies in them; *whole becomes false when a
+ * function among them is not counted yet. */
+static qg_status count_nodes(qg_onnx_build *b, node_proto *const *node, size_t n,
+                             size_t *sum, bool *whole)
+{
+    for (size_t i = 0; i < n && *whole; i++) {
+        const node_proto *p = node[i];
+        const qg_onnx_function *f;
+        QG_TRY(qg_onnx_function_find(b, qg_onnx_domain(p->domain), text_of(p->op_type),
+                                     text_of(QG_ONNX_OVERLOAD_OF(p)), &f));
+        size_t more = 1 + (f ? f->total : 0);
+        *whole = !f || f->total;
+        *sum = *sum < SIZE_MAX / 2 && more < SIZE_MAX / 2 ? *sum + more : SIZE_MAX / 2;
+        for (size_t k = 0; k < p->n_attribute; k++) {
+            const attribute_proto *a = p->attribute[k];
+            if (a->g)
+                QG_TRY(count_nodes(b, a->g->node, a->g->n_node, sum, whole));
+            for (size_t j = 0; j < a->n_graphs; j++)
+                QG_TRY(count_nodes(b, a->graphs[j]->node, a->graphs[j]->n_node, sum,
+                                   whole));
+        }
+    }
+    return QG_OK;
+}
+
+/* Round k counts the functions whose calls nest k levels deep. */
+static qg_status count_functions(qg_onnx_build *b)
+{
+    bool found = true;
+    for (unsigned k = 0; k <= QG_ONNX_MAX_CALLS && found; k++) {
+        found = false;
+        for (size_t i = 0; i < b->function.n; i++) {
+            qg_onnx_function *f = &b->function.at[i];
+            const function_proto *p = f->proto;
+            size_t sum = 0;
+            bool whole = f->total == 0;
+            if (whole)
+                QG_TRY(count_nodes(b, p->node, p->n_node, &sum, &whole));
+            if (whole && sum) {
+                f->total = sum;
+                found = true;
+            }
+        }
+    }
+    return QG_OK;
+}
+
 static qg_status add_functions(qg_onnx_scope *s, const model_proto *m)
 {
     if (m->n_functions == 0)
@@ -442,7 +490,7 @@ static qg_status add_functions(qg_onnx_scope *s, const model_proto *m)
         QG_TRY(note_names(s->build, m->functions[i]->node, m->functions[i]->n_node));
     for (size_t i = 0; i < m->n_functions; i++)
         QG_TRY(add_function(s, m->functions[i]));
-    return QG_OK;
+    return count_functions(s->build);
 }
 
 /* ---- Graphs ---- */
@@ -572,7 +620,14 @@ static qg_status import_model(struct importer *im, const unsigned char *bytes,
                               size_t size)
 {
     qg_onnx_build *b = &im->build;
-    QG_TRY(parse(im, bytes, size));
+    qg_status parsed = parse(im, bytes, size);
+    const char *other = parsed == QG_EPARSE ? qg_onnx_other_kind(bytes, size) : NULL;
+    if (other)
+        return qg_fail(b->ctx, QG_EPARSE,
+                       "import: %s: is %s, expected an ONNX model or a snapshot of "
+                       "qg quantize",
+                       im->name, other);
+    QG_TRY(parsed);
     const model_proto *m = im->model;
     QG_TRY(check_versions(im));
     b->root->name = qg_intern(b->ctx, text_of(m->graph->name));

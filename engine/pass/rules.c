@@ -153,8 +153,10 @@ static qg_status make(maker *m, qg_node *n, bool is_output, uint32_t slot)
             continue;
         m->hits[m->active[i]]++;
         QG_TRY(apply_rule(m, m->active[i], t));
-        if ((rule->set.fields & QG_SET_STATE) && !switches_off(rule))
-            speaker = rule;
+        if (!(rule->set.fields & QG_SET_STATE) || switches_off(rule))
+            continue;
+        t->float_by = qg_rule_keeps_float(rule) ? rule->origin.id : NULL;
+        speaker = t->float_by ? speaker : rule;
     }
     if (!speaker)
         return QG_OK;

@@ -6,6 +6,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+const char *const qg_placements[] = { [QG_PLACE_ORT] = "ort",
+                                      [QG_PLACE_TRT] = "trt",
+                                      [QG_PLACE_OPENVINO] = "openvino",
+                                      NULL };
+
 const char *qg_set_field_name(unsigned bit)
 {
     static const char *const name[QG_NSET] = {
@@ -176,6 +181,20 @@ bool qg_backend_quantizes(const qg_backend *b, const qg_op *op)
 bool qg_backend_is_passive(const qg_backend *b, const qg_op *op)
 {
     return any_word(b->passive.at, b->passive.n, op->name);
+}
+
+const qg_sharing *qg_backend_sharing(const qg_backend *b, const qg_node *n)
+{
+    for (size_t i = b->sharing.n; i-- > 0;)
+        if (qg_node_matches(&b->sharing.at[i].node, n))
+            return &b->sharing.at[i];
+    return NULL;
+}
+
+bool qg_rule_keeps_float(const qg_rule *r)
+{
+    return r->is_override && (r->set.fields & QG_SET_STATE) != 0 &&
+           r->set.state == QG_TQC_FP32;
 }
 
 /* The range of `bits` bits that has the shape of [qmin, qmax] in s->bits bits. */

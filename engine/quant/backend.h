@@ -214,12 +214,17 @@ typedef struct qg_with_quirk {
     bool done;                     /* it has been read */
 } qg_with_quirk;
 
+/* For whose fusions Q and DQ are placed in files; the words, ending with NULL. */
+enum qg_placement { QG_PLACE_ORT, QG_PLACE_TRT, QG_PLACE_OPENVINO };
+extern const char *const qg_placements[];
+
 /* Immutable once loaded; may serve several models of its context. */
 struct qg_backend {
     const char *name, *title;                  /* "trt-int8"; one line for lists */
     const char *profile, *pipeline, *dispatch; /* names; dispatch: "conservative" */
-    qg_set defaults;                           /* every scheme field set */
-    qg_words quantizes, passive;               /* operator names */
+    const char *placement; /* of Q and DQ in files (formats.h); NULL: the format's */
+    qg_set defaults;       /* every scheme field set */
+    qg_words quantizes, passive; /* operator names */
     QG_VEC(qg_rule) rule;
     QG_VEC(qg_fusion) fusion;         /* applied in order */
     QG_VEC(qg_sharing) sharing;       /* the last that matches a node applies */
@@ -239,6 +244,10 @@ bool qg_endpoint_matches(const qg_endpoint_match *m, qg_endpoint at);
 /* Whether the operator is in `quantizes` (`passive`). */
 bool qg_backend_quantizes(const qg_backend *b, const qg_op *op);
 bool qg_backend_is_passive(const qg_backend *b, const qg_op *op);
+/* The last sharing rule that matches the node; NULL: none. */
+const qg_sharing *qg_backend_sharing(const qg_backend *b, const qg_node *n);
+/* A choice of the run, which acts on whole groups: pass keep-float carries it out. */
+bool qg_rule_keeps_float(const qg_rule *r);
 
 /* '*' stands for any text, '?' for one byte; the rest for itself. */
 bool qg_glob(const char *pattern, const char *text);

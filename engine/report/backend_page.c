@@ -328,6 +328,8 @@ static qg_status fill(page *p)
     QG_TRY(fact(p, "backend", b->name));
     QG_TRY(fact(p, "title", b->title ? b->title : ""));
     QG_TRY(fact(p, "pipeline", b->pipeline));
+    if (b->placement)
+        QG_TRY(fact(p, "placement", b->placement));
     QG_TRY(fact(p, "dispatch", b->dispatch));
     QG_TRY(fact(p, "profile", b->profile ? b->profile : ""));
     QG_TRY(fact(p, "quirks", quirk_words(p)));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "engine/accel/kernels.h"
+#include "engine/session/parts.h"
 #include "engine/session/session.h"
 #include "engine/calib/collect.h"
 #include "engine/exec/group.h"
@@ -18,6 +19,7 @@
 #include "engine/data/data.h"
 #include "engine/core/clock.h"
 #include "engine/core/hash.h"
+#include "engine/core/vec.h"
 #include "engine/snapshot/stats_file.h"
 #include "engine/ir/text.h"
 #include "passes/passes.h"
@@ -27,8 +29,12 @@ QG_OPTIONS_INIT(qg_stats_options)
 typedef struct job {
     qg_model *m;
     const qg_stats_options *o;
-    const char *path, *part; /* the file, and its checkpoint */
-    qg_arena *arena;         /* of the graph */
+    const char *path, *part;       /* the file, and its checkpoint */
+    bool other_failed;             /* another process did, not this one */
+    qg_parts parts;                /* checkpoints that were there */
+    uint64_t first, end;           /* requested samples */
+    QG_VEC(qg_stats_range) before; /* samples that checkpoints had, in order */
+    qg_arena *arena;               /* of the graph */
     qg_api_feed feed;
     qg_stats *stats;
     qg_group group;      /* size 0: none joined */
@@ -74,20 +80,20 @@ static qg_status set_text(job *j, const char **to, const char *text)
  * samples. */
 static qg_status fill_manifest(job *j)
 {
-    qg_ctx *ctx = j->m->ctx;
     qg_stats_manifest *m = &j->stats->manifest;
-    char sum[QG_HASH_TEXT], print[QG_FINGERPRINT_TEXT], version[32];
+    char sum[QG_HASH_TEXT], print[QG_FINGERPRINT_TEXT], version[32], kernels[64];
     char how[QG_DATA_HOW_TEXT];
     const char *data, *hash;
     QG_TRY(set_text(j, &m->model, j->m->sha256));
     QG_TRY(qg_graph_fingerprint(j->m->graph, j->arena, print));
     QG_TRY(set_text(j, &m->graph, print));
     qg_data_how(j->feed.data, how);
-    QG_TRY(qg_hash_bytes(ctx, how, strlen(how), sum));
+    qg_hash_bytes(how, strlen(how), sum);
     QG_TRY(set_text(j, &m->preprocessing, sum));
-    QG_TRY(set_text(j, &m->kernels,
-                    j->o->work.reference_kernels ? "reference"
-                                                 : qg_accel_version(version)));
+    (void)snprintf(kernels, sizeof kernels, "%s %s", qg_accel_version(version),
+                   qg_accel_isa());
+    QG_TRY(
+        set_text(j, &m->kernels, j->o->work.reference_kernels ? "reference" : kernels));
     QG_TRY(qg_workload_origin(j->m, &j->o->work, j->arena, &data, &hash));
     QG_TRY(set_text(j, &m->data, data));
     return set_text(j, &m->data_sha256, hash ? hash : "");
@@ -108,14 +114,14 @@ static qg_status checkpoint(job *j)
     return QG_OK;
 }
 
-/* The next samples from j->at on that were not seen, at most `most`. */
+/* The next samples from j->at on that no earlier run has seen, at most `most`. */
 static bool next_piece(const job *j, uint64_t end, uint64_t most, uint64_t *first,
                        uint64_t *stop)
 {
     assert(most > 0);
     uint64_t at = j->at, limit = end;
-    for (size_t i = 0; i < j->stats->seen.n; i++) {
-        const qg_stats_range *r = &j->stats->seen.at[i];
+    for (size_t i = 0; i < j->before.n; i++) {
+        const qg_stats_range *r = &j->before.at[i];
         if (at >= r->first && at < r->end)
             at = r->end;
         else if (r->first > at && r->first < limit)
@@ -168,60 +174,77 @@ static qg_status run_pieces(job *j, qg_collect *c, uint64_t first, uint64_t end)
 }
 
 /* Merging requires the same model; samples are the same when the data are, too, and
- * they belong to this process. */
-static qg_status check_part(const job *j, const qg_stats *s, uint64_t first,
-                            uint64_t end)
+ * they are requested. */
+static qg_status check_part(const job *j, const qg_stats *s, const char *path)
 {
     const qg_stats_manifest *have = &s->manifest, *want = &j->stats->manifest;
-    assert(first <= end);
     if (strcmp(have->data, want->data) != 0 ||
         strcmp(have->data_sha256, want->data_sha256) != 0)
         return qg_fail(j->m->ctx, QG_EDATA,
-                       "stats: %.200s: is of data '%.100s', expected '%.100s'%s",
-                       j->part, have->data, want->data,
+                       "stats: %.200s: is of data '%.100s', expected '%.100s'%s", path,
+                       have->data, want->data,
                        strcmp(have->data, want->data) ? "" : " as it is now");
     for (size_t i = 0; i < s->seen.n; i++) {
         const qg_stats_range *r = &s->seen.at[i];
-        if (r->first < first || r->end > end)
+        if (r->first < j->first || r->end > j->end)
             return qg_fail(
                 j->m->ctx, QG_EDATA,
                 "stats: %.200s: contains sample %llu, expected samples %llu to %llu "
                 "only",
-                j->part, (unsigned long long)(r->first < first ? r->first : r->end - 1),
-                (unsigned long long)first, (unsigned long long)end - 1);
+                path, (unsigned long long)(r->first < j->first ? r->first : r->end - 1),
+                (unsigned long long)j->first, (unsigned long long)j->end - 1);
     }
     return QG_OK;
 }
 
-/* The checkpoint of an earlier run. */
-static qg_status resume(job *j, uint64_t first, uint64_t end)
+static qg_status merge_part(job *j, const char *path)
 {
-    assert(j->stats && j->part);
     qg_stats *s;
-    if (!j->o->resume || access(j->part, F_OK) != 0)
-        return QG_OK;
-    QG_TRY(qg_stats_load(j->m->ctx, j->part, &s));
-    qg_status status = check_part(j, s, first, end);
+    QG_TRY(qg_stats_load(j->m->ctx, path, &s));
+    qg_status status = check_part(j, s, path);
     if (status == QG_OK)
-        status = qg_stats_merge(j->stats, s, j->path, j->part);
+        status = qg_parts_merge(j->stats, s, path);
     qg_stats_free(s);
     return status;
 }
 
-/* The samples of this process: a range of the requested ones. */
-static qg_status stretch(const job *j, uint64_t *first, uint64_t *end)
+/* The requested samples. */
+static qg_status find_samples(job *j)
 {
-    uint64_t n = j->feed.feed.n, a = j->o->first, b = j->o->end ? j->o->end : n;
-    if (a >= b || b > n)
-        return qg_fail(j->m->ctx, QG_ECONFIG,
-                       "stats: samples %llu:%llu of %llu, expected a part of them",
-                       (unsigned long long)a, (unsigned long long)b,
-                       (unsigned long long)n);
-    uint64_t rank = (uint64_t)j->group.rank;
+    uint64_t n = j->feed.feed.n;
+    j->first = j->o->first;
+    j->end = j->o->end ? j->o->end : n;
+    if (j->first < j->end && j->end <= n)
+        return QG_OK;
+    return qg_fail(j->m->ctx, QG_ECONFIG,
+                   "stats: samples %llu:%llu of %llu, expected a part of them",
+                   (unsigned long long)j->first, (unsigned long long)j->end,
+                   (unsigned long long)n);
+}
+
+/* The sample before which `count` of the requested ones are missing. */
+static uint64_t after_missing(const job *j, uint64_t count)
+{
+    uint64_t at = j->first;
+    for (size_t i = 0; i < j->before.n; i++) {
+        uint64_t gap = j->before.at[i].first - at;
+        if (count <= gap)
+            break;
+        count -= gap;
+        at = j->before.at[i].end;
+    }
+    return at + count;
+}
+
+/* The range of this process: an equal share of the samples that are missing. */
+static void take_share(job *j, uint64_t *first, uint64_t *end)
+{
+    uint64_t rank = (uint64_t)j->group.rank, missing = j->end - j->first;
     uint64_t size = j->group.size > 1 ? (uint64_t)j->group.size : 1;
-    *first = a + (b - a) * rank / size;
-    *end = a + (b - a) * (rank + 1) / size;
-    return QG_OK;
+    for (size_t i = 0; i < j->before.n; i++)
+        missing -= j->before.at[i].end - j->before.at[i].first;
+    *first = after_missing(j, missing * rank / size);
+    *end = after_missing(j, missing * (rank + 1) / size);
 }
 
 /* A glob that matches nothing is a typing error. */
@@ -239,18 +262,55 @@ static qg_status check_channels(const job *j)
                      j->o->channels);
 }
 
+static qg_status empty_stats(job *j)
+{
+    qg_stats_free(j->stats);
+    j->stats = NULL;
+    QG_TRY(qg_stats_new(j->m->ctx, &j->stats));
+    QG_TRY(fill_manifest(j));
+    return qg_collect_values(j->m->graph, j->o->channels, j->stats);
+}
+
+/* Reads the checkpoints of earlier runs, without changing them. */
+static qg_status prepare(job *j)
+{
+    QG_TRY(make_canonical(j));
+    QG_TRY(qg_feed_open(j->m, &j->o->work, &j->feed));
+    QG_TRY(find_samples(j));
+    QG_TRY(empty_stats(j));
+    QG_TRY(check_channels(j));
+    QG_TRY(qg_parts_find(j->m->ctx, j->arena, j->path, j->group.rank, &j->parts,
+                         &j->part));
+    for (size_t i = 0; j->o->resume && i < j->parts.n; i++)
+        QG_TRY(merge_part(j, j->parts.path[i]));
+    for (size_t i = 0; i < j->stats->seen.n; i++)
+        QG_TRY(qg_vec_push(j->m->ctx, j->arena, &j->before, j->stats->seen.at[i]));
+    return QG_OK;
+}
+
+/* When all have read the checkpoints: the first process keeps their sum. */
+static qg_status take_over(job *j)
+{
+    if (j->group.rank > 0)
+        return j->before.n ? empty_stats(j) : QG_OK;
+    if (j->before.n && (j->parts.n > 1 || j->group.size > 1))
+        QG_TRY(qg_stats_save(j->m->ctx, j->stats, j->part));
+    qg_parts_remove(&j->parts, j->before.n ? j->part : NULL);
+    return QG_OK;
+}
+
+static qg_status agree(job *j, qg_status s)
+{
+    qg_status all = j->group.size > 1 ? qg_group_agree(j->m->ctx, &j->group, s) : s;
+    j->other_failed = s == QG_OK && all != QG_OK;
+    return all;
+}
+
 /* Everything but writing: after it the statistics of this process are complete. */
 static qg_status collect(job *j)
 {
     uint64_t first, end;
-    QG_TRY(make_canonical(j));
-    QG_TRY(qg_feed_open(j->m, &j->o->work, &j->feed));
-    QG_TRY(stretch(j, &first, &end));
-    QG_TRY(qg_stats_new(j->m->ctx, &j->stats));
-    QG_TRY(fill_manifest(j));
-    QG_TRY(qg_collect_values(j->m->graph, j->o->channels, j->stats));
-    QG_TRY(check_channels(j));
-    QG_TRY(resume(j, first, end));
+    take_share(j, &first, &end);
     qg_collect c = { .graph = j->m->graph,
                      .feed = &j->feed.feed,
                      .stats = j->stats,
@@ -328,24 +388,28 @@ static qg_status describe(job *j, qg_report **out)
     return qg_report_end(fill_report(j, r), r, out);
 }
 
-/* The file appears before its checkpoint goes. */
+/* The file appears before any checkpoint goes. */
 static qg_status finish(job *j, qg_report **report)
 {
     assert(j->stats && j->part);
+    qg_status s = QG_OK;
     if (j->group.rank == 0)
-        QG_TRY(qg_stats_save(j->m->ctx, j->stats, j->path));
+        s = qg_stats_save(j->m->ctx, j->stats, j->path);
+    QG_TRY(agree(j, s));
     (void)unlink(j->part);
     return j->group.rank == 0 && report ? describe(j, report) : QG_OK;
 }
 
-/* Processes of a group have checkpoints of their own, by rank: resuming needs as many
- * processes as before. */
-static qg_status name_part(job *j)
+/* Processes of a group change nothing before all of them can go on, and then exchange
+ * their results whatever happens. */
+static qg_status run_all(job *j)
 {
-    j->part = j->group.size > 1
-                  ? qg_arena_printf(j->arena, "%s.part.%d", j->path, j->group.rank)
-                  : qg_arena_printf(j->arena, "%s.part", j->path);
-    return j->part ? QG_OK : qg_nomem(j->m->ctx);
+    QG_TRY(agree(j, prepare(j)));
+    QG_TRY(agree(j, take_over(j)));
+    qg_status s = collect(j);
+    if (j->group.size > 1)
+        s = j->group.rank > 0 ? send(j, s) : receive(j, s);
+    return agree(j, s);
 }
 
 qg_status qg_model_collect(qg_model *m, const qg_stats_options *given, const char *path,
@@ -355,16 +419,15 @@ qg_status qg_model_collect(qg_model *m, const qg_stats_options *given, const cha
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_stats_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "stats"));
+    QG_TRY(qg_model_begin_float32(m));
     job j = { .m = m, .o = &o, .path = path, .arena = m->graph->arena };
     if (o.group)
         QG_TRY(qg_group_join(m->ctx, &j.group));
-    qg_status s = name_part(&j);
-    if (s == QG_OK)
-        s = collect(&j);
-    if (j.group.size > 1)
-        s = j.group.rank > 0 ? send(&j, s) : receive(&j, s);
+    qg_status s = run_all(&j);
     if (s == QG_OK)
         s = finish(&j, report);
+    if (j.other_failed && j.group.rank > 0)
+        s = QG_OK; /* mpirun ends all when one fails: the message comes first */
     qg_stats_free(j.stats);
     qg_feed_close(&j.feed);
     if (o.group)

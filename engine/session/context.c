@@ -30,14 +30,24 @@ qg_status qg_open(const qg_open_options *given, qg_ctx **out)
     QG_TRY(QG_OPTIONS_READ(NULL, qg_open_options, given, &o));
     if (!o.alloc.get != !o.alloc.drop)
         return QG_ECONFIG;
-    qg_ctx *ctx = qg_ctx_new(o.alloc.get ? o.alloc : qg_alloc_libc);
-    if (!ctx)
+    qg_alloc alloc = o.alloc.get ? o.alloc : qg_alloc_libc;
+    qg_budget *budget =
+        qg_budget_new(alloc, o.max_memory ? o.max_memory : qg_memory_default());
+    qg_ctx *ctx = budget ? qg_ctx_new(qg_budget_alloc(budget)) : NULL;
+    if (!ctx) {
+        qg_budget_free(budget);
         return QG_ENOMEM;
+    }
+    ctx->budget = budget;
+    if (o.max_nodes)
+        ctx->limits.nodes = o.max_nodes;
+    if (o.max_ratio)
+        ctx->limits.ratio = o.max_ratio;
     qg_open_options *kept = QG_NEW(ctx->arena, qg_open_options);
     const char *dir = o.config_dir ? o.config_dir : default_config_dir();
     ctx->config_dir = qg_arena_strdup(ctx->arena, dir);
     if (!kept || !ctx->config_dir) {
-        qg_ctx_free(ctx);
+        qg_close(ctx);
         return QG_ENOMEM;
     }
     *kept = o;
@@ -48,4 +58,9 @@ qg_status qg_open(const qg_open_options *given, qg_ctx **out)
     return QG_OK;
 }
 
-void qg_close(qg_ctx *ctx) { qg_ctx_free(ctx); }
+void qg_close(qg_ctx *ctx)
+{
+    qg_budget *budget = ctx ? ctx->budget : NULL;
+    qg_ctx_free(ctx);
+    qg_budget_free(budget);
+}

@@ -134,6 +134,8 @@ qg_status qg_executable_make(qg_model *m, const qg_mode_request *r, qg_executabl
     QG_TRY(qg_model_expect_finished(m, "run"));
     QG_TRY(find_mode(m, r->mode, &e.mode));
     QG_TRY(check_request(m, r, e.mode));
+    if (e.mode == QG_RUN_SIMULATE)
+        QG_TRY(qg_model_warn_share(m, "simulate"));
     e.graph = m->graph;
     if (e.mode == QG_RUN_INTEGER) {
         QG_TRY(with_records(m, &e.model));

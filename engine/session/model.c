@@ -67,11 +67,58 @@ qg_status qg_model_make(qg_ctx *ctx, const qg_model_options *given,
     return QG_OK;
 }
 
+static qg_status fill_manifest(qg_model *m, const qg_import *i)
+{
+    char hash[QG_HASH_TEXT];
+    const char *path = i->model ? i->model : i->path;
+    qg_manifest *f = &m->info.manifest;
+    if (i->bytes)
+        qg_hash_bytes(i->bytes, i->size, hash);
+    else
+        QG_TRY(qg_hash_file(m->ctx, path, hash));
+    QG_TRY(qg_model_name(m, path, hash));
+    f->tool = qg_arena_printf(m->graph->arena, "quantgraph %s", qg_version());
+    if (!f->tool)
+        return qg_nomem(m->ctx);
+    f->model_file = qg_path_base(m->path);
+    f->model_sha256 = m->sha256;
+    return QG_OK;
+}
+
+qg_status qg_model_read_import(qg_model *m, qg_import *i, const char *format)
+{
+    QG_TRY(qg_format_import(i, format));
+    m->graph = i->graph;
+    m->quant = i->quant;
+    m->info = i->info;
+    return fill_manifest(m, i);
+}
+
+/* A file of another tool, whose shapes are all known.  Without a record it is a float
+ * model. */
+static qg_status read_format(qg_model *m, const qg_model_source *from,
+                             const char *format, const qg_fixed_shape *shape, size_t n)
+{
+    qg_import i = {
+        .ctx = m->ctx, .path = from->name, .bytes = from->bytes, .size = from->size
+    };
+    if (n)
+        return qg_fail(m->ctx, QG_EUNSUPPORTED,
+                       "shape: '%s': %s has its own shapes, expected none given",
+                       shape[0].input, from->name);
+    QG_TRY(qg_model_read_import(m, &i, format));
+    if (m->quant->tqc.n == 0)
+        m->quant = NULL;
+    return QG_OK;
+}
+
 qg_status qg_model_read_source(qg_model *m, const void *from,
                                const qg_fixed_shape *shape, size_t n)
 {
     const qg_model_source *s = from;
+    const qg_format *format = qg_format_of_bytes(s->bytes, s->size);
     return qg_is_archive(s->bytes, s->size) ? qg_archive_read(m, s, shape, n)
+           : format                         ? read_format(m, s, format->name, shape, n)
                                             : qg_model_read_bytes(m, s, shape, n);
 }
 
@@ -92,47 +139,6 @@ static qg_status read_archive(qg_model *m, const char *path, qg_file *f,
     return QG_OK;
 }
 
-static qg_status fill_manifest(qg_model *m, const char *path)
-{
-    char hash[QG_HASH_TEXT];
-    qg_arena *a = m->graph->arena;
-    QG_TRY(qg_hash_file(m->ctx, path, hash));
-    m->sha256 = qg_arena_strdup(a, hash);
-    m->path = qg_arena_strdup(a, path);
-    qg_manifest *f = &m->info.manifest;
-    f->tool = qg_arena_printf(a, "quantgraph %s", qg_version());
-    if (!m->sha256 || !m->path || !f->tool)
-        return qg_nomem(m->ctx);
-    f->model_file = qg_path_base(m->path);
-    f->model_sha256 = m->sha256;
-    return QG_OK;
-}
-
-qg_status qg_model_read_import(qg_model *m, qg_import *i, const char *format)
-{
-    QG_TRY(qg_format_import(i, format));
-    m->graph = i->graph;
-    m->quant = i->quant;
-    m->info = i->info;
-    return fill_manifest(m, i->model ? i->model : i->path);
-}
-
-/* A file of another tool, whose shapes are all known.  Without a record it is a float
- * model. */
-static qg_status read_format(qg_model *m, const char *path, const char *format,
-                             const qg_fixed_shape *shape, size_t n)
-{
-    qg_import i = { .ctx = m->ctx, .path = path };
-    if (n)
-        return qg_fail(m->ctx, QG_EUNSUPPORTED,
-                       "shape: '%s': %s has its own shapes, expected none given",
-                       shape[0].input, path);
-    QG_TRY(qg_model_read_import(m, &i, format));
-    if (m->quant->tqc.n == 0)
-        m->quant = NULL;
-    return QG_OK;
-}
-
 /* A folder, an archive, a file that a format recognizes, or else an ONNX file. */
 static qg_status read_path(qg_model *m, const void *from, const qg_fixed_shape *shape,
                            size_t n)
@@ -142,13 +148,14 @@ static qg_status read_path(qg_model *m, const void *from, const qg_fixed_shape *
     if (qg_is_directory(path))
         return qg_snapshot_read(m, path, shape, n);
     QG_TRY(qg_file_open(m->ctx, "import", path, SIZE_MAX / 2, &f));
+    qg_model_source bytes = { .name = path, .bytes = f.bytes, .size = f.size };
     bool archive = qg_is_archive(f.bytes, f.size);
     const qg_format *format = qg_format_of_bytes(f.bytes, f.size);
-    qg_status s = archive ? read_archive(m, path, &f, shape, n) : QG_OK;
+    qg_status s = archive  ? read_archive(m, path, &f, shape, n)
+                  : format ? read_format(m, &bytes, format->name, shape, n)
+                           : QG_OK;
     qg_file_close(&f);
-    return archive  ? s
-           : format ? read_format(m, path, format->name, shape, n)
-                    : qg_model_read(m, path, shape, n);
+    return archive || format ? s : qg_model_read(m, path, shape, n);
 }
 
 qg_status qg_model_open(qg_ctx *ctx, const char *path, const qg_model_options *o,

@@ -1,5 +1,7 @@
 /* quantize.c -- backend, overrides, pipeline, calibration data: one run of the
  * passes. */
+#include <math.h>
+
 #include "engine/accel/kernels.h"
 #include "engine/report/describe.h"
 #include "engine/session/inspect.h"
@@ -169,18 +171,14 @@ static qg_status hash_backend(job *j, const char **out)
     qg_ctx *ctx = j->m->ctx;
     char text[QG_HASH_TEXT];
     qg_hash h;
-    QG_TRY(qg_hash_begin(ctx, &h));
+    qg_hash_begin(&h);
     for (size_t i = 0; i < j->backend->file.n; i++) {
         const char *bytes;
         size_t size;
-        qg_status s = qg_config_read(
+        QG_TRY(qg_config_read(
             ctx, j->arena,
             (qg_file_request){ "hash", j->backend->file.at[i], SIZE_MAX }, &bytes,
-            &size);
-        if (s != QG_OK) {
-            qg_hash_end(&h, NULL);
-            return s;
-        }
+            &size));
         qg_hash_add(&h, bytes, size);
     }
     qg_hash_end(&h, text);
@@ -295,12 +293,37 @@ static qg_status keep_coverage(job *j, const qg_pass_env *env)
     return QG_OK;
 }
 
+/* Sharing has given the leaders of groups other scales since: the interval is around
+ * the scale that an endpoint has, as wide as the least certain of its group. */
+static qg_status center_intervals(job *j, const qg_quant *q, qg_calibrated *c)
+{
+    double *error = QG_NEWN(j->arena, q->tqc.n, double);
+    if (!error)
+        return qg_nomem(j->m->ctx);
+    for (size_t i = 0; i < c->settled.n; i++) {
+        const qg_settled *s = &c->settled.at[i];
+        uint32_t root = qg_tqc_root(s->tqc)->id;
+        error[root] = fmax(error[root], s->error);
+    }
+    for (size_t i = 0; i < c->settled.n; i++) {
+        qg_settled *s = &c->settled.at[i];
+        qg_qparam p = qg_tqc_param(s->tqc);
+        double e = 2 * error[qg_tqc_root(s->tqc)->id];
+        if (p.n != 1)
+            continue;
+        s->low = fmax((double)p.scale[0] * (1 - e), 0);
+        s->high = (double)p.scale[0] * (1 + e);
+    }
+    return QG_OK;
+}
+
 /* --- the report --- */
 
 static qg_status report_passes(qg_report *r, const qg_pass_env *env)
 {
     qg_table *t;
     QG_TRY(qg_report_table(r, "passes", "pass changed milliseconds", &t));
+    qg_report_detail(r, QG_DETAIL_VERBOSE);
     for (size_t i = 0; i < env->result.n; i++) {
         const qg_pass_result *p = &env->result.at[i];
         QG_TRY(qg_table_cells(r, t, qg_cell_text(p->name), qg_cell_count(p->changed),
@@ -328,13 +351,14 @@ static qg_status report_observers(qg_report *r, const qg_pass_env *env)
     return QG_OK;
 }
 
-static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
+/* The patterns that this network has, or nearly has, unless `all`. */
+static qg_status fill_coverage(qg_report *r, const qg_snapshot_info *info, bool all,
+                               qg_table *t)
 {
-    qg_table *t;
-    QG_TRY(
-        qg_report_table(r, "coverage", "pattern matched near_misses for_example", &t));
     for (size_t i = 0; i < info->n_coverage; i++) {
         const qg_coverage_row *c = &info->coverage[i];
+        if (!all && !c->matched && !c->n_miss)
+            continue;
         QG_TRY(qg_table_addf(r, t, "%s/%s", c->pass, c->pattern));
         QG_TRY(
             qg_table_cells(r, t, qg_cell_count(c->matched), qg_cell_count(c->n_miss)));
@@ -349,13 +373,30 @@ static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
     return QG_OK;
 }
 
+#define COVERAGE "pattern matched near_misses for_example"
+
+static qg_status report_patterns(qg_report *r, const qg_snapshot_info *info)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "patterns", COVERAGE, &t));
+    return fill_coverage(r, info, false, t);
+}
+
+static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "coverage", COVERAGE, &t));
+    qg_report_detail(r, QG_DETAIL_ALL);
+    return fill_coverage(r, info, true, t);
+}
+
 /* Intervals of all scales, for programs. */
 static qg_status report_intervals(qg_report *r, const qg_snapshot_info *info)
 {
     char at[QG_ENDPOINT_TEXT];
     qg_table *t;
     QG_TRY(qg_report_table(r, "intervals", "endpoint low high settled_after", &t));
-    r->fact.at[r->fact.n - 1].quiet = true;
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (size_t i = 0; i < info->n_settled; i++) {
         const qg_settled *s = &info->settled[i];
         QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_tqc_text(s->tqc, at)),
@@ -387,6 +428,32 @@ static qg_status report_confidence(qg_report *r, const qg_snapshot_info *info,
     return qg_report_settled(r, "confidence", who, after, info->manifest.samples);
 }
 
+/* Scales of too few elements for their observer, each for programs, in one line for
+ * people. */
+static qg_status report_few(qg_report *r, const qg_pass_env *env)
+{
+    char at[QG_ENDPOINT_TEXT];
+    qg_table *t;
+    size_t n = env->calibrated.few.n, least = 0;
+    const qg_few *few = env->calibrated.few.at;
+    QG_TRY(qg_report_table(r, "few", "endpoint observer elements", &t));
+    qg_report_detail(r, QG_DETAIL_ALL);
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_tqc_text(few[i].tqc, at)),
+                              qg_cell_text(few[i].observer),
+                              qg_cell_count((size_t)few[i].elements)));
+    if (n == 0)
+        return QG_OK;
+    for (size_t i = 1; i < n; i++)
+        least = few[i].elements < few[least].elements ? i : least;
+    return qg_report_addf(
+        r, "few_elements",
+        "%zu %s by minmax instead of %s: as few as %llu elements (%s) "
+        "determine no threshold",
+        n, n == 1 ? "scale" : "scales", few[least].observer,
+        (unsigned long long)few[least].elements, qg_tqc_text(few[least].tqc, at));
+}
+
 /* Findings about the samples, in short; `qg stats doctor` checks more. */
 static qg_status report_doctor(job *j, qg_report *r)
 {
@@ -401,7 +468,7 @@ static qg_status report_near_misses(qg_report *r, const qg_snapshot_info *info)
 {
     qg_table *t;
     QG_TRY(qg_report_table(r, "near_misses", "pattern node condition", &t));
-    r->fact.at[r->fact.n - 1].quiet = true;
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (size_t i = 0; i < info->n_coverage; i++) {
         const qg_coverage_row *c = &info->coverage[i];
         for (size_t k = 0; k < c->n_miss; k++) {
@@ -426,12 +493,14 @@ static qg_status fill_report(job *j, const qg_pass_env *env, qg_report *r)
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
     QG_TRY(qg_report_masks(r, &j->strange));
-    QG_TRY(report_observers(r, env));
+    QG_TRY(report_doctor(j, r));
+    QG_TRY(report_few(r, env));
     QG_TRY(qg_report_states(r, m->quant));
+    QG_TRY(report_patterns(r, &m->info));
+    QG_TRY(report_observers(r, env));
     QG_TRY(report_passes(r, env));
     QG_TRY(report_coverage(r, &m->info));
     QG_TRY(report_near_misses(r, &m->info));
-    QG_TRY(report_doctor(j, r));
     return report_confidence(r, &m->info, env);
 }
 
@@ -509,6 +578,21 @@ static qg_status find_strange(job *j, bool warns)
 
 /* --- all together --- */
 
+/* A choice that no pass has carried out is not lost in silence. */
+static qg_status check_kept_float(const job *j, const qg_quant *q)
+{
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const qg_tqc *t = q->tqc.at[i];
+        if (t->float_by && t->state != QG_TQC_FP32)
+            return qg_fail(j->m->ctx, QG_ECONFIG,
+                           "quantize: %s: rule %s keeps it in float, and pipeline %s "
+                           "has no pass keep-float, expected it after simplify",
+                           qg_tqc_text(t, at), t->float_by, j->pipeline.name);
+    }
+    return QG_OK;
+}
+
 static qg_status run_passes(job *j, qg_report **report)
 {
     qg_model *m = j->m;
@@ -540,11 +624,14 @@ static qg_status run_passes(job *j, qg_report **report)
             m->ctx, QG_ECONFIG,
             "quantize: pipeline %s has no pass that creates TQCs, expected `rules`",
             j->pipeline.name);
+    QG_TRY(check_kept_float(j, env.quant));
     QG_TRY(qg_rules_switch(env.quant));
     m->quant = env.quant;
+    QG_TRY(center_intervals(j, env.quant, &env.calibrated));
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));
     QG_TRY(find_strange(j, report != NULL));
+    QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;
 }
 
@@ -555,6 +642,7 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     QG_TRY(QG_OPTIONS_READ(m->ctx, qg_quantize_options, given, &o));
     QG_TRY(qg_workload_check(m->ctx, &o.work));
     QG_TRY(qg_model_expect_float(m, "quantize"));
+    QG_TRY(qg_model_begin_float32(m));
     job j = { .m = m, .o = &o, .arena = m->graph->arena };
     qg_status s = qg_passes_of(m->ctx, j.arena, &j.passes);
     if (s == QG_OK)

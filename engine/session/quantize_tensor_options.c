@@ -330,7 +330,8 @@ static qg_status observed_param(qg_tensor_job *j, const qg_observer_setting *set
     qg_observe o = { .observer = qg_observer_find(j->ctx, setting->name),
                      .scheme = s,
                      .setting = setting,
-                     .samples = 1 };
+                     .samples = 1,
+                     .with_any = true };
     QG_TRY(qg_observe_start(j->ctx, doing, &j->x, &o));
     if (j->o->curve && o.channels == 1)
         o.curve = &j->curve;
@@ -340,6 +341,14 @@ static qg_status observed_param(qg_tensor_job *j, const qg_observer_setting *set
                        "%s: curve: observer '%s' compared no thresholds here, expected "
                        "an observer such as kl, one scale and more bins than levels",
                        doing, setting->name);
+    size_t each = (size_t)qg_tensor_count(&j->x) / o.channels;
+    if (o.observer->least && each < o.observer->least(&o))
+        qg_warn(
+            j->ctx,
+            "%s: observer %s: %zu elements%s determine no threshold, expected %llu; "
+            "qg quantize would use minmax",
+            doing, setting->name, each, o.channels > 1 ? " per channel" : "",
+            (unsigned long long)o.observer->least(&o));
     return QG_OK;
 }
 

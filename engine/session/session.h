@@ -154,10 +154,38 @@ const qg_value *qg_executable_value(const qg_executable *e, const qg_value *v);
  * `not_integer` of nodes in float (node, how, why). */
 QG_NODISCARD qg_status qg_report_program(qg_report *r, const qg_executable *e);
 
+/* --- evaluate.c --- */
+
+/* The class that a first output votes for: the largest element, the lowest on a tie.
+ * QG_EDATA, beginning with `doing`, when there is nothing to choose from. */
+QG_NODISCARD qg_status qg_class_of(qg_ctx *ctx, const char *doing, const qg_tensor *y,
+                                   int32_t *out);
+
+/* The votes of all samples; out: [feed->n]. */
+QG_NODISCARD qg_status qg_executable_vote(const qg_executable *e,
+                                          const qg_workload *work, const qg_feed *feed,
+                                          int32_t *out);
+
+/* (*out)[n] of an .npy of at least n integers; in a. */
+QG_NODISCARD qg_status qg_labels_load(qg_ctx *ctx, const char *path, qg_arena *a,
+                                      size_t n, const int64_t **out);
+
+/* The share of votes that are the label; both [n]. */
+double qg_top1(const int32_t *vote, const int64_t *label, size_t n);
+
+/* --- executable.c, further --- */
+
 /* A plan of the model in mode float or simulate. */
 QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool reference,
                                      const qg_feed *feed, const uint8_t *watch,
                                      qg_plan **out);
+
+/* --- share.c --- */
+
+/* A warning, once per model, when fewer than half of the compute nodes are quantized,
+ * or some lie in bodies of control flow, with the number of nodes per reason.  m is
+ * left alone unless it is quantized. */
+QG_NODISCARD qg_status qg_model_warn_share(qg_model *m, const char *what);
 
 /* --- not_finite.c: where NaN begins, and masks --- */
 

@@ -247,6 +247,33 @@ static qg_status fetch_again(void *ud, size_t sample, qg_inputs *s)
 
 const qg_source *qg_hosted_again(const qg_hosted *h) { return &h->again; }
 
+/* --- half of the samples --- */
+
+static qg_status fetch_half(void *ud, qg_ctx *ctx, qg_arena *a, size_t sample,
+                            const qg_tensor **in)
+{
+    const qg_half *h = ud;
+    return h->whole->fetch(h->whole->ud, ctx, a, 2 * sample + h->first, in);
+}
+
+static qg_status set_half(void *ud, size_t sample, qg_inputs *s)
+{
+    const qg_half *h = ud;
+    QG_TRY(fetch_half(ud, s->ctx, s->arena, sample, s->in));
+    s->set = h->n_input;
+    return QG_OK;
+}
+
+void qg_half_of(const qg_feed *whole, size_t n_input, size_t first, qg_half *out)
+{
+    assert(first <= 1 && whole->n > first);
+    size_t n = (whole->n - first + 1) / 2;
+    *out = (qg_half){ .whole = whole, .n_input = n_input, .first = first };
+    out->feed =
+        (qg_feed){ .n = n, .shape = whole->shape, .fetch = fetch_half, .ud = out };
+    out->source = (qg_source){ .fetch = set_half, .ud = out, .count = n };
+}
+
 /* --- open and close --- */
 
 static bool is_open(const qg_graph *g)
@@ -262,9 +289,11 @@ static qg_status prepare(qg_hosted *h)
     const qg_graph *g = h->request.graph;
     for (size_t k = 0; k < g->input.n; k++)
         if (g->input.at[k]->type.rank < 0)
-            return qg_fail(h->ctx, QG_EDATA,
-                           "data: source: input '%.100s' has no known rank",
-                           g->input.at[k]->name);
+            return qg_fail(
+                h->ctx, QG_EDATA,
+                "data: source: input '%.100s' has no known rank, expected one "
+                "(--shape NAME=DIMxDIMx... gives it)",
+                g->input.at[k]->name);
     bool open = is_open(g);
     h->n = most_of(h);
     if (h->source.count && !h->source.one_shot && !open)

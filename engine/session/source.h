@@ -33,6 +33,18 @@ qg_feed qg_hosted_feed(qg_hosted *h);
  * h. */
 const qg_source *qg_hosted_again(const qg_hosted *h);
 
+/* Every second sample of a feed. */
+typedef struct qg_half {
+    const qg_feed *whole; /* borrowed */
+    size_t n_input, first;
+    qg_feed feed;     /* points to this struct */
+    qg_source source; /* the same samples for nested workloads; likewise */
+} qg_half;
+
+/* Samples first, first + 2, first + 4, ... of `whole`; first: 0 or 1, and at least one
+ * sample (asserted). */
+void qg_half_of(const qg_feed *whole, size_t n_input, size_t first, qg_half *out);
+
 /* Position of the input with this name; NULL: of the only one.  QG_EDATA with `what`
  * and the nearest name. */
 QG_NODISCARD qg_status qg_input_named(qg_ctx *ctx, const qg_graph *g, const char *what,

@@ -3,6 +3,7 @@
 #include "engine/core/file.h"
 #include "engine/core/folder.h"
 #include "engine/core/hash.h"
+#include "engine/ir/float_type.h"
 #include "engine/onnx/export.h"
 #include "engine/onnx/import.h"
 
@@ -33,7 +34,7 @@ qg_status qg_model_read_bytes(qg_model *m, const qg_model_source *from,
     qg_import_options o = { .folder = from->folder, .borrow = !from->passing };
     QG_TRY(qg_onnx_import_bytes(m->ctx, from->bytes, from->size, &o, &m->graph));
     QG_TRY(qg_infer(m->graph, shape, n));
-    QG_TRY(qg_hash_bytes(m->ctx, from->bytes, from->size, hash));
+    qg_hash_bytes(from->bytes, from->size, hash);
     return qg_model_name(m, from->name, hash);
 }
 
@@ -119,6 +120,15 @@ qg_status qg_model_expect_float(const qg_model *m, const char *what)
     return qg_fail(m->ctx, QG_ESTATE,
                    "%s: %s is a snapshot, expected a model that is not quantized", what,
                    m->path);
+}
+
+qg_status qg_model_begin_float32(qg_model *m)
+{
+    bool changed;
+    if (m->quant || m->graph->float_type != QG_NODTYPE)
+        return QG_OK;
+    QG_TRY(qg_graph_to_float32(m->graph, &changed));
+    return changed ? qg_infer(m->graph, NULL, 0) : QG_OK;
 }
 
 qg_status qg_model_expect_quantized(const qg_model *m, const char *what)

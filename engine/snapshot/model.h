@@ -35,6 +35,7 @@ struct qg_model {
     /* A copy whose quantizers are records: made when a file of another tool is to run
      * in integers; owned; NULL: none. */
     qg_model *folded;
+    bool warned_share; /* qg_model_warn_share has run */
 };
 
 /* An ONNX file, with its dynamic shapes fixed by shape[n] (ir/infer.h). */
@@ -74,6 +75,9 @@ QG_NODISCARD qg_status qg_model_expect_finished(const qg_model *m, const char *w
 /* QG_ESTATE when m is a snapshot: `what` requires a finished model that is not
  * quantized yet. */
 QG_NODISCARD qg_status qg_model_expect_float(const qg_model *m, const char *what);
+/* 16-bit floats of a float model become float32, once (ir/float_type.h); before samples
+ * are opened, which then are float32, too.  A snapshot is left as it is. */
+QG_NODISCARD qg_status qg_model_begin_float32(qg_model *m);
 /* QG_ESTATE when m is none. */
 QG_NODISCARD qg_status qg_model_expect_quantized(const qg_model *m, const char *what);
 /* QG_ECONFIG for a path that is NULL, such as a missing argv[1]. */

@@ -11,6 +11,7 @@
  *       "format": "quantgraph/1",
  *       "manifest": {tool, kernels, model, data, backend: {..., rules}, options},
  *       "nodes": [{name, op, platform, reason, inputs, outputs, in, out}, ...],
+ *       "floats": {type, inputs, outputs, float32_nodes},     // of 16-bit float files
  *       "tqcs": [{id, node, slot, value, state, policy, bits, range, ...}, ...],
  *       "groups": [{root, members, made_by}, ...],
  *       "journal": [{seq, tqc, field, old, new, by}, ...],

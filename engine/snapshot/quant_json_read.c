@@ -51,6 +51,62 @@ static qg_status ranged_int(reader *r, const qg_json *o, const char *key, int64_
     return QG_OK;
 }
 
+/* --- floats --- */
+
+static qg_status read_half(reader *r, const qg_json *v, qg_dtype *out)
+{
+    const char *text;
+    QG_TRY(qg_json_as_text(r->ctx, v, &text));
+    *out = strcmp(text, qg_dtype_name(QG_F16)) == 0    ? QG_F16
+           : strcmp(text, qg_dtype_name(QG_BF16)) == 0 ? QG_BF16
+                                                       : QG_NODTYPE;
+    return *out ? QG_OK
+                : qg_json_fail(r->ctx, QG_EPARSE, v,
+                               "is '%s', expected float16 or bfloat16", text);
+}
+
+static qg_status read_interface(reader *r, const qg_json *floats, const char *key,
+                                qg_value *const *value, size_t n)
+{
+    const qg_json *o;
+    QG_TRY(qg_json_member(r->ctx, floats, key, QG_JSON_OBJECT, &o));
+    for (size_t i = 0; i < o->count; i++) {
+        size_t k = 0;
+        while (k < n && strcmp(value[k]->name, o->item[i].key) != 0)
+            k++;
+        if (k == n || value[k]->type.dtype != QG_F32)
+            return qg_json_fail(r->ctx, QG_EPARSE, &o->item[i],
+                                "names no float32 value of the model's interface");
+        QG_TRY(read_half(r, &o->item[i], &value[k]->file_dtype));
+    }
+    return QG_OK;
+}
+
+/* The marks of ir/float_type.h. */
+static qg_status read_floats(reader *r, const qg_json *root)
+{
+    const qg_json *o = qg_json_get(root, "floats"), *nodes, *type;
+    qg_graph *g = r->graph;
+    if (!o)
+        return QG_OK;
+    QG_TRY(qg_json_member(r->ctx, root, "floats", QG_JSON_OBJECT, &o));
+    QG_TRY(qg_json_member(r->ctx, o, "type", QG_JSON_TEXT, &type));
+    QG_TRY(read_half(r, type, &g->float_type));
+    QG_TRY(read_interface(r, o, "inputs", g->input.at, g->input.n));
+    QG_TRY(read_interface(r, o, "outputs", g->output.at, g->output.n));
+    QG_TRY(qg_json_member(r->ctx, o, "float32_nodes", QG_JSON_ARRAY, &nodes));
+    for (size_t i = 0; i < nodes->count; i++) {
+        const char *name;
+        QG_TRY(qg_json_as_text(r->ctx, &nodes->item[i], &name));
+        qg_node *n = qg_graph_node(g, name);
+        if (!n)
+            return qg_json_fail(r->ctx, QG_EPARSE, &nodes->item[i],
+                                "names no node of the model");
+        n->stays_float32 = true;
+    }
+    return QG_OK;
+}
+
 /* --- manifest --- */
 
 /* why and source may be null: rules of --set have none. */
@@ -104,6 +160,7 @@ static qg_status read_backend(reader *r, const qg_json *manifest)
     QG_TRY(optional_text(r, b, "name", &r->backend->name));
     QG_TRY(optional_text(r, b, "profile", &r->backend->profile));
     QG_TRY(optional_text(r, b, "pipeline", &r->backend->pipeline));
+    QG_TRY(optional_text(r, b, "placement", &r->backend->placement));
     QG_TRY(optional_text(r, b, "sha256", &r->info->manifest.backend_sha256));
     if (!r->backend->name)
         return qg_json_fail(r->ctx, QG_EPARSE, b, "has no name");
@@ -554,6 +611,7 @@ static qg_status read_all(reader *r, const qg_json *root)
     r->quant->author = "load";
     QG_TRY(read_manifest(r, root));
     QG_TRY(read_nodes(r, root));
+    QG_TRY(read_floats(r, root));
     QG_TRY(read_tqcs(r, root));
     QG_TRY(qg_check_tqcs(r->ctx, r->quant, UINT32_MAX));
     QG_TRY(read_journal(r, root));

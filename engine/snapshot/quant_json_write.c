@@ -37,6 +37,8 @@ static void put_backend(qg_json_writer *w, const qg_backend *b, const qg_manifes
     put_text(w, "sha256", m->backend_sha256);
     put_text(w, "profile", b->profile);
     put_text(w, "pipeline", b->pipeline);
+    if (b->placement)
+        qg_json_put_text(w, "placement", b->placement);
     qg_json_put_array(w, "rules");
     for (size_t i = 0; i < b->rule.n; i++)
         put_origin(w, "rule", &b->rule.at[i].origin);
@@ -110,6 +112,35 @@ static void put_node(qg_json_writer *w, const qg_node *n)
     put_values(w, "outputs", n->out, n->n_out);
     put_ids(w, "in", n->tin, n->n_in);
     put_ids(w, "out", n->tout, n->n_out);
+    qg_json_put_end(w);
+}
+
+/* --- floats --- */
+
+static void put_interface(qg_json_writer *w, const char *key, qg_value *const *v,
+                          size_t n)
+{
+    qg_json_put_object_line(w, key);
+    for (size_t i = 0; i < n; i++)
+        if (v[i]->file_dtype != QG_NODTYPE)
+            qg_json_put_text(w, v[i]->name, qg_dtype_name(v[i]->file_dtype));
+    qg_json_put_end(w);
+}
+
+/* The marks of ir/float_type.h; absent for a file of float32. */
+static void put_floats(qg_json_writer *w, const qg_graph *g)
+{
+    if (g->float_type == QG_NODTYPE)
+        return;
+    qg_json_put_object(w, "floats");
+    qg_json_put_text(w, "type", qg_dtype_name(g->float_type));
+    put_interface(w, "inputs", g->input.at, g->input.n);
+    put_interface(w, "outputs", g->output.at, g->output.n);
+    qg_json_put_array(w, "float32_nodes");
+    for (size_t i = 0; i < g->node.n; i++)
+        if (g->node.at[i]->stays_float32)
+            qg_json_put_text(w, NULL, g->node.at[i]->name);
+    qg_json_put_end(w);
     qg_json_put_end(w);
 }
 
@@ -374,6 +405,7 @@ qg_status qg_quant_json_write(const qg_quant *q, const qg_snapshot_info *info,
     for (size_t i = 0; i < q->graph->node.n; i++)
         put_node(w, q->graph->node.at[i]);
     qg_json_put_end(w);
+    put_floats(w, q->graph);
     qg_json_put_array(w, "tqcs");
     for (size_t i = 0; i < q->tqc.n; i++)
         put_tqc(w, q, q->tqc.at[i]);

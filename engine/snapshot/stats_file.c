@@ -155,7 +155,7 @@ qg_status qg_stats_encode(qg_ctx *ctx, const qg_stats *x, qg_arena *a,
     char text[QG_HASH_TEXT];
     put_all(&s, x);
     QG_TRY(s.status);
-    QG_TRY(qg_hash_bytes(ctx, s.out.at, s.out.n, text));
+    qg_hash_bytes(s.out.at, s.out.n, text);
     put(&s, text, QG_HASH_TEXT - 1);
     QG_TRY(s.status);
     *bytes = s.out.at;
@@ -379,6 +379,10 @@ static qg_status get_value(source *s)
     qg_stats_value *v;
     QG_TRY(get_text(s, &name));
     QG_TRY(get_shape(s, &type, &axis, &holds));
+    uint64_t bytes =
+        qg_arena_bytes(s->out->arena) +
+        qg_stats_value_bytes((uint64_t)type.dim[axis < 0 ? 0 : axis], holds);
+    QG_TRY(qg_check_ratio(s->ctx, "statistics:", s->from->name, bytes, s->from->size));
     QG_TRY(qg_stats_add_value(s->out, name, &type, axis, holds, &v));
     for (size_t c = 0; c < v->channels; c++)
         QG_TRY(get_channel(s, holds, &v->channel[c]));
@@ -438,7 +442,7 @@ static qg_status check_frame(source *s)
         return qg_fail(s->ctx, QG_EUNSUPPORTED,
                        "statistics: %.200s: version %llu, expected 1", f->name,
                        (unsigned long long)version);
-    QG_TRY(qg_hash_bytes(s->ctx, f->bytes, s->end, text));
+    qg_hash_bytes(f->bytes, s->end, text);
     if (memcmp(text, f->bytes + s->end, hash) == 0)
         return QG_OK;
     return qg_fail(

@@ -2,11 +2,13 @@
 """Writes seeds of the fuzzers: of the importers' every form that they fold, and some that
 they must leave alone; of statistics small files.  usage: tools/python.sh
 tests/fuzz/make_seeds.py"""
+import io
 import json
 import math
 import pathlib
 import struct
 import sys
+import zipfile
 
 import numpy as np
 from onnx import TensorProto as T
@@ -235,7 +237,30 @@ def stats():
     (folder / "none.bin").write_bytes(head + number(0) + number(0))
 
 
+def trace():
+    """Archives with arrays of 1x2x3x4 values, and what their description can hold."""
+    folder = CORPUS / "trace"
+    folder.mkdir(parents=True, exist_ok=True)
+    codes = np.arange(48, dtype=np.int8).reshape(2, 2, 3, 4)
+
+    def write(name, arrays, **described):
+        root = {"format": "quantgraph-trace", "version": 1, "arrays": [
+            {"value": k, "file": f"{k}.npy"} | described for k in arrays]}
+        with zipfile.ZipFile(folder / f"{name}.npz", "w") as z:
+            for k, x in arrays.items():
+                data = io.BytesIO()
+                np.save(data, x)
+                z.writestr(zipfile.ZipInfo(f"{k}.npy"), data.getvalue())
+            z.writestr(zipfile.ZipInfo("trace.json"), json.dumps(root))
+
+    write("plain", {"x": codes}, grid={"scale": 0.5, "zero": -3}, endpoint="a.out0")
+    write("last", {"x": codes.transpose(0, 2, 3, 1), "y": codes.astype("f4")}, layout="nhwc")
+    write("moved", {"x": codes.transpose(0, 3, 1, 2)}, permutation=[2, 0, 1])
+    write("nan", {"x": np.full((1, 1, 2, 3, 4), np.nan, "f4")}, grid=None)
+
+
 qdq()
+trace()
 openvino()
 mqbench()
 ppq()

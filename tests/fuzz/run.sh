@@ -21,10 +21,15 @@ cmake -S . -B $build -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER=clang 
     "-DCMAKE_C_FLAGS=$flags" -DQG_MPI=OFF "${options[@]}" >/dev/null
 cmake --build $build --target qg_static -j"${JOBS:-2}" >/dev/null
 libraries=$(pkg-config --libs yaml-0.1 libcjson libprotobuf-c libcrypto zlib)
+sources=("tests/fuzz/fuzz_$name.c")
+case $name in # what reads ONNX files
+onnx | lower | *_import) sources+=(tests/fuzz/onnx_mutator.c) ;;
+esac
 # shellcheck disable=SC2086
 clang -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -g -O1 -I. \
-    -D_DEFAULT_SOURCE -D_GNU_SOURCE "tests/fuzz/fuzz_$name.c" $build/libqg.a $libraries \
-    -ldnnl -lgomp -lm -lpthread -o "build/fuzz/fuzz_$name"
+    -I$build/generated -D_DEFAULT_SOURCE -D_GNU_SOURCE "${sources[@]}" $build/libqg.a \
+    $libraries \
+    -ldnnl -lgomp -lstdc++ -lm -lpthread -o "build/fuzz/fuzz_$name"
 
 mkdir -p "build/fuzz/$name"
 # shellcheck disable=SC2086

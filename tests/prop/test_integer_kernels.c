@@ -1,51 +1,16 @@
 /* Plans with fast integer kernels against the definitions, bit for bit: random shapes,
  * grids and schemes. */
+#include "tests/support/random_requant.h"
 #include "tests/support/test.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "engine/core/rng.h"
 #include "engine/exec/run.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/infer.h"
 #include "engine/ir/recipe.h"
 #include "ops/families.h"
-
-static int64_t among(qg_rng *r, int64_t low, int64_t high)
-{
-    return low + (int64_t)(qg_rng_next(r) % (uint64_t)(high - low + 1));
-}
-
-static float scale(qg_rng *r)
-{
-    return ldexpf((float)among(r, 64, 127), -(int)among(r, 6, 14));
-}
-
-static const struct {
-    qg_requant_scheme scheme;
-    qg_factor factor;
-    qg_zero_place zero;
-} tuples[] = {
-    {QG_SCHEME_FIX_DOUBLE,     QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_DOUBLE_UP, QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_SINGLE,    QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_DOUBLE_AWAY,   QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_AFTER },
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_INSIDE},
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_FUSED },
-    { QG_SCHEME_FLOAT_AWAY,    QG_FACTOR_THEN_MULTIPLY, QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_MANTISSA,  QG_FACTOR_F32,           QG_ZERO_AFTER },
-};
-enum { N_TUPLES = sizeof tuples / sizeof tuples[0] };
-
-static qg_requant_rule rule_of(size_t i)
-{
-    return (qg_requant_rule){ .scheme = (uint8_t)tuples[i].scheme,
-                              .factor = (uint8_t)tuples[i].factor,
-                              .zero = (uint8_t)tuples[i].zero,
-                              .accumulator = 32 };
-}
 
 /* -- plans ------------------------------------------------------------------------- */
 
@@ -172,6 +137,10 @@ static void add_node(subject *s, const char *op, const qg_tensor *w, int64_t cha
         ((int32_t *)(uintptr_t)r.in[1].zero)[i] = 128;
     if (!floats)
         r.out = grid(s, among(s->rng, 0, 1) ? QG_I8 : QG_U8, 1, true);
+    if (!floats && among(s->rng, 0, 1)) /* as behind a Relu */
+        *(int32_t *)(uintptr_t)r.out.zero = among(s->rng, 0, 2) ? r.out.low : 0;
+    if (!floats && among(s->rng, 0, 2) == 0)
+        r.out.high -= (int32_t)among(s->rng, 0, 100);
     qg_tensor bias;
     qg_tensor_init(&bias, floats ? QG_F32 : QG_I32, 1, &channels);
     assert_ok(s->ctx, qg_tensor_alloc(s->ctx, s->a, &bias));
@@ -274,6 +243,20 @@ static void random_product(subject *s)
     add(s, "IntMatMul", &r, in, 2);
 }
 
+/* v [N, C, H, W] through a convolution with 1x1 kernels, which is channels-last. */
+static qg_value *through_conv(subject *s, qg_value *v, const qg_stored *g)
+{
+    int64_t c = v->type.dim[1];
+    qg_tensor w = codes(s, QG_I8, 4, (int64_t[]){ c, c, 1, 1 }, true);
+    qg_value *in[2] = { v, constant(s, &w) };
+    qg_recipe r = {
+        .row = {.id = "random", .requant = rule_of(0)}
+    };
+    r.in[0] = r.out = *g;
+    r.in[1] = grid(s, QG_I8, 1, false);
+    return add_inner(s, "IntConv", &r, in, 2);
+}
+
 /* Each function in each of its forms; scales for which every form is defined. */
 static void random_binary(subject *s)
 {
@@ -297,40 +280,35 @@ static void random_binary(subject *s)
     qg_dtype d = byte_type(s);
     bool fixed = all[i].form == QG_FORM_FIXED;
     size_t tuple = fixed ? 0 : (size_t)among(s->rng, 0, N_TUPLES - 1);
-    int64_t dim[2][3];
+    int64_t dim[2][4] = {
+        {2,   among(s->rng, 1, 9) },
+        { 2, 1           }
+    };
+    bool last = among(s->rng, 0, 1);
+    int first = (int)among(s->rng, 0, 1); /* the operand that is channels-last */
     qg_value *in[2];
     qg_recipe r = {
         .row = {.id = "random", .form = all[i].form, .requant = rule_of(tuple)}
     };
     r.row.left8 = all[i].function[0] == 's' && all[i].function[1] == 'q' ? 7 : 20;
-    for (int32_t a = 0; a < 3; a++) {
-        dim[0][a] = dim[1][a] = among(s->rng, 6, 16);
+    dim[1][1] = dim[0][1];
+    for (int32_t a = 0; a < 4; a++) {
+        if (a >= 2)
+            dim[0][a] = dim[1][a] = among(s->rng, 1, 16);
         if (among(s->rng, 0, 3) == 0)
-            dim[among(s->rng, 0, 1)][a] = 1;
+            dim[last ? !first : among(s->rng, 0, 1)][a] = 1;
     }
     for (int k = 0; k < 2; k++) {
         r.in[k] = grid(s, d, 1, true);
         *(float *)(uintptr_t)r.in[k].scale = ldexpf((float)among(s->rng, 64, 127), -10);
-        in[k] = operand(s, d, 3, dim[k]);
+        in[k] = operand(s, d, 4, dim[k]);
+        if (last && (k == first || among(s->rng, 0, 1)))
+            in[k] = through_conv(s, in[k], &r.in[k]);
     }
     r.out = grid(s, d, 1, true);
     *(float *)(uintptr_t)r.out.scale = ldexpf((float)among(s->rng, 64, 127), -9);
     put_text(s, "function", all[i].function);
     add(s, "IntBinary", &r, in, 2);
-}
-
-/* v [N, C, H, W] through a convolution with 1x1 kernels, which is channels-last. */
-static qg_value *through_conv(subject *s, qg_value *v, const qg_stored *g)
-{
-    int64_t c = v->type.dim[1];
-    qg_tensor w = codes(s, QG_I8, 4, (int64_t[]){ c, c, 1, 1 }, true);
-    qg_value *in[2] = { v, constant(s, &w) };
-    qg_recipe r = {
-        .row = {.id = "random", .requant = rule_of(0)}
-    };
-    r.in[0] = r.out = *g;
-    r.in[1] = grid(s, QG_I8, 1, false);
-    return add_inner(s, "IntConv", &r, in, 2);
 }
 
 /* Three inputs through a copy, or a table for each; in either layout. */
@@ -357,6 +335,70 @@ static void random_concat(subject *s)
     r.out = among(s->rng, 0, 1) ? all[among(s->rng, 0, 2)] : grid(s, d, 1, true);
     put(s, "axis", 1, (int64_t[]){ axis - (among(s->rng, 0, 1) ? rank : 0) });
     add(s, "IntConcat", &r, in, 3);
+}
+
+/* Either form along any axis; rows of two codes, of some, and of hundreds. */
+static void random_softmax(subject *s)
+{
+    bool fixed = among(s->rng, 0, 1);
+    qg_dtype d = byte_type(s);
+    int32_t axis = (int32_t)among(s->rng, 0, 2);
+    int64_t dim[3] = { among(s->rng, 1, 9), among(s->rng, 1, 9), among(s->rng, 1, 9) };
+    qg_recipe r = {
+        .row = {.id = "random",
+                .form = fixed ? QG_FORM_GEMMLOWP : QG_FORM_FLOAT_TABLE,
+                .requant = rule_of(among(s->rng, 0, 3) ? 0 : 2)}
+    };
+    dim[axis] = among(s->rng, 0, 2) ? among(s->rng, 2, 300) : 2;
+    if (dim[axis] == 2)
+        dim[(axis + 1) % 3] = 64;
+    r.in[0] = grid(s, d, 1, true);
+    r.out = grid(s, fixed ? d : byte_type(s), 1, true);
+    if (fixed) {
+        *(float *)(uintptr_t)r.out.scale = 0x1p-8f;
+        *(int32_t *)(uintptr_t)r.out.zero = d == QG_I8 ? -128 : 0;
+    }
+    r.out.low += (int32_t)among(s->rng, 0, 3);
+    r.out.high -= (int32_t)among(s->rng, 0, 100);
+    put(s, "axis", 1, (int64_t[]){ axis });
+    s->x[s->n_x++] = codes(s, d, 3, dim, among(s->rng, 0, 1));
+    add(s, "IntSoftmax", &r, (qg_value *[]){ input(s) }, 1);
+}
+
+/* Means over any axes; over the spatial ones also of channels-last memory. */
+static void random_mean(subject *s)
+{
+    static const struct {
+        qg_form form;
+        size_t tuple;
+    } forms[] = {
+        {QG_FORM_PLAIN,             0},
+        { QG_FORM_PLAIN,            4},
+        { QG_FORM_FLOOR_MULTIPLIER, 0},
+        { QG_FORM_RAW_FLOAT,        4},
+        { QG_FORM_RAW_Q31,          0},
+    };
+    size_t f = (size_t)among(s->rng, 0, sizeof forms / sizeof forms[0] - 1);
+    bool last = among(s->rng, 0, 1);
+    int64_t dim[4] = { 2, among(s->rng, 1, 40), among(s->rng, 1, 9),
+                       among(s->rng, 1, 9) };
+    int64_t axis[2] = { last ? 2 : among(s->rng, 0, 1),
+                        last ? 3 : among(s->rng, 2, 3) };
+    qg_dtype d = byte_type(s);
+    qg_recipe r = {
+        .row = {.id = "random",
+                .form = forms[f].form,
+                .requant = rule_of(forms[f].tuple)}
+    };
+    r.in[0] = grid(s, d, 1, true);
+    r.out = grid(s, d, 1, true);
+    s->x[s->n_x++] = codes(s, d, 4, dim, false);
+    qg_value *v = input(s);
+    v = last ? through_conv(s, v, &r.in[0]) : v;
+    if (last || among(s->rng, 0, 3))
+        put(s, "axes", 2, axis);
+    put(s, "keepdims", 1, (int64_t[]){ among(s->rng, 0, 1) });
+    add(s, "IntMean", &r, &v, 1);
 }
 
 /* The bytes of the output; *kernel: the name of the kernel, NULL for the definition. */
@@ -405,13 +447,13 @@ static void compare(qg_ctx *ctx, int round, qg_rng *rng, size_t *with_kernel,
 
 static void kernels_equal_the_definition(void **state)
 {
-    static void (*const build[])(subject *) = { random_conv, random_matmul,
-                                                random_binary, random_product,
-                                                random_concat };
+    static void (*const build[])(
+        subject *) = { random_conv,   random_matmul,  random_binary, random_product,
+                       random_concat, random_softmax, random_mean };
     qg_rng rng = { 11 };
     size_t with_kernel = 0;
     (void)state;
-    for (int round = 0; round < 750; round++) {
+    for (int round = 0; round < 1050; round++) {
         qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
         assert_non_null(ctx);
         ctx->registry = &qg_ops_registry;
@@ -419,7 +461,7 @@ static void kernels_equal_the_definition(void **state)
                 build[round % (sizeof build / sizeof build[0])]);
         qg_ctx_free(ctx);
     }
-    printf("%zu of 750 nodes had a kernel\n", with_kernel);
+    printf("%zu of 1050 nodes had a kernel\n", with_kernel);
 #if QG_HAVE_DNNL
     assert_cmp_int(with_kernel, >, 100);
 #endif

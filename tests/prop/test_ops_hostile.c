@@ -16,7 +16,7 @@
 #include "ops/util_cast.h"
 #include "tests/support/case_runner.h"
 
-enum { MAX_SLOTS = 10, MAX_ATTRS = 5, MAX_LIST = 9, LARGEST = 1 << 22, SECONDS = 4 };
+enum { MAX_SLOTS = 12, MAX_ATTRS = 5, MAX_LIST = 9, LARGEST = 1 << 22, SECONDS = 4 };
 
 static const char *const names[] = {
     "activation",

@@ -28,6 +28,7 @@ BIAS = ("--set", "op=[Conv,ConvTranspose,Gemm] slot=bias state=passive-init deri
         "rounding=half-even")
 INT32_BIAS = {"trt-int8": BIAS, "ncnn-int8": BIAS}
 SAMPLES = 32
+FOR_ORT = "--placement", "ort"  # the default is that of the backend
 
 ACTIVATIONS = "op=* slot=input {0}", "op=* slot=output {0}"
 WEIGHTS = "op=[Conv,Gemm] slot=weight {0}",
@@ -122,7 +123,7 @@ def compare(table, folder, name, path, x):
     for backend in BACKENDS:
         s = agreement.Snapshot(f"{folder}/{name}-{backend}", path, backend, x[:SAMPLES])
         plain = s.outputs("float")
-        file, report = s.export("qdq.onnx", "--format", "onnx-qdq")
+        file, report = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)
         alike = "rounding" not in {row["lost"] for row in report["losses"]}
         annotated(table, file)
         runtime = Ort(file)
@@ -141,7 +142,7 @@ def compare(table, folder, name, path, x):
 def tell(table, folder, name, path, x, options):
     """The same with biases of 32 bits in the snapshot."""
     s = agreement.Snapshot(folder, path, name[1], x[:SAMPLES], *options)
-    file, _ = s.export("qdq.onnx", "--format", "onnx-qdq")
+    file, _ = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)
     table.row(name, "ort int32", None, agreement.stack(Ort(file, True), s),
               s.outputs("simulate"), s.outputs("float"))
 
@@ -176,7 +177,7 @@ def biases(table, folder):
     for name, options, wide in (("float", (), 0), ("int32", BIAS, 3)):
         s = agreement.Snapshot(f"{folder}/{name}", f"{folder}/biases.onnx", "trt-int8", x,
                                *options)
-        file, _ = s.export("qdq.onnx", "--format", "onnx-qdq")
+        file, _ = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)
         found = [i.name for i in optimized(file, folder).initializer
                  if i.data_type == onnx.TensorProto.INT32 and len(i.dims) == 1
                  and "zero_point" not in i.name]
@@ -210,7 +211,7 @@ def newer(table, folder):
             onnx.helper.make_opsetid("", opset)]), path)
         for backend in ("trt-int8", "ort-int8"):
             s = agreement.Snapshot(f"{folder}/{backend}{opset}", path, backend, x)
-            file, report = s.export("qdq.onnx", "--format", "onnx-qdq")
+            file, report = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)
             written = onnx.load(file).graph
             zero = {i.name: onnx.TensorProto.DataType.Name(i.data_type)
                     for i in written.initializer}
@@ -242,7 +243,7 @@ def softmaxes(table, folder):
         backend, options = ("xnnpack-int8", ()) if step == "as read" else ("ort-int8", own)
         s = agreement.Snapshot(f"{folder}/{step}", f"{folder}/softmax.onnx", backend, x,
                                *options)
-        file, _ = s.export("qdq.onnx", "--format", "onnx-qdq")
+        file, _ = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)
         ops = {n.op_type for n in optimized(file, folder).node}
         if ("QLinearSoftmax" in ops) != kernel:
             table.bad.append(f"Softmax in steps of {step}: {ops}")
@@ -255,7 +256,7 @@ def accuracy(table, folder, path, backend, x):
     """All samples: the same class on 99 %, accuracy within 1 %."""
     labels = np.load(agreement.SHARED / "data/kws_dev.npz")["labels"]
     s = agreement.Snapshot(f"{folder}/kws-all-{backend}", path, backend, x)
-    file, _ = s.export("qdq.onnx", "--format", "onnx-qdq")
+    file, _ = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT)
     theirs = agreement.stack(Ort(file, True), s)[0]
     table.accuracy(("kws", backend), "ort", labels, s.outputs("float")[0],
                    s.outputs("simulate")[0], theirs)
@@ -290,7 +291,8 @@ def variants(table, folder, path, x):
         s = agreement.Snapshot(f"{folder}/{name}", path, "trt-int8", x[:8], *changes)
         simulated, plain = s.outputs("simulate", "reference"), s.outputs("float")
         for weights in ("int", "float"):
-            file, report = s.export("qdq.onnx", "--format", "onnx-qdq", "--weights", weights)
+            file, report = s.export("qdq.onnx", "--format", "onnx-qdq", *FOR_ORT,
+                                    "--weights", weights)
             if onnx.load(file).opset_import[0].version != opset:
                 table.bad.append(f"{name}: another opset than {opset}")
             if {row["lost"] for row in report["losses"]} != lost:

@@ -26,7 +26,8 @@ def writable(archive):
         if (m := re.match(r"(\S+\.o):", line)):
             file = m[1]
         elif (m := ROW.match(line)) and re.match(r"\.t?(data|bss)|\*COM\*", m[1]) and \
-                not m[1].startswith(".data.rel.ro") and m[1] != m[2]:
+                not m[1].startswith(".data.rel.ro") and m[1] != m[2] and \
+                not m[2].startswith("DW.ref."):  # an address that the linker writes
             yield file, m[2]
 
 

@@ -57,8 +57,9 @@ def there_and_back(snapshot, format_name, work):
     """The imported folder, the report, or None where the format refuses."""
     file = f"{work}.{FORMATS[format_name]}"
     model = ["--model", f"{work}.onnx"] if format_name == "ppq-json" else []
+    place = ["--placement", "ort"] if format_name == "onnx-qdq" else []  # has all types
     report = json.loads(agreement.qg("export", snapshot, "--format", format_name, "-o", file,
-                                     "--json"))
+                                     *place, "--json"))
     agreement.qg("import", file, "--format", format_name, *model, "-o", work)
     return report
 

@@ -120,6 +120,25 @@ def check_snapshots(folder):
               all(np.array_equal(direct[k], again[k]) for k in direct))
 
 
+# --- biases ---
+
+def check_bias_codes(folder):
+    """The codes of a bias count, not its scale, which converters round in ways of their own:
+    8000001 / 16000003 is rounded down, 8000002 / 16000003 up."""
+    for ulps in (-1, 0, 1):
+        f = tflite_networks.Network(grid=([1.0], [0]))
+        x = f.x("x", [1, 2])
+        w = f.tensor("w", "int8", [1, 2], [1 / 8], [0], data=[[1, 2]])
+        step = np.float32(1 / 8) * (1 + ulps * np.finfo("f4").eps)
+        b = f.tensor("b", "int32", [1], [step], [0], data=[8000001])
+        y = f.then("FULLY_CONNECTED", [x, w, b], [1, 1], {}, ([16000003 / 8], [0]))
+        f.write(folder / "bias.tflite", [x], [y])
+        got = run(folder / "bias.tflite", {"x": np.zeros((1, 1, 2), "i1")}, folder,
+                  "--mode", "integer")
+        check(f"bias with {ulps} ulps: {got}",
+              isinstance(got, dict) and got["fully_connected_0"].item() == 0)
+
+
 # --- wrong files ---
 
 def tensor(f, name):
@@ -369,6 +388,7 @@ def main():
         folder = pathlib.Path(name)
         check_moves(folder)
         check_snapshots(folder)
+        check_bias_codes(folder)
         check_wrong(folder)
         check_example()
         check_configure(folder)

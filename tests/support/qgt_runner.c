@@ -503,3 +503,20 @@ int run_qgt_file(const char *path)
     qg_ctx_free(ctx);
     return failed;
 }
+
+void assert_qgt_folder(const char *folder)
+{
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    const char **name;
+    size_t n, run = 0;
+    int failed = 0;
+    assert_ok(ctx, qg_directory_list(ctx, ctx->arena, folder, &name, &n));
+    for (size_t i = 0; i < n; i++)
+        if (strstr(name[i], ".qgt")) {
+            failed += run_qgt_file(qg_path_join(ctx->arena, folder, name[i]));
+            run++;
+        }
+    assert_cmp_int(run, >, 0);
+    assert_int_equal(failed, 0);
+    qg_ctx_free(ctx);
+}

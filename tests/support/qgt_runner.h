@@ -34,4 +34,7 @@
 /* The number of cases that failed; each was printed with file and line. */
 int run_qgt_file(const char *path);
 
+/* Every .qgt file of the folder: asserts that there is one and that no case fails. */
+void assert_qgt_folder(const char *folder);
+
 #endif

@@ -12,6 +12,7 @@
 #include "engine/quant/quirk.h"
 #include "ops/families.h"
 #include "passes/passes.h"
+#include "tests/support/scratch.h"
 
 static const char *const folder = QG_CONFIG_DIR "/backends";
 
@@ -33,12 +34,7 @@ static fixture open_fixture(void)
 
 static void close_fixture(fixture *f)
 {
-    const char **name;
-    size_t n;
-    assert_ok(f->ctx, qg_directory_list(f->ctx, f->ctx->arena, f->dir, &name, &n));
-    for (size_t i = 0; i < n; i++)
-        unlink(qg_path_join(f->ctx->arena, f->dir, name[i]));
-    rmdir(f->dir);
+    assert_int_equal(scratch_remove(f->dir), 0);
     qg_ctx_free(f->ctx);
 }
 
@@ -128,7 +124,7 @@ static void children_replace_extend_and_remove(void **state)
     assert_int_equal(b->defaults.scheme.qmin, -8); /* bits alone keep the shape */
     assert_int_equal(b->defaults.scheme.qmax, 7);
     assert_int_equal(b->defaults.scheme.rounding, QG_ROUND_HALF_UP);
-    assert_string_equal(b->defaults.observer.name, "percentile");
+    assert_string_equal(b->defaults.observer.name, "mse");
     assert_int_equal(b->quirks, QG_QUIRK(PPQ_SPLIT_GROUPS));
     assert_int_equal(b->file.n, 2);
     close_fixture(&f);

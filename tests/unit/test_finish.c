@@ -1,55 +1,23 @@
 /* The loops of accel/finish.h against engine/number, bit for bit, for every instruction
  * set that the CPU has. */
+#include "tests/support/random_requant.h"
 #include "tests/support/test.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "engine/accel/finish.h"
-#include "engine/core/rng.h"
-
-static int64_t among(qg_rng *r, int64_t low, int64_t high)
-{
-    return low + (int64_t)(qg_rng_next(r) % (uint64_t)(high - low + 1));
-}
-
-static float scale(qg_rng *r)
-{
-    return ldexpf((float)among(r, 64, 127), -(int)among(r, 6, 14));
-}
-
-static const struct {
-    qg_requant_scheme scheme;
-    qg_factor factor;
-    qg_zero_place zero;
-} tuples[] = {
-    {QG_SCHEME_FIX_DOUBLE,     QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_DOUBLE_UP, QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_SINGLE,    QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_DOUBLE_AWAY,   QG_FACTOR_DOUBLE,        QG_ZERO_AFTER },
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_AFTER },
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_INSIDE},
-    { QG_SCHEME_FLOAT_RNE,     QG_FACTOR_F32,           QG_ZERO_FUSED },
-    { QG_SCHEME_FLOAT_AWAY,    QG_FACTOR_THEN_MULTIPLY, QG_ZERO_AFTER },
-    { QG_SCHEME_FIX_MANTISSA,  QG_FACTOR_F32,           QG_ZERO_AFTER },
-};
-enum { N_TUPLES = sizeof tuples / sizeof tuples[0] };
-
-static qg_requant_rule rule_of(size_t i)
-{
-    return (qg_requant_rule){ .scheme = (uint8_t)tuples[i].scheme,
-                              .factor = (uint8_t)tuples[i].factor,
-                              .zero = (uint8_t)tuples[i].zero,
-                              .accumulator = 32 };
-}
 
 /* -- loops ------------------------------------------------------------------------- */
 
 enum { CHANNELS = 37, PLACES = 300 };
 
-/* Small sums, sums near ties, and any int32. */
-static int32_t any_sum(qg_rng *r)
+/* Small sums, any int32, and those next to a tie of this factor. */
+static int32_t any_sum(qg_rng *r, double factor)
 {
+    if (among(r, 0, 2) == 0)
+        return (int32_t)(((double)among(r, -130, 130) + 0.5) / factor +
+                         (double)among(r, -1, 1));
     int64_t bits = among(r, 1, 32);
     return (int32_t)(qg_rng_next(r) >> (64 - bits) << among(r, 0, 32 - bits));
 }
@@ -74,14 +42,14 @@ static void loops_equal_the_definition(void **state)
         range.lo += (int32_t)among(&rng, 0, 40);
         for (int c = 0; c < CHANNELS; c++) {
             float x = round % 5 ? scale(&rng) : 0x1p-7f,
-                  w = round % 5 ? scale(&rng) : 1;
-            qg_scales s = { x, w, 0x1p-3f };
+                  w = round % 5 ? ldexpf(scale(&rng), -(round % 3) * 4) : 1;
+            qg_scales s = { x, w, round % 5 ? 0.13f : 0x1p-3f };
             assert_ok(ctx, qg_requant_prepare(ctx, "test", &rule, s, range, &r[c]));
             bias[c] = (int32_t)among(&rng, -100000, 100000);
         }
         for (int i = 0; i < PLACES * CHANNELS; i++) {
-            acc[i] = any_sum(&rng);
-            int32_t sum = (int32_t)((uint32_t)acc[i] + (uint32_t)bias[i % CHANNELS]);
+            int32_t sum = any_sum(&rng, r[i % CHANNELS].real);
+            acc[i] = (int32_t)((uint32_t)sum - (uint32_t)bias[i % CHANNELS]);
             int32_t code = qg_requant_one(&r[i % CHANNELS], sum);
             want[i] = (uint8_t)code;
         }
@@ -125,8 +93,8 @@ static void quantize_loops_equal_the_definition(void **state)
                                .nan = (qg_nan)(round % QG_NNAN) };
         range.zero = (int32_t)among(&rng, range.lo, range.hi);
         qg_grid y = { type, round % 3 ? scale(&rng) : 0.5f, range.zero };
-        qg_quantizer q;
-        assert_ok(ctx, qg_quantizer_prepare(ctx, &row, y, range, &q));
+        qg_affine_quantizer q;
+        assert_ok(ctx, qg_affine_quantizer_prepare(ctx, &row, y, range, &q));
         for (int i = 0; i < PLACES; i++)
             x[i] = (float)among(&rng, -1200, 1200) * y.scale *
                    (i % 2 ? 0.25f : 0.25000003f);
@@ -134,7 +102,7 @@ static void quantize_loops_equal_the_definition(void **state)
         x[1] = INFINITY;
         x[2] = -INFINITY;
         x[3] = 0.49999997f * y.scale;
-        qg_quantizer_codes(&q, x, want, PLACES);
+        qg_affine_quantizer_codes(&q, x, want, PLACES);
         for (size_t k = 0; k < n_rows; k++) {
             if (!rows[k]->supported())
                 continue;
@@ -147,5 +115,37 @@ static void quantize_loops_equal_the_definition(void **state)
     }
 }
 
-QG_TEST_MAIN(cmocka_unit_test(loops_equal_the_definition),
+/* Every code, and every length of a rest. */
+static void loops_over_codes_equal_the_definition(void **state)
+{
+    size_t n_rows;
+    const qg_finish_row *const *rows = qg_finish_rows(&n_rows);
+    uint8_t table[256], x[512], y[512];
+    float real[512];
+    (void)state;
+    for (int i = 0; i < 512; i++)
+        x[i] = (uint8_t)(i * 37);
+    for (int i = 0; i < 256; i++)
+        table[i] = (uint8_t)(i * 91 + 5);
+    for (size_t k = 0; k < n_rows; k++) {
+        if (!rows[k]->supported())
+            continue;
+        for (size_t n = 0; n < 512; n++) {
+            memset(y, 1, sizeof y);
+            rows[k]->look_up(table, x, y, n);
+            for (size_t i = 0; i < 512; i++)
+                assert_cmp_int(y[i], ==, i < n ? table[x[i]] : 1);
+        }
+        rows[k]->dequantize_u8(200, 0.3f, x, real, 512);
+        for (int i = 0; i < 512; i++)
+            assert_cmp_f64((double)real[i], ==, (double)((float)(x[i] - 200) * 0.3f));
+        rows[k]->dequantize_i8(-7, 0.3f, x, real, 512);
+        for (int i = 0; i < 512; i++)
+            assert_cmp_f64((double)real[i], ==,
+                           (double)((float)((int8_t)x[i] + 7) * 0.3f));
+    }
+}
+
+QG_TEST_MAIN(cmocka_unit_test(loops_over_codes_equal_the_definition),
+             cmocka_unit_test(loops_equal_the_definition),
              WITH_CTX(quantize_loops_equal_the_definition))

@@ -60,11 +60,11 @@ static void floats_saturate_and_nan_follows_its_rule(void **state)
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     qg_grid y = { QG_I8, 0.1f, 5 };
     qg_code_range range = qg_code_range_of(QG_I8, 5);
-    qg_quantizer q;
+    qg_affine_quantizer q;
     for (size_t k = 0; k < sizeof quantizers / sizeof quantizers[0]; k++) {
         int32_t code[7];
-        assert_ok(ctx, qg_quantizer_prepare(ctx, &quantizers[k], y, range, &q));
-        qg_quantizer_codes(&q, x, code, 7);
+        assert_ok(ctx, qg_affine_quantizer_prepare(ctx, &quantizers[k], y, range, &q));
+        qg_affine_quantizer_codes(&q, x, code, 7);
         for (int i = 0; i < 7; i++)
             assert_cmp_int(
                 code[i], ==,
@@ -75,13 +75,13 @@ static void floats_saturate_and_nan_follows_its_rule(void **state)
         int32_t code;
         qg_profile_row row = quantizers[0];
         row.nan = rule;
-        assert_ok(ctx, qg_quantizer_prepare(ctx, &row, y, range, &q));
-        qg_quantizer_codes(&q, x, &code, 1);
+        assert_ok(ctx, qg_affine_quantizer_prepare(ctx, &row, y, range, &q));
+        qg_affine_quantizer_codes(&q, x, &code, 1);
         assert_cmp_int(code, ==, nan[rule]);
     }
     qg_profile_row none = { .form = QG_FORM_COPY };
-    assert_fails(ctx, qg_quantizer_prepare(ctx, &none, y, range, &q), QG_EUNSUPPORTED,
-                 "form 'copy', expected divide, reciprocal");
+    assert_fails(ctx, qg_affine_quantizer_prepare(ctx, &none, y, range, &q),
+                 QG_EUNSUPPORTED, "form 'copy', expected divide, reciprocal");
     qg_ctx_free(ctx);
 }
 
@@ -99,12 +99,12 @@ static void forms_of_quantization_differ(void **state)
     };
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     for (size_t k = 0; k < sizeof want / sizeof want[0]; k++) {
-        qg_quantizer q;
+        qg_affine_quantizer q;
         int32_t code[4];
-        assert_ok(ctx,
-                  qg_quantizer_prepare(ctx, &quantizers[k], (qg_grid){ QG_I8, 1, 0 },
-                                       qg_code_range_of(QG_I8, 0), &q));
-        qg_quantizer_codes(&q, x, code, 4);
+        assert_ok(ctx, qg_affine_quantizer_prepare(ctx, &quantizers[k],
+                                                   (qg_grid){ QG_I8, 1, 0 },
+                                                   qg_code_range_of(QG_I8, 0), &q));
+        qg_affine_quantizer_codes(&q, x, code, 4);
         for (int i = 0; i < 4; i++)
             assert_cmp_int(code[i], ==, want[k][i]);
     }

@@ -67,6 +67,33 @@ static void copies_keep_elements_across_layouts(void **state)
     qg_ctx_free(ctx);
 }
 
+/* Blocks, their rests, and the numbers of channels that have loops of their own. */
+static void copies_of_bytes_keep_elements(void **state)
+{
+    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
+    (void)state;
+    for (int64_t channels = 1; channels < 27; channels++)
+        for (int64_t width = 1; width < 30; width++) {
+            qg_tensor a, b, *c = NULL;
+            qg_tensor_init(&a, QG_U8, 3, (int64_t[]){ 2, channels, width });
+            b = a;
+            assert_ok(ctx, qg_tensor_alloc(ctx, ctx->arena, &a));
+            assert_ok(ctx, qg_tensor_alloc(ctx, ctx->arena, &b));
+            for (int64_t i = 0; i < qg_tensor_count(&a); i++)
+                a.u8[i] = (uint8_t)(i * 7 + i / 256);
+            qg_tensor_set_channels_last(&b);
+            qg_tensor_copy(&a, &b);
+            for (int64_t i = 0; i < qg_tensor_count(&a); i++) {
+                int64_t at = i % width * channels + i / width % channels;
+                assert_cmp_int(b.u8[i / width / channels * width * channels + at], ==,
+                               a.u8[i]);
+            }
+            assert_ok(ctx, qg_tensor_clone(ctx, ctx->arena, &b, &c));
+            assert_memory_equal(a.data, c->data, qg_tensor_count(&a));
+        }
+    qg_ctx_free(ctx);
+}
+
 static void elements_convert(void **state)
 {
     (void)state;
@@ -115,5 +142,6 @@ static void texts_show_what_is_known(void **state)
 QG_TEST_MAIN(cmocka_unit_test(strides_follow_the_layout),
              cmocka_unit_test(counts_are_checked),
              cmocka_unit_test(copies_keep_elements_across_layouts),
+             cmocka_unit_test(copies_of_bytes_keep_elements),
              cmocka_unit_test(elements_convert),
              cmocka_unit_test(texts_show_what_is_known))

@@ -9,10 +9,13 @@
 #include "ops/families.h"
 
 static const char *const MODELS[] = {
-    "configs/models/digits.onnx",      "tests/models/mnist-8.onnx",
-    "tests/models/conv_relu.onnx",     "tests/models/function_call.onnx",
-    "tests/models/body_capture.onnx",  "tests/models/ir3.onnx",
-    "tests/models/optional_slots.onnx"
+    "configs/models/digits.onnx",           "tests/models/mnist-8.onnx",
+    "tests/models/conv_relu.onnx",          "tests/models/function_call.onnx",
+    "tests/models/body_capture.onnx",       "tests/models/ir3.onnx",
+    "tests/models/optional_slots.onnx",
+#if QG_HAVE_TFLITE
+    "tests/fuzz/corpus/tflite/conv.tflite",
+#endif
 };
 static const char *const BACKENDS[] = { "trt-int8", "tflite-int8", "trt-fp8",
                                         "openvino-int8" };

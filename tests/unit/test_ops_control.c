@@ -270,6 +270,32 @@ static void scan_has_axes_and_directions(void **state)
     close_model(&f);
 }
 
+/* Axes that are a constant of the graph around the body, as exporters leave them: the
+ * shapes of the body and of what follows are known before a run. */
+static void bodies_know_captured_constants(void **state)
+{
+    (void)state;
+    fixture f;
+    open_model(&f, "graph {\n opset 16\n x = input float32[3,2]\n"
+                   "zero = const float32[1,2] [0, 0]\n axis = const int64[1] [0]\n"
+                   "last, all = Scan(zero, x | axis) num_scan_inputs=1 "
+                   "body=graph \"b\" {\n s = input float32[1,2]\n"
+                   "  x = input float32[2]\n axis = outer int64[1]\n"
+                   "  r = Unsqueeze(x, axis)\n t = Add(s, r)\n"
+                   "  u = Squeeze(t, axis)\n output t, u\n}\n output last, all\n}");
+    static const char *const type[] = { "float32[1,2]", "float32[3,2]" };
+    for (size_t i = 0; i < f.g->output.n; i++) {
+        char text[QG_SHAPE_TEXT];
+        assert_string_equal(qg_tensor_text(&f.g->output.at[i]->type, text), type[i]);
+    }
+    float x[] = { 1, 2, 3, 4, 5, 6 };
+    f.in[0].f32 = x;
+    assert_ok(f.ctx, run(&f));
+    assert_output(&f, 0, "float32[1,2]", VALUES(9, 12));
+    assert_output(&f, 1, "float32[3,2]", VALUES(1, 2, 4, 6, 9, 12));
+    close_model(&f);
+}
+
 #define HEAD      "graph {\n opset 16\n "
 #define IF        "c = input bool[]\n y = If(c) then_branch=graph \"t\" {\n"
 #define ELSE      "} else_branch=graph \"e\" {\n"
@@ -356,5 +382,6 @@ QG_TEST_MAIN(cmocka_unit_test(if_takes_one_branch),
              cmocka_unit_test(loop_carries_any_shape), cmocka_unit_test(bodies_nest),
              cmocka_unit_test(scan_adds_up),
              cmocka_unit_test(scan_has_axes_and_directions),
+             cmocka_unit_test(bodies_know_captured_constants),
              cmocka_unit_test(wrong_control_is_refused),
              cmocka_unit_test(slices_must_agree))

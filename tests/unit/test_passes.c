@@ -8,19 +8,7 @@
 static void every_file_holds(void **state)
 {
     (void)state;
-    qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
-    const char **name;
-    size_t n, run = 0;
-    int failed = 0;
-    assert_ok(ctx, qg_directory_list(ctx, ctx->arena, "tests/passes", &name, &n));
-    for (size_t i = 0; i < n; i++)
-        if (strstr(name[i], ".qgt")) {
-            failed += run_qgt_file(qg_path_join(ctx->arena, "tests/passes", name[i]));
-            run++;
-        }
-    assert_cmp_int(run, >, 0);
-    assert_int_equal(failed, 0);
-    qg_ctx_free(ctx);
+    assert_qgt_folder("tests/passes");
 }
 
 static void every_pass_has_a_file(void **state)

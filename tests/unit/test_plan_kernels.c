@@ -114,6 +114,10 @@ static const char *const followed[] = {
     " i = ConvTranspose(x, w)\n " BATCH " y = Clip(b)\n output y\n}",
     FOLLOWED " w = const float32[4,2,2,2] seed(7)\n"
     " i = ConvTranspose(x, w) group=2\n " BATCH " y = Neg(b)\n output y\n}",
+    FOLLOWED " w = const float32[4,16,2,2] seed(7)\n i = ConvTranspose(x, w)"
+    " strides=[2,2]\n y = Relu(i)\n output y\n}",
+    FOLLOWED " w = const float32[4,3,2,2] seed(7)\n i = ConvTranspose(x, w)"
+    " strides=[2,2]\n y = Relu(i)\n output y\n}",
     FOLLOWED " w = const float32[4,4,1,1] seed(7)\n i = Conv(x, w)\n"
     " b = BatchNormalization(i, scale, no, bias, variance)\n y = Neg(b)\n"
     " output y\n}",
@@ -143,6 +147,86 @@ static void watching_keeps_the_bits_of_a_convolution(void **state)
         }
         close_network(&t);
     }
+}
+
+#define SERIES(gates, dirs, n)                                                         \
+    "graph {\n opset 17\n x = input float32[5,2,7]\n"                                  \
+    " w = const float32[" dirs "," gates ",7] seed(3)\n"                               \
+    " r = const float32[" dirs "," gates "," n "] seed(4)\n"
+#define PIXELS(channels, kernel)                                                       \
+    "graph {\n opset 17\n x = input float32[2,5,6,7]\n"                                \
+    " w = const float32[5," channels "," kernel "] seed(3)\n"                          \
+    " b = const float32[" channels "] seed(4)\n"
+#define LENGTHS " t = const int32[2] [5, 3]\n"
+
+/* Kernels that sum in another order than the definition.  33 is no multiple of the
+ * width of a panel. */
+/* clang-format off */
+static const char *const summed[] = {
+    SERIES("132", "1", "33") " b = const float32[1,264] seed(5)\n"
+    " p = const float32[1,99] seed(6)\n" LENGTHS
+    " y, h, c = LSTM(x, w, r, b, t, _, _, p) hidden_size=33\n output y, h, c\n}",
+    SERIES("132", "2", "33") " b = const float32[2,264] seed(5)\n"
+    " y = LSTM(x, w, r, b) hidden_size=33 direction=\"bidirectional\" clip=0.75"
+    " input_forget=1\n output y\n}",
+    SERIES("99", "1", "33") " b = const float32[1,198] seed(5)\n" LENGTHS
+    " y = GRU(x, w, r, b, t)"
+    " hidden_size=33 direction=\"reverse\" linear_before_reset=1\n"
+    " output y\n}",
+    SERIES("99", "1", "33") " b = const float32[1,198] seed(5)\n"
+    " y = GRU(x, w, r, b) hidden_size=33 activations=[\"HardSigmoid\",\"Softsign\"]\n"
+    " output y\n}",
+    SERIES("32", "1", "32") " y = RNN(x, w, r) hidden_size=32\n output y\n}",
+    PIXELS("8", "2,3") " y = ConvTranspose(x, w, b) strides=[2,3]\n output y\n}",
+    PIXELS("16", "2,2") " y = ConvTranspose(x, w) strides=[2,2]\n output y\n}",
+    "graph {\n opset 17\n x = input float32[5,2,7]\n w = const float32[7,6] seed(3)\n"
+    " y = MatMul(x, w)\n output y\n}",
+    "graph {\n opset 17\n x = input float32[5,2,7]\n"
+    " w = const float32[1,1,7,6] seed(3)\n y = MatMul(x, w)\n output y\n}",
+};
+/* clang-format on */
+
+static void kernels_keep_to_the_definition(void **state)
+{
+    const qg_plan_options fast = { 0 }, slow = { .reference = true };
+    (void)state;
+    for (size_t i = 0; i < sizeof summed / sizeof *summed; i++) {
+        qg_plan *p[2];
+        fixture t = open_text(summed[i]);
+        qg_run *r[] = { run_of(&t, &fast, &p[0], 1), run_of(&t, &slow, &p[1], 1) };
+        const bool library = strstr(summed[i], "MatMul") != NULL;
+        assert_int_equal(p[0]->report.kernels, library ? QG_HAVE_DNNL : 1);
+        assert_int_equal(p[1]->report.kernels, 0);
+        for (size_t o = 0; o < t.g->output.n; o++) {
+            const qg_tensor *a = qg_run_output(r[0], o), *b = qg_run_output(r[1], o);
+            for (int64_t k = 0; k < qg_tensor_count(a); k++)
+                if (!(fabsf(a->f32[k] - b->f32[k]) <= 2e-5f * (1 + fabsf(b->f32[k]))))
+                    fail_msg("network %zu, output %zu: [%lld] is %.9g, expected %.9g",
+                             i, o, (long long)k, (double)a->f32[k], (double)b->f32[k]);
+        }
+        for (int k = 0; k < 2; k++) {
+            qg_run_free(r[k]);
+            qg_plan_free(p[k]);
+        }
+        close_network(&t);
+    }
+}
+
+/* A weight of more elements than inference computes is still turned once, before any
+ * run. */
+static void a_turned_weight_is_a_constant(void **state)
+{
+    const qg_plan_options o = { 0 };
+    qg_plan *p;
+    (void)state;
+    fixture t = open_text("graph {\n opset 17\n x = input float32[2,257]\n"
+                          " w = const float32[300,257] seed(3)\n"
+                          " t = Transpose(w)\n y = MatMul(x, t)\n output y\n}");
+    qg_run *r = run_of(&t, &o, &p, 1);
+    assert_int_equal(p->report.nodes, 1);
+    qg_run_free(r);
+    qg_plan_free(p);
+    close_network(&t);
 }
 
 static void *count(void *ud, size_t size)
@@ -187,4 +271,6 @@ static void second_run_allocates_nothing(void **state)
 
 QG_TEST_MAIN(cmocka_unit_test(absorbing_changes_no_bits),
              cmocka_unit_test(watching_keeps_the_bits_of_a_convolution),
+             cmocka_unit_test(kernels_keep_to_the_definition),
+             cmocka_unit_test(a_turned_weight_is_a_constant),
              cmocka_unit_test(second_run_allocates_nothing))

@@ -8,6 +8,7 @@
 
 #include "engine/config/profile_yaml.h"
 #include "engine/core/file.h"
+#include "tests/support/scratch.h"
 
 static const char *const folder = QG_CONFIG_DIR "/profiles";
 
@@ -27,12 +28,7 @@ static fixture open_fixture(void)
 
 static void close_fixture(fixture *f)
 {
-    const char **name;
-    size_t n;
-    assert_ok(f->ctx, qg_directory_list(f->ctx, f->ctx->arena, f->dir, &name, &n));
-    for (size_t i = 0; i < n; i++)
-        unlink(qg_path_join(f->ctx->arena, f->dir, name[i]));
-    rmdir(f->dir);
+    assert_int_equal(scratch_remove(f->dir), 0);
     qg_ctx_free(f->ctx);
 }
 

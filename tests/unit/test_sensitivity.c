@@ -10,6 +10,7 @@
 
 static const char *const MODEL = "configs/models/digits.onnx";
 static const char *const CALIB = "configs/data/digits_calib.npy";
+static const char *const TEST = "configs/data/digits_test.npy";
 
 typedef struct fixture {
     qg_ctx *ctx;
@@ -161,6 +162,7 @@ static void proposals_meet_their_budget(void **state)
         o.work.data = CALIB;
         o.work.samples = 5;
         o.by = by[i];
+        o.holdout = TEST;
         o.proposal = (qg_proposal_options){ .patch = patch,
                                             .budget = budget,
                                             .bits = i == 3 ? 16 : 0 };

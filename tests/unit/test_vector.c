@@ -102,7 +102,8 @@ static void softmax_is_its_definition(void **state)
                          (double)first[i], (double)want[i]);
         for (size_t r = 1; r < n_rows; r++)
             if (row[r]->supported()) {
-                row[r]->softmax(s, x, got);
+                memcpy(got, x, n * sizeof *x);
+                row[r]->softmax(s, got, got); /* in place */
                 assert_bits(got, first, n, "softmax", row[r]);
             }
     }
@@ -126,6 +127,80 @@ static void nan_spoils_its_run_only(void **state)
         }
 }
 
+static void sums_are_their_definition(void **state)
+{
+    static float x[MOST], scale[MOST], bias[MOST], want[MOST], got[MOST];
+    const qg_standard forms[] = {
+        {0.5f,  1.5f, scale, bias},
+        { 0.5f, 1.5f, scale, NULL},
+        { 0.5f, 1.5f, NULL,  bias},
+        { 0.5f, 1.5f, NULL,  NULL},
+    };
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    fill(x, MOST, false, &rng);
+    fill(scale, MOST, false, &rng);
+    fill(bias, MOST, false, &rng);
+    for (size_t n = 0; n <= MOST; n += 1 + n / 3) {
+        double sum = 0, squares = 0;
+        for (size_t i = 0; i < n; i++) {
+            sum += (double)x[i];
+            squares += ((double)x[i] - 0.25) * ((double)x[i] - 0.25);
+        }
+        for (size_t r = 0; r < n_rows; r++) {
+            if (!row[r]->supported())
+                continue;
+            assert_cmp_f64(row[r]->sum(x, (int64_t)n), ==, row[0]->sum(x, (int64_t)n));
+            assert_cmp_f64(row[r]->squares(x, (int64_t)n, 0.25), ==,
+                           row[0]->squares(x, (int64_t)n, 0.25));
+            assert_cmp_f64(fabs(row[r]->sum(x, (int64_t)n) - sum), <=, 1e-9);
+            assert_cmp_f64(fabs(row[r]->squares(x, (int64_t)n, 0.25) - squares), <=,
+                           1e-9 * squares);
+            for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+                for (size_t i = 0; i < n; i++) {
+                    float v = (x[i] - 0.5f) * 1.5f;
+                    v = forms[f].scale ? v * scale[i] : v;
+                    want[i] = forms[f].bias ? v + bias[i] : v;
+                }
+                row[r]->standardize(&forms[f], x, got, (int64_t)n);
+                assert_bits(got, want, n, "standardize", row[r]);
+            }
+        }
+    }
+}
+
+/* Sums in the order of k, for every split into rows and panels. */
+static void product_is_its_definition(void **state)
+{
+    enum { K = 7, N = 6 * QG_PANEL, ROWS = 6 };
+    static float x[ROWS * K], w[N * K], panels[N * K], want[ROWS * N], got[ROWS * N];
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    fill(x, ROWS * K, false, &rng);
+    fill(w, N * K, false, &rng);
+    for (int j = 0; j < N; j++)
+        for (int i = 0; i < K; i++)
+            panels[(j / QG_PANEL * K + i) * QG_PANEL + j % QG_PANEL] = w[j * K + i];
+    for (int r = 0; r < ROWS; r++)
+        for (int j = 0; j < N; j++) {
+            want[r * N + j] = 0;
+            for (int i = 0; i < K; i++)
+                want[r * N + j] += x[r * K + i] * w[j * K + i];
+        }
+    for (size_t k = 0; k < n_rows; k++)
+        for (int64_t rows = 1; row[k]->supported() && rows <= ROWS; rows++) {
+            const qg_panels p = { panels, N, K };
+            row[k]->product(&p, rows, x, got);
+            assert_bits(got, want, (size_t)(rows * N), "product", row[k]);
+        }
+}
+
 QG_TEST_MAIN(cmocka_unit_test(rows_map_to_the_same_bits),
              cmocka_unit_test(softmax_is_its_definition),
-             cmocka_unit_test(nan_spoils_its_run_only))
+             cmocka_unit_test(nan_spoils_its_run_only),
+             cmocka_unit_test(sums_are_their_definition),
+             cmocka_unit_test(product_is_its_definition))

@@ -18,8 +18,8 @@ def section(title, intro, rows, fields):
 def page(name):
     b = pages.ask("backends", name)
     lines = [f"# {name}", NOTE, "", b["title"] or "", ""]
-    lines += [f"- {key}: `{b[key]}`" for key in ("pipeline", "dispatch", "profile",
-                                                 "quirks", "defaults") if b[key]]
+    lines += [f"- {key}: `{b[key]}`" for key in ("pipeline", "placement", "dispatch",
+                                                 "profile", "quirks", "defaults") if b.get(key)]
     for row in b.get("pass_parameters", []):
         lines.append(f"- pass {row['pass']}: `{row['parameter']}: {row['value']:g}`")
     lines += ["", f"Quantizes {b['quantizes']}.", ""]

@@ -32,6 +32,12 @@ static uint32_t type_index(qg_dtype d)
     return QG_NONE;
 }
 
+const char *qg_ir_type_name(qg_dtype d)
+{
+    uint32_t i = type_index(d);
+    return i == QG_NONE ? NULL : type_names[i].attribute;
+}
+
 /* --- layers --- */
 
 /* Before anything refers to the layer: a document is complete or not made. */
@@ -42,7 +48,7 @@ static qg_status check_output(qg_ir *ir, const qg_ir_layer *l, const qg_tensor *
         return QG_OK;
     return qg_fail(ir->ctx, QG_EUNSUPPORTED,
                    "export: layer '%.100s' (%s): its output is %s, expected known dims "
-                   "and a type of OpenVINO IR",
+                   "(--shape of qg quantize gives them) and a type of OpenVINO IR",
                    l->name, l->type, qg_tensor_text(t, text));
 }
 

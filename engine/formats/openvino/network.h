@@ -47,6 +47,9 @@ typedef struct qg_ir {
     size_t bytes;                  /* of the binary so far */
 } qg_ir;
 
+/* "f32"; NULL when IR has no such type. */
+const char *qg_ir_type_name(qg_dtype d);
+
 /* Appends a layer; *out is its first output.  QG_EUNSUPPORTED for an output whose dims
  * are not known or whose type IR lacks. */
 QG_NODISCARD qg_status qg_ir_add(qg_ir *ir, const qg_ir_layer *l, qg_ir_source *out);

@@ -8,6 +8,7 @@
 
 #include "engine/core/num.h"
 #include "engine/formats/fake_quantize.h"
+#include "engine/formats/openvino/normalization_layers.h"
 #include "engine/formats/openvino/quantizer_layers.h"
 #include "engine/formats/openvino/window_layers.h"
 
@@ -173,6 +174,66 @@ static qg_status prelu(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     QG_TRY(qg_ir_reshaped(ir, n, "slope", in[1], &t, &slope));
     in[1] = slope;
     return qg_ir_finish(ir, n, qg_ir_layer_of(r, NULL, in, 2));
+}
+
+static qg_status gelu(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[1];
+    const char *how;
+    QG_TRY(qg_ir_inputs(ir, n, 1, in));
+    QG_TRY(qg_attr_string(ir->ctx, n, "approximate", "none", &how));
+    return qg_ir_finish(ir, n,
+                        qg_ir_layer_of(r,
+                                       strcmp(how, "tanh") == 0
+                                           ? "approximation_mode=\"TANH\""
+                                           : "approximation_mode=\"ERF\"",
+                                       in, 1));
+}
+
+/* x sigmoid(alpha x). */
+static qg_status swish(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[2];
+    float alpha;
+    QG_TRY(qg_ir_inputs(ir, n, 1, in));
+    QG_TRY(qg_attr_float(ir->ctx, n, "alpha", 1, &alpha));
+    QG_TRY(qg_ir_number(ir, n, "alpha", alpha, &in[1]));
+    return qg_ir_finish(ir, n, qg_ir_layer_of(r, NULL, in, 2));
+}
+
+static qg_status elu(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    char text[QG_NUM_TEXT];
+    qg_ir_source in[1];
+    float alpha;
+    QG_TRY(qg_ir_inputs(ir, n, 1, in));
+    QG_TRY(qg_attr_float(ir->ctx, n, "alpha", 1, &alpha));
+    qg_num_f32(text, alpha);
+    const char *data = qg_arena_printf(ir->arena, "alpha=\"%s\"", text);
+    return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
+}
+
+/* To the type of the output. */
+static qg_status convert(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[1];
+    const char *type = qg_ir_type_name(n->out[0]->type.dtype);
+    QG_TRY(qg_ir_inputs(ir, n, 1, in));
+    if (!type)
+        return qg_ir_refuse(ir, n, "to %s, expected a type of OpenVINO IR",
+                            qg_dtype_name(n->out[0]->type.dtype));
+    const char *data = qg_arena_printf(ir->arena, "destination_type=\"%s\"", type);
+    return qg_ir_finish(ir, n, qg_ir_layer_of(r, data, in, 1));
+}
+
+/* To the dims of the output, which are known. */
+static qg_status expand(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
+{
+    qg_ir_source in[2];
+    const qg_tensor *t = &n->out[0]->type;
+    QG_TRY(qg_ir_inputs(ir, n, 1, in));
+    QG_TRY(qg_ir_vector(ir, n, "shape", (size_t)t->rank, t->dim, &in[1]));
+    return qg_ir_finish(ir, n, qg_ir_layer_of(r, r->data, in, 2));
 }
 
 /* --- reductions --- */
@@ -419,6 +480,28 @@ static const qg_ir_row rows[] = {
     RESHAPE("Reshape") RESHAPE("Flatten") RESHAPE("Squeeze") RESHAPE("Unsqueeze")
     RESHAPE("Identity") RESHAPE("Dropout")
     REDUCE("ReduceMean") REDUCE("ReduceMax") REDUCE("ReduceMin") REDUCE("ReduceSum")
+    REDUCE("ReduceProd")
+    { "ReduceL1", "ReduceL1", "opset4", NULL, reduce },
+    { "ReduceL2", "ReduceL2", "opset4", NULL, reduce },
+    SAME("Sign", "Sign", "opset1") SAME("Sin", "Sin", "opset1")
+    SAME("Cos", "Cos", "opset1") SAME("Softsign", "SoftSign", "opset9")
+    SAME("Not", "LogicalNot", "opset1")
+    BINARY("Equal", "Equal") BINARY("Greater", "Greater") BINARY("Less", "Less")
+    BINARY("GreaterOrEqual", "GreaterEqual") BINARY("LessOrEqual", "LessEqual")
+    BINARY("And", "LogicalAnd") BINARY("Or", "LogicalOr") BINARY("Xor", "LogicalXor")
+    { "Where", "Select", "opset1", QG_IR_NUMPY, same },
+    { "Cast", "Convert", "opset1", NULL, convert },
+    { "CastLike", "Convert", "opset1", NULL, convert },
+    { "Expand", "Broadcast", "opset3", "mode=\"bidirectional\"", expand },
+    { "Elu", "Elu", "opset1", NULL, elu },
+    { "Gelu", "Gelu", "opset7", NULL, gelu },
+    { "Swish", "Swish", "opset4", NULL, swish },
+    { "LogSoftmax", "LogSoftmax", "opset5", NULL, softmax },
+    { "LayerNormalization", NULL, NULL, NULL, qg_ir_layer_norm },
+    { "RMSNormalization", NULL, NULL, NULL, qg_ir_rms_norm },
+    { "InstanceNormalization", NULL, NULL, NULL, qg_ir_instance_norm },
+    { "GroupNormalization", NULL, NULL, NULL, qg_ir_group_norm },
+    { "Attention", "ScaledDotProductAttention", "opset13", NULL, qg_ir_attention },
     { "Transpose", "Transpose", "opset1", NULL, transpose },
     { "Concat", "Concat", "opset1", NULL, concat },
     { "Softmax", "SoftMax", "opset8", NULL, softmax },

@@ -17,6 +17,10 @@
  * against its optimizer (runtime.h); trt and openvino share a DQ, as OpenVINO
  * makes a FakeQuantize only then; trt refuses schemes that TensorRT refuses.
  *
+ * Floats   Q, DQ and what is between them is float32.  In a model of 16-bit floats
+ *          (ir/float_type.h) Casts lead to and from them: a scale keeps its 24 bits,
+ *          and any opset will do, while 16-bit scales require opset 19.
+ *
  * Names    of new values begin with the value they stand for: v_float (before
  *          rounding), v_clipped, v_abs, v_quantized, v_dequantized, v_scale,
  *          v_zero_point; v itself is always the value that the readers of v see.  A
@@ -29,16 +33,14 @@
 #include "engine/formats/quantizers.h"
 #include "engine/onnx/export.h"
 #include "engine/ir/edit.h"
+#include "engine/ir/float_type.h"
 #include "engine/ir/upgrade.h"
 
 /* The opset from which on int8 activations are written unsigned for ONNX Runtime. */
 enum { UNSIGNED_SINCE = 21 };
 
 static const char *const weights[] = { "int", "float", NULL };
-static const char *const placements[] = { [QG_PLACE_ORT] = "ort",
-                                          [QG_PLACE_TRT] = "trt",
-                                          [QG_PLACE_OPENVINO] = "openvino",
-                                          NULL };
+static const char *const floats[] = { "auto", "model", "float32", NULL };
 
 /* A value on a grid, made once for all readers that need the same. */
 typedef struct made {
@@ -503,8 +505,8 @@ static qg_status begin(builder *b)
     qg_arena *a = b->e->arena;
     const char *place = b->e->option[QG_FORMAT_PLACEMENT];
     b->place = QG_PLACE_ORT;
-    for (int i = 0; placements[i]; i++)
-        if (strcmp(placements[i], place) == 0)
+    for (int i = 0; qg_placements[i]; i++)
+        if (strcmp(qg_placements[i], place) == 0)
             b->place = (enum qg_placement)i;
     b->float_weights = b->e->option[QG_FORMAT_WEIGHTS][0] == 'f';
     b->made = QG_NEWN(a, from->value.n, made *);
@@ -536,6 +538,22 @@ static void drop_opsets(qg_graph *g)
     g->opset.n = kept;
 }
 
+/* The 16-bit float type of the model, unless asked for float32.  ONNX Runtime's
+ * processor has kernels for float16 (through Casts) but for few operators in bfloat16.
+ */
+static qg_status restore_float_type(builder *b)
+{
+    const char *word = b->e->option[QG_FORMAT_FLOAT];
+    bool no_kernels = b->g->float_type == QG_BF16 && b->place == QG_PLACE_ORT;
+    if (b->g->float_type == QG_NODTYPE || word[0] == 'f')
+        return QG_OK;
+    if (word[0] == 'm' || !no_kernels)
+        return qg_graph_to_float_type(b->g);
+    return qg_export_lose(b->e, QG_SAYS_FLOAT_TYPE, NULL,
+                          "values are float32, where the model has bfloat16: ONNX "
+                          "Runtime has no kernels for it (--float model keeps it)");
+}
+
 static qg_status build_graph(builder *b)
 {
     size_t removed;
@@ -544,10 +562,12 @@ static qg_status build_graph(builder *b)
     QG_TRY(lose_forced(b));
     if (b->place == QG_PLACE_ORT)
         QG_TRY(qg_onnx_obey_runtime(b->g, b->quant, b->opset));
+    for (size_t i = b->quant->graph->node.n; i < b->g->node.n; i++)
+        b->g->node.at[i]->stays_float32 = true; /* they round as the simulation does */
     QG_TRY(qg_graph_upgrade(b->g, b->opset));
     QG_TRY(qg_graph_sweep(b->g, &removed));
     drop_opsets(b->g);
-    return QG_OK;
+    return restore_float_type(b);
 }
 
 static qg_status build(qg_export *e)
@@ -572,7 +592,7 @@ static qg_status write(qg_export *e)
 {
     const builder *b = e->built;
     const qg_manifest *m = &e->info->manifest;
-    qg_onnx_property about[7];
+    qg_onnx_property about[8];
     qg_export_options o = { .metadata = about,
                             .annotation = b->annotation.at,
                             .n_annotation = b->annotation.n };
@@ -584,6 +604,8 @@ static qg_status write(qg_export *e)
     say(&o, about, "quantgraph.model_sha256", m->model_sha256);
     say(&o, about, "quantgraph.weights", e->option[QG_FORMAT_WEIGHTS]);
     say(&o, about, "quantgraph.placement", e->option[QG_FORMAT_PLACEMENT]);
+    if (b->quant->graph->float_type != QG_NODTYPE)
+        say(&o, about, "quantgraph.float", e->option[QG_FORMAT_FLOAT]);
     assert(o.n_metadata <= sizeof about / sizeof *about);
     QG_TRY(qg_onnx_export(e->ctx, b->g, e->path, &o));
     return qg_export_wrote(e, e->path);
@@ -602,7 +624,9 @@ const qg_format qg_format_onnx_qdq = {
     .says = QG_SAYS_PER_CHANNEL | QG_SAYS_BLOCK | QG_SAYS_OFFSET | QG_SAYS_RANGE |
             QG_SAYS_BITS | QG_SAYS_FLOATING | QG_SAYS_SHARING | QG_SAYS_DERIVED |
             QG_SAYS_SILENT,
-    .choice = {[QG_FORMAT_WEIGHTS] = weights, [QG_FORMAT_PLACEMENT] = placements},
+    .choice = {[QG_FORMAT_WEIGHTS] = weights,
+               [QG_FORMAT_PLACEMENT] = qg_placements,
+               [QG_FORMAT_FLOAT] = floats},
     .build = build,
     .write = write,
     .import = import,

@@ -125,6 +125,8 @@ qg_status qg_tflite_read(qg_ctx *ctx, const unsigned char *bytes, size_t size,
 static qg_status import(qg_import *i)
 {
     qg_file f;
+    if (i->bytes)
+        return qg_tflite_read(i->ctx, i->bytes, i->size, &i->graph, &i->quant);
     QG_TRY(qg_file_open(i->ctx, "import", i->path, SIZE_MAX / 2, &f));
     qg_status s = qg_tflite_read(i->ctx, f.bytes, f.size, &i->graph, &i->quant);
     qg_file_close(&f);

@@ -141,7 +141,7 @@ bool vec_binary(vec_run *v, const json *c, const vec_kernel *k, qg_int_binary_op
     return true;
 }
 
-bool vec_quantizer(vec_run *v, const vec_kernel *k, qg_grid y, qg_quantizer *out)
+bool vec_quantizer(vec_run *v, const vec_kernel *k, qg_grid y, qg_affine_quantizer *out)
 {
     const qg_profile_row *row = vec_row(k->profile, QG_USE_QUANTIZE,
                                         (qg_grid[]){
@@ -149,9 +149,9 @@ bool vec_quantizer(vec_run *v, const vec_kernel *k, qg_grid y, qg_quantizer *out
                                             { 0    },
                                             y
     });
-    return vec_ok(
-        v, k->name,
-        qg_quantizer_prepare(v->ctx, row, y, qg_code_range_of(y.dtype, y.zero), out));
+    return vec_ok(v, k->name,
+                  qg_affine_quantizer_prepare(v->ctx, row, y,
+                                              qg_code_range_of(y.dtype, y.zero), out));
 }
 
 qg_int_sum vec_dense(const int32_t *x, const int32_t *w, size_t n, size_t depth,

@@ -56,7 +56,8 @@ bool vec_binary(vec_run *v, const json *c, const vec_kernel *k, qg_int_binary_op
                 const char *const names[3], vec_result *out);
 
 /* The kernel set's quantization of floats to grid y. */
-bool vec_quantizer(vec_run *v, const vec_kernel *k, qg_grid y, qg_quantizer *out);
+bool vec_quantizer(vec_run *v, const vec_kernel *k, qg_grid y,
+                   qg_affine_quantizer *out);
 
 /* A dense layer or matrix product as sums: x [n, depth], w [outs, depth]. */
 qg_int_sum vec_dense(const int32_t *x, const int32_t *w, size_t n, size_t depth,

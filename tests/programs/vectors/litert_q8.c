@@ -48,10 +48,10 @@ static bool quantize(vec_run *v, const json *c, const vec_kernel *k, vec_result 
     out->n = x.n;
     out->q = VEC_NEW(v, x.n, int32_t);
     if (x.f) {
-        qg_quantizer q;
+        qg_affine_quantizer q;
         if (!vec_quantizer(v, k, gy, &q))
             return false;
-        qg_quantizer_codes(&q, x.f, out->q, x.n);
+        qg_affine_quantizer_codes(&q, x.f, out->q, x.n);
         return true;
     }
     qg_grid gx = vec_grid(v, c, "x", x.dtype);

@@ -25,12 +25,12 @@ static bool quantize(vec_run *v, const json *c, const vec_kernel *k, vec_result 
 {
     vec_tensor x = vec_input(v, c, "x"), zero = vec_input(v, c, "y_zero_point");
     qg_grid gy = vec_grid(v, c, "y", zero.dtype);
-    qg_quantizer q;
+    qg_affine_quantizer q;
     if (!vec_quantizer(v, k, gy, &q))
         return false;
     out->n = x.n;
     out->q = VEC_NEW(v, x.n, int32_t);
-    qg_quantizer_codes(&q, x.f, out->q, x.n);
+    qg_affine_quantizer_codes(&q, x.f, out->q, x.n);
     return true;
 }
 

@@ -1,0 +1,509 @@
+#include "engine/device/change.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "engine/config/profile_yaml.h"
+#include "engine/core/hash.h"
+#include "engine/ir/edit.h"
+#include "engine/ir/text.h"
+#include "engine/quant/endpoint.h"
+#include "engine/quant/fake.h"
+#include "engine/quant/tqc.h"
+
+/* How simple a hypothesis is: the lowest is preferred among those that explain as
+ * much. */
+enum rank { ONE_WORD, TWO_WORDS, CLAMP, GRID = 4, GUESS = 6, OTHER_PROFILE = 30 };
+
+/* One hypothesis in the making. */
+typedef struct maker {
+    const qg_device *d;
+    const qg_device_step *s;
+    const qg_exact *exact;
+    qg_change_list *list;
+    const char *detail; /* of the next change; NULL: none */
+    qg_change now;
+} maker;
+
+/* Begins with the step's own graph. */
+static qg_status begin(maker *k, const char *cause, unsigned rank)
+{
+    k->now = (qg_change){ .cause = cause, .rank = rank, .d = k->d, .step = k->s };
+    k->now.detail = k->detail;
+    k->detail = NULL;
+    return qg_step_cut(k->d, k->s, &k->now.cut);
+}
+
+/* Ends it: `s` is the outcome of the change; one that the operator refuses is no
+ * hypothesis. */
+static qg_status end(maker *k, qg_status s, const char *verdict)
+{
+    qg_ctx *ctx = k->d->ctx;
+    k->now.verdict = verdict;
+    if (s == QG_OK && verdict)
+        s = qg_vec_push(ctx, k->d->arena, &k->list->change, k->now);
+    else
+        s = s == QG_OK ? qg_nomem(ctx) : s == QG_ENOMEM ? s : QG_OK;
+    if (!k->list->change.n ||
+        k->list->change.at[k->list->change.n - 1].cut.graph != k->now.cut.graph)
+        qg_graph_free(k->now.cut.graph);
+    return s;
+}
+
+/* The node of the cut that has this position among its nodes; they are copied in
+ * order. */
+static qg_node *node_at(const maker *k, size_t i)
+{
+    return k->now.cut.graph->node.at[i];
+}
+
+static bool is_product(const qg_node *n)
+{
+    return qg_node_has(n, QG_OP_COMPUTE) && qg_op_slot_of(n->op, 'w') >= 0;
+}
+
+/* --- words of a recipe --- */
+
+static const struct {
+    const char *name, *meaning;
+} schemes[] = {
+#define X(id, text, meaning) { text, meaning },
+    QG_SCHEME_MAP(X)
+}, factors[] = { QG_FACTOR_MAP(X) }, roundings[] = {
+    QG_ROUNDING_MAP(X)
+#undef X
+};
+/* Ties of each scheme, in words. */
+static const char *const ties[QG_NSCHEME] = {
+    [QG_SCHEME_FLOAT_RNE] = "rounds half to even",
+    [QG_SCHEME_FLOAT_AWAY] = "rounds half away from zero",
+    [QG_SCHEME_FLOAT_ADD_HALF] = "rounds half away from zero",
+    [QG_SCHEME_DOUBLE_AWAY] = "rounds half away from zero",
+    [QG_SCHEME_FIX_DOUBLE] = "rounds twice, then half away from zero",
+    [QG_SCHEME_FIX_DOUBLE_UP] = "rounds twice, then half up",
+    [QG_SCHEME_FIX_SINGLE] = "rounds half up",
+    [QG_SCHEME_FIX_MANTISSA] = "rounds half up",
+    [QG_SCHEME_FIX_REDUCED] = "rounds half up",
+    [QG_SCHEME_FIX_EIGHTH] = "rounds half up",
+    [QG_SCHEME_POW2_SHIFT] = "rounds half up",
+};
+static const char *const places[] = { "after", "inside", "fused" };
+enum { FACTORS = 3 }; /* those that a requantization of codes to codes has */
+
+static qg_status with_words(maker *k, size_t at, const char *cause, unsigned rank,
+                            const qg_recipe_edit *e, const char *verdict)
+{
+    QG_TRY(begin(k, cause, rank));
+    qg_status s = qg_recipe_change(k->now.cut.graph, node_at(k, at), e);
+    return end(k, s, verdict);
+}
+
+/* Schemes with the factor that is there, and with the others. */
+static qg_status vary_schemes(maker *k, size_t at, const qg_recipe *r)
+{
+    const qg_requant_rule *own = &r->row.requant;
+    for (int s = 0; s < QG_NSCHEME; s++)
+        for (int f = 0; f < FACTORS; f++) {
+            if (s == own->scheme && f == own->factor)
+                continue;
+            qg_recipe_edit e = { .scheme = schemes[s].name, .factor = factors[f].name };
+            unsigned rank = s != own->scheme && f != own->factor;
+            if (own->zero && s > QG_SCHEME_FLOAT_ADD_HALF)
+                e.zero = places[QG_ZERO_AFTER];
+            const char *text =
+                qg_arena_printf(k->d->arena, "%s: %s", ties[s], schemes[s].name);
+            if (f != own->factor)
+                k->detail = qg_arena_printf(k->d->arena, "factor %s", factors[f].name);
+
+            QG_TRY(with_words(k, at, "requantization", rank, &e, text));
+        }
+    return QG_OK;
+}
+
+static qg_status vary_places(maker *k, size_t at, const qg_recipe *r)
+{
+    for (int s = 0; s <= QG_SCHEME_FLOAT_ADD_HALF; s++)
+        for (int z = 0; z < QG_NZERO; z++) {
+            qg_recipe_edit e = { .scheme = schemes[s].name,
+                                 .factor = factors[QG_FACTOR_F32].name,
+                                 .zero = places[z] };
+            if (z == r->row.requant.zero)
+                continue;
+            const char *text =
+                qg_arena_printf(k->d->arena, "%s: %s", ties[s], schemes[s].name);
+            k->detail = qg_arena_printf(k->d->arena, "zero point %s", places[z]);
+            QG_TRY(with_words(k, at, "requantization", TWO_WORDS, &e, text));
+        }
+    return QG_OK;
+}
+
+static qg_status vary_roundings(maker *k, size_t at, const qg_recipe *r)
+{
+    for (int m = 0; m < QG_NROUNDING; m++) {
+        qg_recipe_edit e = { .rounding = roundings[m].name };
+        if (m == (int)r->row.rounding)
+            continue;
+        const char *text = qg_arena_printf(k->d->arena, "rounds %s (%s)",
+                                           roundings[m].name, roundings[m].meaning);
+        QG_TRY(with_words(k, at, "rounding", ONE_WORD, &e, text));
+    }
+    return QG_OK;
+}
+
+static qg_status vary_products(maker *k, size_t at, const qg_recipe *r)
+{
+    bool pairs = r->row.products == QG_PRODUCTS_PAIRS;
+    qg_recipe_edit e = { .products = pairs ? "exact" : "pairs" };
+    return with_words(k, at, "saturation", ONE_WORD, &e,
+                      pairs ? "does not saturate: products are summed exactly"
+                            : "saturates pairwise: neighbouring products in int16");
+}
+
+/* --- limits and grids --- */
+
+static qg_status with_out(maker *k, size_t at, qg_stored out, const char *cause,
+                          unsigned rank, const char *verdict)
+{
+    return with_words(k, at, cause, rank, &(qg_recipe_edit){ .out = &out }, verdict);
+}
+
+static qg_status vary_limits(maker *k, size_t at, const qg_recipe *r)
+{
+    qg_code_range all = qg_code_range_of(r->out.dtype, 0);
+    qg_stored out = r->out;
+    if (out.low > all.lo || out.high < all.hi) {
+        out.low = all.lo;
+        out.high = all.hi;
+        QG_TRY(with_out(k, at, out, "clamp", CLAMP,
+                        "does not clamp: all codes of the type are stored"));
+    }
+    if (k->exact->low > k->exact->high || k->exact->low < all.lo ||
+        k->exact->high > all.hi)
+        return QG_OK;
+    out.low = k->exact->low;
+    out.high = k->exact->high;
+    if (out.low == r->out.low && out.high == r->out.high)
+        return QG_OK;
+    return with_out(k, at, out, "clamp", CLAMP,
+                    qg_arena_printf(k->d->arena, "clamps to the codes %d to %d",
+                                    (int)out.low, (int)out.high));
+}
+
+/* A limit that is not the type's moves with the grid. */
+static int32_t moved(int32_t limit, const qg_stored *own, float scale, int32_t zero,
+                     qg_code_range all)
+{
+    double x = (double)(limit - own->zero[0]) * (double)own->scale[0];
+    double q = zero + qg_round_f64(QG_ROUND_HALF_AWAY, x / (double)scale);
+    return q < all.lo ? all.lo : q > all.hi ? all.hi : (int32_t)q;
+}
+
+static qg_status with_grid(maker *k, size_t at, const qg_recipe *r, float scale,
+                           int32_t zero, const char *whose)
+{
+    qg_code_range all = qg_code_range_of(r->out.dtype, 0);
+    qg_stored out = r->out;
+    if (zero < all.lo || zero > all.hi || !(scale > 0))
+        return QG_OK;
+    out.scale = &scale;
+    out.zero = &zero;
+    if (out.low > all.lo)
+        out.low = moved(out.low, &r->out, scale, zero, all);
+    if (out.high < all.hi)
+        out.high = moved(out.high, &r->out, scale, zero, all);
+    const char *text = qg_arena_printf(
+        k->d->arena, "its output grid is another: scale %.6g, zero %d%s", (double)scale,
+        (int)zero, whose);
+    QG_TRY(begin(k, "grid", GRID));
+    k->now.grid = true;
+    k->now.scale = scale;
+    k->now.zero = zero;
+    qg_status s = qg_recipe_change(k->now.cut.graph, node_at(k, at),
+                                   &(qg_recipe_edit){ .out = &out });
+    return end(k, s, text);
+}
+
+static qg_status vary_grid(maker *k, size_t at, const qg_recipe *r)
+{
+    const qg_pair *p = k->s->pair;
+    if (p->other)
+        QG_TRY(with_grid(k, at, r, p->scale, p->zero, " (given by the dump)"));
+    return k->exact->grid && !p->other
+               ? with_grid(k, at, r, k->exact->scale, k->exact->zero, "")
+               : QG_OK;
+}
+
+/* --- constants --- */
+
+static qg_status new_constant(maker *k, const char *name, const qg_tensor *like,
+                              qg_dtype type, qg_tensor **out)
+{
+    qg_graph *g = k->now.cut.graph;
+    qg_tensor *t = QG_NEW(g->arena, qg_tensor);
+    (void)name;
+    if (!t)
+        return qg_nomem(k->d->ctx);
+    qg_tensor_init(t, type, like->rank, like->dim);
+    QG_TRY(qg_tensor_alloc(k->d->ctx, g->arena, t));
+    *out = t;
+    return QG_OK;
+}
+
+/* Padding with code 0 adds -z_x w at every tap outside: as codes without their zero
+ * point, and a bias without z_x times the sum of the weights. */
+static qg_status zero_padding(maker *k, qg_node *n, const qg_recipe *r)
+{
+    const int32_t none = 0;
+    const qg_tensor *w = n->in[1]->constant;
+    const qg_tensor *b = n->n_in > 2 && n->in[2] ? n->in[2]->constant : NULL;
+    qg_stored x = r->in[0];
+    qg_tensor *bias, like;
+    int64_t channels = w->dim[0], taps = qg_dims_product(w, 1, w->rank);
+    qg_tensor_init(&like, QG_I32, 1, &channels);
+    QG_TRY(new_constant(k, "bias", &like, QG_I32, &bias));
+    for (int64_t c = 0; c < channels; c++) {
+        int64_t sum = 0, own = b ? qg_tensor_i64(b, c) : 0;
+        for (int64_t i = 0; i < taps; i++)
+            sum +=
+                qg_tensor_i64(w, c * taps + i) - r->in[1].zero[r->in[1].n > 1 ? c : 0];
+        bias->i32[c] = (int32_t)(own - r->in[0].zero[0] * sum);
+    }
+    x.zero = &none;
+    if (n->n_in < 3)
+        QG_TRY(qg_edit_grow_inputs(k->now.cut.graph, n, 3));
+    QG_TRY(qg_edit_give_constant(k->now.cut.graph, n, 2, "padded_bias", bias));
+    return qg_recipe_change(k->now.cut.graph, n, &(qg_recipe_edit){ .in = { &x } });
+}
+
+static bool has_pads(const qg_node *n)
+{
+    const qg_attr *a = qg_attr_find(n, "pads");
+    bool any = false;
+    for (size_t i = 0; a && a->type == QG_ATTR_INTS && i < a->count; i++)
+        any |= a->ints[i] != 0;
+    return any;
+}
+
+static qg_status vary_padding(maker *k, size_t at, const qg_recipe *r)
+{
+    QG_TRY(begin(k, "padding", ONE_WORD));
+    const qg_node *n = node_at(k, at);
+    const qg_value *b = n->n_in > 2 ? n->in[2] : NULL;
+    bool able = has_pads(n) && r->in[0].codes && r->in[0].zero[0] != 0 &&
+                n->in[1]->constant && n->op->weight_axis &&
+                n->op->weight_axis(n) == 0 &&
+                (!b || (b->constant && b->constant->dtype == QG_I32));
+    return end(k, able ? zero_padding(k, node_at(k, at), r) : QG_EUNSUPPORTED,
+               "zero point of padding is 0");
+}
+
+/* The weight in the model, and its record. */
+static const qg_node *float_node(const maker *k, const qg_node *n, const qg_tqc **t,
+                                 uint32_t *slot)
+{
+    const qg_node *m = qg_graph_node(k->d->m->graph, n->name);
+    int w = m ? qg_op_slot_of(m->op, 'w') : -1;
+    *t = w >= 0 ? qg_input_tqc(m, (uint32_t)w) : NULL;
+    *slot = (uint32_t)w;
+    return *t && m->in[w] && m->in[w]->constant &&
+                   m->in[w]->constant->dtype == QG_F32 &&
+                   ((*t)->scheme.policy & QG_PER_CHANNEL)
+               ? m
+               : NULL;
+}
+
+/* Weights and bias with the largest scale of all channels. */
+static qg_status one_scale(maker *k, qg_node *n, const qg_recipe *r, const qg_node *m,
+                           const qg_tqc *t, uint32_t slot)
+{
+    qg_graph *g = k->now.cut.graph;
+    const qg_tensor *from = m->in[slot]->constant;
+    int bias = qg_op_slot_of(m->op, 'b');
+    float scale = 0;
+    int32_t zero = 0;
+    qg_tensor *codes, *b;
+    qg_scheme scheme = t->scheme;
+    for (uint32_t c = 0; c < r->in[1].n; c++)
+        scale = r->in[1].scale[c] > scale ? r->in[1].scale[c] : scale;
+    scheme.policy = (uint16_t)((scheme.policy & ~QG_PER_CHANNEL) | QG_PER_TENSOR);
+    scheme.axis = -1;
+    if (!qg_same_dims(from, n->in[1]->constant))
+        return QG_EUNSUPPORTED;
+    QG_TRY(new_constant(k, "weight", from, n->in[1]->constant->dtype, &codes));
+    QG_TRY(qg_quantize(k->d->ctx, n->name, &scheme, &(qg_qparam){ 1, &scale, &zero },
+                       from, codes));
+    QG_TRY(qg_edit_give_constant(g, n, 1, "weight", codes));
+    qg_stored w = r->in[1];
+    w.n = 1;
+    w.scale = &scale;
+    w.zero = &zero;
+    const qg_value *fb = bias >= 0 && (uint32_t)bias < m->n_in ? m->in[bias] : NULL;
+    if (n->n_in > 2 && n->in[2] && fb && fb->constant &&
+        fb->constant->dtype == QG_F32) {
+        QG_TRY(new_constant(k, "bias", fb->constant, QG_I32, &b));
+        for (int64_t i = 0; i < qg_tensor_count(b); i++)
+            b->i32[i] =
+                qg_lower_bias_code(fb->constant->f32[i], r->in[0].scale[0] * scale);
+        QG_TRY(qg_edit_give_constant(g, n, 2, "bias", b));
+    }
+    return qg_recipe_change(g, n,
+                            &(qg_recipe_edit){
+                                .in = {NULL, &w}
+    });
+}
+
+static qg_status vary_weights(maker *k, size_t at, const qg_recipe *r)
+{
+    const qg_tqc *t;
+    uint32_t slot;
+    QG_TRY(begin(k, "weights", GUESS));
+    qg_node *n = node_at(k, at);
+    const qg_node *m = float_node(k, n, &t, &slot);
+    bool able = m && r->in[1].codes && r->in[1].n > 1 && n->in[1]->constant;
+    return end(k, able ? one_scale(k, n, r, m, t, slot) : QG_EUNSUPPORTED,
+               "weights per tensor: one scale for all channels");
+}
+
+/* --- nodes --- */
+
+/* The last node only brings the codes of the node before it to another grid: without
+ * the rounding between. */
+static qg_status without_last(maker *k)
+{
+    qg_graph *g = k->now.cut.graph;
+    qg_node *last = g->output.at[0]->def, *first;
+    qg_recipe r;
+    size_t removed;
+    first = last->n_in == 1 && last->in[0] ? last->in[0]->def : NULL;
+    if (!first || !is_product(first) || last->in[0]->use.n != 1)
+        return QG_EUNSUPPORTED;
+    QG_TRY(qg_recipe_read(k->d->ctx, last, &r));
+    if (!r.out.codes)
+        return QG_EUNSUPPORTED;
+    QG_TRY(qg_edit_replace_value(g, last->out[0], first->out[0]));
+    QG_TRY(qg_recipe_change(g, first, &(qg_recipe_edit){ .out = &r.out }));
+    QG_TRY(qg_graph_sweep(g, &removed));
+    return qg_infer(g, NULL, 0);
+}
+
+static qg_status vary_fusion(maker *k)
+{
+    QG_TRY(begin(k, "fusion", TWO_WORDS));
+    const qg_graph *g = k->now.cut.graph;
+    const qg_node *last = g->output.at[0]->def;
+    const char *text = qg_arena_printf(k->d->arena, "does not round between %s and %s",
+                                       last->n_in && last->in[0] && last->in[0]->def
+                                           ? last->in[0]->def->name
+                                           : "input",
+                                       last->name);
+    return end(k, without_last(k), text);
+}
+
+static qg_status vary_node(maker *k, size_t at)
+{
+    qg_recipe r;
+    qg_cut own;
+    QG_TRY(qg_step_cut(k->d, k->s, &own));
+    const qg_node *n = own.graph->node.at[at];
+    bool has = qg_attr_has(n, "row") && qg_recipe_read(k->d->ctx, n, &r) == QG_OK;
+    qg_status s = QG_OK;
+    if (has && qg_attr_has(n, "scheme")) {
+        s = vary_schemes(k, at, &r);
+        if (s == QG_OK)
+            s = vary_places(k, at, &r);
+    }
+    if (has && s == QG_OK)
+        s = vary_roundings(k, at, &r);
+    if (has && is_product(n) && s == QG_OK) {
+        s = vary_products(k, at, &r);
+        if (s == QG_OK)
+            s = vary_padding(k, at, &r);
+        if (s == QG_OK)
+            s = vary_weights(k, at, &r);
+    }
+    if (has && r.out.codes && n->out[0] == own.graph->output.at[0] && s == QG_OK) {
+        s = vary_limits(k, at, &r);
+        if (s == QG_OK)
+            s = vary_grid(k, at, &r);
+    }
+    qg_graph_free(own.graph);
+    return s;
+}
+
+/* --- other profiles --- */
+
+static const qg_device_step *same_step(const qg_device *d, const qg_device_step *s)
+{
+    for (size_t i = 0; i < d->n_step; i++)
+        if (d->step[i].value == s->value)
+            return &d->step[i];
+    return NULL;
+}
+
+static qg_status add_profile(maker *k, const qg_profile *p)
+{
+    qg_device *d = QG_NEW(k->d->arena, qg_device);
+    if (!d)
+        return qg_nomem(k->d->ctx);
+    qg_status s = qg_device_by(k->d, p, d);
+    if (s == QG_OK)
+        s = qg_vec_push(k->d->ctx, k->d->arena, &k->list->other, d);
+    const qg_device_step *step = s == QG_OK ? same_step(d, k->s) : NULL;
+    if (!step || step->stored->codes != k->s->stored->codes) {
+        if (s != QG_OK)
+            qg_device_by_close(d);
+        return s == QG_ENOMEM ? s : QG_OK; /* it has no such step */
+    }
+    k->now = (qg_change){ "profile", NULL, NULL, OTHER_PROFILE, .d = d, .step = step };
+    s = qg_step_cut(d, step, &k->now.cut);
+    const char *row = "";
+    if (s == QG_OK)
+        s = qg_attr_string(k->d->ctx, k->now.cut.graph->output.at[0]->def, "row", "",
+                           &row);
+    k->now.detail =
+        qg_arena_printf(k->d->arena, "%s%s%s", p->name, *row ? ", row " : "", row);
+    return end(k, s, "computes as another profile");
+}
+
+static qg_status other_profiles(maker *k)
+{
+    qg_search search;
+    const char **name;
+    size_t n;
+    const qg_profile *p;
+    QG_TRY(qg_config_search(k->d->ctx, k->d->arena, "profiles", &search));
+    QG_TRY(qg_config_names(k->d->ctx, k->d->arena, search, &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(name[i], k->d->exe.program->profile->name) == 0)
+            continue;
+        QG_TRY(qg_profile_load(k->d->ctx, k->d->arena, name[i], search, &p));
+        QG_TRY(add_profile(k, p));
+    }
+    return QG_OK;
+}
+
+qg_status qg_change_all(const qg_device *d, const qg_device_step *s,
+                        const qg_exact *exact, qg_change_list *out)
+{
+    maker k = { .d = d, .s = s, .exact = exact, .list = out };
+    qg_cut own;
+    if (!s->stored->codes)
+        return QG_OK;
+    QG_TRY(qg_step_cut(d, s, &own));
+    size_t n = own.graph->node.n;
+    qg_graph_free(own.graph);
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(vary_node(&k, i));
+    if (n > 1)
+        QG_TRY(vary_fusion(&k));
+    return other_profiles(&k);
+}
+
+void qg_change_free(qg_change_list *l)
+{
+    for (size_t i = 0; i < l->change.n; i++)
+        qg_graph_free(l->change.at[i].cut.graph);
+    for (size_t i = 0; i < l->other.n; i++)
+        qg_device_by_close(l->other.at[i]);
+    *l = (qg_change_list){ 0 };
+}

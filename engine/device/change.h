@@ -1,0 +1,30 @@
+/* change.h -- the graphs of hypotheses: a step with one change. */
+#ifndef QG_ENGINE_DEVICE_CHANGE_H
+#define QG_ENGINE_DEVICE_CHANGE_H
+
+#include "engine/device/exact.h"
+
+typedef struct qg_change {
+    const char *cause, *verdict, *detail; /* as qg_suspect */
+    unsigned rank;
+    const qg_device *d; /* of the program that has the step */
+    const qg_device_step *step;
+    qg_cut cut;
+    bool dropped; /* it cannot be computed, or was left behind */
+    bool grid;    /* another output grid: */
+    float scale;
+    int32_t zero;
+    qg_tally tally;
+} qg_change;
+
+typedef struct qg_change_list {
+    QG_VEC(qg_change) change;
+    QG_VEC(qg_device *) other; /* programs of other profiles, owned */
+} qg_change_list;
+
+/* Every hypothesis about the step that has a graph. */
+QG_NODISCARD qg_status qg_change_all(const qg_device *d, const qg_device_step *s,
+                                     const qg_exact *exact, qg_change_list *out);
+void qg_change_free(qg_change_list *l);
+
+#endif

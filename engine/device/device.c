@@ -1,0 +1,308 @@
+/* device.c -- opening a device: its program, and the pairs of values and arrays. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/device/step.h"
+
+/* Correlation from which an array without a known name is taken for a value. */
+#define SURE 0.9
+/* Scales nearer than this are one scale that was written in decimals. */
+#define SAME_SCALE 1e-6
+
+qg_status qg_device_open(qg_device *d, qg_model *m, const qg_workload *work,
+                         const char *profile)
+{
+    qg_mode_request r = { .mode = qg_run_mode_name(QG_RUN_INTEGER),
+                          .profile = profile };
+    d->ctx = m->ctx;
+    d->work = *work;
+    d->arena = qg_arena_new(m->ctx->alloc);
+    if (!d->arena)
+        return qg_nomem(m->ctx);
+    QG_TRY(qg_executable_make(m, &r, &d->exe));
+    QG_TRY(qg_executable_feed(&d->exe, work, &d->feed));
+    d->m = d->exe.model;
+    d->samples = d->feed.feed.n;
+    return QG_OK;
+}
+
+void qg_device_close(qg_device *d)
+{
+    qg_feed_close(&d->feed);
+    if (d->exe.model)
+        qg_executable_free(&d->exe);
+    qg_arena_free(d->arena);
+}
+
+/* --- grids --- */
+
+/* The grid that the trace gives, or the program's. */
+static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
+{
+    const qg_trace_array *a = p->array;
+    p->grid = *own;
+    p->real = !own->codes && floats && a->grid && qg_trace_holds_codes(a);
+    if (!own->codes || !a->grid)
+        return;
+    double scale = (double)own->scale[0];
+    bool same = fabs(a->scale - scale) <= SAME_SCALE * scale;
+    if (same && qg_trace_holds_codes(a) && a->type.dtype != own->dtype) {
+        p->shift = own->zero[0] - a->zero;
+        return;
+    }
+    if (same && a->zero == own->zero[0])
+        return;
+    p->other = true;
+    p->scale = (float)a->scale;
+    p->zero = a->zero;
+    p->grid.scale = &p->scale;
+    p->grid.zero = &p->zero;
+}
+
+/* --- pairs --- */
+
+/* The value of the program that stands for one of the model; NULL: it has none. */
+static const qg_value *program_value(const qg_device *d, const qg_value *v)
+{
+    const qg_value *at = d->exe.program->value[v->id];
+    return at && !at->constant ? at : NULL;
+}
+
+/* Takes the array for v, when it fits and v has none. */
+static bool take(qg_device *d, const qg_value *v, const qg_trace_array *a, qg_pair p)
+{
+    qg_pair *to = &d->pair[v->id];
+    const qg_value *at = program_value(d, v);
+    const qg_stored *own = &d->exe.program->stored[v->id];
+    if (to->array || !qg_pair_fits(a, at ? &at->type : &v->type, &p) || own->n > 1)
+        return false;
+    p.array = a;
+    *to = p;
+    set_grid(to, own, v->type.dtype == QG_F32);
+    return true;
+}
+
+static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
+{
+    qg_pair p = { .confidence = 1 };
+    const qg_value *v = qg_pair_named(d->m->graph, a, &p.how);
+    if (v && take(d, v, a, p))
+        return QG_OK;
+    if (v && !d->pair[v->id].array) {
+        char text[2][QG_SHAPE_TEXT];
+        return qg_fail(d->ctx, QG_EDATA,
+                       "read %.200s: array '%.100s' is %s, expected the dims of %s "
+                       "behind an axis of samples",
+                       d->trace->path, a->value, qg_tensor_text(&a->type, text[0]),
+                       qg_tensor_text(&v->type, text[1]));
+    }
+    return qg_vec_push(d->ctx, d->arena, &d->unpaired, a);
+}
+
+/* --- by correlation --- */
+
+static double correlation(const double *x, const qg_tensor *t)
+{
+    size_t n = (size_t)qg_tensor_count(t);
+    double sx = 0, sy = 0, xx = 0, yy = 0, xy = 0;
+    for (size_t i = 0; i < n; i++) {
+        double y = qg_tensor_f64(t, (int64_t)i);
+        sx += x[i], sy += y;
+        xx += x[i] * x[i], yy += y * y, xy += x[i] * y;
+    }
+    double vx = xx - sx * sx / (double)n, vy = yy - sy * sy / (double)n;
+    return vx > 0 && vy > 0 ? (xy - sx * sy / (double)n) / sqrt(vx * vy) : 0;
+}
+
+/* Values of the model that might be in the trace under another name, and the program's
+ * own values of the first sample. */
+typedef struct own_values {
+    const qg_value **value; /* [n] of the model */
+    uint32_t *keep;         /* [n] of the program */
+    size_t n;
+    qg_plan *plan;
+    qg_run *run;
+} own_values;
+
+static qg_status choose_own(const qg_device *d, own_values *o)
+{
+    const qg_graph *g = d->m->graph;
+    o->value = QG_NEWN(d->arena, g->value.n, const qg_value *);
+    o->keep = QG_NEWN(d->arena, g->value.n, uint32_t);
+    if (!o->value || !o->keep)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *at = program_value(d, g->value.at[i]);
+        if (!at || !at->def || d->pair[i].array)
+            continue;
+        o->value[o->n] = g->value.at[i];
+        o->keep[o->n++] = at->id;
+    }
+    return QG_OK;
+}
+
+static qg_status run_own(const qg_device *d, own_values *o)
+{
+    const qg_feed *feed = &d->feed.feed;
+    const qg_tensor **in = QG_NEWN(d->arena, d->exe.graph->input.n, const qg_tensor *);
+    qg_plan_options p = {
+        .mode = QG_MODE_FLOAT, .input = feed->shape, .keep = o->keep, .n_keep = o->n
+    };
+    if (!in)
+        return qg_nomem(d->ctx);
+    QG_TRY(qg_plan_new(d->ctx, d->exe.graph, &p, &o->plan));
+    QG_TRY(qg_run_new(d->ctx, o->plan, &o->run));
+    QG_TRY(feed->fetch(feed->ud, d->ctx, d->arena, 0, in));
+    return qg_run_execute(o->run, in, NULL, 0, 0);
+}
+
+/* The value that correlates best with the array; the first in order of producers among
+ * equals. */
+static qg_status match(qg_device *d, const own_values *o, const qg_trace_array *a,
+                       bool *found)
+{
+    qg_trace_data data;
+    qg_pair best = { .how = "correlation" };
+    const qg_value *v = NULL;
+    QG_TRY(qg_trace_load(d->ctx, d->trace, a, &data));
+    qg_status s = QG_OK;
+    for (size_t i = 0; i < o->n && s == QG_OK; i++) {
+        qg_pair p = { .array = a, .how = "correlation" };
+        const qg_tensor *t = qg_run_kept(o->run, i);
+        double *x;
+        if (d->pair[o->value[i]->id].array || !qg_pair_fits(a, t, &p))
+            continue;
+        s = qg_pair_read(d->ctx, &p, &data, 0, data.arena, &x);
+        p.confidence = s == QG_OK ? correlation(x, t) : 0;
+        if (p.confidence > best.confidence) {
+            best = p;
+            v = o->value[i];
+        }
+    }
+    qg_trace_unload(&data);
+    *found = v && best.confidence >= SURE && take(d, v, a, best);
+    return s;
+}
+
+static qg_status pair_the_rest(qg_device *d)
+{
+    own_values o = { 0 };
+    size_t left = 0;
+    if (!d->unpaired.n)
+        return QG_OK;
+    qg_status s = choose_own(d, &o);
+    if (s == QG_OK)
+        s = run_own(d, &o);
+    for (size_t i = 0; i < d->unpaired.n && s == QG_OK; i++) {
+        bool found = false;
+        s = match(d, &o, d->unpaired.at[i], &found);
+        if (!found)
+            d->unpaired.at[left++] = d->unpaired.at[i];
+    }
+    d->unpaired.n = left;
+    qg_run_free(o.run);
+    qg_plan_free(o.plan);
+    return s;
+}
+
+/* --- steps --- */
+
+static qg_status list_steps(qg_device *d)
+{
+    const qg_graph *g = d->m->graph, *to = d->exe.graph;
+    d->step = QG_NEWN(d->arena, to->value.n, qg_device_step);
+    d->stop = QG_NEWN(d->arena, to->value.n, uint8_t);
+    d->model = QG_NEWN(d->arena, to->value.n, uint32_t);
+    d->known = QG_NEWN(d->arena, g->value.n, uint8_t);
+    d->stored = QG_NEWN(d->arena, g->value.n, uint8_t);
+    if (!d->step || !d->stop || !d->model || !d->known || !d->stored)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < to->value.n; i++)
+        d->model[i] = QG_NONE;
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *at = d->pair[i].array ? program_value(d, g->value.at[i]) : NULL;
+        d->known[i] = d->pair[i].array != NULL;
+        d->stored[i] = at != NULL;
+        if (at && !d->stop[at->id]) {
+            d->stop[at->id] = 1;
+            d->model[at->id] = (uint32_t)i;
+        }
+    }
+    for (size_t n = 0; n < to->node.n; n++)
+        for (uint32_t k = 0; k < to->node.at[n]->n_out; k++) {
+            const qg_value *at = to->node.at[n]->out[k];
+            if (!at || !d->stop[at->id])
+                continue;
+            uint32_t id = d->model[at->id];
+            d->step[d->n_step++] =
+                (qg_device_step){ .value = g->value.at[id],
+                                  .target = at,
+                                  .pair = &d->pair[id],
+                                  .stored = &d->exe.program->stored[id],
+                                  .elements = d->pair[id].array->count };
+        }
+    return QG_OK;
+}
+
+qg_status qg_device_pair(qg_device *d, qg_trace *t)
+{
+    d->trace = t;
+    d->pair = QG_NEWN(d->arena, d->m->graph->value.n, qg_pair);
+    if (!d->pair)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < t->n; i++)
+        QG_TRY(pair_by_name(d, &t->array[i]));
+    QG_TRY(pair_the_rest(d));
+    QG_TRY(list_steps(d));
+    if (!d->n_step)
+        return qg_fail(d->ctx, QG_EDATA,
+                       "read %.200s: no array is a value of the network, expected "
+                       "names of values or endpoints (docs/trace.md)",
+                       t->path);
+    if (t->samples < d->samples)
+        return qg_fail(
+            d->ctx, QG_EDATA,
+            "read %.200s: %zu samples, expected %zu as in the data (or fewer "
+            "with --samples)",
+            t->path, t->samples, d->samples);
+    return QG_OK;
+}
+
+qg_status qg_step_cut(const qg_device *d, const qg_device_step *s, qg_cut *out)
+{
+    *out = (qg_cut){ .from = d->exe.graph, .target = s->target, .stop = d->stop };
+    return qg_cut_make(d->ctx, out);
+}
+
+qg_status qg_device_by(const qg_device *d, const qg_profile *profile, qg_device *out)
+{
+    size_t n = d->m->graph->value.n;
+    *out = *d;
+    out->exe.program = NULL;
+    out->n_step = 0;
+    out->arena = qg_arena_new(d->ctx->alloc);
+    if (!out->arena)
+        return qg_nomem(d->ctx);
+    QG_TRY(qg_lower_program(d->m->graph, profile, &d->exe.program->options,
+                            &out->exe.program));
+    out->exe.graph = out->exe.program->graph;
+    out->pair = QG_NEWN(out->arena, n, qg_pair);
+    if (!out->pair)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < n; i++) {
+        if (!d->pair[i].array)
+            continue;
+        out->pair[i] = d->pair[i];
+        out->pair[i].other = false;
+        out->pair[i].shift = 0;
+        set_grid(&out->pair[i], &out->exe.program->stored[i],
+                 d->m->graph->value.at[i]->type.dtype == QG_F32);
+    }
+    return list_steps(out);
+}
+
+void qg_device_by_close(qg_device *d)
+{
+    qg_program_free(d->exe.program);
+    qg_arena_free(d->arena);
+}

@@ -1,0 +1,312 @@
+/* diverge.c -- qg_model_diverge: where a device computes something else, and what. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/device/suspect.h"
+#include "engine/exec/meter.h"
+#include "engine/exec/pool.h"
+
+QG_OPTIONS_INIT(qg_diverge_options)
+
+/* Hypotheses shown for one step. */
+enum { SHOWN = 8 };
+/* Nodes that are explained unless the options give a number. */
+enum { EXPLAINED = 3 };
+
+typedef struct comparison {
+    const qg_diverge_options *o;
+    qg_device d;
+    qg_cut *cut;         /* [n_step] */
+    qg_finding *finding; /* [n_step] */
+    size_t differing;
+    qg_meter meter;
+} comparison;
+
+/* --- every step on the device's inputs --- */
+
+typedef struct witness {
+    qg_finding *f;
+} witness;
+
+static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
+                     const double *theirs)
+{
+    qg_finding *f = ((witness *)ud)->f;
+    (void)ctx;
+    for (size_t i = 0; i < f->step->elements && f->n_at < QG_EVIDENCE; i++)
+        if (ours[i] != theirs[i])
+            f->at[f->n_at++] = (qg_evidence){ sample,    i,           ours[i],
+                                              theirs[i], (double)NAN, (double)NAN };
+    return QG_OK;
+}
+
+static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
+{
+    comparison *c = ud;
+    witness w = { &c->finding[i] };
+    (void)state;
+    QG_TRY(qg_step_try(&c->d, ctx, &c->d.step[i], &c->cut[i],
+                       &(qg_step_see){ see, &w, 0 }, &w.f->tally));
+    if (!w.f->tally.differ)
+        w.f->n_at = 0;
+    return qg_meter_add(&c->meter, ctx, 1);
+}
+
+static qg_status compare(comparison *c)
+{
+    size_t n = c->d.n_step;
+    c->cut = QG_NEWN(c->d.arena, n, qg_cut);
+    c->finding = QG_NEWN(c->d.arena, n, qg_finding);
+    if (!c->cut || !c->finding)
+        return qg_nomem(c->d.ctx);
+    for (size_t i = 0; i < n; i++) {
+        c->finding[i].step = &c->d.step[i];
+        QG_TRY(qg_step_cut(&c->d, &c->d.step[i], &c->cut[i]));
+    }
+    qg_job job = { .n = n, .workers = c->o->work.jobs, .work = work, .ud = c };
+    qg_meter_begin(&c->meter, &c->o->work.progress, "diverge", n);
+    qg_status s = qg_pool_run(c->d.ctx, &job);
+    qg_meter_end(&c->meter);
+    for (size_t i = 0; i < n; i++)
+        c->differing += c->finding[i].tally.differ > 0;
+    return s;
+}
+
+/* The same values in one run of the whole program. */
+static qg_status compare_whole(comparison *c)
+{
+    size_t n = c->d.n_step;
+    qg_step_see *how = QG_NEWN(c->d.arena, n, qg_step_see);
+    witness *w = QG_NEWN(c->d.arena, n, witness);
+    qg_tally *tally = QG_NEWN(c->d.arena, n, qg_tally);
+    c->finding = QG_NEWN(c->d.arena, n, qg_finding);
+    if (!how || !w || !tally || !c->finding)
+        return qg_nomem(c->d.ctx);
+    for (size_t i = 0; i < n; i++) {
+        c->finding[i].step = &c->d.step[i];
+        w[i].f = &c->finding[i];
+        how[i] = (qg_step_see){ see, &w[i], 0 };
+    }
+    QG_TRY(qg_device_whole(&c->d, how, tally));
+    for (size_t i = 0; i < n; i++) {
+        c->finding[i].tally = tally[i];
+        if (!tally[i].differ)
+            c->finding[i].n_at = 0;
+        c->differing += tally[i].differ > 0;
+    }
+    return QG_OK;
+}
+
+static qg_status explain(comparison *c)
+{
+    size_t explained = 0, most = c->o->explain ? c->o->explain : EXPLAINED;
+    for (size_t i = 0; i < c->d.n_step && explained < most; i++) {
+        if (!c->finding[i].tally.differ)
+            continue;
+        QG_TRY(qg_suspect_step(&c->d, &c->finding[i]));
+        c->finding[i].judged = true;
+        explained++;
+    }
+    return QG_OK;
+}
+
+/* --- the report --- */
+
+static const char *node_of(const qg_device_step *s)
+{
+    return s->value->def ? s->value->def->name : s->value->name;
+}
+
+static double share(uint64_t part, uint64_t of)
+{
+    return of ? (double)part / (double)of : 0;
+}
+
+/* One sentence for the best hypothesis. */
+static const char *verdict(const qg_finding *f, qg_arena *a)
+{
+    const qg_suspect *best = f->suspect.n ? &f->suspect.at[0] : NULL;
+    bool ties =
+        f->differ_at_ties && f->differ_at_ties == f->tally.differ && f->tally.most <= 1;
+    if (!best)
+        return f->judged ? "no hypothesis explains more" : NULL;
+    return qg_arena_printf(
+        a, "%s%s: fits %llu of %llu", ties ? "off by one on ties: " : "", best->verdict,
+        (unsigned long long)best->fits, (unsigned long long)best->of);
+}
+
+static qg_status report_nodes(const comparison *c, qg_report *r)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "nodes", "node value differ of share most mean verdict",
+                           &t));
+    for (size_t i = 0; i < c->d.n_step; i++) {
+        const qg_finding *f = &c->finding[i];
+        if (!f->tally.differ)
+            continue;
+        const char *text = verdict(f, r->arena);
+        QG_TRY(qg_table_cells(
+            r, t, qg_cell_text(node_of(f->step)), qg_cell_text(f->step->value->name),
+            qg_cell_count((size_t)f->tally.differ), qg_cell_count((size_t)f->tally.of),
+            qg_cell_percent(share(f->tally.differ, f->tally.of)),
+            qg_cell_number(f->tally.most),
+            qg_cell_number(f->tally.total / (double)f->tally.differ),
+            qg_cell_text(text)));
+    }
+    return QG_OK;
+}
+
+/* An integer, which may be negative. */
+static qg_cell whole(double x)
+{
+    return isnan(x) ? (qg_cell){ 0 } : (qg_cell){ .kind = QG_CELL_COUNT, .number = x };
+}
+
+/* A code, or a float. */
+static qg_cell stored(const qg_stored *g, double x)
+{
+    return g->codes ? whole(x) : qg_cell_number(x);
+}
+
+static qg_cell known(double x) { return isnan(x) ? (qg_cell){ 0 } : qg_cell_number(x); }
+
+static qg_status report_elements(const comparison *c, qg_report *r)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(
+        r, "elements",
+        "node sample element accumulator exact fraction real ours theirs", &t));
+    for (size_t i = 0; i < c->d.n_step; i++) {
+        const qg_finding *f = &c->finding[i];
+        for (size_t k = 0; k < f->n_at; k++) {
+            const qg_evidence *e = &f->at[k];
+            const qg_stored *g = &f->step->pair->grid;
+            double exact =
+                g->codes ? e->real / (double)g->scale[0] + g->zero[0] : (double)NAN;
+            QG_TRY(qg_table_cells(r, t, qg_cell_text(node_of(f->step)),
+                                  qg_cell_count(e->sample), qg_cell_count(e->index),
+                                  whole(e->accumulator), known(exact),
+                                  known(exact - floor(exact)), known(e->real),
+                                  stored(g, e->ours), stored(g, e->theirs)));
+        }
+    }
+    return QG_OK;
+}
+
+static qg_status report_hypotheses(const comparison *c, qg_report *r)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "hypotheses", "node cause fits of share verdict detail",
+                           &t));
+    for (size_t i = 0; i < c->d.n_step; i++) {
+        const qg_finding *f = &c->finding[i];
+        for (size_t k = 0; k < f->suspect.n; k++) {
+            const qg_suspect *s = &f->suspect.at[k];
+            /* all that explain as much as the best, and a few behind them */
+            if (k >= SHOWN && s->fits < f->suspect.at[0].fits)
+                break;
+            QG_TRY(qg_table_cells(
+                r, t, qg_cell_text(node_of(f->step)), qg_cell_text(s->cause),
+                qg_cell_count((size_t)s->fits), qg_cell_count((size_t)s->of),
+                qg_cell_percent(share(s->fits, s->of)), qg_cell_text(s->verdict),
+                qg_cell_text(s->detail)));
+        }
+    }
+    return QG_OK;
+}
+
+/* Pairs that are not by name, and arrays that no value has: never silent. */
+static qg_status report_pairs(const comparison *c, qg_report *r)
+{
+    const qg_device *d = &c->d;
+    qg_table *t = NULL;
+    for (size_t i = 0; i < d->m->graph->value.n; i++) {
+        const qg_pair *p = &d->pair[i];
+        if (!p->array || (strcmp(p->how, "name") == 0 && !p->moved))
+            continue;
+        if (!t)
+            QG_TRY(
+                qg_report_table(r, "pairs", "array value how confidence layout", &t));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(p->array->value),
+                              qg_cell_text(d->m->graph->value.at[i]->name),
+                              qg_cell_text(p->how), qg_cell_percent(p->confidence),
+                              qg_cell_text(p->moved ? "channels last" : "as it is")));
+    }
+    if (!d->unpaired.n)
+        return QG_OK;
+    QG_TRY(qg_report_table(r, "unpaired", "array", &t));
+    for (size_t i = 0; i < d->unpaired.n; i++)
+        QG_TRY(qg_table_add(r, t, qg_cell_text(d->unpaired.at[i]->value)));
+    return QG_OK;
+}
+
+/* Floats that lie on no code of the value's grid. */
+static qg_status report_off(const comparison *c, qg_report *r)
+{
+    qg_table *t = NULL;
+    for (size_t i = 0; i < c->d.n_step; i++) {
+        const qg_finding *f = &c->finding[i];
+        if (!f->tally.off)
+            continue;
+        if (!t)
+            QG_TRY(qg_report_table(r, "off_the_grid", "value elements of", &t));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(f->step->value->name),
+                              qg_cell_count((size_t)f->tally.off),
+                              qg_cell_count((size_t)f->tally.of)));
+    }
+    return QG_OK;
+}
+
+static qg_status fill(const comparison *c, qg_report *r)
+{
+    const qg_finding *first = NULL;
+    for (size_t i = c->d.n_step; i-- > 0;)
+        if (c->finding[i].tally.differ)
+            first = &c->finding[i];
+    QG_TRY(qg_report_add(r, "profile", qg_cell_text(c->d.exe.program->profile->name)));
+    QG_TRY(qg_report_add(r, "samples", qg_cell_count(c->d.samples)));
+    QG_TRY(qg_report_add(
+        r, "compared",
+        qg_cell_text(c->o->end_to_end ? "end to end" : "on the device's own inputs")));
+    QG_TRY(qg_report_add(r, "values", qg_cell_count(c->d.n_step)));
+    QG_TRY(qg_report_add(r, "differing", qg_cell_count(c->differing)));
+    QG_TRY(report_pairs(c, r));
+    QG_TRY(report_off(c, r));
+    if (!first)
+        return qg_report_add(r, "first", (qg_cell){ 0 });
+    QG_TRY(qg_report_add(r, "first", qg_cell_text(node_of(first->step))));
+    QG_TRY(report_nodes(c, r));
+    QG_TRY(report_elements(c, r));
+    return c->o->end_to_end ? QG_OK : report_hypotheses(c, r);
+}
+
+static qg_status run(comparison *c, qg_trace *t, qg_report **out)
+{
+    qg_report *r;
+    QG_TRY(qg_device_pair(&c->d, t));
+    QG_TRY(c->o->end_to_end ? compare_whole(c) : compare(c));
+    if (!c->o->end_to_end)
+        QG_TRY(explain(c));
+    QG_TRY(qg_report_new(c->d.ctx, "diverge", &r));
+    return qg_report_end(fill(c, r), r, out);
+}
+
+qg_status qg_model_diverge(qg_model *m, const qg_diverge_options *given,
+                           const char *dump, qg_report **report)
+{
+    qg_diverge_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_diverge_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
+    comparison c = { .o = &o };
+    qg_trace *t = NULL;
+    qg_status s = qg_device_open(&c.d, m, &o.work, o.profile);
+    if (s == QG_OK)
+        s = qg_trace_open(m->ctx, dump, &t);
+    if (s == QG_OK)
+        s = run(&c, t, report);
+    for (size_t i = 0; c.cut && i < c.d.n_step; i++)
+        qg_graph_free(c.cut[i].graph);
+    qg_device_close(&c.d);
+    qg_trace_close(t);
+    return s;
+}

@@ -1,0 +1,448 @@
+#include "engine/device/exact.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/number/round.h"
+
+/* Elements whose difference is remembered, and points of the search for a grid. */
+enum { MOST_BITS = 1 << 28, MOST_POINTS = 1 << 16 };
+/* Distance from half-way at which a real value counts as a tie. */
+#define TIE 1e-4
+
+/* Roundings that are tried on the exact value. */
+static const qg_rounding roundings[] = { QG_ROUND_HALF_EVEN, QG_ROUND_HALF_AWAY,
+                                         QG_ROUND_HALF_UP, QG_ROUND_DOWN };
+enum { N_ROUNDING = sizeof roundings / sizeof roundings[0] };
+
+typedef struct study {
+    const qg_device *d;
+    qg_finding *f;
+    const qg_device_step *s;
+    qg_arena *arena;
+    uint8_t *differs; /* bits of the first elements */
+    uint64_t n_bits;
+    uint64_t seen; /* elements so far, of one run */
+    uint64_t fits[N_ROUNDING];
+    double *real, *code; /* [n_point] */
+    size_t n_point, stride;
+    double low, high; /* codes of the device */
+    double scale;     /* of see_other */
+    int32_t zero;
+} study;
+
+/* --- runs --- */
+
+static qg_status see_ours(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
+                          const double *theirs)
+{
+    study *y = ud;
+    (void)ctx, (void)sample;
+    for (size_t i = 0; i < y->s->elements; i++, y->seen++) {
+        y->low = fmin(y->low, theirs[i]);
+        y->high = fmax(y->high, theirs[i]);
+        if (ours[i] != theirs[i] && y->seen < y->n_bits)
+            y->differs[y->seen / 8] |= (uint8_t)(1u << y->seen % 8);
+    }
+    return QG_OK;
+}
+
+static double stored(const study *y, qg_rounding r, double q)
+{
+    const qg_stored *own = y->s->stored;
+    return fmin(fmax(qg_round_f64(r, q), own->low), own->high);
+}
+
+static bool differed(const study *y, uint64_t i)
+{
+    return i < y->n_bits && (y->differs[i / 8] >> i % 8 & 1);
+}
+
+static void see_element(study *y, double real, double code)
+{
+    const qg_stored *g = y->s->stored;
+    double v = real / (double)g->scale[0], q = v + g->zero[0];
+    bool tie = fabs(fabs(v - trunc(v)) - 0.5) < TIE;
+    for (int m = 0; m < N_ROUNDING; m++)
+        y->fits[m] += stored(y, roundings[m], q) == code;
+    y->f->ties += tie;
+    y->f->differ_at_ties += tie && differed(y, y->seen) && fabs(q - code) < 1;
+    if (y->seen % y->stride == 0 && y->n_point < MOST_POINTS) {
+        y->real[y->n_point] = real;
+        y->code[y->n_point++] = code;
+    }
+    y->seen++;
+}
+
+static qg_status see_real(void *ud, qg_ctx *ctx, size_t sample, const double *real,
+                          const double *theirs)
+{
+    study *y = ud;
+    (void)ctx;
+    for (size_t i = 0; i < QG_EVIDENCE && i < y->f->n_at; i++)
+        if (y->f->at[i].sample == sample)
+            y->f->at[i].real = real[y->f->at[i].index];
+    for (size_t i = 0; i < y->s->elements; i++)
+        see_element(y, real[i], theirs[i]);
+    return QG_OK;
+}
+
+/* Counts roundings of other real values of the same elements, or on another grid. */
+static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *real,
+                           const double *theirs)
+{
+    study *y = ud;
+    (void)ctx, (void)sample;
+    for (size_t i = 0; i < y->s->elements; i++)
+        for (int m = 0; m < N_ROUNDING; m++)
+            y->fits[m] +=
+                stored(y, roundings[m], real[i] / y->scale + y->zero) == theirs[i];
+    return QG_OK;
+}
+
+/* *done is false when there are no real values. */
+static qg_status run_real(study *y, const qg_device_step *s, bool fused,
+                          qg_status (*see)(void *, qg_ctx *, size_t, const double *,
+                                           const double *),
+                          bool *done)
+{
+    qg_cut cut;
+    qg_tally tally;
+    *done = false;
+    QG_TRY(qg_step_real(y->d, s, fused, &cut));
+    if (!cut.graph)
+        return QG_OK;
+    qg_status status =
+        qg_step_try(y->d, y->d->ctx, s, &cut, &(qg_step_see){ see, y, 0 }, &tally);
+    qg_graph_free(cut.graph);
+    *done = status == QG_OK;
+    return status == QG_ENOMEM ? status : QG_OK;
+}
+
+/* --- hypotheses --- */
+
+static void suspect(qg_exact *out, const qg_suspect *s)
+{
+    if (out->n < QG_EXACT_SUSPECTS)
+        out->suspect[out->n++] = *s;
+}
+
+/* The last value before the target that the program stores and the trace lacks; NULL:
+ * none. */
+static const qg_value *hidden(const study *y, const qg_cut *c)
+{
+    const qg_program *p = y->d->exe.program;
+    const qg_value *found = NULL;
+    for (size_t i = 0; i < c->n_node; i++)
+        for (uint32_t k = 0; k < c->node[i]->n_out; k++) {
+            const qg_value *v = c->node[i]->out[k];
+            if (v && v != y->s->value && p->stored[v->id].codes && p->value[v->id])
+                found = v;
+        }
+    return found;
+}
+
+/* The last value that only the device stores. */
+static const qg_value *extra(const study *y, const qg_cut *c)
+{
+    const qg_value *found = NULL;
+    for (size_t i = 0; i < c->n_in; i++)
+        if (y->d->known[c->in[i]->id] && !y->d->stored[c->in[i]->id])
+            found = c->in[i];
+    return found;
+}
+
+static void add_roundings(const study *y, const char *cause, const char *what,
+                          unsigned rank, qg_exact *out)
+{
+    for (int m = 0; m < N_ROUNDING; m++)
+        suspect(out, &(qg_suspect){ cause, what, qg_rounding_name(roundings[m]),
+                                    rank + (unsigned)m, y->fits[m], y->f->tally.of });
+}
+
+static qg_status judge_real(study *y, qg_exact *out)
+{
+    qg_cut cut;
+    QG_TRY(qg_step_real(y->d, y->s, false, &cut));
+    const qg_value *v = cut.graph ? hidden(y, &cut) : NULL;
+    qg_graph_free(cut.graph);
+    if (!v) {
+        add_roundings(y, "rounding", "rounds the exact value once", 40, out);
+        return QG_OK;
+    }
+    const char *text = qg_arena_printf(y->d->arena, "does not round between %s and %s",
+                                       v->def->name, y->s->value->def->name);
+    if (!text)
+        return qg_nomem(y->d->ctx);
+    add_roundings(y, "fusion", text, 10, out);
+    return QG_OK;
+}
+
+/* Values that only the device stores: it rounds where the program does not. */
+static qg_status judge_fused(study *y, qg_exact *out)
+{
+    qg_cut cut;
+    bool done;
+    QG_TRY(qg_step_real(y->d, y->s, true, &cut));
+    const qg_value *v = cut.graph ? extra(y, &cut) : NULL;
+    qg_graph_free(cut.graph);
+    if (!v)
+        return QG_OK;
+    memset(y->fits, 0, sizeof y->fits);
+    y->scale = (double)y->s->pair->grid.scale[0];
+    y->zero = y->s->pair->grid.zero[0];
+    QG_TRY(run_real(y, y->s, true, see_other, &done));
+    const char *text = qg_arena_printf(
+        y->d->arena, "rounds between %s and %s: stores %s",
+        v->def ? v->def->name : v->name, y->s->value->def->name, v->name);
+    if (!text)
+        return qg_nomem(y->d->ctx);
+    if (done)
+        add_roundings(y, "fusion", text, 5, out);
+    return QG_OK;
+}
+
+/* --- the grid --- */
+
+/* The shortest decimal in [low, high]. */
+static double shortest(double low, double high)
+{
+    double middle = (low + high) / 2;
+    for (int digits = 2; digits <= 9; digits++) {
+        double unit = pow(10, digits - floor(log10(middle)));
+        double x = nearbyint(middle * unit) / unit;
+        if (x >= low && x <= high)
+            return x;
+    }
+    return middle;
+}
+
+/* Codes per unit for which every interior point has its code with this zero point. */
+static bool interval(const study *y, double zero, double *low, double *high)
+{
+    *low = 0;
+    *high = INFINITY;
+    for (size_t i = 0; i < y->n_point; i++) {
+        double r = y->real[i], q = y->code[i] - zero;
+        if (y->code[i] <= y->low || y->code[i] >= y->high || r == 0)
+            continue;
+        double a = (q - 0.5) / r, b = (q + 0.5) / r;
+        *low = fmax(*low, fmin(a, b));
+        *high = fmin(*high, fmax(a, b));
+    }
+    return *low < *high && isfinite(*high) && *low > 0;
+}
+
+/* Least squares over interior points: code = slope real + zero. */
+static bool line(const study *y, double *slope, double *zero)
+{
+    double n = 0, sx = 0, sy = 0, xx = 0, xy = 0;
+    for (size_t i = 0; i < y->n_point; i++) {
+        if (y->code[i] <= y->low || y->code[i] >= y->high)
+            continue;
+        n++, sx += y->real[i], sy += y->code[i];
+        xx += y->real[i] * y->real[i], xy += y->real[i] * y->code[i];
+    }
+    double v = n * xx - sx * sx;
+    if (n < 3 || !(v > 0))
+        return false;
+    *slope = (n * xy - sx * sy) / v;
+    *zero = (sy - *slope * sx) / n;
+    return isfinite(*slope) && *slope > 0 && fabs(*zero) < 1e6;
+}
+
+static void fit_grid(const study *y, qg_exact *out)
+{
+    static const int apart[] = { 0, -1, 1 };
+    double slope, zero, low, high;
+    const qg_stored *own = y->s->stored;
+    if (!line(y, &slope, &zero))
+        return;
+    double scale = 1 / slope, z = nearbyint(zero);
+    for (int i = 0; i < 3; i++)
+        if (interval(y, nearbyint(zero) + apart[i], &low, &high)) {
+            scale = shortest(1 / high, 1 / low);
+            z = nearbyint(zero) + apart[i];
+            break;
+        }
+    out->scale = (float)scale;
+    out->zero = (int32_t)z;
+    out->grid =
+        out->zero != own->zero[0] || fabs(scale / (double)own->scale[0] - 1) > 1e-5;
+}
+
+/* The exact value on another grid, for kernels whose grid is prescribed. */
+static qg_status judge_grid(study *y, qg_exact *out)
+{
+    const qg_pair *p = y->s->pair;
+    bool done;
+    if (!p->other && !out->grid)
+        return QG_OK;
+    y->scale = (double)(p->other ? p->scale : out->scale);
+    y->zero = p->other ? p->zero : out->zero;
+    memset(y->fits, 0, sizeof y->fits);
+    QG_TRY(run_real(y, y->s, false, see_other, &done));
+    const char *text = qg_arena_printf(
+        y->d->arena, "its output grid is another: scale %.6g, zero %d%s", y->scale,
+        (int)y->zero, p->other ? " (given by the dump)" : "");
+    if (!text)
+        return qg_nomem(y->d->ctx);
+    if (done)
+        add_roundings(y, "grid", text, 8, out);
+    return QG_OK;
+}
+
+/* --- accumulators --- */
+
+/* The product of codes that the step consists of, a clamp behind it aside; NULL:
+ * another or several. */
+static const qg_node *product_of(const qg_cut *c)
+{
+    const qg_node *found = NULL;
+    for (size_t i = 0; i < c->n_node; i++) {
+        const qg_node *n = c->node[i];
+        if (!qg_node_has(n, QG_OP_COMPUTE) || qg_op_slot_of(n->op, 'w') < 0)
+            continue;
+        if (found)
+            return NULL;
+        found = n;
+    }
+    return found;
+}
+
+typedef struct sums {
+    study *y;
+    const qg_recipe *recipe;
+    int64_t inner, channels;
+} sums;
+
+static qg_status see_sum(void *ud, qg_ctx *ctx, size_t sample, const double *real,
+                         const double *theirs)
+{
+    const sums *u = ud;
+    const qg_stored *x = &u->recipe->in[0], *w = &u->recipe->in[1];
+    (void)ctx, (void)theirs;
+    for (size_t i = 0; i < u->y->f->n_at; i++) {
+        qg_evidence *e = &u->y->f->at[i];
+        if (e->sample != sample)
+            continue;
+        size_t channel = e->index / (size_t)u->inner % (size_t)u->channels;
+        double step =
+            (double)x->scale[0] * (double)w->scale[w->n > 1 ? channel % w->n : 0];
+        e->real = real[e->index];
+        if (step > 0)
+            e->accumulator = nearbyint(real[e->index] / step);
+    }
+    return QG_OK;
+}
+
+/* Real values and sums before a clamp, at the evidence. */
+static qg_status study_sums(study *y)
+{
+    qg_cut cut, real;
+    qg_recipe recipe;
+    QG_TRY(qg_step_cut(y->d, y->s, &cut));
+    const qg_node *k = product_of(&cut);
+    const qg_node *n = k ? qg_graph_node(y->d->m->graph, k->name) : NULL;
+    qg_graph_free(cut.graph);
+    if (!n || !n->out[0] ||
+        (uint64_t)qg_tensor_count(&n->out[0]->type) != y->s->elements ||
+        qg_recipe_read(y->d->ctx, k, &recipe) != QG_OK || !recipe.in[0].codes ||
+        !recipe.in[1].codes)
+        return QG_OK;
+    const qg_tensor *t = &n->out[0]->type;
+    sums u = { y, &recipe, 1, 1 };
+    bool spatial = t->rank > 2;
+    u.channels = t->rank > 1 ? t->dim[spatial ? 1 : t->rank - 1] : 1;
+    u.inner = spatial ? qg_dims_product(t, 2, t->rank) : 1;
+    qg_device_step s = *y->s;
+    qg_tally tally;
+    s.value = n->out[0];
+    QG_TRY(qg_step_real(y->d, &s, false, &real));
+    if (!real.graph)
+        return QG_OK;
+    qg_status status = qg_step_try(y->d, y->d->ctx, &s, &real,
+                                   &(qg_step_see){ see_sum, &u, 0 }, &tally);
+    qg_graph_free(real.graph);
+    return status == QG_ENOMEM ? status : QG_OK;
+}
+
+/* --- all --- */
+
+static qg_status begin(study *y)
+{
+    uint64_t all = (uint64_t)y->s->elements * y->d->samples;
+    y->n_bits = all < MOST_BITS ? all : MOST_BITS;
+    y->stride = (size_t)(all / MOST_POINTS + 1);
+    y->arena = qg_arena_new(y->d->ctx->alloc);
+    if (!y->arena)
+        return qg_nomem(y->d->ctx);
+    y->differs = QG_NEWN(y->arena, y->n_bits / 8 + 1, uint8_t);
+    y->real = QG_NEWN(y->arena, MOST_POINTS, double);
+    y->code = QG_NEWN(y->arena, MOST_POINTS, double);
+    return y->differs && y->real && y->code ? QG_OK : qg_nomem(y->d->ctx);
+}
+
+static qg_status study_all(study *y, qg_exact *out)
+{
+    qg_cut cut;
+    qg_tally tally;
+    bool done;
+    QG_TRY(begin(y));
+    QG_TRY(qg_step_cut(y->d, y->s, &cut));
+    qg_status s = qg_step_try(y->d, y->d->ctx, y->s, &cut,
+                              &(qg_step_see){ see_ours, y, 0 }, &tally);
+    qg_graph_free(cut.graph);
+    QG_TRY(s);
+    out->low = (int32_t)y->low;
+    out->high = (int32_t)y->high;
+    y->seen = 0;
+    QG_TRY(run_real(y, y->s, false, see_real, &done));
+    if (!done)
+        return QG_OK;
+    fit_grid(y, out);
+    QG_TRY(judge_real(y, out));
+    QG_TRY(judge_fused(y, out));
+    QG_TRY(judge_grid(y, out));
+    return study_sums(y);
+}
+
+qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exact *out)
+{
+    study y = { .d = d, .f = f, .s = f->step, .low = INFINITY, .high = -INFINITY };
+    qg_status s = QG_OK;
+    if (f->step->stored->codes)
+        s = study_all(&y, out);
+    qg_arena_free(y.arena);
+    return s;
+}
+
+static qg_status see_ties(void *ud, qg_ctx *ctx, size_t sample, const double *real,
+                          const double *theirs)
+{
+    study *y = ud;
+    (void)ctx, (void)sample, (void)theirs;
+    for (size_t i = 0; i < y->s->elements; i++) {
+        double v = real[i] / (double)y->s->stored->scale[0];
+        y->seen += fabs(fabs(v - trunc(v)) - 0.5) < TIE;
+    }
+    return QG_OK;
+}
+
+qg_status qg_exact_ties(const qg_device *d, const qg_device_step *s, uint64_t *out)
+{
+    study y = { .d = d, .s = s };
+    qg_cut cut;
+    qg_tally tally;
+    *out = 0;
+    if (!s->stored->codes)
+        return QG_OK;
+    QG_TRY(qg_step_real(d, s, false, &cut));
+    if (!cut.graph)
+        return QG_OK;
+    qg_status status =
+        qg_step_try(d, d->ctx, s, &cut, &(qg_step_see){ see_ties, &y, 1 }, &tally);
+    qg_graph_free(cut.graph);
+    *out = y.seen;
+    return status == QG_ENOMEM ? status : QG_OK;
+}

@@ -1,0 +1,103 @@
+#include "engine/device/pair.h"
+
+#include <string.h>
+
+#include "engine/ir/endpoint.h"
+
+/* order[k]: the axis of the value that axis k of a sample is.  False: the extents do
+ * not fit. */
+static bool view_by(const qg_trace_array *a, const qg_tensor *type,
+                    const int32_t *order, qg_tensor *out)
+{
+    int32_t rank = a->type.rank - 1, skip = type->rank - rank;
+    int64_t stride = 1;
+    qg_tensor_init(out, QG_F64, type->rank, type->dim);
+    if (skip < 0 || skip > 1 || (skip == 1 && type->dim[0] != 1))
+        return false; /* a sample has all axes, or all but a batch of 1 */
+    for (int32_t k = rank; k-- > 0;) {
+        int32_t axis = order[k + skip];
+        if (type->dim[axis] != a->type.dim[k + 1])
+            return false;
+        out->stride[axis] = stride;
+        stride *= a->type.dim[k + 1];
+    }
+    if (skip)
+        out->stride[0] = stride;
+    return !skip || order[0] == 0;
+}
+
+static void identity(int32_t order[QG_MAX_RANK])
+{
+    for (int32_t k = 0; k < QG_MAX_RANK; k++)
+        order[k] = k;
+}
+
+/* N, C, H, W stored as N, H, W, C. */
+static void channels_last(int32_t rank, int32_t order[QG_MAX_RANK])
+{
+    identity(order);
+    for (int32_t k = 1; k + 1 < rank; k++)
+        order[k] = k + 1;
+    if (rank > 1)
+        order[rank - 1] = 1;
+}
+
+/* The given permutation; one that leaves the batch out counts from the next axis. */
+static bool given(const qg_trace_array *a, int32_t rank, int32_t order[QG_MAX_RANK])
+{
+    int32_t skip = rank - a->n_axis;
+    if (skip < 0 || skip > 1)
+        return false;
+    identity(order);
+    for (int32_t k = 0; k < a->n_axis; k++)
+        order[k + skip] = a->axis[k] + skip;
+    return true;
+}
+
+bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
+{
+    int32_t order[QG_MAX_RANK];
+    out->moved = false;
+    if (!qg_tensor_known(type) || (uint64_t)qg_tensor_count(type) != a->count)
+        return false;
+    if (a->n_axis)
+        return given(a, type->rank, order) && view_by(a, type, order, &out->view);
+    if (!a->channels_last) {
+        identity(order);
+        if (view_by(a, type, order, &out->view))
+            return true;
+        out->moved = true;
+    }
+    channels_last(type->rank, order);
+    return type->rank > 2 && view_by(a, type, order, &out->view);
+}
+
+const qg_value *qg_pair_named(const qg_graph *g, const qg_trace_array *a,
+                              const char **how)
+{
+    qg_endpoint at;
+    const qg_value *v = qg_graph_value(g, a->value);
+    *how = "name";
+    if (!v && a->endpoint && qg_endpoint_named(g, a->endpoint, &at)) {
+        *how = "endpoint";
+        v = qg_endpoint_value(at);
+    }
+    return v && !v->constant ? v : NULL;
+}
+
+qg_status qg_pair_read(qg_ctx *ctx, const qg_pair *p, const qg_trace_data *d,
+                       size_t sample, qg_arena *a, double **out)
+{
+    qg_tensor from = p->view, to = p->view;
+    QG_TRY(qg_tensor_alloc(ctx, a, &from));
+    memcpy(from.stride, p->view.stride, sizeof from.stride);
+    QG_TRY(qg_trace_sample(ctx, d, sample, from.f64));
+    *out = from.f64;
+    if (qg_tensor_is_plain(&from))
+        return QG_OK;
+    qg_tensor_set_plain(&to);
+    QG_TRY(qg_tensor_alloc(ctx, a, &to));
+    qg_tensor_copy(&from, &to);
+    *out = to.f64;
+    return QG_OK;
+}

@@ -1,0 +1,44 @@
+/* pair.h -- which array of a trace holds which value of a model.
+ *
+ *     name         the array has the name of the value
+ *     endpoint     its endpoint is the value's producer: "Conv_3.out0"
+ *     correlation  neither: the best match by shape, order of producers and correlation
+ *                  with the program's own values on the first sample
+ *
+ * The elements of an array are those of the value in another order where its layout or
+ * permutation gives one, or where only channels-last dims fit. */
+#ifndef QG_ENGINE_DEVICE_PAIR_H
+#define QG_ENGINE_DEVICE_PAIR_H
+
+#include "engine/device/trace.h"
+#include "engine/ir/recipe.h"
+
+typedef struct qg_pair {
+    const qg_trace_array *array; /* NULL: the value is not in the trace */
+    const char *how;             /* static: see above */
+    double confidence;           /* 1, or the correlation */
+    qg_tensor view; /* float64, dims of the value, strides of the array's sample */
+    bool moved;     /* channels-last was found out, not given */
+    qg_stored grid; /* on which the device's codes are; codes false: floats */
+    bool real;      /* a float value, of which the trace holds codes with a grid */
+    bool other;     /* that is another grid than the program's: */
+    int32_t zero;   /* grid.zero points here, */
+    float scale;    /* and grid.scale here */
+    int32_t
+        shift; /* to the program's codes from those of another type, uint8 for int8 */
+} qg_pair;
+
+/* Whether the array's samples have these dims in some order that is given or found:
+ * then *out has view and moved. */
+bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out);
+
+/* Which value of g an array holds by its names; NULL: none. */
+const qg_value *qg_pair_named(const qg_graph *g, const qg_trace_array *a,
+                              const char **how);
+
+/* Sample k of the value as numbers in its own order, [elements], in a. */
+QG_NODISCARD qg_status qg_pair_read(qg_ctx *ctx, const qg_pair *p,
+                                    const qg_trace_data *d, size_t sample, qg_arena *a,
+                                    double **out);
+
+#endif

@@ -1,0 +1,375 @@
+#include "engine/device/step.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "engine/number/round.h"
+
+/* Floats that differ by less are equal: results of other orders of sums. */
+#define FLOAT_TOLERANCE 1e-5
+/* Steps by which a float may miss a code. */
+#define GRID_TOLERANCE 1e-2
+
+/* --- numbers --- */
+
+static void widen(const qg_tensor *t, double *out)
+{
+    size_t n = (size_t)qg_tensor_count(t);
+    switch (t->dtype) {
+    case QG_I8:
+        for (size_t i = 0; i < n; i++)
+            out[i] = t->i8[i];
+        break;
+    case QG_U8:
+        for (size_t i = 0; i < n; i++)
+            out[i] = t->u8[i];
+        break;
+    case QG_F32:
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)t->f32[i];
+        break;
+    default:
+        for (size_t i = 0; i < n; i++)
+            out[i] = qg_tensor_f64(t, (int64_t)i);
+    }
+}
+
+/* x as elements of t; QG_EDATA: an element that t's type does not hold. */
+static qg_status narrow(qg_ctx *ctx, const char *name, const double *x, qg_tensor *t)
+{
+    size_t n = (size_t)qg_tensor_count(t);
+    bool floats = qg_dtype_kind_of(t->dtype) == QG_KIND_FLOAT;
+    unsigned bits = qg_dtype_bits(t->dtype);
+    double span = ldexp(1, (int)bits);
+    double low = qg_dtype_kind_of(t->dtype) == QG_KIND_INT ? -span / 2 : 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!floats && (x[i] != floor(x[i]) || x[i] < low || x[i] >= low + span))
+            return qg_fail(ctx, QG_EDATA,
+                           "device: value '%.120s': element %zu is %g, expected an "
+                           "integer of %s",
+                           name, i, x[i], qg_dtype_name(t->dtype));
+        switch (t->dtype) {
+        case QG_I8:
+            t->i8[i] = (int8_t)x[i];
+            break;
+        case QG_U8:
+            t->u8[i] = (uint8_t)x[i];
+            break;
+        case QG_I16:
+            t->i16[i] = (int16_t)x[i];
+            break;
+        case QG_U16:
+            t->u16[i] = (uint16_t)x[i];
+            break;
+        case QG_I32:
+            t->i32[i] = (int32_t)x[i];
+            break;
+        case QG_I64:
+            t->i64[i] = (int64_t)x[i];
+            break;
+        case QG_BOOL:
+            t->u8[i] = x[i] != 0;
+            break;
+        case QG_F32:
+            t->f32[i] = (float)x[i];
+            break;
+        case QG_F64:
+            t->f64[i] = x[i];
+            break;
+        default:
+            return qg_fail(ctx, QG_EUNSUPPORTED,
+                           "device: value '%.120s' is %s, expected integers or float32",
+                           name, qg_dtype_name(t->dtype));
+        }
+    }
+    return QG_OK;
+}
+
+/* Floats become the nearest codes; those that are none are counted. */
+static void to_codes(const qg_stored *g, double *x, size_t n, uint64_t *off)
+{
+    for (size_t i = 0; i < n; i++) {
+        double q = x[i] / (double)g->scale[0] + g->zero[0];
+        x[i] = qg_round_f64(QG_ROUND_HALF_EVEN, q);
+        *off += fabs(q - x[i]) > GRID_TOLERANCE;
+        x[i] = fmin(fmax(x[i], g->low), g->high);
+    }
+}
+
+static void to_real(const qg_stored *g, double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (x[i] - g->zero[0]) * (double)g->scale[0];
+}
+
+/* --- a run of one step --- */
+
+typedef struct trial {
+    const qg_device *d;
+    qg_ctx *ctx;
+    const qg_device_step *s;
+    const qg_cut *c;
+    bool real;                /* the cut is of the model: its inputs are real values */
+    qg_arena *arena, *sample; /* of the trial, of a sample */
+    qg_trace_data theirs, *data; /* of the target; [n_in] */
+    qg_tensor *in;               /* [n_in] */
+    const qg_tensor **view;      /* [n_in] */
+    qg_plan *plan;
+    qg_run *run;
+} trial;
+
+/* The elements of a paired value in one sample: codes where its grid has codes. */
+static qg_status read_theirs(const trial *t, const qg_pair *p,
+                             const qg_trace_data *data, size_t sample, uint64_t *off,
+                             double **out)
+{
+    const qg_trace_array *from = p->array;
+    QG_TRY(qg_pair_read(t->ctx, p, data, sample, t->sample, out));
+    if (p->grid.codes && !qg_trace_holds_codes(from))
+        to_codes(&p->grid, *out, from->count, off);
+    for (size_t i = 0; p->shift && i < from->count; i++)
+        (*out)[i] += p->shift;
+    for (size_t i = 0; p->real && i < from->count; i++)
+        (*out)[i] = ((*out)[i] - from->zero) * from->scale;
+    return QG_OK;
+}
+
+/* The array of an input of the cut; NULL: an input of the network. */
+static const qg_pair *pair_of(const trial *t, const qg_value *at)
+{
+    const qg_device *d = t->d;
+    uint32_t id = t->real ? at->id : d->model[at->id];
+    if (t->real)
+        return d->pair[id].array ? &d->pair[id] : NULL;
+    return d->stop[at->id] && id != QG_NONE ? &d->pair[id] : NULL;
+}
+
+static qg_status open_trial(trial *t)
+{
+    size_t n = t->c->n_in;
+    t->arena = qg_arena_new(t->ctx->alloc);
+    t->sample = qg_arena_new(t->ctx->alloc);
+    if (!t->arena || !t->sample)
+        return qg_nomem(t->ctx);
+    t->data = QG_NEWN(t->arena, n, qg_trace_data);
+    t->in = QG_NEWN(t->arena, n, qg_tensor);
+    t->view = QG_NEWN(t->arena, n, const qg_tensor *);
+    if (!t->data || !t->in || !t->view)
+        return qg_nomem(t->ctx);
+    QG_TRY(qg_trace_load(t->ctx, t->d->trace, t->s->pair->array, &t->theirs));
+    for (size_t i = 0; i < n; i++) {
+        const qg_pair *p = pair_of(t, t->c->in[i]);
+        t->in[i] = t->c->graph->input.at[i]->type;
+        if (p)
+            QG_TRY(qg_trace_load(t->ctx, t->d->trace, p->array, &t->data[i]));
+    }
+    qg_plan_options o = { .mode = QG_MODE_FLOAT,
+                          .reference = t->d->work.reference_kernels };
+    QG_TRY(qg_plan_new(t->ctx, t->c->graph, &o, &t->plan));
+    return qg_run_new(t->ctx, t->plan, &t->run);
+}
+
+static void close_trial(trial *t)
+{
+    qg_run_free(t->run);
+    qg_plan_free(t->plan);
+    for (size_t i = 0; t->data && i < t->c->n_in; i++)
+        qg_trace_unload(&t->data[i]);
+    qg_trace_unload(&t->theirs);
+    qg_arena_free(t->sample);
+    qg_arena_free(t->arena);
+}
+
+static bool is_input(const qg_graph *g, const qg_value *v, uint32_t *out)
+{
+    for (uint32_t k = 0; k < g->input.n; k++)
+        if (strcmp(g->input.at[k]->name, v->name) == 0) {
+            *out = k;
+            return true;
+        }
+    return false;
+}
+
+/* An input of the network; for real values it lies on the grid of its codes. */
+static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
+{
+    const qg_stored *g = &t->d->exe.program->stored[t->c->in[i]->id];
+    size_t n = (size_t)qg_tensor_count(fed);
+    uint64_t off;
+    t->view[i] = fed;
+    if (!t->real)
+        return QG_OK;
+    double *x = QG_NEWN(t->sample, n, double);
+    t->in[i].data = NULL;
+    if (!x)
+        return qg_nomem(t->ctx);
+    QG_TRY(qg_tensor_alloc(t->ctx, t->sample, &t->in[i]));
+    widen(fed, x);
+    if (g->codes && fed->dtype == QG_F32) {
+        to_codes(g, x, n, &off);
+        to_real(g, x, n);
+    }
+    t->view[i] = &t->in[i];
+    return narrow(t->ctx, t->c->in[i]->name, x, &t->in[i]);
+}
+
+/* Inputs of the network come from the samples, the others from the trace. */
+static qg_status read_inputs(trial *t, size_t sample)
+{
+    const qg_graph *g = t->d->exe.graph;
+    const qg_feed *feed = &t->d->feed.feed;
+    const qg_tensor **fed = NULL;
+    uint64_t off = 0;
+    for (size_t i = 0; i < t->c->n_in; i++) {
+        const qg_value *v = t->c->in[i];
+        const qg_pair *p = pair_of(t, v);
+        uint32_t k;
+        double *x;
+        t->view[i] = &t->in[i];
+        if (p) {
+            t->in[i].data = NULL;
+            QG_TRY(qg_tensor_alloc(t->ctx, t->sample, &t->in[i]));
+            QG_TRY(read_theirs(t, p, &t->data[i], sample, &off, &x));
+            if (t->real && p->grid.codes)
+                to_real(&p->grid, x, p->array->count);
+            QG_TRY(narrow(t->ctx, v->name, x, &t->in[i]));
+            continue;
+        }
+        if (!fed) {
+            fed = QG_NEWN(t->sample, g->input.n, const qg_tensor *);
+            if (!fed)
+                return qg_nomem(t->ctx);
+            QG_TRY(feed->fetch(feed->ud, t->ctx, t->sample, sample, fed));
+        }
+        if (!is_input(g, v, &k))
+            return qg_fail(t->ctx, QG_EUNSUPPORTED,
+                           "device: value '%s' has no producer, expected one", v->name);
+        QG_TRY(take_fed(t, i, fed[k]));
+    }
+    return QG_OK;
+}
+
+static void count(const qg_device_step *s, const double *ours, const double *theirs,
+                  qg_tally *out)
+{
+    double largest = 0;
+    for (size_t i = 0; !s->stored->codes && i < s->elements; i++)
+        largest = fmax(largest, fabs(theirs[i]));
+    for (size_t i = 0; i < s->elements; i++) {
+        double apart = fabs(ours[i] - theirs[i]);
+        if (!(apart > (s->stored->codes ? 0 : FLOAT_TOLERANCE * largest)))
+            continue;
+        out->differ++;
+        out->total += apart;
+        out->most = fmax(out->most, apart);
+    }
+    out->of += s->elements;
+    out->samples++;
+}
+
+/* The value of the step as it was computed, beside the device's. */
+static qg_status judge(trial *t, size_t sample, const qg_tensor *y,
+                       const qg_step_see *how, qg_tally *out)
+{
+    double *theirs, *ours;
+    if ((uint64_t)qg_tensor_count(y) != t->s->elements)
+        return qg_fail(t->ctx, QG_EDATA,
+                       "device: value '%.120s': %lld elements are computed, expected "
+                       "%zu as in the dump",
+                       t->s->value->name, (long long)qg_tensor_count(y),
+                       t->s->elements);
+    ours = QG_NEWN(t->sample, t->s->elements, double);
+    if (!ours)
+        return qg_nomem(t->ctx);
+    widen(y, ours);
+    QG_TRY(read_theirs(t, t->s->pair, &t->theirs, sample, &out->off, &theirs));
+    count(t->s, ours, theirs, out);
+    return how && how->see ? how->see(how->ud, t->ctx, sample, ours, theirs) : QG_OK;
+}
+
+static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
+                            qg_tally *out)
+{
+    qg_arena_reset(t->sample);
+    QG_TRY(read_inputs(t, sample));
+    QG_TRY(qg_run_execute(t->run, t->view, NULL, 0, sample));
+    return judge(t, sample, qg_run_output(t->run, 0), how, out);
+}
+
+qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
+                      const qg_cut *c, const qg_step_see *how, qg_tally *out)
+{
+    trial t = { .d = d, .ctx = ctx, .s = s, .c = c, .theirs.npy.fd = -1 };
+    size_t n = how && how->limit && how->limit < d->samples ? how->limit : d->samples;
+    t.real = c->from == d->m->graph;
+    *out = (qg_tally){ 0 };
+    qg_status status = open_trial(&t);
+    for (size_t i = 0; i < n && status == QG_OK; i++)
+        status = run_sample(&t, i, how, out);
+    close_trial(&t);
+    return status;
+}
+
+/* --- a run of all --- */
+
+static qg_status open_whole(const qg_device *d, trial *t, qg_plan **plan, qg_run **run)
+{
+    const qg_feed *feed = &d->feed.feed;
+    uint32_t *keep = QG_NEWN(d->arena, d->n_step, uint32_t);
+    if (!keep)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < d->n_step; i++) {
+        keep[i] = d->step[i].target->id;
+        t[i] = (trial){ .d = d, .ctx = d->ctx, .s = &d->step[i], .theirs.npy.fd = -1 };
+        t[i].sample = qg_arena_new(d->ctx->alloc);
+        if (!t[i].sample)
+            return qg_nomem(d->ctx);
+        QG_TRY(qg_trace_load(d->ctx, d->trace, d->step[i].pair->array, &t[i].theirs));
+    }
+    qg_plan_options o = { .mode = QG_MODE_FLOAT,
+                          .input = feed->shape,
+                          .keep = keep,
+                          .n_keep = d->n_step,
+                          .reference = d->work.reference_kernels };
+    QG_TRY(qg_plan_new(d->ctx, d->exe.graph, &o, plan));
+    return qg_run_new(d->ctx, *plan, run);
+}
+
+static qg_status whole_sample(const qg_device *d, trial *t, qg_run *run, size_t sample,
+                              const qg_step_see *how, qg_tally *out)
+{
+    const qg_feed *feed = &d->feed.feed;
+    qg_arena *a = t[0].sample;
+    qg_arena_reset(a);
+    const qg_tensor **in = QG_NEWN(a, d->exe.graph->input.n, const qg_tensor *);
+    if (!in)
+        return qg_nomem(d->ctx);
+    QG_TRY(feed->fetch(feed->ud, d->ctx, a, sample, in));
+    QG_TRY(qg_run_execute(run, in, NULL, 0, sample));
+    for (size_t i = 0; i < d->n_step; i++) {
+        QG_TRY(judge(&t[i], sample, qg_run_kept(run, i), &how[i], &out[i]));
+        qg_arena_reset(t[i].sample);
+    }
+    return QG_OK;
+}
+
+qg_status qg_device_whole(const qg_device *d, const qg_step_see *how, qg_tally *out)
+{
+    qg_plan *plan = NULL;
+    qg_run *run = NULL;
+    trial *t = QG_NEWN(d->arena, d->n_step, trial);
+    if (!t)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < d->n_step; i++)
+        out[i] = (qg_tally){ 0 };
+    qg_status s = open_whole(d, t, &plan, &run);
+    for (size_t i = 0; i < d->samples && s == QG_OK; i++)
+        s = whole_sample(d, t, run, i, how, out);
+    for (size_t i = 0; i < d->n_step; i++) {
+        qg_trace_unload(&t[i].theirs);
+        qg_arena_free(t[i].sample);
+    }
+    qg_run_free(run);
+    qg_plan_free(plan);
+    return s;
+}

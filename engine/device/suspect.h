@@ -1,0 +1,61 @@
+/* suspect.h -- hypotheses about a step whose result differs from the device's.
+ *
+ * A hypothesis is another arithmetic: the step's graph with one change, the step as
+ * another profile computes it, or the real value rounded in one way.  Each is computed
+ * on the device's own inputs by the same kernels and counts the elements that it
+ * explains; none is reported that explains no more than the program itself.
+ *
+ *     cause            changes
+ *     requantization   scheme, factor, place of the zero point
+ *     rounding         of a kernel that rounds floats; of the exact value
+ *     saturation       products in saturating pairs
+ *     clamp            limits of the codes
+ *     padding          code 0 instead of the zero point
+ *     weights          one scale for all channels
+ *     grid             of the output
+ *     fusion           a rounding between two nodes that is not there, or is
+ *     profile          the row of another profile
+ *
+ * Order    elements explained, then the simpler one */
+#ifndef QG_ENGINE_DEVICE_SUSPECT_H
+#define QG_ENGINE_DEVICE_SUSPECT_H
+
+#include "engine/device/step.h"
+
+typedef struct qg_suspect {
+    const char *cause;   /* static */
+    const char *verdict; /* in words */
+    const char *detail;  /* of several that fit alike, with '; '; NULL: none */
+    unsigned rank;       /* lower is simpler */
+    uint64_t fits, of;   /* elements */
+} qg_suspect;
+
+/* An element that differs. */
+typedef struct qg_evidence {
+    size_t sample, index;
+    double ours, theirs;
+    double real;        /* of the value; NAN: not known */
+    double accumulator; /* NAN: the step is no single product of codes */
+} qg_evidence;
+
+enum { QG_EVIDENCE = 3 };
+
+/* What was found about one step. */
+typedef struct qg_finding {
+    const qg_device_step *step;
+    qg_tally tally;
+    qg_evidence at[QG_EVIDENCE];
+    size_t n_at;
+    uint64_t ties;              /* elements whose real value is half-way */
+    uint64_t differ_at_ties;    /* of those that differ, by one code */
+    bool judged;                /* hypotheses were tried */
+    QG_VEC(qg_suspect) suspect; /* best first */
+    bool other_grid;            /* the dump gives it, or `grid` fits all elements: */
+    float scale;
+    int32_t zero;
+} qg_finding;
+
+/* f->step, f->tally and f->at are given.  Texts are in d->arena. */
+QG_NODISCARD qg_status qg_suspect_step(const qg_device *d, qg_finding *f);
+
+#endif

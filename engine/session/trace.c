@@ -1,0 +1,141 @@
+/* trace.c -- qg_model_trace: the values of a run as a trace (docs/trace.md): a folder
+ * of .npy files with trace.json, or an archive of these. */
+#include <string.h>
+
+#include "engine/core/folder.h"
+#include "engine/session/sink.h"
+
+QG_OPTIONS_INIT(qg_trace_options)
+
+/* The files of a folder become one archive, and end with the folder's work copy. */
+static qg_status pack(const qg_sink *k, const char *path)
+{
+    qg_npz_writer w;
+    const char *json = qg_path_join(k->arena, k->dumps_in, QG_TRACE_JSON);
+    if (!json)
+        return qg_nomem(k->ctx);
+    QG_TRY(qg_npz_create(k->ctx, path, false, &w));
+    qg_status s = qg_npz_add_copy(&w, QG_TRACE_JSON, json);
+    for (size_t i = 0; i < k->n_column && s == QG_OK; i++) {
+        const char *file = qg_sink_file(k, i, k->arena);
+        s = file ? qg_npz_add_copy(&w, qg_path_base(file), file) : qg_nomem(k->ctx);
+    }
+    if (s == QG_OK)
+        s = qg_npz_commit(&w);
+    qg_npz_abandon(&w);
+    return s;
+}
+
+/* A trace has one array per value. */
+static qg_status expect_stacked(const qg_sink *k)
+{
+    for (size_t i = 0; i < k->n_column; i++)
+        if (k->column[i].apart)
+            return qg_fail(k->ctx, QG_EUNSUPPORTED,
+                           "trace: value '%s': its shape differs from sample to "
+                           "sample, expected one shape: leave it out (--select)",
+                           k->name[i]);
+    return QG_OK;
+}
+
+static qg_status describe(const qg_sink *k, const char *path, qg_report **out)
+{
+    qg_report *r;
+    qg_table *t;
+    QG_TRY(qg_report_new(k->ctx, "trace", &r));
+    qg_status s =
+        qg_report_add(r, "mode", qg_cell_text(qg_run_mode_name(k->exe->mode)));
+    if (s == QG_OK)
+        s = qg_report_program(r, k->exe);
+    if (s == QG_OK)
+        s = qg_report_add(r, "samples", qg_cell_count(k->n));
+    if (s == QG_OK)
+        s = qg_report_add(r, "written", qg_cell_text(path));
+    if (s == QG_OK)
+        s = qg_report_table(r, "arrays", "value type file", &t);
+    for (size_t i = 0; i < k->n_column && s == QG_OK; i++) {
+        char shape[QG_SHAPE_TEXT];
+        const char *file = qg_sink_file(k, i, r->arena);
+        s = qg_table_cells(
+            r, t, qg_cell_text(k->name[i]),
+            qg_cell_text(qg_tensor_text(&k->column[i].npy.sample, shape)),
+            qg_cell_text(file ? qg_path_base(file) : NULL));
+    }
+    return qg_report_end(s, r, out);
+}
+
+static bool is_archive(const char *path)
+{
+    size_t n = strlen(path);
+    return n > 4 && strcmp(path + n - 4, ".npz") == 0;
+}
+
+/* What one call opens, and closes whatever happens. */
+typedef struct tracing {
+    const qg_trace_options *o;
+    const char *path;
+    qg_executable exe;
+    qg_plan *plan;
+    qg_api_feed feed;
+    qg_sink sink;
+    qg_arena *arena; /* of the folder */
+    qg_folder folder;
+    bool begun; /* the folder */
+} tracing;
+
+/* The folder is a work folder beside an archive, or the trace itself. */
+static qg_status begin_folder(tracing *t)
+{
+    qg_ctx *ctx = t->exe.model->ctx;
+    const char *target = t->path;
+    t->arena = qg_arena_new(ctx->alloc);
+    if (!t->arena)
+        return qg_nomem(ctx);
+    if (is_archive(t->path))
+        target = qg_arena_printf(t->arena, "%s.parts", t->path);
+    if (!target)
+        return qg_nomem(ctx);
+    QG_TRY(qg_folder_begin(ctx, t->arena, target, &t->folder));
+    t->begun = true;
+    return QG_OK;
+}
+
+static qg_status write(tracing *t, qg_report **report)
+{
+    qg_sink *k = &t->sink;
+    const char *glob = t->o->select ? t->o->select : "*";
+    QG_TRY(qg_executable_feed(&t->exe, &t->o->work, &t->feed));
+    QG_TRY(qg_sink_make(k, &t->exe, t->feed.feed.n));
+    QG_TRY(begin_folder(t));
+    QG_TRY(qg_sink_dumps(k, glob, t->folder.work));
+    QG_TRY(qg_sink_plan(k, t->o->work.reference_kernels, &t->feed.feed, &t->plan));
+    QG_TRY(qg_sink_run(k, t->plan, &t->feed.feed, &t->o->work));
+    QG_TRY(expect_stacked(k));
+    QG_TRY(qg_sink_commit(k));
+    if (is_archive(t->path))
+        QG_TRY(pack(k, t->path));
+    if (report)
+        QG_TRY(describe(k, t->path, report));
+    return is_archive(t->path) ? QG_OK : qg_folder_commit(&t->folder, NULL, 0);
+}
+
+qg_status qg_model_trace(qg_model *m, const qg_trace_options *given, const char *path,
+                         qg_report **report)
+{
+    qg_trace_options o;
+    QG_TRY(QG_OPTIONS_READ(m->ctx, qg_trace_options, given, &o));
+    QG_TRY(qg_workload_check(m->ctx, &o.work));
+    const char *integer = qg_run_mode_name(QG_RUN_INTEGER);
+    qg_mode_request mode = { .mode = o.mode ? o.mode : integer, .profile = o.profile };
+    tracing t = { .o = &o, .path = path };
+    QG_TRY(qg_executable_make(m, &mode, &t.exe));
+    qg_status s = write(&t, report);
+    qg_sink_close(&t.sink);
+    if (t.begun)
+        qg_folder_abandon(&t.folder);
+    qg_arena_free(t.arena);
+    qg_feed_close(&t.feed);
+    qg_plan_free(t.plan);
+    qg_executable_free(&t.exe);
+    return s;
+}

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""'Keep float' really removes a rounding (--set state=fp32, errors: above:, --propose), a
+proposal is judged on samples that did not choose it, and compare measures accuracy of
+several backends in one step, with memory that does not grow with them."""
+import json
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+QG = os.path.abspath(os.environ.get("QG", "build/qg"))
+MODEL = os.path.abspath("configs/models/digits.onnx")
+CALIB, TEST, LABELS = (os.path.abspath(f"configs/data/digits_{n}.npy")
+                       for n in ("calib", "test", "labels"))
+failures = 0
+
+
+def check(what, good, *detail):
+    global failures
+    print("ok    " if good else "FAILED", what, *detail)
+    failures += not good
+
+
+def qg(*words, fails=None):
+    run = subprocess.run([QG, *map(str, words)], capture_output=True, text=True)
+    if fails is None:
+        assert run.returncode == 0, (words, run.stderr)
+        return run.stdout
+    assert run.returncode != 0 and fails in run.stderr, (words, run.returncode, run.stderr)
+    return None
+
+
+def answer(*words):
+    return json.loads(qg(*words, "--json"))
+
+
+def error_of(snapshot, data):
+    return answer("analyse", snapshot, "-d", data)["errors"][0]["error"]
+
+
+def save(path, nodes, weights, inputs, output):
+    graph = helper.make_graph(
+        nodes, "g",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
+        [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(w, n) for n, w in weights.items()])
+    onnx.save(helper.make_model(graph, ir_version=8,
+                                opset_imports=[helper.make_opsetid("", 13)]), path)
+
+
+def chain(folder):
+    """Conv-Relu-MaxPool-Conv-Relu-Conv: fused pairs, and neighbours on one grid."""
+    rng = np.random.default_rng(3)
+    node = helper.make_node
+    nodes = [node("Conv", ["x", "w0"], ["c0"], "c0", pads=[1] * 4),
+             node("Relu", ["c0"], ["r0"], "r0"),
+             node("MaxPool", ["r0"], ["p0"], "p0", kernel_shape=[2, 2]),
+             node("Conv", ["p0", "w1"], ["c1"], "c1", pads=[1] * 4),
+             node("Relu", ["c1"], ["r1"], "r1"),
+             node("Conv", ["r1", "w2"], ["y"], "c2")]
+    shapes = {"w0": (8, 3, 3, 3), "w1": (8, 8, 3, 3), "w2": (4, 8, 1, 1)}
+    path = folder / "chain.onnx"
+    save(path, nodes, {n: rng.normal(0, 0.3, s).astype("f") for n, s in shapes.items()},
+         {"x": [1, 3, 12, 12]}, "y")
+    np.save(folder / "chain.npy", rng.standard_normal((8, 3, 12, 12)).astype("f"))
+    return path, folder / "chain.npy"
+
+
+def check_keep_float(folder):
+    """Every endpoint, one after the other: fewer roundings, and none at its value's grid."""
+    model, data = chain(folder)
+    quantize = ("quantize", model, "-b", "trt-int8", "-d", data, "-o", folder / "s")
+    before = answer(*quantize)
+    plain = error_of(folder / "s", data)
+    rounds = next(r["endpoints"] for r in before["states"] if r["state"] == "ACTIVATED")
+    rows = answer("sensitivity", folder / "s", "-d", data, "--by", "endpoint")["errors"]
+    for node in ("c0", "r0", "p0", "c1", "r1"):
+        after = answer(*quantize, "--set", f"node={node} slot=out0 state=fp32")
+        left = next(r["endpoints"] for r in after["states"] if r["state"] == "ACTIVATED")
+        check(f"{node}.out0 in float: one rounding less", left == rounds - 1, left, rounds)
+        error = error_of(folder / "s", data)
+        check(f"{node}.out0 in float: a smaller error", error < plain,
+              f"{100 * error:.4f} % of {100 * plain:.4f} %")
+    worst = next(r["name"] for r in rows if r["what"] == "ACTIVATED")
+    explained = answer("explain", folder / "s", "r1.out0")
+    check("explain names the choice", "keep-float/set:1" in json.dumps(explained))
+    qg("quantize", model, "-b", "trt-int8", "-d", data, "-o", folder / "s")
+    report = folder / "errors.json"
+    report.write_text(qg("sensitivity", folder / "s", "-d", data, "--json"))
+    above = sorted(r["error"] for r in json.loads(report.read_text())["errors"])[-1] * 0.99
+    qg(*quantize, "--set", f"errors={report} above={above} state=fp32")
+    error = error_of(folder / "s", data)
+    check("errors: above: helps", error < plain, worst, error, plain)
+
+
+def check_pipeline(folder):
+    """A pipeline without the pass does not lose the choice silently."""
+    model, data = chain(folder)
+    home = pathlib.Path("configs").resolve()
+    config = folder / "configs"
+    for name in ("backends", "profiles", "pipelines"):
+        (config / name).mkdir(parents=True)
+        for file in (home / name).glob("*"):
+            if file.is_file():
+                (config / name / file.name).write_bytes(file.read_bytes())
+    text = (home / "pipelines/default.yaml").read_text()
+    lines = [l for l in text.splitlines(True) if "keep-float" not in l]
+    assert len(lines) < len(text.splitlines())
+    (config / "pipelines/default.yaml").write_text("".join(lines))
+    qg("quantize", model, "-b", "trt-int8", "-d", data, "-o", folder / "s", "--config-dir",
+       config, "--set", "node=r0 slot=out0 state=fp32", fails="has no pass keep-float")
+
+
+def branches(folder):
+    """y = a(x0) + b(x1).  Samples that choose see branch a only, the others only b."""
+    rng = np.random.default_rng(4)
+    node = helper.make_node
+    save(folder / "two.onnx",
+         [node("Conv", ["x0", "w0"], ["a0"], "a0"), node("Sigmoid", ["a0"], ["a1"], "a1"),
+          node("Conv", ["a1", "w1"], ["a"], "a"),
+          node("Conv", ["x1", "w2"], ["b"], "b"), node("Add", ["a", "b"], ["y"], "sum")],
+         {"w0": rng.normal(0, 1, (4, 2, 1, 1)).astype("f"),
+          "w1": rng.normal(0, 1, (4, 4, 1, 1)).astype("f"),
+          "w2": rng.normal(0, 1, (4, 2, 1, 1)).astype("f")},
+         {"x0": [1, 2, 6, 6], "x1": [1, 2, 6, 6]}, "y")
+    x0, x1 = rng.standard_normal((2, 8, 2, 6, 6)).astype("f")
+    x1[0::2] *= np.float32(1e-4)
+    x0[1::2] *= np.float32(1e-4)
+    x1[1::2] *= 100
+    np.savez(folder / "two.npz", x0=x0, x1=x1)
+    return folder / "two.onnx", folder / "two.npz"
+
+
+def check_judge(folder):
+    model, data = branches(folder)
+    out = folder / "policy.yaml"
+    qg("quantize", model, "-b", "ncnn-int8", "-d", data, "-o", folder / "s")
+    one = answer("sensitivity", folder / "s", "-d", data, "--propose", "1e-5", "-o", out)
+    check("chosen on one half, judged on the other", one["judged_on"].startswith("4 samples"))
+    check("a proposal that does not help is not written",
+          "not_written" in one and "written" not in one and not out.exists(),
+          one.get("not_written"))
+    check("with both figures", one.get("not_written", "").count("%") == 2)
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", folder / "d")
+    ask = ("sensitivity", folder / "d", "-d", CALIB, "-n", "12", "--propose", "0.06%", "-o", out)
+    two = answer(*ask, "--holdout", TEST, "--labels", LABELS)
+    check("a proposal that helps is written", two.get("written") == str(out) and out.exists())
+    check("on held-out data", two["judged_error"] < two["judged_error_without"],
+          two["judged_error"], two["judged_error_without"])
+    check("with labels", two["judged_top1"] >= two["judged_top1_without"] > 0.9)
+    qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-n", "12", "-o", folder / "e",
+       "--policy", out)
+    top1 = answer("evaluate", folder / "e", "-d", TEST, "--labels", LABELS)["simulated_top1"]
+    check("the accuracy is that of the policy", top1 == two["judged_top1"], top1)
+    qg("sensitivity", folder / "d", "-d", CALIB, "-n", "1", "--propose", "0.06%",
+       fails="1 sample, expected at least 2, or --holdout")
+    qg("sensitivity", folder / "d", "-d", CALIB, "--holdout", TEST, fails="requires --propose")
+
+
+def check_compare(folder):
+    both = ("-b", "trt-int8", "-b", "ort-int8")
+    r = answer("compare", MODEL, "-d", CALIB, *both, "--holdout", TEST, "--labels", LABELS)
+    check("compare measures the held-out samples", r["samples"] == 599, r["samples"])
+    for row in r["accuracy"]:
+        qg("quantize", MODEL, "-b", row["variant"], "-d", CALIB, "-o", folder / "s")
+        alone = answer("evaluate", folder / "s", "-d", TEST, "--labels", LABELS)
+        check(f"accuracy of {row['variant']}", row["top1"] == alone["simulated_top1"]
+              and r["float_top1"] == alone["float_top1"], row["top1"])
+    r = answer("compare", MODEL, "-d", CALIB, *both, "--holdout", TEST, "--labels", LABELS,
+               "--mode", "integer")
+    for row in r["accuracy"]:
+        qg("quantize", MODEL, "-b", row["variant"], "-d", CALIB, "-o", folder / "s")
+        alone = answer("evaluate", folder / "s", "-d", TEST, "--labels", LABELS,
+                       "--mode", "integer")
+        check(f"integer accuracy of {row['variant']}", row["top1"] == alone["integer_top1"])
+    check("with the profiles", [row["profile"] for row in r["integers"]]
+          == ["tensorrt", "onnxruntime-x86-vnni"])
+    qg("compare", MODEL, "-d", CALIB, *both, "--mode", "float", fails="expected simulate or integer")
+    qg("compare", MODEL, "-d", CALIB, *both, "--labels", LABELS, "--holdout", folder / "none.npy",
+       fails="none.npy")
+
+
+def peak(*words):
+    """Largest resident memory of a run, in MB; through a small process, because a child
+    begins with the pages of its parent."""
+    small = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True, "
+             "stdout=subprocess.DEVNULL); "
+             "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    run = subprocess.run([sys.executable, "-c", small, QG, *map(str, words)],
+                         capture_output=True, text=True, check=True)
+    return int(run.stdout) / 1024
+
+
+def check_memory(folder):
+    """Twelve layers of 2 MatMul with 1024 x 1024 weights: 96 MB."""
+    rng = np.random.default_rng(6)
+    nodes, weights, at = [], {}, "x"
+    for i in range(12):
+        for k in range(2):
+            weights[f"w{i}{k}"] = rng.standard_normal((1024, 1024), "f") / np.float32(32)
+            nodes.append(helper.make_node("MatMul", [at, f"w{i}{k}"], [f"m{i}{k}"], f"m{i}{k}"))
+            nodes.append(helper.make_node("Relu", [f"m{i}{k}"], [f"r{i}{k}"], f"r{i}{k}"))
+            at = f"r{i}{k}"
+    path = folder / "large.onnx"
+    save(path, nodes, weights, {"x": [1, 4, 1024]}, at)
+    size = path.stat().st_size / 2**20
+    one, *more = "trt-int8 openvino-int8 ncnn-int8 tflite-int8 qnn-dsp-int8".split()
+    ask = ("compare", path, "-d", "random:1", "-j", "1", "-b", one)
+    single = peak(*ask)
+    five = peak(*ask, *[w for b in more for w in ("-b", b)])
+    print(f"weights {size:.0f} MB: peak {single:.0f} MB with one backend, {five:.0f} MB with five")
+    check("memory does not grow with the backends", five < 1.25 * single)
+    check("weights are shared", single < 4.6 * size)
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for test in (check_keep_float, check_pipeline, check_judge, check_compare, check_memory):
+        with tempfile.TemporaryDirectory() as name:
+            test(pathlib.Path(name))
+    sys.exit(failures > 0)
+
+
+main()

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Limits of the system and of names: more outputs than files can be open, names of a
+megabyte, file names of 250 bytes, a full device, statistics of several instruction
+sets."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+QG = str(pathlib.Path(os.environ.get("QG", "build/qg")).resolve())
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = str(ROOT / "configs/models/digits.onnx")
+F = TensorProto.FLOAT
+complaints = []
+
+
+def run(words, limit=None, **environment):
+    command = [QG, *map(str, words)]
+    if limit:
+        command = ["bash", "-c", f'ulimit -n {limit}; exec "$@"', "bash", *command]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace",
+                          env={**os.environ, **environment})
+
+
+def expect(what, got, status, *texts):
+    if got.returncode != status or not all(t in got.stderr for t in texts):
+        complaints.append(f"{what}: exit {got.returncode}, {got.stderr[:600]!r}, "
+                          f"expected {status} with {texts}")
+
+
+def chain(path, names, op="Neg"):
+    """x -> names[0] -> names[1] ...; nodes have the names of their outputs."""
+    nodes = [helper.make_node(op, [a], [b], b) for a, b in zip(["x", *names], names)]
+    graph = helper.make_graph(
+        nodes, "chain", [helper.make_tensor_value_info("x", F, [1, "N"])],
+        [helper.make_tensor_value_info(names[-1], F, None)])
+    path.write_bytes(helper.make_model(
+        graph, ir_version=8,
+        opset_imports=[helper.make_opsetid("", 17)]).SerializeToString())
+    return path
+
+
+def load(path):
+    if path.exists():
+        return np.load(path)
+    complaints.append(f"{path.name} is missing")
+    return np.zeros(6, "f") if path.suffix == ".npy" else {}
+
+
+def test_open_files(work):
+    """1,100 values of samples of one shape, then of two shapes (.npz)."""
+    model = chain(work / "m.onnx", [f"v{i:04}" for i in range(1100)])
+    np.save(work / "one.npy", np.arange(6, dtype="f").reshape(3, 1, 2))
+    (work / "two").mkdir()
+    for i, columns in enumerate((2, 2, 3)):
+        np.save(work / "two" / f"{i}.npy", np.full((1, columns), i + 1, "f"))
+    words = ["run", model, "--dump", "*", "-j", 2]
+    expect("1,100 files", run([*words, "-d", work / "one.npy", "-o", work / "o"], 128), 0)
+    for i in 0, 1, 1099:
+        made = load(work / "o/dump" / f"v{i:04}.npy")
+        sign = 1 if i % 2 else -1
+        if not np.array_equal(made, sign * np.arange(6, dtype="f").reshape(made.shape)):
+            complaints.append(f"v{i:04}.npy: {made.ravel()}")
+    expect("1,100 archives", run([*words, "-d", work / "two", "-o", work / "p"], 128), 0)
+    for i in 0, 1099:
+        made = load(work / "p/dump" / f"v{i:04}.npz")
+        sign = 1 if i % 2 else -1
+        have = [made[k].tolist() for k in sorted(made)]
+        want = [(sign * np.full((1, c), k + 1, "f")).tolist()
+                for k, c in enumerate((2, 2, 3))]
+        if have != want:
+            complaints.append(f"v{i:04}.npz: {have}, expected {want}")
+    left = [p.name for p in work.rglob(".qg-*")]
+    if left:
+        complaints.append(f"temporary files are left: {left[:3]}")
+
+
+def test_long_names(work):
+    """A name of 1 MB: verbs work, and messages still end with the reason."""
+    long = "n" * 1_000_000
+    model = chain(work / "long.onnx", ["a", long])
+    np.save(work / "x.npy", np.ones((2, 1, 2), "f"))
+    expect("long name", run(["run", model, "-d", work / "x.npy", "-o", work / "l"]), 0)
+    data = ["-d", work / "x.npy", "-o", work / "ls"]
+    expect("long name", run(["quantize", model, "-b", "trt-int8", *data]), 0)
+    expect("long name", run(["explain", work / "ls", long[:100_000]]), 1, "expected")
+    expect("long dump", run(["run", model, "-d", work / "x.npy", "-o", work / "l", "--dump",
+                             long[:50_000] + "x"]), 1, "matches no value")
+    model = chain(work / "bad.onnx", [long], "NoSuchOperator")
+    expect("long bad", run(["dump", model]), 1, "is not known")
+    graph = onnx.load(chain(work / "dang.onnx", ["y"]))
+    graph.graph.node[0].input[0] = long
+    onnx.save(graph, work / "dang.onnx")
+    expect("long input", run(["dump", work / "dang.onnx"]), 1, "provides")
+
+
+def test_long_paths(work):
+    """File names of 250 bytes."""
+    name = "f" * 246
+    model = work / f"{name}.one"
+    model.write_bytes(pathlib.Path(DIGITS).read_bytes())
+    snapshot = work / ("s" * 250)
+    data = ["-d", "random:2"]
+    expect("long snapshot", run(["quantize", model, "-b", "trt-int8", *data, "-o",
+                                 snapshot]), 0)
+    for form, end in ("onnx-qdq", ".onnx"), ("openvino-ir", ".xml"), ("ppq-json", ".json"):
+        out = work / ("e" * (250 - len(end)) + end)
+        got = run(["export", snapshot, "--format", form, "-o", out])
+        if got.returncode and "only" not in got.stderr:
+            expect(f"long {form}", got, 0)
+    expect("long run", run(["run", snapshot, *data, "-o", work / ("o" * 250)]), 0)
+    stats = work / ("q" * 246 + ".qgs")
+    expect("long stats", run(["stats", "collect", model, "-d", "random:20000", "-j", "1",
+                              "--kernels", "reference", "-o", stats]), 0)
+    expect("too long", run(["stats", "collect", model, *data, "-o",
+                            work / ("q" * 256)]), 1, "File name too long")
+
+
+def test_full_device(work):
+    del work
+    if not os.path.exists("/dev/full"):
+        return
+    for words in ["dump", DIGITS], ["list", "ops"], ["help"], ["dump", DIGITS, "--json"]:
+        with open("/dev/full", "w") as full:
+            got = subprocess.run([QG, *words], stdout=full, stderr=subprocess.PIPE,
+                                 text=True)
+        expect(f"{words[0]} to a full device", got, 1, "No space left")
+
+
+def test_instruction_sets(work):
+    """oneDNN limited to an older set stands for another machine."""
+    first, second = work / "1.qgs", work / "2.qgs"
+    words = ["stats", "collect", DIGITS, "-d", "random:8"]
+    expect("collect", run([*words, "--slice", "0:4", "-o", first]), 0)
+    expect("collect", run([*words, "--slice", "4:8", "-o", second],
+                          DNNL_MAX_CPU_ISA="SSE41"), 0)
+    if "oneDNN" not in run(["stats", "show", first]).stdout:
+        return  # built without it: the same on every machine
+    merge = ["stats", "merge", first, second, "-o", work / "m.qgs"]
+    expect("merge", run(merge), 1, "kernels", "sse41", "expected the same")
+    expect("merge --any-kernels", run([*merge, "--any-kernels"]), 0)
+    if "several" not in run(["stats", "show", work / "m.qgs"]).stdout:
+        complaints.append("merge --any-kernels: the file does not record it")
+
+
+def main():
+    tests = (test_open_files, test_long_names, test_long_paths, test_full_device,
+             test_instruction_sets)
+    for test in tests:
+        with tempfile.TemporaryDirectory() as work:
+            test(pathlib.Path(work))
+    for line in complaints:
+        print("FAILED:", line)
+    print(f"{len(tests)} kinds of limits, {len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

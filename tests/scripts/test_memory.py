@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""Memory is bounded: models of a few bytes that ask for gigabytes, packed arrays and
+statistics end with exit status 1 and a message that names node and size, and the
+process never holds much more than --max-mem."""
+import hashlib
+import os
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+QG = os.environ.get("QG", "build/qg")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DIGITS = str(ROOT / "configs/models/digits.onnx")
+LIMIT, BASE = 200, 100  # MB: of --max-mem; code and libraries, also under sanitizers
+F, I = TensorProto.FLOAT, TensorProto.INT64
+complaints, figures = [], []
+
+
+def measured(words, cap=True):
+    """(exit status, stderr, MB at most, seconds)"""
+    words = [QG, *map(str, words)] + (["--max-mem", f"{LIMIT}M"] if cap else [])
+    begin = time.monotonic()
+    with tempfile.TemporaryFile("w+") as error:
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=error)
+        _, status, use = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        error.seek(0)
+        return (process.returncode, error.read(), use.ru_maxrss / 1000,
+                time.monotonic() - begin)
+
+
+def refused(name, words, *texts, most=LIMIT + BASE, cap=True):
+    status, error, peak, seconds = measured(words, cap)
+    figures.append(peak)
+    if status != 1 or peak > most or seconds > 20 or \
+            not all(t in error for t in texts):
+        complaints.append(f"{name}: exit {status}, {peak:.0f} MB, {seconds:.1f} s, "
+                          f"{error.strip()[:300]!r}; expected 1, at most {most} MB, "
+                          f"{texts}")
+
+
+def accepted(name, words, cap=True):
+    status, error, peak, _ = measured(words, cap)
+    if status != 0:
+        complaints.append(f"{name}: exit {status}, {peak:.0f} MB, {error.strip()[:300]!r}")
+
+
+def constant(name, values, kind="i8"):
+    return numpy_helper.from_array(np.array(values, kind), name)
+
+
+# One node 'big' each: operator, arrays of its inputs after x, attributes.
+GIGA = 1 << 30
+ROWS = {
+    "Expand": ([[GIGA, 1]], {}),
+    "Tile": ([[GIGA]], {}),
+    "ConstantOfShape": ([[GIGA]], {}),
+    "Range": ([0, GIGA, 1], {}),
+    "Pad": ([[GIGA, 0]], {}),
+    "Resize": ([None, None, [GIGA]], {}),
+    "OneHot": ([GIGA, np.float32([0, 1])], {}),
+    "MelWeightMatrix": ([np.int64(1 << 14), np.int64(1 << 18), np.int64(16000),
+                         np.float32(0), np.float32(8000)], {}),
+    "BlackmanWindow": ([np.int64(GIGA)], {}),
+    "Upsample": ([np.float32([GIGA])], {}),
+    "ConvTranspose": ([np.ones((1, 1, 1), "f")], {"pads": [0, 0],
+                                                  "output_shape": [GIGA]}),
+    "Conv": ([np.ones((1, 1, 1), "f")], {"pads": [GIGA, GIGA]}),
+}
+NO_X = {"ConstantOfShape", "Range", "MelWeightMatrix", "BlackmanWindow"}
+SHAPE_X = {"ConvTranspose": [1, 1, 1], "Conv": [1, 1, 1]}
+
+
+def write(path, nodes, inputs, constants, opset=20, functions=()):
+    graph = helper.make_graph(
+        nodes, "big", [helper.make_tensor_value_info(n, t, s) for n, t, s in inputs],
+        [helper.make_tensor_value_info("y", F, None)], constants)
+    path.write_bytes(helper.make_model(
+        graph, ir_version=9, functions=list(functions),
+        opset_imports=[helper.make_opsetid("", opset),
+                       helper.make_opsetid("f", 1)]).SerializeToString())
+    return path
+
+
+def operator(path, op, at_run_time):
+    """Sizes are constants, or (at_run_time) known only when the sample is: hidden
+    behind the sample's own zero."""
+    values, attributes = ROWS[op]
+    nodes, constants, inputs = [], [], [] if op in NO_X else ["x"]
+    for i, v in enumerate(values):
+        if v is None:
+            inputs.append("")
+            continue
+        constants.append(numpy_helper.from_array(np.asarray(v), f"c{i}"))
+        inputs.append(f"c{i}")
+        if at_run_time and np.asarray(v).dtype == np.int64:
+            nodes.append(helper.make_node("Add", [f"c{i}", "none"], [f"s{i}"]))
+            inputs[-1] = f"s{i}"
+    if at_run_time or op in NO_X:
+        nodes.insert(0, helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0))
+        nodes.insert(1, helper.make_node("Mul", ["sum", "zero"], ["fnone"]))
+        nodes.insert(2, helper.make_node("Cast", ["fnone"], ["none"], to=I))
+        constants.append(numpy_helper.from_array(np.float32(0), "zero"))
+    if op == "OneHot":
+        nodes.append(helper.make_node("Cast", ["x"], ["ix"], to=I))
+        inputs[0] = "ix"
+    nodes.append(helper.make_node(op, inputs, ["big0"], "big", **attributes))
+    nodes.append(helper.make_node("Cast", ["big0"], ["big1"], to=F))
+    nodes.append(helper.make_node("ReduceMax", ["big1"], ["y"], keepdims=0))
+    return write(path, nodes, [("x", F, SHAPE_X.get(op, [1]))], constants,
+                 9 if op == "Upsample" else 20)
+
+
+def loop(path):
+    """Each round appends the state, which doubles."""
+    body = helper.make_graph(
+        [helper.make_node("Concat", ["s", "s"], ["t"], "twice", axis=0),
+         helper.make_node("Identity", ["c"], ["d"])], "body",
+        [helper.make_tensor_value_info("i", I, []),
+         helper.make_tensor_value_info("c", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("s", F, None)],
+        [helper.make_tensor_value_info("d", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("t", F, None)])
+    return write(path, [helper.make_node("Loop", ["n", "go", "x"], ["z"], "big", body=body),
+                        helper.make_node("ReduceMax", ["z"], ["y"], keepdims=0)],
+                 [("x", F, [1])], [constant("n", 40), constant("go", True, "?")])
+
+
+def doubling(path):
+    names = ["x", *(f"v{i}" for i in range(32))]
+    nodes = [helper.make_node("Concat", [a, a], [b], f"twice_{b}", axis=0)
+             for a, b in zip(names, names[1:])]
+    nodes.append(helper.make_node("ReduceMax", [names[-1]], ["y"], keepdims=0))
+    return write(path, nodes, [("x", F, [1])], [])
+
+
+def multiplied(path):
+    """A quantized node, (1, 2^15) times its transpose."""
+    return write(path, [helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0]),
+                        helper.make_node("MatMul", ["t", "x"], ["z"], "big"),
+                        helper.make_node("ReduceMax", ["z"], ["y"], keepdims=0)],
+                 [("x", F, [1, 1 << 15])], [])
+
+
+def functions(path, levels):
+    """Each function calls the next twice: 2^levels nodes."""
+    made = []
+    for k in range(levels):
+        op, domain = ("Neg", "") if k == levels - 1 else (f"f{k + 1}", "f")
+        made.append(helper.make_function(
+            "f", f"f{k}", ["a"], ["b"],
+            [helper.make_node(op, ["a"], ["m"], domain=domain),
+             helper.make_node(op, ["m"], ["b"], domain=domain)],
+            [helper.make_opsetid("", 20), helper.make_opsetid("f", 1)]))
+    return write(path, [helper.make_node("f0", ["x"], ["y"], "call", domain="f")],
+                 [("x", F, [1])], [], functions=made)
+
+
+def test_operators(work):
+    for op in ROWS:
+        for late in False, True:
+            if late and op in ("Conv", "ConvTranspose", "Upsample"):
+                continue  # their sizes are no inputs
+            name = f"{op} {'late' if late else 'early'}"
+            model = operator(work / "m.onnx", op, late)
+            refused(name, ["run", model, "-d", "random:1", "-o", work / "o"],
+                    "--max-mem", "'big'", " MB")
+    refused("Loop", ["run", loop(work / "m.onnx"), "-d", "random:1", "-o", work / "o"],
+            "--max-mem", "'twice'", " MB")
+    refused("doubling", ["run", doubling(work / "m.onnx"), "-d", "random:1",
+                         "-o", work / "o"], "--max-mem", "'twice_v", " MB")
+
+
+def test_verbs(work):
+    """Every verb that runs a network has the limit."""
+    model = multiplied(work / "m.onnx")
+    data = ["-d", "random:2"]
+    for words in (["quantize", model, "-b", "trt-int8", *data, "-o", work / "s"],
+                  ["compare", model, "-b", "trt-int8", *data],
+                  ["stats", "collect", model, *data, "-o", work / "s.qgs"],
+                  ["stats", "doctor", model, *data]):
+        refused(words[0], words, "--max-mem", " MB")
+    accepted("digits", ["run", DIGITS, "-d", "random:2", "-o", work / "o"])
+    for size in "0", "1X", "", "-5", "99999999999999999999G":
+        status, error, _, _ = measured(["dump", DIGITS, "--max-mem", size], False)
+        if status != 2 or "--max-mem" not in error:
+            complaints.append(f"--max-mem {size!r}: {status} {error}")
+
+
+def test_functions(work):
+    model = functions(work / "f.onnx", 29)
+    refused("functions", ["dump", model], "(f0)", "1000000", most=BASE)
+    refused("functions raised", ["dump", model, "--max-nodes", 2000000], "2000000",
+            most=BASE)
+    model = functions(work / "f.onnx", 10)
+    accepted("functions of 1,024 nodes", ["dump", model])
+    refused("functions lowered", ["dump", model, "--max-nodes", 1000], "1000",
+            "--max-nodes", most=BASE)
+
+
+def test_packed(work):
+    """npz of 256 MB in 256 KB, of two members that are below 100 x each is not enough."""
+    model = write(work / "m.onnx", [helper.make_node("ReduceMax", ["x"], ["y"],
+                                                     keepdims=0)],
+                  [("x", F, [1, "N"])], [])
+    np.savez_compressed(work / "z.npz", x=np.zeros((1, 1 << 26), "f"))
+    words = ["run", model, "-d", work / "z.npz", "-o", work / "o"]
+    refused("npz", words, "100 x", "--max-ratio", most=BASE, cap=False)
+    accepted("npz raised", [*words, "--max-ratio", 2000], cap=False)
+    np.savez_compressed(work / "z.npz", x=np.zeros((1, 1 << 20), "f"))
+    accepted("npz of 4 MB", words)
+
+
+def number(x):
+    out = b""
+    while x > 127:
+        out, x = out + bytes([x & 127 | 128]), x >> 7
+    return out + bytes([x])
+
+
+def statistics(path, values):
+    """Values without elements: few bytes in the file, histograms in memory."""
+    none = np.float32([np.inf, -np.inf]).tobytes()
+    text = b"".join(number(0) for _ in range(6))
+    out = b"qgstats\n" + (1).to_bytes(4, "little") + text + number(0) + number(values)
+    for i in range(values):
+        name = f"v{i}".encode()
+        out += number(len(name)) + name + number(0) + number(1) + number(2)
+        out += none + number(0) * 4
+        bins = number(0) * 3
+        out += (none + number(0) * 2 + bins) * 16 + bins
+    path.write_bytes(out + hashlib.sha256(out).hexdigest().encode())
+
+
+def test_statistics(work):
+    path = work / "s.qgs"
+    statistics(path, 20000)
+    figures.append(path.stat().st_size / 1e6)
+    refused("qgs", ["stats", "show", path], "100 x", "--max-ratio", cap=False, most=700)
+    refused("qgs, limit", ["stats", "show", path, "--max-ratio", 5000], "--max-mem")
+    statistics(path, 100)
+    accepted("qgs of 100 values", ["stats", "show", path])
+
+
+def main():
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+    with tempfile.TemporaryDirectory() as work:
+        for test in (test_operators, test_verbs, test_functions, test_packed,
+                     test_statistics):
+            test(pathlib.Path(work))
+    for line in complaints:
+        print("FAILED:", line)
+    print(f"{len(figures)} hostile inputs, {len(complaints)} complaints, "
+          f"most memory {max(figures):.0f} MB under --max-mem {LIMIT}M")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,67 @@
+/* cli_device.c -- verbs that compare with the outputs of a device: trace, diverge, fit,
+ * probe. */
+#include "cli.h"
+
+static qg_status write_trace(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_trace_options o;
+    qg_trace_options_init(&o, sizeof o);
+    o.work = cli_workload(c);
+    o.mode = c->args->mode;
+    o.profile = c->args->profile;
+    o.select = c->args->select;
+    return qg_model_trace(m, &o, c->args->output, r);
+}
+
+int cli_trace(const cli_call *c)
+{
+    return cli_ask(c, c->args->file.at[0], write_trace);
+}
+
+static void diverge_options(const cli_call *c, qg_diverge_options *o)
+{
+    qg_diverge_options_init(o, sizeof *o);
+    o->work = cli_workload(c);
+    o->profile = c->args->profile;
+    o->end_to_end = c->args->end_to_end;
+    o->explain = c->args->top;
+}
+
+/* 1 when anything differs, so that a build can depend on it. */
+int cli_diverge(const cli_call *c)
+{
+    qg_model *m = NULL;
+    qg_report *r = NULL;
+    qg_diverge_options o;
+    double differing = 0;
+    diverge_options(c, &o);
+    qg_status s = cli_open(c, c->args->file.at[0], &m);
+    if (s == QG_OK)
+        s = qg_model_diverge(m, &o, c->args->against, &r);
+    bool same =
+        s == QG_OK && qg_report_number(r, "differing", &differing) && differing == 0;
+    int status = cli_answer(c, s, r);
+    qg_model_close(m);
+    return status == CLI_OK && !same ? CLI_FAILED : status;
+}
+
+static qg_status fit(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_diverge_options o;
+    diverge_options(c, &o);
+    return qg_model_fit(m, &o, c->args->against, c->args->output, r);
+}
+
+int cli_fit(const cli_call *c) { return cli_ask(c, c->args->file.at[0], fit); }
+
+static qg_status probe(const cli_call *c, qg_model *m, qg_report **r)
+{
+    qg_probe_options o;
+    qg_probe_options_init(&o, sizeof o);
+    o.work = cli_workload(c);
+    o.between = c->args->between;
+    o.seed = c->args->seed;
+    return qg_model_probe(m, &o, c->args->output, r);
+}
+
+int cli_probe(const cli_call *c) { return cli_ask(c, c->args->file.at[0], probe); }
