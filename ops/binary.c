@@ -164,7 +164,10 @@ static inline uint64_t power_int(uint64_t x, int64_t z)
         QG_ROW2_BODY(T, U, T, expr)                                                    \
     }
 /* The two exponents common in networks, which are worth a shortcut. */
-#define POW(x, z) ((z) == 2 ? (x) * (x) : pow(x, z))
+#define POW(x, z)                                                                      \
+    ((z) == 2   ? (x) * (x)                                                            \
+     : (z) == 3 ? (double)(x) * (double)(x) * (double)(x)                              \
+                : pow(x, z))
 #define INT_POW(x, z)                                                                  \
     (z < 0 ? (uint64_t)power((double)x, (double)z) : power_int((uint64_t)x, z))
 /* clang-format off */

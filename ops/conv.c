@@ -9,11 +9,15 @@
  * scale. */
 #include "ops/families.h"
 
+#include <math.h>
+
 #include "engine/accel/kernels.h"
+#include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_check.h"
 #include "ops/util_conv.h"
 #include "ops/util_lower.h"
+#include "ops/util_vector.h"
 
 static qg_conv_slots slots_of(bool transposed)
 {
@@ -77,9 +81,135 @@ static qg_status compile_conv(qg_compile *c, qg_kernel **out)
     return compile_as(c, false, out);
 }
 
+/* A transposed convolution whose kernel is its stride writes every output once: each
+ * input pixel times the weights is a block of pixels.  On channels-last memory, a row
+ * of input pixels times the weights of one row of the kernel is a row of the output. */
+typedef struct upsampling {
+    qg_panels *w; /* [passes]: rows (column of the kernel, channel), after the row of
+                   * the kernel where one pass computes all of them */
+    int64_t passes, in_channels, channels, kernel[2];
+    const float *bias; /* [channels] or NULL */
+    float low, high;   /* an absorbed clamp, else -inf and inf */
+} upsampling;
+
+static void finish_row(const upsampling *u, int64_t pixels, float *y)
+{
+    const float low = u->low, high = u->high;
+    for (int64_t i = 0; u->bias && i < pixels; i++)
+        for (int64_t c = 0; c < u->channels; c++)
+            y[i * u->channels + c] += u->bias[c];
+    if (!isinf(low) || !isinf(high))
+        for (int64_t i = 0; i < pixels * u->channels; i++)
+            y[i] = y[i] < low ? low : y[i] > high ? high : y[i];
+}
+
+/* The kernel's rows of one row of `width` input pixels; y: kernel[0] rows of output. */
+static void upsample_row(const upsampling *u, int64_t width, const float *x,
+                         float *blocks, float *y)
+{
+    const int64_t part = u->kernel[1] * u->channels, row = width * part;
+    const qg_vector_row *v = qg_vector_best();
+    if (u->passes == 1)
+        v->product(u->w, width, x, blocks);
+    for (int64_t r = 0; r < u->kernel[0]; r++, y += row) {
+        if (u->passes > 1)
+            v->product(&u->w[r], width, x, y);
+        for (int64_t i = 0; u->passes == 1 && i < width; i++)
+            memcpy(y + i * part, blocks + i * u->w->n + r * part,
+                   (size_t)part * sizeof *y);
+        finish_row(u, width * u->kernel[1], y);
+    }
+}
+
+static qg_status run_upsampling(const qg_kernel *kernel, const qg_call *k)
+{
+    const upsampling *u = kernel->state;
+    const qg_tensor *x = k->in[0];
+    const int64_t rows = x->dim[0] * x->dim[2], width = x->dim[3];
+    float *blocks = qg_arena_raw(k->scratch, (size_t)(width * u->w->n), sizeof *blocks);
+    if (!blocks)
+        return qg_nomem(k->ctx);
+    for (int64_t i = 0; i < rows; i++)
+        upsample_row(u, width, x->f32 + i * width * u->in_channels, blocks,
+                     k->out[0]->f32 +
+                         i * width * u->kernel[0] * u->kernel[1] * u->channels);
+    return QG_OK;
+}
+
+/* Rows of the kernel first, first + 1, ... as panels; w is [in][out][height][width]. */
+static qg_status pack_upsampling(const qg_compile *c, const upsampling *u,
+                                 int64_t first, int64_t rows, qg_panels *out)
+{
+    const int64_t k = u->in_channels, part = u->kernel[1] * u->channels;
+    const int64_t n = (rows * part + QG_PANEL - 1) / QG_PANEL * QG_PANEL;
+    const float *w = c->in[1]->f32;
+    float *at = QG_NEWN(c->arena, (size_t)(n * k), float);
+    if (!at)
+        return qg_nomem(c->ctx);
+    for (int64_t j = 0; j < rows * part; j++) {
+        const int64_t row = first + j / part, column = j % part / u->channels;
+        float *to = at + j / QG_PANEL * k * QG_PANEL + j % QG_PANEL;
+        for (int64_t i = 0; i < k; i++)
+            to[i * QG_PANEL] =
+                w[((i * u->channels + j % u->channels) * u->kernel[0] + row) *
+                      u->kernel[1] +
+                  column];
+    }
+    *out = (qg_panels){ at, n, k };
+    return QG_OK;
+}
+
+/* Float32, two axes, one group, constant parameters, and nothing overlaps or is cut. */
+static bool upsamples(const qg_compile *c, const qg_conv_problem *p)
+{
+    const qg_tensor *b = c->node->n_in > 2 ? c->in[2] : NULL;
+    bool fits = p->axes == 2 && p->groups == 1 && c->in[0]->dtype == QG_F32 &&
+                !c->in[0]->data && c->in[1]->data && (!b || b->data) &&
+                qg_tensor_count(c->in[0]) > 0 && p->out_channels > 0;
+    for (int i = 1; i < QG_SPACE; i++)
+        fits = fits && p->kernel[i] == p->stride[i] && p->dilation[i] == 1 &&
+               !p->pad_begin[i] && p->out[i] == p->in[i] * p->stride[i];
+    return fits;
+}
+
+/* Whole panels per row of the kernel are written in place; else all rows are computed
+ * together and copied. */
+static qg_status compile_upsampling(qg_compile *c, const qg_conv_problem *p,
+                                    qg_kernel **out)
+{
+    upsampling *u = QG_NEW(c->arena, upsampling);
+    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
+    if (!u || !kernel)
+        return qg_nomem(c->ctx);
+    const bool whole = p->kernel[2] * p->out_channels % QG_PANEL == 0;
+    *u = (upsampling){
+        .passes = whole ? p->kernel[1] : 1,
+        .in_channels = p->in_channels,
+        .channels = p->out_channels,
+        .kernel = {p->kernel[1], p->kernel[2]}
+    };
+    u->w = QG_NEWN(c->arena, (size_t)u->passes, qg_panels);
+    if (!u->w)
+        return qg_nomem(c->ctx);
+    u->bias = c->node->n_in > 2 && c->in[2] ? c->in[2]->f32 : NULL;
+    for (int64_t i = 0; i < u->passes; i++)
+        QG_TRY(pack_upsampling(c, u, i, p->kernel[1] / u->passes, &u->w[i]));
+    *kernel = (qg_kernel){ .run = run_upsampling,
+                           .state = u,
+                           .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                           .out_layout = QG_LAYOUT_CHANNELS_LAST,
+                           .absorbed = qg_absorb_clamp(c, &u->low, &u->high),
+                           .name = "upsampling by panels" };
+    *out = kernel;
+    return QG_OK;
+}
+
 static qg_status compile_deconv(qg_compile *c, qg_kernel **out)
 {
-    return compile_as(c, true, out);
+    qg_conv_problem p;
+    qg_call k = qg_compile_call(c);
+    QG_TRY(qg_conv_problem_of(&k, k.param, slots_of(true), &p));
+    return upsamples(c, &p) ? compile_upsampling(c, &p, out) : compile_as(c, true, out);
 }
 
 static int deconv_axis(const qg_node *node)
@@ -97,7 +227,10 @@ static qg_status lower_conv(qg_lower *l)
     qg_kernel_use whole = l->in[1].stored.n <= 1 ? QG_USE_CONV_ONE : QG_USE_CONV;
     if (p->group == 1)
         return qg_lower_product(l, "IntConv", whole, 0);
-    if (x->rank < 2 || x->dim[1] != p->group) {
+    bool several = x->rank < 2 || x->dim[1] != p->group;
+    if (several && qg_profile_uses(l->profile, QG_USE_CONV_GROUP))
+        return qg_lower_product(l, "IntConv", QG_USE_CONV_GROUP, 0);
+    if (several) {
         const qg_profile_row *one = qg_lower_row(l, QG_USE_DEPTHWISE);
         const qg_profile_row *all = qg_lower_row(l, whole);
         if (one && all && one != all)

@@ -2,8 +2,8 @@
  * height, width] to the two last of `sizes` (int64, all four dims).
  *
  * Attribute coordinate_transformation_mode: half_pixel (default), asymmetric,
- * align_corners, and pytorch_half_pixel where no output extent is 1.  Form fixed10 or
- * fixed11; grids of input and output are equal.
+ * align_corners, and pytorch_half_pixel where no output extent is 1.  Form fixed10,
+ * fixed11, float-corners or float-weights; grids of input and output are equal.
  * Arithmetic: number/integer_resize.h. */
 #include "ops/families.h"
 
@@ -60,7 +60,10 @@ static qg_status infer(const qg_call *k)
     qg_ints size;
     QG_TRY(qg_integer_check_in(k, r, 0, 1));
     QG_TRY(qg_integer_check_codes(k, r));
-    QG_TRY(qg_integer_check_form(k, r, 1 << QG_FORM_FIXED10 | 1 << QG_FORM_FIXED11));
+    QG_TRY(qg_integer_check_form(k, r,
+                                 1 << QG_FORM_FIXED10 | 1 << QG_FORM_FIXED11 |
+                                     UINT64_C(1) << QG_FORM_FLOAT_CORNERS |
+                                     UINT64_C(1) << QG_FORM_FLOAT_WEIGHTS));
     QG_TRY(qg_check_type(k, 1, QG_DT(I64)));
     QG_TRY(qg_check_rank(k, 0, 4, 4));
     if (!qg_grid_same(qg_integer_grid(&r->in[0]), qg_integer_grid(&r->out)))
@@ -78,7 +81,8 @@ static qg_status run(const qg_call *k)
 {
     const int_resize_param *p = k->param;
     const qg_tensor *x, *y = k->out[0];
-    int bits = p->recipe.row.form == QG_FORM_FIXED10 ? 10 : 11;
+    qg_form form = p->recipe.row.form;
+    int bits = form == QG_FORM_FIXED10 ? 10 : form == QG_FORM_FIXED11 ? 11 : 0;
     size_t plane = (size_t)(y->dim[2] * y->dim[3]);
     qg_int_tap *rows = QG_NEWN(k->scratch, (size_t)y->dim[2], qg_int_tap);
     qg_int_tap *columns = QG_NEWN(k->scratch, (size_t)y->dim[3], qg_int_tap);
@@ -90,9 +94,14 @@ static qg_status run(const qg_call *k)
         p->centre == PYTORCH ? QG_INT_HALF_PIXEL : (qg_int_centre)p->centre;
     qg_int_resize_taps(bits, centre, x->dim[2], y->dim[2], rows);
     qg_int_resize_taps(bits, centre, x->dim[3], y->dim[3], columns);
-    qg_int_resize r = {
-        bits, p->recipe.row.rounding, rows, columns, y->dim[2], y->dim[3], x->dim[3]
-    };
+    qg_int_resize r = { bits,
+                        form == QG_FORM_FLOAT_WEIGHTS,
+                        p->recipe.row.rounding,
+                        rows,
+                        columns,
+                        y->dim[2],
+                        y->dim[3],
+                        x->dim[3] };
     for (int64_t c = 0; c < y->dim[0] * y->dim[1]; c++) {
         qg_int_resize_plane(&r, x->i32 + c * x->dim[2] * x->dim[3], out);
         for (size_t i = 0; i < plane; i++)

@@ -17,6 +17,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_vector.h"
 
 typedef struct layer_param {
     int64_t axis, p, size;
@@ -106,35 +107,14 @@ static qg_status spread_of(const qg_call *k, const qg_tensor *t, int32_t axis,
 /* One row of n elements; mean is 0 for RMS. */
 static double inverse_deviation(const float *x, double mean, int64_t n, float epsilon)
 {
-    double squares = 0;
-    for (int64_t i = 0; i < n; i++)
-        squares += ((double)x[i] - mean) * ((double)x[i] - mean);
+    const double squares = qg_vector_best()->squares(x, n, mean);
     return 1 / sqrt((n > 0 ? squares / (double)n : 0) + (double)epsilon);
 }
 
 /* 0 for an empty row. */
 static double mean_of(const float *x, int64_t n)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++)
-        sum += (double)x[i];
-    return n > 0 ? sum / (double)n : 0;
-}
-
-/* (x - mean) * inverse, in y. */
-static void centre_row(const float *x, double mean, double inverse, int64_t n, float *y)
-{
-    float m = (float)mean, f = (float)inverse;
-    for (int64_t i = 0; i < n; i++)
-        y[i] = (x[i] - m) * f;
-}
-
-static void scale_row(const float *scale, const float *bias, int64_t n, float *y)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] *= scale[i];
-    for (int64_t i = 0; bias && i < n; i++)
-        y[i] += bias[i];
+    return n > 0 ? qg_vector_best()->sum(x, n) / (double)n : 0;
 }
 
 /* Rows from the axis on; statistics are written when their outputs are used. */
@@ -153,9 +133,9 @@ static qg_status normalize_rows(const qg_call *k, bool centred)
         const float *row = x->f32 + r * n;
         double m = centred ? mean_of(row, n) : 0;
         double f = inverse_deviation(row, m, n, p->epsilon);
-        centre_row(row, m, f, n, k->out[0]->f32 + r * n);
-        scale_row(scale.at + r * scale.step, bias.at ? bias.at + r * bias.step : NULL,
-                  n, k->out[0]->f32 + r * n);
+        const qg_standard to = { (float)m, (float)f, scale.at + r * scale.step,
+                                 bias.at ? bias.at + r * bias.step : NULL };
+        qg_vector_best()->standardize(&to, row, k->out[0]->f32 + r * n, n);
         if (mean)
             mean->f32[r] = (float)m;
         if (inverse)

@@ -19,6 +19,7 @@
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_check.h"
+#include "ops/util_vector.h"
 
 typedef struct norm_param {
     float epsilon, momentum;
@@ -54,16 +55,13 @@ typedef struct moments {
 /* Over `rows` runs of n elements, `step` apart. */
 static moments moments_of(const float *x, int64_t rows, int64_t step, int64_t n)
 {
+    const qg_vector_row *v = qg_vector_best();
     double sum = 0, squares = 0, count = (double)rows * (double)n;
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < n; i++)
-            sum += (double)x[r * step + i];
+        sum += v->sum(x + r * step, n);
     double mean = count > 0 ? sum / count : 0;
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < n; i++) {
-            double d = (double)x[r * step + i] - mean;
-            squares += d * d;
-        }
+        squares += v->squares(x + r * step, n, mean);
     return (moments){ mean, count > 0 ? squares / count : 0 };
 }
 

@@ -28,8 +28,8 @@
 #include "ops/families.h"
 
 #include "engine/accel/accel.h"
-#include "engine/number/qdq.h"
 #include "engine/ir/kernel.h"
+#include "engine/number/qdq.h"
 #include "ops/util_activation.h"
 #include "ops/util_axis.h"
 #include "ops/util_cast.h"
@@ -465,59 +465,6 @@ static qg_status recur_with(const qg_call *k, const directed *packed)
 static qg_status recur(const qg_call *k) { return recur_with(k, NULL); }
 static qg_status run(const qg_call *k) { return qg_run_f32(k, recur); }
 
-/* --- compiled ------------------------------------------------------------------ */
-
-/* w [gates n][k] as panels, every gate rounded up to whole ones with rows of zeros. */
-static qg_status pack(const qg_compile *c, const float *w, int64_t gates, int64_t n,
-                      int64_t k, qg_panels *out)
-{
-    const int64_t gap = (n + QG_PANEL - 1) / QG_PANEL * QG_PANEL;
-    float *at = QG_NEWN(c->arena, (size_t)(gates * gap * k), float);
-    if (!at)
-        return qg_nomem(c->ctx);
-    for (int64_t g = 0; g < gates; g++)
-        for (int64_t j = 0; j < n; j++) {
-            const int64_t row = g * gap + j;
-            float *to = at + row / QG_PANEL * k * QG_PANEL + row % QG_PANEL;
-            for (int64_t i = 0; i < k; i++)
-                to[i * QG_PANEL] = w[(g * n + j) * k + i];
-        }
-    *out = (qg_panels){ at, gates * gap, k };
-    return QG_OK;
-}
-
-static qg_status run_packed(const qg_kernel *kernel, const qg_call *k)
-{
-    return recur_with(k, kernel->state);
-}
-
-/* Constant float32 weights; others run by reference. */
-static qg_status compile(qg_compile *c, qg_kernel **out)
-{
-    const qg_call k = qg_compile_call(c);
-    const rnn_param *p = c->node->param;
-    const extent e = extent_of(&k);
-    *out = NULL;
-    if (c->in[X]->dtype != QG_F32 || !c->in[W]->data || !c->in[R]->data ||
-        qg_tensor_count(c->in[X]) == 0 || qg_tensor_count(c->in[R]) == 0)
-        return QG_OK;
-    directed *dirs = QG_NEWN(c->arena, (size_t)e.dirs, directed);
-    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
-    if (!dirs || !kernel)
-        return qg_nomem(c->ctx);
-    for (int64_t d = 0; d < e.dirs; d++) {
-        const float *w = c->in[W]->f32 + d * e.rows * e.in;
-        const float *r = c->in[R]->f32 + d * e.rows * e.n;
-        QG_TRY(pack(c, w, p->kind->gates, e.n, e.in, &dirs[d].w));
-        QG_TRY(pack(c, r, p->kind->gates, e.n, e.n, &dirs[d].r));
-        if (p->kind->gates == 3 && !p->linear_before_reset)
-            QG_TRY(pack(c, r + 2 * e.n * e.n, 1, e.n, e.n, &dirs[d].hidden));
-    }
-    *kernel = (qg_kernel){ .run = run_packed, .state = dirs, .name = "panels" };
-    *out = kernel;
-    return QG_OK;
-}
-
 /* --- DynamicQuantizeLSTM --------------------------------------------------------- */
 
 static qg_status prepare_dynamic(qg_ctx *ctx, const qg_node *node, void *param)
@@ -595,6 +542,59 @@ static qg_status infer_dynamic(const qg_call *k)
 }
 
 static qg_status run_dynamic(const qg_call *k) { return as_lstm(k, recur); }
+
+/* --- compiled ------------------------------------------------------------------ */
+
+/* w [gates n][k] as panels, every gate rounded up to whole ones with rows of zeros. */
+static qg_status pack(const qg_compile *c, const float *w, int64_t gates, int64_t n,
+                      int64_t k, qg_panels *out)
+{
+    const int64_t gap = (n + QG_PANEL - 1) / QG_PANEL * QG_PANEL;
+    float *at = QG_NEWN(c->arena, (size_t)(gates * gap * k), float);
+    if (!at)
+        return qg_nomem(c->ctx);
+    for (int64_t g = 0; g < gates; g++)
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t row = g * gap + j;
+            float *to = at + row / QG_PANEL * k * QG_PANEL + row % QG_PANEL;
+            for (int64_t i = 0; i < k; i++)
+                to[i * QG_PANEL] = w[(g * n + j) * k + i];
+        }
+    *out = (qg_panels){ at, gates * gap, k };
+    return QG_OK;
+}
+
+static qg_status run_packed(const qg_kernel *kernel, const qg_call *k)
+{
+    return recur_with(k, kernel->state);
+}
+
+/* Constant float32 weights; others run by reference. */
+static qg_status compile(qg_compile *c, qg_kernel **out)
+{
+    const qg_call k = qg_compile_call(c);
+    const rnn_param *p = c->node->param;
+    const extent e = extent_of(&k);
+    *out = NULL;
+    if (c->in[X]->dtype != QG_F32 || !c->in[W]->data || !c->in[R]->data ||
+        qg_tensor_count(c->in[X]) == 0 || qg_tensor_count(c->in[R]) == 0)
+        return QG_OK;
+    directed *dirs = QG_NEWN(c->arena, (size_t)e.dirs, directed);
+    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
+    if (!dirs || !kernel)
+        return qg_nomem(c->ctx);
+    for (int64_t d = 0; d < e.dirs; d++) {
+        const float *w = c->in[W]->f32 + d * e.rows * e.in;
+        const float *r = c->in[R]->f32 + d * e.rows * e.n;
+        QG_TRY(pack(c, w, p->kind->gates, e.n, e.in, &dirs[d].w));
+        QG_TRY(pack(c, r, p->kind->gates, e.n, e.n, &dirs[d].r));
+        if (p->kind->gates == 3 && !p->linear_before_reset)
+            QG_TRY(pack(c, r + 2 * e.n * e.n, 1, e.n, e.n, &dirs[d].hidden));
+    }
+    *kernel = (qg_kernel){ .run = run_packed, .state = dirs, .name = "panels" };
+    *out = kernel;
+    return QG_OK;
+}
 
 #define ROW(onnx, opset, kind, inputs, outputs)                                        \
     {                                                                                  \

@@ -152,15 +152,20 @@ static qg_status hardmax_run(const qg_call *k)
     return run_rows(k, hardmax_f32, hardmax_f64);
 }
 
-/* Rows along the last axis; before opset 13 that is the same for this axis alone. */
+/* Before opset 13 a row goes on behind its axis, but for the last one.  Fixed point is
+ * that of a runtime which has the last axis alone. */
 static qg_status lower_softmax(qg_lower *l)
 {
     const softmax_param *p = l->node->param;
     int32_t rank = l->node->in[0]->type.rank;
-    if (p->axis != -1 && p->axis != rank - 1)
+    bool last = p->axis == -1 || p->axis == rank - 1;
+    const qg_profile_row *row = qg_lower_row(l, QG_USE_SOFTMAX);
+    if (!row)
+        return QG_OK;
+    if (!last && (l->node->op->since < 13 || row->form != QG_FORM_FLOAT_TABLE))
         return qg_lower_refuse(l, "axis %lld, expected the last one",
                                (long long)p->axis);
-    QG_TRY(qg_lower_set_int(l, "axis", -1));
+    QG_TRY(qg_lower_set_int(l, "axis", last ? -1 : p->axis));
     return qg_lower_all(l, "IntSoftmax", QG_USE_SOFTMAX, 1);
 }
 #define lower_log_softmax NULL
@@ -171,7 +176,8 @@ static qg_status lower_softmax(qg_lower *l)
         .name = onnx, .since = first, .until = last, .min_in = 1, .max_in = 1,         \
         .min_out = 1, .max_out = 1, .in_roles = "d",                                   \
         .traits = QG_OP_PURE | QG_OP_BATCH_FIRST, .param_size = sizeof(softmax_param), \
-        .prepare = prepare, .infer = infer, .run = id##_run, .lower = lower_##id       \
+        .prepare = prepare, .infer = infer, .run = id##_run, .in_place = 1,            \
+        .lower = lower_##id                                                            \
     }
 
 /* clang-format off */

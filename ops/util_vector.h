@@ -55,8 +55,8 @@ enum qg_map {
 typedef void qg_map_fn(const float *x, float *y, size_t n, float a, float b);
 
 /* Runs of n elements, [outer][n][inner] in memory, n > 0: y = softmax(x) or its
- * logarithm along the middle.  x and y do not overlap.  A NaN in a run makes all of it
- * NaN; exponentials are summed in double. */
+ * logarithm along the middle.  A NaN in a run makes all of it NaN; exponentials are
+ * summed in double. */
 typedef struct qg_softmax_shape {
     int64_t outer, n, inner; /* n: length of a run */
     bool log;                /* LogSoftmax */
@@ -76,6 +76,19 @@ typedef struct qg_panels {
  * neither. */
 typedef void qg_product_fn(const qg_panels *w, int64_t rows, const float *x, float *y);
 
+/* Sum of n elements in double, of their squared distances to `mean`, in an order that
+ * the text fixes. */
+typedef double qg_sum_fn(const float *x, int64_t n);
+typedef double qg_squares_fn(const float *x, int64_t n, double mean);
+
+/* y = (x - mean) * factor * scale + bias; either array may be NULL. */
+typedef struct qg_standard {
+    float mean, factor;
+    const float *scale, *bias; /* [n] */
+} qg_standard;
+typedef void qg_standardize_fn(const qg_standard *s, const float *x, float *y,
+                               int64_t n);
+
 /* The functions of one instruction set; static. */
 typedef struct qg_vector_row {
     const char *isa;         /* "plain C", "AVX2", "AVX-512" */
@@ -83,6 +96,9 @@ typedef struct qg_vector_row {
     qg_map_fn *map[QG_NMAP];
     qg_softmax_fn *softmax;
     qg_product_fn *product;
+    qg_sum_fn *sum;
+    qg_squares_fn *squares;
+    qg_standardize_fn *standardize;
 } qg_vector_row;
 
 /* Rows from the plainest to the fastest; the first is always supported. */

@@ -45,6 +45,7 @@ enum {
     LANES = 16,   /* of a maximum or sum along a row */
     COLUMNS = 64, /* runs that are computed side by side */
     SHORT = 16,   /* runs of fewer elements are turned into columns */
+    LONG = 256,   /* runs whose last few elements do not matter */
     GROUP = 2048  /* elements that stay in the first cache between two loops */
 };
 
@@ -65,7 +66,7 @@ INLINE void softmax_columns(const qg_softmax_shape *s, int64_t step, int64_t w,
         INDEPENDENT
         for (int64_t j = 0; j < w; j++) {
             float e = qg_exp_f32(x[i * step + j] - m[j]);
-            y[i * step + j] = e;
+            y[i * step + j] = s->log ? x[i * step + j] : e;
             sum[j] += (double)e;
         }
     }
@@ -116,18 +117,69 @@ INLINE double row_sum(bool exps, const float *x, int64_t n)
     return lane[0];
 }
 
-/* Some runs of n >= LANES neighbours; exp goes over all of them at once. */
+TARGET static double sum(const float *x, int64_t n) { return row_sum(false, x, n); }
+
+/* As row_sum. */
+TARGET static double squares(const float *x, int64_t n, double mean)
+{
+    double lane[LANES] = { 0 };
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int j = 0; j < LANES; j++)
+            lane[j] += ((double)x[i + j] - mean) * ((double)x[i + j] - mean);
+    for (int j = 0; i < n; i++, j++)
+        lane[j] += ((double)x[i] - mean) * ((double)x[i] - mean);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++)
+            lane[j] += lane[j + half];
+    return lane[0];
+}
+
+/* With constant flags, so that the loop has no branch. */
+INLINE void standardize_row(const qg_standard *s, bool scaled, bool biased,
+                            const float *x, float *y, int64_t n)
+{
+    const float mean = s->mean, factor = s->factor, *scale = s->scale, *bias = s->bias;
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++) {
+        float v = (x[i] - mean) * factor;
+        v = scaled ? v * scale[i] : v;
+        y[i] = biased ? v + bias[i] : v;
+    }
+}
+
+TARGET static void standardize(const qg_standard *s, const float *x, float *y,
+                               int64_t n)
+{
+    if (s->scale && s->bias)
+        standardize_row(s, true, true, x, y, n);
+    else if (s->scale)
+        standardize_row(s, true, false, x, y, n);
+    else
+        standardize_row(s, false, s->bias != NULL, x, y, n);
+}
+
+/* y = x - max, or already the exponential. */
+INLINE void softmax_shift(bool exps, const float *x, float *y, int64_t n)
+{
+    const float m = row_max(x, n);
+    INDEPENDENT
+    for (int64_t i = 0; i < n; i++)
+        y[i] = exps ? qg_exp_f32(x[i] - m) : x[i] - m;
+}
+
+/* Some runs of n >= LANES neighbours; exp goes over all short ones at once. */
 INLINE void softmax_rows(const qg_softmax_shape *s, int64_t rows, const float *x,
                          float *y)
 {
     const int64_t n = s->n, all = rows * n;
-    for (int64_t at = 0; at < all; at += n) {
-        const float m = row_max(x + at, n);
-        INDEPENDENT
-        for (int64_t i = at; i < at + n; i++)
-            y[i] = x[i] - m;
-    }
-    if (!s->log)
+    const bool at_once = !s->log && n >= LONG;
+    for (int64_t at = 0; at < all; at += n)
+        if (at_once)
+            softmax_shift(true, x + at, y + at, n);
+        else
+            softmax_shift(false, x + at, y + at, n);
+    if (!s->log && !at_once)
         map_EXP(y, y, (size_t)all, 0, 0);
     for (int64_t at = 0; at < all; at += n) {
         const double sum = row_sum(s->log, y + at, n);
@@ -233,7 +285,7 @@ TARGET static void product(const qg_panels *w, int64_t rows, const float *x, flo
 #define X(id, f) [QG_MAP_##id] = map_##id,
 #define ROW(isa)                                                                       \
     {                                                                                  \
-        isa, supported, { QG_MAP_F32(X) }, softmax, product                            \
+        isa, supported, { QG_MAP_F32(X) }, softmax, product, sum, squares, standardize \
     }
 
 #endif

@@ -350,8 +350,9 @@ static qg_status run(qg_pass_env *env)
                                "no quantized node that it takes"));
     for (size_t i = 0; i < g->node.n; i++) {
         qg_node *n = g->node.at[i];
-        const qg_sharing *rule =
-            n->platform == QG_PLATFORM_QUANTIZED ? qg_backend_sharing(env->backend, n) : NULL;
+        const qg_sharing *rule = n->platform == QG_PLATFORM_QUANTIZED
+                                     ? qg_backend_sharing(env->backend, n)
+                                     : NULL;
         if (!rule || rule->align == QG_ALIGN_NONE)
             continue;
         team t = { .env = env, .how = &how, .rule = rule, .node = n };

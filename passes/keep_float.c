@@ -1,10 +1,10 @@
-/* keep-float -- carries out what the run keeps in float (`state: fp32` of a policy or of
- * --set).
+/* keep-float -- carries out what the run keeps in float (`state: fp32` of a policy or
+ * of --set).
  *
  * A choice names endpoints; it is about the rounding of their values.  Single float
  * endpoints would break the fusions around them, and their neighbours would round the
- * same values on the same grid.  Hence the choice acts on groups, after fusions, passive
- * nodes and simplification have made them:
+ * same values on the same grid.  Hence the choice acts on groups, after fusions,
+ * passive nodes and simplification have made them:
  *
  *   - all endpoints of a group with a chosen member stay float;
  *   - so do the groups that a node with a shared scale (`sharing`, align output or

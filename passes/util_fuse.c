@@ -1,6 +1,7 @@
 #include "passes/util_fuse.h"
 
 #include <assert.h>
+#include <string.h>
 
 /* NULL where the node has no endpoint: it is not quantized, or the slot is absent. */
 static qg_tqc *tqc_at(const qg_match *m, const qg_pattern_end *e)
@@ -10,15 +11,28 @@ static qg_tqc *tqc_at(const qg_match *m, const qg_pattern_end *e)
     return qg_endpoint_tqc((qg_endpoint){ n, e->slot, e->is_output });
 }
 
+static bool in_float(const qg_fusion *f, uint32_t node)
+{
+    for (size_t i = 0; i < f->n_in_float; i++)
+        if (f->in_float[i] == node)
+            return true;
+    return false;
+}
+
 /* Of a float node in the kernel: it has no record there, or reads a constant. */
 static bool rounds_nowhere(const qg_fusion *f, const qg_match *m,
                            const qg_pattern_end *e)
 {
-    bool listed = false;
-    for (size_t i = 0; i < f->n_in_float; i++)
-        listed |= f->in_float[i] == e->node;
     const qg_tqc *t = tqc_at(m, e);
-    return listed && (!t || qg_tqc_is_constant(t));
+    return in_float(f, e->node) && (!t || qg_tqc_is_constant(t));
+}
+
+/* A kernel whose last node is float too: the endpoint has no leader and becomes float,
+ * unless an earlier fusion has taken it. */
+static bool becomes_float(const qg_tqc *t)
+{
+    return t->up == t &&
+           (t->state == QG_TQC_INITIAL || t->state == QG_TQC_PASSIVE_INIT);
 }
 
 /* "c.out0 is fp32, expected ..."; NULL when the pair can be joined. */
@@ -26,7 +40,10 @@ static const char *objection(const qg_fusion *f, const qg_match *m, const qg_sil
                              qg_arena *a)
 {
     const qg_tqc *silent = tqc_at(m, &s->silent), *leader = tqc_at(m, &s->leader);
-    if (leader && rounds_nowhere(f, m, &s->silent))
+    if (rounds_nowhere(f, m, &s->silent) &&
+        (leader || rounds_nowhere(f, m, &s->leader)))
+        return NULL;
+    if (silent && in_float(f, s->silent.node) && rounds_nowhere(f, m, &s->leader))
         return NULL;
     const qg_tqc *missing = !silent ? silent : leader;
     const qg_pattern_end *end = !silent ? &s->silent : &s->leader;
@@ -66,26 +83,78 @@ static qg_status release_constants(qg_pass_env *env, const qg_fusion *f,
     return QG_OK;
 }
 
+/* The pattern node that computes v; QG_NONE: none, or one outside of `float`. */
+static uint32_t maker_of(const qg_fusion *f, const qg_match *m, const qg_value *v)
+{
+    for (size_t i = 0; v && i < f->n_in_float; i++)
+        if (m->node[f->in_float[i]] == v->def)
+            return f->in_float[i];
+    return QG_NONE;
+}
+
+/* The pairs of a match: those of the fusion, or both ends of every value between float
+ * nodes, at the slots it has in this match.  Outputs of the network are rounded. */
+static qg_status pairs_of(qg_pass_env *env, const qg_fusion *f, const qg_match *m,
+                          qg_silence **out, size_t *n)
+{
+    enum { ENDS = 2 * QG_PATTERN_NODES * QG_PATTERN_EDGES };
+    *n = f->n_silence;
+    *out = QG_NEWN(env->graph->arena, *n ? *n : ENDS, qg_silence);
+    if (!*out)
+        return qg_nomem(env->ctx);
+    if (*n)
+        memcpy(*out, f->silence, *n * sizeof **out);
+    for (size_t i = 0; !f->n_silence && i < f->n_in_float; i++) {
+        uint32_t reader = f->in_float[i];
+        const qg_node *node = m->node[reader];
+        for (uint32_t k = 0; k < node->n_in && *n + 2 <= ENDS; k++) {
+            uint32_t maker = maker_of(f, m, node->in[k]);
+            if (maker == QG_NONE || node->in[k]->is_output)
+                continue;
+            (*out)[(*n)++] = (qg_silence){
+                {maker, true, node->in[k]->def_slot},
+                f->leader
+            };
+            (*out)[(*n)++] = (qg_silence){
+                {reader, false, k},
+                f->leader
+            };
+        }
+    }
+    return QG_OK;
+}
+
+static qg_status join(qg_pass_env *env, const qg_fusion *f, const qg_match *m,
+                      const qg_silence *s)
+{
+    qg_tqc *silent = tqc_at(m, &s->silent), *leader = tqc_at(m, &s->leader);
+    if (rounds_nowhere(f, m, &s->silent))
+        return QG_OK;
+    if (!leader && !becomes_float(silent))
+        return QG_OK;
+    if (leader && qg_tqc_root(silent) == qg_tqc_root(leader))
+        return QG_OK;
+    env->changed++;
+    return leader ? qg_tqc_join(env->quant, silent, leader)
+                  : qg_tqc_set_state(env->quant, silent, QG_TQC_FP32);
+}
+
 /* Joins all pairs of a match or none.  Counts as matched only when an endpoint became
- * overlapped. */
+ * overlapped or float. */
 static qg_status silence(qg_pass_env *env, const qg_fusion *f, const qg_match *m)
 {
     const qg_node *last = m->node[f->pattern.n_node - 1];
-    for (size_t i = 0; i < f->n_silence; i++) {
-        const char *why = objection(f, m, &f->silence[i], env->graph->arena);
+    qg_silence *pair;
+    size_t n;
+    QG_TRY(pairs_of(env, f, m, &pair, &n));
+    for (size_t i = 0; i < n; i++) {
+        const char *why = objection(f, m, &pair[i], env->graph->arena);
         if (why)
             return qg_pass_near_miss(env, f->origin.id, last, "%s", why);
     }
     uint32_t before = env->changed;
-    for (size_t i = 0; i < f->n_silence; i++) {
-        qg_tqc *silent = tqc_at(m, &f->silence[i].silent);
-        qg_tqc *leader = tqc_at(m, &f->silence[i].leader);
-        if (rounds_nowhere(f, m, &f->silence[i].silent) ||
-            qg_tqc_root(silent) == qg_tqc_root(leader))
-            continue;
-        QG_TRY(qg_tqc_join(env->quant, silent, leader));
-        env->changed++;
-    }
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(join(env, f, m, &pair[i]));
     QG_TRY(release_constants(env, f, m));
     /* nothing to report where an earlier fusion did the same */
     return env->changed > before ? qg_pass_matched(env, f->origin.id) : QG_OK;

@@ -51,7 +51,7 @@ typedef struct cli_arguments {
     bool end_to_end;
     bool resume, any_kernels;
     bool narrow, codes, whole, strict;
-    bool json, help;
+    bool json, all, help;
     size_t verbose;
 } cli_arguments;
 
@@ -93,7 +93,7 @@ typedef struct cli_option {
     X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE) X(YAML)     \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
-    X(MODEL) X(JSON) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)          \
+    X(MODEL) X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)   \
     X(MAX_RATIO) X(HELP)
 /* clang-format on */
 enum cli_option_id {

@@ -9,8 +9,11 @@ int cli_answer(const cli_call *c, qg_status s, qg_report *r)
 {
     int status = CLI_OK;
     const char *text = "";
+    enum qg_detail detail = c->args->all       ? QG_DETAIL_ALL
+                            : c->args->verbose ? QG_DETAIL_VERBOSE
+                                               : QG_DETAIL_SHORT;
     if (s == QG_OK && r)
-        text = c->args->json ? qg_report_json(r) : qg_report_text(r);
+        text = c->args->json ? qg_report_json(r) : qg_report_page(r, detail);
     cli_bar_clear(c->bar);
     cli_print(stdout, text);
     if (s == QG_ECANCELED && cli_interrupted()) {
@@ -382,9 +385,9 @@ const cli_verb cli_verbs[] = {
       .about = "For each row only the nodes downstream of it are computed, from the\n"
                "activations of one whole run per sample.  --propose keeps the most\n"
                "harmful values in float, requantizes until the budget is met, and\n"
-               "writes a policy for `qg quantize --policy`, unless it does not help on\n"
-               "samples that had no part in it: --holdout, else every second of DATA.\n"
-               "--labels: classes of --holdout, else of DATA; top-1 then judges first.\n"
+               "writes a policy for `qg quantize --policy`, unless it does not help\n"
+               "on samples without a part in it: --holdout, else every second one.\n"
+               "--labels: classes of --holdout, else of DATA; top-1 judges first.\n"
                "\n" DATA_FORMS,
       .example = "qg sensitivity snapshot -d calib.npy --by node --top 10",
       .run = cli_sensitivity },
@@ -405,8 +408,8 @@ const cli_verb cli_verbs[] = {
       .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(PROFILE), TAKES(END_TO_END),
                TAKES(TOP) },
       .about = "Each node is computed on the device's own inputs.  For the first\n"
-               "nodes that differ (--top, default 3), other arithmetic is tried on\n"
-               "the dump, and the hypotheses that explain more elements are listed.\n"
+               "node that differs (--top N: the first N), other arithmetic is tried\n"
+               "on the dump; hypotheses that explain more elements are listed.\n"
                "Exit status 1 when anything differs.\n"
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg diverge snapshot -d images.npy --against dump.npz",
@@ -414,7 +417,7 @@ const cli_verb cli_verbs[] = {
     { .name = "fit",
       .summary = "find the profile that explains the outputs of a device",
       FILES(ANY_MODEL, 1, 1),
-      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(YAML) },
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(PROFILE), TAKES(YAML) },
       .about = "Every profile computes every value on the device's own inputs.  -o\n"
                "writes a profile that extends the nearest one by the rows of others\n"
                "that explain more.  Profiles that the samples do not tell apart are\n"

@@ -1,8 +1,8 @@
 /* compare.c -- results of several backends and patches on one network.
  *
- * One variant after the other quantizes a graph of its own that shares the weights; then
- * every sample runs through the float network and the variant.  The float network runs
- * once per variant, so that memory depends neither on variants nor on samples.
+ * One variant after the other quantizes a graph of its own that shares the weights;
+ * then every sample runs through the float network and the variant.  The float network
+ * runs once per variant, so that memory depends neither on variants nor on samples.
  * Endpoints keep their names from variant to variant, so that groups can be set side by
  * side. */
 #include <assert.h>
@@ -431,7 +431,7 @@ static qg_status report_groups(const comparison *c, qg_report *r)
 {
     qg_table *t;
     QG_TRY(qg_report_table(r, "group_differences", "values count in not_in", &t));
-    r->fact.at[r->fact.n - 1].quiet = true;
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (size_t i = 0; i < c->group.n; i++) {
         const group *g = &c->group.at[i];
         const char *in = variants_text(c, g, 1), *out = variants_text(c, g, 0);

@@ -132,15 +132,24 @@ static const char *output_name(const qg_sensitivity *s, uint32_t k)
     return s->m->graph->output.at[k]->name;
 }
 
+/* All-but: `removes` is the part of the whole error that goes with the row, the worst
+ * first; `error` is what the others leave. */
 static qg_status report_rows(const qg_sensitivity *s, qg_report *r)
 {
     qg_table *t;
     size_t top = s->o->top ? s->o->top : s->row.n;
-    QG_TRY(qg_report_table(r, "errors", "name what error output", &t));
+    const qg_metric *metric = s->study.metric;
+    const char *columns =
+        s->all_but ? "name what removes error output" : "name what error output";
+    QG_TRY(qg_report_table(r, "errors", columns, &t));
     for (size_t i = 0; i < s->row.n && i < top; i++) {
         const qg_sensitivity_row *row = &s->row.at[i];
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(row->name), qg_cell_text(row->what),
-                              qg_measure_cell(s->study.metric, row->error),
+        double removes =
+            metric->higher_is_better ? row->error - s->all : s->all - row->error;
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(row->name), qg_cell_text(row->what)));
+        if (s->all_but)
+            QG_TRY(qg_table_add(r, t, qg_measure_cell(metric, removes)));
+        QG_TRY(qg_table_cells(r, t, qg_measure_cell(metric, row->error),
                               qg_cell_text(output_name(s, row->output))));
     }
     return QG_OK;

@@ -391,7 +391,7 @@ typedef struct qg_diverge_options {
     qg_workload work;    /* data: required; the samples that the device was given */
     const char *profile; /* as in qg_run_options */
     bool end_to_end;     /* whole runs: differences of earlier nodes are included */
-    size_t explain; /* nodes for which hypotheses are tried, first ones first; 0: 3 */
+    size_t explain; /* nodes for which hypotheses are tried, first ones first; 0: 1 */
 } qg_diverge_options;
 QG_API void qg_diverge_options_init(qg_diverge_options *o, size_t size);
 
@@ -589,8 +589,9 @@ QG_API void qg_compare_options_init(qg_compare_options *o, size_t size);
  * activations, rounded constants, groups of values on one scale, requantizations as
  * analysis/requantize.h counts them), with labels accuracy (top1, difference to fact
  * float_top1), in mode integer integers (profile, nodes in integers and others), errors
- * (of each float output against the float network), groups_in (how many groups of values on one scale the same variants have,
- * and the largest), group_differences (every group that some variants lack). */
+ * (of each float output against the float network), groups_in (how many groups of
+ * values on one scale the same variants have, and the largest), group_differences
+ * (every group that some variants lack). */
 QG_NODISCARD QG_API qg_status qg_model_compare(qg_model *m, const qg_compare_options *o,
                                                qg_report **report);
 

@@ -26,9 +26,14 @@ extern "C" {
  * as a page for people and as JSON for programs. */
 typedef struct qg_report qg_report;
 
+/* What a page shows: the tables that matter; times and other details of the run, too;
+ * all, including rows that are summed up elsewhere.  JSON has all of it. */
+enum qg_detail { QG_DETAIL_SHORT, QG_DETAIL_VERBOSE, QG_DETAIL_ALL, QG_NDETAIL };
+
 /* Made at the first call and kept; "" when memory ran out. */
 QG_API const char *
 qg_report_text(qg_report *r); /* ends with a newline; owned by the report */
+QG_API const char *qg_report_page(qg_report *r, enum qg_detail detail); /* likewise */
 QG_API const char *qg_report_json(qg_report *r); /* one object, ends with a newline */
 
 /* The number of fact `name`; false when there is none.

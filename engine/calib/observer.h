@@ -116,11 +116,12 @@ typedef struct qg_found {
 struct qg_observer {
     /* for lists and messages; where it comes from */
     const char *name, *summary, *source;
-    bool per_channel; /* can serve PER_CHANNEL schemes */
-    bool ordered;     /* see the file comment; then merge is NULL */
-    bool stacks;      /* PPQ (D72): computed values have separate channels per sample */
-    unsigned passes;  /* over the data, at least 1 */
-    uint32_t policy;  /* schemes must have all of these bits; 0: any scheme */
+    const char *fails; /* where it is known to fail; NULL: nowhere yet */
+    bool per_channel;  /* can serve PER_CHANNEL schemes */
+    bool ordered;      /* see the file comment; then merge is NULL */
+    bool stacks;     /* PPQ (D72): computed values have separate channels per sample */
+    unsigned passes; /* over the data, at least 1 */
+    uint32_t policy; /* schemes must have all of these bits; 0: any scheme */
     double value[QG_NOBSERVER_PARAM]; /* defaults; 0: has no such parameter */
     unsigned range; /* qg_range_quirk: how the tool makes a scale of its ranges */
 

@@ -71,6 +71,8 @@ const qg_observer qg_observer_aciq_laplace = {
     .name = "aciq-laplace",
     .summary = "optimal threshold for a Laplace distribution of the same mean "
                "absolute deviation",
+    .fails = "normal, gated or two-valued data: up to 7 times the noise of percentile "
+             "(docs/calibration.md)",
     .source = "Banner, Nahshan, Soudry, 2019; docs/evidence/observers.md#aciq",
     .per_channel = true,
     .passes = 1,

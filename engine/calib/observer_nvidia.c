@@ -161,6 +161,8 @@ const qg_observer qg_observer_nvidia_entropy = {
     .summary = "pytorch-quantization and TensorRT: minimum KL divergence of the kept "
                "bins",
     .source = "docs/evidence/observers.md#pytorch-quantization; torch branch",
+    .fails = "two-valued data, as scores: may clip nearly all of them "
+             "(docs/calibration.md#clipped)",
     .value = ENTROPY,
     GROWTH,
     .see = torch_see,
@@ -171,6 +173,8 @@ const qg_observer qg_observer_nvidia_entropy_numpy = {
     .name = "nvidia-entropy-numpy",
     .summary = "nvidia-entropy with numpy's histogram bins",
     .source = "docs/evidence/observers.md#pytorch-quantization; numpy branch",
+    .fails = "two-valued data, as scores: may clip nearly all of them "
+             "(docs/calibration.md#clipped)",
     .value = ENTROPY,
     GROWTH,
     .see = numpy_see,

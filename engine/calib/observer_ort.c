@@ -352,6 +352,8 @@ const qg_observer qg_observer_ort_entropy = {
     .name = "ort-entropy",
     .summary = "ONNX Runtime: window of bins with minimum KL divergence",
     .source = "onnxruntime.quantization.EntropyCalibrater",
+    .fails =
+        "its defaults: 128 bins for 128 levels leave one threshold, that of minmax",
     .value = ENTROPY,
     BATCH,
 };

@@ -93,6 +93,8 @@ const qg_observer qg_observer_kl = {
     .name = "kl",
     .summary = "minimum KL divergence, as in TensorRT and pytorch-quantization",
     .source = "docs/evidence/observers.md#pytorch-quantization",
+    .fails = "asymmetric grids: up to 3.8 times the noise of percentile; minmax below "
+             "16 elements per bin (docs/calibration.md)",
     .per_channel = true,
     .passes = 1,
     .policy = QG_LINEAR,
@@ -108,6 +110,7 @@ const qg_observer qg_observer_kl_published = {
         "kl by the published script, which modifies the histogram between candidates; "
         "for comparison only",
     .source = "docs/evidence/observers.md#pytorch-quantization (kl-published)",
+    .fails = "clips normal data at 2.1 sigma: 105 times the noise of kl",
     .per_channel = true,
     .passes = 1,
     .policy = QG_LINEAR,

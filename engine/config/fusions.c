@@ -204,12 +204,16 @@ static qg_status read_where(const builder *b, const qg_yaml *y, qg_pattern *p)
     return QG_OK;
 }
 
-/* In file order: a chain of silences is applied as it is written. */
+/* In file order: a chain of silences is applied as it is written.  An endpoint instead
+ * of a map leads all values between nodes of `float`. */
 static qg_status read_silence(const builder *b, const qg_yaml *y, qg_fusion *f)
 {
+    if (y->kind == QG_YAML_SCALAR)
+        return read_end(b, y, y->text, &f->leader);
     if (y->kind != QG_YAML_MAP || y->n == 0)
         return qg_yaml_fail(b->r->ctx, y, b->what,
-                            "silence: expected a map from endpoint to endpoint");
+                            "silence: expected a map from endpoint to endpoint, or one "
+                            "endpoint");
     qg_silence *s = QG_NEWN(b->r->arena, y->n, qg_silence);
     if (!s)
         return qg_nomem(b->r->ctx);
@@ -268,6 +272,10 @@ qg_status qg_read_fusion(const qg_backend_reader *r, const qg_yaml *y, qg_fusion
         QG_TRY(qg_yaml_choice(r->ctx, v, what, after, &k));
         f.after_passive = true;
     }
+    if (f.n_silence == 0 && f.n_in_float == 0)
+        return qg_yaml_fail(r->ctx, y, what,
+                            "silence: one endpoint without `float`, expected the nodes "
+                            "whose values are silent");
     f.pattern.id = f.origin.id;
     f.pattern.node = b.node;
     f.pattern.n_node = b.n;

@@ -208,24 +208,50 @@ qg_status qg_writer_resume(qg_writer *w)
     return QG_OK;
 }
 
-/* ferror first: an earlier write may have failed unnoticed.  The target
- * is touched by rename alone, when everything else has succeeded. */
-qg_status qg_writer_commit(qg_writer *w)
+/* ferror first: an earlier write may have failed unnoticed. */
+static qg_status close_stream(qg_writer *w)
 {
     assert(w->target && w->temporary);
     if (w->stream && fflush(w->stream) != 0 && !ferror(w->stream))
         w->why = errno;
     if (w->stream)
         qg_writer_pause(w);
-    bool ok = !w->why && rename(w->temporary, w->target) == 0;
-    int why = w->why ? w->why : errno;
-    qg_status s = ok ? QG_OK
-                     : refuse(w->ctx, "write", w->target,
-                              why > 0 ? strerror(why) : "an earlier write failed");
-    if (ok)
-        *w->temporary = '\0'; /* it is the target now */
-    qg_writer_abandon(w);
+    return !w->why ? QG_OK
+                   : refuse(w->ctx, "write", w->target,
+                            w->why > 0 ? strerror(w->why) : "an earlier write failed");
+}
+
+/* The target is touched here alone, when everything else has succeeded. */
+static qg_status put_in_place(qg_writer *w)
+{
+    struct stat st;
+    w->fresh = stat(w->target, &st) != 0;
+    if (rename(w->temporary, w->target) != 0)
+        return refuse(w->ctx, "write", w->target, strerror(errno));
+    *w->temporary = '\0';
+    return QG_OK;
+}
+
+qg_status qg_writers_commit(qg_writer *const *w, size_t n)
+{
+    qg_status s = QG_OK;
+    size_t placed = 0;
+    for (size_t i = 0; i < n && s == QG_OK; i++)
+        s = close_stream(w[i]);
+    for (; placed < n && s == QG_OK; placed += s == QG_OK)
+        s = put_in_place(w[placed]);
+    for (size_t i = 0; i < placed && s != QG_OK; i++)
+        if (w[i]->fresh)
+            (void)unlink(w[i]->target);
+    for (size_t i = 0; i < n; i++)
+        qg_writer_abandon(w[i]);
     return s;
+}
+
+qg_status qg_writer_commit(qg_writer *w)
+{
+    qg_writer *one[] = { w };
+    return qg_writers_commit(one, 1);
 }
 
 qg_status qg_file_write(qg_ctx *ctx, const char *path, const void *bytes, size_t size)

@@ -54,7 +54,8 @@ typedef struct qg_writer {
     qg_ctx *ctx;  /* for messages */
     FILE *stream; /* write here; errors are found by commit; NULL while paused */
     char *target, *temporary;
-    int why; /* errno of a failure when it was closed; -1: unknown; 0: none */
+    int why;    /* errno of a failure when it was closed; -1: unknown; 0: none */
+    bool fresh; /* there was no target */
 } qg_writer;
 
 /* Makes the temporary in the target's folder, since rename is atomic within one file
@@ -71,6 +72,9 @@ QG_NODISCARD qg_status qg_writer_open(qg_ctx *ctx, const char *path, qg_writer *
  * callers of fprintf need no checks.  On failure the old target is untouched and the
  * temporary removed.  Either way w is spent; only qg_writer_abandon may follow. */
 QG_NODISCARD qg_status qg_writer_commit(qg_writer *w);
+/* Files that belong together, in this order: all are complete before the first is put
+ * in place.  On failure those that are new are removed again. */
+QG_NODISCARD qg_status qg_writers_commit(qg_writer *const *w, size_t n);
 /* Closes the file for a while, so that there may be more writers than files can be
  * open; resume goes on at its end.  A writer that is not paused is resumed already. */
 void qg_writer_pause(qg_writer *w);

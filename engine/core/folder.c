@@ -199,8 +199,8 @@ static bool holds_working_folder(const qg_folder *f)
            (strncmp(here, f->target, n) == 0 && (here[n] == '/' || here[n] == '\0'));
 }
 
-/* Links the files that are not the writer's; *all is false when there is an entry that
- * cannot be linked. */
+/* Links the files that are not the writer's, and syncs the folder; *all is false when
+ * there is an entry that cannot be linked. */
 static qg_status keep_others(const qg_folder *f, const char *const *own, size_t n_own,
                              bool *all)
 {
@@ -217,7 +217,7 @@ static qg_status keep_others(const qg_folder *f, const char *const *own, size_t 
             return qg_nomem(f->ctx);
         *all = linkat(AT_FDCWD, from, AT_FDCWD, to, 0) == 0;
     }
-    return QG_OK;
+    return sync_path(f, f->work);
 }
 
 static bool exchange(const qg_folder *f)

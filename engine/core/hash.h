@@ -9,6 +9,7 @@
 #define QG_ENGINE_CORE_HASH_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "engine/core/ctx.h"
 
@@ -16,19 +17,16 @@ enum { QG_HASH_TEXT = 65 }; /* with the zero */
 
 /* An incremental hash: feed it while the bytes are processed. */
 typedef struct qg_hash {
-    void *state; /* libcrypto's; NULL after end */
+    uint64_t state[16]; /* libcrypto's */
 } qg_hash;
 
-/* QG_ENOMEM is the only failure. */
-QG_NODISCARD qg_status qg_hash_begin(qg_ctx *ctx, qg_hash *h);
-/* Cannot fail; any number of pieces give the hash of the whole. */
+/* None of these can fail; any number of pieces give the hash of the whole. */
+void qg_hash_begin(qg_hash *h);
 void qg_hash_add(qg_hash *h, const void *bytes, size_t size);
-/* Ends the hash and frees its state; text NULL: only frees. */
 void qg_hash_end(qg_hash *h, char text[QG_HASH_TEXT]);
 
 /* Begin, add and end in one; a file is read in pieces. */
-QG_NODISCARD qg_status qg_hash_bytes(qg_ctx *ctx, const void *bytes, size_t size,
-                                     char text[QG_HASH_TEXT]);
+void qg_hash_bytes(const void *bytes, size_t size, char text[QG_HASH_TEXT]);
 QG_NODISCARD qg_status qg_hash_file(qg_ctx *ctx, const char *path,
                                     char text[QG_HASH_TEXT]);
 

@@ -94,12 +94,24 @@ qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c, const qg_tensor 
     return QG_OK;
 }
 
-qg_status qg_column_commit(qg_column *c)
+qg_status qg_columns_commit(qg_ctx *ctx, qg_arena *a, qg_column *c, size_t n,
+                            qg_writer *beside)
 {
-    QG_TRY(resume(c));
-    return c->apart     ? qg_npz_commit(&c->npz)
-           : c->stacked ? qg_npy_commit(&c->npy)
-                        : QG_OK;
+    qg_writer **all = QG_NEWN(a, n + 1, qg_writer *);
+    size_t used = 0;
+    if (!all)
+        return qg_nomem(ctx);
+    for (size_t i = 0; i < n; i++) {
+        if (!c[i].stacked && !c[i].apart)
+            continue;
+        QG_TRY(resume(&c[i]));
+        QG_TRY(c[i].apart ? qg_npz_end(&c[i].npz) : qg_npy_finish(&c[i].npy));
+        qg_column_pause(&c[i]);
+        all[used++] = writer_of(&c[i]);
+    }
+    if (beside)
+        all[used++] = beside;
+    return qg_writers_commit(all, used);
 }
 
 void qg_column_abandon(qg_column *c)

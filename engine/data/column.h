@@ -3,7 +3,7 @@
  * Samples of one shape   <path>.npy, first axis the sample
  * Samples that differ    <path>.npz, an array "sample_<k>" for each, k from 0: from the
  *                        first sample on whose shape is another
- * Atomic                 no file appears before qg_column_commit
+ * Atomic                 no file appears before qg_columns_commit
  *
  * Memory: one sample, besides those passed by the caller.  Not thread-safe. */
 #ifndef QG_ENGINE_DATA_COLUMN_H
@@ -29,7 +29,10 @@ QG_NODISCARD qg_status qg_column_put(qg_ctx *ctx, qg_arena *a, qg_column *c,
 /* Closes the file until the next sample: there may be more columns than open files. */
 void qg_column_pause(qg_column *c);
 
-QG_NODISCARD qg_status qg_column_commit(qg_column *c); /* nothing put: no file */
-void qg_column_abandon(qg_column *c);                  /* safe after commit */
+/* All or none, with `beside` (NULL: none), a file whose contents are written, last.  A
+ * column in which nothing was put makes no file. */
+QG_NODISCARD qg_status qg_columns_commit(qg_ctx *ctx, qg_arena *a, qg_column *c,
+                                         size_t n, qg_writer *beside);
+void qg_column_abandon(qg_column *c); /* safe after commit */
 
 #endif

@@ -435,7 +435,7 @@ qg_status qg_npy_read_back(qg_npy_writer *w, size_t k, qg_tensor *t)
 }
 
 /* The final header, padded to the room that was kept. */
-static qg_status put_head(qg_npy_writer *w)
+qg_status qg_npy_finish(qg_npy_writer *w)
 {
     char text[QG_NPY_TEXT];
     qg_tensor all;
@@ -456,7 +456,7 @@ static qg_status put_head(qg_npy_writer *w)
 
 qg_status qg_npy_commit(qg_npy_writer *w)
 {
-    qg_status s = put_head(w);
+    qg_status s = qg_npy_finish(w);
     if (s == QG_OK)
         return qg_writer_commit(&w->file);
     qg_npy_abandon(w);

@@ -98,6 +98,8 @@ void qg_npy_append(qg_npy_writer *w, const qg_tensor *t);
 /* Sample k < count of an array that is not committed yet, into t (as the sample, with
  * data). */
 QG_NODISCARD qg_status qg_npy_read_back(qg_npy_writer *w, size_t k, qg_tensor *t);
+/* Writes the header; only the commit of w->file is left to do. */
+QG_NODISCARD qg_status qg_npy_finish(qg_npy_writer *w);
 /* Also reports any append that failed. */
 QG_NODISCARD qg_status qg_npy_commit(qg_npy_writer *w);
 void qg_npy_abandon(qg_npy_writer *w); /* safe after commit */

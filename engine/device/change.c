@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/config/profile_yaml.h"
 #include "engine/core/hash.h"
 #include "engine/ir/edit.h"
 #include "engine/ir/text.h"
@@ -215,9 +214,6 @@ static qg_status with_grid(maker *k, size_t at, const qg_recipe *r, float scale,
         k->d->arena, "its output grid is another: scale %.6g, zero %d%s", (double)scale,
         (int)zero, whose);
     QG_TRY(begin(k, "grid", GRID));
-    k->now.grid = true;
-    k->now.scale = scale;
-    k->now.zero = zero;
     qg_status s = qg_recipe_change(k->now.cut.graph, node_at(k, at),
                                    &(qg_recipe_edit){ .out = &out });
     return end(k, s, text);
@@ -440,50 +436,26 @@ static const qg_device_step *same_step(const qg_device *d, const qg_device_step 
     return NULL;
 }
 
-static qg_status add_profile(maker *k, const qg_profile *p)
+static qg_status add_profile(maker *k, const qg_device *d)
 {
-    qg_device *d = QG_NEW(k->d->arena, qg_device);
-    if (!d)
-        return qg_nomem(k->d->ctx);
-    qg_status s = qg_device_by(k->d, p, d);
-    if (s == QG_OK)
-        s = qg_vec_push(k->d->ctx, k->d->arena, &k->list->other, d);
-    const qg_device_step *step = s == QG_OK ? same_step(d, k->s) : NULL;
-    if (!step || step->stored->codes != k->s->stored->codes) {
-        if (s != QG_OK)
-            qg_device_by_close(d);
-        return s == QG_ENOMEM ? s : QG_OK; /* it has no such step */
-    }
-    k->now = (qg_change){ "profile", NULL, NULL, OTHER_PROFILE, .d = d, .step = step };
-    s = qg_step_cut(d, step, &k->now.cut);
+    const qg_device_step *step = same_step(d, k->s);
     const char *row = "";
+    if (!step || step->stored->codes != k->s->stored->codes)
+        return QG_OK; /* it has no such step */
+    k->now = (qg_change){ "profile", NULL, NULL, OTHER_PROFILE, .d = d, .step = step };
+    qg_status s = qg_step_cut(d, step, &k->now.cut);
     if (s == QG_OK)
         s = qg_attr_string(k->d->ctx, k->now.cut.graph->output.at[0]->def, "row", "",
                            &row);
     k->now.detail =
-        qg_arena_printf(k->d->arena, "%s%s%s", p->name, *row ? ", row " : "", row);
+        qg_arena_printf(k->d->arena, "%s%s%s", d->exe.program->profile->name,
+                        *row ? ", row " : "", row);
     return end(k, s, "computes as another profile");
 }
 
-static qg_status other_profiles(maker *k)
-{
-    qg_search search;
-    const char **name;
-    size_t n;
-    const qg_profile *p;
-    QG_TRY(qg_config_search(k->d->ctx, k->d->arena, "profiles", &search));
-    QG_TRY(qg_config_names(k->d->ctx, k->d->arena, search, &name, &n));
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(name[i], k->d->exe.program->profile->name) == 0)
-            continue;
-        QG_TRY(qg_profile_load(k->d->ctx, k->d->arena, name[i], search, &p));
-        QG_TRY(add_profile(k, p));
-    }
-    return QG_OK;
-}
-
 qg_status qg_change_all(const qg_device *d, const qg_device_step *s,
-                        const qg_exact *exact, qg_change_list *out)
+                        const qg_exact *exact, const qg_others *others,
+                        qg_change_list *out)
 {
     maker k = { .d = d, .s = s, .exact = exact, .list = out };
     qg_cut own;
@@ -496,14 +468,14 @@ qg_status qg_change_all(const qg_device *d, const qg_device_step *s,
         QG_TRY(vary_node(&k, i));
     if (n > 1)
         QG_TRY(vary_fusion(&k));
-    return other_profiles(&k);
+    for (size_t i = 0; i < others->device.n; i++)
+        QG_TRY(add_profile(&k, others->device.at[i]));
+    return QG_OK;
 }
 
 void qg_change_free(qg_change_list *l)
 {
     for (size_t i = 0; i < l->change.n; i++)
         qg_graph_free(l->change.at[i].cut.graph);
-    for (size_t i = 0; i < l->other.n; i++)
-        qg_device_by_close(l->other.at[i]);
     *l = (qg_change_list){ 0 };
 }

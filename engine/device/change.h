@@ -11,20 +11,17 @@ typedef struct qg_change {
     const qg_device_step *step;
     qg_cut cut;
     bool dropped; /* it cannot be computed, or was left behind */
-    bool grid;    /* another output grid: */
-    float scale;
-    int32_t zero;
     qg_tally tally;
 } qg_change;
 
 typedef struct qg_change_list {
     QG_VEC(qg_change) change;
-    QG_VEC(qg_device *) other; /* programs of other profiles, owned */
 } qg_change_list;
 
 /* Every hypothesis about the step that has a graph. */
 QG_NODISCARD qg_status qg_change_all(const qg_device *d, const qg_device_step *s,
-                                     const qg_exact *exact, qg_change_list *out);
+                                     const qg_exact *exact, const qg_others *others,
+                                     qg_change_list *out);
 void qg_change_free(qg_change_list *l);
 
 #endif

@@ -2,7 +2,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "engine/config/profile_yaml.h"
 #include "engine/device/step.h"
+#include "engine/ir/edit.h"
 
 /* Correlation from which an array without a known name is taken for a value. */
 #define SURE 0.9
@@ -37,10 +39,11 @@ void qg_device_close(qg_device *d)
 /* --- grids --- */
 
 /* The grid that the trace gives, or the program's. */
-static void set_grid(qg_pair *p, const qg_stored *own)
+static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
 {
     const qg_trace_array *a = p->array;
     p->grid = *own;
+    p->real = !own->codes && floats && a->grid && qg_trace_holds_codes(a);
     if (!own->codes || !a->grid)
         return;
     double scale = (double)own->scale[0];
@@ -77,7 +80,7 @@ static bool take(qg_device *d, const qg_value *v, const qg_trace_array *a, qg_pa
         return false;
     p.array = a;
     *to = p;
-    set_grid(to, own);
+    set_grid(to, own, v->type.dtype == QG_F32);
     return true;
 }
 
@@ -267,12 +270,6 @@ qg_status qg_device_pair(qg_device *d, qg_trace *t)
     return QG_OK;
 }
 
-qg_status qg_step_cut(const qg_device *d, const qg_device_step *s, qg_cut *out)
-{
-    *out = (qg_cut){ .from = d->exe.graph, .target = s->target, .stop = d->stop };
-    return qg_cut_make(d->ctx, out);
-}
-
 qg_status qg_device_by(const qg_device *d, const qg_profile *profile, qg_device *out)
 {
     size_t n = d->m->graph->value.n;
@@ -294,7 +291,8 @@ qg_status qg_device_by(const qg_device *d, const qg_profile *profile, qg_device 
         out->pair[i] = d->pair[i];
         out->pair[i].other = false;
         out->pair[i].shift = 0;
-        set_grid(&out->pair[i], &out->exe.program->stored[i]);
+        set_grid(&out->pair[i], &out->exe.program->stored[i],
+                 d->m->graph->value.at[i]->type.dtype == QG_F32);
     }
     return list_steps(out);
 }
@@ -303,4 +301,107 @@ void qg_device_by_close(qg_device *d)
 {
     qg_program_free(d->exe.program);
     qg_arena_free(d->arena);
+}
+
+/* --- other profiles --- */
+
+static qg_status add_other(const qg_device *d, const qg_profile *p, qg_others *out)
+{
+    qg_device *other = QG_NEW(d->arena, qg_device);
+    if (!other)
+        return qg_nomem(d->ctx);
+    qg_status s = qg_device_by(d, p, other);
+    if (s == QG_OK)
+        return qg_vec_push(d->ctx, d->arena, &out->device, other);
+    qg_device_by_close(other);
+    return s == QG_ENOMEM ? s : QG_OK; /* it cannot hold the network */
+}
+
+qg_status qg_others_open(const qg_device *d, qg_others *out)
+{
+    qg_search search;
+    const char **name;
+    size_t n;
+    const qg_profile *p;
+    QG_TRY(qg_config_search(d->ctx, d->arena, "profiles", &search));
+    QG_TRY(qg_config_names(d->ctx, d->arena, search, &name, &n));
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(name[i], d->exe.program->profile->name) == 0)
+            continue;
+        QG_TRY(qg_profile_load(d->ctx, d->arena, name[i], search, &p));
+        QG_TRY(add_other(d, p, out));
+    }
+    return QG_OK;
+}
+
+void qg_others_close(qg_others *o)
+{
+    for (size_t i = 0; i < o->device.n; i++)
+        qg_device_by_close(o->device.at[i]);
+    *o = (qg_others){ 0 };
+}
+
+/* --- the graph of a step --- */
+
+/* The bias of a product in steps of another input grid; one that does not come from the
+ * model's float bias stays. */
+static qg_status rescale_bias(const qg_device *d, qg_graph *g, qg_node *n, float s_x,
+                              const qg_stored *w)
+{
+    const qg_node *m = qg_graph_node(d->m->graph, n->name);
+    int slot = m ? qg_op_slot_of(m->op, 'b') : -1;
+    const qg_value *own = n->n_in > 2 ? n->in[2] : NULL;
+    const qg_value *v = slot >= 0 && (uint32_t)slot < m->n_in ? m->in[slot] : NULL;
+    if (!own || !own->constant || own->constant->dtype != QG_I32 || !v ||
+        !v->constant || v->constant->dtype != QG_F32 || !w->codes ||
+        !qg_same_dims(v->constant, own->constant))
+        return QG_OK;
+    qg_tensor *b = QG_NEW(g->arena, qg_tensor);
+    if (!b)
+        return qg_nomem(d->ctx);
+    *b = *own->constant;
+    b->data = NULL;
+    QG_TRY(qg_tensor_alloc(d->ctx, g->arena, b));
+    for (int64_t i = 0; i < qg_tensor_count(b); i++)
+        b->i32[i] = qg_lower_bias_code(v->constant->f32[i],
+                                       s_x * w->scale[w->n > 1 ? i % w->n : 0]);
+    return qg_edit_give_constant(g, n, 2, "bias", b);
+}
+
+/* Input k of a kernel, where the trace gives another grid. */
+static qg_status read_other_grid(const qg_device *d, qg_graph *g, qg_node *n,
+                                 uint32_t k, const qg_pair *p)
+{
+    qg_recipe r;
+    qg_recipe_edit e = { 0 };
+    if (!qg_attr_has(n, "row") || qg_recipe_read(d->ctx, n, &r) != QG_OK ||
+        !r.in[k].codes)
+        return QG_OK; /* it moves codes, whatever their grid */
+    e.in[k] = &p->grid;
+    QG_TRY(qg_recipe_change(g, n, &e));
+    return k == 0 ? rescale_bias(d, g, n, p->scale, &r.in[1]) : QG_OK;
+}
+
+static qg_status give_grids(const qg_device *d, const qg_cut *c)
+{
+    for (size_t i = 0; i < c->n_node; i++)
+        for (uint32_t k = 0; k < 2 && k < c->node[i]->n_in; k++) {
+            const qg_value *v = c->node[i]->in[k];
+            const qg_pair *p = v && d->stop[v->id] ? &d->pair[d->model[v->id]] : NULL;
+            if (p && p->other)
+                QG_TRY(read_other_grid(d, c->graph, c->graph->node.at[i], k, p));
+        }
+    return QG_OK;
+}
+
+qg_status qg_step_cut(const qg_device *d, const qg_device_step *s, qg_cut *out)
+{
+    *out = (qg_cut){ .from = d->exe.graph, .target = s->target, .stop = d->stop };
+    QG_TRY(qg_cut_make(d->ctx, out));
+    qg_status status = give_grids(d, out);
+    if (status != QG_OK) {
+        qg_graph_free(out->graph);
+        out->graph = NULL;
+    }
+    return status;
 }

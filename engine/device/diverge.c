@@ -11,7 +11,7 @@ QG_OPTIONS_INIT(qg_diverge_options)
 /* Hypotheses shown for one step. */
 enum { SHOWN = 8 };
 /* Nodes that are explained unless the options give a number. */
-enum { EXPLAINED = 3 };
+enum { EXPLAINED = 1 };
 
 typedef struct comparison {
     const qg_diverge_options *o;
@@ -72,17 +72,54 @@ static qg_status compare(comparison *c)
     return s;
 }
 
-static qg_status explain(comparison *c)
+/* The same values in one run of the whole program. */
+static qg_status compare_whole(comparison *c)
+{
+    size_t n = c->d.n_step;
+    qg_step_see *how = QG_NEWN(c->d.arena, n, qg_step_see);
+    witness *w = QG_NEWN(c->d.arena, n, witness);
+    qg_tally *tally = QG_NEWN(c->d.arena, n, qg_tally);
+    c->finding = QG_NEWN(c->d.arena, n, qg_finding);
+    if (!how || !w || !tally || !c->finding)
+        return qg_nomem(c->d.ctx);
+    for (size_t i = 0; i < n; i++) {
+        c->finding[i].step = &c->d.step[i];
+        w[i].f = &c->finding[i];
+        how[i] = (qg_step_see){ see, &w[i], 0 };
+    }
+    QG_TRY(qg_device_whole(&c->d, how, tally));
+    for (size_t i = 0; i < n; i++) {
+        c->finding[i].tally = tally[i];
+        if (!tally[i].differ)
+            c->finding[i].n_at = 0;
+        c->differing += tally[i].differ > 0;
+    }
+    return QG_OK;
+}
+
+static qg_status explain_first(comparison *c, const qg_others *others)
 {
     size_t explained = 0, most = c->o->explain ? c->o->explain : EXPLAINED;
     for (size_t i = 0; i < c->d.n_step && explained < most; i++) {
         if (!c->finding[i].tally.differ)
             continue;
-        QG_TRY(qg_suspect_step(&c->d, &c->finding[i]));
+        QG_TRY(qg_suspect_step(&c->d, others, &c->finding[i]));
         c->finding[i].judged = true;
         explained++;
     }
     return QG_OK;
+}
+
+static qg_status explain(comparison *c)
+{
+    qg_others others = { 0 };
+    if (!c->differing)
+        return QG_OK;
+    qg_status s = qg_others_open(&c->d, &others);
+    if (s == QG_OK)
+        s = explain_first(c, &others);
+    qg_others_close(&others);
+    return s;
 }
 
 /* --- the report --- */
@@ -259,7 +296,7 @@ static qg_status run(comparison *c, qg_trace *t, qg_report **out)
 {
     qg_report *r;
     QG_TRY(qg_device_pair(&c->d, t));
-    QG_TRY(compare(c));
+    QG_TRY(c->o->end_to_end ? compare_whole(c) : compare(c));
     if (!c->o->end_to_end)
         QG_TRY(explain(c));
     QG_TRY(qg_report_new(c->d.ctx, "diverge", &r));

@@ -47,10 +47,17 @@ static qg_status see_ours(void *ud, qg_ctx *ctx, size_t sample, const double *ou
     return QG_OK;
 }
 
-static double stored(const study *y, qg_rounding r, double q)
+/* The roundings of one value, limited to the program's codes. */
+static void round_all(const qg_stored *own, double q, double out[N_ROUNDING])
 {
-    const qg_stored *own = y->s->stored;
-    return fmin(fmax(qg_round_f64(r, q), own->low), own->high);
+    double low = floor(q), part = q - low;
+    bool tie = part == 0.5;
+    for (int m = 0; m < N_ROUNDING; m++) {
+        double x = tie                             ? qg_round_f64(roundings[m], q)
+                   : roundings[m] == QG_ROUND_DOWN ? low
+                                                   : low + (part > 0.5);
+        out[m] = x < own->low ? own->low : x > own->high ? own->high : x;
+    }
 }
 
 static bool differed(const study *y, uint64_t i)
@@ -61,10 +68,11 @@ static bool differed(const study *y, uint64_t i)
 static void see_element(study *y, double real, double code)
 {
     const qg_stored *g = y->s->stored;
-    double v = real / (double)g->scale[0], q = v + g->zero[0];
+    double v = real / (double)g->scale[0], q = v + g->zero[0], rounded[N_ROUNDING];
     bool tie = fabs(fabs(v - trunc(v)) - 0.5) < TIE;
+    round_all(g, q, rounded);
     for (int m = 0; m < N_ROUNDING; m++)
-        y->fits[m] += stored(y, roundings[m], q) == code;
+        y->fits[m] += rounded[m] == code;
     y->f->ties += tie;
     y->f->differ_at_ties += tie && differed(y, y->seen) && fabs(q - code) < 1;
     if (y->seen % y->stride == 0 && y->n_point < MOST_POINTS) {
@@ -93,10 +101,12 @@ static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *r
 {
     study *y = ud;
     (void)ctx, (void)sample;
-    for (size_t i = 0; i < y->s->elements; i++)
+    for (size_t i = 0; i < y->s->elements; i++) {
+        double rounded[N_ROUNDING];
+        round_all(y->s->stored, real[i] / y->scale + y->zero, rounded);
         for (int m = 0; m < N_ROUNDING; m++)
-            y->fits[m] +=
-                stored(y, roundings[m], real[i] / y->scale + y->zero) == theirs[i];
+            y->fits[m] += rounded[m] == theirs[i];
+    }
     return QG_OK;
 }
 
@@ -210,7 +220,7 @@ static double shortest(double low, double high)
     double middle = (low + high) / 2;
     for (int digits = 2; digits <= 9; digits++) {
         double unit = pow(10, digits - floor(log10(middle)));
-        double x = nearbyint(middle * unit) / unit;
+        double x = qg_round_f64(QG_ROUND_HALF_EVEN, middle * unit) / unit;
         if (x >= low && x <= high)
             return x;
     }
@@ -258,11 +268,12 @@ static void fit_grid(const study *y, qg_exact *out)
     const qg_stored *own = y->s->stored;
     if (!line(y, &slope, &zero))
         return;
-    double scale = 1 / slope, z = nearbyint(zero);
+    double scale = 1 / slope, z = qg_round_f64(QG_ROUND_HALF_EVEN, zero);
     for (int i = 0; i < 3; i++)
-        if (interval(y, nearbyint(zero) + apart[i], &low, &high)) {
+        if (interval(y, qg_round_f64(QG_ROUND_HALF_EVEN, zero) + apart[i], &low,
+                     &high)) {
             scale = shortest(1 / high, 1 / low);
-            z = nearbyint(zero) + apart[i];
+            z = qg_round_f64(QG_ROUND_HALF_EVEN, zero) + apart[i];
             break;
         }
     out->scale = (float)scale;
@@ -331,7 +342,7 @@ static qg_status see_sum(void *ud, qg_ctx *ctx, size_t sample, const double *rea
             (double)x->scale[0] * (double)w->scale[w->n > 1 ? channel % w->n : 0];
         e->real = real[e->index];
         if (step > 0)
-            e->accumulator = nearbyint(real[e->index] / step);
+            e->accumulator = qg_round_f64(QG_ROUND_HALF_EVEN, real[e->index] / step);
     }
     return QG_OK;
 }

@@ -1,5 +1,7 @@
 #include "engine/device/pair.h"
 
+#include <string.h>
+
 #include "engine/ir/endpoint.h"
 
 /* order[k]: the axis of the value that axis k of a sample is.  False: the extents do
@@ -88,6 +90,7 @@ qg_status qg_pair_read(qg_ctx *ctx, const qg_pair *p, const qg_trace_data *d,
 {
     qg_tensor from = p->view, to = p->view;
     QG_TRY(qg_tensor_alloc(ctx, a, &from));
+    memcpy(from.stride, p->view.stride, sizeof from.stride);
     QG_TRY(qg_trace_sample(ctx, d, sample, from.f64));
     *out = from.f64;
     if (qg_tensor_is_plain(&from))

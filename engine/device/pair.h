@@ -20,6 +20,7 @@ typedef struct qg_pair {
     qg_tensor view; /* float64, dims of the value, strides of the array's sample */
     bool moved;     /* channels-last was found out, not given */
     qg_stored grid; /* on which the device's codes are; codes false: floats */
+    bool real;      /* a float value, of which the trace holds codes with a grid */
     bool other;     /* that is another grid than the program's: */
     int32_t zero;   /* grid.zero points here, */
     float scale;    /* and grid.scale here */

@@ -389,7 +389,7 @@ static qg_status run(search *s, const char *path, qg_report **out)
         QG_TRY(qg_ctx_step(s->ctx, &s->o->work.progress, "probe", i, n));
         QG_TRY(find_sample(s, i));
     }
-    QG_TRY(qg_column_commit(&s->column[0]));
+    QG_TRY(qg_columns_commit(s->ctx, s->arena, s->column, 1, NULL));
     if (!out)
         return QG_OK;
     QG_TRY(qg_report_new(s->ctx, "probe", &r));

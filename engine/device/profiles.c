@@ -31,7 +31,7 @@ static qg_status key_of(qg_ctx *ctx, const qg_cut *c, char key[QG_HASH_TEXT])
     qg_status s = a ? qg_text_print(c->graph, NULL, a, &text, &size) : qg_nomem(ctx);
     if (s == QG_OK) {
         text_without_rows(text);
-        s = qg_hash_bytes(ctx, text, strlen(text), key);
+        qg_hash_bytes(text, strlen(text), key);
     }
     qg_arena_free(a);
     return s;

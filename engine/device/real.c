@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "engine/device/step.h"
+#include "engine/number/round.h"
 
 #include "engine/ir/endpoint.h"
 #include "engine/quant/endpoint.h"
@@ -77,7 +78,7 @@ static void sharpen(const qg_tqc *t, const qg_tensor *from, double *x)
     int64_t inner = channels ? qg_dims_product(from, axis + 1, from->rank) : 1;
     for (int64_t i = 0; i < qg_tensor_count(from); i++) {
         double scale = (double)p.scale[channels ? (size_t)(i / inner) % p.n : 0];
-        x[i] = nearbyint(x[i] / scale) * scale;
+        x[i] = qg_round_f64(QG_ROUND_HALF_EVEN, x[i] / scale) * scale;
     }
 }
 

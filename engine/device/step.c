@@ -92,6 +92,7 @@ static void to_codes(const qg_stored *g, double *x, size_t n, uint64_t *off)
         double q = x[i] / (double)g->scale[0] + g->zero[0];
         x[i] = qg_round_f64(QG_ROUND_HALF_EVEN, q);
         *off += fabs(q - x[i]) > GRID_TOLERANCE;
+        x[i] = fmin(fmax(x[i], g->low), g->high);
     }
 }
 
@@ -123,13 +124,12 @@ static qg_status read_theirs(const trial *t, const qg_pair *p,
                              double **out)
 {
     const qg_trace_array *from = p->array;
-    bool codes = qg_trace_holds_codes(from);
     QG_TRY(qg_pair_read(t->ctx, p, data, sample, t->sample, out));
-    if (p->grid.codes && !codes)
+    if (p->grid.codes && !qg_trace_holds_codes(from))
         to_codes(&p->grid, *out, from->count, off);
     for (size_t i = 0; p->shift && i < from->count; i++)
         (*out)[i] += p->shift;
-    for (size_t i = 0; !p->grid.codes && codes && from->grid && i < from->count; i++)
+    for (size_t i = 0; p->real && i < from->count; i++)
         (*out)[i] = ((*out)[i] - from->zero) * from->scale;
     return QG_OK;
 }
@@ -207,12 +207,25 @@ static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
     widen(fed, x);
     if (g->codes && fed->dtype == QG_F32) {
         to_codes(g, x, n, &off);
-        for (size_t k = 0; k < n; k++)
-            x[k] = fmin(fmax(x[k], g->low), g->high);
         to_real(g, x, n);
     }
     t->view[i] = &t->in[i];
     return narrow(t->ctx, t->c->in[i]->name, x, &t->in[i]);
+}
+
+/* Whether the elements of an array are those of a tensor of this type as they are. */
+static bool is_direct(const trial *t, const qg_pair *p, qg_dtype type)
+{
+    return !t->real && !p->real && !p->shift && p->array->type.dtype == type &&
+           qg_trace_holds_codes(p->array) && qg_tensor_is_plain(&p->view);
+}
+
+/* The elements of sample k as they are in the file. */
+static qg_status read_raw(const trial *t, const qg_trace_data *data, size_t sample,
+                          void *out)
+{
+    size_t n = data->array->count;
+    return qg_npy_read(t->ctx, &data->npy, sample * n, n, out);
 }
 
 /* Inputs of the network come from the samples, the others from the trace. */
@@ -231,6 +244,10 @@ static qg_status read_inputs(trial *t, size_t sample)
         if (p) {
             t->in[i].data = NULL;
             QG_TRY(qg_tensor_alloc(t->ctx, t->sample, &t->in[i]));
+            if (is_direct(t, p, t->in[i].dtype)) {
+                QG_TRY(read_raw(t, &t->data[i], sample, t->in[i].data));
+                continue;
+            }
             QG_TRY(read_theirs(t, p, &t->data[i], sample, &off, &x));
             if (t->real && p->grid.codes)
                 to_real(&p->grid, x, p->array->count);
@@ -269,20 +286,42 @@ static void count(const qg_device_step *s, const double *ours, const double *the
     out->samples++;
 }
 
-static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
-                            qg_tally *out)
+/* The same for 8-bit codes that nobody wants to see: most of all comparisons. */
+static qg_status count_bytes(trial *t, size_t sample, const qg_tensor *y, qg_tally *out)
+{
+    size_t n = t->s->elements;
+    int8_t *theirs = qg_arena_raw(t->sample, n, 1);
+    if (!theirs)
+        return qg_nomem(t->ctx);
+    QG_TRY(read_raw(t, &t->theirs, sample, theirs));
+    out->of += n;
+    out->samples++;
+    if (memcmp(theirs, y->i8, n) == 0)
+        return QG_OK;
+    for (size_t i = 0; i < n; i++) {
+        int apart = y->dtype == QG_I8 ? theirs[i] - y->i8[i]
+                                      : (int)(uint8_t)theirs[i] - y->u8[i];
+        out->differ += apart != 0;
+        out->total += apart < 0 ? -apart : apart;
+        out->most = fmax(out->most, apart < 0 ? -apart : apart);
+    }
+    return QG_OK;
+}
+
+/* The value of the step as it was computed, beside the device's. */
+static qg_status judge(trial *t, size_t sample, const qg_tensor *y,
+                       const qg_step_see *how, qg_tally *out)
 {
     double *theirs, *ours;
-    qg_arena_reset(t->sample);
-    QG_TRY(read_inputs(t, sample));
-    QG_TRY(qg_run_execute(t->run, t->view, NULL, 0, sample));
-    const qg_tensor *y = qg_run_output(t->run, 0);
     if ((uint64_t)qg_tensor_count(y) != t->s->elements)
         return qg_fail(t->ctx, QG_EDATA,
                        "device: value '%.120s': %lld elements are computed, expected "
                        "%zu as in the dump",
                        t->s->value->name, (long long)qg_tensor_count(y),
                        t->s->elements);
+    bool bytes = y->dtype == QG_I8 || y->dtype == QG_U8;
+    if (!(how && how->see) && bytes && is_direct(t, t->s->pair, y->dtype))
+        return count_bytes(t, sample, y, out);
     ours = QG_NEWN(t->sample, t->s->elements, double);
     if (!ours)
         return qg_nomem(t->ctx);
@@ -290,6 +329,15 @@ static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
     QG_TRY(read_theirs(t, t->s->pair, &t->theirs, sample, &out->off, &theirs));
     count(t->s, ours, theirs, out);
     return how && how->see ? how->see(how->ud, t->ctx, sample, ours, theirs) : QG_OK;
+}
+
+static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
+                            qg_tally *out)
+{
+    qg_arena_reset(t->sample);
+    QG_TRY(read_inputs(t, sample));
+    QG_TRY(qg_run_execute(t->run, t->view, NULL, 0, sample));
+    return judge(t, sample, qg_run_output(t->run, 0), how, out);
 }
 
 qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
@@ -304,4 +352,68 @@ qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
         status = run_sample(&t, i, how, out);
     close_trial(&t);
     return status;
+}
+
+/* --- a run of all --- */
+
+static qg_status open_whole(const qg_device *d, trial *t, qg_plan **plan, qg_run **run)
+{
+    const qg_feed *feed = &d->feed.feed;
+    uint32_t *keep = QG_NEWN(d->arena, d->n_step, uint32_t);
+    if (!keep)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < d->n_step; i++) {
+        keep[i] = d->step[i].target->id;
+        t[i] = (trial){ .d = d, .ctx = d->ctx, .s = &d->step[i], .theirs.npy.fd = -1 };
+        t[i].sample = qg_arena_new(d->ctx->alloc);
+        if (!t[i].sample)
+            return qg_nomem(d->ctx);
+        QG_TRY(qg_trace_load(d->ctx, d->trace, d->step[i].pair->array, &t[i].theirs));
+    }
+    qg_plan_options o = { .mode = QG_MODE_FLOAT,
+                          .input = feed->shape,
+                          .keep = keep,
+                          .n_keep = d->n_step,
+                          .reference = d->work.reference_kernels };
+    QG_TRY(qg_plan_new(d->ctx, d->exe.graph, &o, plan));
+    return qg_run_new(d->ctx, *plan, run);
+}
+
+static qg_status whole_sample(const qg_device *d, trial *t, qg_run *run, size_t sample,
+                              const qg_step_see *how, qg_tally *out)
+{
+    const qg_feed *feed = &d->feed.feed;
+    qg_arena *a = t[0].sample;
+    qg_arena_reset(a);
+    const qg_tensor **in = QG_NEWN(a, d->exe.graph->input.n, const qg_tensor *);
+    if (!in)
+        return qg_nomem(d->ctx);
+    QG_TRY(feed->fetch(feed->ud, d->ctx, a, sample, in));
+    QG_TRY(qg_run_execute(run, in, NULL, 0, sample));
+    for (size_t i = 0; i < d->n_step; i++) {
+        QG_TRY(judge(&t[i], sample, qg_run_kept(run, i), &how[i], &out[i]));
+        qg_arena_reset(t[i].sample);
+    }
+    return QG_OK;
+}
+
+qg_status qg_device_whole(const qg_device *d, const qg_step_see *how, qg_tally *out)
+{
+    qg_plan *plan = NULL;
+    qg_run *run = NULL;
+    trial *t = QG_NEWN(d->arena, d->n_step, trial);
+    if (!t)
+        return qg_nomem(d->ctx);
+    for (size_t i = 0; i < d->n_step; i++)
+        out[i] = (qg_tally){ 0 };
+    qg_status s = open_whole(d, t, &plan, &run);
+    for (size_t i = 0; i < d->samples && s == QG_OK; i++)
+        s = whole_sample(d, t, run, i, how, out);
+    for (size_t i = 0; i < d->n_step; i++) {
+        qg_trace_unload(&t[i].theirs);
+        qg_arena_free(t[i].sample);
+    }
+    qg_run_free(run);
+    qg_plan_free(plan);
+    return s;
 }

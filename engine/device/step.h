@@ -60,7 +60,15 @@ QG_NODISCARD qg_status qg_device_by(const qg_device *d, const qg_profile *profil
                                     qg_device *out);
 void qg_device_by_close(qg_device *d); /* also of a zeroed one */
 
-/* The graph of a step; its constants are those of the program. */
+/* The programs of all other shipped profiles that can hold the network. */
+typedef struct qg_others {
+    QG_VEC(qg_device *) device;
+} qg_others;
+QG_NODISCARD qg_status qg_others_open(const qg_device *d, qg_others *out);
+void qg_others_close(qg_others *o);
+
+/* The graph of a step; its constants are those of the program.  Kernels that read a
+ * value whose grid the trace gives otherwise read that grid. */
 QG_NODISCARD qg_status qg_step_cut(const qg_device *d, const qg_device_step *s,
                                    qg_cut *out);
 
@@ -92,5 +100,10 @@ typedef struct qg_step_see {
 QG_NODISCARD qg_status qg_step_try(const qg_device *d, qg_ctx *ctx,
                                    const qg_device_step *s, const qg_cut *c,
                                    const qg_step_see *how, qg_tally *out);
+
+/* The whole program on the samples, beside every step's value: differences of earlier
+ * nodes are included.  how: [n_step]; see of each may be NULL.  out: [n_step]. */
+QG_NODISCARD qg_status qg_device_whole(const qg_device *d, const qg_step_see *how,
+                                       qg_tally *out);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/config/profile_yaml.h"
 #include "engine/device/change.h"
 #include "engine/device/exact.h"
 #include "engine/exec/pool.h"
@@ -15,6 +14,7 @@ enum { SCREEN = 1, FINALISTS = 16 };
 typedef struct court {
     const qg_device *d;
     qg_finding *f;
+    const qg_others *others;
     qg_change_list list;
     size_t limit; /* samples of this round; 0: all */
 } court;
@@ -120,11 +120,6 @@ static qg_status collect(court *c)
             continue;
         QG_TRY(add(c, (qg_suspect){ x->cause, x->verdict, x->detail, x->rank,
                                     x->tally.of - x->tally.differ, x->tally.of }));
-        if (x->grid && x->tally.differ == 0 && !c->f->other_grid) {
-            c->f->other_grid = true;
-            c->f->scale = x->scale;
-            c->f->zero = x->zero;
-        }
     }
     return QG_OK;
 }
@@ -135,7 +130,7 @@ static qg_status judge(court *c)
     QG_TRY(qg_exact_study(c->d, c->f, &exact));
     for (size_t i = 0; i < exact.n; i++)
         QG_TRY(add(c, exact.suspect[i]));
-    QG_TRY(qg_change_all(c->d, c->f->step, &exact, &c->list));
+    QG_TRY(qg_change_all(c->d, c->f->step, &exact, c->others, &c->list));
     if (c->d->samples > 2 * SCREEN) {
         QG_TRY(try_all(c, SCREEN));
         QG_TRY(select_finalists(c));
@@ -147,9 +142,9 @@ static qg_status judge(court *c)
     return QG_OK;
 }
 
-qg_status qg_suspect_step(const qg_device *d, qg_finding *f)
+qg_status qg_suspect_step(const qg_device *d, const qg_others *others, qg_finding *f)
 {
-    court c = { .d = d, .f = f };
+    court c = { .d = d, .f = f, .others = others };
     qg_status s = judge(&c);
     qg_change_free(&c.list);
     return s;

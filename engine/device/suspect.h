@@ -50,12 +50,10 @@ typedef struct qg_finding {
     uint64_t differ_at_ties;    /* of those that differ, by one code */
     bool judged;                /* hypotheses were tried */
     QG_VEC(qg_suspect) suspect; /* best first */
-    bool other_grid;            /* the dump gives it, or `grid` fits all elements: */
-    float scale;
-    int32_t zero;
 } qg_finding;
 
 /* f->step, f->tally and f->at are given.  Texts are in d->arena. */
-QG_NODISCARD qg_status qg_suspect_step(const qg_device *d, qg_finding *f);
+QG_NODISCARD qg_status qg_suspect_step(const qg_device *d, const qg_others *others,
+                                       qg_finding *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* transpose.h -- matrices of four-byte elements, turned in blocks that stay in cache. */
+/* transpose.h -- matrices of four-byte elements, turned in blocks that fit a cache. */
 #ifndef QG_ENGINE_IR_TRANSPOSE_H
 #define QG_ENGINE_IR_TRANSPOSE_H
 

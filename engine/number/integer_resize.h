@@ -1,4 +1,5 @@
-/* integer_resize.h -- bilinear resizing of stored integers with weights in fixed point.
+/* integer_resize.h -- bilinear resizing of stored integers with weights in fixed point
+ * or in float32.
  *
  * Per axis, output element i lies between the input elements low and high; the weight
  * of high counts in units of 2^-bits:
@@ -12,8 +13,13 @@
  *                         [0, in - 1]; low = floor p, high = min(low + 1, in - 1),
  *                         weight rint(2048 (p - low))
  *
+ *     float (TFLite uint8) k = f32(in / out), or of in - 1 and out - 1; p = f32(i k),
+ *                         half pixel: f32(f32((i + 0.5) k) - 0.5); low = max(floor p,
+ *                         0), high = min(ceil p, in - 1), weight p - low (negative
+ *                         before element 0)
+ *
  * The sum of the four weighted corners is divided by 2^(2 bits) with the rounding of
- * the row.  Other divisions of integers are toward zero.  Grids are not read: they must
+ * the row; in float, 0.5 is added and the sum is cut.  Other divisions of integers are toward zero.  Grids are not read: they must
  * be equal.
  * Source   docs/evidence/integers.md#runtimes; tests/data/vectors/README.md. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_RESIZE_H
@@ -35,17 +41,19 @@ typedef enum qg_int_centre {
 typedef struct qg_int_tap {
     int32_t low, high; /* indices */
     int32_t weight;    /* of high, in units of 2^-bits */
+    float part;        /* the same in float */
 } qg_int_tap;
 
 enum { QG_INT_RESIZE_MOST = 1 << 20 }; /* extent of an axis: products fit 32 bits */
 
-/* tap[out]; bits is 10 or 11, 1 <= in, out <= QG_INT_RESIZE_MOST (asserted). */
+/* tap[out]; bits is 10, 11 or 0 for float, 1 <= in, out <= QG_INT_RESIZE_MOST (asserted). */
 void qg_int_resize_taps(int bits, qg_int_centre centre, int64_t in, int64_t out,
                         qg_int_tap *tap);
 
 /* Taps of both axes, with the same bits; width: of the input. */
 typedef struct qg_int_resize {
     int bits;
+    bool weights_first; /* float: each corner times the product of its weights */
     qg_rounding rounding;
     const qg_int_tap *rows, *columns; /* [out_height], [out_width] */
     int64_t out_height, out_width, width;

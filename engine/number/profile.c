@@ -39,7 +39,8 @@ static const struct {
     [QG_FORM_INTEGER] = { USE(AVERAGE_POOL), ROUNDING },
     [QG_FORM_FLOAT_ROWS] = { USE(AVERAGE_POOL), ROUNDING },
     [QG_FORM_FLOOR_MULTIPLIER] = { USE(MEAN) | USE(GLOBAL_POOL), REQUANT },
-    [QG_FORM_VECTOR8] = { USE(DEPTHWISE), REQUANT },
+    [QG_FORM_VECTOR8] = { USE(DEPTHWISE) | USE(DEQUANTIZE), 0 },
+    [QG_FORM_VECTOR16] = { USE(RESCALE), REQUANT },
     [QG_FORM_RAW_FLOAT] = { USE(MEAN) | USE(GLOBAL_POOL), 0 },
     [QG_FORM_RAW_Q31] = { USE(GLOBAL_POOL), REQUANT },
     [QG_FORM_COPY] = { USE(CONCAT), 0 },
@@ -47,6 +48,8 @@ static const struct {
     [QG_FORM_TABLE] = { USE(CONCAT), ROUNDING },
     [QG_FORM_FIXED10] = { USE(RESIZE_LINEAR), ROUNDING },
     [QG_FORM_FIXED11] = { USE(RESIZE_LINEAR), ROUNDING },
+    [QG_FORM_FLOAT_CORNERS] = { USE(RESIZE_LINEAR), 0 },
+    [QG_FORM_FLOAT_WEIGHTS] = { USE(RESIZE_LINEAR), 0 },
     [QG_FORM_MULTIPLY] = { USE(DEQUANTIZE), 0 },
   /* clang-format on */
 };
@@ -61,7 +64,8 @@ unsigned qg_form_keys(qg_form f, uint64_t uses)
 {
     assert((unsigned)f < QG_NFORM);
     bool left = f == QG_FORM_FIXED && (uses & (SUMS | USE(SQUARED_DIFFERENCE)));
-    bool factor = f == QG_FORM_FMA && (uses & QG_USES_PRODUCTS);
+    bool factor =
+        (f == QG_FORM_FMA || f == QG_FORM_VECTOR8) && (uses & QG_USES_PRODUCTS);
     return forms[f].keys | (left ? QG_ROW_LEFT : 0u) | (factor ? REQUANT : 0u);
 }
 

@@ -56,7 +56,11 @@ extern "C" {
     X(FLOAT_ROWS, "float-rows", "average-pool: float32 sum by rows, divided")      \
     X(FLOOR_MULTIPLIER, "floor-multiplier", "mean: multiplier divided by n, floor")    \
     X(VECTOR8,    "vector8",    "depthwise: 8 channels at a time round half up, the "  \
-                                "channels behind them by `scheme`")                    \
+                                "channels behind them by `scheme`; dequantize: 8 "     \
+                                "elements at a time f32(f32(q s) + f32(-z s)), those " \
+                                "behind them as multiply")                             \
+    X(VECTOR16,   "vector16",   "rescale: 16 elements at a time round half up, those " \
+                                "behind them by `scheme`")                             \
     X(RAW_FLOAT,  "raw-float",  "mean: f32(sum) k + f32(z_y - z_x n k), half to even") \
     X(RAW_Q31,    "raw-q31",    "global-pool: the sum times the multiplier, zero "     \
                                 "points apart; 16 int8 channels at a time half up")    \
@@ -65,6 +69,9 @@ extern "C" {
     X(TABLE,      "table",      "concat: dequantize, quantize where grids differ")     \
     X(FIXED10,    "fixed10",    "resize: weights of 10 fraction bits")                 \
     X(FIXED11,    "fixed11",    "resize: weights of 11 fraction bits")                 \
+    X(FLOAT_CORNERS, "float-corners", "resize: float32 weights, + 0.5, cut")           \
+    X(FLOAT_WEIGHTS, "float-weights", "resize: as float-corners, products of weights " \
+                                      "first")                                         \
     X(MULTIPLY,   "multiply",   "dequantize: f32((q - z) s)")
 
 /* How products are summed: `products:`. */
@@ -101,9 +108,9 @@ typedef enum qg_clamp { QG_CLAMP_MAP(X) QG_NCLAMP } qg_clamp;
 #define QG_USE_BIT(id) (UINT64_C(1) << QG_USE_##id)
 /* The uses that sum products: those with `products:` and `tail:`. */
 #define QG_USES_PRODUCTS                                                               \
-    (QG_USE_BIT(CONV) | QG_USE_BIT(CONV_ONE) | QG_USE_BIT(DEPTHWISE) |                 \
-     QG_USE_BIT(DECONV) | QG_USE_BIT(DENSE) | QG_USE_BIT(DENSE_CHANNEL) |              \
-     QG_USE_BIT(MATMUL))
+    (QG_USE_BIT(CONV) | QG_USE_BIT(CONV_ONE) | QG_USE_BIT(CONV_GROUP) |                \
+     QG_USE_BIT(DEPTHWISE) | QG_USE_BIT(DECONV) | QG_USE_BIT(DENSE) |                  \
+     QG_USE_BIT(DENSE_CHANNEL) | QG_USE_BIT(MATMUL))
 
 /* Types of an operator: activation, weight (or second input), output.  QG_NODTYPE where
  * the use has none. */

@@ -94,6 +94,8 @@ typedef enum qg_zero_place {
 #define QG_USE_MAP(X)                                                                  \
     X(CONV,          "conv",          "convolution, one weight scale per channel")     \
     X(CONV_ONE,      "conv-one",      "convolution, one weight scale")                 \
+    X(CONV_GROUP,    "conv-group",    "convolution with groups of several channels; "  \
+                                      "without a row: conv and depthwise, if equal")   \
     X(DEPTHWISE,     "depthwise",     "convolution with one input channel per group")  \
     X(DECONV,        "deconv",        "transposed convolution")                        \
     X(DENSE,         "dense",         "product with constant weights, one scale")      \

@@ -551,15 +551,20 @@ static qg_status write_model(struct exporter *e, const qg_export_options *option
     return pack(e, options, &sink.base);
 }
 
-/* Both files are written before either is put in place, the data file first. */
+/* The data file is put in place first. */
 static qg_status write_files(struct exporter *e, const qg_export_options *options,
                              qg_writer *model, qg_writer *data)
 {
     e->data = data->stream;
     QG_TRY(write_model(e, options, model->stream));
+    qg_writer *all[3];
+    size_t n = 0;
     if (data->stream)
-        QG_TRY(qg_writer_commit(data));
-    return qg_writer_commit(model);
+        all[n++] = data;
+    all[n++] = model;
+    if (options && options->beside)
+        all[n++] = options->beside;
+    return qg_writers_commit(all, n);
 }
 
 static qg_status open_and_write(struct exporter *e, const qg_export_options *options,
@@ -626,11 +631,10 @@ qg_status qg_onnx_hash(qg_ctx *ctx, const qg_graph *g, char text[QG_HASH_TEXT])
     bool outside;
     struct hash_sink sink = { .base = { append_hash } };
     QG_TRY(begin(ctx, g, NULL, &e, &outside));
-    qg_status s = qg_hash_begin(ctx, &sink.hash);
-    if (s == QG_OK) {
-        s = pack(&e, NULL, &sink.base);
-        qg_hash_end(&sink.hash, s == QG_OK ? text : NULL);
-    }
+    qg_hash_begin(&sink.hash);
+    qg_status s = pack(&e, NULL, &sink.base);
+    if (s == QG_OK)
+        qg_hash_end(&sink.hash, text);
     qg_arena_free(e.arena);
     return s;
 }

@@ -20,6 +20,7 @@
 #include <stdio.h>
 
 #include "engine/core/hash.h"
+#include "engine/core/file.h"
 #include "engine/ir/graph.h"
 
 /* Of graphs that came from no file. */
@@ -47,6 +48,9 @@ typedef struct qg_export_options {
     /* Bytes of constants above which they go to "<file>.data" next to the model, which
      * must stay below the 2 GiB of protobuf; 0: 1.5 GiB. */
     size_t external_above;
+    /* Another file, whose contents are written: it is put in place after the model, and
+     * none of them when one fails.  NULL: none. */
+    qg_writer *beside;
 } qg_export_options;
 
 /* Captured values of bodies are written under the name of the outer value, whatever the

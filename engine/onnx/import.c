@@ -5,6 +5,7 @@
 
 #include "engine/core/file.h"
 #include "engine/onnx/function.h"
+#include "engine/onnx/kind.h"
 #include "engine/onnx/wire.h"
 #include "onnx.pb-c.h"
 
@@ -619,7 +620,14 @@ static qg_status import_model(struct importer *im, const unsigned char *bytes,
                               size_t size)
 {
     qg_onnx_build *b = &im->build;
-    QG_TRY(parse(im, bytes, size));
+    qg_status parsed = parse(im, bytes, size);
+    const char *other = parsed == QG_EPARSE ? qg_onnx_other_kind(bytes, size) : NULL;
+    if (other)
+        return qg_fail(b->ctx, QG_EPARSE,
+                       "import: %s: is %s, expected an ONNX model or a snapshot of "
+                       "qg quantize",
+                       im->name, other);
+    QG_TRY(parsed);
     const model_proto *m = im->model;
     QG_TRY(check_versions(im));
     b->root->name = qg_intern(b->ctx, text_of(m->graph->name));

@@ -168,7 +168,9 @@ typedef struct qg_fusion {
     qg_origin origin;
     qg_pattern pattern;        /* ir/match.h; id is origin.id */
     const qg_silence *silence; /* [n_silence] in order */
-    size_t n_silence;
+    size_t n_silence;         /* 0: every value between two nodes of in_float is silent,
+                               * and `leader` leads */
+    qg_pattern_end leader;
     bool after_passive;       /* waits until passive nodes follow their inputs */
     bool once;                /* a node of the graph takes part in one match at most */
     const uint32_t *in_float; /* [n_in_float] nodes that compute in float inside the

@@ -36,8 +36,18 @@ static double width_of(const qg_scheme *s, double low, double high, unsigned qui
     return from_zero ? high : 2 * fmax(-low, high);
 }
 
+/* The largest scale with which every value of the grid, and the width of the grid, is
+ * finite in float32: a mask of the lowest float has a range that two steps can exceed. */
+static double most_scale(const qg_scheme *s)
+{
+    if (s->policy & QG_FLOATING)
+        return FLT_MAX;
+    double most = FLT_MAX / ((double)s->qmax - (double)s->qmin) * (1 - FLT_EPSILON);
+    return s->policy & QG_POWER_OF_2 ? ldexp(1, ilogb(most)) : most;
+}
+
 /* The smallest scale of 1e-8 is PPQ's and keeps a tensor of zeros from
- * dividing by zero; FLT_MAX keeps the widest range finite. */
+ * dividing by zero. */
 void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t *offset)
 {
     assert(r.low <= r.high && isfinite(r.low) && isfinite(r.high));
@@ -54,6 +64,7 @@ void qg_scheme_from_range(const qg_scheme *s, qg_range r, float *scale, int32_t 
     else if (s->policy & QG_POWER_OF_2)
         chosen = fmin(power_of_2_above(unrounded), 0x1p127);
     double divisor = r.quirks & QG_RANGE_PPQ_POW2_OFFSET ? unrounded : chosen;
+    chosen = fmin(chosen, most_scale(s));
     *scale = (float)chosen;
     *offset = symmetric ? 0 : offset_of(s, low, divisor, r.quirks);
 }

@@ -25,16 +25,16 @@ struct qg_tqc {
                                            * (quantizer.h) */
     qg_visibility visibility;             /* for exporters */
     qg_derive derive;
-    uint32_t nparam;   /* 0 until calibrated */
-    float *scale;      /* [nparam] own parameters; NULL until calibrated */
-    int32_t *offset;   /* [nparam] */
-    qg_tqc *up;        /* union-find parent; a root points to itself */
-    qg_tqc *next;      /* ring of the group's members; itself when alone */
-    qg_tqc *lender[2]; /* of a derived scale; else NULL */
-    uint32_t rule;     /* index into the backend's rules; QG_NONE: defaults */
+    uint32_t nparam;      /* 0 until calibrated */
+    float *scale;         /* [nparam] own parameters; NULL until calibrated */
+    int32_t *offset;      /* [nparam] */
+    qg_tqc *up;           /* union-find parent; a root points to itself */
+    qg_tqc *next;         /* ring of the group's members; itself when alone */
+    qg_tqc *lender[2];    /* of a derived scale; else NULL */
+    uint32_t rule;        /* index into the backend's rules; QG_NONE: defaults */
     const char *float_by; /* rule of the run that keeps its value in float, by pass
                            * keep-float; NULL: none */
-    qg_node *node;     /* the endpoint: node->tin[slot] or node->tout[slot] == this */
+    qg_node *node; /* the endpoint: node->tin[slot] or node->tout[slot] == this */
     uint32_t slot;
     bool is_output;
 };

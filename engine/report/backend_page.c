@@ -239,9 +239,13 @@ static const char *pattern_text(page *p, const qg_pattern *pattern)
 static const char *silence_text(page *p, const qg_fusion *f)
 {
     const char *text = "";
+    char silent[QG_SLOT_TEXT], leader[QG_SLOT_TEXT];
+    if (f->n_silence == 0)
+        return qg_arena_printf(
+            p->arena, "inner values: %s.%s", f->pattern.node[f->leader.node].name,
+            qg_slot_text(f->leader.is_output, f->leader.slot, leader));
     for (size_t i = 0; i < f->n_silence; i++) {
         const qg_pattern_end *s = &f->silence[i].silent, *l = &f->silence[i].leader;
-        char silent[QG_SLOT_TEXT], leader[QG_SLOT_TEXT];
         text = JOIN(p, text, "%s.%s: %s.%s", f->pattern.node[s->node].name,
                     qg_slot_text(s->is_output, s->slot, silent),
                     f->pattern.node[l->node].name,

@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "engine/report/describe.h"
+#include "engine/core/num.h"
 #include "engine/core/suggest.h"
 #include "passes/passes.h"
 
@@ -165,6 +166,38 @@ static qg_status head(answer *a)
     return QG_OK;
 }
 
+/* The endpoint whose quantizer acts on the value there; NULL: none does. */
+static const qg_tqc *acting(qg_endpoint at)
+{
+    const qg_tqc *t = qg_endpoint_tqc(at);
+    const qg_tqc *made = t && !at.is_output ? qg_producer_tqc(qg_tqc_value(t)) : NULL;
+    if (t && t->state == QG_TQC_OVERLAPPED)
+        t = made && qg_tqc_rounds(made) ? made : qg_tqc_root(t);
+    return t && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
+                 t->state == QG_TQC_PASSIVE_BAKED)
+               ? t
+               : NULL;
+}
+
+/* Where the named endpoints are rounded, each place once. */
+static qg_status rounded_at(answer *a)
+{
+    char at[QG_ENDPOINT_TEXT];
+    const char *text = "";
+    for (size_t i = 0; i < a->end.n && text; i++) {
+        const qg_tqc *t = acting(a->end.at[i]);
+        bool again = !t;
+        for (size_t k = 0; k < i && !again; k++)
+            again = acting(a->end.at[k]) == t;
+        if (!again)
+            text = qg_arena_printf(a->arena, "%s%s%s", text, *text ? ", " : "",
+                                   qg_tqc_text(t, at));
+    }
+    if (!text)
+        return qg_nomem(a->ctx);
+    return qg_report_add(a->r, "rounded_at", qg_cell_text(*text ? text : "nowhere"));
+}
+
 /* --- endpoints --- */
 
 /* The last change of a field, NULL: none. */
@@ -286,6 +319,66 @@ static qg_status endpoints(answer *a)
     return QG_OK;
 }
 
+/* --- joint scales --- */
+
+/* The scale that calibration gave t, as the journal has it; NULL: none. */
+static const char *calibrated_scale(const qg_quant *q, const qg_tqc *t)
+{
+    static const char pass[] = "calibrate-activations";
+    for (size_t i = q->journal.n; i-- > 0;) {
+        const qg_journal_entry *e = &q->journal.at[i];
+        if (e->tqc == t->id && strcmp(e->field, "scale") == 0 &&
+            strncmp(e->by, pass, sizeof pass - 1) == 0)
+            return e->new_value;
+    }
+    return NULL;
+}
+
+/* "align/sum-inputs": the sharing rule that made t follow, or its scale; NULL: none. */
+static const char *shared_by(const qg_quant *q, const qg_tqc *t)
+{
+    for (size_t i = q->journal.n; i-- > 0;) {
+        const qg_journal_entry *e = &q->journal.at[i];
+        if (e->tqc == t->id && strncmp(e->by, "align/", 6) == 0)
+            return e->by;
+    }
+    return NULL;
+}
+
+static bool is_joint(const qg_quant *q, const qg_tqc *root)
+{
+    for (const qg_tqc *t = root; t; t = qg_group_next(t, root))
+        if (shared_by(q, t))
+            return true;
+    return false;
+}
+
+/* Members with a scale from calibration, in groups that a sharing rule made: what the
+ * joint scale was chosen from. */
+static qg_status joint_scales(answer *a, const uint8_t *wanted)
+{
+    qg_table *t = NULL;
+    char at[QG_ENDPOINT_TEXT];
+    for (size_t i = 0; i < a->q->tqc.n; i++) {
+        const qg_tqc *tqc = a->q->tqc.at[i], *root = qg_tqc_root(tqc);
+        const char *own = wanted[root->id] ? calibrated_scale(a->q, tqc) : NULL;
+        const char *by = shared_by(a->q, tqc);
+        if (!own || root->nparam != 1 || !is_joint(a->q, root))
+            continue;
+        if (!t)
+            QG_TRY(qg_report_table(a->r, "joint_scales",
+                                   "member calibrated joint chosen shared_by", &t));
+        qg_cell joint = qg_cell_floats(root->scale, 1);
+        double x = 0;
+        (void)qg_num_parse_f64(own, strlen(own), &x);
+        QG_TRY(qg_table_addf(a->r, t, "%s", qg_tqc_text(tqc, at)));
+        QG_TRY(qg_table_cells(a->r, t, qg_cell_text(own), joint,
+                              qg_cell_bool((float)x == root->scale[0]),
+                              qg_cell_text(by)));
+    }
+    return QG_OK;
+}
+
 /* --- groups --- */
 
 static qg_status put_member(answer *a, qg_table *t, const qg_tqc *tqc)
@@ -318,7 +411,7 @@ static qg_status groups(answer *a)
         if (wanted[qg_tqc_root(tqc)->id])
             QG_TRY(put_member(a, t, tqc));
     }
-    return QG_OK;
+    return joint_scales(a, wanted);
 }
 
 /* --- changes --- */
@@ -409,7 +502,11 @@ static qg_status put_pass(answer *a, qg_table *t, const char *by)
     for (size_t i = 0; all[i]; i++) {
         const qg_pass *p = all[i];
         if (strlen(p->name) == n && memcmp(p->name, by, n) == 0) {
-            qg_origin o = { .id = by, .why = p->summary };
+            bool few = strcmp(statement_id(by), "few-elements") == 0;
+            qg_origin o = { .id = by,
+                            .why = few ? "so few elements determine no threshold "
+                                         "(docs/calibration.md#few-elements)"
+                                       : p->summary };
             return put_statement(a, t, &o, "pass");
         }
     }
@@ -462,6 +559,7 @@ static qg_status answer_all(answer *a)
 {
     QG_TRY(find(a));
     QG_TRY(head(a));
+    QG_TRY(rounded_at(a));
     QG_TRY(endpoints(a));
     QG_TRY(groups(a));
     QG_TRY(changes(a));

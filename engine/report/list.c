@@ -193,7 +193,8 @@ static qg_status observers(qg_report *r, qg_table *t)
                                                      : "samples"),
                               qg_cell_count(o->passes)));
         QG_TRY(add_params(r, t, o));
-        QG_TRY(qg_table_cells(r, t, qg_cell_text(o->summary), qg_cell_text(o->source)));
+        QG_TRY(qg_table_cells(r, t, qg_cell_text(o->summary), qg_cell_text(o->fails),
+                              qg_cell_text(o->source)));
     }
     return QG_OK;
 }
@@ -318,7 +319,7 @@ static const topic topic_table[] = {
       "backends that `qg quantize -b` accepts by name", backends },
     { "profiles", "profile title file",
       "integer arithmetic of runtimes, one row per kind of operator", profiles },
-    { "observers", "observer per_channel reads passes parameters meaning source",
+    { "observers", "observer per_channel reads passes parameters meaning fails source",
       "algorithms that derive a range from data", observers },
     { "quirks", "quirk meaning where swaps source",
       "deviations kept for parity with other tools", quirks },

@@ -235,20 +235,21 @@ static void print_page(FILE *f, const char *text)
 }
 
 /* Facts are aligned to the longest name of all; an empty line follows a table. */
-qg_status qg_report_print(qg_report *r, FILE *f)
+qg_status qg_report_print(qg_report *r, enum qg_detail detail, FILE *f)
 {
     char text[CELL_TEXT];
     size_t width = 0;
     bool behind = false;
     for (size_t i = 0; i < r->fact.n; i++) {
         const qg_fact *fact = &r->fact.at[i];
-        bool line = !fact->table && !fact->quiet && fact->value.kind != QG_CELL_PAGE;
+        bool line =
+            !fact->table && fact->detail <= detail && fact->value.kind != QG_CELL_PAGE;
         if (line && width < strlen(fact->name))
             width = strlen(fact->name);
     }
     for (size_t i = 0; i < r->fact.n; i++) {
         const qg_fact *fact = &r->fact.at[i];
-        if (fact->quiet)
+        if (fact->detail > detail)
             continue;
         if (behind && !fact->table)
             (void)fputc('\n', f);

@@ -120,8 +120,14 @@ qg_status qg_report_add(qg_report *r, const char *name, qg_cell value)
 qg_status qg_report_add_quiet(qg_report *r, const char *name, qg_cell value)
 {
     QG_TRY(qg_report_add(r, name, value));
-    r->fact.at[r->fact.n - 1].quiet = true;
+    qg_report_detail(r, QG_DETAIL_ALL);
     return QG_OK;
+}
+
+void qg_report_detail(qg_report *r, enum qg_detail detail)
+{
+    assert(r->fact.n > 0);
+    r->fact.at[r->fact.n - 1].detail = detail;
 }
 
 qg_status qg_report_addf(qg_report *r, const char *name, const char *fmt, ...)
@@ -333,8 +339,9 @@ static void put_table(qg_json_writer *w, const qg_table *t)
 }
 
 /* One object: facts and tables in order of arrival. */
-static qg_status print_json(qg_report *r, FILE *f)
+static qg_status print_json(qg_report *r, enum qg_detail detail, FILE *f)
 {
+    (void)detail;
     qg_json_writer w;
     qg_json_begin(&w, r->ctx, f);
     qg_json_put_object(&w, NULL);
@@ -349,23 +356,29 @@ static qg_status print_json(qg_report *r, FILE *f)
 }
 
 /* Renders into memory once; an empty text when memory runs out. */
-static const char *render(qg_report *r, char **kept,
-                          qg_status (*print)(qg_report *, FILE *))
+static const char *render(qg_report *r, char **kept, enum qg_detail detail,
+                          qg_status (*print)(qg_report *, enum qg_detail, FILE *))
 {
     if (*kept)
         return *kept;
     qg_memory_file f;
     if (qg_memory_open(r->ctx, &f) != QG_OK)
         return "";
-    if (qg_memory_close(&f, print(r, f.stream)) == QG_OK)
+    if (qg_memory_close(&f, print(r, detail, f.stream)) == QG_OK)
         *kept = qg_arena_strndup(r->arena, f.bytes, f.size);
     qg_memory_free(&f);
     return *kept ? *kept : "";
 }
 
-const char *qg_report_text(qg_report *r)
+const char *qg_report_page(qg_report *r, enum qg_detail detail)
 {
-    return render(r, &r->text, qg_report_print);
+    assert((unsigned)detail < QG_NDETAIL);
+    return render(r, &r->page[detail], detail, qg_report_print);
 }
 
-const char *qg_report_json(qg_report *r) { return render(r, &r->json, print_json); }
+const char *qg_report_text(qg_report *r) { return qg_report_page(r, QG_DETAIL_SHORT); }
+
+const char *qg_report_json(qg_report *r)
+{
+    return render(r, &r->json, QG_DETAIL_ALL, print_json);
+}

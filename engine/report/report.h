@@ -55,23 +55,23 @@ struct qg_table {
 typedef struct qg_fact {
     const char *name;
     qg_cell value;
-    qg_table *table; /* when the fact is a table */
-    bool quiet;      /* not on the page: redundant there */
+    qg_table *table;       /* when the fact is a table */
+    enum qg_detail detail; /* pages with less leave it out */
 } qg_fact;
 
-/* Everything but ctx is in `arena`; text and json are NULL until requested. */
+/* Everything but ctx is in `arena`; pages and json are NULL until requested. */
 struct qg_report {
     qg_ctx *ctx;
     qg_arena *arena;
-    const char *title;    /* static */
-    QG_VEC(qg_fact) fact; /* order of arrival is order of showing */
-    char *text, *json;    /* made on demand */
+    const char *title;             /* static */
+    QG_VEC(qg_fact) fact;          /* order of arrival is order of showing */
+    char *page[QG_NDETAIL], *json; /* made on demand */
 };
 
-/* The page of qg_report_text.
+/* The page of qg_report_page.
  * QG_EIO is left to the owner of f: errors of the stream are found when it is
  * closed. */
-QG_NODISCARD qg_status qg_report_print(qg_report *r, FILE *f);
+QG_NODISCARD qg_status qg_report_print(qg_report *r, enum qg_detail detail, FILE *f);
 
 /* An empty report.  title is one word, the "report" of the JSON; static. */
 QG_NODISCARD qg_status qg_report_new(qg_ctx *ctx, const char *title, qg_report **out);
@@ -83,7 +83,9 @@ QG_NODISCARD qg_status qg_report_end(qg_status s, qg_report *r, qg_report **out)
 /* Appends a fact; on failure the report is as before. */
 QG_NODISCARD qg_status qg_report_add(qg_report *r, const char *name, qg_cell value);
 QG_NODISCARD qg_status qg_report_add_quiet(qg_report *r, const char *name,
-                                           qg_cell value); /* in JSON only */
+                                           qg_cell value); /* QG_DETAIL_ALL */
+/* The last fact or table is left out of pages with less detail. */
+void qg_report_detail(qg_report *r, enum qg_detail detail);
 /* A text made by printf; control characters become '?' also here. */
 QG_NODISCARD qg_status qg_report_addf(qg_report *r, const char *name, const char *fmt,
                                       ...) QG_PRINTF(3, 4);

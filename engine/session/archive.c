@@ -17,9 +17,11 @@ static qg_status read_member(qg_ctx *ctx, qg_arena *a, const qg_npz *z,
     const unsigned char *bytes;
     const qg_npz_member *m = qg_npz_find(z, name);
     if (!m)
-        return qg_fail(ctx, QG_EPARSE,
-                       "read %.200s: contains no '%s', expected a snapshot", z->path,
-                       name);
+        return qg_fail(
+            ctx, QG_EPARSE,
+            "read %.200s: is a zip archive without '%s', expected a snapshot or "
+            "an ONNX model; a checkpoint (.pt) has to be exported first",
+            z->path, name);
     QG_TRY(qg_npz_file(ctx, a, z, m, &bytes));
     *out = (qg_json_source){ name, (const char *)bytes, m->size };
     return QG_OK;

@@ -21,6 +21,35 @@ static qg_status add_loss(qg_report *r, qg_table *t, const qg_loss *l)
                           qg_cell_bool(l->computes), qg_cell_text(l->text));
 }
 
+/* By kind, those that change results first, each with an example. */
+static qg_status sum_up_losses(const qg_export *e, qg_report *r)
+{
+    qg_table *t;
+    char at[QG_ENDPOINT_TEXT];
+    QG_TRY(qg_report_table(r, "losses_by_kind",
+                           "lost changes_results endpoints for_example meaning", &t));
+    t->records = true;
+    for (int k = 0; k < 2 * QG_N_ASPECT; k++) {
+        const qg_loss *first = NULL;
+        size_t n = 0;
+        for (size_t i = e->loss.n; i-- > 0;) {
+            const qg_loss *l = &e->loss.at[i];
+            if (l->computes != (k < QG_N_ASPECT) ||
+                (unsigned)l->aspect != 1u << k % QG_N_ASPECT)
+                continue;
+            first = l;
+            n++;
+        }
+        if (first)
+            QG_TRY(qg_table_cells(
+                r, t, qg_cell_text(qg_aspect_word(first->aspect)),
+                qg_cell_bool(first->computes), qg_cell_count(n),
+                qg_cell_text(first->tqc ? qg_tqc_text(first->tqc, at) : NULL),
+                qg_cell_text(first->text)));
+    }
+    return QG_OK;
+}
+
 static qg_status describe(const qg_export *e, qg_report *r)
 {
     qg_table *t;
@@ -39,10 +68,12 @@ static qg_status describe(const qg_export *e, qg_report *r)
     QG_TRY(qg_report_table(r, "files", "file", &t));
     for (size_t i = 0; i < e->file.n; i++)
         QG_TRY(qg_table_add(r, t, qg_cell_text(e->file.at[i])));
+    QG_TRY(sum_up_losses(e, r));
     QG_TRY(qg_report_table(r, "losses", "endpoint value lost changes_results meaning",
                            &t));
     for (size_t i = 0; i < e->loss.n; i++)
         QG_TRY(add_loss(r, t, &e->loss.at[i]));
+    qg_report_detail(r, QG_DETAIL_ALL);
     return QG_OK;
 }
 
@@ -74,7 +105,8 @@ static qg_status run(qg_export *e, const qg_format_options *o, qg_report **out)
     if (s == QG_OK)
         s = make_report(e, &r);
     if (s == QG_OK && o->report) {
-        (void)fputs(ends_in(o->report, ".json") ? qg_report_json(r) : qg_report_text(r),
+        (void)fputs(ends_in(o->report, ".json") ? qg_report_json(r)
+                                                : qg_report_page(r, QG_DETAIL_ALL),
                     w.stream);
         s = qg_writer_commit(&w);
     }

@@ -154,7 +154,7 @@ static qg_status hash_arrays(const qg_model *m, const qg_workload *work,
     size_t bytes;
     qg_hash h;
     QG_TRY(arrays_by_input(m, work, &array));
-    QG_TRY(qg_hash_begin(m->ctx, &h));
+    qg_hash_begin(&h);
     for (size_t k = 0; k < m->graph->input.n; k++) {
         const char *name = m->graph->input.at[k]->name;
         bool fits = qg_dtype_bytes(array[k]->dtype, (uint64_t)qg_tensor_count(array[k]),

@@ -73,7 +73,7 @@ static qg_status fill_manifest(qg_model *m, const qg_import *i)
     const char *path = i->model ? i->model : i->path;
     qg_manifest *f = &m->info.manifest;
     if (i->bytes)
-        QG_TRY(qg_hash_bytes(m->ctx, i->bytes, i->size, hash));
+        qg_hash_bytes(i->bytes, i->size, hash);
     else
         QG_TRY(qg_hash_file(m->ctx, path, hash));
     QG_TRY(qg_model_name(m, path, hash));

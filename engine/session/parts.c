@@ -17,7 +17,7 @@ static qg_status name_stem(qg_ctx *ctx, qg_arena *a, const char *file, const cha
     *out = file;
     if (n <= LONGEST)
         return QG_OK;
-    QG_TRY(qg_hash_bytes(ctx, base, n, hash));
+    qg_hash_bytes(base, n, hash);
     *out =
         qg_arena_printf(a, "%.*s-%.*s", (int)(base - file) + KEPT, file, DIGITS, hash);
     return *out ? QG_OK : qg_nomem(ctx);

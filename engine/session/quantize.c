@@ -170,18 +170,14 @@ static qg_status hash_backend(job *j, const char **out)
     qg_ctx *ctx = j->m->ctx;
     char text[QG_HASH_TEXT];
     qg_hash h;
-    QG_TRY(qg_hash_begin(ctx, &h));
+    qg_hash_begin(&h);
     for (size_t i = 0; i < j->backend->file.n; i++) {
         const char *bytes;
         size_t size;
-        qg_status s = qg_config_read(
+        QG_TRY(qg_config_read(
             ctx, j->arena,
             (qg_file_request){ "hash", j->backend->file.at[i], SIZE_MAX }, &bytes,
-            &size);
-        if (s != QG_OK) {
-            qg_hash_end(&h, NULL);
-            return s;
-        }
+            &size));
         qg_hash_add(&h, bytes, size);
     }
     qg_hash_end(&h, text);
@@ -326,6 +322,7 @@ static qg_status report_passes(qg_report *r, const qg_pass_env *env)
 {
     qg_table *t;
     QG_TRY(qg_report_table(r, "passes", "pass changed milliseconds", &t));
+    qg_report_detail(r, QG_DETAIL_VERBOSE);
     for (size_t i = 0; i < env->result.n; i++) {
         const qg_pass_result *p = &env->result.at[i];
         QG_TRY(qg_table_cells(r, t, qg_cell_text(p->name), qg_cell_count(p->changed),
@@ -353,13 +350,14 @@ static qg_status report_observers(qg_report *r, const qg_pass_env *env)
     return QG_OK;
 }
 
-static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
+/* The patterns that this network has, or nearly has, unless `all`. */
+static qg_status fill_coverage(qg_report *r, const qg_snapshot_info *info, bool all,
+                               qg_table *t)
 {
-    qg_table *t;
-    QG_TRY(
-        qg_report_table(r, "coverage", "pattern matched near_misses for_example", &t));
     for (size_t i = 0; i < info->n_coverage; i++) {
         const qg_coverage_row *c = &info->coverage[i];
+        if (!all && !c->matched && !c->n_miss)
+            continue;
         QG_TRY(qg_table_addf(r, t, "%s/%s", c->pass, c->pattern));
         QG_TRY(
             qg_table_cells(r, t, qg_cell_count(c->matched), qg_cell_count(c->n_miss)));
@@ -374,13 +372,30 @@ static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
     return QG_OK;
 }
 
+#define COVERAGE "pattern matched near_misses for_example"
+
+static qg_status report_patterns(qg_report *r, const qg_snapshot_info *info)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "patterns", COVERAGE, &t));
+    return fill_coverage(r, info, false, t);
+}
+
+static qg_status report_coverage(qg_report *r, const qg_snapshot_info *info)
+{
+    qg_table *t;
+    QG_TRY(qg_report_table(r, "coverage", COVERAGE, &t));
+    qg_report_detail(r, QG_DETAIL_ALL);
+    return fill_coverage(r, info, true, t);
+}
+
 /* Intervals of all scales, for programs. */
 static qg_status report_intervals(qg_report *r, const qg_snapshot_info *info)
 {
     char at[QG_ENDPOINT_TEXT];
     qg_table *t;
     QG_TRY(qg_report_table(r, "intervals", "endpoint low high settled_after", &t));
-    r->fact.at[r->fact.n - 1].quiet = true;
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (size_t i = 0; i < info->n_settled; i++) {
         const qg_settled *s = &info->settled[i];
         QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_tqc_text(s->tqc, at)),
@@ -421,7 +436,7 @@ static qg_status report_few(qg_report *r, const qg_pass_env *env)
     size_t n = env->calibrated.few.n, least = 0;
     const qg_few *few = env->calibrated.few.at;
     QG_TRY(qg_report_table(r, "few", "endpoint observer elements", &t));
-    r->fact.at[r->fact.n - 1].quiet = true;
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (size_t i = 0; i < n; i++)
         QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_tqc_text(few[i].tqc, at)),
                               qg_cell_text(few[i].observer),
@@ -452,7 +467,7 @@ static qg_status report_near_misses(qg_report *r, const qg_snapshot_info *info)
 {
     qg_table *t;
     QG_TRY(qg_report_table(r, "near_misses", "pattern node condition", &t));
-    r->fact.at[r->fact.n - 1].quiet = true;
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (size_t i = 0; i < info->n_coverage; i++) {
         const qg_coverage_row *c = &info->coverage[i];
         for (size_t k = 0; k < c->n_miss; k++) {
@@ -476,13 +491,14 @@ static qg_status fill_report(job *j, const qg_pass_env *env, qg_report *r)
     QG_TRY(qg_report_add(r, "quantized_nodes", qg_cell_count(quantized)));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
-    QG_TRY(report_observers(r, env));
+    QG_TRY(report_doctor(j, r));
+    QG_TRY(report_few(r, env));
     QG_TRY(qg_report_states(r, m->quant));
+    QG_TRY(report_patterns(r, &m->info));
+    QG_TRY(report_observers(r, env));
     QG_TRY(report_passes(r, env));
     QG_TRY(report_coverage(r, &m->info));
     QG_TRY(report_near_misses(r, &m->info));
-    QG_TRY(report_doctor(j, r));
-    QG_TRY(report_few(r, env));
     return report_confidence(r, &m->info, env);
 }
 
@@ -624,6 +640,7 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     QG_TRY(qg_model_expect_float(m, "quantize"));
     QG_TRY(qg_model_begin_float32(m));
     job j = { .m = m, .o = &o, .arena = m->graph->arena };
+    qg_report *r = NULL;
     qg_status s = qg_passes_of(m->ctx, j.arena, &j.passes);
     if (s == QG_OK)
         s = check_pass(&j);
@@ -638,10 +655,10 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
     if (s == QG_OK && j.feed.feed.n)
         s = look_along(&j);
     if (s == QG_OK)
-        s = run_passes(&j, report);
+        s = run_passes(&j, report ? &r : NULL);
     if (s == QG_OK)
         s = find_not_finite(&j, report != NULL);
     qg_feed_close(&j.feed);
     qg_stats_free(j.stats);
-    return s;
+    return qg_report_end(s, r, report);
 }

@@ -25,7 +25,7 @@ static qg_status file_name(qg_sink *k, const char *folder, const char *name,
               (*p >= '0' && *p <= '9') || *p == '.' || *p == '_' || *p == '-'))
             *p = '_';
     if (safe && n > LONGEST_NAME) {
-        QG_TRY(qg_hash_bytes(k->ctx, name, n, hash));
+        qg_hash_bytes(name, n, hash);
         safe = qg_arena_printf(k->arena, "%s-%.*s", safe, HASH_DIGITS, hash);
     }
     *out = safe ? qg_path_join(k->arena, folder, safe) : NULL;
@@ -213,7 +213,7 @@ qg_status qg_sink_make(qg_sink *k, const qg_executable *e, size_t samples)
     k->ctx = e->model->ctx;
     (void)pthread_mutex_init(&k->lock, NULL);
     k->exe = e;
-    k->n = samples;
+    k->n = k->strange = samples;
     k->arena = qg_arena_new(k->ctx->alloc);
     if (!k->arena)
         return qg_nomem(k->ctx);
@@ -320,9 +320,8 @@ static void put_array(qg_json_writer *w, const qg_sink *k, size_t i, const char 
     qg_json_put_object(w, NULL);
     qg_json_put_text(w, "value", v->name);
     if (v->def)
-        qg_json_put_text(
-            w, "endpoint",
-            qg_endpoint_text((qg_endpoint){ v->def, true, v->def_slot }, endpoint));
+        qg_json_put_text(w, "endpoint",
+                         qg_endpoint_text(qg_output_at(v->def, v->def_slot), endpoint));
     else
         qg_json_put_null(w, "endpoint");
     qg_json_put_text(w, "file", file);
@@ -359,25 +358,25 @@ static qg_status put_trace(const qg_sink *k, FILE *f)
     return qg_json_done(&w);
 }
 
-static qg_status write_trace(const qg_sink *k)
+static qg_status write_trace(const qg_sink *k, qg_writer *w)
 {
     const char *path = qg_path_join(k->arena, k->dumps_in, QG_TRACE_JSON);
-    qg_writer w;
     if (!path)
         return qg_nomem(k->ctx);
-    QG_TRY(qg_writer_open(k->ctx, path, &w));
-    qg_status s = put_trace(k, w.stream);
-    if (s == QG_OK)
-        s = qg_writer_commit(&w);
-    qg_writer_abandon(&w);
-    return s;
+    QG_TRY(qg_writer_open(k->ctx, path, w));
+    return put_trace(k, w->stream);
 }
 
 qg_status qg_sink_commit(qg_sink *k)
 {
-    for (size_t i = 0; i < k->n_column; i++)
-        QG_TRY(qg_column_commit(&k->column[i]));
-    return k->dumps_in ? write_trace(k) : QG_OK;
+    qg_writer trace = { 0 };
+    qg_status s = k->dumps_in ? write_trace(k, &trace) : QG_OK;
+    if (s == QG_OK)
+        s = qg_columns_commit(k->ctx, k->arena, k->column, k->n_column,
+                              k->dumps_in ? &trace : NULL);
+    if (k->dumps_in)
+        qg_writer_abandon(&trace);
+    return s;
 }
 
 const char *qg_sink_file(const qg_sink *k, size_t i, qg_arena *a)

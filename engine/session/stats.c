@@ -165,7 +165,10 @@ static qg_status add_counts(qg_report *r, qg_table *t, const qg_stats_channel *c
                           qg_cell_count((size_t)(c->nans + c->infinities)));
 }
 
-#define COUNTS " count min max mean deviation zeros not_finite"
+#define COUNTS_ALONE "count min max mean deviation zeros not_finite"
+#define COUNTS       " " COUNTS_ALONE
+
+enum { SHOWN_CHANNELS = 16 }; /* on a page, unless all are asked for */
 
 static qg_status show_all(qg_report *r, const qg_stats *s)
 {
@@ -198,6 +201,34 @@ static qg_status show_percentiles(qg_report *r, const qg_stats_value *v)
     return QG_OK;
 }
 
+/* Neighbouring bins in rows, with a bar each.  A row with any element has a mark: the
+ * tails are what a threshold is about. */
+static qg_status show_picture(qg_report *r, const qg_dyadic *h)
+{
+    enum { ROWS = 24, BAR = 40 };
+    static const char bar[] = "########################################";
+    uint32_t first, end;
+    uint64_t count[ROWS] = { 0 }, most = 0, all = 0;
+    qg_table *t;
+    qg_dyadic_span(h, &first, &end);
+    uint32_t each = (end - first + ROWS - 1) / ROWS;
+    for (uint32_t i = first; i < end; i++) {
+        uint64_t *row = &count[(i - first) / each];
+        *row += h->count[i];
+        most = *row > most ? *row : most;
+        all += h->count[i];
+    }
+    QG_TRY(qg_report_table(r, "histogram", "from count share bar", &t));
+    for (uint32_t k = 0; k * each < end - first; k++) {
+        double share = all ? (double)count[k] / (double)all : 0;
+        int n = most ? (int)ceil(BAR * (double)count[k] / (double)most) : 0;
+        QG_TRY(qg_table_cells(r, t, qg_cell_number(qg_dyadic_edge(h, first + k * each)),
+                              qg_cell_count((size_t)count[k]), qg_cell_percent(share)));
+        QG_TRY(qg_table_addf(r, t, "%.*s", n, bar));
+    }
+    return QG_OK;
+}
+
 static qg_status show_bins(qg_report *r, const qg_dyadic *h)
 {
     assert(h->count);
@@ -206,6 +237,7 @@ static qg_status show_bins(qg_report *r, const qg_dyadic *h)
     qg_dyadic_span(h, &i, &end);
     QG_TRY(qg_report_add(r, "bin_width", qg_cell_number(ldexp(1, h->exponent))));
     QG_TRY(qg_report_table(r, "bins", "from count", &t));
+    qg_report_detail(r, QG_DETAIL_ALL);
     for (; i < end; i++) {
         QG_TRY(qg_table_cells(r, t, qg_cell_number(qg_dyadic_edge(h, i)),
                               qg_cell_count((size_t)h->count[i])));
@@ -213,13 +245,17 @@ static qg_status show_bins(qg_report *r, const qg_dyadic *h)
     return QG_OK;
 }
 
-/* 32 bins for people would be another histogram: all of them, or percentiles only. */
+/* A picture and percentiles for people; every bin for programs. */
 static qg_status show_one(qg_report *r, const qg_stats_value *v)
 {
     qg_table *t;
     qg_stats_channel all = qg_stats_total(v);
     QG_TRY(qg_report_add(r, "value", qg_cell_text(v->name)));
+    QG_TRY(qg_report_table(r, "total", COUNTS_ALONE, &t));
+    QG_TRY(add_counts(r, t, &all, v->holds & QG_STATS_MOMENTS));
     QG_TRY(qg_report_table(r, "channels", "channel" COUNTS, &t));
+    qg_report_detail(r, v->axis >= 0 && v->channels <= SHOWN_CHANNELS ? QG_DETAIL_SHORT
+                                                                      : QG_DETAIL_ALL);
     QG_TRY(qg_table_add(r, t, qg_cell_text("all")));
     QG_TRY(add_counts(r, t, &all, v->holds & QG_STATS_MOMENTS));
     for (size_t c = 0; v->axis >= 0 && c < v->channels; c++) {
@@ -228,6 +264,7 @@ static qg_status show_one(qg_report *r, const qg_stats_value *v)
     }
     if (!(v->holds & QG_STATS_HISTOGRAM) || all.count == 0)
         return QG_OK;
+    QG_TRY(show_picture(r, &v->bins));
     QG_TRY(show_percentiles(r, v));
     return show_bins(r, &v->bins);
 }

@@ -10,6 +10,11 @@ networks  noise of the outputs on samples that did not calibrate, relative to pe
 
     tests/bench/observers.py few
     tests/bench/observers.py networks net.onnx calib.npy holdout.npy -b trt-int8 -b ort-int8
+    tests/bench/observers.py networks net.onnx photos:32x3x240x320:-1:1:5 photos:16x3x240x320:-1:1:6
+
+DATA: what `qg -d` takes; FILE.npz#KEY:A:B, samples A to B - 1 of an array; or
+photos:SHAPE:LOW:HIGH:SEED, noise with the spectrum of photos.  tests/bench/observers.sh has
+the call that made the table of docs/calibration.md.
 
 Prints Markdown tables.  Random numbers are seeded; noise of networks depends on the
 kernels of the machine in its last digits."""
@@ -87,6 +92,46 @@ def error(folder, model, backend, observer, calib, holdout, samples):
     return [row["error"] for row in rows]
 
 
+def photos(shape, low, high, seed):
+    """The power of photos falls with the square of the frequency; their channels correlate,
+    and brightness and contrast differ from one to the next."""
+    r = np.random.default_rng(int(seed))
+    n, c, h, w = map(int, shape.split("x"))
+    y, x = np.fft.fftfreq(h)[:, None], np.fft.rfftfreq(w)[None, :]
+    z = r.standard_normal((n, c, h, w // 2 + 1)) + 1j * r.standard_normal((n, c, h, w // 2 + 1))
+    z = z / np.maximum(np.hypot(y, x), 1 / max(h, w))
+    z = 0.85 * z.mean(1, keepdims=True) * np.sqrt(c) + 0.5 * z
+    p = np.fft.irfft2(z, s=(h, w))
+    p = (p - p.mean((2, 3), keepdims=True)) / p.std((1, 2, 3), keepdims=True)
+    p = p * r.uniform(0.15, 0.35, (n, 1, 1, 1)) + r.uniform(0.35, 0.65, (n, 1, 1, 1))
+    low, high = float(low), float(high)
+    return (np.clip(p, 0, 1) * (high - low) + low).astype("f")
+
+
+def digits(path):
+    """8x8 digits as mnist-8 wants them: 24x24 in the middle of 28x28, 0 to 255."""
+    x = np.load(path).reshape(-1, 8, 8)
+    y = np.zeros((len(x), 1, 28, 28), "f")
+    y[:, 0, 2:26, 2:26] = np.kron(x, np.ones((3, 3))) / x.max() * 255
+    return y
+
+
+def data_of(text, folder, name):
+    """A path for `qg -d`."""
+    path = os.path.join(folder, name + ".npy")
+    if text.startswith("photos:"):
+        np.save(path, photos(*text.split(":")[1:]))
+    elif text.startswith("digits:"):
+        np.save(path, digits(text.split(":", 1)[1])[:100])
+    elif "#" in text:
+        file, part = text.split("#")
+        key, first, end = part.split(":")
+        np.save(path, np.load(file)[key][int(first):int(end)])
+    else:
+        return text
+    return path
+
+
 def networks(args):
     cases = [args.case[i:i + 3] for i in range(0, len(args.case), 3)]
     if not cases or len(args.case) % 3:
@@ -96,6 +141,7 @@ def networks(args):
     print("|---|---|" + "---:|" * len(args.observer))
     with tempfile.TemporaryDirectory() as folder:
         for model, calib, holdout in cases:
+            calib, holdout = data_of(calib, folder, "calib"), data_of(holdout, folder, "holdout")
             for backend in args.backend:
                 row = {o: geometric(error(os.path.join(folder, "s"), model, backend, o,
                                           calib, holdout, args.samples))

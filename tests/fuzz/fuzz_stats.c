@@ -69,7 +69,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     char hash[QG_HASH_TEXT];
     qg_ctx *ctx = qg_ctx_new(qg_alloc_libc);
     uint8_t *file = malloc(size + QG_HASH_TEXT);
-    if (ctx && file && qg_hash_bytes(ctx, bytes, size, hash) == QG_OK) {
+    if (ctx && file) {
+        qg_hash_bytes(bytes, size, hash);
         memcpy(file, bytes, size);
         memcpy(file + size, hash, QG_HASH_TEXT - 1);
         use(ctx, file, size + QG_HASH_TEXT - 1);

@@ -29,7 +29,7 @@ esac
 clang -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -g -O1 -I. \
     -I$build/generated -D_DEFAULT_SOURCE -D_GNU_SOURCE "${sources[@]}" $build/libqg.a \
     $libraries \
-    -ldnnl -lgomp -lm -lpthread -o "build/fuzz/fuzz_$name"
+    -ldnnl -lgomp -lstdc++ -lm -lpthread -o "build/fuzz/fuzz_$name"
 
 mkdir -p "build/fuzz/$name"
 # shellcheck disable=SC2086

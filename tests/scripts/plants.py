@@ -1,13 +1,18 @@
 """Planted faults: a random network, and a device that computes it with one wrong rule.
 
-plant(seed, folder) makes, below the folder, a snapshot, samples and the dump of a device
-that differs by one rule, and returns a Plant.  The seed decides everything."""
+make(seed, folder) plants below the folder: a snapshot, samples and the dump of a device
+that differs by one rule.  The seed decides everything; networks in which the rule has no
+effect are drawn again, up to TRIES times.
+
+    plants.py FIRST END     one line per seed, and counts"""
+import collections
 import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import onnx
@@ -16,6 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "peers"))
 import random_graphs  # noqa: E402
 
 QG = os.environ.get("QG", "build/qg")
+TRIES = 6
 KINDS = ["rounding", "shift", "saturation", "limit", "padding", "fusion", "unfused", "grid",
          "hidden grid", "weights"]
 CAUSES = {  # of diverge, that name the plant
@@ -38,6 +44,9 @@ def trace(snapshot, data, out, *more):
 
 def read(path):
     """(description, arrays by value) of a trace."""
+    if path.is_dir():
+        info = json.loads((path / "trace.json").read_text())
+        return info, {a["value"]: np.load(path / a["file"]) for a in info["arrays"]}
     with np.load(path) as z:
         info = json.loads(z["trace.json"])
         return info, {a["value"]: z[a["file"].removesuffix(".npy")] for a in info["arrays"]}
@@ -51,17 +60,18 @@ def write(folder, info, arrays):
 
 
 class Plant:
-    def __init__(self, seed, folder):
-        self.random = np.random.RandomState(seed)
+    def __init__(self, seed, folder, attempt=0):
+        seed_of = seed + 1000 * attempt
+        self.random = np.random.RandomState(seed_of)
         self.kind = KINDS[seed % len(KINDS)]
         self.folder = pathlib.Path(folder)
         self.data = self.folder / "x.npz"
         self.snapshot, self.dump = self.folder / "snapshot", self.folder / "dump.npz"
-        self.nodes = None  # where it was planted; None: everywhere
+        self.values = None  # where it was planted, one of them; None: everywhere
         self.backend = "ort-int8" if self.kind == "saturation" else "tflite-int8"
         self.profile = ("onnxruntime-x86-vnni" if self.kind == "saturation"
                         else "tflite-reference")
-        self.network(seed)
+        self.network(seed_of)
         getattr(self, self.kind.replace(" ", "_"))()
 
     def network(self, seed):
@@ -112,10 +122,11 @@ class Plant:
 
     def limit(self):
         """One tensor uses fewer codes."""
-        low, high = self.draw([(-127, 127), (-128, 100), (-120, 120)])
+        low, high = self.draw([(-128, 60), (-128, 100), (-120, 120)])
 
         def narrow(quant):
-            root = self.draw(self.roots(quant))
+            root = self.draw([t for t in self.roots(quant)
+                              if all(low <= z <= high for z in t["offset"])])
             for t in quant["tqcs"]:
                 if t["dominator"] == root["id"]:
                     t["range"] = [low, high]
@@ -123,10 +134,13 @@ class Plant:
 
     def edited(self, change):
         """The dump of a copy of the snapshot whose records were changed."""
+        self.values = set()
         copy = self.folder / "device"
         shutil.copytree(self.snapshot, copy)
         quant = json.loads((copy / "quant.json").read_text())
+        before = {t["id"]: json.dumps(t) for t in quant["tqcs"]}
         change(quant)
+        self.values = {t["value"] for t in quant["tqcs"] if json.dumps(t) != before[t["id"]]}
         (copy / "quant.json").write_text(json.dumps(quant))
         trace(copy, self.data, self.dump, "--profile", self.profile)
 
@@ -202,7 +216,7 @@ class Plant:
             grids = {a["value"]: a["grid"] for a in info["arrays"]}
             arrays[y] = self.pad_with_zero(n, arrays[n.input[0]], arrays[y], weights, tqcs,
                                            grids[n.input[0]], grids[y], y != n.output[0])
-            self.nodes = y
+            self.values = {y}
         write(self.dump, info, arrays)
 
     @staticmethod
@@ -266,39 +280,65 @@ def requantize(acc, factor):
     return (high >> right) + (rest > (mask >> 1) + (high < 0))
 
 
+def has_effect(plant):
+    """Whether the dump differs from the program's own trace."""
+    own = plant.folder / "own.npz"
+    trace(plant.snapshot, plant.data, own, "--profile", plant.profile)
+    ours, theirs = read(own)[1], read(plant.dump)[1]
+    return any(name not in theirs or x.shape != theirs[name].shape or
+               (x != theirs[name]).any() for name, x in ours.items())
+
+
+def make(seed, folder):
+    plant = fault = None
+    for attempt in range(TRIES):
+        where = pathlib.Path(folder) / str(attempt)
+        where.mkdir()
+        try:
+            plant = Plant(seed, where, attempt)
+        except (RuntimeError, ValueError) as e:
+            fault = e
+            continue  # a network that the rule does not fit
+        if has_effect(plant):
+            break
+    if plant is None:
+        raise RuntimeError(f"seed {seed}: no network fits: {fault}")
+    return plant
+
+
 def diverge(plant, *more):
     text = qg("diverge", plant.snapshot, "-d", plant.data, "--against", plant.dump,
               "--profile", plant.profile, "--json", "--jobs", "1", *more, ok=(0, 1))
     return json.loads(text)
 
 
+def judge(seed, folder):
+    """(kind, outcome, text): right, tied, listed, wrong, wrong node, or equal."""
+    plant = make(seed, folder)
+    r = diverge(plant, "--top", "1")
+    if not r["differing"]:
+        return plant.kind, "equal", ""
+    causes = CAUSES[plant.kind]
+    found = [h for h in r["hypotheses"] if h["node"] == r["first"]]
+    best = [h for h in found if h["fits"] == found[0]["fits"]]
+    outcome = ("wrong node" if plant.values and r["nodes"][0]["value"] not in plant.values
+               else "wrong" if not any(h["cause"] in causes for h in found)
+               else "right" if found[0]["cause"] in causes
+               else "tied" if any(h["cause"] in causes for h in best) else "listed")
+    row = r["nodes"][0]
+    return plant.kind, outcome, f"{r['first']}: {row['differ']} of {row['of']}: {row['verdict']}"
+
+
 def main():
-    import tempfile
+    counts = collections.defaultdict(collections.Counter)
     for seed in range(*map(int, sys.argv[1:3])):
         with tempfile.TemporaryDirectory() as folder:
-            try:
-                plant = Plant(seed, folder)
-            except RuntimeError as e:
-                print(seed, KINDS[seed % len(KINDS)], "no plant:", str(e).strip()[-250:])
-                continue
-            try:
-                r = diverge(plant, "--top", "1")
-            except RuntimeError as e:
-                print(seed, plant.kind, "FAILED", str(e)[-200:])
-                continue
-            if not r["differing"]:
-                print(seed, plant.kind, "equal")
-                continue
-            first = [h for h in r["hypotheses"] if h["node"] == r["first"]]
-            top = first[0]["cause"] if first else "none"
-            listed = any(h["cause"] in CAUSES[plant.kind] for h in first)
-            best = first[0]["fits"] if first else 0
-            tied = any(h["cause"] in CAUSES[plant.kind] and h["fits"] == best for h in first)
-            print(seed, plant.kind, r["first"], plant.nodes or "",
-                  f"{r['nodes'][0]['differ']}/{r['nodes'][0]['of']}", top,
-                  "RIGHT" if top in CAUSES[plant.kind] else "tied" if tied
-                  else "listed" if listed else "WRONG",
-                  [(h["cause"], h["fits"]) for h in first][:3])
+            kind, outcome, text = judge(seed, folder)
+        counts[kind][outcome] += 1
+        counts["all"][outcome] += 1
+        print(f"{seed:4} {kind:12} {outcome:8} {text}", flush=True)
+    for kind, count in counts.items():
+        print(f"{kind:12}", dict(count))
 
 
 if __name__ == "__main__":

@@ -152,7 +152,7 @@ def check_judge(folder):
           one.get("not_written"))
     check("with both figures", one.get("not_written", "").count("%") == 2)
     qg("quantize", MODEL, "-b", "trt-int8", "-d", CALIB, "-o", folder / "d")
-    ask = ("sensitivity", folder / "d", "-d", CALIB, "-n", "12", "--propose", "0.06%", "-o", out)
+    ask = ("sensitivity", folder / "d", "-d", CALIB, "-n", "12", "--propose", "0.03%", "-o", out)
     two = answer(*ask, "--holdout", TEST, "--labels", LABELS)
     check("a proposal that helps is written", two.get("written") == str(out) and out.exists())
     check("on held-out data", two["judged_error"] < two["judged_error_without"],
@@ -162,7 +162,7 @@ def check_judge(folder):
        "--policy", out)
     top1 = answer("evaluate", folder / "e", "-d", TEST, "--labels", LABELS)["simulated_top1"]
     check("the accuracy is that of the policy", top1 == two["judged_top1"], top1)
-    qg("sensitivity", folder / "d", "-d", CALIB, "-n", "1", "--propose", "0.06%",
+    qg("sensitivity", folder / "d", "-d", CALIB, "-n", "1", "--propose", "0.03%",
        fails="1 sample, expected at least 2, or --holdout")
     qg("sensitivity", folder / "d", "-d", CALIB, "--holdout", TEST, fails="requires --propose")
 

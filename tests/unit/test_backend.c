@@ -124,7 +124,7 @@ static void children_replace_extend_and_remove(void **state)
     assert_int_equal(b->defaults.scheme.qmin, -8); /* bits alone keep the shape */
     assert_int_equal(b->defaults.scheme.qmax, 7);
     assert_int_equal(b->defaults.scheme.rounding, QG_ROUND_HALF_UP);
-    assert_string_equal(b->defaults.observer.name, "percentile");
+    assert_string_equal(b->defaults.observer.name, "mse");
     assert_int_equal(b->quirks, QG_QUIRK(PPQ_SPLIT_GROUPS));
     assert_int_equal(b->file.n, 2);
     close_fixture(&f);

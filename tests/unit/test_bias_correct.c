@@ -167,7 +167,7 @@ static void expect_bias(const fixture *f, const char *node, float want)
 /* Of bias-correct: keep-float has rows, too. */
 static const qg_coverage *last_row(const fixture *f)
 {
-    assert_true(f->env.coverage.n > 0);
+    assert_cmp_int(f->env.coverage.n, >, 0);
     return &f->env.coverage.at[f->env.coverage.n - 1];
 }
 

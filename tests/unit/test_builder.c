@@ -70,7 +70,7 @@ static void a_built_model_is_like_one_of_a_file(void **state)
         assert_string_equal(n.op, "MatMul");
         char hash[QG_HASH_TEXT];
         assert_ok(ctx, qg_model_export_onnx_bytes(m, &onnx));
-        assert_ok(ctx, qg_hash_bytes(ctx, onnx.data, onnx.size, hash));
+        qg_hash_bytes(onnx.data, onnx.size, hash);
         assert_string_equal(m->sha256, hash);
         assert_ok(ctx, qg_model_open_bytes(ctx, onnx.data, onnx.size, NULL, &again));
         assert_string_equal(dump_text(ctx, quantize(ctx, m, "trt-int8")),

@@ -1,6 +1,7 @@
 /* quant/fake.h against the written formula, element by element, in every layout. */
 #include "tests/support/test.h"
 
+#include <float.h>
 #include <math.h>
 
 #include "engine/core/rng.h"
@@ -417,6 +418,26 @@ static void floating_blocks_and_specials(void **state)
     assert_cmp_f64(fake_one(*state, &s, 1, 0, INFINITY), ==, 0x1.fep127f);
 }
 
+/* A mask of the lowest float: no grid has a value or a width that is not finite. */
+static void the_widest_range_is_finite(void **state)
+{
+    const qg_range mask = { -FLT_MAX, 3, 0, 0 }, all = { -FLT_MAX, FLT_MAX, 0, 0 };
+    static const unsigned policies[] = { LIN | SYM, LIN | ASYM,
+                                         LIN | SYM | QG_POWER_OF_2 };
+    for (size_t i = 0; i < sizeof policies / sizeof policies[0]; i++)
+        for (uint8_t r = 0; r < QG_NROUNDING; r++) {
+            float scale;
+            int32_t offset;
+            qg_scheme s = scheme(TENSOR | policies[i], 8, -128, 127);
+            s.rounding = r;
+            qg_scheme_from_range(&s, i % 2 ? mask : all, &scale, &offset);
+            assert_true(isfinite(255 * scale));
+            float low = fake_one(*state, &s, scale, offset, -FLT_MAX);
+            assert_true(isfinite(low) && low < -FLT_MAX / 4);
+            assert_cmp_f64(fake_one(*state, &s, scale, offset, 0), ==, 0);
+        }
+}
+
 static void misfits_are_named(void **state)
 {
     static fixture f;
@@ -468,5 +489,6 @@ QG_TEST_MAIN(WITH_CTX(golden_levels), WITH_CTX(specials),
              WITH_CTX(dynamic_equals_static_with_the_range),
              WITH_CTX(dynamic_range_ignores_what_is_not_finite),
              WITH_CTX(floating_goldens), WITH_CTX(a_format_has_its_number_of_values),
-             WITH_CTX(floating_blocks_and_specials), WITH_CTX(misfits_are_named),
+             WITH_CTX(floating_blocks_and_specials),
+             WITH_CTX(the_widest_range_is_finite), WITH_CTX(misfits_are_named),
              WITH_CTX(empty_tensors_are_fine))

@@ -230,11 +230,11 @@ static void sha256_is_that_of_the_standard(void **state)
     char text[QG_HASH_TEXT];
     static const char two[] =
         "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
-    assert_ok(ctx, qg_hash_bytes(ctx, "abc", 3, text));
+    qg_hash_bytes("abc", 3, text);
     assert_string_equal(
         text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     qg_hash h;
-    assert_ok(ctx, qg_hash_begin(ctx, &h));
+    qg_hash_begin(&h);
     qg_hash_add(&h, two, 20);
     qg_hash_add(&h, two + 20, sizeof two - 21);
     qg_hash_end(&h, text);

@@ -50,8 +50,7 @@ VERB(run, qg_run_options, qg_model_run(f->quantized, o, NULL, NULL))
 VERB(evaluate, qg_run_options, qg_model_evaluate(f->quantized, o, "never.npy", NULL))
 VERB(analyse, qg_analyse_options, qg_model_analyse(f->quantized, o, NULL))
 VERB(trace, qg_trace_options, qg_model_trace(f->quantized, o, "never.npz", NULL))
-VERB(diverge, qg_diverge_options,
-     qg_model_diverge(f->quantized, o, "never.npz", NULL))
+VERB(diverge, qg_diverge_options, qg_model_diverge(f->quantized, o, "never.npz", NULL))
 VERB(fit, qg_diverge_options, qg_model_fit(f->quantized, o, "never.npz", NULL, NULL))
 VERB(probe, qg_probe_options, qg_model_probe(f->quantized, o, "never.npy", NULL))
 VERB(doctor, qg_doctor_options, qg_model_doctor(f->quantized, o, NULL))
@@ -113,9 +112,9 @@ static const struct verb {
     VERB(qg_run_options, run, true, "data: none given"),
     VERB(qg_run_options, evaluate, true, "data: none given"),
     VERB(qg_analyse_options, analyse, true, "data: none given"),
-    VERB(qg_trace_options, trace, true, "no profile"),
-    VERB(qg_diverge_options, diverge, true, "no profile"),
-    VERB(qg_diverge_options, fit, true, "no profile"),
+    VERB(qg_trace_options, trace, true, "data: none given"),
+    VERB(qg_diverge_options, diverge, true, "data: none given"),
+    VERB(qg_diverge_options, fit, true, "data: none given"),
     VERB(qg_probe_options, probe, true, "between: none given"),
     VERB(qg_doctor_options, doctor, true, "data: none given"),
     VERB(qg_sensitivity_options, sensitivity, true, "data: none given"),

@@ -114,6 +114,10 @@ static const char *const followed[] = {
     " i = ConvTranspose(x, w)\n " BATCH " y = Clip(b)\n output y\n}",
     FOLLOWED " w = const float32[4,2,2,2] seed(7)\n"
     " i = ConvTranspose(x, w) group=2\n " BATCH " y = Neg(b)\n output y\n}",
+    FOLLOWED " w = const float32[4,16,2,2] seed(7)\n i = ConvTranspose(x, w)"
+    " strides=[2,2]\n y = Relu(i)\n output y\n}",
+    FOLLOWED " w = const float32[4,3,2,2] seed(7)\n i = ConvTranspose(x, w)"
+    " strides=[2,2]\n y = Relu(i)\n output y\n}",
     FOLLOWED " w = const float32[4,4,1,1] seed(7)\n i = Conv(x, w)\n"
     " b = BatchNormalization(i, scale, no, bias, variance)\n y = Neg(b)\n"
     " output y\n}",
@@ -149,6 +153,10 @@ static void watching_keeps_the_bits_of_a_convolution(void **state)
     "graph {\n opset 17\n x = input float32[5,2,7]\n"                                  \
     " w = const float32[" dirs "," gates ",7] seed(3)\n"                               \
     " r = const float32[" dirs "," gates "," n "] seed(4)\n"
+#define PIXELS(channels, kernel)                                                       \
+    "graph {\n opset 17\n x = input float32[2,5,6,7]\n"                                \
+    " w = const float32[5," channels "," kernel "] seed(3)\n"                          \
+    " b = const float32[" channels "] seed(4)\n"
 #define LENGTHS " t = const int32[2] [5, 3]\n"
 
 /* Kernels that sum in another order than the definition.  33 is no multiple of the
@@ -169,6 +177,8 @@ static const char *const summed[] = {
     " y = GRU(x, w, r, b) hidden_size=33 activations=[\"HardSigmoid\",\"Softsign\"]\n"
     " output y\n}",
     SERIES("32", "1", "32") " y = RNN(x, w, r) hidden_size=32\n output y\n}",
+    PIXELS("8", "2,3") " y = ConvTranspose(x, w, b) strides=[2,3]\n output y\n}",
+    PIXELS("16", "2,2") " y = ConvTranspose(x, w) strides=[2,2]\n output y\n}",
     "graph {\n opset 17\n x = input float32[5,2,7]\n w = const float32[7,6] seed(3)\n"
     " y = MatMul(x, w)\n output y\n}",
     "graph {\n opset 17\n x = input float32[5,2,7]\n"

@@ -178,7 +178,7 @@ static void forgeries_do_no_harm(void **state)
         size_t at = 12 + qg_rng_below(&rng, n - hash - 12);
         memcpy(copy, bytes, n);
         copy[at] ^= (unsigned char)(1 << qg_rng_below(&rng, 8));
-        assert_ok(ctx, qg_hash_bytes(ctx, copy, n - hash, text));
+        qg_hash_bytes(copy, n - hash, text);
         memcpy(copy + n - hash, text, hash);
         qg_stats_source from = { "forged", copy, n };
         if (qg_stats_decode(ctx, &from, &t) != QG_OK)

@@ -142,6 +142,41 @@ static void join_refuses_circles(void **state)
     bench_close(&b);
 }
 
+/* Shapes and indices never get a scale that others could use. */
+static void exact_data_leads_no_group(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, 3, 0);
+    assert_ok(b.ctx, qg_tqc_set_state(b.q, b.t[C], QG_TQC_SOI));
+    assert_fails(b.ctx, qg_tqc_join(b.q, b.t[A], b.t[C]), QG_ESTATE, "never quantized");
+    assert_fails(b.ctx, qg_tqc_lend(b.q, b.t[A], b.t[C]), QG_ESTATE, "never quantized");
+    assert_fails(b.ctx, qg_tqc_derive(b.q, b.t[A], QG_DERIVE_BIAS, b.t[B], b.t[C]),
+                 QG_ESTATE, "never quantized");
+    assert_ptr_equal(qg_tqc_root(b.t[A]), b.t[A]);
+    assert_int_equal(b.t[A]->state, QG_TQC_INITIAL);
+    bench_close(&b);
+}
+
+/* A scale of before must not be used while the new one is not known. */
+static void waiting_drops_the_old_scale(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, 3, 0);
+    bench_activate(&b, b.t[A], 0.5f);
+    bench_activate(&b, b.t[B], 0.25f);
+    assert_ok(b.ctx, qg_tqc_derive(b.q, b.t[C], QG_DERIVE_BIAS, b.t[A], b.t[B]));
+    assert_int_equal(b.t[C]->state, QG_TQC_PASSIVE);
+    assert_int_equal(qg_tqc_param(b.t[C]).n, 1);
+    assert_cmp_f64(qg_tqc_param(b.t[C]).scale[0], ==, 0.125f);
+    assert_ok(b.ctx, qg_tqc_set_state(b.q, b.t[C], QG_TQC_PASSIVE_INIT));
+    assert_int_equal(qg_tqc_param(b.t[C]).n, 0);
+    assert_null(qg_tqc_param(b.t[C]).scale);
+    assert_null(qg_tqc_param(b.t[C]).offset);
+    bench_close(&b);
+}
+
 /* A8, and the order in which a lender may come to its scale. */
 static void lend_waits_for_the_lender(void **state)
 {
@@ -323,6 +358,8 @@ QG_TEST_MAIN(cmocka_unit_test(predicates_follow_the_table),
              cmocka_unit_test(illegal_move_changes_nothing),
              cmocka_unit_test(join_moves_the_group),
              cmocka_unit_test(join_refuses_circles),
+             cmocka_unit_test(exact_data_leads_no_group),
+             cmocka_unit_test(waiting_drops_the_old_scale),
              cmocka_unit_test(lend_waits_for_the_lender),
              cmocka_unit_test(lend_moves_groups_and_the_quirk_splits_them),
              cmocka_unit_test(followers_stay_with_whom_they_joined),

@@ -102,7 +102,8 @@ static void softmax_is_its_definition(void **state)
                          (double)first[i], (double)want[i]);
         for (size_t r = 1; r < n_rows; r++)
             if (row[r]->supported()) {
-                row[r]->softmax(s, x, got);
+                memcpy(got, x, n * sizeof *x);
+                row[r]->softmax(s, got, got); /* in place */
                 assert_bits(got, first, n, "softmax", row[r]);
             }
     }
@@ -124,6 +125,50 @@ static void nan_spoils_its_run_only(void **state)
             for (int64_t i = 0; i < 4 * s.n; i++)
                 assert_int_equal(!!isnan(y[i]), i / s.n == 1);
         }
+}
+
+static void sums_are_their_definition(void **state)
+{
+    static float x[MOST], scale[MOST], bias[MOST], want[MOST], got[MOST];
+    const qg_standard forms[] = {
+        {0.5f,  1.5f, scale, bias},
+        { 0.5f, 1.5f, scale, NULL},
+        { 0.5f, 1.5f, NULL,  bias},
+        { 0.5f, 1.5f, NULL,  NULL},
+    };
+    size_t n_rows;
+    const qg_vector_row *const *row = qg_vector_rows(&n_rows);
+    qg_rng rng = { SEED };
+    (void)state;
+    fill(x, MOST, false, &rng);
+    fill(scale, MOST, false, &rng);
+    fill(bias, MOST, false, &rng);
+    for (size_t n = 0; n <= MOST; n += 1 + n / 3) {
+        double sum = 0, squares = 0;
+        for (size_t i = 0; i < n; i++) {
+            sum += (double)x[i];
+            squares += ((double)x[i] - 0.25) * ((double)x[i] - 0.25);
+        }
+        for (size_t r = 0; r < n_rows; r++) {
+            if (!row[r]->supported())
+                continue;
+            assert_cmp_f64(row[r]->sum(x, (int64_t)n), ==, row[0]->sum(x, (int64_t)n));
+            assert_cmp_f64(row[r]->squares(x, (int64_t)n, 0.25), ==,
+                           row[0]->squares(x, (int64_t)n, 0.25));
+            assert_cmp_f64(fabs(row[r]->sum(x, (int64_t)n) - sum), <=, 1e-9);
+            assert_cmp_f64(fabs(row[r]->squares(x, (int64_t)n, 0.25) - squares), <=,
+                           1e-9 * squares);
+            for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+                for (size_t i = 0; i < n; i++) {
+                    float v = (x[i] - 0.5f) * 1.5f;
+                    v = forms[f].scale ? v * scale[i] : v;
+                    want[i] = forms[f].bias ? v + bias[i] : v;
+                }
+                row[r]->standardize(&forms[f], x, got, (int64_t)n);
+                assert_bits(got, want, n, "standardize", row[r]);
+            }
+        }
+    }
 }
 
 /* Sums in the order of k, for every split into rows and panels. */
@@ -157,4 +202,5 @@ static void product_is_its_definition(void **state)
 QG_TEST_MAIN(cmocka_unit_test(rows_map_to_the_same_bits),
              cmocka_unit_test(softmax_is_its_definition),
              cmocka_unit_test(nan_spoils_its_run_only),
+             cmocka_unit_test(sums_are_their_definition),
              cmocka_unit_test(product_is_its_definition))

@@ -65,8 +65,8 @@ static qg_status write_both(qg_export *e, qg_writer *xml, qg_writer *binary)
     const qg_backend *b = e->quant->backend;
     QG_TRY(qg_ir_put_binary(binary->stream, e->built));
     QG_TRY(qg_ir_put_xml(xml->stream, e->built, b ? b->name : ""));
-    QG_TRY(qg_writer_commit(binary));
-    return qg_writer_commit(xml);
+    qg_writer *all[] = { binary, xml };
+    return qg_writers_commit(all, 2);
 }
 
 static qg_status write(qg_export *e)

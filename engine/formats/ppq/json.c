@@ -287,13 +287,11 @@ static qg_status write(qg_export *e)
                        e->path);
     QG_TRY(qg_writer_open(e->ctx, e->path, &w));
     qg_status s = write_json(e, w.stream);
+    qg_export_options o = { .beside = &w };
     if (s == QG_OK)
-        s = qg_onnx_export(e->ctx, e->quant->graph, model, NULL);
-    if (s != QG_OK) {
-        qg_writer_abandon(&w);
-        return s;
-    }
-    QG_TRY(qg_writer_commit(&w));
+        s = qg_onnx_export(e->ctx, e->quant->graph, model, &o);
+    qg_writer_abandon(&w);
+    QG_TRY(s);
     QG_TRY(qg_export_wrote(e, e->path));
     return qg_export_wrote(e, model);
 }

@@ -1,0 +1,207 @@
+#!/usr/bin/env python3
+"""A snapshot survives power loss: the calls of `qg quantize` that change folders are
+recorded, and after every one of them each state is built that a disk may be left in.
+
+The model of the disk: an operation on a folder is atomic.  Of the operations on a folder
+since its last fsync any first few may have reached the disk, independently of those on
+other folders.  A file that was not synced since it was made may be empty."""
+import itertools
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+QG = str(pathlib.Path(os.environ.get("QG", "build/qg")).resolve())
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODEL = ROOT / "configs/models/digits.onnx"
+EMPTY = b""
+complaints = []
+
+
+def quantize(folder, observer, **environment):
+    subprocess.run([QG, "quantize", str(MODEL), "-b", "trt-int8", "-d", "random:1", "-j",
+                    "1", "--kernels", "reference", "--observer", observer, "-o",
+                    str(folder)], check=True, stdout=subprocess.DEVNULL,
+                   env={**os.environ, **environment})
+
+
+def content(folder):
+    return {p.name: p.read_bytes() for p in sorted(folder.iterdir())}
+
+
+class Disk:
+    """Inodes: a folder is a dict of names, a file the bytes that it will have."""
+
+    def __init__(self, files):
+        self.inode = {"/": {}}           # what programs see
+        self.durable = {"/": {}}         # folders as of their last fsync
+        self.pending = {"/": []}         # changes since: functions on a folder
+        self.synced = set()
+        for path, data in files.items():
+            *folders, name = path.split("/")
+            at = "/"
+            for f in folders:
+                if f not in self.inode[at]:
+                    self.new_folder(at, f)
+                at = self.inode[at][f]
+            self.inode[at][name] = self.new_file(data)
+        for n, entries in self.inode.items():
+            if isinstance(entries, dict):
+                self.durable[n], self.pending[n] = dict(entries), []
+        self.synced = {n for n, e in self.inode.items() if isinstance(e, bytes)}
+
+    def new_folder(self, at, name):
+        n = len(self.inode)
+        self.inode[n], self.durable[n], self.pending[n] = {}, {}, []
+        self.inode[at][name] = n
+        return n
+
+    def new_file(self, data):
+        n = len(self.inode)
+        self.inode[n] = data
+        return n
+
+    def find(self, path):
+        """(folder, name) of a path."""
+        *folders, name = path.split("/")
+        at = "/"
+        for f in folders:
+            at = self.inode[at][f]
+        return at, name
+
+    def change(self, folder, edit):
+        edit(self.inode[folder])
+        self.pending[folder].append(edit)
+
+    def apply(self, what, a, b, final):
+        """One recorded call; final: bytes of files by name."""
+        folder, name = self.find(a) if a != "/" else ("/", "")
+        n = self.inode[folder].get(name) if name else "/"
+        if what == "mkdir":
+            n = self.new_folder(folder, name)
+            self.change(folder, lambda d: d.update({name: n}))
+        elif what == "create":
+            n = self.new_file(None)
+            self.change(folder, lambda d: d.update({name: n}))
+        elif what in ("unlink", "rmdir"):
+            self.change(folder, lambda d: d.pop(name, None))
+        elif what == "linkat":
+            to, new = self.find(b)
+            self.change(to, lambda d: d.update({new: n}))
+        elif what == "fsync" and isinstance(self.inode[n], dict):
+            self.durable[n], self.pending[n] = dict(self.inode[n]), []
+        elif what == "fsync":
+            self.synced.add(n)
+        elif what in ("rename", "exchange"):
+            to, new = self.find(b)
+            other = self.inode[to].get(new)
+            assert to == folder, "a rename between folders is not modelled"
+            def move(d):
+                d.pop(name, None)
+                if what == "exchange":
+                    d[name] = other
+                d[new] = n
+            self.change(folder, move)
+            if new in final and self.inode[n] is None:
+                self.inode[n] = final[new]
+        else:
+            raise AssertionError(what)
+
+    def states(self):
+        """Folders as dicts, for every choice of what reached the disk."""
+        folders = list(self.durable)
+        for k in itertools.product(*(range(len(self.pending[f]) + 1) for f in folders)):
+            tree = {}
+            for f, n in zip(folders, k):
+                tree[f] = dict(self.durable[f])
+                for edit in self.pending[f][:n]:
+                    edit(tree[f])
+            yield tree
+
+    def read(self, tree, target):
+        """Every content of the target: each file that is not synced, whole and empty."""
+        n = tree["/"].get(target)
+        if n is None:
+            yield None
+            return
+        files = tree.get(n, {})
+        loose = [f for f, i in files.items() if i not in self.synced]
+        for lost in itertools.product((False, True), repeat=len(loose)):
+            gone = {f for f, l in zip(loose, lost) if l}
+            yield {f: EMPTY if f in gone else self.inode[i] for f, i in files.items()}
+
+
+def replay(record, files, target, allowed, final):
+    """The number of states, and of those in which the target is a mixture."""
+    disk, states, lost = Disk(files), 0, []
+    for number, (what, a, b) in enumerate([("", "", "")] + record):
+        if what:
+            disk.apply(what, a, b, final)
+        for tree in disk.states():
+            for have in disk.read(tree, target):
+                states += 1
+                if have not in allowed:
+                    lost.append(f"after call {number} ({what} {a} {b}): "
+                                f"{ {k: v and len(v) for k, v in have.items()} if have else have}")
+    return states, lost
+
+
+def recorded(path, work):
+    """Calls below `work`, with paths relative to it."""
+    calls = []
+    for line in path.read_text().splitlines():
+        what, a, b = line.split("\t")
+        a, b = (os.path.relpath(p, work) if p else "" for p in (a, b))
+        if not a.startswith("..") and a != "record":
+            calls.append((what, "." if a == "." else a, b))
+    return calls
+
+
+def main():
+    work = pathlib.Path(tempfile.mkdtemp()).resolve()
+    try:
+        library = work / "record.so"
+        subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-O1", "-o",
+                        str(library), str(ROOT / "tests/support/preload/record.c"),
+                        "-ldl"], check=True)
+        for name, observer in ("old", "minmax"), ("new", "percentile"):
+            quantize(work / name, observer)
+        old, new = content(work / "old"), content(work / "new")
+        mine = {"notes.txt": b"mine"}
+        (work / "old/notes.txt").write_bytes(b"mine")
+        total = 0
+        for kind in "replaced", "fresh":
+            stage = work / kind
+            stage.mkdir()
+            if kind == "replaced":
+                shutil.copytree(work / "old", stage / "target")
+            log = work / f"{kind}.log"
+            quantize(stage / "target", "percentile", LD_PRELOAD=str(library),
+                     QG_RECORD=str(log))
+            calls = recorded(log, stage)
+            if kind == "replaced":
+                files = {f"target/{n}": b for n, b in {**old, **mine}.items()}
+                allowed = [{**old, **mine}, {**new, **mine}]
+            else:
+                files, allowed = {}, [None, new]
+            calls = [(w, *(("/" if p == "." else p) for p in ab)) for w, *ab in calls]
+            states, lost = replay(calls, files, "target", allowed, new)
+            complaints.extend(f"{kind}: {line}" for line in lost[:5])
+            total += states
+            print(f"{kind}: {len(calls)} calls, {states} states tried, "
+                  f"{states - len(lost)} survived, {len(lost)} lost")
+            none = [c for c in calls if c[0] != "fsync"]
+            if not replay(none, files, "target", allowed, new)[1]:
+                complaints.append(f"{kind}: without syncs nothing is lost either: this "
+                                  f"test cannot fail")
+    finally:
+        shutil.rmtree(work)
+    for line in complaints:
+        print("FAILED:", line)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

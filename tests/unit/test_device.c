@@ -1,0 +1,159 @@
+/* qg_model_trace, _diverge, _fit and _probe under the sanitizers, on the demo model. */
+#include "tests/support/test.h"
+
+#include "engine/api/qg.h"
+#include "tests/support/scratch.h"
+
+static const char MODEL[] = "configs/models/digits.onnx";
+static const char DATA[] = "configs/data/digits_calib.npy";
+enum { SAMPLES = 3 };
+
+typedef struct fixture {
+    qg_ctx *ctx;
+    qg_model *m;
+    char folder[SCRATCH_PATH], dump[SCRATCH_PATH + 16];
+} fixture;
+
+static qg_workload work(void)
+{
+    return (qg_workload){ .data = DATA, .samples = SAMPLES };
+}
+
+static void write_trace(fixture *f, const char *profile, const char *path)
+{
+    qg_trace_options o;
+    qg_report *r;
+    qg_trace_options_init(&o, sizeof o);
+    o.work = work();
+    o.profile = profile;
+    assert_ok(f->ctx, qg_model_trace(f->m, &o, path, &r));
+    assert_int_equal(qg_table_rows(qg_report_table_named(r, "arrays")), 14);
+    qg_report_free(r);
+}
+
+static int begin(void **state)
+{
+    static fixture f;
+    qg_quantize_options o;
+    qg_quantize_options_init(&o, sizeof o);
+    o.backend = "tflite-int8";
+    o.work = work();
+    scratch_path(f.folder, "device");
+    (void)snprintf(f.dump, sizeof f.dump, "%s/dump.npz", f.folder);
+    assert_int_equal(qg_open(NULL, &f.ctx), QG_OK);
+    assert_ok(f.ctx, qg_model_open(f.ctx, MODEL, NULL, &f.m));
+    assert_ok(f.ctx, qg_model_quantize(f.m, &o, NULL));
+    write_trace(&f, "tflite-xnnpack", f.dump);
+    *state = &f;
+    return 0;
+}
+
+static int end(void **state)
+{
+    fixture *f = *state;
+    qg_model_close(f->m);
+    qg_close(f->ctx);
+    return scratch_remove(f->folder);
+}
+
+static double number(const qg_report *r, const char *name)
+{
+    double x = -1;
+    assert_true(qg_report_number(r, name, &x));
+    return x;
+}
+
+static void test_diverge(void **state)
+{
+    fixture *f = *state;
+    qg_diverge_options o;
+    qg_report *r;
+    qg_diverge_options_init(&o, sizeof o);
+    o.work = work();
+    o.profile = "tflite-xnnpack";
+    assert_ok(f->ctx, qg_model_diverge(f->m, &o, f->dump, &r));
+    assert_cmp_int((int)number(r, "differing"), ==, 0);
+    qg_report_free(r);
+    o.profile = NULL;
+    o.explain = 2;
+    assert_ok(f->ctx, qg_model_diverge(f->m, &o, f->dump, &r));
+    assert_cmp_int((int)number(r, "differing"), >, 0);
+    const qg_table *t = qg_report_table_named(r, "hypotheses");
+    assert_cmp_int((int)qg_table_rows(t), >, 0);
+    assert_string_equal(qg_table_cell(t, 0, "cause")->text, "requantization");
+    qg_report_free(r);
+    o.end_to_end = true;
+    assert_ok(f->ctx, qg_model_diverge(f->m, &o, f->dump, &r));
+    assert_null(qg_report_table_named(r, "hypotheses"));
+    qg_report_free(r);
+}
+
+static void test_a_folder_is_a_trace(void **state)
+{
+    fixture *f = *state;
+    char path[SCRATCH_PATH + 16];
+    qg_diverge_options o;
+    qg_report *r;
+    (void)snprintf(path, sizeof path, "%s/folder", f->folder);
+    write_trace(f, NULL, path);
+    qg_diverge_options_init(&o, sizeof o);
+    o.work = work();
+    assert_ok(f->ctx, qg_model_diverge(f->m, &o, path, &r));
+    assert_cmp_int((int)number(r, "differing"), ==, 0);
+    qg_report_free(r);
+    o.work.samples = SAMPLES + 1;
+    assert_fails(f->ctx, qg_model_diverge(f->m, &o, path, &r), QG_EDATA, "3 samples");
+}
+
+static void test_fit_and_its_profile(void **state)
+{
+    fixture *f = *state;
+    char yaml[SCRATCH_PATH + 16];
+    qg_diverge_options o;
+    qg_report *r;
+    (void)snprintf(yaml, sizeof yaml, "%s/mine.yaml", f->folder);
+    qg_diverge_options_init(&o, sizeof o);
+    o.work = work();
+    assert_ok(f->ctx, qg_model_fit(f->m, &o, f->dump, yaml, &r));
+    assert_string_equal(qg_report_fact(r, "composed_explains")->text,
+                        "14 of 14 values");
+    assert_non_null(
+        strstr(qg_report_fact(r, "not_told_apart")->text, "tflite-xnnpack"));
+    qg_report_free(r);
+    o.profile = yaml;
+    assert_ok(f->ctx, qg_model_diverge(f->m, &o, f->dump, &r));
+    assert_cmp_int((int)number(r, "differing"), ==, 0);
+    qg_report_free(r);
+}
+
+static void test_probe(void **state)
+{
+    fixture *f = *state;
+    char path[SCRATCH_PATH + 16];
+    qg_probe_options o;
+    qg_report *r;
+    (void)snprintf(path, sizeof path, "%s/probe.npy", f->folder);
+    qg_probe_options_init(&o, sizeof o);
+    o.work.samples = 1;
+    o.between = "tflite-reference,tflite-xnnpack";
+    assert_ok(f->ctx, qg_model_probe(f->m, &o, path, &r));
+    assert_cmp_int((int)number(r, "told_apart"), >, 0);
+    qg_report_free(r);
+    o.between = "tflite-reference";
+    assert_fails(f->ctx, qg_model_probe(f->m, &o, path, &r), QG_ECONFIG,
+                 "expected two profiles");
+    (void)snprintf(path, sizeof path, "%s/probe.npz", f->folder);
+    o.between = "tflite-reference,tflite-xnnpack";
+    assert_fails(f->ctx, qg_model_probe(f->m, &o, path, &r), QG_EUNSUPPORTED, ".npy");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_diverge),
+        cmocka_unit_test(test_a_folder_is_a_trace),
+        cmocka_unit_test(test_fit_and_its_profile),
+        cmocka_unit_test(test_probe),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}

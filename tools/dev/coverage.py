@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""coverage.py BUILD [--lines FILE] -- sums what gcov has counted in a build of
+tools/coverage.sh: a table by folder, files below the goals, and the verdict.
+--lines: the lines of a file that no test executes."""
+import collections
+import json
+import multiprocessing
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PRODUCT = re.compile(r"(engine|ops|passes|tools)/.*\.(c|cpp|h)$")
+ALL, FOLDER = (0.95, 0.85), (0.90, 0.75)  # lines, branches
+
+
+def counts(gcda):
+    """file -> (line -> executed, (line, branch) -> taken) of one object."""
+    out = subprocess.run(["gcov", "--json-format", "--branch-probabilities", "--stdout",
+                          str(gcda)], capture_output=True, cwd=ROOT, check=False).stdout
+    made = {}
+    for text in out.splitlines():
+        for f in json.loads(text)["files"]:
+            path = os.path.relpath((gcda.parent / f["file"]).resolve()
+                                   if not f["file"].startswith("/") else f["file"], ROOT)
+            path = re.sub(r"^(\.\./)+", "", path)
+            if not PRODUCT.match(path):
+                continue
+            lines, branches = made.setdefault(path, ({}, {}))
+            for line in f["lines"]:
+                n = line["line_number"]
+                lines[n] = lines.get(n, 0) + line["count"]
+                for k, b in enumerate(line["branches"]):
+                    branches[n, k] = branches.get((n, k), 0) + b["count"]
+    return made
+
+
+def gather(build):
+    sums = {}
+    with multiprocessing.Pool() as pool:
+        for made in pool.imap_unordered(counts, sorted(build.rglob("*.gcda"))):
+            for path, (lines, branches) in made.items():
+                a, b = sums.setdefault(path, (collections.Counter(), collections.Counter()))
+                for n, c in lines.items():
+                    a[n] += c
+                for n, c in branches.items():
+                    b[n] += c
+    return sums
+
+
+def share(counter):
+    return sum(1 for c in counter.values() if c) / len(counter) if counter else 1.0
+
+
+def folder_of(path):
+    parts = path.split("/")
+    return "/".join(parts[:2]) if parts[0] == "engine" else parts[0]
+
+
+def report(sums):
+    folders = collections.defaultdict(lambda: ({}, {}))
+    for path, measured in sums.items():
+        for into in folders[folder_of(path)], folders["all"]:
+            for k in 0, 1:
+                into[k].update({(path, n): c for n, c in measured[k].items()})
+    bad = []
+    print(f"{'folder':20} {'lines':>8} {'%':>7} {'branches':>9} {'%':>7}")
+    for name in sorted(folders, key=lambda f: (f == "all", f)):
+        lines, branches = folders[name]
+        have, goal = (share(lines), share(branches)), ALL if name == "all" else FOLDER
+        low = any(h < g for h, g in zip(have, goal))
+        print(f"{name:20} {len(lines):8} {100 * have[0]:6.2f}% {len(branches):9} "
+              f"{100 * have[1]:6.2f}%{'  below the goal' if low else ''}")
+        bad += [name] * low
+    worst = sorted(sums, key=lambda p: share(sums[p][0]))[:15]
+    print("\nleast lines:", *(f"  {100 * share(sums[p][0]):6.2f}% {p}" for p in worst),
+          sep="\n")
+    empty = [p for p in sums if sums[p][0] and not any(sums[p][0].values())]
+    print(f"\n{len(sums)} files, {len(empty)} never executed", *empty, sep="\n  ")
+    return 1 if bad or empty else 0
+
+
+def main():
+    sums = gather(pathlib.Path(sys.argv[1]).resolve())
+    if "--lines" in sys.argv:
+        path = sys.argv[sys.argv.index("--lines") + 1]
+        print(*(n for n, c in sorted(sums[path][0].items()) if not c))
+        return 0
+    return report(sums)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

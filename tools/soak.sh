@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# soak.sh [PART...] [MINUTES=N] -- the long tests, by hand: each part runs all that it has, or
+# for MINUTES (60 by default) where there is no end.  Parts: faults, fuzz, mutants, peers;
+# all of them when none is named.  Needs a build in build/ (QG_BUILD).
+set -eu
+cd "$(dirname "$0")/.."
+build=${QG_BUILD:-build}
+export QG=${QG:-$build/qg} QG_BUILD=$build
+minutes=60 parts=()
+for word in "$@"; do
+    case $word in
+    MINUTES=*) minutes=${word#MINUTES=} ;;
+    faults | fuzz | mutants | peers) parts+=("$word") ;;
+    *) echo "soak: '$word', expected faults, fuzz, mutants, peers or MINUTES=N" >&2; exit 2 ;;
+    esac
+done
+[ ${#parts[@]} -gt 0 ] || parts=(faults fuzz mutants peers)
+failed=()
+
+try() { # NAME COMMAND...
+    local name=$1 status=0
+    shift
+    echo "== $name"
+    "$@" || status=$?
+    case $status in
+    0) ;;
+    77) echo "skipped" ;;
+    *) failed+=("$name") ;;
+    esac
+}
+
+for part in "${parts[@]}"; do
+    case $part in
+    faults)
+        for script in test_interrupted test_faults; do
+            try "$script --all" tools/python.sh "tests/scripts/$script.py" --all
+        done
+        for script in test_power_loss test_memory test_limits test_stats; do
+            try "$script" tools/python.sh "tests/scripts/$script.py"
+        done
+        ;;
+    fuzz)
+        sources=(tests/fuzz/fuzz_*.c)
+        for source in "${sources[@]}"; do
+            name=$(basename "$source" .c)
+            try "$name" tests/fuzz/run.sh "${name#fuzz_}" \
+                $((minutes * 60 / ${#sources[@]}))
+        done
+        ;;
+    mutants)
+        try coverage tools/coverage.sh build-coverage
+        try mutants tools/python.sh tools/mutate.py build-coverage
+        ;;
+    peers)
+        for script in tests/scripts/test_against_*.py tests/scripts/test_ppq_*.py \
+            tests/scripts/test_export_*.py tests/scripts/test_integer_onnxruntime.py; do
+            try "$(basename "$script" .py)" env QG_ALL=1 tools/python.sh "$script"
+        done
+        ;;
+    esac
+done
+[ ${#failed[@]} = 0 ] || { printf 'soak: failed: %s\n' "${failed[*]}"; exit 1; }
+echo "soak: ok"
