@@ -1,16 +1,16 @@
 /* microsoft_attention.c -- Attention and MultiHeadAttention of domain com.microsoft:
  * softmax(Q K' * scale + masks) V per sample and head.
  *
- * Attention            input [B, S, in] times weights [in, Hq + Hk + Hv] plus bias gives
- *                      Q, K, V side by side; mask_index is [B]: the number of keys that
- *                      count, or [B, T] or [B, S, T]: 0 hides a key
+ * Attention            input [B, S, in] times weights [in, Hq + Hk + Hv] plus bias
+ *                      gives Q, K, V side by side; mask_index is [B]: the number of
+ *                      keys that count, or [B, T] or [B, S, T]: 0 hides a key
  * MultiHeadAttention   query [B, S, H], key [B, T, H], value [B, T, Hv], bias of all
  *                      three in one vector; key_padding_mask as mask_index
  * Masks                a hidden key has mask_filter_value added to its score;
  *                      attention_bias [B or 1, N or 1, S, T] is added, too;
  *                      unidirectional hides the keys behind the query
  * Computed in float32.
- * Source: onnxruntime 1.31, docs/ContribOperators.md, com.microsoft.Attention and
+ * Source: onnxruntime 1.31, page Contrib Operators, com.microsoft.Attention and
  * com.microsoft.MultiHeadAttention.
  * Refused: caches (past, present), packed operands, rotation, other outputs.
  *
@@ -274,10 +274,12 @@ static qg_status attention(const qg_call *k)
     for (int64_t b = 0; b < k->in[0]->dim[0]; b++) {
         const float *q = all + b * j.queries * columns;
         rows r = {
-            .at = {q,                     q + size[0],          q + size[0] + size[1]},
-            .step = { columns,              columns,              columns              },
-            .size = { size[0] / j.p->heads, size[1] / j.p->heads, size[2] / j.p->heads }
+            .at = {q, q + size[0], q + size[0] + size[1]}
         };
+        for (size_t i = 0; i < 3; i++) {
+            r.step[i] = columns;
+            r.size[i] = size[i] / j.p->heads;
+        }
         attend_sample(&j, &r, b);
     }
     return QG_OK;

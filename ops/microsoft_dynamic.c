@@ -5,7 +5,7 @@
  * DynamicQuantizeMatMul  the same of A quantized to uint8 by its own smallest and
  *                        largest element, as DynamicQuantizeLinear does
  * Sums are exact; the scales of B and its zero points are one or one per column.
- * Source: onnxruntime 1.31, docs/ContribOperators.md, and
+ * Source: onnxruntime 1.31, page Contrib Operators, and
  * contrib_ops/cpu/quantization/dynamic_quantize_matmul.cc.
  *
  * Slots   they quantize by themselves: scales and zero points are never quantized. */

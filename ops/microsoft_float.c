@@ -10,7 +10,7 @@
  *            axis; output 3 is that sum; simplified: by the root mean square
  * Embed      LayerNormalization of the sum of rows of three tables
  * Computed in float32; sums of normalizations are kept in double.
- * Source: onnxruntime 1.31, docs/ContribOperators.md, whose formulas these are.
+ * Source: onnxruntime 1.31, page Contrib Operators, whose formulas these are.
  *
  * Slots   as the operators of ONNX that they stand for; gains are never quantized */
 #include "ops/families.h"

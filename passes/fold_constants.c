@@ -2,9 +2,9 @@
  * removes their producers.
  *
  * A node folds when all its outputs are known, and are so for any batch where the file
- * leaves the batch open: exported files then run with any.  Graph outputs are not folded: the
- * interface keeps its producers.  PPQ folds nodes without inputs only (quirk
- * ppq-no-constant-folding). */
+ * leaves the batch open: exported files then run with any.  Graph outputs are not
+ * folded: the interface keeps its producers.  PPQ folds nodes without inputs only
+ * (quirk ppq-no-constant-folding). */
 #include "engine/ir/edit.h"
 
 #include <assert.h>

@@ -12,9 +12,9 @@
  *          the dtypes of op->infer's result for an accepted rank are kept.  Bodies are
  *          inferred by the operator that owns them: it gives types to the inputs of the
  *          body and calls qg_infer on it.
- * Open     a first extent that nobody gave is assumed to be 1, and marked in value->open:
- *          exported files leave it open, and fold-constants folds nothing that
- *          depends on it.  A symbol is open wherever it occurs.
+ * Open     a first extent that nobody gave is assumed to be 1, and marked in
+ *          value->open: exported files leave it open, and fold-constants folds nothing
+ *          that depends on it.  A symbol is open wherever it occurs.
  * Symbols  dim_name stays after an extent was fixed: it may be fixed anew later, and
  *          exporters can write the dynamic dimension back.
  *
