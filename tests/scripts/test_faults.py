@@ -55,6 +55,9 @@ VERBS = {
     "derive": ["stats", "derive", "STATS", "--model", MODEL, "-b", "trt-int8"],
     "switch": ["switch", "SNAP", "--set", "node=Convolution28 state=dequantized",
                "-o", "OUT"],
+    "import": ["import", "IN.onnx", "--format", "onnx-qdq", "-o", "OUT"],
+    "probe": ["probe", "SNAP", "--between", "tflite-reference,tflite-xnnpack", "-n", "2", *FAST,
+              "-o", "OUT.npy"],
     "quantize-tensor": ["quantize-tensor", "IN.npy", "-o", "OUT.npy"],
 }
 LIES = re.compile(r"JSON|corrupt|malformed|not a complete|damaged|checksum")
@@ -108,7 +111,9 @@ def prepare(work):
     np.save(work / "IN.npy", draw.random((4, 8), "f"))
     np.save(work / "labels.npy", np.int64([3]))
     for words in (["quantize", MODEL, "-b", "tflite-int8", *DATA, "-o", str(work / "snap")],
-                  ["stats", "collect", MODEL, *DATA, "-o", str(work / "s.qgs")]):
+                  ["stats", "collect", MODEL, *DATA, "-o", str(work / "s.qgs")],
+                  ["export", str(work / "snap"), "--format", "onnx-qdq", "-o",
+                   str(work / "IN.onnx")]):
         subprocess.run([QG, *words], check=True, stdout=subprocess.DEVNULL)
 
 
