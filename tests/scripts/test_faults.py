@@ -176,18 +176,19 @@ def try_verb(verb, faults, work, end, draw):
         complaints.append(f"{verb}: fails without a fault: {first.stderr[-300:]!r}")
         return
     whole = outputs(work)
-    turns = []
+    turns, counted = [], {}
     for fault in faults:
         if fault.kind == "kill" and not whole:
             continue  # nothing is written
-        count = work / "count"
-        clean(work)
-        call(words, work, **fault.at(0, count))
-        turns.append([(fault, n) for n in numbers(int(count.read_text()), 8, draw)])
-    for fault, number in sorted(chain(*turns), key=lambda t: t[1]) if ALL else \
-            filter(None, chain(*zip_longest(*turns))):
-        if not ALL and time.monotonic() > end:
-            return
+        if fault.library not in counted:
+            clean(work)
+            call(words, work, **fault.at(0, work / "count"))
+            counted[fault.library] = int((work / "count").read_text())
+        turns.append([(fault, n) for n in numbers(counted[fault.library], 8, draw)])
+    for k, (fault, number) in enumerate(sorted(chain(*turns), key=lambda t: t[1]) if ALL else
+                                        filter(None, chain(*zip_longest(*turns)))):
+        if not ALL and k >= len(turns) and time.monotonic() > end:
+            return  # each kind was tried once
         clean(work)
         got = call(words, work, **fault.at(number))
         if fault.kind == "kill":
@@ -229,8 +230,8 @@ def main():
                   Fault("kill at file operation", files, "QG_FAULT", "kill")]
         faults = [f for f in faults if f.kind in sys.argv] or faults
         prepare(work)
-        start = time.monotonic()
         little_memory(work)
+        start = time.monotonic()
         for i, verb in enumerate(chosen):
             end = start + SECONDS * (i + 1) / len(chosen)
             try_verb(verb, faults, work, end, draw)
