@@ -270,7 +270,8 @@ static void fit_grid(const study *y, qg_exact *out)
         return;
     double scale = 1 / slope, z = qg_round_f64(QG_ROUND_HALF_EVEN, zero);
     for (int i = 0; i < 3; i++)
-        if (interval(y, qg_round_f64(QG_ROUND_HALF_EVEN, zero) + apart[i], &low, &high)) {
+        if (interval(y, qg_round_f64(QG_ROUND_HALF_EVEN, zero) + apart[i], &low,
+                     &high)) {
             scale = shortest(1 / high, 1 / low);
             z = qg_round_f64(QG_ROUND_HALF_EVEN, zero) + apart[i];
             break;

@@ -290,15 +290,19 @@ def has_effect(plant):
 
 
 def make(seed, folder):
+    plant = fault = None
     for attempt in range(TRIES):
         where = pathlib.Path(folder) / str(attempt)
         where.mkdir()
         try:
             plant = Plant(seed, where, attempt)
-        except (RuntimeError, ValueError):
+        except (RuntimeError, ValueError) as e:
+            fault = e
             continue  # a network that the rule does not fit
         if has_effect(plant):
             break
+    if plant is None:
+        raise RuntimeError(f"seed {seed}: no network fits: {fault}")
     return plant
 
 
