@@ -269,7 +269,7 @@ static dnnl_status_t requantize(const qg_finish *f, const request *r,
         f->f);
     if (s == dnnl_success && (f->low > lowest || f->high < lowest + 255))
         s = qg_dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_clip, (float)f->low,
-                                         (float)f->high);
+                                            (float)f->high);
     return s;
 }
 
