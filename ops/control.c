@@ -81,7 +81,7 @@ static qg_status if_infer(const qg_call *k)
     /* A branch that no shapes fit cannot be run: the other one is taken. */
     for (int i = 0; i < 2; i++) {
         s[i] = qg_body_infer(k, p->body[i], NULL);
-        if (s[i] == QG_ENOMEM || (decided && taken == (i == 1) && s[i] != QG_OK))
+        if (qg_is_nomem(s[i]) || (decided && taken == (i == 1) && s[i] != QG_OK))
             return s[i];
     }
     if (s[0] != QG_OK && s[1] != QG_OK)

@@ -6,6 +6,8 @@
 /* NULL where the node has no endpoint: it is not quantized, or the slot is absent. */
 static qg_tqc *tqc_at(const qg_match *m, const qg_pattern_end *e)
 {
+    if (e->node == QG_NONE)
+        return NULL;
     const qg_node *n = m->node[e->node];
     assert(n); /* a match has every node of its pattern */
     return qg_endpoint_tqc((qg_endpoint){ n, e->slot, e->is_output });
@@ -24,7 +26,8 @@ static bool rounds_nowhere(const qg_fusion *f, const qg_match *m,
                            const qg_pattern_end *e)
 {
     const qg_tqc *t = tqc_at(m, e);
-    return in_float(f, e->node) && (!t || qg_tqc_is_constant(t));
+    return e->node == QG_NONE ||
+           (in_float(f, e->node) && (!t || qg_tqc_is_constant(t)));
 }
 
 /* A kernel whose last node is float too: the endpoint has no leader and becomes float,

@@ -433,11 +433,14 @@ qg_status qg_model_analyse(qg_model *m, const qg_analyse_options *given,
                        o.profile);
     s.arena = qg_arena_new(m->ctx->alloc);
     qg_status st = s.arena ? qg_feed_open(m, &o.work, &s.feed) : qg_nomem(m->ctx);
+    qg_strange strange;
     qg_finite_request first = { .mode = QG_RUN_SIMULATE,
                                 .feed = &s.feed.feed,
                                 .reference = o.work.reference_kernels };
     if (st == QG_OK)
-        st = qg_warn_not_finite(m, &first);
+        st = qg_model_strange(m, &first, s.arena, &strange);
+    if (st == QG_OK && strange.not_finite)
+        qg_warn(m->ctx, "%s", strange.not_finite);
     if (st == QG_OK)
         st = study_by(&s, by);
     if (st == QG_OK)

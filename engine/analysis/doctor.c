@@ -19,6 +19,7 @@ typedef struct doctor {
     const qg_value *judged; /* the value that `expected` is about, or NULL */
     qg_watch *total;        /* [value.n] */
     pthread_mutex_t lock;   /* of total */
+    qg_strange strange;
 } doctor;
 
 typedef struct worker {
@@ -169,7 +170,8 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
                          watch, &p));
     qg_finite_request first = { .mode = m->quant ? QG_RUN_SIMULATE : QG_RUN_FLOAT,
                                 .feed = &d->looks.feed,
-                                .reference = o->work.reference_kernels };
+                                .reference = o->work.reference_kernels,
+                                .masks = true };
     qg_drive run = { .plan = p,
                      .feed = &d->looks.feed,
                      .n = d->looks.feed.n,
@@ -182,7 +184,11 @@ static qg_status drive(doctor *d, const qg_doctor_options *o)
                      .stage = "doctor" };
     qg_status s = qg_drive_run(m->ctx, &run);
     qg_plan_free(p);
-    return s == QG_OK ? qg_warn_not_finite(m, &first) : s;
+    if (s == QG_OK)
+        s = qg_model_strange(m, &first, d->arena, &d->strange);
+    if (s == QG_OK)
+        qg_warn_strange(m->ctx, &d->strange);
+    return s;
 }
 
 /* Inputs take part in the search for isolated samples. */
@@ -244,6 +250,7 @@ static qg_status describe(const doctor *d, const qg_findings *f, qg_report *r)
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(d->looks.feed.n)));
     QG_TRY(qg_report_add(r, "values", qg_cell_count(d->value.n)));
     QG_TRY(qg_report_add(r, "found", qg_cell_count(f->found.n)));
+    QG_TRY(qg_report_masks(r, &d->strange));
     return qg_findings_report(r, f, 0);
 }
 

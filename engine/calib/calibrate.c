@@ -141,8 +141,9 @@ static qg_status worker_see(void *state, qg_ctx *ctx, size_t sample,
     char text[QG_ENDPOINT_TEXT];
     return qg_fail(ctx, s,
                    "calibrate: %s: sample %zu gives a NaN or an infinity, expected "
-                   "finite numbers",
-                   qg_tqc_text(at->tqc, text), sample);
+                   "finite numbers; 'value=%.100s state=fp32' leaves it in float, qg "
+                   "stats doctor names the first and the policy for a mask",
+                   qg_tqc_text(at->tqc, text), sample, qg_tqc_value(at->tqc)->name);
 }
 
 /* Endpoints that this sample did not reach, or left empty, must not hold the next. */

@@ -378,6 +378,9 @@ static qg_status keep_with_quirk(const qg_backend_reader *r, const qg_yaml *y)
 }
 
 const qg_quirk_row qg_backend_quirk_rows[] = {
+    QG_SWAP_DATA(PPQ_OBSERVERS, "the default observer is percentile",
+                 QG_PPQ "quantization/quantizer/base.py create_default_quant_config",
+                 "defaults"),
     QG_SWAP_DATA(
         PPQ_REDUCTION_AXIS,
         "D20: Gemm and MatMul weights, even computed ones, are per-channel on axis 0",

@@ -40,7 +40,8 @@
  *     match  op, trait, node, attr, from, to            of the node
  *            slot, constant, graph-input, graph-output,
  *            value, dims                                of the endpoint
- *     silence   a map, or one endpoint that leads all values between nodes of `float`
+ *     silence   a map, or one endpoint that leads all values between nodes of `float`,
+ *               or fp32
  *     set    bits, range, rounding, nan, policy, axis, exponent-bits, variant,
  *            block, observer, percentile, min-scale, bins, step, zero, state,
  *            visibility, derive, quantizer, platform */

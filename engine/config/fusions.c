@@ -205,9 +205,13 @@ static qg_status read_where(const builder *b, const qg_yaml *y, qg_pattern *p)
 }
 
 /* In file order: a chain of silences is applied as it is written.  An endpoint instead
- * of a map leads all values between nodes of `float`. */
+ * of a map leads all values between nodes of `float`; fp32: nothing leads them. */
 static qg_status read_silence(const builder *b, const qg_yaml *y, qg_fusion *f)
 {
+    if (y->kind == QG_YAML_SCALAR && strcmp(y->text, "fp32") == 0) {
+        f->leader.node = QG_NONE;
+        return QG_OK;
+    }
     if (y->kind == QG_YAML_SCALAR)
         return read_end(b, y, y->text, &f->leader);
     if (y->kind != QG_YAML_MAP || y->n == 0)

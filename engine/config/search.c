@@ -1,8 +1,10 @@
 #include "engine/config/search.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "engine/config/text.h"
 #include "engine/core/file.h"
@@ -16,13 +18,15 @@ static bool is_path(const char *name)
     return strchr(name, '/') || (n > 5 && strcmp(name + n - 5, ".yaml") == 0);
 }
 
-/* Opening is the only question that cannot lie. */
+/* Opening is the only question that cannot lie.  A file that cannot be opened for
+ * reasons of the system is the one: whoever reads it reports them. */
 static bool readable(const char *path)
 {
-    FILE *f = fopen(path, "rb");
-    if (f)
-        (void)fclose(f);
-    return f != NULL;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+    (void)close(fd);
+    return true;
 }
 
 typedef QG_VEC(const char *) name_list;

@@ -327,7 +327,7 @@ static qg_status infer_node(walk *w, const qg_node *n)
     qg_status s = !n->op->infer                             ? QG_OK
                   : ranked || qg_node_has(n, QG_OP_CONTROL) ? n->op->infer(&call)
                                                             : infer_types(w, n, &call);
-    if (s != QG_OK && (s == QG_ENOMEM || !w->open))
+    if (s != QG_OK && (qg_is_nomem(s) || !w->open))
         return s;
     for (uint32_t i = 0; s != QG_OK && i < n->n_out; i++)
         qg_tensor_unknown(&w->result[i], QG_NODTYPE);

@@ -92,7 +92,7 @@ static const char *named(char text[NAME], const char *stem, const char *part)
 static void add_grid(list *l, const char *stem, const qg_stored *s)
 {
     char name[NAME];
-    add_int(l, named(name, stem, "type"), qg_dtype_onnx(s->dtype));
+    add_word(l, named(name, stem, "type"), qg_dtype_name(s->dtype));
     add_floats(l, named(name, stem, "scale"), s->scale, s->n);
     if (s->n == 1) {
         add_int(l, named(name, stem, "zero"), s->zero[0]);
@@ -127,12 +127,13 @@ static void add_row(list *l, const qg_profile_row *row, bool wide)
 /* Variadic operators have one grid per input: three parallel lists. */
 static void add_all(list *l, const qg_stored *all, uint32_t n)
 {
-    int64_t *type = add(l, "inputs_type", QG_ATTR_INTS, n, sizeof *type);
+    const char **type = add(l, "inputs_type", QG_ATTR_STRINGS, n, sizeof *type);
     int64_t *zero = add(l, "inputs_zero", QG_ATTR_INTS, n, sizeof *zero);
     float *scale = add(l, "inputs_scale", QG_ATTR_FLOATS, n, sizeof *scale);
     for (uint32_t i = 0; !l->failed && i < n; i++) {
         assert(all[i].n == 1);
-        type[i] = qg_dtype_onnx(all[i].dtype);
+        type[i] = qg_arena_strdup(l->g->arena, qg_dtype_name(all[i].dtype));
+        l->failed |= !type[i];
         zero[i] = all[i].zero[0];
         scale[i] = all[i].scale[0];
     }
@@ -164,7 +165,7 @@ qg_status qg_recipe_write(qg_graph *g, const qg_recipe *r, const qg_attr *own,
         add_int(&l, "out0_low", r->out.low);
         add_int(&l, "out0_high", r->out.high);
     } else {
-        add_int(&l, "out0_type", qg_dtype_onnx(QG_F32));
+        add_word(&l, "out0_type", qg_dtype_name(QG_F32));
     }
     if (l.failed)
         return qg_nomem(g->ctx);
@@ -269,14 +270,14 @@ static qg_status need(qg_ctx *ctx, const qg_node *n, const char *name)
                                 : fail(ctx, n, "%s is missing, expected it", name);
 }
 
-/* The type with this number of ONNX; those that hold codes. */
+/* The type by its name; those that hold codes. */
 static qg_status code_type(qg_ctx *ctx, const qg_node *n, const char *name,
-                           int64_t onnx, qg_dtype *out)
+                           const char *word, qg_dtype *out)
 {
-    qg_dtype d = qg_dtype_of_onnx(onnx);
+    qg_dtype d = qg_dtype_named(word);
     if (d != QG_I8 && d != QG_U8 && d != QG_I16 && d != QG_U16)
-        return fail(ctx, n, "%s is %lld, expected 2 to 5 (codes of 8 or 16 bits)", name,
-                    (long long)onnx);
+        return fail(ctx, n, "%s is %s, expected int8, uint8, int16 or uint16", name,
+                    word);
     *out = d;
     return QG_OK;
 }
@@ -344,11 +345,11 @@ static qg_status read_grid(qg_ctx *ctx, const qg_node *n, const char *stem,
                            qg_stored *s, int32_t *one)
 {
     char name[NAME];
-    int64_t onnx;
+    const char *word;
     if (!qg_attr_has(n, named(name, stem, "type")))
         return QG_OK;
-    QG_TRY(qg_attr_int(ctx, n, name, 0, &onnx));
-    QG_TRY(code_type(ctx, n, name, onnx, &s->dtype));
+    QG_TRY(qg_attr_string(ctx, n, name, "", &word));
+    QG_TRY(code_type(ctx, n, name, word, &s->dtype));
     QG_TRY(read_scales(ctx, n, named(name, stem, "scale"), s));
     QG_TRY(read_zeros(ctx, n, named(name, stem, "zero"), s, one));
     QG_TRY(read_int(ctx, n, named(name, stem, "axis"),
@@ -362,11 +363,11 @@ static qg_status read_grid(qg_ctx *ctx, const qg_node *n, const char *stem,
 
 static qg_status read_output(qg_ctx *ctx, const qg_node *n, qg_stored *s, int32_t *one)
 {
-    int64_t onnx;
+    const char *word;
     QG_TRY(need(ctx, n, "out0_type"));
-    QG_TRY(qg_attr_int(ctx, n, "out0_type", 0, &onnx));
+    QG_TRY(qg_attr_string(ctx, n, "out0_type", "", &word));
     s->dtype = QG_F32;
-    if (onnx == qg_dtype_onnx(QG_F32))
+    if (strcmp(word, qg_dtype_name(QG_F32)) == 0)
         return QG_OK;
     QG_TRY(read_grid(ctx, n, "out0", s, one));
     if (s->n != 1 || !(s->scale[0] > 0))
@@ -435,10 +436,11 @@ qg_status qg_recipe_read(qg_ctx *ctx, const qg_node *n, qg_recipe *out)
 qg_status qg_recipe_read_all(qg_ctx *ctx, const qg_node *n, qg_arena *a,
                              const qg_stored **all, uint32_t *n_all)
 {
-    const int64_t *type, *zero;
+    const char *const *type;
+    const int64_t *zero;
     const float *scale;
     size_t types, zeros, scales;
-    QG_TRY(qg_attr_ints(ctx, n, "inputs_type", &type, &types));
+    QG_TRY(qg_attr_strings(ctx, n, "inputs_type", &type, &types));
     QG_TRY(qg_attr_ints(ctx, n, "inputs_zero", &zero, &zeros));
     QG_TRY(qg_attr_floats(ctx, n, "inputs_scale", &scale, &scales));
     if (types != n->n_in || zeros != types || scales != types)

@@ -10,13 +10,13 @@
  *     scheme, factor, zero       its requantization; absent where the row has none
  *     symmetric, accumulator     absent: 0, 32
  *     left                       headroom of form fixed; absent: 0
- *     in<k>_type                 type of the codes of input k, as a number of ONNX (3:
- *                                int8); absent: the input has no grid of its own
+ *     in<k>_type                 type of the codes of input k, "int8"; absent: the
+ *                                input has no grid of its own
  *     in<k>_scale, in<k>_zero    its grid: FLOAT and INT; one per channel: FLOATS, and
  *                                TENSOR of int32; then in<k>_axis is the channels' axis
  *     inputs_type, inputs_scale, inputs_zero
  *                                lists, one entry per input of a variadic operator
- *     out0_type                  type of output 0 (1: float32, which has no grid)
+ *     out0_type                  type of output 0 ("float32" has no grid)
  *     out0_scale, out0_zero      grid of output 0
  *     out0_low, out0_high        lowest and highest code that may be stored
  *

@@ -168,8 +168,8 @@ typedef struct qg_fusion {
     qg_origin origin;
     qg_pattern pattern;        /* ir/match.h; id is origin.id */
     const qg_silence *silence; /* [n_silence] in order */
-    size_t n_silence;         /* 0: every value between two nodes of in_float is silent,
-                               * and `leader` leads */
+    size_t n_silence; /* 0: every value between two nodes of in_float is silent,
+                               * and `leader` leads; its node QG_NONE: they are float */
     qg_pattern_end leader;
     bool after_passive;       /* waits until passive nodes follow their inputs */
     bool once;                /* a node of the graph takes part in one match at most */

@@ -36,8 +36,8 @@ static double width_of(const qg_scheme *s, double low, double high, unsigned qui
     return from_zero ? high : 2 * fmax(-low, high);
 }
 
-/* The largest scale with which every value of the grid, and the width of the grid, is
- * finite in float32: a mask of the lowest float has a range that two steps can exceed. */
+/* The largest scale with which every value of the grid, and its width, is finite in
+ * float32: a mask of the lowest float has a range that two steps can exceed. */
 static double most_scale(const qg_scheme *s)
 {
     if (s->policy & QG_FLOATING)

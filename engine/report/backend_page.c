@@ -240,6 +240,8 @@ static const char *silence_text(page *p, const qg_fusion *f)
 {
     const char *text = "";
     char silent[QG_SLOT_TEXT], leader[QG_SLOT_TEXT];
+    if (f->n_silence == 0 && f->leader.node == QG_NONE)
+        return "inner values: fp32";
     if (f->n_silence == 0)
         return qg_arena_printf(
             p->arena, "inner values: %s.%s", f->pattern.node[f->leader.node].name,

@@ -1,12 +1,18 @@
-/* not_finite.c -- where a NaN or an infinity first appears while a network runs.
+/* not_finite.c -- values that spoil a grid, found while a network runs: where a NaN or
+ * an infinity first appears, and which values hold a mask.
  *
  * A few samples are run with every endpoint watched.  Rounding may hide a NaN
- * (number/round.h), so results alone do not show it. */
+ * (number/round.h), so results alone do not show it.
+ * Mask  attention excludes a place by a large negative number (-10000, the lowest
+ *       float, -inf) that Softmax turns into 0.  Next to ordinary scores it takes all
+ *       codes. */
 #include "engine/session/session.h"
 
 #include "engine/ir/tensor_memory.h"
 
-enum { SAMPLES = 4 }; /* examined at most */
+/* Samples examined at most; values named in a sentence; bytes of a policy there. */
+enum { SAMPLES = 4, NAMES = 3, LONGEST = 600 };
+static const float mask_most = -9000, ordinary_most = 90;
 
 /* The first endpoint of a kind, in order of samples and of execution. */
 typedef struct place {
@@ -19,6 +25,8 @@ typedef struct place {
 typedef struct search {
     qg_arena *sample, *copy; /* of the inputs; of a value that is not plain */
     place nan, infinity;
+    bool simulates; /* the records count */
+    uint8_t *mask;  /* [values] MASK, BESIDE; NULL: not searched for */
 } search;
 
 static void note(place *p, size_t sample, const qg_hook_point *at)
@@ -54,13 +62,67 @@ bool qg_tensor_is_finite(const qg_tensor *plain)
     return !nan && !infinity;
 }
 
+enum { MASK = 1, BESIDE = 2 }; /* of a value: has a mask; ordinary numbers beside it */
+
+/* Nothing lies between a mask and ordinary numbers. */
+static uint8_t look_for_mask(const float *x, size_t n)
+{
+    bool mask = false, ordinary = false;
+    for (size_t i = 0; i < n; i++) {
+        if (x[i] <= mask_most)
+            mask = true;
+        else if (x[i] < -ordinary_most || x[i] > ordinary_most)
+            return 0;
+        else
+            ordinary |= x[i] != 0;
+    }
+    return (uint8_t)(mask ? MASK | (ordinary ? BESIDE : 0) : 0);
+}
+
+static void note_mask(search *s, const qg_hook_point *at, const qg_tensor *plain)
+{
+    const qg_value *v = qg_endpoint_value(at->endpoint);
+    if (s->mask && v && v->def && at->endpoint.is_output)
+        s->mask[v->id] |= look_for_mask(plain->f32, (size_t)qg_tensor_count(plain));
+}
+
+/* Whether a scale of t reaches as far as a mask. */
+static bool is_wide(const qg_tqc *t)
+{
+    qg_qparam p = qg_tqc_param(t);
+    for (size_t c = 0; c < p.n; c++)
+        if (p.scale[c] * (float)(t->scheme.qmax - t->scheme.qmin) >= -mask_most)
+            return true;
+    return false;
+}
+
+/* The value is rounded, or so is an operand of its node on a grid that it shares with
+ * the mask.  Without quantizers every such value counts. */
+static bool spoils_grid(const search *s, const qg_value *v)
+{
+    if (!s->simulates)
+        return true;
+    const qg_tqc *t = qg_output_tqc(v->def, v->def_slot);
+    bool any = t && qg_tqc_rounds(t);
+    for (size_t k = 0; k < v->use.n && !any; k++) {
+        t = qg_input_tqc(v->use.at[k].node, v->use.at[k].slot);
+        any = t && qg_tqc_rounds(t);
+    }
+    for (uint32_t k = 0; k < v->def->n_in && !any; k++) {
+        const qg_value *x = v->def->in[k];
+        t = x && !x->constant && !s->mask[x->id] ? qg_input_tqc(v->def, k) : NULL;
+        any = t && qg_tqc_rounds(t) && is_wide(t);
+    }
+    return any;
+}
+
 static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value)
 {
     search *s = ud;
     qg_tensor plain = *value;
     bool nan, infinity;
-    if (value->dtype != QG_F32 || s->nan.there || !value->data)
+    if (value->dtype != QG_F32 || !value->data)
         return QG_OK;
     if (!qg_tensor_is_plain(value)) {
         qg_arena_reset(s->copy);
@@ -73,15 +135,16 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
         note(&s->nan, sample, at);
     if (infinity)
         note(&s->infinity, sample, at);
+    note_mask(s, at, &plain);
     return QG_OK;
 }
 
 /* Rounded constants are finite where the constants are: without them the plan needs no
  * copy of the weights. */
-static qg_status plan(qg_model *m, const qg_finite_request *r, qg_arena *a,
-                      qg_plan **out)
+static qg_status plan(qg_model *m, const qg_finite_request *r, bool simulates,
+                      qg_arena *a, qg_plan **out)
 {
-    const qg_quant *q = r->mode == QG_RUN_SIMULATE ? m->quant : NULL;
+    const qg_quant *q = simulates ? m->quant : NULL;
     uint8_t *mute = q ? QG_NEWN(a, q->tqc.n, uint8_t) : NULL;
     if (q && !mute)
         return qg_nomem(m->ctx);
@@ -105,7 +168,41 @@ static const char *text_of(const search *s, const char *mode, qg_arena *a)
                            p->node->op->name, p->rounded ? " when it is rounded" : "");
 }
 
-/* One sample after the other, until a NaN is there. */
+/* "a", "b": of a node that makes or reads a masked value, unless YAML would need an
+ * escape. */
+static const char *add_name(qg_arena *a, const char *list, const qg_node *n)
+{
+    if (!list || !n || strpbrk(n->name, "\"\\*?"))
+        return list;
+    return qg_arena_printf(a, "%s%s\"%s\"", list, *list ? ", " : "", n->name);
+}
+
+static qg_status describe_masks(const search *s, const qg_graph *g, qg_arena *a,
+                                qg_strange *out)
+{
+    const char *nodes = "", *names = "";
+    size_t n = 0;
+    for (size_t i = 0; i < g->value.n && nodes && names; i++) {
+        const qg_value *v = g->value.at[i];
+        if (!(s->mask[v->id] & BESIDE) || !spoils_grid(s, v))
+            continue;
+        if (n++ < NAMES)
+            names = qg_arena_printf(a, "%s%s%s", names, n > 1 ? ", " : "", v->name);
+        nodes = add_name(a, nodes, v->def);
+        for (size_t k = 0; k < v->use.n; k++)
+            nodes = add_name(a, nodes, v->use.at[k].node);
+    }
+    if (n == 0)
+        return QG_OK;
+    out->masks = qg_arena_printf(a,
+                                 "%zu values hold a mask beside ordinary numbers, of "
+                                 "which a grid keeps only the mask: %s%s",
+                                 n, names, n > NAMES ? ", ..." : "");
+    out->policy = qg_arena_printf(
+        a, "rules: [{id: masks, match: {node: [%s]}, set: {platform: fp32}}]", nodes);
+    return nodes && names && out->masks && out->policy ? QG_OK : qg_nomem(g->ctx);
+}
+
 static qg_status run_samples(qg_ctx *ctx, const qg_plan *p, const qg_feed *feed,
                              size_t first, search *s)
 {
@@ -121,38 +218,71 @@ static qg_status run_samples(qg_ctx *ctx, const qg_plan *p, const qg_feed *feed,
         st = feed->fetch(feed->ud, ctx, s->sample, i, in);
         if (st == QG_OK)
             st = qg_run_execute(r, in, &hook, 1, i);
-        if (st != QG_OK || s->nan.there)
+        if (st != QG_OK)
             break;
     }
     qg_run_free(r);
     return st;
 }
 
-qg_status qg_model_not_finite(qg_model *m, const qg_finite_request *r, qg_arena *a,
-                              const char **out)
+static qg_status search_run(qg_model *m, const qg_finite_request *r, bool simulates,
+                            qg_arena *a, search *s)
 {
-    qg_plan *p = NULL;
-    search s = { .sample = qg_arena_new(m->ctx->alloc),
-                 .copy = qg_arena_new(m->ctx->alloc) };
-    *out = NULL;
-    qg_status st = s.sample && s.copy ? plan(m, r, a, &p) : qg_nomem(m->ctx);
-    if (st == QG_OK)
-        st = run_samples(m->ctx, p, r->feed, r->first, &s);
-    if (st == QG_OK && (s.nan.there || s.infinity.there)) {
-        *out = text_of(&s, qg_run_mode_name(r->mode), a);
-        st = *out ? QG_OK : qg_nomem(m->ctx);
-    }
+    qg_plan *p;
+    QG_TRY(plan(m, r, simulates, a, &p));
+    qg_status st = run_samples(m->ctx, p, r->feed, r->first, s);
     qg_plan_free(p);
+    return st;
+}
+
+/* Masks are those of the float network: rounding hides what lies beside them. */
+static qg_status search_all(qg_model *m, const qg_finite_request *r, qg_arena *a,
+                            search *s)
+{
+    bool simulates = r->mode == QG_RUN_SIMULATE;
+    if (simulates)
+        QG_TRY(search_run(m, r, true, a, s));
+    if (r->masks) {
+        s->mask = QG_NEWN(a, m->graph->value.n, uint8_t);
+        if (!s->mask)
+            return qg_nomem(m->ctx);
+    }
+    search unused = *s;
+    if (!simulates || r->masks)
+        QG_TRY(search_run(m, r, false, a, simulates ? &unused : s));
+    return QG_OK;
+}
+
+qg_status qg_model_strange(qg_model *m, const qg_finite_request *r, qg_arena *a,
+                           qg_strange *out)
+{
+    search s = { .sample = qg_arena_new(m->ctx->alloc),
+                 .copy = qg_arena_new(m->ctx->alloc),
+                 .simulates = r->mode == QG_RUN_SIMULATE };
+    *out = (qg_strange){ 0 };
+    qg_status st = s.sample && s.copy ? search_all(m, r, a, &s) : qg_nomem(m->ctx);
+    if (st == QG_OK && (s.nan.there || s.infinity.there)) {
+        out->not_finite = text_of(&s, qg_run_mode_name(r->mode), a);
+        st = out->not_finite ? QG_OK : qg_nomem(m->ctx);
+    }
+    if (st == QG_OK && s.mask)
+        st = describe_masks(&s, m->graph, a, out);
     qg_arena_free(s.sample);
     qg_arena_free(s.copy);
     return st;
 }
 
-qg_status qg_warn_not_finite(qg_model *m, const qg_finite_request *r)
+void qg_warn_strange(qg_ctx *ctx, const qg_strange *s)
 {
-    const char *text;
-    QG_TRY(qg_model_not_finite(m, r, m->graph->arena, &text));
-    if (text)
-        qg_warn(m->ctx, "%s", text);
-    return QG_OK;
+    if (s->not_finite)
+        qg_warn(ctx, "%s", s->not_finite);
+    if (s->masks)
+        qg_warn(ctx, "%s; this policy leaves them in float: %s", s->masks,
+                strlen(s->policy) < LONGEST ? s->policy
+                                            : "fact mask_policy of the report");
+}
+
+qg_status qg_report_masks(qg_report *r, const qg_strange *s)
+{
+    return s->policy ? qg_report_add(r, "mask_policy", qg_cell_text(s->policy)) : QG_OK;
 }

@@ -32,6 +32,7 @@ typedef struct job {
     qg_looks looks;               /* at the feed's samples */
     qg_stats *stats;              /* instead of the feed; NULL: none */
     const qg_pass *const *passes; /* that there are */
+    qg_strange strange;           /* in the quantized network */
     size_t dumps;
 } job;
 
@@ -491,6 +492,7 @@ static qg_status fill_report(job *j, const qg_pass_env *env, qg_report *r)
     QG_TRY(qg_report_add(r, "quantized_nodes", qg_cell_count(quantized)));
     QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(m->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "samples", qg_cell_count(m->info.manifest.samples)));
+    QG_TRY(qg_report_masks(r, &j->strange));
     QG_TRY(report_doctor(j, r));
     QG_TRY(report_few(r, env));
     QG_TRY(qg_report_states(r, m->quant));
@@ -556,20 +558,21 @@ static qg_status read_stats(job *j)
                    j->o->stats, j->stats->manifest.model, j->m->sha256, j->m->path);
 }
 
-/* --- values that are not finite --- */
+/* --- values that spoil grids --- */
 
-/* The network with its quantizers; kept for verbs that have no data. */
-static qg_status find_not_finite(job *j, bool warns)
+/* The network with its quantizers; the first is kept for verbs that have no data. */
+static qg_status find_strange(job *j, bool warns)
 {
-    qg_manifest *m = &j->m->info.manifest;
-    if (j->feed.feed.n == 0 || j->o->stop_after)
-        return QG_OK;
     qg_finite_request r = { .mode = QG_RUN_SIMULATE,
                             .feed = &j->feed.feed,
-                            .reference = j->o->work.reference_kernels };
-    QG_TRY(qg_model_not_finite(j->m, &r, j->arena, &m->not_finite));
-    if (warns && m->not_finite)
-        qg_warn(j->m->ctx, "%s", m->not_finite);
+                            .reference = j->o->work.reference_kernels,
+                            .masks = true };
+    if (j->feed.feed.n == 0)
+        return QG_OK;
+    QG_TRY(qg_model_strange(j->m, &r, j->arena, &j->strange));
+    j->m->info.manifest.not_finite = j->strange.not_finite;
+    if (warns)
+        qg_warn_strange(j->m->ctx, &j->strange);
     return QG_OK;
 }
 
@@ -627,6 +630,7 @@ static qg_status run_passes(job *j, qg_report **report)
     QG_TRY(center_intervals(j, env.quant, &env.calibrated));
     QG_TRY(keep_coverage(j, &env));
     QG_TRY(fill_manifest(j));
+    QG_TRY(find_strange(j, report != NULL));
     QG_TRY(qg_model_warn_share(m, "quantize"));
     return report ? describe(j, &env, report) : QG_OK;
 }
@@ -655,8 +659,6 @@ qg_status qg_model_quantize(qg_model *m, const qg_quantize_options *given,
         s = look_along(&j);
     if (s == QG_OK)
         s = run_passes(&j, report);
-    if (s == QG_OK)
-        s = find_not_finite(&j, report != NULL);
     qg_feed_close(&j.feed);
     qg_stats_free(j.stats);
     return s;

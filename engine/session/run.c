@@ -76,6 +76,7 @@ static qg_status warn_not_finite(const qg_executable *e, const qg_run_options *o
                                  const qg_feed *feed, size_t sample)
 {
     qg_model *m = e->model;
+    qg_strange strange = { 0 };
     qg_finite_request r = { .mode = e->mode,
                             .feed = feed,
                             .first = sample,
@@ -83,8 +84,10 @@ static qg_status warn_not_finite(const qg_executable *e, const qg_run_options *o
     if (e->mode == QG_RUN_INTEGER)
         return QG_OK;
     if (sample < feed->n)
-        return qg_warn_not_finite(m, &r);
-    if (e->mode == QG_RUN_SIMULATE && m->info.manifest.not_finite)
+        QG_TRY(qg_model_strange(m, &r, m->graph->arena, &strange));
+    if (strange.not_finite)
+        qg_warn(m->ctx, "%s", strange.not_finite);
+    else if (e->mode == QG_RUN_SIMULATE && m->info.manifest.not_finite)
         qg_warn(m->ctx, "when it was quantized: %s", m->info.manifest.not_finite);
     return QG_OK;
 }

@@ -187,21 +187,28 @@ QG_NODISCARD qg_status qg_model_plan(qg_model *m, qg_run_mode mode, bool referen
  * left alone unless it is quantized. */
 QG_NODISCARD qg_status qg_model_warn_share(qg_model *m, const char *what);
 
-/* --- not_finite.c: where NaN begins --- */
+/* --- not_finite.c: where NaN begins, and masks --- */
 
 typedef struct qg_finite_request {
     qg_run_mode mode; /* float or simulate */
     const qg_feed *feed;
     size_t first;   /* sample; it and the next three are run */
     bool reference; /* kernels */
+    bool masks;     /* searched for as well, which runs the float network */
 } qg_finite_request;
 
-/* *out: "simulate: sample 0: NaN first appears at div.out0 (Div)", in a, or the same of
- * an infinity where no NaN appears; NULL: all values are finite. */
-QG_NODISCARD qg_status qg_model_not_finite(qg_model *m, const qg_finite_request *r,
-                                           qg_arena *a, const char **out);
-/* The same as a warning. */
-QG_NODISCARD qg_status qg_warn_not_finite(qg_model *m, const qg_finite_request *r);
+/* Texts in the arena given; NULL: nothing to tell. */
+typedef struct qg_strange {
+    const char *not_finite; /* "simulate: sample 0: NaN first appears at div.out0
+                             * (Div)", or an infinity where no NaN appears */
+    const char *masks;      /* values whose grid holds a mask and nothing else */
+    const char *policy;     /* for masks: YAML of a policy patch, in one line */
+} qg_strange;
+QG_NODISCARD qg_status qg_model_strange(qg_model *m, const qg_finite_request *r,
+                                        qg_arena *a, qg_strange *out);
+void qg_warn_strange(qg_ctx *ctx, const qg_strange *s); /* a line for each */
+/* A fact `mask_policy`, if there is one. */
+QG_NODISCARD qg_status qg_report_masks(qg_report *r, const qg_strange *s);
 
 /* plain: any type; only float32 can be otherwise. */
 bool qg_tensor_is_finite(const qg_tensor *plain);

@@ -213,7 +213,7 @@ qg_status qg_sink_make(qg_sink *k, const qg_executable *e, size_t samples)
     k->ctx = e->model->ctx;
     (void)pthread_mutex_init(&k->lock, NULL);
     k->exe = e;
-    k->n = samples;
+    k->n = k->strange = samples;
     k->arena = qg_arena_new(k->ctx->alloc);
     if (!k->arena)
         return qg_nomem(k->ctx);

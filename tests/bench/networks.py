@@ -86,8 +86,10 @@ def measure(name, folder, o):
     return row
 
 
-FORM = "{name:18} {ort:>9.3f} {float:>9.3f} {ratio:>6.2f} {simulate:>9.2f} {plan:>8.1f} {session:>8.1f}"
-HEAD = f"{'network':18} {'ort ms':>9} {'ours ms':>9} {'ratio':>6} {'simulate':>9} {'plan':>8} {'session':>8}"
+FORM = ("{name:18} {ort:>9.3f} {float:>9.3f} {ratio:>6.2f} {simulate:>9} {plan:>8.1f} "
+        "{session:>8.1f}")
+HEAD = ("{:18} {:>9} {:>9} {:>6} {:>9} {:>8} {:>8}"
+        .format("network", "ort ms", "ours ms", "ratio", "simulate", "plan", "session"))
 
 
 def processor():
@@ -103,7 +105,7 @@ def write(rows, o):
              f"{ort.__version__}, best of {o.rounds} turns.", "",
              "| network | kind | ONNX Runtime, ms | ours, ms | ratio | simulate / float | plan, "
              "ms | session, ms |", "|---|---|--:|--:|--:|--:|--:|--:|"]
-    lines += ["| {name} | {kind} | {ort:.3f} | {float:.3f} | {ratio:.2f} | {simulate:.2f} | "
+    lines += ["| {name} | {kind} | {ort:.3f} | {float:.3f} | {ratio:.2f} | {simulate} | "
               "{plan:.1f} | {session:.1f} |".format(**r) for r in rows]
     head, _, tail = PAGE.read_text().partition(MARK)
     _, _, tail = tail.partition(MARK)
@@ -130,6 +132,7 @@ def main():
                 print(f"{name:18} FAILED {wrong.stderr.strip()}", flush=True)
                 continue
             row["ratio"] = row["float"] / row["ort"]
+            row["simulate"] = f"{row['simulate']:.2f}" if o.simulate else "-"
             rows.append(row)
             print(FORM.format(**row), flush=True)
     ratios = np.array([r["ratio"] for r in rows])

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Every verb survives every failing allocation and every failing file operation: it ends
 with status 0 and the whole result, or with status 1, a message, and files as before.
+Killed at a file operation, it leaves whole files, and works again.
 A sample of the failing calls, drawn with a fixed seed, half of them early;
---all [VERB...] [once|on|io] tries every one."""
+--all [VERB...] [once|on|io|kill] tries every one."""
 import os
 import pathlib
 import random
@@ -127,14 +128,30 @@ def judge(verb, fault, number, got, whole, work):
     elif got.returncode == 1 and fault.kind != "io" and \
             (LIES.search(got.stderr) or "memory" not in got.stderr.lower()):
         complaints.append(f"{what}: {got.stderr.strip()!r}, expected out of memory")
-    if now == whole:
+    if now == whole and not got.returncode:
         fault.whole += 1
-    elif got.returncode and not now:
+    elif got.returncode and now in ({}, whole):
         fault.refused += 1
     else:
         fault.lost += 1
         complaints.append(f"{what}: exit {got.returncode}, files {sorted(now)} are neither "
                           f"all nor none: {got.stderr[-200:]!r}")
+
+
+def judge_killed(verb, fault, number, got, whole, work):
+    """Each file that is there is whole, and the same command makes the others."""
+    now = {n: b for n, b in outputs(work).items() if ".qg-" not in n}
+    again = call(VERBS[verb], work)
+    then = {n: b for n, b in outputs(work).items() if ".qg-" not in n}
+    fault.tried += 1
+    fault.whole += now == whole
+    fault.refused += not now
+    if got.returncode not in (0, -9) or again.returncode or then != whole or \
+            any(whole.get(n) != b for n, b in now.items()):
+        fault.lost += 1
+        complaints.append(f"{verb}, {fault.name} {number}: exit {got.returncode}, then "
+                          f"{again.returncode}, files {sorted(now)}, then {sorted(then)}: "
+                          f"{again.stderr[-200:]!r}")
 
 
 def numbers(count, most, draw):
@@ -156,6 +173,8 @@ def try_verb(verb, faults, work, end, draw):
     whole = outputs(work)
     turns = []
     for fault in faults:
+        if fault.kind == "kill" and not whole:
+            continue  # nothing is written
         count = work / "count"
         clean(work)
         call(words, work, **fault.at(0, count))
@@ -165,7 +184,11 @@ def try_verb(verb, faults, work, end, draw):
         if not ALL and time.monotonic() > end:
             return
         clean(work)
-        judge(verb, fault, number, call(words, work, **fault.at(number)), whole, work)
+        got = call(words, work, **fault.at(number))
+        if fault.kind == "kill":
+            judge_killed(verb, fault, number, got, whole, work)
+        else:
+            judge(verb, fault, number, got, whole, work)
 
 
 def little_memory(work):
@@ -197,7 +220,8 @@ def main():
         memory, files = build(work, "memory"), build(work, "faults")
         faults = [Fault("allocation", memory, "QG_MEMORY", "once"),
                   Fault("allocations from", memory, "QG_MEMORY", "on"),
-                  Fault("file operation", files, "QG_FAULT", "io")]
+                  Fault("file operation", files, "QG_FAULT", "io"),
+                  Fault("kill at file operation", files, "QG_FAULT", "kill")]
         faults = [f for f in faults if f.kind in sys.argv] or faults
         prepare(work)
         start = time.monotonic()

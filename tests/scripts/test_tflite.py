@@ -263,11 +263,6 @@ def check_configure(folder):
         shutil.rmtree(folder / "cmake")
 
 
-def check_no_cpp_library():
-    needed = subprocess.run(["readelf", "-d", QG], capture_output=True, text=True, check=True)
-    check("qg links a C++ library", "libstdc++" not in needed.stdout)
-
-
 # --- LiteRT ---
 
 def write_case(case, arrays, path):
@@ -392,7 +387,6 @@ def main():
         check_wrong(folder)
         check_example()
         check_configure(folder)
-        check_no_cpp_library()
         check_without_flatbuffers(folder)
         if GOLDENS.exists():
             check_kws(folder)

@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Attention masks on a BERT of four layers with seeded weights: by Where, by a product with
+-10000, by a product with the lowest float, by -inf.
+
+A table of the noise at the output under five backends, before and after the policy that
+`qg stats doctor` proposes:
+
+- where the runtime keeps scores in its kernel (openvino-int8, trt-int8) masks do no harm
+- elsewhere `quantize` names the values and proposes the policy, or refuses an infinity
+- with the policy every backend stays below LIMIT
+
+A mask of the lowest float after one product is exported to OpenVINO, which computes the
+values of the simulation.  Skipped (77) without numpy and onnx."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto as T, helper as h, numpy_helper as nh
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+import agreement
+
+WIDTH, HEADS, LENGTH, LAYERS, WORDS, SAMPLES = 64, 4, 16, 4, 100, 8
+BACKENDS = "ort-int8", "qnn-dsp-int8", "tflite-int8", "openvino-int8", "trt-int8"
+IN_KERNEL = "openvino-int8", "trt-int8"
+LIMIT = 0.01  # noise over signal
+LOWEST = {"where": np.finfo(np.float32).min, "product": -10000,
+          "lowest": np.finfo(np.float32).min, "infinity": -np.inf}
+
+
+class Network:
+    def __init__(self):
+        self.random = np.random.default_rng(0)
+        self.nodes, self.constants = [], []
+
+    def constant(self, array, name, dtype=np.float32):
+        self.constants.append(nh.from_array(np.asarray(array, dtype), name))
+        return name
+
+    def node(self, op, inputs, name, **attributes):
+        self.nodes.append(h.make_node(op, inputs, [name], name=name, **attributes))
+        return name
+
+    def dense(self, x, n, m, name):
+        r = self.random
+        w = self.constant(r.standard_normal((n, m)) / np.sqrt(n), name + ".w")
+        b = self.constant(r.standard_normal(m) * 0.1, name + ".b")
+        return self.node("Add", [self.node("MatMul", [x, w], name + ".product"), b], name)
+
+    def normalization(self, x, name):
+        mean = self.node("ReduceMean", [x], name + ".mean", axes=[-1])
+        centred = self.node("Sub", [x, mean], name + ".centred")
+        square = self.node("Pow", [centred, "two"], name + ".square")
+        variance = self.node("ReduceMean", [square], name + ".variance", axes=[-1])
+        total = self.node("Add", [variance, "epsilon"], name + ".sum")
+        normal = self.node("Div", [centred, self.node("Sqrt", [total], name + ".deviation")],
+                           name + ".normal")
+        r = self.random
+        gain = self.constant(1 + 0.1 * r.standard_normal(WIDTH), name + ".gain")
+        shift = self.constant(0.1 * r.standard_normal(WIDTH), name + ".shift")
+        return self.node("Add", [self.node("Mul", [normal, gain], name + ".scaled"), shift], name)
+
+    def gelu(self, x, name):
+        erf = self.node("Erf", [self.node("Div", [x, "root"], name + ".ratio")], name + ".erf")
+        product = self.node("Mul", [x, self.node("Add", [erf, "one"], name + ".sum")],
+                            name + ".product")
+        return self.node("Mul", [product, "half"], name)
+
+    def attention(self, x, masked, name):
+        heads = {}
+        for part in "qkv":
+            y = self.node("Reshape", [self.dense(x, WIDTH, WIDTH, name + part), "heads"],
+                          name + part + ".heads")
+            heads[part] = self.node("Transpose", [y], name + part + ".turned",
+                                    perm=[0, 2, 3, 1] if part == "k" else [0, 2, 1, 3])
+        scores = self.node("MatMul", [heads["q"], heads["k"]], name + ".scores")
+        scores = masked(self.node("Div", [scores, "size"], name + ".small"), name + ".masked")
+        shares = self.node("Softmax", [scores], name + ".shares", axis=-1)
+        y = self.node("Transpose", [self.node("MatMul", [shares, heads["v"]], name + ".mean")],
+                      name + ".turned", perm=[0, 2, 1, 3])
+        return self.dense(self.node("Reshape", [y, "width"], name + ".joined"), WIDTH, WIDTH,
+                          name + ".out")
+
+
+def bert(kind):
+    n = Network()
+    for name, value in (("epsilon", 1e-5), ("two", 2), ("one", 1), ("half", 0.5), ("zero", 0),
+                        ("root", np.sqrt(2)), ("size", np.sqrt(WIDTH / HEADS)),
+                        ("low", LOWEST[kind])):
+        n.constant(value, name)
+    n.constant([1, LENGTH, HEADS, WIDTH // HEADS], "heads", np.int64)
+    n.constant([1, LENGTH, WIDTH], "width", np.int64)
+    mask = n.node("Unsqueeze", ["mask", n.constant([1, 2], "axes", np.int64)], "wide")
+    if kind in ("where", "infinity"):
+        keep = n.node("Equal", [mask, "one"], "keep")
+    if kind == "infinity":
+        masked = lambda x, name: n.node("Where", [keep, x, "low"], name)  # noqa: E731
+    else:
+        bias = n.node("Where", [keep, "zero", "low"], "bias") if kind == "where" else \
+            n.node("Mul", [n.node("Sub", ["one", mask], "inverse"), "low"], "bias")
+        masked = lambda x, name: n.node("Add", [x, bias], name)  # noqa: E731
+    table = n.constant(n.random.standard_normal((WORDS, WIDTH)), "table")
+    places = n.constant(0.3 * n.random.standard_normal((LENGTH, WIDTH)), "places")
+    words = n.node("Gather", [table, "ids"], "words")
+    x = n.normalization(n.node("Add", [words, places], "placed"), "embedded")
+    for k in range(LAYERS):
+        y = n.node("Add", [x, n.attention(x, masked, f"attention{k}")], f"first{k}")
+        x = n.normalization(y, f"normal{k}")
+        y = n.gelu(n.dense(x, WIDTH, 4 * WIDTH, f"up{k}"), f"gelu{k}")
+        y = n.node("Add", [x, n.dense(y, 4 * WIDTH, WIDTH, f"down{k}")], f"second{k}")
+        x = n.normalization(y, f"final{k}")
+    return save(n, [("ids", T.INT64, [1, LENGTH]), ("mask", T.FLOAT, [1, LENGTH])],
+                (x, [1, LENGTH, WIDTH]))
+
+
+def save(n, inputs, output):
+    graph = h.make_graph(n.nodes, "g", [h.make_tensor_value_info(*i) for i in inputs],
+                         [h.make_tensor_value_info(output[0], T.FLOAT, output[1])], n.constants)
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 13)])
+    model.ir_version = 8
+    onnx.checker.check_model(model)
+    return model
+
+
+def samples():
+    r = np.random.default_rng(1)
+    mask = np.ones((SAMPLES, 1, LENGTH), np.float32)
+    for i in range(SAMPLES):
+        mask[i, 0, 8 + i:] = 0
+    return {"ids": r.integers(0, WORDS, (SAMPLES, 1, LENGTH)), "mask": mask}
+
+
+def run(*arguments):
+    return subprocess.run([agreement.QG, *map(str, arguments)], capture_output=True, text=True)
+
+
+def noise(snapshot, data):
+    report = json.loads(agreement.qg("analyse", snapshot, "-d", data, "--json"))
+    return report["errors"][0]["error"]
+
+
+def check(folder, kind, backend):
+    """(noise before or why it was refused, after); complaints are raised."""
+    model, data, policy = (folder / f"{kind}.{end}" for end in ("onnx", "npz", "yaml"))
+    before, after = folder / f"{kind}-{backend}", folder / f"{kind}-{backend}-policy"
+    done = run("quantize", model, "-b", backend, "-d", data, "-o", before)
+    first = noise(before, data) if done.returncode == 0 else "refused"
+    named = "attention0.masked" in done.stderr and "fp32" in done.stderr
+    if backend in IN_KERNEL and (first == "refused" or first > LIMIT):
+        raise ValueError(f"noise {first}, expected at most {LIMIT}: {done.stderr.strip()}")
+    if (first == "refused" or first > LIMIT) and not named:
+        raise ValueError(f"stderr '{done.stderr.strip()}', expected attention0.masked and a policy")
+    done = run("quantize", model, "-b", backend, "-d", data, "--policy", policy, "-o", after)
+    second = noise(after, data) if done.returncode == 0 else done.stderr
+    if done.returncode or second > LIMIT:
+        raise ValueError(f"with the policy: {second}, expected at most {LIMIT}")
+    return first, second
+
+
+def check_export(folder):
+    """One product and a mask of the lowest float."""
+    n = Network()
+    n.constant(1, "one")
+    n.constant(LOWEST["lowest"], "low")
+    w = n.constant(n.random.standard_normal((16, 16)) * 0.3, "w")
+    bias = n.node("Mul", [n.node("Sub", ["one", "mask"], "inverse"), "low"], "bias")
+    scores = n.node("Add", [n.node("MatMul", ["x", w], "scores"), bias], "masked")
+    y = n.node("MatMul", [n.node("Softmax", [scores], "shares", axis=-1), w], "y")
+    onnx.save(save(n, [("x", T.FLOAT, [1, 4, 16]), ("mask", T.FLOAT, [1, 1, 16])],
+                   (y, [1, 4, 16])), folder / "one.onnx")
+    mask = np.ones((SAMPLES, 1, 1, 16), np.float32)
+    mask[..., 10:] = 0
+    feed = {"x": n.random.standard_normal((SAMPLES, 1, 4, 16)).astype(np.float32), "mask": mask}
+    np.savez(folder / "one.npz", **feed)
+    agreement.qg("quantize", folder / "one.onnx", "-b", "openvino-int8", "-d", folder / "one.npz",
+                 "-o", folder / "one")
+    agreement.qg("run", folder / "one", "-d", folder / "one.npz", "-o", folder / "out")
+    ours = np.load(folder / "out" / "y.npy")
+    if not np.isfinite(ours).all():
+        raise ValueError("export: the simulation is not finite")
+    for form, name in (("openvino-ir", "one.xml"), ("openvino-fq", "one.fq.onnx")):
+        agreement.qg("export", folder / "one", "--format", form, "-o", folder / name)
+        try:
+            import openvino
+        except ImportError:
+            continue
+        network = openvino.Core().compile_model(folder / name, "CPU", {
+            "INFERENCE_PRECISION_HINT": "f32", "LP_TRANSFORMS_MODE": "NO"})
+        for k in range(SAMPLES):
+            theirs = network({name: x[k] for name, x in feed.items()})[0]
+            if not np.allclose(theirs, ours[k].reshape(theirs.shape), atol=1e-3):
+                raise ValueError(f"{form}: OpenVINO differs by "
+                                 f"{np.abs(theirs - ours[k].reshape(theirs.shape)).max()}")
+
+
+def main():
+    bad = 0
+    with tempfile.TemporaryDirectory() as work:
+        folder = pathlib.Path(work)
+        print("mask      backend        before   after")
+        for kind in LOWEST:
+            onnx.save(bert(kind), folder / f"{kind}.onnx")
+            np.savez(folder / f"{kind}.npz", **samples())
+            report = json.loads(agreement.qg("stats", "doctor", folder / f"{kind}.onnx", "-d",
+                                             folder / f"{kind}.npz", "--json"))
+            (folder / f"{kind}.yaml").write_text(report["mask_policy"] + "\n")
+            for backend in BACKENDS:
+                try:
+                    before, after = check(folder, kind, backend)
+                    before = before if before == "refused" else f"{before:7.2%}"
+                    print(f"{kind:9} {backend:14} {before} {after:7.2%}")
+                except ValueError as error:
+                    bad += 1
+                    print(f"FAILED: {kind} {backend}: {error}")
+        try:
+            check_export(folder)
+        except ValueError as error:
+            bad += 1
+            print(f"FAILED: {error}")
+    return min(bad, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
