@@ -181,6 +181,9 @@ cli_question cli_compare, cli_price;
 int cli_switch(const cli_call *c);
 
 /* --- verbs of cli_device.c --- */
+
+/* By its name: an .npz, or a folder with trace.json. */
+bool cli_is_trace(const char *path);
 int cli_trace(const cli_call *c);
 int cli_diverge(const cli_call *c);
 int cli_fit(const cli_call *c);

@@ -1,6 +1,22 @@
 /* cli_device.c -- verbs that compare with the outputs of a device: trace, diverge, fit,
  * probe. */
+#include <stdio.h>
+#include <string.h>
+
 #include "cli.h"
+
+bool cli_is_trace(const char *path)
+{
+    char file[4096];
+    size_t n = strlen(path);
+    if (n > 4 && strcmp(path + n - 4, ".npz") == 0)
+        return true;
+    (void)snprintf(file, sizeof file, "%s/trace.json", path);
+    FILE *f = fopen(file, "rb");
+    if (f)
+        (void)fclose(f);
+    return f != NULL;
+}
 
 static qg_status write_trace(const cli_call *c, qg_model *m, qg_report **r)
 {

@@ -191,10 +191,13 @@ static int diff(const cli_call *c)
     qg_model *first = NULL, *second = NULL;
     qg_report *r = NULL;
     double identical = 0;
-    qg_status s = cli_open(c, c->args->file.at[0], &first);
-    if (s == QG_OK)
-        s = cli_open(c, c->args->file.at[1], &second);
-    if (s == QG_OK)
+    const char *const *file = (const char *const *)c->args->file.at;
+    bool traces = cli_is_trace(file[0]) && cli_is_trace(file[1]);
+    qg_status s = traces ? qg_trace_diff(c->ctx, file[0], file[1], &r)
+                         : cli_open(c, file[0], &first);
+    if (s == QG_OK && !traces)
+        s = cli_open(c, file[1], &second);
+    if (s == QG_OK && !traces)
         s = qg_model_diff(first, second, &r);
     bool same = r && qg_report_number(r, "identical", &identical) && identical == 1;
     int status = cli_answer(c, s, r);
@@ -491,7 +494,8 @@ const cli_verb cli_verbs[] = {
     { .name = "diff",
       .summary = "show the differences between two models or snapshots",
       FILES("FIRST SECOND", 2, 2),
-      .about = "Exit status 0 when they are identical, 3 when they differ.",
+      .about = "Two traces (.npz, or folders with trace.json) are compared array by\n"
+               "array.  Exit status 0 when they are identical, 3 when they differ.",
       .example = "qg diff snapshot-a snapshot-b",
       .run = diff },
     { .name = "conformance",

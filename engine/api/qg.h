@@ -416,6 +416,11 @@ QG_NODISCARD QG_API qg_status qg_model_fit(qg_model *m, const qg_diverge_options
                                            const char *dump, const char *yaml,
                                            qg_report **report);
 
+/* Two traces, array by array: facts arrays, identical (1 or 0); table differences:
+ * value, what, differ, of, most.  Elements are compared as they are stored. */
+QG_NODISCARD QG_API qg_status qg_trace_diff(qg_ctx *ctx, const char *first,
+                                            const char *second, qg_report **report);
+
 typedef struct qg_probe_options {
     size_t size;
     qg_workload work;    /* samples: how many to make, 0: 8; data: where to begin, NULL:

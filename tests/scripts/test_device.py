@@ -152,6 +152,18 @@ class Device(unittest.TestCase):
         self.assertGreater(far["differing"], near["differing"])
         self.assertNotIn("hypotheses", far)
 
+    def test_diff_of_two_traces(self):
+        def change(info, arrays):
+            arrays["relu3_out"][1].flat[5] += 2
+            info["arrays"] = [a for a in info["arrays"] if a["value"] != "logits"]
+        other = self.rewritten("other", change)
+        self.assertEqual(qg("diff", self.own, self.own)[0], 0)
+        r = report("diff", self.own, other, ok=(3,))
+        rows = {row["value"]: row for row in r["differences"]}
+        self.assertEqual(set(rows), {"relu3_out", "logits"})
+        self.assertEqual((rows["relu3_out"]["differ"], rows["relu3_out"]["most"]), (1, 2))
+        self.assertEqual(rows["logits"]["what"], "only in the first")
+
     # --- hypotheses ---
     def test_planted_faults(self):
         outcomes = {}
