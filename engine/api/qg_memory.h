@@ -47,9 +47,9 @@ typedef struct qg_bytes {
 QG_API void qg_bytes_free(qg_ctx *ctx, qg_bytes *b);
 
 /* A model from the bytes of an ONNX or .tflite file, or a quantized model from those
- * written by qg_model_save_bytes.  `bytes` are borrowed until qg_model_close: constants are read
- * in place.  External data is read from o->folder; QG_EIO when it is missing.  Errors
- * as qg_model_open. */
+ * written by qg_model_save_bytes.  `bytes` are borrowed until qg_model_close: constants
+ * are read in place.  External data is read from o->folder; QG_EIO when it is missing.
+ * Errors as qg_model_open. */
 QG_NODISCARD QG_API qg_status qg_model_open_bytes(qg_ctx *ctx, const void *bytes,
                                                   size_t size,
                                                   const qg_model_options *o,

@@ -64,7 +64,8 @@ qg_status qg_rescale_prepare(qg_ctx *ctx, const qg_rescale_spec *spec, qg_rescal
     r.r.range = spec->range;
     bool concat = (qg_form_uses(form) & QG_USE_BIT(CONCAT)) != 0;
     if (!concat && form != QG_FORM_PLAIN && form != QG_FORM_VECTOR16)
-        return refuse(ctx, spec, "plain, vector16, or copy, affine or table of a concatenation");
+        return refuse(ctx, spec,
+                      "plain, vector16, or copy, affine or table of a concatenation");
     if (!concat || form == QG_FORM_TABLE)
         QG_TRY(concat && qg_grid_same(spec->x, spec->y)
                    ? QG_OK

@@ -19,8 +19,8 @@
  *                         before element 0)
  *
  * The sum of the four weighted corners is divided by 2^(2 bits) with the rounding of
- * the row; in float, 0.5 is added and the sum is cut.  Other divisions of integers are toward zero.  Grids are not read: they must
- * be equal.
+ * the row; in float, 0.5 is added and the sum is cut.  Other divisions of integers are
+ * toward zero.  Grids are not read: they must be equal.
  * Source   docs/evidence/integers.md#runtimes; tests/data/vectors/README.md. */
 #ifndef QG_ENGINE_NUMBER_INTEGER_RESIZE_H
 #define QG_ENGINE_NUMBER_INTEGER_RESIZE_H
@@ -46,7 +46,8 @@ typedef struct qg_int_tap {
 
 enum { QG_INT_RESIZE_MOST = 1 << 20 }; /* extent of an axis: products fit 32 bits */
 
-/* tap[out]; bits is 10, 11 or 0 for float, 1 <= in, out <= QG_INT_RESIZE_MOST (asserted). */
+/* tap[out]; bits is 10, 11 or 0 for float, 1 <= in, out <= QG_INT_RESIZE_MOST
+ * (asserted). */
 void qg_int_resize_taps(int bits, qg_int_centre centre, int64_t in, int64_t out,
                         qg_int_tap *tap);
 

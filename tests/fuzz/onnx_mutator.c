@@ -5,8 +5,8 @@
  * it is packed again; any other input is left to libFuzzer's own mutations.  A change
  * takes a message anywhere in the model and one of its fields: a number becomes another
  * one of a kind that breaks programs, a text becomes another text of the model or the
- * name of an operator, a list loses, repeats or swaps elements, a message is replaced by
- * another of its type. */
+ * name of an operator, a list loses, repeats or swaps elements, a message is replaced
+ * by another of its type. */
 #include <limits.h>
 #include <math.h>
 #include <stdbool.h>
