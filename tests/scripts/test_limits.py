@@ -119,7 +119,7 @@ def test_long_paths(work):
             expect(f"long {form}", got, 0)
     expect("long run", run(["run", snapshot, *data, "-o", work / ("o" * 250)]), 0)
     stats = work / ("q" * 246 + ".qgs")
-    expect("long stats", run(["stats", "collect", model, "-d", "random:20000", "-j", "1",
+    expect("long stats", run(["stats", "collect", model, "-d", "random:2000", "-j", "1",
                               "--kernels", "reference", "-o", stats]), 0)
     expect("too long", run(["stats", "collect", model, *data, "-o",
                             work / ("q" * 256)]), 1, "File name too long")
