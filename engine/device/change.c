@@ -103,9 +103,9 @@ static qg_status with_words(maker *k, size_t at, const char *cause, unsigned ran
     return end(k, s, verdict);
 }
 
-/* Schemes with the factor that is there, and with the others.  A scheme in integers
- * adds the zero point after its rounding: zero places inside and fused exist in
- * float schemes only (number/requant.h). */
+/* Schemes with the factor that is there, and with the others.  The zero
+ * points inside and fused exist in float schemes only (number/requant.h), so other
+ * schemes are tried with it behind the rounding. */
 static qg_status vary_schemes(maker *k, size_t at, const qg_recipe *r)
 {
     const qg_requant_rule *own = &r->row.requant;
@@ -127,8 +127,8 @@ static qg_status vary_schemes(maker *k, size_t at, const qg_recipe *r)
     return QG_OK;
 }
 
-/* Places of the zero point under each float scheme.  Half-way values of v and of v +
- * z are rounded differently when z is odd (half to even) or when the signs differ
+/* Places of the zero point under each float scheme.  Half-way values v and v + z
+ * are rounded differently when z is odd (half to even) or when their signs differ
  * (half away), so the place is visible at ties.  The factor is f32 in all of them,
  * which keeps the list short. */
 static qg_status vary_places(maker *k, size_t at, const qg_recipe *r)

@@ -22,7 +22,7 @@ typedef struct qg_change_list {
 } qg_change_list;
 
 /* Every hypothesis about the step that has a graph; none for a step that stores
- * floats. Graphs are made here by one thread, so that workers only run them. */
+ * floats.  Graphs are made here by one thread, so that workers only run them. */
 QG_NODISCARD qg_status qg_change_all(const qg_device *d, const qg_device_step *s,
                                      const qg_exact *exact, const qg_others *others,
                                      qg_change_list *out);

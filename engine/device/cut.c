@@ -115,7 +115,7 @@ static qg_status copy(work *w, const qg_node *n)
 }
 
 /* Everything is in the arena of the new graph.  Inference runs again, because types
- * change with c->real and hypotheses change attributes. */
+ * change with c->real. */
 static qg_status make(work *w)
 {
     qg_cut *c = w->c;

@@ -31,8 +31,8 @@ typedef struct qg_cut {
 } qg_cut;
 
 /* The target has a producer.  c->graph is the caller's to free, and `in` and `node`
- * are in its arena; after a failure c->graph is NULL.  The errors of qg_infer: no
- * operator for the types, with QG_F64 above all. */
+ * are in its arena; after a failure c->graph is NULL.  The errors of qg_infer,
+ * such as an operator that has no float64 form. */
 QG_NODISCARD qg_status qg_cut_make(qg_ctx *ctx, qg_cut *c);
 
 #endif
