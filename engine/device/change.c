@@ -255,8 +255,7 @@ static qg_status vary_grid(maker *k, size_t at, const qg_recipe *r)
 
 /* --- constants --- */
 
-/* An uninitialized tensor with the dims of `like`, in the arena of the changed
- * graph. */
+/* A tensor of zeros with the dims of `like`, in the arena of the changed graph. */
 static qg_status new_constant(maker *k, const char *name, const qg_tensor *like,
                               qg_dtype type, qg_tensor **out)
 {

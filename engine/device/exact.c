@@ -361,7 +361,7 @@ typedef struct sums {
 
 /* A real output of a product of codes is (sum of products + bias) s_x s_w[channel],
  * so that the quotient is the accumulator up to float64 rounding; see real.c for the
- * constants. Replaces e->real by the value before a clamp. */
+ * constants.  Replaces e->real by the value before a clamp. */
 static qg_status see_sum(void *ud, qg_ctx *ctx, size_t sample, const double *real,
                          const double *theirs)
 {
@@ -431,7 +431,7 @@ static qg_status begin(study *y)
 }
 
 /* In this order: codes of the device, real values, and then what needs both.  fit_grid
- * and judge_real use what see_real has counted; the two behind them reset the counts. */
+ * and judge_real use what see_real has counted; the two behind them count anew. */
 static qg_status study_all(study *y, qg_exact *out)
 {
     qg_cut cut;

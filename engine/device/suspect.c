@@ -81,7 +81,8 @@ static qg_status select_finalists(court *c)
 
 /* --- the verdict --- */
 
-/* The order of qg_finding.suspect; verdicts as the last criterion make it repeatable. */
+/* The order of qg_finding.suspect; verdicts as the last criterion make it
+ * repeatable. */
 static int by_fit(const void *a, const void *b)
 {
     const qg_suspect *x = a, *y = b;
