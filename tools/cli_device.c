@@ -18,6 +18,8 @@ bool cli_is_trace(const char *path)
     return f != NULL;
 }
 
+/* qg trace SNAPSHOT -d DATA -o TRACE: the simulator's own tensors as a device's
+ * trace. */
 static qg_status write_trace(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_trace_options o;
@@ -34,6 +36,7 @@ int cli_trace(const cli_call *c)
     return cli_ask(c, c->args->file.at[0], write_trace);
 }
 
+/* The options that diverge and fit share.  --top is the number of nodes to explain. */
 static void diverge_options(const cli_call *c, qg_diverge_options *o)
 {
     qg_diverge_options_init(o, sizeof *o);
@@ -43,7 +46,8 @@ static void diverge_options(const cli_call *c, qg_diverge_options *o)
     o->explain = c->args->top;
 }
 
-/* 1 when anything differs, so that a build can depend on it. */
+/* The report is printed in any case.  CLI_FAILED when anything differs, so that a
+ * build can depend on it. */
 int cli_diverge(const cli_call *c)
 {
     qg_model *m = NULL;
@@ -61,6 +65,7 @@ int cli_diverge(const cli_call *c)
     return status == CLI_OK && !same ? CLI_FAILED : status;
 }
 
+/* --output is the profile to write; none: the report alone. */
 static qg_status fit(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_diverge_options o;
@@ -70,6 +75,7 @@ static qg_status fit(const cli_call *c, qg_model *m, qg_report **r)
 
 int cli_fit(const cli_call *c) { return cli_ask(c, c->args->file.at[0], fit); }
 
+/* --output receives the samples that tell the profiles of --between apart. */
 static qg_status probe(const cli_call *c, qg_model *m, qg_report **r)
 {
     qg_probe_options o;

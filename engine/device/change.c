@@ -24,7 +24,8 @@ typedef struct maker {
     qg_change now;
 } maker;
 
-/* Begins with the step's own graph. */
+/* Begins with the step's own graph, which k->now owns until `end`.  Takes k->detail:
+ * it belongs to one change only. */
 static qg_status begin(maker *k, const char *cause, unsigned rank)
 {
     k->now = (qg_change){ .cause = cause, .rank = rank, .d = k->d, .step = k->s };
@@ -33,8 +34,9 @@ static qg_status begin(maker *k, const char *cause, unsigned rank)
     return qg_step_cut(k->d, k->s, &k->now.cut);
 }
 
-/* Ends it: `s` is the outcome of the change; one that the operator refuses is no
- * hypothesis. */
+/* Ends it: `s` is the outcome of the change.  A change that the operator refuses is
+ * no hypothesis: its graph is freed, and only QG_ENOMEM is returned.  verdict NULL:
+ * the arena is exhausted. */
 static qg_status end(maker *k, qg_status s, const char *verdict)
 {
     qg_ctx *ctx = k->d->ctx;
@@ -56,6 +58,8 @@ static qg_node *node_at(const maker *k, size_t i)
     return k->now.cut.graph->node.at[i];
 }
 
+/* A sum of products with a weight: convolution, Gemm, MatMul.  Input 0 of its kernel
+ * is the activation, input 1 the weight, input 2 the bias. */
 static bool is_product(const qg_node *n)
 {
     return qg_node_has(n, QG_OP_COMPUTE) && qg_op_slot_of(n->op, 'w') >= 0;
@@ -89,6 +93,8 @@ static const char *const ties[QG_NSCHEME] = {
 static const char *const places[] = { "after", "inside", "fused" };
 enum { FACTORS = 3 }; /* those that a requantization of codes to codes has */
 
+/* One hypothesis: the step with edit e of node `at`.  Texts of e and verdict are
+ * static or in d->arena. */
 static qg_status with_words(maker *k, size_t at, const char *cause, unsigned rank,
                             const qg_recipe_edit *e, const char *verdict)
 {
@@ -97,7 +103,9 @@ static qg_status with_words(maker *k, size_t at, const char *cause, unsigned ran
     return end(k, s, verdict);
 }
 
-/* Schemes with the factor that is there, and with the others. */
+/* Schemes with the factor that is there, and with the others.  The zero
+ * points inside and fused exist in float schemes only (number/requant.h), so other
+ * schemes are tried with it behind the rounding. */
 static qg_status vary_schemes(maker *k, size_t at, const qg_recipe *r)
 {
     const qg_requant_rule *own = &r->row.requant;
@@ -119,6 +127,10 @@ static qg_status vary_schemes(maker *k, size_t at, const qg_recipe *r)
     return QG_OK;
 }
 
+/* Places of the zero point under each float scheme.  Half-way values v and v + z
+ * are rounded differently when z is odd (half to even) or when their signs differ
+ * (half away), so the place is visible at ties.  The factor is f32 in all of them,
+ * which keeps the list short. */
 static qg_status vary_places(maker *k, size_t at, const qg_recipe *r)
 {
     for (int s = 0; s <= QG_SCHEME_FLOAT_ADD_HALF; s++)
@@ -136,6 +148,8 @@ static qg_status vary_places(maker *k, size_t at, const qg_recipe *r)
     return QG_OK;
 }
 
+/* For kernels that round floats; others have no such attribute, and qg_recipe_change
+ * refuses. */
 static qg_status vary_roundings(maker *k, size_t at, const qg_recipe *r)
 {
     for (int m = 0; m < QG_NROUNDING; m++) {
@@ -149,6 +163,8 @@ static qg_status vary_roundings(maker *k, size_t at, const qg_recipe *r)
     return QG_OK;
 }
 
+/* x86 without VNNI adds neighbouring products, uint8 by int8, in int16 that saturates
+ * (number/integer_sum.h): elements with large products of one sign differ. */
 static qg_status vary_products(maker *k, size_t at, const qg_recipe *r)
 {
     bool pairs = r->row.products == QG_PRODUCTS_PAIRS;
@@ -166,6 +182,10 @@ static qg_status with_out(maker *k, size_t at, qg_stored out, const char *cause,
     return with_words(k, at, cause, rank, &(qg_recipe_edit){ .out = &out }, verdict);
 }
 
+/* Two hypotheses about a clamp: the device has none, so that every code of the type
+ * can occur; or it has one at the least and greatest code of its dump.  The second
+ * is a guess from the samples: a dump that does not reach a limit suggests a tighter
+ * clamp that fits as well. */
 static qg_status vary_limits(maker *k, size_t at, const qg_recipe *r)
 {
     qg_code_range all = qg_code_range_of(r->out.dtype, 0);
@@ -197,6 +217,8 @@ static int32_t moved(int32_t limit, const qg_stored *own, float scale, int32_t z
     return q < all.lo ? all.lo : q > all.hi ? all.hi : (int32_t)q;
 }
 
+/* The step with another output grid.  No hypothesis, and QG_OK, when zero is no code
+ * of the output's type or scale is not positive.  whose: the end of the verdict. */
 static qg_status with_grid(maker *k, size_t at, const qg_recipe *r, float scale,
                            int32_t zero, const char *whose)
 {
@@ -219,6 +241,8 @@ static qg_status with_grid(maker *k, size_t at, const qg_recipe *r, float scale,
     return end(k, s, text);
 }
 
+/* A grid that the dump gives is better evidence than a fitted one: fitting is for
+ * dumps without grids. */
 static qg_status vary_grid(maker *k, size_t at, const qg_recipe *r)
 {
     const qg_pair *p = k->s->pair;
@@ -231,6 +255,7 @@ static qg_status vary_grid(maker *k, size_t at, const qg_recipe *r)
 
 /* --- constants --- */
 
+/* A tensor of zeros with the dims of `like`, in the arena of the changed graph. */
 static qg_status new_constant(maker *k, const char *name, const qg_tensor *like,
                               qg_dtype type, qg_tensor **out)
 {
@@ -246,7 +271,11 @@ static qg_status new_constant(maker *k, const char *name, const qg_tensor *like,
 }
 
 /* Padding with code 0 adds -z_x w at every tap outside: as codes without their zero
- * point, and a bias without z_x times the sum of the weights. */
+ * point, and a bias without z_x times the sum of the weights:
+ *
+ *     sum (x - z_x) (w - z_w) + b = sum x (w - z_w) + (b - z_x sum (w - z_w))
+ *
+ * The sum on the right runs over all taps of a channel, and x is 0 in the padding. */
 static qg_status zero_padding(maker *k, qg_node *n, const qg_recipe *r)
 {
     const int32_t none = 0;
@@ -280,6 +309,9 @@ static bool has_pads(const qg_node *n)
     return any;
 }
 
+/* Only where it makes a difference: the node pads, and code 0 is not the zero point.
+ * zero_padding sums weights per axis 0, so the output channels must be there, and it
+ * replaces the bias, which must be an int32 constant or absent. */
 static qg_status vary_padding(maker *k, size_t at, const qg_recipe *r)
 {
     QG_TRY(begin(k, "padding", ONE_WORD));
@@ -293,7 +325,8 @@ static qg_status vary_padding(maker *k, size_t at, const qg_recipe *r)
                "zero point of padding is 0");
 }
 
-/* The weight in the model, and its record. */
+/* The node of the model with n's name, its weight's slot and record.  NULL: it has
+ * no float32 constant weight that is rounded per channel. */
 static const qg_node *float_node(const maker *k, const qg_node *n, const qg_tqc **t,
                                  uint32_t *slot)
 {
@@ -308,7 +341,11 @@ static const qg_node *float_node(const maker *k, const qg_node *n, const qg_tqc 
                : NULL;
 }
 
-/* Weights and bias with the largest scale of all channels. */
+/* Weights and bias with the largest scale of all channels: that of a tool with one
+ * scale for the whole tensor and the largest |w| as its range.  Zero point 0:
+ * symmetric weights are assumed.  QG_EUNSUPPORTED: the program's weight has other
+ * dims (it was transposed), so that codes cannot be made from the model's floats in
+ * place. */
 static qg_status one_scale(maker *k, qg_node *n, const qg_recipe *r, const qg_node *m,
                            const qg_tqc *t, uint32_t slot)
 {
@@ -363,7 +400,9 @@ static qg_status vary_weights(maker *k, size_t at, const qg_recipe *r)
 /* --- nodes --- */
 
 /* The last node only brings the codes of the node before it to another grid: without
- * the rounding between. */
+ * the rounding between.  The product takes over the output grid and limits of the
+ * last node.  QG_EUNSUPPORTED: the node before is no product, or other nodes read
+ * its codes. */
 static qg_status without_last(maker *k)
 {
     qg_graph *g = k->now.cut.graph;
@@ -395,6 +434,10 @@ static qg_status vary_fusion(maker *k)
     return end(k, without_last(k), text);
 }
 
+/* All hypotheses about one node, by what its recipe has.  `own` is a cut to read
+ * from: r borrows its attributes, so it is freed last; each hypothesis is a cut of
+ * its own.  Limits and output grid are varied at the node that makes the target,
+ * because the device's codes are known only there. */
 static qg_status vary_node(maker *k, size_t at)
 {
     qg_recipe r;
@@ -428,6 +471,8 @@ static qg_status vary_node(maker *k, size_t at)
 
 /* --- other profiles --- */
 
+/* The step of d with the same value of the model; NULL: d's program does not store
+ * it. */
 static const qg_device_step *same_step(const qg_device *d, const qg_device_step *s)
 {
     for (size_t i = 0; i < d->n_step; i++)
@@ -436,6 +481,9 @@ static const qg_device_step *same_step(const qg_device *d, const qg_device_step 
     return NULL;
 }
 
+/* The step as another program has it.  Programs that store the value as floats where
+ * this one has codes (or the reverse) are not comparable.  The row in the detail is
+ * that of the last node; a step can have several. */
 static qg_status add_profile(maker *k, const qg_device *d)
 {
     const qg_device_step *step = same_step(d, k->s);

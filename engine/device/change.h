@@ -4,6 +4,8 @@
 
 #include "engine/device/exact.h"
 
+/* One hypothesis that is computed.  It owns cut.graph; texts are static or in the
+ * arena of the device that is judged, d can be another program (cause profile). */
 typedef struct qg_change {
     const char *cause, *verdict, *detail; /* as qg_suspect */
     unsigned rank;
@@ -14,11 +16,13 @@ typedef struct qg_change {
     qg_tally tally;
 } qg_change;
 
+/* Zeroed before qg_change_all; qg_change_free also after a failure of it. */
 typedef struct qg_change_list {
     QG_VEC(qg_change) change;
 } qg_change_list;
 
-/* Every hypothesis about the step that has a graph. */
+/* Every hypothesis about the step that has a graph; none for a step that stores
+ * floats.  Graphs are made here by one thread, so that workers only run them. */
 QG_NODISCARD qg_status qg_change_all(const qg_device *d, const qg_device_step *s,
                                      const qg_exact *exact, const qg_others *others,
                                      qg_change_list *out);

@@ -8,6 +8,7 @@
 
 /* --- which rows --- */
 
+/* NULL: no such row, or no id ("": a value without a kernel of its own). */
 static const qg_profile_row *row_named(const qg_profile *p, const char *id)
 {
     for (size_t i = 0; p && *id && i < p->n_row; i++)
@@ -16,6 +17,8 @@ static const qg_profile_row *row_named(const qg_profile *p, const char *id)
     return NULL;
 }
 
+/* The profile that explains most steps, the first among equals.  NULL: all refuse
+ * the network. */
 static const qg_fit_profile *nearest(const qg_fit *f)
 {
     const qg_fit_profile *best = NULL;
@@ -41,6 +44,7 @@ typedef struct composer {
     QG_VEC(taken) row;
 } composer;
 
+/* A row is written once, with all uses for which it was taken. */
 static qg_status take(composer *c, const taken *t)
 {
     for (size_t i = 0; i < c->row.n; i++)
@@ -51,7 +55,10 @@ static qg_status take(composer *c, const taken *t)
     return qg_vec_push(c->f->d->ctx, c->arena, &c->row, *t);
 }
 
-/* The first profile that explains step i by a row of its own. */
+/* The first profile that explains step i by a row of its own; nothing when none
+ * does.  Uses are limited to those of the row it replaces, so that steps which the
+ * base explains keep their rows.  A row can still be the wrong one for another step
+ * of the same use: check counts what the file explains. */
 static qg_status cover(composer *c, size_t i)
 {
     const qg_profile_row *own =
@@ -70,6 +77,7 @@ static qg_status cover(composer *c, size_t i)
 
 /* --- YAML --- */
 
+/* "x: [int8, uint8]" of a set of types, behind a comma unless it is the first. */
 static void put_types(FILE *f, const char *name, uint64_t types, bool *any)
 {
     if (!types)
@@ -85,6 +93,7 @@ static void put_types(FILE *f, const char *name, uint64_t types, bool *any)
     *any = true;
 }
 
+/* The shortest decimal that is read as the same float. */
 static void put_number(FILE *f, float x)
 {
     char text[QG_NUM_TEXT];
@@ -92,6 +101,7 @@ static void put_number(FILE *f, float x)
     fputs(text, f);
 }
 
+/* The conditions of a row: types and ratio of scales.  Absent: it fits all. */
 static void put_fits(FILE *f, const qg_profile_row *r)
 {
     bool any = false;
@@ -131,6 +141,7 @@ static void put_uses(FILE *f, uint64_t uses)
     fputs("]\n", f);
 }
 
+/* The keys of a row that its form has for these uses: the reader refuses others. */
 static void put_arithmetic(FILE *f, const qg_profile_row *r, uint64_t uses)
 {
     static const char *const places[] = { "after", "inside", "fused" };
@@ -210,7 +221,8 @@ static qg_status write(composer *c, const char *path)
     return qg_writer_commit(&w);
 }
 
-/* The file as the strict reader reads it, on the dump. */
+/* The file as the strict reader reads it, on the dump.  "./" before a bare name: a
+ * name without a folder is looked up among the shipped profiles. */
 static qg_status check(composer *c, const char *path, qg_report *r)
 {
     qg_search search;

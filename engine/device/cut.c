@@ -9,12 +9,16 @@ typedef struct work {
     qg_value **made; /* [values of from] */
 } work;
 
+/* Whether the walk from the target to its producers ends at v: a constant, an input
+ * of `from`, or a known value. */
 static bool ends(const qg_cut *c, const qg_value *v)
 {
     return v->constant || !v->def || c->stop[v->id];
 }
 
-/* Nodes that the target needs: ids are in order of the graph. */
+/* Nodes that the target needs: ids are in order of the graph, so one pass backwards
+ * from the target marks every producer after all of its readers.  The target's own
+ * `stop` is not asked: the cut computes it. */
 static qg_status choose(work *w)
 {
     qg_cut *c = w->c;
@@ -36,6 +40,7 @@ static qg_status choose(work *w)
     return QG_OK;
 }
 
+/* A constant with a made-up name: the same one can be there once per use. */
 static qg_status add_constant(work *w, const qg_value *v, const qg_tensor *t,
                               qg_value **out)
 {
@@ -46,6 +51,8 @@ static qg_status add_constant(work *w, const qg_value *v, const qg_tensor *t,
     return QG_OK;
 }
 
+/* v becomes the next input of the cut and keeps its name.  Its dims are those of
+ * `from`; its type is c->real for float32. */
 static qg_status add_input(work *w, const qg_value *v)
 {
     qg_cut *c = w->c;
@@ -58,6 +65,9 @@ static qg_status add_input(work *w, const qg_value *v)
     return qg_graph_mark_input(c->graph, *made);
 }
 
+/* Input `slot` of a copied node; NULL for an input that is left out.  A constant
+ * that the caller changes is made per use, because the change can depend on the node
+ * (its record); others are shared among their readers. */
 static qg_status input(work *w, const qg_node *n, uint32_t slot, qg_value **out)
 {
     qg_cut *c = w->c;
@@ -77,6 +87,8 @@ static qg_status input(work *w, const qg_node *n, uint32_t slot, qg_value **out)
     return QG_OK;
 }
 
+/* The node with its attributes.  An output other than the target that is known, too,
+ * gets a made-up name and no reader: its name belongs to the input of the cut. */
 static qg_status copy(work *w, const qg_node *n)
 {
     qg_graph *to = w->c->graph;
@@ -102,6 +114,8 @@ static qg_status copy(work *w, const qg_node *n)
     return qg_graph_copy_node(to, n, in, out);
 }
 
+/* Everything is in the arena of the new graph.  Inference runs again, because types
+ * change with c->real. */
 static qg_status make(work *w)
 {
     qg_cut *c = w->c;

@@ -30,6 +30,9 @@ typedef struct qg_cut {
     size_t n_node;
 } qg_cut;
 
+/* The target has a producer.  c->graph is the caller's to free, and `in` and `node`
+ * are in its arena; after a failure c->graph is NULL.  The errors of qg_infer,
+ * such as an operator that has no float64 form. */
 QG_NODISCARD qg_status qg_cut_make(qg_ctx *ctx, qg_cut *c);
 
 #endif

@@ -11,6 +11,9 @@
 /* Scales nearer than this are one scale that was written in decimals. */
 #define SAME_SCALE 1e-6
 
+/* d is zeroed; after a failure qg_device_close frees what there is.  The feed can
+ * make the program anew (float32 data for integer inputs), so m and samples are
+ * taken after it. */
 qg_status qg_device_open(qg_device *d, qg_model *m, const qg_workload *work,
                          const char *profile)
 {
@@ -38,7 +41,15 @@ void qg_device_close(qg_device *d)
 
 /* --- grids --- */
 
-/* The grid that the trace gives, or the program's. */
+/* The grid that the trace gives, or the program's:
+ *
+ *     float value, codes with a grid      real: codes are read as floats
+ *     no grid in the trace                the program's
+ *     same scale, other integer type      shift: int8 codes for uint8 or the reverse
+ *     same scale and zero                 the program's
+ *     else                                other: the trace's is used
+ *
+ * own has one scale; p is where it will stay, since grid can point into it. */
 static void set_grid(qg_pair *p, const qg_stored *own, bool floats)
 {
     const qg_trace_array *a = p->array;
@@ -70,7 +81,9 @@ static const qg_value *program_value(const qg_device *d, const qg_value *v)
     return at && !at->constant ? at : NULL;
 }
 
-/* Takes the array for v, when it fits and v has none. */
+/* Takes the array for v, when it fits and v has none.  Dims are those of the program's
+ * value where there is one.  False also for a value with one scale per channel: pairs
+ * have one grid. */
 static bool take(qg_device *d, const qg_value *v, const qg_trace_array *a, qg_pair p)
 {
     qg_pair *to = &d->pair[v->id];
@@ -84,6 +97,9 @@ static bool take(qg_device *d, const qg_value *v, const qg_trace_array *a, qg_pa
     return true;
 }
 
+/* QG_EDATA when the name is known and the dims do not fit: a wrong dump, which must
+ * not be paired by correlation.  An unknown name, and a second array for one value,
+ * are unpaired. */
 static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
 {
     qg_pair p = { .confidence = 1 };
@@ -103,6 +119,8 @@ static qg_status pair_by_name(qg_device *d, const qg_trace_array *a)
 
 /* --- by correlation --- */
 
+/* Pearson's, of the [elements] in x and t in the order of the value.  It does not
+ * depend on scale and zero point.  0 when either is constant: no evidence. */
 static double correlation(const double *x, const qg_tensor *t)
 {
     size_t n = (size_t)qg_tensor_count(t);
@@ -126,6 +144,7 @@ typedef struct own_values {
     qg_run *run;
 } own_values;
 
+/* Values that the program computes and no array has by name. */
 static qg_status choose_own(const qg_device *d, own_values *o)
 {
     const qg_graph *g = d->m->graph;
@@ -143,6 +162,8 @@ static qg_status choose_own(const qg_device *d, own_values *o)
     return QG_OK;
 }
 
+/* The program on the first sample; o->run keeps the values.  Errors of earlier nodes
+ * are included, hence SURE is below 1. */
 static qg_status run_own(const qg_device *d, own_values *o)
 {
     const qg_feed *feed = &d->feed.feed;
@@ -158,8 +179,10 @@ static qg_status run_own(const qg_device *d, own_values *o)
     return qg_run_execute(o->run, in, NULL, 0, 0);
 }
 
-/* The value that correlates best with the array; the first in order of producers among
- * equals. */
+/* The value that correlates best with the array; the first in order of producers
+ * among equals.  Arrays are matched in order of the file, each with the best value
+ * that is left: an early false match can take a value from a later array, so it is
+ * reported. */
 static qg_status match(qg_device *d, const own_values *o, const qg_trace_array *a,
                        bool *found)
 {
@@ -186,6 +209,7 @@ static qg_status match(qg_device *d, const own_values *o, const qg_trace_array *
     return s;
 }
 
+/* Matches d->unpaired, and leaves in it those without a value. */
 static qg_status pair_the_rest(qg_device *d)
 {
     own_values o = { 0 };
@@ -209,6 +233,8 @@ static qg_status pair_the_rest(qg_device *d)
 
 /* --- steps --- */
 
+/* Maps between values of the model and the program, and the steps.  Several values of
+ * the model can be one of the program: the first that has an array stands for it. */
 static qg_status list_steps(qg_device *d)
 {
     const qg_graph *g = d->m->graph, *to = d->exe.graph;
@@ -270,6 +296,9 @@ qg_status qg_device_pair(qg_device *d, qg_trace *t)
     return QG_OK;
 }
 
+/* A copy of d with members of its own: program, arena, pairs, steps.  exe.program is
+ * NULL and n_step 0 before the first failure, so that qg_device_by_close frees
+ * nothing of d; the feed is that of d and reads it. */
 qg_status qg_device_by(const qg_device *d, const qg_profile *profile, qg_device *out)
 {
     size_t n = d->m->graph->value.n;
@@ -305,6 +334,7 @@ void qg_device_by_close(qg_device *d)
 
 /* --- other profiles --- */
 
+/* A profile that refuses the network is left out; it is no failure. */
 static qg_status add_other(const qg_device *d, const qg_profile *p, qg_others *out)
 {
     qg_device *other = QG_NEW(d->arena, qg_device);
@@ -343,8 +373,8 @@ void qg_others_close(qg_others *o)
 
 /* --- the graph of a step --- */
 
-/* The bias of a product in steps of another input grid; one that does not come from the
- * model's float bias stays. */
+/* The bias of a product in steps of another input grid: b / f32(s_x s_w[i]), rounded.
+ * One that does not come from the model's float bias stays. */
 static qg_status rescale_bias(const qg_device *d, qg_graph *g, qg_node *n, float s_x,
                               const qg_stored *w)
 {
@@ -382,6 +412,8 @@ static qg_status read_other_grid(const qg_device *d, qg_graph *g, qg_node *n,
     return k == 0 ? rescale_bias(d, g, n, p->scale, &r.in[1]) : QG_OK;
 }
 
+/* Inputs 0 and 1 of kernels: a recipe edit has no more, and operators with more
+ * inputs keep lists.  Nodes of the cut are in the order of c->node. */
 static qg_status give_grids(const qg_device *d, const qg_cut *c)
 {
     for (size_t i = 0; i < c->n_node; i++)

@@ -13,6 +13,8 @@ enum { SHOWN = 8 };
 /* Nodes that are explained unless the options give a number. */
 enum { EXPLAINED = 1 };
 
+/* Cuts are made before the workers begin and freed by qg_model_diverge; `cut` is
+ * NULL in a comparison end to end. */
 typedef struct comparison {
     const qg_diverge_options *o;
     qg_device d;
@@ -28,6 +30,8 @@ typedef struct witness {
     qg_finding *f;
 } witness;
 
+/* Notes the first elements that are not equal.  Samples come in order, and a step
+ * has one worker, so the evidence does not depend on timing. */
 static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
                      const double *theirs)
 {
@@ -40,6 +44,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
     return QG_OK;
 }
 
+/* Floats within the tolerance are no evidence: without a difference there is none. */
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
 {
     comparison *c = ud;
@@ -97,6 +102,8 @@ static qg_status compare_whole(comparison *c)
     return QG_OK;
 }
 
+/* Hypotheses for the first differing steps in order of the program, as many as the
+ * options request: each hypothesis costs a run of the step over the samples. */
 static qg_status explain_first(comparison *c, const qg_others *others)
 {
     size_t explained = 0, most = c->o->explain ? c->o->explain : EXPLAINED;
@@ -134,7 +141,7 @@ static double share(uint64_t part, uint64_t of)
     return of ? (double)part / (double)of : 0;
 }
 
-/* One sentence for the best hypothesis. */
+/* One sentence for the best hypothesis; NULL: the step was not judged. */
 static const char *verdict(const qg_finding *f, qg_arena *a)
 {
     const qg_suspect *best = f->suspect.n ? &f->suspect.at[0] : NULL;
@@ -182,6 +189,7 @@ static qg_cell stored(const qg_stored *g, double x)
 
 static qg_cell known(double x) { return isnan(x) ? (qg_cell){ 0 } : qg_cell_number(x); }
 
+/* exact: the real value in codes, before rounding; its fraction shows ties. */
 static qg_status report_elements(const comparison *c, qg_report *r)
 {
     qg_table *t;

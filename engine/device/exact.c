@@ -15,6 +15,10 @@ static const qg_rounding roundings[] = { QG_ROUND_HALF_EVEN, QG_ROUND_HALF_AWAY,
                                          QG_ROUND_HALF_UP, QG_ROUND_DOWN };
 enum { N_ROUNDING = sizeof roundings / sizeof roundings[0] };
 
+/* One step at work.  Two runs are needed: see_ours notes which elements differ and
+ * the device's codes at both ends, then see_real compares each element with its real
+ * value.  Memory is limited: bits for the first n_bits elements, and every stride-th
+ * element as a point, so that points come from all samples. */
 typedef struct study {
     const qg_device *d;
     qg_finding *f;
@@ -47,7 +51,10 @@ static qg_status see_ours(void *ud, qg_ctx *ctx, size_t sample, const double *ou
     return QG_OK;
 }
 
-/* The roundings of one value, limited to the program's codes. */
+/* The roundings of q, limited to the program's codes.  Modes differ only at exact
+ * ties (DOWN: everywhere).  q contains the zero point, so half to even and half away
+ * refer to the code, not to the value v before it: with an odd zero point half to
+ * even of v is another rule, which is not tried. */
 static void round_all(const qg_stored *own, double q, double out[N_ROUNDING])
 {
     double low = floor(q), part = q - low;
@@ -60,11 +67,14 @@ static void round_all(const qg_stored *own, double q, double out[N_ROUNDING])
     }
 }
 
+/* Element i over all samples; false for those behind the last bit. */
 static bool differed(const study *y, uint64_t i)
 {
     return i < y->n_bits && (y->differs[i / 8] >> i % 8 & 1);
 }
 
+/* real in units of the value, code the device's.  A tie is counted as the reason of
+ * a difference when the device's code is one of the two neighbours of q. */
 static void see_element(study *y, double real, double code)
 {
     const qg_stored *g = y->s->stored;
@@ -95,7 +105,8 @@ static qg_status see_real(void *ud, qg_ctx *ctx, size_t sample, const double *re
     return QG_OK;
 }
 
-/* Counts roundings of other real values of the same elements, or on another grid. */
+/* Counts roundings of other real values of the same elements, or on another grid:
+ * that of y->scale and y->zero, which the caller sets together with fits of 0. */
 static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *real,
                            const double *theirs)
 {
@@ -110,7 +121,9 @@ static qg_status see_other(void *ud, qg_ctx *ctx, size_t sample, const double *r
     return QG_OK;
 }
 
-/* *done is false when there are no real values. */
+/* *done is false when there are no real values: no operator for the types, or the
+ * run fails.  Only QG_ENOMEM is an error: without real values other hypotheses are
+ * left. */
 static qg_status run_real(study *y, const qg_device_step *s, bool fused,
                           qg_status (*see)(void *, qg_ctx *, size_t, const double *,
                                            const double *),
@@ -162,6 +175,9 @@ static const qg_value *extra(const study *y, const qg_cut *c)
     return found;
 }
 
+/* One hypothesis per rounding, in order of preference from `rank`.  Ranks are on the
+ * scale of change.c: a fusion is simpler than another profile, and rounding the
+ * exact value once the last resort, since no kernel is named by it. */
 static void add_roundings(const study *y, const char *cause, const char *what,
                           unsigned rank, qg_exact *out)
 {
@@ -170,6 +186,9 @@ static void add_roundings(const study *y, const char *cause, const char *what,
                                     rank + (unsigned)m, y->fits[m], y->f->tally.of });
 }
 
+/* What the roundings of see_real mean.  Real values run through values that the
+ * trace lacks without rounding them: where the program rounds one of these, a fit is
+ * a fusion. */
 static qg_status judge_real(study *y, qg_exact *out)
 {
     qg_cut cut;
@@ -214,7 +233,9 @@ static qg_status judge_fused(study *y, qg_exact *out)
 
 /* --- the grid --- */
 
-/* The shortest decimal in [low, high]. */
+/* The shortest decimal in [low, high], both > 0: tools write scales in decimals, so
+ * it is probably the scale itself.  From 3 significant digits; the middle when 10 do
+ * not suffice. */
 static double shortest(double low, double high)
 {
     double middle = (low + high) / 2;
@@ -227,7 +248,10 @@ static double shortest(double low, double high)
     return middle;
 }
 
-/* Codes per unit for which every interior point has its code with this zero point. */
+/* Codes per unit, s, for which every interior point has its code with this zero
+ * point: |s real + zero - code| <= 1/2 bounds s by (code - zero -+ 1/2) / real.
+ * Points at the least and greatest code are left out: a clamp may hide their value.
+ * False: no s > 0. */
 static bool interval(const study *y, double zero, double *low, double *high)
 {
     *low = 0;
@@ -243,7 +267,10 @@ static bool interval(const study *y, double zero, double *low, double *high)
     return *low < *high && isfinite(*high) && *low > 0;
 }
 
-/* Least squares over interior points: code = slope real + zero. */
+/* Least squares over interior points: code = slope real + zero.  Roundings are
+ * errors of at most half a code, so zero is near enough for interval to decide
+ * between three.  False: fewer than 3 points, one real value for all, or no
+ * plausible line. */
 static bool line(const study *y, double *slope, double *zero)
 {
     double n = 0, sx = 0, sy = 0, xx = 0, xy = 0;
@@ -261,6 +288,10 @@ static bool line(const study *y, double *slope, double *zero)
     return isfinite(*slope) && *slope > 0 && fabs(*zero) < 1e6;
 }
 
+/* The grid on which the device's codes are the nearest to the real values.  Where no
+ * zero point near the line's fits all points (another difference is in them) scale
+ * and zero are those of the line.  out->grid only for a grid that is not the
+ * program's. */
 static void fit_grid(const study *y, qg_exact *out)
 {
     static const int apart[] = { 0, -1, 1 };
@@ -321,12 +352,16 @@ static const qg_node *product_of(const qg_cut *c)
     return found;
 }
 
+/* The output of a product: channel of element i is i / inner % channels. */
 typedef struct sums {
     study *y;
     const qg_recipe *recipe;
     int64_t inner, channels;
 } sums;
 
+/* A real output of a product of codes is (sum of products + bias) s_x s_w[channel],
+ * so that the quotient is the accumulator up to float64 rounding; see real.c for the
+ * constants.  Replaces e->real by the value before a clamp. */
 static qg_status see_sum(void *ud, qg_ctx *ctx, size_t sample, const double *real,
                          const double *theirs)
 {
@@ -347,7 +382,8 @@ static qg_status see_sum(void *ud, qg_ctx *ctx, size_t sample, const double *rea
     return QG_OK;
 }
 
-/* Real values and sums before a clamp, at the evidence. */
+/* Real values and sums before a clamp, at the evidence.  Nothing is changed when the
+ * step is no single product of codes, or has other elements behind it (a pooling). */
 static qg_status study_sums(study *y)
 {
     qg_cut cut, real;
@@ -394,6 +430,8 @@ static qg_status begin(study *y)
     return y->differs && y->real && y->code ? QG_OK : qg_nomem(y->d->ctx);
 }
 
+/* In this order: codes of the device, real values, and then what needs both.  fit_grid
+ * and judge_real use what see_real has counted; the two behind them count anew. */
 static qg_status study_all(study *y, qg_exact *out)
 {
     qg_cut cut;
@@ -428,6 +466,7 @@ qg_status qg_exact_study(const qg_device *d, qg_finding *f, qg_exact *out)
     return s;
 }
 
+/* No finding is needed: f is NULL here, so see_real cannot be used. */
 static qg_status see_ties(void *ud, qg_ctx *ctx, size_t sample, const double *real,
                           const double *theirs)
 {

@@ -7,6 +7,8 @@
 
 enum { QG_EXACT_SUSPECTS = 16 };
 
+/* low and high are only set for a step that stores codes; texts of suspects are
+ * static or in the device's arena. */
 typedef struct qg_exact {
     qg_suspect suspect[QG_EXACT_SUSPECTS]; /* that need no kernel */
     size_t n;

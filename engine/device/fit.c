@@ -6,6 +6,8 @@
 
 /* --- the report --- */
 
+/* The float operator whose kernel makes step i; nodes that lowering adds have no
+ * node of their name in the model, so the value's producer counts.  "input": none. */
 static const char *operator_of(const qg_fit *f, size_t i)
 {
     const qg_device_step *s = &f->d->step[i];
@@ -26,7 +28,8 @@ static bool of_operator(const qg_fit *f, size_t i, const char *op)
     return strcmp(operator_of(f, i), op) == 0;
 }
 
-/* Whether the profile has a kernel for, and explains, every step of this operator. */
+/* Whether the profile has a kernel for, and explains, every step of this operator.
+ * *has: it computes one at least. */
 static bool explains(const qg_fit *f, const qg_fit_profile *p, const char *op,
                      bool *has)
 {
@@ -59,8 +62,9 @@ static qg_status tell(const qg_fit *f, const char *op, qg_arena *a, tellers *out
     return QG_OK;
 }
 
-/* Different results that the profiles give for the steps of an operator: what the
- * samples tell apart. */
+/* The largest number of different results that profiles give for one step of an
+ * operator: 1 when the samples tell nothing apart.  explaining: only of those that
+ * explain the step. */
 static size_t results_of(const qg_fit *f, const char *op, bool explaining)
 {
     size_t different = 0;
@@ -83,6 +87,7 @@ static size_t results_of(const qg_fit *f, const char *op, bool explaining)
     return different;
 }
 
+/* A row for the operator of step `at`, unless an earlier step has given it. */
 static qg_status report_operator(const qg_fit *f, size_t at, qg_report *r, qg_table *t)
 {
     const char *op = operator_of(f, at);
@@ -168,7 +173,7 @@ static qg_status try_profiles(qg_fit *f)
     return count_ties(f);
 }
 
-/* Profiles that explain every value. */
+/* Profiles that explain every value, "a, b", and their number; NULL: no memory. */
 static const char *whole(const qg_fit *f, qg_arena *a, size_t *n)
 {
     const char *names = "";

@@ -4,8 +4,9 @@
 
 #include "engine/ir/endpoint.h"
 
-/* order[k]: the axis of the value that axis k of a sample is.  False: the extents do
- * not fit. */
+/* Strides with which a sample in file order is read as the value: order[k] is the
+ * axis of the value that axis k of a sample is, the batch axis included.  False: the
+ * extents do not fit; then *out is undefined. */
 static bool view_by(const qg_trace_array *a, const qg_tensor *type,
                     const int32_t *order, qg_tensor *out)
 {
@@ -54,6 +55,9 @@ static bool given(const qg_trace_array *a, int32_t rank, int32_t order[QG_MAX_RA
     return true;
 }
 
+/* Channels-last is tried unasked only where the model's order does not fit, so
+ * square cases such as C = H = W are read in the model's order: only a given layout
+ * helps there. */
 bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
 {
     int32_t order[QG_MAX_RANK];
@@ -72,6 +76,7 @@ bool qg_pair_fits(const qg_trace_array *a, const qg_tensor *type, qg_pair *out)
     return type->rank > 2 && view_by(a, type, order, &out->view);
 }
 
+/* A name goes before an endpoint.  Constants are no pair: they are no results. */
 const qg_value *qg_pair_named(const qg_graph *g, const qg_trace_array *a,
                               const char **how)
 {
@@ -85,6 +90,8 @@ const qg_value *qg_pair_named(const qg_graph *g, const qg_trace_array *a,
     return v && !v->constant ? v : NULL;
 }
 
+/* The elements are read in the order of the file into a tensor whose strides are
+ * those of the view, and copied only when that order is not the value's. */
 qg_status qg_pair_read(qg_ctx *ctx, const qg_pair *p, const qg_trace_data *d,
                        size_t sample, qg_arena *a, double **out)
 {

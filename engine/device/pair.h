@@ -13,6 +13,7 @@
 #include "engine/device/trace.h"
 #include "engine/ir/recipe.h"
 
+/* A pair must stay where it is: grid can point to zero and scale of the same pair. */
 typedef struct qg_pair {
     const qg_trace_array *array; /* NULL: the value is not in the trace */
     const char *how;             /* static: see above */

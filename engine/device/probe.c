@@ -15,6 +15,7 @@
 
 QG_OPTIONS_INIT(qg_probe_options)
 
+/* Samples unless the options give a number, and inputs that are measured for each. */
 enum { SAMPLES = 8, TRIES = 48 };
 
 /* A value that both programs store alike. */
@@ -53,6 +54,9 @@ typedef struct search {
 
 /* --- comparing --- */
 
+/* A value of the second program: counts elements that differ from the first
+ * program's and then writes the first's over it, so that later nodes read what the
+ * first computed. `value` can have other strides; codes are compared as numbers. */
 static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value)
 {
@@ -80,6 +84,8 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     return status;
 }
 
+/* Both programs on s->view.  The first runs before the second, whose hook reads the
+ * values that the first has kept. */
 static qg_status measure(search *s, score *out)
 {
     qg_hook hook = { see, s };
@@ -131,7 +137,9 @@ static void put(qg_tensor *t, int64_t i, double x)
     }
 }
 
-/* A code of the input's grid, in a part of its range, as the input takes it. */
+/* A code of the input's grid, as the input takes it.  part, in (0, 1], limits the
+ * range around the zero point: small sums reach no clamp and show other roundings.
+ * An input without codes: a float in [0, 1), or 0 or 1. */
 static double draw(search *s, size_t input, double part)
 {
     const qg_value *v = s->exe[0].model->graph->input.at[input];
@@ -147,6 +155,7 @@ static double draw(search *s, size_t input, double part)
     return floats ? (q - g->zero[0]) * (double)g->scale[0] : q;
 }
 
+/* A given sample, or (which is not below their number) random codes. */
 static qg_status begin_sample(search *s, size_t which)
 {
     static const double parts[] = { 1, 0.5, 0.25, 0.1 };
@@ -185,7 +194,9 @@ static void keep_best(search *s)
         qg_tensor_copy(&s->sample[k], &s->best[k]);
 }
 
-/* A third of the tries are new beginnings, the others changes of the best. */
+/* A third of the tries are new beginnings, the others changes of the best: a search
+ * uphill, without a guarantee.  A sample is kept even when nothing differs.  The
+ * best is measured again, because s->differ is of the try that ran last. */
 static qg_status find_sample(search *s, size_t which)
 {
     score best = { 0, 0, 0 }, now;
@@ -279,6 +290,9 @@ static qg_status list_values(search *s)
                    a->profile->name, b->profile->name);
 }
 
+/* The first plan keeps the common values.  In the second they are watched and
+ * written at the outputs of their nodes; endpoints of a node are its inputs, then
+ * its outputs. */
 static qg_status make_plans(search *s)
 {
     const qg_graph *g = s->exe[1].graph;
@@ -339,7 +353,8 @@ static qg_status make_samples(search *s)
 
 /* --- the file and the report --- */
 
-/* One input: the .npy itself; several: files of a folder, by input. */
+/* The path of the one input's column, which adds .npy again.  QG_EUNSUPPORTED:
+ * several inputs, or another suffix. */
 static qg_status name_columns(search *s, const char *path)
 {
     const qg_graph *g = s->exe[0].graph;

@@ -6,6 +6,8 @@
 #include "engine/exec/pool.h"
 #include "engine/ir/text.h"
 
+/* Removes the attribute row="..." in place: ids of rows are for people, and kernels
+ * that differ in nothing else compute the same. */
 static void text_without_rows(char *text)
 {
     static const char mark[] = " row=\"";
@@ -22,7 +24,8 @@ static void text_without_rows(char *text)
     *to = 0;
 }
 
-/* A number that is the same for equal graphs. */
+/* A hash of the printed graph, the same for equal graphs: all arithmetic is in the
+ * attributes that are printed (ir/recipe.h). */
 static qg_status key_of(qg_ctx *ctx, const qg_cut *c, char key[QG_HASH_TEXT])
 {
     char *text;
@@ -37,6 +40,9 @@ static qg_status key_of(qg_ctx *ctx, const qg_cut *c, char key[QG_HASH_TEXT])
     return s;
 }
 
+/* FNV-1a over 64-bit words with 8 bits of fraction, over all samples in order:
+ * results that are equal have equal hashes, floats that differ by less than 1/256
+ * mostly, too. */
 static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
                      const double *theirs)
 {
@@ -48,6 +54,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const double *ours,
     return QG_OK;
 }
 
+/* One graph in a worker.  A kernel that fails explains nothing; the fit goes on. */
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
 {
     qg_fit *f = ud;
@@ -70,6 +77,8 @@ static qg_fit_try *earlier(const qg_fit *f, const char *key)
     return NULL;
 }
 
+/* *out: a new graph to compute, or the equal one of an earlier profile; then this one
+ * is freed. */
 static qg_status add_try(qg_fit *f, const qg_device *d, const qg_device_step *s,
                          qg_fit_try **out)
 {
@@ -101,6 +110,7 @@ static void note_row(const qg_device *d, const qg_device_step *s, qg_fit_cell *c
         c->row = "";
 }
 
+/* Cells by the model's values, since programs of other profiles store other values. */
 static qg_status add_steps(qg_fit *f, qg_fit_profile *p)
 {
     p->cell = QG_NEWN(f->d->arena, f->d->n_step, qg_fit_cell);
@@ -135,6 +145,7 @@ qg_status qg_fit_add(qg_fit *f, const char *name, qg_search search)
     return qg_vec_push(f->d->ctx, f->d->arena, &f->profile, p);
 }
 
+/* `part` is a view of the tries that have not run; it shares them with f. */
 qg_status qg_fit_run(qg_fit *f)
 {
     size_t first = f->done;

@@ -10,18 +10,23 @@
 #include "engine/quant/quantizer.h"
 #include "engine/quant/tqc.h"
 
+/* The constants of one cut, for qg_cut.constant. */
 typedef struct rounded {
     const qg_device *d;
     qg_dtype real;
 } rounded;
 
+/* Whether the program has the constant as codes of this record: it is rounded, or
+ * holds rounded values already (baked). */
 static bool is_rounded(const qg_tqc *t)
 {
     return t && (qg_tqc_rounds(t) || t->state == QG_TQC_BAKED ||
                  t->state == QG_TQC_PASSIVE_BAKED);
 }
 
-/* Scales of input and weight of a product whose bias is int32; false: it has none. */
+/* Scales of input and weight of a product whose bias is int32; false: it has none.
+ * c: the element of the bias, which is the channel of the weight's scale.  s_x is
+ * the record of the input, else the grid on which the program stores it. */
 static bool bias_scales(const rounded *r, const qg_node *n, int64_t c, float *s_x,
                         float *s_w)
 {
@@ -41,12 +46,15 @@ static bool bias_scales(const rounded *r, const qg_node *n, int64_t c, float *s_
     return true;
 }
 
+/* f32(s_x s_w), as the program computes it: it decides the code.  0: no int32 bias. */
 static float bias_step(const rounded *r, const qg_node *n, int64_t c)
 {
     float s_x, s_w;
     return bias_scales(r, n, c, &s_x, &s_w) ? s_x * s_w : 0;
 }
 
+/* s_x s_w without rounding: what one step of the accumulator stands for.  0: as
+ * above. */
 static double exact_step(const rounded *r, const qg_node *n, int64_t c)
 {
     float s_x, s_w;
@@ -65,7 +73,9 @@ static void sharpen_bias(const rounded *r, const qg_node *n, const qg_tensor *fr
     }
 }
 
-/* x: rounded values, near multiples of the scale of their channel. */
+/* x: rounded values, near multiples of the scale of their channel; they become the
+ * nearest multiples in float64.  Offsets need no care: (code - zero) scale is a
+ * multiple, too.  Blocks and schemes that are not linear are left as they are. */
 static void sharpen(const qg_tqc *t, const qg_tensor *from, double *x)
 {
     qg_qparam p = qg_tqc_param(t);
@@ -82,7 +92,10 @@ static void sharpen(const qg_tqc *t, const qg_tensor *from, double *x)
     }
 }
 
-/* The constant on the grid of its record, or in steps of the product. */
+/* The constant on the grid of its record, or in steps of the product (bias); other
+ * floats are widened.  In float64, or in float32 for operators that have no other
+ * kernel; then ties are exact only as far as float32 holds the products.  Integers
+ * are borrowed. */
 static qg_status constant(void *ud, qg_graph *g, const qg_node *n, uint32_t slot,
                           const qg_tensor **out)
 {

@@ -12,6 +12,7 @@
 
 /* --- numbers --- */
 
+/* All elements of a plain tensor as float64; usual types without a call per element. */
 static void widen(const qg_tensor *t, double *out)
 {
     size_t n = (size_t)qg_tensor_count(t);
@@ -85,7 +86,8 @@ static qg_status narrow(qg_ctx *ctx, const char *name, const double *x, qg_tenso
     return QG_OK;
 }
 
-/* Floats become the nearest codes; those that are none are counted. */
+/* Floats become the nearest codes, within the limits of the grid; those that are
+ * none are added to *off.  One scale: pairs have no grid per channel. */
 static void to_codes(const qg_stored *g, double *x, size_t n, uint64_t *off)
 {
     for (size_t i = 0; i < n; i++) {
@@ -96,6 +98,7 @@ static void to_codes(const qg_stored *g, double *x, size_t n, uint64_t *off)
     }
 }
 
+/* The reverse: codes become (code - zero) scale, in float64. */
 static void to_real(const qg_stored *g, double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -104,6 +107,9 @@ static void to_real(const qg_stored *g, double *x, size_t n)
 
 /* --- a run of one step --- */
 
+/* A cut with its plan and open files, for the samples one after another.  In worker
+ * threads each trial has its own; d is only read.  A cut of the program reads codes,
+ * one of the model (real) what they stand for. */
 typedef struct trial {
     const qg_device *d;
     qg_ctx *ctx;
@@ -118,7 +124,8 @@ typedef struct trial {
     qg_run *run;
 } trial;
 
-/* The elements of a paired value in one sample: codes where its grid has codes. */
+/* The elements of a paired value in one sample, in t->sample: codes of the program's
+ * type where its grid has codes, else floats.  off: elements on no code are added. */
 static qg_status read_theirs(const trial *t, const qg_pair *p,
                              const qg_trace_data *data, size_t sample, uint64_t *off,
                              double **out)
@@ -144,6 +151,8 @@ static const qg_pair *pair_of(const trial *t, const qg_value *at)
     return d->stop[at->id] && id != QG_NONE ? &d->pair[id] : NULL;
 }
 
+/* Opens the arrays that the cut reads and that of the target.  After a failure
+ * close_trial frees what was opened. */
 static qg_status open_trial(trial *t)
 {
     size_t n = t->c->n_in;
@@ -180,6 +189,8 @@ static void close_trial(trial *t)
     qg_arena_free(t->arena);
 }
 
+/* The position of v among the inputs of g, by name: cuts of the model read them,
+ * too. */
 static bool is_input(const qg_graph *g, const qg_value *v, uint32_t *out)
 {
     for (uint32_t k = 0; k < g->input.n; k++)
@@ -190,7 +201,8 @@ static bool is_input(const qg_graph *g, const qg_value *v, uint32_t *out)
     return false;
 }
 
-/* An input of the network; for real values it lies on the grid of its codes. */
+/* An input of the network; for real values it lies on the grid of its codes, because
+ * the device has quantized it.  g is for values of the model: it is read only then. */
 static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
 {
     const qg_stored *g = &t->d->exe.program->stored[t->c->in[i]->id];
@@ -228,7 +240,8 @@ static qg_status read_raw(const trial *t, const qg_trace_data *data, size_t samp
     return qg_npy_read(t->ctx, &data->npy, sample * n, n, out);
 }
 
-/* Inputs of the network come from the samples, the others from the trace. */
+/* Inputs of the network come from the samples, the others from the trace.  A sample
+ * is fetched at most once, and only when an input needs it. */
 static qg_status read_inputs(trial *t, size_t sample)
 {
     const qg_graph *g = t->d->exe.graph;
@@ -268,6 +281,9 @@ static qg_status read_inputs(trial *t, size_t sample)
     return QG_OK;
 }
 
+/* Codes differ by any amount; floats by more than FLOAT_TOLERANCE times the largest
+ * |x| of the device in this sample.  A NaN of ours is not counted; the device's are
+ * finite (qg_trace_sample). */
 static void count(const qg_device_step *s, const double *ours, const double *theirs,
                   qg_tally *out)
 {
@@ -331,6 +347,7 @@ static qg_status judge(trial *t, size_t sample, const qg_tensor *y,
     return how && how->see ? how->see(how->ud, t->ctx, sample, ours, theirs) : QG_OK;
 }
 
+/* One sample: all memory of the one before is given back first. */
 static qg_status run_sample(trial *t, size_t sample, const qg_step_see *how,
                             qg_tally *out)
 {
@@ -356,6 +373,8 @@ qg_status qg_step_try(const qg_device *d, qg_ctx *ctx, const qg_device_step *s,
 
 /* --- a run of all --- */
 
+/* A trial per step, for its target alone: t[i].c is NULL and nothing is read but the
+ * device's value.  The plan keeps the targets until the sample is judged. */
 static qg_status open_whole(const qg_device *d, trial *t, qg_plan **plan, qg_run **run)
 {
     const qg_feed *feed = &d->feed.feed;
@@ -379,6 +398,8 @@ static qg_status open_whole(const qg_device *d, trial *t, qg_plan **plan, qg_run
     return qg_run_new(d->ctx, *plan, run);
 }
 
+/* Inputs are in the memory of the first trial until the program has run; kept values
+ * belong to the run. */
 static qg_status whole_sample(const qg_device *d, trial *t, qg_run *run, size_t sample,
                               const qg_step_see *how, qg_tally *out)
 {

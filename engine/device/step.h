@@ -29,6 +29,9 @@ typedef struct qg_device_step {
     size_t elements;         /* of a sample */
 } qg_device_step;
 
+/* A program, its samples and a trace.  Arrays over values have the index of the
+ * value in its graph.  It must stay where it is once opened: the feed's functions
+ * point into it.  Steps point to pairs, pairs to themselves (pair.h). */
 typedef struct qg_device {
     qg_ctx *ctx;
     qg_model *m; /* or its copy with records */
@@ -60,7 +63,8 @@ QG_NODISCARD qg_status qg_device_by(const qg_device *d, const qg_profile *profil
                                     qg_device *out);
 void qg_device_by_close(qg_device *d); /* also of a zeroed one */
 
-/* The programs of all other shipped profiles that can hold the network. */
+/* The programs of all other shipped profiles that can hold the network.  They borrow
+ * from the device that they were opened for. */
 typedef struct qg_others {
     QG_VEC(qg_device *) device;
 } qg_others;
@@ -68,7 +72,8 @@ QG_NODISCARD qg_status qg_others_open(const qg_device *d, qg_others *out);
 void qg_others_close(qg_others *o);
 
 /* The graph of a step; its constants are those of the program.  Kernels that read a
- * value whose grid the trace gives otherwise read that grid. */
+ * value whose grid the trace gives otherwise read that grid.  The caller frees
+ * out->graph. */
 QG_NODISCARD qg_status qg_step_cut(const qg_device *d, const qg_device_step *s,
                                    qg_cut *out);
 

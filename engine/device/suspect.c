@@ -11,6 +11,10 @@
 /* Samples of the first round, and hypotheses that enter the second. */
 enum { SCREEN = 1, FINALISTS = 16 };
 
+/* One step and its hypotheses.  With many samples they are tried in two rounds: all
+ * on the first sample, then the best on every sample.  A hypothesis whose effect is
+ * rare can lose in the first round when FINALISTS others explain more of that
+ * sample. */
 typedef struct court {
     const qg_device *d;
     qg_finding *f;
@@ -21,7 +25,8 @@ typedef struct court {
 
 /* --- trying --- */
 
-/* A hypothesis that cannot be computed is dropped: the operator refuses it. */
+/* One hypothesis in a worker, which writes to its own change only.  One that cannot
+ * be computed is dropped: the operator refuses it. */
 static qg_status work(void *ud, qg_ctx *ctx, void *state, size_t i)
 {
     court *c = ud;
@@ -44,6 +49,8 @@ static qg_status try_all(court *c, size_t limit)
     return qg_pool_run(c->d->ctx, &job);
 }
 
+/* Pointers into one array: the last criterion is the order in which they were made,
+ * so that the result does not depend on qsort. */
 static int by_differ(const void *a, const void *b)
 {
     const qg_change *x = *(qg_change *const *)a, *y = *(qg_change *const *)b;
@@ -52,7 +59,8 @@ static int by_differ(const void *a, const void *b)
     return x->rank != y->rank ? (x->rank < y->rank ? -1 : 1) : (x < y ? -1 : 1);
 }
 
-/* Leaves the best ones for the round over all samples. */
+/* Leaves the best ones for the round over all samples; those that are as good as the
+ * last finalist stay, too. */
 static qg_status select_finalists(court *c)
 {
     size_t n = c->list.change.n;
@@ -73,6 +81,8 @@ static qg_status select_finalists(court *c)
 
 /* --- the verdict --- */
 
+/* The order of qg_finding.suspect; verdicts as the last criterion make it
+ * repeatable. */
 static int by_fit(const void *a, const void *b)
 {
     const qg_suspect *x = a, *y = b;
@@ -95,6 +105,8 @@ static qg_suspect *alike(const court *c, const qg_suspect *s)
     return NULL;
 }
 
+/* Takes s into the finding when it was tried on all elements and explains more of
+ * them than the program itself. */
 static qg_status add(court *c, qg_suspect s)
 {
     const qg_tally *own = &c->f->tally;
@@ -124,6 +136,8 @@ static qg_status collect(court *c)
     return QG_OK;
 }
 
+/* Hypotheses about the real value first: qg_change_all tries the grid that they
+ * find. */
 static qg_status judge(court *c)
 {
     qg_exact exact = { 0 };

@@ -22,6 +22,8 @@
 
 #include "engine/device/step.h"
 
+/* fits: elements of all samples that are the device's under this hypothesis.  It is
+ * no proof: samples that do not exercise a difference fit several hypotheses alike. */
 typedef struct qg_suspect {
     const char *cause;   /* static */
     const char *verdict; /* in words */
@@ -52,7 +54,9 @@ typedef struct qg_finding {
     QG_VEC(qg_suspect) suspect; /* best first */
 } qg_finding;
 
-/* f->step, f->tally and f->at are given.  Texts are in d->arena. */
+/* f->step, f->tally and f->at are given.  Texts are in d->arena.  A step that stores
+ * floats is compared with other profiles by qg_model_fit only: it gets no
+ * hypotheses. */
 QG_NODISCARD qg_status qg_suspect_step(const qg_device *d, const qg_others *others,
                                        qg_finding *f);
 

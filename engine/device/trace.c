@@ -19,6 +19,7 @@ enum { JSON_LIMIT = 64 << 20 };
 
 /* --- arrays --- */
 
+/* The element types of docs/trace.md. */
 static bool is_number(qg_dtype d)
 {
     return d == QG_F32 || d == QG_F64 || d == QG_F16 || d == QG_I8 || d == QG_U8 ||
@@ -42,7 +43,8 @@ static qg_status measure(qg_ctx *ctx, const qg_trace *t, qg_trace_array *a)
     return QG_OK;
 }
 
-/* A file of a folder: its name is one name. */
+/* A file of a folder: its name is one name, so that no trace.json leads out of its
+ * folder.  Hidden files are refused, too: '..' is one. */
 static qg_status path_of(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *a,
                          qg_arena *scratch, const char **out)
 {
@@ -58,7 +60,9 @@ static bool ends_in(const char *text, const char *suffix)
     return n > k && strcmp(text + n - k, suffix) == 0;
 }
 
-/* An open raw file of exactly the declared bytes. */
+/* An open raw file of exactly the declared bytes.  O_NONBLOCK: opening a pipe must
+ * not wait for a writer; it is refused behind it, since only regular files have a
+ * size. */
 static qg_status open_raw(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *a,
                           const char *path, qg_npy *out)
 {
@@ -78,6 +82,7 @@ static qg_status open_raw(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *
     return QG_OK;
 }
 
+/* Members are listed without '.npy'; trace.json may give either name.  NULL: none. */
 static const qg_npz_member *member_of(const qg_trace *t, const qg_trace_array *a)
 {
     size_t n = strlen(a->file);
@@ -91,6 +96,8 @@ static const qg_npz_member *member_of(const qg_trace *t, const qg_trace_array *a
     return NULL;
 }
 
+/* The array's header, checked against its file; elements are read later.  out->owned
+ * tells whether the file is this array's or the archive's. */
 static qg_status open_array(qg_ctx *ctx, const qg_trace *t, const qg_trace_array *a,
                             qg_arena *scratch, qg_npy *out)
 {
@@ -170,6 +177,7 @@ static qg_status read_grid(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
     return QG_OK;
 }
 
+/* `permutation` of an array: each of 0 .. n-1 once.  Absent or null: n_axis stays 0. */
 static qg_status read_axes(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
 {
     const qg_json *p = qg_json_get(j, "permutation");
@@ -249,6 +257,8 @@ static qg_status read_array(qg_ctx *ctx, const qg_json *j, qg_trace_array *a)
     return a->raw ? read_raw(ctx, j, a) : QG_OK;
 }
 
+/* The description of all arrays.  Texts are borrowed from the JSON, which is in
+ * t->arena. */
 static qg_status read_json(qg_ctx *ctx, qg_trace *t, const qg_json *root)
 {
     const char *format;
@@ -297,7 +307,7 @@ static qg_status json_of_archive(qg_ctx *ctx, qg_trace *t, const qg_json **out)
     return s;
 }
 
-/* Every member is an array. */
+/* Without trace.json: every member is an array. */
 static qg_status name_members(qg_ctx *ctx, qg_trace *t)
 {
     t->array = QG_NEWN(t->arena, t->npz.count, qg_trace_array);
@@ -317,6 +327,7 @@ static qg_status open_archive(qg_ctx *ctx, qg_trace *t)
     return root ? read_json(ctx, t, root) : name_members(ctx, t);
 }
 
+/* Without trace.json: every .npy of the folder is an array; other files are ignored. */
 static qg_status name_files(qg_ctx *ctx, qg_trace *t)
 {
     const char **name;
@@ -350,7 +361,8 @@ static qg_status open_folder(qg_ctx *ctx, qg_trace *t)
     return read_json(ctx, t, root);
 }
 
-/* Headers of all arrays; names are unique. */
+/* Headers of all arrays; names are unique.  Files are closed again: a trace has more
+ * arrays than a process may have open files. */
 static qg_status check(qg_ctx *ctx, qg_trace *t)
 {
     qg_names *names = qg_names_new(ctx->alloc);
