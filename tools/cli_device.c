@@ -5,6 +5,8 @@
 
 #include "cli.h"
 
+/* By the name of an archive, or by the file that describes a folder of arrays; contents
+ * are not read. */
 bool cli_is_trace(const char *path)
 {
     char file[4096];
@@ -34,6 +36,7 @@ int cli_trace(const cli_call *c)
     return cli_ask(c, c->args->file.at[0], write_trace);
 }
 
+/* Strings are those of the command line.  `qg fit` takes the same options. */
 static void diverge_options(const cli_call *c, qg_diverge_options *o)
 {
     qg_diverge_options_init(o, sizeof *o);
