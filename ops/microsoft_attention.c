@@ -29,6 +29,9 @@ typedef struct heads_param {
     bool causal, rotary;
 } heads_param;
 
+/* Attributes of both operators; those that one of them lacks are absent there.  Queries
+ * and keys are multiplied, so that their sizes must be equal; that of the values is
+ * free.  QG_EMODEL for numbers that contradict each other. */
 static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 {
     heads_param *p = param;
@@ -61,7 +64,8 @@ static qg_status prepare(qg_ctx *ctx, const qg_node *node, void *param)
 
 /* --- shapes -------------------------------------------------------------------- */
 
-/* Slots of masks; the rest of the inputs is refused. */
+/* Slots of masks; the rest of the inputs is refused.  The mask is int32 of rank 1 to 3,
+ * the bias of scores float of rank 4; either may be absent. */
 static qg_status check_rest(const qg_call *k, size_t mask, size_t bias)
 {
     for (size_t i = mask; i < k->n_in; i++)
@@ -78,7 +82,9 @@ static qg_status check_rest(const qg_call *k, size_t mask, size_t bias)
     return qg_check_rank(k, bias, 4, 4);
 }
 
-/* The mask and the bias of scores suit [batch, heads, queries, keys]. */
+/* The mask and the bias of scores suit [batch, heads, queries, keys].  Unknown extents,
+ * -1, suit all.  The bias may have a dim of 1 for the batch and for the heads, and is
+ * repeated then. */
 static qg_status check_masks(const qg_call *k, size_t mask, size_t bias,
                              const int64_t extent[4])
 {
@@ -96,13 +102,15 @@ static qg_status check_masks(const qg_call *k, size_t mask, size_t bias,
     return QG_OK;
 }
 
-/* Columns of Q, K and V of a product with `all` columns. */
+/* Columns of Q, K and V of a product with `all` columns.  -1: unknown. */
 static void split(const heads_param *p, int64_t all, int64_t size[3])
 {
     for (size_t i = 0; i < 3; i++)
         size[i] = p->sizes[0] ? p->sizes[i] : all < 0 ? -1 : all / 3;
 }
 
+/* Input [B, S, in], weights [in, all], bias [all]; output [B, S, Hv].  Self-attention:
+ * as many keys as queries. */
 static qg_status infer_attention(const qg_call *k)
 {
     const heads_param *p = k->param;
@@ -124,6 +132,8 @@ static qg_status infer_attention(const qg_call *k)
     return qg_infer_dims(k, k->in[0]->dtype, 3, (int64_t[]){ batch, length, size[2] });
 }
 
+/* Query [B, S, H], key [B, T, H], value [B, T, Hv]; output [B, S, Hv].  Packed operands
+ * leave key or value out. */
 static qg_status infer_multi(const qg_call *k)
 {
     const heads_param *p = k->param;
@@ -154,12 +164,15 @@ static qg_status infer_multi(const qg_call *k)
 
 /* --- computing ----------------------------------------------------------------- */
 
-/* Rows of queries, keys, values of one sample, `step` elements apart. */
+/* Rows of queries, keys, values of one sample, `step` elements apart.  Row t of operand
+ * i and head h begins at at[i] + t * step[i] + h * size[i]. */
 typedef struct rows {
     const float *at[3];
     int64_t step[3], size[3]; /* size: columns of one head */
 } rows;
 
+/* What is the same for all queries of a call.  mask, bias: NULL where absent.  The
+ * scores of one query are kept at a time. */
 typedef struct job {
     const qg_call *k;
     const heads_param *p;
@@ -168,7 +181,8 @@ typedef struct job {
     float *score; /* [keys] */
 } job;
 
-/* What a mask adds to the score of key t for query s. */
+/* What a mask adds to the score of key t for query s.  Causal: the last query is
+ * beside the last key.  A key hidden for two reasons gets the filter once. */
 static float masked(const job *j, int64_t b, int64_t s, int64_t t)
 {
     const qg_tensor *m = j->mask;
@@ -182,6 +196,7 @@ static float masked(const job *j, int64_t b, int64_t s, int64_t t)
     return hidden ? j->p->filter : 0;
 }
 
+/* Element [b, h, s, t] of the bias of scores; 0 without one. */
 static float biased(const job *j, int64_t b, int64_t h, int64_t s, int64_t t)
 {
     const qg_tensor *x = j->bias;
@@ -191,6 +206,8 @@ static float biased(const job *j, int64_t b, int64_t h, int64_t s, int64_t t)
     return x->f32[((sample * x->dim[1] + head) * j->queries + s) * j->keys + t];
 }
 
+/* In place.  The largest score is subtracted first: no exponential overflows, and the
+ * sum of finite scores is at least 1. */
 static void softmax(float *x, int64_t n)
 {
     float most = -INFINITY, sum = 0;
@@ -202,6 +219,8 @@ static void softmax(float *x, int64_t n)
         x[i] /= sum;
 }
 
+/* at: sample, head, query.  y: the row of the query, of which the columns of this head
+ * are written.  Sums of products are in double and rounded once. */
 static void attend_query(const job *j, const rows *r, const int64_t at[3], float *y)
 {
     int64_t h = at[1], s = at[2], d = r->size[0], dv = r->size[2];
@@ -224,6 +243,7 @@ static void attend_query(const job *j, const rows *r, const int64_t at[3], float
     }
 }
 
+/* Output b, [queries, heads * size]: heads are side by side, as in the operands. */
 static void attend_sample(const job *j, const rows *r, int64_t b)
 {
     int64_t columns = r->size[2] * j->p->heads;
@@ -233,6 +253,8 @@ static void attend_sample(const job *j, const rows *r, int64_t b)
                          j->k->out[0]->f32 + (b * j->queries + s) * columns);
 }
 
+/* Memory for one row of scores, in scratch.  The bias of scores is input 5 of both
+ * operators. */
 static qg_status begin(const qg_call *k, size_t mask, int64_t keys, job *j)
 {
     *j = (job){ .k = k,
@@ -245,7 +267,8 @@ static qg_status begin(const qg_call *k, size_t mask, int64_t keys, job *j)
     return j->score ? QG_OK : qg_nomem(k->ctx);
 }
 
-/* input x weights + bias of all samples. */
+/* input x weights + bias of all samples.  [samples * tokens, all], in scratch; the sum
+ * begins with the bias, in double. */
 static qg_status project(const qg_call *k, float **out)
 {
     const qg_tensor *x = k->in[0], *w = k->in[1], *b = qg_in(k, 2);
@@ -263,6 +286,7 @@ static qg_status project(const qg_call *k, float **out)
     return QG_OK;
 }
 
+/* Q, K and V are columns of one product: no copies of them are made. */
 static qg_status attention(const qg_call *k)
 {
     job j;
@@ -285,7 +309,8 @@ static qg_status attention(const qg_call *k)
     return QG_OK;
 }
 
-/* Operand `slot` plus its part of the bias, which begins at `from`. */
+/* Operand `slot` plus its part of the bias, which begins at `from`.  *out is the
+ * operand itself where there is no bias, else in scratch. */
 static qg_status shifted(const qg_call *k, size_t slot, int64_t from, const float **out)
 {
     const qg_tensor *x = k->in[slot], *b = qg_in(k, 3);
@@ -301,6 +326,7 @@ static qg_status shifted(const qg_call *k, size_t slot, int64_t from, const floa
     return QG_OK;
 }
 
+/* The bias has the columns of queries, keys and values, in this order. */
 static qg_status multi(const qg_call *k)
 {
     job j;

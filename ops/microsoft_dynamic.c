@@ -23,11 +23,13 @@ typedef struct slots {
 static const slots integer_slots = { 2, 3, 4, 5, 6 };
 static const slots dynamic_slots = { -1, 2, -1, 3, 4 };
 
+/* The two rows differ in their largest number of inputs. */
 static const slots *slots_of(const qg_node *n)
 {
     return n->op->max_in == 7 ? &integer_slots : &dynamic_slots;
 }
 
+/* NULL: the operator has no such slot, or the node leaves it out. */
 static const qg_tensor *in_slot(const qg_call *k, int slot)
 {
     return slot < 0 ? NULL : qg_in(k, (size_t)slot);
@@ -49,6 +51,8 @@ static qg_status check_columns(const qg_call *k, int slot, qg_dtype type)
                          slot, (long long)count, (long long)n);
 }
 
+/* A has one scale and one zero point; what belongs to B and the bias may have one per
+ * column.  Zero points have the type of their codes. */
 static qg_status infer(const qg_call *k)
 {
     const slots *s = slots_of(k->node);
@@ -69,6 +73,7 @@ static qg_status infer(const qg_call *k)
     return qg_matmul_infer(k, 0, 1, QG_F32);
 }
 
+/* For int8 and uint8, the only types that infer accepts. */
 static int64_t code_at(const qg_tensor *t, int64_t i)
 {
     return t->dtype == QG_I8 ? t->i8[i] : t->u8[i];
@@ -81,6 +86,8 @@ typedef struct operand {
     float scale;
 } operand;
 
+/* Codes of an integer operand are borrowed, with zero point 0 where it is absent;
+ * floats are quantized into scratch. */
 static qg_status load(const qg_call *k, const slots *s, operand *a)
 {
     const qg_tensor *x = k->in[0], *zero = in_slot(k, s->a_zero);
@@ -105,6 +112,10 @@ static int64_t column(const qg_tensor *t, int64_t c)
     return qg_tensor_count(t) == 1 ? 0 : c;
 }
 
+/* One matrix.  at: where it begins in A, B and the output, in elements.  Products are
+ * below 2^16 in size, so that int64 holds their sum.  The product of both scales is
+ * rounded to float32 before the sum is multiplied by it, and the bias is added
+ * after. */
 static void multiply(const qg_call *k, const slots *s, const operand *a,
                      const qg_matmul *p, const int64_t at[3])
 {
@@ -121,6 +132,7 @@ static void multiply(const qg_call *k, const slots *s, const operand *a,
     }
 }
 
+/* The operand is quantized as a whole, not per matrix of the batch. */
 static qg_status run(const qg_call *k)
 {
     const slots *s = slots_of(k->node);

@@ -24,6 +24,8 @@
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 
+/* Room for the parameters of Conv, Gemm or MatMul, in words of 8 bytes for their
+ * alignment; checked by prepare_inner. */
 enum { INNER_WORDS = 64 };
 
 typedef struct fused_param {
@@ -36,6 +38,8 @@ typedef struct fused_param {
 
 /* --- Gelu ---------------------------------------------------------------------- */
 
+/* 1.702 x makes the sigmoid closest to the normal distribution in Gelu (Hendrycks and
+ * Gimpel, Gaussian Error Linear Units). */
 static qg_status prepare_quick(qg_ctx *ctx, const qg_node *node, void *param)
 {
     return qg_attr_float(ctx, node, "alpha", 1.702f, &((fused_param *)param)->alpha);
@@ -54,12 +58,14 @@ static qg_status infer_gelu(const qg_call *k)
     return qg_infer_same(k);
 }
 
+/* The number is 1 / sqrt(2). */
 static float by_erf(float x, float alpha)
 {
     (void)alpha;
     return 0.5f * x * (1 + qg_erf_f32(x * 0.70710678118654752f));
 }
 
+/* The numbers are 0.044715 sqrt(2 / pi) and sqrt(2 / pi). */
 static float by_tanh(float x, float alpha)
 {
     (void)alpha;
@@ -69,6 +75,7 @@ static float by_tanh(float x, float alpha)
 
 static float by_sigmoid(float x, float alpha) { return x * qg_sigmoid_f32(alpha * x); }
 
+/* f of every element plus its bias, which repeats along the last axis. */
 static void each(const qg_call *k, float (*f)(float x, float alpha), float alpha)
 {
     const qg_tensor *x = k->in[0], *bias = qg_in(k, 1);
@@ -89,6 +96,8 @@ static qg_status run_quick(const qg_call *k) { return qg_run_f32(k, quick_gelu);
 
 /* --- the operator of ONNX inside ------------------------------------------------ */
 
+/* The node as the inner operator sees it: attributes of the fused node, whose names are
+ * those of ONNX, and parameters of its own.  A copy to read from; it is in no graph. */
 static qg_node inner_node(const qg_node *n, const fused_param *p)
 {
     qg_node f = *n;
@@ -97,6 +106,8 @@ static qg_node inner_node(const qg_node *n, const fused_param *p)
     return f;
 }
 
+/* The version of the operator is fixed, since com.microsoft has versions of its own.
+ * QG_EUNSUPPORTED where the registry lacks it. */
 static qg_status prepare_inner(qg_ctx *ctx, const qg_node *node, const char *op,
                                int64_t opset, fused_param *p)
 {
@@ -108,7 +119,8 @@ static qg_status prepare_inner(qg_ctx *ctx, const qg_node *node, const char *op,
     return p->op->prepare ? p->op->prepare(ctx, &f, p->inner) : QG_OK;
 }
 
-/* Parameters of the activation are one list or three numbers. */
+/* Parameters of the activation are one list or three numbers.  No name, or an empty
+ * one: no activation.  A list takes precedence over the numbers. */
 static qg_status prepare_activation(qg_ctx *ctx, const qg_node *node, fused_param *p)
 {
     const char *name;
@@ -138,12 +150,14 @@ static qg_status prepare_conv(qg_ctx *ctx, const qg_node *node, void *param)
     return prepare_activation(ctx, node, param);
 }
 
+/* alpha and beta are those of Gemm; the activation's have a prefix. */
 static qg_status prepare_gemm(qg_ctx *ctx, const qg_node *node, void *param)
 {
     QG_TRY(prepare_inner(ctx, node, "Gemm", 13, param));
     return prepare_activation(ctx, node, param);
 }
 
+/* Operands whose batch axis is not the first are refused. */
 static qg_status prepare_matmul(qg_ctx *ctx, const qg_node *node, void *param)
 {
     fused_param *p = param;
@@ -173,6 +187,8 @@ static qg_status call_inner(const qg_call *k, size_t inputs,
     return act(&call);
 }
 
+/* Z, the fourth input of FusedConv, is added before the activation: it has the type and
+ * dims of the result. */
 static qg_status infer_fused(const qg_call *k)
 {
     const fused_param *p = k->param;
@@ -184,7 +200,7 @@ static qg_status infer_fused(const qg_call *k)
     return qg_check_dims(k, 3, k->out[0]->rank, k->out[0]->dim);
 }
 
-/* Z has the dims of the output. */
+/* Z has the dims of the output.  In place on the output of the inner operator. */
 static qg_status fused(const qg_call *k)
 {
     const fused_param *p = k->param;
@@ -200,7 +216,9 @@ static qg_status fused(const qg_call *k)
 
 static qg_status run_fused(const qg_call *k) { return qg_run_f32(k, fused); }
 
-/* t with its last two axes exchanged, and its data when there are some. */
+/* t with its last two axes exchanged, and its data when there are some.  The copy is in
+ * scratch.  While shapes are inferred there may be no data, or data of another float
+ * type: then *out has none.  A tensor of unknown rank is passed on as it is. */
 static qg_status exchanged(const qg_call *k, const qg_tensor *t, qg_tensor *out)
 {
     *out = *t;
@@ -225,6 +243,7 @@ static qg_status exchanged(const qg_call *k, const qg_tensor *t, qg_tensor *out)
     return QG_OK;
 }
 
+/* infer or run of MatMul on the operands, each exchanged where its attribute is set. */
 static qg_status product(const qg_call *k, qg_status (*act)(const qg_call *))
 {
     const fused_param *p = k->param;
@@ -247,6 +266,7 @@ static qg_status infer_matmul(const qg_call *k)
     return product(k, ((const fused_param *)k->param)->op->infer);
 }
 
+/* alpha multiplies the rounded product, as one more operation. */
 static qg_status matmul(const qg_call *k)
 {
     const fused_param *p = k->param;
@@ -260,11 +280,13 @@ static qg_status run_matmul(const qg_call *k) { return qg_run_f32(k, matmul); }
 
 /* Output channels, columns of B or its rows. */
 static int conv_axis(const qg_node *n) { return (void)n, 0; }
+/* B is [K, N], or [N, K] with transB. */
 static int gemm_axis(const qg_node *n)
 {
     const qg_attr *a = qg_attr_find(n, "transB");
     return a && a->type == QG_ATTR_INT && a->ints[0] ? 0 : 1;
 }
+/* -1: a vector, or the rank is not known. */
 static int matmul_axis(const qg_node *n)
 {
     int32_t rank = n->in[1] ? n->in[1]->type.rank : -1;
@@ -273,6 +295,7 @@ static int matmul_axis(const qg_node *n)
 
 /* --- normalizations -------------------------------------------------------------- */
 
+/* The default of ONNX Runtime's schema; ONNX has 1e-5. */
 static qg_status prepare_skip(qg_ctx *ctx, const qg_node *node, void *param)
 {
     return qg_attr_float(ctx, node, "epsilon", 1e-12f,
@@ -285,7 +308,11 @@ static qg_status prepare_simple(qg_ctx *ctx, const qg_node *node, void *param)
     return prepare_skip(ctx, node, param);
 }
 
-/* One row of n elements to y; gain is there, shift may be NULL. */
+/* One row of n elements to y; gain is there, shift may be NULL.  (x - mean) /
+ * sqrt(variance + epsilon) * gain + shift; simplified: the mean counts as 0.  The
+ * variance is that of the population, from differences to the mean, so that a large
+ * mean costs little precision.  The quotient is rounded to float32 before gain and
+ * shift. */
 static void normalize_row(const fused_param *p, const float *x, int64_t n,
                           const float *const gain_shift[2], float *y)
 {
@@ -300,7 +327,9 @@ static void normalize_row(const fused_param *p, const float *x, int64_t n,
                (gain_shift[1] ? gain_shift[1][i] : 0);
 }
 
-/* Inputs x, skip, gain, then shift unless simplified, and bias. */
+/* Inputs x, skip, gain, then shift unless simplified, and bias.  skip has the dims of
+ * x, or those of one sample, with or without a first axis of 1, and repeats over the
+ * batch. */
 static qg_status infer_skip(const qg_call *k)
 {
     const fused_param *p = k->param;
@@ -328,6 +357,7 @@ static qg_status infer_skip(const qg_call *k)
     return qg_infer_same(k);
 }
 
+/* The sum goes straight to output 3 when that is read, else to scratch. */
 static qg_status skip(const qg_call *k)
 {
     const fused_param *p = k->param;
@@ -351,9 +381,11 @@ static qg_status run_skip(const qg_call *k) { return qg_run_f32(k, skip); }
 
 /* --- EmbedLayerNormalization ----------------------------------------------------- */
 
+/* Slots of inputs.  Segments and their table, mask and positions may be absent. */
 enum { IDS, SEGMENTS, WORD, POSITION, SEGMENT, GAMMA, BETA, MASK, POSITIONS };
 
-/* y [batch, time, hidden], the lengths of the mask [batch], the sums of the rows. */
+/* y [batch, time, hidden], the lengths of the mask [batch], the sums of the rows.  The
+ * tables are [rows, hidden] with any number of rows. */
 static qg_status infer_embed(const qg_call *k)
 {
     static const size_t required[] = { WORD, POSITION, GAMMA, BETA };
@@ -386,7 +418,8 @@ static qg_status infer_embed(const qg_call *k)
     return qg_infer_dims(k, k->in[WORD]->dtype, 3, dim);
 }
 
-/* Adds row `at` of a table to y. */
+/* Adds row `at` of a table to y.  QG_EDATA when the table has no such row: indices are
+ * data of the user. */
 static qg_status add_row(const qg_call *k, size_t table, int64_t at, float *y)
 {
     const qg_tensor *t = k->in[table];
@@ -399,7 +432,8 @@ static qg_status add_row(const qg_call *k, size_t table, int64_t at, float *y)
     return QG_OK;
 }
 
-/* The number of tokens that the mask keeps, per sample. */
+/* The number of tokens that the mask keeps, per sample.  A token is kept where the mask
+ * is 1.  Without a mask ONNX Runtime's output is 0, too. */
 static void count_mask(const qg_call *k)
 {
     const qg_tensor *mask = qg_in(k, MASK);
@@ -411,6 +445,8 @@ static void count_mask(const qg_call *k)
     }
 }
 
+/* A token without a position of its own has its index in the sample.  Segments count
+ * only together with their table. */
 static qg_status embed(const qg_call *k)
 {
     const qg_tensor *ids = k->in[IDS], *position = qg_in(k, POSITIONS);

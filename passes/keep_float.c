@@ -20,18 +20,24 @@ typedef struct floating {
     const char **chosen, **behind, **before; /* [TQCs] */
 } floating;
 
+/* The entry of t's group; NULL there: no rule has reached it. */
 static const char **of(const char **by, const qg_tqc *t)
 {
     return &by[qg_tqc_root(t)->id];
 }
 
+/* Whether the backend requires one scale on both sides because the node copies
+ * elements.  So do the alignments OUTPUT and INPUT; LARGE is for operands of a
+ * computation. */
 static bool moves_values(const qg_backend *b, const qg_node *n)
 {
     const qg_sharing *s = qg_backend_sharing(b, n);
     return s && (s->align == QG_ALIGN_OUTPUT || s->align == QG_ALIGN_INPUT);
 }
 
-/* From one side of a node to the other; true: it reached another group. */
+/* From one side of a node to the other; true: it reached another group.  Every input
+ * meets every output.  The first rule that reaches a group is the one that is named.  A
+ * constant input, a number to pad with, is not what the node moves. */
 static bool pass_on(const qg_node *n, const char **by, bool forward)
 {
     bool more = false;
@@ -48,7 +54,9 @@ static bool pass_on(const qg_node *n, const char **by, bool forward)
     return more;
 }
 
-/* Groups span nodes in any order: until nothing changes. */
+/* Groups span nodes in any order: until nothing changes.  `by` begins as the choices.
+ * A group gets a rule once and never loses it, so that the loop ends after at most one
+ * round per group. */
 static void spread(const floating *f, const char **by, bool forward)
 {
     const qg_graph *g = f->env->graph;
@@ -61,6 +69,7 @@ static void spread(const floating *f, const char **by, bool forward)
     }
 }
 
+/* Counts as a change of the pass; the journal has the author of `release`. */
 static qg_status make_float(floating *f, qg_tqc *t)
 {
     f->env->changed++;
@@ -68,7 +77,9 @@ static qg_status make_float(floating *f, qg_tqc *t)
     return qg_tqc_set_state(f->env->quant, t, QG_TQC_FP32);
 }
 
-/* Followers leave first: then the root is alone. */
+/* Followers leave first: then the root is alone.  The whole ring of members, the root
+ * last.  `by` is the rule, as author of the journal's entries and as a pattern that
+ * matched. */
 static qg_status release(floating *f, qg_tqc *root, const char *by)
 {
     QG_TRY(qg_pass_author(f->env, by));
@@ -78,6 +89,10 @@ static qg_status release(floating *f, qg_tqc *root, const char *by)
     return make_float(f, root);
 }
 
+/* Rules are announced as patterns first, so that one without effect is reported.
+ * Forward and backward start from the choices alone: a group reached backward must not
+ * spread forward to its other readers.  Groups for shapes and indices are exact
+ * already, unless the run chose them. */
 static qg_status run(qg_pass_env *env)
 {
     qg_quant *q = env->quant;

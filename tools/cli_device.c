@@ -5,6 +5,8 @@
 
 #include "cli.h"
 
+/* By the name of an archive, or by the file that describes a folder of arrays; contents
+ * are not read. */
 bool cli_is_trace(const char *path)
 {
     char file[4096];

@@ -17,7 +17,9 @@ struct qg_budget {
     atomic_size_t held, request, held_then; /* the latter two: of the last refusal */
 };
 
-/* Counted before it is taken: two threads cannot both pass the limit. */
+/* qg_alloc.get.  Counted before it is taken: two threads cannot both pass the limit.
+ * NULL when the limit or the allocator below refuses; only the former is recorded, for
+ * the message of qg_nomem.  A size whose sum with FRONT wraps is refused. */
 static void *get(void *ud, size_t size)
 {
     qg_budget *b = ud;
@@ -40,6 +42,7 @@ static void *get(void *ud, size_t size)
     return p + FRONT;
 }
 
+/* qg_alloc.drop, of a block that get made; NULL: no effect. */
 static void drop(void *ud, void *p)
 {
     qg_budget *b = ud;
@@ -52,6 +55,7 @@ static void drop(void *ud, void *p)
     b->from.drop(b->from.ud, front);
 }
 
+/* The budget itself is not counted: its limit is for what is taken through it. */
 qg_budget *qg_budget_new(qg_alloc from, size_t limit)
 {
     qg_budget *b = from.get(from.ud, sizeof *b);
@@ -107,7 +111,9 @@ static size_t number_in(const char *path)
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Of a group, named "/a/b" as in /proc/self/cgroup, and of those around it. */
+/* Of a group, named "/a/b" as in /proc/self/cgroup, and of those around it.  `root` is
+ * where the controller is mounted, `file` the name of its limit.  Removes the parts of
+ * `group` from the end: the last round reads the root. */
 static size_t group_limit(const char *root, char *group, const char *file)
 {
     char path[1200];
@@ -122,7 +128,9 @@ static size_t group_limit(const char *root, char *group, const char *file)
     }
 }
 
-/* A line is "0::/group" (version 2) or "N:memory:/group". */
+/* A line is "0::/group" (version 2) or "N:memory:/group".  SIZE_MAX: no limit, or no
+ * control groups.  Version 2 names no controller, version 1 has a line for each list of
+ * them. */
 static size_t groups_limit(void)
 {
     char line[1024];
@@ -145,6 +153,8 @@ static size_t groups_limit(void)
     return least;
 }
 
+/* A fifth is left for what is not counted, mapped files and other libraries, and for
+ * other processes. */
 size_t qg_memory_default(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);

@@ -7,6 +7,7 @@
 #include "engine/ir/tensor_memory.h"
 #include "engine/number/format.h"
 
+/* The 16-bit float types, binary16 and bfloat16; a graph may have both. */
 static bool is_half(qg_dtype d) { return d == QG_F16 || d == QG_BF16; }
 
 /* One conversion.  Arrays cover the values and nodes that were there before it. */
@@ -25,6 +26,8 @@ typedef struct change {
 
 /* --- one node, tried with other types --- */
 
+/* Arrays for the inputs and outputs of n.  They live until the scratch arena is reset,
+ * before the next node. */
 static qg_status make_room(change *c, const qg_node *n)
 {
     c->in = QG_NEWN(c->scratch, n->n_in, const qg_tensor *);
@@ -34,7 +37,8 @@ static qg_status make_room(change *c, const qg_node *n)
     return c->in && c->type && c->result && c->out ? QG_OK : qg_nomem(c->g->ctx);
 }
 
-/* Input types as they are, constants with their data. */
+/* Input types as they are, constants with their data.  Tensors are borrowed from the
+ * graph. */
 static void load(change *c, const qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -43,7 +47,8 @@ static void load(change *c, const qg_node *n)
     }
 }
 
-/* Input i as a tensor of another type: without its data. */
+/* Input i as a tensor of another type: without its data.  Its data have the old type:
+ * inference must not read them. */
 static void retype(change *c, uint32_t i, qg_dtype d)
 {
     c->type[i] = *c->in[i];
@@ -53,7 +58,9 @@ static void retype(change *c, uint32_t i, qg_dtype d)
 }
 
 /* Whether op->infer accepts c->in; the dtypes of the outputs in c->result.  Inputs of
- * unknown rank get each rank in turn, on which types do not depend. */
+ * unknown rank get each rank in turn, on which types do not depend.  False, too, for an
+ * operator without inference: nothing is known of its types.  The message that a
+ * refusal leaves on the context is not reported. */
 static bool accepts(change *c, const qg_node *n)
 {
     static const int64_t open[QG_MAX_RANK] = { -1, -1, -1, -1, -1, -1, -1, -1 };
@@ -88,6 +95,9 @@ static bool accepts(change *c, const qg_node *n)
 
 /* --- Casts --- */
 
+/* A node Cast that computes `to`, which has its type already, from `from`.  It is
+ * appended to the nodes; qg_graph_normalize puts it in its place.  Before opset 6 Cast
+ * names its type by a text, which is not written here. */
 static qg_status add_cast(change *c, qg_value *from, qg_value *to)
 {
     qg_graph *g = c->g;
@@ -116,7 +126,9 @@ static qg_status add_cast(change *c, qg_value *from, qg_value *to)
                              &made);
 }
 
-/* A value like v in another type. */
+/* A value like v in another type.  Its name is that of v and the type, or made up where
+ * that is taken.  It has no producer and no readers yet; dims and their symbols are
+ * those of v. */
 static qg_status new_value(change *c, const qg_value *v, qg_dtype type, qg_value **out)
 {
     const char *name =
@@ -131,6 +143,8 @@ static qg_status new_value(change *c, const qg_value *v, qg_dtype type, qg_value
     return QG_OK;
 }
 
+/* A constant of float32, float16 or bfloat16 in another of these types, in the arena of
+ * the graph.  To 16 bits it rounds half to even; from 16 bits it is exact. */
 static qg_status convert(change *c, const qg_tensor *from, qg_dtype to,
                          const qg_tensor **out)
 {
@@ -153,7 +167,9 @@ static qg_status convert(change *c, const qg_tensor *from, qg_dtype to,
     return QG_OK;
 }
 
-/* v in type `to`, one for all readers. */
+/* v in type `to`, one for all readers.  A constant is converted here and now, another
+ * value by a Cast.  Each v meets one other type only, so one place per value is
+ * enough. */
 static qg_status in_type(change *c, qg_value *v, qg_dtype to, qg_value **out)
 {
     assert(v->id < c->n_value);
@@ -173,7 +189,9 @@ static qg_status in_type(change *c, qg_value *v, qg_dtype to, qg_value **out)
     return QG_OK;
 }
 
-/* n computes output k in another type; a Cast makes the value that readers have. */
+/* n computes output k in another type; a Cast makes the value that readers have.
+ * Readers that want `type` later take the computed value itself (c->other), without a
+ * second Cast. */
 static qg_status cast_output(change *c, qg_node *n, uint32_t k, qg_dtype type)
 {
     qg_value *v = n->out[k], *computed;
@@ -185,7 +203,10 @@ static qg_status cast_output(change *c, qg_node *n, uint32_t k, qg_dtype type)
 
 /* --- to float32 --- */
 
-/* Attributes that name a float type, or hold a value of one, in float32. */
+/* Attributes that name a float type, or hold a value of one, in float32.  Type: Cast,
+ * EyeLike, random operators and windows, QuantizeLinear.  Value: Constant,
+ * ConstantOfShape.  The old list is not changed, so that the caller can go back to it;
+ * parameters are prepared anew, since they were read from it. */
 static qg_status widen_attributes(change *c, qg_node *n)
 {
     static const int64_t float32 = 1; /* TensorProto.FLOAT */
@@ -214,6 +235,7 @@ static qg_status widen_attributes(change *c, qg_node *n)
     return qg_node_prepare(c->g, n);
 }
 
+/* By the types of the file: the values may have been widened already. */
 static bool touches_half(const change *c, const qg_node *n)
 {
     bool any = false;
@@ -224,6 +246,8 @@ static bool touches_half(const change *c, const qg_node *n)
     return any;
 }
 
+/* Such a node without 16-bit floats computes in float32 in the file, too, and must not
+ * be narrowed later. */
 static bool touches_float(const change *c, const qg_node *n)
 {
     bool any = false;
@@ -234,7 +258,8 @@ static bool touches_float(const change *c, const qg_node *n)
     return any;
 }
 
-/* The node as the file has it, between Casts.  Its outputs had become float32. */
+/* The node as the file has it, between Casts.  Its outputs had become float32.  Other
+ * readers of its values see float32. */
 static qg_status keep_node(change *c, qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -250,7 +275,10 @@ static qg_status keep_node(change *c, qg_node *n)
     return QG_OK;
 }
 
-/* Values are float32 by now, as far as they were 16-bit floats. */
+/* Values are float32 by now, as far as they were 16-bit floats.  A node is widened when
+ * its operator accepts float32 and no output remains of 16 bits; otherwise its
+ * attributes are restored.  Control flow is kept, as its bodies have types of their
+ * own. */
 static qg_status widen_node(change *c, qg_node *n)
 {
     const qg_attr *attr = n->attr;
@@ -272,7 +300,9 @@ static qg_status widen_node(change *c, qg_node *n)
     return keep_node(c, n);
 }
 
-/* A Cast from float32 to float32, unless both its ends are in the interface. */
+/* A Cast from float32 to float32, unless both its ends are in the interface.  In the
+ * file it converted between float32 and 16 bits.  The names of graph inputs and outputs
+ * must survive, so that a Cast between two of them stays. */
 static qg_status drop_idle_cast(change *c, qg_node *n)
 {
     const qg_op *cast;
@@ -288,8 +318,9 @@ static qg_status drop_idle_cast(change *c, qg_node *n)
     return QG_OK;
 }
 
-/* Types, constants and the marks of interface and nodes; *any: there are 16-bit
- * floats. */
+/* Types, constants and the marks of interface and nodes; *any: there are 16-bit floats.
+ * Records the types of the file first: marks and nodes are decided by them.  The first
+ * 16-bit type becomes that of the graph.  Without such types nothing is changed. */
 static qg_status widen_values(change *c, bool *any)
 {
     qg_graph *g = c->g;
@@ -317,6 +348,9 @@ static qg_status widen_values(change *c, bool *any)
     return QG_OK;
 }
 
+/* Nodes and values that are added on the way have ids behind n_node and n_value and are
+ * not visited.  Use lists change, node order does not, until the graph is
+ * normalized. */
 static qg_status to_float32(change *c, bool *changed)
 {
     QG_TRY(widen_values(c, changed));
@@ -334,20 +368,25 @@ static qg_status to_float32(change *c, bool *changed)
 
 /* --- to the type of the file --- */
 
-/* A slot that takes the node's data, as opposed to shapes, scales, statistics. */
+/* A slot that takes the node's data, as opposed to shapes, scales, statistics.  The
+ * slots of roles s (shapes, indices) and f (scales, statistics) have types of their own
+ * in several operators. */
 static bool follows(const qg_node *n, uint32_t slot)
 {
     char role = qg_op_in_role(n->op, slot);
     return role != 's' && role != 'f';
 }
 
+/* Whether the type of this slot changes when its node is narrowed; all: whatever the
+ * role of the slot. */
 static bool is_narrowed(const qg_node *n, uint32_t slot, bool all)
 {
     const qg_value *v = n->in[slot];
     return v && v->type.dtype == QG_F32 && (all || follows(n, slot));
 }
 
-/* Whether n computes in float_type when its data slots, or all, have it. */
+/* Whether n computes in float_type when its data slots, or all, have it.  Every float32
+ * output must come out in float_type: a node of mixed results stays in float32. */
 static bool fits_narrow(change *c, const qg_node *n, bool all)
 {
     qg_dtype want = c->g->float_type;
@@ -364,6 +403,9 @@ static bool fits_narrow(change *c, const qg_node *n, bool all)
 
 enum { NARROW_NOT, NARROW_DATA, NARROW_ALL };
 
+/* Data alone is tried first, since normalizations and resizes accept statistics and
+ * scales in float32 beside 16-bit data.  Quantizers keep float32 on their float side;
+ * bodies of control flow were never widened. */
 static qg_status choose(change *c, const qg_node *n)
 {
     if (n->dead || n->stays_float32 || qg_node_has(n, QG_OP_QUANTIZER | QG_OP_CONTROL))
@@ -375,6 +417,9 @@ static qg_status choose(change *c, const qg_node *n)
     return QG_OK;
 }
 
+/* A value has the type that its producer gives it by now (narrow_outputs).  Where this
+ * node needs the other one, it reads a Cast, or the converted constant.  Values added
+ * by this conversion have their final type. */
 static qg_status narrow_inputs(change *c, qg_node *n)
 {
     for (uint32_t i = 0; i < n->n_in; i++) {
@@ -392,7 +437,8 @@ static qg_status narrow_inputs(change *c, qg_node *n)
     return QG_OK;
 }
 
-/* Outputs of narrow nodes take the type; one that the file has in float32 is cast. */
+/* Outputs of narrow nodes take the type; one that the file has in float32 is cast.  An
+ * output of the graph has the type of the file, whatever its node computes. */
 static qg_status narrow_outputs(change *c, qg_node *n)
 {
     for (uint32_t k = 0; k < n->n_out; k++) {
@@ -411,6 +457,8 @@ static qg_status narrow_outputs(change *c, qg_node *n)
     return QG_OK;
 }
 
+/* All choices precede all changes: they are made on a graph in float32.  Outputs
+ * precede inputs, which compare with the types of their producers. */
 static qg_status to_float_type(change *c)
 {
     qg_graph *g = c->g;
@@ -434,6 +482,8 @@ static qg_status to_float_type(change *c)
 
 /* --- both --- */
 
+/* The arrays live in the arena of the graph.  On failure, too, the caller frees
+ * c->scratch.  Bodies are never converted on their own. */
 static qg_status begin(change *c, qg_graph *g)
 {
     qg_arena *a = g->arena;

@@ -5,7 +5,8 @@
 typedef uint32_t word __attribute__((may_alias));
 typedef uint32_t words4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* Words of two rows side by side, then of four. */
+/* Words of two rows side by side, then of four.  Two rounds of shuffles: rows i and i +
+ * 2 are interleaved, then the results. x and y need the alignment of a word only. */
 static inline void transpose_4x4(const word *x, int64_t x_step, word *y, int64_t y_step)
 {
     words4 row[4], two[4];
@@ -23,7 +24,8 @@ static inline void transpose_4x4(const word *x, int64_t x_step, word *y, int64_t
     }
 }
 
-/* At most a block, whose rows are whole cache lines on either side. */
+/* At most a block, whose rows are whole cache lines on either side.  Tiles of 4 x 4,
+ * then what remains at the right and below, word by word. */
 static void transpose_block(const word *x, int64_t x_step, word *y, int64_t y_step,
                             int64_t rows, int64_t columns)
 {

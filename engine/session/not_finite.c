@@ -12,6 +12,8 @@
 
 /* Samples examined at most; values named in a sentence; bytes of a policy there. */
 enum { SAMPLES = 4, NAMES = 3, LONGEST = 600 };
+/* A mask is at most the first; an ordinary number is within plus and minus the second.
+ * A tensor with a number outside of both is taken for one without mask. */
 static const float mask_most = -9000, ordinary_most = 90;
 
 /* The first endpoint of a kind, in order of samples and of execution. */
@@ -29,6 +31,8 @@ typedef struct search {
     uint8_t *mask;  /* [values] MASK, BESIDE; NULL: not searched for */
 } search;
 
+/* Samples run in order and nodes in that of execution, so the first call is the first
+ * place.  The text of the endpoint is kept, since hook points end with the call. */
 static void note(place *p, size_t sample, const qg_hook_point *at)
 {
     if (p->there)
@@ -40,7 +44,10 @@ static void note(place *p, size_t sample, const qg_hook_point *at)
     (void)qg_endpoint_text(at->endpoint, p->at);
 }
 
-/* The exponent of NaN and infinities has only ones, their fraction differs. */
+/* Whether there is a NaN and, only where there is none, whether there is an infinity:
+ * NaN is the stronger finding.  The exponent of NaN and infinities has only ones, their
+ * fraction differs (IEEE 754 binary32: 1 sign, 8 exponent, 23 fraction bits).  Works on
+ * bits without branches, since every value of a network passes through here. */
 static void classify(const float *x, size_t n, bool *nan, bool *infinity)
 {
     bool strange = false, fraction = false;
@@ -54,6 +61,7 @@ static void classify(const float *x, size_t n, bool *nan, bool *infinity)
     *infinity = strange && !fraction;
 }
 
+/* Tensors of other types than float32 count as finite. */
 bool qg_tensor_is_finite(const qg_tensor *plain)
 {
     bool nan = false, infinity = false;
@@ -64,7 +72,9 @@ bool qg_tensor_is_finite(const qg_tensor *plain)
 
 enum { MASK = 1, BESIDE = 2 }; /* of a value: has a mask; ordinary numbers beside it */
 
-/* Nothing lies between a mask and ordinary numbers. */
+/* Nothing lies between a mask and ordinary numbers.  0: x has no mask, or a number of
+ * neither kind.  Zeros beside a mask (a mask of 0 and -10000) are no ordinary numbers:
+ * any grid contains 0, and nothing is lost. */
 static uint8_t look_for_mask(const float *x, size_t n)
 {
     bool mask = false, ordinary = false;
@@ -79,6 +89,8 @@ static uint8_t look_for_mask(const float *x, size_t n)
     return (uint8_t)(mask ? MASK | (ordinary ? BESIDE : 0) : 0);
 }
 
+/* Results of all samples are united: a mask may appear in one sample only.  Inputs of
+ * the graph and constants have no producer to name in a policy. */
 static void note_mask(search *s, const qg_hook_point *at, const qg_tensor *plain)
 {
     const qg_value *v = qg_endpoint_value(at->endpoint);
@@ -86,7 +98,9 @@ static void note_mask(search *s, const qg_hook_point *at, const qg_tensor *plain
         s->mask[v->id] |= look_for_mask(plain->f32, (size_t)qg_tensor_count(plain));
 }
 
-/* Whether a scale of t reaches as far as a mask. */
+/* Whether a scale of t reaches as far as a mask.  A grid is as wide as
+ * scale * (qmax - qmin), in units of the value.  A narrower one clips the mask and
+ * keeps the ordinary numbers. */
 static bool is_wide(const qg_tqc *t)
 {
     qg_qparam p = qg_tqc_param(t);
@@ -116,6 +130,8 @@ static bool spoils_grid(const search *s, const qg_value *v)
     return any;
 }
 
+/* Hook of every watched endpoint: classifies float32 values and changes none.  Values
+ * with strides are copied into s->copy, which is reset for each of them. */
 static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value)
 {
@@ -139,8 +155,10 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     return QG_OK;
 }
 
-/* Rounded constants are finite where the constants are: without them the plan needs no
- * copy of the weights. */
+/* A plan of m, simulated or in float, whose hooks see all endpoints, also those of
+ * folded nodes.  Rounded constants are finite where the constants are: without them the
+ * plan needs no copy of the weights.  The caller frees *out; the array of muted records
+ * lives in `a`. */
 static qg_status plan(qg_model *m, const qg_finite_request *r, bool simulates,
                       qg_arena *a, qg_plan **out)
 {
@@ -160,6 +178,7 @@ static qg_status plan(qg_model *m, const qg_finite_request *r, bool simulates,
     return qg_plan_new(m->ctx, m->graph, &o, out);
 }
 
+/* One of the places is there.  NULL: out of memory. */
 static const char *text_of(const search *s, const char *mode, qg_arena *a)
 {
     const place *p = s->nan.there ? &s->nan : &s->infinity;
@@ -169,7 +188,8 @@ static const char *text_of(const search *s, const char *mode, qg_arena *a)
 }
 
 /* "a", "b": of a node that makes or reads a masked value, unless YAML would need an
- * escape. */
+ * escape.  NULL, a text that could not be made, is passed on.  The policy has the names
+ * as glob patterns, in which * and ? match more than the node itself. */
 static const char *add_name(qg_arena *a, const char *list, const qg_node *n)
 {
     if (!list || !n || strpbrk(n->name, "\"\\*?"))
@@ -177,6 +197,8 @@ static const char *add_name(qg_arena *a, const char *list, const qg_node *n)
     return qg_arena_printf(a, "%s%s\"%s\"", list, *list ? ", " : "", n->name);
 }
 
+/* Names the first few values, and a policy that leaves in float their producers and all
+ * their readers: a grid on either side would round the value. */
 static qg_status describe_masks(const search *s, const qg_graph *g, qg_arena *a,
                                 qg_strange *out)
 {
@@ -203,6 +225,8 @@ static qg_status describe_masks(const search *s, const qg_graph *g, qg_arena *a,
     return nodes && names && out->masks && out->policy ? QG_OK : qg_nomem(g->ctx);
 }
 
+/* At most SAMPLES samples from `first` on, one after the other on this thread: `note`
+ * depends on their order.  Arrays of `in` live as long as the plan. */
 static qg_status run_samples(qg_ctx *ctx, const qg_plan *p, const qg_feed *feed,
                              size_t first, search *s)
 {
@@ -225,6 +249,8 @@ static qg_status run_samples(qg_ctx *ctx, const qg_plan *p, const qg_feed *feed,
     return st;
 }
 
+/* One network, simulated or float, over the samples of the request.  The plan ends
+ * here; places have texts of their own. */
 static qg_status search_run(qg_model *m, const qg_finite_request *r, bool simulates,
                             qg_arena *a, search *s)
 {
@@ -235,7 +261,10 @@ static qg_status search_run(qg_model *m, const qg_finite_request *r, bool simula
     return st;
 }
 
-/* Masks are those of the float network: rounding hides what lies beside them. */
+/* Masks are those of the float network: rounding hides what lies beside them.  In mode
+ * simulate the places of the float run are written to a copy of the search, which is
+ * dropped: the message is about the mode that was requested.  Both share the array of
+ * masks. */
 static qg_status search_all(qg_model *m, const qg_finite_request *r, qg_arena *a,
                             search *s)
 {
@@ -272,6 +301,7 @@ qg_status qg_model_strange(qg_model *m, const qg_finite_request *r, qg_arena *a,
     return st;
 }
 
+/* A policy of many nodes does not fit a line: then the report has it. */
 void qg_warn_strange(qg_ctx *ctx, const qg_strange *s)
 {
     if (s->not_finite)

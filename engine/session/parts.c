@@ -8,6 +8,9 @@
 #include "engine/core/hash.h"
 #include "engine/core/vec.h"
 
+/* *out is `file`, or, where its name has more than LONGEST bytes, the first KEPT bytes
+ * of the name and digits of the hash of all of it: ".part.K" must fit into the 255
+ * bytes of a file name.  QG_ENOMEM otherwise. */
 static qg_status name_stem(qg_ctx *ctx, qg_arena *a, const char *file, const char **out)
 {
     enum { LONGEST = 240, KEPT = 200, DIGITS = 12 };
@@ -23,7 +26,8 @@ static qg_status name_stem(qg_ctx *ctx, qg_arena *a, const char *file, const cha
     return *out ? QG_OK : qg_nomem(ctx);
 }
 
-/* "<base>.part", or with ".<digits>" behind it. */
+/* "<base>.part", or with ".<digits>" behind it.  Other files that begin like a
+ * checkpoint are not of this run and must stay. */
 static bool is_part(const char *name, const char *base)
 {
     size_t n = strlen(base);
@@ -34,6 +38,8 @@ static bool is_part(const char *name, const char *base)
            (*rest == '.' && rest[1] && !rest[1 + strspn(rest + 1, "0123456789")]);
 }
 
+/* Reads the folder instead of trying names: the interrupted run may have had any number
+ * of processes.  A folder that cannot be read has no checkpoints. */
 qg_status qg_parts_find(qg_ctx *ctx, qg_arena *a, const char *file, int rank,
                         qg_parts *out, const char **own)
 {
@@ -66,7 +72,8 @@ qg_status qg_parts_find(qg_ctx *ctx, qg_arena *a, const char *file, int rank,
     return QG_OK;
 }
 
-/* Whether every range of y lies in one of x: ranges that touch are one. */
+/* Whether every range of y lies in one of x: ranges that touch are one.  An empty y is
+ * in every x. */
 static bool has_all(const qg_stats *x, const qg_stats *y)
 {
     for (size_t i = 0; i < y->seen.n; i++) {
@@ -80,12 +87,14 @@ static bool has_all(const qg_stats *x, const qg_stats *y)
     return true;
 }
 
+/* Samples that both have in part are an overlap that qg_stats_merge refuses. */
 qg_status qg_parts_merge(qg_stats *into, const qg_stats *part, const char *path)
 {
     return has_all(into, part) ? QG_OK
                                : qg_stats_merge(into, part, "other checkpoints", path);
 }
 
+/* A file that cannot be removed is no error: the result does not depend on it. */
 void qg_parts_remove(const qg_parts *p, const char *kept)
 {
     for (size_t i = 0; i < p->n; i++)

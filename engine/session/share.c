@@ -26,6 +26,8 @@ static const char *type_of(const qg_node *n)
     return v ? qg_dtype_name(v->type.dtype) : "none";
 }
 
+/* Whether n has a record for quantization: one that is neither kept in float nor for
+ * shapes and indices. */
 static bool has_record(const qg_node *n)
 {
     bool any = false;
@@ -40,6 +42,8 @@ static bool has_record(const qg_node *n)
     return any;
 }
 
+/* One more node with this cause.  `text` is borrowed from the arena or the graph; NULL
+ * is a text that could not be made, so that callers pass qg_arena_printf as it is. */
 static qg_status count_cause(share *s, const char *text)
 {
     if (!text)
@@ -52,6 +56,8 @@ static qg_status count_cause(share *s, const char *text)
     return qg_vec_push(s->ctx, s->arena, &s->cause, (cause){ text, 1 });
 }
 
+/* Only nodes that accumulate products count.  A node that the backend chose may still
+ * have no such record: it computes in float, too. */
 static qg_status count_node(share *s, const qg_node *n)
 {
     if (!qg_node_has(n, QG_OP_COMPUTE))
@@ -68,6 +74,8 @@ static qg_status count_node(share *s, const qg_node *n)
                                           type_of(n)));
 }
 
+/* Nodes of a body are never in `quantized`.  They have one cause per kind of owner (If,
+ * Loop, Scan). */
 static qg_status count_body(share *s, const qg_graph *body)
 {
     assert(body->owner);
@@ -83,6 +91,8 @@ static qg_status count_body(share *s, const qg_graph *body)
     return QG_OK;
 }
 
+/* For qsort: the most frequent cause first, equal ones by text, so that the message
+ * does not depend on the order of nodes. */
 static int by_count(const void *a, const void *b)
 {
     const cause *p = a, *q = b;
@@ -90,7 +100,7 @@ static int by_count(const void *a, const void *b)
                                 : strcmp(p->text, q->text);
 }
 
-/* "3 it does this, 1 it does that" */
+/* "3: it does this; 1: it does that".  Sorts the causes.  *out lives in the arena. */
 static qg_status list_causes(share *s, const char **out)
 {
     const char *text = "";
@@ -112,6 +122,9 @@ static qg_status count_all(share *s, const qg_graph *g)
     return QG_OK;
 }
 
+/* No warning from half of the nodes on, except where bodies hide some of them.  A
+ * network without compute nodes is worth a line only when nothing else of it has a
+ * record. */
 static qg_status warn(share *s, const qg_model *m, const char *what)
 {
     const char *causes;
@@ -127,6 +140,8 @@ static qg_status warn(share *s, const qg_model *m, const char *what)
     return QG_OK;
 }
 
+/* The mark is set before the work, so that a failure is not repeated by the next call
+ * either. */
 qg_status qg_model_warn_share(qg_model *m, const char *what)
 {
     if (!m->quant || m->warned_share)

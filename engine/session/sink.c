@@ -43,6 +43,8 @@ static qg_status put_value(qg_sink *k, size_t i, const qg_tensor *t)
     return QG_OK;
 }
 
+/* Writes all columns of a finished sample and frees it, also after a failure.  A dumped
+ * value without data was not seen in this sample, and its column has no entry. */
 static qg_status put_sample(qg_sink *k, qg_waiting *w)
 {
     qg_status s = QG_OK;
@@ -54,7 +56,8 @@ static qg_status put_sample(qg_sink *k, qg_waiting *w)
     return s;
 }
 
-/* Writes the samples that are next in order; later ones wait. */
+/* Writes the samples that are next in order; later ones wait.  The caller holds the
+ * lock: one thread at a time writes. */
 static qg_status flush(qg_sink *k)
 {
     qg_status s = QG_OK;
@@ -63,6 +66,8 @@ static qg_status flush(qg_sink *k)
     return s;
 }
 
+/* A plain copy of t as column i of a sample, in the arena of that sample: values of a
+ * run are overwritten by its next sample. */
 static qg_status keep(qg_ctx *ctx, qg_waiting *w, size_t i, const qg_tensor *t)
 {
     w->value[i] = *t;
@@ -73,6 +78,8 @@ static qg_status keep(qg_ctx *ctx, qg_waiting *w, size_t i, const qg_tensor *t)
     return QG_OK;
 }
 
+/* The arena of a sample, made by whatever is kept first: a hook or the end of the run.
+ * Values begin as zeros: data NULL. */
 static qg_status begin_waiting(qg_ctx *ctx, const qg_sink *k, qg_waiting *w)
 {
     if (w->arena)
@@ -84,11 +91,13 @@ static qg_status begin_waiting(qg_ctx *ctx, const qg_sink *k, qg_waiting *w)
 
 /* --- callbacks of the drive --- */
 
+/* State of one worker: the sample at hand, until `done` passes it to the sink. */
 typedef struct worker {
     const qg_sink *k;
     qg_waiting w;
 } worker;
 
+/* qg_drive.begin.  The state lives in the arena of ctx. */
 static qg_status make_worker(void *ud, qg_ctx *ctx, void **state)
 {
     worker *w = QG_NEW(ctx->arena, worker);
@@ -99,12 +108,17 @@ static qg_status make_worker(void *ud, qg_ctx *ctx, void **state)
     return QG_OK;
 }
 
+/* qg_drive.end.  After a failure in the middle of a sample its copies are still
+ * here. */
 static void end_worker(void *ud, void *state)
 {
     (void)ud;
     qg_arena_free(((worker *)state)->w.arena);
 }
 
+/* qg_drive.see: keeps a dumped value.  A rounded output is seen twice, before and
+ * after; the second copy replaces the first, so that the file has what the next node
+ * reads. */
 static qg_status see(void *state, qg_ctx *ctx, size_t sample, const qg_hook_point *at,
                      qg_tensor *value)
 {
@@ -117,6 +131,9 @@ static qg_status see(void *state, qg_ctx *ctx, size_t sample, const qg_hook_poin
     return keep(ctx, &w->w, w->k->dumped[v->id] - 1, value);
 }
 
+/* qg_drive.done: adds the outputs, moves the sample to its slot, and writes all samples
+ * whose turn it is.  Copies are made outside of the lock, files are written inside:
+ * columns are not thread-safe. */
 static qg_status done(void *ud, qg_ctx *ctx, void *state, size_t sample,
                       const qg_run *r)
 {
@@ -142,7 +159,8 @@ static qg_status done(void *ud, qg_ctx *ctx, void *state, size_t sample,
 
 /* --- columns --- */
 
-/* Makes the folder, and remembers to take it back when nothing is written. */
+/* Makes the folder, and remembers to take it back when nothing is written.  `path` is
+ * borrowed until qg_sink_close. */
 static qg_status make_folder(qg_sink *k, const char *path, size_t which)
 {
     bool known = qg_is_directory(path);
@@ -151,7 +169,9 @@ static qg_status make_folder(qg_sink *k, const char *path, size_t which)
     return QG_OK;
 }
 
-/* Names that become the same file get "_2", "_3", ... in their order. */
+/* Names that become the same file get "_2", "_3", ... in their order.  Names are not
+ * owned: the graph and the model outlive the sink.  The arrays have room for every
+ * output and every value (qg_sink_make). */
 static qg_status add_column(qg_sink *k, const char *folder, const char *name,
                             const qg_value *value)
 {
@@ -170,7 +190,8 @@ static qg_status add_column(qg_sink *k, const char *folder, const char *name,
     return QG_OK;
 }
 
-/* The computed value that is dumped for v; NULL: none. */
+/* The computed value that is dumped for v; NULL: none.  Inputs and constants of the
+ * program have no producer: they are not dumped. */
 static const qg_value *dump_of(const qg_executable *e, const char *glob,
                                const qg_value *v)
 {
@@ -206,6 +227,8 @@ qg_status qg_sink_dumps(qg_sink *k, const char *glob, const char *folder)
     return make_folder(k, folder, 1);
 }
 
+/* After a failure the parts that were not made are NULL, which qg_sink_close
+ * accepts. */
 qg_status qg_sink_make(qg_sink *k, const qg_executable *e, size_t samples)
 {
     const qg_graph *g = e->graph;
@@ -228,6 +251,8 @@ qg_status qg_sink_make(qg_sink *k, const qg_executable *e, size_t samples)
                : qg_nomem(k->ctx);
 }
 
+/* Columns first, then the folders, which are removed only when they are empty: the last
+ * one made may lie within the other. */
 void qg_sink_close(qg_sink *k)
 {
     if (!k->ctx)
@@ -246,6 +271,8 @@ void qg_sink_close(qg_sink *k)
 
 /* --- running --- */
 
+/* Hooks are set on nodes, not values: `see` selects among the outputs of a node.  The
+ * array `watch` must outlive the plan and lies in the sink's arena. */
 qg_status qg_sink_plan(const qg_sink *k, bool reference, const qg_feed *feed,
                        qg_plan **out)
 {
@@ -259,6 +286,7 @@ qg_status qg_sink_plan(const qg_sink *k, bool reference, const qg_feed *feed,
     return qg_executable_plan(k->exe, reference, feed, k->dumps_in ? watch : NULL, out);
 }
 
+/* Every sample of the feed once: the sink was made for as many. */
 qg_status qg_sink_run(qg_sink *k, const qg_plan *p, const qg_feed *feed,
                       const qg_workload *work)
 {
@@ -298,6 +326,7 @@ static bool grid_of(const qg_sink *k, const qg_value *v, double *scale, int32_t 
     return q.n == 1;
 }
 
+/* Scales are written as the shortest text of the float: a reader gets the same bits. */
 static void put_grid(qg_json_writer *w, const qg_sink *k, const qg_value *v)
 {
     double scale;
@@ -312,6 +341,8 @@ static void put_grid(qg_json_writer *w, const qg_sink *k, const qg_value *v)
     qg_json_put_end(w);
 }
 
+/* One entry of "arrays".  The shape is that of the file: samples first.  Type and dims
+ * are those of the first sample; only stacked columns have one shape. */
 static void put_array(qg_json_writer *w, const qg_sink *k, size_t i, const char *file)
 {
     const qg_value *v = k->value[i];
@@ -336,6 +367,7 @@ static void put_array(qg_json_writer *w, const qg_sink *k, size_t i, const char 
     qg_json_put_end(w);
 }
 
+/* The whole document, without outputs: a trace has dumped values only. */
 static qg_status put_trace(const qg_sink *k, FILE *f)
 {
     qg_json_writer w;
@@ -358,6 +390,7 @@ static qg_status put_trace(const qg_sink *k, FILE *f)
     return qg_json_done(&w);
 }
 
+/* Leaves w open: its file appears with those of the columns, as the last one. */
 static qg_status write_trace(const qg_sink *k, qg_writer *w)
 {
     const char *path = qg_path_join(k->arena, k->dumps_in, QG_TRACE_JSON);
@@ -367,6 +400,7 @@ static qg_status write_trace(const qg_sink *k, qg_writer *w)
     return put_trace(k, w->stream);
 }
 
+/* A failure leaves no file behind.  Abandoning after a commit has no effect. */
 qg_status qg_sink_commit(qg_sink *k)
 {
     qg_writer trace = { 0 };

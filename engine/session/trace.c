@@ -7,7 +7,8 @@
 
 QG_OPTIONS_INIT(qg_trace_options)
 
-/* The files of a folder become one archive, and end with the folder's work copy. */
+/* The files of a folder become one archive, and end with the folder's work copy.  The
+ * archive replaces `path` when it is complete. */
 static qg_status pack(const qg_sink *k, const char *path)
 {
     qg_npz_writer w;
@@ -38,6 +39,7 @@ static qg_status expect_stacked(const qg_sink *k)
     return QG_OK;
 }
 
+/* The report of `qg trace`; *out is freed by the caller. */
 static qg_status describe(const qg_sink *k, const char *path, qg_report **out)
 {
     qg_report *r;
@@ -100,6 +102,9 @@ static qg_status begin_folder(tracing *t)
     return QG_OK;
 }
 
+/* Order matters: the folder must exist before the sink makes its columns in it, and
+ * shapes are checked before any file appears.  An archive leaves the folder to be
+ * abandoned; otherwise the folder becomes the trace. */
 static qg_status write(tracing *t, qg_report **report)
 {
     qg_sink *k = &t->sink;
@@ -119,6 +124,8 @@ static qg_status write(tracing *t, qg_report **report)
     return is_archive(t->path) ? QG_OK : qg_folder_commit(&t->folder, NULL, 0);
 }
 
+/* All parts begin as zeros, and closing accepts one that was not opened.  The mode is
+ * integer unless one is given: a device computes on codes. */
 qg_status qg_model_trace(qg_model *m, const qg_trace_options *given, const char *path,
                          qg_report **report)
 {

@@ -17,6 +17,8 @@ static qg_status inner(qg_ir *ir, const qg_node *n, const char *suffix, qg_ir_la
     return qg_ir_inner(ir, n, suffix, l, out);
 }
 
+/* Mean and deviation of LayerNormalization, caches and scores of Attention have no
+ * counterpart in the layers made here. */
 static qg_status expect_one_output(qg_ir *ir, const qg_node *n)
 {
     for (uint32_t k = 1; k < n->n_out; k++)
@@ -36,7 +38,9 @@ static qg_status axes_from(qg_ir *ir, const qg_node *n, int64_t first, int32_t r
     return qg_ir_vector(ir, n, "axes", count, axes, out);
 }
 
-/* x, of the type t, with mean 0 and variance 1 over the axes from `first` on. */
+/* x, of the type t, with mean 0 and variance 1 over the axes from `first` on:
+ * (x - mean) / sqrt(variance + epsilon), as MVN-6 computes it with eps_mode
+ * INSIDE_SQRT.  The default of epsilon is the same in all of ONNX's normalizations. */
 static qg_status normalized(qg_ir *ir, const qg_node *n, qg_ir_source x,
                             const qg_tensor *t, int64_t first, qg_ir_source *out)
 {
@@ -55,7 +59,8 @@ static qg_status normalized(qg_ir *ir, const qg_node *n, qg_ir_source x,
     return data ? inner(ir, n, "normalized", l, t, out) : qg_nomem(ir->ctx);
 }
 
-/* The node's output: x * gain + shift, where there is a shift. */
+/* The node's output: x * gain + shift, where there is a shift.  Gain and shift
+ * broadcast to x by NumPy's rules: callers reshape what does not. */
 static qg_status finish(qg_ir *ir, const qg_node *n, qg_ir_source x, qg_ir_source gain,
                         const qg_ir_source *shift)
 {
@@ -68,7 +73,8 @@ static qg_status finish(qg_ir *ir, const qg_node *n, qg_ir_source x, qg_ir_sourc
     return qg_ir_finish(ir, n, qg_ir_layer_of(&qg_ir_add_row, QG_IR_NUMPY, sum, 2));
 }
 
-/* The first axis that is normalized. */
+/* The first axis that is normalized.  0 <= *axis < rank; refused where the rank is not
+ * known.  The axes behind it are normalized, too. */
 static qg_status first_axis(qg_ir *ir, const qg_node *n, int64_t *axis)
 {
     int32_t rank = n->in[0]->type.rank;
@@ -78,6 +84,8 @@ static qg_status first_axis(qg_ir *ir, const qg_node *n, int64_t *axis)
                                       : qg_ir_refuse(ir, n, "its axis is not known");
 }
 
+/* Scale and bias have the dims of the normalized axes, which are the last ones: they
+ * broadcast as they are. */
 qg_status qg_ir_layer_norm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     qg_ir_source in[2], x, shift;
@@ -93,7 +101,8 @@ qg_status qg_ir_layer_norm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return finish(ir, n, x, in[1], shifted ? &shift : NULL);
 }
 
-/* x / sqrt(mean(x^2) + epsilon) * scale. */
+/* x / sqrt(mean(x^2) + epsilon) * scale.  MVN cannot do without the mean, hence single
+ * layers.  The mean keeps its axes with a dim of 1 and broadcasts in the division. */
 qg_status qg_ir_rms_norm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     qg_ir_source in[2], pair[2], x;
@@ -130,7 +139,9 @@ qg_status qg_ir_rms_norm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
     return finish(ir, n, x, in[1], NULL);
 }
 
-/* Slot `slot`, a number per channel, beside data of the type t: channels on axis 1. */
+/* Slot `slot`, a number per channel, beside data of the type t: channels on axis 1.  It
+ * becomes [1, channels, 1, ...] of the rank of t.  Channels of a grouped tensor are its
+ * groups. */
 static qg_status per_channel(qg_ir *ir, const qg_node *n, uint32_t slot,
                              const char *suffix, const qg_tensor *t, qg_ir_source *out)
 {
@@ -144,6 +155,7 @@ static qg_status per_channel(qg_ir *ir, const qg_node *n, uint32_t slot,
     return qg_ir_reshaped(ir, n, suffix, s, &shape, out);
 }
 
+/* Each channel of each sample by itself: the axes behind the channels. */
 qg_status qg_ir_instance_norm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     qg_ir_source in[3], x, gain, shift;
@@ -157,7 +169,9 @@ qg_status qg_ir_instance_norm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 }
 
 /* Groups of channels as an axis of their own.  Before opset 21 gain and shift are per
- * group. */
+ * group.  [N, groups, elements of a group] is normalized over its last axis.  Per
+ * group, gain and shift apply in that shape, before the dims of the input are restored;
+ * per channel, after. */
 qg_status qg_ir_group_norm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 {
     qg_ir_source in[3], x, gain, shift, product[2];
@@ -200,12 +214,14 @@ qg_status qg_ir_group_norm(qg_ir *ir, const qg_node *n, const qg_ir_row *r)
 
 /* --- attention --- */
 
-/* Batch, heads, tokens, size. */
+/* Batch, heads, tokens, size.  An operand of ScaledDotProductAttention, of rank 4. */
 typedef struct part {
     qg_ir_source at;
     qg_tensor type;
 } part;
 
+/* Exchanges axes 1 and 2 of p, whose type follows: tokens with heads before the
+ * attention, heads with tokens behind it. */
 static qg_status transposed(qg_ir *ir, const qg_node *n, const char *suffix, part *p)
 {
     static const int64_t perm[4] = { 0, 2, 1, 3 };
@@ -220,7 +236,9 @@ static qg_status transposed(qg_ir *ir, const qg_node *n, const char *suffix, par
     return inner(ir, n, suffix, l, &p->type, &p->at);
 }
 
-/* Input `slot` with its heads on axis 1; of rank 3 they are within the last axis. */
+/* Input `slot` with its heads on axis 1; of rank 3 they are within the last axis.  p of
+ * rank 4 is left as it is.  Rank 3: [B, T, heads * size] becomes [B, T, heads, size],
+ * then [B, heads, T, size].  Refused when the heads do not divide the last axis. */
 static qg_status heads_of(qg_ir *ir, const qg_node *n, uint32_t slot, int64_t heads,
                           part *p)
 {
@@ -239,7 +257,11 @@ static qg_status heads_of(qg_ir *ir, const qg_node *n, uint32_t slot, int64_t he
     return transposed(ir, n, name[slot], p);
 }
 
-/* Each head of keys or values stands for several heads of queries. */
+/* Each head of keys or values stands for several heads of queries.  Grouped-query
+ * attention: OpenVINO's layer requires as many heads in all operands.  Head h of the
+ * queries gets head h * have / heads: each is repeated in place by a broadcast of a new
+ * axis, [B, have, 1, T, size] to [B, have, heads / have, T, size], which is then merged
+ * with the heads.  `heads` is a multiple of what p has, or the node is refused. */
 static qg_status repeat_heads(qg_ir *ir, const qg_node *n, const char *suffix,
                               int64_t heads, part *p)
 {
@@ -272,12 +294,16 @@ static qg_status repeat_heads(qg_ir *ir, const qg_node *n, const char *suffix,
     return qg_ir_reshaped(ir, n, name[2], in[0], &p->type, &p->at);
 }
 
+/* Attributes of Attention-23, as far as they have a counterpart. */
 typedef struct attention {
     int64_t heads[3]; /* of queries, keys, values */
     bool causal, masked;
     float scale; /* 0: 1 / sqrt(size) */
 } attention;
 
+/* The layer ignores its mask when it is causal, and it aligns the first query with the
+ * first key: both matter only where they are refused here.  Inputs from slot 4 on are
+ * caches of keys and values. */
 static qg_status read_attention(qg_ir *ir, const qg_node *n, attention *a)
 {
     float softcap;
@@ -306,7 +332,9 @@ static qg_status read_attention(qg_ir *ir, const qg_node *n, attention *a)
     return expect_one_output(ir, n);
 }
 
-/* The head axis goes back to where the input has it. */
+/* The head axis goes back to where the input has it.  An output of rank 4 is that of
+ * the layer.  Rank 3: [B, heads, T, size] is transposed and its last two axes are
+ * merged. */
 static qg_status finish_attention(qg_ir *ir, const qg_node *n, qg_ir_layer l,
                                   const qg_tensor *query)
 {
