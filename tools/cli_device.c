@@ -48,8 +48,8 @@ static void diverge_options(const cli_call *c, qg_diverge_options *o)
     o->explain = c->args->top;
 }
 
-/* The report is printed in any case.  CLI_FAILED when anything differs, so that a
- * build can depend on it. */
+/* The report is printed whether or not anything differs; a difference makes the
+ * status CLI_FAILED, so that a build can depend on it. */
 int cli_diverge(const cli_call *c)
 {
     qg_model *m = NULL;

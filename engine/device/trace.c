@@ -361,8 +361,8 @@ static qg_status open_folder(qg_ctx *ctx, qg_trace *t)
     return read_json(ctx, t, root);
 }
 
-/* Headers of all arrays; names are unique.  Files are closed again: a trace has more
- * arrays than a process may have open files. */
+/* Headers of all arrays; names are unique.  Files are closed again: a trace can have
+ * more arrays than a process may have open files. */
 static qg_status check(qg_ctx *ctx, qg_trace *t)
 {
     qg_names *names = qg_names_new(ctx->alloc);
