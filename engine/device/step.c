@@ -202,15 +202,15 @@ static bool is_input(const qg_graph *g, const qg_value *v, uint32_t *out)
 }
 
 /* An input of the network; for real values it lies on the grid of its codes, because
- * the device has quantized it.  g is for values of the model: it is read only then. */
+ * the device has quantized it. */
 static qg_status take_fed(trial *t, size_t i, const qg_tensor *fed)
 {
-    const qg_stored *g = &t->d->exe.program->stored[t->c->in[i]->id];
     size_t n = (size_t)qg_tensor_count(fed);
-    uint64_t off;
+    uint64_t off = 0; /* nobody asks how many values were off the grid */
     t->view[i] = fed;
     if (!t->real)
         return QG_OK;
+    const qg_stored *g = &t->d->exe.program->stored[t->c->in[i]->id];
     double *x = QG_NEWN(t->sample, n, double);
     t->in[i].data = NULL;
     if (!x)
@@ -282,8 +282,8 @@ static qg_status read_inputs(trial *t, size_t sample)
 }
 
 /* Codes differ by any amount; floats by more than FLOAT_TOLERANCE times the largest
- * |x| of the device in this sample.  A NaN of ours is not counted; the device's are
- * finite (qg_trace_sample). */
+ * |x| of the device in this sample, which is finite (qg_trace_sample).  A NaN of ours
+ * differs by no amount. */
 static void count(const qg_device_step *s, const double *ours, const double *theirs,
                   qg_tally *out)
 {
@@ -292,10 +292,10 @@ static void count(const qg_device_step *s, const double *ours, const double *the
         largest = fmax(largest, fabs(theirs[i]));
     for (size_t i = 0; i < s->elements; i++) {
         double apart = fabs(ours[i] - theirs[i]);
-        if (!(apart > (s->stored->codes ? 0 : FLOAT_TOLERANCE * largest)))
+        if (apart <= (s->stored->codes ? 0 : FLOAT_TOLERANCE * largest))
             continue;
         out->differ++;
-        out->total += apart;
+        out->total += isnan(apart) ? 0 : apart;
         out->most = fmax(out->most, apart);
     }
     out->of += s->elements;
