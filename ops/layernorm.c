@@ -64,6 +64,7 @@ static qg_status infer_layer(const qg_call *k)
     int64_t dim[QG_MAX_RANK];
     int32_t axis;
     QG_TRY(qg_check_types(k, 0, 2, QG_DT_FLOATS));
+    QG_TRY(qg_check_same_type(k, 1, 2)); /* of RMSNormalization, too: its V is T here */
     QG_TRY(qg_check_rank(k, 0, 1, QG_MAX_RANK));
     qg_set_out(k, 0, x->dtype, x->rank, x->dim);
     qg_set_out(k, 1, p->stash, -1, NULL);

@@ -75,8 +75,8 @@ typedef struct reducer {
 #define PLUS(a, b)  ((a) + (b))
 #define TIMES(a, b) ((a) * (b))
 /* a NaN on either side wins; | makes no branch */
-#define MAX(a, b)   (((a) > (b)) | ((a) != (a)) ? (a) : (b))
-#define MIN(a, b)   (((a) < (b)) | ((a) != (a)) ? (a) : (b))
+#define MAX(a, b)   ((((a) > (b)) | ((a) != (a))) ? (a) : (b))
+#define MIN(a, b)   ((((a) < (b)) | ((a) != (a))) ? (a) : (b))
 #define REAL(x)     ((double)(x))
 #define WHOLE(x)    ((uint64_t)(x))
 #define SAME(x)     (x)
