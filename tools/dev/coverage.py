@@ -22,10 +22,10 @@ def counts(gcda):
                           str(gcda)], capture_output=True, cwd=ROOT, check=False).stdout
     made = {}
     for text in out.splitlines():
-        for f in json.loads(text)["files"]:
-            path = os.path.relpath((gcda.parent / f["file"]).resolve()
-                                   if not f["file"].startswith("/") else f["file"], ROOT)
-            path = re.sub(r"^(\.\./)+", "", path)
+        said = json.loads(text)
+        for f in said["files"]:
+            path = os.path.relpath(os.path.join(said["current_working_directory"],
+                                                f["file"]), ROOT)
             if not PRODUCT.match(path):
                 continue
             lines, branches = made.setdefault(path, ({}, {}))
