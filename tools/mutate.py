@@ -142,14 +142,23 @@ def target_of(command):
     return "qg" if name in ("python.sh", "bash") else f"tests/{name}"
 
 
-def judge(tree, m, seconds):
+def moved(test, build, tree):
+    """A test of the coverage build as it is in the copy of the tree."""
+    def move(text):
+        return text.replace(str(build), str(tree / "build")).replace(str(ROOT), str(tree))
+
+    name, command, folder, env = test
+    return name, ([move(w) for w in command], move(folder),
+                  {k: move(v) for k, v in env.items()})
+
+
+def judge(tree, m, known, seconds):
     """"killed by X", "survived", or "invalid"."""
     file = tree / m.path
     text = file.read_text()
     lines = text.splitlines(keepends=True)
     lines[m.line - 1] = m.new + "\n"
     file.write_text("".join(lines))
-    known = {name: rest for name, *rest in tests_of(tree / "build")}
     end = time.monotonic() + seconds
     try:
         for taken, name in sorted(m.tests):
@@ -191,10 +200,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder)
         copy_tree(tree)
+        build = o.coverage.resolve()
+        known = dict(moved(t, build, tree) for t in tests_of(build))
         for m in drawn:
             if killed + len(survived) == o.count:
                 break
-            verdict = judge(tree, m, o.seconds)
+            verdict = judge(tree, m, known, o.seconds)
             print(f"{m}\n  {verdict}", flush=True)
             killed += verdict.startswith("killed")
             if verdict.startswith("survived"):

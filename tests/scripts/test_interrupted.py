@@ -22,7 +22,8 @@ def quantize(folder, observer, **environment):
     command = [QG, "quantize", str(MODEL), "-b", "trt-int8", "-d", "random:1", "-j", "1",
                "--kernels", "reference", "--observer", observer, "-o", str(folder)]
     return subprocess.run(command, capture_output=True, text=True,
-                          env={**os.environ, **environment})
+                          env={**os.environ, **environment, **(
+                              {"GCOV_PREFIX": os.devnull} if environment else {})})
 
 
 def preload(work):
