@@ -15,7 +15,7 @@ static qg_status fill_dumps(const qg_sink *k, qg_report *r)
     QG_TRY(qg_report_table(r, "dumps", "name file", &t));
     for (size_t i = k->n_output; i < k->n_column; i++) {
         QG_TRY(qg_table_cells(r, t, qg_cell_text(k->name[i]),
-                              qg_cell_text(qg_sink_file(k, i, r->arena))));
+                              qg_cell_made(qg_sink_file(k, i, r->arena))));
     }
     return QG_OK;
 }
@@ -43,7 +43,8 @@ static qg_status fill_report(const qg_plan *p, const qg_sink *k, double seconds,
         QG_TRY(qg_table_cells(
             r, t, qg_cell_text(g->output.at[i]->name),
             qg_cell_text(qg_tensor_text(type, shape)),
-            qg_cell_text(k->n_output ? qg_sink_file(k, i, r->arena) : NULL)));
+            k->n_output ? qg_cell_made(qg_sink_file(k, i, r->arena))
+                        : qg_cell_text(NULL)));
     }
     return fill_dumps(k, r);
 }
