@@ -109,7 +109,7 @@ static const char *endpoint_text(page *p, const char *text, const qg_endpoint_ma
     for (size_t i = 0; i < m->n_slot; i++)
         slots = join_made(p, slots, "", slot_text(p, &m->slot[i]));
     if (m->n_slot)
-        text = !slots           ? NULL
+        text = !slots          ? NULL
                : m->n_slot > 1 ? JOIN(p, text, "slot: [%s]", slots)
                                : JOIN(p, text, "slot: %s", slots);
     if (m->constant != QG_ANY)

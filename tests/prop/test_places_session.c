@@ -312,67 +312,67 @@ static const char MNIST[] = "tests/models/mnist-8.onnx", LAYERS[] = "@layers.onn
 
 /* In this order: what fails first in one is no longer new in another. */
 static const row rows[] = {
-    { "list", list, NULL, 0, 0 },
-    { "list backends", list, "backends", 0, 0 },
-    { "list ops", list, "ops", 0, 0 },
-    { "list passes", list, "passes", 0, 0 },
-    { "list observers", list, "observers", 0, 0 },
-    { "list quirks", list, "quirks", 0, 0 },
-    { "list formats", list, "formats", 0, 0 },
-    { "list profiles", list, "profiles", 0, 0 },
-    { "backend", backend_page, "tflite-int8", 0, 0 },
-    { "profile", profile_page, "tflite-xnnpack", 0, 0 },
-    { "import backend", backend_of_aimet, "tests/data/aimet/htp.json", 0, 0 },
-    { "quantize-tensor", tensor, "tests/arrays/f4.npy", NULL, 0 },
-    { "quantize", quantize, "tflite-int8", MNIST, NULL },
-    { "quantize trt", quantize, "trt-int8", LAYERS, NULL },
-    { "quantize openvino", quantize, "openvino-int8", LAYERS, NULL },
-    { "quantize ncnn", quantize, "ncnn-int8", MNIST, NULL },
-    { "quantize fp8", quantize, "graphcore-fp8", MNIST, NULL },
-    { "quantize dsp", quantize, "ppl-dsp-int8", MNIST, NULL },
-    { "verb quantize", verb, "quantize", 0, 0 },
-    { "verb ordered", verb, "ordered", 0, 0 },
-    { "verb corrected", verb, "corrected", 0, 0 },
-    { "verb graph", verb, "graph", 0, 0 },
-    { "verb layers", verb, "layers", 0, 0 },
-    { "verb integer-layers", verb, "integer-layers", 0, 0 },
-    { "verb integers", verb, "integers", 0, 0 },
-    { "verb sensitivity", verb, "sensitivity", 0, 0 },
-    { "verb propose", verb, "propose", "@new.yaml", 0 },
-    { "verb price", verb, "price", 0, 0 },
-    { "verb run", verb, "run", 0, 0 },
-    { "verb evaluate", verb, "evaluate", 0, 0 },
-    { "verb doctor", verb, "doctor", 0, 0 },
-    { "verb compare", verb, "compare", 0, 0 },
-    { "memory float", memory, LAYERS, 0, 0 },
-    { "memory quantized", memory, SNAP, 0, 0 },
-    { "run", run, MNIST, "random:2", "float" },
-    { "explain a node", explain, "gemm1", 0, 0 },
-    { "dump", dump, NULL, 0, 0 },
-    { "dump a program", dump, "tflite-reference", 0, 0 },
-    { "diff", diff, OTHER, 0, 0 },
-    { "switch", change, "op=Conv state=dequantized", 0, 0 },
-    { "collect", collect, NULL, 0, 0 },
-    { "merge", merge, 0, 0, 0 },
-    { "show", show, NULL, 0, 0 },
-    { "derive", derive, "trt-int8", 0, 0 },
-    { "trace", trace, "@new.npz", "tflite-reference", 0 },
-    { "trace folder", trace, "@new", "tflite-xnnpack", 0 },
-    { "diverge", diverge, TRACE, 0, 0 },
-    { "fit", fit, TRACE, 0, 0 },
-    { "compare traces", trace_diff, TRACE, "@other.npz", 0 },
-    { "probe", probe, 0, 0, 0 },
-    { "export onnx-qdq", export, "onnx-qdq", SNAP, NULL },
-    { "export onnx-qdq trt", export, "onnx-qdq", OTHER, "trt" },
-    { "export openvino-fq", export, "openvino-fq", SNAP, NULL },
-    { "export openvino-ir", export, "openvino-ir", "@layers", NULL },
-    { "export ppq-json", export, "ppq-json", SNAP, NULL },
-    { "import onnx-qdq", import, "onnx-qdq", "@qdq.onnx", NULL },
-    { "import openvino-fq", import, "openvino-fq", "@fq.onnx", NULL },
-    { "import ppq-json", import, "ppq-json", "@ppq.json", "@ppq.onnx" },
-    { "import tflite", import, "tflite", "tests/data/tflite/kws_int8.tflite", NULL },
-    { "session float", session, MNIST, "float", 0 },
-    { "session integer", session, SNAP, "integer", 0 },
+    {"list",                 list,             NULL,                        0,                                   0          },
+    { "list backends",       list,             "backends",                  0,                                   0          },
+    { "list ops",            list,             "ops",                       0,                                   0          },
+    { "list passes",         list,             "passes",                    0,                                   0          },
+    { "list observers",      list,             "observers",                 0,                                   0          },
+    { "list quirks",         list,             "quirks",                    0,                                   0          },
+    { "list formats",        list,             "formats",                   0,                                   0          },
+    { "list profiles",       list,             "profiles",                  0,                                   0          },
+    { "backend",             backend_page,     "tflite-int8",               0,                                   0          },
+    { "profile",             profile_page,     "tflite-xnnpack",            0,                                   0          },
+    { "import backend",      backend_of_aimet, "tests/data/aimet/htp.json", 0,                                   0          },
+    { "quantize-tensor",     tensor,           "tests/arrays/f4.npy",       NULL,                                0          },
+    { "quantize",            quantize,         "tflite-int8",               MNIST,                               NULL       },
+    { "quantize trt",        quantize,         "trt-int8",                  LAYERS,                              NULL       },
+    { "quantize openvino",   quantize,         "openvino-int8",             LAYERS,                              NULL       },
+    { "quantize ncnn",       quantize,         "ncnn-int8",                 MNIST,                               NULL       },
+    { "quantize fp8",        quantize,         "graphcore-fp8",             MNIST,                               NULL       },
+    { "quantize dsp",        quantize,         "ppl-dsp-int8",              MNIST,                               NULL       },
+    { "verb quantize",       verb,             "quantize",                  0,                                   0          },
+    { "verb ordered",        verb,             "ordered",                   0,                                   0          },
+    { "verb corrected",      verb,             "corrected",                 0,                                   0          },
+    { "verb graph",          verb,             "graph",                     0,                                   0          },
+    { "verb layers",         verb,             "layers",                    0,                                   0          },
+    { "verb integer-layers", verb,             "integer-layers",            0,                                   0          },
+    { "verb integers",       verb,             "integers",                  0,                                   0          },
+    { "verb sensitivity",    verb,             "sensitivity",               0,                                   0          },
+    { "verb propose",        verb,             "propose",                   "@new.yaml",                         0          },
+    { "verb price",          verb,             "price",                     0,                                   0          },
+    { "verb run",            verb,             "run",                       0,                                   0          },
+    { "verb evaluate",       verb,             "evaluate",                  0,                                   0          },
+    { "verb doctor",         verb,             "doctor",                    0,                                   0          },
+    { "verb compare",        verb,             "compare",                   0,                                   0          },
+    { "memory float",        memory,           LAYERS,                      0,                                   0          },
+    { "memory quantized",    memory,           SNAP,                        0,                                   0          },
+    { "run",                 run,              MNIST,                       "random:2",                          "float"    },
+    { "explain a node",      explain,          "gemm1",                     0,                                   0          },
+    { "dump",                dump,             NULL,                        0,                                   0          },
+    { "dump a program",      dump,             "tflite-reference",          0,                                   0          },
+    { "diff",                diff,             OTHER,                       0,                                   0          },
+    { "switch",              change,           "op=Conv state=dequantized", 0,                                   0          },
+    { "collect",             collect,          NULL,                        0,                                   0          },
+    { "merge",               merge,            0,                           0,                                   0          },
+    { "show",                show,             NULL,                        0,                                   0          },
+    { "derive",              derive,           "trt-int8",                  0,                                   0          },
+    { "trace",               trace,            "@new.npz",                  "tflite-reference",                  0          },
+    { "trace folder",        trace,            "@new",                      "tflite-xnnpack",                    0          },
+    { "diverge",             diverge,          TRACE,                       0,                                   0          },
+    { "fit",                 fit,              TRACE,                       0,                                   0          },
+    { "compare traces",      trace_diff,       TRACE,                       "@other.npz",                        0          },
+    { "probe",               probe,            0,                           0,                                   0          },
+    { "export onnx-qdq",     export,           "onnx-qdq",                  SNAP,                                NULL       },
+    { "export onnx-qdq trt", export,           "onnx-qdq",                  OTHER,                               "trt"      },
+    { "export openvino-fq",  export,           "openvino-fq",               SNAP,                                NULL       },
+    { "export openvino-ir",  export,           "openvino-ir",               "@layers",                           NULL       },
+    { "export ppq-json",     export,           "ppq-json",                  SNAP,                                NULL       },
+    { "import onnx-qdq",     import,           "onnx-qdq",                  "@qdq.onnx",                         NULL       },
+    { "import openvino-fq",  import,           "openvino-fq",               "@fq.onnx",                          NULL       },
+    { "import ppq-json",     import,           "ppq-json",                  "@ppq.json",                         "@ppq.onnx"},
+    { "import tflite",       import,           "tflite",                    "tests/data/tflite/kws_int8.tflite", NULL       },
+    { "session float",       session,          MNIST,                       "float",                             0          },
+    { "session integer",     session,          SNAP,                        "integer",                           0          },
 };
 
 /* Layers with an own form in openvino-ir. */
@@ -405,16 +405,16 @@ static const char layers[] =
 static void make_files(qg_ctx *ctx)
 {
     const row made[] = {
-        { "snap", quantize, "tflite-int8", VERB_MODEL, NULL },
-        { "other", quantize, "trt-int8", VERB_MODEL, NULL },
-        { "layers", quantize, "openvino-int8", LAYERS, NULL },
-        { "qdq", export, "onnx-qdq", SNAP, NULL },
-        { "fq", export, "openvino-fq", SNAP, NULL },
-        { "ppq", export, "ppq-json", SNAP, NULL },
-        { "trace", trace, "@new.npz", NULL, NULL },
-        { "other", trace, "@new.npz", "tflite-xnnpack", NULL },
-        { "first", collect, NULL, NULL, NULL },
-        { "rest", collect, "rest", NULL, NULL },
+        {"snap",    quantize, "tflite-int8",   VERB_MODEL,       NULL},
+        { "other",  quantize, "trt-int8",      VERB_MODEL,       NULL},
+        { "layers", quantize, "openvino-int8", LAYERS,           NULL},
+        { "qdq",    export,   "onnx-qdq",      SNAP,             NULL},
+        { "fq",     export,   "openvino-fq",   SNAP,             NULL},
+        { "ppq",    export,   "ppq-json",      SNAP,             NULL},
+        { "trace",  trace,    "@new.npz",      NULL,             NULL},
+        { "other",  trace,    "@new.npz",      "tflite-xnnpack", NULL},
+        { "first",  collect,  NULL,            NULL,             NULL},
+        { "rest",   collect,  "rest",          NULL,             NULL},
     };
     qg_model *m = NULL;
     assert_ok(ctx, qg_model_open_text(ctx, layers, sizeof layers - 1, &m));
@@ -433,7 +433,10 @@ static void make_files(qg_ctx *ctx)
 
 /* --- runs --- */
 
-static bool is_time(const char *name) { return strstr(name, "seconds") || strstr(name, "time"); }
+static bool is_time(const char *name)
+{
+    return strstr(name, "seconds") || strstr(name, "time");
+}
 
 /* What was found: all numbers and texts but times. */
 static void mix(uint64_t *result, const qg_report *r)
@@ -450,7 +453,8 @@ static void mix(uint64_t *result, const qg_report *r)
             place_mix(result, value->text);
         for (size_t k = 0; k < qg_table_rows(table); k++)
             for (size_t c = 0; c < qg_table_columns(table); c++) {
-                const qg_cell *cell = qg_table_cell(table, k, qg_table_column(table, c));
+                const qg_cell *cell =
+                    qg_table_cell(table, k, qg_table_column(table, c));
                 place_mix(result, cell && cell->text ? cell->text : "-");
             }
     }

@@ -76,7 +76,8 @@ static bool fails(place_kind kind, const void *place, const void *frame)
     return fire;
 }
 
-#define FAILS(kind) fails((kind), __builtin_return_address(0), __builtin_frame_address(0))
+#define FAILS(kind)                                                                    \
+    fails((kind), __builtin_return_address(0), __builtin_frame_address(0))
 
 /* Functions that the linker calls instead of others, and the others. */
 #define REPLACE(kind, bad, type, name, parameters, arguments)                          \
@@ -123,7 +124,8 @@ char *__wrap_qg_arena_printf(qg_arena *a, const char *fmt, ...)
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
-    char *s = n < 0 || FAILS(PLACE_MEMORY) ? NULL : __real_qg_arena_raw(a, (size_t)n + 1, 1);
+    char *s =
+        n < 0 || FAILS(PLACE_MEMORY) ? NULL : __real_qg_arena_raw(a, (size_t)n + 1, 1);
     if (s)
         (void)vsnprintf(s, (size_t)n + 1, fmt, again);
     va_end(again);
