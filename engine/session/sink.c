@@ -321,9 +321,11 @@ static bool grid_of(const qg_sink *k, const qg_value *v, double *scale, int32_t 
         !(t->scheme.policy & QG_LINEAR) || (t->scheme.policy & QG_DYNAMIC))
         return false;
     qg_qparam q = qg_tqc_param(t);
-    *scale = q.n == 1 ? (double)q.scale[0] : 0;
-    *zero = q.n == 1 && q.offset ? q.offset[0] : 0;
-    return q.n == 1;
+    if (q.n != 1)
+        return false;
+    *scale = (double)q.scale[0];
+    *zero = q.offset[0];
+    return true;
 }
 
 /* Scales are written as the shortest text of the float: a reader gets the same bits. */

@@ -38,7 +38,7 @@ static bool add(address_set *s, uintptr_t address)
     for (; s->at[i % ROOM]; i++)
         if (s->at[i % ROOM] == address)
             return false;
-    assert_true(++s->n < ROOM / 2);
+    assert_cmp_int(++s->n, <, ROOM / 2);
     s->at[i % ROOM] = address;
     return true;
 }

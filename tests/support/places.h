@@ -15,8 +15,8 @@
 #include "engine/core/alloc.h"
 #include "engine/core/status.h"
 
-/* What fails: requests for memory, which must give QG_ENOMEM; operations on files, which
- * must give any other failure. */
+/* What fails: requests for memory, which must give QG_ENOMEM; operations on files,
+ * which must give any other failure. */
 typedef enum place_kind { PLACE_MEMORY, PLACE_FILE } place_kind;
 
 typedef struct place_flow {
@@ -28,9 +28,9 @@ typedef struct place_flow {
 } place_flow;
 
 /* Runs f until each place that it reaches has failed once in this process.  A run must
- * fail as above, or succeed with the result of a run without a failure; it must give all
- * memory and all file descriptors back.  Fails the test otherwise.  Returns the number
- * of failed requests. */
+ * fail as above, or succeed with the result of a run without a failure; it must return
+ * all memory and all file descriptors.  Fails the test otherwise.  Returns the number
+ * of refused requests. */
 long every_place_fails(place_kind kind, const place_flow *f);
 
 /* While nothing is to fail: preparations within a flow. */

@@ -444,6 +444,7 @@ static void close_case(runner *r)
     qg_graph_free(r->original);
     qg_ctx_free(r->ctx);
     r->graph = r->original = NULL;
+    r->backend = NULL;
     r->ctx = NULL;
 }
 

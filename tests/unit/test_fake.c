@@ -6,6 +6,7 @@
 
 #include "engine/core/rng.h"
 #include "engine/quant/fake.h"
+#include "engine/quant/fake_kernel.h"
 
 enum {
     TENSOR = QG_PER_TENSOR,
@@ -484,9 +485,34 @@ static void empty_tensors_are_fine(void **state)
     assert_ok(*state, qg_fake_quantize(*state, "t", &s, &p, &x, &x));
 }
 
-QG_TEST_MAIN(WITH_CTX(golden_levels), WITH_CTX(specials),
-             WITH_CTX(nan_follows_the_rule), WITH_CTX(wide_codes_are_exact),
-             WITH_CTX(any_granularity_in_any_layout),
+/* The kernels form 1.5 * 2^(23 - mantissa + exponent), and no subnormal. */
+static void kernels_know_their_limits(void **state)
+{
+    const qg_floating p = { .low = -1,
+                            .high = 1,
+                            .least = -126,
+                            .mantissa = 7,
+                            .rounding = QG_ROUND_HALF_EVEN };
+    qg_floating q = p;
+    (void)state;
+    assert_true(qg_floating_quick(&p));
+    q.least = -127;
+    assert_false(qg_floating_quick(&q));
+    q = p;
+    q.high = 0x1p110f; /* 110 + 24 - 7 is 127 */
+    assert_true(qg_floating_quick(&q));
+    q.high = 0x1p111f;
+    assert_false(qg_floating_quick(&q));
+    q = p;
+    q.mantissa = 20;
+    assert_true(qg_floating_quick(&q));
+    q.mantissa = 21;
+    assert_false(qg_floating_quick(&q));
+}
+
+QG_TEST_MAIN(cmocka_unit_test(kernels_know_their_limits), WITH_CTX(golden_levels),
+             WITH_CTX(specials), WITH_CTX(nan_follows_the_rule),
+             WITH_CTX(wide_codes_are_exact), WITH_CTX(any_granularity_in_any_layout),
              WITH_CTX(dynamic_equals_static_with_the_range),
              WITH_CTX(dynamic_range_ignores_what_is_not_finite),
              WITH_CTX(floating_goldens), WITH_CTX(a_format_has_its_number_of_values),

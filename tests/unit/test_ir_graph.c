@@ -172,7 +172,18 @@ static void roles_repeat_the_last_letter(void **state)
     assert_string_equal(qg_trait_name(QG_TRAIT_BIT_PURE), "pure");
 }
 
-QG_TEST_MAIN(cmocka_unit_test(links_go_both_ways),
+static void versions_are_listed(void **state)
+{
+    char text[QG_OP_VERSIONS];
+    (void)state;
+    assert_string_equal(qg_op_versions(&toy_registry, "ai.onnx", "Conv", text),
+                        ", known for opset 1 to 10, 11 and later");
+    assert_string_equal(qg_op_versions(&toy_registry, "", "Unknown", text), "");
+    assert_string_equal(qg_op_versions(NULL, "", "Conv", text), "");
+}
+
+QG_TEST_MAIN(cmocka_unit_test(versions_are_listed),
+             cmocka_unit_test(links_go_both_ways),
              cmocka_unit_test(made_up_names_avoid_taken_ones),
              cmocka_unit_test(optional_slots_may_be_absent),
              cmocka_unit_test(bad_nodes_are_refused_without_a_trace),
