@@ -1,6 +1,6 @@
 /* Every member of the JSON files and every line of the YAML files that are read: absent,
- * null, of another type, out of range.  The file is read, or refused as malformed with a
- * message; what the format requires is refused. */
+ * null, of another type, out of range.  The file is read, or refused with a message;
+ * what the format requires is refused. */
 #include "tests/support/scratch.h"
 #include "tests/support/test.h"
 
@@ -237,15 +237,17 @@ static counts try_yaml(const kind *k, const char *text)
 
 static void every_field(void **state)
 {
+    /* clang-format off */
     static const kind kinds[] = {
-        {NULL,                                    "snap/quant.json",  read_snapshot, 1000},
-        { NULL,                                   "ppq.json",         read_ppq,      100 },
-        { "tests/data/aimet/htp.json",            "aimet.json",       read_aimet,    100 },
-        { NULL,                                   "trace/trace.json", read_trace,    50  },
-        { "configs/backends/tflite-int8.yaml",    "backend.yaml",     read_backend,  500 },
-        { "configs/profiles/tflite-xnnpack.yaml", "profile.yaml",     read_profile,  500 },
-        { "tests/arrays/images.yaml",             "images.yaml",      read_images,   30  },
+        { NULL, "snap/quant.json", read_snapshot, 1000 },
+        { NULL, "ppq.json", read_ppq, 500 },
+        { "tests/data/aimet/htp.json", "aimet.json", read_aimet, 500 },
+        { NULL, "trace/trace.json", read_trace, 150 },
+        { "configs/backends/tflite-int8.yaml", "backend.yaml", read_backend, 500 },
+        { "configs/profiles/tflite-xnnpack.yaml", "profile.yaml", read_profile, 500 },
+        { "tests/arrays/images.yaml", "images.yaml", read_images, 30 },
     };
+    /* clang-format on */
     (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         const kind *k = &kinds[i];

@@ -1,6 +1,6 @@
-/* Every place of the engine that asks for memory or reaches a file fails once, under each
- * verb, format and kind of file of the public header: the call fails, or does without;
- * it leaks nothing and says why. */
+/* Every place of the engine that asks for memory or reaches a file fails once, under
+ * each verb, format and kind of file of the public header: the call fails, or does
+ * without; it leaks nothing and has a message. */
 #include <sys/stat.h>
 
 #include "engine/snapshot/model.h"
