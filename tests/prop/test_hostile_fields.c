@@ -1,6 +1,6 @@
-/* Every member of the JSON files and every line of the YAML files that are read: absent,
- * null, of another type, out of range.  The file is read, or refused with a message;
- * what the format requires is refused. */
+/* Every member of the JSON files and every line of the YAML files that are read:
+ * absent, null, of another type, out of range.  The file is read, or refused with a
+ * message; what the format requires is refused. */
 #include "tests/support/scratch.h"
 #include "tests/support/test.h"
 
