@@ -89,9 +89,11 @@ static bool has_step(const qg_seen *o)
 
 static bool same_step(double x, double y) { return fabs(x - y) <= SAME_SCALE * x; }
 
-/* Every input of the node lies on the grid of its output: a sum, a maximum or a copy of
- * codes does without rounding, so the grid tells nothing. */
-static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen *o)
+/* The steps of all inputs of the node are those of its output, or multiples of
+ * them: a sum, a maximum, a copy (and with multiples a mean) of codes lies on a grid
+ * without being rounded to it, so the grid tells nothing. */
+static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen *o,
+                          bool multiples)
 {
     const qg_node *n = v->def;
     size_t inputs = 0;
@@ -100,11 +102,14 @@ static bool inherits_grid(const qg_attempt *t, const qg_value *v, const qg_seen 
         const qg_seen *s = in ? qg_attempt_seen(t, in) : NULL;
         if (!in || in->constant)
             continue;
-        if (!has_step(s) || !same_step(s->step, o->step))
+        if (!has_step(s) || !(o->step > 0))
+            return false;
+        double ratio = multiples ? nearbyint(s->step / o->step) : 1;
+        if (ratio < 1 || !same_step(s->step, ratio * o->step))
             return false;
         inputs++;
     }
-    return inputs > 0 && o->step > 0;
+    return inputs > 0;
 }
 
 /* More multiples of the step than the scheme of the record has codes. */
@@ -115,6 +120,13 @@ static bool exceeds(const qg_value *v, const qg_seen *o)
            o->high - o->low > (double)(t->scheme.qmax - t->scheme.qmin);
 }
 
+/* Means of codes, which are on a grid of more codes than the record has. */
+static bool is_mean(const qg_attempt *t, const qg_value *v, const qg_seen *o)
+{
+    return has_step(o) && exceeds(v, o) && inherits_grid(t, v, o, true) &&
+           !inherits_grid(t, v, o, false);
+}
+
 bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
 {
     const qg_seen *o = qg_attempt_seen(t, v);
@@ -122,9 +134,11 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
     *counts = o && as != QG_AS_ABSENT && o->kind != QG_SEEN_UNSURE;
     if (o && o->kind == QG_SEEN_HIDDEN) /* of floats a device shows what it likes */
         *counts = v->def && (as == QG_AS_CODES || as == QG_AS_SILENT);
+    if (o && is_mean(t, v, o))
+        *counts = false;
     if (!*counts)
         return false;
-    if (o->kind == QG_SEEN_CODES && inherits_grid(t, v, o))
+    if (o->kind == QG_SEEN_CODES && inherits_grid(t, v, o, false))
         return as == QG_AS_CODES ? !exceeds(v, o) : as == QG_AS_SILENT;
     return (o->kind == QG_SEEN_CODES) == (as == QG_AS_CODES);
 }
@@ -163,8 +177,8 @@ bool qg_attempt_has_grid(const qg_tqc *t, const qg_seen *o)
 static bool visible(const qg_attempt *t, const qg_value *v)
 {
     const qg_seen *o = v ? qg_attempt_seen(t, v) : NULL;
-    return has_step(o) && t->kind[v->id] != QG_AS_ABSENT &&
-           (t->kind[v->id] == QG_AS_CODES || !inherits_grid(t, v, o));
+    return has_step(o) && t->kind[v->id] != QG_AS_ABSENT && !is_mean(t, v, o) &&
+           (t->kind[v->id] == QG_AS_CODES || !inherits_grid(t, v, o, false));
 }
 
 /* Codes in records and trace. */
@@ -302,59 +316,85 @@ static qg_status add_rule(qg_attempt *t, const char *match, const char *set,
     return qg_vec_push(t->how->m->ctx, a, &t->draft.change, c);
 }
 
-/* Rules for all records of a group: by the names of the values that are wholly in it,
- * and endpoint by endpoint for the others. */
-static qg_status give_grid(qg_attempt *t, const qg_tqc *root, const qg_seen *o)
+/* A rule for records of a group: by the name of the value when it is wholly in it, else
+ * for this endpoint. */
+static qg_status give_to(qg_attempt *t, const qg_tqc *x, const char *set,
+                         const qg_seen *o)
 {
     qg_arena *a = t->how->arena;
-    const char *set = setting(a, root, o), *values = "";
     char slot[QG_SLOT_TEXT];
-    for (const qg_tqc *x = root; x && values; x = qg_group_next(x, root)) {
-        const qg_value *v = qg_tqc_value(x);
-        bool first = x == qg_attempt_tqc(v);
-        if (qg_tqc_is_constant(x) || !whole_in(v, root) || !first)
-            continue;
-        const char *name = qg_draft_quoted(a, v->name);
-        values = name ? qg_arena_printf(a, "%s%s%s", values, *values ? ", " : "", name)
-                      : NULL;
-    }
-    if (!values)
+    const qg_value *v = qg_tqc_value(x);
+    bool whole = whole_in(v, qg_tqc_root(x));
+    const char *name = qg_draft_quoted(a, whole ? v->name : x->node->name);
+    if (!name)
         return qg_nomem(t->how->m->ctx);
-    if (*values)
-        QG_TRY(add_rule(t, qg_arena_printf(a, "value: [%s]", values), set, o));
+    if (whole)
+        return add_rule(t, qg_arena_printf(a, "value: [%s]", name), set, o);
+    return add_rule(t,
+                    qg_arena_printf(a, "node: [%s], slot: %s", name,
+                                    qg_slot_text(x->is_output, x->slot, slot)),
+                    set, o);
+}
+
+/* The scale of a group: to its dominator, from which the others have it; `all`: to every
+ * member, where an alignment would take a larger scale of another one. */
+static qg_status give_grid(qg_attempt *t, const qg_tqc *root, const qg_seen *o, bool all)
+{
+    const char *set = setting(t->how->arena, root, o);
+    if (!all)
+        return give_to(t, root, set, o);
     for (const qg_tqc *x = root; x; x = qg_group_next(x, root)) {
-        if (qg_tqc_is_constant(x) || whole_in(qg_tqc_value(x), root))
-            continue;
-        const char *name = qg_draft_quoted(a, x->node->name);
-        if (!name)
-            return qg_nomem(t->how->m->ctx);
-        QG_TRY(add_rule(t,
-                        qg_arena_printf(a, "node: [%s], slot: %s", name,
-                                        qg_slot_text(x->is_output, x->slot, slot)),
-                        set, o));
+        const qg_value *v = qg_tqc_value(x);
+        bool first = !whole_in(v, root) || x == qg_attempt_tqc(v);
+        if (!qg_tqc_is_constant(x) && first)
+            QG_TRY(give_to(t, x, set, o));
     }
     return QG_OK;
 }
 
-/* Every group with an observed grid that is not its own, once. */
-static qg_status give_grids(qg_attempt *t)
+/* The groups of own.graph whose scale the draft gives, by id of the dominator. */
+enum { GIVEN_NOT, GIVEN_ROOT, GIVEN_ALL };
+
+/* The rules of the groups marked in `given`, behind the first `before` changes. */
+static qg_status write_rules(qg_attempt *t, size_t before, const uint8_t *given)
 {
     const qg_graph *g = t->own.graph;
     uint8_t *done = QG_NEWN(g->arena, t->own.quant->tqc.n, uint8_t);
     if (!done)
         return qg_nomem(t->how->m->ctx);
+    t->draft.change.n = before;
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
         if (!comparable(t, v))
             continue;
         const qg_tqc *root = qg_tqc_root(qg_attempt_tqc(v));
-        const qg_seen *o = qg_attempt_seen(t, v);
-        if (!done[root->id] && qg_tqc_param(root).n == 1 &&
-            !qg_attempt_has_grid(root, o))
-            QG_TRY(give_grid(t, root, o));
+        if (given[root->id] != GIVEN_NOT && !done[root->id])
+            QG_TRY(give_grid(t, root, qg_attempt_seen(t, v),
+                             given[root->id] == GIVEN_ALL));
         done[root->id] = 1;
     }
     return QG_OK;
+}
+
+/* Marks groups whose scale in m is not the observed one, one step further than they
+ * are; their number. */
+static size_t mark_groups(const qg_attempt *t, const qg_model *m, uint8_t *given)
+{
+    const qg_graph *g = t->own.graph;
+    size_t marked = 0;
+    for (size_t i = 0; i < g->value.n; i++) {
+        const qg_value *v = g->value.at[i];
+        const qg_value *now = qg_graph_value(m->graph, v->name);
+        const qg_tqc *x = comparable(t, v) && now ? qg_attempt_tqc(now) : NULL;
+        if (!x || qg_attempt_has_grid(x, qg_attempt_seen(t, v)))
+            continue;
+        const qg_tqc *root = qg_tqc_root(qg_attempt_tqc(v));
+        uint8_t next = m == &t->own ? GIVEN_ROOT : GIVEN_ALL;
+        marked += qg_tqc_param(root).n == 1 && given[root->id] < next;
+        if (qg_tqc_param(root).n == 1 && given[root->id] < next)
+            given[root->id] = next;
+    }
+    return marked;
 }
 
 /* --- quantizing --- */
@@ -509,16 +549,30 @@ static qg_status simulate(qg_attempt *t)
 
 static double part(qg_portion p) { return p.of ? (double)p.part / (double)p.of : 1; }
 
-static qg_status attempt(qg_attempt *t)
+/* Rules of scales until every group has the observed one, or no rule helps: twice at
+ * most. */
+static qg_status give_grids(qg_attempt *t)
 {
     size_t before = t->draft.change.n;
+    uint8_t *given = QG_NEWN(t->own.graph->arena, t->own.quant->tqc.n, uint8_t);
+    if (!given)
+        return qg_nomem(t->how->m->ctx);
+    for (const qg_model *m = &t->own; mark_groups(t, m, given) > 0; m = &t->given) {
+        qg_graph_free(t->given.graph);
+        t->given = (qg_model){ 0 };
+        QG_TRY(write_rules(t, before, given));
+        QG_TRY(quantize(t, &t->given));
+    }
+    return QG_OK;
+}
+
+static qg_status attempt(qg_attempt *t)
+{
     QG_TRY(quantize(t, &t->own));
     QG_TRY(find_kinds(t));
     count_all(t);
     if (t->draft.name)
         QG_TRY(give_grids(t));
-    if (t->draft.change.n > before)
-        QG_TRY(quantize(t, &t->given));
     QG_TRY(simulate(t));
     t->score = part(t->kinds) + part(t->links) + part(t->grids) + t->elements;
     return QG_OK;
@@ -528,14 +582,9 @@ qg_status qg_attempt_make(const qg_attempts *how, const qg_draft *d, qg_attempt 
 {
     qg_ctx *ctx = how->m->ctx;
     out->how = how;
-    out->draft = *d;
-    out->draft.change.room = 0; /* a copy grows on its own */
-    if (d->change.n) {
-        out->draft.change.at = NULL;
-        out->draft.change.n = 0;
-        for (size_t i = 0; i < d->change.n; i++)
-            QG_TRY(qg_vec_push(ctx, how->arena, &out->draft.change, d->change.at[i]));
-    }
+    out->draft = (qg_draft){ .name = d->name, .base = d->base };
+    for (size_t i = 0; i < d->change.n; i++)
+        QG_TRY(qg_vec_push(ctx, how->arena, &out->draft.change, d->change.at[i]));
     qg_status s = attempt(out);
     if (s == QG_OK || s == QG_ECANCELED || qg_is_nomem(s))
         return s;

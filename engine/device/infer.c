@@ -106,10 +106,8 @@ static qg_status improve(inference *f, bool *better)
     qg_status s = QG_OK;
     for (size_t i = 0; i < list.n && s == QG_OK; i++) {
         qg_attempt t = { 0 };
-        qg_draft d = f->best.draft;
-        d.change.n = f->changes; /* without the rules of scales, which come last */
-        d.change.room = 0;
-        d.change.at = NULL;
+        qg_draft d = { .name = f->best.draft.name, .base = f->best.draft.base };
+        /* without the rules of scales, which come last */
         for (size_t k = 0; k < f->changes && s == QG_OK; k++)
             s = qg_vec_push(f->m->ctx, f->arena, &d.change, f->best.draft.change.at[k]);
         if (s == QG_OK)
