@@ -7,10 +7,14 @@
 
 /* Scales nearer than this are one scale that was found in float32 elements. */
 #define SAME_SCALE 2e-6
+/* ... that the trace gives. */
+#define SAME_GIVEN 2e-7
 /* Of the greatest element: floats that differ by less are equal. */
 #define SAME_REAL 1e-4
 /* Samples on which the nodes are simulated: each costs a run per attempt. */
 enum { REPLAYED = 4 };
+/* Nodes that may lie between a mean of codes and a copy of it. */
+enum { FAR = 8 };
 
 /* --- values --- */
 
@@ -120,11 +124,18 @@ static bool exceeds(const qg_value *v, const qg_seen *o)
            o->high - o->low > (double)(t->scheme.qmax - t->scheme.qmin);
 }
 
-/* Means of codes, which are on a grid of more codes than the record has. */
+/* Means of codes, and copies of them, which are on a grid of more codes than the record has. */
 static bool is_mean(const qg_attempt *t, const qg_value *v, const qg_seen *o)
 {
-    return has_step(o) && exceeds(v, o) && inherits_grid(t, v, o, true) &&
-           !inherits_grid(t, v, o, false);
+    for (int depth = 0; depth < FAR; depth++) {
+        if (!has_step(o) || !exceeds(v, o) || !inherits_grid(t, v, o, true))
+            return false;
+        if (!inherits_grid(t, v, o, false))
+            return true;
+        v = v->def->in[0]; /* a copy, or a sum, of means */
+        o = v ? qg_attempt_seen(t, v) : NULL;
+    }
+    return false;
 }
 
 bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts)
@@ -163,8 +174,9 @@ bool qg_attempt_has_grid(const qg_tqc *t, const qg_seen *o)
     double ratio = o->step / (double)p.scale[0];
     if (s->policy & QG_FLOATING)
         return fabs(log2(ratio) - nearbyint(log2(ratio))) < SAME_SCALE;
+    double same = o->zero_known ? SAME_GIVEN : SAME_SCALE;
     bool coarser = o->levels < 64 && ratio > 1.5;
-    if (fabs(ratio - (coarser ? nearbyint(ratio) : 1)) > SAME_SCALE * ratio)
+    if (fabs(ratio - (coarser ? nearbyint(ratio) : 1)) > same * ratio)
         return false;
     int64_t zero = p.offset ? p.offset[0] : 0;
     if (o->zero_known)
@@ -284,10 +296,15 @@ static const char *setting(qg_arena *a, const qg_tqc *root, const qg_seen *o)
     double scale = o->step;
     if (s->policy & QG_FLOATING) /* of all powers of two the nearest */
         scale *= exp2(nearbyint(log2((double)p.scale[0] / o->step)));
-    else if (s->policy & QG_SYMMETRIC && o->zero_known && zero != 0)
-        more = ", policy: [per-tensor, linear, asymmetric]";
-    else if (s->policy & QG_SYMMETRIC && !o->zero_known && o->low >= 0 &&
-             o->high > (double)s->qmax && o->high <= (double)(s->qmax - s->qmin)) {
+    else if (s->policy & QG_SYMMETRIC && o->zero_known && zero != 0) {
+        int64_t half = (int64_t)1 << (s->bits - 1); /* all codes, as in the trace */
+        low = s->qmin < 0 ? -half : 0;
+        more = qg_arena_printf(a,
+                               ", range: [%lld, %lld], policy: [per-tensor, linear, "
+                               "asymmetric]",
+                               (long long)low, (long long)(low + 2 * half - 1));
+    } else if (s->policy & QG_SYMMETRIC && !o->zero_known && o->low >= 0 &&
+               o->high > (double)s->qmax && o->high <= (double)(s->qmax - s->qmin)) {
         more = qg_arena_printf(a, ", range: [0, %lld]", (long long)(s->qmax - s->qmin));
         low = zero = 0;
     }
@@ -303,14 +320,15 @@ static qg_status add_rule(qg_attempt *t, const char *match, const char *set,
     qg_arena *a = t->how->arena;
     qg_draft_change c = { .key = QG_DRAFT_RULE };
     c.word = qg_arena_printf(a, "grid-%zu", t->draft.change.n + 1);
-    c.body = match && set ? qg_arena_printf(a, "    match: {%s}\n    set: %s\n", match,
-                                            set)
-                          : NULL;
-    c.why = qg_arena_printf(a,
-                            "%zu different elements of %.80s are multiples %.0f to %.0f "
-                            "of this step%s",
-                            o->levels, o->value->name, o->low, o->high,
-                            o->zero_known ? ", zero point given" : "");
+    c.body = match && set
+                 ? qg_arena_printf(a, "    match: {%s}\n    set: %s\n", match, set)
+                 : NULL;
+    c.why =
+        qg_arena_printf(a,
+                        "%zu different elements of %.80s are multiples %.0f to %.0f "
+                        "of this step%s",
+                        o->levels, o->value->name, o->low, o->high,
+                        o->zero_known ? ", zero point given" : "");
     if (!c.word || !c.body || !c.why)
         return qg_nomem(t->how->m->ctx);
     return qg_vec_push(t->how->m->ctx, a, &t->draft.change, c);
@@ -338,7 +356,8 @@ static qg_status give_to(qg_attempt *t, const qg_tqc *x, const char *set,
 
 /* The scale of a group: to its dominator, from which the others have it; `all`: to every
  * member, where an alignment would take a larger scale of another one. */
-static qg_status give_grid(qg_attempt *t, const qg_tqc *root, const qg_seen *o, bool all)
+static qg_status give_grid(qg_attempt *t, const qg_tqc *root, const qg_seen *o,
+                           bool all)
 {
     const char *set = setting(t->how->arena, root, o);
     if (!all)
@@ -458,8 +477,7 @@ static qg_status see(void *ud, qg_ctx *ctx, size_t sample, const qg_hook_point *
     if (qg_tensor_count(&x) != qg_tensor_count(&o->value->type))
         return QG_OK;
     QG_TRY(qg_tensor_alloc(ctx, r->arena, &x));
-    QG_TRY(
-        qg_seen_read(ctx, r->t->how->seen, o, sample, r->arena, &theirs));
+    QG_TRY(qg_seen_read(ctx, r->t->how->seen, o, sample, r->arena, &theirs));
     qg_tensor_copy(value, &x);
     size_t n = (size_t)qg_tensor_count(&x);
     for (size_t i = 0; i < n; i++)
@@ -566,30 +584,48 @@ static qg_status give_grids(qg_attempt *t)
     return QG_OK;
 }
 
-static qg_status attempt(qg_attempt *t)
+static qg_status begin(qg_attempt *t)
 {
     QG_TRY(quantize(t, &t->own));
     QG_TRY(find_kinds(t));
     count_all(t);
+    t->score = part(t->kinds) + part(t->links) + part(t->grids);
+    return QG_OK;
+}
+
+static qg_status finish(qg_attempt *t)
+{
     if (t->draft.name)
         QG_TRY(give_grids(t));
     QG_TRY(simulate(t));
-    t->score = part(t->kinds) + part(t->links) + part(t->grids) + t->elements;
+    t->score += t->elements;
     return QG_OK;
+}
+
+/* A failure that is about the draft becomes its refusal. */
+static qg_status refuse(qg_attempt *t, qg_status s)
+{
+    qg_ctx *ctx = t->how->m->ctx;
+    if (s == QG_OK || s == QG_ECANCELED || qg_is_nomem(s))
+        return s;
+    t->refusal = qg_arena_strdup(t->how->arena, ctx->message);
+    return t->refusal ? QG_OK : qg_nomem(ctx);
+}
+
+qg_status qg_attempt_begin(const qg_attempts *how, const qg_draft *d, qg_attempt *out)
+{
+    out->how = how;
+    out->draft = (qg_draft){ .name = d->name, .base = d->base };
+    for (size_t i = 0; i < d->change.n; i++)
+        QG_TRY(
+            qg_vec_push(how->m->ctx, how->arena, &out->draft.change, d->change.at[i]));
+    return refuse(out, begin(out));
 }
 
 qg_status qg_attempt_make(const qg_attempts *how, const qg_draft *d, qg_attempt *out)
 {
-    qg_ctx *ctx = how->m->ctx;
-    out->how = how;
-    out->draft = (qg_draft){ .name = d->name, .base = d->base };
-    for (size_t i = 0; i < d->change.n; i++)
-        QG_TRY(qg_vec_push(ctx, how->arena, &out->draft.change, d->change.at[i]));
-    qg_status s = attempt(out);
-    if (s == QG_OK || s == QG_ECANCELED || qg_is_nomem(s))
-        return s;
-    out->refusal = qg_arena_strdup(how->arena, ctx->message);
-    return out->refusal ? QG_OK : qg_nomem(ctx);
+    QG_TRY(qg_attempt_begin(how, d, out));
+    return out->refusal ? QG_OK : refuse(out, finish(out));
 }
 
 void qg_attempt_free(qg_attempt *t)

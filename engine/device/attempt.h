@@ -64,6 +64,9 @@ typedef struct qg_attempt {
  * qg_attempt_free also after a failure. */
 QG_NODISCARD qg_status qg_attempt_make(const qg_attempts *how, const qg_draft *d,
                                        qg_attempt *out);
+/* The same without elements and rules of scales: the score lacks a share. */
+QG_NODISCARD qg_status qg_attempt_begin(const qg_attempts *how, const qg_draft *d,
+                                        qg_attempt *out);
 void qg_attempt_free(qg_attempt *t); /* also a zeroed one */
 
 /* The network with all rules of the draft. */

@@ -2,7 +2,6 @@
 
 #include <math.h>
 
-
 /* Correlation from which an array without a known name is taken for a value. */
 #define SURE 0.9
 
@@ -26,10 +25,9 @@ static double correlation(const double *x, const qg_tensor *t)
 qg_status qg_correlation_open(qg_ctx *ctx, qg_arena *a, qg_correlation *c)
 {
     const qg_tensor **in = QG_NEWN(a, c->graph->input.n, const qg_tensor *);
-    qg_plan_options p = { .mode = QG_MODE_FLOAT,
-                          .input = c->feed->shape,
-                          .keep = c->keep,
-                          .n_keep = c->n };
+    qg_plan_options p = {
+        .mode = QG_MODE_FLOAT, .input = c->feed->shape, .keep = c->keep, .n_keep = c->n
+    };
     if (!in)
         return qg_nomem(ctx);
     QG_TRY(qg_plan_new(ctx, c->graph, &p, &c->plan));
@@ -44,6 +42,45 @@ void qg_correlation_close(qg_correlation *c)
     qg_plan_free(c->plan);
 }
 
+qg_status qg_correlation_of(qg_ctx *ctx, const qg_trace_data *data,
+                            const qg_correlation *c, size_t i, qg_pair *p)
+{
+    const qg_tensor *own = qg_run_kept(c->run, i);
+    double *x;
+    *p = (qg_pair){ .array = data->array, .how = "correlation" };
+    if (!qg_pair_fits(data->array, own, p))
+        return QG_OK;
+    QG_TRY(qg_pair_read(ctx, p, data, 0, data->arena, &x));
+    p->confidence = correlation(x, own);
+    return QG_OK;
+}
+
+qg_status qg_correlation_distance(qg_ctx *ctx, const qg_trace_data *data,
+                                  const qg_correlation *c, size_t i, double *out)
+{
+    const qg_tensor *own = qg_run_kept(c->run, i);
+    const qg_trace_array *array = data->array;
+    double *x, apart = 0, all = 0;
+    qg_pair p;
+    *out = (double)INFINITY;
+    QG_TRY(qg_correlation_of(ctx, data, c, i, &p));
+    if (!qg_pair_fits(array, own, &p))
+        return QG_OK;
+    *out = 1 - p.confidence * p.confidence;
+    bool codes = qg_trace_holds_codes(array);
+    if (codes && !array->grid)
+        return QG_OK;
+    QG_TRY(qg_pair_read(ctx, &p, data, 0, data->arena, &x));
+    for (size_t k = 0; k < array->count; k++) {
+        double real = codes ? (x[k] - array->zero) * array->scale : x[k];
+        double y = qg_tensor_f64(own, (int64_t)k);
+        apart += (real - y) * (real - y);
+        all += y * y;
+    }
+    *out = all > 0 ? apart / all : (double)INFINITY;
+    return QG_OK;
+}
+
 qg_status qg_correlation_match(qg_ctx *ctx, const qg_trace *t,
                                const qg_trace_array *array, const qg_correlation *c,
                                qg_pair *best, const qg_value **out)
@@ -54,13 +91,12 @@ qg_status qg_correlation_match(qg_ctx *ctx, const qg_trace *t,
     QG_TRY(qg_trace_load(ctx, t, array, &data));
     qg_status s = QG_OK;
     for (size_t i = 0; i < c->n && s == QG_OK; i++) {
-        qg_pair p = { .array = array, .how = "correlation" };
-        const qg_tensor *own = qg_run_kept(c->run, i);
-        double *x;
-        if (c->pair[c->value[i]->id].array || !qg_pair_fits(array, own, &p))
+        qg_pair p;
+        if (c->pair[c->value[i]->id].array)
             continue;
-        s = qg_pair_read(ctx, &p, &data, 0, data.arena, &x);
-        p.confidence = s == QG_OK ? correlation(x, own) : 0;
+        s = qg_correlation_of(ctx, &data, c, i, &p);
+        if (s != QG_OK)
+            break;
         if (p.confidence > best->confidence) {
             *best = p;
             *out = c->value[i];

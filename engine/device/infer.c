@@ -19,6 +19,7 @@ typedef struct candidate {
     const char *name, *refusal;
     qg_portion kinds, links, grids;
     double elements, score;
+    bool whole; /* else the last two lack the elements */
 } candidate;
 
 typedef struct inference {
@@ -37,50 +38,88 @@ typedef struct inference {
 
 /* --- the nearest backend --- */
 
-static candidate row_of(const char *name, const qg_attempt *t)
+static void note(candidate *c, const qg_attempt *t, bool whole)
 {
-    return (candidate){ name,     t->refusal,  t->kinds, t->links,
-                        t->grids, t->elements, t->score };
+    *c = (candidate){ c->name,  t->refusal,  t->kinds, t->links,
+                      t->grids, t->elements, t->score, whole };
 }
 
 /* The better of the two is kept, the first among equals. */
 static void keep_better(inference *f, qg_attempt *t)
 {
-    bool better = !t->refusal && (!f->best.how || t->score > f->best.score + SAME_SCORE);
+    bool better =
+        !t->refusal && (!f->best.how || t->score > f->best.score + SAME_SCORE);
     qg_attempt old = better ? f->best : *t;
     if (better)
         f->best = *t;
     qg_attempt_free(&old);
 }
 
-static qg_status try_backend(inference *f, const char *name)
+/* A look at one backend, without its elements. */
+static qg_status look_at(inference *f, candidate *c)
 {
     qg_attempt t = { 0 };
-    qg_draft d = { .name = f->how.name, .base = name };
+    qg_draft d = { .name = f->how.name, .base = c->name };
+    qg_status s = qg_attempt_begin(&f->how, &d, &t);
+    note(c, &t, false);
+    qg_attempt_free(&t);
+    return s == QG_OK ? qg_meter_add(&f->meter, f->m->ctx, 1) : s;
+}
+
+static qg_status try_whole(inference *f, candidate *c)
+{
+    qg_attempt t = { 0 };
+    qg_draft d = { .name = f->how.name, .base = c->name };
     qg_status s = qg_attempt_make(&f->how, &d, &t);
-    if (s == QG_OK)
-        s = qg_vec_push(f->m->ctx, f->arena, &f->candidate, row_of(name, &t));
+    note(c, &t, true);
     if (s == QG_OK)
         keep_better(f, &t);
     else
         qg_attempt_free(&t);
-    return s == QG_OK ? qg_meter_add(&f->meter, f->m->ctx, 1) : s;
+    return s;
+}
+
+/* The candidate of the best score that was not tried as a whole; NULL: all others are
+ * refused, or cannot reach the best even if all their elements were equal. */
+static candidate *next_candidate(inference *f)
+{
+    candidate *next = NULL;
+    for (size_t i = 0; i < f->candidate.n; i++) {
+        candidate *c = &f->candidate.at[i];
+        bool hopeless = f->best.how && c->score + 1 < f->best.score - SAME_SCORE;
+        if (!c->whole && !c->refusal && !hopeless && (!next || c->score > next->score))
+            next = c;
+    }
+    return next;
+}
+
+static qg_status list_candidates(inference *f)
+{
+    qg_ctx *ctx = f->m->ctx;
+    qg_search search;
+    const char **name = NULL;
+    size_t n = 0;
+    if (f->o->from)
+        return qg_vec_push(ctx, f->arena, &f->candidate,
+                           (candidate){ .name = f->o->from });
+    QG_TRY(qg_config_search(ctx, f->arena, "backends", &search));
+    QG_TRY(qg_config_names(ctx, f->arena, search, &name, &n));
+    for (size_t i = 0; i < n; i++)
+        QG_TRY(
+            qg_vec_push(ctx, f->arena, &f->candidate, (candidate){ .name = name[i] }));
+    return QG_OK;
 }
 
 static qg_status find_base(inference *f)
 {
-    qg_search search;
-    const char **name = (const char **)&f->o->from;
-    size_t n = 1;
-    if (!f->o->from) {
-        QG_TRY(qg_config_search(f->m->ctx, f->arena, "backends", &search));
-        QG_TRY(qg_config_names(f->m->ctx, f->arena, search, &name, &n));
-    }
-    qg_meter_begin(&f->meter, &f->o->work.progress, "infer", n);
+    QG_TRY(list_candidates(f));
+    qg_meter_begin(&f->meter, &f->o->work.progress, "infer", f->candidate.n);
     qg_status s = QG_OK;
-    for (size_t i = 0; i < n && s == QG_OK; i++)
-        s = try_backend(f, name[i]);
+    for (size_t i = 0; i < f->candidate.n && s == QG_OK; i++)
+        s = look_at(f, &f->candidate.at[i]);
     qg_meter_end(&f->meter);
+    for (candidate *c = NULL; s == QG_OK && (c = next_candidate(f));)
+        s = try_whole(f, c);
     if (s == QG_OK && !f->best.how)
         return qg_fail(f->m->ctx, QG_ECONFIG,
                        "infer-backend: no backend can quantize the network: %.400s",
@@ -92,10 +131,7 @@ static qg_status find_base(inference *f)
 
 /* Values and links that the trace confirms: a change must explain more of them, since
  * elements alone can be better by chance. */
-static size_t explained(const qg_attempt *t)
-{
-    return t->kinds.part + t->links.part;
-}
+static size_t explained(const qg_attempt *t) { return t->kinds.part + t->links.part; }
 
 /* Every proposal once; the best attempt becomes f->best.  *better: there was one. */
 static qg_status improve(inference *f, bool *better)
@@ -149,15 +185,16 @@ static qg_status report_portion(qg_report *r, const char *name, qg_portion p)
 static qg_status report_candidates(const inference *f, qg_report *r)
 {
     qg_table *t;
-    QG_TRY(qg_report_table(r, "candidates", "backend score kinds links grids elements why",
-                           &t));
+    QG_TRY(qg_report_table(r, "candidates",
+                           "backend score kinds links grids elements why", &t));
     for (size_t i = 0; i < f->candidate.n; i++) {
         const candidate *c = &f->candidate.at[i];
         QG_TRY(qg_table_cells(r, t, qg_cell_text(c->name), qg_cell_number(c->score)));
         QG_TRY(qg_table_addf(r, t, "%zu/%zu", c->kinds.part, c->kinds.of));
         QG_TRY(qg_table_addf(r, t, "%zu/%zu", c->links.part, c->links.of));
         QG_TRY(qg_table_addf(r, t, "%zu/%zu", c->grids.part, c->grids.of));
-        QG_TRY(qg_table_cells(r, t, qg_cell_percent(c->elements),
+        QG_TRY(qg_table_cells(r, t,
+                              c->whole ? qg_cell_percent(c->elements) : (qg_cell){ 0 },
                               qg_cell_text(c->refusal)));
     }
     return QG_OK;
@@ -170,11 +207,11 @@ static qg_status report_equals(const inference *f, qg_report *r)
     double best = 0;
     size_t n = 0;
     for (size_t i = 0; i < f->candidate.n; i++)
-        if (!f->candidate.at[i].refusal && f->candidate.at[i].score > best)
+        if (f->candidate.at[i].whole && f->candidate.at[i].score > best)
             best = f->candidate.at[i].score;
     for (size_t i = 0; i < f->candidate.n && names; i++) {
         const candidate *c = &f->candidate.at[i];
-        if (c->refusal || c->score < best - SAME_SCORE)
+        if (!c->whole || c->refusal || c->score < best - SAME_SCORE)
             continue;
         names = qg_arena_printf(r->arena, "%s%s%s", names, *names ? ", " : "", c->name);
         n++;
@@ -192,7 +229,7 @@ static qg_status report_changes(const inference *f, qg_report *r)
         const qg_draft_change *c = &f->best.draft.change.at[i];
         QG_TRY(qg_table_cells(r, t, qg_cell_text(qg_draft_key_name(c->key)),
                               qg_cell_text(c->word), qg_cell_text(c->why)));
-        }
+    }
     return QG_OK;
 }
 
@@ -215,7 +252,8 @@ static qg_status report_values(const inference *f, qg_report *r)
         QG_TRY(qg_table_cells(
             r, t, qg_cell_text(v->name), qg_cell_text(qg_seen_name(s->kind)),
             s->step > 0 ? qg_cell_number(s->step) : none,
-            s->zero_known ? (qg_cell){ .kind = QG_CELL_COUNT, .number = s->zero } : none,
+            s->zero_known ? (qg_cell){ .kind = QG_CELL_COUNT, .number = s->zero }
+                          : none,
             s->levels ? qg_cell_count(s->levels) : none,
             qg_cell_text(as[f->best.kind[i]]),
             share >= 0 ? qg_cell_percent(share) : none, qg_cell_text(p->how)));

@@ -114,7 +114,8 @@ static const char *pattern_text(qg_arena *a, const region *r)
         const qg_node *n = r->node[i];
         const char *in = "";
         for (uint32_t k = 0; k < n->n_in && in && i; k++) {
-            size_t from = n->in[k] && n->in[k]->def ? place_in(r, n->in[k]->def) : REGION;
+            size_t from =
+                n->in[k] && n->in[k]->def ? place_in(r, n->in[k]->def) : REGION;
             if (from < i)
                 in = qg_arena_printf(a, "%s%s%c", in, *in ? ", " : "",
                                      (char)('a' + from));
@@ -149,9 +150,9 @@ static const char *silence_text(qg_arena *a, const region *r)
         const qg_node *n = r->node[i];
         for (uint32_t k = 0; k < n->n_in && text; k++)
             if (n->in[k] && n->in[k]->def && place_in(r, n->in[k]->def) < i)
-                text = qg_arena_printf(a, "%s%s%c.in%u: %c.out0", text,
-                                       *text ? ", " : "", (char)('a' + i), (unsigned)k,
-                                       last);
+                text =
+                    qg_arena_printf(a, "%s%s%c.in%u: %c.out0", text, *text ? ", " : "",
+                                    (char)('a' + i), (unsigned)k, last);
         if (i + 1 < r->n && text)
             text = qg_arena_printf(a, "%s%s%c.out0: %c.out0", text, *text ? ", " : "",
                                    (char)('a' + i), last);
@@ -176,8 +177,9 @@ static qg_status add_fusion(proposer *p, const qg_value *v)
         p, (qg_draft_change){
                .key = QG_DRAFT_FUSION,
                .word = id,
-               .body = qg_arena_printf(a, "    pattern: {%s}\n    where: {%s}\n    silence: {%s}\n",
-                                       pattern, where, silence),
+               .body = qg_arena_printf(
+                   a, "    pattern: {%s}\n    where: {%s}\n    silence: {%s}\n",
+                   pattern, where, silence),
                .why = qg_arena_printf(a, "%.80s %s, and %.80s lies on a grid", v->name,
                                       hidden ? "is not in the dump"
                                              : "lies on no grid of the dump",
@@ -211,7 +213,8 @@ static qg_status about_value(proposer *p, const qg_value *v)
     default:
         QG_TRY(add_fusion(p, v));
         return qg_attempt_seen(p->t, v)->kind == QG_SEEN_REAL
-                   ? operator(p, QG_DRAFT_NOT_QUANTIZES, v->def, name)
+                   ?
+                   operator(p, QG_DRAFT_NOT_QUANTIZES, v->def, name)
                    : QG_OK;
     }
 }
@@ -220,33 +223,34 @@ static qg_status about_link(proposer *p, const qg_link *l)
 {
     const qg_backend *b = p->t->own.quant->backend;
     const qg_sharing *s = qg_backend_sharing(b, l->node);
-    const char *why = qg_arena_printf(p->arena, "%.60s and %.60s of %.60s lie on %s",
-                                      l->a->name, l->b->name, l->node->name,
-                                      l->equal ? "one grid" : "two grids");
+    const char *why =
+        qg_arena_printf(p->arena, "%.60s and %.60s of %.60s lie on %s", l->a->name,
+                        l->b->name, l->node->name, l->equal ? "one grid" : "two grids");
     if (!why)
         return qg_nomem(p->t->how->m->ctx);
     bool passive = qg_backend_is_passive(b, l->node->op);
     if (!l->equal && passive)
         QG_TRY(operator(p, QG_DRAFT_NOT_PASSIVE, l->node, why));
     if (!l->equal && s)
-        return propose(p, (qg_draft_change){ .key = QG_DRAFT_NO_SHARING,
-                                             .word = qg_arena_strdup(p->arena,
-                                                                     s->origin.id),
-                                             .why = why });
+        return propose(
+            p, (qg_draft_change){ .key = QG_DRAFT_NO_SHARING,
+                                  .word = qg_arena_strdup(p->arena, s->origin.id),
+                                  .why = why });
     if (!l->equal)
         return QG_OK;
     if (l->output && l->a == l->node->in[0] && !passive)
         QG_TRY(operator(p, QG_DRAFT_PASSIVE, l->node, why));
     return propose(
-        p, (qg_draft_change){
-               .key = QG_DRAFT_SHARING,
-               .word = qg_arena_printf(p->arena, "grid-of-%s%s", l->node->op->name,
-                                       l->output ? "" : "-inputs"),
-               .body = qg_arena_printf(p->arena,
-                                       "    match: {op: [%s]}\n    align: %s\n    "
-                                       "spread: upstream\n",
-                                       l->node->op->name, l->output ? "output" : "large"),
-               .why = why });
+        p,
+        (qg_draft_change){
+            .key = QG_DRAFT_SHARING,
+            .word = qg_arena_printf(p->arena, "grid-of-%s%s", l->node->op->name,
+                                    l->output ? "" : "-inputs"),
+            .body = qg_arena_printf(p->arena,
+                                    "    match: {op: [%s]}\n    align: %s\n    "
+                                    "spread: upstream\n",
+                                    l->node->op->name, l->output ? "output" : "large"),
+            .why = why });
 }
 
 qg_status qg_propose(const qg_attempt *t, qg_proposals *out)

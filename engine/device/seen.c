@@ -15,6 +15,10 @@ enum { FEW_LEVELS = 4, SOME_LEVELS = 8, FLOAT_LEVELS = 16 };
 #define OFF 0.02
 /* Of the largest element: rounding errors of float32 in a difference of two. */
 #define NOISE 4e-7
+/* Correlation from which an array can be the output of a reader of the value that it is
+ * named after, and the share of the other squared distance that it may have. */
+#define SURE   0.98
+#define BETTER 0.98
 
 const char *qg_seen_name(qg_seen_kind k)
 {
@@ -82,7 +86,10 @@ static qg_status collect(qg_ctx *ctx, const qg_seen_values *o, const qg_seen *v,
 
 /* --- grids --- */
 
-static double miss(double x, double step) { return fabs(x / step - nearbyint(x / step)); }
+static double miss(double x, double step)
+{
+    return fabs(x / step - nearbyint(x / step));
+}
 
 /* The greatest step of which all gaps between neighbours are multiples, by Euclid's
  * algorithm with a tolerance; 0: there is none above `least`. */
@@ -127,7 +134,9 @@ static double step_of(qg_arena *a, const double *x, size_t n)
 {
     double *with_zero = QG_NEWN(a, n + 1, double);
     double most = fmax(fabs(x[0]), fabs(x[n - 1]));
-    double codes = n < SOME_LEVELS ? 255 : n < FLOAT_LEVELS || n > 512 ? 65535 : 1 << 20;
+    double codes = n < SOME_LEVELS               ? 255
+                   : n < FLOAT_LEVELS || n > 512 ? 65535
+                                                 : 1 << 20;
     if (!with_zero)
         return 0;
     memcpy(with_zero, x, n * sizeof *x);
@@ -177,8 +186,7 @@ static void judge(const qg_trace_array *array, qg_arena *a, const numbers *x,
     v->high = nearbyint(x->at[x->n - 1] / unit);
 }
 
-static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples,
-                         qg_seen *v)
+static qg_status look_at(qg_ctx *ctx, qg_seen_values *o, size_t samples, qg_seen *v)
 {
     const qg_pair *p = &o->pair[v->value->id];
     numbers all = { 0 };
@@ -205,7 +213,8 @@ static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, qg_arena *a,
     qg_pair p = { .confidence = 1, .array = array };
     const qg_value *v = qg_pair_named(o->graph, array, &p.how);
     char text[2][QG_SHAPE_TEXT];
-    if (!v || v->type.dtype != QG_F32 || o->pair[v->id].array)
+    if (!v || v->type.dtype != QG_F32 || !qg_tensor_known(&v->type) ||
+        o->pair[v->id].array)
         return qg_vec_push(ctx, a, &o->unpaired, array);
     if (!qg_pair_fits(array, &v->type, &p))
         return qg_fail(ctx, QG_EDATA,
@@ -218,7 +227,7 @@ static qg_status pair_by_name(qg_ctx *ctx, qg_seen_values *o, qg_arena *a,
     return QG_OK;
 }
 
-/* Values of the float network that no array has by name. */
+/* Every float32 value that the network computes. */
 static qg_status candidates(qg_ctx *ctx, const qg_seen_values *o, qg_arena *a,
                             qg_correlation *c)
 {
@@ -229,7 +238,7 @@ static qg_status candidates(qg_ctx *ctx, const qg_seen_values *o, qg_arena *a,
         return qg_nomem(ctx);
     for (size_t i = 0; i < g->value.n; i++) {
         const qg_value *v = g->value.at[i];
-        if (!v->def || v->constant || v->type.dtype != QG_F32 || o->pair[i].array)
+        if (!v->def || v->constant || v->type.dtype != QG_F32)
             continue;
         c->value[c->n] = v;
         c->keep[c->n++] = v->id;
@@ -237,51 +246,110 @@ static qg_status candidates(qg_ctx *ctx, const qg_seen_values *o, qg_arena *a,
     return QG_OK;
 }
 
-static qg_status pair_the_rest(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
-                               qg_arena *a)
+static size_t candidate_of(const qg_correlation *c, const qg_value *v)
 {
-    qg_correlation c = { .graph = o->graph, .feed = feed, .pair = o->pair };
-    size_t left = 0;
-    if (!o->unpaired.n)
-        return QG_OK;
-    qg_status s = candidates(ctx, o, a, &c);
+    size_t i = 0;
+    while (i < c->n && c->value[i] != v)
+        i++;
+    return i;
+}
+
+/* Whether the array of candidate i is rather the output k of its reader.  *better is the
+ * pair. */
+static qg_status is_of_reader(qg_ctx *ctx, const qg_seen_values *o,
+                              const qg_correlation *c, const size_t at[2], bool *yes,
+                              qg_pair *better)
+{
+    qg_trace_data data;
+    double own = 0, next = 0;
+    QG_TRY(qg_trace_load(ctx, o->trace, o->pair[c->value[at[0]]->id].array, &data));
+    qg_status s = qg_correlation_distance(ctx, &data, c, at[0], &own);
     if (s == QG_OK)
-        s = qg_correlation_open(ctx, a, &c);
-    for (size_t i = 0; i < o->unpaired.n && s == QG_OK; i++) {
+        s = qg_correlation_distance(ctx, &data, c, at[1], &next);
+    if (s == QG_OK)
+        s = qg_correlation_of(ctx, &data, c, at[1], better);
+    qg_trace_unload(&data);
+    *yes = s == QG_OK && better->confidence >= SURE && next < BETTER * own;
+    return s;
+}
+
+/* A converter gives the result of a fused activation or sum the name of the product
+ * before it.  So an array with the name of a value with one reader is the reader's
+ * output, where it is nearer to that. */
+static qg_status follow_readers(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        const qg_value *v = c->value[i];
+        const qg_node *reader = v->use.n == 1 ? v->use.at[0].node : NULL;
+        const qg_value *y = reader && reader->n_out == 1 ? reader->out[0] : NULL;
+        size_t at[2] = { i, y ? candidate_of(c, y) : c->n };
+        qg_pair better;
+        bool yes;
+        if (!o->pair[v->id].array || at[1] == c->n || o->pair[y->id].array)
+            continue;
+        QG_TRY(is_of_reader(ctx, o, c, at, &yes, &better));
+        if (!yes)
+            continue;
+        o->pair[y->id] = better;
+        o->pair[v->id] = (qg_pair){ 0 };
+    }
+    return QG_OK;
+}
+
+/* Arrays without a known name, each with the best value that is left. */
+static qg_status pair_the_rest(qg_ctx *ctx, qg_seen_values *o, const qg_correlation *c)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < o->unpaired.n; i++) {
         const qg_trace_array *array = o->unpaired.at[i];
         const qg_value *v;
         qg_pair best;
-        s = qg_correlation_match(ctx, o->trace, array, &c, &best, &v);
-        if (s == QG_OK && v)
+        QG_TRY(qg_correlation_match(ctx, o->trace, array, c, &best, &v));
+        if (v)
             o->pair[v->id] = best;
-        else if (s == QG_OK)
+        else
             o->unpaired.at[left++] = array;
     }
     o->unpaired.n = left;
+    return QG_OK;
+}
+
+static qg_status pair_by_values(qg_ctx *ctx, qg_seen_values *o, const qg_feed *feed,
+                                qg_arena *a)
+{
+    qg_correlation c = { .graph = o->graph, .feed = feed, .pair = o->pair };
+    qg_status s = candidates(ctx, o, a, &c);
+    if (s == QG_OK)
+        s = qg_correlation_open(ctx, a, &c);
+    if (s == QG_OK)
+        s = follow_readers(ctx, o, &c);
+    if (s == QG_OK)
+        s = pair_the_rest(ctx, o, &c);
     qg_correlation_close(&c);
     return s;
 }
 
 /* --- all --- */
 
-qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t, qg_arena *a,
-                     qg_seen_values *out)
+qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t,
+                        qg_arena *a, qg_seen_values *out)
 {
     const qg_graph *g = m->graph;
     *out = (qg_seen_values){ .graph = g,
-                              .trace = t,
-                              .pair = QG_NEWN(a, g->value.n, qg_pair),
-                              .at = QG_NEWN(a, g->value.n, qg_seen) };
+                             .trace = t,
+                             .pair = QG_NEWN(a, g->value.n, qg_pair),
+                             .at = QG_NEWN(a, g->value.n, qg_seen) };
     if (!out->pair || !out->at)
         return qg_nomem(m->ctx);
     for (size_t i = 0; i < t->n; i++)
         QG_TRY(pair_by_name(m->ctx, out, a, &t->array[i]));
-    QG_TRY(pair_the_rest(m->ctx, out, feed, a));
+    QG_TRY(pair_by_values(m->ctx, out, feed, a));
     if (t->samples < feed->n)
-        return qg_fail(m->ctx, QG_EDATA,
-                       "read %.200s: %zu samples, expected %zu as in the data (or fewer "
-                       "with --samples)",
-                       t->path, t->samples, feed->n);
+        return qg_fail(
+            m->ctx, QG_EDATA,
+            "read %.200s: %zu samples, expected %zu as in the data (or fewer "
+            "with --samples)",
+            t->path, t->samples, feed->n);
     for (size_t i = 0; i < g->value.n; i++) {
         out->at[i].value = g->value.at[i];
         QG_TRY(look_at(m->ctx, out, feed->n, &out->at[i]));
@@ -295,7 +363,7 @@ qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t, qg_
 }
 
 qg_status qg_seen_read(qg_ctx *ctx, const qg_seen_values *o, const qg_seen *v,
-                           size_t sample, qg_arena *a, double **out)
+                       size_t sample, qg_arena *a, double **out)
 {
     const qg_pair *p = &o->pair[v->value->id];
     qg_trace_data data;

@@ -46,7 +46,7 @@ typedef struct qg_seen_values {
     const qg_graph *graph; /* the float network's */
     const qg_trace *trace; /* borrowed */
     qg_pair *pair;         /* [values of graph] */
-    qg_seen *at;       /* [values of graph] */
+    qg_seen *at;           /* [values of graph] */
     size_t seen;           /* values with an array */
     QG_VEC(const qg_trace_array *) unpaired;
 } qg_seen_values;
@@ -55,15 +55,16 @@ typedef struct qg_seen_values {
  * correlation with the float network on the first sample of the feed.  QG_EDATA: an
  * array that does not fit, an element that is not finite, no array of a value, fewer
  * samples than the feed has. */
-QG_NODISCARD qg_status qg_see_values(qg_model *m, const qg_feed *feed, const qg_trace *t,
-                                  qg_arena *a, qg_seen_values *out);
+QG_NODISCARD qg_status qg_see_values(qg_model *m, const qg_feed *feed,
+                                     const qg_trace *t, qg_arena *a,
+                                     qg_seen_values *out);
 
 const char *qg_seen_name(qg_seen_kind k); /* "codes" */
 
 /* Element values of a sample in the value's order and unit, in a; [array->count].  Codes
  * of an unknown scale stay codes. */
 QG_NODISCARD qg_status qg_seen_read(qg_ctx *ctx, const qg_seen_values *o,
-                                        const qg_seen *v, size_t sample,
-                                        qg_arena *a, double **out);
+                                    const qg_seen *v, size_t sample, qg_arena *a,
+                                    double **out);
 
 #endif

@@ -62,12 +62,15 @@ static const char *about_constant(const evidence *e, const qg_tqc *t, const char
  * nothing. */
 static const char *about_rounding(const evidence *e, const qg_tqc *t, const char **what)
 {
-    const qg_value *v = qg_tqc_value(t), *own = qg_graph_value(e->t->own.graph, v->name);
+    const qg_value *v = qg_tqc_value(t),
+                   *own = qg_graph_value(e->t->own.graph, v->name);
     const qg_seen *s = qg_attempt_seen(e->t, v);
     bool counts = false, agrees = own && qg_attempt_agrees(e->t, own, &counts);
     *what = "rounding";
     if (!s)
         return "the value is not one of the float network";
+    if (!qg_tensor_known(&s->value->type))
+        return "its dims are known only at run time";
     if (s->kind == QG_SEEN_UNSURE)
         return "too few different elements";
     if (s->kind == QG_SEEN_CODES && !(s->step > 0))
@@ -107,6 +110,19 @@ static const char *reason(const evidence *e, const qg_tqc *t, const char **what)
                : NULL;
 }
 
+/* A node that the backend leaves in float has no records: whether the device rounds
+ * there is undecided unless the trace shows a result of it.  NULL: it does. */
+static const char *about_float(const evidence *e, const qg_node *n)
+{
+    for (uint32_t k = 0; n->platform == QG_PLATFORM_FP32 && k < n->n_out; k++) {
+        const qg_seen *s = n->out[k] ? qg_attempt_seen(e->t, n->out[k]) : NULL;
+        if (s && s->kind != QG_SEEN_CODES && s->kind != QG_SEEN_REAL)
+            return "the backend leaves the node in float, and its result is not in the "
+                   "dump";
+    }
+    return NULL;
+}
+
 /* --- the table --- */
 
 /* The anchor of every group, one with a known zero point where there is one; and
@@ -136,25 +152,49 @@ static qg_status find_anchors(evidence *e)
     return QG_OK;
 }
 
+/* One more endpoint; t NULL: it is only counted. */
+static qg_status list(qg_report *r, qg_table *t, size_t *n, const char *const cell[3])
+{
+    ++*n;
+    return t ? qg_table_cells(r, t, qg_cell_text(cell[0]), qg_cell_text(cell[1]),
+                              qg_cell_text(cell[2]))
+             : QG_OK;
+}
+
+static qg_status list_all(const evidence *e, qg_report *r, qg_table *t, size_t *n)
+{
+    const qg_quant *q = e->m->quant;
+    const qg_graph *g = e->m->graph;
+    char at[QG_ENDPOINT_TEXT];
+    *n = 0;
+    for (size_t i = 0; i < q->tqc.n; i++) {
+        const char *what, *why = reason(e, q->tqc.at[i], &what);
+        if (why)
+            QG_TRY(list(r, t, n,
+                        (const char *[]){ qg_tqc_text(q->tqc.at[i], at), what, why }));
+    }
+    for (size_t i = 0; i < g->node.n; i++) {
+        const char *why = about_float(e, g->node.at[i]);
+        for (uint32_t k = 0; why && k < qg_node_endpoints(g->node.at[i]); k++) {
+            qg_endpoint end = qg_node_endpoint(g->node.at[i], k);
+            if (qg_endpoint_value(end))
+                QG_TRY(list(
+                    r, t, n,
+                    (const char *[]){ qg_endpoint_text(end, at), "rounding", why }));
+        }
+    }
+    return QG_OK;
+}
+
 qg_status qg_report_undecided(const qg_attempt *t, qg_report *r)
 {
     evidence e = { .t = t, .m = qg_attempt_model(t) };
-    const qg_quant *q = e.m->quant;
-    char at[QG_ENDPOINT_TEXT];
-    size_t n = 0;
+    size_t n;
     qg_table *table;
     QG_TRY(find_anchors(&e));
-    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(q->tqc.n)));
-    const char *what;
-    for (size_t i = 0; i < q->tqc.n; i++)
-        n += reason(&e, q->tqc.at[i], &what) != NULL;
+    QG_TRY(list_all(&e, r, NULL, &n));
+    QG_TRY(qg_report_add(r, "endpoints", qg_cell_count(e.m->quant->tqc.n)));
     QG_TRY(qg_report_add(r, "undecided_endpoints", qg_cell_count(n)));
     QG_TRY(qg_report_table(r, "undecided", "endpoint what why", &table));
-    for (size_t i = 0; i < q->tqc.n; i++) {
-        const char *why = reason(&e, q->tqc.at[i], &what);
-        if (why)
-            QG_TRY(qg_table_cells(r, table, qg_cell_text(qg_tqc_text(q->tqc.at[i], at)),
-                                  qg_cell_text(what), qg_cell_text(why)));
-    }
-    return QG_OK;
+    return list_all(&e, r, table, &n);
 }
