@@ -124,7 +124,8 @@ static bool exceeds(const qg_value *v, const qg_seen *o)
            o->high - o->low > (double)(t->scheme.qmax - t->scheme.qmin);
 }
 
-/* Means of codes, and copies of them, which are on a grid of more codes than the record has. */
+/* Means of codes, and copies of them, which are on a grid of more codes than the record
+ * has. */
 static bool is_mean(const qg_attempt *t, const qg_value *v, const qg_seen *o)
 {
     for (int depth = 0; depth < FAR; depth++) {
@@ -354,8 +355,8 @@ static qg_status give_to(qg_attempt *t, const qg_tqc *x, const char *set,
                     set, o);
 }
 
-/* The scale of a group: to its dominator, from which the others have it; `all`: to every
- * member, where an alignment would take a larger scale of another one. */
+/* The scale of a group: to its dominator, from which the others have it; `all`: to
+ * every member, where an alignment would take a larger scale of another one. */
 static qg_status give_grid(qg_attempt *t, const qg_tqc *root, const qg_seen *o,
                            bool all)
 {

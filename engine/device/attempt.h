@@ -88,8 +88,8 @@ bool qg_attempt_agrees(const qg_attempt *t, const qg_value *v, bool *counts);
 const qg_tqc *qg_attempt_tqc(const qg_value *v);
 
 /* Whether the scale of a record is the observed one, and its zero point where it is
- * known.  A coarser observed step, of which few codes were seen, is the same grid; so is
- * any power of two for a float format. */
+ * known.  A coarser observed step, of which few codes were seen, is the same grid; so
+ * is any power of two for a float format. */
 bool qg_attempt_has_grid(const qg_tqc *t, const qg_seen *o);
 
 /* Two values at a node, both codes in the trace: two that it reads, or one that

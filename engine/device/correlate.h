@@ -35,8 +35,8 @@ QG_NODISCARD qg_status qg_correlation_of(qg_ctx *ctx, const qg_trace_data *data,
                                          const qg_correlation *c, size_t i, qg_pair *p);
 
 /* Squared distance of the array's real values from those of candidate i, of which 1 is
- * the sum of its own squares; INFINITY: the dims do not fit.  Codes of an unknown grid: by
- * correlation, 1 - r^2. */
+ * the sum of its own squares; INFINITY: the dims do not fit.  Codes of an unknown grid:
+ * by correlation, 1 - r^2. */
 QG_NODISCARD qg_status qg_correlation_distance(qg_ctx *ctx, const qg_trace_data *data,
                                                const qg_correlation *c, size_t i,
                                                double *out);

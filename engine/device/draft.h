@@ -1,10 +1,12 @@
 /* draft.h -- a backend file in the making: a shipped backend, and what to change in it.
  *
- *     name: mine                          a change is a key of a backend file
- *     extends: trt-int8                   (config/backend_yaml.h), with the evidence for
- *     # add0_out is on the grid of ...    it as why, or as a comment where the key takes
- *     -sharing: [sum-inputs]              none
+ *     name: mine
+ *     extends: trt-int8
+ *     # add0_out is on the grid of ...
+ *     -sharing: [sum-inputs]
  *
+ * A change is a key of a backend file (config/backend_yaml.h).  The evidence for it is
+ * its `why`, or a comment where the key takes none.
  * The text is read by the ordinary reader, also while it is a draft: what is judged is
  * what is written.  Texts are borrowed, in an arena that outlives the draft. */
 #ifndef QG_ENGINE_DEVICE_DRAFT_H

@@ -11,6 +11,8 @@ QG_OPTIONS_INIT(qg_infer_options)
 
 /* A kept change costs a try of all others. */
 enum { MOST_CHANGES = 24 };
+/* Fusions of a backend that can silence one value. */
+enum { CHAIN = 4 };
 /* Scores that differ by less do not tell backends apart. */
 #define SAME_SCORE 1e-9
 
@@ -133,37 +135,85 @@ static qg_status find_base(inference *f)
  * elements alone can be better by chance. */
 static size_t explained(const qg_attempt *t) { return t->kinds.part + t->links.part; }
 
+static bool is_better(const inference *f, const qg_attempt *t, const qg_attempt *than)
+{
+    return !t->refusal && explained(t) > explained(&f->best) &&
+           t->score > than->score + SAME_SCORE;
+}
+
+/* The draft of the best attempt without its rules of scales, which come last, and with
+ * one more change. */
+static qg_status extend(inference *f, const qg_draft *from, size_t changes,
+                        const qg_draft_change *more, qg_draft *out)
+{
+    *out = (qg_draft){ .name = from->name, .base = from->base };
+    for (size_t k = 0; k < changes; k++)
+        QG_TRY(qg_vec_push(f->m->ctx, f->arena, &out->change, from->change.at[k]));
+    return qg_vec_push(f->m->ctx, f->arena, &out->change, *more);
+}
+
+/* The fusion that silences a value once another one is gone; NULL: there is none. */
+static qg_status next_fusion(const qg_attempt *t, const qg_draft_change **out)
+{
+    qg_proposals list = { 0 };
+    *out = NULL;
+    if (t->refusal)
+        return QG_OK;
+    QG_TRY(qg_propose(t, &list));
+    for (size_t i = 0; i < list.n && !*out; i++)
+        if (list.at[i].key == QG_DRAFT_NO_FUSION)
+            *out = &list.at[i];
+    return QG_OK;
+}
+
+/* An attempt with one more change.  Where a fusion goes and the next one of the backend
+ * takes its place, that goes, too.  *changes: kept and new ones. */
+static qg_status pursue(inference *f, const qg_draft_change *c, qg_attempt *t,
+                        size_t *changes)
+{
+    qg_draft d = f->best.draft;
+    *changes = f->changes;
+    for (;;) {
+        qg_draft next;
+        QG_TRY(extend(f, &d, *changes, c, &next));
+        d = next;
+        ++*changes;
+        QG_TRY(qg_attempt_make(&f->how, &d, t));
+        bool fusion = c->key == QG_DRAFT_NO_FUSION;
+        if (!fusion || is_better(f, t, &f->best) || *changes >= f->changes + CHAIN)
+            return QG_OK;
+        QG_TRY(next_fusion(t, &c));
+        if (!c)
+            return QG_OK;
+        qg_attempt_free(t);
+        *t = (qg_attempt){ 0 };
+    }
+}
+
 /* Every proposal once; the best attempt becomes f->best.  *better: there was one. */
 static qg_status improve(inference *f, bool *better)
 {
     qg_proposals list = { 0 };
     qg_attempt found = { 0 };
+    size_t kept = f->changes;
     QG_TRY(qg_propose(&f->best, &list));
     qg_status s = QG_OK;
     for (size_t i = 0; i < list.n && s == QG_OK; i++) {
         qg_attempt t = { 0 };
-        qg_draft d = { .name = f->best.draft.name, .base = f->best.draft.base };
-        /* without the rules of scales, which come last */
-        for (size_t k = 0; k < f->changes && s == QG_OK; k++)
-            s = qg_vec_push(f->m->ctx, f->arena, &d.change, f->best.draft.change.at[k]);
-        if (s == QG_OK)
-            s = qg_vec_push(f->m->ctx, f->arena, &d.change, list.at[i]);
-        if (s == QG_OK)
-            s = qg_attempt_make(&f->how, &d, &t);
-        const qg_attempt *than = found.how ? &found : &f->best;
-        bool more = s == QG_OK && !t.refusal && explained(&t) > explained(&f->best) &&
-                    t.score > than->score + SAME_SCORE;
+        size_t changes;
+        s = pursue(f, &list.at[i], &t, &changes);
+        bool more = s == QG_OK && is_better(f, &t, found.how ? &found : &f->best);
         qg_attempt_free(more ? &found : &t);
-        if (more)
+        if (more) {
             found = t;
+            kept = changes;
+        }
     }
     *better = s == QG_OK && found.how;
-    if (*better) {
-        qg_attempt_free(&f->best);
+    qg_attempt_free(*better ? &f->best : &found);
+    if (*better)
         f->best = found;
-        f->changes++;
-    } else
-        qg_attempt_free(&found);
+    f->changes = kept;
     return s;
 }
 

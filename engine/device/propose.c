@@ -78,8 +78,8 @@ static bool is_seen_as_codes(const proposer *p, const qg_value *v)
     return s && s->kind == QG_SEEN_CODES;
 }
 
-/* All readers of the region's values, on to the first value that is stored; false: there
- * is none, or more than one, or the region leaves the quantized part.  Nodes are
+/* All readers of the region's values, on to the first value that is stored; false:
+ * there is none, or more than one, or the region leaves the quantized part.  Nodes are
  * taken in order of the graph, which is topological. */
 static bool find_region(const proposer *p, const qg_value *v, region *r)
 {

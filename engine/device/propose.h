@@ -1,10 +1,10 @@
-/* propose.h -- changes of a backend that would explain what a trace shows and an attempt
- * does not: each comes from a value or a pair of values on which they disagree.
+/* propose.h -- changes of a backend that would explain what a trace shows and an
+ * attempt does not: each comes from a value or a pair of values on which they disagree.
  *
  *     trace        backend      change
  *     codes        silent       the fusion that silenced it goes
- *     not codes    codes        a fusion of the nodes up to the next codes; the operator
- *                               is float
+ *     not codes    codes        a fusion of the nodes up to the next codes; or the
+ *                               operator is float
  *     codes        float        the operator is quantized
  *     one grid     two grids    the operator shares, or is passive
  *     two grids    one grid     its sharing goes, or it is not passive

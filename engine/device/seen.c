@@ -129,7 +129,8 @@ static double refine(const double *x, size_t n, double step)
     return step;
 }
 
-/* The step of a grid that holds all of x, [n] sorted and different; 0: there is none. */
+/* The step of a grid that holds all of x, [n] sorted and different; 0: there is
+ * none. */
 static double step_of(qg_arena *a, const double *x, size_t n)
 {
     double *with_zero = QG_NEWN(a, n + 1, double);
@@ -254,8 +255,8 @@ static size_t candidate_of(const qg_correlation *c, const qg_value *v)
     return i;
 }
 
-/* Whether the array of candidate i is rather the output k of its reader.  *better is the
- * pair. */
+/* Whether the array of candidate i is rather the output k of its reader.  *better is
+ * the pair. */
 static qg_status is_of_reader(qg_ctx *ctx, const qg_seen_values *o,
                               const qg_correlation *c, const size_t at[2], bool *yes,
                               qg_pair *better)

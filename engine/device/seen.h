@@ -7,8 +7,8 @@
  *     UNSURE   too few different elements to tell CODES from REAL
  *
  * Grid     a step and the real 0, which every quantization grid holds: an element is
- *          step times an integer.  Floats alone give the step, not the zero point, which
- *          only a description of the array can give.
+ *          step times an integer.  Floats alone give the step, not the zero point,
+ *          which only a description of the array can give.
  * Memory   one sample of one array, and its different elements
  * Threads  read-only once made
  *
@@ -61,8 +61,8 @@ QG_NODISCARD qg_status qg_see_values(qg_model *m, const qg_feed *feed,
 
 const char *qg_seen_name(qg_seen_kind k); /* "codes" */
 
-/* Element values of a sample in the value's order and unit, in a; [array->count].  Codes
- * of an unknown scale stay codes. */
+/* Element values of a sample in the value's order and unit, in a; [array->count].
+ * Codes of an unknown scale stay codes. */
 QG_NODISCARD qg_status qg_seen_read(qg_ctx *ctx, const qg_seen_values *o,
                                     const qg_seen *v, size_t sample, qg_arena *a,
                                     double **out);
