@@ -46,7 +46,7 @@ typedef struct cli_arguments {
     int axis; /* INT_MIN: not given */
     const char *format, *weights, *placement, *float_type, *report, *model;
     const char *stats, *slice, *channels;
-    const char *select, *against, *between;
+    const char *select, *against, *between, *from;
     size_t seed, max_mem, max_nodes, max_ratio;
     bool end_to_end;
     bool resume, any_kernels;
@@ -90,7 +90,7 @@ typedef struct cli_option {
     X(BLOCK) X(ROUNDING) X(SCALE) X(OFFSET) X(FINDER) X(ARRAY) X(CODES)        \
     X(SUBJECT) X(DIRECTION) X(WHOLE) X(BACKENDS) X(PROPOSE) X(RAISE_TO)        \
     X(PATCH) X(AFTER) X(CURVE)                                                 \
-    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(SEED) X(TRACE) X(YAML)     \
+    X(SELECT) X(AGAINST) X(END_TO_END) X(BETWEEN) X(FROM) X(SEED) X(TRACE) X(YAML)     \
     X(STATS) X(SLICE) X(CHANNELS) X(RESUME) X(ANY_KERNELS)                     \
     X(FORMAT) X(WEIGHTS) X(PLACEMENT) X(FLOAT) X(STRICT) X(REPORT) X(FILE)     \
     X(MODEL) X(JSON) X(ALL) X(VERBOSE) X(CONFIG_DIR) X(MAX_MEM) X(MAX_NODES)   \
@@ -192,6 +192,7 @@ int cli_trace(const cli_call *c);
 int cli_diverge(const cli_call *c);
 int cli_fit(const cli_call *c);
 int cli_probe(const cli_call *c);
+int cli_infer_backend(const cli_call *c);
 
 /* "qg: VERB: MESSAGE" on stderr; returns CLI_FAILED or CLI_USAGE (which points to
  * --help). */

@@ -437,6 +437,16 @@ const cli_verb cli_verbs[] = {
                "\n" MODEL_FORMS "\n\n" DATA_FORMS,
       .example = "qg probe snapshot --between tflite-reference,tflite-xnnpack -o x.npy",
       .run = cli_probe },
+    { .name = "infer-backend",
+      .summary = "write a backend file from the tensors of a device",
+      FILES("MODEL.onnx", 1, 1),
+      .use = { NEEDS(DATA), RUNS, NEEDS(AGAINST), TAKES(FROM), TAKES(YAML) },
+      .about = "Which values the device rounds and to which grids, what it fuses,\n"
+               "what shares a grid.  The file extends the nearest shipped backend;\n"
+               "its decisions that the dump does not show are listed.\n"
+               "\n" DATA_FORMS,
+      .example = "qg infer-backend model.onnx -d x.npy --against dump.npz -o mine.yaml",
+      .run = cli_infer_backend },
     { .name = "switch",
       .summary = "disable endpoints of a snapshot, or restore them",
       FILES("SNAPSHOT", 1, 1),

@@ -438,6 +438,29 @@ QG_API void qg_probe_options_init(qg_probe_options *o, size_t size);
 QG_NODISCARD QG_API qg_status qg_model_probe(qg_model *m, const qg_probe_options *o,
                                              const char *path, qg_report **report);
 
+/* For qg_model_infer_backend. */
+typedef struct qg_infer_options {
+    size_t size;
+    qg_workload work; /* data: required; the samples that the device was given */
+    const char *from; /* the backend to begin with; NULL: each shipped one is tried */
+} qg_infer_options;
+QG_API void qg_infer_options_init(qg_infer_options *o, size_t size);
+
+/* A backend file from `dump`, a trace of a device (docs/trace.md) that computes m,
+ * which is not quantized: which values it rounds, to which grids, what it fuses and
+ * what shares a grid.  yaml (may be NULL): the file, which extends the nearest shipped
+ * backend; it is read again and compared with the trace.
+ * Facts: samples, arrays, nearest, not_told_apart, values_explained, links_explained,
+ * own_grids (that need no rule), elements, endpoints, undecided_endpoints, written,
+ * file_explains_values, _links, _grids; tables candidates (backend, score, kinds,
+ * links, grids, elements, why), changes (key, word, why), values (value, seen, step,
+ * zero, levels, backend, equal, how), unpaired, undecided (endpoint, what, why).
+ * Time: every shipped backend quantizes the network. */
+QG_NODISCARD QG_API qg_status qg_model_infer_backend(qg_model *m,
+                                                     const qg_infer_options *o,
+                                                     const char *dump, const char *yaml,
+                                                     qg_report **report);
+
 /* Top-1 accuracy: labels is an .npy of integers, one per sample.  Facts: samples,
  * float_top1, and when quantized simulated_top1, difference, agreement.
  * The class is the index of the largest element of the first output, the first on a
