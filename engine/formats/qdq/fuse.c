@@ -45,7 +45,7 @@ static const qg_op *find_row(const fuser *f, const qg_node *n)
     const qg_op *found = NULL;
     for (size_t i = 0; i < r->n_family && !n->op->domain; i++)
         for (const qg_op *op = r->family[i]; op->name; op++)
-            if (op->codes && strcmp(op->codes->op, n->op->name) == 0 &&
+            if (op->codes && qg_op_is_named(n->op, &op->codes->op, 1) &&
                 has_kernel(op) && (!found || found->domain))
                 found = op;
     if (!found)

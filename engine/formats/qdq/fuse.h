@@ -17,8 +17,8 @@
  *          output of different types (a weight of int8 beside uint8 is fine), several
  *          scales except of a weight along its output channels, attributes that the
  *          operator on codes does not have, QLinearReduceMean (it has no kernel)
- * Source   ONNX QLinearConv, QLinearMatMul; onnxruntime 1.31, ContribOperators.md and
- *          OperatorKernels.md of its documentation */
+ * Source   ONNX QLinearConv, QLinearMatMul; onnxruntime 1.31: contributed operators and
+ *          their kernels for processors */
 #ifndef QG_ENGINE_FORMATS_QDQ_FUSE_H
 #define QG_ENGINE_FORMATS_QDQ_FUSE_H
 
