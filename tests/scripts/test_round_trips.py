@@ -40,7 +40,7 @@ CASES = {  # backend and options of qg quantize
     "unsigned": ("openvino-int8", "pass=unsigned-activations run=yes"),
     "levels": ("ppl-dsp-int8", ACTIVATION + "rounding=half-even-level"),
 }
-FORMATS = {"onnx-qdq": "onnx", "openvino-fq": "onnx", "ppq-json": "json"}
+FORMATS = {"onnx-qdq": "onnx", "onnx-qoperator": "onnx", "openvino-fq": "onnx", "ppq-json": "json"}
 LEAST_EXACT = 0.4  # of all round trips
 assert onnx
 
