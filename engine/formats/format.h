@@ -156,6 +156,13 @@ QG_NODISCARD qg_status qg_export_lose(qg_export *e, enum qg_aspect aspect,
 /* For write: remembers a path for the report (copied). */
 QG_NODISCARD qg_status qg_export_wrote(qg_export *e, const char *path);
 
+/* For write, of a format whose file lies next to a model: `put` writes e->path, and the
+ * float graph becomes a .onnx file of the same name.  Both are complete, or none is
+ * there. */
+QG_NODISCARD qg_status qg_export_beside_model(qg_export *e,
+                                              qg_status (*put)(qg_export *e,
+                                                               FILE *stream));
+
 /* The aspects of the map that an endpoint uses, by its state and scheme, for a format
  * whose rounding mode is `usual`; 0 for FP32 and SOI. */
 uint32_t qg_tqc_aspects(const qg_tqc *t, qg_rounding usual);
