@@ -5,7 +5,7 @@
  * Grid     uint8, or int8 where the codes may be negative
  * PPQ      (quirk ppq-exports) has no line for constants that are rounded already, and
  *          lines for overlapped endpoints
- * Sources  OAID/Tengine, tools/quantize/README.md and quant_save_graph (the reader);
+ * Sources  OAID/Tengine, the quantization tools (the reader);
  *          OpenPPL/ppq@e39eecb ppq/parser/tengine_exporter.py */
 #include "engine/core/num.h"
 #include "engine/formats/table.h"
