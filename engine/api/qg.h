@@ -210,6 +210,11 @@ typedef struct qg_format_options {
     const char *float_type; /* of a model with 16-bit floats: "model" (keeps them),
                              * "float32", or "auto": the former where the runtime of the
                              * placement has kernels; NULL: auto */
+    const char *version;    /* of the format: "1.0.0"; NULL: the format's default */
+    const char *names;  /* ncnn-table: the .param file whose layers the table is for;
+                             * NULL: the names of the nodes */
+    const char *quirks; /* of `qg list quirks`, with commas between: "ppq" writes
+                             * what PPQ's exporter writes; NULL: none */
 } qg_format_options;
 QG_API void qg_format_options_init(qg_format_options *o, size_t size);
 
