@@ -18,6 +18,7 @@
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
+#include "ops/util_vector.h"
 
 #define ROW2(id, suffix, T, W, expr)                                                   \
     static void id##_##suffix(const void *a, int64_t sa, const void *b, int64_t sb,    \
@@ -49,13 +50,25 @@
     ROWS_UNSIGNED(id, on_unsigned)                                                     \
     TABLE(id)
 
-OP(add, x + z, (wide)x + (wide)z, (wide)x + (wide)z)
-OP(sub, x - z, (wide)x - (wide)z, (wide)x - (wide)z)
-OP(mul, x * z, (wide)x * (wide)z, (wide)x * (wide)z)
+/* float32 through the vector loop of util_vector.h. */
+#define OPV(id, pair_id, on_float, on_signed, on_unsigned)                             \
+    static void id##_f32(const void *a, int64_t sa, const void *b, int64_t sb,         \
+                         void *y, size_t n)                                            \
+    {                                                                                  \
+        qg_vector_best()->pair[QG_PAIR_##pair_id](a, sa, b, sb, y, n);                 \
+    }                                                                                  \
+    ROW2(id, f64, double, double, on_float)                                            \
+    ROWS_SIGNED(id, on_signed)                                                         \
+    ROWS_UNSIGNED(id, on_unsigned)                                                     \
+    TABLE(id)
+
+OPV(add, ADD, x + z, (wide)x + (wide)z, (wide)x + (wide)z)
+OPV(sub, SUB, x - z, (wide)x - (wide)z, (wide)x - (wide)z)
+OPV(mul, MUL, x * z, (wide)x * (wide)z, (wide)x * (wide)z)
 
 /* Integers truncate.  ONNX does not define x / 0: 0 here, as in numpy.  -1 is handled
  * separately, because the most negative integer has no negative. */
-OP(divide, x / z,
+OPV(divide, DIV, x / z,
    z == 0 ? 0 : z == -1 ? 0 - (wide)x : (wide)(x / z),
    z == 0 ? 0 : x / z)
 
@@ -303,14 +316,8 @@ typedef struct add_clamped {
 static qg_status run_add_clamped(const qg_kernel *kernel, const qg_call *k)
 {
     const add_clamped *p = kernel->state;
-    const float *a = k->in[0]->f32, *b = k->in[1]->f32, low = p->low, high = p->high;
-    float *y = k->out[0]->f32;
-    QG_IVDEP for (size_t i = 0, n = qg_elements(k->in[0]); i < n; i++)
-    {
-        float v = a[i] + b[i];
-        v = v < low ? low : v;
-        y[i] = v > high ? high : v;
-    }
+    qg_vector_best()->add_clamped(k->in[0]->f32, k->in[1]->f32, k->out[0]->f32,
+                                  qg_elements(k->in[0]), p->low, p->high);
     return QG_OK;
 }
 

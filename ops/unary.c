@@ -103,7 +103,8 @@ MAPPED(swish,    SWISH,    x / (1 + exp(-a * x)))
 MAPPED(floor_,   FLOOR,    floor(x))
 MAPPED(ceil_,    CEIL,     ceil(x))
 MAPPED(round_,   ROUND,    rint(x))         /* half to even */
-OP(sqrt_,       sqrt(x))
+MAPPED(sqrt_,    SQRT,     sqrt(x))
+MAPPED(leaky,    LEAKY,    x < 0 ? a * x : x)
 OP(reciprocal,  1 / x)
 OP(sin_,        sin(x))
 OP(cos_,        cos(x))
@@ -117,7 +118,6 @@ OP(asinh_,      asinh(x))
 OP(acosh_,      acosh(x))
 OP(atanh_,      atanh(x))
 OP(softsign,    x / (1 + fabs(x)))
-OP(leaky,       x < 0 ? a * x : x)
 OP(thresholded, x > a ? x : 0)
 /* clang-format on */
 
@@ -138,7 +138,12 @@ MAPPED(hard_sigmoid, HARD_SIGMOID, UNIT(a *x + b))
 MAPPED(hard_swish, HARD_SWISH, x *UNIT((1.0 / 6) * x + 0.5))
 
 #define RELU (x < 0 ? 0 : x)
-QG_EACH_FLOAT(SPAN, relu, RELU)
+static void relu_f32(const void *x, void *y, size_t n, const unary_param *p)
+{
+    (void)p;
+    qg_vector_best()->map[QG_MAP_RELU](x, y, n, 0, 0);
+}
+SPAN(relu, f64, double, RELU)
 QG_EACH_SIGNED(SPAN, relu, RELU)
 TABLE(relu, QG_ENTRIES_FLOAT(relu), QG_ENTRIES_SIGNED(relu))
 
@@ -246,7 +251,7 @@ static qg_status clip_infer(const qg_call *k)
     return qg_infer_same(k);
 }
 
-#define CLIP(suffix, T, lowest, highest)                                               \
+#define CLIP(suffix, id, T, lowest, highest)                                           \
     static void clip_##suffix(const qg_call *k)                                        \
     {                                                                                  \
         const clip_param *p = k->param;                                                \
@@ -259,6 +264,11 @@ static qg_status clip_infer(const qg_call *k)
         if (p->from_attributes) {                                                      \
             low = (T)p->low;                                                           \
             high = (T)p->high;                                                         \
+        }                                                                              \
+        if (QG_##id == QG_F32) {                                                       \
+            qg_vector_best()->map[QG_MAP_CLIP]((const void *)in, (void *)out, n,       \
+                                               (float)low, (float)high);               \
+            return;                                                                    \
         }                                                                              \
         QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
         {                                                                              \
@@ -275,7 +285,7 @@ static qg_status clip_infer(const qg_call *k)
     X(i64, I64, int64_t, INT64_MIN, INT64_MAX)                                         \
     X(u8, U8, uint8_t, 0, UINT8_MAX)        X(u16, U16, uint16_t, 0, UINT16_MAX)       \
     X(u32, U32, uint32_t, 0, UINT32_MAX)    X(u64, U64, uint64_t, 0, UINT64_MAX)
-#define X(suffix, id, T, lowest, highest) CLIP(suffix, T, lowest, highest)
+#define X(suffix, id, T, lowest, highest) CLIP(suffix, id, T, lowest, highest)
 CLIP_MAP(X)
 #undef X
 /* clang-format on */

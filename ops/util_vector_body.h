@@ -39,7 +39,59 @@ INLINE float unit(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
     }
 QG_MAP_F32(X)
 #undef X
+
+#define LOOP(of_a, of_b, f)                                                            \
+    INDEPENDENT                                                                        \
+    for (size_t i = 0; i < n; i++) {                                                   \
+        const float x = of_a, z = of_b;                                                \
+        y[i] = f;                                                                      \
+    }
+#define X(id, f)                                                                       \
+    TARGET static void pair_##id(const float *a, int64_t sa, const float *b,           \
+                                 int64_t sb, float *y, size_t n)                       \
+    {                                                                                  \
+        const float a0 = n ? a[0] : 0, b0 = n ? b[0] : 0;                              \
+        if (sa && sb) {                                                                \
+            LOOP(a[i], b[i], f)                                                        \
+        } else if (sa) {                                                               \
+            LOOP(a[i], b0, f)                                                          \
+        } else if (sb) {                                                               \
+            LOOP(a0, b[i], f)                                                          \
+        } else {                                                                       \
+            LOOP(a0, b0, f)                                                            \
+        }                                                                              \
+    }
+QG_PAIR_F32(X)
+#undef X
+#undef LOOP
 /* clang-format on */
+
+TARGET static void add_clamped(const float *a, const float *b, float *y, size_t n,
+                               float low, float high)
+{
+    INDEPENDENT
+    for (size_t i = 0; i < n; i++) {
+        float v = a[i] + b[i];
+        v = v < low ? low : v;
+        y[i] = v > high ? high : v;
+    }
+}
+
+TARGET static void channel_norm(const qg_channel_norm *s, const float *x, float *y,
+                                int64_t n)
+{
+    const float *mean = s->mean, *factor = s->factor, *bias = s->bias;
+    const float low = s->low, high = s->high;
+    for (int64_t at = 0; at < n; at += s->period) {
+        const int64_t some = n - at < s->period ? n - at : s->period;
+        INDEPENDENT
+        for (int64_t i = 0; i < some; i++) {
+            float v = (x[at + i] - mean[i]) * factor[i] + bias[i];
+            v = v < low ? low : v;
+            y[at + i] = v > high ? high : v;
+        }
+    }
+}
 
 enum {
     LANES = 16,   /* of a maximum or sum along a row */
@@ -282,10 +334,12 @@ TARGET static void product(const qg_panels *w, int64_t rows, const float *x, flo
     }
 }
 
-#define X(id, f) [QG_MAP_##id] = map_##id,
+#define X(id, f)  [QG_MAP_##id] = map_##id,
+#define XP(id, f) [QG_PAIR_##id] = pair_##id,
 #define ROW(isa)                                                                       \
     {                                                                                  \
-        isa, supported, { QG_MAP_F32(X) }, softmax, product, sum, squares, standardize \
+        isa, supported, { QG_MAP_F32(X) }, { QG_PAIR_F32(XP) }, add_clamped,           \
+            channel_norm, softmax, product, sum, squares, standardize                  \
     }
 
 #endif
