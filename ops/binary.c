@@ -17,6 +17,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_elements.h"
 #include "ops/util_lower.h"
 #include "ops/util_vector.h"
 
@@ -307,6 +308,19 @@ static qg_status add_affine(qg_ctx *ctx, const qg_node *n, size_t channels,
     return QG_OK;
 }
 
+/* By numpy's rule for shapes. */
+static bool binary_element(const qg_node *n, const qg_tensor *const *constant,
+                           qg_element *out)
+{
+    (void)constant;
+    *out = (qg_element){ .is_pair = true,
+                         .pair = n->op->run == add_run   ? QG_PAIR_ADD
+                                 : n->op->run == sub_run ? QG_PAIR_SUB
+                                 : n->op->run == mul_run ? QG_PAIR_MUL
+                                                         : QG_PAIR_DIV };
+    return n->op->since >= 7;
+}
+
 /* Add and the clamp after it access memory once; the layout is irrelevant when all dims
  * are equal. */
 typedef struct add_clamped {
@@ -328,7 +342,7 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
     *out = NULL;
     if (a->dtype != QG_F32 || a->data || b->data || !qg_same_dims(a, b) ||
         !qg_absorb_clamp(c, &limits.low, &limits.high))
-        return QG_OK;
+        return qg_compile_elements(c, out);
     qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
     add_clamped *state = QG_NEW(c->arena, add_clamped);
     if (!kernel || !state)
@@ -377,7 +391,8 @@ static const qg_node *square_of(const qg_node *n)
         .name = onnx, .since = first, .until = last, .min_in = 2, .max_in = 2,         \
         .min_out = 1, .max_out = 1, .in_roles = "d", .traits = (bits),                 \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
-        .infer = infer_numbers, .run = id##_run, .in_place = 3, .lower = lower_##id    \
+        .infer = infer_numbers, .run = id##_run, .in_place = 3, .lower = lower_##id,   \
+        .element = binary_element, .compile = qg_compile_elements                      \
     }
 #define ROWPRELU(first, last)                                                          \
     {                                                                                  \
@@ -410,13 +425,14 @@ const qg_op qg_ops_binary[] = {
     { .name = "Add", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = SUMS | SIGN, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run,
-      .in_place = 3, .compile = add_compile, .affine = add_affine,
-      .lower = lower_add },
+      .in_place = 3, .element = binary_element, .compile = add_compile,
+      .affine = add_affine, .lower = lower_add },
     ROW("Sub", 1, 6, sub, SUMS),
     { .name = "Sub", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = SUMS, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = sub_run,
-      .in_place = 3, .lower = lower_sub, .takes = square_of },
+      .in_place = 3, .element = binary_element, .compile = qg_compile_elements,
+      .lower = lower_sub, .takes = square_of },
     ROW("Mul", 1, 6, mul, JOINS | SIGN), ROW("Mul", 7, 0, mul, JOINS | SIGN),
     ROW("Div", 1, 6, divide, JOINS | SIGN), ROW("Div", 7, 0, divide, JOINS | SIGN),
     ROWPOW(1, 6),               ROWPOW(7, 0),

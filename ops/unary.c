@@ -14,6 +14,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_elements.h"
 #include "ops/util_lower.h"
 #include "ops/util_vector.h"
 
@@ -330,6 +331,43 @@ static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float
     return *low <= *high;
 }
 
+/* The loop of an operator that has one for float32. */
+static bool unary_element(const qg_node *n, const qg_tensor *const *constant,
+                          qg_element *out)
+{
+    static const struct {
+        qg_status (*run)(const qg_call *);
+        enum qg_map map;
+    } loops[] = {
+        {sigmoid_run,       QG_MAP_SIGMOID     },
+        { tanh__run,        QG_MAP_TANH        },
+        { exp__run,         QG_MAP_EXP         },
+        { log__run,         QG_MAP_LOG         },
+        { erf__run,         QG_MAP_ERF         },
+        { softplus_run,     QG_MAP_SOFTPLUS    },
+        { leaky_run,        QG_MAP_LEAKY       },
+        { sqrt__run,        QG_MAP_SQRT        },
+        { relu_run,         QG_MAP_RELU        },
+        { hard_sigmoid_run, QG_MAP_HARD_SIGMOID},
+        { hard_swish_run,   QG_MAP_HARD_SWISH  },
+        { clip_run,         QG_MAP_CLIP        },
+    };
+    *out = (qg_element){ 0 };
+    if (n->op->run == clip_run && !clip_clamp(n, constant, &out->a, &out->b))
+        return false;
+    if (n->op->param_size == sizeof(unary_param) && n->op->run != clip_run) {
+        const unary_param *p = n->param;
+        out->a = p->a;
+        out->b = p->b;
+    }
+    for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
+        if (n->op->run == loops[i].run) {
+            out->map = loops[i].map;
+            return true;
+        }
+    return false;
+}
+
 /* The limits are in l->low and l->high; a limit that is computed cannot be there. */
 static qg_status lower_clamp(qg_lower *l)
 {
@@ -375,7 +413,8 @@ static qg_status lower_leaky(qg_lower *l)
     {                                                                                  \
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t), .infer = id##_infer,             \
-        .run = id##_run, .in_place = 1, .lower = lowered                               \
+        .run = id##_run, .in_place = 1, .lower = lowered, .element = unary_element,    \
+        .compile = qg_compile_elements                                                 \
     }
 #define ROWA(onnx, opset, id, prep, t) ROWAL(onnx, opset, id, prep, t, qg_lower_table)
 #define ROWAL(onnx, opset, id, prep, t, lowered)                                       \
@@ -383,7 +422,8 @@ static qg_status lower_leaky(qg_lower *l)
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t),                                  \
         .param_size = sizeof(unary_param), .prepare = prep##_prepare,                  \
-        .infer = id##_infer, .run = id##_run, .in_place = 1, .lower = lowered          \
+        .infer = id##_infer, .run = id##_run, .in_place = 1, .lower = lowered,         \
+        .element = unary_element, .compile = qg_compile_elements                       \
     }
 #define ROWCLIP(opset, last, inputs)                                                   \
     {                                                                                  \
@@ -391,7 +431,7 @@ static qg_status lower_leaky(qg_lower *l)
         .min_out = 1, .max_out = 1, .in_roles = "dpp", .traits = ACT | MONO,           \
         .param_size = sizeof(clip_param), .prepare = clip_prepare,                     \
         .infer = clip_infer, .run = clip_run, .in_place = 1, .clamp = clip_clamp,      \
-        .lower = lower_clamp                                                           \
+        .element = unary_element, .lower = lower_clamp                                 \
     }
 
 /* clang-format off */
@@ -399,7 +439,8 @@ const qg_op qg_ops_unary[] = {
     { .name = "Relu", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = ACT | MONO | QG_OP_HOMOGENEOUS, .infer = relu_infer,
       .run = relu_run,
-      .in_place = 1, .clamp = relu_clamp, .lower = lower_clamp },
+      .in_place = 1, .clamp = relu_clamp, .element = unary_element,
+      .compile = qg_compile_elements, .lower = lower_clamp },
     ROWCLIP(1, 10, 1),
     ROWCLIP(11, 0, 3),
     ROWL("Sigmoid",         1, sigmoid,      ACT | MONO, lower_sigmoid),
