@@ -83,8 +83,8 @@ OP(modulo, FLOORED_REAL(fmod(x, z), z),
 OP(remainder_, fmod(x, z), z == 0 || z == -1 ? 0 : x % z, z == 0 ? 0 : x % z)
 
 /* A NaN on either side wins. */
-OP(maximum, x > z || x != x ? x : z, x > z ? x : z, x > z ? x : z)
-OP(minimum, x < z || x != x ? x : z, x < z ? x : z, x < z ? x : z)
+OPV(maximum, MAX, x > z || x != x ? x : z, x > z ? x : z, x > z ? x : z)
+OPV(minimum, MIN, x < z || x != x ? x : z, x < z ? x : z, x < z ? x : z)
 
 OP(prelu, x < 0 ? x * z : x, x < 0 ? (wide)x * (wide)z : (wide)x, x)
 /* clang-format on */

@@ -199,6 +199,59 @@ static void chains_keep_the_bits_of_their_nodes(void **state)
     }
 }
 
+/* `a` reads what the convolution wrote, channels-last; `b` reads a plain copy. */
+#define BOTH(op, attributes)                                                           \
+    "graph {\n opset 18\n x = input float32[2,8,6,8]\n"                                \
+    " w = const float32[8,8,1,1] seed(7)\n shape = const int64[4] [2, 8, 6, 8]\n"      \
+    " space = const int64[2] [2, 3]\n last = const int64[1] [3]\n"                     \
+    " sizes = const int64[4] [2, 8, 9, 11]\n none = const float32[0] []\n"             \
+    " double = const float32[4] [1, 1, 2, 2]\n c = Conv(x, w)\n a = " op               \
+    "(c" attributes "\n r = Reshape(c, shape)\n b = " op "(r" attributes               \
+    "\n output a, b\n}"
+/* clang-format off */
+static const struct {
+    const char *text;
+    bool has_kernel;
+} layouts[] = {
+    { BOTH("Resize", ", none, double) mode=\"nearest\""), true },
+    { BOTH("Resize", ", none, none, sizes) mode=\"linear\""), true },
+    { BOTH("Resize", ", none, none, sizes) mode=\"cubic\""), true },
+    { BOTH("DepthToSpace", ") blocksize=2 mode=\"DCR\""), true },
+    { BOTH("DepthToSpace", ") blocksize=2 mode=\"CRD\""), true },
+    { BOTH("SpaceToDepth", ") blocksize=2"), true },
+    { BOTH("ReduceMax", ", space) keepdims=0"), true },
+    { BOTH("ReduceMin", ", space)"), true },
+    { BOTH("ReduceMax", ", last)"), false },
+};
+/* clang-format on */
+
+static bool has_kernel(const qg_plan *p, const char *name)
+{
+    for (size_t i = 0; i < p->kernel.n; i++)
+        if (strstr(p->kernel.at[i]->name, name))
+            return true;
+    return false;
+}
+
+static void layouts_keep_the_bits(void **state)
+{
+    const qg_plan_options o = { 0 };
+    (void)state;
+    for (size_t i = 0; QG_HAVE_DNNL && i < sizeof layouts / sizeof *layouts; i++) {
+        qg_plan *p;
+        fixture t = open_text(layouts[i].text);
+        qg_run *r = run_of(&t, &o, &p, 1);
+        const qg_tensor *a = qg_run_output(r, 0), *b = qg_run_output(r, 1);
+        if (has_kernel(p, "channels-last") != layouts[i].has_kernel)
+            fail_msg("network %zu: kernel %d", i, (int)!layouts[i].has_kernel);
+        assert_memory_equal(a->f32, b->f32,
+                            (size_t)qg_tensor_count(a) * sizeof *a->f32);
+        qg_run_free(r);
+        qg_plan_free(p);
+        close_network(&t);
+    }
+}
+
 #define SERIES(gates, dirs, n)                                                         \
     "graph {\n opset 17\n x = input float32[5,2,7]\n"                                  \
     " w = const float32[" dirs "," gates ",7] seed(3)\n"                               \
@@ -322,6 +375,7 @@ static void second_run_allocates_nothing(void **state)
 QG_TEST_MAIN(cmocka_unit_test(absorbing_changes_no_bits),
              cmocka_unit_test(watching_keeps_the_bits_of_a_convolution),
              cmocka_unit_test(chains_keep_the_bits_of_their_nodes),
+             cmocka_unit_test(layouts_keep_the_bits),
              cmocka_unit_test(kernels_keep_to_the_definition),
              cmocka_unit_test(a_turned_weight_is_a_constant),
              cmocka_unit_test(second_run_allocates_nothing))
