@@ -17,7 +17,9 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_elements.h"
 #include "ops/util_lower.h"
+#include "ops/util_vector.h"
 
 #define ROW2(id, suffix, T, W, expr)                                                   \
     static void id##_##suffix(const void *a, int64_t sa, const void *b, int64_t sb,    \
@@ -49,13 +51,25 @@
     ROWS_UNSIGNED(id, on_unsigned)                                                     \
     TABLE(id)
 
-OP(add, x + z, (wide)x + (wide)z, (wide)x + (wide)z)
-OP(sub, x - z, (wide)x - (wide)z, (wide)x - (wide)z)
-OP(mul, x * z, (wide)x * (wide)z, (wide)x * (wide)z)
+/* float32 through the vector loop of util_vector.h. */
+#define OPV(id, pair_id, on_float, on_signed, on_unsigned)                             \
+    static void id##_f32(const void *a, int64_t sa, const void *b, int64_t sb,         \
+                         void *y, size_t n)                                            \
+    {                                                                                  \
+        qg_vector_best()->pair[QG_PAIR_##pair_id](a, sa, b, sb, y, n);                 \
+    }                                                                                  \
+    ROW2(id, f64, double, double, on_float)                                            \
+    ROWS_SIGNED(id, on_signed)                                                         \
+    ROWS_UNSIGNED(id, on_unsigned)                                                     \
+    TABLE(id)
+
+OPV(add, ADD, x + z, (wide)x + (wide)z, (wide)x + (wide)z)
+OPV(sub, SUB, x - z, (wide)x - (wide)z, (wide)x - (wide)z)
+OPV(mul, MUL, x * z, (wide)x * (wide)z, (wide)x * (wide)z)
 
 /* Integers truncate.  ONNX does not define x / 0: 0 here, as in numpy.  -1 is handled
  * separately, because the most negative integer has no negative. */
-OP(divide, x / z,
+OPV(divide, DIV, x / z,
    z == 0 ? 0 : z == -1 ? 0 - (wide)x : (wide)(x / z),
    z == 0 ? 0 : x / z)
 
@@ -69,8 +83,8 @@ OP(modulo, FLOORED_REAL(fmod(x, z), z),
 OP(remainder_, fmod(x, z), z == 0 || z == -1 ? 0 : x % z, z == 0 ? 0 : x % z)
 
 /* A NaN on either side wins. */
-OP(maximum, x > z || x != x ? x : z, x > z ? x : z, x > z ? x : z)
-OP(minimum, x < z || x != x ? x : z, x < z ? x : z, x < z ? x : z)
+OPV(maximum, MAX, x > z || x != x ? x : z, x > z ? x : z, x > z ? x : z)
+OPV(minimum, MIN, x < z || x != x ? x : z, x < z ? x : z, x < z ? x : z)
 
 OP(prelu, x < 0 ? x * z : x, x < 0 ? (wide)x * (wide)z : (wide)x, x)
 /* clang-format on */
@@ -294,6 +308,19 @@ static qg_status add_affine(qg_ctx *ctx, const qg_node *n, size_t channels,
     return QG_OK;
 }
 
+/* By numpy's rule for shapes. */
+static bool binary_element(const qg_node *n, const qg_tensor *const *constant,
+                           qg_element *out)
+{
+    (void)constant;
+    *out = (qg_element){ .is_pair = true,
+                         .pair = n->op->run == add_run   ? QG_PAIR_ADD
+                                 : n->op->run == sub_run ? QG_PAIR_SUB
+                                 : n->op->run == mul_run ? QG_PAIR_MUL
+                                                         : QG_PAIR_DIV };
+    return n->op->since >= 7;
+}
+
 /* Add and the clamp after it access memory once; the layout is irrelevant when all dims
  * are equal. */
 typedef struct add_clamped {
@@ -303,14 +330,8 @@ typedef struct add_clamped {
 static qg_status run_add_clamped(const qg_kernel *kernel, const qg_call *k)
 {
     const add_clamped *p = kernel->state;
-    const float *a = k->in[0]->f32, *b = k->in[1]->f32, low = p->low, high = p->high;
-    float *y = k->out[0]->f32;
-    QG_IVDEP for (size_t i = 0, n = qg_elements(k->in[0]); i < n; i++)
-    {
-        float v = a[i] + b[i];
-        v = v < low ? low : v;
-        y[i] = v > high ? high : v;
-    }
+    qg_vector_best()->add_clamped(k->in[0]->f32, k->in[1]->f32, k->out[0]->f32,
+                                  qg_elements(k->in[0]), p->low, p->high);
     return QG_OK;
 }
 
@@ -321,7 +342,7 @@ static qg_status add_compile(qg_compile *c, qg_kernel **out)
     *out = NULL;
     if (a->dtype != QG_F32 || a->data || b->data || !qg_same_dims(a, b) ||
         !qg_absorb_clamp(c, &limits.low, &limits.high))
-        return QG_OK;
+        return qg_compile_elements(c, out);
     qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
     add_clamped *state = QG_NEW(c->arena, add_clamped);
     if (!kernel || !state)
@@ -370,7 +391,8 @@ static const qg_node *square_of(const qg_node *n)
         .name = onnx, .since = first, .until = last, .min_in = 2, .max_in = 2,         \
         .min_out = 1, .max_out = 1, .in_roles = "d", .traits = (bits),                 \
         .param_size = sizeof(qg_binary_param), .prepare = qg_binary_prepare,           \
-        .infer = infer_numbers, .run = id##_run, .in_place = 3, .lower = lower_##id    \
+        .infer = infer_numbers, .run = id##_run, .in_place = 3, .lower = lower_##id,   \
+        .element = binary_element, .compile = qg_compile_elements                      \
     }
 #define ROWPRELU(first, last)                                                          \
     {                                                                                  \
@@ -403,13 +425,14 @@ const qg_op qg_ops_binary[] = {
     { .name = "Add", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = SUMS | SIGN, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = add_run,
-      .in_place = 3, .compile = add_compile, .affine = add_affine,
-      .lower = lower_add },
+      .in_place = 3, .element = binary_element, .compile = add_compile,
+      .affine = add_affine, .lower = lower_add },
     ROW("Sub", 1, 6, sub, SUMS),
     { .name = "Sub", .since = 7, .min_in = 2, .max_in = 2, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = SUMS, .param_size = sizeof(qg_binary_param),
       .prepare = qg_binary_prepare, .infer = infer_numbers, .run = sub_run,
-      .in_place = 3, .lower = lower_sub, .takes = square_of },
+      .in_place = 3, .element = binary_element, .compile = qg_compile_elements,
+      .lower = lower_sub, .takes = square_of },
     ROW("Mul", 1, 6, mul, JOINS | SIGN), ROW("Mul", 7, 0, mul, JOINS | SIGN),
     ROW("Div", 1, 6, divide, JOINS | SIGN), ROW("Div", 7, 0, divide, JOINS | SIGN),
     ROWPOW(1, 6),               ROWPOW(7, 0),

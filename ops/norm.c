@@ -163,28 +163,11 @@ static qg_status batch_affine(qg_ctx *ctx, const qg_node *node, size_t n, double
     return QG_OK;
 }
 
-/* On channels-last memory, pixel by pixel; the parameters are constants. */
-typedef struct batch_last {
-    int64_t channels;
-    float *mean, *factor;
-    const float *bias;
-    float low, high; /* an absorbed clamp, else -inf and inf */
-} batch_last;
-
+/* On channels-last memory, the parameters are constants. */
 static qg_status run_batch_last(const qg_kernel *kernel, const qg_call *k)
 {
-    const batch_last *b = kernel->state;
-    const int64_t n = qg_tensor_count(k->in[0]);
-    const float *x = k->in[0]->f32;
-    float *y = k->out[0]->f32;
-    for (int64_t i = 0; i < n; i += b->channels) {
-        QG_IVDEP for (int64_t c = 0; c < b->channels; c++)
-        {
-            float v = (x[i + c] - b->mean[c]) * b->factor[c] + b->bias[c];
-            v = v < b->low ? b->low : v;
-            y[i + c] = v > b->high ? b->high : v;
-        }
-    }
+    qg_vector_best()->channel_norm(kernel->state, k->in[0]->f32, k->out[0]->f32,
+                                   qg_tensor_count(k->in[0]));
     return QG_OK;
 }
 
@@ -197,28 +180,38 @@ static bool has_batch_last(const qg_compile *c)
     return fits && c->in[0]->rank >= 3 && qg_tensor_count(c->in[0]) > 0;
 }
 
+/* Repeated until a run is long enough for vectors. */
+static qg_status repeat_parameters(qg_compile *c, qg_channel_norm *b)
+{
+    enum { LONG = 256 };
+    const norm_param *p = c->node->param;
+    const int64_t n = c->in[0]->dim[1], period = (LONG + n - 1) / n * n;
+    float *at[3];
+    for (int i = 0; i < 3; i++)
+        if (!(at[i] = QG_NEWN(c->arena, (size_t)period, float)))
+            return qg_nomem(c->ctx);
+    for (int64_t i = 0; i < period; i++) {
+        at[0][i] = c->in[3]->f32[i % n];
+        at[1][i] = (float)((double)c->in[1]->f32[i % n] /
+                           sqrt((double)c->in[4]->f32[i % n] + (double)p->epsilon));
+        at[2][i] = c->in[2]->f32[i % n];
+    }
+    *b = (qg_channel_norm){
+        .period = period, .mean = at[0], .factor = at[1], .bias = at[2]
+    };
+    return QG_OK;
+}
+
 static qg_status batch_compile(qg_compile *c, qg_kernel **out)
 {
-    const norm_param *p = c->node->param;
     *out = NULL;
     if (!has_batch_last(c))
         return QG_OK;
-    const int64_t n = c->in[0]->dim[1];
-    batch_last *b = QG_NEW(c->arena, batch_last);
+    qg_channel_norm *b = QG_NEW(c->arena, qg_channel_norm);
     qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
     if (!b || !kernel)
         return qg_nomem(c->ctx);
-    b->channels = n;
-    b->mean = QG_NEWN(c->arena, n, float);
-    b->factor = QG_NEWN(c->arena, n, float);
-    b->bias = c->in[2]->f32;
-    if (!b->mean || !b->factor)
-        return qg_nomem(c->ctx);
-    for (int64_t i = 0; i < n; i++) {
-        b->mean[i] = c->in[3]->f32[i];
-        b->factor[i] = (float)((double)c->in[1]->f32[i] /
-                               sqrt((double)c->in[4]->f32[i] + (double)p->epsilon));
-    }
+    QG_TRY(repeat_parameters(c, b));
     *kernel = (qg_kernel){ .run = run_batch_last,
                            .state = b,
                            .in_layout = { QG_LAYOUT_CHANNELS_LAST },

@@ -21,6 +21,7 @@
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
 #include "ops/util_lower.h"
+#include "ops/util_vector.h"
 
 enum { LANES = 8 }; /* independent sums within a row: lets it vectorise */
 
@@ -323,6 +324,68 @@ static qg_status compile_mean(qg_compile *c, qg_kernel **out)
     return QG_OK;
 }
 
+/* --- extremes over space of channels-last memory --- */
+
+/* As the reducer adds up a row, lane by lane, but all channels at once: the order, and
+ * so the sign of a zero, is the same. */
+static qg_status run_extreme_last(const qg_kernel *kernel, const qg_call *k)
+{
+    const bool max = kernel->state != NULL;
+    const float *x = k->in[0]->f32;
+    const int64_t c = k->in[0]->dim[1],
+                  n = qg_dims_product(k->in[0], 2, k->in[0]->rank);
+    qg_pair_fn *pair = qg_vector_best()->pair[max ? QG_PAIR_MAX : QG_PAIR_MIN];
+    float *lane = qg_arena_raw(k->scratch, (size_t)(LANES * c), sizeof *lane);
+    if (!lane)
+        return qg_nomem(k->ctx);
+    for (int64_t b = 0; b < k->in[0]->dim[0]; b++, x += n * c) {
+        float *y = k->out[0]->f32 + b * c;
+        for (int64_t i = 0; i < LANES * c; i++)
+            lane[i] = max ? -INFINITY : INFINITY;
+        memcpy(y, lane, (size_t)c * sizeof *y);
+        for (int64_t i = 0; i < n; i++)
+            pair(lane + i % LANES * c, 1, x + i * c, 1, lane + i % LANES * c,
+                 (size_t)c);
+        for (int j = 0; j < LANES; j++)
+            pair(y, 1, lane + j * c, 1, y, (size_t)c);
+    }
+    return QG_OK;
+}
+
+/* float32 that is channels-last already, all axes of space and no other. */
+static qg_status compile_extreme(qg_compile *c, bool max, qg_kernel **out)
+{
+    const qg_tensor *x = c->in[0];
+    qg_call k = qg_compile_call(c);
+    uint32_t mask;
+    *out = NULL;
+    if (c->in_layout[0] != QG_LAYOUT_CHANNELS_LAST || x->dtype != QG_F32 ||
+        (c->node->n_in > 1 && c->in[1] && !c->in[1]->data))
+        return QG_OK;
+    QG_TRY(reduced_axes(&k, &mask));
+    if (mask != (1u << x->rank) - 4u || qg_tensor_count(x) == 0)
+        return QG_OK;
+    qg_kernel *kernel = QG_NEW(c->arena, qg_kernel);
+    if (!kernel)
+        return qg_nomem(c->ctx);
+    *kernel = (qg_kernel){ .run = run_extreme_last,
+                           .state = max ? kernel : NULL,
+                           .in_layout = { QG_LAYOUT_CHANNELS_LAST },
+                           .name = "extremes channels-last" };
+    *out = kernel;
+    return QG_OK;
+}
+
+static qg_status compile_max(qg_compile *c, qg_kernel **out)
+{
+    return compile_extreme(c, true, out);
+}
+
+static qg_status compile_min(qg_compile *c, qg_kernel **out)
+{
+    return compile_extreme(c, false, out);
+}
+
 /* count is the number of elements per accumulator. */
 static qg_status run_reducer(const qg_call *k, const reducer *r)
 {
@@ -485,12 +548,15 @@ static qg_status lower_mean(qg_lower *l)
     ROW(onnx, 1, input - 1, 1, id, bits, NULL, NULL),                                  \
     ROW(onnx, input, 0, 2, id, bits, NULL, NULL)
 #define ROWS(onnx, input, id) SIGNED(onnx, input, id, QG_OP_NONNEGATIVE)
+#define EXTREMES(onnx, id)                                                             \
+    ROW(onnx, 1, 17, 1, id, QG_OP_NONNEGATIVE, compile_##id, NULL),                    \
+    ROW(onnx, 18, 0, 2, id, QG_OP_NONNEGATIVE, compile_##id, NULL)
 const qg_op qg_ops_reduce[] = {
     ROWS("ReduceSum",       13, sum),
     ROW("ReduceMean",  1, 17, 1, mean, QG_OP_NONNEGATIVE, compile_mean, lower_mean),
     ROW("ReduceMean", 18,  0, 2, mean, QG_OP_NONNEGATIVE, compile_mean, lower_mean),
-    ROWS("ReduceMax",       18, max),
-    ROWS("ReduceMin",       18, min),
+    EXTREMES("ReduceMax", max),
+    EXTREMES("ReduceMin", min),
     ROWS("ReduceProd",      18, prod),
     ROWS("ReduceL1",        18, l1),
     ROWS("ReduceL2",        18, l2),

@@ -14,6 +14,7 @@
 
 #include "ops/util_broadcast.h"
 #include "ops/util_cast.h"
+#include "ops/util_elements.h"
 #include "ops/util_lower.h"
 #include "ops/util_vector.h"
 
@@ -103,7 +104,8 @@ MAPPED(swish,    SWISH,    x / (1 + exp(-a * x)))
 MAPPED(floor_,   FLOOR,    floor(x))
 MAPPED(ceil_,    CEIL,     ceil(x))
 MAPPED(round_,   ROUND,    rint(x))         /* half to even */
-OP(sqrt_,       sqrt(x))
+MAPPED(sqrt_,    SQRT,     sqrt(x))
+MAPPED(leaky,    LEAKY,    x < 0 ? a * x : x)
 OP(reciprocal,  1 / x)
 OP(sin_,        sin(x))
 OP(cos_,        cos(x))
@@ -117,7 +119,6 @@ OP(asinh_,      asinh(x))
 OP(acosh_,      acosh(x))
 OP(atanh_,      atanh(x))
 OP(softsign,    x / (1 + fabs(x)))
-OP(leaky,       x < 0 ? a * x : x)
 OP(thresholded, x > a ? x : 0)
 /* clang-format on */
 
@@ -138,7 +139,12 @@ MAPPED(hard_sigmoid, HARD_SIGMOID, UNIT(a *x + b))
 MAPPED(hard_swish, HARD_SWISH, x *UNIT((1.0 / 6) * x + 0.5))
 
 #define RELU (x < 0 ? 0 : x)
-QG_EACH_FLOAT(SPAN, relu, RELU)
+static void relu_f32(const void *x, void *y, size_t n, const unary_param *p)
+{
+    (void)p;
+    qg_vector_best()->map[QG_MAP_RELU](x, y, n, 0, 0);
+}
+SPAN(relu, f64, double, RELU)
 QG_EACH_SIGNED(SPAN, relu, RELU)
 TABLE(relu, QG_ENTRIES_FLOAT(relu), QG_ENTRIES_SIGNED(relu))
 
@@ -246,7 +252,7 @@ static qg_status clip_infer(const qg_call *k)
     return qg_infer_same(k);
 }
 
-#define CLIP(suffix, T, lowest, highest)                                               \
+#define CLIP(suffix, id, T, lowest, highest)                                           \
     static void clip_##suffix(const qg_call *k)                                        \
     {                                                                                  \
         const clip_param *p = k->param;                                                \
@@ -259,6 +265,11 @@ static qg_status clip_infer(const qg_call *k)
         if (p->from_attributes) {                                                      \
             low = (T)p->low;                                                           \
             high = (T)p->high;                                                         \
+        }                                                                              \
+        if (QG_##id == QG_F32) {                                                       \
+            qg_vector_best()->map[QG_MAP_CLIP]((const void *)in, (void *)out, n,       \
+                                               (float)low, (float)high);               \
+            return;                                                                    \
         }                                                                              \
         QG_IVDEP for (size_t i = 0; i < n; i++)                                        \
         {                                                                              \
@@ -275,7 +286,7 @@ static qg_status clip_infer(const qg_call *k)
     X(i64, I64, int64_t, INT64_MIN, INT64_MAX)                                         \
     X(u8, U8, uint8_t, 0, UINT8_MAX)        X(u16, U16, uint16_t, 0, UINT16_MAX)       \
     X(u32, U32, uint32_t, 0, UINT32_MAX)    X(u64, U64, uint64_t, 0, UINT64_MAX)
-#define X(suffix, id, T, lowest, highest) CLIP(suffix, T, lowest, highest)
+#define X(suffix, id, T, lowest, highest) CLIP(suffix, id, T, lowest, highest)
 CLIP_MAP(X)
 #undef X
 /* clang-format on */
@@ -318,6 +329,43 @@ static bool clip_clamp(const qg_node *n, const qg_tensor *const *constant, float
             *(i == 1 ? low : high) = constant[i]->f32[0];
     }
     return *low <= *high;
+}
+
+/* The loop of an operator that has one for float32. */
+static bool unary_element(const qg_node *n, const qg_tensor *const *constant,
+                          qg_element *out)
+{
+    static const struct {
+        qg_status (*run)(const qg_call *);
+        enum qg_map map;
+    } loops[] = {
+        {sigmoid_run,       QG_MAP_SIGMOID     },
+        { tanh__run,        QG_MAP_TANH        },
+        { exp__run,         QG_MAP_EXP         },
+        { log__run,         QG_MAP_LOG         },
+        { erf__run,         QG_MAP_ERF         },
+        { softplus_run,     QG_MAP_SOFTPLUS    },
+        { leaky_run,        QG_MAP_LEAKY       },
+        { sqrt__run,        QG_MAP_SQRT        },
+        { relu_run,         QG_MAP_RELU        },
+        { hard_sigmoid_run, QG_MAP_HARD_SIGMOID},
+        { hard_swish_run,   QG_MAP_HARD_SWISH  },
+        { clip_run,         QG_MAP_CLIP        },
+    };
+    *out = (qg_element){ 0 };
+    if (n->op->run == clip_run && !clip_clamp(n, constant, &out->a, &out->b))
+        return false;
+    if (n->op->param_size == sizeof(unary_param) && n->op->run != clip_run) {
+        const unary_param *p = n->param;
+        out->a = p->a;
+        out->b = p->b;
+    }
+    for (size_t i = 0; i < sizeof loops / sizeof loops[0]; i++)
+        if (n->op->run == loops[i].run) {
+            out->map = loops[i].map;
+            return true;
+        }
+    return false;
 }
 
 /* The limits are in l->low and l->high; a limit that is computed cannot be there. */
@@ -365,7 +413,8 @@ static qg_status lower_leaky(qg_lower *l)
     {                                                                                  \
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t), .infer = id##_infer,             \
-        .run = id##_run, .in_place = 1, .lower = lowered                               \
+        .run = id##_run, .in_place = 1, .lower = lowered, .element = unary_element,    \
+        .compile = qg_compile_elements                                                 \
     }
 #define ROWA(onnx, opset, id, prep, t) ROWAL(onnx, opset, id, prep, t, qg_lower_table)
 #define ROWAL(onnx, opset, id, prep, t, lowered)                                       \
@@ -373,7 +422,8 @@ static qg_status lower_leaky(qg_lower *l)
         .name = onnx, .since = opset, .min_in = 1, .max_in = 1, .min_out = 1,          \
         .max_out = 1, .in_roles = "d", .traits = (t),                                  \
         .param_size = sizeof(unary_param), .prepare = prep##_prepare,                  \
-        .infer = id##_infer, .run = id##_run, .in_place = 1, .lower = lowered          \
+        .infer = id##_infer, .run = id##_run, .in_place = 1, .lower = lowered,         \
+        .element = unary_element, .compile = qg_compile_elements                       \
     }
 #define ROWCLIP(opset, last, inputs)                                                   \
     {                                                                                  \
@@ -381,7 +431,7 @@ static qg_status lower_leaky(qg_lower *l)
         .min_out = 1, .max_out = 1, .in_roles = "dpp", .traits = ACT | MONO,           \
         .param_size = sizeof(clip_param), .prepare = clip_prepare,                     \
         .infer = clip_infer, .run = clip_run, .in_place = 1, .clamp = clip_clamp,      \
-        .lower = lower_clamp                                                           \
+        .element = unary_element, .lower = lower_clamp                                 \
     }
 
 /* clang-format off */
@@ -389,7 +439,8 @@ const qg_op qg_ops_unary[] = {
     { .name = "Relu", .since = 1, .min_in = 1, .max_in = 1, .min_out = 1, .max_out = 1,
       .in_roles = "d", .traits = ACT | MONO | QG_OP_HOMOGENEOUS, .infer = relu_infer,
       .run = relu_run,
-      .in_place = 1, .clamp = relu_clamp, .lower = lower_clamp },
+      .in_place = 1, .clamp = relu_clamp, .element = unary_element,
+      .compile = qg_compile_elements, .lower = lower_clamp },
     ROWCLIP(1, 10, 1),
     ROWCLIP(11, 0, 3),
     ROWL("Sigmoid",         1, sigmoid,      ACT | MONO, lower_sigmoid),

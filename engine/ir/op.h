@@ -82,6 +82,7 @@ enum qg_op_trait { QG_TRAIT_MAP(X) };
 typedef struct qg_call qg_call;
 typedef struct qg_compile qg_compile; /* ir/kernel.h */
 typedef struct qg_kernel qg_kernel;
+typedef struct qg_element qg_element; /* ops/util_elements.h */
 typedef struct qg_lower qg_lower; /* ir/lower.h */
 
 /* For an operator on codes: the float operator that it computes between
@@ -146,6 +147,11 @@ typedef struct qg_op {
      * NULL when it is not constant or absent; [n_in]. */
     bool (*clamp)(const qg_node *node, const qg_tensor *const *constant, float *low,
                   float *high);
+
+    /* Optional.  True when the node is a loop over float32 elements, with the same bits
+     * as run: ops/util_elements.h.  constant as above. */
+    bool (*element)(const qg_node *node, const qg_tensor *const *constant,
+                    qg_element *out);
 
     /* Optional, operators that resize.  [n_nearest] attributes that make a node take
      * the nearest element with half-pixel centres (the lower one on a tie), as far as
