@@ -18,20 +18,33 @@ import textwrap
 import cffi
 
 HEADERS = ("qg.h", "qg_arrays.h", "verbs.h")
-SYSTEM = ("stdbool.h", "stddef.h", "stdint.h")
+INLINE = re.compile(r"^static inline[^;{]*\{", re.M)
+
+
+def without_bodies(text):
+    """Without functions that headers define, which no library exports."""
+    while (found := INLINE.search(text)):
+        depth, end = 1, found.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        text = text[:found.start()] + text[end:]
+    return text
 
 
 def declarations(compiler, folders):
     """The headers after the preprocessor, without those of the system."""
     with tempfile.TemporaryDirectory() as empty:
-        for name in SYSTEM:
-            pathlib.Path(empty, name).touch()
+        for folder in folders:
+            for header in pathlib.Path(folder).glob("*.h"):
+                for name in re.findall(r"#include <(.*)>", header.read_text()):
+                    pathlib.Path(empty, name).touch()
         text = "".join(f'#include "{name}"\n' for name in HEADERS)
         run = subprocess.run(
             [compiler, "-E", "-P", "-nostdinc", "-D__attribute__(x)=", f"-I{empty}",
              *(f"-I{folder}" for folder in folders), "-x", "c", "-"],
             input=text, text=True, check=True, stdout=subprocess.PIPE)
-    return run.stdout
+    return without_bodies(run.stdout)
 
 
 def write_cdef(args):

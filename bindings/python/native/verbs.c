@@ -84,7 +84,8 @@ static int run(qg_ctx *ctx, const cli_verb *verb, qg_verb_call *c, cli_host *hos
     cli_arguments a;
     cli_bar bar = { 0 };
     cli_call call = { .verb = verb, .args = &a, .ctx = ctx, .bar = &bar, .host = host };
-    int status = cli_parse(verb, (int)c->argc - 1, (char **)(uintptr_t)(c->argv + 1), &a);
+    int status =
+        cli_parse(verb, (int)c->argc - 1, (char **)(uintptr_t)(c->argv + 1), &a);
     if (status == CLI_OK)
         status = verb->run ? verb->run(&call) : cli_ask(&call, a.file.at[0], verb->ask);
     cli_arguments_free(&a);

@@ -3,9 +3,9 @@
  *
  * Part of the Python package's library, which contains libqg and this.
  *
- *     const char *argv[] = { "analyse", "(model)", "--data", "(arrays)", "--by", "layer" };
+ *     const char *argv[] = { "analyse", "(model)", "--data", "(arrays)" };
  *     const qg_verb_model lent = { argv[1], snapshot };
- *     qg_verb_call c = { .argv = argv, .argc = 6, .lent = &lent, .n_lent = 1,
+ *     qg_verb_call c = { .argv = argv, .argc = 4, .lent = &lent, .n_lent = 1,
  *                        .source = &feeds, .data = argv[3] };
  *     qg_status s = qg_verb_run(ctx, &c);          // then c.report, qg_report_free */
 #ifndef QG_BINDINGS_PYTHON_NATIVE_VERBS_H
