@@ -19,6 +19,9 @@ from ._extend import observer as observer
 from ._extend import operator as operator
 from ._extend import pass_ as pass_
 from ._extend import quantizer as quantizer
+from ._grid import fake_quantize as fake_quantize
+from ._grid import lsq as lsq
+from ._grid import nncf as nncf
 from ._model import Model as Model
 from ._model import Snapshot as Snapshot
 from ._model import load as load

@@ -27,6 +27,8 @@ class Input:
         if a.ndim == len(self.dims) + 1:
             return a.shape[0], True
         batch = abs(self.dims[0]) if self.dims else 1
+        if a.shape[1:] == self.dims[1:] and a.ndim and a.shape[0] == batch:
+            return 1, False
         if a.ndim == len(self.dims) and a.ndim and a.shape[0] % max(batch, 1) == 0:
             return a.shape[0] // max(batch, 1), False
         return 1, False
@@ -36,13 +38,15 @@ class Input:
         batch = abs(self.dims[0]) if self.dims else 1
         if counted:
             return a[i]  # type: ignore[no-any-return]
-        return a[i * batch : (i + 1) * batch] if a.ndim else a
+        return a[i * batch : (i + 1) * batch] if a.ndim and a.shape[0] != batch else a
 
     def plain(self, a: Array) -> Array:
         """The array as the library reads it: a copy only of other types and strides.
 
         As from files, floats of other sizes become float32.
         """
+        if a.dtype == self.dtype and a.flags.c_contiguous:
+            return a
         both = a.dtype.kind == "f" and self.dtype == np.float32
         return np.ascontiguousarray(a, np.float32 if both else a.dtype).reshape(a.shape)
 
